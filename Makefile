@@ -151,9 +151,10 @@ EMULATED_TESTS := $(E)/emulator $(E)/test_kernels $(E)/test_model $(E)/test_faul
 
 # ---- programs of one source each: tests, benchmarks, samples. They link the library; a test of a part's insides includes that part, whose object
 # then stays in the archive. An old program is removed first: a failed build must not leave one to run.
-# Tests are compiled at -O1: they wait for the compiler longer than for their own code.
+# Tests are compiled at -O1: they wait for the compiler longer than for their own code. Benchmarks that include the kernels get the product's flags.
+BENCH_OF_KERNELS := $(shell grep -l 'include "vlmprof_kernels.cu"' $(BENCH_SOURCES))
 COMPILE_ONE = @echo "cc  $<"; mkdir -p $(@D); rm -f $@; \
-    $(CC) $(HEADER_FLAGS) $(if $(filter tests/test_%,$<),-O1) -fopenmp $(DEPENDENCIES) $< $(filter %.a,$^) $(LDFLAGS) -o $@ -lm
+    $(CC) $(if $(filter $<,$(BENCH_OF_KERNELS)),$(ENGINE_FLAGS),$(HEADER_FLAGS)) $(if $(filter tests/test_%,$<),-O1) -fopenmp $(DEPENDENCIES) $< $(filter %.a,$^) $(LDFLAGS) -o $@ -lm
 $(B)/tests/%: tests/%.c $(LIBRARIES) | $(PROBED)
 	$(COMPILE_ONE)
 $(B)/bench/%: tests/bench/%.c $(LIBRARIES) | $(PROBED)

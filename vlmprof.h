@@ -1848,6 +1848,27 @@ VP_API int32_t vp_rank_device(const vp_rank *rank, int32_t visible_count) {
 
 /* ================================================================================================= timer >>timer */
 #ifndef VLMPROF_CLOCK_NS
+#define VLMPROF_CLOCK_NS vp_impl_clock_ns()
+#ifdef _WIN32
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+#ifndef WIN32_LEAN_AND_MEAN
+#define WIN32_LEAN_AND_MEAN
+#endif
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <windows.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+static int64_t vp_impl_clock_ns(void) {
+    LARGE_INTEGER ticks, hz;
+    if (!QueryPerformanceCounter(&ticks) || !QueryPerformanceFrequency(&hz)) return 0;
+    return ticks.QuadPart / hz.QuadPart * 1000000000 + ticks.QuadPart % hz.QuadPart * 1000000000 / hz.QuadPart;
+}
+#else
 #include <time.h>
 #ifndef CLOCK_MONOTONIC
 /* Strict -std=c11 hides POSIX from <time.h>. struct timespec is C11; the call and the constant are the system's, and where the constant
@@ -1861,13 +1882,12 @@ extern int clock_gettime(int clock, struct timespec *time);
 #else
 #define VP_IMPL_CLOCK_MONOTONIC CLOCK_MONOTONIC
 #endif
-#define VLMPROF_CLOCK_NS vp_impl_clock_ns()
-
 static int64_t vp_impl_clock_ns(void) {
     struct timespec now;
     if (clock_gettime(VP_IMPL_CLOCK_MONOTONIC, &now) != 0) return 0;
     return (int64_t)now.tv_sec * 1000000000 + (int64_t)now.tv_nsec;
 }
+#endif /* _WIN32 */
 #endif
 
 VP_API int64_t vp_clock_ns(void) {

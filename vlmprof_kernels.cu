@@ -1,22 +1,22 @@
-/* vlmprof_kernels.cu - the kernels and the model stages of vlmprof - MIT
+/* vlmprof_kernels.cu - the kernels of vlmprof and the two devices that run them - MIT
  *
- * One source, three targets:
- *   CPU backend and engine   cc -x c -std=c11 -O3 -fopenmp -c vlmprof_kernels.cu        (also compiles as C++17)
+ * One source, three targets, all with -I. -Iparts:
+ *   CPU backend              cc -x c -std=c11 -O3 -fopenmp -c vlmprof_kernels.cu        (also compiles as C++17)
  *   GPU backend              nvcc -std=c++17 -O3 -arch=sm_90 -c vlmprof_kernels.cu -o vlmprof_cuda.o
- *   the same, without a GPU  g++ -x c++ -std=c++17 -include tests/cuda_on_cpu.h -c vlmprof_kernels.cu -o vlmprof_emulated.o
- * The engine reaches a backend through one table of functions (>>backend). The GPU's table is a weak symbol: link the second object
- * beside the first and the engine finds it.
+ *   the same, without a GPU  g++ -x c++ -std=c++17 -include tests/cuda_on_cpu.h -c vlmprof_kernels.cu
+ * The engine (parts/engine) reaches a backend through one table of functions (parts/engine/backend.h), vk_cpu_code() or
+ * vk_gpu_code(). The second is a weak symbol: link the second object beside the first and the engine finds it.
  *
- * Shared kernels are written once. The rule that makes it work: A KERNEL BODY IS RIGHT FOR ANY NUMBER OF THREADS IN A BLOCK, 1
- * INCLUDED. The CPU build is the case of 1 thread; a block is one iteration of an OpenMP loop. What cannot be shared (GEMM, attention
- * over many queries, single rows of experts) has one body per target.
+ * Shared kernels are written once. The rule that makes it work: A KERNEL BODY IS RIGHT FOR ANY NUMBER OF THREADS IN A
+ * BLOCK, 1 INCLUDED. The CPU build is the case of 1 thread; a block is one iteration of an OpenMP loop. What cannot be
+ * shared (GEMM, attention over many queries, single rows of experts) has one body per target.
  *
- * Rooms: >>targets >>kernels >>launchers >>backend | GPU: >>tiles >>cuda >>decode | CPU: >>gemm >>attention >>cpu | engine: >>weights >>memory
- * >>stages >>engine >>convert
+ * Rooms: >>targets >>kernels >>launchers >>backend | GPU: >>tiles >>cuda >>decode | CPU: >>gemm >>attention >>cpu
  *
- * Numerics. bf16 mode: weights and the inputs of every linear are bf16 (round to nearest even), products are summed in fp32, residual
- * streams, norms, softmax and logits are fp32. fp32 mode: everything is fp32. "in-type" below means bf16 or f32 by that mode.
- * Rows of in-type buffers are padded with zeros to a multiple of VK_PAD elements, so that GEMM kernels need no tail in k. */
+ * Numerics. bf16 mode: weights and the inputs of every linear are bf16 (round to nearest even), products are summed in
+ * fp32, residual streams, norms, softmax and logits are fp32. fp32 mode: everything is fp32. "in-type" below means bf16
+ * or f32 by that mode. Rows of in-type buffers are padded with zeros to a multiple of VK_PAD elements, so that GEMM
+ * kernels need no tail in k. */
 #if !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE)
 #define _DEFAULT_SOURCE 1 /* mmap's flags and syscall under -std=c11 */
 #endif
@@ -25,28 +25,23 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "engine/backend.h"
 #include "vlmprof.h"
-#include "vlmprof_checkpoint.h"
-#include "vlmprof_engine.h"
 #include "vlmprof_ranges.h"
 #include "vlmprof_stages.h"
 
 enum {
-    VK_PAD = 32,             /* columns of a packed weight panel, and what rows are padded to */
-    VK_EXPERTS_MAX = 1024,   /* the router keeps one row of probabilities in shared memory */
-    VK_POOL_MAX = 1024,      /* heads * keys of a pooling window */
-    VK_ROWS_MAX = 32,        /* rows of one GEMM tile */
-    VK_THREADS_MAX = 4096,
-    VK_BLOCK_MAX = 256,      /* threads of a block of most kernels */
-    VK_PARALLEL_BYTES = 131072, VK_PARALLEL_PRODUCTS = 1 << 21 /* below these a second thread costs more than it brings */
+    VK_BLOCK_MAX = 256, /* threads of a block of most kernels */
+    /* below these a second thread costs more than it brings */
+    VK_PARALLEL_BYTES = 131072, VK_PARALLEL_PRODUCTS = 1 << 21
 };
 
 #if defined(__CUDACC__) || defined(CUDA_ON_CPU)
 #define VK_CUDA 1
 #endif
 
-/* NVTX, of which a tool like Nsight Systems takes ranges: a header of the CUDA Toolkit without a library. A build without nvcc asks for it:
- * -DVLMPROF_NVTX -isystem <toolkit>/include. */
+/* NVTX, of which a tool like Nsight Systems takes ranges: a header of the CUDA Toolkit without a library. A build
+ * without nvcc asks for it: -DVLMPROF_NVTX -isystem <toolkit>/include. */
 #if defined(__CUDACC__) && defined(__has_include)
 #if __has_include(<nvtx3/nvToolsExt.h>) && !defined(VLMPROF_NVTX)
 #define VLMPROF_NVTX 1
@@ -58,9 +53,9 @@ enum {
 
 /* ================================================================================================ targets >>targets
  * name                 GPU                                   CPU
- * KERNEL / LAUNCH      __global__ / <<<blocks, threads>>>     static function / OpenMP loop over blocks. `flops` and `bytes`, what the
- *                                                            arithmetic needs, are counted; the CPU also asks them whether waking
- *                                                            threads is worth it
+ * KERNEL / LAUNCH      __global__ / <<<blocks, threads>>>     static function / OpenMP loop over blocks. `flops` and
+ *                                                            `bytes`, what the arithmetic needs, are counted; the
+ *                                                            CPU also asks them whether waking threads is worth it
  * BLK TID NTID         blockIdx.x threadIdx.x blockDim.x      the block's number, 0, 1
  * EACH(i, n)           block-stride loop                     SIMD loop
  * EACH_OUTER           the same, for bodies with a loop        plain loop
@@ -69,38 +64,6 @@ enum {
  * EACH_LANE_SUM        lanes along memory                    SIMD reduction
  * block_sum block_max block_scan warp_sum                    identity (scan: 0, total = v)
  * SHARED SYNC          __shared__ __syncthreads()            automatic array, nothing */
-#define VK_TEXT(x) #x
-#ifdef _OPENMP
-#define VK_PRAGMA(x) _Pragma(VK_TEXT(x))
-#else
-#define VK_PRAGMA(x)
-#endif
-
-/* where work is sent: the part of a backend's state that launchers see; vk_cpu and vk_cuda begin with it */
-typedef struct vk_work { int64_t launches, flops, bytes; } vk_work;
-/* what the next operation is; vk_begin takes it, and no operation says what the one before it was */
-typedef struct vk_next {
-    int32_t kind, shape[4];                 /* vp_launch_kind; vk_shape */
-    uint32_t grid, threads, shared_bytes;   /* shared_bytes: given at the launch */
-    const void *kernel;                     /* GPU: what the driver knows the registers of */
-} vk_next;
-typedef struct vk_spans { vp_span *span; int64_t capacity, count; } vk_spans;
-typedef struct vk_queue {
-    vk_work work;         /* of everything sent so far */
-    int dry;              /* count only, and log without times: a recorded step is about to be replayed */
-    int threads;          /* CPU */
-    void *stream;         /* GPU: cudaStream_t */
-    int error, line;      /* GPU: the first CUDA or cuBLAS status that was not success; it sticks, and nothing more is sent */
-    const char *error_at; /* the call or the kernel */
-    char note[400];       /* GPU: what could not be done as it should, and was done another way */
-    int timing;           /* vp_timing of the request that runs */
-    int64_t stamps;       /* taken in it */
-    vp_launch *log;       /* VP_TIMING_KERNEL: a record of each operation; else NULL */
-    int64_t log_capacity, log_count;
-    int32_t step, part, block; /* what the records belong to */
-    vk_next next;
-    vk_spans *spans;      /* CPU: what each thread does in parallel loops, beside the log; else NULL */
-} vk_queue;
 /* the shape of the next operation as vp_launch has it, outermost first; 0 from where there is no dimension */
 static void vk_shape(vk_queue *queue, int64_t a, int64_t b, int64_t c, int64_t d) {
     int64_t shape[4] = { a, b, c, d };
@@ -112,7 +75,8 @@ static void vk_grid(vk_queue *queue, const void *kernel, int64_t blocks, int thr
     queue->next.threads = (uint32_t)threads;
     queue->next.shared_bytes = (uint32_t)shared_bytes;
 }
-/* the time before (end 0) and behind (1) record `index`: on the CPU taken, on a GPU an event that vk_backend.read_log asks later */
+/* the time before (end 0) and behind (1) record `index`: on the CPU taken, on a GPU an event that vk_backend.read_log
+ * asks later */
 #ifdef VK_CUDA
 static void vk_stamp_launch(vk_queue *queue, int64_t index, int end); /* >>cuda */
 #else
@@ -172,29 +136,37 @@ static int vk_threads_for(int n) { return n >= VK_BLOCK_MAX ? VK_BLOCK_MAX : n <
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
-#define CUDA_LAUNCH(name, blocks, threads, shared_bytes, stream, ...) name<<<blocks, threads, shared_bytes, stream>>>(__VA_ARGS__)
-#define VK_HOST_CLOCK() vp_clock_ns() /* of launch records; beside a device that is emulated it runs as the device's clock does */
-#define CUDA_DYNAMIC_SHARED(type, name) extern __shared__ __align__(128) unsigned char vk_shared[]; type *name = (type *)vk_shared
+#define CUDA_LAUNCH(name, blocks, threads, shared_bytes, stream, ...) \
+    name<<<blocks, threads, shared_bytes, stream>>>(__VA_ARGS__)
+/* of launch records; beside a device that is emulated it runs as the device's clock does */
+#define VK_HOST_CLOCK() vp_clock_ns()
+#define CUDA_DYNAMIC_SHARED(type, name) \
+    extern __shared__ __align__(128) unsigned char vk_shared[]; \
+    type *name = (type *)vk_shared
 #endif
 #include <stdio.h>
 #include <stdlib.h>
 #define KERNEL(name, ...) static __global__ void name(__VA_ARGS__)
 /* a kernel for exactly so many threads; `resident`: so many blocks a multiprocessor bound its registers */
-#define KERNEL_OF(threads, resident, name, ...) static __global__ void __launch_bounds__(threads, resident) name(__VA_ARGS__)
-#define LAUNCH(name, blocks, threads, flops, bytes, ...) LAUNCH_SHARED(name, blocks, threads, 0, flops, bytes, __VA_ARGS__)
+#define KERNEL_OF(threads, resident, name, ...) \
+    static __global__ void __launch_bounds__(threads, resident) name(__VA_ARGS__)
+#define LAUNCH(name, blocks, threads, flops, bytes, ...) \
+    LAUNCH_SHARED(name, blocks, threads, 0, flops, bytes, __VA_ARGS__)
 /* with so many bytes of dynamic shared memory; GPU only */
 #define LAUNCH_SHARED(name, blocks, threads, shared, flops, bytes, ...) \
     do { \
         vk_grid(queue, (const void *)name, (int64_t)(blocks), (int)(threads), (int64_t)(shared)); \
         if (vk_begin(queue, #name, (int64_t)(flops), (int64_t)(bytes))) { \
-            CUDA_LAUNCH(name, (unsigned)(blocks), (unsigned)(threads), (size_t)(shared), (cudaStream_t)queue->stream, __VA_ARGS__); \
+            CUDA_LAUNCH(name, (unsigned)(blocks), (unsigned)(threads), (size_t)(shared), (cudaStream_t)queue->stream, \
+                        __VA_ARGS__); \
             vk_cuda_check(queue, cudaGetLastError(), #name, __LINE__); \
             vk_end(queue); \
         } \
     } while (0)
 /* keeps the first failure */
 static int vk_cuda_check(vk_queue *queue, cudaError_t status, const char *what, int line) {
-    if (status != cudaSuccess) cudaGetLastError(); /* it is told through the queue; the next engine's launches start clean */
+    if (status != cudaSuccess)
+        cudaGetLastError(); /* it is told through the queue; the next engine's launches start clean */
     if (status != cudaSuccess && !queue->error) {
         queue->error = (int)status;
         queue->error_at = what;
@@ -252,8 +224,9 @@ FN int block_scan(int v, int *total) {
 FN float vk_exp(float x) { return expf(x); }
 FN float vk_b2f(uint16_t b) { return __uint_as_float((unsigned)b << 16); }
 FN uint16_t vk_f2b(float f) { return __bfloat16_as_ushort(__float2bfloat16_rn(f)); }
-/* Tensor cores, for kernels whose blocks have a fixed number of threads. Fragments are those of mma.sync.m16n8k16: of A 4 words, of B 2, of C 4
- * floats a lane; an ldmatrix x4 reads four 8 x 8 matrices of bf16, row l % 8 of matrix l / 8 at lane l's address. */
+/* Tensor cores, for kernels whose blocks have a fixed number of threads. Fragments are those of mma.sync.m16n8k16: of A
+ * 4 words, of B 2, of C 4 floats a lane; an ldmatrix x4 reads four 8 x 8 matrices of bf16, row l % 8 of matrix l / 8 at
+ * lane l's address. */
 #ifdef CUDA_ON_CPU
 #define VK_UNROLL
 #define VK_ROLLED
@@ -288,7 +261,9 @@ FN void vk_mma(float (*c)[4], const uint32_t *a, const uint32_t *b, int count) {
 }
 /* 16 bytes of device memory on their way to shared memory; a thread's copies up to a commit are a group */
 FN void vk_copy_async(void *shared_to, const void *from) {
-    asm volatile("cp.async.cg.shared.global [%0],[%1],16;" ::"r"((unsigned)__cvta_generic_to_shared(shared_to)), "l"(from) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0],[%1],16;" ::"r"((unsigned)__cvta_generic_to_shared(shared_to)),
+                 "l"(from)
+                 : "memory");
 }
 FN void vk_copy_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
 /* until at most so many of this thread's groups, a constant, are under way */
@@ -306,10 +281,8 @@ FN uint32_t vk_pack2(float low, float high) {
 }
 #endif
 #else
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 #if defined(_OPENMP)
 #include <omp.h>
@@ -318,20 +291,12 @@ FN uint32_t vk_pack2(float low, float high) {
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #endif
-/* the first versions that know AMX; older compilers get the plain kernels */
-#if defined(__x86_64__) && (defined(__clang__) ? __clang_major__ >= 12 : defined(__GNUC__) && __GNUC__ >= 11)
+#include "engine/host_loops.h"
+#ifdef VK_X86
 #include <immintrin.h>
-#define VK_X86 1
 #if !defined(__clang__) && defined(__cplusplus)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized" /* g++ 12 says so of its own avx512fintrin.h */
 #endif
-#endif
-/* run-time dispatch instead of -march: GCC compiles a kernel three times and picks by processor. Sanitizers run before the
- * resolver may, and clang 14 does not know the attribute: both get the baseline. */
-#if defined(VK_X86) && !defined(__clang__) && __GNUC__ >= 12 && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define VK_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define VK_CLONES
 #endif
 #define KERNEL(name, ...) static VK_CLONES void name(size_t vk_block, __VA_ARGS__)
 #define LAUNCH(name, blocks, threads_a_block, flops, bytes, ...) \
@@ -350,8 +315,8 @@ FN uint32_t vk_pack2(float low, float high) {
         } \
         vk_end(queue); \
     } while (0)
-/* what each thread of a parallel loop does goes between these two: a span of the launch that is open, where spans are wanted. A loop that one thread
- * runs alone has none: its launch says all. */
+/* what each thread of a parallel loop does goes between these two: a span of the launch that is open, where spans are
+ * wanted. A loop that one thread runs alone has none: its launch says all. */
 static int64_t vk_span_begin(const vk_queue *queue) { return queue->spans ? vp_clock_ns() : 0; }
 static void vk_span_end(const vk_queue *queue, int64_t since) {
 #ifdef _OPENMP
@@ -376,10 +341,9 @@ static void vk_span_end(const vk_queue *queue, int64_t since) {
 #define BLK vk_block
 #define TID 0
 #define NTID 1
-#define EACH(i, n) VK_PRAGMA(omp simd) for (int i = 0; i < (n); i++)
+#define EACH(i, n) VK_SIMD for (int i = 0; i < (n); i++)
 #define EACH_SUM(i, n, s) VK_PRAGMA(omp simd reduction(+ : s)) for (int i = 0; i < (n); i++)
 #ifdef __clang__
-#pragma clang diagnostic ignored "-Wpass-failed" /* a sanitizer keeps it from vectorising, and it says so of every loop */
 /* vectorises no float maximum without fast-math */
 #define EACH_MAX(i, n, s) for (int i = 0; i < (n); i++)
 #else
@@ -396,10 +360,9 @@ FN float block_sum(float v) { return v; }
 FN float block_max(float v) { return v; }
 FN int block_scan(int v, int *total) { *total = v; return 0; }
 FN float vk_b2f(uint16_t b) { uint32_t u = (uint32_t)b << 16; float f; memcpy(&f, &u, 4); return f; }
-/* round to nearest even, without the NaN test of vp_f32_to_bf16: activations are finite, and a NaN may turn into another NaN, inf or zero */
-FN uint16_t vk_f2b(float f) { uint32_t u; memcpy(&u, &f, 4); return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16); }
-/* e^x within 2 ulp. No branch and no fminf (GCC keeps its NaN rules as a call), so that loops calling it become SIMD code without
- * libmvec or -ffast-math. Adding 1.5 * 2^23 rounds t to an integer and leaves it in the low bits. Polynomial: Cephes expf. */
+/* e^x within 2 ulp. No branch and no fminf (GCC keeps its NaN rules as a call), so that loops calling it become SIMD
+ * code without libmvec or -ffast-math. Adding 1.5 * 2^23 rounds t to an integer and leaves it in the low bits.
+ * Polynomial: Cephes expf. */
 FN float vk_exp(float x) {
     float t, r, p, scale;
     uint32_t u;
@@ -424,7 +387,9 @@ FN float vk_exp(float x) {
 #endif
 
 /* element i of an in-type array; `wide` is the same for a whole loop, so compilers take the branch out of it */
-FN float vk_get(const void *p, size_t i, int wide) { return wide ? ((const float *)p)[i] : vk_b2f(((const uint16_t *)p)[i]); }
+FN float vk_get(const void *p, size_t i, int wide) {
+    return wide ? ((const float *)p)[i] : vk_b2f(((const uint16_t *)p)[i]);
+}
 FN void vk_put(void *p, size_t i, float v, int wide) {
     if (wide) ((float *)p)[i] = v;
     else ((uint16_t *)p)[i] = vk_f2b(v);
@@ -461,8 +426,10 @@ KERNEL(k_convert, void *y, const float *x, int d, int ldy, int wide) {
     EACH(i, d) vk_put(y, BLK * (size_t)ldy + (size_t)i, x[BLK * (size_t)d + (size_t)i], wide);
 }
 
-/* one row of ViT input: class embedding or patch row, plus its position. patches f32 [views, count - 1, d] -> x f32 [views, count, d] */
-KERNEL(k_vit_embed, float *x, const float *patches, const float *class_embedding, const float *positions, int count, int d) {
+/* one row of ViT input: class embedding or patch row, plus its position. patches f32 [views, count - 1, d] -> x f32
+ * [views, count, d] */
+KERNEL(k_vit_embed, float *x, const float *patches, const float *class_embedding, const float *positions, int count,
+       int d) {
     size_t view = BLK / (size_t)count, at = BLK % (size_t)count;
     const float *s = at ? patches + (view * (size_t)(count - 1) + at - 1) * (size_t)d : class_embedding;
     const float *p = positions + at * (size_t)d;
@@ -470,21 +437,25 @@ KERNEL(k_vit_embed, float *x, const float *patches, const float *class_embedding
     EACH(i, d) o[i] = s[i] + p[i];
 }
 
-/* One pooling window of pool x pool patches, from `layers` saved hidden states, `layer_floats` apart, each f32 [views, patches + 1, w] (row 0 is
- * the class token), side by side. Adds pad_embed f32 [2, layers * w]: [0] where the patch is all padding (mask 0), [1] where it is partly so or
- * the mask is -1; mask f32 [views, patches]. keys in-type [views * windows * pool * pool, ld]; query in-type [views * windows, ld] = their mean.
- * dead int32 [views]: the view holds no picture, features are 0. */
-KERNEL(k_pool_windows, void *keys, void *query, const float *hidden, const float *mask, const int32_t *dead, const float *pad_embed,
-       size_t layer_floats, int layers, int w, int side, int pool, int ld, int wide) {
-    int across = side / pool, n = pool * pool, view = (int)BLK / (across * across), window = (int)BLK % (across * across),
-        wy = window / across * pool, wx = window % across * pool, gone = dead[view];
-    const float *states = hidden + (size_t)view * (size_t)(side * side + 1) * (size_t)w, *masks = mask + (size_t)view * (size_t)(side * side);
+/* One pooling window of pool x pool patches, from `layers` saved hidden states, `layer_floats` apart, each f32 [views,
+ * patches + 1, w] (row 0 is the class token), side by side. Adds pad_embed f32 [2, layers * w]: [0] where the patch is
+ * all padding (mask 0), [1] where it is partly so or the mask is -1; mask f32 [views, patches]. keys in-type [views *
+ * windows * pool * pool, ld]; query in-type [views * windows, ld] = their mean. dead int32 [views]: the view holds no
+ * picture, features are 0. */
+KERNEL(k_pool_windows, void *keys, void *query, const float *hidden, const float *mask, const int32_t *dead,
+       const float *pad_embed, size_t layer_floats, int layers, int w, int side, int pool, int ld, int wide) {
+    int across = side / pool, n = pool * pool, view = (int)BLK / (across * across),
+        window = (int)BLK % (across * across), wy = window / across * pool, wx = window % across * pool,
+        gone = dead[view];
+    const float *states = hidden + (size_t)view * (size_t)(side * side + 1) * (size_t)w,
+                *masks = mask + (size_t)view * (size_t)(side * side);
     for (int l = 0; l < layers; l++) {
         EACH_OUTER(i, w) {
             float sum = 0.0f;
             for (int j = 0; j < n; j++) {
                 int patch = (wy + j / pool) * side + wx + j % pool, c = l * w + i;
-                float v = gone ? 0.0f : states[(size_t)l * layer_floats + (size_t)(patch + 1) * (size_t)w + (size_t)i], m = masks[patch];
+                float v = gone ? 0.0f : states[(size_t)l * layer_floats + (size_t)(patch + 1) * (size_t)w + (size_t)i],
+                      m = masks[patch];
                 v += m == 0.0f ? pad_embed[c] : 0.0f;
                 v += (m > 0.0f) & (m < 1.0f) || m == -1.0f ? pad_embed[layers * w + c] : 0.0f;
                 sum += v;
@@ -495,8 +466,10 @@ KERNEL(k_pool_windows, void *keys, void *query, const float *hidden, const float
     }
 }
 
-/* attention of one query over its window's n keys: q f32 [windows, w], kv f32 [windows * n, 2 * w] (keys then values) -> y in-type [windows, ldy] */
-KERNEL(k_pool_attention, void *y, const float *q, const float *kv, int n, int heads, int head_dim, int ldy, float scale, int wide) {
+/* attention of one query over its window's n keys: q f32 [windows, w], kv f32 [windows * n, 2 * w] (keys then values)
+ * -> y in-type [windows, ldy] */
+KERNEL(k_pool_attention, void *y, const float *q, const float *kv, int n, int heads, int head_dim, int ldy, float scale,
+       int wide) {
     SHARED float p[VK_POOL_MAX];
     int w = heads * head_dim;
     const float *qr = q + BLK * (size_t)w, *kr = kv + BLK * (size_t)n * 2 * (size_t)w;
@@ -518,7 +491,8 @@ KERNEL(k_pool_attention, void *y, const float *q, const float *kv, int n, int he
     for (int h = 0; h < heads; h++) {
         EACH_OUTER(i, head_dim) {
             float s = 0.0f;
-            for (int j = 0; j < n; j++) s += p[h * n + j] * kr[(size_t)j * 2 * (size_t)w + (size_t)(w + h * head_dim + i)];
+            for (int j = 0; j < n; j++)
+                s += p[h * n + j] * kr[(size_t)j * 2 * (size_t)w + (size_t)(w + h * head_dim + i)];
             vk_put(y, BLK * (size_t)ldy + (size_t)(h * head_dim + i), s, wide);
         }
     }
@@ -530,24 +504,26 @@ KERNEL(k_silu_mul, void *y, const float *gate_up, int h, int ldy, int wide) {
     EACH(i, h) vk_put(y, BLK * (size_t)ldy + (size_t)i, vk_silu(g[i]) * u[i], wide);
 }
 
-/* x f32 [tokens, d] = embedding rows; table in-type [ids, d]. A negative id, which k_argmax gives for logits that are no numbers, is a row of 0:
- * the step after such a token may be under way before the host knows it. */
+/* x f32 [tokens, d] = embedding rows; table in-type [ids, d]. A negative id, which k_argmax gives for logits that are
+ * no numbers, is a row of 0: the step after such a token may be under way before the host knows it. */
 KERNEL(k_embed, float *x, const void *table, const int32_t *ids, int d, int wide) {
     int id = ids[BLK];
     size_t from = (size_t)(id < 0 ? 0 : id) * (size_t)d, to = BLK * (size_t)d;
     EACH(i, d) x[to + (size_t)i] = id < 0 ? 0.0f : vk_get(table, from + (size_t)i, wide);
 }
 
-/* image features are ADDED to the embedding of their <im_patch>; index < 0: the overlap of neighbouring crops, dropped */
+/* image features are ADDED to the embedding of their <im_patch>; index < 0: the overlap of neighbouring crops,
+ * dropped */
 KERNEL(k_scatter_add, float *x, const float *features, const int32_t *index, int d) {
     int at = index[BLK];
     if (at >= 0) EACH(i, d) x[(size_t)at * (size_t)d + (size_t)i] += features[BLK * (size_t)d + (size_t)i];
 }
 
-/* QK-norm over the whole width, then RoPE (half-split pairs) of one token's q and k; v as it is. qkv f32 [tokens, 3 * d];
- * q in-type [tokens, ldq]; key and value in-type [positions, d], written at *position + BLK; cs f32 [positions, head_dim]: cos then sin */
-KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, const float *q_weight, const float *k_weight, const float *cs,
-       const int32_t *position, int d, int head_dim, int ldq, float eps, int wide) {
+/* QK-norm over the whole width, then RoPE (half-split pairs) of one token's q and k; v as it is. qkv f32 [tokens, 3 *
+ * d]; q in-type [tokens, ldq]; key and value in-type [positions, d], written at *position + BLK; cs f32 [positions,
+ * head_dim]: cos then sin */
+KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, const float *q_weight, const float *k_weight,
+       const float *cs, const int32_t *position, int d, int head_dim, int ldq, float eps, int wide) {
     size_t at_position = (size_t)*position + BLK, row = at_position * (size_t)d;
     const float *x = qkv + BLK * 3 * (size_t)d, *v = x + 2 * (size_t)d, *c = cs + at_position * (size_t)head_dim;
     const float *s = c + head_dim / 2;
@@ -570,10 +546,10 @@ KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, const 
     EACH(i, d) vk_put(value, row + (size_t)i, v[i], wide);
 }
 
-/* one query against the *position + 1 cached keys, one block a head; scores f32 [heads, lds] is scratch. y, q in-type [d]; key, value in-type
- * [positions, d] */
-KERNEL(k_attention_decode, void *y, const void *q, const void *key, const void *value, float *scores, const int32_t *position, int lds, int d,
-       int head_dim, float scale, int wide) {
+/* one query against the *position + 1 cached keys, one block a head; scores f32 [heads, lds] is scratch. y, q in-type
+ * [d]; key, value in-type [positions, d] */
+KERNEL(k_attention_decode, void *y, const void *q, const void *key, const void *value, float *scores,
+       const int32_t *position, int lds, int d, int head_dim, float scale, int wide) {
     int keys = *position + 1;
     size_t h = BLK * (size_t)head_dim;
     float *p = scores + BLK * (size_t)lds, m = -INFINITY, s = 0.0f;
@@ -591,16 +567,19 @@ KERNEL(k_attention_decode, void *y, const void *q, const void *key, const void *
     s = block_sum(s);
     SYNC();
 #ifdef VK_CUDA
-    /* threads in groups, a column of the head each; a group takes every so-manieth key, and the groups' sums meet in shared memory */
+    /* threads in groups, a column of the head each; a group takes every so-manieth key, and the groups' sums meet in
+     * shared memory */
     for (int i0 = 0; i0 < head_dim; i0 += NTID) {
         __shared__ float part[1024];
-        int width = head_dim - i0 < NTID ? head_dim - i0 : NTID, groups = NTID / width, column = TID % width, group = TID / width;
+        int width = head_dim - i0 < NTID ? head_dim - i0 : NTID, groups = NTID / width, column = TID % width,
+            group = TID / width;
         float a = 0.0f;
         if (group < groups) {
 #ifdef __CUDACC__
 #pragma unroll 8
 #endif
-            for (int j = group; j < keys; j += groups) a += p[j] * vk_get(value, (size_t)j * (size_t)d + h + (size_t)(i0 + column), wide);
+            for (int j = group; j < keys; j += groups)
+                a += p[j] * vk_get(value, (size_t)j * (size_t)d + h + (size_t)(i0 + column), wide);
         }
         SYNC();
         part[TID] = a;
@@ -628,8 +607,9 @@ KERNEL(k_attention_decode, void *y, const void *q, const void *key, const void *
 #endif
 }
 
-/* router: softmax over all experts in fp32, then the k largest, not renormalised. An expert's place is the number of experts that
- * beat it, so there is no reduction and no order of arrival, and ties go to the lower index. index, weight [tokens, k] */
+/* router: softmax over all experts in fp32, then the k largest, not renormalised. An expert's place is the number of
+ * experts that beat it, so there is no reduction and no order of arrival, and ties go to the lower index. index, weight
+ * [tokens, k] */
 KERNEL(k_router, int32_t *index, float *weight, const float *logits, int experts, int k) {
     SHARED float p[VK_EXPERTS_MAX];
     const float *l = logits + BLK * (size_t)experts;
@@ -642,17 +622,22 @@ KERNEL(k_router, int32_t *index, float *weight, const float *logits, int experts
     for (int i = TID; i < experts; i += NTID) {
         int place = 0;
         for (int j = 0; j < experts; j++) place += (l[j] > l[i]) | ((l[j] == l[i]) & (j < i));
-        if (place < k) { index[BLK * (size_t)k + (size_t)place] = i; weight[BLK * (size_t)k + (size_t)place] = p[i] / s; }
+        if (place < k) {
+            index[BLK * (size_t)k + (size_t)place] = i;
+            weight[BLK * (size_t)k + (size_t)place] = p[i] / s;
+        }
     }
 }
 
-/* Block e lists the (token, slot) pairs routed to expert e, in token order: count [experts]; start [experts + 1], rows before expert e; list [pairs],
- * the pairs in the order of those rows; slot_row [pairs], the row of each pair. tiles (or NULL): rows of experts in tiles of at most tile_rows,
- * int32 [pairs / tile_rows + experts, 2], expert and first row. Expert e's begin at start[e] / tile_rows + e, which leaves room for all of them, and
- * where one more than it needs: that begins behind its rows. Each thread looks at pairs that follow each other. */
-KERNEL(k_moe_lists, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles, const int32_t *index, int pairs,
-       int tile_rows) {
-    int e = (int)BLK, each = (pairs + NTID - 1) / NTID, from = TID * each, to = pairs - from < each ? pairs : from + each;
+/* Block e lists the (token, slot) pairs routed to expert e, in token order: count [experts]; start [experts + 1], rows
+ * before expert e; list [pairs], the pairs in the order of those rows; slot_row [pairs], the row of each pair. tiles
+ * (or NULL): rows of experts in tiles of at most tile_rows, int32 [pairs / tile_rows + experts, 2], expert and first
+ * row. Expert e's begin at start[e] / tile_rows + e, which leaves room for all of them, and where one more than it
+ * needs: that begins behind its rows. Each thread looks at pairs that follow each other. */
+KERNEL(k_moe_lists, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles,
+       const int32_t *index, int pairs, int tile_rows) {
+    int e = (int)BLK, each = (pairs + NTID - 1) / NTID, from = TID * each,
+        to = pairs - from < each ? pairs : from + each;
     int below = 0, mine = 0, base, all, at;
     for (int i = from; i < to; i++) { below += index[i] < e; mine += index[i] == e; }
     block_scan(below, &base);
@@ -662,7 +647,10 @@ KERNEL(k_moe_lists, int32_t *count, int32_t *start, int32_t *list, int32_t *slot
     if (TID == 0) { count[e] = all; start[e] = base; start[e + 1] = base + all; }
     if (tiles) {
         int first = base / tile_rows + e, last = (base + all) / tile_rows + e;
-        for (int i = first + TID; i <= last; i += NTID) { tiles[2 * i] = e; tiles[2 * i + 1] = base + (i - first) * tile_rows; }
+        for (int i = first + TID; i <= last; i += NTID) {
+            tiles[2 * i] = e;
+            tiles[2 * i + 1] = base + (i - first) * tile_rows;
+        }
     }
 }
 
@@ -674,7 +662,8 @@ KERNEL(k_gather, void *y, const void *x, const int32_t *list, int k, int row_byt
     EACH(i, words) o[i] = s[i];
 }
 
-/* x row t += sum over its k slots of weight * expert row: every token reads its own rows, so no atomics and one fixed order */
+/* x row t += sum over its k slots of weight * expert row: every token reads its own rows, so no atomics and one fixed
+ * order */
 KERNEL(k_combine, float *x, const float *expert_rows, const int32_t *slot_row, const float *weight, int k, int d) {
     float *o = x + BLK * (size_t)d;
 #ifdef VK_CUDA
@@ -694,8 +683,8 @@ KERNEL(k_combine, float *x, const float *expert_rows, const int32_t *slot_row, c
 #endif
 }
 
-/* index of the largest value of a row of n, the lowest one on ties; NaN never wins, a row of nothing else gives -1. Indices below 2^24 are
- * exact in a float. */
+/* index of the largest value of a row of n, the lowest one on ties; NaN never wins, a row of nothing else gives -1.
+ * Indices below 2^24 are exact in a float. */
 KERNEL(k_argmax, int32_t *out, const float *x, int n) {
     const float *xr = x + BLK * (size_t)n;
     float m = -INFINITY, best = -INFINITY;
@@ -706,12 +695,14 @@ KERNEL(k_argmax, int32_t *out, const float *x, int n) {
     if (TID == 0) out[BLK] = best > -INFINITY ? (int32_t)-best : -1;
 }
 
-/* the sequence grew: *position += by. One block. The position lies on the device, so that one recorded decode step serves all steps. */
+/* the sequence grew: *position += by. One block. The position lies on the device, so that one recorded decode step
+ * serves all steps. */
 KERNEL(k_advance, int32_t *position, int by) {
     if (BLK == 0 && TID == 0) *position += by;
 }
 
-/* the sum of each block's `count` floats of x, for nothing but to read them: four streams, so that many loads are under way */
+/* the sum of each block's `count` floats of x, for nothing but to read them: four streams, so that many loads are under
+ * way */
 KERNEL(k_read, float *y, const float *x, int count) {
     const float *a = x + BLK * (size_t)count;
     int quarter = count / 4;
@@ -722,72 +713,51 @@ KERNEL(k_read, float *y, const float *x, int count) {
 }
 
 /* ============================================================================================== launchers >>launchers
- * The shared kernels behind one table, the same for every target. Pointers are the target's. FLOPs count additions, multiplications, divisions
- * and exponentials as one each; bytes count every operand read or written once. */
-typedef struct vk_kernels {
-    void (*rmsnorm)(vk_queue *queue, void *y, const float *x, const float *w, int rows, int d, int ldy, float eps, int wide);
-    void (*layernorm)(vk_queue *queue, void *y, const float *x, const float *w, const float *b, int rows, int d, int ldy, float eps, int wide);
-    void (*convert)(vk_queue *queue, void *y, const float *x, int rows, int d, int ldy, int wide);
-    void (*vit_embed)(vk_queue *queue, float *x, const float *patches, const float *class_embedding, const float *positions, int views, int count,
-                      int d);
-    void (*pool_windows)(vk_queue *queue, void *keys, void *query, const float *hidden, const float *mask, const int32_t *dead,
-                         const float *pad_embed, size_t layer_floats, int views, int layers, int w, int side, int pool, int ld, int wide);
-    void (*pool_attention)(vk_queue *queue, void *y, const float *q, const float *kv, int windows, int n, int heads, int head_dim, int ldy, int wide);
-    void (*silu_mul)(vk_queue *queue, void *y, const float *gate_up, int rows, int h, int ldy, int wide);
-    void (*embed)(vk_queue *queue, float *x, const void *table, const int32_t *ids, int rows, int d, int wide);
-    void (*scatter_add)(vk_queue *queue, float *x, const float *features, const int32_t *index, int rows, int d);
-    void (*qk_norm_rope)(vk_queue *queue, void *q, void *key, void *value, const float *qkv, const float *q_weight, const float *k_weight,
-                         const float *cs, const int32_t *position, int rows, int d, int head_dim, int ldq, float eps, int wide);
-    /* keys: what *position + 1 will be, for the count alone */
-    void (*attention_decode)(vk_queue *queue, void *y, const void *q, const void *key, const void *value, float *scores, const int32_t *position,
-                             int keys, int lds, int d, int head_dim, int wide);
-    void (*router)(vk_queue *queue, int32_t *index, float *weight, const float *logits, int rows, int experts, int k);
-    void (*moe_lists)(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles, const int32_t *index,
-                      int experts, int pairs, int tile_rows);
-    void (*gather)(vk_queue *queue, void *y, const void *x, const int32_t *list, int rows, int k, int row_bytes);
-    void (*combine)(vk_queue *queue, float *x, const float *expert_rows, const int32_t *slot_row, const float *weight, int rows, int k, int d);
-    void (*argmax)(vk_queue *queue, int32_t *out, const float *x, int rows, int n);
-    void (*advance)(vk_queue *queue, int32_t *position, int by);
-    void (*read)(vk_queue *queue, float *y, const float *x, int blocks, int count); /* count: a multiple of 4 */
-} vk_kernels;
-
+ * The shared kernels behind one table, the same for every target: vk_kernels. */
 static int64_t vk_element(int wide) { return wide ? 4 : 2; }
-static void l_rmsnorm(vk_queue *queue, void *y, const float *x, const float *w, int rows, int d, int ldy, float eps, int wide) {
+static void l_rmsnorm(vk_queue *queue, void *y, const float *x, const float *w, int rows, int d, int ldy, float eps,
+                      int wide) {
     int64_t count = (int64_t)rows * d;
     vk_shape(queue, rows, d, 0, 0);
-    LAUNCH(k_rmsnorm, rows, vk_threads_for(d), 4 * count, count * (4 + vk_element(wide)) + 4 * d, y, x, w, d, ldy, eps, wide);
+    LAUNCH(k_rmsnorm, rows, vk_threads_for(d), 4 * count, count * (4 + vk_element(wide)) + 4 * d, y, x, w, d, ldy, eps,
+           wide);
 }
-static void l_layernorm(vk_queue *queue, void *y, const float *x, const float *w, const float *b, int rows, int d, int ldy, float eps, int wide) {
+static void l_layernorm(vk_queue *queue, void *y, const float *x, const float *w, const float *b, int rows, int d,
+                        int ldy, float eps, int wide) {
     int64_t count = (int64_t)rows * d;
     vk_shape(queue, rows, d, 0, 0);
-    LAUNCH(k_layernorm, rows, vk_threads_for(d), 8 * count, count * (4 + vk_element(wide)) + 8 * d, y, x, w, b, d, ldy, eps, wide);
+    LAUNCH(k_layernorm, rows, vk_threads_for(d), 8 * count, count * (4 + vk_element(wide)) + 8 * d, y, x, w, b, d, ldy,
+           eps, wide);
 }
 static void l_convert(vk_queue *queue, void *y, const float *x, int rows, int d, int ldy, int wide) {
     vk_shape(queue, rows, d, 0, 0);
     LAUNCH(k_convert, rows, vk_threads_for(d), 0, (int64_t)rows * d * (4 + vk_element(wide)), y, x, d, ldy, wide);
 }
-static void l_vit_embed(vk_queue *queue, float *x, const float *patches, const float *class_embedding, const float *positions, int views, int count,
-                        int d) {
+static void l_vit_embed(vk_queue *queue, float *x, const float *patches, const float *class_embedding,
+                        const float *positions, int views, int count, int d) {
     int64_t floats = (int64_t)views * count * d, patch_floats = (int64_t)views * (count - 1) * d;
     vk_shape(queue, (int64_t)views * count, d, 0, 0);
-    LAUNCH(k_vit_embed, views * count, vk_threads_for(d), floats, 4 * (patch_floats + d + (int64_t)count * d + floats), x, patches, class_embedding,
-           positions, count, d);
+    LAUNCH(k_vit_embed, views * count, vk_threads_for(d), floats, 4 * (patch_floats + d + (int64_t)count * d + floats),
+           x, patches, class_embedding, positions, count, d);
 }
-static void l_pool_windows(vk_queue *queue, void *keys, void *query, const float *hidden, const float *mask, const int32_t *dead,
-                           const float *pad_embed, size_t layer_floats, int views, int layers, int w, int side, int pool, int ld, int wide) {
+static void l_pool_windows(vk_queue *queue, void *keys, void *query, const float *hidden, const float *mask,
+                           const int32_t *dead, const float *pad_embed, size_t layer_floats, int views, int layers,
+                           int w, int side, int pool, int ld, int wide) {
     int windows = views * (side / pool) * (side / pool);
     int64_t values = (int64_t)windows * pool * pool * layers * w, queries = (int64_t)windows * layers * w,
             small = (int64_t)views * (side * side + 1) + 2 * layers * w; /* masks, dead, pad_embed */
     vk_shape(queue, windows, (int64_t)layers * w, 0, 0);
-    LAUNCH(k_pool_windows, windows, vk_threads_for(w), 3 * values + queries, 4 * (values + small) + (values + queries) * vk_element(wide), keys,
-           query, hidden, mask, dead, pad_embed, layer_floats, layers, w, side, pool, ld, wide);
+    LAUNCH(k_pool_windows, windows, vk_threads_for(w), 3 * values + queries,
+           4 * (values + small) + (values + queries) * vk_element(wide), keys, query, hidden, mask, dead, pad_embed,
+           layer_floats, layers, w, side, pool, ld, wide);
 }
-static void l_pool_attention(vk_queue *queue, void *y, const float *q, const float *kv, int windows, int n, int heads, int head_dim, int ldy,
-                             int wide) {
+static void l_pool_attention(vk_queue *queue, void *y, const float *q, const float *kv, int windows, int n, int heads,
+                             int head_dim, int ldy, int wide) {
     int64_t queries = (int64_t)windows * heads * head_dim;
     vk_shape(queue, windows, 1, n, (int64_t)heads * head_dim);
-    LAUNCH(k_pool_attention, windows, vk_threads_for(heads * head_dim), queries * 4 * n + (int64_t)windows * heads * n * 5,
-           queries * (4 + 8 * n + vk_element(wide)), y, q, kv, n, heads, head_dim, ldy, 1.0f / sqrtf((float)head_dim), wide);
+    LAUNCH(k_pool_attention, windows, vk_threads_for(heads * head_dim),
+           queries * 4 * n + (int64_t)windows * heads * n * 5, queries * (4 + 8 * n + vk_element(wide)), y, q, kv, n,
+           heads, head_dim, ldy, 1.0f / sqrtf((float)head_dim), wide);
 }
 static void l_silu_mul(vk_queue *queue, void *y, const float *gate_up, int rows, int h, int ldy, int wide) {
     int64_t count = (int64_t)rows * h;
@@ -796,54 +766,65 @@ static void l_silu_mul(vk_queue *queue, void *y, const float *gate_up, int rows,
 }
 static void l_embed(vk_queue *queue, float *x, const void *table, const int32_t *ids, int rows, int d, int wide) {
     vk_shape(queue, rows, d, 0, 0);
-    LAUNCH(k_embed, rows, vk_threads_for(d), 0, (int64_t)rows * (d * (4 + vk_element(wide)) + 4), x, table, ids, d, wide);
+    LAUNCH(k_embed, rows, vk_threads_for(d), 0, (int64_t)rows * (d * (4 + vk_element(wide)) + 4), x, table, ids, d,
+           wide);
 }
 static void l_scatter_add(vk_queue *queue, float *x, const float *features, const int32_t *index, int rows, int d) {
     int64_t count = (int64_t)rows * d;
     vk_shape(queue, rows, d, 0, 0);
     LAUNCH(k_scatter_add, rows, vk_threads_for(d), count, count * 12 + 4 * rows, x, features, index, d);
 }
-static void l_qk_norm_rope(vk_queue *queue, void *q, void *key, void *value, const float *qkv, const float *q_weight, const float *k_weight,
-                           const float *cs, const int32_t *position, int rows, int d, int head_dim, int ldq, float eps, int wide) {
+static void l_qk_norm_rope(vk_queue *queue, void *q, void *key, void *value, const float *qkv, const float *q_weight,
+                           const float *k_weight, const float *cs, const int32_t *position, int rows, int d,
+                           int head_dim, int ldq, float eps, int wide) {
     int64_t count = (int64_t)rows * d;
     vk_shape(queue, rows, d, 0, 0);
     LAUNCH(k_qk_norm_rope, rows, vk_threads_for(d), 14 * count,
-           count * (12 + 3 * vk_element(wide)) + 4 * (2 * d + (int64_t)rows * head_dim + 1), q, key, value, qkv, q_weight, k_weight, cs, position, d,
-           head_dim, ldq, eps, wide);
+           count * (12 + 3 * vk_element(wide)) + 4 * (2 * d + (int64_t)rows * head_dim + 1), q, key, value, qkv,
+           q_weight, k_weight, cs, position, d, head_dim, ldq, eps, wide);
 }
-static void l_attention_decode(vk_queue *queue, void *y, const void *q, const void *key, const void *value, float *scores, const int32_t *position,
-                               int keys, int lds, int d, int head_dim, int wide) {
+static void l_attention_decode(vk_queue *queue, void *y, const void *q, const void *key, const void *value,
+                               float *scores, const int32_t *position, int keys, int lds, int d, int head_dim,
+                               int wide) {
     int64_t heads = d / head_dim;
     vk_shape(queue, 1, 1, keys, d);
-    LAUNCH(k_attention_decode, heads, 1024, (int64_t)keys * (4 * d + 5 * heads), ((int64_t)keys + 1) * 2 * d * vk_element(wide) + 4, y, q,
-           key, value, scores, position, lds, d, head_dim, 1.0f / sqrtf((float)head_dim), wide);
+    LAUNCH(k_attention_decode, heads, 1024, (int64_t)keys * (4 * d + 5 * heads),
+           ((int64_t)keys + 1) * 2 * d * vk_element(wide) + 4, y, q, key, value, scores, position, lds, d, head_dim,
+           1.0f / sqrtf((float)head_dim), wide);
 }
 /* the comparisons of the ranking count as FLOPs */
-static void l_router(vk_queue *queue, int32_t *index, float *weight, const float *logits, int rows, int experts, int k) {
+static void l_router(vk_queue *queue, int32_t *index, float *weight, const float *logits, int rows, int experts,
+                     int k) {
     int64_t count = (int64_t)rows * experts;
     vk_shape(queue, rows, experts, 0, 0);
-    LAUNCH(k_router, rows, vk_threads_for(experts), count * (4 + experts), count * 4 + (int64_t)rows * k * 8, index, weight, logits, experts, k);
+    LAUNCH(k_router, rows, vk_threads_for(experts), count * (4 + experts), count * 4 + (int64_t)rows * k * 8, index,
+           weight, logits, experts, k);
 }
 /* three comparisons of each pair with each expert; tiles: as if there were all that may be */
-static void l_moe_lists(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles, const int32_t *index,
-                        int experts, int pairs, int tile_rows) {
+static void l_moe_lists(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row,
+                        int32_t *tiles, const int32_t *index, int experts, int pairs, int tile_rows) {
     int64_t tile_count = tiles ? pairs / tile_rows + experts : 0;
     vk_shape(queue, pairs, experts, 0, 0);
     LAUNCH(k_moe_lists, experts, pairs < 4096 ? vk_threads_for(pairs) : 1024, 3 * (int64_t)experts * pairs,
-           (int64_t)pairs * 12 + experts * 8 + 4 + tile_count * 8, count, start, list, slot_row, tiles, index, pairs, tile_rows);
+           (int64_t)pairs * 12 + experts * 8 + 4 + tile_count * 8, count, start, list, slot_row, tiles, index, pairs,
+           tile_rows);
 }
 static void l_gather(vk_queue *queue, void *y, const void *x, const int32_t *list, int rows, int k, int row_bytes) {
     vk_shape(queue, rows, row_bytes, 0, 0);
-    LAUNCH(k_gather, rows, vk_threads_for(row_bytes / 4), 0, ((int64_t)rows / k + rows) * row_bytes + (int64_t)rows * 4, y, x, list, k, row_bytes);
+    LAUNCH(k_gather, rows, vk_threads_for(row_bytes / 4), 0, ((int64_t)rows / k + rows) * row_bytes + (int64_t)rows * 4,
+           y, x, list, k, row_bytes);
 }
-static void l_combine(vk_queue *queue, float *x, const float *expert_rows, const int32_t *slot_row, const float *weight, int rows, int k, int d) {
+static void l_combine(vk_queue *queue, float *x, const float *expert_rows, const int32_t *slot_row, const float *weight,
+                      int rows, int k, int d) {
     int64_t count = (int64_t)rows * d;
     vk_shape(queue, rows, d, 0, 0);
-    LAUNCH(k_combine, rows, vk_threads_for(d), count * k * 2, count * (8 + 4 * k) + (int64_t)rows * k * 8, x, expert_rows, slot_row, weight, k, d);
+    LAUNCH(k_combine, rows, vk_threads_for(d), count * k * 2, count * (8 + 4 * k) + (int64_t)rows * k * 8, x,
+           expert_rows, slot_row, weight, k, d);
 }
 static void l_argmax(vk_queue *queue, int32_t *out, const float *x, int rows, int n) {
     vk_shape(queue, rows, n, 0, 0);
-    LAUNCH(k_argmax, rows, n > VK_BLOCK_MAX ? 1024 : vk_threads_for(n), 2 * (int64_t)rows * n, ((int64_t)n + 1) * rows * 4, out, x, n);
+    LAUNCH(k_argmax, rows, n > VK_BLOCK_MAX ? 1024 : vk_threads_for(n), 2 * (int64_t)rows * n,
+           ((int64_t)n + 1) * rows * 4, out, x, n);
 }
 static void l_advance(vk_queue *queue, int32_t *position, int by) {
     vk_shape(queue, 1, 1, 0, 0);
@@ -854,141 +835,20 @@ static void l_read(vk_queue *queue, float *y, const float *x, int blocks, int co
     LAUNCH(k_read, blocks, 1024, (int64_t)blocks * count, 4 * ((int64_t)blocks * count + blocks), y, x, count);
 }
 
-#define VK_KERNEL_TABLE { l_rmsnorm, l_layernorm, l_convert, l_vit_embed, l_pool_windows, l_pool_attention, l_silu_mul, l_embed, l_scatter_add, \
-    l_qk_norm_rope, l_attention_decode, l_router, l_moe_lists, l_gather, l_combine, l_argmax, l_advance, l_read }
+#define VK_KERNEL_TABLE { \
+    l_rmsnorm, l_layernorm, l_convert, l_vit_embed, l_pool_windows, l_pool_attention, l_silu_mul, l_embed, \
+    l_scatter_add, l_qk_norm_rope, l_attention_decode, l_router, l_moe_lists, l_gather, l_combine, l_argmax, \
+    l_advance, l_read }
 
 /* ================================================================================================ backend >>backend
- * What the engine asks of a backend. Pointers named y, x, to, from are the backend's memory unless it says host. Sending never waits; what fails
- * on a GPU sticks to the queue, sends nothing more, and comes out of `wait`. */
-/* a linear layer: y = x W^T + bias. Weights in-type, W rows of k padded to k_padded: row after row where the backend says row_major, else in
- * panels (>>gemm) */
-typedef struct vk_linear {
-    void *weights;
-    const float *bias; /* f32 [n] or NULL */
-    void *bias_bf16;   /* the same rounded, for bf16 results of a backend that wants it so (vk_backend.rounds_bias); else NULL */
-    int n, k, k_padded;
-    int wide;          /* f32 weights and inputs; the router's are so in bf16 mode too, because a flipped expert costs more than rounding. Such a
-                        * layer gives f32: only the _F32 epilogues */
-} vk_linear;
-/* y (in-type [m, ldy], or f32 [m, ldy] for the _F32 ones) = epilogue(x W^T + bias); ADD: y += */
-typedef enum vk_epilogue { VK_STORE, VK_STORE_F32, VK_QUICKGELU, VK_ADD_F32 } vk_epilogue;
-typedef struct vk_gemm_job { void *y; const void *x; const vk_linear *w; int m, ldy, ldx; } vk_gemm_job;
-
-/* softmax(q k^T / sqrt(head_dim)) v of `batch` sequences of `tokens` rows that follow each other; in-type rows, heads side by side in a row */
-typedef struct vk_attention_job {
-    void *y;
-    const void *q, *k, *v;
-    int batch, tokens, heads, head_dim, ldy, ldq, ldk, causal;
-} vk_attention_job;
-
-/* what routed tokens get from their experts: y f32 [pairs, down->n], row by row of the lists that moe_lists made, = down(silu(gate(x)) * up(x)) of
- * the row's token. Weights are expert 0's, the others' follow at these distances. */
-typedef struct vk_experts_job {
-    float *y;
-    void *hidden;                                /* in-type [pairs, padded down->k]: for silu(gate) * up */
-    const void *x;                               /* in-type [tokens, ldx] */
-    const vk_linear *gate_up, *down;
-    size_t gate_up_stride, down_stride;          /* bytes */
-    const int32_t *start, *list, *tiles;
-    int ldx, pairs, top_k, experts;
-} vk_experts_job;
-
-/* One transformer block over one token that stands at *position, and what the kernels of it leave for each other. Weights as vk_linear has them;
- * gate_up and down are expert 0's, the others' follow at these distances. */
-enum { VK_SPLITS = 8, VK_DECODE_BLOCKS = 396 };
-typedef struct vk_decode_job {
-    const vk_linear *att_proj, *attn_out, *router, *gate_up, *down;
-    size_t gate_up_stride, down_stride;                     /* bytes */
-    const float *attn_norm, *q_norm, *k_norm, *ff_norm, *cs; /* f32 [d], the table of rotations [max_sequence, head_dim] */
-    float eps;
-    int d, head_dim, expert_dim, top_k, max_sequence;
-    int keys;                                               /* what *position + 1 will be, for the count alone */
-    const int32_t *position;
-    float *x;                                               /* f32 [d], the residual stream */
-    float *qkv, *scratch, *logits, *weight;                 /* f32 [3 * d], [vk_decode_floats], [experts], [top_k] */
-    void *key, *value, *q, *attended, *normed, *hidden;     /* in-type [max_sequence, d] twice, [padded d] three times, [top_k, padded expert_dim] */
-    int32_t *index;                                         /* [top_k] */
-} vk_decode_job;
-typedef struct vk_decode_end_job {
-    const float *x, *norm;
-    float eps;
-    const vk_linear *head;
-    float *logits, *scratch;
-    int32_t *token, *position; /* the largest logit's, -1 for logits that are no numbers; one more than before */
-} vk_decode_end_job;
-typedef struct vk_decode_kernels {
-    void (*qkv)(vk_queue *queue, const vk_decode_job *job);       /* qkv = att_proj(norm(x)) */
-    void (*attention)(vk_queue *queue, const vk_decode_job *job); /* cache appended, q against it */
-    void (*attn_out)(vk_queue *queue, const vk_decode_job *job);  /* x += attn_out(attention) */
-    void (*router)(vk_queue *queue, const vk_decode_job *job);    /* logits = router(norm(x)), normed */
-    void (*gate_up)(vk_queue *queue, const vk_decode_job *job);   /* index and weight from the logits; hidden = silu(gate normed) * up normed */
-    void (*down)(vk_queue *queue, const vk_decode_job *job);      /* x += sum of weight * down(hidden) */
-    void (*head)(vk_queue *queue, const vk_decode_end_job *job);  /* logits = head(norm(x)) */
-    void (*pick)(vk_queue *queue, const vk_decode_end_job *job);  /* token, position */
-} vk_decode_kernels;
-
-/* the largest sizes that an engine will ask for */
-typedef struct vk_extent {
-    int wide, experts;
-    int64_t marks;
-    vk_attention_job vit, llm;     /* sizes only */
-} vk_extent;
-typedef struct vk_setup { int device, threads, wide; const char *gemm; } vk_setup;
-
-typedef struct vk_backend {
-    vk_kernels kernels;
-    int row_major;      /* weights; see vk_linear */
-    int host_memory;    /* the host reads and writes this memory itself, and inputs need no copy */
-    int view_batch;     /* views that pass the vision stages together */
-    int run_ahead;      /* results are known late: a decode step is sent before the token before it is known */
-    int rounds_bias;    /* bf16 results get their bias in bf16 */
-    size_t stage_bytes; /* most bytes of one stage() */
-    int32_t toolkit;    /* CUDA version compiled with */
-    vp_result (*open)(const vk_setup *setup, vk_queue **queue, vp_error *error);
-    void (*close)(vk_queue *queue); /* waits, and frees all that the queue holds */
-    void (*describe)(vk_queue *queue, char *text, size_t capacity);
-    const char *(*gemm)(vk_queue *queue, int wide, int rows);
-    uint64_t (*free_bytes)(vk_queue *queue);                                           /* 0: unknown */
-    size_t (*scratch_bytes)(vk_queue *queue, const vk_extent *extent);
-    void *(*allocate)(vk_queue *queue, size_t bytes);                                  /* once; zeroed; NULL: no room, or the queue failed */
-    int (*use)(vk_queue *queue, const vk_extent *extent, void *scratch);               /* 0: no memory, or the queue failed */
-    void (*enter)(vk_queue *queue);                                                    /* before a request: this thread uses this device */
-    void *(*stage)(vk_queue *queue, void *to, size_t bytes);                           /* host memory to fill ... */
-    void (*commit)(vk_queue *queue, void *to, size_t bytes);                           /* ... and what sends it to `to` */
-    void (*fetch)(vk_queue *queue, void *host, const void *from, size_t bytes);        /* waits for all that was sent */
-    void (*copy)(vk_queue *queue, void *to, const void *from, size_t bytes);
-    void (*linear)(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w, vk_epilogue epilogue);
-    void (*grouped)(vk_queue *queue, const vk_gemm_job *jobs, int count, vk_epilogue epilogue); /* without biases */
-    void (*attention)(vk_queue *queue, const vk_attention_job *job);
-    /* a time stamp, unless timing is off: the host's clock is returned, else 0. Keeps *token (NULL: nothing) for token() */
-    int64_t (*mark)(vk_queue *queue, int slot, const int32_t *token);
-    vp_result (*wait)(vk_queue *queue, int slot, vp_error *error);                     /* until the mark is reached */
-    int64_t (*between)(vk_queue *queue, int from, int to);                             /* ns between two marks that were reached */
-    int32_t (*token)(vk_queue *queue, int slot);
-    int (*reserve_log)(vk_queue *queue, int64_t count);                                /* stamps of so many launches; 0: no memory, or it failed */
-    void (*read_log)(vk_queue *queue);                                                 /* times into queue->log; mark 0 began the request */
-    void (*recover)(vk_queue *queue);                                                  /* forgets the error where the device can go on; waits */
-    uint64_t (*pinned_bytes)(vk_queue *queue);                                         /* of the host's memory that the device reaches */
-    void *(*borrow)(vk_queue *queue, size_t bytes);                                    /* for a measurement, filled with 0x3c; NULL: no room */
-    void (*give_back)(vk_queue *queue, void *memory, size_t bytes);                    /* waits */
-    /* only where the table says so, else NULL */
-    vp_result (*device_count)(int32_t *count, vp_error *error);
-    vp_result (*device_describe)(int32_t index, vp_device_info *info, vp_error *error);
-    vp_result (*telemetry)(int32_t index, vp_telemetry *out, vp_error *error);
-    int tile_rows;                                                                     /* of moe_lists' tiles, for .. */
-    void (*experts)(vk_queue *queue, const vk_experts_job *job);                       /* .. many tokens in bf16, whose lists stay on the device */
-    const vk_decode_kernels *decode;                                                   /* without it the operations above serve single tokens */
-    /* a recorded step: record() .. keep(key) takes what is sent without running it, replay(key) sends it, 0: unknown. What fails in recording is
-     * told by queue->note, and no request suffers from it. */
-    int (*replay)(vk_queue *queue, uint64_t key);
-    int (*record)(vk_queue *queue); /* 0: recording does not work here */
-    void (*keep)(vk_queue *queue, uint64_t key);
-} vk_backend;
+ * What both backends have in common: the order of their tables (engine/backend.h), ranges, telemetry that tells
+ * nothing. */
 /* the functions that every backend has, in the order of the table */
 #define VK_BACKEND_FUNCTIONS(own) \
-    own##_open, own##_close, own##_describe, own##_gemm, own##_free_bytes, own##_scratch_bytes, own##_allocate, own##_use, own##_enter, own##_stage, \
-    own##_commit, own##_fetch, own##_copy, own##_linear, own##_grouped, own##_attention, own##_mark, own##_wait, own##_between, own##_token, \
-    own##_reserve_log, own##_read_log, own##_recover, own##_pinned_bytes, own##_borrow, own##_give_back
+    own##_open, own##_close, own##_describe, own##_gemm, own##_free_bytes, own##_scratch_bytes, own##_allocate, \
+    own##_use, own##_enter, own##_stage, own##_commit, own##_fetch, own##_copy, own##_linear, own##_grouped, \
+    own##_attention, own##_mark, own##_wait, own##_between, own##_token, own##_reserve_log, own##_read_log, \
+    own##_recover, own##_pinned_bytes, own##_borrow, own##_give_back, vk_range_hooks
 
 /* ranges of the host for a tool that is attached; each object that was built with NVTX has them */
 #ifdef VLMPROF_NVTX
@@ -1012,19 +872,19 @@ static void vk_no_telemetry(vp_telemetry *t) {
     t->throttle_reasons = 0;
     t->has_throttle_reasons = 0;
 }
-static size_t vk_round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
-static size_t vk_max(size_t a, size_t b) { return a > b ? a : b; }
 
 #ifdef VK_CUDA
 /* ==================================================================================================== tiles >>tiles
- * What a GPU does with many rows in bf16 on tensor cores, by mma.sync, beside cuBLAS: attention and the experts of routed tokens. Blocks have a fixed
- * number of threads. Sums run in an order that no schedule changes, and nothing is added by atomics: the same input gives the same bits. */
+ * What a GPU does with many rows in bf16 on tensor cores, by mma.sync, beside cuBLAS: attention and the experts of
+ * routed tokens. Blocks have a fixed number of threads. Sums run in an order that no schedule changes, and nothing is
+ * added by atomics: the same input gives the same bits. */
 
 /* ---- attention */
-/* Attention whose scores never leave the chip, bf16, head width WIDTH: a block is VK_ATTEND_ROWS queries of one head of one sequence, 32 a warp.
- * Keys and values pass through shared memory in tiles, the next one on its way while one is used; the softmax goes along (its maximum so far,
- * sums and results scaled to that). Rows and keys behind the last token are copies of the last one: their scores are masked, their results
- * dropped. Tiles that causal attention masks as a whole are not read. `scale` is for exp2. */
+/* Attention whose scores never leave the chip, bf16, head width WIDTH: a block is VK_ATTEND_ROWS queries of one head of
+ * one sequence, 32 a warp. Keys and values pass through shared memory in tiles, the next one on its way while one is
+ * used; the softmax goes along (its maximum so far, sums and results scaled to that). Rows and keys behind the last
+ * token are copies of the last one: their scores are masked, their results dropped. Tiles that causal attention masks
+ * as a whole are not read. `scale` is for exp2. */
 enum { VK_ATTEND_THREADS = 128, VK_ATTEND_ROWS = 128 };
 typedef struct vk_attend { /* the operands of a block's head */
     uint16_t *y;
@@ -1034,17 +894,21 @@ typedef struct vk_attend { /* the operands of a block's head */
 } vk_attend;
 /* keys of a tile: as many as registers hold scores of */
 #define VK_ATTEND_KEYS(width) ((width) > 64 ? 32 : 64)
-/* bytes of shared memory: queries | two stages of keys, values. Rows are 16 bytes longer than they hold: no two of an ldmatrix share a bank. */
+/* bytes of shared memory: queries | two stages of keys, values. Rows are 16 bytes longer than they hold: no two of an
+ * ldmatrix share a bank. */
 #define VK_ATTEND_BYTES(width) ((VK_ATTEND_ROWS + 4 * VK_ATTEND_KEYS(width)) * ((width) + 8) * 2)
-template <int WIDTH> FN void vk_attend_fetch(uint16_t *to, const uint16_t *from, int first, int rows, int tokens, int ld) {
+template <int WIDTH>
+FN void vk_attend_fetch(uint16_t *to, const uint16_t *from, int first, int rows, int tokens, int ld) {
     VK_ROLLED for (int i = TID; i < rows * (WIDTH / 8); i += VK_ATTEND_THREADS) {
         int row = i / (WIDTH / 8), column = i % (WIDTH / 8) * 8, at = first + row < tokens ? first + row : tokens - 1;
         vk_copy_async(to + row * (WIDTH + 8) + column, from + (size_t)at * (size_t)ld + (size_t)column);
     }
 }
-/* one row of a warp's tile of scores: maximum and sum so far and the results move on, scores become weights. This lane's part of the row is
- * s[n][half], s[n][half + 1], keys n * 8 + lane % 4 * 2 and the next; `limit`: keys from there on are masked. */
-template <int WIDTH> FN void vk_attend_row(float (*s)[4], float (*o)[4], float *most, float *sum, int half, int limit, float scale) {
+/* one row of a warp's tile of scores: maximum and sum so far and the results move on, scores become weights. This
+ * lane's part of the row is s[n][half], s[n][half + 1], keys n * 8 + lane % 4 * 2 and the next; `limit`: keys from
+ * there on are masked. */
+template <int WIDTH>
+FN void vk_attend_row(float (*s)[4], float (*o)[4], float *most, float *sum, int half, int limit, float scale) {
     enum { KEYS = VK_ATTEND_KEYS(WIDTH) };
     float m = *most, f, shift;
     int key = (TID & 3) * 2;
@@ -1066,7 +930,8 @@ template <int WIDTH> FN void vk_attend_row(float (*s)[4], float (*o)[4], float *
         }
     VK_UNROLL for (int n = 0; n < WIDTH / 8; n++) { o[n][half] *= f; o[n][half + 1] *= f; }
 }
-template <int WIDTH> FN void vk_attend_scores(float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], const uint16_t *queries, const uint16_t *keys) {
+template <int WIDTH>
+FN void vk_attend_scores(float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], const uint16_t *queries, const uint16_t *keys) {
     enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH) };
     int lane = TID & 31;
     VK_UNROLL for (int i = 0; i < 2; i++)
@@ -1081,13 +946,14 @@ template <int WIDTH> FN void vk_attend_scores(float (*s)[VK_ATTEND_KEYS(WIDTH) /
     }
 }
 /* weights, which lie as the fragments of C do, are those of A, too */
-template <int WIDTH> FN void vk_attend_values(float (*o)[WIDTH / 8][4], float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], const uint16_t *values) {
+template <int WIDTH>
+FN void vk_attend_values(float (*o)[WIDTH / 8][4], float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], const uint16_t *values) {
     enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH) };
     int lane = TID & 31;
     VK_UNROLL for (int c = 0; c < KEYS / 16; c++) {
         uint32_t a[2][4], b[16];
-        VK_UNROLL for (int i = 0; i < 2; i++)
-            VK_UNROLL for (int j = 0; j < 4; j++) a[i][j] = vk_pack2(s[i][2 * c + (j >> 1)][(j & 1) * 2], s[i][2 * c + (j >> 1)][(j & 1) * 2 + 1]);
+        VK_UNROLL for (int i = 0; i < 2; i++) VK_UNROLL for (int j = 0; j < 4; j++)
+            a[i][j] = vk_pack2(s[i][2 * c + (j >> 1)][(j & 1) * 2], s[i][2 * c + (j >> 1)][(j & 1) * 2 + 1]);
         VK_UNROLL for (int n = 0; n < WIDTH / 8; n += 8) {
             vk_ldmatrix(b, values + (c * 16 + (lane & 15)) * LD + n * 8 + (lane >> 4) * 8, 32, 4, 1);
             vk_mma(o[0] + n, a[0], b, 8);
@@ -1110,7 +976,8 @@ template <int WIDTH> FN void vk_attend_block(const vk_attend *at, int first) {
     enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH), TILE = KEYS * LD };
     CUDA_DYNAMIC_SHARED(uint16_t, queries);
     uint16_t *stages = queries + VK_ATTEND_ROWS * LD;
-    int warp_first = first + (TID >> 5) * 32, lane = TID & 31, most_keys = at->causal ? first + VK_ATTEND_ROWS : at->tokens;
+    int warp_first = first + (TID >> 5) * 32, lane = TID & 31,
+        most_keys = at->causal ? first + VK_ATTEND_ROWS : at->tokens;
     int tiles = ((most_keys < at->tokens ? most_keys : at->tokens) + KEYS - 1) / KEYS;
     float o[2][WIDTH / 8][4], most[2][2], sum[2][2];
     VK_UNROLL for (int i = 0; i < 2; i++) {
@@ -1133,19 +1000,22 @@ template <int WIDTH> FN void vk_attend_block(const vk_attend *at, int first) {
             vk_attend_fetch<WIDTH>(next + TILE, at->v, from + KEYS, KEYS, at->tokens, at->ldk);
         }
         vk_copy_commit();
-        if (warp_first >= at->tokens || (at->causal && from > warp_first)) continue; /* both are multiples of 32: no query here sees a key there */
+        if (warp_first >= at->tokens || (at->causal && from > warp_first))
+            continue; /* both are multiples of 32: no query here sees a key there */
         vk_attend_scores<WIDTH>(s, queries + (warp_first - first) * LD, keys);
         VK_UNROLL for (int r = 0; r < 4; r++) {
-            int row = warp_first + (r >> 1) * 16 + (r & 1) * 8 + (lane >> 2), seen = at->causal && row < at->tokens ? row + 1 : at->tokens;
-            vk_attend_row<WIDTH>(s[r >> 1], o[r >> 1], &most[r >> 1][r & 1], &sum[r >> 1][r & 1], (r & 1) * 2, seen - from, at->scale);
+            int row = warp_first + (r >> 1) * 16 + (r & 1) * 8 + (lane >> 2),
+                seen = at->causal && row < at->tokens ? row + 1 : at->tokens;
+            vk_attend_row<WIDTH>(s[r >> 1], o[r >> 1], &most[r >> 1][r & 1], &sum[r >> 1][r & 1], (r & 1) * 2,
+                                 seen - from, at->scale);
         }
         vk_attend_values<WIDTH>(o, s, keys + TILE);
     }
-    VK_UNROLL for (int r = 0; r < 4; r++)
-        vk_attend_store<WIDTH>(at, o[r >> 1], sum[r >> 1][r & 1], warp_first + (r >> 1) * 16 + (r & 1) * 8 + (lane >> 2), (r & 1) * 2);
+    VK_UNROLL for (int r = 0; r < 4; r++) vk_attend_store<WIDTH>(
+        at, o[r >> 1], sum[r >> 1][r & 1], warp_first + (r >> 1) * 16 + (r & 1) * 8 + (lane >> 2), (r & 1) * 2);
 }
-/* Which head and which queries: blocks of one head follow each other and share its keys; with a causal mask all heads' last queries, which see
- * the most keys, come first. */
+/* Which head and which queries: blocks of one head follow each other and share its keys; with a causal mask all heads'
+ * last queries, which see the most keys, come first. */
 template <int WIDTH> FN void vk_attend_any(vk_attend at, int row_blocks, int heads) {
     size_t pairs = (size_t)gridDim.x / (size_t)row_blocks, pair = at.causal ? BLK % pairs : BLK / (size_t)row_blocks;
     int block = at.causal ? row_blocks - 1 - (int)(BLK / pairs) : (int)(BLK % (size_t)row_blocks);
@@ -1156,10 +1026,12 @@ template <int WIDTH> FN void vk_attend_any(vk_attend at, int row_blocks, int hea
     at.v += row * (size_t)at.ldk + column;
     vk_attend_block<WIDTH>(&at, block * VK_ATTEND_ROWS);
 }
-#define VK_ATTEND_PARAMETERS uint16_t *y, const uint16_t *q, const uint16_t *k, const uint16_t *v, int row_blocks, int heads, int tokens, int ldy, \
-    int ldq, int ldk, int causal, float scale
+#define VK_ATTEND_PARAMETERS \
+    uint16_t *y, const uint16_t *q, const uint16_t *k, const uint16_t *v, int row_blocks, int heads, int tokens, \
+    int ldy, int ldq, int ldk, int causal, float scale
 #define VK_ATTEND_ARGUMENTS { y, q, k, v, tokens, ldy, ldq, ldk, causal, scale }
-/* launched for q, k and v whose rows begin at multiples of 16 bytes, as all in-type buffers' do, and y's at multiples of 4 */
+/* launched for q, k and v whose rows begin at multiples of 16 bytes, as all in-type buffers' do, and y's at multiples
+ * of 4 */
 KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head64, VK_ATTEND_PARAMETERS) {
     vk_attend at = VK_ATTEND_ARGUMENTS;
     vk_attend_any<64>(at, row_blocks, heads);
@@ -1168,20 +1040,25 @@ KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head128, VK_ATTEND_PARAMETERS) {
     vk_attend at = VK_ATTEND_ARGUMENTS;
     vk_attend_any<128>(at, row_blocks, heads);
 }
-/* ---- experts. A block is a tile: at most VK_GROUP_ROWS rows of one expert by VK_GROUP_COLUMNS columns of its weights, 64 x 32 a warp. Slices of
- * both, VK_GROUP_DEPTH deep, pass through shared memory in VK_GROUP_STAGES stages. Vectors of 16 bytes lie at their number ^ (row & 7) within a row
- * of 128 bytes: no two of an ldmatrix share a bank. What lies behind the last row, column or k is not fetched: it meets results that are dropped,
- * or no product at all. Fragments of rows that are all behind the last are left out: few rows cost little. */
+/* ---- experts. A block is a tile: at most VK_GROUP_ROWS rows of one expert by VK_GROUP_COLUMNS columns of its weights,
+ * 64 x 32 a warp. Slices of both, VK_GROUP_DEPTH deep, pass through shared memory in VK_GROUP_STAGES stages. Vectors of
+ * 16 bytes lie at their number ^ (row & 7) within a row of 128 bytes: no two of an ldmatrix share a bank. What lies
+ * behind the last row, column or k is not fetched: it meets results that are dropped, or no product at all. Fragments
+ * of rows that are all behind the last are left out: few rows cost little. */
 enum { VK_GROUP_ROWS = 128, VK_GROUP_COLUMNS = 128, VK_GROUP_DEPTH = 64, VK_GROUP_STAGES = 3, VK_GROUP_THREADS = 256,
        VK_GROUP_BYTES = VK_GROUP_STAGES * (VK_GROUP_ROWS + VK_GROUP_COLUMNS) * VK_GROUP_DEPTH * 2 };
-typedef struct vk_group { /* a block's tile; row, column, vector: of the first of 4 rows, 32 apart, that a thread fetches */
+/* a block's tile; row, column, vector: of the first of 4 rows, 32 apart, that a thread fetches */
+typedef struct vk_group {
     const uint16_t *x, *weights;
     const int32_t *list; /* of the tile's rows, or NULL: they follow each other in x */
     int rows, column, n, k_padded, ldx, top_k, gated;
 } vk_group;
 /* row `row` of 64 values, vector `vector`, in shared memory */
-FN uint16_t *vk_group_at(uint16_t *slice, int row, int vector) { return slice + row * VK_GROUP_DEPTH + (vector ^ (row & 7)) * 8; }
-/* gated: the first half of a tile's columns are gates, the second the ups of the same columns, n rows of weights further */
+FN uint16_t *vk_group_at(uint16_t *slice, int row, int vector) {
+    return slice + row * VK_GROUP_DEPTH + (vector ^ (row & 7)) * 8;
+}
+/* gated: the first half of a tile's columns are gates, the second the ups of the same columns, n rows of weights
+ * further */
 FN void vk_group_fetch(const vk_group *g, uint16_t *slice, const int source[4], int from) {
     int vector = TID & 7, row = TID >> 3;
     uint16_t *weights = slice + VK_GROUP_ROWS * VK_GROUP_DEPTH;
@@ -1189,10 +1066,12 @@ FN void vk_group_fetch(const vk_group *g, uint16_t *slice, const int source[4], 
     VK_UNROLL for (int j = 0; j < 4; j++) {
         int r = row + 32 * j, c = g->gated && j > 1 ? g->column + r - VK_GROUP_COLUMNS / 2 : g->column + r;
         if (r < g->rows)
-            vk_copy_async(vk_group_at(slice, r, vector), g->x + (size_t)source[j] * (size_t)g->ldx + (size_t)(from + vector * 8));
+            vk_copy_async(vk_group_at(slice, r, vector),
+                          g->x + (size_t)source[j] * (size_t)g->ldx + (size_t)(from + vector * 8));
         if (c < g->n)
             vk_copy_async(vk_group_at(weights, r, vector),
-                          g->weights + (size_t)(g->gated && j > 1 ? g->n + c : c) * (size_t)g->k_padded + (size_t)(from + vector * 8));
+                          g->weights + (size_t)(g->gated && j > 1 ? g->n + c : c) * (size_t)g->k_padded
+                              + (size_t)(from + vector * 8));
     }
 }
 /* acc += a slice's products; `live`: rows of this warp that are there */
@@ -1202,8 +1081,10 @@ FN void vk_group_multiply(const vk_group *g, float (*acc)[4][4], uint16_t *slice
     VK_UNROLL for (int c = 0; c < VK_GROUP_DEPTH / 16; c++) {
         uint32_t a[4][4], b[8];
         if (from + c * 16 >= g->k_padded) break;
-        vk_ldmatrix(b, vk_group_at(weights, column, c * 2 + (lane >> 3 & 1)), (g->gated ? VK_GROUP_COLUMNS / 2 : 16) * VK_GROUP_DEPTH * 2, 2, 0);
-        vk_ldmatrix(a[0], vk_group_at(slice, (warp & 1) * 64 + (lane & 15), c * 2 + (lane >> 4)), 16 * VK_GROUP_DEPTH * 2, 4, 0);
+        vk_ldmatrix(b, vk_group_at(weights, column, c * 2 + (lane >> 3 & 1)),
+                    (g->gated ? VK_GROUP_COLUMNS / 2 : 16) * VK_GROUP_DEPTH * 2, 2, 0);
+        vk_ldmatrix(a[0], vk_group_at(slice, (warp & 1) * 64 + (lane & 15), c * 2 + (lane >> 4)),
+                    16 * VK_GROUP_DEPTH * 2, 4, 0);
         VK_UNROLL for (int i = 0; i < 4; i++)
             if (i * 16 < live) vk_mma(acc[i], a[i], b, 4);
     }
@@ -1232,8 +1113,9 @@ FN void vk_group_sums(const vk_group *g, float (*acc)[4][4]) {
     }
 }
 /* block b's tile; 0: there is none. x: of the whole product */
-FN int vk_group_tile(vk_group *g, int *first, const int32_t *tiles, const int32_t *start, const int32_t *list, const uint16_t *x, const char *weights,
-                     size_t stride_bytes, int column_tiles, int n, int k_padded, int ldx, int top_k) {
+FN int vk_group_tile(vk_group *g, int *first, const int32_t *tiles, const int32_t *start, const int32_t *list,
+                     const uint16_t *x, const char *weights, size_t stride_bytes, int column_tiles, int n, int k_padded,
+                     int ldx, int top_k) {
     const int32_t *tile = tiles + 2 * (BLK / (size_t)column_tiles);
     int expert = tile[0], rows = start[expert + 1] - tile[1];
     *first = tile[1];
@@ -1246,13 +1128,16 @@ FN int vk_group_tile(vk_group *g, int *first, const int32_t *tiles, const int32_
     g->column = (int)(BLK % (size_t)column_tiles) * (g->gated ? VK_GROUP_COLUMNS / 2 : VK_GROUP_COLUMNS);
     return rows > 0;
 }
-/* hidden bf16 [pairs, ldy] = silu(gate) * up of the token that list[row] = token * top_k + slot names; weights: n rows of gates over n of ups */
-KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_gate_up, uint16_t *hidden, const uint16_t *x, const char *weights, size_t stride_bytes, const int32_t *tiles,
-          const int32_t *start, const int32_t *list, int column_tiles, int n, int k_padded, int ldx, int ldy, int top_k) {
+/* hidden bf16 [pairs, ldy] = silu(gate) * up of the token that list[row] = token * top_k + slot names; weights: n rows
+ * of gates over n of ups */
+KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_gate_up, uint16_t *hidden, const uint16_t *x, const char *weights,
+          size_t stride_bytes, const int32_t *tiles, const int32_t *start, const int32_t *list, int column_tiles, int n,
+          int k_padded, int ldx, int ldy, int top_k) {
     vk_group g;
     float acc[4][4][4];
     int first, lane = TID & 31, warp = TID >> 5;
-    if (!vk_group_tile(&g, &first, tiles, start, list, x, weights, stride_bytes, column_tiles, n, k_padded, ldx, top_k)) return;
+    if (!vk_group_tile(&g, &first, tiles, start, list, x, weights, stride_bytes, column_tiles, n, k_padded, ldx, top_k))
+        return;
     g.gated = 1; /* a constant for the compiler */
     vk_group_sums(&g, acc);
     VK_UNROLL for (int i = 0; i < 8; i++) {
@@ -1269,12 +1154,15 @@ KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_gate_up, uint16_t *hidden, const uint16
     }
 }
 /* y f32 [pairs, ldy] = hidden times an expert's weights [n, k_padded] */
-KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_down, float *y, const uint16_t *hidden, const char *weights, size_t stride_bytes, const int32_t *tiles,
-          const int32_t *start, int column_tiles, int n, int k_padded, int ldx, int ldy) {
+KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_down, float *y, const uint16_t *hidden, const char *weights,
+          size_t stride_bytes, const int32_t *tiles, const int32_t *start, int column_tiles, int n, int k_padded,
+          int ldx, int ldy) {
     vk_group g;
     float acc[4][4][4];
     int first, lane = TID & 31, warp = TID >> 5;
-    if (!vk_group_tile(&g, &first, tiles, start, NULL, hidden, weights, stride_bytes, column_tiles, n, k_padded, ldx, 1)) return;
+    if (!vk_group_tile(&g, &first, tiles, start, NULL, hidden, weights, stride_bytes, column_tiles, n, k_padded, ldx,
+                       1))
+        return;
     g.gated = 0;
     g.list = NULL;
     vk_group_sums(&g, acc);
@@ -1294,14 +1182,17 @@ KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_down, float *y, const uint16_t *hidden,
 }
 
 /* ====================================================================================================== cuda >>cuda
- * The GPU backend: one stream, one arena, cuBLAS opened at run time. Only `wait`, `fetch` and a `stage` whose buffer is still in flight wait. */
+ * The GPU backend: one stream, one arena, cuBLAS opened at run time. Only `wait`, `fetch` and a `stage` whose buffer is
+ * still in flight wait. */
 enum {
     VK_STAGE_BYTES = 16 << 20,      /* one of two pinned halves that weights and inputs pass through */
     VK_WORKSPACE_BYTES = 32 << 20,  /* what cuBLAS wants on Hopper; given to it so that it never allocates */
     VK_INBOX_BYTES = 64 << 10,      /* pinned; small results land here */
     VK_ATTENTION_ROWS = 640,        /* queries whose scores are held at once: all of a ViT view */
-    VK_RECORDINGS = 512,            /* decode steps kept as graphs, the oldest makes room: a sweep visits its configurations in turn */
-    VK_PLANS = 256,                 /* shapes of products with a bias whose algorithms are kept, the oldest makes room: 7 a number of views */
+    VK_RECORDINGS = 512,            /* decode steps kept as graphs; the oldest makes room: a sweep visits its
+                                     * configurations in turn */
+    VK_PLANS = 256,                 /* shapes of products with a bias whose algorithms are kept; the oldest makes
+                                     * room: 7 a number of views */
     VK_FACTS = 64,                  /* kernels whose registers are remembered */
     VK_CAPABILITY_MIN = 80,
     VK_CUBLAS_ERROR = 100000        /* a queue's error from here on is a cuBLAS status */
@@ -1316,23 +1207,28 @@ typedef struct vk_cublas {
     cublasStatus_t (*set_stream)(cublasHandle_t, cudaStream_t);
     cublasStatus_t (*set_workspace)(cublasHandle_t, void *, size_t);
     cublasStatus_t (*set_math_mode)(cublasHandle_t, cublasMath_t);
-    cublasStatus_t (*gemm)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void *, const void *, cudaDataType, int,
-                           const void *, cudaDataType, int, const void *, void *, cudaDataType, int, cublasComputeType_t, cublasGemmAlgo_t);
-    cublasStatus_t (*gemm_strided)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void *, const void *, cudaDataType, int,
-                                   long long int, const void *, cudaDataType, int, long long int, const void *, void *, cudaDataType, int,
-                                   long long int, int, cublasComputeType_t, cublasGemmAlgo_t);
+    cublasStatus_t (*gemm)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void *,
+                           const void *, cudaDataType, int, const void *, cudaDataType, int, const void *, void *,
+                           cudaDataType, int, cublasComputeType_t, cublasGemmAlgo_t);
+    cublasStatus_t (*gemm_strided)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void *,
+                                   const void *, cudaDataType, int, long long int, const void *, cudaDataType, int,
+                                   long long int, const void *, void *, cudaDataType, int, long long int, int,
+                                   cublasComputeType_t, cublasGemmAlgo_t);
 } vk_cublas;
-/* cublasLt's functions, which add a bias to a product: found through libcublas, which needs that library itself, and called with its handle, which
- * the manual allows in place of one of their own ("cublasLtHandle_t") */
+/* cublasLt's functions, which add a bias to a product: found through libcublas, which needs that library itself, and
+ * called with its handle, which the manual allows in place of one of their own ("cublasLtHandle_t") */
 #define VK_LT_FUNCTIONS(X) \
-    X(product_create, cublasLtMatmulDescCreate) X(product_set, cublasLtMatmulDescSetAttribute) X(product_destroy, cublasLtMatmulDescDestroy) \
+    X(product_create, cublasLtMatmulDescCreate) X(product_set, cublasLtMatmulDescSetAttribute) \
+    X(product_destroy, cublasLtMatmulDescDestroy) \
     X(layout_create, cublasLtMatrixLayoutCreate) X(layout_destroy, cublasLtMatrixLayoutDestroy) \
     X(preference_create, cublasLtMatmulPreferenceCreate) X(preference_set, cublasLtMatmulPreferenceSetAttribute) \
-    X(preference_destroy, cublasLtMatmulPreferenceDestroy) X(find, cublasLtMatmulAlgoGetHeuristic) X(multiply, cublasLtMatmul)
+    X(preference_destroy, cublasLtMatmulPreferenceDestroy) X(find, cublasLtMatmulAlgoGetHeuristic) \
+    X(multiply, cublasLtMatmul)
 #define VK_LT_FIELD(field, name) decltype(&name) field;
 typedef struct vk_lt { VK_LT_FUNCTIONS(VK_LT_FIELD) int present; } vk_lt;
 #undef VK_LT_FIELD
-/* y [m, n] = x W^T + bias: what an algorithm depends on. All operands and the bias start at multiples of `alignment` bytes. */
+/* y [m, n] = x W^T + bias: what an algorithm depends on. All operands and the bias start at multiples of `alignment`
+ * bytes. */
 typedef struct vk_lt_shape { int m, n, k, ldx, ldy, in, out, alignment; } vk_lt_shape;
 typedef struct vk_lt_plan {
     vk_lt_shape shape;
@@ -1376,30 +1272,37 @@ static vk_cuda *vk_cuda_of(vk_queue *queue) { return (vk_cuda *)queue; }
 
 /* ---- kernels that the CPU does not need: its GEMM and attention tiles do this on the way */
 
-/* What products leave to do. y in-type [rows, ldy], first n columns: QuickGELU in place, `vectors` times 8 bf16 at once and then one by one. One
- * block a row. */
+/* What products leave to do. y in-type [rows, ldy], first n columns: QuickGELU in place, `vectors` times 8 bf16 at once
+ * and then one by one. One block a row. */
 FN float vk_quickgelu(float v) { return v / (1.0f + vk_exp(-1.702f * v)); }
 FN uint32_t vk_quickgelu_pair(uint32_t two) {
-    return vk_f2b(vk_quickgelu(vk_b2f((uint16_t)two))) | (uint32_t)vk_f2b(vk_quickgelu(vk_b2f((uint16_t)(two >> 16)))) << 16;
+    return vk_f2b(vk_quickgelu(vk_b2f((uint16_t)two)))
+           | (uint32_t)vk_f2b(vk_quickgelu(vk_b2f((uint16_t)(two >> 16)))) << 16;
 }
 KERNEL(k_quickgelu, void *y, int n, int ldy, int vectors, int wide) {
     size_t row = BLK * (size_t)ldy;
     uint4 *eight = (uint4 *)(void *)((uint16_t *)y + row);
     EACH(i, vectors) {
         uint4 v = eight[i];
-        v.x = vk_quickgelu_pair(v.x); v.y = vk_quickgelu_pair(v.y); v.z = vk_quickgelu_pair(v.z); v.w = vk_quickgelu_pair(v.w);
+        v.x = vk_quickgelu_pair(v.x);
+        v.y = vk_quickgelu_pair(v.y);
+        v.z = vk_quickgelu_pair(v.z);
+        v.w = vk_quickgelu_pair(v.w);
         eight[i] = v;
     }
-    for (int i = 8 * vectors + TID; i < n; i += NTID) vk_put(y, row + (size_t)i, vk_quickgelu(vk_get(y, row + (size_t)i, wide)), wide);
+    for (int i = 8 * vectors + TID; i < n; i += NTID)
+        vk_put(y, row + (size_t)i, vk_quickgelu(vk_get(y, row + (size_t)i, wide)), wide);
 }
-/* the bias f32 [n] in each row of y [rows, ldy], in-type, or with `add` on top of what is there; a product that adds to y follows */
+/* the bias f32 [n] in each row of y [rows, ldy], in-type, or with `add` on top of what is there; a product that adds to
+ * y follows */
 KERNEL(k_bias_rows, void *y, const float *bias, int n, int ldy, int add, int wide) {
     size_t row = BLK * (size_t)ldy;
     EACH(i, n) vk_put(y, row + (size_t)i, add ? vk_get(y, row + (size_t)i, wide) + bias[i] : bias[i], wide);
 }
-/* attention weights in-type [count, ld] = softmax of scores f32 [count, ld] * scale over the first `live` keys, 0 from there to `keys`. causal: row
- * r of each head's `rows` sees live + r keys. A warp a row. */
-KERNEL(k_softmax_rows, void *weights, const float *scores, int count, int rows, int live, int keys, int ld, int causal, float scale, int wide) {
+/* attention weights in-type [count, ld] = softmax of scores f32 [count, ld] * scale over the first `live` keys, 0 from
+ * there to `keys`. causal: row r of each head's `rows` sees live + r keys. A warp a row. */
+KERNEL(k_softmax_rows, void *weights, const float *scores, int count, int rows, int live, int keys, int ld, int causal,
+       float scale, int wide) {
     size_t row = BLK * (size_t)(NTID >> 5) + (size_t)(TID >> 5), o = row * (size_t)ld;
     if (row < (size_t)count) {
         int seen = causal ? live + (int)(row % (size_t)rows) : live;
@@ -1426,13 +1329,16 @@ static vp_result vk_cuda_count(int32_t *count, vp_error *error) {
     if (status == cudaSuccess && found > 0) { *count = found; return VP_OK; }
     cudaGetLastError(); /* it is told here; the next call starts clean */
     if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
-    if (status == cudaErrorInsufficientDriver && driver == 0) return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", "no NVIDIA driver on this machine");
+    if (status == cudaErrorInsufficientDriver && driver == 0)
+        return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", "no NVIDIA driver on this machine");
     if (status == cudaErrorInsufficientDriver) {
-        snprintf(text, sizeof text, "the NVIDIA driver is too old: it serves CUDA %d.%d, this program was built with CUDA %d.%d", driver / 1000,
-                 driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+        snprintf(text, sizeof text,
+                 "the NVIDIA driver is too old: it serves CUDA %d.%d, this program was built with CUDA %d.%d",
+                 driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
         return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", text);
     }
-    if (status == cudaSuccess || status == cudaErrorNoDevice) return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", "no NVIDIA GPU that CUDA can use");
+    if (status == cudaSuccess || status == cudaErrorNoDevice)
+        return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", "no NVIDIA GPU that CUDA can use");
     return vk_cuda_fail(error, status, "cudaGetDeviceCount");
 }
 static vp_result vk_cuda_describe_device(int32_t index, vp_device_info *info, vp_error *error) {
@@ -1445,17 +1351,21 @@ static vp_result vk_cuda_describe_device(int32_t index, vp_device_info *info, vp
     vp_result result = vk_cuda_count(&count, error);
     if (result != VP_OK) return result;
     if (index < 0 || index >= count) {
-        snprintf(text, sizeof text, "there is no device %d; this process sees %d, counted from 0", (int)index, (int)count);
+        snprintf(text, sizeof text, "there is no device %d; this process sees %d, counted from 0", (int)index,
+                 (int)count);
         return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", text);
     }
-    if ((status = cudaGetDeviceProperties(&properties, index)) != cudaSuccess) return vk_cuda_fail(error, status, "cudaGetDeviceProperties");
+    if ((status = cudaGetDeviceProperties(&properties, index)) != cudaSuccess)
+        return vk_cuda_fail(error, status, "cudaGetDeviceProperties");
     if ((status = cudaGetDevice(&current)) != cudaSuccess) return vk_cuda_fail(error, status, "cudaGetDevice");
     if ((status = cudaSetDevice(index)) != cudaSuccess) return vk_cuda_fail(error, status, "cudaSetDevice");
     status = cudaMemGetInfo(&free_now, &total);
     if (current != index) cudaSetDevice(current);
     if (status != cudaSuccess) return vk_cuda_fail(error, status, "cudaMemGetInfo");
-    if ((status = cudaDriverGetVersion(&driver)) != cudaSuccess) return vk_cuda_fail(error, status, "cudaDriverGetVersion");
-    if ((status = cudaRuntimeGetVersion(&runtime)) != cudaSuccess) return vk_cuda_fail(error, status, "cudaRuntimeGetVersion");
+    if ((status = cudaDriverGetVersion(&driver)) != cudaSuccess)
+        return vk_cuda_fail(error, status, "cudaDriverGetVersion");
+    if ((status = cudaRuntimeGetVersion(&runtime)) != cudaSuccess)
+        return vk_cuda_fail(error, status, "cudaRuntimeGetVersion");
     memset(info, 0, sizeof *info);
     snprintf(info->name, sizeof info->name, "%.120s", properties.name);
     info->compute_major = properties.major;
@@ -1468,7 +1378,8 @@ static vp_result vk_cuda_describe_device(int32_t index, vp_device_info *info, vp
     return VP_OK;
 }
 
-/* ---- telemetry. The library stays loaded and NVML counts who started it, so nothing is kept here and any thread may ask. */
+/* ---- telemetry. The library stays loaded and NVML counts who started it, so nothing is kept here and any thread may
+ * ask. */
 typedef struct vk_nvml_shares { unsigned gpu, memory; } vk_nvml_shares;
 typedef struct vk_nvml {
     int (*start)(void);
@@ -1483,7 +1394,8 @@ typedef struct vk_nvml {
     int (*reasons)(void *device, unsigned long long *bits);
 } vk_nvml;
 enum { VK_NVML_CLOCK_SM = 1, VK_NVML_CLOCK_MEMORY = 2, VK_NVML_SENSOR_GPU = 0 };
-static void vk_nvml_symbol(void *library, void *function, const char *name) { /* function: address of a function pointer; NULL: not there */
+/* function: address of a function pointer; NULL: not there */
+static void vk_nvml_symbol(void *library, void *function, const char *name) {
     void *found = dlsym(library, name);
     memcpy(function, &found, sizeof found);
 }
@@ -1494,7 +1406,8 @@ static vp_result vk_nvml_open(vk_nvml *nvml, vp_error *error) {
     memset(nvml, 0, sizeof *nvml);
     if (!library) {
         const char *told = dlerror();
-        snprintf(text, sizeof text, "%.150s; it comes with the NVIDIA driver", told ? told : "libnvidia-ml.so.1 is missing");
+        snprintf(text, sizeof text, "%.150s; it comes with the NVIDIA driver",
+                 told ? told : "libnvidia-ml.so.1 is missing");
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
     }
     vk_nvml_symbol(library, &nvml->start, "nvmlInit_v2");
@@ -1506,12 +1419,15 @@ static vp_result vk_nvml_open(vk_nvml *nvml, vp_error *error) {
     vk_nvml_symbol(library, &nvml->power_limit, "nvmlDeviceGetEnforcedPowerLimit");
     vk_nvml_symbol(library, &nvml->temperature, "nvmlDeviceGetTemperature");
     vk_nvml_symbol(library, &nvml->shares, "nvmlDeviceGetUtilizationRates");
-    vk_nvml_symbol(library, &nvml->reasons, "nvmlDeviceGetCurrentClocksEventReasons"); /* its name since driver 535; before: */
+    /* its name since driver 535; before: */
+    vk_nvml_symbol(library, &nvml->reasons, "nvmlDeviceGetCurrentClocksEventReasons");
     if (!nvml->reasons) vk_nvml_symbol(library, &nvml->reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
-    if (!nvml->start || !nvml->find) return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", "libnvidia-ml.so.1 lacks a function that vlmprof calls");
+    if (!nvml->start || !nvml->find)
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", "libnvidia-ml.so.1 lacks a function that vlmprof calls");
     status = nvml->start();
     if (status == 0) return VP_OK;
-    snprintf(text, sizeof text, "cannot start: %.150s (status %d)", nvml->text ? nvml->text(status) : "nvmlInit_v2", status);
+    snprintf(text, sizeof text, "cannot start: %.150s (status %d)", nvml->text ? nvml->text(status) : "nvmlInit_v2",
+             status);
     return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
 }
 static vp_result vk_cuda_telemetry(int32_t index, vp_telemetry *out, vp_error *error) {
@@ -1533,7 +1449,8 @@ static vp_result vk_cuda_telemetry(int32_t index, vp_telemetry *out, vp_error *e
     if (result != VP_OK) return result;
     status = nvml.find(address, &device);
     if (status) {
-        snprintf(text, sizeof text, "does not know the device at %.30s: %.100s (status %d)", address, nvml.text ? nvml.text(status) : "", status);
+        snprintf(text, sizeof text, "does not know the device at %.30s: %.100s (status %d)", address,
+                 nvml.text ? nvml.text(status) : "", status);
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
     }
     vk_no_telemetry(&t);
@@ -1560,9 +1477,11 @@ static void vk_cublas_check(vk_queue *queue, cublasStatus_t status, const char *
 /* told once; one after the other */
 static void vk_note(vk_queue *queue, const char *text) {
     size_t used = strlen(queue->note);
-    if (!strstr(queue->note, text)) snprintf(queue->note + used, sizeof queue->note - used, "%s%s", used ? "; " : "", text);
+    if (!strstr(queue->note, text))
+        snprintf(queue->note + used, sizeof queue->note - used, "%s%s", used ? "; " : "", text);
 }
-static int vk_cublas_symbol(vk_cublas *blas, void *function, const char *name) { /* function: address of a function pointer */
+/* function: address of a function pointer */
+static int vk_cublas_symbol(vk_cublas *blas, void *function, const char *name) {
     void *found = dlsym(blas->library, name);
     memcpy(function, &found, sizeof found);
     return found != NULL;
@@ -1572,11 +1491,18 @@ static int vk_cublas_start(vk_cuda *cuda, const char *name, char *why, size_t ca
     vk_cublas *blas = &cuda->blas;
     cublasStatus_t status;
     blas->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (!blas->library) { const char *told = dlerror(); snprintf(why, capacity, "%.150s", told ? told : name); return 0; }
-    if (!vk_cublas_symbol(blas, &blas->create, "cublasCreate_v2") || !vk_cublas_symbol(blas, &blas->destroy, "cublasDestroy_v2") ||
-        !vk_cublas_symbol(blas, &blas->set_stream, "cublasSetStream_v2") || !vk_cublas_symbol(blas, &blas->set_workspace, "cublasSetWorkspace_v2") ||
-        !vk_cublas_symbol(blas, &blas->set_math_mode, "cublasSetMathMode") || !vk_cublas_symbol(blas, &blas->gemm, "cublasGemmEx") ||
-        !vk_cublas_symbol(blas, &blas->gemm_strided, "cublasGemmStridedBatchedEx")) {
+    if (!blas->library) {
+        const char *told = dlerror();
+        snprintf(why, capacity, "%.150s", told ? told : name);
+        return 0;
+    }
+    if (!vk_cublas_symbol(blas, &blas->create, "cublasCreate_v2")
+        || !vk_cublas_symbol(blas, &blas->destroy, "cublasDestroy_v2")
+        || !vk_cublas_symbol(blas, &blas->set_stream, "cublasSetStream_v2")
+        || !vk_cublas_symbol(blas, &blas->set_workspace, "cublasSetWorkspace_v2")
+        || !vk_cublas_symbol(blas, &blas->set_math_mode, "cublasSetMathMode")
+        || !vk_cublas_symbol(blas, &blas->gemm, "cublasGemmEx")
+        || !vk_cublas_symbol(blas, &blas->gemm_strided, "cublasGemmStridedBatchedEx")) {
         snprintf(why, capacity, "%s lacks a function that vlmprof calls", name);
         return 0;
     }
@@ -1597,9 +1523,11 @@ static void vk_lt_open(vk_cuda *cuda) {
     snprintf(text, sizeof text, "products with a bias take two launches: cuBLAS lacks %s", lacks);
     vk_note(&cuda->queue, text);
 }
-/* the library of the toolkit that this was compiled with, then its neighbours; a library that does not start stays open, as in vk_cuda_close */
+/* the library of the toolkit that this was compiled with, then its neighbours; a library that does not start stays
+ * open, as in vk_cuda_close */
 static vp_result vk_cublas_open(vk_cuda *cuda, vp_error *error) {
-    static const char *const others[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so", "/usr/local/cuda/lib64/libcublas.so" };
+    static const char *const others[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so",
+                                          "/usr/local/cuda/lib64/libcublas.so" };
     char name[40], why[200], text[280];
     int started;
     snprintf(name, sizeof name, "libcublas.so.%d", CUDART_VERSION / 1000);
@@ -1610,12 +1538,14 @@ static vp_result vk_cublas_open(vk_cuda *cuda, vp_error *error) {
         if (started < 0) memcpy(why, other, sizeof why);
     }
     if (started <= 0) {
-        snprintf(text, sizeof text, "%s%s", why, started ? "" : "; install the CUDA Toolkit's cuBLAS, or name its folder in LD_LIBRARY_PATH");
+        snprintf(text, sizeof text, "%s%s", why,
+                 started ? "" : "; install the CUDA Toolkit's cuBLAS, or name its folder in LD_LIBRARY_PATH");
         return vp_fail(error, VP_ERR_DEVICE, -1, "cuBLAS", text);
     }
     vk_cublas_check(&cuda->queue, cuda->blas.set_stream(cuda->blas.handle, cuda->stream), "cublasSetStream", __LINE__);
     /* sums in fp32 also where a product is split along k; TF32 is off by default */
-    vk_cublas_check(&cuda->queue, cuda->blas.set_math_mode(cuda->blas.handle, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
+    vk_cublas_check(&cuda->queue,
+                    cuda->blas.set_math_mode(cuda->blas.handle, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
                     "cublasSetMathMode", __LINE__);
     vk_lt_open(cuda);
     return VP_OK;
@@ -1666,10 +1596,11 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     const char *what = "cudaSetDevice";
     vp_result result = vk_cuda_describe_device(setup->device, &info, error);
     if (result != VP_OK) return result;
-    if (setup->gemm) return vp_fail(error, VP_ERR_RANGE, -1, setup->gemm, "--gemm names a CPU kernel; on a GPU cuBLAS does it");
+    if (setup->gemm)
+        return vp_fail(error, VP_ERR_RANGE, -1, setup->gemm, "--gemm names a CPU kernel; on a GPU cuBLAS does it");
     if (info.compute_major * 10 + info.compute_minor < VK_CAPABILITY_MIN) {
-        snprintf(text, sizeof text, "%.80s has compute capability %d.%d; vlmprof needs 8.0 (bf16)", info.name, (int)info.compute_major,
-                 (int)info.compute_minor);
+        snprintf(text, sizeof text, "%.80s has compute capability %d.%d; vlmprof needs 8.0 (bf16)", info.name,
+                 (int)info.compute_major, (int)info.compute_minor);
         return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", text);
     }
     cuda = (vk_cuda *)calloc(1, sizeof *cuda);
@@ -1678,12 +1609,18 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     cuda->device = setup->device;
     cuda->wide = setup->wide;
     status = cudaSetDevice(setup->device);
-    if (status == cudaSuccess) { what = "cudaStreamCreate"; status = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking); }
+    if (status == cudaSuccess) {
+        what = "cudaStreamCreate";
+        status = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
+    }
     for (int i = 0; i < 2 && status == cudaSuccess; i++) {
         what = "cudaEventCreate";
         status = cudaEventCreateWithFlags(&cuda->sent[i], cudaEventDisableTiming);
     }
-    if (status == cudaSuccess) { what = "cudaMallocHost"; status = cudaMallocHost((void **)&cuda->staging, 2 * (size_t)VK_STAGE_BYTES); }
+    if (status == cudaSuccess) {
+        what = "cudaMallocHost";
+        status = cudaMallocHost((void **)&cuda->staging, 2 * (size_t)VK_STAGE_BYTES);
+    }
     if (status == cudaSuccess) status = cudaMallocHost((void **)&cuda->inbox, VK_INBOX_BYTES);
     result = status == cudaSuccess ? vk_cublas_open(cuda, error) : vk_cuda_fail(error, status, what);
     if (result != VP_OK) { vk_cuda_close(&cuda->queue); return result; }
@@ -1694,15 +1631,17 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
 static void vk_cuda_describe(vk_queue *queue, char *text, size_t capacity) {
     struct cudaDeviceProp properties;
     if (!VK_TRY(cudaGetDeviceProperties(&properties, vk_cuda_of(queue)->device))) return;
-    snprintf(text, capacity, "cuda:%d: %.90s, %.1f GB, compute capability %d.%d", vk_cuda_of(queue)->device, properties.name,
-             (double)properties.totalGlobalMem / 1e9, properties.major, properties.minor);
+    snprintf(text, capacity, "cuda:%d: %.90s, %.1f GB, compute capability %d.%d", vk_cuda_of(queue)->device,
+             properties.name, (double)properties.totalGlobalMem / 1e9, properties.major, properties.minor);
 }
 /* the ways that this engine goes: single rows, and all others */
 static const char *vk_cuda_gemm(vk_queue *queue, int wide, int rows) {
     vk_cuda *cuda = vk_cuda_of(queue);
-    const char *vision = cuda->vision_tiles ? " vision" : "", *prefill = cuda->prefill_tiles ? " prefill" : "", *experts = wide ? "" : " experts";
+    const char *vision = cuda->vision_tiles ? " vision" : "", *prefill = cuda->prefill_tiles ? " prefill" : "",
+               *experts = wide ? "" : " experts";
     if (rows == 1) return cuda->no_recordings ? "gemv, kernel by kernel" : "gemv, one graph a step";
-    snprintf(cuda->ways, sizeof cuda->ways, "cublas (biases: %s; tiles:%s%s%s%s)", cuda->lt.present ? "cublasLt" : "apart", vision, prefill, experts,
+    snprintf(cuda->ways, sizeof cuda->ways, "cublas (biases: %s; tiles:%s%s%s%s)",
+             cuda->lt.present ? "cublasLt" : "apart", vision, prefill, experts,
              *vision || *prefill || *experts ? "" : " none");
     return cuda->ways;
 }
@@ -1724,27 +1663,35 @@ static void *vk_cuda_allocate(vk_queue *queue, size_t bytes) {
     return cuda->memory;
 }
 /* on tensor cores (>>cuda's k_attention_head..), or by cuBLAS and a softmax between */
-static int vk_cuda_has_tiles(int wide, const vk_attention_job *job) { return !wide && (job->head_dim == 64 || job->head_dim == 128); }
+static int vk_cuda_has_tiles(int wide, const vk_attention_job *job) {
+    return !wide && (job->head_dim == 64 || job->head_dim == 128);
+}
 static size_t vk_cuda_score_count(int wide, const vk_attention_job *job) {
     size_t rows = job->tokens < VK_ATTENTION_ROWS ? (size_t)job->tokens : (size_t)VK_ATTENTION_ROWS;
     return vk_cuda_has_tiles(wide, job) ? 0 : (size_t)job->heads * rows * vk_round_up((size_t)job->tokens, VK_PAD);
 }
 /* scratch: workspace of cuBLAS | attention scores f32 | attention weights in-type */
 static size_t vk_cuda_scratch(const vk_extent *extent, size_t at[3]) {
-    size_t scores = vk_max(vk_cuda_score_count(extent->wide, &extent->vit), vk_cuda_score_count(extent->wide, &extent->llm));
+    size_t scores = vk_max(vk_cuda_score_count(extent->wide, &extent->vit),
+                           vk_cuda_score_count(extent->wide, &extent->llm));
     at[0] = VK_WORKSPACE_BYTES;
     at[1] = at[0] + vk_round_up(scores * 4, 256);
     at[2] = at[1] + vk_round_up(scores * (extent->wide ? 4 : 2), 256);
     return at[2];
 }
-static size_t vk_cuda_scratch_bytes(vk_queue *queue, const vk_extent *extent) { size_t at[3]; (void)queue; return vk_cuda_scratch(extent, at) + 256; }
+static size_t vk_cuda_scratch_bytes(vk_queue *queue, const vk_extent *extent) {
+    size_t at[3];
+    (void)queue;
+    return vk_cuda_scratch(extent, at) + 256;
+}
 static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) {
     vk_cuda *cuda = vk_cuda_of(queue);
     size_t at[3];
     char *base = (char *)vk_round_up((size_t)scratch, 256);
     vk_cuda_scratch(extent, at);
     VK_TRY(cudaFuncSetAttribute(k_attention_head64, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_ATTEND_BYTES(64)));
-    VK_TRY(cudaFuncSetAttribute(k_attention_head128, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_ATTEND_BYTES(128)));
+    VK_TRY(
+        cudaFuncSetAttribute(k_attention_head128, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_ATTEND_BYTES(128)));
     VK_TRY(cudaFuncSetAttribute(k_experts_gate_up, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
     VK_TRY(cudaFuncSetAttribute(k_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
     cuda->scores = (float *)(void *)(base + at[0]);
@@ -1752,7 +1699,8 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
     cuda->workspace = base;
     cuda->vision_tiles = vk_cuda_has_tiles(extent->wide, &extent->vit);
     cuda->prefill_tiles = vk_cuda_has_tiles(extent->wide, &extent->llm);
-    vk_cublas_check(queue, cuda->blas.set_workspace(cuda->blas.handle, base, VK_WORKSPACE_BYTES), "cublasSetWorkspace", __LINE__);
+    vk_cublas_check(queue, cuda->blas.set_workspace(cuda->blas.handle, base, VK_WORKSPACE_BYTES), "cublasSetWorkspace",
+                    __LINE__);
     cuda->mark = (cudaEvent_t *)calloc((size_t)extent->marks, sizeof *cuda->mark);
     cuda->arrived = (cudaEvent_t *)calloc((size_t)extent->marks, sizeof *cuda->arrived);
     if (!cuda->mark || !cuda->arrived) return 0;
@@ -1778,7 +1726,9 @@ static void vk_cuda_commit(vk_queue *queue, void *to, size_t bytes) {
     vk_cuda *cuda = vk_cuda_of(queue);
     queue->next.kind = VP_LAUNCH_COPY_TO_DEVICE;
     if (!vk_begin(queue, "copy_to_device", 0, (int64_t)bytes)) return;
-    if (!VK_TRY(cudaMemcpyAsync(to, cuda->staging + (size_t)cuda->half * VK_STAGE_BYTES, bytes, cudaMemcpyHostToDevice, cuda->stream))) return;
+    if (!VK_TRY(cudaMemcpyAsync(to, cuda->staging + (size_t)cuda->half * VK_STAGE_BYTES, bytes, cudaMemcpyHostToDevice,
+                                cuda->stream)))
+        return;
     vk_end(queue);
     cuda->in_flight[cuda->half] = VK_TRY(cudaEventRecord(cuda->sent[cuda->half], cuda->stream));
 }
@@ -1787,7 +1737,8 @@ static void vk_cuda_fetch(vk_queue *queue, void *host, const void *from, size_t 
     int small = bytes <= VK_INBOX_BYTES;
     queue->next.kind = VP_LAUNCH_COPY_TO_HOST;
     if (!vk_begin(queue, "copy_to_host", 0, (int64_t)bytes)) return;
-    if (!VK_TRY(cudaMemcpyAsync(small ? (void *)cuda->inbox : host, from, bytes, cudaMemcpyDeviceToHost, cuda->stream))) return;
+    if (!VK_TRY(cudaMemcpyAsync(small ? (void *)cuda->inbox : host, from, bytes, cudaMemcpyDeviceToHost, cuda->stream)))
+        return;
     vk_end(queue);
     if (VK_TRY(cudaStreamSynchronize(cuda->stream)) && small) memcpy(host, cuda->inbox, bytes);
 }
@@ -1800,23 +1751,26 @@ static void vk_cuda_copy(vk_queue *queue, void *to, const void *from, size_t byt
 
 /* ---- products. cuBLAS thinks in columns: a row-major [m, n] is its column-major [n, m]. */
 /* ends what the caller's vk_begin began */
-static void vk_cuda_product(vk_queue *queue, void *y, int ldy, cudaDataType type, const void *x, int ldx, int m, const vk_linear *w, float beta) {
+static void vk_cuda_product(vk_queue *queue, void *y, int ldy, cudaDataType type, const void *x, int ldx, int m,
+                            const vk_linear *w, float beta) {
     const float one = 1.0f;
     cudaDataType in = w->wide ? CUDA_R_32F : CUDA_R_16BF;
     vk_cublas *blas = &vk_cuda_of(queue)->blas;
     vk_cublas_check(queue,
-                    blas->gemm(blas->handle, CUBLAS_OP_T, CUBLAS_OP_N, w->n, m, w->k_padded, &one, w->weights, in, w->k_padded, x, in, ldx, &beta, y,
-                               type, ldy, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                    blas->gemm(blas->handle, CUBLAS_OP_T, CUBLAS_OP_N, w->n, m, w->k_padded, &one, w->weights, in,
+                               w->k_padded, x, in, ldx, &beta, y, type, ldy, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
                     "cublasGemmEx", __LINE__);
     vk_end(queue);
 }
-/* How a product with a bias is done in one launch. Types are those of cublasLtMatmul's table: a bias has the type of the result (cublasLt.h,
- * CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), so bf16 results want it in bf16. The workspace is the one that cuBLAS has: one stream, so that no two
- * products are under way at once. Partial sums stay fp32: of products that are split along k only those that reduce in compute type. */
+/* How a product with a bias is done in one launch. Types are those of cublasLtMatmul's table: a bias has the type of
+ * the result (cublasLt.h, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), so bf16 results want it in bf16. The workspace is the
+ * one that cuBLAS has: one stream, so that no two products are under way at once. Partial sums stay fp32: of products
+ * that are split along k only those that reduce in compute type. */
 static cublasStatus_t vk_lt_make(vk_cuda *cuda, vk_lt_plan *plan, const char **what) {
     const vk_lt *lt = &cuda->lt;
     const vk_lt_shape *s = &plan->shape;
-    const void *bias = (const void *)(size_t)s->alignment; /* a search takes no more of it than how it is aligned; products bring their own */
+    /* a search takes no more of it than how it is aligned; products bring their own */
+    const void *bias = (const void *)(size_t)s->alignment;
     const cublasOperation_t transposed = CUBLAS_OP_T;
     const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
     const uint64_t workspace = VK_WORKSPACE_BYTES;
@@ -1826,7 +1780,8 @@ static cublasStatus_t vk_lt_make(vk_cuda *cuda, vk_lt_plan *plan, const char **w
     cublasLtMatmulHeuristicResult_t found;
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
     int count = 0;
-#define VK_LT_TRY(field, ...) if (status == CUBLAS_STATUS_SUCCESS && (status = lt->field(__VA_ARGS__)) != CUBLAS_STATUS_SUCCESS) *what = #field
+#define VK_LT_TRY(field, ...) \
+    if (status == CUBLAS_STATUS_SUCCESS && (status = lt->field(__VA_ARGS__)) != CUBLAS_STATUS_SUCCESS) *what = #field
     memset(&found, 0, sizeof found);
     VK_LT_TRY(product_create, &plan->product, CUBLAS_COMPUTE_32F, CUDA_R_32F);
     VK_LT_TRY(product_set, plan->product, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed);
@@ -1842,14 +1797,16 @@ static cublasStatus_t vk_lt_make(vk_cuda *cuda, vk_lt_plan *plan, const char **w
     VK_LT_TRY(preference_set, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &alignment, sizeof alignment);
     VK_LT_TRY(preference_set, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &alignment, sizeof alignment);
     VK_LT_TRY(preference_set, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &alignment, sizeof alignment);
-    VK_LT_TRY(find, (cublasLtHandle_t)cuda->blas.handle, plan->product, plan->w, plan->x, plan->y, plan->y, wish, 1, &found, &count);
+    VK_LT_TRY(find, (cublasLtHandle_t)cuda->blas.handle, plan->product, plan->w, plan->x, plan->y, plan->y, wish, 1,
+              &found, &count);
 #undef VK_LT_TRY
     if (wish) lt->preference_destroy(wish);
     if (status == CUBLAS_STATUS_SUCCESS) status = count > 0 ? found.state : CUBLAS_STATUS_NOT_SUPPORTED;
     plan->algorithm = found.algo;
     return status;
 }
-/* The plan of this shape, made when it comes by first: time of the host, in requests that warm up. NULL: two launches, which is told. */
+/* The plan of this shape, made when it comes by first: time of the host, in requests that warm up. NULL: two launches,
+ * which is told. */
 static vk_lt_plan *vk_lt_find(vk_queue *queue, const vk_lt_shape *shape, const void *bias) {
     vk_cuda *cuda = vk_cuda_of(queue);
     vk_lt_plan *plan;
@@ -1868,33 +1825,37 @@ static vk_lt_plan *vk_lt_find(vk_queue *queue, const vk_lt_shape *shape, const v
     status = vk_lt_make(cuda, plan, &what);
     plan->usable = status == CUBLAS_STATUS_SUCCESS;
     if (plan->usable) return plan;
-    snprintf(text, sizeof text, "a product of %d x %d x %d and its bias take two launches: cublasLt's %s, status %d", shape->m, shape->n, shape->k,
-             what, (int)status);
+    snprintf(text, sizeof text, "a product of %d x %d x %d and its bias take two launches: cublasLt's %s, status %d",
+             shape->m, shape->n, shape->k, what, (int)status);
     vk_note(queue, text);
     return NULL;
 }
 /* ends what the caller's vk_begin began */
-static void vk_lt_product(vk_queue *queue, const vk_lt_plan *plan, void *y, const void *x, const vk_linear *w, const void *bias, float beta) {
+static void vk_lt_product(vk_queue *queue, const vk_lt_plan *plan, void *y, const void *x, const vk_linear *w,
+                          const void *bias, float beta) {
     const float one = 1.0f;
     vk_cuda *cuda = vk_cuda_of(queue);
     vk_cublas_check(queue, cuda->lt.product_set(plan->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias),
                     "cublasLtMatmulDescSetAttribute", __LINE__);
     if (queue->error) return;
     vk_cublas_check(queue,
-                    cuda->lt.multiply((cublasLtHandle_t)cuda->blas.handle, plan->product, &one, w->weights, plan->w, x, plan->x, &beta, y, plan->y, y,
-                                      plan->y, &plan->algorithm, cuda->workspace, VK_WORKSPACE_BYTES, cuda->stream),
+                    cuda->lt.multiply((cublasLtHandle_t)cuda->blas.handle, plan->product, &one, w->weights, plan->w, x,
+                                      plan->x, &beta, y, plan->y, y, plan->y, &plan->algorithm, cuda->workspace,
+                                      VK_WORKSPACE_BYTES, cuda->stream),
                     "cublasLtMatmul", __LINE__);
     vk_end(queue);
 }
-/* One launch, or with a bias that cublasLt does not add two: the bias first, and a product that adds to it. Both add it to fp32 sums, rounded to bf16
- * for bf16 results. QuickGELU, which no library has, is one more. */
-static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w, vk_epilogue epilogue) {
+/* One launch, or with a bias that cublasLt does not add two: the bias first, and a product that adds to it. Both add it
+ * to fp32 sums, rounded to bf16 for bf16 results. QuickGELU, which no library has, is one more. */
+static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w,
+                           vk_epilogue epilogue) {
     vk_cuda *cuda = vk_cuda_of(queue);
     int out_wide = cuda->wide || epilogue == VK_STORE_F32 || epilogue == VK_ADD_F32, add = epilogue == VK_ADD_F32;
     cudaDataType in = w->wide ? CUDA_R_32F : CUDA_R_16BF, out = out_wide ? CUDA_R_32F : CUDA_R_16BF;
     const void *bias = !w->bias || out_wide ? (const void *)w->bias : w->bias_bf16;
-    int64_t results = (int64_t)m * w->n, products = 2 * results * w->k, operands = ((int64_t)w->n + m) * w->k * (w->wide ? 4 : 2),
-            element = out_wide ? 4 : 2, touched = results * element * (add ? 2 : 1);
+    int64_t results = (int64_t)m * w->n, products = 2 * results * w->k,
+            operands = ((int64_t)w->n + m) * w->k * (w->wide ? 4 : 2), element = out_wide ? 4 : 2,
+            touched = results * element * (add ? 2 : 1);
     size_t starts = (size_t)y | (size_t)x | (size_t)w->weights | (size_t)bias | 64; /* the arena's */
     vk_lt_shape shape = { m, w->n, w->k_padded, ldx, ldy, (int)in, (int)out, (int)(starts & (~starts + 1)) };
     vk_lt_plan *plan = w->bias && !queue->error ? vk_lt_find(queue, &shape, bias) : NULL;
@@ -1906,7 +1867,8 @@ static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int
         int onto = add || w->bias; /* the product adds to what y holds */
         vk_shape(queue, m, w->n, 0, 0);
         if (w->bias)
-            LAUNCH(k_bias_rows, m, vk_threads_for(w->n), add ? results : 0, touched + 4 * w->n, y, w->bias, w->n, ldy, add, out_wide);
+            LAUNCH(k_bias_rows, m, vk_threads_for(w->n), add ? results : 0, touched + 4 * w->n, y, w->bias, w->n, ldy,
+                   add, out_wide);
         vk_shape(queue, m, w->n, w->k, 0);
         if (vk_begin(queue, "gemm", products + (onto ? results : 0), operands + results * element * (onto ? 2 : 1)))
             vk_cuda_product(queue, y, ldy, out, x, ldx, m, w, onto ? 1.0f : 0.0f);
@@ -1914,28 +1876,36 @@ static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int
     if (epilogue == VK_QUICKGELU) {
         int vectors = !out_wide && (size_t)y % 16 == 0 && ldy % 8 == 0 ? w->n / 8 : 0;
         vk_shape(queue, m, w->n, 0, 0);
-        LAUNCH(k_quickgelu, m, vk_threads_for(vectors ? vectors : w->n), 4 * results, 2 * results * element, y, w->n, ldy, vectors, out_wide);
+        LAUNCH(k_quickgelu, m, vk_threads_for(vectors ? vectors : w->n), 4 * results, 2 * results * element, y, w->n,
+               ldy, vectors, out_wide);
     }
 }
 static void vk_cuda_grouped(vk_queue *queue, const vk_gemm_job *jobs, int count, vk_epilogue epilogue) {
     for (int i = 0; i < count; i++)
-        if (jobs[i].m > 0) vk_cuda_linear(queue, jobs[i].y, jobs[i].ldy, jobs[i].x, jobs[i].ldx, jobs[i].m, jobs[i].w, epilogue);
+        if (jobs[i].m > 0)
+            vk_cuda_linear(queue, jobs[i].y, jobs[i].ldy, jobs[i].x, jobs[i].ldx, jobs[i].m, jobs[i].w, epilogue);
 }
-/* FLOPs are those of all pairs; which experts they hit only the device knows: weights are counted as if all were, or one for each pair */
+/* FLOPs are those of all pairs; which experts they hit only the device knows: weights are counted as if all were, or
+ * one for each pair */
 static void vk_cuda_experts(vk_queue *queue, const vk_experts_job *job) {
     const vk_linear *up = job->gate_up, *down = job->down;
-    int64_t pairs = job->pairs, hit = pairs < job->experts ? pairs : job->experts, tiles = pairs / VK_GROUP_ROWS + job->experts, h = up->n / 2;
-    int columns = (int)((h + VK_GROUP_COLUMNS / 2 - 1) / (VK_GROUP_COLUMNS / 2)), columns_down = (down->n + VK_GROUP_COLUMNS - 1) / VK_GROUP_COLUMNS;
+    int64_t pairs = job->pairs, hit = pairs < job->experts ? pairs : job->experts,
+            tiles = pairs / VK_GROUP_ROWS + job->experts, h = up->n / 2;
+    int columns = (int)((h + VK_GROUP_COLUMNS / 2 - 1) / (VK_GROUP_COLUMNS / 2)),
+        columns_down = (down->n + VK_GROUP_COLUMNS - 1) / VK_GROUP_COLUMNS;
     vk_shape(queue, pairs, up->n, up->k, hit);
-    LAUNCH_SHARED(k_experts_gate_up, tiles * columns, VK_GROUP_THREADS, VK_GROUP_BYTES, pairs * (2 * (int64_t)up->n * up->k + 4 * h),
-                  2 * (hit * up->n * up->k + pairs / job->top_k * up->k + pairs * h) + 4 * pairs, (uint16_t *)job->hidden, (const uint16_t *)job->x,
-                  (const char *)up->weights, job->gate_up_stride, job->tiles, job->start, job->list, columns, (int)h, up->k_padded, job->ldx,
-                  down->k_padded, job->top_k);
+    LAUNCH_SHARED(k_experts_gate_up, tiles * columns, VK_GROUP_THREADS, VK_GROUP_BYTES,
+                  pairs * (2 * (int64_t)up->n * up->k + 4 * h),
+                  2 * (hit * up->n * up->k + pairs / job->top_k * up->k + pairs * h) + 4 * pairs,
+                  (uint16_t *)job->hidden, (const uint16_t *)job->x, (const char *)up->weights, job->gate_up_stride,
+                  job->tiles, job->start, job->list, columns, (int)h, up->k_padded, job->ldx, down->k_padded,
+                  job->top_k);
     vk_shape(queue, pairs, down->n, down->k, hit);
-    LAUNCH_SHARED(k_experts_down, tiles * columns_down, VK_GROUP_THREADS, VK_GROUP_BYTES, pairs * 2 * (int64_t)down->n * down->k,
-                  2 * (hit * down->n * down->k + pairs * down->k) + 4 * pairs * down->n, job->y, (const uint16_t *)job->hidden,
-                  (const char *)down->weights, job->down_stride, job->tiles, job->start, columns_down, down->n, down->k_padded, down->k_padded,
-                  down->n);
+    LAUNCH_SHARED(k_experts_down, tiles * columns_down, VK_GROUP_THREADS, VK_GROUP_BYTES,
+                  pairs * 2 * (int64_t)down->n * down->k,
+                  2 * (hit * down->n * down->k + pairs * down->k) + 4 * pairs * down->n, job->y,
+                  (const uint16_t *)job->hidden, (const char *)down->weights, job->down_stride, job->tiles, job->start,
+                  columns_down, down->n, down->k_padded, down->k_padded, down->n);
 }
 /* queries in chunks: scores = q k^T, softmax, y = weights v, each for all heads at once */
 static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int sequence, int first, int rows) {
@@ -1944,59 +1914,64 @@ static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int seq
     const float one = 1.0f, zero = 0.0f;
     size_t element = cuda->wide ? 4 : 2, from = (size_t)sequence * (size_t)job->tokens;
     cudaDataType type = cuda->wide ? CUDA_R_32F : CUDA_R_16BF;
-    int keys = job->causal ? first + rows : job->tokens, ld = (int)vk_round_up((size_t)job->tokens, VK_PAD), hd = job->head_dim;
+    int keys = job->causal ? first + rows : job->tokens, ld = (int)vk_round_up((size_t)job->tokens, VK_PAD),
+        hd = job->head_dim;
     const char *q = (const char *)job->q + (from + (size_t)first) * (size_t)job->ldq * element;
-    const char *k = (const char *)job->k + from * (size_t)job->ldk * element, *v = (const char *)job->v + from * (size_t)job->ldk * element;
+    const char *k = (const char *)job->k + from * (size_t)job->ldk * element,
+               *v = (const char *)job->v + from * (size_t)job->ldk * element;
     char *y = (char *)job->y + (from + (size_t)first) * (size_t)job->ldy * element;
     /* counted: what causal attention needs, not the squares that are computed */
-    int64_t seen = job->causal ? (int64_t)rows * first + (int64_t)rows * (rows + 1) / 2 : (int64_t)rows * keys, scores = job->heads * seen,
-            products = 2 * scores * hd, in_and_out = (int64_t)(rows + keys) * job->heads * hd * (int64_t)element;
+    int64_t seen = job->causal ? (int64_t)rows * first + (int64_t)rows * (rows + 1) / 2 : (int64_t)rows * keys,
+            scores = job->heads * seen, products = 2 * scores * hd,
+            in_and_out = (int64_t)(rows + keys) * job->heads * hd * (int64_t)element;
     vk_shape(queue, 1, rows, keys, (int64_t)job->heads * hd);
     if (vk_begin(queue, "attention_scores", products, in_and_out + scores * 4)) {
         vk_cublas_check(queue,
-                        blas->gemm_strided(blas->handle, CUBLAS_OP_T, CUBLAS_OP_N, keys, rows, hd, &one, k, type, job->ldk, hd, q, type, job->ldq, hd,
-                                           &zero, cuda->scores, CUDA_R_32F, ld, (long long)rows * ld, job->heads, CUBLAS_COMPUTE_32F,
-                                           CUBLAS_GEMM_DEFAULT),
+                        blas->gemm_strided(blas->handle, CUBLAS_OP_T, CUBLAS_OP_N, keys, rows, hd, &one, k, type,
+                                           job->ldk, hd, q, type, job->ldq, hd, &zero, cuda->scores, CUDA_R_32F, ld,
+                                           (long long)rows * ld, job->heads, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
                         "cublasGemmStridedBatchedEx (q k)", __LINE__);
         vk_end(queue);
     }
     vk_shape(queue, (int64_t)job->heads * rows, keys, 0, 0);
     LAUNCH(k_softmax_rows, (job->heads * rows + VK_BLOCK_MAX / 32 - 1) / (VK_BLOCK_MAX / 32), VK_BLOCK_MAX, 5 * scores,
-           scores * (4 + (int64_t)element),
-           cuda->weights, (const float *)cuda->scores, job->heads * rows, rows, job->causal ? first + 1 : keys, keys, ld, job->causal,
-           1.0f / sqrtf((float)hd), cuda->wide);
+           scores * (4 + (int64_t)element), cuda->weights, (const float *)cuda->scores, job->heads * rows, rows,
+           job->causal ? first + 1 : keys, keys, ld, job->causal, 1.0f / sqrtf((float)hd), cuda->wide);
     vk_shape(queue, 1, rows, keys, (int64_t)job->heads * hd);
     if (vk_begin(queue, "attention_values", products, in_and_out + scores * (int64_t)element)) {
         vk_cublas_check(queue,
-                        blas->gemm_strided(blas->handle, CUBLAS_OP_N, CUBLAS_OP_N, hd, rows, keys, &one, v, type, job->ldk, hd, cuda->weights, type,
-                                           ld, (long long)rows * ld, &zero, y, type, job->ldy, hd, job->heads, CUBLAS_COMPUTE_32F,
-                                           CUBLAS_GEMM_DEFAULT),
+                        blas->gemm_strided(blas->handle, CUBLAS_OP_N, CUBLAS_OP_N, hd, rows, keys, &one, v, type,
+                                           job->ldk, hd, cuda->weights, type, ld, (long long)rows * ld, &zero, y, type,
+                                           job->ldy, hd, job->heads, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
                         "cublasGemmStridedBatchedEx (weights v)", __LINE__);
         vk_end(queue);
     }
 }
 /* all sequences in one launch */
 static void vk_cuda_attend_tiles(vk_queue *queue, const vk_attention_job *job) {
-    int64_t tokens = job->tokens, scores = (int64_t)job->batch * job->heads * (job->causal ? tokens * (tokens + 1) / 2 : tokens * tokens),
-            flops = scores * (4 * (int64_t)job->head_dim + 5), bytes = (int64_t)job->batch * tokens * job->heads * job->head_dim * 4 * 2;
+    int64_t tokens = job->tokens,
+            scores = (int64_t)job->batch * job->heads * (job->causal ? tokens * (tokens + 1) / 2 : tokens * tokens),
+            flops = scores * (4 * (int64_t)job->head_dim + 5),
+            bytes = (int64_t)job->batch * tokens * job->heads * job->head_dim * 4 * 2;
     int row_blocks = (job->tokens + VK_ATTEND_ROWS - 1) / VK_ATTEND_ROWS;
     int64_t blocks = (int64_t)job->batch * job->heads * row_blocks;
     float scale = 1.44269504f / sqrtf((float)job->head_dim);
     vk_shape(queue, job->batch, tokens, tokens, (int64_t)job->heads * job->head_dim);
     if (job->head_dim == 64)
-        LAUNCH_SHARED(k_attention_head64, blocks, VK_ATTEND_THREADS, VK_ATTEND_BYTES(64), flops, bytes, (uint16_t *)job->y, (const uint16_t *)job->q,
-                      (const uint16_t *)job->k, (const uint16_t *)job->v, row_blocks, job->heads, job->tokens, job->ldy, job->ldq, job->ldk,
-                      job->causal, scale);
+        LAUNCH_SHARED(k_attention_head64, blocks, VK_ATTEND_THREADS, VK_ATTEND_BYTES(64), flops, bytes,
+                      (uint16_t *)job->y, (const uint16_t *)job->q, (const uint16_t *)job->k, (const uint16_t *)job->v,
+                      row_blocks, job->heads, job->tokens, job->ldy, job->ldq, job->ldk, job->causal, scale);
     else
-        LAUNCH_SHARED(k_attention_head128, blocks, VK_ATTEND_THREADS, VK_ATTEND_BYTES(128), flops, bytes, (uint16_t *)job->y,
-                      (const uint16_t *)job->q, (const uint16_t *)job->k, (const uint16_t *)job->v, row_blocks, job->heads, job->tokens, job->ldy,
-                      job->ldq, job->ldk, job->causal, scale);
+        LAUNCH_SHARED(k_attention_head128, blocks, VK_ATTEND_THREADS, VK_ATTEND_BYTES(128), flops, bytes,
+                      (uint16_t *)job->y, (const uint16_t *)job->q, (const uint16_t *)job->k, (const uint16_t *)job->v,
+                      row_blocks, job->heads, job->tokens, job->ldy, job->ldq, job->ldk, job->causal, scale);
 }
 static void vk_cuda_attention(vk_queue *queue, const vk_attention_job *job) {
     if (vk_cuda_has_tiles(vk_cuda_of(queue)->wide, job)) { vk_cuda_attend_tiles(queue, job); return; }
     for (int s = 0; s < job->batch; s++)
         for (int first = 0; first < job->tokens; first += VK_ATTENTION_ROWS)
-            vk_cuda_attend(queue, job, s, first, job->tokens - first < VK_ATTENTION_ROWS ? job->tokens - first : VK_ATTENTION_ROWS);
+            vk_cuda_attend(queue, job, s, first,
+                           job->tokens - first < VK_ATTENTION_ROWS ? job->tokens - first : VK_ATTENTION_ROWS);
 }
 
 /* ---- time */
@@ -2018,16 +1993,21 @@ static int64_t vk_cuda_mark(vk_queue *queue, int slot, const int32_t *token) {
 static vp_result vk_cuda_wait(vk_queue *queue, int slot, vp_error *error) {
     vk_cuda *cuda = vk_cuda_of(queue);
     char text[200], where[64];
-    if (!queue->error) VK_TRY(cudaEventSynchronize(queue->timing == VP_TIMING_OFF ? cuda->arrived[slot] : cuda->mark[slot]));
+    if (!queue->error)
+        VK_TRY(cudaEventSynchronize(queue->timing == VP_TIMING_OFF ? cuda->arrived[slot] : cuda->mark[slot]));
     if (!queue->error) return VP_OK;
     snprintf(where, sizeof where, "%.*s", (int)strcspn(queue->error_at, "( "), queue->error_at);
     if (queue->error >= VK_CUBLAS_ERROR)
-        snprintf(text, sizeof text, "cuBLAS status %d (vlmprof_kernels.cu:%d)", queue->error - VK_CUBLAS_ERROR, queue->line);
+        snprintf(text, sizeof text, "cuBLAS status %d (vlmprof_kernels.cu:%d)", queue->error - VK_CUBLAS_ERROR,
+                 queue->line);
     else
         snprintf(text, sizeof text, "%s (%s, vlmprof_kernels.cu:%d)", cudaGetErrorString((cudaError_t)queue->error),
                  cudaGetErrorName((cudaError_t)queue->error), queue->line);
-    return vp_fail(error, queue->error == cudaErrorMemoryAllocation || queue->error == VK_CUBLAS_ERROR + CUBLAS_STATUS_ALLOC_FAILED ? VP_ERR_MEMORY
-                                                                                                                                  : VP_ERR_DEVICE,
+    return vp_fail(error,
+                   queue->error == cudaErrorMemoryAllocation
+                           || queue->error == VK_CUBLAS_ERROR + CUBLAS_STATUS_ALLOC_FAILED
+                       ? VP_ERR_MEMORY
+                       : VP_ERR_DEVICE,
                    -1, where, text);
 }
 static int64_t vk_cuda_elapsed(vk_queue *queue, cudaEvent_t from, cudaEvent_t to) {
@@ -2081,8 +2061,8 @@ static vk_kernel_facts vk_cuda_facts(vk_cuda *cuda, const void *kernel) {
     if (at < VK_FACTS) cuda->facts[at] = facts;
     return facts;
 }
-/* The host's clock and the device's drift apart by some us a second. Where launches would appear after their kernels, they and all behind them move
- * back, those between two marks together: by what the drift is at least. */
+/* The host's clock and the device's drift apart by some us a second. Where launches would appear after their kernels,
+ * they and all behind them move back, those between two marks together: by what the drift is at least. */
 static void vk_cuda_align_host(vk_queue *queue) {
     const vk_timer *timer = vk_cuda_of(queue)->timer;
     int64_t drift = 0;
@@ -2094,8 +2074,9 @@ static void vk_cuda_align_host(vk_queue *queue) {
         for (int64_t i = first; i < end; i++) queue->log[i].host_begin_ns -= drift;
     }
 }
-/* Events tell float milliseconds: the time of a launch is taken from the mark before it, of its stage or its decode step, so that resolution does
- * not fade with the length of a request and a stage's launches never leave it by rounding. */
+/* Events tell float milliseconds: the time of a launch is taken from the mark before it, of its stage or its decode
+ * step, so that resolution does not fade with the length of a request and a stage's launches never leave it by
+ * rounding. */
 static void vk_cuda_read_log(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
     int64_t at_mark = 0;
@@ -2114,10 +2095,14 @@ static void vk_cuda_read_log(vk_queue *queue) {
     }
     vk_cuda_align_host(queue);
 }
-/* What a failed call left behind is waited for. Errors that a device does not recover from come back from every call, this one too. */
+/* What a failed call left behind is waited for. Errors that a device does not recover from come back from every call,
+ * this one too. */
 static void vk_cuda_recover(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
-    if (cudaSetDevice(cuda->device) != cudaSuccess || cudaStreamSynchronize(cuda->stream) != cudaSuccess) { cudaGetLastError(); return; }
+    if (cudaSetDevice(cuda->device) != cudaSuccess || cudaStreamSynchronize(cuda->stream) != cudaSuccess) {
+        cudaGetLastError();
+        return;
+    }
     queue->error = 0;
     cuda->in_flight[0] = cuda->in_flight[1] = 0;
 }
@@ -2141,12 +2126,14 @@ static void vk_cuda_give_back(vk_queue *queue, void *memory, size_t bytes) {
     VK_TRY(cudaFree(memory));
 }
 
-/* ---- recorded steps. Recording is a help, not a need: where it fails, steps are sent kernel by kernel from then on. */
+/* ---- recorded steps. Recording is a help, not a need: where it fails, steps are sent kernel by kernel from then
+ * on. */
 static void vk_cuda_give_up_recording(vk_queue *queue, cudaError_t status, const char *what) {
     char text[160];
     vk_cuda_of(queue)->no_recordings = 1;
     cudaGetLastError(); /* as in vk_cuda_check */
-    snprintf(text, sizeof text, "decode steps are not replayed as a graph: %s: %.90s", what, cudaGetErrorString(status));
+    snprintf(text, sizeof text, "decode steps are not replayed as a graph: %s: %.90s", what,
+             cudaGetErrorString(status));
     vk_note(queue, text);
 }
 static int vk_cuda_replay(vk_queue *queue, uint64_t key) {
@@ -2177,9 +2164,11 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
     cudaGraph_t graph = NULL;
     cudaGraphExec_t steps = NULL;
     const char *what = queue->error_at;
-    cudaError_t ended = cudaStreamEndCapture(cuda->stream, &graph), status = ended; /* also after a failure: the stream must not stay capturing */
+    /* also after a failure: the stream must not stay capturing */
+    cudaError_t ended = cudaStreamEndCapture(cuda->stream, &graph), status = ended;
     if (queue->error) {
-        /* nothing that was recorded has run, so only the recording failed; a device that is lost says so at the next call */
+        /* nothing that was recorded has run, so only the recording failed; a device that is lost says so at the next
+         * call */
         status = queue->error < VK_CUBLAS_ERROR ? (cudaError_t)queue->error : cudaErrorStreamCaptureInvalidated;
         queue->error = 0;
     } else if (ended != cudaSuccess) what = "cudaStreamEndCapture";
@@ -2196,29 +2185,37 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
 }
 
 /* ================================================================================================== decode >>decode
- * One token through the language model: 6 kernels a block, 3 around them, recorded as one graph. Nothing in them depends on what the host knows.
+ * One token through the language model: 6 kernels a block, 3 around them, recorded as one graph. Nothing in them
+ * depends on what the host knows.
  *
- * A step reads 2.4 GB of weights and cache once and computes next to nothing, so what counts is that memory never waits. Little's law for an H200:
- * 4.3 TB/s times some 0.8 us from asking to having is 3.4 MB under way, 26 kB on each of its 132 multiprocessors. Hence
- *  - a warp sums a row of weights, and each lane asks for VK_FLIGHT vectors of 16 bytes before it uses the first: 4 kB a warp, 32 kB a block of 8
- *    warps. With at most 128 registers a thread two such blocks fit a multiprocessor: twice what is needed, so that one may compute or end;
- *  - the first weights are asked for before the block turns to x: norms, merging and barriers then hide behind their arrival;
- *  - what is small (norms, the merge of attention, the choice of experts, silu) is done again by every block that needs it, on its way to shared
- *    memory: reading 16 kB from the second-level cache costs less than a kernel of its own, some 1.5 us between neighbours in a graph.
- * Grids are what an H200 holds at once, two or three blocks on each multiprocessor, where there are rows enough; blocks walk the rows in the grid's
- * stride. One warp sums a row in an order that does not depend on the grid, and nothing is added by atomics: the same input gives the same bits.
+ * A step reads 2.4 GB of weights and cache once and computes next to nothing, so what counts is that memory never
+ * waits. Little's law for an H200: 4.3 TB/s times some 0.8 us from asking to having is 3.4 MB under way, 26 kB on each
+ * of its 132 multiprocessors. Hence
+ *  - a warp sums a row of weights, and each lane asks for VK_FLIGHT vectors of 16 bytes before it uses the first: 4 kB
+ * a warp, 32 kB a block of 8 warps. With at most 128 registers a thread two such blocks fit a multiprocessor: twice
+ *    what is needed, so that one may compute or end;
+ *  - the first weights are asked for before the block turns to x: norms, merging and barriers then hide behind their
+ *    arrival;
+ *  - what is small (norms, the merge of attention, the choice of experts, silu) is done again by every block that needs
+ *    it, on its way to shared memory: reading 16 kB from the second-level cache costs less than a kernel of its own,
+ *    some 1.5 us between neighbours in a graph.
+ * Grids are what an H200 holds at once, two or three blocks on each multiprocessor, where there are rows enough; blocks
+ * walk the rows in the grid's stride. One warp sums a row in an order that does not depend on the grid, and nothing is
+ * added by atomics: the same input gives the same bits.
  *
- * bf16 and fp32 take the same kernels; fp32 reads twice the bytes. Heads that are not whole vectors of 16 bytes, or more of them than a warp has
- * lanes, take the shared kernels k_qk_norm_rope and k_attention_decode instead. */
+ * bf16 and fp32 take the same kernels; fp32 reads twice the bytes. Heads that are not whole vectors of 16 bytes, or
+ * more of them than a warp has lanes, take the shared kernels k_qk_norm_rope and k_attention_decode instead. */
 enum {
-    VK_FLIGHT = 8, VK_FLIGHT_MOST = 16, /* the latter for the router: its rows are f32, and its few blocks have nothing else to do meanwhile */
-    VK_STRIP = 1024,               /* vectors of x in shared memory at a time: 16 kB, all of x in the models there are */
+    VK_FLIGHT = 8,
+    VK_FLIGHT_MOST =
+        16, /* the latter for the router: its rows are f32, and its few blocks have nothing else to do meanwhile */
+    VK_STRIP = 1024, /* vectors of x in shared memory at a time: 16 kB, all of x in the models there are */
     VK_DECODE_THREADS = 256,
-    VK_ATTENTION_THREADS = 512,    /* a block for each multiprocessor: .. */
-    VK_ATTENTION_FLIGHT = 4,       /* .. 64 kB of keys and values under way */
-    VK_PAIR_BLOCKS = 264,          /* of gate and up: two rows a warp, so fewer fit */
-    VK_OUT_THREADS = 512,          /* of attn_out, whose blocks each merge all of attention: half as many blocks */
-    VK_ROUTER_THREADS = 128        /* few rows: small blocks reach more multiprocessors */
+    VK_ATTENTION_THREADS = 512, /* a block for each multiprocessor: .. */
+    VK_ATTENTION_FLIGHT = 4,    /* .. 64 kB of keys and values under way */
+    VK_PAIR_BLOCKS = 264,       /* of gate and up: two rows a warp, so fewer fit */
+    VK_OUT_THREADS = 512,       /* of attn_out, whose blocks each merge all of attention: half as many blocks */
+    VK_ROUTER_THREADS = 128     /* few rows: small blocks reach more multiprocessors */
 };
 #ifdef __CUDACC__
 #define VK_UNROLLED _Pragma("unroll")
@@ -2233,7 +2230,8 @@ enum {
 #define VK_UNROLLED_BY_8
 #endif
 
-/* vectors first + lane, + 32, .. of a row of `count`: weights are read once, what all blocks read stays in the caches */
+/* vectors first + lane, + 32, .. of a row of `count`: weights are read once, what all blocks read stays in the
+ * caches */
 FN void vk_fetch(const int n, uint4 *v, const uint4 *row, int first, int count) {
     VK_UNROLLED for (int j = 0; j < n; j++) {
         int i = first + (TID & 31) + 32 * j;
@@ -2259,8 +2257,10 @@ FN void vk_unpack(float out[8], uint4 v, int wide) {
     out[7] = wide ? 0.0f : vk_high(v.w);
 }
 FN float vk_dot_narrow(float s, uint4 a, uint4 b) {
-    float t = vk_low(a.x) * vk_low(b.x) + vk_low(a.y) * vk_low(b.y) + vk_low(a.z) * vk_low(b.z) + vk_low(a.w) * vk_low(b.w);
-    float u = vk_high(a.x) * vk_high(b.x) + vk_high(a.y) * vk_high(b.y) + vk_high(a.z) * vk_high(b.z) + vk_high(a.w) * vk_high(b.w);
+    float t = vk_low(a.x) * vk_low(b.x) + vk_low(a.y) * vk_low(b.y) + vk_low(a.z) * vk_low(b.z)
+              + vk_low(a.w) * vk_low(b.w);
+    float u = vk_high(a.x) * vk_high(b.x) + vk_high(a.y) * vk_high(b.y) + vk_high(a.z) * vk_high(b.z)
+              + vk_high(a.w) * vk_high(b.w);
     return s + (t + u);
 }
 FN float vk_dot_wide(float s, uint4 a, uint4 b) {
@@ -2297,7 +2297,8 @@ FN vk_input vk_input_norm(const float *x, const float *norm, int d, float eps, i
     vk_input in = { VK_NORM_OF_X, x, norm, NULL, NULL, eps, 0.0f, d, 0, wide, -1 };
     return in;
 }
-/* 4 columns of all that the splits found: sum of weight * value over sum of weights, each split's against its own largest score */
+/* 4 columns of all that the splits found: sum of weight * value over sum of weights, each split's against its own
+ * largest score */
 FN void vk_merge_columns(float out[4], const float *partial, int column, int d, int head_dim) {
     int heads = d / head_dim, h = column / head_dim;
     const float2 *tops = (const float2 *)(const void *)(partial + (size_t)VK_SPLITS * (size_t)d) + h;
@@ -2317,7 +2318,8 @@ FN void vk_merge_columns(float out[4], const float *partial, int column, int d, 
     }
     for (int c = 0; c < 4; c++) out[c] /= weights;
 }
-/* 4 columns of a row of d, zeros behind it; 16 bytes are read also where fewer belong to the row: no allocation of the arena ends there */
+/* 4 columns of a row of d, zeros behind it; 16 bytes are read also where fewer belong to the row: no allocation of the
+ * arena ends there */
 FN float4 vk_columns(const float *row, int column, int d) {
     float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     if (column < d) v = *(const float4 *)(const void *)(row + column);
@@ -2335,7 +2337,8 @@ FN float vk_squares(const float *row, int d) {
     }
     return s;
 }
-/* vectors first .. first + count of x into shared memory, in-type, zeros behind column d; all threads of the block come here together */
+/* vectors first .. first + count of x into shared memory, in-type, zeros behind column d; all threads of the block come
+ * here together */
 FN void vk_stage(uint4 *strip, vk_input *in, int first, int count) {
     int a_vector = in->wide ? 4 : 8, from = first * a_vector, columns = count * a_vector;
     if (in->origin == VK_NORM_OF_X && in->scale == 0.0f) {
@@ -2346,12 +2349,16 @@ FN void vk_stage(uint4 *strip, vk_input *in, int first, int count) {
         float v[4] = { 0.0f, 0.0f, 0.0f, 0.0f };
         if (in->origin == VK_NORM_OF_X) {
             float4 x = vk_columns(in->x, from + i, in->d), w = vk_columns(in->norm, from + i, in->d);
-            v[0] = w.x * (x.x * in->scale); v[1] = w.y * (x.y * in->scale); v[2] = w.z * (x.z * in->scale); v[3] = w.w * (x.w * in->scale);
+            v[0] = w.x * (x.x * in->scale);
+            v[1] = w.y * (x.y * in->scale);
+            v[2] = w.z * (x.z * in->scale);
+            v[3] = w.w * (x.w * in->scale);
         } else if (from + i < in->d) vk_merge_columns(v, in->partial, from + i, in->d, in->head_dim);
         for (int c = 0; c < 4; c++) vk_put(strip, (size_t)(i + c), v[c], in->wide);
     }
 }
-/* the sum of a warp's row with x, `flight` vectors a lane at a time; all warps of the block come here together, those without a row too (live 0) */
+/* the sum of a warp's row with x, `flight` vectors a lane at a time; all warps of the block come here together, those
+ * without a row too (live 0) */
 FN float vk_row(const int flight, uint4 *strip, vk_input *in, const uint4 *row, int vectors, int live) {
     float s = 0.0f;
     for (int first = 0; first < vectors; first += VK_STRIP) {
@@ -2374,8 +2381,10 @@ FN float vk_row(const int flight, uint4 *strip, vk_input *in, const uint4 *row, 
     return warp_sum(s);
 }
 /* The rows of a linear, a warp each: y f32 [n] = x W^T, or += with `add`. NTID / 32 rows a block at a time. */
-FN void vk_rows(const int flight, uint4 *strip, vk_input *in, float *y, const uint4 *weights, int n, int vectors, int add) {
-    for (size_t first = BLK * (size_t)(NTID >> 5); first < (size_t)n; first += (size_t)gridDim.x * (size_t)(NTID >> 5)) {
+FN void vk_rows(const int flight, uint4 *strip, vk_input *in, float *y, const uint4 *weights, int n, int vectors,
+                int add) {
+    for (size_t first = BLK * (size_t)(NTID >> 5); first < (size_t)n;
+         first += (size_t)gridDim.x * (size_t)(NTID >> 5)) {
         size_t r = first + (size_t)(TID >> 5);
         int live = r < (size_t)n;
         float s = vk_row(flight, strip, in, weights + (live ? r : 0) * (size_t)vectors, vectors, live);
@@ -2383,7 +2392,8 @@ FN void vk_rows(const int flight, uint4 *strip, vk_input *in, float *y, const ui
     }
 }
 /* qkv f32 [n] = W (norm(x)) */
-KERNEL(k_decode_qkv, float *qkv, const float *x, const float *norm, const uint4 *weights, int n, int vectors, int d, float eps, int wide) {
+KERNEL(k_decode_qkv, float *qkv, const float *x, const float *norm, const uint4 *weights, int n, int vectors, int d,
+       float eps, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_norm(x, norm, d, eps, wide);
     vk_rows(VK_FLIGHT, strip, &in, qkv, weights, n, vectors, 0);
@@ -2395,10 +2405,11 @@ FN float vk_group_sum(float v, int group) {
     for (int o = group >> 1; o; o >>= 1) v += __shfl_xor_sync(~0u, v, o);
     return v;
 }
-/* QK-norm over the whole width, RoPE of a head's q; the last split also those of its k, which with v goes to the cache. f32 [head_dim] each, rounded
- * as the cache rounds. */
-FN void vk_decode_rotate(float *q, float *k, float *v, void *key, void *value, const float *qkv, const float *q_weight, const float *k_weight,
-                         const float *cs, int position, int head, int d, int head_dim, int last, float eps, int wide) {
+/* QK-norm over the whole width, RoPE of a head's q; the last split also those of its k, which with v goes to the cache.
+ * f32 [head_dim] each, rounded as the cache rounds. */
+FN void vk_decode_rotate(float *q, float *k, float *v, void *key, void *value, const float *qkv, const float *q_weight,
+                         const float *k_weight, const float *cs, int position, int head, int d, int head_dim, int last,
+                         float eps, int wide) {
     int half = head_dim / 2, at = head * head_dim;
     size_t row = (size_t)position * (size_t)d + (size_t)at;
     const float *c = cs + (size_t)position * (size_t)head_dim, *s = c + half;
@@ -2436,18 +2447,24 @@ FN void vk_found_meet(vk_found *f, int bits) {
         f->sum[c] += __shfl_xor_sync(~0u, f->sum[c], bits);
     }
 }
-/* One query against the cache, keys dealt out to VK_SPLITS blocks a head: block b does head b % heads. Groups of lanes that a head's row fills take
- * a key each, VK_ATTENTION_FLIGHT at a time. partial f32: [VK_SPLITS, d] sums of exp(score - top) * value, then [VK_SPLITS, heads] of top and
- * sum of exp. The first keys are asked for before q is ready. group: a power of two, at least the vectors of a head. */
+/* One query against the cache, keys dealt out to VK_SPLITS blocks a head: block b does head b % heads. Groups of lanes
+ * that a head's row fills take a key each, VK_ATTENTION_FLIGHT at a time. partial f32: [VK_SPLITS, d] sums of exp(score
+ * - top) * value, then [VK_SPLITS, heads] of top and sum of exp. The first keys are asked for before q is ready. group:
+ * a power of two, at least the vectors of a head. */
 static __global__ void __launch_bounds__(VK_ATTENTION_THREADS)
-k_decode_attention(float *partial, void *key, void *value, const float *qkv, const float *q_weight, const float *k_weight, const float *cs,
-                   const int32_t *position, int d, int head_dim, int group, float scale, float eps, int wide) {
+k_decode_attention(float *partial, void *key, void *value, const float *qkv, const float *q_weight,
+                   const float *k_weight, const float *cs, const int32_t *position, int d, int head_dim, int group,
+                   float scale, float eps, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, shared);
-    int heads = d / head_dim, head = (int)(BLK % (size_t)heads), split = (int)(BLK / (size_t)heads), last = split == VK_SPLITS - 1;
-    int cached = *position, share = (cached + VK_SPLITS - 1) / VK_SPLITS, from = split * share, to = from + share < cached ? from + share : cached;
-    int lane = TID & (group - 1), team = TID / group, teams = NTID / group, columns = wide ? 4 : 8, column = lane * columns, warp = TID >> 5;
+    int heads = d / head_dim, head = (int)(BLK % (size_t)heads), split = (int)(BLK / (size_t)heads),
+        last = split == VK_SPLITS - 1;
+    int cached = *position, share = (cached + VK_SPLITS - 1) / VK_SPLITS, from = split * share,
+        to = from + share < cached ? from + share : cached;
+    int lane = TID & (group - 1), team = TID / group, teams = NTID / group, columns = wide ? 4 : 8,
+        column = lane * columns, warp = TID >> 5;
     size_t row_vectors = (size_t)(d / columns), at = (size_t)(head * head_dim / columns + lane);
-    float *q = (float *)(void *)shared, *k = q + head_dim, *v = k + head_dim, *sums = v + head_dim, *tops = sums + (NTID >> 5) * head_dim;
+    float *q = (float *)(void *)shared, *k = q + head_dim, *v = k + head_dim, *sums = v + head_dim,
+          *tops = sums + (NTID >> 5) * head_dim;
     uint4 keys[VK_ATTENTION_FLIGHT], values[VK_ATTENTION_FLIGHT];
     float mine[8], most = -INFINITY, weights = 0.0f;
     vk_found f;
@@ -2531,14 +2548,15 @@ KERNEL(k_decode_out_plain, float *x, const uint4 *attended, const uint4 *weights
     vk_rows(VK_FLIGHT, NULL, &in, x, weights, n, vectors, 1);
 }
 /* The router's logits, in fp32 throughout; the first block also leaves norm(x) in-type for the experts. */
-KERNEL(k_decode_router, float *logits, void *normed, const float *x, const float *norm, const uint4 *weights, int experts, int vectors, int d,
-       float eps, int wide) {
+KERNEL(k_decode_router, float *logits, void *normed, const float *x, const float *norm, const uint4 *weights,
+       int experts, int vectors, int d, float eps, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_norm(x, norm, d, eps, 1);
     vk_rows(VK_FLIGHT_MOST, strip, &in, logits, weights, experts, vectors, 0);
     if (BLK == 0) EACH(i, d) vk_put(normed, (size_t)i, norm[i] * (x[i] * in.scale), wide);
 }
-/* the experts of ranks 0 .. top_k - 1 into shared memory; places as in k_router. The first block writes them down, with their weights. */
+/* the experts of ranks 0 .. top_k - 1 into shared memory; places as in k_router. The first block writes them down, with
+ * their weights. */
 FN void vk_choose_experts(int32_t *chosen, int32_t *index, float *weight, const float *logits, int experts, int top_k) {
     float most = -INFINITY, sum = 0.0f;
     if (BLK == 0) {
@@ -2552,24 +2570,26 @@ FN void vk_choose_experts(int32_t *chosen, int32_t *index, float *weight, const 
     for (int i = TID; i < experts; i += NTID) {
         float mine = logits[i];
         int place = 0;
-        VK_UNROLLED_BY_8 for (int j = 0; j < experts; j++) place += (logits[j] > mine) | ((logits[j] == mine) & (j < i));
+        VK_UNROLLED_BY_8 for (int j = 0; j < experts; j++)
+            place += (logits[j] > mine) | ((logits[j] == mine) & (j < i));
         if (place >= top_k) continue;
         chosen[place] = i;
         if (BLK == 0) { index[place] = i; weight[place] = vk_exp(mine - most) / sum; }
     }
     SYNC();
 }
-/* hidden in-type [top_k, ldh] = silu(gate x) * up x of the chosen experts; a warp sums a row of gate and its row of up. index and weight [top_k] are
- * what was chosen. */
-KERNEL(k_decode_gate_up, void *hidden, int32_t *index, float *weight, const float *logits, const uint4 *normed, const char *weights,
-       size_t stride_bytes, int experts, int top_k, int h, int vectors, int ldh, int wide) {
+/* hidden in-type [top_k, ldh] = silu(gate x) * up x of the chosen experts; a warp sums a row of gate and its row of up.
+ * index and weight [top_k] are what was chosen. */
+KERNEL(k_decode_gate_up, void *hidden, int32_t *index, float *weight, const float *logits, const uint4 *normed,
+       const char *weights, size_t stride_bytes, int experts, int top_k, int h, int vectors, int ldh, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, shared);
     int32_t *chosen = (int32_t *)(void *)shared;
     int warps = NTID >> 5, blocks = (h + warps - 1) / warps;
     vk_choose_experts(chosen, index, weight, logits, experts, top_k);
     for (int item = (int)BLK; item < top_k * blocks; item += (int)gridDim.x) {
         int slot = item / blocks, r = item % blocks * warps + (TID >> 5);
-        const uint4 *gate = (const uint4 *)(const void *)(weights + (size_t)chosen[slot] * stride_bytes) + (size_t)r * (size_t)vectors,
+        const uint4 *gate = (const uint4 *)(const void *)(weights + (size_t)chosen[slot] * stride_bytes)
+                            + (size_t)r * (size_t)vectors,
                     *up = gate + (size_t)h * (size_t)vectors;
         float g = 0.0f, u = 0.0f;
         if (r >= h) continue;
@@ -2585,17 +2605,20 @@ KERNEL(k_decode_gate_up, void *hidden, int32_t *index, float *weight, const floa
         if (LANE0) vk_put(hidden, (size_t)slot * (size_t)ldh + (size_t)r, vk_silu(g) * u, wide);
     }
 }
-/* x f32 [n] += sum over the chosen experts of weight * (W hidden row), in the order of the slots; a warp does a row of all of them, two at a time */
-KERNEL(k_decode_down, float *x, const uint4 *hidden, const int32_t *index, const float *weight, const char *weights, size_t stride_bytes, int top_k,
-       int n, int vectors, int wide) {
+/* x f32 [n] += sum over the chosen experts of weight * (W hidden row), in the order of the slots; a warp does a row of
+ * all of them, two at a time */
+KERNEL(k_decode_down, float *x, const uint4 *hidden, const int32_t *index, const float *weight, const char *weights,
+       size_t stride_bytes, int top_k, int n, int vectors, int wide) {
     enum { HALF = VK_FLIGHT / 2 }; /* of each slot: their rows are short */
     int r = (int)BLK * (NTID >> 5) + (TID >> 5);
     float sum = 0.0f;
     if (r >= n) return;
     for (int slot = 0; slot < top_k; slot += 2) {
         int two = slot + 1 < top_k;
-        const uint4 *w = (const uint4 *)(const void *)(weights + (size_t)index[slot] * stride_bytes) + (size_t)r * (size_t)vectors,
-                    *w2 = (const uint4 *)(const void *)(weights + (size_t)index[slot + two] * stride_bytes) + (size_t)r * (size_t)vectors,
+        const uint4 *w = (const uint4 *)(const void *)(weights + (size_t)index[slot] * stride_bytes)
+                         + (size_t)r * (size_t)vectors,
+                    *w2 = (const uint4 *)(const void *)(weights + (size_t)index[slot + two] * stride_bytes)
+                          + (size_t)r * (size_t)vectors,
                     *v = hidden + (size_t)slot * (size_t)vectors, *v2 = v + vectors;
         float s = 0.0f, s2 = 0.0f;
         for (int i = 0; i < vectors; i += 32 * HALF) {
@@ -2633,12 +2656,13 @@ FN vk_candidate vk_best_of_block(vk_candidate best) {
     return best;
 }
 /* logits f32 [n] = W (norm(x)), and the best row of each block */
-KERNEL(k_decode_head, float *logits, vk_candidate *candidates, const float *x, const float *norm, const uint4 *weights, int n, int vectors, int d,
-       float eps, int wide) {
+KERNEL(k_decode_head, float *logits, vk_candidate *candidates, const float *x, const float *norm, const uint4 *weights,
+       int n, int vectors, int d, float eps, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_norm(x, norm, d, eps, wide);
     vk_candidate best = { 0.0f, -1 };
-    for (size_t first = BLK * (size_t)(NTID >> 5); first < (size_t)n; first += (size_t)gridDim.x * (size_t)(NTID >> 5)) {
+    for (size_t first = BLK * (size_t)(NTID >> 5); first < (size_t)n;
+         first += (size_t)gridDim.x * (size_t)(NTID >> 5)) {
         size_t r = first + (size_t)(TID >> 5);
         int live = r < (size_t)n;
         float s = vk_row(VK_FLIGHT, strip, &in, weights + (live ? r : 0) * (size_t)vectors, vectors, live);
@@ -2657,21 +2681,25 @@ KERNEL(k_decode_pick, int32_t *token, int32_t *position, const vk_candidate *can
     if (TID == 0) { *token = best.index; *position += 1; }
 }
 
-/* ---- launchers. FLOPs and bytes as everywhere: what the arithmetic needs, every operand once, however often blocks read it again. */
+/* ---- launchers. FLOPs and bytes as everywhere: what the arithmetic needs, every operand once, however often blocks
+ * read it again. */
 static int vk_decode_grid(int64_t rows, int threads, int64_t most) {
     int64_t blocks = (rows + threads / 32 - 1) / (threads / 32);
     return (int)(blocks < most ? blocks : most);
 }
 static int vk_vectors(const vk_linear *w) { return w->k_padded * (w->wide ? 4 : 2) / 16; }
-static size_t vk_strip_bytes(const vk_linear *w) { return (size_t)(vk_vectors(w) < VK_STRIP ? vk_vectors(w) : VK_STRIP) * 16; }
+static size_t vk_strip_bytes(const vk_linear *w) {
+    return (size_t)(vk_vectors(w) < VK_STRIP ? vk_vectors(w) : VK_STRIP) * 16;
+}
 static int64_t vk_weight_bytes(const vk_linear *w) { return (int64_t)w->n * w->k * vk_element(w->wide); }
 static void vk_cuda_decode_qkv(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *w = job->att_proj;
     int64_t d = job->d;
     vk_shape(queue, 1, w->n, w->k, 0);
-    LAUNCH_SHARED(k_decode_qkv, vk_decode_grid(w->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS, vk_strip_bytes(w),
-                  4 * d + 2 * (int64_t)w->n * w->k, vk_weight_bytes(w) + 8 * d + 4 * (int64_t)w->n, job->qkv, job->x, job->attn_norm,
-                  (const uint4 *)w->weights, w->n, vk_vectors(w), job->d, job->eps, w->wide);
+    LAUNCH_SHARED(k_decode_qkv, vk_decode_grid(w->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS,
+                  vk_strip_bytes(w), 4 * d + 2 * (int64_t)w->n * w->k, vk_weight_bytes(w) + 8 * d + 4 * (int64_t)w->n,
+                  job->qkv, job->x, job->attn_norm, (const uint4 *)w->weights, w->n, vk_vectors(w), job->d, job->eps,
+                  w->wide);
 }
 /* heads whose rows are whole vectors, no more than a warp has lanes */
 static int vk_heads_fit(const vk_decode_job *job) {
@@ -2679,55 +2707,62 @@ static int vk_heads_fit(const vk_decode_job *job) {
     return bytes % 16 == 0 && bytes <= 512;
 }
 static void vk_cuda_decode_attention(vk_queue *queue, const vk_decode_job *job) {
-    int wide = job->att_proj->wide, hd = job->head_dim, heads = job->d / hd, warps = VK_ATTENTION_THREADS / 32, group = 1;
+    int wide = job->att_proj->wide, hd = job->head_dim, heads = job->d / hd, warps = VK_ATTENTION_THREADS / 32,
+        group = 1;
     int64_t d = job->d, keys = job->keys, el = vk_element(wide);
     if (!vk_heads_fit(job)) {
-        l_qk_norm_rope(queue, job->q, job->key, job->value, job->qkv, job->q_norm, job->k_norm, job->cs, job->position, 1, job->d, hd, job->d,
-                       job->eps, wide);
-        l_attention_decode(queue, job->attended, job->q, job->key, job->value, job->scratch, job->position, job->keys, job->max_sequence, job->d, hd,
-                           wide);
+        l_qk_norm_rope(queue, job->q, job->key, job->value, job->qkv, job->q_norm, job->k_norm, job->cs, job->position,
+                       1, job->d, hd, job->d, job->eps, wide);
+        l_attention_decode(queue, job->attended, job->q, job->key, job->value, job->scratch, job->position, job->keys,
+                           job->max_sequence, job->d, hd, wide);
         return;
     }
     while (group * 16 < hd * (int)el) group *= 2;
     vk_shape(queue, 1, 1, keys, d);
     /* as k_qk_norm_rope and k_attention_decode, but q stays where it is; what is found goes out for each split */
-    LAUNCH_SHARED(k_decode_attention, heads * VK_SPLITS, VK_ATTENTION_THREADS, ((3 + warps) * hd + 2 * warps) * (int)sizeof(float),
-                  14 * d + keys * (4 * d + 5 * heads),
-                  4 * (3 * d + 2 * d + hd + 1) + 2 * keys * d * el + 4 * VK_SPLITS * (d + 2 * heads), job->scratch, job->key, job->value, job->qkv,
-                  job->q_norm, job->k_norm, job->cs, job->position, job->d, hd, group, 1.0f / sqrtf((float)hd), job->eps, wide);
+    LAUNCH_SHARED(k_decode_attention, heads * VK_SPLITS, VK_ATTENTION_THREADS,
+                  ((3 + warps) * hd + 2 * warps) * (int)sizeof(float), 14 * d + keys * (4 * d + 5 * heads),
+                  4 * (3 * d + 2 * d + hd + 1) + 2 * keys * d * el + 4 * VK_SPLITS * (d + 2 * heads), job->scratch,
+                  job->key, job->value, job->qkv, job->q_norm, job->k_norm, job->cs, job->position, job->d, hd, group,
+                  1.0f / sqrtf((float)hd), job->eps, wide);
 }
 static void vk_cuda_decode_out(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *w = job->attn_out;
     int64_t d = job->d, heads = d / job->head_dim, found = VK_SPLITS * (d + 2 * heads);
     vk_shape(queue, 1, w->n, w->k, 0);
     if (!vk_heads_fit(job)) {
-        LAUNCH(k_decode_out_plain, vk_decode_grid(w->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS, (2 * (int64_t)w->k + 1) * w->n,
-               vk_weight_bytes(w) + d * vk_element(w->wide) + 8 * (int64_t)w->n, job->x, (const uint4 *)job->attended,
-               (const uint4 *)w->weights, w->n, vk_vectors(w), w->wide);
+        LAUNCH(k_decode_out_plain, vk_decode_grid(w->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
+               (2 * (int64_t)w->k + 1) * w->n, vk_weight_bytes(w) + d * vk_element(w->wide) + 8 * (int64_t)w->n, job->x,
+               (const uint4 *)job->attended, (const uint4 *)w->weights, w->n, vk_vectors(w), w->wide);
         return;
     }
-    /* merging: for each split and head difference, exponential, product, sum; for each column product and sum, and a division at the end */
-    LAUNCH_SHARED(k_decode_out, vk_decode_grid(w->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS, vk_strip_bytes(w),
-                  (2 * (int64_t)w->k + 1) * w->n + VK_SPLITS * (4 * heads + 2 * d) + d, vk_weight_bytes(w) + 4 * found + 8 * (int64_t)w->n, job->x,
-                  job->scratch, (const uint4 *)w->weights, w->n, vk_vectors(w), job->d, job->head_dim, w->wide);
+    /* merging: for each split and head difference, exponential, product, sum; for each column product and sum, and a
+     * division at the end */
+    LAUNCH_SHARED(k_decode_out, vk_decode_grid(w->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
+                  vk_strip_bytes(w), (2 * (int64_t)w->k + 1) * w->n + VK_SPLITS * (4 * heads + 2 * d) + d,
+                  vk_weight_bytes(w) + 4 * found + 8 * (int64_t)w->n, job->x, job->scratch, (const uint4 *)w->weights,
+                  w->n, vk_vectors(w), job->d, job->head_dim, w->wide);
 }
 static void vk_cuda_decode_router(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *w = job->router;
     int64_t d = job->d;
     vk_shape(queue, 1, w->n, w->k, 0);
-    LAUNCH_SHARED(k_decode_router, vk_decode_grid(w->n, VK_ROUTER_THREADS, VK_DECODE_BLOCKS), VK_ROUTER_THREADS, vk_strip_bytes(w),
-                  4 * d + 2 * (int64_t)w->n * w->k, vk_weight_bytes(w) + 8 * d + 4 * (int64_t)w->n + d * vk_element(job->gate_up->wide), job->logits,
-                  job->normed, job->x, job->ff_norm, (const uint4 *)w->weights, w->n, vk_vectors(w), job->d, job->eps, job->gate_up->wide);
+    LAUNCH_SHARED(k_decode_router, vk_decode_grid(w->n, VK_ROUTER_THREADS, VK_DECODE_BLOCKS), VK_ROUTER_THREADS,
+                  vk_strip_bytes(w), 4 * d + 2 * (int64_t)w->n * w->k,
+                  vk_weight_bytes(w) + 8 * d + 4 * (int64_t)w->n + d * vk_element(job->gate_up->wide), job->logits,
+                  job->normed, job->x, job->ff_norm, (const uint4 *)w->weights, w->n, vk_vectors(w), job->d, job->eps,
+                  job->gate_up->wide);
 }
 static void vk_cuda_decode_gate_up(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *w = job->gate_up;
     int64_t experts = job->router->n, k = job->top_k, h = job->expert_dim;
     vk_shape(queue, k, w->n, w->k, k);
-    LAUNCH_SHARED(k_decode_gate_up, vk_decode_grid(k * h, VK_DECODE_THREADS, VK_PAIR_BLOCKS), VK_DECODE_THREADS, k * (int)sizeof(int32_t),
-                  experts * (4 + experts) + k * (2 * (int64_t)w->n * w->k + 4 * h),
-                  4 * experts + k * vk_weight_bytes(w) + (w->k + k * h) * vk_element(w->wide) + 8 * k, job->hidden, job->index, job->weight,
-                  job->logits, (const uint4 *)job->normed, (const char *)w->weights, job->gate_up_stride, (int)experts, job->top_k, job->expert_dim,
-                  vk_vectors(w), job->down->k_padded, w->wide);
+    LAUNCH_SHARED(k_decode_gate_up, vk_decode_grid(k * h, VK_DECODE_THREADS, VK_PAIR_BLOCKS), VK_DECODE_THREADS,
+                  k * (int)sizeof(int32_t), experts * (4 + experts) + k * (2 * (int64_t)w->n * w->k + 4 * h),
+                  4 * experts + k * vk_weight_bytes(w) + (w->k + k * h) * vk_element(w->wide) + 8 * k, job->hidden,
+                  job->index, job->weight, job->logits, (const uint4 *)job->normed, (const char *)w->weights,
+                  job->gate_up_stride, (int)experts, job->top_k, job->expert_dim, vk_vectors(w), job->down->k_padded,
+                  w->wide);
 }
 static void vk_cuda_decode_down(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *w = job->down;
@@ -2735,8 +2770,9 @@ static void vk_cuda_decode_down(vk_queue *queue, const vk_decode_job *job) {
     int warps = VK_DECODE_THREADS / 32;
     vk_shape(queue, k, w->n, w->k, k);
     LAUNCH(k_decode_down, (w->n + warps - 1) / warps, VK_DECODE_THREADS, k * w->n * (2 * (int64_t)w->k + 2),
-           k * (vk_weight_bytes(w) + w->k * vk_element(w->wide)) + 8 * k + 8 * (int64_t)w->n, job->x, (const uint4 *)job->hidden, job->index,
-           job->weight, (const char *)w->weights, job->down_stride, job->top_k, w->n, vk_vectors(w), w->wide);
+           k * (vk_weight_bytes(w) + w->k * vk_element(w->wide)) + 8 * k + 8 * (int64_t)w->n, job->x,
+           (const uint4 *)job->hidden, job->index, job->weight, (const char *)w->weights, job->down_stride, job->top_k,
+           w->n, vk_vectors(w), w->wide);
 }
 /* one comparison a row to find the best of a block, and one a block */
 static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
@@ -2745,8 +2781,9 @@ static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
     int64_t d = w->k;
     vk_shape(queue, 1, w->n, w->k, 0);
     LAUNCH_SHARED(k_decode_head, grid, VK_DECODE_THREADS, vk_strip_bytes(w), 4 * d + (2 * d + 1) * w->n,
-                  vk_weight_bytes(w) + 8 * d + 4 * (int64_t)w->n + 8 * grid, job->logits, (vk_candidate *)(void *)job->scratch, job->x, job->norm,
-                  (const uint4 *)w->weights, w->n, vk_vectors(w), (int)d, job->eps, w->wide);
+                  vk_weight_bytes(w) + 8 * d + 4 * (int64_t)w->n + 8 * grid, job->logits,
+                  (vk_candidate *)(void *)job->scratch, job->x, job->norm, (const uint4 *)w->weights, w->n,
+                  vk_vectors(w), (int)d, job->eps, w->wide);
 }
 static void vk_cuda_decode_pick(vk_queue *queue, const vk_decode_end_job *job) {
     int count = vk_decode_grid(job->head->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS);
@@ -2755,40 +2792,30 @@ static void vk_cuda_decode_pick(vk_queue *queue, const vk_decode_end_job *job) {
            (const vk_candidate *)(const void *)job->scratch, count);
 }
 static const vk_decode_kernels vk_cuda_decode = {
-    vk_cuda_decode_qkv, vk_cuda_decode_attention, vk_cuda_decode_out, vk_cuda_decode_router, vk_cuda_decode_gate_up, vk_cuda_decode_down,
-    vk_cuda_decode_head, vk_cuda_decode_pick
+    vk_cuda_decode_qkv, vk_cuda_decode_attention, vk_cuda_decode_out, vk_cuda_decode_router, vk_cuda_decode_gate_up,
+    vk_cuda_decode_down, vk_cuda_decode_head, vk_cuda_decode_pick
 };
 
-extern "C" {
-extern const vk_backend vk_cuda_backend;
-const vk_backend vk_cuda_backend = {
-    VK_KERNEL_TABLE, 1, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), vk_cuda_count, vk_cuda_describe_device,
-    vk_cuda_telemetry, VK_GROUP_ROWS, vk_cuda_experts, &vk_cuda_decode, vk_cuda_replay, vk_cuda_record, vk_cuda_keep
+static const vk_backend vk_cuda_backend = {
+    VK_KERNEL_TABLE, 1, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL, vk_cuda_count,
+    vk_cuda_describe_device, vk_cuda_telemetry, VK_GROUP_ROWS, vk_cuda_experts, &vk_cuda_decode, vk_cuda_replay,
+    vk_cuda_record, vk_cuda_keep
 };
-extern const vp_range_hooks *vk_cuda_range_hooks(void);
-const vp_range_hooks *vk_cuda_range_hooks(void) { return vk_range_hooks(); }
-}
+extern "C" const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
 #else /* !VK_CUDA */
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* One layout function runs twice: once with a NULL base to add up the bytes, once to hand out the addresses. */
-typedef struct vk_arena { char *base; size_t used; } vk_arena;
-static void *vk_take(vk_arena *arena, size_t count, size_t element) {
-    void *p = arena->base ? arena->base + arena->used : NULL;
-    arena->used = vk_round_up(arena->used + count * element, 64);
-    return p;
-}
-
 /* =================================================================================================== gemm >>gemm
  * y[m, n] = x[m, k] W[n, k]^T on the CPU. Weights are packed once at load into panels of 32 rows of W:
- *   bf16  [n / 32][k / 2][32][2]   pairs along k, as AMX and AVX-512 BF16 read them; AVX2 and plain C split a pair by shift and mask
+ *   bf16  [n / 32][k / 2][32][2]   pairs along k, as AMX and AVX-512 BF16 read them; AVX2 and plain C split a pair by
+ *                                  shift and mask
  *   f32   [n / 32][k][32]
- * with n and k padded by zeros to multiples of 32. One tile function does y f32 [rows <= 32, 32] = x [rows, k] * panel; the driver
- * walks panels and rows and applies the epilogue while the tile lies in the first-level cache. A kernel may bring a function of its own
- * for a panel and all rows of a task, epilogue included. */
+ * with n and k padded by zeros to multiples of 32. One tile function does y f32 [rows <= 32, 32] = x [rows, k] * panel;
+ * the driver walks panels and rows and applies the epilogue while the tile lies in the first-level cache. A kernel may
+ * bring a function of its own for a panel and all rows of a task, epilogue included. */
 #ifdef __GNUC__
 #define VK_INLINE static inline __attribute__((always_inline))
 #else
@@ -2804,9 +2831,11 @@ typedef struct vk_sink {
     int cols, wide, stream;
     vk_epilogue epilogue;
 } vk_sink;
-typedef void (*vk_panel)(const vk_sink *sink, float *t, const void *x, size_t ldx, const void *panel, size_t k, int rows);
+typedef void (*vk_panel)(const vk_sink *sink, float *t, const void *x, size_t ldx, const void *panel, size_t k,
+                         int rows);
 
-/* one row of sums -> y; always inlined, so that it is compiled for the processor of its caller and for a constant `cols` */
+/* one row of sums -> y; always inlined, so that it is compiled for the processor of its caller and for a constant
+ * `cols` */
 VK_INLINE void vk_finish_cols(const vk_sink *s, const float *t, char *y, int cols) {
     float v[VK_PAD];
     if (s->bias) EACH(c, cols) v[c] = t[c] + s->bias[c];
@@ -2860,20 +2889,23 @@ static VK_CLONES void vk_tile_plain_wide(float *y, const void *x, size_t ldx, co
 /* every processor with AMX has these */
 #define VK_TAMX __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,fma")))
 #define VK_UNROLL _Pragma("GCC unroll 16")
-/* one row waits for weights from memory; asking 1 kB ahead (2 lines a step) brings 10-20 % over what the processor guesses by itself */
+/* one row waits for weights from memory; asking 1 kB ahead (2 lines a step) brings 10-20 % over what the processor
+ * guesses by itself */
 #define VK_AHEAD(R, p) \
     if ((R) == 1) { \
         _mm_prefetch((const char *)(p) + 1024, _MM_HINT_T0); \
         _mm_prefetch((const char *)(p) + 1088, _MM_HINT_T0); \
     }
 
-/* calls F(R) with the constant R nearest below `rows` until no row is left; at most 12 rows fill 24 of 32 vector registers */
+/* calls F(R) with the constant R nearest below `rows` until no row is left; at most 12 rows fill 24 of 32 vector
+ * registers */
 #define VK_ROWS_12(F, row) \
     for (int left = rows; left > 0;) { \
         int now = left >= 24 || left <= 12 ? (left < 12 ? left : 12) : (left + 1) / 2; \
         switch (now) { \
-        case 1: F(1); break; case 2: F(2); break; case 3: F(3); break; case 4: F(4); break; case 5: F(5); break; case 6: F(6); break; \
-        case 7: F(7); break; case 8: F(8); break; case 9: F(9); break; case 10: F(10); break; case 11: F(11); break; default: F(12); break; \
+        case 1: F(1); break; case 2: F(2); break; case 3: F(3); break; case 4: F(4); break; \
+        case 5: F(5); break; case 6: F(6); break; case 7: F(7); break; case 8: F(8); break; \
+        case 9: F(9); break; case 10: F(10); break; case 11: F(11); break; default: F(12); break; \
         } \
         left -= now; \
         xr += (size_t)now * (row); \
@@ -2888,7 +2920,8 @@ static VK_CLONES void vk_tile_plain_wide(float *y, const void *x, size_t ldx, co
         y += now * VK_PAD; \
     }
 
-VK_T512BF16 VK_INLINE void vk_rows_avx512bf16(const int R, float *y, const uint16_t *x, size_t ldx, const uint16_t *p, size_t k) {
+VK_T512BF16 VK_INLINE void vk_rows_avx512bf16(const int R, float *y, const uint16_t *x, size_t ldx, const uint16_t *p,
+                                              size_t k) {
     __m512 c[12][2];
     VK_UNROLL for (int i = 0; i < R; i++) c[i][0] = c[i][1] = _mm512_setzero_ps();
     for (size_t j = 0; j < k; j += 2, p += 2 * VK_PAD) {
@@ -2901,7 +2934,10 @@ VK_T512BF16 VK_INLINE void vk_rows_avx512bf16(const int R, float *y, const uint1
             c[i][1] = _mm512_dpbf16_ps(c[i][1], (__m512bh)_mm512_set1_epi32(pair), b1);
         }
     }
-    VK_UNROLL for (int i = 0; i < R; i++) { _mm512_storeu_ps(y + i * VK_PAD, c[i][0]); _mm512_storeu_ps(y + i * VK_PAD + 16, c[i][1]); }
+    VK_UNROLL for (int i = 0; i < R; i++) {
+        _mm512_storeu_ps(y + i * VK_PAD, c[i][0]);
+        _mm512_storeu_ps(y + i * VK_PAD + 16, c[i][1]);
+    }
 }
 VK_T512BF16 static void vk_tile_avx512bf16(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
     const uint16_t *xr = (const uint16_t *)x;
@@ -2910,11 +2946,12 @@ VK_T512BF16 static void vk_tile_avx512bf16(float *y, const void *x, size_t ldx, 
 #undef VK_DO
 }
 
-/* fp32 FMA on bf16 pairs: inputs are widened first, a strip of k at a time that stays in the first-level cache, because a broadcast from
- * memory is free and a broadcast from a register is not. Sums go on from y after the first strip. */
+/* fp32 FMA on bf16 pairs: inputs are widened first, a strip of k at a time that stays in the first-level cache, because
+ * a broadcast from memory is free and a broadcast from a register is not. Sums go on from y after the first strip. */
 enum { VK_STRIP = 256 };
 typedef void (*vk_strip)(float *y, const float *x, const uint16_t *p, int k, int rows, int go_on);
-static VK_CLONES void vk_tile_strips(vk_strip strip, float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
+static VK_CLONES void vk_tile_strips(vk_strip strip, float *y, const void *x, size_t ldx, const void *panel, size_t k,
+                                     int rows) {
     float wide[VK_ROWS_MAX * VK_STRIP];
     for (size_t from = 0; from < k; from += VK_STRIP) {
         int length = k - from < VK_STRIP ? (int)(k - from) : VK_STRIP;
@@ -2934,8 +2971,10 @@ VK_T512 VK_INLINE void vk_rows_avx512(const int R, float *y, const float *x, con
     }
     for (int j = 0; j < k; j += 2, p += 2 * VK_PAD) {
         __m512i u0 = _mm512_loadu_si512(p), u1 = _mm512_loadu_si512(p + VK_PAD);
-        __m512 l0 = _mm512_castsi512_ps(_mm512_slli_epi32(u0, 16)), h0 = _mm512_castsi512_ps(_mm512_and_si512(u0, high));
-        __m512 l1 = _mm512_castsi512_ps(_mm512_slli_epi32(u1, 16)), h1 = _mm512_castsi512_ps(_mm512_and_si512(u1, high));
+        __m512 l0 = _mm512_castsi512_ps(_mm512_slli_epi32(u0, 16)),
+               h0 = _mm512_castsi512_ps(_mm512_and_si512(u0, high));
+        __m512 l1 = _mm512_castsi512_ps(_mm512_slli_epi32(u1, 16)),
+               h1 = _mm512_castsi512_ps(_mm512_and_si512(u1, high));
         VK_AHEAD(R, p);
         VK_UNROLL for (int i = 0; i < R; i++) {
             __m512 a = _mm512_set1_ps(x[i * VK_STRIP + j]), b = _mm512_set1_ps(x[i * VK_STRIP + j + 1]);
@@ -2957,7 +2996,8 @@ VK_T512 static void vk_strip_avx512(float *y, const float *x, const uint16_t *p,
 static void vk_tile_avx512(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
     vk_tile_strips(vk_strip_avx512, y, x, ldx, panel, k, rows);
 }
-VK_T512 VK_INLINE void vk_rows_avx512_wide(const int R, float *y, const float *x, size_t ldx, const float *p, size_t k) {
+VK_T512 VK_INLINE void vk_rows_avx512_wide(const int R, float *y, const float *x, size_t ldx, const float *p,
+                                           size_t k) {
     __m512 c[12][2];
     VK_UNROLL for (int i = 0; i < R; i++) c[i][0] = c[i][1] = _mm512_setzero_ps();
     for (size_t j = 0; j < k; j++, p += VK_PAD) {
@@ -2968,7 +3008,10 @@ VK_T512 VK_INLINE void vk_rows_avx512_wide(const int R, float *y, const float *x
             c[i][1] = _mm512_fmadd_ps(a, b1, c[i][1]);
         }
     }
-    VK_UNROLL for (int i = 0; i < R; i++) { _mm512_storeu_ps(y + i * VK_PAD, c[i][0]); _mm512_storeu_ps(y + i * VK_PAD + 16, c[i][1]); }
+    VK_UNROLL for (int i = 0; i < R; i++) {
+        _mm512_storeu_ps(y + i * VK_PAD, c[i][0]);
+        _mm512_storeu_ps(y + i * VK_PAD + 16, c[i][1]);
+    }
 }
 VK_T512 static void vk_tile_avx512_wide(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
     const float *xr = (const float *)x;
@@ -2989,9 +3032,12 @@ VK_TAVX2 VK_INLINE void vk_rows_avx2(const int R, float *y, const float *x, cons
             c[i][1] = go_on ? _mm256_loadu_ps(o + i * VK_PAD + 8) : _mm256_setzero_ps();
         }
         for (int j = 0; j < k; j += 2, p += 2 * VK_PAD) {
-            __m256i u0 = _mm256_loadu_si256((const __m256i *)(const void *)p), u1 = _mm256_loadu_si256((const __m256i *)(const void *)(p + 16));
-            __m256 l0 = _mm256_castsi256_ps(_mm256_slli_epi32(u0, 16)), h0 = _mm256_castsi256_ps(_mm256_and_si256(u0, high));
-            __m256 l1 = _mm256_castsi256_ps(_mm256_slli_epi32(u1, 16)), h1 = _mm256_castsi256_ps(_mm256_and_si256(u1, high));
+            __m256i u0 = _mm256_loadu_si256((const __m256i *)(const void *)p),
+                    u1 = _mm256_loadu_si256((const __m256i *)(const void *)(p + 16));
+            __m256 l0 = _mm256_castsi256_ps(_mm256_slli_epi32(u0, 16)),
+                   h0 = _mm256_castsi256_ps(_mm256_and_si256(u0, high));
+            __m256 l1 = _mm256_castsi256_ps(_mm256_slli_epi32(u1, 16)),
+                   h1 = _mm256_castsi256_ps(_mm256_and_si256(u1, high));
             VK_UNROLL for (int i = 0; i < R; i++) {
                 __m256 a = _mm256_set1_ps(x[i * VK_STRIP + j]), b = _mm256_set1_ps(x[i * VK_STRIP + j + 1]);
                 c[i][0] = _mm256_fmadd_ps(b, h0, _mm256_fmadd_ps(a, l0, c[i][0]));
@@ -3013,7 +3059,8 @@ VK_TAVX2 static void vk_strip_avx2(float *y, const float *x, const uint16_t *p, 
 static void vk_tile_avx2(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
     vk_tile_strips(vk_strip_avx2, y, x, ldx, panel, k, rows);
 }
-VK_TAVX2 VK_INLINE void vk_rows_avx2_wide(const int R, float *y, const float *x, size_t ldx, const float *panel, size_t k) {
+VK_TAVX2 VK_INLINE void vk_rows_avx2_wide(const int R, float *y, const float *x, size_t ldx, const float *panel,
+                                          size_t k) {
     for (int half = 0; half < VK_PAD; half += 16) {
         const float *p = panel + half;
         __m256 c[4][2];
@@ -3040,16 +3087,20 @@ VK_TAVX2 static void vk_tile_avx2_wide(float *y, const void *x, size_t ldx, cons
 }
 
 static int vk_has_avx512(void) {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
+           && __builtin_cpu_supports("avx512vl");
 }
 static int vk_has_avx512bf16(void) { return vk_has_avx512() && __builtin_cpu_supports("avx512bf16"); }
 
 #if defined(__linux__)
 #define VK_AMX 1
-/* v / (1 + e^(-1.702 v)) as vk_exp has it, with a reciprocal of 14 bits and one Newton step (28 bits) in place of the division */
+/* v / (1 + e^(-1.702 v)) as vk_exp has it, with a reciprocal of 14 bits and one Newton step (28 bits) in place of the
+ * division */
 VK_TAMX VK_INLINE __m512 vk_quickgelu_avx512(__m512 v) {
-    __m512 x = _mm512_max_ps(_mm512_min_ps(_mm512_mul_ps(v, _mm512_set1_ps(-1.702f)), _mm512_set1_ps(88.0f)), _mm512_set1_ps(-87.0f));
-    __m512 t = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)), 8), p = _mm512_set1_ps(1.9875691500e-4f), q;
+    __m512 x = _mm512_max_ps(_mm512_min_ps(_mm512_mul_ps(v, _mm512_set1_ps(-1.702f)), _mm512_set1_ps(88.0f)),
+                             _mm512_set1_ps(-87.0f));
+    __m512 t = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)), 8),
+           p = _mm512_set1_ps(1.9875691500e-4f), q;
     __m512 r = _mm512_fmadd_ps(t, _mm512_set1_ps(2.12194440e-4f), _mm512_fnmadd_ps(t, _mm512_set1_ps(0.693359375f), x));
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.3981999507e-3f));
     p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(8.3334519073e-3f));
@@ -3068,7 +3119,10 @@ VK_TAMX VK_INLINE void vk_finish_row_amx(const vk_sink *s, const float *t, int r
     __m512i low, high;
     int f32 = s->epilogue == VK_STORE_F32;
     if (s->cols < VK_PAD || s->epilogue == VK_ADD_F32) { vk_finish_row(s, t, row); return; }
-    if (s->bias) { a = _mm512_add_ps(a, _mm512_loadu_ps(s->bias)); b = _mm512_add_ps(b, _mm512_loadu_ps(s->bias + 16)); }
+    if (s->bias) {
+        a = _mm512_add_ps(a, _mm512_loadu_ps(s->bias));
+        b = _mm512_add_ps(b, _mm512_loadu_ps(s->bias + 16));
+    }
     if (s->epilogue == VK_QUICKGELU) { a = vk_quickgelu_avx512(a); b = vk_quickgelu_avx512(b); }
     low = f32 ? _mm512_castps_si512(a) : (__m512i)_mm512_cvtne2ps_pbh(b, a);
     high = _mm512_castps_si512(b);
@@ -3077,14 +3131,21 @@ VK_TAMX VK_INLINE void vk_finish_row_amx(const vk_sink *s, const float *t, int r
     if (f32 && s->stream) _mm512_stream_si512(y + 1, high);
     else if (f32) _mm512_storeu_si512(y + 1, high);
 }
-/* What else is done in the shadow of the tile products: `lines` lines of weights a step are fetched ahead into the second-level cache,
- * and rows [row, end) of sums are finished, two a step. */
-typedef struct vk_shadow { const char *ahead; int lines; const vk_sink *sink; const float *sums; int row, end; } vk_shadow;
+/* What else is done in the shadow of the tile products: `lines` lines of weights a step are fetched ahead into the
+ * second-level cache, and rows [row, end) of sums are finished, two a step. */
+typedef struct vk_shadow {
+    const char *ahead;
+    int lines;
+    const vk_sink *sink;
+    const float *sums;
+    int row, end;
+} vk_shadow;
 
-/* 2 x 2 tiles of 16 x 16 sums a step of k = 32; go_on: adds to y. Rows beyond `rows` are read and thrown away: GEMM inputs have VK_ROWS_MAX
- * spare rows. x passes by the first-level cache when `shadow` is given: there it would drive out the weights, which are used again. */
-VK_TAMX VK_INLINE void vk_amx_steps(const int two, float *y, const uint16_t *x, size_t ldx, const uint16_t *p, size_t k, int go_on,
-                                    vk_shadow *shadow) {
+/* 2 x 2 tiles of 16 x 16 sums a step of k = 32; go_on: adds to y. Rows beyond `rows` are read and thrown away: GEMM
+ * inputs have VK_ROWS_MAX spare rows. x passes by the first-level cache when `shadow` is given: there it would drive
+ * out the weights, which are used again. */
+VK_TAMX VK_INLINE void vk_amx_steps(const int two, float *y, const uint16_t *x, size_t ldx, const uint16_t *p, size_t k,
+                                    int go_on, vk_shadow *shadow) {
     const long row_bytes = (long)ldx * 2;
     if (go_on) { _tile_loadd(0, y, 4 * VK_PAD); _tile_loadd(1, y + 16, 4 * VK_PAD); }
     else { _tile_zero(0); _tile_zero(1); }
@@ -3114,11 +3175,12 @@ VK_TAMX static void vk_tile_amx(float *y, const void *x, size_t ldx, const void 
     else if (rows > 16) vk_amx_steps(1, y, (const uint16_t *)x, ldx, (const uint16_t *)panel, k, 0, NULL);
     else vk_amx_steps(0, y, (const uint16_t *)x, ldx, (const uint16_t *)panel, k, 0, NULL);
 }
-/* One panel by all rows of a task, sums in t f32 [rows, 32] (aligned to 64 bytes; rows rounded up to 32). k goes in blocks whose weights,
- * 32 kB, stay in the first-level cache while the rows pass; the next block is fetched meanwhile, and in the last block each tile's rows
- * are finished while the next tile's products are under way. */
+/* One panel by all rows of a task, sums in t f32 [rows, 32] (aligned to 64 bytes; rows rounded up to 32). k goes in
+ * blocks whose weights, 32 kB, stay in the first-level cache while the rows pass; the next block is fetched meanwhile,
+ * and in the last block each tile's rows are finished while the next tile's products are under way. */
 enum { VK_AMX_BLOCK = 512 };
-VK_TAMX static void vk_panel_amx(const vk_sink *sink, float *t, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
+VK_TAMX static void vk_panel_amx(const vk_sink *sink, float *t, const void *x, size_t ldx, const void *panel, size_t k,
+                                 int rows) {
     size_t blocks = (k + VK_AMX_BLOCK - 1) / VK_AMX_BLOCK, block = ((k / VK_PAD + blocks - 1) / blocks) * VK_PAD;
     int tiles = (rows + VK_ROWS_MAX - 1) / VK_ROWS_MAX;
     vk_shadow shadow;
@@ -3138,8 +3200,11 @@ VK_TAMX static void vk_panel_amx(const vk_sink *sink, float *t, const void *x, s
 }
 VK_TAMX static void vk_amx_begin(void) {
     /* static: GCC 12's intrinsic does not say that it reads the whole struct, and stores to a local one are dropped */
-    static const struct { uint8_t palette, start_row, reserved[14]; uint16_t row_bytes[16]; uint8_t rows[16]; } config = {
-        1, 0, { 0 }, { 64, 64, 64, 64, 64, 64, 64, 64 }, { 16, 16, 16, 16, 16, 16, 16, 16 } };
+    static const struct {
+        uint8_t palette, start_row, reserved[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } config = { 1, 0, { 0 }, { 64, 64, 64, 64, 64, 64, 64, 64 }, { 16, 16, 16, 16, 16, 16, 16, 16 } };
     _tile_loadconfig(&config);
 }
 VK_TAMX static void vk_amx_end(void) { _tile_release(); }
@@ -3156,8 +3221,8 @@ static int vk_has_avx2(void) { return __builtin_cpu_supports("avx2") && __builti
 #endif /* VK_X86 */
 static int vk_has_c(void) { return 1; }
 
-/* a GEMM kernel: its tile for bf16 and for f32 weights (NULL: cannot), its own panel function for bf16 (NULL: tile by tile), and what a
- * thread does before and after using it */
+/* a GEMM kernel: its tile for bf16 and for f32 weights (NULL: cannot), its own panel function for bf16 (NULL: tile by
+ * tile), and what a thread does before and after using it */
 typedef struct vk_gemm_kernel {
     const char *name;
     int (*present)(void);
@@ -3198,15 +3263,18 @@ typedef struct vk_cpu {
     int32_t *tokens;
 } vk_cpu;
 
-/* Tasks of 4 panels x at most 512 rows, fewer where their x would not stay in a second-level cache of 2 MB, or where there would be
- * too few tasks for the threads. Consecutive tasks share rows, which stay in that cache while panels come from memory, each once a task. */
+/* Tasks of 4 panels x at most 512 rows, fewer where their x would not stay in a second-level cache of 2 MB, or where
+ * there would be too few tasks for the threads. Consecutive tasks share rows, which stay in that cache while panels
+ * come from memory, each once a task. */
 enum { VK_TASK_PANELS = 4, VK_TASK_ROWS = 512, VK_TASK_ROWS_MIN = 128, VK_TASK_BYTES = 5 << 18, VK_TASKS_A_THREAD = 4 };
-enum { VK_STREAM_SUMS = 1 << 19 }; /* more sums than these, 1 or 2 MB, go past the caches: before they are read, weights have driven them out */
+/* more sums than these, 1 or 2 MB, go past the caches: before they are read, weights have driven them out */
+enum { VK_STREAM_SUMS = 1 << 19 };
 static int vk_divide_up(int a, int b) { return (a + b - 1) / b; }
 static int vk_task_columns(const vk_gemm_job *job) { return vk_divide_up(job->w->n, VK_TASK_PANELS * VK_PAD); }
 static int vk_task_rows(const vk_gemm_job *job, int threads) {
     int most = VK_TASK_BYTES / (job->w->k_padded * (job->w->wide ? 4 : 2)), blocks;
-    int wanted = vk_divide_up(VK_TASKS_A_THREAD * threads, vk_task_columns(job)), split = vk_divide_up(job->m, VK_TASK_ROWS_MIN);
+    int wanted = vk_divide_up(VK_TASKS_A_THREAD * threads, vk_task_columns(job)),
+        split = vk_divide_up(job->m, VK_TASK_ROWS_MIN);
     if (most > VK_TASK_ROWS) most = VK_TASK_ROWS;
     if (most < VK_ROWS_MAX) most = VK_ROWS_MAX;
     blocks = vk_divide_up(job->m, most / VK_ROWS_MAX * VK_ROWS_MAX);
@@ -3217,9 +3285,10 @@ static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task
     const vk_linear *w = job->w;
     const vk_gemm_kernel *kernel = cpu->gemm[w->wide][vk_shape_of(job->m)];
     vk_tile tile = w->wide ? kernel->tile_wide : kernel->tile;
-    size_t element = w->wide ? 4 : 2, panel_bytes = (size_t)w->k_padded * VK_PAD * element, x_bytes = (size_t)job->ldx * element,
-           out = epilogue == VK_ADD_F32 || epilogue == VK_STORE_F32 ? 4 : element;
-    int columns = vk_task_columns(job), task_rows = vk_task_rows(job, cpu->queue.threads), r0 = (int)(task / columns) * task_rows;
+    size_t element = w->wide ? 4 : 2, panel_bytes = (size_t)w->k_padded * VK_PAD * element,
+           x_bytes = (size_t)job->ldx * element, out = epilogue == VK_ADD_F32 || epilogue == VK_STORE_F32 ? 4 : element;
+    int columns = vk_task_columns(job), task_rows = vk_task_rows(job, cpu->queue.threads),
+        r0 = (int)(task / columns) * task_rows;
     int rows = job->m - r0 < task_rows ? job->m - r0 : task_rows, c0 = (int)(task % columns) * VK_TASK_PANELS * VK_PAD;
     int c1 = w->n - c0 < VK_TASK_PANELS * VK_PAD ? w->n : c0 + VK_TASK_PANELS * VK_PAD;
     const char *x = (const char *)job->x + (size_t)r0 * x_bytes;
@@ -3232,7 +3301,10 @@ static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task
         sink.bias = w->bias ? w->bias + c : NULL;
         sink.cols = c1 - c < VK_PAD ? c1 - c : VK_PAD;
         sink.stream = stream && sink.cols == VK_PAD && ((uintptr_t)sink.y | sink.row_bytes) % 64 == 0;
-        if (kernel->panel && !w->wide && job->m > 1) { kernel->panel(&sink, t, x, (size_t)job->ldx, panel, (size_t)w->k_padded, rows); continue; }
+        if (kernel->panel && !w->wide && job->m > 1) {
+            kernel->panel(&sink, t, x, (size_t)job->ldx, panel, (size_t)w->k_padded, rows);
+            continue;
+        }
         for (int r = 0; r < rows; r += VK_ROWS_MAX) {
             int now = rows - r < VK_ROWS_MAX ? rows - r : VK_ROWS_MAX;
             tile(t, x + (size_t)r * x_bytes, (size_t)job->ldx, panel, (size_t)w->k_padded, now);
@@ -3244,7 +3316,8 @@ static int64_t vk_gemm_tasks(const vk_gemm_job *job, int threads) {
     return job->m > 0 ? (int64_t)vk_task_columns(job) * vk_divide_up(job->m, vk_task_rows(job, threads)) : 0;
 }
 /* all jobs as one list of tasks; first_task int64 [count + 1] */
-static void vk_gemm_run(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, int64_t *first_task, vk_epilogue epilogue) {
+static void vk_gemm_run(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, int64_t *first_task,
+                        vk_epilogue epilogue) {
     int64_t total = 0, products = 0, sums = 0;
     int stream;
     for (int j = 0; j < count; j++) {
@@ -3271,7 +3344,8 @@ static void vk_gemm_run(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, i
         vk_span_end(&cpu->queue, since);
     }
 }
-static void vk_linear_run(const vk_cpu *cpu, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w, vk_epilogue epilogue) {
+static void vk_linear_run(const vk_cpu *cpu, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w,
+                          vk_epilogue epilogue) {
     vk_gemm_job job;
     int64_t first_task[2];
     job.y = y; job.x = x; job.w = w; job.m = m; job.ldy = ldy; job.ldx = ldx;
@@ -3279,27 +3353,32 @@ static void vk_linear_run(const vk_cpu *cpu, void *y, int ldy, const void *x, in
 }
 
 /* ============================================================================================= attention >>attention
- * Softmax(q k^T * scale) v over many queries on the CPU, with the tiles of the GEMM: K of a head is packed like weights [keys, head_dim],
- * V like weights [head_dim, keys]; a task is 32 queries of one head. */
+ * Softmax(q k^T * scale) v over many queries on the CPU, with the tiles of the GEMM: K of a head is packed like weights
+ * [keys, head_dim], V like weights [head_dim, keys]; a task is 32 queries of one head. */
 static size_t vk_attention_panel_elements(int tokens, int heads, int head_dim) {
     return (size_t)heads * vk_round_up((size_t)tokens, VK_PAD) * vk_round_up((size_t)head_dim, VK_PAD);
 }
 
 /* W rows (n of them, k long, `at(row, column)` of a strided in-type matrix) -> one panel of 32 rows */
-static VK_CLONES void vk_pack_panel(void *panel, const void *w, size_t row_stride, size_t column_stride, int n, int k, int k_padded, int wide) {
+static VK_CLONES void vk_pack_panel(void *panel, const void *w, size_t row_stride, size_t column_stride, int n, int k,
+                                    int k_padded, int wide) {
     for (int j = 0; j < k_padded; j++)
         for (int c = 0; c < VK_PAD; c++) {
             int inside = c < n && j < k;
             size_t from = (size_t)c * row_stride + (size_t)j * column_stride;
             if (wide) ((float *)panel)[j * VK_PAD + c] = inside ? ((const float *)w)[from] : 0.0f;
-            else ((uint16_t *)panel)[(j / 2 * VK_PAD + c) * 2 + (j & 1)] = inside ? ((const uint16_t *)w)[from] : (uint16_t)0;
+            else
+                ((uint16_t *)panel)[(j / 2 * VK_PAD + c) * 2 + (j & 1)] = inside ? ((const uint16_t *)w)[from]
+                                                                                 : (uint16_t)0;
         }
 }
 static void vk_attention_pack(const vk_cpu *cpu, const vk_attention_job *job, int head) {
-    size_t element = cpu->wide ? 4 : 2, keys = vk_round_up((size_t)job->tokens, VK_PAD), width = vk_round_up((size_t)job->head_dim, VK_PAD);
+    size_t element = cpu->wide ? 4 : 2, keys = vk_round_up((size_t)job->tokens, VK_PAD),
+           width = vk_round_up((size_t)job->head_dim, VK_PAD);
     const char *k = (const char *)job->k + (size_t)head * (size_t)job->head_dim * element,
                *v = (const char *)job->v + (size_t)head * (size_t)job->head_dim * element;
-    char *kp = (char *)cpu->k_panels + (size_t)head * keys * width * element, *vp = (char *)cpu->v_panels + (size_t)head * keys * width * element;
+    char *kp = (char *)cpu->k_panels + (size_t)head * keys * width * element,
+         *vp = (char *)cpu->v_panels + (size_t)head * keys * width * element;
     for (int j = 0; j < job->tokens; j += VK_PAD)
         vk_pack_panel(kp + (size_t)j * width * element, k + (size_t)j * (size_t)job->ldk * element, (size_t)job->ldk, 1,
                       job->tokens - j < VK_PAD ? job->tokens - j : VK_PAD, job->head_dim, (int)width, cpu->wide);
@@ -3319,22 +3398,26 @@ static VK_CLONES float vk_softmax_row(void *weights, float *scores, int live, in
 }
 static void vk_attention_task(const vk_cpu *cpu, const vk_attention_job *job, int head, int row, int thread) {
     vk_tile tile = cpu->wide ? cpu->gemm[1][VK_SHAPES - 1]->tile_wide : cpu->gemm[0][VK_SHAPES - 1]->tile;
-    size_t element = cpu->wide ? 4 : 2, keys = vk_round_up((size_t)job->tokens, VK_PAD), width = vk_round_up((size_t)job->head_dim, VK_PAD);
+    size_t element = cpu->wide ? 4 : 2, keys = vk_round_up((size_t)job->tokens, VK_PAD),
+           width = vk_round_up((size_t)job->head_dim, VK_PAD);
     const char *kp = (const char *)cpu->k_panels + (size_t)head * keys * width * element,
                *vp = (const char *)cpu->v_panels + (size_t)head * keys * width * element;
     float *scores = cpu->scores + (size_t)thread * VK_ROWS_MAX * keys, t[VK_ROWS_MAX * VK_PAD], inverse[VK_ROWS_MAX],
           scale = 1.0f / sqrtf((float)job->head_dim);
     char *weights = (char *)cpu->weights + (size_t)thread * VK_ROWS_MAX * keys * element;
-    int rows = job->tokens - row < VK_ROWS_MAX ? job->tokens - row : VK_ROWS_MAX, seen = job->causal ? row + rows : job->tokens;
+    int rows = job->tokens - row < VK_ROWS_MAX ? job->tokens - row : VK_ROWS_MAX,
+        seen = job->causal ? row + rows : job->tokens;
     int seen_padded = (int)vk_round_up((size_t)seen, VK_PAD);
     for (int j = 0; j < seen; j += VK_PAD) {
-        tile(t, (const char *)job->q + ((size_t)row * (size_t)job->ldq + (size_t)head * (size_t)job->head_dim) * element, (size_t)job->ldq,
-             kp + (size_t)j * width * element, width, rows);
+        tile(t,
+             (const char *)job->q + ((size_t)row * (size_t)job->ldq + (size_t)head * (size_t)job->head_dim) * element,
+             (size_t)job->ldq, kp + (size_t)j * width * element, width, rows);
         for (int r = 0; r < rows; r++) memcpy(scores + (size_t)r * keys + j, t + r * VK_PAD, sizeof(float) * VK_PAD);
     }
     for (int r = 0; r < rows; r++)
-        inverse[r] = 1.0f / vk_softmax_row(weights + (size_t)r * keys * element, scores + (size_t)r * keys, job->causal ? row + r + 1 : seen,
-                                           seen_padded, scale, cpu->wide);
+        inverse[r] = 1.0f
+                     / vk_softmax_row(weights + (size_t)r * keys * element, scores + (size_t)r * keys,
+                                      job->causal ? row + r + 1 : seen, seen_padded, scale, cpu->wide);
     for (int c = 0; c < job->head_dim; c += VK_PAD) {
         int cols = job->head_dim - c < VK_PAD ? job->head_dim - c : VK_PAD;
         tile(t, weights, keys, vp + (size_t)c * keys * element, (size_t)seen_padded, rows);
@@ -3358,15 +3441,17 @@ static void vk_attention_run(const vk_cpu *cpu, const vk_attention_job *job) {
         VK_PRAGMA(omp for schedule(static))
         for (int head = 0; head < job->heads; head++) vk_attention_pack(cpu, job, head);
         VK_PRAGMA(omp for schedule(dynamic) nowait)
-        for (int task = 0; task < tasks; task++) vk_attention_task(cpu, job, task / blocks, task % blocks * VK_ROWS_MAX, thread);
+        for (int task = 0; task < tasks; task++)
+            vk_attention_task(cpu, job, task / blocks, task % blocks * VK_ROWS_MAX, thread);
         if (cpu->end) cpu->end();
         vk_span_end(&cpu->queue, since);
     }
 }
 
-/* the kernel that is fastest here, measured per shape class on a panel that fits the cache; flags alone mislead: one processor's
- * AVX-512 BF16 unit is its fastest, another's is slower than its fp32 FMA */
-static int64_t vk_time_kernel(const vk_gemm_kernel *kernel, int wide, int rows, const void *x, const void *panel, int k) {
+/* the kernel that is fastest here, measured per shape class on a panel that fits the cache; flags alone mislead: one
+ * processor's AVX-512 BF16 unit is its fastest, another's is slower than its fp32 FMA */
+static int64_t vk_time_kernel(const vk_gemm_kernel *kernel, int wide, int rows, const void *x, const void *panel,
+                              int k) {
     float t[VK_ROWS_MAX * VK_PAD];
     int64_t best = INT64_MAX;
     vk_tile tile = wide ? kernel->tile_wide : kernel->tile;
@@ -3380,8 +3465,11 @@ static int64_t vk_time_kernel(const vk_gemm_kernel *kernel, int wide, int rows, 
     if (kernel->end) kernel->end();
     return best;
 }
-static int vk_gemm_usable(const vk_gemm_kernel *kernel, int wide) { return (wide ? kernel->tile_wide : kernel->tile) != NULL && kernel->present(); }
-static const vk_gemm_kernel *vk_gemm_fastest(const char *name, int wide, int rows, const void *x, const void *panel, int k) {
+static int vk_gemm_usable(const vk_gemm_kernel *kernel, int wide) {
+    return (wide ? kernel->tile_wide : kernel->tile) != NULL && kernel->present();
+}
+static const vk_gemm_kernel *vk_gemm_fastest(const char *name, int wide, int rows, const void *x, const void *panel,
+                                             int k) {
     const vk_gemm_kernel *fastest = NULL;
     int64_t best = INT64_MAX;
     for (int i = 0; i < VK_GEMM_KERNELS; i++) {
@@ -3401,13 +3489,15 @@ static vp_result vk_gemm_choose(vk_cpu *cpu, const char *name, vp_error *error) 
     if (!x) return vp_fail(error, VP_ERR_MEMORY, -1, "gemm choice", "no memory for the measurement");
     for (int wide = cpu->wide; wide < 2; wide++)
         for (int s = 0; s < VK_SHAPES; s++) {
-            const vk_gemm_kernel *kernel = vk_gemm_fastest(wide == cpu->wide ? name : NULL, wide, vk_shape_rows[s], x, x + rows_bytes, K);
+            const vk_gemm_kernel *kernel = vk_gemm_fastest(wide == cpu->wide ? name : NULL, wide, vk_shape_rows[s], x,
+                                                           x + rows_bytes, K);
             cpu->gemm[wide][s] = kernel;
             if (kernel && kernel->begin) { cpu->begin = kernel->begin; cpu->end = kernel->end; }
         }
     free(x);
     if (!cpu->gemm[cpu->wide][0])
-        return vp_fail(error, VP_ERR_RANGE, -1, name, "this processor has no GEMM kernel of that name for this arithmetic");
+        return vp_fail(error, VP_ERR_RANGE, -1, name,
+                       "this processor has no GEMM kernel of that name for this arithmetic");
     return VP_OK;
 }
 
@@ -3442,14 +3532,6 @@ static void *vk_reserve(size_t bytes) { return calloc(1, bytes); }
 static void vk_release(void *p, size_t bytes) { (void)bytes; free(p); }
 #endif
 
-static int vk_threads(int wanted) {
-#ifdef _OPENMP
-    return wanted > 0 ? wanted : omp_get_max_threads();
-#else
-    (void)wanted;
-    return 1;
-#endif
-}
 static void vk_cpu_close(vk_queue *queue) {
     vk_cpu *cpu = vk_cpu_of(queue);
     vk_release(cpu->memory, cpu->memory_bytes);
@@ -3462,7 +3544,7 @@ static vp_result vk_cpu_open(const vk_setup *setup, vk_queue **queue, vp_error *
     vp_result result;
     if (!cpu) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
     cpu->wide = setup->wide;
-    cpu->queue.threads = vk_threads(setup->threads);
+    cpu->queue.threads = setup->threads;
     result = vk_gemm_choose(cpu, setup->gemm, error);
     if (result != VP_OK) { vk_cpu_close(&cpu->queue); return result; }
     *queue = &cpu->queue;
@@ -3481,7 +3563,14 @@ static void vk_cpu_describe(vk_queue *queue, char *text, size_t capacity) {
     if (f) fclose(f);
     snprintf(text, capacity, "cpu: %s, %d thread%s", model, queue->threads, queue->threads == 1 ? "" : "s");
 }
-static const char *vk_cpu_gemm(vk_queue *queue, int wide, int rows) { return vk_cpu_of(queue)->gemm[wide][vk_shape_of(rows)]->name; }
+static const char *vk_cpu_gemm(vk_queue *queue, int wide, int rows) {
+    return vk_cpu_of(queue)->gemm[wide][vk_shape_of(rows)]->name;
+}
+static const char *vk_cpu_gemm_name(int32_t index) {
+    for (int i = 0; i < VK_GEMM_KERNELS; i++)
+        if (vk_gemm_kernels[i].present() && index-- == 0) return vk_gemm_kernels[i].name;
+    return NULL;
+}
 static uint64_t vk_cpu_free_bytes(vk_queue *queue) { (void)queue; return vk_free_bytes(); }
 static void *vk_cpu_allocate(vk_queue *queue, size_t bytes) {
     vk_cpu *cpu = vk_cpu_of(queue);
@@ -3528,13 +3617,19 @@ static void vk_cpu_copy(vk_queue *queue, void *to, const void *from, size_t byte
 }
 static int64_t vk_linear_bytes(const vk_linear *w, int m, vk_epilogue epilogue, int wide) {
     int64_t in = w->wide ? 4 : 2, out = epilogue == VK_ADD_F32 ? 8 : epilogue == VK_STORE_F32 || wide ? 4 : 2;
-    return (int64_t)w->n * w->k * in + (int64_t)m * w->k * in + (int64_t)m * w->n * out + (w->bias ? 4 * (int64_t)w->n : 0);
+    return (int64_t)w->n * w->k * in + (int64_t)m * w->k * in + (int64_t)m * w->n * out
+           + (w->bias ? 4 * (int64_t)w->n : 0);
 }
 static int64_t vk_linear_flops(const vk_linear *w, int m, vk_epilogue epilogue) {
     int64_t results = (int64_t)m * w->n;
-    return results * (2 * (int64_t)w->k + (w->bias ? 1 : 0) + (epilogue == VK_QUICKGELU ? 4 : epilogue == VK_ADD_F32 ? 1 : 0));
+    return results
+           * (2 * (int64_t)w->k + (w->bias ? 1 : 0)
+              + (epilogue == VK_QUICKGELU ? 4
+                 : epilogue == VK_ADD_F32 ? 1
+                                          : 0));
 }
-static void vk_cpu_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w, vk_epilogue epilogue) {
+static void vk_cpu_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w,
+                          vk_epilogue epilogue) {
     vk_cpu *cpu = vk_cpu_of(queue);
     vk_shape(queue, m, w->n, w->k, 0);
     if (!vk_begin(queue, "gemm", vk_linear_flops(w, m, epilogue), vk_linear_bytes(w, m, epilogue, cpu->wide))) return;
@@ -3558,7 +3653,8 @@ static void vk_cpu_grouped(vk_queue *queue, const vk_gemm_job *jobs, int count, 
 }
 static void vk_cpu_attention(vk_queue *queue, const vk_attention_job *job) {
     vk_cpu *cpu = vk_cpu_of(queue);
-    int64_t tokens = job->tokens, scores = job->batch * job->heads * (job->causal ? tokens * (tokens + 1) / 2 : tokens * tokens);
+    int64_t tokens = job->tokens,
+            scores = job->batch * job->heads * (job->causal ? tokens * (tokens + 1) / 2 : tokens * tokens);
     vk_shape(queue, job->batch, tokens, tokens, (int64_t)job->heads * job->head_dim);
     if (!vk_begin(queue, "attention", scores * (4 * (int64_t)job->head_dim + 5),
                   job->batch * tokens * job->heads * job->head_dim * 4 * vk_element(cpu->wide)))
@@ -3582,8 +3678,15 @@ static int64_t vk_cpu_mark(vk_queue *queue, int slot, const int32_t *token) {
     queue->stamps++;
     return cpu->marks[slot] = vp_clock_ns();
 }
-static vp_result vk_cpu_wait(vk_queue *queue, int slot, vp_error *error) { (void)queue; (void)slot; (void)error; return VP_OK; }
-static int64_t vk_cpu_between(vk_queue *queue, int from, int to) { return vk_cpu_of(queue)->marks[to] - vk_cpu_of(queue)->marks[from]; }
+static vp_result vk_cpu_wait(vk_queue *queue, int slot, vp_error *error) {
+    (void)queue;
+    (void)slot;
+    (void)error;
+    return VP_OK;
+}
+static int64_t vk_cpu_between(vk_queue *queue, int from, int to) {
+    return vk_cpu_of(queue)->marks[to] - vk_cpu_of(queue)->marks[from];
+}
 static int32_t vk_cpu_token(vk_queue *queue, int slot) { return vk_cpu_of(queue)->tokens[slot]; }
 static int vk_cpu_reserve_log(vk_queue *queue, int64_t count) { (void)queue; (void)count; return 1; }
 static void vk_cpu_read_log(vk_queue *queue) {
@@ -3601,13 +3704,15 @@ static void *vk_cpu_borrow(vk_queue *queue, size_t bytes) {
     (void)queue;
     if (!memory) return NULL;
     VK_PRAGMA(omp parallel for schedule(static) num_threads(queue->threads))
-    for (int64_t piece = 0; piece < (int64_t)(bytes >> 20); piece++) memset(memory + ((size_t)piece << 20), 0x3c, (size_t)1 << 20);
+    for (int64_t piece = 0; piece < (int64_t)(bytes >> 20); piece++)
+        memset(memory + ((size_t)piece << 20), 0x3c, (size_t)1 << 20);
     memset(memory + (bytes >> 20 << 20), 0x3c, bytes & 0xfffff);
     return memory;
 }
 static void vk_cpu_give_back(vk_queue *queue, void *memory, size_t bytes) { (void)queue; vk_release(memory, bytes); }
 
-/* ---- telemetry. Files lie under `root`: "", but in tests. A number that cannot be read is not known; cores may be switched off. */
+/* ---- telemetry. Files lie under `root`: "", but in tests. A number that cannot be read is not known; cores may be
+ * switched off. */
 static int vk_read_number(const char *path, double *out) {
     char text[64], *end = text;
     FILE *f = fopen(path, "r");
@@ -3683,1730 +3788,16 @@ static vp_result vk_cpu_telemetry(const char *root, vp_telemetry *out, vp_error 
     return VP_OK;
 }
 
+static vp_result vk_cpu_telemetry_here(int32_t index, vp_telemetry *out, vp_error *error) {
+    (void)index;
+    return vk_cpu_telemetry("", out, error);
+}
+
 static const vk_backend vk_cpu_backend = {
-    VK_KERNEL_TABLE, 0, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL
+    VK_KERNEL_TABLE, 0, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), vk_cpu_gemm_name, NULL, NULL,
+    vk_cpu_telemetry_here, 0, NULL, NULL, NULL, NULL, NULL
 };
-/* the GPU's table, when its object is linked too */
-#ifdef __GNUC__
-extern const vk_backend vk_cuda_backend __attribute__((weak));
-static const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
-extern const vp_range_hooks *vk_cuda_range_hooks(void) __attribute__((weak));
-VP_API const vp_range_hooks *vp_engine_range_hooks(void) {
-    const vp_range_hooks *hooks = vk_cuda_range_hooks ? vk_cuda_range_hooks() : NULL;
-    return hooks ? hooks : vk_range_hooks();
-}
-#else
-static const vk_backend *vk_gpu_code(void) { return NULL; }
-VP_API const vp_range_hooks *vp_engine_range_hooks(void) { return vk_range_hooks(); }
-#endif
-
-/* =============================================================================================== weights >>weights */
-typedef struct vk_norm { float *weight, *bias; } vk_norm;
-typedef struct vk_vit_block { vk_norm attention_norm, ffn_norm; vk_linear qkv, wo, w1, w2; } vk_vit_block;
-typedef struct vk_block {
-    vk_norm attn_norm, ff_norm, q_norm, k_norm;
-    vk_linear att_proj, attn_out, router;
-    vk_linear *gate_up, *down; /* [experts] each; gate rows over up rows */
-} vk_block;
-typedef struct vk_model {
-    float *class_embedding, *positions, *pad_embed;
-    vk_norm pre_ln, ln_f;
-    vk_linear patch, pool_query, pool_key_value, pool_out, projector_gate_up, projector_down, head;
-    void *embedding; /* in-type [embedding_size + additional_vocab_size, d_model] */
-    vk_vit_block *vit;
-    vk_block *blocks;
-} vk_model;
-
-static void vk_layout_linear(vk_arena *arena, vk_linear *linear, int n, int k, int has_bias, int wide) {
-    linear->n = n;
-    linear->k = k;
-    linear->k_padded = (int)vk_round_up((size_t)k, VK_PAD);
-    linear->wide = wide;
-    linear->weights = vk_take(arena, vk_round_up((size_t)n, VK_PAD) * (size_t)linear->k_padded, wide ? 4 : 2);
-    linear->bias = has_bias ? (float *)vk_take(arena, (size_t)n, 4) : NULL;
-    linear->bias_bf16 = NULL; /* no weight: >>memory */
-}
-static void vk_layout_norm(vk_arena *arena, vk_norm *norm, int n, int has_bias) {
-    norm->weight = (float *)vk_take(arena, (size_t)n, 4);
-    norm->bias = has_bias ? (float *)vk_take(arena, (size_t)n, 4) : NULL;
-}
-static void vk_layout_vision(vk_arena *arena, vk_model *m, const vp_model_config *c, int wide) {
-    int w = c->vit_width, features = w * c->vit_layer_count, patch_values = c->geometry.patch_px * c->geometry.patch_px * 3;
-    m->class_embedding = (float *)vk_take(arena, (size_t)w, 4);
-    m->positions = (float *)vk_take(arena, (size_t)c->vit_positions * (size_t)w, 4);
-    m->pad_embed = (float *)vk_take(arena, 2 * (size_t)features, 4);
-    vk_layout_norm(arena, &m->pre_ln, w, 1);
-    vk_layout_linear(arena, &m->patch, w, patch_values, 0, wide);
-    for (int b = 0; b < c->vit_blocks_needed; b++) {
-        vk_vit_block *v = &m->vit[b];
-        vk_layout_norm(arena, &v->attention_norm, w, 1);
-        vk_layout_norm(arena, &v->ffn_norm, w, 1);
-        vk_layout_linear(arena, &v->qkv, 3 * w, w, 1, wide);
-        vk_layout_linear(arena, &v->wo, w, w, 1, wide);
-        vk_layout_linear(arena, &v->w1, c->vit_mlp_dim, w, 1, wide);
-        vk_layout_linear(arena, &v->w2, w, c->vit_mlp_dim, 1, wide);
-    }
-    vk_layout_linear(arena, &m->pool_query, w, features, 1, wide);
-    vk_layout_linear(arena, &m->pool_key_value, 2 * w, features, 1, wide);
-    vk_layout_linear(arena, &m->pool_out, w, w, 1, wide);
-    vk_layout_linear(arena, &m->projector_gate_up, 2 * c->projector_dim, w, 0, wide);
-    vk_layout_linear(arena, &m->projector_down, c->d_model, c->projector_dim, 0, wide);
-}
-/* in the order of loading, so that a file of it can be written front to back. A packed file is this, bf16: a change of order, panels or padding
- * needs a new VP_PACKED_VERSION. */
-static void vk_layout_model(vk_arena *arena, vk_model *m, const vp_model_config *c, int wide) {
-    int d = c->d_model;
-    m->embedding = vk_take(arena, (size_t)(c->embedding_size + c->additional_vocab_size) * (size_t)d, wide ? 4 : 2);
-    vk_layout_norm(arena, &m->ln_f, d, 0);
-    for (int b = 0; b < c->block_count; b++) {
-        vk_block *k = &m->blocks[b];
-        vk_layout_norm(arena, &k->attn_norm, d, 0);
-        vk_layout_norm(arena, &k->ff_norm, d, 0);
-        vk_layout_norm(arena, &k->q_norm, d, 0);
-        vk_layout_norm(arena, &k->k_norm, d, 0);
-        vk_layout_linear(arena, &k->att_proj, 3 * d, d, 0, wide);
-        vk_layout_linear(arena, &k->attn_out, d, d, 0, wide);
-        vk_layout_linear(arena, &k->router, c->expert_count, d, 0, 1);
-        for (int e = 0; e < c->expert_count; e++) {
-            vk_layout_linear(arena, &k->gate_up[e], 2 * c->expert_dim, d, 0, wide);
-            vk_layout_linear(arena, &k->down[e], d, c->expert_dim, 0, wide);
-        }
-    }
-    vk_layout_vision(arena, m, c, wide);
-    vk_layout_linear(arena, &m->head, c->embedding_size, d, 0, wide);
-}
-/* the structs that hold the pointers; the weights themselves lie in the arena */
-static vp_result vk_model_new(vk_model *m, const vp_model_config *c, vp_error *error) {
-    size_t experts = (size_t)c->block_count * (size_t)c->expert_count;
-    vk_linear *linears = (vk_linear *)calloc(2 * experts, sizeof *linears);
-    m->vit = (vk_vit_block *)calloc((size_t)c->vit_blocks_needed, sizeof *m->vit);
-    m->blocks = (vk_block *)calloc((size_t)c->block_count, sizeof *m->blocks);
-    if (!linears || !m->vit || !m->blocks) {
-        free(linears);
-        return vp_fail(error, VP_ERR_MEMORY, -1, "model", "no memory for the table of layers");
-    }
-    for (int b = 0; b < c->block_count; b++) {
-        m->blocks[b].gate_up = linears + (size_t)b * 2 * (size_t)c->expert_count;
-        m->blocks[b].down = m->blocks[b].gate_up + c->expert_count;
-    }
-    return VP_OK;
-}
-static void vk_model_free(vk_model *m) {
-    if (m->blocks) free(m->blocks[0].gate_up);
-    free(m->blocks);
-    free(m->vit);
-}
-
-/* where rows of weights come from: a tensor of the checkpoint, or numbers drawn from its name */
-typedef struct vk_loader vk_loader;
-struct vk_loader {
-    const vk_backend *backend;
-    vk_queue *queue;
-    const vp_checkpoint *checkpoint;
-    uint64_t seed;
-    int wide, threads;
-    vp_progress progress;
-    void *progress_user;
-    int64_t done, total; /* bytes on the device */
-    vp_result result;    /* sticks: once it is not VP_OK nothing more is loaded */
-    vp_error *error;
-    void (*reached)(vk_loader *loader, const void *at); /* NULL, or told before a linear is loaded: all that lies below is complete */
-    void *reached_user;
-};
-typedef struct vk_source {
-    vp_tensor tensor;
-    uint64_t key;         /* synthetic: the name's hash */
-    float scale, offset;  /* synthetic: offset + scale * uniform(-1, 1) */
-    int synthetic;
-} vk_source;
-
-static uint64_t vk_mix(uint64_t x) { /* splitmix64's finalizer */
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-    return x ^ (x >> 31);
-}
-static int vk_ends_with(const char *text, const char *end) {
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && memcmp(text + n - m, end, m) == 0;
-}
-static vk_source vk_open_source(vk_loader *loader, const char *name, int64_t rows, int64_t columns) {
-    vk_source source;
-    memset(&source, 0, sizeof source);
-    if (loader->result != VP_OK) return source;
-    if (loader->checkpoint) {
-        vp_result found = vp_checkpoint_find(loader->checkpoint, name, &source.tensor);
-        int64_t elements = 1;
-        for (int i = 0; i < source.tensor.dimensions; i++) elements *= source.tensor.shape[i];
-        if (found != VP_OK) loader->result = vp_fail(loader->error, found, -1, name, "the checkpoint has no such tensor");
-        else if (elements != rows * columns)
-            loader->result = vp_fail(loader->error, VP_ERR_MISMATCH, -1, name, "the tensor has another shape than the config says");
-        else vp_checkpoint_advise(loader->checkpoint, &source.tensor, 1);
-        return source;
-    }
-    source.synthetic = 1;
-    source.key = vk_mix(loader->seed + 0x9e3779b97f4a7c15ull);
-    for (const char *p = name; *p; p++) source.key = vk_mix(source.key ^ (unsigned char)*p);
-    /* fan-in scaling keeps every activation near unit size; a uniform draw on (-1, 1) has a standard deviation of 1 / sqrt(3) */
-    source.scale = sqrtf(3.0f / (float)columns);
-    if (vk_ends_with(name, "norm.weight") || vk_ends_with(name, "ln_f.weight") || vk_ends_with(name, "pre_ln.weight")) {
-        source.offset = 1.0f;
-        source.scale = 0.1f;
-    } else if (vk_ends_with(name, ".bias")) source.scale = 0.05f;
-    else if (vk_ends_with(name, "embedding"))
-        source.scale = vk_ends_with(name, "wte.embedding") || vk_ends_with(name, "new_embedding") ? 1.7320508f : 0.5f;
-    else if (vk_ends_with(name, "pad_embed")) source.scale = 0.3f;
-    return source;
-}
-/* one row of k elements as in-type, zeros up to k_padded */
-static VK_CLONES void vk_source_row(const vk_source *source, int64_t row, void *out, int k, int k_padded, int wide) {
-    const unsigned char *data = source->tensor.data;
-    size_t first = (size_t)row * (size_t)k;
-    int rest = k_padded - k;
-    if (source->synthetic) {
-        uint32_t key = (uint32_t)vk_mix(source->key ^ (uint64_t)row);
-        float scale = source->scale, offset = source->offset;
-        EACH(i, k) {
-            uint32_t h = (uint32_t)i * 0x9e3779b1u + key; /* murmur3's finalizer on a counter */
-            h = (h ^ (h >> 16)) * 0x85ebca6bu;
-            h = (h ^ (h >> 13)) * 0xc2b2ae35u;
-            vk_put(out, (size_t)i, offset + scale * ((float)(int32_t)(h ^ (h >> 16)) * 4.656612873e-10f), wide);
-        }
-    } else if (source->tensor.dtype == VP_DTYPE_F32) {
-        for (int i = 0; i < k; i++) {
-            float v;
-            memcpy(&v, data + (first + (size_t)i) * 4, 4);
-            if (wide) ((float *)out)[i] = v;
-            else ((uint16_t *)out)[i] = vp_f32_to_bf16(v);
-        }
-    } else if (source->tensor.dtype == VP_DTYPE_BF16 && !wide) {
-        memcpy(out, data + first * 2, (size_t)k * 2);
-    } else {
-        int half = source->tensor.dtype == VP_DTYPE_F16;
-        for (int i = 0; i < k; i++) {
-            uint16_t u;
-            float v;
-            memcpy(&u, data + (first + (size_t)i) * 2, 2);
-            v = half ? vp_f16_to_f32(u) : vp_bf16_to_f32(u);
-            if (wide) ((float *)out)[i] = v;
-            else ((uint16_t *)out)[i] = vp_f32_to_bf16(v);
-        }
-    }
-    EACH(i, rest) vk_put(out, (size_t)(k + i), 0.0f, wide);
-}
-/* a tensor's data are where they belong: what was read of the file leaves memory */
-static void vk_loaded(vk_loader *loader, const vk_source *source, const char *name, int64_t bytes) {
-    loader->done += bytes;
-    if (!source->synthetic) vp_checkpoint_advise(loader->checkpoint, &source->tensor, 0);
-    if (loader->result == VP_OK && loader->progress && loader->progress(loader->progress_user, name, loader->done, loader->total) != VP_OK)
-        loader->result = vp_fail(loader->error, VP_ERR_INTERRUPTED, -1, name, "loading was stopped");
-}
-/* `rows` rows of k elements, each padded to k_padded, to backend memory as they are */
-static void vk_send_rows(vk_loader *loader, const vk_source *source, char *to, int64_t rows, int k, int k_padded, int wide) {
-    size_t row_bytes = (size_t)k_padded * (wide ? 4 : 2);
-    int64_t most = (int64_t)(loader->backend->stage_bytes / row_bytes);
-    for (int64_t first = 0; first < rows; first += most) {
-        int64_t now = rows - first < most ? rows - first : most;
-        char *at = (char *)loader->backend->stage(loader->queue, to + (size_t)first * row_bytes, (size_t)now * row_bytes);
-        VK_PRAGMA(omp parallel for schedule(static) num_threads(loader->threads) if (now > 1))
-        for (int64_t r = 0; r < now; r++) vk_source_row(source, first + r, at + (size_t)r * row_bytes, k, k_padded, wide);
-        loader->backend->commit(loader->queue, to + (size_t)first * row_bytes, (size_t)now * row_bytes);
-    }
-}
-/* f32 vector or in-type table */
-static void vk_load_rows(vk_loader *loader, const char *name, void *out, int64_t rows, int k, int wide) {
-    vk_source source = vk_open_source(loader, name, rows, k);
-    if (loader->result != VP_OK) return;
-    vk_send_rows(loader, &source, (char *)out, rows, k, k, wide);
-    vk_loaded(loader, &source, name, rows * k * (wide ? 4 : 2));
-}
-static void vk_load_norm(vk_loader *loader, const char *prefix, const vk_norm *norm, int n) {
-    char name[192];
-    snprintf(name, sizeof name, "%s.weight", prefix);
-    vk_load_rows(loader, name, norm->weight, 1, n, 1);
-    if (!norm->bias) return;
-    snprintf(name, sizeof name, "%s.bias", prefix);
-    vk_load_rows(loader, name, norm->bias, 1, n, 1);
-}
-/* 32 rows of words (two bf16 along k, or one f32) -> columns first..first+rows of a panel, whose line j holds word j of all 32 */
-static VK_CLONES void vk_interleave(uint32_t *panel, const uint32_t *rows, int first, int count, int words) {
-    for (int j = 0; j < words; j++)
-        for (int c = 0; c < count; c++) panel[(size_t)j * VK_PAD + (size_t)(first + c)] = rows[(size_t)c * (size_t)words + (size_t)j];
-}
-/* tensor [rows, k] -> rows first_row.. of panels */
-static int vk_pack_rows(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row, int rows) {
-    size_t row_bytes = (size_t)linear->k_padded * (linear->wide ? 4 : 2);
-    int first_panel = first_row / VK_PAD, last_panel = (first_row + rows - 1) / VK_PAD, failed = 0;
-    VK_PRAGMA(omp parallel num_threads(loader->threads) reduction(| : failed))
-    {
-        char *buffer = (char *)malloc(row_bytes * VK_PAD);
-        failed = buffer == NULL;
-        VK_PRAGMA(omp for schedule(dynamic))
-        for (int p = first_panel; p <= last_panel; p++) {
-            int from = p * VK_PAD > first_row ? p * VK_PAD : first_row,
-                to = (p + 1) * VK_PAD < first_row + rows ? (p + 1) * VK_PAD : first_row + rows;
-            if (!buffer) continue;
-            for (int r = from; r < to; r++)
-                vk_source_row(source, r - first_row, buffer + (size_t)(r - from) * row_bytes, linear->k, linear->k_padded, linear->wide);
-            vk_interleave((uint32_t *)(void *)((char *)linear->weights + (size_t)p * VK_PAD * row_bytes), (const uint32_t *)(const void *)buffer,
-                          from - p * VK_PAD, to - from, (int)(row_bytes / 4));
-        }
-        free(buffer);
-    }
-    (void)loader; /* without OpenMP nobody asks for threads */
-    return !failed;
-}
-/* tensor [rows, k] -> rows first_row.. of a linear */
-static void vk_load_linear_rows(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows) {
-    size_t row_bytes = (size_t)linear->k_padded * (linear->wide ? 4 : 2);
-    vk_source source;
-    if (loader->reached) loader->reached(loader, linear->weights);
-    source = vk_open_source(loader, name, rows, linear->k);
-    if (loader->result != VP_OK) return;
-    if (row_bytes > loader->backend->stage_bytes)
-        loader->result = vp_fail(loader->error, VP_ERR_UNSUPPORTED, -1, name, "rows are longer than the buffer that uploads pass through");
-    else if (loader->backend->row_major)
-        vk_send_rows(loader, &source, (char *)linear->weights + (size_t)first_row * row_bytes, rows, linear->k, linear->k_padded, linear->wide);
-    else if (!vk_pack_rows(loader, &source, linear, first_row, rows))
-        loader->result = vp_fail(loader->error, VP_ERR_MEMORY, -1, name, "no memory for the packing buffer");
-    vk_loaded(loader, &source, name, (int64_t)rows * (int64_t)row_bytes);
-}
-static void vk_load_linear(vk_loader *loader, const char *prefix, const vk_linear *linear, int first_row, int rows) {
-    char name[192];
-    snprintf(name, sizeof name, "%s.weight", prefix);
-    vk_load_linear_rows(loader, name, linear, first_row, rows);
-    if (!linear->bias) return;
-    snprintf(name, sizeof name, "%s.bias", prefix);
-    vk_load_rows(loader, name, (float *)(uintptr_t)(linear->bias + first_row), 1, rows, 1);
-}
-static void vk_load_vision(vk_loader *loader, vk_model *m, const vp_model_config *c) {
-    static const char *const qkv[3] = { "wq", "wk", "wv" };
-    char prefix[160];
-    int w = c->vit_width;
-#define VK_V "model.vision_backbone."
-    vk_load_rows(loader, VK_V "image_vit.class_embedding", m->class_embedding, 1, w, 1);
-    vk_load_rows(loader, VK_V "image_vit.positional_embedding", m->positions, c->vit_positions, w, 1);
-    vk_load_rows(loader, VK_V "pad_embed", m->pad_embed, 2, w * c->vit_layer_count, 1);
-    vk_load_norm(loader, VK_V "image_vit.pre_ln", &m->pre_ln, w);
-    vk_load_linear(loader, VK_V "image_vit.patch_embedding", &m->patch, 0, w);
-    for (int b = 0; b < c->vit_blocks_needed; b++) {
-        vk_vit_block *v = &m->vit[b];
-#define VK_NAME(text) (snprintf(prefix, sizeof prefix, VK_V "image_vit.transformer.resblocks.%d." text, b), prefix)
-        vk_load_norm(loader, VK_NAME("attention_norm"), &v->attention_norm, w);
-        vk_load_norm(loader, VK_NAME("ffn_norm"), &v->ffn_norm, w);
-        for (int i = 0; i < 3; i++) {
-            snprintf(prefix, sizeof prefix, VK_V "image_vit.transformer.resblocks.%d.attention.%s", b, qkv[i]);
-            vk_load_linear(loader, prefix, &v->qkv, i * w, w);
-        }
-        vk_load_linear(loader, VK_NAME("attention.wo"), &v->wo, 0, w);
-        vk_load_linear(loader, VK_NAME("feed_forward.w1"), &v->w1, 0, c->vit_mlp_dim);
-        vk_load_linear(loader, VK_NAME("feed_forward.w2"), &v->w2, 0, w);
-#undef VK_NAME
-    }
-    vk_load_linear(loader, VK_V "image_pooling_2d.wq", &m->pool_query, 0, w);
-    vk_load_linear(loader, VK_V "image_pooling_2d.wk", &m->pool_key_value, 0, w);
-    vk_load_linear(loader, VK_V "image_pooling_2d.wv", &m->pool_key_value, w, w);
-    vk_load_linear(loader, VK_V "image_pooling_2d.wo", &m->pool_out, 0, w);
-    vk_load_linear(loader, VK_V "image_projector.w1", &m->projector_gate_up, 0, c->projector_dim);
-    vk_load_linear(loader, VK_V "image_projector.w3", &m->projector_gate_up, c->projector_dim, c->projector_dim);
-    vk_load_linear(loader, VK_V "image_projector.w2", &m->projector_down, 0, c->d_model);
-#undef VK_V
-}
-static vp_result vk_load_model(vk_loader *loader, vk_model *m, const vp_model_config *c) {
-    char prefix[160];
-    int d = c->d_model;
-    size_t table_row = (size_t)d * (loader->wide ? 4 : 2);
-    vk_load_rows(loader, "model.transformer.wte.embedding", m->embedding, c->embedding_size, d, loader->wide);
-    if (c->additional_vocab_size)
-        vk_load_rows(loader, "model.transformer.wte.new_embedding", (char *)m->embedding + (size_t)c->embedding_size * table_row,
-                     c->additional_vocab_size, d, loader->wide);
-    vk_load_norm(loader, "model.transformer.ln_f", &m->ln_f, d);
-    for (int b = 0; b < c->block_count; b++) {
-        vk_block *k = &m->blocks[b];
-#define VK_NAME(text) (snprintf(prefix, sizeof prefix, "model.transformer.blocks.%d." text, b), prefix)
-        vk_load_norm(loader, VK_NAME("attn.attn_norm"), &k->attn_norm, d);
-        vk_load_norm(loader, VK_NAME("mlp.ff_norm"), &k->ff_norm, d);
-        vk_load_norm(loader, VK_NAME("attn.q_norm"), &k->q_norm, d);
-        vk_load_norm(loader, VK_NAME("attn.k_norm"), &k->k_norm, d);
-        vk_load_linear(loader, VK_NAME("attn.att_proj"), &k->att_proj, 0, 3 * d);
-        vk_load_linear(loader, VK_NAME("attn.attn_out"), &k->attn_out, 0, d);
-        vk_load_linear(loader, VK_NAME("mlp.gate"), &k->router, 0, c->expert_count);
-#undef VK_NAME
-        for (int e = 0; e < c->expert_count; e++) {
-#define VK_NAME(text) (snprintf(prefix, sizeof prefix, "model.transformer.blocks.%d.mlp.experts.%d." text, b, e), prefix)
-            vk_load_linear(loader, VK_NAME("gate_proj"), &k->gate_up[e], 0, c->expert_dim);
-            vk_load_linear(loader, VK_NAME("up_proj"), &k->gate_up[e], c->expert_dim, c->expert_dim);
-            vk_load_linear(loader, VK_NAME("down_proj"), &k->down[e], 0, d);
-#undef VK_NAME
-        }
-    }
-    vk_load_vision(loader, m, c);
-    vk_load_linear(loader, "lm_head", &m->head, 0, c->embedding_size);
-    return loader->result;
-}
-
-/* ================================================================================================= memory >>memory
- * Everything a request touches, sized once for the longest request. In-type buffers have VK_ROWS_MAX spare rows and rows padded to VK_PAD. */
-typedef struct vk_buffers {
-    /* vision: `view_batch` views at a time */
-    float *pixels, *masks; /* f32 [max_views, patches, ..]: the request's own where the host's memory serves */
-    int32_t *dead;                                                    /* int32 [max_views] */
-    void *patches, *vit_normed, *vit_qkv, *vit_attended, *vit_hidden; /* in-type */
-    float *patch_rows, *vit_x;                                        /* f32 [batch * positions, vit_width] */
-    float *hidden;                                                    /* f32 [layers, max_views, positions, vit_width]: the block outputs used */
-    void *pool_keys, *pool_query_in, *pool_attended, *pool_out, *projector_hidden;
-    float *pool_query, *pool_key_value, *projector_gate_up;
-    float *image_features;                                            /* f32 [max_views, tokens_per_crop, d_model] */
-    /* language */
-    int32_t *ids, *image_index, *position, *token;                    /* position: of the first row that is being worked on */
-    float *x, *qkv, *logits, *cs, *decode_scratch;
-    void *normed, *normed_wide, *q, *attended;                        /* normed_wide: f32, the router's input */
-    void *key, *value;                                                /* in-type [blocks, max_sequence, d_model] */
-    int32_t *expert_index, *expert_count, *expert_start, *expert_list, *slot_row, *expert_tiles;
-    float *router_logits, *expert_weight, *gate_up, *expert_out;
-    void *gathered, *expert_hidden;
-    void *scratch; /* the backend's */
-} vk_buffers;
-
-struct vp_engine {
-    vp_model_config config;
-    const vk_backend *backend;
-    vk_queue *queue;
-    vk_model model;
-    vk_buffers buffers;
-    vk_extent extent;
-    int wide, max_sequence, max_views, view_batch, vit_layer_at[VP_VIT_LAYERS_MAX];
-    int moe_rows; /* rows of the expert buffers: (token, slot) pairs handled at once */
-    /* host side of a grouped product */
-    vk_gemm_job *jobs;
-    int32_t *counts;
-    vk_spans spans;
-    vp_launch *log; /* VP_TIMING_KERNEL; kept from one request to the next */
-    int64_t log_capacity;
-    size_t weights_bytes, memory_bytes, cache_bytes, vision_bytes, scratch_bytes;
-    int weights_mapped; /* they lie in a file, and are not in the allocation */
-    const void *weights;
-    vp_ceilings ceilings; /* bytes_per_s 0: not measured yet */
-    char device[160], device_note[sizeof ((vp_error *)0)->text];
-    /* of the request that runs */
-    const float *pixels, *masks;
-    vk_work counted;
-    int64_t since_ns, logged;
-};
-
-/* experts of many tokens without the host */
-static int vk_has_tiles(const vp_engine *e) { return e->backend->experts && !e->wide; }
-static int vk_padded(int n) { return (int)vk_round_up((size_t)n, VK_PAD); }
-static void *vk_take_rows(vk_arena *arena, size_t rows, int width, int wide) {
-    return vk_take(arena, (rows + VK_ROWS_MAX) * (size_t)vk_padded(width), wide ? 4 : 2);
-}
-static int vk_patch_values(const vp_model_config *c) { return c->geometry.patch_px * c->geometry.patch_px * 3; }
-
-/* the linears whose bias is added to bf16 results, where the backend rounds it; NULL behind the last one */
-static vk_linear *vk_rounded(vp_engine *e, int i) {
-    int blocks = e->config.vit_blocks_needed;
-    if (e->wide || !e->backend->rounds_bias || i > 2 * blocks) return NULL;
-    return i == 2 * blocks ? &e->model.pool_out : i & 1 ? &e->model.vit[i / 2].w1 : &e->model.vit[i / 2].qkv;
-}
-static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *e) {
-    const vp_model_config *c = &e->config;
-    vk_buffers *b = &e->buffers;
-    int w = c->vit_width, features = w * c->vit_layer_count, wide = e->wide;
-    size_t batch = (size_t)e->view_batch, views = (size_t)e->max_views, rows = batch * (size_t)c->vit_positions,
-           windows = batch * (size_t)vp_geometry_tokens_per_crop(&c->geometry), patches = (size_t)c->vit_positions - 1;
-    if (!e->backend->host_memory) {
-        b->pixels = (float *)vk_take(arena, views * patches * (size_t)vk_patch_values(c), 4);
-        b->masks = (float *)vk_take(arena, views * patches, 4);
-    }
-    b->dead = (int32_t *)vk_take(arena, views, 4);
-    b->patches = vk_take_rows(arena, rows, vk_patch_values(c), wide);
-    b->patch_rows = (float *)vk_take(arena, rows * (size_t)w, 4);
-    b->vit_x = (float *)vk_take(arena, rows * (size_t)w, 4);
-    b->vit_normed = vk_take_rows(arena, rows, w, wide);
-    b->vit_qkv = vk_take_rows(arena, rows, 3 * w, wide);
-    b->vit_attended = vk_take_rows(arena, rows, w, wide);
-    b->vit_hidden = vk_take_rows(arena, rows, c->vit_mlp_dim, wide);
-    b->hidden = (float *)vk_take(arena, views * (size_t)c->vit_positions * (size_t)features, 4);
-    b->pool_keys = vk_take_rows(arena, rows, features, wide);
-    b->pool_query_in = vk_take_rows(arena, windows, features, wide);
-    b->pool_query = (float *)vk_take(arena, windows * (size_t)w, 4);
-    b->pool_key_value = (float *)vk_take(arena, rows * 2 * (size_t)w, 4);
-    b->pool_attended = vk_take_rows(arena, windows, w, wide);
-    b->pool_out = vk_take_rows(arena, windows, w, wide);
-    b->projector_gate_up = (float *)vk_take(arena, windows * 2 * (size_t)c->projector_dim, 4);
-    b->projector_hidden = vk_take_rows(arena, windows, c->projector_dim, wide);
-    b->image_features = (float *)vk_take(arena, views * (size_t)vp_geometry_tokens_per_crop(&c->geometry) * (size_t)c->d_model, 4);
-    b->image_index = (int32_t *)vk_take(arena, views * (size_t)vp_geometry_tokens_per_crop(&c->geometry), 4);
-    for (int i = 0; vk_rounded(e, i); i++) vk_rounded(e, i)->bias_bf16 = vk_take(arena, (size_t)vk_rounded(e, i)->n, 2);
-}
-/* of a decode step's scratch: all scores, or the sums and tops of the splits, or the best rows of the head's blocks */
-static size_t vk_decode_floats(int d, int heads, int max_sequence) {
-    size_t splits = VK_SPLITS * ((size_t)d + 2 * (size_t)heads), scores = (size_t)heads * (size_t)max_sequence;
-    return vk_max(vk_max(scores, splits), 2 * VK_DECODE_BLOCKS);
-}
-static void vk_layout_language_buffers(vk_arena *arena, vp_engine *e) {
-    const vp_model_config *c = &e->config;
-    vk_buffers *b = &e->buffers;
-    int d = c->d_model, wide = e->wide;
-    size_t rows = (size_t)e->max_sequence, pairs = (size_t)e->moe_rows, experts = (size_t)c->expert_count, gathered = vk_has_tiles(e) ? 0 : pairs;
-    size_t cache = (size_t)c->block_count * rows * (size_t)d + (size_t)VK_ROWS_MAX * (size_t)d;
-    b->ids = (int32_t *)vk_take(arena, rows, 4);
-    b->token = (int32_t *)vk_take(arena, 1, 4);
-    b->position = (int32_t *)vk_take(arena, 1, 4);
-    b->x = (float *)vk_take(arena, rows * (size_t)d, 4);
-    b->normed = vk_take_rows(arena, rows, d, wide);
-    b->normed_wide = wide ? b->normed : vk_take_rows(arena, rows, d, 1);
-    b->qkv = (float *)vk_take(arena, rows * 3 * (size_t)d, 4);
-    b->q = vk_take_rows(arena, rows, d, wide);
-    b->attended = vk_take_rows(arena, rows, d, wide);
-    e->cache_bytes = arena->used;
-    b->key = vk_take(arena, cache, wide ? 4 : 2);
-    b->value = vk_take(arena, cache, wide ? 4 : 2);
-    e->cache_bytes = arena->used - e->cache_bytes;
-    b->cs = (float *)vk_take(arena, rows * (size_t)c->head_dim, 4);
-    b->decode_scratch = (float *)vk_take(arena, vk_decode_floats(d, c->head_count, e->max_sequence), 4);
-    b->logits = (float *)vk_take(arena, (size_t)c->embedding_size, 4);
-    b->router_logits = (float *)vk_take(arena, rows * experts, 4);
-    b->expert_index = (int32_t *)vk_take(arena, pairs, 4);
-    b->expert_weight = (float *)vk_take(arena, pairs, 4);
-    b->expert_count = (int32_t *)vk_take(arena, experts, 4);
-    b->expert_start = (int32_t *)vk_take(arena, experts + 1, 4);
-    b->expert_list = (int32_t *)vk_take(arena, pairs, 4);
-    b->slot_row = (int32_t *)vk_take(arena, pairs, 4);
-    b->gathered = vk_take_rows(arena, gathered, d, wide);
-    b->gate_up = (float *)vk_take(arena, gathered * 2 * (size_t)c->expert_dim, 4);
-    if (vk_has_tiles(e)) b->expert_tiles = (int32_t *)vk_take(arena, 2 * (pairs / (size_t)e->backend->tile_rows + experts), 4);
-    b->expert_hidden = vk_take_rows(arena, pairs, c->expert_dim, wide);
-    b->expert_out = (float *)vk_take(arena, pairs * (size_t)d, 4);
-}
-static void vk_layout_buffers(vk_arena *arena, vp_engine *e) {
-    vk_layout_vision_buffers(arena, e);
-    e->vision_bytes = arena->used;
-    vk_layout_language_buffers(arena, e);
-    e->scratch_bytes = arena->used;
-    e->buffers.scratch = vk_take(arena, e->backend->scratch_bytes(e->queue, &e->extent), 1);
-    e->scratch_bytes = arena->used - e->scratch_bytes;
-}
-static void vk_fill_extent(vp_engine *e) {
-    const vp_model_config *c = &e->config;
-    vk_extent *x = &e->extent;
-    x->wide = e->wide;
-    x->marks = (int64_t)VP_STAGE_COUNT + 1 + e->max_sequence;
-    x->experts = c->expert_count;
-    x->vit.tokens = c->vit_positions; x->vit.heads = c->vit_head_count; x->vit.head_dim = c->vit_head_dim;
-    x->llm.tokens = e->max_sequence; x->llm.heads = c->head_count; x->llm.head_dim = c->head_dim;
-}
-
-/* host memory to the backend's, in pieces */
-static void vk_send(vp_engine *e, void *to, const void *from, size_t bytes) {
-    for (size_t at = 0; at < bytes;) {
-        size_t piece = bytes - at < e->backend->stage_bytes ? bytes - at : e->backend->stage_bytes;
-        memcpy(e->backend->stage(e->queue, (char *)to + at, piece), (const char *)from + at, piece);
-        e->backend->commit(e->queue, (char *)to + at, piece);
-        at += piece;
-    }
-}
-/* cos and sin of every position; the reference computes frequencies and angles in fp32 */
-static void vk_fill_rope(float *cs, int positions, int head_dim, double theta) {
-    int half = head_dim / 2;
-    for (int i = 0; i < half; i++) {
-        float frequency = 1.0f / (float)pow(theta, (double)((float)(2 * i) / (float)head_dim));
-        for (int p = 0; p < positions; p++) {
-            float angle = (float)p * frequency;
-            cs[(size_t)p * (size_t)head_dim + (size_t)i] = (float)cos((double)angle);
-            cs[(size_t)p * (size_t)head_dim + (size_t)(half + i)] = (float)sin((double)angle);
-        }
-    }
-}
-static int vk_send_tables(vp_engine *e) {
-    size_t floats = (size_t)e->max_sequence * (size_t)e->config.head_dim;
-    float *cs = (float *)malloc(floats * sizeof *cs);
-    if (!cs) return 0;
-    vk_fill_rope(cs, e->max_sequence, e->config.head_dim, e->config.rope_theta);
-    vk_send(e, e->buffers.cs, cs, floats * sizeof *cs);
-    free(cs);
-    return 1;
-}
-
-/* ================================================================================================= stages >>stages */
-/* which part of the model follows, in which block; -1: in none */
-static void vk_at(vk_queue *queue, vp_part part, int block) { queue->part = (int32_t)part; queue->block = block; }
-
-/* pixels of `count` views from `first` on -> the block outputs that are used, kept in buffers.hidden */
-static void vk_vit(vp_engine *e, int first, int count) {
-    const vp_model_config *c = &e->config;
-    const vk_model *m = &e->model;
-    const vk_backend *to = e->backend;
-    vk_buffers *b = &e->buffers;
-    vk_queue *queue = e->queue;
-    int w = c->vit_width, ld = vk_padded(w), ld3 = vk_padded(3 * w), ldh = vk_padded(c->vit_mlp_dim), patches = c->vit_positions - 1,
-        rows = count * c->vit_positions, wide = e->wide, values = vk_patch_values(c), ldp = vk_padded(values);
-    size_t element = wide ? 4 : 2, view_floats = (size_t)c->vit_positions * (size_t)w;
-    vk_attention_job job;
-    vk_at(queue, VP_PART_VIT_EMBED, -1);
-    to->kernels.convert(queue, b->patches, e->pixels + (size_t)first * (size_t)patches * (size_t)values, count * patches, values, ldp, wide);
-    to->linear(queue, b->patch_rows, w, b->patches, ldp, count * patches, &m->patch, VK_STORE_F32);
-    to->kernels.vit_embed(queue, b->vit_x, b->patch_rows, m->class_embedding, m->positions, count, c->vit_positions, w);
-    to->kernels.layernorm(queue, b->vit_x, b->vit_x, m->pre_ln.weight, m->pre_ln.bias, rows, w, w, c->vit_norm_eps, 1);
-    memset(&job, 0, sizeof job);
-    job.y = b->vit_attended; job.ldy = ld;
-    job.q = b->vit_qkv; job.k = (char *)b->vit_qkv + (size_t)w * element; job.v = (char *)b->vit_qkv + 2 * (size_t)w * element;
-    job.ldq = job.ldk = ld3;
-    job.batch = count; job.tokens = c->vit_positions; job.heads = c->vit_head_count; job.head_dim = c->vit_head_dim;
-    for (int i = 0; i < c->vit_blocks_needed; i++) {
-        const vk_vit_block *v = &m->vit[i];
-        vk_at(queue, VP_PART_VIT_DENSE, i);
-        to->kernels.layernorm(queue, b->vit_normed, b->vit_x, v->attention_norm.weight, v->attention_norm.bias, rows, w, ld, c->vit_norm_eps, wide);
-        to->linear(queue, b->vit_qkv, ld3, b->vit_normed, ld, rows, &v->qkv, VK_STORE);
-        vk_at(queue, VP_PART_VIT_ATTENTION, i);
-        to->attention(queue, &job);
-        vk_at(queue, VP_PART_VIT_DENSE, i);
-        to->linear(queue, b->vit_x, w, b->vit_attended, ld, rows, &v->wo, VK_ADD_F32);
-        to->kernels.layernorm(queue, b->vit_normed, b->vit_x, v->ffn_norm.weight, v->ffn_norm.bias, rows, w, ld, c->vit_norm_eps, wide);
-        to->linear(queue, b->vit_hidden, ldh, b->vit_normed, ld, rows, &v->w1, VK_QUICKGELU);
-        to->linear(queue, b->vit_x, w, b->vit_hidden, ldh, rows, &v->w2, VK_ADD_F32);
-        for (int l = 0; l < c->vit_layer_count; l++)
-            if (e->vit_layer_at[l] == i)
-                to->copy(queue, b->hidden + ((size_t)l * (size_t)e->max_views + (size_t)first) * view_floats, b->vit_x,
-                         (size_t)count * view_floats * sizeof(float));
-    }
-}
-/* attention pooling over 2 x 2 windows, then the projector: buffers.hidden -> buffers.image_features of `count` views */
-static void vk_connector(vp_engine *e, int first, int count) {
-    const vp_model_config *c = &e->config;
-    const vk_model *m = &e->model;
-    const vk_backend *to = e->backend;
-    vk_buffers *b = &e->buffers;
-    vk_queue *queue = e->queue;
-    int w = c->vit_width, layers = c->vit_layer_count, ldf = vk_padded(w * layers), ld = vk_padded(w), ldh = vk_padded(c->projector_dim),
-        wide = e->wide, side = vp_geometry_patches_per_side(&c->geometry), pool = c->geometry.pool, n = pool * pool,
-        per_view = vp_geometry_tokens_per_crop(&c->geometry), windows = count * per_view;
-    size_t view_floats = (size_t)c->vit_positions * (size_t)w;
-    float *features = b->image_features + (size_t)first * (size_t)per_view * (size_t)c->d_model;
-    vk_at(queue, VP_PART_POOLING, -1);
-    to->kernels.pool_windows(queue, b->pool_keys, b->pool_query_in, b->hidden + (size_t)first * view_floats,
-                             e->masks + (size_t)first * (size_t)(side * side), b->dead + first, m->pad_embed, (size_t)e->max_views * view_floats,
-                             count, layers, w, side, pool, ldf, wide);
-    to->linear(queue, b->pool_query, w, b->pool_query_in, ldf, windows, &m->pool_query, VK_STORE_F32);
-    to->linear(queue, b->pool_key_value, 2 * w, b->pool_keys, ldf, windows * n, &m->pool_key_value, VK_STORE_F32);
-    to->kernels.pool_attention(queue, b->pool_attended, b->pool_query, b->pool_key_value, windows, n, c->vit_head_count, c->vit_head_dim, ld, wide);
-    to->linear(queue, b->pool_out, ld, b->pool_attended, ld, windows, &m->pool_out, VK_STORE);
-    vk_at(queue, VP_PART_PROJECTOR, -1);
-    to->linear(queue, b->projector_gate_up, 2 * c->projector_dim, b->pool_out, ld, windows, &m->projector_gate_up, VK_STORE_F32);
-    to->kernels.silu_mul(queue, b->projector_hidden, b->projector_gate_up, windows, c->projector_dim, ldh, wide);
-    to->linear(queue, features, c->d_model, b->projector_hidden, ldh, windows, &m->projector_down, VK_STORE_F32);
-}
-
-/* the experts of many tokens where nothing leaves the device: lists and tiles, two products, sums */
-static void vk_moe_tiles(vp_engine *e, const vk_block *k, int first, int rows, int top_k) {
-    const vp_model_config *c = &e->config;
-    const vk_backend *to = e->backend;
-    vk_buffers *b = &e->buffers;
-    int d = c->d_model, second = c->expert_count > 1;
-    vk_experts_job job;
-    job.y = b->expert_out; job.hidden = b->expert_hidden; job.ldx = vk_padded(d);
-    job.x = (const char *)b->normed + (size_t)first * (size_t)job.ldx * (e->wide ? 4 : 2);
-    job.gate_up = &k->gate_up[0]; job.down = &k->down[0];
-    job.gate_up_stride = (size_t)((char *)k->gate_up[second].weights - (char *)k->gate_up[0].weights);
-    job.down_stride = (size_t)((char *)k->down[second].weights - (char *)k->down[0].weights);
-    job.start = b->expert_start; job.list = b->expert_list; job.tiles = b->expert_tiles;
-    job.pairs = rows * top_k; job.top_k = top_k; job.experts = c->expert_count;
-    to->kernels.moe_lists(e->queue, b->expert_count, b->expert_start, b->expert_list, b->slot_row, b->expert_tiles, b->expert_index, c->expert_count,
-                          job.pairs, to->tile_rows);
-    to->experts(e->queue, &job);
-    to->kernels.combine(e->queue, b->x + (size_t)first * (size_t)d, b->expert_out, b->slot_row, b->expert_weight, rows, top_k, d);
-}
-/* the experts of many tokens: gather the rows of each expert, one product an expert, combine. On a GPU, where fp32 comes here, the host waits once
- * a block for the counts: cuBLAS takes its sizes from the host. */
-static void vk_moe_tokens(vp_engine *e, const vk_block *k, int first, int rows, int top_k) {
-    const vp_model_config *c = &e->config;
-    const vk_backend *to = e->backend;
-    vk_buffers *b = &e->buffers;
-    vk_queue *queue = e->queue;
-    int d = c->d_model, ld = vk_padded(d), h = c->expert_dim, ldh = vk_padded(h), pairs = rows * top_k;
-    size_t element = e->wide ? 4 : 2, start = 0;
-    const char *normed = (const char *)b->normed + (size_t)first * (size_t)ld * element;
-    /* what stays when the device has failed; when launches are only counted, experts share the rows evenly: no request has more launches */
-    for (int i = 0; i < c->expert_count; i++) e->counts[i] = queue->dry ? pairs / c->expert_count + (i < pairs % c->expert_count) : 0;
-    to->kernels.moe_lists(queue, b->expert_count, b->expert_start, b->expert_list, b->slot_row, NULL, b->expert_index, c->expert_count, pairs, 1);
-    to->fetch(queue, e->counts, b->expert_count, (size_t)c->expert_count * sizeof *e->counts);
-    to->kernels.gather(queue, b->gathered, normed, b->expert_list, pairs, top_k, (int)((size_t)ld * element));
-    for (int i = 0; i < c->expert_count; i++) {
-        vk_gemm_job *job = &e->jobs[i];
-        job->y = b->gate_up + start * 2 * (size_t)h; job->ldy = 2 * h;
-        job->x = (char *)b->gathered + start * (size_t)ld * element; job->ldx = ld;
-        job->w = &k->gate_up[i]; job->m = e->counts[i];
-        start += (size_t)e->counts[i];
-    }
-    to->grouped(queue, e->jobs, c->expert_count, VK_STORE_F32);
-    to->kernels.silu_mul(queue, b->expert_hidden, b->gate_up, pairs, h, ldh, e->wide);
-    start = 0;
-    for (int i = 0; i < c->expert_count; i++) {
-        vk_gemm_job *job = &e->jobs[i];
-        job->y = b->expert_out + start * (size_t)d; job->ldy = d;
-        job->x = (char *)b->expert_hidden + start * (size_t)ldh * element; job->ldx = ldh;
-        job->w = &k->down[i];
-        start += (size_t)e->counts[i];
-    }
-    to->grouped(queue, e->jobs, c->expert_count, VK_STORE_F32);
-    to->kernels.combine(queue, b->x + (size_t)first * (size_t)d, b->expert_out, b->slot_row, b->expert_weight, rows, top_k, d);
-}
-/* x += sum of weight * expert(normed), for `rows` tokens from x's row `first` on */
-static void vk_moe(vp_engine *e, int block, int first, int rows, int top_k) {
-    const vk_block *k = &e->model.blocks[block];
-    vk_buffers *b = &e->buffers;
-    vk_at(e->queue, VP_PART_ROUTER, block);
-    e->backend->kernels.router(e->queue, b->expert_index, b->expert_weight, b->router_logits + (size_t)first * (size_t)e->config.expert_count, rows,
-                               e->config.expert_count, top_k);
-    vk_at(e->queue, VP_PART_EXPERTS, block);
-    if (vk_has_tiles(e)) vk_moe_tiles(e, k, first, rows, top_k);
-    else vk_moe_tokens(e, k, first, rows, top_k);
-}
-
-/* one transformer block over one token, as vk_block_forward; everything is decided on the device */
-static void vk_block_decode(vp_engine *e, int block, int position, int top_k) {
-    const vp_model_config *c = &e->config;
-    const vk_block *k = &e->model.blocks[block];
-    const vk_decode_kernels *to = e->backend->decode;
-    vk_buffers *b = &e->buffers;
-    size_t cache = (size_t)block * (size_t)e->max_sequence * (size_t)c->d_model * (e->wide ? 4 : 2);
-    int second = c->expert_count > 1;
-    vk_decode_job job;
-    memset(&job, 0, sizeof job);
-    job.att_proj = &k->att_proj; job.attn_out = &k->attn_out; job.router = &k->router; job.gate_up = &k->gate_up[0]; job.down = &k->down[0];
-    job.gate_up_stride = (size_t)((char *)k->gate_up[second].weights - (char *)k->gate_up[0].weights);
-    job.down_stride = (size_t)((char *)k->down[second].weights - (char *)k->down[0].weights);
-    job.attn_norm = k->attn_norm.weight; job.q_norm = k->q_norm.weight; job.k_norm = k->k_norm.weight; job.ff_norm = k->ff_norm.weight;
-    job.cs = b->cs; job.eps = c->norm_eps;
-    job.d = c->d_model; job.head_dim = c->head_dim; job.expert_dim = c->expert_dim; job.top_k = top_k; job.max_sequence = e->max_sequence;
-    job.keys = position + 1; job.position = b->position;
-    job.x = b->x; job.qkv = b->qkv; job.scratch = b->decode_scratch; job.logits = b->router_logits; job.weight = b->expert_weight;
-    job.key = (char *)b->key + cache; job.value = (char *)b->value + cache; job.q = b->q; job.attended = b->attended; job.normed = b->normed;
-    job.hidden = b->expert_hidden; job.index = b->expert_index;
-    vk_at(e->queue, VP_PART_DENSE, block);
-    to->qkv(e->queue, &job);
-    vk_at(e->queue, VP_PART_ATTENTION, block);
-    to->attention(e->queue, &job);
-    vk_at(e->queue, VP_PART_DENSE, block);
-    to->attn_out(e->queue, &job);
-    vk_at(e->queue, VP_PART_ROUTER, block);
-    to->router(e->queue, &job);
-    vk_at(e->queue, VP_PART_EXPERTS, block);
-    to->gate_up(e->queue, &job);
-    to->down(e->queue, &job);
-}
-/* one transformer block over `rows` new tokens from *buffers.position on, `position` on the host; x is the residual stream */
-static void vk_block_forward(vp_engine *e, int block, int rows, int position, int top_k) {
-    const vp_model_config *c = &e->config;
-    const vk_block *k = &e->model.blocks[block];
-    const vk_backend *to = e->backend;
-    vk_buffers *b = &e->buffers;
-    vk_queue *queue = e->queue;
-    int d = c->d_model, ld = vk_padded(d), wide = e->wide, chunk = e->moe_rows / top_k;
-    size_t element = wide ? 4 : 2, cache = (size_t)block * (size_t)e->max_sequence * (size_t)d * element;
-    char *key = (char *)b->key + cache, *value = (char *)b->value + cache;
-    if (rows == 1 && to->decode) { vk_block_decode(e, block, position, top_k); return; }
-    vk_at(queue, VP_PART_DENSE, block);
-    to->kernels.rmsnorm(queue, b->normed, b->x, k->attn_norm.weight, rows, d, ld, c->norm_eps, wide);
-    to->linear(queue, b->qkv, 3 * d, b->normed, ld, rows, &k->att_proj, VK_STORE_F32);
-    vk_at(queue, VP_PART_ATTENTION, block);
-    to->kernels.qk_norm_rope(queue, b->q, key, value, b->qkv, k->q_norm.weight, k->k_norm.weight, b->cs, b->position, rows, d, c->head_dim, ld,
-                             c->norm_eps, wide);
-    if (rows == 1) {
-        to->kernels.attention_decode(queue, b->attended, b->q, key, value, b->decode_scratch, b->position, position + 1, e->max_sequence, d,
-                                     c->head_dim, wide);
-    } else {
-        vk_attention_job job;
-        memset(&job, 0, sizeof job);
-        job.y = b->attended; job.ldy = ld; job.q = b->q; job.ldq = ld; job.k = key; job.v = value; job.ldk = d;
-        job.batch = 1; job.tokens = rows; job.heads = c->head_count; job.head_dim = c->head_dim; job.causal = 1;
-        to->attention(queue, &job);
-    }
-    vk_at(queue, VP_PART_DENSE, block);
-    to->linear(queue, b->x, d, b->attended, ld, rows, &k->attn_out, VK_ADD_F32);
-    to->kernels.rmsnorm(queue, b->normed, b->x, k->ff_norm.weight, rows, d, ld, c->norm_eps, wide);
-    vk_at(queue, VP_PART_ROUTER, block);
-    if (!wide) to->kernels.rmsnorm(queue, b->normed_wide, b->x, k->ff_norm.weight, rows, d, ld, c->norm_eps, 1);
-    to->linear(queue, b->router_logits, c->expert_count, b->normed_wide, ld, rows, &k->router, VK_STORE_F32);
-    for (int first = 0; first < rows; first += chunk) vk_moe(e, block, first, rows - first < chunk ? rows - first : chunk, top_k);
-}
-/* logits of the residual row `row` */
-static void vk_head(vp_engine *e, int row) {
-    const vp_model_config *c = &e->config;
-    vk_buffers *b = &e->buffers;
-    int d = c->d_model, ld = vk_padded(d);
-    vk_at(e->queue, VP_PART_HEAD, -1);
-    e->backend->kernels.rmsnorm(e->queue, b->normed, b->x + (size_t)row * (size_t)d, e->model.ln_f.weight, 1, d, ld, c->norm_eps, e->wide);
-    e->backend->linear(e->queue, b->logits, c->embedding_size, b->normed, ld, 1, &e->model.head, VK_STORE_F32);
-}
-/* the next token, from the logits; the position moves behind the `rows` tokens just worked on */
-static void vk_sample(vp_engine *e, int rows) {
-    vk_at(e->queue, VP_PART_SAMPLE, -1);
-    e->backend->kernels.argmax(e->queue, e->buffers.token, e->buffers.logits, 1, e->config.embedding_size);
-    e->backend->kernels.advance(e->queue, e->buffers.position, rows);
-}
-/* both for the one row of a decode step */
-static void vk_end_decode(vp_engine *e) {
-    vk_buffers *b = &e->buffers;
-    vk_decode_end_job job;
-    memset(&job, 0, sizeof job);
-    job.x = b->x; job.norm = e->model.ln_f.weight; job.eps = e->config.norm_eps; job.head = &e->model.head;
-    job.logits = b->logits; job.scratch = b->decode_scratch; job.token = b->token; job.position = b->position;
-    vk_at(e->queue, VP_PART_HEAD, -1);
-    e->backend->decode->head(e->queue, &job);
-    vk_at(e->queue, VP_PART_SAMPLE, -1);
-    e->backend->decode->pick(e->queue, &job);
-}
-static void vk_step(vp_engine *e, const vp_request *r, int position) {
-    vk_at(e->queue, VP_PART_EMBED, -1);
-    e->backend->kernels.embed(e->queue, e->buffers.x, e->model.embedding, e->buffers.token, 1, e->config.d_model, e->wide);
-    for (int i = 0; i < r->active_block_count; i++) vk_block_forward(e, r->active_blocks[i], 1, position, r->top_k);
-    if (e->backend->decode) { vk_end_decode(e); return; }
-    vk_head(e, 0);
-    vk_sample(e, 1);
-}
-/* A decode step: sent kernel by kernel the first time and recorded behind that, replayed from then on. Nothing in it depends on the step but what
- * lies on the device (token, position, caches), so one recording serves all steps with these knobs. Recording costs the host some time, once:
- * warm up with at least two tokens. */
-static void vk_send_step(vp_engine *e, const vp_request *r, int position) {
-    const vk_backend *to = e->backend;
-    uint64_t key = vk_mix((uint64_t)r->top_k);
-    for (int i = 0; i < r->active_block_count; i++) key = vk_mix(key ^ (uint64_t)(r->active_blocks[i] + 1));
-    if (to->replay && !e->queue->log && to->replay(e->queue, key)) {
-        e->queue->dry = 1; /* the replay does the work; this counts it, with this step's number of keys */
-        vk_step(e, r, position);
-        e->queue->dry = 0;
-        return;
-    }
-    vk_step(e, r, position);
-    if (to->record && !e->queue->log) {
-        vk_work counted = e->queue->work; /* what is recorded is not sent */
-        if (!to->record(e->queue)) return;
-        vk_step(e, r, position);
-        to->keep(e->queue, key);
-        e->queue->work = counted;
-    }
-}
-
-/* ================================================================================================= engine >>engine */
-
-VP_API vp_engine_options vp_engine_options_default(void) {
-    vp_engine_options options;
-    memset(&options, 0, sizeof options);
-    options.seed = 42;
-    options.device = "auto";
-    return options;
-}
-VP_API const char *vp_engine_gemm_name(int32_t index) {
-    for (int i = 0; i < VK_GEMM_KERNELS; i++)
-        if (vk_gemm_kernels[i].present() && index-- == 0) return vk_gemm_kernels[i].name;
-    return NULL;
-}
-VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows) { return engine->backend->gemm(engine->queue, engine->wide, rows); }
-VP_API const char *vp_engine_device(const vp_engine *engine) { return engine->device; }
-VP_API const char *vp_engine_device_note(const vp_engine *engine) { return engine->device_note[0] ? engine->device_note : engine->queue->note; }
-VP_API int vp_engine_broken(const vp_engine *engine) { return engine->queue->error != 0; } /* vk_recover has forgotten all others */
-VP_API uint64_t vp_engine_bytes(const vp_engine *engine) { return engine->memory_bytes; }
-
-static vp_result vk_no_gpu_code(vp_error *error) {
-    return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", "this build has no GPU code; build it where nvcc is found (CUDA Toolkit 12.8 or later)");
-}
-VP_API vp_result vp_device_count(int32_t *count, vp_error *error) {
-    return vk_gpu_code() ? vk_gpu_code()->device_count(count, error) : vk_no_gpu_code(error);
-}
-VP_API vp_result vp_device_describe(int32_t index, vp_device_info *info, vp_error *error) {
-    return vk_gpu_code() ? vk_gpu_code()->device_describe(index, info, error) : vk_no_gpu_code(error);
-}
-VP_API vp_result vp_device_telemetry(int32_t cuda_device, vp_telemetry *out, vp_error *error) {
-    if (cuda_device == -1) return vk_cpu_telemetry("", out, error);
-    return vk_gpu_code() ? vk_gpu_code()->telemetry(cuda_device, out, error) : vk_no_gpu_code(error);
-}
-VP_API int32_t vp_device_toolkit(void) { return vk_gpu_code() ? vk_gpu_code()->toolkit : 0; }
-
-static vp_result vk_check_options(const vp_engine_options *o, vp_error *error) {
-    const vp_model_config *c = o->config;
-    if (!c) return vp_fail(error, VP_ERR_RANGE, -1, "config", "an engine needs a model config");
-    if (o->max_sequence < 1 || o->max_views < 0 || o->threads < 0 || o->threads > VK_THREADS_MAX)
-        return vp_fail(error, VP_ERR_RANGE, -1, "engine options", "max_sequence must be positive, max_views not negative, threads 0..4096");
-    if (c->expert_count > VK_EXPERTS_MAX) return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "moe_num_experts", "at most 1024 experts");
-    if ((int64_t)c->vit_head_count * c->geometry.pool * c->geometry.pool > VK_POOL_MAX)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "image_num_heads", "too many heads for the pooling kernel (heads * 4 <= 1024)");
-    if (c->vit_layer_count < 1 || c->vit_layer_count > VP_VIT_LAYERS_MAX) return vp_fail(error, VP_ERR_RANGE, -1, "vit_layers", "1 to 4 layers");
-    return VP_OK;
-}
-/* the device that options.device names -> the backend and its device number */
-static vp_result vk_choose_device(vp_engine *e, const char *device, int *index, vp_error *error) {
-    vp_error why = { VP_OK, -1, "", "" };
-    int32_t count;
-    *index = 0;
-    e->backend = &vk_cpu_backend;
-    if (strcmp(device, "cpu") == 0) return VP_OK;
-    if (strcmp(device, "auto") == 0) {
-        if (!vk_gpu_code()) return VP_OK;
-        if (vp_device_count(&count, &why) == VP_OK) e->backend = vk_gpu_code();
-        else snprintf(e->device_note, sizeof e->device_note, "%s", why.text);
-        return VP_OK;
-    }
-    if (strncmp(device, "cuda", 4) == 0 && (device[4] == 0 || device[4] == ':')) {
-        const char *digits = device + 5;
-        size_t length = device[4] ? strlen(digits) : 0;
-        if (device[4] && (length < 1 || length > 4 || strspn(digits, "0123456789") != length))
-            return vp_fail(error, VP_ERR_RANGE, -1, device, "not a device; cuda:N counts from 0");
-        if (device[4]) *index = atoi(digits);
-        if (!vk_gpu_code()) return vk_no_gpu_code(error);
-        e->backend = vk_gpu_code();
-        return VP_OK;
-    }
-    return vp_fail(error, VP_ERR_RANGE, -1, device, "not a device; use auto, cpu, cuda or cuda:N");
-}
-static void vk_append(vp_error *error, const char *text) {
-    size_t used = strlen(error->text);
-    snprintf(error->text + used, sizeof error->text - used, "%s", text);
-}
-/* Packed weights serve one arithmetic on one kind of device; anything else is said, never done another way. packed NULL: nothing to check. */
-static vp_result vk_check_packed(const vp_engine *e, const vp_packed *packed, vp_error *error) {
-    vk_arena arena = { NULL, 0 };
-    vk_model model = e->model; /* its tables are filled with the pointers of a NULL arena, which the next layout replaces */
-    if (!packed) return VP_OK;
-    if (e->wide)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
-                       "they are bf16; fp32 needs the folder they were made of, or one of convert --layout hf");
-    if (!e->backend->host_memory || e->backend->row_major)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
-                       "they are laid out for the CPU; a GPU needs the folder they were made of, or one of convert --layout hf; or use --device cpu");
-    vk_layout_model(&arena, &model, &e->config, 0);
-    if (packed->panel_columns != VK_PAD || packed->weights_bytes != arena.used)
-        return vp_fail(error, VP_ERR_MISMATCH, -1, "packed weights", "their layout is not this program's; convert the original folder again");
-    return VP_OK;
-}
-/* Weights and buffers in one allocation; packed weights stay where they are mapped. */
-static vp_result vk_allocate(vp_engine *e, const vp_packed *packed, vp_error *error) {
-    vk_arena weights = { NULL, 0 }, buffers = { NULL, 0 };
-    uint64_t free_bytes;
-    char text[240];
-    vk_fill_extent(e);
-    vk_layout_model(&weights, &e->model, &e->config, e->wide);
-    vk_layout_buffers(&buffers, e);
-    e->weights_bytes = weights.used;
-    e->memory_bytes = weights.used + buffers.used;
-    free_bytes = e->backend->free_bytes(e->queue);
-    if (!packed) weights.base = (char *)e->backend->allocate(e->queue, e->memory_bytes);
-    else if (!free_bytes || e->memory_bytes <= free_bytes) { /* mapped files count as free memory, but a step reads all of them */
-        buffers.base = (char *)e->backend->allocate(e->queue, buffers.used);
-        if (buffers.base) weights.base = (char *)(uintptr_t)packed->weights; /* nothing writes there */
-    }
-    if (!weights.base && e->queue->error) return e->backend->wait(e->queue, 0, error);
-    if (!weights.base) {
-        int hopeless = free_bytes && e->weights_bytes > free_bytes; /* whatever the request */
-        snprintf(text, sizeof text, "weights need %.2f GB and buffers %.2f GB (%d positions, %d views), %.2f GB are free on %s; %s%s",
-                 (double)e->weights_bytes / 1e9, (double)buffers.used / 1e9, e->max_sequence, e->max_views, (double)free_bytes / 1e9,
-                 e->backend->host_memory ? "this machine" : "the GPU", e->wide ? "--weights bf16 halves it; " : "",
-                 hopeless ? "the weights alone do not fit" : "smaller: fewer crops, a shorter prompt, fewer new tokens");
-        return vp_fail(error, VP_ERR_MEMORY, -1, "engine memory", text);
-    }
-    if (!packed) buffers.base = weights.base + weights.used;
-    e->weights = weights.base;
-    e->weights_mapped = packed != NULL;
-    weights.used = buffers.used = 0;
-    vk_layout_model(&weights, &e->model, &e->config, e->wide);
-    vk_layout_buffers(&buffers, e);
-    e->jobs = (vk_gemm_job *)calloc((size_t)e->config.expert_count, sizeof *e->jobs);
-    e->counts = (int32_t *)calloc((size_t)e->config.expert_count, sizeof *e->counts);
-    if (e->jobs && e->counts && e->backend->use(e->queue, &e->extent, e->buffers.scratch) && vk_send_tables(e)) return VP_OK;
-    if (e->queue->error) return e->backend->wait(e->queue, 0, error);
-    return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
-}
-/* behind every call: an error that is still there afterwards has broken the device for good */
-static void vk_recover(vp_engine *e) {
-    if (e->queue->error) e->backend->recover(e->queue);
-}
-VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error) {
-    vp_result result = vk_check_options(options, error);
-    const vp_model_config *c = options->config;
-    vp_engine *e;
-    vk_setup setup;
-    vk_loader loader;
-    vp_packed mapped;
-    const vp_packed *packed = NULL;
-    if (result != VP_OK) return result;
-    if (options->checkpoint && vp_checkpoint_packed(options->checkpoint, &mapped) == VP_OK) packed = &mapped;
-    e = (vp_engine *)calloc(1, sizeof *e);
-    if (!e) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
-    e->config = *c;
-    e->wide = options->weights == VP_WEIGHTS_FP32;
-    e->max_sequence = options->max_sequence;
-    e->max_views = options->max_views;
-    for (int l = 0; l < c->vit_layer_count; l++) e->vit_layer_at[l] = c->vit_layers[l] < 0 ? c->vit_block_count + c->vit_layers[l] : c->vit_layers[l];
-    memset(&setup, 0, sizeof setup);
-    setup.threads = options->threads; setup.wide = e->wide;
-    setup.gemm = options->gemm && strcmp(options->gemm, "auto") ? options->gemm : NULL;
-    result = vk_choose_device(e, options->device ? options->device : "auto", &setup.device, error);
-    if (result == VP_OK) result = vk_model_new(&e->model, c, error);
-    if (result == VP_OK) result = vk_check_packed(e, packed, error);
-    if (result == VP_OK) {
-        result = e->backend->open(&setup, &e->queue, error);
-        if (result == VP_ERR_DEVICE && error && (!options->device || strcmp(options->device, "auto") == 0))
-            vk_append(error, "; --device cpu does without");
-    }
-    if (result == VP_OK) {
-        e->backend->describe(e->queue, e->device, sizeof e->device);
-        e->view_batch = e->max_views < e->backend->view_batch ? e->max_views : e->backend->view_batch;
-        /* on tiles a row needs less, and experts' weights are read once for all rows */
-        e->moe_rows = (int)vk_max(vk_has_tiles(e) ? 32768 : 16384, (size_t)c->expert_count);
-        if ((int64_t)e->max_sequence * c->expert_count < e->moe_rows) e->moe_rows = e->max_sequence * c->expert_count;
-        result = vk_allocate(e, packed, error);
-    }
-    if (result == VP_OK && !packed) {
-        memset(&loader, 0, sizeof loader);
-        loader.backend = e->backend; loader.queue = e->queue;
-        loader.checkpoint = options->checkpoint; loader.seed = options->seed; loader.wide = e->wide; loader.threads = vk_threads(options->threads);
-        loader.progress = options->progress; loader.progress_user = options->progress_user; loader.error = error;
-        loader.total = (int64_t)e->weights_bytes;
-        result = vk_load_model(&loader, &e->model, c);
-        for (int i = 0; result == VP_OK && vk_rounded(e, i); i++) {
-            const vk_linear *linear = vk_rounded(e, i);
-            e->backend->kernels.convert(e->queue, linear->bias_bf16, linear->bias, 1, linear->n, linear->n, 0);
-        }
-    }
-    if (result == VP_OK) {
-        e->backend->mark(e->queue, 0, NULL);
-        result = e->backend->wait(e->queue, 0, error);
-    }
-    if (result != VP_OK) {
-        if (e->queue) vk_recover(e);
-        vp_engine_close(e);
-        return result;
-    }
-    *engine = e;
-    return VP_OK;
-}
-VP_API void vp_engine_settle(vp_engine *engine) {
-    engine->queue->timing = VP_TIMING_STAGE;
-    engine->backend->mark(engine->queue, 0, NULL);
-    (void)engine->backend->wait(engine->queue, 0, NULL);
-    vk_recover(engine); /* what failed was superfluous; a broken device stays so: the next request tells it */
-}
-/* the median of some rounds: a round that another process interrupts does not count */
-VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine) {
-    enum { ROUNDS = 5, STAMPS = 32 };
-    const vk_backend *to = engine->backend;
-    vk_queue *queue = engine->queue;
-    int64_t took[ROUNDS];
-    vp_engine_settle(engine);
-    for (int round = 0; round < ROUNDS && !queue->error; round++) {
-        int64_t start = vp_clock_ns(), at;
-        for (int i = 0; i < STAMPS; i++) to->mark(queue, i & 1, NULL);
-        (void)to->wait(queue, (STAMPS - 1) & 1, NULL);
-        for (int i = 0; i < STAMPS; i++) (void)to->between(queue, 0, 1);
-        at = vp_clock_ns() - start;
-        int place = round;
-        for (; place > 0 && took[place - 1] > at; place--) took[place] = took[place - 1];
-        took[place] = at;
-    }
-    vk_recover(engine);
-    return queue->error ? -1 : (took[ROUNDS / 2] + STAMPS / 2) / STAMPS;
-}
-/* ---- what it takes and what the device can */
-VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out) {
-    const vp_engine *e = engine;
-    int host = e->backend->host_memory;
-    uint64_t element = e->wide ? 4 : 2, beside = e->weights_bytes + e->cache_bytes + e->vision_bytes + e->scratch_bytes;
-    vp_memory_block blocks[7];
-    int32_t count = 0;
-    memset(blocks, 0, sizeof blocks);
-    blocks[count].name = e->weights_mapped ? "weights, mapped file" : "weights"; blocks[count++].bytes = e->weights_bytes;
-    blocks[count].bytes_a_position = 2 * element * (uint64_t)e->config.d_model * (uint64_t)e->config.block_count;
-    blocks[count].name = "KV cache"; blocks[count++].bytes = e->cache_bytes;
-    blocks[count].name = "vision buffers"; blocks[count++].bytes = e->vision_bytes;
-    blocks[count].name = "language buffers"; blocks[count++].bytes = e->memory_bytes - beside;
-    blocks[count].name = "scratch"; blocks[count++].bytes = e->scratch_bytes;
-    for (int32_t i = 0; i < count; i++) blocks[i].on_device = !host;
-    blocks[count].name = "pinned host memory"; blocks[count].bytes = e->backend->pinned_bytes(e->queue);
-    count += blocks[count].bytes > 0;
-    blocks[count].name = "launch records"; blocks[count].bytes = (uint64_t)e->log_capacity * sizeof(vp_launch);
-    count += blocks[count].bytes > 0;
-    if (index < 0 || index >= count) return 0;
-    *out = blocks[index];
-    return 1;
-}
-enum {
-    VK_CEILING_BYTES = 256 << 20, /* borrowed */
-    VK_CEILING_READ_MAX = 1 << 30, VK_CEILING_PIECE = 1 << 14, /* bytes read at most; floats a block reads */
-    VK_CEILING_PRODUCT_MIN = 256, VK_CEILING_PRODUCT_MAX = 4096,
-    VK_CEILING_ROUNDS = 16, VK_CEILING_ROW = 8, VK_CEILING_NS = 100000000, VK_CEILING_MOST_NS = 2000000000
-};
-/* ns on the device of what was sent since mark 0 */
-static int64_t vk_ceiling_end(vp_engine *e) {
-    e->backend->mark(e->queue, 1, NULL);
-    if (e->backend->wait(e->queue, 1, NULL) != VP_OK) return 0;
-    return e->backend->between(e->queue, 0, 1);
-}
-/* Reading: the weights where they are larger than what was borrowed, because that is what a decode step reads. The best round counts: the first one
- * pays for the loading of the kernel, and the clocks of a GPU that was idle rise for some ms. */
-static void vk_measure_read(vp_engine *e, char *memory, vp_ceilings *out) {
-    int from_weights = e->weights_bytes > VK_CEILING_BYTES;
-    const float *x = from_weights ? (const float *)e->weights : (const float *)(void *)memory;
-    size_t piece = sizeof(float) * VK_CEILING_PIECE, most = from_weights ? e->weights_bytes : VK_CEILING_BYTES - ((size_t)1 << 20);
-    int blocks = (int)((most < (size_t)VK_CEILING_READ_MAX ? most : (size_t)VK_CEILING_READ_MAX) / piece);
-    float *sums = (float *)(void *)(memory + VK_CEILING_BYTES - ((size_t)1 << 20)); /* behind what is read */
-    int64_t start = vp_clock_ns();
-    out->read_bytes = (uint64_t)blocks * piece;
-    for (int round = 0; !e->queue->error && (round < 2 || (round < VK_CEILING_ROUNDS && vp_clock_ns() - start < VK_CEILING_NS)); round++) {
-        int64_t ns;
-        e->backend->mark(e->queue, 0, NULL);
-        e->backend->kernels.read(e->queue, sums, x, blocks, VK_CEILING_PIECE);
-        ns = vk_ceiling_end(e);
-        if (ns > 0 && (double)out->read_bytes * 1e9 / (double)ns > out->bytes_per_s) out->bytes_per_s = (double)out->read_bytes * 1e9 / (double)ns;
-    }
-}
-/* A copy from one half of what was borrowed to the other */
-static void vk_measure_copy(vp_engine *e, char *memory, vp_ceilings *out) {
-    size_t bytes = VK_CEILING_BYTES / 2;
-    int64_t start = vp_clock_ns();
-    for (int round = 0; !e->queue->error && (round < 2 || (round < VK_CEILING_ROUNDS && vp_clock_ns() - start < VK_CEILING_NS)); round++) {
-        int64_t ns;
-        e->backend->mark(e->queue, 0, NULL);
-        e->backend->copy(e->queue, memory + bytes, memory, bytes);
-        ns = vk_ceiling_end(e);
-        if (ns > 0 && 2.0 * (double)bytes * 1e9 / (double)ns > out->copy_bytes_per_s) out->copy_bytes_per_s = 2.0 * (double)bytes * 1e9 / (double)ns;
-    }
-}
-/* ns on the device of `count` products of n x n matrices, one after the other */
-static int64_t vk_time_products(vp_engine *e, char *memory, int n, int count) {
-    size_t bytes = (size_t)n * (size_t)n * (e->wide ? 4 : 2);
-    vk_linear w;
-    memset(&w, 0, sizeof w);
-    w.weights = memory; w.n = w.k = w.k_padded = n; w.wide = e->wide;
-    e->backend->mark(e->queue, 0, NULL);
-    for (int i = 0; i < count; i++) e->backend->linear(e->queue, memory + 2 * bytes, n, memory + bytes, n, n, &w, VK_STORE);
-    return vk_ceiling_end(e);
-}
-/* Products of n x n matrices, n doubled at least once and until the next would take long: the best of all. Each size begins with a product that does
- * not count: a GPU's library loads the kernel for that size then, for tens of ms. A GPU gets short ones in rows: the next is sent while one runs. */
-static void vk_measure_product(vp_engine *e, char *memory, vp_ceilings *out) {
-    int64_t took = 0, begin = vp_clock_ns(); /* took: one product, by the host's clock */
-    for (int n = VK_CEILING_PRODUCT_MIN; n <= VK_CEILING_PRODUCT_MAX && !e->queue->error; n *= 2) {
-        int64_t start;
-        int count = 1;
-        if (n > 2 * VK_CEILING_PRODUCT_MIN && 12 * took > VK_CEILING_NS) return;
-        if (vp_clock_ns() - begin > VK_CEILING_MOST_NS) return; /* a machine that is overloaded */
-        vk_time_products(e, memory, n, 1);
-        start = vp_clock_ns();
-        for (int round = 0; round < VK_CEILING_ROUNDS && (round < 2 || vp_clock_ns() - start < VK_CEILING_NS / 4); round++) {
-            double flops = 2.0 * n * n * n * count;
-            int64_t since = vp_clock_ns(), ns = vk_time_products(e, memory, n, count), host_ns = (vp_clock_ns() - since) / count;
-            if (!round || host_ns < took) took = host_ns;
-            if (ns > 0 && flops * 1e9 / (double)ns > out->flops_per_s) { out->flops_per_s = flops * 1e9 / (double)ns; out->product_size = n; }
-            if (!e->backend->host_memory && took < VK_CEILING_NS / 100) count = VK_CEILING_ROW;
-        }
-    }
-}
-VP_API vp_result vp_engine_ceilings(vp_engine *engine, vp_ceilings *out, vp_error *error) {
-    vp_ceilings measured;
-    char *memory, text[120];
-    vp_result result = VP_OK;
-    memset(&measured, 0, sizeof measured);
-    if (engine->ceilings.bytes_per_s > 0.0) { *out = engine->ceilings; return VP_OK; }
-    engine->backend->enter(engine->queue);
-    engine->queue->timing = VP_TIMING_STAGE;
-    memory = (char *)engine->backend->borrow(engine->queue, VK_CEILING_BYTES);
-    if (!memory && !engine->queue->error) {
-        snprintf(text, sizeof text, "measuring what the device can takes %d MiB for a moment", VK_CEILING_BYTES >> 20);
-        return vp_fail(error, VP_ERR_MEMORY, -1, "ceilings", text);
-    }
-    if (memory && !engine->queue->error) vk_measure_read(engine, memory, &measured);
-    if (memory && !engine->queue->error) vk_measure_copy(engine, memory, &measured);
-    if (memory && !engine->queue->error) vk_measure_product(engine, memory, &measured);
-    engine->backend->give_back(engine->queue, memory, VK_CEILING_BYTES);
-    if (engine->queue->error) result = engine->backend->wait(engine->queue, 0, error);
-    vk_recover(engine);
-    if (result == VP_OK && !(measured.bytes_per_s > 0.0 && measured.copy_bytes_per_s > 0.0 && measured.flops_per_s > 0.0))
-        result = vp_fail(error, VP_ERR_DEVICE, -1, "ceilings", "the device's clock told no time");
-    if (result == VP_OK) *out = engine->ceilings = measured;
-    return result;
-}
-VP_API void vp_engine_close(vp_engine *engine) {
-    if (!engine) return;
-    if (engine->queue) engine->backend->close(engine->queue);
-    vk_model_free(&engine->model);
-    free(engine->jobs);
-    free(engine->counts);
-    free(engine->log);
-    free(engine);
-}
-
-static vp_result vk_check_request(const vp_engine *e, const vp_request *r, vp_error *error) {
-    const vp_model_config *c = &e->config;
-    int64_t index_count = (int64_t)r->views * vp_geometry_tokens_per_crop(&c->geometry);
-    char text[160];
-    if (r->input_count < 1 || r->max_new_tokens < 1)
-        return vp_fail(error, VP_ERR_RANGE, -1, "request", "needs at least one input token and one new token");
-    if ((int64_t)r->input_count + r->max_new_tokens - 1 > e->max_sequence) {
-        snprintf(text, sizeof text, "%d input tokens and %d new ones do not fit the %d positions this engine was opened for", r->input_count,
-                 r->max_new_tokens, e->max_sequence);
-        return vp_fail(error, VP_ERR_RANGE, -1, "request", text);
-    }
-    if (r->views < 0 || r->views > e->max_views)
-        return vp_fail(error, VP_ERR_RANGE, -1, "request views", "more views than this engine was opened for");
-    if (r->views && (!r->pixels || !r->image_masks || !r->image_input_idx))
-        return vp_fail(error, VP_ERR_RANGE, -1, "request", "an image needs pixels, image_masks and image_input_idx");
-    if (r->top_k < 1 || r->top_k > c->expert_count) {
-        snprintf(text, sizeof text, "is %d; this model has %d experts", r->top_k, c->expert_count);
-        return vp_fail(error, VP_ERR_RANGE, -1, "top_k", text);
-    }
-    if (r->active_block_count < 1) return vp_fail(error, VP_ERR_RANGE, -1, "active_blocks", "at least one block must be active");
-    for (int i = 0; i < r->active_block_count; i++)
-        if (r->active_blocks[i] < 0 || r->active_blocks[i] >= c->block_count || (i && r->active_blocks[i] <= r->active_blocks[i - 1]))
-            return vp_fail(error, VP_ERR_RANGE, i, "active_blocks", "must be ascending block numbers of this model");
-    for (int i = 0; i < r->input_count; i++)
-        if (r->input_ids[i] < 0 || r->input_ids[i] >= c->embedding_size + c->additional_vocab_size)
-            return vp_fail(error, VP_ERR_RANGE, i, "input_ids", "a token id without an embedding");
-    for (int64_t i = 0; i < index_count; i++)
-        if (r->image_input_idx[i] >= r->input_count)
-            return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx", "a position behind the end of the sequence");
-    if ((int)r->timing < VP_TIMING_STAGE || (int)r->timing > VP_TIMING_KERNEL)
-        return vp_fail(error, VP_ERR_RANGE, -1, "timing", "is none of VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL");
-    if (r->launch_capacity < 0 || (r->launch_capacity && !r->launches))
-        return vp_fail(error, VP_ERR_RANGE, -1, "launches", "launch_capacity needs that much room in launches");
-    if (r->span_capacity < 0 || (r->span_capacity && !r->spans))
-        return vp_fail(error, VP_ERR_RANGE, -1, "spans", "span_capacity needs that much room in spans");
-    return VP_OK;
-}
-/* A dump is no work of the model: it is neither counted nor timed. */
-static void vk_dump_fetch(vp_engine *e, void *host, const void *from, size_t bytes) {
-    vk_queue *queue = e->queue;
-    vk_work before = queue->work;
-    vp_launch *log = queue->log;
-    queue->log = NULL;
-    e->backend->fetch(queue, host, from, bytes);
-    queue->log = log;
-    queue->work = before;
-}
-static void vk_dump_vision(vp_engine *e, const vp_request *r) {
-    const vp_model_config *c = &e->config;
-    size_t w = (size_t)c->vit_width, layers = (size_t)c->vit_layer_count, patches = (size_t)c->vit_positions - 1, views = (size_t)e->max_views,
-           windows = (size_t)vp_geometry_tokens_per_crop(&c->geometry);
-    if (r->dump->image_features)
-        vk_dump_fetch(e, r->dump->image_features, e->buffers.image_features,
-                      (size_t)r->views * windows * (size_t)c->d_model * sizeof(float));
-    if (!r->dump->vit_features) return;
-    for (size_t v = 0; v < (size_t)r->views; v++)
-        for (size_t l = 0; l < layers; l++)
-            for (size_t p = 0; p < patches; p++)
-                vk_dump_fetch(e, r->dump->vit_features + ((v * patches + p) * layers + l) * w,
-                              e->buffers.hidden + ((l * views + v) * (patches + 1) + p + 1) * w, w * sizeof(float));
-}
-static void vk_dump_block(vp_engine *e, const vp_request *r, int slot) {
-    size_t d = (size_t)e->config.d_model, rows = (size_t)r->input_count;
-    float *out = r->dump->block_mean ? r->dump->block_mean + (size_t)slot * d : NULL;
-    if (r->dump->block_last)
-        vk_dump_fetch(e, r->dump->block_last + (size_t)slot * d, e->buffers.x + (rows - 1) * d, d * sizeof(float));
-    if (!out) return;
-    enum { COLUMNS = 256 }; /* a strip at a time: a dump needs no memory of its own */
-    for (size_t from = 0; from < d; from += COLUMNS) {
-        size_t count = d - from < (size_t)COLUMNS ? d - from : (size_t)COLUMNS;
-        double sum[COLUMNS] = { 0.0 };
-        float row[COLUMNS] = { 0.0f };
-        for (size_t r2 = 0; r2 < rows; r2++) {
-            vk_dump_fetch(e, row, e->buffers.x + r2 * d + from, count * sizeof(float));
-            for (size_t i = 0; i < count; i++) sum[i] += (double)row[i];
-        }
-        for (size_t i = 0; i < count; i++) out[from + i] = (float)(sum[i] / (double)rows);
-    }
-}
-/* ends a stage. The host's time and the count are known now, the device's after the request. */
-static void vk_end_stage(vp_engine *e, vp_reply *reply, vp_stage stage) {
-    const vk_work *now = &e->queue->work;
-    int64_t now_ns;
-    if (e->queue->dry) return;
-    now_ns = e->backend->mark(e->queue, stage + 1, stage == VP_STAGE_SAMPLE ? e->buffers.token : NULL);
-    reply->times.wall_ns[stage] = now_ns - e->since_ns;
-    reply->times.launches[stage] = now->launches - e->counted.launches;
-    reply->times.flops[stage] = now->flops - e->counted.flops;
-    reply->times.bytes[stage] = now->bytes - e->counted.bytes;
-    reply->times.ran[stage] = 1;
-    e->since_ns = now_ns;
-    e->counted = *now;
-    for (; e->queue->log && e->logged < e->queue->log_count && e->logged < e->queue->log_capacity; e->logged++)
-        e->queue->log[e->logged].stage = stage;
-}
-static vp_result vk_not_numbers(vp_error *error) {
-    return vp_fail(error, VP_ERR_FORMAT, -1, "logits", "are not numbers: the weights or the pixels hold NaN or infinity, or overflow on the way");
-}
-/* a view whose pixels hold exactly -1 anywhere is a padding view to the reference: its features are zeroed */
-static int32_t vk_is_dead_view(const float *pixels, size_t count) {
-    int dead = 0;
-    for (size_t i = 0; i < count; i++) dead |= pixels[i] == -1.0f;
-    return dead;
-}
-static void vk_send_request(vp_engine *e, const vp_request *r) {
-    const vp_model_config *c = &e->config;
-    vk_buffers *b = &e->buffers;
-    size_t views = (size_t)r->views, patches = (size_t)c->vit_positions - 1, values = patches * (size_t)vk_patch_values(c);
-    int32_t zero = 0;
-    vk_at(e->queue, VP_PART_INPUT, -1);
-    vk_send(e, b->ids, r->input_ids, (size_t)r->input_count * sizeof(int32_t));
-    vk_send(e, b->position, &zero, sizeof zero);
-    if (!r->views) return;
-    vk_send(e, b->image_index, r->image_input_idx, views * (size_t)vp_geometry_tokens_per_crop(&c->geometry) * sizeof(int32_t));
-    e->pixels = r->pixels;
-    e->masks = r->image_masks;
-    if (!e->backend->host_memory) {
-        vk_send(e, b->pixels, r->pixels, views * values * sizeof(float));
-        vk_send(e, b->masks, r->image_masks, views * patches * sizeof(float));
-        e->pixels = b->pixels;
-        e->masks = b->masks;
-    }
-    /* while the pixels travel */
-    for (size_t first = 0; first < views; first += 64) {
-        int32_t dead[64];
-        size_t count = views - first < 64 ? views - first : 64;
-        for (size_t v = 0; v < count; v++) dead[v] = vk_is_dead_view(r->pixels + (first + v) * values, values);
-        vk_send(e, b->dead + first, dead, count * sizeof dead[0]);
-    }
-}
-static void vk_prefill(vp_engine *e, const vp_request *r, vp_reply *reply) {
-    const vp_model_config *c = &e->config;
-    vk_buffers *b = &e->buffers;
-    if (r->views) {
-        for (int v = 0; v < r->views; v += e->view_batch) vk_vit(e, v, r->views - v < e->view_batch ? r->views - v : e->view_batch);
-        vk_end_stage(e, reply, VP_STAGE_VIT);
-        for (int v = 0; v < r->views; v += e->view_batch) vk_connector(e, v, r->views - v < e->view_batch ? r->views - v : e->view_batch);
-        vk_end_stage(e, reply, VP_STAGE_CONNECTOR);
-        if (r->dump) vk_dump_vision(e, r);
-    }
-    vk_at(e->queue, VP_PART_EMBED, -1);
-    e->backend->kernels.embed(e->queue, b->x, e->model.embedding, b->ids, r->input_count, c->d_model, e->wide);
-    if (r->views)
-        e->backend->kernels.scatter_add(e->queue, b->x, b->image_features, b->image_index, r->views * vp_geometry_tokens_per_crop(&c->geometry),
-                                        c->d_model);
-    vk_end_stage(e, reply, VP_STAGE_EMBED);
-    for (int i = 0; i < r->active_block_count; i++) {
-        vk_block_forward(e, r->active_blocks[i], r->input_count, 0, r->top_k);
-        if (r->dump) vk_dump_block(e, r, i);
-    }
-    vk_end_stage(e, reply, VP_STAGE_PREFILL);
-    vk_head(e, r->input_count - 1);
-    vk_end_stage(e, reply, VP_STAGE_HEAD);
-    vk_sample(e, r->input_count);
-    vk_end_stage(e, reply, VP_STAGE_SAMPLE);
-}
-/* mark of token `index`: the first comes out of the sample stage */
-static int vk_token_mark(int index) { return index ? VP_STAGE_COUNT + index : VP_STAGE_SAMPLE + 1; }
-static void vk_decode_step(vp_engine *e, const vp_request *r, int step) {
-    e->queue->step = step;
-    vk_send_step(e, r, r->input_count + step - 1);
-    e->backend->mark(e->queue, vk_token_mark(step), e->buffers.token);
-}
-/* tokens until the last. Where results are known late, the step after token i is sent before token i is known; one that EOS made superfluous is
- * neither waited for nor counted. */
-static vp_result vk_decode(vp_engine *e, const vp_request *r, vp_reply *reply, vp_error *error) {
-    const vk_backend *to = e->backend;
-    int ahead = to->run_ahead && !r->dump;
-    size_t logits = (size_t)e->config.embedding_size;
-    vk_work before = e->queue->work;
-    int64_t logged = 0;
-    for (int i = 0;; i++) {
-        vp_result result;
-        if (ahead && i + 1 < r->max_new_tokens) {
-            before = e->queue->work;
-            logged = e->queue->log_count;
-            vk_decode_step(e, r, i + 1);
-        }
-        result = to->wait(e->queue, vk_token_mark(i), error);
-        if (result != VP_OK) return result;
-        reply->tokens[i] = to->token(e->queue, vk_token_mark(i));
-        reply->token_count = i + 1;
-        if (i) reply->step_ns[i - 1] = r->timing == VP_TIMING_OFF ? 0 : to->between(e->queue, vk_token_mark(i - 1), vk_token_mark(i));
-        if (r->dump && r->dump->logits) vk_dump_fetch(e, r->dump->logits + (size_t)i * logits, e->buffers.logits, logits * sizeof(float));
-        if (reply->tokens[i] < 0) return vk_not_numbers(error);
-        if (i + 1 == r->max_new_tokens || (!r->ignore_eos && reply->tokens[i] == r->eos_id)) break;
-        if (!ahead) vk_decode_step(e, r, i + 1);
-    }
-    if (ahead && reply->token_count < r->max_new_tokens) { e->queue->work = before; e->queue->log_count = logged; }
-    return VP_OK;
-}
-/* the device's times, when all marks up to the last token's were reached */
-static void vk_read_times(vp_engine *e, vp_reply *reply) {
-    vp_stage_times *times = &reply->times;
-    int last = 0, timed = e->queue->timing != VP_TIMING_OFF;
-    int64_t at = 0;
-    times->ran[VP_STAGE_DECODE] = reply->token_count > 1;
-    if (times->ran[VP_STAGE_DECODE]) {
-        times->launches[VP_STAGE_DECODE] = e->queue->work.launches - e->counted.launches;
-        times->flops[VP_STAGE_DECODE] = e->queue->work.flops - e->counted.flops;
-        times->bytes[VP_STAGE_DECODE] = e->queue->work.bytes - e->counted.bytes;
-        if (timed) times->wall_ns[VP_STAGE_DECODE] = vp_clock_ns() - e->since_ns;
-        e->queue->stamps += timed;
-    }
-    times->stamps = e->queue->stamps;
-    for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_SAMPLE && timed; stage++) {
-        times->begin_ns[stage] = at;
-        if (!times->ran[stage]) continue;
-        at += times->device_ns[stage] = e->backend->between(e->queue, last, stage + 1);
-        last = stage + 1;
-    }
-    times->begin_ns[VP_STAGE_DECODE] = at;
-    for (int32_t i = 0; timed && i + 1 < reply->token_count; i++) times->device_ns[VP_STAGE_DECODE] += reply->step_ns[i];
-}
-/* VP_TIMING_KERNEL: room for every launch that this request can make, found by a run that counts and sends nothing */
-static vp_result vk_open_log(vp_engine *e, const vp_request *r, vp_reply *reply, vp_error *error) {
-    vk_queue *queue = e->queue;
-    vk_work before = queue->work;
-    int64_t prefill, most;
-    char text[160];
-    queue->dry = 1;
-    vk_send_request(e, r);
-    vk_prefill(e, r, reply); /* leaves the reply alone: no stage ends in a dry run */
-    prefill = queue->work.launches - before.launches;
-    vk_step(e, r, r->input_count);
-    most = prefill + (queue->work.launches - before.launches - prefill) * (r->max_new_tokens - 1);
-    queue->dry = 0;
-    queue->work = before;
-    if (most > e->log_capacity) {
-        vp_launch *grown = (vp_launch *)realloc(e->log, (size_t)most * sizeof *grown);
-        if (grown) { e->log = grown; e->log_capacity = most; }
-    }
-    if (most > e->log_capacity || !e->backend->reserve_log(queue, most)) {
-        if (queue->error) return e->backend->wait(queue, 0, error);
-        snprintf(text, sizeof text, "no memory to time %lld launches one by one: fewer new tokens, or VP_TIMING_STAGE", (long long)most);
-        return vp_fail(error, VP_ERR_MEMORY, -1, "timing", text);
-    }
-    queue->log = e->log;
-    queue->log_capacity = most;
-    e->spans.span = r->spans;
-    e->spans.capacity = r->span_capacity;
-    e->spans.count = 0;
-    queue->spans = r->spans ? &e->spans : NULL;
-    return VP_OK;
-}
-static void vk_read_log(vp_engine *e, const vp_request *r, vp_reply *reply) {
-    vk_queue *queue = e->queue;
-    int64_t copied = queue->log_count < r->launch_capacity ? queue->log_count : r->launch_capacity;
-    if (queue->log_count > queue->log_capacity) return; /* cannot be; has_kernels would say it */
-    e->backend->read_log(queue);
-    for (int64_t i = 0; i < queue->log_count; i++) {
-        reply->times.kernel_ns[queue->log[i].stage] += queue->log[i].ns;
-        reply->times.part_ns[queue->log[i].stage][queue->log[i].part] += queue->log[i].ns;
-    }
-    reply->times.has_kernels = 1;
-    reply->launch_count = queue->log_count;
-    reply->span_count = e->spans.count;
-    if (copied) memcpy(r->launches, queue->log, (size_t)copied * sizeof *r->launches);
-}
-static vp_result vk_run(vp_engine *e, const vp_request *r, vp_reply *reply, vp_error *error) {
-    vp_result result;
-    memset(&reply->times, 0, sizeof reply->times);
-    reply->launch_count = reply->span_count = 0;
-    e->queue->timing = r->timing;
-    e->queue->stamps = e->queue->log_count = e->logged = 0;
-    e->queue->step = 0;
-    e->counted = e->queue->work;
-    e->since_ns = e->backend->mark(e->queue, 0, NULL);
-    vk_send_request(e, r);
-    vk_end_stage(e, reply, VP_STAGE_H2D);
-    vk_prefill(e, r, reply);
-    result = vk_decode(e, r, reply, error);
-    if (result != VP_OK) return result;
-    vk_read_times(e, reply);
-    if (e->queue->log) vk_read_log(e, r, reply);
-    reply->ended_by_eos = !r->ignore_eos && reply->tokens[reply->token_count - 1] == r->eos_id;
-    return e->queue->error ? e->backend->wait(e->queue, 0, error) : VP_OK;
-}
-VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error) {
-    vp_result result = vk_check_request(engine, request, error);
-    if (result != VP_OK) return result;
-    engine->backend->enter(engine->queue);
-    if (request->timing == VP_TIMING_KERNEL) result = vk_open_log(engine, request, reply, error);
-    if (result == VP_OK) result = vk_run(engine, request, reply, error);
-    engine->queue->log = NULL;
-    engine->queue->spans = NULL;
-    vk_recover(engine);
-    return result;
-}
-
-/* =============================================================================================== convert >>convert
- * The weights of a model as files: what a loader would put into memory goes to a disk, in the same order and by the same functions. */
-
-/* a file that is being written */
-typedef struct vk_output { FILE *file; char path[4096]; } vk_output;
-static vp_result vk_write_failed(const vk_output *out, vp_error *error) {
-    char text[160];
-    snprintf(text, sizeof text, "the file cannot be written: %.100s", strerror(errno));
-    return vp_fail(error, VP_ERR_WRITE, -1, out->path, text);
-}
-static vp_result vk_output_open(vk_output *out, const char *directory, const char *name, vp_error *error) {
-    if ((size_t)snprintf(out->path, sizeof out->path, "%s/%s", directory, name) >= sizeof out->path)
-        return vp_fail(error, VP_ERR_RANGE, -1, directory, "the path is too long");
-    out->file = fopen(out->path, "wb");
-    if (!out->file) return vk_write_failed(out, error);
-    setvbuf(out->file, NULL, _IONBF, 0); /* what is written comes in large pieces */
-    return VP_OK;
-}
-static vp_result vk_output_write(vk_output *out, const void *data, size_t bytes, vp_error *error) {
-    return bytes && fwrite(data, 1, bytes, out->file) != bytes ? vk_write_failed(out, error) : VP_OK;
-}
-/* result: of what was written so far; a good file is on the disk before it is closed */
-static vp_result vk_output_close(vk_output *out, vp_result result, vp_error *error) {
-    if (result == VP_OK && (fflush(out->file) || fsync(fileno(out->file)))) result = vk_write_failed(out, error);
-    if (fclose(out->file) && result == VP_OK) result = vk_write_failed(out, error);
-    return result;
-}
-static vp_result vk_check_room(const char *directory, uint64_t bytes, vp_error *error) {
-    struct statvfs info;
-    char text[160];
-    if (statvfs(directory, &info)) {
-        snprintf(text, sizeof text, "the folder cannot be used: %.100s", strerror(errno));
-        return vp_fail(error, VP_ERR_WRITE, -1, directory, text);
-    }
-    if ((double)info.f_bavail * (double)info.f_frsize >= (double)bytes) return VP_OK;
-    snprintf(text, sizeof text, "the weights need %.2f GB, the disk has %.2f GB free", (double)bytes / 1e9,
-             (double)info.f_bavail * (double)info.f_frsize / 1e9);
-    return vp_fail(error, VP_ERR_WRITE, -1, directory, text);
-}
-
-/* ---- packed: addresses for all weights are reserved, and what is complete moves on to the file */
-enum { VK_PIECE_BYTES = 64 << 20 };
-typedef struct vk_packer { vk_output out; char *base; size_t written; } vk_packer;
-#if defined(__linux__)
-static void *vk_reserve_addresses(size_t bytes) {
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return p == MAP_FAILED ? NULL : p;
-}
-static void vk_discard(char *from, char *to) {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)from / page * page, last = (uintptr_t)to / page * page;
-    if (last > first) madvise((void *)first, last - first, MADV_DONTNEED);
-}
-#else
-static void *vk_reserve_addresses(size_t bytes) { return calloc(1, bytes); }
-static void vk_discard(char *from, char *to) { (void)from; (void)to; }
-#endif
-static void vk_pack_until(vk_loader *loader, size_t end) {
-    vk_packer *packer = (vk_packer *)loader->reached_user;
-    if (loader->result != VP_OK) return;
-    loader->result = vk_output_write(&packer->out, packer->base + packer->written, end - packer->written, loader->error);
-    vk_discard(packer->base + packer->written, packer->base + end); /* not the page that `end` lies in: its rest comes later */
-    packer->written = end;
-}
-static void vk_pack_reached(vk_loader *loader, const void *at) {
-    vk_packer *packer = (vk_packer *)loader->reached_user;
-    size_t complete = (size_t)((const char *)at - packer->base);
-    if (complete - packer->written >= VK_PIECE_BYTES) vk_pack_until(loader, complete);
-}
-static vp_result vk_convert_packed(vk_loader *loader, const vp_convert_options *o) {
-    unsigned char header[VP_PACKED_HEADER_BYTES];
-    vk_arena arena = { NULL, 0 };
-    vk_packer packer;
-    vk_model model;
-    vp_packed packed;
-    size_t bytes;
-    vp_result result;
-    memset(&model, 0, sizeof model);
-    memset(&packer, 0, sizeof packer);
-    result = vk_model_new(&model, o->config, loader->error);
-    if (result == VP_OK) vk_layout_model(&arena, &model, o->config, 0);
-    bytes = arena.used;
-    if (result == VP_OK) result = vk_check_room(o->directory, (uint64_t)bytes + sizeof header, loader->error);
-    if (result == VP_OK && !(packer.base = (char *)vk_reserve_addresses(bytes)))
-        result = vp_fail(loader->error, VP_ERR_MEMORY, -1, "convert", "no room for the packed weights in this process's addresses");
-    if (result == VP_OK) result = vk_output_open(&packer.out, o->directory, VP_PACKED_FILE, loader->error);
-    if (result == VP_OK) {
-        memset(&packed, 0, sizeof packed);
-        packed.model_hash = vp_model_hash(o->config);
-        packed.weights_bytes = bytes;
-        packed.panel_columns = VK_PAD;
-        vp_packed_header(&packed, header);
-        loader->result = vk_output_write(&packer.out, header, sizeof header, loader->error);
-        arena.base = packer.base;
-        arena.used = 0;
-        vk_layout_model(&arena, &model, o->config, 0);
-        loader->backend = &vk_cpu_backend; /* `stage` gives the place itself; no queue is asked */
-        loader->total = (int64_t)bytes;
-        loader->reached = vk_pack_reached;
-        loader->reached_user = &packer;
-        vk_load_model(loader, &model, o->config);
-        vk_pack_until(loader, bytes);
-        result = vk_output_close(&packer.out, loader->result, loader->error);
-    }
-#if defined(__linux__)
-    if (packer.base) munmap(packer.base, bytes);
-#else
-    free(packer.base);
-#endif
-    vk_model_free(&model);
-    return result;
-}
-
-/* ---- hf: every tensor under its own name */
-typedef struct vk_entry { vp_tensor_spec spec; int64_t rows, columns; int wide, shard; uint64_t bytes; } vk_entry;
-typedef struct vk_folder { vk_entry *entries; int64_t count; int shard_count; uint64_t bytes; char *rows; size_t rows_bytes; } vk_folder;
-
-static vk_source vk_open_entry(vk_loader *loader, const vk_entry *e) { return vk_open_source(loader, e->spec.name, e->rows, e->columns); }
-/* what the engine keeps in fp32 stays so where bf16 would change a value: a flipped expert costs more than 0.1 % of bytes */
-static int vk_needs_fp32(vk_loader *loader, const vk_entry *entry, float *row) {
-    const char *name = entry->spec.name;
-    vk_source source;
-    int changed = 0;
-    if (entry->spec.dimensions > 1 && !vk_ends_with(name, ".mlp.gate.weight") && !vk_ends_with(name, "pad_embed")
-        && !vk_ends_with(name, "positional_embedding")) return 0;
-    source = vk_open_entry(loader, entry);
-    if (loader->result != VP_OK || (!source.synthetic && source.tensor.dtype == VP_DTYPE_BF16)) return 0;
-    for (int64_t r = 0; r < entry->rows && !changed; r++) {
-        vk_source_row(&source, r, row, (int)entry->columns, (int)entry->columns, 1);
-        for (int64_t i = 0; i < entry->columns; i++) {
-            float back = vp_bf16_to_f32(vp_f32_to_bf16(row[i]));
-            changed |= memcmp(&back, &row[i], 4) != 0;
-        }
-    }
-    return changed;
-}
-/* types, sizes and shards of all tensors */
-static vp_result vk_folder_plan(vk_loader *loader, const vp_convert_options *o, vk_folder *f) {
-    int64_t widest = 1;
-    uint64_t in_shard = 0;
-    float *row;
-    f->count = vp_model_tensor_count(o->config);
-    f->entries = (vk_entry *)calloc((size_t)f->count, sizeof *f->entries);
-    if (!f->entries) return vp_fail(loader->error, VP_ERR_MEMORY, -1, "convert", "no memory for the list of tensors");
-    for (int64_t i = 0; i < f->count; i++) {
-        vk_entry *e = &f->entries[i];
-        if (vp_model_tensor(o->config, i, &e->spec) != VP_OK) return vp_fail(loader->error, VP_ERR_RANGE, -1, "config", "the config is not valid");
-        e->rows = e->spec.dimensions > 1 ? e->spec.shape[0] : 1;
-        e->columns = e->spec.shape[e->spec.dimensions - 1];
-        if (e->columns > widest) widest = e->columns;
-    }
-    row = (float *)malloc((size_t)widest * sizeof *row);
-    if (!row) return vp_fail(loader->error, VP_ERR_MEMORY, -1, "convert", "no memory for a row");
-    for (int64_t i = 0; i < f->count && loader->result == VP_OK; i++) {
-        vk_entry *e = &f->entries[i];
-        e->wide = vk_needs_fp32(loader, e, row);
-        e->bytes = (uint64_t)e->rows * (uint64_t)e->columns * (e->wide ? 4u : 2u);
-        if (in_shard && (in_shard > o->shard_bytes || e->bytes > o->shard_bytes - in_shard)) {
-            f->shard_count++;
-            in_shard = 0;
-        }
-        e->shard = f->shard_count;
-        in_shard += e->bytes;
-        f->bytes += e->bytes;
-    }
-    f->shard_count++;
-    free(row);
-    f->rows_bytes = vk_max((size_t)widest * sizeof *row, 8 << 20);
-    f->rows = (char *)malloc(f->rows_bytes);
-    if (loader->result == VP_OK && !f->rows) return vp_fail(loader->error, VP_ERR_MEMORY, -1, "convert", "no memory for the rows that are written");
-    return loader->result;
-}
-static void vk_shard_name(const vk_folder *f, int shard, char *name, size_t capacity) {
-    if (f->shard_count == 1) snprintf(name, capacity, "model.safetensors");
-    else snprintf(name, capacity, "model-%05d-of-%05d.safetensors", shard + 1, f->shard_count);
-}
-/* Length and header of a shard, in one malloc'ed piece; its data begin at a multiple of 8, fp32 ones first: all of them are aligned for their
- * types. The names need no escapes. */
-static char *vk_shard_header(const vk_folder *f, int shard, size_t *bytes) {
-    size_t used = 8, capacity = 128;
-    uint64_t offset = 0, length;
-    char *text;
-    for (int64_t i = 0; i < f->count; i++) capacity += f->entries[i].shard == shard ? sizeof f->entries[i].spec.name + 160 : 0;
-    text = (char *)malloc(capacity);
-    if (!text) return NULL;
-    used += (size_t)snprintf(text + used, capacity - used, "{\"%s%s%s\":{\"format\":\"pt\"}", "__", "metadata", "__");
-    for (int wide = 1; wide >= 0; wide--)
-        for (int64_t i = 0; i < f->count; i++) {
-            const vk_entry *e = &f->entries[i];
-            if (e->shard != shard || e->wide != wide) continue;
-            used += (size_t)snprintf(text + used, capacity - used, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[%lld", e->spec.name, wide ? "F32" : "BF16",
-                                     (long long)e->spec.shape[0]);
-            if (e->spec.dimensions > 1) used += (size_t)snprintf(text + used, capacity - used, ",%lld", (long long)e->spec.shape[1]);
-            used += (size_t)snprintf(text + used, capacity - used, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)offset,
-                                     (unsigned long long)(offset + e->bytes));
-            offset += e->bytes;
-        }
-    text[used++] = '}';
-    while (used % 8) text[used++] = ' ';
-    length = used - 8;
-    for (int i = 0; i < 8; i++) text[i] = (char)(unsigned char)(length >> (8 * i) & 255);
-    *bytes = used;
-    return text;
-}
-static void vk_write_entry(vk_loader *loader, vk_folder *f, vk_output *out, const vk_entry *e) {
-    size_t row_bytes = (size_t)e->columns * (e->wide ? 4 : 2);
-    int64_t most = (int64_t)(f->rows_bytes / row_bytes);
-    vk_source source = vk_open_entry(loader, e);
-    for (int64_t first = 0; first < e->rows && loader->result == VP_OK; first += most) {
-        int64_t now = e->rows - first < most ? e->rows - first : most;
-        VK_PRAGMA(omp parallel for schedule(static) num_threads(loader->threads) if (now > 1))
-        for (int64_t r = 0; r < now; r++)
-            vk_source_row(&source, first + r, f->rows + (size_t)r * row_bytes, (int)e->columns, (int)e->columns, e->wide);
-        loader->result = vk_output_write(out, f->rows, (size_t)now * row_bytes, loader->error);
-    }
-    if (loader->result == VP_OK) vk_loaded(loader, &source, e->spec.name, (int64_t)e->bytes);
-}
-static vp_result vk_write_shard(vk_loader *loader, const vp_convert_options *o, vk_folder *f, int shard) {
-    char name[64];
-    size_t bytes = 0;
-    vk_output out;
-    char *header = vk_shard_header(f, shard, &bytes);
-    vp_result result = header ? VP_OK : vp_fail(loader->error, VP_ERR_MEMORY, -1, "convert", "no memory for a header");
-    vk_shard_name(f, shard, name, sizeof name);
-    if (result == VP_OK) result = vk_output_open(&out, o->directory, name, loader->error);
-    if (result == VP_OK) {
-        loader->result = vk_output_write(&out, header, bytes, loader->error);
-        for (int wide = 1; wide >= 0; wide--)
-            for (int64_t i = 0; i < f->count && loader->result == VP_OK; i++)
-                if (f->entries[i].shard == shard && f->entries[i].wide == wide) vk_write_entry(loader, f, &out, &f->entries[i]);
-        result = vk_output_close(&out, loader->result, loader->error);
-    }
-    free(header);
-    return result;
-}
-static vp_result vk_write_index(const vk_folder *f, const vp_convert_options *o, vp_error *error) {
-    char name[64];
-    vk_output out;
-    vp_result result = vk_output_open(&out, o->directory, "model.safetensors.index.json", error);
-    if (result != VP_OK) return result;
-    setvbuf(out.file, NULL, _IOFBF, 65536);
-    fprintf(out.file, "{\n  \"metadata\": {\n    \"total_size\": %llu\n  },\n  \"weight_map\": {", (unsigned long long)f->bytes);
-    for (int64_t i = 0; i < f->count; i++) {
-        vk_shard_name(f, f->entries[i].shard, name, sizeof name);
-        fprintf(out.file, "%s\n    \"%s\": \"%s\"", i ? "," : "", f->entries[i].spec.name, name);
-    }
-    fprintf(out.file, "\n  }\n}\n");
-    return vk_output_close(&out, fflush(out.file) || ferror(out.file) ? vk_write_failed(&out, error) : VP_OK, error);
-}
-static vp_result vk_convert_hf(vk_loader *loader, const vp_convert_options *o) {
-    vk_folder f;
-    vp_result result;
-    memset(&f, 0, sizeof f);
-    result = vk_folder_plan(loader, o, &f);
-    if (result == VP_OK) result = vk_check_room(o->directory, f.bytes, loader->error);
-    loader->total = (int64_t)f.bytes;
-    for (int shard = 0; shard < f.shard_count && result == VP_OK; shard++) result = vk_write_shard(loader, o, &f, shard);
-    if (result == VP_OK && f.shard_count > 1) result = vk_write_index(&f, o, loader->error);
-    free(f.rows);
-    free(f.entries);
-    return result;
-}
-
-VP_API vp_convert_options vp_convert_options_default(void) {
-    vp_convert_options options;
-    memset(&options, 0, sizeof options);
-    options.seed = 42;
-    options.shard_bytes = UINT64_C(5000000000);
-    return options;
-}
-VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *error) {
-    vp_packed packed;
-    vk_loader loader;
-    if (!options->config || !options->directory) return vp_fail(error, VP_ERR_RANGE, -1, "convert", "needs a model config and a folder");
-    if (options->threads < 0 || options->threads > VK_THREADS_MAX || !options->shard_bytes
-        || (options->layout != VP_CONVERT_HF && options->layout != VP_CONVERT_PACKED))
-        return vp_fail(error, VP_ERR_RANGE, -1, "convert options", "threads 0..4096, shard_bytes from 1, layout HF or PACKED");
-    if (options->checkpoint && vp_checkpoint_packed(options->checkpoint, &packed) == VP_OK)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights", "they cannot be converted; give the folder they were made of");
-    memset(&loader, 0, sizeof loader);
-    loader.checkpoint = options->checkpoint; loader.seed = options->seed; loader.threads = vk_threads(options->threads);
-    loader.progress = options->progress; loader.progress_user = options->progress_user; loader.error = error;
-    return options->layout == VP_CONVERT_HF ? vk_convert_hf(&loader, options) : vk_convert_packed(&loader, options);
-}
+const vk_backend *vk_cpu_code(void) { return &vk_cpu_backend; }
 
 #ifdef __cplusplus
 }

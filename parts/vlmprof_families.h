@@ -825,6 +825,7 @@ static const char *vp_impl_count_molmo(const vp_family *f, int64_t width, int64_
     const vp_geometry geometry = vp_geometry_default();
     vp_tile_options options = vp_tile_options_default();
     vp_layout layout;
+    memset(&layout, 0, sizeof layout); /* gcc 12 at -O3 does not see that VP_OK means it was written */
     options.max_crops = (int32_t)f->value[VP_SLOT_MAX];
     if (vp_layout_compute(&geometry, &options, (int32_t)width, (int32_t)height, &layout, NULL) != VP_OK) return vp_impl_no_pixel;
     vp_impl_resized(c, layout.resized_width_px, layout.resized_height_px);

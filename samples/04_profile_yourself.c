@@ -1,6 +1,6 @@
 /* A program that profiles itself: no model, no GPU. Six steps of work, of which a schedule records three; the table of its ranges in the words of
  * torch.profiler and of cProfile; saved as JSON, read again and sorted by another key. Another thread would have a vp_ranges of its own.
- * cc -I. samples/04_profile_yourself.c -lm && ./a.out profile.json */
+ * cc -I. -Iparts samples/04_profile_yourself.c -lm && ./a.out profile.json */
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
 #include "vlmprof_ranges.h"

@@ -1,41 +1,83 @@
 #!/bin/bash
-# check_compile.sh: the header (whole, core, static), the kernels and the command line compile without a warning by gcc and clang,
-# as C11 and as C++17, also with a system header before the header. Ends with a count line.
+# check_compile.sh: vlmprof.h and each companion header compile without a warning by gcc and clang, as C11 and as C++17: alone, twice, static, as
+# declarations, after a system header, all in one file; vlmprof.h alone in an empty folder; the kernels as C and C++, the engine and the program as
+# C11. stb_image that the includer brings. Where the cross compilers are installed: the core for Windows and for ARM, its samples run by the
+# emulators, and the tests of tiler, sampler, timer and json by qemu. Ends with a count line.
 cd "$(dirname "$0")/.." || exit 1
+top=$PWD
 passed=0 failed=0 skipped=0
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-implementation='#define VLMPROF_IMPLEMENTATION'
-printf '%s\n#include "vlmprof.h"\n' "$implementation" > "$work/header"
-printf '#define VLMPROF_CORE\n%s\n#include "vlmprof.h"\n' "$implementation" > "$work/core"
-printf '#define VLMPROF_CORE\n#define VLMPROF_FAMILIES\n%s\n#include "vlmprof.h"\n' "$implementation" > "$work/core-families"
-printf '#define VLMPROF_CORE\n#define VLMPROF_RANGES\n%s\n#include "vlmprof.h"\n' "$implementation" > "$work/core-ranges"
-printf '#define VLMPROF_CORE\n#define VLMPROF_STATIC\n%s\n#include "vlmprof.h"\n' "$implementation" > "$work/core-static"
-printf '#include <stdio.h>\n%s\n#include "vlmprof.h"\n' "$implementation" > "$work/system-header-first"
-printf '#include "vlmprof.h"\n%s\n#include "vlmprof.h"\n#include "vlmprof.h"\n' "$implementation" > "$work/twice"
-printf '#include "vlmprof.h"\nint unused_declaration;\n' > "$work/declarations"
+strict="-Wall -Wextra -Wpedantic -Wshadow -Werror -ffp-contract=off"
 
-one() { # one NAME COMPILER MODE... SOURCE
+count() { # count NAME STATUS: one result; shows the log of a failure
+    if [ "$2" -eq 0 ]; then passed=$((passed + 1)); return; fi
+    failed=$((failed + 1))
+    echo "FAILED $1"
+    grep -E 'error|warning|undefined' "$work/log" | head -n 5
+}
+skip() { echo "skipped: $1"; skipped=$((skipped + 1)); }
+one() { # one NAME COMPILER ARGUMENT...
     local name=$1
     shift
-    if "$@" -Wall -Wextra -Wpedantic -Wshadow -Werror -ffp-contract=off -O1 -fopenmp -I. -c -o "$work/object" >"$work/log" 2>&1; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAILED $name: $*"
-        grep -E 'error|warning' "$work/log" | head -n 5
-    fi
+    "$@" $strict -O1 -fopenmp -I. -Iparts -Icli -c -o "$work/object" >"$work/log" 2>&1
+    count "$name: $*" $?
 }
+
+parts=$(cd parts && ls vlmprof_*.h)
+implementation='#define VLMPROF_IMPLEMENTATION'
+for header in vlmprof.h $parts; do
+    printf '%s\n#include "%s"\n' "$implementation" "$header" >"$work/whole-$header"
+    printf '#include <stdio.h>\n%s\n#include "%s"\n' "$implementation" "$header" >"$work/system-header-first-$header"
+    printf '#include "%s"\n%s\n#include "%s"\n#include "%s"\n' "$header" "$implementation" "$header" "$header" >"$work/twice-$header"
+    printf '#include "%s"\nint unused_declaration;\n' "$header" >"$work/declarations-$header"
+    [ "$header" = vlmprof_engine.h ] || printf '#define VLMPROF_STATIC\n%s\n#include "%s"\n' "$implementation" "$header" >"$work/static-$header"
+done
+{ echo "$implementation"; for header in vlmprof.h $parts; do echo "#include \"$header\""; done; } >"$work/all-headers"
+# stb_image of the includer's: from a path, declared or implemented before, implemented after
+printf '%s\n#define VLMPROF_STB_IMAGE "stb/stb_image.h"\n#include "vlmprof_image.h"\n' "$implementation" >"$work/stb-path"
+printf '%s\n#define VLMPROF_NO_STB\n#include "vlmprof_image.h"\n' "$implementation" >"$work/stb-none"
+stb='#include <stb/stb_image.h>' own='#define STB_IMAGE_IMPLEMENTATION' image='#include "vlmprof_image.h"'
+printf '%s\n%s\n%s\n%s\n' "$own" "$stb" "$implementation" "$image" >"$work/stb-implemented-before"
+printf '%s\n%s\n%s\n%s\n%s\n' "$stb" "$implementation" "$image" "$own" "$stb" >"$work/stb-declared-before"
+printf '#define VLMPROF_STB_EXTERNAL\n%s\n%s\n%s\n%s\n' "$implementation" "$image" "$own" "$stb" >"$work/stb-implemented-after"
+
 for pair in "gcc -std=c11 -x c" "clang -std=c11 -x c" "g++ -std=c++17 -x c++" "clang++ -std=c++17 -x c++"; do
     compiler=${pair%% *}
-    if ! command -v "$compiler" >/dev/null; then
-        echo "skipped: $compiler: not installed"
-        skipped=$((skipped + 1))
-        continue
-    fi
-    for unit in declarations header core core-families core-ranges core-static system-header-first twice; do one "$unit" $pair "$work/$unit"; done
-    one cli.c $pair cli.c
+    if ! command -v "$compiler" >/dev/null; then skip "$compiler: not installed"; continue; fi
+    for unit in "$work"/{whole,system-header-first,twice,declarations,static}-* "$work/all-headers" "$work/stb-path" "$work/stb-none"; do
+        one "${unit##*/}" $pair "$unit"
+    done
+    for unit in "$work"/stb-*-{before,after}; do # warnings inside stb_image are the includer's
+        $pair -O1 -I. -Iparts -c "$unit" -o "$work/object" >"$work/log" 2>&1
+        count "${unit##*/}: $pair" $?
+    done
+    mkdir -p "$work/alone" && rm -f "$work/alone"/* && cp vlmprof.h "$work/alone" && cat samples/01_count_tokens.c >"$work/alone/01.c"
+    (cd "$work/alone" && $pair $strict 01.c -o count -lm && [ "$(./count)" = "640x480: 2 rows, 3 columns, 704 vision tokens" ]) >"$work/log" 2>&1
+    count "vlmprof.h alone in a folder: $pair" $?
     one vlmprof_kernels.cu $pair vlmprof_kernels.cu
 done
+for compiler in gcc clang; do
+    command -v "$compiler" >/dev/null || continue
+    for unit in cli.c cli/*/*.c parts/engine/*.c; do one "$unit" $compiler -std=c11 -D_DEFAULT_SOURCE -Wmissing-prototypes "$unit"; done
+done
+
+# other systems: the core and its samples
+windows=x86_64-w64-mingw32-gcc arm=aarch64-linux-gnu-gcc
+for cross in "$windows -std=c11" "${windows%gcc}g++ -std=c++17 -x c++" "$arm -std=c11 -static"; do
+    compiler=${cross%% *}
+    if ! command -v "$compiler" >/dev/null; then skip "$compiler: not installed"; continue; fi
+    for sample in samples/01_count_tokens.c samples/02_time_and_report.c; do
+        $cross $strict -I. "$sample" -o "$work/$(basename "$sample" .c)-$compiler" -lm >"$work/log" 2>&1
+        count "$sample: $cross" $?
+    done
+done
+if command -v $arm >/dev/null && command -v qemu-aarch64 >/dev/null; then
+    for test in test_tiler test_sampler test_timer test_json; do
+        { $arm -std=c11 -static -D_DEFAULT_SOURCE $strict -O1 -I. -Iparts -Itests -DVLMPROF_IMPLEMENTATION "tests/$test.c" -o "$work/$test" -lm &&
+            timeout 600 qemu-aarch64 "$work/$test"; } >"$work/log" 2>&1 </dev/null
+        count "$test on aarch64" $?
+    done
+else skip "aarch64: no cross compiler or no qemu-aarch64"; fi
 echo "check_compile: $passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -1,5 +1,5 @@
 /* expect.h: what the kernel tests share: fenced and poisoned buffers, random numbers, references in double precision, verdicts. A test
- * includes it after vlmprof.h, vlmprof_kernels.cu and check.h.
+ * includes it after vlmprof.h, engine/backend.h and check.h.
  *
  * Each case is judged twice: the result must agree with the reference, and it must disagree with a damaged reference, one with a mistake
  * that somebody could really make; so every tolerance is known to be tight enough to see that mistake. Outputs are poisoned with 0xff (a

@@ -5,7 +5,7 @@
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
 
-#include "vlmprof_kernels.cu"
+#include "engine/engine_internal.h"
 
 #include "check.h"
 #include "folder.h"

@@ -8,7 +8,7 @@
 #include "vlmprof_stages.h"
 #include "vlmprof_engine.h"
 
-#include "vlmprof_kernels.cu"
+#include "engine/engine_internal.h"
 
 #include "check.h"
 
@@ -235,7 +235,7 @@ static vp_engine *open_paper(const vp_model_config *config, int wide, int max_se
     setup.threads = 1;
     setup.wide = e->wide = wide;
     e->config = *config;
-    e->backend = &vk_cpu_backend;
+    e->backend = vk_cpu_code();
     e->max_sequence = max_sequence;
     e->max_views = max_views;
     e->view_batch = 1;

@@ -6,7 +6,8 @@
 #include "vlmprof_stages.h"
 #include "vlmprof_engine.h"
 
-#include "vlmprof_kernels.cu"
+#include "vlmprof_kernels.cu" /* the CPU behind the engine: its choice of kernels, its telemetry */
+#include "engine/engine_internal.h"
 
 #include "check.h"
 #include "books.h"

@@ -5,6 +5,7 @@
 #include "vlmprof_checkpoint.h"
 
 #include "vlmprof_kernels.cu"
+#include "engine/weights.h"
 
 #include "check.h"
 

@@ -1,7 +1,7 @@
 /* test_kernels.c - every kernel of vlmprof_kernels.cu by itself and every operation of a backend, against plain loops in double precision,
  * and single modules of the reference implementation (tests/golden/components). How cases are judged is in expect.h.
  *
- * The file makes a program for each backend: the CPU; with TEST_CUDA and an object that holds vk_cuda_backend the GPU; with TEST_EMULATED
+ * The file makes a program for each backend: the CPU; with TEST_CUDA and an object that holds vk_gpu_code the GPU; with TEST_EMULATED
  * as well the GPU code that runs on the CPU. What only the CPU has (tiles, packing, choice of GEMM kernels) is in test_gemm.c.
  *
  * Every operation is sent twice. First `dry`: it is counted and touches nothing. Then really. Both times it must count the launches, FLOPs and
@@ -11,7 +11,7 @@
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
 
-#include "vlmprof_kernels.cu"
+#include "engine/engine_internal.h"
 
 #include "check.h"
 
@@ -1653,7 +1653,7 @@ static void test_loading(int n, int k, int row_limit, int wide) {
     check_case("loading %dx%d, %d rows at a time, wide %d", n, k, row_limit, wide);
     use_mode(wide);
     memset(&loader, 0, sizeof loader);
-    loader.backend = &vk_cpu_backend; loader.wide = wide; loader.threads = 2; loader.seed = 3; loader.error = &error;
+    loader.backend = vk_cpu_code(); loader.wide = wide; loader.threads = 2; loader.seed = 3; loader.error = &error;
     l.values = hold((size_t)n * (size_t)k * (wide ? 4 : 2));
     vk_load_rows(&loader, "a.weight", l.values, first, k, wide);
     vk_load_rows(&loader, "b.weight", (char *)l.values + (size_t)first * (size_t)k * (wide ? 4 : 2), n - first, k, wide);
@@ -2197,7 +2197,7 @@ static const vk_backend *find_backend(vp_error *error) {
 }
 #else
 static const char *const program = "test_kernels", *const device = "cpu";
-static const vk_backend *find_backend(vp_error *error) { (void)error; return &vk_cpu_backend; }
+static const vk_backend *find_backend(vp_error *error) { (void)error; return vk_cpu_code(); }
 #endif
 
 int main(void) {

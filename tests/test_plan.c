@@ -1,14 +1,12 @@
 /* test_plan.c: data sets that are read in turn, and sweep --plan: memory of a sample, files that change between plan and measurement, the table
- * of reasons, FLOPs and bytes of the forecast against the engine's counters, what --plan prints. Includes the command for its inner parts, and
- * runs $PROGRAM (default ./vlmprof) as a whole.
- * links: engine */
+ * of reasons, FLOPs and bytes of the forecast against the engine's counters, what --plan prints. Includes two rooms for their inner parts, and
+ * runs $PROGRAM (default ./vlmprof) as a whole. */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE 1
-#include "check.h" /* first: the command's names are not in its way */
-#undef _POSIX_C_SOURCE
-#define main vlmprof_main
-#include "cli.c"
-#undef main
+#include "check.h"
+#include "cli/dataset/dataset.c"
+#include "cli/dataset/forecast.c"
+#include "commands/commands.h"
 #include "folder.h"
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -72,12 +70,11 @@ static int load(const char *words, options *o, dataset *d) {
     argv[argc] = NULL;
     memset(o, 0, sizeof *o);
     memset(d, 0, sizeof *d);
-    o->command = SWEEP;
-    o->command_name = "sweep";
+    o->command = &command_sweep;
     hush(1);
     code = options_parse(o, argc, argv);
     d->path = code ? "" : opt(o, "data")->items[0];
-    if (!code) code = load_dataset(o, &tiny, d);
+    if (!code) code = dataset_load(o, &tiny, d);
     hush(0);
     return code;
 }
@@ -297,8 +294,7 @@ static void test_plan(void) {
         char *argv[32];
         int argc = 0;
         for (char *word = strtok(line, " "); word; word = strtok(NULL, " ")) argv[argc++] = word;
-        o.command = SWEEP;
-        o.command_name = "sweep";
+        o.command = &command_sweep;
         CHECK_INT(options_parse(&o, argc, argv), 0);
         CHECK_INT(plan_make(&o, &tiny, &p), 0);
         snprintf(text, sizeof text, "{\"schema\": \"vlmprof-journal-2\", \"plan\": \"%016llx\"}\n"
@@ -348,7 +344,7 @@ static void test_flat(void) {
 int main(void) {
     if (!folder_make("plan")) return 1;
     tiny.name = "tiny";
-    CHECK_INT(load_preset(&tiny), 0);
+    CHECK_INT(model_load_preset(&tiny), 0);
     test_changed();
     test_changed_notes();
     test_reasons();

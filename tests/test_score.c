@@ -217,7 +217,7 @@ typedef void (*more_checks)(const vp_score_outcome *o);
 static void check_rows(const char *file, const char *metric_name, vp_score_cleaning cleaning, const char *score_key, more_checks more, int rows_least) {
     int count[2] = {0, 0}, equal[2] = {0, 0};
     char name[96];
-    vp_score_metric metric = VP_SCORE_METRIC_COUNT;
+    vp_score_metric metric = VP_SCORE_METRIC_COUNT, named;
     snprintf(name, sizeof name, "scores/%s.jsonl", file);
     if (!rows_open(&g.r, name)) { check_skip(name, "golden file not found"); return; }
     check_case("%s: metric %s is known", name, metric_name);
@@ -233,6 +233,8 @@ static void check_rows(const char *file, const char *metric_name, vp_score_clean
         if (vp_json_get(&g.r.json, 0, "dataset") != VP_JSON_NONE) {
             row_text(&g.r, vp_json_get(&g.r.json, 0, "dataset"), dataset);
             CHECK_INT(vp_score_metric_for_dataset(dataset, &metric), VP_OK);
+            row_text(&g.r, vp_json_get(&g.r.json, 0, "metric"), dataset); /* by its name in the experiments */
+            CHECK(vp_score_metric_find(dataset, &named) == VP_OK && named == metric);
         }
         CHECK_INT(vp_score_compute(metric, cleaning, &g.s, hold.scratch, g.room, &o), VP_OK);
         if (vp_json_get(&g.r.json, 0, "error") != VP_JSON_NONE) { CHECK(o.reason != NULL); continue; }

@@ -4,6 +4,7 @@
 #include "vlmprof.h"
 
 #include "vlmprof_kernels.cu"
+#include "engine/weights.h"
 
 enum { ROUNDS = 7 };
 static const struct { const char *what; int m, n, k;
@@ -26,7 +27,7 @@ int main(void) {
     memset(pool, 0x3c, pool_bytes); /* pages that were never written are all one page, which lies in a cache */
     memset(x, 0x3c, (size_t)(1058 + VK_ROWS_MAX) * 4096 * 4);
     printf("%-12s %5s %6s %5s  GFLOP/s (m = 1: GB/s of weights), ratio to the fastest; %d threads, medians of %d\n", "shape", "m", "n", "k",
-           vk_threads(0), ROUNDS);
+           vk_host_threads(0), ROUNDS);
     for (int s = 0; s < SHAPES; s++) {
         int64_t took[2 * VK_GEMM_KERNELS][ROUNDS], fastest = INT64_MAX;
         int m = shapes[s].m, n = shapes[s].n, k = shapes[s].k;
@@ -43,7 +44,7 @@ int main(void) {
                 if (!vk_gemm_usable(kernel, wide)) continue;
                 memset(&cpu, 0, sizeof cpu);
                 memset(&linear, 0, sizeof linear);
-                cpu.queue.threads = vk_threads(0);
+                cpu.queue.threads = vk_host_threads(0);
                 cpu.wide = wide;
                 for (int c = 0; c < VK_SHAPES; c++) cpu.gemm[wide][c] = kernel;
                 cpu.begin = kernel->begin; cpu.end = kernel->end;

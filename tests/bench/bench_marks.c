@@ -5,6 +5,7 @@
 #include "vlmprof.h"
 
 #include "vlmprof_kernels.cu"
+#include "engine/weights.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -126,7 +127,7 @@ int main(void) {
     vk_setup setup;
     vp_error error;
     torch t;
-    int has_torch, threads = vk_threads(0);
+    int has_torch, threads = vk_host_threads(0);
     double flops = 0;
     char *x = (char *)vk_reserve((size_t)(1058 + VK_ROWS_MAX) * 4096 * 4);
     float *y = (float *)vk_reserve((size_t)1058 * 6144 * 4 + 50304 * 4);

@@ -1,9 +1,9 @@
 /* fuzz_dataset.c: libFuzzer target for data sets: the bytes are a JSONL file, VQA v2's questions with or without annotations, or lines of
  * tokenize --jsonl, taken by the command's own reading code. Whatever they are, a load ends with samples whose parts are there, or with a message;
  * and of a file that changed since then each sample is what was planned, or refused.
- * links: engine
- * make fuzz; or clang -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/fuzz_dataset.c ... */
+ * make fuzz */
 #define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE 1
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -16,12 +16,11 @@ static int quiet_fprintf(FILE *out, const char *format, ...) {
     va_end(list);
     return n;
 }
-#define main vlmprof_main
 #define fprintf quiet_fprintf
-#undef _POSIX_C_SOURCE
-#include "cli.c"
+#include "cli/base/console.c"
 #undef fprintf
-#undef main
+#include "cli/commands/command_tokenize.c"
+#include "dataset/dataset.h"
 
 #define MUST(condition) do { if (!(condition)) abort(); } while (0)
 
@@ -39,7 +38,7 @@ static void prepare(void) {
     questions_path = join_path(folder, "v2_OpenEnded_mscoco_val2014_questions.json");
     annotations_path = join_path(folder, "v2_mscoco_val2014_annotations.json");
     tiny.name = "tiny";
-    MUST(load_preset(&tiny) == 0);
+    MUST(model_load_preset(&tiny) == 0);
     atexit(clean);
 }
 static void put_file(const char *path, const uint8_t *data, size_t bytes) {
@@ -81,14 +80,13 @@ static void load(const uint8_t *data, size_t bytes, int choice) {
     dataset d;
     memset(&o, 0, sizeof o);
     memset(&d, 0, sizeof d);
-    o.command = SWEEP;
-    o.command_name = "sweep";
+    o.command = &command_sweep;
     MUST(options_parse(&o, choice & 2 ? 8 : 6, (char **)(size_t)words) == 0);
     put_file(questions_path, data, second ? (size_t)(second - data) : bytes);
     unlink(annotations_path);
     if (second) put_file(annotations_path, second + 1, bytes - (size_t)(second + 1 - data));
     d.path = questions_path;
-    if (load_dataset(&o, &tiny, &d) == 0) {
+    if (dataset_load(&o, &tiny, &d) == 0) {
         check_entries(&d);
         check_changed(&d, data, second ? (size_t)(second - data) : bytes);
     }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vlmprof_kernels.cu"
+#include "engine/engine_internal.h"
 
 #include <sys/mman.h>
 

@@ -1,0 +1,94 @@
+/* console.c: messages on stderr, exit codes, the progress line, and what a signal does. */
+#include "base/console.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t ends_in_order;
+static int progress_is_open; /* an unfinished progress line stands on the terminal */
+
+int complain(int exit_code, const char *format, ...) {
+    char line[LINE_BYTES * 2];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(line, sizeof line, format, list);
+    va_end(list);
+    for (char *p = line; *p; p++) if ((unsigned char)*p < 32 || *p == 127) *p = '?';
+    fprintf(stderr, "%svlmprof: %s\n", progress_is_open ? "\n" : "", line);
+    progress_is_open = 0;
+    return exit_code;
+}
+
+int exit_code_of(vp_result result) {
+    switch (result) {
+    case VP_OK: return 0;
+    case VP_ERR_RANGE: return EXIT_USAGE;
+    case VP_ERR_MEMORY: case VP_ERR_DEVICE: case VP_ERR_STATE: return EXIT_DEVICE;
+    case VP_ERR_WRITE: return EXIT_OUTPUT;
+    case VP_ERR_INTERRUPTED: return EXIT_INTERRUPTED;
+    default: return EXIT_INPUT;
+    }
+}
+
+void error_line(char *out, size_t capacity, vp_result result, const vp_error *error) {
+    const char *text = error->text[0] ? error->text : vp_result_text(result);
+    if (error->where[0]) snprintf(out, capacity, "%s: %s", error->where, text);
+    else snprintf(out, capacity, "%s", text);
+}
+
+int complain_result(int exit_code, const char *what, vp_result result, const vp_error *error) {
+    char line[LINE_BYTES];
+    error_line(line, sizeof line, result, error);
+    if (!what || strstr(line, what)) return complain(exit_code, "%s", line);
+    return complain(exit_code, "%s: %s", what, line);
+}
+
+void end_in_order(void) { ends_in_order = 1; }
+static void on_signal(int number) {
+    (void)number;
+    if (interrupted || !ends_in_order) _exit(EXIT_INTERRUPTED); /* a sweep asked twice ends at once, too: whole lines are in the journal */
+    interrupted = 1;
+}
+void catch_signals(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+void show_progress(const char *format, ...) {
+    static int64_t last_ns, first_ns;
+    int64_t now = vp_clock_ns(), every = isatty(STDERR_FILENO) ? 100000000 : INT64_C(10000000000);
+    char line[256];
+    struct winsize window;
+    va_list list;
+    if (!first_ns) first_ns = last_ns = now;
+    if (now - last_ns < every) return;
+    last_ns = now;
+    va_start(list, format);
+    vsnprintf(line, sizeof line, format, list);
+    va_end(list);
+    progress_is_open = isatty(STDERR_FILENO);
+    if (progress_is_open && ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1 && window.ws_col < sizeof line)
+        line[window.ws_col - 1] = 0; /* a wrapped line could not be overwritten */
+    fprintf(stderr, progress_is_open ? "\r\033[K%s" : "%s\n", line);
+    fflush(stderr);
+}
+void close_progress(void) {
+    if (progress_is_open) fprintf(stderr, "\r\033[K");
+    progress_is_open = 0;
+}
+
+void print_visible(const char *text, size_t bytes) {
+    for (; bytes--; text++) {
+        if ((unsigned char)*text < 32 && *text != '\n' && *text != '\t') printf("\\x%02x", *text);
+        else if (*text == 127) printf("\\x7f");
+        else putchar(*text);
+    }
+}

@@ -1,0 +1,107 @@
+/* files.c: folders, paths, whole files read and written. */
+#include "base/files.h"
+
+#include "base/console.h"
+#include "vlmprof.h"
+#include "vlmprof_file.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int is_folder(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+int make_folder(const char *path) {
+    char *p = copy_text(path, strlen(path));
+    for (char *s = p + 1; ; s++) {
+        char kept = *s;
+        if (kept != '/' && kept) continue;
+        *s = 0;
+        if (mkdir(p, 0777) && (errno != EEXIST || !is_folder(p))) {
+            int code = complain(EXIT_OUTPUT, "%s: the folder cannot be made: %s", p,
+                                errno == EEXIST ? "a file of this name stands there" : strerror(errno));
+            free(p);
+            return code;
+        }
+        *s = kept;
+        if (!kept) break;
+    }
+    free(p);
+    return 0;
+}
+char *join_path(const char *folder, const char *name) {
+    text_buffer t = {NULL, 0, 0};
+    text_add_string(&t, folder);
+    if (t.bytes && t.data[t.bytes - 1] != '/') text_add(&t, "/", 1);
+    text_add_string(&t, name);
+    return t.data;
+}
+int sync_folder(const char *folder) {
+    int fd = open(folder, O_RDONLY), error = 0;
+    if (fd < 0) return errno;
+    if (fsync(fd) && errno != EINVAL && errno != ENOTSUP) error = errno;
+    close(fd);
+    return error;
+}
+
+int file_read_in(const char *folder, const char *name, char **text, size_t *bytes, uint64_t *identity) {
+    vp_error error = {VP_OK, -1, "", ""};
+    char *path = join_path(folder, name);
+    vp_result r = vp_file_read(path, JSON_FILE_BYTES_MAX, text, bytes, &error);
+    int code = r == VP_OK ? 0 : complain_result(exit_code_of(r), path, r, &error);
+    if (r == VP_OK && identity) *identity = hash_bytes(*identity, *text, *bytes);
+    free(path);
+    return code;
+}
+
+int is_image_name(const char *name) {
+    static const char *const ends[] = {"jpg", "jpeg", "png", "bmp", "gif", "ppm", "pgm", "tga", "psd", "hdr"};
+    const char *dot = strrchr(name, '.');
+    if (name[0] == '.' || !dot) return 0;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        size_t k = 0;
+        while (dot[k + 1] && tolower((unsigned char)dot[k + 1]) == ends[i][k]) k++;
+        if (!dot[k + 1] && !ends[i][k]) return 1;
+    }
+    return 0;
+}
+
+void names_of_folder(const char *folder, text_list *names) {
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;)
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..")) text_list_copy(names, e->d_name);
+    if (d) closedir(d);
+    text_list_sort(names, 0);
+}
+int file_write_whole(const char *folder, const char *name, const char *data, size_t bytes) {
+    char own[48], *temporary, *path = join_path(folder, name);
+    int good, code = 0;
+    FILE *f;
+    snprintf(own, sizeof own, ".vlmprof-writing-%ld", (long)getpid());
+    temporary = join_path(folder, own);
+    f = fopen(temporary, "wb");
+    good = f && fwrite(data, 1, bytes, f) == bytes && !fflush(f) && !fsync(fileno(f));
+    if (f) good = !fclose(f) && good;
+    if (!good || rename(temporary, path)) {
+        code = complain(EXIT_OUTPUT, "%s cannot be written: %s", path, strerror(errno));
+        unlink(temporary);
+    }
+    free(temporary);
+    free(path);
+    return code;
+}
+int file_write_text(const char *path, const text_buffer *out) {
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? copy_text(path, (size_t)(slash + 1 - path)) : copy_text(".", 1);
+    int code = file_write_whole(folder, slash ? slash + 1 : path, out->data, out->bytes);
+    free(folder);
+    return code;
+}

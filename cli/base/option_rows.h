@@ -1,0 +1,81 @@
+/* option_rows.h: rows that the option tables of several commands share. */
+#ifndef VLMPROF_CLI_OPTION_ROWS_H
+#define VLMPROF_CLI_OPTION_ROWS_H
+#include "base/options.h"
+
+#define OPTION_MODEL \
+    {"model", TEXT, "DIR", NULL, 0, 0, NULL, \
+     "checkpoint folder: config.json, tokenizer.json, and *.safetensors or what convert packed"}
+#define OPTION_SYNTHETIC \
+    {"synthetic", TEXT, "NAME", NULL, 0, 0, NULL, \
+     "seeded random weights in a real shape (tiny, molmoe-1b): latency is real, answers are noise"}
+#define OPTION_PREPROCESS \
+    {"preprocess", CHOICE, "HOW", "adaptive", 0, 0, "adaptive adaptive-fill tier", \
+     "adaptive: fit and pad; adaptive-fill: fill and centre-crop; tier: fill, crops by --tier"}
+#define OPTION_TIER \
+    {"tier", CHOICE, "T", NULL, 0, 0, "low medium high", \
+     "crops of a tier: low 1-3, medium 4-8, high 9-15; implies --preprocess tier"}
+#define OPTION_MAX_CROPS \
+    {"max_crops", COUNT, "N", "12", 1, 1024, NULL, \
+     "most crops of adaptive tiling, without the global view; run: the checkpoint's"}
+#define OPTION_CROPS \
+    {"crops", COUNT, "N", NULL, 1, 1024, NULL, "exactly N crops, in the factorisation nearest to the image's shape"}
+#define OPTION_VISION_TOKENS \
+    {"vision_tokens", COUNT, "N", NULL, 1, 1000000, NULL, "target number of vision tokens: N / 144 - 1 crops"}
+#define OPTION_CSV \
+    {"csv", FLAG, NULL, NULL, 0, 0, NULL, "comma-separated values"}
+#define OPTION_IMPORTANCE_SCORES_FILE \
+    {"importance_scores_file", TEXT, "FILE", NULL, 0, 0, NULL, \
+     "JSON {\"block\": score}: first and last block stay, the best others fill up"}
+#define OPTION_IGNORE_EOS \
+    {"ignore_eos", FLAG, NULL, NULL, 0, 0, NULL, "always make max_new_tokens tokens"}
+#define OPTION_WEIGHTS \
+    {"weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 fp32", "bf16, or fp32: fp32 arithmetic everywhere"}
+#define OPTION_SEED \
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, \
+     "of synthetic weights, of the sampling of data and of caption prompts"}
+#define OPTION_DEVICE \
+    {"device", TEXT, "D", "auto", 0, 0, NULL, "auto (the first GPU, else the CPU), cpu, cuda or cuda:N"}
+#define OPTION_THREADS \
+    {"threads", COUNT, "N", "0", 0, 4096, NULL, "CPU threads; 0: all this process may use"}
+#define OPTION_GEMM \
+    {"gemm", TEXT, "NAME", "auto", 0, 0, NULL, "CPU matrix kernel; auto: the fastest, by a short measurement"}
+#define OPTION_LATENCY \
+    {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft", \
+     "the latency that accuracy is held against"}
+#define OPTION_RESAMPLES \
+    {"resamples", COUNT, "N", "1000", 10, 1000000, NULL, "draws of the bootstrap over samples"}
+#define OPTION_JSON \
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, "JSON on stdout instead of text"}
+#define OPTION_SORT_BY \
+    {"sort_by", TEXT, "KEY", NULL, 0, 0, NULL, \
+     "order of the operations: self_cpu_time_total, cuda_time_total, count, cumulative ... (default: the self time of CPU or GPU)"}
+#define OPTION_ROW_LIMIT \
+    {"row_limit", COUNT, "N", "100", 0, INT32_MAX, NULL, "most rows of the table"}
+#define OPTION_GROUP_BY \
+    {"group_by", TEXTS, "WHAT...", "part", 0, 0, NULL, \
+     "a row for each operation and: none, or some of shape stage part (of the model) block step (of decoding) place (line)"}
+#define OPTION_GROUP_BY_INPUT_SHAPE \
+    {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL, "adds shape to --group_by"}
+#define OPTION_GROUP_BY_STACK_N \
+    {"group_by_stack_n", COUNT, "N", NULL, 0, 8, NULL, \
+     "innermost frames of the stack that tell rows apart (default: 1 with --with_stack)"}
+#define OPTION_RECORD_SHAPES \
+    {"record_shapes", FLAG, NULL, NULL, 0, 0, NULL, "shapes in traces"}
+#define OPTION_PROFILE_MEMORY \
+    {"profile_memory", FLAG, NULL, NULL, 0, 0, NULL, "memory columns, what the engine holds, and memory in traces"}
+#define OPTION_WITH_STACK \
+    {"with_stack", FLAG, NULL, NULL, 0, 0, NULL, \
+     "source lines and the ranges around each operation, in the table and in traces"}
+#define OPTION_TRACE_MAX_BYTES \
+    {"trace_max_bytes", COUNT, "N", "250000000", 1, INT64_MAX, NULL, "recording stops before a trace is larger"}
+#define OPTION_HELP \
+    {"help", FLAG, NULL, NULL, 0, 0, NULL, "this text"}
+#define OPTION_SEED_OF_BOOTSTRAP \
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of the bootstrap"}
+#define OPTION_JSON_OF_FILES \
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, "a JSON object on stdout: files, P50s, accuracies; with --plan the plan"}
+#define OPTION_QUIET \
+    {"quiet", FLAG, NULL, NULL, 0, 0, NULL, "no progress and no table on stderr, errors only"}
+
+#endif

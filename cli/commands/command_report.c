@@ -1,0 +1,118 @@
+/* command_report.c: where the time of a sweep goes, and what accuracy it buys. */
+#include "base/console.h"
+#include "base/document.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/option_rows.h"
+#include "base/options.h"
+#include "commands/commands.h"
+#include "report/report.h"
+#include "report/report_data.h"
+#include "report/report_page.h"
+#include "report/report_text.h"
+#include "report/result_read.h"
+#include "vlmprof.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const option_spec REPORT_OPTIONS[] = {
+    OPTION_LATENCY,
+    {"percentile", CHOICE, "P", "50", 0, 0, "50 95 99 mean", "percentile over samples of that latency"},
+    OPTION_RESAMPLES,
+    {"epsilon_latency", REAL, "PERCENT", "1", 0, 100, NULL,
+     "steps of the front that count: ms, in percent of the median latency"},
+    {"epsilon_accuracy", REAL, "POINTS", "1", 0, 100, NULL, "... and in points of accuracy (1 is 0.01)"},
+    {"peak_tflops", REAL, "T", NULL, 0, 1000000, NULL,
+     "the device's TFLOP/s (default: the best that any stage here reaches)"},
+    {"peak_gbs", REAL, "G", NULL, 0, 1000000, NULL,
+     "the device's GB/s (default: the best that any stage here reaches)"},
+    {"markdown", FLAG, NULL, NULL, 0, 0, NULL, "Markdown on stdout instead of text"},
+    {"csv", FLAG, NULL, NULL, 0, 0, NULL, "one row a configuration on stdout instead of text"},
+    {"html", MAYBE, "[=FILE]", NULL, 0, 0, NULL,
+     "one page with plots, on stdout or in FILE, instead of text; it needs no network"},
+    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL,
+     "write report.html, report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json there"},
+    OPTION_SEED_OF_BOOTSTRAP,
+    OPTION_JSON,
+    OPTION_HELP,
+};
+
+typedef enum report_form { FORM_TEXT, FORM_MARKDOWN, FORM_CSV, FORM_JSON, FORM_HTML, FORM_E1, FORM_E2 } report_form;
+static void report_form_write(const report *p, report_form form, text_buffer *out) {
+    vp_json_writer w;
+    if (form == FORM_TEXT || form == FORM_MARKDOWN) {
+        document d = {NULL, 0};
+        report_text_write(&d, p);
+        document_print(&d, form == FORM_MARKDOWN, out);
+        document_free(&d);
+    } else if (form == FORM_HTML) report_page_write(p, out);
+    else if (form == FORM_CSV) {
+        report_csv_heads(out);
+        for (size_t i = 0; i < p->r->count; i++) report_csv_row(out, p, i);
+    } else {
+        vp_json_writer_init_sink(&w, text_sink, out, 1);
+        if (form == FORM_JSON) {
+            vp_json_begin_object(&w);
+            put_text(&w, "schema", "vlmprof-report-1");
+            vp_json_key(&w, "e1_stage_decomposition");
+        }
+        if (form != FORM_E2) report_put_e1(&w, p);
+        if (form == FORM_JSON) vp_json_key(&w, "e2_pareto_coupling");
+        if (form != FORM_E1) report_put_e2(&w, p);
+        if (form == FORM_JSON) vp_json_end_object(&w);
+        vp_json_finish(&w);
+        text_add_string(out, "\n");
+    }
+}
+static int write_report_files(const report *p, const char *folder) {
+    static const struct { const char *name; report_form form; } files[] = {{"report.md", FORM_MARKDOWN}, {"report.csv", FORM_CSV},
+        {"report.html", FORM_HTML}, {"e1_stage_decomposition.json", FORM_E1}, {"e2_pareto_coupling.json", FORM_E2}};
+    int code = make_folder(folder);
+    for (size_t i = 0; i < sizeof files / sizeof files[0] && !code; i++) {
+        text_buffer out = {NULL, 0, 0};
+        report_form_write(p, files[i].form, &out);
+        code = file_write_whole(folder, files[i].name, out.data, out.bytes);
+        free(out.data);
+    }
+    return code;
+}
+static int run_command(const options *o) {
+    static const char *const forms[] = {"", "markdown", "csv", "json", "html"};
+    report_settings s = report_settings_of(o);
+    report_form form = FORM_TEXT;
+    results r;
+    report p;
+    int code = 0, asked = 0;
+    if (!o->operand_count) return complain(EXIT_USAGE, "report: give a folder of result files; see vlmprof report --help");
+    for (int i = FORM_MARKDOWN; i <= FORM_HTML; i++) if (given(o, forms[i])) { form = (report_form)i; asked++; }
+    if (asked > 1)
+        return complain(EXIT_USAGE, "report: --markdown, --csv, --json and --html are forms of one output: give one, or --output_dir for all");
+    if (given(o, "peak_tflops")) s.peak_tflops = opt(o, "peak_tflops")->real;
+    if (given(o, "peak_gbs")) s.peak_gbs = opt(o, "peak_gbs")->real;
+    s.epsilon_share = opt(o, "epsilon_latency")->real / 100;
+    s.epsilon_accuracy = opt(o, "epsilon_accuracy")->real / 100;
+    if ((code = results_read(&r, o->operands, o->operand_count)) != 0) return code;
+    report_make(&p, &r, &s);
+    for (size_t i = 0; i < p.warnings.count && form == FORM_CSV; i++) fprintf(stderr, "vlmprof: %s\n", p.warnings.items[i]);
+    if (text_of(o, "output_dir")) code = write_report_files(&p, text_of(o, "output_dir"));
+    if (!code && (asked || !text_of(o, "output_dir"))) {
+        text_buffer out = {NULL, 0, 0};
+        report_form_write(&p, form, &out);
+        code = form == FORM_HTML && text_of(o, "html") ? file_write_text(text_of(o, "html"), &out) : print_whole(&out);
+        free(out.data);
+    } else if (!code)
+        fprintf(stderr, "vlmprof: report.html, report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json in %s\n",
+                text_of(o, "output_dir"));
+    report_free(&p);
+    results_free(&r);
+    return code;
+}
+
+const command command_report = {
+    "report", "DIR...",
+    "where the time of a sweep goes, and what accuracy it buys",
+    "vlmprof report results\n  vlmprof report results --latency prefill --percentile 95 --output_dir answers\n"
+    "  vlmprof report results --html=report.html",
+    SIZE_MAX, REPORT_OPTIONS, sizeof REPORT_OPTIONS / sizeof *REPORT_OPTIONS, NULL, run_command};

@@ -1,0 +1,70 @@
+/* command_score.c: scores of rows, without a model. */
+#include "base/console.h"
+#include "base/json.h"
+#include "base/option_rows.h"
+#include "base/options.h"
+#include "commands/commands.h"
+#include "score/score_captions.h"
+#include "score/score_rules.h"
+#include "score/scoring.h"
+#include "vlmprof.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const option_spec SCORE_OPTIONS[] = {
+    {"metric", TEXT, "M", NULL, 0, 0, NULL,
+     "scoring rule: vqa_seed, vqa_official, em, anls, mmmu, cider, bleu ...; a wrong one lists all"},
+    {"clean", CHOICE, "HOW", "rule", 0, 0, "rule none last frequent run",
+     "cleaning of predictions: the rule's own (captions: built-in tokenizer), none, the last line, the most frequent line, or as in a sweep"},
+    OPTION_HELP,
+};
+
+/* The text is one object {"sets": [...]}, one array of images or of sets, or lines. */
+static int score_captions(score_job *job, int metric) {
+    const char *clean = text_of(job->o, "clean");
+    scoring s;
+    parsed p = {{NULL, NULL, 0}, NULL, 0};
+    vp_error error = {VP_OK, -1, "", ""};
+    uint32_t list = VP_JSON_NONE;
+    int code = 0;
+    if (strcmp(clean, "rule") && strcmp(clean, "none"))
+        return complain(EXIT_USAGE, "--clean: captions know \"rule\" (built-in tokenizer) and \"none\" (words between white space)");
+    memset(&s, 0, sizeof s);
+    job->by_words = !strcmp(clean, "none");
+    if (parse_json(&p, job->text, job->text_bytes, &error) == VP_OK) {
+        if (node_is(&p.json, 0, VP_JSON_ARRAY)) list = 0;
+        else if (node_is(&p.json, 0, VP_JSON_OBJECT)) list = vp_json_get(&p.json, 0, "sets");
+    }
+    if (node_is(&p.json, list, VP_JSON_ARRAY)) score_list(job, &p.json, list);
+    code = caption_lines(job, &s, &p, metric);
+    if (!code && job->bad_lines)
+        code = complain(EXIT_INPUT, "%s: %d lines are no JSON objects of the first one's kind: their rows say why", job->source, job->bad_lines);
+    scoring_free(&s);
+    free(p.nodes);
+    return code;
+}
+
+static int run_command(const options *o) {
+    score_job job;
+    const score_rule *rule;
+    int code;
+    memset(&job, 0, sizeof job);
+    job.o = o;
+    job.name = text_of(o, "metric");
+    if (!job.name) return complain(EXIT_USAGE, "score needs --metric M; see vlmprof score --help");
+    if ((rule = score_rule_find(job.name)) == NULL) return unknown_metric(job.name, METRICS);
+    code = score_read(&job);
+    if (!code) code = is_corpus(rule) ? score_captions(&job, rule->metric) : score_rows(&job, rule);
+    free(job.text);
+    free((void *)job.lines);
+    free(job.line_bytes);
+    free(job.line_numbers);
+    return code;
+}
+
+const command command_score = {
+    "score", "--metric M [FILE.jsonl]",
+    "score answers by any of the rules, one JSON object a line, from a file or stdin",
+    "vlmprof score --metric anls answers.jsonl   # lines like {\"prediction\": \"a cat\", \"references\": [\"cat\", \"a cat\"]}",
+    1, SCORE_OPTIONS, sizeof SCORE_OPTIONS / sizeof *SCORE_OPTIONS, NULL, run_command};

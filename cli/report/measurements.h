@@ -1,0 +1,57 @@
+/* measurements.h: result files to the requests and times that a latency model is made of. */
+#ifndef VLMPROF_CLI_MEASUREMENTS_H
+#define VLMPROF_CLI_MEASUREMENTS_H
+#include "base/document.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "report/result_read.h"
+#include "vlmprof_analysis.h"
+
+#define ESTIMATOR_SCHEMA "vlmprof-estimator-1"
+#define ESTIMATE_LEVEL 0.95
+
+enum { ESTIMATE_TOTAL = VP_LATENCY_STAGE_COUNT, ESTIMATE_PARTS, ESTIMATE_KINDS = VP_LATENCY_MEAN + 1, ESTIMATOR_BYTES_MOST = 1 << 24 };
+enum { SPLIT_NONE, SPLIT_CONFIG, SPLIT_SIZE, SPLIT_COUNT };
+
+extern const char *const ESTIMATE_KIND_KEYS[ESTIMATE_KINDS];
+extern const char *const SPLIT_KEYS[SPLIT_COUNT];
+extern const char *const SPLIT_NAMES[SPLIT_COUNT];
+extern const char *const LINEAR_STATE_KEYS[];
+
+enum { BUDGET_COUNT = 4 };
+
+extern const double BUDGET_SHARES[BUDGET_COUNT];
+
+#define BUDGET_TOLERANCE 1.1 /* a violation is worse than this times the budget */
+
+enum { CURVE_COUNT = 4, CURVE_DRAWS = 200 };
+
+extern const size_t CURVE_POINTS[CURVE_COUNT];
+
+enum { KNOB_TEXT = 2, KNOB_OUTPUT = 4, KNOB_TIER, KNOB_EXPERTS, KNOB_ACTIVE, ESTIMATE_KNOB_COUNT };
+
+extern const column ESTIMATE_KNOBS[ESTIMATE_KNOB_COUNT];
+
+int32_t knob_at(const vp_latency_request *q, int knob);
+const char *part_name(int part);
+int stage_runs(int stage, const vp_latency_request *q);
+
+typedef struct measurements {
+    vp_latency_request *requests;
+    double *measured, *total;     /* ms [count, VP_LATENCY_STAGE_COUNT], NaN: not measured; [count] */
+    uint32_t *configs, *sizes;    /* which file, which image size */
+    size_t count, config_count, size_count;
+    size_t incomplete, not_positive; /* samples without a count or prefill; stages of 0 ms or less */
+    double noise; size_t noise_count; /* sum of what is not known of each sample's own T_total, as a share; samples with two runs or more */
+    const char *device, *model;
+} measurements;
+
+void measurements_free(measurements *m);
+
+/* Every row that is whole, of all files as they are. */
+void measurements_read(measurements *m, const results *r, int64_t experts);
+
+/* *experts: 0, or what a model says. 0 or an exit code. */
+int measurements_make(const options *o, const results *r, int64_t *experts, measurements *m, text_list *warnings);
+
+#endif

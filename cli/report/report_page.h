@@ -1,0 +1,9 @@
+/* report_page.h: the report as one page of HTML. */
+#ifndef VLMPROF_CLI_REPORT_PAGE_H
+#define VLMPROF_CLI_REPORT_PAGE_H
+#include "base/memory.h"
+#include "report/report.h"
+
+void report_page_write(const report *p, text_buffer *out);
+
+#endif

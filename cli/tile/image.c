@@ -1,0 +1,25 @@
+/* image.c: an image file to RGB, with the reason when it cannot be read. */
+#include "tile/image.h"
+
+#include "base/console.h"
+#include "base/files.h"
+#include "vlmprof.h"
+#include "vlmprof_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int load_image(const char *path, vp_image *image, char *reason, size_t capacity) {
+    vp_error error = {VP_OK, -1, "", ""};
+    char *file = NULL, line[LINE_BYTES];
+    size_t bytes = 0;
+    vp_result r = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
+    if (r == VP_OK) r = vp_image_decode((const uint8_t *)file, bytes, image, &error);
+    free(file);
+    if (r == VP_OK) return 0;
+    error_line(line, sizeof line, r, &error);
+    if (strstr(line, path)) snprintf(reason, capacity, "%s", line);
+    else snprintf(reason, capacity, "%.180s: %.320s", path, line);
+    return r == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT;
+}

@@ -1,0 +1,267 @@
+/* backend.h - what the engine asks of a device, and a device of the engine: queue, jobs, one table of functions
+ *
+ * vlmprof_kernels.cu holds the devices: the CPU, and where nvcc compiled it once more, the GPU. Their two tables are
+ * all that they show. */
+#ifndef VK_BACKEND_H
+#define VK_BACKEND_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "vlmprof_ranges.h"
+#include "vlmprof_stages.h"
+
+enum {
+    VK_PAD = 32,           /* columns of a packed weight panel, and what rows are padded to */
+    VK_EXPERTS_MAX = 1024, /* the router keeps one row of probabilities in shared memory */
+    VK_POOL_MAX = 1024,    /* heads * keys of a pooling window */
+    VK_ROWS_MAX = 32,      /* rows of one GEMM tile */
+    VK_THREADS_MAX = 4096
+};
+
+/* where work is sent: the part of a backend's state that launchers see; vk_cpu and vk_cuda begin with it */
+typedef struct vk_work {
+    int64_t launches, flops, bytes;
+} vk_work;
+
+/* what the next operation is; vk_begin takes it, and no operation says what the one before it was */
+typedef struct vk_next {
+    int32_t kind, shape[4];               /* vp_launch_kind; vk_shape */
+    uint32_t grid, threads, shared_bytes; /* shared_bytes: given at the launch */
+    const void *kernel;                   /* GPU: what the driver knows the registers of */
+} vk_next;
+
+typedef struct vk_spans {
+    vp_span *span;
+    int64_t capacity, count;
+} vk_spans;
+
+typedef struct vk_queue {
+    vk_work work; /* of everything sent so far */
+    int dry;      /* count only, and log without times: a recorded step is about to be replayed */
+    int threads;  /* CPU */
+    void *stream; /* GPU: cudaStream_t */
+    /* GPU: the first CUDA or cuBLAS status that was not success, and where; it sticks, and nothing more is sent */
+    int error, line;
+    const char *error_at; /* the call or the kernel */
+    char note[400];       /* GPU: what could not be done as it should, and was done another way */
+    int timing;           /* vp_timing of the request that runs */
+    int64_t stamps;       /* taken in it */
+    vp_launch *log;       /* VP_TIMING_KERNEL: a record of each operation; else NULL */
+    int64_t log_capacity, log_count;
+    int32_t step, part, block; /* what the records belong to */
+    vk_next next;
+    vk_spans *spans; /* CPU: what each thread does in parallel loops, beside the log; else NULL */
+} vk_queue;
+
+/* The shared kernels, the same for every device. Pointers are the device's memory. FLOPs count additions,
+ * multiplications, divisions and exponentials as one each; bytes count every operand read or written once. */
+typedef struct vk_kernels {
+    void (*rmsnorm)(vk_queue *queue, void *y, const float *x, const float *w, int rows, int d, int ldy, float eps,
+                    int wide);
+    void (*layernorm)(vk_queue *queue, void *y, const float *x, const float *w, const float *b, int rows, int d,
+                      int ldy, float eps, int wide);
+    void (*convert)(vk_queue *queue, void *y, const float *x, int rows, int d, int ldy, int wide);
+    void (*vit_embed)(vk_queue *queue, float *x, const float *patches, const float *class_embedding,
+                      const float *positions, int views, int count, int d);
+    void (*pool_windows)(vk_queue *queue, void *keys, void *query, const float *hidden, const float *mask,
+                         const int32_t *dead, const float *pad_embed, size_t layer_floats, int views, int layers, int w,
+                         int side, int pool, int ld, int wide);
+    void (*pool_attention)(vk_queue *queue, void *y, const float *q, const float *kv, int windows, int n, int heads,
+                           int head_dim, int ldy, int wide);
+    void (*silu_mul)(vk_queue *queue, void *y, const float *gate_up, int rows, int h, int ldy, int wide);
+    void (*embed)(vk_queue *queue, float *x, const void *table, const int32_t *ids, int rows, int d, int wide);
+    void (*scatter_add)(vk_queue *queue, float *x, const float *features, const int32_t *index, int rows, int d);
+    void (*qk_norm_rope)(vk_queue *queue, void *q, void *key, void *value, const float *qkv, const float *q_weight,
+                         const float *k_weight, const float *cs, const int32_t *position, int rows, int d, int head_dim,
+                         int ldq, float eps, int wide);
+    /* keys: what *position + 1 will be, for the count alone */
+    void (*attention_decode)(vk_queue *queue, void *y, const void *q, const void *key, const void *value, float *scores,
+                             const int32_t *position, int keys, int lds, int d, int head_dim, int wide);
+    void (*router)(vk_queue *queue, int32_t *index, float *weight, const float *logits, int rows, int experts, int k);
+    void (*moe_lists)(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles,
+                      const int32_t *index, int experts, int pairs, int tile_rows);
+    void (*gather)(vk_queue *queue, void *y, const void *x, const int32_t *list, int rows, int k, int row_bytes);
+    void (*combine)(vk_queue *queue, float *x, const float *expert_rows, const int32_t *slot_row, const float *weight,
+                    int rows, int k, int d);
+    void (*argmax)(vk_queue *queue, int32_t *out, const float *x, int rows, int n);
+    void (*advance)(vk_queue *queue, int32_t *position, int by);
+    void (*read)(vk_queue *queue, float *y, const float *x, int blocks, int count); /* count: a multiple of 4 */
+} vk_kernels;
+
+/* Pointers named y, x, to, from are the backend's memory unless it says host. Sending never waits; what fails on a GPU
+ * sticks to the queue, sends nothing more, and comes out of `wait`. */
+
+/* a linear layer: y = x W^T + bias. Weights in-type, W rows of k padded to k_padded: row after row where the backend
+ * says row_major, else in panels (vlmprof_kernels.cu >>gemm) */
+typedef struct vk_linear {
+    void *weights;
+    const float *bias; /* f32 [n] or NULL */
+    void *bias_bf16;   /* the same rounded, for bf16 results of a backend with rounds_bias; else NULL */
+    int n, k, k_padded;
+    /* f32 weights and inputs; the router's are so in bf16 mode too, because a flipped expert costs more than rounding.
+     * Such a layer gives f32: only the _F32 epilogues */
+    int wide;
+} vk_linear;
+
+/* y (in-type [m, ldy], or f32 [m, ldy] for the _F32 ones) = epilogue(x W^T + bias); ADD: y += */
+typedef enum vk_epilogue { VK_STORE, VK_STORE_F32, VK_QUICKGELU, VK_ADD_F32 } vk_epilogue;
+typedef struct vk_gemm_job {
+    void *y;
+    const void *x;
+    const vk_linear *w;
+    int m, ldy, ldx;
+} vk_gemm_job;
+
+/* softmax(q k^T / sqrt(head_dim)) v of `batch` sequences of `tokens` rows that follow each other; in-type rows, heads
+ * side by side in a row */
+typedef struct vk_attention_job {
+    void *y;
+    const void *q, *k, *v;
+    int batch, tokens, heads, head_dim, ldy, ldq, ldk, causal;
+} vk_attention_job;
+
+/* what routed tokens get from their experts: y f32 [pairs, down->n], row by row of the lists that moe_lists made, =
+ * down(silu(gate(x)) * up(x)) of the row's token. Weights are expert 0's, the others' follow at these distances. */
+typedef struct vk_experts_job {
+    float *y;
+    void *hidden;  /* in-type [pairs, padded down->k]: for silu(gate) * up */
+    const void *x; /* in-type [tokens, ldx] */
+    const vk_linear *gate_up, *down;
+    size_t gate_up_stride, down_stride; /* bytes */
+    const int32_t *start, *list, *tiles;
+    int ldx, pairs, top_k, experts;
+} vk_experts_job;
+
+/* One transformer block over one token that stands at *position, and what the kernels of it leave for each other.
+ * Weights as vk_linear has them; gate_up and down are expert 0's, the others' follow at these distances. */
+enum { VK_SPLITS = 8, VK_DECODE_BLOCKS = 396 };
+typedef struct vk_decode_job {
+    const vk_linear *att_proj, *attn_out, *router, *gate_up, *down;
+    size_t gate_up_stride, down_stride; /* bytes */
+    const float *attn_norm, *q_norm, *k_norm, *ff_norm; /* f32 [d] */
+    const float *cs;                                    /* the table of rotations [max_sequence, head_dim] */
+    float eps;
+    int d, head_dim, expert_dim, top_k, max_sequence;
+    int keys; /* what *position + 1 will be, for the count alone */
+    const int32_t *position;
+    float *x;                               /* f32 [d], the residual stream */
+    float *qkv, *scratch, *logits, *weight; /* f32 [3 * d], [vk_decode_floats], [experts], [top_k] */
+    void *key, *value;                      /* in-type [max_sequence, d] */
+    void *q, *attended, *normed, *hidden;   /* in-type [padded d] three times, [top_k, padded expert_dim] */
+    int32_t *index;                         /* [top_k] */
+} vk_decode_job;
+
+typedef struct vk_decode_end_job {
+    const float *x, *norm;
+    float eps;
+    const vk_linear *head;
+    float *logits, *scratch;
+    int32_t *token, *position; /* the largest logit's, -1 for logits that are no numbers; one more than before */
+} vk_decode_end_job;
+
+typedef struct vk_decode_kernels {
+    void (*qkv)(vk_queue *queue, const vk_decode_job *job);       /* qkv = att_proj(norm(x)) */
+    void (*attention)(vk_queue *queue, const vk_decode_job *job); /* cache appended, q against it */
+    void (*attn_out)(vk_queue *queue, const vk_decode_job *job);  /* x += attn_out(attention) */
+    void (*router)(vk_queue *queue, const vk_decode_job *job);    /* logits = router(norm(x)), normed */
+    /* index and weight from the logits; hidden = silu(gate normed) * up normed */
+    void (*gate_up)(vk_queue *queue, const vk_decode_job *job);
+    void (*down)(vk_queue *queue, const vk_decode_job *job);      /* x += sum of weight * down(hidden) */
+    void (*head)(vk_queue *queue, const vk_decode_end_job *job);  /* logits = head(norm(x)) */
+    void (*pick)(vk_queue *queue, const vk_decode_end_job *job);  /* token, position */
+} vk_decode_kernels;
+
+/* the largest sizes that an engine will ask for */
+typedef struct vk_extent {
+    int wide, experts;
+    int64_t marks;
+    vk_attention_job vit, llm; /* sizes only */
+} vk_extent;
+
+typedef struct vk_setup {
+    int device, threads, wide;
+    const char *gemm;
+} vk_setup;
+
+typedef struct vk_backend {
+    vk_kernels kernels;
+    int row_major;      /* weights; see vk_linear */
+    int host_memory;    /* the host reads and writes this memory itself, and inputs need no copy */
+    int view_batch;     /* views that pass the vision stages together */
+    int run_ahead;      /* results are known late: a decode step is sent before the token before it is known */
+    int rounds_bias;    /* bf16 results get their bias in bf16 */
+    size_t stage_bytes; /* most bytes of one stage() */
+    int32_t toolkit;    /* CUDA version compiled with */
+    vp_result (*open)(const vk_setup *setup, vk_queue **queue, vp_error *error);
+    void (*close)(vk_queue *queue); /* waits, and frees all that the queue holds */
+    void (*describe)(vk_queue *queue, char *text, size_t capacity);
+    const char *(*gemm)(vk_queue *queue, int wide, int rows);
+    uint64_t (*free_bytes)(vk_queue *queue); /* 0: unknown */
+    size_t (*scratch_bytes)(vk_queue *queue, const vk_extent *extent);
+    void *(*allocate)(vk_queue *queue, size_t bytes); /* once; zeroed; NULL: no room, or the queue failed */
+    int (*use)(vk_queue *queue, const vk_extent *extent, void *scratch); /* 0: no memory, or the queue failed */
+    void (*enter)(vk_queue *queue);                          /* before a request: this thread uses this device */
+    void *(*stage)(vk_queue *queue, void *to, size_t bytes); /* host memory to fill ... */
+    void (*commit)(vk_queue *queue, void *to, size_t bytes); /* ... and what sends it to `to` */
+    void (*fetch)(vk_queue *queue, void *host, const void *from, size_t bytes); /* waits for all that was sent */
+    void (*copy)(vk_queue *queue, void *to, const void *from, size_t bytes);
+    void (*linear)(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w,
+                   vk_epilogue epilogue);
+    void (*grouped)(vk_queue *queue, const vk_gemm_job *jobs, int count, vk_epilogue epilogue); /* without biases */
+    void (*attention)(vk_queue *queue, const vk_attention_job *job);
+    /* a time stamp, unless timing is off: the host's clock is returned, else 0. Keeps *token (NULL: nothing) for
+     * token() */
+    int64_t (*mark)(vk_queue *queue, int slot, const int32_t *token);
+    vp_result (*wait)(vk_queue *queue, int slot, vp_error *error); /* until the mark is reached */
+    int64_t (*between)(vk_queue *queue, int from, int to);         /* ns between two marks that were reached */
+    int32_t (*token)(vk_queue *queue, int slot);
+    int (*reserve_log)(vk_queue *queue, int64_t count); /* stamps of so many launches; 0: no memory, or it failed */
+    void (*read_log)(vk_queue *queue);                  /* times into queue->log; mark 0 began the request */
+    void (*recover)(vk_queue *queue);                   /* forgets the error where the device can go on; waits */
+    uint64_t (*pinned_bytes)(vk_queue *queue);          /* of the host's memory that the device reaches */
+    void *(*borrow)(vk_queue *queue, size_t bytes);     /* for a measurement, filled with 0x3c; NULL: no room */
+    void (*give_back)(vk_queue *queue, void *memory, size_t bytes); /* waits */
+    const vp_range_hooks *(*range_hooks)(void); /* of the host for an attached tool; NULL: built without NVTX */
+    /* only where the table says so, else NULL */
+    const char *(*gemm_name)(int32_t index); /* kernels this processor can run; NULL past the end */
+    vp_result (*device_count)(int32_t *count, vp_error *error);
+    vp_result (*device_describe)(int32_t index, vp_device_info *info, vp_error *error);
+    vp_result (*telemetry)(int32_t index, vp_telemetry *out, vp_error *error);
+    int tile_rows;                                               /* of moe_lists' tiles, for .. */
+    void (*experts)(vk_queue *queue, const vk_experts_job *job); /* .. many tokens in bf16; lists stay on the device */
+    const vk_decode_kernels *decode; /* without it the operations above serve single tokens */
+    /* a recorded step: record() .. keep(key) takes what is sent without running it, replay(key) sends it, 0: unknown.
+     * What fails in recording is told by queue->note, and no request suffers from it. */
+    int (*replay)(vk_queue *queue, uint64_t key);
+    int (*record)(vk_queue *queue); /* 0: recording does not work here */
+    void (*keep)(vk_queue *queue, uint64_t key);
+} vk_backend;
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+const vk_backend *vk_cpu_code(void);
+/* the GPU's table. A weak symbol: link the object that nvcc makes of vlmprof_kernels.cu beside the other one, and the
+ * engine finds it. */
+#ifdef __GNUC__
+const vk_backend *vk_gpu_code(void) __attribute__((weak));
+#endif
+#ifdef __cplusplus
+}
+#endif
+
+static inline size_t vk_round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+static inline size_t vk_max(size_t a, size_t b) { return a > b ? a : b; }
+
+/* One layout function runs twice: once with a NULL base to add up the bytes, once to hand out the addresses. */
+typedef struct vk_arena {
+    char *base;
+    size_t used;
+} vk_arena;
+static inline void *vk_take(vk_arena *arena, size_t count, size_t element) {
+    void *p = arena->base ? arena->base + arena->used : NULL;
+    arena->used = vk_round_up(arena->used + count * element, 64);
+    return p;
+}
+#endif

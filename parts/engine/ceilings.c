@@ -1,0 +1,134 @@
+/* ceilings.c - what the device can: bytes and operations a second */
+#include "engine_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    VK_CEILING_BYTES = 256 << 20,   /* borrowed */
+    VK_CEILING_READ_MAX = 1 << 30,  /* bytes read at most */
+    VK_CEILING_PIECE = 1 << 14,     /* floats that a block reads */
+    VK_CEILING_PRODUCT_MIN = 256,   /* rows and columns of the smallest product; .. */
+    VK_CEILING_PRODUCT_MAX = 4096,  /* .. of the largest */
+    VK_CEILING_ROUNDS = 16,         /* of a measurement at most */
+    VK_CEILING_ROW = 8,             /* products in a row */
+    VK_CEILING_NS = 100000000,      /* for one measurement, .. */
+    VK_CEILING_MOST_NS = 2000000000 /* .. for all products */
+};
+
+/* ns on the device of what was sent since mark 0 */
+static int64_t vk_ceiling_end(vp_engine *engine) {
+    engine->backend->mark(engine->queue, 1, NULL);
+    if (engine->backend->wait(engine->queue, 1, NULL) != VP_OK) return 0;
+    return engine->backend->between(engine->queue, 0, 1);
+}
+
+/* Reading: the weights where they are larger than what was borrowed, because that is what a decode step reads. The best
+ * round counts: the first one pays for the loading of the kernel, and the clocks of an idle GPU rise for some ms. */
+static void vk_measure_read(vp_engine *engine, char *memory, vp_ceilings *out) {
+    int from_weights = engine->weights_bytes > VK_CEILING_BYTES;
+    const float *x = from_weights ? (const float *)engine->weights : (const float *)(void *)memory;
+    size_t piece = sizeof(float) * VK_CEILING_PIECE,
+           most = from_weights ? engine->weights_bytes : VK_CEILING_BYTES - ((size_t)1 << 20);
+    int blocks = (int)((most < (size_t)VK_CEILING_READ_MAX ? most : (size_t)VK_CEILING_READ_MAX) / piece);
+    float *sums = (float *)(void *)(memory + VK_CEILING_BYTES - ((size_t)1 << 20)); /* behind what is read */
+    int64_t start = vp_clock_ns();
+    out->read_bytes = (uint64_t)blocks * piece;
+    for (int round = 0;
+         !engine->queue->error && (round < 2 || (round < VK_CEILING_ROUNDS && vp_clock_ns() - start < VK_CEILING_NS));
+         round++) {
+        int64_t ns;
+        engine->backend->mark(engine->queue, 0, NULL);
+        engine->backend->kernels.read(engine->queue, sums, x, blocks, VK_CEILING_PIECE);
+        ns = vk_ceiling_end(engine);
+        if (ns > 0 && (double)out->read_bytes * 1e9 / (double)ns > out->bytes_per_s)
+            out->bytes_per_s = (double)out->read_bytes * 1e9 / (double)ns;
+    }
+}
+
+/* A copy from one half of what was borrowed to the other */
+static void vk_measure_copy(vp_engine *engine, char *memory, vp_ceilings *out) {
+    size_t bytes = VK_CEILING_BYTES / 2;
+    int64_t start = vp_clock_ns();
+    for (int round = 0;
+         !engine->queue->error && (round < 2 || (round < VK_CEILING_ROUNDS && vp_clock_ns() - start < VK_CEILING_NS));
+         round++) {
+        int64_t ns;
+        engine->backend->mark(engine->queue, 0, NULL);
+        engine->backend->copy(engine->queue, memory + bytes, memory, bytes);
+        ns = vk_ceiling_end(engine);
+        if (ns > 0 && 2.0 * (double)bytes * 1e9 / (double)ns > out->copy_bytes_per_s)
+            out->copy_bytes_per_s = 2.0 * (double)bytes * 1e9 / (double)ns;
+    }
+}
+
+/* ns on the device of `count` products of n x n matrices, one after the other */
+static int64_t vk_time_products(vp_engine *engine, char *memory, int size, int count) {
+    size_t bytes = (size_t)size * (size_t)size * (engine->wide ? 4 : 2);
+    vk_linear weights;
+    memset(&weights, 0, sizeof weights);
+    weights.weights = memory;
+    weights.n = weights.k = weights.k_padded = size;
+    weights.wide = engine->wide;
+    engine->backend->mark(engine->queue, 0, NULL);
+    for (int i = 0; i < count; i++)
+        engine->backend->linear(engine->queue, memory + 2 * bytes, size, memory + bytes, size, size, &weights,
+                                VK_STORE);
+    return vk_ceiling_end(engine);
+}
+
+/* Products of n x n matrices, n doubled at least once and until the next would take long: the best of all. Each size
+ * begins with a product that does not count: a GPU's library loads the kernel for that size then, for tens of ms. A GPU
+ * gets short ones in rows: the next is sent while one runs. */
+static void vk_measure_product(vp_engine *engine, char *memory, vp_ceilings *out) {
+    int64_t took = 0, begin = vp_clock_ns(); /* took: one product, by the host's clock */
+    for (int size = VK_CEILING_PRODUCT_MIN; size <= VK_CEILING_PRODUCT_MAX && !engine->queue->error; size *= 2) {
+        int64_t start;
+        int count = 1;
+        if (size > 2 * VK_CEILING_PRODUCT_MIN && 12 * took > VK_CEILING_NS) return;
+        if (vp_clock_ns() - begin > VK_CEILING_MOST_NS) return; /* a machine that is overloaded */
+        vk_time_products(engine, memory, size, 1);
+        start = vp_clock_ns();
+        for (int round = 0; round < VK_CEILING_ROUNDS && (round < 2 || vp_clock_ns() - start < VK_CEILING_NS / 4);
+             round++) {
+            double flops = 2.0 * size * size * size * count;
+            int64_t since = vp_clock_ns(), ns = vk_time_products(engine, memory, size, count),
+                    host_ns = (vp_clock_ns() - since) / count;
+            if (!round || host_ns < took) took = host_ns;
+            if (ns > 0 && flops * 1e9 / (double)ns > out->flops_per_s) {
+                out->flops_per_s = flops * 1e9 / (double)ns;
+                out->product_size = size;
+            }
+            if (!engine->backend->host_memory && took < VK_CEILING_NS / 100) count = VK_CEILING_ROW;
+        }
+    }
+}
+
+VP_API vp_result vp_engine_ceilings(vp_engine *engine, vp_ceilings *out, vp_error *error) {
+    vp_ceilings measured;
+    char *memory, text[120];
+    vp_result result = VP_OK;
+    memset(&measured, 0, sizeof measured);
+    if (engine->ceilings.bytes_per_s > 0.0) {
+        *out = engine->ceilings;
+        return VP_OK;
+    }
+    engine->backend->enter(engine->queue);
+    engine->queue->timing = VP_TIMING_STAGE;
+    memory = (char *)engine->backend->borrow(engine->queue, VK_CEILING_BYTES);
+    if (!memory && !engine->queue->error) {
+        snprintf(text, sizeof text, "measuring what the device can takes %d MiB for a moment", VK_CEILING_BYTES >> 20);
+        return vp_fail(error, VP_ERR_MEMORY, -1, "ceilings", text);
+    }
+    if (memory && !engine->queue->error) vk_measure_read(engine, memory, &measured);
+    if (memory && !engine->queue->error) vk_measure_copy(engine, memory, &measured);
+    if (memory && !engine->queue->error) vk_measure_product(engine, memory, &measured);
+    engine->backend->give_back(engine->queue, memory, VK_CEILING_BYTES);
+    if (engine->queue->error) result = engine->backend->wait(engine->queue, 0, error);
+    vk_recover(engine);
+    if (result == VP_OK
+        && !(measured.bytes_per_s > 0.0 && measured.copy_bytes_per_s > 0.0 && measured.flops_per_s > 0.0))
+        result = vp_fail(error, VP_ERR_DEVICE, -1, "ceilings", "the device's clock told no time");
+    if (result == VP_OK) *out = engine->ceilings = measured;
+    return result;
+}

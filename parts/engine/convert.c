@@ -1,0 +1,367 @@
+/* convert.c - the weights of a model as files: what a loader would put into memory goes to a disk, in the same order
+ * and by the same functions */
+#if !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE)
+#define _DEFAULT_SOURCE 1 /* mmap's flags and fsync under -std=c11 */
+#endif
+#include "model.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+#include "host_loops.h"
+
+/* a file that is being written */
+typedef struct vk_output {
+    FILE *file;
+    char path[4096];
+} vk_output;
+
+static vp_result vk_write_failed(const vk_output *out, vp_error *error) {
+    char text[160];
+    snprintf(text, sizeof text, "the file cannot be written: %.100s", strerror(errno));
+    return vp_fail(error, VP_ERR_WRITE, -1, out->path, text);
+}
+
+static vp_result vk_output_open(vk_output *out, const char *directory, const char *name, vp_error *error) {
+    if ((size_t)snprintf(out->path, sizeof out->path, "%s/%s", directory, name) >= sizeof out->path)
+        return vp_fail(error, VP_ERR_RANGE, -1, directory, "the path is too long");
+    out->file = fopen(out->path, "wb");
+    if (!out->file) return vk_write_failed(out, error);
+    setvbuf(out->file, NULL, _IONBF, 0); /* what is written comes in large pieces */
+    return VP_OK;
+}
+
+static vp_result vk_output_write(vk_output *out, const void *data, size_t bytes, vp_error *error) {
+    return bytes && fwrite(data, 1, bytes, out->file) != bytes ? vk_write_failed(out, error) : VP_OK;
+}
+
+/* result: of what was written so far; a good file is on the disk before it is closed */
+static vp_result vk_output_close(vk_output *out, vp_result result, vp_error *error) {
+    if (result == VP_OK && (fflush(out->file) || fsync(fileno(out->file)))) result = vk_write_failed(out, error);
+    if (fclose(out->file) && result == VP_OK) result = vk_write_failed(out, error);
+    return result;
+}
+
+static vp_result vk_check_room(const char *directory, uint64_t bytes, vp_error *error) {
+    struct statvfs info;
+    char text[160];
+    if (statvfs(directory, &info)) {
+        snprintf(text, sizeof text, "the folder cannot be used: %.100s", strerror(errno));
+        return vp_fail(error, VP_ERR_WRITE, -1, directory, text);
+    }
+    if ((double)info.f_bavail * (double)info.f_frsize >= (double)bytes) return VP_OK;
+    snprintf(text, sizeof text, "the weights need %.2f GB, the disk has %.2f GB free", (double)bytes / 1e9,
+             (double)info.f_bavail * (double)info.f_frsize / 1e9);
+    return vp_fail(error, VP_ERR_WRITE, -1, directory, text);
+}
+
+/* ---- packed: addresses for all weights are reserved, and what is complete moves on to the file */
+enum { VK_PIECE_BYTES = 64 << 20 };
+
+typedef struct vk_packer {
+    vk_output out;
+    char *base;
+    size_t written;
+} vk_packer;
+
+#if defined(__linux__)
+static void *vk_reserve_addresses(size_t bytes) {
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void vk_discard(char *from, char *to) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)from / page * page,
+              last = (uintptr_t)to / page * page;
+    if (last > first) madvise((void *)first, last - first, MADV_DONTNEED);
+}
+#else
+static void *vk_reserve_addresses(size_t bytes) { return calloc(1, bytes); }
+
+static void vk_discard(char *from, char *to) {
+    (void)from;
+    (void)to;
+}
+#endif
+
+static void vk_pack_until(vk_loader *loader, size_t end) {
+    vk_packer *packer = (vk_packer *)loader->reached_user;
+    if (loader->result != VP_OK) return;
+    loader->result = vk_output_write(&packer->out, packer->base + packer->written, end - packer->written,
+                                     loader->error);
+    /* not the page that `end` lies in: its rest comes later */
+    vk_discard(packer->base + packer->written, packer->base + end);
+    packer->written = end;
+}
+
+static void vk_pack_reached(vk_loader *loader, const void *at) {
+    vk_packer *packer = (vk_packer *)loader->reached_user;
+    size_t complete = (size_t)((const char *)at - packer->base);
+    if (complete - packer->written >= VK_PIECE_BYTES) vk_pack_until(loader, complete);
+}
+
+static vp_result vk_convert_packed(vk_loader *loader, const vp_convert_options *options) {
+    unsigned char header[VP_PACKED_HEADER_BYTES];
+    vk_arena arena = { NULL, 0 };
+    vk_packer packer;
+    vk_model model;
+    vp_packed packed;
+    size_t bytes;
+    vp_result result;
+    memset(&model, 0, sizeof model);
+    memset(&packer, 0, sizeof packer);
+    result = vk_model_new(&model, options->config, loader->error);
+    if (result == VP_OK) vk_layout_model(&arena, &model, options->config, 0);
+    bytes = arena.used;
+    if (result == VP_OK) result = vk_check_room(options->directory, (uint64_t)bytes + sizeof header, loader->error);
+    if (result == VP_OK && !(packer.base = (char *)vk_reserve_addresses(bytes)))
+        result = vp_fail(loader->error, VP_ERR_MEMORY, -1, "convert",
+                         "no room for the packed weights in this process's addresses");
+    if (result == VP_OK) result = vk_output_open(&packer.out, options->directory, VP_PACKED_FILE, loader->error);
+    if (result == VP_OK) {
+        memset(&packed, 0, sizeof packed);
+        packed.model_hash = vp_model_hash(options->config);
+        packed.weights_bytes = bytes;
+        packed.panel_columns = VK_PAD;
+        vp_packed_header(&packed, header);
+        loader->result = vk_output_write(&packer.out, header, sizeof header, loader->error);
+        arena.base = packer.base;
+        arena.used = 0;
+        vk_layout_model(&arena, &model, options->config, 0);
+        loader->backend = vk_cpu_code(); /* `stage` gives the place itself; no queue is asked */
+        loader->total = (int64_t)bytes;
+        loader->reached = vk_pack_reached;
+        loader->reached_user = &packer;
+        vk_load_model(loader, &model, options->config);
+        vk_pack_until(loader, bytes);
+        result = vk_output_close(&packer.out, loader->result, loader->error);
+    }
+#if defined(__linux__)
+    if (packer.base) munmap(packer.base, bytes);
+#else
+    free(packer.base);
+#endif
+    vk_model_free(&model);
+    return result;
+}
+
+/* ---- hf: every tensor under its own name */
+typedef struct vk_entry {
+    vp_tensor_spec spec;
+    int64_t rows, columns;
+    int wide, shard;
+    uint64_t bytes;
+} vk_entry;
+
+typedef struct vk_folder {
+    vk_entry *entries;
+    int64_t count;
+    int shard_count;
+    uint64_t bytes;
+    char *rows;
+    size_t rows_bytes;
+} vk_folder;
+
+static vk_source vk_open_entry(vk_loader *loader, const vk_entry *entry) {
+    return vk_open_source(loader, entry->spec.name, entry->rows, entry->columns);
+}
+
+/* what the engine keeps in fp32 stays so where bf16 would change a value: a flipped expert costs more than 0.1 % of the
+ * bytes */
+static int vk_needs_fp32(vk_loader *loader, const vk_entry *entry, float *row) {
+    const char *name = entry->spec.name;
+    vk_source source;
+    int changed = 0, stays = entry->spec.dimensions <= 1;
+    for (const char *const *end = loader->description->fp32; *end; end++) stays |= vk_ends_with(name, *end);
+    if (!stays) return 0;
+    source = vk_open_entry(loader, entry);
+    if (loader->result != VP_OK || (!source.synthetic && source.tensor.dtype == VP_DTYPE_BF16)) return 0;
+    for (int64_t r = 0; r < entry->rows && !changed; r++) {
+        vk_source_row(&source, r, row, (int)entry->columns, (int)entry->columns, 1);
+        for (int64_t i = 0; i < entry->columns; i++) {
+            float back = vp_bf16_to_f32(vp_f32_to_bf16(row[i]));
+            changed |= memcmp(&back, &row[i], 4) != 0;
+        }
+    }
+    return changed;
+}
+
+/* types, sizes and shards of all tensors */
+static vp_result vk_folder_plan(vk_loader *loader, const vp_convert_options *options, vk_folder *folder) {
+    int64_t widest = 1;
+    uint64_t in_shard = 0;
+    float *row;
+    folder->count = vp_model_tensor_count(options->config);
+    folder->entries = calloc((size_t)folder->count, sizeof *folder->entries);
+    if (!folder->entries)
+        return vp_fail(loader->error, VP_ERR_MEMORY, -1, "convert", "no memory for the list of tensors");
+    for (int64_t i = 0; i < folder->count; i++) {
+        vk_entry *entry = &folder->entries[i];
+        if (vp_model_tensor(options->config, i, &entry->spec) != VP_OK)
+            return vp_fail(loader->error, VP_ERR_RANGE, -1, "config", "the config is not valid");
+        entry->rows = entry->spec.dimensions > 1 ? entry->spec.shape[0] : 1;
+        entry->columns = entry->spec.shape[entry->spec.dimensions - 1];
+        if (entry->columns > widest) widest = entry->columns;
+    }
+    row = malloc((size_t)widest * sizeof *row);
+    if (!row) return vp_fail(loader->error, VP_ERR_MEMORY, -1, "convert", "no memory for a row");
+    for (int64_t i = 0; i < folder->count && loader->result == VP_OK; i++) {
+        vk_entry *entry = &folder->entries[i];
+        entry->wide = vk_needs_fp32(loader, entry, row);
+        entry->bytes = (uint64_t)entry->rows * (uint64_t)entry->columns * (entry->wide ? 4u : 2u);
+        if (in_shard && (in_shard > options->shard_bytes || entry->bytes > options->shard_bytes - in_shard)) {
+            folder->shard_count++;
+            in_shard = 0;
+        }
+        entry->shard = folder->shard_count;
+        in_shard += entry->bytes;
+        folder->bytes += entry->bytes;
+    }
+    folder->shard_count++;
+    free(row);
+    folder->rows_bytes = vk_max((size_t)widest * sizeof *row, 8 << 20);
+    folder->rows = malloc(folder->rows_bytes);
+    if (loader->result == VP_OK && !folder->rows)
+        return vp_fail(loader->error, VP_ERR_MEMORY, -1, "convert", "no memory for the rows that are written");
+    return loader->result;
+}
+
+static void vk_shard_name(const vk_folder *folder, int shard, char *name, size_t capacity) {
+    if (folder->shard_count == 1) snprintf(name, capacity, "model.safetensors");
+    else snprintf(name, capacity, "model-%05d-of-%05d.safetensors", shard + 1, folder->shard_count);
+}
+
+/* Length and header of a shard, in one malloc'ed piece; its data begin at a multiple of 8, fp32 ones first: all of them
+ * are aligned for their types. The names need no escapes. */
+static char *vk_shard_header(const vk_folder *folder, int shard, size_t *bytes) {
+    size_t used = 8, capacity = 128;
+    uint64_t offset = 0, length;
+    char *text;
+    for (int64_t i = 0; i < folder->count; i++)
+        capacity += folder->entries[i].shard == shard ? sizeof folder->entries[i].spec.name + 160 : 0;
+    text = malloc(capacity);
+    if (!text) return NULL;
+    used += (size_t)snprintf(text + used, capacity - used, "{\"%s%s%s\":{\"format\":\"pt\"}", "__", "metadata", "__");
+    for (int wide = 1; wide >= 0; wide--)
+        for (int64_t i = 0; i < folder->count; i++) {
+            const vk_entry *entry = &folder->entries[i];
+            if (entry->shard != shard || entry->wide != wide) continue;
+            used += (size_t)snprintf(text + used, capacity - used, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[%lld",
+                                     entry->spec.name, wide ? "F32" : "BF16", (long long)entry->spec.shape[0]);
+            if (entry->spec.dimensions > 1)
+                used += (size_t)snprintf(text + used, capacity - used, ",%lld", (long long)entry->spec.shape[1]);
+            used += (size_t)snprintf(text + used, capacity - used, "],\"data_offsets\":[%llu,%llu]}",
+                                     (unsigned long long)offset, (unsigned long long)(offset + entry->bytes));
+            offset += entry->bytes;
+        }
+    text[used++] = '}';
+    while (used % 8) text[used++] = ' ';
+    length = used - 8;
+    for (int i = 0; i < 8; i++) text[i] = (char)(unsigned char)(length >> (8 * i) & 255);
+    *bytes = used;
+    return text;
+}
+
+static void vk_write_entry(vk_loader *loader, vk_folder *folder, vk_output *out, const vk_entry *entry) {
+    size_t row_bytes = (size_t)entry->columns * (entry->wide ? 4 : 2);
+    int64_t most = (int64_t)(folder->rows_bytes / row_bytes);
+    vk_source source = vk_open_entry(loader, entry);
+    for (int64_t first = 0; first < entry->rows && loader->result == VP_OK; first += most) {
+        int64_t now = entry->rows - first < most ? entry->rows - first : most;
+        VK_PRAGMA(omp parallel for schedule(static) num_threads(loader->threads) if (now > 1))
+        for (int64_t r = 0; r < now; r++)
+            vk_source_row(&source, first + r, folder->rows + (size_t)r * row_bytes, (int)entry->columns,
+                          (int)entry->columns, entry->wide);
+        loader->result = vk_output_write(out, folder->rows, (size_t)now * row_bytes, loader->error);
+    }
+    if (loader->result == VP_OK) vk_loaded(loader, &source, entry->spec.name, (int64_t)entry->bytes);
+}
+
+static vp_result vk_write_shard(vk_loader *loader, const vp_convert_options *options, vk_folder *folder, int shard) {
+    char name[64];
+    size_t bytes = 0;
+    vk_output out;
+    char *header = vk_shard_header(folder, shard, &bytes);
+    vp_result result = header ? VP_OK : vp_fail(loader->error, VP_ERR_MEMORY, -1, "convert", "no memory for a header");
+    vk_shard_name(folder, shard, name, sizeof name);
+    if (result == VP_OK) result = vk_output_open(&out, options->directory, name, loader->error);
+    if (result == VP_OK) {
+        loader->result = vk_output_write(&out, header, bytes, loader->error);
+        for (int wide = 1; wide >= 0; wide--)
+            for (int64_t i = 0; i < folder->count && loader->result == VP_OK; i++)
+                if (folder->entries[i].shard == shard && folder->entries[i].wide == wide)
+                    vk_write_entry(loader, folder, &out, &folder->entries[i]);
+        result = vk_output_close(&out, loader->result, loader->error);
+    }
+    free(header);
+    return result;
+}
+
+static vp_result vk_write_index(const vk_folder *folder, const vp_convert_options *options, vp_error *error) {
+    char name[64];
+    vk_output out;
+    vp_result result = vk_output_open(&out, options->directory, "model.safetensors.index.json", error);
+    if (result != VP_OK) return result;
+    setvbuf(out.file, NULL, _IOFBF, 65536);
+    fprintf(out.file, "{\n  \"metadata\": {\n    \"total_size\": %llu\n  },\n  \"weight_map\": {",
+            (unsigned long long)folder->bytes);
+    for (int64_t i = 0; i < folder->count; i++) {
+        vk_shard_name(folder, folder->entries[i].shard, name, sizeof name);
+        fprintf(out.file, "%s\n    \"%s\": \"%s\"", i ? "," : "", folder->entries[i].spec.name, name);
+    }
+    fprintf(out.file, "\n  }\n}\n");
+    return vk_output_close(&out, fflush(out.file) || ferror(out.file) ? vk_write_failed(&out, error) : VP_OK, error);
+}
+
+static vp_result vk_convert_hf(vk_loader *loader, const vp_convert_options *options) {
+    vk_folder folder;
+    vp_result result;
+    memset(&folder, 0, sizeof folder);
+    result = vk_folder_plan(loader, options, &folder);
+    if (result == VP_OK) result = vk_check_room(options->directory, folder.bytes, loader->error);
+    loader->total = (int64_t)folder.bytes;
+    for (int shard = 0; shard < folder.shard_count && result == VP_OK; shard++)
+        result = vk_write_shard(loader, options, &folder, shard);
+    if (result == VP_OK && folder.shard_count > 1) result = vk_write_index(&folder, options, loader->error);
+    free(folder.rows);
+    free(folder.entries);
+    return result;
+}
+
+VP_API vp_convert_options vp_convert_options_default(void) {
+    vp_convert_options options;
+    memset(&options, 0, sizeof options);
+    options.seed = 42;
+    options.shard_bytes = UINT64_C(5000000000);
+    return options;
+}
+
+VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *error) {
+    vp_packed packed;
+    vk_loader loader;
+    if (!options->config || !options->directory)
+        return vp_fail(error, VP_ERR_RANGE, -1, "convert", "needs a model config and a folder");
+    if (options->threads < 0 || options->threads > VK_THREADS_MAX || !options->shard_bytes
+        || (options->layout != VP_CONVERT_HF && options->layout != VP_CONVERT_PACKED))
+        return vp_fail(error, VP_ERR_RANGE, -1, "convert options",
+                       "threads 0..4096, shard_bytes from 1, layout HF or PACKED");
+    if (options->checkpoint && vp_checkpoint_packed(options->checkpoint, &packed) == VP_OK)
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
+                       "they cannot be converted; give the folder they were made of");
+    memset(&loader, 0, sizeof loader);
+    loader.description = vk_description_of(options->config);
+    loader.checkpoint = options->checkpoint;
+    loader.seed = options->seed;
+    loader.threads = vk_host_threads(options->threads);
+    loader.progress = options->progress;
+    loader.progress_user = options->progress_user;
+    loader.error = error;
+    return options->layout == VP_CONVERT_HF ? vk_convert_hf(&loader, options) : vk_convert_packed(&loader, options);
+}

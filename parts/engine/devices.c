@@ -1,0 +1,66 @@
+/* devices.c - the devices that there are, and the one that an engine is to use */
+#include "engine_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const vk_backend *vk_gpu(void) {
+#ifdef __GNUC__
+    return vk_gpu_code ? vk_gpu_code() : NULL;
+#else
+    return NULL;
+#endif
+}
+
+static vp_result vk_no_gpu_code(vp_error *error) {
+    return vp_fail(error, VP_ERR_DEVICE, -1, "cuda",
+                   "this build has no GPU code; build it where nvcc is found (CUDA Toolkit 12.8 or later)");
+}
+
+VP_API vp_result vp_device_count(int32_t *count, vp_error *error) {
+    return vk_gpu() ? vk_gpu()->device_count(count, error) : vk_no_gpu_code(error);
+}
+
+VP_API vp_result vp_device_describe(int32_t index, vp_device_info *info, vp_error *error) {
+    return vk_gpu() ? vk_gpu()->device_describe(index, info, error) : vk_no_gpu_code(error);
+}
+
+VP_API vp_result vp_device_telemetry(int32_t cuda_device, vp_telemetry *out, vp_error *error) {
+    if (cuda_device == -1) return vk_cpu_code()->telemetry(cuda_device, out, error);
+    return vk_gpu() ? vk_gpu()->telemetry(cuda_device, out, error) : vk_no_gpu_code(error);
+}
+
+VP_API int32_t vp_device_toolkit(void) { return vk_gpu() ? vk_gpu()->toolkit : 0; }
+
+vp_result vk_choose_device(vp_engine *engine, const char *device, int *index, vp_error *error) {
+    vp_error why = { VP_OK, -1, "", "" };
+    int32_t count;
+    *index = 0;
+    engine->backend = vk_cpu_code();
+    if (strcmp(device, "cpu") == 0) return VP_OK;
+    if (strcmp(device, "auto") == 0) {
+        if (!vk_gpu()) return VP_OK;
+        if (vp_device_count(&count, &why) == VP_OK) engine->backend = vk_gpu();
+        else snprintf(engine->device_note, sizeof engine->device_note, "%s", why.text);
+        return VP_OK;
+    }
+    if (strncmp(device, "cuda", 4) == 0 && (device[4] == 0 || device[4] == ':')) {
+        const char *digits = device + 5;
+        size_t length = device[4] ? strlen(digits) : 0;
+        if (device[4] && (length < 1 || length > 4 || strspn(digits, "0123456789") != length))
+            return vp_fail(error, VP_ERR_RANGE, -1, device, "not a device; cuda:N counts from 0");
+        if (device[4]) *index = atoi(digits);
+        if (!vk_gpu()) return vk_no_gpu_code(error);
+        engine->backend = vk_gpu();
+        return VP_OK;
+    }
+    return vp_fail(error, VP_ERR_RANGE, -1, device, "not a device; use auto, cpu, cuda or cuda:N");
+}
+
+VP_API const char *vp_engine_gemm_name(int32_t index) { return vk_cpu_code()->gemm_name(index); }
+
+VP_API const vp_range_hooks *vp_engine_range_hooks(void) {
+    const vp_range_hooks *hooks = vk_gpu() ? vk_gpu()->range_hooks() : NULL;
+    return hooks ? hooks : vk_cpu_code()->range_hooks();
+}

@@ -1,0 +1,196 @@
+/* engine.c - an engine from its options to its end */
+#include "engine_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+VP_API vp_engine_options vp_engine_options_default(void) {
+    vp_engine_options options;
+    memset(&options, 0, sizeof options);
+    options.seed = 42;
+    options.device = "auto";
+    return options;
+}
+
+VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows) {
+    return engine->backend->gemm(engine->queue, engine->wide, rows);
+}
+
+VP_API const char *vp_engine_device(const vp_engine *engine) { return engine->device; }
+
+VP_API const char *vp_engine_device_note(const vp_engine *engine) {
+    return engine->device_note[0] ? engine->device_note : engine->queue->note;
+}
+
+VP_API int vp_engine_broken(const vp_engine *engine) {
+    return engine->queue->error != 0; /* vk_recover has forgotten all others */
+}
+
+VP_API uint64_t vp_engine_bytes(const vp_engine *engine) { return engine->memory_bytes; }
+
+static vp_result vk_check_options(const vp_engine_options *options, vp_error *error) {
+    const vp_model_config *config = options->config;
+    if (!config) return vp_fail(error, VP_ERR_RANGE, -1, "config", "an engine needs a model config");
+    if (options->max_sequence < 1 || options->max_views < 0 || options->threads < 0
+        || options->threads > VK_THREADS_MAX)
+        return vp_fail(error, VP_ERR_RANGE, -1, "engine options",
+                       "max_sequence must be positive, max_views not negative, threads 0..4096");
+    return vk_description_of(config)->check(config, error);
+}
+
+static void vk_append(vp_error *error, const char *text) {
+    size_t used = strlen(error->text);
+    snprintf(error->text + used, sizeof error->text - used, "%s", text);
+}
+
+/* Packed weights serve one arithmetic on one kind of device; anything else is said, never done another way.
+ * packed NULL: nothing to check. */
+static vp_result vk_check_packed(const vp_engine *engine, const vp_packed *packed, vp_error *error) {
+    vk_arena arena = { NULL, 0 };
+    vk_model model = engine->model; /* its tables get the pointers of a NULL arena, which the next layout replaces */
+    if (!packed) return VP_OK;
+    if (engine->wide)
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
+                       "they are bf16; fp32 needs the folder they were made of, or one of convert --layout hf");
+    if (!engine->backend->host_memory || engine->backend->row_major)
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
+                       "they are laid out for the CPU; a GPU needs the folder they were made of, or one of convert "
+                       "--layout hf; or use --device cpu");
+    vk_layout_model(&arena, &model, &engine->config, 0);
+    if (packed->panel_columns != VK_PAD || packed->weights_bytes != arena.used)
+        return vp_fail(error, VP_ERR_MISMATCH, -1, "packed weights",
+                       "their layout is not this program's; convert the original folder again");
+    return VP_OK;
+}
+
+void vk_recover(vp_engine *engine) {
+    if (engine->queue->error) engine->backend->recover(engine->queue);
+}
+
+/* how much is handled at once */
+static void vk_choose_batches(vp_engine *engine) {
+    int experts = engine->config.expert_count, most = engine->backend->view_batch;
+    engine->view_batch = engine->max_views < most ? engine->max_views : most;
+    /* on tiles a row needs less, and experts' weights are read once for all rows */
+    engine->moe_rows = (int)vk_max(vk_has_tiles(engine) ? 32768 : 16384, (size_t)experts);
+    if ((int64_t)engine->max_sequence * experts < engine->moe_rows) engine->moe_rows = engine->max_sequence * experts;
+}
+
+/* weights from a checkpoint, or drawn; then the biases that the backend wants rounded */
+static vp_result vk_load(vp_engine *engine, const vp_engine_options *options, vp_error *error) {
+    vk_loader loader;
+    vp_result result;
+    memset(&loader, 0, sizeof loader);
+    loader.backend = engine->backend;
+    loader.queue = engine->queue;
+    loader.checkpoint = options->checkpoint;
+    loader.seed = options->seed;
+    loader.wide = engine->wide;
+    loader.threads = vk_host_threads(options->threads);
+    loader.progress = options->progress;
+    loader.progress_user = options->progress_user;
+    loader.error = error;
+    loader.total = (int64_t)engine->weights_bytes;
+    result = vk_load_model(&loader, &engine->model, &engine->config);
+    for (int i = 0; result == VP_OK && vk_rounded(engine, i); i++) {
+        const vk_linear *linear = vk_rounded(engine, i);
+        engine->backend->kernels.convert(engine->queue, linear->bias_bf16, linear->bias, 1, linear->n, linear->n, 0);
+    }
+    return result;
+}
+
+/* the backend of the device that the options name, and the model with its weights checked against it */
+static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *options, const vp_packed *packed,
+                                 vp_error *error) {
+    const char *device = options->device ? options->device : "auto";
+    vk_setup setup;
+    vp_result result;
+    memset(&setup, 0, sizeof setup);
+    setup.threads = vk_host_threads(options->threads);
+    setup.wide = engine->wide;
+    setup.gemm = options->gemm && strcmp(options->gemm, "auto") ? options->gemm : NULL;
+    result = vk_choose_device(engine, device, &setup.device, error);
+    if (result == VP_OK) result = vk_model_new(&engine->model, &engine->config, error);
+    if (result == VP_OK) result = vk_check_packed(engine, packed, error);
+    if (result != VP_OK) return result;
+    result = engine->backend->open(&setup, &engine->queue, error);
+    if (result == VP_ERR_DEVICE && error && strcmp(device, "auto") == 0)
+        vk_append(error, "; --device cpu does without");
+    return result;
+}
+
+VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error) {
+    vp_result result = vk_check_options(options, error);
+    const vp_model_config *config = options->config;
+    vp_engine *opened;
+    vp_packed mapped;
+    const vp_packed *packed = NULL;
+    if (result != VP_OK) return result;
+    if (options->checkpoint && vp_checkpoint_packed(options->checkpoint, &mapped) == VP_OK) packed = &mapped;
+    opened = calloc(1, sizeof *opened);
+    if (!opened) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
+    opened->config = *config;
+    opened->wide = options->weights == VP_WEIGHTS_FP32;
+    opened->max_sequence = options->max_sequence;
+    opened->max_views = options->max_views;
+    for (int l = 0; l < config->vit_layer_count; l++)
+        opened->vit_layer_at[l] = config->vit_layers[l] < 0 ? config->vit_block_count + config->vit_layers[l]
+                                                            : config->vit_layers[l];
+    result = vk_open_backend(opened, options, packed, error);
+    if (result == VP_OK) {
+        opened->backend->describe(opened->queue, opened->device, sizeof opened->device);
+        vk_choose_batches(opened);
+        result = vk_allocate(opened, packed, error);
+    }
+    if (result == VP_OK && !packed) result = vk_load(opened, options, error);
+    if (result == VP_OK) {
+        opened->backend->mark(opened->queue, 0, NULL);
+        result = opened->backend->wait(opened->queue, 0, error);
+    }
+    if (result != VP_OK) {
+        if (opened->queue) vk_recover(opened);
+        vp_engine_close(opened);
+        return result;
+    }
+    *engine = opened;
+    return VP_OK;
+}
+
+VP_API void vp_engine_settle(vp_engine *engine) {
+    engine->queue->timing = VP_TIMING_STAGE;
+    engine->backend->mark(engine->queue, 0, NULL);
+    (void)engine->backend->wait(engine->queue, 0, NULL);
+    vk_recover(engine); /* what failed was superfluous; a broken device stays so: the next request tells it */
+}
+
+/* the median of some rounds: a round that another process interrupts does not count */
+VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine) {
+    enum { ROUNDS = 5, STAMPS = 32 };
+    const vk_backend *to = engine->backend;
+    vk_queue *queue = engine->queue;
+    int64_t took[ROUNDS];
+    vp_engine_settle(engine);
+    for (int round = 0; round < ROUNDS && !queue->error; round++) {
+        int64_t start = vp_clock_ns(), at;
+        for (int i = 0; i < STAMPS; i++) to->mark(queue, i & 1, NULL);
+        (void)to->wait(queue, (STAMPS - 1) & 1, NULL);
+        for (int i = 0; i < STAMPS; i++) (void)to->between(queue, 0, 1);
+        at = vp_clock_ns() - start;
+        int place = round;
+        for (; place > 0 && took[place - 1] > at; place--) took[place] = took[place - 1];
+        took[place] = at;
+    }
+    vk_recover(engine);
+    return queue->error ? -1 : (took[ROUNDS / 2] + STAMPS / 2) / STAMPS;
+}
+
+VP_API void vp_engine_close(vp_engine *engine) {
+    if (!engine) return;
+    if (engine->queue) engine->backend->close(engine->queue);
+    vk_model_free(&engine->model);
+    free(engine->jobs);
+    free(engine->counts);
+    free(engine->log);
+    free(engine);
+}

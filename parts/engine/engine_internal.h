@@ -1,0 +1,128 @@
+/* engine_internal.h - an engine, as the files of this folder share it
+ *
+ * The way of a request: request.c checks it and sends its inputs, the model's description (model.h) calls the stages
+ * (stages.c) in its order, and each operation goes to the backend (backend.h). */
+#ifndef VK_ENGINE_INTERNAL_H
+#define VK_ENGINE_INTERNAL_H
+
+#include "model.h"
+
+/* Everything a request touches, sized once for the longest request. In-type buffers have VK_ROWS_MAX spare rows and
+ * rows padded to VK_PAD. */
+typedef struct vk_buffers {
+    /* vision: `view_batch` views at a time */
+    float *pixels, *masks; /* f32 [max_views, patches, ..]: the request's own where the host's memory serves */
+    int32_t *dead;         /* int32 [max_views] */
+    void *patches, *vit_normed, *vit_qkv, *vit_attended, *vit_hidden; /* in-type */
+    float *patch_rows, *vit_x;                                        /* f32 [batch * positions, vit_width] */
+    float *hidden; /* f32 [layers, max_views, positions, vit_width]: the block outputs used */
+    void *pool_keys, *pool_query_in, *pool_attended, *pool_out, *projector_hidden;
+    float *pool_query, *pool_key_value, *projector_gate_up;
+    float *image_features; /* f32 [max_views, tokens_per_crop, d_model] */
+    /* language */
+    int32_t *ids, *image_index, *position, *token; /* position: of the first row that is being worked on */
+    float *x, *qkv, *logits, *cs, *decode_scratch;
+    void *normed, *normed_wide, *q, *attended; /* normed_wide: f32, the router's input */
+    void *key, *value;                         /* in-type [blocks, max_sequence, d_model] */
+    int32_t *expert_index, *expert_count, *expert_start, *expert_list, *slot_row, *expert_tiles;
+    float *router_logits, *expert_weight, *gate_up, *expert_out;
+    void *gathered, *expert_hidden;
+    void *scratch; /* the backend's */
+} vk_buffers;
+
+struct vp_engine {
+    vp_model_config config;
+    const vk_backend *backend;
+    vk_queue *queue;
+    vk_model model;
+    vk_buffers buffers;
+    vk_extent extent;
+    int wide, max_sequence, max_views, view_batch, vit_layer_at[VP_VIT_LAYERS_MAX];
+    int moe_rows; /* rows of the expert buffers: (token, slot) pairs handled at once */
+    /* host side of a grouped product */
+    vk_gemm_job *jobs;
+    int32_t *counts;
+    vk_spans spans;
+    vp_launch *log; /* VP_TIMING_KERNEL; kept from one request to the next */
+    int64_t log_capacity;
+    size_t weights_bytes, memory_bytes, cache_bytes, vision_bytes, scratch_bytes;
+    int weights_mapped; /* they lie in a file, and are not in the allocation */
+    const void *weights;
+    vp_ceilings ceilings; /* bytes_per_s 0: not measured yet */
+    char device[160], device_note[sizeof ((vp_error *)0)->text];
+    /* of the request that runs */
+    const float *pixels, *masks;
+    vk_work counted;
+    int64_t since_ns, logged;
+};
+
+/* ---- memory.c */
+/* experts of many tokens without the host */
+static inline int vk_has_tiles(const vp_engine *engine) { return engine->backend->experts && !engine->wide; }
+static inline int vk_padded(int n) { return (int)vk_round_up((size_t)n, VK_PAD); }
+static inline int vk_patch_values(const vp_model_config *config) {
+    return config->geometry.patch_px * config->geometry.patch_px * 3;
+}
+/* the linears whose bias is added to bf16 results, where the backend rounds it; NULL behind the last one */
+vk_linear *vk_rounded(vp_engine *engine, int index);
+void vk_fill_extent(vp_engine *engine);
+void vk_layout_buffers(vk_arena *arena, vp_engine *engine);
+/* Weights and buffers in one allocation; packed weights stay where they are mapped. */
+vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *error);
+/* host memory to the backend's, in pieces */
+void vk_send(vp_engine *engine, void *to, const void *from, size_t bytes);
+/* cos and sin of every position; the reference computes frequencies and angles in fp32 */
+void vk_fill_rope(float *cs, int positions, int head_dim, double theta);
+
+/* ---- stages.c */
+/* which part of the model follows, in which block; -1: in none */
+static inline void vk_at(vk_queue *queue, vp_part part, int block) {
+    queue->part = (int32_t)part;
+    queue->block = block;
+}
+/* pixels of `count` views from `first` on -> the block outputs that are used, kept in buffers.hidden */
+void vk_vit(vp_engine *engine, int first, int count);
+/* attention pooling over windows, then the projector: buffers.hidden -> buffers.image_features of `count` views */
+void vk_connector(vp_engine *engine, int first, int count);
+/* x = the embeddings of `rows` ids; .. */
+void vk_embed(vp_engine *engine, const int32_t *ids, int rows);
+/* .. plus buffers.image_features where image_index says */
+void vk_add_image(vp_engine *engine, int views);
+/* x += sum of weight * expert(normed), for `rows` tokens from x's row `first` on */
+void vk_moe(vp_engine *engine, int block, int first, int rows, int top_k);
+/* one transformer block over `rows` new tokens from *buffers.position on, `position` on the host; x is the residual
+ * stream */
+void vk_block_forward(vp_engine *engine, int block, int rows, int position, int top_k);
+/* logits of the residual row `row` */
+void vk_head(vp_engine *engine, int row);
+/* the next token, from the logits; the position moves behind the `rows` tokens just worked on */
+void vk_sample(vp_engine *engine, int rows);
+/* both at the end of a decode step */
+void vk_end_step(vp_engine *engine);
+/* A decode step: sent kernel by kernel the first time and recorded behind that, replayed from then on. */
+void vk_send_step(vp_engine *engine, const vp_request *request, int position);
+
+/* ---- devices.c */
+const vk_backend *vk_gpu(void); /* NULL: this build has no GPU code */
+/* the device that `device` names -> the backend and its device number */
+vp_result vk_choose_device(vp_engine *engine, const char *device, int *index, vp_error *error);
+
+/* ---- engine.c */
+/* behind every call: an error that is still there afterwards has broken the device for good */
+void vk_recover(vp_engine *engine);
+
+/* ---- request.c */
+void vk_send_request(vp_engine *engine, const vp_request *request);
+/* ends a stage. The host's time and the count are known now, the device's after the request. */
+void vk_end_stage(vp_engine *engine, vp_reply *reply, vp_stage stage);
+/* what request->dump asks for: behind the vision stages, behind each active block */
+void vk_dump_vision(vp_engine *engine, const vp_request *request);
+void vk_dump_block(vp_engine *engine, const vp_request *request, int slot);
+/* the model's own order of stages */
+static inline void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply) {
+    engine->model.description->prefill(engine, request, reply);
+}
+static inline void vk_step(vp_engine *engine, const vp_request *request, int position) {
+    engine->model.description->step(engine, request, position);
+}
+#endif

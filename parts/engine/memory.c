@@ -1,0 +1,224 @@
+/* memory.c - everything that an engine holds: how much, where, and what is put there when it opens */
+#include "engine_internal.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *vk_take_rows(vk_arena *arena, size_t rows, int width, int wide) {
+    return vk_take(arena, (rows + VK_ROWS_MAX) * (size_t)vk_padded(width), wide ? 4 : 2);
+}
+
+vk_linear *vk_rounded(vp_engine *engine, int index) {
+    if (engine->wide || !engine->backend->rounds_bias) return NULL;
+    return engine->model.description->rounded(&engine->model, &engine->config, index);
+}
+
+static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *engine) {
+    const vp_model_config *config = &engine->config;
+    vk_buffers *buffers = &engine->buffers;
+    int width = config->vit_width, features = width * config->vit_layer_count, wide = engine->wide;
+    size_t batch = (size_t)engine->view_batch, views = (size_t)engine->max_views,
+           rows = batch * (size_t)config->vit_positions,
+           windows = batch * (size_t)vp_geometry_tokens_per_crop(&config->geometry),
+           patches = (size_t)config->vit_positions - 1;
+    if (!engine->backend->host_memory) {
+        buffers->pixels = vk_take(arena, views * patches * (size_t)vk_patch_values(config), 4);
+        buffers->masks = vk_take(arena, views * patches, 4);
+    }
+    buffers->dead = vk_take(arena, views, 4);
+    buffers->patches = vk_take_rows(arena, rows, vk_patch_values(config), wide);
+    buffers->patch_rows = vk_take(arena, rows * (size_t)width, 4);
+    buffers->vit_x = vk_take(arena, rows * (size_t)width, 4);
+    buffers->vit_normed = vk_take_rows(arena, rows, width, wide);
+    buffers->vit_qkv = vk_take_rows(arena, rows, 3 * width, wide);
+    buffers->vit_attended = vk_take_rows(arena, rows, width, wide);
+    buffers->vit_hidden = vk_take_rows(arena, rows, config->vit_mlp_dim, wide);
+    buffers->hidden = vk_take(arena, views * (size_t)config->vit_positions * (size_t)features, 4);
+    buffers->pool_keys = vk_take_rows(arena, rows, features, wide);
+    buffers->pool_query_in = vk_take_rows(arena, windows, features, wide);
+    buffers->pool_query = vk_take(arena, windows * (size_t)width, 4);
+    buffers->pool_key_value = vk_take(arena, rows * 2 * (size_t)width, 4);
+    buffers->pool_attended = vk_take_rows(arena, windows, width, wide);
+    buffers->pool_out = vk_take_rows(arena, windows, width, wide);
+    buffers->projector_gate_up = vk_take(arena, windows * 2 * (size_t)config->projector_dim, 4);
+    buffers->projector_hidden = vk_take_rows(arena, windows, config->projector_dim, wide);
+    buffers->image_features = vk_take(
+        arena, views * (size_t)vp_geometry_tokens_per_crop(&config->geometry) * (size_t)config->d_model, 4);
+    buffers->image_index = vk_take(arena, views * (size_t)vp_geometry_tokens_per_crop(&config->geometry), 4);
+    for (int i = 0; vk_rounded(engine, i); i++)
+        vk_rounded(engine, i)->bias_bf16 = vk_take(arena, (size_t)vk_rounded(engine, i)->n, 2);
+}
+
+/* of a decode step's scratch: all scores, or the sums and tops of the splits, or the best rows of the head's blocks */
+static size_t vk_decode_floats(int width, int heads, int max_sequence) {
+    size_t splits = VK_SPLITS * ((size_t)width + 2 * (size_t)heads), scores = (size_t)heads * (size_t)max_sequence;
+    return vk_max(vk_max(scores, splits), 2 * VK_DECODE_BLOCKS);
+}
+
+static void vk_layout_language_buffers(vk_arena *arena, vp_engine *engine) {
+    const vp_model_config *config = &engine->config;
+    vk_buffers *buffers = &engine->buffers;
+    int d = config->d_model, wide = engine->wide;
+    size_t rows = (size_t)engine->max_sequence, pairs = (size_t)engine->moe_rows,
+           experts = (size_t)config->expert_count, gathered = vk_has_tiles(engine) ? 0 : pairs;
+    size_t cache = (size_t)config->block_count * rows * (size_t)d + (size_t)VK_ROWS_MAX * (size_t)d;
+    buffers->ids = vk_take(arena, rows, 4);
+    buffers->token = vk_take(arena, 1, 4);
+    buffers->position = vk_take(arena, 1, 4);
+    buffers->x = vk_take(arena, rows * (size_t)d, 4);
+    buffers->normed = vk_take_rows(arena, rows, d, wide);
+    buffers->normed_wide = wide ? buffers->normed : vk_take_rows(arena, rows, d, 1);
+    buffers->qkv = vk_take(arena, rows * 3 * (size_t)d, 4);
+    buffers->q = vk_take_rows(arena, rows, d, wide);
+    buffers->attended = vk_take_rows(arena, rows, d, wide);
+    engine->cache_bytes = arena->used;
+    buffers->key = vk_take(arena, cache, wide ? 4 : 2);
+    buffers->value = vk_take(arena, cache, wide ? 4 : 2);
+    engine->cache_bytes = arena->used - engine->cache_bytes;
+    buffers->cs = vk_take(arena, rows * (size_t)config->head_dim, 4);
+    buffers->decode_scratch = vk_take(arena, vk_decode_floats(d, config->head_count, engine->max_sequence), 4);
+    buffers->logits = vk_take(arena, (size_t)config->embedding_size, 4);
+    buffers->router_logits = vk_take(arena, rows * experts, 4);
+    buffers->expert_index = vk_take(arena, pairs, 4);
+    buffers->expert_weight = vk_take(arena, pairs, 4);
+    buffers->expert_count = vk_take(arena, experts, 4);
+    buffers->expert_start = vk_take(arena, experts + 1, 4);
+    buffers->expert_list = vk_take(arena, pairs, 4);
+    buffers->slot_row = vk_take(arena, pairs, 4);
+    buffers->gathered = vk_take_rows(arena, gathered, d, wide);
+    buffers->gate_up = vk_take(arena, gathered * 2 * (size_t)config->expert_dim, 4);
+    if (vk_has_tiles(engine))
+        buffers->expert_tiles = vk_take(arena, 2 * (pairs / (size_t)engine->backend->tile_rows + experts), 4);
+    buffers->expert_hidden = vk_take_rows(arena, pairs, config->expert_dim, wide);
+    buffers->expert_out = vk_take(arena, pairs * (size_t)d, 4);
+}
+
+void vk_layout_buffers(vk_arena *arena, vp_engine *engine) {
+    vk_layout_vision_buffers(arena, engine);
+    engine->vision_bytes = arena->used;
+    vk_layout_language_buffers(arena, engine);
+    engine->scratch_bytes = arena->used;
+    engine->buffers.scratch = vk_take(arena, engine->backend->scratch_bytes(engine->queue, &engine->extent), 1);
+    engine->scratch_bytes = arena->used - engine->scratch_bytes;
+}
+
+void vk_fill_extent(vp_engine *engine) {
+    const vp_model_config *config = &engine->config;
+    vk_extent *extent = &engine->extent;
+    extent->wide = engine->wide;
+    extent->marks = (int64_t)VP_STAGE_COUNT + 1 + engine->max_sequence;
+    extent->experts = config->expert_count;
+    extent->vit.tokens = config->vit_positions;
+    extent->vit.heads = config->vit_head_count;
+    extent->vit.head_dim = config->vit_head_dim;
+    extent->llm.tokens = engine->max_sequence;
+    extent->llm.heads = config->head_count;
+    extent->llm.head_dim = config->head_dim;
+}
+
+void vk_send(vp_engine *engine, void *to, const void *from, size_t bytes) {
+    for (size_t at = 0; at < bytes;) {
+        size_t piece = bytes - at < engine->backend->stage_bytes ? bytes - at : engine->backend->stage_bytes;
+        memcpy(engine->backend->stage(engine->queue, (char *)to + at, piece), (const char *)from + at, piece);
+        engine->backend->commit(engine->queue, (char *)to + at, piece);
+        at += piece;
+    }
+}
+
+void vk_fill_rope(float *cs, int positions, int head_dim, double theta) {
+    int half = head_dim / 2;
+    for (int i = 0; i < half; i++) {
+        float frequency = 1.0f / (float)pow(theta, (double)((float)(2 * i) / (float)head_dim));
+        for (int p = 0; p < positions; p++) {
+            float angle = (float)p * frequency;
+            cs[(size_t)p * (size_t)head_dim + (size_t)i] = (float)cos((double)angle);
+            cs[(size_t)p * (size_t)head_dim + (size_t)(half + i)] = (float)sin((double)angle);
+        }
+    }
+}
+
+static int vk_send_tables(vp_engine *engine) {
+    size_t floats = (size_t)engine->max_sequence * (size_t)engine->config.head_dim;
+    float *cs = malloc(floats * sizeof *cs);
+    if (!cs) return 0;
+    vk_fill_rope(cs, engine->max_sequence, engine->config.head_dim, engine->config.rope_theta);
+    vk_send(engine, engine->buffers.cs, cs, floats * sizeof *cs);
+    free(cs);
+    return 1;
+}
+
+vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *error) {
+    vk_arena weights = { NULL, 0 }, buffers = { NULL, 0 };
+    uint64_t free_bytes;
+    char text[240];
+    vk_fill_extent(engine);
+    vk_layout_model(&weights, &engine->model, &engine->config, engine->wide);
+    vk_layout_buffers(&buffers, engine);
+    engine->weights_bytes = weights.used;
+    engine->memory_bytes = weights.used + buffers.used;
+    free_bytes = engine->backend->free_bytes(engine->queue);
+    if (!packed) weights.base = (char *)engine->backend->allocate(engine->queue, engine->memory_bytes);
+    else if (!free_bytes || engine->memory_bytes <= free_bytes) {
+        /* mapped files count as free memory, but a step reads all of them */
+        buffers.base = (char *)engine->backend->allocate(engine->queue, buffers.used);
+        if (buffers.base) weights.base = (char *)(uintptr_t)packed->weights; /* nothing writes there */
+    }
+    if (!weights.base && engine->queue->error) return engine->backend->wait(engine->queue, 0, error);
+    if (!weights.base) {
+        int hopeless = free_bytes && engine->weights_bytes > free_bytes; /* whatever the request */
+        snprintf(text, sizeof text,
+                 "weights need %.2f GB and buffers %.2f GB (%d positions, %d views), %.2f GB are free on %s; %s%s",
+                 (double)engine->weights_bytes / 1e9, (double)buffers.used / 1e9, engine->max_sequence,
+                 engine->max_views, (double)free_bytes / 1e9, engine->backend->host_memory ? "this machine" : "the GPU",
+                 engine->wide ? "--weights bf16 halves it; " : "",
+                 hopeless ? "the weights alone do not fit"
+                          : "smaller: fewer crops, a shorter prompt, fewer new tokens");
+        return vp_fail(error, VP_ERR_MEMORY, -1, "engine memory", text);
+    }
+    if (!packed) buffers.base = weights.base + weights.used;
+    engine->weights = weights.base;
+    engine->weights_mapped = packed != NULL;
+    weights.used = buffers.used = 0;
+    vk_layout_model(&weights, &engine->model, &engine->config, engine->wide);
+    vk_layout_buffers(&buffers, engine);
+    engine->jobs = calloc((size_t)engine->config.expert_count, sizeof *engine->jobs);
+    engine->counts = calloc((size_t)engine->config.expert_count, sizeof *engine->counts);
+    if (engine->jobs && engine->counts && engine->backend->use(engine->queue, &engine->extent, engine->buffers.scratch)
+        && vk_send_tables(engine))
+        return VP_OK;
+    if (engine->queue->error) return engine->backend->wait(engine->queue, 0, error);
+    return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
+}
+
+VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out) {
+    int host = engine->backend->host_memory;
+    uint64_t element = engine->wide ? 4 : 2,
+             beside = engine->weights_bytes + engine->cache_bytes + engine->vision_bytes + engine->scratch_bytes;
+    vp_memory_block blocks[7];
+    int32_t count = 0;
+    memset(blocks, 0, sizeof blocks);
+    blocks[count].name = engine->weights_mapped ? "weights, mapped file" : "weights";
+    blocks[count++].bytes = engine->weights_bytes;
+    blocks[count].bytes_a_position = 2 * element * (uint64_t)engine->config.d_model
+                                     * (uint64_t)engine->config.block_count;
+    blocks[count].name = "KV cache";
+    blocks[count++].bytes = engine->cache_bytes;
+    blocks[count].name = "vision buffers";
+    blocks[count++].bytes = engine->vision_bytes;
+    blocks[count].name = "language buffers";
+    blocks[count++].bytes = engine->memory_bytes - beside;
+    blocks[count].name = "scratch";
+    blocks[count++].bytes = engine->scratch_bytes;
+    for (int32_t i = 0; i < count; i++) blocks[i].on_device = !host;
+    blocks[count].name = "pinned host memory";
+    blocks[count].bytes = engine->backend->pinned_bytes(engine->queue);
+    count += blocks[count].bytes > 0;
+    blocks[count].name = "launch records";
+    blocks[count].bytes = (uint64_t)engine->log_capacity * sizeof(vp_launch);
+    count += blocks[count].bytes > 0;
+    if (index < 0 || index >= count) return 0;
+    *out = blocks[index];
+    return 1;
+}

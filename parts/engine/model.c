@@ -1,0 +1,103 @@
+/* model.c - which description serves a model, and the pass over its weights */
+#include "model.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { NAME_BYTES = 192 };
+
+/* one model so far */
+const vk_description *vk_description_of(const vp_model_config *config) {
+    (void)config;
+    return &vk_molmoe;
+}
+
+vp_result vk_model_new(vk_model *model, const vp_model_config *config, vp_error *error) {
+    size_t experts = (size_t)config->block_count * (size_t)config->expert_count;
+    vk_linear *linears = calloc(2 * experts, sizeof *linears);
+    model->description = vk_description_of(config);
+    model->vit = calloc((size_t)config->vit_blocks_needed, sizeof *model->vit);
+    model->blocks = calloc((size_t)config->block_count, sizeof *model->blocks);
+    if (!linears || !model->vit || !model->blocks) {
+        free(linears);
+        return vp_fail(error, VP_ERR_MEMORY, -1, "model", "no memory for the table of layers");
+    }
+    for (int b = 0; b < config->block_count; b++) {
+        model->blocks[b].gate_up = linears + (size_t)b * 2 * (size_t)config->expert_count;
+        model->blocks[b].down = model->blocks[b].gate_up + config->expert_count;
+    }
+    return VP_OK;
+}
+
+void vk_model_free(vk_model *model) {
+    if (model->blocks) free(model->blocks[0].gate_up);
+    free(model->blocks);
+    free(model->vit);
+}
+
+void vk_layout_model(vk_arena *arena, vk_model *model, const vp_model_config *config, int wide) {
+    vk_pass pass = { arena, NULL, wide };
+    model->description->weights(&pass, model, config);
+}
+
+vp_result vk_load_model(vk_loader *loader, vk_model *model, const vp_model_config *config) {
+    vk_pass pass = { NULL, loader, loader->wide };
+    loader->description = model->description;
+    model->description->weights(&pass, model, config);
+    return loader->result;
+}
+
+/* ---- the pass */
+
+#define NAME_OF(text, format) \
+    do { \
+        va_list arguments; \
+        va_start(arguments, format); \
+        vsnprintf(text, sizeof text, format, arguments); \
+        va_end(arguments); \
+    } while (0)
+
+void vk_pass_norm(vk_pass *pass, vk_norm *norm, int width, int flags, const char *name, ...) {
+    char text[NAME_BYTES];
+    NAME_OF(text, name);
+    if (pass->arena) vk_layout_norm(pass->arena, norm, width, flags & VK_BIAS);
+    else vk_load_norm(pass->loader, text, norm, width);
+}
+
+void vk_pass_floats(vk_pass *pass, float **values, int rows, int columns, const char *name, ...) {
+    char text[NAME_BYTES];
+    NAME_OF(text, name);
+    if (pass->arena) *values = vk_take(pass->arena, (size_t)rows * (size_t)columns, sizeof **values);
+    else vk_load_rows(pass->loader, text, *values, rows, columns, 1);
+}
+
+void vk_pass_table(vk_pass *pass, void **table, int rows, int columns) {
+    if (pass->arena) *table = vk_take(pass->arena, (size_t)rows * (size_t)columns, pass->wide ? 4 : 2);
+}
+
+void vk_pass_table_rows(vk_pass *pass, void *table, int first_row, int rows, int columns, const char *name, ...) {
+    size_t row_bytes = (size_t)columns * (pass->wide ? 4 : 2);
+    char text[NAME_BYTES];
+    NAME_OF(text, name);
+    if (pass->loader)
+        vk_load_rows(pass->loader, text, (char *)table + (size_t)first_row * row_bytes, rows, columns, pass->wide);
+}
+
+void vk_pass_linear(vk_pass *pass, vk_linear *linear, int outputs, int inputs, int flags, const char *name, ...) {
+    char text[NAME_BYTES];
+    NAME_OF(text, name);
+    vk_pass_place(pass, linear, outputs, inputs, flags);
+    if (pass->loader) vk_load_linear(pass->loader, text, linear, 0, outputs);
+}
+
+void vk_pass_place(vk_pass *pass, vk_linear *linear, int outputs, int inputs, int flags) {
+    if (pass->arena)
+        vk_layout_linear(pass->arena, linear, outputs, inputs, flags & VK_BIAS, pass->wide || (flags & VK_FP32));
+}
+
+void vk_pass_rows(vk_pass *pass, const vk_linear *linear, int first_row, int rows, const char *name, ...) {
+    char text[NAME_BYTES];
+    NAME_OF(text, name);
+    if (pass->loader) vk_load_linear(pass->loader, text, linear, first_row, rows);
+}

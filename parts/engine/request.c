@@ -1,0 +1,304 @@
+/* request.c - one request from its check to its times */
+#include "engine_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static vp_result vk_check_request(const vp_engine *engine, const vp_request *request, vp_error *error) {
+    const vp_model_config *config = &engine->config;
+    int64_t index_count = (int64_t)request->views * vp_geometry_tokens_per_crop(&config->geometry);
+    char text[160];
+    if (request->input_count < 1 || request->max_new_tokens < 1)
+        return vp_fail(error, VP_ERR_RANGE, -1, "request", "needs at least one input token and one new token");
+    if ((int64_t)request->input_count + request->max_new_tokens - 1 > engine->max_sequence) {
+        snprintf(text, sizeof text,
+                 "%d input tokens and %d new ones do not fit the %d positions this engine was opened for",
+                 request->input_count, request->max_new_tokens, engine->max_sequence);
+        return vp_fail(error, VP_ERR_RANGE, -1, "request", text);
+    }
+    if (request->views < 0 || request->views > engine->max_views)
+        return vp_fail(error, VP_ERR_RANGE, -1, "request views", "more views than this engine was opened for");
+    if (request->views && (!request->pixels || !request->image_masks || !request->image_input_idx))
+        return vp_fail(error, VP_ERR_RANGE, -1, "request", "an image needs pixels, image_masks and image_input_idx");
+    if (request->top_k < 1 || request->top_k > config->expert_count) {
+        snprintf(text, sizeof text, "is %d; this model has %d experts", request->top_k, config->expert_count);
+        return vp_fail(error, VP_ERR_RANGE, -1, "top_k", text);
+    }
+    if (request->active_block_count < 1)
+        return vp_fail(error, VP_ERR_RANGE, -1, "active_blocks", "at least one block must be active");
+    for (int i = 0; i < request->active_block_count; i++)
+        if (request->active_blocks[i] < 0 || request->active_blocks[i] >= config->block_count
+            || (i && request->active_blocks[i] <= request->active_blocks[i - 1]))
+            return vp_fail(error, VP_ERR_RANGE, i, "active_blocks", "must be ascending block numbers of this model");
+    for (int i = 0; i < request->input_count; i++)
+        if (request->input_ids[i] < 0
+            || request->input_ids[i] >= config->embedding_size + config->additional_vocab_size)
+            return vp_fail(error, VP_ERR_RANGE, i, "input_ids", "a token id without an embedding");
+    for (int64_t i = 0; i < index_count; i++)
+        if (request->image_input_idx[i] >= request->input_count)
+            return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx", "a position behind the end of the sequence");
+    if ((int)request->timing < VP_TIMING_STAGE || (int)request->timing > VP_TIMING_KERNEL)
+        return vp_fail(error, VP_ERR_RANGE, -1, "timing",
+                       "is none of VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL");
+    if (request->launch_capacity < 0 || (request->launch_capacity && !request->launches))
+        return vp_fail(error, VP_ERR_RANGE, -1, "launches", "launch_capacity needs that much room in launches");
+    if (request->span_capacity < 0 || (request->span_capacity && !request->spans))
+        return vp_fail(error, VP_ERR_RANGE, -1, "spans", "span_capacity needs that much room in spans");
+    return VP_OK;
+}
+
+/* A dump is no work of the model: it is neither counted nor timed. */
+static void vk_dump_fetch(vp_engine *engine, void *host, const void *from, size_t bytes) {
+    vk_queue *queue = engine->queue;
+    vk_work before = queue->work;
+    vp_launch *log = queue->log;
+    queue->log = NULL;
+    engine->backend->fetch(queue, host, from, bytes);
+    queue->log = log;
+    queue->work = before;
+}
+
+void vk_dump_vision(vp_engine *engine, const vp_request *request) {
+    const vp_model_config *config = &engine->config;
+    size_t width = (size_t)config->vit_width, layers = (size_t)config->vit_layer_count,
+           patches = (size_t)config->vit_positions - 1, views = (size_t)engine->max_views,
+           windows = (size_t)vp_geometry_tokens_per_crop(&config->geometry);
+    if (request->dump->image_features)
+        vk_dump_fetch(engine, request->dump->image_features, engine->buffers.image_features,
+                      (size_t)request->views * windows * (size_t)config->d_model * sizeof(float));
+    if (!request->dump->vit_features) return;
+    for (size_t v = 0; v < (size_t)request->views; v++)
+        for (size_t l = 0; l < layers; l++)
+            for (size_t p = 0; p < patches; p++)
+                vk_dump_fetch(engine, request->dump->vit_features + ((v * patches + p) * layers + l) * width,
+                              engine->buffers.hidden + ((l * views + v) * (patches + 1) + p + 1) * width,
+                              width * sizeof(float));
+}
+
+void vk_dump_block(vp_engine *engine, const vp_request *request, int slot) {
+    size_t d = (size_t)engine->config.d_model, rows = (size_t)request->input_count;
+    float *out = request->dump->block_mean ? request->dump->block_mean + (size_t)slot * d : NULL;
+    if (request->dump->block_last)
+        vk_dump_fetch(engine, request->dump->block_last + (size_t)slot * d, engine->buffers.x + (rows - 1) * d,
+                      d * sizeof(float));
+    if (!out) return;
+    enum { COLUMNS = 256 }; /* a strip at a time: a dump needs no memory of its own */
+    for (size_t from = 0; from < d; from += COLUMNS) {
+        size_t count = d - from < (size_t)COLUMNS ? d - from : (size_t)COLUMNS;
+        double sum[COLUMNS] = { 0.0 };
+        float row[COLUMNS] = { 0.0f };
+        for (size_t row_index = 0; row_index < rows; row_index++) {
+            vk_dump_fetch(engine, row, engine->buffers.x + row_index * d + from, count * sizeof(float));
+            for (size_t i = 0; i < count; i++) sum[i] += (double)row[i];
+        }
+        for (size_t i = 0; i < count; i++) out[from + i] = (float)(sum[i] / (double)rows);
+    }
+}
+
+void vk_end_stage(vp_engine *engine, vp_reply *reply, vp_stage stage) {
+    const vk_work *now = &engine->queue->work;
+    int64_t now_ns;
+    if (engine->queue->dry) return;
+    now_ns = engine->backend->mark(engine->queue, stage + 1, stage == VP_STAGE_SAMPLE ? engine->buffers.token : NULL);
+    reply->times.wall_ns[stage] = now_ns - engine->since_ns;
+    reply->times.launches[stage] = now->launches - engine->counted.launches;
+    reply->times.flops[stage] = now->flops - engine->counted.flops;
+    reply->times.bytes[stage] = now->bytes - engine->counted.bytes;
+    reply->times.ran[stage] = 1;
+    engine->since_ns = now_ns;
+    engine->counted = *now;
+    for (; engine->queue->log && engine->logged < engine->queue->log_count
+           && engine->logged < engine->queue->log_capacity;
+         engine->logged++)
+        engine->queue->log[engine->logged].stage = stage;
+}
+
+static vp_result vk_not_numbers(vp_error *error) {
+    return vp_fail(error, VP_ERR_FORMAT, -1, "logits",
+                   "are not numbers: the weights or the pixels hold NaN or infinity, or overflow on the way");
+}
+
+void vk_send_request(vp_engine *engine, const vp_request *request) {
+    const vp_model_config *config = &engine->config;
+    vk_buffers *buffers = &engine->buffers;
+    size_t views = (size_t)request->views, patches = (size_t)config->vit_positions - 1,
+           values = patches * (size_t)vk_patch_values(config);
+    int32_t zero = 0;
+    vk_at(engine->queue, VP_PART_INPUT, -1);
+    vk_send(engine, buffers->ids, request->input_ids, (size_t)request->input_count * sizeof(int32_t));
+    vk_send(engine, buffers->position, &zero, sizeof zero);
+    if (!request->views) return;
+    vk_send(engine, buffers->image_index, request->image_input_idx,
+            views * (size_t)vp_geometry_tokens_per_crop(&config->geometry) * sizeof(int32_t));
+    engine->pixels = request->pixels;
+    engine->masks = request->image_masks;
+    if (!engine->backend->host_memory) {
+        vk_send(engine, buffers->pixels, request->pixels, views * values * sizeof(float));
+        vk_send(engine, buffers->masks, request->image_masks, views * patches * sizeof(float));
+        engine->pixels = buffers->pixels;
+        engine->masks = buffers->masks;
+    }
+    /* while the pixels travel */
+    for (size_t first = 0; first < views; first += 64) {
+        int32_t dead[64];
+        size_t count = views - first < 64 ? views - first : 64;
+        for (size_t v = 0; v < count; v++)
+            dead[v] = engine->model.description->is_dead_view(request->pixels + (first + v) * values, values);
+        vk_send(engine, buffers->dead + first, dead, count * sizeof dead[0]);
+    }
+}
+
+/* mark of token `index`: the first comes out of the sample stage */
+static int vk_token_mark(int index) { return index ? VP_STAGE_COUNT + index : VP_STAGE_SAMPLE + 1; }
+
+static void vk_decode_step(vp_engine *engine, const vp_request *request, int step) {
+    engine->queue->step = step;
+    vk_send_step(engine, request, request->input_count + step - 1);
+    engine->backend->mark(engine->queue, vk_token_mark(step), engine->buffers.token);
+}
+
+/* tokens until the last. Where results are known late, the step after token i is sent before token i is known; one that
+ * EOS made superfluous is neither waited for nor counted. */
+static vp_result vk_decode(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error) {
+    const vk_backend *to = engine->backend;
+    int ahead = to->run_ahead && !request->dump;
+    size_t logits = (size_t)engine->config.embedding_size;
+    vk_work before = engine->queue->work;
+    int64_t logged = 0;
+    for (int i = 0;; i++) {
+        vp_result result;
+        if (ahead && i + 1 < request->max_new_tokens) {
+            before = engine->queue->work;
+            logged = engine->queue->log_count;
+            vk_decode_step(engine, request, i + 1);
+        }
+        result = to->wait(engine->queue, vk_token_mark(i), error);
+        if (result != VP_OK) return result;
+        reply->tokens[i] = to->token(engine->queue, vk_token_mark(i));
+        reply->token_count = i + 1;
+        if (i)
+            reply->step_ns[i - 1] = request->timing == VP_TIMING_OFF
+                                        ? 0
+                                        : to->between(engine->queue, vk_token_mark(i - 1), vk_token_mark(i));
+        if (request->dump && request->dump->logits)
+            vk_dump_fetch(engine, request->dump->logits + (size_t)i * logits, engine->buffers.logits,
+                          logits * sizeof(float));
+        if (reply->tokens[i] < 0) return vk_not_numbers(error);
+        if (i + 1 == request->max_new_tokens || (!request->ignore_eos && reply->tokens[i] == request->eos_id)) break;
+        if (!ahead) vk_decode_step(engine, request, i + 1);
+    }
+    if (ahead && reply->token_count < request->max_new_tokens) {
+        engine->queue->work = before;
+        engine->queue->log_count = logged;
+    }
+    return VP_OK;
+}
+
+/* the device's times, when all marks up to the last token's were reached */
+static void vk_read_times(vp_engine *engine, vp_reply *reply) {
+    vp_stage_times *times = &reply->times;
+    int last = 0, timed = engine->queue->timing != VP_TIMING_OFF;
+    int64_t at = 0;
+    times->ran[VP_STAGE_DECODE] = reply->token_count > 1;
+    if (times->ran[VP_STAGE_DECODE]) {
+        times->launches[VP_STAGE_DECODE] = engine->queue->work.launches - engine->counted.launches;
+        times->flops[VP_STAGE_DECODE] = engine->queue->work.flops - engine->counted.flops;
+        times->bytes[VP_STAGE_DECODE] = engine->queue->work.bytes - engine->counted.bytes;
+        if (timed) times->wall_ns[VP_STAGE_DECODE] = vp_clock_ns() - engine->since_ns;
+        engine->queue->stamps += timed;
+    }
+    times->stamps = engine->queue->stamps;
+    for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_SAMPLE && timed; stage++) {
+        times->begin_ns[stage] = at;
+        if (!times->ran[stage]) continue;
+        at += times->device_ns[stage] = engine->backend->between(engine->queue, last, stage + 1);
+        last = stage + 1;
+    }
+    times->begin_ns[VP_STAGE_DECODE] = at;
+    for (int32_t i = 0; timed && i + 1 < reply->token_count; i++)
+        times->device_ns[VP_STAGE_DECODE] += reply->step_ns[i];
+}
+
+/* VP_TIMING_KERNEL: room for every launch that this request can make, found by a run that counts and sends nothing */
+static vp_result vk_open_log(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error) {
+    vk_queue *queue = engine->queue;
+    vk_work before = queue->work;
+    int64_t prefill, most;
+    char text[160];
+    queue->dry = 1;
+    vk_send_request(engine, request);
+    vk_prefill(engine, request, reply); /* leaves the reply alone: no stage ends in a dry run */
+    prefill = queue->work.launches - before.launches;
+    vk_step(engine, request, request->input_count);
+    most = prefill + (queue->work.launches - before.launches - prefill) * (request->max_new_tokens - 1);
+    queue->dry = 0;
+    queue->work = before;
+    if (most > engine->log_capacity) {
+        vp_launch *grown = realloc(engine->log, (size_t)most * sizeof *grown);
+        if (grown) {
+            engine->log = grown;
+            engine->log_capacity = most;
+        }
+    }
+    if (most > engine->log_capacity || !engine->backend->reserve_log(queue, most)) {
+        if (queue->error) return engine->backend->wait(queue, 0, error);
+        snprintf(text, sizeof text, "no memory to time %lld launches one by one: fewer new tokens, or VP_TIMING_STAGE",
+                 (long long)most);
+        return vp_fail(error, VP_ERR_MEMORY, -1, "timing", text);
+    }
+    queue->log = engine->log;
+    queue->log_capacity = most;
+    engine->spans.span = request->spans;
+    engine->spans.capacity = request->span_capacity;
+    engine->spans.count = 0;
+    queue->spans = request->spans ? &engine->spans : NULL;
+    return VP_OK;
+}
+
+static void vk_read_log(vp_engine *engine, const vp_request *request, vp_reply *reply) {
+    vk_queue *queue = engine->queue;
+    int64_t copied = queue->log_count < request->launch_capacity ? queue->log_count : request->launch_capacity;
+    if (queue->log_count > queue->log_capacity) return; /* cannot be; has_kernels would say it */
+    engine->backend->read_log(queue);
+    for (int64_t i = 0; i < queue->log_count; i++) {
+        reply->times.kernel_ns[queue->log[i].stage] += queue->log[i].ns;
+        reply->times.part_ns[queue->log[i].stage][queue->log[i].part] += queue->log[i].ns;
+    }
+    reply->times.has_kernels = 1;
+    reply->launch_count = queue->log_count;
+    reply->span_count = engine->spans.count;
+    if (copied) memcpy(request->launches, queue->log, (size_t)copied * sizeof *request->launches);
+}
+
+static vp_result vk_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error) {
+    vp_result result;
+    memset(&reply->times, 0, sizeof reply->times);
+    reply->launch_count = reply->span_count = 0;
+    engine->queue->timing = request->timing;
+    engine->queue->stamps = engine->queue->log_count = engine->logged = 0;
+    engine->queue->step = 0;
+    engine->counted = engine->queue->work;
+    engine->since_ns = engine->backend->mark(engine->queue, 0, NULL);
+    vk_send_request(engine, request);
+    vk_end_stage(engine, reply, VP_STAGE_H2D);
+    vk_prefill(engine, request, reply);
+    result = vk_decode(engine, request, reply, error);
+    if (result != VP_OK) return result;
+    vk_read_times(engine, reply);
+    if (engine->queue->log) vk_read_log(engine, request, reply);
+    reply->ended_by_eos = !request->ignore_eos && reply->tokens[reply->token_count - 1] == request->eos_id;
+    return engine->queue->error ? engine->backend->wait(engine->queue, 0, error) : VP_OK;
+}
+
+VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error) {
+    vp_result result = vk_check_request(engine, request, error);
+    if (result != VP_OK) return result;
+    engine->backend->enter(engine->queue);
+    if (request->timing == VP_TIMING_KERNEL) result = vk_open_log(engine, request, reply, error);
+    if (result == VP_OK) result = vk_run(engine, request, reply, error);
+    engine->queue->log = NULL;
+    engine->queue->spans = NULL;
+    vk_recover(engine);
+    return result;
+}

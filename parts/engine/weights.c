@@ -1,0 +1,222 @@
+/* weights.c - rows of weights from a checkpoint, or drawn from their names, to where the backend wants them */
+#include "weights.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
+#include "host_loops.h"
+#include "model.h"
+
+int vk_host_threads(int wanted) {
+#ifdef _OPENMP
+    return wanted > 0 ? wanted : omp_get_max_threads();
+#else
+    (void)wanted;
+    return 1;
+#endif
+}
+
+void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int inputs, int has_bias, int wide) {
+    linear->n = outputs;
+    linear->k = inputs;
+    linear->k_padded = (int)vk_round_up((size_t)inputs, VK_PAD);
+    linear->wide = wide;
+    linear->weights = vk_take(arena, vk_round_up((size_t)outputs, VK_PAD) * (size_t)linear->k_padded, wide ? 4 : 2);
+    linear->bias = has_bias ? (float *)vk_take(arena, (size_t)outputs, 4) : NULL;
+    linear->bias_bf16 = NULL; /* no weight: memory.c */
+}
+
+void vk_layout_norm(vk_arena *arena, vk_norm *norm, int width, int has_bias) {
+    norm->weight = vk_take(arena, (size_t)width, 4);
+    norm->bias = has_bias ? (float *)vk_take(arena, (size_t)width, 4) : NULL;
+}
+
+uint64_t vk_mix(uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+    return x ^ (x >> 31);
+}
+
+int vk_ends_with(const char *text, const char *end) {
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && memcmp(text + n - m, end, m) == 0;
+}
+
+vk_source vk_open_source(vk_loader *loader, const char *name, int64_t rows, int64_t columns) {
+    vk_source source;
+    memset(&source, 0, sizeof source);
+    if (loader->result != VP_OK) return source;
+    if (loader->checkpoint) {
+        vp_result found = vp_checkpoint_find(loader->checkpoint, name, &source.tensor);
+        int64_t elements = 1;
+        for (int i = 0; i < source.tensor.dimensions; i++) elements *= source.tensor.shape[i];
+        if (found != VP_OK)
+            loader->result = vp_fail(loader->error, found, -1, name, "the checkpoint has no such tensor");
+        else if (elements != rows * columns)
+            loader->result = vp_fail(loader->error, VP_ERR_MISMATCH, -1, name,
+                                     "the tensor has another shape than the config says");
+        else vp_checkpoint_advise(loader->checkpoint, &source.tensor, 1);
+        return source;
+    }
+    source.synthetic = 1;
+    source.key = vk_mix(loader->seed + 0x9e3779b97f4a7c15ull);
+    for (const char *p = name; *p; p++) source.key = vk_mix(source.key ^ (unsigned char)*p);
+    /* fan-in scaling keeps every activation near unit size; a uniform draw on (-1, 1) has a standard deviation of
+     * 1 / sqrt(3) */
+    source.scale = sqrtf(3.0f / (float)columns);
+    for (const vk_draw *draw = loader->description ? loader->description->draws : NULL; draw && draw->end; draw++) {
+        if (!vk_ends_with(name, draw->end)) continue;
+        source.offset = draw->offset;
+        source.scale = draw->scale;
+        break;
+    }
+    return source;
+}
+
+/* element i of an in-type array */
+static inline void vk_put(void *out, size_t i, float value, int wide) {
+    if (wide) ((float *)out)[i] = value;
+    else ((uint16_t *)out)[i] = vk_f2b(value);
+}
+
+VK_CLONES void vk_source_row(const vk_source *source, int64_t row, void *out, int columns, int padded_columns,
+                             int wide) {
+    const unsigned char *data = source->tensor.data;
+    size_t first = (size_t)row * (size_t)columns;
+    int rest = padded_columns - columns;
+    if (source->synthetic) {
+        uint32_t key = (uint32_t)vk_mix(source->key ^ (uint64_t)row);
+        float scale = source->scale, offset = source->offset;
+        VK_SIMD for (int i = 0; i < columns; i++) {
+            uint32_t h = (uint32_t)i * 0x9e3779b1u + key; /* murmur3's finalizer on a counter */
+            h = (h ^ (h >> 16)) * 0x85ebca6bu;
+            h = (h ^ (h >> 13)) * 0xc2b2ae35u;
+            vk_put(out, (size_t)i, offset + scale * ((float)(int32_t)(h ^ (h >> 16)) * 4.656612873e-10f), wide);
+        }
+    } else if (source->tensor.dtype == VP_DTYPE_F32) {
+        for (int i = 0; i < columns; i++) {
+            float v;
+            memcpy(&v, data + (first + (size_t)i) * 4, 4);
+            if (wide) ((float *)out)[i] = v;
+            else ((uint16_t *)out)[i] = vp_f32_to_bf16(v);
+        }
+    } else if (source->tensor.dtype == VP_DTYPE_BF16 && !wide) {
+        memcpy(out, data + first * 2, (size_t)columns * 2);
+    } else {
+        int half = source->tensor.dtype == VP_DTYPE_F16;
+        for (int i = 0; i < columns; i++) {
+            uint16_t u;
+            float v;
+            memcpy(&u, data + (first + (size_t)i) * 2, 2);
+            v = half ? vp_f16_to_f32(u) : vp_bf16_to_f32(u);
+            if (wide) ((float *)out)[i] = v;
+            else ((uint16_t *)out)[i] = vp_f32_to_bf16(v);
+        }
+    }
+    VK_SIMD for (int i = 0; i < rest; i++) vk_put(out, (size_t)(columns + i), 0.0f, wide);
+}
+
+void vk_loaded(vk_loader *loader, const vk_source *source, const char *name, int64_t bytes) {
+    loader->done += bytes;
+    if (!source->synthetic) vp_checkpoint_advise(loader->checkpoint, &source->tensor, 0);
+    if (loader->result == VP_OK && loader->progress
+        && loader->progress(loader->progress_user, name, loader->done, loader->total) != VP_OK)
+        loader->result = vp_fail(loader->error, VP_ERR_INTERRUPTED, -1, name, "loading was stopped");
+}
+
+/* `rows` rows, each padded with zeros, to backend memory as they are */
+static void vk_send_rows(vk_loader *loader, const vk_source *source, char *to, int64_t rows, int columns,
+                         int padded_columns, int wide) {
+    size_t row_bytes = (size_t)padded_columns * (wide ? 4 : 2);
+    int64_t most = (int64_t)(loader->backend->stage_bytes / row_bytes);
+    for (int64_t first = 0; first < rows; first += most) {
+        int64_t now = rows - first < most ? rows - first : most;
+        char *at = (char *)loader->backend->stage(loader->queue, to + (size_t)first * row_bytes,
+                                                  (size_t)now * row_bytes);
+        VK_PRAGMA(omp parallel for schedule(static) num_threads(loader->threads) if (now > 1))
+        for (int64_t r = 0; r < now; r++)
+            vk_source_row(source, first + r, at + (size_t)r * row_bytes, columns, padded_columns, wide);
+        loader->backend->commit(loader->queue, to + (size_t)first * row_bytes, (size_t)now * row_bytes);
+    }
+}
+
+void vk_load_rows(vk_loader *loader, const char *name, void *out, int64_t rows, int columns, int wide) {
+    vk_source source = vk_open_source(loader, name, rows, columns);
+    if (loader->result != VP_OK) return;
+    vk_send_rows(loader, &source, (char *)out, rows, columns, columns, wide);
+    vk_loaded(loader, &source, name, rows * columns * (wide ? 4 : 2));
+}
+
+void vk_load_norm(vk_loader *loader, const char *prefix, const vk_norm *norm, int width) {
+    char name[192];
+    snprintf(name, sizeof name, "%s.weight", prefix);
+    vk_load_rows(loader, name, norm->weight, 1, width, 1);
+    if (!norm->bias) return;
+    snprintf(name, sizeof name, "%s.bias", prefix);
+    vk_load_rows(loader, name, norm->bias, 1, width, 1);
+}
+
+/* `count` of 32 rows of words (two bf16 along k, or one f32) -> columns first.. of a panel, whose line j holds word j
+ * of all 32 */
+static VK_CLONES void vk_interleave(uint32_t *panel, const uint32_t *rows, int first, int count, int words) {
+    for (int j = 0; j < words; j++)
+        for (int c = 0; c < count; c++)
+            panel[(size_t)j * VK_PAD + (size_t)(first + c)] = rows[(size_t)c * (size_t)words + (size_t)j];
+}
+
+/* tensor [rows, k] -> rows first_row.. of panels */
+static int vk_pack_rows(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row,
+                        int rows) {
+    size_t row_bytes = (size_t)linear->k_padded * (linear->wide ? 4 : 2);
+    int first_panel = first_row / VK_PAD, last_panel = (first_row + rows - 1) / VK_PAD, failed = 0;
+    VK_PRAGMA(omp parallel num_threads(loader->threads) reduction(| : failed))
+    {
+        char *buffer = malloc(row_bytes * VK_PAD);
+        failed = buffer == NULL;
+        VK_PRAGMA(omp for schedule(dynamic))
+        for (int p = first_panel; p <= last_panel; p++) {
+            int from = p * VK_PAD > first_row ? p * VK_PAD : first_row,
+                to = (p + 1) * VK_PAD < first_row + rows ? (p + 1) * VK_PAD : first_row + rows;
+            if (!buffer) continue;
+            for (int r = from; r < to; r++)
+                vk_source_row(source, r - first_row, buffer + (size_t)(r - from) * row_bytes, linear->k,
+                              linear->k_padded, linear->wide);
+            vk_interleave((uint32_t *)(void *)((char *)linear->weights + (size_t)p * VK_PAD * row_bytes),
+                          (const uint32_t *)(const void *)buffer, from - p * VK_PAD, to - from, (int)(row_bytes / 4));
+        }
+        free(buffer);
+    }
+    (void)loader; /* without OpenMP nobody asks for threads */
+    return !failed;
+}
+
+void vk_load_linear_rows(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows) {
+    size_t row_bytes = (size_t)linear->k_padded * (linear->wide ? 4 : 2);
+    vk_source source;
+    if (loader->reached) loader->reached(loader, linear->weights);
+    source = vk_open_source(loader, name, rows, linear->k);
+    if (loader->result != VP_OK) return;
+    if (row_bytes > loader->backend->stage_bytes)
+        loader->result = vp_fail(loader->error, VP_ERR_UNSUPPORTED, -1, name,
+                                 "rows are longer than the buffer that uploads pass through");
+    else if (loader->backend->row_major)
+        vk_send_rows(loader, &source, (char *)linear->weights + (size_t)first_row * row_bytes, rows, linear->k,
+                     linear->k_padded, linear->wide);
+    else if (!vk_pack_rows(loader, &source, linear, first_row, rows))
+        loader->result = vp_fail(loader->error, VP_ERR_MEMORY, -1, name, "no memory for the packing buffer");
+    vk_loaded(loader, &source, name, (int64_t)rows * (int64_t)row_bytes);
+}
+
+void vk_load_linear(vk_loader *loader, const char *prefix, const vk_linear *linear, int first_row, int rows) {
+    char name[192];
+    snprintf(name, sizeof name, "%s.weight", prefix);
+    vk_load_linear_rows(loader, name, linear, first_row, rows);
+    if (!linear->bias) return;
+    snprintf(name, sizeof name, "%s.bias", prefix);
+    vk_load_rows(loader, name, (float *)(uintptr_t)(linear->bias + first_row), 1, rows, 1);
+}

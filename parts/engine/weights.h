@@ -1,0 +1,90 @@
+/* weights.h - the weights of a model: where they lie, and how they come there from a checkpoint or from numbers drawn
+ * by name */
+#ifndef VK_WEIGHTS_H
+#define VK_WEIGHTS_H
+
+#include "backend.h"
+#include "vlmprof_checkpoint.h"
+#include "vlmprof_engine.h"
+
+typedef struct vk_description vk_description; /* model.h */
+
+/* ---- what the stages multiply with */
+typedef struct vk_norm {
+    float *weight, *bias;
+} vk_norm;
+
+typedef struct vk_vit_block {
+    vk_norm attention_norm, ffn_norm;
+    vk_linear qkv, wo, w1, w2;
+} vk_vit_block;
+
+typedef struct vk_block {
+    vk_norm attn_norm, ff_norm, q_norm, k_norm;
+    vk_linear att_proj, attn_out, router;
+    vk_linear *gate_up, *down; /* [experts] each; gate rows over up rows */
+} vk_block;
+
+typedef struct vk_model {
+    const vk_description *description;
+    float *class_embedding, *positions, *pad_embed;
+    vk_norm pre_ln, ln_f;
+    vk_linear patch, pool_query, pool_key_value, pool_out, projector_gate_up, projector_down, head;
+    void *embedding; /* in-type [embedding_size + additional_vocab_size, d_model] */
+    vk_vit_block *vit;
+    vk_block *blocks;
+} vk_model;
+
+/* room for a layer's weights, as the backend wants them */
+void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int inputs, int has_bias, int wide);
+void vk_layout_norm(vk_arena *arena, vk_norm *norm, int width, int has_bias);
+
+/* where rows of weights come from: a tensor of the checkpoint, or numbers drawn from its name */
+typedef struct vk_loader vk_loader;
+/* of names that end so: offset + scale * uniform(-1, 1) */
+typedef struct vk_draw {
+    const char *end;
+    float offset, scale;
+} vk_draw;
+struct vk_loader {
+    const vk_backend *backend;
+    vk_queue *queue;
+    const vp_checkpoint *checkpoint;
+    const vk_description *description; /* NULL: no name has a draw of its own */
+    uint64_t seed;
+    int wide, threads;
+    vp_progress progress;
+    void *progress_user;
+    int64_t done, total; /* bytes on the device */
+    vp_result result;    /* sticks: once it is not VP_OK nothing more is loaded */
+    vp_error *error;
+    /* NULL, or told before a linear is loaded: all that lies below is complete */
+    void (*reached)(vk_loader *loader, const void *at);
+    void *reached_user;
+};
+
+typedef struct vk_source {
+    vp_tensor tensor;
+    uint64_t key;        /* synthetic: the name's hash */
+    float scale, offset; /* synthetic: offset + scale * uniform(-1, 1) */
+    int synthetic;
+} vk_source;
+
+uint64_t vk_mix(uint64_t x); /* splitmix64's finalizer */
+int vk_ends_with(const char *text, const char *end);
+int vk_host_threads(int wanted); /* 0: all cores this process may use */
+
+vk_source vk_open_source(vk_loader *loader, const char *name, int64_t rows, int64_t columns);
+/* one row of k elements as in-type, zeros up to k_padded */
+void vk_source_row(const vk_source *source, int64_t row, void *out, int columns, int padded_columns, int wide);
+/* a tensor's data are where they belong: what was read of the file leaves memory */
+void vk_loaded(vk_loader *loader, const vk_source *source, const char *name, int64_t bytes);
+
+/* f32 vector or in-type table */
+void vk_load_rows(vk_loader *loader, const char *name, void *out, int64_t rows, int columns, int wide);
+void vk_load_norm(vk_loader *loader, const char *prefix, const vk_norm *norm, int width);
+/* tensor [rows, k] -> rows first_row.. of a linear; .. */
+void vk_load_linear_rows(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows);
+/* .. with its bias, by the name that both share */
+void vk_load_linear(vk_loader *loader, const char *prefix, const vk_linear *linear, int first_row, int rows);
+#endif
