@@ -29,10 +29,9 @@ parts/vlmprof_trace.h:      vlmprof.h vlmprof_file vlmprof_ranges vlmprof_stages
 parts/vlmprof_engine.h:     vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_checkpoint
 parts/engine/backend.h:     vlmprof.h vlmprof_stages vlmprof_ranges
 parts/engine/host_loops.h:  vlmprof.h
-parts/engine/stage_names.c: vlmprof.h vlmprof_stages
 parts/engine/:              vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_checkpoint vlmprof_file vlmprof_engine parts/engine/
-parts/kernels/:             vlmprof.h parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
-vlmprof_kernels.cu:         vlmprof.h parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
+parts/kernels/:             vlmprof.h vlmprof_stages vlmprof_ranges parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
+vlmprof_kernels.cu:         vlmprof.h vlmprof_stages vlmprof_ranges parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
 cli/base/:                  vlmprof.h vlmprof_file vlmprof_stages vlmprof_ranges cli/base/
 cli/tile/:                  vlmprof.h vlmprof_file vlmprof_image vlmprof_families cli/base/ cli/tile/
 cli/score/:                 vlmprof.h vlmprof_file vlmprof_score vlmprof_caption cli/base/ cli/score/
