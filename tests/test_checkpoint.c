@@ -17,8 +17,8 @@ static void *failing_realloc(void *old, size_t bytes) { return allocation_fails(
 #include "vlmprof.h"
 #include "vlmprof_file.h"
 #include "vlmprof_checkpoint.h"
-#include "check.h"
-#include "folder.h"
+#include "support/check.h"
+#include "support/folder.h"
 
 static void file_write(const char *name, const void *bytes, size_t count) {
     write_file(in_folder(name), bytes, count);

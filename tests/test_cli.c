@@ -1,12 +1,12 @@
 /* test_cli.c: the command line as a program: exit codes, stdout, stderr, files; tilings and whole requests against the goldens; a sweep's
  * files against their own rows; resume after a signal, a kill, a torn journal and a full disk; damaged inputs of every kind; info and selftest;
- * the GPU's side of all that in $B/emulated/vlmprof, where tests/cuda_on_cpu.h stands for the GPU.
+ * the GPU's side of all that in $B/emulated/vlmprof, where tests/emulator/cuda_on_cpu.h stands for the GPU.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
-#include "check.h"
-#include "folder.h"
-#include "scan.h"
+#include "support/check.h"
+#include "support/folder.h"
+#include "support/scan.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>

@@ -7,8 +7,8 @@
 
 #include "engine/engine_internal.h"
 
-#include "check.h"
-#include "folder.h"
+#include "support/check.h"
+#include "support/folder.h"
 
 #include <signal.h>
 #include <sys/resource.h>

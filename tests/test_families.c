@@ -4,7 +4,7 @@
 #define VLMPROF_FAMILIES_IMPLEMENTATION
 #include "vlmprof.h"
 #include "vlmprof_families.h"
-#include "check.h"
+#include "support/check.h"
 
 /* ------------------------------------------------------------------------------------------------------------- golden data */
 enum { FIELDS_MOST = 24 };

@@ -5,8 +5,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"
-#include "check.h"
-#include "program.h"
+#include "support/check.h"
+#include "support/program.h"
 
 /* exit code, one line on stderr that holds `word`, nothing on stdout */
 static void check_refused(int code, const char *word) {

@@ -3,8 +3,8 @@
  * a plot lie over one another, hostile names stay text. The checks are first tried on damaged pages, which they must refuse.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
-#include "check.h"
-#include "program.h"
+#include "support/check.h"
+#include "support/program.h"
 #include <math.h>
 
 /* ---- sweeps */

@@ -13,9 +13,9 @@
 
 #include "engine/engine_internal.h"
 
-#include "check.h"
+#include "support/check.h"
 
-#include "expect.h"
+#include "support/expect.h"
 
 enum {
     CHUNK = 640,                                          /* queries that the GPU's attention handles at a time */

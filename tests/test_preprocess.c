@@ -4,7 +4,7 @@
 #define VLMPROF_IMAGE_IMPLEMENTATION
 #include "vlmprof.h"
 #include "vlmprof_image.h"
-#include "check.h"
+#include "support/check.h"
 
 /* ---- SHA-256 (FIPS 180-4), for the goldens' rgb_sha256 */
 static uint32_t sha_turn(uint32_t x, int bits) { return x >> bits | x << (32 - bits); }

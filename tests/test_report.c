@@ -4,8 +4,8 @@
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. REPORT_LARGE=1 adds 336 x 1,000 samples. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
-#include "check.h"
-#include "program.h"
+#include "support/check.h"
+#include "support/program.h"
 #include "support/made_results.h"
 #include <sys/resource.h>
 

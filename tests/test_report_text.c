@@ -3,8 +3,8 @@
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
-#include "check.h"
-#include "program.h"
+#include "support/check.h"
+#include "support/program.h"
 #include "support/made_results.h"
 #include "support/texts.h"
 

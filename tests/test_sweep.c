@@ -5,8 +5,8 @@
  * SWEEP_KILLS=N kills N times (default 8), SWEEP_SEED seeds the moments. */
 #define _GNU_SOURCE 1
 #include "vlmprof.h"
-#include "check.h"
-#include "folder.h"
+#include "support/check.h"
+#include "support/folder.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -2,8 +2,8 @@
  * the stop rule and what a sample size resolves against scipy, other ways to the same number, and simulation. */
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
-#include "check.h"
-#include "scan.h"
+#include "support/check.h"
+#include "support/scan.h"
 
 /* equal as numbers of the same bits; zero of any sign is zero */
 static int same(double got, double want) {
