@@ -59,7 +59,20 @@ static void test_texts(void) {
         snprintf(file, sizeof file, "best-%d.txt", i);
         check_kept_run(file, i > 4);
     }
+    check_case("the fastest is not the first one; answers that do not end by themselves");
+    for (int noise_seed = 1; noise_seed < 20; noise_seed++) { /* vision time is the same in four configurations, but for noise */
+        t.noise_seed = noise_seed;
+        write_sweep("fastest", &t);
+        run("best %%F/fastest --resamples 50 --budget_ms 1 --latency vision --percentile 99");
+        if (!strstr(last.err, "low k4 b12")) break;
+    }
+    check_kept_run("best-fastest.txt", 1);
+    t.more = ", \"ignore_eos\": true";
+    write_sweep("more", &t);
+    CHECK_INT(run("best %%F/more --budget_ms 1000"), 0);
+    CHECK(strstr(last.out, " --max_new_tokens 8 --ignore_eos") != NULL);
     CHECK_INT(run("best %%F/fp32 --budget_ms 1000"), 0);
+    CHECK(!strstr(last.out, "--ignore_eos"));
     CHECK(strstr(last.out, " --weights fp32 --max_new_tokens 8") != NULL);
 }
 

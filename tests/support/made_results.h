@@ -40,6 +40,7 @@ enum { SIZES = 3, LEVELS = 9 };
 static const char *const TIERS[SIZES] = {"low", "medium", "high"};
 typedef struct truth {
     const char *task, *device, *metric, *weights;
+    const char *more; /* members of the file's config, each with a comma before it; or NULL */
     int size_count, top_k_count, block_count, top_k[LEVELS], blocks[LEVELS];
     int samples, runs, seed, noise_seed, first_id;
     double noise;       /* relative, of a run */
@@ -111,8 +112,8 @@ static inline void write_made(const char *name, const truth *t, int size, int k,
             " \"max_new_tokens\": 8, \"tier\": \"%s\", \"target_vision_tokens\": null,"
             " \"top_k\": %d, \"num_active_blocks\": %d, \"num_total_blocks\": 16,\n"
             " \"active_block_indices\": [0, 1, 3], \"accuracy\": %.3f, \"accuracy_metric\": \"%s\", \"num_throttled_runs\": 0,\n"
-            " \"provenance\": {\"device\": \"%s\", \"host\": \"h\", \"version\": \"0.1.0\"}, \"config\": {\"seed\": %d, \"weights\": \"%s\"},\n",
-            t->runs, t->task, TIERS[size], t->top_k[k], t->blocks[b], truth_skill(t, size, k, b), t->metric, t->device, t->seed, t->weights);
+            " \"provenance\": {\"device\": \"%s\", \"host\": \"h\", \"version\": \"0.1.0\"}, \"config\": {\"seed\": %d, \"weights\": \"%s\"%s},\n",
+            t->runs, t->task, TIERS[size], t->top_k[k], t->blocks[b], truth_skill(t, size, k, b), t->metric, t->device, t->seed, t->weights, t->more ? t->more : "");
     if (t->parts) /* two shapes: of 10 + 30 ms of prefill 6 + 14 are experts', 4 idle; decode has no more than the sum, as older files */
         fprintf(f, " \"kernel_pass\": [{\"stages\": {\"prefill\": {\"device_ms\": 10.0, \"kernel_ms\": 9.0, \"idle_share\": 0.1, "
                 "\"parts\": {\"experts\": 6.0, \"attention\": 3.0}}}}, {\"stages\": {\"prefill\": {\"device_ms\": 30.0, \"kernel_ms\": 27.0, "
