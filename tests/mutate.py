@@ -10,6 +10,7 @@ drawn. A fault that makes no difference can be listed in tests/mutate_equal.txt 
 the same faults. Without --keep the copy lies in a temporary folder and is removed.
 """
 import argparse
+import filecmp
 import os
 import random
 import re
@@ -228,10 +229,11 @@ def main():
         old, new = os.path.join(ROOT, name), os.path.join(tree, name)
         if not name or not os.path.isfile(old):
             continue
-        if os.path.exists(new) and os.path.getmtime(new) == os.path.getmtime(old):
+        if os.path.exists(new) and filecmp.cmp(old, new, shallow=False):
             continue
         os.makedirs(os.path.dirname(new), exist_ok=True)
-        shutil.copy2(old, new)
+        shutil.copyfile(old, new)  # with the time of now: make must see it
+        shutil.copymode(old, new)
     available = {os.path.splitext(name)[0] for name in os.listdir(os.path.join(ROOT, "tests")) if name.startswith("test_") and name.endswith(".c")}
     available |= {"corpus_" + name[5:-2] for name in os.listdir(os.path.join(ROOT, "tests", "fuzz")) if name.startswith("fuzz_")}
     if options.tests:

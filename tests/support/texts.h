@@ -44,7 +44,7 @@ static inline char *kept_of(const char *text) {
     kept_add(&t, "", 0);
     while (*text) {
         if (!strncmp(text, folder, strlen(folder))) { kept_add(&t, "FOLDER", 6); text += strlen(folder); }
-        else if (!strncmp(text, VLMPROF_VERSION, strlen(VLMPROF_VERSION))) { kept_add(&t, "VERSION", 7); text += strlen(VLMPROF_VERSION); }
+        else if (!strncmp(text, "\"version\": \"", 12)) { kept_add(&t, "\"version\": \"VERSION", 19); text += 12 + strcspn(text + 12, "\""); }
         else if (isdigit((unsigned char)*text)) text += kept_number(&t, text);
         else kept_add(&t, text++, 1);
     }

@@ -46,7 +46,7 @@ blank() { # what differs between two machines or two builds
         -e 's/"(available_bytes|peak_resident_bytes)": [0-9]+/"\1": "-"/; s/^(peak +)[0-9]+ +host/\1- host/' \
         -e 's/"clocks": \{[^}]*\}/"clocks": "-"/g' -e 's/"gpu": (\{[^}]*\}|null)/"gpu": "-"/g' \
         -e 's/"clocks": \{$/"clocks": "-"/; s/"((sm|memory)_clock[a-z_]*|power_w|temperature_c|throttle_[a-z]+)": [^],}]*/"\1": "-"/g' \
-        -e 's/"argv": \[[^]]*\]/"argv": "-"/g' -e 's/vlmprof 0\.[0-9]+\.[0-9]+/vlmprof -/g' \
+        -e 's/"(prev|session)": [0-9]+/"\1": "-"/g' -e 's/"argv": \[[^]]*\]/"argv": "-"/g' -e 's/vlmprof 0\.[0-9]+\.[0-9]+/vlmprof -/g' \
         -e 's/[a-z_\/]+\.(cu|c)(\(|:)[0-9]+/SOURCE\2-/g' -e 's/"line": [0-9]+/"line": "-"/g' -e "s|$work|WORK|g" \
         -e 's/device: cpu[^"]*/device: -/; s/^(vlmprof|cpu|memory|gemm|gpu|  bf16|  fp32)( +)(0\.|[A-Z]|[0-9.]+ GB|avx|plain|none|fastest).*/\1\2-/'
 }
@@ -59,7 +59,7 @@ say() { # say NAME ARGUMENTS...: one call of the program, kept as NAME.txt; stdi
 }
 files() { # files FOLDER: what a call wrote, text blanked, the rest as checksums
     local file
-    (cd "$1" && find . -type f | sort) | while read -r file; do
+    (cd "$1" && find . -type f ! -name '.vlmprof-merge' | sort) | while read -r file; do
         mkdir -p "$keep/$1/$(dirname "$file")"
         case $file in
         *.json | *.jsonl | *.txt | *.csv | *.md | *.html) blank <"$1/$file" >"$keep/$1/$file" ;;
