@@ -42,12 +42,13 @@ cd "$work" || exit 1
 export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=1000 LC_ALL=C TMPDIR=/tmp
 
 blank() { # what differs between two machines or two builds
-    sed -E -e 's/("(version|build|host|kernel|device|device_note|cpu|processor|cores|memory_bytes|gemm_rows_[0-9]+)": )("[^"]*"|[0-9.]+|null)/\1"-"/g' \
+    sed -E -e 's/("(version|vlmprof_version|build|host|kernel|device|device_note|cpu|processor|cores|memory_bytes|gemm_rows_[0-9]+)": )("[^"]*"|[0-9.]+|null)/\1"-"/g' \
         -e 's/"(available_bytes|peak_resident_bytes)": [0-9]+/"\1": "-"/; s/^(peak +)[0-9]+ +host/\1- host/' \
         -e 's/"clocks": \{[^}]*\}/"clocks": "-"/g' -e 's/"gpu": (\{[^}]*\}|null)/"gpu": "-"/g' \
         -e 's/"clocks": \{$/"clocks": "-"/; s/"((sm|memory)_clock[a-z_]*|power_w|temperature_c|throttle_[a-z]+)": [^],}]*/"\1": "-"/g' \
         -e 's/"(prev|session)": [0-9]+/"\1": "-"/g' -e 's/"argv": \[[^]]*\]/"argv": "-"/g' -e 's/vlmprof 0\.[0-9]+\.[0-9]+/vlmprof -/g' \
-        -e 's/[a-z_\/]+\.(cu|c)(\(|:)[0-9]+/SOURCE\2-/g' -e 's/"line": [0-9]+/"line": "-"/g' -e "s|$work|WORK|g" \
+        -e 's/[a-z_\/]+\.(cu|c)(\(|:|,)[0-9]+/SOURCE\2-/g; s/"file": "[a-z_\/]+\.(cu|c)"/"file": "SOURCE"/; s/(SOURCE\(-\): [a-z ]*[a-z]) +/\1 /' \
+        -e 's/events, [0-9]+ bytes/events, - bytes/; s/^vlmprof - \(.*/vlmprof -/' -e 's/"line": [0-9]+/"line": "-"/g' -e "s|$work|WORK|g" \
         -e 's/device: cpu[^"]*/device: -/; s/^(vlmprof|cpu|memory|gemm|gpu|  bf16|  fp32)( +)(0\.|[A-Z]|[0-9.]+ GB|avx|plain|none|fastest).*/\1\2-/'
 }
 say() { # say NAME ARGUMENTS...: one call of the program, kept as NAME.txt; stdin is $input
