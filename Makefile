@@ -127,16 +127,16 @@ $(B)/tests/vlmprof-hooks: $(HOOKED) $(B)/cli.o $(LIBRARIES)
 	@mkdir -p $(@D)
 	@$(CC) $(HEADER_FLAGS) -DVLMPROF_TEST_HOOKS $(HOOKED) $(if $(filter cli.c,$(HOOKED)),,$(B)/cli.o) $(LIBRARIES) -fopenmp $(LDFLAGS) -o $@ -lm
 
-# ---- the same with the GPU emulated (tests/cuda_on_cpu.h): the whole command, and the tests that run on any device
+# ---- the same with the GPU emulated (tests/emulator/cuda_on_cpu.h): the whole command, and the tests that run on any device
 E := $(B)/emulated
-EMULATED_FLAGS = -x c++ -std=c++17 $(WARN) $(INCLUDES) $(CFLAGS) -O2 $(SANITIZE) -include tests/cuda_on_cpu.h
+EMULATED_FLAGS = -x c++ -std=c++17 $(WARN) $(INCLUDES) $(CFLAGS) -O2 $(SANITIZE) -include tests/emulator/cuda_on_cpu.h
 $(E)/vlmprof_emulated.o: vlmprof_kernels.cu | $(PROBED_EMULATOR)
 	@echo "c++ $< (GPU code, emulated)"
 	@mkdir -p $(E)
 	@$(CXX) $(EMULATED_FLAGS) $(DEPENDENCIES) -c $< -o $@
 $(E)/vlmprof: $(B)/cli.o $(E)/vlmprof_emulated.o $(LIBRARIES)
 	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -ldl -lm
-$(E)/emulator: tests/emulator.cpp tests/cuda_on_cpu.h | $(PROBED_EMULATOR)
+$(E)/emulator: tests/emulator/emulator.cpp tests/emulator/cuda_on_cpu.h | $(PROBED_EMULATOR)
 	@echo "c++ $<"
 	@mkdir -p $(E)
 	@$(CXX) -std=c++17 $(WARN) $(CFLAGS) -O2 $(SANITIZE) -I. $< -o $@ -ldl -lm

@@ -2,8 +2,10 @@
 # check_style.sh: what a machine can check of the style rules. Prints each offence and ends with a count line.
 cd "$(dirname "$0")/.." || exit 1
 export LC_ALL=C
-sources=(vlmprof.h cli.c vlmprof_kernels.cu)
-while IFS= read -r file; do sources+=("$file"); done < <(find cli parts tests samples \( -name '*.c' -o -name '*.h' -o -name '*.cu' \) | sort)
+product=(vlmprof.h cli.c vlmprof_kernels.cu)
+while IFS= read -r file; do product+=("$file"); done < <(find parts cli \( -name '*.c' -o -name '*.h' \) 2>/dev/null | sort)
+sources=("${product[@]}")
+while IFS= read -r file; do sources+=("$file"); done < <(find tests samples \( -name '*.c' -o -name '*.h' -o -name '*.cu' \) | sort)
 texts=("${sources[@]}" README.md Makefile samples/README.md)
 while IFS= read -r file; do texts+=("$file"); done < <(find tests .ci -name '*.sh' -o -path '.ci/run' | sort)
 passed=0 failed=0
@@ -14,7 +16,19 @@ rule() { # rule NAME OFFENCES: passes when there are none
     echo "FAILED $1:"
     head -n 10 <<<"$2"
 }
-rule "lines of at most 150 columns, 170 in tests with their tables" "$(awk 'length > (FILENAME ~ /^tests/ ? 170 : 150) { print FILENAME ":" FNR ": " length }' "${sources[@]}")"
+# the tables of vlmprof_unicode.h are generated
+rule "lines of at most 120 columns, 170 in tests with their tables" "$(awk 'FILENAME !~ /vlmprof_unicode/ && length > (FILENAME ~ /^tests/ ? 170 : 120) { print FILENAME ":" FNR ": " length }' "${sources[@]}")"
+limit_of() { case $1 in vlmprof.h) echo 3600 ;; cli.c) echo 200 ;; vlmprof_kernels.cu) echo 4000 ;; *) echo 2500 ;; esac; }
+rule "vlmprof.h 3,600 lines at most, cli.c 200, vlmprof_kernels.cu 4,000, each file of parts/ and cli/ 2,500" "$(for file in "${product[@]}"; do
+    lines=$(wc -l <"$file")
+    if [ "$lines" -gt "$(limit_of "$file")" ]; then echo "$file: $lines lines"; fi
+done)"
+rule "30 sources at most in a folder of parts/ and cli/" "$(printf '%s\n' "${product[@]}" | grep / | sed 's|/[^/]*$||' | sort | uniq -c | awk '$1 > 30 { print $2 ": " $1 " files" }')"
+functions=$(awk -f tests/tools/functions.awk "${product[@]}")
+rule "functions of 80 lines at most, kernels of 100" "$(awk '$4 > ($3 ~ /^k_/ ? 100 : 80) { print $1 ":" $2 ": " $3 ": " $4 " lines" }' <<<"$functions")"
+share=$(awk '{ for (i = 5; i <= NF; i++) { all++; one += length($i) == 1 } } END { printf "%d of %d, %.1f %%", one, all, 100 * one / all }' <<<"$functions")
+rule "fewer than 10 % of the functions' parameters have one letter ($share; tests/tools/functions.awk lists them)" "$(awk '{ for (i = 5; i <= NF; i++) { all++; one += length($i) == 1; in_file[$1] += length($i) == 1 } }
+    END { if (10 * one >= all) for (file in in_file) if (in_file[file]) print file ": " in_file[file] }' <<<"$functions" | sort -t: -k2nr)"
 rule "no tabs" "$(grep -n $'\t' "${sources[@]}")"
 rule "no blanks at the end of a line" "$(grep -nE ' +$' "${sources[@]}")"
 rule "nothing left to be done later" "$(grep -nE '\b(TOD[O]|FIXM[E]|XX[X])\b' "${texts[@]}")"
@@ -22,10 +36,10 @@ rule "no fast-math, nothing tied to this processor" "$(grep -nE 'f(fast|unsafe)-
 rule "no path of a developer's machine" "$(grep -nE '(^|[^A-Za-z.])/(wor[k]|hom[e]|roo[t])(/|$)' "${texts[@]}")"
 # double underscores belong to the compiler: its names begin with them; a feature-test macro is the only leading underscore that is defined
 rule "no double underscore inside a name" "$(grep -noE '\b[A-Za-z0-9]\w*__\w*' "${sources[@]}" | grep -vE ':(_mm|_tile|stbi__|[0-9a-z]+__(low|medium|high|adaptive))')"
-rule "no double underscore before an own name" "$(grep -noE '\b__\w+' vlmprof.h cli.c $(find cli parts/engine tests samples -name '*.c' -o -name 'check.h') |
-    grep -vE ':__(attribute__|builtin_\w+|cplusplus|GNUC\w*|clang__|FAST_MATH__|CUDACC__|CUDA_ARCH__|x86_64__|aarch64__|linux__|unix__|APPLE__|FILE__|LINE__|func__|VA_ARGS__|has_\w+|STRICT_ANSI__|SANITIZE_\w+|FLT16_\w+|STDC_\w+|OPTIMIZE__|VERSION__|BYTE_ORDER__|ORDER_\w+|SIZEOF_\w+|AVX\w+|m[0-9]+\w*|extension__)$')"
+rule "no double underscore before an own name" "$(grep -noE '\b__\w+' $(printf '%s\n' "${product[@]}" | grep -v '\.cu$') $(find tests samples -name '*.c' -o -name 'check.h') |
+    grep -vE ':__(attribute__|builtin_\w+|cplusplus|GNUC\w*|clang_\w*|FAST_MATH__|CUDACC__|CUDA_ARCH__|x86_64__|aarch64__|linux__|unix__|APPLE__|FILE__|LINE__|func__|VA_ARGS__|has_\w+|STRICT_ANSI__|SANITIZE_\w+|FLT16_\w+|STDC_\w+|OPTIMIZE__|VERSION__|BYTE_ORDER__|ORDER_\w+|SIZEOF_\w+|AVX\w+|m[0-9]+\w*|extension__)$')"
 # (cuda_on_cpu.h stands for CUDA's own headers)
-rule "no own macro with a leading underscore" "$(grep -nE '^ *# *define +_' "${sources[@]}" | grep -vE '^tests/cuda_on_cpu.h:' | grep -vE 'define _(DEFAULT|POSIX_C|GNU|XOPEN|DARWIN_C)_SOURCE|define _FILE_OFFSET_BITS')"
+rule "no own macro with a leading underscore" "$(grep -nE '^ *# *define +_' "${sources[@]}" | grep -vE '^tests/emulator/cuda_on_cpu.h:' | grep -vE 'define _(DEFAULT|POSIX_C|GNU|XOPEN|DARWIN_C)_SOURCE|define _FILE_OFFSET_BITS')"
 # every tag of the manual's table has a banner, and every banner is in the table
 manual=$(sed -n '/Table of contents/,/Vocabulary/p' vlmprof.h | grep -oE '>>[a-z_]+' | sort -u)
 banners=$(sed -n '/#ifndef VLMPROF_H/,$p' vlmprof.h | grep -oE '>>[a-z_]+' | sort -u)

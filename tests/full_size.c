@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
+#include "support/check.h"
 
 enum { TEXT = 20, NEW = 8, RECOMPUTED = 5, IMAGE_WIDTH = 560, IMAGE_HEIGHT = 336 };
 static const double limit = 0.05, most_bytes = 20e9;

@@ -16,7 +16,7 @@ kernels() { # the tests of single kernels, which have schedules of their own; ne
     timeout 300 "$work/test_kernels" >"$work/log" 2>&1
 } 2>/dev/null
 build() {
-    $CXX -x c++ -std=c++17 -O1 -w -I. -Iparts -include tests/cuda_on_cpu.h -c "$work/vlmprof_kernels.cu" -o "$work/emulated.o" &&
+    $CXX -x c++ -std=c++17 -O1 -w -I. -Iparts -include tests/emulator/cuda_on_cpu.h -c "$work/vlmprof_kernels.cu" -o "$work/emulated.o" &&
         $CXX -fopenmp "$B/cli.o" "$work/emulated.o" "$B/librooms.a" "$B/libvlmprof.a" -o "$work/vlmprof" -ldl -lm &&
         $CXX -fopenmp "$B/emulated/test_kernels.o" "$work/emulated.o" "$B/libvlmprof.a" -o "$work/test_kernels" -ldl -lm
 }

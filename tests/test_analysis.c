@@ -4,7 +4,7 @@
 #include "vlmprof.h"
 #include "vlmprof_score.h"
 #include "vlmprof_analysis.h"
-#include "check.h"
+#include "support/check.h"
 
 /* ---------------------------------------------------------------------------------------------- golden files */
 typedef struct document { char *text; vp_json_node *nodes; vp_json json; } document;

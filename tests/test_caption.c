@@ -2,7 +2,7 @@
  * golden value), properties, hostile input, every error code; and the built-in tokenizer against the golden tokens. */
 #include "vlmprof.h"
 #include "vlmprof_caption.h"
-#include "check.h"
+#include "support/check.h"
 
 enum { IMAGES_MAX = 64, REFERENCES_MAX = 64, NODES_MAX = 1 << 15, TEXT_MAX = 4096 };
 

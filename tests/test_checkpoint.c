@@ -17,8 +17,8 @@ static void *failing_realloc(void *old, size_t bytes) { return allocation_fails(
 #include "vlmprof.h"
 #include "vlmprof_file.h"
 #include "vlmprof_checkpoint.h"
-#include "check.h"
-#include "folder.h"
+#include "support/check.h"
+#include "support/folder.h"
 
 static void file_write(const char *name, const void *bytes, size_t count) {
     write_file(in_folder(name), bytes, count);
@@ -585,6 +585,7 @@ static void test_folders(void) {
         file_write("model.safetensors.index.json", cases[i].index, strlen(cases[i].index));
         CHECK_INT(folder_open(NULL, &error), cases[i].code);
         if (cases[i].code != VP_OK && !CHECK(strstr(error.text, cases[i].text) != NULL)) printf("  (%s)\n", error.text);
+        if (cases[i].code == VP_ERR_MISMATCH) CHECK_TEXT(error.text, cases[i].text); /* what is not at fault is not named */
     }
     check_case("index: one tensor in two shards");
     safetensors_write("2.safetensors", "{" TENSOR("a", "U8", "1", "0", "1") "," TENSOR("b", "U8", "1", "1", "2") "}",
@@ -719,7 +720,7 @@ static void test_model_faults(void) {
         make_empty(folder);
         model_write(&c, cases[i].fault);
         CHECK_INT(folder_open(&c, &error), cases[i].code);
-        if (cases[i].code != VP_OK && !CHECK(strstr(error.text, cases[i].text) != NULL)) printf("  (%s)\n", error.text);
+        if (cases[i].code != VP_OK) CHECK_TEXT(error.text, cases[i].text); /* and what is not at fault is not named */
         CHECK_INT(folder_open(NULL, &error), VP_OK);
     }
     check_case("many faults: counts and the first names");

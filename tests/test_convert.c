@@ -1,14 +1,14 @@
 /* test_convert.c - the weights of a model in other forms: the same request gives the same bits from a checkpoint, from its bf16 folder, whole
  * or in shards, and from packed weights, which the engine uses where they are mapped; every error of vp_engine_convert, and what an engine
- * refuses to do with packed weights. Headers are tested in test_checkpoint.c, the command in test_cli.c. */
+ * refuses to do with packed weights. Headers are tested in test_checkpoint.c, the command in test_command_convert.c. */
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
 
 #include "engine/engine_internal.h"
 
-#include "check.h"
-#include "folder.h"
+#include "support/check.h"
+#include "support/folder.h"
 
 #include <signal.h>
 #include <sys/resource.h>

@@ -10,7 +10,7 @@
 
 #include "engine/engine_internal.h"
 
-#include "check.h"
+#include "support/check.h"
 
 #include <sys/mman.h>
 

@@ -9,8 +9,8 @@
 #include "vlmprof_kernels.cu" /* the CPU behind the engine: its choice of kernels, its telemetry */
 #include "engine/engine_internal.h"
 
-#include "check.h"
-#include "books.h"
+#include "support/check.h"
+#include "support/books.h"
 
 enum { PROMPT = 40, IMAGE_AT = 3, FEATURES = 20, NEW = 12, PATCHES = 576, VALUES = 588, WINDOWS = 144, BLOCKS = 4, LOGITS = 704 };
 

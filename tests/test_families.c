@@ -4,7 +4,7 @@
 #define VLMPROF_FAMILIES_IMPLEMENTATION
 #include "vlmprof.h"
 #include "vlmprof_families.h"
-#include "check.h"
+#include "support/check.h"
 
 /* ------------------------------------------------------------------------------------------------------------- golden data */
 enum { FIELDS_MOST = 24 };
@@ -347,9 +347,9 @@ static void test_keys(void) {
     CHECK(vp_family_set(&family, "min_ratio_to_activate", "1.2", NULL) == VP_OK && family.ratio == 1.2);
     check_case("the caller's canvases");
     {
-        static const int32_t one[1][2] = {{1, 1}}, bad[1][2] = {{1, 17}};
+        static const int32_t one[1][2] = {{1, 1}}, bad[4][2] = {{1, 17}, {17, 1}, {0, 1}, {1, 0}};
         vp_family_default(vp_family_find("llava-next"), &family);
-        CHECK_INT(vp_family_set_canvases(&family, bad, 1, NULL), VP_ERR_RANGE);
+        for (int i = 0; i < 4; i++) CHECK_INT(vp_family_set_canvases(&family, &bad[i], 1, NULL), VP_ERR_RANGE);
         CHECK_INT(vp_family_set_canvases(&family, one, 0, NULL), VP_ERR_RANGE);
         CHECK_INT(vp_family_set_canvases(&family, one, 1, NULL), VP_OK);
         CHECK_INT(vp_family_set(&family, "size", "336", NULL), VP_OK); /* the list stays */

@@ -1,17 +1,17 @@
 /* test_faults.c - every call of the GPU runtime and of cuBLAS that a request makes fails once: the engine must say so with the right code, serve
  * the next request or say that it is broken, hold nothing afterwards, and work again in a new engine. Runs on the emulated GPU
- * (tests/cuda_on_cpu.h), whose n-th call of a kind can be made to fail; with it machines without a GPU, with an old driver, an old or small GPU,
+ * (tests/emulator/cuda_on_cpu.h), whose n-th call of a kind can be made to fail; with it machines without a GPU, with an old driver, an old or small GPU,
  * without cuBLAS, or with another NVML. And what only a GPU has: timing by events of its own kinds, on a clock that tells each kernel exactly.
  * links: engine */
 #include "vlmprof.h"
 #include "vlmprof_stages.h"
 #include "vlmprof_engine.h"
 
-#include "check.h"
-#include "small_request.h"
-#include "books.h"
+#include "support/check.h"
+#include "support/small_request.h"
+#include "support/books.h"
 
-/* tests/cuda_on_cpu.h */
+/* tests/emulator/cuda_on_cpu.h */
 void cuda_on_cpu_reset(uint64_t seed);
 void cuda_on_cpu_fail(const char *what, int n);
 int cuda_on_cpu_live(void);

@@ -7,9 +7,9 @@
 #include "vlmprof_kernels.cu"
 #include "engine/weights.h"
 
-#include "check.h"
+#include "support/check.h"
 
-#include "expect.h"
+#include "support/expect.h"
 
 #include <unistd.h>
 

@@ -13,9 +13,9 @@
 
 #include "engine/engine_internal.h"
 
-#include "check.h"
+#include "support/check.h"
 
-#include "expect.h"
+#include "support/expect.h"
 
 enum {
     CHUNK = 640,                                          /* queries that the GPU's attention handles at a time */
@@ -1111,9 +1111,10 @@ static double *normed_row(const float *x, const float *w, int d) {
 }
 /* x and a norm's weights; x is so small that eps matters */
 static double *normed_input(float **x, float **w, int d) {
-    *x = floats((size_t)d, 3e-3f);
-    *w = floats((size_t)d, 1.0f);
+    *x = floats((size_t)d + 4, 3e-3f);
+    *w = floats((size_t)d + 4, 1.0f);
     for (int i = 0; i < d; i++) (*w)[i] += 1.5f;
+    for (int i = d; i < d + 4; i++) (*x)[i] = (*w)[i] = (float)NAN; /* 16 bytes are read at once: what is behind the row must not count */
     return normed_row(*x, *w, d);
 }
 static void test_decode_qkv(int n, int d, int wide) {
@@ -1414,6 +1415,8 @@ static void test_decode_once(int wide) {
     static const int heads[7][2] = { { 2, 16 }, { 3, 32 }, { 2, 64 }, { 2, 128 }, { 1, 40 }, { 2, 6 }, { 1, 256 } };
     test_decode_qkv(12, 24, wide);
     test_decode_qkv(101, 100, wide);
+    test_decode_qkv(13, 30, wide); /* the last 16 bytes of a row are half its own */
+    test_decode_qkv(9, 102, wide);
     test_decode_qkv(37, wide ? 4100 : 8200, wide); /* more than a strip */
     test_decode_qkv(8 * VK_DECODE_BLOCKS + 70, 40, wide); /* more rows than the grid has warps */
     for (int h = 0; h < 7; h++) {
@@ -1426,6 +1429,7 @@ static void test_decode_once(int wide) {
     }
     test_decode_router(2, 24, wide);
     test_decode_router(64, 100, wide);
+    test_decode_router(9, 30, wide);
     test_decode_router(9, 4100, wide);
     test_decode_gate_up(1, 1, 3, 24, wide);
     test_decode_gate_up(8, 1, 37, 100, wide);

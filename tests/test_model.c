@@ -1,13 +1,13 @@
 /* test_model.c - the engine against whole-model runs of the reference implementation (tests/golden/models), in fp32 and bf16.
  * With TEST_DEVICE (a device's name): the same on that device, which must also agree with the CPU backend and with itself when nothing is dumped.
- * With TEST_EMULATED: under several schedules of tests/cuda_on_cpu.h too.
+ * With TEST_EMULATED: under several schedules of tests/emulator/cuda_on_cpu.h too.
  * links: engine */
 #include "vlmprof.h"
 #include "vlmprof_image.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
 
-#include "check.h"
+#include "support/check.h"
 
 #ifndef TEST_DEVICE
 #define TEST_DEVICE "cpu"

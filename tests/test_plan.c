@@ -3,11 +3,11 @@
  * runs $PROGRAM (default ./vlmprof) as a whole. */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE 1
-#include "check.h"
+#include "support/check.h"
 #include "cli/dataset/dataset.c"
 #include "cli/dataset/forecast.c"
 #include "commands/commands.h"
-#include "folder.h"
+#include "support/folder.h"
 #include <sys/resource.h>
 #include <sys/wait.h>
 

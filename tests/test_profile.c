@@ -2,8 +2,8 @@
  * with known answers and on damaged ones. PROGRAM names the program (default ./vlmprof). */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
-#include "check.h"
-#include "program.h"
+#include "support/check.h"
+#include "support/program.h"
 
 /* ---- CSV */
 enum { CELLS_MAX = 40 };

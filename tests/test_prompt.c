@@ -2,7 +2,7 @@
 #include "vlmprof.h"
 #include "vlmprof_tokenizer.h"
 #include "vlmprof_prompt.h"
-#include "check.h"
+#include "support/check.h"
 
 enum { TEXTS = 32, IDS = 4096 };
 

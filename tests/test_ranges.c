@@ -6,7 +6,7 @@ static int64_t now_ns;
 #define VLMPROF_CLOCK_NS now_ns
 #include "vlmprof.h"
 #include "vlmprof_ranges.h"
-#include "check.h"
+#include "support/check.h"
 
 /* 0 .. count - 1 */
 static int64_t below(vp_random *random, uint64_t count) { return (int64_t)vp_random_below(random, count - 1); }

@@ -3,7 +3,7 @@
  * Runs $PROGRAM (default ./vlmprof), and $B/emulated/vlmprof for what a GPU adds, from the repository's root. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
-#include "check.h"
+#include "support/check.h"
 #include <dirent.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 /* The scoring rules: every golden row of every rule (captions are elsewhere), metrics by name, and every error code. */
 #include "vlmprof.h"
 #include "vlmprof_score.h"
-#include "check.h"
+#include "support/check.h"
 
 enum { TEXT_CAPACITY = 8192, REFERENCES_MAX = 64 };
 

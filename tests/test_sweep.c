@@ -5,8 +5,8 @@
  * SWEEP_KILLS=N kills N times (default 8), SWEEP_SEED seeds the moments. */
 #define _GNU_SOURCE 1
 #include "vlmprof.h"
-#include "check.h"
-#include "folder.h"
+#include "support/check.h"
+#include "support/folder.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -585,6 +585,19 @@ static void test_device(void) {
         }
     }
     CHECK(fired >= 2);
+    check_case("emulated: no memory while the engine opens again: tried once more");
+    for (int n = 1; n < 60; n++) { /* the first ones are of the first opening: nothing was measured */
+        remove_folder(in_folder("out"));
+        cli(text("CUDA_ON_CPU_FAIL=illegal:150,alloc:%d %s", n, GPU "--output_dir %F/out"));
+        if (last.code == 4) continue;
+        CHECK(n > 1);
+        CHECK_INT(last.code, 0);
+        same_results(in_folder("gpu"), in_folder("out"));
+        if (CHECK(load(&d, in_folder("out/words_imgsizetier-low_crops0_topk1_blocks4.json")))) CHECK(number(&d, 0, "num_retries") >= 2);
+        unload(&d);
+        remove_folder(in_folder("out"));
+        break;
+    }
     check_case("emulated: without retries the point fails, with its reason, and the sweep goes on");
     CHECK_INT(cli("CUDA_ON_CPU_FAIL=launch:150 " GPU "--max_retries 0 --output_dir %F/out"), 1);
     RUNS(0, GPU "--max_retries 0 --retry_failed --output_dir %F/out");

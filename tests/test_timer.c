@@ -2,8 +2,8 @@
  * the stop rule and what a sample size resolves against scipy, other ways to the same number, and simulation. */
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
-#include "check.h"
-#include "scan.h"
+#include "support/check.h"
+#include "support/scan.h"
 
 /* equal as numbers of the same bits; zero of any sign is zero */
 static int same(double got, double want) {
@@ -170,6 +170,9 @@ static void test_student(void) {
         {0.975, 29, 2.0452296421327039}, {0.995, 30, 2.749995653567225}, {0.8, 100, 0.84523042449101624}, {0.975, 100, 1.9839715185235519},
         {0.9999, 999, 3.7328654996083125}, {0.975, 99999, 1.9599877077718444}, {0.999999999, 99999, 5.9983614718192406},
         {0.9999, 99999, 3.7191543840204036}, {0.975, 1e7, 1.9599642217672051}, {0.999999999, 1e7, 5.9978125636323338},
+        /* from 1e5 degrees on by the expansion: what its second term adds is seen here */
+        {0.975, 100000, 1.9599877075346093}, {0.9999, 100000, 3.7191543826413722},
+        {0.999999999, 100000, 5.9983614662742779}, {0.999999999, 200000, 5.9980842319267825},
         {0.9999, 1e12, 3.7190164854694976}, {0.8, INFINITY, 0.84162123357291436},
         {0.975, INFINITY, 1.9599639845400539}, {0.995, INFINITY, 2.5758293035489005}, {0.999999999, INFINITY, 5.9978070196016374}};
     size_t i;

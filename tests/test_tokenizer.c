@@ -42,7 +42,7 @@ static void counted_free(void *p) {
 #undef malloc
 #undef realloc
 #undef free
-#include "check.h"
+#include "support/check.h"
 
 enum { IDS_MAX = 1 << 20 };
 static int32_t got_ids[IDS_MAX], want_ids[IDS_MAX];

@@ -10,9 +10,9 @@
 #include "vlmprof_engine.h"
 #include "vlmprof_trace.h"
 
-#include "check.h"
-#include "small_request.h"
-#include "folder.h"
+#include "support/check.h"
+#include "support/small_request.h"
+#include "support/folder.h"
 #include <signal.h>
 #include <sys/resource.h>
 

@@ -1,7 +1,7 @@
 /* run_files.c: a fuzzer without libFuzzer, as a test: corpus_NAME runs every file of tests/fuzz/corpus/NAME through the entry of fuzz_NAME.c, each
  * in a process of its own, so that a crash names its file. Linked with one fuzzer. */
 #define _POSIX_C_SOURCE 200809L
-#include "../check.h"
+#include "../support/check.h"
 #include <dirent.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,12 +1,12 @@
-/* test_fit.c: result files -> a model of latency -> predictions. This program writes sweeps of a machine whose costs it knows: fit must find them
+/* test_estimator.c: result files -> a model of latency -> predictions. This program writes sweeps of a machine whose costs it knows: fit must find them
  * within their intervals, its held-out errors must be those of a small computation of our own, and predictions must cover what the same machine
  * measures next. Also recalibration to a second machine, hostile model files and exit codes.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"
-#include "check.h"
-#include "program.h"
+#include "support/check.h"
+#include "support/program.h"
 
 /* exit code, one line on stderr that holds `word`, nothing on stdout */
 static void check_refused(int code, const char *word) {
@@ -473,5 +473,5 @@ int main(void) {
     program_end();
     free(document.text);
     free(document.nodes);
-    return check_done("test_fit");
+    return check_done("test_estimator");
 }

@@ -1,8 +1,8 @@
-/* emulator.cpp: proves that tests/cuda_on_cpu.h means what CUDA means, and that it finds the faults it was made to find.
- *   g++ -std=c++17 -O2 -Wall -Wextra -Wpedantic -Wshadow -I. tests/emulator.cpp -o emulator && ./emulator
+/* emulator.cpp: proves that tests/emulator/cuda_on_cpu.h means what CUDA means, and that it finds the faults it was made to find.
+ *   g++ -std=c++17 -O2 -Wall -Wextra -Wpedantic -Wshadow -I. tests/emulator/emulator.cpp -o emulator && ./emulator
  * Faults that abort are planted in child processes. "for some seed" below: right for every seed with the cure, wrong for one of them without. */
-#include "tests/cuda_on_cpu.h"
-#include "tests/check.h"
+#include "tests/emulator/cuda_on_cpu.h"
+#include "tests/support/check.h"
 
 #include <sys/wait.h>
 

@@ -1,10 +1,10 @@
-/* test_html.c: the page of report --html. Sweeps that this program writes itself, small ones and one of 336 configurations, become pages that are
+/* test_report_page.c: the page of report --html. Sweeps that this program writes itself, small ones and one of 336 configurations, become pages that are
  * read again: every tag is one that the page may have and is closed, no number is NaN or infinite, nothing is loaded from anywhere, no two texts of
  * a plot lie over one another, hostile names stay text. The checks are first tried on damaged pages, which they must refuse.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
-#include "check.h"
-#include "program.h"
+#include "support/check.h"
+#include "support/program.h"
 #include <math.h>
 
 /* ---- sweeps */
@@ -270,5 +270,5 @@ int main(void) {
     test_hostile();
     test_odd();
     program_end();
-    return check_done("test_html");
+    return check_done("test_report_page");
 }

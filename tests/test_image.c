@@ -1,10 +1,10 @@
-/* test_preprocess.c: pixels, masks and image files against the reference's own outputs (goldens/preprocess: PNG values within 2e-6,
+/* test_image.c: pixels, masks and image files against the reference's own outputs (goldens/preprocess: PNG values within 2e-6,
  * PNG bytes by SHA-256, JPEG within what decoders differ by), against a second resize written plainly from the same rules (bit for bit,
  * random sizes), and against hostile files made here. */
 #define VLMPROF_IMAGE_IMPLEMENTATION
 #include "vlmprof.h"
 #include "vlmprof_image.h"
-#include "check.h"
+#include "support/check.h"
 
 /* ---- SHA-256 (FIPS 180-4), for the goldens' rgb_sha256 */
 static uint32_t sha_turn(uint32_t x, int bits) { return x >> bits | x << (32 - bits); }
@@ -927,5 +927,5 @@ int main(void) {
     test_other_formats();
     test_truncation();
     test_goldens();
-    return check_done("test_preprocess");
+    return check_done("test_image");
 }

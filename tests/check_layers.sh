@@ -1,0 +1,163 @@
+#!/bin/bash
+# check_layers.sh [ROOT]: who includes whom. Data and includes go one way: vlmprof.h <- parts/ <- the engine and the kernels <- cli/ <- cli.c.
+#
+# Two tables below state it. MAY: the first row that fits a file says all that it may include. NEVER: what a file must not reach, also through others.
+# A header reaches what its own .c file reaches: who includes report/report.h links report/report.c. A room is a .c file with the .h file of its name.
+# Each file of the tree must have a row, each row a file, each quoted include a file; rooms must not need each other in a circle; a .c file
+# declares nothing `extern`. Ends with a count line.
+cd "${1:-$(dirname "$0")/..}" || exit 1
+export LC_ALL=C
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+
+# FILE or FOLDER/ or PATTERN, a colon, and FILES, FOLDERS/ or names of sets. vlmprof_x is parts/vlmprof_x.h.
+cat >"$work/may" <<'TABLE'
+vlmprof.h:
+parts/vlmprof_families.h:   vlmprof.h
+parts/vlmprof_ranges.h:     vlmprof.h
+parts/vlmprof_image.h:      vlmprof.h
+parts/vlmprof_file.h:       vlmprof.h
+parts/vlmprof_checkpoint.h: vlmprof.h vlmprof_file
+parts/vlmprof_unicode.h:    vlmprof.h
+parts/vlmprof_tokenizer.h:  vlmprof.h vlmprof_unicode
+parts/vlmprof_prompt.h:     vlmprof.h
+parts/vlmprof_score.h:      vlmprof.h vlmprof_unicode
+parts/vlmprof_caption.h:    vlmprof.h vlmprof_unicode
+parts/vlmprof_analysis.h:   vlmprof.h
+parts/vlmprof_stages.h:     vlmprof.h
+parts/vlmprof_trace.h:      vlmprof.h vlmprof_file vlmprof_ranges vlmprof_stages
+parts/vlmprof_engine.h:     vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_checkpoint
+parts/engine/backend.h:     vlmprof.h vlmprof_stages vlmprof_ranges
+parts/engine/host_loops.h:  vlmprof.h
+parts/engine/:              vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_checkpoint vlmprof_file vlmprof_engine parts/engine/
+parts/kernels/:             vlmprof.h vlmprof_stages vlmprof_ranges parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
+vlmprof_kernels.cu:         vlmprof.h vlmprof_stages vlmprof_ranges parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
+cli/base/:                  vlmprof.h vlmprof_file vlmprof_stages vlmprof_ranges cli/base/
+cli/tile/:                  vlmprof.h vlmprof_file vlmprof_image vlmprof_families cli/base/ cli/tile/
+cli/score/:                 vlmprof.h vlmprof_file vlmprof_score vlmprof_caption cli/base/ cli/score/
+cli/trace/:                 vlmprof.h vlmprof_file vlmprof_ranges vlmprof_trace cli/base/ cli/trace/
+cli/request/:               subjects cli/base/ cli/tile/ cli/score/ cli/request/
+cli/dataset/:               subjects cli/base/ cli/tile/ cli/score/ cli/request/ cli/dataset/
+cli/sweep/:                 subjects cli/base/ cli/tile/ cli/score/ cli/request/ cli/dataset/ cli/sweep/
+cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_checkpoint vlmprof_analysis cli/base/ cli/report/
+cli/commands/commands.h:    cli/base/
+cli/commands/:              subjects rooms cli/commands/commands.h
+cli.c:                      vlmprof.h cli/base/ cli/request/provenance.h cli/commands/commands.h
+TABLE
+sets() { # names that stand for several
+    sed -E -e 's/\bsubjects\b/vlmprof.h parts\/vlmprof_/g' -e 's/\brooms\b/cli\/base\/ cli\/tile\/ cli\/score\/ cli\/trace\/ cli\/request\/ cli\/dataset\/ cli\/sweep\/ cli\/report\//g' \
+        -e 's/(^| )vlmprof_([a-z]+)( |$)/\1parts\/vlmprof_\2.h\3/g; s/(^| )vlmprof_([a-z]+)( |$)/\1parts\/vlmprof_\2.h\3/g'
+}
+# Who reads results, journals, scores, sizes and traces needs no engine; what one request is made of knows no data set and no sweep.
+engine="parts/vlmprof_engine.h parts/engine/ vlmprof_kernels.cu cli/request/model.h cli/request/request.h"
+cat >"$work/never" <<TABLE
+cli/base/:                    $engine
+cli/tile/:                    $engine
+cli/score/:                   $engine
+cli/trace/:                   $engine
+cli/report/:                  $engine
+cli/request/record.:          $engine
+cli/sweep/journal.:           $engine
+cli/sweep/ranks.:             $engine
+cli/sweep/result_write.:      $engine
+cli/commands/command_best.:    $engine
+cli/commands/command_compare.: $engine
+cli/commands/command_fit.:     $engine
+cli/commands/command_merge.:   $engine
+cli/commands/command_predict.: $engine
+cli/commands/command_report.:  $engine
+cli/commands/command_rescore.: $engine
+cli/commands/command_score.:   $engine
+cli/commands/command_tile.:    $engine
+cli/commands/command_trace.:   $engine
+parts/:                        cli/ cli.c vlmprof_kernels.cu
+TABLE
+sed -E 's/ +/ /g; s/: ?/:/' "$work/may" | while IFS=: read -r who what; do echo "$who:$(sets <<<"$what")"; done >"$work/may.sets"
+sed -E -i 's/ +/ /g; s/: ?/:/' "$work/never"
+
+find vlmprof.h vlmprof_kernels.cu cli.c parts cli \( -name '*.c' -o -name '*.h' -o -name '*.cu' \) 2>"$work/missing" | sort >"$work/files"
+# FILE LINE INCLUDED, an included file by its path from the root: beside the file itself, or where -I. -Iparts -Icli find it
+while read -r file; do
+    grep -nE '^[[:blank:]]*#[[:blank:]]*include[[:blank:]]*"' "$file" | sed -E 's/^([0-9]+):[^"]*"([^"]*)".*/\1 \2/' | while read -r line name; do
+        for at in "$(dirname "$file")/" "" parts/ cli/; do
+            at=${at#./}
+            if [ -f "$at$name" ]; then echo "$file $line $at$name"; continue 2; fi
+        done
+        echo "$file $line ?$name"
+    done
+done <"$work/files" >"$work/includes"
+
+passed=0 failed=0
+rule() { # rule NAME OFFENCES: passes when there are none
+    if [ -z "$2" ]; then passed=$((passed + 1)); return; fi
+    failed=$((failed + $(wc -l <<<"$2")))
+    echo "FAILED $1:"
+    sed 's/^/  /' <<<"$2"
+}
+rule "the tree is whole" "$(cat "$work/missing")"
+rule "each quoted include is a file of the tree" "$(awk '$3 ~ /^\?/ { print $1 ":" $2 ": " substr($3, 2) }' "$work/includes")"
+# one check a file: all its includes stand in its row
+cat >"$work/may.awk" <<'AWK'
+function fits(path, pattern) { return path == pattern || (pattern ~ /[\/._]$/ && index(path, pattern) == 1) }
+function row_of(path,   i) { for (i = 1; i <= rows; i++) if (fits(path, who[i])) { used[i] = 1; return i } return 0 }
+FILENAME == ARGV[1] { split($0, part, ":"); who[++rows] = part[1]; may[rows] = part[2]; next }
+FILENAME == ARGV[2] { if (!row_of($1)) print $1 ": has no row in the table"; next }
+{
+    row = row_of($1)
+    count = split(may[row], allowed, " ")
+    good = $3 ~ /^\?/
+    for (i = 1; i <= count && !good; i++) good = fits($3, allowed[i])
+    if (row && !good) print $1 ":" $2 ": includes " $3 "; may: " (count ? may[row] : "nothing")
+}
+END { for (i = 1; i <= rows; i++) if (!used[i] && who[i] != "parts/kernels/") print who[i] ": a row for nothing" }
+AWK
+awk -f "$work/may.awk" "$work/may.sets" "$work/files" "$work/includes" >"$work/offences"
+while read -r file; do rule "$file includes what its row allows" "$(grep -F "$file:" "$work/offences" | grep -E "^$file:")"; done <"$work/files"
+rule "each row has a file" "$(grep 'a row for nothing$' "$work/offences")"
+
+# what each file reaches: its includes, a header's own .c file, and so on
+cat >"$work/never.awk" <<'AWK'
+function fits(path, pattern) { return path == pattern || (pattern ~ /[\/._]$/ && index(path, pattern) == 1) }
+function walk(file,   i, next_one, todo, todo_count) { # fills from[]: reached file -> who led there
+    split("", from)
+    todo[todo_count = 1] = file
+    from[file] = "-"
+    for (i = 1; i <= todo_count; i++) {
+        count = split(edges[todo[i]], to, " ")
+        for (k = 1; k <= count; k++) if (!(to[k] in from)) { from[to[k]] = todo[i]; todo[++todo_count] = to[k] }
+    }
+}
+function way(file,   text) { for (text = file; from[file] != "-"; text = file " > " text) file = from[file]; return text }
+FILENAME == ARGV[1] { split($0, part, ":"); who[++rows] = part[1]; never[rows] = part[2]; next }
+FILENAME == ARGV[2] {
+    files[++file_count] = $1
+    is_file[$1] = 1
+    next
+}
+{ if ($3 !~ /^\?/) edges[$1] = edges[$1] " " $3 }
+END {
+    for (f = 1; f <= file_count; f++) if (files[f] ~ /^cli\/.*\.h$/) {
+        unit = files[f]
+        sub(/\.h$/, ".c", unit)
+        if (unit in is_file) edges[files[f]] = edges[files[f]] " " unit
+    }
+    for (f = 1; f <= file_count; f++) for (row = 1; row <= rows; row++) if (fits(files[f], who[row])) {
+        matched[row] = 1
+        walk(files[f])
+        bad = ""
+        count_never = split(never[row], not, " ")
+        for (n = 1; n <= count_never; n++) for (reached in from) if (fits(reached, not[n])) bad = way(reached)
+        print files[f] "|" bad
+    }
+    for (row = 1; row <= rows; row++) if (!matched[row]) print who[row] "|a row for nothing"
+}
+AWK
+awk -f "$work/never.awk" "$work/never" "$work/files" "$work/includes" >"$work/reached"
+while IFS='|' read -r file bad; do rule "$file never reaches what its row forbids" "$bad"; done <"$work/reached"
+
+# Rooms of the program in a circle: tsort names them.
+awk '{ a = $1; b = $3; sub(/\.[ch]$/, "", a); sub(/\.[ch]$/, "", b); if (a ~ /^cli/ && b ~ /^cli/ && a != b) print a, b }' "$work/includes" >"$work/rooms"
+rule "no circle of rooms" "$(tsort "$work/rooms" 2>&1 >/dev/null | sed 's/^tsort: //')"
+rule "no extern in a .c file" "$(grep -E '\.c$' "$work/files" | xargs grep -nE '^[[:blank:]]*extern\b' | grep -v 'extern "C"')"
+echo "check_layers: $passed passed, $failed failed, 0 skipped"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,78 @@
+/* texts.h: what the program prints, word by word, against tests/golden/texts. A test includes it after check.h and program.h.
+ *
+ * The texts were taken from the program; that their numbers are right is shown elsewhere (test_report, test_compare ..). Numbers of more than 9 digits
+ * are compared to 9. The test's folder is written as FOLDER, the version as VERSION. KEEP_TEXTS=1 writes the files anew: read the difference
+ * before it is committed. */
+#ifndef TEXTS_H
+#define TEXTS_H
+#include <ctype.h>
+
+typedef struct kept_text { char *data; size_t bytes, capacity; } kept_text;
+static inline void kept_add(kept_text *t, const char *data, size_t bytes) {
+    if (t->bytes + bytes + 1 > t->capacity) {
+        t->capacity = 2 * (t->bytes + bytes) + 64;
+        t->data = (char *)realloc(t->data, t->capacity);
+        if (!t->data) abort();
+    }
+    memcpy(t->data + t->bytes, data, bytes);
+    t->data[t->bytes += bytes] = 0;
+}
+/* a number of many digits with 9 of them, the rest as it is; returns the bytes read */
+static inline size_t kept_number(kept_text *t, const char *at) {
+    size_t digits = 0, bytes = 0;
+    char text[40];
+    int has_point = 0;
+    for (; isdigit((unsigned char)at[bytes]) || (at[bytes] == '.' && !has_point); bytes++) {
+        has_point |= at[bytes] == '.';
+        digits += at[bytes] != '.';
+    }
+    if (has_point && (at[bytes] == 'e' || at[bytes] == 'E')) {
+        char *end;
+        strtod(at, &end);
+        bytes = (size_t)(end - at);
+    }
+    if (digits > 9 && has_point) {
+        snprintf(text, sizeof text, "%.9g", strtod(at, NULL));
+        kept_add(t, text, strlen(text));
+    } else {
+        kept_add(t, at, bytes);
+    }
+    return bytes;
+}
+static inline char *kept_of(const char *text) {
+    kept_text t = {NULL, 0, 0};
+    kept_add(&t, "", 0);
+    while (*text) {
+        if (!strncmp(text, folder, strlen(folder))) { kept_add(&t, "FOLDER", 6); text += strlen(folder); }
+        else if (!strncmp(text, "\"version\": \"", 12)) { kept_add(&t, "\"version\": \"VERSION", 19); text += 12 + strcspn(text + 12, "\""); }
+        else if (isdigit((unsigned char)*text)) text += kept_number(&t, text);
+        else kept_add(&t, text++, 1);
+    }
+    return t.data;
+}
+/* `text` is what tests/golden/texts/NAME holds; the first line that differs is shown. */
+static inline void check_kept(const char *name, const char *text) {
+    char path[300], *got = kept_of(text), *want;
+    size_t bytes, line = 1;
+    const char *a = got, *b;
+    snprintf(path, sizeof path, "tests/golden/texts/%s", name);
+    if (getenv("KEEP_TEXTS")) write_text(path, got);
+    want = check_read(path, &bytes);
+    b = want ? want : "";
+    while (*a && *a == *b) { line += *a == '\n'; a++; b++; }
+    while (a > got && a[-1] != '\n') { a--; b--; }
+    check_note(want && !strcmp(got, want), __FILE__, __LINE__, "%s:%zu is \"%.*s\", expected \"%.*s\"", path, line, (int)strcspn(a, "\n"), a,
+               (int)strcspn(b, "\n"), b);
+    free(want);
+    free(got);
+}
+/* exit code and both outputs of the last run */
+static inline void check_kept_run(const char *name, int code) {
+    kept_text t = {NULL, 0, 0};
+    CHECK_INT(last.code, code);
+    kept_add(&t, last.out, strlen(last.out));
+    if (last.err[0]) { kept_add(&t, "---- stderr\n", 12); kept_add(&t, last.err, strlen(last.err)); }
+    check_kept(name, t.data ? t.data : "");
+    free(t.data);
+}
+#endif

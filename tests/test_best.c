@@ -1,0 +1,86 @@
+/* test_best.c: the most accurate configuration within a budget, on result files with a known truth; exit codes; the printed texts, word by word.
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+#define _POSIX_C_SOURCE 200809L
+#include "vlmprof.h"
+#include "support/check.h"
+#include "support/program.h"
+#include "support/made_results.h"
+#include "support/texts.h"
+
+static void test_best(void) {
+    truth t = truth_default();
+    double cost = true_mean(&t, 1, 1, 1);
+    check_case("the best within a budget");
+    write_sweep("made", &t);
+    CHECK_INT(run("best %%F/made --percentile mean --budget_ms %.3f --json", cost * 1.02), 0);
+    if (read_json(last.out)) {
+        uint32_t best = get(0, "best");
+        CHECK(is_text(get(best, "tier"), "medium") && whole(get(best, "top_k")) == 8 && whole(get(best, "num_active_blocks")) == 16);
+        CHECK(number(get(best, "probability_within_budget")) > 0.95);
+        CHECK(number(get(best, "probability_best")) > 0.5);
+        CHECK(is_text(get(best, "options"), "--model made --tier medium --top_k 8 --active_blocks 0,1,3 --max_new_tokens 8"));
+        CHECK(get(0, "runner_up") != VP_JSON_NONE && is_text(get(get(0, "runner_up"), "tier"), "medium"));
+        CHECK_INT(whole(get(0, "requests")), 800);
+        CHECK(number(get(0, "requests_within_budget")) > 0.3 && number(get(0, "requests_within_budget")) < 0.9);
+        CHECK(holds(get(0, "requests_within_budget_interval"), number(get(0, "requests_within_budget"))));
+    }
+    CHECK_INT(run("best %%F/made --budget_ms 1000000"), 0);
+    CHECK(strstr(last.out, "high k8 b16: the best") && strstr(last.out, "100.0 % of 800 timed requests") && strstr(last.out, "vlmprof run IMAGE -p TEXT --model made"));
+    check_case("none holds it: exit 1 and the fastest");
+    run("best %%F/made --budget_ms 1");
+    check_refused(1, "the fastest is low k4 b12");
+    run("best %%F/made --budget_ms 1000 --min_accuracy 0.99");
+    check_refused(1, "0.99");
+    check_case("exit codes of best");
+    run("best %%F/made");
+    check_refused(2, "--budget_ms");
+    run("best");
+    check_refused(2, "folder");
+    run("best %%F/made --budget_ms x");
+    check_refused(2, "budget_ms");
+    run("best %%F/none --budget_ms 1");
+    check_refused(3, "none");
+}
+
+
+/* texts and JSON of the choice: weights and blocks in its command, the nearest configurations, none that holds */
+static void test_texts(void) {
+    truth t = truth_default();
+    static const char *const calls[] = {"--budget_ms 120", "--budget_ms 120 --json", "--budget_ms 300 --percentile mean --min_accuracy 0.5",
+        "--budget_ms 40 --latency prefill --percentile 99", "--budget_ms 90 --latency ttft --percentile 50 --seed 7 --json", "--budget_ms 1",
+        "--budget_ms 1 --json", "--budget_ms 1000 --min_accuracy 0.99"};
+    char file[64];
+    t.samples = 60;
+    t.weights = "fp32";
+    write_sweep("fp32", &t);
+    for (int i = 0; i < 8; i++) {
+        check_case("best %s", calls[i]);
+        run("best %%F/fp32 --resamples 50 %s", calls[i]);
+        snprintf(file, sizeof file, "best-%d.txt", i);
+        check_kept_run(file, i > 4);
+    }
+    check_case("the fastest is not the first one; answers that do not end by themselves");
+    for (int noise_seed = 1; noise_seed < 20; noise_seed++) { /* vision time is the same in four configurations, but for noise */
+        t.noise_seed = noise_seed;
+        write_sweep("fastest", &t);
+        run("best %%F/fastest --resamples 50 --budget_ms 1 --latency vision --percentile 99");
+        if (!strstr(last.err, "low k4 b12")) break;
+    }
+    check_kept_run("best-fastest.txt", 1);
+    t.more = ", \"ignore_eos\": true";
+    write_sweep("more", &t);
+    CHECK_INT(run("best %%F/more --budget_ms 1000"), 0);
+    CHECK(strstr(last.out, " --max_new_tokens 8 --ignore_eos") != NULL);
+    CHECK_INT(run("best %%F/fp32 --budget_ms 1000"), 0);
+    CHECK(!strstr(last.out, "--ignore_eos"));
+    CHECK(strstr(last.out, " --weights fp32 --max_new_tokens 8") != NULL);
+}
+
+int main(void) {
+    if (!program_begin("best")) return 1;
+    test_best();
+    test_texts();
+    program_end();
+    free(json_nodes);
+    return check_done("test_best");
+}

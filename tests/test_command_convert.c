@@ -1,0 +1,215 @@
+/* test_command_convert.c: convert as a program: the same answers from every form of a model, refusals, what a stop leaves.
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+#define _POSIX_C_SOURCE 200809L
+#include "vlmprof.h"
+#include "support/command.h"
+#include "support/scan.h"
+
+/* ----------------------------------------------------------------------------------------------------------------- convert */
+static int same_files(const char *a, const char *b) {
+    size_t a_bytes = 0, b_bytes = 0;
+    char *x = check_read(a, &a_bytes), *y = check_read(b, &b_bytes);
+    int same = x && y && a_bytes == b_bytes && !memcmp(x, y, a_bytes);
+    free(x);
+    free(y);
+    return same;
+}
+/* files in a folder of the tests' folder; -1: no folder */
+static int count_files(const char *name) {
+    DIR *d = opendir(in_folder(name));
+    struct dirent *e;
+    int count = 0;
+    if (!d) return -1;
+    while ((e = readdir(d)) != NULL) count += strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+    closedir(d);
+    return count;
+}
+#define SAME_RUN "run %s -p 'What is behind the tower?' --gemm plain --device cpu --ignore_eos --max_new_tokens 5 --seed 7 --dump %%F/%s "
+/* the model's own run and those of its two forms: ids, logits and tokens are the same, byte for byte */
+static void same_runs(const char *model, const char *input) {
+    static const char *const dumps[] = {"input_ids.npy", "image_features.npy", "block_last.npy", "logits.npy", "tokens.npy"};
+    char words[1500], one[64], other[64];
+    check_case("convert: %s and its two forms answer the same, bit by bit", input);
+    snprintf(words, sizeof words, SAME_RUN "%s", check_golden("images/img-333x517.png"), "dump", model);
+    CHECK_INT(cli(words), 0);
+    for (int packed = 0; packed < 2; packed++) {
+        snprintf(words, sizeof words, "convert %s %%F/form%d --layout %s", input, packed, packed ? "packed" : "hf --max_shard_mb 1");
+        CHECK_INT(cli(words), 0);
+        CHECK(last.out && !last.out_bytes && last.err_lines == 1 && strstr(last.err, packed ? "packed, 0.0" : "hf, 0.0"));
+        snprintf(words, sizeof words, SAME_RUN "--model %%F/form%d", check_golden("images/img-333x517.png"), "dump2", packed);
+        CHECK_INT(cli(words), 0);
+        for (size_t i = 0; i < sizeof dumps / sizeof dumps[0]; i++) {
+            snprintf(one, sizeof one, "dump/%s", dumps[i]);
+            snprintf(other, sizeof other, "dump2/%s", dumps[i]);
+            check_note(same_files(in_folder(one), in_folder(other)), __FILE__, __LINE__, "%s differs, packed %d", dumps[i], packed);
+        }
+        remove_folder(in_folder("dump2"));
+    }
+    remove_folder(in_folder("dump"));
+}
+static void stop_convert(int signal_number, int code) {
+    pid_t child;
+    check_case("convert: stopped by signal %d, nothing is half", signal_number);
+    remove_folder(in_folder("big"));
+    child = start("convert --synthetic molmoe-1b %F/big --layout packed --threads 1", NULL, in_folder("stdout"), 0);
+    for (int i = 0; i < 2000 && count_files("big/.vlmprof-converting") < 3; i++) pause_ms(10);
+    pause_ms(50);
+    kill(child, signal_number);
+    finish(child, in_folder("stdout"));
+    if (last.code == 5 && last.err && strstr(last.err, "the weights need")) { check_skip("a convert that is stopped", "it needs 14.4 GB on the disk"); return; }
+    CHECK_INT(last.code, code);
+    if (code == 130) {
+        CHECK_INT(count_files("big"), -1);
+        CHECK(last.err_lines >= 1 && last.err_lines <= 4 && strstr(last.err, "stopped"));
+        return;
+    }
+    CHECK_INT(count_files("big"), 1);
+    REFUSED("run -p a --model %F/big", 3, "config.json");
+    CHECK_INT(cli("convert --synthetic tiny %F/big"), 0); /* sweeps up what the killed one left */
+    CHECK_INT(count_files("big"), 4);
+    remove_folder(in_folder("big"));
+}
+static void test_convert_refusals(const char *tiny_a) {
+    char words[800];
+    check_case("convert: usage");
+    REFUSED("convert", 2, "IN and OUT");
+    REFUSED("convert a", 2, "IN and OUT");
+    REFUSED("convert a b c", 2, "one operand too many");
+    REFUSED("convert a b --synthetic tiny", 2, "no IN");
+    REFUSED("convert --synthetic huge %F/x", 2, "molmoe-1b");
+    REFUSED("convert a b --layout gguf", 2, "hf packed");
+    REFUSED("convert a b --max_shard_mb 0", 2, "outside 1..");
+    REFUSED("convert %F/none %F/x", 3, "no such folder");
+    snprintf(words, sizeof words, "convert %s %%F/form0/../form0/../../%s", tiny_a, strrchr(folder, '/') + 1);
+    REFUSED(words, 2, "not empty");
+    REFUSED("convert %F/form0 %F/form0/", 2, "same folder");
+    REFUSED("convert %F/form1 %F/x", 3, "packed already");
+    write_text(in_folder("file"), "x");
+    REFUSED("convert %F/form0 %F/file/x", 5, "file");
+    REFUSED("convert %F/form0 %F/file", 5, "file");
+    check_case("convert: checkpoints that are none");
+    mkdir(in_folder("olmo"), 0777);
+    write_text(in_folder("olmo/config.yaml"), "model:\n");
+    write_text(in_folder("olmo/model.pt"), "x");
+    REFUSED("convert %F/olmo %F/x", 3, "OLMo's original training format");
+    REFUSED("info --model %F/olmo", 3, "OLMo's original training format");
+    link_model(check_golden("models/tiny-a"), in_folder("model"), "model.safetensors");
+    write_text(in_folder("model/pytorch_model.bin"), "x");
+    REFUSED("convert %F/model %F/x", 3, "execute code");
+    REFUSED("run -p a --model %F/model", 3, "safe_serialization=True");
+    CHECK_INT(count_files("x"), -1); /* a refused convert leaves nothing behind */
+}
+static void test_convert_packed(void) {
+    document d;
+    size_t bytes = 0;
+    char *file = check_read(in_folder("form1/model.packed"), &bytes);
+    check_case("convert: what packed weights do not do");
+    REFUSED("run -p a --model %F/form1 --weights fp32", 3, "fp32 needs the folder");
+    REFUSED("selftest --model %F/form1", 3, "selftest compares with fp32");
+    if (cli_json("info --model %F/form1 --json", 0, &d)) {
+        uint32_t m = member(&d, 0, "model");
+        CHECK(number(&d, m, "files") == 1 && number(&d, m, "file_bytes") == (double)bytes);
+        CHECK(d.nodes[member(&d, m, "packed")].type == VP_JSON_TRUE);
+        free(d.nodes);
+    }
+    CHECK_INT(cli("info --model %F/form1"), 0);
+    CHECK(last.out && strstr(last.out, "packed for the CPU, bf16"));
+    check_case("convert: damaged packed weights");
+    if (!CHECK(file != NULL)) return;
+    write_file(in_folder("form1/model.packed"), file, bytes - 1);
+    REFUSED("run -p a --model %F/form1", 3, "truncated");
+    REFUSED("info --model %F/form1", 3, "truncated");
+    file[100] ^= 1;
+    write_file(in_folder("form1/model.packed"), file, bytes);
+    REFUSED("run -p a --model %F/form1", 3, "header is damaged");
+    file[100] ^= 1;
+    write_file(in_folder("form1/model.packed"), file, bytes);
+    write_text(in_folder("form1/model.safetensors"), "x");
+    REFUSED("run -p a --model %F/form1", 3, "beside model.packed");
+    unlink(in_folder("form1/model.safetensors"));
+    free(file);
+    file = check_read(in_folder("form1/config.json"), NULL);
+    if (CHECK(file != NULL) && CHECK(strstr(file, "\"n_layers\": 4") != NULL)) {
+        *(strstr(file, "\"n_layers\": 4") + strlen("\"n_layers\": ")) = '3';
+        write_text(in_folder("form1/config.json"), file);
+        REFUSED("run -p a --model %F/form1", 3, "another config.json");
+    }
+    free(file);
+}
+static void test_convert_folder(void) {
+    document d;
+    check_case("convert: its own output is replaced, whole; others' files stay");
+    write_text(in_folder("form0/notes"), "mine");
+    CHECK_INT(cli("convert --synthetic tiny %F/form0 --layout packed"), 0);
+    CHECK_INT(count_files("form0"), 5); /* config.json, tokenizer.json, model.packed, the list, the notes */
+    CHECK(access(in_folder("form0/notes"), F_OK) == 0 && access(in_folder("form0/model.packed"), F_OK) == 0);
+    CHECK_INT(cli("run -p a --model %F/form0 --device cpu --max_new_tokens 1"), 0);
+    if (CHECK(load(&d, in_folder("form0/vlmprof_convert.json")))) {
+        CHECK(is_text(&d, 0, "schema", "vlmprof-convert-1") && is_text(&d, 0, "layout", "packed") && is_text(&d, 0, "synthetic", "tiny"));
+        CHECK_INT(d.nodes[member(&d, 0, "files")].count, 3);
+        unload(&d);
+    }
+    write_text(in_folder("form0/model.safetensors"), "mine");
+    REFUSED("convert --synthetic tiny %F/form0", 2, "model.safetensors is not of an earlier convert");
+    CHECK(count_files("form0") == 6 && access(in_folder("form0/model.packed"), F_OK) == 0);
+    unlink(in_folder("form0/model.safetensors"));
+    check_case("convert: an empty folder is filled, a foreign one is not touched");
+    mkdir(in_folder("empty"), 0777);
+    CHECK_INT(cli("convert --synthetic tiny %F/empty"), 0);
+    CHECK_INT(count_files("empty"), 4);
+    unlink(in_folder("empty/vlmprof_convert.json"));
+    REFUSED("convert --synthetic tiny %F/empty", 2, "not empty");
+    write_text(in_folder("empty/vlmprof_convert.json"), "{\"schema\": \"vlmprof-convert-1\", \"files\": [\"../notes\"]}");
+    REFUSED("convert --synthetic tiny %F/empty", 2, "not empty");
+    CHECK_INT(count_files("empty"), 4);
+    check_case("convert: the disk is full, then it is not");
+    for (int packed = 0; packed < 2; packed++)
+        for (long limit = 500; limit < 3000000; limit *= 50) {
+            CHECK_INT(cli_with(packed ? "convert --synthetic tiny %F/full --layout packed" : "convert --synthetic tiny %F/full", NULL,
+                               in_folder("stdout"), limit), 5);
+            CHECK(last.err_lines >= 1 && last.err_lines <= 4 && !last.out_bytes);
+            CHECK_INT(count_files("full"), -1);
+        }
+    CHECK_INT(cli_with("convert --synthetic tiny %F/form0", NULL, in_folder("stdout"), 100000), 5);
+    CHECK_INT(cli("run -p a --model %F/form0 --device cpu --max_new_tokens 1"), 0); /* the earlier one still stands */
+    remove_folder(in_folder("empty"));
+}
+static void test_convert(void) {
+    static char tiny_a[600], emulated[300];
+    char words[700];
+    const char *ours = program;
+    if (!check_golden("models/tiny-a")) { check_skip("convert", "golden models not found"); return; }
+    snprintf(tiny_a, sizeof tiny_a, "%s", check_golden("models/tiny-a"));
+    same_runs("--synthetic tiny", "--synthetic tiny --seed 7");
+    remove_folder(in_folder("form0"));
+    remove_folder(in_folder("form1"));
+    snprintf(words, sizeof words, "--model %s", tiny_a);
+    same_runs(words, tiny_a);
+    CHECK_INT(count_files("form1"), 9); /* seven small files, the weights, the list */
+    test_convert_refusals(tiny_a);
+    snprintf(emulated, sizeof emulated, "%s/emulated/vlmprof", getenv("B") ? getenv("B") : "build");
+    if (access(emulated, X_OK)) check_skip("packed weights and a GPU", "the command with an emulated GPU was not built (make test builds it)");
+    else {
+        check_case("convert: packed weights are not for a GPU, and auto does not fall back");
+        program = emulated;
+        REFUSED("run -p a --model %F/form1 --device cuda", 3, "laid out for the CPU; a GPU needs the folder");
+        REFUSED("run -p a --model %F/form1", 3, "or use --device cpu");
+        CHECK_INT(cli("run -p a --model %F/form1 --device cpu --max_new_tokens 1"), 0);
+        CHECK_INT(cli("run -p a --model %F/form0 --device cuda --max_new_tokens 1"), 0);
+        program = ours;
+    }
+    test_convert_packed();
+    test_convert_folder();
+    stop_convert(SIGINT, 130);
+    stop_convert(SIGTERM, 130);
+    stop_convert(SIGKILL, -1);
+    remove_folder(in_folder("form0"));
+    remove_folder(in_folder("form1"));
+    remove_folder(in_folder("olmo"));
+}
+
+int main(void) {
+    if (!command_begin("command_convert")) return 1;
+    test_convert();
+    return command_end("test_command_convert");
+}

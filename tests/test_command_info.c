@@ -1,0 +1,62 @@
+/* test_command_info.c: info as a program: this machine, checkpoints.
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+#define _POSIX_C_SOURCE 200809L
+#include "vlmprof.h"
+#include "support/command.h"
+#include "support/scan.h"
+
+/* ------------------------------------------------------------------------------------------------------- info and selftest */
+static void test_info(void) {
+    document d;
+    uint32_t cpu, m, parameters;
+    char command[600];
+    struct stat info;
+    check_case("info: this machine");
+    CHECK_INT(cli("info"), 0);
+    CHECK(last.out && strstr(last.out, VLMPROF_VERSION) && strstr(last.out, "\ncpu ") && strstr(last.out, "plain") && strstr(last.out, "\ngpu ") && !*last.err);
+    if (cli_json("info --json", 0, &d)) {
+        cpu = member(&d, 0, "cpu");
+        check_keys(&d, 0, "schema version compiler cuda_toolkit cpu gpus gpus_note model");
+        check_keys(&d, cpu, "name threads memory_bytes available_bytes gemm gemm_bf16 gemm_fp32");
+        check_keys(&d, member(&d, cpu, "gemm_fp32"), "rows_1 rows_8 rows_1024");
+        CHECK(is_text(&d, 0, "version", VLMPROF_VERSION) && is_null(&d, 0, "model"));
+        CHECK(number(&d, cpu, "threads") >= 1 && number(&d, cpu, "memory_bytes") >= number(&d, cpu, "available_bytes") && number(&d, cpu, "available_bytes") > 1e8);
+        int has_gpu = d.nodes[member(&d, 0, "gpus")].count > 0;
+        CHECK(has_gpu == is_null(&d, 0, "gpus_note")); /* GPUs, or the reason why there is none */
+        free(d.nodes);
+    }
+    check_case("info: checkpoints");
+    snprintf(command, sizeof command, "info --model %s --json", check_golden("models/tiny-b"));
+    if (cli_json(command, 0, &d)) {
+        m = member(&d, 0, "model");
+        parameters = member(&d, m, "parameters");
+        CHECK_INT(number(&d, m, "tensors"), number(&d, member(&d, m, "dtypes"), "F32") + number(&d, member(&d, m, "dtypes"), "BF16"));
+        CHECK(number(&d, member(&d, m, "dtypes"), "F32") > 0 && number(&d, member(&d, m, "dtypes"), "BF16") > 0);
+        CHECK_INT(number(&d, parameters, "total"), number(&d, parameters, "vision") + number(&d, parameters, "experts") + number(&d, parameters, "other_llm")
+                                                       + number(&d, parameters, "embeddings_and_head"));
+        CHECK_INT(number(&d, parameters, "experts"), 3 * 64 * 3 * 256 * 8);               /* blocks, experts, matrices, width, expert width */
+        CHECK_INT(number(&d, parameters, "embeddings_and_head"), (704 + 16 + 704) * 256);
+        CHECK_INT(number(&d, member(&d, m, "bf16"), "kv_cache_bytes_per_token"), 2 * 2 * 256 * 3);
+        CHECK_INT(number(&d, member(&d, m, "fp32"), "weights_bytes"), 4 * number(&d, parameters, "total"));
+        CHECK_INT(number(&d, m, "tokenizer_size"), 660); /* the goldens' README: the ids end at 659 */
+        CHECK_INT(number(&d, m, "files"), 2);
+        CHECK_INT(number(&d, m, "vit_blocks_needed"), 9);
+        free(d.nodes);
+    }
+    snprintf(command, sizeof command, "%s/model.safetensors", check_golden("models/tiny-a"));
+    CHECK_INT(stat(command, &info), 0);
+    snprintf(command, sizeof command, "info --model %s --json", check_golden("models/tiny-a"));
+    if (cli_json(command, 0, &d)) {
+        CHECK_INT(number(&d, member(&d, 0, "model"), "file_bytes"), info.st_size);
+        free(d.nodes);
+    }
+    CHECK_INT(cli("info --synthetic molmoe-1b"), 0);
+    CHECK(last.out && strstr(last.out, "16 blocks of width 2048") && strstr(last.out, "64 experts of width 1024, top_k 8") && strstr(last.out, "7222 M"));
+}
+
+
+int main(void) {
+    if (!command_begin("command_info")) return 1;
+    test_info();
+    return command_end("test_command_info");
+}

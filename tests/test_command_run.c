@@ -1,0 +1,229 @@
+/* test_command_run.c: run as a program: whole requests against the goldens, its JSON, damaged models and images.
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+#define _POSIX_C_SOURCE 200809L
+#include "vlmprof.h"
+#include "support/command.h"
+#include "support/scan.h"
+
+/* ------------------------------------------------------------------------------------------------------------------ run */
+static void test_show_prompt(void) {
+    document d;
+    check_case("run --show_prompt: text and ids, nothing runs");
+    CHECK_INT(cli("run samples/cat.jpg --synthetic tiny -p 'Is it?' --style vqa2 --show_prompt"), 0);
+    CHECK(last.out && strstr(last.out, "\"prompt_text\": \" User: vqa2: Is it? Assistant:\", \"ids\": [34, 87, "));
+    if (CHECK(parse(&d, last.out, last.out_bytes))) {
+        CHECK_INT(d.nodes[vp_json_get(&d.json, 0, "ids")].count, 30);
+        CHECK_INT(number(&d, 0, "total_sequence_length"), 1 + 30 + number(&d, 0, "image_tokens"));
+        CHECK(number(&d, 0, "image_tokens") > 0);
+    }
+    unload(&d);
+    CHECK_INT(cli("run --synthetic molmoe-1b -p a --raw_prompt --show_prompt"), 0); /* weights of 14 GB are not made */
+    CHECK(last.out && strstr(last.out, "{\"prompt_text\": \"a\", \"ids\": [99]"));
+    REFUSED("run --synthetic tiny -p a --show_prompt --dump %F/x", 2, "--dump");
+}
+
+static int same_integers(const char *ours, const char *golden, int64_t count) {
+    check_array a, b;
+    int good;
+    if (!check_npy(ours, &a)) return 0;
+    if (!check_npy(golden, &b)) { check_free(&a); return 0; }
+    good = a.count >= count && b.count >= count && (count > 0 || a.count == b.count);
+    for (int64_t i = 0; good && i < (count ? count : a.count); i++) good = check_at(&a, i) == check_at(&b, i);
+    check_free(&a);
+    check_free(&b);
+    return good;
+}
+
+/* A golden case through the whole command: question, style, picture and knobs as words; inputs and tokens must be the reference's. */
+static void run_case(const char *name, const char *words) {
+    char relative[600], golden[512], command[1500];
+    const char *path;
+    check_array a;
+    check_case("run: golden case %s", name);
+    snprintf(relative, sizeof relative, "models/cases/%s", name);
+    path = check_golden(relative);
+    if (!CHECK(path != NULL)) return;
+    snprintf(golden, sizeof golden, "%s", path);
+    snprintf(command, sizeof command, "run %s --model %s --weights fp32 --ignore_eos --max_new_tokens 6 --dump %%F/dump", words,
+             check_golden(name[0] == 'a' ? "models/tiny-a" : "models/tiny-b"));
+    CHECK_INT(cli(command), 0);
+    CHECK(last.out && strstr(last.out, "TTFT") && strstr(last.out, "unaccounted") && !strstr(last.out, "synthetic"));
+    snprintf(relative, sizeof relative, "%s/input_ids.npy", golden);
+    CHECK(same_integers(in_folder("dump/input_ids.npy"), relative, 0));
+    snprintf(relative, sizeof relative, "%s/fp32/tokens.npy", golden);
+    CHECK(same_integers(in_folder("dump/tokens.npy"), relative, 6));
+    if (CHECK(check_npy(in_folder("dump/logits.npy"), &a))) {
+        CHECK(a.dimensions == 2 && a.shape[0] == 6 && a.shape[1] == 704 && !strcmp(a.type, "<f4"));
+        check_free(&a);
+    }
+    snprintf(relative, sizeof relative, "%s/image_input_idx.npy", golden);
+    if (access(relative, F_OK) == 0) {
+        CHECK(same_integers(in_folder("dump/image_input_idx.npy"), relative, 0));
+        snprintf(relative, sizeof relative, "%s/image_masks.npy", golden);
+        CHECK(same_integers(in_folder("dump/image_masks.npy"), relative, 0));
+    } else if (CHECK(check_npy(in_folder("dump/pixels.npy"), &a))) { /* no image: no crops, and nothing of the case before */
+        CHECK(a.dimensions == 3 && a.shape[0] == 0 && a.shape[2] == 588);
+        check_free(&a);
+    }
+}
+
+static void test_run_json(void) {
+    char command[700];
+    document d;
+    check_case("run: JSON of a synthetic model");
+    snprintf(command, sizeof command, "run %s -p 'Where is it?' --style vqa2 --synthetic tiny --max_new_tokens 5 --ignore_eos --num_runs 2 --json",
+             check_golden("images/img-640x300.png"));
+    CHECK_INT(cli(command), 0);
+    CHECK(last.err && !*last.err);
+    if (CHECK(last.out && parse(&d, last.out, last.out_bytes))) {
+        uint32_t s = vp_json_get(&d.json, 0, "stages"), runs = vp_json_get(&d.json, 0, "runs"), decode = vp_json_get(&d.json, 0, "T_decode_per_step");
+        double sum = number(&d, 0, "unaccounted");
+        for (int i = 0; i < 10; i++) {
+            sum += number(&d, s, stages[i]);
+            CHECK(number(&d, s, stages[i]) >= 0);
+        }
+        CHECK_NEAR(sum, number(&d, 0, "T_total"), 1e-6 * sum);
+        CHECK(number(&d, 0, "T_total") > 0 && number(&d, 0, "closure") <= 1 && number(&d, 0, "unaccounted") >= 0);
+        CHECK_NEAR(number(&d, 0, "T_vision_total"), number(&d, s, "vit") + number(&d, s, "connector"), 1e-9);
+        CHECK_NEAR(number(&d, 0, "T_LLM_prefill"), number(&d, s, "embed") + number(&d, s, "prefill") + number(&d, s, "head") + number(&d, s, "sample"), 1e-9);
+        CHECK_NEAR(number(&d, 0, "T_decode_per_token"), number(&d, 0, "T_LLM_decode") / 4, 1e-9);
+        CHECK_INT(d.nodes[decode].count, 4); /* N tokens, N - 1 steps, two runs of each */
+        CHECK_INT(d.nodes[vp_json_at(&d.json, decode, 0)].count, 2);
+        CHECK_INT(d.nodes[vp_json_get(&d.json, runs, "T_total")].count, 2);
+        CHECK_INT(number(&d, 0, "output_tokens"), 5);
+        CHECK(vp_json_equals(&d.json, vp_json_get(&d.json, 0, "prompt"), " User: vqa2: Where is it? Assistant:"));
+        CHECK_INT(d.nodes[vp_json_get(&d.json, 0, "synthetic")].type, VP_JSON_TRUE);
+        CHECK_INT(d.nodes[vp_json_get(&d.json, 0, "answers_equal_over_runs")].type, VP_JSON_TRUE);
+        CHECK_INT(number(&d, vp_json_get(&d.json, 0, "config"), "max_crops"), 12);
+        CHECK_INT(number(&d, 0, "total_sequence_length"), 1 + (480 + 24 + 4) + number(&d, 0, "input_text_tokens"));
+        check_keys(&d, vp_json_get(&d.json, 0, "provenance"), "version build host date device device_note gpu gemm_rows_1 argv seed threads clocks");
+        check_stage_detail(&d, 0, number(&d, 0, "total_sequence_length"), 4);
+        free(d.nodes);
+    }
+    check_case("run: text only, one token");
+    CHECK_INT(cli("run -p hello --synthetic tiny --max_new_tokens 1 --json"), 0);
+    if (CHECK(last.out && parse(&d, last.out, last.out_bytes))) {
+        CHECK(is_null(&d, 0, "T_vision_total") && is_null(&d, 0, "T_decode_per_token") && is_null(&d, 0, "tokens_per_second"));
+        CHECK(is_null(&d, 0, "actual_tiling") && number(&d, 0, "T_LLM_prefill") > 0);
+        check_stage_detail(&d, 0, number(&d, 0, "total_sequence_length"), 4);
+        free(d.nodes);
+    }
+    CHECK_INT(cli("run -p hello --synthetic tiny --max_new_tokens 2"), 0);
+    CHECK(last.out && strstr(last.out, "synthetic weights") && strstr(last.out, "TPOT") && !strstr(last.out, "a step"));
+    CHECK_INT(cli("run -p hello --synthetic tiny --max_new_tokens 3 --ignore_eos"), 0);
+    CHECK(last.out && strstr(last.out, "launches      GFLOP        GB   TFLOP/s     GB/s") && strstr(last.out, "decode (2 steps)") && strstr(last.out, "  a step "));
+    check_case("run --device cpu is the CPU, and no GPU is named");
+    if (cli_json("run -p hello --synthetic tiny --max_new_tokens 1 --device cpu --json", 0, &d)) {
+        uint32_t from = member(&d, 0, "provenance");
+        CHECK(is_null(&d, from, "device_note") && is_null(&d, from, "gpu"));
+        CHECK(!strncmp(d.json.text + d.nodes[member(&d, from, "device")].start, "cpu: ", 5));
+        free(d.nodes);
+    }
+}
+
+static void test_run(void) {
+    char words[600];
+    snprintf(words, sizeof words, "%s -p 'What color is the bus?'", check_golden("images/img-640x300.png"));
+    run_case("a1-adaptive-wide", words);
+    snprintf(words, sizeof words, "%s -p 'What is written on the sign?' --style text_vqa --tier medium --top_k 4 --active_blocks 0,1,3",
+             check_golden("images/img-333x517.png"));
+    run_case("a4-medium-k4-skip", words);
+    run_case("a6-text-only", "-p 'Is there a clock next to the bridge?'");
+    snprintf(words, sizeof words, "%s -p ' User: What can be seen behind the white tower? Assistant:' --raw_prompt", check_golden("images/img-333x517.png"));
+    run_case("b2-adaptive-k8", words);
+    test_run_json();
+}
+
+/* ------------------------------------------------------------------------------------------------------------ bad input */
+static void broken_model(const char *golden, const char *file, const char *words, size_t keep_bytes, const char *from, const char *to) {
+    const char *model = in_folder("model");
+    char path[600], *text, *found, *out;
+    size_t bytes = 0;
+    check_case("damaged checkpoint: %s %s", file, from ? from : keep_bytes ? "cut" : "missing");
+    if (!CHECK(check_golden(golden) != NULL)) return;
+    link_model(check_golden(golden), model, file);
+    snprintf(path, sizeof path, "%s/%s", check_golden(golden), file);
+    text = check_read(path, &bytes);
+    snprintf(path, sizeof path, "%s/%s", model, file);
+    if (CHECK(text != NULL) && from) {
+        found = strstr(text, from);
+        out = (char *)calloc(bytes + strlen(to) + 1, 1);
+        if (CHECK(found != NULL)) {
+            memcpy(out, text, (size_t)(found - text));
+            strcat(out, to);
+            strcat(out, found + strlen(from));
+            write_text(path, out);
+        }
+        free(out);
+    } else if (text && keep_bytes) write_file(path, text, keep_bytes < bytes ? keep_bytes : bytes);
+    free(text);
+    REFUSED("run -p hello --model %F/model --max_new_tokens 1", 3, words);
+    REFUSED("info --model %F/model", 3, words);
+}
+
+static void put_be32(unsigned char *p, uint32_t v) {
+    for (int i = 0; i < 4; i++) p[i] = (unsigned char)(v >> (24 - 8 * i));
+}
+
+static void test_bad_input(void) {
+    static const unsigned char png_head[33] = {0x89, 'P', 'N', 'G', 13, 10, 26, 10, 0, 0, 0, 13, 'I', 'H', 'D', 'R', 0, 0, 0, 0, 0, 0, 0, 0, 8, 2, 0, 0, 0};
+    unsigned char bomb[33];
+    size_t bytes = 0;
+    char *image = check_read(check_golden("images/img-640x300.png"), &bytes);
+    broken_model("models/tiny-a", "config.json", "config", 0, NULL, NULL);
+    broken_model("models/tiny-a", "config.json", "config.json", 400, NULL, NULL);
+    broken_model("models/tiny-a", "config.json", "", 0, "\"n_layers\": 4", "\"n_layers\": 5"); /* a block without tensors */
+    broken_model("models/tiny-a", "config.json", "", 0, "\"vocab_size\": 655", "\"vocab_size\": 1e300");
+    broken_model("models/tiny-a", "config.json", "", 0, "\"embedding_size\": 704", "\"embedding_size\": 640"); /* another shape */
+    broken_model("models/tiny-a", "tokenizer.json", "tokenizer.json", 0, NULL, NULL);
+    broken_model("models/tiny-a", "tokenizer.json", "tokenizer.json", 5000, NULL, NULL);
+    broken_model("models/tiny-a", "model.safetensors", "safetensors", 0, NULL, NULL);
+    broken_model("models/tiny-a", "model.safetensors", "safetensors", 3000000, NULL, NULL);
+    broken_model("models/tiny-a", "model.safetensors", "safetensors", 4, NULL, NULL);
+    broken_model("models/tiny-b", "model-00002-of-00002.safetensors", "model-00002-of-00002.safetensors", 0, NULL, NULL);
+    check_case("damaged images");
+    REFUSED("run no.png -p a --synthetic tiny", 3, "no.png");
+    REFUSED("run cli.c -p a --synthetic tiny", 3, "cli.c");
+    REFUSED("run %F -p a --synthetic tiny", 3, "");
+    if (CHECK(image != NULL)) write_file(in_folder("cut.png"), image, bytes / 2);
+    REFUSED("run %F/cut.png -p a --synthetic tiny", 3, "cut.png");
+    memcpy(bomb, png_head, sizeof bomb);
+    put_be32(bomb + 16, 100000);
+    put_be32(bomb + 20, 100000);
+    write_file(in_folder("bomb.png"), bomb, sizeof bomb);
+    REFUSED("run %F/bomb.png -p a --synthetic tiny", 3, "bomb.png");
+    write_text(in_folder("empty.png"), "");
+    REFUSED("run %F/empty.png -p a --synthetic tiny", 3, "empty.png");
+    free(image);
+    check_case("importance scores");
+    write_text(in_folder("scores.json"), "{\"1\": 0.5, \"2\": 0.9}");
+    CHECK_INT(cli("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/scores.json --max_new_tokens 1 --json"), 0);
+    CHECK(last.out && strstr(last.out, "\"active_block_indices\": [0, 2, 3]"));
+    write_text(in_folder("scores.json"), "{\"1\": 0.5, \"7\": 0.9}");
+    REFUSED("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/scores.json", 3, "\"7\"");
+    write_text(in_folder("scores.json"), "{\"1\": NaN}");
+    REFUSED("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/scores.json", 3, "scores.json");
+    check_case("data sets");
+    REFUSED("sweep --synthetic tiny --data %F/none.jsonl --output_dir %F/x", 3, "none.jsonl");
+    write_text(in_folder("d.jsonl"), "{\"question\": \"a\"}\n{\"question\": \n");
+    REFUSED("sweep --synthetic tiny --data %F/d.jsonl --output_dir %F/x", 3, "line 2");
+    write_text(in_folder("d.jsonl"), "{\"question\": 3}\n");
+    REFUSED("sweep --synthetic tiny --data %F/d.jsonl --output_dir %F/x", 3, "\"question\"");
+    write_text(in_folder("d.jsonl"), "{\"question\": \"a\", \"answers\": [1]}\n");
+    REFUSED("sweep --synthetic tiny --data %F/d.jsonl --output_dir %F/x", 3, "\"answers\"");
+    write_text(in_folder("d.jsonl"), "\n \n");
+    REFUSED("sweep --synthetic tiny --data %F/d.jsonl --output_dir %F/x", 3, "no line");
+    REFUSED("sweep --synthetic tiny --data %F/d.jsonl %F/d.jsonl --output_dir %F/x", 2, "twice");
+    check_case("folders that cannot be");
+    write_text(in_folder("file"), "x");
+    REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/file/x", 5, "file");
+    REFUSED("run -p a --synthetic tiny --dump %F/file/x", 5, "file");
+}
+
+int main(void) {
+    if (!command_begin("command_run")) return 1;
+    test_show_prompt();
+    test_run();
+    test_bad_input();
+    return command_end("test_command_run");
+}

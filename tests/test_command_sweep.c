@@ -1,0 +1,251 @@
+/* test_command_sweep.c: sweep as a program: its files against their own rows, strategies, failures, resume after a signal, a kill, a torn journal and a full disk.
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+#define _POSIX_C_SOURCE 200809L
+#include "vlmprof.h"
+#include "support/command.h"
+#include "support/small_sweep.h"
+#include "support/scan.h"
+
+/* ---------------------------------------------------------------------------------------------------------------- sweep */
+static const char ROW_KEYS[] =
+    "sample_id target_vision_tokens target_crops actual_vision_tokens top_k num_active_blocks input_text_tokens output_tokens theoretical_num_crops "
+    "theoretical_tiling theoretical_image_size theoretical_vision_tokens actual_num_crops actual_tiling actual_image_size accuracy pred metadata "
+    "T_vision_total T_LLM_prefill T_LLM_decode T_total T_decode_per_token tier content_tokens ends_with_eos actual_text_tokens "
+    "total_sequence_length T_decode_per_step stages stage_detail runs prompt status reason closure";
+static const char CONFIG_KEYS[] =
+    "tier tier_range selected_crops_mean selected_crops_std selected_crops_distribution target_vision_tokens_mean target_vision_tokens_std "
+    "actual_vision_tokens_mean actual_vision_tokens_std max_crops top_k num_active_blocks num_total_blocks active_block_indices accuracy accuracy_std "
+    "num_samples theoretical_num_crops theoretical_tiling theoretical_image_size theoretical_vision_tokens aggregate_stats latency_stats "
+    "per_sample_results schema provenance config synthetic";
+
+
+/* every statistic of a configuration is that of its rows */
+static void check_statistics(const document *d, uint32_t rows) {
+    static const char *const names[] = {"T_vision_total", "T_LLM_prefill", "T_LLM_decode", "T_total", "T_decode_per_token"};
+    uint32_t stats = vp_json_get(&d->json, 0, "aggregate_stats"), again = vp_json_get(&d->json, 0, "latency_stats");
+    for (int n = 0; n < 5; n++) {
+        double values[64], scratch[64];
+        size_t count = 0;
+        char key[64];
+        vp_statistics s;
+        for (uint32_t i = rows + 1; i < d->nodes[rows].end && count < 64; i = d->nodes[i].end)
+            if (isfinite(number(d, i, names[n]))) values[count++] = number(d, i, names[n]);
+        if (!CHECK(vp_statistics_compute(values, count, scratch, &s) == VP_OK)) continue;
+        snprintf(key, sizeof key, "%s_mean", names[n]);
+        CHECK_NEAR(number(d, stats, key), s.mean, 0);
+        snprintf(key, sizeof key, "%s_std", names[n]);
+        CHECK_NEAR(number(d, stats, key), s.std, 0);
+        snprintf(key, sizeof key, "%s_p95", names[n]);
+        CHECK_NEAR(number(d, stats, key), s.p95, 0);
+        CHECK_NEAR(number(d, again, key), s.p95, 0);
+    }
+    check_keys(d, stats, "T_decode_per_step_stats vision_tokens_mean vision_tokens_std vision_tokens_diff_mean T_total_p50 T_total_p99");
+    CHECK_INT(d->nodes[vp_json_get(&d->json, stats, "T_decode_per_step_stats")].count, 2); /* 3 tokens, 2 steps */
+    check_keys(d, vp_json_get(&d->json, vp_json_get(&d->json, stats, "T_decode_per_step_stats"), "pos_1"), "mean std p50 p95 p99 count");
+}
+
+static void check_result(int index) {
+    document d;
+    uint32_t rows, row, steps;
+    if (!CHECK(load(&d, result_path(index)))) { unload(&d); return; }
+    check_keys(&d, 0, CONFIG_KEYS);
+    rows = vp_json_get(&d.json, 0, "per_sample_results");
+    CHECK_INT(d.nodes[rows].count, 3);
+    CHECK_INT(number(&d, 0, "num_samples"), 3);
+    CHECK_INT(d.nodes[vp_json_get(&d.json, 0, "synthetic")].type, VP_JSON_TRUE);
+    for (int i = 0; i < 3; i++) {
+        row = vp_json_at(&d.json, rows, (uint32_t)i);
+        check_keys(&d, row, ROW_KEYS);
+        check_keys(&d, vp_json_get(&d.json, row, "metadata"), "question answers image_id id");
+        CHECK_INT(number(&d, row, "sample_id"), i);
+        CHECK(vp_json_equals(&d.json, vp_json_get(&d.json, row, "status"), "ok") && is_null(&d, row, "reason"));
+        CHECK_INT(number(&d, row, "top_k"), index % 2 + 1);
+        CHECK(number(&d, row, "T_total") >= number(&d, row, "T_LLM_prefill"));
+        CHECK_INT(number(&d, row, "output_tokens"), 3);
+        if (index % 2) check_stage_detail(&d, row, number(&d, row, "total_sequence_length"), 4); /* top_k 2 */
+        steps = vp_json_get(&d.json, row, "T_decode_per_step");
+        CHECK_INT(d.nodes[steps].count, 2);
+        CHECK_INT(d.nodes[vp_json_at(&d.json, steps, 0)].count, 2);
+        CHECK_NEAR(number(&d, row, "T_decode_per_token"), number(&d, row, "T_LLM_decode") / 2, 1e-9);
+    }
+    row = vp_json_at(&d.json, rows, 0);
+    CHECK(isfinite(number(&d, row, "accuracy")));
+    CHECK_NEAR(number(&d, 0, "accuracy"), number(&d, row, "accuracy"), 0); /* the only one with references */
+    CHECK(vp_json_equals(&d.json, vp_json_get(&d.json, vp_json_get(&d.json, row, "metadata"), "id"), "one"));
+    row = vp_json_at(&d.json, rows, 1);
+    CHECK(is_null(&d, row, "accuracy") && !is_null(&d, row, "accuracy_reason"));
+    CHECK(vp_json_equals(&d.json, vp_json_get(&d.json, row, "prompt"), " User: Which?\nA: red\nB: blue\n Assistant:"));
+    row = vp_json_at(&d.json, rows, 2); /* text only */
+    CHECK(is_null(&d, row, "T_vision_total") && is_null(&d, row, "actual_tiling") && number(&d, row, "T_total") > 0);
+    check_statistics(&d, rows);
+    unload(&d);
+}
+
+static void test_sweep(void) {
+    char *before[4], *after;
+    size_t bytes[4], after_bytes;
+    int64_t started;
+    check_case("sweep: files and rows");
+    make_data("{\"id\": \"three\", \"question\": \"Only words?\", \"answers\": []}\n");
+    CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos"), 0);
+    CHECK(last.out && !last.out_bytes && strstr(last.err, "synthetic weights"));
+    CHECK(last.err_lines == 6 || (last.err_lines == 7 && strstr(last.err, "no CUDA"))); /* a table of 4 rows; a build for GPUs says where it went */
+    CHECK(last.err && strstr(last.err, "TTFT      TPOT  tokens/s  accuracy\n") && strstr(last.err, "small-set_imgsizetier-low_crops1_topk1_blocks4 "));
+    CHECK_INT(count_results(), 4);
+    CHECK_INT(count_rows(), 12);
+    for (int i = 0; i < 4; i++) check_result(i);
+    check_case("sweep: run again, everything is there");
+    for (int i = 0; i < 4; i++) before[i] = check_read(result_path(i), &bytes[i]);
+    started = vp_clock_ns();
+    CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos"), 0);
+    CHECK((double)(vp_clock_ns() - started) < 2e9);
+    CHECK(last.err && strstr(last.err, "(0 measured now"));
+    check_case("sweep: a lost file comes back from the journal, byte for byte");
+    CHECK_INT(unlink(result_path(2)), 0);
+    CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos"), 0);
+    CHECK(last.err && strstr(last.err, "(0 measured now"));
+    for (int i = 0; i < 4; i++) {
+        after = check_read(result_path(i), &after_bytes);
+        CHECK(before[i] && after && bytes[i] == after_bytes && !memcmp(before[i], after, after_bytes));
+        free(after);
+        free(before[i]);
+    }
+    check_case("sweep: a grid can grow, another plan is refused");
+    CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 3 --num_runs_per_sample 2 --ignore_eos"), 0);
+    CHECK(last.err && strstr(last.err, "(3 measured now"));
+    REFUSED(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos --seed 7", 2, "another plan");
+    REFUSED(SWEEP GRID "--num_runs_per_sample 1 --ignore_eos", 2, "another plan");
+    CHECK_INT(unlink(in_folder("out/journal.jsonl")), 0);
+    REFUSED(SWEEP GRID "--num_runs_per_sample 1 --ignore_eos", 2, "another plan");
+    write_text(in_folder("out/journal.jsonl"), "something else\n");
+    REFUSED(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos", 2, "no journal");
+    remove_folder(in_folder("out"));
+    check_case("sweep: vision tokens instead of tiers");
+    CHECK_INT(cli(SWEEP "--vision_tokens_list 432 --top_k_list 2 --num_runs_per_sample 1 --dataset_name my_task --num_samples 2"), 0);
+    CHECK(access(in_folder("out/my-task_imgsizetokens432_topk2_blocks4.json"), F_OK) == 0);
+    remove_folder(in_folder("out"));
+}
+
+static void test_sweep_strategies(void) {
+    make_data("");
+    write_text(in_folder("data/small_set.jsonl"), "{\"question\": \"Only words?\"}\n");
+    check_case("sweep: a strategy visits its points, repeats once");
+    CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 2 3 4 5 --num_active_blocks_list 3 4 --num_runs_per_sample 1 --sampling_strategy stratified"), 0);
+    CHECK_INT(count_results(), 6); /* one tier, places 0, 2, 4 of top_k, both depths */
+    CHECK(last.err && strstr(last.err, "repeats points 21 times"));
+    CHECK(access(in_folder("out/small-set_imgsizetier-low_crops0_topk3_blocks4.json"), F_OK) == 0);
+    check_case("sweep: a Latin hypercube has every value of the longest list");
+    CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 2 3 4 5 --num_active_blocks_list 3 4 --num_runs_per_sample 1 --sampling_strategy lhs"), 0);
+    for (int k = 1; k <= 5; k++) {
+        int found = 0;
+        for (int b = 3; b <= 4; b++) {
+            char name[200];
+            snprintf(name, sizeof name, "out/small-set_imgsizetier-low_crops0_topk%d_blocks%d.json", k, b);
+            found += access(in_folder(name), F_OK) == 0;
+        }
+        CHECK(found >= 1);
+    }
+    remove_folder(in_folder("out"));
+}
+
+static void test_sweep_failures(void) {
+    document d;
+    check_case("sweep: an image that fails is a row that says so");
+    make_data("{\"id\": 3, \"image\": \"cut.png\", \"question\": \"?\"}\n{\"id\": 4, \"image\": \"none.png\", \"question\": \"?\"}\n");
+    {
+        size_t bytes = 0;
+        char *image = check_read(check_golden("images/img-640x300.png"), &bytes);
+        if (CHECK(image != NULL)) write_file(in_folder("data/cut.png"), image, bytes / 2);
+        free(image);
+    }
+    CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 2 --num_runs_per_sample 1"), 1);
+    CHECK(last.out && !last.out_bytes && last.err_lines <= 4);
+    if (CHECK(load(&d, result_path(1)))) {
+        uint32_t rows = vp_json_get(&d.json, 0, "per_sample_results");
+        CHECK_INT(d.nodes[rows].count, 4);
+        CHECK_INT(number(&d, 0, "num_failed"), 2);
+        for (uint32_t i = 2; i < 4; i++) {
+            uint32_t row = vp_json_at(&d.json, rows, i);
+            check_keys(&d, row, ROW_KEYS);
+            CHECK(vp_json_equals(&d.json, vp_json_get(&d.json, row, "status"), "failed") && !is_null(&d, row, "reason"));
+            CHECK(is_null(&d, row, "T_total") && is_null(&d, row, "T_LLM_decode") && is_null(&d, row, "accuracy") && is_null(&d, row, "pred"));
+            CHECK(is_null(&d, row, "output_tokens"));
+        }
+    }
+    unload(&d);
+    CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 2 --num_runs_per_sample 1"), 1); /* finished, and still not good */
+    CHECK(last.err && strstr(last.err, "(0 measured now, 2 failed)"));
+    remove_folder(in_folder("out"));
+    check_case("sweep: a sequence that does not fit");
+    CHECK_INT(cli("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/out --num_samples 1 --tier_list low --max_new_tokens 4000"), 1);
+    remove_folder(in_folder("out"));
+}
+
+/* Stops a sweep by a signal once it has measured some points; what it had stays, the rest follows. */
+static void stop_and_resume(int signal_number, int code) {
+    static const char command[] = SWEEP GRID "--num_runs_per_sample 6 --ignore_eos";
+    char *kept, *whole;
+    size_t kept_bytes = 0, whole_bytes = 0;
+    pid_t child;
+    int rows = 0;
+    check_case("sweep: stopped by signal %d, then resumed", signal_number);
+    child = start(command, NULL, in_folder("stdout"), 0);
+    for (int i = 0; i < 3000 && rows < 2; i++) {
+        pause_ms(10);
+        rows = count_rows();
+    }
+    kill(child, signal_number);
+    CHECK_INT(finish(child, in_folder("stdout")), code);
+    rows = count_rows();
+    CHECK(rows >= 2 && rows < 12);
+    CHECK_INT(count_results(), 0);
+    if (code == 130) CHECK(last.err && strstr(last.err, "run the same command again") && last.err_lines <= 4 && !last.out_bytes);
+    kept = check_read(in_folder("out/journal.jsonl"), &kept_bytes);
+    CHECK_INT(cli(command), 0);
+    CHECK_INT(count_rows(), 12);
+    CHECK_INT(count_results(), 4);
+    whole = check_read(in_folder("out/journal.jsonl"), &whole_bytes);
+    while (kept_bytes && kept[kept_bytes - 1] != '\n') kept_bytes--; /* a kill may tear the last line */
+    CHECK(kept && whole && whole_bytes > kept_bytes && !memcmp(kept, whole, kept_bytes));
+    free(kept);
+    free(whole);
+    remove_folder(in_folder("out"));
+}
+
+static void test_resume(void) {
+    static const char command[] = SWEEP GRID "--num_runs_per_sample 1 --ignore_eos";
+    char *text;
+    size_t bytes = 0;
+    make_data("{\"id\": \"three\", \"question\": \"Only words?\"}\n");
+    stop_and_resume(SIGINT, 130);
+    stop_and_resume(SIGTERM, 130);
+    stop_and_resume(SIGKILL, -1);
+    check_case("sweep: a torn last line is dropped");
+    CHECK_INT(cli(command), 0);
+    text = check_read(in_folder("out/journal.jsonl"), &bytes);
+    for (int i = 0; i < 4; i++) unlink(result_path(i));
+    if (CHECK(text != NULL)) write_file(in_folder("out/journal.jsonl"), text, bytes - 30); /* the last point's too */
+    free(text);
+    CHECK_INT(cli(command), 0);
+    CHECK(last.err && strstr(last.err, "(1 measured now"));
+    CHECK_INT(count_rows(), 12);
+    CHECK_INT(count_results(), 4);
+    remove_folder(in_folder("out"));
+    check_case("sweep: the disk is full, then it is not");
+    CHECK_INT(cli_with(command, NULL, in_folder("stdout"), 20000), 5);
+    CHECK(last.err_lines >= 1 && last.err_lines <= 4 && strstr(last.err, "run the same command again"));
+    CHECK(count_rows() > 0 && count_rows() < 12 && count_results() < 4);
+    CHECK_INT(cli(command), 0);
+    CHECK_INT(count_rows(), 12);
+    CHECK_INT(count_results(), 4);
+    remove_folder(in_folder("out"));
+}
+
+int main(void) {
+    if (!command_begin("command_sweep")) return 1;
+    test_sweep();
+    test_sweep_strategies();
+    test_sweep_failures();
+    test_resume();
+    return command_end("test_command_sweep");
+}

@@ -1,0 +1,121 @@
+/* test_command_tile.c: tile as a program: tilings against the goldens, forms of output, refusals.
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+#define _POSIX_C_SOURCE 200809L
+#include "vlmprof.h"
+#include "support/command.h"
+#include "support/scan.h"
+
+/* ----------------------------------------------------------------------------------------------------------------- tile */
+typedef struct table { char *text; const char *head, *next; } table;
+/* text of a column in a row, as `out`; 0 when there is no such column */
+static int csv_field(const char *head, const char *line, const char *column, char *out, size_t capacity) {
+    for (;;) {
+        const char *end = line;
+        size_t name = strcspn(head, ",\r\n");
+        if (*line == '"') {
+            for (end = line + 1; *end && !(*end == '"' && end[1] != '"'); end++) end += *end == '"';
+            end += *end == '"';
+        }
+        end += strcspn(end, ",\r\n");
+        if (name == strlen(column) && !strncmp(head, column, name)) {
+            snprintf(out, capacity, "%.*s", (int)(end - line), line);
+            return 1;
+        }
+        if (head[name] != ',') return 0;
+        head += name + 1;
+        line = *end == ',' ? end + 1 : end;
+    }
+}
+
+/* Rows of a golden file that have `value` in the column `key`, through --sizes; every column of our own must be the golden's. */
+static void tile_against(const char *golden, const char *key, const char *value) {
+    char command[200], *sizes, field[64], other[64];
+    size_t used = 0;
+    const char *line, *ours, *p;
+    int rows = 0;
+    snprintf(command, sizeof command, "tile --sizes - --csv --%s %s", key, value);
+    sizes = (char *)calloc(strlen(golden) + 1, 1);
+    for (line = next_line(golden); *line; line = next_line(line)) {
+        csv_field(golden, line, key, field, sizeof field);
+        if (strcmp(field, value)) continue;
+        csv_field(golden, line, "width", field, sizeof field);
+        csv_field(golden, line, "height", other, sizeof other);
+        used += (size_t)sprintf(sizes + used, "%sx%s\n", field, other);
+    }
+    cli_with(command, sizes, in_folder("stdout"), 0);
+    free(sizes);
+    if (!last.out) return;
+    ours = next_line(last.out);
+    for (line = next_line(golden); *line; line = next_line(line)) {
+        csv_field(golden, line, key, field, sizeof field);
+        if (strcmp(field, value)) continue;
+        for (p = last.out; p < next_line(last.out); p += strcspn(p, ",\n") + 1) {
+            char column[64], got[64] = "", want[64] = "";
+            snprintf(column, sizeof column, "%.*s", (int)strcspn(p, ",\n"), p);
+            csv_field(last.out, ours, column, got, sizeof got);
+            if (!CHECK(csv_field(golden, line, column, want, sizeof want))) continue;
+            if (!strcmp(column, "error")) CHECK(!got[0] == !want[0]);
+            else check_note(!strcmp(got, want), __FILE__, __LINE__, "%s is %s: %.60s", column, got, line);
+        }
+        ours = next_line(ours);
+        rows++;
+    }
+    CHECK(rows > 100 && !*ours);
+}
+
+static void test_tile(void) {
+    char *adaptive = check_read(check_golden("tiling/adaptive.csv"), NULL), *tier = check_read(check_golden("tiling/tier.csv"), NULL);
+    const char *image = check_golden("images/img-640x300.png");
+    char command[600];
+    document d;
+    check_case("tile: the goldens' columns");
+    CHECK(adaptive && tier);
+    if (adaptive) tile_against(adaptive, "max_crops", "12");
+    if (adaptive) tile_against(adaptive, "max_crops", "1");
+    if (tier) tile_against(tier, "tier", "low");
+    if (tier) tile_against(tier, "tier", "medium");
+    if (tier) tile_against(tier, "tier", "high");
+    free(adaptive);
+    free(tier);
+    check_case("tile: files, JSON, exact crops");
+    CHECK_INT((snprintf(command, sizeof command, "tile %s --json", image), cli(command)), 0);
+    if (CHECK(last.out && parse(&d, last.out, last.out_bytes))) {
+        CHECK_INT(number(&d, vp_json_at(&d.json, 0, 0), "width"), 640);
+        CHECK_INT(number(&d, vp_json_at(&d.json, 0, 0), "features"), 144 + 12 * 28);
+        CHECK(is_null(&d, vp_json_at(&d.json, 0, 0), "error"));
+        free(d.nodes);
+    }
+    CHECK_INT(cli("tile 640x480 --crops 6 --preprocess adaptive-fill --csv"), 0);
+    CHECK(last.out && strstr(last.out, "\n640,480,6,2,3,7,1008,704,"));
+    CHECK_INT(cli("tile 640x480 --vision_tokens 1008"), 0);
+    CHECK(last.out && strstr(last.out, "784x560"));
+    CHECK_INT(cli("tile 1x5000 1000000x1 --tier medium"), 0); /* fill modes refuse nothing for being extreme */
+    check_case("tile: refusals");
+    REFUSED("tile", 2, "--sizes");
+    REFUSED("tile 12x", 2, "WIDTHxHEIGHT");
+    REFUSED("tile 0x5", 2, "1..");
+    REFUSED("tile 1x5000", 2, "1x5000");
+    REFUSED("tile no-such-file.png", 3, "no-such-file.png");
+    REFUSED("tile 640x480 --csv --json", 2, "exclude");
+    REFUSED("tile 640x480 --preprocess tier", 2, "--tier");
+    REFUSED("tile --sizes %F/none", 3, "none");
+    CHECK_INT(cli("tile 640x480 12x 0x5 --csv"), 3); /* among several a refused one is a row */
+    CHECK(last.out && strstr(last.out, "\n640,480,12,2,3,7,704,") && strstr(last.out, "12x: want") && last.err_lines == 1);
+    CHECK_INT(cli_with("tile --sizes - --json", "640x480\n\nnonsense\n320 240\n", in_folder("stdout"), 0), 3);
+    if (CHECK(last.out && parse(&d, last.out, last.out_bytes))) {
+        CHECK_INT(d.nodes[0].count, 3);
+        CHECK(!is_null(&d, vp_json_at(&d.json, 0, 1), "error") && is_null(&d, vp_json_at(&d.json, 0, 1), "rows"));
+        CHECK_INT(number(&d, vp_json_at(&d.json, 0, 2), "height"), 240);
+        free(d.nodes);
+    }
+    if (access("/dev/full", W_OK) == 0) {
+        CHECK_INT(cli_with("tile 640x480", NULL, "/dev/full", 0), 5);
+        CHECK_INT(last.err_lines, 1);
+    }
+}
+
+int main(void) {
+    if (!command_begin("command_tile")) return 1;
+    test_tile();
+    return command_end("test_command_tile");
+}

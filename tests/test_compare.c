@@ -1,0 +1,194 @@
+/* test_compare.c: two sweeps against each other, on result files with a known truth: equal, slower, less accurate; what is not comparable; the
+ * number of samples that --plan names; the printed texts, word by word.
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+#define _POSIX_C_SOURCE 200809L
+#include "vlmprof.h"
+#include "support/check.h"
+#include "support/program.h"
+#include "support/made_results.h"
+#include "support/texts.h"
+
+static const char *verdict_of(const char *of) { /* over all configurations */
+    static char text[32];
+    uint32_t rows = get(0, "comparisons");
+    text[0] = 0;
+    for (uint32_t i = 0; i < count_of(rows); i++) {
+        uint32_t row = vp_json_at(&json, rows, i);
+        if (is_text(get(row, "of"), of) && json.nodes[get(row, "configuration")].type == VP_JSON_NULL) vp_json_text(&json, get(row, "verdict"), text, sizeof text, NULL);
+    }
+    return text;
+}
+static void test_compare(void) {
+    truth t = truth_default();
+    check_case("A/A says SAME and exits 0");
+    t.samples = 200;
+    write_sweep("a", &t);
+    t.noise_seed = 2;
+    write_sweep("b", &t);
+    CHECK_INT(run("compare %%F/a %%F/b --json"), 0);
+    if (read_json(last.out)) {
+        CHECK_TEXT(verdict_of("T_total"), "SAME");
+        CHECK_TEXT(verdict_of("accuracy"), "SAME");
+        CHECK_INT(count_of(get(0, "comparisons")), 13 * 7);
+    }
+    CHECK_INT(run("compare %%F/a %%F/a"), 0);
+    check_case("a planted slow-down of 3 % exits 1, a gain of 3 % exits 0");
+    t.noise_seed = 3;
+    t.slower = 1.03;
+    write_sweep("b", &t);
+    CHECK_INT(run("compare %%F/a %%F/b --json"), 1);
+    if (read_json(last.out)) {
+        uint32_t row = vp_json_at(&json, get(0, "comparisons"), 0);
+        CHECK_TEXT(verdict_of("T_total"), "SLOWER");
+        CHECK_TEXT(verdict_of("T_LLM_prefill"), "SLOWER");
+        CHECK_TEXT(verdict_of("accuracy"), "SAME");
+        CHECK(holds(get(row, "difference_interval"), 0.03));
+    }
+    CHECK_INT(run("compare %%F/b %%F/a --json"), 0);
+    if (read_json(last.out)) CHECK_TEXT(verdict_of("T_total"), "FASTER");
+    check_case("a margin above the change says SAME");
+    CHECK_INT(run("compare %%F/a %%F/b --json --margin 5"), 0);
+    if (read_json(last.out)) CHECK_TEXT(verdict_of("T_total"), "SAME");
+    check_case("accuracy that was lost exits 1, by McNemar's test where scores are 0 or 1");
+    t.slower = 1;
+    t.skill_less = 0.15;
+    write_sweep("b", &t);
+    CHECK_INT(run("compare %%F/a %%F/b --json"), 1);
+    if (read_json(last.out)) {
+        uint32_t rows = get(0, "comparisons"), row = vp_json_at(&json, rows, count_of(rows) - 1);
+        CHECK_TEXT(verdict_of("accuracy"), "LOWER");
+        CHECK(is_text(get(row, "of"), "accuracy") && is_text(get(row, "test"), "mcnemar"));
+    }
+    CHECK_INT(run("compare %%F/b %%F/a"), 0);
+    CHECK(strstr(last.out, "HIGHER") && strstr(last.out, "not worse"));
+}
+static void test_not_comparable(void) {
+    truth t = truth_default();
+    check_case("what is not alike is refused, unless forced by name");
+    t.samples = 20;
+    t.size_count = 1;
+    write_sweep("a", &t);
+    t.device = "cuda:0: other";
+    t.seed = 43;
+    write_sweep("b", &t);
+    run("compare %%F/a %%F/b");
+    check_refused(2, "device (cpu: test / cuda:0: other), seed (42 / 43); --force device seed");
+    run("compare %%F/a %%F/b --force device");
+    check_refused(2, "seed (42 / 43)");
+    CHECK_INT(run("compare %%F/a %%F/b --force device seed"), 0);
+    CHECK(strstr(last.out, "they differ in device") != NULL);
+    CHECK_INT(run("compare %%F/a %%F/b --force all"), 0);
+    run("compare %%F/a %%F/b --force seeds");
+    check_refused(2, "\"seeds\" is none of");
+    run("compare %%F/a/made_imgsizetier-low_crops1_topk4_blocks12.json %%F/a/made_imgsizetier-low_crops1_topk8_blocks12.json");
+    check_refused(2, "configuration (low k4 b12 / low k8 b12)");
+    CHECK_INT(run("compare %%F/a/made_imgsizetier-low_crops1_topk4_blocks12.json %%F/a/made_imgsizetier-low_crops1_topk8_blocks12.json --force configuration"), 1);
+    check_case("nothing in common");
+    t = truth_default();
+    t.samples = 20;
+    t.size_count = 1;
+    t.first_id = 100;
+    write_sweep("b", &t);
+    run("compare %%F/a %%F/b");
+    check_refused(2, "fewer than 2 samples in common");
+    t.task = "other";
+    write_sweep("b", &t);
+    run("compare %%F/a %%F/b");
+    check_refused(2, "no configuration in common");
+    check_case("exit codes of compare");
+    run("compare %%F/a");
+    check_refused(2, "two folders");
+    run("compare %%F/a %%F/none");
+    check_refused(3, "none");
+    run("compare %%F/a %%F/a --margin 0");
+    check_refused(2, "margin of 0");
+    run("compare %%F/a %%F/a --effect 1");
+    check_refused(2, "--effect");
+}
+/* The size that --plan names keeps its word: A/A is SAME, 3 % are found. */
+static void test_plan(void) {
+    truth t = truth_default();
+    int needed = 0, same_count = 0, found = 0, tries = 20;
+    check_case("the sample size that --plan names");
+    t.size_count = t.block_count = 1;
+    t.noise = 0.06;
+    t.runs = 1;
+    t.samples = 400;
+    write_sweep("a", &t);
+    t.noise_seed = 2;
+    write_sweep("b", &t);
+    run("compare %%F/a %%F/b --plan");
+    CHECK(strstr(last.out, "samples that would do") != NULL);
+    run("compare %%F/a %%F/b --json");
+    if (!read_json(last.out)) return;
+    needed = (int)whole(get(vp_json_at(&json, get(0, "comparisons"), 0), "samples_needed"));
+    CHECK(needed > 50 && needed < 5000);
+    t.samples = needed;
+    for (int i = 0; i < tries; i++) {
+        t.noise_seed = 10 + 3 * i;
+        t.slower = 1;
+        write_sweep("a", &t);
+        t.noise_seed++;
+        write_sweep("b", &t);
+        run("compare %%F/a %%F/b --json");
+        same_count += read_json(last.out) && !strcmp(verdict_of("T_total"), "SAME") && last.code == 0;
+        t.noise_seed++;
+        t.slower = 1.03;
+        write_sweep("b", &t);
+        run("compare %%F/a %%F/b --json");
+        found += read_json(last.out) && !strcmp(verdict_of("T_total"), "SLOWER") && last.code == 1;
+    }
+    check_note(same_count >= tries - 1, __FILE__, __LINE__, "SAME in %d of %d A/A comparisons of %d samples", same_count, tries, needed);
+    check_note(found >= tries - 1, __FILE__, __LINE__, "3 %% found in %d of %d comparisons of %d samples", found, tries, needed);
+}
+/* tables, warnings, plan and JSON; a stage that did not run in one of them is no latency of 0 */
+static void test_texts(void) {
+    truth t = truth_default();
+    static const char *const calls[] = {"", "--json", "--plan", "--plan --effect 8 --margin 4 --accuracy_margin 3", "--plan --json"};
+    char file[64];
+    t.samples = 60;
+    t.size_count = 2;
+    write_sweep("a", &t);
+    t.noise_seed = 3;
+    t.slower = 1.05;
+    t.skill_less = 0.2;
+    write_sweep("b", &t);
+    for (int i = 0; i < 5; i++) {
+        check_case("compare %s", calls[i]);
+        run("compare %%F/a %%F/b %s", calls[i]);
+        snprintf(file, sizeof file, "compare-%d.txt", i);
+        check_kept_run(file, 1);
+    }
+    check_case("what is in one folder only");
+    t.task = "second";
+    write_made("b", &t, 0, 0, 0);
+    write_made("a", &t, 0, 0, 0);
+    write_made("a", &t, 1, 1, 1);
+    remove(in_folder("b/made_imgsizetier-low_crops1_topk8_blocks16.json"));
+    run("compare %%F/a %%F/b --force all");
+    check_kept_run("compare-parted.txt", 1);
+    check_case("a decode of 0 ms is left out of what is paired");
+    make_empty(in_folder("a"));
+    make_empty(in_folder("b"));
+    write_foreign(in_folder("a/t_imgsizetier-low_crops2_topk4_blocks12.json"), "latency_stats", FOREIGN_ROWS);
+    write_foreign(in_folder("b/t_imgsizetier-low_crops2_topk4_blocks12.json"), "latency_stats", FOREIGN_ROW("7", "161.0", "39.5", "2", "1.0") ","
+                  FOREIGN_ROW("3", "151.0", "80.5", "3", "0.3") "," FOREIGN_ROW("5", "141.0", "12.0", "2", "0.6"));
+    run("compare %%F/a %%F/b --json");
+    if (read_json(last.out)) {
+        uint32_t rows = get(0, "comparisons");
+        for (uint32_t i = 0; i < count_of(rows); i++)
+            if (is_text(get(vp_json_at(&json, rows, i), "of"), "T_LLM_decode")) CHECK_INT(whole(get(vp_json_at(&json, rows, i), "pairs")), 2);
+    }
+    check_kept_run("compare-zero.json", 0);
+}
+
+int main(void) {
+    if (!program_begin("compare")) return 1;
+    test_compare();
+    test_not_comparable();
+    test_plan();
+    test_texts();
+    program_end();
+    free(json_nodes);
+    return check_done("test_compare");
+}

@@ -1,0 +1,123 @@
+/* test_devices.c: commands on devices that are not there, broken, or emulated ($B/emulated/vlmprof, tests/emulator/cuda_on_cpu.h).
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+#define _POSIX_C_SOURCE 200809L
+#include "vlmprof.h"
+#include "support/command.h"
+#include "support/small_sweep.h"
+#include "support/scan.h"
+
+/* ------------------------------------------------------------------------------------------------------------------ devices */
+static void test_no_device(void) {
+    check_case("a GPU that is not there: exit 4, one line, nothing left behind");
+    static const char *const commands[] = {"run -p a --synthetic tiny --device cuda:999", "selftest --device cuda:999",
+                                           "sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --device cuda:999"};
+    for (int i = 0; i < 3; i++) {
+        char command[200];
+        REFUSED(commands[i], 4, "cuda:999");
+        CHECK_INT(last.err_lines, 1);
+        snprintf(command, sizeof command, "%.*s", (int)strlen(commands[i]) - 4, commands[i]);
+        if (finds_gpu()) continue;
+        REFUSED(command, 4, "--device cuda: ");
+        CHECK_INT(last.err_lines, 1);
+    }
+    CHECK(access(in_folder("x"), F_OK) != 0);
+}
+
+/* One line and exit 4 when a setting of the emulated GPU makes it unusable; `auto` takes the CPU and says why, or has the same error. */
+static void broken_gpu(const char *name, const char *value, const char *words, int automatic) {
+    document d;
+    check_case("a GPU with %s=%s", name, value);
+    setenv(name, value, 1);
+    REFUSED("run -p a --synthetic tiny --max_new_tokens 1 --device cuda", 4, words);
+    CHECK_INT(last.err_lines, 1);
+    if (automatic) REFUSED("run -p a --synthetic tiny --max_new_tokens 1", automatic, words);
+    else {
+        if (cli_json("run -p a --synthetic tiny --max_new_tokens 1 --json", 0, &d)) {
+            uint32_t from = member(&d, 0, "provenance"), device = member(&d, from, "device");
+            CHECK(!strncmp(d.json.text + d.nodes[device].start, "cpu: ", 5) && !is_null(&d, from, "device_note") && is_null(&d, from, "gpu"));
+            free(d.nodes);
+        }
+        CHECK_INT(cli("run -p a --synthetic tiny --max_new_tokens 1"), 0);
+        CHECK(last.out && strstr(last.out, "(no CUDA: ") && strstr(last.out, words));
+        CHECK_INT(cli("info"), 0);
+        CHECK(last.out && strstr(last.out, "\ngpu         none: ") && strstr(last.out, words));
+    }
+    unsetenv(name);
+}
+
+static void test_emulated(void) {
+    static char path[300];
+    const char *ours = program;
+    document d;
+    snprintf(path, sizeof path, "%s/emulated/vlmprof", getenv("B") ? getenv("B") : "build");
+    if (access(path, X_OK)) { check_skip("the command with an emulated GPU", "it was not built (make test builds it)"); return; }
+    program = path;
+    setenv("CUDA_ON_CPU_DEVICES", "2", 1);
+    check_case("emulated: info names the GPUs");
+    if (cli_json("info --json", 0, &d)) {
+        uint32_t gpu = vp_json_at(&d.json, member(&d, 0, "gpus"), 1);
+        CHECK_INT(d.nodes[member(&d, 0, "gpus")].count, 2);
+        check_keys(&d, gpu, "index name compute_capability multiprocessors memory_bytes free_bytes driver runtime");
+        CHECK(number(&d, gpu, "index") == 1 && is_text(&d, gpu, "compute_capability", "9.0") && is_text(&d, gpu, "driver", "13.0"));
+        CHECK(!is_null(&d, 0, "cuda_toolkit") && is_null(&d, 0, "gpus_note"));
+        free(d.nodes);
+    }
+    check_case("emulated: auto is the first GPU, cuda:1 the second, cuda:2 is none");
+    if (cli_json("run -p 'Where is it?' --synthetic tiny --max_new_tokens 3 --ignore_eos --json", 0, &d)) {
+        uint32_t from = member(&d, 0, "provenance"), s = member(&d, 0, "stages");
+        double sum = number(&d, 0, "unaccounted");
+        CHECK(!strncmp(d.json.text + d.nodes[member(&d, from, "device")].start, "cuda:0: ", 8) && is_null(&d, from, "device_note"));
+        CHECK(number(&d, member(&d, from, "gpu"), "index") == 0);
+        check_stage_detail(&d, 0, number(&d, 0, "total_sequence_length"), 4);
+        for (int i = 0; i < 10; i++) if (i != 2 && i != 3) sum += number(&d, s, stages[i]);
+        CHECK_NEAR(sum, number(&d, 0, "T_total"), 1e-6 * sum); /* of the device's times, not of the host's */
+        CHECK(number(&d, member(&d, member(&d, 0, "stage_detail"), "prefill"), "wall_ms") > number(&d, s, "prefill"));
+        free(d.nodes);
+    }
+    CHECK_INT(cli("run -p a --synthetic tiny --max_new_tokens 1 --device cuda:1"), 0);
+    CHECK(last.out && strstr(last.out, "device   cuda:1: "));
+    REFUSED("run -p a --synthetic tiny --max_new_tokens 1 --device cuda:2", 4, "cuda:2");
+    setenv("CUDA_ON_CPU_DEVICES", "1", 1);
+    broken_gpu("CUDA_ON_CPU_DEVICES", "0", "", 0);
+    broken_gpu("CUDA_ON_CPU_DRIVER", "0", "driver", 0);
+    broken_gpu("CUDA_ON_CPU_DRIVER", "12000", "driver", 0);
+    broken_gpu("CUDA_ON_CPU_CAPABILITY", "7.5", "7.5", 4);
+    broken_gpu("CUDA_ON_CPU_CUBLAS", "0", "cuBLAS", 4);
+    broken_gpu("CUDA_ON_CPU_MEMORY", "1000000", "GB", 4);
+    broken_gpu("CUDA_ON_CPU_FAIL", "launch:5", "cuda", 4);
+    check_case("emulated: selftest finds GPU and CPU equal");
+    if (cli_json("selftest --device cuda --json", 0, &d)) {
+        CHECK_INT(check_selftest(&d, "cuda"), 2);
+        CHECK_INT(d.nodes[member(&d, 0, "checks")].count, 3); /* and the yardstick of bf16 */
+        CHECK(is_null(&d, 0, "cuda_skipped"));
+        free(d.nodes);
+    }
+    check_case("emulated: a GPU that fails in selftest is a failed check");
+    setenv("CUDA_ON_CPU_FAIL", "illegal:3", 1);
+    CHECK_INT(cli("selftest --device cuda"), 1);
+    CHECK(last.out && strstr(last.out, "cuda bf16 cublas     FAILED: ") && strstr(last.out, "2 passed, 1 failed, 0 skipped"));
+    unsetenv("CUDA_ON_CPU_FAIL");
+    check_case("emulated: a sweep on a GPU is not gone on with on the CPU");
+    mkdir(in_folder("data"), 0777);
+    write_text(in_folder("data/small_set.jsonl"), "{\"question\": \"Only words?\"}\n");
+    CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 --num_runs_per_sample 1"), 0);
+    CHECK(last.err_lines == 3 && !strstr(last.err, "device:")); /* auto took the GPU: nothing to say */
+    setenv("CUDA_ON_CPU_DEVICES", "0", 1);
+    CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 2 --num_runs_per_sample 1"), 4);
+    CHECK(last.err && strstr(last.err, "no CUDA: ") && strstr(last.err, "were measured on cuda:0: ") && last.err_lines <= 4);
+    CHECK_INT(count_rows(), 1);
+    setenv("CUDA_ON_CPU_DEVICES", "1", 1);
+    CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 2 --num_runs_per_sample 1"), 0);
+    CHECK_INT(count_rows(), 2);
+    unsetenv("CUDA_ON_CPU_DEVICES");
+    remove_folder(in_folder("out"));
+    program = ours;
+}
+
+int main(void) {
+    if (!command_begin("devices")) return 1;
+    finds_gpu(); /* asked first: it runs the program */
+    test_no_device();
+    test_emulated();
+    return command_end("test_devices");
+}

@@ -1,0 +1,101 @@
+/* test_report_text.c: what report prints, word by word, in each of its forms (tests/golden/texts), on result files with a known truth: a sweep on a
+ * CPU, one on a GPU with kernels by part and time in no stage, two data sets, a corpus metric, two samples, files of the experiments.
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+#define _POSIX_C_SOURCE 200809L
+#include "vlmprof.h"
+#include "support/check.h"
+#include "support/program.h"
+#include "support/made_results.h"
+#include "support/texts.h"
+
+/* one sweep in all forms: report-NAME.txt .md .csv .json */
+static void check_forms(const char *name, const char *options) {
+    static const char *const forms[][2] = {{"", "txt"}, {"--markdown", "md"}, {"--csv", "csv"}, {"--json", "json"}};
+    char file[64];
+    for (int i = 0; i < 4; i++) {
+        check_case("report of %s %s", name, forms[i][0]);
+        run("report %%F/%s %s %s", name, options, forms[i][0]);
+        snprintf(file, sizeof file, "report-%s.%s", name, forms[i][1]);
+        check_kept_run(file, 0);
+    }
+}
+static void test_cpu(void) {
+    truth t = truth_default();
+    t.samples = 60;
+    t.sending = 0.95; /* what binds a GPU says nothing of a CPU */
+    write_sweep("cpu", &t);
+    check_forms("cpu", "--resamples 50");
+}
+/* other latencies and percentiles, given roofs, larger steps of the front */
+static void test_options(void) {
+    static const char *const options[] = {"--latency prefill --percentile 95 --seed 7", "--latency vision --percentile mean --epsilon_latency 20 --epsilon_accuracy 5",
+        "--latency decode --percentile 99 --peak_tflops 0.5 --peak_gbs 3", "--latency ttft"};
+    char file[64];
+    for (int i = 0; i < 4; i++) {
+        check_case("report %s", options[i]);
+        run("report %%F/cpu --resamples 50 %s", options[i]);
+        snprintf(file, sizeof file, "report-options-%d.txt", i);
+        check_kept_run(file, 0);
+    }
+}
+static void test_gpu(void) {
+    truth t = truth_default();
+    t.samples = 40;
+    t.device = "cuda:0: test";
+    t.weights = "fp32";
+    t.parts = 1;
+    t.lost_share = 0.2;
+    t.sending = 0.95;
+    write_sweep("gpu", &t);
+    check_forms("gpu", "--resamples 50");
+    CHECK_INT(run("report %%F/gpu --resamples 50"), 0);
+    CHECK(strstr(last.out, "takes the host up to 95 % of its time on the device: bound by the host") != NULL);
+    CHECK_INT(run("report %%F/cpu --resamples 50"), 0);
+    CHECK(strstr(last.out, "sending the work of decode") == NULL);
+}
+static void test_two_sets(void) {
+    truth t = truth_default();
+    t.samples = 30;
+    t.size_count = 2;
+    write_sweep("sets", &t);
+    t.task = "second";
+    t.skill_less = 0.3;
+    for (int size = 0; size < 2; size++)
+        for (int k = 0; k < 2; k++) write_made("sets", &t, size, k, 0);
+    check_forms("sets", "--resamples 50");
+    t.is_corpus = 1;
+    t.metric = "cider";
+    make_empty(in_folder("corpus"));
+    for (int size = 0; size < 2; size++) write_made("corpus", &t, size, 0, 0);
+    check_forms("corpus", "--resamples 50");
+}
+/* two samples: no line through them, no interval of a percentile */
+static void test_few(void) {
+    truth t = truth_default();
+    t.samples = 2;
+    t.runs = 1;
+    t.size_count = 1;
+    write_sweep("few", &t);
+    check_forms("few", "--resamples 20");
+    make_empty(in_folder("one"));
+    write_made("one", &t, 0, 0, 0);
+    check_forms("one", "--resamples 20");
+}
+static void test_experiments(void) {
+    make_empty(in_folder("foreign"));
+    write_foreign(in_folder("foreign/text-vqa_imgsizetier-low_crops2_topk4_blocks12.json"), "latency_stats", FOREIGN_ROWS);
+    check_forms("foreign", "--resamples 20");
+}
+
+int main(void) {
+    if (!program_begin("report_text")) return 1;
+    test_cpu();
+    test_options();
+    test_gpu();
+    test_two_sets();
+    test_few();
+    test_experiments();
+    program_end();
+    free(json_nodes);
+    return check_done("test_report_text");
+}

@@ -1,0 +1,276 @@
+/* test_score_rules.c: score and rescore as programs: each rule against the goldens; metrics of a sweep.
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+#define _POSIX_C_SOURCE 200809L
+#include "vlmprof.h"
+#include "support/command.h"
+#include "support/scan.h"
+
+/* ---------------------------------------------------------------------------------------------------- score and rescore */
+/* the same value: numbers within the tolerance (relative, absolute below 1) */
+static int same_value(const document *a, uint32_t i, const document *b, uint32_t k, double tolerance) {
+    const vp_json_node *x, *y;
+    double p, q;
+    if (i == VP_JSON_NONE || k == VP_JSON_NONE) return 0;
+    x = &a->nodes[i];
+    y = &b->nodes[k];
+    if (x->type != y->type) return 0;
+    if (x->type == VP_JSON_NUMBER)
+        return vp_json_to_double(&a->json, i, &p) == VP_OK && vp_json_to_double(&b->json, k, &q) == VP_OK
+            && fabs(p - q) <= tolerance * (fabs(q) > 1 ? fabs(q) : 1);
+    if (x->type == VP_JSON_STRING) { /* unescaped; \u0000 too */
+        static char one[1 << 16], other[1 << 16];
+        size_t bytes = 0, more = 0;
+        return vp_json_text(&a->json, i, one, sizeof one, &bytes) == VP_OK && vp_json_text(&b->json, k, other, sizeof other, &more) == VP_OK
+            && bytes == more && !memcmp(one, other, bytes);
+    }
+    if (x->type == VP_JSON_ARRAY) {
+        if (x->count != y->count) return 0;
+        for (uint32_t n = 0; n < x->count; n++)
+            if (!same_value(a, vp_json_at(&a->json, i, n), b, vp_json_at(&b->json, k, n), tolerance)) return 0;
+        return 1;
+    }
+    return x->type != VP_JSON_OBJECT; /* the rows hold none */
+}
+/* Every column of a golden row that the row's reader did not get as input is in the program's row, with the same value. */
+static int check_columns(const document *got, uint32_t row, const document *want, uint32_t golden, double tolerance) {
+    static const char inputs[] = " ascii prediction references reference options option_names answer_index answer text question_type answer_type choices"
+        " precision dataset has_transparent_box abc_label error candidate ";
+    static const char free_columns[] = " score parsed each predicted_index "; /* where the reference stops or guesses */
+    int is_free = member(want, golden, "error") != VP_JSON_NONE, good = 1;
+    char key[64], word[72];
+    if (want->nodes[golden].count && member(want, golden, "unparsed") != VP_JSON_NONE)
+        is_free |= want->nodes[member(want, golden, "unparsed")].type == VP_JSON_TRUE;
+    for (uint32_t i = golden + 1; good && i < want->nodes[golden].end; i = want->nodes[i + 1].end) {
+        if (!CHECK(vp_json_text(&want->json, i, key, sizeof key, NULL) == VP_OK)) return 0;
+        snprintf(word, sizeof word, " %s ", key);
+        if (strstr(inputs, word) || (is_free && strstr(free_columns, word))) continue;
+        good = check_note(same_value(got, member(got, row, key), want, i + 1, tolerance), __FILE__, __LINE__, "id %g, column %s",
+                          number(want, golden, "id"), key);
+    }
+    return good;
+}
+/* every row and column of a golden file by way of the program: a score, or null and a reason */
+static void check_scored(const char *metric, const char *file) {
+    char command[600];
+    const char *path, *got, *want;
+    char *text = NULL;
+    document g, w;
+    int rows = 0, good = 1;
+    snprintf(command, sizeof command, "scores/%s.jsonl", file);
+    path = check_golden(command);
+    if (!path || (text = check_read(path, NULL)) == NULL) { check_skip(command, "golden file not found"); return; }
+    check_case("score --metric %s gives the columns of %s", metric, file);
+    snprintf(command, sizeof command, "score --metric %s %s", metric, path);
+    CHECK_INT(cli(command), 0);
+    CHECK_INT(last.err_lines, 1);
+    CHECK(last.err && strstr(last.err, metric) && strstr(last.err, " rows") && strstr(last.err, "without a score"));
+    for (got = last.out, want = text; got && *got && *want && good; rows++) {
+        size_t got_bytes = strcspn(got, "\n"), want_bytes = strcspn(want, "\n");
+        good = CHECK(parse(&g, got, got_bytes)) && CHECK(parse(&w, want, want_bytes)) && check_columns(&g, 0, &w, 0, 1e-12)
+            && CHECK(member(&g, 0, "score") != VP_JSON_NONE && !is_null(&g, 0, "score") == (member(&g, 0, "reason") == VP_JSON_NONE));
+        free(g.nodes);
+        free(w.nodes);
+        got += got_bytes + (got[got_bytes] == '\n');
+        want += want_bytes + (want[want_bytes] == '\n');
+    }
+    CHECK(rows > 100 && got && !*got && !*want);
+    free(text);
+}
+
+/* captions.json: one line a set, each with its images' and its corpus' scores */
+static void test_caption_scores(void) {
+    const char *path = check_golden("scores/captions.json"), *got;
+    char command[600];
+    document w, g;
+    uint32_t sets, i, k;
+    if (!path || !load(&w, path)) { check_skip("scores/captions.json", "golden file not found"); return; }
+    check_case("score --metric captions gives the columns of captions.json");
+    snprintf(command, sizeof command, "score --metric captions %s", path);
+    CHECK_INT(cli(command), 0);
+    sets = member(&w, 0, "sets");
+    CHECK_INT(last.err_lines, w.nodes[sets].count);
+    CHECK(last.err && strstr(last.err, "built-in tokenizer"));
+    for (i = 0, got = last.out; got && *got && i < w.nodes[sets].count; i++, got += strcspn(got, "\n") + 1) {
+        uint32_t set = vp_json_at(&w.json, sets, i), golden = member(&w, set, "images"), images;
+        if (!CHECK(parse(&g, got, strcspn(got, "\n")))) break;
+        images = member(&g, 0, "images");
+        CHECK(same_value(&g, member(&g, 0, "name"), &w, member(&w, set, "name"), 0));
+        CHECK_INT(g.nodes[images].count, w.nodes[golden].count);
+        for (k = 0; k < w.nodes[golden].count && k < g.nodes[images].count; k++)
+            check_columns(&g, vp_json_at(&g.json, images, k), &w, vp_json_at(&w.json, golden, k), 1e-10);
+        check_columns(&g, member(&g, 0, "corpus"), &w, member(&w, set, "corpus"), 1e-10);
+        CHECK_NEAR(number(&g, 0, "score"), number(&w, member(&w, set, "corpus"), "cider_d"), 1e-10);
+        free(g.nodes);
+    }
+    CHECK(got && !*got && i == w.nodes[sets].count);
+    unload(&w);
+    check_case("score: captions as lines; a row without a score is left out of the corpus, the last row has the corpus");
+    CHECK_INT(cli_with("score --metric BLEU-1", "{\"id\": \"a\", \"prediction\": \"A Dog.\", \"references\": [\"a dog\"]}\n{\"id\": 2, \"prediction\": \"x\"}\n"
+                       "{\"image_id\": 3, \"caption\": \"two cats\", \"captions\": [\"Two cats!\", \"cats\"]}\n", in_folder("stdout"), 0), 0);
+    CHECK(last.out && strstr(last.out, "{\"id\": \"a\", \"bleu\": [") && strstr(last.out, "{\"id\": 2, \"bleu\": null, \"cider_d\": null, \"rouge_l\": null, "
+          "\"score\": null, \"reason\": \"the row has no references to compare with\"}\n{\"image_id\": 3, "));
+    CHECK(last.out && strstr(last.out, "\"corpus\": {") && strstr(last.out, "\"images\": 2, \"tokenizer\": \"built-in tokenizer\"}}\n"));
+    CHECK_INT(cli_with("score --metric bleu_1 --clean none", "[{\"prediction\": \"A Dog.\", \"references\": [\"a dog\"]}, 3]", in_folder("stdout"), 0), 3);
+    CHECK(last.out && strstr(last.out, "\"tokenizer\": null") && strstr(last.out, "line 2: want one JSON object of an image"));
+    CHECK_INT(cli_with("score --metric rouge_l", "{\"images\": []}\nx\n{\"images\": [1, {\"candidate\": \"a\", \"references\": [\"a\"]}]}", in_folder("stdout"), 0), 3);
+    CHECK(last.out && strstr(last.out, "no image of the set") && strstr(last.out, "line 2: ") && strstr(last.out, "\"score\": 1.0}\n"));
+    REFUSED("score --metric cider --clean run %F/none", 3, "none");
+    write_text(in_folder("rows.jsonl"), "{}\n");
+    REFUSED("score --metric cider --clean run %F/rows.jsonl", 2, "built-in tokenizer");
+    REFUSED("sweep --synthetic tiny --data x --output_dir %F/x --metric CIDEr-D", 2, "rescore RESULT.json --metric cider");
+}
+
+static void test_score(void) {
+    check_scored("vqa_seed", "vqa_seed");
+    check_scored("vqa_official", "vqa_official");
+    check_scored("em", "em");
+    check_scored("anls", "anls");
+    check_scored("relaxed", "relaxed_correctness");
+    check_scored("relaxed_correctness", "relaxed_correctness");
+    check_scored("mc", "mc");
+    check_scored("mc_ai2d", "mc_ai2d");
+    check_scored("mmmu", "mmmu_multiple_choice");
+    check_scored("mmmu", "mmmu_open");
+    check_scored("mmmu_open", "mmmu_open");
+    check_scored("a_okvqa", "a_okvqa_score");
+    check_scored("real_world_qa", "real_world_qa");
+    check_scored("seed_bench", "seed_bench");
+    check_scored("math_vista_local", "math_vista_local");
+    check_scored("caption_jaccard", "caption_jaccard");
+    test_caption_scores();
+    check_case("score: rows from stdin, what each rule shows, and a summary");
+    CHECK_INT(cli_with("score --metric mmmu", "{\"id\": \"x\", \"prediction\": \"no idea\", \"options\": [\"a\", \"b\"], \"answer\": \"A\"}\n\n"
+                       "{\"prediction\": \"It is (B).\", \"options\": [\"a\", \"b\"], \"answer\": 1}", in_folder("stdout"), 0), 0);
+    CHECK_TEXT(last.out, "{\"id\": \"x\", \"unparsed\": true, \"parsed\": null, \"score\": null, \"reason\": \"unparsed: the answer names no option\"}\n"
+                         "{\"unparsed\": false, \"parsed\": \"B\", \"score\": 1.0}\n");
+    CHECK_TEXT(last.err, "vlmprof: mmmu: 2 rows, mean 0.500000 over 2, standard error 0.500000, 95 % interval 0.094531 to 0.905469 (Wilson); "
+                         "0 without a score, 1 unparsed (0 in the mean), 0 empty\n");
+    CHECK_INT(cli_with("score --metric em --clean none -", "{\"prediction\": \"Answer: a\", \"references\": [\"a\"]}", in_folder("stdout"), 0), 0);
+    CHECK(last.out && strstr(last.out, "\"cleaned\": \"Answer: a\"") && strstr(last.out, "\"score\": 0.0"));
+    CHECK_INT(cli_with("score --metric anls --clean run", "{\"prediction\": \"Answer: a\", \"references\": [\"a\"]}", in_folder("stdout"), 0), 0);
+    CHECK(last.out && strstr(last.out, "\"score\": 1.0"));
+    check_case("score: rows that say too little have a reason, bad lines too; the others go on");
+    CHECK_INT(cli_with("score --metric em", "{\"prediction\": \"a\"}\nnonsense\n{\"references\": [\"a\"]}\n{\"prediction\": \"a\", \"references\": [[]]}\n"
+                       "{\"prediction\": \"a\\u0000b\", \"references\": [\"a\"]}\n[1]\n{\"prediction\": \"a\", \"references\": [\"A\"]}\n",
+                       in_folder("stdout"), 0), 3);
+    CHECK(last.out && strstr(last.out, "no references") && strstr(last.out, "line 2: ") && strstr(last.out, "no prediction")
+          && strstr(last.out, "must be texts") && strstr(last.out, "line 6: want one JSON object") && strstr(last.out, "\"score\": 1.0}\n"));
+    CHECK(last.err && strstr(last.err, "2 lines are no JSON objects") && last.err_lines == 2);
+    check_case("score and rescore: refusals");
+    REFUSED("score", 2, "--metric");
+    REFUSED("score --metric bogus %F/none", 2, "vqa_official");
+    REFUSED("score --metric em --clean often", 2, "none of");
+    REFUSED("score --metric em %F/none", 3, "none");
+    REFUSED("score --metric em %F", 3, "folder");
+    REFUSED("score --metric em", 3, "no line");
+    REFUSED("rescore", 2, "RESULT.json");
+    REFUSED("rescore %F/none", 3, "none");
+    REFUSED("rescore %F", 3, "folder");
+    write_text(in_folder("not.json"), "{\"per_sample_results\": 3}");
+    REFUSED("rescore %F/not.json", 3, "per_sample_results");
+    REFUSED("sweep --synthetic tiny --data x --output_dir %F/x --metric bogus", 2, "none of");
+    write_text(in_folder("not.json"), "{\"per_sample_results\": []}");
+    REFUSED("rescore %F/not.json --metric bogus", 2, "none of");
+}
+
+static int replace_once(const char *path, const char *from, const char *to) {
+    size_t bytes = 0;
+    char *text = check_read(path, &bytes), *at = text ? strstr(text, from) : NULL;
+    if (at) {
+        FILE *f = fopen(path, "wb");
+        fwrite(text, 1, (size_t)(at - text), f);
+        fwrite(to, 1, strlen(to), f);
+        fwrite(at + strlen(from), 1, bytes - (size_t)(at - text) - strlen(from), f);
+        fclose(f);
+    }
+    free(text);
+    return at != NULL;
+}
+
+static void test_sweep_metrics(void) {
+    static const char records[] = "{\"question\": \"One?\", \"options\": [\"a cat\", \"two dogs\"], \"answer\": 0}\n"
+                                  "{\"question\": \"Two?\", \"options\": [\"a cat\", \"two dogs\"], \"answer\": \"B\"}\n"
+                                  "{\"question\": \"Three?\", \"answers\": [\"x\"]}\n";
+    static const char command[] = "sweep --synthetic tiny --data %F/choices.jsonl --output_dir %F/out --tier_list low --top_k_list 1 "
+                                  "--num_active_blocks_list 2 --num_runs_per_sample 1 --max_new_tokens 4 ";
+    const char *file = in_folder("out/science-qa-img_imgsizetier-low_crops0_topk1_blocks2.json");
+    char path[512], line[800];
+    document d;
+    uint32_t row;
+    int unparsed = 0;
+    snprintf(path, sizeof path, "%s", file);
+    write_text(in_folder("choices.jsonl"), records);
+    check_case("sweep: the metric follows the data set; spread and odd answers are in the file");
+    snprintf(line, sizeof line, "%s--dataset_name science_qa_img", command);
+    CHECK_INT(cli(line), 0);
+    if (!CHECK(load(&d, path))) return;
+    CHECK(is_text(&d, 0, "accuracy_metric", "mc"));
+    CHECK_INT(number(&d, 0, "accuracy_count"), 2);
+    check_keys(&d, 0, "accuracy_standard_error accuracy_interval num_unparsed num_truncated num_empty");
+    if (CHECK_INT(d.nodes[member(&d, 0, "accuracy_interval")].count, 2)) { /* Wilson's, of two answers */
+        uint32_t interval = member(&d, 0, "accuracy_interval");
+        double low = 0, high = 0, accuracy = number(&d, 0, "accuracy");
+        CHECK_INT(vp_json_to_double(&d.json, vp_json_at(&d.json, interval, 0), &low), VP_OK);
+        CHECK_INT(vp_json_to_double(&d.json, vp_json_at(&d.json, interval, 1), &high), VP_OK);
+        CHECK(low <= accuracy && accuracy <= high);
+        CHECK(fabs(high - low - (accuracy > 0 && accuracy < 1 ? 0.810937 : 0.657620)) < 1e-5);
+    }
+    CHECK_INT(number(&d, 0, "num_unparsed"), 0);
+    row = vp_json_at(&d.json, member(&d, 0, "per_sample_results"), 0);
+    check_keys(&d, row, "accuracy pred pred_cleaned unparsed truncated empty");
+    CHECK(isfinite(number(&d, row, "accuracy")) && !is_null(&d, row, "pred_cleaned"));
+    CHECK(d.nodes[member(&d, row, "ends_with_eos")].type != d.nodes[member(&d, row, "truncated")].type);
+    row = vp_json_at(&d.json, member(&d, 0, "per_sample_results"), 2);
+    CHECK(is_null(&d, row, "accuracy") && !is_null(&d, row, "accuracy_reason"));
+    unload(&d);
+    check_case("rescore: the same answers have the same scores, by another rule others, and a changed one is found");
+    snprintf(line, sizeof line, "rescore %s", path);
+    CHECK_INT(cli(line), 0);
+    CHECK(last.err && strstr(last.err, "vlmprof: mc: 3 rows") && strstr(last.err, "1 without a score"));
+    CHECK(last.out && strstr(last.out, "{\"sample_id\": 0, \"accuracy\": ") && strstr(last.out, "\"accuracy_stored\": "));
+    snprintf(line, sizeof line, "rescore %s --metric mmmu", path);
+    CHECK_INT(cli(line), 0);
+    CHECK(last.err && strstr(last.err, "vlmprof: mmmu: 3 rows"));
+    CHECK(replace_once(path, "\"accuracy_reason\": null, \"pred\"", "\"accuracy_reason\": null, \"accuracy\": 0.25, \"pred\""));
+    snprintf(line, sizeof line, "rescore %s", path);
+    CHECK_INT(cli(line), 1);
+    CHECK(last.err && strstr(last.err, "1 of 3 stored accuracies differ"));
+    snprintf(line, sizeof line, "rescore %s --metric em", path); /* another rule: nothing to compare with */
+    CHECK_INT(cli(line), 0);
+    snprintf(line, sizeof line, "rescore %s --metric cider", path);
+    CHECK_INT(cli(line), 0);
+    CHECK(last.out && strstr(last.out, "{\"sample_id\": 0, ") && strstr(last.out, "\"corpus\": {\"bleu\": ["));
+    CHECK(last.err && strstr(last.err, "vlmprof: cider: 3 rows, corpus of "));
+    remove_folder(in_folder("out"));
+    check_case("sweep: --metric goes before the data set's name; unparsed answers count as 0, and are counted");
+    snprintf(line, sizeof line, "%s--dataset_name science_qa_img --metric mmmu_score", command);
+    CHECK_INT(cli(line), 0);
+    if (!CHECK(load(&d, path))) return;
+    CHECK(is_text(&d, 0, "accuracy_metric", "mmmu"));
+    CHECK_INT(number(&d, 0, "accuracy_count"), 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        row = vp_json_at(&d.json, member(&d, 0, "per_sample_results"), i);
+        if (d.nodes[member(&d, row, "unparsed")].type != VP_JSON_TRUE) continue;
+        CHECK_NEAR(number(&d, row, "accuracy"), 0, 0);
+        unparsed++;
+    }
+    CHECK_INT(number(&d, 0, "num_unparsed"), unparsed);
+    CHECK(unparsed > 0); /* noise names no option */
+    unload(&d);
+    snprintf(line, sizeof line, "%s--dataset_name science_qa_img", command);
+    REFUSED(line, 2, "another plan");
+    remove_folder(in_folder("out"));
+    check_case("rescore: a file of the experiments, whose answers are cleaned already");
+    write_text(in_folder("seed.json"), "{\"accuracy\": 0.5, \"per_sample_results\": [{\"sample_id\": 0, \"pred\": \"c\\nb\", \"accuracy\": 0.0, "
+               "\"metadata\": {\"answers\": [\"b\", \"b\", \"b\"]}}, "
+               "{\"sample_id\": 1, \"pred\": \"b\", \"accuracy\": 1.0, \"metadata\": {\"answers\": [\"b\", \"b\", \"b\"]}}]}");
+    CHECK_INT(cli("rescore %F/seed.json"), 0);
+    CHECK(last.out && strstr(last.out, "\"pred_cleaned\": \"c\\nb\""));
+}
+
+int main(void) {
+    if (!command_begin("score_rules")) return 1;
+    test_score();
+    test_sweep_metrics();
+    return command_end("test_score_rules");
+}
