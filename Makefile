@@ -46,7 +46,7 @@ LIBRARIES = $(if $(CLI_SOURCES),$(ROOMS)) $(LIBRARY)
 
 # test_faults.c makes calls of the emulated GPU fail: it has no other form
 TEST_SOURCES := $(filter-out tests/test_faults.c,$(wildcard tests/test_*.c))
-TEST_SCRIPTS := $(wildcard tests/test_*.sh)
+TEST_SCRIPTS := $(wildcard tests/test_*.sh) tests/check_layers.sh
 BENCH_SOURCES := $(wildcard tests/bench/*.c)
 FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
 SAMPLE_SOURCES := $(wildcard samples/*.c)

@@ -3,7 +3,7 @@
  * One source, three targets, all with -I. -Iparts:
  *   CPU backend              cc -x c -std=c11 -O3 -fopenmp -c vlmprof_kernels.cu        (also compiles as C++17)
  *   GPU backend              nvcc -std=c++17 -O3 -arch=sm_90 -c vlmprof_kernels.cu -o vlmprof_cuda.o
- *   the same, without a GPU  g++ -x c++ -std=c++17 -include tests/cuda_on_cpu.h -c vlmprof_kernels.cu
+ *   the same, without a GPU  g++ -x c++ -std=c++17 -include tests/emulator/cuda_on_cpu.h -c vlmprof_kernels.cu
  * The engine (parts/engine) reaches a backend through one table of functions (parts/engine/backend.h), vk_cpu_code()
  * or vk_gpu_code(). The second is a weak symbol: if the second object is linked too, the engine finds it.
  *
@@ -132,7 +132,7 @@ static int vk_threads_for(int count) {
 }
 
 #ifdef VK_CUDA
-#ifndef CUDA_ON_CPU /* tests/cuda_on_cpu.h brings all of these names itself */
+#ifndef CUDA_ON_CPU /* tests/emulator/cuda_on_cpu.h brings all of these names itself */
 #include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda_bf16.h>
