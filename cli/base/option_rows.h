@@ -1,4 +1,5 @@
-/* option_rows.h: rows that the option tables of several commands share. */
+/* option_rows.h: rows that the option tables of several commands share.
+ * A command lists them in its own table of struct option_spec; the help shows them in that order. */
 #ifndef VLMPROF_CLI_OPTION_ROWS_H
 #define VLMPROF_CLI_OPTION_ROWS_H
 #include "base/options.h"
