@@ -1,5 +1,6 @@
 /* options.h: the parser of the command line.
- * Each command brings its own table of options. argv comes in. Checked values come out; a command reads them by name. */
+ * Each command brings its own table of options. argv comes in; checked values come out, and a command reads them by
+ * name. */
 #ifndef VLMPROF_CLI_OPTIONS_H
 #define VLMPROF_CLI_OPTIONS_H
 #include <stddef.h>
@@ -62,7 +63,8 @@ int can_parse_number(const char *text, int64_t *value);
 /* Truth: `word` is one of the `words`, which spaces separate. */
 int has_word(const char *words, const char *word);
 
-/* Truth: one of the command's keyed_by options is on the command line. Keys are checked when the model family is known. */
+/* Truth: one of the command's keyed_by options is on the command line. The keys are checked later, when the family of
+ * models is known. */
 int has_family_keys(const struct options *options);
 
 /* Parses argv[2...]. The caller sets `command` and `commands` of *options and clears everything else. Returns 0 or an
