@@ -1,4 +1,6 @@
-/* command_fit.c: a latency model from result files. */
+/* command_fit.c: a latency model from result files.
+ * Result files come in. A model of each stage's latency goes to a file; its errors on rows that it never saw, and its
+ * coefficients, go to stdout as text or JSON. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
