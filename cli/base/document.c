@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Adds an empty block, which is valid until the next one is added. */
 static struct text_block *document_add(struct document *document, block_kind kind) {
     document->blocks = resize(document->blocks, document->count + 1, sizeof *document->blocks);
     memset(&document->blocks[document->count], 0, sizeof *document->blocks);
@@ -36,6 +37,10 @@ struct text_list *document_table(struct document *document, const char *heads) {
         heads += bytes + 1;
     }
 }
+void document_list(struct document *document, const char *heading, const struct text_list *texts) {
+    if (texts->count) document_text(document, BLOCK_HEADING, "%s", heading);
+    for (size_t i = 0; i < texts->count; i++) document_text(document, BLOCK_LINE, "%s", texts->items[i]);
+}
 void document_free(struct document *document) {
     for (size_t i = 0; i < document->count; i++) {
         free(document->blocks[i].text);
@@ -49,7 +54,7 @@ size_t text_width(const char *text) {
     return width;
 }
 static void text_pad(struct text_buffer *out, size_t width, char with) { while (width--) text_add(out, &with, 1); }
-/* The line under the heads: Markdown's way to say that the first column stands left and the others right. */
+/* The line under the heads, by which Markdown aligns the first column to the left and the others to the right. */
 static void print_markdown_rule(struct text_buffer *out, const size_t *widths, size_t columns) {
     for (size_t column = 0; column < columns; column++) {
         text_add_string(out, "|");
@@ -58,7 +63,7 @@ static void print_markdown_rule(struct text_buffer *out, const size_t *widths, s
     }
     text_add_string(out, "|\n");
 }
-/* One row: the first column stands left (names), the others right (numbers). */
+/* One row. The first column holds names and is aligned to the left, the others hold numbers, to the right. */
 static void print_table_row(struct text_buffer *out, char *const *cells, const size_t *widths, size_t columns,
                             int is_markdown) {
     for (size_t column = 0; column < columns; column++) {

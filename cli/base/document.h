@@ -18,6 +18,9 @@ struct document { struct text_block *blocks; size_t count; };
 /* Adds a heading or a line; its text is cut at LINE_BYTES. */
 void document_text(struct document *document, block_kind kind, const char *format, ...);
 
+/* Adds a heading and a line for each text; adds nothing for an empty list. */
+void document_list(struct document *document, const char *heading, const struct text_list *texts);
+
 /* Adds a table; `heads` are separated by |. The caller appends the cells to the returned list, row by row. The list is
  * valid until the next block is added. */
 struct text_list *document_table(struct document *document, const char *heads);

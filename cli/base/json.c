@@ -100,7 +100,10 @@ int64_t node_int(const vp_json *json, uint32_t object, const char *key, int64_t 
 }
 void put_interval(vp_json_writer *writer, const char *key, int known, double low, double high) {
     vp_json_key(writer, key);
-    if (!known || !isfinite(low) || !isfinite(high)) { vp_json_null(writer); return; }
+    if (!known || !isfinite(low) || !isfinite(high)) {
+        vp_json_null(writer);
+        return;
+    }
     vp_json_begin_array(writer);
     vp_json_double(writer, low);
     vp_json_double(writer, high);

@@ -148,7 +148,10 @@ static int unknown_option(const struct options *options, const char *argument, s
                             own, (*command)->name, own);
     for (size_t i = 0; i < options->command->option_count; i++) {
         int distance = edit_distance(name, options->command->options[i].name);
-        if (distance < least) { least = distance; best = options->command->options[i].name; }
+        if (distance < least) {
+            least = distance;
+            best = options->command->options[i].name;
+        }
     }
     return complain(EXIT_USAGE, "unknown option --%s; the nearest is --%s; see vlmprof %s --help", name,
                     best ? best : "help", own);
@@ -232,7 +235,11 @@ int options_parse(struct options *options, int argc, char **argv) {
     while (i < argc) {
         const char *argument = argv[i];
         if (!only_operands && argument[0] == '-' && argument[1]) {
-            if (!strcmp(argument, "--")) { only_operands = 1; i++; continue; }
+            if (!strcmp(argument, "--")) {
+                only_operands = 1;
+                i++;
+                continue;
+            }
             if ((code = option_parse(options, i, &i)) != 0) return code;
         } else {
             options->operands[options->operand_count++] = argument;
@@ -265,7 +272,10 @@ int check_sort_key(const char *key) {
     struct text_buffer all = {NULL, 0, 0};
     int code;
     for (int32_t i = 0; key && vp_ops_key_name(i); i++) {
-        if (!strcmp(vp_ops_key_name(i), key)) { free(all.data); return 0; }
+        if (!strcmp(vp_ops_key_name(i), key)) {
+            free(all.data);
+            return 0;
+        }
         if (i) text_add_string(&all, " ");
         text_add_string(&all, vp_ops_key_name(i));
     }

@@ -33,7 +33,7 @@ struct options {
     struct option_value *values;           /* one for each row of the command's table */
     const char **operands; size_t operand_count;
     char **argv; int argc;
-    char **pieces; size_t piece_count;   /* copies that the texts above point into */
+    char **pieces; size_t piece_count;   /* copies that values and keys point to */
     const char **keys; size_t key_count; /* keys of a model family: a name and its value in turn */
 };
 

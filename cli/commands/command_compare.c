@@ -156,7 +156,10 @@ static int pair_files(struct comparison_job *job) {
         const struct result_file *file = &job->before.files[i];
         size_t other = 0;
         while (other < job->after.count && compare_settings(file, &job->after.files[other])) other++;
-        if (other == job->after.count && (job->before.count > 1 || job->after.count > 1)) { only_a++; continue; }
+        if (other == job->after.count && (job->before.count > 1 || job->after.count > 1)) {
+            only_a++;
+            continue;
+        }
         /* one file against one file is a pair even when their configurations differ */
         job->pairs[job->pair_count].before = file;
         job->pairs[job->pair_count++].after = &job->after.files[other < job->after.count ? other : 0];

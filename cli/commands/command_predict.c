@@ -103,7 +103,7 @@ static void warn_of_ranges(const struct estimator *estimator, const struct predi
         const struct knob_range *range = &estimator->ranges[k];
         size_t outside = 0;
         int32_t value = 0;
-        /* only the seed's features use these knobs */
+        /* only the features of VP_LATENCY_SEED use these knobs */
         if ((k == KNOB_TEXT || k == KNOB_TIER) && estimator->model.features != VP_LATENCY_SEED) continue;
         for (size_t i = 0; i < count; i++) {
             int32_t at = knob_at(&predictions[i].request, k);
@@ -159,7 +159,10 @@ static void put_prediction(vp_json_writer *writer, const struct prediction *pred
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         int runs = part == ESTIMATE_TOTAL || stage_is_run(part, &prediction->request);
         vp_json_key(writer, part_name(part));
-        if (!runs || !isfinite(prediction->value[part])) { vp_json_null(writer); continue; }
+        if (!runs || !isfinite(prediction->value[part])) {
+            vp_json_null(writer);
+            continue;
+        }
         vp_json_begin_object(writer);
         put_double(writer, "ms", prediction->value[part]);
         put_range(writer, "interval_ms", prediction->low[part], prediction->high[part]);
@@ -171,10 +174,6 @@ static void put_prediction(vp_json_writer *writer, const struct prediction *pred
         put_double(writer, "probability_within_budget", prediction->within);
     }
     vp_json_end_object(writer);
-}
-static void write_warnings(struct document *document, const struct text_list *warnings) {
-    if (warnings->count) document_text(document, BLOCK_HEADING, "Warnings");
-    for (size_t i = 0; i < warnings->count; i++) document_text(document, BLOCK_LINE, "%s", warnings->items[i]);
 }
 /* Ends the JSON on stdout. Returns 0 or an exit code. */
 static int finish_json(vp_json_writer *writer) {
@@ -202,7 +201,7 @@ static int print_predictions(const struct prediction *predictions, size_t count,
                              const struct text_list *warnings) {
     struct document document = {NULL, 0};
     int code;
-    write_warnings(&document, warnings);
+    document_list(&document, "Warnings", warnings);
     for (size_t i = 0; i < count; i++) write_prediction(&document, &predictions[i], budget);
     code = print_document(&document);
     document_free(&document);
@@ -381,7 +380,7 @@ static int predict_files(const struct options *options, const struct estimator *
         if (evaluation.reference_ms > 0) put_guardrails(&writer, &evaluation, "of this model");
         return finish_json(&writer);
     }
-    write_warnings(&document, warnings);
+    document_list(&document, "Warnings", warnings);
     write_trial(&document, "Predictions against measurements", &errors);
     if (evaluation.reference_ms > 0) write_guardrails(&document, &evaluation, "this model");
     code = print_document(&document);
@@ -570,7 +569,7 @@ static int predict_recalibrate(const struct options *options, struct estimator *
     if (!code && is_given(options, "json")) code = estimator_print(estimator, NULL);
     else if (!code) {
         struct document document = {NULL, 0};
-        write_warnings(&document, warnings);
+        document_list(&document, "Warnings", warnings);
         write_recalibration(&document, estimator, recalibration, measurements);
         code = print_document(&document);
         document_free(&document);

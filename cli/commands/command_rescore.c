@@ -38,8 +38,9 @@ static char *node_text_cut(const vp_json *json, uint32_t node) {
     char *out;
     if (!node_is(json, node, VP_JSON_STRING)) return NULL;
     out = resize(NULL, (size_t)json->nodes[node].bytes + 1, 1);
-    if (vp_json_text(json, node, out, (size_t)json->nodes[node].bytes + 1, NULL) != VP_OK) { free(out); return NULL; }
-    return out;
+    if (vp_json_text(json, node, out, (size_t)json->nodes[node].bytes + 1, NULL) == VP_OK) return out;
+    free(out);
+    return NULL;
 }
 
 /* Scores one row, writes its object and compares with the stored score. */

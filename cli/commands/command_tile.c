@@ -96,10 +96,11 @@ static const struct column COLUMNS_FILL[] = {
 struct tile_job {
     vp_geometry geometry;
     vp_tile_options tiles;
-    const struct column *columns; int column_count;
-    int csv, json, has_files;
+    const struct column *columns; int column_count; /* of --csv and --json */
+    int csv, json; /* truth: the option is given */
+    int has_files; /* truth: an operand is a file, so rows show file names */
     int64_t row_count, refused_count;
-    vp_json_writer writer;
+    vp_json_writer writer; /* of --json, to stdout */
 };
 
 /* One row of the output. */

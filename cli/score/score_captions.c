@@ -141,7 +141,10 @@ static int captions_score(const struct captions *captions, const char *source, s
 }
 static void put_caption_row(vp_json_writer *writer, const struct captions *captions, const struct caption_row *row,
                             int metric, const vp_caption_scores *scores) {
-    if (row->id) { vp_json_key(writer, row->id_key); vp_json_raw(writer, row->id, strlen(row->id)); }
+    if (row->id) {
+        vp_json_key(writer, row->id_key);
+        vp_json_raw(writer, row->id, strlen(row->id));
+    }
     if (row->cleaned) put_text(writer, "pred_cleaned", row->cleaned);
     if (metric == RULE_CAPTIONS && row->has_words) {
         put_text(writer, "candidate_tokenised", captions->texts[row->first].text);

@@ -271,7 +271,10 @@ static vp_score_cleaning cleaning_of(const char *clean, const vp_score_metric_in
 static const char *read_row(struct scoring *scoring, int metric, const vp_json *json, vp_json_writer *writer) {
     const char *prediction_key = "prediction", *trouble;
     uint32_t id = vp_json_get(json, 0, "id");
-    if (id != VP_JSON_NONE) { vp_json_key(writer, "id"); json_node(writer, json, id); }
+    if (id != VP_JSON_NONE) {
+        vp_json_key(writer, "id");
+        json_node(writer, json, id);
+    }
     if (!has_value(json, 0, "prediction")) prediction_key = has_value(json, 0, "text") ? "text" : "pred";
     scoring->sample.prediction = scoring_own(scoring, node_text(json, vp_json_get(json, 0, prediction_key)));
     trouble = scoring_read(scoring, metric, json, 0);

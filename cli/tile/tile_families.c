@@ -43,9 +43,10 @@ struct image_size {
 struct family_job {
     vp_family *families; size_t family_count;
     struct image_size *sizes; size_t size_count, size_capacity;
-    int csv, json, compare, has_files;
+    int csv, json, compare; /* truth: the option is given */
+    int has_files;          /* truth: a size is of a file, so rows show file names */
     int64_t row_count, refused_count;
-    vp_json_writer writer;
+    vp_json_writer writer; /* of --json, to stdout */
 };
 #define COUNTED(member) offsetof(vp_vision_count, member)
 static const struct column FAMILY_COLUMNS[] = {/* members of vp_vision_count, all int64 */
@@ -139,12 +140,16 @@ static int has_sides_in_range(const struct image_size *size) {
            && size->height <= VP_FAMILY_PX_LIMIT;
 }
 
+/* Complains about an unknown family and names the nearest. Returns an exit code. */
 static int unknown_family(const char *name) {
     const char *best = "";
     int least = 1000;
     for (int32_t i = 0; vp_family_at(i); i++) {
         int distance = edit_distance(name, vp_family_at(i)->name);
-        if (distance < least) { least = distance; best = vp_family_at(i)->name; }
+        if (distance < least) {
+            least = distance;
+            best = vp_family_at(i)->name;
+        }
     }
     return complain(EXIT_USAGE,
                     "--family: \"%.60s\" is not known; the nearest is %s; vlmprof tile --list_families shows all", name,
