@@ -1,7 +1,8 @@
-/* cli.c: the vlmprof command line: the list of its commands, the general help, and main.
- * What a command does stands in cli/commands/command_NAME.c. The rooms that commands share lie in the folders beside
- * it, named along the way of the data: base, tile, score, request, dataset, sweep, report, trace. A room includes what
- * it uses, no two include each other, no command uses another, and what reads results never needs the engine. */
+/* cli.c: the vlmprof command line: the list of commands, the general help, and main.
+ * argv comes in; main finds the command, parses its options and calls its run function. The exit code goes out.
+ * Each command lives in cli/commands/command_NAME.c. The rooms that commands share lie in the folders beside it, named
+ * along the way of the data: base, tile, score, request, dataset, sweep, report, trace. A room includes what it uses.
+ * No two rooms include each other, no command uses another, and what reads results never needs the engine. */
 #include "base/console.h"
 #include "base/options.h"
 #include "commands/commands.h"
@@ -52,48 +53,48 @@ static int unknown_command(const char *name) {
     return complain(EXIT_USAGE, "unknown command \"%.60s\"; the nearest is %s; see vlmprof --help", name, best);
 }
 
-/* An OpenMP runtime reads before main how long idle threads spin, and its default spins on through a busy neighbour's
- * time slice: on a
- * loaded machine every barrier then costs 4 ms. Once, with a short spin in the environment, the program starts
- * itself again. */
-static void calm_threads(char **argv) {
+/* Starts the program once more with an environment that keeps idle OpenMP threads from spinning long. The OpenMP
+ * runtime reads that setting before main. Its default spins through the time slice of a busy neighbour: on a loaded
+ * machine every barrier then costs 4 ms. */
+static void restart_with_short_spin(char **argv) {
     if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
     setenv("OMP_WAIT_POLICY", "passive", 1);
     setenv("GOMP_SPINCOUNT", "1000", 1);
-    execv("/proc/self/exe", argv); /* where that is not possible, the program goes on as it is */
+    execv("/proc/self/exe", argv); /* returns only when it fails: the program then continues as it is */
+}
+
+/* Parses the command's options and runs it, or prints its help. Returns the exit code. */
+static int start_command(const struct command *command, int argc, char **argv) {
+    struct options options;
+    int code;
+    memset(&options, 0, sizeof options);
+    options.command = command;
+    options.commands = COMMANDS;
+    code = options_parse(&options, argc, argv);
+    if (!code && is_given(&options, "help")) print_help(command);
+    else if (!code && options.operand_count > command->operands_most)
+        code = complain(EXIT_USAGE, "%s: \"%s\" is one operand too many; usage: vlmprof %s %s", command->name,
+                        options.operands[command->operands_most], command->name, command->operands);
+    else if (!code) code = command->run(&options);
+    options_free(&options);
+    return code;
 }
 
 int main(int argc, char **argv) {
     const struct command *command = NULL;
-    struct options options;
-    int code;
+    int code = 0;
     catch_signals();
     if (argc < 2) {
         print_usage(stderr);
         return EXIT_USAGE;
     }
-    calm_threads(argv);
-    memset(&options, 0, sizeof options);
+    restart_with_short_spin(argv);
     for (const struct command *const *each = COMMANDS; *each; each++)
         if (!strcmp(argv[1], (*each)->name)) command = *each;
-    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-        print_usage(stdout);
-        code = 0;
-    } else if (!strcmp(argv[1], "--version")) {
-        printf("vlmprof %s (%s)\n", VLMPROF_VERSION, build_text());
-        code = 0;
-    } else if (!command) return unknown_command(argv[1]);
-    else {
-        options.command = command;
-        options.commands = COMMANDS;
-        code = options_parse(&options, argc, argv);
-        if (!code && is_given(&options, "help")) print_help(command);
-        else if (!code && options.operand_count > command->operands_most)
-            code = complain(EXIT_USAGE, "%s: \"%s\" is one operand too many; usage: vlmprof %s %s", command->name,
-                            options.operands[command->operands_most], command->name, command->operands);
-        else if (!code) code = command->run(&options);
-        options_free(&options);
-    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) print_usage(stdout);
+    else if (!strcmp(argv[1], "--version")) printf("vlmprof %s (%s)\n", VLMPROF_VERSION, build_text());
+    else if (command) code = start_command(command, argc, argv);
+    else return unknown_command(argv[1]);
     if (fflush(stdout) || ferror(stdout)) code = complain(EXIT_OUTPUT, "stdout cannot be written: %s", strerror(errno));
     return code;
 }

@@ -1,4 +1,5 @@
-/* console.c: messages on stderr, exit codes, the progress line, and what a signal does. */
+/* console.c: messages on stderr, exit codes, the progress line, and what a signal does.
+ * Everything here writes to stderr, except print_visible, which writes to stdout. */
 #include "base/console.h"
 
 #include <stdarg.h>
@@ -9,7 +10,12 @@
 
 volatile sig_atomic_t interrupted;
 static volatile sig_atomic_t ends_in_order;
-static int progress_is_open; /* an unfinished progress line stands on the terminal */
+static int progress_is_open; /* the terminal shows a progress line that has no line end yet */
+
+void hide_control_bytes(char *text) {
+    for (; *text; text++)
+        if ((unsigned char)*text < 32 || *text == 127) *text = '?';
+}
 
 int complain(int exit_code, const char *format, ...) {
     char line[LINE_BYTES * 2];
@@ -17,7 +23,7 @@ int complain(int exit_code, const char *format, ...) {
     va_start(list, format);
     vsnprintf(line, sizeof line, format, list);
     va_end(list);
-    for (char *byte = line; *byte; byte++) if ((unsigned char)*byte < 32 || *byte == 127) *byte = '?';
+    hide_control_bytes(line);
     fprintf(stderr, "%svlmprof: %s\n", progress_is_open ? "\n" : "", line);
     progress_is_open = 0;
     return exit_code;
@@ -50,7 +56,7 @@ int complain_result(int exit_code, const char *what, vp_result result, const vp_
 void end_in_order(void) { ends_in_order = 1; }
 static void on_signal(int number) {
     (void)number;
-    /* a sweep asked twice ends at once, too: whole lines are in the journal */
+    /* a second signal ends even a sweep at once: the journal holds whole lines at any time */
     if (interrupted || !ends_in_order) _exit(EXIT_INTERRUPTED);
     interrupted = 1;
 }
@@ -78,7 +84,7 @@ void show_progress(const char *format, ...) {
     progress_is_open = isatty(STDERR_FILENO);
     if (progress_is_open && ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1
         && window.ws_col < sizeof line)
-        line[window.ws_col - 1] = 0; /* a wrapped line could not be overwritten */
+        line[window.ws_col - 1] = 0; /* a line that wraps could not be overwritten */
     fprintf(stderr, progress_is_open ? "\r\033[K%s" : "%s\n", line);
     fflush(stderr);
 }

@@ -1,35 +1,46 @@
-/* console.h: messages on stderr, exit codes, the progress line, and what a signal does. */
+/* console.h: messages on stderr, exit codes, the progress line, and what a signal does.
+ * An error comes in as text, or as a vp_result with its vp_error. One line goes to stderr, an exit code comes back. */
 #ifndef VLMPROF_CLI_CONSOLE_H
 #define VLMPROF_CLI_CONSOLE_H
 #include "vlmprof.h"
 #include <signal.h>
 
 enum { EXIT_WORK = 1, EXIT_USAGE = 2, EXIT_INPUT = 3, EXIT_DEVICE = 4, EXIT_OUTPUT = 5, EXIT_INTERRUPTED = 130 };
-enum { LINE_BYTES = 832 }; /* of a reason: a vp_error's place and text fit */
+enum { LINE_BYTES = 832 }; /* capacity of an error line: the place and the text of a vp_error fit */
 
-extern volatile sig_atomic_t interrupted; /* a signal came: a sweep finishes the current point */
+/* Truth: a signal came after end_in_order. A sweep then finishes its current point. */
+extern volatile sig_atomic_t interrupted;
 
-/* One line on stderr; control bytes of file names and texts become '?', so that it stays one. Returns the exit code. */
+/* Replaces control bytes by '?', so that the text stays on one line and cannot steer the terminal. */
+void hide_control_bytes(char *text);
+
+/* Prints one line on stderr, with control bytes hidden. Returns exit_code, so that callers can return the call. */
 int complain(int exit_code, const char *format, ...);
 
+/* The exit code of a library result; 0 for VP_OK. */
 int exit_code_of(vp_result result);
 
+/* Writes "PLACE: TEXT" of an error to out; the result's general text where the error has none. */
 void error_line(char *out, size_t capacity, vp_result result, const vp_error *error);
 
-/* what: the file or step concerned; not repeated where the library's error already names it */
+/* Complains about a library error. `what` is the file or the step; it is left out when the error's line contains it
+ * already, or when it is NULL. Returns exit_code. */
 int complain_result(int exit_code, const char *what, vp_result result, const vp_error *error);
 
-/* From here on a signal lets the command end by itself: a sweep finishes its point, convert tidies up. Other
- * commands end at once. */
+/* After this call the first signal only sets `interrupted`, and the command ends by itself: a sweep finishes its point,
+ * convert removes its temporary files. A second signal ends the program at once. */
 void end_in_order(void);
 
-/* SIGINT and SIGTERM end the program, or set `interrupted`. */
+/* Installs the handler: SIGINT and SIGTERM end the program, or set `interrupted` after end_in_order. */
 void catch_signals(void);
 
-/* Progress on stderr: one updating line on a terminal, else a plain line every ten seconds. */
+/* Shows progress on stderr: one line that is updated on a terminal, otherwise a plain line every ten seconds. */
 void show_progress(const char *format, ...);
+
+/* Erases the progress line, if one is open. */
 void close_progress(void);
 
-void print_visible(const char *text, size_t bytes); /* control codes of noise answers do not reach the terminal */
+/* Prints a text on stdout with control bytes as \xNN: a model of random weights may answer with any bytes. */
+void print_visible(const char *text, size_t bytes);
 
 #endif

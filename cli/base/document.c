@@ -1,4 +1,5 @@
-/* document.c: headings, lines and tables as text or Markdown; numbers as text; CSV. */
+/* document.c: headings, lines and tables as text or Markdown; numbers as text; CSV.
+ * Blocks come in one by one and are kept; document_print measures the tables and appends everything to a text. */
 #include "base/document.h"
 
 #include "base/console.h"
@@ -11,16 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void print_csv_text(const char *text) {
-    int quote = text[strcspn(text, ",\"\r\n")] != 0;
-    if (quote) putchar('"');
-    for (; *text; text++) {
-        if (*text == '"') putchar('"');
-        putchar(*text);
-    }
-    if (quote) putchar('"');
-}
-
+/* Adds an empty block, which is valid until the next one is added. */
 static struct text_block *document_add(struct document *document, block_kind kind) {
     document->blocks = resize(document->blocks, document->count + 1, sizeof *document->blocks);
     memset(&document->blocks[document->count], 0, sizeof *document->blocks);
@@ -45,6 +37,10 @@ struct text_list *document_table(struct document *document, const char *heads) {
         heads += bytes + 1;
     }
 }
+void document_list(struct document *document, const char *heading, const struct text_list *texts) {
+    if (texts->count) document_text(document, BLOCK_HEADING, "%s", heading);
+    for (size_t i = 0; i < texts->count; i++) document_text(document, BLOCK_LINE, "%s", texts->items[i]);
+}
 void document_free(struct document *document) {
     for (size_t i = 0; i < document->count; i++) {
         free(document->blocks[i].text);
@@ -58,25 +54,36 @@ size_t text_width(const char *text) {
     return width;
 }
 static void text_pad(struct text_buffer *out, size_t width, char with) { while (width--) text_add(out, &with, 1); }
+/* The line under the heads, by which Markdown aligns the first column to the left and the others to the right. */
+static void print_markdown_rule(struct text_buffer *out, const size_t *widths, size_t columns) {
+    for (size_t column = 0; column < columns; column++) {
+        text_add_string(out, "|");
+        text_pad(out, widths[column] + 1, '-');
+        text_add_string(out, column ? ":" : "-");
+    }
+    text_add_string(out, "|\n");
+}
+/* One row. The first column holds names and is aligned to the left, the others hold numbers, to the right. */
+static void print_table_row(struct text_buffer *out, char *const *cells, const size_t *widths, size_t columns,
+                            int is_markdown) {
+    for (size_t column = 0; column < columns; column++) {
+        size_t pad = widths[column] - text_width(cells[column]);
+        text_add_string(out, !is_markdown ? "  " : column ? " | " : "| ");
+        if (column) text_pad(out, pad, ' ');
+        text_add_string(out, cells[column]);
+        if (!column && columns > 1) text_pad(out, pad, ' ');
+    }
+    text_add_string(out, is_markdown ? " |\n" : "\n");
+}
 static void print_table(struct text_buffer *out, const struct text_block *block, int is_markdown) {
     size_t *widths = zeroed(block->columns, sizeof *widths), rows = block->cells.count / block->columns;
-    for (size_t i = 0; i < rows * block->columns; i++)
-        if (text_width(block->cells.items[i]) > widths[i % block->columns])
-            widths[i % block->columns] = text_width(block->cells.items[i]);
     for (size_t i = 0; i < rows * block->columns; i++) {
-        size_t at = i % block->columns, pad = widths[at] - text_width(block->cells.items[i]);
-        text_add_string(out, is_markdown ? (at ? " | " : "| ") : at ? "  " : "  ");
-        if (at) text_pad(out, pad, ' '); /* numbers to the right, names to the left */
-        text_add_string(out, block->cells.items[i]);
-        if (!at && block->columns > 1) text_pad(out, pad, ' ');
-        if (at + 1 < block->columns) continue;
-        text_add_string(out, is_markdown ? " |\n" : "\n");
-        for (size_t column = 0; is_markdown && i + 1 == block->columns && column < block->columns; column++) {
-            text_add_string(out, "|");
-            text_pad(out, widths[column] + 1, '-');
-            text_add_string(out, column ? ":" : "-");
-        }
-        if (is_markdown && i + 1 == block->columns) text_add_string(out, "|\n");
+        size_t width = text_width(block->cells.items[i]);
+        if (width > widths[i % block->columns]) widths[i % block->columns] = width;
+    }
+    for (size_t row = 0; row < rows; row++) {
+        print_table_row(out, block->cells.items + row * block->columns, widths, block->columns, is_markdown);
+        if (is_markdown && !row) print_markdown_rule(out, widths, block->columns);
     }
     free(widths);
 }
@@ -99,7 +106,8 @@ struct number_text number_formatted(const char *format, double value) {
     else snprintf(number.text, sizeof number.text, "-");
     return number;
 }
-/* Four digits that matter of a value of this size, without an exponent where people do without. */
+/* A value with the decimals that show about four significant digits of a number of this size. Only sizes below 0.01 get
+ * an exponent. */
 static struct number_text number_sized(double value, double size) {
     struct number_text number = number_formatted(size >= 1000 || !(size > 0) ? "%.0f"
                                                  : size >= 100               ? "%.1f"
@@ -107,7 +115,7 @@ static struct number_text number_sized(double value, double size) {
                                                  : size >= 0.01              ? "%.3f"
                                                                              : "%.2e",
                                                  value);
-    /* no "-0.000" */
+    /* "-0.000" loses its sign */
     if (number.text[0] == '-' && number.text[1] && !number.text[1 + strspn(number.text + 1, "0.")])
         memmove(number.text, number.text + 1, strlen(number.text));
     return number;
@@ -133,12 +141,17 @@ struct number_text number_estimate(double scale, double value, double low, doubl
     return text;
 }
 
-/* ---- CSV */
 void csv_text(struct text_buffer *out, const char *text) {
     int quoted = text[strcspn(text, ",\"\n\r")] != 0;
     if (quoted) text_add_string(out, "\"");
     for (const char *byte = text; *byte; byte++) text_add(out, *byte == '"' ? "\"\"" : byte, *byte == '"' ? 2 : 1);
     if (quoted) text_add_string(out, "\"");
+}
+void print_csv_text(const char *text) {
+    struct text_buffer field = {NULL, 0, 0};
+    csv_text(&field, text);
+    if (field.bytes) fwrite(field.data, 1, field.bytes, stdout);
+    free(field.data);
 }
 void csv_number(struct text_buffer *out, double value) {
     char text[26];

@@ -1,39 +1,57 @@
-/* document.h: headings, lines and tables as text or Markdown; numbers as text; CSV. */
+/* document.h: headings, lines and tables as text or Markdown; numbers as text; CSV.
+ * A command adds blocks to a document, then prints it whole in one of the two forms. */
 #ifndef VLMPROF_CLI_DOCUMENT_H
 #define VLMPROF_CLI_DOCUMENT_H
 #include "base/memory.h"
 #include <stddef.h>
 
-struct column { const char *name; size_t offset; }; /* a number's name, and its place in a struct */
-
-void print_csv_text(const char *text);
+struct column { const char *name; size_t offset; }; /* the name of a number, and its offset in a struct */
 
 typedef enum block_kind { BLOCK_HEADING, BLOCK_LINE, BLOCK_TABLE } block_kind;
-/* of a table: first its heads */
-struct text_block { block_kind kind; char *text; size_t columns; struct text_list cells; };
+struct text_block {
+    block_kind kind;
+    char *text;                             /* of a heading or a line */
+    size_t columns; struct text_list cells; /* of a table, row by row; the first row holds the heads */
+};
 struct document { struct text_block *blocks; size_t count; };
 
+/* Adds a heading or a line; its text is cut at LINE_BYTES. */
 void document_text(struct document *document, block_kind kind, const char *format, ...);
 
-/* heads: separated by |; cells follow by text_list_add(table->...) row by row, until the next block is added */
+/* Adds a heading and a line for each text; adds nothing for an empty list. */
+void document_list(struct document *document, const char *heading, const struct text_list *texts);
+
+/* Adds a table; `heads` are separated by |. The caller appends the cells to the returned list, row by row. The list is
+ * valid until the next block is added. */
 struct text_list *document_table(struct document *document, const char *heads);
 void document_free(struct document *document);
 
-/* columns that a text takes on a screen: UTF-8's continuation bytes take none */
+/* Columns that a text takes on a screen: one for each UTF-8 character. */
 size_t text_width(const char *text);
+
+/* Appends the whole document to out. */
 void document_print(const struct document *document, int is_markdown, struct text_buffer *out);
 
 struct number_text { char text[64]; };
 
-struct number_text number_formatted(const char *format, double value);
-struct number_text number_short(double value);
-struct number_text number_percent(double share);
-/* "[1.2, 3.4]", both with the decimals of the larger; empty: no interval */
-struct number_text number_range(double scale, double low, double high);
-struct number_text number_estimate(double scale, double value, double low, double high); /* "2.3 [1.2, 3.4]" */
+struct number_text number_formatted(const char *format, double value); /* "-" when the value is not finite */
+struct number_text number_short(double value);                         /* about four significant digits */
+struct number_text number_percent(double share);                       /* one decimal, without the % */
 
+/* "[1.2, 3.4]", both with as many decimals as the larger one gets; empty when neither is finite. */
+struct number_text number_range(double scale, double low, double high);
+
+/* "2.3 [1.2, 3.4]"; every number is multiplied by `scale` first, as in number_range. */
+struct number_text number_estimate(double scale, double value, double low, double high);
+
+/* A CSV field, in quotes where it needs them; print_csv_text writes it to stdout. */
 void csv_text(struct text_buffer *out, const char *text);
-void csv_number(struct text_buffer *out, double value); /* empty: none */
+void print_csv_text(const char *text);
+
+/* A comma and a number with all its digits; the field stays empty when the value is not finite. */
+void csv_number(struct text_buffer *out, double value);
+
+/* Write to stdout; 0 or an exit code. */
 int print_whole(const struct text_buffer *out);
 int print_document(const struct document *document);
 

@@ -1,4 +1,5 @@
-/* files.c: folders, paths, whole files read and written. */
+/* files.c: folders, paths, whole files read and written.
+ * Paths come in as text; messages go to stderr and exit codes go out. */
 #include "base/files.h"
 
 #include "base/console.h"

@@ -1,4 +1,5 @@
-/* files.h: folders, paths, whole files read and written. */
+/* files.h: folders, paths, whole files read and written.
+ * Functions that can fail complain on stderr themselves and return 0 or an exit code, unless they say otherwise. */
 #ifndef VLMPROF_CLI_FILES_H
 #define VLMPROF_CLI_FILES_H
 #include "base/memory.h"
@@ -7,23 +8,28 @@
 
 int is_folder(const char *path);
 
-/* Makes a folder and its parents; 0 or an exit code. */
+/* Makes a folder and its parents. */
 int make_folder(const char *path);
+
+/* FOLDER/NAME, malloc'ed. */
 char *join_path(const char *folder, const char *name);
 
-/* A file's name lasts once its folder is on the disk too; file systems that cannot sync a folder say EINVAL. */
+/* Writes a folder's entries to the disk, so that new names survive a crash. Returns 0 or an errno value; a file system
+ * that cannot sync folders counts as 0. */
 int sync_folder(const char *folder);
 
 enum { JSON_FILE_BYTES_MAX = 256 << 20, IMAGE_FILE_BYTES_MAX = 1 << 30 };
 
+/* Reads FOLDER/NAME into a malloc'ed text; `identity`, if not NULL, takes its bytes into a hash. */
 int file_read_in(const char *folder, const char *name, char **text, size_t *bytes, uint64_t *identity);
 
+/* Truth: the name ends like an image file and is not hidden. */
 int is_image_name(const char *name);
 
-/* the entries of a folder, in the order of their names */
+/* Appends the names in a folder to the list and sorts them; none if the folder cannot be read. */
 void names_of_folder(const char *folder, struct text_list *names);
 
-/* FOLDER/NAME, by way of a temporary file; 0 or an exit code. */
+/* Write a file through a temporary one beside it: a reader sees the old file or the whole new one. */
 int file_write_whole(const char *folder, const char *name, const char *data, size_t bytes);
 int file_write_text(const char *path, const struct text_buffer *out);
 

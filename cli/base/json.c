@@ -1,4 +1,5 @@
-/* json.c: small helpers over the library's JSON writer and reader. */
+/* json.c: small helpers over the library's JSON writer and reader.
+ * Values go in and JSON text comes out at the writer's sink; or JSON text goes in and values come out. */
 #include "base/json.h"
 
 #include <math.h>
@@ -72,7 +73,7 @@ char *node_text(const vp_json *json, uint32_t node) {
     size_t needed = 0;
     char *out;
     if (!node_is(json, node, VP_JSON_STRING)) return NULL;
-    out = resize(NULL, (size_t)json->nodes[node].bytes + 1, 1); /* unescaping never lengthens */
+    out = resize(NULL, (size_t)json->nodes[node].bytes + 1, 1); /* a text without its escapes is never longer */
     if (vp_json_text(json, node, out, (size_t)json->nodes[node].bytes + 1, &needed) != VP_OK || strlen(out) != needed) {
         free(out);
         return NULL;
@@ -89,7 +90,7 @@ int has_value(const vp_json *json, uint32_t object, const char *key) {
 }
 void json_node(vp_json_writer *writer, const vp_json *json, uint32_t node) {
     const vp_json_node *value = &json->nodes[node];
-    int quotes = value->type == VP_JSON_STRING;
+    int quotes = value->type == VP_JSON_STRING; /* the node of a string begins behind its quote */
     vp_json_raw(writer, json->text + value->start - quotes, (size_t)value->bytes + 2 * (size_t)quotes);
 }
 
@@ -99,7 +100,10 @@ int64_t node_int(const vp_json *json, uint32_t object, const char *key, int64_t 
 }
 void put_interval(vp_json_writer *writer, const char *key, int known, double low, double high) {
     vp_json_key(writer, key);
-    if (!known || !isfinite(low) || !isfinite(high)) { vp_json_null(writer); return; }
+    if (!known || !isfinite(low) || !isfinite(high)) {
+        vp_json_null(writer);
+        return;
+    }
     vp_json_begin_array(writer);
     vp_json_double(writer, low);
     vp_json_double(writer, high);

@@ -1,4 +1,6 @@
-/* json_stream.c: one JSON object of any size, read through a window that moves along the file. */
+/* json_stream.c: one JSON object of any size, read through a window that moves along the file.
+ * The window holds the bytes from the current place on; it grows only when a single value does not fit. Quotes and
+ * brackets alone find a value's end, then the library's strict reader parses it. */
 #include "base/json_stream.h"
 
 #include "base/json.h"
@@ -56,17 +58,17 @@ vp_result source_text(const struct source *source, int64_t offset, int64_t bytes
 struct json_stream {
     const struct source *source;
     char *data; size_t begin, end, capacity; /* unread bytes are data[begin, end) */
-    int64_t base;                            /* place of data[0] in the source */
-    int ended;
-    struct parsed value;                            /* the latest one */
+    int64_t base;                            /* the place of data[0] in the source */
+    int ended;                               /* the source has no more bytes, or cannot be read */
+    struct parsed value;                     /* the latest value */
 };
 
 static int64_t stream_place(const struct json_stream *stream) { return stream->base + (int64_t)stream->begin; }
 static vp_result stream_fail(const struct json_stream *stream, const char *text, vp_error *error) {
     return vp_fail(error, VP_ERR_FORMAT, stream_place(stream), stream->source->path, text);
 }
-/* More bytes behind those that are there: 0 at the end, or when a read failed. */
-static int stream_has_more(struct json_stream *stream) {
+/* Reads more bytes behind those in the window. Truth: there were some; not so at the end or after a read error. */
+static int stream_has_read(struct json_stream *stream) {
     ssize_t got;
     if (stream->ended) return 0;
     if (stream->begin) memmove(stream->data, stream->data + stream->begin, stream->end - stream->begin);
@@ -82,28 +84,28 @@ static int stream_has_more(struct json_stream *stream) {
     else stream->end += (size_t)got;
     return got > 0;
 }
-/* The next character behind white space, which stays; 0 at the end. */
+/* Skips white space and returns the next character without taking it; 0 at the end. */
 static char stream_peek(struct json_stream *stream) {
     for (;; stream->begin++) {
-        if (stream->begin == stream->end && !stream_has_more(stream)) return 0;
+        if (stream->begin == stream->end && !stream_has_read(stream)) return 0;
         if (!strchr(" \t\r\n", stream->data[stream->begin]) || !stream->data[stream->begin])
             return stream->data[stream->begin];
     }
 }
-/* Takes one character if it is the next. */
-static int stream_can_take(struct json_stream *stream, char wanted) {
+/* Takes the next character if it is the wanted one. Truth: it was. */
+static int stream_has_taken(struct json_stream *stream, char wanted) {
     if (stream_peek(stream) != wanted || stream->begin == stream->end) return 0;
     stream->begin++;
     return 1;
 }
-/* Length of the value that begins here; 0: it does not end, or is too long. The strict reader judges it afterwards. */
+/* The length of the value that begins here; 0 when it does not end or is too long. Its text may still be wrong. */
 static size_t stream_extent(struct json_stream *stream) {
     size_t at = 0;
     int depth = 0, quoted = 0, escaped = 0;
     for (;; at++) {
         char byte;
         if (at == VALUE_BYTES_MAX) return 0;
-        if (stream->begin + at == stream->end && !stream_has_more(stream)) return depth || quoted ? 0 : at;
+        if (stream->begin + at == stream->end && !stream_has_read(stream)) return depth || quoted ? 0 : at;
         byte = stream->data[stream->begin + at];
         if (quoted) {
             if (escaped) escaped = 0;
@@ -123,12 +125,12 @@ static size_t stream_extent(struct json_stream *stream) {
             return at;
     }
 }
-/* The next value -> stream->value, whose text is good until the next call; *place is where it stands. */
+/* Parses the next value into stream->value, which is valid until the next call. *place is its place in the file. */
 static vp_result stream_value(struct json_stream *stream, int64_t *place, size_t *bytes, vp_error *error) {
     vp_error inner = {VP_OK, -1, "", ""};
     vp_result result;
     stream_peek(stream);
-    *bytes = stream_extent(stream); /* can move the window, not its place in the file */
+    *bytes = stream_extent(stream); /* may move the window; the place in the file stays */
     *place = stream_place(stream);
     if (!*bytes && stream->end - stream->begin >= VALUE_BYTES_MAX)
         return stream_fail(stream, "a value is longer than 64 MiB", error);
@@ -145,37 +147,41 @@ static vp_result stream_array(struct json_stream *stream, struct stream_visitor 
     size_t bytes = 0;
     vp_result result = VP_OK;
     visitor->found = 1;
-    if (!stream_can_take(stream, '[')) return stream_fail(stream, "an array must stand here", error);
-    if (stream_can_take(stream, ']')) return VP_OK;
+    if (!stream_has_taken(stream, '[')) return stream_fail(stream, "an array must stand here", error);
+    if (stream_has_taken(stream, ']')) return VP_OK;
     do {
         result = stream_value(stream, &place, &bytes, error);
         if (result == VP_OK) result = visitor->element(visitor->user, &stream->value.json, place, bytes, error);
-    } while (result == VP_OK && stream_can_take(stream, ','));
+    } while (result == VP_OK && stream_has_taken(stream, ','));
     if (result != VP_OK) return result;
-    return stream_can_take(stream, ']') ? VP_OK
+    return stream_has_taken(stream, ']') ? VP_OK
                                         : stream_fail(stream, "a comma or the end of the array is missing", error);
 }
-static vp_result stream_object(struct json_stream *stream, struct stream_visitor *visitor, vp_error *error) {
+/* Visits one member: a key, a colon, and the array or another value. */
+static vp_result stream_member(struct json_stream *stream, struct stream_visitor *visitor, vp_error *error) {
     int64_t place = 0;
     size_t bytes = 0;
+    char *key = NULL;
+    vp_result result = stream_value(stream, &place, &bytes, error);
+    if (result == VP_OK && (key = node_text(&stream->value.json, 0)) == NULL)
+        result = stream_fail(stream, "want a key", error);
+    if (result == VP_OK && !stream_has_taken(stream, ':')) result = stream_fail(stream, "a colon is missing", error);
+    if (result == VP_OK && !strcmp(key, visitor->array)) result = stream_array(stream, visitor, error);
+    else if (result == VP_OK) {
+        result = stream_value(stream, &place, &bytes, error);
+        if (result == VP_OK && visitor->member) result = visitor->member(visitor->user, key, &stream->value.json);
+    }
+    free(key);
+    return result;
+}
+static vp_result stream_object(struct json_stream *stream, struct stream_visitor *visitor, vp_error *error) {
     vp_result result = VP_OK;
-    if (!stream_can_take(stream, '{')) return stream_fail(stream, "want one JSON object", error);
-    if (!stream_can_take(stream, '}')) {
-        do {
-            char *key = NULL;
-            result = stream_value(stream, &place, &bytes, error);
-            if (result == VP_OK && (key = node_text(&stream->value.json, 0)) == NULL)
-                result = stream_fail(stream, "want a key", error);
-            if (result == VP_OK && !stream_can_take(stream, ':'))
-                result = stream_fail(stream, "a colon is missing", error);
-            if (result == VP_OK && !strcmp(key, visitor->array)) result = stream_array(stream, visitor, error);
-            else if (result == VP_OK && (result = stream_value(stream, &place, &bytes, error)) == VP_OK
-                     && visitor->member)
-                result = visitor->member(visitor->user, key, &stream->value.json);
-            free(key);
-        } while (result == VP_OK && stream_can_take(stream, ','));
+    if (!stream_has_taken(stream, '{')) return stream_fail(stream, "want one JSON object", error);
+    if (!stream_has_taken(stream, '}')) {
+        do result = stream_member(stream, visitor, error);
+        while (result == VP_OK && stream_has_taken(stream, ','));
         if (result != VP_OK) return result;
-        if (!stream_can_take(stream, '}'))
+        if (!stream_has_taken(stream, '}'))
             return stream_fail(stream, "a comma or the end of the object is missing", error);
     }
     return stream_peek(stream) || stream->begin < stream->end

@@ -1,33 +1,37 @@
-/* json_stream.h: one JSON object of any size, read through a window that moves along the file. */
+/* json_stream.h: one JSON object of any size, read through a window that moves along the file.
+ * A path goes in; a visitor gets each element of one array and each other member. Results are vp_result. */
 #ifndef VLMPROF_CLI_JSON_STREAM_H
 #define VLMPROF_CLI_JSON_STREAM_H
 #include "base/memory.h"
 #include "vlmprof.h"
 #include <sys/types.h>
 
+/* A file that is read by place: through `fd`, or whole in memory where it is no regular file (a pipe). */
 struct source { const char *path; int fd; char *memory; size_t memory_bytes; };
 
 vp_result source_open(struct source *source, const char *path, vp_error *error);
 void source_close(struct source *source);
 
-/* Up to `bytes` bytes from a place; 0 at the end, -1 after a read error. */
+/* Reads up to `bytes` bytes from a place. Returns their count: 0 at the end, -1 after a read error. */
 ssize_t source_read(const struct source *source, int64_t offset, char *out, size_t bytes);
+
+/* Reads exactly `bytes` bytes into `out`, whose old text is lost. */
 vp_result source_text(const struct source *source, int64_t offset, int64_t bytes, struct text_buffer *out,
                       vp_error *error);
 
 enum { WINDOW_BYTES = 1 << 18, VALUE_BYTES_MAX = 64 << 20 };
 
-/* What is told of each element of the array and of each other member (key NULL, key); a failure ends the walk with
- * it. */
+/* Who is called for each element of one array, and for each other member. A call that fails ends the walk, which then
+ * returns that failure. */
 struct stream_visitor {
-    const char *array; /* name of the array whose elements are visited */
+    const char *array; /* the key of the array whose elements are visited */
     vp_result (*element)(void *user, const vp_json *value, int64_t place, size_t bytes, vp_error *error);
     vp_result (*member)(void *user, const char *key, const vp_json *value); /* may be NULL */
     void *user;
-    int found;
+    int found; /* truth: the array is there */
 };
 
-/* Goes through {..., ARRAY: [...], ...}; memory: the longest single value, twice, and its nodes. */
+/* Visits {..., ARRAY: [...], ...} from front to back. Memory: twice the longest single value, and its nodes. */
 vp_result stream_walk(const struct source *source, struct stream_visitor *visitor, vp_error *error);
 
 #endif

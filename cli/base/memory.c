@@ -1,4 +1,5 @@
-/* memory.c: memory that grows, text that grows, lists of texts, hashes. Memory that is not there ends the program. */
+/* memory.c: memory that grows, text that grows, lists of texts, hashes.
+ * Everything asks `resize` for its memory, and `resize` ends the program when there is none. */
 #include "base/memory.h"
 
 #include "base/console.h"
@@ -39,7 +40,8 @@ void text_add(struct text_buffer *buffer, const char *text, size_t bytes) {
 }
 void text_add_string(struct text_buffer *buffer, const char *text) { text_add(buffer, text, strlen(text)); }
 void text_list_take(struct text_list *list, char *text) {
-    if (!(list->count & (list->count - 1)))
+    const int is_full = !(list->count & (list->count - 1)); /* the capacity is the next power of two */
+    if (is_full)
         list->items = resize(list->items, list->count ? list->count * 2 : 1, sizeof *list->items);
     list->items[list->count++] = text;
 }
@@ -56,11 +58,11 @@ int text_list_has(const struct text_list *list, const char *text) {
     for (size_t i = 0; i < list->count; i++) if (!strcmp(list->items[i], text)) return 1;
     return 0;
 }
-static int compare_texts(const void *left, const void *right) {
+static int by_text(const void *left, const void *right) {
     return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 void text_list_sort(struct text_list *list, size_t first) {
-    if (list->count > first) qsort(list->items + first, list->count - first, sizeof *list->items, compare_texts);
+    if (list->count > first) qsort(list->items + first, list->count - first, sizeof *list->items, by_text);
 }
 void text_list_free(struct text_list *list) {
     for (size_t i = 0; i < list->count; i++) free(list->items[i]);

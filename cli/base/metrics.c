@@ -1,4 +1,5 @@
-/* metrics.c: the numbers of a timed pass: their keys in result files, and how they follow from its stamps. */
+/* metrics.c: the numbers of a timed pass: their keys in result files, and how they follow from its time stamps.
+ * Everything is computed from one struct pass_result when it is asked for; nothing is kept. */
 #include "base/metrics.h"
 
 #include "base/memory.h"
@@ -53,7 +54,7 @@ double stage_value(const struct pass_result *run, int stage, int detail) {
 }
 double metric_of(const struct pass_result *run, int metric) {
     int64_t steps = 0, sum = stages_ns(run, 0, VP_STAGE_COUNT - 1);
-    if (metric != METRIC_TOTAL && !run->times.ran[VP_STAGE_PREFILL]) return (double)NAN; /* without stage times */
+    if (metric != METRIC_TOTAL && !run->times.ran[VP_STAGE_PREFILL]) return (double)NAN; /* stages were not timed */
     if (metric >= METRIC_STAGE)
         return stage_value(run, (metric - METRIC_STAGE) % VP_STAGE_COUNT, (metric - METRIC_STAGE) / VP_STAGE_COUNT);
     for (int32_t i = 0; i + 1 < run->token_count; i++) steps += run->step_ns[i];

@@ -1,50 +1,57 @@
-/* metrics.h: the numbers of a timed pass: their keys in result files, and how they follow from its stamps. */
+/* metrics.h: the numbers of a timed pass: their keys in result files, and how they follow from its time stamps.
+ * A pass_result comes in; a number in ms (or a count) comes out, NaN where the pass does not have it. */
 #ifndef VLMPROF_CLI_METRICS_H
 #define VLMPROF_CLI_METRICS_H
 #include "vlmprof.h"
 #include "vlmprof_stages.h"
 
-/* what one pass gave; total_ns is read around the whole chain, the stages inside it */
+/* What one timed pass gave. total_ns is taken around the whole pass, the times of the stages inside it. */
 struct pass_result {
     int64_t total_ns;
     vp_stage_times times;
     int32_t token_count; int ended_by_eos;
     int32_t *tokens;  /* [new_tokens] */
     int64_t *step_ns; /* [new_tokens] */
-    char *answer;     /* malloc'ed; a model may write a NUL, so its length counts */
+    char *answer;     /* malloc'ed; it may contain NULs, so answer_bytes is its length */
     size_t answer_bytes;
-    /* with launches: the clock when the engine began, and how many there were */
+    /* only where launches were recorded: the clock when the engine began, and how many records there are */
     int64_t engine_begin_ns, launch_count, span_count;
 };
 
+/* An array of run_count results with room for new_tokens each; runs_free frees it, NULL included. */
 struct pass_result *runs_make(int32_t run_count, int32_t new_tokens);
 void runs_free(struct pass_result *runs, int32_t run_count);
 
-/* The numbers of a pass, by the keys of the result files, in ms; behind METRIC_STAGE those of the stages: first each
- * one's ms, then by DETAIL. */
+/* The numbers of a pass, in ms, named by the keys of the result files. The numbers of the stages follow from
+ * METRIC_STAGE on (stage_metric): first the ms of every stage, then one detail of every stage after the other. */
 enum { METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TOTAL, METRIC_PER_TOKEN, METRIC_TTFT, METRIC_UNACCOUNTED,
        METRIC_CLOSURE, METRIC_STAGE };
+
+/* Details of a stage; 0 is its ms. */
 enum { DETAIL_WALL = 1, DETAIL_DEVICE, DETAIL_LAUNCHES, DETAIL_FLOPS, DETAIL_BYTES, DETAIL_COUNT };
 
 extern const char *const METRIC_KEYS[METRIC_STAGE];
 extern const char *const DETAIL_KEYS[DETAIL_COUNT];
 
+/* The index of a stage's detail among the metrics. */
 int stage_metric(int stage, int detail);
 
-/* A stage takes the time between its boundaries on the device: on a GPU the host's clock shows only how long sending
- * took. */
+/* Truth: the stage runs on the host, so its time is the host's. The time of any other stage is taken on the device: on
+ * a GPU the host's clock shows only how long it took to send the work. */
 int is_host_stage(int stage);
 
-/* NaN: did not run, or means nothing on the host */
+/* A detail of a stage; NaN when the stage did not run, or runs on the host and has no such detail there. */
 double stage_value(const struct pass_result *run, int stage, int detail);
-double metric_of(const struct pass_result *run, int metric); /* NaN: did not run */
 
-/* mean over runs; NaN when one of them lacks the number */
+/* A metric of one run; NaN when its stages did not run or were not timed. */
+double metric_of(const struct pass_result *run, int metric);
+
+/* The mean of a metric over runs; NaN when one of them lacks it. */
 double metric_mean(const struct pass_result *runs, int32_t run_count, int metric);
 
-vp_estimate estimate_none(void);
+vp_estimate estimate_none(void); /* all NaN */
 
-/* Median with its interval; sorts the values. */
+/* The median and its 95 % interval, NaN where there are too few values. Sorts the values. */
 vp_estimate median_of(double *values, size_t count);
 
 #endif

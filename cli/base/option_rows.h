@@ -1,4 +1,5 @@
-/* option_rows.h: rows that the option tables of several commands share. */
+/* option_rows.h: rows that the option tables of several commands share.
+ * A command lists them in its own table of struct option_spec; the help shows them in that order. */
 #ifndef VLMPROF_CLI_OPTION_ROWS_H
 #define VLMPROF_CLI_OPTION_ROWS_H
 #include "base/options.h"
@@ -69,6 +70,10 @@
 #define OPTION_WITH_STACK \
     {"with_stack", FLAG, NULL, NULL, 0, 0, NULL, \
      "source lines and the ranges around each operation, in the table and in traces"}
+/* All rows that say what the profiler's table of operations shows. */
+#define OPTIONS_OF_OPERATIONS \
+    OPTION_SORT_BY, OPTION_ROW_LIMIT, OPTION_GROUP_BY, OPTION_GROUP_BY_INPUT_SHAPE, OPTION_GROUP_BY_STACK_N, \
+    OPTION_RECORD_SHAPES, OPTION_PROFILE_MEMORY, OPTION_WITH_STACK
 #define OPTION_TRACE_MAX_BYTES \
     {"trace_max_bytes", COUNT, "N", "250000000", 1, INT64_MAX, NULL, "recording stops before a trace is larger"}
 #define OPTION_HELP \

@@ -1,5 +1,6 @@
-/* options.c: the parser of the command line. Each command brings its own table of options; checks and help come from
- * it. */
+/* options.c: the parser of the command line.
+ * Words of argv come in one by one and are checked against the command's table. Each value is stored in the row's
+ * struct option_value; a wrong word ends the parse with a message and an exit code. */
 #include "base/options.h"
 
 #include "base/console.h"
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The index of an option in the command's table, or -1. */
 static int option_find(const struct command *command, const char *name, size_t bytes) {
     for (size_t i = 0; i < command->option_count; i++)
         if (strlen(command->options[i].name) == bytes && !memcmp(command->options[i].name, name, bytes)) return (int)i;
@@ -52,7 +54,8 @@ int can_parse_number(const char *text, int64_t *value) {
     *value = strtoll(text, NULL, 10);
     return 1;
 }
-static int can_parse_real(const char *text, double *value) { /* digits with at most one point, as people write them */
+/* Truth: the text is made of digits with at most one point, and *value is set. */
+static int can_parse_real(const char *text, double *value) {
     size_t digits = strspn(text, "0123456789"),
            more = text[digits] == '.' ? strspn(text + digits + 1, "0123456789") : 0;
     if (!(digits + more) || digits + more > 18 || text[digits + (text[digits] == '.') + more]) return 0;
@@ -66,61 +69,74 @@ int has_word(const char *words, const char *word) {
     return 0;
 }
 
-/* Checks one word against the table and stores it; 0 or an exit code. */
-static int option_store(struct options *options, int index, const char *word) {
-    const struct option_spec *spec = &options->command->options[index];
-    struct option_value *value = &options->values[index];
-    int64_t number = 0;
-    if (vp_utf8_valid_bytes(word, strlen(word)) != strlen(word)
-        && !has_word(
-            "model data html output_dir sizes checkpoint draw tokenizer dump importance_scores_file annotations "
-            "image_dir "
-            "output recalibrate trace",
-            spec->name))
+/* Truth: the option names a file or folder, whose name may be any bytes. */
+static int is_path_option(const char *name) {
+    return has_word(
+        "model data html output_dir sizes checkpoint draw tokenizer dump importance_scores_file annotations image_dir "
+        "output recalibrate trace",
+        name);
+}
+/* Checks one word against a row of the table and reads its number. Returns 0 or an exit code. */
+static int option_check(const struct option_spec *spec, const char *word, int64_t *number, double *real) {
+    if (vp_utf8_valid_bytes(word, strlen(word)) != strlen(word) && !is_path_option(spec->name))
         return complain(EXIT_USAGE, "--%s: the text is not valid UTF-8", spec->name);
     if (spec->kind == COUNT || spec->kind == COUNTS) {
-        if (!can_parse_number(word, &number))
+        if (!can_parse_number(word, number))
             return complain(EXIT_USAGE, "--%s: \"%s\" is not a whole number", spec->name, word);
-        if (!(number >= spec->least && number <= spec->most))
+        if (!(*number >= spec->least && *number <= spec->most))
             return complain(EXIT_USAGE, "--%s: %s is outside %lld..%lld", spec->name, word, (long long)spec->least,
                             (long long)spec->most);
     }
     if (spec->kind == REAL
-        && (!can_parse_real(word, &value->real)
-            || !(value->real >= (double)spec->least && value->real <= (double)spec->most)))
+        && (!can_parse_real(word, real) || !(*real >= (double)spec->least && *real <= (double)spec->most)))
         return complain(EXIT_USAGE, "--%s: \"%s\" is no number from %lld to %lld", spec->name, word,
                         (long long)spec->least, (long long)spec->most);
     if (spec->kind == CHOICE && !has_word(spec->choices, word))
         return complain(EXIT_USAGE, "--%s: \"%s\" is none of: %s", spec->name, word, spec->choices);
-    value->number = number;
-    value->text = word;
-    if (spec->kind == COUNTS || spec->kind == TEXTS) {
-        value->items = resize(value->items, value->count + 1, sizeof *value->items);
-        value->numbers = resize(value->numbers, value->count + 1, sizeof *value->numbers);
-        for (size_t i = 0; i < value->count; i++)
-            if (!strcmp(value->items[i], word) || (spec->kind == COUNTS && value->numbers[i] == number))
-                return complain(EXIT_USAGE, "--%s: %s is listed twice", spec->name, word);
-        value->items[value->count] = word;
-        value->numbers[value->count++] = number;
-    }
     return 0;
 }
+/* Appends a word to a list, which holds every value once. Returns 0 or an exit code. */
+static int option_append(const struct option_spec *spec, struct option_value *value, const char *word, int64_t number) {
+    value->items = resize(value->items, value->count + 1, sizeof *value->items);
+    value->numbers = resize(value->numbers, value->count + 1, sizeof *value->numbers);
+    for (size_t i = 0; i < value->count; i++)
+        if (!strcmp(value->items[i], word) || (spec->kind == COUNTS && value->numbers[i] == number))
+            return complain(EXIT_USAGE, "--%s: %s is listed twice", spec->name, word);
+    value->items[value->count] = word;
+    value->numbers[value->count++] = number;
+    return 0;
+}
+/* Checks one word and stores it. Returns 0 or an exit code. */
+static int option_store(struct options *options, int index, const char *word) {
+    const struct option_spec *spec = &options->command->options[index];
+    struct option_value *value = &options->values[index];
+    int64_t number = 0;
+    int code = option_check(spec, word, &number, &value->real);
+    if (code) return code;
+    value->number = number;
+    value->text = word;
+    return spec->kind == COUNTS || spec->kind == TEXTS ? option_append(spec, value, word, number) : 0;
+}
 
-/* A list's argument may hold several values with commas between them (not file names: those stay whole). */
+/* Copies a part of an argument into memory that lives as long as the options. */
+static const char *keep_piece(struct options *options, const char *text, size_t bytes) {
+    options->pieces = resize(options->pieces, options->piece_count + 1, sizeof *options->pieces);
+    return options->pieces[options->piece_count++] = copy_text(text, bytes);
+}
+
+/* Stores the argument of a list, in which commas separate values. --data takes file names, which stay whole. */
 static int option_store_list(struct options *options, int index, const char *word) {
     if (!strcmp(options->command->options[index].name, "data")) return option_store(options, index, word);
     for (;;) {
         size_t bytes = strcspn(word, ",");
-        char *piece = copy_text(word, bytes);
-        int code;
-        options->pieces = resize(options->pieces, options->piece_count + 1, sizeof *options->pieces);
-        options->pieces[options->piece_count++] = piece;
-        if ((code = option_store(options, index, piece)) != 0) return code;
+        int code = option_store(options, index, keep_piece(options, word, bytes));
+        if (code) return code;
         if (!word[bytes]) return 0;
         word += bytes + 1;
     }
 }
 
+/* Complains about an unknown option: says which command has it, or which name is the nearest. */
 static int unknown_option(const struct options *options, const char *argument, size_t bytes) {
     const char *best = NULL, *own = options->command->name;
     char name[80];
@@ -132,7 +148,10 @@ static int unknown_option(const struct options *options, const char *argument, s
                             own, (*command)->name, own);
     for (size_t i = 0; i < options->command->option_count; i++) {
         int distance = edit_distance(name, options->command->options[i].name);
-        if (distance < least) { least = distance; best = options->command->options[i].name; }
+        if (distance < least) {
+            least = distance;
+            best = options->command->options[i].name;
+        }
     }
     return complain(EXIT_USAGE, "unknown option --%s; the nearest is --%s; see vlmprof %s --help", name,
                     best ? best : "help", own);
@@ -143,28 +162,41 @@ int has_family_keys(const struct options *options) {
     for (int i = 2; i < options->argc && words; i++)
         for (const char *word = words; *word; word += strcspn(word, " "), word += *word == ' ') {
             size_t bytes = strcspn(word, " ");
-            const char *a = options->argv[i];
-            if (!strncmp(a, "--", 2) && !strncmp(a + 2, word, bytes) && (!a[2 + bytes] || a[2 + bytes] == '='))
+            const char *argument = options->argv[i], *name = argument + 2;
+            if (!strncmp(argument, "--", 2) && !strncmp(name, word, bytes) && (!name[bytes] || name[bytes] == '='))
                 return 1;
         }
     return 0;
 }
+/* Stores a family key with its value, which NULL says is missing. */
 static int key_store(struct options *options, const char *name, size_t bytes, const char *value) {
     if (!value) return complain(EXIT_USAGE, "--%.*s needs a value", (int)bytes, name);
-    options->pieces = resize(options->pieces, options->piece_count + 1, sizeof *options->pieces);
-    options->pieces[options->piece_count++] = copy_text(name, bytes);
     options->keys = resize(options->keys, options->key_count + 2, sizeof *options->keys);
-    options->keys[options->key_count++] = options->pieces[options->piece_count - 1];
+    options->keys[options->key_count++] = keep_piece(options, name, bytes);
     options->keys[options->key_count++] = value;
     return 0;
 }
 
-/* argv[first] is --name, --name=value or -p; *next is moved behind what was used. */
+/* Stores the arguments from argv[first] on that belong to a list option. *next is the first one that does not. */
+static int option_parse_list(struct options *options, int index, int first, int *next) {
+    const struct option_spec *spec = &options->command->options[index];
+    int code;
+    for (; first < options->argc; first++) {
+        const char *argument = options->argv[first];
+        if (!strncmp(argument, "--", 2) || !strcmp(argument, "-p")) break;
+        if ((code = option_store_list(options, index, argument)) != 0) return code;
+    }
+    *next = first;
+    return options->values[index].count ? 0
+                                        : complain(EXIT_USAGE, "--%s needs a value: %s", spec->name, spec->argument);
+}
+/* Parses argv[first], which is --name, --name=value or a short form, and its value. *next is the first argument behind
+ * them. Returns 0 or an exit code. */
 static int option_parse(struct options *options, int first, int *next) {
     const char *argument = options->argv[first], *equal = NULL, *name = argument + 2;
     const struct option_spec *spec;
     size_t bytes;
-    int index, code, after = first + 1;
+    int index, after = first + 1;
     if (!strcmp(argument, "-p")) name = "prompt";
     else if (!strcmp(argument, "-h")) name = "help";
     else if (!strcmp(argument, "-o")) name = "output";
@@ -191,13 +223,7 @@ static int option_parse(struct options *options, int first, int *next) {
         *next = equal ? after : after + 1;
         return option_store(options, index, equal ? equal + 1 : options->argv[after]);
     }
-    if (equal) return option_store_list(options, index, equal + 1);
-    for (; after < options->argc && strncmp(options->argv[after], "--", 2) && strcmp(options->argv[after], "-p");
-         after++)
-        if ((code = option_store_list(options, index, options->argv[after])) != 0) return code;
-    *next = after;
-    return options->values[index].count ? 0
-                                        : complain(EXIT_USAGE, "--%s needs a value: %s", spec->name, spec->argument);
+    return equal ? option_store_list(options, index, equal + 1) : option_parse_list(options, index, after, next);
 }
 
 int options_parse(struct options *options, int argc, char **argv) {
@@ -209,7 +235,11 @@ int options_parse(struct options *options, int argc, char **argv) {
     while (i < argc) {
         const char *argument = argv[i];
         if (!only_operands && argument[0] == '-' && argument[1]) {
-            if (!strcmp(argument, "--")) { only_operands = 1; i++; continue; }
+            if (!strcmp(argument, "--")) {
+                only_operands = 1;
+                i++;
+                continue;
+            }
             if ((code = option_parse(options, i, &i)) != 0) return code;
         } else {
             options->operands[options->operand_count++] = argument;
@@ -242,7 +272,10 @@ int check_sort_key(const char *key) {
     struct text_buffer all = {NULL, 0, 0};
     int code;
     for (int32_t i = 0; key && vp_ops_key_name(i); i++) {
-        if (!strcmp(vp_ops_key_name(i), key)) { free(all.data); return 0; }
+        if (!strcmp(vp_ops_key_name(i), key)) {
+            free(all.data);
+            return 0;
+        }
         if (i) text_add_string(&all, " ");
         text_add_string(&all, vp_ops_key_name(i));
     }

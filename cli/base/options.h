@@ -1,76 +1,81 @@
-/* options.h: the parser of the command line. Each command brings its own table of options; checks and help come from
- * it. */
+/* options.h: the parser of the command line.
+ * Each command brings its own table of options. argv comes in; checked values come out, and a command reads them by
+ * name. */
 #ifndef VLMPROF_CLI_OPTIONS_H
 #define VLMPROF_CLI_OPTIONS_H
 #include <stddef.h>
 #include <stdint.h>
 
-/* MAYBE: a text, only as --name=TEXT */
+/* What an option takes: nothing (FLAG), a whole number, a real number, a text, a text or nothing (MAYBE, only as
+ * --name=TEXT), one of some words, a list of whole numbers, a list of texts. */
 typedef enum option_kind { FLAG, COUNT, REAL, TEXT, MAYBE, CHOICE, COUNTS, TEXTS } option_kind;
 
 struct option_spec {
     const char *name;
     option_kind kind;
-    const char *argument; /* as the help shows it */
-    const char *fallback; /* default, in the words of the command line; NULL: none */
-    int64_t least, most;  /* COUNT, REAL, COUNTS */
-    const char *choices;  /* CHOICE: separated by spaces */
+    const char *argument; /* what the help shows behind the name */
+    const char *fallback; /* the default, as one would type it; NULL: none */
+    int64_t least, most;  /* range of COUNT, REAL and COUNTS */
+    const char *choices;  /* words of CHOICE, separated by spaces */
     const char *help;
 };
 
 struct option_value {
-    int given;
-    int64_t number; double real;
-    const char *text;
-    const char **items; int64_t *numbers; size_t count;
+    int given;                                          /* truth: it is on the command line; a default does not count */
+    int64_t number; double real;                        /* COUNT; REAL */
+    const char *text;                                   /* the last word as it was given; NULL: none */
+    const char **items; int64_t *numbers; size_t count; /* TEXTS and COUNTS */
 };
 
 struct options {
-    const struct command *command;         /* its table says what there is */
-    /* all of them, NULL at the end: whose option an unknown one is; may be NULL */
-    const struct command *const *commands;
-    struct option_value *values;                  /* for each row of the command's table */
+    const struct command *command;         /* the command that runs */
+    const struct command *const *commands; /* all commands, then NULL: names the owner of an unknown option; or NULL */
+    struct option_value *values;           /* one for each row of the command's table */
     const char **operands; size_t operand_count;
     char **argv; int argc;
-    char **pieces; size_t piece_count; /* copies made when lists were split at commas */
-    const char **keys; size_t key_count; /* pairs of a key and its value (keyed_by) */
+    char **pieces; size_t piece_count;   /* copies that values and keys point to */
+    const char **keys; size_t key_count; /* keys of a model family: a name and its value in turn */
 };
 
 struct command {
     const char *name, *operands, *summary, *example;
     size_t operands_most;
     const struct option_spec *options; size_t option_count;
-    /* options after which an unknown option is a key and its value, with spaces between them; NULL: none */
-    const char *keyed_by;
-    int (*run)(const struct options *options);
+    const char *keyed_by; /* names of options, separated by spaces; beside one of them an unknown option is a key */
+    int (*run)(const struct options *options); /* returns an exit code */
 };
 
-/* Does this command have such an option? For rooms that several commands share. */
+/* Truth: this command has such an option. Rooms that several commands share ask before they read it. */
 int has_option(const struct options *options, const char *name);
 
-/* The value of an option of this command; a name that is not in its table is a mistake of the program. */
+/* The value of an option of this command. A name that is not in its table is a bug: the program aborts. */
 const struct option_value *opt(const struct options *options, const char *name);
 int64_t number_of(const struct options *options, const char *name);
 const char *text_of(const struct options *options, const char *name);
 int is_given(const struct options *options, const char *name);
 
+/* How many letters two names differ by; 1000 when one is longer than 64 bytes. */
 int edit_distance(const char *one, const char *other);
 
+/* Truth: the text is a whole number of at most 18 digits, and *value is set. */
 int can_parse_number(const char *text, int64_t *value);
+
+/* Truth: `word` is one of the `words`, which spaces separate. */
 int has_word(const char *words, const char *word);
 
-/* tile with a model family: what is no option is a key of the family, checked when the family is known */
+/* Truth: one of the command's keyed_by options is on the command line. The keys are checked later, when the family of
+ * models is known. */
 int has_family_keys(const struct options *options);
 
-/* The command's name is argv[1]; command and commands of *options are set by the caller, all else is 0. Ends with
- * options_free, also after a failure. */
+/* Parses argv[2...]. The caller sets `command` and `commands` of *options and clears everything else. Returns 0 or an
+ * exit code. The caller calls options_free in both cases. */
 int options_parse(struct options *options, int argc, char **argv);
 void options_free(struct options *options);
 
-/* getenv, in the form that vp_rank_from_environment asks for */
+/* getenv with the signature that vp_rank_from_environment takes. */
 const char *environment(void *user, const char *name);
 
-/* Says which keys there are; 0 or an exit code. */
+/* Checks a --sort_by key of the operations' table; NULL is good. Returns 0, or an exit code after listing the keys. */
 int check_sort_key(const char *key);
 
 #endif

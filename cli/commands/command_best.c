@@ -1,4 +1,6 @@
-/* command_best.c: the best configuration within a budget. */
+/* command_best.c: the most accurate configuration within a latency budget.
+ * Result files of one data set come in. The best configuration, the next one and how surely the best holds the budget
+ * go to stdout as text or JSON. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/json.h"
@@ -30,6 +32,7 @@ static const struct option_spec BEST_OPTIONS[] = {
     OPTION_HELP,
 };
 
+/* The files of a data set; a NULL task means the only one. NULL, and an exit code in *code, when there is none. */
 static const struct result_group *group_of(const struct results *results, const char *task, int *code) {
     *code = 0;
     for (size_t i = 0; i < results->group_count; i++)
@@ -41,16 +44,22 @@ static const struct result_group *group_of(const struct results *results, const 
                      task ? task : "", results->files[0].task);
     return NULL;
 }
-struct pick { size_t config, runner_up; int has_runner_up; double within, within_low, within_high; size_t within_of; };
-/* Wilson's interval of a share at 95 %. */
+/* The best configuration and the second best, and the share of the best one's requests that hold the budget. */
+struct pick {
+    size_t config, runner_up;
+    int has_runner_up;
+    double within, within_low, within_high; /* the share and its 95 % interval */
+    size_t within_of;                       /* requests */
+};
+/* Wilson's interval of a share at 95 %, with the symbols of the formula. */
 static void share_interval(size_t hits, size_t count, double *low, double *high) {
-    double z = vp_normal_quantile(0.975), n = (double)count, p = (double)hits / n,
-           middle = (p + z * z / (2 * n)) / (1 + z * z / n);
+    double z = vp_normal_quantile(0.975), n = (double)count, p = (double)hits / n;
+    double middle = (p + z * z / (2 * n)) / (1 + z * z / n);
     double half = z / (1 + z * z / n) * sqrt(p * (1 - p) / n + z * z / (4 * n * n));
     *low = hits ? middle - half : 0;
     *high = hits < count ? middle + half : 1;
 }
-/* Requests within the budget: each run of T_total, else each sample. */
+/* Counts requests within the budget. For T_total each timed run is a request, otherwise each sample is one. */
 static void share_within(const struct results *results, const struct tradeoff *tradeoff,
                          const struct report_settings *settings, struct pick *pick) {
     const struct result_file *file = &results->files[tradeoff->group->paired[pick->config]];
@@ -65,6 +74,7 @@ static void share_within(const struct results *results, const struct tradeoff *t
     pick->within = (double)hits / (double)pick->within_of;
     share_interval(hits, pick->within_of, &pick->within_low, &pick->within_high);
 }
+/* Truth: a configuration holds the budget and the accuracy, and *pick is filled. */
 static int can_pick_best(const struct results *results, const struct tradeoff *tradeoff,
                          const struct report_settings *settings, struct pick *pick) {
     double *accuracy = resize(NULL, tradeoff->config_count, 2 * sizeof *accuracy),
@@ -92,6 +102,7 @@ static int can_pick_best(const struct results *results, const struct tradeoff *t
     free(places);
     return found;
 }
+/* Appends a word as a shell reads it, in quotes where it needs them. */
 static void shell_word(struct text_buffer *out, const char *word) {
     int plain = *word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,@+=")];
     if (!plain) text_add_string(out, "'");
@@ -100,7 +111,7 @@ static void shell_word(struct text_buffer *out, const char *word) {
         else text_add(out, byte, 1);
     if (!plain) text_add_string(out, "'");
 }
-/* Options of `run` that set a configuration; malloc'ed. */
+/* The options of `vlmprof run` that set this configuration; malloc'ed. */
 static char *options_text(const struct result_file *file) {
     struct text_buffer out = {NULL, 0, 0};
     char piece[96];
@@ -178,6 +189,7 @@ static void put_picked(vp_json_writer *writer, const struct results *results, co
     vp_json_end_object(writer);
     free(words);
 }
+/* Prints the answer as JSON. Returns 0 or an exit code. */
 static int put_pick(const struct results *results, const struct tradeoff *tradeoff,
                     const struct report_settings *settings, const struct pick *pick) {
     vp_json_writer writer;
@@ -201,8 +213,9 @@ static int put_pick(const struct results *results, const struct tradeoff *tradeo
     putchar('\n');
     return 0;
 }
-static int none_holds(const struct results *results, const struct tradeoff *tradeoff,
-                      const struct report_settings *settings) {
+/* No configuration holds the budget: says which one comes closest. Returns the exit code. */
+static int complain_of_budget(const struct results *results, const struct tradeoff *tradeoff,
+                              const struct report_settings *settings) {
     size_t fastest = 0;
     char name[80], more[64] = "";
     for (size_t i = 1; i < tradeoff->config_count; i++)
@@ -235,7 +248,7 @@ static int run_command(const struct options *options) {
         tradeoff_make(&tradeoff, &results, group, &settings);
         if (tradeoff.reason[0]) code = complain(EXIT_INPUT, "best: %s", tradeoff.reason);
         else if (!can_pick_best(&results, &tradeoff, &settings, &pick))
-            code = none_holds(&results, &tradeoff, &settings);
+            code = complain_of_budget(&results, &tradeoff, &settings);
         else {
             for (size_t i = 0; i < results.notes.count; i++) fprintf(stderr, "vlmprof: %s\n", results.notes.items[i]);
             if (results.files[group->first].is_synthetic)

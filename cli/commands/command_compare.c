@@ -1,4 +1,6 @@
-/* command_compare.c: did a change make it slower, or worse? */
+/* command_compare.c: did a change make it slower, or worse?
+ * Two sets of result files come in, A before and B after. Configurations are paired, then samples; a verdict for each
+ * configuration and column goes to stdout as text or JSON, and the exit code says whether anything became worse. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/json.h"
@@ -29,21 +31,24 @@ static const struct option_spec COMPARE_OPTIONS[] = {
     OPTION_HELP,
 };
 
-enum { COMPARED = 7 }; /* the last is accuracy */
+/* The columns that are compared. All are latencies but the last, which is the accuracy. */
+enum { COMPARED = 7 };
 static const int COMPARED_COLUMNS[COMPARED] = {METRIC_TOTAL,  METRIC_TTFT,      METRIC_VISION,  METRIC_PREFILL,
                                                METRIC_DECODE, METRIC_PER_TOKEN, COLUMN_ACCURACY};
 
+static int is_latency(int which) { return which + 1 < COMPARED; }
 static const char *compared_name(int which) {
-    return which + 1 < COMPARED ? METRIC_KEYS[COMPARED_COLUMNS[which]] : "accuracy";
+    return is_latency(which) ? METRIC_KEYS[COMPARED_COLUMNS[which]] : "accuracy";
 }
 struct result_pair { const struct result_file *before, *after; };
-struct compared_row { /* one comparison */
-    const struct result_pair *pair;  /* NULL: over all configurations of a task */
+struct compared_row {               /* one comparison */
+    const struct result_pair *pair; /* NULL: over all configurations of a task */
     const char *task;
-    int which;
-    double mean_a, mean_b, deviation; /* of the differences on the scale */
-    int is_mcnemar;
-    size_t needed;            /* samples; 0: not known */
+    int which;             /* index of the column */
+    double mean_a, mean_b; /* of A's and B's samples */
+    double deviation;      /* of the differences, for a latency of the logarithms */
+    int is_mcnemar;        /* truth: tested by McNemar's test, else by the paired t test */
+    size_t needed;         /* samples that would find a change; 0: not known */
 };
 struct comparison_job {
     const struct options *options;
@@ -55,42 +60,47 @@ struct comparison_job {
 };
 #define COMPARE_ALPHA 0.05
 
-/* What must be alike; the words are those of --force. */
-static const char *const ALIKE[] = {"configuration", "device", "clocks", "model",  "weights",        "data",
+/* What must be alike in both files, by the words of --force. */
+enum { ALIKE_CONFIGURATION, ALIKE_DEVICE, ALIKE_CLOCKS, ALIKE_MODEL, ALIKE_WEIGHTS, ALIKE_DATA, ALIKE_SEED, ALIKE_RUNS,
+       ALIKE_TIMING, ALIKE_METRIC, ALIKE_NEW_TOKENS, ALIKE_BLOCKS, ALIKE_COUNT };
+static const char *const ALIKE[ALIKE_COUNT] = {"configuration", "device", "clocks", "model",  "weights",        "data",
                                     "seed",          "runs",   "timing", "metric", "max_new_tokens", "blocks"};
-
-enum { ALIKE_COUNT = sizeof ALIKE / sizeof ALIKE[0] };
 
 static int are_texts_different(const char *one, const char *other) {
     return strcmp(one ? one : "", other ? other : "") != 0;
 }
+/* The share of a file's runs in which the clocks were throttled. */
 static double throttled_share(const struct result_file *file) {
     return file->throttled_runs > 0 && file->run_at[file->count]
                ? (double)file->throttled_runs / (double)file->run_at[file->count]
                : 0;
 }
+/* Truth: the files differ in this. `out` gets what each of them says. */
 static int is_different(const struct result_file *before, const struct result_file *after, int what, char out[2][80]) {
     const char *texts[2] = {NULL, NULL};
     int64_t numbers[2] = {-1, -1};
     out[0][0] = out[1][0] = 0;
     switch (what) {
-    case 0: setting_text(before, out[0]); setting_text(after, out[1]); return are_texts_different(out[0], out[1]);
-    case 1: texts[0] = before->device; texts[1] = after->device; break;
-    case 2:
+    case ALIKE_CONFIGURATION:
+        setting_text(before, out[0]);
+        setting_text(after, out[1]);
+        return are_texts_different(out[0], out[1]);
+    case ALIKE_DEVICE: texts[0] = before->device; texts[1] = after->device; break;
+    case ALIKE_CLOCKS:
         snprintf(out[0], 80, "%.0f %% throttled", 100 * throttled_share(before));
         snprintf(out[1], 80, "%.0f %% throttled", 100 * throttled_share(after));
         return fabs(throttled_share(before) - throttled_share(after)) > 0.05;
-    case 3: texts[0] = before->model; texts[1] = after->model; break;
-    case 4: texts[0] = before->weights; texts[1] = after->weights; break;
-    case 5:
+    case ALIKE_MODEL: texts[0] = before->model; texts[1] = after->model; break;
+    case ALIKE_WEIGHTS: texts[0] = before->weights; texts[1] = after->weights; break;
+    case ALIKE_DATA:
         texts[0] = before->data_hash ? before->data_hash : before->data;
         texts[1] = after->data_hash ? after->data_hash : after->data;
         break;
-    case 6: numbers[0] = before->seed; numbers[1] = after->seed; break;
-    case 7: numbers[0] = before->runs_per_sample; numbers[1] = after->runs_per_sample; break;
-    case 8: texts[0] = before->timing; texts[1] = after->timing; break;
-    case 9: texts[0] = before->metric; texts[1] = after->metric; break;
-    case 10: numbers[0] = before->max_new_tokens; numbers[1] = after->max_new_tokens; break;
+    case ALIKE_SEED: numbers[0] = before->seed; numbers[1] = after->seed; break;
+    case ALIKE_RUNS: numbers[0] = before->runs_per_sample; numbers[1] = after->runs_per_sample; break;
+    case ALIKE_TIMING: texts[0] = before->timing; texts[1] = after->timing; break;
+    case ALIKE_METRIC: texts[0] = before->metric; texts[1] = after->metric; break;
+    case ALIKE_NEW_TOKENS: numbers[0] = before->max_new_tokens; numbers[1] = after->max_new_tokens; break;
     default:
         snprintf(out[0], 80, "%zu blocks", before->listed_blocks);
         snprintf(out[1], 80, "%zu others", after->listed_blocks);
@@ -110,6 +120,8 @@ static int is_forced(const struct options *options, const char *what) {
         if (!strcmp(value->items[i], what) || !strcmp(value->items[i], "all")) return 1;
     return 0;
 }
+/* Complains about differences that --force does not name, and warns of those that it names. Returns 0 or an exit
+ * code. */
 static int check_alike(struct comparison_job *job) {
     struct text_buffer refused = {NULL, 0, 0}, words = {NULL, 0, 0};
     int code = 0;
@@ -136,7 +148,7 @@ static int check_alike(struct comparison_job *job) {
     free(words.data);
     return code;
 }
-/* A's configurations with B's; 0 or an exit code. */
+/* Pairs A's configurations with B's. Returns 0 or an exit code. */
 static int pair_files(struct comparison_job *job) {
     size_t only_a = 0;
     job->pairs = zeroed(job->before.count, sizeof *job->pairs);
@@ -144,9 +156,12 @@ static int pair_files(struct comparison_job *job) {
         const struct result_file *file = &job->before.files[i];
         size_t other = 0;
         while (other < job->after.count && compare_settings(file, &job->after.files[other])) other++;
-        if (other == job->after.count && (job->before.count > 1 || job->after.count > 1)) { only_a++; continue; }
+        if (other == job->after.count && (job->before.count > 1 || job->after.count > 1)) {
+            only_a++;
+            continue;
+        }
+        /* one file against one file is a pair even when their configurations differ */
         job->pairs[job->pair_count].before = file;
-        /* a file against a file: whatever they are */
         job->pairs[job->pair_count++].after = &job->after.files[other < job->after.count ? other : 0];
     }
     if (!job->pair_count)
@@ -159,9 +174,10 @@ static int pair_files(struct comparison_job *job) {
     return 0;
 }
 
-/* Values of one column of a pair, sample by sample; latencies of 0 are of stages that did not run. */
+/* Collects the values of one column for the samples that both files have, and their ids unless that is NULL. Returns
+ * the count. A latency of 0 is left out: the stage did not run. */
 static size_t pair_values(const struct result_pair *pair, int which, double *before, double *after, int64_t *ids) {
-    int is_latency = which + 1 < COMPARED, column = COMPARED_COLUMNS[which];
+    int column = COMPARED_COLUMNS[which];
     size_t count = 0;
     for (size_t i = 0, k = 0; i < pair->before->count && k < pair->after->count;) {
         if (pair->before->ids[i] != pair->after->ids[k]) {
@@ -173,36 +189,38 @@ static size_t pair_values(const struct result_pair *pair, int which, double *bef
         after[count] = result_at(pair->after, column, k);
         if (ids) ids[count] = pair->before->ids[i];
         count += isfinite(before[count]) && isfinite(after[count])
-                 && (!is_latency || (before[count] > 0 && after[count] > 0));
+                 && (!is_latency(which) || (before[count] > 0 && after[count] > 0));
         i++;
         k++;
     }
     return count;
 }
+/* Truth: a score lies strictly between 0 and 1, or outside: it is not one of a right or wrong answer. */
+static int is_graded(double score) { return !(score >= 0 && score <= 1) || (score > 0 && score < 1); }
+/* Compares paired samples and adds the row, unless they are too few. `kind` says what they are. */
 static void add_comparison(struct comparison_job *job, const struct compared_row *kind, const double *before,
                            const double *after, size_t count) {
-    int is_latency = kind->which + 1 < COMPARED, is_binary = 1;
-    double margin = is_latency ? job->margin : job->accuracy_margin, *differences;
+    const int by_ratio = is_latency(kind->which);
+    int is_binary = 1;
+    double margin = by_ratio ? job->margin : job->accuracy_margin, *differences;
     vp_comparison comparison;
     struct compared_row row = *kind;
     uint64_t before_only = 0, after_only = 0;
-    /* too few */
-    if (vp_compare_paired(before, after, count, is_latency ? VP_SCALE_LOG : VP_SCALE_ABSOLUTE, margin, COMPARE_ALPHA,
+    if (vp_compare_paired(before, after, count, by_ratio ? VP_SCALE_LOG : VP_SCALE_ABSOLUTE, margin, COMPARE_ALPHA,
                           &comparison)
         != VP_OK)
         return;
     differences = resize(NULL, count, sizeof *differences);
     for (size_t i = 0; i < count; i++) {
-        differences[i] = is_latency ? log(after[i] / before[i]) : after[i] - before[i];
-        is_binary &= (!(before[i] > 0) || !(before[i] < 1)) && (!(after[i] > 0) || !(after[i] < 1)) && before[i] >= 0
-                     && before[i] <= 1 && after[i] >= 0 && after[i] <= 1;
+        differences[i] = by_ratio ? log(after[i] / before[i]) : after[i] - before[i];
+        is_binary &= !is_graded(before[i]) && !is_graded(after[i]);
         before_only += before[i] > after[i];
         after_only += after[i] > before[i];
     }
     row.deviation = vp_statistics_std(differences, count) * sqrt((double)count / ((double)count - 1));
     row.mean_a = vp_statistics_mean(before, count);
     row.mean_b = vp_statistics_mean(after, count);
-    if (!is_latency && is_binary) {
+    if (!by_ratio && is_binary) {
         row.is_mcnemar = 1;
         comparison.p_difference = vp_mcnemar(before_only, after_only);
     }
@@ -212,10 +230,10 @@ static void add_comparison(struct comparison_job *job, const struct compared_row
     job->rows[job->count] = row;
     job->verdicts[job->count++] = comparison;
 }
-/* All configurations of a task together: a sample counts once, with the mean of its logarithms of B / A, or of its
- * differences. */
+/* Compares all configurations of a task, pairs first to last - 1, together. A sample counts once, with its mean over
+ * the configurations: of the logarithms of a latency, or of the values. */
 static void compare_overall(struct comparison_job *job, size_t first, size_t last, int which) {
-    int is_latency = which + 1 < COMPARED;
+    const int by_ratio = is_latency(which);
     size_t most = 0, filled = 0, count = 0;
     double *before, *after, *before_means, *after_means;
     int64_t *ids;
@@ -223,7 +241,9 @@ static void compare_overall(struct comparison_job *job, size_t first, size_t las
     struct compared_row row;
     for (size_t pair = first; pair < last; pair++) most += job->pairs[pair].before->count;
     before = resize(NULL, most, 4 * sizeof *before);
-    after = before + most; before_means = after + most; after_means = before_means + most;
+    after = before + most;
+    before_means = after + most;
+    after_means = before_means + most;
     ids = resize(NULL, most, sizeof *ids);
     order = resize(NULL, most, sizeof *order);
     for (size_t pair = first; pair < last; pair++)
@@ -233,11 +253,12 @@ static void compare_overall(struct comparison_job *job, size_t first, size_t las
     for (size_t i = 0, alike; i < filled; i += alike) {
         double before_sum = 0, after_sum = 0;
         for (alike = 0; i + alike < filled && order[i + alike].id == order[i].id; alike++) {
-            before_sum += is_latency ? log(before[order[i + alike].at]) : before[order[i + alike].at];
-            after_sum += is_latency ? log(after[order[i + alike].at]) : after[order[i + alike].at];
+            size_t at = order[i + alike].at;
+            before_sum += by_ratio ? log(before[at]) : before[at];
+            after_sum += by_ratio ? log(after[at]) : after[at];
         }
-        before_means[count] = is_latency ? exp(before_sum / (double)alike) : before_sum / (double)alike;
-        after_means[count++] = is_latency ? exp(after_sum / (double)alike) : after_sum / (double)alike;
+        before_means[count] = by_ratio ? exp(before_sum / (double)alike) : before_sum / (double)alike;
+        after_means[count++] = by_ratio ? exp(after_sum / (double)alike) : after_sum / (double)alike;
     }
     memset(&row, 0, sizeof row);
     row.task = job->pairs[first].before->task;
@@ -260,6 +281,7 @@ static void compare_pair(struct comparison_job *job, const struct result_pair *p
     }
     free(before);
 }
+/* Warns of samples on one side only, of answers that differ in length, and of synthetic weights. */
 static void warn_of_pairs(struct comparison_job *job) {
     size_t missing = 0, pairs = 0, lengths = 0, synthetic = 0;
     for (size_t place = 0; place < job->pair_count; place++) {
@@ -288,9 +310,25 @@ static void warn_of_pairs(struct comparison_job *job) {
             "T_decode_per_token",
             lengths, pairs);
 }
+/* Adjusts all verdicts for their number, and plans how many samples each comparison needs. */
+static void adjust_verdicts(struct comparison_job *job) {
+    uint32_t *order = resize(NULL, job->count, sizeof *order);
+    double *values = resize(NULL, job->count, sizeof *values);
+    /* never fails: vp_compare_paired made the verdicts */
+    if (vp_compare_adjust(job->verdicts, job->count, VP_ADJUST_HOLM, COMPARE_ALPHA, order, values) != VP_OK) abort();
+    for (size_t i = 0; i < job->count; i++) {
+        struct compared_row *row = &job->rows[i];
+        double margin = is_latency(row->which) ? job->margin : job->accuracy_margin;
+        double effect = is_latency(row->which) ? job->effect : 2 * margin;
+        if (vp_compare_plan(row->deviation, margin, effect, COMPARE_ALPHA / (double)job->count, 0.95, &row->needed)
+            != VP_OK)
+            row->needed = 0;
+    }
+    free(order);
+    free(values);
+}
+/* Makes all comparisons. Returns 0, or an exit code when there are none. */
 static int compare_all(struct comparison_job *job) {
-    uint32_t *order;
-    double *values;
     for (size_t first = 0, last; first < job->pair_count; first = last) {
         for (last = first + 1;
              last < job->pair_count && !strcmp(job->pairs[last].before->task, job->pairs[first].before->task);)
@@ -299,30 +337,17 @@ static int compare_all(struct comparison_job *job) {
         for (size_t pair = first; pair < last; pair++) compare_pair(job, &job->pairs[pair]);
     }
     if (!job->count) return complain(EXIT_USAGE, "compare: the two sides have fewer than 2 samples in common");
-    order = resize(NULL, job->count, sizeof *order);
-    values = resize(NULL, job->count, sizeof *values);
-    /* made by vp_compare_paired */
-    if (vp_compare_adjust(job->verdicts, job->count, VP_ADJUST_HOLM, COMPARE_ALPHA, order, values) != VP_OK) abort();
-    for (size_t i = 0; i < job->count; i++) {
-        struct compared_row *row = &job->rows[i];
-        double margin = row->which + 1 < COMPARED ? job->margin : job->accuracy_margin,
-               effect = row->which + 1 < COMPARED ? job->effect : 2 * margin;
-        if (vp_compare_plan(row->deviation, margin, effect, COMPARE_ALPHA / (double)job->count, 0.95, &row->needed)
-            != VP_OK)
-            row->needed = 0;
-    }
-    free(order);
-    free(values);
+    adjust_verdicts(job);
     return 0;
 }
-/* FASTER is "the second is lower": of an accuracy that is worse. */
+/* The library's FASTER means that B is lower, which is worse for an accuracy: there it is called LOWER. */
 static const char *verdict_text(const struct compared_row *row, const vp_comparison *comparison) {
-    if (row->which + 1 < COMPARED || comparison->verdict == VP_VERDICT_SAME || comparison->verdict == VP_VERDICT_UNSURE)
+    if (is_latency(row->which) || comparison->verdict == VP_VERDICT_SAME || comparison->verdict == VP_VERDICT_UNSURE)
         return vp_verdict_name(comparison->verdict);
     return comparison->verdict == VP_VERDICT_FASTER ? "LOWER" : "HIGHER";
 }
 static int is_worse(const struct compared_row *row, const vp_comparison *comparison) {
-    return comparison->verdict == (row->which + 1 < COMPARED ? VP_VERDICT_SLOWER : VP_VERDICT_FASTER);
+    return comparison->verdict == (is_latency(row->which) ? VP_VERDICT_SLOWER : VP_VERDICT_FASTER);
 }
 static void write_comparison(struct document *document, const struct comparison_job *job) {
     struct text_list *list;
@@ -353,7 +378,7 @@ static void write_comparison(struct document *document, const struct comparison_
         text_list_add(list, "%s", number_short(row->mean_b).text);
         text_list_add(list, "%+.2f [%+.2f, %+.2f]", 100 * comparison->estimate, 100 * comparison->low,
                       100 * comparison->high);
-        text_list_add(list, "%s", row->which + 1 < COMPARED ? "%" : "points");
+        text_list_add(list, "%s", is_latency(row->which) ? "%" : "points");
         text_list_add(list, "%zu", comparison->count);
         text_list_add(list, "%s", verdict_text(row, comparison));
     }
@@ -374,10 +399,34 @@ static void write_plan(struct document *document, const struct comparison_job *j
         char name[80];
         text_list_add(list, "%s", row->pair ? setting_text(row->pair->before, name) : "all");
         text_list_add(list, "%s", compared_name(row->which));
-        text_list_add(list, "%.3f %s", 100 * row->deviation, row->which + 1 < COMPARED ? "%" : "points");
+        text_list_add(list, "%.3f %s", 100 * row->deviation, is_latency(row->which) ? "%" : "points");
         if (row->needed) text_list_add(list, "%zu", row->needed); else text_list_add(list, "-");
         text_list_add(list, "%zu", job->verdicts[i].count);
     }
+}
+static void put_comparison(vp_json_writer *writer, const struct compared_row *row, const vp_comparison *comparison) {
+    vp_json_begin_object(writer);
+    put_text(writer, "dataset_name", row->task);
+    put_text(writer, "of", compared_name(row->which));
+    vp_json_key(writer, "configuration"); /* null: all together */
+    if (row->pair) {
+        vp_json_begin_object(writer);
+        put_setting_of(writer, row->pair->before);
+        vp_json_end_object(writer);
+    } else vp_json_null(writer);
+    put_text(writer, "scale", is_latency(row->which) ? "log" : "absolute");
+    put_text(writer, "test", row->is_mcnemar ? "mcnemar" : "paired t");
+    put_double(writer, "a", row->mean_a);
+    put_double(writer, "b", row->mean_b);
+    put_int(writer, "pairs", (int64_t)comparison->count);
+    put_double(writer, "difference", comparison->estimate);
+    put_range(writer, "difference_interval", comparison->low, comparison->high);
+    put_double(writer, "p_difference", comparison->p_difference);
+    put_double(writer, "p_equivalence", comparison->p_equivalence);
+    put_text(writer, "verdict", verdict_text(row, comparison));
+    vp_json_key(writer, "samples_needed");
+    if (row->needed) vp_json_int(writer, (int64_t)row->needed); else vp_json_null(writer);
+    vp_json_end_object(writer);
 }
 static void put_comparisons(vp_json_writer *writer, const struct comparison_job *job, int worse) {
     vp_json_begin_object(writer);
@@ -392,37 +441,12 @@ static void put_comparisons(vp_json_writer *writer, const struct comparison_job 
     put_bool(writer, "worse", worse);
     vp_json_key(writer, "comparisons");
     vp_json_begin_array(writer);
-    for (size_t i = 0; i < job->count; i++) {
-        const struct compared_row *row = &job->rows[i];
-        const vp_comparison *comparison = &job->verdicts[i];
-        int is_latency = row->which + 1 < COMPARED;
-        vp_json_begin_object(writer);
-        put_text(writer, "dataset_name", row->task);
-        put_text(writer, "of", compared_name(row->which));
-        vp_json_key(writer, "configuration"); /* null: all together */
-        if (row->pair) {
-            vp_json_begin_object(writer);
-            put_setting_of(writer, row->pair->before);
-            vp_json_end_object(writer);
-        } else vp_json_null(writer);
-        put_text(writer, "scale", is_latency ? "log" : "absolute");
-        put_text(writer, "test", row->is_mcnemar ? "mcnemar" : "paired t");
-        put_double(writer, "a", row->mean_a);
-        put_double(writer, "b", row->mean_b);
-        put_int(writer, "pairs", (int64_t)comparison->count);
-        put_double(writer, "difference", comparison->estimate);
-        put_range(writer, "difference_interval", comparison->low, comparison->high);
-        put_double(writer, "p_difference", comparison->p_difference);
-        put_double(writer, "p_equivalence", comparison->p_equivalence);
-        put_text(writer, "verdict", verdict_text(row, comparison));
-        vp_json_key(writer, "samples_needed");
-        if (row->needed) vp_json_int(writer, (int64_t)row->needed); else vp_json_null(writer);
-        vp_json_end_object(writer);
-    }
+    for (size_t i = 0; i < job->count; i++) put_comparison(writer, &job->rows[i], &job->verdicts[i]);
     vp_json_end_array(writer);
     vp_json_end_object(writer);
 }
-static int tell_comparison(const struct comparison_job *job) {
+/* Prints the comparison. Returns the exit code of the command. */
+static int print_comparison(const struct comparison_job *job) {
     struct text_buffer out = {NULL, 0, 0};
     size_t worse = 0, unsure = 0;
     int code;
@@ -449,6 +473,7 @@ static int tell_comparison(const struct comparison_job *job) {
     free(out.data);
     return code ? code : worse ? EXIT_WORK : 0;
 }
+/* Checks the words of --force. Returns 0 or an exit code. */
 static int check_force(const struct options *options) {
     const struct option_value *value = opt(options, "force");
     for (size_t i = 0; i < value->count; i++) {
@@ -480,7 +505,7 @@ static int run_command(const struct options *options) {
     if (!(job.effect > job.margin)) {
         if (is_given(options, "effect") || is_given(options, "plan"))
             return complain(EXIT_USAGE, "compare: --effect must be more than --margin");
-        job.effect = 1.5 * job.margin; /* of the JSON's samples_needed */
+        job.effect = 1.5 * job.margin; /* samples_needed in the JSON is for this change */
     }
     code = results_read(&job.before, options->operands, 1);
     if (!code) code = results_read(&job.after, options->operands + 1, 1);
@@ -494,7 +519,7 @@ static int run_command(const struct options *options) {
         warn_of_pairs(&job);
         code = compare_all(&job);
     }
-    if (!code) code = tell_comparison(&job);
+    if (!code) code = print_comparison(&job);
     results_free(&job.before);
     results_free(&job.after);
     text_list_free(&job.warnings);

@@ -1,7 +1,7 @@
 /* command_convert.c: a model in another form.
- * Everything is written into a folder of its own inside OUT and moved out at the end, config.json last: a folder
- * without it is no model. What this command wrote is listed in CONVERTED, so that it replaces its own output and
- * nobody else's. */
+ * A checkpoint folder or a preset comes in, a folder OUT goes out. Everything is first written into a staging folder
+ * inside OUT, then moved to its place, config.json last: a folder without it is no model. The file CONVERTED lists what
+ * this command wrote, so that it later replaces its own output and nothing else. */
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -39,13 +39,14 @@ enum { SMALL_FILE_BYTES_MAX = 256 << 20 };
 struct convert_job {
     const struct options *options;
     struct model model;
-    const char *out;
-    char *staging;
-    struct text_list old;    /* what an earlier convert wrote here */
-    int made_out; /* the folder was not there before */
-    int packed;
+    const char *out; /* OUT */
+    char *staging;   /* the folder CONVERTING in it */
+    struct text_list old; /* files that an earlier convert wrote here */
+    int made_out;         /* truth: the folder was not there before */
+    int packed;           /* truth: --layout packed */
 };
 
+/* Writes a file and syncs it to the disk. Returns 0 or an exit code. */
 static int write_small(const char *folder, const char *name, const char *data, size_t bytes) {
     char *path = join_path(folder, name);
     FILE *file = fopen(path, "wb");
@@ -71,7 +72,7 @@ static void remove_staging(const char *staging) {
     rmdir(staging);
 }
 
-/* Files beside the weights that a model needs or that others read: configuration, tokenizer, code, licence. */
+/* Truth: a file beside the weights that is copied along: configuration, tokenizer, code, licence. */
 static int is_small_file(const char *name) {
     static const char *const endings[] = {".json", ".txt", ".py", ".jinja", ".md"};
     const char *dot = strrchr(name, '.');
@@ -101,7 +102,7 @@ static int copy_small_files(const struct convert_job *job) {
     return code;
 }
 
-/* ---- what a preset lacks: its config.json and the byte tokenizer as a tokenizer.json */
+/* ---- the files that a preset has not: config.json, and tokenizer.json with its byte tokenizer */
 static void put_preset_language(vp_json_writer *writer, const vp_model_config *config) {
     put_int(writer, "d_model", config->d_model);
     put_int(writer, "n_heads", config->head_count);
@@ -179,7 +180,7 @@ static int write_preset_config(const struct convert_job *job) {
     return code;
 }
 
-/* the character that stands for a byte in GPT-2's alphabet */
+/* The character that stands for a byte in GPT-2's alphabet, as UTF-8. */
 static void alphabet_text(int byte, char out[4]) {
     int code = byte, others = 0;
     for (int each = 0; each <= byte; each++) {
@@ -264,7 +265,7 @@ static int write_preset_tokenizer(const struct convert_job *job) {
 }
 
 /* ---- the folder */
-/* reads the list of an earlier convert; 0: there is none, or it is none of ours */
+/* Reads the list of an earlier convert. Truth: there is one, and it is well formed. */
 static int can_read_converted(struct convert_job *job) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     char *path = join_path(job->out, CONVERTED), *text = NULL;
@@ -286,7 +287,8 @@ static int can_read_converted(struct convert_job *job) {
     free(path);
     return good;
 }
-/* OUT is new, empty, or of an earlier convert; a killed one's remains are swept away */
+/* Makes OUT and the staging folder. OUT must be new, empty, or the output of an earlier convert; what a killed convert
+ * left in staging is removed. Returns 0 or an exit code. */
 static int open_folder(struct convert_job *job) {
     struct text_list inside = {NULL, 0};
     struct stat in, out;
@@ -307,6 +309,7 @@ static int open_folder(struct convert_job *job) {
         code = complain(EXIT_OUTPUT, "%s: the folder cannot be made: %s", job->staging, strerror(errno));
     return code;
 }
+/* Writes the list CONVERTED of all staged files. Returns 0 or an exit code. */
 static int write_converted(const struct convert_job *job) {
     struct text_list inside = {NULL, 0};
     struct text_buffer text = {NULL, 0, 0};
@@ -356,28 +359,39 @@ static int move_file(const struct convert_job *job, const char *name) {
     free(to);
     return bad ? EXIT_OUTPUT : 0;
 }
-/* From here on nothing is half: first the old config.json goes, last the new one comes. What stands beside the list
- * of an earlier convert stays. */
-static int commit_folder(struct convert_job *job) {
-    struct text_list inside = {NULL, 0};
-    char *path;
+/* Complains when a staged file would replace one that no convert wrote. Returns 0 or an exit code. */
+static int check_overwritten(const struct convert_job *job, const struct text_list *staged) {
     int code = 0;
-    names_of_folder(job->staging, &inside);
-    for (size_t i = 0; i < inside.count && !code; i++) {
-        path = join_path(job->out, inside.items[i]);
-        if (access(path, F_OK) == 0 && strcmp(inside.items[i], CONVERTED) && !text_list_has(&job->old, inside.items[i]))
+    for (size_t i = 0; i < staged->count && !code; i++) {
+        char *path = join_path(job->out, staged->items[i]);
+        if (access(path, F_OK) == 0 && strcmp(staged->items[i], CONVERTED)
+            && !text_list_has(&job->old, staged->items[i]))
             code = complain(EXIT_USAGE,
                             "convert: %s is not of an earlier convert and would be overwritten: choose another folder",
                             path);
         free(path);
     }
-    for (int config = 1; config >= 0 && !code; config--)
+    return code;
+}
+/* Removes what an earlier convert wrote, config.json first. */
+static void remove_old(const struct convert_job *job) {
+    for (int config = 1; config >= 0; config--)
         for (size_t i = 0; i < job->old.count; i++) {
+            char *path;
             if ((strcmp(job->old.items[i], "config.json") == 0) != config) continue;
             path = join_path(job->out, job->old.items[i]);
             unlink(path);
             free(path);
         }
+}
+/* Replaces the old files by the staged ones. The old config.json goes first and the new one comes last, so that the
+ * folder is never half a model. Files that no convert wrote stay. Returns 0 or an exit code. */
+static int commit_folder(struct convert_job *job) {
+    struct text_list inside = {NULL, 0};
+    int code;
+    names_of_folder(job->staging, &inside);
+    code = check_overwritten(job, &inside);
+    if (!code) remove_old(job);
     if (!code) code = move_file(job, CONVERTED);
     for (size_t i = 0; i < inside.count && !code; i++)
         if (strcmp(inside.items[i], CONVERTED) && strcmp(inside.items[i], "config.json"))
@@ -388,6 +402,7 @@ static int commit_folder(struct convert_job *job) {
     return code;
 }
 
+/* Reads the operands and opens the model. Returns 0 or an exit code. */
 static int convert_inputs(struct convert_job *job) {
     const struct options *options = job->options;
     size_t wanted = is_given(options, "synthetic") ? 1 : 2;
@@ -427,7 +442,7 @@ static int run_command(const struct options *options) {
     struct convert_job job;
     memset(&job, 0, sizeof job);
     job.options = options;
-    end_in_order(); /* a signal lets the temporary files go first */
+    end_in_order(); /* so that a signal leaves no staging folder behind */
     code = convert_inputs(&job);
     if (!code) code = open_folder(&job);
     opened = !code;
@@ -439,7 +454,7 @@ static int run_command(const struct options *options) {
     if (!code) code = commit_folder(&job);
     if (opened) remove_staging(job.staging);
     sync_folder(job.out ? job.out : ".");
-    if (code && job.made_out) rmdir(job.out); /* when it is empty */
+    if (code && job.made_out) rmdir(job.out); /* fails when it is not empty, which is right */
     if (!code) report_converted(&job, since_ns);
     text_list_free(&job.old);
     free(job.staging);

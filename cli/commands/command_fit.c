@@ -1,4 +1,6 @@
-/* command_fit.c: a latency model from result files. */
+/* command_fit.c: a latency model from result files.
+ * Result files come in. A model of each stage's latency goes to a file; its errors on rows that it never saw, and its
+ * coefficients, go to stdout as text or JSON. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
@@ -33,24 +35,22 @@ static void write_coefficients(struct document *document, const struct estimator
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++)
         for (int column = 0; estimator->model.fitted[stage] && column < estimator->model.fit[stage].columns; column++) {
             const char *name = vp_latency_column_name(estimator->model.features, (vp_latency_stage)stage, column);
+            const vp_linear *fit = &estimator->model.fit[stage];
             double low = (double)NAN, high = (double)NAN;
             char unit[64];
-            vp_linear_coefficient(&estimator->model.fit[stage], column, ESTIMATE_LEVEL, &low, &high);
+            vp_linear_coefficient(fit, column, ESTIMATE_LEVEL, &low, &high);
             text_list_add(table, "%s", part_name(stage));
             text_list_add(table, "%s", name);
-            text_list_add(table, "%.4g", estimator->model.fit[stage].coefficient[column]);
-            if (estimator->model.fit[stage].state[column] == VP_LINEAR_USED && isfinite(low))
-                text_list_add(table, "[%.4g, %.4g]", low, high);
+            text_list_add(table, "%.4g", fit->coefficient[column]);
+            if (fit->state[column] == VP_LINEAR_USED && isfinite(low)) text_list_add(table, "[%.4g, %.4g]", low, high);
             else text_list_add(table, "-");
             text_list_add(table, "%s", unit_text(name, unit));
-            text_list_add(table, "%s", LINEAR_STATE_KEYS[estimator->model.fit[stage].state[column]]);
+            text_list_add(table, "%s", LINEAR_STATE_KEYS[fit->state[column]]);
         }
 }
 static void write_fit(struct document *document, const struct estimator *estimator, const struct evaluation *evaluation,
                       const struct measurements *measurements) {
-    if (estimator->warnings.count) document_text(document, BLOCK_HEADING, "Warnings");
-    for (size_t i = 0; i < estimator->warnings.count; i++)
-        document_text(document, BLOCK_LINE, "%s", estimator->warnings.items[i]);
+    document_list(document, "Warnings", &estimator->warnings);
     document_text(document, BLOCK_HEADING, "vlmprof fit: %zu measurements of %zu configurations, %zu image sizes",
                   measurements->count, measurements->config_count, measurements->size_count);
     document_text(document, BLOCK_LINE, "model %s, %s", estimator->model_name, estimator->device);
@@ -83,7 +83,7 @@ static int run_command(const struct options *options) {
     if (!options->operand_count)
         return complain(EXIT_USAGE, "fit: give folders of result files; see vlmprof fit --help");
     if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
-    while (strcmp(ESTIMATE_KIND_KEYS[kind], text_of(options, "features"))) kind++;
+    while (strcmp(ESTIMATE_KIND_KEYS[kind], text_of(options, "features"))) kind++; /* the option allows no other word */
     estimator = zeroed(1, sizeof *estimator);
     if ((code = measurements_make(options, &results, &experts, &measurements, &estimator->warnings)) == 0)
         code = estimator_make(&measurements, &results, (vp_latency_features)kind, experts, estimator);

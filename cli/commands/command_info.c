@@ -1,4 +1,5 @@
-/* command_info.c: this build, this machine, a checkpoint. */
+/* command_info.c: this build, this machine, a checkpoint.
+ * The machine and, with --model, a checkpoint are read first; then everything is printed as text or as JSON. */
 #include "base/console.h"
 #include "base/json.h"
 #include "base/option_rows.h"
@@ -24,25 +25,35 @@ static const struct option_spec INFO_OPTIONS[] = {
     OPTION_HELP,
 };
 
-enum { ROW_CLASSES = 3 }; /* of the GEMM kernels' choice: one row, few, many */
+/* GEMM kernels are chosen by the number of rows: one, few, many. These are examples of each. */
+enum { ROW_CLASSES = 3 };
 static const int32_t CLASS_ROWS[ROW_CLASSES] = {1, 8, 1024};
 
 struct cpu_info {
     char name[200];
     int64_t threads, memory_bytes, available_bytes; /* -1: unknown */
-    char chosen[2][ROW_CLASSES][24];                /* GEMM kernels in bf16 and fp32 */
+    char chosen[2][ROW_CLASSES][24];                /* the chosen GEMM kernels in bf16 and in fp32 */
 };
 
-static int64_t meminfo_bytes(const char *text, const char *key) { /* "\nKey:   N kB" */
+/* The bytes of a line "KEY   N kB" of /proc/meminfo; -1 when it is not there. */
+static int64_t meminfo_bytes(const char *text, const char *key) {
     const char *found = text ? strstr(text, key) : NULL;
     return found ? strtoll(found + strlen(key), NULL, 10) * 1024 : -1;
 }
-/* Name and threads come from an engine of a tiny model, as its kernels do: "cpu: NAME, N threads". */
+static void read_memory(struct cpu_info *cpu) {
+    char *text = NULL;
+    size_t bytes = 0;
+    if (vp_file_read("/proc/meminfo", 1 << 20, &text, &bytes, NULL) != VP_OK) text = NULL;
+    cpu->memory_bytes = meminfo_bytes(text, "MemTotal:");
+    cpu->available_bytes = meminfo_bytes(text, "MemAvailable:");
+    free(text);
+}
+/* Opens an engine of a tiny model in both arithmetics and asks it for its kernels and for the device's name, which is
+ * "cpu: NAME, N threads". Returns 0 or an exit code. */
 static int read_cpu(struct cpu_info *cpu) {
     vp_model_config config;
     vp_error error = {VP_OK, -1, "", ""};
-    char *text = NULL, *comma;
-    size_t bytes = 0;
+    char *comma;
     vp_result result = vp_model_config_preset("tiny", &config);
     for (int fp32 = 0; fp32 < 2 && result == VP_OK; fp32++) {
         vp_engine_options settings = vp_engine_options_default();
@@ -61,19 +72,15 @@ static int read_cpu(struct cpu_info *cpu) {
     comma = strrchr(cpu->name, ',');
     cpu->threads = comma ? strtoll(comma + 1, NULL, 10) : -1;
     if (comma) *comma = 0;
-    if (vp_file_read("/proc/meminfo", 1 << 20, &text, &bytes, NULL) != VP_OK) text = NULL;
-    cpu->memory_bytes = meminfo_bytes(text, "MemTotal:");
-    cpu->available_bytes = meminfo_bytes(text, "MemAvailable:");
-    free(text);
     return 0;
 }
 
-/* what a checkpoint holds */
 enum { PART_VISION, PART_EXPERTS, PART_LANGUAGE, PART_EMBEDDINGS, PART_COUNT };
 
 static const char *const PART_KEYS[PART_COUNT] = {"vision", "experts", "other_llm", "embeddings_and_head"};
 
 static const char *const DTYPE_KEYS[] = {"F32", "BF16", "F16"}; /* by vp_dtype */
+/* What a checkpoint holds: parameters by part, tensors by type, tokens of the tokenizer. */
 struct holdings { int64_t parameters, parts[PART_COUNT], tensors, dtypes[3], tokens; };
 
 static void read_holdings(const struct model *model, struct holdings *holdings) {
@@ -91,7 +98,7 @@ static void read_holdings(const struct model *model, struct holdings *holdings) 
         if (model->checkpoint && vp_checkpoint_find(model->checkpoint, spec.name, &tensor) == VP_OK)
             holdings->dtypes[tensor.dtype]++;
     }
-    /* ids that stand for a text */
+    /* some ids of the embedding have no text */
     for (int32_t id = 0; id < model->config.embedding_size + model->config.additional_vocab_size; id++) {
         char nothing[1];
         size_t needed = 0;
@@ -99,7 +106,7 @@ static void read_holdings(const struct model *model, struct holdings *holdings) 
         holdings->tokens += needed > 0;
     }
 }
-/* of keys and values of all blocks; see vp_engine_open */
+/* Bytes per token of the KV cache of all blocks, as vp_engine_open allocates it. */
 static int64_t cache_bytes(const struct model *model, int fp32) {
     return (fp32 ? 8 : 4) * (int64_t)model->config.d_model * model->config.block_count;
 }
@@ -130,11 +137,11 @@ static void put_model(vp_json_writer *writer, const struct model *model, const s
     for (int i = 0; i < PART_COUNT; i++) put_int(writer, PART_KEYS[i], holdings->parts[i]);
     vp_json_end_object(writer);
     put_int(writer, "tensors", holdings->tensors);
-    vp_json_key(writer, "dtypes"); /* tensors of each */
+    vp_json_key(writer, "dtypes"); /* how many tensors have each */
     vp_json_begin_object(writer);
     for (int i = 0; i < 3; i++) put_int(writer, DTYPE_KEYS[i], holdings->dtypes[i]);
     vp_json_end_object(writer);
-    put_bool(writer, "packed", is_packed(model)); /* for the CPU, in bf16 */
+    put_bool(writer, "packed", is_packed(model));
     put_int(writer, "files", model->file_count);
     put_int(writer, "file_bytes", model->file_bytes);
     for (int fp32 = 0; fp32 < 2; fp32++) {
@@ -176,27 +183,58 @@ static void print_model(const struct model *model, const struct holdings *holdin
                (long long)cache_bytes(model, fp32), (double)cache_bytes(model, fp32) * config->max_positions / 1e9);
 }
 
-/* GPUs as text lines or as JSON objects */
-static void show_gpus(vp_json_writer *writer, int32_t count) {
+static void put_cpu(vp_json_writer *writer, const struct cpu_info *cpu) {
+    char text[24];
+    vp_json_key(writer, "cpu");
+    vp_json_begin_object(writer);
+    put_text(writer, "name", cpu->name);
+    put_int(writer, "threads", cpu->threads);
+    put_int(writer, "memory_bytes", cpu->memory_bytes);
+    put_int(writer, "available_bytes", cpu->available_bytes);
+    vp_json_key(writer, "gemm");
+    vp_json_begin_array(writer);
+    for (int32_t i = 0; vp_engine_gemm_name(i); i++) vp_json_string(writer, vp_engine_gemm_name(i));
+    vp_json_end_array(writer);
+    for (int fp32 = 0; fp32 < 2; fp32++) {
+        vp_json_key(writer, fp32 ? "gemm_fp32" : "gemm_bf16"); /* the fastest kernel for CLASS_ROWS rows */
+        vp_json_begin_object(writer);
+        for (int i = 0; i < ROW_CLASSES; i++) {
+            snprintf(text, sizeof text, "rows_%d", CLASS_ROWS[i]);
+            put_text(writer, text, cpu->chosen[fp32][i]);
+        }
+        vp_json_end_object(writer);
+    }
+    vp_json_end_object(writer);
+}
+static void put_gpus(vp_json_writer *writer, int32_t count) {
+    for (int32_t i = 0; i < count; i++) {
+        vp_device_info gpu;
+        vp_error error = {VP_OK, -1, "", ""};
+        if (vp_device_describe(i, &gpu, &error) == VP_OK) {
+            put_gpu(writer, i, &gpu);
+            continue;
+        }
+        vp_json_begin_object(writer);
+        put_int(writer, "index", i);
+        put_text(writer, "error", error.text);
+        vp_json_end_object(writer);
+    }
+}
+static void print_gpus(int32_t count) {
     for (int32_t i = 0; i < count; i++) {
         vp_device_info gpu;
         vp_error error = {VP_OK, -1, "", ""};
         char driver[24], runtime[24];
-        vp_result result = vp_device_describe(i, &gpu, &error);
-        if (writer && result == VP_OK) put_gpu(writer, i, &gpu);
-        else if (writer) {
-            vp_json_begin_object(writer);
-            put_int(writer, "index", i);
-            put_text(writer, "error", error.text);
-            vp_json_end_object(writer);
-        } else if (result != VP_OK) printf("gpu %d       cannot be used: %s\n", i, error.text);
-        else
-            printf(
-                "gpu %d       %s, compute capability %d.%d, %d multiprocessors, %.4g GB, %.4g GB free; driver for "
-                "CUDA %s, runtime %s\n",
-                i, gpu.name, gpu.compute_major, gpu.compute_minor, gpu.multiprocessor_count,
-                (double)gpu.memory_bytes / 1e9, (double)gpu.free_bytes / 1e9, version_text(gpu.driver_version, driver),
-                version_text(gpu.runtime_version, runtime));
+        if (vp_device_describe(i, &gpu, &error) != VP_OK) {
+            printf("gpu %d       cannot be used: %s\n", i, error.text);
+            continue;
+        }
+        printf(
+            "gpu %d       %s, compute capability %d.%d, %d multiprocessors, %.4g GB, %.4g GB free; driver for "
+            "CUDA %s, runtime %s\n",
+            i, gpu.name, gpu.compute_major, gpu.compute_minor, gpu.multiprocessor_count, (double)gpu.memory_bytes / 1e9,
+            (double)gpu.free_bytes / 1e9, version_text(gpu.driver_version, driver),
+            version_text(gpu.runtime_version, runtime));
     }
 }
 
@@ -213,7 +251,7 @@ static void print_info(const struct cpu_info *cpu, int32_t gpu_count, const char
         printf("  %s      fastest: %s for 1 row, %s for few, %s for many\n", fp32 ? "fp32" : "bf16",
                cpu->chosen[fp32][0], cpu->chosen[fp32][1], cpu->chosen[fp32][2]);
     if (no_gpu) printf("gpu         none: %s\n", no_gpu);
-    show_gpus(NULL, gpu_count);
+    print_gpus(gpu_count);
     if (model) print_model(model, holdings);
 }
 
@@ -227,29 +265,10 @@ static void print_info_json(const struct cpu_info *cpu, int32_t gpu_count, const
     put_text(&writer, "version", VLMPROF_VERSION);
     put_text(&writer, "compiler", __VERSION__);
     put_text(&writer, "cuda_toolkit", vp_device_toolkit() ? version_text(vp_device_toolkit(), text) : NULL);
-    vp_json_key(&writer, "cpu");
-    vp_json_begin_object(&writer);
-    put_text(&writer, "name", cpu->name);
-    put_int(&writer, "threads", cpu->threads);
-    put_int(&writer, "memory_bytes", cpu->memory_bytes);
-    put_int(&writer, "available_bytes", cpu->available_bytes);
-    vp_json_key(&writer, "gemm");
-    vp_json_begin_array(&writer);
-    for (int32_t i = 0; vp_engine_gemm_name(i); i++) vp_json_string(&writer, vp_engine_gemm_name(i));
-    vp_json_end_array(&writer);
-    for (int fp32 = 0; fp32 < 2; fp32++) {
-        vp_json_key(&writer, fp32 ? "gemm_fp32" : "gemm_bf16"); /* the fastest for 1, 8 and 1024 rows */
-        vp_json_begin_object(&writer);
-        for (int i = 0; i < ROW_CLASSES; i++) {
-            snprintf(text, sizeof text, "rows_%d", CLASS_ROWS[i]);
-            put_text(&writer, text, cpu->chosen[fp32][i]);
-        }
-        vp_json_end_object(&writer);
-    }
-    vp_json_end_object(&writer);
+    put_cpu(&writer, cpu);
     vp_json_key(&writer, "gpus");
     vp_json_begin_array(&writer);
-    show_gpus(&writer, gpu_count);
+    put_gpus(&writer, gpu_count);
     vp_json_end_array(&writer);
     put_text(&writer, "gpus_note", no_gpu);
     vp_json_key(&writer, "model");
@@ -273,6 +292,7 @@ static int run_command(const struct options *options) {
     if (has_model && (code = model_load(options, &model)) == 0 && (code = checkpoint_open(&model)) == 0)
         read_holdings(&model, &holdings);
     if (!code) code = read_cpu(&cpu);
+    if (!code) read_memory(&cpu);
     if (!code) {
         reason = vp_device_count(&gpu_count, &no_gpu) == VP_OK ? NULL : no_gpu.text;
         (is_given(options, "json") ? print_info_json : print_info)(&cpu, gpu_count, reason, has_model ? &model : NULL,

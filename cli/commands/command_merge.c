@@ -1,4 +1,6 @@
-/* command_merge.c: result files from the journals of a sweep's processes. */
+/* command_merge.c: result files from the journals of a sweep's processes.
+ * Folders with journals come in. Result files are written into one folder, a summary goes to stderr and with --json to
+ * stdout. */
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -22,6 +24,21 @@ static const struct option_spec MERGE_OPTIONS[] = {
     OPTION_QUIET,
     OPTION_HELP,
 };
+
+/* Prints the summary as JSON. Returns 0 or an exit code. */
+static int print_merged(const char *folder, const char *status, const struct summaries *results) {
+    vp_json_writer writer;
+    int code = 0;
+    vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
+    vp_json_begin_object(&writer);
+    put_text(&writer, "output_dir", folder);
+    put_text(&writer, "status", status);
+    summaries_put(&writer, results);
+    vp_json_end_object(&writer);
+    if (vp_json_finish(&writer) != VP_OK) code = complain(EXIT_OUTPUT, "stdout cannot be written");
+    putchar('\n');
+    return code;
+}
 
 static int run_command(const struct options *options) {
     const char *folder = text_of(options, "output_dir") ? text_of(options, "output_dir")
@@ -53,15 +70,9 @@ static int run_command(const struct options *options) {
                 results.count, index.file_count, folder, (long long)failed, (long long)missing);
     }
     if (results.count && is_given(options, "json")) {
-        vp_json_writer writer;
-        vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
-        vp_json_begin_object(&writer);
-        put_text(&writer, "output_dir", folder);
-        put_text(&writer, "status", missing ? "partial" : failed ? "complete with failures" : "complete");
-        summaries_put(&writer, &results);
-        vp_json_end_object(&writer);
-        if (vp_json_finish(&writer) != VP_OK) code = complain(EXIT_OUTPUT, "stdout cannot be written");
-        putchar('\n');
+        const char *status = missing ? "partial" : failed ? "complete with failures" : "complete";
+        int unwritten = print_merged(folder, status, &results);
+        if (unwritten) code = unwritten;
     }
     summaries_free(&results);
     index_free(&index);

@@ -1,4 +1,6 @@
-/* command_predict.c: what requests will cost that were not measured. */
+/* command_predict.c: what requests will cost that were not measured.
+ * A model of `vlmprof fit` comes in. With sizes or counts, predictions of requests come out; with --data, the model's
+ * errors on result files; with --recalibrate, a model for another device. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/json.h"
@@ -45,31 +47,32 @@ static const struct option_spec PREDICT_OPTIONS[] = {
     OPTION_HELP,
 };
 
-/* ---- predict: one request */
+/* ---- predictions of requests */
 struct prediction {
-    char name[48];                     /* "640x480"; empty: counts were given */
+    char name[48]; /* "640x480"; empty: counts were given */
     vp_latency_request request;
-    /* ms; NaN: the stage is not in the model, or no interval is known */
+    /* ms of each stage and of the total; NaN: the stage is not in the model, or no interval is known */
     double value[ESTIMATE_PARTS], low[ESTIMATE_PARTS], high[ESTIMATE_PARTS];
-    double within;                     /* probability to hold the budget; NaN: none given */
+    double within; /* probability that the request holds the budget; NaN: there is no budget */
 };
-/* The interval of a sum: half-widths add as their residuals are correlated. */
+/* The interval of the total: the half-widths of the stages are added by the correlation of their residuals. */
 static void predict_total_interval(const struct estimator *estimator, struct prediction *prediction) {
     double half[VP_LATENCY_STAGE_COUNT], sum = 0, widest = 0;
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         half[stage] = stage_is_run(stage, &prediction->request) && estimator->model.fitted[stage]
                           ? (prediction->high[stage] - prediction->low[stage]) / 2
                           : 0;
-        widest = half[stage] <= widest ? widest : half[stage]; /* NaN stays */
+        widest = half[stage] <= widest ? widest : half[stage]; /* once NaN, it stays NaN */
     }
     for (int first = 0; first < VP_LATENCY_STAGE_COUNT; first++)
         for (int second = 0; second < VP_LATENCY_STAGE_COUNT; second++)
             sum += estimator->correlation[first][second] * half[first] * half[second];
-    sum = sum >= widest * widest ? sqrt(sum) : widest; /* what cancels out in these rows need not do so in a new one */
+    /* errors that cancel out in the rows of the fit need not do so in a new one */
+    sum = sum >= widest * widest ? sqrt(sum) : widest;
     prediction->low[ESTIMATE_TOTAL] = prediction->value[ESTIMATE_TOTAL] - sum;
     prediction->high[ESTIMATE_TOTAL] = prediction->value[ESTIMATE_TOTAL] + sum;
 }
-/* 0: a count of the request is out of range */
+/* Truth: the counts of the request are in range, and the prediction is filled. A budget of NaN is none. */
 static int can_predict_request(const struct estimator *estimator, double budget, struct prediction *prediction) {
     const double quantile = vp_normal_quantile(0.5 + ESTIMATE_LEVEL / 2);
     vp_latency_prediction made;
@@ -93,14 +96,15 @@ static int can_predict_request(const struct estimator *estimator, double budget,
                                           / ((prediction->high[ESTIMATE_TOTAL] - made.total) / quantile));
     return 1;
 }
-/* A knob outside of what was measured, once for all requests that share it; what cannot be. */
+/* Warns of requests outside of the model's data, once for each knob; of stages that the model lacks; of predictions
+ * below 0 ms. */
 static void warn_of_ranges(const struct estimator *estimator, const struct prediction *predictions, size_t count,
                            struct text_list *warnings) {
     for (int k = 0; k < ESTIMATE_KNOB_COUNT; k++) {
         const struct knob_range *range = &estimator->ranges[k];
         size_t outside = 0;
         int32_t value = 0;
-        /* no feature of it */
+        /* only the features of VP_LATENCY_SEED use these knobs */
         if ((k == KNOB_TEXT || k == KNOB_TIER) && estimator->model.features != VP_LATENCY_SEED) continue;
         for (size_t i = 0; i < count; i++) {
             int32_t at = knob_at(&predictions[i].request, k);
@@ -156,7 +160,10 @@ static void put_prediction(vp_json_writer *writer, const struct prediction *pred
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         int runs = part == ESTIMATE_TOTAL || stage_is_run(part, &prediction->request);
         vp_json_key(writer, part_name(part));
-        if (!runs || !isfinite(prediction->value[part])) { vp_json_null(writer); continue; }
+        if (!runs || !isfinite(prediction->value[part])) {
+            vp_json_null(writer);
+            continue;
+        }
         vp_json_begin_object(writer);
         put_double(writer, "ms", prediction->value[part]);
         put_range(writer, "interval_ms", prediction->low[part], prediction->high[part]);
@@ -169,40 +176,44 @@ static void put_prediction(vp_json_writer *writer, const struct prediction *pred
     }
     vp_json_end_object(writer);
 }
-static int print_predictions(const struct options *options, const struct estimator *estimator,
-                             const struct prediction *predictions, size_t count, double budget,
+/* Ends the JSON on stdout. Returns 0 or an exit code. */
+static int finish_json(vp_json_writer *writer) {
+    vp_json_end_object(writer);
+    if (vp_json_finish(writer) != VP_OK) return complain(EXIT_OUTPUT, "stdout cannot be written");
+    putchar('\n');
+    return 0;
+}
+static int print_predictions_json(const struct estimator *estimator, const struct prediction *predictions, size_t count,
+                                  double budget, const struct text_list *warnings) {
+    vp_json_writer writer;
+    vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
+    vp_json_begin_object(&writer);
+    put_text(&writer, "schema", "vlmprof-prediction-1");
+    put_text(&writer, "model", estimator->model_name);
+    put_text(&writer, "device", estimator->device);
+    put_list(&writer, "warnings", warnings);
+    vp_json_key(&writer, "predictions");
+    vp_json_begin_array(&writer);
+    for (size_t i = 0; i < count; i++) put_prediction(&writer, &predictions[i], budget);
+    vp_json_end_array(&writer);
+    return finish_json(&writer);
+}
+static int print_predictions(const struct prediction *predictions, size_t count, double budget,
                              const struct text_list *warnings) {
-    if (is_given(options, "json")) {
-        vp_json_writer writer;
-        vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
-        vp_json_begin_object(&writer);
-        put_text(&writer, "schema", "vlmprof-prediction-1");
-        put_text(&writer, "model", estimator->model_name);
-        put_text(&writer, "device", estimator->device);
-        put_list(&writer, "warnings", warnings);
-        vp_json_key(&writer, "predictions");
-        vp_json_begin_array(&writer);
-        for (size_t i = 0; i < count; i++) put_prediction(&writer, &predictions[i], budget);
-        vp_json_end_array(&writer);
-        vp_json_end_object(&writer);
-        if (vp_json_finish(&writer) != VP_OK) return complain(EXIT_OUTPUT, "stdout cannot be written");
-        putchar('\n');
-        return 0;
-    }
     struct document document = {NULL, 0};
     int code;
-    if (warnings->count) document_text(&document, BLOCK_HEADING, "Warnings");
-    for (size_t i = 0; i < warnings->count; i++) document_text(&document, BLOCK_LINE, "%s", warnings->items[i]);
+    document_list(&document, "Warnings", warnings);
     for (size_t i = 0; i < count; i++) write_prediction(&document, &predictions[i], budget);
     code = print_document(&document);
     document_free(&document);
     return code;
 }
-/* A count of the command line, or the data's median. */
+/* A count from the command line, or else the median of the model's data. */
 static int32_t knob_of(const struct options *options, const struct estimator *estimator, int knob) {
     return is_given(options, ESTIMATE_KNOBS[knob].name) ? (int32_t)number_of(options, ESTIMATE_KNOBS[knob].name)
                                                         : estimator->ranges[knob].median;
 }
+/* Sets the request of an image size. Returns 0 or an exit code. */
 static int predict_size(const struct options *options, const vp_tile_options *tiles, const char *text,
                         struct prediction *prediction) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -224,7 +235,7 @@ static int predict_size(const struct options *options, const vp_tile_options *ti
     prediction->request.sequence = 1 + layout.image_tokens + prediction->request.text_tokens;
     return 0;
 }
-/* --views, --vision_tokens, --sequence: counts as they are */
+/* Sets the request from --views, --vision_tokens and --sequence. Returns 0 or an exit code. */
 static int predict_counts(const struct options *options, struct prediction *prediction) {
     vp_latency_request *request = &prediction->request;
     request->views = (int32_t)number_of(options, "views");
@@ -249,6 +260,7 @@ static int predict_counts(const struct options *options, struct prediction *pred
                         request->vision_tokens, request->sequence);
     return 0;
 }
+/* Predicts all requests of the command line and prints them. Returns 0 or an exit code. */
 static int predict_requests(const struct options *options, const struct estimator *estimator) {
     size_t count = options->operand_count > 1 ? options->operand_count - 1 : 1;
     double budget = is_given(options, "budget_ms") ? opt(options, "budget_ms")->real : (double)NAN;
@@ -277,16 +289,18 @@ static int predict_requests(const struct options *options, const struct estimato
     }
     if (!code) {
         warn_of_ranges(estimator, predictions, count, &warnings);
-        code = print_predictions(options, estimator, predictions, count, budget, &warnings);
+        code = is_given(options, "json") ? print_predictions_json(estimator, predictions, count, budget, &warnings)
+                                         : print_predictions(predictions, count, budget, &warnings);
     }
     text_list_free(&warnings);
     free(predictions);
     return code;
 }
 
-/* ---- predict --data: how far it is off; --recalibrate: another device */
-/* share within the intervals */
+/* ---- --data: the model's errors on measurements; --recalibrate: a model for another device */
+/* The errors of each stage and of the total, and the share of measurements inside the predicted intervals. */
 struct trial_errors { vp_linear_errors errors[ESTIMATE_PARTS]; double inside[ESTIMATE_PARTS]; };
+/* Predicts all measurements and compares. `evaluation` gets the guardrails of budgets unless it is NULL. */
 static void try_model(const struct estimator *estimator, const struct measurements *measurements,
                       struct trial_errors *errors, struct evaluation *evaluation) {
     double *predicted = resize(NULL, measurements->count, ESTIMATE_PARTS * sizeof *predicted);
@@ -331,6 +345,7 @@ static void put_trial(vp_json_writer *writer, const char *key, const struct tria
     vp_json_end_object(writer);
     vp_json_end_object(writer);
 }
+/* Warns when the measurements are of another device or model, or outside of the model's data. */
 static void warn_of_target(const struct estimator *estimator, const struct measurements *measurements,
                            struct text_list *warnings) {
     struct prediction *prediction = zeroed(measurements->count, sizeof *prediction);
@@ -343,12 +358,13 @@ static void warn_of_target(const struct estimator *estimator, const struct measu
     warn_of_ranges(estimator, prediction, measurements->count, warnings);
     free(prediction);
 }
+/* --data: prints the model's errors on measurements. Returns 0 or an exit code. */
 static int predict_files(const struct options *options, const struct estimator *estimator,
                          const struct measurements *measurements, const struct text_list *warnings) {
     struct trial_errors errors;
     struct evaluation evaluation;
     struct document document = {NULL, 0};
-    int code = 0;
+    int code;
     memset(&evaluation, 0, sizeof evaluation);
     if (is_given(options, "budget_ms")) evaluation.own_budget_ms = opt(options, "budget_ms")->real;
     try_model(estimator, measurements, &errors, &evaluation);
@@ -363,13 +379,9 @@ static int predict_files(const struct options *options, const struct estimator *
         put_list(&writer, "warnings", warnings);
         put_trial(&writer, "measured", &errors);
         if (evaluation.reference_ms > 0) put_guardrails(&writer, &evaluation, "of this model");
-        vp_json_end_object(&writer);
-        if (vp_json_finish(&writer) != VP_OK) return complain(EXIT_OUTPUT, "stdout cannot be written");
-        putchar('\n');
-        return 0;
+        return finish_json(&writer);
     }
-    if (warnings->count) document_text(&document, BLOCK_HEADING, "Warnings");
-    for (size_t i = 0; i < warnings->count; i++) document_text(&document, BLOCK_LINE, "%s", warnings->items[i]);
+    document_list(&document, "Warnings", warnings);
     write_trial(&document, "Predictions against measurements", &errors);
     if (evaluation.reference_ms > 0) write_guardrails(&document, &evaluation, "this model");
     code = print_document(&document);
@@ -378,13 +390,13 @@ static int predict_files(const struct options *options, const struct estimator *
 }
 
 struct recalibration {
-    size_t wanted;                        /* measurements that the lines are made of */
-    uint32_t seed;
-    vp_affine_curve curves[ESTIMATE_PARTS][CURVE_COUNT]; /* draws 0: none */
-    struct trial_errors before, after;           /* over the measurements that were not drawn */
-    size_t left;
+    size_t wanted; /* measurements that are drawn to make the lines */
+    uint32_t seed; /* of the drawing */
+    vp_affine_curve curves[ESTIMATE_PARTS][CURVE_COUNT]; /* learning curves; draws is 0 where there is none */
+    struct trial_errors before, after;                   /* on the measurements that were not drawn */
+    size_t left;                                         /* how many those are */
 };
-/* its texts and groups are those of measurements */
+/* The measurements with the given indices. They have no groups, and their texts belong to `measurements`. */
 static struct measurements pick_rows(const struct measurements *measurements, const int64_t *order, size_t count) {
     struct measurements picked = *measurements;
     picked.requests = resize(NULL, count, sizeof *picked.requests);
@@ -401,7 +413,7 @@ static struct measurements pick_rows(const struct measurements *measurements, co
     }
     return picked;
 }
-/* What N measurements do for all others, by stage; the total's line is drawn through totals. */
+/* Finds how much a line through N measurements helps the others, for each stage and for the total. */
 static void find_curves(const struct estimator *estimator, const struct measurements *measurements,
                         struct recalibration *recalibration) {
     double *predicted = resize(NULL, measurements->count, ESTIMATE_PARTS * sizeof *predicted);
@@ -429,24 +441,8 @@ static void find_curves(const struct estimator *estimator, const struct measurem
     free(pairs);
     free(predicted);
 }
-static void write_recalibration(struct document *document, const struct estimator *estimator,
-                                const struct recalibration *recalibration, const struct measurements *measurements) {
+static void write_curves(struct document *document, const struct recalibration *recalibration) {
     struct text_list *table;
-    document_text(document, BLOCK_HEADING, "Recalibration to %s: %zu of %zu measurements, drawn with seed %u",
-                  measurements->device, recalibration->wanted, measurements->count, recalibration->seed);
-    table = document_table(document, "stage|slope|offset ms|measurements|condition");
-    for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
-        const vp_affine *line = &estimator->model.affine[stage];
-        text_list_add(table, "%s", part_name(stage));
-        text_list_add(table, "%s", number_short(line->count ? line->slope : (double)NAN).text);
-        text_list_add(table, "%s", number_short(line->count ? line->offset : (double)NAN).text);
-        text_list_add(table, "%zu", line->count);
-        text_list_add(table, "%s", number_short(line->count ? line->condition : (double)NAN).text);
-    }
-    if (recalibration->left) {
-        write_trial(document, "Before, on the measurements that were not drawn", &recalibration->before);
-        write_trial(document, "After, on the same", &recalibration->after);
-    }
     document_text(document, BLOCK_HEADING,
                   "Learning curve: MAPE %% of the rest after N measurements, mean [P5, P95] of %d draws", CURVE_DRAWS);
     table = document_table(document, "stage|before|10|25|50|100|lines refused");
@@ -466,6 +462,26 @@ static void write_recalibration(struct document *document, const struct estimato
         }
         text_list_add(table, "%zu", refused);
     }
+}
+static void write_recalibration(struct document *document, const struct estimator *estimator,
+                                const struct recalibration *recalibration, const struct measurements *measurements) {
+    struct text_list *table;
+    document_text(document, BLOCK_HEADING, "Recalibration to %s: %zu of %zu measurements, drawn with seed %u",
+                  measurements->device, recalibration->wanted, measurements->count, recalibration->seed);
+    table = document_table(document, "stage|slope|offset ms|measurements|condition");
+    for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
+        const vp_affine *line = &estimator->model.affine[stage];
+        text_list_add(table, "%s", part_name(stage));
+        text_list_add(table, "%s", number_short(line->count ? line->slope : (double)NAN).text);
+        text_list_add(table, "%s", number_short(line->count ? line->offset : (double)NAN).text);
+        text_list_add(table, "%zu", line->count);
+        text_list_add(table, "%s", number_short(line->count ? line->condition : (double)NAN).text);
+    }
+    if (recalibration->left) {
+        write_trial(document, "Before, on the measurements that were not drawn", &recalibration->before);
+        write_trial(document, "After, on the same", &recalibration->after);
+    }
+    write_curves(document, recalibration);
 }
 static void put_recalibration(vp_json_writer *writer, const struct recalibration *recalibration,
                               const struct measurements *measurements, const char *folder) {
@@ -499,7 +515,8 @@ static void put_recalibration(vp_json_writer *writer, const struct recalibration
     vp_json_end_object(writer);
     vp_json_end_object(writer);
 }
-/* Lines through `wanted` drawn rows; what they do for the others. 0 or an exit code. */
+/* Draws `wanted` measurements, puts a line through them for each stage, and tries the model on the others before and
+ * after. Returns 0 or an exit code. */
 static int recalibrate(struct estimator *estimator, const struct measurements *measurements,
                        struct recalibration *recalibration) {
     int64_t *order = resize(NULL, measurements->count, sizeof *order);
@@ -516,7 +533,7 @@ static int recalibrate(struct estimator *estimator, const struct measurements *m
     rest = pick_rows(measurements, order + recalibration->wanted, recalibration->left);
     find_curves(estimator, measurements, recalibration);
     if (recalibration->left) try_model(estimator, &rest, &recalibration->before, NULL);
-    /* a stage that is not measured here keeps its line, which is not of these */
+    /* a stage without measurements here keeps its old line, but that line has none of these measurements */
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) estimator->model.affine[stage].count = 0;
     result = vp_latency_recalibrate(&estimator->model, drawn.requests, drawn.measured, drawn.count, 0, scratch, &error);
     if (result == VP_OK && recalibration->left) try_model(estimator, &rest, &recalibration->after, NULL);
@@ -526,6 +543,7 @@ static int recalibrate(struct estimator *estimator, const struct measurements *m
     free(order);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), "recalibration refused", result, &error);
 }
+/* --recalibrate: writes the new model and prints what changed. Returns 0 or an exit code. */
 static int predict_recalibrate(const struct options *options, struct estimator *estimator,
                                const struct measurements *measurements, const struct text_list *warnings) {
     const char *path = text_of(options, "output");
@@ -542,7 +560,7 @@ static int predict_recalibrate(const struct options *options, struct estimator *
     if (!code) {
         vp_json_writer_init_sink(&writer, text_sink, &out, 1);
         put_recalibration(&writer, recalibration, measurements, text_of(options, "recalibrate"));
-        if (vp_json_finish(&writer) != VP_OK) abort(); /* memory ends the program before */
+        if (vp_json_finish(&writer) != VP_OK) abort(); /* never: running out of memory ends the program */
         free(estimator->recalibration);
         free(estimator->device);
         estimator->recalibration = out.data;
@@ -552,8 +570,7 @@ static int predict_recalibrate(const struct options *options, struct estimator *
     if (!code && is_given(options, "json")) code = estimator_print(estimator, NULL);
     else if (!code) {
         struct document document = {NULL, 0};
-        if (warnings->count) document_text(&document, BLOCK_HEADING, "Warnings");
-        for (size_t i = 0; i < warnings->count; i++) document_text(&document, BLOCK_LINE, "%s", warnings->items[i]);
+        document_list(&document, "Warnings", warnings);
         write_recalibration(&document, estimator, recalibration, measurements);
         code = print_document(&document);
         document_free(&document);
@@ -561,7 +578,7 @@ static int predict_recalibrate(const struct options *options, struct estimator *
     free(recalibration);
     return code;
 }
-/* Options that do not go together, before anything is read. */
+/* Checks, before anything is read, that the options go together. Returns 0 or an exit code. */
 static int check_predict_options(const struct options *options) {
     static const char *const of_request[] = {
         "tier",        "crops",    "max_crops", "preprocess",        "views",        "vision_tokens",

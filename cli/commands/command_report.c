@@ -1,4 +1,6 @@
-/* command_report.c: where the time of a sweep goes, and what accuracy it buys. */
+/* command_report.c: where the time of a sweep goes, and what accuracy it buys.
+ * Result files come in. One report is made of them, then written in the form that the options ask for, to stdout, to a
+ * file, or in all forms into a folder. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
@@ -40,8 +42,24 @@ static const struct option_spec REPORT_OPTIONS[] = {
 };
 
 typedef enum report_form { FORM_TEXT, FORM_MARKDOWN, FORM_CSV, FORM_JSON, FORM_HTML, FORM_E1, FORM_E2 } report_form;
-static void report_form_write(const struct report *report, report_form form, struct text_buffer *out) {
+/* Appends the report as JSON: e1, e2, or an object with both. */
+static void report_json_write(const struct report *report, report_form form, struct text_buffer *out) {
     vp_json_writer writer;
+    vp_json_writer_init_sink(&writer, text_sink, out, 1);
+    if (form == FORM_JSON) {
+        vp_json_begin_object(&writer);
+        put_text(&writer, "schema", "vlmprof-report-1");
+        vp_json_key(&writer, "e1_stage_decomposition");
+    }
+    if (form != FORM_E2) report_put_e1(&writer, report);
+    if (form == FORM_JSON) vp_json_key(&writer, "e2_pareto_coupling");
+    if (form != FORM_E1) report_put_e2(&writer, report);
+    if (form == FORM_JSON) vp_json_end_object(&writer);
+    vp_json_finish(&writer);
+    text_add_string(out, "\n");
+}
+/* Appends the report in a form. */
+static void report_form_write(const struct report *report, report_form form, struct text_buffer *out) {
     if (form == FORM_TEXT || form == FORM_MARKDOWN) {
         struct document document = {NULL, 0};
         report_text_write(&document, report);
@@ -51,20 +69,7 @@ static void report_form_write(const struct report *report, report_form form, str
     else if (form == FORM_CSV) {
         report_csv_heads(out);
         for (size_t i = 0; i < report->results->count; i++) report_csv_row(out, report, i);
-    } else {
-        vp_json_writer_init_sink(&writer, text_sink, out, 1);
-        if (form == FORM_JSON) {
-            vp_json_begin_object(&writer);
-            put_text(&writer, "schema", "vlmprof-report-1");
-            vp_json_key(&writer, "e1_stage_decomposition");
-        }
-        if (form != FORM_E2) report_put_e1(&writer, report);
-        if (form == FORM_JSON) vp_json_key(&writer, "e2_pareto_coupling");
-        if (form != FORM_E1) report_put_e2(&writer, report);
-        if (form == FORM_JSON) vp_json_end_object(&writer);
-        vp_json_finish(&writer);
-        text_add_string(out, "\n");
-    }
+    } else report_json_write(report, form, out);
 }
 static int write_report_files(const struct report *report, const char *folder) {
     static const struct {

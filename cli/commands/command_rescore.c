@@ -1,4 +1,6 @@
-/* command_rescore.c: scores of the answers in a result file, made again. */
+/* command_rescore.c: scores the answers in a result file again.
+ * A result file of a sweep comes in; each of its rows becomes a line of JSON with the new score and the stored one. The
+ * exit code says whether they differ. */
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -26,19 +28,22 @@ static const struct option_spec RESCORE_OPTIONS[] = {
 struct rescore_job {
     vp_score_metric metric;
     vp_score_cleaning cleaning;
-    int compares, differ_count;
+    int compares;     /* truth: the stored scores are of the same metric */
+    int differ_count; /* rows whose stored score is another */
     struct tally tally;
 };
 
-/* A string up to its first \u0000, as a sweep scores it; NULL: no string. */
+/* A malloc'ed copy of a string up to its first \u0000, as a sweep scores it; NULL when the node is no string. */
 static char *node_text_cut(const vp_json *json, uint32_t node) {
     char *out;
     if (!node_is(json, node, VP_JSON_STRING)) return NULL;
     out = resize(NULL, (size_t)json->nodes[node].bytes + 1, 1);
-    if (vp_json_text(json, node, out, (size_t)json->nodes[node].bytes + 1, NULL) != VP_OK) { free(out); return NULL; }
-    return out;
+    if (vp_json_text(json, node, out, (size_t)json->nodes[node].bytes + 1, NULL) == VP_OK) return out;
+    free(out);
+    return NULL;
 }
 
+/* Scores one row, writes its object and compares with the stored score. */
 static void rescore_row(struct rescore_job *job, struct scoring *scoring, const vp_json *json, uint32_t row,
                         vp_json_writer *writer) {
     vp_score_outcome outcome = {(double)NAN, NULL, 0, -1, NULL, NULL};
@@ -70,9 +75,9 @@ static void rescore_row(struct rescore_job *job, struct scoring *scoring, const 
     tally_add(&job->tally, outcome.score, outcome.is_unparsed, outcome.cleaned && !outcome.cleaned[0]);
 }
 
-/* A corpus metric: the rows of a result file as images. */
+/* Scores the rows by a metric of a whole corpus, each row as an image. Returns 0 or an exit code. */
 static int rescore_captions(const vp_json *json, uint32_t rows, const struct score_rule *rule, const char *path) {
-    int is_clean = vp_json_get(json, 0, "schema") == VP_JSON_NONE; /* as files of the experiments are */
+    int is_clean = vp_json_get(json, 0, "schema") == VP_JSON_NONE; /* as in the files of the experiments */
     struct scoring scoring;
     struct captions captions;
     int code;
@@ -86,7 +91,7 @@ static int rescore_captions(const vp_json *json, uint32_t rows, const struct sco
         scoring_own(&scoring, candidate);
         if (candidate && !is_clean) {
             row->cleaned = resize(NULL, strlen(candidate) + 1, 1);
-            /* never: no text grows */
+            /* never fails: cleaning makes no text longer */
             if (vp_score_clean(candidate, row->cleaned, strlen(candidate) + 1, NULL) != VP_OK) row->cleaned[0] = 0;
             candidate = row->cleaned;
         }
@@ -100,7 +105,8 @@ static int rescore_captions(const vp_json *json, uint32_t rows, const struct sco
     return code;
 }
 
-/* --metric, else the file's own, else its data set's; does the file say that its accuracies are of the same? */
+/* Chooses the metric: --metric, else the one that the file names, else its data set's. Also sets the cleaning, and
+ * whether the stored scores are of this metric. Returns 0 or an exit code. */
 static int rescore_metric(const struct options *options, const vp_json *json, struct rescore_job *job) {
     char *stored = node_text(json, vp_json_get(json, 0, "accuracy_metric")),
          *dataset = node_text(json, vp_json_get(json, 0, "dataset_name"));
@@ -120,23 +126,44 @@ static int rescore_metric(const struct options *options, const vp_json *json, st
     return code;
 }
 
+/* Scores the rows one by one; stdout gets nothing unless all are good. Returns 0 or an exit code. */
+static int rescore_rows(const struct options *options, const vp_json *json, uint32_t rows, const char *path) {
+    struct rescore_job job;
+    struct scoring scoring;
+    struct text_buffer out = {NULL, 0, 0};
+    vp_json_writer writer;
+    int code;
+    memset(&job, 0, sizeof job);
+    memset(&scoring, 0, sizeof scoring);
+    code = rescore_metric(options, json, &job);
+    for (uint32_t i = rows + 1; !code && i < json->nodes[rows].end; i = json->nodes[i].end) {
+        vp_json_writer_init_sink(&writer, text_sink, &out, 0);
+        rescore_row(&job, &scoring, json, i, &writer);
+        if (vp_json_finish(&writer) != VP_OK)
+            code = complain(EXIT_WORK, "%s: a row cannot be written as JSON: %s", path, vp_result_text(writer.result));
+        text_add(&out, "\n", 1);
+    }
+    if (!code && out.bytes) fwrite(out.data, 1, out.bytes, stdout); /* main finds an error of stdout */
+    if (!code) tally_print(&job.tally, vp_score_metric_of(job.metric)->name);
+    if (!code && job.differ_count)
+        code = complain(EXIT_WORK, "%s: %d of %lld stored accuracies differ from those of %s", path, job.differ_count,
+                        (long long)job.tally.row_count, vp_score_metric_of(job.metric)->name);
+    scoring_free(&scoring);
+    free(out.data);
+    return code;
+}
+
 static int run_command(const struct options *options) {
     const char *path = options->operand_count ? options->operands[0] : NULL;
     vp_error error = {VP_OK, -1, "", ""};
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-    struct text_buffer out = {NULL, 0, 0};
     const struct score_rule *rule = is_given(options, "metric") ? score_rule_find(text_of(options, "metric")) : NULL;
-    struct rescore_job job;
-    struct scoring scoring;
-    vp_json_writer writer;
     char *text = NULL;
     size_t bytes = 0;
     uint32_t rows;
     int code = 0;
     vp_result result;
     if (!path) return complain(EXIT_USAGE, "rescore needs a RESULT.json of a sweep");
-    memset(&job, 0, sizeof job);
-    memset(&scoring, 0, sizeof scoring);
     result = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; want a result file")
         : vp_file_read(path, SIZE_MAX / 4, &text, &bytes, &error);
     if (result == VP_OK) result = parse_json(&parsed, text, bytes, &error);
@@ -149,23 +176,8 @@ static int run_command(const struct options *options) {
     if (!node_is(&parsed.json, rows, VP_JSON_ARRAY))
         code = complain(EXIT_INPUT, "%s has no \"per_sample_results\": want a result file of a sweep", path);
     if (!code && rule && is_corpus(rule)) code = rescore_captions(&parsed.json, rows, rule, path);
-    else if (!code) code = rescore_metric(options, &parsed.json, &job);
-    for (uint32_t i = rows + 1; !code && !(rule && is_corpus(rule)) && i < parsed.json.nodes[rows].end;
-         i = parsed.json.nodes[i].end) {
-        vp_json_writer_init_sink(&writer, text_sink, &out, 0);
-        rescore_row(&job, &scoring, &parsed.json, i, &writer);
-        if (vp_json_finish(&writer) != VP_OK)
-            code = complain(EXIT_WORK, "%s: a row cannot be written as JSON: %s", path, vp_result_text(writer.result));
-        text_add(&out, "\n", 1);
-    }
-    if (!code && out.bytes) fwrite(out.data, 1, out.bytes, stdout); /* main looks at stdout */
-    if (!code && !(rule && is_corpus(rule))) tally_print(&job.tally, vp_score_metric_of(job.metric)->name);
-    if (!code && job.differ_count)
-        code = complain(EXIT_WORK, "%s: %d of %lld stored accuracies differ from those of %s", path, job.differ_count,
-                        (long long)job.tally.row_count, vp_score_metric_of(job.metric)->name);
-    scoring_free(&scoring);
+    else if (!code) code = rescore_rows(options, &parsed.json, rows, path);
     free(parsed.nodes);
-    free(out.data);
     free(text);
     return code;
 }

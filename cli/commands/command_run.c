@@ -1,4 +1,6 @@
-/* command_run.c: one image, one question, and where the milliseconds go. */
+/* command_run.c: one image, one question, and where the milliseconds go.
+ * Options become the plan of one request (run_prepare), which is run and timed (run_measure, or profile_run with
+ * --profile). The answer and the times go to stdout as text or JSON. */
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -60,14 +62,7 @@ static const struct option_spec RUN_OPTIONS[] = {
      "write inputs, features, residuals, logits and tokens as .npy (copying is inside the times)"},
     {"profile", FLAG, NULL, NULL, 0, 0, NULL,
      "time every operation: torch.profiler's table instead of the stages, of the requests that the schedule records"},
-    OPTION_SORT_BY,
-    OPTION_ROW_LIMIT,
-    OPTION_GROUP_BY,
-    OPTION_GROUP_BY_INPUT_SHAPE,
-    OPTION_GROUP_BY_STACK_N,
-    OPTION_RECORD_SHAPES,
-    OPTION_PROFILE_MEMORY,
-    OPTION_WITH_STACK,
+    OPTIONS_OF_OPERATIONS,
     {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile csv json",
      "key_averages' table, cProfile's (ncalls tottime ...), csv, or json, which vlmprof trace sorts again"},
     {"output", TEXT, "FILE", NULL, 0, 0, NULL, "with --profile: write the table there (short: -o)"},
@@ -91,6 +86,7 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_HELP,
 };
 
+/* Sets top_k and the decoder blocks of the request. Returns 0 or an exit code. */
 static int run_choose_knobs(const struct options *options, struct run_state *state) {
     const vp_model_config *config = &state->model.config;
     int64_t top_k = is_given(options, "top_k") ? number_of(options, "top_k") : config->top_k;
@@ -119,13 +115,28 @@ static int run_choose_knobs(const struct options *options, struct run_state *sta
     return 0;
 }
 
-/* options -> plan of one request; nothing big is loaded yet */
-static int run_prepare(const struct options *options, struct run_state *state) {
+/* Loads the image of the request and computes its layout. Returns 0 or an exit code. */
+static int run_load_image(const char *path, struct run_state *state) {
     vp_error error = {VP_OK, -1, "", ""};
-    const char *text = text_of(options, "prompt"), *style = text_of(options, "style"),
-               *image = options->operand_count ? options->operands[0] : NULL;
     char reason[LINE_BYTES];
     vp_result result;
+    int code = load_image(path, &state->image, reason, sizeof reason);
+    state->sample.image_path = copy_text(path, strlen(path));
+    if (code) return complain(code, "%s", reason);
+    state->sample.width_px = state->image.width_px;
+    state->sample.height_px = state->image.height_px;
+    result = vp_layout_compute(&state->model.config.geometry, &state->tiles, state->image.width_px,
+                               state->image.height_px, &state->layout, &error);
+    if (result != VP_OK) return complain_result(EXIT_INPUT, path, result, &error);
+    state->input.image = &state->image;
+    state->input.layout = &state->layout;
+    return 0;
+}
+
+/* Makes the plan of the request from the options. Loads the tokenizer, the configuration and the image, but no weights.
+ * Returns 0 or an exit code. */
+static int run_prepare(const struct options *options, struct run_state *state) {
+    const char *text = text_of(options, "prompt"), *style = text_of(options, "style");
     int code;
     if (!text) return complain(EXIT_USAGE, "run needs a question: -p TEXT");
     if (style && is_given(options, "raw_prompt"))
@@ -139,17 +150,7 @@ static int run_prepare(const struct options *options, struct run_state *state) {
     state->sample.prompt = is_given(options, "raw_prompt") ? copy_text(text, strlen(text)) : make_prompt(style, text);
     state->sample.question = copy_text(text, strlen(text));
     if ((code = tokenize_prompt(&state->model, &state->sample)) != 0) return code;
-    if (image) {
-        state->sample.image_path = copy_text(image, strlen(image));
-        if ((code = load_image(image, &state->image, reason, sizeof reason)) != 0) return complain(code, "%s", reason);
-        state->sample.width_px = state->image.width_px;
-        state->sample.height_px = state->image.height_px;
-        result = vp_layout_compute(&state->model.config.geometry, &state->tiles, state->image.width_px,
-                                   state->image.height_px, &state->layout, &error);
-        if (result != VP_OK) return complain_result(EXIT_INPUT, image, result, &error);
-        state->input.image = &state->image;
-        state->input.layout = &state->layout;
-    }
+    if (options->operand_count && (code = run_load_image(options->operands[0], state)) != 0) return code;
     state->input.text_ids = state->sample.text_ids;
     state->input.text_count = state->sample.text_count;
     state->input.new_tokens = (int32_t)number_of(options, "max_new_tokens");
@@ -158,6 +159,7 @@ static int run_prepare(const struct options *options, struct run_state *state) {
     return text_of(options, "dump") ? make_folder(text_of(options, "dump")) : 0;
 }
 
+/* Opens the engine, runs the request --num_runs times and writes the --dump. Returns 0 or an exit code. */
 static int run_measure(const struct options *options, struct run_state *state) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = VP_OK;
@@ -169,7 +171,7 @@ static int run_measure(const struct options *options, struct run_state *state) {
         != 0)
         return code;
     state->session.model = &state->model;
-    /* warm-up; its times are overwritten */
+    /* the warm-up; the first timed run overwrites its times */
     if (state->run_count > 1) result = request_run(&state->session, &state->input, &state->runs[0], &error);
     if (text_of(options, "dump")) {
         dump_reserve(&state->dump, &state->model, &state->input);
@@ -186,9 +188,9 @@ static int run_measure(const struct options *options, struct run_state *state) {
                                     : 0;
 }
 
-/* A row of the table: of a stage, or with steps > 0 of one of so many decode steps. TFLOP/s and GB/s are what the
- * arithmetic needs per time:
- * beside the machine's peaks they show how far a stage is from the hardware. */
+/* Prints a row of the table: a stage, or with steps > 0 the mean of that many decode steps. TFLOP/s and GB/s are the
+ * operations and bytes that the arithmetic needs, per time. Compared with the machine's peaks they show how far a stage
+ * is from the hardware's limit. */
 static void print_stage(const struct run_state *state, const char *name, int stage, int32_t steps, double total) {
     double means[DETAIL_COUNT], ms;
     for (int detail = 0; detail < DETAIL_COUNT; detail++)
@@ -311,7 +313,8 @@ static void print_run_json(const struct options *options, const struct run_state
     putchar('\n');
 }
 
-/* what would be asked: the text, its ids (they follow BOS and the image's tokens), and the length of the whole */
+/* --show_prompt: prints the prompt's text, its ids (which follow BOS and the image's tokens) and the sequence
+ * length. */
 static void print_prompt(const struct run_state *state) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 0);
@@ -327,7 +330,8 @@ static void print_prompt(const struct run_state *state) {
 }
 static int run_command(const struct options *options) {
     struct run_state state;
-    int code, shows = is_given(options, "show_prompt"), profiles = is_given(options, "profile");
+    const int shows = is_given(options, "show_prompt"), profiles = is_given(options, "profile");
+    int code;
     memset(&state, 0, sizeof state);
     if (shows && (is_given(options, "dump") || profiles))
         return complain(EXIT_USAGE, "--show_prompt does not run the model: leave --%s out",
@@ -336,9 +340,7 @@ static int run_command(const struct options *options) {
     code = run_prepare(options, &state);
     if (!code && !shows) code = profiles ? profile_run(options, &state) : run_measure(options, &state);
     if (!code && shows) print_prompt(&state);
-    else if (profiles) {} /* has told already */
-    else if (!code && is_given(options, "json")) print_run_json(options, &state);
-    else if (!code) print_run(options, &state);
+    else if (!code && !profiles) (is_given(options, "json") ? print_run_json : print_run)(options, &state);
     runs_free(state.runs, state.run_count);
     session_free(&state.session);
     model_free(&state.model);

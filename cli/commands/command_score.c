@@ -1,4 +1,5 @@
-/* command_score.c: scores of rows, without a model. */
+/* command_score.c: scores answers that a file or stdin brings; needs no model.
+ * Lines of JSON come in and go out with their scores; score/score_rules.c and score/score_captions.c do the work. */
 #include "base/console.h"
 #include "base/json.h"
 #include "base/option_rows.h"
@@ -21,7 +22,8 @@ static const struct option_spec SCORE_OPTIONS[] = {
     OPTION_HELP,
 };
 
-/* The text is one object {"sets": [...]}, one array of images or of sets, or lines. */
+/* Scores captions. The text is one object {"sets": [...]}, one array of images or of sets, or lines of either. Returns
+ * 0 or an exit code. */
 static int score_captions(struct score_job *job, int metric) {
     const char *clean = text_of(job->options, "clean");
     struct scoring scoring;

@@ -1,4 +1,6 @@
-/* command_selftest.c: the same requests on every backend and arithmetic, compared. */
+/* command_selftest.c: the same requests on every backend and arithmetic, compared.
+ * A few requests are made (trial_make) and run by the plain fp32 kernel on the CPU: that is the reference. Then every
+ * backend runs them and gets a verdict (judge). The verdicts go to stdout as text or JSON. */
 #include "base/console.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -33,27 +35,24 @@ static const struct option_spec SELFTEST_OPTIONS[] = {
     OPTION_HELP,
 };
 
-/* Relative errors: ||a - b|| / ||b - mean(b)||, b in fp32 on the CPU with the plain kernel and one thread.
- * fp32: another order of summation moves logits by at most 2e-5 and image features by at most 5e-6: five times what
- * fp32 and fp64 runs of the same
- * models differ by (tests/golden/models/README.md). All tokens must be the reference's.
- * bf16: right kernels round the same values to 8 bits and differ in the order of fp32 sums; all have about the same
- * distance from fp32, so none may
- * be farther than SPREAD times the plain kernel (measured over 32 small models: 1.12). That holds where no choice
- * hangs on a rounding: with all
- * experts in use. The plain kernel itself must stay below ROUNDINGS * u * sqrt(8 * blocks), u = 2^-9, 8 roundings a
- * block. Where top_k experts are
- * chosen, a rounding can flip a choice, which moved the logits of those models by up to 0.19: there FLIPPED is the
- * limit (unrelated logits: 1.4). */
+/* Limits of the relative error ||a - b|| / ||b - mean(b)||. The reference b is fp32 on the CPU with the plain kernel
+ * and one thread. fp32: another order of summation may move logits by 2e-5 and image features by 5e-6. These limits are
+ * five times what fp32 and fp64 runs of the same models differ by (tests/golden/models/README.md). All tokens must be
+ * the reference's. bf16: correct kernels round the same values to 8 bits and differ only in the order of their fp32
+ * sums. All have about the same distance from fp32, so none may be farther away than SPREAD times the plain kernel;
+ * over 32 small models the largest ratio was 1.12. The plain kernel itself must stay below ROUNDINGS * u * sqrt(8 *
+ * blocks), where u = 2^-9 and 8 is the number of roundings per block. These limits hold where all experts are in use,
+ * so that no choice depends on a rounding. Where top_k experts are chosen, a rounding can flip a choice. That moved the
+ * logits of those models by up to 0.19, so the limit there is FLIPPED; unrelated logits have an error of 1.4. */
 enum { TRIALS = 3, TRIAL_TOKENS = 8, VERDICTS_MAX = 64, ERRORS = 3 };
 
-/* image features; logits with all experts in use; logits where experts are chosen */
+/* Of the image features; of the logits with all experts in use; of the logits where experts are chosen. */
 enum { ERROR_FEATURES, ERROR_LOGITS, ERROR_ROUTED };
 static const char *const ERROR_KEYS[ERRORS] = {"image_features", "logits", "routed_logits"};
 
 static const double FP32_LIMITS[ERRORS] = {5e-6, 2e-5, 2e-5}, SPREAD = 1.5, ROUNDINGS = 3, FLIPPED = 0.5;
 
-/* a request of the test */
+/* One request of the test. */
 struct trial {
     const char *name;
     struct sample sample;
@@ -62,14 +61,16 @@ struct trial {
     int32_t *blocks;
     struct pass_input input;
 };
-struct outcome { struct pass_result *runs; vp_dump dumps[TRIALS]; }; /* of all trials on one engine */
-/* a backend with an arithmetic and a GEMM kernel, tried */
+/* What all trials gave on one engine. */
+struct outcome { struct pass_result *runs; vp_dump dumps[TRIALS]; };
+/* The result of trying one backend with one arithmetic and one GEMM kernel. */
 struct verdict {
     const char *backend, *gemm;
     vp_weights weights;
     char device[200], reason[LINE_BYTES];
-    double errors[ERRORS], limits[ERRORS]; /* the worst over trials and steps; limits 0: did not run to its end */
-    double ms;                             /* mean of the trials */
+    double errors[ERRORS]; /* the worst over trials and steps */
+    double limits[ERRORS]; /* 0: it did not run to its end */
+    double ms;             /* mean of the trials */
     int32_t tokens_equal;
     int ok;
 };
@@ -79,10 +80,10 @@ struct selftest {
     struct trial trials[TRIALS];
     int32_t max_sequence, max_views;
     struct outcome reference, tested;
-    double plain[ERRORS]; /* of the plain kernel in bf16 */
+    double plain[ERRORS]; /* errors of the plain kernel in bf16 */
     struct verdict verdicts[VERDICTS_MAX];
     int verdict_count;
-    char skipped[LINE_BYTES]; /* why nothing ran on a GPU; empty: it did */
+    char skipped[LINE_BYTES]; /* why nothing ran on a GPU; empty: something did */
 };
 
 static size_t feature_count(const struct selftest *selftest, const vp_layout *layout) {
@@ -90,6 +91,21 @@ static size_t feature_count(const struct selftest *selftest, const vp_layout *la
            * (size_t)selftest->model.config.d_model;
 }
 
+/* Paints two gradients and a texture. */
+static void paint_trial(vp_image *image, int32_t width_px, int32_t height_px) {
+    int32_t i = 0;
+    image->width_px = width_px;
+    image->height_px = height_px;
+    image->rgb = resize(NULL, (size_t)width_px * (size_t)height_px, 3);
+    for (int32_t row = 0; row < height_px; row++)
+        for (int32_t column = 0; column < width_px; column++) {
+            image->rgb[i++] = (uint8_t)(column * 255 / width_px);
+            image->rgb[i++] = (uint8_t)(row * 255 / height_px);
+            image->rgb[i++] = (uint8_t)(column ^ row);
+        }
+}
+/* Makes a request: a question, an image unless its width is 0, and all blocks but skipped_block. A skipped block of -1
+ * is none; then top_k experts are chosen, otherwise all are in use. Returns 0 or an exit code. */
 static int trial_make(struct selftest *selftest, int index, const char *name, const char *question, int32_t width_px,
                       int32_t height_px, int32_t skipped_block) {
     struct trial *trial = &selftest->trials[index];
@@ -102,15 +118,7 @@ static int trial_make(struct selftest *selftest, int index, const char *name, co
     trial->sample.prompt = make_prompt(NULL, question);
     if ((code = tokenize_prompt(&selftest->model, &trial->sample)) != 0) return code;
     if (width_px) {
-        trial->image.width_px = width_px;
-        trial->image.height_px = height_px;
-        trial->image.rgb = resize(NULL, (size_t)width_px * (size_t)height_px, 3);
-        /* two gradients and a texture */
-        for (int32_t row = 0, i = 0; row < height_px; row++) for (int32_t px = 0; px < width_px; px++) {
-            trial->image.rgb[i++] = (uint8_t)(px * 255 / width_px);
-            trial->image.rgb[i++] = (uint8_t)(row * 255 / height_px);
-            trial->image.rgb[i++] = (uint8_t)(px ^ row);
-        }
+        paint_trial(&trial->image, width_px, height_px);
         tiles.max_crops = config->geometry.max_crops;
         result = vp_layout_compute(&config->geometry, &tiles, width_px, height_px, &trial->layout, &error);
         if (result != VP_OK) return complain_result(EXIT_INPUT, selftest->model.name, result, &error);
@@ -132,7 +140,8 @@ static int trial_make(struct selftest *selftest, int index, const char *name, co
     return check_sequence(&selftest->model, &trial->input);
 }
 
-/* Runs all trials on one engine. The buffers for what it gives are full of NaN before. */
+/* Runs all trials on one engine. The buffers of its outputs are filled with NaN before, so that a value that is not
+ * written shows. */
 static vp_result run_trials(struct selftest *selftest, const vp_engine_options *settings, struct verdict *verdict,
                             struct outcome *out, vp_error *error) {
     struct session session;
@@ -166,21 +175,20 @@ static double relative_error(const float *tested, const float *reference, size_t
     }
     return sqrt(difference / spread);
 }
-/* NaN is the worst and stays */
+/* The larger error; NaN is larger than any. */
 static double worse_of(double worst, double error) { return isnan(worst) || error <= worst ? worst : error; }
 
-/* Errors against the reference; logits of a trial's steps up to the first token that differs: behind it the inputs
- * are others. */
+/* Computes the errors against the reference. The logits of a trial are compared up to the first token that differs,
+ * because the inputs are others after it. */
 static void compare_trials(struct selftest *selftest, struct verdict *verdict) {
     size_t row = (size_t)selftest->model.config.embedding_size;
     for (int i = 0; i < TRIALS; i++) {
         const vp_dump *tested = &selftest->tested.dumps[i], *reference = &selftest->reference.dumps[i];
         const vp_layout *layout = selftest->trials[i].input.layout;
         const int32_t *ours = selftest->tested.runs[i].tokens, *theirs = selftest->reference.runs[i].tokens;
+        const int has_all_experts = selftest->trials[i].input.top_k == selftest->model.config.expert_count;
         int same = 1;
-        double *logits =
-            &verdict->errors[selftest->trials[i].input.top_k == selftest->model.config.expert_count ? ERROR_LOGITS
-                                                                                                    : ERROR_ROUTED];
+        double *logits = &verdict->errors[has_all_experts ? ERROR_LOGITS : ERROR_ROUTED];
         double *features = &verdict->errors[ERROR_FEATURES];
         if (layout)
             *features = worse_of(*features, relative_error(tested->image_features, reference->image_features,
@@ -194,14 +202,22 @@ static void compare_trials(struct selftest *selftest, struct verdict *verdict) {
     }
 }
 
-/* Tries a backend. Not a kernel of this arithmetic: no verdict. */
+/* The limit of one error of a backend. */
+static double limit_of(const struct selftest *selftest, int error, int is_fp32, int is_plain) {
+    const vp_model_config *config = &selftest->model.config;
+    const int blocks = config->vit_blocks_needed + (error == ERROR_LOGITS ? config->block_count : 0);
+    if (is_fp32) return FP32_LIMITS[error];
+    if (error == ERROR_ROUTED) return FLIPPED;
+    return is_plain ? ldexp(ROUNDINGS, -9) * sqrt(8.0 * blocks) : SPREAD * selftest->plain[error];
+}
+
+/* Tries a backend and adds its verdict; adds none when the CPU has no such kernel for this arithmetic. */
 static void judge(struct selftest *selftest, const char *device, vp_weights weights, const char *gemm) {
     vp_engine_options settings = engine_options_of(selftest->options, &selftest->model, selftest->max_sequence,
                                                    selftest->max_views);
     struct verdict *verdict = &selftest->verdicts[selftest->verdict_count];
     vp_error error = {VP_OK, -1, "", ""};
-    int fp32 = weights == VP_WEIGHTS_FP32, plain = !fp32 && !strcmp(gemm, "plain"),
-        vit = selftest->model.config.vit_blocks_needed;
+    const int is_fp32 = weights == VP_WEIGHTS_FP32, is_plain = !is_fp32 && !strcmp(gemm, "plain");
     vp_result result;
     if (selftest->verdict_count == VERDICTS_MAX) return;
     memset(verdict, 0, sizeof *verdict);
@@ -214,18 +230,21 @@ static void judge(struct selftest *selftest, const char *device, vp_weights weig
     result = run_trials(selftest, &settings, verdict, &selftest->tested, &error);
     if (result == VP_ERR_RANGE && !strcmp(device, "cpu") && !verdict->device[0]) return;
     selftest->verdict_count++;
-    if (result != VP_OK) { error_line(verdict->reason, sizeof verdict->reason, result, &error); return; }
+    if (result != VP_OK) {
+        error_line(verdict->reason, sizeof verdict->reason, result, &error);
+        return;
+    }
     compare_trials(selftest, verdict);
-    verdict->ok = !fp32 || verdict->tokens_equal == TRIALS * TRIAL_TOKENS;
+    verdict->ok = !is_fp32 || verdict->tokens_equal == TRIALS * TRIAL_TOKENS;
     for (int i = 0; i < ERRORS; i++) {
-        if (plain) selftest->plain[i] = verdict->errors[i];
-        verdict->limits[i] = fp32 ? FP32_LIMITS[i] : i == ERROR_ROUTED ? FLIPPED : !plain ? SPREAD * selftest->plain[i]
-            : ldexp(ROUNDINGS, -9) * sqrt(8.0 * (vit + (i == ERROR_LOGITS ? selftest->model.config.block_count : 0)));
+        if (is_plain) selftest->plain[i] = verdict->errors[i];
+        verdict->limits[i] = limit_of(selftest, i, is_fp32, is_plain);
         verdict->ok &= verdict->errors[i] <= verdict->limits[i];
     }
     if (!verdict->ok) snprintf(verdict->reason, sizeof verdict->reason, "differs from the reference");
 }
 
+/* Loads the model, makes the trials and runs the reference. Returns 0 or an exit code. */
 static int selftest_prepare(struct selftest *selftest) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_engine_options settings;
@@ -355,27 +374,31 @@ static void selftest_free(struct selftest *selftest) {
     model_free(&selftest->model);
 }
 
-static int run_command(const struct options *options) {
-    static struct selftest selftest;
-    const char *device = text_of(options, "device");
-    int failed = 0, cuda = !strncmp(device, "cuda", 4), code;
+/* Tries every backend that the option asks for and that this machine has. */
+static void judge_all(struct selftest *selftest, const char *device) {
+    const int wants_cpu_only = !strcmp(device, "cpu"), wants_cuda_only = !strncmp(device, "cuda", 4);
     vp_error error = {VP_OK, -1, "", ""};
     int32_t count;
+    judge(selftest, "cpu", VP_WEIGHTS_BF16, "plain"); /* always, and first: the limits of the others follow from it */
+    for (int32_t i = 0; vp_engine_gemm_name(i) && !wants_cuda_only; i++)
+        if (strcmp(vp_engine_gemm_name(i), "plain")) judge(selftest, "cpu", VP_WEIGHTS_BF16, vp_engine_gemm_name(i));
+    for (int32_t i = 0; vp_engine_gemm_name(i) && !wants_cuda_only; i++)
+        judge(selftest, "cpu", VP_WEIGHTS_FP32, vp_engine_gemm_name(i));
+    if (wants_cpu_only) snprintf(selftest->skipped, sizeof selftest->skipped, "not asked for");
+    else if (vp_device_count(&count, &error) != VP_OK)
+        snprintf(selftest->skipped, sizeof selftest->skipped, "%s", error.text);
+    else
+        for (int fp32 = 0; fp32 < 2; fp32++)
+            judge(selftest, wants_cuda_only ? device : "cuda", fp32 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16, "cublas");
+}
+
+static int run_command(const struct options *options) {
+    static struct selftest selftest;
+    int failed = 0, code;
     selftest.options = options;
     code = selftest_prepare(&selftest);
     if (!code) {
-        judge(&selftest, "cpu", VP_WEIGHTS_BF16, "plain"); /* first, and always: the others are measured by it */
-        for (int32_t i = 0; vp_engine_gemm_name(i) && !cuda; i++)
-            if (strcmp(vp_engine_gemm_name(i), "plain"))
-                judge(&selftest, "cpu", VP_WEIGHTS_BF16, vp_engine_gemm_name(i));
-        for (int32_t i = 0; vp_engine_gemm_name(i) && !cuda; i++)
-            judge(&selftest, "cpu", VP_WEIGHTS_FP32, vp_engine_gemm_name(i));
-        if (!strcmp(device, "cpu")) snprintf(selftest.skipped, sizeof selftest.skipped, "not asked for");
-        else if (vp_device_count(&count, &error) != VP_OK)
-            snprintf(selftest.skipped, sizeof selftest.skipped, "%s", error.text);
-        else
-            for (int fp32 = 0; fp32 < 2; fp32++)
-                judge(&selftest, cuda ? device : "cuda", fp32 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16, "cublas");
+        judge_all(&selftest, text_of(options, "device"));
         for (int i = 0; i < selftest.verdict_count; i++) failed += !selftest.verdicts[i].ok;
         (is_given(options, "json") ? print_selftest_json : print_selftest)(&selftest, failed);
         if (failed) code = EXIT_WORK;

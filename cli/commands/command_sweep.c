@@ -1,4 +1,6 @@
-/* command_sweep.c: the sweep: a grid of knobs over a data set, alone or as one of several processes. */
+/* command_sweep.c: a grid of knobs over a data set, measured alone or as one of several processes.
+ * Options become a plan (sweep_plan). The journal says what is measured already (sweep_open); sweep/sweep_point.c
+ * measures the rest. Then the result files are made of all journals (sweep_merge) and a summary is printed. */
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -85,14 +87,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      "the first sample of each configuration once more, operation by operation: "
      "profiler_results_config_<i>_sample_<j>.txt"},
     {"use_profiler_on_all_samples", FLAG, NULL, NULL, 0, 0, NULL, "with --use_profiler: every sample"},
-    OPTION_SORT_BY,
-    OPTION_ROW_LIMIT,
-    OPTION_GROUP_BY,
-    OPTION_GROUP_BY_INPUT_SHAPE,
-    OPTION_GROUP_BY_STACK_N,
-    OPTION_RECORD_SHAPES,
-    OPTION_PROFILE_MEMORY,
-    OPTION_WITH_STACK,
+    OPTIONS_OF_OPERATIONS,
     {"trace", FLAG, NULL, NULL, 0, 0, NULL, "with --use_profiler: a Chrome trace of each in profiler_traces"},
     OPTION_TRACE_MAX_BYTES,
     {"plan", FLAG, NULL, NULL, 0, 0, NULL,
@@ -103,6 +98,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_HELP,
 };
 
+/* Truth: all result files of the plan exist. */
 static int are_files_there(const struct sweep *sweep) {
     int there = 1;
     for (size_t i = 0; i < sweep->plan.configuration_count; i++) {
@@ -112,8 +108,8 @@ static int are_files_there(const struct sweep *sweep) {
     }
     return there;
 }
-/* After the last point: the files of a sweep; of several processes the one that finds all others finished writes
- * them, once. */
+/* Writes the result files after the last point. Of several processes, the one that finds all others finished writes
+ * them, and only when the journals changed since. Returns 0 or an exit code. */
 static int sweep_merge(struct sweep *sweep) {
     const char *folder = text_of(sweep->options, "output_dir");
     char state[96], before[96] = "", text[400];
@@ -144,6 +140,7 @@ static int sweep_merge(struct sweep *sweep) {
     close(fd);
     return code;
 }
+/* Prints the summary as JSON. Returns `code`, or the exit code of an error. */
 static int print_summary(const struct sweep *sweep, int code) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
@@ -165,6 +162,7 @@ static int print_summary(const struct sweep *sweep, int code) {
     putchar('\n');
     return code;
 }
+/* Prints what was measured. Returns the exit code of the sweep. */
 static int sweep_report(const struct sweep *sweep) {
     int quiet = is_given(sweep->options, "quiet"), code = sweep->failed ? EXIT_WORK : 0;
     char rank[64] = "";
@@ -174,7 +172,7 @@ static int sweep_report(const struct sweep *sweep) {
     }
     if (sweep->rank.world_size > 1)
         snprintf(rank, sizeof rank, "rank %d of %d: ", sweep->rank.rank, sweep->rank.world_size);
-    /* a failing command says little */
+    /* a command that fails prints the table on a terminal only */
     if (!quiet && sweep->results.count && (!code || isatty(STDERR_FILENO))) summaries_print(&sweep->results);
     if (!quiet)
         fprintf(stderr, "vlmprof: %s%zu configurations, %zu points (%zu measured now, %lld failed) in %s%s\n", rank,
@@ -192,7 +190,7 @@ static int sweep_report(const struct sweep *sweep) {
             "again\n");
     return is_given(sweep->options, "json") ? print_summary(sweep, code) : code;
 }
-/* Which part of the sweep this process has, and on which device. */
+/* Finds which part of the sweep this process has, and on which device it runs. Returns 0 or an exit code. */
 static int sweep_rank(struct sweep *sweep) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = vp_rank_from_environment(environment, NULL, &sweep->rank, &error);
@@ -204,12 +202,13 @@ static int sweep_rank(struct sweep *sweep) {
         || vp_device_count(&visible, NULL) != VP_OK)
         return 0;
     index = vp_rank_device(&sweep->rank, visible);
-    /* run alone, by RANK and WORLD_SIZE only */
+    /* started by hand with RANK and WORLD_SIZE only: the ranks take the GPUs in turn */
     if (index < 0 && sweep->rank.local_rank < 0) index = sweep->rank.rank % visible;
     snprintf(sweep->device, sizeof sweep->device, "cuda:%d", index);
     return 0;
 }
-/* Journals of another number of processes hold samples that this process would measure again. */
+/* Complains when the folder has journals of another number of processes: samples of theirs would be measured again.
+ * Returns 0 or an exit code. */
 static int check_folder(const struct sweep *sweep, const char *folder) {
     DIR *listing = opendir(folder);
     int64_t rank, world_size;
@@ -224,6 +223,7 @@ static int check_folder(const struct sweep *sweep, const char *folder) {
     if (listing) closedir(listing);
     return code;
 }
+/* Reads how often a point is run, and checks those options. Returns 0 or an exit code. */
 static int sweep_rules(struct sweep *sweep) {
     const struct options *options = sweep->options;
     sweep->rule.min_runs = number_of(options, "num_runs_per_sample");
@@ -264,10 +264,35 @@ static int check_sweep_options(const struct options *options) {
                         "--annotations goes with one --data file; several find theirs by their official names");
     return 0;
 }
-/* The journal, what it holds already, and this process' share of the points. */
+/* Complains when a result file is complete but the journal behind it is gone. Returns 0 or an exit code. */
+static int check_result(const struct sweep *sweep, const char *folder, const char *file_name) {
+    char *status;
+    int code = result_check(folder, file_name, sweep->index.plan, &status);
+    if (!code && status && !sweep->journal.end && strcmp(status, "partial") && sweep->rank.world_size == 1)
+        code = complain(
+            EXIT_USAGE,
+            "%s/%s is there but %s is not: its points would be measured again; use another --output_dir, or delete "
+            "it",
+            folder, file_name, sweep->journal.path);
+    free(status);
+    return code;
+}
+/* Counts this process' points of a configuration, and those of them that the journal has already. */
+static void count_points(struct sweep *sweep, struct configuration *configuration) {
+    const int retries = is_given(sweep->options, "retry_failed");
+    size_t first = 0, stride = 1, count = 0;
+    configuration->in_index = index_configuration_named(&sweep->index, configuration->file_name);
+    vp_sampler_shard(configuration->set->count, sweep->rank.rank, sweep->rank.world_size, &first, &stride, &count);
+    sweep->point_count += count;
+    if (configuration->in_index >= 0) {
+        const struct index_configuration *known = &sweep->index.configurations[configuration->in_index];
+        sweep->done += (size_t)(retries ? known->closed - known->failed : known->closed);
+        sweep->failed += retries ? 0 : known->failed;
+    }
+}
+/* Opens the journal and counts the points. Returns 0 or an exit code. */
 static int sweep_open(struct sweep *sweep) {
     const char *folder = text_of(sweep->options, "output_dir");
-    char *status;
     int code;
     snprintf(sweep->index.plan, sizeof sweep->index.plan, "%016llx", (unsigned long long)sweep->plan.fingerprint);
     sweep->journal.path = journal_name(folder, sweep->rank.rank, sweep->rank.world_size);
@@ -275,29 +300,13 @@ static int sweep_open(struct sweep *sweep) {
         || (code = journal_open(&sweep->journal, &sweep->index)) != 0)
         return code;
     for (size_t i = 0; i < sweep->plan.configuration_count && !code; i++) {
-        struct configuration *configuration = &sweep->plan.configurations[i];
-        size_t first = 0, stride = 1, count = 0;
-        configuration->in_index = index_configuration_named(&sweep->index, configuration->file_name);
-        vp_sampler_shard(configuration->set->count, sweep->rank.rank, sweep->rank.world_size, &first, &stride, &count);
-        sweep->point_count += count;
-        if (configuration->in_index >= 0) {
-            const struct index_configuration *known = &sweep->index.configurations[configuration->in_index];
-            sweep->done += (size_t)(is_given(sweep->options, "retry_failed") ? known->closed - known->failed
-                                                                             : known->closed);
-            sweep->failed += is_given(sweep->options, "retry_failed") ? 0 : known->failed;
-        }
-        if ((code = result_check(folder, configuration->file_name, sweep->index.plan, &status)) == 0 && status
-            && !sweep->journal.end && strcmp(status, "partial") && sweep->rank.world_size == 1)
-            code = complain(
-                EXIT_USAGE,
-                "%s/%s is there but %s is not: its points would be measured again; use another --output_dir, or delete "
-                "it",
-                folder, configuration->file_name, sweep->journal.path);
-        free(status);
+        count_points(sweep, &sweep->plan.configurations[i]);
+        code = check_result(sweep, folder, sweep->plan.configurations[i].file_name);
     }
     sweep->done_before = sweep->done;
     return !code && !is_same_grid(sweep) ? write_head(sweep) : code;
 }
+/* Checks all options, loads the model's configuration and makes the plan. Returns 0 or an exit code. */
 static int sweep_plan(struct sweep *sweep) {
     const struct options *options = sweep->options;
     int code;
@@ -308,6 +317,7 @@ static int sweep_plan(struct sweep *sweep) {
         return code;
     return plan_make(options, &sweep->model, &sweep->plan);
 }
+/* Opens the journal and makes room for the measurements. Returns 0 or an exit code. */
 static int sweep_prepare(struct sweep *sweep) {
     int code = sweep_open(sweep);
     if (code) return code;
@@ -317,7 +327,7 @@ static int sweep_prepare(struct sweep *sweep) {
         sweep->open[i].totals = zeroed((size_t)sweep->rule.max_runs + 1, sizeof *sweep->open[i].totals);
         sweep->open[i].scratch = zeroed((size_t)sweep->rule.max_runs + 1, sizeof *sweep->open[i].scratch);
     }
-    /* shapes that were timed kernel by kernel */
+    /* the journal knows the shapes that were timed kernel by kernel already */
     for (size_t i = 0; i < sweep->index.shape_count && sweep->kernel_pass; i++) {
         const struct index_shape *shape = &sweep->index.shapes[i];
         for (size_t k = 0; k < sweep->plan.configuration_count; k++) {

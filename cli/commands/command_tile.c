@@ -1,4 +1,6 @@
-/* command_tile.c: tilings and token counts; needs no model. */
+/* command_tile.c: tilings and token counts of image sizes; needs no model.
+ * Sizes, image files and a list come in; each becomes a row on stdout as text, CSV or JSON. Molmo's own tiling is
+ * computed here, the other families in tile/tile_families.c. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
@@ -12,8 +14,6 @@
 #include "vlmprof_file.h"
 #include "vlmprof_image.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +42,7 @@ static const struct option_spec TILE_OPTIONS[] = {
     OPTION_HELP,
 };
 
+/* Columns that are no member of vp_layout, instead of an offset. */
 enum { SPECIAL_TIER = 1000000, SPECIAL_MAX_CROPS, SPECIAL_ERROR, SPECIAL_FILE };
 
 #define LAYOUT(member) offsetof(vp_layout, member)
@@ -66,7 +67,8 @@ static const struct column COLUMNS_PAD[] = {{"width", LAYOUT(width_px)},
                                             {"error", SPECIAL_ERROR},
                                             {"file", SPECIAL_FILE}};
 
-static const struct column COLUMNS_FILL[] = {/* tier is there for tiers only */
+/* `tier` is shown for tiers only. */
+static const struct column COLUMNS_FILL[] = {
                                              {"width", LAYOUT(width_px)},
                                              {"height", LAYOUT(height_px)},
                                              {"tier", SPECIAL_TIER},
@@ -94,17 +96,19 @@ static const struct column COLUMNS_FILL[] = {/* tier is there for tiers only */
 struct tile_job {
     vp_geometry geometry;
     vp_tile_options tiles;
-    const struct column *columns; int column_count;
-    int csv, json, has_files;
+    const struct column *columns; int column_count; /* of --csv and --json */
+    int csv, json; /* truth: the option is given */
+    int has_files; /* truth: an operand is a file, so rows show file names */
     int64_t row_count, refused_count;
-    vp_json_writer writer;
+    vp_json_writer writer; /* of --json, to stdout */
 };
 
-/* one row of output; layout NULL: refused because of error, width and height then may be unknown, 0 */
+/* One row of the output. */
 struct tile_row {
-    const vp_layout *layout, *partial; /* partial: of a refused size, tiling, canvas and resized sizes alone */
-    int64_t width_px, height_px;
-    const char *error, *file;
+    const vp_layout *layout;     /* NULL: the size is refused, `error` says why */
+    const vp_layout *partial;    /* of a refused size: tiling, canvas and resized sizes; NULL: not known */
+    int64_t width_px, height_px; /* 0: not known */
+    const char *error, *file;    /* NULL: none */
 };
 
 static int column_is_used(const struct tile_job *job, const struct column *column) {
@@ -113,7 +117,8 @@ static int column_is_used(const struct tile_job *job, const struct column *colum
         return job->tiles.rule == VP_TILE_ADAPTIVE || job->tiles.rule == VP_TILE_TIER;
     return column->offset != SPECIAL_FILE || job->has_files;
 }
-static int column_is_partial(const struct column *column) { /* known of a refused size */
+/* Truth: the column is known of a refused size too (tile_row.partial). */
+static int column_is_partial(const struct column *column) {
     static const size_t known[] = {LAYOUT(tiling.rows),
                                    LAYOUT(tiling.cols),
                                    LAYOUT(views),
@@ -127,25 +132,26 @@ static int column_is_partial(const struct column *column) { /* known of a refuse
     return 0;
 }
 
-/* value of a column: a number (returns 1), a text (2), or nothing (0) */
-static int column_value(const struct tile_job *job, const struct column *column, const struct tile_row *row,
-                        int64_t *number, const char **text) {
+typedef enum value_kind { VALUE_NONE, VALUE_NUMBER, VALUE_TEXT } value_kind;
+/* The value of a column in a row: sets *number or *text and returns which, or VALUE_NONE. */
+static value_kind column_value(const struct tile_job *job, const struct column *column, const struct tile_row *row,
+                               int64_t *number, const char **text) {
     int32_t value;
     switch (column->offset) {
-    case SPECIAL_TIER: *text = job->tiles.tier->name; return 2;
-    case SPECIAL_MAX_CROPS: *number = job->tiles.max_crops; return 1;
-    case SPECIAL_ERROR: *text = row->error; return row->error ? 2 : 0;
-    case SPECIAL_FILE: *text = row->file; return row->file ? 2 : 0;
+    case SPECIAL_TIER: *text = job->tiles.tier->name; return VALUE_TEXT;
+    case SPECIAL_MAX_CROPS: *number = job->tiles.max_crops; return VALUE_NUMBER;
+    case SPECIAL_ERROR: *text = row->error; return row->error ? VALUE_TEXT : VALUE_NONE;
+    case SPECIAL_FILE: *text = row->file; return row->file ? VALUE_TEXT : VALUE_NONE;
     default: break;
     }
     if (column->offset == offsetof(vp_layout, width_px) || column->offset == offsetof(vp_layout, height_px)) {
         *number = column->offset == offsetof(vp_layout, width_px) ? row->width_px : row->height_px;
-        return *number != 0;
+        return *number ? VALUE_NUMBER : VALUE_NONE;
     }
-    if (!row->layout && !(row->partial && column_is_partial(column))) return 0;
+    if (!row->layout && !(row->partial && column_is_partial(column))) return VALUE_NONE;
     memcpy(&value, (const char *)(row->layout ? row->layout : row->partial) + column->offset, sizeof value);
     *number = value;
-    return 1;
+    return VALUE_NUMBER;
 }
 
 static void tile_print_head(struct tile_job *job) {
@@ -164,46 +170,66 @@ static void tile_print_head(struct tile_job *job) {
                "theoretical", "vision", "sequence");
 }
 
-static void tile_print(struct tile_job *job, const struct tile_row *row) {
-    const vp_layout *layout = row->layout;
-    const char *comma = "", *text = NULL;
-    char size[48], canvas[32], resized[32], tiling[24];
-    int64_t number = 0;
-    if (!job->row_count++) tile_print_head(job);
-    if (!layout) job->refused_count++;
-    if (job->json) vp_json_begin_object(&job->writer);
-    for (int i = 0; i < job->column_count && (job->json || job->csv); i++) {
-        int kind;
-        if (!column_is_used(job, &job->columns[i])) continue;
-        kind = column_value(job, &job->columns[i], row, &number, &text);
-        if (job->json) {
-            vp_json_key(&job->writer, job->columns[i].name);
-            if (kind == 1) vp_json_int(&job->writer, number);
-            else if (kind == 2) json_lossy(&job->writer, text);
-            else vp_json_null(&job->writer);
-            continue;
+static void tile_print_json(struct tile_job *job, const struct tile_row *row) {
+    vp_json_writer *writer = &job->writer;
+    vp_json_begin_object(writer);
+    for (int i = 0; i < job->column_count; i++) {
+        const struct column *column = &job->columns[i];
+        int64_t number = 0;
+        const char *text = NULL;
+        if (!column_is_used(job, column)) continue;
+        vp_json_key(writer, column->name);
+        switch (column_value(job, column, row, &number, &text)) {
+        case VALUE_NUMBER: vp_json_int(writer, number); break;
+        case VALUE_TEXT: json_lossy(writer, text); break;
+        case VALUE_NONE: vp_json_null(writer); break;
         }
+    }
+    vp_json_end_object(writer);
+}
+static void tile_print_csv(const struct tile_job *job, const struct tile_row *row) {
+    const char *comma = "";
+    for (int i = 0; i < job->column_count; i++) {
+        const struct column *column = &job->columns[i];
+        int64_t number = 0;
+        const char *text = NULL;
+        if (!column_is_used(job, column)) continue;
         fputs(comma, stdout);
-        if (kind == 1) printf("%lld", (long long)number); else if (kind == 2) print_csv_text(text);
         comma = ",";
+        switch (column_value(job, column, row, &number, &text)) {
+        case VALUE_NUMBER: printf("%lld", (long long)number); break;
+        case VALUE_TEXT: print_csv_text(text); break;
+        case VALUE_NONE: break;
+        }
     }
-    if (job->json) vp_json_end_object(&job->writer);
-    else if (job->csv) putchar('\n');
-    else {
-        snprintf(size, sizeof size, "%lldx%lld", (long long)row->width_px, (long long)row->height_px);
-        if (!layout) { printf("%-13s refused: %s\n", row->width_px ? size : "-", row->error); return; }
-        snprintf(tiling, sizeof tiling, "%d,%d", layout->tiling.rows, layout->tiling.cols);
-        snprintf(canvas, sizeof canvas, "%dx%d", layout->canvas_width_px, layout->canvas_height_px);
-        snprintf(resized, sizeof resized, "%dx%d", layout->resized_width_px, layout->resized_height_px);
-        printf("%-13s %-9s %6d %11s %11s %12d %8d %9d%s%s\n", size, tiling, layout->views, canvas, resized,
-               layout->theoretical_tokens, layout->feature_tokens, layout->image_tokens, row->file ? "  " : "",
-               row->file ? row->file : "");
+    putchar('\n');
+}
+static void tile_print_text(const struct tile_row *row) {
+    const vp_layout *layout = row->layout;
+    char size[48], canvas[32], resized[32], tiling[24];
+    snprintf(size, sizeof size, "%lldx%lld", (long long)row->width_px, (long long)row->height_px);
+    if (!layout) {
+        printf("%-13s refused: %s\n", row->width_px ? size : "-", row->error);
+        return;
     }
+    snprintf(tiling, sizeof tiling, "%d,%d", layout->tiling.rows, layout->tiling.cols);
+    snprintf(canvas, sizeof canvas, "%dx%d", layout->canvas_width_px, layout->canvas_height_px);
+    snprintf(resized, sizeof resized, "%dx%d", layout->resized_width_px, layout->resized_height_px);
+    printf("%-13s %-9s %6d %11s %11s %12d %8d %9d%s%s\n", size, tiling, layout->views, canvas, resized,
+           layout->theoretical_tokens, layout->feature_tokens, layout->image_tokens, row->file ? "  " : "",
+           row->file ? row->file : "");
+}
+/* Prints a row, after the head if it is the first, and counts it. */
+static void tile_print(struct tile_job *job, const struct tile_row *row) {
+    if (!job->row_count++) tile_print_head(job);
+    if (!row->layout) job->refused_count++;
+    if (job->json) tile_print_json(job, row);
+    else if (job->csv) tile_print_csv(job, row);
+    else tile_print_text(row);
 }
 
-/* What is known of a size that adaptive fit-and-pad refuses: tiling, canvas and the resized sizes, one of them 0 (as
- * goldens/tiling has it).
- * The resized sizes are those of vp_layout_compute, float32 step by step. */
+/* Truth: adaptive fit-and-pad refuses the size, and *layout now has the tiling, the canvas and the resized sizes, one
+ * of which is 0. The resized sizes are computed as vp_layout_compute does, in float32 step by step. */
 static int tile_has_partial(const struct tile_job *job, int32_t width, int32_t height, vp_layout *layout) {
     const vp_geometry *geometry = &job->geometry;
     if (job->tiles.rule != VP_TILE_ADAPTIVE || job->tiles.fit != VP_FIT_PAD) return 0;
@@ -219,7 +245,8 @@ static int tile_has_partial(const struct tile_job *job, int32_t width, int32_t h
                   == VP_OK;
 }
 
-/* Makes the row of a size; the error's text goes to `line`. Returns 0 or the exit code it would have alone. */
+/* Fills the row of a size. The text of an error goes to `line`, which the row then points to, as to `layout`. Returns
+ * 0, or the exit code of the command if this is its only size. */
 static int tile_size(const struct tile_job *job, int64_t width, int64_t height, vp_layout *layout, struct tile_row *row,
                      char *line, size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -242,7 +269,8 @@ static int tile_size(const struct tile_job *job, int64_t width, int64_t height, 
     return 0;
 }
 
-/* A size or an image file on the command line. */
+/* Prints the row of a size or an image file. Returns 0, or an exit code when it is refused and the only one (`alone`):
+ * then an error is printed instead. */
 static int tile_operand(struct tile_job *job, const char *text, int alone) {
     vp_error error = {VP_OK, -1, "", ""};
     struct tile_row row = {NULL, NULL, 0, 0, NULL, NULL};
@@ -252,7 +280,7 @@ static int tile_operand(struct tile_job *job, const char *text, int alone) {
     int32_t width_px = 0, height_px = 0;
     size_t bytes = 0;
     int code;
-    if (can_parse_size(text, "x", &width, &height))
+    if (can_parse_size(text, SIZE_SEPARATORS, &width, &height))
         code = tile_size(job, width, height, &layout, &row, line, sizeof line);
     else if (access(text, F_OK) && text[strspn(text, "0123456789xX+-.,")] == 0) {
         row.error = "want WIDTHxHEIGHT in pixels, like 640x480";
@@ -271,7 +299,7 @@ static int tile_operand(struct tile_job *job, const char *text, int alone) {
     }
     if (code && alone)
         return strstr(row.error, text) ? complain(code, "%s", row.error) : complain(code, "%s: %s", text, row.error);
-    if (code && !row.file && !row.width_px) { /* the words themselves, where there is no number to show */
+    if (code && !row.file && !row.width_px) { /* there is no number to show: the error repeats the words */
         static char both[LINE_BYTES * 2];
         snprintf(both, sizeof both, "%s: %s", text, row.error);
         row.error = both;
@@ -280,30 +308,16 @@ static int tile_operand(struct tile_job *job, const char *text, int alone) {
     return 0;
 }
 
-static int tile_list(struct tile_job *job, const char *path) {
-    int from_stdin = !strcmp(path, "-");
-    FILE *file = from_stdin ? stdin : fopen(path, "rb");
-    char *text = NULL, line[LINE_BYTES];
-    size_t capacity = 0;
-    ssize_t bytes;
-    if (!file) return complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno));
-    errno = 0;
-    while ((bytes = getline(&text, &capacity, file)) > 0) {
-        struct tile_row row = {NULL, NULL, 0, 0, line, NULL};
-        vp_layout layout;
-        int64_t width = 0, height = 0;
-        char *start = text;
-        while (bytes && isspace((unsigned char)text[bytes - 1])) text[--bytes] = 0;
-        start += strspn(start, " \t");
-        if (!*start || *start == '#') continue;
-        if (!can_parse_size(start, "x \t,", &width, &height)) snprintf(line, sizeof line, "not a size: %.40s", start);
-        else tile_size(job, width, height, &layout, &row, line, sizeof line);
-        tile_print(job, &row);
-    }
-    bytes = ferror(file);
-    if (!from_stdin) fclose(file);
-    free(text);
-    return bytes ? complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno)) : 0;
+static void tile_line(void *user, const char *line) {
+    struct tile_job *job = user;
+    char reason[LINE_BYTES];
+    struct tile_row row = {NULL, NULL, 0, 0, reason, NULL};
+    vp_layout layout;
+    int64_t width = 0, height = 0;
+    if (can_parse_size(line, SIZE_LIST_SEPARATORS, &width, &height))
+        tile_size(job, width, height, &layout, &row, reason, sizeof reason);
+    else snprintf(reason, sizeof reason, "not a size: %.40s", line);
+    tile_print(job, &row);
 }
 static int run_command(const struct options *options) {
     const char *list = text_of(options, "sizes");
@@ -326,11 +340,11 @@ static int run_command(const struct options *options) {
     job.column_count = job.tiles.fit == VP_FIT_PAD ? (int)(sizeof COLUMNS_PAD / sizeof *COLUMNS_PAD)
         : (int)(sizeof COLUMNS_FILL / sizeof *COLUMNS_FILL);
     for (size_t i = 0; i < options->operand_count; i++)
-        job.has_files |= !can_parse_size(options->operands[i], "x", &width, &height)
+        job.has_files |= !can_parse_size(options->operands[i], SIZE_SEPARATORS, &width, &height)
                          && access(options->operands[i], F_OK) == 0;
     for (size_t i = 0; i < options->operand_count && !code; i++)
         code = tile_operand(&job, options->operands[i], !list && options->operand_count == 1);
-    if (!code && list) code = tile_list(&job, list);
+    if (!code && list) code = size_list_read(list, tile_line, &job);
     if (!code && !job.row_count) code = complain(EXIT_INPUT, "--sizes %s: there is no size in it", list);
     if (job.json && job.row_count) {
         vp_json_end_array(&job.writer);

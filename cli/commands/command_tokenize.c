@@ -1,4 +1,5 @@
-/* command_tokenize.c: text to token ids, and back. */
+/* command_tokenize.c: text to token ids, and back.
+ * Operands or lines of stdin come in: texts, ids, or JSON objects. Each becomes a line of JSON on stdout. */
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -34,6 +35,7 @@ static const struct option_spec TOKENIZE_OPTIONS[] = {
     OPTION_HELP,
 };
 
+/* Loads the tokenizer of a file, a checkpoint or a preset. Returns 0 or an exit code. */
 static int load_any_tokenizer(const struct options *options, struct model *model) {
     const char *file = text_of(options, "tokenizer");
     char *json = NULL, *path;
@@ -56,14 +58,14 @@ static int load_any_tokenizer(const struct options *options, struct model *model
     return code;
 }
 
-/* output waits in `out` until every line is good: a failing command prints nothing on stdout */
 struct tokenize_job {
     const vp_tokenizer *tokenizer;
-    int decode, flags;
-    int64_t seed; /* of records that say none */
-    struct buffer ids, text;
-    struct text_buffer out;
-    struct parsed record;
+    int decode;              /* truth: --decode */
+    int flags;               /* VP_DECODE_... */
+    int64_t seed;            /* of records that have none */
+    struct buffer ids, text; /* of the current line */
+    struct text_buffer out;  /* all output, kept until every line is good: a command that fails prints nothing */
+    struct parsed record;    /* the current line of --jsonl */
 };
 
 static void add_tokens(struct tokenize_job *job, const char *text, size_t bytes, const int32_t *ids, size_t count) {
@@ -78,7 +80,7 @@ static void add_tokens(struct tokenize_job *job, const char *text, size_t bytes,
     text_add(&job->out, "\n", 1);
 }
 
-/* Ids of a text -> job->ids. */
+/* Encodes a text into job->ids. */
 static vp_result encode_text(struct tokenize_job *job, const char *text, size_t bytes, size_t *count) {
     vp_result result;
     reserve(&job->ids, bytes + 1, sizeof(int32_t));
@@ -89,7 +91,7 @@ static vp_result encode_text(struct tokenize_job *job, const char *text, size_t 
     return vp_tokenizer_encode(job->tokenizer, text, bytes, (int32_t *)job->ids.data, job->ids.bytes / sizeof(int32_t),
                                count);
 }
-/* Text of job->ids -> job->text. */
+/* Decodes the first `count` of job->ids into job->text. */
 static vp_result decode_ids(struct tokenize_job *job, size_t count, size_t *bytes) {
     const int32_t *ids = (const int32_t *)job->ids.data;
     vp_result result;
@@ -101,6 +103,8 @@ static vp_result decode_ids(struct tokenize_job *job, size_t count, size_t *byte
     return vp_tokenizer_decode(job->tokenizer, ids, count, job->flags, (char *)job->text.data, job->text.bytes, bytes);
 }
 
+/* One line each: encode_line takes a text, decode_line ids, jsonl_line an object. `line` is its number, for messages.
+ * They return 0 or an exit code. */
 static int encode_line(struct tokenize_job *job, const char *text, size_t bytes, int64_t line) {
     size_t count = 0;
     vp_result result;
@@ -114,7 +118,7 @@ static int encode_line(struct tokenize_job *job, const char *text, size_t bytes,
     return 0;
 }
 
-/* ids separated by blanks or commas, brackets allowed: [1, 2, 3] */
+/* Blanks or commas separate the ids, and brackets may surround them: [1, 2, 3] */
 static int decode_line(struct tokenize_job *job, const char *text, size_t bytes, int64_t line) {
     const char *rest = text;
     size_t count = 0, needed = 0;
@@ -143,7 +147,7 @@ static int decode_line(struct tokenize_job *job, const char *text, size_t bytes,
     return 0;
 }
 
-/* what a line of --jsonl asks for: a question makes it a record, whatever else it holds */
+/* What a line of --jsonl asks for. A question makes it a record of a data set, whatever else it has. */
 typedef enum line_kind { LINE_NOTHING, LINE_TEXT, LINE_IDS, LINE_RECORD } line_kind;
 static line_kind kind_of_line(const struct tokenize_job *job, const vp_json *json) {
     int ids = has_value(json, 0, "ids"), text = has_value(json, 0, "text");
@@ -154,7 +158,7 @@ static line_kind kind_of_line(const struct tokenize_job *job, const vp_json *jso
     return ids ? LINE_IDS : LINE_NOTHING;
 }
 
-/* The line's members but those that are made anew; the object stays open. */
+/* Copies the members of a line, except those that are made again. Leaves the object open. */
 static vp_result add_members(vp_json_writer *writer, const vp_json *json, const char *made, const char *also_made,
                              vp_error *error) {
     vp_json_begin_object(writer);
@@ -170,6 +174,7 @@ static vp_result add_members(vp_json_writer *writer, const vp_json *json, const 
     return VP_OK;
 }
 
+/* Write a line's object with what it lacks at the end, and leave it open. */
 static vp_result jsonl_ids(struct tokenize_job *job, const vp_json *json, vp_json_writer *writer, vp_error *error) {
     uint32_t array = vp_json_get(json, 0, "ids");
     size_t count = 0, bytes = 0;
@@ -193,7 +198,7 @@ static vp_result jsonl_text(struct tokenize_job *job, const vp_json *json, vp_js
     size_t bytes = 0, count = 0;
     vp_result result;
     if (!node_is(json, node, VP_JSON_STRING)) return bad_member(error, "text", "a string");
-    reserve(&job->text, (size_t)json->nodes[node].bytes + 1, 1); /* unescaping never lengthens */
+    reserve(&job->text, (size_t)json->nodes[node].bytes + 1, 1); /* a text without its escapes is never longer */
     result = vp_json_text(json, node, (char *)job->text.data, job->text.bytes, &bytes);
     if (result == VP_OK) result = encode_text(job, (const char *)job->text.data, bytes, &count);
     if (result == VP_OK) result = add_members(writer, json, "ids", NULL, error);
@@ -222,7 +227,6 @@ static vp_result jsonl_record(struct tokenize_job *job, const vp_json *json, int
     return result;
 }
 
-/* One object with what it lacks added at its end. */
 static int jsonl_line(struct tokenize_job *job, const char *text, size_t bytes, int64_t line) {
     vp_error error = {VP_OK, -1, "", ""};
     const vp_json *json = &job->record.json;

@@ -1,4 +1,6 @@
-/* command_trace.c: a Chrome trace, told in tables. */
+/* command_trace.c: a Chrome trace as tables.
+ * A trace file, or a table that `run --profile` saved, comes in. trace/ reads and summarises it; this file prints the
+ * tables as text, CSV or JSON on stdout. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
@@ -35,32 +37,34 @@ static const struct option_spec TRACE_OPTIONS[] = {
 };
 
 /* ---- as text */
-static char *time_text(double ns, char out[32]) { /* as torch prints times */
+/* A time in the unit that torch would print it in. */
+static char *time_text(double ns, char out[32]) {
     if (ns >= 1e9) snprintf(out, 32, "%.3fs", ns / 1e9);
     else if (ns >= 1e6) snprintf(out, 32, "%.3fms", ns / 1e6);
     else snprintf(out, 32, "%.3fus", ns / 1e3);
     return out;
 }
-static void print_name(const char *name) { /* 55 columns, the rest is cut between characters */
+/* Prints a name in 55 columns; a longer one is cut between two characters. */
+static void print_name(const char *name) {
     char text[56];
-    size_t bytes = strlen(name), columns = 0;
+    size_t bytes = strlen(name), columns;
     if (bytes > 55) {
         size_t kept = 52;
         while (kept && ((unsigned char)name[kept] & 0xc0) == 0x80) kept--;
         snprintf(text, sizeof text, "%.*s...", (int)kept, name);
     } else snprintf(text, sizeof text, "%s", name);
-    for (char *byte = text; *byte; byte++) {
-        if ((unsigned char)*byte < 32 || *byte == 127) *byte = '?';
-        columns += ((unsigned char)*byte & 0xc0) != 0x80;
-    }
+    hide_control_bytes(text);
+    columns = text_width(text);
     printf("%s%*s", text, columns < 55 ? (int)(55 - columns) : 0, "");
 }
 static void print_more(size_t count, int64_t limit) {
     if (limit >= 0 && (size_t)limit < count) printf("... %zu more (--row_limit)\n", count - (size_t)limit);
 }
+/* How many rows of a table are shown; a limit below 0 is none. */
 static size_t shown(const struct trace_rows *rows, int64_t limit) {
     return limit >= 0 && (size_t)limit < rows->count ? (size_t)limit : rows->count;
 }
+/* Percent; 0 of nothing. */
 static double share_of(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
 static void print_annotations(const struct trace_tables *tables, int64_t limit) {
@@ -135,6 +139,7 @@ static void print_memory(const struct trace_tables *tables) {
                time_text((double)(peak->at_ns - tables->first_ns), at));
     }
 }
+/* The row of a name, or NULL. */
 static const struct trace_row *row_named(const struct trace_rows *rows, const char *name) {
     for (size_t i = 0; i < rows->count; i++) if (!strcmp(rows->items[i].name, name)) return &rows->items[i];
     return NULL;
@@ -178,14 +183,14 @@ static void print_trace_summary(const struct trace_tables *tables) {
     }
 }
 
-/* ---- as CSV and JSON; times in us with the file's three decimals */
+/* ---- as CSV and JSON; times in us, with three decimals as in the trace */
 static double us_of(int64_t ns) { return (double)ns / 1e3; }
 static void csv_whole(struct text_buffer *out, int64_t value) {
     char text[32];
     snprintf(text, sizeof text, ",%lld", (long long)value);
     text_add_string(out, text);
 }
-/* Empty: means nothing for this kind of row. */
+/* Appends a row. Fields that mean nothing for its kind stay empty: has_busy, has_queue. */
 static void csv_trace_row(struct text_buffer *out, const struct trace_row *row, double whole, int has_busy,
                           int has_queue) {
     const double none = (double)NAN;
@@ -207,6 +212,29 @@ static void csv_trace_row(struct text_buffer *out, const struct trace_row *row, 
     csv_whole(out, row->bytes);
     text_add_string(out, "\n");
 }
+static void csv_trace_rows(struct text_buffer *out, const struct trace_tables *tables, const struct trace_rows *rows,
+                           int64_t limit) {
+    const int is_tracks = rows == &tables->tracks, has_busy = is_tracks || rows == &tables->annotations;
+    double whole = rows == &tables->kernels ? (double)tables->kernel_ns : (double)(tables->last_ns - tables->first_ns);
+    text_add_string(out,
+                    "name,where,calls,total_us,avg_us,min_us,max_us,share_percent,busy_us,idle_us,host_wait_us,"
+                    "kernel_wait_us,queue_most,queue_mean,bytes\n");
+    for (size_t i = 0; i < shown(rows, limit); i++)
+        csv_trace_row(out, &rows->items[i], whole, has_busy, is_tracks && !strcmp(rows->items[i].where, "device"));
+}
+static void csv_trace_memory(struct text_buffer *out, const struct trace_tables *tables) {
+    text_add_string(out, "device,changes,most_allocated_bytes,most_reserved_bytes,left_bytes,at_us\n");
+    for (int i = 0; i < TRACE_DEVICES; i++) {
+        const struct trace_peak *peak = &tables->peaks[i];
+        char line[200];
+        if (!peak->changes) continue;
+        snprintf(line, sizeof line, "%s%d,%lld,%lld,%lld,%lld,%.3f\n", i ? "device " : "CPU ", i ? i - 1 : 0,
+                 (long long)peak->changes, (long long)peak->allocated, (long long)peak->reserved, (long long)peak->left,
+                 us_of(peak->at_ns - tables->first_ns));
+        text_add_string(out, line);
+    }
+}
+/* Prints one table as CSV: of the operations unless `which` names another. Returns 0 or an exit code. */
 static int print_trace_csv(struct trace_tables *tables, const char *which, int64_t limit) {
     const struct trace_rows *rows = !strcmp(which, "annotations") ? &tables->annotations
                                     : !strcmp(which, "kernels")   ? &tables->kernels
@@ -214,32 +242,11 @@ static int print_trace_csv(struct trace_tables *tables, const char *which, int64
                                     : !strcmp(which, "tracks")    ? &tables->tracks
                                                                   : NULL;
     struct text_buffer out = {NULL, 0, 0};
-    double whole = rows == &tables->kernels ? (double)tables->kernel_ns : (double)(tables->last_ns - tables->first_ns);
     if (!strcmp(which, "all") || !strcmp(which, "ops"))
         return trace_ops_failed(tables, vp_ops_print_csv(&tables->ops, file_sink, stdout));
-    if (rows) {
-        int is_tracks = rows == &tables->tracks;
-        text_add_string(
-            &out,
-            "name,where,calls,total_us,avg_us,min_us,max_us,share_percent,busy_us,idle_us,host_wait_us,"
-            "kernel_wait_us,queue_most,"
-            "queue_mean,bytes\n");
-        for (size_t i = 0; i < shown(rows, limit); i++)
-            csv_trace_row(&out, &rows->items[i], whole, is_tracks || rows == &tables->annotations,
-                          is_tracks && !strcmp(rows->items[i].where, "device"));
-    } else {
-        text_add_string(&out, "device,changes,most_allocated_bytes,most_reserved_bytes,left_bytes,at_us\n");
-        for (int i = 0; i < TRACE_DEVICES; i++) {
-            const struct trace_peak *peak = &tables->peaks[i];
-            char line[200];
-            if (!peak->changes) continue;
-            snprintf(line, sizeof line, "%s%d,%lld,%lld,%lld,%lld,%.3f\n", i ? "device " : "CPU ", i ? i - 1 : 0,
-                     (long long)peak->changes, (long long)peak->allocated, (long long)peak->reserved,
-                     (long long)peak->left, us_of(peak->at_ns - tables->first_ns));
-            text_add_string(&out, line);
-        }
-    }
-    fwrite(out.data, 1, out.bytes, stdout); /* main checks stdout */
+    if (rows) csv_trace_rows(&out, tables, rows, limit);
+    else csv_trace_memory(&out, tables);
+    fwrite(out.data, 1, out.bytes, stdout); /* main finds an error of stdout */
     free(out.data);
     return 0;
 }
@@ -319,10 +326,30 @@ static void put_trace_summary(vp_json_writer *writer, const struct trace_tables 
              trace->trace_name == NO_INDEX ? NULL : text_table_at(&trace->names, trace->trace_name));
     vp_json_end_object(writer);
 }
+static void put_trace_launches(vp_json_writer *writer, const struct trace_tables *tables, int64_t limit) {
+    double whole = 0;
+    for (size_t i = 0; i < tables->calls.count; i++) whole += (double)tables->calls.items[i].total_ns;
+    vp_json_key(writer, "launches");
+    vp_json_begin_object(writer);
+    put_trace_rows(writer, "calls", &tables->calls, whole, limit);
+    put_int(writer, "device_slices_with_launch", tables->launched);
+    put_int(writer, "device_slices_without_launch", tables->unlaunched);
+    vp_json_key(writer, "delay_us");
+    if (tables->launched) {
+        vp_json_begin_object(writer);
+        put_double(writer, "mean", tables->delay.mean);
+        put_double(writer, "min", tables->delay.min);
+        put_double(writer, "p50", tables->delay.p50);
+        put_double(writer, "p95", tables->delay.p95);
+        put_double(writer, "p99", tables->delay.p99);
+        put_double(writer, "max", tables->delay.max);
+        vp_json_end_object(writer);
+    } else vp_json_null(writer);
+    vp_json_end_object(writer);
+}
 static int print_trace_json(struct trace_tables *tables, int64_t limit) {
     vp_json_writer writer;
-    double whole = (double)(tables->last_ns - tables->first_ns), calls = 0;
-    for (size_t i = 0; i < tables->calls.count; i++) calls += (double)tables->calls.items[i].total_ns;
+    double whole = (double)(tables->last_ns - tables->first_ns);
     vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
     vp_json_begin_object(&writer);
     put_text(&writer, "schema", "vlmprof-trace-1");
@@ -331,23 +358,7 @@ static int print_trace_json(struct trace_tables *tables, int64_t limit) {
     vp_json_key(&writer, "ops");
     vp_ops_write_json(&writer, &tables->ops);
     put_trace_rows(&writer, "kernels", &tables->kernels, (double)tables->kernel_ns, limit);
-    vp_json_key(&writer, "launches");
-    vp_json_begin_object(&writer);
-    put_trace_rows(&writer, "calls", &tables->calls, calls, limit);
-    put_int(&writer, "device_slices_with_launch", tables->launched);
-    put_int(&writer, "device_slices_without_launch", tables->unlaunched);
-    vp_json_key(&writer, "delay_us");
-    if (tables->launched) {
-        vp_json_begin_object(&writer);
-        put_double(&writer, "mean", tables->delay.mean);
-        put_double(&writer, "min", tables->delay.min);
-        put_double(&writer, "p50", tables->delay.p50);
-        put_double(&writer, "p95", tables->delay.p95);
-        put_double(&writer, "p99", tables->delay.p99);
-        put_double(&writer, "max", tables->delay.max);
-        vp_json_end_object(&writer);
-    } else vp_json_null(&writer);
-    vp_json_end_object(&writer);
+    put_trace_launches(&writer, tables, limit);
     put_trace_rows(&writer, "tracks", &tables->tracks, whole, limit);
     put_trace_memory(&writer, tables);
     vp_json_end_object(&writer);
@@ -355,6 +366,7 @@ static int print_trace_json(struct trace_tables *tables, int64_t limit) {
     return trace_ops_failed(tables, vp_json_finish(&writer));
 }
 
+/* Prints one table, or all that have rows. Returns 0 or an exit code. */
 static int print_trace_text(struct trace_tables *tables, const char *which, int64_t limit,
                             const vp_ops_print_options *how, int is_cprofile) {
     int all = !strcmp(which, "all");
@@ -374,7 +386,7 @@ static int print_trace_text(struct trace_tables *tables, const char *which, int6
     return trace_ops_failed(tables, result);
 }
 
-/* The operations in the words that --profile_format, --csv or --json ask for, to stdout. */
+/* Prints a saved table in the form that --profile_format, --csv or --json asks for. */
 static vp_result print_saved(const struct options *options, vp_ops *ops, const vp_ops_print_options *how) {
     vp_json_writer writer;
     vp_result result;
@@ -388,45 +400,65 @@ static vp_result print_saved(const struct options *options, vp_ops *ops, const v
     putchar('\n');
     return result;
 }
-/* What run --profile saved as JSON, sorted again. */
-static int show_saved(const struct options *options, const char *path) {
-    vp_ops_print_options how = vp_ops_print_options_default();
-    vp_error error = {VP_OK, -1, "", ""};
+/* A saved table: its operations point into the text and the rows. */
+struct saved_ops { vp_ops ops; vp_op *rows; char *text, *held; };
+/* Reads the table of operations that `run --profile` saved as JSON. The caller frees rows, text and held, also after an
+ * error. */
+static vp_result read_saved(const char *path, struct saved_ops *saved, vp_error *error) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-    char *text = NULL, *held = NULL;
     size_t bytes = 0, capacity = 64;
-    const char *key = text_of(options, "sort_by");
-    vp_op *rows = NULL;
-    vp_ops ops;
-    int code = 0;
-    vp_result result = vp_file_read(path, JSON_FILE_BYTES_MAX, &text, &bytes, &error);
-    if (result == VP_OK) result = parse_json(&parsed, text, bytes, &error);
+    vp_result result = vp_file_read(path, JSON_FILE_BYTES_MAX, &saved->text, &bytes, error);
+    if (result == VP_OK) result = parse_json(&parsed, saved->text, bytes, error);
     if (result == VP_OK) {
         uint32_t table = vp_json_get(&parsed.json, 0, "ops"), array;
         if (table == VP_JSON_NONE) table = 0;
         array = vp_json_get(&parsed.json, table, "rows");
         if (node_is(&parsed.json, array, VP_JSON_ARRAY)) capacity += parsed.json.nodes[array].count;
-        rows = resize(NULL, capacity, sizeof *rows);
-        held = resize(NULL, bytes + 1, 1);
-        result = vp_ops_init(&ops, rows, (int64_t)capacity, 0, 0);
-        if (result == VP_OK) result = vp_ops_read_json(&ops, &parsed.json, table, held, bytes + 1, &error);
+        saved->rows = resize(NULL, capacity, sizeof *saved->rows);
+        saved->held = resize(NULL, bytes + 1, 1);
+        result = vp_ops_init(&saved->ops, saved->rows, (int64_t)capacity, 0, 0);
+        if (result == VP_OK)
+            result = vp_ops_read_json(&saved->ops, &parsed.json, table, saved->held, bytes + 1, error);
     }
-    if (result == VP_OK && key) result = vp_ops_sort(&ops, key);
+    free(parsed.nodes);
+    return result;
+}
+/* Prints a table that `run --profile` saved, sorted again. Returns 0 or an exit code. */
+static int show_saved(const struct options *options, const char *path) {
+    const int is_torch = !is_given(options, "csv") && !is_given(options, "json")
+                         && !strcmp(text_of(options, "profile_format"), "torch");
+    const char *key = text_of(options, "sort_by");
+    vp_ops_print_options how = vp_ops_print_options_default();
+    vp_error error = {VP_OK, -1, "", ""};
+    struct saved_ops saved;
+    vp_result result;
+    int code = 0;
+    memset(&saved, 0, sizeof saved);
+    result = read_saved(path, &saved, &error);
+    if (result == VP_OK && key) result = vp_ops_sort(&saved.ops, key);
     how.row_limit = number_of(options, "row_limit");
     how.with_flops = how.with_rates = 1;
-    for (int64_t i = 0; result == VP_OK && i < ops.count; i++)
-        how.with_memory |= ops.rows[i].host_memory_bytes || ops.rows[i].device_memory_bytes;
-    if (result == VP_OK) result = print_saved(options, &ops, &how);
+    for (int64_t i = 0; result == VP_OK && i < saved.ops.count; i++)
+        how.with_memory |= saved.ops.rows[i].host_memory_bytes || saved.ops.rows[i].device_memory_bytes;
+    if (result == VP_OK) result = print_saved(options, &saved.ops, &how);
     if (result != VP_OK)
         code = complain_result(result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT, path, result, &error);
-    else if (!is_given(options, "csv") && !is_given(options, "json")
-             && !strcmp(text_of(options, "profile_format"), "torch"))
-        print_more((size_t)ops.count, how.row_limit);
-    free(parsed.nodes);
-    free(text);
-    free(held);
-    free(rows);
+    else if (is_torch) print_more((size_t)saved.ops.count, how.row_limit);
+    free(saved.text);
+    free(saved.held);
+    free(saved.rows);
     return code;
+}
+/* Checks that the options go together. Returns 0 or an exit code. */
+static int check_trace_options(const struct options *options) {
+    if (!options->operand_count) return complain(EXIT_USAGE, "trace needs a file: a *.pt.trace.json, or - for stdin");
+    if (is_given(options, "json") && is_given(options, "csv"))
+        return complain(EXIT_USAGE, "--json and --csv exclude each other");
+    if (is_given(options, "json") && is_given(options, "table"))
+        return complain(EXIT_USAGE, "--json has all tables: leave --table out");
+    if (is_given(options, "csv") && !strcmp(text_of(options, "table"), "summary"))
+        return complain(EXIT_USAGE, "--csv has tables only, no summary");
+    return check_sort_key(text_of(options, "sort_by"));
 }
 static int run_command(const struct options *options) {
     vp_ops_print_options print = vp_ops_print_options_default();
@@ -437,14 +469,7 @@ static int run_command(const struct options *options) {
     struct trace trace;
     struct trace_tables tables;
     int code;
-    if (!options->operand_count) return complain(EXIT_USAGE, "trace needs a file: a *.pt.trace.json, or - for stdin");
-    if (is_given(options, "json") && is_given(options, "csv"))
-        return complain(EXIT_USAGE, "--json and --csv exclude each other");
-    if (is_given(options, "json") && is_given(options, "table"))
-        return complain(EXIT_USAGE, "--json has all tables: leave --table out");
-    if (is_given(options, "csv") && !strcmp(which, "summary"))
-        return complain(EXIT_USAGE, "--csv has tables only, no summary");
-    if ((code = check_sort_key(key)) != 0) return code;
+    if ((code = check_trace_options(options)) != 0) return code;
     memset(&tables, 0, sizeof tables);
     code = trace_read(&trace, options->operands[0], is_given(options, "partial"));
     if (code == IS_TABLE) {

@@ -1,4 +1,6 @@
-/* score_captions.c: the rules of a whole corpus of captions: BLEU, CIDEr-D, ROUGE-L. */
+/* score_captions.c: scores of a whole corpus of captions: BLEU, CIDEr-D, ROUGE-L.
+ * Every text is split into words as it is added. The library scores the corpus when it is complete; rows that cannot be
+ * scored keep a reason and take no part. */
 #include "score/score_captions.h"
 
 #include "base/console.h"
@@ -24,15 +26,17 @@ void captions_free(struct captions *captions) {
     free(captions->texts);
     free(captions->rows);
 }
-/* Returns whether the words are another text than what was given. */
-static int caption_add_text(struct captions *captions, const char *text, int is_words) {
+/* Adds a text, split into words unless it is_words. Truth: the words are not the same text as before. */
+static int has_changed_text(struct captions *captions, const char *text, int is_words) {
     size_t bytes = strlen(text), room = bytes * 6 + 1, used = bytes;
     char *own;
     if (is_words) own = copy_text(text, bytes);
     else {
         own = resize(NULL, room, 1);
-        /* the room is enough for any text */
-        if (vp_caption_tokenise(text, bytes, own, room, &used) != VP_OK) own[used = 0] = 0;
+        if (vp_caption_tokenise(text, bytes, own, room, &used) != VP_OK) { /* never: the room is enough for any text */
+            used = 0;
+            own[0] = 0;
+        }
         own = resize(own, used + 1, 1);
         captions->tokenised_count++;
     }
@@ -65,6 +69,7 @@ struct caption_row *caption_add_row(struct captions *captions, const vp_json *js
 }
 void caption_add(struct captions *captions, struct caption_row *row, struct scoring *scoring, const vp_json *json,
                  uint32_t object, const char *candidate, int is_words) {
+    const int splits_nothing = is_words || captions->by_words;
     const char *trouble = NULL;
     if (is_words) {
         if (!scoring_can_read_list(scoring, 0, json, vp_json_get(json, object, "references_tokenised"),
@@ -76,12 +81,11 @@ void caption_add(struct captions *captions, struct caption_row *row, struct scor
     row->trouble = trouble;
     if (trouble) return;
     row->reference_count = scoring->sample.reference_count;
-    row->has_words = caption_add_text(captions, candidate, is_words || captions->by_words) || is_words;
+    row->has_words = has_changed_text(captions, candidate, splits_nothing) || is_words;
     for (size_t i = 0; i < row->reference_count; i++)
-        if (caption_add_text(captions, scoring->sample.references[i], is_words || captions->by_words))
-            row->has_words = 1;
+        if (has_changed_text(captions, scoring->sample.references[i], splits_nothing)) row->has_words = 1;
 }
-/* An object of an image: its texts, or those that it says are taken apart already. */
+/* Adds the row of an image: of its ..._tokenised texts if it has them, else of its plain texts. */
 static void caption_add_object(struct captions *captions, struct scoring *scoring, const vp_json *json,
                                uint32_t object) {
     static const char *const keys[] = {"candidate_tokenised", "candidate", "prediction", "pred", "caption", "text"};
@@ -95,12 +99,14 @@ static void caption_add_object(struct captions *captions, struct scoring *scorin
                 scoring_own(scoring, node_text(json, vp_json_get(json, object, keys[key]))), key == 0);
 }
 
+/* The number of a row or a corpus that is its score by this metric. */
 static double caption_number(int metric, const vp_caption_scores *scores) {
     return metric <= RULE_BLEU_1 && metric >= RULE_BLEU_4 ? scores->bleu[RULE_BLEU_1 - metric]
            : metric == RULE_ROUGE_L                       ? scores->rouge_l
                                                           : scores->cider_d;
 }
-static void put_caption_scores(vp_json_writer *writer, const vp_caption_scores *scores) { /* NULL: none */
+/* Writes all numbers, as null when `scores` is NULL. */
+static void put_caption_scores(vp_json_writer *writer, const vp_caption_scores *scores) {
     vp_json_key(writer, "bleu");
     if (scores) vp_json_begin_array(writer); else vp_json_null(writer);
     for (int i = 0; i < 4 && scores; i++) vp_json_double(writer, scores->bleu[i]);
@@ -108,9 +114,9 @@ static void put_caption_scores(vp_json_writer *writer, const vp_caption_scores *
     put_double(writer, "cider_d", scores ? scores->cider_d : (double)NAN);
     put_double(writer, "rouge_l", scores ? scores->rouge_l : (double)NAN);
 }
-/* each: of the rows with a score, in their order */
+/* The scores of the corpus, and of each row that has one, in the order of the rows. */
 struct caption_result { vp_caption_scores *each, corpus; size_t scored_count; };
-/* 0 or an exit code; no row with a score is no error. */
+/* Scores all rows without trouble, even if there is none. Returns 0 or an exit code. */
 static int captions_score(const struct captions *captions, const char *source, struct caption_result *scored) {
     vp_caption_image *images = resize(NULL, captions->row_count, sizeof *images);
     vp_error error = {VP_OK, -1, "", ""};
@@ -118,9 +124,10 @@ static int captions_score(const struct captions *captions, const char *source, s
     memset(scored, 0, sizeof *scored);
     for (size_t i = 0; i < captions->row_count; i++) {
         if (captions->rows[i].trouble) continue;
-        images[scored->scored_count].candidate = captions->texts[captions->rows[i].first];
-        images[scored->scored_count].references = captions->texts + captions->rows[i].first + 1;
-        images[scored->scored_count++].reference_count = captions->rows[i].reference_count;
+        vp_caption_image *image = &images[scored->scored_count++];
+        image->candidate = captions->texts[captions->rows[i].first];
+        image->references = captions->texts + captions->rows[i].first + 1;
+        image->reference_count = captions->rows[i].reference_count;
     }
     scored->each = resize(NULL, scored->scored_count, sizeof *scored->each);
     if (scored->scored_count)
@@ -134,7 +141,10 @@ static int captions_score(const struct captions *captions, const char *source, s
 }
 static void put_caption_row(vp_json_writer *writer, const struct captions *captions, const struct caption_row *row,
                             int metric, const vp_caption_scores *scores) {
-    if (row->id) { vp_json_key(writer, row->id_key); vp_json_raw(writer, row->id, strlen(row->id)); }
+    if (row->id) {
+        vp_json_key(writer, row->id_key);
+        vp_json_raw(writer, row->id, strlen(row->id));
+    }
     if (row->cleaned) put_text(writer, "pred_cleaned", row->cleaned);
     if (metric == RULE_CAPTIONS && row->has_words) {
         put_text(writer, "candidate_tokenised", captions->texts[row->first].text);
@@ -187,7 +197,26 @@ int captions_print(const struct captions *captions, int metric, const char *name
     free(line.data);
     return code;
 }
-/* A set, an object {"name", "images": [...]}, is a corpus and a line of its own. */
+/* The JSON of a set's line. */
+static void put_caption_set(vp_json_writer *writer, const struct captions *captions,
+                            const struct caption_result *scored, int metric, const char *name) {
+    vp_json_begin_object(writer);
+    if (name) put_text(writer, "name", name);
+    vp_json_key(writer, "images");
+    vp_json_begin_array(writer);
+    for (size_t i = 0, k = 0; i < captions->row_count; i++) {
+        const struct caption_row *row = &captions->rows[i];
+        vp_json_begin_object(writer);
+        put_caption_row(writer, captions, row, metric, row->trouble ? NULL : &scored->each[k++]);
+        vp_json_end_object(writer);
+    }
+    vp_json_end_array(writer);
+    put_caption_corpus(writer, captions, scored, metric);
+    put_double(writer, "score", scored->scored_count ? caption_number(metric, &scored->corpus) : (double)NAN);
+    if (!scored->scored_count) put_text(writer, "reason", "no image of the set has a prediction and references");
+    vp_json_end_object(writer);
+}
+/* Scores a set, an object {"name", "images": [...]}, as a corpus, and prints its line. Returns 0 or an exit code. */
 static int caption_set_print(struct score_job *job, struct scoring *scoring, const vp_json *json, uint32_t object,
                              int metric) {
     struct captions captions;
@@ -204,25 +233,13 @@ static int caption_set_print(struct score_job *job, struct scoring *scoring, con
         else caption_add_row(&captions, json, VP_JSON_NONE, "id")->trouble = "want one JSON object";
     }
     code = captions_score(&captions, job->source, &scored);
-    vp_json_writer_init_sink(&writer, text_sink, &line, 0);
-    vp_json_begin_object(&writer);
-    if (name) put_text(&writer, "name", name);
-    vp_json_key(&writer, "images");
-    vp_json_begin_array(&writer);
-    for (size_t i = 0, k = 0; i < captions.row_count && !code; i++) {
-        vp_json_begin_object(&writer);
-        put_caption_row(&writer, &captions, &captions.rows[i], metric,
-                        captions.rows[i].trouble ? NULL : &scored.each[k++]);
-        vp_json_end_object(&writer);
+    if (!code) {
+        vp_json_writer_init_sink(&writer, text_sink, &line, 0);
+        put_caption_set(&writer, &captions, &scored, metric, name);
+        code = score_put_line(&writer, &line, job->source);
     }
-    vp_json_end_array(&writer);
-    put_caption_corpus(&writer, &captions, &scored, metric);
-    put_double(&writer, "score", scored.scored_count ? caption_number(metric, &scored.corpus) : (double)NAN);
-    if (!scored.scored_count) put_text(&writer, "reason", "no image of the set has a prediction and references");
-    vp_json_end_object(&writer);
-    if (!code) code = score_put_line(&writer, &line, job->source);
     snprintf(label, sizeof label, "%.60s%s%.80s", job->name, name ? ", " : "", name ? name : "");
-    for (char *byte = label; *byte; byte++) if ((unsigned char)*byte < 32 || *byte == 127) *byte = '?';
+    hide_control_bytes(label);
     if (!code) caption_summary(&captions, &scored, label);
     free(scored.each);
     free(line.data);
@@ -231,6 +248,15 @@ static int caption_set_print(struct score_job *job, struct scoring *scoring, con
     return code;
 }
 
+/* Adds a row for a line that is none. */
+static void add_bad_line(struct captions *captions, const vp_json *json, int64_t number, const char *reason,
+                         int64_t offset) {
+    struct caption_row *row = caption_add_row(captions, json, VP_JSON_NONE, "id");
+    row->reason = resize(NULL, LINE_BYTES, 1);
+    snprintf(row->reason, LINE_BYTES, "line %lld: %s (byte %lld)", (long long)number, reason,
+             (long long)(offset < 0 ? 0 : offset));
+    row->trouble = row->reason;
+}
 int caption_lines(struct score_job *job, struct scoring *scoring, struct parsed *parsed, int metric) {
     struct captions captions;
     int are_sets = 0, code = 0;
@@ -241,19 +267,14 @@ int caption_lines(struct score_job *job, struct scoring *scoring, struct parsed 
         vp_result result = parse_json(parsed, job->lines[i], job->line_bytes[i], &error);
         int is_object = result == VP_OK && node_is(&parsed->json, 0, VP_JSON_OBJECT);
         int is_set = is_object && node_is(&parsed->json, vp_json_get(&parsed->json, 0, "images"), VP_JSON_ARRAY);
-        struct caption_row *row;
         if (!i) are_sets = is_set;
         if (is_set && are_sets) code = caption_set_print(job, scoring, &parsed->json, 0, metric);
         else if (is_object && !is_set && !are_sets) caption_add_object(&captions, scoring, &parsed->json, 0);
         else {
-            row = caption_add_row(&captions, &parsed->json, VP_JSON_NONE, "id");
-            row->reason = resize(NULL, LINE_BYTES, 1);
-            snprintf(row->reason, LINE_BYTES, "line %lld: %s (byte %lld)", (long long)job->line_numbers[i],
-                     result != VP_OK ? error.text
-                     : are_sets      ? "want a set, as the first line is"
-                                     : "want one JSON object of an image",
-                     (long long)(error.offset < 0 ? 0 : error.offset));
-            row->trouble = row->reason;
+            const char *reason = result != VP_OK ? error.text
+                                 : are_sets      ? "want a set, as the first line is"
+                                                 : "want one JSON object of an image";
+            add_bad_line(&captions, &parsed->json, job->line_numbers[i], reason, error.offset);
             job->bad_lines++;
             if (are_sets && (code = captions_print(&captions, metric, job->name, job->source)) == 0)
                 captions_clear(&captions);

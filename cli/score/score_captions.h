@@ -1,4 +1,6 @@
-/* score_captions.h: the rules of a whole corpus of captions: BLEU, CIDEr-D, ROUGE-L. */
+/* score_captions.h: scores of a whole corpus of captions: BLEU, CIDEr-D, ROUGE-L.
+ * Rows with a candidate and references are gathered first; then all are scored together and printed as lines of
+ * JSON. */
 #ifndef VLMPROF_CLI_SCORE_CAPTIONS_H
 #define VLMPROF_CLI_SCORE_CAPTIONS_H
 #include "base/json.h"
@@ -8,30 +10,35 @@
 #include "vlmprof_caption.h"
 
 struct caption_row {
-    char *id, *reason, *cleaned; /* owned; id is JSON */
-    const char *id_key, *trouble; /* trouble: no score */
-    size_t first, reference_count; /* its texts */
-    int has_words; /* the row gave them, or the built-in tokenizer changed a text */
+    char *id, *reason, *cleaned;   /* owned; id is JSON, cleaned is shown as pred_cleaned; each may be NULL */
+    const char *id_key;            /* the key of the id in the output */
+    const char *trouble;           /* why there is no score; NULL: there is one */
+    size_t first, reference_count; /* its texts: the candidate, then the references */
+    int has_words;                 /* truth: the words are not the texts that were given, or were given as words */
 };
 
 struct captions {
-    int by_words; /* texts as they are: words between white space */
-    size_t tokenised_count; /* texts that the built-in tokenizer took apart */
-    vp_caption_text *texts; size_t text_count, text_capacity; /* owned; an image's candidate before its references */
+    int by_words;           /* truth: texts are words already, white space separates them */
+    size_t tokenised_count; /* texts that the built-in tokenizer split into words */
+    vp_caption_text *texts; size_t text_count, text_capacity; /* owned */
     struct caption_row *rows; size_t row_count, row_capacity;
 };
 
 void captions_free(struct captions *captions);
+
+/* Adds a row without texts. `id` is a node of `json` or VP_JSON_NONE. The row is valid until the next one is added. */
 struct caption_row *caption_add_row(struct captions *captions, const vp_json *json, uint32_t id, const char *id_key);
 
-/* candidate: NULL for none; the references are those of `object`. */
+/* Adds the texts of a row: the candidate, NULL for none, and the references of `object`. Sets the row's `trouble` when
+ * it cannot be scored. is_words: they are words already. */
 void caption_add(struct captions *captions, struct caption_row *row, struct scoring *scoring, const vp_json *json,
                  uint32_t object, const char *candidate, int is_words);
 
-/* One line an image; the last line has the corpus too. */
+/* Scores all rows together and prints a line for each; the last line has the corpus too. Returns 0 or an exit code. */
 int captions_print(const struct captions *captions, int metric, const char *name, const char *source);
 
-/* Lines of images, or of sets where the first is one. */
+/* Scores the job's lines: images of one corpus, or sets of images, each a corpus, if the first line is a set. Returns 0
+ * or an exit code. */
 int caption_lines(struct score_job *job, struct scoring *scoring, struct parsed *parsed, int metric);
 
 #endif

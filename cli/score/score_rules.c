@@ -1,5 +1,6 @@
-/* score_rules.c: the rules of score: rows in, rows out.
- * Metrics of the library's table; those of a whole corpus of captions stand in score_captions.c. */
+/* score_rules.c: the rules of the score command, by which a line of JSON becomes a line with its score.
+ * The metrics are the library's; those of a whole corpus of captions are in score_captions.c. A rule may show more
+ * members beside the score (details_...). */
 #include "score/score_rules.h"
 
 #include "base/console.h"
@@ -14,35 +15,36 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Scratch memory for what is shown beside the score. */
 static char *more_room(struct scoring *scoring) { return reserve(&scoring->more, scoring_room(scoring), 1); }
-/* A text through a rule of the library. */
-static void put_ruled(vp_json_writer *writer, const char *key, struct scoring *scoring, const char *text,
+/* Writes a text as a rule of the library changes it. Inside an array `key` is NULL. */
+static void put_ruled(vp_json_writer *writer, const char *key, const char *text,
                       vp_result (*rule)(const char *, char *, size_t, size_t *)) {
     size_t room = strlen(text) * 2 + 64;
     char *out = resize(NULL, room, 1);
     if (key) vp_json_key(writer, key);
     if (rule(text, out, room, NULL) == VP_OK) json_lossy(writer, out); else vp_json_null(writer);
     free(out);
-    (void)scoring;
 }
-static void put_ruled_references(vp_json_writer *writer, const char *key, struct scoring *scoring,
+static void put_ruled_references(vp_json_writer *writer, const char *key, const struct scoring *scoring,
                                  vp_result (*rule)(const char *, char *, size_t, size_t *)) {
     vp_json_key(writer, key);
     vp_json_begin_array(writer);
     for (size_t i = 0; i < scoring->sample.reference_count; i++)
-        put_ruled(writer, NULL, scoring, scoring->sample.references[i], rule);
+        put_ruled(writer, NULL, scoring->sample.references[i], rule);
     vp_json_end_array(writer);
 }
-/* The same rule with another cleaning, or another rule: one number. */
+/* Writes the score by another rule or with another cleaning. */
 static void put_other_score(vp_json_writer *writer, const char *key, struct scoring *scoring, vp_score_metric metric,
                             vp_score_cleaning cleaning) {
     vp_score_outcome other;
     struct buffer kept = scoring->scratch;
-    scoring->scratch = scoring->more; /* the first outcome's texts stay */
+    scoring->scratch = scoring->more; /* so that the texts of the first outcome stay valid */
     put_double(writer, key, scoring_run(scoring, metric, cleaning, &other) == VP_OK ? other.score : (double)NAN);
     scoring->more = scoring->scratch;
     scoring->scratch = kept;
 }
+/* Writes the score against each reference alone. */
 static void put_each(vp_json_writer *writer, struct scoring *scoring, const char *prediction,
                      vp_result (*rule)(const char *, const char *const *, size_t, char *, size_t, double *)) {
     vp_json_key(writer, "each");
@@ -64,7 +66,7 @@ static void put_index(vp_json_writer *writer, const char *key, int32_t index) {
 static void details_vqa_seed(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
                              vp_score_outcome *outcome) {
     (void)json;
-    put_ruled(writer, "prediction_processed", scoring, outcome->cleaned, vp_score_vqa_normalise);
+    put_ruled(writer, "prediction_processed", outcome->cleaned, vp_score_vqa_normalise);
     if (scoring->sample.is_plain_reference || !scoring->sample.references) return;
     put_ruled_references(writer, "references_processed", scoring, vp_score_vqa_normalise);
     int64_t matches = 0;
@@ -92,7 +94,7 @@ static void details_official(vp_json_writer *writer, struct scoring *scoring, co
     put_bool(writer, "all_references_identical", identical);
     put_ruled_references(writer, "references_compared", scoring,
                          identical ? vp_score_vqa_strip : vp_score_vqa_normalise_official);
-    snprintf(text, sizeof text, "%.2f", 100 * outcome->score); /* correctly rounded, as Python's round */
+    snprintf(text, sizeof text, "%.2f", 100 * outcome->score); /* rounds as Python's round does */
     put_double(writer, "percent_2_decimals", isnan(outcome->score) ? outcome->score : strtod(text, NULL));
 }
 static void details_em(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
@@ -141,7 +143,7 @@ static void details_vqa_eval(vp_json_writer *writer, struct scoring *scoring, co
     put_text(writer, "cleaned_vqa_eval", outcome->cleaned);
     put_index(writer, "predicted_index", outcome->option_index);
 }
-/* letters as labels are counted with the boxes' kind, other labels with both */
+/* A question whose labels are letters counts for its kind of box, transparent or opaque; any other counts for both. */
 static void details_ai2d(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
                          vp_score_outcome *outcome) {
     int letters = node_is(json, vp_json_get(json, 0, "abc_label"), VP_JSON_TRUE);
@@ -158,9 +160,9 @@ static void details_real_world(vp_json_writer *writer, struct scoring *scoring, 
         put_index(writer, "predicted_index", outcome->option_index);
         return;
     }
-    put_ruled(writer, "prediction_processed", scoring, outcome->cleaned, vp_score_vqa_normalise);
+    put_ruled(writer, "prediction_processed", outcome->cleaned, vp_score_vqa_normalise);
     if (scoring->sample.reference_count)
-        put_ruled(writer, "reference_processed", scoring, scoring->sample.references[0], vp_score_vqa_normalise);
+        put_ruled(writer, "reference_processed", scoring->sample.references[0], vp_score_vqa_normalise);
 }
 static void details_mmmu_choice(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
                                 vp_score_outcome *outcome) {
@@ -258,11 +260,30 @@ int unknown_metric(const char *name, int wanted) {
     return complain(EXIT_USAGE, "--metric: \"%.60s\" is none of:%s", name, names);
 }
 
-/* One row of the input -> one row of the output. */
+/* The cleaning that --clean asks for. */
+static vp_score_cleaning cleaning_of(const char *clean, const vp_score_metric_info *info) {
+    if (!strcmp(clean, "none")) return VP_SCORE_CLEAN_NONE;
+    if (!strcmp(clean, "last")) return VP_SCORE_CLEAN_LAST;
+    if (!strcmp(clean, "frequent")) return VP_SCORE_CLEAN_FREQUENT;
+    return strcmp(clean, "run") ? info->own_cleaning : info->run_cleaning;
+}
+/* Reads the sample of a row, and writes the row's id. Returns NULL or what is wrong with the row. */
+static const char *read_row(struct scoring *scoring, int metric, const vp_json *json, vp_json_writer *writer) {
+    const char *prediction_key = "prediction", *trouble;
+    uint32_t id = vp_json_get(json, 0, "id");
+    if (id != VP_JSON_NONE) {
+        vp_json_key(writer, "id");
+        json_node(writer, json, id);
+    }
+    if (!has_value(json, 0, "prediction")) prediction_key = has_value(json, 0, "text") ? "text" : "pred";
+    scoring->sample.prediction = scoring_own(scoring, node_text(json, vp_json_get(json, 0, prediction_key)));
+    trouble = scoring_read(scoring, metric, json, 0);
+    return scoring->sample.prediction ? trouble : "the row has no prediction that is a text";
+}
+/* Scores one line of the input and writes its row, without a score but with a reason where the line is wrong. */
 static void score_row(struct score_job *job, const struct score_rule *rule, struct scoring *scoring,
                       struct parsed *parsed, size_t line, vp_json_writer *writer) {
-    static const vp_score_cleaning cleanings[] = {VP_SCORE_CLEAN_NONE, VP_SCORE_CLEAN_LAST, VP_SCORE_CLEAN_FREQUENT};
-    const char *clean = text_of(job->options, "clean"), *trouble = NULL, *prediction_key = "prediction";
+    const char *trouble = NULL;
     vp_score_outcome outcome = {(double)NAN, NULL, 0, -1, NULL, NULL};
     vp_error error = {VP_OK, -1, "", ""};
     char reason[LINE_BYTES];
@@ -275,22 +296,10 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
                  (long long)(error.offset < 0 ? 0 : error.offset));
         trouble = reason;
         job->bad_lines++;
-    } else {
-        uint32_t id = vp_json_get(&parsed->json, 0, "id");
-        if (id != VP_JSON_NONE) { vp_json_key(writer, "id"); json_node(writer, &parsed->json, id); }
-        if (!has_value(&parsed->json, 0, "prediction"))
-            prediction_key = has_value(&parsed->json, 0, "text") ? "text" : "pred";
-        scoring->sample.prediction = scoring_own(
-            scoring, node_text(&parsed->json, vp_json_get(&parsed->json, 0, prediction_key)));
-        trouble = scoring_read(scoring, rule->metric, &parsed->json, 0);
-        if (!scoring->sample.prediction) trouble = "the row has no prediction that is a text";
-    }
-    if (!trouble && rule->metric >= 0) {
+    } else trouble = read_row(scoring, rule->metric, &parsed->json, writer);
+    if (!trouble && !is_corpus(rule)) {
         const vp_score_metric_info *info = vp_score_metric_of((vp_score_metric)rule->metric);
-        vp_score_cleaning cleaning = info->own_cleaning;
-        for (int i = 0; i < 3; i++)
-            if (!strcmp(clean, i == 0 ? "none" : i == 1 ? "last" : "frequent")) cleaning = cleanings[i];
-        if (!strcmp(clean, "run")) cleaning = info->run_cleaning;
+        vp_score_cleaning cleaning = cleaning_of(text_of(job->options, "clean"), info);
         result = scoring_run(scoring, (vp_score_metric)rule->metric, cleaning, &outcome);
         if (result != VP_OK) trouble = vp_result_text(result);
     }
@@ -308,7 +317,8 @@ int score_put_line(vp_json_writer *writer, struct text_buffer *line, const char 
     if (result != VP_OK)
         return complain(EXIT_WORK, "%s: a row cannot be written as JSON: %s", source, vp_result_text(result));
     text_add(line, "\n", 1);
-    return fwrite(line->data, 1, line->bytes, stdout) == line->bytes ? 0 : EXIT_OUTPUT; /* main says why */
+    /* main finds the error of stdout and prints it */
+    return fwrite(line->data, 1, line->bytes, stdout) == line->bytes ? 0 : EXIT_OUTPUT;
 }
 
 static void score_add_line(struct score_job *job, const char *line, size_t bytes, int64_t number) {
@@ -322,10 +332,10 @@ static void score_add_line(struct score_job *job, const char *line, size_t bytes
     job->line_bytes[job->line_count] = bytes;
     job->line_numbers[job->line_count++] = number;
 }
-/* lines end at \n alone: texts may hold other separators */
+/* Finds the lines of the text. Only \n ends a line, because texts may contain other separators. */
 static void score_lines(struct score_job *job) {
     char *line = job->text, *end;
-    if (!job->text_bytes) return; /* then there is no text either */
+    if (!job->text_bytes) return; /* the text may be NULL */
     for (int64_t number = 1; line < job->text + job->text_bytes; line = end + 1, number++) {
         end = memchr(line, '\n', (size_t)(job->text + job->text_bytes - line));
         if (!end) end = job->text + job->text_bytes;

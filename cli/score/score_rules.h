@@ -1,4 +1,5 @@
-/* score_rules.h: the rules of score: rows in, rows out. */
+/* score_rules.h: the rules of the score command.
+ * Lines of JSON come in from a file or stdin; each becomes a line of JSON with its score on stdout. */
 #ifndef VLMPROF_CLI_SCORE_RULES_H
 #define VLMPROF_CLI_SCORE_RULES_H
 #include "base/memory.h"
@@ -9,45 +10,46 @@
 
 struct score_job {
     const struct options *options;
-    const char *name, *source;  /* the metric as it was asked for; the file, or "stdin" */
-    char *text; size_t text_bytes;
-    /* blank lines left out; for messages, their numbers */
-    const char **lines; size_t *line_bytes, line_count, line_capacity;
-    int64_t *line_numbers;
+    const char *name, *source;     /* the metric as it was asked for; the file, or "stdin" */
+    char *text; size_t text_bytes; /* the whole input */
+    const char **lines; size_t *line_bytes, line_count, line_capacity; /* in the text, without blank lines */
+    int64_t *line_numbers;         /* of each line, for messages */
     struct tally tally;
-    int bad_lines, by_words;
+    int bad_lines; /* how many lines are no JSON objects */
+    int by_words;  /* truth: captions are words already, white space separates them */
 };
 
-/* members of the open object that a rule shows beside the score */
+/* Writes the members that a rule shows beside the score into the open object. `json` is the row. */
 typedef void (*score_details)(vp_json_writer *writer, struct scoring *scoring, const vp_json *json,
                               vp_score_outcome *outcome);
 
-/* instead of a vp_score_metric: the number of a corpus of captions that is the score */
-enum { RULE_CIDER_D = -1, RULE_BLEU_1 = -2, RULE_BLEU_4 = -5, RULE_ROUGE_L = -6, RULE_CAPTIONS = -7 /* CIDEr-D,
-       and the words */ };
+/* Metrics of a whole corpus of captions, as the negative values of score_rule.metric: which of its numbers is the
+ * score. BLEU-2 and BLEU-3 lie between the other two. RULE_CAPTIONS is CIDEr-D and also shows the words. */
+enum { RULE_CIDER_D = -1, RULE_BLEU_1 = -2, RULE_BLEU_4 = -5, RULE_ROUGE_L = -6, RULE_CAPTIONS = -7 };
 
 struct score_rule {
     const char *name;
-    int metric;
-    score_details details;
+    int metric;            /* a vp_score_metric, or RULE_... below 0 */
+    score_details details; /* NULL: none */
 };
 
-int is_corpus(const struct score_rule *rule);
-const struct score_rule *score_rule_find(const char *name);
+int is_corpus(const struct score_rule *rule); /* truth: the score is one of a whole corpus */
+const struct score_rule *score_rule_find(const char *name); /* NULL: no such rule */
 
+/* Complains about a metric and lists those that are wanted: all, or without those of a corpus. Returns an exit code. */
 enum { METRICS, METRICS_OF_ROWS };
-
 int unknown_metric(const char *name, int wanted);
 
-/* 0 or an exit code */
+/* Ends a row's JSON and prints it as a line. Returns 0 or an exit code. */
 int score_put_line(vp_json_writer *writer, struct text_buffer *line, const char *source);
 
-/* The elements of one JSON array instead. */
+/* Makes the elements of a JSON array the job's lines. */
 void score_list(struct score_job *job, const vp_json *json, uint32_t list);
 
-/* FILE, or stdin */
+/* Reads the operand, or stdin, and finds its lines. Returns 0 or an exit code. */
 int score_read(struct score_job *job);
 
+/* Scores the lines one by one and prints their rows, then the summary on stderr. Returns 0 or an exit code. */
 int score_rows(struct score_job *job, const struct score_rule *rule);
 
 #endif

@@ -1,6 +1,5 @@
-/* scoring.c: an object with an answer and references to its score; what many scores come to.
- * A JSON object that holds what a scoring rule asks for (a golden row, a data set's record, a result's metadata) ->
- * its score. */
+/* scoring.c: the score of one answer, and the tally of many scores.
+ * Reads the members of a JSON object into a vp_score_sample, whatever names they have there, and calls the library. */
 #include "score/scoring.h"
 
 #include "base/json.h"
@@ -35,7 +34,7 @@ size_t scoring_room(const struct scoring *scoring) {
     return vp_score_scratch_bytes(scoring->text_bytes, scoring->owned_count);
 }
 
-/* A string, a number as it is written, or the "answer" of an object (VQA v2's annotations); NULL: none of these. */
+/* The text of a string, of a number as it is written, or of an object's "answer" (VQA v2's annotations); else NULL. */
 static char *value_text(const vp_json *json, uint32_t node) {
     if (node_is(json, node, VP_JSON_NUMBER))
         return copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
@@ -56,7 +55,8 @@ int scoring_can_read_list(struct scoring *scoring, int which, const vp_json *jso
     return 1;
 }
 
-/* answer_index or answer_idx; else "answer" as an index, a letter or an option's text; -1 without any. */
+/* The index of the right option: answer_index, answer_idx, or "answer" as an index, a letter or an option's text. -1
+ * when the row has none of them. */
 static int64_t scoring_index(const struct scoring *scoring, const vp_json *json, uint32_t object) {
     int64_t index = -1;
     size_t count = scoring->sample.option_count ? scoring->sample.option_count : scoring->sample.option_name_count;
@@ -78,43 +78,58 @@ static int is_mmmu(int metric) {
     return metric == VP_SCORE_MMMU || metric == VP_SCORE_MMMU_CHOICE || metric == VP_SCORE_MMMU_OPEN;
 }
 
-const char *scoring_read(struct scoring *scoring, int metric, const vp_json *json, uint32_t object) {
-    static const char *const keys[] = {"answer", "references", "reference", "answers", "captions", "answer"};
+/* Truth: MMMU's rules want this answer as a letter. It is an index, or the text of an option. */
+static int wants_letter(const struct scoring *scoring, const vp_json *json, uint32_t answer) {
+    const vp_score_sample *sample = &scoring->sample;
+    if (!sample->option_count || sample->answer_index < 0 || sample->answer_index > 25) return 0;
+    if (node_is(json, answer, VP_JSON_NUMBER)) return 1;
+    return sample->is_plain_reference && sample->references[0][0] && sample->references[0][1];
+}
+/* Reads the options of a multiple choice. Returns NULL or what is wrong with them. */
+static const char *read_options(struct scoring *scoring, const vp_json *json, uint32_t object) {
     vp_score_sample *sample = &scoring->sample;
-    int by_answer = is_mmmu(metric) || metric == VP_SCORE_MATH_VISTA; /* the first key is theirs alone */
-    char letter[2] = {0, 0};
-    uint32_t choices = vp_json_get(json, object, has_value(json, object, "options") ? "options" : "choices");
-    if (choices != VP_JSON_NONE && !node_is(json, choices, VP_JSON_NULL)
-        && !scoring_can_read_list(scoring, 1, json, choices, &sample->options, &sample->option_count))
+    const char *key = has_value(json, object, "options") ? "options" : "choices";
+    if (has_value(json, object, key)
+        && !scoring_can_read_list(scoring, 1, json, vp_json_get(json, object, key), &sample->options,
+                                  &sample->option_count))
         return "the options must be texts";
     if (has_value(json, object, "option_names")
         && !scoring_can_read_list(scoring, 2, json, vp_json_get(json, object, "option_names"), &sample->option_names,
                                   &sample->option_name_count))
         return "the option names must be texts";
+    return NULL;
+}
+/* Reads the references from the first key that has them. Returns NULL or what is wrong with them. */
+static const char *read_references(struct scoring *scoring, int metric, const vp_json *json, uint32_t object) {
+    static const char *const keys[] = {"answer", "references", "reference", "answers", "captions", "answer"};
+    vp_score_sample *sample = &scoring->sample;
+    const int is_answer_first = is_mmmu(metric) || metric == VP_SCORE_MATH_VISTA;
+    for (size_t i = !is_answer_first; i < sizeof keys / sizeof *keys && !sample->references; i++) {
+        uint32_t node = vp_json_get(json, object, keys[i]);
+        int is_index = node_is(json, node, VP_JSON_NUMBER) && sample->option_count && !is_mmmu(metric)
+                       && !strcmp(keys[i], "answer");
+        if (!has_value(json, object, keys[i]) || is_index) continue;
+        if (!scoring_can_read_list(scoring, 0, json, node, &sample->references, &sample->reference_count))
+            return "the references must be texts";
+        sample->is_plain_reference = node_is(json, node, VP_JSON_STRING);
+        if (is_mmmu(metric) && wants_letter(scoring, json, node)) {
+            char letter = (char)('A' + sample->answer_index);
+            scoring->lists[0][0] = scoring_own(scoring, copy_text(&letter, 1));
+        }
+    }
+    return NULL;
+}
+
+const char *scoring_read(struct scoring *scoring, int metric, const vp_json *json, uint32_t object) {
+    vp_score_sample *sample = &scoring->sample;
+    const char *trouble = read_options(scoring, json, object);
+    if (trouble) return trouble;
     sample->answer_index = scoring_index(scoring, json, object);
     sample->question_type = scoring_own(scoring, node_text(json, vp_json_get(json, object, "question_type")));
     sample->answer_type = scoring_own(scoring, node_text(json, vp_json_get(json, object, "answer_type")));
     if (vp_json_to_int(json, vp_json_get(json, object, "precision"), &sample->precision) != VP_OK)
         sample->precision = INT64_MIN;
-    for (size_t i = !by_answer; i < sizeof keys / sizeof *keys && !sample->references; i++) {
-        uint32_t node = vp_json_get(json, object, keys[i]);
-        if (!has_value(json, object, keys[i])) continue;
-        /* an index */
-        if (node_is(json, node, VP_JSON_NUMBER) && sample->option_count && !is_mmmu(metric)
-            && !strcmp(keys[i], "answer"))
-            continue;
-        if (!scoring_can_read_list(scoring, 0, json, node, &sample->references, &sample->reference_count))
-            return "the references must be texts";
-        sample->is_plain_reference = node_is(json, node, VP_JSON_STRING);
-        if (!is_mmmu(metric) || !sample->option_count || sample->answer_index < 0 || sample->answer_index > 25)
-            continue;
-        if (!node_is(json, node, VP_JSON_NUMBER)
-            && !(sample->is_plain_reference && sample->references[0][0] && sample->references[0][1]))
-            continue;
-        letter[0] = (char)('A' + sample->answer_index); /* an index or an option's text: the rule wants the letter */
-        scoring->lists[0][0] = scoring_own(scoring, copy_text(letter, 1));
-    }
-    return NULL;
+    return read_references(scoring, metric, json, object);
 }
 
 vp_result scoring_run(struct scoring *scoring, vp_score_metric metric, vp_score_cleaning cleaning,
@@ -132,7 +147,7 @@ void tally_add(struct tally *tally, double score, int is_unparsed, int is_empty)
     tally->row_count++;
     tally->unparsed_count += is_unparsed;
     tally->empty_count += is_empty;
-    if (is_unparsed) score = 0; /* the reference would guess there; a guess earns nothing */
+    if (is_unparsed) score = 0; /* the reference implementation would guess; a guess earns nothing here */
     if (isfinite(score)) {
         double before = score - tally->mean;
         tally->mean += before / (double)++tally->scored_count;

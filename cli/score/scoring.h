@@ -1,45 +1,60 @@
-/* scoring.h: an object with an answer and references to its score; what many scores come to. */
+/* scoring.h: the score of one answer, and the tally of many scores.
+ * A JSON object that holds what a scoring rule asks for (a golden row, a data set's record, a result's metadata) comes
+ * in with a prediction; a score comes out, NaN when there is none. */
 #ifndef VLMPROF_CLI_SCORING_H
 #define VLMPROF_CLI_SCORING_H
 #include "base/memory.h"
 #include "vlmprof.h"
 #include "vlmprof_score.h"
 
+/* One row: its sample and the memory behind it, which the next row uses again. All 0 at first. */
 struct scoring {
     vp_score_sample sample;
     char **owned; size_t owned_count, owned_capacity; /* the texts of the row */
-    const char **lists[3]; size_t capacities[3];
-    size_t text_bytes;
-    struct buffer scratch, more; /* for the score, and for what is shown beside it */
+    const char **lists[3]; size_t capacities[3];      /* references, options, option names: pointers to those texts */
+    size_t text_bytes;                                /* of all texts of the row */
+    struct buffer scratch, more;                      /* for the score, and for what is shown beside it */
 };
 
-void scoring_clear(struct scoring *scoring);
+void scoring_clear(struct scoring *scoring); /* before each row */
 void scoring_free(struct scoring *scoring);
+
+/* Takes over a malloc'ed text until the next scoring_clear; NULL stays NULL. */
 const char *scoring_own(struct scoring *scoring, char *text);
+
+/* Bytes of scratch memory that any rule of the library needs for this row. */
 size_t scoring_room(const struct scoring *scoring);
 
-/* One text or an array of them; 0 when some are none. */
+/* Reads one text or an array of texts into lists[which]. Truth: all are texts, and *list and *count are set. */
 int scoring_can_read_list(struct scoring *scoring, int which, const vp_json *json, uint32_t node,
                           const char *const **list, size_t *count);
 
-/* Reads what a row says; the prediction is the caller's. Returns NULL, or what is wrong with it. */
+/* Reads everything but the prediction from a row. Returns NULL, or a text that says what is wrong with the row. */
 const char *scoring_read(struct scoring *scoring, int metric, const vp_json *json, uint32_t object);
 
+/* Computes the score of the sample. The outcome's texts are valid until the next call. */
 vp_result scoring_run(struct scoring *scoring, vp_score_metric metric, vp_score_cleaning cleaning,
                       vp_score_outcome *outcome);
 
-/* As a sweep takes a record: one string is a list of one, and an empty list is no answer to compare with. */
+/* Changes the sample to what a sweep scores: one string becomes a list of one, an empty list becomes no references. */
 void scoring_as_run(struct scoring *scoring);
 
 struct tally {
     int is_binary;
     int64_t row_count, scored_count, unscored_count, unparsed_count, empty_count;
-    double mean, spread; /* spread: sum of squared distances from the mean (Welford) */
+    double mean, spread; /* of the scored rows; spread is the sum of squared distances from the mean (Welford) */
 };
 
-void tally_add(struct tally *tally, double score, int is_unparsed, int is_empty); /* NaN: no score */
-double tally_error(const struct tally *tally); /* of the mean: sample standard deviation / sqrt(count) */
-int tally_has_interval(const struct tally *tally, double *low, double *high); /* 95 %, of 0/1 scores */
+/* Counts one row; a score of NaN is counted as none, an unparsed answer as 0. */
+void tally_add(struct tally *tally, double score, int is_unparsed, int is_empty);
+
+/* The standard error of the mean: sample standard deviation / sqrt(count); NaN below two scores. */
+double tally_error(const struct tally *tally);
+
+/* Truth: all scores are 0 or 1, and *low and *high are Wilson's interval of the mean at 95 %. */
+int tally_has_interval(const struct tally *tally, double *low, double *high);
+
+/* Prints the summary on stderr. */
 void tally_print(const struct tally *tally, const char *metric);
 
 #endif

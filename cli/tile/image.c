@@ -1,4 +1,5 @@
-/* image.c: an image file to RGB, with the reason when it cannot be read. */
+/* image.c: an image file to RGB.
+ * The file is read whole and decoded by the library; an error becomes one line that names the file once. */
 #include "tile/image.h"
 
 #include "base/console.h"

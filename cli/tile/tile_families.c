@@ -1,5 +1,7 @@
-/* tile_families.c: tile with --family, --checkpoint or --compare: token counts of other model families.
- * Sizes are gathered first, then counted, inverted or drawn. */
+/* tile_families.c: the tile command for other model families: --family, --checkpoint, --compare, --list_families.
+ * Sizes and families are gathered first. Then each pair becomes a row of token counts (family_rows), or the largest
+ * limit of a family is found (family_invert), or one image is drawn (family_draw). Rows go to stdout as text, CSV or
+ * JSON. */
 #include "tile/tile_families.h"
 
 #include "base/console.h"
@@ -14,8 +16,8 @@
 #include "vlmprof_file.h"
 #include "vlmprof_image.h"
 
-#include <ctype.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,17 +34,22 @@
 #pragma GCC diagnostic pop
 #endif
 
-/* error: no size; code: the exit code it has alone */
-struct image_size { int64_t width, height; char *file, *error; int code; };
+struct image_size {
+    int64_t width, height; /* pixels, not checked; 0 with an error */
+    char *file;            /* NULL: the size was given as text */
+    char *error;           /* why there is no size; NULL: there is one */
+    int code;              /* the exit code if this is the only row and it is refused */
+};
 struct family_job {
     vp_family *families; size_t family_count;
     struct image_size *sizes; size_t size_count, size_capacity;
-    int csv, json, compare, has_files;
+    int csv, json, compare; /* truth: the option is given */
+    int has_files;          /* truth: a size is of a file, so rows show file names */
     int64_t row_count, refused_count;
-    vp_json_writer writer;
+    vp_json_writer writer; /* of --json, to stdout */
 };
 #define COUNTED(member) offsetof(vp_vision_count, member)
-static const struct column FAMILY_COLUMNS[] = {/* int64 of vp_vision_count */
+static const struct column FAMILY_COLUMNS[] = {/* members of vp_vision_count, all int64 */
                                                {"resized_width", COUNTED(resized_width_px)},
                                                {"resized_height", COUNTED(resized_height_px)},
                                                {"rows", COUNTED(rows)},
@@ -55,7 +62,6 @@ static const struct column FAMILY_COLUMNS[] = {/* int64 of vp_vision_count */
 
 enum { FAMILY_COLUMN_COUNT = sizeof FAMILY_COLUMNS / sizeof *FAMILY_COLUMNS };
 
-/* ---- sizes */
 static struct image_size *add_size(struct family_job *job, int64_t width, int64_t height, const char *file) {
     struct image_size *size;
     if (job->size_count == job->size_capacity) {
@@ -71,6 +77,7 @@ static struct image_size *add_size(struct family_job *job, int64_t width, int64_
     job->has_files |= file != NULL;
     return size;
 }
+/* Adds the size of an image file, or the reason why it has none. */
 static void add_file(struct family_job *job, const char *path) {
     vp_error error = {VP_OK, -1, "", ""};
     char *file = NULL, line[LINE_BYTES];
@@ -98,9 +105,10 @@ static int add_folder(struct family_job *job, const char *path) {
     text_list_free(&names);
     return job->size_count > before ? 0 : complain(EXIT_INPUT, "%s: there is no image in the folder", path);
 }
+/* Adds a size, an image file or all images of a folder. */
 static int add_operand(struct family_job *job, const char *text) {
     int64_t width = 0, height = 0;
-    if (can_parse_size(text, "x", &width, &height)) add_size(job, width, height, NULL);
+    if (can_parse_size(text, SIZE_SEPARATORS, &width, &height)) add_size(job, width, height, NULL);
     else if (is_folder(text)) return add_folder(job, text);
     else if (access(text, F_OK) && text[strspn(text, "0123456789xX+-.,")] == 0) {
         char line[LINE_BYTES];
@@ -109,38 +117,39 @@ static int add_operand(struct family_job *job, const char *text) {
     } else add_file(job, text);
     return 0;
 }
-static int add_list(struct family_job *job, const char *path) {
-    int from_stdin = !strcmp(path, "-");
-    FILE *file = from_stdin ? stdin : fopen(path, "rb");
-    char *text = NULL, line[LINE_BYTES];
-    size_t capacity = 0, before = job->size_count;
-    ssize_t bytes;
-    if (!file) return complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno));
-    errno = 0;
-    while ((bytes = getline(&text, &capacity, file)) > 0) {
-        int64_t width = 0, height = 0;
-        char *start = text;
-        while (bytes && isspace((unsigned char)text[bytes - 1])) text[--bytes] = 0;
-        start += strspn(start, " \t");
-        if (!*start || *start == '#') continue;
-        if (can_parse_size(start, "x \t,", &width, &height)) { add_size(job, width, height, NULL); continue; }
-        snprintf(line, sizeof line, "not a size: %.40s", start);
-        add_size(job, 0, 0, NULL)->error = copy_text(line, strlen(line));
+static void add_line(void *user, const char *line) {
+    struct family_job *job = user;
+    int64_t width = 0, height = 0;
+    char reason[64];
+    if (can_parse_size(line, SIZE_LIST_SEPARATORS, &width, &height)) {
+        add_size(job, width, height, NULL);
+        return;
     }
-    bytes = ferror(file);
-    if (!from_stdin) fclose(file);
-    free(text);
-    if (bytes) return complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno));
+    snprintf(reason, sizeof reason, "not a size: %.40s", line);
+    add_size(job, 0, 0, NULL)->error = copy_text(reason, strlen(reason));
+}
+static int add_list(struct family_job *job, const char *path) {
+    const size_t before = job->size_count;
+    int code = size_list_read(path, add_line, job);
+    if (code) return code;
     return job->size_count > before ? 0 : complain(EXIT_INPUT, "--sizes %s: there is no size in it", path);
 }
 
-/* ---- families */
+static int has_sides_in_range(const struct image_size *size) {
+    return size->width >= 1 && size->height >= 1 && size->width <= VP_FAMILY_PX_LIMIT
+           && size->height <= VP_FAMILY_PX_LIMIT;
+}
+
+/* Complains about an unknown family and names the nearest. Returns an exit code. */
 static int unknown_family(const char *name) {
     const char *best = "";
     int least = 1000;
     for (int32_t i = 0; vp_family_at(i); i++) {
         int distance = edit_distance(name, vp_family_at(i)->name);
-        if (distance < least) { least = distance; best = vp_family_at(i)->name; }
+        if (distance < least) {
+            least = distance;
+            best = vp_family_at(i)->name;
+        }
     }
     return complain(EXIT_USAGE,
                     "--family: \"%.60s\" is not known; the nearest is %s; vlmprof tile --list_families shows all", name,
@@ -150,6 +159,7 @@ static vp_family *add_family(struct family_job *job) {
     job->families = resize(job->families, job->family_count + 1, sizeof *job->families);
     return &job->families[job->family_count++];
 }
+/* The family that a checkpoint's config files describe. Returns 0 or an exit code. */
 static int families_of_checkpoint(struct family_job *job, const char *folder) {
     static const char *const config_names[3] = {"preprocessor_config.json", "processor_config.json", "config.json"};
     struct parsed parsed[3];
@@ -180,6 +190,7 @@ static int families_of_checkpoint(struct family_job *job, const char *folder) {
     for (int i = 0; i < 3; i++) { free(text[i]); free(parsed[i].nodes); }
     return code;
 }
+/* Sets the keys of the command line in all families that have them. Returns 0 or an exit code. */
 static int set_keys(struct family_job *job, const struct options *options) {
     const char *crops[2] = {"max_crops", text_of(options, "max_crops")};
     for (size_t i = 0; i < options->key_count + (is_given(options, "max_crops") ? 2 : 0); i += 2) {
@@ -197,6 +208,7 @@ static int set_keys(struct family_job *job, const struct options *options) {
     }
     return 0;
 }
+/* The families that the options name, with their keys set. Returns 0 or an exit code. */
 static int families_of(struct family_job *job, const struct options *options) {
     static const char *const foreign[] = {"preprocess", "tier", "crops", "vision_tokens"};
     const char *wanted = job->compare ? text_of(options, "compare") : text_of(options, "family");
@@ -216,7 +228,7 @@ static int families_of(struct family_job *job, const struct options *options) {
     }
     return code ? code : set_keys(job, options);
 }
-/* a key's value in the words of the command line */
+/* The value of a key, as one would type it on the command line. */
 static void key_text(const vp_family *family, const vp_family_key *key, char *out, size_t capacity) {
     if (key->slot == VP_SLOT_RATIO) {
         snprintf(out, capacity, "%.15g", family->ratio);
@@ -239,7 +251,7 @@ static void put_keys(vp_json_writer *writer, const vp_family *family, int count)
     }
 }
 
-/* ---- rows */
+/* Truth: every image has the same count in this family. */
 static int is_constant(const vp_family *family) { return !strcmp(family->preset->rule, "constant"); }
 static void family_head(struct family_job *job) {
     const vp_family *family = &job->families[0];
@@ -256,11 +268,13 @@ static void family_head(struct family_job *job) {
         printf("%-13s %-22s %11s %9s %6s %9s %10s %8s %8s\n", "size", "family", "resized", "rows,cols", "views",
                "features", "separators", "markers", "tokens");
 }
+/* The value of a column; below 0 when the family has no such count. */
 static int64_t counted(const vp_vision_count *count, int column) {
     int64_t value;
     memcpy(&value, (const char *)count + FAMILY_COLUMNS[column].offset, sizeof value);
     return value;
 }
+/* A row in each of the forms. `count` is NULL for a refused size, `error` then says why. */
 static void row_json(struct family_job *job, const vp_family *family, const struct image_size *size,
                      const vp_vision_count *count, const char *error) {
     vp_json_writer *writer = &job->writer;
@@ -313,15 +327,15 @@ static void row_text(const vp_family *family, const struct image_size *size, con
            views, (long long)count->feature_tokens, (long long)count->separator_tokens, (long long)count->marker_tokens,
            (long long)count->total_tokens, size->file ? "  " : "", size->file ? size->file : "");
 }
-/* One image in one family. Returns 0, or the exit code it has alone when it is alone and refused. */
+/* Counts one image in one family and prints its row. Returns 0, or an exit code when it is refused and the only row
+ * (`alone`): then an error is printed instead. */
 static int family_row(struct family_job *job, const vp_family *family, const struct image_size *size, int alone) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_vision_count count;
     char line[LINE_BYTES] = "";
     vp_result result = VP_ERR_RANGE;
     if (size->error) snprintf(line, sizeof line, "%s", size->error);
-    else if (size->width < 1 || size->height < 1 || size->width > VP_FAMILY_PX_LIMIT
-             || size->height > VP_FAMILY_PX_LIMIT)
+    else if (!has_sides_in_range(size))
         snprintf(line, sizeof line, "%lldx%lld: sides must be 1..%d pixels", (long long)size->width,
                  (long long)size->height, VP_FAMILY_PX_LIMIT);
     else if ((result = vp_family_count(family, (int32_t)size->width, (int32_t)size->height, &count, &error)) != VP_OK)
@@ -353,62 +367,86 @@ static int family_rows(struct family_job *job) {
     return code;
 }
 
-/* ---- the other way */
-static int family_invert(struct family_job *job, const struct options *options) {
-    int32_t (*sizes)[2] = (int32_t (*)[2])resize(NULL, job->size_count, sizeof *sizes);
-    const double share = (double)number_of(options, "percentile") / 100.0;
-    const int64_t tokens = number_of(options, "max_tokens");
+/* What --max_tokens asks, and the answer of one family: the largest value of its knob that keeps the images there. */
+struct limit_question { int64_t tokens, percentile; };
+struct family_limit {
+    const vp_family *family;
+    const vp_family_key *knob; /* NULL: the family has none */
+    vp_result result;          /* not VP_OK: there is no answer, `error` says why */
+    vp_error error;
+    int64_t value;
+    int unlimited; /* truth: no value of the knob makes too many tokens */
+};
+static void limit_json(struct family_job *job, const struct limit_question *question,
+                       const struct family_limit *limit) {
+    vp_json_writer *writer = &job->writer;
+    const int is_found = limit->result == VP_OK;
+    vp_json_begin_object(writer);
+    put_text(writer, "family", limit->family->preset->name);
+    put_text(writer, "key", limit->knob ? limit->knob->name : NULL);
+    if (is_found) put_int(writer, "value", limit->value); else put_null(writer, "value");
+    put_bool(writer, "unlimited", is_found && limit->unlimited);
+    put_int(writer, "max_tokens", question->tokens);
+    put_int(writer, "percentile", question->percentile);
+    put_int(writer, "images", (int64_t)job->size_count);
+    put_text(writer, "error", is_found ? NULL : limit->error.text);
+    vp_json_end_object(writer);
+}
+static void limit_csv(const struct family_job *job, const struct limit_question *question,
+                      const struct family_limit *limit) {
+    const int is_found = limit->result == VP_OK;
+    printf("%s,%s,", limit->family->preset->name, limit->knob ? limit->knob->name : "");
+    if (is_found) printf("%lld", (long long)limit->value);
+    printf(",%d,%lld,%lld,%zu\n", is_found && limit->unlimited, (long long)question->tokens,
+           (long long)question->percentile, job->size_count);
+}
+static void limit_text(const struct family_job *job, const struct limit_question *question,
+                       const struct family_limit *limit) {
+    const char *name = limit->family->preset->name;
     char images[64] = "the image";
-    int code = 0;
     if (job->size_count > 1)
-        snprintf(images, sizeof images, "%lld %% of %zu images", (long long)number_of(options, "percentile"),
-                 job->size_count);
-    for (size_t i = 0; i < job->size_count && !code; i++) {
+        snprintf(images, sizeof images, "%lld %% of %zu images", (long long)question->percentile, job->size_count);
+    if (limit->result != VP_OK) printf("%-22s %s\n", name, limit->error.text);
+    else if (limit->unlimited)
+        printf("%-22s --%s: no value gives %s more than %lld tokens\n", name, limit->knob->name, images,
+               (long long)question->tokens);
+    else
+        printf("%-22s --%s %lld keeps %s at %lld tokens\n", name, limit->knob->name, (long long)limit->value, images,
+               (long long)question->tokens);
+}
+/* The sizes of all images, checked. Returns 0 or an exit code. */
+static int sizes_of(const struct family_job *job, int32_t (*sizes)[2]) {
+    for (size_t i = 0; i < job->size_count; i++) {
         const struct image_size *size = &job->sizes[i];
-        if (size->error) code = complain(size->code, "%s", size->error);
-        else if (size->width < 1 || size->height < 1 || size->width > VP_FAMILY_PX_LIMIT
-                 || size->height > VP_FAMILY_PX_LIMIT)
-            code = complain(EXIT_USAGE, "%lldx%lld: sides must be 1..%d pixels", (long long)size->width,
+        if (size->error) return complain(size->code, "%s", size->error);
+        if (!has_sides_in_range(size))
+            return complain(EXIT_USAGE, "%lldx%lld: sides must be 1..%d pixels", (long long)size->width,
                             (long long)size->height, VP_FAMILY_PX_LIMIT);
-        sizes[i][0] = (int32_t)(code ? 0 : size->width);
-        sizes[i][1] = (int32_t)(code ? 0 : size->height);
+        sizes[i][0] = (int32_t)size->width;
+        sizes[i][1] = (int32_t)size->height;
     }
+    return 0;
+}
+/* --max_tokens: prints the limit of each family. Returns 0 or an exit code. */
+static int family_invert(struct family_job *job, const struct options *options) {
+    const struct limit_question question = {number_of(options, "max_tokens"), number_of(options, "percentile")};
+    int32_t (*sizes)[2] = resize(NULL, job->size_count, sizeof *sizes);
+    int code = sizes_of(job, sizes);
     if (!code && job->json) {
         vp_json_writer_init_sink(&job->writer, file_sink, stdout, 2);
         vp_json_begin_array(&job->writer);
     } else if (!code && job->csv) printf("family,key,value,unlimited,max_tokens,percentile,images\n");
     for (size_t k = 0; k < job->family_count && !code; k++) {
         const vp_family *family = &job->families[k];
-        const vp_family_key *knob = vp_family_knob(family);
-        vp_error error = {VP_OK, -1, "", ""};
-        int64_t value = 0;
-        int unlimited = 0;
-        vp_result result = vp_family_largest(family, (const int32_t(*)[2])sizes, job->size_count, share, tokens, &value,
-                                             &unlimited, &error);
-        if (result != VP_OK && !job->compare) code = complain_result(EXIT_WORK, family->preset->name, result, &error);
-        if (job->json && !code) {
-            vp_json_begin_object(&job->writer);
-            put_text(&job->writer, "family", family->preset->name);
-            put_text(&job->writer, "key", knob ? knob->name : NULL);
-            if (result == VP_OK) put_int(&job->writer, "value", value); else put_null(&job->writer, "value");
-            put_bool(&job->writer, "unlimited", result == VP_OK && unlimited);
-            put_int(&job->writer, "max_tokens", tokens);
-            put_int(&job->writer, "percentile", number_of(options, "percentile"));
-            put_int(&job->writer, "images", (int64_t)job->size_count);
-            put_text(&job->writer, "error", result == VP_OK ? NULL : error.text);
-            vp_json_end_object(&job->writer);
-        } else if (job->csv && !code) {
-            printf("%s,%s,", family->preset->name, knob ? knob->name : "");
-            if (result == VP_OK) printf("%lld", (long long)value);
-            printf(",%d,%lld,%lld,%zu\n", result == VP_OK && unlimited, (long long)tokens,
-                   (long long)number_of(options, "percentile"), job->size_count);
-        } else if (!code && result != VP_OK) printf("%-22s %s\n", family->preset->name, error.text);
-        else if (!code && unlimited)
-            printf("%-22s --%s: no value gives %s more than %lld tokens\n", family->preset->name, knob->name, images,
-                   (long long)tokens);
-        else if (!code)
-            printf("%-22s --%s %lld keeps %s at %lld tokens\n", family->preset->name, knob->name, (long long)value,
-                   images, (long long)tokens);
+        struct family_limit limit = {family, vp_family_knob(family), VP_OK, {VP_OK, -1, "", ""}, 0, 0};
+        limit.result = vp_family_largest(family, (const int32_t(*)[2])sizes, job->size_count,
+                                         (double)question.percentile / 100.0, question.tokens, &limit.value,
+                                         &limit.unlimited, &limit.error);
+        if (limit.result != VP_OK && !job->compare)
+            code = complain_result(EXIT_WORK, family->preset->name, limit.result, &limit.error);
+        else if (job->json) limit_json(job, &question, &limit);
+        else if (job->csv) limit_csv(job, &question, &limit);
+        else limit_text(job, &question, &limit);
     }
     if (job->json && !code) {
         vp_json_end_array(&job->writer);
@@ -420,38 +458,41 @@ static int family_invert(struct family_job *job, const struct options *options) 
 }
 
 /* ---- drawings: the canvas with its tiles at the left, the global view at the right; both at most 900 pixels high */
+enum { DRAWN_PX_MAX = 900, GLOBAL_VIEW_PX = 224, GAP_PX = 24 };
 struct canvas { uint8_t *rgb; int32_t width, height; };
 static void paint(struct canvas *canvas, int32_t column, int32_t row, const uint8_t rgb[3]) {
     if (column >= 0 && row >= 0 && column < canvas->width && row < canvas->height)
         memcpy(canvas->rgb + ((size_t)row * (size_t)canvas->width + (size_t)column) * 3, rgb, 3);
 }
-/* the image, or a checkerboard where there is none, over a rectangle: every pixel is the mean of at most 4 x 4
- * samples */
+/* Adds the image's colour at a place, which goes from 0 to 1 across and down; of a checkerboard without an image. */
+static void add_colour(const vp_image *image, double across, double down, int32_t sum[3]) {
+    if (image->rgb) {
+        const size_t row = (size_t)(down * image->height_px), column = (size_t)(across * image->width_px);
+        const uint8_t *pixel = image->rgb + (row * (size_t)image->width_px + column) * 3;
+        for (int channel = 0; channel < 3; channel++) sum[channel] += pixel[channel];
+        return;
+    }
+    const int is_light = (int)(across * image->width_px / 32) % 2 == (int)(down * image->height_px / 32) % 2;
+    for (int channel = 0; channel < 3; channel++) sum[channel] += is_light ? 200 : 150;
+}
+/* Paints the image over a rectangle. Every pixel is the mean of 4 x 4 places in the image. */
 static void paint_image(struct canvas *canvas, const vp_image *image, int32_t left, int32_t top, int32_t width,
                         int32_t height) {
     for (int32_t row = 0; row < height; row++) {
         for (int32_t column = 0; column < width; column++) {
             int32_t sum[3] = {0, 0, 0};
             uint8_t rgb[3];
-            for (int k = 0; k < 16; k++) {
-                const double across = (column + (k % 4 + 0.5) / 4) / width, down = (row + (k / 4 + 0.5) / 4) / height;
-                if (image->rgb) {
-                    const uint8_t *from = image->rgb
-                                          + ((size_t)(down * image->height_px) * (size_t)image->width_px
-                                             + (size_t)(across * image->width_px))
-                                                * 3;
-                    for (int channel = 0; channel < 3; channel++) sum[channel] += from[channel];
-                } else
-                    for (int channel = 0; channel < 3; channel++)
-                        sum[channel] += (int)(across * image->width_px / 32) % 2
-                                                == (int)(down * image->height_px / 32) % 2
-                                            ? 200
-                                            : 150;
-            }
+            for (int k = 0; k < 16; k++)
+                add_colour(image, (column + (k % 4 + 0.5) / 4) / width, (row + (k / 4 + 0.5) / 4) / height, sum);
             for (int channel = 0; channel < 3; channel++) rgb[channel] = (uint8_t)(sum[channel] / 16);
             paint(canvas, left + column, top + row, rgb);
         }
     }
+}
+/* Paints a rectangle at the top black: padding keeps that colour. */
+static void paint_black(struct canvas *canvas, int32_t left, int32_t width, int32_t height) {
+    for (int32_t row = 0; row < height; row++)
+        memset(canvas->rgb + ((size_t)row * (size_t)canvas->width + (size_t)left) * 3, 0, (size_t)width * 3);
 }
 static void paint_frame(struct canvas *canvas, double left, double top, double right, double bottom, int thick,
                         const uint8_t rgb[3]) {
@@ -467,9 +508,9 @@ static void paint_frame(struct canvas *canvas, double left, double top, double r
         }
     }
 }
-/* Where an image lies: fitted inside with its aspect kept (in the middle or at the top left), or squashed over all of
- * it. `scale` is drawn pixels
- * a canvas pixel, 0 for the global view, which most families squash. */
+/* Where the image lies on a canvas or in the global view: spot gets its left, top, width and height. Some families keep
+ * its aspect, in the middle or at the top left; others stretch it over everything. `scale` is drawn pixels per canvas
+ * pixel, and 0 for the global view, over which most families stretch it. */
 static void draw_fit(const vp_family *family, const struct image_size *size, double width, double height, double scale,
                      double spot[4]) {
     const char *rule = family->preset->rule, *name = family->preset->name;
@@ -478,7 +519,7 @@ static void draw_fit(const vp_family *family, const struct image_size *size, dou
                        || (scale > 0 ? !strcmp(rule, "anyres") || !strcmp(name, "aria") : !strcmp(rule, "ocr"));
     const int corner = scale > 0 && (llama || !strcmp(rule, "padded") || !strcmp(rule, "growing"));
     double across = width / (double)size->width, down = height / (double)size->height, fit;
-    if (llama && scale > 0) { /* not enlarged over a tile */
+    if (llama && scale > 0) { /* these enlarge no image beyond one tile */
         const double tile = (double)family->value[VP_SLOT_TILE];
         const double most_w = ((double)size->width > tile ? (double)size->width : tile) * scale;
         const double most_h = ((double)size->height > tile ? (double)size->height : tile) * scale;
@@ -493,8 +534,8 @@ static void draw_fit(const vp_family *family, const struct image_size *size, dou
     spot[0] = middle ? (width - spot[2]) / 2 : 0;
     spot[1] = middle ? (height - spot[3]) / 2 : 0;
 }
-/* Tiles in one frame each; the overlapping crops of Molmo shifted by their stride; token grids where the whole image
- * is one view. */
+/* Draws a frame around each tile. Molmo's crops overlap: each begins one stride behind the one before. Where the whole
+ * image is one view, the frames are the grid of tokens. */
 static void draw_tiles(struct canvas *canvas, const vp_family *family, const vp_vision_count *count, double width,
                        double height) {
     static const uint8_t colours[4][3] = {{230, 60, 60}, {50, 110, 230}, {40, 160, 70}, {240, 150, 20}};
@@ -502,7 +543,7 @@ static void draw_tiles(struct canvas *canvas, const vp_family *family, const vp_
     const double margin = molmo ? 112 : 0, stride = second ? 266 : molmo ? 224 : 0;
     int64_t rows = count->rows < 1 ? 1 : count->rows, cols = count->cols < 1 ? 1 : count->cols, merge = 1;
     int thick = 3;
-    if (count->views < 0) { /* units of one token */
+    if (count->views < 0) { /* one view: a frame for each token */
         if (family->value[VP_SLOT_MERGE] > 1 && count->feature_tokens < rows * cols)
             merge = family->value[VP_SLOT_MERGE];
         thick = 1;
@@ -510,18 +551,19 @@ static void draw_tiles(struct canvas *canvas, const vp_family *family, const vp_
         cols = (cols + merge - 1) / merge;
         if (width / (double)cols < 4 || height / (double)rows < 4) rows = cols = 1; /* too fine to see */
     }
+    const double unit_x = molmo ? width / ((double)cols * stride + margin) : width / (double)cols;
+    const double unit_y = molmo ? height / ((double)rows * stride + margin) : height / (double)rows;
+    const double step_x = molmo ? stride * unit_x : unit_x, step_y = molmo ? stride * unit_y : unit_y;
+    const double tile_width = molmo ? (stride + margin) * unit_x : unit_x;
+    const double tile_height = molmo ? (stride + margin) * unit_y : unit_y;
     for (int64_t row = 0; row < rows; row++)
-        for (int64_t k = 0; k < cols; k++) {
-            const double unit_x = molmo ? width / ((double)cols * stride + margin) : width / (double)cols;
-            const double unit_y = molmo ? height / ((double)rows * stride + margin) : height / (double)rows;
-            const double tile_left = (double)k * (molmo ? stride * unit_x : unit_x),
-                         tile_top = (double)row * (molmo ? stride * unit_y : unit_y);
-            paint_frame(canvas, tile_left, tile_top, tile_left + (molmo ? (stride + margin) * unit_x : unit_x),
-                        tile_top + (molmo ? (stride + margin) * unit_y : unit_y), thick,
-                        count->views < 0 ? colours[1] : colours[(row % 2) * 2 + k % 2]);
+        for (int64_t column = 0; column < cols; column++) {
+            const double left = (double)column * step_x, top = (double)row * step_y;
+            paint_frame(canvas, left, top, left + tile_width, top + tile_height, thick,
+                        count->views < 0 ? colours[1] : colours[(row % 2) * 2 + column % 2]);
         }
 }
-/* pixels of the canvas that is cut into tiles */
+/* The size in pixels of the canvas that is cut into tiles. */
 static void draw_canvas(const vp_family *family, const struct image_size *size, const vp_vision_count *count,
                         double *width, double *height) {
     const char *rule = family->preset->rule;
@@ -530,14 +572,28 @@ static void draw_canvas(const vp_family *family, const struct image_size *size, 
     const double tile = molmo ? 224 : (double)family->value[VP_SLOT_TILE], margin = molmo ? 112 : 0;
     *width = (double)(count->resized_width_px > 0 ? count->resized_width_px : size->width);
     *height = (double)(count->resized_height_px > 0 ? count->resized_height_px : size->height);
-    /* else the resized image is not the canvas */
+    /* for all others the resized image is the canvas */
     if (!molmo && !slices && strcmp(family->preset->name, "mllama")) return;
     *width = (double)count->cols * tile + margin;
     *height = (double)count->rows * tile + margin;
 }
+/* Draws the global view to the right of a canvas of this size. `spot` is where the image lies on that canvas. */
+static void draw_global_view(struct canvas *canvas, const vp_family *family, const struct image_size *size,
+                             const vp_image *image, int32_t canvas_width, int32_t canvas_height, double spot[4]) {
+    static const uint8_t green[3] = {20, 120, 60};
+    const int32_t left = canvas_width + GAP_PX, side = GLOBAL_VIEW_PX;
+    if (!strcmp(family->preset->rule, "padded") || !strcmp(family->preset->rule, "growing")) {
+        /* these families stretch the whole canvas over it, not the image */
+        spot[2] *= (double)side / canvas_width;
+        spot[3] *= (double)side / canvas_height;
+    } else draw_fit(family, size, side, side, 0, spot);
+    paint_black(canvas, left, side, side);
+    paint_image(canvas, image, left + (int32_t)spot[0], (int32_t)spot[1], (int32_t)spot[2], (int32_t)spot[3]);
+    paint_frame(canvas, left, 0, left + side, side, 3, green);
+}
+/* Draws an image in a family into a PNG file. Returns 0 or an exit code. */
 static int draw_family(const vp_family *family, const struct image_size *size, const vp_image *image,
                        const char *path) {
-    static const uint8_t green[3] = {20, 120, 60};
     vp_error error = {VP_OK, -1, "", ""};
     vp_vision_count count;
     struct canvas canvas = {NULL, 0, 0};
@@ -546,40 +602,27 @@ static int draw_family(const vp_family *family, const struct image_size *size, c
     vp_result result = vp_family_count(family, (int32_t)size->width, (int32_t)size->height, &count, &error);
     if (result != VP_OK) return complain_result(EXIT_USAGE, family->preset->name, result, &error);
     draw_canvas(family, size, &count, &width, &height);
-    scale = 900 / (width > height ? width : height);
+    scale = DRAWN_PX_MAX / (width > height ? width : height);
     if (scale > 1) scale = 1;
     drawn_width = (int32_t)(width * scale) > 1 ? (int32_t)(width * scale) : 1;
     drawn_height = (int32_t)(height * scale) > 1 ? (int32_t)(height * scale) : 1;
-    if (count.views > count.rows * count.cols && count.rows * count.cols > 0) side = 224;
-    canvas.width = drawn_width + (side ? side + 24 : 0);
+    if (count.views > count.rows * count.cols && count.rows * count.cols > 0) side = GLOBAL_VIEW_PX;
+    canvas.width = drawn_width + (side ? side + GAP_PX : 0);
     canvas.height = drawn_height > side ? drawn_height : side;
     canvas.rgb = resize(NULL, (size_t)canvas.width * (size_t)canvas.height, 3);
     memset(canvas.rgb, 235, (size_t)canvas.width * (size_t)canvas.height * 3);
-    /* what is padded stays black */
-    for (int32_t row = 0; row < drawn_height; row++)
-        memset(canvas.rgb + (size_t)row * (size_t)canvas.width * 3, 0, (size_t)drawn_width * 3);
+    paint_black(&canvas, 0, drawn_width, drawn_height);
     draw_fit(family, size, drawn_width, drawn_height, scale, spot);
     paint_image(&canvas, image, (int32_t)spot[0], (int32_t)spot[1], (int32_t)spot[2], (int32_t)spot[3]);
     draw_tiles(&canvas, family, &count, drawn_width, drawn_height);
-    if (side) {
-        /* the whole canvas, squashed */
-        if (!strcmp(family->preset->rule, "padded") || !strcmp(family->preset->rule, "growing")) {
-            spot[2] *= (double)side / drawn_width;
-            spot[3] *= (double)side / drawn_height;
-        } else draw_fit(family, size, side, side, 0, spot);
-        for (int32_t row = 0; row < side; row++)
-            memset(canvas.rgb + ((size_t)row * (size_t)canvas.width + (size_t)drawn_width + 24) * 3, 0,
-                   (size_t)side * 3);
-        paint_image(&canvas, image, drawn_width + 24 + (int32_t)spot[0], (int32_t)spot[1], (int32_t)spot[2],
-                    (int32_t)spot[3]);
-        paint_frame(&canvas, drawn_width + 24, 0, drawn_width + 24 + side, side, 3, green);
-    }
+    if (side) draw_global_view(&canvas, family, size, image, drawn_width, drawn_height, spot);
     errno = 0;
     if (!stbi_write_png(path, canvas.width, canvas.height, 3, canvas.rgb, canvas.width * 3))
         code = complain(EXIT_OUTPUT, "--draw %s: cannot be written: %s", path, strerror(errno ? errno : EIO));
     free(canvas.rgb);
     return code;
 }
+/* --draw: the picture of the only image in the only family. Returns 0 or an exit code. */
 static int family_draw(struct family_job *job, const struct options *options) {
     vp_image image = {0, 0, NULL};
     char reason[LINE_BYTES];
@@ -587,8 +630,7 @@ static int family_draw(struct family_job *job, const struct options *options) {
     if (job->size_count != 1 || job->family_count != 1)
         return complain(EXIT_USAGE, "--draw needs one family and one image or size");
     if (job->sizes->error) return complain(job->sizes->code, "%s", job->sizes->error);
-    if (job->sizes->width < 1 || job->sizes->height < 1 || job->sizes->width > VP_FAMILY_PX_LIMIT
-        || job->sizes->height > VP_FAMILY_PX_LIMIT)
+    if (!has_sides_in_range(job->sizes))
         return complain(EXIT_USAGE, "sides must be 1..%d pixels", VP_FAMILY_PX_LIMIT);
     image.width_px = (int32_t)job->sizes->width;
     image.height_px = (int32_t)job->sizes->height;
@@ -599,40 +641,48 @@ static int family_draw(struct family_job *job, const struct options *options) {
     return code;
 }
 
-/* ---- the list */
-static void list_families(int json) {
-    static vp_family family;
+/* A preset with its keys and their published values, as text and as JSON. */
+static void print_preset(const vp_family *family) {
+    const vp_family_preset *preset = family->preset;
     char text[64];
-    vp_json_writer writer;
-    if (json) {
-        vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
-        vp_json_begin_array(&writer);
-    } else printf("%-27s %-15s %-10s keys and their published values\n", "family", "rule", "certainty");
-    for (int32_t i = 0; vp_family_at(i); i++) {
-        const vp_family_preset *preset = vp_family_at(i);
-        vp_family_default(preset, &family);
-        if (json) {
-            vp_json_begin_object(&writer);
-            put_text(&writer, "family", preset->name);
-            put_text(&writer, "aliases", preset->aliases);
-            put_text(&writer, "rule", preset->rule);
-            put_text(&writer, "certainty", vp_certainty_text(preset->certainty));
-            vp_json_key(&writer, "keys");
-            vp_json_begin_object(&writer);
-            put_keys(&writer, &family, VP_FAMILY_KEYS_LIMIT);
-            vp_json_end_object(&writer);
-            vp_json_end_object(&writer);
-            continue;
-        }
-        printf("%-27s %-15s %-10s", preset->name, preset->rule, vp_certainty_text(preset->certainty));
-        for (int k = 0; k < VP_FAMILY_KEYS_LIMIT; k++) {
-            if (!preset->keys[k].name) continue;
-            key_text(&family, &preset->keys[k], text, sizeof text);
-            printf(" %s=%s", preset->keys[k].name, text);
-        }
-        putchar('\n');
+    printf("%-27s %-15s %-10s", preset->name, preset->rule, vp_certainty_text(preset->certainty));
+    for (int k = 0; k < VP_FAMILY_KEYS_LIMIT; k++) {
+        if (!preset->keys[k].name) continue;
+        key_text(family, &preset->keys[k], text, sizeof text);
+        printf(" %s=%s", preset->keys[k].name, text);
     }
-    if (!json) return;
+    putchar('\n');
+}
+static void put_preset(vp_json_writer *writer, const vp_family *family) {
+    const vp_family_preset *preset = family->preset;
+    vp_json_begin_object(writer);
+    put_text(writer, "family", preset->name);
+    put_text(writer, "aliases", preset->aliases);
+    put_text(writer, "rule", preset->rule);
+    put_text(writer, "certainty", vp_certainty_text(preset->certainty));
+    vp_json_key(writer, "keys");
+    vp_json_begin_object(writer);
+    put_keys(writer, family, VP_FAMILY_KEYS_LIMIT);
+    vp_json_end_object(writer);
+    vp_json_end_object(writer);
+}
+static void list_families(void) {
+    static vp_family family;
+    printf("%-27s %-15s %-10s keys and their published values\n", "family", "rule", "certainty");
+    for (int32_t i = 0; vp_family_at(i); i++) {
+        vp_family_default(vp_family_at(i), &family);
+        print_preset(&family);
+    }
+}
+static void list_families_json(void) {
+    static vp_family family;
+    vp_json_writer writer;
+    vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
+    vp_json_begin_array(&writer);
+    for (int32_t i = 0; vp_family_at(i); i++) {
+        vp_family_default(vp_family_at(i), &family);
+        put_preset(&writer, &family);
+    }
     vp_json_end_array(&writer);
     vp_json_finish(&writer);
     putchar('\n');
@@ -647,7 +697,7 @@ int tile_families_run(const struct options *options) {
     job.compare = is_given(options, "compare");
     if (job.csv && job.json) return complain(EXIT_USAGE, "--csv and --json exclude each other");
     if (is_given(options, "list_families")) {
-        list_families(job.json);
+        (job.json ? list_families_json : list_families)();
         return 0;
     }
     code = families_of(&job, options);

@@ -1,9 +1,10 @@
-/* tile_families.h: tile with --family, --checkpoint or --compare: token counts of other model families. */
+/* tile_families.h: the tile command for other model families: --family, --checkpoint, --compare, --list_families.
+ * Options come in; rows of token counts go to stdout as text, CSV or JSON. */
 #ifndef VLMPROF_CLI_TILE_FAMILIES_H
 #define VLMPROF_CLI_TILE_FAMILIES_H
 #include "base/options.h"
-#include <stddef.h>
 
+/* Returns an exit code; errors are on stderr already. */
 int tile_families_run(const struct options *options);
 
 #endif

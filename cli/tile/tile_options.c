@@ -1,8 +1,12 @@
-/* tile_options.c: the options that choose a tiling, and sizes as text. */
+/* tile_options.c: the options that choose a tiling, and image sizes as text.
+ * Nothing here touches an image: words become numbers, and options that contradict each other become an error. */
 #include "tile/tile_options.h"
 
 #include "base/console.h"
 
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,4 +50,24 @@ int can_parse_size(const char *text, const char *separators, int64_t *width, int
     *width = strtoll(text, NULL, 10);
     *height = strtoll(text + first + gap, NULL, 10);
     return 1;
+}
+
+int size_list_read(const char *path, void (*add)(void *user, const char *line), void *user) {
+    int from_stdin = !strcmp(path, "-"), failed;
+    FILE *file = from_stdin ? stdin : fopen(path, "rb");
+    char *text = NULL;
+    size_t capacity = 0;
+    ssize_t bytes;
+    if (!file) return complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno));
+    errno = 0;
+    while ((bytes = getline(&text, &capacity, file)) > 0) {
+        const char *line = text;
+        while (bytes && isspace((unsigned char)text[bytes - 1])) text[--bytes] = 0;
+        line += strspn(line, " \t");
+        if (*line && *line != '#') add(user, line);
+    }
+    failed = ferror(file);
+    if (!from_stdin) fclose(file);
+    free(text);
+    return failed ? complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno)) : 0;
 }
