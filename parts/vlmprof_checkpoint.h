@@ -51,13 +51,12 @@ typedef struct vp_model_config {
 
 /* Reads the shape of a model. Whatever the engine does not implement is refused, by name.
  * in:      config_json        bytes [config_bytes]        text of config.json
- * preprocessor_json  bytes [preprocessor_bytes]  text of preprocessor_config.json; NULL: geometry from config.json
- * and CLIP's mean and std
+ *          preprocessor_json  bytes [preprocessor_bytes]  text of preprocessor_config.json; NULL: geometry from
+ *                             config.json and CLIP's mean and std
  * out:     config             on success only
  * returns: VP_OK; VP_ERR_FORMAT bad JSON or a value of the wrong type; VP_ERR_NOT_FOUND a field is missing;
- * VP_ERR_RANGE a value is out of range;
- * VP_ERR_UNSUPPORTED a feature the engine lacks; VP_ERR_MISMATCH two fields contradict each other; VP_ERR_MEMORY.
- * error->where is the field.
+ *          VP_ERR_RANGE a value is out of range; VP_ERR_UNSUPPORTED a feature the engine lacks; VP_ERR_MISMATCH two
+ *          fields contradict each other; VP_ERR_MEMORY. error->where is the field.
  * rule:    an absent field has the default of the reference's ModelConfig. If that default is not implemented, the
  *          absent field is refused as well.
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/config_molmoe.py and modeling_molmoe.py
@@ -106,20 +105,17 @@ typedef struct vp_tensor {
 typedef struct vp_checkpoint vp_checkpoint; /* one mapped safetensors file or a folder of shards */
 
 /* Opens a model folder: model.safetensors; otherwise model.safetensors.index.json and the shards it names; otherwise
- * model.packed. Every header is checked strictly before any data is read. With a config, names and shapes are
- * compared, and one error lists what is missing, extra or misshapen.
+ * model.packed. Every header is checked strictly before any data is read. With a config, names and shapes are compared,
+ * and one error lists what is missing, extra or misshapen.
  * in:      directory   path of the folder
  *          config      NULL: any set of tensors is accepted
  * out:     checkpoint  on success only; close it with vp_checkpoint_close
  * returns: VP_OK; VP_ERR_NOT_FOUND no folder, no weights or a missing shard; VP_ERR_READ; VP_ERR_FORMAT a malformed
- * file; VP_ERR_MISMATCH names
- * or shapes differ from the index or the config, packed weights of another config, safetensors beside packed
- * weights;
- * VP_ERR_UNSUPPORTED pytorch_model.bin, OLMo's original format, packed weights of another version or byte order, or
- * a needed tensor is
- *          not F32, BF16 or F16; VP_ERR_MEMORY
- * rule:    header <= 100,000,000 bytes of JSON that begins with "{"; offsets tile the buffer without hole, overlap
- * or rest; each key once
+ *          file; VP_ERR_MISMATCH names or shapes differ from the index or the config, packed weights of another config,
+ *          safetensors beside packed weights; VP_ERR_UNSUPPORTED pytorch_model.bin, OLMo's original format, packed
+ *          weights of another version or byte order, or a needed tensor is not F32, BF16 or F16; VP_ERR_MEMORY
+ * rule:    header <= 100,000,000 bytes of JSON that begins with "{"; offsets tile the buffer without hole, overlap or
+ *          rest; each key once
  * source:  github.com/huggingface/safetensors, safetensors/src/tensor.rs
  * memory:  about 120 bytes per tensor; the files are mapped read-only and must not shrink while they are open
  * threads: one thread opens; many threads may then read one checkpoint */
@@ -127,8 +123,8 @@ VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config
                                     vp_error *error);
 /* One tensor by its name.
  * out:     tensor  on success only; tensor->data lives until vp_checkpoint_close
- * returns: VP_OK; VP_ERR_NOT_FOUND (always so in packed weights); VP_ERR_UNSUPPORTED a type other than F32, BF16,
- * F16, or over 4 dimensions
+ * returns: VP_OK; VP_ERR_NOT_FOUND (always so in packed weights); VP_ERR_UNSUPPORTED a type other than F32, BF16, F16,
+ *          or over 4 dimensions
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char *name, vp_tensor *tensor);

@@ -69,20 +69,16 @@ VP_API vp_result vp_device_telemetry(int32_t cuda_device, vp_telemetry *out, vp_
 
 /* Chooses kernels, reserves memory, and loads or draws the weights. "auto" takes the first CUDA device if
  * vp_device_count reports one, otherwise the CPU; vp_engine_device_note then says why.
- * in:      options  see the fields; checkpoint and config are read only during the call, but a packed checkpoint
- * must stay open as long as the
- *                   engine
+ * in:      options  see the fields; checkpoint and config are read only during the call, but a packed checkpoint must
+ *                   stay open as long as the engine
  * out:     engine   on success only; give it to vp_engine_close
- * returns: VP_OK; VP_ERR_RANGE a bad option, or a GEMM kernel that this processor or arithmetic lacks;
- * VP_ERR_DEVICE the device is missing, is too
- * old, lacks cuBLAS, or failed; VP_ERR_UNSUPPORTED a shape that the kernels lack, or packed weights in fp32 or for
- * a GPU; VP_ERR_MEMORY
- * with the bytes asked and free; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor, or packed weights of another layout;
- * VP_ERR_INTERRUPTED
- *          by progress
- * memory:  on the device, bf16: 2 bytes a parameter, buffers, and the KV cache: 4 bytes * d_model * blocks a
- * position; fp32: twice that. On a GPU
- *          also 32 MiB of pinned host memory. While loading also one tensor of the checkpoint at a time
+ * returns: VP_OK; VP_ERR_RANGE a bad option, or a GEMM kernel that this processor or arithmetic lacks; VP_ERR_DEVICE
+ *          the device is missing, is too old, lacks cuBLAS, or failed; VP_ERR_UNSUPPORTED a shape that the kernels
+ *          lack, or packed weights in fp32 or for a GPU; VP_ERR_MEMORY with the bytes asked and free; VP_ERR_NOT_FOUND
+ *          or VP_ERR_MISMATCH a tensor, or packed weights of another layout; VP_ERR_INTERRUPTED by progress
+ * memory:  on the device, bf16: 2 bytes a parameter, buffers, and the KV cache: 4 bytes * d_model * blocks a position;
+ *          fp32: twice that. On a GPU also 32 MiB of pinned host memory. While loading also one tensor of the
+ *          checkpoint at a time
  * threads: one engine per thread */
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error);
 VP_API void vp_engine_close(vp_engine *engine); /* NULL is fine */
@@ -105,10 +101,9 @@ typedef struct vp_convert_options {
 VP_API vp_convert_options vp_convert_options_default(void);
 /* Writes the weights of a model in another form. A bf16 run gives the same bits from every form. Each file is on the
  * disk when this returns.
- * returns: VP_OK; VP_ERR_RANGE a bad option; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor; VP_ERR_UNSUPPORTED a
- * shape that the kernels lack;
- * VP_ERR_WRITE no room, or a file cannot be written; VP_ERR_MEMORY; VP_ERR_INTERRUPTED by progress. What was
- * written then stays behind
+ * returns: VP_OK; VP_ERR_RANGE a bad option; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor; VP_ERR_UNSUPPORTED a shape
+ *          that the kernels lack; VP_ERR_WRITE no room, or a file cannot be written; VP_ERR_MEMORY; VP_ERR_INTERRUPTED
+ *          by progress. What was written then stays behind
  * memory:  the largest tensor and 64 MiB; packed: addresses for all weights
  * threads: reentrant */
 VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *error);
@@ -213,14 +208,13 @@ typedef struct vp_reply {
 } vp_reply;
 /* Runs a request: greedy, one token per step. N tokens take N - 1 decode steps.
  * in:      request  checked completely before anything runs: ids, positions, blocks and sizes fit the model and the
- *          engine
+ *                   engine
  * out:     reply    tokens, step_ns (those that ran), token_count, ended_by_eos, times, launch_count, span_count
  * returns: VP_OK; VP_ERR_RANGE a value does not fit the model or the engine (reply untouched); VP_ERR_FORMAT logits
  *          that are not numbers: the weights or pixels are damaged (reply is then unusable); VP_ERR_DEVICE or
- *          VP_ERR_MEMORY a CUDA call failed: the same request may succeed if it is sent again, unless
- *          vp_engine_broken
- * numeric: fp32 or bf16 as opened, fp32 sums; the same request gives the same bits on the same machine with the
- * same kernels
+ *          VP_ERR_MEMORY a CUDA call failed: the same request may succeed if it is sent again, unless vp_engine_broken
+ * numeric: fp32 or bf16 as opened, fp32 sums; the same request gives the same bits on the same machine with the same
+ *          kernels
  * memory:  none; VP_TIMING_KERNEL: one vp_launch per launch, on a GPU also two events; allocated before the request
  *          starts and kept for the next one
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/modeling_molmoe.py

@@ -121,13 +121,12 @@ typedef struct vp_vision_count {
  * in:      width_px, height_px  of the image, 1..VP_FAMILY_PX_LIMIT
  * out:     count                on success
  * returns: VP_OK; VP_ERR_RANGE: a side out of range, or the family's own code refuses the size (the text says why);
- * VP_ERR_UNSUPPORTED: the rule
- *          for such a size is not published
+ *          VP_ERR_UNSUPPORTED: the rule for such a size is not published
  * rule:    that of the family, operation by operation
  * numeric: IEEE double where the original computes so, float32 where it does, half to even where it rounds so
  * source:  transformers 5.23.0, mistral-common 1.13.1, qwen-vl-utils 0.0.14, llava-torch 1.2.2, the repositories of
- * DeepSeek-VL2, Ovis, MiniCPM-V
- *          and Phi-3.5, and the vendors' documentation, each as the preset's certainty says */
+ *          DeepSeek-VL2, Ovis, MiniCPM-V and Phi-3.5, and the vendors' documentation, each as the preset's certainty
+ *          says */
 VP_API vp_result vp_family_count(const vp_family *family, int32_t width_px, int32_t height_px, vp_vision_count *count,
                                  vp_error *error);
 /* The key that limits a family's tokens (max_pixels, max_crops, longest_edge ...), or NULL. */

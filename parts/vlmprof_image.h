@@ -37,12 +37,11 @@ typedef struct vp_image {
 } vp_image;
 
 /* Upright size of an image file from its headers alone.
- * in:      file    uint8 [bytes]  PNG or JPEG. The beginning of a file is enough if it contains the frame header
- *          and, if there is one, the EXIF block
+ * in:      file    uint8 [bytes]  PNG or JPEG. The beginning of a file is enough if it contains the frame header and,
+ *                  if there is one, the EXIF block
  * out:     width_px, height_px    on VP_OK
- * returns: VP_OK; VP_ERR_FORMAT: not an image, cut or damaged in the headers; VP_ERR_UNSUPPORTED: another format,
- * or a kind of PNG or JPEG that
- *          is not read (CgBI; CMYK, arithmetic, lossless, 12-bit); VP_ERR_RANGE: a NULL
+ * returns: VP_OK; VP_ERR_FORMAT: not an image, cut or damaged in the headers; VP_ERR_UNSUPPORTED: another format, or a
+ *          kind of PNG or JPEG that is not read (CgBI; CMYK, arithmetic, lossless, 12-bit); VP_ERR_RANGE: a NULL
  * rule:    EXIF orientations 5..8 swap the sides; no limit on the size
  * threads: reentrant */
 VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px,
@@ -50,17 +49,15 @@ VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width
 /* Decodes an image file into upright RGB.
  * in:      file    uint8 [bytes]  the whole PNG or JPEG file; bytes behind its end mark are ignored
  * out:     image   on VP_OK
- * returns: VP_OK; VP_ERR_FORMAT: not an image, truncated, damaged (PNG checksums are verified), or with too few or
- *          too many data for its header;
- * VP_ERR_UNSUPPORTED: as vp_image_size, and JPEGs without tables or with over 500 scans, and files over 2 GiB;
- * VP_ERR_RANGE: a NULL,
- *          more than VP_IMAGE_PIXELS_MAX pixels, or a side over 2^24; VP_ERR_MEMORY
+ * returns: VP_OK; VP_ERR_FORMAT: not an image, truncated, damaged (PNG checksums are verified), or with too few or too
+ *          many data for its header; VP_ERR_UNSUPPORTED: as vp_image_size, and JPEGs without tables or with over 500
+ *          scans, and files over 2 GiB; VP_ERR_RANGE: a NULL, more than VP_IMAGE_PIXELS_MAX pixels, or a side over
+ *          2^24; VP_ERR_MEMORY
  * rule:    grey is copied to three channels, 1, 2 and 4 bits stretched to 0..255; palettes looked up (black beyond
- * their end); alpha and colour
- * keys dropped, not blended; 16-bit RGB keeps the high byte; 16-bit grey saturates, min(v, 255), as the reference's
- * image library does
+ *          their end); alpha and colour keys dropped, not blended; 16-bit RGB keeps the high byte; 16-bit grey
+ *          saturates, min(v, 255), as the reference's image library does
  * source:  PNG and JPEG data by stb_image, its zlib output bounded by what the header promises; containers and EXIF
- * (CIPA DC-008) read here
+ *          (CIPA DC-008) read here
  * numeric: PNG exact; JPEG differs from libjpeg's bytes by up to 3 levels (4:2:2 chroma: 27)
  * memory:  3 bytes per pixel that stay; up to about 24 per pixel while decoding
  * threads: reentrant */
@@ -81,22 +78,19 @@ VP_API size_t vp_preprocess_pixel_count(const vp_geometry *geometry, const vp_la
  *          rgb          uint8 [height, width, 3]  the upright image
  *          scratch      scratch_bytes, at least vp_preprocess_scratch_bytes; any alignment
  * out:     pixels       f32 [views, patches, patch_px * patch_px * 3]  global view first, then crops row by row;
- * patches row by row; inside a
- *                       patch (y, x, channel)
+ *                       patches row by row; inside a patch (y, x, channel)
  *          image_masks  f32 [views, patches]  share of each patch that is image, not padding. Row i belongs to crop i,
  *                       counted without the global view; the last row is -1. The model was trained with this shift
- * returns: VP_OK; VP_ERR_RANGE: a NULL, a bad geometry, sides or views < 1, or over VP_IMAGE_PIXELS_MAX pixels in
- * the image or in all views;
- *          VP_ERR_MISMATCH: the layout's numbers do not fit together; VP_ERR_CAPACITY: scratch is too small
- * rule:    u8 / 255; horizontal pass, then vertical pass, an axis of unchanged size skipped; clip to 0..1;
- * VP_FIT_PAD: centred on a canvas of 0,
- * VP_FIT_FILL: the centre is cut out; (v - mean) / std. Global view and crops are both made from the original
- * image.
+ * returns: VP_OK; VP_ERR_RANGE: a NULL, a bad geometry, sides or views < 1, or over VP_IMAGE_PIXELS_MAX pixels in the
+ *          image or in all views; VP_ERR_MISMATCH: the layout's numbers do not fit together; VP_ERR_CAPACITY: scratch
+ *          is too small
+ * rule:    u8 / 255; horizontal pass, then vertical pass, an axis of unchanged size skipped; clip to 0..1; VP_FIT_PAD:
+ *          centred on a canvas of 0, VP_FIT_FILL: the centre is cut out; (v - mean) / std. Global view and crops are
+ *          both made from the original image.
  * source:  ChulanZhang/molmo_hf preprocessing_molmo.py (pad) and multimodal_preprocessor.py (fill); torch 2.5
- * upsample_bilinear2d_aa
- * numeric: float32 throughout, weights and positions too; products are accumulated by fused multiply-add in
- * ascending order, so the bits are
- *          the same with and without AVX2
+ *          upsample_bilinear2d_aa
+ * numeric: float32 throughout, weights and positions too; products are accumulated by fused multiply-add in ascending
+ *          order, so the bits are the same with and without AVX2
  * memory:  none beside scratch
  * threads: reentrant */
 VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *layout, const uint8_t *rgb, float *pixels,

@@ -70,12 +70,11 @@ typedef struct vp_prompt_info {
  *          info      may be NULL; as needed
  *          error     may be NULL; where: the field concerned
  * returns: VP_OK; VP_ERR_CAPACITY fewer than *needed + 1 bytes; VP_ERR_MISMATCH the record lacks what its data set
- * needs; VP_ERR_RANGE more than
- *          VP_PROMPT_PLAIN_OPTIONS options, a text over SIZE_MAX, NULL
- * rule:    message = " User: " + STYLE + ":" + (" " + prompt, if not empty) + " Assistant:", without a style "
- * User: " + prompt + " Assistant:";
- * prompt = question, or question + "\n" + "A: ..." lines + "\n"; template = RandomState(rng_seed).randint(0, 10);
- *          mmmu without question_type: multiple choice if the style is a_okvqa_mc, or if there are options and no style
+ *          needs; VP_ERR_RANGE more than VP_PROMPT_PLAIN_OPTIONS options, a text over SIZE_MAX, NULL
+ * rule:    message = " User: " + STYLE + ":" + (" " + prompt, if not empty) + " Assistant:", without a style " User: "
+ *          + prompt + " Assistant:"; prompt = question, or question + "\n" + "A: ..." lines + "\n"; template =
+ *          RandomState(rng_seed).randint(0, 10); mmmu without question_type: multiple choice if the style is
+ *          a_okvqa_mc, or if there are options and no style
  * memory:  2.5 KB of stack
  * threads: reentrant */
 VP_API vp_result vp_prompt_build(const vp_prompt *prompt, char *out, size_t capacity, size_t *needed,

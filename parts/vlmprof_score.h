@@ -20,10 +20,11 @@ extern "C" {
 #endif
 
 /* A prediction as the experiments clean it before scoring: the text between the first "Answer:" and the next;
- * otherwise, if it has newlines, the last line that is not blank; both stripped. Otherwise the prediction is
- * stripped, and each run of white space becomes one space.
+ * otherwise, if it has newlines, the last line that is not blank; both stripped. Otherwise the prediction is stripped,
+ * and each run of white space becomes one space.
  * out:     out      [capacity] with NUL; on success only, and not inside prediction
- * needed   bytes without the NUL, at most those of the prediction; also written with VP_ERR_CAPACITY; may be NULL
+ *          needed   bytes without the NUL, at most those of the prediction; also written with VP_ERR_CAPACITY; may be
+ *                   NULL
  * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE a NULL text
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, experiments/base_experiment.py, compute_accuracy
  * memory:  none
@@ -77,8 +78,8 @@ VP_API size_t vp_score_scratch_bytes(size_t text_bytes, size_t text_count);
 
 /* Scores of a prediction against references. All are called like vp_score_vqa_seed; the prediction is not cleaned.
  * in:      scratch          vp_score_scratch_bytes of all texts
- * returns: VP_OK; VP_ERR_CAPACITY scratch is too small; VP_ERR_RANGE a NULL text; VP_ERR_MISMATCH no score is
- * defined (see each)
+ * returns: VP_OK; VP_ERR_CAPACITY scratch is too small; VP_ERR_RANGE a NULL text; VP_ERR_MISMATCH no score is defined
+ *          (see each)
  * memory:  none
  * threads: reentrant */
 /* The VQA v2 evaluator: the mean over the references of min(matches among the other references / 3, 1). If all
@@ -101,15 +102,14 @@ VP_API vp_result vp_score_anls(const char *prediction, const char *const *refere
 /* 1 if a reference is a number other than 0 and the prediction is a number within 5 % of it; otherwise 1 if both are
  * equal in lower case. No references: VP_ERR_MISMATCH.
  * rule:    numbers are what Python's float() reads; a "%" at the very end divides by 100. source: vqa.py,
- * relaxed_correctness */
+ *          relaxed_correctness */
 VP_API vp_result vp_score_relaxed(const char *prediction, const char *const *references, size_t reference_count,
                                   char *scratch, size_t scratch_bytes, double *score);
 /* min(matching references / 3, 1) after lower-casing and stripping. source: vqa.py, a_okvqa_score */
 VP_API vp_result vp_score_a_okvqa(const char *prediction, const char *const *references, size_t reference_count,
                                   char *scratch, size_t scratch_bytes, double *score);
 /* Largest |words in both| / |words in either| over the references, as sets after the VQA normalisation: what the
- * experiments report for
- * captions. source: vqa.py, cider_score (its fallback, which always runs) */
+ * experiments report for captions. source: vqa.py, cider_score (its fallback, which always runs) */
 VP_API vp_result vp_score_caption_jaccard(const char *prediction, const char *const *references, size_t reference_count,
                                           char *scratch, size_t scratch_bytes, double *score);
 /* Open questions of MMMU: 1 when a reference, normalised, is inside one of the prediction's strings or equals one of
@@ -126,15 +126,14 @@ VP_API vp_result vp_score_option_distance(const char *prediction, const char *op
 /* The text rule of multiple choice, in lower case and stripped: the option that equals the prediction; otherwise the
  * only option that contains it; otherwise the nearest by edit distance, of equals the first.
  * out:     index  0..option_count - 1, on success only
- * returns: as above; VP_ERR_MISMATCH no options, or two that are equal in lower case and stripped (the reference
- * stops there)
+ * returns: as above; VP_ERR_MISMATCH no options, or two that are equal in lower case and stripped (the reference stops
+ *          there)
  * source:  vqa.py, select_mc_option */
 VP_API vp_result vp_score_select_option(const char *prediction, const char *const *options, size_t option_count,
                                         char *scratch, size_t scratch_bytes, int32_t *index);
 /* ScienceQA's rule: the first letter A-Z that stands alone, in upper case, if there is such an option; otherwise the
  * upper-cased prediction among the names; otherwise the text rule over the names. Without names (name_count 0): the
- * text rule over the options.
- * out, returns: as vp_score_select_option
+ * text rule over the options. out, returns: as vp_score_select_option
  * source:  base_experiment.py, compute_accuracy */
 VP_API vp_result vp_score_mc(const char *prediction, const char *const *options, size_t option_count,
                              const char *const *names, size_t name_count, char *scratch, size_t scratch_bytes,
@@ -199,9 +198,8 @@ VP_API const vp_score_metric_info *vp_score_metric_of(vp_score_metric metric);
 /* returns: VP_OK; VP_ERR_NOT_FOUND no metric has this name, among the others included; VP_ERR_RANGE */
 VP_API vp_result vp_score_metric_find(const char *name, vp_score_metric *metric);
 /* The experiments' metric of a data set ("text_vqa" or "text-vqa"), vqa_seed for unknown names; captions:
- * caption_jaccard, as the seed reports
- * (its CIDEr path never runs). returns: as vp_score_metric_find, never VP_ERR_NOT_FOUND. source:
- * base_experiment.py, get_metric_for_dataset */
+ * caption_jaccard, as the seed reports (its CIDEr path never runs). returns: as vp_score_metric_find, never
+ * VP_ERR_NOT_FOUND. source: base_experiment.py, get_metric_for_dataset */
 VP_API vp_result vp_score_metric_for_dataset(const char *dataset_name, vp_score_metric *metric);
 
 /* Everything that a rule may need of a row; members that it does not need are ignored. Start with

@@ -108,9 +108,8 @@ typedef struct vp_launch {
     /* vp_part; block of the ViT or the language model, -1 outside of blocks */
     int32_t part, block;
     int32_t kind, line;                              /* vp_launch_kind; where vlmprof_kernels.cu sends it */
-    /* gemm [m, n, k]; grouped gemm [rows of all, n, k, experts that have any]; attention [batch, queries, keys,
-     * width]; gather [rows, bytes]; other
-     * kernels [rows, width]; copies none */
+    /* gemm [m, n, k]; grouped gemm [rows of all, n, k, experts that have any]; attention [batch, queries, keys, width];
+     * gather [rows, bytes]; other kernels [rows, width]; copies none */
     int32_t shape[4], dimensions;
     /* kernels of this file: blocks, threads a block; GPU: registers a thread; 0: not known */
     uint32_t grid, threads, registers, shared_bytes;

@@ -26,22 +26,20 @@ typedef struct vp_tokenizer vp_tokenizer;
  * out:     tokenizer  release with vp_tokenizer_free
  *          error      may be NULL; names the option, token or merge, with its byte offset where there is one
  * returns: VP_OK; VP_ERR_FORMAT broken JSON, a missing part, a token twice, a merge of unknown tokens;
- * VP_ERR_UNSUPPORTED a
- *          component or an option that is not implemented (by name), ids from 2^22 on, added tokens over 1024 bytes;
- *          VP_ERR_MISMATCH an added token whose id is not the one the reference gives it; VP_ERR_MEMORY; VP_ERR_RANGE
- *          JSON nested deeper than 64 levels, json or tokenizer NULL
+ *          VP_ERR_UNSUPPORTED a component or an option that is not implemented (by name), ids from 2^22 on, added
+ *          tokens over 1024 bytes; VP_ERR_MISMATCH an added token whose id is not the one the reference gives it;
+ *          VP_ERR_MEMORY; VP_ERR_RANGE JSON nested deeper than 64 levels, json or tokenizer NULL
  * rule:    nothing is ignored: an unknown member anywhere is refused, so no tokenizer is ever obeyed only in part
  * source:  huggingface/tokenizers 0.20.3 (models/bpe, pre_tokenizers/byte_level.rs, tokenizer/added_vocabulary.rs)
  * memory:  about 1.2 MB of Unicode tables + 60 bytes per token and merge; during the call about 12 times the file */
 VP_API vp_result vp_tokenizer_load(const char *json, size_t bytes, vp_tokenizer **tokenizer, vp_error *error);
 
-/* The built-in byte tokenizer of the synthetic presets: byte b is id 2 + b; the special ids have their usual
- * contents.
+/* The built-in byte tokenizer of the synthetic presets: byte b is id 2 + b; the special ids have their usual contents.
  * in:      ids  0 .. 2^22 - 1 each, none of 2..257, all different but bos = eos
  * returns: VP_OK, VP_ERR_RANGE (an id outside its range, NULL), VP_ERR_MISMATCH (two meanings for one id),
- * VP_ERR_MEMORY
- * rule:    "<|endoftext|>" (eos), "<|padding|>", "<im_start>", "<im_end>", "<im_patch>", "<im_col>" and "<|image|>"
- *          in a text become their ids, and back; there is no normalisation; other ids give no text when decoded */
+ *          VP_ERR_MEMORY
+ * rule:    "<|endoftext|>" (eos), "<|padding|>", "<im_start>", "<im_end>", "<im_patch>", "<im_col>" and "<|image|>" in
+ *          a text become their ids, and back; there is no normalisation; other ids give no text when decoded */
 VP_API vp_result vp_tokenizer_bytes(const vp_special_ids *ids, vp_tokenizer **tokenizer);
 /* NULL is allowed. */
 VP_API void vp_tokenizer_free(vp_tokenizer *tokenizer);
@@ -57,14 +55,12 @@ VP_API vp_result vp_tokenizer_special_ids(const vp_tokenizer *tokenizer, vp_spec
  *          count     the number needed; written on VP_OK and VP_ERR_CAPACITY
  * returns: VP_OK, VP_ERR_CAPACITY, VP_ERR_FORMAT (not UTF-8), VP_ERR_RANGE (too long, NULL), VP_ERR_MEMORY
  * rule:    added tokens with normalized = false are cut out, leftmost and longest; each piece is normalised to NFC
- * (Unicode 9.0);
- * added tokens with normalized = true are cut out; each piece is split into words ('s 't 're 've 'm 'll 'd, or
- * letters |
- * numbers | others with one space in front, or white space; Unicode 14.0); BPE merges by rank, leftmost first, in
- * each word.
- *          A byte that is not in the vocabulary gives no id, as in the reference.
- * memory:  about 2 times the text. A single word of n bytes, n > 64, takes 44 n bytes while it is merged, in O(n log
- *          n) time
+ *          (Unicode 9.0); added tokens with normalized = true are cut out; each piece is split into words ('s 't 're
+ *          've 'm 'll 'd, or letters | numbers | others with one space in front, or white space; Unicode 14.0); BPE
+ *          merges by rank, leftmost first, in each word. A byte that is not in the vocabulary gives no id, as in the
+ *          reference.
+ * memory:  about 2 times the text. A single word of n bytes, n > 64, takes 44 n bytes while it is merged, in O(n log n)
+ *          time
  * threads: reentrant */
 VP_API vp_result vp_tokenizer_encode(const vp_tokenizer *tokenizer, const char *text, size_t bytes, int32_t *ids,
                                      size_t capacity, size_t *count);
@@ -77,7 +73,7 @@ enum { VP_DECODE_SKIP_SPECIAL = 1, VP_DECODE_CLEAN_UP = 2 };
  * out:     out       UTF-8 with NUL, written only on VP_OK (a NUL character of the text may stand inside: see needed)
  *          needed    bytes without the last NUL; written on VP_OK and VP_ERR_CAPACITY
  * returns: VP_OK, VP_ERR_CAPACITY (out has no room for needed + 1), VP_ERR_RANGE (unknown flags, NULL, over 2^40
- * bytes), VP_ERR_MEMORY
+ *          bytes), VP_ERR_MEMORY
  * rule:    a token's characters are bytes of the GPT-2 alphabet. A token with any other character is its own UTF-8
  *          text. If the joined bytes are not valid UTF-8, each maximal invalid part becomes one U+FFFD (Rust's
  *          from_utf8_lossy)

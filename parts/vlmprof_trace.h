@@ -143,8 +143,7 @@ VP_API vp_trace_device vp_trace_device_of(int32_t id, const char *name, uint64_t
  * in:      options  texts and devices are read during the call only
  * out:     trace    on success; give it to vp_trace_free
  * returns: VP_OK; VP_ERR_RANGE: an option outside the above, or max_bytes below the head and end (some KB);
- * VP_ERR_WRITE: the temporary file
- *          cannot be made or written; VP_ERR_MEMORY */
+ *          VP_ERR_WRITE: the temporary file cannot be made or written; VP_ERR_MEMORY */
 VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace, vp_error *error);
 
 /* The calls that record. Each returns VP_OK; VP_ERR_RANGE: a value outside the range that the comment states, or a
@@ -171,11 +170,10 @@ typedef struct vp_trace_run {
  * worker thread did.
  * in:      launches  in the order of the engine
  * returns: as above; VP_ERR_RANGE also for a device that was not in the options; VP_ERR_MISMATCH: launches out of
- * order: an earlier stage or decode
- *          step after a later one
- * rule:    the device's times are moved onto the host's clock by one offset per request: the smallest offset with
- *          which no launch begins before the host sends it, nor before the end of what the device did earlier. The
- *          stages on the device carry it as "device clock offset ns" */
+ *          order: an earlier stage or decode step after a later one
+ * rule:    the device's times are moved onto the host's clock by one offset per request: the smallest offset with which
+ *          no launch begins before the host sends it, nor before the end of what the device did earlier. The stages on
+ *          the device carry it as "device clock offset ns" */
 VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_error *error);
 /* The ranges of a thread as cpu_op, with their payload, and with shapes and stacks if the trace has them. Thread 0
  * is the main thread: its ranges must nest with the steps and requests that the trace gets, as they do if the calls
@@ -890,9 +888,8 @@ static void vp_impl_trace_launch_op(vp_trace *trace, const vp_launch *launch, in
     vp_impl_trace_end(trace);
 }
 /* Share of a multiprocessor's threads that a kernel can keep busy, in per cent; -1: not known.
- * source: kineto libkineto/src/CuptiActivity.cpp kernelOccupancy; the CUDA occupancy calculator's limits: threads,
- * registers, shared memory, and at
- * most 32 blocks */
+ * source:  kineto libkineto/src/CuptiActivity.cpp kernelOccupancy; the CUDA occupancy calculator's limits: threads,
+ *          registers, shared memory, and at most 32 blocks */
 static int64_t vp_impl_trace_occupancy(const vp_trace_device *device, const vp_launch *launch) {
     double resident = 32.0, blocks;
     if (device->threads_per_multiprocessor <= 0 || device->multiprocessor_count <= 0 || !launch->grid
