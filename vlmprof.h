@@ -50,7 +50,8 @@
  *     vlmprof_prompt.h        records of the nine data sets -> text, as the reference builds it
  *     vlmprof_score.h         scoring rules
  *     vlmprof_caption.h       CIDEr-D, BLEU and ROUGE-L of captions, built-in tokenizer
- *     vlmprof_analysis.h      Pareto fronts, coupling of knobs, regression, latency model, tests and verdicts
+ *     vlmprof_analysis.h      tests and verdicts, Pareto fronts, coupling of knobs
+ *     vlmprof_latency.h       regression, the latency model, recalibration to another device, guardrails
  *     vlmprof_stages.h        stages and parts of a request, and what an engine records of them
  * vlmprof_engine.h        the engine's interface; its code lies in parts/engine and vlmprof_kernels.cu: link
  * libvlmprof.a
@@ -221,6 +222,10 @@ typedef struct vp_arena {
 /* Returns `count * element_bytes` bytes aligned to 64, or NULL when they do not fit or overflow (used_bytes then
  * unchanged). */
 VP_API void *vp_arena_take(vp_arena *arena, size_t count, size_t element_bytes);
+/* Adds to *bytes what `count` elements take of an arena, wherever its memory lies; SIZE_MAX after an overflow. */
+VP_API void vp_arena_need(size_t *bytes, size_t count, size_t element_bytes);
+/* An empty arena over the caller's memory; NULL has no room. */
+VP_API vp_arena vp_arena_over(void *memory, size_t bytes);
 
 /* ---- small helpers that the companion headers share; any program may use them
  * *out = a + b, or a * b. Returns 1, or 0 if that overflows (out is then untouched). */
@@ -933,6 +938,22 @@ VP_API void *vp_arena_take(vp_arena *arena, size_t count, size_t element_bytes) 
     if (end > arena->capacity_bytes) return NULL;
     arena->used_bytes = end;
     return arena->base + start;
+}
+
+VP_API void vp_arena_need(size_t *bytes, size_t count, size_t element_bytes) {
+    size_t size;
+    if (*bytes == SIZE_MAX) return;
+    if (!vp_size_multiply(count, element_bytes, &size) || !vp_size_add(size, 64, &size)
+        || !vp_size_add(*bytes, size, bytes))
+        *bytes = SIZE_MAX;
+}
+
+VP_API vp_arena vp_arena_over(void *memory, size_t bytes) {
+    vp_arena arena;
+    arena.base = (unsigned char *)memory;
+    arena.capacity_bytes = memory ? bytes : 0;
+    arena.used_bytes = 0;
+    return arena;
 }
 
 /* =================================================================================== geometry and tiler >>tiler */

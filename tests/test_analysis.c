@@ -4,6 +4,7 @@
 #include "vlmprof.h"
 #include "vlmprof_score.h"
 #include "vlmprof_analysis.h"
+#include "vlmprof_latency.h"
 #include "support/check.h"
 
 /* ---------------------------------------------------------------------------------------------- golden files */

@@ -4,7 +4,7 @@
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
-#include "vlmprof_analysis.h"
+#include "vlmprof_latency.h"
 #include "support/check.h"
 #include "support/program.h"
 

@@ -9,7 +9,7 @@
 #include "report/estimator.h"
 #include "report/measurements.h"
 #include "report/result_read.h"
-#include "vlmprof_analysis.h"
+#include "vlmprof_latency.h"
 
 #include <math.h>
 #include <stdlib.h>

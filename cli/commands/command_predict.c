@@ -12,6 +12,7 @@
 #include "tile/tile_options.h"
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"
+#include "vlmprof_latency.h"
 
 #include <math.h>
 #include <stdio.h>

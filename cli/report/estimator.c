@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "vlmprof_file.h"
+#include "vlmprof_latency.h"
 
 #include <math.h>
 #include <stdio.h>

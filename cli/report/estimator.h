@@ -6,7 +6,7 @@
 #include "report/measurements.h"
 #include "report/result_read.h"
 #include "vlmprof.h"
-#include "vlmprof_analysis.h"
+#include "vlmprof_latency.h"
 
 enum { EVALUATION_POINTS = 200 };
 

@@ -7,6 +7,7 @@
 #include "base/console.h"
 #include "base/metrics.h"
 #include "vlmprof.h"
+#include "vlmprof_latency.h"
 
 #include <math.h>
 #include <stdlib.h>

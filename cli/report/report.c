@@ -3,6 +3,7 @@
 #include "report/report.h"
 
 #include "base/json.h"
+#include "vlmprof_latency.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -12,6 +12,7 @@
 #include "report/result_read.h"
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"
+#include "vlmprof_latency.h"
 #include "vlmprof_stages.h"
 
 #include <math.h>

@@ -2,6 +2,7 @@
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"
+#include "vlmprof_latency.h"
 #include <stdio.h>
 #include <stdlib.h>
 

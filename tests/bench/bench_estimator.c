@@ -2,7 +2,7 @@
  * Build: cc -O2 -I. tests/bench/bench_estimator.c -lm */
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
-#include "vlmprof_analysis.h"
+#include "vlmprof_latency.h"
 #include <stdio.h>
 
 enum { ROUNDS = 9, REQUESTS = 512, CALLS = 200000 };
