@@ -19,6 +19,30 @@
  *     VP_API                  replaces the linkage word before every function, for shared libraries
  *   It needs stdint, stddef, string, math and time; link with -lm. It is plain C11 that is C++17 as well.
  *
+ * Companion headers
+ *   For another subject copy its header too, into the same folder or into parts/. Each one includes vlmprof.h and the
+ *   companions that it needs. VLMPROF_IMPLEMENTATION compiles the functions of every header that a file includes,
+ *   VLMPROF_SCORE_IMPLEMENTATION those of vlmprof_score.h alone, and so on for the others.
+ *     vlmprof_families.h    token counts of other model families from an image's size
+ *     vlmprof_ranges.h      ranges of a program's own code, table of operations, schedule
+ *     vlmprof_image.h       image file -> upright RGB -> crops -> patches and masks; decodes with stb_image (Debian,
+ *                           Ubuntu: libstb-dev)
+ *     vlmprof_file.h        a whole file into memory, errors with their reason
+ *     vlmprof_checkpoint.h  config.json, safetensors, packed weights
+ *     vlmprof_unicode.h     character classes, case, UTF-8, canonical forms
+ *     vlmprof_tokenizer.h   byte-level BPE from tokenizer.json
+ *     vlmprof_prompt.h      records of the nine data sets -> text, as the reference builds it
+ *     vlmprof_score.h       scoring rules
+ *     vlmprof_caption.h     CIDEr-D, BLEU and ROUGE-L of captions, built-in tokenizer
+ *     vlmprof_analysis.h    tests and verdicts, Pareto fronts, coupling of knobs
+ *     vlmprof_latency.h     regression, the latency model, recalibration to another device, guardrails
+ *     vlmprof_stages.h      stages and parts of a request, and what an engine records of them
+ *     vlmprof_trace.h       Chrome traces as torch.profiler writes them
+ *     vlmprof_engine.h      the engine's interface; its code lies in parts/engine and vlmprof_kernels.cu: link
+ *                           libvlmprof.a
+ *   VLMPROF_STATIC makes their functions static too, the engine's aside. vlmprof_image.h has switches of its own, which
+ *   its first lines explain: VLMPROF_STB_IMAGE, VLMPROF_STB_EXTERNAL and VLMPROF_NO_STB.
+ *
  * Smallest example (samples/01_count_tokens.c; cc -I. samples/01_count_tokens.c -lm)
  *
  *     #define VLMPROF_IMPLEMENTATION
@@ -29,36 +53,10 @@
  *         vp_tile_options options = vp_tile_options_default(); // adaptive tiling, at most 12 crops
  *         vp_layout layout;
  *         if (vp_layout_compute(&geometry, &options, 640, 480, &layout, NULL) != VP_OK) return 1;
- * printf("640x480: %d rows, %d columns, %d vision tokens\n", (int)layout.tiling.rows, (int)layout.tiling.cols,
- * (int)layout.feature_tokens);
+ *         printf("640x480: %d rows, %d columns, %d vision tokens\n",
+ *                (int)layout.tiling.rows, (int)layout.tiling.cols, (int)layout.feature_tokens);
  *         return 0;
  *     }
- *
- * Companion headers
- * For another subject copy its header too, into the same folder or into parts/. Each one includes vlmprof.h and the
- * companions that it needs.
- * VLMPROF_IMPLEMENTATION compiles the functions of every header that a file includes, VLMPROF_SCORE_IMPLEMENTATION
- * those of vlmprof_score.h alone.
- *     vlmprof_families.h      token counts of other model families from an image's size
- *     vlmprof_ranges.h        ranges of a program's own code, table of operations, schedule
- * vlmprof_image.h         image file -> upright RGB -> crops -> patches and masks; decodes with stb_image (Debian,
- * Ubuntu: libstb-dev)
- *     vlmprof_file.h          a whole file into memory, errors with their reason
- *     vlmprof_checkpoint.h    config.json, safetensors, packed weights
- *     vlmprof_unicode.h       character classes, case, UTF-8, canonical forms
- *     vlmprof_tokenizer.h     byte-level BPE from tokenizer.json
- *     vlmprof_prompt.h        records of the nine data sets -> text, as the reference builds it
- *     vlmprof_score.h         scoring rules
- *     vlmprof_caption.h       CIDEr-D, BLEU and ROUGE-L of captions, built-in tokenizer
- *     vlmprof_analysis.h      tests and verdicts, Pareto fronts, coupling of knobs
- *     vlmprof_latency.h       regression, the latency model, recalibration to another device, guardrails
- *     vlmprof_stages.h        stages and parts of a request, and what an engine records of them
- * vlmprof_engine.h        the engine's interface; its code lies in parts/engine and vlmprof_kernels.cu: link
- * libvlmprof.a
- *     vlmprof_trace.h         Chrome traces as torch.profiler writes them
- * VLMPROF_STATIC makes their functions static too, the engine's aside. Switches of single companions stand on top
- * of them (VLMPROF_NO_STB and
- *   VLMPROF_STB_IMAGE in vlmprof_image.h).
  *
  * What it does not do
  *   - The GPU code has been tested on an emulated GPU only. Nothing is known yet about what it measures on a real one.
@@ -106,9 +104,9 @@
  *   and every number that a caller passes is treated as hostile.
  *
  * Memory
- *   This header and preprocessing (vlmprof_image.h) never allocate: the caller passes buffers. Image decoding,
- *   checkpoint, tokenizer, engine and trace own memory from malloc or mmap and have a function that releases it. The
- *   statistics of captions release their memory before they return.
+ *   The caller passes buffers; nothing is allocated, with these exceptions. Decoded images, whole files, checkpoint,
+ *   tokenizer, engine and trace own memory from malloc or mmap, and their declarations say what releases it. The scores
+ *   of captions release their memory before they return.
  *
  * Threads
  *   There is no mutable global state. All functions are reentrant; one object belongs to one thread at a time.
@@ -128,8 +126,8 @@
  *   2409.17146) and "OLMoE" (arXiv 2409.02060). Random numbers, percentiles and sums are those of NumPy 1.26.
  *
  * Last revisions
- * 0.2.0 (2026-11) one header became this one and its companions in parts/; VLMPROF_CORE, _FAMILIES and _RANGES are
- * gone and ignored
+ *   0.2.0 (2026-11) one header became this one and its companions in parts/; VLMPROF_CORE, VLMPROF_FAMILIES and
+ *                   VLMPROF_RANGES have no effect any more
  *   0.1.0 (2026-11) first version
  */
 #ifndef VLMPROF_H
@@ -249,10 +247,9 @@ VP_API void vp_message_int(vp_message *message, int64_t value);     /* appends a
  * global view); a crop has `patches` per side for the ViT and `tokens` per side after pooling. Pointers must not be
  * NULL unless stated. */
 enum {
-    VP_CROPS_LIMIT = 65536,       /* most crops of any rule: more is VP_ERR_RANGE, so that no input makes a call slow */
-    VP_CROP_PX_LIMIT = 32768,     /* longest side of a crop */
-    /* longest side of a canvas: float32, which decides resized sizes, has halves up to here */
-    VP_CANVAS_PX_LIMIT = 8388608
+    VP_CROPS_LIMIT = 65536,      /* most crops of any rule: more is VP_ERR_RANGE, so that no input makes a call slow */
+    VP_CROP_PX_LIMIT = 32768,    /* longest side of a crop */
+    VP_CANVAS_PX_LIMIT = 8388608 /* longest side of a canvas: float32 decides resized sizes and has halves up to here */
 };
 
 typedef struct vp_geometry {
@@ -425,7 +422,7 @@ VP_API void vp_random_seed(vp_random *random, uint32_t seed); /* RandomState(see
 VP_API uint32_t vp_random_u32(vp_random *random);
 VP_API double vp_random_double(vp_random *random);            /* [0, 1), 53 bits: random_sample() */
 /* A number in 0..maximum, both included; randint(0, n) is vp_random_below(n - 1).
- * rule: draws under the next mask 2^k - 1 until a draw is <= maximum. For 0 it draws nothing; above 2^32 - 1 it
+ * rule:    draws under the next mask 2^k - 1 until a draw is <= maximum. For 0 it draws nothing; above 2^32 - 1 it
  *          draws two words, the high one first */
 VP_API uint64_t vp_random_below(vp_random *random, uint64_t maximum);
 /* permutation(count): int64 [count] of 0..count-1. */
@@ -571,8 +568,9 @@ VP_API double vp_statistics_std(const double *values, size_t count);  /* populat
  * in:      sorted      double [count], ascending
  *          percentile  0..100
  * returns: the value; NaN for count 0 and for a percentile outside 0..100
- * rule:    p = (count - 1) * (percentile / 100), t = p - floor(p), a and b its neighbours: a + (b - a) * t, or b - (b -
- *          a) * (1 - t) for t >= 0.5 */
+ * rule:    p = (count - 1) * (percentile / 100), t = p - floor(p), a and b its neighbours: a + (b - a) * t, or for
+ *          t >= 0.5 b - (b - a) * (1 - t). Bootstrapped fronts repeat this rule over counted values:
+ *          vlmprof_analysis.h, vp_impl_percentile_times */
 VP_API double vp_statistics_percentile(const double *sorted, size_t count, double percentile);
 /* All of vp_statistics.
  * in:      values   double [count], finite
@@ -615,7 +613,8 @@ VP_API vp_result vp_statistics_mean_interval(const double *values, size_t count,
                                              double *high);
 
 #define VP_OUTLIER_THRESHOLD 3.5 /* Iglewicz and Hoaglin's; hyperfine's is 10 */
-#define VP_OUTLIER_COUNT_MIN 5   /* at 3.5, of normal values are flagged: 10 % where there are 3, 5 % of 5, 1.7 % of 10, 0.1 % of 100 */
+/* of normal values that threshold flags 10 % where there are 3, 5 % of 5, 1.7 % of 10, 0.1 % of 100 */
+#define VP_OUTLIER_COUNT_MIN 5
 typedef struct vp_outliers {
     size_t count;         /* of flags */
     double median, mad;   /* mad: median absolute deviation from the median */
@@ -2066,7 +2065,7 @@ static int64_t vp_impl_clock_ns(void) {
 #define VP_IMPL_CLOCK_MONOTONIC 1
 extern int clock_gettime(int clock, struct timespec *time);
 #else
-#error "vlmprof: define _POSIX_C_SOURCE as 200112L before the first include, or VLMPROF_CLOCK_NS as an expression that reads a clock"
+#error "vlmprof: define _POSIX_C_SOURCE as 200112L before the first include, or VLMPROF_CLOCK_NS as an expression"
 #endif
 #else
 #define VP_IMPL_CLOCK_MONOTONIC CLOCK_MONOTONIC

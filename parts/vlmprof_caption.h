@@ -85,7 +85,8 @@ VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_
 #endif /* VLMPROF_CAPTION_H */
 
 /* ================================================================================================= implementation */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_CAPTION_IMPLEMENTATION)) && !defined(VLMPROF_CAPTION_IMPLEMENTATION_DONE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_CAPTION_IMPLEMENTATION)) \
+    && !defined(VLMPROF_CAPTION_IMPLEMENTATION_DONE)
 #define VLMPROF_CAPTION_IMPLEMENTATION_DONE
 #include <math.h>
 #include <stdlib.h>
@@ -94,7 +95,7 @@ VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_
 extern "C" {
 #endif
 
-/* ---------------------------------------------------------------------------------------------- built-in tokenizer
+/* -------------------------------------------------------------------------------------------------- built-in tokenizer
  * Every place of a text is offered to all rules. A rule says where its token stops and how far it reaches, including
  * what it only looked ahead at. The furthest reach wins; of equal reaches, the first offer. The reference's lexer
  * works like this. Each rule was compared with what that program prints (tests/test_caption.c has at least one text
@@ -864,7 +865,7 @@ VP_API vp_result vp_caption_tokenise(const char *text, size_t bytes, char *out, 
     return VP_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------- corpus scores
+/* ------------------------------------------------------------------------------------------------------- corpus scores
  * Words get the numbers 0, 1, 2 ... in the order of their first occurrence. An n-gram of 2 to 4 words gets the next
  * free number. It is found by the number of the n-gram without its last word and the number of that word. So two
  * n-grams have the same number only if they are the same words. */

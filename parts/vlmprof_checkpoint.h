@@ -9,8 +9,8 @@
 #ifndef VLMPROF_CHECKPOINT_H
 #define VLMPROF_CHECKPOINT_H
 /* strict ISO mode hides POSIX unless it is asked for before the first system header */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_CHECKPOINT_IMPLEMENTATION)) && !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE) \
-    && !defined(_POSIX_C_SOURCE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_CHECKPOINT_IMPLEMENTATION)) \
+    && !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE) && !defined(_POSIX_C_SOURCE)
 #define _DEFAULT_SOURCE 1
 #endif
 #ifndef VLMPROF_H
@@ -163,7 +163,8 @@ VP_API void vp_checkpoint_close(vp_checkpoint *checkpoint); /* NULL is allowed *
 #endif /* VLMPROF_CHECKPOINT_H */
 
 /* ================================================================================================= implementation */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_CHECKPOINT_IMPLEMENTATION)) && !defined(VLMPROF_CHECKPOINT_IMPLEMENTATION_DONE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_CHECKPOINT_IMPLEMENTATION)) \
+    && !defined(VLMPROF_CHECKPOINT_IMPLEMENTATION_DONE)
 #define VLMPROF_CHECKPOINT_IMPLEMENTATION_DONE
 #include <errno.h>
 #include <fcntl.h>
@@ -189,7 +190,7 @@ static void vp_impl_print(char *out, size_t capacity, const char *format, ...) {
 }
 
 
-/* ------------------------------------------------------------------------------------------------- conversions */
+/* ------------------------------------------------------------------------------------------------------ conversions */
 VP_API float vp_bf16_to_f32(uint16_t value) {
     uint32_t bits = (uint32_t)value << 16;
     float out;
@@ -239,7 +240,7 @@ static vp_result vp_impl_json_load(const char *text, size_t bytes, const char *w
     return vp_fail(error, result, local.offset, where, local.text);
 }
 
-/* ------------------------------------------------------------------------------------------------------ config */
+/* ----------------------------------------------------------------------------------------------------------- config */
 /* One object of a config file. The first error stays in `result`, so that a list of fields reads as a list. */
 typedef struct vp_impl_fields {
     const vp_json *json;
@@ -657,7 +658,7 @@ VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_by
     return result;
 }
 
-/* ----------------------------------------------------------------------------------------------------- presets */
+/* ---------------------------------------------------------------------------------------------------------- presets */
 static vp_model_config vp_impl_preset_molmoe_1b(void) {
     vp_model_config config;
     memset(&config, 0, sizeof config);
@@ -721,7 +722,7 @@ VP_API vp_result vp_model_preset_ids(const char *name, vp_special_ids *ids) {
     return VP_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------- wanted tensors */
+/* --------------------------------------------------------------------------------------------------- wanted tensors */
 enum {
     VP_IMPL_EMBED_TENSORS = 3, VP_IMPL_BLOCK_TENSORS = 7, VP_IMPL_EXPERT_TENSORS = 3,
     VP_IMPL_VISION_TENSORS = 17, VP_IMPL_VIT_BLOCK_TENSORS = 16
@@ -837,7 +838,7 @@ VP_API vp_result vp_model_tensor(const vp_model_config *config, int64_t index, v
     return VP_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------- safetensors */
+/* ------------------------------------------------------------------------------------------------------ safetensors */
 #define VP_IMPL_HEADER_BYTES_MAX 100000000u /* the format's own limit */
 
 typedef struct vp_impl_shard {
@@ -1165,7 +1166,7 @@ static vp_result vp_impl_shard_read(vp_checkpoint *cp, int32_t index, vp_error *
     return result;
 }
 
-/* ------------------------------------------------------------------------------------------------ whole folders */
+/* ---------------------------------------------------------------------------------------------------- whole folders */
 static char *vp_impl_path_join(const char *directory, const char *file) {
     size_t directory_bytes = strlen(directory), file_bytes = strlen(file);
     char *path = (char *)malloc(directory_bytes + file_bytes + 2);
@@ -1474,7 +1475,7 @@ static vp_result vp_impl_checkpoint_none(const char *directory, vp_error *error)
                    " in this folder");
 }
 
-/* ---------------------------------------------------------------------------------------------- packed weights */
+/* --------------------------------------------------------------------------------------------------- packed weights */
 static uint64_t vp_impl_fnv(uint64_t hash, const void *data, size_t bytes) { /* FNV-1a */
     const unsigned char *raw = (const unsigned char *)data;
     size_t i;
@@ -1579,7 +1580,7 @@ VP_API vp_result vp_checkpoint_packed(const vp_checkpoint *checkpoint, vp_packed
     return VP_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------- the whole */
+/* -------------------------------------------------------------------------------------------------------- the whole */
 /* the files that exist decide how a folder is read */
 static vp_result vp_impl_checkpoint_read(vp_checkpoint *cp, const char *directory, const vp_model_config *config,
                                          vp_error *error) {

@@ -36,17 +36,18 @@ typedef struct vp_engine_options {
     const vp_checkpoint *checkpoint;
     uint64_t seed;
     vp_weights weights;
-    const char *device;              /* "auto", "cpu", "cuda", "cuda:N" */
-    const char *gemm;                /* NULL or "auto": measured choice; else one of vp_engine_gemm_name */
-    int32_t threads;                 /* 0: all cores this process may use */
-    int32_t max_sequence;            /* longest prompt + new tokens of any request */
-    int32_t max_views;               /* most views (crops + global) of any request */
+    const char *device;   /* "auto", "cpu", "cuda", "cuda:N" */
+    const char *gemm;     /* NULL or "auto": measured choice; else one of vp_engine_gemm_name */
+    int32_t threads;      /* 0: all cores this process may use */
+    int32_t max_sequence; /* longest prompt + new tokens of any request */
+    int32_t max_views;    /* most views (crops + global) of any request */
     vp_progress progress; void *progress_user;
 } vp_engine_options;
 /* bf16, seed 42, device auto, measured kernels, all cores; config, max_sequence and max_views are the caller's to
  * fill in */
 VP_API vp_engine_options vp_engine_options_default(void);
-/* CUDA devices. The GPU code exists only if vlmprof_kernels.cu, compiled by nvcc, is linked in addition to the
+
+/* ---- CUDA devices. The GPU code exists only if vlmprof_kernels.cu, compiled by nvcc, is linked in addition to the
  * object that a C compiler makes of it. */
 /* The number of CUDA devices that this process can use, at least 1.
  * returns: VP_OK; VP_ERR_DEVICE with the reason: no GPU code in this build, no driver, a driver that is too old, no GPU
@@ -107,15 +108,17 @@ VP_API vp_convert_options vp_convert_options_default(void);
  * memory:  the largest tensor and 64 MiB; packed: addresses for all weights
  * threads: reentrant */
 VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *error);
-VP_API uint64_t vp_engine_bytes(const vp_engine *engine);            /* weights + cache + scratch, on the device */
+
+/* ---- what an engine is made of, and what its device can do */
+VP_API uint64_t vp_engine_bytes(const vp_engine *engine); /* weights + cache + scratch, on the device */
 /* what vp_engine_bytes is made of, and what the host holds beside it */
 typedef struct vp_memory_block {
     const char *name;          /* static */
     uint64_t bytes;
     int32_t on_device;         /* 0: the host's memory; on the CPU all of it */
-    uint64_t
-        bytes_a_position; /* KV cache: what one token takes of it in all blocks; a request uses input_count + token_count - 1 positions of its
-                                * active blocks. Else 0 */
+    /* KV cache: what one token takes of it in all blocks; a request uses input_count + token_count - 1 positions of its
+     * active blocks. Else 0 */
+    uint64_t bytes_a_position;
 } vp_memory_block;
 /* Blocks of memory, counted from 0: weights, KV cache, vision buffers, language buffers, scratch (their sum is
  * vp_engine_bytes), then, if there are any, pinned host memory and launch records (VP_TIMING_KERNEL; on a GPU each
@@ -124,12 +127,12 @@ typedef struct vp_memory_block {
 VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out);
 /* What the device can do at most, to compare operations with. */
 typedef struct vp_ceilings {
-    double bytes_per_s;      /* reading */
+    double bytes_per_s;   /* reading */
     /* the engine's copy within the device's memory (CPU: one thread's), bytes read and bytes written both counted */
     double copy_bytes_per_s;
-    double flops_per_s;      /* products of the engine's arithmetic */
-    uint64_t read_bytes;     /* how much was read at once */
-    int32_t product_size;    /* n of the fastest n x n x n product */
+    double flops_per_s;   /* products of the engine's arithmetic */
+    uint64_t read_bytes;  /* how much was read at once */
+    int32_t product_size; /* n of the fastest n x n x n product */
 } vp_ceilings;
 /* Measures the ceilings at the first call, which takes some tenths of a second, and remembers them. All threads read
  * up to 1 GiB of the weights, or 256 MiB if the weights are smaller; 128 MiB are copied; products are the engine's
@@ -218,7 +221,7 @@ typedef struct vp_reply {
  * memory:  none; VP_TIMING_KERNEL: one vp_launch per launch, on a GPU also two events; allocated before the request
  *          starts and kept for the next one
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/modeling_molmoe.py
- * example: cli.c, run_chain */
+ * example: cli/request/request.c */
 VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error);
 /* Waits until the device is idle. A GPU may still work on a decode step that an end-of-sequence token made
  * superfluous. Call this between requests and outside of timed sections, so that the next request does not wait for

@@ -151,7 +151,8 @@ VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*size
 #endif /* VLMPROF_FAMILIES_H */
 
 /* ================================================================================================= implementation */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_FAMILIES_IMPLEMENTATION)) && !defined(VLMPROF_FAMILIES_IMPLEMENTATION_DONE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_FAMILIES_IMPLEMENTATION)) \
+    && !defined(VLMPROF_FAMILIES_IMPLEMENTATION_DONE)
 #define VLMPROF_FAMILIES_IMPLEMENTATION_DONE
 #include <math.h>
 #include <string.h>
@@ -162,7 +163,9 @@ extern "C" {
 #if defined(__FAST_MATH__)
 #error "counts repeat other programs' floating point operation by operation: do not compile this file with fast-math"
 #endif
-/* rules; the index of VP_IMPL_RULES */
+/* Rules, in the order of vp_impl_rules. A new family of a known rule is a row of vp_impl_presets. A new rule needs an
+ * index here and, at the same place of vp_impl_rules, its function vp_impl_count_..; if it chooses from grids, it needs
+ * a case in vp_impl_family_grids, too. */
 enum {
     VP_IMPL_SMART,
     VP_IMPL_NAVIT,
@@ -211,7 +214,8 @@ enum { VP_IMPL_ARIA, VP_IMPL_DEEPSEEK };                                        
 
 #define VP_IMPL_PIXELS(min, max) {"min_pixels", VP_SLOT_MIN, min}, {"max_pixels", VP_SLOT_MAX, max}
 #define VP_IMPL_PATCHES(patch, merge) {"patch_size", VP_SLOT_PATCH, patch}, {"merge_size", VP_SLOT_MERGE, merge}
-#define VP_IMPL_TILES(min, max, tile) {"min_patches", VP_SLOT_MIN, min}, {"max_patches", VP_SLOT_MAX, max}, {"size", VP_SLOT_TILE, tile}
+#define VP_IMPL_TILES(min, max, tile) \
+    {"min_patches", VP_SLOT_MIN, min}, {"max_patches", VP_SLOT_MAX, max}, {"size", VP_SLOT_TILE, tile}
 #define VP_IMPL_IMAGE_TOKENS(tokens) {"image_seq_length", VP_SLOT_TOKENS, tokens}
 static const vp_family_preset vp_impl_presets[] = {
     {"qwen2_vl_hf",

@@ -5,15 +5,15 @@
  *
  * Pixels are decoded by stb_image, of which this header compiles a private, static copy. Switches, defined before
  * the include:
- * VLMPROF_STB_IMAGE     where that copy comes from, for instance "stb_image.h"; else <stb/stb_image.h> (Debian,
- * Ubuntu: package libstb-dev)
- * VLMPROF_STB_EXTERNAL  no copy: the program implements stb_image itself (STB_IMAGE_IMPLEMENTATION), in this file
- * or in another, before or after
- * this one. Where stb_image.h was included before this header's implementation, that is taken to be so.
- * It must decode PNG and JPEG, with stb_image's settings as they are at the start. Its memory is then its own: what
- * PNG data inflate to is bounded by its limits, not by ours.
- * VLMPROF_NO_STB        no stb_image at all: vp_image_size and vp_image_decode return VP_ERR_UNSUPPORTED;
- * preprocessing works as ever
+ *   VLMPROF_STB_IMAGE     where that copy comes from, for instance "stb_image.h"; else <stb/stb_image.h> (Debian,
+ *                         Ubuntu: package libstb-dev)
+ *   VLMPROF_STB_EXTERNAL  no copy: the program implements stb_image itself (STB_IMAGE_IMPLEMENTATION), in the file of
+ *                         this implementation or in another, before it or after it. Where stb_image.h was included
+ *                         before this header's implementation, that is taken to be so. stb_image must decode PNG and
+ *                         JPEG, with its settings as they are at the start. Its memory is then its own: what PNG data
+ *                         inflate to is bounded by its limits, not by ours.
+ *   VLMPROF_NO_STB        no stb_image at all: vp_image_size and vp_image_decode return VP_ERR_UNSUPPORTED;
+ *                         preprocessing works as ever
  *
  * Needs vlmprof.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -65,7 +65,7 @@ VP_API vp_result vp_image_decode(const uint8_t *file, size_t bytes, vp_image *im
 /* Releases an image and empties it; NULL and an empty image are allowed. */
 VP_API void vp_image_free(vp_image *image);
 
-/* ------------------------------------------------------------------------------------------------ preprocess */
+/* ------------------------------------------------------------------------------------------------------- preprocess */
 /* Bytes of scratch that vp_preprocess needs for this layout, for any alignment of the memory; 0 for a geometry or
  * layout that it refuses.
  * memory:  the result is bounded by the canvas width and one band of source rows, never by the resized image: 1x5000
@@ -102,7 +102,8 @@ VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *lay
 #endif /* VLMPROF_IMAGE_H */
 
 /* ================================================================================================= implementation */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_IMAGE_IMPLEMENTATION)) && !defined(VLMPROF_IMAGE_IMPLEMENTATION_DONE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_IMAGE_IMPLEMENTATION)) \
+    && !defined(VLMPROF_IMAGE_IMPLEMENTATION_DONE)
 #define VLMPROF_IMAGE_IMPLEMENTATION_DONE
 #include <math.h>
 #include <stdlib.h>
@@ -111,7 +112,7 @@ VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *lay
 extern "C" {
 #endif
 
-/* ============================================================================================ preprocess >>preprocess
+/* ---------------------------------------------------------------------------------------------------------- preprocess
  * No part of the image is resized unless a view shows it. Source rows are read once, from top to bottom. Each
  * becomes a row of the window's width (horizontal pass); a ring keeps as many of them as one output row needs
  * (vertical pass); every finished canvas row is cut into the patches of all views that show it. The canvas and the
@@ -584,7 +585,7 @@ VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *lay
     return VP_OK;
 }
 
-/* ================================================================================================= image >>image
+/* --------------------------------------------------------------------------------------------------------------- image
  * The containers are checked here, with every bound, before stb_image sees a byte: stb_image tolerates truncated
  * JPEGs, trusts headers, checks no CRC and inflates without limit. */
 #ifndef VLMPROF_NO_STB
@@ -599,7 +600,8 @@ VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *lay
 }
 #endif
 #ifdef VLMPROF_STB_EXTERNAL
-#ifndef STBI_INCLUDE_STB_IMAGE_H /* its declarations alone, also where the program is about to implement it further below */
+/* its declarations alone, also where the program is about to implement it further below */
+#ifndef STBI_INCLUDE_STB_IMAGE_H
 #ifdef STB_IMAGE_IMPLEMENTATION
 #undef STB_IMAGE_IMPLEMENTATION
 #include VLMPROF_STB_IMAGE

@@ -182,17 +182,21 @@ VP_API vp_result vp_ops_total(const vp_ops *ops, vp_op *total);
 #define VP_OPS_KEYS(X) \
     X("cpu_time", HOST_AVERAGE, "average CPU time") X("cpu_time_total", HOST_TOTAL, "total CPU time") \
     X("self_cpu_time_total", HOST_SELF, "self CPU time") X("device_time", DEVICE_AVERAGE, "average device time") \
-    X("device_time_total", DEVICE_TOTAL, "total device time") X("self_device_time_total", DEVICE_SELF, "self device time") \
+    X("device_time_total", DEVICE_TOTAL, "total device time") \
+    X("self_device_time_total", DEVICE_SELF, "self device time") \
     X("cuda_time", DEVICE_AVERAGE, "average device time") X("cuda_time_total", DEVICE_TOTAL, "total device time") \
     X("self_cuda_time_total", DEVICE_SELF, "self device time") X("cpu_memory_usage", HOST_MEMORY, "CPU memory") \
-    X("self_cpu_memory_usage", HOST_SELF_MEMORY, "self CPU memory") X("device_memory_usage", DEVICE_MEMORY, "device memory") \
-    X("self_device_memory_usage", DEVICE_SELF_MEMORY, "self device memory") X("cuda_memory_usage", DEVICE_MEMORY, "device memory") \
-    X("self_cuda_memory_usage", DEVICE_SELF_MEMORY, "self device memory") X("count", CALLS, "call count") X("flops", FLOPS, "FLOPs") \
-    X("bytes", BYTES, "bytes moved") \
+    X("self_cpu_memory_usage", HOST_SELF_MEMORY, "self CPU memory") \
+    X("device_memory_usage", DEVICE_MEMORY, "device memory") \
+    X("self_device_memory_usage", DEVICE_SELF_MEMORY, "self device memory") \
+    X("cuda_memory_usage", DEVICE_MEMORY, "device memory") \
+    X("self_cuda_memory_usage", DEVICE_SELF_MEMORY, "self device memory") \
+    X("count", CALLS, "call count") X("flops", FLOPS, "FLOPs") X("bytes", BYTES, "bytes moved") \
     X("calls", CALLS, "call count") X("ncalls", CALLS, "call count") X("pcalls", PRIMITIVE, "primitive call count") \
-    X("cumulative", CUMULATIVE, "cumulative time") X("cumtime", CUMULATIVE, "cumulative time") X("time", SELF, "internal time") \
-    X("tottime", SELF, "internal time") X("name", NAME, "function name") X("filename", FILE, "file name") X("module", FILE, "file name") \
-    X("line", LINE, "line number") X("nfl", NAME_FILE_LINE, "name/file/line") X("stdname", STANDARD_NAME, "standard name")
+    X("cumulative", CUMULATIVE, "cumulative time") X("cumtime", CUMULATIVE, "cumulative time") \
+    X("time", SELF, "internal time") X("tottime", SELF, "internal time") X("name", NAME, "function name") \
+    X("filename", FILE, "file name") X("module", FILE, "file name") X("line", LINE, "line number") \
+    X("nfl", NAME_FILE_LINE, "name/file/line") X("stdname", STANDARD_NAME, "standard name")
 VP_API const char *vp_ops_key_name(int32_t index); /* NULL past the end: for help texts */
 /* Sorts the rows by one of VP_OPS_KEYS.
  * returns: VP_OK; VP_ERR_NOT_FOUND: no such key (nothing is moved)
@@ -312,7 +316,8 @@ VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, v
 #endif /* VLMPROF_RANGES_H */
 
 /* ================================================================================================= implementation */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_RANGES_IMPLEMENTATION)) && !defined(VLMPROF_RANGES_IMPLEMENTATION_DONE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_RANGES_IMPLEMENTATION)) \
+    && !defined(VLMPROF_RANGES_IMPLEMENTATION_DONE)
 #define VLMPROF_RANGES_IMPLEMENTATION_DONE
 #include <math.h>
 #include <string.h>
@@ -1151,7 +1156,8 @@ static vp_impl_widest vp_impl_ops_widest(const vp_ops *ops) {
     char text[64];
     int64_t i;
     int32_t k;
-#define VP_IMPL_WIDEN(member, length) do { const size_t now = (length); if (now > widest.member) widest.member = now; } while (0)
+#define VP_IMPL_WIDEN(member, length) \
+    do { const size_t now = (length); if (now > widest.member) widest.member = now; } while (0)
     for (i = 0; i < ops->count; i++) {
         const vp_op *op = &ops->rows[i];
         VP_IMPL_WIDEN(name, vp_impl_characters(op->name, strlen(op->name)));

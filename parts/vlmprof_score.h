@@ -165,7 +165,9 @@ VP_API vp_result vp_score_mmmu_parse(const char *prediction, char *scratch, size
 typedef enum vp_score_cleaning { VP_SCORE_CLEAN_NONE, VP_SCORE_CLEAN_LAST, VP_SCORE_CLEAN_FREQUENT } vp_score_cleaning;
 /* X(metric, name, other names with a space on either side, cleaning in the rule's own evaluator, cleaning in a run
  * of the experiments, 0/1 only). Rules of the experiments' compute_accuracy run with its cleaning (LAST); rules that
- * only VqaEval has run with its cleaning (FREQUENT). */
+ * only VqaEval has run with its cleaning (FREQUENT).
+ * A new rule needs a function of its own, a line here and its case in vp_impl_score_by_metric. The program names it
+ * once more in SCORE_RULES of cli/score/score_rules.c, with what it shows beside the score. */
 #define VP_SCORE_METRICS(X) \
     X(VQA_SEED, "vqa_seed", " vqa_score ", NONE, LAST, 0) \
     X(VQA_OFFICIAL, "vqa_official", " ", NONE, LAST, 0) \
@@ -249,7 +251,8 @@ VP_API vp_result vp_score_wilson(double successes, double count, double z, doubl
 #endif /* VLMPROF_SCORE_H */
 
 /* ================================================================================================= implementation */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_SCORE_IMPLEMENTATION)) && !defined(VLMPROF_SCORE_IMPLEMENTATION_DONE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_SCORE_IMPLEMENTATION)) \
+    && !defined(VLMPROF_SCORE_IMPLEMENTATION_DONE)
 #define VLMPROF_SCORE_IMPLEMENTATION_DONE
 #include <math.h>
 #include <stdlib.h>
@@ -266,7 +269,7 @@ static int vp_impl_score_punctuation_index(uint32_t code) {
     return found ? (int)(found - vp_impl_score_punctuation) : -1;
 }
 
-/* ------------------------------------------------------------------------------------------------------ output
+/* -------------------------------------------------------------------------------------------------------------- output
  * Every text is produced twice. The first pass only counts, so that a buffer that is too small stays untouched. */
 typedef struct vp_impl_score_text_out { char *out; size_t bytes; } vp_impl_score_text_out; /* out NULL: count */
 
@@ -280,7 +283,7 @@ static void vp_impl_score_text_code(vp_impl_score_text_out *out, uint32_t code) 
     vp_impl_score_text_add(out, buffer, vp_unicode_put(buffer, code));
 }
 
-/* ---------------------------------------------------------------------------------------------------- cleaning */
+/* --------------------------------------------------------------------------------------------------------- cleaning */
 static void vp_impl_score_clean(const char *text, vp_impl_score_text_out *out) {
     static const char mark[] = "Answer:";
     const char *start = strstr(text, mark), *end = text + strlen(text), *at, *line_end;
@@ -341,7 +344,7 @@ VP_API vp_result vp_score_clean(const char *prediction, char *out, size_t capaci
     return vp_impl_score_text_produce(vp_impl_score_clean, prediction, out, capacity, needed);
 }
 
-/* ------------------------------------------------------------------------------------------- VQA normalisation */
+/* ------------------------------------------------------------------------------------------------ VQA normalisation */
 /* Whole words, sorted: number words, articles (removed) and contractions. The reference's table also has keys with
  * capitals (Im, Ive ...), which a lower-cased text never contains, and keys that map to themselves. */
 typedef struct vp_impl_score_word { const char *from, *to; } vp_impl_score_word;
@@ -646,7 +649,7 @@ VP_API vp_result vp_score_vqa_seed(const char *prediction, const char *const *re
     return VP_OK;
 }
 
-/* -------------------------------------------------------------------------------------------- working memory
+/* ------------------------------------------------------------------------------------------------------ working memory
  * Rules work in the caller's scratch: a pool that only grows. If something does not fit, `full` is set. Texts that
  * did not fit are empty: so a rule can run to its end and return VP_ERR_CAPACITY there. */
 typedef struct vp_impl_score_pool { char *next; size_t left; int full; } vp_impl_score_pool;
@@ -916,8 +919,7 @@ static void vp_impl_score_upper_rule(vp_impl_score_span span, vp_impl_score_text
 }
 
 
-/* ---------------------------------------------------------------------------------------------------- numbers as
- * Python reads and rounds them */
+/* -------------------------------------------------------------------------- numbers as Python reads and rounds them */
 /* The text as float() sees it: ASCII digits and spaces for those of all scripts, ends stripped, underscores between
  * digits removed. Returns 0 if some character cannot be part of a number. `out` has room for the text. */
 static int vp_impl_score_float_text(vp_impl_score_span span, char *out, size_t *out_bytes) {
@@ -1082,8 +1084,7 @@ static double vp_impl_score_round(double value, int64_t places) {
     return value < 0 || (value == 0 && 1 / value < 0) ? -rounded : rounded;
 }
 
-/* ------------------------------------------------------------------------------------------------------ edit
- * distance */
+/* ---------------------------------------------------------------------------------------------------- edit distance */
 static uint32_t *vp_impl_score_codes(vp_impl_score_pool *pool, vp_impl_score_span span, size_t *count) {
     const char *at = span.text, *end = span.text + span.bytes;
     uint32_t *codes = (uint32_t *)vp_impl_score_take(pool, span.bytes + 1, sizeof *codes);
@@ -1135,8 +1136,7 @@ VP_API size_t vp_score_scratch_bytes(size_t text_bytes, size_t text_count) {
     return 32 * text_bytes > SIZE_MAX - 4096 - 128 * text_count ? SIZE_MAX : 32 * text_bytes + 128 * text_count + 4096;
 }
 
-/* ------------------------------------------------------------------------------------------- cleaning, the other
- * rule */
+/* ----------------------------------------------------------------------------------------- cleaning, the other rule */
 /* " ".join(text.split()) */
 static void vp_impl_score_collapse_rule(vp_impl_score_span span, vp_impl_score_text_out *out) {
     const char *at, *end;
@@ -1206,8 +1206,7 @@ VP_API vp_result vp_score_clean_frequent(const char *prediction, char *scratch, 
     return VP_OK;
 }
 
-/* ------------------------------------------------------------------------------------------- rules against
- * references */
+/* ----------------------------------------------------------------------------------------- rules against references */
 /* What one reference adds. The prediction and every reference pass through `prepare` first; `add` sees both. */
 typedef vp_impl_score_span (*vp_impl_score_prepare)(vp_impl_score_pool *, const char *);
 static vp_impl_score_span vp_impl_score_lower_trimmed(vp_impl_score_pool *pool, const char *text) {
@@ -1434,7 +1433,7 @@ VP_API vp_result vp_score_caption_jaccard(const char *prediction, const char *co
     return VP_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------- multiple choice */
+/* -------------------------------------------------------------------------------------------------- multiple choice */
 static vp_result vp_impl_score_select(vp_impl_score_pool *pool, const char *prediction, const char *const *options,
                                       size_t count, int32_t *index) {
     const vp_impl_score_pool before = *pool;
@@ -1526,8 +1525,7 @@ VP_API vp_result vp_score_mc(const char *prediction, const char *const *options,
     return vp_impl_score_select(&pool, prediction, names, name_count, index);
 }
 
-/* --------------------------------------------------------------------------------------------- MMMU, multiple
- * choice */
+/* -------------------------------------------------------------------------------------------- MMMU, multiple choice */
 /* The last place of a choice in the response; NULL: it is not there. kind 0 "(A)", 1 " A ", 2 the option's text
  * (both in lower case). */
 static const char *vp_impl_score_choice_at(vp_impl_score_pool *pool, vp_impl_score_span response, int kind, int letter,
@@ -1584,8 +1582,7 @@ VP_API vp_result vp_score_mmmu_choice(const char *prediction, const char *const 
     return VP_OK;
 }
 
-/* ----------------------------------------------------------------------------------------- MMMU, open: numbers in a
- * text
+/* --------------------------------------------------------------------------------------- MMMU, open: numbers in a text
  * The reference's three regular expressions. A number's digits are taken as a whole or not at all, so no search has
  * to go back. */
 static int vp_impl_score_digit_at(const char *at, const char *end, size_t *bytes) {
@@ -1883,7 +1880,7 @@ VP_API vp_result vp_score_mmmu_parse(const char *prediction, char *scratch, size
     return VP_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------------- MathVista */
+/* -------------------------------------------------------------------------------------------------------- MathVista */
 /* `text` in the pool, with NUL */
 static const char *vp_impl_score_keep(vp_impl_score_pool *pool, vp_impl_score_span span) {
     char *copy = (char *)vp_impl_score_take(pool, span.bytes + 1, 1);
@@ -1978,10 +1975,10 @@ static vp_result vp_impl_score_vista(vp_impl_score_pool *pool, const vp_score_sa
     return VP_OK;
 }
 
-/* --------------------------------------------------------------------------------------------------- metrics by
- * name */
+/* -------------------------------------------------------------------------------------------------- metrics by name */
 static const vp_score_metric_info vp_impl_score_metrics[] = {
-#define VP_IMPL_SCORE_INFO(metric, name, others, own, run, binary) {name, others, VP_SCORE_CLEAN_##own, VP_SCORE_CLEAN_##run, binary},
+#define VP_IMPL_SCORE_INFO(metric, name, others, own, run, binary) \
+    {name, others, VP_SCORE_CLEAN_##own, VP_SCORE_CLEAN_##run, binary},
     VP_SCORE_METRICS(VP_IMPL_SCORE_INFO)
 #undef VP_IMPL_SCORE_INFO
 };
@@ -2089,7 +2086,7 @@ static vp_result vp_impl_score_plain_vqa(const vp_score_sample *sample, char *sc
         return vp_score_vqa_seed(sample->prediction, sample->references, sample->reference_count, scratch, bytes,
                                  &outcome->score);
     result = vp_score_vqa_normalise(sample->prediction, scratch, bytes, NULL);
-    /* which is not normalised: so the reference does it */
+    /* the reference text is not normalised: neither is it in the original */
     if (result == VP_OK) outcome->score = !strcmp(scratch, sample->references[0]);
     return result;
 }

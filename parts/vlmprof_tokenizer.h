@@ -1,7 +1,7 @@
 /* vlmprof_tokenizer.h - v0.2.0 - byte-level BPE from tokenizer.json - MIT licence
  *
- * Byte-level BPE as GPT-2, GPT-NeoX and OLMo use it, read from a Hugging Face tokenizer.json. This section
- * allocates. A tokenizer does not change after loading: any number of threads may encode and decode with one.
+ * Byte-level BPE as GPT-2, GPT-NeoX and OLMo use it, read from a Hugging Face tokenizer.json. It uses
+ * malloc. A tokenizer does not change after loading: any number of threads may encode and decode with one.
  *
  * Needs vlmprof.h and vlmprof_unicode.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -87,7 +87,8 @@ VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_
 #endif /* VLMPROF_TOKENIZER_H */
 
 /* ================================================================================================= implementation */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_TOKENIZER_IMPLEMENTATION)) && !defined(VLMPROF_TOKENIZER_IMPLEMENTATION_DONE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_TOKENIZER_IMPLEMENTATION)) \
+    && !defined(VLMPROF_TOKENIZER_IMPLEMENTATION_DONE)
 #define VLMPROF_TOKENIZER_IMPLEMENTATION_DONE
 #include <stdlib.h>
 #include <string.h>
@@ -133,8 +134,7 @@ static const char *const vp_impl_special_contents[7] = {
     "<|endoftext|>", "<|padding|>", "<im_start>", "<im_end>", "<im_patch>", "<im_col>", "<|image|>"
 };
 
-/* --------------------------------------------------------------------------------------------------------------
- * work */
+/* ------------------------------------------------------------------------------------------------------------- work */
 
 /* What one call of encode or decode needs; every buffer grows and is freed by vp_impl_work_free. */
 typedef struct vp_impl_work {
@@ -192,8 +192,7 @@ static void vp_impl_push_text(vp_impl_work *work, const char *text, size_t bytes
     work->text_used += bytes;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * NFC */
+/* -------------------------------------------------------------------------------------------------------------- NFC */
 
 /* Canonical ordering of a run of marks. It is stable, and linear for long runs, so that a megabyte of marks stays
  * cheap. */
@@ -296,8 +295,7 @@ static void vp_impl_nfc(vp_impl_work *work, const char *piece, size_t bytes, con
     *out_bytes = work->text_used;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * BPE */
+/* -------------------------------------------------------------------------------------------------------------- BPE */
 
 static inline uint32_t vp_impl_word_hash(const uint8_t *word, size_t bytes) {
     uint64_t hash = bytes, part;
@@ -459,8 +457,7 @@ static inline void vp_impl_encode_word(vp_impl_work *work, const uint8_t *word, 
     vp_impl_merge_word(work, word, bytes);
 }
 
-/* ---------------------------------------------------------------------------------------------------- words and
- * pieces */
+/* ------------------------------------------------------------------------------------------------- words and pieces */
 
 /* Bytes of the contraction at the start of `text` (its first byte is '), or 0. */
 static size_t vp_impl_contraction(const uint8_t *text, size_t bytes) {
@@ -594,8 +591,7 @@ VP_API vp_result vp_tokenizer_encode(const vp_tokenizer *tokenizer, const char *
     return result;
 }
 
-/* ------------------------------------------------------------------------------------------------------------
- * decode */
+/* ----------------------------------------------------------------------------------------------------------- decode */
 
 /* Copies text and replaces every maximal invalid part by U+FFFD; out has room for three times as many bytes. */
 static size_t vp_impl_lossy(const char *text, size_t bytes, char *out) {
@@ -679,8 +675,7 @@ VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_
     return result;
 }
 
-/* --------------------------------------------------------------------------------------------------------------
- * load */
+/* ------------------------------------------------------------------------------------------------------------- load */
 
 /* The tokens by name while a file is read: first the vocabulary, then the added tokens that it does not contain. */
 typedef struct vp_impl_names {

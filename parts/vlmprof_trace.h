@@ -10,28 +10,24 @@
  *     vp_trace *trace;
  *     if (vp_trace_open(&options, &trace, &error) != VP_OK) ...
  *     vp_trace_step_begin(trace, 0, vp_clock_ns(), &error);
- * ...                                                       vp_trace_ranges, vp_trace_launches, vp_trace_memory,
- * vp_trace_counter
+ *     ...                           vp_trace_ranges, vp_trace_launches, vp_trace_memory, vp_trace_counter
  *     vp_trace_step_end(trace, vp_clock_ns(), &error);
  *     result = vp_trace_close(trace, &info, &error);
  *     vp_trace_free(trace);
  *
- * What a reader finds (cat, name, track):
- * user_annotation      ProfilerStep#N; stage::vit .. stage::decode and decode[1] ..: host's time of a step, stage,
- * decode step    process, thread
- * cpu_op               ranges by their names; vlmprof::attention .. for each part of each block. On the CPU, or
- * with shapes or stacks,
- * each launch by its name below it
- * process, thread
- * cuda_runtime         cudaLaunchKernel, cudaMemcpyAsync: the host sends a launch
- * process, thread
- * kernel, gpu_memcpy   launches, linked to the call that sent them by correlation and an ac2g flow
- * device, stream 7
- * gpu_user_annotation  stage::vit .. stage::decode and decode[1] ..: the device's time between the boundaries
- * device, stream 7
- * thread_span          CPU: what each worker thread did of a launch
- * process, worker
- *   cpu_instant_event    [memory];  counters (ph C);  Trace: PyTorch Profiler (0), all of it
+ * What a reader finds, by cat:
+ *   on the track of process and thread
+ *     user_annotation      ProfilerStep#N; stage::vit .. stage::decode and decode[1] ..: the host's time of a step,
+ *                          stage, decode step
+ *     cpu_op               ranges by their names; vlmprof::attention .. for each part of each block. On the CPU, or
+ *                          with shapes or stacks, each launch by its name below it
+ *     cuda_runtime         cudaLaunchKernel, cudaMemcpyAsync: the host sends a launch
+ *   on the track of device and stream 7
+ *     kernel, gpu_memcpy   launches, linked to the call that sent them by correlation and an ac2g flow
+ *     gpu_user_annotation  stage::vit .. stage::decode and decode[1] ..: the device's time between the boundaries
+ *   on the track of process and worker
+ *     thread_span          CPU: what each worker thread did of a launch
+ *   and cpu_instant_event ([memory]), counters (ph C), and "PyTorch Profiler (0)", cat Trace, around all of it
  * After the last step stands an empty one, because HTA drops the last step. HTA reads whole us unless
  * HTA_DISABLE_NS_ROUNDING=1 is set. Traces of the CPU hold no GPU event: viewers and TensorBoard's operator view
  * show them, but HTA's kernel analyses and TensorBoard's kernel view have nothing to show. torch-tb-profiler 0.4.3
@@ -45,7 +41,7 @@
  *          file
  * threads: one trace belongs to one thread at a time
  * source:  pytorch/kineto 002d991 libkineto/src/output_json.cpp; the readers' needs: torch-tb-profiler 0.4.3,
- * HolisticTraceAnalysis f4d0062
+ *          HolisticTraceAnalysis f4d0062
  *
  * Needs vlmprof.h, vlmprof_file.h, vlmprof_ranges.h and vlmprof_stages.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -53,8 +49,8 @@
 #ifndef VLMPROF_TRACE_H
 #define VLMPROF_TRACE_H
 /* strict ISO mode hides POSIX unless it is asked for before the first system header */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_TRACE_IMPLEMENTATION)) && !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE) \
-    && !defined(_POSIX_C_SOURCE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_TRACE_IMPLEMENTATION)) \
+    && !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE) && !defined(_POSIX_C_SOURCE)
 #define _DEFAULT_SOURCE 1
 #endif
 #ifndef VLMPROF_H
@@ -210,7 +206,8 @@ VP_API void vp_trace_free(vp_trace *trace);
 #endif /* VLMPROF_TRACE_H */
 
 /* ================================================================================================= implementation */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_TRACE_IMPLEMENTATION)) && !defined(VLMPROF_TRACE_IMPLEMENTATION_DONE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_TRACE_IMPLEMENTATION)) \
+    && !defined(VLMPROF_TRACE_IMPLEMENTATION_DONE)
 #define VLMPROF_TRACE_IMPLEMENTATION_DONE
 #include <errno.h>
 #include <fcntl.h>
