@@ -164,7 +164,7 @@ static int vp_impl_caption_unicode_letter(uint32_t code) {
     if (code >= 0x591 && code <= 0x5C7) return code != 0x5BE && code != 0x5C0 && code != 0x5C3 && code != 0x5C6;
     if (code >= 0xE31 && code <= 0xE4E) return code != 0xE3F;
     if (code >= 0x900 && code < 0xE00) return code != 0x964 && code != 0x965 && !vp_unicode_is_digit(code);
-    /* quickly */
+    /* the largest scripts, without a search in the tables */
     if ((code >= 0x3041 && code <= 0x3094) || (code >= 0x4E00 && code <= 0x9FA5) || (code >= 0xAC00 && code <= 0xD7A3))
         return 1;
     return vp_unicode_class(code) == VP_UNICODE_LETTER;
@@ -332,22 +332,17 @@ static void vp_impl_caption_key(char *key, const char *text, size_t bytes) {
 static void vp_impl_caption_rule_abbreviations(vp_impl_caption_lexer *lexer) {
     static const char always[] =
         " adj adm adv al ala alex apr ariz assn assoc asst atty attys aug ave bancorp bhd bldg blvd brig bros calif "
-        "capt cf cie cmdr co col "
-        "colo comdr conn corp cos cpl ct dak dec dept det dr drs elec ens esq est etc ext feb fla fri ft ga gen gov "
-        "govs hon inc ind insp "
-        "intl invt jan jos jr jul jun kan kans ky lieut lt ltd maj mar md messrs mfg mich minn mlle mme mo mon mont "
-        "mr mrs ms msgr mt mtg "
-        "natl neb nev nov oct okla penn pfc ph.d ed.d ph plc ppte pptes ppty pptys pres prof profs pte ptes pty "
-        "ptys pvt rd rep reps rev rt "
-        "sen sens sep sept seq sfc sgt spc sq sr st ste supt supts sys tel tenn thu thurs treas tue tues univ va vs "
-        "vt wed wis wisc wm wyo "
+        "capt cf cie cmdr co col colo comdr conn corp cos cpl ct dak dec dept det dr drs elec ens esq est etc ext feb "
+        "fla fri ft ga gen gov govs hon inc ind insp intl invt jan jos jr jul jun kan kans ky lieut lt ltd maj mar md "
+        "messrs mfg mich minn mlle mme mo mon mont mr mrs ms msgr mt mtg natl neb nev nov oct okla penn pfc ph.d ed.d "
+        "ph plc ppte pptes ppty pptys pres prof profs pte ptes pty ptys pvt rd rep reps rev rt sen sens sep sept seq "
+        "sfc sgt spc sq sr st ste supt supts sys tel tenn thu thurs treas tue tues univ va vs vt wed wis wisc wm wyo "
         "cont'd ";
     static const char capital[] = " ark az del ill la mass miss ore pa tex wash ";
     static const char before_number[] = " art ca fig figs no nos op pp prop ";
     static const char starters[] =
-        " a about according additionally after an as at but earlier he here however if in it last many more now "
-        "once one other our she since "
-        "so some such that the their then there these they this we what when while yet you ";
+        " a about according additionally after an as at but earlier he here however if in it last many more now once "
+        "one other our she since so some such that the their then there these they this we what when while yet you ";
     const char *start = lexer->at, *stop = start, *after;
     char key[12];
     size_t bytes;
@@ -548,9 +543,8 @@ static void vp_impl_caption_rule_addresses(vp_impl_caption_lexer *lexer) {
  * or white space follows */
 static void vp_impl_caption_rule_files(vp_impl_caption_lexer *lexer) {
     static const char endings[] =
-        " bat bmp c class cgi cpp dll doc docx exe gif gz h htm html jar java jpeg jpg mov mp3 mp4 pdf php pl png "
-        "ppt ps py sql tar txt wav "
-        "x xml zip wma wmv avi flv 3gp mpg ";
+        " bat bmp c class cgi cpp dll doc docx exe gif gz h htm html jar java jpeg jpg mov mp3 mp4 pdf php pl png ppt "
+        "ps py sql tar txt wav x xml zip wma wmv avi flv 3gp mpg ";
     const char *stop = vp_impl_caption_alnums(lexer, lexer->at), *start, *best = NULL;
     char key[8];
     size_t bytes;

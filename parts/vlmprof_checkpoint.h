@@ -1429,9 +1429,9 @@ static int vp_impl_is_olmo(const vp_checkpoint *cp) {
 static vp_result vp_impl_fail_olmo(const char *directory, vp_error *error) {
     return vp_fail(
         error, VP_ERR_UNSUPPORTED, -1, directory,
-        "the weights are in OLMo's original training format: other tensor names, all experts of a block in one "
-        "tensor, w2 transposed; "
-        "convert them to the Hugging Face format (config.json, model.safetensors) with the model's own script first");
+        "the weights are in OLMo's original training format: other tensor names, all experts of a block in one tensor, "
+        "w2 transposed; convert them to the Hugging Face format (config.json, model.safetensors) with the model's own "
+        "script first");
 }
 
 static vp_result vp_impl_checkpoint_compare(vp_checkpoint *cp, const vp_model_config *config, const char *where,
@@ -1465,9 +1465,8 @@ static vp_result vp_impl_checkpoint_none(const char *directory, vp_error *error)
         return vp_fail(
             error, VP_ERR_UNSUPPORTED, -1, directory,
             "the weights are PyTorch pickles (pytorch_model.bin), which can execute code when they are loaded; make "
-            "safetensors of them: "
-            "in Python, load the model with from_pretrained and write it with save_pretrained(folder, "
-            "safe_serialization=True)");
+            "safetensors of them: in Python, load the model with from_pretrained and write it with "
+            "save_pretrained(folder, safe_serialization=True)");
     if (vp_impl_path_exists(directory, "config.yaml") > 0 || vp_impl_path_exists(directory, "model.pt") > 0)
         return vp_impl_fail_olmo(directory, error);
     return vp_fail(error, VP_ERR_NOT_FOUND, -1, directory,

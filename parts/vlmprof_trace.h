@@ -1432,10 +1432,8 @@ static void vp_impl_trace_tail(vp_trace *trace) {
     vp_impl_trace_us(trace, first);
     vp_impl_trace_put(trace, ", \"dur\": ");
     vp_impl_trace_us(trace, trace->state.last_ns > first ? trace->state.last_ns - first : 0);
-    vp_impl_trace_put(
-        trace,
-        ", \"pid\": \"Spans\", \"tid\": \"PyTorch Profiler\", \"name\": \"PyTorch Profiler (0)\", \"args\": {\"Op "
-        "count\": ");
+    vp_impl_trace_put(trace, ", \"pid\": \"Spans\", \"tid\": \"PyTorch Profiler\", \"name\": \"PyTorch Profiler (0)\", "
+                             "\"args\": {\"Op count\": ");
     vp_impl_trace_int(trace, operations);
     vp_impl_trace_put(
         trace, "}},\n{\"name\": \"process_sort_index\", \"ph\": \"M\", \"ts\": 0.000, \"pid\": \"Spans\", \"tid\": 0, "
