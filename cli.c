@@ -1,7 +1,8 @@
 /* cli.c: the vlmprof command line: the list of its commands, the general help, and main.
- * What a command does stands in cli/commands/command_NAME.c. The rooms that commands share lie in the folders beside
- * it, named along the way of the data: base, tile, score, request, dataset, sweep, report, trace. A room includes what
- * it uses, no two include each other, no command uses another, and what reads results never needs the engine. */
+ * What a command does stands in cli/commands/command_NAME.c. A new command needs such a file, its name in commands.h
+ * and a place in COMMANDS below. The rooms that commands share lie in the folders beside commands/, named along the way
+ * of the data: base, tile, score, request, dataset, sweep, report, trace. A room includes what it uses, no two include
+ * each other, no command uses another, and what reads results never needs the engine. */
 #include "base/console.h"
 #include "base/options.h"
 #include "commands/commands.h"
@@ -53,9 +54,8 @@ static int unknown_command(const char *name) {
 }
 
 /* An OpenMP runtime reads before main how long idle threads spin, and its default spins on through a busy neighbour's
- * time slice: on a
- * loaded machine every barrier then costs 4 ms. Once, with a short spin in the environment, the program starts
- * itself again. */
+ * time slice: on a loaded machine every barrier then costs 4 ms. Once, with a short spin in the environment, the
+ * program starts itself again. */
 static void calm_threads(char **argv) {
     if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
     setenv("OMP_WAIT_POLICY", "passive", 1);
