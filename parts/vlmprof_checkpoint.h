@@ -168,14 +168,12 @@ VP_API void vp_checkpoint_close(vp_checkpoint *checkpoint); /* NULL is allowed *
 #define VLMPROF_CHECKPOINT_IMPLEMENTATION_DONE
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 #ifdef __cplusplus
 extern "C" {

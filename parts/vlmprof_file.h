@@ -45,7 +45,6 @@ VP_API vp_result vp_failf(vp_error *error, vp_result code, int64_t offset, const
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #ifdef __cplusplus
 extern "C" {

@@ -255,7 +255,6 @@ VP_API vp_result vp_score_wilson(double successes, double count, double z, doubl
     && !defined(VLMPROF_SCORE_IMPLEMENTATION_DONE)
 #define VLMPROF_SCORE_IMPLEMENTATION_DONE
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #ifdef __cplusplus
 extern "C" {

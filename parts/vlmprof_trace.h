@@ -215,7 +215,6 @@ VP_API void vp_trace_free(vp_trace *trace);
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -236,10 +235,10 @@ enum {
     VP_IMPL_TRACE_FRAMES = 16,      /* of a call stack */
     VP_IMPL_TRACE_PIDS = 64         /* process ids below are taken by devices */
 };
-/* vp_stage_name and vp_part_name belong to the engine: a program that writes traces need not link it */
+/* not vp_stage_name and vp_part_name: who compiles this header alone need not compile vlmprof_stages.h */
 #define VP_IMPL_TRACE_WORD(name, text) text,
-static const char *const vp_impl_trace_stages[] = {VP_STAGES(VP_IMPL_TRACE_WORD)}, *const vp_impl_trace_parts[] = {
-                                                                                       VP_PARTS(VP_IMPL_TRACE_WORD)};
+static const char *const vp_impl_trace_stages[] = {VP_STAGES(VP_IMPL_TRACE_WORD)};
+static const char *const vp_impl_trace_parts[] = {VP_PARTS(VP_IMPL_TRACE_WORD)};
 #undef VP_IMPL_TRACE_WORD
 #define VP_IMPL_TRACE_NS_LIMIT (INT64_C(1) << 60) /* 36 years: sums of four stay below INT64_MAX */
 
