@@ -1677,28 +1677,18 @@ VP_API vp_result vp_family_count(const vp_family *family, int32_t width_px, int3
 
 /* ---- checkpoints */
 /* where a key is found if it is not at the top level under its own name */
-static const char *const vp_impl_config_places[][2] = {{"min_pixels", "size.shortest_edge"},
-                                                       {"min_pixels", "size.min_pixels"},
-                                                       {"max_pixels", "size.longest_edge"},
-                                                       {"max_pixels", "size.max_pixels"},
-                                                       {"size", "size.height"},
-                                                       {"size", "size.shortest_edge"},
-                                                       {"size", "force_image_size"},
-                                                       {"tile_size", "max_image_size.longest_edge"},
-                                                       {"tile_size", "size.height"},
-                                                       {"longest_edge", "size.longest_edge"},
-                                                       {"patch_size", "patch_size.height"},
-                                                       {"max_side_patches", "size.max_height"},
-                                                       {"max_side_patches", "media_proc_cfg.patch_limit_on_one_side"},
-                                                       {"max_patches", "media_proc_cfg.in_patch_limit"},
-                                                       {"min_crop_size", "pan_and_scan_min_crop_size"},
-                                                       {"max_num_crops", "pan_and_scan_max_num_crops"},
-                                                       {"min_ratio_to_activate", "pan_and_scan_min_ratio_to_activate"},
-                                                       {"low_res_col_tokens", "use_single_crop_col_tokens"},
-                                                       {"min_patches", "min_dynamic_patch"},
-                                                       {"max_patches", "max_dynamic_patch"},
-                                                       {"anyres_max", "vision_aspect_ratio"},
-                                                       {"image_seq_length", "mm_tokens_per_image"}};
+static const char *const vp_impl_config_places[][2] = {
+    {"min_pixels", "size.shortest_edge"}, {"min_pixels", "size.min_pixels"}, {"max_pixels", "size.longest_edge"},
+    {"max_pixels", "size.max_pixels"}, {"size", "size.height"}, {"size", "size.shortest_edge"},
+    {"size", "force_image_size"}, {"tile_size", "max_image_size.longest_edge"}, {"tile_size", "size.height"},
+    {"longest_edge", "size.longest_edge"}, {"patch_size", "patch_size.height"}, {"max_side_patches", "size.max_height"},
+    {"max_side_patches", "media_proc_cfg.patch_limit_on_one_side"}, {"max_patches", "media_proc_cfg.in_patch_limit"},
+    {"min_crop_size", "pan_and_scan_min_crop_size"}, {"max_num_crops", "pan_and_scan_max_num_crops"},
+    {"min_ratio_to_activate", "pan_and_scan_min_ratio_to_activate"},
+    {"low_res_col_tokens", "use_single_crop_col_tokens"}, {"min_patches", "min_dynamic_patch"},
+    {"max_patches", "max_dynamic_patch"}, {"anyres_max", "vision_aspect_ratio"},
+    {"image_seq_length", "mm_tokens_per_image"}
+};
 /* switches, and the value that the rules assume for each */
 static const struct { const char *name; int usual;
 } vp_impl_config_switches[] = {{"do_resize", 1},    {"use_thumbnail", 1},      {"slice_mode", 1},

@@ -820,21 +820,25 @@ static vp_result vp_impl_load_structure(vp_impl_loader *loader) {
                                                     {"add_prefix_space", "false", 1},
                                                     {"trim_offsets", "true|false", 0},
                                                     {"use_regex", "true", 0}};
-    static const vp_impl_option decoder[4] = {/* none of these changes what ids decode to */
-                                              {"type", "=ByteLevel", 1},
-                                              {"add_prefix_space", "true|false", 0},
-                                              {"trim_offsets", "true|false", 0},
-                                              {"use_regex", "true|false", 0}};
-    static const vp_impl_option model[10] = {{"type", "=BPE", 0},
-                                             {"dropout", "null|0|0.0", 0},
-                                             {"unk_token", "null", 0},
-                                             {"continuing_subword_prefix", "null|=", 0},
-                                             {"end_of_word_suffix", "null|=", 0},
-                                             {"fuse_unk", "false", 0},
-                                             {"byte_fallback", "false", 0},
-                                             {"ignore_merges", "false", 0},
-                                             {"vocab", "*", 1},
-                                             {"merges", "*", 1}};
+    static const vp_impl_option decoder[4] = {
+        /* none of these changes what ids decode to */
+        {"type", "=ByteLevel", 1},
+        {"add_prefix_space", "true|false", 0},
+        {"trim_offsets", "true|false", 0},
+        {"use_regex", "true|false", 0}
+    };
+    static const vp_impl_option model[10] = {
+        {"type", "=BPE", 0},
+        {"dropout", "null|0|0.0", 0},
+        {"unk_token", "null", 0},
+        {"continuing_subword_prefix", "null|=", 0},
+        {"end_of_word_suffix", "null|=", 0},
+        {"fuse_unk", "false", 0},
+        {"byte_fallback", "false", 0},
+        {"ignore_merges", "false", 0},
+        {"vocab", "*", 1},
+        {"merges", "*", 1}
+    };
     uint32_t values[10], parts[9];
     vp_result result = vp_impl_load_options(loader, 0, "tokenizer", top, 9, parts);
     if (result == VP_OK && !vp_impl_load_is_null(loader, parts[4])) {
@@ -1006,13 +1010,15 @@ static int vp_impl_load_added_text(vp_impl_loader *loader, const char *name, siz
  * one after the vocabulary's size and after every earlier added token (the reference ignores the number in the
  * file). */
 static vp_result vp_impl_load_added_token(vp_impl_loader *loader, uint32_t node, int64_t *highest) {
-    static const vp_impl_option options[7] = {{"id", "*", 1},
-                                              {"content", "*", 1},
-                                              {"single_word", "false", 1},
-                                              {"lstrip", "false", 1},
-                                              {"rstrip", "false", 1},
-                                              {"normalized", "true|false", 1},
-                                              {"special", "true|false", 1}};
+    static const vp_impl_option options[7] = {
+        {"id", "*", 1},
+        {"content", "*", 1},
+        {"single_word", "false", 1},
+        {"lstrip", "false", 1},
+        {"rstrip", "false", 1},
+        {"normalized", "true|false", 1},
+        {"special", "true|false", 1}
+    };
     vp_impl_names *names = &loader->names;
     char *text = names->text + names->start[names->count];
     uint32_t values[7], slot, index;
