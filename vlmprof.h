@@ -367,9 +367,11 @@ typedef struct vp_layout {
  *          the global view) is below one pixel, as for 1x5000; VP_FIT_FILL: a resized side passes INT32_MAX (1x5000 is
  *          fine: 336x1680000 before the cut)
  * rule:    canvas = window * cols + margin by window * rows + margin; s = min (pad) or max (fill) of canvas / image
- *          over both sides; pad: side = trunc(image * s), offset = (canvas - side) / 2; fill: side = max(canvas,
- *          ceil(image * s)), offset = (side - canvas) / 2; global view: the same with crop_px for both sides of the
- *          canvas. R rows, C columns of crops, T tokens per side, w tokens per window, m of both margins: H = w R + m,
+ *          over both sides.
+ *          pad: side = trunc(image * s), offset = (canvas - side) / 2
+ *          fill: side = max(canvas, ceil(image * s)), offset = (side - canvas) / 2
+ *          The global view is the same with crop_px for both sides of the canvas.
+ *          R rows, C columns of crops, T tokens per side, w tokens per window, m of both margins: H = w R + m,
  *          W = w C + m; features = T T + H W; columns = T + H; markers = 4 (start and end, twice)
  * numeric: float32 decides the resized sizes, each step rounded once: do not build with fast-math or x87 arithmetic */
 VP_API vp_result vp_layout_compute(const vp_geometry *geometry, const vp_tile_options *options, int32_t width_px,

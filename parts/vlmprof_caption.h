@@ -64,12 +64,13 @@ VP_API vp_result vp_caption_tokenise(const char *text, size_t bytes, char *out, 
  * returns: VP_OK; VP_ERR_RANGE no image, a NULL text, an image without references (leave it out), over 2^29 words in
  *          all; VP_ERR_MEMORY
  * rule:    BLEU: counts clipped by the largest in any one reference; reference length: the closest, the shorter of two;
- *          product of (correct + 1e-15) / (words + 1e-9), k-th root, times exp(1 - 1 / ratio) when ratio = (length +
- *          1e-15) / (reference length + 1e-9) < 1; corpus: the same over summed counts. CIDEr-D: weight of an n-gram =
- *          count * (log images - log max(1, images whose references have it)); cosine with the candidate's weight
- *          clipped at the reference's, times exp(-d^2 / 72), d = difference of the numbers of bigrams; mean over n =
- *          1..4 and the references, times 10. ROUGE-L: largest precision and largest recall over the references, beta
- *          1.2, words between single spaces. Corpus: means over the images.
+ *          product of (correct + 1e-15) / (words + 1e-9), k-th root, times exp(1 - 1 / ratio) when
+ *          ratio = (length + 1e-15) / (reference length + 1e-9) < 1; corpus: the same over summed counts.
+ *          CIDEr-D: weight of an n-gram = count * (log images - log max(1, images whose references have it)); cosine
+ *          with the candidate's weight clipped at the reference's, times exp(-d^2 / 72), d = difference of the numbers
+ *          of bigrams; mean over n = 1..4 and the references, times 10.
+ *          ROUGE-L: largest precision and largest recall over the references, beta 1.2, words between single spaces.
+ *          Corpus of the last two: means over the images.
  * source:  pycocoevalcap 1.2: bleu/bleu_scorer.py, cider/cider_scorer.py, rouge/rouge.py
  * numeric: double; within 1e-10 of the reference. n-grams are compared and not only hashed: none is mistaken for
  *          another
@@ -257,8 +258,8 @@ static const char *vp_impl_caption_pattern(const vp_impl_caption_lexer *lexer, c
 /* ---- words with an apostrophe, and words that are cut in two */
 static void vp_impl_caption_rule_contractions(vp_impl_caption_lexer *lexer, const char *word) {
     static const char *const cut[] = {"cannot", "gonna", "gotta", "lemme", "gimme", "wanna"};
-    static const char *const whole[] = {"c'mon", "s'mores", "ev'ry", "li'l",      "nat'l",   "e'er",   "o'o",
-                                        "c'est", "cap'n",   "ol'",   "somethin'", "dunkin'", "cont'd", "nor'easter"};
+    static const char *const whole[] = {"c'mon", "s'mores", "ev'ry", "li'l", "nat'l", "e'er", "o'o", "c'est", "cap'n",
+                                        "ol'", "somethin'", "dunkin'", "cont'd", "nor'easter"};
     const char *start = lexer->at, *letters_end, *after, *found;
     size_t i;
     int ascii = vp_impl_caption_at(lexer, start);
@@ -381,9 +382,9 @@ static void vp_impl_caption_rule_abbreviations(vp_impl_caption_lexer *lexer) {
 
 /* ---- numbers, dates, fractions, telephone numbers, words with hyphens and slashes */
 static void vp_impl_caption_rule_numbers(vp_impl_caption_lexer *lexer) {
-    static const char *const patterns[] = {"912~11912~11924",          "914s11914/11914",          "914/11914",
-                                           "(11923)11b01934s01935",    "+02924s11924s11934s01935", "+02924s11934s01935",
-                                           "+02924.11924.11934.11935", "924.11934.11935"};
+    static const char *const patterns[] = {
+        "912~11912~11924", "914s11914/11914", "914/11914", "(11923)11b01934s01935", "+02924s11924s11934s01935",
+        "+02924s11934s01935", "+02924.11924.11934.11935", "924.11934.11935"};
     const char *at = lexer->at, *stop, *found;
     size_t i;
     int ascii = vp_impl_caption_at(lexer, at);

@@ -1731,8 +1731,8 @@ static int64_t vp_impl_config_int(const vp_json *const files[3], const char *pat
 }
 static const vp_family_preset *vp_impl_config_preset(const vp_json *const files[3], char model[64],
                                                      char processor[64]) {
-    static const char *const tails[] = {"Fast", "ImageProcessor"}, *const paligemma[] = {"paligemma_448",
-                                                                                         "paligemma_896"};
+    static const char *const tails[] = {"Fast", "ImageProcessor"};
+    static const char *const paligemma[] = {"paligemma_448", "paligemma_896"};
     const vp_family_preset *by_model, *by_processor;
     const vp_json *json = NULL;
     uint32_t node = vp_impl_config_get(files, "image_processor_type", &json);

@@ -1579,8 +1579,8 @@ static void vp_impl_score_count_number(void *user, vp_impl_score_span span) { (v
 
 /* The shortest tail after the last occurrence of a key word; empty: there is none worth keeping. */
 static vp_impl_score_span vp_impl_score_key_tail(vp_impl_score_span line, int is_last) {
-    static const char *const keys[] = {"could be ", "so ",     "is ",     "thus ", "therefore ",
-                                       "final ",    "answer ", "result ", "="};
+    static const char *const keys[] = {"could be ", "so ", "is ", "thus ", "therefore ", "final ", "answer ", "result ",
+                                       "="};
     vp_impl_score_span tail = vp_impl_score_span_from(line.text, line.text), one;
     size_t i;
     for (i = 0; i < 9 - (size_t)!is_last; i++) {

@@ -781,10 +781,12 @@ static int vp_impl_load_is_null(const vp_impl_loader *loader, uint32_t node) {
 
 /* Nothing may be put around a text: the template of a single sequence must be that sequence alone. */
 static vp_result vp_impl_load_post_processor(const vp_impl_loader *loader, uint32_t node) {
-    static const vp_impl_option byte_level[4] = {{"type", "=ByteLevel|=TemplateProcessing", 1},
-                                                 {"add_prefix_space", "*", 0},
-                                                 {"trim_offsets", "*", 0},
-                                                 {"use_regex", "*", 0}};
+    static const vp_impl_option byte_level[4] = {
+        {"type", "=ByteLevel|=TemplateProcessing", 1},
+        {"add_prefix_space", "*", 0},
+        {"trim_offsets", "*", 0},
+        {"use_regex", "*", 0}
+    };
     static const vp_impl_option template_options[4] = {
         {"type", "*", 1}, {"single", "*", 1}, {"pair", "*", 0}, {"special_tokens", "*", 0}};
     uint32_t values[4], item, sequence;
@@ -816,10 +818,12 @@ static vp_result vp_impl_load_structure(vp_impl_loader *loader) {
         {"added_tokens", "*", 0},   {"normalizer", "*", 0},    {"pre_tokenizer", "*", 1},
         {"post_processor", "*", 0}, {"decoder", "*", 1},       {"model", "*", 1}};
     static const vp_impl_option normalizer[1] = { { "type", "=NFC", 1 } };
-    static const vp_impl_option pre_tokenizer[4] = {{"type", "=ByteLevel", 1},
-                                                    {"add_prefix_space", "false", 1},
-                                                    {"trim_offsets", "true|false", 0},
-                                                    {"use_regex", "true", 0}};
+    static const vp_impl_option pre_tokenizer[4] = {
+        {"type", "=ByteLevel", 1},
+        {"add_prefix_space", "false", 1},
+        {"trim_offsets", "true|false", 0},
+        {"use_regex", "true", 0}
+    };
     static const vp_impl_option decoder[4] = {
         /* none of these changes what ids decode to */
         {"type", "=ByteLevel", 1},
