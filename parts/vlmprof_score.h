@@ -200,7 +200,7 @@ VP_API const vp_score_metric_info *vp_score_metric_of(vp_score_metric metric);
 /* returns: VP_OK; VP_ERR_NOT_FOUND no metric has this name, among the others included; VP_ERR_RANGE */
 VP_API vp_result vp_score_metric_find(const char *name, vp_score_metric *metric);
 /* The experiments' metric of a data set ("text_vqa" or "text-vqa"), vqa_seed for unknown names; captions:
- * caption_jaccard, as the seed reports (its CIDEr path never runs). returns: as vp_score_metric_find, never
+ * caption_jaccard, as the reference reports (its CIDEr path never runs). returns: as vp_score_metric_find, never
  * VP_ERR_NOT_FOUND. source: base_experiment.py, get_metric_for_dataset */
 VP_API vp_result vp_score_metric_for_dataset(const char *dataset_name, vp_score_metric *metric);
 

@@ -45,10 +45,11 @@ typedef struct vp_telemetry {
 } vp_telemetry;
 VP_API const char *vp_telemetry_throttle_name(int32_t bit); /* NULL: no reason has that bit */
 
-/* Stages of a request, in order; decode steps come separately. A new stage needs its name here, in the place where it
- * runs, and a vk_end_stage(engine, reply, VP_STAGE_..) behind its work in the prefill of the models that have it
- * (parts/engine/model_*.c). Stages that are no work of a device end at the caller, as PREPROCESS and DETOK do. Readers
- * that add up neighbours (VIT to CONNECTOR is the vision time) take it in by its place. */
+/* Stages of a request, in order; decode steps come separately.
+ * A new stage needs its name here, in the place where it runs, and a vk_end_stage behind its work in the models that
+ * have it (parts/engine/model_*.c). H2D and the decode steps end in parts/engine/request.c, PREPROCESS and DETOK at the
+ * caller, on the host. Sums over neighbours take a stage in by its place: VIT to CONNECTOR is the vision time, EMBED to
+ * SAMPLE the prefill (cli/base/metrics.c, which also says which stages are the host's). */
 #define VP_STAGES(X) \
     X(PREPROCESS, "preprocess") X(H2D, "h2d") X(VIT, "vit") X(CONNECTOR, "connector") X(EMBED, "embed") \
     X(PREFILL, "prefill") X(HEAD, "head") X(SAMPLE, "sample") X(DECODE, "decode") X(DETOK, "detok")
