@@ -1015,7 +1015,7 @@ static vp_result vp_impl_image_plausible(const vp_impl_image_info *info, size_t 
     uint64_t pixels = (uint64_t)info->width_px * (uint64_t)info->height_px, raw;
     vp_message message = {{0}, 0};
     if (info->width_px * info->height_px > VP_IMAGE_PIXELS_MAX || info->width_px > VP_IMPL_IMAGE_SIDE_MAX
-        || info->height_px > STBI_MAX_DIMENSIONS) {
+        || info->height_px > VP_IMPL_IMAGE_SIDE_MAX) {
         vp_message_text(&message, "the header says ");
         vp_message_int(&message, info->width_px);
         vp_message_text(&message, " x ");
