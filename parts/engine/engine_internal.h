@@ -58,7 +58,7 @@ struct vp_engine {
 
 /* ---- memory.c */
 
-/* experts of many tokens without the host */
+/* can the backend run the experts of many tokens without asking the host? */
 static inline int vk_has_tiles(const vp_engine *engine) { return engine->backend->experts && !engine->wide; }
 static inline int vk_padded(int n) { return (int)vk_round_up((size_t)n, VK_PAD); }
 static inline int vk_patch_values(const vp_model_config *config) {
