@@ -18,7 +18,7 @@ B ?= build
 PROGRAM ?= ./vlmprof
 
 # one fat object: machine code for A100, H100/H200 and B200, and PTX for what comes after; no C++ runtime is needed to link it
-NVCC_FLAGS := -std=c++17 -O3 -I. -Iparts -Xcompiler -fno-threadsafe-statics,-fno-exceptions,-Wall,-Wextra
+NVCC_FLAGS = -std=c++17 -O3 $(INCLUDES) -Xcompiler -fno-threadsafe-statics,-fno-exceptions,-Wall,-Wextra
 NVCC_ARCHS := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_100,code=[sm_100,compute_100]
 CUDA_TOOLKIT = $(dir $(realpath $(shell command -v $(NVCC))))..
 CUDA_LIBRARIES = $(foreach place,lib64 lib targets/x86_64-linux/lib,-L$(CUDA_TOOLKIT)/$(place)) -lcudart_static -ldl -lrt -lpthread
@@ -42,6 +42,8 @@ ENGINE_OBJECTS = $(ENGINE_SOURCES:%.c=$(B)/%.o) $(B)/vlmprof_kernels.o
 CLI_OBJECTS = $(CLI_SOURCES:%.c=$(B)/%.o)
 LIBRARY = $(B)/libvlmprof.a
 ROOMS = $(B)/librooms.a
+E := $(B)/emulated
+GPU_ARCHS ?= sm_80 sm_90 sm_90a sm_100
 LIBRARIES = $(if $(CLI_SOURCES),$(ROOMS)) $(LIBRARY)
 
 # test_faults.c makes calls of the emulated GPU fail: it has no other form
@@ -87,6 +89,22 @@ $(PROBED_EMULATOR): $(PROBED)
 	@tests/deps.sh emulator "$(CC)"
 	@touch $@
 
+# ---- the headers' declarations, without the implementations below them: what the objects are compiled against. A line changed in an implementation
+# then compiles one object. A file here is written only where it changes; #line keeps the source's name.
+HEADERS := vlmprof.h $(wildcard parts/vlmprof_*.h)
+DECLARATIONS = $(B)/include/written
+$(DECLARATIONS): $(HEADERS)
+	@mkdir -p $(@D)
+	@for header in $^; do copy=$(@D)/$${header##*/}; \
+	    awk -v name=$$header 'NR == 1 { print "#line 1 \"" name "\"" } { print } /^#endif \/\* VLMPROF[A-Z_]*_H \*\/$$/ { exit }' $$header >$$copy.new; \
+	    if cmp -s $$copy.new $$copy; then rm $$copy.new; else mv $$copy.new $$copy; fi; done
+	@touch $@
+$(addprefix $(B)/include/,$(notdir $(HEADERS))): $(DECLARATIONS)
+	@:
+COMPILED = $(HEADER_OBJECTS) $(ENGINE_OBJECTS) $(CLI_OBJECTS) $(B)/cli.o $(B)/vlmprof_cuda.o $(E)/vlmprof_emulated.o $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o)
+$(COMPILED): INCLUDES := -I$(B)/include $(INCLUDES)
+$(COMPILED): | $(DECLARATIONS)
+
 # ---- the library: the header, its companions and the engine, one object each; and the program's rooms
 $(B)/vlmprof.o: vlmprof.h | $(PROBED)
 	@echo "cc  $<"
@@ -128,7 +146,6 @@ $(B)/tests/vlmprof-hooks: $(HOOKED) $(B)/cli.o $(LIBRARIES)
 	@$(CC) $(HEADER_FLAGS) -DVLMPROF_TEST_HOOKS $(HOOKED) $(if $(filter cli.c,$(HOOKED)),,$(B)/cli.o) $(LIBRARIES) -fopenmp $(LDFLAGS) -o $@ -lm
 
 # ---- the same with the GPU emulated (tests/emulator/cuda_on_cpu.h): the whole command, and the tests that run on any device
-E := $(B)/emulated
 EMULATED_FLAGS = -x c++ -std=c++17 $(WARN) $(INCLUDES) $(CFLAGS) -O2 $(SANITIZE) -include tests/emulator/cuda_on_cpu.h
 $(E)/vlmprof_emulated.o: vlmprof_kernels.cu | $(PROBED_EMULATOR)
 	@echo "c++ $< (GPU code, emulated)"
@@ -205,15 +222,14 @@ check: test
 	@echo "check: all passed"
 
 # ---- GPU: the kernels compile for every architecture of these without a warning and without spilling a register
-GPU_ARCHS ?= sm_80 sm_90 sm_90a sm_100
 gpu-compile: $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o) $(PROGRAM)
 	@if readelf -d $(PROGRAM) | grep -E 'NEEDED.*(cuda|cudart|cublas|nvidia|stdc\+\+)'; then echo "$(PROGRAM) needs a library that machines without a GPU lack" >&2; exit 1; fi
 	@echo "gpu-compile: $(words $(GPU_ARCHS)) objects, no warnings, no spills, no local memory; $(PROGRAM) needs no CUDA library to start"
-$(B)/gpu/vlmprof_kernels.%.o: vlmprof_kernels.cu $(wildcard vlmprof.h parts/*.h parts/engine/*.h parts/kernels/*.h)
+$(B)/gpu/vlmprof_kernels.%.o: vlmprof_kernels.cu
 	@if [ -z "$(NVCC)" ]; then echo "gpu-compile needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
 	@mkdir -p $(@D)
 	@echo "nvcc $* $<"
-	@$(NVCC) $(NVCC_FLAGS) -arch=$* -Xptxas -v -c $< -o $@ >$@.log 2>&1 || { cat $@.log; exit 1; }
+	@$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(B)/gpu-$*.d -arch=$* -Xptxas -v -c $< -o $@ >$@.log 2>&1 || { cat $@.log; exit 1; }
 	@if grep -v '^ptxas info\|bytes stack frame' $@.log | grep .; then echo "$*: nvcc warns" >&2; rm $@; exit 1; fi
 	@if grep 'stack frame' $@.log | grep -v ' 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads'; then \
 	    echo "$*: registers spill, or an array lies in local memory" >&2; rm $@; exit 1; fi

@@ -26,9 +26,6 @@
 #include <string.h>
 
 #include "engine/backend.h"
-#include "vlmprof.h"
-#include "vlmprof_ranges.h"
-#include "vlmprof_stages.h"
 
 enum {
     VK_BLOCK_MAX = 256, /* threads of a block of most kernels */

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "vlmprof.h"
 #include "vlmprof_ranges.h"
 #include "vlmprof_stages.h"
 
