@@ -22,8 +22,8 @@
  * Companion headers
  *   For another subject copy its header too, into the same folder or into parts/. Each one includes vlmprof.h and the
  *   companions that it needs. VLMPROF_IMPLEMENTATION compiles the functions of every header that a file includes,
- *   VLMPROF_SCORE_IMPLEMENTATION those of vlmprof_score.h alone, and so on for the others. Inside a companion search for
- *   ---- to go from part to part.
+ *   VLMPROF_SCORE_IMPLEMENTATION those of vlmprof_score.h alone, and so on for the others. Inside a companion search
+ *   for ---- to go from part to part.
  *     vlmprof_families.h    token counts of other model families from an image's size
  *     vlmprof_ranges.h      ranges of a program's own code, table of operations, schedule
  *     vlmprof_image.h       image file -> upright RGB -> crops -> patches and masks; decodes with stb_image (Debian,
