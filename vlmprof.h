@@ -19,6 +19,31 @@
  *     VP_API                  replaces the linkage word before every function, for shared libraries
  *   It needs stdint, stddef, string, math and time; link with -lm. It is plain C11 that is C++17 as well.
  *
+ * Companion headers
+ *   For another subject copy its header too, into the same folder or into parts/. Each one includes vlmprof.h and the
+ *   companions that it needs. VLMPROF_IMPLEMENTATION compiles the functions of every header that a file includes,
+ *   VLMPROF_SCORE_IMPLEMENTATION those of vlmprof_score.h alone, and so on for the others. Inside a companion search
+ *   for ---- to go from part to part.
+ *     vlmprof_families.h    token counts of other model families from an image's size
+ *     vlmprof_ranges.h      ranges of a program's own code, table of operations, schedule
+ *     vlmprof_image.h       image file -> upright RGB -> crops -> patches and masks; decodes with stb_image (Debian,
+ *                           Ubuntu: libstb-dev)
+ *     vlmprof_file.h        a whole file into memory, errors with their reason
+ *     vlmprof_checkpoint.h  config.json, safetensors, packed weights
+ *     vlmprof_unicode.h     character classes, case, UTF-8, canonical forms
+ *     vlmprof_tokenizer.h   byte-level BPE from tokenizer.json
+ *     vlmprof_prompt.h      records of the nine data sets -> text, as the reference builds it
+ *     vlmprof_score.h       scoring rules
+ *     vlmprof_caption.h     CIDEr-D, BLEU and ROUGE-L of captions, built-in tokenizer
+ *     vlmprof_analysis.h    tests and verdicts, Pareto fronts, coupling of knobs
+ *     vlmprof_latency.h     regression, the latency model, recalibration to another device, guardrails
+ *     vlmprof_stages.h      stages and parts of a request, and what an engine records of them
+ *     vlmprof_trace.h       Chrome traces as torch.profiler writes them
+ *     vlmprof_engine.h      the engine's interface; its code lies in parts/engine and vlmprof_kernels.cu: link
+ *                           libvlmprof.a
+ *   VLMPROF_STATIC makes their functions static too, the engine's aside. vlmprof_image.h has switches of its own, which
+ *   its first lines explain: VLMPROF_STB_IMAGE, VLMPROF_STB_EXTERNAL and VLMPROF_NO_STB.
+ *
  * Smallest example (samples/01_count_tokens.c; cc -I. samples/01_count_tokens.c -lm)
  *
  *     #define VLMPROF_IMPLEMENTATION
@@ -29,36 +54,10 @@
  *         vp_tile_options options = vp_tile_options_default(); // adaptive tiling, at most 12 crops
  *         vp_layout layout;
  *         if (vp_layout_compute(&geometry, &options, 640, 480, &layout, NULL) != VP_OK) return 1;
- * printf("640x480: %d rows, %d columns, %d vision tokens\n", (int)layout.tiling.rows, (int)layout.tiling.cols,
- * (int)layout.feature_tokens);
+ *         printf("640x480: %d rows, %d columns, %d vision tokens\n",
+ *                (int)layout.tiling.rows, (int)layout.tiling.cols, (int)layout.feature_tokens);
  *         return 0;
  *     }
- *
- * Companion headers
- * For another subject copy its header too, into the same folder or into parts/. Each one includes vlmprof.h and the
- * companions that it needs.
- * VLMPROF_IMPLEMENTATION compiles the functions of every header that a file includes, VLMPROF_SCORE_IMPLEMENTATION
- * those of vlmprof_score.h alone.
- *     vlmprof_families.h      token counts of other model families from an image's size
- *     vlmprof_ranges.h        ranges of a program's own code, table of operations, schedule
- * vlmprof_image.h         image file -> upright RGB -> crops -> patches and masks; decodes with stb_image (Debian,
- * Ubuntu: libstb-dev)
- *     vlmprof_file.h          a whole file into memory, errors with their reason
- *     vlmprof_checkpoint.h    config.json, safetensors, packed weights
- *     vlmprof_unicode.h       character classes, case, UTF-8, canonical forms
- *     vlmprof_tokenizer.h     byte-level BPE from tokenizer.json
- *     vlmprof_prompt.h        records of the nine data sets -> text, as the reference builds it
- *     vlmprof_score.h         scoring rules
- *     vlmprof_caption.h       CIDEr-D, BLEU and ROUGE-L of captions, built-in tokenizer
- *     vlmprof_analysis.h      tests and verdicts, Pareto fronts, coupling of knobs
- *     vlmprof_latency.h       regression, the latency model, recalibration to another device, guardrails
- *     vlmprof_stages.h        stages and parts of a request, and what an engine records of them
- * vlmprof_engine.h        the engine's interface; its code lies in parts/engine and vlmprof_kernels.cu: link
- * libvlmprof.a
- *     vlmprof_trace.h         Chrome traces as torch.profiler writes them
- * VLMPROF_STATIC makes their functions static too, the engine's aside. Switches of single companions stand on top
- * of them (VLMPROF_NO_STB and
- *   VLMPROF_STB_IMAGE in vlmprof_image.h).
  *
  * What it does not do
  *   - The GPU code has been tested on an emulated GPU only. Nothing is known yet about what it measures on a real one.
@@ -106,9 +105,9 @@
  *   and every number that a caller passes is treated as hostile.
  *
  * Memory
- *   This header and preprocessing (vlmprof_image.h) never allocate: the caller passes buffers. Image decoding,
- *   checkpoint, tokenizer, engine and trace own memory from malloc or mmap and have a function that releases it. The
- *   statistics of captions release their memory before they return.
+ *   The caller passes buffers; nothing is allocated, with these exceptions. Decoded images, whole files, checkpoint,
+ *   tokenizer, engine and trace own memory from malloc or mmap, and their declarations say what releases it. The scores
+ *   of captions release their memory before they return.
  *
  * Threads
  *   There is no mutable global state. All functions are reentrant; one object belongs to one thread at a time.
@@ -128,8 +127,8 @@
  *   2409.17146) and "OLMoE" (arXiv 2409.02060). Random numbers, percentiles and sums are those of NumPy 1.26.
  *
  * Last revisions
- * 0.2.0 (2026-11) one header became this one and its companions in parts/; VLMPROF_CORE, _FAMILIES and _RANGES are
- * gone and ignored
+ *   0.2.0 (2026-11) one header became this one and its companions in parts/; VLMPROF_CORE, VLMPROF_FAMILIES and
+ *                   VLMPROF_RANGES have no effect any more
  *   0.1.0 (2026-11) first version
  */
 #ifndef VLMPROF_H
@@ -249,10 +248,9 @@ VP_API void vp_message_int(vp_message *message, int64_t value);     /* appends a
  * global view); a crop has `patches` per side for the ViT and `tokens` per side after pooling. Pointers must not be
  * NULL unless stated. */
 enum {
-    VP_CROPS_LIMIT = 65536,       /* most crops of any rule: more is VP_ERR_RANGE, so that no input makes a call slow */
-    VP_CROP_PX_LIMIT = 32768,     /* longest side of a crop */
-    /* longest side of a canvas: float32, which decides resized sizes, has halves up to here */
-    VP_CANVAS_PX_LIMIT = 8388608
+    VP_CROPS_LIMIT = 65536,      /* most crops of any rule: more is VP_ERR_RANGE, so that no input makes a call slow */
+    VP_CROP_PX_LIMIT = 32768,    /* longest side of a crop */
+    VP_CANVAS_PX_LIMIT = 8388608 /* longest side of a canvas: float32 decides resized sizes and has halves up to here */
 };
 
 typedef struct vp_geometry {
@@ -267,10 +265,9 @@ typedef struct vp_geometry {
 /* The geometry of MolmoE-1B and all Molmo 0924 models, with CLIP's mean and std. */
 VP_API vp_geometry vp_geometry_default(void);
 /* Says whether a geometry makes sense.
- * returns: VP_OK; VP_ERR_RANGE: a side < 1 or crop_px > VP_CROP_PX_LIMIT; patch_px does not divide crop_px; pool
- * does not divide the patches per
- * side or a margin; the margins leave no window; max_crops outside 1..VP_CROPS_LIMIT; mean or std not finite, or
- * std < 1e-6 */
+ * returns: VP_OK; VP_ERR_RANGE: a side < 1 or crop_px > VP_CROP_PX_LIMIT; patch_px does not divide crop_px; pool does
+ *          not divide the patches per side or a margin; the margins leave no window; max_crops outside
+ *          1..VP_CROPS_LIMIT; mean or std not finite, or std < 1e-6 */
 VP_API vp_result vp_geometry_check(const vp_geometry *geometry);
 /* Derived numbers; 0 for a geometry that vp_geometry_check refuses. */
 VP_API int32_t vp_geometry_patches_per_side(const vp_geometry *geometry);  /* crop_px / patch_px: 24 */
@@ -299,12 +296,12 @@ typedef struct vp_tiling { int32_t rows, cols; } vp_tiling;
  *          max_crops            1..VP_CROPS_LIMIT, without the global view
  * out:     tiling               on success
  * returns: VP_OK; VP_ERR_RANGE
- * rule:    scale(r, c) = min(window * r / (height - margin), window * c / (width - margin)); the smallest scale >=
- * 1, or where there is none the
- *          largest; ties go to fewer crops, then fewer rows; an image smaller than the margin gets 1x1
+ * rule:    scale(r, c) = min(window * r / (height - margin), window * c / (width - margin)); the smallest scale >= 1,
+ *          or where there is none the largest; ties go to fewer crops, then fewer rows; an image smaller than the
+ *          margin gets 1x1
  * source:  allenai/molmo olmo/data/model_preprocessor.py select_tiling
- * numeric: exact; the reference compares float32 quotients, which can differ only where max_crops times a side
- * passes 2^23 */
+ * numeric: exact; the reference compares float32 quotients, which can differ only where max_crops times a side passes
+ *          2^23 */
 VP_API vp_result vp_tiler_adaptive(const vp_geometry *geometry, int32_t width_px, int32_t height_px, int32_t max_crops,
                                    vp_tiling *tiling);
 /* The experiments' rule: the crop count of a tier, and its factorisation, nearest to the image's aspect ratio.
@@ -319,8 +316,8 @@ VP_API vp_result vp_tiler_tier(const vp_tier *tier, int32_t width_px, int32_t he
  * in:      crops   1..VP_CROPS_LIMIT, primes included
  *          aspect  width / height, positive and finite
  * returns: VP_OK; VP_ERR_RANGE
- * rule:    smallest |(window * cols + margin) / (window * rows + margin) - aspect|; ties go to fewer rows. Unlike
- * the tiers, the margin counts
+ * rule:    smallest |(window * cols + margin) / (window * rows + margin) - aspect|; ties go to fewer rows. Unlike the
+ *          tiers, the margin counts
  * source:  ChulanZhang/molmo_hf experiments, crops_to_tiling
  * numeric: double */
 VP_API vp_result vp_tiler_exact(const vp_geometry *geometry, int32_t crops, double aspect, vp_tiling *tiling);
@@ -367,18 +364,16 @@ typedef struct vp_layout {
  * in:      options              only the member that its rule names is read
  *          width_px, height_px  of the upright image, 1..INT32_MAX
  * out:     layout               on success
- * returns: VP_OK; VP_ERR_RANGE: geometry, option or size out of range; VP_FIT_PAD: a resized side (of the grid or
- * of the global view) is below
- * one pixel, as for 1x5000; VP_FIT_FILL: a resized side passes INT32_MAX (1x5000 is fine: 336x1680000 before the
- * cut)
+ * returns: VP_OK; VP_ERR_RANGE: geometry, option or size out of range; VP_FIT_PAD: a resized side (of the grid or of
+ *          the global view) is below one pixel, as for 1x5000; VP_FIT_FILL: a resized side passes INT32_MAX (1x5000 is
+ *          fine: 336x1680000 before the cut)
  * rule:    canvas = window * cols + margin by window * rows + margin; s = min (pad) or max (fill) of canvas / image
- * over both sides;
- * pad: side = trunc(image * s), offset = (canvas - side) / 2; fill: side = max(canvas, ceil(image * s)), offset =
- * (side - canvas) / 2;
- * global view: the same with crop_px for both sides of the canvas. R rows, C columns of crops, T tokens per side, w
- * tokens per window,
- * m of both margins: H = w R + m, W = w C + m; features = T T + H W; columns = T + H; markers = 4 (start and end,
- * twice)
+ *          over both sides.
+ *          pad: side = trunc(image * s), offset = (canvas - side) / 2
+ *          fill: side = max(canvas, ceil(image * s)), offset = (side - canvas) / 2
+ *          The global view is the same with crop_px for both sides of the canvas.
+ *          R rows, C columns of crops, T tokens per side, w tokens per window, m of both margins: H = w R + m,
+ *          W = w C + m; features = T T + H W; columns = T + H; markers = 4 (start and end, twice)
  * numeric: float32 decides the resized sizes, each step rounded once: do not build with fast-math or x87 arithmetic */
 VP_API vp_result vp_layout_compute(const vp_geometry *geometry, const vp_tile_options *options, int32_t width_px,
                                    int32_t height_px, vp_layout *layout, vp_error *error);
@@ -430,7 +425,7 @@ VP_API void vp_random_seed(vp_random *random, uint32_t seed); /* RandomState(see
 VP_API uint32_t vp_random_u32(vp_random *random);
 VP_API double vp_random_double(vp_random *random);            /* [0, 1), 53 bits: random_sample() */
 /* A number in 0..maximum, both included; randint(0, n) is vp_random_below(n - 1).
- * rule: draws under the next mask 2^k - 1 until a draw is <= maximum. For 0 it draws nothing; above 2^32 - 1 it
+ * rule:    draws under the next mask 2^k - 1 until a draw is <= maximum. For 0 it draws nothing; above 2^32 - 1 it
  *          draws two words, the high one first */
 VP_API uint64_t vp_random_below(vp_random *random, uint64_t maximum);
 /* permutation(count): int64 [count] of 0..count-1. */
@@ -504,16 +499,15 @@ VP_API size_t vp_sampler_lhs_points(const int32_t counts[3]);
  *          capacity    points that fit
  * out:     index       int32 [capacity, 3]  the first *needed rows; NULL only counts
  *          needed      number of points, may be NULL; on VP_OK and VP_ERR_CAPACITY
- *         duplicates  repeats of the reference that are left out here, may be NULL; set as `needed` is
- * returns: VP_OK; VP_ERR_CAPACITY: fewer than *needed; VP_ERR_RANGE: an unknown strategy, a count < 1, points
- * outside their range, or more bytes
- *          than size_t counts
+ *          duplicates  repeats of the reference that are left out here, may be NULL; set as `needed` is
+ * returns: VP_OK; VP_ERR_CAPACITY: fewer than *needed; VP_ERR_RANGE: an unknown strategy, a count < 1, points outside
+ *          their range, or more bytes than size_t counts
  * rule:    the first knob varies slowest, the last one fastest; the two lhs come in drawing order. lhs: a balanced
  *          design without repeats. Rows walk the diagonals of the grid; values are renamed at random or, in a list
- *          longer than points, taken at equal steps. Then random swaps within a knob follow, unless a swap would
- *          repeat a point
- * source:  ChulanZhang/molmo_hf, combined experiments (the current one accepts any name and runs the full grid);
- *          lhs: McKay et al. 1979
+ *          longer than points, taken at equal steps. Then random swaps within a knob follow, unless a swap would repeat
+ *          a point
+ * source:  ChulanZhang/molmo_hf, combined experiments (the current one accepts any name and runs the full grid); lhs:
+ *          McKay et al. 1979
  * numeric: integers only: the same points everywhere
  * memory:  3.2 KB of stack; the time of lhs grows with the square of points */
 VP_API vp_result vp_sampler_grid(vp_grid_strategy strategy, const int32_t counts[3], uint32_t seed, size_t points,
@@ -558,8 +552,8 @@ VP_API int32_t vp_rank_device(const vp_rank *rank, int32_t visible_count);
 /* ================================================================================================= timer >>timer
  * A clock, and the numbers that describe samples. Values may be of any unit; all functions but the clock are pure.
  * source:  numpy 1.26.4 mean, std (ddof 0), percentile (linear), bit for bit
- * numeric: double, IEEE. A compiler that fuses a * b + c (gcc outside -std=c11 on a target with FMA) changes last
- * bits: -ffp-contract=off */
+ * numeric: double, IEEE. A compiler that fuses a * b + c (gcc outside -std=c11 on a target with FMA) changes last bits:
+ *          -ffp-contract=off */
 /* Nanoseconds of a monotonic clock with an arbitrary zero; only differences are meaningful. Define the macro
  * VLMPROF_CLOCK_NS, an expression of type int64_t, where the implementation is compiled to replace the system's
  * clock. */
@@ -577,14 +571,15 @@ VP_API double vp_statistics_std(const double *values, size_t count);  /* populat
  * in:      sorted      double [count], ascending
  *          percentile  0..100
  * returns: the value; NaN for count 0 and for a percentile outside 0..100
- * rule:    p = (count - 1) * (percentile / 100), t = p - floor(p), a and b its neighbours: a + (b - a) * t, or b -
- * (b - a) * (1 - t) for t >= 0.5 */
+ * rule:    p = (count - 1) * (percentile / 100), t = p - floor(p), a and b its neighbours: a + (b - a) * t, or for
+ *          t >= 0.5 b - (b - a) * (1 - t). Bootstrapped fronts repeat this rule over counted values:
+ *          vlmprof_analysis.h, vp_impl_percentile_times */
 VP_API double vp_statistics_percentile(const double *sorted, size_t count, double percentile);
 /* All of vp_statistics.
  * in:      values   double [count], finite
  *          scratch  double [count], receives the sorted values; may be `values` itself
  * returns: VP_OK; VP_ERR_RANGE: count 0, or a value is NaN or infinite (std may still overflow to infinity, as in
- * numpy) */
+ *          numpy) */
 VP_API vp_result vp_statistics_compute(const double *values, size_t count, double *scratch, vp_statistics *statistics);
 
 /* ---- what samples say about the quantity behind them. A confidence is a share: 0.95. If there are too few values
@@ -614,14 +609,15 @@ VP_API vp_result vp_statistics_percentile_interval(const double *sorted, size_t 
  * numeric: 1e-8 relative or better, by bisection of the regularised incomplete beta function */
 VP_API double vp_statistics_student(double probability, double degrees);
 /* Student's interval of the mean.
- * returns: VP_OK; VP_ERR_RANGE: a value, or an end, is not finite, or a confidence outside 0..1;
- * VP_ERR_UNSUPPORTED: fewer than 2 values
+ * returns: VP_OK; VP_ERR_RANGE: a value, or an end, is not finite, or a confidence outside 0..1; VP_ERR_UNSUPPORTED:
+ *          fewer than 2 values
  * rule:    mean -+ t(1/2 + confidence / 2, count - 1) * s / sqrt(count), s with count - 1 */
 VP_API vp_result vp_statistics_mean_interval(const double *values, size_t count, double confidence, double *low,
                                              double *high);
 
 #define VP_OUTLIER_THRESHOLD 3.5 /* Iglewicz and Hoaglin's; hyperfine's is 10 */
-#define VP_OUTLIER_COUNT_MIN 5   /* at 3.5, of normal values are flagged: 10 % where there are 3, 5 % of 5, 1.7 % of 10, 0.1 % of 100 */
+/* of normal values that threshold flags 10 % where there are 3, 5 % of 5, 1.7 % of 10, 0.1 % of 100 */
+#define VP_OUTLIER_COUNT_MIN 5
 typedef struct vp_outliers {
     size_t count;         /* of flags */
     double median, mad;   /* mad: median absolute deviation from the median */
@@ -633,14 +629,12 @@ typedef struct vp_outliers {
  *          threshold  > 0: VP_OUTLIER_THRESHOLD
  * out:     scratch    double [count]; not `values`
  *          flags      uint8 [count], 0 or 1; may be NULL
- * returns: VP_OK; VP_ERR_RANGE: a value or a deviation is not finite, or the threshold not above 0;
- * VP_ERR_UNSUPPORTED: fewer than
- *          VP_OUTLIER_COUNT_MIN values
- * rule:    |z| > threshold, z = 0.6745 (x - median) / mad. If mad is 0 (half of the values are equal): z = (x -
- *          median) / (1.253314 times the mean absolute deviation). If that is 0 too, all values are equal and none
- *          is flagged
- * source:  Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993); the slow first value: sharkdp/hyperfine,
- * its warnings */
+ * returns: VP_OK; VP_ERR_RANGE: a value or a deviation is not finite, or the threshold not above 0; VP_ERR_UNSUPPORTED:
+ *          fewer than VP_OUTLIER_COUNT_MIN values
+ * rule:    |z| > threshold, z = 0.6745 (x - median) / mad. If mad is 0 (half of the values are equal): z = (x - median)
+ *          / (1.253314 times the mean absolute deviation). If that is 0 too, all values are equal and none is flagged
+ * source:  Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993); the slow first value: sharkdp/hyperfine, its
+ *          warnings */
 VP_API vp_result vp_statistics_outliers(const double *values, size_t count, double threshold, double *scratch,
                                         uint8_t *flags, vp_outliers *outliers);
 
@@ -699,16 +693,15 @@ typedef struct vp_resolution {
     double mean, p50;
 } vp_resolution;
 /* What a sample size can resolve.
- * in:      discordance  0..1  share of the questions on which just one of the two is right; 0.5: two that guess; 1:
- * the worst case
+ * in:      discordance  0..1  share of the questions on which just one of the two is right; 0.5: two that guess; 1: the
+ *                       worst case
  *          variation    >= 0  coefficient of variation (standard deviation / mean) of the latency
  * returns: VP_OK; VP_ERR_RANGE: a share outside its range
- * rule:    accuracy: the d with sqrt(count) d = z(0.975) sqrt(discordance) + z(0.8) sqrt(discordance - d^2); NaN
- * below 10 discordant questions.
- * mean: (t(0.975) + t(0.8)) variation sqrt(2 / count), 2 count - 2 degrees; p50: sqrt(pi / 2) times that, as for
- * normal values
+ * rule:    accuracy: the d with sqrt(count) d = z(0.975) sqrt(discordance) + z(0.8) sqrt(discordance - d^2); NaN below
+ *          10 discordant questions. mean: (t(0.975) + t(0.8)) variation sqrt(2 / count), 2 count - 2 degrees; p50:
+ *          sqrt(pi / 2) times that, as for normal values
  * source:  Connor, Sample size for testing differences in proportions for the paired-sample design (Biometrics 43,
- * 1987) */
+ *          1987) */
 VP_API vp_result vp_statistics_resolution(size_t count, double discordance, double variation,
                                           vp_resolution *resolution);
 
@@ -739,14 +732,12 @@ typedef vp_result (*vp_json_sink)(void *user, const char *text, size_t bytes);
 /* Writes one JSON value into a caller's buffer or a sink. The writer places commas, quotes, escapes and line breaks.
  * Errors stick: no call needs a check, vp_json_finish reports the first error.
  * returns: (in `result`, and from vp_json_finish) VP_OK; VP_ERR_STATE: a value without a key in an object, a key
- * elsewhere, an end without its
- * begin, a second or no top-level value, something left open; VP_ERR_FORMAT: text that is not UTF-8 or NULL, a raw
- * value that is not
- * JSON; VP_ERR_RANGE: NaN or infinity, more than 64 levels, an indent outside 0..16; VP_ERR_CAPACITY: the buffer is
- * full; the sink's code
+ *          elsewhere, an end without its begin, a second or no top-level value, something left open; VP_ERR_FORMAT:
+ *          text that is not UTF-8 or NULL, a raw value that is not JSON; VP_ERR_RANGE: NaN or infinity, more than 64
+ *          levels, an indent outside 0..16; VP_ERR_CAPACITY: the buffer is full; the sink's code
  * rule:    ", " and ": " between; with an indent members and containers stand on lines of their own, scalars of an
- * array share one;
- *          escapes are \" \\ \n \r \t \b \f and \u00xx for other control characters, all else stays UTF-8
+ *          array share one; escapes are \" \\ \n \r \t \b \f and \u00xx for other control characters, all else stays
+ *          UTF-8
  * memory:  a full buffer holds the beginning of the text. length_bytes keeps counting: length_bytes + 1 bytes would
  *          have been enough */
 typedef struct vp_json_writer {
@@ -802,9 +793,9 @@ typedef struct vp_json { const char *text; const vp_json_node *nodes; uint32_t n
  * in:      nodes   [capacity]         NULL: only check and count; contents unspecified on failure
  * out:     json    may be NULL        on VP_OK
  * out:     needed  nodes the text has, may be NULL; on VP_OK and VP_ERR_CAPACITY
- * returns: VP_OK; VP_ERR_CAPACITY: the text is valid but has more nodes than fit (so always when counting with
- * NULL); VP_ERR_FORMAT:
- * malformed, error->offset is the byte; VP_ERR_RANGE: nested deeper than 64 levels, or more than 2^32 - 2 nodes
+ * returns: VP_OK; VP_ERR_CAPACITY: the text is valid but has more nodes than fit (so always when counting with NULL);
+ *          VP_ERR_FORMAT: malformed, error->offset is the byte; VP_ERR_RANGE: nested deeper than 64 levels, or more
+ *          than 2^32 - 2 nodes
  * rule:    one pass, no recursion; duplicate keys are allowed here (see vp_json_has_duplicates)
  * source:  RFC 8259; UTF-8 by table 3-7 of the Unicode standard */
 VP_API vp_result vp_json_parse(const char *text, size_t bytes, vp_json_node *nodes, size_t capacity, vp_json *json,
@@ -830,12 +821,12 @@ VP_API vp_result vp_json_has_duplicates(const vp_json *json, uint32_t object, ui
  * length.
  * out:     needed  bytes without the closing NUL, may be NULL; on VP_OK and VP_ERR_CAPACITY (out NULL only counts)
  * returns: VP_OK, VP_ERR_CAPACITY (fewer than *needed + 1), VP_ERR_NOT_FOUND (no such node), VP_ERR_MISMATCH (not a
- * string)
+ *          string)
  * rule:    an escaped surrogate without its partner becomes U+FFFD */
 VP_API vp_result vp_json_text(const vp_json *json, uint32_t string, char *out, size_t capacity, size_t *needed);
 /* A number as an integer: 3, 3.0, 30e-1 are 3.
  * returns: VP_OK, VP_ERR_FORMAT (not whole), VP_ERR_RANGE (not an int64), VP_ERR_NOT_FOUND (no such node),
- * VP_ERR_MISMATCH (not a number)
+ *          VP_ERR_MISMATCH (not a number)
  * numeric: exact, never by way of a double */
 VP_API vp_result vp_json_to_int(const vp_json *json, uint32_t number, int64_t *value);
 /* A number as a double; returns and numeric: as vp_number_parse, VP_ERR_NOT_FOUND (no such node), VP_ERR_MISMATCH
@@ -851,7 +842,7 @@ VP_API vp_result vp_json_to_double(const vp_json *json, uint32_t number, double 
 VP_API size_t vp_number_format(double value, char *out);
 /* The double nearest to a JSON number of any length, ties to even; too small ones become subnormal or 0.
  * returns: VP_OK, VP_ERR_FORMAT (not exactly one JSON number: no blanks, no leading +), VP_ERR_RANGE (beyond the
- * largest double)
+ *          largest double)
  * numeric: correctly rounded; about 40 ns for up to 15 digits and small exponents, else about a microsecond */
 VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value);
 /* Bytes of valid UTF-8 at the start of a text; == bytes when all is valid. */
@@ -2077,7 +2068,7 @@ static int64_t vp_impl_clock_ns(void) {
 #define VP_IMPL_CLOCK_MONOTONIC 1
 extern int clock_gettime(int clock, struct timespec *time);
 #else
-#error "vlmprof: define _POSIX_C_SOURCE as 200112L before the first include, or VLMPROF_CLOCK_NS as an expression that reads a clock"
+#error "vlmprof: define _POSIX_C_SOURCE as 200112L before the first include, or VLMPROF_CLOCK_NS as an expression"
 #endif
 #else
 #define VP_IMPL_CLOCK_MONOTONIC CLOCK_MONOTONIC
@@ -3072,9 +3063,8 @@ VP_API vp_result vp_json_to_int(const vp_json *json, uint32_t number, int64_t *v
 }
 
 /* Natural numbers up to 3072 bits, least significant word first, no leading zero words. Enough: the longest here are
- * 801 decimal digits
- * (2661 bits) and 5^1131 (2627 bits) when reading, 10^326 (1083 bits) when printing, all shifted by a few bits at
- * most. */
+ * 801 decimal digits (2661 bits) and 5^1131 (2627 bits) when reading, 10^326 (1083 bits) when printing, all shifted by
+ * a few bits at most. */
 enum { VP_IMPL_BIG_WORDS = 96 };
 typedef struct vp_impl_big { int32_t count; uint32_t word[VP_IMPL_BIG_WORDS]; } vp_impl_big;
 

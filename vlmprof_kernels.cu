@@ -49,18 +49,18 @@ enum {
 #endif
 
 /* ================================================================================================ targets >>targets
- * name                 GPU                                   CPU
- * KERNEL / LAUNCH      __global__ / <<<blocks, threads>>>     static function / OpenMP loop over blocks. `flops` and
- *                                                            `bytes`, what the arithmetic needs, are counted; the
- *                                                            CPU also asks them whether waking threads is worth it
- * BLK TID NTID         blockIdx.x threadIdx.x blockDim.x      the block's number, 0, 1
- * EACH(i, n)           block-stride loop                     SIMD loop
- * EACH_OUTER           the same, for bodies with a loop        plain loop
- * EACH_SUM, EACH_MAX   the same loop, one value a thread      SIMD reduction
- * EACH_WARP            warps over rows                       plain loop
- * EACH_LANE_SUM        lanes along memory                    SIMD reduction
- * block_sum block_max block_scan warp_sum                    identity (scan: 0, total = v)
- * SHARED SYNC          __shared__ __syncthreads()            automatic array, nothing */
+ * name                 GPU                                  CPU
+ * KERNEL / LAUNCH      __global__ / <<<blocks, threads>>>   static function / OpenMP loop over blocks. `flops` and
+ *                                                           `bytes`, what the arithmetic needs, are counted; the
+ *                                                           CPU also asks them whether waking threads is worth it
+ * BLK TID NTID         blockIdx.x threadIdx.x blockDim.x    the block's number, 0, 1
+ * EACH(i, n)           block-stride loop                    SIMD loop
+ * EACH_OUTER           the same, for bodies with a loop     plain loop
+ * EACH_SUM, EACH_MAX   the same loop, one value a thread    SIMD reduction
+ * EACH_WARP            warps over rows                      plain loop
+ * EACH_LANE_SUM        lanes along memory                   SIMD reduction
+ * block_sum block_max block_scan warp_sum                   identity (scan: 0, total = v)
+ * SHARED SYNC          __shared__ __syncthreads()           automatic array, nothing */
 /* the shape of the next operation, as in vp_launch, outermost dimension first; 0 where there is no dimension */
 static void vk_shape(vk_queue *queue, int64_t size0, int64_t size1, int64_t size2, int64_t size3) {
     int64_t shape[4] = { size0, size1, size2, size3 };
@@ -404,7 +404,10 @@ FN void vk_put(void *array, size_t index, float value, int wide) {
 FN float vk_silu(float value) { return value / (1.0f + vk_exp(-value)); }
 
 /* ================================================================================================ kernels >>kernels
- * d, width: width of a row; ld: padded row length of an in-type buffer. One block per row unless stated. */
+ * d, width: width of a row; ld: padded row length of an in-type buffer. One block per row unless stated.
+ * A new shared kernel needs its body here, a launcher with its FLOPs and bytes in >>launchers, and a member of
+ * vk_kernels (parts/engine/backend.h) at the place where VK_KERNEL_TABLE names the launcher. A kernel that one target
+ * has alone stands in that target's rooms; a function of vk_backend or vk_decode_kernels leads to it. */
 
 /* out in-type [rows, ld_out] = weight * in / rms(in); in f32 [rows, width] */
 KERNEL(k_rmsnorm, void *out, const float *in, const float *weight, int width, int ld_out, float eps, int wide) {
@@ -2247,9 +2250,8 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
  * used instead. */
 enum {
     VK_FLIGHT = 8,
-    VK_FLIGHT_MOST =
-        16, /* the latter for the router: its rows are f32, and its few blocks have nothing else to do meanwhile */
-    VK_STRIP = 1024, /* vectors of x in shared memory at a time: 16 kB, all of x in the models there are */
+    VK_FLIGHT_MOST = 16,        /* of the router: its rows are f32, its few blocks have nothing else to do meanwhile */
+    VK_STRIP = 1024,            /* vectors of x in shared memory at a time: 16 kB, all of x in the models there are */
     VK_DECODE_THREADS = 256,
     VK_ATTENTION_THREADS = 512, /* a block for each multiprocessor: .. */
     VK_ATTENTION_FLIGHT = 4,    /* .. 64 kB of keys and values under way */

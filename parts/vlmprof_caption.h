@@ -40,47 +40,42 @@ typedef struct vp_caption_scores {
  * every rule of the program that it replaces.
  * in:      text      [bytes] any bytes; bytes that are not UTF-8 are dropped; any white space separates words
  * out:     out       [capacity] with NUL; on success only, and not inside text
- * needed    bytes without the NUL, at most 6 times those of the text; also written with VP_ERR_CAPACITY; may be
- * NULL
+ *          needed    bytes without the NUL, at most 6 times those of the text; also written with VP_ERR_CAPACITY; may
+ *                    be NULL
  * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE a NULL text with bytes
- * rule:    of the tokens that could begin at a place, the longest. don't, dog's, they'll, cannot, gonna ... are cut
- *          in two; ( ) [ ] { } become -lrb- -rrb- -lsb- -rsb- -lcb- -rcb- and stay; the quotes and . ? ! , : ; - --
- *          ... are dropped, several of ? ! together stay; a blank inside a token ("2 1/2", a telephone number, a
- *          tag) becomes U+00A0
+ * rule:    of the tokens that could begin at a place, the longest. don't, dog's, they'll, cannot, gonna ... are cut in
+ *          two; ( ) [ ] { } become -lrb- -rrb- -lsb- -rsb- -lcb- -rcb- and stay; the quotes and . ? ! , : ; - -- ...
+ *          are dropped, several of ? ! together stay; a blank inside a token ("2 1/2", a telephone number, a tag)
+ *          becomes U+00A0
  * source:  behaviour of Stanford CoreNLP 3.4.1's PTBTokenizer -preserveLines -lowerCase and of pycocoevalcap 1.2,
- * tokenizer/ptbtokenizer.py
+ *          tokenizer/ptbtokenizer.py
  * numeric: the time is linear in the bytes, whatever they are
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_caption_tokenise(const char *text, size_t bytes, char *out, size_t capacity, size_t *needed);
 
 /* CIDEr-D, BLEU-1..4 and ROUGE-L of each image and of the corpus.
- * in:      images       [image_count], at least 1; document frequencies are those of this corpus, so a score
- * depends on all images
+ * in:      images       [image_count], at least 1; document frequencies are those of this corpus, so a score depends on
+ *                       all images
  *          input        what the texts are
  * out:     each         [image_count] on success only; may be NULL
  *          corpus       on success only; may be NULL
  *          error        may be NULL; names the image
- * returns: VP_OK; VP_ERR_RANGE no image, a NULL text, an image without references (leave it out), over 2^29 words
- * in all; VP_ERR_MEMORY
- * rule:    BLEU: counts clipped by the largest in any one reference; reference length: the closest, the shorter of
- * two; product of (correct +
- * 1e-15) / (words + 1e-9), k-th root, times exp(1 - 1 / ratio) when ratio = (length + 1e-15) / (reference length +
- * 1e-9) < 1; corpus:
- *          the same over summed counts.
- * CIDEr-D: weight of an n-gram = count * (log images - log max(1, images whose references have it)); cosine with
- * the candidate's
- * weight clipped at the reference's, times exp(-d^2 / 72), d = difference of the numbers of bigrams; mean over n =
- * 1..4 and the
- * references, times 10. ROUGE-L: largest precision and largest recall over the references, beta 1.2, words between
- * single spaces.
- *          Corpus: means over the images.
+ * returns: VP_OK; VP_ERR_RANGE no image, a NULL text, an image without references (leave it out), over 2^29 words in
+ *          all; VP_ERR_MEMORY
+ * rule:    BLEU: counts clipped by the largest in any one reference; reference length: the closest, the shorter of two;
+ *          product of (correct + 1e-15) / (words + 1e-9), k-th root, times exp(1 - 1 / ratio) when
+ *          ratio = (length + 1e-15) / (reference length + 1e-9) < 1; corpus: the same over summed counts.
+ *          CIDEr-D: weight of an n-gram = count * (log images - log max(1, images whose references have it)); cosine
+ *          with the candidate's weight clipped at the reference's, times exp(-d^2 / 72), d = difference of the numbers
+ *          of bigrams; mean over n = 1..4 and the references, times 10.
+ *          ROUGE-L: largest precision and largest recall over the references, beta 1.2, words between single spaces.
+ *          Corpus of the last two: means over the images.
  * source:  pycocoevalcap 1.2: bleu/bleu_scorer.py, cider/cider_scorer.py, rouge/rouge.py
  * numeric: double; within 1e-10 of the reference. n-grams are compared and not only hashed: none is mistaken for
  *          another
- * memory:  at most 32 bytes per word, 64 per text and 100 per different word or n-gram of 2 to 4 words, released at
- *          the end. The time grows with the words, for ROUGE-L also with words of candidate * words of reference /
- *          64
+ * memory:  at most 32 bytes per word, 64 per text and 100 per different word or n-gram of 2 to 4 words, released at the
+ *          end. The time grows with the words, for ROUGE-L also with words of candidate * words of reference / 64
  * threads: reentrant */
 VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_count, vp_caption_input input,
                                    vp_caption_scores *each, vp_caption_scores *corpus, vp_error *error);
@@ -91,7 +86,8 @@ VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_
 #endif /* VLMPROF_CAPTION_H */
 
 /* ================================================================================================= implementation */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_CAPTION_IMPLEMENTATION)) && !defined(VLMPROF_CAPTION_IMPLEMENTATION_DONE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_CAPTION_IMPLEMENTATION)) \
+    && !defined(VLMPROF_CAPTION_IMPLEMENTATION_DONE)
 #define VLMPROF_CAPTION_IMPLEMENTATION_DONE
 #include <math.h>
 #include <stdlib.h>
@@ -100,7 +96,7 @@ VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_
 extern "C" {
 #endif
 
-/* ---------------------------------------------------------------------------------------------- built-in tokenizer
+/* -------------------------------------------------------------------------------------------------- built-in tokenizer
  * Every place of a text is offered to all rules. A rule says where its token stops and how far it reaches, including
  * what it only looked ahead at. The furthest reach wins; of equal reaches, the first offer. The reference's lexer
  * works like this. Each rule was compared with what that program prints (tests/test_caption.c has at least one text
@@ -169,7 +165,7 @@ static int vp_impl_caption_unicode_letter(uint32_t code) {
     if (code >= 0x591 && code <= 0x5C7) return code != 0x5BE && code != 0x5C0 && code != 0x5C3 && code != 0x5C6;
     if (code >= 0xE31 && code <= 0xE4E) return code != 0xE3F;
     if (code >= 0x900 && code < 0xE00) return code != 0x964 && code != 0x965 && !vp_unicode_is_digit(code);
-    /* quickly */
+    /* the largest scripts, without a search in the tables */
     if ((code >= 0x3041 && code <= 0x3094) || (code >= 0x4E00 && code <= 0x9FA5) || (code >= 0xAC00 && code <= 0xD7A3))
         return 1;
     return vp_unicode_class(code) == VP_UNICODE_LETTER;
@@ -262,8 +258,8 @@ static const char *vp_impl_caption_pattern(const vp_impl_caption_lexer *lexer, c
 /* ---- words with an apostrophe, and words that are cut in two */
 static void vp_impl_caption_rule_contractions(vp_impl_caption_lexer *lexer, const char *word) {
     static const char *const cut[] = {"cannot", "gonna", "gotta", "lemme", "gimme", "wanna"};
-    static const char *const whole[] = {"c'mon", "s'mores", "ev'ry", "li'l",      "nat'l",   "e'er",   "o'o",
-                                        "c'est", "cap'n",   "ol'",   "somethin'", "dunkin'", "cont'd", "nor'easter"};
+    static const char *const whole[] = {"c'mon", "s'mores", "ev'ry", "li'l", "nat'l", "e'er", "o'o", "c'est", "cap'n",
+                                        "ol'", "somethin'", "dunkin'", "cont'd", "nor'easter"};
     const char *start = lexer->at, *letters_end, *after, *found;
     size_t i;
     int ascii = vp_impl_caption_at(lexer, start);
@@ -337,22 +333,17 @@ static void vp_impl_caption_key(char *key, const char *text, size_t bytes) {
 static void vp_impl_caption_rule_abbreviations(vp_impl_caption_lexer *lexer) {
     static const char always[] =
         " adj adm adv al ala alex apr ariz assn assoc asst atty attys aug ave bancorp bhd bldg blvd brig bros calif "
-        "capt cf cie cmdr co col "
-        "colo comdr conn corp cos cpl ct dak dec dept det dr drs elec ens esq est etc ext feb fla fri ft ga gen gov "
-        "govs hon inc ind insp "
-        "intl invt jan jos jr jul jun kan kans ky lieut lt ltd maj mar md messrs mfg mich minn mlle mme mo mon mont "
-        "mr mrs ms msgr mt mtg "
-        "natl neb nev nov oct okla penn pfc ph.d ed.d ph plc ppte pptes ppty pptys pres prof profs pte ptes pty "
-        "ptys pvt rd rep reps rev rt "
-        "sen sens sep sept seq sfc sgt spc sq sr st ste supt supts sys tel tenn thu thurs treas tue tues univ va vs "
-        "vt wed wis wisc wm wyo "
+        "capt cf cie cmdr co col colo comdr conn corp cos cpl ct dak dec dept det dr drs elec ens esq est etc ext feb "
+        "fla fri ft ga gen gov govs hon inc ind insp intl invt jan jos jr jul jun kan kans ky lieut lt ltd maj mar md "
+        "messrs mfg mich minn mlle mme mo mon mont mr mrs ms msgr mt mtg natl neb nev nov oct okla penn pfc ph.d ed.d "
+        "ph plc ppte pptes ppty pptys pres prof profs pte ptes pty ptys pvt rd rep reps rev rt sen sens sep sept seq "
+        "sfc sgt spc sq sr st ste supt supts sys tel tenn thu thurs treas tue tues univ va vs vt wed wis wisc wm wyo "
         "cont'd ";
     static const char capital[] = " ark az del ill la mass miss ore pa tex wash ";
     static const char before_number[] = " art ca fig figs no nos op pp prop ";
     static const char starters[] =
-        " a about according additionally after an as at but earlier he here however if in it last many more now "
-        "once one other our she since "
-        "so some such that the their then there these they this we what when while yet you ";
+        " a about according additionally after an as at but earlier he here however if in it last many more now once "
+        "one other our she since so some such that the their then there these they this we what when while yet you ";
     const char *start = lexer->at, *stop = start, *after;
     char key[12];
     size_t bytes;
@@ -391,9 +382,9 @@ static void vp_impl_caption_rule_abbreviations(vp_impl_caption_lexer *lexer) {
 
 /* ---- numbers, dates, fractions, telephone numbers, words with hyphens and slashes */
 static void vp_impl_caption_rule_numbers(vp_impl_caption_lexer *lexer) {
-    static const char *const patterns[] = {"912~11912~11924",          "914s11914/11914",          "914/11914",
-                                           "(11923)11b01934s01935",    "+02924s11924s11934s01935", "+02924s11934s01935",
-                                           "+02924.11924.11934.11935", "924.11934.11935"};
+    static const char *const patterns[] = {
+        "912~11912~11924", "914s11914/11914", "914/11914", "(11923)11b01934s01935", "+02924s11924s11934s01935",
+        "+02924s11934s01935", "+02924.11924.11934.11935", "924.11934.11935"};
     const char *at = lexer->at, *stop, *found;
     size_t i;
     int ascii = vp_impl_caption_at(lexer, at);
@@ -553,9 +544,8 @@ static void vp_impl_caption_rule_addresses(vp_impl_caption_lexer *lexer) {
  * or white space follows */
 static void vp_impl_caption_rule_files(vp_impl_caption_lexer *lexer) {
     static const char endings[] =
-        " bat bmp c class cgi cpp dll doc docx exe gif gz h htm html jar java jpeg jpg mov mp3 mp4 pdf php pl png "
-        "ppt ps py sql tar txt wav "
-        "x xml zip wma wmv avi flv 3gp mpg ";
+        " bat bmp c class cgi cpp dll doc docx exe gif gz h htm html jar java jpeg jpg mov mp3 mp4 pdf php pl png ppt "
+        "ps py sql tar txt wav x xml zip wma wmv avi flv 3gp mpg ";
     const char *stop = vp_impl_caption_alnums(lexer, lexer->at), *start, *best = NULL;
     char key[8];
     size_t bytes;
@@ -870,7 +860,7 @@ VP_API vp_result vp_caption_tokenise(const char *text, size_t bytes, char *out, 
     return VP_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------- corpus scores
+/* ------------------------------------------------------------------------------------------------------- corpus scores
  * Words get the numbers 0, 1, 2 ... in the order of their first occurrence. An n-gram of 2 to 4 words gets the next
  * free number. It is found by the number of the n-gram without its last word and the number of that word. So two
  * n-grams have the same number only if they are the same words. */

@@ -9,8 +9,8 @@
 #ifndef VLMPROF_CHECKPOINT_H
 #define VLMPROF_CHECKPOINT_H
 /* strict ISO mode hides POSIX unless it is asked for before the first system header */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_CHECKPOINT_IMPLEMENTATION)) && !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE) \
-    && !defined(_POSIX_C_SOURCE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_CHECKPOINT_IMPLEMENTATION)) \
+    && !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE) && !defined(_POSIX_C_SOURCE)
 #define _DEFAULT_SOURCE 1
 #endif
 #ifndef VLMPROF_H
@@ -51,13 +51,12 @@ typedef struct vp_model_config {
 
 /* Reads the shape of a model. Whatever the engine does not implement is refused, by name.
  * in:      config_json        bytes [config_bytes]        text of config.json
- * preprocessor_json  bytes [preprocessor_bytes]  text of preprocessor_config.json; NULL: geometry from config.json
- * and CLIP's mean and std
+ *          preprocessor_json  bytes [preprocessor_bytes]  text of preprocessor_config.json; NULL: geometry from
+ *                             config.json and CLIP's mean and std
  * out:     config             on success only
  * returns: VP_OK; VP_ERR_FORMAT bad JSON or a value of the wrong type; VP_ERR_NOT_FOUND a field is missing;
- * VP_ERR_RANGE a value is out of range;
- * VP_ERR_UNSUPPORTED a feature the engine lacks; VP_ERR_MISMATCH two fields contradict each other; VP_ERR_MEMORY.
- * error->where is the field.
+ *          VP_ERR_RANGE a value is out of range; VP_ERR_UNSUPPORTED a feature the engine lacks; VP_ERR_MISMATCH two
+ *          fields contradict each other; VP_ERR_MEMORY. error->where is the field.
  * rule:    an absent field has the default of the reference's ModelConfig. If that default is not implemented, the
  *          absent field is refused as well.
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/config_molmoe.py and modeling_molmoe.py
@@ -106,20 +105,17 @@ typedef struct vp_tensor {
 typedef struct vp_checkpoint vp_checkpoint; /* one mapped safetensors file or a folder of shards */
 
 /* Opens a model folder: model.safetensors; otherwise model.safetensors.index.json and the shards it names; otherwise
- * model.packed. Every header is checked strictly before any data is read. With a config, names and shapes are
- * compared, and one error lists what is missing, extra or misshapen.
+ * model.packed. Every header is checked strictly before any data is read. With a config, names and shapes are compared,
+ * and one error lists what is missing, extra or misshapen.
  * in:      directory   path of the folder
  *          config      NULL: any set of tensors is accepted
  * out:     checkpoint  on success only; close it with vp_checkpoint_close
  * returns: VP_OK; VP_ERR_NOT_FOUND no folder, no weights or a missing shard; VP_ERR_READ; VP_ERR_FORMAT a malformed
- * file; VP_ERR_MISMATCH names
- * or shapes differ from the index or the config, packed weights of another config, safetensors beside packed
- * weights;
- * VP_ERR_UNSUPPORTED pytorch_model.bin, OLMo's original format, packed weights of another version or byte order, or
- * a needed tensor is
- *          not F32, BF16 or F16; VP_ERR_MEMORY
- * rule:    header <= 100,000,000 bytes of JSON that begins with "{"; offsets tile the buffer without hole, overlap
- * or rest; each key once
+ *          file; VP_ERR_MISMATCH names or shapes differ from the index or the config, packed weights of another config,
+ *          safetensors beside packed weights; VP_ERR_UNSUPPORTED pytorch_model.bin, OLMo's original format, packed
+ *          weights of another version or byte order, or a needed tensor is not F32, BF16 or F16; VP_ERR_MEMORY
+ * rule:    header <= 100,000,000 bytes of JSON that begins with "{"; offsets tile the buffer without hole, overlap or
+ *          rest; each key once
  * source:  github.com/huggingface/safetensors, safetensors/src/tensor.rs
  * memory:  about 120 bytes per tensor; the files are mapped read-only and must not shrink while they are open
  * threads: one thread opens; many threads may then read one checkpoint */
@@ -127,8 +123,8 @@ VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config
                                     vp_error *error);
 /* One tensor by its name.
  * out:     tensor  on success only; tensor->data lives until vp_checkpoint_close
- * returns: VP_OK; VP_ERR_NOT_FOUND (always so in packed weights); VP_ERR_UNSUPPORTED a type other than F32, BF16,
- * F16, or over 4 dimensions
+ * returns: VP_OK; VP_ERR_NOT_FOUND (always so in packed weights); VP_ERR_UNSUPPORTED a type other than F32, BF16, F16,
+ *          or over 4 dimensions
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char *name, vp_tensor *tensor);
@@ -167,18 +163,17 @@ VP_API void vp_checkpoint_close(vp_checkpoint *checkpoint); /* NULL is allowed *
 #endif /* VLMPROF_CHECKPOINT_H */
 
 /* ================================================================================================= implementation */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_CHECKPOINT_IMPLEMENTATION)) && !defined(VLMPROF_CHECKPOINT_IMPLEMENTATION_DONE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_CHECKPOINT_IMPLEMENTATION)) \
+    && !defined(VLMPROF_CHECKPOINT_IMPLEMENTATION_DONE)
 #define VLMPROF_CHECKPOINT_IMPLEMENTATION_DONE
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 #ifdef __cplusplus
 extern "C" {
@@ -193,7 +188,7 @@ static void vp_impl_print(char *out, size_t capacity, const char *format, ...) {
 }
 
 
-/* ------------------------------------------------------------------------------------------------- conversions */
+/* ------------------------------------------------------------------------------------------------------ conversions */
 VP_API float vp_bf16_to_f32(uint16_t value) {
     uint32_t bits = (uint32_t)value << 16;
     float out;
@@ -243,7 +238,7 @@ static vp_result vp_impl_json_load(const char *text, size_t bytes, const char *w
     return vp_fail(error, result, local.offset, where, local.text);
 }
 
-/* ------------------------------------------------------------------------------------------------------ config */
+/* ----------------------------------------------------------------------------------------------------------- config */
 /* One object of a config file. The first error stays in `result`, so that a list of fields reads as a list. */
 typedef struct vp_impl_fields {
     const vp_json *json;
@@ -661,7 +656,7 @@ VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_by
     return result;
 }
 
-/* ----------------------------------------------------------------------------------------------------- presets */
+/* ---------------------------------------------------------------------------------------------------------- presets */
 static vp_model_config vp_impl_preset_molmoe_1b(void) {
     vp_model_config config;
     memset(&config, 0, sizeof config);
@@ -725,7 +720,7 @@ VP_API vp_result vp_model_preset_ids(const char *name, vp_special_ids *ids) {
     return VP_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------- wanted tensors */
+/* --------------------------------------------------------------------------------------------------- wanted tensors */
 enum {
     VP_IMPL_EMBED_TENSORS = 3, VP_IMPL_BLOCK_TENSORS = 7, VP_IMPL_EXPERT_TENSORS = 3,
     VP_IMPL_VISION_TENSORS = 17, VP_IMPL_VIT_BLOCK_TENSORS = 16
@@ -841,7 +836,7 @@ VP_API vp_result vp_model_tensor(const vp_model_config *config, int64_t index, v
     return VP_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------- safetensors */
+/* ------------------------------------------------------------------------------------------------------ safetensors */
 #define VP_IMPL_HEADER_BYTES_MAX 100000000u /* the format's own limit */
 
 typedef struct vp_impl_shard {
@@ -1169,7 +1164,7 @@ static vp_result vp_impl_shard_read(vp_checkpoint *cp, int32_t index, vp_error *
     return result;
 }
 
-/* ------------------------------------------------------------------------------------------------ whole folders */
+/* ---------------------------------------------------------------------------------------------------- whole folders */
 static char *vp_impl_path_join(const char *directory, const char *file) {
     size_t directory_bytes = strlen(directory), file_bytes = strlen(file);
     char *path = (char *)malloc(directory_bytes + file_bytes + 2);
@@ -1432,9 +1427,9 @@ static int vp_impl_is_olmo(const vp_checkpoint *cp) {
 static vp_result vp_impl_fail_olmo(const char *directory, vp_error *error) {
     return vp_fail(
         error, VP_ERR_UNSUPPORTED, -1, directory,
-        "the weights are in OLMo's original training format: other tensor names, all experts of a block in one "
-        "tensor, w2 transposed; "
-        "convert them to the Hugging Face format (config.json, model.safetensors) with the model's own script first");
+        "the weights are in OLMo's original training format: other tensor names, all experts of a block in one tensor, "
+        "w2 transposed; convert them to the Hugging Face format (config.json, model.safetensors) with the model's own "
+        "script first");
 }
 
 static vp_result vp_impl_checkpoint_compare(vp_checkpoint *cp, const vp_model_config *config, const char *where,
@@ -1468,9 +1463,8 @@ static vp_result vp_impl_checkpoint_none(const char *directory, vp_error *error)
         return vp_fail(
             error, VP_ERR_UNSUPPORTED, -1, directory,
             "the weights are PyTorch pickles (pytorch_model.bin), which can execute code when they are loaded; make "
-            "safetensors of them: "
-            "in Python, load the model with from_pretrained and write it with save_pretrained(folder, "
-            "safe_serialization=True)");
+            "safetensors of them: in Python, load the model with from_pretrained and write it with "
+            "save_pretrained(folder, safe_serialization=True)");
     if (vp_impl_path_exists(directory, "config.yaml") > 0 || vp_impl_path_exists(directory, "model.pt") > 0)
         return vp_impl_fail_olmo(directory, error);
     return vp_fail(error, VP_ERR_NOT_FOUND, -1, directory,
@@ -1478,7 +1472,7 @@ static vp_result vp_impl_checkpoint_none(const char *directory, vp_error *error)
                    " in this folder");
 }
 
-/* ---------------------------------------------------------------------------------------------- packed weights */
+/* --------------------------------------------------------------------------------------------------- packed weights */
 static uint64_t vp_impl_fnv(uint64_t hash, const void *data, size_t bytes) { /* FNV-1a */
     const unsigned char *raw = (const unsigned char *)data;
     size_t i;
@@ -1583,7 +1577,7 @@ VP_API vp_result vp_checkpoint_packed(const vp_checkpoint *checkpoint, vp_packed
     return VP_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------- the whole */
+/* -------------------------------------------------------------------------------------------------------- the whole */
 /* the files that exist decide how a folder is read */
 static vp_result vp_impl_checkpoint_read(vp_checkpoint *cp, const char *directory, const vp_model_config *config,
                                          vp_error *error) {

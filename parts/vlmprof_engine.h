@@ -36,17 +36,18 @@ typedef struct vp_engine_options {
     const vp_checkpoint *checkpoint;
     uint64_t seed;
     vp_weights weights;
-    const char *device;              /* "auto", "cpu", "cuda", "cuda:N" */
-    const char *gemm;                /* NULL or "auto": measured choice; else one of vp_engine_gemm_name */
-    int32_t threads;                 /* 0: all cores this process may use */
-    int32_t max_sequence;            /* longest prompt + new tokens of any request */
-    int32_t max_views;               /* most views (crops + global) of any request */
+    const char *device;   /* "auto", "cpu", "cuda", "cuda:N" */
+    const char *gemm;     /* NULL or "auto": measured choice; else one of vp_engine_gemm_name */
+    int32_t threads;      /* 0: all cores this process may use */
+    int32_t max_sequence; /* longest prompt + new tokens of any request */
+    int32_t max_views;    /* most views (crops + global) of any request */
     vp_progress progress; void *progress_user;
 } vp_engine_options;
 /* bf16, seed 42, device auto, measured kernels, all cores; config, max_sequence and max_views are the caller's to
  * fill in */
 VP_API vp_engine_options vp_engine_options_default(void);
-/* CUDA devices. The GPU code exists only if vlmprof_kernels.cu, compiled by nvcc, is linked in addition to the
+
+/* ---- CUDA devices. The GPU code exists only if vlmprof_kernels.cu, compiled by nvcc, is linked in addition to the
  * object that a C compiler makes of it. */
 /* The number of CUDA devices that this process can use, at least 1.
  * returns: VP_OK; VP_ERR_DEVICE with the reason: no GPU code in this build, no driver, a driver that is too old, no GPU
@@ -69,20 +70,16 @@ VP_API vp_result vp_device_telemetry(int32_t cuda_device, vp_telemetry *out, vp_
 
 /* Chooses kernels, reserves memory, and loads or draws the weights. "auto" takes the first CUDA device if
  * vp_device_count reports one, otherwise the CPU; vp_engine_device_note then says why.
- * in:      options  see the fields; checkpoint and config are read only during the call, but a packed checkpoint
- * must stay open as long as the
- *                   engine
+ * in:      options  see the fields; checkpoint and config are read only during the call, but a packed checkpoint must
+ *                   stay open as long as the engine
  * out:     engine   on success only; give it to vp_engine_close
- * returns: VP_OK; VP_ERR_RANGE a bad option, or a GEMM kernel that this processor or arithmetic lacks;
- * VP_ERR_DEVICE the device is missing, is too
- * old, lacks cuBLAS, or failed; VP_ERR_UNSUPPORTED a shape that the kernels lack, or packed weights in fp32 or for
- * a GPU; VP_ERR_MEMORY
- * with the bytes asked and free; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor, or packed weights of another layout;
- * VP_ERR_INTERRUPTED
- *          by progress
- * memory:  on the device, bf16: 2 bytes a parameter, buffers, and the KV cache: 4 bytes * d_model * blocks a
- * position; fp32: twice that. On a GPU
- *          also 32 MiB of pinned host memory. While loading also one tensor of the checkpoint at a time
+ * returns: VP_OK; VP_ERR_RANGE a bad option, or a GEMM kernel that this processor or arithmetic lacks; VP_ERR_DEVICE
+ *          the device is missing, is too old, lacks cuBLAS, or failed; VP_ERR_UNSUPPORTED a shape that the kernels
+ *          lack, or packed weights in fp32 or for a GPU; VP_ERR_MEMORY with the bytes asked and free; VP_ERR_NOT_FOUND
+ *          or VP_ERR_MISMATCH a tensor, or packed weights of another layout; VP_ERR_INTERRUPTED by progress
+ * memory:  on the device, bf16: 2 bytes a parameter, buffers, and the KV cache: 4 bytes * d_model * blocks a position;
+ *          fp32: twice that. On a GPU also 32 MiB of pinned host memory. While loading also one tensor of the
+ *          checkpoint at a time
  * threads: one engine per thread */
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error);
 VP_API void vp_engine_close(vp_engine *engine); /* NULL is fine */
@@ -105,22 +102,23 @@ typedef struct vp_convert_options {
 VP_API vp_convert_options vp_convert_options_default(void);
 /* Writes the weights of a model in another form. A bf16 run gives the same bits from every form. Each file is on the
  * disk when this returns.
- * returns: VP_OK; VP_ERR_RANGE a bad option; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor; VP_ERR_UNSUPPORTED a
- * shape that the kernels lack;
- * VP_ERR_WRITE no room, or a file cannot be written; VP_ERR_MEMORY; VP_ERR_INTERRUPTED by progress. What was
- * written then stays behind
+ * returns: VP_OK; VP_ERR_RANGE a bad option; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor; VP_ERR_UNSUPPORTED a shape
+ *          that the kernels lack; VP_ERR_WRITE no room, or a file cannot be written; VP_ERR_MEMORY; VP_ERR_INTERRUPTED
+ *          by progress. What was written then stays behind
  * memory:  the largest tensor and 64 MiB; packed: addresses for all weights
  * threads: reentrant */
 VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *error);
-VP_API uint64_t vp_engine_bytes(const vp_engine *engine);            /* weights + cache + scratch, on the device */
+
+/* ---- what an engine is made of, and what its device can do */
+VP_API uint64_t vp_engine_bytes(const vp_engine *engine); /* weights + cache + scratch, on the device */
 /* what vp_engine_bytes is made of, and what the host holds beside it */
 typedef struct vp_memory_block {
     const char *name;          /* static */
     uint64_t bytes;
     int32_t on_device;         /* 0: the host's memory; on the CPU all of it */
-    uint64_t
-        bytes_a_position; /* KV cache: what one token takes of it in all blocks; a request uses input_count + token_count - 1 positions of its
-                                * active blocks. Else 0 */
+    /* KV cache: what one token takes of it in all blocks; a request uses input_count + token_count - 1 positions of its
+     * active blocks. Else 0 */
+    uint64_t bytes_a_position;
 } vp_memory_block;
 /* Blocks of memory, counted from 0: weights, KV cache, vision buffers, language buffers, scratch (their sum is
  * vp_engine_bytes), then, if there are any, pinned host memory and launch records (VP_TIMING_KERNEL; on a GPU each
@@ -129,12 +127,12 @@ typedef struct vp_memory_block {
 VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out);
 /* What the device can do at most, to compare operations with. */
 typedef struct vp_ceilings {
-    double bytes_per_s;      /* reading */
+    double bytes_per_s;   /* reading */
     /* the engine's copy within the device's memory (CPU: one thread's), bytes read and bytes written both counted */
     double copy_bytes_per_s;
-    double flops_per_s;      /* products of the engine's arithmetic */
-    uint64_t read_bytes;     /* how much was read at once */
-    int32_t product_size;    /* n of the fastest n x n x n product */
+    double flops_per_s;   /* products of the engine's arithmetic */
+    uint64_t read_bytes;  /* how much was read at once */
+    int32_t product_size; /* n of the fastest n x n x n product */
 } vp_ceilings;
 /* Measures the ceilings at the first call, which takes some tenths of a second, and remembers them. All threads read
  * up to 1 GiB of the weights, or 256 MiB if the weights are smaller; 128 MiB are copied; products are the engine's
@@ -213,18 +211,17 @@ typedef struct vp_reply {
 } vp_reply;
 /* Runs a request: greedy, one token per step. N tokens take N - 1 decode steps.
  * in:      request  checked completely before anything runs: ids, positions, blocks and sizes fit the model and the
- *          engine
+ *                   engine
  * out:     reply    tokens, step_ns (those that ran), token_count, ended_by_eos, times, launch_count, span_count
  * returns: VP_OK; VP_ERR_RANGE a value does not fit the model or the engine (reply untouched); VP_ERR_FORMAT logits
  *          that are not numbers: the weights or pixels are damaged (reply is then unusable); VP_ERR_DEVICE or
- *          VP_ERR_MEMORY a CUDA call failed: the same request may succeed if it is sent again, unless
- *          vp_engine_broken
- * numeric: fp32 or bf16 as opened, fp32 sums; the same request gives the same bits on the same machine with the
- * same kernels
+ *          VP_ERR_MEMORY a CUDA call failed: the same request may succeed if it is sent again, unless vp_engine_broken
+ * numeric: fp32 or bf16 as opened, fp32 sums; the same request gives the same bits on the same machine with the same
+ *          kernels
  * memory:  none; VP_TIMING_KERNEL: one vp_launch per launch, on a GPU also two events; allocated before the request
  *          starts and kept for the next one
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/modeling_molmoe.py
- * example: cli.c, run_chain */
+ * example: cli/request/request.c */
 VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error);
 /* Waits until the device is idle. A GPU may still work on a decode step that an end-of-sequence token made
  * superfluous. Call this between requests and outside of timed sections, so that the next request does not wait for

@@ -8,8 +8,8 @@
 #ifndef VLMPROF_FILE_H
 #define VLMPROF_FILE_H
 /* strict ISO mode hides POSIX unless it is asked for before the first system header */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_FILE_IMPLEMENTATION)) && !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE) \
-    && !defined(_POSIX_C_SOURCE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_FILE_IMPLEMENTATION)) \
+    && !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE) && !defined(_POSIX_C_SOURCE)
 #define _DEFAULT_SOURCE 1
 #endif
 #ifndef VLMPROF_H
@@ -38,13 +38,13 @@ VP_API vp_result vp_failf(vp_error *error, vp_result code, int64_t offset, const
 #endif /* VLMPROF_FILE_H */
 
 /* ================================================================================================= implementation */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_FILE_IMPLEMENTATION)) && !defined(VLMPROF_FILE_IMPLEMENTATION_DONE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_FILE_IMPLEMENTATION)) \
+    && !defined(VLMPROF_FILE_IMPLEMENTATION_DONE)
 #define VLMPROF_FILE_IMPLEMENTATION_DONE
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #ifdef __cplusplus
 extern "C" {

@@ -5,15 +5,15 @@
  *
  * Pixels are decoded by stb_image, of which this header compiles a private, static copy. Switches, defined before
  * the include:
- * VLMPROF_STB_IMAGE     where that copy comes from, for instance "stb_image.h"; else <stb/stb_image.h> (Debian,
- * Ubuntu: package libstb-dev)
- * VLMPROF_STB_EXTERNAL  no copy: the program implements stb_image itself (STB_IMAGE_IMPLEMENTATION), in this file
- * or in another, before or after
- * this one. Where stb_image.h was included before this header's implementation, that is taken to be so.
- * It must decode PNG and JPEG, with stb_image's settings as they are at the start. Its memory is then its own: what
- * PNG data inflate to is bounded by its limits, not by ours.
- * VLMPROF_NO_STB        no stb_image at all: vp_image_size and vp_image_decode return VP_ERR_UNSUPPORTED;
- * preprocessing works as ever
+ *   VLMPROF_STB_IMAGE     where that copy comes from, for instance "stb_image.h"; else <stb/stb_image.h> (Debian,
+ *                         Ubuntu: package libstb-dev)
+ *   VLMPROF_STB_EXTERNAL  no copy: the program implements stb_image itself (STB_IMAGE_IMPLEMENTATION), in the file of
+ *                         this implementation or in another, before it or after it. Where stb_image.h was included
+ *                         before this header's implementation, that is taken to be so. stb_image must decode PNG and
+ *                         JPEG, with its settings as they are at the start. Its memory is then its own: what PNG data
+ *                         inflate to is bounded by its limits, not by ours.
+ *   VLMPROF_NO_STB        no stb_image at all: vp_image_size and vp_image_decode return VP_ERR_UNSUPPORTED;
+ *                         preprocessing works as ever
  *
  * Needs vlmprof.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -37,12 +37,11 @@ typedef struct vp_image {
 } vp_image;
 
 /* Upright size of an image file from its headers alone.
- * in:      file    uint8 [bytes]  PNG or JPEG. The beginning of a file is enough if it contains the frame header
- *          and, if there is one, the EXIF block
+ * in:      file    uint8 [bytes]  PNG or JPEG. The beginning of a file is enough if it contains the frame header and,
+ *                  if there is one, the EXIF block
  * out:     width_px, height_px    on VP_OK
- * returns: VP_OK; VP_ERR_FORMAT: not an image, cut or damaged in the headers; VP_ERR_UNSUPPORTED: another format,
- * or a kind of PNG or JPEG that
- *          is not read (CgBI; CMYK, arithmetic, lossless, 12-bit); VP_ERR_RANGE: a NULL
+ * returns: VP_OK; VP_ERR_FORMAT: not an image, cut or damaged in the headers; VP_ERR_UNSUPPORTED: another format, or a
+ *          kind of PNG or JPEG that is not read (CgBI; CMYK, arithmetic, lossless, 12-bit); VP_ERR_RANGE: a NULL
  * rule:    EXIF orientations 5..8 swap the sides; no limit on the size
  * threads: reentrant */
 VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px,
@@ -50,17 +49,15 @@ VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width
 /* Decodes an image file into upright RGB.
  * in:      file    uint8 [bytes]  the whole PNG or JPEG file; bytes behind its end mark are ignored
  * out:     image   on VP_OK
- * returns: VP_OK; VP_ERR_FORMAT: not an image, truncated, damaged (PNG checksums are verified), or with too few or
- *          too many data for its header;
- * VP_ERR_UNSUPPORTED: as vp_image_size, and JPEGs without tables or with over 500 scans, and files over 2 GiB;
- * VP_ERR_RANGE: a NULL,
- *          more than VP_IMAGE_PIXELS_MAX pixels, or a side over 2^24; VP_ERR_MEMORY
+ * returns: VP_OK; VP_ERR_FORMAT: not an image, truncated, damaged (PNG checksums are verified), or with too few or too
+ *          many data for its header; VP_ERR_UNSUPPORTED: as vp_image_size, and JPEGs without tables or with over 500
+ *          scans, and files over 2 GiB; VP_ERR_RANGE: a NULL, more than VP_IMAGE_PIXELS_MAX pixels, or a side over
+ *          2^24; VP_ERR_MEMORY
  * rule:    grey is copied to three channels, 1, 2 and 4 bits stretched to 0..255; palettes looked up (black beyond
- * their end); alpha and colour
- * keys dropped, not blended; 16-bit RGB keeps the high byte; 16-bit grey saturates, min(v, 255), as the reference's
- * image library does
+ *          their end); alpha and colour keys dropped, not blended; 16-bit RGB keeps the high byte; 16-bit grey
+ *          saturates, min(v, 255), as the reference's image library does
  * source:  PNG and JPEG data by stb_image, its zlib output bounded by what the header promises; containers and EXIF
- * (CIPA DC-008) read here
+ *          (CIPA DC-008) read here
  * numeric: PNG exact; JPEG differs from libjpeg's bytes by up to 3 levels (4:2:2 chroma: 27)
  * memory:  3 bytes per pixel that stay; up to about 24 per pixel while decoding
  * threads: reentrant */
@@ -68,7 +65,7 @@ VP_API vp_result vp_image_decode(const uint8_t *file, size_t bytes, vp_image *im
 /* Releases an image and empties it; NULL and an empty image are allowed. */
 VP_API void vp_image_free(vp_image *image);
 
-/* ------------------------------------------------------------------------------------------------ preprocess */
+/* ------------------------------------------------------------------------------------------------------- preprocess */
 /* Bytes of scratch that vp_preprocess needs for this layout, for any alignment of the memory; 0 for a geometry or
  * layout that it refuses.
  * memory:  the result is bounded by the canvas width and one band of source rows, never by the resized image: 1x5000
@@ -81,22 +78,19 @@ VP_API size_t vp_preprocess_pixel_count(const vp_geometry *geometry, const vp_la
  *          rgb          uint8 [height, width, 3]  the upright image
  *          scratch      scratch_bytes, at least vp_preprocess_scratch_bytes; any alignment
  * out:     pixels       f32 [views, patches, patch_px * patch_px * 3]  global view first, then crops row by row;
- * patches row by row; inside a
- *                       patch (y, x, channel)
+ *                       patches row by row; inside a patch (y, x, channel)
  *          image_masks  f32 [views, patches]  share of each patch that is image, not padding. Row i belongs to crop i,
  *                       counted without the global view; the last row is -1. The model was trained with this shift
- * returns: VP_OK; VP_ERR_RANGE: a NULL, a bad geometry, sides or views < 1, or over VP_IMAGE_PIXELS_MAX pixels in
- * the image or in all views;
- *          VP_ERR_MISMATCH: the layout's numbers do not fit together; VP_ERR_CAPACITY: scratch is too small
- * rule:    u8 / 255; horizontal pass, then vertical pass, an axis of unchanged size skipped; clip to 0..1;
- * VP_FIT_PAD: centred on a canvas of 0,
- * VP_FIT_FILL: the centre is cut out; (v - mean) / std. Global view and crops are both made from the original
- * image.
+ * returns: VP_OK; VP_ERR_RANGE: a NULL, a bad geometry, sides or views < 1, or over VP_IMAGE_PIXELS_MAX pixels in the
+ *          image or in all views; VP_ERR_MISMATCH: the layout's numbers do not fit together; VP_ERR_CAPACITY: scratch
+ *          is too small
+ * rule:    u8 / 255; horizontal pass, then vertical pass, an axis of unchanged size skipped; clip to 0..1; VP_FIT_PAD:
+ *          centred on a canvas of 0, VP_FIT_FILL: the centre is cut out; (v - mean) / std. Global view and crops are
+ *          both made from the original image.
  * source:  ChulanZhang/molmo_hf preprocessing_molmo.py (pad) and multimodal_preprocessor.py (fill); torch 2.5
- * upsample_bilinear2d_aa
- * numeric: float32 throughout, weights and positions too; products are accumulated by fused multiply-add in
- * ascending order, so the bits are
- *          the same with and without AVX2
+ *          upsample_bilinear2d_aa
+ * numeric: float32 throughout, weights and positions too; products are accumulated by fused multiply-add in ascending
+ *          order, so the bits are the same with and without AVX2
  * memory:  none beside scratch
  * threads: reentrant */
 VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *layout, const uint8_t *rgb, float *pixels,
@@ -108,7 +102,8 @@ VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *lay
 #endif /* VLMPROF_IMAGE_H */
 
 /* ================================================================================================= implementation */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_IMAGE_IMPLEMENTATION)) && !defined(VLMPROF_IMAGE_IMPLEMENTATION_DONE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_IMAGE_IMPLEMENTATION)) \
+    && !defined(VLMPROF_IMAGE_IMPLEMENTATION_DONE)
 #define VLMPROF_IMAGE_IMPLEMENTATION_DONE
 #include <math.h>
 #include <stdlib.h>
@@ -117,7 +112,7 @@ VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *lay
 extern "C" {
 #endif
 
-/* ============================================================================================ preprocess >>preprocess
+/* ---------------------------------------------------------------------------------------------------------- preprocess
  * No part of the image is resized unless a view shows it. Source rows are read once, from top to bottom. Each
  * becomes a row of the window's width (horizontal pass); a ring keeps as many of them as one output row needs
  * (vertical pass); every finished canvas row is cut into the patches of all views that show it. The canvas and the
@@ -590,7 +585,7 @@ VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *lay
     return VP_OK;
 }
 
-/* ================================================================================================= image >>image
+/* --------------------------------------------------------------------------------------------------------------- image
  * The containers are checked here, with every bound, before stb_image sees a byte: stb_image tolerates truncated
  * JPEGs, trusts headers, checks no CRC and inflates without limit. */
 #ifndef VLMPROF_NO_STB
@@ -605,7 +600,8 @@ VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *lay
 }
 #endif
 #ifdef VLMPROF_STB_EXTERNAL
-#ifndef STBI_INCLUDE_STB_IMAGE_H /* its declarations alone, also where the program is about to implement it further below */
+/* its declarations alone, also where the program is about to implement it further below */
+#ifndef STBI_INCLUDE_STB_IMAGE_H
 #ifdef STB_IMAGE_IMPLEMENTATION
 #undef STB_IMAGE_IMPLEMENTATION
 #include VLMPROF_STB_IMAGE
@@ -949,34 +945,36 @@ static vp_result vp_impl_jpeg_walk(const uint8_t *file, size_t bytes, int all, v
 /* The name of a picture format that is recognised but not read, or NULL. */
 static const char *vp_impl_image_foreign(const uint8_t *file, size_t bytes) {
     static const struct { int at, length; const char *magic, *text;
-    } foreign[] = {{0, 4, "GIF8", "a GIF file; convert it to PNG"},
-                   {8, 4, "WEBP", "a WebP file; convert it to PNG or JPEG"},
-                   {4, 8, "ftypavif", "an AVIF file; convert it to PNG or JPEG"},
-                   {4, 8, "ftypavis", "an AVIF file; convert it to PNG or JPEG"},
-                   {4, 7, "ftyphei", "a HEIC file; convert it to JPEG"},
-                   {4, 7, "ftyphev", "a HEIC file; convert it to JPEG"},
-                   {4, 8, "ftypmif1", "a HEIF file; convert it to JPEG"},
-                   {4, 8, "ftypmsf1", "a HEIF file; convert it to JPEG"},
-                   {4, 4, "ftyp", "a video or another MP4 family file; extract a picture as PNG or JPEG"},
-                   {0, 4, "II*\0", "a TIFF file; convert it to PNG"},
-                   {0, 4, "MM\0*", "a TIFF file; convert it to PNG"},
-                   {0, 4, "II+\0", "a BigTIFF file; convert it to PNG"},
-                   {0, 4, "MM\0+", "a BigTIFF file; convert it to PNG"},
-                   {0, 2, "BM", "a BMP file; convert it to PNG"},
-                   {0, 4, "8BPS", "a Photoshop file; export it as PNG"},
-                   {0, 12, "\0\0\0\014JXL \r\n\207\n", "a JPEG XL file; convert it to PNG or JPEG"},
-                   {0, 2, "\377\012", "a JPEG XL file; convert it to PNG or JPEG"},
-                   {0, 8, "\0\0\0\014jP  ", "a JPEG 2000 file; convert it to PNG"},
-                   {0, 4, "\377\117\377\121", "a JPEG 2000 file; convert it to PNG"},
-                   {0, 4, "qoif", "a QOI file; convert it to PNG"},
-                   {0, 4, "\0\0\1\0", "an icon file; convert it to PNG"},
-                   {0, 4, "%PDF", "a PDF file; export the page as PNG"},
-                   {0, 4, "<svg", "an SVG file; export it as PNG"},
-                   {0, 5, "<?xml", "an XML file (SVG?); export it as PNG"},
-                   {0, 4, "DDS ", "a DDS file; convert it to PNG"},
-                   {0, 4, "\166\057\061\001", "an OpenEXR file; convert it to PNG"},
-                   {0, 2, "#?", "a Radiance HDR file; convert it to PNG"},
-                   {0, 8, "\212MNG\r\n\032\n", "an MNG file; convert it to PNG"}};
+    } foreign[] = {
+        {0, 4, "GIF8", "a GIF file; convert it to PNG"},
+        {8, 4, "WEBP", "a WebP file; convert it to PNG or JPEG"},
+        {4, 8, "ftypavif", "an AVIF file; convert it to PNG or JPEG"},
+        {4, 8, "ftypavis", "an AVIF file; convert it to PNG or JPEG"},
+        {4, 7, "ftyphei", "a HEIC file; convert it to JPEG"},
+        {4, 7, "ftyphev", "a HEIC file; convert it to JPEG"},
+        {4, 8, "ftypmif1", "a HEIF file; convert it to JPEG"},
+        {4, 8, "ftypmsf1", "a HEIF file; convert it to JPEG"},
+        {4, 4, "ftyp", "a video or another MP4 family file; extract a picture as PNG or JPEG"},
+        {0, 4, "II*\0", "a TIFF file; convert it to PNG"},
+        {0, 4, "MM\0*", "a TIFF file; convert it to PNG"},
+        {0, 4, "II+\0", "a BigTIFF file; convert it to PNG"},
+        {0, 4, "MM\0+", "a BigTIFF file; convert it to PNG"},
+        {0, 2, "BM", "a BMP file; convert it to PNG"},
+        {0, 4, "8BPS", "a Photoshop file; export it as PNG"},
+        {0, 12, "\0\0\0\014JXL \r\n\207\n", "a JPEG XL file; convert it to PNG or JPEG"},
+        {0, 2, "\377\012", "a JPEG XL file; convert it to PNG or JPEG"},
+        {0, 8, "\0\0\0\014jP  ", "a JPEG 2000 file; convert it to PNG"},
+        {0, 4, "\377\117\377\121", "a JPEG 2000 file; convert it to PNG"},
+        {0, 4, "qoif", "a QOI file; convert it to PNG"},
+        {0, 4, "\0\0\1\0", "an icon file; convert it to PNG"},
+        {0, 4, "%PDF", "a PDF file; export the page as PNG"},
+        {0, 4, "<svg", "an SVG file; export it as PNG"},
+        {0, 5, "<?xml", "an XML file (SVG?); export it as PNG"},
+        {0, 4, "DDS ", "a DDS file; convert it to PNG"},
+        {0, 4, "\166\057\061\001", "an OpenEXR file; convert it to PNG"},
+        {0, 2, "#?", "a Radiance HDR file; convert it to PNG"},
+        {0, 8, "\212MNG\r\n\032\n", "an MNG file; convert it to PNG"}
+    };
     size_t i;
     for (i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
         size_t at = (size_t)foreign[i].at, length = (size_t)foreign[i].length;
@@ -1017,7 +1015,7 @@ static vp_result vp_impl_image_plausible(const vp_impl_image_info *info, size_t 
     uint64_t pixels = (uint64_t)info->width_px * (uint64_t)info->height_px, raw;
     vp_message message = {{0}, 0};
     if (info->width_px * info->height_px > VP_IMAGE_PIXELS_MAX || info->width_px > VP_IMPL_IMAGE_SIDE_MAX
-        || info->height_px > STBI_MAX_DIMENSIONS) {
+        || info->height_px > VP_IMPL_IMAGE_SIDE_MAX) {
         vp_message_text(&message, "the header says ");
         vp_message_int(&message, info->width_px);
         vp_message_text(&message, " x ");

@@ -2,11 +2,10 @@
  *
  * A record of a data set -> the text that the tokenizer gets. Several messages follow one another; their ids are the
  * ids of the whole text. (A data set's metric: vp_score_metric_for_dataset.)
- * source: ChulanZhang/molmo_hf 09bce1f, molmo/data/academic_datasets.py and data_formatter.py (prompt_type
- * uber_model, message_formatting role,
- * system_prompt_kind demo_or_style, always_start_with_space), slips included; max_new_tokens:
- * experiments/core_exp/answer_length_summary.md
- *         (recommended; its launch scripts have 16, 64, 16, 16, 32, 32, 16 and 64 in this order, without mmmu)
+ * source:  ChulanZhang/molmo_hf 09bce1f, molmo/data/academic_datasets.py and data_formatter.py (prompt_type
+ *          uber_model, message_formatting role, system_prompt_kind demo_or_style, always_start_with_space), slips
+ *          included; max_new_tokens: experiments/core_exp/answer_length_summary.md (recommended; its launch scripts
+ *          have 16, 64, 16, 16, 32, 32, 16 and 64 in this order, without mmmu)
  *
  * Needs vlmprof.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -70,12 +69,11 @@ typedef struct vp_prompt_info {
  *          info      may be NULL; as needed
  *          error     may be NULL; where: the field concerned
  * returns: VP_OK; VP_ERR_CAPACITY fewer than *needed + 1 bytes; VP_ERR_MISMATCH the record lacks what its data set
- * needs; VP_ERR_RANGE more than
- *          VP_PROMPT_PLAIN_OPTIONS options, a text over SIZE_MAX, NULL
- * rule:    message = " User: " + STYLE + ":" + (" " + prompt, if not empty) + " Assistant:", without a style "
- * User: " + prompt + " Assistant:";
- * prompt = question, or question + "\n" + "A: ..." lines + "\n"; template = RandomState(rng_seed).randint(0, 10);
- *          mmmu without question_type: multiple choice if the style is a_okvqa_mc, or if there are options and no style
+ *          needs; VP_ERR_RANGE more than VP_PROMPT_PLAIN_OPTIONS options, a text over SIZE_MAX, NULL
+ * rule:    message = " User: " + STYLE + ":" + (" " + prompt, if not empty) + " Assistant:", without a style " User: "
+ *          + prompt + " Assistant:"; prompt = question, or question + "\n" + "A: ..." lines + "\n"; template =
+ *          RandomState(rng_seed).randint(0, 10); mmmu without question_type: multiple choice if the style is
+ *          a_okvqa_mc, or if there are options and no style
  * memory:  2.5 KB of stack
  * threads: reentrant */
 VP_API vp_result vp_prompt_build(const vp_prompt *prompt, char *out, size_t capacity, size_t *needed,
@@ -87,7 +85,8 @@ VP_API vp_result vp_prompt_build(const vp_prompt *prompt, char *out, size_t capa
 #endif /* VLMPROF_PROMPT_H */
 
 /* ================================================================================================= implementation */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_PROMPT_IMPLEMENTATION)) && !defined(VLMPROF_PROMPT_IMPLEMENTATION_DONE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_PROMPT_IMPLEMENTATION)) \
+    && !defined(VLMPROF_PROMPT_IMPLEMENTATION_DONE)
 #define VLMPROF_PROMPT_IMPLEMENTATION_DONE
 #include <string.h>
 #ifdef __cplusplus

@@ -83,11 +83,11 @@ VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char 
 #define VP_RANGE(ranges, name) vp_range_begin((ranges), "" name, __FILE__, __LINE__)
 /* Says what the innermost open range works on. A second call replaces the first.
  * returns: VP_OK; VP_ERR_RANGE: dimensions outside 0..4, flops or bytes < 0; VP_ERR_STATE: nothing is open;
- * VP_ERR_CAPACITY: it has no record */
+ *          VP_ERR_CAPACITY: it has no record */
 VP_API vp_result vp_range_set(vp_ranges *ranges, const vp_range_payload *payload);
 /* Ends the innermost open range.
- * returns: VP_OK; VP_ERR_STATE: nothing is open (nothing changes); VP_ERR_RANGE: ended, but the memory of what it
- * holds passes int64 */
+ * returns: VP_OK; VP_ERR_STATE: nothing is open (nothing changes); VP_ERR_RANGE: ended, but the memory of what it holds
+ *          passes int64 */
 VP_API vp_result vp_range_end(vp_ranges *ranges);
 /* Discards what was recorded, so that the buffer can be used again, for example step by step after its ranges went
  * into a table.
@@ -152,26 +152,23 @@ VP_API vp_op vp_op_default(void);
 /* Begins an empty table.
  * in:      rows      vp_op [capacity]
  *          group_by  of VP_OPS_BY_..; 0: the name alone, as key_averages() does
- * returns: VP_OK; VP_ERR_RANGE: capacity < 0 or rows NULL where it is above 0, group_by or group_by_stack_n outside
- * the above */
+ * returns: VP_OK; VP_ERR_RANGE: capacity < 0 or rows NULL where it is above 0, group_by or group_by_stack_n outside the
+ *          above */
 VP_API vp_result vp_ops_init(vp_ops *ops, vp_op *rows, int64_t capacity, uint32_t group_by, int32_t group_by_stack_n);
 /* Adds a sample, or a row of another table.
  * in:      op  of one call (calls 1): primitive_calls 0 or 1; host_cumulative_ns, host_min_ns and host_max_ns,
- * device_min_ns and device_max_ns are
- *              not read but derived. With more calls all must be set
+ *              device_min_ns and device_max_ns are not read but derived. With more calls all must be set
  * returns: VP_OK; VP_ERR_FORMAT: a name that is NULL, empty or not UTF-8, or another text that is not UTF-8;
- * VP_ERR_RANGE: calls < 1, primitive_calls
- * outside 0..calls, a time, flops or bytes below 0, self above total, min above max, cumulative above total,
- * dimensions outside 0..4,
- * stack_count outside its range, or a sum passes INT64_MAX; VP_ERR_CAPACITY: no row is left: counted in
- * `dropped_calls`
+ *          VP_ERR_RANGE: calls < 1, primitive_calls outside 0..calls, a time, flops or bytes below 0, self above total,
+ *          min above max, cumulative above total, dimensions outside 0..4, stack_count outside its range, or a sum
+ *          passes INT64_MAX; VP_ERR_CAPACITY: no row is left: counted in `dropped_calls`
  * rule:    a member that the table does not group by keeps its value as long as all calls of the row agree; then it
- *          says "several". The stack is cut to group_by_stack_n. "ProfilerStep#<N>" is counted as "ProfilerStep*",
- *          as torch does */
+ *          says "several". The stack is cut to group_by_stack_n. "ProfilerStep#<N>" is counted as "ProfilerStep*", as
+ *          torch does */
 VP_API vp_result vp_ops_add(vp_ops *ops, const vp_op *op);
 /* Adds all ranges of a thread; their stacks are the ranges around them.
  * returns: as vp_ops_add, VP_ERR_CAPACITY after all that fit were added; VP_ERR_STATE: a range is open (nothing was
- * added) */
+ *          added) */
 VP_API vp_result vp_ops_add_ranges(vp_ops *ops, const vp_ranges *ranges);
 /* Adds all rows of another table, which must group by at least as much. Returns as vp_ops_add; also adds what the
  * other table dropped. */
@@ -185,17 +182,21 @@ VP_API vp_result vp_ops_total(const vp_ops *ops, vp_op *total);
 #define VP_OPS_KEYS(X) \
     X("cpu_time", HOST_AVERAGE, "average CPU time") X("cpu_time_total", HOST_TOTAL, "total CPU time") \
     X("self_cpu_time_total", HOST_SELF, "self CPU time") X("device_time", DEVICE_AVERAGE, "average device time") \
-    X("device_time_total", DEVICE_TOTAL, "total device time") X("self_device_time_total", DEVICE_SELF, "self device time") \
+    X("device_time_total", DEVICE_TOTAL, "total device time") \
+    X("self_device_time_total", DEVICE_SELF, "self device time") \
     X("cuda_time", DEVICE_AVERAGE, "average device time") X("cuda_time_total", DEVICE_TOTAL, "total device time") \
     X("self_cuda_time_total", DEVICE_SELF, "self device time") X("cpu_memory_usage", HOST_MEMORY, "CPU memory") \
-    X("self_cpu_memory_usage", HOST_SELF_MEMORY, "self CPU memory") X("device_memory_usage", DEVICE_MEMORY, "device memory") \
-    X("self_device_memory_usage", DEVICE_SELF_MEMORY, "self device memory") X("cuda_memory_usage", DEVICE_MEMORY, "device memory") \
-    X("self_cuda_memory_usage", DEVICE_SELF_MEMORY, "self device memory") X("count", CALLS, "call count") X("flops", FLOPS, "FLOPs") \
-    X("bytes", BYTES, "bytes moved") \
+    X("self_cpu_memory_usage", HOST_SELF_MEMORY, "self CPU memory") \
+    X("device_memory_usage", DEVICE_MEMORY, "device memory") \
+    X("self_device_memory_usage", DEVICE_SELF_MEMORY, "self device memory") \
+    X("cuda_memory_usage", DEVICE_MEMORY, "device memory") \
+    X("self_cuda_memory_usage", DEVICE_SELF_MEMORY, "self device memory") \
+    X("count", CALLS, "call count") X("flops", FLOPS, "FLOPs") X("bytes", BYTES, "bytes moved") \
     X("calls", CALLS, "call count") X("ncalls", CALLS, "call count") X("pcalls", PRIMITIVE, "primitive call count") \
-    X("cumulative", CUMULATIVE, "cumulative time") X("cumtime", CUMULATIVE, "cumulative time") X("time", SELF, "internal time") \
-    X("tottime", SELF, "internal time") X("name", NAME, "function name") X("filename", FILE, "file name") X("module", FILE, "file name") \
-    X("line", LINE, "line number") X("nfl", NAME_FILE_LINE, "name/file/line") X("stdname", STANDARD_NAME, "standard name")
+    X("cumulative", CUMULATIVE, "cumulative time") X("cumtime", CUMULATIVE, "cumulative time") \
+    X("time", SELF, "internal time") X("tottime", SELF, "internal time") X("name", NAME, "function name") \
+    X("filename", FILE, "file name") X("module", FILE, "file name") X("line", LINE, "line number") \
+    X("nfl", NAME_FILE_LINE, "name/file/line") X("stdname", STANDARD_NAME, "standard name")
 VP_API const char *vp_ops_key_name(int32_t index); /* NULL past the end: for help texts */
 /* Sorts the rows by one of VP_OPS_KEYS.
  * returns: VP_OK; VP_ERR_NOT_FOUND: no such key (nothing is moved)
@@ -255,22 +256,19 @@ VP_API vp_result vp_ops_print_csv(const vp_ops *ops, vp_text_sink sink, void *us
 /* Writes a table as one JSON value. It can be read back and sorted by another key.
  * returns: writer->result
  * rule:    {"schema": "vlmprof-ops-1", "group_by": ["shape" ..], "group_by_stack_n", "clock": "host" | "device",
- * "sort_key": text or null,
- * "device_name", "ceilings": {"bytes_per_s", "flops_per_s"}, "dropped": {"calls", "host_ns", "device_ns"}, "rows":
- * [{...}]}; a row has the
- * members of vp_op by name ("shape" an array, null for several; "stack" of {"name", "file", "line"}), none is null,
- * and for readers
- * "host_average_ns", "device_average_ns", "self_percent" (of ops->clock) and the members of vp_op_rates, null where
- * there is none */
+ *          "sort_key": text or null, "device_name", "ceilings": {"bytes_per_s", "flops_per_s"}, "dropped": {"calls",
+ *          "host_ns", "device_ns"}, "rows": [{...}]}; a row has the members of vp_op by name ("shape" an array, null
+ *          for several; "stack" of {"name", "file", "line"}), none is null, and for readers "host_average_ns",
+ *          "device_average_ns", "self_percent" (of ops->clock) and the members of vp_op_rates, null where there is
+ *          none */
 VP_API vp_result vp_ops_write_json(vp_json_writer *writer, const vp_ops *ops);
 /* Reads what vp_ops_write_json wrote. Numbers that follow from others are not read; unknown keys are skipped.
  * in:      object  the node of that value, 0 for a whole text
  *          ops     rows and capacity as vp_ops_init left them; its grouping is replaced by that of the text
  *          text    char [capacity]  receives all names; as many bytes as the JSON text has are always enough
  * returns: VP_OK; VP_ERR_CAPACITY: more rows than fit, or `text` too small; VP_ERR_MISMATCH: another schema;
- * VP_ERR_FORMAT: a member that is missing
- * or of another kind; VP_ERR_RANGE: a row that vp_ops_add refuses, or two rows of one key. On failure the table is
- * empty */
+ *          VP_ERR_FORMAT: a member that is missing or of another kind; VP_ERR_RANGE: a row that vp_ops_add refuses, or
+ *          two rows of one key. On failure the table is empty */
 VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t object, char *text, size_t capacity,
                                   vp_error *error);
 
@@ -301,11 +299,9 @@ typedef struct vp_schedule_sum {
 } vp_schedule_sum;
 VP_API vp_schedule vp_schedule_default(void); /* skip 0, wait 1, warmup 1, active 3, repeat 1, every_n_steps 0 */
 /* Checks a schedule.
- * out:     no_warmup  may be NULL; 1: warmup is 0, so the first recorded step includes start-up costs: report a
- *          warning
+ * out:     no_warmup  may be NULL; 1: warmup is 0, so the first recorded step includes start-up costs: report a warning
  * returns: VP_OK; VP_ERR_RANGE: active < 1, another number below 0, skip_first_wait neither 0 nor 1, every_n_steps
- * shorter than a cycle,
- *          or a number above 2^53 */
+ *          shorter than a cycle, or a number above 2^53 */
 VP_API vp_result vp_schedule_check(const vp_schedule *schedule, int *no_warmup, vp_error *error);
 /* The state of a step.
  * returns: VP_OK; VP_ERR_RANGE: step < 0 or above 2^53, or a schedule that vp_schedule_check refuses
@@ -320,7 +316,8 @@ VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, v
 #endif /* VLMPROF_RANGES_H */
 
 /* ================================================================================================= implementation */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_RANGES_IMPLEMENTATION)) && !defined(VLMPROF_RANGES_IMPLEMENTATION_DONE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_RANGES_IMPLEMENTATION)) \
+    && !defined(VLMPROF_RANGES_IMPLEMENTATION_DONE)
 #define VLMPROF_RANGES_IMPLEMENTATION_DONE
 #include <math.h>
 #include <string.h>
@@ -1010,8 +1007,8 @@ static void vp_impl_put_cell(vp_impl_text *out, const char *text, size_t bytes, 
 }
 
 /* A finite number with a fixed count of decimals (0..9), as C's and Python's %.3f: the double's exact value, rounded
- * half to even.
- * value * 10^decimals is high * 2^32 + low of at most 83 bits; from 9e18 on it comes as vp_number_format writes it.
+ * half to even. value * 10^decimals is high * 2^32 + low of at most 83 bits; from 9e18 on it comes as vp_number_format
+ * writes it.
  * returns: bytes, without the NUL */
 static size_t vp_impl_fixed(double value, int32_t decimals, char out[48]) {
     const double magnitude = fabs(value);
@@ -1159,7 +1156,8 @@ static vp_impl_widest vp_impl_ops_widest(const vp_ops *ops) {
     char text[64];
     int64_t i;
     int32_t k;
-#define VP_IMPL_WIDEN(member, length) do { const size_t now = (length); if (now > widest.member) widest.member = now; } while (0)
+#define VP_IMPL_WIDEN(member, length) \
+    do { const size_t now = (length); if (now > widest.member) widest.member = now; } while (0)
     for (i = 0; i < ops->count; i++) {
         const vp_op *op = &ops->rows[i];
         VP_IMPL_WIDEN(name, vp_impl_characters(op->name, strlen(op->name)));

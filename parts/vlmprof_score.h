@@ -20,10 +20,11 @@ extern "C" {
 #endif
 
 /* A prediction as the experiments clean it before scoring: the text between the first "Answer:" and the next;
- * otherwise, if it has newlines, the last line that is not blank; both stripped. Otherwise the prediction is
- * stripped, and each run of white space becomes one space.
+ * otherwise, if it has newlines, the last line that is not blank; both stripped. Otherwise the prediction is stripped,
+ * and each run of white space becomes one space.
  * out:     out      [capacity] with NUL; on success only, and not inside prediction
- * needed   bytes without the NUL, at most those of the prediction; also written with VP_ERR_CAPACITY; may be NULL
+ *          needed   bytes without the NUL, at most those of the prediction; also written with VP_ERR_CAPACITY; may be
+ *                   NULL
  * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE a NULL text
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, experiments/base_experiment.py, compute_accuracy
  * memory:  none
@@ -77,8 +78,8 @@ VP_API size_t vp_score_scratch_bytes(size_t text_bytes, size_t text_count);
 
 /* Scores of a prediction against references. All are called like vp_score_vqa_seed; the prediction is not cleaned.
  * in:      scratch          vp_score_scratch_bytes of all texts
- * returns: VP_OK; VP_ERR_CAPACITY scratch is too small; VP_ERR_RANGE a NULL text; VP_ERR_MISMATCH no score is
- * defined (see each)
+ * returns: VP_OK; VP_ERR_CAPACITY scratch is too small; VP_ERR_RANGE a NULL text; VP_ERR_MISMATCH no score is defined
+ *          (see each)
  * memory:  none
  * threads: reentrant */
 /* The VQA v2 evaluator: the mean over the references of min(matches among the other references / 3, 1). If all
@@ -101,15 +102,14 @@ VP_API vp_result vp_score_anls(const char *prediction, const char *const *refere
 /* 1 if a reference is a number other than 0 and the prediction is a number within 5 % of it; otherwise 1 if both are
  * equal in lower case. No references: VP_ERR_MISMATCH.
  * rule:    numbers are what Python's float() reads; a "%" at the very end divides by 100. source: vqa.py,
- * relaxed_correctness */
+ *          relaxed_correctness */
 VP_API vp_result vp_score_relaxed(const char *prediction, const char *const *references, size_t reference_count,
                                   char *scratch, size_t scratch_bytes, double *score);
 /* min(matching references / 3, 1) after lower-casing and stripping. source: vqa.py, a_okvqa_score */
 VP_API vp_result vp_score_a_okvqa(const char *prediction, const char *const *references, size_t reference_count,
                                   char *scratch, size_t scratch_bytes, double *score);
 /* Largest |words in both| / |words in either| over the references, as sets after the VQA normalisation: what the
- * experiments report for
- * captions. source: vqa.py, cider_score (its fallback, which always runs) */
+ * experiments report for captions. source: vqa.py, cider_score (its fallback, which always runs) */
 VP_API vp_result vp_score_caption_jaccard(const char *prediction, const char *const *references, size_t reference_count,
                                           char *scratch, size_t scratch_bytes, double *score);
 /* Open questions of MMMU: 1 when a reference, normalised, is inside one of the prediction's strings or equals one of
@@ -126,15 +126,14 @@ VP_API vp_result vp_score_option_distance(const char *prediction, const char *op
 /* The text rule of multiple choice, in lower case and stripped: the option that equals the prediction; otherwise the
  * only option that contains it; otherwise the nearest by edit distance, of equals the first.
  * out:     index  0..option_count - 1, on success only
- * returns: as above; VP_ERR_MISMATCH no options, or two that are equal in lower case and stripped (the reference
- * stops there)
+ * returns: as above; VP_ERR_MISMATCH no options, or two that are equal in lower case and stripped (the reference stops
+ *          there)
  * source:  vqa.py, select_mc_option */
 VP_API vp_result vp_score_select_option(const char *prediction, const char *const *options, size_t option_count,
                                         char *scratch, size_t scratch_bytes, int32_t *index);
 /* ScienceQA's rule: the first letter A-Z that stands alone, in upper case, if there is such an option; otherwise the
  * upper-cased prediction among the names; otherwise the text rule over the names. Without names (name_count 0): the
- * text rule over the options.
- * out, returns: as vp_score_select_option
+ * text rule over the options. out, returns: as vp_score_select_option
  * source:  base_experiment.py, compute_accuracy */
 VP_API vp_result vp_score_mc(const char *prediction, const char *const *options, size_t option_count,
                              const char *const *names, size_t name_count, char *scratch, size_t scratch_bytes,
@@ -166,7 +165,9 @@ VP_API vp_result vp_score_mmmu_parse(const char *prediction, char *scratch, size
 typedef enum vp_score_cleaning { VP_SCORE_CLEAN_NONE, VP_SCORE_CLEAN_LAST, VP_SCORE_CLEAN_FREQUENT } vp_score_cleaning;
 /* X(metric, name, other names with a space on either side, cleaning in the rule's own evaluator, cleaning in a run
  * of the experiments, 0/1 only). Rules of the experiments' compute_accuracy run with its cleaning (LAST); rules that
- * only VqaEval has run with its cleaning (FREQUENT). */
+ * only VqaEval has run with its cleaning (FREQUENT).
+ * A new rule needs a function of its own, a line here and its case in vp_impl_score_by_metric. The program names it
+ * once more in SCORE_RULES of cli/score/score_rules.c, with what it shows beside the score. */
 #define VP_SCORE_METRICS(X) \
     X(VQA_SEED, "vqa_seed", " vqa_score ", NONE, LAST, 0) \
     X(VQA_OFFICIAL, "vqa_official", " ", NONE, LAST, 0) \
@@ -199,9 +200,8 @@ VP_API const vp_score_metric_info *vp_score_metric_of(vp_score_metric metric);
 /* returns: VP_OK; VP_ERR_NOT_FOUND no metric has this name, among the others included; VP_ERR_RANGE */
 VP_API vp_result vp_score_metric_find(const char *name, vp_score_metric *metric);
 /* The experiments' metric of a data set ("text_vqa" or "text-vqa"), vqa_seed for unknown names; captions:
- * caption_jaccard, as the seed reports
- * (its CIDEr path never runs). returns: as vp_score_metric_find, never VP_ERR_NOT_FOUND. source:
- * base_experiment.py, get_metric_for_dataset */
+ * caption_jaccard, as the reference reports (its CIDEr path never runs). returns: as vp_score_metric_find, never
+ * VP_ERR_NOT_FOUND. source: base_experiment.py, get_metric_for_dataset */
 VP_API vp_result vp_score_metric_for_dataset(const char *dataset_name, vp_score_metric *metric);
 
 /* Everything that a rule may need of a row; members that it does not need are ignored. Start with
@@ -251,10 +251,10 @@ VP_API vp_result vp_score_wilson(double successes, double count, double z, doubl
 #endif /* VLMPROF_SCORE_H */
 
 /* ================================================================================================= implementation */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_SCORE_IMPLEMENTATION)) && !defined(VLMPROF_SCORE_IMPLEMENTATION_DONE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_SCORE_IMPLEMENTATION)) \
+    && !defined(VLMPROF_SCORE_IMPLEMENTATION_DONE)
 #define VLMPROF_SCORE_IMPLEMENTATION_DONE
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #ifdef __cplusplus
 extern "C" {
@@ -268,7 +268,7 @@ static int vp_impl_score_punctuation_index(uint32_t code) {
     return found ? (int)(found - vp_impl_score_punctuation) : -1;
 }
 
-/* ------------------------------------------------------------------------------------------------------ output
+/* -------------------------------------------------------------------------------------------------------------- output
  * Every text is produced twice. The first pass only counts, so that a buffer that is too small stays untouched. */
 typedef struct vp_impl_score_text_out { char *out; size_t bytes; } vp_impl_score_text_out; /* out NULL: count */
 
@@ -282,7 +282,7 @@ static void vp_impl_score_text_code(vp_impl_score_text_out *out, uint32_t code) 
     vp_impl_score_text_add(out, buffer, vp_unicode_put(buffer, code));
 }
 
-/* ---------------------------------------------------------------------------------------------------- cleaning */
+/* --------------------------------------------------------------------------------------------------------- cleaning */
 static void vp_impl_score_clean(const char *text, vp_impl_score_text_out *out) {
     static const char mark[] = "Answer:";
     const char *start = strstr(text, mark), *end = text + strlen(text), *at, *line_end;
@@ -343,139 +343,41 @@ VP_API vp_result vp_score_clean(const char *prediction, char *out, size_t capaci
     return vp_impl_score_text_produce(vp_impl_score_clean, prediction, out, capacity, needed);
 }
 
-/* ------------------------------------------------------------------------------------------- VQA normalisation */
+/* ------------------------------------------------------------------------------------------------ VQA normalisation */
 /* Whole words, sorted: number words, articles (removed) and contractions. The reference's table also has keys with
  * capitals (Im, Ive ...), which a lower-cased text never contains, and keys that map to themselves. */
 typedef struct vp_impl_score_word { const char *from, *to; } vp_impl_score_word;
-static const vp_impl_score_word vp_impl_score_words[] = {{"'ow'sat", "'ow's'at"},
-                                                         {"'ows'at", "'ow's'at"},
-                                                         {"a", ""},
-                                                         {"aint", "ain't"},
-                                                         {"an", ""},
-                                                         {"arent", "aren't"},
-                                                         {"cant", "can't"},
-                                                         {"couldn'tve", "couldn't've"},
-                                                         {"couldnt", "couldn't"},
-                                                         {"couldnt've", "couldn't've"},
-                                                         {"couldve", "could've"},
-                                                         {"didnt", "didn't"},
-                                                         {"doesnt", "doesn't"},
-                                                         {"dont", "don't"},
-                                                         {"eight", "8"},
-                                                         {"five", "5"},
-                                                         {"four", "4"},
-                                                         {"hadn'tve", "hadn't've"},
-                                                         {"hadnt", "hadn't"},
-                                                         {"hadnt've", "hadn't've"},
-                                                         {"hasnt", "hasn't"},
-                                                         {"havent", "haven't"},
-                                                         {"he'dve", "he'd've"},
-                                                         {"hed", "he'd"},
-                                                         {"hed've", "he'd've"},
-                                                         {"hes", "he's"},
-                                                         {"howd", "how'd"},
-                                                         {"howll", "how'll"},
-                                                         {"hows", "how's"},
-                                                         {"isnt", "isn't"},
-                                                         {"it'dve", "it'd've"},
-                                                         {"itd", "it'd"},
-                                                         {"itd've", "it'd've"},
-                                                         {"itll", "it'll"},
-                                                         {"maam", "ma'am"},
-                                                         {"mightn'tve", "mightn't've"},
-                                                         {"mightnt", "mightn't"},
-                                                         {"mightnt've", "mightn't've"},
-                                                         {"mightve", "might've"},
-                                                         {"mustnt", "mustn't"},
-                                                         {"mustve", "must've"},
-                                                         {"neednt", "needn't"},
-                                                         {"nine", "9"},
-                                                         {"none", "0"},
-                                                         {"notve", "not've"},
-                                                         {"oclock", "o'clock"},
-                                                         {"one", "1"},
-                                                         {"oughtnt", "oughtn't"},
-                                                         {"ow's'at", "'ow's'at"},
-                                                         {"seven", "7"},
-                                                         {"shant", "shan't"},
-                                                         {"she'dve", "she'd've"},
-                                                         {"shed've", "she'd've"},
-                                                         {"shouldn'tve", "shouldn't've"},
-                                                         {"shouldnt", "shouldn't"},
-                                                         {"shouldnt've", "shouldn't've"},
-                                                         {"shouldve", "should've"},
-                                                         {"six", "6"},
-                                                         {"somebody'd", "somebodyd"},
-                                                         {"somebody'dve", "somebody'd've"},
-                                                         {"somebodyd've", "somebody'd've"},
-                                                         {"somebodyll", "somebody'll"},
-                                                         {"somebodys", "somebody's"},
-                                                         {"someone'dve", "someone'd've"},
-                                                         {"someoned", "someone'd"},
-                                                         {"someoned've", "someone'd've"},
-                                                         {"someonell", "someone'll"},
-                                                         {"someones", "someone's"},
-                                                         {"something'dve", "something'd've"},
-                                                         {"somethingd", "something'd"},
-                                                         {"somethingd've", "something'd've"},
-                                                         {"somethingll", "something'll"},
-                                                         {"ten", "10"},
-                                                         {"thats", "that's"},
-                                                         {"the", ""},
-                                                         {"there'dve", "there'd've"},
-                                                         {"thered", "there'd"},
-                                                         {"thered've", "there'd've"},
-                                                         {"therere", "there're"},
-                                                         {"theres", "there's"},
-                                                         {"they'dve", "they'd've"},
-                                                         {"theyd", "they'd"},
-                                                         {"theyd've", "they'd've"},
-                                                         {"theyll", "they'll"},
-                                                         {"theyre", "they're"},
-                                                         {"theyve", "they've"},
-                                                         {"three", "3"},
-                                                         {"twas", "'twas"},
-                                                         {"two", "2"},
-                                                         {"wasnt", "wasn't"},
-                                                         {"we'dve", "we'd've"},
-                                                         {"wed've", "we'd've"},
-                                                         {"werent", "weren't"},
-                                                         {"weve", "we've"},
-                                                         {"whatll", "what'll"},
-                                                         {"whatre", "what're"},
-                                                         {"whats", "what's"},
-                                                         {"whatve", "what've"},
-                                                         {"whens", "when's"},
-                                                         {"whered", "where'd"},
-                                                         {"wheres", "where's"},
-                                                         {"whereve", "where've"},
-                                                         {"who'dve", "who'd've"},
-                                                         {"whod", "who'd"},
-                                                         {"whod've", "who'd've"},
-                                                         {"wholl", "who'll"},
-                                                         {"whos", "who's"},
-                                                         {"whove", "who've"},
-                                                         {"whyll", "why'll"},
-                                                         {"whyre", "why're"},
-                                                         {"whys", "why's"},
-                                                         {"wont", "won't"},
-                                                         {"wouldn'tve", "wouldn't've"},
-                                                         {"wouldnt", "wouldn't"},
-                                                         {"wouldnt've", "wouldn't've"},
-                                                         {"wouldve", "would've"},
-                                                         {"y'all'dve", "y'all'd've"},
-                                                         {"y'alld've", "y'all'd've"},
-                                                         {"y'allll", "y'all'll"},
-                                                         {"yall", "y'all"},
-                                                         {"yall'd've", "y'all'd've"},
-                                                         {"yall'll", "y'all'll"},
-                                                         {"you'dve", "you'd've"},
-                                                         {"youd", "you'd"},
-                                                         {"youd've", "you'd've"},
-                                                         {"youll", "you'll"},
-                                                         {"youre", "you're"},
-                                                         {"youve", "you've"},
-                                                         {"zero", "0"}};
+static const vp_impl_score_word vp_impl_score_words[] = {
+    {"'ow'sat", "'ow's'at"}, {"'ows'at", "'ow's'at"}, {"a", ""}, {"aint", "ain't"}, {"an", ""}, {"arent", "aren't"},
+    {"cant", "can't"}, {"couldn'tve", "couldn't've"}, {"couldnt", "couldn't"}, {"couldnt've", "couldn't've"},
+    {"couldve", "could've"}, {"didnt", "didn't"}, {"doesnt", "doesn't"}, {"dont", "don't"}, {"eight", "8"},
+    {"five", "5"}, {"four", "4"}, {"hadn'tve", "hadn't've"}, {"hadnt", "hadn't"}, {"hadnt've", "hadn't've"},
+    {"hasnt", "hasn't"}, {"havent", "haven't"}, {"he'dve", "he'd've"}, {"hed", "he'd"}, {"hed've", "he'd've"},
+    {"hes", "he's"}, {"howd", "how'd"}, {"howll", "how'll"}, {"hows", "how's"}, {"isnt", "isn't"},
+    {"it'dve", "it'd've"}, {"itd", "it'd"}, {"itd've", "it'd've"}, {"itll", "it'll"}, {"maam", "ma'am"},
+    {"mightn'tve", "mightn't've"}, {"mightnt", "mightn't"}, {"mightnt've", "mightn't've"}, {"mightve", "might've"},
+    {"mustnt", "mustn't"}, {"mustve", "must've"}, {"neednt", "needn't"}, {"nine", "9"}, {"none", "0"},
+    {"notve", "not've"}, {"oclock", "o'clock"}, {"one", "1"}, {"oughtnt", "oughtn't"}, {"ow's'at", "'ow's'at"},
+    {"seven", "7"}, {"shant", "shan't"}, {"she'dve", "she'd've"}, {"shed've", "she'd've"},
+    {"shouldn'tve", "shouldn't've"}, {"shouldnt", "shouldn't"}, {"shouldnt've", "shouldn't've"},
+    {"shouldve", "should've"}, {"six", "6"}, {"somebody'd", "somebodyd"}, {"somebody'dve", "somebody'd've"},
+    {"somebodyd've", "somebody'd've"}, {"somebodyll", "somebody'll"}, {"somebodys", "somebody's"},
+    {"someone'dve", "someone'd've"}, {"someoned", "someone'd"}, {"someoned've", "someone'd've"},
+    {"someonell", "someone'll"}, {"someones", "someone's"}, {"something'dve", "something'd've"},
+    {"somethingd", "something'd"}, {"somethingd've", "something'd've"}, {"somethingll", "something'll"}, {"ten", "10"},
+    {"thats", "that's"}, {"the", ""}, {"there'dve", "there'd've"}, {"thered", "there'd"}, {"thered've", "there'd've"},
+    {"therere", "there're"}, {"theres", "there's"}, {"they'dve", "they'd've"}, {"theyd", "they'd"},
+    {"theyd've", "they'd've"}, {"theyll", "they'll"}, {"theyre", "they're"}, {"theyve", "they've"}, {"three", "3"},
+    {"twas", "'twas"}, {"two", "2"}, {"wasnt", "wasn't"}, {"we'dve", "we'd've"}, {"wed've", "we'd've"},
+    {"werent", "weren't"}, {"weve", "we've"}, {"whatll", "what'll"}, {"whatre", "what're"}, {"whats", "what's"},
+    {"whatve", "what've"}, {"whens", "when's"}, {"whered", "where'd"}, {"wheres", "where's"}, {"whereve", "where've"},
+    {"who'dve", "who'd've"}, {"whod", "who'd"}, {"whod've", "who'd've"}, {"wholl", "who'll"}, {"whos", "who's"},
+    {"whove", "who've"}, {"whyll", "why'll"}, {"whyre", "why're"}, {"whys", "why's"}, {"wont", "won't"},
+    {"wouldn'tve", "wouldn't've"}, {"wouldnt", "wouldn't"}, {"wouldnt've", "wouldn't've"}, {"wouldve", "would've"},
+    {"y'all'dve", "y'all'd've"}, {"y'alld've", "y'all'd've"}, {"y'allll", "y'all'll"}, {"yall", "y'all"},
+    {"yall'd've", "y'all'd've"}, {"yall'll", "y'all'll"}, {"you'dve", "you'd've"}, {"youd", "you'd"},
+    {"youd've", "you'd've"}, {"youll", "you'll"}, {"youre", "you're"}, {"youve", "you've"}, {"zero", "0"}
+};
 enum { VP_IMPL_SCORE_WORD_COUNT = sizeof vp_impl_score_words / sizeof vp_impl_score_words[0],
        VP_IMPL_SCORE_WORD_BYTES_MAX = 15 };
 
@@ -648,7 +550,7 @@ VP_API vp_result vp_score_vqa_seed(const char *prediction, const char *const *re
     return VP_OK;
 }
 
-/* -------------------------------------------------------------------------------------------- working memory
+/* ------------------------------------------------------------------------------------------------------ working memory
  * Rules work in the caller's scratch: a pool that only grows. If something does not fit, `full` is set. Texts that
  * did not fit are empty: so a rule can run to its end and return VP_ERR_CAPACITY there. */
 typedef struct vp_impl_score_pool { char *next; size_t left; int full; } vp_impl_score_pool;
@@ -809,87 +711,25 @@ static vp_impl_score_span vp_impl_score_lower(vp_impl_score_pool *pool, vp_impl_
 
 /* Characters for which str.upper is not the reversed table of lower case: {character, up to three others}. U+1F80 to
  * U+1FAF follow a rule of their own. */
-static const uint16_t vp_impl_score_uppers[][4] = {{0xB5, 0x39C},
-                                                   {0xDF, 'S', 'S'},
-                                                   {0x131, 'I'},
-                                                   {0x149, 0x2BC, 'N'},
-                                                   {0x17F, 'S'},
-                                                   {0x1C5, 0x1C4},
-                                                   {0x1C8, 0x1C7},
-                                                   {0x1CB, 0x1CA},
-                                                   {0x1F0, 'J', 0x30C},
-                                                   {0x1F2, 0x1F1},
-                                                   {0x345, 0x399},
-                                                   {0x390, 0x399, 0x308, 0x301},
-                                                   {0x3B0, 0x3A5, 0x308, 0x301},
-                                                   {0x3C2, 0x3A3},
-                                                   {0x3D0, 0x392},
-                                                   {0x3D1, 0x398},
-                                                   {0x3D5, 0x3A6},
-                                                   {0x3D6, 0x3A0},
-                                                   {0x3F0, 0x39A},
-                                                   {0x3F1, 0x3A1},
-                                                   {0x3F5, 0x395},
-                                                   {0x587, 0x535, 0x552},
-                                                   {0x1C80, 0x412},
-                                                   {0x1C81, 0x414},
-                                                   {0x1C82, 0x41E},
-                                                   {0x1C83, 0x421},
-                                                   {0x1C84, 0x422},
-                                                   {0x1C85, 0x422},
-                                                   {0x1C86, 0x42A},
-                                                   {0x1C87, 0x462},
-                                                   {0x1C88, 0xA64A},
-                                                   {0x1E96, 'H', 0x331},
-                                                   {0x1E97, 'T', 0x308},
-                                                   {0x1E98, 'W', 0x30A},
-                                                   {0x1E99, 'Y', 0x30A},
-                                                   {0x1E9A, 'A', 0x2BE},
-                                                   {0x1E9B, 0x1E60},
-                                                   {0x1F50, 0x3A5, 0x313},
-                                                   {0x1F52, 0x3A5, 0x313, 0x300},
-                                                   {0x1F54, 0x3A5, 0x313, 0x301},
-                                                   {0x1F56, 0x3A5, 0x313, 0x342},
-                                                   {0x1FB2, 0x1FBA, 0x399},
-                                                   {0x1FB3, 0x391, 0x399},
-                                                   {0x1FB4, 0x386, 0x399},
-                                                   {0x1FB6, 0x391, 0x342},
-                                                   {0x1FB7, 0x391, 0x342, 0x399},
-                                                   {0x1FBC, 0x391, 0x399},
-                                                   {0x1FBE, 0x399},
-                                                   {0x1FC2, 0x1FCA, 0x399},
-                                                   {0x1FC3, 0x397, 0x399},
-                                                   {0x1FC4, 0x389, 0x399},
-                                                   {0x1FC6, 0x397, 0x342},
-                                                   {0x1FC7, 0x397, 0x342, 0x399},
-                                                   {0x1FCC, 0x397, 0x399},
-                                                   {0x1FD2, 0x399, 0x308, 0x300},
-                                                   {0x1FD3, 0x399, 0x308, 0x301},
-                                                   {0x1FD6, 0x399, 0x342},
-                                                   {0x1FD7, 0x399, 0x308, 0x342},
-                                                   {0x1FE2, 0x3A5, 0x308, 0x300},
-                                                   {0x1FE3, 0x3A5, 0x308, 0x301},
-                                                   {0x1FE4, 0x3A1, 0x313},
-                                                   {0x1FE6, 0x3A5, 0x342},
-                                                   {0x1FE7, 0x3A5, 0x308, 0x342},
-                                                   {0x1FF2, 0x1FFA, 0x399},
-                                                   {0x1FF3, 0x3A9, 0x399},
-                                                   {0x1FF4, 0x38F, 0x399},
-                                                   {0x1FF6, 0x3A9, 0x342},
-                                                   {0x1FF7, 0x3A9, 0x342, 0x399},
-                                                   {0x1FFC, 0x3A9, 0x399},
-                                                   {0xFB00, 'F', 'F'},
-                                                   {0xFB01, 'F', 'I'},
-                                                   {0xFB02, 'F', 'L'},
-                                                   {0xFB03, 'F', 'F', 'I'},
-                                                   {0xFB04, 'F', 'F', 'L'},
-                                                   {0xFB05, 'S', 'T'},
-                                                   {0xFB06, 'S', 'T'},
-                                                   {0xFB13, 0x544, 0x546},
-                                                   {0xFB14, 0x544, 0x535},
-                                                   {0xFB15, 0x544, 0x53B},
-                                                   {0xFB16, 0x54E, 0x546},
-                                                   {0xFB17, 0x544, 0x53D}};
+static const uint16_t vp_impl_score_uppers[][4] = {
+    {0xB5, 0x39C}, {0xDF, 'S', 'S'}, {0x131, 'I'}, {0x149, 0x2BC, 'N'}, {0x17F, 'S'}, {0x1C5, 0x1C4}, {0x1C8, 0x1C7},
+    {0x1CB, 0x1CA}, {0x1F0, 'J', 0x30C}, {0x1F2, 0x1F1}, {0x345, 0x399}, {0x390, 0x399, 0x308, 0x301},
+    {0x3B0, 0x3A5, 0x308, 0x301}, {0x3C2, 0x3A3}, {0x3D0, 0x392}, {0x3D1, 0x398}, {0x3D5, 0x3A6}, {0x3D6, 0x3A0},
+    {0x3F0, 0x39A}, {0x3F1, 0x3A1}, {0x3F5, 0x395}, {0x587, 0x535, 0x552}, {0x1C80, 0x412}, {0x1C81, 0x414},
+    {0x1C82, 0x41E}, {0x1C83, 0x421}, {0x1C84, 0x422}, {0x1C85, 0x422}, {0x1C86, 0x42A}, {0x1C87, 0x462},
+    {0x1C88, 0xA64A}, {0x1E96, 'H', 0x331}, {0x1E97, 'T', 0x308}, {0x1E98, 'W', 0x30A}, {0x1E99, 'Y', 0x30A},
+    {0x1E9A, 'A', 0x2BE}, {0x1E9B, 0x1E60}, {0x1F50, 0x3A5, 0x313}, {0x1F52, 0x3A5, 0x313, 0x300},
+    {0x1F54, 0x3A5, 0x313, 0x301}, {0x1F56, 0x3A5, 0x313, 0x342}, {0x1FB2, 0x1FBA, 0x399}, {0x1FB3, 0x391, 0x399},
+    {0x1FB4, 0x386, 0x399}, {0x1FB6, 0x391, 0x342}, {0x1FB7, 0x391, 0x342, 0x399}, {0x1FBC, 0x391, 0x399},
+    {0x1FBE, 0x399}, {0x1FC2, 0x1FCA, 0x399}, {0x1FC3, 0x397, 0x399}, {0x1FC4, 0x389, 0x399}, {0x1FC6, 0x397, 0x342},
+    {0x1FC7, 0x397, 0x342, 0x399}, {0x1FCC, 0x397, 0x399}, {0x1FD2, 0x399, 0x308, 0x300}, {0x1FD3, 0x399, 0x308, 0x301},
+    {0x1FD6, 0x399, 0x342}, {0x1FD7, 0x399, 0x308, 0x342}, {0x1FE2, 0x3A5, 0x308, 0x300}, {0x1FE3, 0x3A5, 0x308, 0x301},
+    {0x1FE4, 0x3A1, 0x313}, {0x1FE6, 0x3A5, 0x342}, {0x1FE7, 0x3A5, 0x308, 0x342}, {0x1FF2, 0x1FFA, 0x399},
+    {0x1FF3, 0x3A9, 0x399}, {0x1FF4, 0x38F, 0x399}, {0x1FF6, 0x3A9, 0x342}, {0x1FF7, 0x3A9, 0x342, 0x399},
+    {0x1FFC, 0x3A9, 0x399}, {0xFB00, 'F', 'F'}, {0xFB01, 'F', 'I'}, {0xFB02, 'F', 'L'}, {0xFB03, 'F', 'F', 'I'},
+    {0xFB04, 'F', 'F', 'L'}, {0xFB05, 'S', 'T'}, {0xFB06, 'S', 'T'}, {0xFB13, 0x544, 0x546}, {0xFB14, 0x544, 0x535},
+    {0xFB15, 0x544, 0x53B}, {0xFB16, 0x54E, 0x546}, {0xFB17, 0x544, 0x53D}
+};
 enum { VP_IMPL_SCORE_UPPER_COUNT = sizeof vp_impl_score_uppers / sizeof vp_impl_score_uppers[0] };
 
 /* str.upper */
@@ -918,8 +758,7 @@ static void vp_impl_score_upper_rule(vp_impl_score_span span, vp_impl_score_text
 }
 
 
-/* ---------------------------------------------------------------------------------------------------- numbers as
- * Python reads and rounds them */
+/* -------------------------------------------------------------------------- numbers as Python reads and rounds them */
 /* The text as float() sees it: ASCII digits and spaces for those of all scripts, ends stripped, underscores between
  * digits removed. Returns 0 if some character cannot be part of a number. `out` has room for the text. */
 static int vp_impl_score_float_text(vp_impl_score_span span, char *out, size_t *out_bytes) {
@@ -1084,8 +923,7 @@ static double vp_impl_score_round(double value, int64_t places) {
     return value < 0 || (value == 0 && 1 / value < 0) ? -rounded : rounded;
 }
 
-/* ------------------------------------------------------------------------------------------------------ edit
- * distance */
+/* ---------------------------------------------------------------------------------------------------- edit distance */
 static uint32_t *vp_impl_score_codes(vp_impl_score_pool *pool, vp_impl_score_span span, size_t *count) {
     const char *at = span.text, *end = span.text + span.bytes;
     uint32_t *codes = (uint32_t *)vp_impl_score_take(pool, span.bytes + 1, sizeof *codes);
@@ -1137,8 +975,7 @@ VP_API size_t vp_score_scratch_bytes(size_t text_bytes, size_t text_count) {
     return 32 * text_bytes > SIZE_MAX - 4096 - 128 * text_count ? SIZE_MAX : 32 * text_bytes + 128 * text_count + 4096;
 }
 
-/* ------------------------------------------------------------------------------------------- cleaning, the other
- * rule */
+/* ----------------------------------------------------------------------------------------- cleaning, the other rule */
 /* " ".join(text.split()) */
 static void vp_impl_score_collapse_rule(vp_impl_score_span span, vp_impl_score_text_out *out) {
     const char *at, *end;
@@ -1208,8 +1045,7 @@ VP_API vp_result vp_score_clean_frequent(const char *prediction, char *scratch, 
     return VP_OK;
 }
 
-/* ------------------------------------------------------------------------------------------- rules against
- * references */
+/* ----------------------------------------------------------------------------------------- rules against references */
 /* What one reference adds. The prediction and every reference pass through `prepare` first; `add` sees both. */
 typedef vp_impl_score_span (*vp_impl_score_prepare)(vp_impl_score_pool *, const char *);
 static vp_impl_score_span vp_impl_score_lower_trimmed(vp_impl_score_pool *pool, const char *text) {
@@ -1436,7 +1272,7 @@ VP_API vp_result vp_score_caption_jaccard(const char *prediction, const char *co
     return VP_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------- multiple choice */
+/* -------------------------------------------------------------------------------------------------- multiple choice */
 static vp_result vp_impl_score_select(vp_impl_score_pool *pool, const char *prediction, const char *const *options,
                                       size_t count, int32_t *index) {
     const vp_impl_score_pool before = *pool;
@@ -1528,8 +1364,7 @@ VP_API vp_result vp_score_mc(const char *prediction, const char *const *options,
     return vp_impl_score_select(&pool, prediction, names, name_count, index);
 }
 
-/* --------------------------------------------------------------------------------------------- MMMU, multiple
- * choice */
+/* -------------------------------------------------------------------------------------------- MMMU, multiple choice */
 /* The last place of a choice in the response; NULL: it is not there. kind 0 "(A)", 1 " A ", 2 the option's text
  * (both in lower case). */
 static const char *vp_impl_score_choice_at(vp_impl_score_pool *pool, vp_impl_score_span response, int kind, int letter,
@@ -1586,8 +1421,7 @@ VP_API vp_result vp_score_mmmu_choice(const char *prediction, const char *const 
     return VP_OK;
 }
 
-/* ----------------------------------------------------------------------------------------- MMMU, open: numbers in a
- * text
+/* --------------------------------------------------------------------------------------- MMMU, open: numbers in a text
  * The reference's three regular expressions. A number's digits are taken as a whole or not at all, so no search has
  * to go back. */
 static int vp_impl_score_digit_at(const char *at, const char *end, size_t *bytes) {
@@ -1745,8 +1579,8 @@ static void vp_impl_score_count_number(void *user, vp_impl_score_span span) { (v
 
 /* The shortest tail after the last occurrence of a key word; empty: there is none worth keeping. */
 static vp_impl_score_span vp_impl_score_key_tail(vp_impl_score_span line, int is_last) {
-    static const char *const keys[] = {"could be ", "so ",     "is ",     "thus ", "therefore ",
-                                       "final ",    "answer ", "result ", "="};
+    static const char *const keys[] = {"could be ", "so ", "is ", "thus ", "therefore ", "final ", "answer ", "result ",
+                                       "="};
     vp_impl_score_span tail = vp_impl_score_span_from(line.text, line.text), one;
     size_t i;
     for (i = 0; i < 9 - (size_t)!is_last; i++) {
@@ -1885,7 +1719,7 @@ VP_API vp_result vp_score_mmmu_parse(const char *prediction, char *scratch, size
     return VP_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------------- MathVista */
+/* -------------------------------------------------------------------------------------------------------- MathVista */
 /* `text` in the pool, with NUL */
 static const char *vp_impl_score_keep(vp_impl_score_pool *pool, vp_impl_score_span span) {
     char *copy = (char *)vp_impl_score_take(pool, span.bytes + 1, 1);
@@ -1980,10 +1814,10 @@ static vp_result vp_impl_score_vista(vp_impl_score_pool *pool, const vp_score_sa
     return VP_OK;
 }
 
-/* --------------------------------------------------------------------------------------------------- metrics by
- * name */
+/* -------------------------------------------------------------------------------------------------- metrics by name */
 static const vp_score_metric_info vp_impl_score_metrics[] = {
-#define VP_IMPL_SCORE_INFO(metric, name, others, own, run, binary) {name, others, VP_SCORE_CLEAN_##own, VP_SCORE_CLEAN_##run, binary},
+#define VP_IMPL_SCORE_INFO(metric, name, others, own, run, binary) \
+    {name, others, VP_SCORE_CLEAN_##own, VP_SCORE_CLEAN_##run, binary},
     VP_SCORE_METRICS(VP_IMPL_SCORE_INFO)
 #undef VP_IMPL_SCORE_INFO
 };
@@ -2010,13 +1844,15 @@ VP_API vp_result vp_score_metric_find(const char *name, vp_score_metric *metric)
 
 VP_API vp_result vp_score_metric_for_dataset(const char *dataset_name, vp_score_metric *metric) {
     static const struct { const char *name; vp_score_metric metric;
-    } known[] = {{"mmmu", VP_SCORE_MMMU},
-                 {"coco_caption", VP_SCORE_CAPTION_JACCARD},
-                 {"coco_captioning", VP_SCORE_CAPTION_JACCARD},
-                 {"science_qa_img", VP_SCORE_MC},
-                 {"doc_qa", VP_SCORE_ANLS},
-                 {"st_qa", VP_SCORE_ANLS},
-                 {"tally_qa", VP_SCORE_EM}};
+    } known[] = {
+        {"mmmu", VP_SCORE_MMMU},
+        {"coco_caption", VP_SCORE_CAPTION_JACCARD},
+        {"coco_captioning", VP_SCORE_CAPTION_JACCARD},
+        {"science_qa_img", VP_SCORE_MC},
+        {"doc_qa", VP_SCORE_ANLS},
+        {"st_qa", VP_SCORE_ANLS},
+        {"tally_qa", VP_SCORE_EM}
+    };
     size_t i, k;
     if (!dataset_name || !metric) return VP_ERR_RANGE;
     *metric = VP_SCORE_VQA_SEED;
@@ -2091,7 +1927,7 @@ static vp_result vp_impl_score_plain_vqa(const vp_score_sample *sample, char *sc
         return vp_score_vqa_seed(sample->prediction, sample->references, sample->reference_count, scratch, bytes,
                                  &outcome->score);
     result = vp_score_vqa_normalise(sample->prediction, scratch, bytes, NULL);
-    /* which is not normalised: so the reference does it */
+    /* the reference text is not normalised: neither is it in the original */
     if (result == VP_OK) outcome->score = !strcmp(scratch, sample->references[0]);
     return result;
 }

@@ -1,8 +1,7 @@
 /* vlmprof_stages.h - v0.2.0 - stages and parts of a request, and what an engine records of them - MIT licence
  *
  * What a measured request consists of: the names of its stages and parts, their times, the launches, and what a
- * device says of itself. Readers of
- * results and traces need no more than this; vlmprof_engine.h makes such records.
+ * device says of itself. Readers of results and traces need no more than this; vlmprof_engine.h makes such records.
  * memory:  none
  * threads: reentrant
  *
@@ -29,25 +28,30 @@ typedef struct vp_device_info {
 
 /* The clocks and the health of a device at one moment. A number that the device or its driver does not report is
  * NaN. */
-#define VP_THROTTLE_REASONS(X) X(0, "gpu_idle") X(1, "applications_clocks_setting") X(2, "sw_power_cap") X(3, "hw_slowdown") X(4, "sync_boost") \
-    X(5, "sw_thermal_slowdown") X(6, "hw_thermal_slowdown") X(7, "hw_power_brake_slowdown") X(8, "display_clock_setting")
+#define VP_THROTTLE_REASONS(X) \
+    X(0, "gpu_idle") X(1, "applications_clocks_setting") X(2, "sw_power_cap") X(3, "hw_slowdown") X(4, "sync_boost") \
+    X(5, "sw_thermal_slowdown") X(6, "hw_thermal_slowdown") X(7, "hw_power_brake_slowdown") \
+    X(8, "display_clock_setting")
 #define VP_THROTTLE_SLOWED 0xecu /* the reasons that a measurement suffers from: power cap, heat, power brake */
 typedef struct vp_telemetry {
     double sm_clock_mhz, sm_clock_max_mhz;         /* CPU: mean over the cores */
     double memory_clock_mhz, memory_clock_max_mhz; /* GPU */
     double power_w, power_limit_w;                 /* GPU */
     double temperature_c;
-    /* GPU: share of the last fraction of a second in which a kernel ran */
-    double utilisation_percent;
-    uint64_t throttle_reasons;                     /* GPU: bits of VP_THROTTLE_REASONS, as NVML numbers them */
+    double utilisation_percent; /* GPU: share of the last fraction of a second in which a kernel ran */
+    uint64_t throttle_reasons;  /* GPU: bits of VP_THROTTLE_REASONS, as NVML numbers them */
     int has_throttle_reasons;
-    /* CPU: how often its cores were slowed since it started; differences tell */
-    double throttle_count;
+    double throttle_count;      /* CPU: how often its cores were slowed since it started; differences tell */
 } vp_telemetry;
 VP_API const char *vp_telemetry_throttle_name(int32_t bit); /* NULL: no reason has that bit */
 
-/* stages of a request, in order; decode steps come separately */
-#define VP_STAGES(X) X(PREPROCESS, "preprocess") X(H2D, "h2d") X(VIT, "vit") X(CONNECTOR, "connector") X(EMBED, "embed") \
+/* Stages of a request, in order; decode steps come separately.
+ * A new stage needs its name here, in the place where it runs, and a vk_end_stage behind its work in the models that
+ * have it (parts/engine/model_*.c). H2D and the decode steps end in parts/engine/request.c, PREPROCESS and DETOK at the
+ * caller, on the host. Sums over neighbours take a stage in by its place: VIT to CONNECTOR is the vision time, EMBED to
+ * SAMPLE the prefill (cli/base/metrics.c, which also says which stages are the host's). */
+#define VP_STAGES(X) \
+    X(PREPROCESS, "preprocess") X(H2D, "h2d") X(VIT, "vit") X(CONNECTOR, "connector") X(EMBED, "embed") \
     X(PREFILL, "prefill") X(HEAD, "head") X(SAMPLE, "sample") X(DECODE, "decode") X(DETOK, "detok")
 typedef enum vp_stage {
 #define VP_STAGE_ENUM(name, text) VP_STAGE_##name,
@@ -58,9 +62,10 @@ typedef enum vp_stage {
 VP_API const char *vp_stage_name(vp_stage stage);
 
 /* the part of the model that an operation serves: finer than a stage, and the same in prefill and decode */
-#define VP_PARTS(X) X(INPUT, "input") X(VIT_EMBED, "vit_embed") X(VIT_DENSE, "vit_dense") X(VIT_ATTENTION, "vit_attention") \
-    X(POOLING, "pooling") X(PROJECTOR, "projector") X(EMBED, "embed") X(DENSE, "dense") X(ATTENTION, "attention") X(ROUTER, "router") \
-    X(EXPERTS, "experts") X(HEAD, "head") X(SAMPLE, "sample")
+#define VP_PARTS(X) \
+    X(INPUT, "input") X(VIT_EMBED, "vit_embed") X(VIT_DENSE, "vit_dense") X(VIT_ATTENTION, "vit_attention") \
+    X(POOLING, "pooling") X(PROJECTOR, "projector") X(EMBED, "embed") X(DENSE, "dense") X(ATTENTION, "attention") \
+    X(ROUTER, "router") X(EXPERTS, "experts") X(HEAD, "head") X(SAMPLE, "sample")
 typedef enum vp_part {
 #define VP_PART_ENUM(name, text) VP_PART_##name,
     VP_PARTS(VP_PART_ENUM)
@@ -82,12 +87,11 @@ typedef struct vp_stage_times {
     int64_t stamps;
     /* of device_ns, from the start of the request: a stage begins where the last one ended */
     int64_t begin_ns[VP_STAGE_COUNT];
-    int64_t kernel_ns
-        [VP_STAGE_COUNT]; /* VP_TIMING_KERNEL: sum over the stage's launches. The device's time less this: idle,
-                                                      * and on a GPU the copy of each token to the host, which is no
-                                                      * launch */
-    int64_t part_ns[VP_STAGE_COUNT][VP_PART_COUNT];  /* the same by part of the model */
-    unsigned char has_kernels;                       /* 0: kernel_ns and part_ns say nothing */
+    /* VP_TIMING_KERNEL: sum over the stage's launches. The device's time less this: idle, and on a GPU the copy of each
+     * token to the host, which is no launch */
+    int64_t kernel_ns[VP_STAGE_COUNT];
+    int64_t part_ns[VP_STAGE_COUNT][VP_PART_COUNT]; /* the same by part of the model */
+    unsigned char has_kernels;                      /* 0: kernel_ns and part_ns say nothing */
 } vp_stage_times;
 
 /* STAGE: a stamp at each boundary and each token. OFF: no stamp and no timing event; all times are 0 (`ran`,
@@ -108,11 +112,10 @@ typedef struct vp_launch {
     /* vp_part; block of the ViT or the language model, -1 outside of blocks */
     int32_t part, block;
     int32_t kind, line;                              /* vp_launch_kind; where vlmprof_kernels.cu sends it */
-    /* gemm [m, n, k]; grouped gemm [rows of all, n, k, experts that have any]; attention [batch, queries, keys,
-     * width]; gather [rows, bytes]; other
-     * kernels [rows, width]; copies none */
+    /* gemm [m, n, k]; grouped gemm [rows of all, n, k, experts that have any]; attention [batch, queries, keys, width];
+     * gather [rows, bytes]; other kernels [rows, width]; copies none */
     int32_t shape[4], dimensions;
-    /* kernels of this file: blocks, threads a block; GPU: registers a thread; 0: not known */
+    /* kernels of vlmprof_kernels.cu: blocks, threads a block; GPU: registers a thread; 0: not known */
     uint32_t grid, threads, registers, shared_bytes;
     int64_t begin_ns, ns;                            /* from the start of the request, on the device */
     /* the host's clock from the start of the request: sending it; CPU: running it */
@@ -120,8 +123,7 @@ typedef struct vp_launch {
     uint64_t flops, bytes;
 } vp_launch;
 /* CPU: what one thread did in a launch whose loop several threads shared, without waiting for the others. Threads
- * count from 0; thread 0 sends */
-/* launch: index; begin_ns as there */
+ * count from 0; thread 0 sends. launch: index of the launch; begin_ns as there */
 typedef struct vp_span { int64_t launch; int32_t thread; int64_t begin_ns, ns; } vp_span;
 
 #ifdef __cplusplus
@@ -130,7 +132,8 @@ typedef struct vp_span { int64_t launch; int32_t thread; int64_t begin_ns, ns; }
 #endif /* VLMPROF_STAGES_H */
 
 /* ================================================================================================= implementation */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_STAGES_IMPLEMENTATION)) && !defined(VLMPROF_STAGES_IMPLEMENTATION_DONE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_STAGES_IMPLEMENTATION)) \
+    && !defined(VLMPROF_STAGES_IMPLEMENTATION_DONE)
 #define VLMPROF_STAGES_IMPLEMENTATION_DONE
 #ifdef __cplusplus
 extern "C" {

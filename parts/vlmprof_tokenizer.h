@@ -1,7 +1,7 @@
 /* vlmprof_tokenizer.h - v0.2.0 - byte-level BPE from tokenizer.json - MIT licence
  *
- * Byte-level BPE as GPT-2, GPT-NeoX and OLMo use it, read from a Hugging Face tokenizer.json. This section
- * allocates. A tokenizer does not change after loading: any number of threads may encode and decode with one.
+ * Byte-level BPE as GPT-2, GPT-NeoX and OLMo use it, read from a Hugging Face tokenizer.json. It uses
+ * malloc. A tokenizer does not change after loading: any number of threads may encode and decode with one.
  *
  * Needs vlmprof.h and vlmprof_unicode.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -26,22 +26,20 @@ typedef struct vp_tokenizer vp_tokenizer;
  * out:     tokenizer  release with vp_tokenizer_free
  *          error      may be NULL; names the option, token or merge, with its byte offset where there is one
  * returns: VP_OK; VP_ERR_FORMAT broken JSON, a missing part, a token twice, a merge of unknown tokens;
- * VP_ERR_UNSUPPORTED a
- *          component or an option that is not implemented (by name), ids from 2^22 on, added tokens over 1024 bytes;
- *          VP_ERR_MISMATCH an added token whose id is not the one the reference gives it; VP_ERR_MEMORY; VP_ERR_RANGE
- *          JSON nested deeper than 64 levels, json or tokenizer NULL
+ *          VP_ERR_UNSUPPORTED a component or an option that is not implemented (by name), ids from 2^22 on, added
+ *          tokens over 1024 bytes; VP_ERR_MISMATCH an added token whose id is not the one the reference gives it;
+ *          VP_ERR_MEMORY; VP_ERR_RANGE JSON nested deeper than 64 levels, json or tokenizer NULL
  * rule:    nothing is ignored: an unknown member anywhere is refused, so no tokenizer is ever obeyed only in part
  * source:  huggingface/tokenizers 0.20.3 (models/bpe, pre_tokenizers/byte_level.rs, tokenizer/added_vocabulary.rs)
  * memory:  about 1.2 MB of Unicode tables + 60 bytes per token and merge; during the call about 12 times the file */
 VP_API vp_result vp_tokenizer_load(const char *json, size_t bytes, vp_tokenizer **tokenizer, vp_error *error);
 
-/* The built-in byte tokenizer of the synthetic presets: byte b is id 2 + b; the special ids have their usual
- * contents.
+/* The built-in byte tokenizer of the synthetic presets: byte b is id 2 + b; the special ids have their usual contents.
  * in:      ids  0 .. 2^22 - 1 each, none of 2..257, all different but bos = eos
  * returns: VP_OK, VP_ERR_RANGE (an id outside its range, NULL), VP_ERR_MISMATCH (two meanings for one id),
- * VP_ERR_MEMORY
- * rule:    "<|endoftext|>" (eos), "<|padding|>", "<im_start>", "<im_end>", "<im_patch>", "<im_col>" and "<|image|>"
- *          in a text become their ids, and back; there is no normalisation; other ids give no text when decoded */
+ *          VP_ERR_MEMORY
+ * rule:    "<|endoftext|>" (eos), "<|padding|>", "<im_start>", "<im_end>", "<im_patch>", "<im_col>" and "<|image|>" in
+ *          a text become their ids, and back; there is no normalisation; other ids give no text when decoded */
 VP_API vp_result vp_tokenizer_bytes(const vp_special_ids *ids, vp_tokenizer **tokenizer);
 /* NULL is allowed. */
 VP_API void vp_tokenizer_free(vp_tokenizer *tokenizer);
@@ -57,14 +55,12 @@ VP_API vp_result vp_tokenizer_special_ids(const vp_tokenizer *tokenizer, vp_spec
  *          count     the number needed; written on VP_OK and VP_ERR_CAPACITY
  * returns: VP_OK, VP_ERR_CAPACITY, VP_ERR_FORMAT (not UTF-8), VP_ERR_RANGE (too long, NULL), VP_ERR_MEMORY
  * rule:    added tokens with normalized = false are cut out, leftmost and longest; each piece is normalised to NFC
- * (Unicode 9.0);
- * added tokens with normalized = true are cut out; each piece is split into words ('s 't 're 've 'm 'll 'd, or
- * letters |
- * numbers | others with one space in front, or white space; Unicode 14.0); BPE merges by rank, leftmost first, in
- * each word.
- *          A byte that is not in the vocabulary gives no id, as in the reference.
- * memory:  about 2 times the text. A single word of n bytes, n > 64, takes 44 n bytes while it is merged, in O(n log
- *          n) time
+ *          (Unicode 9.0); added tokens with normalized = true are cut out; each piece is split into words ('s 't 're
+ *          've 'm 'll 'd, or letters | numbers | others with one space in front, or white space; Unicode 14.0); BPE
+ *          merges by rank, leftmost first, in each word. A byte that is not in the vocabulary gives no id, as in the
+ *          reference.
+ * memory:  about 2 times the text. A single word of n bytes, n > 64, takes 44 n bytes while it is merged, in O(n log n)
+ *          time
  * threads: reentrant */
 VP_API vp_result vp_tokenizer_encode(const vp_tokenizer *tokenizer, const char *text, size_t bytes, int32_t *ids,
                                      size_t capacity, size_t *count);
@@ -77,7 +73,7 @@ enum { VP_DECODE_SKIP_SPECIAL = 1, VP_DECODE_CLEAN_UP = 2 };
  * out:     out       UTF-8 with NUL, written only on VP_OK (a NUL character of the text may stand inside: see needed)
  *          needed    bytes without the last NUL; written on VP_OK and VP_ERR_CAPACITY
  * returns: VP_OK, VP_ERR_CAPACITY (out has no room for needed + 1), VP_ERR_RANGE (unknown flags, NULL, over 2^40
- * bytes), VP_ERR_MEMORY
+ *          bytes), VP_ERR_MEMORY
  * rule:    a token's characters are bytes of the GPT-2 alphabet. A token with any other character is its own UTF-8
  *          text. If the joined bytes are not valid UTF-8, each maximal invalid part becomes one U+FFFD (Rust's
  *          from_utf8_lossy)
@@ -91,7 +87,8 @@ VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_
 #endif /* VLMPROF_TOKENIZER_H */
 
 /* ================================================================================================= implementation */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_TOKENIZER_IMPLEMENTATION)) && !defined(VLMPROF_TOKENIZER_IMPLEMENTATION_DONE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_TOKENIZER_IMPLEMENTATION)) \
+    && !defined(VLMPROF_TOKENIZER_IMPLEMENTATION_DONE)
 #define VLMPROF_TOKENIZER_IMPLEMENTATION_DONE
 #include <stdlib.h>
 #include <string.h>
@@ -137,8 +134,7 @@ static const char *const vp_impl_special_contents[7] = {
     "<|endoftext|>", "<|padding|>", "<im_start>", "<im_end>", "<im_patch>", "<im_col>", "<|image|>"
 };
 
-/* --------------------------------------------------------------------------------------------------------------
- * work */
+/* ------------------------------------------------------------------------------------------------------------- work */
 
 /* What one call of encode or decode needs; every buffer grows and is freed by vp_impl_work_free. */
 typedef struct vp_impl_work {
@@ -196,8 +192,7 @@ static void vp_impl_push_text(vp_impl_work *work, const char *text, size_t bytes
     work->text_used += bytes;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * NFC */
+/* -------------------------------------------------------------------------------------------------------------- NFC */
 
 /* Canonical ordering of a run of marks. It is stable, and linear for long runs, so that a megabyte of marks stays
  * cheap. */
@@ -300,8 +295,7 @@ static void vp_impl_nfc(vp_impl_work *work, const char *piece, size_t bytes, con
     *out_bytes = work->text_used;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------
- * BPE */
+/* -------------------------------------------------------------------------------------------------------------- BPE */
 
 static inline uint32_t vp_impl_word_hash(const uint8_t *word, size_t bytes) {
     uint64_t hash = bytes, part;
@@ -463,8 +457,7 @@ static inline void vp_impl_encode_word(vp_impl_work *work, const uint8_t *word, 
     vp_impl_merge_word(work, word, bytes);
 }
 
-/* ---------------------------------------------------------------------------------------------------- words and
- * pieces */
+/* ------------------------------------------------------------------------------------------------- words and pieces */
 
 /* Bytes of the contraction at the start of `text` (its first byte is '), or 0. */
 static size_t vp_impl_contraction(const uint8_t *text, size_t bytes) {
@@ -598,8 +591,7 @@ VP_API vp_result vp_tokenizer_encode(const vp_tokenizer *tokenizer, const char *
     return result;
 }
 
-/* ------------------------------------------------------------------------------------------------------------
- * decode */
+/* ----------------------------------------------------------------------------------------------------------- decode */
 
 /* Copies text and replaces every maximal invalid part by U+FFFD; out has room for three times as many bytes. */
 static size_t vp_impl_lossy(const char *text, size_t bytes, char *out) {
@@ -683,8 +675,7 @@ VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_
     return result;
 }
 
-/* --------------------------------------------------------------------------------------------------------------
- * load */
+/* ------------------------------------------------------------------------------------------------------------- load */
 
 /* The tokens by name while a file is read: first the vocabulary, then the added tokens that it does not contain. */
 typedef struct vp_impl_names {
@@ -790,10 +781,12 @@ static int vp_impl_load_is_null(const vp_impl_loader *loader, uint32_t node) {
 
 /* Nothing may be put around a text: the template of a single sequence must be that sequence alone. */
 static vp_result vp_impl_load_post_processor(const vp_impl_loader *loader, uint32_t node) {
-    static const vp_impl_option byte_level[4] = {{"type", "=ByteLevel|=TemplateProcessing", 1},
-                                                 {"add_prefix_space", "*", 0},
-                                                 {"trim_offsets", "*", 0},
-                                                 {"use_regex", "*", 0}};
+    static const vp_impl_option byte_level[4] = {
+        {"type", "=ByteLevel|=TemplateProcessing", 1},
+        {"add_prefix_space", "*", 0},
+        {"trim_offsets", "*", 0},
+        {"use_regex", "*", 0}
+    };
     static const vp_impl_option template_options[4] = {
         {"type", "*", 1}, {"single", "*", 1}, {"pair", "*", 0}, {"special_tokens", "*", 0}};
     uint32_t values[4], item, sequence;
@@ -825,25 +818,31 @@ static vp_result vp_impl_load_structure(vp_impl_loader *loader) {
         {"added_tokens", "*", 0},   {"normalizer", "*", 0},    {"pre_tokenizer", "*", 1},
         {"post_processor", "*", 0}, {"decoder", "*", 1},       {"model", "*", 1}};
     static const vp_impl_option normalizer[1] = { { "type", "=NFC", 1 } };
-    static const vp_impl_option pre_tokenizer[4] = {{"type", "=ByteLevel", 1},
-                                                    {"add_prefix_space", "false", 1},
-                                                    {"trim_offsets", "true|false", 0},
-                                                    {"use_regex", "true", 0}};
-    static const vp_impl_option decoder[4] = {/* none of these changes what ids decode to */
-                                              {"type", "=ByteLevel", 1},
-                                              {"add_prefix_space", "true|false", 0},
-                                              {"trim_offsets", "true|false", 0},
-                                              {"use_regex", "true|false", 0}};
-    static const vp_impl_option model[10] = {{"type", "=BPE", 0},
-                                             {"dropout", "null|0|0.0", 0},
-                                             {"unk_token", "null", 0},
-                                             {"continuing_subword_prefix", "null|=", 0},
-                                             {"end_of_word_suffix", "null|=", 0},
-                                             {"fuse_unk", "false", 0},
-                                             {"byte_fallback", "false", 0},
-                                             {"ignore_merges", "false", 0},
-                                             {"vocab", "*", 1},
-                                             {"merges", "*", 1}};
+    static const vp_impl_option pre_tokenizer[4] = {
+        {"type", "=ByteLevel", 1},
+        {"add_prefix_space", "false", 1},
+        {"trim_offsets", "true|false", 0},
+        {"use_regex", "true", 0}
+    };
+    static const vp_impl_option decoder[4] = {
+        /* none of these changes what ids decode to */
+        {"type", "=ByteLevel", 1},
+        {"add_prefix_space", "true|false", 0},
+        {"trim_offsets", "true|false", 0},
+        {"use_regex", "true|false", 0}
+    };
+    static const vp_impl_option model[10] = {
+        {"type", "=BPE", 0},
+        {"dropout", "null|0|0.0", 0},
+        {"unk_token", "null", 0},
+        {"continuing_subword_prefix", "null|=", 0},
+        {"end_of_word_suffix", "null|=", 0},
+        {"fuse_unk", "false", 0},
+        {"byte_fallback", "false", 0},
+        {"ignore_merges", "false", 0},
+        {"vocab", "*", 1},
+        {"merges", "*", 1}
+    };
     uint32_t values[10], parts[9];
     vp_result result = vp_impl_load_options(loader, 0, "tokenizer", top, 9, parts);
     if (result == VP_OK && !vp_impl_load_is_null(loader, parts[4])) {
@@ -1015,13 +1014,15 @@ static int vp_impl_load_added_text(vp_impl_loader *loader, const char *name, siz
  * one after the vocabulary's size and after every earlier added token (the reference ignores the number in the
  * file). */
 static vp_result vp_impl_load_added_token(vp_impl_loader *loader, uint32_t node, int64_t *highest) {
-    static const vp_impl_option options[7] = {{"id", "*", 1},
-                                              {"content", "*", 1},
-                                              {"single_word", "false", 1},
-                                              {"lstrip", "false", 1},
-                                              {"rstrip", "false", 1},
-                                              {"normalized", "true|false", 1},
-                                              {"special", "true|false", 1}};
+    static const vp_impl_option options[7] = {
+        {"id", "*", 1},
+        {"content", "*", 1},
+        {"single_word", "false", 1},
+        {"lstrip", "false", 1},
+        {"rstrip", "false", 1},
+        {"normalized", "true|false", 1},
+        {"special", "true|false", 1}
+    };
     vp_impl_names *names = &loader->names;
     char *text = names->text + names->start[names->count];
     uint32_t values[7], slot, index;

@@ -10,28 +10,24 @@
  *     vp_trace *trace;
  *     if (vp_trace_open(&options, &trace, &error) != VP_OK) ...
  *     vp_trace_step_begin(trace, 0, vp_clock_ns(), &error);
- * ...                                                       vp_trace_ranges, vp_trace_launches, vp_trace_memory,
- * vp_trace_counter
+ *     ...                           vp_trace_ranges, vp_trace_launches, vp_trace_memory, vp_trace_counter
  *     vp_trace_step_end(trace, vp_clock_ns(), &error);
  *     result = vp_trace_close(trace, &info, &error);
  *     vp_trace_free(trace);
  *
- * What a reader finds (cat, name, track):
- * user_annotation      ProfilerStep#N; stage::vit .. stage::decode and decode[1] ..: host's time of a step, stage,
- * decode step    process, thread
- * cpu_op               ranges by their names; vlmprof::attention .. for each part of each block. On the CPU, or
- * with shapes or stacks,
- * each launch by its name below it
- * process, thread
- * cuda_runtime         cudaLaunchKernel, cudaMemcpyAsync: the host sends a launch
- * process, thread
- * kernel, gpu_memcpy   launches, linked to the call that sent them by correlation and an ac2g flow
- * device, stream 7
- * gpu_user_annotation  stage::vit .. stage::decode and decode[1] ..: the device's time between the boundaries
- * device, stream 7
- * thread_span          CPU: what each worker thread did of a launch
- * process, worker
- *   cpu_instant_event    [memory];  counters (ph C);  Trace: PyTorch Profiler (0), all of it
+ * What a reader finds, by cat:
+ *   on the track of process and thread
+ *     user_annotation      ProfilerStep#N; stage::vit .. stage::decode and decode[1] ..: the host's time of a step,
+ *                          stage, decode step
+ *     cpu_op               ranges by their names; vlmprof::attention .. for each part of each block. On the CPU, or
+ *                          with shapes or stacks, each launch by its name below it
+ *     cuda_runtime         cudaLaunchKernel, cudaMemcpyAsync: the host sends a launch
+ *   on the track of device and stream 7
+ *     kernel, gpu_memcpy   launches, linked to the call that sent them by correlation and an ac2g flow
+ *     gpu_user_annotation  stage::vit .. stage::decode and decode[1] ..: the device's time between the boundaries
+ *   on the track of process and worker
+ *     thread_span          CPU: what each worker thread did of a launch
+ *   and cpu_instant_event ([memory]), counters (ph C), and "PyTorch Profiler (0)", cat Trace, around all of it
  * After the last step stands an empty one, because HTA drops the last step. HTA reads whole us unless
  * HTA_DISABLE_NS_ROUNDING=1 is set. Traces of the CPU hold no GPU event: viewers and TensorBoard's operator view
  * show them, but HTA's kernel analyses and TensorBoard's kernel view have nothing to show. torch-tb-profiler 0.4.3
@@ -45,7 +41,7 @@
  *          file
  * threads: one trace belongs to one thread at a time
  * source:  pytorch/kineto 002d991 libkineto/src/output_json.cpp; the readers' needs: torch-tb-profiler 0.4.3,
- * HolisticTraceAnalysis f4d0062
+ *          HolisticTraceAnalysis f4d0062
  *
  * Needs vlmprof.h, vlmprof_file.h, vlmprof_ranges.h and vlmprof_stages.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -53,8 +49,8 @@
 #ifndef VLMPROF_TRACE_H
 #define VLMPROF_TRACE_H
 /* strict ISO mode hides POSIX unless it is asked for before the first system header */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_TRACE_IMPLEMENTATION)) && !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE) \
-    && !defined(_POSIX_C_SOURCE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_TRACE_IMPLEMENTATION)) \
+    && !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE) && !defined(_POSIX_C_SOURCE)
 #define _DEFAULT_SOURCE 1
 #endif
 #ifndef VLMPROF_H
@@ -143,8 +139,7 @@ VP_API vp_trace_device vp_trace_device_of(int32_t id, const char *name, uint64_t
  * in:      options  texts and devices are read during the call only
  * out:     trace    on success; give it to vp_trace_free
  * returns: VP_OK; VP_ERR_RANGE: an option outside the above, or max_bytes below the head and end (some KB);
- * VP_ERR_WRITE: the temporary file
- *          cannot be made or written; VP_ERR_MEMORY */
+ *          VP_ERR_WRITE: the temporary file cannot be made or written; VP_ERR_MEMORY */
 VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace, vp_error *error);
 
 /* The calls that record. Each returns VP_OK; VP_ERR_RANGE: a value outside the range that the comment states, or a
@@ -171,11 +166,10 @@ typedef struct vp_trace_run {
  * worker thread did.
  * in:      launches  in the order of the engine
  * returns: as above; VP_ERR_RANGE also for a device that was not in the options; VP_ERR_MISMATCH: launches out of
- * order: an earlier stage or decode
- *          step after a later one
- * rule:    the device's times are moved onto the host's clock by one offset per request: the smallest offset with
- *          which no launch begins before the host sends it, nor before the end of what the device did earlier. The
- *          stages on the device carry it as "device clock offset ns" */
+ *          order: an earlier stage or decode step after a later one
+ * rule:    the device's times are moved onto the host's clock by one offset per request: the smallest offset with which
+ *          no launch begins before the host sends it, nor before the end of what the device did earlier. The stages on
+ *          the device carry it as "device clock offset ns" */
 VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_error *error);
 /* The ranges of a thread as cpu_op, with their payload, and with shapes and stacks if the trace has them. Thread 0
  * is the main thread: its ranges must nest with the steps and requests that the trace gets, as they do if the calls
@@ -212,7 +206,8 @@ VP_API void vp_trace_free(vp_trace *trace);
 #endif /* VLMPROF_TRACE_H */
 
 /* ================================================================================================= implementation */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_TRACE_IMPLEMENTATION)) && !defined(VLMPROF_TRACE_IMPLEMENTATION_DONE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_TRACE_IMPLEMENTATION)) \
+    && !defined(VLMPROF_TRACE_IMPLEMENTATION_DONE)
 #define VLMPROF_TRACE_IMPLEMENTATION_DONE
 #include <errno.h>
 #include <fcntl.h>
@@ -220,7 +215,6 @@ VP_API void vp_trace_free(vp_trace *trace);
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
@@ -241,10 +235,10 @@ enum {
     VP_IMPL_TRACE_FRAMES = 16,      /* of a call stack */
     VP_IMPL_TRACE_PIDS = 64         /* process ids below are taken by devices */
 };
-/* vp_stage_name and vp_part_name belong to the engine: a program that writes traces need not link it */
+/* not vp_stage_name and vp_part_name: who compiles this header alone need not compile vlmprof_stages.h */
 #define VP_IMPL_TRACE_WORD(name, text) text,
-static const char *const vp_impl_trace_stages[] = {VP_STAGES(VP_IMPL_TRACE_WORD)}, *const vp_impl_trace_parts[] = {
-                                                                                       VP_PARTS(VP_IMPL_TRACE_WORD)};
+static const char *const vp_impl_trace_stages[] = {VP_STAGES(VP_IMPL_TRACE_WORD)};
+static const char *const vp_impl_trace_parts[] = {VP_PARTS(VP_IMPL_TRACE_WORD)};
 #undef VP_IMPL_TRACE_WORD
 #define VP_IMPL_TRACE_NS_LIMIT (INT64_C(1) << 60) /* 36 years: sums of four stay below INT64_MAX */
 
@@ -890,9 +884,8 @@ static void vp_impl_trace_launch_op(vp_trace *trace, const vp_launch *launch, in
     vp_impl_trace_end(trace);
 }
 /* Share of a multiprocessor's threads that a kernel can keep busy, in per cent; -1: not known.
- * source: kineto libkineto/src/CuptiActivity.cpp kernelOccupancy; the CUDA occupancy calculator's limits: threads,
- * registers, shared memory, and at
- * most 32 blocks */
+ * source:  kineto libkineto/src/CuptiActivity.cpp kernelOccupancy; the CUDA occupancy calculator's limits: threads,
+ *          registers, shared memory, and at most 32 blocks */
 static int64_t vp_impl_trace_occupancy(const vp_trace_device *device, const vp_launch *launch) {
     double resident = 32.0, blocks;
     if (device->threads_per_multiprocessor <= 0 || device->multiprocessor_count <= 0 || !launch->grid
@@ -1438,10 +1431,8 @@ static void vp_impl_trace_tail(vp_trace *trace) {
     vp_impl_trace_us(trace, first);
     vp_impl_trace_put(trace, ", \"dur\": ");
     vp_impl_trace_us(trace, trace->state.last_ns > first ? trace->state.last_ns - first : 0);
-    vp_impl_trace_put(
-        trace,
-        ", \"pid\": \"Spans\", \"tid\": \"PyTorch Profiler\", \"name\": \"PyTorch Profiler (0)\", \"args\": {\"Op "
-        "count\": ");
+    vp_impl_trace_put(trace, ", \"pid\": \"Spans\", \"tid\": \"PyTorch Profiler\", \"name\": \"PyTorch Profiler (0)\", "
+                             "\"args\": {\"Op count\": ");
     vp_impl_trace_int(trace, operations);
     vp_impl_trace_put(
         trace, "}},\n{\"name\": \"process_sort_index\", \"ph\": \"M\", \"ts\": 0.000, \"pid\": \"Spans\", \"tid\": 0, "

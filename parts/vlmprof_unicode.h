@@ -1,9 +1,8 @@
 /* vlmprof_unicode.h - v0.2.0 - character classes, case, UTF-8, canonical forms - MIT licence
  *
  * Characters and their classes as far as the tokenizer and the scores need them: Python's str and re (Unicode
- * 14.0), and canonical composition
- * (Unicode 9.0, which the tokenizers use). The tables are generated (tests/tools/make_unicode_tables.py and
- * make_case_tables.py): nobody reads them.
+ * 14.0), and canonical composition (Unicode 9.0, which the tokenizers use). The tables are generated
+ * (tests/tools/make_unicode_tables.py and make_case_tables.py): nobody reads them.
  * memory:  none
  * threads: reentrant
  *
@@ -155,7 +154,8 @@ VP_API uint32_t vp_unicode_compose(const vp_unicode_forms *forms, uint32_t first
 #endif /* VLMPROF_UNICODE_H */
 
 /* ================================================================================================= implementation */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_UNICODE_IMPLEMENTATION)) && !defined(VLMPROF_UNICODE_IMPLEMENTATION_DONE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_UNICODE_IMPLEMENTATION)) \
+    && !defined(VLMPROF_UNICODE_IMPLEMENTATION_DONE)
 #define VLMPROF_UNICODE_IMPLEMENTATION_DONE
 #include <string.h>
 #ifdef __cplusplus
@@ -680,7 +680,7 @@ VP_API uint32_t vp_unicode_compose(const vp_unicode_forms *forms, uint32_t first
     return 0;
 }
 
-/* ---------------------------------------------------------------------------- Unicode as far as Python's str needs it
+/* ----------------------------------------------------------------------------- Unicode as far as Python's str needs it
  * Tables of Unicode 14.0. Lower case: {first, last, step, what to add}, ascending; U+0130 becomes two characters
  * and is handled apart. */
 typedef struct vp_impl_unicode_case_range { uint32_t first, last, step; int32_t add; } vp_impl_unicode_case_range;

@@ -6,6 +6,7 @@ int main(void) {
     vp_tile_options options = vp_tile_options_default(); // adaptive tiling, at most 12 crops
     vp_layout layout;
     if (vp_layout_compute(&geometry, &options, 640, 480, &layout, NULL) != VP_OK) return 1;
-    printf("640x480: %d rows, %d columns, %d vision tokens\n", (int)layout.tiling.rows, (int)layout.tiling.cols, (int)layout.feature_tokens);
+    printf("640x480: %d rows, %d columns, %d vision tokens\n",
+           (int)layout.tiling.rows, (int)layout.tiling.cols, (int)layout.feature_tokens);
     return 0;
 }

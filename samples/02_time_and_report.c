@@ -1,4 +1,5 @@
-/* The header in a foreign program: no model, no GPU, no weights. It times a piece of its own code and prints the statistics as JSON.
+/* The header in a foreign program: no model, no GPU, no weights. It times a piece of its own code and prints the
+ * statistics as JSON.
  * cc -I. samples/02_time_and_report.c -lm && ./a.out */
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
@@ -37,7 +38,8 @@ int main(void) {
     vp_json_begin_object(&writer);
     vp_json_key(&writer, "what");     vp_json_string(&writer, "product of two 64 x 64 matrices");
     vp_json_key(&writer, "count");    vp_json_int(&writer, (int64_t)statistics.count);
-    vp_json_key(&writer, "checksum"); vp_json_double(&writer, (double)c[SIDE + 1]); /* keeps the product from being optimised away */
+    /* keeps the product from being optimised away */
+    vp_json_key(&writer, "checksum"); vp_json_double(&writer, (double)c[SIDE + 1]);
     vp_json_key(&writer, "unit");     vp_json_string(&writer, "us");
     vp_json_key(&writer, "mean");     vp_json_double(&writer, statistics.mean);
     vp_json_key(&writer, "std");      vp_json_double(&writer, statistics.std);

@@ -1,5 +1,5 @@
-/* Vision tokens of the images in a folder, for a MolmoE model under adaptive tiling and the three tiers: with the header alone, no model and no
- * GPU; of each file only the beginning is read, where its width and height stand.
+/* Vision tokens of the images in a folder, for a MolmoE model under adaptive tiling and the three tiers. It needs two
+ * headers, no model and no GPU. Of each file only the beginning is read, where its width and height stand.
  * cc -I. -Iparts samples/03_tokens_of_folder.c -lm -o tokens_of_folder && ./tokens_of_folder samples */
 #define _POSIX_C_SOURCE 200809L
 #define VLMPROF_IMPLEMENTATION
@@ -58,23 +58,28 @@ int main(int argc, char **argv) {
     int count = argc == 2 ? scandir(argv[1], &entries, is_image, alphasort) : 0, refused = 0, i, way;
     size_t used = 0;
     if (argc != 2) { fprintf(stderr, "usage: %s FOLDER\n", argv[0]); return 2; }
-    if (count < 1) { fprintf(stderr, "%s: %s\n", argv[1], count < 0 ? strerror(errno) : "no .png, .jpg or .jpeg file in it"); return 1; }
+    if (count < 1) {
+        fprintf(stderr, "%s: %s\n", argv[1], count < 0 ? strerror(errno) : "no .png, .jpg or .jpeg file in it");
+        return 1;
+    }
     scratch = (double *)malloc((WAYS + 1) * (size_t)count * sizeof *scratch);
     if (!scratch) return 1;
     for (way = 0; way < WAYS; way++) tokens[way] = scratch + (size_t)(way + 1) * (size_t)count;
 
-    printf("%-26s %-12s %-8s %6s %9s %9s %9s %9s\n", "image", "size", "tiling", "crops", "adaptive", "low", "medium", "high");
+    printf("%-26s %-12s %-8s %6s %9s %9s %9s %9s\n",
+           "image", "size", "tiling", "crops", "adaptive", "low", "medium", "high");
     for (i = 0; i < count; i++) {
-        vp_layout l[WAYS];
+        vp_layout layouts[WAYS];
         vp_error error = {VP_OK, -1, "", ""};
         char size[32], tiling[32];
-        if (measure(argv[1], entries[i]->d_name, l, &error) == VP_OK) {
-            for (way = 0; way < WAYS; way++) tokens[way][used] = l[way].feature_tokens;
+        if (measure(argv[1], entries[i]->d_name, layouts, &error) == VP_OK) {
+            for (way = 0; way < WAYS; way++) tokens[way][used] = layouts[way].feature_tokens;
             used++;
-            snprintf(size, sizeof size, "%dx%d", (int)l[0].width_px, (int)l[0].height_px);
-            snprintf(tiling, sizeof tiling, "%dx%d", (int)l[0].tiling.rows, (int)l[0].tiling.cols);
-            printf("%-26s %-12s %-8s %6d %9d %9d %9d %9d\n", entries[i]->d_name, size, tiling, (int)l[0].crops, (int)l[0].feature_tokens,
-                   (int)l[1].feature_tokens, (int)l[2].feature_tokens, (int)l[3].feature_tokens);
+            snprintf(size, sizeof size, "%dx%d", (int)layouts[0].width_px, (int)layouts[0].height_px);
+            snprintf(tiling, sizeof tiling, "%dx%d", (int)layouts[0].tiling.rows, (int)layouts[0].tiling.cols);
+            printf("%-26s %-12s %-8s %6d %9d %9d %9d %9d\n", entries[i]->d_name, size, tiling,
+                   (int)layouts[0].crops, (int)layouts[0].feature_tokens, (int)layouts[1].feature_tokens,
+                   (int)layouts[2].feature_tokens, (int)layouts[3].feature_tokens);
         } else {
             refused++;
             fprintf(stderr, "%s: %s\n", entries[i]->d_name, error.text[0] ? error.text : vp_result_text(error.code));

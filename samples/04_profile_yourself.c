@@ -1,5 +1,6 @@
-/* A program that profiles itself: no model, no GPU. Six steps of work, of which a schedule records three; the table of its ranges in the words of
- * torch.profiler and of cProfile; saved as JSON, read again and sorted by another key. Another thread would have a vp_ranges of its own.
+/* A program that profiles itself: no model, no GPU. It does six steps of work, of which a schedule records three. It
+ * prints the table of its ranges in the words of torch.profiler and of cProfile, saves it as JSON, reads it again and
+ * sorts it by another key. Another thread would have a vp_ranges of its own.
  * cc -I. -Iparts samples/04_profile_yourself.c -lm && ./a.out profile.json */
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
@@ -84,12 +85,16 @@ int main(int argc, char **argv) {
     }
 
     options.with_rates = 1;
-    if (vp_ops_sort(&ops, "self_cpu_time_total") != VP_OK || vp_ops_print_torch(&ops, &options, print, stdout) != VP_OK) return 1;
+    if (vp_ops_sort(&ops, "self_cpu_time_total") != VP_OK
+        || vp_ops_print_torch(&ops, &options, print, stdout) != VP_OK)
+        return 1;
     puts("");
     if (!save(&ops, text, argc > 1 ? argv[1] : NULL)) return 1;
     if (vp_json_parse(text, strlen(text), nodes, NODES, &json, NULL, NULL) != VP_OK) return 1;
     vp_ops_init(&saved, saved_rows, ROWS, 0, 0);
     if (vp_ops_read_json(&saved, &json, 0, names, TEXT_BYTES, NULL) != VP_OK) return 1;
-    if (vp_ops_sort(&saved, "cumulative") != VP_OK || vp_ops_print_cprofile(&saved, &options, print, stdout) != VP_OK) return 1;
+    if (vp_ops_sort(&saved, "cumulative") != VP_OK
+        || vp_ops_print_cprofile(&saved, &options, print, stdout) != VP_OK)
+        return 1;
     return 0;
 }

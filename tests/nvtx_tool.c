@@ -20,7 +20,7 @@ int NVTX_API InitializeInjectionNvtx2(NvtxGetExportTableFunc_t table_of) {
 }
 #else
 #define VLMPROF_IMPLEMENTATION
-#include "../vlmprof.h"
+#include "vlmprof_engine.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -17,8 +17,8 @@ fi
 build() { # build NAME FLAGS...: the program with an engine of these flags
     local name=$1
     shift
-    $CC -std=c11 -O0 -fopenmp "$@" -x c -c vlmprof_kernels.cu -o "$work/$name.o" &&
-        $CC -std=c11 -O1 -I. -fopenmp tests/nvtx_tool.c "$work/$name.o" -o "$work/$name" -ldl -lm
+    $CC -std=c11 -O0 -I. -Iparts -fopenmp "$@" -x c -c vlmprof_kernels.cu -o "$work/$name.o" &&
+        $CC -std=c11 -O1 -I. -Iparts -fopenmp tests/nvtx_tool.c parts/engine/*.c "$work/$name.o" -o "$work/$name" -ldl -lm
 }
 
 check "the tool compiles" $CC -std=c11 -Wall -Wextra -Werror -O1 -fPIC -shared -DTOOL -isystem "$include" tests/nvtx_tool.c -o "$work/tool.so"

@@ -57,7 +57,8 @@ struct vp_engine {
 };
 
 /* ---- memory.c */
-/* experts of many tokens without the host */
+
+/* can the backend run the experts of many tokens without asking the host? */
 static inline int vk_has_tiles(const vp_engine *engine) { return engine->backend->experts && !engine->wide; }
 static inline int vk_padded(int n) { return (int)vk_round_up((size_t)n, VK_PAD); }
 static inline int vk_patch_values(const vp_model_config *config) {
@@ -75,6 +76,7 @@ void vk_send(vp_engine *engine, void *to, const void *from, size_t bytes);
 void vk_fill_rope(float *cs, int positions, int head_dim, double theta);
 
 /* ---- stages.c */
+
 /* which part of the model follows, in which block; -1: in none */
 static inline void vk_at(vk_queue *queue, vp_part part, int block) {
     queue->part = (int32_t)part;
@@ -108,6 +110,7 @@ const vk_backend *vk_gpu(void); /* NULL: this build has no GPU code */
 vp_result vk_choose_device(vp_engine *engine, const char *device, int *index, vp_error *error);
 
 /* ---- engine.c */
+
 /* behind every call: an error that is still there afterwards has broken the device for good */
 void vk_recover(vp_engine *engine);
 

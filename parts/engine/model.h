@@ -1,7 +1,9 @@
 /* model.h - what a model is to the engine: a description of its weights and of the order of its stages
  *
- * A new model is a new file that defines a vk_description, and a line in model.c. What its stages are made of stands in
- * stages.c. */
+ * A new model is a new file beside model_molmoe.c that defines a vk_description, its extern line below, and a choice
+ * in vk_description_of (model.c). What its stages are made of stands in stages.c. If its layers are not MolmoE's, they
+ * need a place in vk_model (weights.h). If its files are not, vlmprof_checkpoint.h needs to know them: it reads
+ * config.json (vp_model_config) and lists the tensors (vp_model_tensor). */
 #ifndef VK_MODEL_H
 #define VK_MODEL_H
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the tables of section >>score in vlmprof.h that follow Python's str: what str.upper makes of characters whose capital is not the lower
+"""Prints the tables of parts/vlmprof_unicode.h that follow Python's str: what str.upper makes of characters whose capital is not the lower
 case table read backwards, and the characters that decide whether a capital sigma is final. Run with Python 3.11 (Unicode 14.0):
 python3 tests/tools/make_case_tables.py"""
 

@@ -154,7 +154,7 @@ def main():
     with open(FOLDER + "tables.json", "w", newline="\n") as f:
         f.write("[\n" + ",\n".join(json.dumps(c, ensure_ascii=False) for c in cases) + "\n]\n")
     with open(FOLDER + "README.md", "w", newline="\n") as f:
-        f.write(f"""# Golden data of the section >>ranges
+        f.write(f"""# Golden data of parts/vlmprof_ranges.h
 
 Written by tests/tools/make_range_goldens.py with torch {torch.__version__.split("+")[0]} and CPython {sys.version.split()[0]}; the tests only read it.
 

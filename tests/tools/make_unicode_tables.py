@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the Unicode tables of the tokenizer section of vlmprof.h.
+"""Prints the Unicode tables of parts/vlmprof_unicode.h.
 
 usage: make_unicode_tables.py [UCD_DIRECTORY]      (default /usr/share/unicode: Debian's package unicode-data)
 
