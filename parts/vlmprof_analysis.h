@@ -196,8 +196,7 @@ VP_API size_t vp_bootstrap_scratch_bytes(size_t config_count, size_t sample_coun
  * out:     points             [config_count], on success only
  * returns: VP_OK; VP_ERR_RANGE a count of 0, a value that is not finite, an option out of range; VP_ERR_CAPACITY
  * rule:    resample = sample_count draws vp_random_below(sample_count - 1) of one generator of that seed: numpy's
- * RandomState(seed).randint(0, n, n)
- *          call after call; percentiles are numpy's, as vp_statistics_percentile
+ *          RandomState(seed).randint(0, n, n) call after call; percentiles are numpy's, as vp_statistics_percentile
  * numeric: bit for bit equal to sorting every resample, but the samples are sorted once and counted through. 336
  *          configurations x 1,000 samples x 1,000 resamples take about a second */
 VP_API vp_result vp_bootstrap(const double *latency, const double *accuracy, size_t config_count, size_t sample_count,
@@ -223,13 +222,13 @@ VP_API size_t vp_effect_count(const vp_knobs *knobs, int32_t order);
 VP_API size_t vp_effects_scratch_bytes(const vp_knobs *knobs, int32_t order);
 /* What each knob does to the mean of a value, and where two knobs together do something other than the sum of both.
  * in:      values   double [config_count, sample_count], each sample measured by every configuration; the grid may
- * have holes
+ *                   have holes
  * out:     effects  [vp_effect_count]: the mean; then per knob all levels as MAIN (mean of that level - grand mean)
- * and from level 1 as STEP (level -
- * the level below); then, order 2, per pair of knobs all pairs of levels as PAIR (what is left over mean and mains)
- * shares   double [knobs + pairs (order 2) + 1], may be NULL: each term's share of the variance between
- * configurations, knobs first, then
- *                   pairs, last what no term explains; they add up to 1 on a full grid
+ *                   and from level 1 as STEP (level - the level below); then, order 2, per pair of knobs all pairs of
+ *                   levels as PAIR (what is left over mean and mains)
+ *          shares   double [knobs + pairs (order 2) + 1], may be NULL: each term's share of the variance between
+ *                   configurations, knobs first, then pairs, last what no term explains; they add up to 1 on a full
+ *                   grid
  *          error    may be NULL
  * returns: VP_OK; VP_ERR_RANGE; VP_ERR_CAPACITY; VP_ERR_MISMATCH these configurations cannot tell the terms apart
  * (use order 1)
@@ -268,10 +267,10 @@ VP_API void vp_reflection_apply(const double *v, double factor, size_t rows, siz
 #endif /* VLMPROF_ANALYSIS_H */
 
 /* ================================================================================================= implementation */
-#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_ANALYSIS_IMPLEMENTATION)) && !defined(VLMPROF_ANALYSIS_IMPLEMENTATION_DONE)
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_ANALYSIS_IMPLEMENTATION)) && \
+    !defined(VLMPROF_ANALYSIS_IMPLEMENTATION_DONE)
 #define VLMPROF_ANALYSIS_IMPLEMENTATION_DONE
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #ifdef __cplusplus
 extern "C" {

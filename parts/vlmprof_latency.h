@@ -112,7 +112,8 @@ typedef enum vp_latency_features {
     /* vp_latency_column_name; no coefficient is negative; rows weigh 1 / measured^2: what counts is the relative
      * error */
     VP_LATENCY_PHYSICAL,
-    VP_LATENCY_SEED, /* the experiments' inputs: 1, vision_tokens, text_tokens, tier_index, top_k, num_active_blocks, output_tokens */
+    VP_LATENCY_SEED, /* the experiments' inputs: 1, vision_tokens, text_tokens, tier_index, top_k,
+                      * num_active_blocks, output_tokens */
     VP_LATENCY_MEAN /* the mean of what was measured */
 } vp_latency_features;
 enum { VP_LATENCY_COLUMNS_LIMIT = 7 };
@@ -128,11 +129,12 @@ typedef struct vp_latency_request {
  * out:     x        double [VP_LATENCY_COLUMNS_LIMIT], the first *columns
  * returns: VP_OK; VP_ERR_RANGE a count negative, sequence or output_tokens or active_blocks < 1, top_k outside
  * 1..expert_count
- * rule:    vision: 1, views, vision tokens. prefill: 1, n, B, B n, B n k (expert FLOPs), B n^2 (attention), B E (1
- * - (1 - k / E)^n) (experts whose
- * bytes are read, on average). decode: S, S B, S B k (bytes of experts), B (S n + S (S - 1) / 2) (positions read
- * from the cache). other:
- * 1, views, n. n sequence, B active blocks, k top_k, E experts, S steps; a stage that does not run has only zeros */
+ * rule:    vision: 1, views, vision tokens
+ *          prefill: 1, n, B, B n, B n k (expert FLOPs), B n^2 (attention), B E (1 - (1 - k / E)^n) (experts whose
+ *          bytes are read, on average)
+ *          decode: S, S B, S B k (bytes of experts), B (S n + S (S - 1) / 2) (positions read from the cache)
+ *          other: 1, views, n
+ *          n sequence, B active blocks, k top_k, E experts, S steps; a stage that does not run has only zeros */
 VP_API vp_result vp_latency_row(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *request,
                                 double *x, int32_t *columns);
 /* The name of a column; NULL past the last. */
@@ -601,7 +603,8 @@ VP_API vp_result vp_linear_interval(const vp_linear *fit, const double *x, doubl
                                     vp_linear_range *range) {
     double spread = 0.0, t;
     int32_t i, j;
-    if (!vp_impl_linear_good(fit) || !x || !(weight > 0.0 && weight < HUGE_VAL) || !(level > 0.0 && level < 1.0) || !range)
+    if (!vp_impl_linear_good(fit) || !x || !(weight > 0.0 && weight < HUGE_VAL) || !(level > 0.0 && level < 1.0) ||
+        !range)
         return VP_ERR_RANGE;
     if (!vp_all_finite(x, (size_t)fit->columns)) return VP_ERR_RANGE;
     if (!(fit->degrees >= 1.0)) return VP_ERR_MISMATCH;
@@ -621,7 +624,8 @@ VP_API vp_result vp_linear_interval(const vp_linear *fit, const double *x, doubl
 
 VP_API vp_result vp_linear_coefficient(const vp_linear *fit, int32_t column, double level, double *low, double *high) {
     double reach;
-    if (!vp_impl_linear_good(fit) || column < 0 || column >= fit->columns || !(level > 0.0 && level < 1.0) || !low || !high)
+    if (!vp_impl_linear_good(fit) || column < 0 || column >= fit->columns || !(level > 0.0 && level < 1.0) || !low ||
+        !high)
         return VP_ERR_RANGE;
     if (!(fit->degrees >= 1.0)) return VP_ERR_MISMATCH;
     reach = vp_statistics_student(0.5 + 0.5 * level, fit->degrees) * fit->error[column];

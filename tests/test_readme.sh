@@ -6,7 +6,7 @@ B=${B:-build} PROGRAM=${PROGRAM:-./vlmprof}
 . tests/check.sh
 
 sed -n '/^```c$/,/^```$/p' README.md | sed '1d;$d' > "$work/readme.c"
-sed -n '/Smallest example/,/Companion headers/p' vlmprof.h | sed -n 's/^ \*     //p' > "$work/manual.c"
+sed -n '/Smallest example/,/What it does not do/p' vlmprof.h | sed -n 's/^ \*     //p' > "$work/manual.c"
 check "README's C block is samples/01_count_tokens.c" diff "$work/readme.c" samples/01_count_tokens.c
 check "the manual's example is samples/01_count_tokens.c" diff "$work/manual.c" samples/01_count_tokens.c
 
