@@ -10,7 +10,6 @@
 #include "request/provenance.h"
 #include "vlmprof.h"
 
-#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,6 +95,5 @@ int main(int argc, char **argv) {
     else if (!strcmp(argv[1], "--version")) printf("vlmprof %s (%s)\n", VLMPROF_VERSION, build_text());
     else if (command) code = start_command(command, argc, argv);
     else return unknown_command(argv[1]);
-    if (fflush(stdout) || ferror(stdout)) code = complain(EXIT_OUTPUT, "stdout cannot be written: %s", strerror(errno));
-    return code;
+    return end_output(code);
 }

@@ -1,7 +1,8 @@
 /* vlmprof_trace.h - v0.2.0 - Chrome traces as torch.profiler writes them - MIT licence
  *
  * Writes a Chrome trace as torch.profiler (Kineto) writes it. chrome://tracing, Perfetto, the TensorBoard plugin and
- * HolisticTraceAnalysis load it. The events go to PATH.tmp piece by piece; only a small buffer is kept in memory.
+ * HolisticTraceAnalysis load it. The events go to a temporary file piece by piece (vp_output in vlmprof_file.h); only a
+ * small buffer is kept in memory.
  * vp_trace_close gives the file its name. Any program can use it: steps, host ranges, memory and counters need no
  * engine.
  *
@@ -253,12 +254,13 @@ typedef struct vp_impl_trace_state {
 
 struct vp_trace {
     vp_impl_trace_state state;
-    char *path, *temporary;
+    vp_output output;
+    char *path;
     vp_trace_device *devices;
     int32_t device_count, process, thread;
     uint64_t max_bytes, reserve, flags_at;      /* flags_at: where the head tells whether it is whole */
     int64_t base_ns, step, step_ns, step_end_ns, steps, dropped_steps, dropped_launches;
-    int fd, emulated, shapes, stacks, step_open, closed, full, counting, failed, args; /* failed: errno */
+    int emulated, shapes, stacks, step_open, closed, full, counting, failed, args; /* failed: errno */
     /* tracks that have got their names: workers, then threads of ranges */
     unsigned char named[2 * VP_TRACE_THREADS_LIMIT];
     size_t buffered;
@@ -267,12 +269,8 @@ struct vp_trace {
 
 /* ---- text ---- */
 static void vp_impl_trace_flush(vp_trace *trace) {
-    size_t at = 0;
-    while (at < trace->buffered && !trace->failed) {
-        ssize_t wrote = write(trace->fd, trace->buffer + at, trace->buffered - at);
-        if (wrote > 0) at += (size_t)wrote;
-        else if (wrote == 0 || errno != EINTR) trace->failed = wrote && errno ? errno : EIO;
-    }
+    if (!trace->failed && vp_output_write(&trace->output, trace->buffer, trace->buffered, NULL) != VP_OK)
+        trace->failed = errno ? errno : EIO;
     trace->buffered = 0;
 }
 static void vp_impl_trace_bytes(vp_trace *trace, const char *text, size_t bytes) {
@@ -425,8 +423,7 @@ static int64_t vp_impl_trace_track(vp_trace *trace, int kind, int32_t thread, co
 
 /* ---- may it be recorded? ---- */
 static vp_result vp_impl_trace_write_failed(const vp_trace *trace, vp_error *error) {
-    return vp_failf(error, VP_ERR_WRITE, -1, trace->temporary, "the trace cannot be written: %s",
-                    strerror(trace->failed));
+    return vp_failf(error, VP_ERR_WRITE, -1, trace->path, "the trace cannot be written: %s", strerror(trace->failed));
 }
 static vp_result vp_impl_trace_is_full(const vp_trace *trace, vp_error *error) {
     return vp_failf(error, VP_ERR_CAPACITY, -1, trace->path,
@@ -676,17 +673,14 @@ static vp_trace *vp_impl_trace_make(const vp_trace_options *options) {
     const size_t bytes = strlen(options->path) + 1;
     vp_trace *trace = (vp_trace *)calloc(1, sizeof *trace);
     if (!trace) return NULL;
-    trace->fd = -1;
+    trace->output.fd = -1;
     trace->path = (char *)malloc(bytes);
-    trace->temporary = (char *)malloc(bytes + 4);
     trace->devices = (vp_trace_device *)calloc((size_t)options->device_count + 1, sizeof *trace->devices);
-    if (!trace->path || !trace->temporary || !trace->devices) {
+    if (!trace->path || !trace->devices) {
         vp_trace_free(trace);
         return NULL;
     }
     memcpy(trace->path, options->path, bytes);
-    memcpy(trace->temporary, options->path, bytes);
-    memcpy(trace->temporary + bytes - 1, ".tmp", 5);
     if (options->device_count)
         memcpy(trace->devices, options->devices, (size_t)options->device_count * sizeof *trace->devices);
     trace->device_count = options->device_count;
@@ -708,10 +702,8 @@ VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace
     if (!trace) return vp_fail(error, VP_ERR_RANGE, -1, "trace", "there is no place for it");
     made = vp_impl_trace_make(options);
     if (!made) return vp_fail(error, VP_ERR_MEMORY, -1, options->path, "not enough memory");
-    made->fd = open(made->temporary, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    if (made->fd < 0)
-        result = vp_failf(error, VP_ERR_WRITE, -1, made->temporary, "the file cannot be made: %s", strerror(errno));
-    else {
+    result = vp_output_open(options->path, &made->output, error);
+    if (result == VP_OK) {
         vp_impl_trace_head(made, options);
         vp_impl_trace_rows(made, options);
         vp_impl_trace_flush(made);
@@ -729,12 +721,8 @@ VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace
 }
 VP_API void vp_trace_free(vp_trace *trace) {
     if (!trace) return;
-    if (trace->fd >= 0) {
-        close(trace->fd);
-        unlink(trace->temporary);
-    }
+    vp_output_discard(&trace->output);
     free(trace->path);
-    free(trace->temporary);
     free(trace->devices);
     free(trace);
 }
@@ -1461,18 +1449,17 @@ VP_API vp_result vp_trace_close(vp_trace *trace, vp_trace_info *info, vp_error *
         bytes = strlen(flags);
         memcpy(trace->buffer, flags, bytes);
         trace->buffered = bytes;
-        if (lseek(trace->fd, (off_t)trace->flags_at, SEEK_SET) < 0) trace->failed = errno;
+        if (lseek(trace->output.fd, (off_t)trace->flags_at, SEEK_SET) < 0) trace->failed = errno;
         vp_impl_trace_flush(trace);
     }
-    /* it must be on the disk before it gets its name; some file systems have no fsync */
-    if (!trace->failed && fsync(trace->fd) && errno != EINVAL && errno != ENOTSUP) trace->failed = errno;
-    if (close(trace->fd) && !trace->failed) trace->failed = errno;
-    trace->fd = -1;
     trace->closed = 1;
-    if (!trace->failed && rename(trace->temporary, trace->path)) trace->failed = errno;
     if (trace->failed) {
-        unlink(trace->temporary);
+        vp_output_discard(&trace->output);
         return vp_impl_trace_write_failed(trace, error);
+    }
+    if (vp_output_commit(&trace->output, error) != VP_OK) {
+        trace->failed = errno ? errno : EIO;
+        return VP_ERR_WRITE;
     }
     if (info) *info = vp_trace_tell(trace);
     return VP_OK;

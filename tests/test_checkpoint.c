@@ -967,7 +967,7 @@ static void test_file_read(void) {
     free(text);
     text = NULL;
     check_case("a file without an end stops at the limit");
-    CHECK_INT(vp_file_read("/dev/zero", 300000, &text, &bytes, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_stream_read("/dev/zero", 300000, &text, &bytes, &error), VP_ERR_RANGE);
     check_case("a larger file, any limit");
     big = (char *)malloc(300000);
     if (!big) exit(1);

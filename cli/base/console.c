@@ -2,6 +2,7 @@
  * Everything here writes to stderr, except print_visible, which writes to stdout. */
 #include "base/console.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +28,19 @@ int complain(int exit_code, const char *format, ...) {
     fprintf(stderr, "%svlmprof: %s\n", progress_is_open ? "\n" : "", line);
     progress_is_open = 0;
     return exit_code;
+}
+
+static int output_error; /* errno of the first write to stdout that failed */
+int output_failed(void) {
+    if (!output_error) output_error = errno;
+    return EXIT_OUTPUT;
+}
+int end_output(int code) {
+    errno = 0;
+    if (fflush(stdout) || ferror(stdout)) output_failed();
+    else if (!output_error) return code && interrupted ? EXIT_INTERRUPTED : code;
+    if (output_error == EPIPE) return EXIT_OUTPUT;
+    return complain(EXIT_OUTPUT, "stdout cannot be written: %s", strerror(output_error ? output_error : EIO));
 }
 
 int exit_code_of(vp_result result) {
@@ -63,10 +77,12 @@ static void on_signal(int number) {
 void catch_signals(void) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
-    action.sa_handler = on_signal;
-    action.sa_flags = SA_RESTART;
+    action.sa_handler = on_signal; /* without SA_RESTART: a wait for a pipe or a terminal ends */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    action.sa_handler = SIG_IGN; /* a write then fails with EFBIG or EPIPE, and is answered like a full disk */
+    sigaction(SIGXFSZ, &action, NULL);
+    sigaction(SIGPIPE, &action, NULL);
 }
 
 void show_progress(const char *format, ...) {

@@ -17,6 +17,13 @@ void hide_control_bytes(char *text);
 /* Prints one line on stderr, with control bytes hidden. Returns exit_code, so that callers can return the call. */
 int complain(int exit_code, const char *format, ...);
 
+/* To be called where writing to stdout failed: keeps the reason. Returns EXIT_OUTPUT. */
+int output_failed(void);
+
+/* The exit code of a command that ended with `code`, after all that was printed has left. Complains when stdout cannot
+ * be written; not about a pipe that its reader closed (vlmprof .. | head -1): that reader has what it wanted. */
+int end_output(int code);
+
 /* The exit code of a library result; 0 for VP_OK. */
 int exit_code_of(vp_result result);
 
@@ -31,7 +38,8 @@ int complain_result(int exit_code, const char *what, vp_result result, const vp_
  * convert removes its temporary files. A second signal ends the program at once. */
 void end_in_order(void);
 
-/* Installs the handler: SIGINT and SIGTERM end the program, or set `interrupted` after end_in_order. */
+/* Installs the handlers: SIGINT and SIGTERM end the program, or set `interrupted` after end_in_order; then they end
+ * every wait, too. A file that grows too large and a closed pipe are errors of write, no signals. */
 void catch_signals(void);
 
 /* Shows progress on stderr: one line that is updated on a terminal, otherwise a plain line every ten seconds. */

@@ -5,7 +5,6 @@
 #include "base/console.h"
 #include "vlmprof.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -160,9 +159,7 @@ void csv_number(struct text_buffer *out, double value) {
     text_add_string(out, text);
 }
 int print_whole(const struct text_buffer *out) {
-    return fwrite(out->data, 1, out->bytes, stdout) == out->bytes
-               ? 0
-               : complain(EXIT_OUTPUT, "stdout cannot be written: %s", strerror(errno));
+    return fwrite(out->data, 1, out->bytes, stdout) == out->bytes ? 0 : output_failed();
 }
 int print_document(const struct document *document) {
     struct text_buffer out = {NULL, 0, 0};

@@ -21,7 +21,9 @@ int is_folder(const char *path) {
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 int make_folder(const char *path) {
-    char *prefix = copy_text(path, strlen(path));
+    char *prefix;
+    if (!*path) return complain(EXIT_USAGE, "the name of the output folder is empty");
+    prefix = copy_text(path, strlen(path));
     for (char *end = prefix + 1; ; end++) {
         char kept = *end;
         if (kept != '/' && kept) continue;
@@ -82,27 +84,17 @@ void names_of_folder(const char *folder, struct text_list *names) {
     if (listing) closedir(listing);
     text_list_sort(names, 0);
 }
+int file_write(const char *path, const char *data, size_t bytes) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result;
+    fflush(stdout); /* the path may lead there: what was printed before comes first */
+    result = vp_file_write(path, data, bytes, &error);
+    return result == VP_OK ? 0 : complain_result(exit_code_of(result), path, result, &error);
+}
 int file_write_whole(const char *folder, const char *name, const char *data, size_t bytes) {
-    char own[48], *temporary, *path = join_path(folder, name);
-    int good, code = 0;
-    FILE *file;
-    snprintf(own, sizeof own, ".vlmprof-writing-%ld", (long)getpid());
-    temporary = join_path(folder, own);
-    file = fopen(temporary, "wb");
-    good = file && fwrite(data, 1, bytes, file) == bytes && !fflush(file) && !fsync(fileno(file));
-    if (file) good = !fclose(file) && good;
-    if (!good || rename(temporary, path)) {
-        code = complain(EXIT_OUTPUT, "%s cannot be written: %s", path, strerror(errno));
-        unlink(temporary);
-    }
-    free(temporary);
+    char *path = join_path(folder, name);
+    int code = file_write(path, data, bytes);
     free(path);
     return code;
 }
-int file_write_text(const char *path, const struct text_buffer *out) {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? copy_text(path, (size_t)(slash + 1 - path)) : copy_text(".", 1);
-    int code = file_write_whole(folder, slash ? slash + 1 : path, out->data, out->bytes);
-    free(folder);
-    return code;
-}
+int file_write_text(const char *path, const struct text_buffer *out) { return file_write(path, out->data, out->bytes); }

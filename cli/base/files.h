@@ -29,7 +29,8 @@ int is_image_name(const char *name);
 /* Appends the names in a folder to the list and sorts them; none if the folder cannot be read. */
 void names_of_folder(const char *folder, struct text_list *names);
 
-/* Write a file through a temporary one beside it: a reader sees the old file or the whole new one. */
+/* Write a file by vp_output's rules (vlmprof_file.h): a reader sees the old file or the whole new one. */
+int file_write(const char *path, const char *data, size_t bytes);
 int file_write_whole(const char *folder, const char *name, const char *data, size_t bytes);
 int file_write_text(const char *path, const struct text_buffer *out);
 

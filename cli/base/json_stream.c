@@ -19,7 +19,7 @@ vp_result source_open(struct source *source, const char *path, vp_error *error) 
     source->memory = NULL;
     source->fd = -1;
     if (stat(path, &info) || !S_ISREG(info.st_mode))
-        return vp_file_read(path, SIZE_MAX / 4, &source->memory, &source->memory_bytes, error);
+        return vp_stream_read(path, SIZE_MAX / 4, &source->memory, &source->memory_bytes, error);
     source->fd = open(path, O_RDONLY);
     return source->fd >= 0 ? VP_OK : vp_fail(error, VP_ERR_READ, -1, path, strerror(errno));
 }

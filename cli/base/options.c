@@ -64,8 +64,8 @@ static int can_parse_real(const char *text, double *value) {
 }
 int has_word(const char *words, const char *word) {
     size_t bytes = strlen(word);
-    for (const char *found = words; (found = strstr(found, word)) != NULL; found += bytes ? bytes : 1)
-        if (bytes && (found == words || found[-1] == ' ') && (found[bytes] == ' ' || !found[bytes])) return 1;
+    for (const char *found = words; bytes && (found = strstr(found, word)) != NULL; found += bytes)
+        if ((found == words || found[-1] == ' ') && (found[bytes] == ' ' || !found[bytes])) return 1;
     return 0;
 }
 

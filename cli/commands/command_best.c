@@ -209,7 +209,7 @@ static int put_pick(const struct results *results, const struct tradeoff *tradeo
     vp_json_key(&writer, "runner_up");
     if (pick->has_runner_up) put_picked(&writer, results, tradeoff, pick->runner_up); else vp_json_null(&writer);
     vp_json_end_object(&writer);
-    if (vp_json_finish(&writer) != VP_OK) return complain(EXIT_OUTPUT, "stdout cannot be written");
+    if (vp_json_finish(&writer) != VP_OK) return output_failed();
     putchar('\n');
     return 0;
 }

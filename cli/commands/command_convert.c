@@ -46,20 +46,6 @@ struct convert_job {
     int packed;           /* truth: --layout packed */
 };
 
-/* Writes a file and syncs it to the disk. Returns 0 or an exit code. */
-static int write_small(const char *folder, const char *name, const char *data, size_t bytes) {
-    char *path = join_path(folder, name);
-    FILE *file = fopen(path, "wb");
-    int bad = !file;
-    if (file) {
-        bad = bytes && fwrite(data, 1, bytes, file) != bytes;
-        bad |= fflush(file) != 0 || fsync(fileno(file)) != 0;
-        bad |= fclose(file) != 0;
-    }
-    if (bad) complain(EXIT_OUTPUT, "%s cannot be written: %s", path, strerror(errno));
-    free(path);
-    return bad ? EXIT_OUTPUT : 0;
-}
 static void remove_staging(const char *staging) {
     struct text_list inside = {NULL, 0};
     names_of_folder(staging, &inside);
@@ -92,7 +78,7 @@ static int copy_small_files(const struct convert_job *job) {
         size_t bytes = 0;
         if (is_small_file(inside.items[i]) && stat(path, &info) == 0 && S_ISREG(info.st_mode)) {
             vp_result result = vp_file_read(path, SMALL_FILE_BYTES_MAX, &text, &bytes, &error);
-            code = result == VP_OK ? write_small(job->staging, inside.items[i], text, bytes)
+            code = result == VP_OK ? file_write_whole(job->staging, inside.items[i], text, bytes)
                                    : complain_result(EXIT_INPUT, path, result, &error);
         }
         free(text);
@@ -175,7 +161,7 @@ static int write_preset_config(const struct convert_job *job) {
     put_preset_vision(&writer, &job->model.config);
     vp_json_end_object(&writer);
     vp_json_finish(&writer);
-    code = write_small(job->staging, "config.json", text.data, text.bytes);
+    code = file_write_whole(job->staging, "config.json", text.data, text.bytes);
     free(text.data);
     return code;
 }
@@ -259,7 +245,7 @@ static int write_preset_tokenizer(const struct convert_job *job) {
     vp_json_end_object(&writer);
     vp_json_end_object(&writer);
     vp_json_finish(&writer);
-    code = write_small(job->staging, "tokenizer.json", text.data, text.bytes);
+    code = file_write_whole(job->staging, "tokenizer.json", text.data, text.bytes);
     free(text.data);
     return code;
 }
@@ -330,7 +316,7 @@ static int write_converted(const struct convert_job *job) {
     vp_json_end_array(&writer);
     vp_json_end_object(&writer);
     vp_json_finish(&writer);
-    code = write_small(job->staging, CONVERTED, text.data, text.bytes);
+    code = file_write_whole(job->staging, CONVERTED, text.data, text.bytes);
     free(text.data);
     text_list_free(&inside);
     return code;

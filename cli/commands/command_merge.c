@@ -35,7 +35,7 @@ static int print_merged(const char *folder, const char *status, const struct sum
     put_text(&writer, "status", status);
     summaries_put(&writer, results);
     vp_json_end_object(&writer);
-    if (vp_json_finish(&writer) != VP_OK) code = complain(EXIT_OUTPUT, "stdout cannot be written");
+    if (vp_json_finish(&writer) != VP_OK) code = output_failed();
     putchar('\n');
     return code;
 }

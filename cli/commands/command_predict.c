@@ -179,7 +179,7 @@ static void put_prediction(vp_json_writer *writer, const struct prediction *pred
 /* Ends the JSON on stdout. Returns 0 or an exit code. */
 static int finish_json(vp_json_writer *writer) {
     vp_json_end_object(writer);
-    if (vp_json_finish(writer) != VP_OK) return complain(EXIT_OUTPUT, "stdout cannot be written");
+    if (vp_json_finish(writer) != VP_OK) return output_failed();
     putchar('\n');
     return 0;
 }

@@ -165,7 +165,7 @@ static int run_command(const struct options *options) {
     vp_result result;
     if (!path) return complain(EXIT_USAGE, "rescore needs a RESULT.json of a sweep");
     result = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; want a result file")
-        : vp_file_read(path, SIZE_MAX / 4, &text, &bytes, &error);
+        : vp_stream_read(path, SIZE_MAX / 4, &text, &bytes, &error);
     if (result == VP_OK) result = parse_json(&parsed, text, bytes, &error);
     if (result != VP_OK) {
         free(text);

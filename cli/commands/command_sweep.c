@@ -158,7 +158,7 @@ static int print_summary(const struct sweep *sweep, int code) {
     put_bool(&writer, "synthetic", sweep->model.synthetic);
     summaries_put(&writer, &sweep->results);
     vp_json_end_object(&writer);
-    if (vp_json_finish(&writer) != VP_OK) return complain(EXIT_OUTPUT, "stdout cannot be written");
+    if (vp_json_finish(&writer) != VP_OK) return output_failed();
     putchar('\n');
     return code;
 }

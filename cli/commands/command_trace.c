@@ -407,7 +407,7 @@ struct saved_ops { vp_ops ops; vp_op *rows; char *text, *held; };
 static vp_result read_saved(const char *path, struct saved_ops *saved, vp_error *error) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     size_t bytes = 0, capacity = 64;
-    vp_result result = vp_file_read(path, JSON_FILE_BYTES_MAX, &saved->text, &bytes, error);
+    vp_result result = vp_stream_read(path, JSON_FILE_BYTES_MAX, &saved->text, &bytes, error);
     if (result == VP_OK) result = parse_json(&parsed, saved->text, bytes, error);
     if (result == VP_OK) {
         uint32_t table = vp_json_get(&parsed.json, 0, "ops"), array;

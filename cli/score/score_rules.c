@@ -363,7 +363,7 @@ int score_read(struct score_job *job) {
     job->source = strcmp(path, "-") ? path : "stdin";
     if (strcmp(path, "-")) {
         result = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; want a JSONL file")
-            : vp_file_read(path, SIZE_MAX / 4, &job->text, &job->text_bytes, &error);
+            : vp_stream_read(path, SIZE_MAX / 4, &job->text, &job->text_bytes, &error);
         if (result != VP_OK) return complain_result(EXIT_INPUT, path, result, &error);
     } else {
         while ((bytes = fread(piece, 1, sizeof piece, stdin)) > 0) text_add(&text, piece, bytes);

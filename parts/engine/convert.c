@@ -17,35 +17,17 @@
 
 #include "host_loops.h"
 
-/* a file that is being written */
-typedef struct vk_output {
-    FILE *file;
+static vp_result vk_output_open(vp_output *out, const char *directory, const char *name, vp_error *error) {
     char path[4096];
-} vk_output;
-
-static vp_result vk_write_failed(const vk_output *out, vp_error *error) {
-    char text[160];
-    snprintf(text, sizeof text, "the file cannot be written: %.100s", strerror(errno));
-    return vp_fail(error, VP_ERR_WRITE, -1, out->path, text);
-}
-
-static vp_result vk_output_open(vk_output *out, const char *directory, const char *name, vp_error *error) {
-    if ((size_t)snprintf(out->path, sizeof out->path, "%s/%s", directory, name) >= sizeof out->path)
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", directory, name) >= sizeof path)
         return vp_fail(error, VP_ERR_RANGE, -1, directory, "the path is too long");
-    out->file = fopen(out->path, "wb");
-    if (!out->file) return vk_write_failed(out, error);
-    setvbuf(out->file, NULL, _IONBF, 0); /* what is written comes in large pieces */
-    return VP_OK;
+    return vp_output_open(path, out, error);
 }
 
-static vp_result vk_output_write(vk_output *out, const void *data, size_t bytes, vp_error *error) {
-    return bytes && fwrite(data, 1, bytes, out->file) != bytes ? vk_write_failed(out, error) : VP_OK;
-}
-
-/* result: of what was written so far; a good file is on the disk before it is closed */
-static vp_result vk_output_close(vk_output *out, vp_result result, vp_error *error) {
-    if (result == VP_OK && (fflush(out->file) || fsync(fileno(out->file)))) result = vk_write_failed(out, error);
-    if (fclose(out->file) && result == VP_OK) result = vk_write_failed(out, error);
+/* result: of what was written so far */
+static vp_result vk_output_close(vp_output *out, vp_result result, vp_error *error) {
+    if (result == VP_OK) return vp_output_commit(out, error);
+    vp_output_discard(out);
     return result;
 }
 
@@ -66,7 +48,7 @@ static vp_result vk_check_room(const char *directory, uint64_t bytes, vp_error *
 enum { VK_PIECE_BYTES = 64 << 20 };
 
 typedef struct vk_packer {
-    vk_output out;
+    vp_output out;
     char *base;
     size_t written;
 } vk_packer;
@@ -94,7 +76,7 @@ static void vk_discard(char *from, char *to) {
 static void vk_pack_until(vk_loader *loader, size_t end) {
     vk_packer *packer = (vk_packer *)loader->reached_user;
     if (loader->result != VP_OK) return;
-    loader->result = vk_output_write(&packer->out, packer->base + packer->written, end - packer->written,
+    loader->result = vp_output_write(&packer->out, packer->base + packer->written, end - packer->written,
                                      loader->error);
     /* not the page that `end` lies in: its rest comes later */
     vk_discard(packer->base + packer->written, packer->base + end);
@@ -131,7 +113,7 @@ static vp_result vk_convert_packed(vk_loader *loader, const vp_convert_options *
         packed.weights_bytes = bytes;
         packed.panel_columns = VK_PAD;
         vp_packed_header(&packed, header);
-        loader->result = vk_output_write(&packer.out, header, sizeof header, loader->error);
+        loader->result = vp_output_write(&packer.out, header, sizeof header, loader->error);
         arena.base = packer.base;
         arena.used = 0;
         vk_layout_model(&arena, &model, options->config, 0);
@@ -269,7 +251,7 @@ static char *vk_shard_header(const vk_folder *folder, int shard, size_t *bytes) 
     return text;
 }
 
-static void vk_write_entry(vk_loader *loader, vk_folder *folder, vk_output *out, const vk_entry *entry) {
+static void vk_write_entry(vk_loader *loader, vk_folder *folder, vp_output *out, const vk_entry *entry) {
     size_t row_bytes = (size_t)entry->columns * (entry->wide ? 4 : 2);
     int64_t most = (int64_t)(folder->rows_bytes / row_bytes);
     vk_source source = vk_open_entry(loader, entry);
@@ -279,7 +261,7 @@ static void vk_write_entry(vk_loader *loader, vk_folder *folder, vk_output *out,
         for (int64_t r = 0; r < now; r++)
             vk_source_row(&source, first + r, folder->rows + (size_t)r * row_bytes, (int)entry->columns,
                           (int)entry->columns, entry->wide);
-        loader->result = vk_output_write(out, folder->rows, (size_t)now * row_bytes, loader->error);
+        loader->result = vp_output_write(out, folder->rows, (size_t)now * row_bytes, loader->error);
     }
     if (loader->result == VP_OK) vk_loaded(loader, &source, entry->spec.name, (int64_t)entry->bytes);
 }
@@ -287,13 +269,13 @@ static void vk_write_entry(vk_loader *loader, vk_folder *folder, vk_output *out,
 static vp_result vk_write_shard(vk_loader *loader, const vp_convert_options *options, vk_folder *folder, int shard) {
     char name[64];
     size_t bytes = 0;
-    vk_output out;
+    vp_output out;
     char *header = vk_shard_header(folder, shard, &bytes);
     vp_result result = header ? VP_OK : vp_fail(loader->error, VP_ERR_MEMORY, -1, "convert", "no memory for a header");
     vk_shard_name(folder, shard, name, sizeof name);
     if (result == VP_OK) result = vk_output_open(&out, options->directory, name, loader->error);
     if (result == VP_OK) {
-        loader->result = vk_output_write(&out, header, bytes, loader->error);
+        loader->result = vp_output_write(&out, header, bytes, loader->error);
         for (int wide = 1; wide >= 0; wide--)
             for (int64_t i = 0; i < folder->count && loader->result == VP_OK; i++)
                 if (folder->entries[i].shard == shard && folder->entries[i].wide == wide)
@@ -304,20 +286,35 @@ static vp_result vk_write_shard(vk_loader *loader, const vp_convert_options *opt
     return result;
 }
 
+static vp_result vk_index_sink(void *out, const char *text, size_t bytes) {
+    return vp_output_write((vp_output *)out, text, bytes, NULL);
+}
 static vp_result vk_write_index(const vk_folder *folder, const vp_convert_options *options, vp_error *error) {
     char name[64];
-    vk_output out;
+    vp_output out;
+    vp_json_writer writer;
     vp_result result = vk_output_open(&out, options->directory, "model.safetensors.index.json", error);
     if (result != VP_OK) return result;
-    setvbuf(out.file, NULL, _IOFBF, 65536);
-    fprintf(out.file, "{\n  \"metadata\": {\n    \"total_size\": %llu\n  },\n  \"weight_map\": {",
-            (unsigned long long)folder->bytes);
+    vp_json_writer_init_sink(&writer, vk_index_sink, &out, 2);
+    vp_json_begin_object(&writer);
+    vp_json_key(&writer, "metadata");
+    vp_json_begin_object(&writer);
+    vp_json_key(&writer, "total_size");
+    vp_json_int(&writer, (int64_t)folder->bytes);
+    vp_json_end_object(&writer);
+    vp_json_key(&writer, "weight_map");
+    vp_json_begin_object(&writer);
     for (int64_t i = 0; i < folder->count; i++) {
         vk_shard_name(folder, folder->entries[i].shard, name, sizeof name);
-        fprintf(out.file, "%s\n    \"%s\": \"%s\"", i ? "," : "", folder->entries[i].spec.name, name);
+        vp_json_key(&writer, folder->entries[i].spec.name);
+        vp_json_string(&writer, name);
     }
-    fprintf(out.file, "\n  }\n}\n");
-    return vk_output_close(&out, fflush(out.file) || ferror(out.file) ? vk_write_failed(&out, error) : VP_OK, error);
+    vp_json_end_object(&writer);
+    vp_json_end_object(&writer);
+    result = vp_json_finish(&writer);
+    if (result == VP_OK) result = vp_output_write(&out, "\n", 1, error);
+    else result = vp_fail(error, VP_ERR_WRITE, -1, out.path, "it cannot be written");
+    return vk_output_close(&out, result, error);
 }
 
 static vp_result vk_convert_hf(vk_loader *loader, const vp_convert_options *options) {

@@ -23,6 +23,15 @@ static inline char *in_folder(const char *name) {
     snprintf(p, sizeof paths[0], "%s/%s", folder, name);
     return p;
 }
+/* how many files in the folder are still being written, or were left so (vp_output's temporary names) */
+static inline int unfinished_files(void) {
+    DIR *d = opendir(folder);
+    struct dirent *e;
+    int count = 0;
+    while (d && (e = readdir(d)) != NULL) count += strncmp(e->d_name, ".vlmprof-writing-", 17) == 0;
+    if (d) closedir(d);
+    return count;
+}
 static inline void write_file(const char *path, const void *data, size_t bytes) {
     FILE *f = fopen(path, "wb");
     int good = f && fwrite(data, 1, bytes, f) == bytes;

@@ -1,0 +1,248 @@
+/* test_file.c: vlmprof_file.h. What vp_output does with each kind of path (new and old files, links, pipes, devices, open files, folders), what
+ * stands after a failure, what is left by killed writers; and that reading a whole file never waits.
+ * Devices are made in a temporary folder, which takes root; without it that case is skipped. */
+#define _DEFAULT_SOURCE 1
+#include "vlmprof.h"
+#include "vlmprof_file.h"
+#include "support/check.h"
+#include "support/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+
+static int holds(const char *path, const char *text) {
+    char *found = NULL;
+    size_t bytes;
+    int same = vp_file_read(path, 1 << 20, &found, &bytes, NULL) == VP_OK && bytes == strlen(text) && !memcmp(found, text, bytes);
+    free(found);
+    return same;
+}
+static int mode_of(const char *path) {
+    struct stat info;
+    return lstat(path, &info) ? -1 : (int)(info.st_mode & 07777);
+}
+static int is_kind(const char *path, mode_t kind) {
+    struct stat info;
+    return lstat(path, &info) == 0 && (info.st_mode & S_IFMT) == kind;
+}
+static vp_result put(const char *path, const char *text, vp_error *error) { return vp_file_write(path, text, strlen(text), error); }
+
+static void test_regular(void) {
+    vp_error error;
+    mode_t mask = umask(027);
+    check_case("a new file gets the permissions that open gives");
+    CHECK_INT(put(in_folder("new"), "one", &error), VP_OK);
+    CHECK(holds(in_folder("new"), "one"));
+    CHECK_INT(mode_of(in_folder("new")), 0640);
+    umask(mask);
+    check_case("a replaced file keeps its permissions, and a reader of the old one reads on");
+    {
+        char text[8] = "";
+        int fd = open(in_folder("new"), O_RDONLY);
+        CHECK_INT(chmod(in_folder("new"), 0604), 0);
+        CHECK_INT(put(in_folder("new"), "two", &error), VP_OK);
+        CHECK(holds(in_folder("new"), "two"));
+        CHECK_INT(mode_of(in_folder("new")), 0604);
+        CHECK_INT(read(fd, text, 8), 3);
+        CHECK_TEXT(text, "one");
+        close(fd);
+    }
+    check_case("nothing is written, an empty file comes out");
+    CHECK_INT(put(in_folder("empty"), "", &error), VP_OK);
+    CHECK(holds(in_folder("empty"), ""));
+    CHECK_INT(unfinished_files(), 0);
+    check_case("what cannot be written names the path and the reason");
+    CHECK_INT(put(in_folder("no/such/folder"), "x", &error), VP_ERR_WRITE);
+    CHECK(strstr(error.where, "no/such/folder") && strstr(error.text, "No such file"));
+    CHECK_INT(put("", "x", &error), VP_ERR_WRITE);
+    CHECK_INT(put(folder, "x", &error), VP_ERR_WRITE);
+    CHECK(strstr(error.text, "this is a folder"));
+    CHECK_INT(vp_output_open(NULL, NULL, &error), VP_ERR_RANGE);
+    CHECK_INT(unfinished_files(), 0);
+}
+static void test_links(void) {
+    vp_error error;
+    check_case("a symbolic link stays; what it leads to is replaced");
+    write_text(in_folder("target"), "old");
+    CHECK_INT(chmod(in_folder("target"), 0600), 0);
+    CHECK_INT(symlink("target", in_folder("link")), 0);
+    CHECK_INT(symlink("link", in_folder("second")), 0);
+    CHECK_INT(put(in_folder("second"), "new", &error), VP_OK);
+    CHECK(is_kind(in_folder("second"), S_IFLNK) && is_kind(in_folder("link"), S_IFLNK));
+    CHECK(holds(in_folder("target"), "new"));
+    CHECK_INT(mode_of(in_folder("target")), 0600);
+    check_case("a link into another folder: the temporary file lies beside the target");
+    CHECK_INT(mkdir(in_folder("there"), 0777), 0);
+    CHECK_INT(symlink("there/file", in_folder("far")), 0);
+    CHECK_INT(put(in_folder("far"), "far", &error), VP_OK);
+    CHECK(is_kind(in_folder("far"), S_IFLNK) && holds(in_folder("there/file"), "far"));
+    CHECK_INT(unfinished_files(), 0);
+    check_case("links in a circle are refused");
+    CHECK_INT(symlink("b", in_folder("a")), 0);
+    CHECK_INT(symlink("a", in_folder("b")), 0);
+    CHECK_INT(put(in_folder("a"), "x", &error), VP_ERR_WRITE);
+    check_case("a link to a folder is refused");
+    CHECK_INT(symlink("there", in_folder("to_folder")), 0);
+    CHECK_INT(put(in_folder("to_folder"), "x", &error), VP_ERR_WRITE);
+    CHECK(strstr(error.text, "this is a folder"));
+}
+/* Runs the writer in a child while this process reads the pipe. */
+static void test_pipe(void) {
+    char text[16] = "";
+    int fd, status = -1;
+    pid_t child;
+    check_case("a pipe is written as it is, and stays one");
+    CHECK_INT(mkfifo(in_folder("pipe"), 0600), 0);
+    child = fork();
+    if (child == 0) _exit(put(in_folder("pipe"), "through", NULL) == VP_OK ? 0 : 1);
+    fd = open(in_folder("pipe"), O_RDONLY);
+    CHECK_INT(read(fd, text, sizeof text - 1), 7);
+    CHECK_TEXT(text, "through");
+    close(fd);
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK(is_kind(in_folder("pipe"), S_IFIFO));
+    CHECK_INT(unfinished_files(), 0);
+}
+static void test_device(void) {
+    vp_error error;
+    if (mknod(in_folder("null"), S_IFCHR | 0666, makedev(1, 3)) || mknod(in_folder("full"), S_IFCHR | 0666, makedev(1, 7))
+        || open(in_folder("null"), O_WRONLY) < 0) {
+        check_skip("devices as outputs", "no device can be made here");
+        return;
+    }
+    check_case("a device is written as it is, and stays one");
+    CHECK_INT(put(in_folder("null"), "gone", &error), VP_OK);
+    CHECK(is_kind(in_folder("null"), S_IFCHR));
+    CHECK_INT(symlink("null", in_folder("to_null")), 0);
+    CHECK_INT(put(in_folder("to_null"), "gone", &error), VP_OK);
+    CHECK(is_kind(in_folder("null"), S_IFCHR) && is_kind(in_folder("to_null"), S_IFLNK));
+    check_case("a full device says so");
+    CHECK_INT(put(in_folder("full"), "x", &error), VP_ERR_WRITE);
+    CHECK(strstr(error.text, "No space left"));
+    CHECK(is_kind(in_folder("full"), S_IFCHR));
+}
+static void test_open_file(void) {
+    int out = open(in_folder("out"), O_RDWR | O_CREAT, 0600), kept = dup(STDOUT_FILENO);
+    char path[64];
+    check_case("/dev/stdout and /dev/fd/N: the open file, from its position on");
+    fflush(stdout);
+    CHECK_INT(write(out, "head ", 5), 5);
+    dup2(out, STDOUT_FILENO);
+    CHECK_INT(put("/dev/stdout", "middle ", NULL), VP_OK);
+    dup2(kept, STDOUT_FILENO);
+    snprintf(path, sizeof path, "/dev/fd/%d", out);
+    CHECK_INT(put(path, "tail", NULL), VP_OK);
+    CHECK(holds(in_folder("out"), "head middle tail"));
+    CHECK(is_kind("/dev/stdout", S_IFLNK));
+    check_case("a number that is not open is refused");
+    CHECK_INT(put("/dev/fd/97654", "x", NULL), VP_ERR_WRITE);
+    close(out);
+    close(kept);
+}
+static void test_failure(void) {
+    struct rlimit before, little;
+    vp_output output;
+    vp_error error;
+    char *large = (char *)calloc(1, 100000);
+    check_case("a file that cannot be written whole leaves the old one and nothing beside it");
+    write_text(in_folder("kept"), "old");
+    signal(SIGXFSZ, SIG_IGN);
+    CHECK_INT(getrlimit(RLIMIT_FSIZE, &before), 0);
+    little = before;
+    little.rlim_cur = 50000;
+    CHECK_INT(setrlimit(RLIMIT_FSIZE, &little), 0);
+    CHECK_INT(vp_file_write(in_folder("kept"), large, 100000, &error), VP_ERR_WRITE);
+    setrlimit(RLIMIT_FSIZE, &before);
+    CHECK(strstr(error.text, "too large"));
+    CHECK(holds(in_folder("kept"), "old"));
+    CHECK_INT(unfinished_files(), 0);
+    free(large);
+    check_case("what is discarded was never there; discarding twice does nothing");
+    CHECK_INT(vp_output_open(in_folder("kept"), &output, &error), VP_OK);
+    CHECK_INT(vp_output_write(&output, "half", 4, &error), VP_OK);
+    CHECK_INT(unfinished_files(), 1);
+    vp_output_discard(&output);
+    vp_output_discard(&output);
+    CHECK(holds(in_folder("kept"), "old"));
+    CHECK_INT(unfinished_files(), 0);
+    check_case("a folder that took the name meanwhile is not replaced");
+    CHECK_INT(vp_output_open(in_folder("raced"), &output, &error), VP_OK);
+    CHECK_INT(mkdir(in_folder("raced"), 0777), 0);
+    CHECK_INT(vp_output_commit(&output, &error), VP_ERR_WRITE);
+    CHECK_INT(unfinished_files(), 0);
+    check_case("a file that may not be written is not replaced");
+    CHECK_INT(chmod(in_folder("kept"), 0400), 0);
+    {
+        int status = -1;
+        pid_t child = fork();
+        if (child == 0) {
+            if (geteuid() == 0) { /* root may write every file: nobody tries it, in a folder of nobody's */
+                if (chown(folder, 65534, 65534) || chown(in_folder("kept"), 65534, 65534) || setgid(65534) || setuid(65534)) _exit(2);
+            }
+            _exit(put(in_folder("kept"), "x", NULL) == VP_ERR_WRITE ? 0 : 1);
+        }
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+    }
+    CHECK(holds(in_folder("kept"), "old"));
+    CHECK_INT(unfinished_files(), 0);
+}
+static void test_clean(void) {
+    vp_output living;
+    pid_t child;
+    int status;
+    check_case("what killed writers left is removed, what living ones write is not");
+    child = fork();
+    if (child == 0) {
+        vp_output output;
+        if (vp_output_open(in_folder("never"), &output, NULL) == VP_OK) kill(getpid(), SIGKILL);
+        _exit(1);
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+    CHECK_INT(unfinished_files(), 1);
+    CHECK_INT(vp_output_open(in_folder("whole"), &living, NULL), VP_OK);
+    CHECK_INT(symlink("whole", in_folder(VP_OUTPUT_PREFIX "link")), 0);
+    CHECK_INT(unfinished_files(), 3);
+    vp_output_clean(folder);
+    CHECK_INT(unfinished_files(), 2);
+    CHECK_INT(vp_output_commit(&living, NULL), VP_OK);
+    CHECK(holds(in_folder("whole"), ""));
+    CHECK_INT(unlink(in_folder(VP_OUTPUT_PREFIX "link")), 0);
+    vp_output_clean(in_folder("no such folder"));
+}
+static void test_reading(void) {
+    vp_error error;
+    char *text = NULL;
+    size_t bytes;
+    pid_t child;
+    check_case("a whole file is never a pipe: it is refused without waiting");
+    CHECK_INT(vp_file_read(in_folder("pipe"), 100, &text, &bytes, &error), VP_ERR_READ);
+    CHECK_TEXT(error.text, "this is not a regular file");
+    CHECK_INT(vp_file_read("/dev/zero", 100, &text, &bytes, &error), VP_ERR_READ);
+    check_case("a stream reads a pipe to its end");
+    child = fork();
+    if (child == 0) _exit(put(in_folder("pipe"), "streamed", NULL) == VP_OK ? 0 : 1);
+    CHECK_INT(vp_stream_read(in_folder("pipe"), 100, &text, &bytes, &error), VP_OK);
+    CHECK_TEXT(text, "streamed");
+    free(text);
+    waitpid(child, NULL, 0);
+    check_case("a stream stops at its limit");
+    CHECK_INT(vp_stream_read("/dev/zero", 300000, &text, &bytes, &error), VP_ERR_RANGE);
+}
+int main(void) {
+    if (!folder_make("file")) return 1;
+    test_regular();
+    test_links();
+    test_pipe();
+    test_device();
+    test_open_file();
+    test_failure();
+    test_clean();
+    test_reading();
+    remove_folder(folder);
+    return check_done("test_file");
+}
