@@ -1,9 +1,9 @@
 /* cli.c: the vlmprof command line: the list of commands, the general help, and main.
  * argv comes in; main finds the command, parses its options and calls its run function. The exit code goes out.
- * Each command lives in cli/commands/command_NAME.c. A new command needs such a file, its name in commands.h and a
- * place in COMMANDS below. The rooms that commands share lie in the folders beside commands/, named along the way of
- * the data: base, tile, score, request, dataset, sweep, report, trace. A room includes what it uses. No two rooms
- * include each other, no command uses another, and what reads results never needs the engine. */
+ * Each command lives in cli/commands/command_NAME.c. A new command needs such a file and its name in commands.h. The
+ * rooms that commands share lie in the folders beside commands/, named along the way of the data: base, tile, score,
+ * request, dataset, sweep, report, trace. A room includes what it uses. No two rooms include each other, no command
+ * uses another, and what reads results never needs the engine. */
 #include "base/console.h"
 #include "base/options.h"
 #include "commands/commands.h"
@@ -16,10 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct command *const COMMANDS[] = {
-    &command_run, &command_tile, &command_sweep, &command_merge, &command_tokenize, &command_score,
-    &command_rescore, &command_convert, &command_report, &command_fit, &command_predict, &command_best,
-    &command_compare, &command_trace, &command_info, &command_selftest, NULL};
+#define COMMAND(name) &command_##name,
+static const struct command *const COMMANDS[] = {VLMPROF_COMMANDS(COMMAND) NULL};
 
 static void print_usage(FILE *out) {
     fprintf(out, "vlmprof %s: where the milliseconds of a vision-language model go, and what accuracy they buy\n\n"

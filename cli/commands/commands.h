@@ -5,8 +5,13 @@
 #define VLMPROF_CLI_COMMANDS_H
 #include "base/options.h"
 
-extern const struct command command_run, command_tile, command_sweep, command_merge, command_tokenize, command_score,
-    command_rescore, command_convert, command_report, command_fit, command_predict,
-    command_best, command_compare, command_trace, command_info, command_selftest;
+/* In the order of the general help. */
+#define VLMPROF_COMMANDS(X) \
+    X(run) X(tile) X(sweep) X(merge) X(tokenize) X(score) X(rescore) X(convert) X(report) X(fit) X(predict) X(best) \
+    X(compare) X(trace) X(info) X(selftest)
+
+#define DECLARE_COMMAND(name) extern const struct command command_##name;
+VLMPROF_COMMANDS(DECLARE_COMMAND)
+#undef DECLARE_COMMAND
 
 #endif

@@ -1,0 +1,147 @@
+/* test_option_values.c: every option of every command, from the commands' own tables, with values that nobody means: empty, a blank, no UTF-8, 100 kB,
+ * hyphens, numbers out of range, no numbers. The program must end soon, by an exit code that its help names, and with words on stderr where it failed.
+ * What no number, no choice and no flag can be must be refused with 2. A new option is covered when its command is; a new command needs a row in BASE.
+ * Runs $PROGRAM (default ./vlmprof) inside a temporary folder, so that odd names of outputs land there. */
+#define _DEFAULT_SOURCE 1
+#include "vlmprof.h"
+#include "base/options.h"
+#include "commands/commands.h"
+#include "support/check.h"
+#include "support/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+enum { WORDS = 40, LONG_BYTES = 100000, SECONDS = 60 };
+static char program[4096], root[2048], *long_value, *long_digits;
+
+/* A short piece of work of each command, words separated by blanks; %R is the repository's root. The folder has r/ (a sweep's results) and t.json (a
+ * trace). An option under test replaces its own value here. */
+static const struct { const char *command, *words; } BASE[] = {
+    {"run", "--synthetic=tiny --prompt=hi --max_new_tokens=1 --threads=1"},
+    {"tile", "640x480"},
+    {"sweep", "--synthetic=tiny --data=%R/samples/questions.jsonl --output_dir=swept --num_samples=1 --max_new_tokens=1 --tier_list=low --top_k_list=2 "
+              "--num_active_blocks_list=2 --num_runs_per_sample=1 --threads=1 --quiet"},
+    {"merge", "r"}, {"tokenize", "--tokenizer=%R/samples/tiny/model/tokenizer.json hello"}, {"score", "--metric=em rows.jsonl"}, {"rescore", "result.json"},
+    {"convert", "--synthetic=tiny converted"}, {"report", "r"}, {"fit", "r"}, {"predict", "model.json 640x480"}, {"best", "r --budget_ms=1000"}, {"compare", "r r"},
+    {"trace", "t.json"}, {"info", ""}, {"selftest", "--synthetic=tiny --threads=1"},
+};
+
+/* Runs the program with these words. Returns its exit code; -1: a signal ended it (SIGALRM: it took too long). */
+static int run_words(char *const *words) {
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        int in = open("/dev/null", O_RDONLY), out = open("/dev/null", O_WRONLY), err = open("stderr", O_WRONLY | O_CREAT | O_TRUNC, 0666);
+        if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) _exit(126);
+        alarm(SECONDS);
+        execv(program, words);
+        _exit(126);
+    }
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) { }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+/* Splits a row of BASE at its blanks, leaves out the option `name`, and puts `more` behind the command. */
+static void run_base(const struct command *command, const char *base, const char *name, char *more, int *code) {
+    static char room[4096];
+    char *words[WORDS] = {program, (char *)(size_t)command->name, NULL}, *to = room;
+    int count = 2;
+    size_t bytes = strlen(name);
+    while (*base) {
+        size_t length = strcspn(base, " ");
+        int same = !strncmp(base, "--", 2) && !strncmp(base + 2, name, bytes) && (length == bytes + 2 || base[bytes + 2] == '=');
+        if (length && !same && count < WORDS - 2) {
+            words[count++] = to;
+            for (size_t i = 0; i < length; i++) {
+                if (!strncmp(base + i, "%R", 2)) {
+                    to += sprintf(to, "%s", root);
+                    i++;
+                } else *to++ = base[i];
+            }
+            *to++ = 0;
+        }
+        base += length + (base[length] == ' ');
+    }
+    words[count++] = more;
+    words[count] = NULL;
+    *code = run_words(words);
+}
+/* May this value be refused only: no such number, no such word, a value where none belongs? */
+static int must_refuse(const struct option_spec *spec, const char *value) {
+    if (spec->kind == FLAG) return 1;
+    if (spec->kind == CHOICE) return 1;
+    return (spec->kind == COUNT || spec->kind == REAL || spec->kind == COUNTS) && strcmp(value, "-1") != 0;
+}
+static void try_value(const struct command *command, const struct option_spec *spec, const char *base, const char *value) {
+    char *word = (char *)malloc(strlen(spec->name) + strlen(value) + 4), *said;
+    int code = -1;
+    sprintf(word, "--%s=%s", spec->name, value);
+    run_base(command, base, spec->name, word, &code);
+    said = check_read("stderr", NULL);
+    check_note(code >= 0 && (code <= 5 || code == 130), __FILE__, __LINE__, "%s %.80s: %s", command->name, word,
+               code < 0 ? "ended by a signal, or took too long" : "an exit code that the help does not name");
+    check_note(code != 2 || (said && !strncmp(said, "vlmprof: ", 9)), __FILE__, __LINE__, "%s %.80s: exit 2 without words", command->name, word);
+    check_note(!must_refuse(spec, value) || code == 2, __FILE__, __LINE__, "%s %.80s: exit %d, expected 2: %.200s", command->name, word, code, said ? said : "");
+    free(said);
+    free(word);
+}
+static void test_command(const struct command *command) {
+    static const char *const odd[] = {"", " ", "\xff\xfe", "-", "--", "nan", "inf", "99999999999999999999", "1e400", "0x10", ",", "-1"};
+    const char *base = NULL;
+    int code;
+    check_case("%s: its base line works", command->name);
+    for (size_t i = 0; i < sizeof BASE / sizeof *BASE; i++)
+        if (!strcmp(BASE[i].command, command->name)) base = BASE[i].words;
+    if (!check_note(base != NULL, __FILE__, __LINE__, "%s has no row in BASE", command->name)) return;
+    run_base(command, base, "help", NULL, &code);
+    check_note(code == 0, __FILE__, __LINE__, "%s %s: exit %d", command->name, base, code);
+    for (size_t at = 0; at < command->option_count; at++) {
+        const struct option_spec *spec = &command->options[at];
+        char number[32];
+        check_case("%s --%s with odd values", command->name, spec->name);
+        for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) try_value(command, spec, base, odd[i]);
+        try_value(command, spec, base, spec->kind == COUNT || spec->kind == REAL || spec->kind == COUNTS ? long_digits : long_value);
+        if (spec->kind == COUNT || spec->kind == REAL || spec->kind == COUNTS) {
+            if (spec->least > INT64_MIN) {
+                snprintf(number, sizeof number, "%lld", (long long)spec->least - 1);
+                try_value(command, spec, base, number);
+            }
+            if (spec->most < INT64_MAX) {
+                snprintf(number, sizeof number, "%lld", (long long)spec->most + 1);
+                try_value(command, spec, base, number);
+            }
+        }
+    }
+}
+int main(void) {
+    static const struct command *const commands[] = {
+#define COMMAND(name) &command_##name,
+        VLMPROF_COMMANDS(COMMAND)
+    };
+    char line[3 * sizeof program + 2 * sizeof root + 600];
+    const char *given = getenv("PROGRAM");
+    if (!getcwd(root, sizeof root) || !folder_make("option-values")) return 1;
+    snprintf(program, sizeof program, "%s%s%s", given && *given == '/' ? "" : root, given && *given == '/' ? "" : "/", given ? given : "vlmprof");
+    setenv("OMP_WAIT_POLICY", "passive", 1); /* the program need not start itself again */
+    setenv("GOMP_SPINCOUNT", "1000", 1);
+    long_value = (char *)calloc(1, LONG_BYTES + 1);
+    long_digits = (char *)calloc(1, LONG_BYTES + 1);
+    memset(long_value, 'a', LONG_BYTES);
+    memset(long_digits, '9', LONG_BYTES);
+    if (chdir(folder)) return 1;
+    write_text("rows.jsonl", "{\"prediction\": \"yes\", \"references\": [\"yes\"]}\n");
+    snprintf(line, sizeof line, "%s sweep --synthetic tiny --data %s/samples/questions.jsonl --output_dir r --num_samples 2 --max_new_tokens 2 "
+             "--tier_list low high --top_k_list 2 4 --num_active_blocks_list 2 4 --num_runs_per_sample 1 --quiet >/dev/null 2>&1 && "
+             "%s run --synthetic tiny -p hi --max_new_tokens 1 --profile --trace t.json >/dev/null 2>&1 && %s fit r -o model.json >/dev/null && "
+             "cp $(ls r/*_topk2_blocks2.json | head -1) result.json", program, root, program, program);
+    check_case("the files that commands read");
+    CHECK_INT(system(line), 0);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) test_command(commands[i]);
+    if (chdir(root)) return 1;
+    remove_folder(folder);
+    free(long_value);
+    free(long_digits);
+    return check_done("test_option_values");
+}
