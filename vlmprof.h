@@ -847,6 +847,12 @@ VP_API size_t vp_number_format(double value, char *out);
 VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value);
 /* Bytes of valid UTF-8 at the start of a text; == bytes when all is valid. */
 VP_API size_t vp_utf8_valid_bytes(const char *text, size_t bytes);
+/* How many bytes at the start of the text would steer a screen instead of showing something: a control character (C0,
+ * DEL, C1), one that changes the direction of writing (U+061C, U+200E, U+200F, U+202A..U+202E, U+2066..U+2069), a line
+ * or paragraph separator (U+2028, U+2029), or a byte that is not UTF-8. 0: the text is empty or its first character
+ * shows.
+ * source: Unicode Standard Annex 9, section 2 */
+VP_API size_t vp_utf8_control(const char *text, size_t bytes);
 /* Writes a code point up to U+10FFFF as UTF-8 into out[4]; returns its bytes, 1..4. */
 VP_API size_t vp_utf8_put(char *out, uint32_t code);
 
@@ -2498,6 +2504,19 @@ VP_API size_t vp_utf8_valid_bytes(const char *text, size_t bytes) {
         at += step;
     }
     return at;
+}
+VP_API size_t vp_utf8_control(const char *text, size_t bytes) {
+    const unsigned char *byte = (const unsigned char *)text;
+    size_t length;
+    if (bytes == 0) return 0;
+    if (byte[0] < 0x80) return byte[0] < 32 || byte[0] == 127;
+    length = byte[0] < 0xe0 ? 2 : byte[0] < 0xf0 ? 3 : 4;
+    if (length > bytes || vp_utf8_valid_bytes(text, length) != length) return 1;
+    if (byte[0] == 0xc2) return byte[1] < 0xa0 ? 2 : 0;
+    if (byte[0] == 0xd8) return byte[1] == 0x9c ? 2 : 0;
+    if (byte[0] != 0xe2) return 0;
+    if (byte[1] == 0x80) return byte[2] == 0x8e || byte[2] == 0x8f || (byte[2] >= 0xa8 && byte[2] <= 0xae) ? 3 : 0;
+    return byte[1] == 0x81 && byte[2] >= 0xa6 && byte[2] <= 0xa9 ? 3 : 0;
 }
 
 /* ---- reader ---- */

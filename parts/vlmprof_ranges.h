@@ -989,12 +989,12 @@ static size_t vp_impl_character_at(const char *text, size_t bytes, size_t charac
 
 /* A name can come from anywhere: control characters would break the table or the terminal. */
 static void vp_impl_put_clean(vp_impl_text *out, const char *text, size_t bytes) {
-    size_t i, run = 0;
-    for (i = 0; i < bytes; i++) {
-        if ((unsigned char)text[i] >= 32 && text[i] != 127) continue;
+    size_t i, run = 0, hidden;
+    for (i = 0; i < bytes; i += hidden ? hidden : 1) {
+        if ((hidden = vp_utf8_control(text + i, bytes - i)) == 0) continue;
         vp_impl_put_bytes(out, text + run, i - run);
         vp_impl_put(out, "?");
-        run = i + 1;
+        run = i + hidden;
     }
     vp_impl_put_bytes(out, text + run, bytes - run);
 }
@@ -1666,10 +1666,16 @@ static void vp_impl_put_doubled(vp_impl_text *out, const char *text, size_t byte
     vp_impl_put_bytes(out, text + run, bytes - run);
 }
 
+/* An apostrophe before what a spreadsheet would run as a formula; names can come from a trace of somebody else's. */
+static void vp_impl_put_guard(vp_impl_text *out, const char *text) {
+    if (*text && strchr("=+-@", *text) && text[1 + strspn(text + 1, ".0123456789")]) vp_impl_put(out, "'");
+}
+
 /* a field, quoted where RFC 4180 asks for it, and a comma; NULL: empty */
 static void vp_impl_put_field(vp_impl_text *out, const char *text) {
     const char *const quote = text && strpbrk(text, "\",\r\n") ? "\"" : "";
     vp_impl_put(out, quote);
+    if (text) vp_impl_put_guard(out, text);
     if (text) vp_impl_put_doubled(out, text, strlen(text));
     vp_impl_put(out, quote);
     vp_impl_put(out, ",");
@@ -1683,6 +1689,7 @@ static void vp_impl_put_stack_field(vp_impl_text *out, const vp_op *op) {
     for (frame = 0; frame < op->stack_count; frame++) {
         if (frame > 0) vp_impl_put(out, "; ");
         vp_impl_frame_pieces(&op->stack[frame], &pieces);
+        if (frame == 0 && pieces.count > 0) vp_impl_put_guard(out, pieces.text[0]);
         for (i = 0; i < pieces.count; i++) vp_impl_put_doubled(out, pieces.text[i], pieces.bytes[i]);
     }
     if (op->stack_count > 0) vp_impl_put(out, "\"");

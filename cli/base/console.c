@@ -14,8 +14,13 @@ static volatile sig_atomic_t ends_in_order;
 static int progress_is_open; /* the terminal shows a progress line that has no line end yet */
 
 void hide_control_bytes(char *text) {
-    for (; *text; text++)
-        if ((unsigned char)*text < 32 || *text == 127) *text = '?';
+    char *to = text;
+    while (*text) {
+        size_t hidden = vp_utf8_control(text, strlen(text));
+        *to++ = hidden ? '?' : *text;
+        text += hidden ? hidden : 1;
+    }
+    *to = 0;
 }
 
 int complain(int exit_code, const char *format, ...) {
@@ -110,9 +115,10 @@ void close_progress(void) {
 }
 
 void print_visible(const char *text, size_t bytes) {
-    for (; bytes--; text++) {
-        if ((unsigned char)*text < 32 && *text != '\n' && *text != '\t') printf("\\x%02x", *text);
-        else if (*text == 127) printf("\\x7f");
-        else putchar(*text);
+    for (size_t at = 0; at < bytes;) {
+        int is_layout = text[at] == '\n' || text[at] == '\t';
+        size_t hidden = is_layout ? 0 : vp_utf8_control(text + at, bytes - at), end = at + hidden;
+        if (!hidden) putchar(text[at++]);
+        while (at < end) printf("\\x%02x", (unsigned char)text[at++]);
     }
 }

@@ -11,7 +11,8 @@ enum { LINE_BYTES = 832 }; /* capacity of an error line: the place and the text 
 /* Truth: a signal came after end_in_order. A sweep then finishes its current point. */
 extern volatile sig_atomic_t interrupted;
 
-/* Replaces control bytes by '?', so that the text stays on one line and cannot steer the terminal. */
+/* Replaces each character that would steer the terminal (vp_utf8_control) by '?', so that the text stays on one line and
+ * looks like what it is. */
 void hide_control_bytes(char *text);
 
 /* Prints one line on stderr, with control bytes hidden. Returns exit_code, so that callers can return the call. */
@@ -48,7 +49,8 @@ void show_progress(const char *format, ...);
 /* Erases the progress line, if one is open. */
 void close_progress(void);
 
-/* Prints a text on stdout with control bytes as \xNN: a model of random weights may answer with any bytes. */
+/* Prints a text on stdout with control characters as \xNN, byte by byte; line ends and tabs stay. A model of random
+ * weights may answer with any bytes. */
 void print_visible(const char *text, size_t bytes);
 
 #endif

@@ -74,16 +74,48 @@ static void print_table_row(struct text_buffer *out, char *const *cells, const s
     }
     text_add_string(out, is_markdown ? " |\n" : "\n");
 }
+/* Appends a text without control characters; in Markdown also without what would be markup there: HTML, code, the
+ * borders of a table, the target of a link. */
+static void add_plain(struct text_buffer *out, const char *text, int is_markdown) {
+    while (*text) {
+        size_t hidden = vp_utf8_control(text, strlen(text));
+        if (hidden) {
+            text_add_string(out, "?");
+            text += hidden;
+            continue;
+        }
+        if (is_markdown && strchr("|\\`", *text)) text_add_string(out, "\\");
+        if (is_markdown && *text == '(' && out->bytes && out->data[out->bytes - 1] == ']') text_add_string(out, "\\");
+        if (is_markdown && *text == '<') text_add_string(out, "&lt;");
+        else if (is_markdown && *text == '>') text_add_string(out, "&gt;");
+        else if (is_markdown && *text == '&') text_add_string(out, "&amp;");
+        else text_add(out, text, 1);
+        text++;
+    }
+}
+/* The block's cells as they are printed. */
+static struct text_list plain_cells(const struct text_block *block, int is_markdown) {
+    struct text_list cells = {NULL, 0};
+    for (size_t i = 0; i < block->cells.count; i++) {
+        struct text_buffer cell = {NULL, 0, 0};
+        text_add(&cell, "", 0);
+        add_plain(&cell, block->cells.items[i], is_markdown);
+        text_list_take(&cells, cell.data);
+    }
+    return cells;
+}
 static void print_table(struct text_buffer *out, const struct text_block *block, int is_markdown) {
     size_t *widths = zeroed(block->columns, sizeof *widths), rows = block->cells.count / block->columns;
+    struct text_list cells = plain_cells(block, is_markdown);
     for (size_t i = 0; i < rows * block->columns; i++) {
-        size_t width = text_width(block->cells.items[i]);
+        size_t width = text_width(cells.items[i]);
         if (width > widths[i % block->columns]) widths[i % block->columns] = width;
     }
     for (size_t row = 0; row < rows; row++) {
-        print_table_row(out, block->cells.items + row * block->columns, widths, block->columns, is_markdown);
+        print_table_row(out, cells.items + row * block->columns, widths, block->columns, is_markdown);
         if (is_markdown && !row) print_markdown_rule(out, widths, block->columns);
     }
+    text_list_free(&cells);
     free(widths);
 }
 void document_print(const struct document *document, int is_markdown, struct text_buffer *out) {
@@ -94,7 +126,7 @@ void document_print(const struct document *document, int is_markdown, struct tex
         else {
             if (is_markdown) text_add_string(out, block->kind == BLOCK_HEADING ? "## " : "- ");
             else if (block->kind == BLOCK_LINE) text_add_string(out, "  ");
-            text_add_string(out, block->text);
+            add_plain(out, block->text, is_markdown);
             text_add_string(out, "\n");
         }
     }
@@ -140,10 +172,23 @@ struct number_text number_estimate(double scale, double value, double low, doubl
     return text;
 }
 
+/* Truth: the whole text is one number, which a spreadsheet may read as what it is. */
+static int is_number(const char *text) {
+    char *end;
+    if (!strchr("+-.0123456789", *text) || text[strspn(text, "+-.0123456789eE")]) return 0;
+    strtod(text, &end);
+    return !*end;
+}
 void csv_text(struct text_buffer *out, const char *text) {
-    int quoted = text[strcspn(text, ",\"\n\r")] != 0;
+    int is_formula = *text && strchr("=+-@", *text) && !is_number(text), quoted = text[strcspn(text, ",\"\n\r")] != 0;
     if (quoted) text_add_string(out, "\"");
-    for (const char *byte = text; *byte; byte++) text_add(out, *byte == '"' ? "\"\"" : byte, *byte == '"' ? 2 : 1);
+    if (is_formula) text_add_string(out, "'");
+    while (*text) {
+        size_t hidden = vp_utf8_control(text, strlen(text));
+        if (hidden) text_add_string(out, "?");
+        else text_add(out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
+        text += hidden ? hidden : 1;
+    }
     if (quoted) text_add_string(out, "\"");
 }
 void print_csv_text(const char *text) {

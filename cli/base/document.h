@@ -29,7 +29,7 @@ void document_free(struct document *document);
 /* Columns that a text takes on a screen: one for each UTF-8 character. */
 size_t text_width(const char *text);
 
-/* Appends the whole document to out. */
+/* Appends the whole document to out. Control characters become '?'; in Markdown, what would be markup is escaped. */
 void document_print(const struct document *document, int is_markdown, struct text_buffer *out);
 
 struct number_text { char text[64]; };
@@ -44,7 +44,8 @@ struct number_text number_range(double scale, double low, double high);
 /* "2.3 [1.2, 3.4]"; every number is multiplied by `scale` first, as in number_range. */
 struct number_text number_estimate(double scale, double value, double low, double high);
 
-/* A CSV field, in quotes where it needs them; print_csv_text writes it to stdout. */
+/* A CSV field, in quotes where it needs them; print_csv_text writes it to stdout. Control characters become '?'. A text
+ * that a spreadsheet would run as a formula (= + - @ first, and no number) gets an apostrophe in front. */
 void csv_text(struct text_buffer *out, const char *text);
 void print_csv_text(const char *text);
 
