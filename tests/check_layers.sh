@@ -60,6 +60,7 @@ cli/report/:                  $engine
 cli/request/record.:          $engine
 cli/sweep/journal.:           $engine
 cli/sweep/ranks.:             $engine
+cli/sweep/result_gather.:     $engine
 cli/sweep/result_write.:      $engine
 cli/commands/command_best.:    $engine
 cli/commands/command_compare.: $engine

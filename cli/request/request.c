@@ -34,7 +34,7 @@ void session_reserve(struct session *session, const struct pass_input *input) {
     reserve(&session->scratch, vp_preprocess_scratch_bytes(geometry, input->layout), 1);
 }
 
-/* Pixels, index map and the sequence BOS, image tokens, text. */
+/* Fills the session's buffers: pixels, index map, and the sequence of BOS, image tokens and text. */
 static vp_result fill_inputs(struct session *session, const struct pass_input *input) {
     const vp_geometry *geometry = &session->model->config.geometry;
     int32_t *ids = (int32_t *)session->ids.data, image_tokens = input->layout ? input->layout->image_tokens : 0;
@@ -52,6 +52,7 @@ static vp_result fill_inputs(struct session *session, const struct pass_input *i
     return result;
 }
 
+/* The tokens of the run as text, in the session's buffer `answer`; run->answer_bytes becomes its length. */
 static vp_result decode_answer(struct session *session, struct pass_result *run) {
     int flags = VP_DECODE_SKIP_SPECIAL | VP_DECODE_CLEAN_UP; /* as the reference scores it */
     const vp_tokenizer *tokenizer = session->model->tokenizer;
@@ -64,7 +65,7 @@ static vp_result decode_answer(struct session *session, struct pass_result *run)
                                session->answer.bytes, &run->answer_bytes);
 }
 
-/* A pause that belongs to no stage, in the tests' build only: it must show as unaccounted. */
+/* Waits in the tests' build only: a pause that belongs to no stage must show as unaccounted time. */
 static void test_pause(void) {
 #ifdef VLMPROF_TEST_HOOKS
     struct timespec pause = {0, 0};
@@ -76,27 +77,11 @@ static void range_begin(const struct pass_input *input, const char *name, int32_
     if (input->ranges) vp_range_begin(input->ranges, name, "cli/request/request.c", line);
 }
 static void range_end(const struct pass_input *input) { if (input->ranges) vp_range_end(input->ranges); }
-vp_result request_run(struct session *session, const struct pass_input *input, struct pass_result *run,
-                      vp_error *error) {
+
+/* What the engine is asked for: the session's buffers, which fill_inputs has filled, and the knobs of the input. */
+static vp_request engine_request(const struct session *session, const struct pass_input *input) {
     vp_request request;
-    vp_reply reply;
-    vp_result result;
-    int64_t begin, stamp[4];
-    session_reserve(session, input);
     memset(&request, 0, sizeof request);
-    memset(&reply, 0, sizeof reply);
-    reply.tokens = run->tokens;
-    reply.step_ns = run->step_ns;
-    vp_engine_settle(session->engine);
-    begin = vp_clock_ns();
-    range_begin(input, "request", __LINE__);
-    stamp[0] = vp_clock_ns();
-    range_begin(input, "preprocess", __LINE__);
-    result = fill_inputs(session, input);
-    range_end(input);
-    stamp[1] = vp_clock_ns();
-    if (result != VP_OK) return vp_fail(error, result, -1, "preprocess", vp_result_text(result));
-    test_pause();
     request.input_ids = (const int32_t *)session->ids.data;
     request.input_count = sequence_of(input);
     if (input->layout) {
@@ -117,30 +102,67 @@ vp_result request_run(struct session *session, const struct pass_input *input, s
     request.launch_capacity = input->launch_capacity;
     request.spans = input->spans;
     request.span_capacity = input->span_capacity;
+    return request;
+}
+
+/* The clock around the parts of a pass that run outside the engine. */
+struct part_stamps { int64_t preprocess_begin_ns, preprocess_end_ns, detok_begin_ns, detok_end_ns; };
+
+/* Preprocessing, engine, text: each in a range of its own, which is closed whether the part fails or not. The first
+ * part that fails is the last one. */
+static vp_result run_parts(struct session *session, const struct pass_input *input, struct pass_result *run,
+                           vp_reply *reply, struct part_stamps *stamps, vp_error *error) {
+    vp_request request;
+    vp_result result;
+    stamps->preprocess_begin_ns = vp_clock_ns();
+    range_begin(input, "preprocess", __LINE__);
+    result = fill_inputs(session, input);
+    range_end(input);
+    stamps->preprocess_end_ns = vp_clock_ns();
+    if (result != VP_OK) return vp_fail(error, result, -1, "preprocess", vp_result_text(result));
+    test_pause();
+    request = engine_request(session, input);
     range_begin(input, "engine", __LINE__);
     run->engine_begin_ns = input->launches ? vp_clock_ns() : 0;
-    result = vp_engine_run(session->engine, &request, &reply, error);
-    if (result != VP_OK) return result;
+    result = vp_engine_run(session->engine, &request, reply, error);
     range_end(input);
-    stamp[2] = vp_clock_ns();
-    run->token_count = reply.token_count;
-    run->launch_count = reply.launch_count;
-    run->span_count = reply.span_count;
+    if (result != VP_OK) return result;
+    stamps->detok_begin_ns = vp_clock_ns();
+    run->token_count = reply->token_count;
+    run->launch_count = reply->launch_count;
+    run->span_count = reply->span_count;
     range_begin(input, "detok", __LINE__);
     result = decode_answer(session, run);
     range_end(input);
-    stamp[3] = vp_clock_ns();
+    stamps->detok_end_ns = vp_clock_ns();
+    return result == VP_OK ? VP_OK : vp_fail(error, result, -1, "detok", vp_result_text(result));
+}
+vp_result request_run(struct session *session, const struct pass_input *input, struct pass_result *run,
+                      vp_error *error) {
+    struct part_stamps stamps = {0, 0, 0, 0};
+    vp_reply reply;
+    vp_result result;
+    int64_t begin_ns, total_ns;
+    session_reserve(session, input);
+    memset(&reply, 0, sizeof reply);
+    reply.tokens = run->tokens;
+    reply.step_ns = run->step_ns;
+    vp_engine_settle(session->engine);
+    begin_ns = vp_clock_ns();
+    range_begin(input, "request", __LINE__);
+    result = run_parts(session, input, run, &reply, &stamps, error);
     range_end(input);
-    run->total_ns = vp_clock_ns() - begin;
-    if (result != VP_OK) return vp_fail(error, result, -1, "detok", vp_result_text(result));
+    total_ns = vp_clock_ns() - begin_ns;
+    if (result != VP_OK) return result;
+    run->total_ns = total_ns;
     run->ended_by_eos = reply.ended_by_eos;
     memset(&run->times, 0, sizeof run->times);
     free(run->answer);
     run->answer = copy_text((const char *)session->answer.data, run->answer_bytes);
     if (input->timing == VP_TIMING_OFF) return VP_OK; /* the total alone was measured */
     run->times = reply.times;
-    run->times.wall_ns[VP_STAGE_PREPROCESS] = stamp[1] - stamp[0];
-    run->times.wall_ns[VP_STAGE_DETOK] = stamp[3] - stamp[2];
+    run->times.wall_ns[VP_STAGE_PREPROCESS] = stamps.preprocess_end_ns - stamps.preprocess_begin_ns;
+    run->times.wall_ns[VP_STAGE_DETOK] = stamps.detok_end_ns - stamps.detok_begin_ns;
     run->times.ran[VP_STAGE_PREPROCESS] = run->times.ran[VP_STAGE_DETOK] = 1;
     return VP_OK;
 }

@@ -148,7 +148,7 @@ static int64_t *entry_last(struct index_entry *entry, const struct index_configu
     }
     return &entry->last[configuration->place];
 }
-int64_t book_entry_state(const struct index_entry *entry, const struct index_configuration *configuration) {
+int64_t index_entry_state(const struct index_entry *entry, const struct index_configuration *configuration) {
     return configuration->place < entry->last_count ? entry->last[configuration->place] : -1;
 }
 

@@ -76,7 +76,7 @@ int32_t index_configuration_named(const struct journal_index *index, const char 
 struct index_entry *index_find(const struct index_set *set, size_t first, int64_t id);
 
 /* A point's last line, place * 4 + state; -1: nothing measured. */
-int64_t book_entry_state(const struct index_entry *entry, const struct index_configuration *configuration);
+int64_t index_entry_state(const struct index_entry *entry, const struct index_configuration *configuration);
 
 /* Reads a journal into the book. fd stays the caller's unless is_own; *files[..].end is behind its last whole line. */
 int index_read(struct journal_index *index, const char *path, int fd, int is_own);

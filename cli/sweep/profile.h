@@ -1,4 +1,6 @@
-/* profile.h: a request operation by operation: tables, schedules, traces, and what that costs. */
+/* profile.h: run --profile and sweep --use_profiler: requests operation by operation, as tables and traces.
+ * Options and a request that is ready to run come in; a table goes to stdout or into a file. Functions return 0 or an
+ * exit code, after a message on stderr. */
 #ifndef VLMPROF_CLI_PROFILE_H
 #define VLMPROF_CLI_PROFILE_H
 #include "base/metrics.h"
@@ -6,18 +8,26 @@
 #include "request/input.h"
 #include "request/request.h"
 
-/* a point of a sweep, as the files of its profile say it */
-struct profile_place { size_t configuration; const char *file_name; int64_t sample_id; int is_first; };
-
+/* Check the options of the profiler before anything is loaded: of `run`, of `sweep`. */
 int profile_check(const struct options *options);
-int profile_run(const struct options *options, struct run_state *state);
-
 int profile_check_sweep(const struct options *options);
 
-/* A measured point once more, operation by operation, into profiler_results_config_<i>_sample_<j>.txt and, when asked
- * for, a trace. Nothing of it
- * enters the journal. A device that fails here fails the next point as well, and is dealt with there. */
-int profile_point(const struct options *options, struct session *session, const struct pass_input *base,
-                  struct pass_result *run, const struct profile_place *profiled);
+/* run --profile: opens the engine, runs the requests of the schedule, prints the table. The state's model, sample,
+ * image and input are ready; its session and runs are filled here and freed by the caller. */
+int profile_run(const struct options *options, struct run_state *state);
+
+/* A point of a sweep, as the names of its profile's files show it. */
+struct profile_place {
+    size_t configuration_index; /* in the plan */
+    const char *file_name;      /* of the configuration's results */
+    int64_t sample_id;
+    int is_first; /* truth: the configuration's first sample, which --use_profiler alone means */
+};
+
+/* With --use_profiler, runs a measured point once more and writes profiler_results_config_<i>_sample_<j>.txt and, with
+ * --trace, a trace. A file that this point has written before is kept. Nothing of it enters the journal. *run is
+ * overwritten. Returns 0 or EXIT_OUTPUT: a device that fails here fails the next point as well and is handled there. */
+int profile_point(const struct options *options, struct session *session, const struct pass_input *input,
+                  struct pass_result *run, const struct profile_place *place);
 
 #endif

@@ -1,5 +1,6 @@
 /* result_write.c: journals to one result file for each configuration.
- * Neither the data set, the model nor the engine is needed. */
+ * Neither the data set, the model nor the engine is needed. What the files contain is gathered in
+ * sweep/result_gather.c; samples/result.schema.json describes their keys. */
 #include "sweep/result_write.h"
 
 #include "base/console.h"
@@ -8,6 +9,7 @@
 #include "base/memory.h"
 #include "request/record.h"
 #include "score/scoring.h"
+#include "sweep/result_gather.h"
 #include "vlmprof_score.h"
 #include "vlmprof_stages.h"
 
@@ -20,317 +22,33 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- a point as its journal has it */
-struct run_mark { int is_throttled; int64_t session, unix_s; char *telemetry; }; /* session: place of its line */
-struct measured {
-    struct sample sample;                     /* record: the sample's metadata */
-    struct parsed sizes; char *sizes_text; /* what follows from its layout */
-    struct pass_result *runs; struct run_mark *marks; int32_t count, capacity;
-    int64_t stamps, retries;
-    char *failed, *stop;
-    int64_t bare_ns, staged_ns;   /* 0: no pair */
-};
-
-static void measured_clear(struct measured *measured) {
-    struct parsed kept = measured->sizes;
-    for (int32_t i = 0; i < measured->count; i++) free(measured->marks[i].telemetry);
-    runs_free(measured->runs, measured->count);
-    sample_free(&measured->sample);
-    free(measured->sizes_text);
-    free(measured->marks);
-    free(measured->failed);
-    free(measured->stop);
-    memset(measured, 0, sizeof *measured);
-    measured->sizes = kept;
-}
-static char *raw_text(const vp_json *json, uint32_t node) {
-    return node == VP_JSON_NONE ? NULL
-                                : copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
-}
-
-/* {"vit": [wall ns, device ns, launches, flops, bytes], ...}: the stages that ran */
-static void read_stages(const vp_json *json, uint32_t object, vp_stage_times *times) {
-    if (!node_is(json, object, VP_JSON_OBJECT)) return;
-    for (int i = 0; i < VP_STAGE_COUNT; i++) {
-        int64_t *to[5];
-        uint32_t list = vp_json_get(json, object, vp_stage_name((vp_stage)i)), item = list + 1;
-        if (!node_is(json, list, VP_JSON_ARRAY) || json->nodes[list].count != 5) continue;
-        to[0] = &times->wall_ns[i];
-        to[1] = &times->device_ns[i];
-        to[2] = &times->launches[i];
-        to[3] = &times->flops[i];
-        to[4] = &times->bytes[i];
-        times->ran[i] = 1;
-        for (int k = 0; k < 5; k++, item = json->nodes[item].end)
-            if (vp_json_to_int(json, item, to[k]) != VP_OK) times->ran[i] = 0;
-    }
-}
-/* Reads a run's line; 0 when it is not one. */
-static int can_read_run(const vp_json *json, struct pass_result *run) {
-    uint32_t tokens = vp_json_get(json, 0, "tokens"), steps = vp_json_get(json, 0, "step_ns"),
-             answer = vp_json_get(json, 0, "answer"), item;
-    int64_t value = 0;
-    memset(run, 0, sizeof *run);
-    if (!node_is(json, tokens, VP_JSON_ARRAY) || !node_is(json, steps, VP_JSON_ARRAY)
-        || !node_is(json, answer, VP_JSON_STRING))
-        return 0;
-    run->total_ns = node_int(json, 0, "total_ns", 0);
-    run->token_count = (int32_t)json->nodes[tokens].count;
-    run->ended_by_eos = node_is(json, vp_json_get(json, 0, "ended_by_eos"), VP_JSON_TRUE);
-    run->tokens = zeroed((size_t)run->token_count + 1, sizeof *run->tokens);
-    run->step_ns = zeroed((size_t)run->token_count + 1, sizeof *run->step_ns);
-    item = tokens + 1;
-    for (int32_t i = 0; i < run->token_count; i++, item = json->nodes[item].end)
-        if (vp_json_to_int(json, item, &value) == VP_OK) run->tokens[i] = (int32_t)value;
-    item = steps + 1;
-    for (int32_t i = 0; i < run->token_count && (uint32_t)i < json->nodes[steps].count;
-         i++, item = json->nodes[item].end)
-        if (vp_json_to_int(json, item, &value) == VP_OK) run->step_ns[i] = value;
-    run->answer = zeroed((size_t)json->nodes[answer].bytes + 1, 1); /* unescaping never lengthens */
-    if (vp_json_text(json, answer, run->answer, (size_t)json->nodes[answer].bytes + 1, &run->answer_bytes) != VP_OK)
-        run->answer_bytes = 0;
-    read_stages(json, vp_json_get(json, 0, "stages"), &run->times);
-    return run->total_ns > 0;
-}
-static int can_add_run(struct measured *measured, const vp_json *json) {
-    if (measured->count == measured->capacity) {
-        measured->capacity = measured->capacity * 2 + 8;
-        measured->runs = resize(measured->runs, (size_t)measured->capacity, sizeof *measured->runs);
-        measured->marks = resize(measured->marks, (size_t)measured->capacity, sizeof *measured->marks);
-    }
-    measured->marks[measured->count].is_throttled = node_is(json, vp_json_get(json, 0, "throttled"), VP_JSON_TRUE);
-    measured->marks[measured->count].session = node_int(json, 0, "session", -1);
-    measured->marks[measured->count].unix_s = node_int(json, 0, "unix_s", 0);
-    measured->marks[measured->count].telemetry = raw_text(json, vp_json_get(json, 0, "telemetry"));
-    measured->stamps = node_int(json, 0, "stamps", 0);
-    return can_read_run(json, &measured->runs[measured->count++]);
-}
-static void reverse_runs(struct measured *measured) { /* the journal leads from the last to the first */
-    for (int32_t i = 0, k = measured->count - 1; i < k; i++, k--) {
-        struct pass_result run = measured->runs[i];
-        struct run_mark mark = measured->marks[i];
-        measured->runs[i] = measured->runs[k];
-        measured->marks[i] = measured->marks[k];
-        measured->runs[k] = run;
-        measured->marks[k] = mark;
-    }
-}
-/* A closed point with all its lines; 0 or an exit code. */
-static int read_point(struct journal_index *index, const struct index_configuration *configuration,
-                      const struct index_entry *entry, struct measured *measured) {
-    const vp_json *json = &index->scratch.json;
-    int64_t at = book_entry_state(entry, configuration) >> 2;
-    uint32_t node;
-    int code;
-    measured_clear(measured);
-    while (at >= 0) {
-        int64_t prev;
-        if ((code = index_read_line(index, entry->file, at)) != 0) return code;
-        prev = node_int(json, 0, "prev", -1);
-        if (vp_json_get(json, 0, "run") != VP_JSON_NONE) {
-            if (!can_add_run(measured, json))
-                return complain(EXIT_OUTPUT, "%s: the run at byte %lld cannot be read", index->files[entry->file].path,
-                                (long long)at);
-        } else if ((node = vp_json_get(json, 0, "bare")) != VP_JSON_NONE) {
-            measured->bare_ns = node_int(json, node, "bare_total_ns", 0);
-            measured->staged_ns = node_int(json, node, "staged_total_ns", 0);
-        } else {
-            measured->failed = node_text(json, vp_json_get(json, 0, "failed"));
-            measured->stop = node_text(json, vp_json_get(json, 0, "stop"));
-            measured->retries = node_int(json, 0, "retries", 0);
-            measured->sizes_text = raw_text(json, vp_json_get(json, 0, "sizes"));
-        }
-        if (prev >= at)
-            return complain(EXIT_OUTPUT, "%s: the line at byte %lld names no line before it",
-                            index->files[entry->file].path, (long long)at);
-        at = prev;
-    }
-    reverse_runs(measured);
-    if (!measured->sizes_text
-        || parse_json(&measured->sizes, measured->sizes_text, strlen(measured->sizes_text), NULL) != VP_OK
-        || !node_is(&measured->sizes.json, 0, VP_JSON_OBJECT))
-        return complain(EXIT_OUTPUT, "%s: a point of sample %lld lacks its sizes", index->files[entry->file].path,
-                        (long long)entry->id);
-    if ((code = index_read_line(index, entry->file, entry->line_at)) != 0) return code;
-    measured->sample.id = entry->id;
-    measured->sample.prompt = node_text(json, vp_json_get(json, 0, "prompt"));
-    measured->sample.record = raw_text(json, vp_json_get(json, 0, "metadata"));
-    return 0;
-}
-
-/* ---- what the points of a configuration are gathered into; each list has its own count because points can lack a
- * number */
-enum { METRIC_ALL = METRIC_STAGE + VP_STAGE_COUNT };
-
-enum {
-    LIST_METRICS = 0, LIST_RUNS = METRIC_ALL, /* a point's mean over its runs; each run by itself */
-    LIST_TARGET = 2 * METRIC_ALL, LIST_ACTUAL, LIST_DIFF, LIST_CROPS, LIST_ACCURACY,
-    LIST_TILING, LIST_HEIGHT, LIST_WIDTH, LIST_TOKENS, /* of each layout: tiling, canvas, theoretical tokens */
-    LIST_OUTPUT, LIST_RATE, LIST_STAMPS, LIST_BARE, LIST_STAGED,
-    LIST_STEP, LIST_STEP_AT, /* decode step times, and the position of each */
-    LIST_COUNT
-};
-
-struct number_list { double *values; size_t count, capacity; };
-struct used_session { int32_t file; int64_t at; };
-struct gathered {
-    struct number_list lists[LIST_COUNT];
-    int64_t ok_count, failed_count, missing_count, unparsed_count, truncated_count, empty_count;
-    int64_t outlier_count, throttled_count, retry_count, run_count, stops[VP_STOP_LAST_ + 1];
-    struct used_session *sessions; size_t session_count; /* in the order of their first points */
-    int64_t first_s, last_s;                      /* when the runs were */
-    struct tally tally;
-};
-
-static void gathered_free(struct gathered *gathered) {
-    for (int i = 0; i < LIST_COUNT; i++) free(gathered->lists[i].values);
-    free(gathered->sessions);
-}
+/* ---- numbers into the file */
 static const char *metric_name(int metric) {
     return metric < METRIC_STAGE ? METRIC_KEYS[metric] : vp_stage_name((vp_stage)(metric - METRIC_STAGE));
 }
-static void list_add(struct number_list *list, double value) {
-    if (!isfinite(value)) return;
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity * 2 + 64;
-        list->values = resize(list->values, list->capacity, sizeof *list->values);
-    }
-    list->values[list->count++] = value;
-}
-static size_t session_index(const struct gathered *gathered, int32_t file, int64_t at) {
-    size_t index = 0;
-    while (index < gathered->session_count
-           && (gathered->sessions[index].file != file || gathered->sessions[index].at != at))
-        index++;
-    return index;
-}
-static struct point point_of(const struct journal_index *index, const struct index_configuration *configuration,
-                             const struct measured *measured) {
-    struct point point;
-    memset(&point, 0, sizeof point);
-    point.sample = &measured->sample;
-    point.tier = configuration->tier;
-    point.top_k = configuration->top_k;
-    point.blocks = configuration->blocks;
-    point.block_count = configuration->block_count;
-    point.runs = measured->runs;
-    point.run_count = measured->failed ? 0 : measured->count;
-    point.reason = measured->failed;
-    point.ignore_eos = index->ignore_eos;
-    if (vp_score_metric_find(index->sets[configuration->set].metric, &point.metric) != VP_OK)
-        point.metric = VP_SCORE_VQA_SEED;
-    return point;
-}
-/* Flags of the runs whose total stands out: uint8 [count]; too few runs flag none. Returns their number. */
-static int can_find_outliers(const struct measured *measured, uint8_t *flags, vp_outliers *outliers) {
-    double *values = resize(NULL, (size_t)measured->count * 2, sizeof *values);
-    int known;
-    for (int32_t i = 0; i < measured->count; i++) values[i] = metric_of(&measured->runs[i], METRIC_TOTAL);
-    memset(flags, 0, (size_t)measured->count);
-    memset(outliers, 0, sizeof *outliers);
-    known = vp_statistics_outliers(values, (size_t)measured->count, VP_OUTLIER_THRESHOLD, values + measured->count,
-                                   flags, outliers)
-            == VP_OK;
-    free(values);
-    return known;
-}
-
-static void gather_layout(struct gathered *gathered, const vp_json *json) {
-    double target = node_number(json, vp_json_get(json, 0, "target_vision_tokens")),
-           actual = node_number(json, vp_json_get(json, 0, "actual_vision_tokens"));
-    uint32_t tiling = vp_json_get(json, 0, "actual_tiling"), size = vp_json_get(json, 0, "theoretical_image_size");
-    list_add(&gathered->lists[LIST_TARGET], target);
-    list_add(&gathered->lists[LIST_ACTUAL], actual);
-    list_add(&gathered->lists[LIST_DIFF], target - actual);
-    list_add(&gathered->lists[LIST_CROPS], node_number(json, vp_json_get(json, 0, "actual_num_crops")));
-    if (!node_is(json, tiling, VP_JSON_ARRAY) || !node_is(json, size, VP_JSON_ARRAY)) return;
-    list_add(&gathered->lists[LIST_TILING],
-             node_number(json, vp_json_at(json, tiling, 0)) * 65536 + node_number(json, vp_json_at(json, tiling, 1)));
-    list_add(&gathered->lists[LIST_HEIGHT], node_number(json, vp_json_at(json, size, 0)));
-    list_add(&gathered->lists[LIST_WIDTH], node_number(json, vp_json_at(json, size, 1)));
-    list_add(&gathered->lists[LIST_TOKENS], node_number(json, vp_json_get(json, 0, "theoretical_vision_tokens")));
-}
-static void gather_runs(struct gathered *gathered, const struct measured *measured, int32_t file) {
-    uint8_t *flags = zeroed((size_t)measured->count, 1);
-    vp_outliers outliers;
-    double total = metric_mean(measured->runs, measured->count, METRIC_TOTAL);
-    if (can_find_outliers(measured, flags, &outliers)) gathered->outlier_count += (int64_t)outliers.count;
-    free(flags);
-    for (int k = 0; k < METRIC_ALL; k++) {
-        list_add(&gathered->lists[LIST_METRICS + k], metric_mean(measured->runs, measured->count, k));
-        for (int32_t i = 0; i < measured->count; i++)
-            list_add(&gathered->lists[LIST_RUNS + k], metric_of(&measured->runs[i], k));
-    }
-    for (int32_t i = 0; i < measured->count; i++) {
-        gathered->throttled_count += measured->marks[i].is_throttled;
-        if (!gathered->first_s || measured->marks[i].unix_s < gathered->first_s)
-            gathered->first_s = measured->marks[i].unix_s;
-        if (measured->marks[i].unix_s > gathered->last_s) gathered->last_s = measured->marks[i].unix_s;
-        for (int32_t step = 0; step + 1 < measured->runs[i].token_count && measured->runs[i].times.ran[VP_STAGE_DECODE];
-             step++) {
-            list_add(&gathered->lists[LIST_STEP], (double)measured->runs[i].step_ns[step] / 1e6);
-            list_add(&gathered->lists[LIST_STEP_AT], step + 1);
-        }
-        if (session_index(gathered, file, measured->marks[i].session) < gathered->session_count) continue;
-        gathered->sessions = resize(gathered->sessions, gathered->session_count + 1, sizeof *gathered->sessions);
-        gathered->sessions[gathered->session_count].file = file;
-        gathered->sessions[gathered->session_count++].at = measured->marks[i].session;
-    }
-    gathered->run_count += measured->count;
-    list_add(&gathered->lists[LIST_OUTPUT], measured->runs[0].token_count);
-    list_add(&gathered->lists[LIST_RATE], measured->runs[0].token_count / total * 1e3);
-    list_add(&gathered->lists[LIST_STAMPS], (double)measured->stamps);
-    if (measured->bare_ns <= 0 || measured->staged_ns <= 0) return;
-    list_add(&gathered->lists[LIST_BARE], (double)measured->bare_ns / 1e6);
-    list_add(&gathered->lists[LIST_STAGED], (double)measured->staged_ns / 1e6);
-}
-static void gather_point(struct gathered *gathered, const struct point *point, const struct measured *measured,
-                         int32_t file) {
-    vp_score_outcome outcome;
-    struct scoring scoring;
-    double accuracy;
-    gather_layout(gathered, &measured->sizes.json);
-    if (measured->failed) gathered->failed_count++; else gathered->ok_count++;
-    gathered->retry_count += measured->retries;
-    for (int i = 0; measured->stop && i <= VP_STOP_LAST_; i++)
-        gathered->stops[i] += !strcmp(measured->stop, vp_stop_name(i));
-    if (point->run_count) gather_runs(gathered, measured, file);
-    score_point(point, &scoring, &outcome);
-    accuracy = outcome.is_unparsed ? 0 : outcome.score;
-    list_add(&gathered->lists[LIST_ACCURACY], accuracy);
-    tally_add(&gathered->tally, accuracy, 0, 0);
-    gathered->unparsed_count += point->run_count && outcome.is_unparsed;
-    gathered->truncated_count += point->run_count && !point->ignore_eos && !point->runs[0].ended_by_eos;
-    gathered->empty_count += point->run_count && outcome.cleaned && !outcome.cleaned[0];
-    scoring_free(&scoring);
-}
-
-/* ---- numbers into the file */
-/* Statistics of a list; 0 when it is empty. The sorted values go to *sorted (malloc'ed, may be NULL). */
+/* Truth: the list is not empty, and *statistics is set. *sorted becomes its sorted values, malloc'ed in both cases;
+ * sorted may be NULL. */
 static int list_has_statistics(const struct number_list *list, vp_statistics *statistics, double **sorted) {
     double *scratch = resize(NULL, list->count, sizeof *scratch);
     int good = list->count && vp_statistics_compute(list->values, list->count, scratch, statistics) == VP_OK;
     if (sorted) *sorted = scratch; else free(scratch);
     return good;
 }
-/* NAME_mean ... NAME_p99, null where there is no value; without a name: mean ... p99 */
+static void put_statistic(vp_json_writer *writer, const char *name, const char *what, double value) {
+    char key[96];
+    snprintf(key, sizeof key, "%s%s%s", name, name[0] ? "_" : "", what);
+    put_double(writer, key, value);
+}
+/* NAME_mean ... NAME_p99, null where there is no value; without a name: mean ... p99. */
 static void put_statistics(vp_json_writer *writer, const char *name, const struct number_list *list) {
-    static const char *const suffixes[] = {"mean", "std", "p50", "p95", "p99"};
-    vp_statistics statistics;
-    int good = list_has_statistics(list, &statistics, NULL);
-    double values[5] = {0, 0, 0, 0, 0};
-    if (good) {
-        values[0] = statistics.mean;
-        values[1] = statistics.std;
-        values[2] = statistics.p50;
-        values[3] = statistics.p95;
-        values[4] = statistics.p99;
-    }
-    for (int i = 0; i < 5; i++) {
-        char key[96];
-        snprintf(key, sizeof key, "%s%s%s", name, name[0] ? "_" : "", suffixes[i]);
-        put_double(writer, key, good ? values[i] : (double)NAN);
-    }
+    vp_statistics statistics = {.mean = (double)NAN, .std = (double)NAN, .p50 = (double)NAN, .p95 = (double)NAN,
+                                .p99 = (double)NAN};
+    list_has_statistics(list, &statistics, NULL);
+    put_statistic(writer, name, "mean", statistics.mean);
+    put_statistic(writer, name, "std", statistics.std);
+    put_statistic(writer, name, "p50", statistics.p50);
+    put_statistic(writer, name, "p95", statistics.p95);
+    put_statistic(writer, name, "p99", statistics.p99);
 }
 static double list_mean(const struct number_list *list) {
     return list->count ? vp_statistics_mean(list->values, list->count) : (double)NAN;
@@ -342,7 +60,7 @@ static double list_p50(const struct number_list *list) {
     vp_statistics statistics;
     return list_has_statistics(list, &statistics, NULL) ? statistics.p50 : (double)NAN;
 }
-/* {"count", "mean" ... "p99", "p50_interval", "unsupported": percentiles that so few values do not tell} */
+/* {"count", "mean" ... "p99", "p50_interval", "unsupported": the percentiles for which these are too few values} */
 static void put_distribution(vp_json_writer *writer, const char *key, const struct number_list *list) {
     static const double percentiles[] = {50, 95, 99};
     static const char *const names[] = {"p50", "p95", "p99"};
@@ -479,7 +197,7 @@ static void put_vision(vp_json_writer *writer, const struct index_configuration 
     free(sorted);
 }
 
-/* standard error of the mean; of 0/1 metrics Wilson's interval too; answers that a reader should know of */
+/* standard error of the mean; of 0/1 metrics Wilson's interval too; how many answers are out of the ordinary */
 static void put_accuracy_spread(vp_json_writer *writer, vp_score_metric metric, const struct gathered *gathered) {
     struct tally tally = gathered->tally;
     double low = 0, high = 0;
@@ -494,58 +212,86 @@ static void put_accuracy_spread(vp_json_writer *writer, vp_score_metric metric, 
 }
 
 /* ---- a row */
-static void put_run_marks(vp_json_writer *writer, const struct measured *measured, const struct gathered *gathered,
-                          int32_t file) {
-    uint8_t *flags = zeroed((size_t)measured->count, 1);
-    double *sorted = resize(NULL, (size_t)measured->count * 2, sizeof *sorted), low = 0, high = 0;
-    vp_outliers outliers;
+/* Truth: the point was measured. */
+static int has_runs(const struct measured *measured) { return measured->count > 0 && !measured->failed; }
+
+/* The spread of the totals of the point's runs. */
+static void put_total_spread(vp_json_writer *writer, const struct measured *measured) {
+    double *totals = resize(NULL, (size_t)measured->count, sizeof *totals), low = 0, high = 0;
+    double *sorted = resize(NULL, (size_t)measured->count, sizeof *sorted);
     vp_statistics statistics;
-    int known, ran = measured->count > 0 && !measured->failed;
-    for (int32_t i = 0; i < measured->count; i++)
-        sorted[measured->count + i] = metric_of(&measured->runs[i], METRIC_TOTAL);
-    known = ran
-            && vp_statistics_compute(sorted + measured->count, (size_t)measured->count, sorted, &statistics) == VP_OK;
-    put_text(writer, "stop", measured->stop);
-    put_int(writer, "num_runs", ran ? measured->count : 0);
+    int known;
+    for (int32_t i = 0; i < measured->count; i++) totals[i] = metric_of(&measured->runs[i], METRIC_TOTAL);
+    known = has_runs(measured)
+            && vp_statistics_compute(totals, (size_t)measured->count, sorted, &statistics) == VP_OK;
     put_double(writer, "T_total_p50", known ? statistics.p50 : (double)NAN);
     known = known && vp_statistics_percentile_interval(sorted, (size_t)measured->count, 50, 0.95, &low, &high) == VP_OK;
     put_interval(writer, "T_total_p50_interval", known, low, high);
+    free(totals);
+    free(sorted);
+}
+/* "slow_first_run", and "run_flags": four lists with a value of each run. */
+static void put_run_flags(vp_json_writer *writer, const struct measured *measured, const struct gathered *gathered,
+                          int32_t file) {
+    uint8_t *is_outlier = zeroed((size_t)measured->count, 1);
+    int32_t count = has_runs(measured) ? measured->count : 0;
+    vp_outliers outliers;
+    int known = can_find_outliers(measured, is_outlier, &outliers);
+    if (known) put_bool(writer, "slow_first_run", outliers.slow_first);
+    else put_null(writer, "slow_first_run");
+    vp_json_key(writer, "run_flags");
+    vp_json_begin_object(writer);
+    vp_json_key(writer, "outlier"); /* null: too few runs to tell */
+    vp_json_begin_array(writer);
+    for (int32_t i = 0; i < count; i++) if (known) vp_json_bool(writer, is_outlier[i]); else vp_json_null(writer);
+    vp_json_end_array(writer);
+    vp_json_key(writer, "throttled");
+    vp_json_begin_array(writer);
+    for (int32_t i = 0; i < count; i++) vp_json_bool(writer, measured->marks[i].is_throttled);
+    vp_json_end_array(writer);
+    vp_json_key(writer, "session"); /* the index in session_list */
+    vp_json_begin_array(writer);
+    for (int32_t i = 0; i < count; i++)
+        vp_json_int(writer, (int64_t)gathered_session(gathered, file, measured->marks[i].session));
+    vp_json_end_array(writer);
+    vp_json_key(writer, "telemetry");
+    vp_json_begin_array(writer);
+    for (int32_t i = 0; i < count; i++) {
+        const char *telemetry = measured->marks[i].telemetry;
+        if (telemetry) vp_json_raw(writer, telemetry, strlen(telemetry)); else vp_json_null(writer);
+    }
+    vp_json_end_array(writer);
+    vp_json_end_object(writer);
+    free(is_outlier);
+}
+/* How the point was measured: its runs, what each is marked with, what measuring cost. */
+static void put_measurement(vp_json_writer *writer, const struct measured *measured, const struct gathered *gathered,
+                            int32_t file) {
+    int ran = has_runs(measured);
+    put_text(writer, "stop", measured->stop);
+    put_int(writer, "num_runs", ran ? measured->count : 0);
+    put_total_spread(writer, measured);
     put_double(writer, "tokens_per_s",
                ran ? measured->runs[0].token_count / metric_mean(measured->runs, measured->count, METRIC_TOTAL) * 1e3
                    : (double)NAN);
-    known = can_find_outliers(measured, flags, &outliers);
-    if (known) put_bool(writer, "slow_first_run", outliers.slow_first);
-    else put_null(writer, "slow_first_run");
-    vp_json_key(writer, "run_flags"); /* of each run */
-    vp_json_begin_object(writer);
-    for (int which = 0; which < 4; which++) {
-        static const char *const keys[] = {"outlier", "throttled", "session", "telemetry"};
-        vp_json_key(writer, keys[which]);
-        vp_json_begin_array(writer);
-        for (int32_t i = 0; ran && i < measured->count; i++) {
-            if (which == 0 && !known) vp_json_null(writer);
-            else if (which == 0) vp_json_bool(writer, flags[i]);
-            else if (which == 1) vp_json_bool(writer, measured->marks[i].is_throttled);
-            /* in session_list */
-            else if (which == 2)
-                vp_json_int(writer, (int64_t)session_index(gathered, file, measured->marks[i].session));
-            else if (measured->marks[i].telemetry)
-                vp_json_raw(writer, measured->marks[i].telemetry, strlen(measured->marks[i].telemetry));
-            else vp_json_null(writer);
-        }
-        vp_json_end_array(writer);
-    }
-    vp_json_end_object(writer);
+    put_run_flags(writer, measured, gathered, file);
     put_int(writer, "stamps", measured->stamps);
     put_double(writer, "T_total_bare", measured->bare_ns > 0 ? (double)measured->bare_ns / 1e6 : (double)NAN);
     put_double(writer, "T_total_staged", measured->staged_ns > 0 ? (double)measured->staged_ns / 1e6 : (double)NAN);
     put_int(writer, "num_retries", measured->retries);
-    free(flags);
-    free(sorted);
 }
+/* The members of an object, into the open one. */
+static void put_members(vp_json_writer *writer, const vp_json *json) {
+    for (uint32_t i = 1, member = 0; member < json->nodes[0].count; member++, i = json->nodes[i + 1].end) {
+        char *key = node_text(json, i);
+        if (key) vp_json_key(writer, key);
+        if (key) json_node(writer, json, i + 1);
+        free(key);
+    }
+}
+/* One of per_sample_results. samples/result.schema.json describes its keys: change both together. */
 static void put_row(vp_json_writer *writer, const struct point *point, const struct measured *measured,
                     const struct gathered *gathered, int32_t file) {
-    const vp_json *json = &measured->sizes.json;
     vp_score_outcome outcome;
     struct scoring scoring;
     score_point(point, &scoring, &outcome);
@@ -553,18 +299,13 @@ static void put_row(vp_json_writer *writer, const struct point *point, const str
     put_int(writer, "sample_id", point->sample->id);
     put_text(writer, "status", point->reason ? "failed" : "ok");
     put_text(writer, "reason", point->reason);
-    for (uint32_t i = 1, member = 0; member < json->nodes[0].count; member++, i = json->nodes[i + 1].end) {
-        char *key = node_text(json, i);
-        if (key) vp_json_key(writer, key);
-        if (key) json_node(writer, json, i + 1);
-        free(key);
-    }
+    put_members(writer, &measured->sizes.json);
     put_point_tokens(writer, point);
     put_point_answer(writer, point, &outcome);
     vp_json_key(writer, "metadata");
     vp_json_raw(writer, point->sample->record, strlen(point->sample->record));
     put_point_times(writer, point);
-    put_run_marks(writer, measured, gathered, file);
+    put_measurement(writer, measured, gathered, file);
     vp_json_end_object(writer);
     scoring_free(&scoring);
 }
@@ -670,7 +411,8 @@ static void put_setting(vp_json_writer *writer, const struct journal_index *inde
     put_int(writer, "num_total_blocks", index->total_blocks);
     put_ints(writer, "active_block_indices", configuration->blocks, configuration->block_count);
 }
-/* "plan", "status" and "num_failed" stand first: the next sweep reads only the head of the file to know it. */
+/* The members before the rows. samples/result.schema.json describes the keys: change both together. "plan", "status"
+ * and "num_failed" stand first: the next sweep reads only the first bytes of the file to know it (result_check). */
 static void put_result_head(vp_json_writer *writer, struct journal_index *index,
                             const struct index_configuration *configuration, const struct gathered *gathered,
                             vp_score_metric metric) {
@@ -743,6 +485,7 @@ void summaries_free(struct summaries *summaries) {
     for (size_t i = 0; i < summaries->count; i++) free(summaries->items[i].path);
     free(summaries->items);
 }
+/* Takes over `path`. */
 static void summarize(struct summaries *all, char *path, const struct gathered *gathered) {
     struct summary *summary;
     all->items = resize(all->items, all->count + 1, sizeof *all->items);
@@ -758,74 +501,64 @@ static void summarize(struct summaries *all, char *path, const struct gathered *
     for (int k = 0; k < METRIC_STAGE; k++) summary->p50[k] = list_p50(&gathered->lists[LIST_METRICS + k]);
 }
 
-static int gather_configuration(struct journal_index *index, const struct index_configuration *configuration,
-                                struct gathered *gathered, struct measured *measured) {
-    const struct index_set *set = &index->sets[configuration->set];
-    int code;
-    for (size_t i = 0; i < set->count; i++) {
-        struct point point;
-        if ((book_entry_state(set->entries[i], configuration) & 3) == POINT_OPEN
-            || book_entry_state(set->entries[i], configuration) < 0)
-            continue;
-        if ((code = read_point(index, configuration, set->entries[i], measured)) != 0) return code;
-        point = point_of(index, configuration, measured);
-        gather_point(gathered, &point, measured, set->entries[i]->file);
-    }
-    gathered->missing_count = set->sample_count - gathered->ok_count - gathered->failed_count;
-    return 0;
-}
+/* The whole file of a configuration: head and rows. Returns 0 or an exit code. */
 static int put_result(vp_json_writer *writer, struct journal_index *index,
-                      const struct index_configuration *configuration, const struct gathered *gathered,
-                      struct measured *measured) {
+                      const struct index_configuration *configuration, const struct gathered *gathered) {
     const struct index_set *set = &index->sets[configuration->set];
+    struct measured measured;
     struct text_buffer row = {NULL, 0, 0};
     vp_json_writer one; /* a row stands on one line */
-    vp_score_metric metric = point_of(index, configuration, measured).metric;
     int code = 0;
+    memset(&measured, 0, sizeof measured);
     vp_json_begin_object(writer);
-    put_result_head(writer, index, configuration, gathered, metric);
+    put_result_head(writer, index, configuration, gathered, measured_point(index, configuration, &measured).metric);
     vp_json_key(writer, "per_sample_results");
     vp_json_begin_array(writer);
     for (size_t i = 0; i < set->count && !code; i++) {
         struct point point;
-        if ((book_entry_state(set->entries[i], configuration) & 3) == POINT_OPEN
-            || book_entry_state(set->entries[i], configuration) < 0)
-            continue;
-        if ((code = read_point(index, configuration, set->entries[i], measured)) != 0) break;
-        point = point_of(index, configuration, measured);
+        if (!is_closed_point(set->entries[i], configuration)) continue;
+        if ((code = measured_read(index, configuration, set->entries[i], &measured)) != 0) break;
+        point = measured_point(index, configuration, &measured);
         row.bytes = 0;
         vp_json_writer_init_sink(&one, text_sink, &row, 0);
-        put_row(&one, &point, measured, gathered, set->entries[i]->file);
+        put_row(&one, &point, &measured, gathered, set->entries[i]->file);
         if (vp_json_finish(&one) != VP_OK) writer->result = one.result; else vp_json_raw(writer, row.data, row.bytes);
     }
     vp_json_end_array(writer);
     vp_json_end_object(writer);
+    measured_free(&measured);
     free(row.data);
     return code;
 }
-/* One configuration -> FOLDER/NAME.json, by way of a temporary file. */
+/* Writes the file of a configuration under a temporary name: 0, an exit code, or file->error. */
+static int write_temporary(struct journal_index *index, const struct index_configuration *configuration,
+                           const struct gathered *gathered, const char *temporary, const char *path,
+                           struct out_file *file) {
+    vp_json_writer writer;
+    int code;
+    file->fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    if (file->fd < 0) {
+        file->error = errno;
+        return 0;
+    }
+    vp_json_writer_init_sink(&writer, out_sink, file, 1);
+    code = put_result(&writer, index, configuration, gathered);
+    if (!code && vp_json_finish(&writer) != VP_OK && !file->error)
+        code = complain(EXIT_WORK, "%s: %s", path, vp_result_text(writer.result));
+    out_sink(file, "\n", 1);
+    out_flush(file);
+    if (!file->error && fsync(file->fd)) file->error = errno;
+    if (close(file->fd) && !file->error) file->error = errno;
+    return code;
+}
+/* Writes FOLDER/NAME.json of a configuration, by way of a temporary file, and adds its summary. */
 static int write_result(struct journal_index *index, const struct index_configuration *configuration,
                         const char *folder, struct summaries *all) {
     char *temporary = join_path(folder, ".vlmprof-writing"), *path = join_path(folder, configuration->file_name);
     struct out_file *file = zeroed(1, sizeof *file);
     struct gathered *gathered = zeroed(1, sizeof *gathered);
-    struct measured measured;
-    vp_json_writer writer;
-    int code;
-    memset(&measured, 0, sizeof measured);
-    code = gather_configuration(index, configuration, gathered, &measured);
-    file->fd = code ? -1 : open(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    if (!code && file->fd < 0) file->error = errno;
-    if (file->fd >= 0) {
-        vp_json_writer_init_sink(&writer, out_sink, file, 1);
-        code = put_result(&writer, index, configuration, gathered, &measured);
-        if (!code && vp_json_finish(&writer) != VP_OK && !file->error)
-            code = complain(EXIT_WORK, "%s: %s", path, vp_result_text(writer.result));
-        out_sink(file, "\n", 1);
-        out_flush(file);
-        if (!file->error && fsync(file->fd)) file->error = errno;
-        if (close(file->fd) && !file->error) file->error = errno;
-    }
+    int code = gather_configuration(index, configuration, gathered);
+    if (!code) code = write_temporary(index, configuration, gathered, temporary, path, file);
     if (!code && !file->error && rename(temporary, path)) file->error = errno;
     if (!code && !file->error) file->error = sync_folder(folder);
     if (file->error)
@@ -838,8 +571,6 @@ static int write_result(struct journal_index *index, const struct index_configur
         summarize(all, path, gathered);
         path = NULL;
     }
-    measured_clear(&measured);
-    free(measured.sizes.nodes);
     gathered_free(gathered);
     free(gathered);
     free(file);
@@ -878,7 +609,7 @@ int results_write(struct journal_index *index, const char *folder, struct summar
     return code;
 }
 
-/* ---- what is told at the end */
+/* ---- what the user sees at the end */
 void summaries_print(const struct summaries *all) {
     int width = 20;
     for (size_t i = 0; i < all->count; i++) {

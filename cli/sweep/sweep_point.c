@@ -19,11 +19,10 @@
 
 enum { FAILURES_IN_A_ROW = 8 }; /* then something is wrong with the machine, not with the points */
 
-int sweep_message(const struct sweep *sweep, const char *what) {
+void sweep_message(const struct sweep *sweep, const char *what) {
     close_progress();
-    return fprintf(stderr, "vlmprof: %s: %zu of %zu points are in %s; run the same command again to go on\n", what,
-                   sweep->done, sweep->point_count, sweep->journal.path)
-           < 0;
+    fprintf(stderr, "vlmprof: %s: %zu of %zu points are in %s; run the same command again to go on\n", what,
+            sweep->done, sweep->point_count, sweep->journal.path);
 }
 
 /* ---- lines */
@@ -56,9 +55,20 @@ static void put_head_configuration(vp_json_writer *writer, const struct sweep *s
     put_ints(writer, "active_block_indices", configuration->blocks, configuration->block_count);
     vp_json_end_object(writer);
 }
+static void put_head_dataset(vp_json_writer *writer, const struct dataset *dataset) {
+    char hash[24];
+    vp_json_begin_object(writer);
+    put_text(writer, "task", dataset->task);
+    put_text(writer, "path", dataset->path);
+    put_text(writer, "metric", vp_score_metric_of(dataset->metric)->name);
+    put_int(writer, "max_new_tokens", dataset->new_tokens);
+    put_int(writer, "num_samples", (int64_t)dataset->count);
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)dataset->hash);
+    put_text(writer, "content_hash", hash);
+    vp_json_end_object(writer);
+}
 int write_head(struct sweep *sweep) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
-    char hash[24];
     put_text(writer, "schema", "vlmprof-journal-2");
     put_text(writer, "plan", sweep->index.plan);
     put_int(writer, "rank", sweep->rank.rank);
@@ -74,18 +84,7 @@ int write_head(struct sweep *sweep) {
     put_options(writer, sweep->options);
     vp_json_key(writer, "data");
     vp_json_begin_array(writer);
-    for (size_t i = 0; i < sweep->plan.set_count; i++) {
-        const struct dataset *dataset = &sweep->plan.sets[i];
-        vp_json_begin_object(writer);
-        put_text(writer, "task", dataset->task);
-        put_text(writer, "path", dataset->path);
-        put_text(writer, "metric", vp_score_metric_of(dataset->metric)->name);
-        put_int(writer, "max_new_tokens", dataset->new_tokens);
-        put_int(writer, "num_samples", (int64_t)dataset->count);
-        snprintf(hash, sizeof hash, "%016llx", (unsigned long long)dataset->hash);
-        put_text(writer, "content_hash", hash);
-        vp_json_end_object(writer);
-    }
+    for (size_t i = 0; i < sweep->plan.set_count; i++) put_head_dataset(writer, &sweep->plan.sets[i]);
     vp_json_end_array(writer);
     vp_json_key(writer, "configs");
     vp_json_begin_array(writer);
@@ -94,7 +93,7 @@ int write_head(struct sweep *sweep) {
     vp_json_end_array(writer);
     return journal_line_append(&sweep->journal);
 }
-/* After the engine's first request, which is the cold one: where and how this session measures. */
+/* Writes where and how this session measures. The engine's first request, which is the cold one, was run before. */
 static int write_session(struct sweep *sweep, const struct pass_input *input, const struct pass_result *cold) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     int64_t at = sweep->journal.end;
@@ -188,6 +187,58 @@ static int write_run(struct sweep *sweep, struct open_point *point, const struct
     if (sweep->has_telemetry) put_telemetry(writer, &sweep->telemetry); else vp_json_null(writer);
     return point_append(sweep, point);
 }
+/* A run without stage times and one with them. */
+struct bare_pair { int64_t bare_ns, staged_ns; int bare_first; };
+static int write_bare(struct sweep *sweep, struct open_point *point, const struct sample *sample,
+                      const struct bare_pair *pair) {
+    vp_json_writer *writer = point_begin(sweep, point, sample);
+    vp_json_key(writer, "bare");
+    vp_json_begin_object(writer);
+    put_int(writer, "bare_total_ns", pair->bare_ns);
+    put_int(writer, "staged_total_ns", pair->staged_ns);
+    put_bool(writer, "bare_first", pair->bare_first);
+    vp_json_end_object(writer);
+    put_int(writer, "session", sweep->session_at);
+    return point_append(sweep, point);
+}
+/* A stage whose kernels were timed: the rest of its time on the device is idle. */
+static void put_kernel_stage(vp_json_writer *writer, const struct pass_result *run, int stage, double device_ms) {
+    double kernel_ms = (double)run->times.kernel_ns[stage] / 1e6;
+    vp_json_key(writer, vp_stage_name((vp_stage)stage));
+    vp_json_begin_object(writer);
+    put_double(writer, "device_ms", device_ms);
+    put_double(writer, "kernel_ms", kernel_ms);
+    put_double(writer, "idle_share", device_ms > 0 ? 1 - kernel_ms / device_ms : (double)NAN);
+    vp_json_key(writer, "parts"); /* kernel_ms by part of the model */
+    vp_json_begin_object(writer);
+    for (int part = 0; part < VP_PART_COUNT; part++)
+        if (run->times.part_ns[stage][part])
+            put_double(writer, vp_part_name((vp_part)part), (double)run->times.part_ns[stage][part] / 1e6);
+    vp_json_end_object(writer);
+    vp_json_end_object(writer);
+}
+static int write_kernels(struct sweep *sweep, const struct pass_input *input,
+                         const struct configuration *configuration, const struct sample *sample,
+                         const struct pass_result *run) {
+    vp_json_writer *writer = journal_line_begin(&sweep->journal);
+    vp_json_key(writer, "kernels");
+    vp_json_begin_object(writer);
+    put_text(writer, "config", configuration->file_name);
+    put_int(writer, "sample_id", sample->id);
+    put_int(writer, "views", input->layout ? input->layout->views : 0);
+    put_int(writer, "total_sequence_length", sequence_of(input));
+    put_double(writer, "T_total", metric_of(run, METRIC_TOTAL));
+    vp_json_key(writer, "stages");
+    vp_json_begin_object(writer);
+    for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
+        double device_ms = stage_value(run, stage, DETAIL_DEVICE);
+        if (isfinite(device_ms)) put_kernel_stage(writer, run, stage, device_ms);
+    }
+    vp_json_end_object(writer);
+    vp_json_end_object(writer);
+    return journal_line_append(&sweep->journal);
+}
+/* The sizes that follow from the layout of a point's image. */
 static void put_point_layout_of(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point,
                                 const struct sample *sample) {
     vp_tile_options tiles = configuration_tiles(point->configuration);
@@ -222,8 +273,9 @@ static int write_done(struct sweep *sweep, struct open_point *point, const struc
     sweep->done += !code;
     return code;
 }
-/* hold: the line waits until a success shows that it is this point that fails; FAILURES_IN_A_ROW such lines are
- * dropped, the points stay open. */
+/* Writes that a point failed. hold: the device may be at fault instead of the point, so the line waits in sweep->held
+ * until another point succeeds; after FAILURES_IN_A_ROW such lines check_streak drops them and leaves their points
+ * open. */
 static int write_failed(struct sweep *sweep, struct open_point *point, const struct sample *sample, const char *reason,
                         int hold) {
     vp_json_writer *writer = point_begin(sweep, point, sample);
@@ -241,8 +293,10 @@ static int write_failed(struct sweep *sweep, struct open_point *point, const str
     sweep->failed += !code;
     return code;
 }
+/* Counts a failure that may be the machine's. Returns 0, or after FAILURES_IN_A_ROW of them exit_code. */
 static int check_streak(struct sweep *sweep, int exit_code, const char *reason) {
     if (++sweep->streak < FAILURES_IN_A_ROW) return 0;
+    /* each held line is a point that counted as done */
     for (const char *line = sweep->held.data; sweep->held.bytes && line && (line = strchr(line, '\n')) != NULL;
          line++) {
         sweep->done--;
@@ -254,7 +308,8 @@ static int check_streak(struct sweep *sweep, int exit_code, const char *reason) 
 }
 
 /* ---- the engine */
-/* The engine is open: says where "auto" went, and refuses to mix times of a CPU and of a GPU in one set of results. */
+/* After the engine was opened: reports which device --device auto chose, and refuses to mix times of a CPU and of a GPU
+ * in one set of results. Returns 0 or an exit code. */
 static int check_session(struct sweep *sweep) {
     const struct index_file *file = &sweep->index.files[0];
     const char *note = vp_engine_device_note(sweep->session.engine);
@@ -264,7 +319,7 @@ static int check_session(struct sweep *sweep) {
     return complain(EXIT_DEVICE, "the points in %s were measured on %s, this is %s: use another --output_dir",
                     sweep->journal.path, file->device, vp_engine_device(sweep->session.engine));
 }
-/* The longest request of the configurations that are left; those with the largest one can be dropped. */
+/* The longest sequence and the most views among the configurations that are not dropped. Returns how many these are. */
 static int engine_needs(const struct sweep *sweep, int32_t *sequence, int32_t *views) {
     int left = 0;
     *sequence = 1;
@@ -278,26 +333,27 @@ static int engine_needs(const struct sweep *sweep, int32_t *sequence, int32_t *v
     }
     return left;
 }
-static int can_drop_largest(struct sweep *sweep, int32_t sequence, int32_t views, const char *reason) {
+static int is_as_large(const struct configuration *configuration, int32_t sequence, int32_t views) {
+    return views > 1 ? configuration->need_views == views : configuration->need_sequence == sequence;
+}
+/* Drops the configurations with the largest requests: with that many views, or, where there are no crops, with that
+ * sequence. Returns how many; 0 when none would be left. */
+static int drop_largest(struct sweep *sweep, int32_t sequence, int32_t views, const char *reason) {
     int dropped = 0, left = 0;
-    for (size_t i = 0; i < sweep->plan.configuration_count; i++) {
-        const struct configuration *configuration = &sweep->plan.configurations[i];
-        left += !configuration->dropped
-                && !(views > 1 ? configuration->need_views == views : configuration->need_sequence == sequence);
-    }
+    for (size_t i = 0; i < sweep->plan.configuration_count; i++)
+        left += !sweep->plan.configurations[i].dropped
+                && !is_as_large(&sweep->plan.configurations[i], sequence, views);
     for (size_t i = 0; left && i < sweep->plan.configuration_count; i++) {
         struct configuration *configuration = &sweep->plan.configurations[i];
-        if (configuration->dropped
-            || !(views > 1 ? configuration->need_views == views : configuration->need_sequence == sequence))
-            continue;
+        if (configuration->dropped || !is_as_large(configuration, sequence, views)) continue;
         configuration->dropped = copy_text(reason, strlen(reason));
         complain(0, "%s does not fit: %s", configuration->file_name, reason);
         dropped++;
     }
     return dropped;
 }
-/* Opens the engine, for as many configurations as fit into memory. 0, or the exit code that ends the sweep; *result
- * tells of the device. */
+/* Opens the engine if it is not open, for as many configurations as fit into memory. Returns 0, or the exit code that
+ * ends the sweep. With 0, *result and *error say whether an engine that was open before could be opened again. */
 static int engine_ready(struct sweep *sweep, vp_result *result, vp_error *error) {
     int32_t sequence, views;
     int code = 0;
@@ -318,17 +374,19 @@ static int engine_ready(struct sweep *sweep, vp_result *result, vp_error *error)
         }
         if (*result == VP_ERR_INTERRUPTED) return EXIT_INTERRUPTED;
         error_line(reason, sizeof reason, *result, error);
-        if (*result == VP_ERR_MEMORY && can_drop_largest(sweep, sequence, views, reason)) continue;
+        if (*result == VP_ERR_MEMORY && drop_largest(sweep, sequence, views, reason)) continue;
         return sweep->was_open ? 0 : complain_result(exit_code_of(*result), sweep->model.name, *result, error);
     }
     return code;
 }
-/* One untimed short request per shape (views, sequence in steps of 256), image encoder included. */
+/* Runs a short request that is not measured, once for each shape (views, sequence in steps of 256) and each choice of
+ * knobs. The first one of a session is its cold request. Returns 0, with *result, or the exit code that ends the
+ * sweep. */
 static int warm_up(struct sweep *sweep, const struct pass_input *input, vp_result *result, vp_error *error) {
     struct shape now = {input->layout ? input->layout->views : 0, sequence_of(input) / 256, input->top_k,
                         input->block_count};
     struct pass_input once = *input;
-    int shape_is_warm = 0, knobs_are_warm = 0; /* a GPU records a decode step for each choice of knobs */
+    int shape_is_warm = 0, knobs_are_warm = 0; /* a GPU records a graph of a decode step for each choice of knobs */
     for (size_t i = 0; i < sweep->warm_count; i++) {
         shape_is_warm |= sweep->warm[i].views == now.views && sweep->warm[i].sequence == now.sequence;
         knobs_are_warm |= sweep->warm[i].top_k == now.top_k && sweep->warm[i].block_count == now.block_count;
@@ -336,16 +394,17 @@ static int warm_up(struct sweep *sweep, const struct pass_input *input, vp_resul
     if (shape_is_warm && knobs_are_warm) return 0;
     if (once.new_tokens > 2) once.new_tokens = 2;
     once.ignore_eos = 1;
-    once.timing = VP_TIMING_STAGE; /* the cold first request has its TTFT */
+    once.timing = VP_TIMING_STAGE; /* the cold request is recorded with its TTFT */
     if ((*result = request_run(&sweep->session, &once, sweep->run, error)) != VP_OK) return 0;
     sweep->warm = resize(sweep->warm, sweep->warm_count + 1, sizeof *sweep->warm);
     sweep->warm[sweep->warm_count++] = now;
     return sweep->session_at < 0 ? write_session(sweep, input, sweep->run) : 0;
 }
+/* Reads the device's clocks and whether they were slowed down since the last reading. */
 static void read_telemetry(struct sweep *sweep) {
     vp_telemetry before = sweep->telemetry, now;
     int64_t start = vp_clock_ns();
-    /* reading has a cost, and clocks move slowly */
+    /* at most every 50 ms: reading takes time, and clocks change slowly */
     if (sweep->telemetry_ns && start - sweep->telemetry_ns < INT64_C(50000000)) return;
     sweep->telemetry_ns = start;
     if (vp_device_telemetry(gpu_of(sweep->session.engine), &now, NULL) != VP_OK) {
@@ -357,8 +416,8 @@ static void read_telemetry(struct sweep *sweep) {
     sweep->telemetry = now;
     sweep->has_telemetry = 1;
 }
-/* One run, tried again after errors of the device; afterwards `reason` is empty, or says why it failed. 0, or the
- * exit code that ends the sweep. */
+/* Runs one request into sweep->run, again after errors of the device. `reason` becomes empty, or says why the request
+ * failed; *is_device is the truth that the device failed. Returns 0, or the exit code that ends the sweep. */
 static int try_run(struct sweep *sweep, struct open_point *point, const struct pass_input *input, char *reason,
                    size_t capacity, int *is_device) {
     *is_device = 0;
@@ -378,7 +437,7 @@ static int try_run(struct sweep *sweep, struct open_point *point, const struct p
         if (result == VP_ERR_INTERRUPTED) return EXIT_INTERRUPTED;
         error_line(reason, capacity, result, &error);
         if (result != VP_ERR_DEVICE && result != VP_ERR_MEMORY) return 0;
-        /* the next attempt opens a new one: a new session */
+        /* the next attempt opens a new engine, which is a new session */
         if (sweep->session.engine && vp_engine_broken(sweep->session.engine)) {
             vp_engine_close(sweep->session.engine);
             sweep->session.engine = NULL;
@@ -393,11 +452,11 @@ static int try_run(struct sweep *sweep, struct open_point *point, const struct p
 }
 
 /* ---- a sample */
-/* Takes up a point where its last line in the journal left it. */
+/* Continues a point where its last line in the journal left it. */
 static int resume_point(struct sweep *sweep, struct open_point *point, const struct index_entry *entry) {
     const vp_json *json = &sweep->index.scratch.json;
     int64_t state = entry && point->configuration->in_index >= 0
-                        ? book_entry_state(entry, &sweep->index.configurations[point->configuration->in_index])
+                        ? index_entry_state(entry, &sweep->index.configurations[point->configuration->in_index])
                         : -1;
     int code;
     point->is_open = state < 0 || (state & 3) == POINT_OPEN
@@ -421,83 +480,48 @@ static int resume_point(struct sweep *sweep, struct open_point *point, const str
     }
     return 0;
 }
-/* The pair that tells what stage times cost: the point once more without and with them, in random order. */
+/* Runs the pair that shows what stage times cost: the point once more without and with them, in random order. */
 static int measure_bare(struct sweep *sweep, struct open_point *point, const struct sample *sample) {
     uint64_t toss = hash_text(hash_number(hash_number(HASH_START, number_of(sweep->options, "seed")), sample->id),
                               point->configuration->file_name);
-    int64_t ns[2] = {0, 0};
-    int bare_first = (int)(toss >> 33 & 1), is_device, code;
+    struct bare_pair pair = {0, 0, (int)(toss >> 33 & 1)};
+    int is_device, code;
     char reason[LINE_BYTES] = "";
-    vp_json_writer *writer;
     point->has_bare = 1;
     for (int i = 0; i < 2; i++) {
         struct pass_input input = point->input;
-        int bare = (i == 0) == bare_first;
-        input.timing = bare ? VP_TIMING_OFF : VP_TIMING_STAGE;
+        int is_bare = (i == 0) == pair.bare_first;
+        input.timing = is_bare ? VP_TIMING_OFF : VP_TIMING_STAGE;
         if ((code = try_run(sweep, point, &input, reason, sizeof reason, &is_device)) != 0) return code;
-        if (reason[0]) return 0; /* the point has its runs; a pair less is no loss */
-        ns[bare] = sweep->run->total_ns;
+        if (reason[0]) return 0; /* the point has its runs; a missing pair is no loss */
+        *(is_bare ? &pair.bare_ns : &pair.staged_ns) = sweep->run->total_ns;
     }
-    writer = point_begin(sweep, point, sample);
-    vp_json_key(writer, "bare");
-    vp_json_begin_object(writer);
-    put_int(writer, "bare_total_ns", ns[1]);
-    put_int(writer, "staged_total_ns", ns[0]);
-    put_bool(writer, "bare_first", bare_first);
-    vp_json_end_object(writer);
-    put_int(writer, "session", sweep->session_at);
-    return point_append(sweep, point);
+    return write_bare(sweep, point, sample, &pair);
 }
-/* Once per shape and configuration, when asked for: every kernel between two stamps of its own. */
+/* Truth: the kernels of a request of this shape were timed before; otherwise it is noted that they are now. */
+static int has_timed_shape(struct configuration *configuration, const struct pass_input *input) {
+    const struct shape shape = {.views = input->layout ? input->layout->views : 0,
+                                .sequence = sequence_of(input) / 256};
+    for (size_t i = 0; i < configuration->shape_count; i++)
+        if (configuration->shapes[i].views == shape.views && configuration->shapes[i].sequence == shape.sequence)
+            return 1;
+    configuration->shapes = resize(configuration->shapes, configuration->shape_count + 1,
+                                   sizeof *configuration->shapes);
+    configuration->shapes[configuration->shape_count++] = shape;
+    return 0;
+}
+/* With --kernel_pass, once for each shape and configuration: a run in which every kernel is timed by itself. */
 static int measure_kernels(struct sweep *sweep, struct open_point *point, const struct sample *sample) {
     struct pass_input input = point->input;
-    int32_t views = point->layout ? point->layout->views : 0;
     char reason[LINE_BYTES] = "";
     int is_device, code;
-    vp_json_writer *writer;
-    if (!sweep->kernel_pass) return 0;
-    for (size_t i = 0; i < point->configuration->shape_count; i++)
-        if (point->configuration->shapes[i].views == views
-            && point->configuration->shapes[i].sequence == sequence_of(&input) / 256)
-            return 0;
-    point->configuration->shapes = resize(point->configuration->shapes, point->configuration->shape_count + 1,
-                                          sizeof *point->configuration->shapes);
-    point->configuration->shapes[point->configuration->shape_count].views = views;
-    point->configuration->shapes[point->configuration->shape_count++].sequence = sequence_of(&input) / 256;
+    if (!sweep->kernel_pass || has_timed_shape(point->configuration, &input)) return 0;
     input.timing = VP_TIMING_KERNEL;
     if ((code = try_run(sweep, point, &input, reason, sizeof reason, &is_device)) != 0) return code;
     if (reason[0] || !sweep->run->times.has_kernels) return 0;
-    writer = journal_line_begin(&sweep->journal);
-    vp_json_key(writer, "kernels");
-    vp_json_begin_object(writer);
-    put_text(writer, "config", point->configuration->file_name);
-    put_int(writer, "sample_id", sample->id);
-    put_int(writer, "views", views);
-    put_int(writer, "total_sequence_length", sequence_of(&input));
-    put_double(writer, "T_total", metric_of(sweep->run, METRIC_TOTAL));
-    vp_json_key(writer, "stages");
-    vp_json_begin_object(writer);
-    for (int i = 0; i < VP_STAGE_COUNT; i++) {
-        double device = stage_value(sweep->run, i, DETAIL_DEVICE),
-               kernels = (double)sweep->run->times.kernel_ns[i] / 1e6;
-        if (!isfinite(device)) continue;
-        vp_json_key(writer, vp_stage_name((vp_stage)i));
-        vp_json_begin_object(writer);
-        put_double(writer, "device_ms", device);
-        put_double(writer, "kernel_ms", kernels);
-        put_double(writer, "idle_share", device > 0 ? 1 - kernels / device : (double)NAN);
-        vp_json_key(writer, "parts"); /* kernel_ms by part of the model */
-        vp_json_begin_object(writer);
-        for (int part = 0; part < VP_PART_COUNT; part++)
-            if (sweep->run->times.part_ns[i][part])
-                put_double(writer, vp_part_name((vp_part)part), (double)sweep->run->times.part_ns[i][part] / 1e6);
-        vp_json_end_object(writer);
-        vp_json_end_object(writer);
-    }
-    vp_json_end_object(writer);
-    vp_json_end_object(writer);
-    return journal_line_append(&sweep->journal);
+    return write_kernels(sweep, &input, point->configuration, sample, sweep->run);
 }
+/* After the last run of a point: the runs beside its statistics, then the line that closes it. */
 static int close_point(struct sweep *sweep, struct open_point *point, const struct sample *sample, vp_stop stop) {
     int code = point->bare_is_due && !point->has_bare ? measure_bare(sweep, point, sample) : 0;
     if (!code) code = measure_kernels(sweep, point, sample);
@@ -521,15 +545,21 @@ static void sweep_progress(const struct sweep *sweep, const struct configuration
     show_progress("%zu of %zu points, %.2f points/s, ETA %s, sample %lld, run %d, %s", sweep->done, sweep->point_count,
                   rate, eta, (long long)sample->id, run, configuration->file_name);
 }
-/* The next run of a point, and whether it was the last one. */
+/* What ends the runs of a point; VP_STOP_NOT: they go on. */
+static vp_stop stop_of(const struct sweep *sweep, const struct open_point *point) {
+    vp_stop stop = VP_STOP_NOT;
+    if (point->runs < sweep->rule.min_runs) return VP_STOP_NOT;
+    return vp_stop_decide(&sweep->rule, point->totals, (size_t)point->runs, point->spent_ns, point->scratch, &stop)
+                   == VP_OK
+               ? stop
+               : VP_STOP_NOT;
+}
+/* Measures the next run of a point, and closes the point when that was its last one. */
 static int measure_run(struct sweep *sweep, struct open_point *point, const struct sample *sample) {
     char reason[LINE_BYTES] = "";
-    vp_stop stop = VP_STOP_NOT;
+    vp_stop stop = stop_of(sweep, point);
     int is_device, code;
-    if (point->runs < sweep->rule.min_runs
-        || vp_stop_decide(&sweep->rule, point->totals, (size_t)point->runs, point->spent_ns, point->scratch, &stop)
-               != VP_OK
-        || stop == VP_STOP_NOT) {
+    if (stop == VP_STOP_NOT) {
         if ((code = try_run(sweep, point, &point->input, reason, sizeof reason, &is_device)) != 0) return code;
         if (reason[0]) {
             if ((code = write_failed(sweep, point, sample, reason, is_device)) != 0) return code;
@@ -541,17 +571,14 @@ static int measure_run(struct sweep *sweep, struct open_point *point, const stru
         point->spent_ns += sweep->run->total_ns;
         sweep->runs_now++;
         sweep_progress(sweep, point->configuration, sample, point->runs);
-        if (point->runs < sweep->rule.min_runs || interrupted) return 0;
-        if (vp_stop_decide(&sweep->rule, point->totals, (size_t)point->runs, point->spent_ns, point->scratch, &stop)
-                != VP_OK
-            || stop == VP_STOP_NOT)
-            return 0;
+        stop = stop_of(sweep, point);
+        if (stop == VP_STOP_NOT || interrupted) return 0;
     }
     return close_point(sweep, point, sample, stop);
 }
-/* What can be said without the engine: 1 and a reason when the point fails. */
-static int cannot_run(const struct sweep *sweep, const struct open_point *point, const char *image_reason, char *reason,
-                      size_t capacity) {
+/* Truth: the point cannot run, which is known without the engine; `reason` says why. It may hold a reason already. */
+static int has_obstacle(const struct sweep *sweep, const struct open_point *point, const char *image_reason,
+                        char *reason, size_t capacity) {
     int64_t need = positions_of(&point->input);
     if (!reason[0] && point->layout && image_reason[0]) snprintf(reason, capacity, "%s", image_reason);
     if (!reason[0] && need > sweep->model.config.max_positions)
@@ -559,7 +586,7 @@ static int cannot_run(const struct sweep *sweep, const struct open_point *point,
                  (long long)need, sweep->model.config.max_positions);
     return reason[0] != 0;
 }
-/* A sample is loaded: its image, and a first look at every open point. */
+/* Decodes the image of a sample that was loaded, and writes the open points that cannot run as failed. */
 static int sample_begin(struct sweep *sweep, size_t count, const struct sample *sample, const struct entry *entry,
                         vp_image *image) {
     char image_reason[LINE_BYTES] = "", reason[LINE_BYTES];
@@ -575,12 +602,13 @@ static int sample_begin(struct sweep *sweep, size_t count, const struct sample *
         if (point->layout && !tried++ && sample_image(sample, image, image_reason, sizeof image_reason) == EXIT_DEVICE)
             return complain(EXIT_DEVICE, "%s", image_reason);
         if (image_reason[0] && access(sample->image_path, R_OK)) vanished = 1;
-        if (cannot_run(sweep, point, image_reason, reason, sizeof reason))
+        if (has_obstacle(sweep, point, image_reason, reason, sizeof reason))
             code = write_failed(sweep, point, sample, reason, vanished);
     }
     return code || !vanished ? code : check_streak(sweep, EXIT_INPUT, image_reason);
 }
-/* All configurations of one sample, run by run: drift of the machine hits all alike. The image is decoded once. */
+/* Measures all configurations of one sample, in rounds of one run each, so that drift of the machine affects all alike.
+ * The image is decoded once. */
 static int sweep_sample(struct sweep *sweep, struct configuration *configurations, size_t configuration_count,
                         size_t index) {
     const struct dataset *dataset = configurations->set;

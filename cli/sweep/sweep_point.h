@@ -1,4 +1,6 @@
-/* sweep_point.h: measures the points of a sweep and writes each one to the journal. */
+/* sweep_point.h: measures the points of a sweep and writes each one to the journal.
+ * A plan and the index of what was measured before come in; lines of the journal go out. Functions that can fail
+ * complain on stderr themselves and return 0 or an exit code. */
 #ifndef VLMPROF_CLI_SWEEP_POINT_H
 #define VLMPROF_CLI_SWEEP_POINT_H
 #include "base/json.h"
@@ -13,45 +15,71 @@
 #include "vlmprof.h"
 #include "vlmprof_stages.h"
 
-/* a point of the sample that is being measured */
+/* A point of the sample that is being measured: one for each configuration of its data set. */
 struct open_point {
     struct configuration *configuration;
-    vp_layout own_layout; const vp_layout *layout; /* NULL: text only */
+    vp_layout own_layout; const vp_layout *layout; /* NULL: text only, or the image cannot be used */
     struct pass_input input;
-    int is_open, has_bare, bare_is_due, is_first; /* first: of its configuration */
-    int32_t runs, retries;
-    int64_t last, spent_ns;               /* last: place of its last line */
-    double *totals, *scratch;             /* [max_runs] */
+    int is_open;     /* truth: runs of it are left */
+    int is_first;    /* truth: it is of the configuration's first sample */
+    int bare_is_due; /* truth: a pair of runs without and with stage times belongs to it */
+    int has_bare;    /* truth: that pair is measured */
+    int32_t runs;    /* measured ones */
+    int32_t retries; /* attempts beyond the first one of each run */
+    int64_t last;    /* place of its last line in the journal; -1: none yet */
+    int64_t spent_ns;         /* the sum of its runs */
+    double *totals, *scratch; /* [rule.max_runs]; totals: ns of each run */
 };
 
 struct sweep {
+    /* what is measured, and on what */
     const struct options *options;
     struct model model;
     struct plan plan;
     struct session session;
-    struct journal journal;
-    struct journal_index index;                         /* what was there when this process began */
-    struct parsed scratch;
-    struct pass_result *run;                    /* the one that is being measured */
-    struct open_point *open;               /* per cell of a data set */
-    struct shape *warm; size_t warm_count;
+    char device[32]; /* --device; of several processes on one machine, each its own GPU */
     vp_rank rank;
-    char device[32];
+
+    /* how it is measured */
     vp_stop_rule rule;
-    int32_t max_retries, bare_every;
-    int timing_off, kernel_pass, was_open;
-    int64_t session_at, start_ns, runs_now;
-    vp_telemetry telemetry; int64_t telemetry_ns; int has_telemetry, is_throttled;
-    struct text_buffer held; int streak;   /* lines of points that failed in a row */
-    size_t point_count, done, done_before; /* of this process */
-    int64_t failed;
+    int32_t max_retries;
+    int32_t bare_every; /* 0: no pairs */
+    int timing_off;     /* truth: --timing off */
+    int kernel_pass;    /* truth: --kernel_pass */
+
+    /* where it goes */
+    struct journal journal;
+    struct journal_index index; /* what was there when this process began */
+    struct parsed scratch;
+    struct text_buffer held;    /* lines of points that failed in a row, not yet in the journal */
+    int streak;                 /* how many failed in a row */
     struct summaries results; int has_merged;
+
+    /* the engine that is open */
+    int was_open;       /* truth: this process has opened one before */
+    int64_t session_at; /* place of its line in the journal; -1: not written yet */
+    struct shape *warm; size_t warm_count; /* shapes it has run: sequence in steps of 256 */
+    vp_telemetry telemetry; int64_t telemetry_ns; /* the last reading, and when it was taken; 0: never */
+    int has_telemetry, is_throttled;              /* truths of the last reading */
+
+    /* how far it is; done and failed count points of this process's share */
+    struct pass_result *run; /* the one that is being measured */
+    struct open_point *open; /* [configurations of the plan]: those of the data set that is measured now stand first */
+    size_t point_count, done, done_before;
+    int64_t failed, runs_now;
+    int64_t start_ns;
 };
 
-int sweep_message(const struct sweep *sweep, const char *what);
+/* Prints on stderr how far the sweep came; `what` is why it stopped. */
+void sweep_message(const struct sweep *sweep, const char *what);
 
+/* Truth: the journal's newest head names exactly the plan's configurations. */
 int is_same_grid(const struct sweep *sweep);
+
+/* Writes the grid, and what it is measured on, as a head line. */
 int write_head(struct sweep *sweep);
+
+/* Measures what is left of this process's share, until it is done or a signal came. */
 int sweep_loop(struct sweep *sweep);
 
 #endif

@@ -1,0 +1,140 @@
+/* profile_cost.c: what the profiler itself costs: run --profile --cost. */
+#include "sweep/profile_cost.h"
+
+#include "base/console.h"
+#include "base/json.h"
+#include "sweep/profiler.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const COST_NAMES[COST_MODES] = {"off", "stage", "op", "trace"};
+
+void cost_free(struct cost_report *cost) { for (int i = 0; i < COST_MODES; i++) free(cost->ns[i]); }
+/* One request in a mode. *ns: from its start until the next could start, with what the mode does with its records. */
+static int cost_pass(struct profiler *profiler, struct pass_input *input, struct pass_result *run, int mode,
+                     int64_t step, double *ns) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_trace *trace = profiler->trace;
+    int64_t begin_ns = vp_clock_ns();
+    int code;
+    if (mode >= COST_OP) {
+        if (mode == COST_OP) profiler->trace = NULL;
+        profiler_step_begin(profiler);
+        code = profiler_step_run(profiler, input, run, step, 1);
+        profiler->trace = trace;
+    } else {
+        vp_result result;
+        input->timing = mode == COST_OFF ? VP_TIMING_OFF : VP_TIMING_STAGE;
+        result = request_run(profiler->session, input, run, &error);
+        code = result == VP_OK ? 0 : complain_result(exit_code_of(result), NULL, result, &error);
+        input->timing = VP_TIMING_STAGE;
+    }
+    *ns = (double)(vp_clock_ns() - begin_ns);
+    return code;
+}
+/* The modes of a round in random order; *state is that of a linear congruential generator. */
+static void shuffle_modes(int order[COST_MODES], uint64_t *state) {
+    for (int i = 0; i < COST_MODES; i++) order[i] = i;
+    for (int i = COST_MODES - 1; i > 0; i--) {
+        int other, held;
+        *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        other = (int)((*state >> 33) % (uint64_t)(i + 1));
+        held = order[i];
+        order[i] = order[other];
+        order[other] = held;
+    }
+}
+/* All rounds, after one untimed request in each mode, the most expensive one first. */
+static int cost_rounds(struct profiler *profiler, struct pass_input *input, struct pass_result *run,
+                       struct cost_report *cost) {
+    uint64_t state = (uint64_t)number_of(profiler->options, "seed");
+    double untimed;
+    int code = 0;
+    for (int mode = COST_MODES; mode-- > 0 && !code;) code = cost_pass(profiler, input, run, mode, 0, &untimed);
+    for (size_t round = 0; round < cost->rounds && !code && !interrupted; round++) {
+        int order[COST_MODES];
+        show_progress("cost of the profiler: round %zu of %zu", round + 1, cost->rounds);
+        shuffle_modes(order, &state);
+        for (int i = 0; i < COST_MODES && !code; i++)
+            code = cost_pass(profiler, input, run, order[i], (int64_t)round + 1, &cost->ns[order[i]][round]);
+    }
+    return code;
+}
+int cost_measure(const struct options *options, struct session *session, struct pass_input *input,
+                 struct pass_result *run, struct cost_report *cost) {
+    const char *temporary = getenv("TMPDIR");
+    char path[600];
+    struct profiler *profiler = zeroed(1, sizeof *profiler);
+    double *scratch;
+    int code;
+    cost->rounds = (size_t)number_of(options, "cost_rounds");
+    scratch = zeroed(cost->rounds, sizeof *scratch);
+    for (int i = 0; i < COST_MODES; i++) cost->ns[i] = zeroed(cost->rounds, sizeof *cost->ns[i]);
+    snprintf(path, sizeof path, "%.500s/vlmprof-cost-%ld.pt.trace.json", temporary ? temporary : "/tmp",
+             (long)getpid());
+    code = profiler_open(profiler, options, session, input->new_tokens);
+    if (!code) code = profiler_trace_open(profiler, path);
+    if (!code) code = cost_rounds(profiler, input, run, cost);
+    if (interrupted && !code) cost->rounds = 0;
+    for (int i = 0; i < COST_MODES && !code && cost->rounds; i++)
+        vp_statistics_paired(cost->ns[COST_OFF], cost->ns[i], cost->rounds, scratch, &cost->paired[i]);
+    profiler_free(profiler); /* an unfinished trace leaves no file */
+    free(profiler);
+    free(scratch);
+    return code;
+}
+void cost_write(struct text_buffer *out, const struct cost_report *cost) {
+    char line[300];
+    snprintf(
+        line, sizeof line,
+        "\ncost of the profiler: %zu rounds of one request in each mode, in random order, held against off; 95 "
+        "%% intervals\n"
+        "%-8s %12s %12s %30s %30s\n",
+        cost->rounds, "mode", "mean ms", "median ms", "mean of differences, %", "median of differences, %");
+    text_add_string(out, line);
+    for (int i = 0; i < COST_MODES; i++) {
+        const vp_paired *paired = &cost->paired[i];
+        double *sorted = resize(NULL, cost->rounds, sizeof *sorted);
+        char mean[64] = "-", median[64] = "-";
+        memcpy(sorted, cost->ns[i], cost->rounds * sizeof *sorted);
+        if (i) {
+            snprintf(mean, sizeof mean, "%+.2f [%+.2f, %+.2f]", 100 * paired->relative_mean.value,
+                     100 * paired->relative_mean.low, 100 * paired->relative_mean.high);
+            snprintf(median, sizeof median, "%+.2f [%+.2f, %+.2f]", 100 * paired->relative_median.value,
+                     100 * paired->relative_median.low, 100 * paired->relative_median.high);
+        }
+        snprintf(line, sizeof line, "%-8s %12.3f %12.3f %30s %30s\n", COST_NAMES[i],
+                 vp_statistics_mean(cost->ns[i], cost->rounds) / 1e6, median_of(sorted, cost->rounds).value / 1e6, mean,
+                 median);
+        text_add_string(out, line);
+        free(sorted);
+    }
+}
+static void put_estimate_percent(vp_json_writer *writer, const char *key, vp_estimate estimate) {
+    vp_json_key(writer, key);
+    vp_json_begin_object(writer);
+    put_double(writer, "value", 100 * estimate.value);
+    put_double(writer, "low", 100 * estimate.low);
+    put_double(writer, "high", 100 * estimate.high);
+    vp_json_end_object(writer);
+}
+void cost_put(vp_json_writer *writer, const struct cost_report *cost) {
+    vp_json_key(writer, "cost");
+    if (!cost->rounds) { vp_json_null(writer); return; }
+    vp_json_begin_object(writer);
+    put_int(writer, "rounds", (int64_t)cost->rounds);
+    for (int i = 0; i < COST_MODES; i++) {
+        vp_json_key(writer, COST_NAMES[i]);
+        vp_json_begin_object(writer);
+        put_double(writer, "mean_ms", vp_statistics_mean(cost->ns[i], cost->rounds) / 1e6);
+        if (i) {
+            put_estimate_percent(writer, "mean_difference_percent", cost->paired[i].relative_mean);
+            put_estimate_percent(writer, "median_difference_percent", cost->paired[i].relative_median);
+        }
+        vp_json_end_object(writer);
+    }
+    vp_json_end_object(writer);
+}

@@ -1,0 +1,89 @@
+/* result_gather.h: the points of a configuration read back from their journals, their numbers gathered into lists.
+ * A journal's index comes in; points and lists of numbers go out. Neither the data set, the model nor the engine is
+ * needed. */
+#ifndef VLMPROF_CLI_RESULT_GATHER_H
+#define VLMPROF_CLI_RESULT_GATHER_H
+#include "base/json.h"
+#include "base/metrics.h"
+#include "request/record.h"
+#include "score/scoring.h"
+#include "sweep/journal.h"
+#include "vlmprof.h"
+#include "vlmprof_stages.h"
+
+/* What a run's line says beside its times. */
+struct run_mark {
+    int is_throttled; /* truth: the device ran slower than it could */
+    int64_t session;  /* place of the session's line in the same journal; -1: not known */
+    int64_t unix_s;   /* when the run ended */
+    char *telemetry;  /* JSON; NULL: none */
+};
+
+/* A closed point as its journal has it. */
+struct measured {
+    struct sample sample; /* id, prompt; record: the sample's metadata */
+    struct parsed sizes; char *sizes_text; /* what follows from the point's layout, as JSON */
+    struct pass_result *runs; struct run_mark *marks; int32_t count, capacity; /* in the order they ran */
+    int64_t stamps, retries; /* clock reads of one request; attempts beyond the first one of each run */
+    char *failed, *stop; /* why it failed; what ended its runs; one of both, the other NULL */
+    int64_t bare_ns, staged_ns; /* a pair of runs without and with stage times; 0: there is none */
+};
+
+/* Truth: the point has its last line, as measured or as failed. */
+int is_closed_point(const struct index_entry *entry, const struct index_configuration *configuration);
+
+/* Reads a closed point with all its lines into *measured, which was zeroed before its first use and whose old point is
+ * lost. Returns 0 or an exit code. The caller calls measured_free in the end. */
+int measured_read(struct journal_index *index, const struct index_configuration *configuration,
+                  const struct index_entry *entry, struct measured *measured);
+void measured_free(struct measured *measured);
+
+/* The same point as request/record.h describes it; it refers to `measured`. */
+struct point measured_point(const struct journal_index *index, const struct index_configuration *configuration,
+                            const struct measured *measured);
+
+/* Truth: the point has enough runs to tell whose total stands out, and *outliers is set. flags: uint8 [count], 1 for
+ * those runs; all are 0 when there are too few. */
+int can_find_outliers(const struct measured *measured, uint8_t *flags, vp_outliers *outliers);
+
+/* The metrics of a pass: its totals, then the ms of each stage. */
+enum { METRIC_ALL = METRIC_STAGE + VP_STAGE_COUNT };
+
+/* What is gathered. Each list has its own count, because points can lack a number. */
+enum {
+    LIST_METRICS = 0,         /* of each metric: a point's mean over its runs */
+    LIST_RUNS = METRIC_ALL,   /* of each metric: each run by itself */
+    /* of each point: vision tokens (target, actual, target less actual), crops, accuracy */
+    LIST_TARGET = 2 * METRIC_ALL, LIST_ACTUAL, LIST_DIFF, LIST_CROPS, LIST_ACCURACY,
+    /* of each layout: rows * 65536 + columns, the canvas in px, theoretical vision tokens */
+    LIST_TILING, LIST_HEIGHT, LIST_WIDTH, LIST_TOKENS,
+    LIST_OUTPUT, LIST_RATE, LIST_STAMPS, /* of each point: tokens of the answer, tokens/s, clock reads of a request */
+    LIST_BARE, LIST_STAGED,   /* ms of the pairs without and with stage times */
+    LIST_STEP, LIST_STEP_AT,  /* ms of each decode step, and its position from 1 on */
+    LIST_COUNT
+};
+
+struct number_list { double *values; size_t count, capacity; };
+struct used_session { int32_t file; int64_t at; }; /* the journal, and the place of the session's line in it */
+
+struct gathered {
+    struct number_list lists[LIST_COUNT];
+    int64_t ok_count, failed_count, missing_count;        /* points */
+    int64_t unparsed_count, truncated_count, empty_count; /* answers of the points' first runs */
+    int64_t run_count, outlier_count, throttled_count, retry_count;
+    int64_t stops[VP_STOP_LAST_ + 1]; /* points whose runs each rule ended */
+    struct used_session *sessions; size_t session_count; /* in the order of their first points */
+    int64_t first_s, last_s; /* when the first and the last run ended; 0: none ran */
+    struct tally tally;      /* of the accuracies */
+};
+
+/* Gathers all closed points of a configuration into *gathered, which is zeroed before. Returns 0 or an exit code; the
+ * caller calls gathered_free in both cases. */
+int gather_configuration(struct journal_index *index, const struct index_configuration *configuration,
+                         struct gathered *gathered);
+void gathered_free(struct gathered *gathered);
+
+/* The index of a session among those that were used; session_count when it is none of them. */
+size_t gathered_session(const struct gathered *gathered, int32_t file, int64_t at);
+
+#endif
