@@ -38,6 +38,7 @@ TESTS = [
     ("cli/sweep/profile", "test_profile"),
     ("cli/sweep/", "test_result_write test_sweep"),
     ("cli/report/report_page", "test_report_page"),
+    ("cli/report/page", "test_report_page"),
     ("cli/report/plot", "test_report_page"),
     ("cli/report/estimator", "test_estimator"),
     ("cli/report/measurements", "test_estimator"),

@@ -1,57 +1,13 @@
 /* plot.c: axes, bars and lines as SVG. */
 #include "report/plot.h"
 
-#include "base/console.h"
 #include "base/document.h"
+#include "report/page.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-void page_add(struct text_buffer *out, const char *format, ...) {
-    char line[LINE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    text_add_string(out, line);
-}
-/* Bytes of a character that may stand in a page as it is; 0: a control character, or one that turns the reading
- * direction. */
-static size_t page_character(const unsigned char *octets, size_t left) {
-    size_t bytes = octets[0] < 0x80 ? 1 : octets[0] < 0xE0 ? 2 : octets[0] < 0xF0 ? 3 : 4;
-    if (bytes > left || vp_utf8_valid_bytes((const char *)octets, bytes) != bytes) return 0;
-    if (octets[0] < 0x20 || octets[0] == 0x7F || (octets[0] == 0xC2 && octets[1] < 0xA0)) return 0;
-    if (octets[0] == 0xE2
-        && ((octets[1] == 0x80 && octets[2] >= 0xA8 && octets[2] <= 0xAE)
-            || (octets[1] == 0x81 && octets[2] >= 0xA6 && octets[2] <= 0xA9)))
-        return 0;
-    return bytes;
-}
-void page_text(struct text_buffer *out, const char *text) {
-    const unsigned char *octets = (const unsigned char *)text;
-    size_t left = strlen(text);
-    while (left) {
-        size_t bytes = page_character(octets, left);
-        const char *entity = *octets == '&'    ? "&amp;"
-                             : *octets == '<'  ? "&lt;"
-                             : *octets == '>'  ? "&gt;"
-                             : *octets == '"'  ? "&quot;"
-                             : *octets == '\'' ? "&#39;"
-                             : bytes           ? NULL
-                                               : "\xEF\xBF\xBD";
-        if (entity) text_add_string(out, entity); else text_add(out, (const char *)octets, bytes);
-        if (!bytes) bytes = 1;
-        octets += bytes;
-        left -= bytes;
-    }
-}
-void page_element(struct text_buffer *out, const char *tag, const char *text) {
-    page_add(out, "<%s>", tag);
-    page_text(out, text);
-    page_add(out, "</%s>", tag);
-}
 struct span span_none(void) { struct span span; span.low = HUGE_VAL; span.high = -HUGE_VAL; return span; }
 void span_add(struct span *span, double value) {
     if (!isfinite(value)) return;
@@ -78,7 +34,7 @@ static void scale_linear(struct scale *scale, struct span span, int parts) {
     scale->low = floor(span.low / step + 1e-6) * step;
     scale->high = ceil(span.high / step - 1e-6) * step;
     scale->digits = step >= 1 ? 0 : (int)ceil(-log10(step) - 1e-6);
-    if (scale->digits > 6 || fabs(scale->high) >= 1e6 || fabs(scale->low) >= 1e6) scale->digits = -1;
+    if (scale->digits > 6 || fabs(scale->high) >= 1e6 || fabs(scale->low) >= 1e6) scale->digits = DIGITS_SHORTEST;
     for (int i = 0; i < TICKS_MOST && scale->low + i * step <= scale->high + step / 2; i++) {
         double tick = scale->low + i * step;
         scale->ticks[scale->tick_count++] = fabs(tick) < step / 1e6 ? 0 : tick;
@@ -106,7 +62,7 @@ static void scale_log(struct scale *scale, struct span span) {
         scale->tick_count = to - from + 1;
         memmove(scale->ticks, scale->ticks + from, (size_t)scale->tick_count * sizeof *scale->ticks);
     }
-    scale->digits = -1;
+    scale->digits = DIGITS_SHORTEST;
 }
 struct scale scale_make(struct span span, int is_log, double from, double to) {
     struct scale scale;
@@ -124,7 +80,7 @@ double scale_place(const struct scale *scale, double value) {
 }
 static struct number_text scale_text(const struct scale *scale, double value) {
     struct number_text number;
-    if (scale->digits == -2) {
+    if (scale->digits == DIGITS_PREFIX) {
         static const char *const prefixes[] = {"", "k", "M", "G", "T", "P"};
         int power = 0;
         for (; power < 5 && value >= 999.5; power++) value /= 1000;
@@ -191,8 +147,8 @@ void plot_frame(struct plot *plot, struct span x_span, int x_log, struct span y_
                 const char *y_label) {
     plot->x = scale_make(x_span, x_log, PLOT_LEFT, plot->width - PLOT_RIGHT);
     plot->y = scale_make(y_span, y_log, plot->height - PLOT_BOTTOM, PLOT_TOP);
-    if (plot->x_prefix) plot->x.digits = -2;
-    if (plot->y_prefix) plot->y.digits = -2;
+    if (plot->x_prefix) plot->x.digits = DIGITS_PREFIX;
+    if (plot->y_prefix) plot->y.digits = DIGITS_PREFIX;
     plot_y_axis(plot);
     plot_x_axis(plot);
     plot_labels(plot, x_label, y_label);
@@ -246,10 +202,10 @@ void legend_open(struct text_buffer *out) { text_add_string(out, "<p class=\"leg
 void legend_item(struct text_buffer *out, colour_set set, int at, int count, int sign, const char *text) {
     text_add_string(out, "<span><svg viewBox=\"0 0 14 12\">");
     colour_open(out, set, at, count);
-    if (sign == -1) text_add_string(out, "<rect class=\"b\" y=\"1\" width=\"14\" height=\"10\"/>");
+    if (sign == SIGN_BAR) text_add_string(out, "<rect class=\"b\" y=\"1\" width=\"14\" height=\"10\"/>");
     else {
         text_add_string(out, "<path class=\"l\" d=\"M0 6H14\"/>");
-        if (sign >= 0) plot_mark(out, sign, 7, 6, 3.4, 1, NULL);
+        plot_mark(out, sign, 7, 6, 3.4, 1, NULL);
     }
     text_add_string(out, "</g></svg>");
     page_text(out, text);
@@ -257,3 +213,9 @@ void legend_item(struct text_buffer *out, colour_set set, int at, int count, int
 }
 void legend_close(struct text_buffer *out) { text_add_string(out, "</p>\n"); }
 int span_is_wide(struct span span) { return span.low > 0 && span.high / span.low > 30; }
+/* which of `most` evenly spread ones the rank-th is; -1: none */
+int shown_at(size_t rank, size_t count, size_t most) {
+    if (count <= most) return (int)rank;
+    for (size_t k = 0; k < most; k++) if (rank == k * (count - 1) / (most - 1)) return (int)k;
+    return -1;
+}

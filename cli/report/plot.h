@@ -1,44 +1,47 @@
-/* plot.h: axes, bars and lines as SVG. */
+/* plot.h: axes, bars, lines and legends as SVG.
+ * What is drawn with them stands in page_latency.c, page_tradeoff.c and page_prediction.c. Places are px, counted from
+ * the left and the top of the drawing. */
 #ifndef VLMPROF_CLI_PLOT_H
 #define VLMPROF_CLI_PLOT_H
 #include "base/memory.h"
 #include "vlmprof.h"
 
-void page_add(struct text_buffer *out, const char *format, ...); /* markup of our own: numbers and our own words */
-
-/* A text as content or as an attribute in quotes; what is no text is shown as U+FFFD. */
-void page_text(struct text_buffer *out, const char *text);
-void page_element(struct text_buffer *out, const char *tag, const char *text); /* tag: a name of our own */
-
-enum { TICKS_MOST = 16 };
+/* ---- scales: from values to px */
 struct span { double low, high; }; /* of values; low > high: none yet */
 
+struct span span_none(void);
+void span_add(struct span *span, double value); /* a value that is not finite changes nothing */
+void span_add_estimate(struct span *span, vp_estimate estimate);
+int span_is_wide(struct span span); /* truth: all above 0 and over 30 times apart, so that a logarithm shows more */
+
+enum { TICKS_MOST = 16 };
+/* Digits behind the point of a tick's number; or one of these. */
+enum { DIGITS_SHORTEST = -1, DIGITS_PREFIX = -2 }; /* four significant digits; three with k, M, G, T, P */
 struct scale {
     double low, high; int is_log;
-    double from, to;                 /* px */
-    /* behind the point; -1: as short as can be; -2: with k, M, G, T */
+    double from, to;   /* px of low and high */
     double ticks[TICKS_MOST]; int tick_count, digits;
 };
 
-struct span span_none(void);
-void span_add(struct span *span, double value);
-void span_add_estimate(struct span *span, vp_estimate estimate);
 struct scale scale_make(struct span span, int is_log, double from, double to);
-double scale_place(const struct scale *scale, double value);
+double scale_place(const struct scale *scale, double value); /* px of a value */
 
-enum { PLOT_LEFT = 62, PLOT_RIGHT = 14, PLOT_TOP = 12, PLOT_BOTTOM = 46 };
-/* prefix: k, M, G at the ticks */
+/* ---- a plot */
+enum { PLOT_LEFT = 62, PLOT_RIGHT = 14, PLOT_TOP = 12, PLOT_BOTTOM = 46 }; /* px around a frame */
+
+/* x_prefix, y_prefix: the numbers of that axis take k, M, G, T, P. */
 struct plot { struct text_buffer *out; double width, height; struct scale x, y; int x_prefix, y_prefix; };
-typedef enum colour_set { COLOUR_SERIES, COLOUR_RAMP } colour_set;
-enum { SERIES_GREY = 6, SERIES_COUNT = 9 }; /* classes s0..s8 of the style sheet */
 
-double text_px(const char *text);
+double text_px(const char *text); /* the width of a text in a plot, rather too much */
+
+/* Opens a figure with its caption; then come legends, and the plot. plot_close ends both. */
+void figure_open(struct text_buffer *out, const char *caption, int is_wide);
 void plot_open(struct plot *plot, struct text_buffer *out, const char *caption, double width, double height);
 void plot_close(struct plot *plot);
-void figure_open(struct text_buffer *out, const char *caption, int is_wide);
-/* more: attributes of our own */
-void plot_text(struct plot *plot, double x, double y, const char *anchor, const char *more, const char *text);
-void plot_segment(struct plot *plot, const char *kind, double x1, double y1, double x2, double y2);
+
+/* anchor: "", "middle" or "end"; attributes: more of them, words of our own. */
+void plot_text(struct plot *plot, double x, double y, const char *anchor, const char *attributes, const char *text);
+void plot_segment(struct plot *plot, const char *style_class, double x1, double y1, double x2, double y2);
 void plot_labels(struct plot *plot, const char *x_label, const char *y_label);
 void plot_y_axis(struct plot *plot);
 void plot_x_axis(struct plot *plot);
@@ -46,15 +49,28 @@ void plot_x_axis(struct plot *plot);
 /* A frame for values between the ends of two spans. */
 void plot_frame(struct plot *plot, struct span x_span, int x_log, struct span y_span, int y_log, const char *x_label,
                 const char *y_label);
-void colour_open(struct text_buffer *out, colour_set set, int at, int count); /* what follows has this colour */
 
-/* A mark that shows a text under the pointer (NULL: none); shapes differ too, for prints without colours. */
+/* ---- marks and their colours */
+/* Series: nine colours of their own, classes s0 to s8 of the style sheet. Ramp: count steps from blue to orange. */
+typedef enum colour_set { COLOUR_SERIES, COLOUR_RAMP } colour_set;
+enum { SERIES_GREY = 6, SERIES_COUNT = 9 };
+
+/* What follows has this colour, up to a </g>. count: of the ramp. */
+void colour_open(struct text_buffer *out, colour_set set, int at, int count);
+
+/* A mark that shows a title under the pointer (NULL: none). Its shape follows from the sign, so that prints without
+ * colours can be read. */
 void plot_mark(struct text_buffer *out, int sign, double x, double y, double radius, double opacity, const char *title);
 void plot_whiskers(struct plot *plot, double x, double y, vp_estimate horizontal, vp_estimate vertical);
+
+/* Which of `most` evenly spread places the rank-th of count takes; -1: none. */
+int shown_at(size_t rank, size_t count, size_t most);
+
+/* ---- legends */
+enum { SIGN_BAR = -1 }; /* in place of a mark's shape: a bar */
+
 void legend_open(struct text_buffer *out);
-/* sign -1: a bar; -2: a line */
 void legend_item(struct text_buffer *out, colour_set set, int at, int count, int sign, const char *text);
 void legend_close(struct text_buffer *out);
-int span_is_wide(struct span span);
 
 #endif

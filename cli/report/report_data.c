@@ -155,11 +155,11 @@ static void put_decomposition(vp_json_writer *writer, const struct decomposition
     vp_json_end_object(writer);
 }
 static void put_curve(vp_json_writer *writer, const struct report *report, size_t index) {
-    const struct curve *curve = &report->curves[index];
+    const struct curve *curve = &report->curves.items[index];
     vp_json_begin_object(writer);
     put_text(writer, "name", curve->name);
     put_text(writer, "dataset_name",
-             report->results->files[report->results->groups[report->curve_group[index]].first].task);
+             report->results->files[report->results->groups[report->curves.items[index].group].first].task);
     put_text(writer, "of", curve->label);
     put_text(writer, "x", curve->x_name);
     put_text(writer, "y", curve->y_name);
@@ -197,7 +197,7 @@ void report_put_e1(vp_json_writer *writer, const struct report *report) {
     vp_json_end_array(writer);
     vp_json_key(writer, "curves");
     vp_json_begin_array(writer);
-    for (size_t i = 0; i < report->curve_count; i++) put_curve(writer, report, i);
+    for (size_t i = 0; i < report->curves.count; i++) put_curve(writer, report, i);
     vp_json_end_array(writer);
     vp_json_end_object(writer);
 }

@@ -103,7 +103,7 @@ static void write_shares(struct document *document, const struct report *report)
 }
 static int part_is_known(const struct report *report, int part) {
     for (size_t i = 0; i < report->results->count; i++)
-        for (int which = 0; which < 2; which++)
+        for (int which = 0; which < PART_STAGE_COUNT; which++)
             if (isfinite(report->items[i].stages[PART_STAGES[which]].parts[part])) return 1;
     return 0;
 }
@@ -189,9 +189,9 @@ static void write_roofline(struct document *document, const struct report *repor
 }
 static void write_curves(struct document *document, const struct report *report, size_t group) {
     struct text_list *list = NULL;
-    for (size_t i = 0; i < report->curve_count; i++) {
-        const struct curve *curve = &report->curves[i];
-        if (report->curve_group[i] != group) continue;
+    for (size_t i = 0; i < report->curves.count; i++) {
+        const struct curve *curve = &report->curves.items[i];
+        if (report->curves.items[i].group != group) continue;
         if (!list) {
             document_text(document, BLOCK_HEADING,
                           "E1: scaling of %s: ms against what it should grow with, straight lines [95 %% interval]",
@@ -207,11 +207,11 @@ static void write_curves(struct document *document, const struct report *report,
         text_list_add(list, "%s", number_formatted("%.3f", curve->r2).text);
         text_list_add(list, "%zu", curve->count);
     }
-    for (size_t i = 0; i < report->curve_count; i++) { /* medians: of vision, and of the largest language model */
-        const struct curve *curve = &report->curves[i];
-        int is_last = i + 1 == report->curve_count || report->curve_group[i + 1] != group
-                      || strcmp(report->curves[i + 1].name, curve->name);
-        if (report->curve_group[i] != group || !is_last) continue;
+    for (size_t i = 0; i < report->curves.count; i++) { /* medians: of vision, and of the largest language model */
+        const struct curve *curve = &report->curves.items[i];
+        int is_last = i + 1 == report->curves.count || report->curves.items[i + 1].group != group
+                      || strcmp(report->curves.items[i + 1].name, curve->name);
+        if (report->curves.items[i].group != group || !is_last) continue;
         document_text(document, BLOCK_LINE, "medians of %s over %s (%s)", curve->y_name, curve->x_name, curve->label);
         list = document_table(document, "at|ms|points");
         for (size_t bin = 0; bin < curve->bin_count; bin++) {

@@ -1,0 +1,242 @@
+/* decomposition.c: what the time of a request is made of (E1), and how it grows. */
+#include "report/decomposition.h"
+
+#include "vlmprof_latency.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const BOUND_NAMES[] = {"-", "compute", "memory", "launch"};
+
+const int PART_STAGES[PART_STAGE_COUNT] = {VP_STAGE_PREFILL, VP_STAGE_DECODE};
+
+int stage_has_parts(const struct stage_cost *cost) {
+    for (int part = 0; part < VP_PART_COUNT; part++) if (isfinite(cost->parts[part])) return 1;
+    return 0;
+}
+
+/* ---- one file */
+/* The finite values of a column into out; their number. */
+static size_t column_values(const struct result_file *file, int which, double *out) {
+    size_t count = 0;
+    for (size_t i = 0; file->columns[which] && i < file->count; i++)
+        if (isfinite(file->columns[which][i])) out[count++] = file->columns[which][i];
+    return count;
+}
+/* Mean with samples that lack it as 0: parts of a mean total that add up. */
+static double column_part(const struct result_file *file, int which, double *scratch) {
+    size_t count = column_values(file, which, scratch);
+    return count ? vp_statistics_sum(scratch, count) / (double)file->count : (double)NAN;
+}
+static double run_spread_of(const struct result_file *file, double *scratch) {
+    size_t count = 0;
+    for (size_t i = 0; i < file->count; i++) {
+        size_t runs = file->run_at[i + 1] - file->run_at[i];
+        if (runs < 2) continue;
+        scratch[count++] = vp_statistics_std(file->run_total + file->run_at[i], runs)
+                           / vp_statistics_mean(file->run_total + file->run_at[i], runs)
+                           * sqrt((double)runs / (double)(runs - 1));
+    }
+    return median_of(scratch, count).value;
+}
+static void decompose_stage(struct decomposition *decomposition, int stage, double total, double *scratch) {
+    const struct result_file *file = decomposition->file;
+    struct stage_cost *cost = &decomposition->stages[stage];
+    double wall = column_part(file, stage_column(stage, DETAIL_WALL), scratch);
+    cost->mean = column_part(file, stage_column(stage, 0), scratch);
+    cost->share = cost->mean / total;
+    cost->p50 = median_of(scratch, column_values(file, stage_column(stage, 0), scratch));
+    cost->flops = column_part(file, stage_column(stage, DETAIL_FLOPS), scratch);
+    cost->bytes = column_part(file, stage_column(stage, DETAIL_BYTES), scratch);
+    cost->launches = column_part(file, stage_column(stage, DETAIL_LAUNCHES), scratch);
+    cost->tflops = cost->mean > 0 ? cost->flops / cost->mean / 1e9 : (double)NAN;
+    cost->gbs = cost->mean > 0 ? cost->bytes / cost->mean / 1e6 : (double)NAN;
+    cost->host_share = cost->mean > 0 && !is_host_stage(stage) ? wall / cost->mean : (double)NAN;
+    cost->idle_share = file->kernel_device_ms[stage] > 0 ? 1 - file->kernel_ms[stage] / file->kernel_device_ms[stage]
+                                                         : (double)NAN;
+    for (int part = 0; part < VP_PART_COUNT; part++)
+        cost->parts[part] = file->part_ms[stage][part] > 0 && file->kernel_device_ms[stage] > 0
+                                ? file->part_ms[stage][part] / file->kernel_device_ms[stage]
+                                : (double)NAN;
+}
+void decompose(struct decomposition *decomposition, const struct result_file *file) {
+    double *scratch = resize(NULL, file->count, sizeof *scratch), device = 0, kernels = 0;
+    decomposition->file = file;
+    for (int metric = 0; metric < METRIC_STAGE; metric++) {
+        size_t count = decomposition->counts[metric] = column_values(file, metric, scratch);
+        decomposition->mean[metric] = vp_statistics_mean(scratch, count);
+        decomposition->p50[metric] = median_of(scratch, count);
+        decomposition->p95[metric] = vp_statistics_percentile(scratch, count, 95);
+        decomposition->p99[metric] = vp_statistics_percentile(scratch, count, 99);
+    }
+    for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
+        decompose_stage(decomposition, stage, decomposition->mean[METRIC_TOTAL], scratch);
+        if (!(file->kernel_device_ms[stage] >= 0)) continue;
+        device += file->kernel_device_ms[stage];
+        kernels += file->kernel_ms[stage];
+    }
+    decomposition->idle_share = device > 0 ? 1 - kernels / device : (double)NAN;
+    decomposition->unaccounted_share = decomposition->mean[METRIC_UNACCOUNTED] / decomposition->mean[METRIC_TOTAL];
+    decomposition->closure = 1 - decomposition->unaccounted_share;
+    decomposition->run_spread = run_spread_of(file, scratch);
+    free(scratch);
+}
+
+/* ---- curves: a latency against what it should grow with */
+struct curve_kind { const char *name, *x_name, *y_name, *unit; int x_column, y_column; };
+static const struct curve_kind VISION_CURVE = {"vision", "views", "T_vision_total", "ms/view", COLUMN_VIEWS,
+                                               METRIC_VISION};
+enum { LANGUAGE_CURVE_COUNT = 3 };
+static const struct curve_kind LANGUAGE_CURVES[LANGUAGE_CURVE_COUNT] = {
+    {"prefill", "total_sequence_length", "T_LLM_prefill", "ms/token", COLUMN_SEQUENCE, METRIC_PREFILL},
+    {"decode", "decode steps", "T_LLM_decode", "ms/step", COLUMN_OUTPUT_TOKENS, METRIC_DECODE},
+    {"decode context", "total_sequence_length", "T_decode_per_token", "ms/token", COLUMN_SEQUENCE, METRIC_PER_TOKEN}};
+
+struct xy { double x, y; };
+struct xy_list { struct xy *items; size_t count, capacity; };
+static void xy_add(struct xy_list *points, double x, double y) {
+    if (!isfinite(x) || !isfinite(y)) return;
+    if (points->count == points->capacity) {
+        points->capacity = points->capacity * 2 + 256;
+        points->items = resize(points->items, points->capacity, sizeof *points->items);
+    }
+    points->items[points->count].x = x;
+    points->items[points->count++].y = y;
+}
+static int by_x(const void *left_item, const void *right_item) {
+    const struct xy *left = (const struct xy *)left_item, *right = (const struct xy *)right_item;
+    return left->x < right->x ? -1 : left->x > right->x ? 1 : left->y < right->y ? -1 : left->y > right->y;
+}
+static void fit_curve(struct curve *curve, const struct xy_list *points) {
+    double *design = resize(NULL, points->count, 2 * sizeof *design),
+           *observed = resize(NULL, points->count, 2 * sizeof *observed), *fitted = observed + points->count;
+    vp_linear_options settings = vp_linear_options_default();
+    vp_linear_errors errors;
+    vp_linear fit;
+    curve->slope = estimate_none();
+    curve->intercept = curve->r2 = (double)NAN;
+    curve->count = points->count;
+    for (size_t i = 0; i < points->count; i++) {
+        design[2 * i] = 1;
+        design[2 * i + 1] = points->items[i].x;
+        observed[i] = points->items[i].y;
+    }
+    if (points->count > 2 && vp_linear_compute(design, observed, points->count, 2, &settings, &fit, NULL) == VP_OK) {
+        curve->slope.value = fit.coefficient[1];
+        curve->intercept = fit.coefficient[0];
+        if (vp_linear_coefficient(&fit, 1, 0.95, &curve->slope.low, &curve->slope.high) != VP_OK)
+            curve->slope.low = curve->slope.high = (double)NAN;
+        for (size_t i = 0; i < points->count; i++) fitted[i] = vp_linear_value(&fit, design + 2 * i);
+        if (vp_linear_errors_compute(observed, fitted, points->count, design, &errors) == VP_OK) curve->r2 = errors.r2;
+    }
+    free(design);
+    free(observed);
+}
+/* Medians over each x, or over tenths of the points where there are more than a dozen of them. */
+static void bin_curve(struct curve *curve, struct xy_list *points) {
+    enum { BINS = 12 };
+    double *values = resize(NULL, points->count, sizeof *values);
+    size_t distinct = 0, start = 0;
+    qsort(points->items, points->count, sizeof *points->items, by_x);
+    for (size_t i = 0; i < points->count; i++) distinct += !i || points->items[i].x > points->items[i - 1].x;
+    curve->bins = zeroed(BINS, sizeof *curve->bins);
+    for (size_t i = 1; i <= points->count; i++) {
+        int is_end = i == points->count
+                     || (distinct <= BINS ? points->items[i].x > points->items[i - 1].x
+                                          : i >= (curve->bin_count + 1) * points->count / BINS);
+        struct curve_bin *bin = &curve->bins[curve->bin_count];
+        if (!is_end) continue;
+        for (size_t k = start; k < i; k++) values[k - start] = points->items[k].y;
+        bin->x = points->items[start + (i - start) / 2].x;
+        bin->y = median_of(values, i - start);
+        bin->count = i - start;
+        curve->bin_count++;
+        start = i;
+    }
+    free(values);
+}
+/* Adds the curve through some points, where there are any; frees the points. */
+static void add_curve(struct curve_list *curves, size_t group, const struct curve_kind *kind, const char *label,
+                      struct xy_list *points) {
+    if (points->count) {
+        struct curve *curve;
+        curves->items = resize(curves->items, curves->count + 1, sizeof *curves->items);
+        curve = &curves->items[curves->count++];
+        memset(curve, 0, sizeof *curve);
+        curve->name = kind->name;
+        curve->x_name = kind->x_name;
+        curve->y_name = kind->y_name;
+        curve->unit = kind->unit;
+        curve->group = group;
+        snprintf(curve->label, sizeof curve->label, "%s", label);
+        fit_curve(curve, points);
+        bin_curve(curve, points);
+    }
+    free(points->items);
+}
+/* The mean time of vision for a sample over some files, places first to next - 1; NaN: no file has it. */
+static double mean_vision_ms(const struct results *results, size_t first, size_t next, size_t row) {
+    const struct result_file *file = &results->files[first];
+    double sum = 0, count = 0;
+    for (size_t i = first; i < next; i++) {
+        const struct result_file *other = &results->files[i];
+        size_t at = row < other->count && other->ids[row] == file->ids[row] ? row : result_row(other, file->ids[row]);
+        double ms = at < other->count ? result_at(other, VISION_CURVE.y_column, at) : (double)NAN;
+        if (isfinite(ms)) { sum += ms; count++; }
+    }
+    return sum / count;
+}
+/* The knobs of the language model change nothing in vision. So a sample is one point for each image size, with its mean
+ * over the configurations of that size. */
+static void vision_curve(struct curve_list *curves, const struct results *results, size_t group_index) {
+    const struct result_group *group = &results->groups[group_index];
+    struct xy_list points = {NULL, 0, 0};
+    size_t end = group->first + group->count;
+    for (size_t first = group->first, next; first < end; first = next) {
+        const struct result_file *file = &results->files[first];
+        for (next = first + 1; next < end && is_same_size(file, &results->files[next]);) next++;
+        for (size_t row = 0; row < file->count; row++)
+            xy_add(&points, result_at(file, VISION_CURVE.x_column, row), mean_vision_ms(results, first, next, row));
+    }
+    add_curve(curves, group_index, &VISION_CURVE, "all", &points);
+}
+/* A sample of N output tokens takes N - 1 decode steps; one without a step is no point. */
+static void add_points(struct xy_list *points, const struct curve_kind *kind, const struct result_file *file) {
+    for (size_t row = 0; row < file->count; row++) {
+        double x = result_at(file, kind->x_column, row);
+        if (kind->x_column == COLUMN_OUTPUT_TOKENS && !(--x > 0)) continue;
+        xy_add(points, x, result_at(file, kind->y_column, row));
+    }
+}
+/* A curve for each language model, which is a top_k with a number of blocks, over all image sizes. */
+static void language_curves(struct curve_list *curves, const struct results *results, size_t group_index,
+                            const struct curve_kind *kind) {
+    const struct result_group *group = &results->groups[group_index];
+    const struct result_file *files = &results->files[group->first];
+    unsigned char *is_done = zeroed(group->count, 1);
+    for (size_t first = 0; first < group->count; first++) {
+        struct xy_list points = {NULL, 0, 0};
+        const struct result_file *model = &files[first];
+        char label[48];
+        if (is_done[first]) continue;
+        snprintf(label, sizeof label, "k%lld b%lld", (long long)model->top_k, (long long)model->block_count);
+        for (size_t i = first; i < group->count; i++) {
+            if (files[i].top_k != model->top_k || files[i].block_count != model->block_count) continue;
+            is_done[i] = 1;
+            add_points(&points, kind, &files[i]);
+        }
+        add_curve(curves, group_index, kind, label, &points);
+    }
+    free(is_done);
+}
+void curves_add(struct curve_list *curves, const struct results *results, size_t group) {
+    vision_curve(curves, results, group);
+    for (int which = 0; which < LANGUAGE_CURVE_COUNT; which++)
+        language_curves(curves, results, group, &LANGUAGE_CURVES[which]);
+}
+void curves_free(struct curve_list *curves) {
+    for (size_t i = 0; i < curves->count; i++) free(curves->items[i].bins);
+    free(curves->items);
+}

@@ -1,0 +1,65 @@
+/* decomposition.h: what the time of a request is made of (E1): its stages, and how they grow. */
+#ifndef VLMPROF_CLI_DECOMPOSITION_H
+#define VLMPROF_CLI_DECOMPOSITION_H
+#include "base/metrics.h"
+#include "report/result_read.h"
+#include "vlmprof.h"
+#include "vlmprof_analysis.h"
+#include "vlmprof_stages.h"
+
+/* What limits a stage. BOUND_NONE: not known, its work was not counted. */
+typedef enum bound { BOUND_NONE, BOUND_COMPUTE, BOUND_MEMORY, BOUND_LAUNCH } bound;
+
+extern const char *const BOUND_NAMES[];
+
+struct stage_cost {
+    vp_estimate p50;             /* ms, over samples */
+    double mean, share;          /* ms; of the mean T_total */
+    double flops, bytes, launches; /* means per request; NaN: not counted */
+    double tflops, gbs;          /* reached: TFLOP/s, GB/s; NaN: not counted */
+    /* the host's time for the stage / ms: on a GPU the share of the time in which the host was still sending work */
+    double host_share;
+    double idle_share;           /* of the device, where kernels were timed; NaN: not known */
+    /* shares of the same time by part of the model; together with idle_share they make 1; NaN: not known */
+    double parts[VP_PART_COUNT];
+    bound limit;
+};
+
+/* Of one file. */
+struct decomposition {
+    const struct result_file *file;
+    vp_estimate p50[METRIC_STAGE];
+    double mean[METRIC_STAGE], p95[METRIC_STAGE], p99[METRIC_STAGE];
+    size_t counts[METRIC_STAGE]; /* samples that have it */
+    struct stage_cost stages[VP_STAGE_COUNT];
+    double closure, unaccounted_share, idle_share;
+    double run_spread; /* std / mean over the runs of a sample; the median over the samples */
+};
+
+/* Fills all but the stages' limits: they need the roofs of all files. */
+void decompose(struct decomposition *decomposition, const struct result_file *file);
+
+/* The stages that have parts: prefill and decode, where kernels were timed one by one. */
+enum { PART_STAGE_COUNT = 2 };
+extern const int PART_STAGES[PART_STAGE_COUNT];
+
+int stage_has_parts(const struct stage_cost *cost);
+
+struct curve_bin { double x; vp_estimate y; size_t count; }; /* y: the median, ms */
+
+/* A latency against what it should grow with. */
+struct curve {
+    const char *name, *x_name, *y_name, *unit; /* unit: of the slope */
+    char label[48];                            /* of which configurations */
+    size_t group;                              /* place of their data set in results->groups */
+    struct curve_bin *bins; size_t bin_count;
+    vp_estimate slope; double intercept, r2;   /* NaN: x does not vary */
+    size_t count;                              /* points */
+};
+struct curve_list { struct curve *items; size_t count; };
+
+/* Adds the curves of a data set: vision over views, then prefill, decode and decode context of each language model. */
+void curves_add(struct curve_list *curves, const struct results *results, size_t group);
+void curves_free(struct curve_list *curves);
+
+#endif

@@ -1,0 +1,15 @@
+/* page.h: what the HTML page is built of: markup, escaped texts, elements. */
+#ifndef VLMPROF_CLI_PAGE_H
+#define VLMPROF_CLI_PAGE_H
+#include "base/memory.h"
+
+/* Adds markup: numbers and our own words, never a text of a file. At most LINE_BYTES at a time. */
+void page_add(struct text_buffer *out, const char *format, ...);
+
+/* Adds a text as content, or as an attribute in quotes. Bytes that are no text are shown as U+FFFD. */
+void page_text(struct text_buffer *out, const char *text);
+
+/* Adds <tag>text</tag>; tag is a name of our own. */
+void page_element(struct text_buffer *out, const char *tag, const char *text);
+
+#endif

@@ -1,0 +1,512 @@
+/* page_latency.c: the page's section on where the time of a request goes (E1). */
+#include "report/page_latency.h"
+
+#include "base/document.h"
+#include "base/metrics.h"
+#include "report/page.h"
+#include "report/plot.h"
+#include "report/report_text.h"
+#include "vlmprof_stages.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- E1: stage stack */
+enum { STACK_OTHER = VP_STAGE_COUNT, STACK_OUTSIDE, STACK_PARTS, STACK_ROWS = 24 };
+
+/* Stages with a colour of their own; the small ones share grey. */
+static int stack_series(int part) {
+    switch (part) {
+    case VP_STAGE_PREPROCESS: return 5;
+    case VP_STAGE_VIT: return 0;
+    case VP_STAGE_CONNECTOR: return 2;
+    case VP_STAGE_EMBED: return 7;
+    case VP_STAGE_PREFILL: return 3;
+    case VP_STAGE_HEAD: return 4;
+    case VP_STAGE_DECODE: return 1;
+    case STACK_OUTSIDE: return 8;
+    default: return SERIES_GREY;
+    }
+}
+static const char *stack_part_name(int part, int is_coarse) {
+    if (is_coarse)
+        return part == VP_STAGE_VIT       ? "vision"
+               : part == VP_STAGE_PREFILL ? "prefill"
+               : part == VP_STAGE_DECODE  ? "decode"
+                                          : "rest";
+    return part == STACK_OTHER     ? "h2d, sample, detok"
+           : part == STACK_OUTSIDE ? "in no stage"
+                                   : vp_stage_name((vp_stage)part);
+}
+/* Mean ms of the parts of a request; files without stages have the sums alone. */
+static void stack_parts(const struct decomposition *decomposition, int is_coarse, double parts[STACK_PARTS]) {
+    double rest = decomposition->mean[METRIC_TOTAL];
+    memset(parts, 0, STACK_PARTS * sizeof *parts);
+    for (int stage = 0; stage < VP_STAGE_COUNT && !is_coarse; stage++)
+        if (decomposition->stages[stage].mean > 0)
+            parts[stack_series(stage) == SERIES_GREY ? STACK_OTHER : stage] += decomposition->stages[stage].mean;
+    if (is_coarse) {
+        if (isfinite(decomposition->mean[METRIC_VISION])) parts[VP_STAGE_VIT] = decomposition->mean[METRIC_VISION];
+        if (isfinite(decomposition->mean[METRIC_PREFILL]))
+            parts[VP_STAGE_PREFILL] = decomposition->mean[METRIC_PREFILL];
+        if (isfinite(decomposition->mean[METRIC_DECODE])) parts[VP_STAGE_DECODE] = decomposition->mean[METRIC_DECODE];
+    }
+    for (int i = 0; i < STACK_PARTS; i++) rest -= parts[i];
+    if (rest > 0) parts[STACK_OUTSIDE] = rest;
+}
+/* the length of its bar: parts that are more than the total show */
+static double stack_sum(const struct decomposition *decomposition, int is_coarse) {
+    double parts[STACK_PARTS], sum = 0;
+    stack_parts(decomposition, is_coarse, parts);
+    for (int i = 0; i < STACK_PARTS; i++) sum += parts[i];
+    return sum;
+}
+static void stack_title(const struct report *report, const struct decomposition *decomposition, int is_coarse,
+                        struct text_buffer *title) {
+    double parts[STACK_PARTS];
+    char name[160];
+    stack_parts(decomposition, is_coarse, parts);
+    text_add_string(title, report_full_name(report->results, decomposition->file, name));
+    page_add(title, ": %s ms", number_short(decomposition->mean[METRIC_TOTAL]).text);
+    for (int i = 0; i < STACK_PARTS; i++)
+        if (parts[i] > 0)
+            page_add(title, "\n%s %s ms, %.1f %%", stack_part_name(i, is_coarse), number_short(parts[i]).text,
+                     100 * parts[i] / decomposition->mean[METRIC_TOTAL]);
+}
+static void stack_legend(struct text_buffer *out, const struct report *report, int is_coarse) {
+    int seen[STACK_PARTS] = {0};
+    for (size_t i = 0; i < report->results->count; i++) {
+        double parts[STACK_PARTS];
+        stack_parts(&report->items[i], is_coarse, parts);
+        for (int k = 0; k < STACK_PARTS; k++) seen[k] |= parts[k] >= 0.0005 * report->items[i].mean[METRIC_TOTAL];
+    }
+    legend_open(out);
+    for (int k = 0; k < STACK_PARTS; k++)
+        if (seen[k]) legend_item(out, COLOUR_SERIES, stack_series(k), 0, SIGN_BAR, stack_part_name(k, is_coarse));
+    legend_close(out);
+}
+struct ranked { size_t at; double key; };
+static int by_key(const void *left_item, const void *right_item) {
+    const struct ranked *left = (const struct ranked *)left_item, *right = (const struct ranked *)right_item;
+    return left->key < right->key ? -1 : left->key > right->key ? 1 : left->at < right->at ? -1 : left->at > right->at;
+}
+static void stack_row(struct plot *plot, const struct report *report, const struct decomposition *decomposition,
+                      int is_coarse, double y) {
+    double parts[STACK_PARTS], at = 0;
+    struct text_buffer title = {NULL, 0, 0};
+    char name[160];
+    struct number_text total = number_short(decomposition->mean[METRIC_TOTAL]);
+    stack_parts(decomposition, is_coarse, parts);
+    stack_title(report, decomposition, is_coarse, &title);
+    plot_text(plot, plot->x.from - 8, y + 12, "end", "", report_full_name(report->results, decomposition->file, name));
+    text_add_string(plot->out, "<g><title>");
+    page_text(plot->out, title.data);
+    text_add_string(plot->out, "</title>");
+    for (int i = 0; i < STACK_PARTS; i++) {
+        double from = scale_place(&plot->x, at), to = scale_place(&plot->x, at + parts[i]);
+        at += parts[i];
+        if (to - from >= 0.05)
+            page_add(plot->out, "<rect class=\"b s%d\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"15\"/>",
+                     stack_series(i), from, y, to - from);
+    }
+    text_add_string(plot->out, "</g>");
+    plot_text(plot, scale_place(&plot->x, at) + 6, y + 12, "", "", total.text);
+    text_add_string(plot->out, "\n");
+    free(title.data);
+}
+static void stack_rows(struct text_buffer *out, const struct report *report, int is_coarse, const struct ranked *rows,
+                       size_t count, const char *caption) {
+    struct plot plot;
+    struct span span = {0, 0};
+    double left = 60;
+    for (size_t i = 0; i < count; i++) {
+        char name[160];
+        double px = text_px(report_full_name(report->results, report->items[rows[i].at].file, name)) + 16;
+        span_add(&span, stack_sum(&report->items[rows[i].at], is_coarse));
+        if (px > left) left = px;
+    }
+    figure_open(out, caption, 1);
+    stack_legend(out, report, is_coarse);
+    plot_open(&plot, out, caption, 1000, (double)count * 20 + 50);
+    plot.x = scale_make(span, 0, left, plot.width - 64);
+    plot.y.from = plot.height - 42;
+    plot_x_axis(&plot);
+    plot_text(&plot, (plot.x.from + plot.x.to) / 2, plot.height - 6, "middle", " class=\"n\"", "mean T_total, ms");
+    for (size_t i = 0; i < count; i++)
+        stack_row(&plot, report, &report->items[rows[i].at], is_coarse, 3 + 20 * (double)i);
+    plot_close(&plot);
+}
+/* All configurations as thin bars, the fastest first: one path a part, and a clear field a configuration for the
+ * pointer. */
+static void stack_all(struct text_buffer *out, const struct report *report, int is_coarse, const struct ranked *rows,
+                      size_t count) {
+    static const char caption[] = "All configurations, from fastest to slowest";
+    struct plot plot;
+    struct span y_span = {0, 0}, x_span = {0, 0};
+    x_span.high = (double)count;
+    for (size_t i = 0; i < count; i++) span_add(&y_span, stack_sum(&report->items[rows[i].at], is_coarse));
+    figure_open(out, caption, 1);
+    plot_open(&plot, out, caption, 1000, 300);
+    plot.x = scale_make(x_span, 0, PLOT_LEFT, plot.width - PLOT_RIGHT);
+    plot.x.low = 0;
+    plot.x.high = (double)count;
+    plot.y = scale_make(y_span, 0, plot.height - 30, PLOT_TOP);
+    plot_y_axis(&plot);
+    plot_labels(&plot, "configurations, ascending by mean T_total", "mean T_total, ms");
+    for (int part = 0; part < STACK_PARTS; part++) {
+        page_add(out, "<path class=\"a s%d\" d=\"", stack_series(part));
+        for (size_t i = 0; i < count; i++) {
+            double parts[STACK_PARTS], below = 0, from = scale_place(&plot.x, (double)i),
+                                       wide = scale_place(&plot.x, (double)i + 1) - from, high, low;
+            stack_parts(&report->items[rows[i].at], is_coarse, parts);
+            for (int k = 0; k < part; k++) below += parts[k];
+            low = scale_place(&plot.y, below);
+            high = scale_place(&plot.y, below + parts[part]);
+            if (low - high >= 0.05)
+                page_add(out, "M%.1f %.1fv%.1fh%.1fv%.1fz", from, low, high - low, wide * 0.94, low - high);
+        }
+        text_add_string(out, "\"/>\n");
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct text_buffer title = {NULL, 0, 0};
+        stack_title(report, &report->items[rows[i].at], is_coarse, &title);
+        page_add(out, "<rect class=\"h\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%.0f\"><title>",
+                 scale_place(&plot.x, (double)i), PLOT_TOP, (plot.x.to - plot.x.from) / (double)count,
+                 plot.y.from - PLOT_TOP);
+        page_text(out, title.data);
+        text_add_string(out, "</title></rect>\n");
+        free(title.data);
+    }
+    plot_close(&plot);
+}
+static void page_stack(struct text_buffer *out, const struct report *report) {
+    size_t count = 0, shown = 0;
+    int is_coarse = 1, has_front = 0;
+    struct ranked *rows = zeroed(report->results->count, sizeof *rows),
+                  *few = zeroed(report->results->count, sizeof *few);
+    for (int stage = 0; stage < VP_STAGE_COUNT; stage++) is_coarse &= !stage_is_known(report, stage);
+    for (size_t i = 0; i < report->results->count; i++) {
+        if (!(report->items[i].mean[METRIC_TOTAL] > 0)) continue;
+        rows[count].at = i;
+        rows[count++].key = report->items[i].mean[METRIC_TOTAL];
+        has_front |= is_on_front(report, i);
+    }
+    if (count <= STACK_ROWS)
+        stack_rows(out, report, is_coarse, rows, count, "Where the time of a request goes: means over samples");
+    else {
+        qsort(rows, count, sizeof *rows, by_key);
+        for (size_t i = 0; i < count && shown < STACK_ROWS; i++)
+            if (has_front ? is_on_front(report, rows[i].at) : i < STACK_ROWS / 2 || i >= count - STACK_ROWS / 2)
+                few[shown++] = rows[i];
+        stack_rows(out, report, is_coarse, few, shown,
+                   has_front
+                       ? "Where the time of a request goes: configurations on a Pareto front, means over samples"
+                       : "Where the time of a request goes: the fastest and the slowest dozen, means over samples");
+        stack_all(out, report, is_coarse, rows, count);
+    }
+    free(rows);
+    free(few);
+}
+
+/* ---- E1: prefill and decode by part, where kernels were timed one by one */
+enum { PARTS_IDLE = VP_PART_COUNT, PARTS_CONFIGURATIONS = 12 };
+
+static int part_series(int part) {
+    switch (part) {
+    case VP_PART_DENSE: return 0;
+    case VP_PART_ATTENTION: return 1;
+    case VP_PART_ROUTER: return 5;
+    case VP_PART_EXPERTS: return 3;
+    case VP_PART_HEAD: return 4;
+    case PARTS_IDLE: return 8;
+    default: return SERIES_GREY;
+    }
+}
+static const char *part_text(int part) { return part == PARTS_IDLE ? "idle" : vp_part_name((vp_part)part); }
+static double part_share(const struct stage_cost *cost, int part) {
+    return part == PARTS_IDLE ? cost->idle_share : cost->parts[part];
+}
+static void parts_row(struct plot *plot, const struct report *report, const struct decomposition *decomposition,
+                      int stage, double y) {
+    const struct stage_cost *cost = &decomposition->stages[stage];
+    char name[160];
+    double at = 0;
+    plot_text(plot, plot->x.from - 8, y + 12, "end", "", report_full_name(report->results, decomposition->file, name));
+    plot_text(plot, 4, y + 12, "", "", vp_stage_name((vp_stage)stage));
+    page_add(plot->out, "<g><title>%s", vp_stage_name((vp_stage)stage));
+    for (int part = 0; part <= PARTS_IDLE; part++)
+        if (part_share(cost, part) > 0)
+            page_add(plot->out, "\n%s %.1f %%", part_text(part), 100 * part_share(cost, part));
+    text_add_string(plot->out, "</title>");
+    for (int part = 0; part <= PARTS_IDLE; part++) {
+        double from = scale_place(&plot->x, 100 * at), to;
+        if (!(part_share(cost, part) > 0)) continue;
+        at += part_share(cost, part);
+        to = scale_place(&plot->x, 100 * at);
+        if (to - from >= 0.05)
+            page_add(plot->out, "<rect class=\"b s%d\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"15\"/>",
+                     part_series(part), from, y, to - from);
+    }
+    text_add_string(plot->out, "</g>\n");
+}
+static void page_parts(struct text_buffer *out, const struct report *report) {
+    static const char caption[] = "What prefill and decode are made of (--kernel_pass), at most a dozen configurations";
+    struct plot plot;
+    struct span span = {0, 100};
+    double left = 60;
+    size_t rows[PARTS_CONFIGURATIONS], count = 0;
+    int seen[PARTS_IDLE + 1] = {0};
+    for (size_t i = 0; i < report->results->count && count < PARTS_CONFIGURATIONS; i++) {
+        char name[160];
+        double px = text_px(report_full_name(report->results, report->items[i].file, name)) + 72;
+        if (!stage_has_parts(&report->items[i].stages[VP_STAGE_PREFILL])
+            && !stage_has_parts(&report->items[i].stages[VP_STAGE_DECODE]))
+            continue;
+        for (int k = 0; k < 2; k++)
+            for (int part = 0; part <= PARTS_IDLE; part++)
+                seen[part] |= part_share(&report->items[i].stages[PART_STAGES[k]], part) >= 0.0005;
+        if (px > left) left = px;
+        rows[count++] = i;
+    }
+    if (!count) return;
+    figure_open(out, caption, 1);
+    legend_open(out);
+    for (int part = 0; part <= PARTS_IDLE; part++)
+        if (seen[part]) legend_item(out, COLOUR_SERIES, part_series(part), 0, SIGN_BAR, part_text(part));
+    legend_close(out);
+    plot_open(&plot, out, caption, 1000, (double)count * 42 + 50);
+    plot.x = scale_make(span, 0, left, plot.width - 64);
+    plot.y.from = plot.height - 42;
+    plot_x_axis(&plot);
+    plot_text(&plot, (plot.x.from + plot.x.to) / 2, plot.height - 6, "middle", " class=\"n\"",
+              "% of the stage's time on the device");
+    for (size_t i = 0; i < count; i++)
+        for (int k = 0; k < 2; k++)
+            parts_row(&plot, report, &report->items[rows[i]], PART_STAGES[k], 3 + 42 * (double)i + 18 * k);
+    plot_close(&plot);
+}
+
+/* ---- E1: scaling */
+enum { CURVES_SHOWN = 6 };
+
+static void curve_span(const struct curve *curve, struct span *x_span, struct span *y_span) {
+    for (size_t bin = 0; bin < curve->bin_count; bin++) {
+        span_add(x_span, curve->bins[bin].x);
+        span_add_estimate(y_span, curve->bins[bin].y);
+    }
+    for (size_t bin = 0; bin < curve->bin_count; bin += curve->bin_count > 1 ? curve->bin_count - 1 : 1)
+        span_add(y_span, curve->intercept + curve->slope.value * curve->bins[bin].x);
+}
+static void curve_line(struct plot *plot, const struct curve *curve, const char *kind) {
+    double from = curve->bins[0].x, to = curve->bins[curve->bin_count - 1].x,
+           from_value = curve->intercept + curve->slope.value * from,
+           to_value = curve->intercept + curve->slope.value * to;
+    if (isfinite(from_value) && isfinite(to_value))
+        plot_segment(plot, kind, scale_place(&plot->x, from), scale_place(&plot->y, from_value),
+                     scale_place(&plot->x, to), scale_place(&plot->y, to_value));
+}
+static void curve_marks(struct plot *plot, const struct curve *curve, int sign) {
+    for (size_t bin = 0; bin < curve->bin_count; bin++) {
+        char title[256];
+        double x = scale_place(&plot->x, curve->bins[bin].x), y = scale_place(&plot->y, curve->bins[bin].y.value);
+        snprintf(title, sizeof title, "%s\n%s %s: median %s ms, %zu points", curve->label, curve->x_name,
+                 number_plain(curve->bins[bin].x).text, number_of_estimate(curve->bins[bin].y).text,
+                 curve->bins[bin].count);
+        plot_whiskers(plot, x, y, estimate_none(), curve->bins[bin].y);
+        plot_mark(plot->out, sign, x, y, 3.6, 1, title);
+    }
+}
+/* "k4 b12: 12.3 [12.0, 12.6] us/token"; steepest: of the slopes that stand together, so that they share a unit */
+static void slope_text(const struct curve *curve, double steepest, char out[160]) {
+    /* of a second */
+    static const struct { double scale; const char *prefix; } units[] = {{1, "m"}, {1e3, "\xC2\xB5"}, {1e6, "n"}};
+    int unit = steepest >= 1 ? 0 : steepest >= 1e-3 ? 1 : 2;
+    if (!isfinite(curve->slope.value)) snprintf(out, 160, "%s: all alike, no line", curve->label);
+    else
+        snprintf(out, 160, "%s: %s %s%s", curve->label,
+                 number_estimate(units[unit].scale, curve->slope.value, curve->slope.low, curve->slope.high).text,
+                 units[unit].prefix, curve->unit + 1); /* units begin with ms */
+}
+/* The curves of one name in a data set, and what their plot must span. */
+struct curve_plot { struct ranked *order; size_t count; struct span x_span, y_span; double steepest; };
+
+/* Collects them; of more than can be told apart, by slope. order is malloc'ed. */
+static void collect_curves(const struct report *report, size_t group, const char *name, struct curve_plot *collected) {
+    memset(collected, 0, sizeof *collected);
+    collected->order = zeroed(report->curves.count, sizeof *collected->order);
+    collected->x_span = span_none();
+    for (size_t i = 0; i < report->curves.count; i++) {
+        const struct curve *curve = &report->curves.items[i];
+        double slope = curve->slope.value;
+        if (curve->group != group || strcmp(curve->name, name) || !curve->bin_count) continue;
+        collected->order[collected->count].at = i;
+        collected->order[collected->count++].key = isfinite(slope) ? slope : 0;
+        if (fabs(slope) > collected->steepest) collected->steepest = fabs(slope);
+        curve_span(curve, &collected->x_span, &collected->y_span);
+    }
+    if (collected->count > CURVES_SHOWN) qsort(collected->order, collected->count, sizeof *collected->order, by_key);
+}
+static void curves_legend(struct text_buffer *out, const struct report *report, const struct curve_plot *collected) {
+    legend_open(out);
+    for (size_t i = 0; i < collected->count; i++) {
+        char text[160];
+        int at = shown_at(i, collected->count, CURVES_SHOWN);
+        if (at < 0) continue;
+        slope_text(&report->curves.items[collected->order[i].at], collected->steepest, text);
+        legend_item(out, COLOUR_SERIES, at, 0, at, text);
+    }
+    legend_close(out);
+}
+/* A plot of the curves of one name. Of many, those whose slopes spread evenly from least to greatest have marks and a
+ * colour; all others are thin lines. */
+static void page_curves(struct text_buffer *out, const struct report *report, size_t group, const char *name) {
+    struct curve_plot collected;
+    collect_curves(report, group, name, &collected);
+    if (collected.count) {
+        const struct curve *curves = report->curves.items, *first = curves + collected.order[0].at;
+        struct plot plot;
+        char caption[256];
+        snprintf(caption, sizeof caption, "%s against %s", first->y_name, first->x_name);
+        figure_open(out, caption, 0);
+        curves_legend(out, report, &collected);
+        plot_open(&plot, out, caption, 520, 320);
+        snprintf(caption, sizeof caption, "%s, ms", first->y_name);
+        plot_frame(&plot, collected.x_span, 0, collected.y_span, 0, first->x_name, caption);
+        for (size_t i = 0; i < collected.count; i++)
+            if (shown_at(i, collected.count, CURVES_SHOWN) < 0)
+                curve_line(&plot, &curves[collected.order[i].at], "t");
+        for (size_t i = 0; i < collected.count; i++) {
+            int at = shown_at(i, collected.count, CURVES_SHOWN);
+            if (at < 0) continue;
+            colour_open(out, COLOUR_SERIES, at, 0);
+            curve_line(&plot, &curves[collected.order[i].at], "l");
+            curve_marks(&plot, &curves[collected.order[i].at], at);
+            text_add_string(out, "</g>\n");
+        }
+        plot_close(&plot);
+    }
+    free(collected.order);
+}
+
+/* ---- E1: work against time */
+static int has_work(const struct stage_cost *cost) {
+    return cost->flops > 0 && cost->bytes > 0 && cost->mean > 0 && cost->tflops > 0 && isfinite(cost->tflops * 1e12);
+}
+static void work_title(const struct report *report, const struct decomposition *decomposition, int stage,
+                       char title[512]) {
+    const struct stage_cost *cost = &decomposition->stages[stage];
+    char name[160];
+    snprintf(title, 512, "%s, %s\n%s ms, %s GFLOP, %s MB\n%s TFLOP/s, %s GB/s: %s", vp_stage_name((vp_stage)stage),
+             report_full_name(report->results, decomposition->file, name), number_short(cost->mean).text,
+             number_short(cost->flops / 1e9).text, number_short(cost->bytes / 1e6).text,
+             number_short(cost->tflops).text, number_short(cost->gbs).text, BOUND_NAMES[cost->limit]);
+}
+static double work_x(const struct stage_cost *cost, int is_roofline) {
+    return is_roofline ? cost->flops / cost->bytes : cost->flops;
+}
+static double work_y(const struct stage_cost *cost, int is_roofline) {
+    return is_roofline ? cost->tflops * 1e12 : cost->mean;
+}
+/* The roofs as lines: what no stage gets past, or the least time that work can take. */
+static void work_roofs(struct plot *plot, const struct report *report, int is_roofline) {
+    double from = plot->x.low, to = plot->x.high, knee = report->peak_tflops * 1e3 / report->peak_gbs, ends[3],
+           roofs[3];
+    int count = 0;
+    ends[count++] = from;
+    if (is_roofline && knee > from && knee < to) ends[count++] = knee;
+    ends[count++] = to;
+    text_add_string(plot->out, "<path class=\"r\" d=\"");
+    for (int i = 0; i < count; i++) {
+        double roof = ends[i] * report->peak_gbs * 1e9, peak = report->peak_tflops * 1e12;
+        roofs[i] = !is_roofline ? ends[i] / peak * 1e3 : roof < peak ? roof : peak;
+        page_add(plot->out, "%c%.1f %.1f", i ? 'L' : 'M', scale_place(&plot->x, ends[i]),
+                 scale_place(&plot->y, roofs[i]));
+    }
+    text_add_string(plot->out, "\"/>\n");
+}
+/* What a plot of work must span, and which stages it shows. Returns truth: there is something to show. */
+static int has_work_to_show(const struct report *report, int is_roofline, struct span *x_span, struct span *y_span,
+                            int is_shown[VP_STAGE_COUNT]) {
+    *x_span = *y_span = span_none();
+    for (size_t i = 0; i < report->results->count; i++) {
+        for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
+            const struct stage_cost *cost = &report->items[i].stages[stage];
+            if (!has_work(cost)) continue;
+            is_shown[stage] = 1;
+            span_add(x_span, work_x(cost, is_roofline));
+            span_add(y_span, work_y(cost, is_roofline));
+        }
+    }
+    if (!(x_span->low > 0) || !(y_span->low > 0) || !(x_span->high >= x_span->low)) return 0;
+    return report->peak_tflops > 0 && report->peak_gbs > 0;
+}
+static void work_marks(struct plot *plot, const struct report *report, int is_roofline, int stage) {
+    colour_open(plot->out, COLOUR_SERIES, stack_series(stage), 0);
+    for (size_t i = 0; i < report->results->count; i++) {
+        const struct stage_cost *cost = &report->items[i].stages[stage];
+        char title[512];
+        if (!has_work(cost)) continue;
+        work_title(report, &report->items[i], stage, title);
+        plot_mark(plot->out, stage, scale_place(&plot->x, work_x(cost, is_roofline)),
+                  scale_place(&plot->y, work_y(cost, is_roofline)), report->results->count > 40 ? 2.6 : 3.6, 1, title);
+    }
+    text_add_string(plot->out, "</g>\n");
+}
+static void page_work(struct text_buffer *out, const struct report *report, int is_roofline) {
+    static const char *const titles[] = {"FLOPs against time; dashed: the least time at the compute roof",
+                                         "Roofline: what is reached against FLOPs a byte; dashed: roofs"};
+    struct span x_span, y_span;
+    int is_shown[VP_STAGE_COUNT] = {0};
+    struct plot plot;
+    if (!has_work_to_show(report, is_roofline, &x_span, &y_span, is_shown)) return;
+    if (is_roofline) span_add(&y_span, report->peak_tflops * 1e12);
+    figure_open(out, titles[is_roofline], 0);
+    legend_open(out);
+    for (int stage = 0; stage < VP_STAGE_COUNT; stage++)
+        if (is_shown[stage])
+            legend_item(out, COLOUR_SERIES, stack_series(stage), 0, stage, vp_stage_name((vp_stage)stage));
+    legend_close(out);
+    plot_open(&plot, out, titles[is_roofline], 520, 340);
+    plot.x_prefix = !is_roofline;
+    plot.y_prefix = is_roofline;
+    plot_frame(&plot, x_span, 1, y_span, 1, is_roofline ? "FLOPs a byte" : "FLOPs a request",
+               is_roofline ? "FLOP/s" : "ms a request");
+    page_add(out, "<clipPath id=\"k%d\"><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/></clipPath>",
+             is_roofline, plot.x.from, plot.y.to, plot.x.to - plot.x.from, plot.y.from - plot.y.to);
+    page_add(out, "<g clip-path=\"url(#k%d)\">", is_roofline);
+    work_roofs(&plot, report, is_roofline);
+    page_add(out, "</g><g%s>", report->results->count > 40 ? " class=\"many\"" : "");
+    for (int stage = 0; stage < VP_STAGE_COUNT; stage++)
+        if (is_shown[stage]) work_marks(&plot, report, is_roofline, stage);
+    text_add_string(out, "</g>");
+    plot_close(&plot);
+}
+
+/* ---- the section */
+void page_latency(struct text_buffer *out, const struct report *report) {
+    static const char *const kinds[] = {"vision", "prefill", "decode", "decode context"};
+    text_add_string(out, "<section id=\"e1\"><h2>Where the time goes</h2>\n<div class=\"grid\">");
+    page_stack(out, report);
+    page_parts(out, report);
+    page_work(out, report, 0);
+    page_work(out, report, 1);
+    text_add_string(out, "</div>\n");
+    if (report->peak_tflops > 0 && report->peak_gbs > 0)
+        page_add(out, "<p class=\"soft\">Roofs %s TFLOP/s and %s GB/s: %s.</p>\n",
+                 number_short(report->peak_tflops).text, number_short(report->peak_gbs).text,
+                 report->peaks_are_given
+                     ? "as given"
+                     : "the best that stages of 1 % of a request or more reach here, not the device's own");
+    for (size_t group = 0; group < report->results->group_count; group++) {
+        text_add_string(out, "<h3>Scaling: ");
+        page_text(out, report->results->files[report->results->groups[group].first].task);
+        text_add_string(out, "</h3><p class=\"soft\">Medians with 95 % intervals and fitted lines with their slopes; "
+                             "of many settings a few, from the least to the greatest slope, and all others in grey."
+                             "</p><div class=\"grid\">");
+        for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) page_curves(out, report, group, kinds[i]);
+        text_add_string(out, "</div>\n");
+    }
+    text_add_string(out, "</section>\n");
+}

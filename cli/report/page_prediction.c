@@ -1,0 +1,137 @@
+/* page_prediction.c: the page's section of predicted against measured latency (E3). */
+#include "report/page_prediction.h"
+
+#include "base/document.h"
+#include "report/estimator.h"
+#include "report/measurements.h"
+#include "report/page.h"
+#include "report/plot.h"
+#include "vlmprof_latency.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- E3: predicted against measured, by models that never saw the configuration */
+enum { HELD_DOTS = 1500, EXPERTS_ASSUMED = 64 };
+
+static int64_t experts_said(const struct results *results) {
+    int64_t said = -1;
+    for (size_t i = 0; i < results->count; i++)
+        if (results->files[i].expert_count > said) said = results->files[i].expert_count;
+    return said;
+}
+/* As pair_rows, where a logarithm can be taken, with each row's file. */
+static size_t held_pairs(const struct measurements *measurements, const double *predicted, int part, double *pairs,
+                         uint32_t *files) {
+    size_t count = 0;
+    for (size_t i = 0; i < measurements->count; i++) {
+        double measurement = measured_part(measurements, part, i),
+               prediction = predicted[(size_t)part * measurements->count + i];
+        if (!(isfinite(measurement) && measurement > 0) || !(isfinite(prediction) && prediction > 0)) continue;
+        pairs[count] = measurement;
+        pairs[measurements->count + count] = prediction;
+        files[count++] = measurements->configs[i];
+    }
+    return count;
+}
+static void held_dots(struct plot *plot, const double *real, const double *guess, size_t count) {
+    size_t stride = count / HELD_DOTS + 1;
+    text_add_string(plot->out, "<path class=\"d\" d=\"");
+    for (size_t i = 0; i < count; i += stride)
+        page_add(plot->out, "M%.1f %.1fh0", scale_place(&plot->x, real[i]), scale_place(&plot->y, guess[i]));
+    text_add_string(plot->out, "\"/>\n");
+}
+/* A mark a configuration: mean measured and predicted, with its own mean error. */
+static void held_marks(struct plot *plot, const struct report *report, const double *real, const double *guess,
+                       const uint32_t *files, size_t count) {
+    for (size_t first = 0, end; first < count; first = end) {
+        double real_sum = 0, guess_sum = 0, off = 0, members;
+        char name[160], title[512];
+        for (end = first; end < count && files[end] == files[first]; end++) {
+            real_sum += real[end];
+            guess_sum += guess[end];
+            off += fabs(guess[end] - real[end]) / real[end];
+        }
+        members = (double)(end - first);
+        snprintf(title, sizeof title, "%s\nmeasured %s ms, predicted %s ms (means)\nmean error of a sample %s %%",
+                 report_full_name(report->results, &report->results->files[files[first]], name),
+                 number_short(real_sum / members).text, number_short(guess_sum / members).text,
+                 number_percent(off / members).text);
+        plot_mark(plot->out, 0, scale_place(&plot->x, real_sum / members), scale_place(&plot->y, guess_sum / members),
+                  3.4, 1, title);
+    }
+}
+static void page_held_out(struct text_buffer *out, const struct report *report, const struct measurements *measurements,
+                          const double *predicted, int part) {
+    double *pairs = resize(NULL, measurements->count, 3 * sizeof *pairs);
+    uint32_t *files = resize(NULL, measurements->count, sizeof *files);
+    size_t count = held_pairs(measurements, predicted, part, pairs, files);
+    vp_linear_errors errors;
+    struct span span = span_none();
+    char caption[320];
+    struct plot plot;
+    if (count > 1
+        && vp_linear_errors_compute(pairs, pairs + measurements->count, count, pairs + 2 * measurements->count, &errors)
+               == VP_OK) {
+        for (size_t i = 0; i < count; i++) {
+            span_add(&span, pairs[i]);
+            span_add(&span, pairs[measurements->count + i]);
+        }
+        snprintf(caption, sizeof caption, "%s: mean error %.2f %%", part_name(part), 100 * errors.mape);
+        figure_open(out, caption, 0);
+        page_add(out, "<p class=\"legend\">|error| mean %s ms, P95 %s ms; bias %s ms; R2 %s; %zu samples</p>",
+                 number_short(errors.mae).text, number_short(errors.p95_absolute).text,
+                 number_formatted(fabs(errors.bias) < 1 ? "%+.3f" : "%+.2f", errors.bias).text,
+                 number_formatted("%.4f", errors.r2).text, count);
+        plot_open(&plot, out, caption, 520, 340);
+        if (!span_is_wide(span)) span_add(&span, 0);
+        plot_frame(&plot, span, span_is_wide(span), span, span_is_wide(span), "measured, ms", "predicted, ms");
+        plot_segment(&plot, "r", scale_place(&plot.x, plot.x.low), scale_place(&plot.y, plot.x.low),
+                     scale_place(&plot.x, plot.x.high), scale_place(&plot.y, plot.x.high));
+        colour_open(out, COLOUR_SERIES,
+                    part == VP_LATENCY_VISION    ? 0
+                    : part == VP_LATENCY_PREFILL ? 3
+                    : part == VP_LATENCY_DECODE  ? 1
+                                                 : 2,
+                    0);
+        held_dots(&plot, pairs, pairs + measurements->count, count);
+        held_marks(&plot, report, pairs, pairs + measurements->count, files, count);
+        text_add_string(out, "</g>\n");
+        plot_close(&plot);
+    }
+    free(pairs);
+    free(files);
+}
+void page_predictions(struct text_buffer *out, const struct report *report) {
+    static const int parts[] = {ESTIMATE_TOTAL, VP_LATENCY_VISION, VP_LATENCY_PREFILL, VP_LATENCY_DECODE};
+    int64_t experts = experts_said(report->results);
+    struct measurements measurements;
+    double *predicted;
+    size_t before;
+    measurements_read(&measurements, report->results, experts > 0 ? experts : (int64_t)EXPERTS_ASSUMED);
+    predicted = resize(NULL, measurements.count, ESTIMATE_PARTS * sizeof *predicted);
+    estimator_predict_left_out(VP_LATENCY_PHYSICAL, &measurements, SPLIT_CONFIG, predicted);
+    add_totals(&measurements, predicted);
+    text_add_string(
+        out,
+        "<section id=\"e3\"><h2>Predicted against measured</h2>\n"
+        "<p class=\"soft\">Each configuration is predicted by a model of all "
+        "others: linear in physical features, no coefficient below 0. Large marks: means of configurations; dots: "
+        "samples; "
+        "dashed: equal.");
+    if (experts < 0)
+        page_add(out, " The files do not say how many experts the model has: %d are assumed.", (int)EXPERTS_ASSUMED);
+    text_add_string(out, "</p>\n<div class=\"grid\">");
+    before = out->bytes;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        page_held_out(out, report, &measurements, predicted, parts[i]);
+    text_add_string(out, "</div>");
+    if (out->bytes == before + 6)
+        text_add_string(
+            out, "<p>Nothing can be predicted: one configuration alone, or no token counts and stage times.</p>");
+    text_add_string(out, "</section>\n");
+    measurements_free(&measurements);
+    free(predicted);
+}

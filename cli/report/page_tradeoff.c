@@ -1,0 +1,370 @@
+/* page_tradeoff.c: the page's section on what accuracy costs in latency (E2). */
+#include "report/page_tradeoff.h"
+
+#include "base/document.h"
+#include "base/metrics.h"
+#include "report/page.h"
+#include "report/plot.h"
+#include "report/report_text.h"
+#include "vlmprof_analysis.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- E2: the front */
+/* Accuracy has room from 0 to 1 where nothing tells its levels apart. */
+static void span_room(struct span *span, int which) {
+    if (which && !(span->high > span->low) && span->low >= 0 && span->high <= 1) { span->low = 0; span->high = 1; }
+}
+enum { FRONT_WHISKERS = 40, BOXES_MOST = 2048 };
+
+struct box { double x, y, width, height; };
+struct boxes { struct box items[BOXES_MOST]; size_t count; };
+static int box_is_free(const struct boxes *boxes, struct box wanted) {
+    for (size_t i = 0; i < boxes->count; i++) {
+        const struct box *taken = &boxes->items[i];
+        if (wanted.x < taken->x + taken->width && taken->x < wanted.x + wanted.width
+            && wanted.y < taken->y + taken->height && taken->y < wanted.y + wanted.height)
+            return 0;
+    }
+    return 1;
+}
+static void box_take(struct boxes *boxes, double x, double y, double width, double height) {
+    struct box box;
+    box.x = x; box.y = y; box.width = width; box.height = height;
+    if (boxes->count < BOXES_MOST) boxes->items[boxes->count++] = box;
+}
+/* Writes a point's name beside it where nothing stands yet; a name that has no room is left to the table and the
+ * pointer. */
+static void plot_name(struct plot *plot, struct boxes *boxes, double x, double y, const char *text) {
+    static const struct { double x, y; } corners[] = {{8, -7}, {9, 4}, {8, 15}, {-1, -14}, {-1, 20}, {9, 26}, {9, -22}};
+    double px = text_px(text);
+    for (int side = 1; side >= 0; side--) { /* first to the left: no point of a front stands above there */
+        for (size_t i = 0; i < sizeof corners / sizeof corners[0] && boxes->count < BOXES_MOST; i++) {
+            struct box box;
+            box.x = side ? x - corners[i].x - px : x + corners[i].x;
+            box.y = y + corners[i].y - 11;
+            box.width = px;
+            box.height = 14;
+            if (box.x < plot->x.from + 2 || box.x + px > plot->x.to - 2 || box.y < plot->y.to
+                || box.y + 14 > plot->y.from || !box_is_free(boxes, box))
+                continue;
+            box_take(boxes, box.x, box.y, px, 14);
+            plot_text(plot, box.x, box.y + 11, "", " class=\"o\"", text);
+            return;
+        }
+    }
+}
+static int has_whiskers(const struct tradeoff *tradeoff, size_t config) {
+    return tradeoff->config_count <= FRONT_WHISKERS || is_listed(tradeoff->front, tradeoff->front_count, config);
+}
+/* steps: what the next member costs is only reached there */
+static void front_line(struct plot *plot, const struct tradeoff *tradeoff) {
+    if (!tradeoff->front_count) return;
+    text_add_string(plot->out, "<g class=\"s1\"><path class=\"l\" d=\"");
+    for (size_t i = 0; i < tradeoff->front_count; i++) {
+        double x = scale_place(&plot->x, tradeoff->at_latency[tradeoff->front[i]]),
+               y = scale_place(&plot->y, tradeoff->at_accuracy[tradeoff->front[i]]);
+        page_add(plot->out, i ? "H%.1fV%.1f" : "M%.1f %.1f", x, y);
+    }
+    page_add(plot->out, "H%.1f\"/></g>\n", plot->x.to);
+}
+static void front_mark(struct plot *plot, const struct report *report, const struct tradeoff *tradeoff, size_t config) {
+    const vp_bootstrap_point *point = &tradeoff->points[config];
+    int is_member = is_listed(tradeoff->front, tradeoff->front_count, config);
+    double x = scale_place(&plot->x, point->latency), y = scale_place(&plot->y, point->accuracy);
+    char name[80], title[512];
+    if (!isfinite(x) || !isfinite(y)) return;
+    snprintf(title, sizeof title, "%s%s\n%s %s ms\naccuracy %s\nmember of the front in %s %% of the resamples",
+             setting_text(&report->results->files[tradeoff->group->paired[config]], name),
+             is_member ? ", on the front" : "", percentile_text(report->settings.percentile),
+             number_of_estimate(point_latency(point)).text, number_of_estimate(point_accuracy(point)).text,
+             number_percent(point->membership).text);
+    page_add(plot->out, "<g class=\"s%d\">", is_member ? 1 : 0);
+    if (has_whiskers(tradeoff, config)) plot_whiskers(plot, x, y, point_latency(point), point_accuracy(point));
+    plot_mark(plot->out, is_member ? 3 : 0, x, y, is_member ? 5 : 4,
+              is_member                     ? 1
+              : isfinite(point->membership) ? 0.4 + 0.6 * point->membership
+                                            : 0.6,
+              title);
+    text_add_string(plot->out, "</g>\n");
+}
+static void page_front(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff) {
+    struct boxes *boxes = zeroed(1, sizeof *boxes);
+    struct span x_span = span_none(), y_span = span_none();
+    char caption[256], label[64], name[80];
+    struct plot plot;
+    for (size_t i = 0; i < tradeoff->config_count; i++) {
+        span_add(&x_span, tradeoff->points[i].latency);
+        span_add(&y_span, tradeoff->points[i].accuracy);
+        if (!has_whiskers(tradeoff, i)) continue;
+        span_add_estimate(&x_span, point_latency(&tradeoff->points[i]));
+        span_add_estimate(&y_span, point_accuracy(&tradeoff->points[i]));
+    }
+    span_room(&y_span, 1);
+    snprintf(caption, sizeof caption, "Accuracy against %s of %s; %s", percentile_text(report->settings.percentile),
+             METRIC_KEYS[report->settings.axis],
+             tradeoff->is_corpus                       ? "a metric of the whole corpus has no intervals"
+             : tradeoff->config_count > FRONT_WHISKERS ? "95 % intervals of the front's members"
+                                                       : "95 % intervals");
+    figure_open(out, caption, 1);
+    legend_open(out);
+    legend_item(out, COLOUR_SERIES, 1, 0, 3, "on the Pareto front");
+    legend_item(out, COLOUR_SERIES, 0, 0, 0, "not on it; the fuller the colour, the likelier a member in a resample");
+    legend_close(out);
+    plot_open(&plot, out, caption, 1000, 460);
+    snprintf(label, sizeof label, "%s of %s, ms", percentile_text(report->settings.percentile),
+             METRIC_KEYS[report->settings.axis]);
+    plot_frame(&plot, x_span, span_is_wide(x_span), y_span, 0, label, "accuracy");
+    front_line(&plot, tradeoff);
+    for (int members = 0; members < 2; members++)
+        for (size_t i = 0; i < tradeoff->config_count; i++)
+            if (is_listed(tradeoff->front, tradeoff->front_count, i) == members) front_mark(&plot, report, tradeoff, i);
+    for (size_t i = 0; i < tradeoff->front_count; i++)
+        box_take(boxes, scale_place(&plot.x, tradeoff->at_latency[tradeoff->front[i]]) - 7,
+                 scale_place(&plot.y, tradeoff->at_accuracy[tradeoff->front[i]]) - 7, 14, 14);
+    for (size_t i = 0; i < tradeoff->config_count; i++)
+        box_take(boxes, scale_place(&plot.x, tradeoff->at_latency[i]) - 4,
+                 scale_place(&plot.y, tradeoff->at_accuracy[i]) - 4, 8, 8);
+    for (size_t i = 0; i < tradeoff->front_count; i++)
+        plot_name(&plot, boxes, scale_place(&plot.x, tradeoff->at_latency[tradeoff->front[i]]),
+                  scale_place(&plot.y, tradeoff->at_accuracy[tradeoff->front[i]]),
+                  setting_text(&report->results->files[tradeoff->group->paired[tradeoff->front[i]]], name));
+    plot_close(&plot);
+    free(boxes);
+}
+
+/* ---- E2: what the knobs do */
+static const vp_effect *effect_of(const struct tradeoff *tradeoff, int which, vp_effect_kind kind, int32_t knob_a,
+                                  int32_t level_a, int32_t knob_b, int32_t level_b) {
+    for (size_t i = 0; i < tradeoff->effect_count; i++) {
+        const vp_effect *effect = &tradeoff->effects[which][i];
+        if (effect->kind == kind && effect->knob_a == knob_a && effect->level_a == level_a && effect->knob_b == knob_b
+            && effect->level_b == level_b)
+            return effect;
+    }
+    return NULL;
+}
+static double effect_value(const vp_effect *effect) { return effect ? effect->estimate : 0; }
+static const char *value_label(const struct report *report, int which, char out[48]) {
+    if (which) snprintf(out, 48, "mean accuracy");
+    else snprintf(out, 48, "mean %s, ms", METRIC_KEYS[report->settings.axis]);
+    return out;
+}
+static const char *knob_label(const struct report *report, const struct tradeoff *tradeoff, int32_t knob) {
+    int is_size = tradeoff->knob_of[knob] == KNOB_SIZE
+                  && !report->results->files[tradeoff->group->paired[tradeoff->level_example[KNOB_SIZE][0]]].tier;
+    return is_size ? "image size, target vision tokens" : KNOB_NAMES[tradeoff->knob_of[knob]];
+}
+/* An axis of a knob's levels at equal steps, named where there is room. */
+static void plot_levels(struct plot *plot, const struct report *report, const struct tradeoff *tradeoff, int32_t knob) {
+    int32_t count = tradeoff->knobs.level_counts[knob];
+    double used = -HUGE_VAL, step = (plot->width - PLOT_LEFT - PLOT_RIGHT) / count;
+    memset(&plot->x, 0, sizeof plot->x);
+    plot->x.from = PLOT_LEFT;
+    plot->x.to = plot->width - PLOT_RIGHT;
+    plot->x.low = -0.5;
+    plot->x.high = count - 0.5;
+    for (int32_t i = 0; i < count; i++) {
+        char text[48];
+        double at = plot->x.from + step * (i + 0.5), half;
+        report_level_text(tradeoff, report->results, tradeoff->knob_of[knob], i, text);
+        text[strcspn(text, " ")] = 0; /* "576 tokens": the axis says what */
+        half = text_px(text) / 2;
+        if (at - half < used || at - half < 0 || at + half > plot->width) continue;
+        plot_text(plot, at, plot->height - PLOT_BOTTOM + 18, "middle", "", text);
+        used = at + half + 8;
+    }
+}
+/* A knob's levels, all others in the mean: mean and interval. */
+static void page_main_effect(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff,
+                             int32_t knob, int which) {
+    struct span span = span_none();
+    double mean = tradeoff->effects[which][0].estimate;
+    char caption[160], label[48];
+    struct plot plot;
+    for (int32_t i = 0; i < tradeoff->knobs.level_counts[knob]; i++) {
+        const vp_effect *effect = effect_of(tradeoff, which, VP_EFFECT_MAIN, knob, i, -1, -1);
+        if (!effect) return;
+        span_add(&span, mean + effect->estimate);
+        span_add(&span, mean + effect->low);
+        span_add(&span, mean + effect->high);
+    }
+    snprintf(caption, sizeof caption, "%s by %s", which ? "Accuracy" : "Latency",
+             KNOB_NAMES[tradeoff->knob_of[knob]]);
+    figure_open(out, caption, 0);
+    span_room(&span, which);
+    plot_open(&plot, out, caption, 520, 260);
+    plot.y = scale_make(span, 0, plot.height - PLOT_BOTTOM, PLOT_TOP);
+    plot_levels(&plot, report, tradeoff, knob);
+    plot_y_axis(&plot);
+    plot_labels(&plot, knob_label(report, tradeoff, knob), value_label(report, which, label));
+    plot_segment(&plot, "r", plot.x.from, scale_place(&plot.y, mean), plot.x.to, scale_place(&plot.y, mean));
+    colour_open(out, COLOUR_SERIES, which ? 1 : 0, 0);
+    for (int32_t i = 0; i < tradeoff->knobs.level_counts[knob]; i++) {
+        const vp_effect *effect = effect_of(tradeoff, which, VP_EFFECT_MAIN, knob, i, -1, -1);
+        vp_estimate whole;
+        char title[256], level[48];
+        whole.value = mean + effect->estimate;
+        whole.low = mean + effect->low;
+        whole.high = mean + effect->high;
+        snprintf(title, sizeof title, "%s %s: %s", KNOB_NAMES[tradeoff->knob_of[knob]],
+                 report_level_text(tradeoff, report->results, tradeoff->knob_of[knob], i, level),
+                 number_of_estimate(whole).text);
+        plot_whiskers(&plot, scale_place(&plot.x, i), scale_place(&plot.y, whole.value), estimate_none(), whole);
+        plot_mark(out, which ? 3 : 0, scale_place(&plot.x, i), scale_place(&plot.y, whole.value), 4, 1, title);
+    }
+    text_add_string(out, "</g>");
+    plot_close(&plot);
+}
+/* Mean of a pair of levels, as the effects make it up. */
+static double pair_mean(const struct tradeoff *tradeoff, int which, int32_t knob_a, int32_t level_a, int32_t knob_b,
+                        int32_t level_b) {
+    return tradeoff->effects[which][0].estimate
+           + effect_value(effect_of(tradeoff, which, VP_EFFECT_MAIN, knob_a, level_a, -1, -1))
+           + effect_value(effect_of(tradeoff, which, VP_EFFECT_MAIN, knob_b, level_b, -1, -1))
+           + effect_value(effect_of(tradeoff, which, VP_EFFECT_PAIR, knob_a, level_a, knob_b, level_b));
+}
+enum { LINES_SHOWN = 8 };
+
+/* A line for each level of the second knob over the levels of the first: parallel lines are no interaction. */
+static void page_interaction(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff,
+                             int32_t knob_a, int32_t knob_b, int which) {
+    int32_t levels = tradeoff->knobs.level_counts[knob_a], lines = tradeoff->knobs.level_counts[knob_b];
+    int shown = lines < LINES_SHOWN ? lines : LINES_SHOWN;
+    struct span span = span_none();
+    char caption[160], label[48], level[48];
+    struct plot plot;
+    for (int32_t i = 0; i < levels; i++)
+        for (int32_t k = 0; k < lines; k++) span_add(&span, pair_mean(tradeoff, which, knob_a, i, knob_b, k));
+    snprintf(caption, sizeof caption, "%s by %s and %s", which ? "Accuracy" : "Latency",
+             KNOB_NAMES[tradeoff->knob_of[knob_a]], KNOB_NAMES[tradeoff->knob_of[knob_b]]);
+    figure_open(out, caption, 0);
+    legend_open(out);
+    page_text(out, KNOB_NAMES[tradeoff->knob_of[knob_b]]);
+    text_add_string(out, ": ");
+    for (int32_t k = 0; k < lines; k++) {
+        int at = shown_at((size_t)k, (size_t)lines, LINES_SHOWN);
+        if (at >= 0)
+            legend_item(out, COLOUR_RAMP, at, shown, at,
+                        report_level_text(tradeoff, report->results, tradeoff->knob_of[knob_b], k, level));
+    }
+    legend_close(out);
+    span_room(&span, which);
+    plot_open(&plot, out, caption, 520, 280);
+    plot.y = scale_make(span, 0, plot.height - PLOT_BOTTOM, PLOT_TOP);
+    plot_levels(&plot, report, tradeoff, knob_a);
+    plot_y_axis(&plot);
+    plot_labels(&plot, knob_label(report, tradeoff, knob_a), value_label(report, which, label));
+    for (int32_t k = 0; k < lines; k++) {
+        int at = shown_at((size_t)k, (size_t)lines, LINES_SHOWN);
+        if (at < 0) continue;
+        colour_open(out, COLOUR_RAMP, at, shown);
+        text_add_string(out, "<path class=\"l\" d=\"");
+        for (int32_t i = 0; i < levels; i++)
+            page_add(out, "%c%.1f %.1f", i ? 'L' : 'M', scale_place(&plot.x, i),
+                     scale_place(&plot.y, pair_mean(tradeoff, which, knob_a, i, knob_b, k)));
+        text_add_string(out, "\"/>");
+        for (int32_t i = 0; i < levels; i++) {
+            const vp_effect *effect = effect_of(tradeoff, which, VP_EFFECT_PAIR, knob_a, i, knob_b, k);
+            char title[256], other[48];
+            vp_estimate pair;
+            pair.value = effect ? effect->estimate : 0;
+            pair.low = effect ? effect->low : (double)NAN;
+            pair.high = effect ? effect->high : (double)NAN;
+            snprintf(title, sizeof title, "%s %s, %s %s: %s\nover what both do alone: %s",
+                     KNOB_NAMES[tradeoff->knob_of[knob_a]],
+                     report_level_text(tradeoff, report->results, tradeoff->knob_of[knob_a], i, level),
+                     KNOB_NAMES[tradeoff->knob_of[knob_b]],
+                     report_level_text(tradeoff, report->results, tradeoff->knob_of[knob_b], k, other),
+                     number_short(pair_mean(tradeoff, which, knob_a, i, knob_b, k)).text,
+                     number_of_estimate(pair).text);
+            plot_mark(out, at, scale_place(&plot.x, i),
+                      scale_place(&plot.y, pair_mean(tradeoff, which, knob_a, i, knob_b, k)), 3.4, 1, title);
+        }
+        text_add_string(out, "</g>\n");
+    }
+    plot_close(&plot);
+}
+/* Shares of the variance between configurations, as bars. */
+static void page_shares(struct text_buffer *out, const struct tradeoff *tradeoff) {
+    static const char caption[] = "What makes configurations differ: shares of the variance between their means";
+    int32_t knobs = tradeoff->knobs.knob_count,
+            terms = knobs + (tradeoff->order == 2 ? knobs * (knobs - 1) / 2 : 0) + 1;
+    struct plot plot;
+    struct span span = {0, 100};
+    for (int32_t term = 0; term < terms; term++)
+        for (int which = 0; which < 2 && tradeoff->shares[which]; which++)
+            span_add(&span, 100 * tradeoff->shares[which][term]);
+    if (span.low < 0) span.low = 0; /* a grid with holes: bars begin at 0 */
+    figure_open(out, caption, 1);
+    legend_open(out);
+    legend_item(out, COLOUR_SERIES, 0, 0, SIGN_BAR, "latency");
+    if (tradeoff->shares[1]) legend_item(out, COLOUR_SERIES, 1, 0, SIGN_BAR, "accuracy");
+    legend_close(out);
+    plot_open(&plot, out, caption, 1000, 34.0 * terms + 50);
+    plot.x = scale_make(span, 0, 170, plot.width - 64);
+    plot.y.from = plot.height - 42;
+    plot_x_axis(&plot);
+    plot_text(&plot, (plot.x.from + plot.x.to) / 2, plot.height - 6, "middle", " class=\"n\"",
+              "share of the variance, %");
+    for (int32_t term = 0, first = 0, second = 0; term < terms; term++) {
+        char name[80] = "what is left";
+        double y = 4 + 34.0 * term;
+        if (term < knobs) snprintf(name, sizeof name, "%s", KNOB_NAMES[tradeoff->knob_of[term]]);
+        else if (term < terms - 1) {
+            if (++second == knobs) second = ++first + 1;
+            snprintf(name, sizeof name, "%s x %s", KNOB_NAMES[tradeoff->knob_of[first]],
+                     KNOB_NAMES[tradeoff->knob_of[second]]);
+        }
+        plot_text(&plot, plot.x.from - 8, y + 18, "end", "", name);
+        for (int which = 0; which < 2 && tradeoff->shares[which]; which++) {
+            double share = 100 * tradeoff->shares[which][term], end = scale_place(&plot.x, share > 0 ? share : 0);
+            page_add(out, "<rect class=\"b s%d\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"12\"/>", which,
+                     plot.x.from, y + 13 * which, end - plot.x.from);
+            plot_text(&plot, end + 6, y + 10 + 13 * which, "", "", number_formatted("%.1f %%", share).text);
+        }
+    }
+    plot_close(&plot);
+}
+static void page_coupling(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff) {
+    if (!tradeoff->order) {
+        page_element(out, "p",
+                     tradeoff->knobs.knob_count ? "Effects of knobs: this grid cannot tell them apart."
+                                                : "No knob varies.");
+        return;
+    }
+    if (tradeoff->shares[0]) page_shares(out, tradeoff);
+    text_add_string(
+        out,
+        "<p class=\"wide soft\">Means over all other knobs. By one knob: 95 % intervals of the difference to the "
+        "mean of all "
+        "(dashed). By "
+        "two knobs: lines that are not parallel are an interaction.</p>\n");
+    for (int32_t first = 0; first < tradeoff->knobs.knob_count; first++)
+        for (int which = 0; which < 2; which++)
+            if (tradeoff->effects[which]) page_main_effect(out, report, tradeoff, first, which);
+    for (int32_t first = 0; first < tradeoff->knobs.knob_count && tradeoff->order == 2; first++)
+        for (int32_t second = first + 1; second < tradeoff->knobs.knob_count; second++)
+            for (int which = 0; which < 2; which++)
+                if (tradeoff->effects[which]) page_interaction(out, report, tradeoff, first, second, which);
+}
+
+/* ---- the section */
+void page_tradeoffs(struct text_buffer *out, const struct report *report) {
+    text_add_string(out, "<section id=\"e2\"><h2>What it buys</h2>\n");
+    for (size_t group = 0; group < report->results->group_count; group++) {
+        const struct tradeoff *tradeoff = &report->tradeoffs[group];
+        text_add_string(out, "<h3>");
+        page_text(out, report->results->files[report->results->groups[group].first].task);
+        text_add_string(out, "</h3>");
+        if (tradeoff->reason[0]) { page_element(out, "p", tradeoff->reason); continue; }
+        text_add_string(out, "<div class=\"grid\">");
+        page_front(out, report, tradeoff);
+        page_coupling(out, report, tradeoff);
+        text_add_string(out, "</div>\n");
+    }
+    text_add_string(out, "</section>\n");
+}

@@ -1,0 +1,320 @@
+/* tradeoff.c: what accuracy costs in latency (E2): fronts, effects and gains of the knobs. */
+#include "report/tradeoff.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const KNOB_NAMES[KNOBS] = {"image size", "top_k", "blocks"};
+
+const char *const KNOB_KEYS[KNOBS] = {"image_size", "top_k", "num_active_blocks"};
+
+/* ---- settings */
+static int axis_of(const char *name) {
+    return !strcmp(name, "vision")    ? METRIC_VISION
+           : !strcmp(name, "prefill") ? METRIC_PREFILL
+           : !strcmp(name, "decode")  ? METRIC_DECODE
+           : !strcmp(name, "ttft")    ? METRIC_TTFT
+                                      : METRIC_TOTAL;
+}
+struct report_settings report_settings_of(const struct options *options) {
+    struct report_settings settings;
+    memset(&settings, 0, sizeof settings);
+    settings.axis = axis_of(text_of(options, "latency"));
+    settings.percentile = !strcmp(text_of(options, "percentile"), "mean")
+                              ? -1
+                              : strtod(text_of(options, "percentile"), NULL);
+    settings.resamples = (size_t)number_of(options, "resamples");
+    settings.seed = (uint32_t)number_of(options, "seed");
+    settings.peak_tflops = settings.peak_gbs = (double)NAN;
+    settings.budget = HUGE_VAL;
+    settings.min_accuracy = -HUGE_VAL;
+    return settings;
+}
+const char *percentile_text(double percentile) {
+    return percentile < 0 ? "mean" : percentile < 60 ? "P50" : percentile < 97 ? "P95" : "P99";
+}
+
+vp_estimate point_latency(const vp_bootstrap_point *point) {
+    vp_estimate estimate;
+    estimate.value = point->latency;
+    estimate.low = point->latency_low;
+    estimate.high = point->latency_high;
+    return estimate;
+}
+vp_estimate point_accuracy(const vp_bootstrap_point *point) {
+    vp_estimate estimate;
+    estimate.value = point->accuracy;
+    estimate.low = point->accuracy_low;
+    estimate.high = point->accuracy_high;
+    return estimate;
+}
+
+/* ---- levels of the knobs */
+static int compare_knob(const struct result_file *left, const struct result_file *right, int knob) {
+    if (knob == KNOB_TOP_K) return left->top_k != right->top_k ? (left->top_k < right->top_k ? -1 : 1) : 0;
+    if (knob == KNOB_BLOCKS)
+        return left->block_count != right->block_count ? (left->block_count < right->block_count ? -1 : 1) : 0;
+    if (size_rank(left) != size_rank(right)) return size_rank(left) < size_rank(right) ? -1 : 1;
+    return strcmp(left->tier ? left->tier : "", right->tier ? right->tier : "");
+}
+/* Values of a knob, ascending: a configuration of each; VP_KNOB_LEVEL_LIMIT + 1: too many. */
+static int32_t find_levels(struct tradeoff *tradeoff, const struct results *results, int knob) {
+    size_t *examples = tradeoff->level_example[knob];
+    int32_t count = 0;
+    for (size_t i = 0; i < tradeoff->config_count; i++) {
+        const struct result_file *file = &results->files[tradeoff->group->paired[i]];
+        int32_t at = 0;
+        while (at < count && compare_knob(&results->files[tradeoff->group->paired[examples[at]]], file, knob) < 0) at++;
+        if (at < count && !compare_knob(&results->files[tradeoff->group->paired[examples[at]]], file, knob)) continue;
+        if (count == VP_KNOB_LEVEL_LIMIT) return count + 1;
+        memmove(examples + at + 1, examples + at, (size_t)(count - at) * sizeof *examples);
+        examples[at] = i;
+        count++;
+    }
+    return count;
+}
+/* Levels of the knobs that vary; 0 when none does, or one has too many. */
+static int has_knobs(struct tradeoff *tradeoff, const struct results *results) {
+    for (int k = 0; k < KNOBS; k++) {
+        int32_t count = find_levels(tradeoff, results, k);
+        if (count > VP_KNOB_LEVEL_LIMIT) return 0;
+        if (count < 2) continue;
+        tradeoff->knobs.level_counts[tradeoff->knobs.knob_count] = count;
+        tradeoff->knob_of[tradeoff->knobs.knob_count++] = k;
+    }
+    tradeoff->levels = zeroed(tradeoff->config_count * KNOBS, sizeof *tradeoff->levels);
+    for (size_t i = 0; i < tradeoff->config_count; i++) {
+        for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
+            const size_t *examples = tradeoff->level_example[tradeoff->knob_of[k]];
+            int32_t *level = &tradeoff->levels[i * (size_t)tradeoff->knobs.knob_count + (size_t)k];
+            while (compare_knob(&results->files[tradeoff->group->paired[examples[*level]]],
+                                &results->files[tradeoff->group->paired[i]], tradeoff->knob_of[k]))
+                ++*level;
+        }
+    }
+    tradeoff->knobs.levels = tradeoff->levels;
+    tradeoff->knobs.config_count = tradeoff->config_count;
+    return tradeoff->knobs.knob_count > 0;
+}
+static void find_effects(struct tradeoff *tradeoff) {
+    const double *values[2];
+    values[0] = tradeoff->latency;
+    values[1] = tradeoff->accuracy;
+    for (tradeoff->order = tradeoff->knobs.knob_count > 1 ? 2 : 1; tradeoff->order > 0; tradeoff->order--) {
+        size_t bytes = vp_effects_scratch_bytes(&tradeoff->knobs, tradeoff->order),
+               terms = VP_KNOB_LIMIT * VP_KNOB_LIMIT;
+        vp_result done = VP_OK;
+        void *scratch;
+        tradeoff->effect_count = vp_effect_count(&tradeoff->knobs, tradeoff->order);
+        if (!tradeoff->effect_count) continue;
+        scratch = resize(NULL, bytes, 1);
+        for (int which = 0; which < 2 && done == VP_OK && values[which]; which++) {
+            tradeoff->effects[which] = zeroed(tradeoff->effect_count, sizeof *tradeoff->effects[which]);
+            tradeoff->shares[which] = zeroed(terms, sizeof(double));
+            done = vp_effects(&tradeoff->knobs, values[which], tradeoff->sample_count, tradeoff->order, 0.95, scratch,
+                              bytes, tradeoff->effects[which], tradeoff->shares[which], NULL);
+        }
+        free(scratch);
+        if (done == VP_OK) return;
+        for (int which = 0; which < 2; which++) {
+            free(tradeoff->effects[which]);
+            free(tradeoff->shares[which]);
+            tradeoff->effects[which] = NULL;
+            tradeoff->shares[which] = NULL;
+        }
+    }
+    tradeoff->order = 0; /* holes of the grid, or a single sample: nothing can be told apart */
+    tradeoff->effect_count = 0;
+}
+static void find_knob_fronts(struct tradeoff *tradeoff) {
+    int32_t *keys = resize(NULL, tradeoff->config_count, sizeof *keys);
+    for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
+        for (int32_t level = 0; level < tradeoff->knobs.level_counts[k]; level++) {
+            struct knob_front *front;
+            tradeoff->fronts = resize(tradeoff->fronts, tradeoff->knob_front_count + 1, sizeof *tradeoff->fronts);
+            front = &tradeoff->fronts[tradeoff->knob_front_count++];
+            front->knob = tradeoff->knob_of[k];
+            front->level = level;
+            front->front = zeroed(tradeoff->config_count, sizeof *front->front);
+            front->count = 0;
+            for (size_t i = 0; i < tradeoff->config_count; i++)
+                keys[i] = tradeoff->levels[i * (size_t)tradeoff->knobs.knob_count + (size_t)k];
+            if (vp_pareto_front_fixed(tradeoff->at_latency, tradeoff->at_accuracy, keys, level, tradeoff->config_count,
+                                      front->front, &front->count)
+                != VP_OK)
+                front->count = 0;
+            front->area = vp_pareto_area(tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->config_count,
+                                         front->front, front->count, tradeoff->area_latency, tradeoff->area_accuracy);
+        }
+    }
+    free(keys);
+}
+static void find_gains(struct tradeoff *tradeoff) {
+    for (size_t i = 0; i < tradeoff->config_count && tradeoff->accuracy; i++) {
+        for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
+            struct knob_gain gain;
+            gain.from = i;
+            gain.knob = tradeoff->knob_of[k];
+            if (vp_knob_next(&tradeoff->knobs, i, k, &gain.to) != VP_OK) continue;
+            if (vp_gain_compute(
+                    tradeoff->latency + i * tradeoff->sample_count, tradeoff->accuracy + i * tradeoff->sample_count,
+                    tradeoff->latency + gain.to * tradeoff->sample_count,
+                    tradeoff->accuracy + gain.to * tradeoff->sample_count, tradeoff->sample_count, 0.95, &gain.gain)
+                != VP_OK)
+                continue;
+            tradeoff->gains = resize(tradeoff->gains, tradeoff->gain_count + 1, sizeof *tradeoff->gains);
+            tradeoff->gains[tradeoff->gain_count++] = gain;
+        }
+    }
+}
+static void find_front(struct tradeoff *tradeoff, const struct report_settings *settings) {
+    vp_epsilon epsilon;
+    double *sorted = resize(NULL, tradeoff->config_count, sizeof *sorted);
+    vp_statistics middle;
+    tradeoff->front = zeroed(tradeoff->config_count, sizeof *tradeoff->front);
+    tradeoff->kept = zeroed(tradeoff->config_count, sizeof *tradeoff->kept);
+    tradeoff->at_latency = resize(NULL, tradeoff->config_count, sizeof(double));
+    tradeoff->at_accuracy = resize(NULL, tradeoff->config_count, sizeof(double));
+    tradeoff->area_latency = 0;
+    tradeoff->area_accuracy = HUGE_VAL;
+    for (size_t i = 0; i < tradeoff->config_count; i++) {
+        tradeoff->at_latency[i] = tradeoff->points[i].latency;
+        tradeoff->at_accuracy[i] = tradeoff->points[i].accuracy;
+        if (tradeoff->at_latency[i] > tradeoff->area_latency) tradeoff->area_latency = tradeoff->at_latency[i];
+        if (tradeoff->at_accuracy[i] < tradeoff->area_accuracy) tradeoff->area_accuracy = tradeoff->at_accuracy[i];
+    }
+    vp_statistics_compute(tradeoff->at_latency, tradeoff->config_count, sorted, &middle);
+    free(sorted);
+    epsilon.latency = tradeoff->epsilon_latency = settings->epsilon_share * middle.p50;
+    epsilon.accuracy = settings->epsilon_accuracy;
+    epsilon.relative = 0;
+    if (vp_pareto_front(tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->config_count, VP_PARETO_FIRST,
+                        tradeoff->front, &tradeoff->front_count)
+        != VP_OK)
+        tradeoff->front_count = 0;
+    if (vp_pareto_epsilon(tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->config_count, tradeoff->front,
+                          tradeoff->front_count, epsilon, tradeoff->kept, &tradeoff->kept_count)
+        != VP_OK)
+        tradeoff->kept_count = 0;
+    tradeoff->area = vp_pareto_area(tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->config_count,
+                                    tradeoff->front, tradeoff->front_count, tradeoff->area_latency,
+                                    tradeoff->area_accuracy);
+}
+size_t equal_points(const struct tradeoff *tradeoff, size_t config) {
+    size_t count = 0;
+    for (size_t i = 0; i < tradeoff->config_count; i++)
+        count += !(tradeoff->at_latency[i] < tradeoff->at_latency[config]
+                   || tradeoff->at_latency[i] > tradeoff->at_latency[config])
+                 && !(tradeoff->at_accuracy[i] < tradeoff->at_accuracy[config]
+                      || tradeoff->at_accuracy[i] > tradeoff->at_accuracy[config]);
+    return count;
+}
+static void bootstrap_points(struct tradeoff *tradeoff, const struct report_settings *settings) {
+    vp_bootstrap_options options = vp_bootstrap_options_default();
+    size_t bytes = vp_bootstrap_scratch_bytes(tradeoff->config_count, tradeoff->sample_count, settings->resamples);
+    void *scratch;
+    options.resamples = settings->resamples;
+    options.seed = settings->seed;
+    options.percentile = settings->percentile;
+    options.budget = settings->budget;
+    options.min_accuracy = settings->min_accuracy;
+    scratch = resize(NULL, bytes, 1);
+    if (vp_bootstrap(tradeoff->latency, tradeoff->accuracy, tradeoff->config_count, tradeoff->sample_count, &options,
+                     scratch, bytes, tradeoff->points)
+        != VP_OK)
+        snprintf(tradeoff->reason, sizeof tradeoff->reason, "the values are too large to be drawn from");
+    free(scratch);
+}
+/* The accuracy of a corpus metric belongs to a whole file: points without intervals. */
+static void corpus_points(struct tradeoff *tradeoff, const struct results *results,
+                          const struct report_settings *settings) {
+    double *sorted = resize(NULL, tradeoff->sample_count, sizeof *sorted);
+    for (size_t i = 0; i < tradeoff->config_count; i++) {
+        vp_bootstrap_point *point = &tradeoff->points[i];
+        vp_statistics stats;
+        point->latency_low = point->latency_high = point->accuracy_low = point->accuracy_high = point->membership =
+            point->within_budget = point->best = (double)NAN;
+        point->accuracy = results->files[tradeoff->group->paired[i]].accuracy;
+        vp_statistics_compute(tradeoff->latency + i * tradeoff->sample_count, tradeoff->sample_count, sorted, &stats);
+        point->latency = settings->percentile < 0
+                             ? stats.mean
+                             : vp_statistics_percentile(sorted, tradeoff->sample_count, settings->percentile);
+        if (settings->percentile >= 0)
+            vp_statistics_percentile_interval(sorted, tradeoff->sample_count, settings->percentile, 0.95,
+                                              &point->latency_low, &point->latency_high);
+        else
+            vp_statistics_mean_interval(sorted, tradeoff->sample_count, 0.95, &point->latency_low,
+                                        &point->latency_high);
+    }
+    free(sorted);
+}
+void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, const struct result_group *group,
+                   const struct report_settings *settings) {
+    int columns[2], files_have = 1, rows_have = 1;
+    columns[0] = settings->axis;
+    columns[1] = COLUMN_ACCURACY;
+    tradeoff->group = group;
+    tradeoff->config_count = group->paired_count;
+    for (size_t i = 0; i < group->paired_count; i++) {
+        files_have &= isfinite(results->files[group->paired[i]].accuracy) != 0;
+        rows_have &= results->files[group->paired[i]].columns[COLUMN_ACCURACY] != NULL;
+    }
+    tradeoff->is_corpus = files_have && !rows_have;
+    tradeoff->sample_count = paired_ids(results, group, columns, tradeoff->is_corpus ? 1 : 2, &tradeoff->ids);
+    if (!files_have && !rows_have)
+        snprintf(tradeoff->reason, sizeof tradeoff->reason, "no accuracy: the data have no answers to compare with");
+    else if (tradeoff->sample_count < 2)
+        snprintf(tradeoff->reason, sizeof tradeoff->reason,
+                 "%zu samples have %s and an accuracy in all configurations: at least 2 are needed",
+                 tradeoff->sample_count, METRIC_KEYS[settings->axis]);
+    if (tradeoff->reason[0]) return;
+    tradeoff->latency = paired_column(results, group, settings->axis, tradeoff->ids, tradeoff->sample_count);
+    tradeoff->points = zeroed(tradeoff->config_count, sizeof *tradeoff->points);
+    if (tradeoff->is_corpus) corpus_points(tradeoff, results, settings);
+    else {
+        tradeoff->accuracy = paired_column(results, group, COLUMN_ACCURACY, tradeoff->ids, tradeoff->sample_count);
+        bootstrap_points(tradeoff, settings);
+    }
+    if (tradeoff->reason[0]) return;
+    find_front(tradeoff, settings);
+    if (!has_knobs(tradeoff, results)) return;
+    find_effects(tradeoff);
+    find_knob_fronts(tradeoff);
+    find_gains(tradeoff);
+}
+void tradeoff_free(struct tradeoff *tradeoff) {
+    void *all[] = {tradeoff->ids,        tradeoff->latency,     tradeoff->accuracy,   tradeoff->points,
+                   tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->front,      tradeoff->kept,
+                   tradeoff->levels,     tradeoff->effects[0],  tradeoff->effects[1], tradeoff->shares[0],
+                   tradeoff->shares[1],  tradeoff->gains};
+    for (size_t i = 0; i < tradeoff->knob_front_count; i++) free(tradeoff->fronts[i].front);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) free(all[i]);
+    free(tradeoff->fronts);
+}
+const char *report_level_text(const struct tradeoff *tradeoff, const struct results *results, int knob, int32_t level,
+                              char out[48]) {
+    const struct result_file *file = &results->files[tradeoff->group->paired[tradeoff->level_example[knob][level]]];
+    if (knob == KNOB_SIZE && file->tier) snprintf(out, 48, "%.40s", file->tier);
+    else if (knob == KNOB_SIZE) snprintf(out, 48, "%lld tokens", (long long)file->target_tokens);
+    else snprintf(out, 48, "%lld", (long long)(knob == KNOB_TOP_K ? file->top_k : file->block_count));
+    return out;
+}
+int is_listed(const uint32_t *items, size_t count, size_t value) {
+    for (size_t i = 0; i < count; i++) if (items[i] == value) return 1;
+    return 0;
+}
+void effect_name(const struct tradeoff *tradeoff, const struct results *results, const vp_effect *effect,
+                 char out[160]) {
+    char level[48], second_level[48];
+    if (effect->kind == VP_EFFECT_MEAN) { snprintf(out, 160, "mean"); return; }
+    report_level_text(tradeoff, results, tradeoff->knob_of[effect->knob_a], effect->level_a, level);
+    if (effect->kind != VP_EFFECT_PAIR) {
+        snprintf(out, 160, "%s %s", KNOB_NAMES[tradeoff->knob_of[effect->knob_a]], level);
+        return;
+    }
+    report_level_text(tradeoff, results, tradeoff->knob_of[effect->knob_b], effect->level_b, second_level);
+    snprintf(out, 160, "%s %s x %s %s", KNOB_NAMES[tradeoff->knob_of[effect->knob_a]], level,
+             KNOB_NAMES[tradeoff->knob_of[effect->knob_b]], second_level);
+}

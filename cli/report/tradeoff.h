@@ -1,0 +1,72 @@
+/* tradeoff.h: what accuracy costs in latency (E2): fronts, effects and gains of the knobs. */
+#ifndef VLMPROF_CLI_TRADEOFF_H
+#define VLMPROF_CLI_TRADEOFF_H
+#include "base/options.h"
+#include "report/result_read.h"
+#include "vlmprof.h"
+#include "vlmprof_analysis.h"
+
+enum { KNOB_SIZE, KNOB_TOP_K, KNOB_BLOCKS, KNOBS };
+
+extern const char *const KNOB_NAMES[KNOBS]; /* for readers */
+extern const char *const KNOB_KEYS[KNOBS];  /* for programs */
+
+/* What report and best share. */
+struct report_settings {
+    int axis;             /* METRIC_*: the latency that accuracy is compared with */
+    double percentile;    /* over samples; -1: the mean */
+    size_t resamples;
+    uint32_t seed;
+    double epsilon_share, epsilon_accuracy; /* of the median latency; absolute */
+    double peak_tflops, peak_gbs;           /* NaN: the best that these files reach */
+    double budget, min_accuracy;            /* infinite: none */
+};
+
+/* The options that report and best share; a number that is not given is NaN or infinite. */
+struct report_settings report_settings_of(const struct options *options);
+const char *percentile_text(double percentile); /* "mean", "P50", "P95" or "P99" */
+
+struct knob_front { int knob; int32_t level; uint32_t *front; size_t count; double area; };
+struct knob_gain { size_t from, to; int knob; vp_gain gain; };
+
+/* Of one data set. Its configurations are numbered by their place in group->paired. */
+struct tradeoff {
+    const struct result_group *group;
+    char reason[160];            /* why there is none; empty: there is */
+    int is_corpus;               /* truth: only whole files have an accuracy, so it has no intervals */
+    int64_t *ids; size_t config_count, sample_count;
+    double *latency, *accuracy;  /* [config_count, sample_count]; accuracy NULL for a corpus metric */
+    vp_bootstrap_point *points;  /* [config_count]; NaN where not known */
+    double *at_latency, *at_accuracy; /* the points as two arrays */
+    uint32_t *front, *kept; size_t front_count, kept_count; /* kept: after epsilon */
+    double epsilon_latency, area, area_latency, area_accuracy;
+    int32_t *levels; vp_knobs knobs; int knob_of[KNOBS]; /* knobs that vary: KNOB_* of each column of levels */
+    size_t level_example[KNOBS][VP_KNOB_LEVEL_LIMIT];    /* a configuration with that level, for its name */
+    /* [0] of latency, [1] of accuracy: effects on the means over samples; order 0: none could be computed */
+    vp_effect *effects[2]; size_t effect_count; double *shares[2]; int32_t order;
+    struct knob_front *fronts; size_t knob_front_count;
+    struct knob_gain *gains; size_t gain_count;
+};
+
+/* Fills a zeroed tradeoff; tradeoff->reason says why there is none. */
+void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, const struct result_group *group,
+                   const struct report_settings *settings);
+void tradeoff_free(struct tradeoff *tradeoff);
+
+/* How many configurations have the same latency and accuracy as this one, itself included. */
+size_t equal_points(const struct tradeoff *tradeoff, size_t config);
+int is_listed(const uint32_t *items, size_t count, size_t value);
+
+/* A point's value with its interval. */
+vp_estimate point_latency(const vp_bootstrap_point *point);
+vp_estimate point_accuracy(const vp_bootstrap_point *point);
+
+/* A knob's level: "medium", "576 tokens", "4". Returns out. */
+const char *report_level_text(const struct tradeoff *tradeoff, const struct results *results, int knob, int32_t level,
+                              char out[48]);
+
+/* "top_k 4", "top_k 4 x blocks 12" or "mean". */
+void effect_name(const struct tradeoff *tradeoff, const struct results *results, const vp_effect *effect,
+                 char out[160]);
+
+#endif
