@@ -1,0 +1,238 @@
+/* test_plan.c: the plan of a sweep in this process: its grid and file names in their order, the longest request, layouts of a configuration, what the
+ * fingerprint goes by, and lists that are refused. */
+#define _POSIX_C_SOURCE 200809L
+#include "dataset/plan.h"
+#include "base/console.h"
+#include "commands/commands.h"
+#include "support/check.h"
+#include "support/folder.h"
+#include "support/room.h"
+
+static struct model tiny;
+static struct options options;
+static struct plan plan;
+/* plans a sweep of these words; 0 or an exit code */
+static int make(const char *words) {
+    char line[1500];
+    int code;
+    plan_free(&plan);
+    options_free(&options);
+    memset(&plan, 0, sizeof plan);
+    snprintf(line, sizeof line, "--synthetic tiny --output_dir none %s", words);
+    listen_begin();
+    code = options_of_words(&options, &command_sweep, line);
+    if (!code) code = plan_make(&options, &tiny, &plan);
+    listen_end();
+    return code;
+}
+/* ... of the set of three records: a wide image, a small one, none */
+static int make_set(const char *words) {
+    char line[1200];
+    snprintf(line, sizeof line, "--data %s %s", in_folder("set.jsonl"), words);
+    return make(line);
+}
+static void write_set(const char *name, const char *question) {
+    char text[2000], here[512] = "";
+    if (!getcwd(here, sizeof here)) return;
+    snprintf(text, sizeof text, "{\"question\": \"%s\", \"image\": \"%s/samples/chart.png\"}\n{\"question\": \"What is to be seen here, on the left?\", "
+             "\"image\": \"%s/samples/rocket.jpg\"}\n{\"question\": \"Why?\"}\n", question, here, here);
+    write_text(in_folder(name), text);
+}
+static void test_grid(void) {
+    static const char *const names[] = {
+        "set_imgsizetier-low_crops1_topk1_blocks2.json", "set_imgsizetier-low_crops1_topk1_blocks4.json", "set_imgsizetier-low_crops1_topk2_blocks2.json",
+        "set_imgsizetier-low_crops1_topk2_blocks4.json", "set_imgsizetier-high_crops13_topk1_blocks2.json", "set_imgsizetier-high_crops13_topk1_blocks4.json",
+        "set_imgsizetier-high_crops13_topk2_blocks2.json", "set_imgsizetier-high_crops13_topk2_blocks4.json"};
+    check_case("the grid: tiers, top_k and blocks in the order of the lists");
+    CHECK_INT(make_set("--tier_list low high --top_k_list 1 2 --num_active_blocks_list 2 4 --max_new_tokens 7 --num_runs_per_sample 5"), 0);
+    CHECK_INT(plan.configuration_count, 8);
+    CHECK(plan.point_count == 24 && plan.run_count == 5 && plan.new_tokens == 7 && !plan.ignore_eos && plan.repeats == 0 && plan.set_count == 1);
+    for (size_t i = 0; i < plan.configuration_count && i < 8; i++) {
+        const struct configuration *one = &plan.configurations[i];
+        CHECK_TEXT(one->file_name, names[i]);
+        CHECK_TEXT(one->tier->name, i < 4 ? "low" : "high");
+        CHECK(one->top_k == (i / 2 % 2 ? 2 : 1) && one->block_count == (i % 2 ? 4 : 2) && one->vision_tokens == 0 && one->in_index == -1);
+        CHECK(one->set == &plan.sets[0] && one->blocks[0] == 0);
+        for (int k = 1; k < one->block_count; k++) CHECK(one->blocks[k] > one->blocks[k - 1]);
+    }
+    check_case("without lists: all tiers, experts and blocks as the model has them");
+    CHECK_INT(make_set("--ignore_eos"), 0);
+    CHECK(plan.configuration_count == 3 && plan.ignore_eos);
+    for (size_t i = 0; i < plan.configuration_count && i < 3; i++)
+        CHECK(plan.configurations[i].tier == vp_tier_at((int32_t)i) && plan.configurations[i].top_k == tiny.config.top_k && plan.configurations[i].block_count == 4);
+    check_case("target tokens instead of tiers; two data sets, each with the whole grid");
+    write_set("more.jsonl", "And?");
+    {
+        char words[1300];
+        snprintf(words, sizeof words, "--vision_tokens_list 288 432 --data %s %s", in_folder("set.jsonl"), in_folder("more.jsonl"));
+        CHECK_INT(make(words), 0);
+        CHECK(plan.configuration_count == 4 && plan.point_count == 12 && plan.set_count == 2);
+        CHECK_TEXT(plan.configurations[0].file_name, "set_imgsizetokens288_topk2_blocks4.json");
+        CHECK_TEXT(plan.configurations[3].file_name, "more_imgsizetokens432_topk2_blocks4.json");
+        CHECK(plan.configurations[1].vision_tokens == 432 && !plan.configurations[1].tier && plan.configurations[2].set == &plan.sets[1]);
+        snprintf(words, sizeof words, "--data %s %s/./set.jsonl", in_folder("set.jsonl"), folder);
+        CHECK_INT(make(words), EXIT_USAGE);
+        CHECK(strstr(room_said, "set.jsonl are both called set; sweep them into two folders") != NULL);
+    }
+    check_case("a strategy draws points of the grid, and says how often it repeats one");
+    CHECK_INT(make_set("--sampling_strategy custom_sparse --tier_list low medium high --top_k_list 1 2 4 --num_active_blocks_list 1 2 4"), 0);
+    {
+        static const int32_t counts[3] = {3, 3, 3};
+        int32_t index[27 * 3];
+        size_t count = 0, repeats = 0;
+        CHECK_INT(vp_sampler_grid(VP_GRID_CUSTOM_SPARSE, counts, 42, vp_sampler_lhs_points(counts), index, 27, &count, &repeats), VP_OK);
+        CHECK(plan.configuration_count == count && plan.repeats == repeats && count > 0 && count <= 27);
+        for (size_t i = 0; i < plan.configuration_count && i < count; i++) {
+            static const int32_t levels[] = {1, 2, 4};
+            CHECK(plan.configurations[i].tier == vp_tier_at(index[3 * i]));
+            CHECK(plan.configurations[i].top_k == levels[index[3 * i + 1]] && plan.configurations[i].block_count == levels[index[3 * i + 2]]);
+        }
+    }
+}
+static void test_requests(void) {
+    const struct dataset *set;
+    vp_layout layout;
+    char reason[LINE_BYTES];
+    int32_t most = 0, most_views = 0;
+    struct sample sample;
+    struct pass_input input;
+    check_case("the longest request of a configuration, and of the plan");
+    CHECK_INT(make_set("--tier_list low high --max_new_tokens 9"), 0);
+    set = &plan.sets[0];
+    for (size_t i = 0; i < plan.configuration_count; i++) {
+        const struct configuration *one = &plan.configurations[i];
+        int32_t need = 0, views = 0;
+        for (size_t k = 0; k < set->count; k++) {
+            const vp_layout *found = configuration_layout(&tiny, one, &set->samples[k], &layout, reason, sizeof reason);
+            int32_t sequence = 1 + (found ? found->image_tokens : 0) + set->samples[k].text_count;
+            CHECK_TEXT(reason, "");
+            CHECK((found != NULL) == (k < 2));
+            CHECK_INT(entry_sequence(&set->samples[k], found), sequence);
+            if (sequence + 8 > need) need = sequence + 8;
+            if (found && found->views > views) views = found->views;
+        }
+        CHECK(one->need_sequence == need && one->need_views == views);
+        if (need > most) most = need;
+        if (views > most_views) most_views = views;
+    }
+    CHECK(plan.max_sequence == most && plan.max_views == most_views && most_views > 3);
+    check_case("a sample without BOS, one whose image cannot be used");
+    {
+        struct entry entry = set->samples[1];
+        struct dataset other = *set;
+        struct configuration one = plan.configurations[0];
+        entry.no_bos = 1;
+        CHECK_INT(entry_sequence(&entry, NULL), entry.text_count);
+        other.reasons[0] = (char *)(size_t)"broken";
+        one.set = &other;
+        entry.reason = 1;
+        CHECK(!configuration_layout(&tiny, &one, &entry, &layout, reason, sizeof reason));
+        CHECK_TEXT(reason, "broken");
+        entry.reason = 0;
+        entry.width_px = 0;
+        CHECK(!configuration_layout(&tiny, &one, &entry, &layout, reason, sizeof reason) && reason[0]);
+    }
+    check_case("tiles of a configuration, and what a pass gets");
+    {
+        vp_tile_options tiles = configuration_tiles(&plan.configurations[1]);
+        CHECK(tiles.rule == VP_TILE_TIER && tiles.fit == VP_FIT_FILL && tiles.tier == plan.configurations[1].tier);
+    }
+    memset(&sample, 0, sizeof sample);
+    sample.text_count = 5;
+    sample.no_bos = 1;
+    sample.text_ids = &most;
+    plan.ignore_eos = 1;
+    configuration_input(&plan, &plan.configurations[1], &sample, &layout, NULL, &input);
+    CHECK(input.layout == &layout && !input.image && input.text_count == 5 && input.no_bos == 1 && input.text_ids == &most && input.ignore_eos == 1);
+    CHECK(input.top_k == 2 && input.block_count == 4 && input.blocks == plan.configurations[1].blocks && input.new_tokens == 9);
+    check_case("what does not fit into the model takes no memory; nothing at all fits here");
+    CHECK_INT(make_set("--tier_list low --max_new_tokens 4096"), 0);
+    CHECK(plan.configurations[0].need_sequence == 0 && plan.max_sequence == 0 && plan.max_views == 1 && plan.configuration_count == 1);
+    {
+        char words[80];
+        snprintf(words, sizeof words, "--tier_list low --max_new_tokens %d", 4096 - plan.sets[0].samples[2].text_count);
+        CHECK_INT(make_set(words), 0); /* the record without an image just fits */
+        CHECK_INT(plan.max_sequence, 4096);
+        CHECK(plan.max_views == 1 && plan.configurations[0].need_views == 0);
+    }
+    check_case("a configuration's name has the mean of its crops, cut to a whole number");
+    write_text(in_folder("text.jsonl"), "{\"question\": \"Why?\"}\n");
+    {
+        char words[700];
+        snprintf(words, sizeof words, "--tier_list medium --data %s", in_folder("text.jsonl"));
+        CHECK_INT(make(words), 0);
+        CHECK_TEXT(plan.configurations[0].file_name, "text_imgsizetier-medium_crops0_topk2_blocks4.json");
+        snprintf(words, sizeof words, "--vision_tokens_list 432 --data %s", in_folder("set.jsonl"));
+        CHECK_INT(make(words), 0);
+        CHECK(configuration_tiles(&plan.configurations[0]).rule == VP_TILE_TOKENS && configuration_tiles(&plan.configurations[0]).vision_tokens == 432);
+    }
+}
+static uint64_t print_of(const char *words) {
+    CHECK_INT(make_set(words), 0);
+    return plan.fingerprint;
+}
+static void test_fingerprint(void) {
+    static const char *const others[] = {"--num_runs_per_sample 2", "--seed 7", "--threads 2", "--max_runs 50 --stop_half_width 0.5", "--bare_every 3", "--weights fp32", "--device cpu",
+                                         "--gemm plain", "--timing off", "--time_box_s 5", "--ignore_eos", "--max_new_tokens 3", "--dataset_name other",
+                                         "--metric mc", "--num_samples 2"};
+    uint64_t first = print_of(""), seen[32];
+    size_t count = 0;
+    check_case("the fingerprint is of model, data, seed and options, not of the grid");
+    CHECK(print_of("--tier_list low") == first && print_of("--top_k_list 1 --num_active_blocks_list 2") == first && print_of("--quiet") == first);
+    seen[count++] = first;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        uint64_t print = print_of(others[i]);
+        for (size_t k = 0; k < count; k++) check_note(seen[k] != print, __FILE__, __LINE__, "%s has the fingerprint of another plan", others[i]);
+        seen[count++] = print;
+    }
+    write_set("set.jsonl", "What was it?");
+    CHECK(print_of("") != first);
+    write_set("set.jsonl", "What is it?");
+    CHECK(print_of("") == first);
+    tiny.identity++;
+    CHECK(print_of("") != first);
+    tiny.identity--;
+    {
+        char words[700];
+        uint64_t scored;
+        write_text(in_folder("scores.json"), "{\"0\": 0.1, \"1\": 0.4, \"2\": 0.2, \"3\": 0.3}");
+        snprintf(words, sizeof words, "--importance_scores_file %s", in_folder("scores.json"));
+        scored = print_of(words);
+        write_text(in_folder("scores.json"), "{\"0\": 0.1, \"1\": 0.4, \"2\": 0.3, \"3\": 0.2}");
+        CHECK(scored != first && print_of(words) != scored);
+        unlink(in_folder("scores.json"));
+        CHECK_INT(make_set(words), EXIT_INPUT);
+        CHECK(strstr(room_said, "scores.json") != NULL);
+    }
+}
+static void refuse(const char *words, const char *message) {
+    CHECK_INT(make_set(words), EXIT_USAGE);
+    check_note(strstr(room_said, message) != NULL, __FILE__, __LINE__, "%s: \"%s\" is not in \"%s\"", words, message, room_said);
+}
+static void test_refused(void) {
+    check_case("lists that cannot be");
+    refuse("--tier_list low --vision_tokens_list 432", "--tier_list and --vision_tokens_list exclude each other");
+    refuse("--tier_list low huge", "--tier_list: \"huge\" is none of: low medium high");
+    refuse("--vision_tokens_list 432 287", "--vision_tokens_list 287: the global view and one crop have 288 tokens already");
+    refuse("--top_k_list 8 9", "--top_k_list 9: the model has 8 experts");
+    refuse("--num_active_blocks_list 5", "4 blocks");
+    refuse("--sampling_strategy seed_lhs --tier_list low", "--sampling_strategy seed_lhs draws no point of so small a grid; lengthen the lists or use full");
+    CHECK_INT(make_set("--top_k_list 8 --vision_tokens_list 288"), 0);
+    CHECK_INT(make("--data samples/none.jsonl"), EXIT_INPUT);
+}
+
+int main(void) {
+    if (!folder_make("plan")) return 1;
+    tiny.name = "tiny";
+    CHECK_INT(model_load_preset(&tiny), 0);
+    write_set("set.jsonl", "What is it?");
+    test_grid();
+    test_requests();
+    test_fingerprint();
+    test_refused();
+    plan_free(&plan);
+    options_free(&options);
+    model_free(&tiny);
+    room_end();
+    return check_done("test_plan");
+}
