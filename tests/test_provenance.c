@@ -43,7 +43,7 @@ static void test_options(void) {
     made_up.option_count = sizeof rows / sizeof *rows;
     check_case("options of each kind, given and not");
     options_are("", "{\"config\": {\"flag\": false, \"count\": 5, \"real\": null, \"text\": null, \"choice\": \"a\", \"maybe\": null, \"texts\": null, \"counts\": null}}");
-    options_are("--flag --count 7 --real 2.5 --text t --choice b --maybe m --texts x y --counts 3 4",
+    options_are("--flag --count 7 --real 2.5 --text t --choice b --maybe=m --texts x y --counts 3 4",
                 "{\"config\": {\"flag\": true, \"count\": 7, \"real\": 2.5, \"text\": \"t\", \"choice\": \"b\", \"maybe\": \"m\", \"texts\": [\"x\", \"y\"], \"counts\": [3, 4]}}");
 }
 static void test_gpu(void) {
