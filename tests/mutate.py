@@ -25,15 +25,20 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Room -> the tests that hold it, quick ones first; the first row that a source begins with. Programs that are not in the tree are passed over.
 TESTS = [
     ("cli/base/options", "test_options"),
-    ("cli/base/json_stream", "test_dataset test_plan corpus_dataset"),
-    ("cli/base/", "test_report_text test_result_write test_options test_command_tile"),
+    ("cli/base/json_stream", "test_json_stream test_dataset corpus_dataset"),
+    ("cli/base/json", "test_json_values"),
+    ("cli/base/", "test_@ test_report_text"),
     ("cli/tile/", "test_command_tile test_families"),
     ("cli/score/", "test_score_rules test_score"),
     ("cli/trace/", "test_trace test_ranges"),
-    ("cli/request/", "test_command_run test_result_write test_command_sweep test_profile test_schema"),
-    ("cli/dataset/dataset", "test_dataset test_plan corpus_dataset"),
-    ("cli/dataset/", "test_forecast test_plan test_dataset test_command_sweep"),
-    ("cli/sweep/journal", "test_result_write test_command_sweep test_sweep"),
+    ("cli/request/provenance", "test_provenance test_schema test_command_run"),
+    ("cli/request/record", "test_record test_result_write test_schema"),
+    ("cli/request/", "test_@ test_command_run test_result_write test_command_sweep test_profile test_schema"),
+    ("cli/dataset/dataset", "test_dataset corpus_dataset"),
+    ("cli/dataset/plan", "test_plan test_forecast test_dataset test_command_sweep"),
+    ("cli/dataset/", "test_forecast test_dataset test_command_sweep"),
+    ("cli/sweep/journal", "test_journal test_result_write test_command_sweep test_sweep"),
+    ("cli/sweep/ranks", "test_ranks test_sweep"),
     ("cli/sweep/result_write", "test_result_write test_command_sweep test_schema test_sweep"),
     ("cli/sweep/profile", "test_profile"),
     ("cli/sweep/", "test_result_write test_sweep"),
@@ -41,7 +46,7 @@ TESTS = [
     ("cli/report/page", "test_report_page"),
     ("cli/report/plot", "test_report_page"),
     ("cli/report/estimator", "test_estimator"),
-    ("cli/report/measurements", "test_estimator"),
+    ("cli/report/measurements", "test_measurements test_estimator"),
     ("cli/report/", "test_report_text test_report test_best test_compare test_report_page"),
     ("cli/commands/command_best", "test_best"),
     ("cli/commands/command_compare", "test_compare"),
@@ -65,6 +70,8 @@ TESTS = [
     ("vlmprof_kernels.cu", "test_kernels test_gemm test_engine test_counts"),
     ("vlmprof.h", "test_result test_tiler test_sampler test_timer test_json"),
 ]
+# tests that run more than $PROGRAM
+NEEDED = {"test_sweep": ["build/emulated/vlmprof", "build/tests/vlmprof-hooks"], "test_command_selftest": ["build/emulated/vlmprof"]}
 OPERATORS = [("<=", "<"), (">=", ">"), ("==", "!="), ("!=", "=="), ("&&", "||"), ("||", "&&"), (" < ", " <= "), (" > ", " >= "), (" + ", " - "),
              (" - ", " + "), (" * ", " / "), (" / ", " * "), ("+= ", "-= "), ("++", "--")]
 STATEMENT = re.compile(r"^(\s+)(?!return\b|break\b|goto\b|case\b|default\b|else\b|\w*free\(|memset\(|static\b|const\b|(?:[A-Za-z_]\w*[ *]+)+\w+(?:\[[^\]]*\])?\s*(?:=|;|,))"
@@ -172,6 +179,11 @@ def tests_of(path, available):
     return []
 
 
+def programs(tests):
+    """what make builds for these tests"""
+    return ["./vlmprof"] + ["build/tests/" + test for test in tests] + sorted({more for test in tests for more in NEEDED.get(test, [])})
+
+
 def run(command, folder, seconds, **more):
     """exit code; None: it took too long"""
     try:
@@ -246,8 +258,8 @@ def main():
         chosen = {path: options.tests.split(",") if options.tests else tests_of(path, available) for path in texts}
         needed = sorted({test for path in texts for test in chosen[path]})
         begin = time.time()
-        if run(make + ["./vlmprof"] + ["build/tests/" + test for test in needed], tree, 3600) != 0:
-            print("the tree as it is does not build: cd %s && %s" % (tree, " ".join(make + ["build/tests/" + test for test in needed])), file=sys.stderr)
+        if run(make + programs(needed), tree, 3600) != 0:
+            print("the tree as it is does not build: cd %s && %s" % (tree, " ".join(make + programs(needed))), file=sys.stderr)
             return 1
         for test in needed:
             if run(["build/tests/" + test], tree, options.timeout, env=environment) != 0:
@@ -265,7 +277,7 @@ def main():
             tried += 1
             with open(place, "w", encoding="utf-8") as file:
                 file.write(text[:start] + new + text[end:])
-            built = run(make + ["./vlmprof"] + ["build/tests/" + test for test in names], tree, 1200)
+            built = run(make + programs(names), tree, 1200)
             finder = None
             if built == 0:
                 for test in names:

@@ -1,7 +1,10 @@
-/* test_dataset.c: data sets of a sweep: VQA v2, folders of images, defaults of known ones, shares that are kept.
- * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+/* test_dataset.c: data sets of a sweep: VQA v2, folders of images, defaults of known ones, shares that are kept; records that are read in turn,
+ * files that change between plan and measurement, the table of reasons, memory of a sample.
+ * Includes the room for its inner parts, and runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
-#include "vlmprof.h"
+#define _DEFAULT_SOURCE 1
+#include "cli/dataset/dataset.c"
+#include "commands/commands.h"
 #include "support/command.h"
 #include "support/scan.h"
 
@@ -249,12 +252,199 @@ static void test_stratify(void) {
     REFUSED(DATA "--data %F/kinds.jsonl --stratify_by kind --num_samples 1", 3, "kinds.jsonl");
 }
 
+static int says(const char *file, const char *words) {
+    char *text = check_read(in_folder(file), NULL);
+    int found = text && strstr(text, words);
+    free(text);
+    return found;
+}
+static struct model tiny;
+
+/* ---------------------------------------------------------------------- a data set in this process; what it says goes to a file */
+static int kept_stderr = -1;
+static void hush(int on) {
+    fflush(stderr);
+    if (on) {
+        kept_stderr = dup(2);
+        if (!freopen(in_folder("stderr"), "w", stderr)) abort();
+    } else {
+        dup2(kept_stderr, 2);
+        close(kept_stderr);
+    }
+}
+static int load_set(const char *words, struct options *o, struct dataset *d) {
+    static char room[8][2048];
+    static int turn;
+    static char *argv[32];
+    char *line = room[turn++ & 7], *word;
+    int argc = 0, code;
+    snprintf(line, sizeof room[0], "vlmprof sweep --synthetic tiny %s", words);
+    for (word = strtok(line, " "); word && argc < 31; word = strtok(NULL, " ")) argv[argc++] = word;
+    argv[argc] = NULL;
+    memset(o, 0, sizeof *o);
+    memset(d, 0, sizeof *d);
+    o->command = &command_sweep;
+    hush(1);
+    code = options_parse(o, argc, argv);
+    d->path = code ? "" : opt(o, "data")->items[0];
+    if (!code) code = dataset_load(o, &tiny, d);
+    hush(0);
+    return code;
+}
+static void unload_set(struct options *o, struct dataset *d) {
+    dataset_free(d);
+    options_free(o);
+}
+static int take(const struct dataset *d, size_t index, struct sample *a) {
+    int code;
+    hush(1);
+    code = dataset_sample(d, &tiny, index, a);
+    hush(0);
+    return code;
+}
+
+#define ROWS "{\"id\": \"a\", \"question\": \"What is it?\", \"answers\": [\"cat\"]}\n\n{\"id\": \"b\", \"question\": \"And this?\"}\n"
+static void test_changed(void) {
+    char words[600];
+    struct options o;
+    struct dataset d;
+    struct sample a;
+    check_case("a record is read when its turn comes, and refused when it changed");
+    CHECK(sizeof(struct entry) <= 64);
+    write_text(in_folder("rows.jsonl"), ROWS);
+    snprintf(words, sizeof words, "--data %s", in_folder("rows.jsonl"));
+    CHECK_INT(load_set(words, &o, &d), 0);
+    CHECK_INT(d.count, 2);
+    CHECK_INT(take(&d, 1, &a), 0);
+    CHECK_TEXT(a.prompt, " User: And this? Assistant:");
+    CHECK_INT(a.id, 2);
+    CHECK_INT(a.text_count, d.samples[1].text_count);
+    sample_free(&a);
+    write_text(in_folder("rows.jsonl"), "{\"id\": \"a\", \"question\": \"What is it?\", \"answers\": [\"cat\"]}\n\n{\"id\": \"b\", \"question\": \"And that?\"}\n");
+    CHECK_INT(take(&d, 0, &a), 0);
+    sample_free(&a);
+    CHECK_INT(take(&d, 1, &a), EXIT_INPUT);
+    CHECK(!a.record && !a.prompt && !a.text_ids);
+    CHECK(says("stderr", "rows.jsonl: line 3: the record changed since the sweep was planned"));
+    write_text(in_folder("rows.jsonl"), "{\"id\": \"a\"");
+    CHECK_INT(take(&d, 0, &a), EXIT_INPUT);
+    CHECK(says("stderr", "rows.jsonl: the file changed while it was read"));
+    unload_set(&o, &d);
+}
+static void test_changed_notes(void) {
+    char words[600];
+    struct options o;
+    struct dataset d;
+    struct sample a;
+    check_case("VQA v2: a changed annotation is refused too");
+    write_text(in_folder("q.json"), "{\"data_subtype\": \"val2014\", \"questions\": [{\"image_id\": 1, \"question\": \"A?\", \"question_id\": 10}]}");
+    write_text(in_folder("a.json"), "{\"annotations\": [{\"question_id\": 10, \"answers\": [{\"answer\": \"yes\"}]}]}");
+    snprintf(words, sizeof words, "--data %s --annotations %s", in_folder("q.json"), in_folder("a.json"));
+    CHECK_INT(load_set(words, &o, &d), 0);
+    CHECK_INT(take(&d, 0, &a), 0);
+    CHECK(a.record && strstr(a.record, "\"answers\": [\"yes\"]"));
+    CHECK(a.reason && strstr(a.reason, "COCO_val2014_000000000001.jpg: "));
+    sample_free(&a);
+    write_text(in_folder("a.json"), "{\"annotations\": [{\"question_id\": 10, \"answers\": [{\"answer\": \"nay\"}]}]}");
+    CHECK_INT(take(&d, 0, &a), EXIT_INPUT);
+    CHECK(says("stderr", "changed since the sweep was planned"));
+    unload_set(&o, &d);
+}
+static void test_reasons(void) {
+    char text[64];
+    struct dataset d;
+    check_case("reasons are kept once each, and not without bound");
+    memset(&d, 0, sizeof d);
+    d.source.fd = d.notes.fd = -1;
+    for (int i = 0; i < 1000; i++) {
+        snprintf(text, sizeof text, "reason %d", i);
+        CHECK_INT(add_reason(&d, text), i < REASONS_MAX - 1 ? i + 1 : REASONS_MAX);
+    }
+    CHECK_INT(add_reason(&d, "reason 7"), 8);
+    CHECK_INT(d.reason_count, REASONS_MAX);
+    CHECK(strstr(d.reasons[REASONS_MAX - 1], "look at the file"));
+    dataset_free(&d);
+}
+
+static void copy_file(const char *from, const char *to) {
+    size_t bytes = 0;
+    char *data = check_read(from, &bytes);
+    if (CHECK(data != NULL)) write_file(to, data, bytes);
+    free(data);
+}
+static void test_vanished(void) {
+    static const char *const images[] = {"images/a.jpg", "images/b.jpg", "images/c.jpg"};
+    int status = 0;
+    pid_t child;
+    document d;
+    check_case("an image that vanishes while a sweep runs is a failed row, one that grew too");
+    mkdir(in_folder("images"), 0777);
+    for (int i = 0; i < 3; i++) copy_file("samples/cat.jpg", in_folder(images[i]));
+    write_text(in_folder("rows.jsonl"), "{\"question\": \"A?\", \"image\": \"images/a.jpg\"}\n{\"question\": \"B?\", \"image\": \"images/b.jpg\"}\n"
+                             "{\"question\": \"C?\", \"image\": \"images/c.jpg\"}\n");
+    child = start("sweep --synthetic tiny --data %F/rows.jsonl --output_dir %F/out --tier_list low --max_new_tokens 1 --num_runs_per_sample 30", NULL, in_folder("stdout"), 0);
+    while (access(in_folder("out/journal.jsonl"), F_OK) && waitpid(child, &status, WNOHANG) == 0) usleep(1000); /* planned; sample 0 takes a while */
+    CHECK_INT(unlink(in_folder("images/b.jpg")), 0);
+    copy_file("samples/chart.png", in_folder("images/c.jpg"));
+    CHECK_INT(finish(child, in_folder("stdout")), EXIT_WORK);
+    if (load_out(&d, "rows_imgsizetier-low_crops2_topk2_blocks4.json")) {
+        CHECK_INT(number(&d, 0, "num_failed"), 2);
+        CHECK_INT(number(&d, 0, "num_ok"), 1);
+        CHECK(strstr(d.text, "/images/b.jpg: ") && strstr(d.text, "/images/c.jpg: the image has "));
+    }
+    unload(&d);
+    remove_folder(in_folder("out"));
+}
+#if defined(__SANITIZE_ADDRESS__)
+enum { SANITIZED = 1 };
+#elif defined(__has_feature)
+enum { SANITIZED = __has_feature(address_sanitizer) };
+#else
+enum { SANITIZED = 0 };
+#endif
+/* exit code of a command, and the memory that it took */
+static int most_kb(const char *command, long *most) {
+    pid_t child = start(command, NULL, in_folder("stdout"), 0);
+    struct rusage use;
+    int status = 0;
+    free(last.out);
+    while (wait4(child, &status, 0, &use) < 0) { }
+    last.out = check_read(in_folder("stdout"), NULL);
+    *most = use.ru_maxrss;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+static void test_flat(void) {
+    long few = 0, many = 0;
+    check_case("a planned sample takes less than 100 bytes, whatever its record holds");
+    if (SANITIZED) { /* the program is, too */
+        check_skip("memory of a planned sample", "a sanitizer keeps freed memory");
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        FILE *f = fopen(in_folder("many.jsonl"), "wb");
+        int n = i ? 200000 : 1000;
+        for (int k = 0; f && k < n; k++) fprintf(f, "{\"question\": \"Number %d?\", \"context\": \"%0*d\"}\n", k, 100 + k % 100, k);
+        CHECK(f && fclose(f) == 0);
+        CHECK_INT(most_kb("sweep --synthetic tiny --data %F/many.jsonl --num_samples 200000 --tier_list low --top_k_list 1 --plan", i ? &many : &few), 0);
+        CHECK(strstr(last.out, i ? "200000 samples" : "1000 samples"));
+    }
+    if (!CHECK((many - few) * 1024 < 199000 * 100)) printf("%ld KiB for 1000 samples, %ld for 200000\n", few, many);
+}
+
 int main(void) {
     if (!command_begin("dataset")) return 1;
+    tiny.name = "tiny";
+    CHECK_INT(model_load_preset(&tiny), 0);
     test_vqa();
     test_vqa_refusals();
     test_folder_data();
     test_data_defaults();
     test_stratify();
+    test_changed();
+    test_changed_notes();
+    test_reasons();
+    test_vanished();
+    test_flat();
+    model_free(&tiny);
     return command_end("test_dataset");
 }

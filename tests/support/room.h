@@ -1,0 +1,57 @@
+/* room.h: a room of the program in this process: options from a line of words, and what the room says on stderr.
+ * Include it after check.h, folder.h and the room's headers; define _POSIX_C_SOURCE 200809L before the first header. */
+#ifndef ROOM_H
+#define ROOM_H
+#include "base/options.h"
+
+static int room_stderr = -1;
+static char *room_said;
+/* From now on stderr goes to a file in the test's folder. */
+static inline void listen_begin(void) {
+    fflush(stderr);
+    room_stderr = dup(2);
+    if (!freopen(in_folder("said"), "w", stderr)) abort();
+    setvbuf(stderr, NULL, _IONBF, 0); /* it stays a file to the library */
+}
+/* Ends that. Returns what was said, good until the next call. */
+static inline const char *listen_end(void) {
+    fflush(stderr);
+    dup2(room_stderr, 2);
+    close(room_stderr);
+    free(room_said);
+    room_said = check_read(in_folder("said"), NULL);
+    return room_said ? room_said : "";
+}
+/* The value of a call; what it said is in room_said. */
+#define HEARD(call) (listen_begin(), listen_end_with(call))
+static inline int listen_end_with(int code) {
+    listen_end();
+    return code;
+}
+/* a call that must fail with this code and these words */
+#define FAILS(call, code, words) \
+    do { \
+        CHECK_INT(HEARD(call), code); \
+        check_note(strstr(room_said, words) != NULL, __FILE__, __LINE__, "\"%s\" is not in \"%s\"", words, room_said); \
+    } while (0)
+
+/* Options as the program reads them; words are separated by single blanks. options_free frees them; the words stay until eight more lines came. */
+static inline int options_of_words(struct options *options, const struct command *command, const char *words) {
+    static char lines[8][2048];
+    static char *argv[8][64];
+    static int turn;
+    char *line = lines[turn & 7], **words_of = argv[turn++ & 7];
+    int argc = 0;
+    snprintf(line, sizeof lines[0], "vlmprof %s %s", command->name, words);
+    for (char *word = strtok(line, " "); word && argc < 63; word = strtok(NULL, " ")) words_of[argc++] = word;
+    words_of[argc] = NULL;
+    memset(options, 0, sizeof *options);
+    options->command = command;
+    return options_parse(options, argc, words_of);
+}
+static inline void room_end(void) {
+    free(room_said);
+    room_said = NULL;
+    remove_folder(folder);
+}
+#endif

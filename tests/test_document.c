@@ -1,0 +1,117 @@
+/* test_document.c: documents as text and as Markdown, whole texts compared; numbers as text at each limit of their form; CSV. */
+#define _POSIX_C_SOURCE 200809L
+#include "base/document.h"
+#include "base/console.h"
+#include "support/check.h"
+#include "support/folder.h"
+#include "support/room.h"
+
+static void fill(struct document *document) {
+    struct text_list texts = {NULL, 0}, *cells;
+    document_text(document, BLOCK_LINE, "first %d", 1);
+    document_text(document, BLOCK_LINE, "second");
+    document_list(document, "Nothing", &texts);
+    text_list_copy(&texts, "one note");
+    text_list_copy(&texts, "two notes");
+    document_list(document, "Notes", &texts);
+    document_text(document, BLOCK_HEADING, "Table");
+    cells = document_table(document, "name|n|long head");
+    text_list_copy(cells, "\xc3\xa9t\xc3\xa9"); /* three characters of five bytes */
+    text_list_copy(cells, "12345");
+    text_list_copy(cells, "1");
+    text_list_copy(cells, "b");
+    text_list_copy(cells, "");
+    text_list_copy(cells, "22");
+    cells = document_table(document, "alone");
+    text_list_copy(cells, "x");
+    text_list_free(&texts);
+}
+static void test_document(void) {
+    struct document document = {NULL, 0};
+    struct text_buffer out = {NULL, 0, 0};
+    char *text;
+    int kept;
+    fill(&document);
+    check_case("a document as text: names to the left, numbers to the right, a blank line between blocks");
+    document_print(&document, 0, &out);
+    CHECK_TEXT(out.data, "  first 1\n  second\n\nNotes\n\n  one note\n  two notes\n\nTable\n\n"
+                         "  name      n  long head\n  \xc3\xa9t\xc3\xa9   12345          1\n  b                   22\n\n  alone\n  x\n");
+    check_case("... as Markdown");
+    out.bytes = 0;
+    document_print(&document, 1, &out);
+    CHECK_TEXT(out.data, "- first 1\n- second\n\n## Notes\n\n- one note\n- two notes\n\n## Table\n\n"
+                         "| name |     n | long head |\n|------|------:|----------:|\n| \xc3\xa9t\xc3\xa9  | 12345 |         1 |\n| b    |       |        22 |\n\n"
+                         "| alone |\n|-------|\n| x |\n");
+    check_case("... on stdout");
+    fflush(stdout);
+    kept = dup(1);
+    CHECK(freopen(in_folder("out"), "w", stdout) != NULL);
+    CHECK_INT(print_document(&document), 0);
+    print_csv_text("a,\"b\"");
+    print_csv_text("");
+    fflush(stdout);
+    dup2(kept, 1);
+    close(kept);
+    text = check_read(in_folder("out"), NULL);
+    out.bytes = 0;
+    document_print(&document, 0, &out);
+    text_add_string(&out, "\"a,\"\"b\"\"\"");
+    CHECK_TEXT(text, out.data);
+    free(text);
+    document_free(&document);
+    free(out.data);
+    check_case("columns of a text");
+    CHECK_INT(text_width(""), 0);
+    CHECK_INT(text_width("abc"), 3);
+    CHECK_INT(text_width("\xe2\x82\xac\xf0\x9f\x98\x80!"), 3);
+}
+static void test_numbers(void) {
+    static const struct { double value; const char *text; } rows[] = {
+        {0, "0"}, {-0.0, "0"}, {1234.5, "1234"}, {1000, "1000"}, {999.96, "1000.0"}, {100, "100.0"}, {99.999, "100.00"}, {10, "10.00"}, {9.9999, "10.000"}, {1, "1.000"},
+        {0.01, "0.010"}, {0.00999, "9.99e-03"}, {-5.5, "-5.500"}, {-12345.6, "-12346"}, {-1e-9, "-1.00e-09"}, {(double)NAN, "-"}, {(double)INFINITY, "-"}};
+    check_case("a number has about four digits");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) CHECK_TEXT(number_short(rows[i].value).text, rows[i].text);
+    check_case("shares, intervals and estimates");
+    CHECK_TEXT(number_percent(0.1234).text, "12.3");
+    CHECK_TEXT(number_percent((double)NAN).text, "-");
+    CHECK_TEXT(number_formatted("%.1f!", 2.25).text, "2.2!");
+    CHECK_TEXT(number_range(1, 1.234, 56.789).text, "[1.23, 56.79]");
+    CHECK_TEXT(number_range(100, 0.01, -0.5).text, "[1.00, -50.00]");
+    CHECK_TEXT(number_range(1, (double)NAN, 5).text, "[-, 5.000]");
+    CHECK_TEXT(number_range(1, -500, (double)INFINITY).text, "[-500.0, -]");
+    CHECK_TEXT(number_range(1, (double)NAN, (double)NAN).text, "");
+    CHECK_TEXT(number_range(1, -0.0001, 123).text, "[0.0, 123.0]"); /* "-0.0" loses its sign */
+    CHECK_TEXT(number_range(1, -0.06, 123).text, "[-0.1, 123.0]");
+    CHECK_TEXT(number_estimate(1, 2.3, 1.2, 3.4).text, "2.300 [1.200, 3.400]");
+    CHECK_TEXT(number_estimate(100, 0.5, 0.2, 0.6).text, "50.00 [20.00, 60.00]");
+    CHECK_TEXT(number_estimate(1, 2, -300, 4).text, "2.0 [-300.0, 4.0]");
+    CHECK_TEXT(number_estimate(1, -500, 3, 4).text, "-500.0 [3.000, 4.000]");
+    CHECK_TEXT(number_estimate(1, 7, (double)NAN, (double)NAN).text, "7.000");
+}
+static void test_csv(void) {
+    static const char *const rows[][2] = {{"plain", "plain"}, {"", ""}, {"a,b", "\"a,b\""}, {"a\"b", "\"a\"\"b\""}, {"a\nb", "\"a\nb\""}, {"a\rb", "\"a\rb\""}, {"a b;c", "a b;c"}};
+    struct text_buffer out = {NULL, 0, 0};
+    check_case("CSV: quotes where they are needed, an empty field for what is no number");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        text_add(&out, "", 0);
+        out.bytes = 0;
+        csv_text(&out, rows[i][0]);
+        if (!rows[i][0][0]) text_add(&out, "", 0);
+        CHECK_TEXT(out.data, rows[i][1]);
+    }
+    out.bytes = 0;
+    csv_number(&out, 0.1);
+    csv_number(&out, -3);
+    csv_number(&out, 1e300);
+    CHECK_TEXT(out.data, ",0.1,-3.0,1e+300");
+    free(out.data);
+}
+
+int main(void) {
+    if (!folder_make("document")) return 1;
+    test_document();
+    test_numbers();
+    test_csv();
+    room_end();
+    return check_done("test_document");
+}

@@ -1,0 +1,535 @@
+/* test_journal.c: what a journal's lines become when they are read back: heads, samples, points, sessions, timed kernels; torn and damaged lines;
+ * a grid that grew; several files. And a journal that is written: whole lines, what does not fit is taken back, locks. */
+#define _POSIX_C_SOURCE 200809L
+#include "sweep/journal.h"
+#include "base/console.h"
+#include "base/files.h"
+#include "support/check.h"
+#include "support/folder.h"
+#include "support/room.h"
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#define CONFIG(name, set, k) "{\"file_name\": \"" name "_imgsize\", \"set\": " #set ", \"tier\": \"low\", \"target_vision_tokens\": 432, \"max_crops\": 3, " \
+    "\"top_k\": " #k ", \"active_block_indices\": [0, 2, 5]}"
+#define SETS "[{\"task\": \"first\", \"path\": \"a.jsonl\", \"metric\": \"vqa_seed\", \"content_hash\": \"77\", \"max_new_tokens\": 8, \"num_samples\": 5}, " \
+    "{\"task\": \"second\", \"path\": \"b.jsonl\", \"metric\": \"exact\", \"max_new_tokens\": 9, \"num_samples\": 0}]"
+#define HEAD_OF(plan, more, configs) "{\"schema\": \"vlmprof-journal-2\", \"plan\": \"" plan "\", \"model\": \"tiny\", \"timing\": \"stage\", \"synthetic\": true, " \
+    "\"num_runs_per_sample\": 3, \"num_total_blocks\": 6, \"bare_every\": 4" more ", \"data\": " SETS ", \"configs\": [" configs "]}\n"
+#define HEAD HEAD_OF("abc", "", CONFIG("x", 0, 1) ", " CONFIG("y", 0, 2) ", " CONFIG("z", 1, 2))
+#define SAMPLE(id) "{\"sample\": " #id ", \"set\": 0}\n"
+
+static struct journal_index book;
+/* reads a text as one more journal */
+static int read_text(const char *name, const char *text) {
+    write_text(in_folder(name), text);
+    return HEARD(index_read(&book, in_folder(name), open(in_folder(name), O_RDONLY), 1));
+}
+/* text is appended to what is there; returns where it stands */
+static struct text_buffer lines;
+static long long add(const char *format, ...) {
+    char line[4096];
+    long long at = (long long)lines.bytes;
+    va_list list;
+    va_start(list, format);
+    vsnprintf(line, sizeof line, format, list);
+    va_end(list);
+    text_add_string(&lines, line);
+    return at;
+}
+static void fresh(void) {
+    index_free(&book);
+    lines.bytes = 0;
+    add(HEAD);
+}
+static int read_lines(void) { return read_text("journal.jsonl", lines.data); }
+/* a line of a point of sample `id`; what: "run": 0, "done": 1 or "failed": "why" */
+static long long add_point(const char *config, int id, const char *what, long long prev) {
+    return add("{\"config\": \"%s_imgsize\", \"sample_id\": %d, %s, \"prev\": %lld}\n", config, id, what, prev);
+}
+static int64_t state_of(int id, int config) {
+    const struct index_set *set = &book.sets[book.configurations[config].set];
+    const struct index_entry *entry = index_find(set, 0, id);
+    return entry ? book_entry_state(entry, &book.configurations[config]) : -2;
+}
+
+static void test_head(void) {
+    const struct index_configuration *one;
+    check_case("a head says what the book is about");
+    fresh();
+    CHECK_INT(read_lines(), 0);
+    CHECK_TEXT(room_said, "");
+    CHECK_TEXT(book.plan, "abc");
+    CHECK_TEXT(book.model, "tiny");
+    CHECK_TEXT(book.timing, "stage");
+    CHECK(book.synthetic && !book.ignore_eos);
+    CHECK(book.run_count == 3 && book.total_blocks == 6 && book.bare_every == 4);
+    CHECK_INT(book.set_count, 2);
+    CHECK_TEXT(book.sets[0].task, "first");
+    CHECK_TEXT(book.sets[0].path, "a.jsonl");
+    CHECK_TEXT(book.sets[0].metric, "vqa_seed");
+    CHECK_TEXT(book.sets[0].hash, "77");
+    CHECK_TEXT(book.sets[1].task, "second");
+    CHECK(!book.sets[1].hash && book.sets[0].new_tokens == 8 && book.sets[1].new_tokens == 9);
+    CHECK(book.sets[0].sample_count == 5 && book.sets[1].sample_count == 0);
+    CHECK(book.sets[0].configuration_count == 2 && book.sets[1].configuration_count == 1);
+    check_case("... and its configurations, each with a place in its set");
+    CHECK_INT(book.configuration_count, 3);
+    for (int i = 0; i < 3; i++) {
+        one = &book.configurations[i];
+        CHECK_INT(one->set, i == 2);
+        CHECK_INT(one->place, i % 2);
+        CHECK_INT(one->top_k, i ? 2 : 1);
+        CHECK_TEXT(one->tier, "low");
+        CHECK(one->vision_tokens == 432 && one->max_crops == 3 && one->block_count == 3);
+        CHECK(one->blocks[0] == 0 && one->blocks[1] == 2 && one->blocks[2] == 5);
+        CHECK(one->is_wanted && !one->closed && !one->failed && one->head_file == 0 && one->head_at == 0);
+    }
+    CHECK_INT(index_configuration_named(&book, "x_imgsize"), 0);
+    CHECK_INT(index_configuration_named(&book, "z_imgsize"), 2);
+    CHECK_INT(index_configuration_named(&book, "x"), -1);
+    CHECK(book.files[0].rank == 0 && book.files[0].world_size == 1 && book.files[0].lines == 1 && !book.files[0].is_finished);
+    CHECK(book.files[0].end == (int64_t)lines.bytes && book.files[0].grid != 0);
+    index_free(&book);
+    CHECK_INT(read_text("ignore", HEAD_OF("d", ", \"ignore_eos\": true, \"rank\": 2, \"world_size\": 4", "")), 0);
+    CHECK(book.ignore_eos && book.files[0].rank == 2 && book.files[0].world_size == 4 && book.files[0].grid == 0);
+}
+static void refuse(const char *text, const char *words) {
+    index_free(&book);
+    CHECK_INT(read_text("refused", text), EXIT_USAGE);
+    check_note(strstr(room_said, words) != NULL, __FILE__, __LINE__, "\"%s\" is not in \"%s\" of %s", words, room_said, text);
+}
+/* the head with one piece of text replaced */
+static const char *edited(const char *from, const char *to) {
+    static char text[4096];
+    const char *head = HEAD, *at = strstr(head, from);
+    if (CHECK(at != NULL)) snprintf(text, sizeof text, "%.*s%s%s", (int)(at - head), head, to, at + strlen(from));
+    return text;
+}
+static void test_refused(void) {
+    const char *no_journal = "refused is no journal of this vlmprof", *no_config = "refused: a configuration in its head cannot be read";
+    check_case("what is no head is no journal");
+    refuse("no JSON\n", no_journal);
+    refuse("[1]\n", no_journal);
+    refuse("{\"sample\": 1}\n", no_journal);
+    refuse(edited("journal-2", "journal-1"), no_journal);
+    refuse(edited("\"abc\"", "7"), no_journal);
+    refuse(edited("\"data\"", "\"date\""), no_journal);
+    refuse(edited("\"configs\": [", "\"config\": ["), no_journal);
+    refuse(edited("\"model\"", "\"modem\""), no_journal);
+    refuse(edited("\"timing\"", "\"timer\""), no_journal);
+    refuse(edited("\"task\"", "\"tusk\""), no_journal);
+    refuse(edited("\"path\"", "\"pith\""), no_journal);
+    refuse(edited("\"metric\"", "\"meter\""), no_journal);
+    refuse(edited("\"num_samples\": 5", "\"num_samples\": -1"), no_journal);
+    refuse(edited("\"num_samples\": 5", "\"num_samples\": \"5\""), no_journal);
+    check_case("a configuration that could not be one");
+    refuse(edited("x_imgsize", "x/_imgsize"), no_config);
+    refuse(edited("x_imgsize", "x_image"), no_config);
+    refuse(edited("\"file_name\"", "\"name\""), no_config);
+    refuse(edited("\"set\": 0", "\"set\": 2"), no_config);
+    refuse(edited("\"set\": 0", "\"set\": -1"), no_config);
+    refuse(edited("\"active_block_indices\": [0, 2, 5]", "\"active_block_indices\": 3"), no_config);
+    check_case("another plan, in the same journal or in the next");
+    refuse(HEAD HEAD_OF("abd", "", ""), "refused belongs to another plan");
+    index_free(&book);
+    CHECK_INT(read_text("one", HEAD), 0);
+    CHECK_INT(read_text("two", HEAD_OF("ab", "", "")), EXIT_USAGE);
+    CHECK(strstr(room_said, "two belongs to another plan") != NULL);
+}
+static void test_samples(void) {
+    static const int ids[] = {7, 3, 9, 3, 0, 8};
+    long long at[6], last_at;
+    check_case("samples are found by id, in whatever order they came");
+    fresh();
+    for (int i = 0; i < 6; i++) at[i] = add("{\"sample\": %d, \"set\": 0}\n", ids[i]);
+    add("{\"sample\": 5, \"set\": 2}\n{\"sample\": 5, \"set\": -1}\n{\"sample\": -1, \"set\": 0}\n{\"other\": 1}\n");
+    last_at = add("{\"sample\": 7, \"set\": 1}\n");
+    CHECK_INT(read_lines(), 0);
+    CHECK_TEXT(room_said, "");
+    CHECK_INT(book.sets[0].count, 5);
+    CHECK_INT(book.sets[1].count, 1);
+    for (size_t i = 1; i < book.sets[0].count; i++) CHECK(book.sets[0].entries[i - 1]->id < book.sets[0].entries[i]->id);
+    for (int i = 0; i < 6; i++) {
+        const struct index_entry *entry = index_find(&book.sets[0], 0, ids[i]);
+        if (!CHECK(entry != NULL)) continue;
+        CHECK_INT(entry->line_at, ids[i] == 3 ? at[3] : at[i]);
+        CHECK_INT(entry->file, 0);
+    }
+    CHECK_INT(index_find(&book.sets[1], 0, 7)->line_at, last_at);
+    CHECK(!index_find(&book.sets[0], 0, 1) && !index_find(&book.sets[0], 0, 10) && !index_find(&book.sets[0], 0, -1) && !index_find(&book.sets[1], 0, 3));
+    CHECK(!index_find(&book.sets[0], 2, 3) && index_find(&book.sets[0], 2, 7) && index_find(&book.sets[0], 4, 9) && !index_find(&book.sets[0], 5, 9));
+    check_case("many samples, in falling order");
+    fresh();
+    for (int i = 0; i < 300; i++) add("{\"sample\": %d, \"set\": 0}\n", 600 - 2 * i);
+    CHECK_INT(read_lines(), 0);
+    CHECK_INT(book.sets[0].count, 300);
+    for (int i = 0; i < 602; i++) CHECK((index_find(&book.sets[0], 0, i) != NULL) == (i >= 2 && i % 2 == 0));
+}
+static void test_points(void) {
+    long long at;
+    check_case("a point is where its last line says");
+    fresh();
+    add(SAMPLE(1) SAMPLE(2) SAMPLE(3));
+    at = add_point("x", 1, "\"run\": 0", -1);
+    at = add_point("x", 1, "\"run\": 1", at);
+    add_point("y", 1, "\"run\": 0", -1); /* points of several configurations take turns */
+    at = add_point("x", 1, "\"done\": 2", at);
+    CHECK_INT(read_lines(), 0);
+    CHECK_INT(state_of(1, 0), at * 4 + POINT_DONE);
+    CHECK_INT(state_of(1, 1) & 3, POINT_OPEN);
+    CHECK(state_of(1, 1) > 0 && state_of(2, 0) == -1 && state_of(2, 1) == -1);
+    CHECK(book.configurations[0].closed == 1 && book.configurations[0].failed == 0 && book.configurations[1].closed == 0);
+    check_case("a failed point, closed at once or after a run");
+    fresh();
+    add(SAMPLE(1) SAMPLE(2) SAMPLE(3));
+    at = add_point("y", 2, "\"failed\": \"why\"", -1);
+    CHECK_INT(read_lines(), 0);
+    CHECK_INT(state_of(2, 1), at * 4 + POINT_FAILED);
+    CHECK(book.configurations[1].closed == 1 && book.configurations[1].failed == 1);
+    at = add_point("x", 3, "\"run\": 0", -1);
+    at = add_point("x", 3, "\"failed\": \"why\"", at);
+    index_free(&book);
+    CHECK_INT(read_lines(), 0);
+    CHECK_INT(state_of(3, 0), at * 4 + POINT_FAILED);
+    CHECK(book.configurations[0].closed == 1 && book.configurations[0].failed == 1);
+    check_case("a point that is begun again counts anew");
+    at = add_point("y", 2, "\"run\": 0", -1);
+    index_free(&book);
+    CHECK_INT(read_lines(), 0);
+    CHECK_INT(state_of(2, 1), at * 4 + POINT_OPEN);
+    CHECK(book.configurations[1].closed == 0 && book.configurations[1].failed == 0);
+    at = add_point("y", 2, "\"done\": 1", at);
+    index_free(&book);
+    CHECK_INT(read_lines(), 0);
+    CHECK_INT(state_of(2, 1), at * 4 + POINT_DONE);
+    CHECK(book.configurations[1].closed == 1 && book.configurations[1].failed == 0);
+    check_case("a line that does not follow the one before: the point begins anew");
+    {
+        static const struct { const char *first, *second; int offset; } rows[] = { /* offset: of "prev" from the right one */
+            {"\"run\": 0", "\"run\": 2", 1}, {"\"run\": 0", "\"done\": 2", -1}, {"\"done\": 1", "\"run\": 1", 0}, {"\"failed\": \"\"", "\"done\": 1", 0}};
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            fresh();
+            add(SAMPLE(1));
+            at = add_point("x", 1, "\"run\": 0", -1);
+            if (strcmp(rows[i].first, "\"run\": 0")) at = add_point("x", 1, rows[i].first, at);
+            add_point("x", 1, rows[i].second, at + rows[i].offset);
+            CHECK_INT(read_lines(), 0);
+            CHECK_INT(state_of(1, 0), -1);
+            CHECK(book.configurations[0].closed == 0 && book.configurations[0].failed == 0);
+        }
+    }
+    check_case("lines of points that cannot be: no sample, no configuration, done without a run");
+    fresh();
+    add(SAMPLE(1));
+    add_point("x", 4, "\"run\": 0", -1);
+    add_point("none", 1, "\"run\": 0", -1);
+    add_point("y", 1, "\"done\": 0", -1);
+    add_point("x", 1, "\"run\": 1", 0);
+    add("{\"config\": \"x_imgsize\", \"sample_id\": 1, \"run\": 1}\n");
+    CHECK_INT(read_lines(), 0);
+    CHECK(state_of(1, 0) == -1 && state_of(1, 1) == -1 && state_of(4, 0) == -2);
+    CHECK(book.configurations[0].closed == 0 && book.configurations[1].closed == 0);
+}
+static void test_other_lines(void) {
+    long long first, second, at;
+    check_case("a session's device, the last one's");
+    fresh();
+    add("{\"session\": {\"device\": \"cpu: one\"}}\n");
+    CHECK_INT(read_lines(), 0);
+    CHECK_TEXT(book.files[0].device, "cpu: one");
+    CHECK(book.files[0].knows_device && !book.files[0].on_gpu);
+    add("{\"session\": {\"device\": \"cuda:1: two\"}}\n{\"session\": 4}\n");
+    index_free(&book);
+    CHECK_INT(read_lines(), 0);
+    CHECK_TEXT(book.files[0].device, "cuda:1: two");
+    CHECK(book.files[0].knows_device && book.files[0].on_gpu);
+    add("{\"session\": {\"host\": \"h\"}}\n");
+    index_free(&book);
+    CHECK_INT(read_lines(), 0);
+    CHECK(!book.files[0].device && !book.files[0].knows_device && !book.files[0].on_gpu);
+    check_case("timed kernels, each shape with its place");
+    fresh();
+    first = add("{\"kernels\": {\"config\": \"y_imgsize\", \"views\": 3, \"total_sequence_length\": 500}}\n");
+    add("{\"kernels\": {\"config\": \"none\", \"views\": 3, \"total_sequence_length\": 500}}\n");
+    second = add("{\"kernels\": {\"config\": \"z_imgsize\"}}\n");
+    CHECK_INT(read_lines(), 0);
+    CHECK_INT(book.shape_count, 2);
+    if (book.shape_count == 2) {
+        CHECK(book.shapes[0].at == first && book.shapes[0].configuration == 1 && book.shapes[0].file == 0);
+        CHECK(book.shapes[0].views == 3 && book.shapes[0].sequence == 500);
+        CHECK(book.shapes[1].at == second && book.shapes[1].configuration == 2 && book.shapes[1].views == 0 && book.shapes[1].sequence == 0);
+    }
+    check_case("finished, until the grid grows; configurations that are no more wanted stay in the book");
+    fresh();
+    add("{\"finished\": true}\n");
+    CHECK_INT(read_lines(), 0);
+    CHECK(book.files[0].is_finished && book.files[0].lines == 2);
+    at = add(HEAD_OF("abc", "", CONFIG("z", 1, 2) ", " CONFIG("w", 0, 3)));
+    {
+        uint64_t grid = book.files[0].grid;
+        index_free(&book);
+        CHECK_INT(read_lines(), 0);
+        CHECK(!book.files[0].is_finished && book.files[0].grid != grid);
+    }
+    CHECK_INT(book.configuration_count, 4);
+    CHECK(!book.configurations[0].is_wanted && !book.configurations[1].is_wanted && book.configurations[2].is_wanted && book.configurations[3].is_wanted);
+    CHECK(book.configurations[2].head_at == 0 && book.configurations[3].head_at == at && book.configurations[3].place == 2);
+    CHECK(book.set_count == 2 && book.sets[0].configuration_count == 3);
+    check_case("the grid is the same in whatever order its configurations stand");
+    {
+        uint64_t grid = book.files[0].grid;
+        index_free(&book);
+        CHECK_INT(read_text("other", HEAD_OF("abc", "", CONFIG("w", 0, 3) ", " CONFIG("z", 1, 2))), 0);
+        CHECK(book.files[0].grid == grid);
+    }
+}
+static void test_damage(void) {
+    long long at, torn;
+    char words[200];
+    check_case("two damaged lines are named with their places, all are counted");
+    fresh();
+    add(SAMPLE(1));
+    at = add("{\"sample\": 2, \"s\n");
+    add(SAMPLE(3) "\n");
+    CHECK_INT(read_lines(), 0);
+    snprintf(words, sizeof words, "vlmprof: %s: line 3 (byte %lld) is damaged and left out; its point is measured again\n", in_folder("journal.jsonl"), at);
+    CHECK(strstr(room_said, words) == room_said && strstr(room_said, "line 5 (byte ") && !strstr(room_said, "in all"));
+    CHECK(book.sets[0].count == 2 && book.files[0].lines == 5 && book.damaged == 0);
+    add("[]\nx\n" SAMPLE(4));
+    index_free(&book);
+    CHECK_INT(read_lines(), 0);
+    CHECK(strstr(room_said, "line 3 ") && strstr(room_said, "line 5 ") && !strstr(room_said, "line 6 ") && strstr(room_said, "journal.jsonl: 4 damaged lines in all\n"));
+    CHECK_INT(book.sets[0].count, 3);
+    check_case("a run between two lines is damaged: the point begins anew, and can be measured again");
+    fresh();
+    add(SAMPLE(1));
+    at = add_point("x", 1, "\"run\": 0", -1);
+    torn = add("{\"config\": \"x_imgsize\", \"samp\n");
+    add_point("x", 1, "\"done\": 2", torn);
+    CHECK_INT(read_lines(), 0);
+    CHECK_INT(state_of(1, 0), -1);
+    at = add_point("x", 1, "\"run\": 0", -1);
+    at = add_point("x", 1, "\"done\": 1", at);
+    index_free(&book);
+    CHECK_INT(read_lines(), 0);
+    CHECK_INT(state_of(1, 0), at * 4 + POINT_DONE);
+    CHECK_INT(book.configurations[0].closed, 1);
+    check_case("a torn last line does not count, wherever it is cut");
+    fresh();
+    torn = add(SAMPLE(1));
+    torn = (long long)lines.bytes;
+    add(SAMPLE(2));
+    for (size_t cut = (size_t)torn; cut <= lines.bytes; cut++) {
+        index_free(&book);
+        write_file(in_folder("cut"), lines.data, cut);
+        CHECK_INT(HEARD(index_read(&book, in_folder("cut"), open(in_folder("cut"), O_RDONLY), 1)), 0);
+        CHECK_TEXT(room_said, "");
+        CHECK_INT(book.files[0].end, cut == lines.bytes ? (long long)lines.bytes : torn);
+        CHECK_INT(book.sets[0].count, cut == lines.bytes ? 2 : 1);
+    }
+    check_case("an empty journal, and a file that cannot be read");
+    index_free(&book);
+    CHECK_INT(read_text("empty", ""), 0);
+    CHECK(book.files[0].end == 0 && book.files[0].lines == 0);
+    FAILS(index_read(&book, folder, open(folder, O_RDONLY), 1), EXIT_OUTPUT, "cannot be read: Is a directory");
+}
+/* lines that begin and end on all sides of what one read takes */
+static void test_long(void) {
+    long long at[8];
+    char id[32];
+    check_case("lines longer than one read, and what they say read back");
+    for (int shift = 0; shift < 3; shift++) {
+        fresh();
+        for (int i = 0; i < 8; i++) {
+            at[i] = add("{\"sample\": %d, \"set\": 0, \"text\": \"", i);
+            for (int k = 0; k < 3000 * (i + 1) + shift; k++) text_add(&lines, "0123456789" + k % 10, 1 + (size_t)(i == 7 && k % 10 == 0) * 9);
+            add("\"}\n");
+        }
+        CHECK_INT(read_lines(), 0);
+        CHECK_TEXT(room_said, "");
+        CHECK_INT(book.sets[0].count, 8);
+        CHECK_INT(book.files[0].end, lines.bytes);
+        CHECK_INT(book.files[0].lines, 9);
+        for (int i = 7; i >= 0; i--) {
+            const struct index_entry *entry = index_find(&book.sets[0], 0, i);
+            if (!CHECK(entry && entry->line_at == at[i])) continue;
+            CHECK_INT(index_read_line(&book, 0, at[i]), 0);
+            CHECK_INT(node_int(&book.scratch.json, 0, "sample", -1), i);
+            CHECK_INT(book.line.bytes, (i < 7 ? at[i + 1] : (long long)lines.bytes) - at[i] - 1);
+            CHECK(!memcmp(book.line.data, lines.data + at[i], book.line.bytes));
+        }
+    }
+    check_case("a line that is no more there cannot be read back");
+    snprintf(id, sizeof id, "at byte %lld", at[3] + 1);
+    FAILS(index_read_line(&book, 0, at[3] + 1), EXIT_OUTPUT, id);
+    FAILS(index_read_line(&book, 0, (int64_t)lines.bytes), EXIT_OUTPUT, "cannot be read back");
+    CHECK_INT(truncate(in_folder("journal.jsonl"), at[7] + 10), 0);
+    FAILS(index_read_line(&book, 0, at[7]), EXIT_OUTPUT, "journal.jsonl cannot be read back");
+    CHECK_INT(index_read_line(&book, 0, at[6]), 0);
+}
+static void test_files(void) {
+    check_case("several journals in one book: their samples by id");
+    fresh();
+    CHECK_INT(read_text("one", HEAD SAMPLE(4) SAMPLE(0) SAMPLE(8)), 0);
+    CHECK_INT(read_text("two", HEAD SAMPLE(5) SAMPLE(1)), 0);
+    CHECK(book.file_count == 2 && book.sets[0].count == 5 && book.sets[0].first == 3 && book.configuration_count == 3);
+    CHECK_TEXT(book.files[1].path, in_folder("two"));
+    CHECK_INT(index_sort(&book), 0);
+    CHECK_INT(book.sets[0].first, 0);
+    for (int i = 0; i < 5; i++) {
+        static const int ids[] = {0, 1, 4, 5, 8};
+        CHECK_INT(book.sets[0].entries[i]->id, ids[i]);
+        CHECK_INT(book.sets[0].entries[i]->file, ids[i] % 4 == 1);
+    }
+    check_case("two that hold the same sample are no parts of one sweep");
+    fresh();
+    CHECK_INT(read_text("one", HEAD SAMPLE(4) SAMPLE(7)), 0);
+    CHECK_INT(read_text("two", HEAD SAMPLE(5) SAMPLE(7)), 0);
+    FAILS(index_sort(&book), EXIT_USAGE, "both hold sample 7 of first: they are no parts of one sweep");
+    CHECK(strstr(room_said, "/one") && strstr(room_said, "/two"));
+    check_case("a point's lines count in the journal of its sample");
+    fresh();
+    CHECK_INT(read_text("one", HEAD SAMPLE(4)), 0);
+    CHECK_INT(read_text("two", HEAD SAMPLE(5) "{\"config\": \"x_imgsize\", \"sample_id\": 4, \"run\": 0, \"prev\": -1}\n"), 0);
+    CHECK_INT(state_of(4, 0), -1);
+    index_free(&book);
+    CHECK(!book.files && !book.sets && !book.configurations && !book.plan[0]);
+}
+static void test_names(void) {
+    char *name = journal_name("f", 0, 1);
+    check_case("names of journals");
+    CHECK_TEXT(name, "f/journal.jsonl");
+    free(name);
+    name = journal_name("f", 3, 12);
+    CHECK_TEXT(name, "f/journal_rank3of12.jsonl");
+    free(name);
+}
+
+/* ---- a journal that is written */
+static void begin_journal(struct journal *journal, const char *name) {
+    memset(journal, 0, sizeof *journal);
+    journal->fd = -1;
+    journal->path = copy_text(in_folder(name), strlen(in_folder(name)));
+    index_free(&book);
+}
+static void check_text_of(const char *name, const char *want) {
+    char *text = check_read(in_folder(name), NULL);
+    CHECK_TEXT(text, want);
+    free(text);
+}
+static void test_written(void) {
+    struct journal journal;
+    int status = 0;
+    pid_t child;
+    check_case("a new journal; lines are whole, and synced after 64");
+    begin_journal(&journal, "new");
+    CHECK_INT(HEARD(journal_open(&journal, &book)), 0);
+    CHECK(journal.end == 0 && journal.fd >= 0);
+    for (int i = 0; i < 130; i++) {
+        vp_json_writer *writer = journal_line_begin(&journal);
+        put_int(writer, "i", i);
+        CHECK_INT(journal_line_append(&journal), 0);
+        CHECK_INT(journal.unsynced, (i + 1) % JOURNAL_SYNC_LINES);
+    }
+    journal.synced_ns -= INT64_C(2000000000);
+    CHECK_INT(journal_append(&journal, "last\n", 5), 0);
+    CHECK(journal.unsynced == 0 && vp_clock_ns() - journal.synced_ns < INT64_C(1000000000));
+    CHECK_INT(journal_append(&journal, "one\n", 4), 0);
+    CHECK_INT(journal.unsynced, 1);
+    CHECK_INT(journal_sync(&journal), 0);
+    CHECK_INT(journal.unsynced, 0);
+    check_case("another process cannot have it");
+    fflush(stdout);
+    if ((child = fork()) == 0) {
+        int fd = open(in_folder("new"), O_RDWR), held = journal_is_locked(fd), refused = journal_lock(fd, 0);
+        _exit(held == 1 && refused == 1 ? 0 : 1);
+    }
+    CHECK(waitpid(child, &status, 0) == child && !status);
+    CHECK_INT(journal_is_locked(journal.fd), 0); /* its own lock is none */
+    /* reading it here gives the lock back */
+    {
+        char *text = check_read(in_folder("new"), NULL);
+        CHECK(text && (int64_t)strlen(text) == journal.end && !strncmp(text, "{\"i\": 0}\n{\"i\": 1}\n", 18) && !strcmp(text + strlen(text) - 20, "{\"i\": 129}\nlast\none\n"));
+        free(text);
+    }
+    journal_close(&journal);
+    fflush(stdout);
+    if ((child = fork()) == 0) {
+        int fd = open(in_folder("new"), O_RDWR);
+        _exit(!journal_is_locked(fd) && !journal_lock(fd, 0) && !journal_lock(fd, 1) ? 0 : 1);
+    }
+    CHECK(waitpid(child, &status, 0) == child && !status);
+    check_case("a journal that was torn goes on behind its last whole line");
+    write_text(in_folder("torn"), HEAD SAMPLE(1) "{\"sample\": 2, \"se");
+    begin_journal(&journal, "torn");
+    CHECK_INT(HEARD(journal_open(&journal, &book)), 0);
+    CHECK_INT(journal.end, strlen(HEAD SAMPLE(1)));
+    CHECK(vp_clock_ns() - journal.synced_ns < INT64_C(1000000000));
+    CHECK_INT(journal_append(&journal, SAMPLE(3), strlen(SAMPLE(3))), 0);
+    journal_close(&journal);
+    check_text_of("torn", HEAD SAMPLE(1) SAMPLE(3));
+    check_case("what is no journal stays as it is");
+    write_text(in_folder("foreign"), "a text\nand more");
+    begin_journal(&journal, "foreign");
+    CHECK_INT(HEARD(journal_open(&journal, &book)), EXIT_USAGE);
+    journal_close(&journal);
+    check_text_of("foreign", "a text\nand more");
+    begin_journal(&journal, "none/journal");
+    FAILS(journal_open(&journal, &book), EXIT_OUTPUT, "none/journal cannot be opened: No such file");
+    journal_close(&journal);
+}
+static void test_full(void) {
+    struct journal journal;
+    struct rlimit limit, old;
+    check_case("a full disk: the line that does not fit is taken back, and the same can be written later");
+    begin_journal(&journal, "full");
+    CHECK_INT(HEARD(journal_open(&journal, &book)), 0);
+    CHECK_INT(journal_append(&journal, "first\n", 6), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &old);
+    limit = old;
+    limit.rlim_cur = 10;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    {
+        int kept = dup(2), quiet = open("/dev/null", O_WRONLY); /* a file of its own would not fit either */
+        dup2(quiet, 2);
+        CHECK_INT(journal_append(&journal, "second line\n", 12), EXIT_OUTPUT);
+        dup2(kept, 2);
+        close(kept);
+        close(quiet);
+    }
+    setrlimit(RLIMIT_FSIZE, &old);
+    CHECK_INT(journal.end, 6);
+    check_text_of("full", "first\n");
+    CHECK_INT(journal_append(&journal, "second line\n", 12), 0);
+    check_text_of("full", "first\nsecond line\n");
+    check_case("what is no JSON is not written");
+    vp_json_key(journal_line_begin(&journal), "a");
+    FAILS(journal_line_append(&journal), EXIT_WORK, "full: a line cannot be written as JSON: ");
+    check_text_of("full", "first\nsecond line\n");
+    journal_close(&journal);
+    index_free(&book);
+}
+
+int main(void) {
+    if (!folder_make("journal")) return 1;
+    text_add_string(&lines, "");
+    test_head();
+    test_refused();
+    test_samples();
+    test_points();
+    test_other_lines();
+    test_damage();
+    test_long();
+    test_files();
+    test_names();
+    test_written();
+    test_full();
+    index_free(&book);
+    free(lines.data);
+    room_end();
+    return check_done("test_journal");
+}

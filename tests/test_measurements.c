@@ -1,0 +1,237 @@
+/* test_measurements.c: result files, made up in memory, to the requests and times of a latency model: which samples count, what is left of T_total,
+ * the noise of the means, warnings, and files that do not go together. */
+#define _POSIX_C_SOURCE 200809L
+#include "report/measurements.h"
+#include "base/console.h"
+#include "commands/commands.h"
+#include "support/check.h"
+#include "support/folder.h"
+#include "support/room.h"
+
+enum { ROWS = 4 };
+static struct result_file files[3];
+static double values[3][COLUMN_COUNT][ROWS], runs[3][2 * ROWS];
+static size_t run_at[3][ROWS + 1];
+static struct results results = {files, 2, NULL, 0, {NULL, 0}};
+static struct text_list warnings;
+static struct measurements got;
+
+/* two files of four samples each: of file f and row r the counts are 100 f + 10 k + r */
+static void make(void) {
+    static const int counts[] = {COLUMN_VIEWS, COLUMN_VISION_TOKENS, COLUMN_TEXT_TOKENS, COLUMN_SEQUENCE, COLUMN_OUTPUT_TOKENS};
+    memset(files, 0, sizeof files);
+    for (int f = 0; f < 3; f++) {
+        struct result_file *file = &files[f];
+        file->path = f ? f == 1 ? (char *)(size_t)"second" : (char *)(size_t)"third" : (char *)(size_t)"first";
+        file->tier = f ? (char *)(size_t)"high" : (char *)(size_t)"medium";
+        file->device = (char *)(size_t)"cpu: made";
+        file->model = (char *)(size_t)"made";
+        file->weights = (char *)(size_t)"bf16";
+        file->top_k = 4 + f;
+        file->block_count = 12 + f;
+        file->expert_count = 64;
+        file->target_tokens = -1;
+        file->count = ROWS;
+        for (int k = 0; k < COLUMN_COUNT; k++) file->columns[k] = values[f][k];
+        for (int r = 0; r < ROWS; r++) {
+            for (int k = 0; k < 5; k++) values[f][counts[k]][r] = 100 * f + 10 * (k + 1) + r;
+            values[f][METRIC_VISION][r] = 10 + r;
+            values[f][METRIC_PREFILL][r] = 20 + r;
+            values[f][METRIC_DECODE][r] = 40 + r;
+            values[f][METRIC_TOTAL][r] = 100 + 5 * r;
+            runs[f][2 * r] = 99 + 5 * r;
+            runs[f][2 * r + 1] = 101 + 5 * r;
+            run_at[f][r] = 2 * (size_t)r;
+        }
+        run_at[f][ROWS] = 2 * ROWS;
+        file->run_total = runs[f];
+        file->run_at = run_at[f];
+    }
+    results.count = 2;
+}
+static int measure(const char *words, int64_t *experts) {
+    struct options options;
+    int code;
+    measurements_free(&got);
+    text_list_free(&warnings);
+    listen_begin();
+    code = options_of_words(&options, &command_fit, words);
+    if (!code) code = measurements_make(&options, &results, experts, &got, &warnings);
+    listen_end();
+    options_free(&options);
+    return code;
+}
+static int is_warned(const char *words) {
+    for (size_t i = 0; i < warnings.count; i++) if (strstr(warnings.items[i], words)) return 1;
+    return 0;
+}
+static void test_read(void) {
+    int64_t experts = -1;
+    double noise = 0;
+    check_case("each sample becomes a request and its times");
+    make();
+    CHECK_INT(measure("first", &experts), 0);
+    CHECK_TEXT(room_said, "");
+    CHECK(got.count == 8 && experts == 64 && got.config_count == 2 && got.size_count == 2 && !got.incomplete && !got.not_positive);
+    CHECK_TEXT(got.device, "cpu: made");
+    CHECK_TEXT(got.model, "made");
+    for (int i = 0; i < 8; i++) {
+        int f = i / 4, r = i % 4;
+        static const char *const names[] = {"views", "vision_tokens", "text_tokens", "sequence", "output_tokens", "tier_index", "top_k", "num_active_blocks"};
+        for (int knob = 0; knob < ESTIMATE_KNOB_COUNT; knob++) {
+            int want = knob < 5 ? 100 * f + 10 * (knob + 1) + r : knob == 5 ? 1 + f : knob == 6 ? 4 + f : 12 + f;
+            CHECK_TEXT(ESTIMATE_KNOBS[knob].name, names[knob]);
+            CHECK_INT(knob_at(&got.requests[i], knob), want);
+        }
+        CHECK_INT(got.requests[i].expert_count, 64);
+        CHECK(got.configs[i] == (uint32_t)f && got.sizes[i] == (uint32_t)f);
+        CHECK_NEAR(got.total[i], 100 + 5 * r, 0);
+        CHECK_NEAR(got.measured[i * VP_LATENCY_STAGE_COUNT + VP_LATENCY_VISION], 10 + r, 0);
+        CHECK_NEAR(got.measured[i * VP_LATENCY_STAGE_COUNT + VP_LATENCY_PREFILL], 20 + r, 0);
+        CHECK_NEAR(got.measured[i * VP_LATENCY_STAGE_COUNT + VP_LATENCY_DECODE], 40 + r, 0);
+        CHECK_NEAR(got.measured[i * VP_LATENCY_STAGE_COUNT + VP_LATENCY_OTHER], 30 + 2 * r, 1e-12);
+        noise += sqrt(2 / 3.14159265358979323846) * 1.0 / (100 + 5 * r); /* two runs at mean -1 and +1: a standard error of 1 */
+    }
+    CHECK_NEAR(got.noise, noise, 1e-12);
+    CHECK_INT(got.noise_count, 8);
+    CHECK(warnings.count == 1 && is_warned("8 measurements are few: errors and intervals say little"));
+    check_case("files of one size share its number");
+    make();
+    files[1].tier = files[0].tier;
+    results.count = 3;
+    CHECK_INT(measure("first", &experts), 0);
+    CHECK(got.count == 12 && got.size_count == 2 && got.config_count == 3);
+    for (int i = 0; i < 12; i++) CHECK(got.configs[i] == (uint32_t)i / 4 && got.sizes[i] == (i < 8 ? 0 : 2));
+    check_case("a tier without a number, and none");
+    make();
+    files[0].tier = (char *)(size_t)"other";
+    files[1].tier = NULL;
+    files[1].target_tokens = 432;
+    CHECK_INT(measure("first", &experts), 0);
+    CHECK(got.requests[0].tier_index == 0 && got.requests[7].tier_index == 0);
+}
+static void test_left_out(void) {
+    static const struct { int column; double value; int is_out; } rows[] = {
+        {COLUMN_VIEWS, (double)NAN, 1}, {COLUMN_VIEWS, -1, 1}, {COLUMN_VIEWS, 0, 0}, {COLUMN_VISION_TOKENS, 0, 0}, {COLUMN_TEXT_TOKENS, 0, 0},
+        {COLUMN_TEXT_TOKENS, -1, 1}, {COLUMN_SEQUENCE, 0, 1}, {COLUMN_SEQUENCE, 1, 0}, {COLUMN_OUTPUT_TOKENS, 0, 1}, {COLUMN_OUTPUT_TOKENS, 1, 0},
+        {COLUMN_SEQUENCE, 1e9, 0}, {COLUMN_SEQUENCE, 1.1e9, 1}, {METRIC_PREFILL, 0, 1}, {METRIC_PREFILL, (double)NAN, 1}, {METRIC_PREFILL, 0.001, 0}};
+    int64_t experts = -1;
+    check_case("a sample without a count or a prefill is left out, and counted");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        make();
+        values[1][rows[i].column][2] = rows[i].value;
+        CHECK_INT(measure("first", &experts), 0);
+        check_note(got.incomplete == (size_t)rows[i].is_out && got.count == 8 - got.incomplete, __FILE__, __LINE__, "row %zu: %zu left out", i, got.incomplete);
+        CHECK(is_warned("1 samples left out") == rows[i].is_out);
+        CHECK_INT(got.requests[got.count - 1].views, 113);
+    }
+    check_case("stages that a request has not, times that are none");
+    make();
+    values[0][COLUMN_VIEWS][0] = 0;
+    values[0][COLUMN_OUTPUT_TOKENS][1] = 1;
+    values[0][METRIC_DECODE][2] = 0;
+    values[0][METRIC_TOTAL][3] = 50; /* less than its stages */
+    CHECK_INT(measure("first", &experts), 0);
+    CHECK(isnan(got.measured[VP_LATENCY_VISION]) && got.measured[VP_LATENCY_OTHER] == 40);
+    CHECK(isnan(got.measured[1 * VP_LATENCY_STAGE_COUNT + VP_LATENCY_DECODE]));
+    CHECK_NEAR(got.measured[1 * VP_LATENCY_STAGE_COUNT + VP_LATENCY_OTHER], 105 - 11 - 21, 1e-12);
+    CHECK(isnan(got.measured[2 * VP_LATENCY_STAGE_COUNT + VP_LATENCY_DECODE]) && isnan(got.measured[3 * VP_LATENCY_STAGE_COUNT + VP_LATENCY_OTHER]));
+    CHECK_INT(got.not_positive, 2);
+    CHECK(is_warned("2 stage times of 0 ms or less left out"));
+    CHECK(!stage_is_run(VP_LATENCY_VISION, &got.requests[0]) && stage_is_run(VP_LATENCY_PREFILL, &got.requests[0]) && stage_is_run(VP_LATENCY_DECODE, &got.requests[0]));
+    CHECK(stage_is_run(VP_LATENCY_VISION, &got.requests[1]) && !stage_is_run(VP_LATENCY_DECODE, &got.requests[1]) && stage_is_run(VP_LATENCY_OTHER, &got.requests[1]));
+    check_case("the noise is of samples with two runs or more");
+    make();
+    files[0].run_at = NULL;
+    run_at[1][1] = 1; /* one run, then three */
+    runs[1][1] = 105;
+    runs[1][2] = 105;
+    runs[1][3] = 108;
+    CHECK_INT(measure("first", &experts), 0);
+    CHECK_INT(got.noise_count, 3);
+    CHECK_NEAR(got.noise, sqrt(2 / 3.14159265358979323846) * (sqrt((1 + 1 + 4) / 2.0 / 3) / 106 + 1.0 / 110 + 1.0 / 115), 1e-12);
+}
+static void test_warnings(void) {
+    int64_t experts = -1;
+    check_case("what a reader must know");
+    make();
+    files[0].failed_count = 2;
+    files[1].failed_count = 1;
+    files[1].missing_count = 4;
+    files[0].missing_count = -1;
+    files[0].throttled_runs = 5;
+    files[1].throttled_runs = -1;
+    files[1].is_synthetic = 1;
+    text_list_copy(&results.notes, "a note");
+    CHECK_INT(measure("first", &experts), 0);
+    CHECK(is_warned("3 points failed, 4 are missing") && is_warned("5 runs were throttled") && is_warned("synthetic weights") && is_warned("a note"));
+    CHECK_INT(warnings.count, 5);
+    text_list_free(&results.notes);
+    check_case("nothing that could be measured");
+    make();
+    for (int f = 0; f < 2; f++) for (int r = 0; r < ROWS; r++) values[f][METRIC_PREFILL][r] = (double)NAN;
+    CHECK_INT(measure("first", &experts), EXIT_INPUT);
+    CHECK(strstr(room_said, "first: no sample has the times of its stages") != NULL);
+    check_case("files that do not go together");
+    make();
+    files[1].device = (char *)(size_t)"cuda:0: other";
+    CHECK_INT(measure("first", &experts), EXIT_USAGE);
+    CHECK(strstr(room_said, "first and second differ in their device (cpu: made, cuda:0: other): fit them apart") != NULL);
+    make();
+    files[1].model = NULL;
+    CHECK_INT(measure("first", &experts), EXIT_USAGE);
+    CHECK(strstr(room_said, "differ in their model (made, not said)") != NULL);
+    make();
+    files[0].weights = NULL;
+    CHECK_INT(measure("first", &experts), EXIT_USAGE);
+    CHECK(strstr(room_said, "differ in their weights (not said, bf16)") != NULL);
+    make();
+    files[0].device = files[1].device = files[0].model = files[1].model = NULL;
+    CHECK_INT(measure("first", &experts), 0);
+    CHECK_TEXT(got.device, "not said");
+    CHECK_TEXT(got.model, "not said");
+}
+static void test_experts(void) {
+    int64_t experts = -1;
+    check_case("how many experts: the files', the option's, the caller's, else 64 with a warning");
+    make();
+    files[0].expert_count = -1;
+    files[1].expert_count = 16;
+    CHECK_INT(measure("first", &experts), 0);
+    CHECK(experts == 16 && got.requests[0].expert_count == 16);
+    CHECK_INT(measure("first --num_experts 32", &experts), 0);
+    CHECK_INT(experts, 32);
+    files[1].expert_count = -1;
+    experts = 7;
+    CHECK_INT(measure("first", &experts), 0);
+    CHECK(experts == 7 && !is_warned("64 assumed"));
+    experts = -1;
+    CHECK_INT(measure("first", &experts), 0);
+    CHECK(experts == 64 && is_warned("64 assumed"));
+    files[0].expert_count = 16;
+    files[1].expert_count = 32;
+    CHECK_INT(measure("first", &experts), EXIT_USAGE);
+    CHECK(strstr(room_said, "second is of a model with 32 experts, others of one with 16: fit them apart") != NULL);
+    CHECK_INT(measure("first --num_experts 32", &experts), EXIT_USAGE);
+    files[1].expert_count = 16;
+    files[1].top_k = 17;
+    CHECK_INT(measure("first", &experts), EXIT_INPUT);
+    CHECK(strstr(room_said, "second: top_k 17 is more than the model's 16 experts") != NULL);
+    files[1].top_k = 16;
+    CHECK_INT(measure("first", &experts), 0);
+    check_case("names");
+    CHECK_TEXT(part_name(ESTIMATE_TOTAL), "total");
+    CHECK_TEXT(part_name(VP_LATENCY_PREFILL), vp_latency_stage_name(VP_LATENCY_PREFILL));
+}
+
+int main(void) {
+    if (!folder_make("measurements")) return 1;
+    test_read();
+    test_left_out();
+    test_warnings();
+    test_experts();
+    measurements_free(&got);
+    text_list_free(&warnings);
+    room_end();
+    return check_done("test_measurements");
+}

@@ -1,0 +1,200 @@
+/* test_ranks.c: journals of several processes: their names, which are read and in what order, which are missing and why, and which are no parts of one
+ * sweep. */
+#define _POSIX_C_SOURCE 200809L
+#include "sweep/ranks.h"
+#include "base/console.h"
+#include "support/check.h"
+#include "support/folder.h"
+#include "support/room.h"
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#define HEAD "{\"schema\": \"vlmprof-journal-2\", \"plan\": \"abc\", \"model\": \"tiny\", \"timing\": \"stage\", \"rank\": %d, \"world_size\": %d, \"data\": " \
+    "[{\"task\": \"t\", \"path\": \"p\", \"metric\": \"m\", \"num_samples\": 2}], \"configs\": [{\"file_name\": \"%s_imgsize\", \"set\": 0, " \
+    "\"active_block_indices\": [0]}]}\n"
+static struct journal_index book;
+/* a journal of that rank; more: its lines behind the head */
+static void write_rank(const char *name, int rank, int world_size, const char *grid, const char *more) {
+    char text[2000];
+    snprintf(text, sizeof text, HEAD "%s", rank, world_size, grid, more);
+    write_text(in_folder(name), text);
+}
+static int read_ranks(const char *name) {
+    index_free(&book);
+    return HEARD(ranks_read_folder(&book, in_folder(name), NULL));
+}
+static void test_names(void) {
+    static const char *const others[] = {"journal", "journal.jsonl2", "journal_rank1of2.json", "journal_rank1of2.jsonl.old", "journal_rankof2.jsonl",
+                                         "journal_rank1of.jsonl", "xjournal.jsonl", "journal_rank1.jsonl", ""};
+    int64_t rank = -5, world_size = -6;
+    check_case("names of journals");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) CHECK(!can_parse_journal_name(others[i], &rank, &world_size));
+    CHECK(rank == -5 && world_size == -6);
+    CHECK(can_parse_journal_name("journal.jsonl", &rank, &world_size) && rank == 0 && world_size == 1);
+    CHECK(can_parse_journal_name("journal_rank3of12.jsonl", &rank, &world_size) && rank == 3 && world_size == 12);
+}
+static void test_read(void) {
+    struct journal own;
+    check_case("the journals of a folder in the order of their names; those that have just begun are passed over");
+    make_empty(in_folder("read"));
+    write_rank("read/journal_rank1of3.jsonl", 1, 3, "x", "{\"sample\": 1, \"set\": 0}\n");
+    write_rank("read/journal_rank0of3.jsonl", 0, 3, "x", "{\"sample\": 0, \"set\": 0}\n");
+    write_text(in_folder("read/journal_rank2of3.jsonl"), "");
+    write_text(in_folder("read/other.jsonl"), "no journal");
+    CHECK_INT(read_ranks("read"), 0);
+    CHECK_TEXT(room_said, "");
+    CHECK_INT(book.file_count, 2);
+    CHECK(book.files[0].rank == 0 && book.files[1].rank == 1 && book.files[0].is_own && book.files[1].is_own);
+    CHECK_TEXT(book.files[1].path, in_folder("read/journal_rank1of3.jsonl"));
+    check_case("the own one is read through the file that is open already");
+    memset(&own, 0, sizeof own);
+    own.path = in_folder("read/journal_rank1of3.jsonl");
+    own.fd = open(own.path, O_RDONLY);
+    index_free(&book);
+    CHECK_INT(ranks_read_folder(&book, in_folder("read"), &own), 0);
+    CHECK(book.file_count == 2 && book.files[0].fd != own.fd && book.files[1].fd == own.fd && !book.files[1].is_own);
+    index_free(&book);
+    CHECK_INT(fcntl(own.fd, F_GETFD) >= 0, 1);
+    close(own.fd);
+    check_case("a folder that is not there, a journal that is none");
+    CHECK_INT(read_ranks("none"), EXIT_INPUT);
+    CHECK(strstr(room_said, "/none: No such file") != NULL);
+    write_text(in_folder("read/journal_rank2of3.jsonl"), "text\n");
+    CHECK_INT(read_ranks("read"), EXIT_USAGE);
+    CHECK(strstr(room_said, "journal_rank2of3.jsonl is no journal") != NULL);
+    unlink(in_folder("read/journal_rank2of3.jsonl"));
+    CHECK_INT(symlink("nowhere", in_folder("read/journal_rank2of3.jsonl")), 0);
+    CHECK_INT(read_ranks("read"), EXIT_INPUT);
+    CHECK(strstr(room_said, "journal_rank2of3.jsonl: No such file") != NULL);
+}
+#define FINISHED "{\"finished\": true}\n"
+static void test_missing(void) {
+    char text[400], want[40];
+    int ready[2], status = 0;
+    char byte = 0;
+    pid_t child;
+    check_case("which ranks are missing, and why");
+    make_empty(in_folder("missing"));
+    write_rank("missing/journal_rank0of9.jsonl", 0, 9, "x", FINISHED);
+    write_rank("missing/journal_rank2of9.jsonl", 2, 9, "x", "");
+    write_rank("missing/journal_rank3of9.jsonl", 3, 9, "x", "");
+    CHECK_INT(read_ranks("missing"), 0);
+    CHECK_INT(pipe(ready), 0);
+    fflush(stdout);
+    if ((child = fork()) == 0) { /* rank 3 still runs */
+        int fd = open(in_folder("missing/journal_rank3of9.jsonl"), O_RDWR);
+        if (journal_lock(fd, 0) || write(ready[1], "x", 1) != 1) _exit(1);
+        for (;;) pause();
+    }
+    CHECK_INT(read(ready[0], &byte, 1), 1);
+    CHECK_INT(ranks_missing(&book, text, sizeof text), 8);
+    CHECK_TEXT(text, "rank 1 (no journal), rank 2 (stopped), rank 3 (still running), rank 4 (no journal) and more");
+    kill(child, SIGKILL);
+    CHECK(waitpid(child, &status, 0) == child);
+    check_case("five missing ranks, one, none");
+    for (int rank = 4; rank < 9; rank++) {
+        char name[60];
+        snprintf(name, sizeof name, "missing/journal_rank%dof9.jsonl", rank);
+        write_rank(name, rank, 9, "x", FINISHED);
+        CHECK_INT(read_ranks("missing"), 0);
+        CHECK_INT(ranks_missing(&book, text, sizeof text), 11 - rank);
+        CHECK((strstr(text, " and more") != NULL) == (11 - rank > 5));
+    }
+    CHECK_TEXT(text, "rank 1 (no journal), rank 2 (stopped), rank 3 (stopped)");
+    for (int rank = 1; rank < 4; rank++) {
+        snprintf(want, sizeof want, "missing/journal_rank%dof9.jsonl", rank);
+        write_rank(want, rank, 9, "x", FINISHED);
+    }
+    CHECK_INT(read_ranks("missing"), 0);
+    CHECK_INT(ranks_missing(&book, text, sizeof text), 0);
+    CHECK_TEXT(text, "");
+}
+static int merge_code(const char *name, int partial) {
+    if (read_ranks(name)) return -1;
+    return HEARD(ranks_merge(&book, in_folder(name), partial, NULL));
+}
+static void check_parts_refused(const char *words) {
+    CHECK_INT(merge_code("parts", 1), EXIT_USAGE);
+    check_note(strstr(room_said, words) != NULL, __FILE__, __LINE__, "\"%s\" is not in \"%s\"", words, room_said);
+}
+#define SESSION(device) "{\"session\": {\"device\": \"" device "\"}}\n"
+static void test_parts(void) {
+    const char *first = "parts/journal_rank0of2.jsonl", *second = "parts/journal_rank1of2.jsonl";
+    check_case("what are no parts of one sweep");
+    make_empty(in_folder("parts"));
+    write_rank(first, 0, 2, "x", "");
+    write_rank(second, 1, 3, "x", "");
+    check_parts_refused("journal_rank0of2.jsonl is of 2 processes, ");
+    CHECK(strstr(room_said, "journal_rank1of2.jsonl of 3: they are no parts of one sweep") != NULL);
+    write_rank(second, 0, 2, "x", "");
+    check_parts_refused("are both of rank 0: they overlap");
+    write_rank(second, 1, 2, "y", "");
+    check_parts_refused("have different grids: run the same command on every rank");
+    write_rank(first, 0, 2, "x", SESSION("cpu: a"));
+    write_rank(second, 1, 2, "x", SESSION("cuda:0: b"));
+    check_parts_refused("was measured on cpu: a, ");
+    CHECK(strstr(room_said, "on cuda:0: b: their times do not belong into one file") != NULL);
+    write_rank(first, 0, 2, "x", "{\"sample\": 5, \"set\": 0}\n");
+    write_rank(second, 1, 2, "x", "{\"sample\": 5, \"set\": 0}\n");
+    check_parts_refused("both hold sample 5 of t");
+    check_case("what is not finished is not merged");
+    write_rank(first, 0, 2, "x", FINISHED SESSION("cuda:0: a") "{\"sample\": 5, \"set\": 0}\n");
+    write_rank(second, 1, 2, "x", SESSION("cuda:1: b") "{\"sample\": 6, \"set\": 0}\n");
+    CHECK_INT(merge_code("parts", 0), EXIT_WORK);
+    CHECK(strstr(room_said, "not merged: 1 of 2 ranks are not finished: rank 1 (stopped); run the part of rank R with RANK=R WORLD_SIZE=2 and the same command, "
+                            "or merge with --partial") != NULL);
+    check_case("... nor what lacks points");
+    write_rank(second, 1, 2, "x", "{\"sample\": 6, \"set\": 0}\n{\"config\": \"x_imgsize\", \"sample_id\": 6, \"failed\": \"f\", \"prev\": -1}\n" FINISHED);
+    CHECK_INT(merge_code("parts", 0), EXIT_WORK);
+    CHECK(strstr(room_said, "not merged: 1 points are missing, their lines are damaged; run the same sweep command again, or merge with --partial") != NULL);
+}
+static void test_state(void) {
+    char states[4][80];
+    check_case("what was merged is known by its plan and the journals' ends, in the order of ranks");
+    make_empty(in_folder("state"));
+    write_rank("state/journal_rank0of2.jsonl", 0, 2, "x", "");
+    write_rank("state/journal_rank1of2.jsonl", 1, 2, "x", "");
+    for (int i = 0; i < 4; i++) {
+        if (i == 2) write_rank("state/journal_rank1of2.jsonl", 1, 2, "x", FINISHED);
+        if (i == 3) write_rank("state/journal_rank0of2.jsonl", 0, 2, "x", FINISHED);
+        CHECK_INT(read_ranks("state"), 0);
+        ranks_state(&book, states[i], sizeof states[i]);
+        CHECK(!strncmp(states[i], "merged abc ", 11) && strlen(states[i]) == 28);
+    }
+    CHECK_TEXT(states[0], states[1]);
+    CHECK(strcmp(states[1], states[2]) && strcmp(states[2], states[3]) && strcmp(states[1], states[3]));
+    {
+        uint64_t hash = hash_text(HASH_START, VLMPROF_VERSION);
+        char want[80];
+        for (int i = 0; i < 2; i++) hash = hash_number(hash, book.files[i].end);
+        snprintf(want, sizeof want, "merged abc %016llx\n", (unsigned long long)hash);
+        CHECK_TEXT(states[3], want);
+    }
+    check_case("two merges of one folder wait for each other");
+    {
+        int fd = ranks_lock(in_folder("state")), status = 0;
+        pid_t child;
+        CHECK(fd >= 0);
+        fflush(stdout);
+        if ((child = fork()) == 0) {
+            int other = open(in_folder("state/.vlmprof-merge"), O_RDWR);
+            _exit(journal_is_locked(other) ? 0 : 1);
+        }
+        CHECK(waitpid(child, &status, 0) == child && !status);
+        close(fd);
+        CHECK_INT(HEARD(ranks_lock(in_folder("none"))), -1);
+        CHECK(strstr(room_said, "none/.vlmprof-merge cannot be opened: No such file") != NULL);
+    }
+}
+
+int main(void) {
+    if (!folder_make("ranks")) return 1;
+    test_names();
+    test_read();
+    test_missing();
+    test_parts();
+    test_state();
+    index_free(&book);
+    room_end();
+    return check_done("test_ranks");
+}
