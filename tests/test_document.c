@@ -65,6 +65,24 @@ static void test_document(void) {
     CHECK_INT(text_width("abc"), 3);
     CHECK_INT(text_width("\xe2\x82\xac\xf0\x9f\x98\x80!"), 3);
 }
+/* names of tasks and files can come from anybody's data */
+static void test_hostile(void) {
+    struct document document = {NULL, 0};
+    struct text_buffer out = {NULL, 0, 0};
+    document_text(&document, BLOCK_LINE, "<img src=x> | `id` & ![x](http://a) \\|");
+    text_list_copy(document_table(&document, "a|b"), "x|y");
+    text_list_copy(&document.blocks[1].cells, "\x1b]0;t\x07\xe2\x80\xae\xc2\x85!");
+    check_case("a document on a screen: controls become ?");
+    document_print(&document, 0, &out);
+    CHECK_TEXT(out.data, "  <img src=x> | `id` & ![x](http://a) \\|\n\n  a           b\n  x|y  ?]0;t?\?\?!\n");
+    check_case("... as Markdown: no HTML, no code, no links, no borders");
+    out.bytes = 0;
+    document_print(&document, 1, &out);
+    CHECK_TEXT(out.data, "- &lt;img src=x&gt; \\| \\`id\\` &amp; ![x]\\(http://a) \\\\\\|\n\n"
+                         "| a    |         b |\n|------|----------:|\n| x\\|y | ?]0;t?\?\?! |\n");
+    document_free(&document);
+    free(out.data);
+}
 static void test_numbers(void) {
     static const struct { double value; const char *text; } rows[] = {
         {0, "0"}, {-0.0, "0"}, {1234.5, "1234"}, {1000, "1000"}, {999.96, "1000.0"}, {100, "100.0"}, {99.999, "100.00"}, {10, "10.00"}, {9.9999, "10.000"}, {1, "1.000"},
@@ -89,7 +107,10 @@ static void test_numbers(void) {
     CHECK_TEXT(number_estimate(1, 7, (double)NAN, (double)NAN).text, "7.000");
 }
 static void test_csv(void) {
-    static const char *const rows[][2] = {{"plain", "plain"}, {"", ""}, {"a,b", "\"a,b\""}, {"a\"b", "\"a\"\"b\""}, {"a\nb", "\"a\nb\""}, {"a\rb", "\"a\rb\""}, {"a b;c", "a b;c"}};
+    static const char *const rows[][2] = {{"plain", "plain"}, {"", ""}, {"a,b", "\"a,b\""}, {"a\"b", "\"a\"\"b\""}, {"a\nb", "\"a?b\""}, {"a\rb", "\"a?b\""}, {"a b;c", "a b;c"}};
+    static const char *const hostile[][2] = {
+        {"=1+1", "'=1+1"}, {"+cmd", "'+cmd"}, {"-2+3", "'-2+3"}, {"@SUM(A1)", "'@SUM(A1)"}, {"=a,b", "\"'=a,b\""}, {"-12.5e-3", "-12.5e-3"}, {"+7", "+7"}, {"-", "'-"},
+        {"a=b", "a=b"}, {"a\x1b[31mb", "a?[31mb"}, {"a\xc2\x9b" "b", "a?b"}, {"a\xe2\x80\xaetxt.exe", "a?txt.exe"}, {"\xff", "?"}};
     struct text_buffer out = {NULL, 0, 0};
     check_case("CSV: quotes where they are needed, an empty field for what is no number");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -98,6 +119,12 @@ static void test_csv(void) {
         csv_text(&out, rows[i][0]);
         if (!rows[i][0][0]) text_add(&out, "", 0);
         CHECK_TEXT(out.data, rows[i][1]);
+    }
+    check_case("CSV: what a spreadsheet would run, and what would steer a screen; numbers stay numbers");
+    for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++) {
+        out.bytes = 0;
+        csv_text(&out, hostile[i][0]);
+        CHECK_TEXT(out.data, hostile[i][1]);
     }
     out.bytes = 0;
     csv_number(&out, 0.1);
@@ -110,6 +137,7 @@ static void test_csv(void) {
 int main(void) {
     if (!folder_make("document")) return 1;
     test_document();
+    test_hostile();
     test_numbers();
     test_csv();
     room_end();

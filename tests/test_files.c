@@ -106,10 +106,10 @@ static void test_write(void) {
     CHECK(access("plain", F_OK) == 0 && chdir(here) == 0);
     CHECK_INT(count_in(in_folder("w")), 3);
     check_case("what cannot be written is said, and leaves nothing");
-    FAILS(file_write_whole(in_folder("none"), "f", "x", 1), EXIT_OUTPUT, "none/f cannot be written: No such file");
+    FAILS(file_write_whole(in_folder("none"), "f", "x", 1), EXIT_OUTPUT, "none/f: it cannot be written: No such file");
     mkdir(in_folder("w/taken"), 0777);
-    FAILS(file_write_whole(in_folder("w"), "taken", "x", 1), EXIT_OUTPUT, "w/taken cannot be written: Is a directory");
-    FAILS(file_write_text(in_folder("none/f"), &out), EXIT_OUTPUT, "none/f cannot be written");
+    FAILS(file_write_whole(in_folder("w"), "taken", "x", 1), EXIT_OUTPUT, "w/taken: it cannot be written: this is a folder");
+    FAILS(file_write_text(in_folder("none/f"), &out), EXIT_OUTPUT, "none/f: it cannot be written");
     CHECK_INT(count_in(in_folder("w")), 4);
     free(out.data);
 }

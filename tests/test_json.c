@@ -370,6 +370,26 @@ static void test_utf8(void) {
     CHECK_INT(vp_utf8_valid_bytes((const char *)wide, sizeof wide), sizeof wide);
     CHECK_INT(vp_utf8_valid_bytes(NULL, 0), 0);
 }
+/* every code point against the list of the Unicode standard */
+static void test_controls(void) {
+    char text[4];
+    int wrong = 0;
+    check_case("characters that steer a screen: C0, DEL, C1, bidi, separators, and no others");
+    for (uint32_t code = 0; code < 0x110000; code++) {
+        size_t bytes = vp_utf8_put(text, code);
+        int hidden = code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e || code == 0x200f
+                     || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+        if (code >= 0xd800 && code < 0xe000) continue; /* no characters */
+        wrong += vp_utf8_control(text, bytes) != (hidden ? bytes : 0);
+    }
+    CHECK_INT(wrong, 0);
+    check_case("bytes that are no UTF-8 are hidden one by one; an empty text has nothing to hide");
+    CHECK_INT(vp_utf8_control("\xff\x41", 2), 1);
+    CHECK_INT(vp_utf8_control("\xe2\x80\xae", 2), 1); /* cut off */
+    CHECK_INT(vp_utf8_control("\xed\xa0\x80", 3), 1); /* a surrogate */
+    CHECK_INT(vp_utf8_control("\xc0\x80", 2), 1);
+    CHECK_INT(vp_utf8_control("", 0), 0);
+}
 
 static uint64_t bits_of(double value) {
     uint64_t bits;
@@ -689,6 +709,7 @@ int main(void) {
     test_integers();
     test_duplicates();
     test_utf8();
+    test_controls();
     test_numbers_golden();
     test_numbers_random();
     test_number_errors();
