@@ -853,6 +853,8 @@ VP_API size_t vp_utf8_valid_bytes(const char *text, size_t bytes);
  * shows.
  * source: Unicode Standard Annex 9, section 2 */
 VP_API size_t vp_utf8_control(const char *text, size_t bytes);
+/* How many bytes come before the first such character. */
+VP_API size_t vp_utf8_visible_bytes(const char *text, size_t bytes);
 /* Writes a code point up to U+10FFFF as UTF-8 into out[4]; returns its bytes, 1..4. */
 VP_API size_t vp_utf8_put(char *out, uint32_t code);
 
@@ -2517,6 +2519,14 @@ VP_API size_t vp_utf8_control(const char *text, size_t bytes) {
     if (byte[0] != 0xe2) return 0;
     if (byte[1] == 0x80) return byte[2] == 0x8e || byte[2] == 0x8f || (byte[2] >= 0xa8 && byte[2] <= 0xae) ? 3 : 0;
     return byte[1] == 0x81 && byte[2] >= 0xa6 && byte[2] <= 0xa9 ? 3 : 0;
+}
+VP_API size_t vp_utf8_visible_bytes(const char *text, size_t bytes) {
+    size_t at = 0;
+    while (at < bytes && vp_utf8_control(text + at, bytes - at) == 0) {
+        const unsigned char first = (unsigned char)text[at];
+        at += first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4; /* valid, or it were hidden */
+    }
+    return at;
 }
 
 /* ---- reader ---- */

@@ -989,14 +989,14 @@ static size_t vp_impl_character_at(const char *text, size_t bytes, size_t charac
 
 /* A name can come from anywhere: control characters would break the table or the terminal. */
 static void vp_impl_put_clean(vp_impl_text *out, const char *text, size_t bytes) {
-    size_t i, run = 0, hidden;
-    for (i = 0; i < bytes; i += hidden ? hidden : 1) {
-        if ((hidden = vp_utf8_control(text + i, bytes - i)) == 0) continue;
-        vp_impl_put_bytes(out, text + run, i - run);
-        vp_impl_put(out, "?");
-        run = i + hidden;
+    size_t at = 0;
+    while (at < bytes) {
+        const size_t shown = vp_utf8_visible_bytes(text + at, bytes - at);
+        vp_impl_put_bytes(out, text + at, shown);
+        at += shown;
+        if (at < bytes) vp_impl_put(out, "?");
+        at += vp_utf8_control(text + at, bytes - at);
     }
-    vp_impl_put_bytes(out, text + run, bytes - run);
 }
 
 static void vp_impl_put_cell(vp_impl_text *out, const char *text, size_t bytes, int32_t width, int left) {

@@ -383,6 +383,10 @@ static void test_controls(void) {
         wrong += vp_utf8_control(text, bytes) != (hidden ? bytes : 0);
     }
     CHECK_INT(wrong, 0);
+    check_case("what comes before such a character");
+    CHECK_INT(vp_utf8_visible_bytes("a\xc3\xa9\xf0\x9f\x98\x80\xe2\x80\xae" "b", 11), 7);
+    CHECK_INT(vp_utf8_visible_bytes("\xc3\xa9", 2), 2);
+    CHECK_INT(vp_utf8_visible_bytes("\xc3\xa9", 1), 0);
     check_case("bytes that are no UTF-8 are hidden one by one; an empty text has nothing to hide");
     CHECK_INT(vp_utf8_control("\xff\x41", 2), 1);
     CHECK_INT(vp_utf8_control("\xe2\x80\xae", 2), 1); /* cut off */

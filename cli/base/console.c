@@ -14,13 +14,16 @@ static volatile sig_atomic_t ends_in_order;
 static int progress_is_open; /* the terminal shows a progress line that has no line end yet */
 
 void hide_control_bytes(char *text) {
-    char *to = text;
-    while (*text) {
-        size_t hidden = vp_utf8_control(text, strlen(text));
-        *to++ = hidden ? '?' : *text;
-        text += hidden ? hidden : 1;
+    size_t bytes = strlen(text), to = 0;
+    for (size_t at = 0; at < bytes;) {
+        size_t shown = vp_utf8_visible_bytes(text + at, bytes - at),
+               hidden = vp_utf8_control(text + at + shown, bytes - at - shown);
+        memmove(text + to, text + at, shown);
+        to += shown;
+        at += shown + hidden;
+        if (hidden) text[to++] = '?';
     }
-    *to = 0;
+    text[to] = 0;
 }
 
 int complain(int exit_code, const char *format, ...) {
@@ -116,9 +119,12 @@ void close_progress(void) {
 
 void print_visible(const char *text, size_t bytes) {
     for (size_t at = 0; at < bytes;) {
-        int is_layout = text[at] == '\n' || text[at] == '\t';
-        size_t hidden = is_layout ? 0 : vp_utf8_control(text + at, bytes - at), end = at + hidden;
-        if (!hidden) putchar(text[at++]);
-        while (at < end) printf("\\x%02x", (unsigned char)text[at++]);
+        size_t shown = vp_utf8_visible_bytes(text + at, bytes - at), end;
+        fwrite(text + at, 1, shown, stdout);
+        at += shown;
+        for (end = at + vp_utf8_control(text + at, bytes - at); at < end; at++) {
+            if (text[at] == '\n' || text[at] == '\t') putchar(text[at]);
+            else printf("\\x%02x", (unsigned char)text[at]);
+        }
     }
 }

@@ -77,21 +77,17 @@ static void print_table_row(struct text_buffer *out, char *const *cells, const s
 /* Appends a text without control characters; in Markdown also without what would be markup there: HTML, code, the
  * borders of a table, the target of a link. */
 static void add_plain(struct text_buffer *out, const char *text, int is_markdown) {
-    while (*text) {
-        size_t hidden = vp_utf8_control(text, strlen(text));
-        if (hidden) {
-            text_add_string(out, "?");
-            text += hidden;
-            continue;
-        }
-        if (is_markdown && strchr("|\\`", *text)) text_add_string(out, "\\");
-        if (is_markdown && *text == '(' && out->bytes && out->data[out->bytes - 1] == ']') text_add_string(out, "\\");
-        if (is_markdown && *text == '<') text_add_string(out, "&lt;");
-        else if (is_markdown && *text == '>') text_add_string(out, "&gt;");
-        else if (is_markdown && *text == '&') text_add_string(out, "&amp;");
-        else text_add(out, text, 1);
-        text++;
+    char *copy = copy_text(text, strlen(text));
+    hide_control_bytes(copy);
+    for (const char *byte = copy; *byte; byte++) {
+        int is_target = *byte == '(' && byte > copy && byte[-1] == ']';
+        if (is_markdown && (is_target || strchr("|\\`", *byte))) text_add_string(out, "\\");
+        if (is_markdown && *byte == '<') text_add_string(out, "&lt;");
+        else if (is_markdown && *byte == '>') text_add_string(out, "&gt;");
+        else if (is_markdown && *byte == '&') text_add_string(out, "&amp;");
+        else text_add(out, byte, 1);
     }
+    free(copy);
 }
 /* The block's cells as they are printed. */
 static struct text_list plain_cells(const struct text_block *block, int is_markdown) {
@@ -180,16 +176,14 @@ static int is_number(const char *text) {
     return !*end;
 }
 void csv_text(struct text_buffer *out, const char *text) {
-    int is_formula = *text && strchr("=+-@", *text) && !is_number(text), quoted = text[strcspn(text, ",\"\n\r")] != 0;
+    int is_formula = *text && strchr("=+-@", *text) && !is_number(text), quoted = text[strcspn(text, ",\"")] != 0;
+    char *copy = copy_text(text, strlen(text));
+    hide_control_bytes(copy);
     if (quoted) text_add_string(out, "\"");
     if (is_formula) text_add_string(out, "'");
-    while (*text) {
-        size_t hidden = vp_utf8_control(text, strlen(text));
-        if (hidden) text_add_string(out, "?");
-        else text_add(out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
-        text += hidden ? hidden : 1;
-    }
+    for (const char *byte = copy; *byte; byte++) text_add(out, *byte == '"' ? "\"\"" : byte, *byte == '"' ? 2 : 1);
     if (quoted) text_add_string(out, "\"");
+    free(copy);
 }
 void print_csv_text(const char *text) {
     struct text_buffer field = {NULL, 0, 0};

@@ -16,7 +16,6 @@
 #include "vlmprof_file.h"
 #include "vlmprof_image.h"
 
-#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -591,12 +590,14 @@ static void draw_global_view(struct canvas *canvas, const vp_family *family, con
     paint_image(canvas, image, left + (int32_t)spot[0], (int32_t)spot[1], (int32_t)spot[2], (int32_t)spot[3]);
     paint_frame(canvas, left, 0, left + side, side, 3, green);
 }
+static void add_png(void *png, void *data, int bytes) { text_add((struct text_buffer *)png, data, (size_t)bytes); }
 /* Draws an image in a family into a PNG file. Returns 0 or an exit code. */
 static int draw_family(const vp_family *family, const struct image_size *size, const vp_image *image,
                        const char *path) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_vision_count count;
     struct canvas canvas = {NULL, 0, 0};
+    struct text_buffer png = {NULL, 0, 0};
     double width, height, scale, spot[4];
     int32_t drawn_width, drawn_height, side = 0, code = 0;
     vp_result result = vp_family_count(family, (int32_t)size->width, (int32_t)size->height, &count, &error);
@@ -616,9 +617,10 @@ static int draw_family(const vp_family *family, const struct image_size *size, c
     paint_image(&canvas, image, (int32_t)spot[0], (int32_t)spot[1], (int32_t)spot[2], (int32_t)spot[3]);
     draw_tiles(&canvas, family, &count, drawn_width, drawn_height);
     if (side) draw_global_view(&canvas, family, size, image, drawn_width, drawn_height, spot);
-    errno = 0;
-    if (!stbi_write_png(path, canvas.width, canvas.height, 3, canvas.rgb, canvas.width * 3))
-        code = complain(EXIT_OUTPUT, "--draw %s: cannot be written: %s", path, strerror(errno ? errno : EIO));
+    if (!stbi_write_png_to_func(add_png, &png, canvas.width, canvas.height, 3, canvas.rgb, canvas.width * 3))
+        code = complain(EXIT_DEVICE, "--draw %s: not enough memory", path);
+    else code = file_write_text(path, &png);
+    free(png.data);
     free(canvas.rgb);
     return code;
 }
