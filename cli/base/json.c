@@ -119,3 +119,8 @@ void put_list(vp_json_writer *writer, const char *key, const struct text_list *l
 void put_range(vp_json_writer *writer, const char *key, double low, double high) {
     put_interval(writer, key, 1, low, high);
 }
+vp_result bad_member(vp_error *error, const char *key, const char *want) {
+    char text[160];
+    snprintf(text, sizeof text, "\"%s\" must be %s", key, want);
+    return vp_fail(error, VP_ERR_FORMAT, -1, "", text);
+}

@@ -29,6 +29,8 @@ int node_is(const vp_json *json, uint32_t node, vp_json_type type);
 /* A malloc'ed copy of a string without escapes; NULL when the node is no string or holds \u0000. */
 char *node_text(const vp_json *json, uint32_t node);
 double node_number(const vp_json *json, uint32_t node); /* NaN when it is no number */
+/* Fails with VP_ERR_FORMAT: "KEY" must be WANT. */
+vp_result bad_member(vp_error *error, const char *key, const char *want);
 int has_value(const vp_json *json, uint32_t object, const char *key);       /* truth: the key is there and not null */
 void json_node(vp_json_writer *writer, const vp_json *json, uint32_t node); /* writes the node as it was read */
 

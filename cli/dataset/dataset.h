@@ -1,4 +1,6 @@
-/* dataset.h: data sets: JSONL, VQA v2, folders of images. */
+/* dataset.h: data sets: JSONL, VQA v2, folders of images.
+ * A path and options come in; the places of the sampled records, and one sample after another, go out. Functions return
+ * 0 or an exit code after a message on stderr, unless they say otherwise. */
 #ifndef VLMPROF_CLI_DATASET_H
 #define VLMPROF_CLI_DATASET_H
 #include "base/json_stream.h"
@@ -13,43 +15,48 @@
 enum { REASONS_MAX = 255 };
 typedef enum data_kind { DATA_LINES, DATA_VQA, DATA_FOLDER } data_kind;
 
+/* A sampled record: what a plan needs of it, and where its text is. Places are bytes from the start of the file. */
 struct entry {
-    int64_t id, start, note_start;          /* places of the record and of VQA v2's annotation, -1: it has none */
-    uint64_t hash;                          /* of these bytes: what is measured is what was planned */
+    int64_t id;             /* 0-based number of the line, the question or the image */
+    int64_t start;          /* of the record */
+    int64_t note_start;     /* of VQA v2's annotation; -1: it has none */
     uint32_t bytes, note_bytes;
-    int32_t width_px, height_px;            /* 0: there is no image that can be used */
-    int32_t text_count;                     /* tokens of the prompt */
-    unsigned char has_image, no_bos, reason; /* reason: why the image cannot be used, from 1 in dataset.reasons */
+    uint64_t hash;          /* of these bytes: what is measured must be what was planned */
+    int32_t width_px, height_px; /* 0: there is no image that can be used */
+    int32_t text_count;     /* tokens of the prompt */
+    unsigned char has_image, no_bos;
+    unsigned char reason;   /* why the image cannot be used: index + 1 in dataset.reasons; 0: it can */
 };
 
 struct dataset {
     const struct options *options;
     const char *path;
-    char *task;
+    char *task;    /* the name in the result files */
     data_kind kind;
-    /* open as long as the data set: samples are read when their turn comes */
-    struct source source, notes; char *notes_path;
-    struct text_list names;                        /* DATA_FOLDER: of the images */
-    char *subtype;                          /* DATA_VQA: "val2014" */
-    const vp_prompt_dataset *defaults;      /* prompts and max_new_tokens; NULL: none of the nine */
+    struct source source; /* open as long as the data set: samples are read when their turn comes */
+    struct source notes; char *notes_path; /* DATA_VQA: annotations; NULL: none */
+    struct text_list names;                /* DATA_FOLDER: of the images */
+    char *subtype;                         /* DATA_VQA: "val2014" */
+    const vp_prompt_dataset *defaults;     /* prompts and answer length; NULL: none of the nine known data sets */
     int32_t new_tokens;
     vp_score_metric metric;
-    struct entry *samples; size_t count;           /* ascending by id */
+    struct entry *samples; size_t count;   /* ascending by id */
     char *reasons[REASONS_MAX]; int32_t reason_count;
-    uint64_t hash;                          /* of all records, prompts and image sizes */
+    uint64_t hash; /* of all sampled records, prompts and image sizes */
 };
 
+/* Reads a file or folder and draws its samples. dataset->path is set and the rest zeroed before. The caller calls
+ * dataset_free, after a failure too. */
+int dataset_load(const struct options *options, const struct model *model, struct dataset *dataset);
 void dataset_free(struct dataset *dataset);
 
-/* Loads a sample that was planned, for sample_free: its record, prompt, tokens and image path, and the size that its
- * image had.
- * 0; or EXIT_INPUT after a message, *a empty: the file cannot be read, or says something else now. */
+/* Reads a sample that was planned: its record, prompt, tokens and image path, and the size that its image had then.
+ * `index` counts in dataset->samples. Returns 0, and the caller calls sample_free; or an exit code, with *sample
+ * zeroed, when the file cannot be read or contains something else now. */
 int dataset_sample(const struct dataset *dataset, const struct model *model, size_t index, struct sample *sample);
 
-/* A planned sample's image; EXIT_INPUT and a reason where it vanished, broke or has another size now. */
+/* Decodes a planned sample's image; the caller frees it with vp_image_free. Returns 0, or an exit code with a reason in
+ * `reason` when the image is gone, broke or has another size now; nothing is printed. */
 int sample_image(const struct sample *sample, vp_image *image, char *reason, size_t capacity);
-
-/* File or folder -> the sampled records, in file order. dataset->path is set; dataset_free, also after a failure. */
-int dataset_load(const struct options *options, const struct model *model, struct dataset *dataset);
 
 #endif

@@ -1,11 +1,13 @@
-/* forecast.h: sweep --plan: the memory and the time of a sweep, and what its samples can tell apart. */
+/* forecast.h: sweep --plan: the memory and the time of a sweep, and what its samples can tell apart.
+ * A plan comes in; text or JSON goes to stdout. */
 #ifndef VLMPROF_CLI_FORECAST_H
 #define VLMPROF_CLI_FORECAST_H
 #include "base/options.h"
 #include "dataset/plan.h"
 #include "request/model.h"
 
-/* sweep --plan, the model's shape and the plan being there */
+/* Times a few blocks of the model's shape to estimate the rest, and prints the forecast; journals that are in
+ * output_dir already replace estimates. Of the model only its shape is used. Returns 0 or an exit code. */
 int forecast_show(const struct options *options, const struct model *model, const struct plan *plan);
 
 #endif

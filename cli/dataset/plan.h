@@ -1,4 +1,5 @@
-/* plan.h: the grid of knobs times samples, the names of its files, its fingerprint. */
+/* plan.h: the grid of knobs times samples, the names of its files, its fingerprint.
+ * Options and a model come in; configurations, and the requests that their points need, go out. */
 #ifndef VLMPROF_CLI_PLAN_H
 #define VLMPROF_CLI_PLAN_H
 #include "base/options.h"
@@ -9,43 +10,52 @@
 #include "vlmprof.h"
 #include "vlmprof_image.h"
 
-/* one configuration: a data set and a setting of the knobs */
+/* What the time of a request depends on. */
 struct shape { int32_t views, sequence, top_k, block_count; };
 
+/* A data set and a setting of the knobs. */
 struct configuration {
     const struct dataset *set;
-    const vp_tier *tier; int32_t vision_tokens; /* one of them */
-    int32_t top_k, block_count;
-    int32_t *blocks;
-    char *file_name;
-    int32_t need_sequence, need_views; /* of its longest request */
-    int32_t in_index;                   /* its number in the journal that was there, -1: none */
-    struct shape *shapes; size_t shape_count; /* whose kernels were timed */
-    char *dropped;                     /* why it does not fit into memory; NULL: it does */
+    const vp_tier *tier;   /* NULL: by vision_tokens */
+    int32_t vision_tokens; /* 0: by tier */
+    int32_t top_k;
+    int32_t *blocks; int32_t block_count; /* those that run, ascending */
+    char *file_name;                      /* of its results */
+    int32_t need_sequence, need_views;    /* of its longest request that fits the model */
+    int32_t in_index; /* its number in the journal's index; -1: it is new */
+    struct shape *shapes; size_t shape_count; /* those whose kernels were timed; sequence in steps of 256 */
+    char *dropped;    /* why it does not fit into memory; NULL: it does */
 };
 
 struct plan {
     struct dataset *sets; size_t set_count;
-    struct configuration *configurations; size_t configuration_count; /* the cells of a data set stand together */
-    int32_t run_count, new_tokens, max_sequence, max_views;
+    struct configuration *configurations; size_t configuration_count; /* those of a data set stand together */
+    int32_t run_count;  /* runs of each point */
+    int32_t new_tokens; /* the most of any data set */
+    int32_t max_sequence, max_views;
     int ignore_eos;
     uint64_t fingerprint; /* of model, data, seed and options; not of the grid, so that a grid can grow */
-    size_t point_count, repeats; /* repeats: points that the strategy's rule names again, left out */
+    size_t point_count;
+    size_t repeats; /* points that the sampling strategy names again, left out */
 };
 
 vp_tile_options configuration_tiles(const struct configuration *configuration);
 
-/* Layout of a sample's image in a configuration; NULL for text only and where the image cannot be used (then reason
- * says why). */
+/* The layout of a sample's image in a configuration, stored in *layout. Returns NULL without an image and where the
+ * image cannot be used; then `reason` says why, otherwise it is "". */
 const vp_layout *configuration_layout(const struct model *model, const struct configuration *configuration,
                                       const struct entry *entry, vp_layout *layout, char *reason, size_t capacity);
 
+/* Tokens of the prompt and the image, BOS included. layout NULL: text only. */
 int32_t entry_sequence(const struct entry *entry, const vp_layout *layout);
 
+/* Fills *input with the request of a sample in a configuration. It refers to all that comes in. */
 void configuration_input(const struct plan *plan, const struct configuration *configuration,
                          const struct sample *sample, const vp_layout *layout, const vp_image *image,
                          struct pass_input *input);
 
+/* Loads the data sets and makes the grid. *plan is zeroed before. Returns 0 or an exit code; the caller calls plan_free
+ * in both cases. */
 int plan_make(const struct options *options, const struct model *model, struct plan *plan);
 void plan_free(struct plan *plan);
 

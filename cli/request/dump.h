@@ -1,4 +1,4 @@
-/* dump.h: what a request held on the way, as NumPy files. */
+/* dump.h: what a request held on the way, as NumPy files. A request that ran comes in; files go out. */
 #ifndef VLMPROF_CLI_DUMP_H
 #define VLMPROF_CLI_DUMP_H
 #include "base/metrics.h"
@@ -6,11 +6,11 @@
 #include "request/request.h"
 #include "vlmprof_engine.h"
 
-/* room for what the engine copies out */
+/* Makes room for what the engine copies out; *dump is overwritten. The caller frees its arrays. */
 void dump_reserve(vp_dump *dump, const struct model *model, const struct pass_input *input);
 
-/* The files of --dump; without an image the four image arrays have no crops, so that nothing of an earlier dump
- * stays. */
+/* Writes the files of --dump into a folder that is there. Without an image the four image arrays have no crops, so that
+ * nothing of an earlier dump stays. Returns 0 or an exit code, after a message on stderr. */
 int dump_write(const char *folder, const struct session *session, const struct pass_input *input,
                const struct pass_result *run, const vp_dump *dump);
 

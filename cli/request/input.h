@@ -1,4 +1,5 @@
-/* input.h: a prompt and its knobs to a request that is ready to run. */
+/* input.h: a prompt and its knobs to a request that is ready to run.
+ * Functions return 0 or an exit code after a message on stderr, unless they say otherwise. */
 #ifndef VLMPROF_CLI_INPUT_H
 #define VLMPROF_CLI_INPUT_H
 #include "base/metrics.h"
@@ -9,24 +10,27 @@
 #include "vlmprof_engine.h"
 #include "vlmprof_image.h"
 
+/* Vision tokens that the tiling aims at: --vision_tokens, otherwise those of the layout in theory. */
 int32_t target_tokens_of(const vp_tile_options *tiles, const vp_layout *layout);
 
+/* Tokenizes sample->prompt into sample->text_ids, which sample_free frees. */
 int tokenize_prompt(const struct model *model, struct sample *sample);
 
+/* All that `run` holds: command_run fills and frees it, sweep/profile runs it. */
 struct run_state {
     struct model model;
     struct session session;
     struct sample sample;
     vp_image image;
-    vp_layout layout;
+    vp_layout layout; /* of the image */
     vp_tile_options tiles;
     int32_t *blocks;
-    struct pass_input input;
+    struct pass_input input; /* refers to the members above */
     vp_dump dump;
-    struct pass_result *runs;
-    int32_t run_count;
+    struct pass_result *runs; int32_t run_count;
 };
 
+/* Complains when the prompt and its longest answer need more positions than the model has. */
 int check_sequence(const struct model *model, const struct pass_input *input);
 
 #endif

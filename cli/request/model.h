@@ -1,4 +1,6 @@
-/* model.h: a checkpoint's folder or a synthetic preset, and the engine that runs it. */
+/* model.h: a checkpoint's folder or a synthetic preset, and the engine that runs it.
+ * Options come in; a model's shape, tokenizer and engine go out. Functions return 0 or an exit code after a message on
+ * stderr, unless they say otherwise. */
 #ifndef VLMPROF_CLI_MODEL_H
 #define VLMPROF_CLI_MODEL_H
 #include "base/options.h"
@@ -8,45 +10,61 @@
 #include "vlmprof_tokenizer.h"
 
 struct model {
-    const char *name; /* folder or preset */
-    int synthetic;
+    const char *name; /* the folder or the preset */
+    int synthetic;    /* truth: a preset with random weights */
     vp_model_config config;
     vp_special_ids ids;
     vp_tokenizer *tokenizer;
-    vp_checkpoint *checkpoint;
+    vp_checkpoint *checkpoint; /* NULL: not open, or synthetic */
     uint64_t identity; /* of config, tokenizer and the weight files' names, sizes and times */
     int64_t file_bytes, file_count; /* of the weight files */
-    char architecture[64];
+    char architecture[64]; /* only to be shown */
 };
 
-/* Sums over the weight files, so that their order in the folder does not matter. */
+/* Adds the weight files of the folder to identity, file_bytes and file_count. These are sums, so that the order of the
+ * files in the folder does not matter. */
 void model_weigh_files(struct model *model);
 
+/* Reads the text of a tokenizer.json; `what` names it in messages. */
 int model_load_tokenizer(const char *json, size_t bytes, const char *what, vp_tokenizer **tokenizer);
 
+/* Load what model->name names, everything but the weights. The rest of *model is zeroed before. */
 int model_load_preset(struct model *model);
 int model_load_folder(struct model *model);
 
-/* The word of --device, and that a GPU asked for by it is there: told before anything is loaded or written. */
+/* Check --device, and that the GPU it names is there, and --gemm, before anything is loaded or written. */
 int check_device(const struct options *options);
 int check_gemm(const struct options *options);
 
-/* Everything but the weights: shape, tokenizer, ids. */
+/* Loads what --model or --synthetic names, everything but the weights: shape, tokenizer, ids. The caller calls
+ * model_free, after a failure too. */
 int model_load(const struct options *options, struct model *model);
 void model_free(struct model *model);
+
+/* Shows how far the loading of weights is; VP_ERR_INTERRUPTED after a signal. For vp_engine_options. */
 vp_result engine_progress(void *user, const char *what, int64_t done, int64_t total);
 
+/* Opens the weights of a folder, unless they are open or the model is synthetic. */
 int checkpoint_open(struct model *model);
+
+/* Truth: the open checkpoint is one that `convert` wrote. */
 int is_packed(const struct model *model);
+
+/* What all engines of a command have in common; weights and gemm are left at their defaults. */
 vp_engine_options engine_options_of(const struct options *options, const struct model *model, int32_t max_sequence,
                                     int32_t max_views);
+
+/* Opens an engine for requests of at most that many positions and views on a device. Returns the result; nothing is
+ * printed. */
 vp_result engine_try(const struct options *options, struct model *model, const char *device, int32_t max_sequence,
                      int32_t max_views, vp_engine **engine, vp_error *error);
+
+/* The same on --device. */
 int engine_open(const struct options *options, struct model *model, int32_t max_sequence, int32_t max_views,
                 vp_engine **engine);
 
-/* `active` blocks of the model, ascending: the first ones or, with an importance file, the ends and the most
- * important between. */
+/* Chooses `active` blocks of the model, ascending: the first ones or, with an importance file, the first, the last and
+ * the most important ones between them. blocks: int32 [block_count of the model]. */
 int model_choose_blocks(const struct options *options, const struct model *model, int32_t active, int32_t *blocks);
 
 #endif

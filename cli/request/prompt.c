@@ -3,7 +3,6 @@
 
 #include "base/json.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,11 +15,6 @@ void prompt_fields_free(struct prompt_fields *fields) {
     text_list_free(&fields->options);
 }
 
-vp_result bad_member(vp_error *error, const char *key, const char *want) {
-    char text[160];
-    snprintf(text, sizeof text, "\"%s\" must be %s", key, want);
-    return vp_fail(error, VP_ERR_FORMAT, -1, "", text);
-}
 static vp_result read_member_text(const vp_json *json, const char *key, char **text, vp_error *error) {
     if (!has_value(json, 0, key)) return VP_OK;
     *text = node_text(json, vp_json_get(json, 0, key));

@@ -1,4 +1,5 @@
-/* record.h: a measured point as JSON. */
+/* record.h: a sample, a measured point, and both as JSON.
+ * put_... writes members of the open object. */
 #ifndef VLMPROF_CLI_RECORD_H
 #define VLMPROF_CLI_RECORD_H
 #include "base/json.h"
@@ -8,46 +9,55 @@
 #include "vlmprof_prompt.h"
 #include "vlmprof_score.h"
 
-/* a question about an image; what a data set's line or `run`'s operands become */
+/* A question about an image: what a line of a data set, or the operands of `run`, become. It owns its texts. */
 struct sample {
     int64_t id;       /* 0-based line number */
     char *record;     /* the line itself, JSON; NULL for `run` */
     char *question, *style, *prompt, *image_path;
     int32_t width_px, height_px;
     int32_t *text_ids; int32_t text_count;
-    int no_image, no_bos;               /* its data set's prompt goes without */
-    const vp_prompt_dataset *dataset;   /* NULL: none of the nine; names its prompt and answer length */
-    char *reason; /* why the image cannot be used; NULL: it can */
+    int no_image, no_bos;             /* truths: the prompts of its data set have no image, no BOS */
+    const vp_prompt_dataset *dataset; /* gives its prompt and answer length; NULL: none of the nine known ones */
+    char *reason;                     /* why the image cannot be used; NULL: it can */
 };
 
 void sample_free(struct sample *sample);
 
-/* a measured, failed or yet unmeasured point of the grid */
+/* A point of the grid: measured, failed, or not measured yet. It owns nothing. */
 struct point {
     const struct sample *sample;
     const vp_layout *layout;   /* NULL: text only, or not known */
     const char *tier;          /* NULL: not by tier */
     int32_t target_tokens, target_crops; /* 0: none */
-    int32_t top_k; const int32_t *blocks; int32_t block_count;
+    int32_t top_k;
+    const int32_t *blocks; int32_t block_count;
     const struct pass_result *runs; int32_t run_count; /* 0 when it failed */
-    const char *reason;                    /* NULL: measured */
+    const char *reason; /* why it failed; NULL: it did not */
     vp_score_metric metric;
     int ignore_eos;
 };
 
+/* The setting, the tiling in theory and in fact, the lengths of the sequence. */
 void put_point_layout(vp_json_writer *writer, const struct point *point);
+
+/* The lengths of the answer of the first run. */
 void put_point_tokens(vp_json_writer *writer, const struct point *point);
 
+/* Means over the runs: totals, stages, details of the stages; then each decode step, and each run by itself. */
 void put_point_times(vp_json_writer *writer, const struct point *point);
 
+/* The text of a run; run NULL: null. */
 void put_answer(vp_json_writer *writer, const char *key, const struct pass_result *run);
 
-/* What the record says to the answer of the first timed run (C strings: a NUL ends what is scored). The outcome's
- * texts live in *scoring: scoring_free. */
+/* Scores the answer of the first timed run against the record; a NUL ends what is scored. The outcome's texts live in
+ * *scoring, which the caller frees with scoring_free. */
 void score_point(const struct point *point, struct scoring *scoring, vp_score_outcome *outcome);
+
+/* The answer of the first run, its score, and what is out of the ordinary about it. */
 void put_point_answer(vp_json_writer *writer, const struct point *point, const vp_score_outcome *scored);
 
-/* the record's members, with question, answers, image_id and id always there */
+/* "metadata": the members of the record, with question, answers, image_id and id always there. scratch is
+ * overwritten. */
 void put_metadata(vp_json_writer *writer, struct parsed *scratch, const struct sample *sample);
 
 #endif

@@ -1,4 +1,5 @@
-/* request.h: one timed pass, from pixels to text. */
+/* request.h: one timed pass, from pixels to text.
+ * A decoded image and a tokenized prompt come in; the answer and its times go out. */
 #ifndef VLMPROF_CLI_REQUEST_H
 #define VLMPROF_CLI_REQUEST_H
 #include "base/memory.h"
@@ -10,23 +11,27 @@
 #include "vlmprof_ranges.h"
 #include "vlmprof_stages.h"
 
+/* An engine and the buffers that its passes share. Zeroed before use; the caller sets model and engine. */
 struct session {
     const struct model *model;
-    vp_engine *engine;
+    vp_engine *engine; /* NULL: none is open */
     struct buffer pixels, masks, index, ids, scratch, answer;
 };
 
+/* Frees the buffers and closes the engine. */
 void session_free(struct session *session);
 
-/* what one pass is asked to do */
+/* What one pass is asked to do. It owns nothing. */
 struct pass_input {
     const vp_image *image;   /* NULL: text only */
-    const vp_layout *layout; /* of the image, else NULL */
+    const vp_layout *layout; /* of the image; NULL: text only */
     const int32_t *text_ids; int32_t text_count;
-    int no_bos;
-    int32_t top_k; const int32_t *blocks; int32_t block_count;
-    int32_t new_tokens; int ignore_eos;
-    const vp_dump *dump;
+    int no_bos; /* truth: a prompt without BOS; it has no image then */
+    int32_t top_k;
+    const int32_t *blocks; int32_t block_count; /* decoder blocks that run, ascending */
+    int32_t new_tokens; /* at most; exactly with ignore_eos */
+    int ignore_eos;
+    const vp_dump *dump; /* NULL: nothing is copied */
     vp_timing timing;
     vp_launch *launches; int64_t launch_capacity; /* VP_TIMING_KERNEL: their records; NULL and 0: not wanted */
     vp_span *spans; int64_t span_capacity;        /* the same of the CPU's threads */
@@ -34,15 +39,18 @@ struct pass_input {
 };
 enum { CHAIN_STAMPS = 6 }; /* clock reads of request_run itself */
 
+/* Tokens of the prompt and the image, BOS included. */
 int32_t sequence_of(const struct pass_input *input);
 
-/* of the longest answer; the last new token is never fed back */
+/* Positions that the longest answer needs: the last new token is never fed back. */
 int64_t positions_of(const struct pass_input *input);
 
-/* Buffers for a pass, outside of any timed part. */
+/* Makes room for a pass, outside of any timed part. request_run does so too. */
 void session_reserve(struct session *session, const struct pass_input *input);
 
-/* One pass from decoded pixels to text. The image file was decoded and the prompt tokenized before. */
+/* Runs one pass. *run comes from runs_make with room for input->new_tokens; its old answer is freed. With
+ * VP_TIMING_OFF its stages did not run, and only the total is set. After a failure *error says why and *run is no
+ * result. input->ranges: every range that the pass opens is closed, after a failure too. */
 vp_result request_run(struct session *session, const struct pass_input *input, struct pass_result *run,
                       vp_error *error);
 

@@ -1,17 +1,17 @@
-/* journal.c: the journal of a sweep, one line for each run; it makes a sweep that was stopped go on.
+/* journal.c: the journal of a sweep, one line for each run; with it a sweep that was stopped goes on.
  * journal.jsonl, or journal_rank<r>of<w>.jsonl of each of w processes: what was measured, one JSON object a line,
  * appended and never changed.
  *   {"schema", "plan", ...}                    the grid and what it is measured on; again whenever the grid changes
  *   {"session": {...}}                         a start of the engine: where and how, and its cold first request
  *   {"sample", "set", ...}                     what does not depend on the configuration; before the sample's first run
  *   {"config", "sample_id", "run", "prev"...}  one run of a point; prev: place of the point's line before it, -1: none
- * {"config", "sample_id", "bare", "prev"...} a pair of runs, without and with stage times, outside of the point's
- * statistics
+ *   {"config", "sample_id", "bare", "prev"...} a pair of runs, without and with stage times, which the point's
+ *                                              statistics leave out
  *   {"config", "sample_id", "done" | "failed", "prev" ...} closes a point
  *   {"kernels": {...}}                         the one run of a shape whose kernels were timed one by one
  *   {"finished": true}                         all points of the grid above are closed
- * Only whole lines count. The book is what reading one or more journals gives: of each point one place, that of its
- * last line. */
+ * Only whole lines count. The index keeps one place for each point, that of its last line; the lines before it are
+ * found through "prev". */
 #include "sweep/journal.h"
 
 #include "base/console.h"
@@ -112,7 +112,8 @@ void index_free(struct journal_index *index) {
     free(index->line.data);
     memset(index, 0, sizeof *index);
 }
-/* neighbours in a journal are neighbours in the grid */
+/* The configuration that a line names; -1: none. Begins at the hint: neighbours in a journal are neighbours in the
+ * grid. */
 static int32_t index_configuration_find(struct journal_index *index, const vp_json *json, uint32_t name) {
     for (int32_t i = 0; i < index->configuration_count; i++) {
         int32_t at = (index->configuration_hint + i) % index->configuration_count;
@@ -141,6 +142,7 @@ struct index_entry *index_find(const struct index_set *set, size_t first, int64_
     size_t at = index_place(set, first, id);
     return at < set->count && set->entries[at]->id == id ? set->entries[at] : NULL;
 }
+/* Where the last line of a point is kept; -1 until it has one. */
 static int64_t *entry_last(struct index_entry *entry, const struct index_configuration *configuration) {
     if (configuration->place >= entry->last_count) {
         entry->last = resize(entry->last, (size_t)configuration->place + 1, sizeof *entry->last);
@@ -148,11 +150,21 @@ static int64_t *entry_last(struct index_entry *entry, const struct index_configu
     }
     return &entry->last[configuration->place];
 }
-int64_t index_entry_state(const struct index_entry *entry, const struct index_configuration *configuration) {
-    return configuration->place < entry->last_count ? entry->last[configuration->place] : -1;
+/* Place and state are kept in one number: place * 4 + state; -1: nothing is measured. */
+static int64_t pack_line(int64_t at, int state) { return at * 4 + state; }
+static struct point_line unpack_line(int64_t packed) {
+    struct point_line line = {-1, POINT_OPEN};
+    if (packed < 0) return line;
+    line.at = packed >> 2;
+    line.state = (int)(packed & 3);
+    return line;
+}
+struct point_line index_point(const struct index_entry *entry, const struct index_configuration *configuration) {
+    return unpack_line(configuration->place < entry->last_count ? entry->last[configuration->place] : -1);
 }
 
-static int index_can_take_sets(struct journal_index *index, const vp_json *json, uint32_t data) {
+/* Reads the data sets of a head line. Returns 0, or EXIT_USAGE when one cannot be read. */
+static int index_take_sets(struct journal_index *index, const vp_json *json, uint32_t data) {
     uint32_t node = data + 1;
     index->set_count = (int32_t)json->nodes[data].count;
     index->sets = zeroed((size_t)index->set_count, sizeof *index->sets);
@@ -164,29 +176,33 @@ static int index_can_take_sets(struct journal_index *index, const vp_json *json,
         set->hash = node_text(json, vp_json_get(json, node, "content_hash"));
         set->new_tokens = node_int(json, node, "max_new_tokens", 0);
         set->sample_count = node_int(json, node, "num_samples", -1);
-        if (!set->task || !set->path || !set->metric || set->sample_count < 0) return 0;
+        if (!set->task || !set->path || !set->metric || set->sample_count < 0) return EXIT_USAGE;
     }
-    return 1;
+    return 0;
 }
-/* A configuration of a head line; one that is known already keeps its first head. */
-static int index_can_take_configuration(struct journal_index *index, const vp_json *json, uint32_t node, int32_t file,
-                                        int64_t at) {
+/* Truth: the name can be that of a result file. It becomes a path. */
+static int is_result_name(const char *name) { return name && !strchr(name, '/') && strstr(name, "_imgsize"); }
+/* Reads a configuration of a head line; one that is known already keeps its first head. Returns 0, or EXIT_USAGE
+ * when it cannot be read. */
+static int index_take_configuration(struct journal_index *index, const vp_json *json, uint32_t node, int32_t file,
+                                    int64_t at) {
     int32_t known = index_configuration_find(index, json, vp_json_get(json, node, "file_name"));
     uint32_t blocks = vp_json_get(json, node, "active_block_indices"), item;
     int64_t set = node_int(json, node, "set", -1), value = 0;
     struct index_configuration *configuration;
-    if (known >= 0) return index->configurations[known].is_wanted = 1;
-    if (set < 0 || set >= index->set_count || !node_is(json, blocks, VP_JSON_ARRAY)) return 0;
+    if (known >= 0) {
+        index->configurations[known].is_wanted = 1;
+        return 0;
+    }
+    if (set < 0 || set >= index->set_count || !node_is(json, blocks, VP_JSON_ARRAY)) return EXIT_USAGE;
     index->configurations = resize(index->configurations, (size_t)index->configuration_count + 1,
                                    sizeof *index->configurations);
     configuration = &index->configurations[index->configuration_count];
     memset(configuration, 0, sizeof *configuration);
     configuration->file_name = node_text(json, vp_json_get(json, node, "file_name"));
-    /* it becomes a path */
-    if (!configuration->file_name || strchr(configuration->file_name, '/')
-        || !strstr(configuration->file_name, "_imgsize")) {
+    if (!is_result_name(configuration->file_name)) {
         free(configuration->file_name);
-        return 0;
+        return EXIT_USAGE;
     }
     index->configuration_count++;
     configuration->tier = node_text(json, vp_json_get(json, node, "tier"));
@@ -202,9 +218,10 @@ static int index_can_take_configuration(struct journal_index *index, const vp_js
         configuration->blocks[i] = vp_json_to_int(json, item, &value) == VP_OK ? (int32_t)value : -1;
     configuration->head_file = file;
     configuration->head_at = at;
-    return configuration->is_wanted = 1;
+    configuration->is_wanted = 1;
+    return 0;
 }
-/* A head line: 0 or an exit code. The first one of all says what the book is about. */
+/* Takes over a head line. The first one of all journals says what the index is about. Returns 0 or an exit code. */
 static int index_take_head(struct journal_index *index, int32_t file_index, int64_t at) {
     const vp_json *json = &index->scratch.json;
     struct index_file *file = &index->files[file_index];
@@ -222,7 +239,7 @@ static int index_take_head(struct journal_index *index, int32_t file_index, int6
         index->run_count = node_int(json, 0, "num_runs_per_sample", 0);
         index->total_blocks = node_int(json, 0, "num_total_blocks", 0);
         index->bare_every = node_int(json, 0, "bare_every", 0);
-        good = index_can_take_sets(index, json, data) && index->model && index->timing;
+        good = index_take_sets(index, json, data) == 0 && index->model && index->timing;
     }
     free(name);
     if (!good)
@@ -239,12 +256,13 @@ static int index_take_head(struct journal_index *index, int32_t file_index, int6
     for (int32_t i = 0; i < index->configuration_count; i++) index->configurations[i].is_wanted = 0;
     node = configs + 1;
     for (uint32_t i = 0; i < json->nodes[configs].count; i++, node = json->nodes[node].end)
-        good &= index_can_take_configuration(index, json, node, file_index, at);
+        good &= index_take_configuration(index, json, node, file_index, at) == 0;
     file->grid = 0;
     for (int32_t i = 0; i < index->configuration_count; i++)
         if (index->configurations[i].is_wanted) file->grid += hash_text(HASH_START, index->configurations[i].file_name);
     return good ? 0 : complain(EXIT_USAGE, "%s: a configuration in its head cannot be read", file->path);
 }
+/* Takes over the line of a sample; if the journal has one already, the newer line counts. */
 static void index_take_sample(struct journal_index *index, int32_t file, int64_t at, int64_t id) {
     int64_t set_index = node_int(&index->scratch.json, 0, "set", -1);
     struct index_set *set;
@@ -266,26 +284,26 @@ static void index_take_sample(struct journal_index *index, int32_t file, int64_t
     entry->line_at = at;
     entry->file = file;
 }
-/* A line of a point counts when it follows the point's line before it; else something between is damaged, and the
- * point begins anew. */
+/* Takes over a line of a point. It counts when its "prev" is the point's last line so far. Otherwise a line between
+ * them is damaged, and the point begins anew. */
 static void index_take_point(struct journal_index *index, int64_t at) {
     const vp_json *json = &index->scratch.json;
     int32_t found = index_configuration_find(index, json, vp_json_get(json, 0, "config"));
     struct index_configuration *configuration = found < 0 ? NULL : &index->configurations[found];
     struct index_set *set = configuration ? &index->sets[configuration->set] : NULL;
     struct index_entry *entry = set ? index_find(set, set->first, node_int(json, 0, "sample_id", -1)) : NULL;
-    int64_t prev = node_int(json, 0, "prev", -2), *last;
+    int64_t before = node_int(json, 0, "prev", -2), *last;
+    struct point_line line;
     int state = vp_json_get(json, 0, "done") != VP_JSON_NONE     ? POINT_DONE
                 : vp_json_get(json, 0, "failed") != VP_JSON_NONE ? POINT_FAILED
                                                                  : POINT_OPEN;
     if (!entry) return;
     last = entry_last(entry, configuration);
-    if (*last >= 0) {
-        configuration->closed -= (*last & 3) != POINT_OPEN;
-        configuration->failed -= (*last & 3) == POINT_FAILED;
-    }
-    if (prev == -1 ? state != POINT_DONE : *last >= 0 && (*last & 3) == POINT_OPEN && *last >> 2 == prev)
-        *last = at * 4 + state;
+    line = unpack_line(*last);
+    configuration->closed -= line.state != POINT_OPEN;
+    configuration->failed -= line.state == POINT_FAILED;
+    if (before == -1 ? state != POINT_DONE : line.at >= 0 && line.state == POINT_OPEN && line.at == before)
+        *last = pack_line(at, state);
     else *last = -1;
     if (*last < 0) return;
     configuration->closed += state != POINT_OPEN;
@@ -312,7 +330,7 @@ static void index_take_kernels(struct journal_index *index, int32_t file, int64_
     shape->views = node_int(json, node, "views", 0);
     shape->sequence = node_int(json, node, "total_sequence_length", 0);
 }
-/* Takes over one whole line; 0 or an exit code. A damaged one is named and left out. */
+/* Takes over one whole line. A damaged one is reported and left out. Returns 0 or an exit code. */
 static int index_take(struct journal_index *index, int32_t file_index, int64_t at, const char *line, size_t bytes) {
     struct index_file *file = &index->files[file_index];
     vp_json *json = &index->scratch.json;
@@ -369,7 +387,7 @@ int index_read(struct journal_index *index, const char *path, int fd, int is_own
             file->end = base + (int64_t)seen;
             continue;
         }
-        /* the begun line */
+        /* the text is read to its end: keep the line that has begun, and read on */
         memmove(text.data ? text.data : piece, text.data ? text.data + (file->end - base) : piece,
                 text.bytes - (size_t)(file->end - base));
         text.bytes -= (size_t)(file->end - base);
@@ -378,7 +396,7 @@ int index_read(struct journal_index *index, const char *path, int fd, int is_own
         if ((got = source_read(&source, base + (int64_t)text.bytes, piece, sizeof piece)) <= 0) break;
         text_add(&text, piece, (size_t)got);
     }
-    /* what is not read must not be cut off */
+    /* journal_open cuts off what is after the last whole line: lines that cannot be read must not be lost */
     if (got < 0) code = complain(EXIT_OUTPUT, "%s cannot be read: %s", path, strerror(errno));
     free(text.data);
     if (index->damaged > 2) complain(0, "%s: %lld damaged lines in all", path, (long long)index->damaged);
@@ -431,7 +449,7 @@ int journal_lock(int fd, int wait) {
         if (errno == EINTR && !interrupted) continue;
         return errno == EACCES || errno == EAGAIN || errno == EINTR;
     }
-    return 0; /* a file system without locks: nothing can be said */
+    return 0; /* a file system without locks */
 }
 int journal_is_locked(int fd) {
     struct flock lock;

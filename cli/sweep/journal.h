@@ -1,64 +1,80 @@
-/* journal.h: the journal of a sweep, one line for each run; it makes a sweep that was stopped go on. */
+/* journal.h: the journal of a sweep, one line for each run; with it a sweep that was stopped goes on.
+ * Measurements come in as JSON lines that are appended and never changed. Reading one or more journals gives an index:
+ * what is measured, and where each point's last line is. Functions that can fail complain on stderr themselves and
+ * return 0 or an exit code, unless they say otherwise. */
 #ifndef VLMPROF_CLI_JOURNAL_H
 #define VLMPROF_CLI_JOURNAL_H
 #include "base/json.h"
 #include "base/memory.h"
 #include "vlmprof.h"
 
-enum { JOURNAL_SYNC_LINES = 64, POINT_OPEN = 0, POINT_DONE = 1, POINT_FAILED = 2 };
+enum { JOURNAL_SYNC_LINES = 64 };
 
+/* ---- a journal that this process writes; its index is below */
 struct journal {
     char *path;
-    int fd;          /* the only one of this file in the process: closing any other would give the lock back */
-    int64_t end;     /* behind the last whole line */
-    int64_t synced_ns;
-    int unsynced;
+    int fd;      /* the only one of this file in the process: closing any other would give up the lock */
+    int64_t end; /* after the last whole line */
+    int64_t synced_ns; /* when the file was last synced to the disk */
+    int unsynced;      /* appends since then */
     struct text_buffer line;
     vp_json_writer writer;
 };
 
+/* Syncs what was appended to the disk. */
 int journal_sync(struct journal *journal);
 
-/* Appends whole lines in one write; what does not fit as a whole is taken back. */
+/* Appends whole lines in one piece; if they do not fit, none of them stays. Syncs now and then. */
 int journal_append(struct journal *journal, const char *text, size_t bytes);
+
+/* A line: begin opens its JSON object, the caller writes the members, end closes it in journal->line, append also
+ * writes it to the file. */
 vp_json_writer *journal_line_begin(struct journal *journal);
 int journal_line_end(struct journal *journal);
 int journal_line_append(struct journal *journal);
 void journal_close(struct journal *journal);
 
-/* last: of each configuration of its set */
-struct index_entry { int64_t id, line_at; int64_t *last; int32_t file, last_count; };
+/* ---- the index: what reading one or more journals gives. Places are bytes from the start of a journal. */
+struct index_entry {
+    int64_t id, line_at; /* of the sample; the place of its line */
+    int64_t *last;       /* [last_count], by place of the configuration in its set: see index_point */
+    int32_t file, last_count;
+};
 
+/* A data set. */
 struct index_set {
     char *task, *path, *metric, *hash;
     int64_t new_tokens, sample_count;
-    /* from `first` on: of the journal that is being read */
-    struct index_entry **entries; size_t count, capacity, first;
+    struct index_entry **entries; size_t count, capacity;
+    size_t first; /* the first entry of the journal that is being read */
     int32_t configuration_count;
 };
 
 struct index_configuration {
-    char *file_name, *tier;
-    int32_t set, place;               /* which of its set's configurations */
+    char *file_name, *tier;           /* tier NULL: by vision tokens */
+    int32_t set, place;               /* the index of its set, and its own among that set's configurations */
     int64_t vision_tokens, max_crops; /* 0: none */
     int32_t top_k, block_count; int32_t *blocks;
-    int32_t head_file; int64_t head_at;
-    int is_wanted;                    /* part of the newest grid */
-    int64_t closed, failed;
+    int32_t head_file; int64_t head_at; /* the head line that named it first */
+    int is_wanted;                    /* truth: part of the newest grid */
+    int64_t closed, failed;           /* points with their last line; those that failed */
 };
+
+/* A shape whose kernels were timed: the place of its line. */
 struct index_shape { int32_t file, configuration; int64_t at, views, sequence; };
 
+/* A journal that was read. */
 struct index_file {
     char *path;
-    int fd, is_own;
-    int64_t end, rank, world_size, lines;
-    uint64_t grid;                    /* of its newest head */
+    int fd, is_own;   /* is_own: index_free closes fd */
+    int64_t end, rank, world_size, lines; /* end: after its last whole line */
+    uint64_t grid;    /* a hash of the configurations in its newest head */
     int is_finished, knows_device, on_gpu;
-    char *device;                     /* of the last session */
+    char *device;     /* of its last session; NULL: not known */
 };
 
 struct journal_index {
-    char plan[24];
+    char plan[24]; /* the plan's fingerprint; "": the first head says it */
     char *model;
     int64_t run_count, total_blocks, bare_every;
     int synthetic, ignore_eos;
@@ -67,31 +83,47 @@ struct journal_index {
     struct index_set *sets; int32_t set_count;
     struct index_configuration *configurations; int32_t configuration_count;
     struct index_shape *shapes; size_t shape_count;
-    int32_t configuration_hint; int64_t damaged;
-    struct parsed scratch; struct text_buffer line;
+    int32_t configuration_hint; /* where the next line's configuration probably is */
+    int64_t damaged;            /* lines of the journal that is being read */
+    struct parsed scratch; struct text_buffer line; /* of index_read_line */
 };
 
 void index_free(struct journal_index *index);
+
+/* The configuration with this file name; -1: there is none. */
 int32_t index_configuration_named(const struct journal_index *index, const char *file_name);
+
+/* The entry of a sample, among those from `first` on; NULL: there is none. */
 struct index_entry *index_find(const struct index_set *set, size_t first, int64_t id);
 
-/* A point's last line, place * 4 + state; -1: nothing measured. */
-int64_t index_entry_state(const struct index_entry *entry, const struct index_configuration *configuration);
+enum { POINT_OPEN = 0, POINT_DONE = 1, POINT_FAILED = 2 };
 
-/* Reads a journal into the book. fd stays the caller's unless is_own; *files[..].end is behind its last whole line. */
+/* A point's last line: its place, and whether it closes the point. at -1 (then open): nothing is measured. */
+struct point_line { int64_t at; int state; };
+struct point_line index_point(const struct index_entry *entry, const struct index_configuration *configuration);
+
+/* Reads a journal into the index. The file stays the caller's unless is_own. The end of the new index->files entry is
+ * after its last whole line. Damaged lines are reported and left out. */
 int index_read(struct journal_index *index, const char *path, int fd, int is_own);
 
-/* Entries of all journals in the order of their ids; two journals must not hold the same sample. */
+/* Sorts the entries of all journals by id. Two journals that contain the same sample are an error. */
 int index_sort(struct journal_index *index);
 
-/* Reads a line back into index->line and parses it into index->scratch. */
+/* Reads a line again: its text into index->line, parsed into index->scratch. */
 int index_read_line(struct journal_index *index, int32_t file_index, int64_t at);
 
+/* The path of a process's journal, malloc'ed. */
 char *journal_name(const char *folder, int64_t rank, int64_t world_size);
-int journal_lock(int fd, int wait); /* 1: held by another process */
+
+/* Locks a journal for this process, and waits for that if `wait`. Returns 0, or 1 when another process has the lock; 0
+ * too on a file system without locks. */
+int journal_lock(int fd, int wait);
+
+/* Truth: another process has the lock. */
 int journal_is_locked(int fd);
 
-/* Opens or makes the journal, locks it, reads it into the book (whose plan is set) and drops a torn last line. */
+/* Opens or makes the journal of journal->path, locks it, reads it into the index, whose `plan` is set, and cuts off a
+ * torn last line. */
 int journal_open(struct journal *journal, struct journal_index *index);
 
 #endif

@@ -1,26 +1,30 @@
-/* ranks.h: the journals of a sweep's processes, wherever they lie, and their merging. */
+/* ranks.h: the journals of a sweep's processes, wherever they are, and their merging.
+ * Folders and their journals come in; an index of all of them and the result files go out. Functions that can fail
+ * complain on stderr themselves and return 0 or an exit code, unless they say otherwise. */
 #ifndef VLMPROF_CLI_RANKS_H
 #define VLMPROF_CLI_RANKS_H
 #include "sweep/journal.h"
 #include "sweep/result_write.h"
 
-/* "journal.jsonl" or "journal_rank1of2.jsonl": its numbers; 0 for other names. */
+/* Truth: the name is "journal.jsonl" (rank 0 of 1) or like "journal_rank1of2.jsonl", and its numbers are set. */
 int can_parse_journal_name(const char *name, int64_t *rank, int64_t *world_size);
 
-/* All journals of a folder into the book; `own` (may be NULL) is read through its open file. Returns 0 or an exit
- * code. */
+/* Reads all journals of a folder into the index. `own` is this process's journal, which is read through its open file;
+ * NULL: it has none. */
 int ranks_read_folder(struct journal_index *index, const char *folder, const struct journal *own);
 
-/* How many ranks have not finished; the first ones are named in `text`. */
+/* How many ranks have not finished; the first four are named in `text`. */
 int64_t ranks_missing(const struct journal_index *index, char *text, size_t capacity);
 
-/* Journals of the book -> files. */
+/* Checks that the journals of the index are parts of one sweep and writes its result files into the folder. Ranks or
+ * points that are missing are an error unless `partial`. *results gets a summary of each file. */
 int ranks_merge(struct journal_index *index, const char *folder, int partial, struct summaries *results);
 
-/* What the merge was made from: the same text again means that there is nothing to do. */
+/* Writes to `text` what a merge of the index is made from. The same text again means that there is nothing to merge. */
 void ranks_state(const struct journal_index *index, char *text, size_t capacity);
 
-/* Holds the folder's merge lock while its file is open; -1 after a message. */
+/* Takes the folder's merge lock and waits for it. Returns the open file that holds it, which the caller closes; -1
+ * after a message. */
 int ranks_lock(const char *folder);
 
 #endif

@@ -143,7 +143,7 @@ int measured_read(struct journal_index *index, const struct index_configuration 
     const vp_json *json = &index->scratch.json;
     int code;
     measured_clear(measured);
-    if ((code = read_lines(index, entry->file, index_entry_state(entry, configuration) >> 2, measured)) != 0)
+    if ((code = read_lines(index, entry->file, index_point(entry, configuration).at, measured)) != 0)
         return code;
     if (!measured->sizes_text
         || parse_json(&measured->sizes, measured->sizes_text, strlen(measured->sizes_text), NULL) != VP_OK
@@ -289,8 +289,7 @@ static void gather_point(struct gathered *gathered, const struct point *point, c
 
 /* ---- a configuration */
 int is_closed_point(const struct index_entry *entry, const struct index_configuration *configuration) {
-    int64_t state = index_entry_state(entry, configuration);
-    return state >= 0 && (state & 3) != POINT_OPEN;
+    return index_point(entry, configuration).state != POINT_OPEN;
 }
 int gather_configuration(struct journal_index *index, const struct index_configuration *configuration,
                          struct gathered *gathered) {

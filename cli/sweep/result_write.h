@@ -1,26 +1,33 @@
-/* result_write.h: journals to one result file for each configuration. */
+/* result_write.h: journals to one result file for each configuration.
+ * A journal's index comes in; JSON files and their summaries go out. Functions that can fail complain on stderr
+ * themselves and return 0 or an exit code. */
 #ifndef VLMPROF_CLI_RESULT_WRITE_H
 #define VLMPROF_CLI_RESULT_WRITE_H
 #include "base/metrics.h"
 #include "sweep/journal.h"
 #include "vlmprof.h"
 
-/* what the table and --json tell of a configuration */
+/* What the table and --json of a sweep show of a configuration. NaN: there is no such number. */
 struct summary {
-    char *path;
-    int64_t ok, failed, missing, accuracy_count;
-    double p50[METRIC_STAGE], accuracy, rate, closure;
+    char *path;                  /* of the result file */
+    int64_t ok, failed, missing; /* points */
+    double p50[METRIC_STAGE];    /* ms, over samples */
+    double rate;                 /* P50 of tokens/s */
+    double closure;              /* P50 */
+    double accuracy; int64_t accuracy_count;
 };
 struct summaries { struct summary *items; size_t count; };
 
 void summaries_free(struct summaries *summaries);
 
-/* A result file that is there already must be of this plan; *status is malloc'ed, NULL without a file. */
+/* Checks that a result file which is there already is of this plan. *status becomes its status, malloc'ed; NULL without
+ * a file. */
 int result_check(const char *folder, const char *file_name, const char *fingerprint, char **status);
 
-/* Files of all configurations of the newest grid. */
+/* Writes the files of all configurations of the newest grid into the folder, and adds a summary of each to *all. */
 int results_write(struct journal_index *index, const char *folder, struct summaries *all);
 
+/* The summaries as a table on stderr, and as the key "configurations" of the open object. */
 void summaries_print(const struct summaries *all);
 void summaries_put(vp_json_writer *writer, const struct summaries *all);
 

@@ -455,16 +455,16 @@ static int try_run(struct sweep *sweep, struct open_point *point, const struct p
 /* Continues a point where its last line in the journal left it. */
 static int resume_point(struct sweep *sweep, struct open_point *point, const struct index_entry *entry) {
     const vp_json *json = &sweep->index.scratch.json;
-    int64_t state = entry && point->configuration->in_index >= 0
-                        ? index_entry_state(entry, &sweep->index.configurations[point->configuration->in_index])
-                        : -1;
+    struct point_line line = {-1, POINT_OPEN};
     int code;
-    point->is_open = state < 0 || (state & 3) == POINT_OPEN
-                     || ((state & 3) == POINT_FAILED && is_given(sweep->options, "retry_failed"));
+    if (entry && point->configuration->in_index >= 0)
+        line = index_point(entry, &sweep->index.configurations[point->configuration->in_index]);
+    point->is_open = line.state == POINT_OPEN
+                     || (line.state == POINT_FAILED && is_given(sweep->options, "retry_failed"));
     point->runs = point->retries = 0;
     point->has_bare = 0;
     point->spent_ns = 0;
-    point->last = state >= 0 && (state & 3) == POINT_OPEN ? state >> 2 : -1;
+    point->last = line.state == POINT_OPEN ? line.at : -1;
     for (int64_t at = point->last; at >= 0;) {
         int64_t run, prev;
         if ((code = index_read_line(&sweep->index, 0, at)) != 0) return code;
