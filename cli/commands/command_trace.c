@@ -243,7 +243,7 @@ static int print_trace_csv(struct trace_tables *tables, const char *which, int64
                                                                   : NULL;
     struct text_buffer out = {NULL, 0, 0};
     if (!strcmp(which, "all") || !strcmp(which, "ops"))
-        return trace_ops_failed(tables, vp_ops_print_csv(&tables->ops, file_sink, stdout));
+        return trace_ops_code(tables, vp_ops_print_csv(&tables->ops, file_sink, stdout));
     if (rows) csv_trace_rows(&out, tables, rows, limit);
     else csv_trace_memory(&out, tables);
     fwrite(out.data, 1, out.bytes, stdout); /* main finds an error of stdout */
@@ -363,7 +363,7 @@ static int print_trace_json(struct trace_tables *tables, int64_t limit) {
     put_trace_memory(&writer, tables);
     vp_json_end_object(&writer);
     putchar('\n');
-    return trace_ops_failed(tables, vp_json_finish(&writer));
+    return trace_ops_code(tables, vp_json_finish(&writer));
 }
 
 /* Prints one table, or all that have rows. Returns 0 or an exit code. */
@@ -383,7 +383,7 @@ static int print_trace_text(struct trace_tables *tables, const char *which, int6
     if ((all && tables->calls.count) || !strcmp(which, "launches")) print_launches(tables, limit);
     if ((all && tables->tracks.count) || !strcmp(which, "tracks")) print_tracks(tables, limit);
     if ((all && tables->trace->memory_count) || !strcmp(which, "memory")) print_memory(tables);
-    return trace_ops_failed(tables, result);
+    return trace_ops_code(tables, result);
 }
 
 /* Prints a saved table in the form that --profile_format, --csv or --json asks for. */
@@ -484,9 +484,8 @@ static int run_command(const struct options *options) {
         print.row_limit = limit;
         print.with_memory = trace.memory_count > 0;
         if (is_given(options, "group_by_input_shape")) print.max_name_column_width = -1;
-        code = trace_ops_failed(&tables, vp_ops_sort(&tables.ops, key                ? key
-                                                                  : tables.kernel_ns ? "device_time_total"
-                                                                                     : "self_cpu_time_total"));
+        if (!key) key = tables.kernel_ns ? "device_time_total" : "self_cpu_time_total";
+        code = trace_ops_code(&tables, vp_ops_sort(&tables.ops, key));
     }
     if (!code) {
         if (is_given(options, "json")) code = print_trace_json(&tables, limit);
@@ -502,8 +501,8 @@ static int run_command(const struct options *options) {
 const struct command command_trace = {
     "trace",
     "FILE",
-    "where the time of a trace goes, ours or torch.profiler's: steps, stages, operations, kernels, launches, idle "
-    "streams",
+    "where the time of a trace goes, ours or torch.profiler's: "
+    "steps, stages, operations, kernels, launches, idle streams",
     "vlmprof trace chrome_trace.json --row_limit 10\n"
     "  gunzip -c worker.1.pt.trace.json.gz | vlmprof trace - --table ops --sort_by cuda_time_total\n"
     "  vlmprof trace run.pt.trace.json --csv --table kernels",

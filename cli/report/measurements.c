@@ -57,15 +57,15 @@ static int32_t tier_index_of(const struct result_file *file) {
     for (int32_t i = 0; file->tier && vp_tier_at(i); i++) if (!strcmp(file->tier, vp_tier_at(i)->name)) return i;
     return 0;
 }
-/* The request of a sample; 0: something about it is not known. */
-static int can_make_request(const struct result_file *file, size_t row, int32_t expert_count,
+/* The request of a sample. Returns 0, or EXIT_INPUT where the file does not say something about it. */
+static int request_of_row(const struct result_file *file, size_t row, int32_t expert_count,
                             vp_latency_request *request) {
     static const int columns[] = {COLUMN_VIEWS, COLUMN_VISION_TOKENS, COLUMN_TEXT_TOKENS, COLUMN_SEQUENCE,
                                   COLUMN_OUTPUT_TOKENS};
     int32_t counts[5];
     for (int i = 0; i < 5; i++) {
         double value = result_at(file, columns[i], row);
-        if (!(value >= (i < 3 ? 0 : 1) && value <= 1e9)) return 0;
+        if (!(value >= (i < 3 ? 0 : 1) && value <= 1e9)) return EXIT_INPUT;
         counts[i] = (int32_t)value;
     }
     request->views = counts[0];
@@ -77,7 +77,7 @@ static int can_make_request(const struct result_file *file, size_t row, int32_t 
     request->top_k = (int32_t)file->top_k;
     request->expert_count = expert_count;
     request->active_blocks = (int32_t)file->block_count;
-    return 1;
+    return 0;
 }
 /* The mean of few runs is off itself: by its standard error, times what |error| is of that on average. */
 static void measure_noise(struct measurements *measurements, const struct result_file *file, size_t row) {
@@ -96,7 +96,7 @@ static void measure_row(struct measurements *measurements, const struct result_f
     static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE};
     double *stages = measurements->measured + measurements->count * VP_LATENCY_STAGE_COUNT;
     vp_latency_request *request = &measurements->requests[measurements->count];
-    if (!can_make_request(file, row, expert_count, request) || !(result_at(file, METRIC_PREFILL, row) > 0)) {
+    if (request_of_row(file, row, expert_count, request) || !(result_at(file, METRIC_PREFILL, row) > 0)) {
         measurements->incomplete++;
         return;
     }

@@ -1,5 +1,5 @@
 /* result_read.c: result files to flat arrays of what was measured.
- * Result files are ours or the experiments' own. All that reports, estimates and comparisons are made of. */
+ * The files are ours or the experiments' own. Reports, estimates and comparisons are made of these arrays alone. */
 #include "report/result_read.h"
 
 #include "base/files.h"
@@ -40,8 +40,8 @@ void results_free(struct results *results) {
     text_list_free(&results->notes);
     memset(results, 0, sizeof *results);
 }
-double result_at(const struct result_file *file, int which, size_t row) {
-    return file->columns[which] ? file->columns[which][row] : (double)NAN;
+double result_at(const struct result_file *file, int column, size_t row) {
+    return file->columns[column] ? file->columns[column][row] : (double)NAN;
 }
 
 size_t result_row(const struct result_file *file, int64_t id) {
@@ -54,6 +54,7 @@ size_t result_row(const struct result_file *file, int64_t id) {
 }
 enum { RESULT_READERS = 4, RESULT_BYTES_MOST = 1 << 30 };
 
+/* Notes the first thing that is wrong in file->error. row: SIZE_MAX outside the rows. Returns EXIT_INPUT. */
 static int result_fail(struct result_file *file, const vp_json *json, uint32_t node, size_t row, const char *key,
                        const char *what) {
     char row_text[96] = "";
@@ -61,47 +62,47 @@ static int result_fail(struct result_file *file, const vp_json *json, uint32_t n
     if (!file->error[0])
         snprintf(file->error, sizeof file->error, "%.500s: %sbyte %llu: %.80s %.100s", file->path, row_text,
                  (unsigned long long)(node == VP_JSON_NONE ? 0 : json->nodes[node].start), key, what);
-    return 0;
+    return EXIT_INPUT;
 }
 static int key_is(const vp_json *json, uint32_t key, const char *text, size_t bytes) {
     return json->nodes[key].bytes == bytes && !memcmp(json->text + json->nodes[key].start, text, bytes);
 }
-/* A number within bounds, or NaN for null; 0: file->error says why not. */
-static int result_has_number(struct result_file *file, const vp_json *json, uint32_t node, size_t row, const char *key,
+/* Reads a number within bounds; NaN for null. 0 or an exit code, then file->error says why. */
+static int read_number(struct result_file *file, const vp_json *json, uint32_t node, size_t row, const char *key,
                              double least, double most, double *value) {
     *value = (double)NAN;
-    if (node_is(json, node, VP_JSON_NULL)) return 1;
+    if (node_is(json, node, VP_JSON_NULL)) return 0;
     if (!node_is(json, node, VP_JSON_NUMBER) || vp_json_to_double(json, node, value) != VP_OK)
         return result_fail(file, json, node, row, key, "is no number");
     if (!(*value >= least && *value <= most)) return result_fail(file, json, node, row, key, "is out of range");
-    return 1;
+    return 0;
 }
-/* A whole number of the head, or -1 where there is none. */
-static int result_has_count(struct result_file *file, const vp_json *json, uint32_t object, const char *key,
+/* Reads a whole number of the head; -1 where there is none. 0 or an exit code. */
+static int read_count(struct result_file *file, const vp_json *json, uint32_t object, const char *key,
                             int64_t most, int64_t *value) {
     uint32_t node = vp_json_get(json, object, key);
     *value = -1;
-    if (node == VP_JSON_NONE || node_is(json, node, VP_JSON_NULL)) return 1;
+    if (node == VP_JSON_NONE || node_is(json, node, VP_JSON_NULL)) return 0;
     if (vp_json_to_int(json, node, value) != VP_OK || *value < 0 || *value > most)
         return result_fail(file, json, node, SIZE_MAX, key, "is no count that makes sense");
-    return 1;
+    return 0;
 }
+/* Control bytes become '?', because the text will stand in tables. */
 char *result_text(const vp_json *json, uint32_t object, const char *key) {
     char *text = node_text(json, vp_json_get(json, object, key));
-    /* it will stand in tables */
     for (char *byte = text; byte && *byte; byte++) if ((unsigned char)*byte < 32 || *byte == 127) *byte = '?';
     return text;
 }
-static void result_put(struct result_file *file, size_t rows, int which, size_t row, double value) {
+static void result_put(struct result_file *file, size_t rows, int column, size_t row, double value) {
     if (!isfinite(value)) return;
-    if (!file->columns[which]) {
-        file->columns[which] = resize(NULL, rows, sizeof(double));
-        for (size_t i = 0; i < rows; i++) file->columns[which][i] = (double)NAN;
+    if (!file->columns[column]) {
+        file->columns[column] = resize(NULL, rows, sizeof(double));
+        for (size_t i = 0; i < rows; i++) file->columns[column][i] = (double)NAN;
     }
-    file->columns[which][row] = value;
+    file->columns[column][row] = value;
 }
 
-/* "stages" and "stage_detail": which stage a key names, or VP_STAGE_COUNT */
+/* The stage that a key of "stages" or "stage_detail" names, or VP_STAGE_COUNT. */
 static int stage_of_key(const vp_json *json, uint32_t key) {
     int stage = 0;
     while (stage < VP_STAGE_COUNT
@@ -109,23 +110,27 @@ static int stage_of_key(const vp_json *json, uint32_t key) {
         stage++;
     return stage;
 }
-static int can_read_stage_times(struct result_file *file, const vp_json *json, uint32_t object, size_t rows,
+/* "stages": ms by stage */
+static int read_stage_times(struct result_file *file, const vp_json *json, uint32_t object, size_t rows,
                                 size_t row) {
     uint32_t key = object + 1;
-    if (!node_is(json, object, VP_JSON_OBJECT)) return 1;
+    if (!node_is(json, object, VP_JSON_OBJECT)) return 0;
     for (uint32_t member = 0; member < json->nodes[object].count; member++, key = json->nodes[key + 1].end) {
         int stage = stage_of_key(json, key);
         double value;
         if (stage == VP_STAGE_COUNT) continue;
-        if (!result_has_number(file, json, key + 1, row, vp_stage_name((vp_stage)stage), 0, MS_MOST, &value)) return 0;
+        if (read_number(file, json, key + 1, row, vp_stage_name((vp_stage)stage), 0, MS_MOST, &value))
+            return EXIT_INPUT;
         result_put(file, rows, stage_column(stage, 0), file->count, value);
     }
-    return 1;
+    return 0;
 }
-static int can_read_stage_details(struct result_file *file, const vp_json *json, uint32_t object, size_t rows,
+/* "stage_detail": objects of DETAIL_KEYS by stage. DETAIL_DEVICE is passed over, because "stages" has it: half of the
+ * time here is spent on numbers. */
+static int read_stage_details(struct result_file *file, const vp_json *json, uint32_t object, size_t rows,
                                   size_t row) {
     uint32_t key = object + 1;
-    if (!node_is(json, object, VP_JSON_OBJECT)) return 1;
+    if (!node_is(json, object, VP_JSON_OBJECT)) return 0;
     for (uint32_t member = 0; member < json->nodes[object].count; member++, key = json->nodes[key + 1].end) {
         int stage = stage_of_key(json, key);
         uint32_t item = key + 2;
@@ -135,22 +140,21 @@ static int can_read_stage_details(struct result_file *file, const vp_json *json,
             double value;
             while (detail < DETAIL_COUNT && !key_is(json, item, DETAIL_KEYS[detail], strlen(DETAIL_KEYS[detail])))
                 detail++;
-            /* the device's time is what "stages" has: half of the time here is numbers */
             if (detail == DETAIL_COUNT || detail == DETAIL_DEVICE) continue;
-            if (!result_has_number(file, json, item + 1, row, DETAIL_KEYS[detail], 0, 1e24, &value)) return 0;
+            if (read_number(file, json, item + 1, row, DETAIL_KEYS[detail], 0, 1e24, &value)) return EXIT_INPUT;
             result_put(file, rows, stage_column(stage, detail), file->count, value);
         }
     }
-    return 1;
+    return 0;
 }
 /* "runs": T_total of each run */
-static int can_read_runs(struct result_file *file, const vp_json *json, uint32_t object, size_t row, size_t *capacity) {
+static int read_runs(struct result_file *file, const vp_json *json, uint32_t object, size_t row, size_t *capacity) {
     uint32_t array = vp_json_get(json, object, "T_total"), item = array + 1;
     size_t at = file->run_at[file->count];
-    if (!node_is(json, array, VP_JSON_ARRAY)) return 1;
+    if (!node_is(json, array, VP_JSON_ARRAY)) return 0;
     for (uint32_t i = 0; i < json->nodes[array].count; i++, item = json->nodes[item].end) {
         double value;
-        if (!result_has_number(file, json, item, row, "runs.T_total", 0, MS_MOST, &value)) return 0;
+        if (read_number(file, json, item, row, "runs.T_total", 0, MS_MOST, &value)) return EXIT_INPUT;
         if (!isfinite(value)) continue;
         if (at == *capacity) {
             *capacity = *capacity * 2 + 1024;
@@ -159,7 +163,7 @@ static int can_read_runs(struct result_file *file, const vp_json *json, uint32_t
         file->run_total[at++] = value;
     }
     file->run_at[file->count + 1] = at;
-    return 1;
+    return 0;
 }
 
 struct row_key { const char *name; int column; double least, most; };
@@ -202,8 +206,8 @@ static int row_member(const vp_json *json, uint32_t key, const struct row_key **
         if (key_is(json, key, others[i].name, strlen(others[i].name))) return others[i].what;
     return ROW_OTHER;
 }
-/* What a row implies: views are crops and the global view; N tokens take N - 1 steps, where the experiments divided
- * by N. */
+/* Completes a row by what it implies. Views are the crops and the global view. N tokens take N - 1 decode steps, though
+ * the experiments divided by N. */
 static void finish_row(struct result_file *file, size_t rows) {
     double crops = result_at(file, COLUMN_VIEWS, file->count),
            tokens = result_at(file, COLUMN_OUTPUT_TOKENS, file->count), steps = tokens - 1;
@@ -219,8 +223,8 @@ static void finish_row(struct result_file *file, size_t rows) {
                1 - result_at(file, METRIC_UNACCOUNTED, file->count) / result_at(file, METRIC_TOTAL, file->count));
     file->count++;
 }
-/* Reads one object of per_sample_results; failed ones are counted and leave nothing. */
-static int can_read_row(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row,
+/* Reads one object of per_sample_results. A failed one is counted and leaves no row. 0 or an exit code. */
+static int read_row(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row,
                         size_t *capacity) {
     uint32_t key = object + 1;
     int has_id = 0, failed = 0;
@@ -236,31 +240,53 @@ static int can_read_row(struct result_file *file, const vp_json *json, uint32_t 
             has_id = vp_json_to_int(json, key + 1, &file->ids[file->count]) == VP_OK && file->ids[file->count] >= 0;
             if (!has_id) return result_fail(file, json, key + 1, row, "sample_id", "is no whole number from 0");
         } else if (what == ROW_STATUS) failed = !vp_json_equals(json, key + 1, "ok");
-        else if (what == ROW_STAGES) { if (!can_read_stage_times(file, json, key + 1, rows, row)) return 0; }
-        else if (what == ROW_DETAIL) { if (!can_read_stage_details(file, json, key + 1, rows, row)) return 0; }
-        else if (what == ROW_RUNS) { if (!can_read_runs(file, json, key + 1, row, capacity)) return 0; }
+        else if (what == ROW_STAGES) { if (read_stage_times(file, json, key + 1, rows, row)) return EXIT_INPUT; }
+        else if (what == ROW_DETAIL) { if (read_stage_details(file, json, key + 1, rows, row)) return EXIT_INPUT; }
+        else if (what == ROW_RUNS) { if (read_runs(file, json, key + 1, row, capacity)) return EXIT_INPUT; }
         else if (what != ROW_OTHER) {
-            if (!result_has_number(file, json, key + 1, row, known->name, known->least, known->most, &value)) return 0;
+            if (read_number(file, json, key + 1, row, known->name, known->least, known->most, &value))
+                return EXIT_INPUT;
             if (known->column != COLUMN_TEXT_TOKENS || isfinite(value))
                 result_put(file, rows, known->column, file->count, value);
         }
     }
     if (!has_id) return result_fail(file, json, object, row, "sample_id", "is missing");
-    if (failed) { file->failed_count++; return 1; }
+    if (failed) { file->failed_count++; return 0; }
     if (!(result_at(file, METRIC_TOTAL, file->count) > 0))
         return result_fail(file, json, object, row, "T_total", "is missing or 0");
     finish_row(file, rows);
-    return 1;
+    return 0;
 }
 int by_row_id(const void *left_item, const void *right_item) {
     const struct row_order *left = (const struct row_order *)left_item, *right = (const struct row_order *)right_item;
     return left->id != right->id ? (left->id < right->id ? -1 : 1) : left->at < right->at ? -1 : left->at > right->at;
 }
-/* Rows ascending by id, as ours are written; a repeated id is an error. */
-static int can_sort_rows(struct result_file *file) {
+/* Moves the rows into an order, with the numbers of their runs. */
+static void move_rows(struct result_file *file, const struct row_order *order) {
+    double *moved = resize(NULL, file->count, sizeof *moved);
+    double *runs = resize(NULL, file->run_at[file->count], sizeof *runs);
+    size_t *run_at = zeroed(file->count + 1, sizeof *run_at), filled = 0;
+    for (int column = 0; column < COLUMN_COUNT; column++) {
+        if (!file->columns[column]) continue;
+        for (size_t i = 0; i < file->count; i++) moved[i] = file->columns[column][order[i].at];
+        memcpy(file->columns[column], moved, file->count * sizeof *moved);
+    }
+    for (size_t i = 0; i < file->count; i++) {
+        for (size_t run = file->run_at[order[i].at]; run < file->run_at[order[i].at + 1]; run++)
+            runs[filled++] = file->run_total[run];
+        run_at[i + 1] = filled;
+        file->ids[i] = order[i].id;
+    }
+    free(moved);
+    free(file->run_total);
+    free(file->run_at);
+    file->run_total = runs;
+    file->run_at = run_at;
+}
+/* Sorts the rows ascending by id, as our own files have them. 0, or an exit code where an id is repeated. */
+static int sort_rows(struct result_file *file) {
     struct row_order *order = resize(NULL, file->count, sizeof *order);
-    double *moved = resize(NULL, file->count, sizeof *moved), *runs;
-    size_t *at, filled = 0, sorted = 1;
+    size_t sorted = 1;
     for (size_t i = 0; i < file->count; i++) { order[i].id = file->ids[i]; order[i].at = i; }
     while (sorted < file->count && file->ids[sorted - 1] < file->ids[sorted]) sorted++;
     if (sorted < file->count) qsort(order, file->count, sizeof *order, by_row_id);
@@ -268,43 +294,24 @@ static int can_sort_rows(struct result_file *file) {
         if (order[i].id == order[i - 1].id)
             snprintf(file->error, sizeof file->error, "%.500s: sample_id %lld stands in two rows", file->path,
                      (long long)order[i].id);
-    if (sorted < file->count) {
-        for (int column = 0; column < COLUMN_COUNT; column++) {
-            if (!file->columns[column]) continue;
-            for (size_t i = 0; i < file->count; i++) moved[i] = file->columns[column][order[i].at];
-            memcpy(file->columns[column], moved, file->count * sizeof *moved);
-        }
-        runs = resize(NULL, file->run_at[file->count], sizeof *runs);
-        at = zeroed(file->count + 1, sizeof *at);
-        for (size_t i = 0; i < file->count; i++) {
-            for (size_t run = file->run_at[order[i].at]; run < file->run_at[order[i].at + 1]; run++)
-                runs[filled++] = file->run_total[run];
-            at[i + 1] = filled;
-            file->ids[i] = order[i].id;
-        }
-        free(file->run_total);
-        free(file->run_at);
-        file->run_total = runs;
-        file->run_at = at;
-    }
+    if (sorted < file->count) move_rows(file, order);
     free(order);
-    free(moved);
-    return !file->error[0];
+    return file->error[0] ? EXIT_INPUT : 0;
 }
-static int can_read_rows(struct result_file *file, const vp_json *json, uint32_t array) {
+static int read_rows(struct result_file *file, const vp_json *json, uint32_t array) {
     size_t rows = json->nodes[array].count, capacity = 0;
     uint32_t item = array + 1;
     /* one more: the row behind the last is written to before it is known to be bad */
     file->ids = zeroed(rows + 1, sizeof *file->ids);
     file->run_at = zeroed(rows + 2, sizeof *file->run_at);
     for (size_t i = 0; i < rows; i++, item = json->nodes[item].end)
-        if (!can_read_row(file, json, item, rows, i, &capacity)) return 0;
-    return can_sort_rows(file);
+        if (read_row(file, json, item, rows, i, &capacity)) return EXIT_INPUT;
+    return sort_rows(file);
 }
 
-static int can_read_blocks(struct result_file *file, const vp_json *json, uint32_t array) {
+static int read_blocks(struct result_file *file, const vp_json *json, uint32_t array) {
     uint32_t item = array + 1;
-    if (!node_is(json, array, VP_JSON_ARRAY)) return 1;
+    if (!node_is(json, array, VP_JSON_ARRAY)) return 0;
     file->blocks = zeroed((size_t)json->nodes[array].count + 1, sizeof *file->blocks);
     for (uint32_t i = 0; i < json->nodes[array].count; i++, item = json->nodes[item].end) {
         int64_t value;
@@ -312,7 +319,7 @@ static int can_read_blocks(struct result_file *file, const vp_json *json, uint32
             return result_fail(file, json, item, SIZE_MAX, "active_block_indices", "holds no block's number");
         file->blocks[file->listed_blocks++] = (int32_t)value;
     }
-    return 1;
+    return 0;
 }
 static void read_kernel_pass(struct result_file *file, const vp_json *json, uint32_t array) {
     uint32_t item = array + 1;
@@ -339,7 +346,7 @@ static void read_kernel_pass(struct result_file *file, const vp_json *json, uint
         }
     }
 }
-/* <task>_imgsize...: what the file name says of the task */
+/* The task as the file's name has it, <task>_imgsize...; malloc'ed. */
 static char *task_of_path(const char *path) {
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *end = strstr(name, "_imgsize");
     char *task = copy_text(name, end ? (size_t)(end - name) : strcspn(name, "."));
@@ -369,7 +376,7 @@ static void read_provenance(struct result_file *file, const vp_json *json) {
         && vp_model_config_preset(file->model, &preset) == VP_OK)
         file->expert_count = preset.expert_count;
 }
-static int can_read_head(struct result_file *file, const vp_json *json) {
+static int read_head(struct result_file *file, const vp_json *json) {
     static const char *const stats[] = {"aggregate_stats", "latency_stats"};
     uint32_t node;
     file->is_foreign = vp_json_get(json, 0, "schema") == VP_JSON_NONE;
@@ -383,17 +390,17 @@ static int can_read_head(struct result_file *file, const vp_json *json) {
     file->metric = result_text(json, 0, "accuracy_metric");
     file->timing = result_text(json, 0, "timing");
     file->is_synthetic = node_is(json, vp_json_get(json, 0, "synthetic"), VP_JSON_TRUE);
-    if (!result_has_count(file, json, 0, "target_vision_tokens", 1000000000, &file->target_tokens)
-        || !result_has_count(file, json, 0, "top_k", 1000000, &file->top_k)
-        || !result_has_count(file, json, 0, "num_active_blocks", 1000000, &file->block_count)
-        || !result_has_count(file, json, 0, "num_total_blocks", 1000000, &file->total_blocks)
-        || !result_has_count(file, json, 0, "num_experts", 1000000, &file->expert_count)
-        || !result_has_count(file, json, 0, "num_runs_per_sample", 1000000, &file->runs_per_sample)
-        || !result_has_count(file, json, 0, "max_new_tokens", 1000000000, &file->max_new_tokens)
-        || !result_has_count(file, json, 0, "num_missing", INT64_C(1) << 60, &file->missing_count)
-        || !result_has_count(file, json, 0, "num_throttled_runs", INT64_C(1) << 60, &file->throttled_runs)
-        || !result_has_count(file, json, 0, "num_outlier_runs", INT64_C(1) << 60, &file->outlier_runs))
-        return 0;
+    if (read_count(file, json, 0, "target_vision_tokens", 1000000000, &file->target_tokens)
+        || read_count(file, json, 0, "top_k", 1000000, &file->top_k)
+        || read_count(file, json, 0, "num_active_blocks", 1000000, &file->block_count)
+        || read_count(file, json, 0, "num_total_blocks", 1000000, &file->total_blocks)
+        || read_count(file, json, 0, "num_experts", 1000000, &file->expert_count)
+        || read_count(file, json, 0, "num_runs_per_sample", 1000000, &file->runs_per_sample)
+        || read_count(file, json, 0, "max_new_tokens", 1000000000, &file->max_new_tokens)
+        || read_count(file, json, 0, "num_missing", INT64_C(1) << 60, &file->missing_count)
+        || read_count(file, json, 0, "num_throttled_runs", INT64_C(1) << 60, &file->throttled_runs)
+        || read_count(file, json, 0, "num_outlier_runs", INT64_C(1) << 60, &file->outlier_runs))
+        return EXIT_INPUT;
     if (file->top_k < 1)
         return result_fail(file, json, vp_json_get(json, 0, "top_k"), SIZE_MAX, "top_k", "is missing or 0");
     if (file->block_count < 1)
@@ -401,8 +408,8 @@ static int can_read_head(struct result_file *file, const vp_json *json) {
                            "is missing or 0");
     node = vp_json_get(json, 0, "accuracy");
     file->accuracy = (double)NAN;
-    if (node != VP_JSON_NONE && !result_has_number(file, json, node, SIZE_MAX, "accuracy", -1e6, 1e6, &file->accuracy))
-        return 0;
+    if (node != VP_JSON_NONE && read_number(file, json, node, SIZE_MAX, "accuracy", -1e6, 1e6, &file->accuracy))
+        return EXIT_INPUT;
     for (int i = 0; i < 2; i++) { /* by one of its names; what it says is computed again from the rows */
         node = vp_json_get(json, 0, stats[i]);
         if (node != VP_JSON_NONE && !node_is(json, node, VP_JSON_OBJECT))
@@ -410,9 +417,9 @@ static int can_read_head(struct result_file *file, const vp_json *json) {
     }
     read_provenance(file, json);
     read_kernel_pass(file, json, vp_json_get(json, 0, "kernel_pass"));
-    return can_read_blocks(file, json, vp_json_get(json, 0, "active_block_indices"));
+    return read_blocks(file, json, vp_json_get(json, 0, "active_block_indices"));
 }
-/* Reads file->path; file->is_other or file->error says why a file is not to be used. */
+/* Reads file->path. file->kind and file->error say why a file is not to be used. */
 static void read_result(struct result_file *file, struct parsed *scratch) {
     vp_error error = {VP_OK, -1, "", ""};
     const vp_json *json = &scratch->json;
@@ -421,7 +428,7 @@ static void read_result(struct result_file *file, struct parsed *scratch) {
     uint32_t rows;
     vp_result result = vp_file_read(file->path, RESULT_BYTES_MOST, &text, &bytes, &error);
     if (result == VP_OK && (result = parse_json(scratch, text, bytes, &error)) != VP_OK) {
-        file->is_other = 3;
+        file->kind = FILE_NOT_JSON;
         snprintf(file->error, sizeof file->error, "%.500s: byte %lld: %.200s", file->path, (long long)error.offset,
                  error.text[0] ? error.text : vp_result_text(result));
     } else if (result != VP_OK) {
@@ -432,10 +439,10 @@ static void read_result(struct result_file *file, struct parsed *scratch) {
         schema = result_text(json, 0, "schema");
         rows = vp_json_get(json, 0, "per_sample_results");
         if (schema && (!strncmp(schema, "vlmprof-report", 14) || !strncmp(schema, "vlmprof-estimator", 17)))
-            file->is_other = 2;
+            file->kind = FILE_OWN_REPORT;
         else if (!node_is(json, rows, VP_JSON_ARRAY) || (schema && strncmp(schema, "vlmprof-sweep-", 14)))
-            file->is_other = 1;
-        else if (can_read_head(file, json) && can_read_rows(file, json, rows) && !file->count && !file->failed_count)
+            file->kind = FILE_OTHER_JSON;
+        else if (!read_head(file, json) && !read_rows(file, json, rows) && !file->count && !file->failed_count)
             snprintf(file->error, sizeof file->error, "%.500s: per_sample_results is empty", file->path);
         free(schema);
     }
@@ -504,11 +511,9 @@ const char *setting_text(const struct result_file *file, char out[80]) {
     return out;
 }
 
-/* Configurations that take part in paired statistics, and the samples that all of them have. */
-static void pair_group(struct results *results, struct result_group *group) {
-    size_t most = 0, *seen;
-    int64_t *all = NULL;
-    size_t all_count = 0;
+/* Chooses the configurations that take part in paired statistics: those with at least half of the most samples. */
+static void choose_paired(struct results *results, struct result_group *group) {
+    size_t most = 0;
     for (size_t i = group->first; i < group->first + group->count; i++)
         if (results->files[i].count > most) most = results->files[i].count;
     group->paired = zeroed(group->count, sizeof *group->paired);
@@ -520,7 +525,12 @@ static void pair_group(struct results *results, struct result_group *group) {
                           results->files[i].task, setting_text(&results->files[i], name), results->files[i].count,
                           most);
     }
-    for (size_t place = 0; place < group->paired_count; place++) { /* the union, ascending: small next to the files */
+}
+/* The ids that some paired configuration has, ascending; malloc'ed. */
+static int64_t *union_of_ids(const struct results *results, const struct result_group *group, size_t *count) {
+    int64_t *all = NULL;
+    size_t all_count = 0;
+    for (size_t place = 0; place < group->paired_count; place++) {
         const struct result_file *file = &results->files[group->paired[place]];
         int64_t *both = resize(NULL, all_count + file->count, sizeof *both);
         size_t at = 0, row = 0, both_count = 0;
@@ -535,12 +545,22 @@ static void pair_group(struct results *results, struct result_group *group) {
         all = both;
         all_count = both_count;
     }
+    *count = all_count;
+    return all;
+}
+/* Finds the samples that all paired configurations have. */
+static void pair_group(struct results *results, struct result_group *group) {
+    size_t all_count, *seen;
+    choose_paired(results, group);
+    group->ids = union_of_ids(results, group, &all_count);
     seen = zeroed(all_count, sizeof *seen);
-    for (size_t place = 0; place < group->paired_count; place++)
-        for (size_t at = 0, row = 0; row < results->files[group->paired[place]].count; at++)
-            if (all[at] == results->files[group->paired[place]].ids[row]) { seen[at]++; row++; }
-    for (size_t at = 0; at < all_count; at++) if (seen[at] == group->paired_count) all[group->id_count++] = all[at];
-    group->ids = all;
+    for (size_t place = 0; place < group->paired_count; place++) {
+        const struct result_file *file = &results->files[group->paired[place]];
+        for (size_t at = 0, row = 0; row < file->count; at++)
+            if (group->ids[at] == file->ids[row]) { seen[at]++; row++; }
+    }
+    for (size_t at = 0; at < all_count; at++)
+        if (seen[at] == group->paired_count) group->ids[group->id_count++] = group->ids[at];
     group->uncommon_count = all_count - group->id_count;
     if (group->uncommon_count)
         text_list_add(&results->notes,
@@ -569,8 +589,8 @@ static void group_results(struct results *results) {
     }
     for (size_t i = 0; i < results->group_count; i++) pair_group(results, &results->groups[i]);
 }
-/* Keeps the usable files; 0 or an exit code. A file that the caller named, or that is called as a result is, must be
- * one. */
+/* Keeps the usable files. A file must be a result if the caller named it or if it has a result's name. 0 or an exit
+ * code. */
 static int keep_results(struct results *results, const struct text_list *paths, const unsigned char *is_named) {
     size_t kept = 0, others = 0;
     const char *first_other = NULL;
@@ -578,14 +598,15 @@ static int keep_results(struct results *results, const struct text_list *paths, 
     for (size_t i = 0; i < results->count; i++) {
         struct result_file *file = &results->files[i];
         int must = is_named[i] || result_name_is_ours(paths->items[i]);
-        if (file->is_other == 1 && must)
+        if (file->kind == FILE_OTHER_JSON && must)
             snprintf(file->error, sizeof file->error, "%.500s is no result file: it has no per_sample_results",
                      file->path);
-        if (!code && file->error[0] && (must || file->is_other != 3)) code = complain(EXIT_INPUT, "%s", file->error);
-        else if (!code && file->is_other == 2 && is_named[i])
+        if (!code && file->error[0] && (must || file->kind != FILE_NOT_JSON))
+            code = complain(EXIT_INPUT, "%s", file->error);
+        else if (!code && file->kind == FILE_OWN_REPORT && is_named[i])
             code = complain(EXIT_INPUT, "%s is a report, no result file", file->path);
-        if (file->is_other & 1 && !others++) first_other = paths->items[i];
-        if (file->is_other || file->error[0]) result_file_free(file);
+        if ((file->kind == FILE_OTHER_JSON || file->kind == FILE_NOT_JSON) && !others++) first_other = paths->items[i];
+        if (file->kind != FILE_RESULT || file->error[0]) result_file_free(file);
         else if (kept++ != i) { results->files[kept - 1] = *file; memset(file, 0, sizeof *file); }
     }
     results->count = kept;
@@ -647,7 +668,7 @@ size_t paired_ids(const struct results *results, const struct result_group *grou
     free(good);
     return count;
 }
-double *paired_column(const struct results *results, const struct result_group *group, int which, const int64_t *ids,
+double *paired_column(const struct results *results, const struct result_group *group, int column, const int64_t *ids,
                       size_t id_count) {
     double *values;
     /* resize refuses it */
@@ -657,7 +678,7 @@ double *paired_column(const struct results *results, const struct result_group *
         const struct result_file *file = &results->files[group->paired[place]];
         for (size_t at = 0, row = 0; at < id_count; at++) {
             while (file->ids[row] < ids[at]) row++;
-            values[place * id_count + at] = result_at(file, which, row);
+            values[place * id_count + at] = result_at(file, column, row);
         }
     }
     return values;

@@ -7,8 +7,8 @@
 #include "vlmprof.h"
 #include "vlmprof_stages.h"
 
-/* One array a number that a sample has: means over its runs, ms. The first are METRIC_*, from COLUMN_STAGE on those
- * of the stages by DETAIL_*. */
+/* The numbers of a sample, each with an array of its own: means over its runs; times are ms. The first are METRIC_*.
+ * From COLUMN_STAGE on come the DETAIL_* of each stage, see stage_column. */
 enum {
     COLUMN_ACCURACY = METRIC_STAGE,
     COLUMN_VIEWS,
@@ -20,13 +20,16 @@ enum {
     COLUMN_COUNT = COLUMN_STAGE + DETAIL_COUNT * VP_STAGE_COUNT
 };
 
-int stage_column(int stage, int detail);
+int stage_column(int stage, int detail); /* VP_STAGE_*, DETAIL_*: a column */
 
-/* A configuration: its file. Texts are NULL and numbers -1 where a file does not say (the experiments' own say
- * little). */
+/* What a JSON file is. */
+enum { FILE_RESULT, FILE_OTHER_JSON, FILE_OWN_REPORT, FILE_NOT_JSON };
+
+/* The file of one configuration. Texts are NULL and numbers -1 where a file does not say; the experiments' own say
+ * little. */
 struct result_file {
     char *path;
-    int is_foreign;                  /* of the experiments: no "schema" */
+    int is_foreign;                  /* truth: of the experiments, without a "schema" */
     char *task, *tier;               /* tier NULL: by target tokens, or not said */
     int64_t target_tokens, top_k, block_count, total_blocks, expert_count;
     int32_t *blocks; size_t listed_blocks; /* active_block_indices */
@@ -45,11 +48,11 @@ struct result_file {
     double *columns[COLUMN_COUNT];   /* [count]; NULL: nobody has it. NaN: this sample has not */
     double *run_total; size_t *run_at; /* each run's T_total: of sample i from run_at[i] to run_at[i + 1] */
     char error[LINE_BYTES];          /* why the file cannot be used; empty: it can */
-    int is_other;                    /* 1: JSON, but no result; 2: one of our own reports; 3: not even JSON */
+    int kind;                        /* FILE_RESULT: it is kept */
 };
 
-/* Configurations of one data set, next to one another; the samples that all `paired` ones have, for paired
- * statistics. */
+/* The configurations of one data set, which stand next to one another in results->files. Paired statistics are over
+ * the samples that all `paired` ones have. */
 struct result_group {
     size_t first, count;
     size_t *paired, paired_count;    /* places in files of those with at least half of the most samples */
@@ -63,39 +66,43 @@ struct results {
     struct text_list notes;                  /* what a reader must know: files left out, samples that are missing */
 };
 
+/* Reads folders and files, several at a time. What stays in memory is arrays. 0 or an exit code; then results are
+ * empty. */
+int results_read(struct results *results, const char *const *operands, size_t operand_count);
 void results_free(struct results *results);
-double result_at(const struct result_file *file, int which, size_t row);
 
-/* Place of a sample, or file->count. */
+/* A number of a sample, by column and row; NaN: the file has none. */
+double result_at(const struct result_file *file, int column, size_t row);
+
+/* The row of a sample, or file->count. */
 size_t result_row(const struct result_file *file, int64_t id);
 
 #define MS_MOST 1e12 /* thirty years: sums and squares of such values are still finite */
 
+/* A text member of an object, malloc'ed; NULL: there is none. */
 char *result_text(const vp_json *json, uint32_t object, const char *key);
 
+/* For qsort: rows ascending by id, equal ids by place. */
 struct row_order { int64_t id; size_t at; };
-
 int by_row_id(const void *left_item, const void *right_item);
 
-/* Image sizes from small to large: tiers in their order, other names behind them, then target tokens. */
+/* Orders image sizes from small to large: tiers in their order, then unknown names, then target tokens. */
 int64_t size_rank(const struct result_file *file);
-/* 0: the same point of the grid */
+int is_same_size(const struct result_file *left, const struct result_file *right);
+
+/* Orders configurations as results->files has them: below 0, 0 or above 0. 0: the same point of the grid. */
 int compare_settings(const struct result_file *left, const struct result_file *right);
 
-/* "medium k4 b12"; "576 tokens k4 b12" */
+/* "medium k4 b12" or "576 tokens k4 b12". Returns out. */
 const char *setting_text(const struct result_file *file, char out[80]);
 
-/* Reads folders and files, RESULT_READERS at a time: what stays in memory is arrays. 0 or an exit code. */
-int results_read(struct results *results, const char *const *operands, size_t operand_count);
-
-/* The samples of a group that have all of some columns in all paired configurations: *ids is malloc'ed. Returns
- * their number. */
+/* The samples of a group that have a number in all of some columns, in all paired configurations. *ids is malloc'ed.
+ * Returns their number. */
 size_t paired_ids(const struct results *results, const struct result_group *group, const int *columns, int column_count,
                   int64_t **ids);
 
-/* double [paired_count, id_count] of a column, malloc'ed; ids as above */
-double *paired_column(const struct results *results, const struct result_group *group, int which, const int64_t *ids,
+/* A column of those samples: double [paired_count, id_count], malloc'ed. ids are those of paired_ids. */
+double *paired_column(const struct results *results, const struct result_group *group, int column, const int64_t *ids,
                       size_t id_count);
-int is_same_size(const struct result_file *left, const struct result_file *right);
 
 #endif

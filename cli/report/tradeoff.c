@@ -59,7 +59,8 @@ static int compare_knob(const struct result_file *left, const struct result_file
     if (size_rank(left) != size_rank(right)) return size_rank(left) < size_rank(right) ? -1 : 1;
     return strcmp(left->tier ? left->tier : "", right->tier ? right->tier : "");
 }
-/* Values of a knob, ascending: a configuration of each; VP_KNOB_LEVEL_LIMIT + 1: too many. */
+/* Finds the values of a knob, ascending, with a configuration of each. Returns their number, or VP_KNOB_LEVEL_LIMIT + 1
+ * where there are too many. */
 static int32_t find_levels(struct tradeoff *tradeoff, const struct results *results, int knob) {
     size_t *examples = tradeoff->level_example[knob];
     int32_t count = 0;
@@ -75,11 +76,15 @@ static int32_t find_levels(struct tradeoff *tradeoff, const struct results *resu
     }
     return count;
 }
-/* Levels of the knobs that vary; 0 when none does, or one has too many. */
-static int has_knobs(struct tradeoff *tradeoff, const struct results *results) {
+/* Fills tradeoff->knobs with the levels of the knobs that vary. Leaves it without a knob when none varies, or when one
+ * has too many levels. */
+static void find_knobs(struct tradeoff *tradeoff, const struct results *results) {
     for (int k = 0; k < KNOBS; k++) {
         int32_t count = find_levels(tradeoff, results, k);
-        if (count > VP_KNOB_LEVEL_LIMIT) return 0;
+        if (count > VP_KNOB_LEVEL_LIMIT) {
+            tradeoff->knobs.knob_count = 0;
+            return;
+        }
         if (count < 2) continue;
         tradeoff->knobs.level_counts[tradeoff->knobs.knob_count] = count;
         tradeoff->knob_of[tradeoff->knobs.knob_count++] = k;
@@ -96,7 +101,6 @@ static int has_knobs(struct tradeoff *tradeoff, const struct results *results) {
     }
     tradeoff->knobs.levels = tradeoff->levels;
     tradeoff->knobs.config_count = tradeoff->config_count;
-    return tradeoff->knobs.knob_count > 0;
 }
 static void find_effects(struct tradeoff *tradeoff) {
     const double *values[2];
@@ -279,7 +283,8 @@ void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, con
     }
     if (tradeoff->reason[0]) return;
     find_front(tradeoff, settings);
-    if (!has_knobs(tradeoff, results)) return;
+    find_knobs(tradeoff, results);
+    if (!tradeoff->knobs.knob_count) return;
     find_effects(tradeoff);
     find_knob_fronts(tradeoff);
     find_gains(tradeoff);

@@ -1,6 +1,6 @@
 /* trace_read.c: a Chrome trace, ours or torch.profiler's, to arrays of events.
- * As Kineto writes it. The file is read event by event: what is held of it is 64 bytes a slice and every name once.
- * Times are int64 nanoseconds, made of the file's decimal microseconds without a double in between. */
+ * The form is the one that Kineto writes. The file is read event by event; memory holds 64 bytes per slice and every
+ * name once. Times are int64 nanoseconds, made from the file's decimal microseconds without a double in between. */
 #include "trace/trace_read.h"
 
 #include "base/console.h"
@@ -14,42 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TRACE_NS_LIMIT INT64_C(4000000000000000000) /* of a time, and of all durations together: sums of two fit */
+/* Of a time, and of the sum of all durations: two of them together fit into an int64. */
+#define TRACE_NS_LIMIT INT64_C(4000000000000000000)
 
-const char *text_table_at(const struct text_table *table, uint32_t index) {
-    return table->text.data + table->starts[index];
-}
-static void text_table_grow(struct text_table *table) {
-    size_t slots = table->slot_count ? table->slot_count * 2 : 256;
-    table->slots = resize(table->slots, slots, sizeof *table->slots);
-    table->slot_count = slots;
-    memset(table->slots, 0xff, slots * sizeof *table->slots);
-    for (uint32_t i = 0; i < table->count; i++) {
-        size_t at = (size_t)hash_text(HASH_START, text_table_at(table, i)) & (slots - 1);
-        while (table->slots[at] != NO_INDEX) at = (at + 1) & (slots - 1);
-        table->slots[at] = i;
-    }
-}
-uint32_t text_table_add(struct text_table *table, const char *text) {
-    size_t at;
-    if ((size_t)table->count * 2 >= table->slot_count) text_table_grow(table);
-    at = (size_t)hash_text(HASH_START, text) & (table->slot_count - 1);
-    for (; table->slots[at] != NO_INDEX; at = (at + 1) & (table->slot_count - 1))
-        if (!strcmp(text_table_at(table, table->slots[at]), text)) return table->slots[at];
-    if (table->count == table->capacity) {
-        table->capacity = table->capacity ? table->capacity * 2 : 256;
-        table->starts = resize(table->starts, table->capacity, sizeof *table->starts);
-    }
-    table->starts[table->count] = table->text.bytes;
-    text_add(&table->text, text, strlen(text) + 1);
-    table->slots[at] = table->count;
-    return table->count++;
-}
-void text_table_free(struct text_table *table) {
-    free(table->text.data);
-    free(table->starts);
-    free(table->slots);
-}
 int is_host_category(int category) { return category <= TRACE_SPAN; }
 int is_device_work(int category) { return category == TRACE_KERNEL || category == TRACE_COPY || category == TRACE_SET; }
 int is_annotation(int category) { return category == TRACE_USER || category == TRACE_DEVICE_USER; }
@@ -66,16 +33,17 @@ void trace_free(struct trace *trace) {
 struct trace_input {
     FILE *file;
     const char *path;
-    struct text_buffer value;     /* the value that was read last, and where it began */
-    int64_t start, offset;
-    size_t at, filled;
+    struct text_buffer value;     /* the value that was read last */
+    int64_t start, offset;        /* bytes of the file: where that value began; what comes next */
+    size_t at, filled;            /* of block: what comes next; how much was read */
     struct parsed json;
     struct buffer scratch;
     unsigned char block[65536];
 };
 typedef enum value_end { VALUE_WHOLE, VALUE_CUT, VALUE_LARGE } value_end;
 
-static int input_peek(struct trace_input *in) { /* -1: the end */
+/* The next byte, left where it is; -1: the end. */
+static int input_peek(struct trace_input *in) {
     if (in->at == in->filled) {
         in->filled = fread(in->block, 1, sizeof in->block, in->file);
         in->at = 0;
@@ -83,12 +51,14 @@ static int input_peek(struct trace_input *in) { /* -1: the end */
     }
     return in->block[in->at];
 }
+/* The next byte, taken; -1: the end. */
 static int input_take(struct trace_input *in) {
     int byte = input_peek(in);
     if (byte >= 0) { in->at++; in->offset++; }
     return byte;
 }
-static int input_space(struct trace_input *in) { /* the next byte that is no white space, left where it is */
+/* Skips white space. The next byte, left where it is; -1: the end. */
+static int input_space(struct trace_input *in) {
     int byte;
     while ((byte = input_peek(in)) == ' ' || byte == '\n' || byte == '\r' || byte == '\t') input_take(in);
     return byte;
@@ -97,7 +67,8 @@ static int is_value_end(int byte) {
     return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t' || byte == ',' || byte == ':' || byte == ']'
            || byte == '}';
 }
-/* The bytes of one value: up to its closing bracket or quote; whether it is JSON is the strict reader's business. */
+/* Reads the bytes of one value into in->value, up to its closing bracket or quote. Whether they are JSON, parse_json
+ * says. */
 static value_end input_value(struct trace_input *in) {
     struct text_buffer *value = &in->value;
     int64_t depth = 0;
@@ -132,7 +103,8 @@ static value_end input_value(struct trace_input *in) {
 static int input_bad(const struct trace_input *in, int64_t offset, const char *what) {
     return complain(EXIT_INPUT, "%s: malformed at byte %lld: %s", in->path, (long long)offset, what);
 }
-/* The file ends too early, or its reading fails. */
+/* The file ends too early, or cannot be read further. ENDS_EARLY where what came before is enough, else an exit
+ * code. */
 static int input_ended(struct trace *trace, const struct trace_input *in, const char *where) {
     if (ferror(in->file))
         return complain(EXIT_INPUT, "%s: cannot be read beyond byte %lld: %s", in->path, (long long)in->offset,
@@ -143,7 +115,7 @@ static int input_ended(struct trace *trace, const struct trace_input *in, const 
     return complain(EXIT_INPUT, "%s: cut off at byte %lld, %s; %lld whole events lie before it (--partial shows them)",
                     in->path, (long long)in->offset, where, (long long)trace->seen);
 }
-/* A whole value, parsed into in->json; 0 or an exit code. */
+/* Reads a whole value and parses it into in->json. 0, ENDS_EARLY or an exit code. */
 static int input_parse(struct trace *trace, struct trace_input *in, const char *where) {
     vp_error error = {VP_OK, -1, "", ""};
     value_end end = input_value(in);
@@ -156,22 +128,23 @@ static int input_parse(struct trace *trace, struct trace_input *in, const char *
 }
 
 /* ---- one event */
-static const char *scratch_text(struct trace_input *in, uint32_t node, size_t *bytes) { /* NULL: no string */
+/* The text of a string, which is valid until the next call; NULL: the node is no string. */
+static const char *scratch_text(struct trace_input *in, uint32_t node) {
     const vp_json *json = &in->json.json;
     size_t capacity, needed = 0;
     if (!node_is(json, node, VP_JSON_STRING)) return NULL;
     capacity = (size_t)json->nodes[node].bytes + 1;
     reserve(&in->scratch, capacity, 1);
     if (vp_json_text(json, node, (char *)in->scratch.data, capacity, &needed) != VP_OK) return NULL;
-    if (bytes) *bytes = needed;
     return (const char *)in->scratch.data;
 }
-static uint32_t text_name(struct trace *trace, struct trace_input *in, uint32_t node) { /* NO_INDEX: no string */
-    const char *text = scratch_text(in, node, NULL);
+/* The number of a string among the names, or NO_INDEX. */
+static uint32_t name_of(struct trace *trace, struct trace_input *in, uint32_t node) {
+    const char *text = scratch_text(in, node);
     return text ? text_table_add(&trace->names, text) : NO_INDEX;
 }
-/* A number, or a string that holds one, times 10^power as a whole number, rounded half away from zero; 0: it is
- * none, or beyond TRACE_NS_LIMIT. */
+/* Reads a number, or a string that holds one, as the whole number nearest to it times 10^power; halves round away from
+ * zero. Truth: there is one, within TRACE_NS_LIMIT. */
 static int can_read_decimal(const vp_json *json, uint32_t node, int power, int64_t *out) {
     const char *digits;
     size_t bytes, at;
@@ -197,7 +170,7 @@ static int64_t node_whole(const vp_json *json, uint32_t node, int64_t fallback) 
     int64_t value;
     return can_read_decimal(json, node, 0, &value) ? value : fallback;
 }
-/* The values of some keys of an object, in one pass; of equal keys the last counts. */
+/* Finds the values of some keys of an object in one pass: VP_JSON_NONE where there is none, the last of equal keys. */
 static void find_members(const vp_json *json, uint32_t object, const char *const *keys, uint32_t *found, int count) {
     for (int k = 0; k < count; k++) found[k] = VP_JSON_NONE;
     if (!node_is(json, object, VP_JSON_OBJECT)) return;
@@ -221,7 +194,8 @@ enum { MEMORY_BYTES, MEMORY_ALLOCATED, MEMORY_RESERVED, MEMORY_TYPE, MEMORY_DEVI
 static const char *const MEMORY_KEYS[MEMORY_COUNT] = {"Bytes", "Total Allocated", "Total Reserved", "Device Type",
                                                       "Device Id"};
 
-static trace_category category_of(const char *text) { /* NULL: a slice of a program that names none */
+/* The category of a slice by its "cat"; NULL: the program that wrote it names none. */
+static trace_category category_of(const char *text) {
     size_t bytes = text ? strlen(text) : 0;
     if (!bytes || !strcmp(text, "cpu_op")) return TRACE_OP;
     if (!strcmp(text, "user_annotation")) return TRACE_USER;
@@ -236,7 +210,7 @@ static trace_category category_of(const char *text) { /* NULL: a slice of a prog
     if (!strcmp(text, "Trace") || !strcmp(text, "cuda_sync") || !strcmp(text, "cuda_event")) return TRACE_NOTHING;
     return TRACE_OP;
 }
-/* A process and a thread as the file spells them, numbers and texts alike. */
+/* The number of a track: a process and a thread, numbers or texts, as the file spells them. */
 static uint32_t track_of(struct trace *trace, const vp_json *json, uint32_t process, uint32_t thread) {
     uint32_t pair[2] = {process, thread}, track;
     struct text_buffer text = {NULL, 0, 0};
@@ -254,12 +228,31 @@ static uint32_t track_of(struct trace *trace, const vp_json *json, uint32_t proc
     }
     return track;
 }
+/* Its shapes' number among the names, or NO_INDEX. */
+static uint32_t shapes_of(struct trace *trace, const vp_json *json, uint32_t node) {
+    uint32_t shapes;
+    char *text;
+    if (!node_is(json, node, VP_JSON_ARRAY)) return NO_INDEX;
+    text = copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
+    shapes = text_table_add(&trace->names, text);
+    free(text);
+    return shapes;
+}
+static void keep_event(struct trace *trace, struct trace_event event) {
+    if (trace->count == trace->capacity) {
+        trace->capacity = trace->capacity ? trace->capacity * 2 : 4096;
+        trace->events = resize(trace->events, trace->capacity, sizeof *trace->events);
+    }
+    event.order = (uint32_t)trace->count;
+    trace->events[trace->count++] = event;
+}
+/* Keeps a slice, or counts why it is left out. */
 static void add_slice(struct trace *trace, struct trace_input *in, const uint32_t *fields) {
     const vp_json *json = &in->json.json;
     struct trace_event event;
     uint32_t arguments[ARGUMENT_COUNT];
     memset(&event, 0, sizeof event);
-    event.category = (uint8_t)category_of(scratch_text(in, fields[FIELD_CATEGORY], NULL));
+    event.category = (uint8_t)category_of(scratch_text(in, fields[FIELD_CATEGORY]));
     if (event.category == TRACE_NOTHING) return;
     if (fields[FIELD_DURATION] == VP_JSON_NONE) { trace->no_duration++; return; }
     if (!can_read_decimal(json, fields[FIELD_TIME], 3, &event.begin_ns)
@@ -268,10 +261,10 @@ static void add_slice(struct trace *trace, struct trace_input *in, const uint32_
         trace->no_time++;
         return;
     }
-    if ((event.name = text_name(trace, in, fields[FIELD_NAME])) == NO_INDEX) { trace->no_name++; return; }
+    if ((event.name = name_of(trace, in, fields[FIELD_NAME])) == NO_INDEX) { trace->no_name++; return; }
     trace->all_ns += event.ns;
     if (!strncmp(text_table_at(&trace->names, event.name), "ProfilerStep#", 13)) {
-        if (trace->is_own && event.ns == 1000) return; /* closes the file, for readers that drop the last step */
+        if (trace->is_own && event.ns == 1000) return; /* closes our own files for readers that drop the last step */
         event.name = text_table_add(&trace->names, "ProfilerStep*");
     }
     find_members(json, fields[FIELD_ARGUMENTS], ARGUMENT_KEYS, arguments, ARGUMENT_COUNT);
@@ -280,20 +273,10 @@ static void add_slice(struct trace *trace, struct trace_input *in, const uint32_
     event.correlation = node_whole(json, arguments[ARGUMENT_CORRELATION], -1);
     event.bytes = node_whole(json, arguments[ARGUMENT_BYTES], 0);
     event.track = track_of(trace, json, fields[FIELD_PROCESS], fields[FIELD_THREAD]);
-    event.shapes = NO_INDEX;
-    if (node_is(json, arguments[ARGUMENT_SHAPES], VP_JSON_ARRAY)) {
-        char *text = copy_text(json->text + json->nodes[arguments[ARGUMENT_SHAPES]].start,
-                               (size_t)json->nodes[arguments[ARGUMENT_SHAPES]].bytes);
-        event.shapes = text_table_add(&trace->names, text);
-        free(text);
-    }
-    if (trace->count == trace->capacity) {
-        trace->capacity = trace->capacity ? trace->capacity * 2 : 4096;
-        trace->events = resize(trace->events, trace->capacity, sizeof *trace->events);
-    }
-    event.order = (uint32_t)trace->count;
-    trace->events[trace->count++] = event;
+    event.shapes = shapes_of(trace, json, arguments[ARGUMENT_SHAPES]);
+    keep_event(trace, event);
 }
+/* Keeps what an event "[memory]" says, or counts why it is left out. */
 static void add_memory(struct trace *trace, const vp_json *json, const uint32_t *fields) {
     struct trace_memory memory;
     int64_t device;
@@ -334,7 +317,7 @@ static void add_event(struct trace *trace, struct trace_input *in) {
     case 'M':
         trace->marks++;
         if (vp_json_equals(json, fields[FIELD_NAME], "thread_name")) {
-            uint32_t label = text_name(trace, in, vp_json_get(json, fields[FIELD_ARGUMENTS], "name")),
+            uint32_t label = name_of(trace, in, vp_json_get(json, fields[FIELD_ARGUMENTS], "name")),
                      track = track_of(trace, json, fields[FIELD_PROCESS], fields[FIELD_THREAD]);
             if (label != NO_INDEX) trace->labels[track] = label;
         }
@@ -346,35 +329,39 @@ static void add_event(struct trace *trace, struct trace_input *in) {
 }
 
 /* ---- the whole file */
-/* 0, or IS_TABLE: this is no trace but a saved table of operations. */
+/* Their number, and their names in one text. */
+static void add_devices(struct trace *trace, struct trace_input *in) {
+    const vp_json *json = &in->json.json;
+    struct text_buffer all = {NULL, 0, 0};
+    trace->device_count = json->nodes[0].count;
+    for (uint32_t i = 1; i < json->nodes[0].end; i = json->nodes[i].end) {
+        const char *name = scratch_text(in, vp_json_get(json, i, "name"));
+        if (all.bytes) text_add(&all, ", ", 2);
+        text_add_string(&all, name ? name : "?");
+    }
+    trace->devices = all.bytes ? text_table_add(&trace->names, all.data) : NO_INDEX;
+    free(all.data);
+}
+/* Takes a member of the file that is not its events. IS_TABLE: the file is no trace but a saved table of operations;
+ * else 0. */
 static int add_metadata(struct trace *trace, struct trace_input *in, const char *key) {
     const vp_json *json = &in->json.json;
     if (!strcmp(key, "schema")
         && (vp_json_equals(json, 0, "vlmprof-ops-1") || vp_json_equals(json, 0, "vlmprof-profile-1")))
         return IS_TABLE;
     if (!strcmp(key, "schemaVersion")) trace->schema = node_whole(json, 0, -1);
-    else if (!strcmp(key, "traceName")) trace->trace_name = text_name(trace, in, 0);
-    else if (!strcmp(key, "host_name")) trace->host_name = text_name(trace, in, 0);
+    else if (!strcmp(key, "traceName")) trace->trace_name = name_of(trace, in, 0);
+    else if (!strcmp(key, "host_name")) trace->host_name = name_of(trace, in, 0);
     else if (!strcmp(key, "dropped_steps")) trace->is_own = 1; /* vp_trace_open wrote it */
     else if (!strcmp(key, "emulated"))
         trace->is_emulated = node_is(json, 0, VP_JSON_TRUE) || node_whole(json, 0, 0) == 1;
     else if (!strcmp(key, "distributedInfo")) {
         trace->rank = node_whole(json, vp_json_get(json, 0, "rank"), -1);
         trace->world_size = node_whole(json, vp_json_get(json, 0, "world_size"), -1);
-    } else if (!strcmp(key, "deviceProperties") && node_is(json, 0, VP_JSON_ARRAY)) {
-        struct text_buffer all = {NULL, 0, 0};
-        trace->device_count = json->nodes[0].count;
-        for (uint32_t i = 1; i < json->nodes[0].end; i = json->nodes[i].end) {
-            const char *name = scratch_text(in, vp_json_get(json, i, "name"), NULL);
-            if (all.bytes) text_add(&all, ", ", 2);
-            text_add_string(&all, name ? name : "?");
-        }
-        trace->devices = all.bytes ? text_table_add(&trace->names, all.data) : NO_INDEX;
-        free(all.data);
-    }
+    } else if (!strcmp(key, "deviceProperties") && node_is(json, 0, VP_JSON_ARRAY)) add_devices(trace, in);
     return 0;
 }
-/* The array of events, behind its opening bracket. */
+/* Reads the array of events, from behind its opening bracket. 0, ENDS_EARLY or an exit code. */
 static int read_events(struct trace *trace, struct trace_input *in) {
     int byte = input_space(in), code;
     if (byte == ']') { input_take(in); return 0; }
@@ -391,13 +378,14 @@ static int read_events(struct trace *trace, struct trace_input *in) {
         if (byte != ',') return input_bad(in, in->offset - 1, "a comma or ] is missing behind an event");
     }
 }
+/* Reads the object of the file, from behind its opening brace. 0, ENDS_EARLY, IS_TABLE or an exit code. */
 static int read_members(struct trace *trace, struct trace_input *in) {
     int byte = input_space(in), code, has_events = 0;
     while (byte != '}') {
         char key[64];
         const char *text;
         if ((code = input_parse(trace, in, "among the file's members")) != 0) return code;
-        if (!(text = scratch_text(in, 0, NULL))) return input_bad(in, in->start, "a member's name is missing");
+        if (!(text = scratch_text(in, 0))) return input_bad(in, in->start, "a member's name is missing");
         snprintf(key, sizeof key, "%s", text);
         if ((byte = input_space(in)) < 0) return input_ended(trace, in, "behind a member's name");
         if (input_take(in) != ':') return input_bad(in, in->offset - 1, "a colon is missing behind a member's name");

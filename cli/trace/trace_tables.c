@@ -1,9 +1,12 @@
 /* trace_tables.c: the events of a trace to tables.
- * Operations follow torch.profiler's key_averages(): a slice of a host thread is within the innermost one there that
- * encloses it; self is the time no slice within covers; a slice that is the only one within another of its name is
- * counted as that one; device time is that of the kernels whose "External id" is the operation's (without one: whose
- * launch lies in it). Where slices of a thread overlap without nesting, torch counts the common time twice in what
- * is around them; here once, so that self is never negative. */
+ * Operations follow torch.profiler's key_averages():
+ * - A slice of a host thread lies within the innermost slice there that encloses it.
+ * - Self time is the time that no slice within covers.
+ * - A slice that is the only one within another of its name is counted as that one.
+ * - Device time is that of the kernels whose "External id" is the operation's. A kernel without one belongs to the
+ *   operation in which its launch lies.
+ * One thing differs. Where slices of a thread overlap without nesting, torch counts the common time twice in the slice
+ * around them. Here it counts once, so that self time is never negative. */
 #include "trace/trace_tables.h"
 
 #include "base/console.h"
@@ -12,15 +15,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- operations: who is within whom, and whose the device's time is */
+/* ---- operations: which lies within which, and to which the device's time belongs */
 struct host_op {
-    uint32_t event, parent, key, children; /* parent: an operation, or NO_INDEX; key: what rows are told apart by */
-    int64_t covered_ns, covered_end;       /* by slices within */
-    int64_t own_device_ns, device_ns;      /* of its own launches; with those within */
-    /* memory of the CPU and of devices: during it, and during slices directly within */
-    int64_t bytes[2], within_bytes[2];
-    uint32_t alias;                        /* the operation that counts for this one, or NO_INDEX */
-    int is_nested_in_own;                  /* within another of its key */
+    uint32_t event, parent, children;  /* parent: an operation, or NO_INDEX; children: how many lie directly within */
+    uint32_t key;                      /* of its row: place in tables->keys */
+    int64_t covered_ns, covered_end;   /* by slices within: how much, and up to where */
+    int64_t own_device_ns, device_ns;  /* of its own launches; with those within */
+    int64_t bytes[2], within_bytes[2]; /* memory of [CPU, devices]: during it; during slices directly within */
+    uint32_t alias;                    /* the operation that counts for this one, or NO_INDEX */
+    int is_nested_in_own;              /* truth: within another of its key */
 };
 struct id_index { int64_t id; uint32_t index; };
 
@@ -29,7 +32,8 @@ static int id_order(const void *left_item, const void *right_item) {
     if (left->id != right->id) return left->id < right->id ? -1 : 1;
     return (left->index > right->index) - (left->index < right->index);
 }
-static uint32_t id_find(const struct id_index *ids, size_t count, int64_t id) { /* the first of that id, or NO_INDEX */
+/* The first event of an id, or NO_INDEX. */
+static uint32_t id_find(const struct id_index *ids, size_t count, int64_t id) {
     size_t low = 0, high = count;
     if (id < 0) return NO_INDEX;
     while (low < high) {
@@ -38,7 +42,7 @@ static uint32_t id_find(const struct id_index *ids, size_t count, int64_t id) { 
     }
     return low < count && ids[low].id == id ? ids[low].index : NO_INDEX;
 }
-/* by track and begin, the longer first: the outer one before what is within */
+/* By track and begin. Of two that begin together the longer is first: the outer one before what lies within. */
 static int slice_order(const void *left_item, const void *right_item) {
     const struct trace_event *left = (const struct trace_event *)left_item,
                              *right = (const struct trace_event *)right_item;
@@ -47,7 +51,8 @@ static int slice_order(const void *left_item, const void *right_item) {
     if (left->ns != right->ns) return left->ns > right->ns ? -1 : 1;
     return (left->order > right->order) - (left->order < right->order);
 }
-static int is_hidden(const char *name) { /* torch's own helpers, which its tables leave out */
+/* Truth: one of torch's own helpers, which its tables leave out. */
+static int is_hidden(const char *name) {
     static const char *const hidden[] = {"profiler::_record_function_enter",
                                          "profiler::_record_function_enter_new",
                                          "profiler::_record_function_exit",
@@ -57,7 +62,8 @@ static int is_hidden(const char *name) { /* torch's own helpers, which its table
     for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) if (!strcmp(name, hidden[i])) return 1;
     return 0;
 }
-/* "External id" of operations and annotations, or correlation of launching calls -> event */
+/* Events by id, for id_find: launching calls by correlation, or operations and annotations by "External id". malloc'ed,
+ * *count long. */
 static struct id_index *index_events(const struct trace *trace, int by_correlation, size_t *count) {
     struct id_index *ids = resize(NULL, trace->count, sizeof *ids);
     *count = 0;
@@ -75,8 +81,8 @@ static struct id_index *index_events(const struct trace *trace, int by_correlati
     qsort(ids, *count, sizeof *ids, id_order);
     return ids;
 }
-/* A runtime call belongs to the thread of the operation that it serves, as torch has it. Then all slices into their
- * final order. */
+/* Moves each runtime call to the thread of the operation that it serves, as torch does. Then sorts all slices into
+ * their final order. */
 static void order_slices(struct trace *trace) {
     size_t count;
     struct id_index *ids = index_events(trace, 0, &count);
@@ -89,6 +95,7 @@ static void order_slices(struct trace *trace) {
     if (trace->count) qsort(trace->events, trace->count, sizeof *trace->events, slice_order);
 }
 
+/* The key of an event's row: its name, and its shapes when rows are by shapes. */
 static uint32_t key_of(struct trace_tables *tables, const struct trace_event *event, int by_shapes) {
     const struct trace *trace = tables->trace;
     struct text_buffer text = {NULL, 0, 0};
@@ -102,7 +109,7 @@ static uint32_t key_of(struct trace_tables *tables, const struct trace_event *ev
     free(text.data);
     return key;
 }
-/* Host slices as operations, in the order of the slices; a parent stands before what is within. */
+/* Host slices as operations, in the order of the slices: a parent stands before what lies within. malloc'ed. */
 static struct host_op *collect_ops(struct trace_tables *tables, int by_shapes, size_t *count) {
     const struct trace *trace = tables->trace;
     struct host_op *ops = zeroed(trace->count, sizeof *ops);
@@ -119,7 +126,7 @@ static struct host_op *collect_ops(struct trace_tables *tables, int by_shapes, s
     }
     return ops;
 }
-/* slices within come in the order of their begin */
+/* Adds the time of a slice to what is covered of its parent. Slices come in the order of their begin. */
 static void cover_parent(struct host_op *op, const struct trace_event *event) {
     int64_t begin = event->begin_ns > op->covered_end ? event->begin_ns : op->covered_end,
             end = event->begin_ns + event->ns;
@@ -128,9 +135,11 @@ static void cover_parent(struct host_op *op, const struct trace_event *event) {
     op->covered_ns += end - begin;
     op->covered_end = end;
 }
+/* Finds each operation's parent, with a stack of those that are open on the track. */
 static void nest_ops(struct trace_tables *tables, struct host_op *ops, size_t count) {
     const struct trace_event *events = tables->trace->events;
-    uint32_t *stack = resize(NULL, count, sizeof *stack), *open = zeroed(tables->keys.count + 1, sizeof *open);
+    uint32_t *stack = resize(NULL, count, sizeof *stack);
+    uint32_t *open_count = zeroed(tables->keys.count + 1, sizeof *open_count); /* by key */
     size_t depth = 0;
     for (size_t i = 0; i < count; i++) {
         const struct trace_event *event = &events[ops[i].event];
@@ -139,19 +148,19 @@ static void nest_ops(struct trace_tables *tables, struct host_op *ops, size_t co
             int64_t end = outer->begin_ns + outer->ns;
             if (outer->track == event->track && event->begin_ns < end && event->begin_ns + event->ns <= end) break;
             tables->overlaps += outer->track == event->track && event->begin_ns < end;
-            open[ops[stack[depth - 1]].key]--;
+            open_count[ops[stack[depth - 1]].key]--;
         }
         if (depth) {
             ops[i].parent = stack[depth - 1];
             cover_parent(&ops[stack[depth - 1]], event);
         }
-        ops[i].is_nested_in_own = open[ops[i].key]++ > 0;
+        ops[i].is_nested_in_own = open_count[ops[i].key]++ > 0;
         stack[depth++] = (uint32_t)i;
     }
     free(stack);
-    free(open);
+    free(open_count);
 }
-/* Each device slice's time to the operation that asked for it. */
+/* Adds each device slice's time to the operation that asked for it. */
 static void charge_device(struct trace_tables *tables, struct host_op *ops, size_t count) {
     const struct trace *trace = tables->trace;
     size_t external_count, correlation_count;
@@ -180,7 +189,8 @@ static int memory_order(const void *left_item, const void *right_item) {
                               *right = (const struct trace_memory *)right_item;
     return (left->ns > right->ns) - (left->ns < right->ns);
 }
-static size_t memory_before(const struct trace *trace, int64_t ns) { /* records earlier than that */
+/* The number of records earlier than a time. */
+static size_t memory_before(const struct trace *trace, int64_t ns) {
     size_t low = 0, high = trace->memory_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -188,12 +198,14 @@ static size_t memory_before(const struct trace *trace, int64_t ns) { /* records 
     }
     return low;
 }
-/* sums of a hostile file's bytes */
+/* Sums of bytes that a hostile file may have made up must not overflow. */
 static int64_t wrapping_add(int64_t first, int64_t second) { return (int64_t)((uint64_t)first + (uint64_t)second); }
-/* Memory taken and given back during each operation, on whatever thread, as torch counts it; what no operation
- * covers is a row "[memory]". */
-static void charge_memory(struct trace_tables *tables, struct host_op *ops, size_t count, int64_t alone[2],
-                          int64_t *alone_calls) {
+/* What no operation covers: bytes of [CPU, devices], and how many records. */
+struct lone_memory { int64_t bytes[2], calls; };
+
+/* Adds up the memory that was taken and given back during each operation, on whatever thread, as torch counts it. */
+static struct lone_memory charge_memory(const struct trace_tables *tables, struct host_op *ops, size_t count) {
+    struct lone_memory lone = {{0, 0}, 0};
     const struct trace *trace = tables->trace;
     int64_t (*sums)[2] = (int64_t (*)[2])zeroed(trace->memory_count + 1, sizeof *sums);
     int64_t *covered = zeroed(trace->memory_count + 1, sizeof *covered);
@@ -211,13 +223,15 @@ static void charge_memory(struct trace_tables *tables, struct host_op *ops, size
     for (size_t i = 0; i < trace->memory_count; i++) {
         if (i) covered[i] += covered[i - 1];
         if (covered[i]) continue;
-        alone[trace->memory[i].type != 0] = wrapping_add(alone[trace->memory[i].type != 0], trace->memory[i].bytes);
-        ++*alone_calls;
+        lone.calls++;
+        lone.bytes[trace->memory[i].type != 0] = wrapping_add(lone.bytes[trace->memory[i].type != 0],
+                                                              trace->memory[i].bytes);
     }
     free(sums);
     free(covered);
+    return lone;
 }
-/* The only slice within one of its own name is that one (torch's _remove_dup_nodes). */
+/* Where a slice is the only one within another of its own name, both are one (torch's _remove_dup_nodes). */
 static void merge_repeats(struct trace_tables *tables, struct host_op *ops, size_t count) {
     const struct trace_event *events = tables->trace->events;
     for (size_t i = 0; i < count; i++) {
@@ -232,7 +246,7 @@ static void merge_repeats(struct trace_tables *tables, struct host_op *ops, size
         ops[i].alias = ops[i].parent;
     }
 }
-int trace_ops_failed(const struct trace_tables *tables, vp_result result) {
+int trace_ops_code(const struct trace_tables *tables, vp_result result) {
     return result == VP_OK ? 0
                            : complain(exit_code_of(result) == EXIT_USAGE ? EXIT_INPUT : exit_code_of(result),
                                       "%s: the table of operations: %s", tables->trace->path, vp_result_text(result));
@@ -252,53 +266,68 @@ static vp_result add_op(struct trace_tables *tables, const struct host_op *op) {
     added.device_self_memory_bytes = wrapping_add(op->bytes[1], -op->within_bytes[1]);
     return vp_ops_add(&tables->ops, &added);
 }
-static int table_ops(struct trace_tables *tables, int by_shapes) {
-    const struct trace *trace = tables->trace;
-    size_t count;
-    struct host_op *ops = collect_ops(tables, by_shapes, &count);
-    int64_t alone[2] = {0, 0}, alone_calls = 0;
-    vp_result result = VP_OK;
-    nest_ops(tables, ops, count);
-    charge_device(tables, ops, count);
-    charge_memory(tables, ops, count, alone, &alone_calls);
-    merge_repeats(tables, ops, count);
-    for (size_t i = count; i-- > 0;) { /* from within to without */
-        struct host_op *op;
+/* A row for the memory that no operation covers. */
+static vp_result add_lone_memory(struct trace_tables *tables, const struct lone_memory *lone) {
+    vp_op op = vp_op_default();
+    if (!lone->calls) return VP_OK;
+    op.name = "[memory]";
+    op.calls = op.primitive_calls = lone->calls;
+    op.host_memory_bytes = op.host_self_memory_bytes = lone->bytes[0];
+    op.device_memory_bytes = op.device_self_memory_bytes = lone->bytes[1];
+    return vp_ops_add(&tables->ops, &op);
+}
+/* Adds device time and memory of what lies within to what is around it. */
+static void sum_within(struct host_op *ops, size_t count) {
+    for (size_t i = count; i-- > 0;) { /* from the innermost out */
+        struct host_op *parent;
         if (ops[i].alias != NO_INDEX) continue;
         ops[i].device_ns += ops[i].own_device_ns;
         if (ops[i].parent == NO_INDEX) continue;
-        op = &ops[ops[i].parent];
-        op->device_ns += ops[i].device_ns;
-        for (int k = 0; k < 2; k++) op->within_bytes[k] = wrapping_add(op->within_bytes[k], ops[i].bytes[k]);
+        parent = &ops[ops[i].parent];
+        parent->device_ns += ops[i].device_ns;
+        for (int k = 0; k < 2; k++) parent->within_bytes[k] = wrapping_add(parent->within_bytes[k], ops[i].bytes[k]);
     }
-    if (tables->keys.count >= TRACE_ROWS_MAX) {
-        free(ops);
-        return complain(EXIT_INPUT, "%s: more than %d different operations: this is no trace of a program", trace->path,
-                        TRACE_ROWS_MAX);
-    }
-    tables->within_ns = zeroed(trace->count, sizeof *tables->within_ns);
-    for (size_t i = 0; i < count; i++) tables->within_ns[ops[i].event] = ops[i].covered_ns;
+}
+/* Writes the rows of tables->ops. */
+static vp_result add_ops(struct trace_tables *tables, const struct host_op *ops, size_t count,
+                         const struct lone_memory *lone) {
+    vp_result result;
     tables->op_rows = resize(NULL, (size_t)tables->keys.count + 1, sizeof *tables->op_rows);
     result = vp_ops_init(&tables->ops, tables->op_rows, (int64_t)tables->keys.count + 1, 0, 0);
     for (size_t i = 0; i < count && result == VP_OK; i++)
-        if (ops[i].alias == NO_INDEX && trace->events[ops[i].event].category != TRACE_PYTHON)
+        if (ops[i].alias == NO_INDEX && tables->trace->events[ops[i].event].category != TRACE_PYTHON)
             result = add_op(tables, &ops[i]);
-    if (result == VP_OK && alone_calls) {
-        vp_op op = vp_op_default();
-        op.name = "[memory]";
-        op.calls = op.primitive_calls = alone_calls;
-        op.host_memory_bytes = op.host_self_memory_bytes = alone[0];
-        op.device_memory_bytes = op.device_self_memory_bytes = alone[1];
-        result = vp_ops_add(&tables->ops, &op);
+    return result == VP_OK ? add_lone_memory(tables, lone) : result;
+}
+/* The table of operations. 0 or an exit code. */
+static int table_ops(struct trace_tables *tables, int by_shapes) {
+    size_t count;
+    struct host_op *ops = collect_ops(tables, by_shapes, &count);
+    struct lone_memory lone;
+    int code;
+    nest_ops(tables, ops, count);
+    charge_device(tables, ops, count);
+    lone = charge_memory(tables, ops, count);
+    merge_repeats(tables, ops, count);
+    sum_within(ops, count);
+    if (tables->keys.count >= TRACE_ROWS_MAX)
+        code = complain(EXIT_INPUT, "%s: more than %d different operations: this is no trace of a program",
+                        tables->trace->path, TRACE_ROWS_MAX);
+    else {
+        tables->within_ns = zeroed(tables->trace->count, sizeof *tables->within_ns);
+        for (size_t i = 0; i < count; i++) tables->within_ns[ops[i].event] = ops[i].covered_ns;
+        code = trace_ops_code(tables, add_ops(tables, ops, count, &lone));
     }
     free(ops);
-    return trace_ops_failed(tables, result);
+    return code;
 }
 
 /* ---- devices: what covers a track, kernels, launches, streams */
+/* Truth: the slice covers its track; annotations and Python's frames only enclose others. */
 static int is_cover(const struct trace_event *event) {
     return !is_annotation(event->category) && event->category != TRACE_PYTHON;
 }
+/* Joins the slices of each track into stretches without a gap. */
 static void table_covers(struct trace_tables *tables) {
     const struct trace *trace = tables->trace;
     size_t count = 0;
@@ -322,6 +351,7 @@ static void table_covers(struct trace_tables *tables) {
     }
     while (track < trace->tracks.count) tables->cover_start[++track] = count;
 }
+/* How much of a track is covered before a time. */
 static int64_t covered_before(const struct trace_tables *tables, uint32_t track, int64_t ns) {
     size_t first = tables->cover_start[track], low = first, high = tables->cover_start[track + 1];
     const struct cover *cover;
@@ -356,7 +386,7 @@ static int total_order(const void *left_item, const void *right_item) {
     if (left->total_ns != right->total_ns) return left->total_ns > right->total_ns ? -1 : 1;
     return strcmp(left->name, right->name);
 }
-/* Rows by name of the slices that `which` tells; annotations of host and device apart. */
+/* Rows by name, of the slices whose category `which` accepts. Host and device have rows of their own. */
 static void table_names(struct trace_tables *tables, struct trace_rows *rows, int (*which)(int category)) {
     const struct trace *trace = tables->trace;
     uint32_t *row_of = resize(NULL, (size_t)trace->names.count * 2 + 1, sizeof *row_of);
@@ -381,7 +411,8 @@ static void table_names(struct trace_tables *tables, struct trace_rows *rows, in
 }
 static int is_runtime_call(int category) { return category == TRACE_RUNTIME; }
 
-/* Time between the end of the launching call and the start on the device (HTA's launch delay, but not cut at 0). */
+/* The launching calls, and the time from the end of a call to the start on the device. That is HTA's launch delay, but
+ * not cut off at 0. */
 static void table_launches(struct trace_tables *tables) {
     const struct trace *trace = tables->trace;
     size_t count, delays = 0;
@@ -403,8 +434,10 @@ static void table_launches(struct trace_tables *tables) {
     table_names(tables, &tables->calls, is_runtime_call);
 }
 
-/* A stream's queue: one more from the start of the launching call, one less when the device begins (HTA's queue
- * length). */
+enum { KERNEL_GAP_NS = 30 };
+
+/* A stream's queue grows by one when a launching call starts, and shrinks by one when the device begins the work (HTA's
+ * queue length). */
 struct queue_change { int64_t ns; int by; };
 static int change_order(const void *left_item, const void *right_item) {
     const struct queue_change *left = (const struct queue_change *)left_item,
@@ -424,9 +457,9 @@ static void measure_queue(struct trace_row *row, struct queue_change *changes, s
     }
     if (changes[count - 1].ns > changes[0].ns) row->queue_mean = area / (double)(changes[count - 1].ns - changes[0].ns);
 }
-/* One track: slices first .. last, in the order of their begin. A gap is the host's where the next slice was launched
- * after it began, the
- * device's own below 30 ns (both as HTA has it). */
+/* The row of one track, whose slices are those from first to last - 1, in the order of their begin. As in HTA, a gap is
+ * the host's when the next slice was launched after the gap began; else it is the device's own when it is below
+ * KERNEL_GAP_NS. */
 static void table_track(struct trace_tables *tables, size_t first, size_t last, const struct id_index *calls,
                         size_t call_count) {
     const struct trace *trace = tables->trace;
@@ -450,7 +483,7 @@ static void table_track(struct trace_tables *tables, size_t first, size_t last, 
         call = is_device_work(event->category) ? id_find(calls, call_count, event->correlation) : NO_INDEX;
         if (event->begin_ns > end && is_device_work(event->category)) {
             if (call != NO_INDEX && trace->events[call].begin_ns > end) row->host_wait_ns += event->begin_ns - end;
-            else if (event->begin_ns - end < 30) row->kernel_wait_ns += event->begin_ns - end;
+            else if (event->begin_ns - end < KERNEL_GAP_NS) row->kernel_wait_ns += event->begin_ns - end;
         }
         if (event->begin_ns + event->ns > end) end = event->begin_ns + event->ns;
         if (call == NO_INDEX) continue;
@@ -476,7 +509,7 @@ static void table_tracks(struct trace_tables *tables) {
     }
     free(calls);
 }
-/* Per device: the most that was allocated and reserved, and what was left at the end. */
+/* For each device the most that was allocated and reserved, and what was left at the end. */
 static void table_memory(struct trace_tables *tables) {
     const struct trace *trace = tables->trace;
     for (size_t i = 0; i < trace->memory_count; i++) {

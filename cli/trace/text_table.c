@@ -1,0 +1,43 @@
+/* text_table.c: texts by number, each of them once: an open hash table over one growing buffer. */
+#include "trace/text_table.h"
+
+#include "base/console.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *text_table_at(const struct text_table *table, uint32_t index) {
+    return table->text.data + table->starts[index];
+}
+/* Doubles the slots; a text is in the first free slot from its hash on. */
+static void text_table_grow(struct text_table *table) {
+    size_t slots = table->slot_count ? table->slot_count * 2 : 256;
+    table->slots = resize(table->slots, slots, sizeof *table->slots);
+    table->slot_count = slots;
+    memset(table->slots, 0xff, slots * sizeof *table->slots);
+    for (uint32_t i = 0; i < table->count; i++) {
+        size_t at = (size_t)hash_text(HASH_START, text_table_at(table, i)) & (slots - 1);
+        while (table->slots[at] != NO_INDEX) at = (at + 1) & (slots - 1);
+        table->slots[at] = i;
+    }
+}
+uint32_t text_table_add(struct text_table *table, const char *text) {
+    size_t at;
+    if ((size_t)table->count * 2 >= table->slot_count) text_table_grow(table);
+    at = (size_t)hash_text(HASH_START, text) & (table->slot_count - 1);
+    for (; table->slots[at] != NO_INDEX; at = (at + 1) & (table->slot_count - 1))
+        if (!strcmp(text_table_at(table, table->slots[at]), text)) return table->slots[at];
+    if (table->count == table->capacity) {
+        table->capacity = table->capacity ? table->capacity * 2 : 256;
+        table->starts = resize(table->starts, table->capacity, sizeof *table->starts);
+    }
+    table->starts[table->count] = table->text.bytes;
+    text_add(&table->text, text, strlen(text) + 1);
+    table->slots[at] = table->count;
+    return table->count++;
+}
+void text_table_free(struct text_table *table) {
+    free(table->text.data);
+    free(table->starts);
+    free(table->slots);
+}
