@@ -33,15 +33,15 @@ TESTS = [
     ("cli/trace/", "test_trace test_ranges"),
     ("cli/request/provenance", "test_provenance test_schema test_command_run"),
     ("cli/request/record", "test_record test_result_write test_schema"),
-    ("cli/request/", "test_@ test_command_run test_result_write test_command_sweep test_profile test_schema"),
+    ("cli/request/", "test_@ test_command_run test_clock test_result_write test_command_sweep test_profile test_schema"),
     ("cli/dataset/dataset", "test_dataset corpus_dataset"),
     ("cli/dataset/plan", "test_plan test_forecast test_dataset test_command_sweep"),
-    ("cli/dataset/", "test_forecast test_dataset test_command_sweep"),
+    ("cli/dataset/", "test_forecast test_clock test_dataset test_command_sweep"),
     ("cli/sweep/journal", "test_journal test_merge test_result_write test_command_sweep test_sweep"),
     ("cli/sweep/ranks", "test_ranks test_merge test_sweep"),
     ("cli/sweep/result_write", "test_merge test_result_write test_command_sweep test_schema test_sweep"),
-    ("cli/sweep/profile", "test_profile"),
-    ("cli/sweep/", "test_merge test_result_write test_sweep"),
+    ("cli/sweep/profile", "test_clock test_profile"),
+    ("cli/sweep/", "test_clock test_merge test_result_write test_sweep"),
     ("cli/report/report_page", "test_report_page"),
     ("cli/report/plot", "test_report_page"),
     ("cli/report/estimator", "test_estimator"),
@@ -53,13 +53,14 @@ TESTS = [
     ("cli/commands/command_fit", "test_estimator"),
     ("cli/commands/command_predict", "test_estimator"),
     ("cli/commands/command_trace", "test_trace"),
-    ("cli/commands/command_sweep", "test_forecast test_result_write test_sweep"),
+    ("cli/commands/command_sweep", "test_clock test_forecast test_result_write test_sweep"),
     ("cli/commands/command_merge", "test_merge test_result_write test_sweep"),
     ("cli/commands/command_convert", "test_command_convert test_convert"),
     ("cli/commands/command_tile", "test_command_tile"),
     ("cli/commands/command_score", "test_score_rules test_score"),
     ("cli/commands/command_rescore", "test_score_rules test_score"),
-    ("cli/commands/", "test_command_run test_command_tokenize test_command_info test_command_selftest"),
+    ("cli/commands/command_run", "test_clock test_command_run"),
+    ("cli/commands/", "test_@ test_command_run test_command_tokenize test_command_info test_command_selftest"),
     ("cli.c", "test_options"),
     ("parts/vlmprof_checkpoint", "test_checkpoint"),
     ("parts/vlmprof_image", "test_image"),
@@ -70,7 +71,8 @@ TESTS = [
     ("vlmprof.h", "test_result test_tiler test_sampler test_timer test_json"),
 ]
 # tests that run more than $PROGRAM
-NEEDED = {"test_sweep": ["build/emulated/vlmprof", "build/tests/vlmprof-hooks"], "test_command_selftest": ["build/emulated/vlmprof"]}
+NEEDED = {"test_clock": ["build/tests/vlmprof-clock"], "test_sweep": ["build/emulated/vlmprof", "build/tests/vlmprof-hooks"],
+          "test_command_selftest": ["build/emulated/vlmprof"]}
 OPERATORS = [("<=", "<"), (">=", ">"), ("==", "!="), ("!=", "=="), ("&&", "||"), ("||", "&&"), (" < ", " <= "), (" > ", " >= "), (" + ", " - "),
              (" - ", " + "), (" * ", " / "), (" / ", " * "), ("+= ", "-= "), ("++", "--")]
 STATEMENT = re.compile(r"^(\s+)(?!return\b|break\b|goto\b|case\b|default\b|else\b|\w*free\(|memset\(|static\b|const\b|(?:[A-Za-z_]\w*[ *]+)+\w+(?:\[[^\]]*\])?\s*(?:=|;|,))"
