@@ -145,6 +145,14 @@ $(B)/tests/vlmprof-hooks: $(HOOKED) $(B)/cli.o $(LIBRARIES)
 	@mkdir -p $(@D)
 	@$(CC) $(HEADER_FLAGS) -DVLMPROF_TEST_HOOKS $(HOOKED) $(if $(filter cli.c,$(HOOKED)),,$(B)/cli.o) $(LIBRARIES) -fopenmp $(LDFLAGS) -o $@ -lm
 
+# the same with a clock that counts its readings: what it measures is the same each time
+$(B)/tests/vlmprof-clock.o: vlmprof.h tests/support/counting_clock.h | $(PROBED)
+	@echo "cc  $< (counting clock)"
+	@mkdir -p $(@D)
+	@$(CC) $(HEADER_FLAGS) -include tests/support/counting_clock.h -DVLMPROF_IMPLEMENTATION -x c -c $< -o $@
+$(B)/tests/vlmprof-clock: $(B)/tests/vlmprof-clock.o $(B)/cli.o $(LIBRARIES)
+	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -lm
+
 # ---- the same with the GPU emulated (tests/emulator/cuda_on_cpu.h): the whole command, and the tests that run on any device
 EMULATED_FLAGS = -x c++ -std=c++17 $(WARN) $(INCLUDES) $(CFLAGS) -O2 $(SANITIZE) -include tests/emulator/cuda_on_cpu.h
 $(E)/vlmprof_emulated.o: vlmprof_kernels.cu | $(PROBED_EMULATOR)
@@ -204,7 +212,7 @@ demo-pareto: $(PROGRAM)
 test: $(PROBED_EMULATOR)
 	@$(MAKE) $(JOBS) -k test-programs || true
 	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS)
-test-programs: $(PROGRAM) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(TEST_PROGRAMS) $(EMULATED_TESTS) $(E)/bench_gpu $(SAMPLE_PROGRAMS)
+test-programs: $(PROGRAM) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(TEST_PROGRAMS) $(EMULATED_TESTS) $(E)/bench_gpu $(SAMPLE_PROGRAMS)
 
 # The same tests with AddressSanitizer and UndefinedBehaviorSanitizer, in a build folder of their own.
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer

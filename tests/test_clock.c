@@ -1,0 +1,109 @@
+/* test_clock.c: run, run --profile, sweep and sweep --plan with a clock that counts its readings ($B/tests/vlmprof-clock), so that every time is the same
+ * each time: what they print, word by word (tests/golden/texts/clock-*). What the machine is called, its memory and the date are masked.
+ * Runs from the repository's root; its files lie in a temporary folder. KEEP_TEXTS=1 writes the texts anew. */
+#define _POSIX_C_SOURCE 200809L
+#include "vlmprof.h"
+#include "support/check.h"
+#include "support/program.h"
+#include "support/made_results.h"
+#include "support/texts.h"
+
+/* the value behind each of these words becomes MASKED, up to one of the characters that end it */
+static const char *const MASKS[][2] = {
+    {"cpu: ", ",;\"\n"}, {"\"build\": ", ",\n"}, {"\"host\": ", ",\n"}, {"\"kernel\": ", ",\n"}, {"\"date\": ", ",\n"}, {"\"unix_s\": ", ",\n"}, {"_clock_mhz\": ", ",\n}"},
+    {"\"power_w\": ", ",\n}"}, {"\"temperature_c\": ", ",\n}"}, {"\"throttle_reasons\": ", ",\n}"}, {"\"throttle_count\": ", ",\n}"}, {"\"argv\": [", "]"},
+    {"_bytes\": ", ",\n}"}, {"memory      ", " "}, {"\"measured_from\": ", ",\n"}, {"\"measured_to\": ", ",\n"}, {"\"stamp_cost_ns\": ", ",\n}"}, {"\"plan\": \"", "\""}, {"vlmprof_kernels.cu(", ")"}, {"vlmprof_kernels.cu:", "("}, {"\"line\": ", ",\n}"},
+    {"\"data_hash\": ", ",\n"}, {"\"content_hash\": ", ",\n"}, {"\"output_dir\": ", ",\n"}};
+static void mask(char **text) {
+    kept_text t = {NULL, 0, 0};
+    kept_add(&t, "", 0);
+    for (const char *at = *text; *at;) {
+        size_t which = 0;
+        while (which < sizeof MASKS / sizeof *MASKS && strncmp(at, MASKS[which][0], strlen(MASKS[which][0]))) which++;
+        if (which == sizeof MASKS / sizeof *MASKS) { kept_add(&t, at++, 1); continue; }
+        at += strlen(MASKS[which][0]);
+        kept_add(&t, MASKS[which][0], strlen(MASKS[which][0]));
+        kept_add(&t, "MASKED", 6);
+        at += strcspn(at, MASKS[which][1]);
+    }
+    free(*text);
+    *text = t.data;
+}
+#define MODEL "--synthetic tiny --weights fp32 --gemm plain --threads 1 --device cpu "
+static void check_printed(const char *name, const char *command) {
+    char file[80];
+    check_case("%s", command);
+    run("%s", command);
+    mask(&last.out);
+    mask(&last.err);
+    snprintf(file, sizeof file, "clock-%s.txt", name);
+    check_kept_run(file, 0);
+}
+static void test_run(void) {
+    check_printed("run", "run samples/cat.jpg -p 'What is it?' --tier low --max_new_tokens 3 --ignore_eos " MODEL);
+    check_printed("run-many", "run samples/chart.png -p 'What?' --crops 4 --max_new_tokens 4 --ignore_eos --num_runs 3 --top_k 1 --num_active_blocks 2 " MODEL);
+    check_printed("run-text", "run -p 'Why?' --max_new_tokens 1 --ignore_eos " MODEL);
+    check_printed("run-json", "run samples/cat.jpg -p 'What is it?' --tier low --max_new_tokens 3 --ignore_eos --num_runs 2 --json " MODEL);
+}
+#define PROFILE "run samples/cat.jpg -p 'What?' --tier low --max_new_tokens 3 --ignore_eos --profile " MODEL
+static void test_profile(void) {
+    check_printed("profile", PROFILE "--row_limit 12");
+    check_printed("profile-groups", PROFILE "--group_by stage step --sort_by count --num_runs 4 --active 2 --skip_first 1");
+    check_printed("profile-shapes", PROFILE "--group_by_input_shape --sort_by cpu_time --row_limit 20");
+    check_printed("profile-block", PROFILE "--group_by block --profile_format cprofile --sort_by cumulative --row_limit 30");
+    check_printed("profile-csv", PROFILE "--profile_format csv");
+    check_printed("profile-json", PROFILE "--profile_format json --group_by none");
+    check_printed("profile-cost", PROFILE "--cost --cost_rounds 2");
+    check_printed("profile-all-json", PROFILE "--json --row_limit 5");
+    check_printed("profile-cost-json", PROFILE "--cost --cost_rounds 2 --json");
+}
+static void test_sweep(void) {
+    char here[512] = "", text[2000], path[600], name[80];
+    static const char *const results[] = {"set_imgsizetier-low_crops1_topk1_blocks4.json", "set_imgsizetier-low_crops1_topk2_blocks4.json"};
+    CHECK(getcwd(here, sizeof here) != NULL);
+    snprintf(text, sizeof text, "{\"question\": \"What?\", \"image\": \"%s/samples/cat.jpg\", \"answers\": [\"cat\"]}\n{\"question\": \"Why?\"}\n"
+             "{\"question\": \"Where?\", \"image\": \"%s/samples/rocket.jpg\", \"answers\": [\"here\", \"there\"]}\n", here, here);
+    write_text(in_folder("set.jsonl"), text);
+#define SWEEP "sweep --data %%F/set.jsonl --tier_list low --top_k_list 1 2 --max_new_tokens 3 --ignore_eos --num_runs_per_sample 3 " MODEL
+    check_case("sweep");
+    run(SWEEP "--output_dir %%F/out --bare_every 2 --kernel_pass");
+    mask(&last.err);
+    check_kept_run("clock-sweep.txt", 0);
+    for (int i = 0; i < 2; i++) {
+        char *file, *at;
+        snprintf(path, sizeof path, "%s/out/%s", folder, results[i]);
+        file = text_of_file(path);
+        while ((at = strstr(file, here)) != NULL) memmove(at, at + strlen(here), strlen(at + strlen(here)) + 1);
+        mask(&file);
+        snprintf(name, sizeof name, "clock-sweep-%d.json", i);
+        check_kept(name, file);
+        free(file);
+    }
+    check_case("sweep that stops by the intervals");
+    run(SWEEP "--output_dir %%F/stop --stop_half_width 0.2 --max_runs 6 --use_profiler --group_by stage --json");
+    mask(&last.out);
+    mask(&last.err);
+    check_kept_run("clock-sweep-stop.txt", 0);
+    check_case("sweep --plan, of nothing and of what is there");
+    run(SWEEP "--output_dir %%F/none --plan");
+    mask(&last.out);
+    check_kept_run("clock-plan.txt", 0);
+    run(SWEEP "--output_dir %%F/out --bare_every 2 --plan --json");
+    mask(&last.out);
+    check_kept_run("clock-plan-json.txt", 0);
+}
+
+int main(void) {
+    static char clocked[600];
+    const char *build = getenv("B");
+    if (!program_begin("clock")) return 1;
+    snprintf(clocked, sizeof clocked, "%s/tests/vlmprof-clock", build ? build : "build");
+    program = clocked;
+    setenv("OMP_NUM_THREADS", "1", 1);
+    test_run();
+    test_profile();
+    test_sweep();
+    program_end();
+    free(json_nodes);
+    return check_done("test_clock");
+}
