@@ -1376,13 +1376,10 @@ static vp_result vk_cuda_count(int32_t *count, vp_error *error) {
         return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", "no NVIDIA GPU that CUDA can use");
     return vk_cuda_fail(error, status, "cudaGetDeviceCount");
 }
-static vp_result vk_cuda_describe_device(int32_t index, vp_device_info *info, vp_error *error) {
+/* is there such a device? */
+static vp_result vk_cuda_find(int32_t index, vp_error *error) {
     int32_t count;
     char text[80];
-    struct cudaDeviceProp properties;
-    size_t free_now = 0, total = 0;
-    int driver = 0, runtime = 0, current = 0;
-    cudaError_t status;
     vp_result result = vk_cuda_count(&count, error);
     if (result != VP_OK) return result;
     if (index < 0 || index >= count) {
@@ -1390,13 +1387,18 @@ static vp_result vk_cuda_describe_device(int32_t index, vp_device_info *info, vp
                  (int)count);
         return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", text);
     }
+    return VP_OK;
+}
+static uint64_t vk_nvml_free_bytes(int32_t index);
+/* makes no context: that takes some 300 MB of the device and as many ms, also for who only lists devices */
+static vp_result vk_cuda_describe_device(int32_t index, vp_device_info *info, vp_error *error) {
+    struct cudaDeviceProp properties;
+    int driver = 0, runtime = 0;
+    cudaError_t status;
+    vp_result result = vk_cuda_find(index, error);
+    if (result != VP_OK) return result;
     if ((status = cudaGetDeviceProperties(&properties, index)) != cudaSuccess)
         return vk_cuda_fail(error, status, "cudaGetDeviceProperties");
-    if ((status = cudaGetDevice(&current)) != cudaSuccess) return vk_cuda_fail(error, status, "cudaGetDevice");
-    if ((status = cudaSetDevice(index)) != cudaSuccess) return vk_cuda_fail(error, status, "cudaSetDevice");
-    status = cudaMemGetInfo(&free_now, &total);
-    if (current != index) cudaSetDevice(current);
-    if (status != cudaSuccess) return vk_cuda_fail(error, status, "cudaMemGetInfo");
     if ((status = cudaDriverGetVersion(&driver)) != cudaSuccess)
         return vk_cuda_fail(error, status, "cudaDriverGetVersion");
     if ((status = cudaRuntimeGetVersion(&runtime)) != cudaSuccess)
@@ -1408,14 +1410,15 @@ static vp_result vk_cuda_describe_device(int32_t index, vp_device_info *info, vp
     info->multiprocessor_count = properties.multiProcessorCount;
     info->driver_version = driver;
     info->runtime_version = runtime;
-    info->memory_bytes = total;
-    info->free_bytes = free_now;
+    info->memory_bytes = properties.totalGlobalMem;
+    info->free_bytes = vk_nvml_free_bytes(index);
     return VP_OK;
 }
 
 /* ---- telemetry. The library stays loaded, and NVML counts its users: so nothing is stored here, and any thread may
  * call. */
 typedef struct vk_nvml_shares { unsigned gpu, memory; } vk_nvml_shares;
+typedef struct vk_nvml_memory { unsigned long long total, free, used; } vk_nvml_memory;
 typedef struct vk_nvml {
     int (*start)(void);
     int (*find)(const char *address, void **device);
@@ -1427,6 +1430,7 @@ typedef struct vk_nvml {
     int (*temperature)(void *device, int sensor, unsigned *celsius);
     int (*shares)(void *device, void *percent); /* vk_nvml_shares */
     int (*reasons)(void *device, unsigned long long *bits);
+    int (*memory)(void *device, void *bytes); /* vk_nvml_memory */
 } vk_nvml;
 enum { VK_NVML_CLOCK_SM = 1, VK_NVML_CLOCK_MEMORY = 2, VK_NVML_SENSOR_GPU = 0 };
 /* function: address of a function pointer; NULL: not there */
@@ -1454,6 +1458,7 @@ static vp_result vk_nvml_open(vk_nvml *nvml, vp_error *error) {
     vk_nvml_symbol(library, &nvml->power_limit, "nvmlDeviceGetEnforcedPowerLimit");
     vk_nvml_symbol(library, &nvml->temperature, "nvmlDeviceGetTemperature");
     vk_nvml_symbol(library, &nvml->shares, "nvmlDeviceGetUtilizationRates");
+    vk_nvml_symbol(library, &nvml->memory, "nvmlDeviceGetMemoryInfo");
     /* its name since driver 535; before: */
     vk_nvml_symbol(library, &nvml->reasons, "nvmlDeviceGetCurrentClocksEventReasons");
     if (!nvml->reasons) vk_nvml_symbol(library, &nvml->reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
@@ -1465,6 +1470,30 @@ static vp_result vk_nvml_open(vk_nvml *nvml, vp_error *error) {
              status);
     return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
 }
+/* opens NVML and finds CUDA's device `index` in it, by its PCI address */
+static vp_result vk_nvml_find(vk_nvml *nvml, int32_t index, void **device, vp_error *error) {
+    char address[32], text[200];
+    int status;
+    vp_result result;
+    cudaError_t cuda_status = cudaDeviceGetPCIBusId(address, (int)sizeof address, index);
+    if (cuda_status != cudaSuccess) return vk_cuda_fail(error, cuda_status, "cudaDeviceGetPCIBusId");
+    result = vk_nvml_open(nvml, error);
+    if (result != VP_OK) return result;
+    status = nvml->find(address, device);
+    if (status == 0) return VP_OK;
+    snprintf(text, sizeof text, "does not know the device at %.30s: %.100s (status %d)", address,
+             nvml->text ? nvml->text(status) : "", status);
+    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
+}
+/* UINT64_MAX: not known */
+static uint64_t vk_nvml_free_bytes(int32_t index) {
+    vk_nvml nvml;
+    vk_nvml_memory memory;
+    void *device = NULL;
+    if (vk_nvml_find(&nvml, index, &device, NULL) != VP_OK || !nvml.memory || nvml.memory(device, &memory) != 0)
+        return UINT64_MAX;
+    return memory.free;
+}
 static vp_result vk_cuda_telemetry(int32_t index, vp_telemetry *out, vp_error *error) {
     vk_nvml nvml;
     vk_nvml_shares shares;
@@ -1472,22 +1501,9 @@ static vp_result vk_cuda_telemetry(int32_t index, vp_telemetry *out, vp_error *e
     void *device = NULL;
     unsigned value;
     unsigned long long bits;
-    char address[32], text[200];
-    vp_device_info info;
-    int status;
-    cudaError_t cuda_status;
-    vp_result result = vk_cuda_describe_device(index, &info, error); /* is there such a device? */
+    vp_result result = vk_cuda_find(index, error);
+    if (result == VP_OK) result = vk_nvml_find(&nvml, index, &device, error);
     if (result != VP_OK) return result;
-    cuda_status = cudaDeviceGetPCIBusId(address, (int)sizeof address, index);
-    if (cuda_status != cudaSuccess) return vk_cuda_fail(error, cuda_status, "cudaDeviceGetPCIBusId");
-    result = vk_nvml_open(&nvml, error);
-    if (result != VP_OK) return result;
-    status = nvml.find(address, &device);
-    if (status) {
-        snprintf(text, sizeof text, "does not know the device at %.30s: %.100s (status %d)", address,
-                 nvml.text ? nvml.text(status) : "", status);
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
-    }
     vk_no_telemetry(&telemetry);
     if (nvml.clock && nvml.clock(device, VK_NVML_CLOCK_SM, &value) == 0) telemetry.sm_clock_mhz = value;
     if (nvml.clock && nvml.clock(device, VK_NVML_CLOCK_MEMORY, &value) == 0) telemetry.memory_clock_mhz = value;
@@ -1599,7 +1615,6 @@ static void vk_lt_forget(const vk_lt *lt, vk_lt_plan *plan) {
 static int vk_cuda_engines; /* open in this process, on any device */
 static void vk_cuda_close(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
-    int broken = queue->error != 0;
     cudaSetDevice(cuda->device); /* the caller may have gone on to another, and cuBLAS minds */
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
     for (int i = 0; i < VK_RECORDINGS; i++)
@@ -1618,14 +1633,28 @@ static void vk_cuda_close(vk_queue *queue) {
     if (cuda->tokens) cudaFreeHost(cuda->tokens);
     if (cuda->memory) cudaFree(cuda->memory);
     if (cuda->stream) cudaStreamDestroy(cuda->stream);
-    /* all engines of a process share a device's context: closing the last engine may make room for a new context */
-    if (__atomic_sub_fetch(&vk_cuda_engines, 1, __ATOMIC_SEQ_CST) == 0 && broken) cudaDeviceReset();
+    /* a broken context stays: the program around this engine may hold things in it. vp_device_reset is its choice. */
+    __atomic_sub_fetch(&vk_cuda_engines, 1, __ATOMIC_SEQ_CST);
     cudaGetLastError();
     /* the library stays open: cuBLAS registers code with the CUDA runtime, and unloading would leave it behind */
     free(cuda->mark);
     free(cuda->arrived);
     free(cuda->timer);
     free(cuda);
+}
+static vp_result vk_cuda_reset(int32_t index, vp_error *error) {
+    int current = 0;
+    cudaError_t status;
+    vp_result result = vk_cuda_find(index, error);
+    if (result != VP_OK) return result;
+    if (__atomic_load_n(&vk_cuda_engines, __ATOMIC_SEQ_CST) > 0)
+        return vp_fail(error, VP_ERR_STATE, -1, "cuda", "an engine is still open: close all of them before the reset");
+    cudaGetDevice(&current);
+    if (current != index) cudaSetDevice(index); /* a broken context answers with its error, but is chosen */
+    status = cudaDeviceReset();
+    if (current != index) cudaSetDevice(current);
+    cudaGetLastError();
+    return status == cudaSuccess ? VP_OK : vk_cuda_fail(error, status, "cudaDeviceReset");
 }
 static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error *error) {
     vp_device_info info;
@@ -2865,7 +2894,7 @@ static const vk_decode_kernels vk_cuda_decode = {
 
 static const vk_backend vk_cuda_backend = {
     VK_KERNEL_TABLE, 1, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL, vk_cuda_count,
-    vk_cuda_describe_device, vk_cuda_telemetry, VK_GROUP_ROWS, vk_cuda_experts, &vk_cuda_decode, vk_cuda_replay,
+    vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_reset, VK_GROUP_ROWS, vk_cuda_experts, &vk_cuda_decode, vk_cuda_replay,
     vk_cuda_record, vk_cuda_keep
 };
 extern "C" const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
@@ -3868,7 +3897,7 @@ static vp_result vk_cpu_telemetry_here(int32_t index, vp_telemetry *out, vp_erro
 
 static const vk_backend vk_cpu_backend = {
     VK_KERNEL_TABLE, 0, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), vk_cpu_gemm_name, NULL, NULL,
-    vk_cpu_telemetry_here, 0, NULL, NULL, NULL, NULL, NULL
+    vk_cpu_telemetry_here, NULL, 0, NULL, NULL, NULL, NULL, NULL
 };
 const vk_backend *vk_cpu_code(void) { return &vk_cpu_backend; }
 

@@ -53,9 +53,14 @@ VP_API vp_engine_options vp_engine_options_default(void);
  * returns: VP_OK; VP_ERR_DEVICE with the reason: no GPU code in this build, no driver, a driver that is too old, no GPU
  * threads: reentrant */
 VP_API vp_result vp_device_count(int32_t *count, vp_error *error);
-/* Describes device `index`.
+/* Describes device `index`. It makes no CUDA context, on any device.
  * returns: VP_OK; VP_ERR_DEVICE as above, or no such device */
 VP_API vp_result vp_device_describe(int32_t index, vp_device_info *info, vp_error *error);
+/* Destroys this process's context on a CUDA device with everything in it, no matter who made it: for a program that
+ * owns its device and wants to go on after vp_engine_broken. Nothing else in vlmprof resets a device.
+ * returns: VP_OK; VP_ERR_STATE an engine is still open; VP_ERR_DEVICE as above, or the device cannot be reset
+ * source:  CUDA Runtime API, cudaDeviceReset */
+VP_API vp_result vp_device_reset(int32_t cuda_device, vp_error *error);
 /* the CUDA version that the GPU code was compiled with; 0: no GPU code in this build */
 VP_API int32_t vp_device_toolkit(void);
 /* Reads the telemetry of CUDA device `cuda_device` through NVML (opened with dlopen; the device is found by its PCI

@@ -23,7 +23,8 @@ typedef struct vp_device_info {
     char name[128];
     int32_t compute_major, compute_minor, multiprocessor_count;
     int32_t driver_version, runtime_version; /* CUDA's: 13010 is 13.1 */
-    uint64_t memory_bytes, free_bytes;
+    uint64_t memory_bytes;
+    uint64_t free_bytes; /* as NVML counts them; UINT64_MAX: not known */
 } vp_device_info;
 
 /* The clocks and the health of a device at one moment. A number that the device or its driver does not report is

@@ -13,6 +13,7 @@
 
 /* tests/emulator/cuda_on_cpu.h */
 void cuda_on_cpu_reset(uint64_t seed);
+unsigned cuda_on_cpu_contexts(void);
 void cuda_on_cpu_fail(const char *what, int n);
 int cuda_on_cpu_live(void);
 int cuda_on_cpu_set(const char *name, const char *value);
@@ -99,12 +100,55 @@ static void test_kind(const char *kind, vp_timing timing) {
             check_note(l.broken == sticky && l.served_again == !sticky, __FILE__, __LINE__, "call %ld of %ld: broken %d, served again %d", n, calls,
                        l.broken, l.served_again);
         if (!check_note(cuda_on_cpu_live() == 0, __FILE__, __LINE__, "call %ld of %ld left %d behind", n, calls, cuda_on_cpu_live())) break;
+        if (l.broken) { /* the program's context is not ours to reset: an engine stays impossible until the program does it */
+            life none;
+            CHECK(cuda_on_cpu_contexts() == 1);
+            CHECK_INT(live(timing, &none, &error), VP_ERR_DEVICE);
+            CHECK_INT(vp_device_reset(0, &error), VP_OK);
+            CHECK(cuda_on_cpu_contexts() == 0);
+        }
         if (n + step > calls) { /* a new engine of the same process starts clean; the last one is the hardest */
             CHECK_INT(live(timing, &l, &error), VP_OK);
             CHECK(is_healthy(&l.a) && !l.noted);
         }
     }
     CHECK_INT(cuda_on_cpu_live(), 0);
+}
+/* who lists devices, or asks how they are, takes no memory of theirs; a context is reset by nobody but the program */
+static void test_contexts(void) {
+    vp_device_info info;
+    vp_telemetry telemetry;
+    vp_engine *engine = NULL;
+    vp_error error;
+    check_case("listing and asking devices makes no context");
+    setenv("CUDA_ON_CPU_DEVICES", "2", 1);
+    cuda_on_cpu_reset(1);
+    CHECK_INT(vp_device_reset(1, &error), VP_OK); /* ends by choosing device 0 again, which makes its context */
+    CHECK_INT(vp_device_reset(0, &error), VP_OK);
+    CHECK(cuda_on_cpu_contexts() == 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(vp_device_describe(i, &info, &error), VP_OK);
+        CHECK(info.memory_bytes > 0 && info.free_bytes == info.memory_bytes - 1000u * (unsigned)i);
+        CHECK_INT(vp_device_telemetry(i, &telemetry, &error), VP_OK);
+    }
+    CHECK_INT(vp_device_describe(2, &info, &error), VP_ERR_DEVICE);
+    CHECK(cuda_on_cpu_contexts() == 0);
+    setenv("CUDA_ON_CPU_NVML", "0", 1);
+    cuda_on_cpu_reset(1);
+    CHECK_INT(vp_device_describe(1, &info, &error), VP_OK);
+    CHECK(info.free_bytes == UINT64_MAX && cuda_on_cpu_contexts() == 0);
+    unsetenv("CUDA_ON_CPU_NVML");
+    check_case("no reset while an engine is open, none of a device that is not there");
+    CHECK_INT(open_engine(&engine, 320, &error), VP_OK);
+    CHECK(cuda_on_cpu_contexts() == 1);
+    CHECK_INT(vp_device_reset(1, &error), VP_ERR_STATE);
+    vp_engine_close(engine);
+    CHECK(cuda_on_cpu_contexts() == 1);
+    CHECK_INT(vp_device_reset(2, &error), VP_ERR_DEVICE);
+    CHECK_INT(vp_device_reset(0, &error), VP_OK);
+    CHECK(cuda_on_cpu_contexts() == 0);
+    unsetenv("CUDA_ON_CPU_DEVICES");
+    cuda_on_cpu_reset(1);
 }
 /* a decode step cannot be recorded, at any of the four calls that it takes: told by a note, and no request fails then or later */
 static void test_no_recording(void) {
@@ -531,6 +575,7 @@ int main(void) {
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) test_kind(kinds[i], VP_TIMING_STAGE);
     test_kind("event", VP_TIMING_KERNEL);
     test_kind("event", VP_TIMING_OFF);
+    test_contexts();
     test_no_recording();
     test_warm();
     test_timing();

@@ -224,16 +224,18 @@ static void print_gpus(int32_t count) {
     for (int32_t i = 0; i < count; i++) {
         vp_device_info gpu;
         vp_error error = {VP_OK, -1, "", ""};
-        char driver[24], runtime[24];
+        char driver[24], runtime[24], free_text[32] = "unknown";
         if (vp_device_describe(i, &gpu, &error) != VP_OK) {
             printf("gpu %d       cannot be used: %s\n", i, error.text);
             continue;
         }
+        if (gpu.free_bytes != UINT64_MAX)
+            snprintf(free_text, sizeof free_text, "%.4g GB", (double)gpu.free_bytes / 1e9);
         printf(
-            "gpu %d       %s, compute capability %d.%d, %d multiprocessors, %.4g GB, %.4g GB free; driver for "
+            "gpu %d       %s, compute capability %d.%d, %d multiprocessors, %.4g GB, %s free; driver for "
             "CUDA %s, runtime %s\n",
             i, gpu.name, gpu.compute_major, gpu.compute_minor, gpu.multiprocessor_count, (double)gpu.memory_bytes / 1e9,
-            (double)gpu.free_bytes / 1e9, version_text(gpu.driver_version, driver),
+            free_text, version_text(gpu.driver_version, driver),
             version_text(gpu.runtime_version, runtime));
     }
 }

@@ -59,7 +59,10 @@ void put_gpu(vp_json_writer *writer, int32_t index, const vp_device_info *gpu) {
     put_text(writer, "compute_capability", text);
     put_int(writer, "multiprocessors", gpu->multiprocessor_count);
     put_int(writer, "memory_bytes", (int64_t)gpu->memory_bytes);
-    put_int(writer, "free_bytes", (int64_t)gpu->free_bytes);
+    if (gpu->free_bytes == UINT64_MAX) {
+        vp_json_key(writer, "free_bytes");
+        vp_json_null(writer);
+    } else put_int(writer, "free_bytes", (int64_t)gpu->free_bytes);
     put_text(writer, "driver", version_text(gpu->driver_version, text));
     put_text(writer, "runtime", version_text(gpu->runtime_version, text));
     vp_json_end_object(writer);

@@ -437,10 +437,13 @@ static int try_run(struct sweep *sweep, struct open_point *point, const struct p
         if (result == VP_ERR_INTERRUPTED) return EXIT_INTERRUPTED;
         error_line(reason, capacity, result, &error);
         if (result != VP_ERR_DEVICE && result != VP_ERR_MEMORY) return 0;
-        /* the next attempt opens a new engine, which is a new session */
+        /* the next attempt opens a new engine, which is a new session. The GPU is this program's own: its broken context
+         * goes, and the new engine makes another. */
         if (sweep->session.engine && vp_engine_broken(sweep->session.engine)) {
+            int32_t gpu = gpu_of(sweep->session.engine);
             vp_engine_close(sweep->session.engine);
             sweep->session.engine = NULL;
+            if (gpu >= 0) vp_device_reset(gpu, NULL); /* opening the engine reports what is still wrong */
         }
         if (attempt < sweep->max_retries) { point->retries++; continue; }
         if (result == VP_ERR_MEMORY) {

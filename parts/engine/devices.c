@@ -31,6 +31,10 @@ VP_API vp_result vp_device_telemetry(int32_t cuda_device, vp_telemetry *out, vp_
     return vk_gpu() ? vk_gpu()->telemetry(cuda_device, out, error) : vk_no_gpu_code(error);
 }
 
+VP_API vp_result vp_device_reset(int32_t cuda_device, vp_error *error) {
+    return vk_gpu() ? vk_gpu()->device_reset(cuda_device, error) : vk_no_gpu_code(error);
+}
+
 VP_API int32_t vp_device_toolkit(void) { return vk_gpu() ? vk_gpu()->toolkit : 0; }
 
 vp_result vk_choose_device(vp_engine *engine, const char *device, int *index, vp_error *error) {

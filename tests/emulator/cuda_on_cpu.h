@@ -54,6 +54,7 @@
  *   int  cuda_on_cpu_set(const char *name, const char *value); one of the settings above, name without CUDA_ON_CPU_; 0 when unknown
  *   void cuda_on_cpu_fail(const char *what, int n);            arms a fault, counting from now; what NULL disarms all
  *   long cuda_on_cpu_calls(const char *what);                  calls of that kind since the last reset; -1 when unknown
+ *   unsigned cuda_on_cpu_contexts(void);                       devices that have a context, a bit each; cudaDeviceReset takes it away
  *   int  cuda_on_cpu_live(void);                               allocations, pinned buffers, streams, events, graphs, executable graphs, cuBLAS handles,
  *                                                              cublasLt's descriptors
  *   int  cuda_on_cpu_synchronize(void);                        cudaDeviceSynchronize's result
@@ -325,6 +326,7 @@ struct State {
     long calls[CALLS] = {}, fail_at[CALLS] = {};
     cudaError_t last = cudaSuccess, sticky = cudaSuccess;
     int device = 0;
+    unsigned contexts = 0; /* a bit for each device that has one */
     unsigned char *space = nullptr, *space_next = nullptr, *space_end = nullptr;
     std::map<unsigned char *, Memory> memory; /* by address; freed ones stay, their addresses are never used again */
     uint64_t device_bytes = 0;
@@ -1338,6 +1340,7 @@ inline cudaError_t enter(bool needs_device = true) {
     if (s.settings.driver < CUDART_VERSION) return cudaErrorInsufficientDriver;
     if (s.settings.devices <= 0) return cudaErrorNoDevice;
     if (!needs_device) return cudaSuccess;
+    s.contexts |= 1u << s.device;
     if (s.sticky) return s.sticky;
     drain_some();
     return s.sticky;
@@ -1662,6 +1665,7 @@ __attribute__((used)) inline int64_t cuda_on_cpu_host_clock(void) {
     s.host_ns += 400;
     return (int64_t)(s.host_ns + s.host_ns * s.settings.host_fast / 1000000);
 }
+__attribute__((used)) inline unsigned cuda_on_cpu_contexts(void) { return cuda_on_cpu::state().contexts; }
 __attribute__((used)) inline int cuda_on_cpu_live(void) { return cuda_on_cpu::live(); }
 __attribute__((used)) inline int cuda_on_cpu_synchronize(void) {
     cuda_on_cpu::State &s = cuda_on_cpu::state();
@@ -1740,13 +1744,14 @@ inline cudaError_t cudaGetDeviceCount(int *count) {
     return cudaSuccess;
 }
 inline cudaError_t cudaSetDevice(int device) {
-    CUDA_ON_CPU_ENTER(true);
+    CUDA_ON_CPU_ENTER(false);
     if (device < 0 || device >= s.settings.devices) return cuda_on_cpu::result(cudaErrorInvalidDevice);
     s.device = device;
-    return cudaSuccess;
+    s.contexts |= 1u << device; /* as since CUDA 12 */
+    return cuda_on_cpu::result(s.sticky); /* a broken one is chosen, too */
 }
 inline cudaError_t cudaGetDevice(int *device) {
-    CUDA_ON_CPU_ENTER(true);
+    CUDA_ON_CPU_ENTER(false);
     *device = s.device;
     return cudaSuccess;
 }
@@ -1793,6 +1798,7 @@ inline cudaError_t cudaDeviceReset() {
     cuda_on_cpu::drop_work();
     s.captures.clear();
     s.sticky = s.last = cudaSuccess;
+    s.contexts &= ~(1u << s.device);
     return cudaSuccess;
 }
 inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {
@@ -2585,6 +2591,15 @@ inline int nvml_shares(void *device, void *percent) {
     static_cast<NvmlShares *>(percent)->memory = 12;
     return 0;
 }
+struct NvmlMemory { unsigned long long total, free, used; };
+inline int nvml_memory(void *device, void *bytes) {
+    CUDA_ON_CPU_NVML_ENTER("nvmlDeviceGetMemoryInfo");
+    NvmlMemory *m = static_cast<NvmlMemory *>(bytes);
+    m->total = state().settings.memory;
+    m->used = state().device_bytes + 1000u * (unsigned)nvml_index(device);
+    m->free = m->total > m->used ? m->total - m->used : 0;
+    return 0;
+}
 inline int nvml_reasons(void *, unsigned long long *bits) {
     CUDA_ON_CPU_NVML_ENTER("nvmlDeviceGetCurrentClocksEventReasons");
     *bits = state().settings.throttle;
@@ -2626,7 +2641,7 @@ inline void *find_symbol(void *handle, const char *name) {
         { "nvmlDeviceGetHandleByIndex_v2", (void *)nvml_by_index }, { "nvmlDeviceGetHandleByPciBusId_v2", (void *)nvml_by_address },
         { "nvmlDeviceGetClockInfo", (void *)nvml_clock }, { "nvmlDeviceGetMaxClockInfo", (void *)nvml_clock_max },
         { "nvmlDeviceGetPowerUsage", (void *)nvml_power }, { "nvmlDeviceGetEnforcedPowerLimit", (void *)nvml_power_limit },
-        { "nvmlDeviceGetTemperature", (void *)nvml_temperature }, { "nvmlDeviceGetUtilizationRates", (void *)nvml_shares },
+        { "nvmlDeviceGetMemoryInfo", (void *)nvml_memory }, { "nvmlDeviceGetTemperature", (void *)nvml_temperature }, { "nvmlDeviceGetUtilizationRates", (void *)nvml_shares },
         { "nvmlDeviceGetCurrentClocksEventReasons", (void *)nvml_reasons }, { "nvmlDeviceGetCurrentClocksThrottleReasons", (void *)nvml_reasons_old } };
     State &s = state();
     bool lacks = false;
