@@ -31,20 +31,23 @@ void dataset_free(struct dataset *dataset) {
     free(dataset->task);
 }
 
-/* ---- records: where they stand, and which stratum they belong to */
-struct place { int64_t start; uint32_t bytes, number; };
-struct question_at { int64_t id; size_t index; }; /* index: of a place, later of a sample */
+/* ---- records: where they are, and which stratum they belong to */
+struct place { int64_t start; uint32_t bytes, number; }; /* number: of the line, the question or the image, from 0 */
+struct question_at { int64_t id; size_t index; };        /* index: of a place, later of a sample */
+
+/* Texts of a record and of its annotation (note), and the same parsed. */
 struct record_reader { struct parsed scratch, note; struct text_buffer text, note_text; };
-/* what is there while a data set is loaded */
+
+/* What is there while a data set is loaded. */
 struct loader {
     const struct model *model;
     struct dataset *dataset;
-    struct place *places; size_t population, capacity;
-    const char *field;         /* --stratify_by */
-    uint64_t *strata;          /* with it, by place */
-    size_t with_field;         /* records that have it */
-    int64_t *question_ids;     /* DATA_VQA, by place */
-    struct question_at *questions; size_t question_count; /* sorted by id */
+    struct place *places; size_t population, capacity;    /* all records */
+    const char *field;     /* --stratify_by; NULL: no strata */
+    uint64_t *strata;      /* [population], with a field: see read_stratum */
+    size_t with_field;     /* records that have the field */
+    int64_t *question_ids; /* [population], DATA_VQA */
+    struct question_at *questions; size_t question_count; /* sorted by id: see sort_questions */
     struct record_reader reader;
 };
 static void reader_free(struct record_reader *reader) {
@@ -54,6 +57,7 @@ static void reader_free(struct record_reader *reader) {
     free(reader->note_text.data);
 }
 
+/* Adds a record of the data set. */
 static vp_result add_place(struct loader *loader, int64_t start, int64_t bytes, int64_t number, vp_error *error) {
     struct place *place;
     if (bytes > INT32_MAX || number > UINT32_MAX || loader->population == UINT32_MAX)
@@ -74,7 +78,8 @@ static vp_result add_place(struct loader *loader, int64_t start, int64_t bytes, 
     loader->population++;
     return VP_OK;
 }
-/* a value's stratum: equal texts are equal values; records without the field are a stratum of their own */
+/* Sets the stratum of a record, unless it has one: a hash of the field's value as it is written. Records without the
+ * field keep 0, a stratum of their own. */
 static void read_stratum(struct loader *loader, const vp_json *json, size_t index) {
     uint32_t node = loader->field ? vp_json_get(json, 0, loader->field) : VP_JSON_NONE;
     if (node == VP_JSON_NONE || loader->strata[index]) return;
@@ -84,6 +89,7 @@ static void read_stratum(struct loader *loader, const vp_json *json, size_t inde
                             | 1;
 }
 
+/* Finds the lines that are not blank. The end of the file ends a line too. */
 static vp_result find_lines(struct loader *loader, vp_error *error) {
     const struct source *source = &loader->dataset->source;
     char *piece = resize(NULL, WINDOW_BYTES, 1);
@@ -107,20 +113,27 @@ static vp_result find_lines(struct loader *loader, vp_error *error) {
     }
     free(piece);
     if (got < 0) return vp_fail(error, VP_ERR_READ, offset, source->path, strerror(errno));
-    for (size_t i = 0; result == VP_OK && loader->field && i < loader->population; i++) {
-        vp_error inner = {VP_OK, -1, "", ""};
-        result = source_text(source, loader->places[i].start, loader->places[i].bytes, &loader->reader.text, error);
-        if (result == VP_OK)
-            result = parse_json(&loader->reader.scratch, loader->reader.text.data, loader->reader.text.bytes, &inner);
-        if (result != VP_OK && inner.code)
-            return vp_fail(error, result, loader->places[i].start + (inner.offset < 0 ? 0 : inner.offset), source->path,
-                           inner.text);
-        if (result == VP_OK) read_stratum(loader, &loader->reader.scratch.json, i);
-    }
     return result;
 }
+/* Reads the strata of all lines that find_lines found. */
+static vp_result find_line_strata(struct loader *loader, vp_error *error) {
+    const struct source *source = &loader->dataset->source;
+    struct record_reader *reader = &loader->reader;
+    for (size_t i = 0; i < loader->population; i++) {
+        const struct place *place = &loader->places[i];
+        vp_error inner = {VP_OK, -1, "", ""};
+        vp_result result = source_text(source, place->start, place->bytes, &reader->text, error);
+        if (result == VP_OK) result = parse_json(&reader->scratch, reader->text.data, reader->text.bytes, &inner);
+        if (result != VP_OK && inner.code)
+            return vp_fail(error, result, place->start + (inner.offset < 0 ? 0 : inner.offset), source->path,
+                           inner.text);
+        if (result != VP_OK) return result;
+        read_stratum(loader, &reader->scratch.json, i);
+    }
+    return VP_OK;
+}
 
-/* VQA v2 has "questions": [{...}]; a line of tally_qa has "questions": ["..."] */
+/* Looks at the first of "questions" only: VQA v2 has "questions": [{...}], a line of tally_qa "questions": ["..."]. */
 static vp_result see_question(void *user, const vp_json *value, int64_t at, size_t bytes, vp_error *error) {
     (void)at;
     (void)bytes;
@@ -133,6 +146,7 @@ static int is_vqa(const struct source *source) {
     stream_walk(source, &visitor, NULL);
     return seen;
 }
+/* Adds a question of VQA v2. */
 static vp_result take_question(void *user, const vp_json *value, int64_t at, size_t bytes, vp_error *error) {
     struct loader *loader = (struct loader *)user;
     int64_t id = 0, image = 0;
@@ -147,6 +161,7 @@ static vp_result take_question(void *user, const vp_json *value, int64_t at, siz
     read_stratum(loader, value, loader->population - 1);
     return VP_OK;
 }
+/* Keeps "data_subtype". */
 static vp_result take_member(void *user, const char *key, const vp_json *value) {
     struct dataset *dataset = ((struct loader *)user)->dataset;
     if (strcmp(key, "data_subtype")) return VP_OK;
@@ -154,8 +169,8 @@ static vp_result take_member(void *user, const char *key, const vp_json *value) 
     dataset->subtype = node_text(value, 0);
     return VP_OK;
 }
-/* "val2014" from the file, else from its name; test-dev's images are test's. It becomes part of file names: letters
- * and digits only. */
+/* Settles the subtype: what the file says, otherwise what its name says ("val2014"). The images of test-dev are
+ * those of test. The subtype becomes part of file names, so it consists of letters and digits. */
 static vp_result check_subtype(struct dataset *dataset, vp_error *error) {
     const char *at = strstr(dataset->path, "mscoco_"), *end = at ? strstr(at, "_questions") : NULL;
     if (!dataset->subtype && end) dataset->subtype = copy_text(at + 7, (size_t)(end - at - 7));
@@ -205,7 +220,8 @@ static int compare_questions(const void *left_item, const void *right_item) {
                              *right = (const struct question_at *)right_item;
     return (left->id > right->id) - (left->id < right->id);
 }
-/* The first of the questions that an annotation belongs to, or the end; an id can stand there more than once. */
+/* *first becomes the first of the questions that an annotation belongs to, or where it would be; *id the id it
+ * names. An id can be there more than once. */
 static vp_result find_question(const struct loader *loader, const vp_json *value, int64_t at, size_t *first,
                                int64_t *id, vp_error *error) {
     size_t low = 0, high = loader->question_count;
@@ -233,7 +249,7 @@ static vp_result take_annotation(void *user, const vp_json *value, int64_t at, s
     int64_t id = 0;
     size_t question = 0;
     vp_result result = find_question(loader, value, at, &question, &id, error);
-    /* of two annotations the last counts */
+    /* of two annotations of a question the last one counts */
     for (; result == VP_OK && question < loader->question_count && loader->questions[question].id == id; question++) {
         loader->dataset->samples[loader->questions[question].index].note_start = at;
         /* at most VALUE_BYTES_MAX */
@@ -241,7 +257,7 @@ static vp_result take_annotation(void *user, const vp_json *value, int64_t at, s
     }
     return result;
 }
-/* Goes through the annotations, if there are any, with `element`; the file is opened by the first call. */
+/* Calls `element` for each annotation, if there are any. The first call opens the file. */
 static vp_result walk_annotations(struct loader *loader,
                                   vp_result (*element)(void *, const vp_json *, int64_t, size_t, vp_error *),
                                   vp_error *error) {
@@ -259,7 +275,7 @@ static vp_result walk_annotations(struct loader *loader,
                ? vp_fail(error, VP_ERR_FORMAT, -1, dataset->notes_path, "has no \"annotations\"")
                : result;
 }
-/* The questions by id: of the places that the samples were drawn as, or (chosen NULL) of all places. */
+/* Sorts questions by id: those of the chosen places, or of all places when chosen is NULL. */
 static void sort_questions(struct loader *loader, const int64_t *chosen, size_t count) {
     loader->questions = resize(loader->questions, count, sizeof *loader->questions);
     loader->question_count = count;
@@ -269,11 +285,13 @@ static void sort_questions(struct loader *loader, const int64_t *chosen, size_t 
     }
     if (count) qsort(loader->questions, count, sizeof *loader->questions, compare_questions);
 }
+/* Reads the strata from the annotations, unless the questions have the field. */
 static vp_result find_strata(struct loader *loader, vp_error *error) {
-    if (loader->with_field) return VP_OK; /* the questions have the field */
+    if (loader->with_field) return VP_OK;
     sort_questions(loader, NULL, loader->population);
     return walk_annotations(loader, take_stratum, error);
 }
+/* Finds the annotations of the samples. */
 static vp_result find_notes(struct loader *loader, const int64_t *chosen, vp_error *error) {
     struct dataset *dataset = loader->dataset;
     size_t found = 0;
@@ -292,7 +310,7 @@ static int bad_record(const char *path, int64_t line, const char *text) {
     return complain(EXIT_INPUT, "%s: line %lld: %s", path, (long long)line + 1, text);
 }
 
-/* answers: an array of strings, or one string; scoring reads them from the record */
+/* Checks "answers": an array of strings, or one string. */
 static int check_references(const char *path, const vp_json *json, const struct sample *sample) {
     uint32_t node = vp_json_get(json, 0, "answers");
     int good = !has_value(json, 0, "answers") || node_is(json, node, VP_JSON_STRING)
@@ -303,7 +321,7 @@ static int check_references(const char *path, const vp_json *json, const struct 
     return good ? 0 : bad_record(path, sample->id, "\"answers\" must be an array of strings");
 }
 
-/* Prompt, ids and data set of a parsed record. */
+/* Builds the prompt of a parsed record, and tokenizes it. Returns 0 or an exit code. */
 static int read_prompt(const struct dataset *dataset, const struct model *model, const vp_json *json,
                        struct sample *sample) {
     struct prompt_fields fields;
@@ -348,7 +366,7 @@ static char *image_path_of(const struct dataset *dataset, const char *name) {
     free(folder);
     return joined;
 }
-/* COCO_val2014_000000262148.jpg, in the folder or in its val2014 */
+/* The path of COCO_val2014_000000262148.jpg: in the folder, or, if it is only there, in its folder val2014. */
 static char *official_image(const struct dataset *dataset, int64_t image_id) {
     size_t capacity = strlen(dataset->subtype) + 48;
     char *name = resize(NULL, capacity, 1), *inside, *first, *second;
@@ -366,7 +384,8 @@ static char *official_image(const struct dataset *dataset, int64_t image_id) {
     return first;
 }
 
-/* The sample's text, which stays for the metadata -> prompt, references, image. */
+/* Reads sample->record: prompt, image path; the references are only checked, because scoring reads them from the
+ * record. Returns 0 or an exit code. */
 static int read_record(const struct dataset *dataset, const struct model *model, struct parsed *scratch,
                        struct sample *sample) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -398,7 +417,7 @@ static int read_record(const struct dataset *dataset, const struct model *model,
     return 0;
 }
 
-/* "answers": of an annotation, the texts alone */
+/* "answers" of an annotation: only the texts, under `key` or "answer". */
 static vp_result put_answers(vp_json_writer *writer, const vp_json *note, const char *key, vp_error *error) {
     uint32_t answers = vp_json_get(note, 0, "answers");
     if (!node_is(note, answers, VP_JSON_ARRAY))
@@ -415,7 +434,7 @@ static vp_result put_answers(vp_json_writer *writer, const vp_json *note, const 
     vp_json_end_array(writer);
     return VP_OK;
 }
-/* Question and annotation as one record, as a line of JSONL would have it: "id" first, answers as strings. */
+/* Joins question and annotation to one record, as a line of JSONL would have it: "id" first, answers as strings. */
 static vp_result merge_note(const struct dataset *dataset, struct record_reader *reader, int has_note,
                             struct text_buffer *out, vp_error *error) {
     /* as the reference scores OK-VQA */
@@ -450,7 +469,7 @@ static vp_result merge_note(const struct dataset *dataset, struct record_reader 
     vp_json_end_object(&writer);
     return vp_json_finish(&writer);
 }
-/* an image of a folder and the one question */
+/* The record of an image in a folder: the image and --prompt. */
 static void make_folder_record(const struct dataset *dataset, const char *name, struct text_buffer *out) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, text_sink, out, 0);
@@ -461,7 +480,7 @@ static void make_folder_record(const struct dataset *dataset, const char *name, 
     vp_json_end_object(&writer);
     vp_json_finish(&writer);
 }
-/* What stands at an entry's places -> reader->text and reader->note_text, and the hash of both. */
+/* Reads the texts of an entry into reader->text and reader->note_text. *hash becomes the hash of both. */
 static vp_result fetch_texts(const struct dataset *dataset, struct record_reader *reader, const struct entry *entry,
                              uint64_t *hash, vp_error *error) {
     vp_result result = VP_OK;
@@ -474,7 +493,7 @@ static vp_result fetch_texts(const struct dataset *dataset, struct record_reader
                        reader->note_text.bytes);
     return result;
 }
-/* The fetched texts -> the sample: record, prompt, ids, image path. 0 or an exit code, after a message. */
+/* Makes the sample from the texts of fetch_texts: record, prompt, ids, image path. Returns 0 or an exit code. */
 static int read_sample(const struct dataset *dataset, const struct model *model, struct record_reader *reader,
                        const struct entry *entry, struct sample *sample) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -533,7 +552,7 @@ int sample_image(const struct sample *sample, vp_image *image, char *reason, siz
     return EXIT_INPUT;
 }
 
-/* The number of a reason, equal texts once; the last place stands for all that find no room. */
+/* The number of a reason, from 1; equal texts have one number. The last number is for all reasons that find no room. */
 static int32_t add_reason(struct dataset *dataset, const char *text) {
     int32_t index = 0;
     while (index < dataset->reason_count && strcmp(dataset->reasons[index], text)) index++;
@@ -543,8 +562,8 @@ static int32_t add_reason(struct dataset *dataset, const char *text) {
     dataset->reasons[dataset->reason_count++] = copy_text(text, strlen(text));
     return dataset->reason_count;
 }
-/* The upright size from the file's header; a file that cannot be used gives its sample a reason, and does not end
- * the sweep. */
+/* Reads the size from the image file's header, as the image is seen upright. A file that cannot be used gives its
+ * entry a reason, and does not end the sweep. */
 static void read_image_size(struct dataset *dataset, const char *path, struct entry *entry) {
     vp_error error = {VP_OK, -1, "", ""};
     char *file = NULL, reason[LINE_BYTES];
@@ -560,6 +579,7 @@ static void read_image_size(struct dataset *dataset, const char *path, struct en
 }
 
 /* ---- a whole data set */
+/* Finds the kind of the data set, its records and, with a field, their strata. */
 static vp_result find_records(struct loader *loader, vp_error *error) {
     struct stream_visitor visitor = {"questions", take_question, take_member, loader, 0};
     struct dataset *dataset = loader->dataset;
@@ -570,13 +590,16 @@ static vp_result find_records(struct loader *loader, vp_error *error) {
     }
     if ((result = source_open(&dataset->source, dataset->path, error)) != VP_OK) return result;
     dataset->kind = is_vqa(&dataset->source) ? DATA_VQA : DATA_LINES;
-    if (dataset->kind == DATA_LINES) return find_lines(loader, error);
+    if (dataset->kind == DATA_LINES) {
+        result = find_lines(loader, error);
+        return result == VP_OK && loader->field ? find_line_strata(loader, error) : result;
+    }
     if (!dataset->defaults) dataset->defaults = vp_prompt_dataset_find("coco_2014_vqa");
     result = stream_walk(&dataset->source, &visitor, error);
     if (result == VP_OK) result = check_subtype(dataset, error);
     return result == VP_OK && loader->field ? find_strata(loader, error) : result;
 }
-/* --prompt, --annotations, --image_dir go with some kinds of data only: a word that has no effect is a mistake. */
+/* --prompt, --annotations and --image_dir go with some kinds of data only: an option without effect is a mistake. */
 static int check_data_options(const struct loader *loader) {
     const struct dataset *dataset = loader->dataset;
     const struct options *options = dataset->options;
@@ -600,8 +623,8 @@ static int compare_numbers(const void *left_item, const void *right_item) {
     uint64_t left = *(const uint64_t *)left_item, right = *(const uint64_t *)right_item;
     return (left > right) - (left < right);
 }
-/* Draws the samples: *chosen int64 [dataset->count], ascending, malloc'ed. Strata are numbered by their hashes,
- * which no order of records moves. */
+/* Draws the samples: *chosen becomes int64 [dataset->count], ascending, malloc'ed in both cases. Strata are numbered in
+ * the order of their hashes, which does not depend on the order of the records. Returns 0 or an exit code. */
 static int choose_records(struct loader *loader, int64_t **chosen) {
     const struct options *options = loader->dataset->options;
     uint32_t seed = (uint32_t)number_of(options, "seed"), *stratum, strata = 0;
@@ -630,7 +653,7 @@ static int choose_records(struct loader *loader, int64_t **chosen) {
     return result == VP_OK ? 0 : complain(EXIT_USAGE, "--stratify_by: %s", vp_result_text(result));
 }
 
-/* Places of the drawn records; those of all others are forgotten. */
+/* Keeps the places of the chosen records as dataset->samples and frees all others. */
 static int keep_places(struct loader *loader, const int64_t *chosen) {
     struct dataset *dataset = loader->dataset;
     vp_error error = {VP_OK, -1, "", ""};
@@ -648,13 +671,27 @@ static int keep_places(struct loader *loader, const int64_t *chosen) {
     loader->places = NULL;
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), dataset->path, result, &error);
 }
-/* Every sample is read once, so that what is wrong with it is told before anything is measured; what a plan needs
- * stays. */
+/* The size of a sample's image. Questions about one image are next to each other: its size is read once. */
+static void settle_image_size(struct dataset *dataset, const struct sample *sample, const struct sample *before,
+                              struct entry *entry) {
+    if (!sample->image_path) return;
+    if (before->image_path && !strcmp(before->image_path, sample->image_path)) {
+        entry->width_px = entry[-1].width_px;
+        entry->height_px = entry[-1].height_px;
+        entry->reason = entry[-1].reason;
+    } else read_image_size(dataset, sample->image_path, entry);
+}
+static uint64_t hash_sample(uint64_t hash, const struct sample *sample, const struct entry *entry) {
+    hash = hash_text(hash_text(hash_text(hash, sample->record), sample->prompt), sample->image_path);
+    return hash_number(hash_number(hash_number(hash, sample->id), entry->width_px), entry->height_px);
+}
+/* Reads every sample once, so that mistakes in it are reported before anything is measured, and keeps what a plan
+ * needs. Returns 0 or an exit code. */
 static int check_samples(struct loader *loader) {
     struct dataset *dataset = loader->dataset;
     vp_error error = {VP_OK, -1, "", ""};
-    const vp_prompt_dataset *same = NULL;
-    struct sample sample, before; /* questions about an image stand together: its size is read once */
+    const vp_prompt_dataset *same = NULL; /* the defaults that all records agree on */
+    struct sample sample, before;
     int code = 0;
     dataset->hash = HASH_START;
     memset(&before, 0, sizeof before);
@@ -672,15 +709,8 @@ static int check_samples(struct loader *loader) {
             entry->text_count = sample.text_count;
             entry->no_bos = sample.no_bos != 0;
             entry->has_image = sample.image_path != NULL;
-            if (sample.image_path && before.image_path && !strcmp(before.image_path, sample.image_path)) {
-                entry->width_px = entry[-1].width_px;
-                entry->height_px = entry[-1].height_px;
-                entry->reason = entry[-1].reason;
-            } else if (sample.image_path) read_image_size(dataset, sample.image_path, entry);
-            dataset->hash = hash_text(hash_text(hash_text(dataset->hash, sample.record), sample.prompt),
-                                      sample.image_path);
-            dataset->hash = hash_number(hash_number(hash_number(dataset->hash, sample.id), entry->width_px),
-                                        entry->height_px);
+            settle_image_size(dataset, &sample, &before, entry);
+            dataset->hash = hash_sample(dataset->hash, &sample, entry);
             show_progress("%s: %zu of %zu samples", dataset->path, i + 1, dataset->count);
         }
         sample_free(&before);
@@ -688,32 +718,31 @@ static int check_samples(struct loader *loader) {
     }
     sample_free(&before);
     close_progress();
-    /* defaults that the records agree on count for a file whose name says nothing */
+    /* for a file whose name says nothing */
     if (!dataset->defaults) dataset->defaults = same;
     return code;
 }
 
-/* The data set's name for its result files: --dataset_name, or the last part of the path without its ending. */
+/* The data set's name for its result files, malloc'ed: --dataset_name, or the last part of the path without its
+ * ending. */
 static char *task_name(const struct options *options, const char *path) {
-    const char *name = text_of(options, "dataset_name");
-    size_t bytes = strlen(path);
-    while (bytes > 1 && path[bytes - 1] == '/') bytes--;
-    if (!name) {
-        const char *dot, *start = path + bytes;
-        while (start > path && start[-1] != '/') start--;
-        dot = is_folder(path) ? NULL : strrchr(start, '.');
-        return copy_text(start, dot && dot > start ? (size_t)(dot - start) : (size_t)(path + bytes - start));
-    }
-    return copy_text(name, strlen(name));
+    const char *name = text_of(options, "dataset_name"), *start, *end = path + strlen(path), *dot;
+    if (name) return copy_text(name, strlen(name));
+    while (end > path + 1 && end[-1] == '/') end--;
+    start = end;
+    while (start > path && start[-1] != '/') start--;
+    dot = is_folder(path) ? NULL : strrchr(start, '.');
+    return copy_text(start, (size_t)((dot && dot > start ? dot : end) - start));
 }
-/* --metric, else the metric of the data set's name, else of the name that its first record has. 0 or an exit code. */
+/* Settles the metric: --metric, otherwise that of the data set's name, otherwise that of the name in its first record.
+ * Returns 0 or an exit code. */
 static int settle_metric(const struct model *model, struct dataset *dataset) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     vp_score_metric unknown;
     char *name = NULL;
     struct sample sample;
     int code = 0;
-    /* checked before */
+    /* command_sweep has checked the word */
     if (text_of(dataset->options, "metric")
         && vp_score_metric_find(text_of(dataset->options, "metric"), &dataset->metric) == VP_OK)
         return 0;

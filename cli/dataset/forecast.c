@@ -23,24 +23,24 @@
 #include <string.h>
 #include <sys/types.h>
 
-/* ---- sweep --plan: what a sweep would measure, need and tell; the model itself is not run, nothing is written */
-/* FLOPs and bytes of one pass by stage, from its shapes alone, as the engine counts them (tests/test_plan.c: within
- * 1 and 3 %) */
+/* ---- the work of a pass: the model itself is not run, and nothing is written */
+/* FLOPs and bytes of one pass by stage, from its shapes alone, as the engine counts them: tests/test_plan.c allows a
+ * difference of 1 % in FLOPs and 3 % in bytes. */
 struct pass_cost { double flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT]; };
 struct pass_shape { int32_t views, sequence, top_k, block_count, new_tokens; };
 static void cost_add(struct pass_cost *cost, int stage, double flops, double bytes) {
     cost->flops[stage] += flops;
     cost->bytes[stage] += bytes;
 }
-/* a linear layer, done `times` times: each reads its weights again */
+/* A linear layer that is done `times` times; each time its weights are read again. element: bytes of a weight. */
 static void cost_linear(struct pass_cost *cost, int stage, double times, double rows, double outputs, double inputs,
                         double element, double result_bytes) {
     cost_add(cost, stage, times * 2 * rows * outputs * inputs,
              times * (outputs * inputs * element + rows * inputs * element + rows * outputs * result_bytes));
 }
+/* Image encoder and connector of all views; the names below are sizes of one view. */
 static void cost_vision(const vp_model_config *config, const struct pass_shape *pass, double element,
                         struct pass_cost *cost) {
-    /* of one view */
     double width = config->vit_width, tokens = config->vit_positions, blocks = config->vit_blocks_needed,
            views = pass->views, rows = tokens, features = width * config->vit_layer_count,
            windows = vp_geometry_tokens_per_crop(&config->geometry),
@@ -71,7 +71,8 @@ static void cost_vision(const vp_model_config *config, const struct pass_shape *
             * (members * features * (4 + element) + features * element + width * (4 + 8 * members + element)
                + hidden * (8 + element)));
 }
-/* `times` blocks over `rows` new tokens that look at `scores` keys in all and read `kept` rows of the cache */
+/* `times` blocks over `rows` new tokens, whose attention has `scores` pairs of query and key and reads `kept` rows
+ * of the cache. */
 static void cost_blocks(const vp_model_config *config, int stage, double times, double rows, double scores, double kept,
                         int32_t top_k, double element, struct pass_cost *cost) {
     double width = config->d_model, hidden = config->expert_dim, experts = config->expert_count, pairs = rows * top_k,
@@ -116,13 +117,14 @@ static void cost_of(const vp_model_config *config, const struct pass_shape *pass
 enum { CALIBRATION_TEXT = 32, CALIBRATION_TOKENS = 4, CALIBRATION_RUNS = 3 };
 
 struct rates {
-    char reason[LINE_BYTES];   /* why there are none; "" */
+    char reason[LINE_BYTES]; /* why there are no rates; "": there are */
     char device[160];
-    double flops_ns[VP_STAGE_COUNT], bytes_ns[VP_STAGE_COUNT]; /* per ns of a stage */
-    double view_ns;            /* preprocess and h2d of a view */
-    int64_t memory_bytes;      /* that the engine of the whole model will ask for */
-    double seconds;            /* that the calibration took */
+    double flops_ns[VP_STAGE_COUNT], bytes_ns[VP_STAGE_COUNT]; /* FLOPs and bytes per ns of a stage */
+    double view_ns;       /* preprocess and h2d of a view */
+    int64_t memory_bytes; /* that the engine of the whole model will need; 0: not known */
+    double seconds;       /* that the calibration took */
 };
+/* Truth: many tokens pass through the stage at once, so its arithmetic can be the limit. */
 static int is_compute_stage(int stage) {
     return stage == VP_STAGE_VIT || stage == VP_STAGE_CONNECTOR || stage == VP_STAGE_PREFILL;
 }
@@ -133,11 +135,12 @@ static int64_t parameter_count(const vp_model_config *config) {
         sum += spec.shape[0] * (spec.dimensions > 1 ? spec.shape[1] : 1);
     return sum;
 }
-/* weights and KV cache; the rest of an engine's memory hardly depends on the number of blocks */
+/* Bytes of weights and KV cache. The rest of an engine's memory hardly depends on the number of blocks. */
 static int64_t held_bytes(const vp_model_config *config, int fp32, int32_t max_sequence) {
     return (fp32 ? 4 : 2)
            * (parameter_count(config) + 2 * (int64_t)config->d_model * config->block_count * max_sequence);
 }
+/* A model with the same widths and so few blocks, experts and words that it opens quickly. */
 static vp_model_config calibration_config(const vp_model_config *whole) {
     vp_model_config config = *whole;
     if (parameter_count(whole) <= 64000000) return config;
@@ -150,12 +153,32 @@ static vp_model_config calibration_config(const vp_model_config *whole) {
     if (config.embedding_size > 8192) config.embedding_size = config.vocab_size = 8192;
     return config;
 }
+/* Preprocesses a grey image into the session's buffers. */
+static vp_result calibration_pixels(const vp_model_config *config, const vp_layout *layout, struct session *session,
+                                    int64_t *preprocess_ns) {
+    size_t bytes = (size_t)layout->width_px * (size_t)layout->height_px * 3;
+    uint8_t *rgb = resize(NULL, bytes, 1);
+    int64_t begin_ns;
+    vp_result result;
+    memset(rgb, 100, bytes);
+    begin_ns = vp_clock_ns();
+    result = vp_preprocess(&config->geometry, layout, rgb, (float *)session->pixels.data, (float *)session->masks.data,
+                           session->scratch.data, session->scratch.bytes);
+    if (result == VP_OK)
+        result = vp_tokens_index_map(&config->geometry, layout, 1, (int32_t *)session->index.data,
+                                     session->index.bytes / sizeof(int32_t));
+    *preprocess_ns = vp_clock_ns() - begin_ns;
+    free(rgb);
+    return result;
+}
+/* One request of CALIBRATION_TEXT tokens and, with a layout, an image. *times: of its stages, preprocessing
+ * included. */
 static vp_result calibration_pass(vp_engine *engine, const vp_model_config *config, const vp_layout *layout,
                                   struct session *session, vp_stage_times *times, vp_error *error) {
     vp_request request;
     vp_reply reply;
     int32_t tokens[CALIBRATION_TOKENS], *blocks = resize(NULL, (size_t)config->block_count, sizeof *blocks);
-    int64_t step_ns[CALIBRATION_TOKENS], begin = vp_clock_ns();
+    int64_t step_ns[CALIBRATION_TOKENS], preprocess_ns = 0;
     vp_result result = VP_OK;
     struct pass_input input;
     for (int32_t i = 0; i < config->block_count; i++) blocks[i] = i;
@@ -167,22 +190,12 @@ static vp_result calibration_pass(vp_engine *engine, const vp_model_config *conf
     input.new_tokens = CALIBRATION_TOKENS;
     session_reserve(session, &input);
     if (layout) {
-        size_t bytes = (size_t)layout->width_px * (size_t)layout->height_px * 3;
-        uint8_t *rgb = resize(NULL, bytes, 1);
-        memset(rgb, 100, bytes);
-        begin = vp_clock_ns();
-        result = vp_preprocess(&config->geometry, layout, rgb, (float *)session->pixels.data,
-                               (float *)session->masks.data, session->scratch.data, session->scratch.bytes);
-        if (result == VP_OK)
-            result = vp_tokens_index_map(&config->geometry, layout, 1, (int32_t *)session->index.data,
-                                         session->index.bytes / sizeof(int32_t));
-        free(rgb);
+        result = calibration_pixels(config, layout, session, &preprocess_ns);
         request.pixels = (const float *)session->pixels.data;
         request.image_masks = (const float *)session->masks.data;
         request.image_input_idx = (const int32_t *)session->index.data;
         request.views = layout->views;
     }
-    reply.times.wall_ns[VP_STAGE_PREPROCESS] = vp_clock_ns() - begin;
     memset(session->ids.data, 0, session->ids.bytes);
     for (int32_t i = 0; i < sequence_of(&input); i++) ((int32_t *)session->ids.data)[i] = i % 256;
     request.input_ids = (const int32_t *)session->ids.data;
@@ -194,16 +207,15 @@ static vp_result calibration_pass(vp_engine *engine, const vp_model_config *conf
     request.ignore_eos = 1;
     reply.tokens = tokens;
     reply.step_ns = step_ns;
-    begin = reply.times.wall_ns[VP_STAGE_PREPROCESS];
     if (result == VP_OK) result = vp_engine_run(engine, &request, &reply, error);
     vp_engine_settle(engine);
-    reply.times.device_ns[VP_STAGE_PREPROCESS] = begin;
     *times = reply.times;
+    times->device_ns[VP_STAGE_PREPROCESS] = preprocess_ns;
     free(blocks);
     return result;
 }
-/* Takes the fastest of some passes. Whatever fails is a reason for no estimate, not for no plan; 0 or
- * EXIT_INTERRUPTED. */
+/* Measures the rates: the fastest of some passes. If it fails there is a plan all the same, without an estimate, and
+ * rates->reason says why. Returns 0 or EXIT_INTERRUPTED. */
 static int calibrate(const struct options *options, const struct model *model, const struct plan *plan,
                      struct rates *rates) {
     struct model small = *model;
@@ -258,8 +270,8 @@ static int calibrate(const struct options *options, const struct model *model, c
     rates->seconds = (double)(vp_clock_ns() - start) / 1e9;
     return interrupted ? EXIT_INTERRUPTED : 0;
 }
-/* A pass's time: the stages of many tokens by the slower of their arithmetic and of reading memory as decode does,
- * the others by their bytes. */
+/* The time of a pass. A stage of many tokens takes what its arithmetic takes, or what reading its bytes at the rate of
+ * decode takes, whichever is longer; the other stages take what their bytes take. */
 static double pass_ns(const struct rates *rates, const struct pass_cost *cost, int32_t views) {
     double sum = views * rates->view_ns;
     for (int i = VP_STAGE_VIT; i <= VP_STAGE_DECODE; i++) {
@@ -272,11 +284,14 @@ static double pass_ns(const struct rates *rates, const struct pass_cost *cost, i
 
 /* ---- the forecast of a configuration */
 struct forecast {
-    /* sums over samples; failing: samples that will be failed rows */
-    int64_t crops, vision_tokens, layouts, longest, failing;
-    double ns, squares; int64_t count; /* estimate of one run, over the samples that can run */
+    int64_t crops, vision_tokens, layouts; /* sums over the samples with an image */
+    int64_t failing; /* samples that will be failed rows */
+    int64_t count;   /* samples that can run */
+    int64_t longest; /* the longest sequence of these */
+    double ns, squares; /* estimate of one run: sums over these of the time and of its square */
     double measured_ns; int64_t runs_measured, points_closed; /* from the journals in output_dir */
 };
+/* Adds up a configuration's samples; without rates there is no estimate of times. */
 static void forecast_configuration(const struct model *model, const struct configuration *configuration,
                                    const struct rates *rates, int fp32, struct forecast *forecast) {
     for (size_t i = 0; i < configuration->set->count; i++) {
@@ -307,7 +322,8 @@ static void forecast_configuration(const struct model *model, const struct confi
     }
 }
 
-/* Runs that journals hold already, by configuration. A journal of another plan is named in `note`. */
+/* Adds the runs of a journal to forecast[], by configuration. A journal of another plan is only named in `note`.
+ * The journal is read line by line, without the index of sweep/journal.h: dataset/ is below sweep/. */
 static void read_measured(const struct plan *plan, const char *path, struct forecast *forecast, char *note,
                           size_t capacity) {
     FILE *file = fopen(path, "rb");
@@ -342,6 +358,7 @@ static void read_measured(const struct plan *plan, const char *path, struct fore
     free(line);
     free(parsed.nodes);
 }
+/* Adds the runs of all journals in output_dir. */
 static void read_journals(const struct options *options, const struct plan *plan, struct forecast *forecast, char *note,
                           size_t capacity) {
     const char *folder = text_of(options, "output_dir");
@@ -357,26 +374,26 @@ static void read_journals(const struct options *options, const struct plan *plan
     if (listing) closedir(listing);
 }
 
-/* all that --plan prints */
+/* All that --plan prints. */
 struct outlook {
     const struct options *options;
     const struct model *model;
     const struct plan *plan;
     struct rates rates;
     struct forecast *configurations;
-    double scale;              /* measured / estimated, over the configurations that have both; 1 */
+    double scale;     /* measured / estimated time, over the configurations that have both; 1 if none has */
     int64_t runs_measured, runs_left;
-    double seconds;            /* of the runs left; NaN: not known */
-    size_t fewest;             /* samples of the smallest data set */
-    double variation;          /* of T_total over samples, the largest of the configurations; NaN: not known */
+    double seconds;   /* of the runs left; NaN: not known */
+    size_t fewest;    /* samples of the smallest data set */
+    double variation; /* of T_total over samples, the largest of the configurations; NaN: not known */
     vp_resolution resolution;
     char note[LINE_BYTES];
 };
-/* share of questions on which just one of two configurations is right: as seen on VQA v2; up to 0.5 */
+/* Share of questions on which just one of two configurations is right, as seen on VQA v2; 0.5 at most. */
 static const double PLAN_DISCORDANCE = 0.2;
 enum { PLAN_SAMPLES_ENOUGH = 500 };
 
-/* T_total of one run, the mean over samples */
+/* T_total of one run in ms, the mean over samples: measured, otherwise estimated; NaN: not known. */
 static double configuration_ms(const struct outlook *outlook, size_t index) {
     const struct forecast *forecast = &outlook->configurations[index];
     if (forecast->runs_measured) return forecast->measured_ns / (double)forecast->runs_measured / 1e6;
@@ -390,8 +407,8 @@ static int64_t configuration_runs_left(const struct outlook *outlook, size_t ind
     int64_t done = forecast->runs_measured > closed ? forecast->runs_measured : closed;
     return done < all ? all - done : 0;
 }
-static void look_ahead(struct outlook *outlook) {
-    double both = 0, estimated = 0;
+/* The estimates of all configurations, and how far their times vary over samples. */
+static void estimate_configurations(struct outlook *outlook) {
     int fp32 = !strcmp(text_of(outlook->options, "weights"), "fp32");
     outlook->fewest = SIZE_MAX;
     outlook->variation = (double)NAN;
@@ -406,15 +423,23 @@ static void look_ahead(struct outlook *outlook) {
         spread = sqrt(fmax(0, forecast->squares / (double)forecast->count - mean * mean)) / mean;
         if (!(spread <= outlook->variation)) outlook->variation = spread;
     }
+}
+/* What is measured already, and by which factor it differs from the estimates. */
+static void compare_with_journals(struct outlook *outlook) {
+    double measured_ns = 0, estimated_ns = 0;
     read_journals(outlook->options, outlook->plan, outlook->configurations, outlook->note, sizeof outlook->note);
     for (size_t i = 0; i < outlook->plan->configuration_count; i++) {
         const struct forecast *forecast = &outlook->configurations[i];
         outlook->runs_measured += forecast->runs_measured;
         if (!forecast->runs_measured || !(forecast->ns > 0)) continue;
-        both += forecast->measured_ns;
-        estimated += forecast->ns / (double)forecast->count * (double)forecast->runs_measured;
+        measured_ns += forecast->measured_ns;
+        estimated_ns += forecast->ns / (double)forecast->count * (double)forecast->runs_measured;
     }
-    outlook->scale = estimated > 0 ? both / estimated : 1;
+    outlook->scale = estimated_ns > 0 ? measured_ns / estimated_ns : 1;
+}
+static void look_ahead(struct outlook *outlook) {
+    estimate_configurations(outlook);
+    compare_with_journals(outlook);
     outlook->seconds = 0;
     for (size_t i = 0; i < outlook->plan->configuration_count; i++) {
         int64_t left = configuration_runs_left(outlook, i);
@@ -426,6 +451,7 @@ static void look_ahead(struct outlook *outlook) {
                              &outlook->resolution);
     if (!isfinite(outlook->variation)) outlook->resolution.mean = outlook->resolution.p50 = (double)NAN;
 }
+/* Where the expected time comes from, as --plan says it. */
 static const char *time_source(const struct outlook *outlook) {
     int estimate = 0;
     for (size_t i = 0; i < outlook->plan->configuration_count; i++)
