@@ -16,7 +16,7 @@
 /* ---- E1: stage stack */
 enum { STACK_OTHER = VP_STAGE_COUNT, STACK_OUTSIDE, STACK_PARTS, STACK_ROWS = 24 };
 
-/* Stages with a colour of their own; the small ones share grey. */
+/* The colour of a stage; the small ones share grey. */
 static int stack_series(int part) {
     switch (part) {
     case VP_STAGE_PREPROCESS: return 5;
@@ -40,7 +40,8 @@ static const char *stack_part_name(int part, int is_coarse) {
            : part == STACK_OUTSIDE ? "in no stage"
                                    : vp_stage_name((vp_stage)part);
 }
-/* Mean ms of the parts of a request; files without stages have the sums alone. */
+/* Mean ms of the parts of a request. is_coarse: the files have no stages, so the parts are vision, prefill and
+ * decode. */
 static void stack_parts(const struct decomposition *decomposition, int is_coarse, double parts[STACK_PARTS]) {
     double rest = decomposition->mean[METRIC_TOTAL];
     memset(parts, 0, STACK_PARTS * sizeof *parts);
@@ -56,7 +57,7 @@ static void stack_parts(const struct decomposition *decomposition, int is_coarse
     for (int i = 0; i < STACK_PARTS; i++) rest -= parts[i];
     if (rest > 0) parts[STACK_OUTSIDE] = rest;
 }
-/* the length of its bar: parts that are more than the total show */
+/* The length of its bar, which shows where the parts are more than the total. */
 static double stack_sum(const struct decomposition *decomposition, int is_coarse) {
     double parts[STACK_PARTS], sum = 0;
     stack_parts(decomposition, is_coarse, parts);
@@ -138,8 +139,37 @@ static void stack_rows(struct text_buffer *out, const struct report *report, int
         stack_row(&plot, report, &report->items[rows[i].at], is_coarse, 3 + 20 * (double)i);
     plot_close(&plot);
 }
-/* All configurations as thin bars, the fastest first: one path a part, and a clear field a configuration for the
- * pointer. */
+/* One path of a part's bars, over all configurations. */
+static void stack_all_bars(const struct plot *plot, const struct report *report, int is_coarse,
+                           const struct ranked *rows, size_t count, int part) {
+    page_add(plot->out, "<path class=\"a s%d\" d=\"", stack_series(part));
+    for (size_t i = 0; i < count; i++) {
+        double parts[STACK_PARTS], below = 0, bottom, top;
+        double left = scale_place(&plot->x, (double)i), width = scale_place(&plot->x, (double)i + 1) - left;
+        stack_parts(&report->items[rows[i].at], is_coarse, parts);
+        for (int k = 0; k < part; k++) below += parts[k];
+        bottom = scale_place(&plot->y, below);
+        top = scale_place(&plot->y, below + parts[part]);
+        if (bottom - top >= 0.05)
+            page_add(plot->out, "M%.1f %.1fv%.1fh%.1fv%.1fz", left, bottom, top - bottom, width * 0.94, bottom - top);
+    }
+    text_add_string(plot->out, "\"/>\n");
+}
+/* A clear field over each bar, which shows its title under the pointer. */
+static void stack_all_titles(const struct plot *plot, const struct report *report, int is_coarse,
+                             const struct ranked *rows, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        struct text_buffer title = {NULL, 0, 0};
+        stack_title(report, &report->items[rows[i].at], is_coarse, &title);
+        page_add(plot->out, "<rect class=\"h\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%.0f\"><title>",
+                 scale_place(&plot->x, (double)i), PLOT_TOP, (plot->x.to - plot->x.from) / (double)count,
+                 plot->y.from - PLOT_TOP);
+        page_text(plot->out, title.data);
+        text_add_string(plot->out, "</title></rect>\n");
+        free(title.data);
+    }
+}
+/* All configurations as thin bars, in the order of rows. */
 static void stack_all(struct text_buffer *out, const struct report *report, int is_coarse, const struct ranked *rows,
                       size_t count) {
     static const char caption[] = "All configurations, from fastest to slowest";
@@ -155,30 +185,8 @@ static void stack_all(struct text_buffer *out, const struct report *report, int 
     plot.y = scale_make(y_span, 0, plot.height - 30, PLOT_TOP);
     plot_y_axis(&plot);
     plot_labels(&plot, "configurations, ascending by mean T_total", "mean T_total, ms");
-    for (int part = 0; part < STACK_PARTS; part++) {
-        page_add(out, "<path class=\"a s%d\" d=\"", stack_series(part));
-        for (size_t i = 0; i < count; i++) {
-            double parts[STACK_PARTS], below = 0, from = scale_place(&plot.x, (double)i),
-                                       wide = scale_place(&plot.x, (double)i + 1) - from, high, low;
-            stack_parts(&report->items[rows[i].at], is_coarse, parts);
-            for (int k = 0; k < part; k++) below += parts[k];
-            low = scale_place(&plot.y, below);
-            high = scale_place(&plot.y, below + parts[part]);
-            if (low - high >= 0.05)
-                page_add(out, "M%.1f %.1fv%.1fh%.1fv%.1fz", from, low, high - low, wide * 0.94, low - high);
-        }
-        text_add_string(out, "\"/>\n");
-    }
-    for (size_t i = 0; i < count; i++) {
-        struct text_buffer title = {NULL, 0, 0};
-        stack_title(report, &report->items[rows[i].at], is_coarse, &title);
-        page_add(out, "<rect class=\"h\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%.0f\"><title>",
-                 scale_place(&plot.x, (double)i), PLOT_TOP, (plot.x.to - plot.x.from) / (double)count,
-                 plot.y.from - PLOT_TOP);
-        page_text(out, title.data);
-        text_add_string(out, "</title></rect>\n");
-        free(title.data);
-    }
+    for (int part = 0; part < STACK_PARTS; part++) stack_all_bars(&plot, report, is_coarse, rows, count, part);
+    stack_all_titles(&plot, report, is_coarse, rows, count);
     plot_close(&plot);
 }
 static void page_stack(struct text_buffer *out, const struct report *report) {
@@ -318,7 +326,8 @@ static void curve_marks(struct plot *plot, const struct curve *curve, int sign) 
         plot_mark(plot->out, sign, x, y, 3.6, 1, title);
     }
 }
-/* "k4 b12: 12.3 [12.0, 12.6] us/token"; steepest: of the slopes that stand together, so that they share a unit */
+/* "k4 b12: 12.3 [12.0, 12.6] us/token". steepest: the largest slope of the legend, so that all its slopes have one
+ * unit. */
 static void slope_text(const struct curve *curve, double steepest, char out[160]) {
     /* of a second */
     static const struct { double scale; const char *prefix; } units[] = {{1, "m"}, {1e3, "\xC2\xB5"}, {1e6, "n"}};
@@ -332,7 +341,7 @@ static void slope_text(const struct curve *curve, double steepest, char out[160]
 /* The curves of one name in a data set, and what their plot must span. */
 struct curve_plot { struct ranked *order; size_t count; struct span x_span, y_span; double steepest; };
 
-/* Collects them; of more than can be told apart, by slope. order is malloc'ed. */
+/* Collects the curves; sorted by slope where they are too many to be shown one by one. order is malloc'ed. */
 static void collect_curves(const struct report *report, size_t group, const char *name, struct curve_plot *collected) {
     memset(collected, 0, sizeof *collected);
     collected->order = zeroed(report->curves.count, sizeof *collected->order);
@@ -409,7 +418,7 @@ static double work_x(const struct stage_cost *cost, int is_roofline) {
 static double work_y(const struct stage_cost *cost, int is_roofline) {
     return is_roofline ? cost->tflops * 1e12 : cost->mean;
 }
-/* The roofs as lines: what no stage gets past, or the least time that work can take. */
+/* The roofs as lines: of the roofline what no stage gets past, else the least time that the work can take. */
 static void work_roofs(struct plot *plot, const struct report *report, int is_roofline) {
     double from = plot->x.low, to = plot->x.high, knee = report->peak_tflops * 1e3 / report->peak_gbs, ends[3],
            roofs[3];

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* ---- CSV: a row a configuration */
+/* ---- CSV: a row for each configuration */
 void report_csv_heads(struct text_buffer *out) {
     text_add_string(out, "task,tier,target_vision_tokens,top_k,num_active_blocks,num_samples");
     for (int metric = 0; metric < METRIC_STAGE; metric++) {

@@ -14,9 +14,9 @@ int profile_run(const struct options *options, struct run_state *state);
 
 int profile_check_sweep(const struct options *options);
 
-/* A measured point once more, operation by operation, into profiler_results_config_<i>_sample_<j>.txt and, when asked
- * for, a trace. Nothing of it
- * enters the journal. A device that fails here fails the next point as well, and is dealt with there. */
+/* Runs a measured point once more, operation by operation, and writes profiler_results_config_<i>_sample_<j>.txt and,
+ * when asked for, a trace. Nothing of it enters the journal. A device that fails here fails the next point as well, and
+ * is dealt with there. */
 int profile_point(const struct options *options, struct session *session, const struct pass_input *base,
                   struct pass_result *run, const struct profile_place *profiled);
 
