@@ -259,30 +259,36 @@ static void parts_row(struct plot *plot, const struct report *report, const stru
     }
     text_add_string(plot->out, "</g>\n");
 }
-static void page_parts(struct text_buffer *out, const struct report *report) {
-    static const char caption[] = "What prefill and decode are made of (--kernel_pass), at most a dozen configurations";
-    struct plot plot;
-    struct span span = {0, 100};
-    double left = 60;
-    size_t rows[PARTS_CONFIGURATIONS], count = 0;
-    int seen[PARTS_IDLE + 1] = {0};
+/* The first files whose kernels were timed, by place in results->files; which parts they have, and the px that their
+ * names need. Returns their number. */
+static size_t collect_parts(const struct report *report, size_t files[PARTS_CONFIGURATIONS],
+                            int is_shown[PARTS_IDLE + 1], double *name_px) {
+    size_t count = 0;
     for (size_t i = 0; i < report->results->count && count < PARTS_CONFIGURATIONS; i++) {
+        const struct stage_cost *stages = report->items[i].stages;
         char name[160];
         double px = text_px(report_full_name(report->results, report->items[i].file, name)) + 72;
-        if (!stage_has_parts(&report->items[i].stages[VP_STAGE_PREFILL])
-            && !stage_has_parts(&report->items[i].stages[VP_STAGE_DECODE]))
-            continue;
-        for (int k = 0; k < 2; k++)
+        if (!stage_has_parts(&stages[VP_STAGE_PREFILL]) && !stage_has_parts(&stages[VP_STAGE_DECODE])) continue;
+        for (int k = 0; k < PART_STAGE_COUNT; k++)
             for (int part = 0; part <= PARTS_IDLE; part++)
-                seen[part] |= part_share(&report->items[i].stages[PART_STAGES[k]], part) >= 0.0005;
-        if (px > left) left = px;
-        rows[count++] = i;
+                is_shown[part] |= part_share(&stages[PART_STAGES[k]], part) >= 0.0005;
+        if (px > *name_px) *name_px = px;
+        files[count++] = i;
     }
+    return count;
+}
+static void page_parts(struct text_buffer *out, const struct report *report) {
+    static const char caption[] = "What prefill and decode are made of (--kernel_pass), at most a dozen configurations";
+    const struct span span = {0, 100};
+    struct plot plot;
+    double left = 60;
+    int is_shown[PARTS_IDLE + 1] = {0};
+    size_t files[PARTS_CONFIGURATIONS], count = collect_parts(report, files, is_shown, &left);
     if (!count) return;
     figure_open(out, caption, 1);
     legend_open(out);
     for (int part = 0; part <= PARTS_IDLE; part++)
-        if (seen[part]) legend_item(out, COLOUR_SERIES, part_series(part), 0, SIGN_BAR, part_text(part));
+        if (is_shown[part]) legend_item(out, COLOUR_SERIES, part_series(part), 0, SIGN_BAR, part_text(part));
     legend_close(out);
     plot_open(&plot, out, caption, 1000, (double)count * 42 + 50);
     plot.x = scale_make(span, 0, left, plot.width - 64);
@@ -291,8 +297,8 @@ static void page_parts(struct text_buffer *out, const struct report *report) {
     plot_text(&plot, (plot.x.from + plot.x.to) / 2, plot.height - 6, "middle", " class=\"n\"",
               "% of the stage's time on the device");
     for (size_t i = 0; i < count; i++)
-        for (int k = 0; k < 2; k++)
-            parts_row(&plot, report, &report->items[rows[i]], PART_STAGES[k], 3 + 42 * (double)i + 18 * k);
+        for (int k = 0; k < PART_STAGE_COUNT; k++)
+            parts_row(&plot, report, &report->items[files[i]], PART_STAGES[k], 3 + 42 * (double)i + 18 * k);
     plot_close(&plot);
 }
 

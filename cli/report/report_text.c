@@ -118,7 +118,7 @@ static void write_parts(struct document *document, const struct report *report) 
     }
     text_add_string(&heads, "|idle");
     for (size_t i = 0; i < report->results->count; i++)
-        for (int which = 0; which < 2; which++) {
+        for (int which = 0; which < PART_STAGE_COUNT; which++) {
             const struct stage_cost *cost = &report->items[i].stages[PART_STAGES[which]];
             char name[160];
             if (!stage_has_parts(cost)) continue;
