@@ -363,6 +363,23 @@ static void test_forms(void) {
     }
 }
 
+/* A knob with more levels than effects can have, beside one that varies: a front, and no word on what the knobs change. */
+static void test_many_levels(void) {
+    check_case("257 values of top_k and two image sizes");
+    make_empty(in_folder("many"));
+    for (int i = 0; i < 258; i++) {
+        char path[64], text[300];
+        snprintf(path, sizeof path, "many/t_imgsizetier-%s_topk%d.json", i ? "low" : "high", i ? i : 1);
+        snprintf(text, sizeof text,
+                 "{\"tier\": \"%s\", \"top_k\": %d, \"num_active_blocks\": 12, \"per_sample_results\": [{\"sample_id\": 1, \"T_total\": %d, "
+                 "\"accuracy\": 0}, {\"sample_id\": 2, \"T_total\": %d, \"accuracy\": 1}]}",
+                 i ? "low" : "high", i ? i : 1, i + 10, i + 11);
+        write_text(in_folder(path), text);
+    }
+    CHECK_INT(run("report %%F/many --resamples 10"), 0);
+    CHECK(strstr(last.out, "E2: front") && !strstr(last.out, " from low to high") && !strstr(last.out, "main effects"));
+}
+
 /* 336 configurations x 1,000 samples, about 1.1 GB of JSON; minutes of writing, so only when asked. Prints the figures. */
 static void test_large(void) {
     truth t = truth_default();
@@ -399,6 +416,7 @@ int main(void) {
     test_front();
     test_warnings();
     test_forms();
+    test_many_levels();
     test_large();
     program_end();
     free(json_nodes);

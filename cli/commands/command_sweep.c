@@ -30,6 +30,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Who reads the values: dataset/dataset.c those of the data and the drawing of samples; dataset/plan.c the grid's;
+ * dataset/forecast.c, what --plan needs; request/model.c those of the model and the device; sweep/sweep_point.c timing,
+ * progress and points that failed before; sweep/profile.c those of --use_profiler; this file the others. */
 static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_MODEL,
     OPTION_SYNTHETIC,
@@ -185,9 +188,8 @@ static int sweep_report(const struct sweep *sweep) {
     if (sweep->failed)
         fprintf(
             stderr,
-            "vlmprof: failed points are rows with status \"failed\" and a reason in the result files; "
-            "--retry_failed measures them "
-            "again\n");
+            "vlmprof: failed points are rows with status \"failed\" and a reason in the result files; --retry_failed "
+            "measures them again\n");
     return is_given(sweep->options, "json") ? print_summary(sweep, code) : code;
 }
 /* Finds which part of the sweep this process has, and on which device it runs. Returns 0 or an exit code. */
@@ -238,8 +240,8 @@ static int sweep_rules(struct sweep *sweep) {
     if (!(sweep->rule.half_width > 0) && (is_given(options, "max_runs") || is_given(options, "time_box_s")))
         return complain(
             EXIT_USAGE,
-            "--max_runs and --time_box_s go with --stop_half_width: without it every point has "
-            "--num_runs_per_sample runs");
+            "--max_runs and --time_box_s go with --stop_half_width: "
+            "without it every point has --num_runs_per_sample runs");
     if (is_given(options, "max_runs") && sweep->rule.max_runs < sweep->rule.min_runs)
         return complain(EXIT_USAGE, "--max_runs %lld is less than --num_runs_per_sample %lld",
                         (long long)sweep->rule.max_runs, (long long)sweep->rule.min_runs);
@@ -271,8 +273,7 @@ static int check_result(const struct sweep *sweep, const char *folder, const cha
     if (!code && status && !sweep->journal.end && strcmp(status, "partial") && sweep->rank.world_size == 1)
         code = complain(
             EXIT_USAGE,
-            "%s/%s is there but %s is not: its points would be measured again; use another --output_dir, or delete "
-            "it",
+            "%s/%s is there but %s is not: its points would be measured again; use another --output_dir, or delete it",
             folder, file_name, sweep->journal.path);
     free(status);
     return code;

@@ -18,14 +18,14 @@ int stage_has_parts(const struct stage_cost *cost) {
 }
 
 /* ---- one file */
-/* The finite values of a column into out; their number. */
+/* Copies the finite values of a column to out; returns their number. */
 static size_t column_values(const struct result_file *file, int which, double *out) {
     size_t count = 0;
     for (size_t i = 0; file->columns[which] && i < file->count; i++)
         if (isfinite(file->columns[which][i])) out[count++] = file->columns[which][i];
     return count;
 }
-/* Mean with samples that lack it as 0: parts of a mean total that add up. */
+/* The mean of a column, where samples that lack it count as 0: so the means of parts add up to the mean total. */
 static double column_part(const struct result_file *file, int which, double *scratch) {
     size_t count = column_values(file, which, scratch);
     return count ? vp_statistics_sum(scratch, count) / (double)file->count : (double)NAN;
@@ -134,7 +134,7 @@ static void fit_curve(struct curve *curve, const struct xy_list *points) {
     free(design);
     free(observed);
 }
-/* Medians over each x, or over tenths of the points where there are more than a dozen of them. */
+/* Medians over each x, or over twelfths of the points where there are more than a dozen x. */
 static void bin_curve(struct curve *curve, struct xy_list *points) {
     enum { BINS = 12 };
     double *values = resize(NULL, points->count, sizeof *values);

@@ -1,4 +1,4 @@
-/* estimator.c: the latency model: fitted, held against configurations that it never saw, written and read. */
+/* estimator.c: the latency model (E3): fitted, compared with configurations that it never saw, written and read. */
 #include "report/estimator.h"
 
 #include "base/console.h"
@@ -94,7 +94,7 @@ void guard_budgets(const struct measurements *measurements, const double *predic
     }
     free(pairs);
 }
-/* Rows from first to last, as many as a plot can show. */
+/* Picks rows for the plot, spread evenly from first to last. */
 static void pick_points(const struct measurements *measurements, const double *predicted,
                         struct evaluation *evaluation) {
     double *pairs = resize(NULL, measurements->count, 2 * sizeof *pairs);
@@ -479,7 +479,7 @@ int estimator_write(const char *path, const struct estimator *estimator, const s
 
 /* ---- reading it back: every byte may be wrong */
 struct estimator_reader { const char *path; struct parsed parsed; int code; char where[128]; };
-/* The first thing that is wrong is told, at `where`.key; returns a node that is none. */
+/* Complains about the first thing that is wrong, at `where`.key. Returns VP_JSON_NONE. */
 static uint32_t estimator_fail(struct estimator_reader *reader, uint32_t node, const char *key, const char *what) {
     if (!reader->code)
         reader->code = complain(
@@ -506,7 +506,7 @@ static double estimator_number(struct estimator_reader *reader, uint32_t object,
     uint32_t node = estimator_member(reader, object, key, VP_JSON_NUMBER);
     return node == VP_JSON_NONE ? (double)NAN : estimator_node(reader, node, key, least, most);
 }
-/* null stands for what is not known: NaN */
+/* A number, or NaN for null, which stands for what is not known. */
 static double estimator_optional(struct estimator_reader *reader, uint32_t object, const char *key, double least,
                                  double most) {
     return node_is(&reader->parsed.json, vp_json_get(&reader->parsed.json, object, key), VP_JSON_NULL)

@@ -1,4 +1,5 @@
-/* estimator.h: the latency model: fitted, held against configurations that it never saw, written and read. */
+/* estimator.h: the latency model (E3): fitted, compared with configurations that it never saw, written and read.
+ * Predictions are double [ESTIMATE_PARTS, measurements->count], ms; NaN: none. */
 #ifndef VLMPROF_CLI_ESTIMATOR_H
 #define VLMPROF_CLI_ESTIMATOR_H
 #include "base/document.h"
@@ -10,44 +11,56 @@
 
 enum { EVALUATION_POINTS = 200 };
 
+/* How well models predict. */
 struct evaluation {
     vp_linear_errors errors[ESTIMATE_KINDS][SPLIT_COUNT][ESTIMATE_PARTS]; /* count 0: none */
     vp_guardrail guardrails[BUDGET_COUNT + 1];
-    /* share by which the mean over a sample's runs is off, on average: no model's MAPE is below it; NaN: single runs */
+    /* The mean over a sample's runs is itself off by this share on average, so no model's MAPE is below it. NaN: single
+     * runs. */
     double noise;
-    int guardrail_count, guardrail_split;
+    int guardrail_count, guardrail_split; /* SPLIT_*: whose predictions the guardrails and the points are of */
     double reference_ms;  /* P95 of measured totals; budgets are shares of it */
     double own_budget_ms; /* one more that was asked for; 0: none */
-    double points[ESTIMATE_PARTS][EVALUATION_POINTS][2]; /* measured and predicted, by the same split: for a plot */
+    double points[ESTIMATE_PARTS][EVALUATION_POINTS][2]; /* [measured, predicted], for a plot */
     size_t point_counts[ESTIMATE_PARTS];
 };
 
-/* What a fit of all rows says of each: [ESTIMATE_PARTS, count]; NaN where there is nothing to compare. */
+/* Predicts the stages of each row by a model, where the stage was measured. */
 void estimator_predict_rows(const vp_latency_model *fits, const struct measurements *measurements, double *predicted);
+/* Predicts the stages of each row by models that were fitted without the row's group: its configuration or its image
+ * size, by SPLIT_*. */
 void estimator_predict_left_out(vp_latency_features kind, const struct measurements *measurements, int split,
                                 double *predicted);
 
-/* The total of a row is the sum of the stages that run; one that has no prediction leaves none. */
+/* Adds the predicted totals: the sum of the stages that run, NaN where one of them has no prediction. */
 void add_totals(const struct measurements *measurements, double *predicted);
+
+/* The measured ms of a part, a stage or ESTIMATE_TOTAL; NaN: none. */
 double measured_part(const struct measurements *measurements, int part, size_t row);
 
-/* Rows of a part that have both numbers; pairs: double [2, count], first the measured ones. */
+/* Collects the rows of a part that have both numbers. pairs: double [2, measurements->count], measured, then predicted.
+ * Returns how many of each are filled. */
 size_t pair_rows(const struct measurements *measurements, const double *predicted, int part, double *pairs);
+
+/* The errors of each part. */
 void errors_of(const struct measurements *measurements, const double *predicted,
                vp_linear_errors errors[ESTIMATE_PARTS]);
 
-/* Which requests a budget lets through, by predictions of totals; budgets are shares of the P95 that was measured. */
+/* Fills the guardrails: which requests a budget lets through by their predicted totals. */
 void guard_budgets(const struct measurements *measurements, const double *predicted, struct evaluation *evaluation);
+
+/* Compares all kinds of models by all splits; guardrails and points are of the chosen kind. 0 or an exit code. */
 int estimator_evaluate(const struct measurements *measurements, vp_latency_features chosen,
                        struct evaluation *evaluation);
 
+/* Of the data that a model was fitted to. */
 struct knob_range { int32_t least, median, most; };
 
 struct estimator {
     vp_latency_model model;
-    /* of what the stages' models miss: for intervals of totals */
+    /* of the stages' residuals, for the intervals of totals */
     double correlation[VP_LATENCY_STAGE_COUNT][VP_LATENCY_STAGE_COUNT];
-    struct knob_range ranges[ESTIMATE_KNOB_COUNT];                             /* of the data */
+    struct knob_range ranges[ESTIMATE_KNOB_COUNT];
     int64_t expert_count;
     char *model_name, *device;
     int is_synthetic;
@@ -55,21 +68,30 @@ struct estimator {
     struct text_list warnings;
 };
 
-void estimator_free(struct estimator *estimator);
+void estimator_free(struct estimator *estimator); /* the struct itself, too */
+
+/* Fits a model to all rows, into a zeroed estimator. 0 or an exit code. */
 int estimator_make(const struct measurements *measurements, const struct results *results, vp_latency_features kind,
                    int64_t experts, struct estimator *estimator);
+
+/* JSON: errors by part; the member "guardrail". predictions: what they were made by. */
 void put_parts(vp_json_writer *writer, const vp_linear_errors errors[ESTIMATE_PARTS]);
 void put_guardrails(vp_json_writer *writer, const struct evaluation *evaluation, const char *predictions);
 
-/* "ms" for the constant, "ms per views" for others */
+/* The unit of a coefficient: "ms" for the constant, else "ms / (views)". Returns out. */
 const char *unit_text(const char *name, char out[64]);
+
+/* Writes the model to a file, with its evaluation unless that is NULL. 0 or an exit code. */
 int estimator_write(const char *path, const struct estimator *estimator, const struct evaluation *evaluated);
 
-/* 0 or an exit code; *out is malloc'ed on success. */
+/* Reads a model, of which every byte may be wrong. 0 or an exit code; *out is set on success, for estimator_free. */
 int estimator_read(const char *path, struct estimator **out);
 
+/* A row of a table of errors: one or two words (second may be NULL), then MAE, MAPE, R2, P95, bias and rows. */
 void error_row(struct text_list *table, const char *first, const char *second, const vp_linear_errors *errors);
 void write_guardrails(struct document *document, const struct evaluation *evaluation, const char *predictions);
+
+/* Prints the model as JSON on stdout, with its evaluation. 0 or an exit code. */
 int estimator_print(const struct estimator *estimator, const struct evaluation *evaluation);
 
 #endif

@@ -1,7 +1,7 @@
-/* measurements.c: result files to the requests and times that a latency model is made of.
- * E3: what a request will cost. fit: result files -> a model for each stage, with its errors on configurations that
- * it never saw. predict: that model -> milliseconds with intervals; its errors on other result files; its
- * recalibration to another device. Mathematics: vp_latency_*. */
+/* measurements.c: result files to the requests and times that a latency model is fitted to.
+ * E3 is what a request will cost. `fit` makes a model for each stage, with its errors on configurations that it never
+ * saw. `predict` makes milliseconds with intervals of that model, shows its errors on other result files, and
+ * recalibrates it to another device. The mathematics are vp_latency_*, in vlmprof_latency.h. */
 #include "report/measurements.h"
 
 #include "base/console.h"
@@ -79,7 +79,8 @@ static int request_of_row(const struct result_file *file, size_t row, int32_t ex
     request->active_blocks = (int32_t)file->block_count;
     return 0;
 }
-/* The mean of few runs is off itself: by its standard error, times what |error| is of that on average. */
+/* The mean of few runs is itself off: on average by its standard error times sqrt(2 / pi), which is the mean |error| of
+ * a normal distribution. */
 static void measure_noise(struct measurements *measurements, const struct result_file *file, size_t row) {
     size_t first = file->run_at ? file->run_at[row] : 0, count = file->run_at ? file->run_at[row + 1] - first : 0;
     double mean, sum = 0;
@@ -115,6 +116,7 @@ static void measure_row(struct measurements *measurements, const struct result_f
     measure_noise(measurements, file, row);
     measurements->count++;
 }
+/* Finds how many experts the model has: as an option, the files or *experts say, else 64. 0 or an exit code. */
 static int number_experts(const struct options *options, const struct results *results, int64_t *experts,
                           struct text_list *warnings) {
     int64_t said = -1;
@@ -132,8 +134,8 @@ static int number_experts(const struct options *options, const struct results *r
         said = 64;
         text_list_add(
             warnings,
-            "the files do not say how many experts the model has: 64 assumed, as MolmoE-1B has; --num_experts N "
-            "says it");
+            "the files do not say how many experts the model has: 64 assumed, as MolmoE-1B has; --num_experts N says "
+            "it");
     }
     for (size_t i = 0; i < results->count; i++)
         if (results->files[i].top_k > said)
@@ -142,7 +144,7 @@ static int number_experts(const struct options *options, const struct results *r
     *experts = said;
     return 0;
 }
-/* What must be one and the same in all files: a model of two devices would be one of neither. */
+/* Device, model and weights must be the same in all files: a model of two devices would fit neither. */
 static int check_same(const struct results *results) {
     static const struct {
         const char *name;

@@ -1,4 +1,4 @@
-/* measurements.h: result files to the requests and times that a latency model is made of. */
+/* measurements.h: result files to the requests and times that a latency model is fitted to. */
 #ifndef VLMPROF_CLI_MEASUREMENTS_H
 #define VLMPROF_CLI_MEASUREMENTS_H
 #include "base/document.h"
@@ -10,8 +10,11 @@
 #define ESTIMATOR_SCHEMA "vlmprof-estimator-1"
 #define ESTIMATE_LEVEL 0.95
 
+/* Parts of a request: the stages of vp_latency_stage, then the total. */
 enum { ESTIMATE_TOTAL = VP_LATENCY_STAGE_COUNT, ESTIMATE_PARTS, ESTIMATE_KINDS = VP_LATENCY_MEAN + 1,
        ESTIMATOR_BYTES_MOST = 1 << 24 };
+
+/* What a prediction must not have seen: nothing, the row's configuration, its image size. */
 enum { SPLIT_NONE, SPLIT_CONFIG, SPLIT_SIZE, SPLIT_COUNT };
 
 extern const char *const ESTIMATE_KIND_KEYS[ESTIMATE_KINDS];
@@ -33,27 +36,31 @@ enum { KNOB_TEXT = 2, KNOB_OUTPUT = 4, KNOB_TIER, KNOB_EXPERTS, KNOB_ACTIVE, EST
 
 extern const struct column ESTIMATE_KNOBS[ESTIMATE_KNOB_COUNT];
 
+/* A number of a request, by its place in ESTIMATE_KNOBS. */
 int32_t knob_at(const vp_latency_request *request, int knob);
 const char *part_name(int part);
+
+/* Truth: the request has the stage. One without an image has no vision, one of a single token no decode. */
 int stage_is_run(int stage, const vp_latency_request *request);
 
 struct measurements {
     vp_latency_request *requests;
-    double *measured, *total;     /* ms [count, VP_LATENCY_STAGE_COUNT], NaN: not measured; [count] */
-    uint32_t *configs, *sizes;    /* which file, which image size */
+    double *measured;             /* ms [count, VP_LATENCY_STAGE_COUNT]; NaN: not measured */
+    double *total;                /* ms [count] */
+    uint32_t *configs, *sizes;    /* [count] place of the file; place of the first file of its image size */
     size_t count, config_count, size_count;
     size_t incomplete, not_positive; /* samples without a count or prefill; stages of 0 ms or less */
-    /* sum of what is not known of each sample's own T_total, as a share; samples with two runs or more */
-    double noise; size_t noise_count;
+    double noise; size_t noise_count; /* sum of the shares by which means are off; samples with two runs or more */
     const char *device, *model;
 };
 
 void measurements_free(struct measurements *measurements);
 
-/* Every row that is whole, of all files as they are. */
+/* Takes every row that has its counts and times, of all files as they are. */
 void measurements_read(struct measurements *measurements, const struct results *results, int64_t experts);
 
-/* *experts: 0, or what a model says. 0 or an exit code. */
+/* As measurements_read, but checks first that the files belong together, and adds warnings. *experts: how many a model
+ * says there are, 0 if none; becomes the number that is used. 0 or an exit code. */
 int measurements_make(const struct options *options, const struct results *results, int64_t *experts,
                       struct measurements *measurements, struct text_list *warnings);
 

@@ -16,7 +16,7 @@
 /* ---- E1: stage stack */
 enum { STACK_OTHER = VP_STAGE_COUNT, STACK_OUTSIDE, STACK_PARTS, STACK_ROWS = 24 };
 
-/* Stages with a colour of their own; the small ones share grey. */
+/* The colour of a stage; the small ones share grey. */
 static int stack_series(int part) {
     switch (part) {
     case VP_STAGE_PREPROCESS: return 5;
@@ -40,7 +40,8 @@ static const char *stack_part_name(int part, int is_coarse) {
            : part == STACK_OUTSIDE ? "in no stage"
                                    : vp_stage_name((vp_stage)part);
 }
-/* Mean ms of the parts of a request; files without stages have the sums alone. */
+/* Mean ms of the parts of a request. is_coarse: the files have no stages, so the parts are vision, prefill and
+ * decode. */
 static void stack_parts(const struct decomposition *decomposition, int is_coarse, double parts[STACK_PARTS]) {
     double rest = decomposition->mean[METRIC_TOTAL];
     memset(parts, 0, STACK_PARTS * sizeof *parts);
@@ -56,7 +57,7 @@ static void stack_parts(const struct decomposition *decomposition, int is_coarse
     for (int i = 0; i < STACK_PARTS; i++) rest -= parts[i];
     if (rest > 0) parts[STACK_OUTSIDE] = rest;
 }
-/* the length of its bar: parts that are more than the total show */
+/* The length of its bar, which shows where the parts are more than the total. */
 static double stack_sum(const struct decomposition *decomposition, int is_coarse) {
     double parts[STACK_PARTS], sum = 0;
     stack_parts(decomposition, is_coarse, parts);
@@ -138,8 +139,37 @@ static void stack_rows(struct text_buffer *out, const struct report *report, int
         stack_row(&plot, report, &report->items[rows[i].at], is_coarse, 3 + 20 * (double)i);
     plot_close(&plot);
 }
-/* All configurations as thin bars, the fastest first: one path a part, and a clear field a configuration for the
- * pointer. */
+/* One path of a part's bars, over all configurations. */
+static void stack_all_bars(const struct plot *plot, const struct report *report, int is_coarse,
+                           const struct ranked *rows, size_t count, int part) {
+    page_add(plot->out, "<path class=\"a s%d\" d=\"", stack_series(part));
+    for (size_t i = 0; i < count; i++) {
+        double parts[STACK_PARTS], below = 0, bottom, top;
+        double left = scale_place(&plot->x, (double)i), width = scale_place(&plot->x, (double)i + 1) - left;
+        stack_parts(&report->items[rows[i].at], is_coarse, parts);
+        for (int k = 0; k < part; k++) below += parts[k];
+        bottom = scale_place(&plot->y, below);
+        top = scale_place(&plot->y, below + parts[part]);
+        if (bottom - top >= 0.05)
+            page_add(plot->out, "M%.1f %.1fv%.1fh%.1fv%.1fz", left, bottom, top - bottom, width * 0.94, bottom - top);
+    }
+    text_add_string(plot->out, "\"/>\n");
+}
+/* A clear field over each bar, which shows its title under the pointer. */
+static void stack_all_titles(const struct plot *plot, const struct report *report, int is_coarse,
+                             const struct ranked *rows, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        struct text_buffer title = {NULL, 0, 0};
+        stack_title(report, &report->items[rows[i].at], is_coarse, &title);
+        page_add(plot->out, "<rect class=\"h\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%.0f\"><title>",
+                 scale_place(&plot->x, (double)i), PLOT_TOP, (plot->x.to - plot->x.from) / (double)count,
+                 plot->y.from - PLOT_TOP);
+        page_text(plot->out, title.data);
+        text_add_string(plot->out, "</title></rect>\n");
+        free(title.data);
+    }
+}
+/* All configurations as thin bars, in the order of rows. */
 static void stack_all(struct text_buffer *out, const struct report *report, int is_coarse, const struct ranked *rows,
                       size_t count) {
     static const char caption[] = "All configurations, from fastest to slowest";
@@ -155,30 +185,8 @@ static void stack_all(struct text_buffer *out, const struct report *report, int 
     plot.y = scale_make(y_span, 0, plot.height - 30, PLOT_TOP);
     plot_y_axis(&plot);
     plot_labels(&plot, "configurations, ascending by mean T_total", "mean T_total, ms");
-    for (int part = 0; part < STACK_PARTS; part++) {
-        page_add(out, "<path class=\"a s%d\" d=\"", stack_series(part));
-        for (size_t i = 0; i < count; i++) {
-            double parts[STACK_PARTS], below = 0, from = scale_place(&plot.x, (double)i),
-                                       wide = scale_place(&plot.x, (double)i + 1) - from, high, low;
-            stack_parts(&report->items[rows[i].at], is_coarse, parts);
-            for (int k = 0; k < part; k++) below += parts[k];
-            low = scale_place(&plot.y, below);
-            high = scale_place(&plot.y, below + parts[part]);
-            if (low - high >= 0.05)
-                page_add(out, "M%.1f %.1fv%.1fh%.1fv%.1fz", from, low, high - low, wide * 0.94, low - high);
-        }
-        text_add_string(out, "\"/>\n");
-    }
-    for (size_t i = 0; i < count; i++) {
-        struct text_buffer title = {NULL, 0, 0};
-        stack_title(report, &report->items[rows[i].at], is_coarse, &title);
-        page_add(out, "<rect class=\"h\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%.0f\"><title>",
-                 scale_place(&plot.x, (double)i), PLOT_TOP, (plot.x.to - plot.x.from) / (double)count,
-                 plot.y.from - PLOT_TOP);
-        page_text(out, title.data);
-        text_add_string(out, "</title></rect>\n");
-        free(title.data);
-    }
+    for (int part = 0; part < STACK_PARTS; part++) stack_all_bars(&plot, report, is_coarse, rows, count, part);
+    stack_all_titles(&plot, report, is_coarse, rows, count);
     plot_close(&plot);
 }
 static void page_stack(struct text_buffer *out, const struct report *report) {
@@ -251,30 +259,36 @@ static void parts_row(struct plot *plot, const struct report *report, const stru
     }
     text_add_string(plot->out, "</g>\n");
 }
-static void page_parts(struct text_buffer *out, const struct report *report) {
-    static const char caption[] = "What prefill and decode are made of (--kernel_pass), at most a dozen configurations";
-    struct plot plot;
-    struct span span = {0, 100};
-    double left = 60;
-    size_t rows[PARTS_CONFIGURATIONS], count = 0;
-    int seen[PARTS_IDLE + 1] = {0};
+/* The first files whose kernels were timed, by place in results->files; which parts they have, and the px that their
+ * names need. Returns their number. */
+static size_t collect_parts(const struct report *report, size_t files[PARTS_CONFIGURATIONS],
+                            int is_shown[PARTS_IDLE + 1], double *name_px) {
+    size_t count = 0;
     for (size_t i = 0; i < report->results->count && count < PARTS_CONFIGURATIONS; i++) {
+        const struct stage_cost *stages = report->items[i].stages;
         char name[160];
         double px = text_px(report_full_name(report->results, report->items[i].file, name)) + 72;
-        if (!stage_has_parts(&report->items[i].stages[VP_STAGE_PREFILL])
-            && !stage_has_parts(&report->items[i].stages[VP_STAGE_DECODE]))
-            continue;
-        for (int k = 0; k < 2; k++)
+        if (!stage_has_parts(&stages[VP_STAGE_PREFILL]) && !stage_has_parts(&stages[VP_STAGE_DECODE])) continue;
+        for (int k = 0; k < PART_STAGE_COUNT; k++)
             for (int part = 0; part <= PARTS_IDLE; part++)
-                seen[part] |= part_share(&report->items[i].stages[PART_STAGES[k]], part) >= 0.0005;
-        if (px > left) left = px;
-        rows[count++] = i;
+                is_shown[part] |= part_share(&stages[PART_STAGES[k]], part) >= 0.0005;
+        if (px > *name_px) *name_px = px;
+        files[count++] = i;
     }
+    return count;
+}
+static void page_parts(struct text_buffer *out, const struct report *report) {
+    static const char caption[] = "What prefill and decode are made of (--kernel_pass), at most a dozen configurations";
+    const struct span span = {0, 100};
+    struct plot plot;
+    double left = 60;
+    int is_shown[PARTS_IDLE + 1] = {0};
+    size_t files[PARTS_CONFIGURATIONS], count = collect_parts(report, files, is_shown, &left);
     if (!count) return;
     figure_open(out, caption, 1);
     legend_open(out);
     for (int part = 0; part <= PARTS_IDLE; part++)
-        if (seen[part]) legend_item(out, COLOUR_SERIES, part_series(part), 0, SIGN_BAR, part_text(part));
+        if (is_shown[part]) legend_item(out, COLOUR_SERIES, part_series(part), 0, SIGN_BAR, part_text(part));
     legend_close(out);
     plot_open(&plot, out, caption, 1000, (double)count * 42 + 50);
     plot.x = scale_make(span, 0, left, plot.width - 64);
@@ -283,8 +297,8 @@ static void page_parts(struct text_buffer *out, const struct report *report) {
     plot_text(&plot, (plot.x.from + plot.x.to) / 2, plot.height - 6, "middle", " class=\"n\"",
               "% of the stage's time on the device");
     for (size_t i = 0; i < count; i++)
-        for (int k = 0; k < 2; k++)
-            parts_row(&plot, report, &report->items[rows[i]], PART_STAGES[k], 3 + 42 * (double)i + 18 * k);
+        for (int k = 0; k < PART_STAGE_COUNT; k++)
+            parts_row(&plot, report, &report->items[files[i]], PART_STAGES[k], 3 + 42 * (double)i + 18 * k);
     plot_close(&plot);
 }
 
@@ -318,7 +332,8 @@ static void curve_marks(struct plot *plot, const struct curve *curve, int sign) 
         plot_mark(plot->out, sign, x, y, 3.6, 1, title);
     }
 }
-/* "k4 b12: 12.3 [12.0, 12.6] us/token"; steepest: of the slopes that stand together, so that they share a unit */
+/* "k4 b12: 12.3 [12.0, 12.6] us/token". steepest: the largest slope of the legend, so that all its slopes have one
+ * unit. */
 static void slope_text(const struct curve *curve, double steepest, char out[160]) {
     /* of a second */
     static const struct { double scale; const char *prefix; } units[] = {{1, "m"}, {1e3, "\xC2\xB5"}, {1e6, "n"}};
@@ -332,7 +347,7 @@ static void slope_text(const struct curve *curve, double steepest, char out[160]
 /* The curves of one name in a data set, and what their plot must span. */
 struct curve_plot { struct ranked *order; size_t count; struct span x_span, y_span; double steepest; };
 
-/* Collects them; of more than can be told apart, by slope. order is malloc'ed. */
+/* Collects the curves; sorted by slope where they are too many to be shown one by one. order is malloc'ed. */
 static void collect_curves(const struct report *report, size_t group, const char *name, struct curve_plot *collected) {
     memset(collected, 0, sizeof *collected);
     collected->order = zeroed(report->curves.count, sizeof *collected->order);
@@ -409,7 +424,7 @@ static double work_x(const struct stage_cost *cost, int is_roofline) {
 static double work_y(const struct stage_cost *cost, int is_roofline) {
     return is_roofline ? cost->tflops * 1e12 : cost->mean;
 }
-/* The roofs as lines: what no stage gets past, or the least time that work can take. */
+/* The roofs as lines: of the roofline what no stage gets past, else the least time that the work can take. */
 static void work_roofs(struct plot *plot, const struct report *report, int is_roofline) {
     double from = plot->x.low, to = plot->x.high, knee = report->peak_tflops * 1e3 / report->peak_gbs, ends[3],
            roofs[3];

@@ -22,7 +22,7 @@ static int64_t experts_said(const struct results *results) {
         if (results->files[i].expert_count > said) said = results->files[i].expert_count;
     return said;
 }
-/* As pair_rows, where a logarithm can be taken, with each row's file. */
+/* As pair_rows, but only rows above 0, which have a logarithm, and with each row's file. */
 static size_t held_pairs(const struct measurements *measurements, const double *predicted, int part, double *pairs,
                          uint32_t *files) {
     size_t count = 0;
@@ -36,71 +36,75 @@ static size_t held_pairs(const struct measurements *measurements, const double *
     }
     return count;
 }
-static void held_dots(struct plot *plot, const double *real, const double *guess, size_t count) {
+static void held_dots(struct plot *plot, const double *measured, const double *predicted, size_t count) {
     size_t stride = count / HELD_DOTS + 1;
     text_add_string(plot->out, "<path class=\"d\" d=\"");
     for (size_t i = 0; i < count; i += stride)
-        page_add(plot->out, "M%.1f %.1fh0", scale_place(&plot->x, real[i]), scale_place(&plot->y, guess[i]));
+        page_add(plot->out, "M%.1f %.1fh0", scale_place(&plot->x, measured[i]), scale_place(&plot->y, predicted[i]));
     text_add_string(plot->out, "\"/>\n");
 }
-/* A mark a configuration: mean measured and predicted, with its own mean error. */
-static void held_marks(struct plot *plot, const struct report *report, const double *real, const double *guess,
+/* A mark for each configuration at its means, measured and predicted; its title has its own mean error. */
+static void held_marks(struct plot *plot, const struct report *report, const double *measured, const double *predicted,
                        const uint32_t *files, size_t count) {
     for (size_t first = 0, end; first < count; first = end) {
-        double real_sum = 0, guess_sum = 0, off = 0, members;
+        double measured_sum = 0, predicted_sum = 0, error_sum = 0, members;
         char name[160], title[512];
         for (end = first; end < count && files[end] == files[first]; end++) {
-            real_sum += real[end];
-            guess_sum += guess[end];
-            off += fabs(guess[end] - real[end]) / real[end];
+            measured_sum += measured[end];
+            predicted_sum += predicted[end];
+            error_sum += fabs(predicted[end] - measured[end]) / measured[end];
         }
         members = (double)(end - first);
         snprintf(title, sizeof title, "%s\nmeasured %s ms, predicted %s ms (means)\nmean error of a sample %s %%",
                  report_full_name(report->results, &report->results->files[files[first]], name),
-                 number_short(real_sum / members).text, number_short(guess_sum / members).text,
-                 number_percent(off / members).text);
-        plot_mark(plot->out, 0, scale_place(&plot->x, real_sum / members), scale_place(&plot->y, guess_sum / members),
+                 number_short(measured_sum / members).text, number_short(predicted_sum / members).text,
+                 number_percent(error_sum / members).text);
+        plot_mark(plot->out, 0, scale_place(&plot->x, measured_sum / members),
+                  scale_place(&plot->y, predicted_sum / members),
                   3.4, 1, title);
     }
 }
-static void page_held_out(struct text_buffer *out, const struct report *report, const struct measurements *measurements,
-                          const double *predicted, int part) {
-    double *pairs = resize(NULL, measurements->count, 3 * sizeof *pairs);
-    uint32_t *files = resize(NULL, measurements->count, sizeof *files);
-    size_t count = held_pairs(measurements, predicted, part, pairs, files);
-    vp_linear_errors errors;
+/* A figure of a part's rows. pairs: double [2, capacity], measured and predicted, of which count are filled. */
+static void held_figure(struct text_buffer *out, const struct report *report, int part, const double *pairs,
+                        size_t capacity, const uint32_t *files, size_t count, const vp_linear_errors *errors) {
+    const int series = part == VP_LATENCY_VISION    ? 0
+                       : part == VP_LATENCY_PREFILL ? 3
+                       : part == VP_LATENCY_DECODE  ? 1
+                                                    : 2;
     struct span span = span_none();
     char caption[320];
     struct plot plot;
-    if (count > 1
-        && vp_linear_errors_compute(pairs, pairs + measurements->count, count, pairs + 2 * measurements->count, &errors)
-               == VP_OK) {
-        for (size_t i = 0; i < count; i++) {
-            span_add(&span, pairs[i]);
-            span_add(&span, pairs[measurements->count + i]);
-        }
-        snprintf(caption, sizeof caption, "%s: mean error %.2f %%", part_name(part), 100 * errors.mape);
-        figure_open(out, caption, 0);
-        page_add(out, "<p class=\"legend\">|error| mean %s ms, P95 %s ms; bias %s ms; R2 %s; %zu samples</p>",
-                 number_short(errors.mae).text, number_short(errors.p95_absolute).text,
-                 number_formatted(fabs(errors.bias) < 1 ? "%+.3f" : "%+.2f", errors.bias).text,
-                 number_formatted("%.4f", errors.r2).text, count);
-        plot_open(&plot, out, caption, 520, 340);
-        if (!span_is_wide(span)) span_add(&span, 0);
-        plot_frame(&plot, span, span_is_wide(span), span, span_is_wide(span), "measured, ms", "predicted, ms");
-        plot_segment(&plot, "r", scale_place(&plot.x, plot.x.low), scale_place(&plot.y, plot.x.low),
-                     scale_place(&plot.x, plot.x.high), scale_place(&plot.y, plot.x.high));
-        colour_open(out, COLOUR_SERIES,
-                    part == VP_LATENCY_VISION    ? 0
-                    : part == VP_LATENCY_PREFILL ? 3
-                    : part == VP_LATENCY_DECODE  ? 1
-                                                 : 2,
-                    0);
-        held_dots(&plot, pairs, pairs + measurements->count, count);
-        held_marks(&plot, report, pairs, pairs + measurements->count, files, count);
-        text_add_string(out, "</g>\n");
-        plot_close(&plot);
+    for (size_t i = 0; i < count; i++) {
+        span_add(&span, pairs[i]);
+        span_add(&span, pairs[capacity + i]);
     }
+    snprintf(caption, sizeof caption, "%s: mean error %.2f %%", part_name(part), 100 * errors->mape);
+    figure_open(out, caption, 0);
+    page_add(out, "<p class=\"legend\">|error| mean %s ms, P95 %s ms; bias %s ms; R2 %s; %zu samples</p>",
+             number_short(errors->mae).text, number_short(errors->p95_absolute).text,
+             number_formatted(fabs(errors->bias) < 1 ? "%+.3f" : "%+.2f", errors->bias).text,
+             number_formatted("%.4f", errors->r2).text, count);
+    plot_open(&plot, out, caption, 520, 340);
+    if (!span_is_wide(span)) span_add(&span, 0);
+    plot_frame(&plot, span, span_is_wide(span), span, span_is_wide(span), "measured, ms", "predicted, ms");
+    plot_segment(&plot, "r", scale_place(&plot.x, plot.x.low), scale_place(&plot.y, plot.x.low),
+                 scale_place(&plot.x, plot.x.high), scale_place(&plot.y, plot.x.high));
+    colour_open(out, COLOUR_SERIES, series, 0);
+    held_dots(&plot, pairs, pairs + capacity, count);
+    held_marks(&plot, report, pairs, pairs + capacity, files, count);
+    text_add_string(out, "</g>\n");
+    plot_close(&plot);
+}
+/* The figure of a part; none where fewer than two rows have both numbers. */
+static void page_held_out(struct text_buffer *out, const struct report *report, const struct measurements *measurements,
+                          const double *predicted, int part) {
+    double *pairs = resize(NULL, measurements->count, 3 * sizeof *pairs), *scratch = pairs + 2 * measurements->count;
+    uint32_t *files = resize(NULL, measurements->count, sizeof *files);
+    size_t count = held_pairs(measurements, predicted, part, pairs, files);
+    vp_linear_errors errors;
+    if (count > 1
+        && vp_linear_errors_compute(pairs, pairs + measurements->count, count, scratch, &errors) == VP_OK)
+        held_figure(out, report, part, pairs, measurements->count, files, count, &errors);
     free(pairs);
     free(files);
 }
@@ -117,10 +121,8 @@ void page_predictions(struct text_buffer *out, const struct report *report) {
     text_add_string(
         out,
         "<section id=\"e3\"><h2>Predicted against measured</h2>\n"
-        "<p class=\"soft\">Each configuration is predicted by a model of all "
-        "others: linear in physical features, no coefficient below 0. Large marks: means of configurations; dots: "
-        "samples; "
-        "dashed: equal.");
+        "<p class=\"soft\">Each configuration is predicted by a model of all others: linear in physical features, no "
+        "coefficient below 0. Large marks: means of configurations; dots: samples; dashed: equal.");
     if (experts < 0)
         page_add(out, " The files do not say how many experts the model has: %d are assumed.", (int)EXPERTS_ASSUMED);
     text_add_string(out, "</p>\n<div class=\"grid\">");

@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* ---- E2: the front */
-/* Accuracy has room from 0 to 1 where nothing tells its levels apart. */
+/* Accuracy whose levels are all equal gets an axis from 0 to 1. which: 1 is accuracy. */
 static void span_room(struct span *span, int which) {
     if (which && !(span->high > span->low) && span->low >= 0 && span->high <= 1) { span->low = 0; span->high = 1; }
 }
@@ -36,8 +36,8 @@ static void box_take(struct boxes *boxes, double x, double y, double width, doub
     box.x = x; box.y = y; box.width = width; box.height = height;
     if (boxes->count < BOXES_MOST) boxes->items[boxes->count++] = box;
 }
-/* Writes a point's name beside it where nothing stands yet; a name that has no room is left to the table and the
- * pointer. */
+/* Writes a point's name beside it, where nothing stands yet. A name that finds no room is left out: the table and the
+ * mark's title have it. */
 static void plot_name(struct plot *plot, struct boxes *boxes, double x, double y, const char *text) {
     static const struct { double x, y; } corners[] = {{8, -7}, {9, 4}, {8, 15}, {-1, -14}, {-1, 20}, {9, 26}, {9, -22}};
     double px = text_px(text);
@@ -60,7 +60,7 @@ static void plot_name(struct plot *plot, struct boxes *boxes, double x, double y
 static int has_whiskers(const struct tradeoff *tradeoff, size_t config) {
     return tradeoff->config_count <= FRONT_WHISKERS || is_listed(tradeoff->front, tradeoff->front_count, config);
 }
-/* steps: what the next member costs is only reached there */
+/* The front is drawn as steps, because the accuracy of the next member is reached at its latency and not before. */
 static void front_line(struct plot *plot, const struct tradeoff *tradeoff) {
     if (!tradeoff->front_count) return;
     text_add_string(plot->out, "<g class=\"s1\"><path class=\"l\" d=\"");
@@ -158,7 +158,7 @@ static const char *knob_label(const struct report *report, const struct tradeoff
                   && !report->results->files[tradeoff->group->paired[tradeoff->level_example[KNOB_SIZE][0]]].tier;
     return is_size ? "image size, target vision tokens" : KNOB_NAMES[tradeoff->knob_of[knob]];
 }
-/* An axis of a knob's levels at equal steps, named where there is room. */
+/* An axis of a knob's levels at equal steps. A level is named where there is room. */
 static void plot_levels(struct plot *plot, const struct report *report, const struct tradeoff *tradeoff, int32_t knob) {
     int32_t count = tradeoff->knobs.level_counts[knob];
     double used = -HUGE_VAL, step = (plot->width - PLOT_LEFT - PLOT_RIGHT) / count;
@@ -178,7 +178,7 @@ static void plot_levels(struct plot *plot, const struct report *report, const st
         used = at + half + 8;
     }
 }
-/* A knob's levels, all others in the mean: mean and interval. */
+/* The mean at each level of a knob, over all other knobs, with its interval. which: 0 latency, 1 accuracy. */
 static void page_main_effect(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff,
                              int32_t knob, int which) {
     struct span span = span_none();
@@ -219,7 +219,7 @@ static void page_main_effect(struct text_buffer *out, const struct report *repor
     text_add_string(out, "</g>");
     plot_close(&plot);
 }
-/* Mean of a pair of levels, as the effects make it up. */
+/* The mean at a pair of levels: the sum of its effects. */
 static double pair_mean(const struct tradeoff *tradeoff, int which, int32_t knob_a, int32_t level_a, int32_t knob_b,
                         int32_t level_b) {
     return tradeoff->effects[which][0].estimate
@@ -229,11 +229,42 @@ static double pair_mean(const struct tradeoff *tradeoff, int which, int32_t knob
 }
 enum { LINES_SHOWN = 8 };
 
+/* Two knobs; which: 0 latency, 1 accuracy. */
+struct knob_pair { int32_t knob_a, knob_b; int which; };
+
+/* The line of a level of the second knob over the levels of the first, with a mark at each. */
+static void interaction_line(struct plot *plot, const struct report *report, const struct tradeoff *tradeoff,
+                             const struct knob_pair *pair, int32_t level_b, int sign) {
+    const int kind_a = tradeoff->knob_of[pair->knob_a], kind_b = tradeoff->knob_of[pair->knob_b];
+    int32_t levels = tradeoff->knobs.level_counts[pair->knob_a];
+    text_add_string(plot->out, "<path class=\"l\" d=\"");
+    for (int32_t i = 0; i < levels; i++)
+        page_add(plot->out, "%c%.1f %.1f", i ? 'L' : 'M', scale_place(&plot->x, i),
+                 scale_place(&plot->y, pair_mean(tradeoff, pair->which, pair->knob_a, i, pair->knob_b, level_b)));
+    text_add_string(plot->out, "\"/>");
+    for (int32_t i = 0; i < levels; i++) {
+        const vp_effect *effect = effect_of(tradeoff, pair->which, VP_EFFECT_PAIR, pair->knob_a, i, pair->knob_b,
+                                            level_b);
+        double mean = pair_mean(tradeoff, pair->which, pair->knob_a, i, pair->knob_b, level_b);
+        char title[256], first[48], second[48];
+        vp_estimate over;
+        over.value = effect ? effect->estimate : 0;
+        over.low = effect ? effect->low : (double)NAN;
+        over.high = effect ? effect->high : (double)NAN;
+        snprintf(title, sizeof title, "%s %s, %s %s: %s\nover what both do alone: %s", KNOB_NAMES[kind_a],
+                 report_level_text(tradeoff, report->results, kind_a, i, first), KNOB_NAMES[kind_b],
+                 report_level_text(tradeoff, report->results, kind_b, level_b, second), number_short(mean).text,
+                 number_of_estimate(over).text);
+        plot_mark(plot->out, sign, scale_place(&plot->x, i), scale_place(&plot->y, mean), 3.4, 1, title);
+    }
+    text_add_string(plot->out, "</g>\n");
+}
 /* A line for each level of the second knob over the levels of the first: parallel lines are no interaction. */
 static void page_interaction(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff,
                              int32_t knob_a, int32_t knob_b, int which) {
     int32_t levels = tradeoff->knobs.level_counts[knob_a], lines = tradeoff->knobs.level_counts[knob_b];
     int shown = lines < LINES_SHOWN ? lines : LINES_SHOWN;
+    const struct knob_pair pair = {knob_a, knob_b, which};
     struct span span = span_none();
     char caption[160], label[48], level[48];
     struct plot plot;
@@ -262,29 +293,7 @@ static void page_interaction(struct text_buffer *out, const struct report *repor
         int at = shown_at((size_t)k, (size_t)lines, LINES_SHOWN);
         if (at < 0) continue;
         colour_open(out, COLOUR_RAMP, at, shown);
-        text_add_string(out, "<path class=\"l\" d=\"");
-        for (int32_t i = 0; i < levels; i++)
-            page_add(out, "%c%.1f %.1f", i ? 'L' : 'M', scale_place(&plot.x, i),
-                     scale_place(&plot.y, pair_mean(tradeoff, which, knob_a, i, knob_b, k)));
-        text_add_string(out, "\"/>");
-        for (int32_t i = 0; i < levels; i++) {
-            const vp_effect *effect = effect_of(tradeoff, which, VP_EFFECT_PAIR, knob_a, i, knob_b, k);
-            char title[256], other[48];
-            vp_estimate pair;
-            pair.value = effect ? effect->estimate : 0;
-            pair.low = effect ? effect->low : (double)NAN;
-            pair.high = effect ? effect->high : (double)NAN;
-            snprintf(title, sizeof title, "%s %s, %s %s: %s\nover what both do alone: %s",
-                     KNOB_NAMES[tradeoff->knob_of[knob_a]],
-                     report_level_text(tradeoff, report->results, tradeoff->knob_of[knob_a], i, level),
-                     KNOB_NAMES[tradeoff->knob_of[knob_b]],
-                     report_level_text(tradeoff, report->results, tradeoff->knob_of[knob_b], k, other),
-                     number_short(pair_mean(tradeoff, which, knob_a, i, knob_b, k)).text,
-                     number_of_estimate(pair).text);
-            plot_mark(out, at, scale_place(&plot.x, i),
-                      scale_place(&plot.y, pair_mean(tradeoff, which, knob_a, i, knob_b, k)), 3.4, 1, title);
-        }
-        text_add_string(out, "</g>\n");
+        interaction_line(&plot, report, tradeoff, &pair, k, at);
     }
     plot_close(&plot);
 }
@@ -340,9 +349,7 @@ static void page_coupling(struct text_buffer *out, const struct report *report, 
     text_add_string(
         out,
         "<p class=\"wide soft\">Means over all other knobs. By one knob: 95 % intervals of the difference to the "
-        "mean of all "
-        "(dashed). By "
-        "two knobs: lines that are not parallel are an interaction.</p>\n");
+        "mean of all (dashed). By two knobs: lines that are not parallel are an interaction.</p>\n");
     for (int32_t first = 0; first < tradeoff->knobs.knob_count; first++)
         for (int which = 0; which < 2; which++)
             if (tradeoff->effects[which]) page_main_effect(out, report, tradeoff, first, which);

@@ -19,7 +19,8 @@ void span_add_estimate(struct span *span, vp_estimate estimate) {
     span_add(span, estimate.low);
     span_add(span, estimate.high);
 }
-static double nice_step(double least) { /* 1, 2 or 5 times a power of ten, not below least */
+/* The least of 1, 2 and 5 times a power of ten that is not below `least`. */
+static double nice_step(double least) {
     double power = pow(10, floor(log10(least))), mantissa = least / power;
     return power * (mantissa <= 1.0000001 ? 1 : mantissa <= 2.0000001 ? 2 : mantissa <= 5.0000001 ? 5 : 10);
 }
@@ -89,7 +90,7 @@ static struct number_text scale_text(const struct scale *scale, double value) {
     else snprintf(number.text, sizeof number.text, "%.*f", scale->digits, value);
     return number;
 }
-#define LETTER_PX 6.4 /* what a letter takes at 11 px, rather too much: so that texts stay apart */
+#define LETTER_PX 6.4 /* the width of a letter of 11 px; rather too much, so that texts stay apart */
 
 double text_px(const char *text) { return LETTER_PX * (double)text_width(text); }
 void plot_open(struct plot *plot, struct text_buffer *out, const char *caption, double width, double height) {
@@ -154,7 +155,7 @@ void plot_frame(struct plot *plot, struct span x_span, int x_log, struct span y_
     plot_labels(plot, x_label, y_label);
 }
 void colour_open(struct text_buffer *out, colour_set set, int at, int count) {
-    /* blue, green, orange: ever lighter, too */
+    /* blue, green, orange; each is lighter than the one before, for prints without colours */
     static const int ends[3][3] = {{16, 122, 190}, {0, 158, 115}, {230, 159, 0}};
     double place = count > 1 ? 2.0 * at / (count - 1) : 0, part;
     int first = place < 1 ? 0 : 1, rgb[3];

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* ---- roofs */
-/* The roofs: as given, else the best that a stage of at least a hundredth of a request reaches. */
+/* The roofs: as given, else the best that a stage reaches which takes at least 1 % of a request. */
 static void find_peaks(struct report *report) {
     const double *given_tflops = &report->settings.peak_tflops, *given_gbs = &report->settings.peak_gbs;
     for (size_t i = 0; i < report->results->count; i++) {
@@ -27,8 +27,8 @@ static void find_peaks(struct report *report) {
     if (isfinite(*given_gbs)) report->peak_gbs = *given_gbs;
     report->peaks_are_given = isfinite(*given_tflops) && isfinite(*given_gbs);
 }
-/* A third of a roof is needed to call it the limit; below that starting work, waiting and small shapes take the
- * time. */
+/* A stage that reaches a third of a roof is limited by it. Below that, the time goes into starting work, waiting and
+ * small shapes. */
 static bound bound_of(const struct report *report, const struct stage_cost *cost) {
     double compute = cost->tflops / report->peak_tflops, memory = cost->gbs / report->peak_gbs;
     if (!(cost->mean > 0) || !(cost->flops > 0 || cost->bytes > 0) || !(report->peak_tflops > 0)
@@ -40,7 +40,7 @@ static bound bound_of(const struct report *report, const struct stage_cost *cost
 }
 
 /* ---- what a reader must know first */
-/* files whose text differs from the first's */
+/* The number of files whose text at an offset of struct result_file differs from the first file's. */
 static size_t differing_files(const struct results *results, size_t offset) {
     size_t count = 0;
     for (size_t i = 1; i < results->count; i++) {
@@ -170,8 +170,8 @@ static void find_dominant(struct report *report) {
                           SHARE_NAMES[metric], 100 * low, 100 * high, wins[metric], report->results->count);
     }
 }
-/* The configuration that differs from one at a knob's lowest level by standing at its highest; config_count: not
- * measured. */
+/* For a configuration at a knob's lowest level, the one at its highest level with all other knobs alike. config_count:
+ * it is not measured. */
 static size_t other_end(const struct tradeoff *tradeoff, size_t config, int32_t knob) {
     size_t width = (size_t)tradeoff->knobs.knob_count, i = 0;
     for (; i < tradeoff->config_count; i++) {
@@ -182,8 +182,8 @@ static size_t other_end(const struct tradeoff *tradeoff, size_t config, int32_t 
     }
     return i;
 }
-/* Sums of `values` [config_count, sample_count] over the configurations at a knob's two ends, all other knobs alike;
- * returns the pairs found. */
+/* Sums values [config_count, sample_count] by sample: low over configurations at a knob's lowest level, high over their
+ * partners at its highest. Returns the number of pairs. */
 static size_t sum_ends(const struct tradeoff *tradeoff, int32_t knob, const double *values, double *low, double *high) {
     size_t pairs = 0;
     memset(low, 0, tradeoff->sample_count * sizeof *low);
@@ -201,8 +201,8 @@ static size_t sum_ends(const struct tradeoff *tradeoff, int32_t knob, const doub
     }
     return pairs;
 }
-/* What a knob does from its lowest to its highest value, all others alike; paired over the samples. No effect where
- * the interval holds 0. */
+/* Says what a knob changes from its lowest to its highest level, all others alike, paired over the samples. There is no
+ * effect where the interval holds 0. */
 static void find_changes(struct report *report, const struct tradeoff *tradeoff) {
     double *low = resize(NULL, tradeoff->sample_count, 2 * sizeof *low), *high = low + tradeoff->sample_count;
     const char *task = report->results->group_count > 1 ? report->results->files[tradeoff->group->first].task : "";

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* ---- CSV: a row a configuration */
+/* ---- CSV: a row for each configuration */
 void report_csv_heads(struct text_buffer *out) {
     text_add_string(out, "task,tier,target_vision_tokens,top_k,num_active_blocks,num_samples");
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
@@ -30,7 +30,7 @@ void report_csv_heads(struct text_buffer *out) {
             text_add_string(out, head);
         }
     }
-    for (int which = 0; which < 2; which++)
+    for (int which = 0; which < PART_STAGE_COUNT; which++)
         for (int part = VP_PART_EMBED; part < VP_PART_COUNT; part++) {
             char head[64];
             snprintf(head, sizeof head, ",%s_%s_share", vp_stage_name((vp_stage)PART_STAGES[which]),
@@ -71,7 +71,7 @@ void report_csv_row(struct text_buffer *out, const struct report *report, size_t
         csv_number(out, decomposition->stages[stage].tflops);
         csv_number(out, decomposition->stages[stage].gbs);
     }
-    for (int which = 0; which < 2; which++)
+    for (int which = 0; which < PART_STAGE_COUNT; which++)
         for (int part = VP_PART_EMBED; part < VP_PART_COUNT; part++)
             csv_number(out, decomposition->stages[PART_STAGES[which]].parts[part]);
     csv_number(out, decomposition->idle_share);

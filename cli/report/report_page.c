@@ -1,6 +1,7 @@
-/* report_page.c: the report as one page of HTML.
- * No network, no library; plots are SVG that is made here. Texts of files come in by page_text alone, which leaves
- * nothing of them that a browser would take for markup. Colours are those of Okabe and Ito, for all kinds of sight. */
+/* report_page.c: the report as one page of HTML: its head, style, script, provenance and table.
+ * The sections with plots are page_latency.c, page_tradeoff.c and page_prediction.c. The page needs no network and no
+ * library. Texts of files are added by page_text alone, which leaves nothing in them that a browser would take for
+ * markup. Colours are those of Okabe and Ito, which people with colour blindness can tell apart. */
 #include "report/report_page.h"
 #include "report/report_page.h"
 
@@ -19,6 +20,7 @@
 #include <string.h>
 
 /* ---- words and tables */
+/* The point of a file in its data set's trade-off, or NULL. */
 static const vp_bootstrap_point *boot_point(const struct report *report, size_t file, int *on_front) {
     *on_front = is_on_front(report, file);
     for (size_t group = 0; group < report->results->group_count; group++) {
@@ -28,11 +30,13 @@ static const vp_bootstrap_point *boot_point(const struct report *report, size_t 
     }
     return NULL;
 }
+/* HTML lets </td> and </tr> be left out. */
 static void table_cell(struct text_buffer *out, struct number_text number) {
     text_add_string(out, "<td>");
     page_text(out, number.text);
 }
-static void table_range(struct text_buffer *out, vp_estimate estimate) { /* the value, its interval small behind it */
+/* A cell with a value, and its interval small behind it. */
+static void table_range(struct text_buffer *out, vp_estimate estimate) {
     table_cell(out, number_short(estimate.value));
     if (isfinite(estimate.low) || isfinite(estimate.high))
         page_add(out, " <small>%s</small>", number_range(1, estimate.low, estimate.high).text);
@@ -66,15 +70,15 @@ static void page_table(struct text_buffer *out, const struct report *report) {
     text_add_string(
         out,
         "<section id=\"table\"><h2>All configurations</h2><p>Medians over samples, in brackets 95 % intervals; a "
-        "click on a head sorts."
-        "</p>\n<div class=\"scroll\"><table class=\"sort\"><thead><tr>");
+        "click on a head sorts.</p>\n"
+        "<div class=\"scroll\"><table class=\"sort\"><thead><tr>");
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
         page_add(out, "<th scope=\"col\"><button>%s</button>", heads[i]);
     text_add_string(out, "</thead><tbody>\n");
     for (size_t i = 0; i < report->results->count; i++) table_row(out, report, i);
     text_add_string(out, "</tbody></table></div></section>\n");
 }
-/* What a text field of the files says; where they differ, the first three. */
+/* The text that the files have at an offset of struct result_file; where they differ, the first three. */
 static void provenance_text(struct text_buffer *out, const struct results *results, const char *name, size_t offset) {
     const char *seen[4];
     size_t count = 0;
@@ -93,6 +97,7 @@ static void provenance_text(struct text_buffer *out, const struct results *resul
     }
     text_add_string(out, count > 3 ? "; and others</dd>\n" : "</dd>\n");
 }
+/* The number that the first file has at an offset of struct result_file, and whether others differ. */
 static void provenance_number(struct text_buffer *out, const struct results *results, const char *name, size_t offset) {
     int64_t first, other;
     int differ = 0;
@@ -104,7 +109,7 @@ static void provenance_number(struct text_buffer *out, const struct results *res
     if (first >= 0 || differ)
         page_add(out, "<dt>%s</dt><dd>%lld%s</dd>\n", name, (long long)first, differ ? " (others differ)" : "");
 }
-/* as texts: ISO 8601 sorts by time */
+/* The earliest and the latest time. They are compared as texts, because ISO 8601 sorts by time. */
 static void provenance_times(struct text_buffer *out, const struct results *results) {
     const char *first = NULL, *last = NULL;
     for (size_t i = 0; i < results->count; i++) {
@@ -170,71 +175,63 @@ static void page_style(struct text_buffer *out) {
     text_add_string(
         out,
         "<style>\n"
-        ":root{color-scheme:light "
-        "dark;--bg:#fff;--fg:#1a1c1f;--soft:#5a6068;--line:#dfe2e6;--box:#f5f6f8;--warn:#fdf3e3;--edge:#c77700}\n"
+        ":root{color-scheme:light dark;--bg:#fff;--fg:#1a1c1f;--soft:#5a6068;--line:#dfe2e6;--box:#f5f6f8;"
+        "--warn:#fdf3e3;--edge:#c77700}\n"
         "@media(prefers-color-scheme:dark){:root{--bg:#16181c;--fg:#e6e8ea;--soft:#a3abb4;--line:#343a41;"
-        "--box:#1f2328;--warn:#33281a;"
-        "--edge:#e69f00}.s0{--c:#2487cb!important}}\n"
-        "*{box-sizing:border-box}body{margin:0 auto;padding:1.2rem 1.5rem "
-        "4rem;max-width:1180px;background:var(--bg);color:var(--fg);"
+        "--box:#1f2328;--warn:#33281a;--edge:#e69f00}.s0{--c:#2487cb!important}}\n"
+        "*{box-sizing:border-box}"
+        "body{margin:0 auto;padding:1.2rem 1.5rem 4rem;max-width:1180px;background:var(--bg);color:var(--fg);"
         "font:15px/1.5 system-ui,sans-serif}\n"
-        "h1{font-size:1.6rem;margin:.2rem 0}h2{font-size:1.15rem;margin:2.2rem 0 "
-        ".6rem;padding-top:.4rem;border-top:1px solid var(--line)}h3{"
-        "font-size:1rem;margin:1.4rem 0 .4rem}p{margin:.4rem 0}a{color:inherit}\n"
-        "nav{display:flex;flex-wrap:wrap;gap:.2rem 1rem;color:var(--soft);font-size:.9rem;margin:.4rem 0 "
-        "0}.soft{color:var(--soft)}\n"
-        "#warnings{background:var(--warn);border-left:4px solid var(--edge);padding:.1rem 1rem .5rem;margin:1rem "
-        "0}#warnings h2{border:0;"
-        "margin:.5rem 0 .2rem}ul{margin:.2rem 0;padding-left:1.2rem;overflow-wrap:anywhere}\n"
-        "dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1.2rem;margin:0}@media(min-width:900px){dl{"
-        "grid-template-columns:max-content 1fr max-content "
-        "1fr}}dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}\n");
+        "h1{font-size:1.6rem;margin:.2rem 0}"
+        "h2{font-size:1.15rem;margin:2.2rem 0 .6rem;padding-top:.4rem;border-top:1px solid var(--line)}"
+        "h3{font-size:1rem;margin:1.4rem 0 .4rem}p{margin:.4rem 0}a{color:inherit}\n"
+        "nav{display:flex;flex-wrap:wrap;gap:.2rem 1rem;color:var(--soft);font-size:.9rem;margin:.4rem 0 0}"
+        ".soft{color:var(--soft)}\n"
+        "#warnings{background:var(--warn);border-left:4px solid var(--edge);padding:.1rem 1rem .5rem;margin:1rem 0}"
+        "#warnings h2{border:0;margin:.5rem 0 .2rem}ul{margin:.2rem 0;padding-left:1.2rem;overflow-wrap:anywhere}\n"
+        "dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1.2rem;margin:0}"
+        "@media(min-width:900px){dl{grid-template-columns:max-content 1fr max-content 1fr}}dt{color:var(--soft)}"
+        "dd{margin:0;overflow-wrap:anywhere}\n");
     text_add_string(
         out,
-        ".grid .wide{grid-column:1/-1}.grid{display:grid;grid-template-columns:repeat(auto-fit,"
-        "minmax(min(100%,430px),1fr));gap:1rem}figure{"
-        "margin:0;padding:.8rem;background:var(--box);border-radius:6px;break-inside:avoid;min-width:0}"
+        ".grid .wide{grid-column:1/-1}"
+        ".grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr));gap:1rem}"
+        "figure{margin:0;padding:.8rem;background:var(--box);border-radius:6px;break-inside:avoid;min-width:0}"
         "figcaption{font-weight:600;font-size:.9rem;margin-bottom:.3rem}\n"
         "svg{display:block;width:100%;height:auto;overflow:visible;font:11px system-ui,sans-serif;fill:var(--fg)}\n"
-        ".legend{display:flex;flex-wrap:wrap;gap:.1rem .9rem;font-size:.82rem;margin:.2rem 0 .5rem}.legend "
-        "span{display:inline-flex;"
-        "align-items:center;gap:.35rem}.legend svg{width:14px;height:12px;flex:none}\n"
+        ".legend{display:flex;flex-wrap:wrap;gap:.1rem .9rem;font-size:.82rem;margin:.2rem 0 .5rem}"
+        ".legend span{display:inline-flex;align-items:center;gap:.35rem}"
+        ".legend svg{width:14px;height:12px;flex:none}\n"
         ".s0{--c:#0072b2}.s1{--c:#d55e00}.s2{--c:#009e73}.s3{--c:#e69f00}.s4{--c:#cc79a7}.s5{--c:#56b4e9}"
-        ".s6{--c:#8c8c8c}.s7{--c:#f0e442}.s8{"
-        "--c:var(--fg)}\n"
-        ".m{fill:var(--c);stroke:var(--fg);stroke-width:.6;stroke-opacity:.55}.l{stroke:var(--c);stroke-width:1.8;"
-        "fill:none}.w{"
-        "stroke:var(--c);stroke-width:1.2;opacity:.8;fill:none}.b{fill:var(--c);stroke:var(--box);stroke-width:.5}"
-        ".a{fill:var(--c)}.h{"
-        "fill:transparent}.h:hover{fill:var(--fg);fill-opacity:.18}.g{stroke:var(--line);stroke-width:1}"
-        ".t{stroke:var(--soft);"
-        "stroke-width:.7;opacity:.35}.r{stroke:var(--soft);stroke-width:1.4;stroke-dasharray:5 "
-        "4;fill:none}.d{stroke:var(--c);"
-        "stroke-width:2.2;stroke-linecap:round;opacity:.55}.n{fill:var(--soft)}.o{paint-order:stroke;"
-        "stroke:var(--box);stroke-width:3px;"
-        "stroke-linejoin:round}.many .m{stroke-width:.25}.many .m:hover,.m:hover{stroke-width:2.5;stroke-opacity:1}\n");
+        ".s6{--c:#8c8c8c}.s7{--c:#f0e442}.s8{--c:var(--fg)}\n"
+        ".m{fill:var(--c);stroke:var(--fg);stroke-width:.6;stroke-opacity:.55}"
+        ".l{stroke:var(--c);stroke-width:1.8;fill:none}.w{stroke:var(--c);stroke-width:1.2;opacity:.8;fill:none}"
+        ".b{fill:var(--c);stroke:var(--box);stroke-width:.5}.a{fill:var(--c)}.h{fill:transparent}"
+        ".h:hover{fill:var(--fg);fill-opacity:.18}.g{stroke:var(--line);stroke-width:1}"
+        ".t{stroke:var(--soft);stroke-width:.7;opacity:.35}"
+        ".r{stroke:var(--soft);stroke-width:1.4;stroke-dasharray:5 4;fill:none}"
+        ".d{stroke:var(--c);stroke-width:2.2;stroke-linecap:round;opacity:.55}.n{fill:var(--soft)}"
+        ".o{paint-order:stroke;stroke:var(--box);stroke-width:3px;stroke-linejoin:round}.many .m{stroke-width:.25}"
+        ".many .m:hover,.m:hover{stroke-width:2.5;stroke-opacity:1}\n");
     text_add_string(
         out,
-        ".scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.76rem;font-variant-numeric:tabular-nums;"
-        "width:100%}td,th{"
-        "padding:.2rem .32rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}tbody "
-        "th{text-align:left;"
-        "font-weight:500}thead th{white-space:normal;vertical-align:bottom;background:var(--box)}thead "
-        "th:first-child{text-align:left}"
-        "tbody tr:hover{background:var(--box)}small{color:var(--soft)}\n"
+        ".scroll{overflow-x:auto}"
+        "table{border-collapse:collapse;font-size:.76rem;font-variant-numeric:tabular-nums;width:100%}"
+        "td,th{padding:.2rem .32rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}"
+        "tbody th{text-align:left;font-weight:500}"
+        "thead th{white-space:normal;vertical-align:bottom;background:var(--box)}"
+        "thead th:first-child{text-align:left}tbody tr:hover{background:var(--box)}small{color:var(--soft)}\n"
         "button{all:unset;cursor:pointer;font-weight:600}button:focus-visible{outline:2px solid var(--edge)}"
-        "th[aria-sort=ascending] button::after{content:' \\25B2'}th[aria-sort=descending] button::after{content:' "
-        "\\25BC'}\n"
+        "th[aria-sort=ascending] button::after{content:' \\25B2'}"
+        "th[aria-sort=descending] button::after{content:' \\25BC'}\n"
         "@media print{:root{color-scheme:light;--bg:#fff;--fg:#000;--soft:#444;--line:#ccc;--box:#fff;--warn:#fff;"
-        "--edge:#000}body{"
-        "max-width:none;padding:0;font-size:10pt}nav{display:none}.scroll{overflow:visible}table{font-size:6.5pt}td,"
-        "th{padding:1pt 2pt}thead{"
-        "display:table-header-group;break-inside:avoid}tr{break-inside:avoid}h2,h3,.soft{break-after:avoid}"
-        ".grid{grid-template-columns:1fr 1fr}*{"
-        "print-color-adjust:exact;-webkit-print-color-adjust:exact}}\n"
+        "--edge:#000}body{max-width:none;padding:0;font-size:10pt}nav{display:none}.scroll{overflow:visible}"
+        "table{font-size:6.5pt}td,th{padding:1pt 2pt}thead{display:table-header-group;break-inside:avoid}"
+        "tr{break-inside:avoid}h2,h3,.soft{break-after:avoid}.grid{grid-template-columns:1fr 1fr}"
+        "*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}\n"
         "</style>\n");
 }
-/* sorts a table by a column: numbers by value, what is none goes last */
+/* Sorts a table by the column whose head is clicked: numbers by value, cells without a number last. */
 static void page_script(struct text_buffer *out) {
     text_add_string(out,
         "<script>\nfor (const b of document.querySelectorAll('table.sort button')) b.onclick = () => {\n"
@@ -278,10 +275,9 @@ static void page_head(struct text_buffer *out, const struct report *report) {
     }
     text_add_string(
         out,
-        "</p><nav><a href=\"#source\">Provenance</a><a href=\"#findings\">Findings</a><a href=\"#e1\">Where time "
-        "goes</a>"
-        "<a href=\"#e2\">What it buys</a><a href=\"#e3\">Predicted</a><a href=\"#table\">All "
-        "configurations</a></nav></header>\n");
+        "</p><nav><a href=\"#source\">Provenance</a><a href=\"#findings\">Findings</a>"
+        "<a href=\"#e1\">Where time goes</a><a href=\"#e2\">What it buys</a><a href=\"#e3\">Predicted</a>"
+        "<a href=\"#table\">All configurations</a></nav></header>\n");
 }
 void report_page_write(const struct report *report, struct text_buffer *out) {
     page_head(out, report);

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "report/report.h"
 
+/* Adds the whole page. */
 void report_page_write(const struct report *report, struct text_buffer *out);
 
 #endif

@@ -118,7 +118,7 @@ static void write_parts(struct document *document, const struct report *report) 
     }
     text_add_string(&heads, "|idle");
     for (size_t i = 0; i < report->results->count; i++)
-        for (int which = 0; which < 2; which++) {
+        for (int which = 0; which < PART_STAGE_COUNT; which++) {
             const struct stage_cost *cost = &report->items[i].stages[PART_STAGES[which]];
             char name[160];
             if (!stage_has_parts(cost)) continue;
@@ -157,8 +157,8 @@ static void write_roofline(struct document *document, const struct report *repor
     document_text(document, BLOCK_LINE, "roofs %s TFLOP/s and %s GB/s: %s; launch: neither roof is reached to a third",
                   number_short(report->peak_tflops).text, number_short(report->peak_gbs).text,
                   report->peaks_are_given ? "as given"
-                                          : "the best of stages that take 1 % of a request or more "
-                                            "(--peak_tflops, --peak_gbs)");
+                                          : "the best of stages that take 1 % of a request or more (--peak_tflops, "
+                                            "--peak_gbs)");
     list = document_table(document, "stage|GFLOP|MB|launches|ms|TFLOP/s|% of roof|GB/s|% of roof|idle %|bound");
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
         double flops = 0, bytes = 0, launches = 0, ms = 0, idle = 0, count = 0, idle_count = 0;
@@ -221,18 +221,26 @@ static void write_curves(struct document *document, const struct report *report,
         }
     }
 }
+/* The cells of a configuration: its name, latency, accuracy and membership. */
+static void write_point(struct text_list *table, const struct report *report, const struct tradeoff *tradeoff,
+                        size_t config) {
+    const vp_bootstrap_point *point = &tradeoff->points[config];
+    char name[80];
+    text_list_add(table, "%s", setting_text(&report->results->files[tradeoff->group->paired[config]], name));
+    text_list_add(table, "%s", number_of_estimate(point_latency(point)).text);
+    text_list_add(table, "%s", number_of_estimate(point_accuracy(point)).text);
+    text_list_add(table, "%s", number_percent(point->membership).text);
+}
 static void write_front(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
     const char *axis = METRIC_KEYS[report->settings.axis], *percentile = percentile_text(report->settings.percentile);
     struct text_list *table;
-    size_t near_count = 0;
     document_text(document, BLOCK_HEADING, "E2: front of accuracy against %s of %s, %s, %zu samples in common",
                   percentile, axis, report->results->files[tradeoff->group->first].task, tradeoff->sample_count);
     if (tradeoff->is_corpus)
         document_text(
             document, BLOCK_LINE,
-            "the metric %s is one of the whole corpus: no sample has a score of its own, so there are no intervals "
-            "of accuracy, no "
-            "memberships, no effects on it",
+            "the metric %s is one of the whole corpus: no sample has a score of its own, so there are no intervals of "
+            "accuracy, no memberships, no effects on it",
             report->results->files[tradeoff->group->first].metric
                 ? report->results->files[tradeoff->group->first].metric
                 : "of these files");
@@ -248,33 +256,22 @@ static void write_front(struct document *document, const struct report *report, 
                       "no configuration is more accurate than the fastest one: the front is a single point");
     table = document_table(document, "configuration|ms|accuracy|member %|equal points|");
     for (size_t i = 0; i < tradeoff->front_count; i++) {
-        const vp_bootstrap_point *point = &tradeoff->points[tradeoff->front[i]];
-        char name[80];
-        text_list_add(table, "%s",
-                      setting_text(&report->results->files[tradeoff->group->paired[tradeoff->front[i]]], name));
-        text_list_add(table, "%s", number_estimate(1, point->latency, point->latency_low, point->latency_high).text);
-        text_list_add(table, "%s", number_estimate(1, point->accuracy, point->accuracy_low, point->accuracy_high).text);
-        text_list_add(table, "%s", number_percent(point->membership).text);
+        write_point(table, report, tradeoff, tradeoff->front[i]);
         text_list_add(table, "%zu", equal_points(tradeoff, tradeoff->front[i]));
         text_list_add(table, "%s", is_listed(tradeoff->kept, tradeoff->kept_count, tradeoff->front[i]) ? "*" : "");
     }
+}
+/* Configurations that are not on the front, but are on it in at least 5 % of the draws. */
+static void write_near_front(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
+    struct text_list *table = NULL;
     for (size_t i = 0; i < tradeoff->config_count; i++) {
-        char name[80];
-        if (!(tradeoff->points[i].membership >= 0.05) || is_listed(tradeoff->front, tradeoff->front_count, i)) continue;
-        if (!near_count++) {
+        const vp_bootstrap_point *point = &tradeoff->points[i];
+        if (!(point->membership >= 0.05) || is_listed(tradeoff->front, tradeoff->front_count, i)) continue;
+        if (!table) {
             document_text(document, BLOCK_LINE, "not on it, but perhaps members");
             table = document_table(document, "configuration|ms|accuracy|member %");
         }
-        text_list_add(table, "%s", setting_text(&report->results->files[tradeoff->group->paired[i]], name));
-        text_list_add(table, "%s",
-                      number_estimate(1, tradeoff->points[i].latency, tradeoff->points[i].latency_low,
-                                      tradeoff->points[i].latency_high)
-                          .text);
-        text_list_add(table, "%s",
-                      number_estimate(1, tradeoff->points[i].accuracy, tradeoff->points[i].accuracy_low,
-                                      tradeoff->points[i].accuracy_high)
-                          .text);
-        text_list_add(table, "%s", number_percent(tradeoff->points[i].membership).text);
+        write_point(table, report, tradeoff, i);
     }
 }
 static void write_share_row(struct text_list *table, const struct tradeoff *tradeoff, const char *name, int32_t term) {
@@ -449,6 +446,7 @@ void report_text_write(struct document *document, const struct report *report) {
             continue;
         }
         write_front(document, report, tradeoff);
+        write_near_front(document, report, tradeoff);
         write_effects(document, report, tradeoff);
         write_pairs(document, report, tradeoff);
         write_knob_fronts(document, report, tradeoff);

@@ -5,8 +5,13 @@
 #include "report/report.h"
 #include "vlmprof.h"
 
+/* A whole number with all its digits; others as number_short has them. */
 struct number_text number_plain(double value);
+
+/* "12.3 [12.0, 12.6]" */
 struct number_text number_of_estimate(vp_estimate estimate);
+
+/* Adds the whole report; document_print makes text or Markdown of it. */
 void report_text_write(struct document *document, const struct report *report);
 
 #endif

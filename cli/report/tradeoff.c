@@ -155,6 +155,7 @@ static void find_knob_fronts(struct tradeoff *tradeoff) {
     }
     free(keys);
 }
+/* What each configuration gains by the next level of each knob. */
 static void find_gains(struct tradeoff *tradeoff) {
     for (size_t i = 0; i < tradeoff->config_count && tradeoff->accuracy; i++) {
         for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {

@@ -1,12 +1,19 @@
 /* request.c: one timed pass, from pixels to text. */
 #include "request/request.h"
 
+#include "request/provenance.h"
 #include "vlmprof_tokenizer.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+void session_end_engine(struct session *session) {
+    int32_t broken_gpu = session->engine && vp_engine_broken(session->engine) ? gpu_of(session->engine) : -1;
+    if (session->engine) vp_engine_close(session->engine);
+    session->engine = NULL;
+    if (broken_gpu >= 0) vp_device_reset(broken_gpu, NULL); /* opening the next engine reports what is still wrong */
+}
 void session_free(struct session *session) {
     free(session->pixels.data);
     free(session->masks.data);
@@ -14,7 +21,7 @@ void session_free(struct session *session) {
     free(session->ids.data);
     free(session->scratch.data);
     free(session->answer.data);
-    if (session->engine) vp_engine_close(session->engine);
+    session_end_engine(session);
 }
 int32_t sequence_of(const struct pass_input *input) {
     return !input->no_bos + (input->layout ? input->layout->image_tokens : 0) + input->text_count;

@@ -18,7 +18,10 @@ struct session {
     struct buffer pixels, masks, index, ids, scratch, answer;
 };
 
-/* Frees the buffers and closes the engine. */
+/* Closes the engine. A GPU that it broke gets a new context: this program owns its devices. */
+void session_end_engine(struct session *session);
+
+/* Frees the buffers and ends the engine. */
 void session_free(struct session *session);
 
 /* What one pass is asked to do. It owns nothing. */

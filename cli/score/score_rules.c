@@ -200,6 +200,8 @@ static void details_vista(vp_json_writer *writer, struct scoring *scoring, const
     (void)json;
     put_text(writer, "normalised", outcome->parsed);
 }
+/* Rules of --metric. The rules of single answers are those of VP_SCORE_METRICS in parts/vlmprof_score.h: a new one also
+ * needs its row there. Rules of a whole corpus are negative and computed in score_captions.c. */
 static const struct score_rule SCORE_RULES[] = {
     {"vqa_seed", VP_SCORE_VQA_SEED, details_vqa_seed},
     {"vqa_official", VP_SCORE_VQA_OFFICIAL, details_official},

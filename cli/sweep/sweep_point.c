@@ -437,14 +437,8 @@ static int try_run(struct sweep *sweep, struct open_point *point, const struct p
         if (result == VP_ERR_INTERRUPTED) return EXIT_INTERRUPTED;
         error_line(reason, capacity, result, &error);
         if (result != VP_ERR_DEVICE && result != VP_ERR_MEMORY) return 0;
-        /* the next attempt opens a new engine, which is a new session. The GPU is this program's own: its broken context
-         * goes, and the new engine makes another. */
-        if (sweep->session.engine && vp_engine_broken(sweep->session.engine)) {
-            int32_t gpu = gpu_of(sweep->session.engine);
-            vp_engine_close(sweep->session.engine);
-            sweep->session.engine = NULL;
-            if (gpu >= 0) vp_device_reset(gpu, NULL); /* opening the engine reports what is still wrong */
-        }
+        /* the next attempt opens a new engine, which is a new session */
+        if (sweep->session.engine && vp_engine_broken(sweep->session.engine)) session_end_engine(&sweep->session);
         if (attempt < sweep->max_retries) { point->retries++; continue; }
         if (result == VP_ERR_MEMORY) {
             point->configuration->dropped = copy_text(reason, strlen(reason));
