@@ -35,11 +35,12 @@ static void test_tile(void) {
         {"tile-limit", "tile --family qwen2.5-vl --max_tokens 300 " SIZES, 0}, {"tile-limit-half", "tile --family qwen2.5-vl --max_tokens 300 --percentile 50 " SIZES "--json", 0},
         {"tile-limit-csv", "tile --family internvl3 --max_tokens 1000 1920x1080 --csv", 0}, {"tile-limit-none", "tile --family qwen2.5-vl --max_tokens 1 " SIZES, 0},
         {"tile-bad-option", "tile --family qwen2.5-vl --max_pixel 5 640x480", 2}, {"tile-bad-value", "tile --family qwen2.5-vl --max_pixels x 640x480", 2},
-        {"tile-bad-family", "tile --family qwen9 640x480", 2}, {"tile-bad-compare", "tile --compare qwen3-vl,nobody 640x480", 2}};
-    static const char *const drawn[] = {"--family qwen2.5-vl", "--family internvl3", "--family llava-next", "--family smolvlm"};
+        {"tile-folder", "tile --family gemma3 samples --csv", 0}, {"tile-no-folder", "tile --family gemma3 tests", 3}, {"tile-not-image", "tile --family gemma3 640x480 Makefile 12x none.png", 3},
+        {"tile-molmo2", "tile --family molmo2 samples/cat.jpg 100x2000", 0}, {"tile-limit-one", "tile --family qwen2.5-vl --max_tokens 500 640x480", 0}, {"tile-bad-family", "tile --family qwen9 640x480", 2}, {"tile-bad-compare", "tile --compare qwen3-vl,nobody 640x480", 2}};
+    static const char *const drawn[] = {"--family qwen2.5-vl", "--family internvl3", "--family llava-next", "--family smolvlm", "--family molmo2", "--family qwen2.5-vl --max_pixels 50000"};
     CHECK_ROWS(rows);
     check_case("pictures of tiles");
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         size_t bytes = 0;
         uint64_t hash = UINT64_C(14695981039346656037);
         char *picture, text[100], name[40];
@@ -109,6 +110,39 @@ static void test_estimator(void) {
     check_kept("text-model-other.txt", text);
     free(text);
 }
+/* the pages of report: a sweep on a GPU with kernels by part and a grid with holes, the experiments' own files */
+static void check_page(const char *name) {
+    char path[100], file[60], *text;
+    check_case("page of report %s", name);
+    CHECK_INT(run("report %%F/%s --resamples 20 --output_dir %%F/page-%s", name, name), 0);
+    snprintf(path, sizeof path, "page-%s/report.html", name);
+    text = text_of_file(in_folder(path));
+    snprintf(file, sizeof file, "page-%s.html", name);
+    check_kept(file, text);
+    free(text);
+}
+static void test_pages(void) {
+    truth t = truth_default();
+    t.samples = 12;
+    t.device = "cuda:0: test";
+    t.parts = 1;
+    t.lost_share = 0.2;
+    t.sending = 0.95;
+    t.top_k_count = t.block_count = 3;
+    t.top_k[2] = 16;
+    t.blocks[2] = 20;
+    make_empty(in_folder("holes"));
+    for (int i = 0; i < 27; i++) if (i % 4) write_made("holes", &t, i / 9, i / 3 % 3, i % 3);
+    t.task = "second";
+    t.is_corpus = 1;
+    t.metric = "cider";
+    write_made("holes", &t, 0, 0, 0);
+    write_made("holes", &t, 1, 0, 0);
+    check_page("holes");
+    make_empty(in_folder("foreign"));
+    write_foreign(in_folder("foreign/text-vqa_imgsizetier-low_crops2_topk4_blocks12.json"), "latency_stats", FOREIGN_ROWS);
+    check_page("foreign");
+}
 static void test_scores(void) {
     static const row rows[] = {
         {"score-captions", "score --metric cider %F/captions.jsonl", 0}, {"score-bleu", "score --metric bleu_4 %F/captions.jsonl", 0},
@@ -138,6 +172,7 @@ int main(void) {
     test_tile();
     test_trace();
     test_estimator();
+    test_pages();
     test_scores();
     test_tokens();
     program_end();
