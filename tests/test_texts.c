@@ -82,6 +82,21 @@ static void test_trace(void) {
         "\"args\":{\"Bytes\":-4096,\"Total Allocated\":4096,\"Total Reserved\":16384,\"Device Type\":1,\"Device Id\":0}}]}");
     CHECK_ROWS(rows);
 }
+/* more events, records of memory and names than any list begins with room for */
+static void test_long_trace(void) {
+    static const row rows[] = {{"trace-long", "trace %F/long.json --row_limit 5", 0}};
+    FILE *f = fopen(in_folder("long.json"), "wb");
+    if (!CHECK(f != NULL)) return;
+    fprintf(f, "{\"traceEvents\": [\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"args\":{\"name\":\"python\"}}");
+    for (int i = 0; i < 5000; i++) {
+        fprintf(f, ",\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"op%d\",\"pid\":1,\"tid\":%d,\"ts\":%d,\"dur\":%d}", i % 700, 1 + i % 300, 10 * i, 3 + i % 5);
+        fprintf(f, ",\n{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\",\"pid\":1,\"tid\":1,\"ts\":%d,\"args\":{\"Bytes\":%d,"
+                "\"Total Allocated\":%d,\"Total Reserved\":%d,\"Device Type\":0,\"Device Id\":-1}}", 10 * i + 1, i % 3 ? 64 : -64, 1000 + i, 9000);
+    }
+    fprintf(f, "]}");
+    CHECK(fclose(f) == 0);
+    CHECK_ROWS(rows);
+}
 static void test_estimator(void) {
     static const row rows[] = {
         {"fit", "fit %F/a -o %F/model.json", 0}, {"fit-json", "fit %F/a --json --output_dir %F/e3", 0}, {"fit-seed", "fit %F/a --features seed --num_experts 8", 0},
@@ -171,6 +186,7 @@ int main(void) {
     if (!program_begin("texts")) return 1;
     test_tile();
     test_trace();
+    test_long_trace();
     test_estimator();
     test_pages();
     test_scores();
