@@ -89,7 +89,8 @@ static void test_numbers(void) {
     CHECK_TEXT(number_estimate(1, 7, (double)NAN, (double)NAN).text, "7.000");
 }
 static void test_csv(void) {
-    static const char *const rows[][2] = {{"plain", "plain"}, {"", ""}, {"a,b", "\"a,b\""}, {"a\"b", "\"a\"\"b\""}, {"a\nb", "\"a\nb\""}, {"a\rb", "\"a\rb\""}, {"a b;c", "a b;c"}};
+    static const char *const rows[][2] = {{"plain", "plain"}, {"", ""}, {"a,b", "\"a,b\""}, {"a\"b", "\"a\"\"b\""}, {"a\nb", "\"a\nb\""},
+                                        {"a\rb", "\"a\rb\""}, {"a b;c", "a b;c"}};
     struct text_buffer out = {NULL, 0, 0};
     check_case("CSV: quotes where they are needed, an empty field for what is no number");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
