@@ -2894,8 +2894,8 @@ static const vk_decode_kernels vk_cuda_decode = {
 
 static const vk_backend vk_cuda_backend = {
     VK_KERNEL_TABLE, 1, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL, vk_cuda_count,
-    vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_reset, VK_GROUP_ROWS, vk_cuda_experts, &vk_cuda_decode, vk_cuda_replay,
-    vk_cuda_record, vk_cuda_keep
+    vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_reset, VK_GROUP_ROWS, vk_cuda_experts, &vk_cuda_decode,
+    vk_cuda_replay, vk_cuda_record, vk_cuda_keep
 };
 extern "C" const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
 #else /* !VK_CUDA */

@@ -217,7 +217,8 @@ static int vp_impl_own_fd(const char *path) {
     }
     return -1;
 }
-/* Follows links, up to the first path that is none or that names an open file. Returns it from malloc, NULL with errno. */
+/* Follows links, up to the first path that is none or that names an open file. Returns it from malloc; NULL with errno
+ * set. */
 static char *vp_impl_follow(const char *path) {
     char *at = vp_impl_path_beside(path, path + vp_impl_folder_bytes(path), strlen(path) - vp_impl_folder_bytes(path));
     int links;

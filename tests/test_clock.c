@@ -10,9 +10,11 @@
 
 /* the value behind each of these words becomes MASKED, up to one of the characters that end it */
 static const char *const MASKS[][2] = {
-    {"cpu: ", ",;\"\n"}, {"\"build\": ", ",\n"}, {"\"host\": ", ",\n"}, {"\"kernel\": ", ",\n"}, {"\"date\": ", ",\n"}, {"\"unix_s\": ", ",\n"}, {"_clock_mhz\": ", ",\n}"},
+    {"cpu: ", ",;\"\n"}, {"\"build\": ", ",\n"}, {"\"host\": ", ",\n"}, {"\"kernel\": ", ",\n"}, {"\"date\": ", ",\n"},
+    {"\"unix_s\": ", ",\n"}, {"_clock_mhz\": ", ",\n}"},
     {"\"power_w\": ", ",\n}"}, {"\"temperature_c\": ", ",\n}"}, {"\"throttle_reasons\": ", ",\n}"}, {"\"throttle_count\": ", ",\n}"}, {"\"argv\": [", "]"},
-    {"_bytes\": ", ",\n}"}, {"memory      ", " "}, {"\"measured_from\": ", ",\n"}, {"\"measured_to\": ", ",\n"}, {"\"stamp_cost_ns\": ", ",\n}"}, {"\"plan\": \"", "\""}, {"vlmprof_kernels.cu(", ")"}, {"vlmprof_kernels.cu:", "("}, {"\"line\": ", ",\n}"},
+    {"_bytes\": ", ",\n}"}, {"memory      ", " "}, {"\"measured_from\": ", ",\n"}, {"\"measured_to\": ", ",\n"}, {"\"stamp_cost_ns\": ", ",\n}"},
+    {"\"plan\": \"", "\""}, {"vlmprof_kernels.cu(", ")"}, {"vlmprof_kernels.cu:", "("}, {"\"line\": ", ",\n}"},
     {"\"data_hash\": ", ",\n"}, {"\"content_hash\": ", ",\n"}, {"\"output_dir\": ", ",\n"}};
 static void mask(char **text) {
     kept_text t = {NULL, 0, 0};

@@ -382,7 +382,8 @@ static void test_vanished(void) {
     for (int i = 0; i < 3; i++) copy_file("samples/cat.jpg", in_folder(images[i]));
     write_text(in_folder("rows.jsonl"), "{\"question\": \"A?\", \"image\": \"images/a.jpg\"}\n{\"question\": \"B?\", \"image\": \"images/b.jpg\"}\n"
                              "{\"question\": \"C?\", \"image\": \"images/c.jpg\"}\n");
-    child = start("sweep --synthetic tiny --data %F/rows.jsonl --output_dir %F/out --tier_list low --max_new_tokens 1 --num_runs_per_sample 30", NULL, in_folder("stdout"), 0);
+    child = start("sweep --synthetic tiny --data %F/rows.jsonl --output_dir %F/out --tier_list low --max_new_tokens 1 --num_runs_per_sample 30", NULL,
+                  in_folder("stdout"), 0);
     while (access(in_folder("out/journal.jsonl"), F_OK) && waitpid(child, &status, WNOHANG) == 0) usleep(1000); /* planned; sample 0 takes a while */
     CHECK_INT(unlink(in_folder("images/b.jpg")), 0);
     copy_file("samples/chart.png", in_folder("images/c.jpg"));

@@ -107,10 +107,11 @@ static void test_numbers(void) {
     CHECK_TEXT(number_estimate(1, 7, (double)NAN, (double)NAN).text, "7.000");
 }
 static void test_csv(void) {
-    static const char *const rows[][2] = {{"plain", "plain"}, {"", ""}, {"a,b", "\"a,b\""}, {"a\"b", "\"a\"\"b\""}, {"a\nb", "a?b"}, {"a\rb", "a?b"}, {"a b;c", "a b;c"}};
+    static const char *const rows[][2] = {{"plain", "plain"}, {"", ""}, {"a,b", "\"a,b\""}, {"a\"b", "\"a\"\"b\""}, {"a\nb", "a?b"}, {"a\rb", "a?b"},
+                                          {"a b;c", "a b;c"}};
     static const char *const hostile[][2] = {
-        {"=1+1", "'=1+1"}, {"+cmd", "'+cmd"}, {"-2+3", "'-2+3"}, {"@SUM(A1)", "'@SUM(A1)"}, {"=a,b", "\"'=a,b\""}, {"-12.5e-3", "-12.5e-3"}, {"+7", "+7"}, {"-", "'-"},
-        {"a=b", "a=b"}, {"a\x1b[31mb", "a?[31mb"}, {"a\xc2\x9b" "b", "a?b"}, {"a\xe2\x80\xaetxt.exe", "a?txt.exe"}, {"\xff", "?"}};
+        {"=1+1", "'=1+1"}, {"+cmd", "'+cmd"}, {"-2+3", "'-2+3"}, {"@SUM(A1)", "'@SUM(A1)"}, {"=a,b", "\"'=a,b\""}, {"-12.5e-3", "-12.5e-3"}, {"+7", "+7"},
+        {"-", "'-"}, {"a=b", "a=b"}, {"a\x1b[31mb", "a?[31mb"}, {"a\xc2\x9b" "b", "a?b"}, {"a\xe2\x80\xaetxt.exe", "a?txt.exe"}, {"\xff", "?"}};
     struct text_buffer out = {NULL, 0, 0};
     check_case("CSV: quotes where they are needed, an empty field for what is no number");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

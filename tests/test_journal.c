@@ -345,7 +345,7 @@ static void test_long(void) {
         fresh();
         for (int i = 0; i < 8; i++) {
             at[i] = add("{\"sample\": %d, \"set\": 0, \"text\": \"", i);
-            for (int k = 0; k < 3000 * (i + 1) + shift; k++) text_add(&lines, "0123456789" + k % 10, 1 + (size_t)(i == 7 && k % 10 == 0) * 9);
+            for (int k = 0; k < 3000 * (i + 1) + shift; k++) text_add(&lines, &"0123456789"[k % 10], 1 + (size_t)(i == 7 && k % 10 == 0) * 9);
             add("\"}\n");
         }
         CHECK_INT(read_lines(), 0);
@@ -452,7 +452,8 @@ static void test_written(void) {
     /* reading it here gives the lock back */
     {
         char *text = check_read(in_folder("new"), NULL);
-        CHECK(text && (int64_t)strlen(text) == journal.end && !strncmp(text, "{\"i\": 0}\n{\"i\": 1}\n", 18) && !strcmp(text + strlen(text) - 20, "{\"i\": 129}\nlast\none\n"));
+        CHECK(text && (int64_t)strlen(text) == journal.end && !strncmp(text, "{\"i\": 0}\n{\"i\": 1}\n", 18)
+              && !strcmp(text + strlen(text) - 20, "{\"i\": 129}\nlast\none\n"));
         free(text);
     }
     journal_close(&journal);

@@ -172,7 +172,8 @@ static uint64_t print_of(const char *words) {
     return plan.fingerprint;
 }
 static void test_fingerprint(void) {
-    static const char *const others[] = {"--num_runs_per_sample 2", "--seed 7", "--threads 2", "--max_runs 50 --stop_half_width 0.5", "--bare_every 3", "--weights fp32", "--device cpu",
+    static const char *const others[] = {"--num_runs_per_sample 2", "--seed 7", "--threads 2",
+                                         "--max_runs 50 --stop_half_width 0.5", "--bare_every 3", "--weights fp32", "--device cpu",
                                          "--gemm plain", "--timing off", "--time_box_s 5", "--ignore_eos", "--max_new_tokens 3", "--dataset_name other",
                                          "--metric mc", "--num_samples 2"};
     uint64_t first = print_of(""), seen[32];

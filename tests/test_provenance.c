@@ -42,9 +42,11 @@ static void test_options(void) {
     made_up.options = rows;
     made_up.option_count = sizeof rows / sizeof *rows;
     check_case("options of each kind, given and not");
-    options_are("", "{\"config\": {\"flag\": false, \"count\": 5, \"real\": null, \"text\": null, \"choice\": \"a\", \"maybe\": null, \"texts\": null, \"counts\": null}}");
+    options_are("", "{\"config\": {\"flag\": false, \"count\": 5, \"real\": null, \"text\": null, \"choice\": \"a\", "
+                    "\"maybe\": null, \"texts\": null, \"counts\": null}}");
     options_are("--flag --count 7 --real 2.5 --text t --choice b --maybe=m --texts x y --counts 3 4",
-                "{\"config\": {\"flag\": true, \"count\": 7, \"real\": 2.5, \"text\": \"t\", \"choice\": \"b\", \"maybe\": \"m\", \"texts\": [\"x\", \"y\"], \"counts\": [3, 4]}}");
+                "{\"config\": {\"flag\": true, \"count\": 7, \"real\": 2.5, \"text\": \"t\", \"choice\": \"b\", "
+                "\"maybe\": \"m\", \"texts\": [\"x\", \"y\"], \"counts\": [3, 4]}}");
 }
 static void test_gpu(void) {
     vp_device_info gpu;
@@ -76,7 +78,8 @@ static void test_gpu(void) {
     telemetry.temperature_c = 40.5;
     telemetry.throttle_count = 2;
     put_telemetry(begin(), &telemetry);
-    CHECK_TEXT(end(), "{\"sm_clock_mhz\": 1500.0, \"memory_clock_mhz\": 2600.0, \"power_w\": null, \"temperature_c\": 40.5, \"throttle_reasons\": null, \"throttle_count\": 2.0}");
+    CHECK_TEXT(end(), "{\"sm_clock_mhz\": 1500.0, \"memory_clock_mhz\": 2600.0, \"power_w\": null, \"temperature_c\": 40.5, "
+                      "\"throttle_reasons\": null, \"throttle_count\": 2.0}");
     telemetry.has_throttle_reasons = 1;
     put_telemetry(begin(), &telemetry);
     CHECK(strstr(end(), "\"throttle_reasons\": [], ") != NULL);

@@ -127,8 +127,8 @@ static void test_answer(void) {
     runs[1].tokens[2]++;
     point.ignore_eos = 1;
     runs[0].answer[0] = 0; /* what is scored ends here, what is written does not */
-    answer_is("{\"accuracy\": 0.0, \"accuracy_reason\": null, \"pred\": \"\\u0000at\", \"pred_cleaned\": \"\", \"unparsed\": false, \"truncated\": null, \"empty\": true, "
-              "\"output_token_ids\": [50, 51, 52], \"answers_equal_over_runs\": false, \"prompt\": \"the prompt\"}");
+    answer_is("{\"accuracy\": 0.0, \"accuracy_reason\": null, \"pred\": \"\\u0000at\", \"pred_cleaned\": \"\", \"unparsed\": false, \"truncated\": null, "
+              "\"empty\": true, \"output_token_ids\": [50, 51, 52], \"answers_equal_over_runs\": false, \"prompt\": \"the prompt\"}");
     check_case("no answers in the record, no record, no answer");
     make();
     sample.record = (char *)(size_t)"{\"question\": \"q\"}";
@@ -145,8 +145,8 @@ static void test_answer(void) {
         }
     }
     point.run_count = 0;
-    answer_is("{\"accuracy\": null, \"accuracy_reason\": \"no answer\", \"pred\": null, \"pred_cleaned\": null, \"unparsed\": null, \"truncated\": null, \"empty\": null, "
-              "\"output_token_ids\": [], \"answers_equal_over_runs\": null, \"prompt\": \"the prompt\"}");
+    answer_is("{\"accuracy\": null, \"accuracy_reason\": \"no answer\", \"pred\": null, \"pred_cleaned\": null, \"unparsed\": null, "
+              "\"truncated\": null, \"empty\": null, \"output_token_ids\": [], \"answers_equal_over_runs\": null, \"prompt\": \"the prompt\"}");
     check_case("a choice that cannot be parsed earns nothing");
     make();
     point.metric = VP_SCORE_MC;

@@ -11,8 +11,8 @@ enum { LINE_BYTES = 832 }; /* capacity of an error line: the place and the text 
 /* Truth: a signal came after end_in_order. A sweep then finishes its current point. */
 extern volatile sig_atomic_t interrupted;
 
-/* Replaces each character that would steer the terminal (vp_utf8_control) by '?', so that the text stays on one line and
- * looks like what it is. */
+/* Replaces each character that would steer the terminal (vp_utf8_control) by '?', so that the text stays on one line
+ * and looks like what it is. */
 void hide_control_bytes(char *text);
 
 /* Prints one line on stderr, with control bytes hidden. Returns exit_code, so that callers can return the call. */

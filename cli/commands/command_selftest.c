@@ -148,7 +148,7 @@ static vp_result run_trials(struct selftest *selftest, const vp_engine_options *
     vp_result result;
     memset(&session, 0, sizeof session);
     session.model = &selftest->model;
-    result = vp_engine_open(settings, &session.engine, error);
+    result = engine_begin(settings, &session.engine, error);
     if (result == VP_OK) snprintf(verdict->device, sizeof verdict->device, "%s", vp_engine_device(session.engine));
     for (int i = 0; i < TRIALS && result == VP_OK; i++) {
         struct pass_input input = selftest->trials[i].input;

@@ -245,7 +245,7 @@ static int calibrate(const struct options *options, const struct model *model, c
     settings = engine_options_of(options, &small, sequence, views > plan->max_views ? views : plan->max_views);
     settings.weights = fp32 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16;
     settings.gemm = text_of(options, "gemm");
-    if (result == VP_OK) result = vp_engine_open(&settings, &engine, &error);
+    if (result == VP_OK) result = engine_begin(&settings, &engine, &error);
     for (int i = 0; i < CALIBRATION_RUNS && result == VP_OK && !interrupted; i++) {
         vp_stage_times times;
         result = calibration_pass(engine, &small.config, views ? &layout : NULL, &session, &times, &error);

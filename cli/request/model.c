@@ -196,6 +196,13 @@ vp_engine_options engine_options_of(const struct options *options, const struct 
     settings.progress = engine_progress;
     return settings;
 }
+vp_result engine_begin(const vp_engine_options *settings, vp_engine **engine, vp_error *error) {
+    vp_result result = vp_engine_open(settings, engine, error);
+    const char *device = settings->device;
+    if (result == VP_ERR_DEVICE && strcmp(device, "cpu"))
+        vp_device_reset(!strncmp(device, "cuda:", 5) ? (int32_t)strtol(device + 5, NULL, 10) : 0, NULL);
+    return result;
+}
 vp_result engine_try(const struct options *options, struct model *model, const char *device, int32_t max_sequence,
                      int32_t max_views, vp_engine **engine, vp_error *error) {
     vp_engine_options settings;
@@ -207,7 +214,7 @@ vp_result engine_try(const struct options *options, struct model *model, const c
     settings.weights = strcmp(text_of(options, "weights"), "fp32") ? VP_WEIGHTS_BF16 : VP_WEIGHTS_FP32;
     settings.gemm = text_of(options, "gemm");
     settings.device = device;
-    result = vp_engine_open(&settings, engine, error);
+    result = engine_begin(&settings, engine, error);
     close_progress();
     return result;
 }

@@ -54,6 +54,9 @@ int is_packed(const struct model *model);
 vp_engine_options engine_options_of(const struct options *options, const struct model *model, int32_t max_sequence,
                                     int32_t max_views);
 
+/* vp_engine_open. A GPU on which it failed gets a new context for the next attempt: this program owns its devices. */
+vp_result engine_begin(const vp_engine_options *settings, vp_engine **engine, vp_error *error);
+
 /* Opens an engine for requests of at most that many positions and views on a device. Returns the result; nothing is
  * printed. */
 vp_result engine_try(const struct options *options, struct model *model, const char *device, int32_t max_sequence,

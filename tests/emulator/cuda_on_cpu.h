@@ -2641,7 +2641,8 @@ inline void *find_symbol(void *handle, const char *name) {
         { "nvmlDeviceGetHandleByIndex_v2", (void *)nvml_by_index }, { "nvmlDeviceGetHandleByPciBusId_v2", (void *)nvml_by_address },
         { "nvmlDeviceGetClockInfo", (void *)nvml_clock }, { "nvmlDeviceGetMaxClockInfo", (void *)nvml_clock_max },
         { "nvmlDeviceGetPowerUsage", (void *)nvml_power }, { "nvmlDeviceGetEnforcedPowerLimit", (void *)nvml_power_limit },
-        { "nvmlDeviceGetMemoryInfo", (void *)nvml_memory }, { "nvmlDeviceGetTemperature", (void *)nvml_temperature }, { "nvmlDeviceGetUtilizationRates", (void *)nvml_shares },
+        { "nvmlDeviceGetMemoryInfo", (void *)nvml_memory },
+        { "nvmlDeviceGetTemperature", (void *)nvml_temperature }, { "nvmlDeviceGetUtilizationRates", (void *)nvml_shares },
         { "nvmlDeviceGetCurrentClocksEventReasons", (void *)nvml_reasons }, { "nvmlDeviceGetCurrentClocksThrottleReasons", (void *)nvml_reasons_old } };
     State &s = state();
     bool lacks = false;

@@ -1,0 +1,197 @@
+/* test_texts.c: what tile, trace, fit, predict, score, rescore and tokenize print, word by word (tests/golden/texts/text-*), in each of their forms.
+ * That the numbers are right is shown by the tests of these commands; these texts hold words, columns, order and forms.
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. KEEP_TEXTS=1 writes the texts anew. */
+#define _POSIX_C_SOURCE 200809L
+#include "vlmprof.h"
+#include "support/check.h"
+#include "support/program.h"
+#include "support/made_results.h"
+#include "support/texts.h"
+
+typedef struct row { const char *name, *command; int code; } row;
+static void check_rows(const row *rows, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        char file[80];
+        check_case("%s", rows[i].command);
+        run("%s", rows[i].command);
+        snprintf(file, sizeof file, "text-%s.txt", rows[i].name);
+        check_kept_run(file, rows[i].code);
+    }
+}
+#define CHECK_ROWS(rows) check_rows(rows, sizeof rows / sizeof *rows)
+
+#define SIZES "640x480 1920x1080 100x100 33x900 "
+static void test_tile(void) {
+    static const row rows[] = {
+        {"tile", "tile " SIZES, 0}, {"tile-files", "tile samples/cat.jpg samples/chart.png Makefile", 3}, {"tile-csv", "tile " SIZES "9x --tier medium --csv", 3},
+        {"tile-json", "tile " SIZES "--vision_tokens 1008 --json", 0}, {"tile-one", "tile 451x300 --crops 5", 0}, {"tile-one-json", "tile samples/cat.jpg --json", 0},
+        {"tile-fill", "tile 451x300 --preprocess adaptive-fill --max_crops 3 --csv", 0}, {"tile-families", "tile --list_families", 0},
+        {"tile-families-json", "tile --list_families --json", 0}, {"tile-families-csv", "tile --list_families --csv", 0},
+        {"tile-qwen", "tile --family qwen2.5-vl " SIZES, 0}, {"tile-qwen-one", "tile --family qwen2.5-vl --max_pixels 1003520 1920x1080", 0},
+        {"tile-qwen-csv", "tile --family qwen2.5-vl " SIZES "9x --csv", 3}, {"tile-qwen-json", "tile --family qwen2.5-vl " SIZES "--json", 0},
+        {"tile-internvl-json", "tile --family internvl3 samples/chart.png 2000x300 --json", 0}, {"tile-llava", "tile --family llava-next samples/cat.jpg", 0},
+        {"tile-compare", "tile --compare qwen3-vl,internvl3,smolvlm,gemma3 " SIZES, 0}, {"tile-compare-csv", "tile --compare qwen3-vl,internvl3 " SIZES "--csv", 0},
+        {"tile-compare-json", "tile --compare qwen3-vl,internvl3,llama4 1920x1080 --json", 0},
+        {"tile-limit", "tile --family qwen2.5-vl --max_tokens 300 " SIZES, 0}, {"tile-limit-half", "tile --family qwen2.5-vl --max_tokens 300 --percentile 50 " SIZES "--json", 0},
+        {"tile-limit-csv", "tile --family internvl3 --max_tokens 1000 1920x1080 --csv", 0}, {"tile-limit-none", "tile --family qwen2.5-vl --max_tokens 1 " SIZES, 0},
+        {"tile-bad-option", "tile --family qwen2.5-vl --max_pixel 5 640x480", 2}, {"tile-bad-value", "tile --family qwen2.5-vl --max_pixels x 640x480", 2},
+        {"tile-folder", "tile --family gemma3 samples --csv", 0}, {"tile-no-folder", "tile --family gemma3 tests", 3}, {"tile-not-image", "tile --family gemma3 640x480 Makefile 12x none.png", 3},
+        {"tile-molmo2", "tile --family molmo2 samples/cat.jpg 100x2000", 0}, {"tile-limit-one", "tile --family qwen2.5-vl --max_tokens 500 640x480", 0}, {"tile-bad-family", "tile --family qwen9 640x480", 2}, {"tile-bad-compare", "tile --compare qwen3-vl,nobody 640x480", 2}};
+    static const char *const drawn[] = {"--family qwen2.5-vl", "--family internvl3", "--family llava-next", "--family smolvlm", "--family molmo2", "--family qwen2.5-vl --max_pixels 50000"};
+    CHECK_ROWS(rows);
+    check_case("pictures of tiles");
+    for (int i = 0; i < 6; i++) {
+        size_t bytes = 0;
+        uint64_t hash = UINT64_C(14695981039346656037);
+        char *picture, text[100], name[40];
+        CHECK_INT(run("tile %s samples/cat.jpg --draw %%F/drawn.png", drawn[i]), 0);
+        picture = check_read(in_folder("drawn.png"), &bytes);
+        for (size_t k = 0; k < bytes; k++) hash = (hash ^ (unsigned char)picture[k]) * UINT64_C(1099511628211);
+        free(picture);
+        snprintf(text, sizeof text, "%zu bytes, FNV-1a %016llx\n", bytes, (unsigned long long)hash);
+        snprintf(name, sizeof name, "text-draw-%d.txt", i);
+        check_kept(name, text);
+    }
+}
+#define TORCH "trace tests/golden/trace/torch_cpu.pt.trace.json "
+static void test_trace(void) {
+    static const row rows[] = {
+        {"trace", TORCH, 0}, {"trace-rows", TORCH "--row_limit 3 --sort_by count", 0}, {"trace-json", TORCH "--row_limit 3 --json", 0},
+        {"trace-ops", TORCH "--csv --row_limit 10 --sort_by cpu_time_total", 0}, {"trace-kernels", TORCH "--csv --table kernels", 0},
+        {"trace-annotations", TORCH "--csv --table annotations", 0}, {"trace-launches", TORCH "--csv --table launches", 0}, {"trace-tracks", TORCH "--csv --table tracks", 0},
+        {"trace-memory", TORCH "--csv --table memory", 0}, {"trace-summary", TORCH "--csv --table summary", 2}, {"trace-shapes", TORCH "--group_by_input_shape --table ops --row_limit 8", 0},
+        {"trace-cprofile", TORCH "--profile_format cprofile --table ops --row_limit 8", 0}, {"trace-bad-table", TORCH "--table all_of_it", 2},
+        {"trace-bad-key", TORCH "--sort_by colour", 2}, {"trace-own", "trace %F/own.json", 0}, {"trace-own-json", "trace %F/own.json --json", 0}};
+    /* a trace of a GPU: two steps of one stage each, kernels on two streams, a copy, launches, memory */
+    write_text(in_folder("own.json"),
+        "{\"schemaVersion\": 1, \"deviceProperties\": [{\"id\": 0, \"name\": \"NVIDIA Made\"}], \"traceEvents\": [\n"
+        "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#0\",\"pid\":1,\"tid\":1,\"ts\":0,\"dur\":1000},\n"
+        "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"stage::vit\",\"pid\":1,\"tid\":1,\"ts\":10,\"dur\":400},\n"
+        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"mm\",\"pid\":1,\"tid\":1,\"ts\":20,\"dur\":100,\"args\":{\"External id\":5,\"Input Dims\":[[2,3],[3,4]]}},\n"
+        "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":1,\"tid\":1,\"ts\":30,\"dur\":8,\"args\":{\"External id\":5,\"correlation\":1}},\n"
+        "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":1,\"tid\":1,\"ts\":50,\"dur\":6,\"args\":{\"External id\":5,\"correlation\":2}},\n"
+        "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaMemcpyAsync\",\"pid\":1,\"tid\":1,\"ts\":130,\"dur\":20,\"args\":{\"correlation\":3}},\n"
+        "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":0,\"tid\":7,\"ts\":60,\"dur\":90,\"args\":{\"External id\":5,\"correlation\":1,\"stream\":7}},\n"
+        "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"relu\",\"pid\":0,\"tid\":8,\"ts\":100,\"dur\":70,\"args\":{\"External id\":5,\"correlation\":2,\"stream\":8}},\n"
+        "{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy DtoH\",\"pid\":0,\"tid\":7,\"ts\":300,\"dur\":40,\"args\":{\"correlation\":3,\"bytes\":4096,\"stream\":7}},\n"
+        "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#1\",\"pid\":1,\"tid\":1,\"ts\":1100,\"dur\":500},\n"
+        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"add\",\"pid\":1,\"tid\":1,\"ts\":1150,\"dur\":30,\"args\":{\"External id\":6}},\n"
+        "{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":\"[memory]\",\"pid\":1,\"tid\":1,\"ts\":25,"
+        "\"args\":{\"Bytes\":4096,\"Total Allocated\":8192,\"Total Reserved\":16384,\"Device Type\":1,\"Device Id\":0}},\n"
+        "{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":\"[memory]\",\"pid\":1,\"tid\":1,\"ts\":1160,"
+        "\"args\":{\"Bytes\":-4096,\"Total Allocated\":4096,\"Total Reserved\":16384,\"Device Type\":1,\"Device Id\":0}}]}");
+    CHECK_ROWS(rows);
+}
+/* more events, records of memory and names than any list begins with room for */
+static void test_long_trace(void) {
+    static const row rows[] = {{"trace-long", "trace %F/long.json --row_limit 5", 0}};
+    FILE *f = fopen(in_folder("long.json"), "wb");
+    if (!CHECK(f != NULL)) return;
+    fprintf(f, "{\"traceEvents\": [\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":1,\"args\":{\"name\":\"python\"}}");
+    for (int i = 0; i < 5000; i++) {
+        fprintf(f, ",\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"op%d\",\"pid\":1,\"tid\":%d,\"ts\":%d,\"dur\":%d}", i % 700, 1 + i % 300, 10 * i, 3 + i % 5);
+        fprintf(f, ",\n{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\",\"pid\":1,\"tid\":1,\"ts\":%d,\"args\":{\"Bytes\":%d,"
+                "\"Total Allocated\":%d,\"Total Reserved\":%d,\"Device Type\":0,\"Device Id\":-1}}", 10 * i + 1, i % 3 ? 64 : -64, 1000 + i, 9000);
+    }
+    fprintf(f, "]}");
+    CHECK(fclose(f) == 0);
+    CHECK_ROWS(rows);
+}
+static void test_estimator(void) {
+    static const row rows[] = {
+        {"fit", "fit %F/a -o %F/model.json", 0}, {"fit-json", "fit %F/a --json --output_dir %F/e3", 0}, {"fit-seed", "fit %F/a --features seed --num_experts 8", 0},
+        {"predict", "predict %F/model.json 640x480 1280x720 --tier medium --top_k 4 --output_tokens 16 --budget_ms 250", 0},
+        {"predict-json", "predict %F/model.json 640x480 --crops 3 --num_active_blocks 12 --json --budget_ms 60", 0},
+        {"predict-views", "predict %F/model.json --views 3 --sequence 500 --text_tokens 20 --vision_tokens 400", 0},
+        {"predict-text", "predict %F/model.json --views 0 --top_k 8 --output_tokens 1", 0}, {"predict-data", "predict %F/model.json --data %F/b --budget_ms 80", 0},
+        {"predict-data-json", "predict %F/model.json --data %F/b --json", 0}, {"recalibrate", "predict %F/model.json --recalibrate %F/b -n 30 -o %F/other.json", 0},
+        {"recalibrate-json", "predict %F/model.json --recalibrate %F/b -n 20 --seed 3 -o %F/other.json --json", 0}, {"predict-other", "predict %F/other.json --data %F/b", 0},
+        {"predict-far", "predict %F/model.json --views 90 --sequence 9000 --top_k 60", 2}, {"predict-none", "predict %F/model.json", 2}};
+    truth t = truth_default();
+    char *text;
+    t.samples = 30;
+    write_sweep("a", &t);
+    t.slower = 1.7;
+    t.noise_seed = 3;
+    t.device = "cuda:0: other";
+    t.size_count = 2;
+    write_sweep("b", &t);
+    CHECK_ROWS(rows);
+    check_case("the model that is written");
+    text = text_of_file(in_folder("model.json"));
+    check_kept("text-model.txt", text);
+    free(text);
+    text = text_of_file(in_folder("other.json"));
+    check_kept("text-model-other.txt", text);
+    free(text);
+}
+/* the pages of report: a sweep on a GPU with kernels by part and a grid with holes, the experiments' own files */
+static void check_page(const char *name) {
+    char path[100], file[60], *text;
+    check_case("page of report %s", name);
+    CHECK_INT(run("report %%F/%s --resamples 20 --output_dir %%F/page-%s", name, name), 0);
+    snprintf(path, sizeof path, "page-%s/report.html", name);
+    text = text_of_file(in_folder(path));
+    snprintf(file, sizeof file, "page-%s.html", name);
+    check_kept(file, text);
+    free(text);
+}
+static void test_pages(void) {
+    truth t = truth_default();
+    t.samples = 12;
+    t.device = "cuda:0: test";
+    t.parts = 1;
+    t.lost_share = 0.2;
+    t.sending = 0.95;
+    t.top_k_count = t.block_count = 3;
+    t.top_k[2] = 16;
+    t.blocks[2] = 20;
+    make_empty(in_folder("holes"));
+    for (int i = 0; i < 27; i++) if (i % 4) write_made("holes", &t, i / 9, i / 3 % 3, i % 3);
+    t.task = "second";
+    t.is_corpus = 1;
+    t.metric = "cider";
+    write_made("holes", &t, 0, 0, 0);
+    write_made("holes", &t, 1, 0, 0);
+    check_page("holes");
+    make_empty(in_folder("foreign"));
+    write_foreign(in_folder("foreign/text-vqa_imgsizetier-low_crops2_topk4_blocks12.json"), "latency_stats", FOREIGN_ROWS);
+    check_page("foreign");
+}
+static void test_scores(void) {
+    static const row rows[] = {
+        {"score-captions", "score --metric cider %F/captions.jsonl", 0}, {"score-bleu", "score --metric bleu_4 %F/captions.jsonl", 0},
+        {"score-rouge", "score --metric rouge_l --clean none %F/captions.jsonl", 0}, {"score-vqa", "score --metric vqa_official %F/answers.jsonl", 0},
+        {"score-anls", "score --metric anls %F/answers.jsonl", 0}, {"score-mc", "score --metric mc %F/choices.jsonl", 0},
+        {"score-none", "score --metric nothing %F/answers.jsonl", 2}, {"rescore", "rescore tests/golden/texts/merge-both-0.json", 0},
+        {"rescore-other", "rescore tests/golden/texts/merge-both-0.json --metric anls", 0}};
+    write_text(in_folder("captions.jsonl"), "{\"id\": 1, \"prediction\": \"A cat sits on the mat.\", \"references\": [\"a cat on a mat\", \"the cat sits\"]}\n"
+               "{\"id\": 2, \"prediction\": \"two dogs\", \"references\": [\"two dogs run\", \"dogs\"]}\n{\"id\": 3, \"prediction\": \"\", \"references\": [\"nothing\"]}\n");
+    write_text(in_folder("answers.jsonl"), "{\"id\": \"a\", \"prediction\": \"Two.\", \"references\": [\"2\", \"two\", \"2\", \"three\"]}\n"
+               "{\"prediction\": \"the kat\", \"references\": [\"cat\"]}\n{\"prediction\": \"no\", \"references\": [\"yes\", \"no\"], \"more\": 1}\n");
+    write_text(in_folder("choices.jsonl"), "{\"id\": 1, \"prediction\": \"B\", \"options\": [\"x\", \"y\"], \"answer\": \"B\", \"answer_idx\": 1}\n"
+               "{\"id\": 2, \"prediction\": \"x\", \"options\": [\"x\", \"y\"], \"answer\": \"A\", \"answer_idx\": 0}\n");
+    CHECK_ROWS(rows);
+}
+static void test_tokens(void) {
+    static const row rows[] = {
+        {"tokenize", "tokenize --synthetic tiny 'What is this?' 'And that, \xc3\xa9?' ''", 0}, {"tokenize-decode", "tokenize --synthetic tiny --decode '41 313 230' '' '5'", 0},
+        {"tokenize-jsonl", "tokenize --synthetic tiny --jsonl --seed 3 <%F/records.jsonl", 0}, {"tokenize-bad", "tokenize --synthetic tiny --decode '41 x'", 2},
+        {"show-prompt", "run samples/cat.jpg -p 'What?' --style vqa2 --synthetic tiny --show_prompt", 0}, {"info", "info --synthetic none", 2}};
+    write_text(in_folder("records.jsonl"), "{\"text\": \"some words\", \"id\": 4}\n{\"dataset\": \"coco_caption\", \"index\": 2}\n{\"question\": \"Which?\", \"style\": \"own\"}\n");
+    CHECK_ROWS(rows);
+}
+
+int main(void) {
+    if (!program_begin("texts")) return 1;
+    test_tile();
+    test_trace();
+    test_long_trace();
+    test_estimator();
+    test_pages();
+    test_scores();
+    test_tokens();
+    program_end();
+    free(json_nodes);
+    return check_done("test_texts");
+}
