@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -105,6 +106,7 @@ void show_progress(const char *format, ...) {
     va_start(list, format);
     vsnprintf(line, sizeof line, format, list);
     va_end(list);
+    hide_control_bytes(line);
     progress_is_open = isatty(STDERR_FILENO);
     if (progress_is_open && ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1
         && window.ws_col < sizeof line)
@@ -117,6 +119,39 @@ void close_progress(void) {
     progress_is_open = 0;
 }
 
+static void print_cleaned(FILE *out, const char *format, va_list list) {
+    char line[LINE_BYTES], *text = line;
+    va_list again;
+    int bytes;
+    va_copy(again, list);
+    bytes = vsnprintf(line, sizeof line, format, list);
+    if (bytes >= (int)sizeof line && (text = (char *)malloc((size_t)bytes + 1)) != NULL)
+        vsnprintf(text, (size_t)bytes + 1, format, again);
+    if (!text) text = line; /* without memory it is cut */
+    va_end(again);
+    for (char *piece = text;;) {
+        char *end = piece + strcspn(piece, "\n\t"), kept = *end;
+        *end = 0;
+        hide_control_bytes(piece);
+        fputs(piece, out);
+        if (!kept) break;
+        putc(kept, out);
+        piece = end + 1;
+    }
+    if (text != line) free(text);
+}
+void print_plain(const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    print_cleaned(stdout, format, list);
+    va_end(list);
+}
+void print_note(const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    print_cleaned(stderr, format, list);
+    va_end(list);
+}
 void print_visible(const char *text, size_t bytes) {
     for (size_t at = 0; at < bytes;) {
         size_t shown = vp_utf8_visible_bytes(text + at, bytes - at), end;

@@ -49,6 +49,16 @@ void show_progress(const char *format, ...);
 /* Erases the progress line, if one is open. */
 void close_progress(void);
 
+/* printf and fprintf(stderr, ..) for what people read: names of files, tasks and models come from anywhere, so all
+ * control characters but line ends and tabs become '?'. */
+#if defined(__GNUC__)
+#define PRINTS __attribute__((format(printf, 1, 2)))
+#else
+#define PRINTS
+#endif
+void print_plain(const char *format, ...) PRINTS;
+void print_note(const char *format, ...) PRINTS;
+
 /* Prints a text on stdout with control characters as \xNN, byte by byte; line ends and tabs stay. A model of random
  * weights may answer with any bytes. */
 void print_visible(const char *text, size_t bytes);

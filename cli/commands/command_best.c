@@ -151,26 +151,27 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
     const vp_bootstrap_point *point = &tradeoff->points[pick->config], *second = &tradeoff->points[pick->runner_up];
     const char *of = percentile_text(settings->percentile), *axis = METRIC_KEYS[settings->axis];
     char name[80], *words = options_text(&results->files[tradeoff->group->paired[pick->config]]);
-    printf("%s: the best within %s ms (%s of %s) of %s\n",
-           setting_text(&results->files[tradeoff->group->paired[pick->config]], name),
-           number_plain(settings->budget).text, of, axis, results->files[tradeoff->group->first].task);
-    printf("  accuracy    %s\n", number_estimate(1, point->accuracy, point->accuracy_low, point->accuracy_high).text);
-    printf("  %-4s        %s ms\n", of,
-           number_estimate(1, point->latency, point->latency_low, point->latency_high).text);
-    printf("  budget      %s %% of %zu %s within it [%s, %s]", number_percent(pick->within).text, pick->within_of,
-           pick->within_of == tradeoff->sample_count ? "requests" : "timed requests",
-           number_percent(pick->within_low).text, number_percent(pick->within_high).text);
-    if (tradeoff->is_corpus) printf("\n");
+    print_plain("%s: the best within %s ms (%s of %s) of %s\n",
+                setting_text(&results->files[tradeoff->group->paired[pick->config]], name),
+                number_plain(settings->budget).text, of, axis, results->files[tradeoff->group->first].task);
+    print_plain("  accuracy    %s\n", number_estimate(1, point->accuracy, point->accuracy_low,
+                point->accuracy_high).text);
+    print_plain("  %-4s        %s ms\n", of,
+                number_estimate(1, point->latency, point->latency_low, point->latency_high).text);
+    print_plain("  budget      %s %% of %zu %s within it [%s, %s]", number_percent(pick->within).text, pick->within_of,
+                pick->within_of == tradeoff->sample_count ? "requests" : "timed requests",
+                number_percent(pick->within_low).text, number_percent(pick->within_high).text);
+    if (tradeoff->is_corpus) print_plain("\n");
     else
-        printf("; held by the %s in %s %% of %zu draws; the best in %s %%\n", of,
-               number_percent(point->within_budget).text, settings->resamples, number_percent(point->best).text);
+        print_plain("; held by the %s in %s %% of %zu draws; the best in %s %%\n", of,
+                    number_percent(point->within_budget).text, settings->resamples, number_percent(point->best).text);
     if (pick->has_runner_up)
-        printf("  runner-up   %s: accuracy %s, %s %s ms\n",
-               setting_text(&results->files[tradeoff->group->paired[pick->runner_up]], name),
-               number_estimate(1, second->accuracy, second->accuracy_low, second->accuracy_high).text, of,
-               number_estimate(1, second->latency, second->latency_low, second->latency_high).text);
-    else printf("  runner-up   none: no other configuration holds it\n");
-    printf("  run it      vlmprof run IMAGE -p TEXT %s\n", words);
+        print_plain("  runner-up   %s: accuracy %s, %s %s ms\n",
+                    setting_text(&results->files[tradeoff->group->paired[pick->runner_up]], name),
+                    number_estimate(1, second->accuracy, second->accuracy_low, second->accuracy_high).text, of,
+                    number_estimate(1, second->latency, second->latency_low, second->latency_high).text);
+    else print_plain("  runner-up   none: no other configuration holds it\n");
+    print_plain("  run it      vlmprof run IMAGE -p TEXT %s\n", words);
     free(words);
 }
 static void put_picked(vp_json_writer *writer, const struct results *results, const struct tradeoff *tradeoff,
@@ -250,9 +251,9 @@ static int run_command(const struct options *options) {
         else if (!can_pick_best(&results, &tradeoff, &settings, &pick))
             code = complain_of_budget(&results, &tradeoff, &settings);
         else {
-            for (size_t i = 0; i < results.notes.count; i++) fprintf(stderr, "vlmprof: %s\n", results.notes.items[i]);
+            for (size_t i = 0; i < results.notes.count; i++) print_note("vlmprof: %s\n", results.notes.items[i]);
             if (results.files[group->first].is_synthetic)
-                fprintf(stderr, "vlmprof: synthetic weights: latency is real, accuracy is not\n");
+                print_note("vlmprof: synthetic weights: latency is real, accuracy is not\n");
             if (is_given(options, "json")) code = put_pick(&results, &tradeoff, &settings, &pick);
             else print_pick(&results, &tradeoff, &settings, &pick);
         }

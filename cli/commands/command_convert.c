@@ -417,10 +417,10 @@ static void report_converted(const struct convert_job *job, int64_t since_ns) {
     memset(&written, 0, sizeof written);
     written.name = job->out;
     model_weigh_files(&written);
-    fprintf(stderr, "vlmprof: %s: %s, %.4g GB of weights in %lld file%s, %.1f s%s\n", job->out,
-            text_of(job->options, "layout"), (double)written.file_bytes / 1e9, (long long)written.file_count,
-            written.file_count == 1 ? "" : "s", (double)(vp_clock_ns() - since_ns) / 1e9,
-            job->model.synthetic ? "; random weights" : "");
+    print_note("vlmprof: %s: %s, %.4g GB of weights in %lld file%s, %.1f s%s\n", job->out,
+               text_of(job->options, "layout"), (double)written.file_bytes / 1e9, (long long)written.file_count,
+               written.file_count == 1 ? "" : "s", (double)(vp_clock_ns() - since_ns) / 1e9,
+               job->model.synthetic ? "; random weights" : "");
 }
 static int run_command(const struct options *options) {
     int64_t since_ns = vp_clock_ns();

@@ -156,31 +156,32 @@ static void put_model(vp_json_writer *writer, const struct model *model, const s
 
 static void print_model(const struct model *model, const struct holdings *holdings) {
     const vp_model_config *config = &model->config;
-    printf("model       %s: %s%s\n", model->name, model->architecture, model->synthetic ? ", random weights" : "");
-    printf("language    %d blocks of width %d, %d heads; %d experts of width %d, top_k %d; %d positions at most\n",
-           config->block_count, config->d_model, config->head_count, config->expert_count, config->expert_dim,
-           config->top_k, config->max_positions);
-    printf("vision      %d blocks of width %d (%d are run), %d heads, mlp %d\n", config->vit_block_count,
-           config->vit_width, config->vit_blocks_needed, config->vit_head_count, config->vit_mlp_dim);
-    printf("tokenizer   %lld tokens; %d rows of embeddings\n", (long long)holdings->tokens,
-           config->embedding_size + config->additional_vocab_size);
-    printf("parameters  %.4g M: vision %.4g M, experts %.4g M, other LLM %.4g M, embeddings and head %.4g M\n",
-           (double)holdings->parameters / 1e6, (double)holdings->parts[PART_VISION] / 1e6,
-           (double)holdings->parts[PART_EXPERTS] / 1e6, (double)holdings->parts[PART_LANGUAGE] / 1e6,
-           (double)holdings->parts[PART_EMBEDDINGS] / 1e6);
+    print_plain("model       %s: %s%s\n", model->name, model->architecture, model->synthetic ? ", random weights" : "");
+    print_plain("language    %d blocks of width %d, %d heads; %d experts of width %d, top_k %d; %d positions at most\n",
+                config->block_count, config->d_model, config->head_count, config->expert_count, config->expert_dim,
+                config->top_k, config->max_positions);
+    print_plain("vision      %d blocks of width %d (%d are run), %d heads, mlp %d\n", config->vit_block_count,
+                config->vit_width, config->vit_blocks_needed, config->vit_head_count, config->vit_mlp_dim);
+    print_plain("tokenizer   %lld tokens; %d rows of embeddings\n", (long long)holdings->tokens,
+                config->embedding_size + config->additional_vocab_size);
+    print_plain("parameters  %.4g M: vision %.4g M, experts %.4g M, other LLM %.4g M, embeddings and head %.4g M\n",
+                (double)holdings->parameters / 1e6, (double)holdings->parts[PART_VISION] / 1e6,
+                (double)holdings->parts[PART_EXPERTS] / 1e6, (double)holdings->parts[PART_LANGUAGE] / 1e6,
+                (double)holdings->parts[PART_EMBEDDINGS] / 1e6);
     if (!model->synthetic) {
-        printf("files       %lld tensors (%s", (long long)holdings->tensors,
-               is_packed(model) ? "packed for the CPU, bf16" : "");
+        print_plain("files       %lld tensors (%s", (long long)holdings->tensors,
+                    is_packed(model) ? "packed for the CPU, bf16" : "");
         for (int i = 0, shown = 0; i < 3; i++)
             if (holdings->dtypes[i])
-                printf("%s%lld %s", shown++ ? ", " : "", (long long)holdings->dtypes[i], DTYPE_KEYS[i]);
-        printf(") in %lld file%s, %.4g GB\n", (long long)model->file_count, model->file_count == 1 ? "" : "s",
-               (double)model->file_bytes / 1e9);
+                print_plain("%s%lld %s", shown++ ? ", " : "", (long long)holdings->dtypes[i], DTYPE_KEYS[i]);
+        print_plain(") in %lld file%s, %.4g GB\n", (long long)model->file_count, model->file_count == 1 ? "" : "s",
+                    (double)model->file_bytes / 1e9);
     }
     for (int fp32 = 0; fp32 < 2; fp32++)
-        printf("%-11s weights %.4g GB, KV cache %lld bytes a token (%.4g GB for all positions), and buffers\n",
-               fp32 ? "  fp32" : "  bf16", (fp32 ? 4 : 2) * (double)holdings->parameters / 1e9,
-               (long long)cache_bytes(model, fp32), (double)cache_bytes(model, fp32) * config->max_positions / 1e9);
+        print_plain("%-11s weights %.4g GB, KV cache %lld bytes a token (%.4g GB for all positions), and buffers\n",
+                    fp32 ? "  fp32" : "  bf16", (fp32 ? 4 : 2) * (double)holdings->parameters / 1e9,
+                    (long long)cache_bytes(model, fp32), (double)cache_bytes(model,
+                    fp32) * config->max_positions / 1e9);
 }
 
 static void put_cpu(vp_json_writer *writer, const struct cpu_info *cpu) {
@@ -226,12 +227,12 @@ static void print_gpus(int32_t count) {
         vp_error error = {VP_OK, -1, "", ""};
         char driver[24], runtime[24], free_text[32] = "unknown";
         if (vp_device_describe(i, &gpu, &error) != VP_OK) {
-            printf("gpu %d       cannot be used: %s\n", i, error.text);
+            print_plain("gpu %d       cannot be used: %s\n", i, error.text);
             continue;
         }
         if (gpu.free_bytes != UINT64_MAX)
             snprintf(free_text, sizeof free_text, "%.4g GB", (double)gpu.free_bytes / 1e9);
-        printf(
+        print_plain(
             "gpu %d       %s, compute capability %d.%d, %d multiprocessors, %.4g GB, %s free; driver for "
             "CUDA %s, runtime %s\n",
             i, gpu.name, gpu.compute_major, gpu.compute_minor, gpu.multiprocessor_count, (double)gpu.memory_bytes / 1e9,
@@ -242,17 +243,17 @@ static void print_gpus(int32_t count) {
 
 static void print_info(const struct cpu_info *cpu, int32_t gpu_count, const char *no_gpu, const struct model *model,
                        const struct holdings *holdings) {
-    printf("vlmprof     %s, %s\n", VLMPROF_VERSION, build_text());
-    printf("cpu         %s, %lld thread%s\n", cpu->name, (long long)cpu->threads, cpu->threads == 1 ? "" : "s");
-    printf("memory      %.4g GB, %.4g GB available\n", (double)cpu->memory_bytes / 1e9,
-           (double)cpu->available_bytes / 1e9);
-    printf("gemm        ");
-    for (int32_t i = 0; vp_engine_gemm_name(i); i++) printf("%s%s", i ? ", " : "", vp_engine_gemm_name(i));
+    print_plain("vlmprof     %s, %s\n", VLMPROF_VERSION, build_text());
+    print_plain("cpu         %s, %lld thread%s\n", cpu->name, (long long)cpu->threads, cpu->threads == 1 ? "" : "s");
+    print_plain("memory      %.4g GB, %.4g GB available\n", (double)cpu->memory_bytes / 1e9,
+                (double)cpu->available_bytes / 1e9);
+    print_plain("gemm        ");
+    for (int32_t i = 0; vp_engine_gemm_name(i); i++) print_plain("%s%s", i ? ", " : "", vp_engine_gemm_name(i));
     putchar('\n');
     for (int fp32 = 0; fp32 < 2; fp32++)
-        printf("  %s      fastest: %s for 1 row, %s for few, %s for many\n", fp32 ? "fp32" : "bf16",
-               cpu->chosen[fp32][0], cpu->chosen[fp32][1], cpu->chosen[fp32][2]);
-    if (no_gpu) printf("gpu         none: %s\n", no_gpu);
+        print_plain("  %s      fastest: %s for 1 row, %s for few, %s for many\n", fp32 ? "fp32" : "bf16",
+                    cpu->chosen[fp32][0], cpu->chosen[fp32][1], cpu->chosen[fp32][2]);
+    if (no_gpu) print_plain("gpu         none: %s\n", no_gpu);
     print_gpus(gpu_count);
     if (model) print_model(model, holdings);
 }

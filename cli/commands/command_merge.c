@@ -66,8 +66,8 @@ static int run_command(const struct options *options) {
     if (!code && (failed || missing)) code = EXIT_WORK;
     if (results.count && !is_given(options, "quiet")) {
         if (!code || isatty(STDERR_FILENO)) summaries_print(&results);
-        fprintf(stderr, "vlmprof: %zu result files from %d journals in %s (%lld points failed, %lld missing)\n",
-                results.count, index.file_count, folder, (long long)failed, (long long)missing);
+        print_note("vlmprof: %zu result files from %d journals in %s (%lld points failed, %lld missing)\n",
+                   results.count, index.file_count, folder, (long long)failed, (long long)missing);
     }
     if (results.count && is_given(options, "json")) {
         const char *status = missing ? "partial" : failed ? "complete with failures" : "complete";

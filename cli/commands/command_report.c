@@ -114,7 +114,7 @@ static int run_command(const struct options *options) {
     if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
     report_make(&report, &results, &settings);
     for (size_t i = 0; i < report.warnings.count && form == FORM_CSV; i++)
-        fprintf(stderr, "vlmprof: %s\n", report.warnings.items[i]);
+        print_note("vlmprof: %s\n", report.warnings.items[i]);
     if (text_of(options, "output_dir")) code = write_report_files(&report, text_of(options, "output_dir"));
     if (!code && (asked || !text_of(options, "output_dir"))) {
         struct text_buffer out = {NULL, 0, 0};
@@ -123,9 +123,8 @@ static int run_command(const struct options *options) {
                                                              : print_whole(&out);
         free(out.data);
     } else if (!code)
-        fprintf(
-            stderr,
-            "vlmprof: report.html, report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json in %s\n",
+        print_note("vlmprof: report.html, report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json "
+                   "in %s\n",
             text_of(options, "output_dir"));
     report_free(&report);
     results_free(&results);

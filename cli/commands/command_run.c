@@ -197,14 +197,15 @@ static void print_stage(const struct run_state *state, const char *name, int sta
         means[detail] = metric_mean(state->runs, state->run_count, stage_metric(stage, detail)) / (steps ? steps : 1);
     ms = means[0];
     if (!isfinite(ms))
-        printf("%-18s %11s %8s %11s %9s %10s %9s %9s %8s\n", name, "-", "-", "-", "-", "-", "-", "-", "-");
+        print_plain("%-18s %11s %8s %11s %9s %10s %9s %9s %8s\n", name, "-", "-", "-", "-", "-", "-", "-", "-");
     else if (is_host_stage(stage))
-        printf("%-18s %11.3f %7.2f%% %11.3f %9s %10s %9s %9s %8s\n", name, ms, 100 * ms / total, means[DETAIL_WALL],
-               "-", "-", "-", "-", "-");
+        print_plain("%-18s %11.3f %7.2f%% %11.3f %9s %10s %9s %9s %8s\n", name, ms, 100 * ms / total,
+                    means[DETAIL_WALL],
+                    "-", "-", "-", "-", "-");
     else
-        printf("%-18s %11.3f %7.2f%% %11.3f %9.0f %10.4g %9.4g %9.3g %8.3g\n", name, ms, 100 * ms / total,
-               means[DETAIL_WALL], means[DETAIL_LAUNCHES], means[DETAIL_FLOPS] / 1e9, means[DETAIL_BYTES] / 1e9,
-               ms > 0 ? means[DETAIL_FLOPS] / ms / 1e9 : 0.0, ms > 0 ? means[DETAIL_BYTES] / ms / 1e6 : 0.0);
+        print_plain("%-18s %11.3f %7.2f%% %11.3f %9.0f %10.4g %9.4g %9.3g %8.3g\n", name, ms, 100 * ms / total,
+                    means[DETAIL_WALL], means[DETAIL_LAUNCHES], means[DETAIL_FLOPS] / 1e9, means[DETAIL_BYTES] / 1e9,
+                    ms > 0 ? means[DETAIL_FLOPS] / ms / 1e9 : 0.0, ms > 0 ? means[DETAIL_BYTES] / ms / 1e6 : 0.0);
 }
 
 static void print_stages(const struct run_state *state) {
@@ -212,8 +213,9 @@ static void print_stages(const struct run_state *state) {
            per_token = metric_mean(state->runs, state->run_count, METRIC_PER_TOKEN);
     double unaccounted = metric_mean(state->runs, state->run_count, METRIC_UNACCOUNTED);
     int32_t steps = state->runs[0].token_count - 1;
-    printf("\n%-18s %11s %8s %11s %9s %10s %9s %9s %8s%s\n", "stage", "ms", "share", "host ms", "launches", "GFLOP",
-           "GB", "TFLOP/s", "GB/s", state->model.synthetic ? "   (synthetic weights)" : "");
+    print_plain("\n%-18s %11s %8s %11s %9s %10s %9s %9s %8s%s\n", "stage", "ms", "share", "host ms", "launches",
+                "GFLOP",
+                "GB", "TFLOP/s", "GB/s", state->model.synthetic ? "   (synthetic weights)" : "");
     for (int i = 0; i < VP_STAGE_COUNT; i++) {
         char name[32];
         snprintf(name, sizeof name, i == VP_STAGE_DECODE ? "%s (%d step%s)" : "%s", vp_stage_name((vp_stage)i), steps,
@@ -221,15 +223,15 @@ static void print_stages(const struct run_state *state) {
         print_stage(state, name, i, 0, total);
         if (i == VP_STAGE_DECODE && steps > 1) print_stage(state, "  a step", i, steps, total);
     }
-    printf("%-18s %11.3f %7.2f%%\n", "unaccounted", unaccounted, 100 * unaccounted / total);
-    printf("%-18s %11.3f %7.2f%%\n\n", "total", total, 100.0);
-    printf("closure  sum of stages / total = %.5f; total: decoded image to text, %s\n",
-           metric_mean(state->runs, state->run_count, METRIC_CLOSURE),
-           state->run_count > 1 ? "mean of the runs after a warm-up"
+    print_plain("%-18s %11.3f %7.2f%%\n", "unaccounted", unaccounted, 100 * unaccounted / total);
+    print_plain("%-18s %11.3f %7.2f%%\n\n", "total", total, 100.0);
+    print_plain("closure  sum of stages / total = %.5f; total: decoded image to text, %s\n",
+                metric_mean(state->runs, state->run_count, METRIC_CLOSURE),
+                state->run_count > 1 ? "mean of the runs after a warm-up"
                                 : "one cold run (--num_runs R warms up and repeats)");
-    printf("TTFT     %.3f ms\n", metric_mean(state->runs, state->run_count, METRIC_TTFT));
-    if (isfinite(per_token)) printf("TPOT     %.3f ms a token, %.2f tokens/s\n", per_token, 1000 / per_token);
-    else printf("TPOT     -, one token has no decode step\n");
+    print_plain("TTFT     %.3f ms\n", metric_mean(state->runs, state->run_count, METRIC_TTFT));
+    if (isfinite(per_token)) print_plain("TPOT     %.3f ms a token, %.2f tokens/s\n", per_token, 1000 / per_token);
+    else print_plain("TPOT     -, one token has no decode step\n");
 }
 
 static void print_run(const struct options *options, const struct run_state *state) {
@@ -237,28 +239,31 @@ static void print_run(const struct options *options, const struct run_state *sta
     const struct pass_result *run = &state->runs[0];
     const char *note = vp_engine_device_note(state->session.engine),
                *cpu = gpu_of(state->session.engine) < 0 ? "no CUDA: " : "";
-    printf("answer   ");
+    print_plain("answer   ");
     print_visible(run->answer, run->answer_bytes);
-    printf("\nmodel    %s%s, %s, top_k %d of %d, blocks %d of %d\n", state->model.name,
-           state->model.synthetic ? " (synthetic weights: latency is real, the answer is noise)" : "",
-           text_of(options, "weights"), state->input.top_k, state->model.config.expert_count, state->input.block_count,
-           state->model.config.block_count);
-    printf("device   %s%s%s%s%s; gemm %s for 1 row, %s for 1024\n", vp_engine_device(state->session.engine),
-           note[0] ? " (" : "", note[0] ? cpu : "", note, note[0] ? ")" : "", vp_engine_gemm(state->session.engine, 1),
-           vp_engine_gemm(state->session.engine, 1024));
+    print_plain("\nmodel    %s%s, %s, top_k %d of %d, blocks %d of %d\n", state->model.name,
+                state->model.synthetic ? " (synthetic weights: latency is real, the answer is noise)" : "",
+                text_of(options, "weights"), state->input.top_k, state->model.config.expert_count,
+                state->input.block_count,
+                state->model.config.block_count);
+    print_plain("device   %s%s%s%s%s; gemm %s for 1 row, %s for 1024\n", vp_engine_device(state->session.engine),
+                note[0] ? " (" : "", note[0] ? cpu : "", note, note[0] ? ")" : "",
+                vp_engine_gemm(state->session.engine, 1),
+                vp_engine_gemm(state->session.engine, 1024));
     if (layout) {
-        printf("image    %dx%d -> tiling %dx%d (rows x cols), %d crops + global view, canvas %dx%d, %s\n",
-               layout->width_px, layout->height_px, layout->tiling.rows, layout->tiling.cols, layout->crops,
-               layout->canvas_width_px, layout->canvas_height_px,
-               state->tiles.tier ? state->tiles.tier->name : text_of(options, "preprocess"));
-        printf(
+        print_plain("image    %dx%d -> tiling %dx%d (rows x cols), %d crops + global view, canvas %dx%d, %s\n",
+                    layout->width_px, layout->height_px, layout->tiling.rows, layout->tiling.cols, layout->crops,
+                    layout->canvas_width_px, layout->canvas_height_px,
+                    state->tiles.tier ? state->tiles.tier->name : text_of(options, "preprocess"));
+        print_plain(
             "tokens   %d = 1 BOS + %d image (%d features, %d column, %d marker) + %d text; theoretical vision "
             "tokens %d\n",
             sequence_of(&state->input), layout->image_tokens, layout->feature_tokens, layout->col_tokens,
             layout->marker_tokens, state->input.text_count, layout->theoretical_tokens);
-    } else printf("tokens   %d = 1 BOS + %d text, no image\n", sequence_of(&state->input), state->input.text_count);
-    printf("output   %d token%s%s\n", run->token_count, run->token_count == 1 ? "" : "s",
-           run->ended_by_eos ? ", the last is EOS" : "");
+    } else print_plain("tokens   %d = 1 BOS + %d text, no image\n", sequence_of(&state->input),
+                       state->input.text_count);
+    print_plain("output   %d token%s%s\n", run->token_count, run->token_count == 1 ? "" : "s",
+                run->ended_by_eos ? ", the last is EOS" : "");
     print_stages(state);
 }
 

@@ -280,24 +280,25 @@ static int selftest_prepare(struct selftest *selftest) {
 }
 
 static void print_selftest(const struct selftest *selftest, int failed) {
-    printf(
+    print_plain(
         "%s%s: %d requests of %d tokens against the CPU in fp32, plain kernel, 1 thread; the worst relative errors\n\n",
         selftest->model.name, selftest->model.synthetic ? " (synthetic weights)" : "", TRIALS, TRIAL_TOKENS);
-    printf("%-20s %8s %8s %9s %8s %9s %8s %9s %11s\n", "backend", "features", "limit", "logits", "limit", "routed",
-           "limit", "tokens", "ms/request");
+    print_plain("%-20s %8s %8s %9s %8s %9s %8s %9s %11s\n", "backend", "features", "limit", "logits", "limit", "routed",
+                "limit", "tokens", "ms/request");
     for (int i = 0; i < selftest->verdict_count; i++) {
         const struct verdict *verdict = &selftest->verdicts[i];
-        printf("%-4s %s %-10s", verdict->backend, verdict->weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16", verdict->gemm);
+        print_plain("%-4s %s %-10s", verdict->backend, verdict->weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16",
+                    verdict->gemm);
         for (int k = 0; k < ERRORS && verdict->limits[0] > 0; k++)
-            printf(" %9.1e %8.1e", verdict->errors[k], verdict->limits[k]);
+            print_plain(" %9.1e %8.1e", verdict->errors[k], verdict->limits[k]);
         if (verdict->limits[0] > 0)
-            printf(" %3d of %2d %11.2f  %s\n", verdict->tokens_equal, TRIALS * TRIAL_TOKENS, verdict->ms,
-                   verdict->ok ? "OK" : "FAILED");
-        else printf(" FAILED: %s\n", verdict->reason);
+            print_plain(" %3d of %2d %11.2f  %s\n", verdict->tokens_equal, TRIALS * TRIAL_TOKENS, verdict->ms,
+                        verdict->ok ? "OK" : "FAILED");
+        else print_plain(" FAILED: %s\n", verdict->reason);
     }
-    if (selftest->skipped[0]) printf("cuda: skipped: %s\n", selftest->skipped);
-    printf("selftest: %d passed, %d failed, %d skipped\n", selftest->verdict_count - failed, failed,
-           selftest->skipped[0] != 0);
+    if (selftest->skipped[0]) print_plain("cuda: skipped: %s\n", selftest->skipped);
+    print_plain("selftest: %d passed, %d failed, %d skipped\n", selftest->verdict_count - failed, failed,
+                selftest->skipped[0] != 0);
 }
 
 static void print_selftest_json(const struct selftest *selftest, int failed) {

@@ -125,8 +125,7 @@ static int sweep_merge(struct sweep *sweep) {
     if (!code) ranks_state(&all, state, sizeof state);
     if (!code && ranks_missing(&all, text, sizeof text)) {
         if (!is_given(sweep->options, "quiet"))
-            fprintf(
-                stderr, "vlmprof: rank %d of %d is done; the last one writes the result files; not finished: %s%s\n",
+            print_note("vlmprof: rank %d of %d is done; the last one writes the result files; not finished: %s%s\n",
                 sweep->rank.rank, sweep->rank.world_size, text,
                 strstr(text, "(stopped)") || strstr(text, "(no journal)")
                     ? "; the part of a dead rank R can be run alone: RANK=R, the same WORLD_SIZE and the same command"
@@ -178,18 +177,16 @@ static int sweep_report(const struct sweep *sweep) {
     /* a command that fails prints the table on a terminal only */
     if (!quiet && sweep->results.count && (!code || isatty(STDERR_FILENO))) summaries_print(&sweep->results);
     if (!quiet)
-        fprintf(stderr, "vlmprof: %s%zu configurations, %zu points (%zu measured now, %lld failed) in %s%s\n", rank,
-                sweep->plan.configuration_count, sweep->point_count, sweep->done - sweep->done_before,
-                (long long)sweep->failed, text_of(sweep->options, "output_dir"),
-                sweep->model.synthetic ? "; synthetic weights: latency is real, accuracy is not" : "");
+        print_note("vlmprof: %s%zu configurations, %zu points (%zu measured now, %lld failed) in %s%s\n", rank,
+                   sweep->plan.configuration_count, sweep->point_count, sweep->done - sweep->done_before,
+                   (long long)sweep->failed, text_of(sweep->options, "output_dir"),
+                   sweep->model.synthetic ? "; synthetic weights: latency is real, accuracy is not" : "");
     if (sweep->plan.repeats && !quiet)
-        fprintf(stderr, "vlmprof: %s repeats points %zu times; each was measured once\n",
-                text_of(sweep->options, "sampling_strategy"), sweep->plan.repeats);
+        print_note("vlmprof: %s repeats points %zu times; each was measured once\n",
+                   text_of(sweep->options, "sampling_strategy"), sweep->plan.repeats);
     if (sweep->failed)
-        fprintf(
-            stderr,
-            "vlmprof: failed points are rows with status \"failed\" and a reason in the result files; --retry_failed "
-            "measures them again\n");
+        print_note("vlmprof: failed points are rows with status \"failed\" and a reason in the result files; "
+                   "--retry_failed measures them again\n");
     return is_given(sweep->options, "json") ? print_summary(sweep, code) : code;
 }
 /* Finds which part of the sweep this process has, and on which device it runs. Returns 0 or an exit code. */

@@ -161,13 +161,13 @@ static void tile_print_head(struct tile_job *job) {
         vp_json_begin_array(&job->writer);
     } else if (job->csv) {
         for (int i = 0; i < job->column_count; i++) if (column_is_used(job, &job->columns[i])) {
-            printf("%s%s", comma, job->columns[i].name);
+            print_plain("%s%s", comma, job->columns[i].name);
             comma = ",";
         }
         putchar('\n');
     } else
-        printf("%-13s %-9s %6s %11s %11s %12s %8s %9s\n", "size", "rows,cols", "views", "canvas", "resized",
-               "theoretical", "vision", "sequence");
+        print_plain("%-13s %-9s %6s %11s %11s %12s %8s %9s\n", "size", "rows,cols", "views", "canvas", "resized",
+                    "theoretical", "vision", "sequence");
 }
 
 static void tile_print_json(struct tile_job *job, const struct tile_row *row) {
@@ -197,7 +197,7 @@ static void tile_print_csv(const struct tile_job *job, const struct tile_row *ro
         fputs(comma, stdout);
         comma = ",";
         switch (column_value(job, column, row, &number, &text)) {
-        case VALUE_NUMBER: printf("%lld", (long long)number); break;
+        case VALUE_NUMBER: print_plain("%lld", (long long)number); break;
         case VALUE_TEXT: print_csv_text(text); break;
         case VALUE_NONE: break;
         }
@@ -209,15 +209,15 @@ static void tile_print_text(const struct tile_row *row) {
     char size[48], canvas[32], resized[32], tiling[24];
     snprintf(size, sizeof size, "%lldx%lld", (long long)row->width_px, (long long)row->height_px);
     if (!layout) {
-        printf("%-13s refused: %s\n", row->width_px ? size : "-", row->error);
+        print_plain("%-13s refused: %s\n", row->width_px ? size : "-", row->error);
         return;
     }
     snprintf(tiling, sizeof tiling, "%d,%d", layout->tiling.rows, layout->tiling.cols);
     snprintf(canvas, sizeof canvas, "%dx%d", layout->canvas_width_px, layout->canvas_height_px);
     snprintf(resized, sizeof resized, "%dx%d", layout->resized_width_px, layout->resized_height_px);
-    printf("%-13s %-9s %6d %11s %11s %12d %8d %9d%s%s\n", size, tiling, layout->views, canvas, resized,
-           layout->theoretical_tokens, layout->feature_tokens, layout->image_tokens, row->file ? "  " : "",
-           row->file ? row->file : "");
+    print_plain("%-13s %-9s %6d %11s %11s %12d %8d %9d%s%s\n", size, tiling, layout->views, canvas, resized,
+                layout->theoretical_tokens, layout->feature_tokens, layout->image_tokens, row->file ? "  " : "",
+                row->file ? row->file : "");
 }
 /* Prints a row, after the head if it is the first, and counts it. */
 static void tile_print(struct tile_job *job, const struct tile_row *row) {

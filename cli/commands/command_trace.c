@@ -55,10 +55,10 @@ static void print_name(const char *name) {
     } else snprintf(text, sizeof text, "%s", name);
     hide_control_bytes(text);
     columns = text_width(text);
-    printf("%s%*s", text, columns < 55 ? (int)(55 - columns) : 0, "");
+    print_plain("%s%*s", text, columns < 55 ? (int)(55 - columns) : 0, "");
 }
 static void print_more(size_t count, int64_t limit) {
-    if (limit >= 0 && (size_t)limit < count) printf("... %zu more (--row_limit)\n", count - (size_t)limit);
+    if (limit >= 0 && (size_t)limit < count) print_plain("... %zu more (--row_limit)\n", count - (size_t)limit);
 }
 /* How many rows of a table are shown; a limit below 0 is none. */
 static size_t shown(const struct trace_rows *rows, int64_t limit) {
@@ -70,28 +70,32 @@ static double share_of(double part, double whole) { return whole > 0 ? 100 * par
 static void print_annotations(const struct trace_tables *tables, int64_t limit) {
     char total[32], average[32], busy[32], idle[32];
     double whole = (double)(tables->last_ns - tables->first_ns);
-    printf("\n%-55s %-6s %9s %12s %12s %12s %12s %8s %8s\n", "annotation", "where", "calls", "total", "avg", "busy",
-           "idle", "idle %", "share %");
+    print_plain("\n%-55s %-6s %9s %12s %12s %12s %12s %8s %8s\n", "annotation", "where", "calls", "total", "avg",
+                "busy",
+                "idle", "idle %", "share %");
     for (size_t i = 0; i < shown(&tables->annotations, limit); i++) {
         const struct trace_row *row = &tables->annotations.items[i];
         print_name(row->name);
-        printf(" %-6s %9lld %12s %12s %12s %12s %8.2f %8.2f\n", row->where, (long long)row->calls,
-               time_text((double)row->total_ns, total), time_text((double)row->total_ns / (double)row->calls, average),
-               time_text((double)row->busy_ns, busy), time_text((double)(row->total_ns - row->busy_ns), idle),
-               share_of((double)(row->total_ns - row->busy_ns), (double)row->total_ns),
-               share_of((double)row->total_ns, whole));
+        print_plain(" %-6s %9lld %12s %12s %12s %12s %8.2f %8.2f\n", row->where, (long long)row->calls,
+                    time_text((double)row->total_ns, total), time_text((double)row->total_ns / (double)row->calls,
+                    average),
+                    time_text((double)row->busy_ns, busy), time_text((double)(row->total_ns - row->busy_ns), idle),
+                    share_of((double)(row->total_ns - row->busy_ns), (double)row->total_ns),
+                    share_of((double)row->total_ns, whole));
     }
     print_more(tables->annotations.count, limit);
 }
 static void print_calls(const struct trace_rows *rows, const char *head, double whole, int64_t limit) {
     char total[32], average[32], least[32], most[32];
-    printf("\n%-55s %9s %12s %12s %12s %12s %8s\n", head, "calls", "total", "avg", "min", "max", "share %");
+    print_plain("\n%-55s %9s %12s %12s %12s %12s %8s\n", head, "calls", "total", "avg", "min", "max", "share %");
     for (size_t i = 0; i < shown(rows, limit); i++) {
         const struct trace_row *row = &rows->items[i];
         print_name(row->name);
-        printf(" %9lld %12s %12s %12s %12s %8.2f\n", (long long)row->calls, time_text((double)row->total_ns, total),
-               time_text((double)row->total_ns / (double)row->calls, average), time_text((double)row->min_ns, least),
-               time_text((double)row->max_ns, most), share_of((double)row->total_ns, whole));
+        print_plain(" %9lld %12s %12s %12s %12s %8.2f\n", (long long)row->calls, time_text((double)row->total_ns,
+                    total),
+                    time_text((double)row->total_ns / (double)row->calls, average), time_text((double)row->min_ns,
+                    least),
+                    time_text((double)row->max_ns, most), share_of((double)row->total_ns, whole));
     }
     print_more(rows->count, limit);
 }
@@ -101,42 +105,45 @@ static void print_launches(const struct trace_tables *tables, int64_t limit) {
     for (size_t i = 0; i < tables->calls.count; i++) whole += (double)tables->calls.items[i].total_ns;
     if (tables->calls.count) print_calls(&tables->calls, "call of the runtime", whole, limit);
     if (!tables->launched) return;
-    printf("launch delay, end of the call to start on the device: mean %s, P50 %s, P99 %s, most %s",
-           time_text(tables->delay.mean * 1e3, mean), time_text(tables->delay.p50 * 1e3, median),
-           time_text(tables->delay.p99 * 1e3, p99), time_text(tables->delay.max * 1e3, most));
-    printf("; %lld device slices, %lld more without their launch\n", (long long)tables->launched,
-           (long long)tables->unlaunched);
+    print_plain("launch delay, end of the call to start on the device: mean %s, P50 %s, P99 %s, most %s",
+                time_text(tables->delay.mean * 1e3, mean), time_text(tables->delay.p50 * 1e3, median),
+                time_text(tables->delay.p99 * 1e3, p99), time_text(tables->delay.max * 1e3, most));
+    print_plain("; %lld device slices, %lld more without their launch\n", (long long)tables->launched,
+                (long long)tables->unlaunched);
 }
 static void print_tracks(const struct trace_tables *tables, int64_t limit) {
     char total[32], busy[32], idle[32], host_wait[32], kernel_wait[32];
-    printf("\n%-55s %-6s %9s %12s %12s %12s %8s %12s %12s %7s %9s\n", "track", "where", "slices", "span", "busy",
-           "idle", "idle %", "host wait", "kernel wait", "queue", "mean");
+    print_plain("\n%-55s %-6s %9s %12s %12s %12s %8s %12s %12s %7s %9s\n", "track", "where", "slices", "span", "busy",
+                "idle", "idle %", "host wait", "kernel wait", "queue", "mean");
     for (size_t i = 0; i < shown(&tables->tracks, limit); i++) {
         const struct trace_row *row = &tables->tracks.items[i];
         int on_device = !strcmp(row->where, "device");
         print_name(row->name);
-        printf(" %-6s %9lld %12s %12s %12s %8.2f", row->where, (long long)row->calls,
-               time_text((double)row->total_ns, total), time_text((double)row->busy_ns, busy),
-               time_text((double)(row->total_ns - row->busy_ns), idle),
-               share_of((double)(row->total_ns - row->busy_ns), (double)row->total_ns));
+        print_plain(" %-6s %9lld %12s %12s %12s %8.2f", row->where, (long long)row->calls,
+                    time_text((double)row->total_ns, total), time_text((double)row->busy_ns, busy),
+                    time_text((double)(row->total_ns - row->busy_ns), idle),
+                    share_of((double)(row->total_ns - row->busy_ns), (double)row->total_ns));
         if (on_device)
-            printf(" %12s %12s %7lld %9.3f\n", time_text((double)row->host_wait_ns, host_wait),
-                   time_text((double)row->kernel_wait_ns, kernel_wait), (long long)row->queue_most, row->queue_mean);
-        else printf(" %12s %12s %7s %9s\n", "-", "-", "-", "-");
+            print_plain(" %12s %12s %7lld %9.3f\n", time_text((double)row->host_wait_ns, host_wait),
+                        time_text((double)row->kernel_wait_ns, kernel_wait), (long long)row->queue_most,
+                        row->queue_mean);
+        else print_plain(" %12s %12s %7s %9s\n", "-", "-", "-", "-");
     }
     print_more(tables->tracks.count, limit);
 }
 static void print_memory(const struct trace_tables *tables) {
-    printf("\n%-12s %9s %16s %16s %16s   %s\n", "memory", "changes", "most allocated", "most reserved", "taken - given",
-           "most at");
+    print_plain("\n%-12s %9s %16s %16s %16s   %s\n", "memory", "changes", "most allocated", "most reserved",
+                "taken - given",
+                "most at");
     for (int i = 0; i < TRACE_DEVICES; i++) {
         const struct trace_peak *peak = &tables->peaks[i];
         char name[24], at[32];
         if (!peak->changes) continue;
         if (i) snprintf(name, sizeof name, "device %d", i - 1); else snprintf(name, sizeof name, "CPU");
-        printf("%-12s %9lld %16lld %16lld %16lld   %s\n", name, (long long)peak->changes, (long long)peak->allocated,
-               (long long)peak->reserved, (long long)peak->left,
-               time_text((double)(peak->at_ns - tables->first_ns), at));
+        print_plain("%-12s %9lld %16lld %16lld %16lld   %s\n", name, (long long)peak->changes,
+                    (long long)peak->allocated,
+                    (long long)peak->reserved, (long long)peak->left,
+                    time_text((double)(peak->at_ns - tables->first_ns), at));
     }
 }
 /* The row of a name, or NULL. */
@@ -148,35 +155,36 @@ static void print_trace_summary(const struct trace_tables *tables) {
     const struct trace *trace = tables->trace;
     const struct trace_row *steps = row_named(&tables->annotations, "ProfilerStep*");
     char text[32], least[32], most[32];
-    printf("trace     ");
+    print_plain("trace     ");
     print_visible(trace->path, strlen(trace->path));
-    printf(": %lld events in %lld bytes%s\n", (long long)trace->seen, (long long)trace->bytes,
-           trace->is_cut ? ", CUT OFF there" : "");
-    printf("events    %zu slices, %zu changes of memory, %lld flows, %lld counter values\n", trace->count,
-           trace->memory_count, (long long)trace->flows, (long long)trace->counters);
+    print_plain(": %lld events in %lld bytes%s\n", (long long)trace->seen, (long long)trace->bytes,
+                trace->is_cut ? ", CUT OFF there" : "");
+    print_plain("events    %zu slices, %zu changes of memory, %lld flows, %lld counter values\n", trace->count,
+                trace->memory_count, (long long)trace->flows, (long long)trace->counters);
     if (trace->no_duration + trace->no_time + trace->no_name + trace->other)
-        printf(
+        print_plain(
             "left out  %lld without dur, %lld whose ts or dur is no number in range, %lld without a name, %lld of "
             "another kind\n",
             (long long)trace->no_duration, (long long)trace->no_time, (long long)trace->no_name,
             (long long)trace->other);
     if (tables->overlaps)
-        printf("overlaps  %lld slices of host threads overlap without nesting\n", (long long)tables->overlaps);
-    printf("duration  %s, first slice to last\n", time_text((double)(tables->last_ns - tables->first_ns), text));
+        print_plain("overlaps  %lld slices of host threads overlap without nesting\n", (long long)tables->overlaps);
+    print_plain("duration  %s, first slice to last\n", time_text((double)(tables->last_ns - tables->first_ns), text));
     if (steps)
-        printf("steps     %lld, avg %s, min %s, max %s\n", (long long)steps->calls,
-               time_text((double)steps->total_ns / (double)steps->calls, text), time_text((double)steps->min_ns, least),
-               time_text((double)steps->max_ns, most));
+        print_plain("steps     %lld, avg %s, min %s, max %s\n", (long long)steps->calls,
+                    time_text((double)steps->total_ns / (double)steps->calls, text), time_text((double)steps->min_ns,
+                    least),
+                    time_text((double)steps->max_ns, most));
     if (trace->device_count >= 0)
-        printf("devices   %s%s\n",
-               trace->devices == NO_INDEX ? "none: CPU only" : text_table_at(&trace->names, trace->devices),
-               trace->is_emulated && trace->devices != NO_INDEX
+        print_plain("devices   %s%s\n",
+                    trace->devices == NO_INDEX ? "none: CPU only" : text_table_at(&trace->names, trace->devices),
+                    trace->is_emulated && trace->devices != NO_INDEX
                        && !strstr(text_table_at(&trace->names, trace->devices), "emulated")
                    ? " (emulated)"
                    : "");
-    if (trace->rank >= 0) printf("rank      %lld of %lld\n", (long long)trace->rank, (long long)trace->world_size);
+    if (trace->rank >= 0) print_plain("rank      %lld of %lld\n", (long long)trace->rank, (long long)trace->world_size);
     if (trace->host_name != NO_INDEX) {
-        printf("host      ");
+        print_plain("host      ");
         print_visible(text_table_at(&trace->names, trace->host_name),
                       strlen(text_table_at(&trace->names, trace->host_name)));
         putchar('\n');

@@ -565,32 +565,33 @@ static void print_plan_grid(const struct outlook *outlook) {
     for (size_t i = 0; i < outlook->plan->configuration_count; i++)
         if ((int)strlen(outlook->plan->configurations[i].file_name) > width)
             width = (int)strlen(outlook->plan->configurations[i].file_name);
-    printf("%-*s  crops  vision_tokens  longest  T_total_ms  runs_left  failing\n", width, "configuration");
+    print_plain("%-*s  crops  vision_tokens  longest  T_total_ms  runs_left  failing\n", width, "configuration");
     for (size_t i = 0; i < outlook->plan->configuration_count; i++) {
         const struct forecast *forecast = &outlook->configurations[i];
         double layouts = forecast->layouts ? (double)forecast->layouts : 1, ms = configuration_ms(outlook, i);
         char time[32] = "-";
         if (isfinite(ms)) snprintf(time, sizeof time, "%s%.4g", forecast->runs_measured ? "" : "~", ms);
-        printf("%-*s  %5.1f  %13.1f  %7lld  %10s  %9lld  %7lld\n", width, outlook->plan->configurations[i].file_name,
-               (double)forecast->crops / layouts, (double)forecast->vision_tokens / layouts,
-               (long long)forecast->longest, time, (long long)configuration_runs_left(outlook, i),
-               (long long)forecast->failing);
+        print_plain("%-*s  %5.1f  %13.1f  %7lld  %10s  %9lld  %7lld\n", width,
+                    outlook->plan->configurations[i].file_name,
+                    (double)forecast->crops / layouts, (double)forecast->vision_tokens / layouts,
+                    (long long)forecast->longest, time, (long long)configuration_runs_left(outlook, i),
+                    (long long)forecast->failing);
     }
 }
 static void print_plan_time(const struct outlook *outlook) {
     const struct rates *rates = &outlook->rates;
     const char *from = time_source(outlook);
     if (rates->memory_bytes > 0)
-        printf("memory      %.4g GB on %s: weights, KV cache and buffers\n", (double)rates->memory_bytes / 1e9,
-               rates->device);
+        print_plain("memory      %.4g GB on %s: weights, KV cache and buffers\n", (double)rates->memory_bytes / 1e9,
+                    rates->device);
     if (isfinite(outlook->seconds) && strcmp(from, "none")) {
         int64_t seconds = (int64_t)ceil(outlook->seconds);
-        printf("time        %lld:%02lld:%02lld for %lld runs, without decoding images and warming up (%s)\n",
-               (long long)(seconds / 3600), (long long)(seconds / 60 % 60), (long long)(seconds % 60),
-               (long long)outlook->runs_left, from);
-    } else printf("time        not known: %s\n", rates->reason[0] ? rates->reason : "no sample can run");
+        print_plain("time        %lld:%02lld:%02lld for %lld runs, without decoding images and warming up (%s)\n",
+                    (long long)(seconds / 3600), (long long)(seconds / 60 % 60), (long long)(seconds % 60),
+                    (long long)outlook->runs_left, from);
+    } else print_plain("time        not known: %s\n", rates->reason[0] ? rates->reason : "no sample can run");
     if (strncmp(from, "estimate", 8) == 0)
-        printf(
+        print_plain(
             "            made of each stage's FLOPs and bytes and the rates of a few blocks (%.1f s): vit %.4g, "
             "prefill %.4g TFLOP/s, "
             "decode %.4g GB/s;\n            answers are taken to be as long as allowed\n",
@@ -600,44 +601,47 @@ static void print_plan_time(const struct outlook *outlook) {
 static void print_plan_resolution(const struct outlook *outlook) {
     const vp_resolution *resolution = &outlook->resolution;
     if (isfinite(resolution->accuracy))
-        printf(
+        print_plain(
             "resolution  %zu samples tell accuracies apart that differ by %.1f points of 100 (if just one is right "
             "on %.0f %% of the questions)\n",
             outlook->fewest, 100 * resolution->accuracy, 100 * PLAN_DISCORDANCE);
-    else printf("resolution  %zu samples are too few to tell two accuracies apart\n", outlook->fewest);
+    else print_plain("resolution  %zu samples are too few to tell two accuracies apart\n", outlook->fewest);
     if (isfinite(resolution->mean))
-        printf(
+        print_plain(
             "            and mean latencies that differ by %.2g %%, P50s by %.2g %% (%.2g %% spread over samples; "
             "pairs tell more)\n",
             100 * resolution->mean, 100 * resolution->p50, 100 * outlook->variation);
     if (outlook->fewest < PLAN_SAMPLES_ENOUGH)
-        printf(
+        print_plain(
             "warning     fewer than %d samples: accuracies of neighbouring configurations differ by less than the "
             "noise; raise --num_samples\n",
             PLAN_SAMPLES_ENOUGH);
 }
 static int print_plan(const struct outlook *outlook) {
     const struct plan *plan = outlook->plan;
-    printf("plan        %zu configuration%s, %zu points, %d runs each; %lld runs measured, %lld left\n",
-           plan->configuration_count, plan->configuration_count == 1 ? "" : "s", plan->point_count, plan->run_count,
-           (long long)outlook->runs_measured, (long long)outlook->runs_left);
+    print_plain("plan        %zu configuration%s, %zu points, %d runs each; %lld runs measured, %lld left\n",
+                plan->configuration_count, plan->configuration_count == 1 ? "" : "s", plan->point_count,
+                plan->run_count,
+                (long long)outlook->runs_measured, (long long)outlook->runs_left);
     for (size_t set = 0; set < plan->set_count; set++) {
         const struct dataset *dataset = &plan->sets[set];
         int64_t unusable = 0;
         for (size_t i = 0; i < dataset->count; i++) unusable += dataset->samples[i].reason > 0;
-        printf("data        %s: %zu samples of %s, metric %s, at most %d new tokens\n", dataset->task, dataset->count,
-               dataset->path, vp_score_metric_of(dataset->metric)->name, dataset->new_tokens);
+        print_plain("data        %s: %zu samples of %s, metric %s, at most %d new tokens\n", dataset->task,
+                    dataset->count,
+                    dataset->path, vp_score_metric_of(dataset->metric)->name, dataset->new_tokens);
         if (unusable)
-            printf("            %lld of their images cannot be used: %s%s\n", (long long)unusable, dataset->reasons[0],
-                   dataset->reason_count > 1 ? " ..." : "");
+            print_plain("            %lld of their images cannot be used: %s%s\n", (long long)unusable,
+                        dataset->reasons[0],
+                        dataset->reason_count > 1 ? " ..." : "");
     }
     print_plan_grid(outlook);
     print_plan_time(outlook);
     print_plan_resolution(outlook);
     if (plan->repeats)
-        printf("note        %s repeats points %zu times; each is measured once\n",
-               text_of(outlook->options, "sampling_strategy"), plan->repeats);
-    if (outlook->note[0]) printf("note        %s\n", outlook->note);
+        print_plain("note        %s repeats points %zu times; each is measured once\n",
+                    text_of(outlook->options, "sampling_strategy"), plan->repeats);
+    if (outlook->note[0]) print_plain("note        %s\n", outlook->note);
     return fflush(stdout) || ferror(stdout) ? complain(EXIT_OUTPUT, "the plan cannot be written: %s", strerror(errno))
                                             : 0;
 }

@@ -169,13 +169,13 @@ static void put_caption_corpus(vp_json_writer *writer, const struct captions *ca
 }
 static void caption_summary(const struct captions *captions, const struct caption_result *scored, const char *metric) {
     const vp_caption_scores *scores = &scored->corpus;
-    fprintf(stderr, "vlmprof: %s: %lld rows", metric, (long long)captions->row_count);
+    print_note("vlmprof: %s: %lld rows", metric, (long long)captions->row_count);
     if (scored->scored_count)
-        fprintf(stderr, ", corpus of %lld: BLEU-1..4 %.6f %.6f %.6f %.6f, CIDEr-D %.6f, ROUGE-L %.6f (%s)",
-                (long long)scored->scored_count, scores->bleu[0], scores->bleu[1], scores->bleu[2], scores->bleu[3],
-                scores->cider_d, scores->rouge_l,
-                captions->tokenised_count ? "built-in tokenizer" : "words as they are");
-    fprintf(stderr, "; %lld without a score\n", (long long)(captions->row_count - scored->scored_count));
+        print_note(", corpus of %lld: BLEU-1..4 %.6f %.6f %.6f %.6f, CIDEr-D %.6f, ROUGE-L %.6f (%s)",
+                   (long long)scored->scored_count, scores->bleu[0], scores->bleu[1], scores->bleu[2], scores->bleu[3],
+                   scores->cider_d, scores->rouge_l,
+                   captions->tokenised_count ? "built-in tokenizer" : "words as they are");
+    print_note("; %lld without a score\n", (long long)(captions->row_count - scored->scored_count));
 }
 int captions_print(const struct captions *captions, int metric, const char *name, const char *source) {
     struct text_buffer line = {NULL, 0, 0};

@@ -2,6 +2,7 @@
  * Reads the members of a JSON object into a vp_score_sample, whatever names they have there, and calls the library. */
 #include "score/scoring.h"
 
+#include "base/console.h"
 #include "base/json.h"
 
 #include <math.h>
@@ -164,11 +165,11 @@ int tally_has_interval(const struct tally *tally, double *low, double *high) {
 }
 void tally_print(const struct tally *tally, const char *metric) {
     double low, high, error = tally_error(tally);
-    fprintf(stderr, "vlmprof: %s: %lld rows", metric, (long long)tally->row_count);
-    if (tally->scored_count) fprintf(stderr, ", mean %.6f over %lld", tally->mean, (long long)tally->scored_count);
-    if (isfinite(error)) fprintf(stderr, ", standard error %.6f", error);
-    if (tally_has_interval(tally, &low, &high)) fprintf(stderr, ", 95 %% interval %.6f to %.6f (Wilson)", low, high);
-    fprintf(stderr, "; %lld without a score, %lld unparsed%s, %lld empty\n", (long long)tally->unscored_count,
-            (long long)tally->unparsed_count, tally->unparsed_count ? " (0 in the mean)" : "",
-            (long long)tally->empty_count);
+    print_note("vlmprof: %s: %lld rows", metric, (long long)tally->row_count);
+    if (tally->scored_count) print_note(", mean %.6f over %lld", tally->mean, (long long)tally->scored_count);
+    if (isfinite(error)) print_note(", standard error %.6f", error);
+    if (tally_has_interval(tally, &low, &high)) print_note(", 95 %% interval %.6f to %.6f (Wilson)", low, high);
+    print_note("; %lld without a score, %lld unparsed%s, %lld empty\n", (long long)tally->unscored_count,
+               (long long)tally->unparsed_count, tally->unparsed_count ? " (0 in the mean)" : "",
+               (long long)tally->empty_count);
 }

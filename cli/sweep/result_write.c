@@ -617,21 +617,21 @@ void summaries_print(const struct summaries *all) {
         int bytes = (int)strlen(name ? name + 1 : all->items[i].path) - 5;
         if (bytes > width) width = bytes;
     }
-    fprintf(stderr, "%-*s %9s %9s %9s %9s %9s %9s %9s %9s\n", width, "P50 over samples, ms", "vision", "prefill",
-            "decode", "total", "TTFT", "TPOT", "tokens/s", "accuracy");
+    print_note("%-*s %9s %9s %9s %9s %9s %9s %9s %9s\n", width, "P50 over samples, ms", "vision", "prefill",
+               "decode", "total", "TTFT", "TPOT", "tokens/s", "accuracy");
     for (size_t i = 0; i < all->count; i++) {
         static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE,
                                       METRIC_TOTAL,  METRIC_TTFT,    METRIC_PER_TOKEN};
         const struct summary *summary = &all->items[i];
         const char *name = strrchr(summary->path, '/') ? strrchr(summary->path, '/') + 1 : summary->path;
-        fprintf(stderr, "%-*.*s", width, (int)strlen(name) - 5, name);
+        print_note("%-*.*s", width, (int)strlen(name) - 5, name);
         for (int k = 0; k < 6; k++) {
-            if (isfinite(summary->p50[columns[k]])) fprintf(stderr, " %9.3f", summary->p50[columns[k]]);
-            else fprintf(stderr, " %9s", "-");
+            if (isfinite(summary->p50[columns[k]])) print_note(" %9.3f", summary->p50[columns[k]]);
+            else print_note(" %9s", "-");
         }
-        if (isfinite(summary->rate)) fprintf(stderr, " %9.2f", summary->rate); else fprintf(stderr, " %9s", "-");
-        if (isfinite(summary->accuracy)) fprintf(stderr, " %9.4f\n", summary->accuracy);
-        else fprintf(stderr, " %9s\n", "-");
+        if (isfinite(summary->rate)) print_note(" %9.2f", summary->rate); else print_note(" %9s", "-");
+        if (isfinite(summary->accuracy)) print_note(" %9.4f\n", summary->accuracy);
+        else print_note(" %9s\n", "-");
     }
 }
 void summaries_put(vp_json_writer *writer, const struct summaries *all) {

@@ -21,8 +21,8 @@ enum { FAILURES_IN_A_ROW = 8 }; /* then something is wrong with the machine, not
 
 void sweep_message(const struct sweep *sweep, const char *what) {
     close_progress();
-    fprintf(stderr, "vlmprof: %s: %zu of %zu points are in %s; run the same command again to go on\n", what,
-            sweep->done, sweep->point_count, sweep->journal.path);
+    print_note("vlmprof: %s: %zu of %zu points are in %s; run the same command again to go on\n", what,
+               sweep->done, sweep->point_count, sweep->journal.path);
 }
 
 /* ---- lines */

@@ -258,14 +258,14 @@ static void family_head(struct family_job *job) {
         vp_json_writer_init_sink(&job->writer, file_sink, stdout, 2);
         vp_json_begin_array(&job->writer);
     } else if (job->csv) {
-        printf("width,height%s", job->compare || is_constant(family) ? ",family" : "");
+        print_plain("width,height%s", job->compare || is_constant(family) ? ",family" : "");
         for (int i = 0; i < family->preset->column_count && !job->compare; i++)
-            printf(",%s", family->preset->keys[i].name);
-        for (int i = 0; i < FAMILY_COLUMN_COUNT; i++) printf(",%s", FAMILY_COLUMNS[i].name);
-        printf(",error%s\n", job->has_files ? ",file" : "");
+            print_plain(",%s", family->preset->keys[i].name);
+        for (int i = 0; i < FAMILY_COLUMN_COUNT; i++) print_plain(",%s", FAMILY_COLUMNS[i].name);
+        print_plain(",error%s\n", job->has_files ? ",file" : "");
     } else
-        printf("%-13s %-22s %11s %9s %6s %9s %10s %8s %8s\n", "size", "family", "resized", "rows,cols", "views",
-               "features", "separators", "markers", "tokens");
+        print_plain("%-13s %-22s %11s %9s %6s %9s %10s %8s %8s\n", "size", "family", "resized", "rows,cols", "views",
+                    "features", "separators", "markers", "tokens");
 }
 /* The value of a column; below 0 when the family has no such count. */
 static int64_t counted(const vp_vision_count *count, int column) {
@@ -292,16 +292,16 @@ static void row_json(struct family_job *job, const vp_family *family, const stru
 static void row_csv(const struct family_job *job, const vp_family *family, const struct image_size *size,
                     const vp_vision_count *count, const char *error) {
     char text[64];
-    if (size->width || !size->error) printf("%lld,%lld", (long long)size->width, (long long)size->height);
+    if (size->width || !size->error) print_plain("%lld,%lld", (long long)size->width, (long long)size->height);
     else putchar(',');
-    if (job->compare || is_constant(family)) printf(",%s", family->preset->name);
+    if (job->compare || is_constant(family)) print_plain(",%s", family->preset->name);
     for (int i = 0; i < family->preset->column_count && !job->compare; i++) {
         key_text(family, &family->preset->keys[i], text, sizeof text);
-        printf(",%s", text);
+        print_plain(",%s", text);
     }
     for (int i = 0; i < FAMILY_COLUMN_COUNT; i++) {
         putchar(',');
-        if (count && counted(count, i) >= 0) printf("%lld", (long long)counted(count, i));
+        if (count && counted(count, i) >= 0) print_plain("%lld", (long long)counted(count, i));
     }
     putchar(',');
     if (error) print_csv_text(error);
@@ -314,7 +314,7 @@ static void row_text(const vp_family *family, const struct image_size *size, con
     char size_text[48], resized[48] = "-", cells[48] = "-", views[24] = "-";
     snprintf(size_text, sizeof size_text, "%lldx%lld", (long long)size->width, (long long)size->height);
     if (!count) {
-        printf("%-13s %-22s refused: %s\n", size->width ? size_text : "-", family->preset->name, error);
+        print_plain("%-13s %-22s refused: %s\n", size->width ? size_text : "-", family->preset->name, error);
         return;
     }
     if (count->resized_width_px >= 0)
@@ -322,9 +322,11 @@ static void row_text(const vp_family *family, const struct image_size *size, con
                  (long long)count->resized_height_px);
     if (count->rows >= 0) snprintf(cells, sizeof cells, "%lld,%lld", (long long)count->rows, (long long)count->cols);
     if (count->views >= 0) snprintf(views, sizeof views, "%lld", (long long)count->views);
-    printf("%-13s %-22s %11s %9s %6s %9lld %10lld %8lld %8lld%s%s\n", size_text, family->preset->name, resized, cells,
-           views, (long long)count->feature_tokens, (long long)count->separator_tokens, (long long)count->marker_tokens,
-           (long long)count->total_tokens, size->file ? "  " : "", size->file ? size->file : "");
+    print_plain("%-13s %-22s %11s %9s %6s %9lld %10lld %8lld %8lld%s%s\n", size_text, family->preset->name, resized,
+                cells,
+                views, (long long)count->feature_tokens, (long long)count->separator_tokens,
+                (long long)count->marker_tokens,
+                (long long)count->total_tokens, size->file ? "  " : "", size->file ? size->file : "");
 }
 /* Counts one image in one family and prints its row. Returns 0, or an exit code when it is refused and the only row
  * (`alone`): then an error is printed instead. */
@@ -394,10 +396,10 @@ static void limit_json(struct family_job *job, const struct limit_question *ques
 static void limit_csv(const struct family_job *job, const struct limit_question *question,
                       const struct family_limit *limit) {
     const int is_found = limit->result == VP_OK;
-    printf("%s,%s,", limit->family->preset->name, limit->knob ? limit->knob->name : "");
-    if (is_found) printf("%lld", (long long)limit->value);
-    printf(",%d,%lld,%lld,%zu\n", is_found && limit->unlimited, (long long)question->tokens,
-           (long long)question->percentile, job->size_count);
+    print_plain("%s,%s,", limit->family->preset->name, limit->knob ? limit->knob->name : "");
+    if (is_found) print_plain("%lld", (long long)limit->value);
+    print_plain(",%d,%lld,%lld,%zu\n", is_found && limit->unlimited, (long long)question->tokens,
+                (long long)question->percentile, job->size_count);
 }
 static void limit_text(const struct family_job *job, const struct limit_question *question,
                        const struct family_limit *limit) {
@@ -405,13 +407,14 @@ static void limit_text(const struct family_job *job, const struct limit_question
     char images[64] = "the image";
     if (job->size_count > 1)
         snprintf(images, sizeof images, "%lld %% of %zu images", (long long)question->percentile, job->size_count);
-    if (limit->result != VP_OK) printf("%-22s %s\n", name, limit->error.text);
+    if (limit->result != VP_OK) print_plain("%-22s %s\n", name, limit->error.text);
     else if (limit->unlimited)
-        printf("%-22s --%s: no value gives %s more than %lld tokens\n", name, limit->knob->name, images,
-               (long long)question->tokens);
+        print_plain("%-22s --%s: no value gives %s more than %lld tokens\n", name, limit->knob->name, images,
+                    (long long)question->tokens);
     else
-        printf("%-22s --%s %lld keeps %s at %lld tokens\n", name, limit->knob->name, (long long)limit->value, images,
-               (long long)question->tokens);
+        print_plain("%-22s --%s %lld keeps %s at %lld tokens\n", name, limit->knob->name, (long long)limit->value,
+                    images,
+                    (long long)question->tokens);
 }
 /* The sizes of all images, checked. Returns 0 or an exit code. */
 static int sizes_of(const struct family_job *job, int32_t (*sizes)[2]) {
@@ -434,7 +437,7 @@ static int family_invert(struct family_job *job, const struct options *options) 
     if (!code && job->json) {
         vp_json_writer_init_sink(&job->writer, file_sink, stdout, 2);
         vp_json_begin_array(&job->writer);
-    } else if (!code && job->csv) printf("family,key,value,unlimited,max_tokens,percentile,images\n");
+    } else if (!code && job->csv) print_plain("family,key,value,unlimited,max_tokens,percentile,images\n");
     for (size_t k = 0; k < job->family_count && !code; k++) {
         const vp_family *family = &job->families[k];
         struct family_limit limit = {family, vp_family_knob(family), VP_OK, {VP_OK, -1, "", ""}, 0, 0};
@@ -647,11 +650,11 @@ static int family_draw(struct family_job *job, const struct options *options) {
 static void print_preset(const vp_family *family) {
     const vp_family_preset *preset = family->preset;
     char text[64];
-    printf("%-27s %-15s %-10s", preset->name, preset->rule, vp_certainty_text(preset->certainty));
+    print_plain("%-27s %-15s %-10s", preset->name, preset->rule, vp_certainty_text(preset->certainty));
     for (int k = 0; k < VP_FAMILY_KEYS_LIMIT; k++) {
         if (!preset->keys[k].name) continue;
         key_text(family, &preset->keys[k], text, sizeof text);
-        printf(" %s=%s", preset->keys[k].name, text);
+        print_plain(" %s=%s", preset->keys[k].name, text);
     }
     putchar('\n');
 }
@@ -670,7 +673,7 @@ static void put_preset(vp_json_writer *writer, const vp_family *family) {
 }
 static void list_families(void) {
     static vp_family family;
-    printf("%-27s %-15s %-10s keys and their published values\n", "family", "rule", "certainty");
+    print_plain("%-27s %-15s %-10s keys and their published values\n", "family", "rule", "certainty");
     for (int32_t i = 0; vp_family_at(i); i++) {
         vp_family_default(vp_family_at(i), &family);
         print_preset(&family);
