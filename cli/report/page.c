@@ -16,34 +16,21 @@ void page_add(struct text_buffer *out, const char *format, ...) {
     va_end(arguments);
     text_add_string(out, line);
 }
-/* Bytes of a character that may stand in a page as it is; 0: a control character, or one that turns the reading
- * direction. */
-static size_t page_character(const unsigned char *octets, size_t left) {
-    size_t bytes = octets[0] < 0x80 ? 1 : octets[0] < 0xE0 ? 2 : octets[0] < 0xF0 ? 3 : 4;
-    if (bytes > left || vp_utf8_valid_bytes((const char *)octets, bytes) != bytes) return 0;
-    if (octets[0] < 0x20 || octets[0] == 0x7F || (octets[0] == 0xC2 && octets[1] < 0xA0)) return 0;
-    if (octets[0] == 0xE2
-        && ((octets[1] == 0x80 && octets[2] >= 0xA8 && octets[2] <= 0xAE)
-            || (octets[1] == 0x81 && octets[2] >= 0xA6 && octets[2] <= 0xA9)))
-        return 0;
-    return bytes;
-}
 void page_text(struct text_buffer *out, const char *text) {
-    const unsigned char *octets = (const unsigned char *)text;
     size_t left = strlen(text);
     while (left) {
-        size_t bytes = page_character(octets, left);
-        const char *entity = *octets == '&'    ? "&amp;"
-                             : *octets == '<'  ? "&lt;"
-                             : *octets == '>'  ? "&gt;"
-                             : *octets == '"'  ? "&quot;"
-                             : *octets == '\'' ? "&#39;"
-                             : bytes           ? NULL
-                                               : "\xEF\xBF\xBD";
-        if (entity) text_add_string(out, entity); else text_add(out, (const char *)octets, bytes);
-        if (!bytes) bytes = 1;
-        octets += bytes;
-        left -= bytes;
+        size_t hidden = vp_utf8_control(text, left), plain = hidden ? 0 : strcspn(text, "&<>\"'"),
+               shown = vp_utf8_visible_bytes(text, plain);
+        const char *entity = *text == '&'    ? "&amp;"
+                             : *text == '<'  ? "&lt;"
+                             : *text == '>'  ? "&gt;"
+                             : *text == '"'  ? "&quot;"
+                             : *text == '\'' ? "&#39;"
+                                             : "\xEF\xBF\xBD"; /* U+FFFD stands for what would steer */
+        if (shown) text_add(out, text, shown); else text_add_string(out, entity);
+        if (!shown) shown = hidden ? hidden : 1;
+        text += shown;
+        left -= shown;
     }
 }
 void page_element(struct text_buffer *out, const char *tag, const char *text) {

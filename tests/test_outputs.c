@@ -1,0 +1,128 @@
+/* test_outputs.c: every option that names an output file, with each kind of path: a new file, an old one with permissions of its own, a symbolic link, a
+ * link that dangles, a device, a pipe, /dev/stdout, a folder. What is there stays what it is; only the bytes are new. (vp_output's own rules: test_file.c.)
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. Devices take root; without it they are skipped. */
+#define _DEFAULT_SOURCE 1
+#include "vlmprof.h"
+#include "support/check.h"
+#include "support/program.h"
+
+#include <sys/sysmacros.h>
+
+/* %F is the folder; the path to write comes behind. `begins`: how every such file begins. */
+static const struct { const char *name, *command, *begins; } OUTPUTS[] = {
+    {"fit -o", "fit %F/r -o ", "{"},
+    {"predict --recalibrate -o", "predict %F/model.json --recalibrate %F/r -n 4 -o ", "{"},
+    {"report --html", "report %F/r --html=", "<!DOCTYPE html>"},
+    {"run --profile -o", "run --synthetic tiny -p hi --max_new_tokens 1 --device cpu --profile -o ", ""},
+    {"run --profile --trace", "run --synthetic tiny -p hi --max_new_tokens 1 --device cpu --profile --trace ", "{"},
+    {"tile --draw", "tile --family internvl samples/cat.jpg --draw ", "\x89PNG"},
+};
+static int kind_of(const char *path) {
+    struct stat info;
+    return lstat(path, &info) ? 0 : (int)(info.st_mode & S_IFMT);
+}
+static int begins(const char *path, const char *with) {
+    char *text = text_of_file(path);
+    int good = text && *text && !strncmp(text, with, strlen(with));
+    free(text);
+    return good;
+}
+static void test_output(size_t at) {
+    const char *command = OUTPUTS[at].command, *with = OUTPUTS[at].begins, *name = OUTPUTS[at].name;
+    struct stat info;
+    check_case("%s: a new file; an old one keeps its permissions", name);
+    CHECK_INT(run("%s%%F/out", command), 0);
+    CHECK(begins(in_folder("out"), with));
+    write_text(in_folder("out"), "old");
+    CHECK_INT(chmod(in_folder("out"), 0600), 0);
+    CHECK_INT(run("%s%%F/out", command), 0);
+    CHECK(begins(in_folder("out"), with) && stat(in_folder("out"), &info) == 0 && (info.st_mode & 0777) == 0600);
+    check_case("%s: a symbolic link stays, its target is written", name);
+    write_text(in_folder("out"), "old");
+    CHECK_INT(symlink("out", in_folder("link")), 0);
+    CHECK_INT(run("%s%%F/link", command), 0);
+    CHECK(kind_of(in_folder("link")) == S_IFLNK && kind_of(in_folder("out")) == S_IFREG && begins(in_folder("out"), with));
+    unlink(in_folder("out"));
+    CHECK_INT(run("%s%%F/link", command), 0);
+    CHECK(kind_of(in_folder("link")) == S_IFLNK && begins(in_folder("out"), with));
+    unlink(in_folder("link"));
+    unlink(in_folder("out"));
+    check_case("%s: a pipe is written, and stays one", name);
+    CHECK_INT(mkfifo(in_folder("pipe"), 0600), 0);
+    {
+        char line[700];
+        snprintf(line, sizeof line, "timeout 60 cat %s/pipe >%s/read &", folder, folder);
+        CHECK_INT(system(line), 0);
+    }
+    CHECK_INT(run("%s%%F/pipe", command), 0);
+    for (int i = 0; i < 100 && !begins(in_folder("read"), with); i++) usleep(20000);
+    CHECK(begins(in_folder("read"), with) && kind_of(in_folder("pipe")) == S_IFIFO);
+    unlink(in_folder("pipe"));
+    unlink(in_folder("read"));
+    check_case("%s: /dev/stdout", name);
+    CHECK_INT(run("%s/dev/stdout", command), 0);
+    CHECK(last.out && *last.out && (strstr(last.out, with) || *with == '\x89') && kind_of("/dev/stdout") == S_IFLNK);
+    check_case("%s: a folder is refused", name);
+    CHECK_INT(mkdir(in_folder("taken"), 0777), 0);
+    CHECK_INT(run("%s%%F/taken", command), 5);
+    CHECK(last.err && strstr(last.err, "taken") && strstr(last.err, "this is a folder"));
+    CHECK_INT(rmdir(in_folder("taken")), 0);
+    CHECK_INT(unfinished_files(), 0);
+    if (mknod(in_folder("null"), S_IFCHR | 0666, makedev(1, 3)) || mknod(in_folder("full"), S_IFCHR | 0666, makedev(1, 7))) {
+        check_skip(name, "no device can be made here");
+        return;
+    }
+    check_case("%s: a device is written as it is, a full one is an error", name);
+    CHECK_INT(run("%s%%F/null", command), 0);
+    CHECK(kind_of(in_folder("null")) == S_IFCHR);
+    CHECK_INT(run("%s%%F/full", command), 5);
+    CHECK(last.err && strstr(last.err, "No space left") && kind_of(in_folder("full")) == S_IFCHR);
+    unlink(in_folder("null"));
+    unlink(in_folder("full"));
+    CHECK_INT(unfinished_files(), 0);
+}
+/* how a command ends whose reader went away, or whose file may not grow */
+static void test_ends(void) {
+    static const char *const commands[] = {"--help", "tile 640x480", "info", "report %F/r", "best %F/r --budget_ms 100000", "compare %F/r %F/r", "fit %F/r", "sweep --help",
+                                           "tokenize --tokenizer samples/tiny/model/tokenizer.json a", "trace tests/golden/trace/torch_cpu.pt.trace.json"};
+    const char *kept = program;
+    static char line[1200];
+    check_case("a closed pipe: exit 5 without words");
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        snprintf(line, sizeof line, "sh -c '{ sleep 0.3; %s \"$@\"; echo $? >%s/code; } | true' sh", kept, folder);
+        program = line;
+        run("%s", commands[i]);
+        program = kept;
+        CHECK(begins(in_folder("code"), "5"));
+        check_note(last.err && !strstr(last.err, "stdout"), __FILE__, __LINE__, "%s: %s", commands[i], last.err ? last.err : "");
+    }
+    check_case("a full stdout: exit 5 and the reason");
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        snprintf(line, sizeof line, "sh -c '%s \"$@\" >/dev/full' sh", kept);
+        program = line;
+        check_note(run("%s", commands[i]) == 5, __FILE__, __LINE__, "%s: exit %d", commands[i], last.code);
+        program = kept;
+        check_note(last.err && strstr(last.err, "stdout cannot be written: No space left"), __FILE__, __LINE__, "%s: %s", commands[i], last.err ? last.err : "");
+    }
+    check_case("a file that may not grow (RLIMIT_FSIZE): exit 5, no signal, and the sweep goes on later");
+    snprintf(line, sizeof line, "bash -c 'ulimit -f 2; \"$@\"' sh %s", kept);
+    program = line;
+    CHECK_INT(run("sweep --synthetic tiny --device cpu --data samples/questions.jsonl --output_dir %%F/limited --num_samples 4 --max_new_tokens 2 --tier_list low "
+                  "--top_k_list 2 --num_active_blocks_list 2 --num_runs_per_sample 2 --quiet"), 5);
+    program = kept;
+    CHECK_INT(run("sweep --synthetic tiny --device cpu --data samples/questions.jsonl --output_dir %%F/limited --num_samples 4 --max_new_tokens 2 --tier_list low "
+                  "--top_k_list 2 --num_active_blocks_list 2 --num_runs_per_sample 2 --quiet"), 0);
+}
+int main(void) {
+    if (!program_begin("outputs")) return 1;
+    setenv("OMP_WAIT_POLICY", "passive", 1);
+    setenv("GOMP_SPINCOUNT", "1000", 1);
+    check_case("the files that commands read");
+    CHECK_INT(run("sweep --synthetic tiny --device cpu --data samples/questions.jsonl --output_dir %%F/r --num_samples 3 --max_new_tokens 2 --tier_list low high "
+                  "--top_k_list 2 4 --num_active_blocks_list 2 4 --num_runs_per_sample 1 --quiet"), 0);
+    CHECK_INT(run("fit %%F/r -o %%F/model.json"), 0);
+    for (size_t i = 0; i < sizeof OUTPUTS / sizeof *OUTPUTS; i++) test_output(i);
+    test_ends();
+    program_end();
+    return check_done("test_outputs");
+}
