@@ -2,7 +2,7 @@
 # planted.sh: the GPU code with one mistake planted, one of each kind, under the emulated GPU: each must be found by `selftest` (or stop in the
 # emulator) for at least one of three schedules, and the code as it is must pass all three. Needs the objects of `make test`. Ends with a count line.
 cd "$(dirname "$0")/.." || exit 1
-B=${B:-build} CXX=${CXX:-g++} passed=0 failed=0
+B=${B:-build} CXX=${CXX:-g++} passed=0 failed=0 reason=
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
@@ -36,7 +36,8 @@ plant() { # plant KIND SED [FINDER: selftest, or kernels where no model of selft
         failed=$((failed + 1))
     else
         passed=$((passed + 1))
-        echo "found: $1: $(grep -E 'cuda_on_cpu:|FAILED|vlmprof:' "$work/log" | head -n 1 | cut -c1-150)"
+        reason=$(grep -E 'cuda_on_cpu:|FAILED|vlmprof:' "$work/log" | head -n 1)
+        echo "found: $1: $(echo "${reason:-ended by a signal, or with: $(tail -n 1 "$work/log")}" | cut -c1-150)"
     fi
 }
 

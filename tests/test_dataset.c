@@ -8,6 +8,50 @@
 #include "support/command.h"
 #include "support/scan.h"
 
+static struct model tiny;
+/* ---------------------------------------------------------------------- a data set in this process; what it says goes to a file */
+static int kept_stderr = -1;
+static void hush(int on) {
+    fflush(stderr);
+    if (on) {
+        kept_stderr = dup(2);
+        if (!freopen(in_folder("stderr"), "w", stderr)) abort();
+    } else {
+        dup2(kept_stderr, 2);
+        close(kept_stderr);
+    }
+}
+static int load_set(const char *words, struct options *o, struct dataset *d) {
+    static char room[8][2048];
+    static int turn;
+    static char *argv[32];
+    char *line = room[turn++ & 7], *word;
+    int argc = 0, code;
+    snprintf(line, sizeof room[0], "vlmprof sweep --synthetic tiny %s", words);
+    for (word = strtok(line, " "); word && argc < 31; word = strtok(NULL, " ")) argv[argc++] = word;
+    argv[argc] = NULL;
+    memset(o, 0, sizeof *o);
+    memset(d, 0, sizeof *d);
+    o->command = &command_sweep;
+    hush(1);
+    code = options_parse(o, argc, argv);
+    d->path = code ? "" : opt(o, "data")->items[0];
+    if (!code) code = dataset_load(o, &tiny, d);
+    hush(0);
+    return code;
+}
+static void unload_set(struct options *o, struct dataset *d) {
+    dataset_free(d);
+    options_free(o);
+}
+static int take(const struct dataset *d, size_t index, struct sample *a) {
+    int code;
+    hush(1);
+    code = dataset_sample(d, &tiny, index, a);
+    hush(0);
+    return code;
+}
+
 /* ----------------------------------------------------------------------------------------------------------- data sets */
 #define DATA "sweep --synthetic tiny --output_dir %F/out --tier_list low --top_k_list 1 --num_runs_per_sample 1 "
 static const char QUESTIONS[] =
@@ -248,6 +292,25 @@ static void test_stratify(void) {
     unload(&d);
     remove_folder(in_folder("out"));
     REFUSED(DATA "--data %F/kinds.jsonl --stratify_by none", 2, "\"none\"");
+    check_case("--stratify_by: a field of VQA v2's questions");
+    {
+        char *questions = malloc(16000);
+        size_t used = (size_t)sprintf(questions, "{\"data_subtype\": \"val2014\", \"questions\": [");
+        int of_kind[10] = {0};
+        struct options o;
+        struct dataset set;
+        for (int i = 0; i < 60; i++)
+            used += (size_t)sprintf(questions + used, "%s{\"image_id\": 1, \"question\": \"A?\", \"question_id\": %d, \"kind\": %d}", i ? ", " : "", i, i * 7 % 10);
+        sprintf(questions + used, "]}");
+        write_text(in_folder("q60.json"), questions);
+        free(questions);
+        snprintf(text, sizeof text, "--data %s --num_samples 30 --stratify_by kind", in_folder("q60.json"));
+        CHECK_INT(load_set(text, &o, &set), 0);
+        CHECK_INT(set.count, 30);
+        for (size_t i = 0; i < set.count; i++) of_kind[set.samples[i].id * 7 % 10]++;
+        for (int i = 0; i < 10; i++) CHECK_INT(of_kind[i], 3);
+        unload_set(&o, &set);
+    }
     write_text(in_folder("kinds.jsonl"), "{\"question\": \"a\", \"kind\": 1}\n{\"question\" \"a\"}\n");
     REFUSED(DATA "--data %F/kinds.jsonl --stratify_by kind --num_samples 1", 3, "kinds.jsonl");
 }
@@ -257,50 +320,6 @@ static int says(const char *file, const char *words) {
     int found = text && strstr(text, words);
     free(text);
     return found;
-}
-static struct model tiny;
-
-/* ---------------------------------------------------------------------- a data set in this process; what it says goes to a file */
-static int kept_stderr = -1;
-static void hush(int on) {
-    fflush(stderr);
-    if (on) {
-        kept_stderr = dup(2);
-        if (!freopen(in_folder("stderr"), "w", stderr)) abort();
-    } else {
-        dup2(kept_stderr, 2);
-        close(kept_stderr);
-    }
-}
-static int load_set(const char *words, struct options *o, struct dataset *d) {
-    static char room[8][2048];
-    static int turn;
-    static char *argv[32];
-    char *line = room[turn++ & 7], *word;
-    int argc = 0, code;
-    snprintf(line, sizeof room[0], "vlmprof sweep --synthetic tiny %s", words);
-    for (word = strtok(line, " "); word && argc < 31; word = strtok(NULL, " ")) argv[argc++] = word;
-    argv[argc] = NULL;
-    memset(o, 0, sizeof *o);
-    memset(d, 0, sizeof *d);
-    o->command = &command_sweep;
-    hush(1);
-    code = options_parse(o, argc, argv);
-    d->path = code ? "" : opt(o, "data")->items[0];
-    if (!code) code = dataset_load(o, &tiny, d);
-    hush(0);
-    return code;
-}
-static void unload_set(struct options *o, struct dataset *d) {
-    dataset_free(d);
-    options_free(o);
-}
-static int take(const struct dataset *d, size_t index, struct sample *a) {
-    int code;
-    hush(1);
-    code = dataset_sample(d, &tiny, index, a);
-    hush(0);
-    return code;
 }
 
 #define ROWS "{\"id\": \"a\", \"question\": \"What is it?\", \"answers\": [\"cat\"]}\n\n{\"id\": \"b\", \"question\": \"And this?\"}\n"

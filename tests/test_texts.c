@@ -21,6 +21,19 @@ static void check_rows(const row *rows, size_t count) {
 #define CHECK_ROWS(rows) check_rows(rows, sizeof rows / sizeof *rows)
 
 #define SIZES "640x480 1920x1080 100x100 33x900 "
+/* a file with one piece of its text replaced, the first one behind `after` */
+static void edit(const char *path, const char *after, const char *from, const char *to) {
+    char *text = text_of_file(path), *start = strstr(text, after), *at = start ? strstr(start, from) : NULL;
+    kept_text t = {NULL, 0, 0};
+    if (CHECK(at != NULL)) {
+        kept_add(&t, text, (size_t)(at - text));
+        kept_add(&t, to, strlen(to));
+        kept_add(&t, at + strlen(from), strlen(at + strlen(from)));
+        write_text(path, t.data);
+    }
+    free(t.data);
+    free(text);
+}
 static void test_tile(void) {
     static const row rows[] = {
         {"tile", "tile " SIZES, 0}, {"tile-files", "tile samples/cat.jpg samples/chart.png Makefile", 3}, {"tile-csv", "tile " SIZES "9x --tier medium --csv", 3},
@@ -32,12 +45,19 @@ static void test_tile(void) {
         {"tile-internvl-json", "tile --family internvl3 samples/chart.png 2000x300 --json", 0}, {"tile-llava", "tile --family llava-next samples/cat.jpg", 0},
         {"tile-compare", "tile --compare qwen3-vl,internvl3,smolvlm,gemma3 " SIZES, 0}, {"tile-compare-csv", "tile --compare qwen3-vl,internvl3 " SIZES "--csv", 0},
         {"tile-compare-json", "tile --compare qwen3-vl,internvl3,llama4 1920x1080 --json", 0},
-        {"tile-limit", "tile --family qwen2.5-vl --max_tokens 300 " SIZES, 0}, {"tile-limit-half", "tile --family qwen2.5-vl --max_tokens 300 --percentile 50 " SIZES "--json", 0},
+        {"tile-limit", "tile --family qwen2.5-vl --max_tokens 300 " SIZES, 0},
+        {"tile-limit-half", "tile --family qwen2.5-vl --max_tokens 300 --percentile 50 " SIZES "--json", 0},
         {"tile-limit-csv", "tile --family internvl3 --max_tokens 1000 1920x1080 --csv", 0}, {"tile-limit-none", "tile --family qwen2.5-vl --max_tokens 1 " SIZES, 0},
         {"tile-bad-option", "tile --family qwen2.5-vl --max_pixel 5 640x480", 2}, {"tile-bad-value", "tile --family qwen2.5-vl --max_pixels x 640x480", 2},
-        {"tile-folder", "tile --family gemma3 samples --csv", 0}, {"tile-no-folder", "tile --family gemma3 tests", 3}, {"tile-not-image", "tile --family gemma3 640x480 Makefile 12x none.png", 3},
-        {"tile-molmo2", "tile --family molmo2 samples/cat.jpg 100x2000", 0}, {"tile-limit-one", "tile --family qwen2.5-vl --max_tokens 500 640x480", 0}, {"tile-bad-family", "tile --family qwen9 640x480", 2}, {"tile-bad-compare", "tile --compare qwen3-vl,nobody 640x480", 2}};
-    static const char *const drawn[] = {"--family qwen2.5-vl", "--family internvl3", "--family llava-next", "--family smolvlm", "--family molmo2", "--family qwen2.5-vl --max_pixels 50000"};
+        {"tile-folder", "tile --family gemma3 samples --csv", 0}, {"tile-no-folder", "tile --family gemma3 tests", 3},
+        {"tile-not-image", "tile --family gemma3 640x480 Makefile 12x none.png", 3},
+        {"tile-sizes", "tile --family gemma3 --sizes %F/sizes", 3}, {"tile-sizes-molmo", "tile --sizes %F/sizes --tier low", 3},
+        {"tile-no-sizes", "tile --family gemma3 --sizes %F/none", 3},
+        {"tile-molmo2", "tile --family molmo2 samples/cat.jpg 100x2000", 0}, {"tile-limit-one", "tile --family qwen2.5-vl --max_tokens 500 640x480", 0},
+        {"tile-bad-family", "tile --family qwen9 640x480", 2}, {"tile-bad-compare", "tile --compare qwen3-vl,nobody 640x480", 2}};
+    static const char *const drawn[] = {"--family qwen2.5-vl", "--family internvl3", "--family llava-next", "--family smolvlm", "--family molmo2",
+                                        "--family qwen2.5-vl --max_pixels 50000"};
+    write_text(in_folder("sizes"), "640x480\n# a comment\n\n  100 x 50 \n320 240\n7\n");
     CHECK_ROWS(rows);
     check_case("pictures of tiles");
     for (int i = 0; i < 6; i++) {
@@ -58,8 +78,10 @@ static void test_trace(void) {
     static const row rows[] = {
         {"trace", TORCH, 0}, {"trace-rows", TORCH "--row_limit 3 --sort_by count", 0}, {"trace-json", TORCH "--row_limit 3 --json", 0},
         {"trace-ops", TORCH "--csv --row_limit 10 --sort_by cpu_time_total", 0}, {"trace-kernels", TORCH "--csv --table kernels", 0},
-        {"trace-annotations", TORCH "--csv --table annotations", 0}, {"trace-launches", TORCH "--csv --table launches", 0}, {"trace-tracks", TORCH "--csv --table tracks", 0},
-        {"trace-memory", TORCH "--csv --table memory", 0}, {"trace-summary", TORCH "--csv --table summary", 2}, {"trace-shapes", TORCH "--group_by_input_shape --table ops --row_limit 8", 0},
+        {"trace-annotations", TORCH "--csv --table annotations", 0}, {"trace-launches", TORCH "--csv --table launches", 0},
+        {"trace-tracks", TORCH "--csv --table tracks", 0},
+        {"trace-memory", TORCH "--csv --table memory", 0}, {"trace-summary", TORCH "--csv --table summary", 2},
+        {"trace-shapes", TORCH "--group_by_input_shape --table ops --row_limit 8", 0},
         {"trace-cprofile", TORCH "--profile_format cprofile --table ops --row_limit 8", 0}, {"trace-bad-table", TORCH "--table all_of_it", 2},
         {"trace-bad-key", TORCH "--sort_by colour", 2}, {"trace-own", "trace %F/own.json", 0}, {"trace-own-json", "trace %F/own.json --json", 0}};
     /* a trace of a GPU: two steps of one stage each, kernels on two streams, a copy, launches, memory */
@@ -73,7 +95,8 @@ static void test_trace(void) {
         "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaMemcpyAsync\",\"pid\":1,\"tid\":1,\"ts\":130,\"dur\":20,\"args\":{\"correlation\":3}},\n"
         "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":0,\"tid\":7,\"ts\":60,\"dur\":90,\"args\":{\"External id\":5,\"correlation\":1,\"stream\":7}},\n"
         "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"relu\",\"pid\":0,\"tid\":8,\"ts\":100,\"dur\":70,\"args\":{\"External id\":5,\"correlation\":2,\"stream\":8}},\n"
-        "{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy DtoH\",\"pid\":0,\"tid\":7,\"ts\":300,\"dur\":40,\"args\":{\"correlation\":3,\"bytes\":4096,\"stream\":7}},\n"
+        "{\"ph\":\"X\",\"cat\":\"gpu_memcpy\",\"name\":\"Memcpy DtoH\",\"pid\":0,\"tid\":7,\"ts\":300,\"dur\":40,\"args\":{"
+        "\"correlation\":3,\"bytes\":4096,\"stream\":7}},\n"
         "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#1\",\"pid\":1,\"tid\":1,\"ts\":1100,\"dur\":500},\n"
         "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"add\",\"pid\":1,\"tid\":1,\"ts\":1150,\"dur\":30,\"args\":{\"External id\":6}},\n"
         "{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":\"[memory]\",\"pid\":1,\"tid\":1,\"ts\":25,"
@@ -105,7 +128,8 @@ static void test_estimator(void) {
         {"predict-views", "predict %F/model.json --views 3 --sequence 500 --text_tokens 20 --vision_tokens 400", 0},
         {"predict-text", "predict %F/model.json --views 0 --top_k 8 --output_tokens 1", 0}, {"predict-data", "predict %F/model.json --data %F/b --budget_ms 80", 0},
         {"predict-data-json", "predict %F/model.json --data %F/b --json", 0}, {"recalibrate", "predict %F/model.json --recalibrate %F/b -n 30 -o %F/other.json", 0},
-        {"recalibrate-json", "predict %F/model.json --recalibrate %F/b -n 20 --seed 3 -o %F/other.json --json", 0}, {"predict-other", "predict %F/other.json --data %F/b", 0},
+        {"recalibrate-json", "predict %F/model.json --recalibrate %F/b -n 20 --seed 3 -o %F/other.json --json", 0},
+        {"predict-other", "predict %F/other.json --data %F/b", 0},
         {"predict-far", "predict %F/model.json --views 90 --sequence 9000 --top_k 60", 2}, {"predict-none", "predict %F/model.json", 2}};
     truth t = truth_default();
     char *text;
@@ -125,7 +149,6 @@ static void test_estimator(void) {
     check_kept("text-model-other.txt", text);
     free(text);
 }
-/* the pages of report: a sweep on a GPU with kernels by part and a grid with holes, the experiments' own files */
 static void check_page(const char *name) {
     char path[100], file[60], *text;
     check_case("page of report %s", name);
@@ -136,6 +159,71 @@ static void check_page(const char *name) {
     check_kept(file, text);
     free(text);
 }
+/* a model with one piece changed is refused, with the place and what is wrong */
+static void test_damaged_models(void) {
+    static const char *const edits[][3] = {
+        {"\"residual_correlation\"", "[1.0, 0.", "[1.0, 0.1"}, {"\"residual_correlation\"", "[1.0, ", "[0.9, "}, {"\"residual_correlation\"", "[[", "[1, ["},
+        {"\"schema\"", "vlmprof", "other"}, {"{", "\"residual_correlation\"", "\"correlation\""}, {"\"evaluation\"", "{", "["}, {"{", "\"evaluation\"", "\"estimation\""},
+        {"\"median\"", "\"median\"", "\"middle\""}, {"\"most\"", "\"most\": ", "\"most\": -"}, {"\"least\"", "\"least\": ", "\"least\": 9999999"},
+        {"\"coefficients\"", "[", "[\"x\", "}, {"\"device\"", "\"device\": \"", "\"device\": 5, \"x\": \""}, {"\"kind\"", "\"physical\"", "\"chemical\""},
+        {"\"stages\"", "\"vision\"", "\"audio\""}, {"\"num_experts\"", ": ", ": 0."}, {"\"residual", ": ", ": -"}};
+    kept_text all = {NULL, 0, 0};
+    char *text = text_of_file(in_folder("model.json"));
+    check_case("damaged models");
+    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+        if (!strstr(text, edits[i][0]) || !strstr(strstr(text, edits[i][0]), edits[i][1])) continue;
+        write_text(in_folder("damaged.json"), text);
+        edit(in_folder("damaged.json"), edits[i][0], edits[i][1], edits[i][2]);
+        run("predict %%F/damaged.json --views 2");
+        kept_add(&all, edits[i][2], strlen(edits[i][2]));
+        kept_add(&all, last.code ? ": refused: " : ": read\n", last.code ? 11 : 7);
+        kept_add(&all, last.err, strlen(last.err));
+    }
+    check_kept("text-damaged-models.txt", all.data ? all.data : "");
+    free(all.data);
+    free(text);
+}
+/* files of several sessions and machines, some without a number of a sample */
+static void test_mixed(void) {
+    static const row rows[] = {
+        {"mixed", "report %F/mixed --resamples 20", 0}, {"mixed-ttft", "report %F/mixed --resamples 20 --latency ttft", 0},
+        {"mixed-csv", "report %F/mixed --resamples 20 --csv", 0},
+        {"mixed-json", "report %F/mixed --resamples 20 --json", 0},
+        {"mixed-best", "best %F/mixed --budget_ms 100 --resamples 20", 0}, {"mixed-compare-refused", "compare %F/mixed %F/whole", 2},
+        {"mixed-compare", "compare %F/mixed %F/whole --force clocks model", 0},
+        {"mixed-compare-json", "compare %F/mixed %F/whole --force clocks model --json", 0}, {"mixed-compare-back", "compare %F/whole %F/mixed --force clocks model", 0}};
+    static const char *const paths[] = {"mixed/made_imgsizetier-medium_crops5_topk8_blocks16.json", "mixed/made_imgsizetier-low_crops1_topk4_blocks12.json",
+                                        "mixed/made_imgsizetier-low_crops1_topk8_blocks12.json"};
+    truth t = truth_default();
+    t.samples = 14;
+    t.size_count = 2;
+    write_sweep("mixed", &t);
+    t.slower = 1.2;
+    t.noise_seed = 5;
+    write_sweep("whole", &t);
+    edit(in_folder(paths[0]), "\"sample_id\": 3,", "\"TTFT\": ", "\"TTFT\": null, \"x\": ");
+    edit(in_folder(paths[0]), "\"sample_id\": 5,", "\"accuracy\": ", "\"accuracy\": null, \"x\": ");
+    edit(in_folder(paths[1]), "\"sample_id\": 7,", "\"status\": \"ok\"", "\"status\": \"failed\", \"reason\": \"why\"");
+    edit(in_folder(paths[1]), "{", "\"num_failed\": 0, \"num_missing\": 0", "\"num_failed\": 1, \"num_missing\": 2");
+    edit(in_folder(paths[2]), "{", "\"synthetic\": false", "\"synthetic\": true");
+    edit(in_folder(paths[2]), "{", "\"num_throttled_runs\": 0", "\"num_throttled_runs\": 3, \"num_outlier_runs\": 2");
+    edit(in_folder(paths[2]), "{", "\"host\": \"h\"", "\"host\": \"other\"");
+    edit(in_folder(paths[1]), "{", "\"model\": \"made\"", "\"model\": null");
+    for (int i = 0; i < 3; i++) {
+        static const char *const times[] = {"\"measured_from\": \"2026-02-01T00:00:00Z\", \"measured_to\": \"2026-02-04T00:00:00Z\", \"plan\"",
+            "\"measured_from\": \"2026-01-01T00:00:00Z\", \"measured_to\": \"2026-01-02T00:00:00Z\", \"plan\"", "\"measured_to\": \"2026-03-02T00:00:00Z\", \"plan\""};
+        edit(in_folder(paths[i]), "{", "\"plan\"", times[i]);
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char file[60];
+        check_case("%s", rows[i].command);
+        run("%s", rows[i].command);
+        snprintf(file, sizeof file, "text-%s.txt", rows[i].name);
+        check_kept_run(file, last.code < 2 ? last.code : rows[i].code);
+    }
+    check_page("mixed");
+}
+/* the pages of report: a sweep on a GPU with kernels by part and a grid with holes, the experiments' own files */
 static void test_pages(void) {
     truth t = truth_default();
     t.samples = 12;
@@ -163,10 +251,16 @@ static void test_scores(void) {
         {"score-captions", "score --metric cider %F/captions.jsonl", 0}, {"score-bleu", "score --metric bleu_4 %F/captions.jsonl", 0},
         {"score-rouge", "score --metric rouge_l --clean none %F/captions.jsonl", 0}, {"score-vqa", "score --metric vqa_official %F/answers.jsonl", 0},
         {"score-anls", "score --metric anls %F/answers.jsonl", 0}, {"score-mc", "score --metric mc %F/choices.jsonl", 0},
+        {"score-lists", "score --metric cider %F/lists.jsonl", 0}, {"score-lists-meteor", "score --metric rouge_l %F/lists.jsonl", 0},
         {"score-none", "score --metric nothing %F/answers.jsonl", 2}, {"rescore", "rescore tests/golden/texts/merge-both-0.json", 0},
         {"rescore-other", "rescore tests/golden/texts/merge-both-0.json --metric anls", 0}};
     write_text(in_folder("captions.jsonl"), "{\"id\": 1, \"prediction\": \"A cat sits on the mat.\", \"references\": [\"a cat on a mat\", \"the cat sits\"]}\n"
-               "{\"id\": 2, \"prediction\": \"two dogs\", \"references\": [\"two dogs run\", \"dogs\"]}\n{\"id\": 3, \"prediction\": \"\", \"references\": [\"nothing\"]}\n");
+               "{\"id\": 2, \"prediction\": \"two dogs\", \"references\": [\"two dogs run\", \"dogs\"]}\n"
+               "{\"id\": 3, \"prediction\": \"\", \"references\": [\"nothing\"]}\n");
+    write_text(in_folder("lists.jsonl"), "{\"image_id\": 7, \"candidate\": \"A Cat, sits!\", \"candidate_tokenised\": \"a cat sits\", \"references_tokenised\": "
+               "[\"a cat\", \"cat sits here\", \"one\", \"two\"]}\n"
+               "{\"id\": \"x\", \"candidate_tokenised\": \"dog\", \"caption\": \"two dogs\", \"references\": [\"Two dogs.\"]}\n"
+               "{\"text\": \"the end\", \"references\": \"The end\"}\n");
     write_text(in_folder("answers.jsonl"), "{\"id\": \"a\", \"prediction\": \"Two.\", \"references\": [\"2\", \"two\", \"2\", \"three\"]}\n"
                "{\"prediction\": \"the kat\", \"references\": [\"cat\"]}\n{\"prediction\": \"no\", \"references\": [\"yes\", \"no\"], \"more\": 1}\n");
     write_text(in_folder("choices.jsonl"), "{\"id\": 1, \"prediction\": \"B\", \"options\": [\"x\", \"y\"], \"answer\": \"B\", \"answer_idx\": 1}\n"
@@ -175,10 +269,12 @@ static void test_scores(void) {
 }
 static void test_tokens(void) {
     static const row rows[] = {
-        {"tokenize", "tokenize --synthetic tiny 'What is this?' 'And that, \xc3\xa9?' ''", 0}, {"tokenize-decode", "tokenize --synthetic tiny --decode '41 313 230' '' '5'", 0},
+        {"tokenize", "tokenize --synthetic tiny 'What is this?' 'And that, \xc3\xa9?' ''", 0},
+        {"tokenize-decode", "tokenize --synthetic tiny --decode '41 313 230' '' '5'", 0},
         {"tokenize-jsonl", "tokenize --synthetic tiny --jsonl --seed 3 <%F/records.jsonl", 0}, {"tokenize-bad", "tokenize --synthetic tiny --decode '41 x'", 2},
         {"show-prompt", "run samples/cat.jpg -p 'What?' --style vqa2 --synthetic tiny --show_prompt", 0}, {"info", "info --synthetic none", 2}};
-    write_text(in_folder("records.jsonl"), "{\"text\": \"some words\", \"id\": 4}\n{\"dataset\": \"coco_caption\", \"index\": 2}\n{\"question\": \"Which?\", \"style\": \"own\"}\n");
+    write_text(in_folder("records.jsonl"), "{\"text\": \"some words\", \"id\": 4}\n{\"dataset\": \"coco_caption\", \"index\": 2}\n"
+               "{\"question\": \"Which?\", \"style\": \"own\"}\n");
     CHECK_ROWS(rows);
 }
 
@@ -188,6 +284,8 @@ int main(void) {
     test_trace();
     test_long_trace();
     test_estimator();
+    test_damaged_models();
+    test_mixed();
     test_pages();
     test_scores();
     test_tokens();
