@@ -86,7 +86,8 @@ static void test_output(size_t at) {
 /* how a command ends whose reader went away, or whose file may not grow */
 static void test_ends(void) {
     static const char *const commands[] = {"--help", "tile 640x480", "info", "report %F/r", "best %F/r --budget_ms 100000", "compare %F/r %F/r", "fit %F/r",
-                                           "sweep --help", "tokenize --tokenizer samples/tiny/model/tokenizer.json a", "trace tests/golden/trace/torch_cpu.pt.trace.json"};
+                                           "sweep --help", "tokenize --tokenizer samples/tiny/model/tokenizer.json a",
+                                           "trace tests/golden/trace/torch_cpu.pt.trace.json"};
     const char *kept = program;
     static char line[1200];
     check_case("a closed pipe: exit 5 without words");

@@ -24,8 +24,8 @@
 #include <sys/types.h>
 
 /* ---- the work of a pass: the model itself is not run, and nothing is written */
-/* FLOPs and bytes of one pass by stage, from its shapes alone, as the engine counts them: tests/test_forecast.c allows a
- * difference of 1 % in FLOPs and 3 % in bytes. */
+/* FLOPs and bytes of one pass by stage, from its shapes alone, as the engine counts them: tests/test_forecast.c allows
+ * a difference of 1 % in FLOPs and 3 % in bytes. */
 struct pass_cost { double flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT]; };
 struct pass_shape { int32_t views, sequence, top_k, block_count, new_tokens; };
 static void cost_add(struct pass_cost *cost, int stage, double flops, double bytes) {
