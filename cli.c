@@ -27,8 +27,8 @@ static void print_usage(FILE *out) {
     fprintf(
         out,
         "\nvlmprof COMMAND --help shows a command's options with an example; vlmprof --version the version.\n"
-        "exit codes: 0 done, 1 some work failed, 2 usage, 3 bad input, 4 memory or device, 5 output not written (a closed "
-        "pipe, too), 130 interrupted\n");
+        "exit codes: 0 done, 1 some work failed, 2 usage, 3 bad input, 4 memory or device, 5 output not written (also "
+        "a closed pipe), 130 interrupted\n");
 }
 static void print_help(const struct command *command) {
     printf("usage: vlmprof %s %s [OPTIONS]\n\n%s\n\noptions:\n", command->name, command->operands, command->summary);
