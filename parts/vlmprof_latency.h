@@ -109,8 +109,9 @@ typedef enum vp_latency_stage {
     VP_LATENCY_STAGE_COUNT
 } vp_latency_stage; /* T_vision_total, T_LLM_prefill, T_LLM_decode, and T_total minus these */
 typedef enum vp_latency_features {
-    /* vp_latency_column_name; no coefficient is negative; rows weigh 1 / measured^2: what counts is the relative
-     * error */
+    /* vp_latency_column_name; no coefficient is negative; rows weigh 1 / predicted^2, found by iteration: noise is
+     * taken as a share of the time, and the line goes through the means. (1 / measured^2 would too, but it trusts low
+     * measurements more than high ones of the same request, and the line runs low.) */
     VP_LATENCY_PHYSICAL,
     VP_LATENCY_SEED, /* the experiments' inputs: 1, vision_tokens, text_tokens, tier_index, top_k,
                       * num_active_blocks, output_tokens */
@@ -163,7 +164,10 @@ typedef struct vp_latency_model {
  * returns: VP_OK; VP_ERR_RANGE a request, or a value that is infinite (or <= 0 for PHYSICAL); VP_ERR_MISMATCH no
  * stage could be fitted
  * rule:    columns that these rows cannot distinguish from earlier ones are dropped (a sweep with one top_k says
- *          nothing about top_k) */
+ *          nothing about top_k). PHYSICAL: least squares with equal weights, then with 1 / predicted^2 of the last fit
+ *          until no coefficient moves by more than 1e-9 of itself, at most 30 times; predictions below 1 % of the mean
+ *          time weigh as 1 % of it. What is predicted is the mean of such requests, not their median
+ * source:  McCullagh and Nelder, Generalized Linear Models, ch. 8 and 9 (variance proportional to the mean squared) */
 VP_API vp_result vp_latency_fit(vp_latency_features features, const vp_latency_request *requests,
                                 const double *measured, size_t rows, vp_latency_model *model, vp_error *error);
 /* NaN for a stage that is not fitted */
@@ -173,8 +177,8 @@ typedef struct vp_latency_prediction { double stage[VP_LATENCY_STAGE_COUNT], tot
  * returns: VP_OK; VP_ERR_RANGE as vp_latency_row */
 VP_API vp_result vp_latency_predict(const vp_latency_model *model, const vp_latency_request *request,
                                     vp_latency_prediction *prediction);
-/* Interval of a new measurement of a stage, recalibration included (its own uncertainty is not). returns: as
- * vp_linear_interval */
+/* Interval of a new measurement of a stage, recalibration included (its own uncertainty is not). It does not go below 0
+ * where the value does not. returns: as vp_linear_interval */
 VP_API vp_result vp_latency_interval(const vp_latency_model *model, vp_latency_stage stage,
                                      const vp_latency_request *request, double level, vp_linear_range *range);
 VP_API size_t vp_latency_leave_out_scratch_bytes(size_t group_count);
@@ -182,6 +186,7 @@ VP_API size_t vp_latency_leave_out_scratch_bytes(size_t group_count);
  * in:      groups     uint32 [rows], 0..group_count - 1
  *          measured   double [rows] of this stage
  * out:     predicted  double [rows]; NaN where measured is NaN or the stage did not run
+ * rule:    PHYSICAL: rows weigh as in vp_latency_fit of all rows
  * returns: as vp_latency_fit and vp_linear_leave_out */
 VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_stage stage,
                                       const vp_latency_request *requests, const double *measured,
@@ -895,10 +900,9 @@ VP_API vp_result vp_latency_row(vp_latency_features features, vp_latency_stage s
     return VP_OK;
 }
 
-/* Can the fit learn from row i of a stage? 1 and its weight: yes; 0: no; -1: the row is wrong, and the error says
- * why. */
+/* Can the fit learn from row i of a stage? 1: yes; 0: no; -1: the row is wrong, and the error says why. */
 static int vp_impl_latency_use(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *request,
-                               double measured, size_t row, double *weight, vp_error *error) {
+                               double measured, size_t row, vp_error *error) {
     if (!vp_impl_latency_good(request)) {
         vp_fail(error, VP_ERR_RANGE, (int64_t)row, "request", "a count is out of range");
         return -1;
@@ -908,7 +912,6 @@ static int vp_impl_latency_use(vp_latency_features features, vp_latency_stage st
         vp_fail(error, VP_ERR_RANGE, (int64_t)row, vp_latency_stage_name(stage), "a measured latency is not above 0");
         return -1;
     }
-    *weight = features == VP_LATENCY_PHYSICAL ? 1.0 / (measured * measured) : 1.0;
     return 1;
 }
 
@@ -917,32 +920,77 @@ static const unsigned char *vp_impl_latency_signs(vp_latency_features features) 
     return features == VP_LATENCY_PHYSICAL ? all : NULL;
 }
 
-/* one stage; `stride` is the distance in doubles between the measured values of two rows */
-static vp_result vp_impl_latency_fit_stage(vp_latency_features features, vp_latency_stage stage,
-                                           const vp_latency_request *requests, const double *measured, size_t stride,
-                                           size_t rows, vp_linear *fit, unsigned char *fitted, vp_error *error) {
-    double triangle[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_WIDTH], x[VP_LATENCY_COLUMNS_LIMIT], weight = 1.0;
+/* how rows weigh: all the same (at first), or by what the fit before predicts */
+typedef struct vp_impl_latency_weigh {
+    int by_prediction;
+    vp_linear before;
+    double least; /* of a prediction, so that none near 0 outweighs all others */
+} vp_impl_latency_weigh;
+enum { VP_IMPL_LATENCY_ROUNDS = 30 };
+#define VP_IMPL_LATENCY_LEAST 0.01   /* of the mean measured time */
+#define VP_IMPL_LATENCY_SETTLED 1e-9 /* relative change of a coefficient that ends the iteration */
+
+static double vp_impl_latency_weight(const vp_impl_latency_weigh *weigh, const double *x) {
+    double value = weigh->by_prediction ? vp_linear_value(&weigh->before, x) : 1.0;
+    if (weigh->by_prediction && value < weigh->least) value = weigh->least;
+    return 1.0 / (value * value);
+}
+
+/* one pass over a stage's rows; `stride` is the distance in doubles between the measured values of two rows */
+static vp_result vp_impl_latency_fit_once(vp_latency_features features, vp_latency_stage stage,
+                                          const vp_latency_request *requests, const double *measured, size_t stride,
+                                          size_t rows, vp_impl_latency_weigh *weigh, vp_linear *fit, vp_error *error) {
+    double triangle[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_WIDTH], x[VP_LATENCY_COLUMNS_LIMIT], sum = 0.0;
     vp_impl_gather gather;
     vp_latency_request any;
     size_t i;
     memset(&any, 0, sizeof any);
+    memset(fit, 0, sizeof *fit);
     vp_impl_gather_open(&gather, (size_t)vp_impl_latency_row(features, stage, &any, x));
     for (i = 0; i < rows; i++) {
-        const int use = vp_impl_latency_use(features, stage, &requests[i], measured[i * stride], i, &weight, error);
+        const int use = vp_impl_latency_use(features, stage, &requests[i], measured[i * stride], i, error);
         if (use < 0) return VP_ERR_RANGE;
         if (!use) continue;
         vp_impl_latency_row(features, stage, &requests[i], x);
-        vp_impl_gather_row(&gather, x, measured[i * stride], weight);
+        vp_impl_gather_row(&gather, x, measured[i * stride], vp_impl_latency_weight(weigh, x));
+        sum += measured[i * stride];
     }
-    *fitted = gather.rows > 0;
     if (!gather.rows) return VP_OK;
+    weigh->least = VP_IMPL_LATENCY_LEAST * sum / (double)gather.rows;
     vp_impl_gather_copy(&gather, triangle);
     return vp_impl_linear_solve(triangle, gather.width, gather.rows, vp_impl_latency_signs(features), 1, fit, error);
+}
+
+static int vp_impl_latency_settled(const vp_linear *before, const vp_linear *now) {
+    int32_t j;
+    for (j = 0; j < now->columns; j++) {
+        const double size = fabs(now->coefficient[j]);
+        if (!(fabs(now->coefficient[j] - before->coefficient[j]) <= VP_IMPL_LATENCY_SETTLED * size)) return 0;
+    }
+    return 1;
+}
+
+/* One stage. fit->rows is 0 where no row says anything about it. *weigh begins cleared and ends as what the last pass
+ * weighed by. */
+static vp_result vp_impl_latency_fit_stage(vp_latency_features features, vp_latency_stage stage,
+                                           const vp_latency_request *requests, const double *measured, size_t stride,
+                                           size_t rows, vp_impl_latency_weigh *weigh, vp_linear *fit,
+                                           vp_error *error) {
+    vp_result result = vp_impl_latency_fit_once(features, stage, requests, measured, stride, rows, weigh, fit, error);
+    int round, settled = features != VP_LATENCY_PHYSICAL;
+    for (round = 0; result == VP_OK && fit->rows && !settled && round < VP_IMPL_LATENCY_ROUNDS; round++) {
+        weigh->before = *fit;
+        weigh->by_prediction = 1;
+        result = vp_impl_latency_fit_once(features, stage, requests, measured, stride, rows, weigh, fit, error);
+        settled = result == VP_OK && vp_impl_latency_settled(&weigh->before, fit);
+    }
+    return result;
 }
 
 VP_API vp_result vp_latency_fit(vp_latency_features features, const vp_latency_request *requests,
                                 const double *measured, size_t rows, vp_latency_model *model, vp_error *error) {
     vp_latency_model made;
+    vp_impl_latency_weigh weigh;
     int32_t s, any = 0;
     if (!requests || !measured || !rows || !model || !vp_impl_latency_kind(features)
         || rows > SIZE_MAX / sizeof *requests)
@@ -950,10 +998,12 @@ VP_API vp_result vp_latency_fit(vp_latency_features features, const vp_latency_r
     memset(&made, 0, sizeof made);
     made.features = features;
     for (s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
-        const vp_result result = vp_impl_latency_fit_stage(features, (vp_latency_stage)s, requests, measured + s,
-                                                           VP_LATENCY_STAGE_COUNT, rows, &made.fit[s], &made.fitted[s],
-                                                           error);
+        vp_result result;
+        memset(&weigh, 0, sizeof weigh);
+        result = vp_impl_latency_fit_stage(features, (vp_latency_stage)s, requests, measured + s,
+                                           VP_LATENCY_STAGE_COUNT, rows, &weigh, &made.fit[s], error);
         if (result != VP_OK) return result;
+        made.fitted[s] = made.fit[s].rows > 0;
         made.affine[s].slope = 1.0;
         made.affine[s].condition = 1.0;
         any |= made.fitted[s];
@@ -1027,6 +1077,8 @@ VP_API vp_result vp_latency_interval(const vp_latency_model *model, vp_latency_s
         made.mean_low = made.mean_high;
         made.mean_high = held;
     }
+    if (made.low < 0.0 && made.value >= 0.0) made.low = 0.0; /* no time is below 0 */
+    if (made.mean_low < 0.0 && made.value >= 0.0) made.mean_low = 0.0;
     *range = made;
     return VP_OK;
 }
@@ -1039,13 +1091,16 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
                                       const vp_latency_request *requests, const double *measured,
                                       const uint32_t *groups, size_t rows, size_t group_count, void *scratch,
                                       size_t scratch_bytes, double *predicted, vp_error *error) {
-    double x[VP_LATENCY_COLUMNS_LIMIT], weight = 1.0;
+    double x[VP_LATENCY_COLUMNS_LIMIT];
     vp_latency_request any;
     vp_impl_leave_out folds;
+    vp_linear fit;
+    vp_impl_latency_weigh weigh;
     vp_result result;
     size_t i, columns;
     int pass;
     memset(&any, 0, sizeof any);
+    memset(&weigh, 0, sizeof weigh);
     if (!requests || !measured || !groups || !rows || !predicted || !vp_impl_latency_kind(features) || (int)stage < 0
         || (int)stage >= VP_LATENCY_STAGE_COUNT)
         return vp_fail(error, VP_ERR_RANGE, -1, "fit", "needs rows, groups, a stage and a kind of features");
@@ -1056,13 +1111,17 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
     }
     if (!vp_impl_leave_out_take(&folds, columns, group_count, scratch, scratch_bytes))
         return vp_fail(error, VP_ERR_CAPACITY, -1, "fit", "scratch is too small");
+    if (features == VP_LATENCY_PHYSICAL) { /* the folds share the weights of all rows: how noise grows is no secret */
+        result = vp_impl_latency_fit_stage(features, stage, requests, measured, 1, rows, &weigh, &fit, error);
+        if (result != VP_OK) return result;
+    }
     for (pass = 0; pass < 2; pass++) { /* 0: learn, 1: predict */
         for (i = 0; i < rows; i++) {
-            const int use = vp_impl_latency_use(features, stage, &requests[i], measured[i], i, &weight, error);
+            const int use = vp_impl_latency_use(features, stage, &requests[i], measured[i], i, error);
             if (use < 0) return VP_ERR_RANGE;
             if (use) vp_impl_latency_row(features, stage, &requests[i], x);
             if (pass) predicted[i] = use ? vp_impl_leave_out_value(&folds, groups[i], x) : (double)NAN;
-            else if (use) vp_impl_leave_out_row(&folds, groups[i], x, measured[i], weight);
+            else if (use) vp_impl_leave_out_row(&folds, groups[i], x, measured[i], vp_impl_latency_weight(&weigh, x));
         }
         result = pass ? VP_OK : vp_impl_leave_out_solve(&folds, vp_impl_latency_signs(features), 1, error);
         if (result != VP_OK) return result;
@@ -1112,7 +1171,7 @@ VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latenc
                                         const double *measured, size_t rows, int force, double *scratch,
                                         vp_error *error) {
     vp_affine line[VP_LATENCY_STAGE_COUNT];
-    double weight = 1.0, x[VP_LATENCY_COLUMNS_LIMIT] = {0.0};
+    double x[VP_LATENCY_COLUMNS_LIMIT] = {0.0};
     vp_result result;
     size_t i, used;
     int32_t s;
@@ -1123,7 +1182,7 @@ VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latenc
         line[s] = model->affine[s];
         for (i = 0, used = 0; model->fitted[s] && i < rows; i++) {
             const double value = measured[i * VP_LATENCY_STAGE_COUNT + (size_t)s];
-            const int use = vp_impl_latency_use(model->features, stage, &requests[i], value, i, &weight, error);
+            const int use = vp_impl_latency_use(model->features, stage, &requests[i], value, i, error);
             if (use < 0) return VP_ERR_RANGE;
             if (!use) continue;
             vp_impl_latency_row(model->features, stage, &requests[i], x);

@@ -166,7 +166,7 @@ static void test_recovery(void) {
 }
 
 /* Weighted least squares by normal equations in long double: good enough for columns as different as these, and nobody else's code. */
-static int solve(int s, const unsigned char *use, double *coefficient, int columns) {
+static int solve(int s, const unsigned char *use, const double *weights, double *coefficient, int columns) {
     long double a[8][9];
     memset(a, 0, sizeof a);
     for (int i = 0; i < made.count; i++) {
@@ -175,8 +175,8 @@ static int solve(int s, const unsigned char *use, double *coefficient, int colum
         if (!use[i] || !(y > 0)) continue;
         vp_latency_row(VP_LATENCY_PHYSICAL, (vp_latency_stage)s, &made.requests[i], x, &n);
         for (int r = 0; r < columns; r++) {
-            for (int c = 0; c < columns; c++) a[r][c] += (long double)x[r] * x[c] / ((long double)y * y);
-            a[r][columns] += (long double)x[r] / y;
+            for (int c = 0; c < columns; c++) a[r][c] += (long double)weights[i] * x[r] * x[c];
+            a[r][columns] += (long double)weights[i] * x[r] * y;
         }
     }
     for (int p = 0; p < columns; p++)
@@ -188,18 +188,38 @@ static int solve(int s, const unsigned char *use, double *coefficient, int colum
     for (int p = 0; p < columns; p++) if (!(coefficient[p] > 0)) return 0;
     return 1;
 }
+/* Weights 1 / predicted^2 of a fit to all rows, from equal weights on, until they stay. */
+static int weigh(int s, double *weights, int columns) {
+    unsigned char all[ROWS];
+    double coefficient[8], x[VP_LATENCY_COLUMNS_LIMIT];
+    memset(all, 1, sizeof all);
+    for (int i = 0; i < made.count; i++) weights[i] = 1;
+    for (int round = 0; round < 40; round++) {
+        if (!solve(s, all, weights, coefficient, columns)) return round > 0 ? 0 : -1;
+        for (int i = 0; i < made.count; i++) {
+            double predicted = 0;
+            int32_t ignored;
+            vp_latency_row(VP_LATENCY_PHYSICAL, (vp_latency_stage)s, &made.requests[i], x, &ignored);
+            for (int c = 0; c < columns; c++) predicted += coefficient[c] * x[c];
+            weights[i] = predicted > 0 ? 1 / (predicted * predicted) : 0;
+        }
+    }
+    return 1;
+}
 static int tier_of_row(int row) { return (int)(made.configs[row] % 3); }
 static void check_held_out(int s, int columns, int by_size) {
     const char *stage = vp_latency_stage_name((vp_latency_stage)s), *split = by_size ? "leave_one_image_size_out" : "leave_one_configuration_out";
+    static double weights[ROWS];
     double mae = 0, mape = 0, bias = 0, squares = 0, mean = 0, spread = 0;
     int n = 0;
     for (int i = 0; i < made.count; i++) if (made.measured[i][s] > 0) { mean += made.measured[i][s]; n++; }
     mean /= n;
+    CHECK_INT(weigh(s, weights, columns), 1);
     for (int group = 0; group < (by_size ? 3 : CONFIGS); group++) {
         unsigned char use[ROWS];
         double coefficient[8], x[VP_LATENCY_COLUMNS_LIMIT];
         for (int i = 0; i < made.count; i++) use[i] = (by_size ? tier_of_row(i) : (int)made.configs[i]) != group;
-        CHECK(solve(s, use, coefficient, columns)); /* positive: signs change nothing */
+        CHECK(solve(s, use, weights, coefficient, columns)); /* positive: signs change nothing */
         for (int i = 0; i < made.count; i++) {
             double y = made.measured[i][s], predicted = 0;
             int32_t ignored;
