@@ -92,7 +92,7 @@ typedef enum vp_adjustment { VP_ADJUST_NONE, VP_ADJUST_HOLM, VP_ADJUST_BENJAMINI
 VP_API vp_result vp_adjust(const double *p, size_t count, vp_adjustment method, uint32_t *order, double *adjusted);
 
 /* Did it become slower? Paired by sample, with a margin inside which a difference does not matter. */
-typedef enum vp_verdict { VP_VERDICT_UNSURE, VP_VERDICT_SAME, VP_VERDICT_FASTER, VP_VERDICT_SLOWER } vp_verdict;
+typedef enum vp_verdict { VP_VERDICT_INCONCLUSIVE, VP_VERDICT_SAME, VP_VERDICT_FASTER, VP_VERDICT_SLOWER } vp_verdict;
 typedef enum vp_scale {
     VP_SCALE_ABSOLUTE, /* margin and results in the unit of the values */
     VP_SCALE_RELATIVE, /* as shares of the first side's mean: 0.03 = 3 % slower. All first values must be > 0 */
@@ -112,7 +112,7 @@ VP_API const char *vp_verdict_name(vp_verdict verdict);
  * in:      margin  > 0, on the scale;  alpha  0..0.5: the interval is at 1 - alpha
  * returns: VP_OK; VP_ERR_RANGE fewer than 2 pairs, values that are not finite or not fit for the scale, margin or
  * alpha out of range
- * rule:    p_equivalence <= alpha: SAME; else p_difference <= alpha: FASTER (second lower) or SLOWER; else UNSURE. A
+ * rule:    p_equivalence <= alpha: SAME; else p_difference <= alpha: FASTER (second lower) or SLOWER; else INCONCLUSIVE. A
  *          difference that is significant but proven to be inside the margin is SAME
  * numeric: RELATIVE treats the first side's mean as known. If the samples spread far more than the differences,
  *          prefer LOG */
@@ -634,7 +634,7 @@ VP_API vp_result vp_adjust(const double *p, size_t count, vp_adjustment method, 
 
 VP_API const char *vp_verdict_name(vp_verdict verdict) {
     switch ((int)verdict) {
-    case VP_VERDICT_UNSURE: return "UNSURE";
+    case VP_VERDICT_INCONCLUSIVE: return "INCONCLUSIVE";
     case VP_VERDICT_SAME: return "SAME";
     case VP_VERDICT_FASTER: return "FASTER";
     case VP_VERDICT_SLOWER: return "SLOWER";
@@ -644,7 +644,7 @@ VP_API const char *vp_verdict_name(vp_verdict verdict) {
 
 static vp_verdict vp_impl_verdict(const vp_comparison *comparison, double alpha) {
     if (comparison->p_equivalence <= alpha) return VP_VERDICT_SAME;
-    if (!(comparison->p_difference <= alpha)) return VP_VERDICT_UNSURE;
+    if (!(comparison->p_difference <= alpha)) return VP_VERDICT_INCONCLUSIVE;
     return comparison->estimate < 0.0 ? VP_VERDICT_FASTER : VP_VERDICT_SLOWER;
 }
 

@@ -1504,7 +1504,7 @@ static void test_verdicts(void) {
         for (k = 0; k < FAMILY; k++) counts[(round + k) % 3][family[k].verdict]++;
     }
     CHECK(counts[0][VP_VERDICT_SAME] >= 35 && counts[1][VP_VERDICT_SLOWER] >= 35 && counts[2][VP_VERDICT_FASTER] >= 35); /* of 36 */
-    check_case("A/A alone: SAME at least 95 of 100; with too few samples UNSURE, hardly ever SLOWER or FASTER");
+    check_case("A/A alone: SAME at least 95 of 100; with too few samples INCONCLUSIVE, hardly ever SLOWER or FASTER");
     CHECK_INT(vp_compare_plan(deviation, 0.01, 0.03, 0.05, 0.99, &n), VP_OK);
     memset(counts, 0, sizeof counts);
     for (round = 0; round < 200; round++) {
@@ -1518,7 +1518,7 @@ static void test_verdicts(void) {
         counts[round < 100 ? 0 : 1][c.verdict]++;
     }
     CHECK(counts[0][VP_VERDICT_SAME] >= 95);
-    CHECK(counts[1][VP_VERDICT_UNSURE] >= 85 && counts[1][VP_VERDICT_SLOWER] + counts[1][VP_VERDICT_FASTER] <= 12);
+    CHECK(counts[1][VP_VERDICT_INCONCLUSIVE] >= 85 && counts[1][VP_VERDICT_SLOWER] + counts[1][VP_VERDICT_FASTER] <= 12);
 }
 
 static void test_compare_errors(void) {

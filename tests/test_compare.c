@@ -56,11 +56,51 @@ static void test_compare(void) {
     CHECK_INT(run("compare %%F/a %%F/b --json"), 1);
     if (read_json(last.out)) {
         uint32_t rows = get(0, "comparisons"), row = vp_json_at(&json, rows, count_of(rows) - 1);
-        CHECK_TEXT(verdict_of("accuracy"), "LOWER");
+        CHECK_TEXT(verdict_of("accuracy"), "WORSE");
         CHECK(is_text(get(row, "of"), "accuracy") && is_text(get(row, "test"), "mcnemar"));
     }
     CHECK_INT(run("compare %%F/b %%F/a"), 0);
-    CHECK(strstr(last.out, "HIGHER") && strstr(last.out, "not worse"));
+    CHECK(strstr(last.out, "BETTER") && !strstr(last.out, "WORSE"));
+}
+/* the last line of the text, and the key of the JSON */
+static void check_verdict(const char *arguments, int code, const char *verdict) {
+    char line[64];
+    size_t bytes = (size_t)snprintf(line, sizeof line, "\nverdict: %s\n", verdict);
+    check_note(run("compare %s", arguments) == code, __FILE__, __LINE__, "compare %s: exit %d, expected %d", arguments, last.code, code);
+    check_note(strlen(last.out) > bytes && !strcmp(last.out + strlen(last.out) - bytes, line), __FILE__, __LINE__, "compare %s: the last line is not%s", arguments, line);
+    CHECK_INT(run("compare %s --json", arguments), code);
+    if (read_json(last.out)) CHECK(is_text(get(0, "verdict"), verdict));
+}
+/* The verdict of all comparisons is the gravest that one of them has: SLOWER, WORSE, INCONCLUSIVE, FASTER, BETTER, SAME. */
+static void test_verdict(void) {
+    truth t = truth_default();
+    check_case("the verdict is the gravest of all; few samples are inconclusive, which fails only when asked for");
+    t.samples = 5;
+    t.size_count = 1;
+    t.noise = 0.3;
+    write_sweep("a", &t);
+    t.noise_seed = 3;
+    write_sweep("b", &t);
+    check_verdict("%F/a %F/b", 0, "INCONCLUSIVE");
+    CHECK(strstr(last.out, "\"worse\": false"));
+    check_verdict("%F/a %F/b --fail_on_unsure", 1, "INCONCLUSIVE");
+    t = truth_default();
+    t.samples = 400;
+    t.size_count = 1;
+    write_sweep("a", &t);
+    t.noise_seed = 3;
+    t.slower = 1.1;
+    t.skill_less = 0.2;
+    write_sweep("b", &t);
+    check_verdict("%F/a %F/b", 1, "SLOWER"); /* and WORSE */
+    check_verdict("%F/b %F/a --accuracy_margin 60 --margin 20", 0, "SAME");
+    t.slower = 0.8;
+    write_sweep("b", &t);
+    check_verdict("%F/a %F/b", 1, "WORSE"); /* and FASTER */
+    check_verdict("%F/a %F/b --accuracy_margin 60", 0, "FASTER");
+    t.slower = 1;
+    write_sweep("b", &t);
+    check_verdict("%F/b %F/a --margin 20", 0, "BETTER");
 }
 static void test_not_comparable(void) {
     truth t = truth_default();
@@ -185,6 +225,7 @@ static void test_texts(void) {
 int main(void) {
     if (!program_begin("compare")) return 1;
     test_compare();
+    test_verdict();
     test_not_comparable();
     test_plan();
     test_texts();

@@ -27,6 +27,7 @@ static const struct option_spec COMPARE_OPTIONS[] = {
     {"plan", FLAG, NULL, NULL, 0, 0, NULL, "also tell how many samples would find a change of --effect"},
     {"effect", REAL, "PERCENT", "3", 0, 100, NULL,
      "with --plan: the smallest change of a latency that must be found; more than --margin"},
+    {"fail_on_unsure", FLAG, NULL, NULL, 0, 0, NULL, "end with 1 for the verdict INCONCLUSIVE, too"},
     OPTION_JSON,
     OPTION_HELP,
 };
@@ -340,14 +341,39 @@ static int compare_all(struct comparison_job *job) {
     adjust_verdicts(job);
     return 0;
 }
-/* The library's FASTER means that B is lower, which is worse for an accuracy: there it is called LOWER. */
-static const char *verdict_text(const struct compared_row *row, const vp_comparison *comparison) {
-    if (is_latency(row->which) || comparison->verdict == VP_VERDICT_SAME || comparison->verdict == VP_VERDICT_UNSURE)
-        return vp_verdict_name(comparison->verdict);
-    return comparison->verdict == VP_VERDICT_FASTER ? "LOWER" : "HIGHER";
+/* What a comparison says, the gravest first: the verdict of all of them is the first that one of them says. */
+enum { SAYS_SLOWER, SAYS_WORSE, SAYS_INCONCLUSIVE, SAYS_FASTER, SAYS_BETTER, SAYS_SAME, SAYS_COUNT };
+static const char *const SAYS[SAYS_COUNT] = {"SLOWER", "WORSE", "INCONCLUSIVE", "FASTER", "BETTER", "SAME"};
+
+/* The library's FASTER means that B is lower, which is worse for an accuracy. */
+static int saying_of(const struct compared_row *row, const vp_comparison *comparison) {
+    switch (comparison->verdict) {
+    case VP_VERDICT_SLOWER: return is_latency(row->which) ? SAYS_SLOWER : SAYS_BETTER;
+    case VP_VERDICT_FASTER: return is_latency(row->which) ? SAYS_FASTER : SAYS_WORSE;
+    case VP_VERDICT_SAME: return SAYS_SAME;
+    default: return SAYS_INCONCLUSIVE;
+    }
 }
-static int is_worse(const struct compared_row *row, const vp_comparison *comparison) {
-    return comparison->verdict == (is_latency(row->which) ? VP_VERDICT_SLOWER : VP_VERDICT_FASTER);
+/* All comparisons together. */
+struct saying {
+    int verdict;              /* SAYS_* */
+    size_t count[SAYS_COUNT]; /* of comparisons */
+    size_t more;              /* samples more that would settle the inconclusive ones; 0: not known, or none is */
+};
+static struct saying overall_saying(const struct comparison_job *job) {
+    struct saying saying = {SAYS_SAME, {0}, 0};
+    int is_known = 1;
+    for (size_t i = 0; i < job->count; i++) {
+        const int says = saying_of(&job->rows[i], &job->verdicts[i]);
+        size_t needed = job->rows[i].needed, there = job->verdicts[i].count;
+        saying.count[says]++;
+        if (says < saying.verdict) saying.verdict = says;
+        if (says != SAYS_INCONCLUSIVE) continue;
+        if (needed <= there) is_known = 0; /* the plan thought that these samples would do */
+        else if (needed - there > saying.more) saying.more = needed - there;
+    }
+    if (!is_known) saying.more = 0;
+    return saying;
 }
 static void write_comparison(struct document *document, const struct comparison_job *job) {
     struct text_list *list;
@@ -364,7 +390,11 @@ static void write_comparison(struct document *document, const struct comparison_
         document, BLOCK_LINE,
         "verdicts hold for all %zu comparisons together (Holm, 5 %%); accuracy of 0/1 scores by McNemar's test",
         job->count);
-    list = document_table(document, "configuration|of|A|B|difference|unit|pairs|verdict");
+    document_text(
+        document, BLOCK_LINE,
+        "a latency's difference is the geometric mean of the samples' ratios B/A, less 1: every sample counts alike; "
+        "in the ratio of the two means slow samples count more");
+    list = document_table(document, "configuration|of|mean A|mean B|difference|unit|pairs|verdict");
     for (size_t i = 0; i < job->count; i++) {
         const struct compared_row *row = &job->rows[i];
         const vp_comparison *comparison = &job->verdicts[i];
@@ -380,7 +410,7 @@ static void write_comparison(struct document *document, const struct comparison_
                       100 * comparison->high);
         text_list_add(list, "%s", is_latency(row->which) ? "%" : "points");
         text_list_add(list, "%zu", comparison->count);
-        text_list_add(list, "%s", verdict_text(row, comparison));
+        text_list_add(list, "%s", SAYS[saying_of(row, comparison)]);
     }
 }
 static void write_plan(struct document *document, const struct comparison_job *job) {
@@ -423,12 +453,12 @@ static void put_comparison(vp_json_writer *writer, const struct compared_row *ro
     put_range(writer, "difference_interval", comparison->low, comparison->high);
     put_double(writer, "p_difference", comparison->p_difference);
     put_double(writer, "p_equivalence", comparison->p_equivalence);
-    put_text(writer, "verdict", verdict_text(row, comparison));
+    put_text(writer, "verdict", SAYS[saying_of(row, comparison)]);
     vp_json_key(writer, "samples_needed");
     if (row->needed) vp_json_int(writer, (int64_t)row->needed); else vp_json_null(writer);
     vp_json_end_object(writer);
 }
-static void put_comparisons(vp_json_writer *writer, const struct comparison_job *job, int worse) {
+static void put_comparisons(vp_json_writer *writer, const struct comparison_job *job, const struct saying *saying) {
     vp_json_begin_object(writer);
     put_text(writer, "schema", "vlmprof-report-compare-1");
     put_text(writer, "a", job->options->operands[0]);
@@ -438,40 +468,59 @@ static void put_comparisons(vp_json_writer *writer, const struct comparison_job 
     put_double(writer, "accuracy_margin", job->accuracy_margin);
     put_double(writer, "alpha", COMPARE_ALPHA);
     put_text(writer, "adjustment", "holm");
-    put_bool(writer, "worse", worse);
+    put_text(writer, "verdict", SAYS[saying->verdict]);
+    put_bool(writer, "worse", saying->verdict <= SAYS_WORSE);
+    vp_json_key(writer, "more_samples_needed"); /* null: not known, or nothing is inconclusive */
+    if (saying->more) vp_json_int(writer, (int64_t)saying->more); else vp_json_null(writer);
     vp_json_key(writer, "comparisons");
     vp_json_begin_array(writer);
     for (size_t i = 0; i < job->count; i++) put_comparison(writer, &job->rows[i], &job->verdicts[i]);
     vp_json_end_array(writer);
     vp_json_end_object(writer);
 }
+/* The last lines: how many say what, what would settle the rest, and the verdict. */
+static void write_saying(struct document *document, const struct comparison_job *job, const struct saying *saying) {
+    struct text_buffer counts = {NULL, 0, 0};
+    for (int says = 0; says < SAYS_COUNT; says++) {
+        char one[64];
+        if (!saying->count[says]) continue;
+        snprintf(one, sizeof one, "%s%zu %s", counts.bytes ? ", " : "", saying->count[says], SAYS[says]);
+        text_add_string(&counts, one);
+    }
+    document_text(document, BLOCK_HEADING, "%zu comparisons: %s", job->count, counts.data);
+    if (saying->count[SAYS_INCONCLUSIVE] && saying->more)
+        document_text(document, BLOCK_LINE,
+                      "about %zu samples more would settle what is inconclusive, if their spread is that of these",
+                      saying->more);
+    else if (saying->count[SAYS_INCONCLUSIVE])
+        document_text(document, BLOCK_LINE,
+                      "how many samples more would settle it is not known: the difference lies near the margin");
+    document_text(document, BLOCK_HEADING, "verdict: %s", SAYS[saying->verdict]);
+    free(counts.data);
+}
 /* Prints the comparison. Returns the exit code of the command. */
 static int print_comparison(const struct comparison_job *job) {
     struct text_buffer out = {NULL, 0, 0};
-    size_t worse = 0, unsure = 0;
-    int code;
-    for (size_t i = 0; i < job->count; i++) {
-        worse += (size_t)is_worse(&job->rows[i], &job->verdicts[i]);
-        unsure += job->verdicts[i].verdict == VP_VERDICT_UNSURE;
-    }
+    const struct saying saying = overall_saying(job);
+    int fails = saying.verdict <= SAYS_WORSE
+                || (saying.verdict == SAYS_INCONCLUSIVE && is_given(job->options, "fail_on_unsure")), code;
     if (is_given(job->options, "json")) {
         vp_json_writer writer;
         vp_json_writer_init_sink(&writer, text_sink, &out, 1);
-        put_comparisons(&writer, job, worse > 0);
+        put_comparisons(&writer, job, &saying);
         if (vp_json_finish(&writer) != VP_OK) abort();
         text_add_string(&out, "\n");
     } else {
         struct document document = {NULL, 0};
         write_comparison(&document, job);
         if (is_given(job->options, "plan")) write_plan(&document, job);
-        document_text(&document, BLOCK_HEADING, "%s: %zu of %zu comparisons are worse, %zu are unsure",
-                      worse ? "WORSE" : "not worse", worse, job->count, unsure);
+        write_saying(&document, job, &saying);
         document_print(&document, 0, &out);
         document_free(&document);
     }
     code = print_whole(&out);
     free(out.data);
-    return code ? code : worse ? EXIT_WORK : 0;
+    return code ? code : fails ? EXIT_WORK : 0;
 }
 /* Checks the words of --force. Returns 0 or an exit code. */
 static int check_force(const struct options *options) {
