@@ -213,19 +213,12 @@ static char folder[] = "/tmp/vlmprof-schema-XXXXXX", result_path[600];
 
 static uint32_t row_of(const vp_json *j, uint32_t index) { return vp_json_at(j, vp_json_get(j, 0, "per_sample_results"), index); }
 
-/* Sweeps into a fresh folder below `folder`; returns the first result file's text, or NULL. The rest are checked too. */
-static char *sweep(const char *program, const char *arguments, int want_code, int want_files) {
-    static int turn;
-    char command[1200], out[300], *first = NULL;
+/* Checks all result files of a folder; returns the first one's text, or NULL. */
+static char *check_files(const char *out, int want_files) {
+    char *first = NULL;
     struct dirent *e;
-    DIR *d;
-    int code, files = 0;
-    snprintf(out, sizeof out, "%s/out%d", folder, turn++);
-    snprintf(command, sizeof command, "OMP_WAIT_POLICY=passive %s sweep --synthetic tiny --max_new_tokens 3 --output_dir %s %s >/dev/null 2>%s/err", program,
-             out, arguments, folder);
-    code = system(command);
-    check_note(code == want_code << 8, __FILE__, __LINE__, "%s: status %d", command, code);
-    d = opendir(out);
+    DIR *d = opendir(out);
+    int files = 0;
     while (d && (e = readdir(d)) != NULL) {
         document v;
         checker c;
@@ -243,6 +236,18 @@ static char *sweep(const char *program, const char *arguments, int want_code, in
     if (d) closedir(d);
     CHECK_INT(files, want_files);
     return first;
+}
+/* Sweeps into a fresh folder below `folder`; returns the first result file's text, or NULL. The rest are checked too. */
+static char *sweep(const char *program, const char *arguments, int want_code, int want_files) {
+    static int turn;
+    char command[1200], out[300];
+    int code;
+    snprintf(out, sizeof out, "%s/out%d", folder, turn++);
+    snprintf(command, sizeof command, "OMP_WAIT_POLICY=passive %s sweep --synthetic tiny --max_new_tokens 3 --output_dir %s %s >/dev/null 2>%s/err", program,
+             out, arguments, folder);
+    code = system(command);
+    check_note(code == want_code << 8, __FILE__, __LINE__, "%s: status %d", command, code);
+    return check_files(out, want_files);
 }
 
 /* the reference's keys, from a file that its combined profiler wrote */
@@ -342,6 +347,21 @@ static void test_files(const char *program) {
     free(text);
 }
 
+/* One process of two has run, and its journal is merged alone. */
+static void test_partial(const char *program) {
+    char command[1500], *text;
+    check_case("result files: a part of a sweep, merged");
+    snprintf(command, sizeof command, "RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 OMP_WAIT_POLICY=passive %s sweep --synthetic tiny --max_new_tokens 3 --output_dir %s/part "
+             "--data samples/questions.jsonl --tier_list low --num_samples 4 --num_runs_per_sample 1 >/dev/null 2>%s/err", program, folder, folder);
+    CHECK_INT(system(command), 0);
+    snprintf(command, sizeof command, "%s merge %s/part --partial >/dev/null 2>%s/err", program, folder, folder);
+    CHECK_INT(system(command), 1 << 8);
+    snprintf(command, sizeof command, "%s/part", folder);
+    text = check_files(command, 1);
+    CHECK(text && strstr(text, "\"status\": \"partial\"") && strstr(text, "\"num_missing\": 2,"));
+    free(text);
+}
+
 /* The knobs as the result tells them: which blocks an importance file keeps, more experts than trained. */
 static void test_knobs(const char *program) {
     static const struct { const char *scores; int blocks; const char *want; } table[] = {
@@ -395,6 +415,7 @@ int main(void) {
         c.schema = &schema.json;
         check_note(schema_check(&c, 0, 0, "", 0), __FILE__, __LINE__, "%s: %s", c.where, c.what);
         test_files(program);
+        test_partial(program);
         test_knobs(program);
         test_gpu_files();
     }
