@@ -320,20 +320,30 @@ static void index_take_session(struct journal_index *index, int32_t file_index, 
     file->knows_device = file->device != NULL;
     file->on_gpu = file->device && !strncmp(file->device, "cuda", 4);
 }
-/* Takes over a shape whose kernels were timed. Truth: it counts; not so when its configuration is not known. */
+/* Truth: the journal has timed the kernels of this shape already. */
+static int index_has_shape(const struct journal_index *index, const struct index_shape *wanted) {
+    for (size_t i = 0; i < index->shape_count; i++) {
+        const struct index_shape *shape = &index->shapes[i];
+        if (shape->file == wanted->file && shape->configuration == wanted->configuration
+            && shape->views == wanted->views && shape->sequence == wanted->sequence)
+            return 1;
+    }
+    return 0;
+}
+/* Takes over a shape whose kernels were timed. Truth: it counts; not so when its configuration is not known, or when
+ * the journal has the shape already. */
 static int index_has_taken_kernels(struct journal_index *index, int32_t file, int64_t at) {
     const vp_json *json = &index->scratch.json;
     uint32_t node = vp_json_get(json, 0, "kernels");
-    struct index_shape *shape;
-    int32_t found = index_configuration_find(index, json, vp_json_get(json, node, "config"));
-    if (found < 0) return 0;
+    const struct index_shape shape = {
+        .file = file,
+        .configuration = index_configuration_find(index, json, vp_json_get(json, node, "config")),
+        .at = at,
+        .views = node_int(json, node, "views", 0),
+        .sequence = node_int(json, node, "total_sequence_length", 0)};
+    if (shape.configuration < 0 || index_has_shape(index, &shape)) return 0;
     index->shapes = resize(index->shapes, index->shape_count + 1, sizeof *index->shapes);
-    shape = &index->shapes[index->shape_count++];
-    shape->file = file;
-    shape->configuration = found;
-    shape->at = at;
-    shape->views = node_int(json, node, "views", 0);
-    shape->sequence = node_int(json, node, "total_sequence_length", 0);
+    index->shapes[index->shape_count++] = shape;
     return 1;
 }
 /* Reports a line that is left out; the first two of a journal by their places. */
