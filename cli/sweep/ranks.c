@@ -135,7 +135,8 @@ void ranks_state(const struct journal_index *index, char *text, size_t capacity)
 int ranks_lock(const char *folder) {
     char *path = join_path(folder, ".vlmprof-merge");
     int fd = journal_open_file(path);
-    if (fd >= 0) journal_lock(fd, 1);
     free(path);
-    return fd;
+    if (fd < 0 || !journal_lock(fd, 1)) return fd;
+    close(fd); /* a signal ended the wait */
+    return -1;
 }
