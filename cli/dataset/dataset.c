@@ -681,8 +681,8 @@ static void settle_image_size(struct dataset *dataset, const struct sample *samp
         entry->reason = entry[-1].reason;
     } else read_image_size(dataset, sample->image_path, entry);
 }
-/* Takes a sample into the hash of its data set: what its record says, and nothing of its image file. An image that cannot
- * be read now may be there when the sweep goes on: that is still the same plan. */
+/* Takes a sample into the hash of its data set: what its record says, and nothing of its image file. An image that
+ * cannot be read now may be there when the sweep goes on: that is still the same plan. */
 static uint64_t hash_sample(uint64_t hash, const struct dataset *dataset, const struct sample *sample) {
     /* where an image of VQA v2 is found depends on what is there; its record names it */
     const char *image = dataset->kind == DATA_VQA ? text_of(dataset->options, "image_dir") : sample->image_path;

@@ -10,9 +10,10 @@
  *   {"config", "sample_id", "done" | "failed", "prev" ...} closes a point
  *   {"kernels": {...}}                         the one run of a shape whose kernels were timed one by one
  *   {"finished": true}                         all points of the grid above are closed
- * Only whole lines count, and whole is what sweep/journal_line.c says: others are damaged, reported and left out. A line
- * of a point must also follow the lines before it: "prev" names the last one that counted, and runs are numbered from
- * 0. The index keeps one place for each point, that of its last line; the lines before it are found through "prev". */
+ * Only whole lines count, and whole is what sweep/journal_line.c says: others are damaged, reported and left out. A
+ * line of a point must also follow the lines before it: "prev" names the last one that counted, and runs are numbered
+ * from 0. The index keeps one place for each point, that of its last line; the lines before it are found through
+ * "prev". */
 #include "sweep/journal.h"
 
 #include "base/console.h"
@@ -154,7 +155,8 @@ static int64_t *entry_last(struct index_entry *entry, const struct index_configu
     }
     return &entry->last[configuration->place];
 }
-/* Place, number of runs and state are kept in one number: (place * 2^16 + runs) * 4 + state; -1: nothing is measured. */
+/* Place, number of runs and state are kept in one number: (place * 2^16 + runs) * 4 + state; -1: nothing is measured.
+ */
 static int64_t pack_line(struct point_line line) { return (line.at << 16 | line.runs) << 2 | line.state; }
 static struct point_line unpack_line(int64_t packed) {
     struct point_line line = {-1, POINT_OPEN, 0};
@@ -257,7 +259,8 @@ static int index_take_head(struct journal_index *index, int32_t file_index, int6
 /* Takes over the line of a sample. Truth: it counts; not so when its set is none, or when the journal has one already.
  */
 static int index_has_taken_sample(struct journal_index *index, int32_t file, int64_t at) {
-    int64_t set_index = node_int(&index->scratch.json, 0, "set", 0), id = node_int(&index->scratch.json, 0, "sample", 0);
+    const vp_json *json = &index->scratch.json;
+    int64_t set_index = node_int(json, 0, "set", 0), id = node_int(json, 0, "sample", 0);
     struct index_set *set;
     struct index_entry *entry;
     size_t spot;

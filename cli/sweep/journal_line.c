@@ -22,11 +22,12 @@ struct member {
 #define INT(key, least, most) {key, INTEGER, least, most, 0}
 #define INT_OR_NULL(key, most) {key, INTEGER, 0, most, 1}
 #define PAIR_OR_NULL(key, most) {key, PAIR, 0, most, 1}
+#define INTEGERS_TO(key, most) {key, INTEGERS, 0, most, 0}
 #define OF(type, key) {key, type, 0, 0, 0}
 #define OF_OR_NULL(type, key) {key, type, 0, 0, 1}
 #define COUNT_OF(table) ((uint32_t)(sizeof(table) / sizeof *(table)))
 
-enum { SIDE_MAX = 32767 };                           /* rows and columns of a tiling */
+enum { SIDE_MAX = 32767 }; /* rows and columns of a tiling */
 #define UNIX_S_MAX (INT64_C(1) << 40)
 #define WORK_MAX (INT64_C(1) << 58) /* launches, FLOPs and bytes of a stage */
 
@@ -43,7 +44,7 @@ static const struct member DATA[] = {
 static const struct member CONFIGURATION[] = {
     OF(TEXT_VALUE, "file_name"), INT("set", 0, INT32_MAX), OF_OR_NULL(TEXT_VALUE, "tier"),
     INT_OR_NULL("target_vision_tokens", INT32_MAX), INT_OR_NULL("max_crops", INT32_MAX), INT("top_k", 0, INT32_MAX),
-    INT("num_active_blocks", 0, INT32_MAX), {"active_block_indices", INTEGERS, 0, INT32_MAX, 0}};
+    INT("num_active_blocks", 0, INT32_MAX), INTEGERS_TO("active_block_indices", INT32_MAX)};
 static const struct member SESSION[] = {
     OF(TEXT_VALUE, "version"), OF(TEXT_VALUE, "build"), OF(TEXT_VALUE, "host"), OF(TEXT_VALUE, "date"),
     OF(TEXT_VALUE, "device"), INT("seed", INT64_MIN, INT64_MAX), OF(LIST, "argv"), OF(NUMBER, "stamp_cost_ns"),
@@ -53,9 +54,9 @@ static const struct member SAMPLE[] = {
     INT("input_text_tokens", 0, INT32_MAX), OF(OBJECT, "metadata")};
 static const struct member RUN[] = {
     POINT_MEMBERS, INT("run", 0, LINE_RUNS_MAX - 1), INT("session", -1, INT64_MAX), INT("unix_s", 0, UNIX_S_MAX),
-    INT("total_ns", 1, LINE_NS_MAX), INT("stamps", 0, UNIX_S_MAX), OF(OBJECT, "stages"), {"step_ns", INTEGERS, 0, LINE_NS_MAX, 0},
-    {"tokens", INTEGERS, 0, INT32_MAX, 0}, OF(BYTES, "answer"), OF(TRUTH, "ended_by_eos"), OF(TRUTH, "throttled"),
-    OF_OR_NULL(OBJECT, "telemetry")};
+    INT("total_ns", 1, LINE_NS_MAX), INT("stamps", 0, INT64_C(1) << 40), OF(OBJECT, "stages"),
+    INTEGERS_TO("step_ns", LINE_NS_MAX), INTEGERS_TO("tokens", INT32_MAX), OF(BYTES, "answer"),
+    OF(TRUTH, "ended_by_eos"), OF(TRUTH, "throttled"), OF_OR_NULL(OBJECT, "telemetry")};
 static const struct member BARE[] = {POINT_MEMBERS, OF(OBJECT, "bare"), INT("session", -1, INT64_MAX)};
 static const struct member BARE_PAIR[] = {
     INT("bare_total_ns", 1, LINE_NS_MAX), INT("staged_total_ns", 1, LINE_NS_MAX), OF(TRUTH, "bare_first")};

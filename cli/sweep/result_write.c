@@ -627,8 +627,11 @@ void summaries_print(const struct summaries *all) {
         static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE,
                                       METRIC_TOTAL,  METRIC_TTFT,    METRIC_PER_TOKEN};
         const struct summary *summary = &all->items[i];
-        const char *name = strrchr(summary->path, '/') ? strrchr(summary->path, '/') + 1 : summary->path;
+        const char *last = strrchr(summary->path, '/') ? strrchr(summary->path, '/') + 1 : summary->path;
+        char *name = copy_text(last, strlen(last));
+        hide_control_bytes(name); /* it may come from somebody's journal */
         fprintf(stderr, "%-*.*s", width, (int)strlen(name) - 5, name);
+        free(name);
         for (int k = 0; k < 6; k++) {
             if (isfinite(summary->p50[columns[k]])) fprintf(stderr, " %9.3f", summary->p50[columns[k]]);
             else fprintf(stderr, " %9s", "-");
