@@ -1116,13 +1116,9 @@ static vp_result vp_impl_header_read(const vp_impl_header *header, vp_checkpoint
 static vp_result vp_impl_shard_map(vp_impl_shard *shard, vp_error *error) {
     struct stat info;
     void *map;
-    int fd;
-    if (stat(shard->path, &info) != 0) return vp_file_failed(shard->path, error);
-    if (!S_ISREG(info.st_mode)) /* before open: opening a pipe would wait for its writer */
-        return vp_fail(error, VP_ERR_READ, -1, shard->path,
-                       S_ISDIR(info.st_mode) ? "this is a folder, not a file" : "this is not a regular file");
-    fd = open(shard->path, O_RDONLY);
-    if (fd < 0) return vp_file_failed(shard->path, error);
+    int fd = -1;
+    vp_result result = vp_file_open(shard->path, &fd, error);
+    if (result != VP_OK) return result;
     if (fstat(fd, &info) != 0 || info.st_size < 8 || (uint64_t)info.st_size > (uint64_t)SIZE_MAX) {
         close(fd);
         return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the file is too short to hold weights");

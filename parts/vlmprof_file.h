@@ -33,6 +33,10 @@ VP_API vp_result vp_file_read(const char *path, size_t limit_bytes, char **text,
  * installed without SA_RESTART ends the wait with VP_ERR_READ. */
 VP_API vp_result vp_stream_read(const char *path, size_t limit_bytes, char **text, size_t *bytes, vp_error *error);
 
+/* Opens a regular file to read. *fd is the caller's, and is closed when the caller executes another program.
+ * returns: as vp_file_read */
+VP_API vp_result vp_file_open(const char *path, int *fd, vp_error *error);
+
 /* A file that is being written. It gets its name when it is whole and on the disk: until then, and after any failure,
  * the old file stands.
  * rule:    What `path` names decides how it is written.
@@ -114,7 +118,7 @@ VP_API vp_result vp_file_failed(const char *path, vp_error *error) {
     return vp_failf(error, VP_ERR_READ, -1, path, "the file cannot be opened (errno %d)", code);
 }
 
-static vp_result vp_impl_file_open(const char *path, int streams, struct stat *info, FILE **file, vp_error *error) {
+static vp_result vp_impl_file_open(const char *path, int streams, struct stat *info, int *out, vp_error *error) {
     int fd;
     if (stat(path, info) != 0) return vp_file_failed(path, error);
     if (S_ISDIR(info->st_mode)) return vp_fail(error, VP_ERR_READ, -1, path, "this is a folder, not a file");
@@ -126,21 +130,30 @@ static vp_result vp_impl_file_open(const char *path, int streams, struct stat *i
         close(fd);
         return vp_fail(error, VP_ERR_READ, -1, path, "this is not a regular file");
     }
-    *file = fdopen(fd, "rb");
-    if (*file) return VP_OK;
-    close(fd);
-    return vp_fail(error, VP_ERR_MEMORY, -1, path, "not enough memory to open the file");
+    *out = fd;
+    return VP_OK;
+}
+VP_API vp_result vp_file_open(const char *path, int *fd, vp_error *error) {
+    struct stat info;
+    if (!path || !fd) return vp_fail(error, VP_ERR_RANGE, -1, "vp_file_open", "a required pointer is NULL");
+    return vp_impl_file_open(path, 0, &info, fd, error);
 }
 static vp_result vp_impl_file_read(const char *path, int streams, size_t limit_bytes, char **text, size_t *bytes,
                                    vp_error *error) {
     struct stat info;
     FILE *file;
     char *data = NULL;
+    int fd = -1;
     size_t used = 0, capacity = 65536;
     vp_result result = VP_OK;
     if (!path || !text || !bytes) return vp_fail(error, VP_ERR_RANGE, -1, "vp_file_read", "a required pointer is NULL");
-    result = vp_impl_file_open(path, streams, &info, &file, error);
+    result = vp_impl_file_open(path, streams, &info, &fd, error);
     if (result != VP_OK) return result;
+    file = fdopen(fd, "rb");
+    if (!file) {
+        close(fd);
+        return vp_fail(error, VP_ERR_MEMORY, -1, path, "not enough memory to open the file");
+    }
     if (S_ISREG(info.st_mode) && info.st_size >= 0 && (uint64_t)info.st_size < (uint64_t)(SIZE_MAX / 4))
         capacity = (size_t)info.st_size + 2;
     /* the size is only a hint: a pipe has none, and a file may grow. Reading one byte beyond the limit shows that it

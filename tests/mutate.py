@@ -38,7 +38,7 @@ TESTS = [
     ("cli/dataset/dataset", "test_dataset corpus_dataset"),
     ("cli/dataset/plan", "test_plan test_forecast test_dataset test_command_sweep"),
     ("cli/dataset/", "test_forecast test_clock test_dataset test_command_sweep"),
-    ("cli/sweep/journal", "test_journal test_merge test_result_write test_command_sweep test_sweep"),
+    ("cli/sweep/journal", "test_journal test_journal_hostile test_merge test_result_write test_command_sweep test_sweep"),
     ("cli/sweep/ranks", "test_ranks test_merge test_sweep"),
     ("cli/sweep/result_write", "test_merge test_result_write test_command_sweep test_schema test_sweep"),
     ("cli/sweep/profile", "test_clock test_profile"),

@@ -12,14 +12,30 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#define CONFIG(name, set, k) "{\"file_name\": \"" name "_imgsize\", \"set\": " #set ", \"tier\": \"low\", \"target_vision_tokens\": 432, \"max_crops\": 3, " \
-    "\"top_k\": " #k ", \"active_block_indices\": [0, 2, 5]}"
+#define CONFIG(name, set, k) "{\"file_name\": \"" name "_imgsize\", \"set\": " #set ", \"tier\": \"low\", \"target_vision_tokens\": null, " \
+    "\"max_crops\": 3, \"top_k\": " #k ", \"num_active_blocks\": 3, \"active_block_indices\": [0, 2, 5]}"
 #define SETS "[{\"task\": \"first\", \"path\": \"a.jsonl\", \"metric\": \"vqa_seed\", \"content_hash\": \"77\", \"max_new_tokens\": 8, \"num_samples\": 5}, " \
-    "{\"task\": \"second\", \"path\": \"b.jsonl\", \"metric\": \"exact\", \"max_new_tokens\": 9, \"num_samples\": 0}]"
-#define HEAD_OF(plan, more, configs) "{\"schema\": \"vlmprof-journal-2\", \"plan\": \"" plan "\", \"model\": \"tiny\", \"timing\": \"stage\", \"synthetic\": true, " \
-    "\"num_runs_per_sample\": 3, \"num_total_blocks\": 6, \"bare_every\": 4" more ", \"data\": " SETS ", \"configs\": [" configs "]}\n"
-#define HEAD HEAD_OF("abc", "", CONFIG("x", 0, 1) ", " CONFIG("y", 0, 2) ", " CONFIG("z", 1, 2))
-#define SAMPLE(id) "{\"sample\": " #id ", \"set\": 0}\n"
+    "{\"task\": \"second\", \"path\": \"b.jsonl\", \"metric\": \"anls\", \"content_hash\": \"78\", \"max_new_tokens\": 9, \"num_samples\": 0}]"
+#define HEAD_WITH(plan, eos, rank, world_size, configs) "{\"schema\": \"vlmprof-journal-2\", \"plan\": \"" plan "\", \"rank\": " rank ", " \
+    "\"world_size\": " world_size ", \"model\": \"tiny\", \"synthetic\": true, \"timing\": \"stage\", \"ignore_eos\": " eos ", " \
+    "\"num_runs_per_sample\": 3, \"num_total_blocks\": 6, \"bare_every\": 4, \"options\": {}, \"data\": " SETS ", \"configs\": [" configs "]}\n"
+#define HEAD_OF(plan, configs) HEAD_WITH(plan, "false", "0", "1", configs)
+#define HEAD HEAD_OF("abc", CONFIG("x", 0, 1) ", " CONFIG("y", 0, 2) ", " CONFIG("z", 1, 2))
+#define SAMPLE_OF(id, set, prompt) "{\"sample\": " id ", \"set\": " set ", \"prompt\": \"" prompt "\", \"input_text_tokens\": 3, \"metadata\": " \
+    "{\"question\": null, \"answers\": null, \"image_id\": null, \"id\": null}}\n"
+#define SAMPLE(id) SAMPLE_OF(#id, "0", "p")
+#define SESSION(device) "{\"session\": {\"version\": \"0\", \"build\": \"b\", \"host\": \"h\", \"date\": \"d\", \"device\": \"" device "\", " \
+    "\"seed\": 1, \"argv\": [], \"stamp_cost_ns\": 3, \"cold\": {}}}\n"
+#define KERNELS(config, views, sequence) "{\"kernels\": {\"config\": \"" config "\", \"sample_id\": 1, \"views\": " views ", " \
+    "\"total_sequence_length\": " sequence ", \"T_total\": 1.5, \"stages\": {}}}\n"
+#define RUN(n) "\"run\": " #n ", \"session\": -1, \"unix_s\": 1, \"total_ns\": 5, \"stamps\": 0, \"stages\": {\"vit\": [1, 1, 1, 1, 1]}, " \
+    "\"step_ns\": [], \"tokens\": [1], \"answer\": \"a\", \"ended_by_eos\": false, \"throttled\": false, \"telemetry\": null"
+#define NO_SIZES "\"sizes\": {\"tier\": \"low\", \"target_vision_tokens\": null, \"target_crops\": null, \"top_k\": 1, \"num_active_blocks\": 3, " \
+    "\"theoretical_num_crops\": null, \"theoretical_tiling\": null, \"theoretical_image_size\": null, \"theoretical_vision_tokens\": null, " \
+    "\"actual_num_crops\": null, \"actual_tiling\": null, \"actual_image_size\": null, \"actual_vision_tokens\": null, " \
+    "\"input_text_tokens\": 3, \"actual_text_tokens\": 3, \"total_sequence_length\": 4}"
+#define DONE(n) "\"done\": " #n ", \"stop\": \"runs\", \"retries\": 0, " NO_SIZES
+#define FAILED "\"failed\": \"why\", \"attempts\": 1, \"retries\": 0, " NO_SIZES
 
 static struct journal_index book;
 /* reads a text as one more journal */
@@ -45,14 +61,17 @@ static void fresh(void) {
     add(HEAD);
 }
 static int read_lines(void) { return read_text("journal.jsonl", lines.data); }
-/* a line of a point of sample `id`; what: "run": 0, "done": 1 or "failed": "why" */
+/* a line of a point of sample `id`; what: RUN(0), DONE(1) or FAILED */
 static long long add_point(const char *config, int id, const char *what, long long prev) {
     return add("{\"config\": \"%s_imgsize\", \"sample_id\": %d, %s, \"prev\": %lld}\n", config, id, what, prev);
 }
 static int64_t state_of(int id, int config) {
     const struct index_set *set = &book.sets[book.configurations[config].set];
     const struct index_entry *entry = index_find(set, 0, id);
-    return entry ? book_entry_state(entry, &book.configurations[config]) : -2;
+    struct point_line line;
+    if (!entry) return -2;
+    line = index_point(entry, &book.configurations[config]);
+    return line.at < 0 ? -1 : line.at * 4 + line.state;
 }
 
 static void test_head(void) {
@@ -72,7 +91,8 @@ static void test_head(void) {
     CHECK_TEXT(book.sets[0].metric, "vqa_seed");
     CHECK_TEXT(book.sets[0].hash, "77");
     CHECK_TEXT(book.sets[1].task, "second");
-    CHECK(!book.sets[1].hash && book.sets[0].new_tokens == 8 && book.sets[1].new_tokens == 9);
+    CHECK_TEXT(book.sets[1].hash, "78");
+    CHECK(book.sets[0].new_tokens == 8 && book.sets[1].new_tokens == 9);
     CHECK(book.sets[0].sample_count == 5 && book.sets[1].sample_count == 0);
     CHECK(book.sets[0].configuration_count == 2 && book.sets[1].configuration_count == 1);
     check_case("... and its configurations, each with a place in its set");
@@ -83,7 +103,7 @@ static void test_head(void) {
         CHECK_INT(one->place, i % 2);
         CHECK_INT(one->top_k, i ? 2 : 1);
         CHECK_TEXT(one->tier, "low");
-        CHECK(one->vision_tokens == 432 && one->max_crops == 3 && one->block_count == 3);
+        CHECK(one->vision_tokens == 0 && one->max_crops == 3 && one->block_count == 3);
         CHECK(one->blocks[0] == 0 && one->blocks[1] == 2 && one->blocks[2] == 5);
         CHECK(one->is_wanted && !one->closed && !one->failed && one->head_file == 0 && one->head_at == 0);
     }
@@ -93,7 +113,7 @@ static void test_head(void) {
     CHECK(book.files[0].rank == 0 && book.files[0].world_size == 1 && book.files[0].lines == 1 && !book.files[0].is_finished);
     CHECK(book.files[0].end == (int64_t)lines.bytes && book.files[0].grid != 0);
     index_free(&book);
-    CHECK_INT(read_text("ignore", HEAD_OF("d", ", \"ignore_eos\": true, \"rank\": 2, \"world_size\": 4", "")), 0);
+    CHECK_INT(read_text("ignore", HEAD_WITH("d", "true", "2", "4", "")), 0);
     CHECK(book.ignore_eos && book.files[0].rank == 2 && book.files[0].world_size == 4 && book.files[0].grid == 0);
 }
 static void refuse(const char *text, const char *words) {
@@ -109,7 +129,7 @@ static const char *edited(const char *from, const char *to) {
     return text;
 }
 static void test_refused(void) {
-    const char *no_journal = "refused is no journal of this vlmprof", *no_config = "refused: a configuration in its head cannot be read";
+    const char *no_journal = "refused is no journal of this vlmprof";
     check_case("what is no head is no journal");
     refuse("no JSON\n", no_journal);
     refuse("[1]\n", no_journal);
@@ -126,17 +146,22 @@ static void test_refused(void) {
     refuse(edited("\"num_samples\": 5", "\"num_samples\": -1"), no_journal);
     refuse(edited("\"num_samples\": 5", "\"num_samples\": \"5\""), no_journal);
     check_case("a configuration that could not be one");
-    refuse(edited("x_imgsize", "x/_imgsize"), no_config);
-    refuse(edited("x_imgsize", "x_image"), no_config);
-    refuse(edited("\"file_name\"", "\"name\""), no_config);
-    refuse(edited("\"set\": 0", "\"set\": 2"), no_config);
-    refuse(edited("\"set\": 0", "\"set\": -1"), no_config);
-    refuse(edited("\"active_block_indices\": [0, 2, 5]", "\"active_block_indices\": 3"), no_config);
+    refuse(edited("x_imgsize", "x/_imgsize"), no_journal);
+    refuse(edited("x_imgsize", "x_image"), no_journal);
+    refuse(edited("\"file_name\"", "\"name\""), no_journal);
+    refuse(edited("\"set\": 0", "\"set\": 2"), no_journal);
+    refuse(edited("\"set\": 0", "\"set\": -1"), no_journal);
+    refuse(edited("\"active_block_indices\": [0, 2, 5]", "\"active_block_indices\": 3"), no_journal);
+    refuse(edited("[0, 2, 5]", "[0, 2, 6]"), no_journal);
+    refuse(edited("[0, 2, 5]", "[0, 2]"), no_journal);
+    refuse(edited("\"low\"", "\"lower\""), no_journal);
+    refuse(edited("\"vqa_seed\"", "\"vqa_sees\""), no_journal);
+    refuse(edited("\"rank\": 0", "\"rank\": 1"), no_journal);
     check_case("another plan, in the same journal or in the next");
-    refuse(HEAD HEAD_OF("abd", "", ""), "refused belongs to another plan");
+    refuse(HEAD HEAD_OF("abd", ""), "refused belongs to another plan");
     index_free(&book);
     CHECK_INT(read_text("one", HEAD), 0);
-    CHECK_INT(read_text("two", HEAD_OF("ab", "", "")), EXIT_USAGE);
+    CHECK_INT(read_text("two", HEAD_OF("ab", "")), EXIT_USAGE);
     CHECK(strstr(room_said, "two belongs to another plan") != NULL);
 }
 static void test_samples(void) {
@@ -144,18 +169,18 @@ static void test_samples(void) {
     long long at[6], last_at;
     check_case("samples are found by id, in whatever order they came");
     fresh();
-    for (int i = 0; i < 6; i++) at[i] = add("{\"sample\": %d, \"set\": 0}\n", ids[i]);
-    add("{\"sample\": 5, \"set\": 2}\n{\"sample\": 5, \"set\": -1}\n{\"sample\": -1, \"set\": 0}\n{\"other\": 1}\n");
-    last_at = add("{\"sample\": 7, \"set\": 1}\n");
+    for (int i = 0; i < 6; i++) at[i] = add(SAMPLE_OF("%d", "0", "p"), ids[i]);
+    add(SAMPLE_OF("5", "2", "p") SAMPLE_OF("5", "-1", "p") SAMPLE_OF("-1", "0", "p") "{\"other\": 1}\n");
+    last_at = add(SAMPLE_OF("7", "1", "p"));
     CHECK_INT(read_lines(), 0);
-    CHECK_TEXT(room_said, "");
+    CHECK(strstr(room_said, "line 5 (byte ") && strstr(room_said, "is out of place") && strstr(room_said, "5 damaged lines in all"));
     CHECK_INT(book.sets[0].count, 5);
     CHECK_INT(book.sets[1].count, 1);
     for (size_t i = 1; i < book.sets[0].count; i++) CHECK(book.sets[0].entries[i - 1]->id < book.sets[0].entries[i]->id);
     for (int i = 0; i < 6; i++) {
         const struct index_entry *entry = index_find(&book.sets[0], 0, ids[i]);
         if (!CHECK(entry != NULL)) continue;
-        CHECK_INT(entry->line_at, ids[i] == 3 ? at[3] : at[i]);
+        CHECK_INT(entry->line_at, ids[i] == 3 ? at[1] : at[i]); /* of two lines of a sample the first one counts */
         CHECK_INT(entry->file, 0);
     }
     CHECK_INT(index_find(&book.sets[1], 0, 7)->line_at, last_at);
@@ -163,7 +188,7 @@ static void test_samples(void) {
     CHECK(!index_find(&book.sets[0], 2, 3) && index_find(&book.sets[0], 2, 7) && index_find(&book.sets[0], 4, 9) && !index_find(&book.sets[0], 5, 9));
     check_case("many samples, in falling order");
     fresh();
-    for (int i = 0; i < 300; i++) add("{\"sample\": %d, \"set\": 0}\n", 600 - 2 * i);
+    for (int i = 0; i < 300; i++) add(SAMPLE_OF("%d", "0", "p"), 600 - 2 * i);
     CHECK_INT(read_lines(), 0);
     CHECK_INT(book.sets[0].count, 300);
     for (int i = 0; i < 602; i++) CHECK((index_find(&book.sets[0], 0, i) != NULL) == (i >= 2 && i % 2 == 0));
@@ -173,10 +198,10 @@ static void test_points(void) {
     check_case("a point is where its last line says");
     fresh();
     add(SAMPLE(1) SAMPLE(2) SAMPLE(3));
-    at = add_point("x", 1, "\"run\": 0", -1);
-    at = add_point("x", 1, "\"run\": 1", at);
-    add_point("y", 1, "\"run\": 0", -1); /* points of several configurations take turns */
-    at = add_point("x", 1, "\"done\": 2", at);
+    at = add_point("x", 1, RUN(0), -1);
+    at = add_point("x", 1, RUN(1), at);
+    add_point("y", 1, RUN(0), -1); /* points of several configurations take turns */
+    at = add_point("x", 1, DONE(2), at);
     CHECK_INT(read_lines(), 0);
     CHECK_INT(state_of(1, 0), at * 4 + POINT_DONE);
     CHECK_INT(state_of(1, 1) & 3, POINT_OPEN);
@@ -185,49 +210,53 @@ static void test_points(void) {
     check_case("a failed point, closed at once or after a run");
     fresh();
     add(SAMPLE(1) SAMPLE(2) SAMPLE(3));
-    at = add_point("y", 2, "\"failed\": \"why\"", -1);
+    at = add_point("y", 2, FAILED, -1);
     CHECK_INT(read_lines(), 0);
     CHECK_INT(state_of(2, 1), at * 4 + POINT_FAILED);
     CHECK(book.configurations[1].closed == 1 && book.configurations[1].failed == 1);
-    at = add_point("x", 3, "\"run\": 0", -1);
-    at = add_point("x", 3, "\"failed\": \"why\"", at);
+    at = add_point("x", 3, RUN(0), -1);
+    at = add_point("x", 3, FAILED, at);
     index_free(&book);
     CHECK_INT(read_lines(), 0);
     CHECK_INT(state_of(3, 0), at * 4 + POINT_FAILED);
     CHECK(book.configurations[0].closed == 1 && book.configurations[0].failed == 1);
     check_case("a point that is begun again counts anew");
-    at = add_point("y", 2, "\"run\": 0", -1);
+    at = add_point("y", 2, RUN(0), -1);
     index_free(&book);
     CHECK_INT(read_lines(), 0);
     CHECK_INT(state_of(2, 1), at * 4 + POINT_OPEN);
     CHECK(book.configurations[1].closed == 0 && book.configurations[1].failed == 0);
-    at = add_point("y", 2, "\"done\": 1", at);
+    at = add_point("y", 2, DONE(1), at);
     index_free(&book);
     CHECK_INT(read_lines(), 0);
     CHECK_INT(state_of(2, 1), at * 4 + POINT_DONE);
     CHECK(book.configurations[1].closed == 1 && book.configurations[1].failed == 0);
-    check_case("a line that does not follow the one before: the point begins anew");
+    check_case("a line that does not follow the last one that counts is left out, and the point stays as it was");
     {
-        static const struct { const char *first, *second; int offset; } rows[] = { /* offset: of "prev" from the right one */
-            {"\"run\": 0", "\"run\": 2", 1}, {"\"run\": 0", "\"done\": 2", -1}, {"\"done\": 1", "\"run\": 1", 0}, {"\"failed\": \"\"", "\"done\": 1", 0}};
+        static const struct { const char *first, *second; int offset, state; } rows[] = { /* offset: of "prev" from the right one */
+            {RUN(0), RUN(1), 1, POINT_OPEN},    {RUN(0), DONE(1), -1, POINT_OPEN}, {RUN(0), RUN(2), 0, POINT_OPEN},
+            {RUN(0), DONE(2), 0, POINT_OPEN},   {DONE(1), RUN(1), 0, POINT_DONE},  {DONE(1), DONE(1), 0, POINT_DONE},
+            {FAILED, DONE(1), 0, POINT_FAILED}, {DONE(1), RUN(0), -9999, POINT_DONE}};
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
             fresh();
             add(SAMPLE(1));
-            at = add_point("x", 1, "\"run\": 0", -1);
-            if (strcmp(rows[i].first, "\"run\": 0")) at = add_point("x", 1, rows[i].first, at);
-            add_point("x", 1, rows[i].second, at + rows[i].offset);
+            at = add_point("x", 1, RUN(0), -1);
+            if (strcmp(rows[i].first, RUN(0))) at = add_point("x", 1, rows[i].first, at);
+            add_point("x", 1, rows[i].second, rows[i].offset == -9999 ? -1 : at + rows[i].offset);
             CHECK_INT(read_lines(), 0);
-            CHECK_INT(state_of(1, 0), -1);
-            CHECK(book.configurations[0].closed == 0 && book.configurations[0].failed == 0);
+            CHECK(strstr(room_said, "is out of place") != NULL);
+            CHECK_INT(state_of(1, 0), at * 4 + rows[i].state);
+            CHECK_INT(book.configurations[0].closed, rows[i].state != POINT_OPEN);
+            CHECK_INT(book.configurations[0].failed, rows[i].state == POINT_FAILED);
         }
     }
     check_case("lines of points that cannot be: no sample, no configuration, done without a run");
     fresh();
     add(SAMPLE(1));
-    add_point("x", 4, "\"run\": 0", -1);
-    add_point("none", 1, "\"run\": 0", -1);
-    add_point("y", 1, "\"done\": 0", -1);
-    add_point("x", 1, "\"run\": 1", 0);
+    add_point("x", 4, RUN(0), -1);
+    add_point("none", 1, RUN(0), -1);
+    add_point("y", 1, DONE(0), -1);
+    add_point("x", 1, RUN(1), 0);
     add("{\"config\": \"x_imgsize\", \"sample_id\": 1, \"run\": 1}\n");
     CHECK_INT(read_lines(), 0);
     CHECK(state_of(1, 0) == -1 && state_of(1, 1) == -1 && state_of(4, 0) == -2);
@@ -237,11 +266,11 @@ static void test_other_lines(void) {
     long long first, second, at;
     check_case("a session's device, the last one's");
     fresh();
-    add("{\"session\": {\"device\": \"cpu: one\"}}\n");
+    add(SESSION("cpu: one"));
     CHECK_INT(read_lines(), 0);
     CHECK_TEXT(book.files[0].device, "cpu: one");
     CHECK(book.files[0].knows_device && !book.files[0].on_gpu);
-    add("{\"session\": {\"device\": \"cuda:1: two\"}}\n{\"session\": 4}\n");
+    add(SESSION("cuda:1: two") "{\"session\": 4}\n");
     index_free(&book);
     CHECK_INT(read_lines(), 0);
     CHECK_TEXT(book.files[0].device, "cuda:1: two");
@@ -249,12 +278,13 @@ static void test_other_lines(void) {
     add("{\"session\": {\"host\": \"h\"}}\n");
     index_free(&book);
     CHECK_INT(read_lines(), 0);
-    CHECK(!book.files[0].device && !book.files[0].knows_device && !book.files[0].on_gpu);
+    CHECK(strstr(room_said, "line 4 (byte ") && strstr(room_said, "line 5 (byte "));
+    CHECK_TEXT(book.files[0].device, "cuda:1: two"); /* a damaged one says nothing */
     check_case("timed kernels, each shape with its place");
     fresh();
-    first = add("{\"kernels\": {\"config\": \"y_imgsize\", \"views\": 3, \"total_sequence_length\": 500}}\n");
-    add("{\"kernels\": {\"config\": \"none\", \"views\": 3, \"total_sequence_length\": 500}}\n");
-    second = add("{\"kernels\": {\"config\": \"z_imgsize\"}}\n");
+    first = add(KERNELS("y_imgsize", "3", "500"));
+    add(KERNELS("none", "3", "500"));
+    second = add(KERNELS("z_imgsize", "0", "0"));
     CHECK_INT(read_lines(), 0);
     CHECK_INT(book.shape_count, 2);
     if (book.shape_count == 2) {
@@ -267,7 +297,7 @@ static void test_other_lines(void) {
     add("{\"finished\": true}\n");
     CHECK_INT(read_lines(), 0);
     CHECK(book.files[0].is_finished && book.files[0].lines == 2);
-    at = add(HEAD_OF("abc", "", CONFIG("z", 1, 2) ", " CONFIG("w", 0, 3)));
+    at = add(HEAD_OF("abc", CONFIG("z", 1, 2) ", " CONFIG("w", 0, 3)));
     {
         uint64_t grid = book.files[0].grid;
         index_free(&book);
@@ -282,7 +312,7 @@ static void test_other_lines(void) {
     {
         uint64_t grid = book.files[0].grid;
         index_free(&book);
-        CHECK_INT(read_text("other", HEAD_OF("abc", "", CONFIG("w", 0, 3) ", " CONFIG("z", 1, 2))), 0);
+        CHECK_INT(read_text("other", HEAD_OF("abc", CONFIG("w", 0, 3) ", " CONFIG("z", 1, 2))), 0);
         CHECK(book.files[0].grid == grid);
     }
 }
@@ -303,16 +333,16 @@ static void test_damage(void) {
     CHECK_INT(read_lines(), 0);
     CHECK(strstr(room_said, "line 3 ") && strstr(room_said, "line 5 ") && !strstr(room_said, "line 6 ") && strstr(room_said, "journal.jsonl: 4 damaged lines in all\n"));
     CHECK_INT(book.sets[0].count, 3);
-    check_case("a run between two lines is damaged: the point begins anew, and can be measured again");
+    check_case("a run between two lines is damaged: the point goes on behind the last one that counts");
     fresh();
     add(SAMPLE(1));
-    at = add_point("x", 1, "\"run\": 0", -1);
+    at = add_point("x", 1, RUN(0), -1);
     torn = add("{\"config\": \"x_imgsize\", \"samp\n");
-    add_point("x", 1, "\"done\": 2", torn);
+    add_point("x", 1, DONE(2), torn);
     CHECK_INT(read_lines(), 0);
-    CHECK_INT(state_of(1, 0), -1);
-    at = add_point("x", 1, "\"run\": 0", -1);
-    at = add_point("x", 1, "\"done\": 1", at);
+    CHECK_INT(state_of(1, 0), at * 4 + POINT_OPEN);
+    at = add_point("x", 1, RUN(1), at);
+    at = add_point("x", 1, DONE(2), at);
     index_free(&book);
     CHECK_INT(read_lines(), 0);
     CHECK_INT(state_of(1, 0), at * 4 + POINT_DONE);
@@ -344,9 +374,9 @@ static void test_long(void) {
     for (int shift = 0; shift < 3; shift++) {
         fresh();
         for (int i = 0; i < 8; i++) {
-            at[i] = add("{\"sample\": %d, \"set\": 0, \"text\": \"", i);
+            at[i] = add("{\"sample\": %d, \"set\": 0, \"prompt\": \"", i);
             for (int k = 0; k < 3000 * (i + 1) + shift; k++) text_add(&lines, &"0123456789"[k % 10], 1 + (size_t)(i == 7 && k % 10 == 0) * 9);
-            add("\"}\n");
+            add("\", \"input_text_tokens\": 3, \"metadata\": {\"question\": 0, \"answers\": 0, \"image_id\": 0, \"id\": 0}}\n");
         }
         CHECK_INT(read_lines(), 0);
         CHECK_TEXT(room_said, "");
@@ -393,7 +423,7 @@ static void test_files(void) {
     check_case("a point's lines count in the journal of its sample");
     fresh();
     CHECK_INT(read_text("one", HEAD SAMPLE(4)), 0);
-    CHECK_INT(read_text("two", HEAD SAMPLE(5) "{\"config\": \"x_imgsize\", \"sample_id\": 4, \"run\": 0, \"prev\": -1}\n"), 0);
+    CHECK_INT(read_text("two", HEAD SAMPLE(5) "{\"config\": \"x_imgsize\", \"sample_id\": 4, " RUN(0) ", \"prev\": -1}\n"), 0);
     CHECK_INT(state_of(4, 0), -1);
     index_free(&book);
     CHECK(!book.files && !book.sets && !book.configurations && !book.plan[0]);

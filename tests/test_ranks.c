@@ -9,13 +9,22 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
-#define HEAD "{\"schema\": \"vlmprof-journal-2\", \"plan\": \"abc\", \"model\": \"tiny\", \"timing\": \"stage\", \"rank\": %d, \"world_size\": %d, \"data\": " \
-    "[{\"task\": \"t\", \"path\": \"p\", \"metric\": \"m\", \"num_samples\": 2}], \"configs\": [{\"file_name\": \"%s_imgsize\", \"set\": 0, " \
-    "\"active_block_indices\": [0]}]}\n"
+#define HEAD "{\"schema\": \"vlmprof-journal-2\", \"plan\": \"abc\", \"rank\": %d, \"world_size\": %d, \"model\": \"tiny\", \"synthetic\": true, " \
+    "\"timing\": \"stage\", \"ignore_eos\": false, \"num_runs_per_sample\": 3, \"num_total_blocks\": 6, \"bare_every\": 4, \"options\": {}, \"data\": " \
+    "[{\"task\": \"t\", \"path\": \"p\", \"metric\": \"anls\", \"max_new_tokens\": 8, \"num_samples\": 2, \"content_hash\": \"7\"}], " \
+    "\"configs\": [{\"file_name\": \"%s_imgsize\", \"set\": 0, \"tier\": null, \"target_vision_tokens\": 432, \"max_crops\": 3, \"top_k\": 2, " \
+    "\"num_active_blocks\": 1, \"active_block_indices\": [0]}]}\n"
+#define SAMPLE(id) "{\"sample\": " #id ", \"set\": 0, \"prompt\": \"p\", \"input_text_tokens\": 3, \"metadata\": " \
+    "{\"question\": null, \"answers\": null, \"image_id\": null, \"id\": null}}\n"
+#define FAILED(id) "{\"config\": \"x_imgsize\", \"sample_id\": " #id ", \"failed\": \"f\", \"attempts\": 1, \"retries\": 0, \"prev\": -1, " \
+    "\"sizes\": {\"tier\": \"low\", \"target_vision_tokens\": null, \"target_crops\": null, \"top_k\": 1, \"num_active_blocks\": 3, " \
+    "\"theoretical_num_crops\": null, \"theoretical_tiling\": null, \"theoretical_image_size\": null, \"theoretical_vision_tokens\": null, " \
+    "\"actual_num_crops\": null, \"actual_tiling\": null, \"actual_image_size\": null, \"actual_vision_tokens\": null, " \
+    "\"input_text_tokens\": 3, \"actual_text_tokens\": 3, \"total_sequence_length\": 4}}\n"
 static struct journal_index book;
 /* a journal of that rank; more: its lines behind the head */
 static void write_rank(const char *name, int rank, int world_size, const char *grid, const char *more) {
-    char text[2000];
+    char text[4000];
     snprintf(text, sizeof text, HEAD "%s", rank, world_size, grid, more);
     write_text(in_folder(name), text);
 }
@@ -37,8 +46,8 @@ static void test_read(void) {
     struct journal own;
     check_case("the journals of a folder in the order of their names; those that have just begun are passed over");
     make_empty(in_folder("read"));
-    write_rank("read/journal_rank1of3.jsonl", 1, 3, "x", "{\"sample\": 1, \"set\": 0}\n");
-    write_rank("read/journal_rank0of3.jsonl", 0, 3, "x", "{\"sample\": 0, \"set\": 0}\n");
+    write_rank("read/journal_rank1of3.jsonl", 1, 3, "x", SAMPLE(1));
+    write_rank("read/journal_rank0of3.jsonl", 0, 3, "x", SAMPLE(0));
     write_text(in_folder("read/journal_rank2of3.jsonl"), "");
     write_text(in_folder("read/other.jsonl"), "no journal");
     CHECK_INT(read_ranks("read"), 0);
@@ -65,7 +74,7 @@ static void test_read(void) {
     unlink(in_folder("read/journal_rank2of3.jsonl"));
     CHECK_INT(symlink("nowhere", in_folder("read/journal_rank2of3.jsonl")), 0);
     CHECK_INT(read_ranks("read"), EXIT_INPUT);
-    CHECK(strstr(room_said, "journal_rank2of3.jsonl: No such file") != NULL);
+    CHECK(strstr(room_said, "journal_rank2of3.jsonl: there is no such file") != NULL);
 }
 #define FINISHED "{\"finished\": true}\n"
 static void test_missing(void) {
@@ -117,7 +126,8 @@ static void check_parts_refused(const char *words) {
     CHECK_INT(merge_code("parts", 1), EXIT_USAGE);
     check_note(strstr(room_said, words) != NULL, __FILE__, __LINE__, "\"%s\" is not in \"%s\"", words, room_said);
 }
-#define SESSION(device) "{\"session\": {\"device\": \"" device "\"}}\n"
+#define SESSION(device) "{\"session\": {\"version\": \"0\", \"build\": \"b\", \"host\": \"h\", \"date\": \"d\", \"device\": \"" device "\", " \
+    "\"seed\": 1, \"argv\": [], \"stamp_cost_ns\": 3, \"cold\": {}}}\n"
 static void test_parts(void) {
     const char *first = "parts/journal_rank0of2.jsonl", *second = "parts/journal_rank1of2.jsonl";
     check_case("what are no parts of one sweep");
@@ -134,17 +144,17 @@ static void test_parts(void) {
     write_rank(second, 1, 2, "x", SESSION("cuda:0: b"));
     check_parts_refused("was measured on cpu: a, ");
     CHECK(strstr(room_said, "on cuda:0: b: their times do not belong into one file") != NULL);
-    write_rank(first, 0, 2, "x", "{\"sample\": 5, \"set\": 0}\n");
-    write_rank(second, 1, 2, "x", "{\"sample\": 5, \"set\": 0}\n");
+    write_rank(first, 0, 2, "x", SAMPLE(5));
+    write_rank(second, 1, 2, "x", SAMPLE(5));
     check_parts_refused("both hold sample 5 of t");
     check_case("what is not finished is not merged");
-    write_rank(first, 0, 2, "x", FINISHED SESSION("cuda:0: a") "{\"sample\": 5, \"set\": 0}\n");
-    write_rank(second, 1, 2, "x", SESSION("cuda:1: b") "{\"sample\": 6, \"set\": 0}\n");
+    write_rank(first, 0, 2, "x", FINISHED SESSION("cuda:0: a") SAMPLE(5));
+    write_rank(second, 1, 2, "x", SESSION("cuda:1: b") SAMPLE(6));
     CHECK_INT(merge_code("parts", 0), EXIT_WORK);
     CHECK(strstr(room_said, "not merged: 1 of 2 ranks are not finished: rank 1 (stopped); run the part of rank R with RANK=R WORLD_SIZE=2 and the same command, "
                             "or merge with --partial") != NULL);
     check_case("... nor what lacks points");
-    write_rank(second, 1, 2, "x", "{\"sample\": 6, \"set\": 0}\n{\"config\": \"x_imgsize\", \"sample_id\": 6, \"failed\": \"f\", \"prev\": -1}\n" FINISHED);
+    write_rank(second, 1, 2, "x", SAMPLE(6) FAILED(6) FINISHED);
     CHECK_INT(merge_code("parts", 0), EXIT_WORK);
     CHECK(strstr(room_said, "not merged: 1 points are missing, their lines are damaged; run the same sweep command again, or merge with --partial") != NULL);
 }

@@ -2,7 +2,7 @@
  * ftruncate, resumed until done, against the unbroken run; ranks against one process; merge; damaged journals; device errors and memory that does
  * not suffice on the emulated GPU; closure with a planted pause; the stop rule; the tool's own cost.
  * Runs $PROGRAM (default ./vlmprof), $B/emulated/vlmprof and $B/tests/vlmprof-hooks from the repository's root; files lie in a temporary folder.
- * SWEEP_KILLS=N kills N times (default 8), SWEEP_SEED seeds the moments. */
+ * SWEEP_KILLS=N kills N times (default 8; 200 and more: in 20 different sweeps), SWEEP_SEED seeds the moments and chooses the sweeps. */
 #define _GNU_SOURCE 1
 #include "vlmprof.h"
 #include "support/check.h"
@@ -101,58 +101,15 @@ static double number(const document *d, uint32_t object, const char *key) {
 }
 static int is_text(const document *d, uint32_t object, const char *key, const char *text) { return vp_json_equals(&d->json, member(d, object, key), text); }
 
-/* Values that differ from run to run: times, and where and when they were taken. Everything else must be the same, keys and order too. */
-static int is_time(const char *key) {
-    static const char *const whole[] = {"stages", "stage_detail", "T_decode_per_step", "runs", "run_flags", "aggregate_stats", "latency_stats", "statistics",
-        "provenance", "session_list", "sessions", "tool_cost", "config", "measured_from", "measured_to", "unaccounted", "closure", "TTFT", "tokens_per_s",
-        "slow_first_run", "num_outlier_runs", "num_throttled_runs", "data", "kernel_pass", "num_retries", "stop", "stops"};
-    if (!strncmp(key, "T_", 2)) return 1;
-    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) if (!strcmp(key, whole[i])) return 1;
-    return 0;
-}
-static void key_text(const document *d, uint32_t node, char *out, size_t capacity) {
-    snprintf(out, capacity, "%.*s", (int)d->nodes[node].bytes, d->text + d->nodes[node].start);
-}
-static int same_value(const document *a, uint32_t x, const document *b, uint32_t y, char *where, size_t capacity) {
-    const vp_json_node *m = &a->nodes[x], *n = &b->nodes[y];
-    int is_object = m->type == VP_JSON_OBJECT;
-    uint32_t i = x + 1, k = y + 1;
-    if (m->type != n->type || m->count != n->count) return 0;
-    if (!is_object && m->type != VP_JSON_ARRAY) return m->bytes == n->bytes && !memcmp(a->text + m->start, b->text + n->start, (size_t)m->bytes);
-    for (uint32_t item = 0; item < m->count; item++) {
-        char key[128] = "", other[128] = "";
-        if (is_object) {
-            key_text(a, i++, key, sizeof key);
-            key_text(b, k++, other, sizeof other);
-            snprintf(where, capacity, "%s (%s)", key, other);
-            if (strcmp(key, other)) return 0;
-        }
-        if (!is_time(key) && !same_value(a, i, b, k, where, capacity)) return 0;
-        i = a->nodes[i].end;
-        k = b->nodes[k].end;
-    }
-    return 1;
-}
-/* Every result file of one folder is in the other one too, and says the same but for times. */
-static int same_results(const char *one, const char *two) {
-    DIR *d = opendir(one);
+#include "support/same_results.h"
+/* Files of a folder whose names begin with a dot. */
+static int count_hidden(const char *name) {
+    DIR *d = opendir(in_folder(name));
     struct dirent *e;
-    int count = 0, good = 1;
-    while (d && (e = readdir(d)) != NULL) {
-        char path[1024], other[1024], where[300] = "";
-        document a, b;
-        if (!strstr(e->d_name, "_imgsize")) continue;
-        count++;
-        snprintf(path, sizeof path, "%s/%s", one, e->d_name);
-        snprintf(other, sizeof other, "%s/%s", two, e->d_name);
-        good &= check_note(load(&a, path), __FILE__, __LINE__, "%s is no JSON", path);
-        good &= check_note(load(&b, other), __FILE__, __LINE__, "%s is no JSON", other);
-        if (a.nodes && b.nodes) good &= check_note(same_value(&a, 0, &b, 0, where, sizeof where), __FILE__, __LINE__, "%s differs near %s", other, where);
-        unload(&a);
-        unload(&b);
-    }
+    int count = 0;
+    while (d && (e = readdir(d)) != NULL) count += e->d_name[0] == '.' && strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
     if (d) closedir(d);
-    return good & check_note(count > 0, __FILE__, __LINE__, "no result files in %s", one);
+    return count;
 }
 static int count_results(const char *name) {
     DIR *d = opendir(in_folder(name));
@@ -218,37 +175,62 @@ static void pause_us(long us) {
     nanosleep(&t, NULL);
 }
 
+/* One of 216 sweeps; neighbours differ. */
+static struct { char words[400]; int runs, points; } variant;
+static void make_variant(unsigned number) {
+    static const char *const top_k[] = {"1", "1 2", "2"}, *const tiers[] = {"low", "low medium"}, *const bare[] = {"3", "0", "1"};
+    unsigned ks = number % 3, tier = number / 3 % 2, runs = 1 + number / 6 % 3, pairs = number / 18 % 3, tokens = 1 + number / 54 % 2, kernels = number / 108 % 2;
+    snprintf(variant.words, sizeof variant.words,
+             "sweep --synthetic tiny --data %%F/data/set.jsonl --tier_list %s --top_k_list %s --num_runs_per_sample %u --max_new_tokens %u --bare_every %s "
+             "%s--quiet --output_dir %%F/", tiers[tier], top_k[ks], runs, tokens, bare[pairs], kernels ? "--kernel_pass " : "");
+    variant.points = 4 * (ks == 1 ? 2 : 1) * (int)(tier + 1);
+    variant.runs = variant.points * (int)runs;
+}
+/* One sweep is killed again and again until it ends, at most `kills` times. Returns how often it was. */
+static int kill_sweep(int kills, int64_t span_us) {
+    int done = 0;
+    for (int i = 0; i < 40; i++) {
+        pid_t child = start(text("%skilled", variant.words), "run");
+        pause_us((long)random_below((uint32_t)span_us));
+        if (done < kills) kill(child, SIGKILL);
+        finish(child, "run");
+        if (last.code == -SIGKILL) { done++; continue; }
+        CHECK_INT(last.code, 0);
+        break;
+    }
+    if (last.code) RUNS(0, text("%skilled", variant.words));
+    same_results(in_folder("unbroken"), in_folder("killed"));
+    check_journal("killed/journal.jsonl", variant.runs, variant.points);
+    CHECK_INT(count_hidden("killed"), 1); /* the merge lock: what killed writers left is gone */
+    return done;
+}
 static void test_kills(void) {
-    int kills = getenv("SWEEP_KILLS") ? atoi(getenv("SWEEP_KILLS")) : 8, done = 0, sweeps = 0, failed_before;
-    int64_t begun = vp_clock_ns(), span_us;
-    random_state = getenv("SWEEP_SEED") ? strtoull(getenv("SWEEP_SEED"), NULL, 10) : 1;
-    check_case("the unbroken sweep");
+    int kills = getenv("SWEEP_KILLS") ? atoi(getenv("SWEEP_KILLS")) : 8, rounds = kills >= 200 ? 20 : kills >= 40 ? 4 : 1, all = 0, sweeps = 0;
+    unsigned seed = getenv("SWEEP_SEED") ? (unsigned)strtoul(getenv("SWEEP_SEED"), NULL, 10) : 1;
+    random_state = seed;
+    check_case("the sweep that other tests compare with");
     RUNS(0, GRID "--output_dir %F/whole");
-    span_us = (vp_clock_ns() - begun) / 1000;
     CHECK_INT(count_results("whole"), 2);
     check_journal("whole/journal.jsonl", RUNS, POINTS);
-    check_case("killed at %d random moments (SWEEP_SEED=%llu), resumed: the same results, nothing measured twice", kills,
-               (unsigned long long)random_state);
-    while (done < kills && sweeps < 10 * kills) {
-        sweeps++;
-        failed_before = check_state.case_failed;
-        for (int i = 0; i < 40; i++) { /* one sweep is killed again and again until it ends */
-            pid_t child = start(GRID "--output_dir %F/killed", "run");
-            pause_us((long)random_below((uint32_t)span_us));
-            if (done < kills) kill(child, SIGKILL);
-            finish(child, "run");
-            if (last.code == -SIGKILL) { done++; continue; }
-            CHECK_INT(last.code, 0);
-            break;
+    for (int round = 0; round < rounds; round++) {
+        int share = kills * (round + 1) / rounds - kills * round / rounds, done = 0;
+        int64_t begun = vp_clock_ns(), span_us;
+        make_variant(seed * 20 + (unsigned)round);
+        check_case("killed at %d random moments (SWEEP_SEED=%u), resumed: the same results, nothing measured twice: %s", share, seed, variant.words);
+        RUNS(0, text("%sunbroken", variant.words));
+        span_us = (vp_clock_ns() - begun) / 1000;
+        check_journal("unbroken/journal.jsonl", variant.runs, variant.points);
+        for (int tries = 0; done < share && tries < 10 * share; tries++, sweeps++) {
+            int failed_before = check_state.case_failed;
+            done += kill_sweep(share - done, span_us);
+            if (check_state.case_failed > failed_before) printf("  sweep %d, kill %d\n", sweeps, done);
+            remove_folder(in_folder("killed"));
         }
-        if (last.code) RUNS(0, GRID "--output_dir %F/killed");
-        same_results(in_folder("whole"), in_folder("killed"));
-        check_journal("killed/journal.jsonl", RUNS, POINTS);
-        if (check_state.case_failed > failed_before) printf("  sweep %d, kill %d\n", sweeps, done);
-        remove_folder(in_folder("killed"));
+        remove_folder(in_folder("unbroken"));
+        CHECK_INT(done, share);
+        all += done;
     }
-    CHECK_INT(done, kills);
-    if (getenv("SWEEP_KILLS")) printf("%d kills of %d sweeps\n", done, sweeps);
+    if (getenv("SWEEP_KILLS")) printf("%d kills of %d sweeps in %d variants\n", all, sweeps, rounds);
 }
 
 /* ---- faults of the file system: a library that stands before libc makes the n-th call fail; n goes up until no call is left to fail */
@@ -256,7 +238,7 @@ static const char FAULTS[] =
     "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <errno.h>\n#include <fcntl.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
     "#include <unistd.h>\n"
     "static int fires(const char *what) {\n"
-    "    static int counts[16];\n    const char *names[] = {\"write\", \"pwrite\", \"short\", \"fsync\", \"ftruncate\", \"rename\", \"pread\"};\n"
+    "    static int counts[16];\n    const char *names[] = {\"write\", \"pwrite\", \"short\", \"fsync\", \"ftruncate\", \"rename\", \"pread\", \"image\"};\n"
     "    const char *plan = getenv(\"FAULT\");\n    char key[32];\n    int which = 0, fd;\n"
     "    while (strcmp(names[which], what)) which++;\n    snprintf(key, sizeof key, \"%s:%d,\", what, ++counts[which]);\n"
     "    if (!plan || !strstr(plan, key)) return 0;\n"
@@ -273,6 +255,10 @@ static const char FAULTS[] =
     "int ftruncate(int fd, off_t n) {\n    char name[64], path[512];\n    ssize_t bytes;\n    snprintf(name, sizeof name, \"/proc/self/fd/%d\", fd);\n"
     "    bytes = readlink(name, path, sizeof path - 1);\n    path[bytes > 0 ? bytes : 0] = 0;\n"
     "    return strstr(path, \"journal\") && fires(\"ftruncate\") ? -1 : NEXT(int, \"ftruncate\", int, off_t)(fd, n);\n}\n"
+    "int open64(const char *p, int f, ...) {\n    return strstr(p, \".png\") && fires(\"image\") ? -1 : "
+    "NEXT(int, \"open64\", const char *, int, ...)(p, f, 0666);\n}\n"
+    "int open(const char *p, int f, ...) {\n    return strstr(p, \".png\") && fires(\"image\") ? -1 : "
+    "NEXT(int, \"open\", const char *, int, ...)(p, f, 0666);\n}\n"
     "int rename(const char *a, const char *b) { return fires(\"rename\") ? -1 : NEXT(int, \"rename\", const char *, const char *)(a, b); }\n";
 
 static int build_faults(void) {
@@ -391,6 +377,70 @@ static void test_vanished_image(void) {
     SAYS("(1 measured now, 0 failed)");
     remove_folder(in_folder("out"));
     free(image);
+}
+
+/* ---- an image that cannot be read when the sweep is planned */
+#define IMAGES "sweep --synthetic tiny --data %F/data/images.jsonl --tier_list medium --top_k_list 1 --num_runs_per_sample 1 --max_new_tokens 1 --bare_every 0 "
+static void test_missing_image(void) {
+    static const char lines[] = "{\"image\": \"small.png\", \"question\": \"?\"}\n{\"image\": \"wide.png\", \"question\": \"?\"}\n";
+    size_t small_bytes = 0, wide_bytes = 0;
+    char *small = check_read(check_golden("images/img-90x90.png"), &small_bytes), *wide = check_read(check_golden("images/img-640x300.png"), &wide_bytes);
+    if (!CHECK(small && wide)) return;
+    write_file(in_folder("data/images.jsonl"), lines, sizeof lines - 1);
+    write_file(in_folder("data/small.png"), small, small_bytes);
+    check_case("an image is missing when the sweep is planned, and comes back: the same plan and the same files");
+    CHECK_INT(cli(IMAGES "--output_dir %F/out"), 1);
+    SAYS("(2 measured now, 1 failed)");
+    CHECK_INT(cli(IMAGES "--output_dir %F/out"), 1);
+    SAYS("(0 measured now, 1 failed)");
+    write_file(in_folder("data/wide.png"), wide, wide_bytes);
+    RUNS(0, IMAGES "--output_dir %F/out --retry_failed");
+    SAYS("(1 measured now, 0 failed)");
+    CHECK_INT(count_results("out"), 1);
+    RUNS(0, IMAGES "--output_dir %F/out");
+    SAYS("(0 measured now, 0 failed)");
+    remove_folder(in_folder("out"));
+    RUNS(0, IMAGES "--output_dir %F/images");
+    for (int n = 1; n <= 4; n++) { /* each image is opened once for the plan, once to be measured */
+        check_case("the %d. opening of an image fails with EIO, once", n);
+        if (access(in_folder("faults.so"), F_OK)) { check_skip("openings that fail", "no shared object could be built"); break; }
+        cli(text("LD_PRELOAD=%s/faults.so FAULT=image:%d, FAULT_ERRNO=%d FAULT_FIRED=%s/fired %s", folder, n, EIO, folder, IMAGES "--output_dir %F/out"));
+        CHECK_INT(last.code, 1);
+        SAYS("(2 measured now, 1 failed)");
+        RUNS(0, IMAGES "--output_dir %F/out --retry_failed");
+        SAYS("(1 measured now, 0 failed)");
+        CHECK_INT(count_results("out"), 1);
+        if (n > 2) same_results(in_folder("images"), in_folder("out")); /* before that the name of the file says another mean of the crops */
+        remove_folder(in_folder("out"));
+    }
+    remove_folder(in_folder("images"));
+    free(small);
+    free(wide);
+}
+/* ---- a result file that is none */
+static void test_garbage(void) {
+    static const char *const files[] = {"", "garbage", "{\n  \"schema\": \"vlmprof-sweep-2\",\n  \"pl", "[]", "{\"plan\": \"0123456789abcdef\"}"};
+    char *path = in_folder("out/words_imgsizetier-low_crops0_topk1_blocks4.json"), kept[600];
+    snprintf(kept, sizeof kept, "%s", path);
+    RUNS(0, SMALL "--output_dir %F/unbroken");
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        check_case("a result file beside a good journal holds \"%.20s\"", files[i]);
+        RUNS(0, SMALL "--output_dir %F/out");
+        write_file(kept, files[i], strlen(files[i]));
+        RUNS(0, SMALL "--output_dir %F/out");
+        SAYS("blocks4.json was no result file of a sweep; it is made anew from the journal");
+        same_results(in_folder("unbroken"), in_folder("out"));
+        write_file(kept, files[i], strlen(files[i]));
+        RUNS(0, "merge %F/out --quiet");
+        SAYS("it is made anew from the journal");
+        same_results(in_folder("unbroken"), in_folder("out"));
+        write_file(kept, files[i], strlen(files[i]));
+        unlink(in_folder("out/journal.jsonl"));
+        CHECK_INT(cli(SMALL "--output_dir %F/out"), 2);
+        SAYS("is there and is no result file of a sweep");
+        remove_folder(in_folder("out"));
+    }
+    remove_folder(in_folder("unbroken"));
 }
 
 /* ---- ranks */
@@ -645,6 +695,8 @@ int main(void) {
     test_faults();
     test_damage();
     test_vanished_image();
+    test_missing_image();
+    test_garbage();
     test_ranks();
     test_numbers();
     test_stop_rule();

@@ -7,7 +7,6 @@
 #include "vlmprof_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,8 +19,7 @@ vp_result source_open(struct source *source, const char *path, vp_error *error) 
     source->fd = -1;
     if (stat(path, &info) || !S_ISREG(info.st_mode))
         return vp_stream_read(path, SIZE_MAX / 4, &source->memory, &source->memory_bytes, error);
-    source->fd = open(path, O_RDONLY);
-    return source->fd >= 0 ? VP_OK : vp_fail(error, VP_ERR_READ, -1, path, strerror(errno));
+    return vp_file_open(path, &source->fd, error);
 }
 void source_close(struct source *source) {
     if (source->fd >= 0) close(source->fd);

@@ -11,6 +11,7 @@
 #include "sweep/ranks.h"
 #include "sweep/result_write.h"
 #include "vlmprof.h"
+#include "vlmprof_file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -56,6 +57,7 @@ static int run_command(const struct options *options) {
     if (!code && !index.file_count)
         code = complain(EXIT_INPUT, "%s: there is no journal of a sweep in it", options->operands[0]);
     if (!code) code = make_folder(folder);
+    if (!code) vp_output_clean(folder);
     if (!code && (fd = ranks_lock(folder)) < 0) code = EXIT_OUTPUT;
     if (!code) code = ranks_merge(&index, folder, is_given(options, "partial"), &results);
     if (fd >= 0) close(fd);

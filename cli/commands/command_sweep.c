@@ -21,6 +21,7 @@
 #include "sweep/sweep_point.h"
 #include "vlmprof.h"
 #include "vlmprof_engine.h"
+#include "vlmprof_file.h"
 #include "vlmprof_score.h"
 
 #include <dirent.h>
@@ -101,13 +102,15 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_HELP,
 };
 
-/* Truth: all result files of the plan exist. */
+/* Truth: all result files of the plan are there and whole at their beginning. */
 static int are_files_there(const struct sweep *sweep) {
     int there = 1;
-    for (size_t i = 0; i < sweep->plan.configuration_count; i++) {
-        char *path = join_path(text_of(sweep->options, "output_dir"), sweep->plan.configurations[i].file_name);
-        there &= access(path, F_OK) == 0;
-        free(path);
+    for (size_t i = 0; i < sweep->plan.configuration_count && there; i++) {
+        struct result_found found;
+        there = result_check(text_of(sweep->options, "output_dir"), sweep->plan.configurations[i].file_name,
+                             sweep->index.plan, &found) == 0
+                && found.status;
+        free(found.status);
     }
     return there;
 }
@@ -263,16 +266,22 @@ static int check_sweep_options(const struct options *options) {
                         "--annotations goes with one --data file; several find theirs by their official names");
     return 0;
 }
-/* Complains when a result file is complete but the journal behind it is gone. Returns 0 or an exit code. */
+/* Complains when a file of a result's name is there but no journal that it could be made from: one that is complete,
+ * whose points would be measured again, or one that is no result file of a sweep. Returns 0 or an exit code. */
 static int check_result(const struct sweep *sweep, const char *folder, const char *file_name) {
-    char *status;
-    int code = result_check(folder, file_name, sweep->index.plan, &status);
-    if (!code && status && !sweep->journal.end && strcmp(status, "partial") && sweep->rank.world_size == 1)
+    const int is_first = !sweep->journal.end && sweep->rank.world_size == 1;
+    struct result_found found;
+    int code = result_check(folder, file_name, sweep->index.plan, &found);
+    if (!code && is_first && found.status && strcmp(found.status, "partial"))
         code = complain(
             EXIT_USAGE,
             "%s/%s is there but %s is not: its points would be measured again; use another --output_dir, or delete it",
             folder, file_name, sweep->journal.path);
-    free(status);
+    if (!code && is_first && found.is_there && !found.status)
+        code = complain(EXIT_USAGE,
+                        "%s/%s is there and is no result file of a sweep: use another --output_dir, or move it away",
+                        folder, file_name);
+    free(found.status);
     return code;
 }
 /* Counts this process' points of a configuration, and those of them that the journal has already. */
@@ -288,15 +297,41 @@ static void count_points(struct sweep *sweep, struct configuration *configuratio
         sweep->failed += retries ? 0 : known->failed;
     }
 }
+/* Truth: both are one point of the grid. Their names can differ: that of a tier contains the mean of the crops, and it
+ * changes when an image that could not be read is there again. */
+static int is_same_configuration(const struct sweep *sweep, const struct configuration *planned,
+                                 const struct index_configuration *known) {
+    const char *tier = planned->tier ? planned->tier->name : NULL;
+    if (known->set != planned->set - sweep->plan.sets || !tier != !known->tier) return 0;
+    if (tier ? strcmp(tier, known->tier) != 0 : known->vision_tokens != planned->vision_tokens) return 0;
+    return known->top_k == planned->top_k && known->block_count == planned->block_count
+           && !memcmp(known->blocks, planned->blocks, (size_t)known->block_count * sizeof *known->blocks);
+}
+/* Gives the planned configurations the names that they have in the journal. */
+static void adopt_names(struct sweep *sweep) {
+    for (size_t i = 0; i < sweep->plan.configuration_count; i++) {
+        struct configuration *planned = &sweep->plan.configurations[i];
+        if (index_configuration_named(&sweep->index, planned->file_name) >= 0) continue;
+        for (int32_t k = 0; k < sweep->index.configuration_count; k++) {
+            const struct index_configuration *known = &sweep->index.configurations[k];
+            if (!is_same_configuration(sweep, planned, known)) continue;
+            free(planned->file_name);
+            planned->file_name = copy_text(known->file_name, strlen(known->file_name));
+            break;
+        }
+    }
+}
 /* Opens the journal and counts the points. Returns 0 or an exit code. */
 static int sweep_open(struct sweep *sweep) {
     const char *folder = text_of(sweep->options, "output_dir");
     int code;
     snprintf(sweep->index.plan, sizeof sweep->index.plan, "%016llx", (unsigned long long)sweep->plan.fingerprint);
     sweep->journal.path = journal_name(folder, sweep->rank.rank, sweep->rank.world_size);
-    if ((code = make_folder(folder)) != 0 || (code = check_folder(sweep, folder)) != 0
-        || (code = journal_open(&sweep->journal, &sweep->index)) != 0)
+    if ((code = make_folder(folder)) != 0) return code;
+    vp_output_clean(folder);
+    if ((code = check_folder(sweep, folder)) != 0 || (code = journal_open(&sweep->journal, &sweep->index)) != 0)
         return code;
+    adopt_names(sweep);
     for (size_t i = 0; i < sweep->plan.configuration_count && !code; i++) {
         count_points(sweep, &sweep->plan.configurations[i]);
         code = check_result(sweep, folder, sweep->plan.configurations[i].file_name);

@@ -42,7 +42,7 @@ struct dataset {
     vp_score_metric metric;
     struct entry *samples; size_t count;   /* ascending by id */
     char *reasons[REASONS_MAX]; int32_t reason_count;
-    uint64_t hash; /* of all sampled records, prompts and image sizes */
+    uint64_t hash; /* of all sampled records, prompts and image paths */
 };
 
 /* Reads a file or folder and draws its samples. dataset->path is set and the rest zeroed before. The caller calls

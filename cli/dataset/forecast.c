@@ -11,6 +11,7 @@
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
+#include "vlmprof_file.h"
 #include "vlmprof_image.h"
 #include "vlmprof_score.h"
 #include "vlmprof_stages.h"
@@ -326,12 +327,15 @@ static void forecast_configuration(const struct model *model, const struct confi
  * The journal is read line by line, without the index of sweep/journal.h: dataset/ is below sweep/. */
 static void read_measured(const struct plan *plan, const char *path, struct forecast *forecast, char *note,
                           size_t capacity) {
-    FILE *file = fopen(path, "rb");
+    vp_error error = {VP_OK, -1, "", ""};
+    int fd = -1;
+    FILE *file = vp_file_open(path, &fd, &error) == VP_OK ? fdopen(fd, "rb") : NULL;
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     char *line = NULL, wanted[32];
     size_t room = 0;
     ssize_t bytes;
     snprintf(wanted, sizeof wanted, "%016llx", (unsigned long long)plan->fingerprint);
+    if (error.code != VP_OK) error_line(note, capacity, error.code, &error);
     for (int64_t number = 0; file && (bytes = getline(&line, &room, file)) > 0 && line[bytes - 1] == '\n'; number++) {
         const vp_json *json = &parsed.json;
         uint32_t name;
@@ -557,7 +561,7 @@ static int print_plan_json(const struct outlook *outlook) {
     vp_json_end_object(&writer);
     return vp_json_finish(&writer) == VP_OK && putchar('\n') != EOF && !fflush(stdout)
                ? 0
-               : complain(EXIT_OUTPUT, "the plan cannot be written");
+               : output_failed();
 }
 
 static void print_plan_grid(const struct outlook *outlook) {
@@ -642,8 +646,7 @@ static int print_plan(const struct outlook *outlook) {
         print_plain("note        %s repeats points %zu times; each is measured once\n",
                     text_of(outlook->options, "sampling_strategy"), plan->repeats);
     if (outlook->note[0]) print_plain("note        %s\n", outlook->note);
-    return fflush(stdout) || ferror(stdout) ? complain(EXIT_OUTPUT, "the plan cannot be written: %s", strerror(errno))
-                                            : 0;
+    return fflush(stdout) || ferror(stdout) ? output_failed() : 0;
 }
 int forecast_show(const struct options *options, const struct model *model, const struct plan *plan) {
     struct outlook outlook;

@@ -738,7 +738,7 @@ int estimator_print(const struct estimator *estimator, const struct evaluation *
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
     if (put_estimator(&writer, estimator, evaluation) != VP_OK)
-        return complain(EXIT_OUTPUT, "stdout cannot be written");
+        return output_failed();
     putchar('\n');
     return 0;
 }

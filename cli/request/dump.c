@@ -6,7 +6,6 @@
 #include "base/memory.h"
 #include "vlmprof.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +13,11 @@
 /* Writes DIR/NAME.npy (version 1.0, little-endian as the machine is, C order); returns 0 or an exit code. */
 static int write_npy(const char *folder, const char *name, const char *type, int dimensions, const int64_t *shape,
                      const void *data, size_t element_bytes) {
-    char file[64], header[256], *path;
+    static const char magic[] = "\x93NUMPY\x01";
+    struct text_buffer out = {NULL, 0, 0};
+    char file[64], header[256], line[LINE_BYTES], length[2];
     size_t count = 1, used, padded;
-    FILE *out;
-    int bad;
+    int code;
     snprintf(file, sizeof file, "%s.npy", name);
     used = (size_t)snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (", type);
     for (int i = 0; i < dimensions; i++) {
@@ -27,19 +27,16 @@ static int write_npy(const char *folder, const char *name, const char *type, int
     }
     used += (size_t)snprintf(header + used, sizeof header - used, "), }");
     padded = (10 + used + 1 + 63) / 64 * 64; /* data start at a multiple of 64; the header ends with a line feed */
-    path = join_path(folder, file);
-    out = fopen(path, "wb");
-    bad = !out;
-    if (out) {
-        fprintf(out, "\x93NUMPY%c%c%c%c%s%*s\n", 1, 0, (int)((padded - 10) & 255), (int)((padded - 10) >> 8), header,
-                (int)(padded - 11 - used), "");
-        bad = count && fwrite(data, element_bytes, count, out) != count;
-        bad |= ferror(out) != 0;
-        bad |= fclose(out) != 0;
-    }
-    if (bad) complain(EXIT_OUTPUT, "%s cannot be written: %s", path, strerror(errno));
-    free(path);
-    return bad ? EXIT_OUTPUT : 0;
+    length[0] = (char)((padded - 10) & 255);
+    length[1] = (char)((padded - 10) >> 8);
+    text_add(&out, magic, sizeof magic); /* with its NUL: version 1.0 */
+    text_add(&out, length, 2);
+    snprintf(line, sizeof line, "%s%*s\n", header, (int)(padded - 11 - used), "");
+    text_add_string(&out, line);
+    if (count) text_add(&out, (const char *)data, count * element_bytes);
+    code = file_write_whole(folder, file, out.data, out.bytes);
+    free(out.data);
+    return code;
 }
 static int64_t *widen(const int32_t *values, size_t count) {
     int64_t *out = resize(NULL, count, sizeof *out);

@@ -10,19 +10,23 @@
  *   {"config", "sample_id", "done" | "failed", "prev" ...} closes a point
  *   {"kernels": {...}}                         the one run of a shape whose kernels were timed one by one
  *   {"finished": true}                         all points of the grid above are closed
- * Only whole lines count. The index keeps one place for each point, that of its last line; the lines before it are
- * found through "prev". */
+ * Only whole lines count, and whole is what sweep/journal_line.c says: others are damaged, reported and left out. A
+ * line of a point must also follow the lines before it: "prev" names the last one that counted, and runs are numbered
+ * from 0. The index keeps one place for each point, that of its last line; the lines before it are found through
+ * "prev". */
 #include "sweep/journal.h"
 
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json_stream.h"
+#include "sweep/journal_line.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const int64_t JOURNAL_SYNC_NS = INT64_C(2000000000);
@@ -87,6 +91,7 @@ void index_free(struct journal_index *index) {
         if (index->files[i].is_own && index->files[i].fd >= 0) close(index->files[i].fd);
         free(index->files[i].path);
         free(index->files[i].device);
+        free(index->files[i].sessions);
     }
     for (int32_t i = 0; i < index->set_count; i++) {
         struct index_set *set = &index->sets[i];
@@ -150,12 +155,14 @@ static int64_t *entry_last(struct index_entry *entry, const struct index_configu
     }
     return &entry->last[configuration->place];
 }
-/* Place and state are kept in one number: place * 4 + state; -1: nothing is measured. */
-static int64_t pack_line(int64_t at, int state) { return at * 4 + state; }
+/* Place, number of runs and state are kept in one number: (place * 2^16 + runs) * 4 + state; -1: nothing is measured.
+ */
+static int64_t pack_line(struct point_line line) { return (line.at << 16 | line.runs) << 2 | line.state; }
 static struct point_line unpack_line(int64_t packed) {
-    struct point_line line = {-1, POINT_OPEN};
+    struct point_line line = {-1, POINT_OPEN, 0};
     if (packed < 0) return line;
-    line.at = packed >> 2;
+    line.at = packed >> 18;
+    line.runs = (int32_t)(packed >> 2 & 65535);
     line.state = (int)(packed & 3);
     return line;
 }
@@ -163,8 +170,8 @@ struct point_line index_point(const struct index_entry *entry, const struct inde
     return unpack_line(configuration->place < entry->last_count ? entry->last[configuration->place] : -1);
 }
 
-/* Reads the data sets of a head line. Returns 0, or EXIT_USAGE when one cannot be read. */
-static int index_take_sets(struct journal_index *index, const vp_json *json, uint32_t data) {
+/* Reads the data sets of a head line. */
+static void index_take_sets(struct journal_index *index, const vp_json *json, uint32_t data) {
     uint32_t node = data + 1;
     index->set_count = (int32_t)json->nodes[data].count;
     index->sets = zeroed((size_t)index->set_count, sizeof *index->sets);
@@ -175,36 +182,25 @@ static int index_take_sets(struct journal_index *index, const vp_json *json, uin
         set->metric = node_text(json, vp_json_get(json, node, "metric"));
         set->hash = node_text(json, vp_json_get(json, node, "content_hash"));
         set->new_tokens = node_int(json, node, "max_new_tokens", 0);
-        set->sample_count = node_int(json, node, "num_samples", -1);
-        if (!set->task || !set->path || !set->metric || set->sample_count < 0) return EXIT_USAGE;
+        set->sample_count = node_int(json, node, "num_samples", 0);
     }
-    return 0;
 }
-/* Truth: the name can be that of a result file. It becomes a path. */
-static int is_result_name(const char *name) { return name && !strchr(name, '/') && strstr(name, "_imgsize"); }
-/* Reads a configuration of a head line; one that is known already keeps its first head. Returns 0, or EXIT_USAGE
- * when it cannot be read. */
-static int index_take_configuration(struct journal_index *index, const vp_json *json, uint32_t node, int32_t file,
-                                    int64_t at) {
+/* Reads a configuration of a head line; one that is known already keeps its first head. */
+static void index_take_configuration(struct journal_index *index, const vp_json *json, uint32_t node, int32_t file,
+                                     int64_t at) {
     int32_t known = index_configuration_find(index, json, vp_json_get(json, node, "file_name"));
-    uint32_t blocks = vp_json_get(json, node, "active_block_indices"), item;
-    int64_t set = node_int(json, node, "set", -1), value = 0;
+    uint32_t blocks = vp_json_get(json, node, "active_block_indices"), item = blocks + 1;
+    int64_t set = node_int(json, node, "set", 0), value = 0;
     struct index_configuration *configuration;
     if (known >= 0) {
         index->configurations[known].is_wanted = 1;
-        return 0;
+        return;
     }
-    if (set < 0 || set >= index->set_count || !node_is(json, blocks, VP_JSON_ARRAY)) return EXIT_USAGE;
     index->configurations = resize(index->configurations, (size_t)index->configuration_count + 1,
                                    sizeof *index->configurations);
-    configuration = &index->configurations[index->configuration_count];
+    configuration = &index->configurations[index->configuration_count++];
     memset(configuration, 0, sizeof *configuration);
     configuration->file_name = node_text(json, vp_json_get(json, node, "file_name"));
-    if (!is_result_name(configuration->file_name)) {
-        free(configuration->file_name);
-        return EXIT_USAGE;
-    }
-    index->configuration_count++;
     configuration->tier = node_text(json, vp_json_get(json, node, "tier"));
     configuration->set = (int32_t)set;
     configuration->place = index->sets[set].configuration_count++;
@@ -213,38 +209,37 @@ static int index_take_configuration(struct journal_index *index, const vp_json *
     configuration->top_k = (int32_t)node_int(json, node, "top_k", 0);
     configuration->block_count = (int32_t)json->nodes[blocks].count;
     configuration->blocks = resize(NULL, (size_t)configuration->block_count, sizeof *configuration->blocks);
-    item = blocks + 1;
     for (int32_t i = 0; i < configuration->block_count; i++, item = json->nodes[item].end)
         configuration->blocks[i] = vp_json_to_int(json, item, &value) == VP_OK ? (int32_t)value : -1;
     configuration->head_file = file;
     configuration->head_at = at;
     configuration->is_wanted = 1;
-    return 0;
+}
+/* What the first head of all journals says of the whole sweep. */
+static void index_begin(struct journal_index *index, const vp_json *json, const char *plan) {
+    snprintf(index->plan, sizeof index->plan, "%s", plan);
+    index->model = node_text(json, vp_json_get(json, 0, "model"));
+    index->timing = node_text(json, vp_json_get(json, 0, "timing"));
+    index->synthetic = node_is(json, vp_json_get(json, 0, "synthetic"), VP_JSON_TRUE);
+    index->ignore_eos = node_is(json, vp_json_get(json, 0, "ignore_eos"), VP_JSON_TRUE);
+    index->run_count = node_int(json, 0, "num_runs_per_sample", 0);
+    index->total_blocks = node_int(json, 0, "num_total_blocks", 0);
+    index->bare_every = node_int(json, 0, "bare_every", 0);
+    index_take_sets(index, json, vp_json_get(json, 0, "data"));
+}
+/* Truth: the sets of a head are those of the index, in number; its configurations refer to them. */
+static int has_same_sets(const struct journal_index *index, const vp_json *json) {
+    return !index->set_count || json->nodes[vp_json_get(json, 0, "data")].count == (uint32_t)index->set_count;
 }
 /* Takes over a head line. The first one of all journals says what the index is about. Returns 0 or an exit code. */
 static int index_take_head(struct journal_index *index, int32_t file_index, int64_t at) {
     const vp_json *json = &index->scratch.json;
     struct index_file *file = &index->files[file_index];
-    uint32_t data = vp_json_get(json, 0, "data"), configs = vp_json_get(json, 0, "configs"), node;
+    uint32_t configs = vp_json_get(json, 0, "configs"), node = configs + 1;
     char *name = node_text(json, vp_json_get(json, 0, "plan"));
-    int good = name && vp_json_equals(json, vp_json_get(json, 0, "schema"), "vlmprof-journal-2")
-               && node_is(json, data, VP_JSON_ARRAY) && node_is(json, configs, VP_JSON_ARRAY),
-        same = good && (!index->plan[0] || !strcmp(name, index->plan));
-    if (good && same && !index->set_count) {
-        snprintf(index->plan, sizeof index->plan, "%s", name);
-        index->model = node_text(json, vp_json_get(json, 0, "model"));
-        index->timing = node_text(json, vp_json_get(json, 0, "timing"));
-        index->synthetic = node_is(json, vp_json_get(json, 0, "synthetic"), VP_JSON_TRUE);
-        index->ignore_eos = node_is(json, vp_json_get(json, 0, "ignore_eos"), VP_JSON_TRUE);
-        index->run_count = node_int(json, 0, "num_runs_per_sample", 0);
-        index->total_blocks = node_int(json, 0, "num_total_blocks", 0);
-        index->bare_every = node_int(json, 0, "bare_every", 0);
-        good = index_take_sets(index, json, data) == 0 && index->model && index->timing;
-    }
+    int same = name && (!index->plan[0] || !strcmp(name, index->plan)) && has_same_sets(index, json);
+    if (same && !index->set_count) index_begin(index, json, name);
     free(name);
-    if (!good)
-        return complain(EXIT_USAGE, "%s is no journal of this vlmprof: use another --output_dir, or move the file away",
-                        file->path);
     if (!same)
         return complain(EXIT_USAGE,
                         "%s belongs to another plan (other model, data, seed or options): use another --output_dir, "
@@ -254,23 +249,24 @@ static int index_take_head(struct journal_index *index, int32_t file_index, int6
     file->world_size = node_int(json, 0, "world_size", 1);
     file->is_finished = 0;
     for (int32_t i = 0; i < index->configuration_count; i++) index->configurations[i].is_wanted = 0;
-    node = configs + 1;
     for (uint32_t i = 0; i < json->nodes[configs].count; i++, node = json->nodes[node].end)
-        good &= index_take_configuration(index, json, node, file_index, at) == 0;
+        index_take_configuration(index, json, node, file_index, at);
     file->grid = 0;
     for (int32_t i = 0; i < index->configuration_count; i++)
         if (index->configurations[i].is_wanted) file->grid += hash_text(HASH_START, index->configurations[i].file_name);
-    return good ? 0 : complain(EXIT_USAGE, "%s: a configuration in its head cannot be read", file->path);
+    return 0;
 }
-/* Takes over the line of a sample; if the journal has one already, the newer line counts. */
-static void index_take_sample(struct journal_index *index, int32_t file, int64_t at, int64_t id) {
-    int64_t set_index = node_int(&index->scratch.json, 0, "set", -1);
+/* Takes over the line of a sample. Truth: it counts; not so when its set is none, or when the journal has one already.
+ */
+static int index_has_taken_sample(struct journal_index *index, int32_t file, int64_t at) {
+    const vp_json *json = &index->scratch.json;
+    int64_t set_index = node_int(json, 0, "set", 0), id = node_int(json, 0, "sample", 0);
     struct index_set *set;
     struct index_entry *entry;
     size_t spot;
-    if (set_index < 0 || set_index >= index->set_count) return;
+    if (set_index >= index->set_count) return 0;
     set = &index->sets[set_index];
-    if ((entry = index_find(set, set->first, id)) != NULL) { entry->line_at = at; return; }
+    if (index_find(set, set->first, id)) return 0;
     if (set->count == set->capacity) {
         set->capacity = set->capacity * 2 + 64;
         set->entries = resize(set->entries, set->capacity, sizeof *set->entries);
@@ -283,77 +279,108 @@ static void index_take_sample(struct journal_index *index, int32_t file, int64_t
     entry->id = id;
     entry->line_at = at;
     entry->file = file;
+    return 1;
 }
-/* Takes over a line of a point. It counts when its "prev" is the point's last line so far. Otherwise a line between
- * them is damaged, and the point begins anew. */
-static void index_take_point(struct journal_index *index, int64_t at) {
+/* Truth: a line of a point can follow the point's last line so far, and *line becomes the new last one. A line with
+ * "prev" -1 begins the point, anew when it failed or was not closed. */
+static int can_follow(const vp_json *json, line_kind kind, int64_t at, struct point_line *line) {
+    int64_t before = node_int(json, 0, "prev", -1);
+    int32_t runs = before < 0 ? 0 : line->runs;
+    if (before < 0 ? line->state == POINT_DONE : line->state != POINT_OPEN || line->at != before) return 0;
+    if (kind == LINE_RUN && node_int(json, 0, "run", -1) != runs++) return 0;
+    if (kind == LINE_BARE && !runs) return 0;
+    if (kind == LINE_DONE && (!runs || node_int(json, 0, "done", -1) != runs)) return 0;
+    line->at = at;
+    line->runs = runs;
+    line->state = kind == LINE_DONE ? POINT_DONE : kind == LINE_FAILED ? POINT_FAILED : POINT_OPEN;
+    return 1;
+}
+/* Takes over a line of a point. Truth: it counts; not so when the configuration or the sample is not known, or when it
+ * does not follow the point's last line. The point then stays as it was, and what it lacks is measured again. */
+static int index_has_taken_point(struct journal_index *index, line_kind kind, int64_t at) {
     const vp_json *json = &index->scratch.json;
     int32_t found = index_configuration_find(index, json, vp_json_get(json, 0, "config"));
     struct index_configuration *configuration = found < 0 ? NULL : &index->configurations[found];
     struct index_set *set = configuration ? &index->sets[configuration->set] : NULL;
     struct index_entry *entry = set ? index_find(set, set->first, node_int(json, 0, "sample_id", -1)) : NULL;
-    int64_t before = node_int(json, 0, "prev", -2), *last;
-    struct point_line line;
-    int state = vp_json_get(json, 0, "done") != VP_JSON_NONE     ? POINT_DONE
-                : vp_json_get(json, 0, "failed") != VP_JSON_NONE ? POINT_FAILED
-                                                                 : POINT_OPEN;
-    if (!entry) return;
-    last = entry_last(entry, configuration);
-    line = unpack_line(*last);
-    configuration->closed -= line.state != POINT_OPEN;
-    configuration->failed -= line.state == POINT_FAILED;
-    if (before == -1 ? state != POINT_DONE : line.at >= 0 && line.state == POINT_OPEN && line.at == before)
-        *last = pack_line(at, state);
-    else *last = -1;
-    if (*last < 0) return;
-    configuration->closed += state != POINT_OPEN;
-    configuration->failed += state == POINT_FAILED;
+    struct point_line before, line;
+    if (!entry) return 0;
+    before = line = index_point(entry, configuration);
+    if (!can_follow(json, kind, at, &line)) return 0;
+    *entry_last(entry, configuration) = pack_line(line);
+    configuration->closed += (line.state != POINT_OPEN) - (before.state != POINT_OPEN);
+    configuration->failed += (line.state == POINT_FAILED) - (before.state == POINT_FAILED);
+    return 1;
 }
-static void index_take_session(struct journal_index *index, int32_t file_index, uint32_t node) {
+static void index_take_session(struct journal_index *index, int32_t file_index, int64_t at) {
     const vp_json *json = &index->scratch.json;
     struct index_file *file = &index->files[file_index];
+    uint32_t node = vp_json_get(json, 0, "session");
+    file->sessions = resize(file->sessions, file->session_count + 1, sizeof *file->sessions);
+    file->sessions[file->session_count++] = at;
     free(file->device);
     file->device = node_text(json, vp_json_get(json, node, "device"));
     file->knows_device = file->device != NULL;
     file->on_gpu = file->device && !strncmp(file->device, "cuda", 4);
 }
-static void index_take_kernels(struct journal_index *index, int32_t file, int64_t at, uint32_t node) {
-    const vp_json *json = &index->scratch.json;
-    struct index_shape *shape;
-    int32_t found = index_configuration_find(index, json, vp_json_get(json, node, "config"));
-    if (found < 0) return;
-    index->shapes = resize(index->shapes, index->shape_count + 1, sizeof *index->shapes);
-    shape = &index->shapes[index->shape_count++];
-    shape->file = file;
-    shape->configuration = found;
-    shape->at = at;
-    shape->views = node_int(json, node, "views", 0);
-    shape->sequence = node_int(json, node, "total_sequence_length", 0);
+/* Truth: the journal has timed the kernels of this shape already. */
+static int index_has_shape(const struct journal_index *index, const struct index_shape *wanted) {
+    for (size_t i = 0; i < index->shape_count; i++) {
+        const struct index_shape *shape = &index->shapes[i];
+        if (shape->file == wanted->file && shape->configuration == wanted->configuration
+            && shape->views == wanted->views && shape->sequence == wanted->sequence)
+            return 1;
+    }
+    return 0;
 }
-/* Takes over one whole line. A damaged one is reported and left out. Returns 0 or an exit code. */
+/* Takes over a shape whose kernels were timed. Truth: it counts; not so when its configuration is not known, or when
+ * the journal has the shape already. */
+static int index_has_taken_kernels(struct journal_index *index, int32_t file, int64_t at) {
+    const vp_json *json = &index->scratch.json;
+    uint32_t node = vp_json_get(json, 0, "kernels");
+    const struct index_shape shape = {
+        .file = file,
+        .configuration = index_configuration_find(index, json, vp_json_get(json, node, "config")),
+        .at = at,
+        .views = node_int(json, node, "views", 0),
+        .sequence = node_int(json, node, "total_sequence_length", 0)};
+    if (shape.configuration < 0 || index_has_shape(index, &shape)) return 0;
+    index->shapes = resize(index->shapes, index->shape_count + 1, sizeof *index->shapes);
+    index->shapes[index->shape_count++] = shape;
+    return 1;
+}
+/* Reports a line that is left out; the first two of a journal by their places. */
+static void index_report(struct journal_index *index, const struct index_file *file, int64_t at, int is_damaged) {
+    if (index->damaged++ >= 2) return;
+    complain(0, "%s: line %lld (byte %lld) is %s and left out; its point is measured again", file->path,
+             (long long)file->lines, (long long)at,
+             is_damaged ? "damaged" : "out of place (it repeats a line, or one that it needs is damaged)");
+}
+/* Takes over one line of a known kind. Returns 0 or an exit code. */
+static int index_take_kind(struct journal_index *index, line_kind kind, int32_t file_index, int64_t at) {
+    int is_taken = 1;
+    switch (kind) {
+    case LINE_HEAD: return index_take_head(index, file_index, at);
+    case LINE_SESSION: index_take_session(index, file_index, at); break;
+    case LINE_SAMPLE: is_taken = index_has_taken_sample(index, file_index, at); break;
+    case LINE_KERNELS: is_taken = index_has_taken_kernels(index, file_index, at); break;
+    case LINE_FINISHED: index->files[file_index].is_finished = 1; break;
+    default: is_taken = index_has_taken_point(index, kind, at);
+    }
+    if (!is_taken) index_report(index, &index->files[file_index], at, 0);
+    return 0;
+}
+/* Takes over one whole line; one that is damaged is reported and left out. Returns 0 or an exit code. */
 static int index_take(struct journal_index *index, int32_t file_index, int64_t at, const char *line, size_t bytes) {
     struct index_file *file = &index->files[file_index];
-    vp_json *json = &index->scratch.json;
-    int64_t id;
-    int good = parse_json(&index->scratch, line, bytes, NULL) == VP_OK && node_is(json, 0, VP_JSON_OBJECT);
+    line_kind kind = parse_json(&index->scratch, line, bytes, NULL) == VP_OK ? journal_line_kind(&index->scratch.json)
+                                                                              : LINE_DAMAGED;
     file->lines++;
-    if (file->lines == 1 && (!good || vp_json_get(json, 0, "plan") == VP_JSON_NONE))
+    if (file->lines == 1 && kind != LINE_HEAD)
         return complain(EXIT_USAGE, "%s is no journal of this vlmprof: use another --output_dir, or move the file away",
                         file->path);
-    if (!good) {
-        if (index->damaged++ < 2)
-            complain(0, "%s: line %lld (byte %lld) is damaged and left out; its point is measured again", file->path,
-                     (long long)file->lines, (long long)at);
-        return 0;
-    }
-    if (vp_json_get(json, 0, "plan") != VP_JSON_NONE) return index_take_head(index, file_index, at);
-    if (vp_json_get(json, 0, "config") != VP_JSON_NONE) index_take_point(index, at);
-    else if ((id = node_int(json, 0, "sample", -1)) >= 0) index_take_sample(index, file_index, at, id);
-    else if (node_is(json, vp_json_get(json, 0, "session"), VP_JSON_OBJECT))
-        index_take_session(index, file_index, vp_json_get(json, 0, "session"));
-    else if (vp_json_get(json, 0, "kernels") != VP_JSON_NONE)
-        index_take_kernels(index, file_index, at, vp_json_get(json, 0, "kernels"));
-    else if (vp_json_get(json, 0, "finished") != VP_JSON_NONE) file->is_finished = 1;
+    if (kind != LINE_DAMAGED) return index_take_kind(index, kind, file_index, at);
+    index_report(index, file, at, 1);
     return 0;
 }
 static int compare_entries(const void *left_item, const void *right_item) {
@@ -402,6 +429,11 @@ int index_read(struct journal_index *index, const char *path, int fd, int is_own
     if (index->damaged > 2) complain(0, "%s: %lld damaged lines in all", path, (long long)index->damaged);
     index->damaged = 0;
     return code;
+}
+int index_has_session(const struct journal_index *index, int32_t file, int64_t at) {
+    for (size_t i = 0; i < index->files[file].session_count; i++)
+        if (index->files[file].sessions[i] == at) return 1;
+    return 0;
 }
 int index_sort(struct journal_index *index) {
     for (int32_t i = 0; i < index->set_count; i++) {
@@ -458,10 +490,19 @@ int journal_is_locked(int fd) {
     lock.l_whence = SEEK_SET;
     return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
+int journal_open_file(const char *path) {
+    struct stat info;
+    int is_other = stat(path, &info) == 0 && !S_ISREG(info.st_mode), fd = -1;
+    if (!is_other) fd = open(path, O_RDWR | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+    if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) return fd;
+    complain(0, "%s cannot be opened: %s", path, is_other || fd >= 0 ? "it is not a regular file" : strerror(errno));
+    if (fd >= 0) close(fd);
+    return -1;
+}
 int journal_open(struct journal *journal, struct journal_index *index) {
     int code;
-    journal->fd = open(journal->path, O_RDWR | O_CREAT, 0666);
-    if (journal->fd < 0) return complain(EXIT_OUTPUT, "%s cannot be opened: %s", journal->path, strerror(errno));
+    journal->fd = journal_open_file(journal->path);
+    if (journal->fd < 0) return EXIT_OUTPUT;
     if (journal_lock(journal->fd, 0))
         return complain(EXIT_USAGE, "%s: another sweep is writing to this folder", journal->path);
     if ((code = index_read(index, journal->path, journal->fd, 0)) != 0 || (code = index_sort(index)) != 0) return code;

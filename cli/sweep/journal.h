@@ -71,6 +71,7 @@ struct index_file {
     uint64_t grid;    /* a hash of the configurations in its newest head */
     int is_finished, knows_device, on_gpu;
     char *device;     /* of its last session; NULL: not known */
+    int64_t *sessions; size_t session_count; /* places of its session lines */
 };
 
 struct journal_index {
@@ -98,13 +99,18 @@ struct index_entry *index_find(const struct index_set *set, size_t first, int64_
 
 enum { POINT_OPEN = 0, POINT_DONE = 1, POINT_FAILED = 2 };
 
-/* A point's last line: its place, and whether it closes the point. at -1 (then open): nothing is measured. */
-struct point_line { int64_t at; int state; };
+/* A point's last line: its place, whether it closes the point, and how many runs the point has. at -1 (then open):
+ * nothing is measured. */
+struct point_line { int64_t at; int state; int32_t runs; };
 struct point_line index_point(const struct index_entry *entry, const struct index_configuration *configuration);
 
 /* Reads a journal into the index. The file stays the caller's unless is_own. The end of the new index->files entry is
- * after its last whole line. Damaged lines are reported and left out. */
+ * after its last whole line. Damaged lines, and those that do not follow the lines before them, are reported and left
+ * out. */
 int index_read(struct journal_index *index, const char *path, int fd, int is_own);
+
+/* Truth: a session's line of this journal stands at this place. */
+int index_has_session(const struct journal_index *index, int32_t file, int64_t at);
 
 /* Sorts the entries of all journals by id. Two journals that contain the same sample are an error. */
 int index_sort(struct journal_index *index);
@@ -114,6 +120,10 @@ int index_read_line(struct journal_index *index, int32_t file_index, int64_t at)
 
 /* The path of a process's journal, malloc'ed. */
 char *journal_name(const char *folder, int64_t rank, int64_t world_size);
+
+/* Opens or makes a file to read and to append to. Nothing but a regular file is opened. Returns its descriptor, or -1
+ * after a message. */
+int journal_open_file(const char *path);
 
 /* Locks a journal for this process, and waits for that if `wait`. Returns 0, or 1 when another process has the lock; 0
  * too on a file system without locks. */

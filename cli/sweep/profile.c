@@ -14,6 +14,7 @@
 #include "tile/image.h"
 #include "vlmprof.h"
 #include "vlmprof_engine.h"
+#include "vlmprof_file.h"
 #include "vlmprof_image.h"
 #include "vlmprof_ranges.h"
 #include "vlmprof_stages.h"
@@ -412,7 +413,8 @@ int profile_check_sweep(const struct options *options) {
  * file of that name can be another configuration's. */
 static int has_first_line(const char *path, const char *head) {
     char line[600] = "";
-    FILE *file = fopen(path, "rb");
+    int fd = -1;
+    FILE *file = vp_file_open(path, &fd, NULL) == VP_OK ? fdopen(fd, "rb") : NULL;
     int same = file && fgets(line, sizeof line, file) && !strncmp(line, head, strlen(head))
                && line[strlen(head)] == '\n';
     if (file) fclose(file);

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "sweep/profiler.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,15 +67,19 @@ static int cost_rounds(struct profiler *profiler, struct pass_input *input, stru
 int cost_measure(const struct options *options, struct session *session, struct pass_input *input,
                  struct pass_result *run, struct cost_report *cost) {
     const char *temporary = getenv("TMPDIR");
-    char path[600];
+    char folder[600], path[640];
     struct profiler *profiler = zeroed(1, sizeof *profiler);
     double *scratch;
     int code;
+    snprintf(folder, sizeof folder, "%.500s/vlmprof-cost-XXXXXX", temporary ? temporary : "/tmp");
+    if (!mkdtemp(folder)) {
+        free(profiler);
+        return complain(EXIT_OUTPUT, "%s: the folder cannot be made: %s", folder, strerror(errno));
+    }
+    snprintf(path, sizeof path, "%s/cost.pt.trace.json", folder);
     cost->rounds = (size_t)number_of(options, "cost_rounds");
     scratch = zeroed(cost->rounds, sizeof *scratch);
     for (int i = 0; i < COST_MODES; i++) cost->ns[i] = zeroed(cost->rounds, sizeof *cost->ns[i]);
-    snprintf(path, sizeof path, "%.500s/vlmprof-cost-%ld.pt.trace.json", temporary ? temporary : "/tmp",
-             (long)getpid());
     code = profiler_open(profiler, options, session, input->new_tokens);
     if (!code) code = profiler_trace_open(profiler, path);
     if (!code) code = cost_rounds(profiler, input, run, cost);
@@ -83,6 +88,7 @@ int cost_measure(const struct options *options, struct session *session, struct 
         vp_statistics_paired(cost->ns[COST_OFF], cost->ns[i], cost->rounds, scratch, &cost->paired[i]);
     profiler_free(profiler); /* an unfinished trace leaves no file */
     free(profiler);
+    rmdir(folder);
     free(scratch);
     return code;
 }

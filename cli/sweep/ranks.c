@@ -5,10 +5,10 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "vlmprof.h"
+#include "vlmprof_file.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,9 +40,12 @@ int ranks_read_folder(struct journal_index *index, const char *folder, const str
         char *path = join_path(folder, names.items[i]);
         if (own && !strcmp(path, own->path)) code = index_read(index, path, own->fd, 0);
         else {
-            int fd = open(path, O_RDONLY);
+            vp_error error = {VP_OK, -1, "", ""};
             struct stat info;
-            if (fd < 0 || fstat(fd, &info)) code = complain(EXIT_INPUT, "%s: %s", path, strerror(errno));
+            int fd = -1;
+            vp_result result = vp_file_open(path, &fd, &error);
+            if (result != VP_OK) code = complain_result(exit_code_of(result), path, result, &error);
+            else if (fstat(fd, &info)) code = complain(EXIT_INPUT, "%s: %s", path, strerror(errno));
             else if (info.st_size) code = index_read(index, path, fd, 1);
             else close(fd); /* of a rank that has just begun */
         }
@@ -131,9 +134,9 @@ void ranks_state(const struct journal_index *index, char *text, size_t capacity)
 }
 int ranks_lock(const char *folder) {
     char *path = join_path(folder, ".vlmprof-merge");
-    int fd = open(path, O_RDWR | O_CREAT, 0666);
-    if (fd < 0) complain(EXIT_OUTPUT, "%s cannot be opened: %s", path, strerror(errno));
-    else journal_lock(fd, 1);
+    int fd = journal_open_file(path);
     free(path);
-    return fd;
+    if (fd < 0 || !journal_lock(fd, 1)) return fd;
+    close(fd); /* a signal ended the wait */
+    return -1;
 }

@@ -24,7 +24,7 @@ int ranks_merge(struct journal_index *index, const char *folder, int partial, st
 void ranks_state(const struct journal_index *index, char *text, size_t capacity);
 
 /* Takes the folder's merge lock and waits for it. Returns the open file that holds it, which the caller closes; -1
- * after a message. */
+ * after a message, or when a signal ended the wait. */
 int ranks_lock(const char *folder);
 
 #endif

@@ -10,11 +10,11 @@
 #include "request/record.h"
 #include "score/scoring.h"
 #include "sweep/result_gather.h"
+#include "vlmprof_file.h"
 #include "vlmprof_score.h"
 #include "vlmprof_stages.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -459,19 +459,15 @@ static void put_result_head(vp_json_writer *writer, struct journal_index *index,
 }
 
 /* ---- a file */
-struct out_file { int fd, error; size_t used; char data[65536]; };
+/* Collects what the writer gives in pieces of 64 KiB. */
+struct out_file { vp_output output; vp_error error; vp_result result; size_t used; char data[65536]; };
 static void out_flush(struct out_file *file) {
-    size_t done = 0;
-    while (!file->error && done < file->used) {
-        ssize_t written = write(file->fd, file->data + done, file->used - done);
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) file->error = written ? errno : ENOSPC; else done += (size_t)written;
-    }
+    if (file->result == VP_OK) file->result = vp_output_write(&file->output, file->data, file->used, &file->error);
     file->used = 0;
 }
 static vp_result out_sink(void *user, const char *text, size_t bytes) {
     struct out_file *file = (struct out_file *)user;
-    while (bytes && !file->error) {
+    while (bytes && file->result == VP_OK) {
         size_t piece = bytes < sizeof file->data - file->used ? bytes : sizeof file->data - file->used;
         memcpy(file->data + file->used, text, piece);
         file->used += piece;
@@ -479,7 +475,7 @@ static vp_result out_sink(void *user, const char *text, size_t bytes) {
         bytes -= piece;
         if (file->used == sizeof file->data) out_flush(file);
     }
-    return file->error ? VP_ERR_WRITE : VP_OK;
+    return file->result;
 }
 void summaries_free(struct summaries *summaries) {
     for (size_t i = 0; i < summaries->count; i++) free(summaries->items[i].path);
@@ -530,43 +526,37 @@ static int put_result(vp_json_writer *writer, struct journal_index *index,
     free(row.data);
     return code;
 }
-/* Writes the file of a configuration under a temporary name: 0, an exit code, or file->error. */
-static int write_temporary(struct journal_index *index, const struct index_configuration *configuration,
-                           const struct gathered *gathered, const char *temporary, const char *path,
-                           struct out_file *file) {
+/* Writes the file of a configuration: 0, an exit code after a message, or 0 with file->result. */
+static int write_file(struct journal_index *index, const struct index_configuration *configuration,
+                      const struct gathered *gathered, const char *path, struct out_file *file) {
     vp_json_writer writer;
     int code;
-    file->fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    if (file->fd < 0) {
-        file->error = errno;
-        return 0;
-    }
+    file->result = vp_output_open(path, &file->output, &file->error);
+    if (file->result != VP_OK) return 0;
     vp_json_writer_init_sink(&writer, out_sink, file, 1);
     code = put_result(&writer, index, configuration, gathered);
-    if (!code && vp_json_finish(&writer) != VP_OK && !file->error)
+    if (!code && vp_json_finish(&writer) != VP_OK && file->result == VP_OK)
         code = complain(EXIT_WORK, "%s: %s", path, vp_result_text(writer.result));
     out_sink(file, "\n", 1);
     out_flush(file);
-    if (!file->error && fsync(file->fd)) file->error = errno;
-    if (close(file->fd) && !file->error) file->error = errno;
+    if (!code && file->result == VP_OK) file->result = vp_output_commit(&file->output, &file->error);
+    else vp_output_discard(&file->output);
     return code;
 }
-/* Writes FOLDER/NAME.json of a configuration, by way of a temporary file, and adds its summary. */
+/* Writes FOLDER/NAME.json of a configuration and adds its summary. */
 static int write_result(struct journal_index *index, const struct index_configuration *configuration,
                         const char *folder, struct summaries *all) {
-    char *temporary = join_path(folder, ".vlmprof-writing"), *path = join_path(folder, configuration->file_name);
+    char *path = join_path(folder, configuration->file_name);
     struct out_file *file = zeroed(1, sizeof *file);
     struct gathered *gathered = zeroed(1, sizeof *gathered);
     int code = gather_configuration(index, configuration, gathered);
-    if (!code) code = write_temporary(index, configuration, gathered, temporary, path, file);
-    if (!code && !file->error && rename(temporary, path)) file->error = errno;
-    if (!code && !file->error) file->error = sync_folder(folder);
-    if (file->error)
-        code = complain(
-            EXIT_OUTPUT,
-            "%s cannot be written: %s; its points are in the journal: make room and run the same command again", path,
-            strerror(file->error));
-    if (code) unlink(temporary);
+    if (!code) code = write_file(index, configuration, gathered, path, file);
+    if (!code && file->result != VP_OK) {
+        char line[LINE_BYTES];
+        error_line(line, sizeof line, file->result, &file->error);
+        code = complain(EXIT_OUTPUT, "%s; its points are in the journal: make room and run the same command again",
+                        line);
+    }
     if (!code) {
         summarize(all, path, gathered);
         path = NULL;
@@ -574,37 +564,51 @@ static int write_result(struct journal_index *index, const struct index_configur
     gathered_free(gathered);
     free(gathered);
     free(file);
-    free(temporary);
     free(path);
     return code;
 }
 
-int result_check(const char *folder, const char *file_name, const char *fingerprint, char **status) {
-    char head[512], wanted[48], *path = join_path(folder, file_name), *at;
-    FILE *file = fopen(path, "rb");
-    int code = 0;
-    *status = NULL;
-    if (file) {
-        head[fread(head, 1, sizeof head - 1, file)] = 0;
-        fclose(file);
-        snprintf(wanted, sizeof wanted, "\"plan\": \"%s\"", fingerprint);
-        if (!strstr(head, wanted) || (at = strstr(head, "\"status\": \"")) == NULL)
-            code = complain(EXIT_USAGE,
-                            "%s is there already and belongs to another plan: use another --output_dir, or delete it",
-                            path);
-        else *status = copy_text(at + 11, strcspn(at + 11, "\""));
-    }
+/* Reads the first bytes of a result file into head, which ends with a NUL. *is_there becomes the truth that there is a
+ * file. Returns 0 or an exit code. */
+static int read_head(const char *path, char *head, size_t capacity, int *is_there) {
+    vp_error error = {VP_OK, -1, "", ""};
+    int fd = -1;
+    vp_result result = vp_file_open(path, &fd, &error);
+    ssize_t bytes;
+    *is_there = result == VP_OK;
+    if (result == VP_ERR_NOT_FOUND) return 0;
+    if (result != VP_OK) return complain_result(exit_code_of(result), path, result, &error);
+    bytes = read(fd, head, capacity - 1);
+    head[bytes > 0 ? bytes : 0] = 0;
+    close(fd);
+    return bytes < 0 ? complain(EXIT_INPUT, "%s: %s", path, strerror(errno)) : 0;
+}
+int result_check(const char *folder, const char *file_name, const char *fingerprint, struct result_found *found) {
+    char head[512] = "", wanted[48], *path = join_path(folder, file_name), *at;
+    int code = read_head(path, head, sizeof head, &found->is_there);
+    snprintf(wanted, sizeof wanted, "\"plan\": \"%s\"", fingerprint);
+    found->status = NULL;
+    if (!code && strstr(head, wanted) && (at = strstr(head, "\"status\": \"")) != NULL)
+        found->status = copy_text(at + 11, strcspn(at + 11, "\""));
+    else if (!code && strstr(head, "\"schema\": \"vlmprof-sweep-") && strstr(head, "\"plan\": \"")
+             && !strstr(head, wanted))
+        code = complain(EXIT_USAGE,
+                        "%s is there already and belongs to another plan: use another --output_dir, or delete it",
+                        path);
     free(path);
     return code;
 }
 int results_write(struct journal_index *index, const char *folder, struct summaries *all) {
-    char *status;
     int code = 0;
     for (int32_t i = 0; i < index->configuration_count && !code; i++) {
+        const char *name = index->configurations[i].file_name;
+        struct result_found found;
         if (!index->configurations[i].is_wanted) continue;
-        if ((code = result_check(folder, index->configurations[i].file_name, index->plan, &status)) == 0)
-            code = write_result(index, &index->configurations[i], folder, all);
-        free(status);
+        if ((code = result_check(folder, name, index->plan, &found)) != 0) break;
+        if (found.is_there && !found.status)
+            complain(0, "%s/%s was no result file of a sweep; it is made anew from the journal", folder, name);
+        code = write_result(index, &index->configurations[i], folder, all);
+        free(found.status);
     }
     return code;
 }

@@ -20,9 +20,12 @@ struct summaries { struct summary *items; size_t count; };
 
 void summaries_free(struct summaries *summaries);
 
-/* Checks that a result file which is there already is of this plan. *status becomes its status, malloc'ed; NULL without
- * a file. */
-int result_check(const char *folder, const char *file_name, const char *fingerprint, char **status);
+/* A result file that may be there already. status: what it says of itself, malloc'ed; NULL when there is none, or when
+ * it is no result file of a sweep. */
+struct result_found { int is_there; char *status; };
+
+/* Looks for a result file. One of another plan is an error. */
+int result_check(const char *folder, const char *file_name, const char *fingerprint, struct result_found *found);
 
 /* Writes the files of all configurations of the newest grid into the folder, and adds a summary of each to *all. */
 int results_write(struct journal_index *index, const char *folder, struct summaries *all);

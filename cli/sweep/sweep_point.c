@@ -6,6 +6,7 @@
 #include "request/input.h"
 #include "request/provenance.h"
 #include "request/record.h"
+#include "sweep/journal_line.h"
 #include "sweep/profile.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_image.h"
@@ -69,7 +70,7 @@ static void put_head_dataset(vp_json_writer *writer, const struct dataset *datas
 }
 int write_head(struct sweep *sweep) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
-    put_text(writer, "schema", "vlmprof-journal-2");
+    put_text(writer, "schema", JOURNAL_SCHEMA);
     put_text(writer, "plan", sweep->index.plan);
     put_int(writer, "rank", sweep->rank.rank);
     put_int(writer, "world_size", sweep->rank.world_size);
@@ -452,7 +453,7 @@ static int try_run(struct sweep *sweep, struct open_point *point, const struct p
 /* Continues a point where its last line in the journal left it. */
 static int resume_point(struct sweep *sweep, struct open_point *point, const struct index_entry *entry) {
     const vp_json *json = &sweep->index.scratch.json;
-    struct point_line line = {-1, POINT_OPEN};
+    struct point_line line = {-1, POINT_OPEN, 0};
     int code;
     if (entry && point->configuration->in_index >= 0)
         line = index_point(entry, &sweep->index.configurations[point->configuration->in_index]);

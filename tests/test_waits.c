@@ -1,0 +1,144 @@
+/* test_waits.c: inputs that are pipes or sockets. What must be a regular file is refused at once; what is read once as a stream is read when a writer
+ * comes, and SIGTERM ends the wait for one. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+#define _POSIX_C_SOURCE 200809L
+#include "vlmprof.h"
+#include "support/command.h"
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#define SWEEP "sweep --synthetic tiny --data %F/set.jsonl --tier_list low --top_k_list 1 --num_runs_per_sample 1 --max_new_tokens 1 --bare_every 0 --quiet "
+#define RESULT "out/set_imgsizetier-low_crops0_topk1_blocks4.json"
+enum { LIMIT_MS = 10000 };
+
+/* Waits for the child at most LIMIT_MS. Truth: it ended by itself. */
+static int ends_in_time(pid_t child) {
+    for (int waited = 0; waited < LIMIT_MS; waited += 5) {
+        siginfo_t info;
+        memset(&info, 0, sizeof info);
+        if (waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child) return 1;
+        pause_ms(5);
+    }
+    kill(child, SIGKILL);
+    return 0;
+}
+static void check_ends(const char *command, pid_t child, int code, const char *words) {
+    int in_time = ends_in_time(child);
+    finish(child, in_folder("stdout"));
+    check_note(in_time, __FILE__, __LINE__, "%s: still waits after %d ms", command, LIMIT_MS);
+    check_note(last.code == code, __FILE__, __LINE__, "%s: exit %d, expected %d: %s", command, last.code, code, last.err ? last.err : "");
+    check_note((last.err && strstr(last.err, words)) || (last.out && strstr(last.out, words)), __FILE__, __LINE__, "%s: \"%s\" is said nowhere: %s", command,
+               words, last.err ? last.err : "");
+}
+static void make_socket(const char *path) {
+    struct sockaddr_un address;
+    char here[512] = "";
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    memset(&address, 0, sizeof address);
+    address.sun_family = AF_UNIX;
+    /* the address is short: the name is made in the test's folder, then moved */
+    snprintf(address.sun_path, sizeof address.sun_path, "vlmprof-socket");
+    CHECK(getcwd(here, sizeof here) && chdir(folder) == 0);
+    CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && rename("vlmprof-socket", path) == 0);
+    CHECK_INT(chdir(here), 0);
+    close(fd);
+}
+/* path becomes a pipe or a socket */
+static void make_special(const char *path, int is_socket) {
+    unlink(path);
+    if (is_socket) make_socket(path);
+    else CHECK_INT(mkfifo(path, 0600), 0);
+}
+
+/* ---- what must be a regular file */
+static const struct { const char *file, *command; int code; const char *words; } REGULAR[] = {
+    {"x.png", "tile %F/x.png", 3, "not a regular file"},
+    {"x.png", "tile --family llava-1.5 %F/x.png", 3, "not a regular file"},
+    {"x.png", "run --synthetic tiny %F/x.png -p hi", 3, "not a regular file"},
+    {"scores.json", "run --synthetic tiny -p hi --num_active_blocks 2 --importance_scores_file %F/scores.json", 3, "not a regular file"},
+    {"model/config.json", "run --model %F/model -p hi", 3, "not a regular file"},
+    {"model/tokenizer.json", "run --model %F/model -p hi", 3, "not a regular file"},
+    {"model/tokenizer.json", "tokenize --model %F/model hi", 3, "not a regular file"},
+    {"model/model.safetensors", "run --model %F/model -p hi", 3, "not a regular file"},
+    {"model/model.safetensors", "convert %F/model %F/converted", 3, "not a regular file"},
+    {"out/journal.jsonl", SWEEP "--output_dir %F/out", 5, "journal.jsonl cannot be opened: it is not a regular file"},
+    {"out/journal.jsonl", "merge %F/out", 3, "not a regular file"},
+    {"out/journal.jsonl", SWEEP "--output_dir %F/out --plan", 0, "not a regular file"},
+    {"out/.vlmprof-merge", "merge %F/out", 5, ".vlmprof-merge cannot be opened: it is not a regular file"},
+    {RESULT, SWEEP "--output_dir %F/out", 3, "not a regular file"},
+    {RESULT, "merge %F/out", 3, "not a regular file"},
+    {RESULT, "report %F/" RESULT, 3, "not a regular file"},
+    {RESULT, "best %F/" RESULT " --budget_ms 10", 3, "not a regular file"},
+    {RESULT, "compare %F/" RESULT " %F/" RESULT, 3, "not a regular file"},
+    {RESULT, "fit %F/" RESULT " -o %F/fitted.json", 3, "not a regular file"},
+    {"fitted.json", "predict %F/fitted.json 640x480", 3, "not a regular file"}};
+
+static void make_files(void) {
+    link_model("samples/tiny/model", in_folder("model"), "none");
+    make_empty(in_folder("out"));
+    CHECK_INT(cli(SWEEP "--output_dir %F/out"), 0);
+}
+static void test_regular(void) {
+    for (int is_socket = 0; is_socket < 2; is_socket++) {
+        check_case("what must be a regular file is a %s", is_socket ? "socket" : "pipe");
+        for (size_t i = 0; i < sizeof REGULAR / sizeof *REGULAR; i++) {
+            make_files();
+            make_special(in_folder(REGULAR[i].file), is_socket);
+            check_ends(REGULAR[i].command, start(REGULAR[i].command, NULL, in_folder("stdout"), 0), REGULAR[i].code, REGULAR[i].words);
+            unlink(in_folder(REGULAR[i].file));
+        }
+    }
+    check_case("an image of a data set is a pipe: its point fails, the rest is measured");
+    make_empty(in_folder("new"));
+    make_special(in_folder("x.png"), 0);
+    check_ends("sweep", start("sweep --synthetic tiny --data %F/image.jsonl --tier_list low --top_k_list 1 --num_runs_per_sample 1 --max_new_tokens 1 "
+                              "--output_dir %F/new", NULL, in_folder("stdout"), 0), 1, "(3 measured now, 1 failed)");
+}
+
+/* ---- what is read once as a stream */
+static const struct { const char *command, *text, *words; } STREAMS[] = {
+    {"score --metric anls %F/pipe", "{\"prediction\": \"a cat\", \"references\": [\"cat\", \"a cat\"]}\n", "1 rows, mean 1.0"},
+    {"tile --sizes %F/pipe --csv", "640x480\n", "640"},
+    {"trace %F/pipe", "{\"traceEvents\": [{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::add\", \"pid\": 1, \"tid\": 1, \"ts\": 1, \"dur\": 2}]}\n",
+     "aten::add"},
+    {"sweep --synthetic tiny --data %F/pipe --tier_list low --top_k_list 1 --num_runs_per_sample 1 --max_new_tokens 1 --output_dir %F/streamed",
+     "{\"question\": \"Only words?\"}\n", "(1 measured now, 0 failed)"}};
+
+static void test_streams(void) {
+    for (size_t i = 0; i < sizeof STREAMS / sizeof *STREAMS; i++) {
+        pid_t child;
+        int fd;
+        check_case("a stream: %s", STREAMS[i].command);
+        make_special(in_folder("pipe"), 0);
+        child = start(STREAMS[i].command, NULL, in_folder("stdout"), 0);
+        pause_ms(100);
+        fd = open(in_folder("pipe"), O_WRONLY);
+        CHECK_INT(write(fd, STREAMS[i].text, strlen(STREAMS[i].text)), strlen(STREAMS[i].text));
+        close(fd);
+        check_ends(STREAMS[i].command, child, 0, STREAMS[i].words);
+        check_case("... that no writer opens, SIGTERM: %s", STREAMS[i].command);
+        child = start(STREAMS[i].command, NULL, in_folder("stdout"), 0);
+        pause_ms(400);
+        kill(child, SIGTERM);
+        check_ends(STREAMS[i].command, child, 130, "");
+        check_case("... that says nothing, Ctrl-C: %s", STREAMS[i].command);
+        child = start(STREAMS[i].command, NULL, in_folder("stdout"), 0);
+        fd = open(in_folder("pipe"), O_WRONLY);
+        pause_ms(400);
+        kill(child, SIGINT);
+        check_ends(STREAMS[i].command, child, 130, "");
+        close(fd);
+        check_case("... that is a socket: %s", STREAMS[i].command);
+        make_special(in_folder("pipe"), 1);
+        check_ends(STREAMS[i].command, start(STREAMS[i].command, NULL, in_folder("stdout"), 0), 3, "pipe");
+    }
+}
+
+int main(void) {
+    if (!command_begin("waits")) return 1;
+    write_text(in_folder("set.jsonl"), "{\"question\": \"Only words?\"}\n");
+    write_text(in_folder("image.jsonl"), "{\"question\": \"Only words?\"}\n{\"image\": \"x.png\", \"question\": \"?\"}\n{\"question\": \"More?\"}\n");
+    test_regular();
+    test_streams();
+    return command_end("test_waits");
+}
