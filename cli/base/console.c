@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -71,6 +72,7 @@ void error_line(char *out, size_t capacity, vp_result result, const vp_error *er
 int complain_result(int exit_code, const char *what, vp_result result, const vp_error *error) {
     char line[LINE_BYTES];
     error_line(line, sizeof line, result, error);
+    if (result == VP_ERR_MEMORY) exit_code = EXIT_DEVICE;
     if (!what || strstr(line, what)) return complain(exit_code, "%s", line);
     return complain(exit_code, "%s: %s", what, line);
 }
@@ -91,6 +93,16 @@ void catch_signals(void) {
     action.sa_handler = SIG_IGN; /* a write then fails with EFBIG or EPIPE, and is answered like a full disk */
     sigaction(SIGXFSZ, &action, NULL);
     sigaction(SIGPIPE, &action, NULL);
+}
+
+static int is_own_end;
+static void library_ended(void) {
+    if (!is_own_end) _exit(EXIT_DEVICE);
+}
+void answer_for_libraries(void) { atexit(library_ended); }
+int own_end(int code) {
+    is_own_end = 1;
+    return code;
 }
 
 void show_progress(const char *format, ...) {

@@ -32,7 +32,7 @@ int exit_code_of(vp_result result);
 void error_line(char *out, size_t capacity, vp_result result, const vp_error *error);
 
 /* Complains about a library error. `what` is the file or the step; it is left out when the error's line contains it
- * already, or when it is NULL. Returns exit_code. */
+ * already, or when it is NULL. Returns exit_code; EXIT_DEVICE where memory ran out, whatever was being done. */
 int complain_result(int exit_code, const char *what, vp_result result, const vp_error *error);
 
 /* After this call the first signal only sets `interrupted`, and the command ends by itself: a sweep finishes its point,
@@ -42,6 +42,12 @@ void end_in_order(void);
 /* Installs the handlers: SIGINT and SIGTERM end the program, or set `interrupted` after end_in_order; then they end
  * every wait, too. A file that grows too large and a closed pipe are errors of write, no signals. */
 void catch_signals(void);
+
+/* The OpenMP runtime ends the program with exit code 1 when it gets no memory or no thread. After
+ * answer_for_libraries such an end has EXIT_DEVICE instead. The program's own ends go through own_end, which returns
+ * its exit code. */
+void answer_for_libraries(void);
+int own_end(int code);
 
 /* Shows progress on stderr: one line that is updated on a terminal, otherwise a plain line every ten seconds. */
 void show_progress(const char *format, ...);

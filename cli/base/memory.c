@@ -14,8 +14,9 @@ void *resize(void *memory, size_t count, size_t element_bytes) {
     if (element_bytes && count <= SIZE_MAX / element_bytes)
         resized = realloc(memory, count ? count * element_bytes : 1);
     if (!resized)
-        exit(complain(EXIT_DEVICE, "not enough memory for %zu x %zu bytes: use fewer samples, crops or new tokens",
-                      count, element_bytes));
+        exit(own_end(complain(EXIT_DEVICE,
+                              "not enough memory for %zu x %zu bytes: use fewer samples, crops or new tokens", count,
+                              element_bytes)));
     return resized;
 }
 void *zeroed(size_t count, size_t element_bytes) {

@@ -7,7 +7,6 @@
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -457,22 +456,20 @@ static int result_name_is_ours(const char *path) {
 /* The *.json of a folder, or the file itself; 0 or an exit code. */
 static int list_results(struct text_list *paths, const char *operand) {
     size_t first = paths->count;
-    DIR *listing;
+    struct text_list names = {NULL, 0};
+    int code;
     if (!is_folder(operand)) {
         text_list_add(paths, "%s", operand);
         return 0;
     }
-    listing = opendir(operand);
-    if (!listing) return complain(EXIT_INPUT, "%s: the folder cannot be read: %s", operand, strerror(errno));
-    for (struct dirent *entry; (entry = readdir(listing)) != NULL;) {
-        const char *dot = strrchr(entry->d_name, '.');
-        char *path;
-        if (entry->d_name[0] == '.' || !dot || strcmp(dot, ".json")) continue;
-        path = join_path(operand, entry->d_name);
-        text_list_add(paths, "%s", path);
-        free(path);
+    code = names_of_folder(operand, &names);
+    for (size_t i = 0; i < names.count; i++) {
+        const char *dot = strrchr(names.items[i], '.');
+        if (names.items[i][0] != '.' && dot && !strcmp(dot, ".json"))
+            text_list_take(paths, join_path(operand, names.items[i]));
     }
-    closedir(listing);
+    text_list_free(&names);
+    if (code) return code;
     if (paths->count == first)
         return complain(EXIT_INPUT,
                         "%s: the folder holds no result files (*_imgsize*.json): run vlmprof sweep, or merge", operand);

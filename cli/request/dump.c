@@ -5,8 +5,8 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "vlmprof.h"
+#include "vlmprof_file.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,32 +14,36 @@
 /* Writes DIR/NAME.npy (version 1.0, little-endian as the machine is, C order); returns 0 or an exit code. */
 static int write_npy(const char *folder, const char *name, const char *type, int dimensions, const int64_t *shape,
                      const void *data, size_t element_bytes) {
-    char file[64], header[256], *path;
-    size_t count = 1, used, padded;
-    FILE *out;
-    int bad;
+    char file[64], header[320] = "\x93NUMPY\1", *path;
+    size_t count = 1, used = 10, padded; /* behind the version stand two bytes: the length of what follows them */
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_output out;
+    vp_result result;
+    int code;
     snprintf(file, sizeof file, "%s.npy", name);
-    used = (size_t)snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (", type);
+    used += (size_t)snprintf(header + used, sizeof header - used,
+                             "{'descr': '%s', 'fortran_order': False, 'shape': (", type);
     for (int i = 0; i < dimensions; i++) {
         count *= (size_t)shape[i];
         used += (size_t)snprintf(header + used, sizeof header - used, "%lld%s", (long long)shape[i],
                                  dimensions == 1 ? "," : i + 1 < dimensions ? ", " : "");
     }
     used += (size_t)snprintf(header + used, sizeof header - used, "), }");
-    padded = (10 + used + 1 + 63) / 64 * 64; /* data start at a multiple of 64; the header ends with a line feed */
+    padded = (used + 1 + 63) / 64 * 64; /* data start at a multiple of 64; the header ends with a line feed */
+    used += (size_t)snprintf(header + used, sizeof header - used, "%*s\n", (int)(padded - used - 1), "");
+    header[8] = (char)((padded - 10) & 255);
+    header[9] = (char)((padded - 10) >> 8);
     path = join_path(folder, file);
-    out = fopen(path, "wb");
-    bad = !out;
-    if (out) {
-        fprintf(out, "\x93NUMPY%c%c%c%c%s%*s\n", 1, 0, (int)((padded - 10) & 255), (int)((padded - 10) >> 8), header,
-                (int)(padded - 11 - used), "");
-        bad = count && fwrite(data, element_bytes, count, out) != count;
-        bad |= ferror(out) != 0;
-        bad |= fclose(out) != 0;
+    result = vp_output_open(path, &out, &error);
+    if (result == VP_OK) {
+        result = vp_output_write(&out, header, used, &error);
+        if (result == VP_OK) result = vp_output_write(&out, data, count * element_bytes, &error);
+        if (result == VP_OK) result = vp_output_commit(&out, &error);
+        else vp_output_discard(&out);
     }
-    if (bad) complain(EXIT_OUTPUT, "%s cannot be written: %s", path, strerror(errno));
+    code = result == VP_OK ? 0 : complain_result(exit_code_of(result), path, result, &error);
     free(path);
-    return bad ? EXIT_OUTPUT : 0;
+    return code;
 }
 static int64_t *widen(const int32_t *values, size_t count) {
     int64_t *out = resize(NULL, count, sizeof *out);

@@ -582,11 +582,16 @@ static int write_result(struct journal_index *index, const struct index_configur
 int result_check(const char *folder, const char *file_name, const char *fingerprint, char **status) {
     char head[512], wanted[48], *path = join_path(folder, file_name), *at;
     FILE *file = fopen(path, "rb");
-    int code = 0;
+    int code = 0, failed = file ? 0 : errno;
     *status = NULL;
     if (file) {
         head[fread(head, 1, sizeof head - 1, file)] = 0;
+        if (ferror(file)) failed = errno;
         fclose(file);
+    }
+    if (failed && failed != ENOENT)
+        code = complain(failed == ENOMEM ? EXIT_DEVICE : EXIT_INPUT, "%s cannot be read: %s", path, strerror(failed));
+    else if (file) {
         snprintf(wanted, sizeof wanted, "\"plan\": \"%s\"", fingerprint);
         if (!strstr(head, wanted) || (at = strstr(head, "\"status\": \"")) == NULL)
             code = complain(EXIT_USAGE,
