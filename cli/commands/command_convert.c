@@ -429,9 +429,15 @@ static int report_converted(const struct convert_job *job, int64_t since_ns) {
             job->model.synthetic ? "; random weights" : "");
     return 0;
 }
+static void remove_unfinished(void *user) {
+    const struct convert_job *job = user;
+    remove_staging(job->staging);
+    if (job->made_out) rmdir(job->out);
+}
 static int run_command(const struct options *options) {
     int64_t since_ns = vp_clock_ns();
     int code, opened = 0;
+    struct unfinished unfinished;
     struct convert_job job;
     memset(&job, 0, sizeof job);
     job.options = options;
@@ -439,12 +445,14 @@ static int run_command(const struct options *options) {
     code = convert_inputs(&job);
     if (!code) code = open_folder(&job);
     opened = !code;
+    unfinished_begin(&unfinished, remove_unfinished, &job);
     if (!code) code = job.model.synthetic ? write_preset_config(&job) : copy_small_files(&job);
     if (!code && job.model.synthetic) code = write_preset_tokenizer(&job);
     if (!code) code = write_weights(&job);
     if (!code) code = write_converted(&job);
     if (!code && interrupted) code = complain(EXIT_INTERRUPTED, "convert: interrupted; nothing was changed");
     if (!code) code = commit_folder(&job);
+    unfinished_end(&unfinished);
     if (opened) remove_staging(job.staging);
     if (code && job.made_out) rmdir(job.out); /* fails when it is not empty, which is right */
     if (!code) code = report_converted(&job, since_ns);

@@ -551,13 +551,16 @@ static int write_temporary(struct journal_index *index, const struct index_confi
     if (close(file->fd) && !file->error) file->error = errno;
     return code;
 }
+static void remove_temporary(void *path) { unlink((const char *)path); }
 /* Writes FOLDER/NAME.json of a configuration, by way of a temporary file, and adds its summary. */
 static int write_result(struct journal_index *index, const struct index_configuration *configuration,
                         const char *folder, struct summaries *all) {
     char *temporary = join_path(folder, ".vlmprof-writing"), *path = join_path(folder, configuration->file_name);
     struct out_file *file = zeroed(1, sizeof *file);
     struct gathered *gathered = zeroed(1, sizeof *gathered);
+    struct unfinished unfinished;
     int code = gather_configuration(index, configuration, gathered);
+    unfinished_begin(&unfinished, remove_temporary, temporary);
     if (!code) code = write_temporary(index, configuration, gathered, temporary, path, file);
     if (!code && !file->error && rename(temporary, path)) file->error = errno;
     if (!code && !file->error) file->error = sync_folder(folder);
@@ -567,6 +570,7 @@ static int write_result(struct journal_index *index, const struct index_configur
             "%s cannot be written: %s; its points are in the journal: make room and run the same command again", path,
             strerror(file->error));
     if (code) unlink(temporary);
+    unfinished_end(&unfinished);
     if (!code) {
         summarize(all, path, gathered);
         path = NULL;
