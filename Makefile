@@ -56,6 +56,8 @@ TEST_PROGRAMS := $(TEST_SOURCES:tests/%.c=$(B)/tests/%) $(FUZZ_SOURCES:tests/fuz
 BENCH_PROGRAMS := $(BENCH_SOURCES:tests/bench/%.c=$(B)/bench/%)
 FUZZ_PROGRAMS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(B)/fuzz/%)
 SAMPLE_PROGRAMS := $(SAMPLE_SOURCES:samples/%.c=$(B)/samples/%)
+# a library that makes the n-th call of a kind fail; the stdio functions that the compiler may replace by others keep their names at -O0
+INJECTOR := $(B)/tests/fault_injector.so
 # without -j a sub-make uses all cores; with -j it shares the caller's
 JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
@@ -174,6 +176,10 @@ EMULATED_TESTS := $(E)/emulator $(E)/test_kernels $(E)/test_model $(E)/test_faul
 .PRECIOUS: $(E)/test_%.o
 
 
+$(INJECTOR): tests/fault_injector.c tests/fault_injector.h | $(PROBED)
+	@echo "cc  $<"; mkdir -p $(@D)
+	@$(CC) $(STD) $(WARN) -g -O0 -fPIC -shared $< -Wl,--defsym=__getdelim=getdelim -ldl -o $@
+
 # ---- programs of one source each: tests, benchmarks, samples. They link the library; a test of a part's insides includes that part, whose object
 # then stays in the archive. An old program is removed first: a failed build must not leave one to run.
 # Tests are compiled at -O1: they wait for the compiler longer than for their own code. Benchmarks that include the kernels get the product's flags.
@@ -212,7 +218,7 @@ demo-pareto: $(PROGRAM)
 test: $(PROBED_EMULATOR)
 	@$(MAKE) $(JOBS) -k test-programs || true
 	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS)
-test-programs: $(PROGRAM) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(TEST_PROGRAMS) $(EMULATED_TESTS) $(E)/bench_gpu $(SAMPLE_PROGRAMS)
+test-programs: $(PROGRAM) $(INJECTOR) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(TEST_PROGRAMS) $(EMULATED_TESTS) $(E)/bench_gpu $(SAMPLE_PROGRAMS)
 
 # The same tests with AddressSanitizer and UndefinedBehaviorSanitizer, in a build folder of their own.
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer

@@ -5,6 +5,7 @@
  * request, dataset, sweep, report, trace. A room includes what it uses. No two rooms include each other, no command
  * uses another, and what reads results never needs the engine. */
 #include "base/console.h"
+#include "base/memory.h"
 #include "base/options.h"
 #include "commands/commands.h"
 #include "request/provenance.h"

@@ -237,9 +237,9 @@ int mkdir(const char *path, mode_t mode) {
     REAL("mkdir", int, (const char *, mode_t));
     return must_fail(INJECT_OPEN_OUTPUT) ? full() : real(path, mode);
 }
-int fsync(int fd) {
-    REAL("fsync", int, (int));
-    return must_fail(INJECT_SYNC) ? broken() : real(fd);
+int fsync(int fd) { /* the disk is not asked: that takes most of the time, and what a test writes need not last */
+    (void)fd;
+    return must_fail(INJECT_SYNC) ? broken() : 0;
 }
 int rename(const char *from, const char *to) {
     REAL("rename", int, (const char *, const char *));

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -93,16 +92,6 @@ void catch_signals(void) {
     action.sa_handler = SIG_IGN; /* a write then fails with EFBIG or EPIPE, and is answered like a full disk */
     sigaction(SIGXFSZ, &action, NULL);
     sigaction(SIGPIPE, &action, NULL);
-}
-
-static int is_own_end;
-static void library_ended(void) {
-    if (!is_own_end) _exit(EXIT_DEVICE);
-}
-void answer_for_libraries(void) { atexit(library_ended); }
-int own_end(int code) {
-    is_own_end = 1;
-    return code;
 }
 
 void show_progress(const char *format, ...) {

@@ -43,12 +43,6 @@ void end_in_order(void);
  * every wait, too. A file that grows too large and a closed pipe are errors of write, no signals. */
 void catch_signals(void);
 
-/* The OpenMP runtime ends the program with exit code 1 when it gets no memory or no thread. After
- * answer_for_libraries such an end has EXIT_DEVICE instead. The program's own ends go through own_end, which returns
- * its exit code. */
-void answer_for_libraries(void);
-int own_end(int code);
-
 /* Shows progress on stderr: one line that is updated on a terminal, otherwise a plain line every ten seconds. */
 void show_progress(const char *format, ...);
 

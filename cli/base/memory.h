@@ -14,6 +14,12 @@ struct unfinished { void (*undo)(void *user); void *user; struct unfinished *bef
 void unfinished_begin(struct unfinished *unfinished, void (*undo)(void *user), void *user);
 void unfinished_end(struct unfinished *unfinished);
 
+/* The OpenMP runtime ends the program with exit code 1 when it gets no memory or no thread. After
+ * answer_for_libraries such an end has EXIT_DEVICE instead. The program's own ends go through own_end, which returns
+ * its exit code. */
+void answer_for_libraries(void);
+int own_end(int code);
+
 char *copy_text(const char *text, size_t bytes);
 
 struct text_buffer { char *data; size_t bytes, capacity; };

@@ -426,6 +426,7 @@ static void read_result(struct result_file *file, struct parsed *scratch) {
     size_t bytes = 0;
     uint32_t rows;
     vp_result result = vp_file_read(file->path, RESULT_BYTES_MOST, &text, &bytes, &error);
+    file->error_code = result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT;
     if (result == VP_OK && (result = parse_json(scratch, text, bytes, &error)) != VP_OK) {
         file->kind = FILE_NOT_JSON;
         snprintf(file->error, sizeof file->error, "%.500s: byte %lld: %.200s", file->path, (long long)error.offset,
@@ -599,7 +600,7 @@ static int keep_results(struct results *results, const struct text_list *paths, 
             snprintf(file->error, sizeof file->error, "%.500s is no result file: it has no per_sample_results",
                      file->path);
         if (!code && file->error[0] && (must || file->kind != FILE_NOT_JSON))
-            code = complain(EXIT_INPUT, "%s", file->error);
+            code = complain(file->error_code, "%s", file->error);
         else if (!code && file->kind == FILE_OWN_REPORT && is_named[i])
             code = complain(EXIT_INPUT, "%s is a report, no result file", file->path);
         if ((file->kind == FILE_OTHER_JSON || file->kind == FILE_NOT_JSON) && !others++) first_other = paths->items[i];
