@@ -1106,7 +1106,8 @@ static vp_result vp_impl_stb_fail(const vp_impl_image_info *info, vp_error *erro
     vp_result result = VP_ERR_FORMAT;
     vp_message_text(&message, info->jpeg ? "JPEG that cannot be decoded: " : "PNG that cannot be decoded: ");
     if (!reason) reason = "unknown reason";
-    if (strcmp(reason, "outofmem") == 0) { /* out of memory, or out of what the header promised */
+    /* out of memory, which stb_image does not always say, or out of what the header promised */
+    if (errno == ENOMEM || strcmp(reason, "outofmem") == 0) {
         if (errno != ERANGE) result = VP_ERR_MEMORY;
         reason = result == VP_ERR_MEMORY ? "not enough memory for it" : "it holds more data than its header says";
     }
