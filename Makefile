@@ -56,10 +56,12 @@ TEST_PROGRAMS := $(TEST_SOURCES:tests/%.c=$(B)/tests/%) $(FUZZ_SOURCES:tests/fuz
 BENCH_PROGRAMS := $(BENCH_SOURCES:tests/bench/%.c=$(B)/bench/%)
 FUZZ_PROGRAMS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(B)/fuzz/%)
 SAMPLE_PROGRAMS := $(SAMPLE_SOURCES:samples/%.c=$(B)/samples/%)
+# a library that makes the n-th call of a kind fail; the stdio functions that the compiler may replace by others keep their names at -O0
+INJECTOR := $(B)/tests/fault_injector.so
 # without -j a sub-make uses all cores; with -j it shares the caller's
 JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
-.PHONY: all help deps demo demo-pareto test test-programs check test-sanitized test-gpu gpu-compile gpu-report bench bench-gpu fuzz full-size install clean
+.PHONY: all help deps demo demo-pareto test test-programs check test-sanitized test-threads test-gpu gpu-compile gpu-report bench bench-gpu fuzz full-size install clean
 all: $(PROGRAM)
 	@if [ -n "$(GPU_OBJECT)" ]; then echo "$(PROGRAM): CPU and GPU backends (nvcc: $(NVCC)); ./vlmprof info shows what it finds here"; \
 	else echo "$(PROGRAM): CPU backend. nvcc not found: no GPU code (CUDA Toolkit 12.8 or later, or NVCC=path)"; fi
@@ -69,6 +71,7 @@ help:
 	@echo "make demo        a sweep of the small model in samples/tiny over drawings and photographs, about a minute; results and report in build/demo"
 	@echo "make demo-pareto accuracy against latency over $(PARETO_SAMPLES) held-out questions (PARETO_SAMPLES=1000: all), about 6 minutes; opens the report"
 	@echo "make test        all tests, the GPU code's too (emulated on the CPU); the last line is the count"
+	@echo "make test-threads threads that share what may be shared, with ThreadSanitizer (clang)"
 	@echo "make check       test, sanitizers, compilers and language modes, nvcc when found, style"
 	@echo "make test-gpu    the tests that need a GPU; a skip is a failure.  make bench-gpu: benchmarks on a GPU"
 	@echo "make gpu-compile the kernels for $(GPU_ARCHS), no spills allowed (needs nvcc)"
@@ -174,6 +177,10 @@ EMULATED_TESTS := $(E)/emulator $(E)/test_kernels $(E)/test_model $(E)/test_faul
 .PRECIOUS: $(E)/test_%.o
 
 
+$(INJECTOR): tests/fault_injector.c tests/fault_injector.h | $(PROBED)
+	@echo "cc  $<"; mkdir -p $(@D)
+	@$(CC) $(STD) $(WARN) -g -O0 -fPIC -shared $< -Wl,--defsym=__getdelim=getdelim -ldl -o $@
+
 # ---- programs of one source each: tests, benchmarks, samples. They link the library; a test of a part's insides includes that part, whose object
 # then stays in the archive. An old program is removed first: a failed build must not leave one to run.
 # Tests are compiled at -O1: they wait for the compiler longer than for their own code. Benchmarks that include the kernels get the product's flags.
@@ -212,18 +219,26 @@ demo-pareto: $(PROGRAM)
 test: $(PROBED_EMULATOR)
 	@$(MAKE) $(JOBS) -k test-programs || true
 	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS)
-test-programs: $(PROGRAM) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(TEST_PROGRAMS) $(EMULATED_TESTS) $(E)/bench_gpu $(SAMPLE_PROGRAMS)
+test-programs: $(PROGRAM) $(INJECTOR) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(TEST_PROGRAMS) $(EMULATED_TESTS) $(E)/bench_gpu $(SAMPLE_PROGRAMS)
 
 # The same tests with AddressSanitizer and UndefinedBehaviorSanitizer, in a build folder of their own.
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 test-sanitized:
 	@$(MAKE) test B=build/sanitized-$(notdir $(CC)) PROGRAM=build/sanitized-$(notdir $(CC))/vlmprof CC="$(CC)" CFLAGS="-O1 -g" KERNEL_FLAGS=-O2 NVCC= TEST_TIMEOUT_S=1800 SANITIZE="$(SANITIZERS)"
 
+# Threads that share what may be shared, with ThreadSanitizer. libarcher explains libomp's barriers to it, and comes with libomp.
+test-threads:
+	@tests/deps.sh clang
+	@$(MAKE) B=build/threads CC=clang CFLAGS="-O1 -g" KERNEL_FLAGS=-O1 NVCC= SANITIZE=-fsanitize=thread build/threads/tests/test_threads
+	@archer=$$(clang -print-resource-dir)/../../libarcher.so; if [ ! -e "$$archer" ]; then echo "test-threads: clang has no libarcher.so beside its libomp" >&2; exit 1; fi; \
+	    OMP_TOOL_LIBRARIES=$$archer TSAN_OPTIONS=ignore_noninstrumented_modules=1 build/threads/tests/test_threads
+
 check: test
 	@tests/deps.sh clang
 	@tests/check_style.sh
 	@CC="$(CC)" tests/check_compile.sh
 	@B=$(B) CXX="$(CXX)" tests/planted.sh
+	@$(MAKE) test-threads
 	@$(MAKE) test-sanitized CC=gcc
 	@$(MAKE) test-sanitized CC=clang
 	@if [ -n "$(NVCC)" ]; then $(MAKE) gpu-compile gpu-report; else echo "skipped: gpu-compile: nvcc not found"; fi

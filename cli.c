@@ -5,6 +5,7 @@
  * request, dataset, sweep, report, trace. A room includes what it uses. No two rooms include each other, no command
  * uses another, and what reads results never needs the engine. */
 #include "base/console.h"
+#include "base/memory.h"
 #include "base/options.h"
 #include "commands/commands.h"
 #include "request/provenance.h"
@@ -78,10 +79,10 @@ static int start_command(const struct command *command, int argc, char **argv) {
     return code;
 }
 
-int main(int argc, char **argv) {
+/* Runs what the words ask for. Returns the exit code. */
+static int start(int argc, char **argv) {
     const struct command *command = NULL;
     int code = 0;
-    catch_signals();
     if (argc < 2) {
         print_usage(stderr);
         return EXIT_USAGE;
@@ -94,4 +95,9 @@ int main(int argc, char **argv) {
     else if (command) code = start_command(command, argc, argv);
     else return unknown_command(argv[1]);
     return end_output(code);
+}
+int main(int argc, char **argv) {
+    catch_signals();
+    answer_for_libraries();
+    return own_end(start(argc, argv));
 }

@@ -1126,7 +1126,8 @@ static vp_result vp_impl_shard_map(vp_impl_shard *shard, vp_error *error) {
     map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     close(fd);
     if (map == MAP_FAILED)
-        return vp_failf(error, VP_ERR_READ, -1, shard->path, "the file cannot be mapped (errno %d)", errno);
+        return vp_failf(error, errno == ENOMEM ? VP_ERR_MEMORY : VP_ERR_READ, -1, shard->path,
+                        "the file cannot be mapped: %s", strerror(errno));
     shard->map = (unsigned char *)map;
     shard->map_bytes = (size_t)info.st_size;
     return VP_OK;

@@ -105,6 +105,7 @@ VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *lay
 #if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_IMAGE_IMPLEMENTATION)) \
     && !defined(VLMPROF_IMAGE_IMPLEMENTATION_DONE)
 #define VLMPROF_IMAGE_IMPLEMENTATION_DONE
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -630,7 +631,10 @@ static void *vp_impl_stb_realloc(void *memory, size_t old_bytes, size_t bytes) {
     size_t first = SIZE_MAX / 4;
     unsigned char *block = memory ? (unsigned char *)memory - VP_IMPL_BLOCK_HEADER : NULL;
     if (block) memcpy(&first, block, sizeof first);
-    if (bytes > SIZE_MAX / 2 || (bytes > VP_IMPL_BLOCK_SLACK && bytes / 2 > first)) return NULL;
+    if (bytes > SIZE_MAX / 2 || (bytes > VP_IMPL_BLOCK_SLACK && bytes / 2 > first)) {
+        errno = ERANGE; /* vp_impl_stb_fail tells this apart from memory that ran out */
+        return NULL;
+    }
     block = (unsigned char *)realloc(block, bytes + VP_IMPL_BLOCK_HEADER);
     if (!block) return NULL;
     if (bytes > old_bytes) memset(block + VP_IMPL_BLOCK_HEADER + old_bytes, 0, bytes - old_bytes);
@@ -1102,11 +1106,9 @@ static vp_result vp_impl_stb_fail(const vp_impl_image_info *info, vp_error *erro
     vp_result result = VP_ERR_FORMAT;
     vp_message_text(&message, info->jpeg ? "JPEG that cannot be decoded: " : "PNG that cannot be decoded: ");
     if (!reason) reason = "unknown reason";
-    if (strcmp(reason, "outofmem") == 0) { /* out of memory, or out of what the header promised */
-        size_t probe_bytes = (size_t)(info->width_px * info->height_px) * 8 + VP_IMPL_BLOCK_SLACK;
-        void *probe = info->jpeg ? NULL : malloc(probe_bytes);
-        if (!probe) result = VP_ERR_MEMORY;
-        free(probe);
+    /* out of memory, which stb_image does not always say, or out of what the header promised */
+    if (errno == ENOMEM || strcmp(reason, "outofmem") == 0) {
+        if (errno != ERANGE) result = VP_ERR_MEMORY;
         reason = result == VP_ERR_MEMORY ? "not enough memory for it" : "it holds more data than its header says";
     }
     vp_message_text(&message, reason);
@@ -1118,6 +1120,7 @@ static vp_result vp_impl_image_stored(const uint8_t *file, size_t bytes, const v
                                       vp_error *error) {
     uint8_t *copy = NULL;
     int width = 0, height = 0, channels;
+    errno = 0; /* vp_impl_stb_fail reads it */
     if (!info->jpeg && info->colour == 0 && info->depth == 16) {
         uint16_t *grey = stbi_load_16_from_memory(file, (int)bytes, &width, &height, &channels, 1);
         if (!grey) return vp_impl_stb_fail(info, error);

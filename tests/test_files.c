@@ -22,7 +22,7 @@ static void test_folders(void) {
     FAILS(make_folder(in_folder(long_name)), EXIT_OUTPUT, "the folder cannot be made: File name too long");
     check_case("the names in a folder are sorted behind those that the list has");
     text_list_copy(&names, "zz");
-    names_of_folder(in_folder("a"), &names);
+    CHECK_INT(HEARD(names_of_folder(in_folder("a"), &names)), 0);
     CHECK_INT(names.count, 4);
     if (names.count == 4) { /* all of them: the list had one, and is sorted as a whole */
         CHECK_TEXT(names.items[0], "b");
@@ -30,7 +30,7 @@ static void test_folders(void) {
         CHECK_TEXT(names.items[2], "file");
         CHECK_TEXT(names.items[3], "zz");
     }
-    names_of_folder(in_folder("none"), &names);
+    FAILS(names_of_folder(in_folder("none"), &names), EXIT_INPUT, "none: the folder cannot be read: No such file");
     CHECK_INT(names.count, 4);
     text_list_free(&names);
     check_case("a folder's entries go to the disk; what is not there has an error number");

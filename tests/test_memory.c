@@ -40,6 +40,36 @@ static void test_memory(void) {
         CHECK_INT(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 4);
     }
 }
+static int undone; /* in the order of the calls: 1 and 2 */
+static void undo_first(void *user) { undone = undone * 10 + *(int *)user; }
+static void undo_second(void *user) {
+    undo_first(user);
+    if (undone == 2) resize(NULL, SIZE_MAX, 2); /* which has no memory either */
+    _exit(99);
+}
+static void undo_last(void *user) {
+    undo_first(user);
+    _exit(undone == 21 ? 4 : undone);
+}
+static void test_unfinished(void) {
+    struct unfinished works[3];
+    int numbers[] = {1, 2, 3}, status = 0;
+    pid_t child;
+    check_case("what has begun and not ended is undone before the program ends, the latest first, even where that needs memory");
+    fflush(stdout);
+    if ((child = fork()) == 0) {
+        if (!freopen("/dev/null", "w", stderr)) _exit(1);
+        unfinished_begin(&works[0], undo_last, &numbers[0]);
+        unfinished_begin(&works[2], undo_last, &numbers[2]);
+        unfinished_begin(&works[1], undo_second, &numbers[1]);
+        unfinished_end(&works[2]);
+        unfinished_end(&works[2]);
+        resize(NULL, SIZE_MAX, 2);
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK_INT(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 4);
+}
 static void test_text(void) {
     struct text_buffer text = {NULL, 0, 0};
     char want[2000] = "";
@@ -106,6 +136,7 @@ static void test_hash(void) {
 
 int main(void) {
     test_memory();
+    test_unfinished();
     test_text();
     test_list();
     test_hash();

@@ -72,6 +72,7 @@ void error_line(char *out, size_t capacity, vp_result result, const vp_error *er
 int complain_result(int exit_code, const char *what, vp_result result, const vp_error *error) {
     char line[LINE_BYTES];
     error_line(line, sizeof line, result, error);
+    if (result == VP_ERR_MEMORY) exit_code = EXIT_DEVICE;
     if (!what || strstr(line, what)) return complain(exit_code, "%s", line);
     return complain(exit_code, "%s: %s", what, line);
 }

@@ -32,7 +32,7 @@ int exit_code_of(vp_result result);
 void error_line(char *out, size_t capacity, vp_result result, const vp_error *error);
 
 /* Complains about a library error. `what` is the file or the step; it is left out when the error's line contains it
- * already, or when it is NULL. Returns exit_code. */
+ * already, or when it is NULL. Returns exit_code; EXIT_DEVICE where memory ran out, whatever was being done. */
 int complain_result(int exit_code, const char *what, vp_result result, const vp_error *error);
 
 /* After this call the first signal only sets `interrupted`, and the command ends by itself: a sweep finishes its point,

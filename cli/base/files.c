@@ -77,12 +77,21 @@ int is_image_name(const char *name) {
     return 0;
 }
 
-void names_of_folder(const char *folder, struct text_list *names) {
+int names_of_folder(const char *folder, struct text_list *names) {
     DIR *listing = opendir(folder);
-    for (struct dirent *entry; listing && (entry = readdir(listing)) != NULL;)
-        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) text_list_copy(names, entry->d_name);
+    const struct dirent *entry = NULL;
+    int error = listing ? 0 : errno;
+    do {
+        errno = 0; /* readdir returns NULL at the end, and also for an error */
+        entry = listing ? readdir(listing) : NULL;
+        if (listing && !entry) error = errno;
+        if (entry && strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) text_list_copy(names, entry->d_name);
+    } while (entry);
     if (listing) closedir(listing);
     text_list_sort(names, 0);
+    if (!error) return 0;
+    return complain(error == ENOMEM ? EXIT_DEVICE : EXIT_INPUT, "%s: the folder cannot be read: %s", folder,
+                    strerror(error));
 }
 int file_write(const char *path, const char *data, size_t bytes) {
     vp_error error = {VP_OK, -1, "", ""};

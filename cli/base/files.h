@@ -26,8 +26,8 @@ int file_read_in(const char *folder, const char *name, char **text, size_t *byte
 /* Truth: the name ends like an image file and is not hidden. */
 int is_image_name(const char *name);
 
-/* Appends the names in a folder to the list and sorts them; none if the folder cannot be read. */
-void names_of_folder(const char *folder, struct text_list *names);
+/* Appends the names in a folder to the list and sorts them. Returns 0 or an exit code: the list then lacks names. */
+int names_of_folder(const char *folder, struct text_list *names);
 
 /* Write a file by vp_output's rules (vlmprof_file.h): a reader sees the old file or the whole new one. */
 int file_write(const char *path, const char *data, size_t bytes);

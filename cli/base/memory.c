@@ -8,14 +8,50 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+static struct unfinished *latest_unfinished;
+void unfinished_begin(struct unfinished *unfinished, void (*undo)(void *user), void *user) {
+    unfinished->undo = undo;
+    unfinished->user = user;
+    unfinished->before = latest_unfinished;
+    latest_unfinished = unfinished;
+}
+void unfinished_end(struct unfinished *unfinished) {
+    struct unfinished **at = &latest_unfinished;
+    while (*at && *at != unfinished) at = &(*at)->before;
+    if (*at) *at = unfinished->before;
+}
+static void undo_unfinished(void) {
+    while (latest_unfinished) { /* taken off first: undoing may need memory, too */
+        struct unfinished *unfinished = latest_unfinished;
+        latest_unfinished = unfinished->before;
+        unfinished->undo(unfinished->user);
+    }
+}
+static int is_own_end;
+int own_end(int code) {
+    is_own_end = 1;
+    return code;
+}
+static void library_ended(void) {
+    if (is_own_end) return;
+    undo_unfinished();
+    _exit(EXIT_DEVICE);
+}
+void answer_for_libraries(void) { atexit(library_ended); }
+static void end_without_memory(size_t count, size_t element_bytes) {
+    int code = complain(EXIT_DEVICE,
+                        "not enough memory for %zu x %zu bytes: use fewer samples, crops or new tokens", count,
+                        element_bytes);
+    undo_unfinished();
+    exit(own_end(code));
+}
 void *resize(void *memory, size_t count, size_t element_bytes) {
     void *resized = NULL;
     if (element_bytes && count <= SIZE_MAX / element_bytes)
         resized = realloc(memory, count ? count * element_bytes : 1);
-    if (!resized)
-        exit(complain(EXIT_DEVICE, "not enough memory for %zu x %zu bytes: use fewer samples, crops or new tokens",
-                      count, element_bytes));
+    if (!resized) end_without_memory(count, element_bytes);
     return resized;
 }
 void *zeroed(size_t count, size_t element_bytes) {

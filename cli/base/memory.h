@@ -8,6 +8,18 @@
 /* Memory of the command itself. Ending the program loses no measurement, because the journal is on disk already. */
 void *resize(void *memory, size_t count, size_t element_bytes);
 void *zeroed(size_t count, size_t element_bytes);
+/* Something half written that must not stay behind. When memory runs out, undo(user) is called for all that have begun
+ * and not ended, the latest first, before the program ends. The struct belongs to the caller. */
+struct unfinished { void (*undo)(void *user); void *user; struct unfinished *before; };
+void unfinished_begin(struct unfinished *unfinished, void (*undo)(void *user), void *user);
+void unfinished_end(struct unfinished *unfinished);
+
+/* The OpenMP runtime ends the program with exit code 1 when it gets no memory or no thread. After
+ * answer_for_libraries such an end has EXIT_DEVICE instead. The program's own ends go through own_end, which returns
+ * its exit code. */
+void answer_for_libraries(void);
+int own_end(int code);
+
 char *copy_text(const char *text, size_t bytes);
 
 struct text_buffer { char *data; size_t bytes, capacity; };

@@ -48,7 +48,7 @@ struct convert_job {
 
 static void remove_staging(const char *staging) {
     struct text_list inside = {NULL, 0};
-    names_of_folder(staging, &inside);
+    if (is_folder(staging)) names_of_folder(staging, &inside);
     for (size_t i = 0; i < inside.count; i++) {
         char *path = join_path(staging, inside.items[i]);
         unlink(path);
@@ -69,8 +69,7 @@ static int is_small_file(const char *name) {
 }
 static int copy_small_files(const struct convert_job *job) {
     struct text_list inside = {NULL, 0};
-    int code = 0;
-    names_of_folder(job->model.name, &inside);
+    int code = names_of_folder(job->model.name, &inside);
     for (size_t i = 0; i < inside.count && !code; i++) {
         char *path = join_path(job->model.name, inside.items[i]), *text = NULL;
         vp_error error = {VP_OK, -1, "", ""};
@@ -285,8 +284,8 @@ static int open_folder(struct convert_job *job) {
     job->made_out = access(job->out, F_OK) != 0;
     if ((code = make_folder(job->out)) != 0) return code;
     remove_staging(job->staging);
-    names_of_folder(job->out, &inside);
-    if (inside.count && !can_read_converted(job))
+    code = names_of_folder(job->out, &inside);
+    if (!code && inside.count && !can_read_converted(job))
         code = complain(EXIT_USAGE,
                         "convert: %s is not empty and not an earlier output of convert (%s ...): choose another folder",
                         job->out, inside.items[0]);
@@ -300,8 +299,7 @@ static int write_converted(const struct convert_job *job) {
     struct text_list inside = {NULL, 0};
     struct text_buffer text = {NULL, 0, 0};
     vp_json_writer writer;
-    int code;
-    names_of_folder(job->staging, &inside);
+    int code = names_of_folder(job->staging, &inside);
     vp_json_writer_init_sink(&writer, text_sink, &text, 2);
     vp_json_begin_object(&writer);
     put_text(&writer, "schema", "vlmprof-convert-1");
@@ -316,7 +314,7 @@ static int write_converted(const struct convert_job *job) {
     vp_json_end_array(&writer);
     vp_json_end_object(&writer);
     vp_json_finish(&writer);
-    code = file_write_whole(job->staging, CONVERTED, text.data, text.bytes);
+    if (!code) code = file_write_whole(job->staging, CONVERTED, text.data, text.bytes);
     free(text.data);
     text_list_free(&inside);
     return code;
@@ -359,6 +357,13 @@ static int check_overwritten(const struct convert_job *job, const struct text_li
     }
     return code;
 }
+/* Makes the new names in OUT last. Returns 0 or an exit code. */
+static int sync_names(const struct convert_job *job) {
+    int error = sync_folder(job->out);
+    return error ? complain(EXIT_OUTPUT, "%s: the new files are not safely on the disk: %s; convert again", job->out,
+                            strerror(error))
+                 : 0;
+}
 /* Removes what an earlier convert wrote, config.json first. */
 static void remove_old(const struct convert_job *job) {
     for (int config = 1; config >= 0; config--)
@@ -374,16 +379,16 @@ static void remove_old(const struct convert_job *job) {
  * folder is never half a model. Files that no convert wrote stay. Returns 0 or an exit code. */
 static int commit_folder(struct convert_job *job) {
     struct text_list inside = {NULL, 0};
-    int code;
-    names_of_folder(job->staging, &inside);
-    code = check_overwritten(job, &inside);
+    int code = names_of_folder(job->staging, &inside);
+    if (!code) code = check_overwritten(job, &inside);
     if (!code) remove_old(job);
     if (!code) code = move_file(job, CONVERTED);
     for (size_t i = 0; i < inside.count && !code; i++)
         if (strcmp(inside.items[i], CONVERTED) && strcmp(inside.items[i], "config.json"))
             code = move_file(job, inside.items[i]);
-    sync_folder(job->out);
+    if (!code) code = sync_names(job);
     if (!code) code = move_file(job, "config.json");
+    if (!code) code = sync_names(job);
     text_list_free(&inside);
     return code;
 }
@@ -412,19 +417,27 @@ static int convert_inputs(struct convert_job *job) {
                         job->model.name);
     return 0;
 }
-static void report_converted(const struct convert_job *job, int64_t since_ns) {
+static int report_converted(const struct convert_job *job, int64_t since_ns) {
     struct model written;
+    int code;
     memset(&written, 0, sizeof written);
     written.name = job->out;
-    model_weigh_files(&written);
+    if ((code = model_weigh_files(&written)) != 0) return code;
     print_note("vlmprof: %s: %s, %.4g GB of weights in %lld file%s, %.1f s%s\n", job->out,
                text_of(job->options, "layout"), (double)written.file_bytes / 1e9, (long long)written.file_count,
                written.file_count == 1 ? "" : "s", (double)(vp_clock_ns() - since_ns) / 1e9,
                job->model.synthetic ? "; random weights" : "");
+    return 0;
+}
+static void remove_unfinished(void *user) {
+    const struct convert_job *job = user;
+    remove_staging(job->staging);
+    if (job->made_out) rmdir(job->out);
 }
 static int run_command(const struct options *options) {
     int64_t since_ns = vp_clock_ns();
     int code, opened = 0;
+    struct unfinished unfinished;
     struct convert_job job;
     memset(&job, 0, sizeof job);
     job.options = options;
@@ -432,16 +445,17 @@ static int run_command(const struct options *options) {
     code = convert_inputs(&job);
     if (!code) code = open_folder(&job);
     opened = !code;
+    unfinished_begin(&unfinished, remove_unfinished, &job);
     if (!code) code = job.model.synthetic ? write_preset_config(&job) : copy_small_files(&job);
     if (!code && job.model.synthetic) code = write_preset_tokenizer(&job);
     if (!code) code = write_weights(&job);
     if (!code) code = write_converted(&job);
     if (!code && interrupted) code = complain(EXIT_INTERRUPTED, "convert: interrupted; nothing was changed");
     if (!code) code = commit_folder(&job);
+    unfinished_end(&unfinished);
     if (opened) remove_staging(job.staging);
-    sync_folder(job.out ? job.out : ".");
     if (code && job.made_out) rmdir(job.out); /* fails when it is not empty, which is right */
-    if (!code) report_converted(&job, since_ns);
+    if (!code) code = report_converted(&job, since_ns);
     text_list_free(&job.old);
     free(job.staging);
     model_free(&job.model);

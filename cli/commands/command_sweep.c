@@ -24,7 +24,6 @@
 #include "vlmprof_file.h"
 #include "vlmprof_score.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,17 +211,17 @@ static int sweep_rank(struct sweep *sweep) {
 /* Complains when the folder has journals of another number of processes: samples of theirs would be measured again.
  * Returns 0 or an exit code. */
 static int check_folder(const struct sweep *sweep, const char *folder) {
-    DIR *listing = opendir(folder);
+    struct text_list names = {NULL, 0};
     int64_t rank, world_size;
-    int code = 0;
-    for (struct dirent *entry; listing && !code && (entry = readdir(listing)) != NULL;)
-        if (can_parse_journal_name(entry->d_name, &rank, &world_size) && world_size != sweep->rank.world_size)
+    int code = names_of_folder(folder, &names);
+    for (size_t i = 0; i < names.count && !code; i++)
+        if (can_parse_journal_name(names.items[i], &rank, &world_size) && world_size != sweep->rank.world_size)
             code = complain(
                 EXIT_USAGE,
                 "%s/%s is of a sweep with %lld processes, this one has %d: go on with as many, or use another "
                 "--output_dir",
-                folder, entry->d_name, (long long)world_size, sweep->rank.world_size);
-    if (listing) closedir(listing);
+                folder, names.items[i], (long long)world_size, sweep->rank.world_size);
+    text_list_free(&names);
     return code;
 }
 /* Reads how often a point is run, and checks those options. Returns 0 or an exit code. */

@@ -450,7 +450,7 @@ static int show_saved(const struct options *options, const char *path) {
         how.with_memory |= saved.ops.rows[i].host_memory_bytes || saved.ops.rows[i].device_memory_bytes;
     if (result == VP_OK) result = print_saved(options, &saved.ops, &how);
     if (result != VP_OK)
-        code = complain_result(result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT, path, result, &error);
+        code = complain_result(EXIT_INPUT, path, result, &error);
     else if (is_torch) print_more((size_t)saved.ops.count, how.row_limit);
     free(saved.text);
     free(saved.held);

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void dataset_free(struct dataset *dataset) {
@@ -185,8 +186,15 @@ static vp_result find_images(struct loader *loader, vp_error *error) {
     DIR *folder = opendir(dataset->path);
     vp_result result = VP_OK;
     if (!folder) return vp_fail(error, VP_ERR_READ, -1, dataset->path, strerror(errno));
-    for (struct dirent *entry; result == VP_OK && (entry = readdir(folder)) != NULL;) {
-        char *path = join_path(dataset->path, entry->d_name);
+    while (result == VP_OK) {
+        const struct dirent *entry;
+        char *path;
+        errno = 0; /* readdir returns NULL at the end, and also for an error */
+        if ((entry = readdir(folder)) == NULL) {
+            if (errno) result = vp_fail(error, VP_ERR_READ, -1, dataset->path, strerror(errno));
+            break;
+        }
+        path = join_path(dataset->path, entry->d_name);
         if (is_image_name(entry->d_name) && !is_folder(path)
             && (result = add_place(loader, 0, 0, (int64_t)dataset->names.count, error)) == VP_OK)
             text_list_copy(&dataset->names, entry->d_name);
@@ -563,19 +571,26 @@ static int32_t add_reason(struct dataset *dataset, const char *text) {
     return dataset->reason_count;
 }
 /* Reads the size from the image file's header, as the image is seen upright. A file that cannot be used gives its
- * entry a reason, and does not end the sweep. */
-static void read_image_size(struct dataset *dataset, const char *path, struct entry *entry) {
+ * entry a reason, and does not end the sweep. What may be otherwise at the next start ends it: memory that runs out, and
+ * a file that may be read but fails. The reason would enter the plan, and the next start would refuse the journal.
+ * Returns 0 or an exit code. */
+static int read_image_size(struct dataset *dataset, const char *path, struct entry *entry) {
     vp_error error = {VP_OK, -1, "", ""};
     char *file = NULL, reason[LINE_BYTES];
     size_t bytes = 0;
+    struct stat info;
     vp_result result = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
     if (result == VP_OK)
         result = vp_image_size((const uint8_t *)file, bytes, &entry->width_px, &entry->height_px, &error);
     free(file);
-    if (result == VP_OK) return;
+    if (result == VP_OK) return 0;
+    if (result == VP_ERR_MEMORY
+        || (result == VP_ERR_READ && stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, R_OK) == 0))
+        return complain_result(EXIT_INPUT, path, result, &error);
     error_line(reason, sizeof reason, result, &error);
     entry->reason = (unsigned char)add_reason(dataset,
                                               !strcmp(error.where, path) && error.text[0] ? error.text : reason);
+    return 0;
 }
 
 /* ---- a whole data set */
@@ -671,15 +686,18 @@ static int keep_places(struct loader *loader, const int64_t *chosen) {
     loader->places = NULL;
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), dataset->path, result, &error);
 }
-/* The size of a sample's image. Questions about one image are next to each other: its size is read once. */
-static void settle_image_size(struct dataset *dataset, const struct sample *sample, const struct sample *before,
-                              struct entry *entry) {
-    if (!sample->image_path) return;
+/* The size of a sample's image. Questions about one image are next to each other: its size is read once.
+ * Returns 0 or an exit code. */
+static int settle_image_size(struct dataset *dataset, const struct sample *sample, const struct sample *before,
+                             struct entry *entry) {
+    if (!sample->image_path) return 0;
     if (before->image_path && !strcmp(before->image_path, sample->image_path)) {
         entry->width_px = entry[-1].width_px;
         entry->height_px = entry[-1].height_px;
         entry->reason = entry[-1].reason;
-    } else read_image_size(dataset, sample->image_path, entry);
+        return 0;
+    }
+    return read_image_size(dataset, sample->image_path, entry);
 }
 /* Takes a sample into the hash of its data set: what its record says, and nothing of its image file. An image that
  * cannot be read now may be there when the sweep goes on: that is still the same plan. */
@@ -713,7 +731,7 @@ static int check_samples(struct loader *loader) {
             entry->text_count = sample.text_count;
             entry->no_bos = sample.no_bos != 0;
             entry->has_image = sample.image_path != NULL;
-            settle_image_size(dataset, &sample, &before, entry);
+            code = settle_image_size(dataset, &sample, &before, entry);
             dataset->hash = hash_sample(dataset->hash, dataset, &sample);
             show_progress("%s: %zu of %zu samples", dataset->path, i + 1, dataset->count);
         }
@@ -781,7 +799,7 @@ int dataset_load(const struct options *options, const struct model *model, struc
     result = find_records(&loader, &error);
     code = result == VP_OK
                ? check_data_options(&loader)
-               : complain_result(result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT, dataset->path, result, &error);
+               : complain_result(EXIT_INPUT, dataset->path, result, &error);
     if (!code && !loader.population)
         code = complain(EXIT_INPUT, "%s: there is no %s in it", dataset->path,
                         dataset->kind == DATA_VQA ? "question" : "line");

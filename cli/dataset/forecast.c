@@ -16,13 +16,13 @@
 #include "vlmprof_score.h"
 #include "vlmprof_stages.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 /* ---- the work of a pass: the model itself is not run, and nothing is written */
 /* FLOPs and bytes of one pass by stage, from its shapes alone, as the engine counts them: tests/test_forecast.c allows
@@ -324,19 +324,26 @@ static void forecast_configuration(const struct model *model, const struct confi
 }
 
 /* Adds the runs of a journal to forecast[], by configuration. A journal of another plan is only named in `note`.
- * The journal is read line by line, without the index of sweep/journal.h: dataset/ is below sweep/. */
-static void read_measured(const struct plan *plan, const char *path, struct forecast *forecast, char *note,
-                          size_t capacity) {
+ * The journal is read line by line, without the index of sweep/journal.h: dataset/ is below sweep/. Returns 0 or an
+ * exit code. */
+static int read_measured(const struct plan *plan, const char *path, struct forecast *forecast, char *note,
+                         size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
     int fd = -1;
-    FILE *file = vp_file_open(path, &fd, &error) == VP_OK ? fdopen(fd, "rb") : NULL;
+    vp_result result = vp_file_open(path, &fd, &error);
+    FILE *file = result == VP_OK ? fdopen(fd, "rb") : NULL;
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     char *line = NULL, wanted[32];
     size_t room = 0;
     ssize_t bytes;
+    int code = 0;
+    if (result != VP_OK) return complain_result(exit_code_of(result), path, result, &error);
+    if (!file) {
+        close(fd);
+        return complain(EXIT_DEVICE, "%s: not enough memory to open it", path);
+    }
     snprintf(wanted, sizeof wanted, "%016llx", (unsigned long long)plan->fingerprint);
-    if (error.code != VP_OK) error_line(note, capacity, error.code, &error);
-    for (int64_t number = 0; file && (bytes = getline(&line, &room, file)) > 0 && line[bytes - 1] == '\n'; number++) {
+    for (int64_t number = 0; (bytes = getline(&line, &room, file)) > 0 && line[bytes - 1] == '\n'; number++) {
         const vp_json *json = &parsed.json;
         uint32_t name;
         double ns;
@@ -358,24 +365,29 @@ static void read_measured(const struct plan *plan, const char *path, struct fore
             break;
         }
     }
-    if (file) fclose(file);
+    if (ferror(file)) code = complain(EXIT_INPUT, "%s: reading failed: %s", path, strerror(errno));
+    fclose(file);
     free(line);
     free(parsed.nodes);
+    return code;
 }
-/* Adds the runs of all journals in output_dir. */
-static void read_journals(const struct options *options, const struct plan *plan, struct forecast *forecast, char *note,
+/* Adds the runs of all journals in output_dir, if there is one. Returns 0 or an exit code. */
+static int read_journals(const struct options *options, const struct plan *plan, struct forecast *forecast, char *note,
                           size_t capacity) {
     const char *folder = text_of(options, "output_dir");
-    DIR *listing = folder ? opendir(folder) : NULL;
-    for (struct dirent *entry; listing && (entry = readdir(listing)) != NULL;) {
-        size_t bytes = strlen(entry->d_name);
+    struct text_list names = {NULL, 0};
+    int code = folder && is_folder(folder) ? names_of_folder(folder, &names) : 0;
+    for (size_t i = 0; i < names.count && !code; i++) {
+        size_t bytes = strlen(names.items[i]);
         char *path;
-        if (strncmp(entry->d_name, "journal", 7) || bytes < 13 || strcmp(entry->d_name + bytes - 6, ".jsonl")) continue;
-        path = join_path(folder, entry->d_name);
-        read_measured(plan, path, forecast, note, capacity);
+        if (strncmp(names.items[i], "journal", 7) || bytes < 13 || strcmp(names.items[i] + bytes - 6, ".jsonl"))
+            continue;
+        path = join_path(folder, names.items[i]);
+        code = read_measured(plan, path, forecast, note, capacity);
         free(path);
     }
-    if (listing) closedir(listing);
+    text_list_free(&names);
+    return code;
 }
 
 /* All that --plan prints. */
@@ -428,10 +440,11 @@ static void estimate_configurations(struct outlook *outlook) {
         if (!(spread <= outlook->variation)) outlook->variation = spread;
     }
 }
-/* What is measured already, and by which factor it differs from the estimates. */
-static void compare_with_journals(struct outlook *outlook) {
+/* What is measured already, and by which factor it differs from the estimates. Returns 0 or an exit code. */
+static int compare_with_journals(struct outlook *outlook) {
     double measured_ns = 0, estimated_ns = 0;
-    read_journals(outlook->options, outlook->plan, outlook->configurations, outlook->note, sizeof outlook->note);
+    int code = read_journals(outlook->options, outlook->plan, outlook->configurations, outlook->note,
+                             sizeof outlook->note);
     for (size_t i = 0; i < outlook->plan->configuration_count; i++) {
         const struct forecast *forecast = &outlook->configurations[i];
         outlook->runs_measured += forecast->runs_measured;
@@ -440,10 +453,13 @@ static void compare_with_journals(struct outlook *outlook) {
         estimated_ns += forecast->ns / (double)forecast->count * (double)forecast->runs_measured;
     }
     outlook->scale = estimated_ns > 0 ? measured_ns / estimated_ns : 1;
+    return code;
 }
-static void look_ahead(struct outlook *outlook) {
+/* Fills the outlook. Returns 0 or an exit code. */
+static int look_ahead(struct outlook *outlook) {
+    int code;
     estimate_configurations(outlook);
-    compare_with_journals(outlook);
+    if ((code = compare_with_journals(outlook)) != 0) return code;
     outlook->seconds = 0;
     for (size_t i = 0; i < outlook->plan->configuration_count; i++) {
         int64_t left = configuration_runs_left(outlook, i);
@@ -454,6 +470,7 @@ static void look_ahead(struct outlook *outlook) {
     vp_statistics_resolution(outlook->fewest, PLAN_DISCORDANCE, isfinite(outlook->variation) ? outlook->variation : 0,
                              &outlook->resolution);
     if (!isfinite(outlook->variation)) outlook->resolution.mean = outlook->resolution.p50 = (double)NAN;
+    return 0;
 }
 /* Where the expected time comes from, as --plan says it. */
 static const char *time_source(const struct outlook *outlook) {
@@ -657,10 +674,8 @@ int forecast_show(const struct options *options, const struct model *model, cons
     outlook.plan = plan;
     outlook.configurations = zeroed(plan->configuration_count, sizeof *outlook.configurations);
     code = calibrate(options, model, plan, &outlook.rates);
-    if (!code) {
-        look_ahead(&outlook);
-        code = is_given(options, "json") ? print_plan_json(&outlook) : print_plan(&outlook);
-    }
+    if (!code) code = look_ahead(&outlook);
+    if (!code) code = is_given(options, "json") ? print_plan_json(&outlook) : print_plan(&outlook);
     free(outlook.configurations);
     return code;
 }

@@ -7,7 +7,6 @@
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -427,6 +426,7 @@ static void read_result(struct result_file *file, struct parsed *scratch) {
     size_t bytes = 0;
     uint32_t rows;
     vp_result result = vp_file_read(file->path, RESULT_BYTES_MOST, &text, &bytes, &error);
+    file->error_code = result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT;
     if (result == VP_OK && (result = parse_json(scratch, text, bytes, &error)) != VP_OK) {
         file->kind = FILE_NOT_JSON;
         snprintf(file->error, sizeof file->error, "%.500s: byte %lld: %.200s", file->path, (long long)error.offset,
@@ -457,22 +457,20 @@ static int result_name_is_ours(const char *path) {
 /* The *.json of a folder, or the file itself; 0 or an exit code. */
 static int list_results(struct text_list *paths, const char *operand) {
     size_t first = paths->count;
-    DIR *listing;
+    struct text_list names = {NULL, 0};
+    int code;
     if (!is_folder(operand)) {
         text_list_add(paths, "%s", operand);
         return 0;
     }
-    listing = opendir(operand);
-    if (!listing) return complain(EXIT_INPUT, "%s: the folder cannot be read: %s", operand, strerror(errno));
-    for (struct dirent *entry; (entry = readdir(listing)) != NULL;) {
-        const char *dot = strrchr(entry->d_name, '.');
-        char *path;
-        if (entry->d_name[0] == '.' || !dot || strcmp(dot, ".json")) continue;
-        path = join_path(operand, entry->d_name);
-        text_list_add(paths, "%s", path);
-        free(path);
+    code = names_of_folder(operand, &names);
+    for (size_t i = 0; i < names.count; i++) {
+        const char *dot = strrchr(names.items[i], '.');
+        if (names.items[i][0] != '.' && dot && !strcmp(dot, ".json"))
+            text_list_take(paths, join_path(operand, names.items[i]));
     }
-    closedir(listing);
+    text_list_free(&names);
+    if (code) return code;
     if (paths->count == first)
         return complain(EXIT_INPUT,
                         "%s: the folder holds no result files (*_imgsize*.json): run vlmprof sweep, or merge", operand);
@@ -602,7 +600,7 @@ static int keep_results(struct results *results, const struct text_list *paths, 
             snprintf(file->error, sizeof file->error, "%.500s is no result file: it has no per_sample_results",
                      file->path);
         if (!code && file->error[0] && (must || file->kind != FILE_NOT_JSON))
-            code = complain(EXIT_INPUT, "%s", file->error);
+            code = complain(file->error_code, "%s", file->error);
         else if (!code && file->kind == FILE_OWN_REPORT && is_named[i])
             code = complain(EXIT_INPUT, "%s is a report, no result file", file->path);
         if ((file->kind == FILE_OTHER_JSON || file->kind == FILE_NOT_JSON) && !others++) first_other = paths->items[i];

@@ -48,6 +48,7 @@ struct result_file {
     double *columns[COLUMN_COUNT];   /* [count]; NULL: nobody has it. NaN: this sample has not */
     double *run_total; size_t *run_at; /* each run's T_total: of sample i from run_at[i] to run_at[i + 1] */
     char error[LINE_BYTES];          /* why the file cannot be used; empty: it can */
+    int error_code;                  /* the exit code that goes with it */
     int kind;                        /* FILE_RESULT: it is kept */
 };
 

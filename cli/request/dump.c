@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "vlmprof.h"
+#include "vlmprof_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,29 +14,35 @@
 /* Writes DIR/NAME.npy (version 1.0, little-endian as the machine is, C order); returns 0 or an exit code. */
 static int write_npy(const char *folder, const char *name, const char *type, int dimensions, const int64_t *shape,
                      const void *data, size_t element_bytes) {
-    static const char magic[] = "\x93NUMPY\x01";
-    struct text_buffer out = {NULL, 0, 0};
-    char file[64], header[256], line[LINE_BYTES], length[2];
-    size_t count = 1, used, padded;
+    char file[64], header[320] = "\x93NUMPY\1", *path;
+    size_t count = 1, used = 10, padded; /* behind the version stand two bytes: the length of what follows them */
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_output out;
+    vp_result result;
     int code;
     snprintf(file, sizeof file, "%s.npy", name);
-    used = (size_t)snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': (", type);
+    used += (size_t)snprintf(header + used, sizeof header - used,
+                             "{'descr': '%s', 'fortran_order': False, 'shape': (", type);
     for (int i = 0; i < dimensions; i++) {
         count *= (size_t)shape[i];
         used += (size_t)snprintf(header + used, sizeof header - used, "%lld%s", (long long)shape[i],
                                  dimensions == 1 ? "," : i + 1 < dimensions ? ", " : "");
     }
     used += (size_t)snprintf(header + used, sizeof header - used, "), }");
-    padded = (10 + used + 1 + 63) / 64 * 64; /* data start at a multiple of 64; the header ends with a line feed */
-    length[0] = (char)((padded - 10) & 255);
-    length[1] = (char)((padded - 10) >> 8);
-    text_add(&out, magic, sizeof magic); /* with its NUL: version 1.0 */
-    text_add(&out, length, 2);
-    snprintf(line, sizeof line, "%s%*s\n", header, (int)(padded - 11 - used), "");
-    text_add_string(&out, line);
-    if (count) text_add(&out, (const char *)data, count * element_bytes);
-    code = file_write_whole(folder, file, out.data, out.bytes);
-    free(out.data);
+    padded = (used + 1 + 63) / 64 * 64; /* data start at a multiple of 64; the header ends with a line feed */
+    used += (size_t)snprintf(header + used, sizeof header - used, "%*s\n", (int)(padded - used - 1), "");
+    header[8] = (char)((padded - 10) & 255);
+    header[9] = (char)((padded - 10) >> 8);
+    path = join_path(folder, file);
+    result = vp_output_open(path, &out, &error);
+    if (result == VP_OK) {
+        result = vp_output_write(&out, header, used, &error);
+        if (result == VP_OK) result = vp_output_write(&out, data, count * element_bytes, &error);
+        if (result == VP_OK) result = vp_output_commit(&out, &error);
+        else vp_output_discard(&out);
+    }
+    code = result == VP_OK ? 0 : complain_result(exit_code_of(result), path, result, &error);
+    free(path);
     return code;
 }
 static int64_t *widen(const int32_t *values, size_t count) {

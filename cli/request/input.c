@@ -21,7 +21,7 @@ int tokenize_prompt(const struct model *model, struct sample *sample) {
         result = vp_tokenizer_encode(model->tokenizer, sample->prompt, bytes, sample->text_ids, count, &count);
     }
     if (result != VP_OK || count > INT32_MAX / 2)
-        return complain(EXIT_USAGE, "the prompt cannot be tokenized: %s",
+        return complain(result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_USAGE, "the prompt cannot be tokenized: %s",
                         result != VP_OK ? vp_result_text(result) : "it is too long");
     sample->text_count = (int32_t)count;
     sample->text_ids = resize(sample->text_ids, count, sizeof *sample->text_ids); /* a data set keeps many */

@@ -8,7 +8,6 @@
 #include "vlmprof_file.h"
 #include "vlmprof_stages.h"
 
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,23 +15,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void model_weigh_files(struct model *model) {
-    DIR *listing = opendir(model->name);
-    for (struct dirent *entry; listing && (entry = readdir(listing)) != NULL;) {
-        const char *dot = strrchr(entry->d_name, '.');
+int model_weigh_files(struct model *model) {
+    struct text_list names = {NULL, 0};
+    int code = names_of_folder(model->name, &names);
+    for (size_t i = 0; i < names.count; i++) {
+        const char *name = names.items[i], *dot = strrchr(name, '.');
         struct stat info;
         char *path;
-        if (strcmp(entry->d_name, VP_PACKED_FILE) && (!dot || strcmp(dot, ".safetensors"))) continue;
-        path = join_path(model->name, entry->d_name);
+        if (strcmp(name, VP_PACKED_FILE) && (!dot || strcmp(dot, ".safetensors"))) continue;
+        path = join_path(model->name, name);
         if (stat(path, &info) == 0) {
-            model->identity += hash_number(hash_number(hash_text(HASH_START, entry->d_name), (int64_t)info.st_size),
+            model->identity += hash_number(hash_number(hash_text(HASH_START, name), (int64_t)info.st_size),
                                            (int64_t)info.st_mtime);
             model->file_bytes += (int64_t)info.st_size;
             model->file_count++;
         }
         free(path);
     }
-    if (listing) closedir(listing);
+    text_list_free(&names);
+    return code;
 }
 
 int model_load_tokenizer(const char *json, size_t bytes, const char *what, vp_tokenizer **tokenizer) {
@@ -115,7 +116,7 @@ int model_load_folder(struct model *model) {
         code = complain_result(EXIT_INPUT, what, result, &error);
     if (!code) code = check_ids(model, what);
     if (!code) read_architecture(model, config, config_bytes);
-    model_weigh_files(model);
+    if (!code) code = model_weigh_files(model);
     free(config);
     free(preprocessor);
     free(tokenizer);

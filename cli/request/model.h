@@ -22,8 +22,8 @@ struct model {
 };
 
 /* Adds the weight files of the folder to identity, file_bytes and file_count. These are sums, so that the order of the
- * files in the folder does not matter. */
-void model_weigh_files(struct model *model);
+ * files in the folder does not matter. Returns 0 or an exit code. */
+int model_weigh_files(struct model *model);
 
 /* Reads the text of a tokenizer.json; `what` names it in messages. */
 int model_load_tokenizer(const char *json, size_t bytes, const char *what, vp_tokenizer **tokenizer);

@@ -86,8 +86,15 @@ int profiler_open(struct profiler *profiler, const struct options *options, stru
     profiler->ops.ceilings.flops_per_s = ceilings.flops_per_s;
     return 0;
 }
-void profiler_free(struct profiler *profiler) {
+/* Frees the trace; one that is still open leaves no file. */
+static void drop_trace(void *user) {
+    struct profiler *profiler = user;
+    unfinished_end(&profiler->unfinished);
     vp_trace_free(profiler->trace);
+    profiler->trace = NULL;
+}
+void profiler_free(struct profiler *profiler) {
+    drop_trace(profiler);
     free(profiler->trace_path);
     free(profiler->launches);
     free(profiler->spans);
@@ -269,6 +276,7 @@ int profiler_trace_open(struct profiler *profiler, const char *path) {
     result = vp_trace_open(&settings, &profiler->trace, &error);
     if (result != VP_OK)
         return complain_result(result == VP_ERR_RANGE ? EXIT_USAGE : exit_code_of(result), path, result, &error);
+    unfinished_begin(&profiler->unfinished, drop_trace, profiler);
     return is_given(profiler->options, "profile_memory") ? trace_memory_blocks(profiler, vp_clock_ns()) : 0;
 }
 int profiler_trace_begin(struct profiler *profiler, const char *worker) {
@@ -322,8 +330,7 @@ int profiler_trace_end(struct profiler *profiler) {
         text_list_add(&profiler->notes, "trace written: %s (%lld events, %llu bytes)", profiler->trace_path,
                       (long long)info.events, (unsigned long long)info.bytes);
     profiler->traces += result == VP_OK;
-    vp_trace_free(profiler->trace);
-    profiler->trace = NULL;
+    drop_trace(profiler);
     return code;
 }
 

@@ -34,6 +34,7 @@ struct profiler {
     int64_t negative_idle; /* stages whose launches took longer than the stage itself */
 
     vp_trace *trace;  /* NULL: none is open */
+    struct unfinished unfinished; /* the open trace: its temporary file goes when memory runs out */
     char *trace_path; /* of the open trace, or of the last one */
     int64_t traces;   /* how many were closed */
     struct text_list notes; /* for stderr at the end */

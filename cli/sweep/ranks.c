@@ -7,7 +7,6 @@
 #include "vlmprof.h"
 #include "vlmprof_file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,17 +26,13 @@ int can_parse_journal_name(const char *name, int64_t *rank, int64_t *world_size)
     return 1;
 }
 int ranks_read_folder(struct journal_index *index, const char *folder, const struct journal *own) {
-    DIR *listing = opendir(folder);
     int64_t rank, world_size;
     struct text_list names = {NULL, 0};
-    int code = 0;
-    if (!listing) return complain(EXIT_INPUT, "%s: %s", folder, strerror(errno));
-    for (struct dirent *entry; (entry = readdir(listing)) != NULL;)
-        if (can_parse_journal_name(entry->d_name, &rank, &world_size)) text_list_copy(&names, entry->d_name);
-    closedir(listing);
-    text_list_sort(&names, 0);
+    int code = names_of_folder(folder, &names);
     for (size_t i = 0; i < names.count && !code; i++) {
-        char *path = join_path(folder, names.items[i]);
+        char *path;
+        if (!can_parse_journal_name(names.items[i], &rank, &world_size)) continue;
+        path = join_path(folder, names.items[i]);
         if (own && !strcmp(path, own->path)) code = index_read(index, path, own->fd, 0);
         else {
             vp_error error = {VP_OK, -1, "", ""};
@@ -52,6 +47,7 @@ int ranks_read_folder(struct journal_index *index, const char *folder, const str
         free(path);
     }
     text_list_free(&names);
+    if (!code && own && !index->file_count) code = complain(EXIT_INPUT, "%s is no longer there", own->path);
     return code;
 }
 static struct index_file *index_rank(const struct journal_index *index, int64_t rank) {

@@ -319,6 +319,12 @@ static void put_date(vp_json_writer *writer, const char *key, int64_t unix_s) {
              unix_s && gmtime_r(&seconds, &utc) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc) ? text
                                                                                                            : NULL);
 }
+/* Truth: the line is read again, into index->scratch. If it cannot be, the writer fails, and put_result returns the code:
+ * a file that only lacks something would pass for a whole one. */
+static int has_read_line(vp_json_writer *writer, struct journal_index *index, int32_t file, int64_t at) {
+    if (writer->result == VP_OK && index_read_line(index, file, at)) writer->result = VP_ERR_READ;
+    return writer->result == VP_OK;
+}
 static void put_sessions(vp_json_writer *writer, struct journal_index *index, const struct gathered *gathered) {
     put_date(writer, "measured_from", gathered->first_s);
     put_date(writer, "measured_to", gathered->last_s);
@@ -330,7 +336,8 @@ static void put_sessions(vp_json_writer *writer, struct journal_index *index, co
         else if (!gathered->session_count) vp_json_null(writer);
         for (; i < gathered->session_count; i++) {
             uint32_t node = gathered->sessions[i].at >= 0
-                                    && !index_read_line(index, gathered->sessions[i].file, gathered->sessions[i].at)
+                                    && has_read_line(writer, index, gathered->sessions[i].file,
+                                                     gathered->sessions[i].at)
                                 ? vp_json_get(&index->scratch.json, 0, "session")
                                 : VP_JSON_NONE;
             if (node_is(&index->scratch.json, node, VP_JSON_OBJECT)) json_node(writer, &index->scratch.json, node);
@@ -348,8 +355,8 @@ static void put_tool_cost(vp_json_writer *writer, struct journal_index *index, c
     int paired = bare->count == staged->count && bare->count
                  && vp_statistics_paired(bare->values, staged->values, bare->count, scratch, &difference) == VP_OK;
     if (gathered->session_count && gathered->sessions[gathered->session_count - 1].at >= 0
-        && !index_read_line(index, gathered->sessions[gathered->session_count - 1].file,
-                            gathered->sessions[gathered->session_count - 1].at))
+        && has_read_line(writer, index, gathered->sessions[gathered->session_count - 1].file,
+                         gathered->sessions[gathered->session_count - 1].at))
         stamp_ns = node_number(
             &index->scratch.json,
             vp_json_get(&index->scratch.json, vp_json_get(&index->scratch.json, 0, "session"), "stamp_cost_ns"));
@@ -377,7 +384,7 @@ static void put_kernel_pass(vp_json_writer *writer, struct journal_index *index,
     vp_json_begin_array(writer);
     for (size_t i = 0; i < index->shape_count; i++) {
         if (&index->configurations[index->shapes[i].configuration] != configuration
-            || index_read_line(index, index->shapes[i].file, index->shapes[i].at))
+            || !has_read_line(writer, index, index->shapes[i].file, index->shapes[i].at))
             continue;
         json_node(writer, &index->scratch.json, vp_json_get(&index->scratch.json, 0, "kernels"));
     }
@@ -449,7 +456,7 @@ static void put_result_head(vp_json_writer *writer, struct journal_index *index,
     put_tool_cost(writer, index, gathered);
     put_kernel_pass(writer, index, configuration);
     vp_json_key(writer, "config");
-    if (!index_read_line(index, configuration->head_file, configuration->head_at)
+    if (has_read_line(writer, index, configuration->head_file, configuration->head_at)
         && node_is(&index->scratch.json, vp_json_get(&index->scratch.json, 0, "options"), VP_JSON_OBJECT))
         json_node(writer, &index->scratch.json, vp_json_get(&index->scratch.json, 0, "options"));
     else vp_json_null(writer);
@@ -510,6 +517,7 @@ static int put_result(vp_json_writer *writer, struct journal_index *index,
     put_result_head(writer, index, configuration, gathered, measured_point(index, configuration, &measured).metric);
     vp_json_key(writer, "per_sample_results");
     vp_json_begin_array(writer);
+    if (writer->result == VP_ERR_READ) code = EXIT_OUTPUT;
     for (size_t i = 0; i < set->count && !code; i++) {
         struct point point;
         if (!is_closed_point(set->entries[i], configuration)) continue;
@@ -543,13 +551,17 @@ static int write_file(struct journal_index *index, const struct index_configurat
     else vp_output_discard(&file->output);
     return code;
 }
+static void discard_output(void *output) { vp_output_discard((vp_output *)output); }
 /* Writes FOLDER/NAME.json of a configuration and adds its summary. */
 static int write_result(struct journal_index *index, const struct index_configuration *configuration,
                         const char *folder, struct summaries *all) {
     char *path = join_path(folder, configuration->file_name);
     struct out_file *file = zeroed(1, sizeof *file);
     struct gathered *gathered = zeroed(1, sizeof *gathered);
+    struct unfinished unfinished;
     int code = gather_configuration(index, configuration, gathered);
+    file->output.fd = -1;
+    unfinished_begin(&unfinished, discard_output, &file->output);
     if (!code) code = write_file(index, configuration, gathered, path, file);
     if (!code && file->result != VP_OK) {
         char line[LINE_BYTES];
@@ -557,6 +569,7 @@ static int write_result(struct journal_index *index, const struct index_configur
         code = complain(EXIT_OUTPUT, "%s; its points are in the journal: make room and run the same command again",
                         line);
     }
+    unfinished_end(&unfinished);
     if (!code) {
         summarize(all, path, gathered);
         path = NULL;

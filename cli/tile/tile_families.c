@@ -90,18 +90,19 @@ static void add_file(struct family_job *job, const char *path) {
     if (result == VP_OK) return;
     error_line(line, sizeof line, result, &error);
     size->error = copy_text(line, strlen(line));
-    size->code = EXIT_INPUT;
+    size->code = result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT;
 }
 static int add_folder(struct family_job *job, const char *path) {
     struct text_list names = {NULL, 0};
     const size_t before = job->size_count;
-    names_of_folder(path, &names);
+    int code = names_of_folder(path, &names);
     for (size_t i = 0; i < names.count; i++) {
         char *file = join_path(path, names.items[i]);
         if (is_image_name(names.items[i]) && !is_folder(file)) add_file(job, file);
         free(file);
     }
     text_list_free(&names);
+    if (code) return code;
     return job->size_count > before ? 0 : complain(EXIT_INPUT, "%s: there is no image in the folder", path);
 }
 /* Adds a size, an image file or all images of a folder. */
