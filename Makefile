@@ -293,7 +293,7 @@ F := $(B)/fuzz
 FUZZ_FLAGS := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 $(F)/%: tests/fuzz/%.c $(F)/instrumented/libvlmprof.a
 	@echo "fuzz $<"
-	@clang -std=c11 -g $(INCLUDES) -ffp-contract=off -fopenmp $(FUZZ_FLAGS) -fsanitize=fuzzer $< $(wildcard $(F)/instrumented/lib*.a) -o $@ -lm
+	@clang -std=c11 -g $(INCLUDES) -ffp-contract=off -fopenmp $(FUZZ_FLAGS) -fsanitize=fuzzer $< $(F)/instrumented/librooms.a $(F)/instrumented/libvlmprof.a -o $@ -lm
 $(F)/instrumented/libvlmprof.a: FORCE
 	@$(MAKE) instrumented B=$(F)/instrumented CC=clang CFLAGS="-g" KERNEL_FLAGS= SANITIZE="$(FUZZ_FLAGS) -fsanitize=fuzzer-no-link"
 instrumented: $(LIBRARIES)
@@ -303,10 +303,11 @@ fuzz-deps: $(PROBED)
 fuzz: fuzz-deps
 	@if [ -z "$(FUZZ_PROGRAMS)" ]; then echo "fuzz: no tests/fuzz/fuzz_*.c" >&2; exit 1; fi
 	@$(MAKE) $(FUZZ_PROGRAMS)
-	@set -e; for program in $(FUZZ_PROGRAMS); do \
-	    mkdir -p $$program.corpus; seeds=tests/fuzz/corpus/$${program##*/fuzz_}; [ -d $$seeds ] || seeds=; \
+	@set -e; export ASAN_OPTIONS=quarantine_size_mb=16:malloc_context_size=8; for program in $(FUZZ_PROGRAMS); do \
+	    name=$${program##*/fuzz_}; mkdir -p $$program.corpus; seeds=tests/fuzz/corpus/$$name; [ -d $$seeds ] || seeds=; \
+	    words=tests/fuzz/dictionaries/$$name.dict; [ -f $$words ] && words=-dict=$$words || words=; \
 	    echo "== $$program, $(FUZZ_SECONDS) s"; \
-	    $$program -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 -artifact_prefix=$$program- $$program.corpus $$seeds; done
+	    $$program $$words -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 -artifact_prefix=$$program- $$program.corpus $$seeds; done
 .PHONY: fuzz-deps instrumented FORCE
 
 full-size: $(PROGRAM) $(LIBRARY)
