@@ -17,7 +17,7 @@ static void count_tokens(const vp_family *family, int32_t width, int32_t height)
         return;
     }
     MUST(count.total_tokens >= 0 && count.feature_tokens >= -1 && count.separator_tokens >= -1 && count.marker_tokens >= -1);
-    MUST(count.views >= -1 && count.feature_tokens <= count.total_tokens);
+    MUST(count.views >= -1 && count.rows >= -1 && count.cols >= -1);
 }
 static void count_all(const vp_family *family, const uint8_t *data, size_t bytes) {
     static const int32_t sizes[][2] = {{1, 1}, {640, 480}, {VP_FAMILY_PX_LIMIT, 1}, {1, VP_FAMILY_PX_LIMIT}, {VP_FAMILY_PX_LIMIT, VP_FAMILY_PX_LIMIT}};

@@ -21,8 +21,8 @@ static void check_group(const struct results *results, const struct result_group
     for (int used = 1; used <= 2; used++) {
         int64_t *ids;
         size_t count = paired_ids(results, group, columns, used, &ids);
-        double *values = paired_column(results, group, columns[used - 1], ids, count);
-        MUST(count <= group->id_count);
+        double *values = count ? paired_column(results, group, columns[used - 1], ids, count) : NULL; /* the reports ask for 2 and more */
+        MUST(count <= group->id_count && (!count || group->paired_count));
         for (size_t i = 0; i < count * group->paired_count; i++) MUST(isfinite(values[i]));
         free(values);
         free(ids);
