@@ -106,7 +106,7 @@ static void reverse_runs(struct measured *measured) {
     }
 }
 /* Takes over one line of a point: a run, a pair without and with stage times, or the line that closes the point.
- * Returns 0, or EXIT_OUTPUT when a run cannot be read. */
+ * Returns 0, or EXIT_OUTPUT when it is none of these or cannot be read. */
 static int take_line(struct measured *measured, const vp_json *json) {
     uint32_t bare = vp_json_get(json, 0, "bare");
     if (vp_json_get(json, 0, "run") != VP_JSON_NONE) return add_run(measured, json);
@@ -115,6 +115,8 @@ static int take_line(struct measured *measured, const vp_json *json) {
         measured->staged_ns = node_int(json, bare, "staged_total_ns", 0);
         return 0;
     }
+    if (vp_json_get(json, 0, "done") == VP_JSON_NONE && vp_json_get(json, 0, "failed") == VP_JSON_NONE)
+        return EXIT_OUTPUT;
     measured->failed = node_text(json, vp_json_get(json, 0, "failed"));
     measured->stop = node_text(json, vp_json_get(json, 0, "stop"));
     measured->retries = node_int(json, 0, "retries", 0);

@@ -1,20 +1,11 @@
 /* fuzz_checkpoint.c: hostile config.json, preprocessor_config.json, safetensors headers, shard indexes, score texts and packed files. The
  * first byte picks the target. libFuzzer entry. */
-#define _POSIX_C_SOURCE 200809L
+#include "fuzz.h"
 #define VLMPROF_CHECKPOINT_IMPLEMENTATION
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_score.h"
 #include <math.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#define MUST(condition) do { if (!(condition)) { fprintf(stderr, "fuzz_checkpoint: line %d: %s\n", __LINE__, #condition); abort(); } } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char config_seed[] =
     "{\"block_type\":\"moe\",\"attention_layer_norm\":true,\"image_padding_embed\":\"pad_and_partial_pad\",\"image_pooling_2d\":\"attention-meanq\","
@@ -38,26 +29,37 @@ static void check_config(const vp_model_config *c) {
     }
 }
 
-static char directory[] = "/tmp/vlmprof-fuzz-XXXXXX";
-static void remove_directory(void) { rmdir(directory); }
+/* A folder for each form of a checkpoint; its names lead to files in memory. */
+enum { FOLDER_SINGLE, FOLDER_INDEX, FOLDER_PACKED, FOLDER_COUNT };
+static char folders[FOLDER_COUNT][32] = {"/tmp/vlmprof-fuzz-XXXXXX", "/tmp/vlmprof-fuzz-XXXXXX", "/tmp/vlmprof-fuzz-XXXXXX"};
+static const struct { int folder; const char *name; } links[] = {
+    {FOLDER_SINGLE, "model.safetensors"}, {FOLDER_INDEX, "model.safetensors.index.json"}, {FOLDER_INDEX, "a"}, {FOLDER_PACKED, VP_PACKED_FILE}};
+enum { FILE_SINGLE, FILE_INDEX, FILE_SHARD, FILE_PACKED, FILE_COUNT }; /* in the order of links */
+static struct memory_file files[FILE_COUNT];
 
-static void write_file(const char *name, const uint8_t *prefix, size_t prefix_bytes, const uint8_t *data, size_t size) {
-    char path[128];
-    FILE *file;
-    vp_impl_print(path, sizeof path, "%s/%s", directory, name);
-    file = fopen(path, "wb");
-    MUST(file != NULL);
-    fwrite(prefix, 1, prefix_bytes, file);
-    fwrite(data, 1, size, file);
-    fclose(file);
+static const char *link_path(int file) {
+    static char path[128];
+    vp_impl_print(path, sizeof path, "%s/%s", folders[links[file].folder], links[file].name);
+    return path;
 }
-
-static void prepare_directory(void) {
-    static int ready;
-    if (ready) return;
-    MUST(mkdtemp(directory) != NULL);
-    ready = 1;
-    atexit(remove_directory);
+static void remove_folders(void) {
+    int i;
+    for (i = 0; i < FILE_COUNT; i++) unlink(link_path(i));
+    for (i = 0; i < FOLDER_COUNT; i++) rmdir(folders[i]);
+}
+static void prepare(void) {
+    int i;
+    for (i = 0; i < FOLDER_COUNT; i++) MUST(mkdtemp(folders[i]) != NULL);
+    for (i = 0; i < FILE_COUNT; i++) MUST(symlink(memory_file_fill(&files[i], "\2\0\0\0\0\0\0\0{}", 10), link_path(i)) == 0);
+    atexit(remove_folders);
+}
+static void write_file(int file, const uint8_t *prefix, size_t prefix_bytes, const uint8_t *data, size_t size) {
+    uint8_t *all = (uint8_t *)malloc(prefix_bytes + size + 1);
+    MUST(all != NULL);
+    memcpy(all, prefix, prefix_bytes);
+    if (size) memcpy(all + prefix_bytes, data, size);
+    memory_file_fill(&files[file], all, prefix_bytes + size);
+    free(all);
 }
 
 /* The first byte says how: 1 the file as it is, else a header of the next 20 bytes' fields, its sum right; 2 the true length; 4 with the config;
@@ -69,9 +71,7 @@ static void open_packed(const uint8_t *data, size_t size) {
     vp_packed packed, found;
     vp_checkpoint *cp = NULL;
     vp_error error;
-    char path[128];
     size_t i;
-    prepare_directory();
     MUST(vp_model_config_parse(config_seed, sizeof config_seed - 1, NULL, 0, &config, &error) == VP_OK);
     memset(&packed, 0, sizeof packed);
     if (size) { data++; size--; }
@@ -89,10 +89,10 @@ static void open_packed(const uint8_t *data, size_t size) {
             data += 3;
             size -= 3;
         }
-        write_file(VP_PACKED_FILE, header, sizeof header, data, size);
-    } else write_file(VP_PACKED_FILE, header, 0, data, size);
+        write_file(FILE_PACKED, header, sizeof header, data, size);
+    } else write_file(FILE_PACKED, header, 0, data, size);
     error.text[0] = 0;
-    if (vp_checkpoint_open(directory, how & 4 ? &config : NULL, &cp, &error) == VP_OK) {
+    if (vp_checkpoint_open(folders[FOLDER_PACKED], how & 4 ? &config : NULL, &cp, &error) == VP_OK) {
         volatile unsigned char byte = 0;
         vp_tensor t;
         MUST(vp_checkpoint_packed(cp, &found) == VP_OK && vp_checkpoint_find(cp, "x", &t) == VP_ERR_NOT_FOUND);
@@ -103,23 +103,18 @@ static void open_packed(const uint8_t *data, size_t size) {
         (void)byte;
     } else MUST(cp == NULL && error.text[0]);
     vp_checkpoint_close(cp);
-    vp_impl_print(path, sizeof path, "%s/%s", directory, VP_PACKED_FILE);
-    remove(path);
 }
 
 static void open_files(const uint8_t *data, size_t size, int index) {
-    char path[128];
     uint8_t length[8];
     uint64_t header = size;
     vp_checkpoint *cp = NULL;
     vp_error error;
     int i;
-    prepare_directory();
     while (header > 0 && data[header - 1] != '}') header--; /* the buffer begins behind the last brace */
     for (i = 0; i < 8; i++) length[i] = (uint8_t)(header >> (8 * i));
-    write_file(index ? "model.safetensors.index.json" : "model.safetensors", length, index ? 0 : 8, data, size);
-    if (index) write_file("a", (const uint8_t *)"\2\0\0\0\0\0\0\0{}", 10, data, 0);
-    if (vp_checkpoint_open(directory, NULL, &cp, &error) == VP_OK) {
+    write_file(index ? FILE_INDEX : FILE_SINGLE, length, index ? 0 : 8, data, size);
+    if (vp_checkpoint_open(folders[index ? FOLDER_INDEX : FOLDER_SINGLE], NULL, &cp, &error) == VP_OK) {
         size_t k;
         for (k = 0; k < cp->entry_count; k++) {
             vp_tensor t;
@@ -131,11 +126,6 @@ static void open_files(const uint8_t *data, size_t size, int index) {
         }
     } else MUST(cp == NULL && error.text[0]);
     vp_checkpoint_close(cp);
-    for (i = 0; i < 3; i++) {
-        static const char *const names[3] = {"model.safetensors", "model.safetensors.index.json", "a"};
-        vp_impl_print(path, sizeof path, "%s/%s", directory, names[i]);
-        remove(path);
-    }
 }
 
 static void score(const uint8_t *data, size_t size) {
@@ -159,6 +149,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     vp_model_config config;
     vp_error error;
     if (size < 1) return 0;
+    if (!files[0].path[0]) prepare();
     switch (data[0] == 5 ? 5 : data[0] % 5) { /* 5 came later: older inputs keep their target */
         case 5: open_packed(data + 1, size - 1); break;
         case 0:

@@ -2,48 +2,36 @@
  * tokenize --jsonl, taken by the command's own reading code. Whatever they are, a load ends with samples whose parts are there, or with a message;
  * and of a file that changed since then each sample is what was planned, or refused.
  * make fuzz */
-#define _POSIX_C_SOURCE 200809L
-#define _DEFAULT_SOURCE 1
-#include <stdarg.h>
-#include <stdio.h>
-
-/* a message for every bad file would drown what the fuzzer says */
-static int quiet_fprintf(FILE *out, const char *format, ...) {
-    va_list list;
-    int n = 0;
-    va_start(list, format);
-    if (out != stderr) n = vfprintf(out, format, list);
-    va_end(list);
-    return n;
-}
-#define fprintf quiet_fprintf
-#include "cli/base/console.c"
-#undef fprintf
+#include "fuzz.h"
 #include "cli/commands/command_tokenize.c"
 #include "dataset/dataset.h"
 
-#define MUST(condition) do { if (!(condition)) abort(); } while (0)
-
-static char folder[] = "/tmp/vlmprof-fuzz-XXXXXX";
-static char *questions_path, *annotations_path;
+/* Two folders: both have the questions under their official name, the second one their annotations too. The names lead to files in memory. */
+static char folders[2][32] = {"/tmp/vlmprof-fuzz-XXXXXX", "/tmp/vlmprof-fuzz-XXXXXX"};
+static char *questions_paths[2], *annotations_path;
+static struct memory_file questions, annotations;
 static struct model tiny;
 
 static void clean(void) {
-    unlink(questions_path);
+    unlink(questions_paths[0]);
+    unlink(questions_paths[1]);
     unlink(annotations_path);
-    rmdir(folder);
+    rmdir(folders[0]);
+    rmdir(folders[1]);
 }
 static void prepare(void) {
-    if (!mkdtemp(folder)) abort();
-    questions_path = join_path(folder, "v2_OpenEnded_mscoco_val2014_questions.json");
-    annotations_path = join_path(folder, "v2_mscoco_val2014_annotations.json");
+    memory_file_fill(&questions, "", 0);
+    memory_file_fill(&annotations, "", 0);
+    for (int i = 0; i < 2; i++) {
+        MUST(mkdtemp(folders[i]) != NULL);
+        questions_paths[i] = join_path(folders[i], "v2_OpenEnded_mscoco_val2014_questions.json");
+        MUST(symlink(questions.path, questions_paths[i]) == 0);
+    }
+    annotations_path = join_path(folders[1], "v2_mscoco_val2014_annotations.json");
+    MUST(symlink(annotations.path, annotations_path) == 0);
     tiny.name = "tiny";
     MUST(model_load_preset(&tiny) == 0);
     atexit(clean);
-}
-static void put_file(const char *path, const uint8_t *data, size_t bytes) {
-    FILE *f = fopen(path, "wb");
-    if (!f || fwrite(data, 1, bytes, f) != bytes || fclose(f)) abort();
 }
 
 static void check_entries(const struct dataset *d) {
@@ -63,7 +51,7 @@ static void check_entries(const struct dataset *d) {
 static void check_changed(const struct dataset *d, const uint8_t *data, size_t bytes) {
     char *other = copy_text((const char *)data, bytes);
     for (size_t i = bytes / 3; i < bytes; i += 5) other[i] ^= 1;
-    put_file(questions_path, (const uint8_t *)other, bytes - bytes / 7);
+    memory_file_fill(&questions, other, bytes - bytes / 7);
     for (size_t i = 0; i < d->count; i++) {
         struct sample a;
         if (dataset_sample(d, &tiny, i, &a) == 0) MUST(a.text_count == d->samples[i].text_count);
@@ -75,20 +63,20 @@ static void check_changed(const struct dataset *d, const uint8_t *data, size_t b
 /* the first byte picks options; the second file, if any, begins behind the first 0xFF */
 static void load(const uint8_t *data, size_t bytes, int choice) {
     const char *words[] = {"vlmprof", "sweep", "--synthetic", "tiny", "--num_samples", choice & 1 ? "2" : "1000", "--stratify_by", "answer_type"};
-    const uint8_t *second = (const uint8_t *)memchr(data, 0xFF, bytes);
+    const uint8_t *second;
+    size_t second_bytes, first_bytes = fuzz_split(data, bytes, &second, &second_bytes);
     struct options o;
     struct dataset d;
     memset(&o, 0, sizeof o);
     memset(&d, 0, sizeof d);
     o.command = &command_sweep;
     MUST(options_parse(&o, choice & 2 ? 8 : 6, (char **)(size_t)words) == 0);
-    put_file(questions_path, data, second ? (size_t)(second - data) : bytes);
-    unlink(annotations_path);
-    if (second) put_file(annotations_path, second + 1, bytes - (size_t)(second + 1 - data));
-    d.path = questions_path;
+    memory_file_fill(&questions, data, first_bytes);
+    if (second) memory_file_fill(&annotations, second, second_bytes);
+    d.path = questions_paths[second != NULL];
     if (dataset_load(&o, &tiny, &d) == 0) {
         check_entries(&d);
-        check_changed(&d, data, second ? (size_t)(second - data) : bytes);
+        check_changed(&d, data, first_bytes);
     }
     dataset_free(&d);
     options_free(&o);
@@ -114,10 +102,10 @@ static void lines(const uint8_t *data, size_t bytes) {
     free(job.record.nodes);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-    if (!questions_path) prepare();
     if (!bytes) return 0;
+    fuzz_silence();
+    if (!questions_paths[0]) prepare();
     if (data[0] & 4) lines(data + 1, bytes - 1);
     else load(data + 1, bytes - 1, data[0]);
     return 0;

@@ -1,0 +1,30 @@
+/* fuzz_rows.c: any bytes behind the first two as the lines that `vlmprof score` takes; the first byte chooses the metric, the second the cleaning.
+ * libFuzzer entry. */
+#include "fuzz.h"
+#include "cli/commands/command_score.c"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
+    static const char *const metrics[] = {
+        "--metric=vqa_seed",      "--metric=vqa_official",         "--metric=em",              "--metric=anls",
+        "--metric=relaxed",       "--metric=mc",                   "--metric=mc_ai2d",         "--metric=mmmu",
+        "--metric=mmmu_open",     "--metric=mmmu_multiple_choice", "--metric=a_okvqa",         "--metric=real_world_qa",
+        "--metric=seed_bench",    "--metric=math_vista_local",     "--metric=caption_jaccard", "--metric=captions",
+        "--metric=cider",         "--metric=bleu_1",               "--metric=bleu",            "--metric=rouge_l"};
+    static const char *const cleanings[] = {"--clean=rule", "--clean=none", "--clean=last", "--clean=frequent", "--clean=run"};
+    static struct memory_file file;
+    const char *words[5] = {"vlmprof", "score"};
+    struct options options;
+    int code;
+    if (bytes < 2) return 0;
+    fuzz_silence();
+    words[2] = metrics[data[0] % (sizeof metrics / sizeof *metrics)];
+    words[3] = cleanings[data[1] % (sizeof cleanings / sizeof *cleanings)];
+    words[4] = memory_file_fill(&file, data + 2, bytes - 2);
+    memset(&options, 0, sizeof options);
+    options.command = &command_score;
+    MUST(options_parse(&options, 5, (char **)(size_t)words) == 0);
+    code = run_command(&options);
+    MUST(code == 0 || code == EXIT_INPUT || code == EXIT_USAGE);
+    options_free(&options);
+    return 0;
+}

@@ -1,0 +1,26 @@
+/* fuzz_trace.c: any bytes behind the first as a Chrome trace, or as a table that run --profile saved: read, made to tables and printed. The first
+ * byte chooses the options. libFuzzer entry. */
+#include "fuzz.h"
+#include "cli/commands/command_trace.c"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
+    static const char *const forms[] = {"--row_limit=20", "--json", "--csv", "--profile_format=cprofile"};
+    static struct memory_file file;
+    const char *words[8] = {"vlmprof", "trace"};
+    struct options options;
+    int count = 2, code;
+    if (!bytes) return 0;
+    fuzz_silence();
+    words[count++] = memory_file_fill(&file, data + 1, bytes - 1);
+    words[count++] = forms[data[0] & 3];
+    if (data[0] & 4) words[count++] = "--partial";
+    if (data[0] & 8) words[count++] = "--group_by_input_shape";
+    if (data[0] & 16) words[count++] = "--sort_by=count";
+    memset(&options, 0, sizeof options);
+    options.command = &command_trace;
+    MUST(options_parse(&options, count, (char **)(size_t)words) == 0);
+    code = run_command(&options);
+    MUST(code == 0 || code == EXIT_INPUT);
+    options_free(&options);
+    return 0;
+}
