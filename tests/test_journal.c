@@ -52,7 +52,10 @@ static long long add_point(const char *config, int id, const char *what, long lo
 static int64_t state_of(int id, int config) {
     const struct index_set *set = &book.sets[book.configurations[config].set];
     const struct index_entry *entry = index_find(set, 0, id);
-    return entry ? book_entry_state(entry, &book.configurations[config]) : -2;
+    struct point_line line;
+    if (!entry) return -2;
+    line = index_point(entry, &book.configurations[config]);
+    return line.at < 0 ? -1 : line.at * 4 + line.state;
 }
 
 static void test_head(void) {
