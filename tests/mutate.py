@@ -280,13 +280,15 @@ def main():
             tried += 1
             with open(place, "w", encoding="utf-8") as file:
                 file.write(text[:start] + new + text[end:])
-            built = run(make + programs(names), tree, 1200)
-            finder = None
-            if built == 0:
-                for test in names:
-                    if run(["build/tests/" + test], tree, options.timeout, env=environment) != 0:
-                        finder = test
-                        break
+            # each test is built when its turn comes: most faults are found by the first one
+            built, finder = run(make + ["./vlmprof"], tree, 1200), None
+            for test in names:
+                if built == 0:
+                    built = run(make + programs([test]), tree, 1200)
+                if built == 0 and run(["build/tests/" + test], tree, options.timeout, env=environment) != 0:
+                    finder = test
+                if built != 0 or finder:
+                    break
             with open(place, "w", encoding="utf-8") as file:
                 file.write(text)
             if built != 0:

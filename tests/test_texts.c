@@ -166,7 +166,13 @@ static void test_damaged_models(void) {
         {"\"schema\"", "vlmprof", "other"}, {"{", "\"residual_correlation\"", "\"correlation\""}, {"\"evaluation\"", "{", "["}, {"{", "\"evaluation\"", "\"estimation\""},
         {"\"median\"", "\"median\"", "\"middle\""}, {"\"most\"", "\"most\": ", "\"most\": -"}, {"\"least\"", "\"least\": ", "\"least\": 9999999"},
         {"\"coefficients\"", "[", "[\"x\", "}, {"\"device\"", "\"device\": \"", "\"device\": 5, \"x\": \""}, {"\"kind\"", "\"physical\"", "\"chemical\""},
-        {"\"stages\"", "\"vision\"", "\"audio\""}, {"\"num_experts\"", ": ", ": 0."}, {"\"residual", ": ", ": -"}};
+        {"\"stages\"", "\"vision\"", "\"audio\""}, {"\"num_experts\"", ": ", ": 0."}, {"\"residual", ": ", ": -"},
+        {"\"stages\"", "\"name\": \"", "\"name\": \"x"}, {"\"stages\"", "\"name\": \"", "\"title\": \""}, {"\"stages\"", "\"state\": \"", "\"state\": \"x"},
+        {"\"stages\"", "\"root\": [", "\"root\": [1, "}, {"\"stages\"", "\"degrees_of_freedom\": ", "\"degrees_of_freedom\": 1"},
+        {"\"stages\"", "\"rows\": ", "\"rows\": 1"}, {"\"stages\"", "\"columns\": [", "\"columns\": [{}, "}, {"{", "\"synthetic\": ", "\"synthetic\": 0, \"x\": "},
+        {"{", "\"warnings\": [", "\"warnings\": [1, "}, {"{", "\"model\": ", "\"model\": \"a\", \"model\": "}, {"\"stages\"", "\"sigma\": ", "\"sigma\": -"},
+        {"\"stages\"", "\"coefficient\": ", "\"coefficient\": -1"}, {"\"stages\"", "\"slope\": ", "\"slope\": 9e12, \"x\": "},
+        {"\"stages\"", "\"measurements\": ", "\"measurements\": -1, \"x\": "}, {"\"stages\"", "\"columns\": [", "\"columns\": [5, \"x\"], \"x\": ["}};
     kept_text all = {NULL, 0, 0};
     char *text = text_of_file(in_folder("model.json"));
     check_case("damaged models");
@@ -246,6 +252,129 @@ static void test_pages(void) {
     write_foreign(in_folder("foreign/text-vqa_imgsizetier-low_crops2_topk4_blocks12.json"), "latency_stats", FOREIGN_ROWS);
     check_page("foreign");
 }
+/* What each of many commands ends with and says, all in one file. */
+static void check_many(const char *name, const char *const *commands, size_t count) {
+    kept_text all = {NULL, 0, 0};
+    for (size_t i = 0; i < count; i++) {
+        char head[400];
+        check_case("%s", commands[i]);
+        run("%s", commands[i]);
+        kept_add(&all, head, (size_t)snprintf(head, sizeof head, "$ %s\nexit %d\n", commands[i], last.code));
+        kept_add(&all, last.out, strlen(last.out));
+        kept_add(&all, last.err, strlen(last.err));
+    }
+    check_kept(name, all.data ? all.data : "");
+    free(all.data);
+}
+#define CHECK_MANY(name, commands) check_many(name, commands, sizeof commands / sizeof *commands)
+
+/* pictures of tiles in many families, of a wide image, a small one and a tall one */
+static void test_draws(void) {
+    static const char *const families[] = {"llama4", "mllama", "lfm2_vl", "minicpm_v_2_6", "molmo", "deepseek_vl2", "deepseek_ocr", "aria --split_image 1",
+        "phi4_multimodal", "phi3_5_vision", "granite_vision", "idefics3_smolvlm", "perception_lm", "step3p7", "gemma3 --do_pan_and_scan 1", "ovis2_hf", "pixtral_hf"};
+    static const char *const images[] = {"1500x700", "200x130", "samples/chart.png"};
+    kept_text all = {NULL, 0, 0};
+    check_case("pictures of tiles in many families");
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        for (int k = 0; k < 3; k++) {
+            size_t bytes = 0;
+            uint64_t hash = UINT64_C(14695981039346656037);
+            char *picture, text[200];
+            remove(in_folder("drawn.png"));
+            run("tile --family %s %s --draw %%F/drawn.png", families[i], images[k]);
+            picture = check_read(in_folder("drawn.png"), &bytes);
+            for (size_t at = 0; picture && at < bytes; at++) hash = (hash ^ (unsigned char)picture[at]) * UINT64_C(1099511628211);
+            free(picture);
+            kept_add(&all, text, (size_t)snprintf(text, sizeof text, "%s %s: exit %d, FNV-1a %016llx\n", families[i], images[k], last.code,
+                                                  (unsigned long long)hash));
+        }
+    check_kept("text-draws.txt", all.data ? all.data : "");
+    free(all.data);
+}
+static void test_tile_words(void) {
+    static const char *const commands[] = {
+        "tile 640x480 --tier low --crops 2", "tile 640x480 --tier low --preprocess adaptive", "tile 640x480 --crops 3 --max_crops 4",
+        "tile 640x480 --tier low --max_crops 4", "tile 640x480 --tier low --max_crops 3 --csv", "tile 640x480 --max_crops 5 --csv", "tile 640x480 -- 320x240 --csv",
+        "tile 640x480 --family internvl --checkpoint %F", "tile 640x480 --family internvl --tier low", "tile 640x480 --checkpoint %F/none",
+        "tile 640x480 --checkpoint %F/family", "tile 640x480 --checkpoint %F/family --max_patches 3 --json", "tile 640x480 --checkpoint %F/array",
+        "tile 640x480 --checkpoint %F/torn", "tile 640x480 --checkpoint %F/unknown", "tile 640x480 --family molmo2 --max_crops 3", "tile 640x480 --family molmo2 --max_crops x",
+        "tile 640x480 --family molmo2 --max_crops 3 --low_res_col_tokens 1 --json", "tile 640x480 --family internvl --max_crops 3", "tile 99999999x5 --family internvl --max_tokens 300",
+        "tile 640x480 5x --family internvl --max_tokens 300", "tile 99999999x5 --family internvl --draw %F/d.png", "tile 640x480 2x2 --family internvl --draw %F/d.png",
+        "tile 5x --family internvl --draw %F/d.png", "tile Makefile --family internvl --draw %F/d.png", "tile 640x480 --compare internvl,gemma3 --draw %F/d.png",
+        "tile 640x480 --compare internvl,gemma3 --max_patches 3 --csv", "tile 640x480 --family gemma3 --max_tokens 600", "tile 640x480 9000x20 33x900 --compare internvl,llama4,molmo2 --csv",
+        "tile 100x100 --family lfm2_vl --json", "tile 100x1000 --family phi4_multimodal",
+        "tile 3000x2000 1000x10 --family kimi_vl --max_tokens 500", "tile 3000x2000 1000x10 --compare kimi_vl,internvl --max_tokens 500 --csv"};
+    make_empty(in_folder("family"));
+    make_empty(in_folder("array"));
+    make_empty(in_folder("torn"));
+    make_empty(in_folder("unknown"));
+    write_text(in_folder("family/preprocessor_config.json"), "{\"image_processor_type\": \"Qwen2VLImageProcessor\", \"min_pixels\": 3136, \"max_pixels\": 50176, "
+               "\"patch_size\": 14, \"merge_size\": 2}");
+    write_text(in_folder("family/config.json"), "{\"model_type\": \"qwen2_5_vl\"}");
+    write_text(in_folder("array/config.json"), "[1]");
+    write_text(in_folder("torn/config.json"), "{\"model_type\": ");
+    write_text(in_folder("unknown/config.json"), "{\"model_type\": \"nothing\"}");
+    CHECK_MANY("text-tile-words.txt", commands);
+}
+/* what predict and fit refuse, in their words; the folders are those of test_estimator */
+static void test_estimator_words(void) {
+    static const char *const commands[] = {
+        "fit", "fit %F/none", "fit %F/one", "predict", "predict %F/none 640x480", "predict %F/model.json 640", "predict %F/model.json 1x5000",
+        "predict %F/model.json --tier low", "predict %F/model.json --views 2", "predict %F/model.json --views 0 --vision_tokens 100",
+        "predict %F/model.json --views 2 --vision_tokens 400 --sequence 400", "predict %F/model.json 640x480 --views 2", "predict %F/model.json 640x480 --top_k 65",
+        "predict %F/model.json 640x480 --sequence 5", "predict %F/model.json --data %F/b --recalibrate %F/b", "predict %F/model.json --recalibrate %F/b",
+        "predict %F/model.json 640x480 -n 4", "predict %F/model.json 640x480 --seed 4", "predict %F/model.json --recalibrate %F/b -o %F/x.json --budget_ms 5",
+        "predict %F/model.json 640x480 --data %F/b", "predict %F/model.json --data %F/b --top_k 4", "predict %F/model.json --data %F/b --views 4",
+        "predict %F/model.json --recalibrate %F/b -n 100000 -o %F/x.json", "predict %F/model.json --views 3 --sequence 2000 --vision_tokens 900 --text_tokens 9 --json",
+        "predict %F/model.json 5000x20 --preprocess adaptive-fill --max_crops 6 --json", "predict %F/model.json 640x480 --vision_tokens 1008 --json --output_tokens 40"};
+    truth t = truth_default();
+    t.samples = 6;
+    t.size_count = 1;
+    make_empty(in_folder("one"));
+    write_made("one", &t, 0, 0, 0);
+    CHECK_MANY("text-estimator-words.txt", commands);
+}
+/* result files with one thing that cannot be: report's words, and where it stands */
+static void test_damaged_results(void) {
+    static const char *const edits[][3] = {
+        {"{", "\"top_k\": 4", "\"top_k\": 0"}, {"{", "\"top_k\": 4", "\"top_k\": \"4\""}, {"{", "\"num_active_blocks\": 12", "\"num_active_blocks\": null"},
+        {"{", "\"active_block_indices\": [0", "\"active_block_indices\": [-1"}, {"{", "\"active_block_indices\": [0", "\"active_block_indices\": [true"},
+        {"{", "\"accuracy\": ", "\"accuracy\": 2e6, \"x\": "}, {"{", "\"accuracy\": ", "\"latency_stats\": 5, \"accuracy\": "},
+        {"per_sample_results", "\"T_total\": ", "\"T_total\": -"}, {"per_sample_results", "\"T_total\": ", "\"T_total\": null, \"x\": "},
+        {"per_sample_results", "\"T_LLM_prefill\": ", "\"T_LLM_prefill\": true, \"x\": "}, {"per_sample_results", "\"sample_id\": 1,", "\"sample_id\": 0,"},
+        {"per_sample_results", "\"sample_id\": 1,", "\"sample_id\": 1.5,"}, {"per_sample_results", "\"accuracy\": ", "\"accuracy\": \"1\", \"x\": "},
+        {"{", "\"schema\": \"vlmprof-", "\"schema\": \"other-"}, {"{", "\"schema\": \"vlmprof-sweep-", "\"schema\": \"vlmprof-report-"}, {"{", ", ", ", , "},
+        {"{", "\"num_missing\": 0", "\"num_missing\": -1"}, {"{", "\"per_sample_results\": [", "\"per_sample_results\": [], \"x\": ["},
+        {"{", "\"device\": \"", "\"device\": \"\\u0007\\u007f"}};
+    const char *name = "damaged/made_imgsizetier-low_crops1_topk4_blocks12.json";
+    truth t = truth_default();
+    kept_text all = {NULL, 0, 0};
+    char *text, line[200];
+    t.samples = 3;
+    make_empty(in_folder("damaged"));
+    write_made("damaged", &t, 0, 0, 0);
+    text = text_of_file(in_folder(name));
+    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+        check_case("a result file with %s", edits[i][2]);
+        write_text(in_folder(name), text);
+        edit(in_folder(name), edits[i][0], edits[i][1], edits[i][2]);
+        run("report %%F/%s --resamples 20", name);
+        kept_add(&all, line, (size_t)snprintf(line, sizeof line, "%s: exit %d\n", edits[i][2], last.code));
+        kept_add(&all, last.err, strlen(last.err));
+    }
+    write_text(in_folder(name), text);
+    check_kept("text-damaged-results.txt", all.data ? all.data : "");
+    free(all.data);
+    free(text);
+}
+static void test_report_words(void) {
+    static const char *const commands[] = {
+        "report", "report %F/none", "report %F/family", "report %F/damaged %F/damaged", "report %F/damaged Makefile", "report Makefile", "report %F/damaged --latency tea",
+        "report %F/damaged --percentile 101", "report %F/damaged --csv --json", "best", "best %F/damaged", "best %F/damaged --budget_ms 0.001", "best %F/none --budget_ms 5",
+        "best %F/damaged --budget_ms 5000 --resamples 20", "compare %F/damaged", "compare %F/damaged %F/none", "compare %F/damaged %F/damaged --margin 0",
+        "compare %F/damaged %F/damaged --margin 3 --effect 2", "compare %F/damaged %F/damaged --force colour", "compare %F/damaged %F/one"};
+    CHECK_MANY("text-report-words.txt", commands);
+}
 static void test_scores(void) {
     static const row rows[] = {
         {"score-captions", "score --metric cider %F/captions.jsonl", 0}, {"score-bleu", "score --metric bleu_4 %F/captions.jsonl", 0},
@@ -283,8 +412,13 @@ int main(void) {
     test_tile();
     test_trace();
     test_long_trace();
+    test_draws();
+    test_tile_words();
     test_estimator();
     test_damaged_models();
+    test_estimator_words();
+    test_damaged_results();
+    test_report_words();
     test_mixed();
     test_pages();
     test_scores();
