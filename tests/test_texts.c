@@ -302,7 +302,8 @@ static void test_tile_words(void) {
         "tile 640x480 5x --family internvl --max_tokens 300", "tile 99999999x5 --family internvl --draw %F/d.png", "tile 640x480 2x2 --family internvl --draw %F/d.png",
         "tile 5x --family internvl --draw %F/d.png", "tile Makefile --family internvl --draw %F/d.png", "tile 640x480 --compare internvl,gemma3 --draw %F/d.png",
         "tile 640x480 --compare internvl,gemma3 --max_patches 3 --csv", "tile 640x480 --family gemma3 --max_tokens 600", "tile 640x480 9000x20 33x900 --compare internvl,llama4,molmo2 --csv",
-        "tile 100x100 --family lfm2_vl --json", "tile 100x1000 --family phi4_multimodal",
+        "tile 100x100 --family lfm2_vl --json", "tile 2147483647x1 2147483648x1 1x2147483647 1x2147483648 0x1 1x0 -1x5 --tier medium --csv",
+        "tile 16777216x1 16777217x1 1x16777216 1x16777217 0x1 --family internvl --csv", "tile 100x1000 --family phi4_multimodal",
         "tile 3000x2000 1000x10 --family kimi_vl --max_tokens 500", "tile 3000x2000 1000x10 --compare kimi_vl,internvl --max_tokens 500 --csv"};
     make_empty(in_folder("family"));
     make_empty(in_folder("array"));
@@ -326,12 +327,24 @@ static void test_estimator_words(void) {
         "predict %F/model.json 640x480 -n 4", "predict %F/model.json 640x480 --seed 4", "predict %F/model.json --recalibrate %F/b -o %F/x.json --budget_ms 5",
         "predict %F/model.json 640x480 --data %F/b", "predict %F/model.json --data %F/b --top_k 4", "predict %F/model.json --data %F/b --views 4",
         "predict %F/model.json --recalibrate %F/b -n 100000 -o %F/x.json", "predict %F/model.json --views 3 --sequence 2000 --vision_tokens 900 --text_tokens 9 --json",
-        "predict %F/model.json 5000x20 --preprocess adaptive-fill --max_crops 6 --json", "predict %F/model.json 640x480 --vision_tokens 1008 --json --output_tokens 40"};
+        "predict %F/model.json 5000x20 --preprocess adaptive-fill --max_crops 6 --json", "predict %F/model.json 640x480 --vision_tokens 1008 --json --output_tokens 40",
+        "predict %F/no-vision.json 640x480 --budget_ms 50", "predict %F/no-prefill.json 640x480 --json", "predict %F/no-decode.json 640x480 20x20",
+        "predict %F/no-decode.json --data %F/b"};
     truth t = truth_default();
     t.samples = 6;
     t.size_count = 1;
     make_empty(in_folder("one"));
     write_made("one", &t, 0, 0, 0);
+    for (int i = 0; i < 3; i++) {
+        static const char *const stages[] = {"vision", "prefill", "decode"};
+        char *text = text_of_file(in_folder("model.json")), path[40], from[40], to[40];
+        snprintf(path, sizeof path, "no-%s.json", stages[i]);
+        snprintf(from, sizeof from, "\"%s\": {", stages[i]);
+        snprintf(to, sizeof to, "\"%s\": null, \"x\": {", stages[i]);
+        write_text(in_folder(path), text);
+        edit(in_folder(path), "\"stages\"", from, to);
+        free(text);
+    }
     CHECK_MANY("text-estimator-words.txt", commands);
 }
 /* result files with one thing that cannot be: report's words, and where it stands */
