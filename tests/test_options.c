@@ -147,7 +147,9 @@ static void test_refusals(void) {
         {"--top_k_list 1 01", "vlmprof: --top_k_list: 01 is listed twice\n"}, {"--tier_list low,low", "vlmprof: --tier_list: low is listed twice\n"},
         {"--top_k_list 0", "--top_k_list: 0 is outside 1.."}, {"--top_k_list", "--top_k_list needs a value: "}, {"--top_k_list --quiet", "--top_k_list needs a value: "},
         {"--num_samples 1 --num_samples 1", "given twice"}, {"--num_samples", "needs a value"}, {"--quiet=1", "takes no value"}, {"--quite", "the nearest is --quiet;"},
-        {"--weights fp16", "--weights: \"fp16\" is none of: "}, {"--stop_half_width x", "--stop_half_width: \"x\" is no number from "}, {"--csv", "unknown option --csv; the nearest is --json; see vlmprof sweep --help\n"},
+        {"--weights fp16", "--weights: \"fp16\" is none of: "},
+        {"--stop_half_width x", "--stop_half_width: \"x\" is no number from "},
+        {"--csv", "unknown option --csv; the nearest is --json; see vlmprof sweep --help\n"},
         {"--num_samples 1.5", "--num_samples: \"1.5\" is not a whole number"}, {"--stop_half_width 999999", "--stop_half_width: \"999999\" is no number from "}};
     struct options o;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

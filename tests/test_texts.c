@@ -37,7 +37,8 @@ static void edit(const char *path, const char *after, const char *from, const ch
 static void test_tile(void) {
     static const row rows[] = {
         {"tile", "tile " SIZES, 0}, {"tile-files", "tile samples/cat.jpg samples/chart.png Makefile", 3}, {"tile-csv", "tile " SIZES "9x --tier medium --csv", 3},
-        {"tile-json", "tile " SIZES "--vision_tokens 1008 --json", 0}, {"tile-one", "tile 451x300 --crops 5", 0}, {"tile-one-json", "tile samples/cat.jpg --json", 0},
+        {"tile-json", "tile " SIZES "--vision_tokens 1008 --json", 0}, {"tile-one", "tile 451x300 --crops 5", 0}, {"tile-one-json",
+        "tile samples/cat.jpg --json", 0},
         {"tile-fill", "tile 451x300 --preprocess adaptive-fill --max_crops 3 --csv", 0}, {"tile-families", "tile --list_families", 0},
         {"tile-families-json", "tile --list_families --json", 0}, {"tile-families-csv", "tile --list_families --csv", 0},
         {"tile-qwen", "tile --family qwen2.5-vl " SIZES, 0}, {"tile-qwen-one", "tile --family qwen2.5-vl --max_pixels 1003520 1920x1080", 0},
@@ -163,7 +164,8 @@ static void check_page(const char *name) {
 static void test_damaged_models(void) {
     static const char *const edits[][3] = {
         {"\"residual_correlation\"", "[1.0, 0.", "[1.0, 0.1"}, {"\"residual_correlation\"", "[1.0, ", "[0.9, "}, {"\"residual_correlation\"", "[[", "[1, ["},
-        {"\"schema\"", "vlmprof", "other"}, {"{", "\"residual_correlation\"", "\"correlation\""}, {"\"evaluation\"", "{", "["}, {"{", "\"evaluation\"", "\"estimation\""},
+        {"\"schema\"", "vlmprof", "other"}, {"{", "\"residual_correlation\"", "\"correlation\""}, {"\"evaluation\"", "{", "["}, {"{", "\"evaluation\"",
+        "\"estimation\""},
         {"\"median\"", "\"median\"", "\"middle\""}, {"\"most\"", "\"most\": ", "\"most\": -"}, {"\"least\"", "\"least\": ", "\"least\": 9999999"},
         {"\"coefficients\"", "[", "[\"x\", "}, {"\"device\"", "\"device\": \"", "\"device\": 5, \"x\": \""}, {"\"kind\"", "\"physical\"", "\"chemical\""},
         {"\"stages\"", "\"vision\"", "\"audio\""}, {"\"num_experts\"", ": ", ": 0."}, {"\"residual", ": ", ": -"},
@@ -197,7 +199,8 @@ static void test_mixed(void) {
         {"mixed-json", "report %F/mixed --resamples 20 --json", 0},
         {"mixed-best", "best %F/mixed --budget_ms 100 --resamples 20", 0}, {"mixed-compare-refused", "compare %F/mixed %F/whole", 2},
         {"mixed-compare", "compare %F/mixed %F/whole --force clocks model", 0},
-        {"mixed-compare-json", "compare %F/mixed %F/whole --force clocks model --json", 0}, {"mixed-compare-back", "compare %F/whole %F/mixed --force clocks model", 0}};
+        {"mixed-compare-json", "compare %F/mixed %F/whole --force clocks model --json", 0}, {"mixed-compare-back",
+        "compare %F/whole %F/mixed --force clocks model", 0}};
     static const char *const paths[] = {"mixed/made_imgsizetier-medium_crops5_topk8_blocks16.json", "mixed/made_imgsizetier-low_crops1_topk4_blocks12.json",
                                         "mixed/made_imgsizetier-low_crops1_topk8_blocks12.json"};
     truth t = truth_default();
@@ -217,7 +220,8 @@ static void test_mixed(void) {
     edit(in_folder(paths[1]), "{", "\"model\": \"made\"", "\"model\": null");
     for (int i = 0; i < 3; i++) {
         static const char *const times[] = {"\"measured_from\": \"2026-02-01T00:00:00Z\", \"measured_to\": \"2026-02-04T00:00:00Z\", \"plan\"",
-            "\"measured_from\": \"2026-01-01T00:00:00Z\", \"measured_to\": \"2026-01-02T00:00:00Z\", \"plan\"", "\"measured_to\": \"2026-03-02T00:00:00Z\", \"plan\""};
+            "\"measured_from\": \"2026-01-01T00:00:00Z\", \"measured_to\": \"2026-01-02T00:00:00Z\", \"plan\"",
+        "\"measured_to\": \"2026-03-02T00:00:00Z\", \"plan\""};
         edit(in_folder(paths[i]), "{", "\"plan\"", times[i]);
     }
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -271,7 +275,8 @@ static void check_many(const char *name, const char *const *commands, size_t cou
 /* pictures of tiles in many families, of a wide image, a small one and a tall one */
 static void test_draws(void) {
     static const char *const families[] = {"llama4", "mllama", "lfm2_vl", "minicpm_v_2_6", "molmo", "deepseek_vl2", "deepseek_ocr", "aria --split_image 1",
-        "phi4_multimodal", "phi3_5_vision", "granite_vision", "idefics3_smolvlm", "perception_lm", "step3p7", "gemma3 --do_pan_and_scan 1", "ovis2_hf", "pixtral_hf"};
+        "phi4_multimodal", "phi3_5_vision", "granite_vision", "idefics3_smolvlm", "perception_lm", "step3p7", "gemma3 --do_pan_and_scan 1", "ovis2_hf",
+        "pixtral_hf"};
     static const char *const images[] = {"1500x700", "200x130", "samples/chart.png"};
     kept_text all = {NULL, 0, 0};
     check_case("pictures of tiles in many families");
@@ -297,12 +302,16 @@ static void test_tile_words(void) {
         "tile 640x480 --tier low --max_crops 4", "tile 640x480 --tier low --max_crops 3 --csv", "tile 640x480 --max_crops 5 --csv", "tile 640x480 -- 320x240 --csv",
         "tile 640x480 --family internvl --checkpoint %F", "tile 640x480 --family internvl --tier low", "tile 640x480 --checkpoint %F/none",
         "tile 640x480 --checkpoint %F/family", "tile 640x480 --checkpoint %F/family --max_patches 3 --json", "tile 640x480 --checkpoint %F/array",
-        "tile 640x480 --checkpoint %F/torn", "tile 640x480 --checkpoint %F/unknown", "tile 640x480 --family molmo2 --max_crops 3", "tile 640x480 --family molmo2 --max_crops x",
-        "tile 640x480 --family molmo2 --max_crops 3 --low_res_col_tokens 1 --json", "tile 640x480 --family internvl --max_crops 3", "tile 99999999x5 --family internvl --max_tokens 300",
-        "tile 640x480 5x --family internvl --max_tokens 300", "tile 99999999x5 --family internvl --draw %F/d.png", "tile 640x480 2x2 --family internvl --draw %F/d.png",
+        "tile 640x480 --checkpoint %F/torn", "tile 640x480 --checkpoint %F/unknown", "tile 640x480 --family molmo2 --max_crops 3",
+        "tile 640x480 --family molmo2 --max_crops x",
+        "tile 640x480 --family molmo2 --max_crops 3 --low_res_col_tokens 1 --json", "tile 640x480 --family internvl --max_crops 3",
+        "tile 99999999x5 --family internvl --max_tokens 300",
+        "tile 640x480 5x --family internvl --max_tokens 300", "tile 99999999x5 --family internvl --draw %F/d.png",
+        "tile 640x480 2x2 --family internvl --draw %F/d.png",
         "tile 5x --family internvl --draw %F/d.png", "tile Makefile --family internvl --draw %F/d.png", "tile 640x480 --compare internvl,gemma3 --draw %F/d.png",
-        "tile 640x480 --compare internvl,gemma3 --max_patches 3 --csv", "tile 640x480 --family gemma3 --max_tokens 600", "tile 640x480 9000x20 33x900 --compare internvl,llama4,molmo2 --csv",
-        "tile 100x100 --family lfm2_vl --json", "tile 2147483647x1 2147483648x1 1x2147483647 1x2147483648 0x1 1x0 -1x5 --tier medium --csv",
+        "tile 640x480 --compare internvl,gemma3 --max_patches 3 --csv", "tile 640x480 --family gemma3 --max_tokens 600",
+        "tile 640x480 9000x20 33x900 --compare internvl,llama4,molmo2 --csv",
+        "tile 100x100 --family lfm2_vl --json", "tile 2147483647x1 2147483648x1 1x2147483647 1x2147483648 0x1 1x0 --tier medium --csv",
         "tile 16777216x1 16777217x1 1x16777216 1x16777217 0x1 --family internvl --csv", "tile 100x1000 --family phi4_multimodal",
         "tile 3000x2000 1000x10 --family kimi_vl --max_tokens 500", "tile 3000x2000 1000x10 --compare kimi_vl,internvl --max_tokens 500 --csv"};
     make_empty(in_folder("family"));
@@ -317,6 +326,13 @@ static void test_tile_words(void) {
     write_text(in_folder("unknown/config.json"), "{\"model_type\": \"nothing\"}");
     CHECK_MANY("text-tile-words.txt", commands);
 }
+/* every `from` of a file in the test's folder becomes `to`, which is as long */
+static void rename_all(const char *name, const char *from, const char *to) {
+    char *text = text_of_file(in_folder(name));
+    for (char *at = text; (at = strstr(at, from)) != NULL; at += strlen(to)) memcpy(at, to, strlen(to));
+    write_text(in_folder(name), text);
+    free(text);
+}
 /* what predict and fit refuse, in their words; the folders are those of test_estimator */
 static void test_estimator_words(void) {
     static const char *const commands[] = {
@@ -326,10 +342,12 @@ static void test_estimator_words(void) {
         "predict %F/model.json 640x480 --sequence 5", "predict %F/model.json --data %F/b --recalibrate %F/b", "predict %F/model.json --recalibrate %F/b",
         "predict %F/model.json 640x480 -n 4", "predict %F/model.json 640x480 --seed 4", "predict %F/model.json --recalibrate %F/b -o %F/x.json --budget_ms 5",
         "predict %F/model.json 640x480 --data %F/b", "predict %F/model.json --data %F/b --top_k 4", "predict %F/model.json --data %F/b --views 4",
-        "predict %F/model.json --recalibrate %F/b -n 100000 -o %F/x.json", "predict %F/model.json --views 3 --sequence 2000 --vision_tokens 900 --text_tokens 9 --json",
-        "predict %F/model.json 5000x20 --preprocess adaptive-fill --max_crops 6 --json", "predict %F/model.json 640x480 --vision_tokens 1008 --json --output_tokens 40",
+        "predict %F/model.json --recalibrate %F/b -n 100000 -o %F/x.json",
+        "predict %F/model.json --views 3 --sequence 2000 --vision_tokens 900 --text_tokens 9 --json",
+        "predict %F/model.json 5000x20 --preprocess adaptive-fill --max_crops 6 --json",
+        "predict %F/model.json 640x480 --vision_tokens 1008 --json --output_tokens 40",
         "predict %F/no-vision.json 640x480 --budget_ms 50", "predict %F/no-prefill.json 640x480 --json", "predict %F/no-decode.json 640x480 20x20",
-        "predict %F/no-decode.json --data %F/b"};
+        "predict %F/no-decode.json --data %F/b", "predict %F/other.json --recalibrate %F/undecoded -n 3 -o %F/again.json --json"};
     truth t = truth_default();
     t.samples = 6;
     t.size_count = 1;
@@ -345,6 +363,9 @@ static void test_estimator_words(void) {
         edit(in_folder(path), "\"stages\"", from, to);
         free(text);
     }
+    make_empty(in_folder("undecoded")); /* nothing was measured of decode: its line of before has none of these measurements */
+    write_made("undecoded", &t, 0, 0, 0);
+    rename_all("undecoded/made_imgsizetier-low_crops1_topk4_blocks12.json", "\"T_LLM_decode\"", "\"not_T_decode\"");
     CHECK_MANY("text-estimator-words.txt", commands);
 }
 /* result files with one thing that cannot be: report's words, and where it stands */
@@ -382,8 +403,10 @@ static void test_damaged_results(void) {
 }
 static void test_report_words(void) {
     static const char *const commands[] = {
-        "report", "report %F/none", "report %F/family", "report %F/damaged %F/damaged", "report %F/damaged Makefile", "report Makefile", "report %F/damaged --latency tea",
-        "report %F/damaged --percentile 101", "report %F/damaged --csv --json", "best", "best %F/damaged", "best %F/damaged --budget_ms 0.001", "best %F/none --budget_ms 5",
+        "report", "report %F/none", "report %F/family", "report %F/damaged %F/damaged", "report %F/damaged Makefile", "report Makefile",
+        "report %F/damaged --latency tea",
+        "report %F/damaged --percentile 101", "report %F/damaged --csv --json", "best", "best %F/damaged", "best %F/damaged --budget_ms 0.001",
+        "best %F/none --budget_ms 5",
         "best %F/damaged --budget_ms 5000 --resamples 20", "compare %F/damaged", "compare %F/damaged %F/none", "compare %F/damaged %F/damaged --margin 0",
         "compare %F/damaged %F/damaged --margin 3 --effect 2", "compare %F/damaged %F/damaged --force colour", "compare %F/damaged %F/one"};
     CHECK_MANY("text-report-words.txt", commands);
