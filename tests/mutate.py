@@ -182,9 +182,19 @@ def tests_of(path, available):
     return []
 
 
-def programs(tests):
-    """what make builds for these tests"""
-    return ["./vlmprof"] + ["build/tests/" + test for test in tests] + sorted({more for test in tests for more in NEEDED.get(test, [])})
+def programs(tests, changed=""):
+    """what make builds for these tests; where the file `changed` alone is another than before: what can be another"""
+    return ["./vlmprof"] + ["build/tests/" + test for test in tests if not changed.startswith("cli/") or holds_rooms(test)] + sorted({more for test in tests for more in NEEDED.get(test, [])})
+
+
+def holds_rooms(test):
+    """does the test link rooms of cli/, rather than run the program?"""
+    path = os.path.join(ROOT, "tests", test + ".c")
+    if not os.path.exists(path):
+        return True
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    return 'include "cli' in text or any("support/%s.h" % name in text for name in ("room", "small_request", "small_sweep")) or bool(re.search(r'include "(?!support/|vlmprof\w*\.h)', text))
 
 
 def run(command, folder, seconds, **more):
@@ -284,7 +294,7 @@ def main():
             built, finder = run(make + ["./vlmprof"], tree, 1200), None
             for test in names:
                 if built == 0:
-                    built = run(make + programs([test]), tree, 1200)
+                    built = run(make + programs([test], path), tree, 1200)
                 if built == 0 and run(["build/tests/" + test], tree, options.timeout, env=environment) != 0:
                     finder = test
                 if built != 0 or finder:

@@ -160,6 +160,22 @@ static void check_page(const char *name) {
     check_kept(file, text);
     free(text);
 }
+/* the figures of a page by their bytes and a hash: pages of many lines are too large to be kept */
+static void check_figures(const char *name, const char *path) {
+    kept_text all = {NULL, 0, 0};
+    char *text = text_of_file(path), line[80];
+    for (const char *at = text, *next; at && *at; at = next) {
+        uint64_t hash = UINT64_C(14695981039346656037);
+        next = strstr(at + 1, "<figure");
+        for (const char *byte = at; *byte && byte != next; byte++) hash = (hash ^ (unsigned char)*byte) * UINT64_C(1099511628211);
+        if (at != text) /* what stands before the first figure names the test's folder */
+            kept_add(&all, line, (size_t)snprintf(line, sizeof line, "%zu bytes, FNV-1a %016llx\n", next ? (size_t)(next - at) : strlen(at), (unsigned long long)hash));
+        if (!next || !strstr(next + 1, "<figure")) break; /* nor is what follows the last one looked at */
+    }
+    check_kept(name, all.data ? all.data : "");
+    free(all.data);
+    free(text);
+}
 /* a model with one piece changed is refused, with the place and what is wrong */
 static void test_damaged_models(void) {
     static const char *const edits[][3] = {
@@ -252,6 +268,17 @@ static void test_pages(void) {
     write_made("holes", &t, 0, 0, 0);
     write_made("holes", &t, 1, 0, 0);
     check_page("holes");
+    check_case("a page with more levels than it has lines for: its figures by their bytes");
+    make_empty(in_folder("levels"));
+    t = truth_default();
+    t.samples = 12;
+    t.size_count = 1;
+    t.top_k_count = LEVELS;
+    for (int i = 0; i < LEVELS; i++) t.top_k[i] = i + 1;
+    for (int i = 0; i < LEVELS; i++)
+        for (int k = 0; k < 2; k++) write_made("levels", &t, 0, i, k);
+    CHECK_INT(run("report %%F/levels --resamples 20 --output_dir %%F/page-levels"), 0);
+    check_figures("page-levels.txt", in_folder("page-levels/report.html"));
     make_empty(in_folder("foreign"));
     write_foreign(in_folder("foreign/text-vqa_imgsizetier-low_crops2_topk4_blocks12.json"), "latency_stats", FOREIGN_ROWS);
     check_page("foreign");
