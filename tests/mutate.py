@@ -184,7 +184,8 @@ def tests_of(path, available):
 
 def programs(tests, changed=""):
     """what make builds for these tests; where the file `changed` alone is another than before: what can be another"""
-    return ["./vlmprof"] + ["build/tests/" + test for test in tests if not changed.startswith("cli/") or holds_rooms(test)] + sorted({more for test in tests for more in NEEDED.get(test, [])})
+    built = ["build/tests/" + test for test in tests if not changed.startswith("cli/") or holds_rooms(test)]
+    return ["./vlmprof"] + built + sorted({more for test in tests for more in NEEDED.get(test, [])})
 
 
 def holds_rooms(test):
@@ -194,7 +195,7 @@ def holds_rooms(test):
         return True
     with open(path, encoding="utf-8") as file:
         text = file.read()
-    return 'include "cli' in text or any("support/%s.h" % name in text for name in ("room", "small_request", "small_sweep")) or bool(re.search(r'include "(?!support/|vlmprof\w*\.h)', text))
+    return "support/room.h" in text or bool(re.search(r'include "(?!support/|vlmprof\w*\.h)', text))
 
 
 def run(command, folder, seconds, **more):
