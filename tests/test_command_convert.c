@@ -4,6 +4,7 @@
 #include "vlmprof.h"
 #include "support/command.h"
 #include "support/scan.h"
+#include "support/texts.h"
 
 /* ----------------------------------------------------------------------------------------------------------------- convert */
 static int same_files(const char *a, const char *b) {
@@ -46,6 +47,39 @@ static void same_runs(const char *model, const char *input) {
         remove_folder(in_folder("dump2"));
     }
     remove_folder(in_folder("dump"));
+}
+/* the files that a conversion of a synthetic model writes: their texts, of the large ones their bytes and a hash */
+static void test_convert_texts(void) {
+    static const char *const names[] = {"config.json", "vlmprof_convert.json", "tokenizer.json", "model.safetensors.index.json", "model.safetensors", "model.packed",
+                                        "model-00001-of-00004.safetensors", "model-00004-of-00004.safetensors"};
+    static const char *const layouts[] = {"--layout hf --seed 3", "--layout packed --seed 3", "--layout hf --max_shard_mb 1 --seed 3"};
+    kept_text all = {NULL, 0, 0};
+    check_case("convert: the files as they are written");
+    for (int i = 0; i < 3; i++) {
+        char line[300];
+        snprintf(line, sizeof line, "convert --synthetic tiny %%F/texts %s", layouts[i]);
+        remove_folder(in_folder("texts"));
+        CHECK_INT(cli(line), 0);
+        kept_add(&all, line, strlen(line));
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+            size_t bytes = 0;
+            uint64_t hash = UINT64_C(14695981039346656037);
+            char name[100], *text;
+            snprintf(name, sizeof name, "texts/%s", names[k]);
+            text = check_read(in_folder(name), &bytes);
+            if (!text) continue;
+            for (size_t at = 0; at < bytes; at++) hash = (hash ^ (unsigned char)text[at]) * UINT64_C(1099511628211);
+            kept_add(&all, line, (size_t)snprintf(line, sizeof line, "\n---- %s: %zu bytes", names[k], bytes));
+            if (strstr(name, "model")) hash = 0; /* weights are compared by what they compute */
+            if (bytes > 4000) kept_add(&all, line, (size_t)snprintf(line, sizeof line, ", FNV-1a %016llx", (unsigned long long)hash));
+            else kept_add(&all, "\n", 1), kept_add(&all, text, bytes);
+            free(text);
+        }
+        kept_add(&all, "\n", 1);
+    }
+    check_kept("convert-files.txt", all.data ? all.data : "");
+    free(all.data);
+    remove_folder(in_folder("texts"));
 }
 static void stop_convert(int signal_number, int code) {
     pid_t child;
@@ -187,6 +221,7 @@ static void test_convert(void) {
     same_runs(words, tiny_a);
     CHECK_INT(count_files("form1"), 9); /* seven small files, the weights, the list */
     test_convert_refusals(tiny_a);
+    test_convert_texts();
     snprintf(emulated, sizeof emulated, "%s/emulated/vlmprof", getenv("B") ? getenv("B") : "build");
     if (access(emulated, X_OK)) check_skip("packed weights and a GPU", "the command with an emulated GPU was not built (make test builds it)");
     else {

@@ -4,6 +4,7 @@
 #include "vlmprof.h"
 #include "support/command.h"
 #include "support/scan.h"
+#include "support/texts.h"
 
 /* ------------------------------------------------------------------------------------------------------- info and selftest */
 static void test_info(void) {
@@ -53,10 +54,31 @@ static void test_info(void) {
     CHECK_INT(cli("info --synthetic molmoe-1b"), 0);
     CHECK(last.out && strstr(last.out, "16 blocks of width 2048") && strstr(last.out, "64 experts of width 1024, top_k 8") && strstr(last.out, "7222 M"));
 }
-
+/* What info says of a model does not depend on the machine: words and JSON from there on, in one text. */
+static void test_info_texts(void) {
+    static const char *const models[] = {"--synthetic tiny", "--synthetic molmoe-1b", "--model tests/golden/models/tiny-a", "--model tests/golden/models/tiny-b",
+                                         "--model samples/tiny/model", "--model %F/packed"};
+    kept_text all = {NULL, 0, 0};
+    char command[200];
+    CHECK_INT(cli("convert samples/tiny/model %F/packed --layout packed"), 0);
+    for (int i = 0; i < 12; i++) {
+        const char *from;
+        snprintf(command, sizeof command, "info %s%s", models[i / 2], i % 2 ? " --json" : "");
+        check_case("%s", command);
+        CHECK_INT(cli(command), 0);
+        from = last.out ? strstr(last.out, i % 2 ? "\n  \"model\": {" : "\nmodel ") : NULL;
+        if (!CHECK(from != NULL)) continue;
+        kept_add(&all, "$ ", 2);
+        kept_add(&all, command, strlen(command));
+        kept_add(&all, from, strlen(from));
+    }
+    check_kept("info-models.txt", all.data ? all.data : "");
+    free(all.data);
+}
 
 int main(void) {
     if (!command_begin("command_info")) return 1;
     test_info();
+    test_info_texts();
     return command_end("test_command_info");
 }

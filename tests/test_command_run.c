@@ -165,7 +165,43 @@ static void put_be32(unsigned char *p, uint32_t v) {
     for (int i = 0; i < 4; i++) p[i] = (unsigned char)(v >> (24 - 8 * i));
 }
 
+/* Folders whose files do not go together: what is said names the file, the token or the format. */
+static void test_bad_folders(void) {
+    const char *golden = check_golden("models/tiny-a");
+    char path[600], from[600], *config, *at = NULL;
+    check_case("a checkpoint of the training code");
+    mkdir(in_folder("original"), 0777);
+    write_text(in_folder("original/config.yaml"), "model: x");
+    REFUSED("run -p a --model %F/original", 3, "original: this is OLMo's original training format (config.yaml, no config.json)");
+    check_case("a folder with both is read by its config.json");
+    write_text(in_folder("original/config.json"), "[]");
+    REFUSED("run -p a --model %F/original", 3, "original: config.json");
+    check_case("more token ids than rows of embeddings");
+    snprintf(from, sizeof from, "%s/config.json", golden);
+    config = check_read(from, NULL);
+    if (CHECK(config && (at = strstr(config, "\"embedding_size\": 704")) != NULL)) {
+        link_model(golden, in_folder("few"), "config.json");
+        memcpy(at + strlen("\"embedding_size\": "), "320", 3);
+        if (CHECK((at = strstr(config, "\"vocab_size\": 655")) != NULL)) memcpy(at + strlen("\"vocab_size\": "), "320", 3);
+        snprintf(path, sizeof path, "%s", in_folder("few/config.json"));
+        write_text(path, config);
+        REFUSED("run -p a --model %F/few", 3, "has no embedding: config.json has");
+    }
+    free(config);
+    check_case("a tokenizer without the special tokens");
+    link_model(golden, in_folder("plain"), "tokenizer.json");
+    write_text(in_folder("plain/tokenizer.json"), "{\"model\": {\"type\": \"BPE\", \"vocab\": {}, \"merges\": []}}");
+    REFUSED("run -p a --model %F/plain", 3, "tokenizer.json");
+    check_case("devices and kernels that are none");
+    REFUSED("run -p a --synthetic tiny --device cuda:99999999999", 2, "none of auto, cpu, cuda, cuda:N");
+    REFUSED("run -p a --synthetic tiny --gemm none", 2, "it has: auto ");
+    REFUSED("run -p a --synthetic tiny --gemm '' ", 2, "this processor has no");
+}
 static void test_bad_input(void) {
+    static const char *const scores[][2] = {
+        {"[1]", "want one object {\"block\": score, ...}"}, {"{\"1\": 0.5, \"2\": 0.9, \"1\": 3}", "block 1 stands there twice"},
+        {"{\"1\": \"a\"}", "the score of block 1 is not a finite number"}, {"{\"4\": 1}", "\"4\" is no block of this model (0..3)"},
+        {"{\"-1\": 1}", "\"-1\" is no block"}, {"{\"a\": 1}", "\"a\" is no block"}, {"{\"0\": 1}", "3 active blocks cannot be chosen"}};
     static const unsigned char png_head[33] = {0x89, 'P', 'N', 'G', 13, 10, 26, 10, 0, 0, 0, 13, 'I', 'H', 'D', 'R', 0, 0, 0, 0, 0, 0, 0, 0, 8, 2, 0, 0, 0};
     unsigned char bomb[33];
     size_t bytes = 0;
@@ -203,6 +239,19 @@ static void test_bad_input(void) {
     REFUSED("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/scores.json", 3, "\"7\"");
     write_text(in_folder("scores.json"), "{\"1\": NaN}");
     REFUSED("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/scores.json", 3, "scores.json");
+    for (size_t i = 0; i < sizeof scores / sizeof *scores; i++) {
+        check_case("importance scores %s", scores[i][0]);
+        write_text(in_folder("scores.json"), scores[i][0]);
+        REFUSED("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/scores.json", 3, scores[i][1]);
+    }
+    REFUSED("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/none.json", 3, "none.json");
+    check_case("of equal scores the one that stands first in the file");
+    write_text(in_folder("scores.json"), "{\"3\": 0.1, \"0\": -2, \"2\": 0.9, \"1\": 0.9}");
+    CHECK_INT(cli("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/scores.json --max_new_tokens 1 --json"), 0);
+    CHECK(last.out && strstr(last.out, "\"active_block_indices\": [0, 2, 3]"));
+    write_text(in_folder("scores.json"), "{\"3\": 0.1, \"0\": -2, \"1\": 0.9, \"2\": 0.9}");
+    CHECK_INT(cli("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/scores.json --max_new_tokens 1 --json"), 0);
+    CHECK(last.out && strstr(last.out, "\"active_block_indices\": [0, 1, 3]"));
     check_case("data sets");
     REFUSED("sweep --synthetic tiny --data %F/none.jsonl --output_dir %F/x", 3, "none.jsonl");
     write_text(in_folder("d.jsonl"), "{\"question\": \"a\"}\n{\"question\": \n");
@@ -224,6 +273,7 @@ int main(void) {
     if (!command_begin("command_run")) return 1;
     test_show_prompt();
     test_run();
+    test_bad_folders();
     test_bad_input();
     return command_end("test_command_run");
 }

@@ -13,7 +13,7 @@ static void test_complain(void) {
     CHECK_INT(HEARD(complain(7, "%s %d", "a\nb\tc", 5)), 7);
     CHECK_TEXT(room_said, "vlmprof: a?b?c 5\n");
     hide_control_bytes(text);
-    CHECK_TEXT(text, "a?? b?\x80\xc3\xa9~");
+    CHECK_TEXT(text, "a?? b??\xc3\xa9~"); /* neither does a byte that no UTF-8 has reach a terminal */
     check_case("an error's line: place and text, or what the result says");
     error_line(line, sizeof line, VP_ERR_FORMAT, &error);
     CHECK_TEXT(line, "the place: the text");

@@ -4,6 +4,8 @@
 #include "vlmprof.h"
 #include "support/command.h"
 #include "support/scan.h"
+#include "commands/commands.h"
+#include "support/room.h"
 
 /* ---------------------------------------------------------------------------------------------------------------- usage */
 static void test_usage(void) {
@@ -84,8 +86,100 @@ static void test_usage(void) {
     CHECK(access(in_folder("x"), F_OK) != 0); /* a refused sweep leaves nothing behind */
 }
 
+
+/* ------------------------------------------------------------------------------------------- options read in this process */
+static const struct option_value *value_of(const struct options *o, const char *name) { return opt(o, name); }
+static void test_values(void) {
+    struct options o;
+    static const struct { const char *text; double value; } reals[] = {
+        {"0.25", 0.25}, {".5", 0.5}, {"3.", 3}, {"7", 7}, {"123456.789012345678", 123456.789012345678}, {"1234567.890123456789", -1}, {".", -1}, {"1e3", -1},
+        {"-1", -1}, {"1.2.3", -1}, {"+1", -1}, {"nan", -1}, {"5x", -1}, {"5.x", -1}};
+    int64_t whole = -1;
+    char words[100];
+    check_case("numbers as they are typed");
+    CHECK(can_parse_number("0", &whole) && whole == 0);
+    CHECK(can_parse_number("12", &whole) && whole == 12);
+    CHECK(can_parse_number("-7", &whole) && whole == -7);
+    CHECK(!can_parse_number("", &whole) && !can_parse_number("-", &whole) && !can_parse_number("1x", &whole) && !can_parse_number(" 1", &whole));
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
+        snprintf(words, sizeof words, "--budget_ms %s", reals[i].text);
+        CHECK_INT(HEARD(options_of_words(&o, &command_best, words)), reals[i].value < 0 ? 2 : 0);
+        if (reals[i].value >= 0) CHECK_NEAR(opt(&o, "budget_ms")->real, reals[i].value, 0);
+        options_free(&o);
+    }
+    check_case("a word of a list, whole");
+    CHECK(has_word("low medium high", "low") && has_word("low medium high", "medium") && has_word("low medium high", "high"));
+    CHECK(!has_word("low medium high", "") && !has_word("low medium high", "lo") && !has_word("low medium high", "ow") && !has_word("lows slow low", "lo"));
+    CHECK(has_word("lows slow low", "low") && !has_word("lows slow", "low"));
+    check_case("how far two names are apart");
+    CHECK(edit_distance("kitten", "sitting") == 3 && edit_distance("", "abc") == 3 && edit_distance("abc", "") == 3 && edit_distance("topk", "top_k") == 1);
+    CHECK(edit_distance("same", "same") == 0 && edit_distance("ab", "ba") == 2 && edit_distance("abcdef", "bcdefg") == 2);
+    memset(words, 'a', 65);
+    words[65] = 0;
+    CHECK(edit_distance(words, "a") == 1000 && edit_distance("a", words) == 1000 && edit_distance(words + 1, "a") == 63 && edit_distance("b", words + 1) == 64);
+    check_case("values, lists and defaults");
+    CHECK_INT(HEARD(options_of_words(&o, &command_sweep, "--top_k_list 1,2 4 --data a,b c --num_samples=7 --quiet --stop_half_width 2.5")), 0);
+    CHECK_TEXT(room_said, "");
+    CHECK_INT(value_of(&o, "top_k_list")->count, 3);
+    CHECK(value_of(&o, "top_k_list")->numbers[0] == 1 && value_of(&o, "top_k_list")->numbers[1] == 2 && value_of(&o, "top_k_list")->numbers[2] == 4);
+    CHECK_TEXT(value_of(&o, "top_k_list")->items[1], "2");
+    CHECK_INT(value_of(&o, "data")->count, 2); /* file names stay whole */
+    CHECK_TEXT(value_of(&o, "data")->items[0], "a,b");
+    CHECK_TEXT(value_of(&o, "data")->items[1], "c");
+    CHECK_INT(number_of(&o, "num_samples"), 7);
+    CHECK(is_given(&o, "num_samples") && is_given(&o, "quiet") && !is_given(&o, "tier_list") && !is_given(&o, "seed"));
+    CHECK(value_of(&o, "stop_half_width")->real == 2.5);
+    options_free(&o);
+    check_case("operands behind --");
+    CHECK_INT(HEARD(options_of_words(&o, &command_tile, "1x2 --csv 3x4 -- --json 5x6")), 0);
+    CHECK(is_given(&o, "csv") && !is_given(&o, "json"));
+    if (CHECK_INT(o.operand_count, 4)) {
+        CHECK_TEXT(o.operands[0], "1x2");
+        CHECK_TEXT(o.operands[1], "3x4");
+        CHECK_TEXT(o.operands[2], "--json");
+        CHECK_TEXT(o.operands[3], "5x6");
+    }
+    options_free(&o);
+}
+/* words that are refused, with all that is said */
+static void test_refusals(void) {
+    static const char *const rows[][2] = {
+        {"--top_k_list 1 01", "vlmprof: --top_k_list: 01 is listed twice\n"}, {"--tier_list low,low", "vlmprof: --tier_list: low is listed twice\n"},
+        {"--top_k_list 0", "--top_k_list: 0 is outside 1.."}, {"--top_k_list", "--top_k_list needs a value: "}, {"--top_k_list --quiet", "--top_k_list needs a value: "},
+        {"--num_samples 1 --num_samples 1", "given twice"}, {"--num_samples", "needs a value"}, {"--quiet=1", "takes no value"}, {"--quite", "the nearest is --quiet;"},
+        {"--weights fp16", "--weights: \"fp16\" is none of: "},
+        {"--stop_half_width x", "--stop_half_width: \"x\" is no number from "},
+        {"--csv", "unknown option --csv; the nearest is --json; see vlmprof sweep --help\n"},
+        {"--num_samples 1.5", "--num_samples: \"1.5\" is not a whole number"}, {"--stop_half_width 999999", "--stop_half_width: \"999999\" is no number from "}};
+    struct options o;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        check_case("sweep %s", rows[i][0]);
+        FAILS(options_of_words(&o, &command_sweep, rows[i][0]), 2, rows[i][1]);
+        options_free(&o);
+    }
+    check_case("the ends of a range belong to it");
+    for (size_t i = 0; i < command_run.option_count; i++) {
+        const struct option_spec *spec = &command_run.options[i];
+        char words[100];
+        if (spec->kind != COUNT) continue;
+        for (int end = 0; end < 2; end++) {
+            int64_t bound = end ? spec->most : spec->least;
+            if (bound >= INT64_C(1000000000000000000) || bound <= -INT64_C(1000000000000000000)) continue; /* more digits than are read */
+            snprintf(words, sizeof words, "--%s %lld", spec->name, (long long)bound);
+            check_note(HEARD(options_of_words(&o, &command_run, words)) == 0, __FILE__, __LINE__, "%s: %s", words, room_said);
+            CHECK_INT(number_of(&o, spec->name), bound);
+            options_free(&o);
+            snprintf(words, sizeof words, "--%s %lld", spec->name, (long long)(end ? bound + 1 : bound - 1));
+            FAILS(options_of_words(&o, &command_run, words), 2, "is outside");
+            options_free(&o);
+        }
+    }
+}
 int main(void) {
     if (!command_begin("options")) return 1;
     test_usage();
+    test_values();
+    test_refusals();
+    free(room_said);
     return command_end("test_options");
 }

@@ -37,7 +37,8 @@ static void edit(const char *path, const char *after, const char *from, const ch
 static void test_tile(void) {
     static const row rows[] = {
         {"tile", "tile " SIZES, 0}, {"tile-files", "tile samples/cat.jpg samples/chart.png Makefile", 3}, {"tile-csv", "tile " SIZES "9x --tier medium --csv", 3},
-        {"tile-json", "tile " SIZES "--vision_tokens 1008 --json", 0}, {"tile-one", "tile 451x300 --crops 5", 0}, {"tile-one-json", "tile samples/cat.jpg --json", 0},
+        {"tile-json", "tile " SIZES "--vision_tokens 1008 --json", 0}, {"tile-one", "tile 451x300 --crops 5", 0}, {"tile-one-json",
+        "tile samples/cat.jpg --json", 0},
         {"tile-fill", "tile 451x300 --preprocess adaptive-fill --max_crops 3 --csv", 0}, {"tile-families", "tile --list_families", 0},
         {"tile-families-json", "tile --list_families --json", 0}, {"tile-families-csv", "tile --list_families --csv", 0},
         {"tile-qwen", "tile --family qwen2.5-vl " SIZES, 0}, {"tile-qwen-one", "tile --family qwen2.5-vl --max_pixels 1003520 1920x1080", 0},
@@ -159,14 +160,37 @@ static void check_page(const char *name) {
     check_kept(file, text);
     free(text);
 }
+/* the figures of a page by their bytes and a hash: pages of many lines are too large to be kept */
+static void check_figures(const char *name, const char *path) {
+    kept_text all = {NULL, 0, 0};
+    char *text = text_of_file(path), line[80];
+    for (const char *at = text, *next; at && *at; at = next) {
+        uint64_t hash = UINT64_C(14695981039346656037);
+        next = strstr(at + 1, "<figure");
+        for (const char *byte = at; *byte && byte != next; byte++) hash = (hash ^ (unsigned char)*byte) * UINT64_C(1099511628211);
+        if (at != text) /* what stands before the first figure names the test's folder */
+            kept_add(&all, line, (size_t)snprintf(line, sizeof line, "%zu bytes, FNV-1a %016llx\n", next ? (size_t)(next - at) : strlen(at), (unsigned long long)hash));
+        if (!next || !strstr(next + 1, "<figure")) break; /* nor is what follows the last one looked at */
+    }
+    check_kept(name, all.data ? all.data : "");
+    free(all.data);
+    free(text);
+}
 /* a model with one piece changed is refused, with the place and what is wrong */
 static void test_damaged_models(void) {
     static const char *const edits[][3] = {
         {"\"residual_correlation\"", "[1.0, 0.", "[1.0, 0.1"}, {"\"residual_correlation\"", "[1.0, ", "[0.9, "}, {"\"residual_correlation\"", "[[", "[1, ["},
-        {"\"schema\"", "vlmprof", "other"}, {"{", "\"residual_correlation\"", "\"correlation\""}, {"\"evaluation\"", "{", "["}, {"{", "\"evaluation\"", "\"estimation\""},
+        {"\"schema\"", "vlmprof", "other"}, {"{", "\"residual_correlation\"", "\"correlation\""}, {"\"evaluation\"", "{", "["}, {"{", "\"evaluation\"",
+        "\"estimation\""},
         {"\"median\"", "\"median\"", "\"middle\""}, {"\"most\"", "\"most\": ", "\"most\": -"}, {"\"least\"", "\"least\": ", "\"least\": 9999999"},
         {"\"coefficients\"", "[", "[\"x\", "}, {"\"device\"", "\"device\": \"", "\"device\": 5, \"x\": \""}, {"\"kind\"", "\"physical\"", "\"chemical\""},
-        {"\"stages\"", "\"vision\"", "\"audio\""}, {"\"num_experts\"", ": ", ": 0."}, {"\"residual", ": ", ": -"}};
+        {"\"stages\"", "\"vision\"", "\"audio\""}, {"\"num_experts\"", ": ", ": 0."}, {"\"residual", ": ", ": -"},
+        {"\"stages\"", "\"name\": \"", "\"name\": \"x"}, {"\"stages\"", "\"name\": \"", "\"title\": \""}, {"\"stages\"", "\"state\": \"", "\"state\": \"x"},
+        {"\"stages\"", "\"root\": [", "\"root\": [1, "}, {"\"stages\"", "\"degrees_of_freedom\": ", "\"degrees_of_freedom\": 1"},
+        {"\"stages\"", "\"rows\": ", "\"rows\": 1"}, {"\"stages\"", "\"columns\": [", "\"columns\": [{}, "}, {"{", "\"synthetic\": ", "\"synthetic\": 0, \"x\": "},
+        {"{", "\"warnings\": [", "\"warnings\": [1, "}, {"{", "\"model\": ", "\"model\": \"a\", \"model\": "}, {"\"stages\"", "\"sigma\": ", "\"sigma\": -"},
+        {"\"stages\"", "\"coefficient\": ", "\"coefficient\": -1"}, {"\"stages\"", "\"slope\": ", "\"slope\": 9e12, \"x\": "},
+        {"\"stages\"", "\"measurements\": ", "\"measurements\": -1, \"x\": "}, {"\"stages\"", "\"columns\": [", "\"columns\": [5, \"x\"], \"x\": ["}};
     kept_text all = {NULL, 0, 0};
     char *text = text_of_file(in_folder("model.json"));
     check_case("damaged models");
@@ -191,7 +215,8 @@ static void test_mixed(void) {
         {"mixed-json", "report %F/mixed --resamples 20 --json", 0},
         {"mixed-best", "best %F/mixed --budget_ms 100 --resamples 20", 0}, {"mixed-compare-refused", "compare %F/mixed %F/whole", 2},
         {"mixed-compare", "compare %F/mixed %F/whole --force clocks model", 0},
-        {"mixed-compare-json", "compare %F/mixed %F/whole --force clocks model --json", 0}, {"mixed-compare-back", "compare %F/whole %F/mixed --force clocks model", 0}};
+        {"mixed-compare-json", "compare %F/mixed %F/whole --force clocks model --json", 0}, {"mixed-compare-back",
+        "compare %F/whole %F/mixed --force clocks model", 0}};
     static const char *const paths[] = {"mixed/made_imgsizetier-medium_crops5_topk8_blocks16.json", "mixed/made_imgsizetier-low_crops1_topk4_blocks12.json",
                                         "mixed/made_imgsizetier-low_crops1_topk8_blocks12.json"};
     truth t = truth_default();
@@ -211,7 +236,8 @@ static void test_mixed(void) {
     edit(in_folder(paths[1]), "{", "\"model\": \"made\"", "\"model\": null");
     for (int i = 0; i < 3; i++) {
         static const char *const times[] = {"\"measured_from\": \"2026-02-01T00:00:00Z\", \"measured_to\": \"2026-02-04T00:00:00Z\", \"plan\"",
-            "\"measured_from\": \"2026-01-01T00:00:00Z\", \"measured_to\": \"2026-01-02T00:00:00Z\", \"plan\"", "\"measured_to\": \"2026-03-02T00:00:00Z\", \"plan\""};
+            "\"measured_from\": \"2026-01-01T00:00:00Z\", \"measured_to\": \"2026-01-02T00:00:00Z\", \"plan\"",
+        "\"measured_to\": \"2026-03-02T00:00:00Z\", \"plan\""};
         edit(in_folder(paths[i]), "{", "\"plan\"", times[i]);
     }
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -242,9 +268,175 @@ static void test_pages(void) {
     write_made("holes", &t, 0, 0, 0);
     write_made("holes", &t, 1, 0, 0);
     check_page("holes");
+    check_case("a page with more levels than it has lines for: its figures by their bytes");
+    make_empty(in_folder("levels"));
+    t = truth_default();
+    t.samples = 12;
+    t.size_count = 1;
+    t.top_k_count = LEVELS;
+    for (int i = 0; i < LEVELS; i++) t.top_k[i] = i + 1;
+    for (int i = 0; i < LEVELS; i++)
+        for (int k = 0; k < 2; k++) write_made("levels", &t, 0, i, k);
+    CHECK_INT(run("report %%F/levels --resamples 20 --output_dir %%F/page-levels"), 0);
+    check_figures("page-levels.txt", in_folder("page-levels/report.html"));
     make_empty(in_folder("foreign"));
     write_foreign(in_folder("foreign/text-vqa_imgsizetier-low_crops2_topk4_blocks12.json"), "latency_stats", FOREIGN_ROWS);
     check_page("foreign");
+}
+/* What each of many commands ends with and says, all in one file. */
+static void check_many(const char *name, const char *const *commands, size_t count) {
+    kept_text all = {NULL, 0, 0};
+    for (size_t i = 0; i < count; i++) {
+        char head[400];
+        check_case("%s", commands[i]);
+        run("%s", commands[i]);
+        kept_add(&all, head, (size_t)snprintf(head, sizeof head, "$ %s\nexit %d\n", commands[i], last.code));
+        kept_add(&all, last.out, strlen(last.out));
+        kept_add(&all, last.err, strlen(last.err));
+    }
+    check_kept(name, all.data ? all.data : "");
+    free(all.data);
+}
+#define CHECK_MANY(name, commands) check_many(name, commands, sizeof commands / sizeof *commands)
+
+/* pictures of tiles in many families, of a wide image, a small one and a tall one */
+static void test_draws(void) {
+    static const char *const families[] = {"llama4", "mllama", "lfm2_vl", "minicpm_v_2_6", "molmo", "deepseek_vl2", "deepseek_ocr", "aria --split_image 1",
+        "phi4_multimodal", "phi3_5_vision", "granite_vision", "idefics3_smolvlm", "perception_lm", "step3p7", "gemma3 --do_pan_and_scan 1", "ovis2_hf",
+        "pixtral_hf"};
+    static const char *const images[] = {"1500x700", "200x130", "samples/chart.png"};
+    kept_text all = {NULL, 0, 0};
+    check_case("pictures of tiles in many families");
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+        for (int k = 0; k < 3; k++) {
+            size_t bytes = 0;
+            uint64_t hash = UINT64_C(14695981039346656037);
+            char *picture, text[200];
+            remove(in_folder("drawn.png"));
+            run("tile --family %s %s --draw %%F/drawn.png", families[i], images[k]);
+            picture = check_read(in_folder("drawn.png"), &bytes);
+            for (size_t at = 0; picture && at < bytes; at++) hash = (hash ^ (unsigned char)picture[at]) * UINT64_C(1099511628211);
+            free(picture);
+            kept_add(&all, text, (size_t)snprintf(text, sizeof text, "%s %s: exit %d, FNV-1a %016llx\n", families[i], images[k], last.code,
+                                                  (unsigned long long)hash));
+        }
+    check_kept("text-draws.txt", all.data ? all.data : "");
+    free(all.data);
+}
+static void test_tile_words(void) {
+    static const char *const commands[] = {
+        "tile 640x480 --tier low --crops 2", "tile 640x480 --tier low --preprocess adaptive", "tile 640x480 --crops 3 --max_crops 4",
+        "tile 640x480 --tier low --max_crops 4", "tile 640x480 --tier low --max_crops 3 --csv", "tile 640x480 --max_crops 5 --csv", "tile 640x480 -- 320x240 --csv",
+        "tile 640x480 --family internvl --checkpoint %F", "tile 640x480 --family internvl --tier low", "tile 640x480 --checkpoint %F/none",
+        "tile 640x480 --checkpoint %F/family", "tile 640x480 --checkpoint %F/family --max_patches 3 --json", "tile 640x480 --checkpoint %F/array",
+        "tile 640x480 --checkpoint %F/torn", "tile 640x480 --checkpoint %F/unknown", "tile 640x480 --family molmo2 --max_crops 3",
+        "tile 640x480 --family molmo2 --max_crops x",
+        "tile 640x480 --family molmo2 --max_crops 3 --low_res_col_tokens 1 --json", "tile 640x480 --family internvl --max_crops 3",
+        "tile 99999999x5 --family internvl --max_tokens 300",
+        "tile 640x480 5x --family internvl --max_tokens 300", "tile 99999999x5 --family internvl --draw %F/d.png",
+        "tile 640x480 2x2 --family internvl --draw %F/d.png",
+        "tile 5x --family internvl --draw %F/d.png", "tile Makefile --family internvl --draw %F/d.png", "tile 640x480 --compare internvl,gemma3 --draw %F/d.png",
+        "tile 640x480 --compare internvl,gemma3 --max_patches 3 --csv", "tile 640x480 --family gemma3 --max_tokens 600",
+        "tile 640x480 9000x20 33x900 --compare internvl,llama4,molmo2 --csv",
+        "tile 100x100 --family lfm2_vl --json", "tile 2147483647x1 2147483648x1 1x2147483647 1x2147483648 0x1 1x0 --tier medium --csv",
+        "tile 16777216x1 16777217x1 1x16777216 1x16777217 0x1 --family internvl --csv", "tile 100x1000 --family phi4_multimodal",
+        "tile 3000x2000 1000x10 --family kimi_vl --max_tokens 500", "tile 3000x2000 1000x10 --compare kimi_vl,internvl --max_tokens 500 --csv"};
+    make_empty(in_folder("family"));
+    make_empty(in_folder("array"));
+    make_empty(in_folder("torn"));
+    make_empty(in_folder("unknown"));
+    write_text(in_folder("family/preprocessor_config.json"), "{\"image_processor_type\": \"Qwen2VLImageProcessor\", \"min_pixels\": 3136, \"max_pixels\": 50176, "
+               "\"patch_size\": 14, \"merge_size\": 2}");
+    write_text(in_folder("family/config.json"), "{\"model_type\": \"qwen2_5_vl\"}");
+    write_text(in_folder("array/config.json"), "[1]");
+    write_text(in_folder("torn/config.json"), "{\"model_type\": ");
+    write_text(in_folder("unknown/config.json"), "{\"model_type\": \"nothing\"}");
+    CHECK_MANY("text-tile-words.txt", commands);
+}
+/* every `from` of a file in the test's folder becomes `to`, which is as long */
+static void rename_all(const char *name, const char *from, const char *to) {
+    char *text = text_of_file(in_folder(name));
+    for (char *at = text; (at = strstr(at, from)) != NULL; at += strlen(to)) memcpy(at, to, strlen(to));
+    write_text(in_folder(name), text);
+    free(text);
+}
+/* what predict and fit refuse, in their words; the folders are those of test_estimator */
+static void test_estimator_words(void) {
+    static const char *const commands[] = {
+        "fit", "fit %F/none", "fit %F/one", "predict", "predict %F/none 640x480", "predict %F/model.json 640", "predict %F/model.json 1x5000",
+        "predict %F/model.json --tier low", "predict %F/model.json --views 2", "predict %F/model.json --views 0 --vision_tokens 100",
+        "predict %F/model.json --views 2 --vision_tokens 400 --sequence 400", "predict %F/model.json 640x480 --views 2", "predict %F/model.json 640x480 --top_k 65",
+        "predict %F/model.json 640x480 --sequence 5", "predict %F/model.json --data %F/b --recalibrate %F/b", "predict %F/model.json --recalibrate %F/b",
+        "predict %F/model.json 640x480 -n 4", "predict %F/model.json 640x480 --seed 4", "predict %F/model.json --recalibrate %F/b -o %F/x.json --budget_ms 5",
+        "predict %F/model.json 640x480 --data %F/b", "predict %F/model.json --data %F/b --top_k 4", "predict %F/model.json --data %F/b --views 4",
+        "predict %F/model.json --recalibrate %F/b -n 100000 -o %F/x.json",
+        "predict %F/model.json --views 3 --sequence 2000 --vision_tokens 900 --text_tokens 9 --json",
+        "predict %F/model.json 5000x20 --preprocess adaptive-fill --max_crops 6 --json",
+        "predict %F/model.json 640x480 --vision_tokens 1008 --json --output_tokens 40",
+        "predict %F/no-vision.json 640x480 --budget_ms 50", "predict %F/no-prefill.json 640x480 --json", "predict %F/no-decode.json 640x480 20x20",
+        "predict %F/no-decode.json --data %F/b", "predict %F/other.json --recalibrate %F/undecoded -n 3 -o %F/again.json --json"};
+    truth t = truth_default();
+    t.samples = 6;
+    t.size_count = 1;
+    make_empty(in_folder("one"));
+    write_made("one", &t, 0, 0, 0);
+    for (int i = 0; i < 3; i++) {
+        static const char *const stages[] = {"vision", "prefill", "decode"};
+        char *text = text_of_file(in_folder("model.json")), path[40], from[40], to[40];
+        snprintf(path, sizeof path, "no-%s.json", stages[i]);
+        snprintf(from, sizeof from, "\"%s\": {", stages[i]);
+        snprintf(to, sizeof to, "\"%s\": null, \"x\": {", stages[i]);
+        write_text(in_folder(path), text);
+        edit(in_folder(path), "\"stages\"", from, to);
+        free(text);
+    }
+    make_empty(in_folder("undecoded")); /* nothing was measured of decode: its line of before has none of these measurements */
+    write_made("undecoded", &t, 0, 0, 0);
+    rename_all("undecoded/made_imgsizetier-low_crops1_topk4_blocks12.json", "\"T_LLM_decode\"", "\"not_T_decode\"");
+    CHECK_MANY("text-estimator-words.txt", commands);
+}
+/* result files with one thing that cannot be: report's words, and where it stands */
+static void test_damaged_results(void) {
+    static const char *const edits[][3] = {
+        {"{", "\"top_k\": 4", "\"top_k\": 0"}, {"{", "\"top_k\": 4", "\"top_k\": \"4\""}, {"{", "\"num_active_blocks\": 12", "\"num_active_blocks\": null"},
+        {"{", "\"active_block_indices\": [0", "\"active_block_indices\": [-1"}, {"{", "\"active_block_indices\": [0", "\"active_block_indices\": [true"},
+        {"{", "\"accuracy\": ", "\"accuracy\": 2e6, \"x\": "}, {"{", "\"accuracy\": ", "\"latency_stats\": 5, \"accuracy\": "},
+        {"per_sample_results", "\"T_total\": ", "\"T_total\": -"}, {"per_sample_results", "\"T_total\": ", "\"T_total\": null, \"x\": "},
+        {"per_sample_results", "\"T_LLM_prefill\": ", "\"T_LLM_prefill\": true, \"x\": "}, {"per_sample_results", "\"sample_id\": 1,", "\"sample_id\": 0,"},
+        {"per_sample_results", "\"sample_id\": 1,", "\"sample_id\": 1.5,"}, {"per_sample_results", "\"accuracy\": ", "\"accuracy\": \"1\", \"x\": "},
+        {"{", "\"schema\": \"vlmprof-", "\"schema\": \"other-"}, {"{", "\"schema\": \"vlmprof-sweep-", "\"schema\": \"vlmprof-report-"}, {"{", ", ", ", , "},
+        {"{", "\"num_missing\": 0", "\"num_missing\": -1"}, {"{", "\"per_sample_results\": [", "\"per_sample_results\": [], \"x\": ["},
+        {"{", "\"device\": \"", "\"device\": \"\\u0007\\u007f"}};
+    const char *name = "damaged/made_imgsizetier-low_crops1_topk4_blocks12.json";
+    truth t = truth_default();
+    kept_text all = {NULL, 0, 0};
+    char *text, line[200];
+    t.samples = 3;
+    make_empty(in_folder("damaged"));
+    write_made("damaged", &t, 0, 0, 0);
+    text = text_of_file(in_folder(name));
+    for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+        check_case("a result file with %s", edits[i][2]);
+        write_text(in_folder(name), text);
+        edit(in_folder(name), edits[i][0], edits[i][1], edits[i][2]);
+        run("report %%F/%s --resamples 20", name);
+        kept_add(&all, line, (size_t)snprintf(line, sizeof line, "%s: exit %d\n", edits[i][2], last.code));
+        kept_add(&all, last.err, strlen(last.err));
+    }
+    write_text(in_folder(name), text);
+    check_kept("text-damaged-results.txt", all.data ? all.data : "");
+    free(all.data);
+    free(text);
+}
+static void test_report_words(void) {
+    static const char *const commands[] = {
+        "report", "report %F/none", "report %F/family", "report %F/damaged %F/damaged", "report %F/damaged Makefile", "report Makefile",
+        "report %F/damaged --latency tea",
+        "report %F/damaged --percentile 101", "report %F/damaged --csv --json", "best", "best %F/damaged", "best %F/damaged --budget_ms 0.001",
+        "best %F/none --budget_ms 5",
+        "best %F/damaged --budget_ms 5000 --resamples 20", "compare %F/damaged", "compare %F/damaged %F/none", "compare %F/damaged %F/damaged --margin 0",
+        "compare %F/damaged %F/damaged --margin 3 --effect 2", "compare %F/damaged %F/damaged --force colour", "compare %F/damaged %F/one"};
+    CHECK_MANY("text-report-words.txt", commands);
 }
 static void test_scores(void) {
     static const row rows[] = {
@@ -283,8 +475,13 @@ int main(void) {
     test_tile();
     test_trace();
     test_long_trace();
+    test_draws();
+    test_tile_words();
     test_estimator();
     test_damaged_models();
+    test_estimator_words();
+    test_damaged_results();
+    test_report_words();
     test_mixed();
     test_pages();
     test_scores();
