@@ -112,8 +112,8 @@ VP_API const char *vp_verdict_name(vp_verdict verdict);
  * in:      margin  > 0, on the scale;  alpha  0..0.5: the interval is at 1 - alpha
  * returns: VP_OK; VP_ERR_RANGE fewer than 2 pairs, values that are not finite or not fit for the scale, margin or
  * alpha out of range
- * rule:    p_equivalence <= alpha: SAME; else p_difference <= alpha: FASTER (second lower) or SLOWER; else INCONCLUSIVE. A
- *          difference that is significant but proven to be inside the margin is SAME
+ * rule:    p_equivalence <= alpha: SAME; else p_difference <= alpha: FASTER (second lower) or SLOWER; else
+ *          INCONCLUSIVE. A difference that is significant but proven to be inside the margin is SAME
  * numeric: RELATIVE treats the first side's mean as known. If the samples spread far more than the differences,
  *          prefer LOG */
 VP_API vp_result vp_compare_paired(const double *first, const double *second, size_t count, vp_scale scale,

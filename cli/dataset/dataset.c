@@ -571,22 +571,18 @@ static int32_t add_reason(struct dataset *dataset, const char *text) {
     return dataset->reason_count;
 }
 /* Reads the size from the image file's header, as the image is seen upright. A file that cannot be used gives its
- * entry a reason, and does not end the sweep. What may be otherwise at the next start ends it: memory that runs out, and
- * a file that may be read but fails. The reason would enter the plan, and the next start would refuse the journal.
- * Returns 0 or an exit code. */
+ * entry a reason, and does not end the sweep: --retry_failed tries it again. Returns 0, or an exit code when memory is
+ * out. */
 static int read_image_size(struct dataset *dataset, const char *path, struct entry *entry) {
     vp_error error = {VP_OK, -1, "", ""};
     char *file = NULL, reason[LINE_BYTES];
     size_t bytes = 0;
-    struct stat info;
     vp_result result = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
     if (result == VP_OK)
         result = vp_image_size((const uint8_t *)file, bytes, &entry->width_px, &entry->height_px, &error);
     free(file);
     if (result == VP_OK) return 0;
-    if (result == VP_ERR_MEMORY
-        || (result == VP_ERR_READ && stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, R_OK) == 0))
-        return complain_result(EXIT_INPUT, path, result, &error);
+    if (result == VP_ERR_MEMORY) return complain_result(exit_code_of(result), path, result, &error);
     error_line(reason, sizeof reason, result, &error);
     entry->reason = (unsigned char)add_reason(dataset,
                                               !strcmp(error.where, path) && error.text[0] ? error.text : reason);
