@@ -165,6 +165,21 @@ static void put_be32(unsigned char *p, uint32_t v) {
     for (int i = 0; i < 4; i++) p[i] = (unsigned char)(v >> (24 - 8 * i));
 }
 
+/* The small trained model ends its answer itself; --ignore_eos goes on. */
+static void test_end_of_answer(void) {
+    document d;
+    check_case("run: an answer ends with the end of text");
+    for (int ignored = 0; ignored < 2; ignored++) {
+        const char *words = "run samples/tiny/pictures/000.png -p 'Which word do you see?' --style vqa2 --model samples/tiny/model --max_new_tokens 6 --json";
+        char command[300];
+        snprintf(command, sizeof command, "%s%s", words, ignored ? " --ignore_eos" : "");
+        if (!cli_json(command, 0, &d)) continue;
+        CHECK_INT(number(&d, 0, "output_tokens"), ignored ? 6 : 2);
+        CHECK_INT(d.nodes[member(&d, 0, "ends_with_eos")].type, ignored ? VP_JSON_FALSE : VP_JSON_TRUE);
+        if (!ignored) CHECK(is_text(&d, 0, "answer", " LAMP"));
+        free(d.nodes);
+    }
+}
 /* Folders whose files do not go together: what is said names the file, the token or the format. */
 static void test_bad_folders(void) {
     const char *golden = check_golden("models/tiny-a");
@@ -273,6 +288,7 @@ int main(void) {
     if (!command_begin("command_run")) return 1;
     test_show_prompt();
     test_run();
+    test_end_of_answer();
     test_bad_folders();
     test_bad_input();
     return command_end("test_command_run");
