@@ -282,6 +282,10 @@ static void test_bad_input(void) {
     write_text(in_folder("file"), "x");
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/file/x", 5, "file");
     REFUSED("run -p a --synthetic tiny --dump %F/file/x", 5, "file");
+    make_empty(in_folder("dumped"));
+    make_empty(in_folder("dumped/logits.npy"));
+    CHECK_INT(cli("run -p a --synthetic tiny --max_new_tokens 1 --dump %F/dumped"), 5);
+    CHECK(strstr(last.err, "dumped/logits.npy: it cannot be written: this is a folder") != NULL);
 }
 
 int main(void) {

@@ -248,11 +248,22 @@ static void test_resume(void) {
     remove_folder(in_folder("out"));
 }
 
+/* a plan that nobody can read is no plan: one line says so */
+static void test_full_plan(void) {
+    check_case("--plan on a full disk");
+    if (access("/dev/full", W_OK)) { check_skip("a full disk", "there is no /dev/full"); return; }
+    CHECK_INT(cli_with(SWEEP GRID "--plan", NULL, "/dev/full", 0), 5);
+    CHECK_TEXT(last.err, "vlmprof: stdout cannot be written: No space left on device\n");
+    CHECK_INT(cli_with(SWEEP GRID "--plan --json", NULL, "/dev/full", 0), 5);
+    CHECK_TEXT(last.err, "vlmprof: stdout cannot be written: No space left on device\n");
+}
+
 int main(void) {
     if (!command_begin("command_sweep")) return 1;
     test_sweep();
     test_sweep_strategies();
     test_sweep_failures();
     test_resume();
+    test_full_plan();
     return command_end("test_command_sweep");
 }

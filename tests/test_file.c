@@ -108,6 +108,31 @@ static void test_pipe(void) {
     CHECK(is_kind(in_folder("pipe"), S_IFIFO));
     CHECK_INT(unfinished_files(), 0);
 }
+/* what vp_file_open must refuse, without waiting and without a descriptor */
+static void refuse_open(const char *name, vp_result code, const char *words) {
+    vp_error error;
+    int fd = -7;
+    CHECK_INT(vp_file_open(in_folder(name), &fd, &error), code);
+    CHECK_INT(fd, -7);
+    check_note(strstr(error.text, words) != NULL, __FILE__, __LINE__, "%s: \"%s\" is not in \"%s\"", name, words, error.text);
+}
+static void test_open(void) {
+    int fd = -1;
+    check_case("a regular file is opened, also through a link");
+    write_text(in_folder("regular"), "text");
+    CHECK_INT(symlink("regular", in_folder("to_regular")), 0);
+    CHECK_INT(vp_file_open(in_folder("to_regular"), &fd, NULL), VP_OK);
+    CHECK(fd >= 0 && (fcntl(fd, F_GETFD) & FD_CLOEXEC) && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY);
+    close(fd);
+    check_case("nothing else is opened");
+    refuse_open("none", VP_ERR_NOT_FOUND, "there is no such file");
+    refuse_open("", VP_ERR_READ, "this is a folder");
+    refuse_open("pipe", VP_ERR_READ, "this is not a regular file");
+    CHECK_INT(symlink("pipe", in_folder("to_pipe")), 0);
+    refuse_open("to_pipe", VP_ERR_READ, "this is not a regular file");
+    CHECK_INT(vp_file_open(NULL, &fd, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_file_open("a", NULL, NULL), VP_ERR_RANGE);
+}
 static void test_device(void) {
     vp_error error;
     if (mknod(in_folder("null"), S_IFCHR | 0666, makedev(1, 3)) || mknod(in_folder("full"), S_IFCHR | 0666, makedev(1, 7))
@@ -239,6 +264,7 @@ int main(void) {
     test_regular();
     test_links();
     test_pipe();
+    test_open();
     test_device();
     test_open_file();
     test_failure();

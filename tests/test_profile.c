@@ -410,6 +410,13 @@ static void test_saved(void) {
     CHECK_TEXT(last.out, first);
     free(first);
     check_case("--json with --cost: the report, four modes with intervals");
+    make_empty(in_folder("temporary"));
+    setenv("TMPDIR", in_folder("temporary"), 1);
+    CHECK_INT(run(TINY " --profile --cost --cost_rounds 2 --json"), 0);
+    CHECK_INT(rmdir(in_folder("temporary")), 0); /* its traces leave nothing there */
+    CHECK_INT(run(TINY " --profile --cost --cost_rounds 2 --json"), 5);
+    CHECK(strstr(last.err, "temporary/vlmprof-cost-") != NULL);
+    unsetenv("TMPDIR");
     CHECK_INT(run(TINY " --profile --cost --cost_rounds 2 --json"), 0);
     CHECK(strstr(last.out, "\"vlmprof-profile-1\"") && strstr(last.out, "\"timing\": \"op\""));
     CHECK(json_number("cost.off.mean_ms") > 0 && json_number("cost.trace.mean_difference_percent.low") <= json_number("cost.trace.mean_difference_percent.high"));

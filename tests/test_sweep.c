@@ -229,8 +229,9 @@ static void test_kills(void) {
         remove_folder(in_folder("unbroken"));
         CHECK_INT(done, share);
         all += done;
+        if (getenv("SWEEP_KILLS")) printf("%d kills of %d sweeps in %d variants\n", all, sweeps, round + 1);
+        fflush(stdout);
     }
-    if (getenv("SWEEP_KILLS")) printf("%d kills of %d sweeps in %d variants\n", all, sweeps, rounds);
 }
 
 /* ---- faults of the file system: a library that stands before libc makes the n-th call fail; n goes up until no call is left to fail */
@@ -399,6 +400,13 @@ static void test_missing_image(void) {
     CHECK_INT(count_results("out"), 1);
     RUNS(0, IMAGES "--output_dir %F/out");
     SAYS("(0 measured now, 0 failed)");
+    remove_folder(in_folder("out"));
+    check_case("... between the starts of two ranks");
+    unlink(in_folder("data/wide.png"));
+    RUNS(0, "RANK=0 WORLD_SIZE=2 " IMAGES "--output_dir %F/out");
+    write_file(in_folder("data/wide.png"), wide, wide_bytes);
+    RUNS(0, "RANK=1 WORLD_SIZE=2 " IMAGES "--output_dir %F/out");
+    CHECK_INT(count_results("out"), 1);
     remove_folder(in_folder("out"));
     RUNS(0, IMAGES "--output_dir %F/images");
     for (int n = 1; n <= 4; n++) { /* each image is opened once for the plan, once to be measured */

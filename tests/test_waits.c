@@ -134,11 +134,43 @@ static void test_streams(void) {
     }
 }
 
+/* ---- the merge lock of another process */
+static void test_lock(void) {
+    static const char *const commands[] = {"merge %F/out", SWEEP "--output_dir %F/out"};
+    int ready[2];
+    char byte = 0;
+    pid_t holder;
+    make_files();
+    CHECK_INT(pipe(ready), 0);
+    fflush(stdout);
+    if ((holder = fork()) == 0) {
+        struct flock lock;
+        memset(&lock, 0, sizeof lock);
+        lock.l_type = F_WRLCK;
+        if (fcntl(open(in_folder("out/.vlmprof-merge"), O_RDWR | O_CREAT, 0666), F_SETLK, &lock) || write(ready[1], "x", 1) != 1) _exit(1);
+        for (;;) pause();
+    }
+    CHECK_INT(read(ready[0], &byte, 1), 1);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        pid_t child = start(commands[i], NULL, in_folder("stdout"), 0);
+        check_case("another process merges, SIGTERM: %s", commands[i]);
+        pause_ms(1500);
+        kill(child, SIGTERM);
+        check_ends(commands[i], child, 130, "");
+    }
+    kill(holder, SIGKILL);
+    CHECK(waitpid(holder, NULL, 0) == holder);
+    CHECK_INT(cli("merge %F/out --quiet"), 0);
+    close(ready[0]);
+    close(ready[1]);
+}
+
 int main(void) {
     if (!command_begin("waits")) return 1;
     write_text(in_folder("set.jsonl"), "{\"question\": \"Only words?\"}\n");
     write_text(in_folder("image.jsonl"), "{\"question\": \"Only words?\"}\n{\"image\": \"x.png\", \"question\": \"?\"}\n{\"question\": \"More?\"}\n");
     test_regular();
     test_streams();
+    test_lock();
     return command_end("test_waits");
 }

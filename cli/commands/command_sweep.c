@@ -306,19 +306,34 @@ static int is_same_configuration(const struct sweep *sweep, const struct configu
     return known->top_k == planned->top_k && known->block_count == planned->block_count
            && !memcmp(known->blocks, planned->blocks, (size_t)known->block_count * sizeof *known->blocks);
 }
-/* Gives the planned configurations the names that they have in the journal. */
-static void adopt_names(struct sweep *sweep) {
+/* Gives the planned configurations the names that they have in the journals of an index. */
+static void adopt_names(struct sweep *sweep, const struct journal_index *index) {
     for (size_t i = 0; i < sweep->plan.configuration_count; i++) {
         struct configuration *planned = &sweep->plan.configurations[i];
-        if (index_configuration_named(&sweep->index, planned->file_name) >= 0) continue;
-        for (int32_t k = 0; k < sweep->index.configuration_count; k++) {
-            const struct index_configuration *known = &sweep->index.configurations[k];
+        if (index_configuration_named(index, planned->file_name) >= 0) continue;
+        for (int32_t k = 0; k < index->configuration_count; k++) {
+            const struct index_configuration *known = &index->configurations[k];
             if (!is_same_configuration(sweep, planned, known)) continue;
             free(planned->file_name);
             planned->file_name = copy_text(known->file_name, strlen(known->file_name));
             break;
         }
     }
+}
+/* Takes the names from this process's journal; a process that begins takes them from the journals of the others, which
+ * it must agree with. Returns 0 or an exit code. */
+static int settle_names(struct sweep *sweep, const char *folder) {
+    struct journal_index others;
+    int code;
+    if (sweep->journal.end || sweep->rank.world_size < 2) {
+        adopt_names(sweep, &sweep->index);
+        return 0;
+    }
+    memset(&others, 0, sizeof others);
+    snprintf(others.plan, sizeof others.plan, "%s", sweep->index.plan);
+    if ((code = ranks_read_folder(&others, folder, &sweep->journal)) == 0) adopt_names(sweep, &others);
+    index_free(&others);
+    return code;
 }
 /* Opens the journal and counts the points. Returns 0 or an exit code. */
 static int sweep_open(struct sweep *sweep) {
@@ -330,7 +345,7 @@ static int sweep_open(struct sweep *sweep) {
     vp_output_clean(folder);
     if ((code = check_folder(sweep, folder)) != 0 || (code = journal_open(&sweep->journal, &sweep->index)) != 0)
         return code;
-    adopt_names(sweep);
+    code = settle_names(sweep, folder);
     for (size_t i = 0; i < sweep->plan.configuration_count && !code; i++) {
         count_points(sweep, &sweep->plan.configurations[i]);
         code = check_result(sweep, folder, sweep->plan.configurations[i].file_name);
