@@ -571,8 +571,8 @@ static int32_t add_reason(struct dataset *dataset, const char *text) {
     return dataset->reason_count;
 }
 /* Reads the size from the image file's header, as the image is seen upright. A file that cannot be used gives its
- * entry a reason, and does not end the sweep. What may be otherwise at the next start ends it: memory that runs out, and
- * a file that may be read but fails. The reason would enter the plan, and the next start would refuse the journal.
+ * entry a reason, and does not end the sweep. What may be otherwise at the next start ends it: memory that runs out,
+ * and a file that may be read but fails. The reason would enter the plan, and the next start would refuse the journal.
  * Returns 0 or an exit code. */
 static int read_image_size(struct dataset *dataset, const char *path, struct entry *entry) {
     vp_error error = {VP_OK, -1, "", ""};

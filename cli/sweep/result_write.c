@@ -319,8 +319,8 @@ static void put_date(vp_json_writer *writer, const char *key, int64_t unix_s) {
              unix_s && gmtime_r(&seconds, &utc) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc) ? text
                                                                                                            : NULL);
 }
-/* Truth: the line is read again, into index->scratch. If it cannot be, the writer fails, and put_result returns the code:
- * a file that only lacks something would pass for a whole one. */
+/* Truth: the line is read again, into index->scratch. If it cannot be, the writer fails, and put_result returns an exit
+ * code: a file that only lacks something would pass for a whole one. */
 static int has_read_line(vp_json_writer *writer, struct journal_index *index, int32_t file, int64_t at) {
     if (writer->result == VP_OK && index_read_line(index, file, at)) writer->result = VP_ERR_READ;
     return writer->result == VP_OK;
