@@ -25,7 +25,7 @@
 static struct injected unmapped, *state = &unmapped;
 static int kind_wanted = -1, tracing, counting;
 static long at_wanted;
-static __thread int inside; /* the stack's printing may allocate */
+static _Thread_local int inside; /* the stack's printing may allocate */
 
 /* The next definition of a function. dlsym may allocate when it is asked first, so `malloc` has a way around. */
 #define REAL(name, result, parameters) \
@@ -36,7 +36,7 @@ static __thread int inside; /* the stack's printing may allocate */
 static int must_fail(int kind) {
     long number;
     if (!counting || inside) return 0;
-    number = __atomic_add_fetch(&state->calls[kind], 1, __ATOMIC_RELAXED);
+    number = atomic_fetch_add(&state->calls[kind], 1) + 1;
     if (kind != kind_wanted || number != at_wanted) return 0;
     state->failed = 1;
     if (tracing) {

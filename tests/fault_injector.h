@@ -1,6 +1,7 @@
 /* fault_injector.h: the kinds of calls that fault_injector.c makes fail, and what it leaves in its file. */
 #ifndef FAULT_INJECTOR_H
 #define FAULT_INJECTOR_H
+#include <stdatomic.h>
 
 enum {
     INJECT_MEMORY,      /* malloc and its kin: ENOMEM */
@@ -14,7 +15,7 @@ enum {
     INJECT_KINDS
 };
 struct injected {
-    long calls[INJECT_KINDS]; /* counted from main on */
-    long failed;              /* truth: the call that was to fail came */
+    atomic_long calls[INJECT_KINDS]; /* counted from main on */
+    atomic_long failed;              /* truth: the call that was to fail came */
 };
 #endif

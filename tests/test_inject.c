@@ -7,7 +7,6 @@
 #include "fault_injector.h"
 #include "support/command.h"
 
-#define MODEL "--model tests/golden/models/tiny-b "
 #define IMAGE "tests/golden/images/img-200x150.png "
 #define SHORT "--max_new_tokens 2 --threads 1 "
 #define GRID "--tier_list low --top_k_list 1 2 --num_active_blocks_list 2 --num_runs_per_sample 1 --bare_every 0 "
@@ -16,14 +15,14 @@ static const struct walk {
     const char *again; /* the same without faults, where that is more than the words; NULL: the words */
     int places;        /* tried of each kind */
 } WALKS[] = {
-    {"run", "run " MODEL IMAGE "-p What? --tier low " SHORT "--profile --trace %F/out/trace.json -o %F/out/table", NULL, 16},
-    {"run with threads", "run --synthetic tiny " IMAGE "-p What? --tier low --max_new_tokens 2 --threads 2 --dump %F/out/dump", NULL, 10},
-    {"sweep", "sweep --model samples/tiny/model --data %F/data.jsonl --output_dir %F/out --quiet " GRID SHORT,
-     "sweep --model samples/tiny/model --data %F/data.jsonl --output_dir %F/out --quiet --retry_failed " GRID SHORT, 10},
-    {"merge", "merge %F/out --quiet", NULL, 40},
-    {"report", "report %F/base --output_dir %F/out", NULL, 40},
-    {"convert", "convert tests/golden/models/tiny-b %F/out/model --threads 1", NULL, 16},
-    {"convert packed", "convert tests/golden/models/tiny-b %F/out/model --threads 2 --layout packed", NULL, 8},
+    {"run", "run --model tests/golden/models/tiny-a -p What? " SHORT "--profile --trace %F/out/trace.json -o %F/out/table", NULL, 8},
+    {"run with threads", "run --model tests/golden/models/tiny-b " IMAGE "-p What? --tier low --max_new_tokens 2 --threads 2 --dump %F/out/dump", NULL, 6},
+    {"sweep", "sweep --synthetic tiny --data %F/data.jsonl --output_dir %F/out --quiet " GRID SHORT,
+     "sweep --synthetic tiny --data %F/data.jsonl --output_dir %F/out --quiet --retry_failed " GRID SHORT, 7},
+    {"merge", "merge %F/out --quiet", NULL, 20},
+    {"report", "report %F/base --output_dir %F/out", NULL, 20},
+    {"convert", "convert tests/golden/models/tiny-b %F/out/model --threads 1", NULL, 7},
+    {"convert packed", "convert tests/golden/models/tiny-b %F/out/model --threads 2 --layout packed", NULL, 4},
 };
 static const struct kind { const char *name, *codes; } KINDS[INJECT_KINDS] = {
     {"memory", "04"}, {"mmap", "04"}, {"opening an input", "03"}, {"opening an output", "5"}, {"reading", "03"},

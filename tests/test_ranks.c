@@ -67,7 +67,7 @@ static void test_read(void) {
     close(own.fd);
     check_case("a folder that is not there, a journal that is none");
     CHECK_INT(read_ranks("none"), EXIT_INPUT);
-    CHECK(strstr(room_said, "/none: No such file") != NULL);
+    CHECK(strstr(room_said, "/none: the folder cannot be read: No such file") != NULL);
     write_text(in_folder("read/journal_rank2of3.jsonl"), "text\n");
     CHECK_INT(read_ranks("read"), EXIT_USAGE);
     CHECK(strstr(room_said, "journal_rank2of3.jsonl is no journal") != NULL);
