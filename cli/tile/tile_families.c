@@ -635,7 +635,11 @@ static int family_draw(struct family_job *job, const struct options *options) {
     int code = 0;
     if (job->size_count != 1 || job->family_count != 1)
         return complain(EXIT_USAGE, "--draw needs one family and one image or size");
-    if (job->sizes->error) return complain(job->sizes->code, "%s", job->sizes->error);
+    if (job->sizes->error) {
+        const char *file = job->sizes->file, *error = job->sizes->error;
+        int is_named = !file || strstr(error, file);
+        return complain(job->sizes->code, "%s%s%s", is_named ? "" : file, is_named ? "" : ": ", error);
+    }
     if (!has_sides_in_range(job->sizes))
         return complain(EXIT_USAGE, "sides must be 1..%d pixels", VP_FAMILY_PX_LIMIT);
     image.width_px = (int32_t)job->sizes->width;
