@@ -209,7 +209,7 @@ typedef struct vp_error {
 /* The pinned text of a result code; never NULL. */
 VP_API const char *vp_result_text(vp_result result);
 /* Fills an error (NULL is allowed) and returns its code, so that `return vp_fail(...)` reads well. Long texts are
- * cut. */
+ * cut; what is no UTF-8 in `text` becomes '?'. */
 VP_API vp_result vp_fail(vp_error *error, vp_result code, int64_t offset, const char *where, const char *text);
 
 /* A bump allocator over the caller's memory; used by the sections that need more than fixed buffers. */
@@ -930,10 +930,14 @@ VP_API void vp_message_int(vp_message *message, int64_t value) {
 
 VP_API vp_result vp_fail(vp_error *error, vp_result code, int64_t offset, const char *where, const char *text) {
     if (error) {
+        size_t at = 0, bytes;
         error->code = code;
         error->offset = offset;
         vp_text_copy(error->where, sizeof error->where, where);
         vp_text_copy(error->text, sizeof error->text, text);
+        /* a name in it may have been cut inside a character */
+        bytes = strlen(error->text);
+        while ((at += vp_utf8_valid_bytes(error->text + at, bytes - at)) < bytes) error->text[at] = '?';
     }
     return code;
 }

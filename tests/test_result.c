@@ -47,6 +47,9 @@ static void test_fail(void) {
     vp_fail(&error, VP_ERR_READ, -1, "a\nb\033c\x7f", "tab\there");
     CHECK_TEXT(error.where, "a?b?c?");
     CHECK_TEXT(error.text, "tab?here");
+    vp_fail(&error, VP_ERR_READ, -1, "a\xc3", "\xff name\xe2\x82: \xc3\xa9\xc3");
+    CHECK_TEXT(error.where, "a\xc3"); /* a path may be any bytes */
+    CHECK_TEXT(error.text, "? name??: \xc3\xa9?");
     memset(text, 'x', sizeof text);
     text[sizeof text - 1] = 0;
     vp_fail(&error, VP_ERR_READ, -1, text, text);

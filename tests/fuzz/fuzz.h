@@ -33,6 +33,21 @@ static inline void fuzz_silence(void) {
     stderr = stdout = nowhere;
 }
 
+/* What the program prints on stdout from fuzz_listen on; the text is good until the next call. */
+static struct { FILE *out; char *text; size_t bytes; } fuzz_heard;
+static inline void fuzz_listen(void) {
+    fuzz_silence();
+    if (!fuzz_heard.out) fuzz_heard.out = open_memstream(&fuzz_heard.text, &fuzz_heard.bytes);
+    MUST(fuzz_heard.out != NULL);
+    rewind(fuzz_heard.out);
+    stdout = fuzz_heard.out;
+}
+static inline const char *fuzz_said(size_t *bytes) {
+    MUST(fflush(fuzz_heard.out) == 0);
+    *bytes = fuzz_heard.bytes;
+    return fuzz_heard.text;
+}
+
 /* A file in memory: made once, filled anew for each input. All zero at first; its path stays. */
 struct memory_file { char path[32]; int fd; };
 static inline const char *memory_file_fill(struct memory_file *file, const void *data, size_t bytes) {

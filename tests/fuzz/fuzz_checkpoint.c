@@ -29,6 +29,10 @@ static void check_config(const vp_model_config *c) {
     }
 }
 
+static void check_error(const vp_error *error) {
+    MUST(error->text[0] && vp_utf8_valid_bytes(error->text, strlen(error->text)) == strlen(error->text));
+}
+
 /* A folder for each form of a checkpoint; its names lead to files in memory. */
 enum { FOLDER_SINGLE, FOLDER_INDEX, FOLDER_PACKED, FOLDER_COUNT };
 static char folders[FOLDER_COUNT][32] = {"/tmp/vlmprof-fuzz-XXXXXX", "/tmp/vlmprof-fuzz-XXXXXX", "/tmp/vlmprof-fuzz-XXXXXX"};
@@ -101,7 +105,10 @@ static void open_packed(const uint8_t *data, size_t size) {
         for (i = 0; i < found.weights_bytes; i += 997) byte ^= found.weights[i];
         if (found.weights_bytes) byte ^= found.weights[found.weights_bytes - 1];
         (void)byte;
-    } else MUST(cp == NULL && error.text[0]);
+    } else {
+        MUST(cp == NULL);
+        check_error(&error);
+    }
     vp_checkpoint_close(cp);
 }
 
@@ -124,7 +131,10 @@ static void open_files(const uint8_t *data, size_t size, int index) {
             byte = t.data[t.bytes - 1];
             (void)byte;
         }
-    } else MUST(cp == NULL && error.text[0]);
+    } else {
+        MUST(cp == NULL);
+        check_error(&error);
+    }
     vp_checkpoint_close(cp);
 }
 
@@ -154,10 +164,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         case 5: open_packed(data + 1, size - 1); break;
         case 0:
             if (vp_model_config_parse((const char *)data + 1, size - 1, NULL, 0, &config, &error) == VP_OK) check_config(&config);
+            else check_error(&error);
             break;
         case 1:
             if (vp_model_config_parse(config_seed, sizeof config_seed - 1, (const char *)data + 1, size - 1, &config, &error) == VP_OK)
                 check_config(&config);
+            else check_error(&error);
             break;
         case 2: open_files(data + 1, size - 1, 0); break;
         case 3: open_files(data + 1, size - 1, 1); break;

@@ -1,7 +1,18 @@
 /* fuzz_rows.c: any bytes behind the first two as the lines that `vlmprof score` takes; the first byte chooses the metric, the second the cleaning.
- * libFuzzer entry. */
+ * Each row that is printed is a line of JSON. libFuzzer entry. */
 #include "fuzz.h"
 #include "cli/commands/command_score.c"
+
+static void check_lines(void) {
+    size_t bytes, line_bytes;
+    const char *text = fuzz_said(&bytes), *end;
+    for (const char *line = text; line < text + bytes; line = end + 1) {
+        end = (const char *)memchr(line, '\n', (size_t)(text + bytes - line));
+        MUST(end != NULL);
+        line_bytes = (size_t)(end - line);
+        MUST(vp_json_parse(line, line_bytes, NULL, 0, NULL, NULL, NULL) == VP_ERR_CAPACITY);
+    }
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     static const char *const metrics[] = {
@@ -16,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     struct options options;
     int code;
     if (bytes < 2) return 0;
-    fuzz_silence();
+    fuzz_listen();
     words[2] = metrics[data[0] % (sizeof metrics / sizeof *metrics)];
     words[3] = cleanings[data[1] % (sizeof cleanings / sizeof *cleanings)];
     words[4] = memory_file_fill(&file, data + 2, bytes - 2);
@@ -25,6 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     MUST(options_parse(&options, 5, (char **)(size_t)words) == 0);
     code = run_command(&options);
     MUST(code == 0 || code == EXIT_INPUT || code == EXIT_USAGE);
+    check_lines();
     options_free(&options);
     return 0;
 }
