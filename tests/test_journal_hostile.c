@@ -245,6 +245,22 @@ static void test_order(void) {
     }
 }
 /* ---- the program */
+/* Entries of "kernel_pass" in all result files of a folder. */
+static int count_kernels(const char *name) {
+    DIR *opened = opendir(in_folder(name));
+    struct dirent *entry;
+    int count = 0;
+    while (opened && (entry = readdir(opened)) != NULL) {
+        char path[1000];
+        document d;
+        if (!strstr(entry->d_name, "_imgsize")) continue;
+        snprintf(path, sizeof path, "%s/%s", in_folder(name), entry->d_name);
+        if (CHECK(load(&d, path))) count += (int)d.nodes[member(&d, 0, "kernel_pass")].count;
+        unload(&d);
+    }
+    if (opened) closedir(opened);
+    return count;
+}
 /* A sweep over the changed journal, then a merge: the results of the unbroken one, and nothing left to report to the next one but old lines. */
 static void check_program(const char *what, int line) {
     char words[400];
@@ -265,6 +281,7 @@ static void check_program(const char *what, int line) {
     snprintf(words, sizeof words, "%s/out/journal.jsonl: line ", folder);
     check_note(line == line_count - 1 || strstr(last.err, words) != NULL, __FILE__, __LINE__, "%s of line %d is not reported: %s", what, line + 1, last.err);
     same_results(in_folder("whole"), in_folder("out"));
+    check_note(count_kernels("out") == count_kernels("whole"), __FILE__, __LINE__, "%s of line %d: %d timed shapes", what, line + 1, count_kernels("out"));
     cli("merge %F/out --quiet");
     CHECK_INT(last.code, 1);
     same_results(in_folder("whole"), in_folder("out"));

@@ -459,6 +459,7 @@ static int resume_point(struct sweep *sweep, struct open_point *point, const str
         line = index_point(entry, &sweep->index.configurations[point->configuration->in_index]);
     point->is_open = line.state == POINT_OPEN
                      || (line.state == POINT_FAILED && is_given(sweep->options, "retry_failed"));
+    point->lacks_kernels = sweep->kernel_pass && line.state == POINT_DONE;
     point->runs = point->retries = 0;
     point->has_bare = 0;
     point->spent_ns = 0;
@@ -496,24 +497,32 @@ static int measure_bare(struct sweep *sweep, struct open_point *point, const str
     }
     return write_bare(sweep, point, sample, &pair);
 }
-/* Truth: the kernels of a request of this shape were timed before; otherwise it is noted that they are now. */
-static int has_timed_shape(struct configuration *configuration, const struct pass_input *input) {
-    const struct shape shape = {.views = input->layout ? input->layout->views : 0,
-                                .sequence = sequence_of(input) / 256};
+/* Truth: the kernels of a request of this shape were timed before. sequence: in steps of 256. */
+static int has_timed_shape(const struct configuration *configuration, int32_t views, int32_t sequence) {
     for (size_t i = 0; i < configuration->shape_count; i++)
-        if (configuration->shapes[i].views == shape.views && configuration->shapes[i].sequence == shape.sequence)
-            return 1;
-    configuration->shapes = resize(configuration->shapes, configuration->shape_count + 1,
-                                   sizeof *configuration->shapes);
-    configuration->shapes[configuration->shape_count++] = shape;
+        if (configuration->shapes[i].views == views && configuration->shapes[i].sequence == sequence) return 1;
     return 0;
+}
+/* Truth: a measured point lacks the kernels of its shape. Without the image nothing can be timed. */
+static int lacks_kernels(const struct sweep *sweep, const struct open_point *point, const struct entry *entry) {
+    char reason[LINE_BYTES];
+    vp_layout storage;
+    const vp_layout *layout = configuration_layout(&sweep->model, point->configuration, entry, &storage, reason,
+                                                   sizeof reason);
+    return point->lacks_kernels && !reason[0]
+           && !has_timed_shape(point->configuration, layout ? layout->views : 0, entry_sequence(entry, layout) / 256);
 }
 /* With --kernel_pass, once for each shape and configuration: a run in which every kernel is timed by itself. */
 static int measure_kernels(struct sweep *sweep, struct open_point *point, const struct sample *sample) {
     struct pass_input input = point->input;
+    const struct shape shape = {.views = input.layout ? input.layout->views : 0, .sequence = sequence_of(&input) / 256};
+    struct configuration *configuration = point->configuration;
     char reason[LINE_BYTES] = "";
     int is_device, code;
-    if (!sweep->kernel_pass || has_timed_shape(point->configuration, &input)) return 0;
+    if (!sweep->kernel_pass || has_timed_shape(configuration, shape.views, shape.sequence)) return 0;
+    configuration->shapes = resize(configuration->shapes, configuration->shape_count + 1,
+                                   sizeof *configuration->shapes);
+    configuration->shapes[configuration->shape_count++] = shape;
     input.timing = VP_TIMING_KERNEL;
     if ((code = try_run(sweep, point, &input, reason, sizeof reason, &is_device)) != 0) return code;
     if (reason[0] || !sweep->run->times.has_kernels) return 0;
@@ -591,7 +600,7 @@ static int sample_begin(struct sweep *sweep, size_t count, const struct sample *
     int tried = 0, vanished = 0, code = 0;
     for (size_t i = 0; i < count && !code; i++) {
         struct open_point *point = &sweep->open[i];
-        if (!point->is_open) continue;
+        if (!point->is_open && !point->lacks_kernels) continue;
         point->layout = configuration_layout(&sweep->model, point->configuration, entry, &point->own_layout, reason,
                                              sizeof reason);
         if (sample->reason) snprintf(reason, sizeof reason, "%s", sample->reason);
@@ -599,9 +608,10 @@ static int sample_begin(struct sweep *sweep, size_t count, const struct sample *
         if (sweep->timing_off) point->input.timing = VP_TIMING_OFF;
         if (point->layout && !tried++ && sample_image(sample, image, image_reason, sizeof image_reason) == EXIT_DEVICE)
             return complain(EXIT_DEVICE, "%s", image_reason);
-        if (image_reason[0] && access(sample->image_path, R_OK)) vanished = 1;
-        if (has_obstacle(sweep, point, image_reason, reason, sizeof reason))
-            code = write_failed(sweep, point, sample, reason, vanished);
+        if (point->is_open && image_reason[0] && access(sample->image_path, R_OK)) vanished = 1;
+        if (!has_obstacle(sweep, point, image_reason, reason, sizeof reason)) continue;
+        if (point->is_open) code = write_failed(sweep, point, sample, reason, vanished);
+        point->lacks_kernels = 0;
     }
     return code || !vanished ? code : check_streak(sweep, EXIT_INPUT, image_reason);
 }
@@ -623,12 +633,15 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
         sweep->open[i].bare_is_due = sweep->bare_every && !sweep->timing_off
                                      && (index + i) % (size_t)sweep->bare_every == 0;
         sweep->open[i].is_first = !index;
-        open_count += (size_t)sweep->open[i].is_open;
+        sweep->open[i].lacks_kernels = !code && lacks_kernels(sweep, &sweep->open[i], &dataset->samples[index]);
+        open_count += sweep->open[i].is_open || sweep->open[i].lacks_kernels;
     }
     if (code || !open_count) return code;
     if ((code = dataset_sample(dataset, &sweep->model, index, &sample)) != 0) return code;
     if (!entry) code = write_sample(sweep, set, &sample);
     if (!code) code = sample_begin(sweep, configuration_count, &sample, &dataset->samples[index], &image);
+    for (size_t i = 0; i < configuration_count && !code && !interrupted; i++)
+        if (sweep->open[i].lacks_kernels) code = measure_kernels(sweep, &sweep->open[i], &sample);
     for (int64_t round = 0; !code && !interrupted && open_count; round++) {
         open_count = 0;
         for (size_t i = 0; i < configuration_count && !code && !interrupted; i++) {

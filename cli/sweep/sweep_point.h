@@ -21,6 +21,7 @@ struct open_point {
     vp_layout own_layout; const vp_layout *layout; /* NULL: text only, or the image cannot be used */
     struct pass_input input;
     int is_open;     /* truth: runs of it are left */
+    int lacks_kernels; /* truth: it is measured, but the journal lacks the kernels of its shape, which are asked for */
     int is_first;    /* truth: it is of the configuration's first sample */
     int bare_is_due; /* truth: a pair of runs without and with stage times belongs to it */
     int has_bare;    /* truth: that pair is measured */
