@@ -132,7 +132,8 @@ static int write_checkpoint(void) {
         shape_values[s] = (float *)malloc(count * sizeof(float));
         for (size_t i = 0; i < count; i++) {
             vp_dtype type = (int)(i / (size_t)shapes[s].k) < shapes[s].first_rows ? shapes[s].first : shapes[s].second;
-            shape_values[s][i] = draw_value(type, value);
+            do shape_values[s][i] = draw_value(type, value); /* the last product, which the damaged reference lacks, is never small */
+            while ((i + 1) % (size_t)shapes[s].k == 0 && fabsf(shape_values[s][i]) < 0.25f);
             fwrite(value, 1, type_bytes(type), f);
         }
     }
@@ -246,16 +247,16 @@ static void test_synthetic(void) {
 /* one layer, one row count, every kernel and epilogue; all kernels must agree */
 static void test_linear(int s, int m, int wide) {
     static const char *const names[4] = { "store", "f32", "quickgelu", "add" };
-    size_t n = (size_t)shapes[s].n, ldx = padded((size_t)shapes[s].k), ldy = n + 3, element = wide ? 4 : 2;
+    size_t n = (size_t)shapes[s].n, ldx = padded((size_t)shapes[s].k), ldy = n + 3;
     for (int has_bias = 0; has_bias < 2; has_bias++) {
         layer l;
         expected sums, e;
         void *x;
         float *before;
         check_case("linear %dx%d m %d bias %d wide %d", shapes[s].n, shapes[s].k, m, has_bias, wide);
+        draw_anew(check_state.name);
         l = load_layer(s, has_bias, wide);
-        x = matrix((size_t)m, VK_ROWS_MAX, (size_t)shapes[s].k, ldx, 0.0f, wide);
-        poison((char *)x + (size_t)m * ldx * element, VK_ROWS_MAX * ldx * element); /* the spare rows may be read, not used */
+        x = inputs((size_t)m, (size_t)shapes[s].k, ldx, wide);
         sums = expect_new((size_t)m, n);
         e = expect_new((size_t)m, n);
         before = floats((size_t)m * n, 1.0f);
@@ -311,6 +312,7 @@ static void test_jobs(const vk_gemm_kernel *kernel, int wide, int threads) {
     char *x;
     float *y;
     check_case("jobs %s wide %d threads %d", kernel->name, wide, threads);
+    draw_anew(check_state.name);
     first_task = (int64_t *)take((JOBS + 1) * sizeof *first_task);
     l[0] = load_layer(3, 0, wide);
     l[1] = load_layer(3, 1, wide);

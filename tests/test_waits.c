@@ -63,7 +63,7 @@ static const struct { const char *file, *command; int code; const char *words; }
     {"model/model.safetensors", "convert %F/model %F/converted", 3, "not a regular file"},
     {"out/journal.jsonl", SWEEP "--output_dir %F/out", 5, "journal.jsonl cannot be opened: it is not a regular file"},
     {"out/journal.jsonl", "merge %F/out", 3, "not a regular file"},
-    {"out/journal.jsonl", SWEEP "--output_dir %F/out --plan", 0, "not a regular file"},
+    {"out/journal.jsonl", SWEEP "--output_dir %F/out --plan", 3, "not a regular file"},
     {"out/.vlmprof-merge", "merge %F/out", 5, ".vlmprof-merge cannot be opened: it is not a regular file"},
     {RESULT, SWEEP "--output_dir %F/out", 3, "not a regular file"},
     {RESULT, "merge %F/out", 3, "not a regular file"},

@@ -1,7 +1,7 @@
 /* texts.h: what the program prints, word by word, against tests/golden/texts. A test includes it after check.h and program.h.
  *
  * The texts were taken from the program; that their numbers are right is shown elsewhere (test_report, test_compare ..). Numbers of more than 9 digits
- * are compared to 9. The test's folder is written as FOLDER, the version as VERSION. KEEP_TEXTS=1 writes the files anew: read the difference
+ * are compared to 9. The test's folder is written as FOLDER, the version as VERSION, lines of sources as LINE. KEEP_TEXTS=1 writes the files anew: read the difference
  * before it is committed. */
 #ifndef TEXTS_H
 #define TEXTS_H
@@ -39,13 +39,23 @@ static inline size_t kept_number(kept_text *t, const char *at) {
     }
     return bytes;
 }
+/* Bytes of what names a line of a source (".c,124", ".c(124", "\"line\": 124"), up to the number; 0: it names none. */
+static inline size_t before_source_line(const char *text) {
+    size_t bytes = !strncmp(text, "\"line\": ", 8) ? 8 : !strncmp(text, ".cu", 3) ? 4 : !strncmp(text, ".c", 2) || !strncmp(text, ".h", 2) ? 3 : 0;
+    return bytes && (bytes == 8 || strchr(",(:", text[bytes - 1])) && isdigit((unsigned char)text[bytes]) ? bytes : 0;
+}
 static inline char *kept_of(const char *text) {
     kept_text t = {NULL, 0, 0};
     kept_add(&t, "", 0);
     while (*text) {
         if (!strncmp(text, folder, strlen(folder))) { kept_add(&t, "FOLDER", 6); text += strlen(folder); }
         else if (!strncmp(text, "\"version\": \"", 12)) { kept_add(&t, "\"version\": \"VERSION", 19); text += 12 + strcspn(text + 12, "\""); }
-        else if (isdigit((unsigned char)*text)) text += kept_number(&t, text);
+        else if (before_source_line(text)) {
+            kept_add(&t, text, before_source_line(text));
+            kept_add(&t, "LINE", 4);
+            text += before_source_line(text);
+            text += strspn(text, "0123456789");
+        } else if (isdigit((unsigned char)*text)) text += kept_number(&t, text);
         else kept_add(&t, text++, 1);
     }
     return t.data;
