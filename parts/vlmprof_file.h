@@ -96,7 +96,22 @@ VP_API vp_result vp_failf(vp_error *error, vp_result code, int64_t offset, const
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
+#if !defined(O_CLOEXEC) && !defined(__cplusplus)
+/* strict ISO C, and a system header came before this one: POSIX is hidden, but the C library has it. A program that
+ * starts others then has to close its files itself. */
+extern int lstat(const char *path, struct stat *info);
+extern ssize_t readlink(const char *path, char *text, size_t bytes);
+extern int fchmod(int fd, mode_t mode);
+extern int fchown(int fd, uid_t owner, gid_t group);
+extern FILE *fdopen(int fd, const char *mode);
+#define O_CLOEXEC 0
+#define F_DUPFD_CLOEXEC F_DUPFD
+#endif
+#ifndef O_NOFOLLOW
+#define O_NOFOLLOW 0 /* in the same case; what is opened is looked at by lstat before */
+#endif
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -390,13 +405,15 @@ VP_API void vp_output_clean(const char *folder) {
     DIR *listing = opendir(folder);
     struct dirent *entry;
     while (listing && (entry = readdir(listing)) != NULL) {
+        char path[4096];
         struct stat info;
         int fd;
         if (strncmp(entry->d_name, VP_OUTPUT_PREFIX, sizeof VP_OUTPUT_PREFIX - 1) != 0) continue;
-        if (fstatat(dirfd(listing), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) continue;
-        fd = openat(dirfd(listing), entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) >= sizeof path) continue;
+        if (lstat(path, &info) != 0 || !S_ISREG(info.st_mode)) continue;
+        fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         if (fd < 0) continue;
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0) unlinkat(dirfd(listing), entry->d_name, 0);
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) unlink(path);
         close(fd);
     }
     if (listing) closedir(listing);
