@@ -71,14 +71,13 @@ static void print_annotations(const struct trace_tables *tables, int64_t limit) 
     char total[32], average[32], busy[32], idle[32];
     double whole = (double)(tables->last_ns - tables->first_ns);
     print_plain("\n%-55s %-6s %9s %12s %12s %12s %12s %8s %8s\n", "annotation", "where", "calls", "total", "avg",
-                "busy",
-                "idle", "idle %", "share %");
+                "busy", "idle", "idle %", "share %");
     for (size_t i = 0; i < shown(&tables->annotations, limit); i++) {
         const struct trace_row *row = &tables->annotations.items[i];
         print_name(row->name);
         print_plain(" %-6s %9lld %12s %12s %12s %12s %8.2f %8.2f\n", row->where, (long long)row->calls,
-                    time_text((double)row->total_ns, total), time_text((double)row->total_ns / (double)row->calls,
-                    average),
+                    time_text((double)row->total_ns, total),
+                    time_text((double)row->total_ns / (double)row->calls, average),
                     time_text((double)row->busy_ns, busy), time_text((double)(row->total_ns - row->busy_ns), idle),
                     share_of((double)(row->total_ns - row->busy_ns), (double)row->total_ns),
                     share_of((double)row->total_ns, whole));
@@ -91,11 +90,11 @@ static void print_calls(const struct trace_rows *rows, const char *head, double 
     for (size_t i = 0; i < shown(rows, limit); i++) {
         const struct trace_row *row = &rows->items[i];
         print_name(row->name);
-        print_plain(" %9lld %12s %12s %12s %12s %8.2f\n", (long long)row->calls, time_text((double)row->total_ns,
-                    total),
-                    time_text((double)row->total_ns / (double)row->calls, average), time_text((double)row->min_ns,
-                    least),
-                    time_text((double)row->max_ns, most), share_of((double)row->total_ns, whole));
+        print_plain(" %9lld %12s %12s %12s %12s %8.2f\n", (long long)row->calls,
+                    time_text((double)row->total_ns, total),
+                    time_text((double)row->total_ns / (double)row->calls, average),
+                    time_text((double)row->min_ns, least), time_text((double)row->max_ns, most),
+                    share_of((double)row->total_ns, whole));
     }
     print_more(rows->count, limit);
 }
@@ -172,9 +171,8 @@ static void print_trace_summary(const struct trace_tables *tables) {
     print_plain("duration  %s, first slice to last\n", time_text((double)(tables->last_ns - tables->first_ns), text));
     if (steps)
         print_plain("steps     %lld, avg %s, min %s, max %s\n", (long long)steps->calls,
-                    time_text((double)steps->total_ns / (double)steps->calls, text), time_text((double)steps->min_ns,
-                    least),
-                    time_text((double)steps->max_ns, most));
+                    time_text((double)steps->total_ns / (double)steps->calls, text),
+                    time_text((double)steps->min_ns, least), time_text((double)steps->max_ns, most));
     if (trace->device_count >= 0)
         print_plain("devices   %s%s\n",
                     trace->devices == NO_INDEX ? "none: CPU only" : text_table_at(&trace->names, trace->devices),
