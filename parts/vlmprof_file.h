@@ -69,6 +69,9 @@ VP_API vp_result vp_output_commit(vp_output *output, vp_error *error);
 VP_API void vp_output_discard(vp_output *output);
 /* Opens, writes and commits in one call. */
 VP_API vp_result vp_file_write(const char *path, const void *data, size_t bytes, vp_error *error);
+/* Writes a folder's entries to the disk, so that new names survive a crash.
+ * returns: 0, also where the file system cannot do it; otherwise an errno value */
+VP_API int vp_folder_sync(const char *folder);
 /* Removes the temporary files that killed writers left in a folder; those of living writers stay. */
 VP_API void vp_output_clean(const char *folder);
 
@@ -352,12 +355,15 @@ VP_API vp_result vp_output_write(vp_output *output, const void *data, size_t byt
     }
     return VP_OK;
 }
-/* Writes a folder's entries to the disk. Returns 0 or an errno value; a file system that cannot do it counts as 0. */
-static int vp_impl_sync_folder_of(const char *path) {
-    char *folder = vp_impl_path_beside(path, ".", 1);
-    int fd = folder ? open(folder, O_RDONLY | O_CLOEXEC) : -1, code = fd < 0 ? errno : 0;
+VP_API int vp_folder_sync(const char *folder) {
+    int fd = open(folder, O_RDONLY | O_CLOEXEC), code = fd < 0 ? errno : 0;
     if (fd >= 0 && fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP) code = errno;
     if (fd >= 0) close(fd);
+    return code;
+}
+static int vp_impl_sync_folder_of(const char *path) {
+    char *folder = vp_impl_path_beside(path, ".", 1);
+    int code = folder ? vp_folder_sync(folder) : ENOMEM;
     free(folder);
     return code == EACCES ? 0 : code; /* a folder that may be written but not read */
 }

@@ -1,6 +1,7 @@
 /* test_files.c: folders made and listed, paths joined, files read with their hash and written whole, names of images; each refusal with its words. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/files.h"
+#include "vlmprof_file.h"
 #include "base/console.h"
 #include "support/check.h"
 #include "support/folder.h"
@@ -34,8 +35,8 @@ static void test_folders(void) {
     CHECK_INT(names.count, 4);
     text_list_free(&names);
     check_case("a folder's entries go to the disk; what is not there has an error number");
-    CHECK_INT(sync_folder(in_folder("a")), 0);
-    CHECK(sync_folder(in_folder("none")) != 0);
+    CHECK_INT(vp_folder_sync(in_folder("a")), 0);
+    CHECK(vp_folder_sync(in_folder("none")) != 0);
 }
 static void test_paths(void) {
     static const char *const rows[][3] = {{"a", "b", "a/b"}, {"a/", "b", "a/b"}, {"/", "b", "/b"}, {"", "b", "b"}, {"a/b", "c.d", "a/b/c.d"}};

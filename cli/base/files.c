@@ -9,12 +9,10 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 int is_folder(const char *path) {
     struct stat info;
@@ -46,13 +44,6 @@ char *join_path(const char *folder, const char *name) {
     if (path.bytes && path.data[path.bytes - 1] != '/') text_add(&path, "/", 1);
     text_add_string(&path, name);
     return path.data;
-}
-int sync_folder(const char *folder) {
-    int fd = open(folder, O_RDONLY), error = 0;
-    if (fd < 0) return errno;
-    if (fsync(fd) && errno != EINVAL && errno != ENOTSUP) error = errno;
-    close(fd);
-    return error;
 }
 
 int file_read_in(const char *folder, const char *name, char **text, size_t *bytes, uint64_t *identity) {

@@ -14,10 +14,6 @@ int make_folder(const char *path);
 /* FOLDER/NAME, malloc'ed. */
 char *join_path(const char *folder, const char *name);
 
-/* Writes a folder's entries to the disk, so that new names survive a crash. Returns 0 or an errno value; a file system
- * that cannot sync folders counts as 0. */
-int sync_folder(const char *folder);
-
 enum { JSON_FILE_BYTES_MAX = 256 << 20, IMAGE_FILE_BYTES_MAX = 1 << 30 };
 
 /* Reads FOLDER/NAME into a malloc'ed text; `identity`, if not NULL, takes its bytes into a hash. */

@@ -359,7 +359,7 @@ static int check_overwritten(const struct convert_job *job, const struct text_li
 }
 /* Makes the new names in OUT last. Returns 0 or an exit code. */
 static int sync_names(const struct convert_job *job) {
-    int error = sync_folder(job->out);
+    int error = vp_folder_sync(job->out);
     return error ? complain(EXIT_OUTPUT, "%s: the new files are not safely on the disk: %s; convert again", job->out,
                             strerror(error))
                  : 0;
