@@ -52,11 +52,11 @@ TEST_SOURCES := $(filter-out tests/test_faults.c,$(wildcard tests/test_*.c))
 TEST_SCRIPTS := $(wildcard tests/test_*.sh) tests/check_layers.sh
 BENCH_SOURCES := $(wildcard tests/bench/*.c)
 FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
-SAMPLE_SOURCES := $(wildcard samples/*.c)
+SAMPLE_SOURCES := $(wildcard samples/*.c samples/*.cpp)
 TEST_PROGRAMS := $(TEST_SOURCES:tests/%.c=$(B)/tests/%) $(FUZZ_SOURCES:tests/fuzz/fuzz_%.c=$(B)/tests/corpus_%)
 BENCH_PROGRAMS := $(BENCH_SOURCES:tests/bench/%.c=$(B)/bench/%)
 FUZZ_PROGRAMS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(B)/fuzz/%)
-SAMPLE_PROGRAMS := $(SAMPLE_SOURCES:samples/%.c=$(B)/samples/%)
+SAMPLE_PROGRAMS := $(addprefix $(B)/,$(basename $(SAMPLE_SOURCES)))
 # a library that makes the n-th call of a kind fail; the stdio functions that the compiler may replace by others keep their names at -O0
 INJECTOR := $(B)/tests/fault_injector.so
 # without -j a sub-make uses all cores; with -j it shares the caller's
@@ -205,6 +205,9 @@ $(B)/bench/%: tests/bench/%.c $(LIBRARIES) | $(PROBED)
 	$(COMPILE_ONE)
 $(B)/samples/%: samples/%.c | $(PROBED)
 	$(COMPILE_ONE)
+$(B)/samples/%: samples/%.cpp | $(PROBED_EMULATOR)
+	@echo "c++ $<"; mkdir -p $(@D); rm -f $@
+	@$(CXX) -std=c++17 $(WARN) -Wconversion $(INCLUDES) -ffp-contract=off $(CFLAGS) $(SANITIZE) $(DEPENDENCIES) $< $(LDFLAGS) -o $@ -lm
 
 # the small model and its knobs; drawings that it never saw, photographs that it knows nothing about
 SMALL_MODEL := --model samples/tiny/model --importance_scores_file samples/tiny/importance-scores.json --max_new_tokens 8 --num_runs_per_sample 1
@@ -401,7 +404,7 @@ $(B)/package/written: Makefile vlmprof.h
 # FOLDER:FILES..., files only of this program's names. The kernels' and the engine's source is for builds with other compilers or for other GPUs.
 define INSTALLED
 include vlmprof.h
-include/vlmprof $(HEADERS:vlmprof.h=)
+include/vlmprof $(HEADERS:vlmprof.h=) $(wildcard parts/*.hpp)
 share/vlmprof vlmprof_kernels.cu LICENSE samples/result.schema.json
 share/vlmprof/parts/engine $(wildcard parts/engine/*.[ch])
 lib $(LIBRARY)

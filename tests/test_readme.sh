@@ -47,6 +47,8 @@ check "sample 04 counts the calls of its sort" [ "$(awk '$1 == "sort" { print $7
     "93 cumulative time 93/3" ]
 check "sample 04 saves its table" [ "$(grep -cE '"schema": "vlmprof-ops-1"|"calls": (93|3),' "$work/profile.json")" -eq 5 ]
 
+check "sample 05 ends its ranges with their scopes" grep -q "sum 1500, 0 ranges open" <("$B/samples/05_ranges")
+
 for target in $(grep -ohE '`?make [a-z-]+' README.md | awk '{ print $2 }' | sort -u); do
     check "README's make $target is a target" grep -qE "^([a-z-]+ )*$target:" Makefile
 done
@@ -70,5 +72,26 @@ while IFS= read -r command; do
     check "README's command runs: $command" timeout 300 bash -c "${command/.\/vlmprof/$PROGRAM}" </dev/null
 done < "$work/commands"
 rm -rf build/readme-sweep
+
+# guides: each says its name and summary; every option that they name is one of a command's; lines "    vlmprof .." are run, those with files of
+# yours (DIR, FILE, OUT, A B, model.json) or 15 GB only looked up
+for name in $("$PROGRAM" help --list); do "$PROGRAM" help "$name"; done >"$work/all-help"
+for guide in cli/guides/*.txt; do
+    name=$(basename "$guide" .txt)
+    check "guide $name begins with its name" grep -qE "^$name - .{20,}" <(head -n 1 "$guide")
+    check "guide $name keeps to 100 columns outside commands" [ -z "$(grep -vE '^ +(vlmprof|cc) ' "$guide" | grep -E '.{101}')" ]
+    "$PROGRAM" help "$name" >"$work/printed"
+    check "guide $name is printed" diff <(sed -E 's/^## (.*)/\U\1/' "$guide") "$work/printed"
+done
+for option in $(grep -ohE -e '--[a-z][a-z_]+' cli/guides/*.txt | sort -u); do
+    check "the guides' option $option exists" grep -qE -e "^ +$option\b|$option N|tile --family.*$option" <(cat "$work/all-help" <("$PROGRAM" tile --list_families | grep -oE '\b[a-z_]+=' | sed -E 's/(.*)=/  --\1/'))
+done
+grep -hE '^    vlmprof ' cli/guides/*.txt | sed 's/^ *//' >"$work/commands"
+check "guides have commands" [ "$(wc -l <"$work/commands")" -ge 10 ]
+while IFS= read -r command; do
+    case $command in *" DIR"*|*" FILE"*|*" A B"*|*" model.json"*|*molmoe-1b*) continue;; esac
+    check "the guides' command runs: $command" timeout 300 bash -c "$PROGRAM${command#vlmprof}" </dev/null
+done <"$work/commands"
+rm -rf build/guide-sweep build/guide-packed build/guide-trace.json
 echo "test_readme: $passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]
