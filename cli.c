@@ -2,8 +2,8 @@
  * argv comes in; main finds the command, parses its options and calls its run function. The exit code goes out.
  * Each command lives in cli/commands/command_NAME.c. A new command needs such a file and its name in commands.h. The
  * rooms that commands share lie in the folders beside commands/, named along the way of the data: base, tile, score,
- * request, dataset, sweep, report, trace, help. A room includes what it uses. No two rooms include each other, no command
- * uses another, and what reads results never needs the engine. */
+ * request, dataset, sweep, report, trace, help. A room includes what it uses. No two rooms include each other, no
+ * command uses another, and what reads results never needs the engine. */
 #include "base/console.h"
 #include "base/memory.h"
 #include "base/options.h"
@@ -60,7 +60,8 @@ static int start(int argc, char **argv) {
     for (const struct command *const *each = COMMANDS; *each; each++)
         if (!strcmp(argv[1], (*each)->name)) command = *each;
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) help_print_program(stdout, COMMANDS);
-    else if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) printf("vlmprof %s (%s)\n", VLMPROF_VERSION, build_text());
+    else if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))
+        printf("vlmprof %s (%s)\n", VLMPROF_VERSION, build_text());
     else if (command) code = start_command(command, argc, argv);
     else return help_complain_unknown(argv[1], COMMANDS, 0);
     return end_output(code);

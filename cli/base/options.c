@@ -57,7 +57,9 @@ int edit_distance(const char *one, const char *other) {
 
 int is_near_word(const char *typed, const char *word) {
     size_t typed_bytes = strlen(typed), bytes = strlen(word), shorter = typed_bytes < bytes ? typed_bytes : bytes;
-    return (shorter > 2 && !strncmp(typed, word, shorter)) || edit_distance(typed, word) <= (int)((shorter + 2) / 3);
+    size_t same = 0;
+    while (same < shorter && typed[same] == word[same]) same++;
+    return (same >= 3 && same + 1 >= typed_bytes) || edit_distance(typed, word) <= (int)((shorter + 2) / 3);
 }
 void add_near_word(struct text_buffer *near, const char *typed, const char *prefix, const char *word) {
     if (!is_near_word(typed, word)) return;
@@ -170,8 +172,8 @@ static int unknown_option(const struct options *options, const char *argument, s
     for (size_t i = 0; i < options->command->option_count; i++)
         add_near_word(&near, name, "--", options->command->options[i].name);
     snprintf(name, sizeof name, "%.*s", (int)(bytes < 79 ? bytes : 79), argument);
-    code = complain(EXIT_USAGE, "unknown option --%s%.300s; see vlmprof %s --help", name, near.bytes ? near.data : "",
-                    own);
+    code = complain(EXIT_USAGE, "unknown option --%s%.300s%s see vlmprof %s --help", name, near.bytes ? near.data : "",
+                    near.bytes ? "?" : ";", own);
     free(near.data);
     return code;
 }

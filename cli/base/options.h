@@ -57,7 +57,7 @@ int is_given(const struct options *options, const char *name);
 /* How many letters two names differ by; 1000 when one is longer than 64 bytes. */
 int edit_distance(const char *one, const char *other);
 
-/* Truth: `word` may be meant by `typed`: one begins with the other, or few letters differ for their length. */
+/* Truth: `word` may be meant by `typed`: it begins like that, or few letters differ for their length. */
 int is_near_word(const char *typed, const char *word);
 
 /* Adds "; did you mean PREFIXword" to the text, or ", PREFIXword" after the first, when the word is near. */

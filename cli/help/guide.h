@@ -1,8 +1,8 @@
 /* guide.h: the guides that the program carries.
- * The texts are the files of cli/guides/. A rule of the Makefile turns them into one generated file, build/cli/guides.c,
- * which defines what is declared here. Their form: the first line is "NAME - SUMMARY"; "## " starts a heading, "- " a
- * point of a list; lines that begin with spaces are shown as they are; other lines are paragraphs, which empty lines
- * separate. */
+ * The texts are the files of cli/guides/. A rule of the Makefile turns them into one generated file,
+ * build/cli/guides.c, which defines what is declared here.
+ * Their form: the first line is "NAME - SUMMARY"; "## " starts a heading, "- " a point of a list; lines that begin with
+ * spaces are shown as they are; other lines are paragraphs, which empty lines separate. */
 #ifndef VLMPROF_CLI_GUIDE_H
 #define VLMPROF_CLI_GUIDE_H
 #include <stddef.h>

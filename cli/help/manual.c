@@ -1,5 +1,6 @@
 /* manual.c: help as manual pages in roff, for man: vlmprof(1), vlmprof-COMMAND(1), vlmprof-TOPIC(7).
- * A command's table and a guide's lines come in; a page goes to stdout. The macros are man's: TH, SH, TP, PP, IP, nf. */
+ * A command's table and a guide's lines come in; a page goes to stdout. The macros are man's: TH, SH, TP, PP, IP,
+ * nf. */
 #include "help/manual.h"
 
 #include "help/help_text.h"
