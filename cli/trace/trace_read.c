@@ -264,9 +264,9 @@ static void add_slice(struct trace *trace, struct trace_input *in, const uint32_
     if ((event.name = name_of(trace, in, fields[FIELD_NAME])) == NO_INDEX) { trace->no_name++; return; }
     trace->all_ns += event.ns;
     if (!strncmp(text_table_at(&trace->names, event.name), "ProfilerStep#", 13)) {
-        if (trace->is_own && event.ns == 1000) return; /* closes our own files for readers that drop the last step */
+        if (trace->is_own && event.ns == 1000) return; /* the empty step that closes an older file of ours */
         event.name = text_table_add(&trace->names, "ProfilerStep*");
-    }
+    } else if (trace->is_own && !strncmp(text_table_at(&trace->names, event.name), "end of ProfilerStep#", 20)) return;
     find_members(json, fields[FIELD_ARGUMENTS], ARGUMENT_KEYS, arguments, ARGUMENT_COUNT);
     event.external = node_whole(
         json, arguments[arguments[ARGUMENT_EXTERNAL] == VP_JSON_NONE ? ARGUMENT_EXTERNAL_OLD : ARGUMENT_EXTERNAL], -1);
