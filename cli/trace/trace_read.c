@@ -228,12 +228,24 @@ static uint32_t track_of(struct trace *trace, const vp_json *json, uint32_t proc
     }
     return track;
 }
-/* Its shapes' number among the names, or NO_INDEX. */
+/* Its shapes' number among the names, written as torch's table writes them; NO_INDEX: none. */
 static uint32_t shapes_of(struct trace *trace, const vp_json *json, uint32_t node) {
     uint32_t shapes;
+    size_t bytes = 0;
     char *text;
-    if (!node_is(json, node, VP_JSON_ARRAY)) return NO_INDEX;
-    text = copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
+    int in_string = 0;
+    if (!node_is(json, node, VP_JSON_ARRAY) || !json->nodes[node].count || !node_is(json, node + 1, VP_JSON_ARRAY))
+        return NO_INDEX;
+    text = resize(NULL, (size_t)json->nodes[node].bytes, 2);
+    for (int64_t i = 0; i < (int64_t)json->nodes[node].bytes; i++) {
+        const char byte = json->text[json->nodes[node].start + i];
+        if (!in_string && strchr(" \t\r\n", byte)) continue;
+        if (byte == '"') in_string = !in_string;
+        text[bytes++] = byte;
+        if (byte == ',' && !in_string) text[bytes++] = ' ';
+        if (byte == '\\') text[bytes++] = json->text[json->nodes[node].start + ++i];
+    }
+    text[bytes] = 0;
     shapes = text_table_add(&trace->names, text);
     free(text);
     return shapes;
