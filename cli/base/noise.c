@@ -91,6 +91,8 @@ void read_noise(const vp_json *json, uint32_t object, vp_noise_summary *summary)
 }
 
 /* ---- words */
+enum { SEEN_BYTES = 160 };
+
 /* How much of an item's time, or how much spread, a reason is about: the worst item is shown. */
 static double badness(const vp_noise_summary *summary, int reason) {
     if (!(vp_noise_reasons(summary) & reason)) return 0;
@@ -120,18 +122,21 @@ static void say_seen(char *seen, size_t capacity, const vp_noise_summary *summar
 void noise_warn(struct text_list *warnings, const vp_noise_summary *items, const char *const *names, size_t count,
                 const char *advice) {
     static const int reasons[] = {VP_NOISE_IS_BUSY, VP_NOISE_IS_STOLEN, VP_NOISE_IS_SPREAD};
+    char seen[3 * SEEN_BYTES] = "", where[320] = "";
+    size_t shown = 0, affected = 0;
+    for (size_t k = 0; k < count; k++) affected += vp_noise_reasons(&items[k]) != 0;
+    if (!affected) return;
     for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
-        size_t worst = 0, affected = 0;
-        char seen[160], where[320] = "";
-        for (size_t k = 0; k < count; k++) {
-            affected += badness(&items[k], reasons[i]) > 0;
+        size_t worst = 0, bytes = strlen(seen);
+        for (size_t k = 0; k < count; k++)
             if (badness(&items[k], reasons[i]) > badness(&items[worst], reasons[i])) worst = k;
-        }
-        if (!affected) continue;
-        say_seen(seen, sizeof seen, &items[worst], reasons[i]);
-        if (names)
-            snprintf(where, sizeof where, " (%.200s; so or similar in %zu of %zu configurations)", names[worst], affected,
-                     count);
-        text_list_add(warnings, "the machine was not quiet: %s%s. Times may be slow by that: %s", seen, where, advice);
+        if (!(badness(&items[worst], reasons[i]) > 0)) continue;
+        if (!bytes) shown = worst;
+        bytes += (size_t)snprintf(seen + bytes, sizeof seen - bytes, "%s", bytes ? "; " : "");
+        say_seen(seen + bytes, sizeof seen - bytes, &items[worst], reasons[i]);
     }
+    if (count > 1)
+        snprintf(where, sizeof where, " (worst: %.200s; %zu of %zu configurations are affected)", names[shown], affected,
+                 count);
+    text_list_add(warnings, "the machine was not quiet: %s%s. Times may be slow by that: %s", seen, where, advice);
 }

@@ -22,8 +22,8 @@ void read_noise(const vp_json *json, uint32_t object, vp_noise_summary *summary)
 #define NOISE_ADVICE_SWEEP "stop other programs and sweep again into another folder, with --num_runs_per_sample 3 or more"
 #define NOISE_ADVICE_RUN "stop other programs and run again, with more --num_runs"
 
-/* A warning for each reason why the machine was not quiet: what was seen, at its worst in which of `count` items, and
- * what to do. names: [count]; NULL where there is one item without a name. */
+/* Adds a warning when the machine was not quiet: what was seen, at its worst among the items, and what to do.
+ * names: [count]; not read where there is one item. */
 void noise_warn(struct text_list *warnings, const vp_noise_summary *items, const char *const *names, size_t count,
                 const char *advice);
 

@@ -205,7 +205,6 @@ void gathered_free(struct gathered *gathered) {
     for (int i = 0; i < LIST_COUNT; i++) free(gathered->lists[i].values);
     free(gathered->sessions);
     free(gathered->has_block);
-    free(gathered->neighbour);
 }
 /* A number that is not finite is none. */
 static void list_add(struct number_list *list, double value) {
@@ -278,26 +277,50 @@ static double stage_work(const struct pass_result *run, int stage) {
     if (stage == VP_STAGE_DECODE) return run->token_count - 1;
     return (double)(run->times.flops[stage] ? run->times.flops[stage] : run->times.bytes[stage]);
 }
-/* How much slower the point's first run was than the run of the configuration's point before, on whose times per work
- * it would have taken `expected`. Stages of the host have no count of their work, and are left out. */
-static void gather_neighbour(struct gathered *gathered, const struct measured *measured, int32_t file) {
-    struct neighbour *before = gathered->neighbour, now = {file, measured->marks[0].session, {0}, {0}};
-    double expected = 0, taken = 0, was = 0;
+/* Stages of the host have no count of their work, and are left out. */
+static struct neighbour neighbour_of(const struct measured *measured, int32_t file) {
+    struct neighbour now;
+    memset(&now, 0, sizeof now);
+    now.file = file;
+    now.session = measured->marks[0].session;
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
-        double work = is_host_stage(stage) ? 0 : stage_work(&measured->runs[0], stage);
-        if (!measured->runs[0].times.ran[stage] || !(work > 0)) continue;
+        if (is_host_stage(stage) || !measured->runs[0].times.ran[stage]) continue;
         now.ms[stage] = stage_value(&measured->runs[0], stage, 0);
-        now.work[stage] = work;
-        if (!before || !(before->work[stage] > 0)) continue;
-        taken += now.ms[stage];
-        was += before->ms[stage];
-        expected += before->ms[stage] * work / before->work[stage];
+        now.work[stage] = stage_work(&measured->runs[0], stage);
     }
-    /* much more or much less work takes other time per operation */
-    if (before && before->file == file && before->session == now.session && expected > 0.8 * was && was > 0.8 * expected)
-        list_add(&gathered->lists[LIST_NEIGHBOURS], log(taken / expected));
-    if (!before) before = gathered->neighbour = zeroed(1, sizeof *before);
-    *before = now;
+    return now;
+}
+/* Truth: both runs did the same stages, with numbers of operations that differ by 2 % at most, or 0. Decode is a number
+ * of equal steps. Where the work differs by more, so does the time per operation. */
+static int is_same_work(const struct neighbour *left, const struct neighbour *right) {
+    if (left->file != right->file || left->session != right->session) return 0;
+    for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
+        double least = fmin(left->work[stage], right->work[stage]), most = fmax(left->work[stage], right->work[stage]);
+        if (stage == VP_STAGE_DECODE ? !(least > 0) != !(most > 0) : !(most <= 1.02 * least)) return 0;
+    }
+    return 1;
+}
+/* The logarithm of how much slower a run was than a neighbour's times per work say. */
+static double slower_by(const struct neighbour *run, const struct neighbour *before) {
+    double taken = 0, expected = 0;
+    for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
+        if (!(run->work[stage] > 0)) continue;
+        taken += run->ms[stage];
+        expected += before->ms[stage] * run->work[stage] / before->work[stage];
+    }
+    return log(taken / expected);
+}
+/* Compares the point's first run with the last one before it that did the same work, and puts it in that one's place. */
+static void gather_neighbour(struct gathered *gathered, const struct measured *measured, int32_t file) {
+    struct neighbour now = neighbour_of(measured, file);
+    int32_t place = 0;
+    while (place < gathered->neighbour_count && !is_same_work(&gathered->neighbours[place], &now)) place++;
+    if (place < gathered->neighbour_count)
+        list_add(&gathered->lists[LIST_NEIGHBOURS], slower_by(&now, &gathered->neighbours[place]));
+    else if (gathered->neighbour_count < NEIGHBOURS) gathered->neighbour_count++;
+    else place--; /* the oldest is forgotten */
+    memmove(gathered->neighbours + 1, gathered->neighbours, (size_t)place * sizeof now);
+    gathered->neighbours[0] = now;
 }
 static void gather_runs(struct gathered *gathered, const struct measured *measured, int32_t file) {
     uint8_t *flags = zeroed((size_t)measured->count, 1);

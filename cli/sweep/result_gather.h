@@ -69,6 +69,10 @@ enum {
 struct number_list { double *values; size_t count, capacity; };
 struct used_session { int32_t file; int64_t at; }; /* the journal, and the place of the session's line in it */
 
+/* A point's first run, for the next one that does about as much: the ms and the work of each stage. */
+enum { NEIGHBOURS = 8 };
+struct neighbour { int32_t file; int64_t session; double ms[VP_STAGE_COUNT], work[VP_STAGE_COUNT]; };
+
 struct gathered {
     struct number_list lists[LIST_COUNT];
     int64_t ok_count, failed_count, missing_count;        /* points */
@@ -80,7 +84,7 @@ struct gathered {
     struct tally tally;      /* of the accuracies */
     vp_noise_summary noise;  /* of the blocks that its runs belong to */
     uint8_t *has_block;      /* [blocks of all journals]: 1 for those that are in `noise` */
-    struct neighbour { int32_t file; int64_t session; double ms[VP_STAGE_COUNT], work[VP_STAGE_COUNT]; } *neighbour;
+    struct neighbour neighbours[NEIGHBOURS]; int32_t neighbour_count; /* the newest first */
 };
 
 /* Gathers all closed points of a configuration into *gathered, which is zeroed before. Returns 0 or an exit code; the

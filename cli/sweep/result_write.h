@@ -32,7 +32,7 @@ int result_check(const char *folder, const char *file_name, const char *fingerpr
 /* Writes the files of all configurations of the newest grid into the folder, and adds a summary of each to *all. */
 int results_write(struct journal_index *index, const char *folder, struct summaries *all);
 
-/* A warning for each reason why the machine was not quiet while these were measured. */
+/* Adds a warning when the machine was not quiet while these were measured. */
 void summaries_warn(const struct summaries *all, struct text_list *warnings);
 
 /* The summaries as a table on stderr, and as the key "configurations" of the open object. */
