@@ -6,6 +6,7 @@
 #include "base/metrics.h"
 #include "sweep/journal.h"
 #include "vlmprof.h"
+#include "vlmprof_noise.h"
 
 /* What the table and --json of a sweep show of a configuration. NaN: there is no such number. */
 struct summary {
@@ -15,6 +16,7 @@ struct summary {
     double rate;                 /* P50 of tokens/s */
     double closure;              /* P50 */
     double accuracy; int64_t accuracy_count;
+    vp_noise_summary noise;
 };
 struct summaries { struct summary *items; size_t count; };
 
@@ -29,6 +31,9 @@ int result_check(const char *folder, const char *file_name, const char *fingerpr
 
 /* Writes the files of all configurations of the newest grid into the folder, and adds a summary of each to *all. */
 int results_write(struct journal_index *index, const char *folder, struct summaries *all);
+
+/* Adds a warning when the machine was not quiet while these were measured. */
+void summaries_warn(const struct summaries *all, struct text_list *warnings);
 
 /* The summaries as a table on stderr, and as the key "configurations" of the open object. */
 void summaries_print(const struct summaries *all);
