@@ -168,7 +168,7 @@ static int print_summary(const struct sweep *sweep, int code) {
 }
 /* Prints what was measured. Returns the exit code of the sweep. */
 static int sweep_report(const struct sweep *sweep) {
-    int quiet = is_given(sweep->options, "quiet"), code = sweep->failed ? EXIT_WORK : 0;
+    int quiet = is_given(sweep->options, "quiet"), code = sweep->failed ? EXIT_WORK : 0, unwritten = 0;
     char rank[64] = "";
     if (interrupted) {
         sweep_message(sweep, "interrupted");
@@ -176,8 +176,7 @@ static int sweep_report(const struct sweep *sweep) {
     }
     if (sweep->rank.world_size > 1)
         snprintf(rank, sizeof rank, "rank %d of %d: ", sweep->rank.rank, sweep->rank.world_size);
-    /* a command that fails prints the table on a terminal only */
-    if (!quiet && sweep->results.count && (!code || isatty(STDERR_FILENO))) summaries_print(&sweep->results);
+    if (!quiet && !is_given(sweep->options, "json")) unwritten = summaries_print(&sweep->results);
     if (!quiet)
         print_note("vlmprof: %s%zu configurations, %zu points (%zu measured now, %lld failed) in %s%s\n", rank,
                    sweep->plan.configuration_count, sweep->point_count, sweep->done - sweep->done_before,
@@ -189,7 +188,7 @@ static int sweep_report(const struct sweep *sweep) {
     if (sweep->failed)
         print_note("vlmprof: failed points are rows with status \"failed\" and a reason in the result files; "
                    "--retry_failed measures them again\n");
-    return is_given(sweep->options, "json") ? print_summary(sweep, code) : code;
+    return is_given(sweep->options, "json") ? print_summary(sweep, code) : unwritten ? unwritten : code;
 }
 /* Finds which part of the sweep this process has, and on which device it runs. Returns 0 or an exit code. */
 static int sweep_rank(struct sweep *sweep) {
