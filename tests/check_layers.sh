@@ -34,7 +34,7 @@ parts/engine/host_loops.h:  vlmprof.h
 parts/engine/:              vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_checkpoint vlmprof_file vlmprof_engine parts/engine/
 parts/kernels/:             vlmprof.h vlmprof_stages vlmprof_ranges parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
 vlmprof_kernels.cu:         vlmprof.h vlmprof_stages vlmprof_ranges parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
-cli/base/:                  vlmprof.h vlmprof_file vlmprof_stages vlmprof_ranges vlmprof_noise cli/base/
+cli/base/:                  vlmprof.h vlmprof_file vlmprof_stages vlmprof_ranges vlmprof_noise vlmprof_analysis cli/base/
 cli/tile/:                  vlmprof.h vlmprof_file vlmprof_image vlmprof_families cli/base/ cli/tile/
 cli/score/:                 vlmprof.h vlmprof_file vlmprof_score vlmprof_caption cli/base/ cli/score/
 cli/trace/:                 vlmprof.h vlmprof_file vlmprof_ranges vlmprof_trace cli/base/ cli/trace/

@@ -167,6 +167,25 @@ struct number_text number_estimate(double scale, double value, double low, doubl
     snprintf(text.text, sizeof text.text, "%.24s%s%.36s", middle_text.text, range.text[0] ? " " : "", range.text);
     return text;
 }
+/* A number rounded to a multiple of 10^exponent. */
+static struct number_text number_rounded(double value, int exponent) {
+    struct number_text text;
+    double unit = exponent > 0 ? pow(10, exponent) : 1;
+    int decimals = exponent < -12 ? 12 : exponent < 0 ? -exponent : 0;
+    if (!isfinite(value)) return number_formatted("", value);
+    snprintf(text.text, sizeof text.text, "%.*f", decimals, exponent > 0 ? round(value / unit) * unit : value);
+    return text;
+}
+struct number_text number_measured(double value, double low, double high) {
+    const int is_range = high > low && isfinite(low) && isfinite(high);
+    const double width = is_range ? high - low : fabs(value) / 5;
+    const int exponent = width > 0 && isfinite(width) ? (int)floor(log10(width / 20)) : 0;
+    struct number_text text, middle = number_rounded(value, exponent), low_text = number_rounded(low, exponent),
+                             high_text = number_rounded(high, exponent);
+    if (!is_range) return middle;
+    snprintf(text.text, sizeof text.text, "%.20s [%.19s, %.19s]", middle.text, low_text.text, high_text.text);
+    return text;
+}
 
 /* Truth: the whole text is one number, which a spreadsheet may read as what it is. */
 static int is_number(const char *text) {

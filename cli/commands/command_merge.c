@@ -67,7 +67,8 @@ static int run_command(const struct options *options) {
     }
     if (!code && (failed || missing)) code = EXIT_WORK;
     if (results.count && !is_given(options, "quiet")) {
-        if (!code || isatty(STDERR_FILENO)) summaries_print(&results);
+        int unwritten = is_given(options, "json") ? 0 : summaries_print(&results);
+        if (unwritten) code = unwritten;
         print_note("vlmprof: %zu result files from %d journals in %s (%lld points failed, %lld missing)\n",
                    results.count, index.file_count, folder, (long long)failed, (long long)missing);
     }

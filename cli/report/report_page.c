@@ -65,7 +65,7 @@ static void table_row(struct text_buffer *out, const struct report *report, size
 static void page_table(struct text_buffer *out, const struct report *report) {
     static const char *const heads[] = {"configuration", "samples",    "accuracy",   "T_total P50, ms",
                                         "P95, ms",       "TTFT, ms",   "vision, ms", "prefill, ms",
-                                        "decode, ms",    "ms a token", "closure, %", "run spread, %",
+                                        "decode, ms",    "TPOT, ms",   "closure, %", "run spread, %",
                                         "idle, %",       "front",      "member, %"};
     text_add_string(
         out,
@@ -76,7 +76,12 @@ static void page_table(struct text_buffer *out, const struct report *report) {
         page_add(out, "<th scope=\"col\"><button>%s</button>", heads[i]);
     text_add_string(out, "</thead><tbody>\n");
     for (size_t i = 0; i < report->results->count; i++) table_row(out, report, i);
-    text_add_string(out, "</tbody></table></div></section>\n");
+    text_add_string(out, "</tbody></table></div><p class=\"soft\">");
+    for (size_t i = 0; i < LATENCY_TERM_COUNT; i++) {
+        char line[TERM_BYTES];
+        page_text(out, term_line(LATENCY_TERMS[i], line));
+        text_add_string(out, i + 1 < LATENCY_TERM_COUNT ? "<br>\n" : "</p></section>\n");
+    }
 }
 /* The text that the files have at an offset of struct result_file; where they differ, the first three. */
 static void provenance_text(struct text_buffer *out, const struct results *results, const char *name, size_t offset) {

@@ -27,7 +27,7 @@ struct run_state {
     int32_t *blocks;
     struct pass_input input; /* refers to the members above */
     vp_dump dump;
-    struct pass_result *runs; int32_t run_count;
+    struct pass_result *runs; int32_t run_capacity, run_count; /* how many there is room for, how many are whole */
 };
 
 /* Complains when the prompt and its longest answer need more positions than the model has. */
