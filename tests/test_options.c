@@ -39,7 +39,7 @@ static void test_help(void) {
     CHECK_INT(cli("-V"), 0);
     CHECK(last.out && strstr(last.out, VLMPROF_VERSION));
     CHECK_INT(cli("run -h"), 0);
-    REFUSED("help tokn", 2, "did you mean tokens?");
+    REFUSED("help tokn", 2, "did you mean tokenize, tokens?");
     REFUSED("help nothing-like-it", 2, "unknown command or topic");
     REFUSED("help run --list", 2, "exclude each other");
     REFUSED("help --man --completion bash", 2, "exclude each other");
