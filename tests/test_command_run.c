@@ -189,7 +189,7 @@ static void test_interrupt(void) {
     pid_t child;
     check_case("run: Ctrl-C among the runs");
     child = start(many, NULL, in_folder("stdout"), 0);
-    pause_ms(2500);
+    pause_ms(1500);
     kill(child, SIGINT);
     CHECK_INT(finish(child, in_folder("stdout")), 130);
     if (CHECK(last.out && parse(&d, last.out, last.out_bytes))) {
@@ -198,8 +198,8 @@ static void test_interrupt(void) {
         free(d.nodes);
     }
     check_case("run: Ctrl-C in the warm-up prints nothing");
-    child = start("run samples/deep-field.jpg -p hello --synthetic tiny --max_new_tokens 2800 --ignore_eos --threads 1 --dump %F/stopped", NULL, in_folder("stdout"), 0);
-    pause_ms(2000);
+    child = start("run samples/deep-field.jpg -p hello --synthetic tiny --max_new_tokens 1200 --ignore_eos --threads 1 --dump %F/stopped", NULL, in_folder("stdout"), 0);
+    pause_ms(800);
     kill(child, SIGINT);
     CHECK_INT(finish(child, in_folder("stdout")), 130);
     CHECK(last.out_bytes == 0 && last.err && !*last.err && access(in_folder("stopped/tokens.npy"), F_OK) != 0);

@@ -53,7 +53,7 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_IMPORTANCE_SCORES_FILE,
     {"num_runs", COUNT, "R", NULL, 1, 10000, NULL,
      "timed runs, after an untimed one that warms up (default: 1; with --profile 5)"},
-    {"cold", FLAG, NULL, NULL, 0, 0, NULL, "leave the warm-up out: the first timed run pays for what starts up"},
+    {"cold", FLAG, NULL, NULL, 0, 0, NULL, "leave the warm-up out: the first timed run pays for what starts up; no request runs but those that are timed"},
     {"max_new_tokens", COUNT, "N", "32", 1, 1000000, NULL, "most tokens of the answer"},
     OPTION_IGNORE_EOS,
     OPTION_WEIGHTS,
