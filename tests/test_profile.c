@@ -49,13 +49,18 @@ static const csv_row *csv_find(const csv *t, const char *name) {
     for (int i = 0; i < t->count; i++) if (!strcmp(t->rows[i].cells[0], name)) return &t->rows[i];
     return NULL;
 }
-static double cell_number(const csv *t, const char *name, const char *column) {
-    const csv_row *row = csv_find(t, name);
+static const csv_row *csv_find_shaped(const csv *t, const char *name, const char *shape) {
+    for (int i = 0; i < t->count; i++)
+        if (!strcmp(t->rows[i].cells[0], name) && !strcmp(csv_cell(t, &t->rows[i], "shape"), shape)) return &t->rows[i];
+    return NULL;
+}
+static double row_number(const csv *t, const csv_row *row, const char *column) {
     const char *text = csv_cell(t, row, column);
     char *end;
     double value = strtod(text, &end);
     return end == text || *end ? (double)NAN : value; /* NaN fails every check */
 }
+static double cell_number(const csv *t, const char *name, const char *column) { return row_number(t, csv_find(t, name), column); }
 
 /* ---- against torch */
 /* Every row of torch's table is ours and the other way round: calls and bytes equal, times within what three decimals of us lose. */
@@ -73,16 +78,15 @@ static void test_torch(const char *golden, const char *options, int shapes) {
     csv_read(&ours, last.out);
     CHECK_INT(ours.count, torch.count);
     for (int i = 0; i < torch.count; i++) {
-        char name[600];
-        const char *key = torch.rows[i].cells[0], *dims = shapes ? csv_cell(&torch, &torch.rows[i], "shapes") : "";
-        snprintf(name, sizeof name, "%s%s%s", key, shapes ? " " : "", dims);
-        if (shapes && !csv_find(&ours, name) && !strcmp(dims, "[]")) snprintf(name, sizeof name, "%s", key); /* annotations have no shapes */
-        if (!check_note(csv_find(&ours, name) != NULL, __FILE__, __LINE__, "%s is missing", name)) continue;
-        CHECK_NEAR(cell_number(&ours, name, "calls"), strtod(csv_cell(&torch, &torch.rows[i], "calls"), NULL), 0);
-        CHECK_NEAR(cell_number(&ours, name, "host_self_ns"), 1e3 * strtod(csv_cell(&torch, &torch.rows[i], "self_cpu_us"), NULL), 1.01);
-        CHECK_NEAR(cell_number(&ours, name, "host_total_ns"), 1e3 * strtod(csv_cell(&torch, &torch.rows[i], "cpu_us"), NULL), 1.01);
-        CHECK_NEAR(cell_number(&ours, name, "host_memory_bytes"), strtod(csv_cell(&torch, &torch.rows[i], "cpu_bytes"), NULL), 0);
-        CHECK_NEAR(cell_number(&ours, name, "host_self_memory_bytes"), strtod(csv_cell(&torch, &torch.rows[i], "self_cpu_bytes"), NULL), 0);
+        const csv_row *told = &torch.rows[i];
+        const char *name = told->cells[0], *shape = shapes ? csv_cell(&torch, told, "shapes") : "";
+        const csv_row *row = csv_find_shaped(&ours, name, shape);
+        if (!check_note(row != NULL, __FILE__, __LINE__, "%s %s is missing", name, shape)) continue;
+        CHECK_NEAR(row_number(&ours, row, "calls"), strtod(csv_cell(&torch, told, "calls"), NULL), 0);
+        CHECK_NEAR(row_number(&ours, row, "host_self_ns"), 1e3 * strtod(csv_cell(&torch, told, "self_cpu_us"), NULL), 1.01);
+        CHECK_NEAR(row_number(&ours, row, "host_total_ns"), 1e3 * strtod(csv_cell(&torch, told, "cpu_us"), NULL), 1.01);
+        CHECK_NEAR(row_number(&ours, row, "host_memory_bytes"), strtod(csv_cell(&torch, told, "cpu_bytes"), NULL), 0);
+        CHECK_NEAR(row_number(&ours, row, "host_self_memory_bytes"), strtod(csv_cell(&torch, told, "self_cpu_bytes"), NULL), 0);
     }
     free(torch.text);
     free(ours.text);
@@ -102,6 +106,42 @@ static void test_torch_text(void) {
         ours += strcspn(ours, "\n") + 1;
     }
     free(torch);
+}
+
+/* Input shapes have a field of their own in text, JSON and CSV; a table that is read back is the same. */
+static void test_shapes(void) {
+    static vp_json_node nodes[40000];
+    const char *golden = check_golden("trace/torch_cpu.pt.trace.json");
+    static csv ours;
+    char *text, *saved = in_folder("shapes.json");
+    vp_json json;
+    uint32_t ops;
+    check_case("input shapes stand in the field of their own");
+    CHECK_INT(run("trace %s --table ops --group_by_input_shape --row_limit 6", golden), 0);
+    CHECK(strstr(last.out, "# of Calls") && strstr(last.out, "    Input Shapes  \n") && strstr(last.out, "                               aten::mkldnn_convolution  "));
+    CHECK(strstr(last.out, "  [[2, 3, 8, 8], [8, 3, 3, 3], [8], [], [], [], []]  \n"));
+    CHECK_INT(run("trace %s --json --group_by_input_shape", golden), 0);
+    CHECK(strstr(last.out, "\"name\": \"aten::gelu\"") && strstr(last.out, "\"shape\": [[2, 32], []]") && !strstr(last.out, "aten::gelu ["));
+    text = strdup(last.out);
+    if (!CHECK_INT(vp_json_parse(text, strlen(text), nodes, 40000, &json, NULL, NULL), VP_OK)) return;
+    ops = vp_json_get(&json, 0, "ops");
+    if (!CHECK(ops != VP_JSON_NONE)) return;
+    text[nodes[ops].start + nodes[ops].bytes] = 0;
+    write_text(saved, text + nodes[ops].start);
+    CHECK_INT(run("trace %s --csv", saved), 0);
+    csv_read(&ours, last.out);
+    CHECK_INT(ours.count, nodes[vp_json_get(&json, ops, "rows")].count);
+    CHECK_NEAR(row_number(&ours, csv_find_shaped(&ours, "aten::gelu", "[[2, 32], []]"), "calls"), 2, 0);
+    free(ours.text);
+    free(text);
+    check_case("shapes are shown on one line, whatever blanks the trace has; what is no list of lists is none");
+    write_text(in_folder("blanks.json"),
+               "{\"traceEvents\":[\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":0,\"dur\":9,\"args\":{\"Input Dims\":[[2,\n3],[ ]]}},\n"
+               "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":10,\"dur\":9,\"args\":{\"Input Dims\":[[2, 3], []]}},\n"
+               "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"b\",\"pid\":1,\"tid\":1,\"ts\":20,\"dur\":9,\"args\":{\"Input Dims\":\"none\"}},\n"
+               "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"b\",\"pid\":1,\"tid\":1,\"ts\":30,\"dur\":9,\"args\":{\"Input Dims\":[]}}]}");
+    CHECK_INT(run("trace %s --csv --group_by_input_shape", in_folder("blanks.json")), 0);
+    CHECK(strstr(last.out, "\na,,,,,\"[[2, 3], []]\",,,,2,") && strstr(last.out, "\nb,,,,,[],,,,2,"));
 }
 
 /* ---- a trace with known answers: two streams' worth of ideas on one stream */
@@ -552,6 +592,7 @@ int main(void) {
     test_torch("trace/torch_cpu.csv", "", 0);
     test_torch("trace/torch_cpu_shapes.csv", "--group_by_input_shape", 1);
     test_torch_text();
+    test_shapes();
     test_known();
     test_odd();
     test_damaged();

@@ -17,6 +17,8 @@ struct run_mark {
     int64_t session;  /* place of the session's line in the same journal; -1: not known */
     int64_t unix_s;   /* when the run ended */
     char *telemetry;  /* JSON; NULL: none */
+    int64_t at;       /* place of the run's line */
+    vp_noise noise;   /* of its block; NaN: not known */
 };
 
 /* A closed point as its journal has it. */
@@ -66,11 +68,16 @@ enum {
     LIST_OUTPUT, LIST_DECODE_RATE, LIST_OUTPUT_RATE, LIST_STAMPS,
     LIST_BARE, LIST_STAGED,   /* ms of the pairs without and with stage times */
     LIST_STEP, LIST_STEP_AT,  /* ms of each decode step, and its position from 1 on */
+    LIST_REPEATS, LIST_NEIGHBOURS, /* log ratios: of two runs of one point; of two points, their work allowed for */
     LIST_COUNT
 };
 
 struct number_list { double *values; size_t count, capacity; };
 struct used_session { int32_t file; int64_t at; }; /* the journal, and the place of the session's line in it */
+
+/* A point's first run, for the next one that does about as much: the ms and the work of each stage. */
+enum { NEIGHBOURS = 8 };
+struct neighbour { int32_t file; int64_t session; double ms[VP_STAGE_COUNT], work[VP_STAGE_COUNT]; };
 
 struct gathered {
     struct number_list lists[LIST_COUNT];
@@ -81,6 +88,9 @@ struct gathered {
     struct used_session *sessions; size_t session_count; /* in the order of their first points */
     int64_t first_s, last_s; /* when the first and the last run ended; 0: none ran */
     struct tally tally;      /* of the accuracies */
+    vp_noise_summary noise;  /* of the blocks that its runs belong to */
+    uint8_t *has_block;      /* [blocks of all journals]: 1 for those that are in `noise` */
+    struct neighbour neighbours[NEIGHBOURS]; int32_t neighbour_count; /* the newest first */
 };
 
 /* Gathers all closed points of a configuration into *gathered, which is zeroed before. Returns 0 or an exit code; the

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/noise.h"
 #include "request/record.h"
 #include "score/scoring.h"
 #include "sweep/result_gather.h"
@@ -234,7 +235,7 @@ static void put_total_spread(vp_json_writer *writer, const struct measured *meas
     free(totals);
     free(sorted);
 }
-/* "slow_first_run", and "run_flags": four lists with a value of each run. */
+/* "slow_first_run", and "run_flags": six lists with a value of each run. */
 static void put_run_flags(vp_json_writer *writer, const struct measured *measured, const struct gathered *gathered,
                           int32_t file) {
     uint8_t *is_outlier = zeroed((size_t)measured->count, 1);
@@ -265,6 +266,14 @@ static void put_run_flags(vp_json_writer *writer, const struct measured *measure
         if (telemetry) vp_json_raw(writer, telemetry, strlen(telemetry)); else vp_json_null(writer);
     }
     vp_json_end_array(writer);
+    for (int which = 0; which < 2; which++) { /* of the block that the run belongs to */
+        vp_json_key(writer, which ? "other_cpu_percent" : "steal_percent");
+        vp_json_begin_array(writer);
+        for (int32_t i = 0; i < count; i++)
+            json_double_or_null(writer, which ? measured->marks[i].noise.other_cpu_percent
+                                              : measured->marks[i].noise.steal_percent);
+        vp_json_end_array(writer);
+    }
     vp_json_end_object(writer);
     free(is_outlier);
 }
@@ -457,6 +466,7 @@ static void put_result_head(vp_json_writer *writer, struct journal_index *index,
     put_run_counts(writer, gathered);
     put_sessions(writer, index, gathered);
     put_tool_cost(writer, index, gathered);
+    put_noise(writer, &gathered->noise);
     put_kernel_pass(writer, index, configuration);
     vp_json_key(writer, "config");
     if (has_read_line(writer, index, configuration->head_file, configuration->head_at)
@@ -503,6 +513,7 @@ static void summarize(struct summaries *all, char *path, struct gathered *gather
     summary->missing = gathered->missing_count;
     summary->accuracy = list_mean(&gathered->lists[LIST_ACCURACY]);
     summary->accuracy_count = (int64_t)gathered->lists[LIST_ACCURACY].count;
+    summary->noise = gathered->noise;
     if (!has_accuracy_interval(metric, gathered, &summary->accuracy_low, &summary->accuracy_high))
         summary->accuracy_low = summary->accuracy_high = (double)NAN;
     summary->decode_rate = list_p50(&gathered->lists[LIST_DECODE_RATE]);
@@ -686,6 +697,18 @@ int summaries_print(const struct summaries *all) {
     document_free(&document);
     return code;
 }
+void summaries_warn(const struct summaries *all, struct text_list *warnings) {
+    vp_noise_summary *items = resize(NULL, all->count, sizeof *items);
+    const char **names = (const char **)resize(NULL, all->count, sizeof *names);
+    for (size_t i = 0; i < all->count; i++) {
+        const char *path = all->items[i].path;
+        items[i] = all->items[i].noise;
+        names[i] = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    }
+    noise_warn(warnings, items, names, all->count, NOISE_ADVICE_SWEEP);
+    free((void *)names);
+    free(items);
+}
 void summaries_put(vp_json_writer *writer, const struct summaries *all) {
     vp_json_key(writer, "configurations");
     vp_json_begin_array(writer);
@@ -711,6 +734,7 @@ void summaries_put(vp_json_writer *writer, const struct summaries *all) {
         put_interval(writer, "accuracy_interval", isfinite(summary->accuracy_low), summary->accuracy_low,
                      summary->accuracy_high);
         put_int(writer, "accuracy_count", summary->accuracy_count);
+        put_noise(writer, &summary->noise);
         vp_json_end_object(writer);
     }
     vp_json_end_array(writer);

@@ -6,6 +6,7 @@
 #include "base/metrics.h"
 #include "sweep/journal.h"
 #include "vlmprof.h"
+#include "vlmprof_noise.h"
 
 /* What the table and --json of a sweep show of a configuration. NaN: there is no such number. */
 struct summary {
@@ -16,6 +17,7 @@ struct summary {
     int64_t sample_count;        /* samples that T_total is known of */
     double decode_rate, output_rate; /* P50, tokens/s */
     double accuracy, accuracy_low, accuracy_high; int64_t accuracy_count; /* a 95 % interval */
+    vp_noise_summary noise;
 };
 struct summaries { struct summary *items; size_t count; };
 
@@ -30,6 +32,9 @@ int result_check(const char *folder, const char *file_name, const char *fingerpr
 
 /* Writes the files of all configurations of the newest grid into the folder, and adds a summary of each to *all. */
 int results_write(struct journal_index *index, const char *folder, struct summaries *all);
+
+/* Adds a warning when the machine was not quiet while these were measured. */
+void summaries_warn(const struct summaries *all, struct text_list *warnings);
 
 /* The summaries as a table on stdout, which returns 0 or an exit code, and as the key "configurations" of the open
  * object. */

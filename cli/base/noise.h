@@ -1,0 +1,30 @@
+/* noise.h: what else the machine did while something was measured: into JSON, back from it, and in words. */
+#ifndef VLMPROF_CLI_NOISE_H
+#define VLMPROF_CLI_NOISE_H
+#include "base/memory.h"
+#include "vlmprof.h"
+#include "vlmprof_noise.h"
+
+/* Where the files of the system are: "", or the folder that the environment variable VLMPROF_TEST_SYSTEM names. It is
+ * for tests, whose outputs must not depend on what else the machine does. */
+const char *noise_root(void);
+
+/* The members of one block, into the open object. */
+void put_noise_block(vp_json_writer *writer, const vp_noise *noise);
+void read_noise_block(const vp_json *json, uint32_t object, vp_noise *noise);
+
+/* The key "noise" with a summary. */
+void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
+
+/* Reads the value of "noise". What an older file lacks is not known. */
+void read_noise(const vp_json *json, uint32_t object, vp_noise_summary *summary);
+
+#define NOISE_ADVICE_SWEEP "stop other programs and sweep again into another folder, with --num_runs_per_sample 3 or more"
+#define NOISE_ADVICE_RUN "stop other programs and run again, with more --num_runs"
+
+/* Adds a warning when the machine was not quiet: what was seen, at its worst among the items, and what to do.
+ * names: [count]; not read where there is one item. */
+void noise_warn(struct text_list *warnings, const vp_noise_summary *items, const char *const *names, size_t count,
+                const char *advice);
+
+#endif
