@@ -103,7 +103,8 @@ static void test_run_json(void) {
     check_case("run: text only, one token");
     CHECK_INT(cli("run -p hello --synthetic tiny --max_new_tokens 1 --json"), 0);
     if (CHECK(last.out && parse(&d, last.out, last.out_bytes))) {
-        CHECK(is_null(&d, 0, "T_vision_total") && is_null(&d, 0, "T_decode_per_token") && is_null(&d, 0, "decode_tokens_per_s") && number(&d, 0, "output_tokens_per_s") > 0);
+        CHECK(is_null(&d, 0, "T_vision_total") && is_null(&d, 0, "T_decode_per_token") && is_null(&d, 0, "decode_tokens_per_s"));
+        CHECK(number(&d, 0, "output_tokens_per_s") > 0);
         CHECK(is_null(&d, 0, "actual_tiling") && number(&d, 0, "T_LLM_prefill") > 0);
         check_stage_detail(&d, 0, number(&d, 0, "total_sequence_length"), 4);
         free(d.nodes);
@@ -189,7 +190,7 @@ static void test_interrupt(void) {
     pid_t child;
     check_case("run: Ctrl-C among the runs");
     child = start(many, NULL, in_folder("stdout"), 0);
-    pause_ms(2500);
+    pause_ms(1500);
     kill(child, SIGINT);
     CHECK_INT(finish(child, in_folder("stdout")), 130);
     if (CHECK(last.out && parse(&d, last.out, last.out_bytes))) {
@@ -198,8 +199,8 @@ static void test_interrupt(void) {
         free(d.nodes);
     }
     check_case("run: Ctrl-C in the warm-up prints nothing");
-    child = start("run samples/deep-field.jpg -p hello --synthetic tiny --max_new_tokens 2800 --ignore_eos --threads 1 --dump %F/stopped", NULL, in_folder("stdout"), 0);
-    pause_ms(2000);
+    child = start("run samples/deep-field.jpg -p hello --synthetic tiny --max_new_tokens 1200 --ignore_eos --threads 1 --dump %F/stopped", NULL, in_folder("stdout"), 0);
+    pause_ms(800);
     kill(child, SIGINT);
     CHECK_INT(finish(child, in_folder("stdout")), 130);
     CHECK(last.out_bytes == 0 && last.err && !*last.err && access(in_folder("stopped/tokens.npy"), F_OK) != 0);

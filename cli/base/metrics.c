@@ -137,7 +137,7 @@ struct median_range median_range_of(double *values, size_t count) {
     range.median = statistics.p50;
     if (count < 3) return range;
     if (vp_median_interval(count, 0.95, &low, &high, &range.level) != VP_OK)
-        range.level = 1 - 2 * vp_binomial_half(0, count); /* from the first to the last: the widest there is */
+        range.level = 1 - ldexp(1, 1 - (int)count); /* from the first to the last: the widest range there is */
     range.low = values[low - 1];
     range.high = values[high - 1];
     return range;
@@ -145,7 +145,7 @@ struct median_range median_range_of(double *values, size_t count) {
 const char *range_words(size_t count, const char *what, double level, char out[RANGE_WORDS]) {
     const char *range = count < vp_statistics_percentile_needs(50, 0.95) ? "[min, max]" : "[low, high]";
     if (isfinite(level))
-        snprintf(out, RANGE_WORDS, "%s of %zu %s covers the median at %.3g %%", range, count, what, 100 * level);
+        snprintf(out, RANGE_WORDS, "%s of %zu %s covers the median at %.3g %%", range, count, what, 100 * level + 1e-9);
     else out[0] = 0;
     return out;
 }

@@ -53,7 +53,8 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_IMPORTANCE_SCORES_FILE,
     {"num_runs", COUNT, "R", NULL, 1, 10000, NULL,
      "timed runs, after an untimed one that warms up (default: 1; with --profile 5)"},
-    {"cold", FLAG, NULL, NULL, 0, 0, NULL, "leave the warm-up out: the first timed run pays for what starts up"},
+    {"cold", FLAG, NULL, NULL, 0, 0, NULL,
+     "leave the warm-up out: the first timed run pays for what starts up, and no other request runs"},
     {"max_new_tokens", COUNT, "N", "32", 1, 1000000, NULL, "most tokens of the answer"},
     OPTION_IGNORE_EOS,
     OPTION_WEIGHTS,
@@ -77,7 +78,8 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_TRACE_MAX_BYTES,
     {"skip_first", COUNT, "N", "0", 0, 1000000, NULL, "schedule: requests before the first cycle"},
     {"wait", COUNT, "N", "0", 0, 1000000, NULL, "schedule: a cycle's requests that run as ever"},
-    {"warmup", COUNT, "N", "1", 0, 1000000, NULL, "schedule: then so many with every operation timed, thrown away; --cold: 0"},
+    {"warmup", COUNT, "N", "1", 0, 1000000, NULL,
+     "schedule: then so many with every operation timed, thrown away; --cold: 0"},
     {"active", COUNT, "N", "1", 1, 1000000, NULL,
      "schedule: then so many that are recorded; without an option of the schedule --num_runs"},
     {"repeat", COUNT, "N", "1", 0, 1000000, NULL,
@@ -211,8 +213,8 @@ static int run_measure(const struct options *options, struct run_state *state) {
 }
 
 /* The median of a number over the runs, and its range. */
-static struct median_range range_of_runs(const struct run_state *state, double (*number)(const struct pass_result *, int),
-                                         int which) {
+static struct median_range range_of_runs(const struct run_state *state,
+                                         double (*number)(const struct pass_result *, int), int which) {
     double *values = resize(NULL, (size_t)state->run_count, sizeof *values);
     struct median_range range;
     for (int32_t i = 0; i < state->run_count; i++) values[i] = number(&state->runs[i], which);
@@ -260,8 +262,8 @@ static void print_stages(const struct run_state *state) {
     const int is_range = state->run_count >= 3;
     int32_t steps = state->runs[0].token_count - 1;
     print_plain("\n%-18s %*s %7s %9s %9s %10s %9s %9s %8s%s\n", "stage", is_range ? 26 : 11,
-                is_range ? "ms, median [range]" : "ms", "share", "host ms", "launches", "GFLOP", "GB", "TFLOP/s", "GB/s",
-                state->model.synthetic ? "   (synthetic weights)" : "");
+                is_range ? "ms, median [range]" : "ms", "share", "host ms", "launches", "GFLOP", "GB", "TFLOP/s",
+                "GB/s", state->model.synthetic ? "   (synthetic weights)" : "");
     for (int i = 0; i < VP_STAGE_COUNT; i++) {
         char name[32];
         snprintf(name, sizeof name, i == VP_STAGE_DECODE ? "%s (%d step%s)" : "%s", vp_stage_name((vp_stage)i), steps,

@@ -76,12 +76,16 @@ static void page_table(struct text_buffer *out, const struct report *report) {
         page_add(out, "<th scope=\"col\"><button>%s</button>", heads[i]);
     text_add_string(out, "</thead><tbody>\n");
     for (size_t i = 0; i < report->results->count; i++) table_row(out, report, i);
-    text_add_string(out, "</tbody></table></div><p class=\"soft\">");
+    text_add_string(out, "</tbody></table></div><dl>\n");
     for (size_t i = 0; i < LATENCY_TERM_COUNT; i++) {
-        char line[TERM_BYTES];
-        page_text(out, term_line(LATENCY_TERMS[i], line));
-        text_add_string(out, i + 1 < LATENCY_TERM_COUNT ? "<br>\n" : "</p></section>\n");
+        const struct term *term = &TERMS[LATENCY_TERMS[i]];
+        page_element(out, "dt", term->key);
+        text_add_string(out, "<dd>");
+        if (strcmp(term->key, term->name) != 0) page_add(out, "%s, ", term->name);
+        page_text(out, term->meaning);
+        text_add_string(out, "</dd>\n");
     }
+    text_add_string(out, "</dl></section>\n");
 }
 /* The text that the files have at an offset of struct result_file; where they differ, the first three. */
 static void provenance_text(struct text_buffer *out, const struct results *results, const char *name, size_t offset) {

@@ -658,9 +658,9 @@ static void add_range_line(struct document *document, const struct summaries *al
     }
     range_words((size_t)least->sample_count, "samples", least->total.level, words);
     range_words((size_t)most->sample_count, "samples", most->total.level, more);
-    if (!more[0]) document_text(document, BLOCK_LINE, "T_total: fewer than 3 samples have no range");
-    else if (!words[0] || !strcmp(words, more)) document_text(document, BLOCK_LINE, "T_total: %s", more);
-    else document_text(document, BLOCK_LINE, "T_total: %s; %s", words, more);
+    if (!more[0]) document_text(document, BLOCK_LINE, "T_total: fewer than 3 samples have no range in brackets");
+    else if (!words[0] || !strcmp(words, more)) document_text(document, BLOCK_LINE, "T_total in brackets: %s", more);
+    else document_text(document, BLOCK_LINE, "T_total in brackets: %s; %s", words, more);
 }
 static void add_summary(struct text_list *cells, const struct summary *summary) {
     static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TTFT, METRIC_PER_TOKEN};
