@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/metrics.h"
+#include "base/noise.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
@@ -81,7 +82,7 @@ static const struct option_spec RUN_OPTIONS[] = {
      "schedule: cycles begin so many requests apart; 0: one after the other"},
     {"cost", FLAG, NULL, NULL, 0, 0, NULL,
      "with --profile: what each mode costs (off, stage, op, trace), by runs in random order"},
-    {"cost_rounds", COUNT, "N", "20", 2, 100000, NULL, "with --cost: rounds of a run in each mode"},
+    {"cost_rounds", COUNT, "N", "20", 2, 100000, NULL, "with --cost: rounds of a run in each mode; below 6 medians have no interval"},
     OPTION_JSON,
     OPTION_HELP,
 };
@@ -159,9 +160,23 @@ static int run_prepare(const struct options *options, struct run_state *state) {
     return text_of(options, "dump") ? make_folder(text_of(options, "dump")) : 0;
 }
 
+/* Warns when the machine was not quiet, by its counters or by how much two runs of this request differ. */
+static void run_warn(struct run_state *state) {
+    double *ratios = resize(NULL, (size_t)state->run_count, sizeof *ratios);
+    size_t count = (size_t)state->run_count - 1;
+    for (size_t i = 0; i < count; i++)
+        ratios[i] = log((double)state->runs[i + 1].total_ns / (double)state->runs[i].total_ns);
+    state->noise.pair_count = (int64_t)count;
+    state->noise.spread = vp_noise_spread(ratios, count);
+    free(ratios);
+    noise_warn(&state->warnings, &state->noise, NULL, 1, NOISE_ADVICE_RUN);
+    for (size_t i = 0; i < state->warnings.count; i++) complain(0, "%s", state->warnings.items[i]);
+}
+
 /* Opens the engine, runs the request --num_runs times and writes the --dump. Returns 0 or an exit code. */
 static int run_measure(const struct options *options, struct run_state *state) {
     vp_error error = {VP_OK, -1, "", ""};
+    vp_noise_reading reading;
     vp_result result = VP_OK;
     int code;
     state->run_count = (int32_t)number_of(options, "num_runs");
@@ -177,12 +192,15 @@ static int run_measure(const struct options *options, struct run_state *state) {
         dump_reserve(&state->dump, &state->model, &state->input);
         state->input.dump = &state->dump;
     }
+    noise_begin(&state->noise, &reading);
     for (int32_t i = 0; i < state->run_count && result == VP_OK; i++) {
         show_progress("run %d of %d", i + 1, state->run_count);
         result = request_run(&state->session, &state->input, &state->runs[i], &error);
     }
+    noise_end(&state->noise, &reading);
     close_progress();
     if (result != VP_OK) return complain_result(exit_code_of(result), NULL, result, &error);
+    run_warn(state);
     return text_of(options, "dump") ? dump_write(text_of(options, "dump"), &state->session, &state->input,
                                                  &state->runs[state->run_count - 1], &state->dump)
                                     : 0;
@@ -308,6 +326,8 @@ static void print_run_json(const struct options *options, const struct run_state
     put_bool(&writer, "warm", state->run_count > 1);
     put_double(&writer, "tokens_per_second", 1000 / per_token);
     put_point_times(&writer, &point);
+    put_noise(&writer, &state->noise);
+    put_list(&writer, "warnings", &state->warnings);
     vp_json_key(&writer, "provenance");
     vp_json_begin_object(&writer);
     put_provenance(&writer, options, state->session.engine);
@@ -347,6 +367,7 @@ static int run_command(const struct options *options) {
     if (!code && shows) print_prompt(&state);
     else if (!code && !profiles) (is_given(options, "json") ? print_run_json : print_run)(options, &state);
     runs_free(state.runs, state.run_count);
+    text_list_free(&state.warnings);
     session_free(&state.session);
     model_free(&state.model);
     sample_free(&state.sample);
