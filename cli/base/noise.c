@@ -160,6 +160,7 @@ static void say_seen(char *seen, size_t capacity, const vp_noise_summary *summar
     const long long bad = is_busy ? summary->busy_samples : summary->stolen_samples,
                     all = is_busy ? summary->other_samples : summary->steal_samples;
     const double percent = is_busy ? summary->busy_percent : summary->stolen_percent;
+    size_t bytes;
     if (reason == VP_NOISE_IS_SPREAD) {
         snprintf(seen, capacity, "%s differ by %.1f %% (standard deviation, %lld pairs)",
                  is_bare ? "two runs of one request" : "neighbouring runs of equal work",
@@ -169,8 +170,9 @@ static void say_seen(char *seen, size_t capacity, const vp_noise_summary *summar
     }
     snprintf(seen, capacity, "%s %.0f %% of the CPU", is_busy ? "other processes used"
                                                               : "the host of this virtual machine took", percent);
-    if (all > 1) snprintf(seen + strlen(seen), capacity - strlen(seen), " during %lld of %lld blocks of runs", bad, all);
-    else snprintf(seen + strlen(seen), capacity - strlen(seen), " during the runs");
+    bytes = strlen(seen);
+    if (all > 1) snprintf(seen + bytes, capacity - bytes, " during %lld of %lld blocks of runs", bad, all);
+    else snprintf(seen + bytes, capacity - bytes, " during the runs");
 }
 void noise_warn(struct text_list *warnings, const vp_noise_summary *items, const char *const *names, size_t count,
                 const char *advice) {
@@ -189,7 +191,7 @@ void noise_warn(struct text_list *warnings, const vp_noise_summary *items, const
         say_seen(seen + bytes, sizeof seen - bytes, &items[worst], reasons[i]);
     }
     if (count > 1)
-        snprintf(where, sizeof where, " (worst: %.200s; %zu of %zu configurations are affected)", names[shown], affected,
-                 count);
+        snprintf(where, sizeof where, " (worst: %.200s; %zu of %zu configurations are affected)", names[shown],
+                 affected, count);
     text_list_add(warnings, "the machine was not quiet: %s%s. Times may be slow by that: %s", seen, where, advice);
 }

@@ -24,7 +24,8 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 /* Reads the value of "noise". What an older file lacks is not known. */
 void read_noise(const vp_json *json, uint32_t object, vp_noise_summary *summary);
 
-#define NOISE_ADVICE_SWEEP "stop other programs and sweep again into another folder, with --num_runs_per_sample 3 or more"
+#define NOISE_ADVICE_SWEEP \
+    "stop other programs and sweep again into another folder, with --num_runs_per_sample 3 or more"
 #define NOISE_ADVICE_RUN "stop other programs and run again, with more --num_runs"
 
 /* ---- a cost that noise hides */

@@ -82,7 +82,8 @@ static const struct option_spec RUN_OPTIONS[] = {
      "schedule: cycles begin so many requests apart; 0: one after the other"},
     {"cost", FLAG, NULL, NULL, 0, 0, NULL,
      "with --profile: what each mode costs (off, stage, op, trace), by runs in random order"},
-    {"cost_rounds", COUNT, "N", "20", 2, 100000, NULL, "with --cost: rounds of a run in each mode; below 6 medians have no interval"},
+    {"cost_rounds", COUNT, "N", "20", 2, 100000, NULL,
+     "with --cost: rounds of a run in each mode; below 6 medians have no interval"},
     OPTION_JSON,
     OPTION_HELP,
 };
