@@ -162,7 +162,8 @@ static void bin_curve(struct curve *curve, struct xy_list *points) {
         if (!is_end) continue;
         for (size_t k = start; k < i; k++) values[k - start] = points->items[k].y;
         bin->x = points->items[start + (i - start) / 2].x;
-        for (size_t k = start; k < i; k++) bin->mean_x += points->items[k].x / (double)(i - start);
+        for (size_t k = start; k < i; k++) bin->mean_x += points->items[k].x;
+        bin->mean_x /= (double)(i - start);
         bin->mean = mean_of(values, i - start);
         bin->p50 = median_of(values, i - start);
         bin->count = i - start;
