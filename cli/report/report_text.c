@@ -152,10 +152,10 @@ static const char *limits_text(const struct report *report, int stage, char out[
 }
 const char *above_roof_text(const struct report *report) {
     return report->peaks_are_given
-               ? "above 100 % of a roof: not all counted bytes came from memory, caches held some; or the roof that was "
-                 "given is lower than the device's"
-               : "above 100 % of a roof: not all counted bytes came from memory, caches held some; and these roofs are "
-                 "what larger stages reach, not the device's own";
+               ? "above 100 % of a roof: not all counted bytes came from memory, caches held some; or the roof that "
+                 "was given is lower than the device's"
+               : "above 100 % of a roof: not all counted bytes came from memory, caches held some; and these roofs "
+                 "are what larger stages reach, not the device's own";
 }
 static void write_roofline(struct document *document, const struct report *report) {
     struct text_list *list;
