@@ -69,8 +69,8 @@ static void page_table(struct text_buffer *out, const struct report *report) {
                                         "idle, %",       "front",      "member, %"};
     text_add_string(
         out,
-        "<section id=\"table\"><h2>All configurations</h2><p>Medians over samples, in brackets 95 % intervals; a "
-        "click on a head sorts.</p>\n"
+        "<section id=\"table\"><h2>All configurations</h2><p>Times are medians over samples, P95 aside; accuracy is "
+        "the mean; in brackets 95 % intervals; a click on a head sorts.</p>\n"
         "<div class=\"scroll\"><table class=\"sort\"><thead><tr>");
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
         page_add(out, "<th scope=\"col\"><button>%s</button>", heads[i]);
@@ -211,6 +211,7 @@ static void page_style(struct text_buffer *out) {
         ".grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr));gap:1rem}"
         "figure{margin:0;padding:.8rem;background:var(--box);border-radius:6px;break-inside:avoid;min-width:0}"
         "figcaption{font-weight:600;font-size:.9rem;margin-bottom:.3rem}\n"
+        "figcaption span{display:block;font-weight:400;font-size:.8rem;color:var(--soft)}\n"
         "svg{display:block;width:100%;height:auto;overflow:visible;font:11px system-ui,sans-serif;fill:var(--fg)}\n"
         ".legend{display:flex;flex-wrap:wrap;gap:.1rem .9rem;font-size:.82rem;margin:.2rem 0 .5rem}"
         ".legend span{display:inline-flex;align-items:center;gap:.35rem}"
