@@ -69,8 +69,8 @@ all: $(PROGRAM)
 
 help:
 	@echo "make             builds ./vlmprof; with GPU code when nvcc is found"
-	@echo "make demo        a sweep of the small model in samples/tiny over drawings and photographs, about a minute; results and report in build/demo"
-	@echo "make demo-pareto accuracy against latency over $(PARETO_SAMPLES) held-out questions (PARETO_SAMPLES=1000: all), about 6 minutes; opens the report"
+	@echo "make demo        a sweep of the small model in samples/tiny over drawings and photographs, a minute or two; results and report in build/demo"
+	@echo "make demo-pareto accuracy against latency over $(PARETO_SAMPLES) held-out questions (PARETO_SAMPLES=1000: all), about 12 minutes; opens the report"
 	@echo "make test        all tests, the GPU code's too (emulated on the CPU); the last line is the count"
 	@echo "make test-threads threads that share what may be shared, with ThreadSanitizer (clang)"
 	@echo "make check       test, sanitizers, compilers and language modes, nvcc when found, style"

@@ -502,6 +502,14 @@ static void test_saved(void) {
     CHECK_INT(run("trace %%F/again.json --json"), 0);
     CHECK_TEXT(last.out, first);
     free(first);
+    check_case("--cost with 5 rounds: no interval, which is said in words, and null in JSON; with 6 there is one");
+    CHECK_INT(run(TINY " --profile --cost --cost_rounds 5 --row_limit 1"), 0);
+    CHECK(strstr(last.out, "stage: 5 rounds are too few to tell: an interval needs 6\n") && !strstr(last.out, "nan"));
+    CHECK_INT(run(TINY " --profile --cost --cost_rounds 5 --json"), 0);
+    CHECK(isnan(json_number("cost.stage.median_difference_percent.low")) && isfinite(json_number("cost.stage.median_difference_percent.value")));
+    CHECK(strstr(last.out, "\"rounds_to_tell_1_percent\": null") && !strstr(last.out, ": nan") && !strstr(last.out, ": -nan") && !strstr(last.out, ": NaN"));
+    CHECK_INT(run(TINY " --profile --cost --cost_rounds 6 --json"), 0);
+    CHECK(isfinite(json_number("cost.stage.median_difference_percent.low")) && json_number("cost.stage.median_difference_percent.rounds_to_tell_1_percent") > 0);
     check_case("--json with --cost: the report, four modes with intervals");
     make_empty(in_folder("temporary"));
     setenv("TMPDIR", in_folder("temporary"), 1);
