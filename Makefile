@@ -211,7 +211,7 @@ $(B)/samples/%: samples/%.cpp | $(PROBED_EMULATOR)
 	@$(CXX) -std=c++17 $(WARN) -Wconversion $(INCLUDES) -ffp-contract=off $(CFLAGS) $(SANITIZE) $(DEPENDENCIES) $< $(LDFLAGS) -o $@ -lm
 
 # the small model and its knobs; drawings that it never saw, photographs that it knows nothing about
-SMALL_MODEL := --model samples/tiny/model --importance_scores_file samples/tiny/importance-scores.json --max_new_tokens 8 --num_runs_per_sample 1
+SMALL_MODEL := --model samples/tiny/model --importance_scores_file samples/tiny/importance-scores.json --max_new_tokens 8 --num_runs_per_sample 2
 DEMO_SAMPLES ?= 13
 demo: $(PROGRAM)
 	@rm -rf $(B)/demo && mkdir -p $(B)/demo

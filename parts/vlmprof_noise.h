@@ -60,7 +60,8 @@ VP_API int vp_noise_between(const vp_noise_reading *before, const vp_noise_readi
 VP_API int vp_noise_is_long_enough(const vp_noise_reading *before, const vp_noise_reading *after);
 
 /* ---- the rule. The machine was not quiet when one of these holds:
- * - other processes used at least VP_NOISE_OTHER_PERCENT of the CPUs during at least VP_NOISE_BLOCKS_SHARE of the blocks,
+ * - other processes used at least VP_NOISE_OTHER_PERCENT of the CPUs' time during at least VP_NOISE_BLOCKS_SHARE of
+ *   the blocks,
  * - its host took at least VP_NOISE_STEAL_PERCENT of the CPUs' time during at least VP_NOISE_BLOCKS_SHARE of them,
  * - equal work took times that spread by more than VP_NOISE_SPREAD.
  * The load average decides nothing: it counts the program's own threads, and lags behind by a minute. Frequencies
@@ -94,7 +95,8 @@ VP_API void vp_noise_add(vp_noise_summary *summary, const vp_noise *noise);
 /* The spread of one time, from pairs of times that should be alike: the standard deviation of a logarithm.
  * in:      log_ratios  double [count]  log(second / first) of each pair; sorted by the call
  * returns: NaN below VP_NOISE_PAIRS_MIN pairs
- * rule:    1.4826 * median |x - median x| / sqrt 2: what all pairs have in common does not count, nor a few slow times */
+ * rule:    1.4826 * median |x - median x| / sqrt 2: what all pairs have in common does not count, nor do a few slow
+ *          times */
 VP_API double vp_noise_spread(double *log_ratios, size_t count);
 
 #define VP_NOISE_IS_BUSY 1   /* other processes */
@@ -146,7 +148,7 @@ static double vp_impl_noise_decimal(const char **at) {
         part = part * 10.0 + (**at - '0');
         scale *= 10.0;
     }
-    return (double)whole + part / scale;
+    return ((double)whole * scale + part) / scale;
 }
 /* The first bytes of a file, with a NUL behind them; "" when there is none. */
 static void vp_impl_noise_text(const char *root, const char *name, char *text, size_t capacity) {
@@ -222,7 +224,7 @@ static void vp_impl_noise_frequency(const char *root, vp_noise_reading *reading)
         snprintf(name, sizeof name, "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_cur_freq", cpu);
         vp_impl_noise_text(root, name, text, sizeof text);
         khz = vp_impl_noise_number(&at);
-        if (khz > 0 && *at == '\n') vp_impl_noise_mhz(reading, (double)khz * 1e-3);
+        if (khz > 0 && *at == '\n') vp_impl_noise_mhz(reading, (double)khz / 1000.0);
     }
     if (reading->mhz_high > 0.0) return;
     vp_impl_noise_text(root, "/proc/cpuinfo", text, sizeof text);
@@ -267,7 +269,7 @@ VP_API int vp_noise_between(const vp_noise_reading *before, const vp_noise_readi
     if (vp_impl_noise_ticks(before, after) >= VP_NOISE_TICKS_MIN && busy >= 0 && steal >= 0 && busy + steal <= total) {
         noise->steal_percent = 100.0 * (double)steal / (double)total;
         /* much more time of its own than all CPUs had: the files count different things */
-        if (before->own_ticks >= 0 && own >= 0 && (double)(own - busy) <= VP_NOISE_OTHER_PERCENT / 100.0 * (double)total)
+        if (before->own_ticks >= 0 && own >= 0 && own - busy <= total / 10)
             noise->other_cpu_percent = 100.0 * (double)(busy - own) / (double)total;
     }
     return !isnan(noise->load) || !isnan(noise->steal_percent) || !isnan(noise->mhz_high);

@@ -13,6 +13,17 @@ const char *noise_root(void) {
     return root ? root : "";
 }
 
+void noise_begin(vp_noise_summary *summary, vp_noise_reading *reading) {
+    *summary = vp_noise_summary_none();
+    vp_noise_read(noise_root(), reading);
+}
+void noise_end(vp_noise_summary *summary, const vp_noise_reading *reading) {
+    vp_noise_reading now;
+    vp_noise noise;
+    vp_noise_read(noise_root(), &now);
+    if (vp_noise_between(reading, &now, &noise)) vp_noise_add(summary, &noise);
+}
+
 /* ---- JSON */
 /* Tenths: shares of ticks are no finer. */
 static void put_tenths(vp_json_writer *writer, const char *key, double value) {
@@ -90,6 +101,47 @@ void read_noise(const vp_json *json, uint32_t object, vp_noise_summary *summary)
     summary->bare_pair_count = count_in(json, object, "bare_pairs");
 }
 
+/* ---- a cost that noise hides */
+static double half_width(vp_estimate percent) { return (percent.high - percent.low) / 2; }
+int is_cost_known(vp_estimate percent) {
+    double half = half_width(percent);
+    return half <= 1 || (half <= fabs(percent.value) / 10 && isfinite(percent.value));
+}
+int64_t pairs_to_tell(vp_estimate percent, size_t count) {
+    double needed = (double)count * half_width(percent) * half_width(percent), digit = 1;
+    if (!isfinite(needed) || needed > 1e15) return 0;
+    while (needed / digit >= 100) digit *= 10;
+    return (int64_t)(ceil(needed / digit) * digit);
+}
+/* Rounded, and never -0. */
+static double rounded(double value, int decimals) {
+    const double scale = pow(10, decimals);
+    return round(value * scale) / scale + 0.0;
+}
+struct number_text number_cost(vp_estimate percent) {
+    struct number_text number;
+    const double half = half_width(percent);
+    const int decimals = half >= 10 || !is_cost_known(percent) ? 0 : half >= 1 ? 1 : 2;
+    const double low = rounded(percent.low, decimals), high = rounded(percent.high, decimals);
+    if (!isfinite(half)) snprintf(number.text, sizeof number.text, "-");
+    else if (!is_cost_known(percent))
+        snprintf(number.text, sizeof number.text, "%+.0f to %+.0f", low, high);
+    else
+        snprintf(number.text, sizeof number.text, "%+.*f [%+.*f, %+.*f]", decimals,
+                 rounded(percent.value, decimals), decimals, low, decimals, high);
+    return number;
+}
+void say_unknown_cost(char *text, size_t capacity, vp_estimate percent, size_t count, const char *pairs) {
+    const size_t least = vp_statistics_percentile_needs(50, 0.95);
+    int64_t needed = pairs_to_tell(percent, count);
+    if (!needed) snprintf(text, capacity, "%zu %s are too few to tell: an interval needs %zu", count, pairs, least);
+    else
+        snprintf(text, capacity,
+                 "this machine is too noisy to tell: between %+.0f and %+.0f %%; about %lld %s as noisy as these would "
+                 "tell to 1 %%, on a quiet machine fewer",
+                 rounded(percent.low, 0), rounded(percent.high, 0), (long long)needed, pairs);
+}
+
 /* ---- words */
 enum { SEEN_BYTES = 160 };
 
@@ -108,6 +160,7 @@ static void say_seen(char *seen, size_t capacity, const vp_noise_summary *summar
     const long long bad = is_busy ? summary->busy_samples : summary->stolen_samples,
                     all = is_busy ? summary->other_samples : summary->steal_samples;
     const double percent = is_busy ? summary->busy_percent : summary->stolen_percent;
+    size_t bytes;
     if (reason == VP_NOISE_IS_SPREAD) {
         snprintf(seen, capacity, "%s differ by %.1f %% (standard deviation, %lld pairs)",
                  is_bare ? "two runs of one request" : "neighbouring runs of equal work",
@@ -117,7 +170,9 @@ static void say_seen(char *seen, size_t capacity, const vp_noise_summary *summar
     }
     snprintf(seen, capacity, "%s %.0f %% of the CPU", is_busy ? "other processes used"
                                                               : "the host of this virtual machine took", percent);
-    if (all > 1) snprintf(seen + strlen(seen), capacity - strlen(seen), " during %lld of %lld blocks of runs", bad, all);
+    bytes = strlen(seen);
+    if (all > 1) snprintf(seen + bytes, capacity - bytes, " during %lld of %lld blocks of runs", bad, all);
+    else snprintf(seen + bytes, capacity - bytes, " during the runs");
 }
 void noise_warn(struct text_list *warnings, const vp_noise_summary *items, const char *const *names, size_t count,
                 const char *advice) {
@@ -136,7 +191,7 @@ void noise_warn(struct text_list *warnings, const vp_noise_summary *items, const
         say_seen(seen + bytes, sizeof seen - bytes, &items[worst], reasons[i]);
     }
     if (count > 1)
-        snprintf(where, sizeof where, " (worst: %.200s; %zu of %zu configurations are affected)", names[shown], affected,
-                 count);
+        snprintf(where, sizeof where, " (worst: %.200s; %zu of %zu configurations are affected)", names[shown],
+                 affected, count);
     text_list_add(warnings, "the machine was not quiet: %s%s. Times may be slow by that: %s", seen, where, advice);
 }

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/metrics.h"
+#include "base/noise.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
@@ -88,7 +89,8 @@ static const struct option_spec RUN_OPTIONS[] = {
      "schedule: cycles begin so many requests apart; 0: one after the other"},
     {"cost", FLAG, NULL, NULL, 0, 0, NULL,
      "with --profile: what each mode costs (off, stage, op, trace), by runs in random order"},
-    {"cost_rounds", COUNT, "N", "20", 2, 100000, NULL, "with --cost: rounds of a run in each mode"},
+    {"cost_rounds", COUNT, "N", "20", 2, 100000, NULL,
+     "with --cost: rounds of a run in each mode; below 6 medians have no interval"},
     OPTION_JSON,
     OPTION_HELP,
 };
@@ -166,9 +168,23 @@ static int run_prepare(const struct options *options, struct run_state *state) {
     return text_of(options, "dump") ? make_folder(text_of(options, "dump")) : 0;
 }
 
+/* Warns when the machine was not quiet, by its counters or by how much two runs of this request differ. */
+static void run_warn(struct run_state *state) {
+    size_t count = state->run_count > 1 ? (size_t)state->run_count - 1 : 0;
+    double *ratios = resize(NULL, count + 1, sizeof *ratios);
+    for (size_t i = 0; i < count; i++)
+        ratios[i] = log((double)state->runs[i + 1].total_ns / (double)state->runs[i].total_ns);
+    state->noise.pair_count = (int64_t)count;
+    state->noise.spread = vp_noise_spread(ratios, count);
+    free(ratios);
+    noise_warn(&state->warnings, &state->noise, NULL, 1, NOISE_ADVICE_RUN);
+    for (size_t i = 0; i < state->warnings.count; i++) complain(0, "%s", state->warnings.items[i]);
+}
+
 /* Runs the request once untimed (not with --cold), then state->run_count times. After Ctrl-C the request that runs is
  * the last one, and run_count becomes the number of whole runs. */
 static vp_result run_all(const struct options *options, struct run_state *state, vp_error *error) {
+    vp_noise_reading reading;
     vp_result result = VP_OK;
     int32_t done = 0;
     /* the first timed run overwrites the times and the answer of the warm-up */
@@ -180,11 +196,13 @@ static vp_result run_all(const struct options *options, struct run_state *state,
         dump_reserve(&state->dump, &state->model, &state->input);
         state->input.dump = &state->dump;
     }
+    noise_begin(&state->noise, &reading);
     while (done < state->run_count && result == VP_OK && !interrupted) {
         show_progress("run %d of %d", done + 1, state->run_count);
         result = request_run(&state->session, &state->input, &state->runs[done], error);
         if (result == VP_OK) done++;
     }
+    noise_end(&state->noise, &reading);
     state->run_count = done;
     return result;
 }
@@ -206,6 +224,7 @@ static int run_measure(const struct options *options, struct run_state *state) {
     result = run_all(options, state, &error);
     close_progress();
     if (result != VP_OK) return complain_result(exit_code_of(result), NULL, result, &error);
+    run_warn(state);
     return text_of(options, "dump") && state->run_count
                ? dump_write(text_of(options, "dump"), &state->session, &state->input,
                             &state->runs[state->run_count - 1], &state->dump)
@@ -425,6 +444,8 @@ static void print_run_json(const struct options *options, const struct run_state
                state->runs[0].token_count * 1e3 / metric_mean(state->runs, state->run_count, METRIC_TOTAL));
     put_point_times(&writer, &point);
     put_medians(&writer, state);
+    put_noise(&writer, &state->noise);
+    put_list(&writer, "warnings", &state->warnings);
     vp_json_key(&writer, "provenance");
     vp_json_begin_object(&writer);
     put_provenance(&writer, options, state->session.engine);
@@ -466,6 +487,7 @@ static int run_command(const struct options *options) {
         (is_given(options, "json") ? print_run_json : print_run)(options, &state);
     if (!code && interrupted) code = EXIT_INTERRUPTED;
     runs_free(state.runs, state.run_capacity);
+    text_list_free(&state.warnings);
     session_free(&state.session);
     model_free(&state.model);
     sample_free(&state.sample);

@@ -3,10 +3,10 @@
  * library. Texts of files are added by page_text alone, which leaves nothing in them that a browser would take for
  * markup. Colours are those of Okabe and Ito, which people with colour blindness can tell apart. */
 #include "report/report_page.h"
-#include "report/report_page.h"
 
 #include "base/document.h"
 #include "base/metrics.h"
+#include "base/noise.h"
 #include "report/page.h"
 #include "report/page_latency.h"
 #include "report/page_prediction.h"
@@ -162,7 +162,11 @@ static void page_provenance(struct text_buffer *out, const struct report *report
     if (isfinite(file->cost_share)) {
         vp_estimate tool;
         tool.value = 100 * file->cost_share; tool.low = 100 * file->cost_low; tool.high = 100 * file->cost_high;
-        page_add(out, "<dt>cost of stage times</dt><dd>%s %% of T_total</dd>\n", number_of_estimate(tool).text);
+        char reason[200];
+        say_unknown_cost(reason, sizeof reason, tool, (size_t)file->cost_pairs, "pairs of runs");
+        if (is_cost_known(tool))
+            page_add(out, "<dt>cost of stage times</dt><dd>%s %% of T_total</dd>\n", number_cost(tool).text);
+        else page_add(out, "<dt>cost of stage times</dt><dd>%s</dd>\n", reason);
     }
     page_add(out, "<dt>report by</dt><dd>vlmprof %s, %zu resamples, seed %u</dd>\n", VLMPROF_VERSION,
              report->settings.resamples, (unsigned)report->settings.seed);

@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/noise.h"
 #include "request/model.h"
 #include "request/provenance.h"
 #include "request/record.h"
@@ -314,6 +315,8 @@ static void put_profile(vp_json_writer *writer, const struct profiler *profiler,
     put_stages(writer, profiler);
     put_memory(writer, profiler);
     cost_put(writer, cost);
+    put_noise(writer, &state->noise);
+    put_list(writer, "warnings", &state->warnings);
     vp_json_key(writer, "ops");
     vp_ops_write_json(writer, &profiler->ops);
     vp_json_key(writer, "provenance");
@@ -377,6 +380,7 @@ static int check_schedule(const vp_schedule *schedule, int64_t steps) {
 int profile_run(const struct options *options, struct run_state *state) {
     struct profiler *profiler = zeroed(1, sizeof *profiler);
     struct cost_report cost;
+    vp_noise_reading reading;
     vp_schedule schedule;
     int64_t steps = 0;
     int code = plan_steps(options, &schedule, &steps);
@@ -391,10 +395,14 @@ int profile_run(const struct options *options, struct run_state *state) {
     state->session.model = &state->model;
     if (!code)
         code = profiler_open(profiler, options, &state->session, state->input.new_tokens);
+    noise_begin(&state->noise, &reading);
     if (!code) code = profile_loop(profiler, state, &schedule, steps);
     if (!code && !interrupted && is_given(options, "cost"))
         code = cost_measure(options, &state->session, &state->input, state->runs, &cost);
+    noise_end(&state->noise, &reading);
+    noise_warn(&state->warnings, &state->noise, NULL, 1, NOISE_ADVICE_RUN);
     close_progress();
+    for (size_t i = 0; i < state->warnings.count; i++) complain(0, "%s", state->warnings.items[i]);
     for (size_t i = 0; i < profiler->notes.count; i++) complain(0, "%s", profiler->notes.items[i]);
     if (!code && profiler->steps) code = profile_print(profiler, state, &cost);
     if (!code && interrupted) code = EXIT_INTERRUPTED;

@@ -310,7 +310,7 @@ static double slower_by(const struct neighbour *run, const struct neighbour *bef
     }
     return log(taken / expected);
 }
-/* Compares the point's first run with the last one before it that did the same work, and puts it in that one's place. */
+/* Compares the point's first run with the last one before it that did the same work, whose place it takes. */
 static void gather_neighbour(struct gathered *gathered, const struct measured *measured, int32_t file) {
     struct neighbour now = neighbour_of(measured, file);
     int32_t place = 0;
