@@ -2,6 +2,7 @@
  * Everything is computed from one struct pass_result when it is asked for; nothing is kept. */
 #include "base/metrics.h"
 
+#include "base/document.h"
 #include "base/memory.h"
 #include "vlmprof_analysis.h"
 

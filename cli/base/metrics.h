@@ -2,7 +2,6 @@
  * A pass_result comes in; a number in ms (or a count) comes out, NaN where the pass does not have it. */
 #ifndef VLMPROF_CLI_METRICS_H
 #define VLMPROF_CLI_METRICS_H
-#include "base/document.h"
 #include "vlmprof.h"
 #include "vlmprof_stages.h"
 
@@ -57,6 +56,7 @@ enum { TERM_BYTES = 200 };
 const char *term_line(int which, char out[TERM_BYTES]);
 
 /* Adds such a line for each of the terms. */
+struct document;
 void terms_add(struct document *document, const int *which, size_t count);
 
 /* Details of a stage; 0 is its ms. */
