@@ -81,7 +81,6 @@ static void page_table(struct text_buffer *out, const struct report *report) {
         const struct term *term = &TERMS[LATENCY_TERMS[i]];
         page_element(out, "dt", term->key);
         text_add_string(out, "<dd>");
-        if (strcmp(term->key, term->name) != 0) page_add(out, "%s, ", term->name);
         page_text(out, term->meaning);
         text_add_string(out, "</dd>\n");
     }

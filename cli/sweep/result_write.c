@@ -666,12 +666,13 @@ static void add_summary(struct text_list *cells, const struct summary *summary) 
     static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TTFT, METRIC_PER_TOKEN};
     const char *name = strrchr(summary->path, '/') ? strrchr(summary->path, '/') + 1 : summary->path;
     const struct median_range *total = &summary->total;
+    const double unknown = (double)NAN; /* a range that is not shown */
     text_list_add(cells, "%.*s", (int)strlen(name) - 5, name); /* without .json */
     text_list_add(cells, "%lld", (long long)summary->sample_count);
     text_list_add(cells, "%s", number_measured(total->median, total->low, total->high).text);
     for (size_t k = 0; k < sizeof columns / sizeof *columns; k++)
-        text_list_add(cells, "%s", number_short(summary->p50[columns[k]]).text);
-    text_list_add(cells, "%s", number_short(summary->output_rate).text);
+        text_list_add(cells, "%s", number_measured(summary->p50[columns[k]], unknown, unknown).text);
+    text_list_add(cells, "%s", number_measured(summary->output_rate, unknown, unknown).text);
     text_list_add(cells, "%lld", (long long)summary->accuracy_count);
     text_list_add(cells, "%s",
                   number_measured(summary->accuracy, summary->accuracy_low, summary->accuracy_high).text);
