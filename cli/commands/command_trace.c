@@ -26,7 +26,7 @@ static const struct option_spec TRACE_OPTIONS[] = {
     {"row_limit", COUNT, "N", "20", 0, INT32_MAX, NULL,
      "most rows of a table; --json and --csv have all unless it is given"},
     {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL,
-     "a row for each operation and its input shapes, which stand behind the name"},
+     "a row for each operation and its input shapes"},
     {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile",
      "of the operations: key_averages' table, or cProfile's (ncalls tottime ...)"},
     {"table", CHOICE, "WHICH", "all", 0, 0, "all summary annotations ops kernels launches tracks memory",
@@ -489,7 +489,6 @@ static int run_command(const struct options *options) {
         tables.ops.device_name = tables.kernel_ns ? "CUDA" : NULL;
         print.row_limit = limit;
         print.with_memory = trace.memory_count > 0;
-        if (is_given(options, "group_by_input_shape")) print.max_name_column_width = -1;
         if (!key) key = tables.kernel_ns ? "device_time_total" : "self_cpu_time_total";
         code = trace_ops_code(&tables, vp_ops_sort(&tables.ops, key));
     }
