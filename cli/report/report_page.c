@@ -3,7 +3,6 @@
  * library. Texts of files are added by page_text alone, which leaves nothing in them that a browser would take for
  * markup. Colours are those of Okabe and Ito, which people with colour blindness can tell apart. */
 #include "report/report_page.h"
-#include "report/report_page.h"
 
 #include "base/document.h"
 #include "base/metrics.h"
@@ -51,7 +50,7 @@ static void table_row(struct text_buffer *out, const struct report *report, size
     page_text(out, report_full_name(report->results, decomposition->file, name));
     page_add(out, "<td>%zu", decomposition->file->count);
     if (point) table_range(out, point_accuracy(point));
-    else table_cell(out, number_short(decomposition->file->accuracy));
+    else table_range(out, file_accuracy(decomposition->file));
     table_range(out, decomposition->p50[METRIC_TOTAL]);
     table_cell(out, number_short(decomposition->p95[METRIC_TOTAL]));
     for (int column = 0; column < 5; column++) table_cell(out, number_short(decomposition->p50[metrics[column]].value));

@@ -10,6 +10,7 @@
 #include "request/record.h"
 #include "score/scoring.h"
 #include "sweep/result_gather.h"
+#include "vlmprof_analysis.h"
 #include "vlmprof_file.h"
 #include "vlmprof_score.h"
 #include "vlmprof_stages.h"
@@ -197,15 +198,17 @@ static void put_vision(vp_json_writer *writer, const struct index_configuration 
     free(sorted);
 }
 
-/* standard error of the mean; of 0/1 metrics Wilson's interval too; how many answers are out of the ordinary */
-static void put_accuracy_spread(vp_json_writer *writer, vp_score_metric metric, const struct gathered *gathered) {
-    struct tally tally = gathered->tally;
-    double low = 0, high = 0;
-    int known;
-    tally.is_binary = vp_score_metric_of(metric)->is_binary;
-    known = tally_has_interval(&tally, &low, &high);
-    put_double(writer, "accuracy_standard_error", tally_error(&tally));
-    put_interval(writer, "accuracy_interval", known, low, high); /* 95 % */
+/* standard error and interval of the mean, every metric scores 0..1; how many answers are out of the ordinary */
+static void put_accuracy_spread(vp_json_writer *writer, const struct gathered *gathered) {
+    const struct number_list *scores = &gathered->lists[LIST_ACCURACY];
+    size_t bytes = vp_bounded_scratch_bytes(scores->count);
+    void *scratch = resize(NULL, bytes, 1);
+    vp_bounded_interval interval = {0, 0, 0, 0, 0};
+    int known = vp_accuracy_interval(NULL, scores->values, scores->count, 0, 1, 0.95, scratch, bytes, &interval)
+                == VP_OK;
+    put_double(writer, "accuracy_standard_error", tally_error(&gathered->tally));
+    put_interval(writer, "accuracy_interval", known, interval.low, interval.high); /* 95 % */
+    free(scratch);
     put_int(writer, "num_unparsed", gathered->unparsed_count);
     put_int(writer, "num_truncated", gathered->truncated_count);
     put_int(writer, "num_empty", gathered->empty_count);
@@ -421,8 +424,7 @@ static void put_setting(vp_json_writer *writer, const struct journal_index *inde
 /* The members before the rows. samples/result.schema.json describes the keys: change both together. "plan", "status"
  * and "num_failed" stand first: the next sweep reads only the first bytes of the file to know it (result_check). */
 static void put_result_head(vp_json_writer *writer, struct journal_index *index,
-                            const struct index_configuration *configuration, const struct gathered *gathered,
-                            vp_score_metric metric) {
+                            const struct index_configuration *configuration, const struct gathered *gathered) {
     const struct index_set *set = &index->sets[configuration->set];
     put_text(writer, "schema", "vlmprof-sweep-2");
     put_text(writer, "plan", index->plan);
@@ -449,7 +451,7 @@ static void put_result_head(vp_json_writer *writer, struct journal_index *index,
     put_int(writer, "accuracy_count", (int64_t)gathered->lists[LIST_ACCURACY].count);
     put_text(writer, "accuracy_reason",
              gathered->lists[LIST_ACCURACY].count ? NULL : "no record has answers to compare with");
-    put_accuracy_spread(writer, metric, gathered);
+    put_accuracy_spread(writer, gathered);
     put_vision(writer, configuration, gathered);
     put_run_counts(writer, gathered);
     put_sessions(writer, index, gathered);
@@ -514,7 +516,7 @@ static int put_result(vp_json_writer *writer, struct journal_index *index,
     int code = 0;
     memset(&measured, 0, sizeof measured);
     vp_json_begin_object(writer);
-    put_result_head(writer, index, configuration, gathered, measured_point(index, configuration, &measured).metric);
+    put_result_head(writer, index, configuration, gathered);
     vp_json_key(writer, "per_sample_results");
     vp_json_begin_array(writer);
     if (writer->result == VP_ERR_READ) code = EXIT_OUTPUT;
