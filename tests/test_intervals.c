@@ -94,9 +94,9 @@ static void test_bounded_exact(void) {
         width = (interval.high - interval.low) / (high - low);
         check_note(width > 1 && width < 1 + 3 / sqrt((double)n), __FILE__, __LINE__, "%d samples: %.5f of Student's width", n, width);
     }
-    for (int n = 250; n <= 262; n++) { /* about half on either side: the limit between the two lies at 255 values */
-        const double here = bounded(made(n, n / 4, n / 4), n, -1, 1, 0.95).high, next = bounded(made(n + 2, (n + 2) / 4, (n + 2) / 4), n + 2, -1, 1, 0.95).high;
-        check_note(here > next - 2e-3 && here < next + 4e-3, __FILE__, __LINE__, "%d samples: %.6f, then %.6f", n, here, next);
+    for (int n = 120; n <= 180; n += 4) { /* a quarter on one side: the limit between the two, 2^12 pairs, lies at 148 values */
+        const double here = bounded(made(n, n / 4, n / 4), n, -1, 1, 0.95).high, next = bounded(made(n + 4, n / 4 + 1, n / 4 + 1), n + 4, -1, 1, 0.95).high;
+        check_note(fabs(here / next - sqrt((n + 4.0) / n)) < 1e-3, __FILE__, __LINE__, "%d samples: %.6f, then %.6f", n, here, next); /* 1 / sqrt(n) */
     }
 }
 

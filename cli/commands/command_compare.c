@@ -447,8 +447,8 @@ static void write_comparison(struct document *document, const struct comparison_
         "inside, changed if it excludes 0",
         job->count);
     document_text(document, BLOCK_LINE,
-                  "accuracy of right or wrong answers: Tango's interval and McNemar's test; of scores in a known range: "
-                  "Gaffke's interval of a bounded mean%s",
+                  "accuracy of right or wrong answers: Tango's interval and McNemar's test; of scores in a known "
+                  "range: Gaffke's interval of a bounded mean%s",
                   job->has_unknown_range ? "; of scores of no known range: Student's t" : "");
     document_text(
         document, BLOCK_LINE,

@@ -230,8 +230,8 @@ static void find_changes(struct report *report, const struct tradeoff *tradeoff)
         gain = accuracy_interval(range, low, high, tradeoff->sample_count);
         if (!isfinite(gain.low) || !isfinite(gain.high))
             text_list_add(&report->findings,
-                          "%s: too few samples to tell an effect on accuracy: %+.2f points, no spread, and the metric's "
-                          "range is not known",
+                          "%s: too few samples to tell an effect on accuracy: %+.2f points, no spread, and the "
+                          "metric's range is not known",
                           knob, points * gain.mean);
         else if (gain.low <= 0 && gain.high >= 0)
             text_list_add(&report->findings,

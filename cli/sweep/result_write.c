@@ -198,17 +198,25 @@ static void put_vision(vp_json_writer *writer, const struct index_configuration 
     free(sorted);
 }
 
-/* standard error and interval of the mean, every metric scores 0..1; how many answers are out of the ordinary */
-static void put_accuracy_spread(vp_json_writer *writer, const struct gathered *gathered) {
-    const struct number_list *scores = &gathered->lists[LIST_ACCURACY];
+/* The mean of scores with its 95 % interval; every metric of a sweep scores 0..1. NaN: there are none. */
+static vp_estimate list_accuracy(const struct number_list *scores) {
     size_t bytes = vp_bounded_scratch_bytes(scores->count);
     void *scratch = resize(NULL, bytes, 1);
-    vp_bounded_interval interval = {0, 0, 0, 0, 0};
-    int known = vp_accuracy_interval(NULL, scores->values, scores->count, 0, 1, 0.95, scratch, bytes, &interval)
-                == VP_OK;
-    put_double(writer, "accuracy_standard_error", tally_error(&gathered->tally));
-    put_interval(writer, "accuracy_interval", known, interval.low, interval.high); /* 95 % */
+    vp_estimate accuracy = estimate_none();
+    vp_bounded_interval interval;
+    accuracy.value = list_mean(scores);
+    if (vp_accuracy_interval(NULL, scores->values, scores->count, 0, 1, 0.95, scratch, bytes, &interval) == VP_OK) {
+        accuracy.low = interval.low;
+        accuracy.high = interval.high;
+    }
     free(scratch);
+    return accuracy;
+}
+/* standard error and interval of the mean; how many answers are out of the ordinary */
+static void put_accuracy_spread(vp_json_writer *writer, const struct gathered *gathered) {
+    const vp_estimate accuracy = list_accuracy(&gathered->lists[LIST_ACCURACY]);
+    put_double(writer, "accuracy_standard_error", tally_error(&gathered->tally));
+    put_range(writer, "accuracy_interval", accuracy.low, accuracy.high); /* 95 % */
     put_int(writer, "num_unparsed", gathered->unparsed_count);
     put_int(writer, "num_truncated", gathered->truncated_count);
     put_int(writer, "num_empty", gathered->empty_count);
@@ -499,7 +507,7 @@ static void summarize(struct summaries *all, char *path, const struct gathered *
     summary->ok = gathered->ok_count;
     summary->failed = gathered->failed_count;
     summary->missing = gathered->missing_count;
-    summary->accuracy = list_mean(&gathered->lists[LIST_ACCURACY]);
+    summary->accuracy = list_accuracy(&gathered->lists[LIST_ACCURACY]);
     summary->accuracy_count = (int64_t)gathered->lists[LIST_ACCURACY].count;
     summary->rate = list_p50(&gathered->lists[LIST_RATE]);
     summary->closure = list_p50(&gathered->lists[LIST_METRICS + METRIC_CLOSURE]);
@@ -649,7 +657,9 @@ void summaries_print(const struct summaries *all) {
             else print_note(" %9s", "-");
         }
         if (isfinite(summary->rate)) print_note(" %9.2f", summary->rate); else print_note(" %9s", "-");
-        if (isfinite(summary->accuracy)) print_note(" %9.4f\n", summary->accuracy);
+        if (isfinite(summary->accuracy.low))
+            print_note(" %9.4f [%.2f, %.2f]\n", summary->accuracy.value, summary->accuracy.low, summary->accuracy.high);
+        else if (isfinite(summary->accuracy.value)) print_note(" %9.4f\n", summary->accuracy.value);
         else print_note(" %9s\n", "-");
     }
 }
@@ -669,7 +679,8 @@ void summaries_put(vp_json_writer *writer, const struct summaries *all) {
             put_double(writer, key, summary->p50[k]);
         }
         put_double(writer, "tokens_per_s_p50", summary->rate);
-        put_double(writer, "accuracy", summary->accuracy);
+        put_double(writer, "accuracy", summary->accuracy.value);
+        put_range(writer, "accuracy_interval", summary->accuracy.low, summary->accuracy.high); /* 95 % */
         put_int(writer, "accuracy_count", summary->accuracy_count);
         vp_json_end_object(writer);
     }

@@ -14,7 +14,7 @@ struct summary {
     double p50[METRIC_STAGE];    /* ms, over samples */
     double rate;                 /* P50 of tokens/s */
     double closure;              /* P50 */
-    double accuracy; int64_t accuracy_count;
+    vp_estimate accuracy; int64_t accuracy_count; /* with its 95 % interval */
 };
 struct summaries { struct summary *items; size_t count; };
 
