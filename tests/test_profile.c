@@ -382,7 +382,7 @@ static double json_number(const char *keys) {
 static void test_rows(void) {
     static csv t;
     check_case("the self times of a step's rows add up to it, to the nanosecond; every call is counted");
-    CHECK_INT(run(TINY " --profile --profile_format csv --group_by stage,part --trace %%F/run.json"), 0);
+    CHECK_INT(run(TINY " --profile --num_runs 1 --profile_format csv --group_by stage,part --trace %%F/run.json"), 0);
     csv_read(&t, last.out);
     CHECK_NEAR(column_sum(&t, "host_self_ns", NULL), cell_number(&t, "ProfilerStep*", "host_total_ns"), 0.5);
     CHECK_NEAR(cell_number(&t, "ProfilerStep*", "calls"), 1, 0);
@@ -409,7 +409,7 @@ static void test_rows(void) {
 static void test_own_trace(void) {
     static csv table, trace;
     check_case("the trace of a run has the run's operations: calls equal, times as far as edges are moved");
-    CHECK_INT(run(TINY " --profile --profile_format csv --group_by none --trace %%F/run.json"), 0);
+    CHECK_INT(run(TINY " --profile --num_runs 1 --profile_format csv --group_by none --trace %%F/run.json"), 0);
     csv_read(&table, last.out);
     CHECK(strstr(last.err, "trace written: "));
     CHECK_INT(run("trace %%F/run.json --csv"), 0);
@@ -454,6 +454,34 @@ static void test_schedule(void) {
     CHECK_INT(run("trace %%F/out/chrome_trace.json --json"), 0);
     CHECK(json_number("summary.bytes") > 10000 && json_number("summary.bytes") <= 60000);
 }
+/* Requests that `--profile` and these options record, by the calls of a kernel and of the step; nothing is said on stderr. */
+static void check_recorded(const char *options, int recorded, int requests) {
+    static csv t;
+    char said[40];
+    check_case("run --profile %s records %d requests", options, recorded);
+    CHECK_INT(run(TINY " --profile --profile_format csv %s -o %%F/recorded.csv", options), 0);
+    snprintf(said, sizeof said, "mean of %d request", recorded);
+    CHECK(strstr(last.out, said) && !*last.err);
+    csv_read(&t, text_of_file(in_folder("recorded.csv")));
+    CHECK_NEAR(cell_number(&t, "ProfilerStep*", "calls"), recorded, 0);
+    CHECK_NEAR(cell_number(&t, "k_attention_decode", "calls"), recorded * TINY_STEPS * TINY_BLOCKS, 0);
+    free(t.text);
+    CHECK_INT(run(TINY " --profile --trace %%F/recorded.json %s", options), 0);
+    snprintf(said, sizeof said, "ProfilerStep#%d\"", requests - 1);
+    {
+        char *trace = text_of_file(in_folder("recorded.json"));
+        CHECK(trace && strstr(trace, said));
+        free(trace);
+    }
+}
+static void test_recorded(void) {
+    check_recorded("", 5, 6);
+    check_recorded("--num_runs 2", 2, 3);
+    check_recorded("--num_runs 2 --warmup 3", 2, 5);
+    check_recorded("--cold", 5, 5);
+    check_recorded("--cold --num_runs 1", 1, 1);
+    check_recorded("--active 3", 3, 4);
+}
 static void test_saved(void) {
     static csv t;
     char *first;
@@ -477,12 +505,12 @@ static void test_saved(void) {
     check_case("--json with --cost: the report, four modes with intervals");
     make_empty(in_folder("temporary"));
     setenv("TMPDIR", in_folder("temporary"), 1);
-    CHECK_INT(run(TINY " --profile --cost --cost_rounds 2 --json"), 0);
+    CHECK_INT(run(TINY " --profile --num_runs 1 --cost --cost_rounds 2 --json"), 0);
     CHECK_INT(rmdir(in_folder("temporary")), 0); /* its traces leave nothing there */
-    CHECK_INT(run(TINY " --profile --cost --cost_rounds 2 --json"), 5);
+    CHECK_INT(run(TINY " --profile --num_runs 1 --cost --cost_rounds 2 --json"), 5);
     CHECK(strstr(last.err, "temporary/vlmprof-cost-") != NULL);
     unsetenv("TMPDIR");
-    CHECK_INT(run(TINY " --profile --cost --cost_rounds 2 --json"), 0);
+    CHECK_INT(run(TINY " --profile --num_runs 1 --cost --cost_rounds 2 --json"), 0);
     CHECK(strstr(last.out, "\"vlmprof-profile-1\"") && strstr(last.out, "\"timing\": \"op\""));
     CHECK(json_number("cost.off.mean_ms") > 0 && json_number("cost.trace.mean_difference_percent.low") <= json_number("cost.trace.mean_difference_percent.high"));
     CHECK_NEAR(json_number("stages.vit.device_ms"), json_number("stages.vit.operations_ms") + json_number("stages.vit.idle_ms"), 1e-9);
@@ -499,7 +527,7 @@ static void test_emulated(void) {
     if (access(path, X_OK)) { check_skip("profile on a GPU", "the command with an emulated GPU was not built (make test builds it)"); return; }
     program = path;
     check_case("GPU code on the CPU: the table's device time is the trace's");
-    CHECK_INT(run("run -p What --synthetic tiny --max_new_tokens 2 --ignore_eos --device cuda --profile --profile_format csv --trace %%F/gpu.json"), 0);
+    CHECK_INT(run("run -p What --synthetic tiny --max_new_tokens 2 --ignore_eos --device cuda --profile --num_runs 1 --profile_format csv --trace %%F/gpu.json"), 0);
     csv_read(&table, last.out);
     CHECK_INT(run("trace %%F/gpu.json --csv --table kernels"), 0);
     csv_read(&kernels, last.out);
@@ -534,7 +562,8 @@ static void test_profile_usage(void) {
         {"--row_limit 3", 2, "--row_limit goes with --profile"}, {"--trace a.json", 2, "--trace goes with --profile"},
         {"--profile --trace a --output_dir b", 2, "exclude each other"}, {"--profile --chrome_trace", 2, "needs --output_dir"},
         {"--profile --group_by colour", 2, "\"colour\" is none of: none shape"}, {"--profile --sort_by speed", 2, "none of: cpu_time"},
-        {"--profile --repeat 0", 2, "--num_runs"}, {"--profile --num_runs 1", 2, "none of 1 request would be recorded"},
+        {"--profile --repeat 0", 2, "--num_runs"}, {"--profile --cold --warmup 1", 2, "leave --warmup out"},
+        {"--profile --num_runs 1 --active 1", 2, "none of 1 request would be recorded"},
         {"--profile --active 3 --schedule_every_n_steps 2", 2, "schedule: every_n_steps is 2"}, {"--profile --cost_rounds 3", 2, "goes with --cost"},
         {"--profile --json --profile_format csv", 2, "leave --profile_format out"}, {"--profile --show_prompt", 2, "leave --profile out"},
         {"--profile --dump x", 2, "exclude each other"}, {"--profile --active 0", 2, "outside"},
@@ -598,6 +627,7 @@ int main(void) {
     test_rows();
     test_own_trace();
     test_schedule();
+    test_recorded();
     test_saved();
     test_emulated();
     test_interrupt();

@@ -82,6 +82,7 @@ void decompose(struct decomposition *decomposition, const struct result_file *fi
     decomposition->unaccounted_share = decomposition->mean[METRIC_UNACCOUNTED] / decomposition->mean[METRIC_TOTAL];
     decomposition->closure = 1 - decomposition->unaccounted_share;
     decomposition->run_spread = run_spread_of(file, scratch);
+    decomposition->run_pairs = (int64_t)(file->run_at[file->count] - file->count);
     free(scratch);
 }
 

@@ -33,6 +33,7 @@ struct decomposition {
     size_t counts[METRIC_STAGE]; /* samples that have it */
     struct stage_cost stages[VP_STAGE_COUNT];
     double closure, unaccounted_share, idle_share;
+    int64_t run_pairs; /* neighbouring runs of the samples */
     double run_spread; /* std / mean over the runs of a sample; the median over the samples */
 };
 

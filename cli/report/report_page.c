@@ -3,10 +3,10 @@
  * library. Texts of files are added by page_text alone, which leaves nothing in them that a browser would take for
  * markup. Colours are those of Okabe and Ito, which people with colour blindness can tell apart. */
 #include "report/report_page.h"
-#include "report/report_page.h"
 
 #include "base/document.h"
 #include "base/metrics.h"
+#include "base/noise.h"
 #include "report/page.h"
 #include "report/page_latency.h"
 #include "report/page_prediction.h"
@@ -65,7 +65,7 @@ static void table_row(struct text_buffer *out, const struct report *report, size
 static void page_table(struct text_buffer *out, const struct report *report) {
     static const char *const heads[] = {"configuration", "samples",    "accuracy",   "T_total P50, ms",
                                         "P95, ms",       "TTFT, ms",   "vision, ms", "prefill, ms",
-                                        "decode, ms",    "ms a token", "closure, %", "run spread, %",
+                                        "decode, ms",    "TPOT, ms",   "closure, %", "run spread, %",
                                         "idle, %",       "front",      "member, %"};
     text_add_string(
         out,
@@ -76,7 +76,16 @@ static void page_table(struct text_buffer *out, const struct report *report) {
         page_add(out, "<th scope=\"col\"><button>%s</button>", heads[i]);
     text_add_string(out, "</thead><tbody>\n");
     for (size_t i = 0; i < report->results->count; i++) table_row(out, report, i);
-    text_add_string(out, "</tbody></table></div></section>\n");
+    text_add_string(out, "</tbody></table></div><dl>\n");
+    for (size_t i = 0; i < LATENCY_TERM_COUNT; i++) {
+        const struct term *term = &TERMS[LATENCY_TERMS[i]];
+        page_element(out, "dt", term->key);
+        text_add_string(out, "<dd>");
+        if (strcmp(term->key, term->name) != 0) page_add(out, "%s, ", term->name);
+        page_text(out, term->meaning);
+        text_add_string(out, "</dd>\n");
+    }
+    text_add_string(out, "</dl></section>\n");
 }
 /* The text that the files have at an offset of struct result_file; where they differ, the first three. */
 static void provenance_text(struct text_buffer *out, const struct results *results, const char *name, size_t offset) {
@@ -154,7 +163,11 @@ static void page_provenance(struct text_buffer *out, const struct report *report
     if (isfinite(file->cost_share)) {
         vp_estimate tool;
         tool.value = 100 * file->cost_share; tool.low = 100 * file->cost_low; tool.high = 100 * file->cost_high;
-        page_add(out, "<dt>cost of stage times</dt><dd>%s %% of T_total</dd>\n", number_of_estimate(tool).text);
+        char reason[200];
+        say_unknown_cost(reason, sizeof reason, tool, (size_t)file->cost_pairs, "pairs of runs");
+        if (is_cost_known(tool))
+            page_add(out, "<dt>cost of stage times</dt><dd>%s %% of T_total</dd>\n", number_cost(tool).text);
+        else page_add(out, "<dt>cost of stage times</dt><dd>%s</dd>\n", reason);
     }
     page_add(out, "<dt>report by</dt><dd>vlmprof %s, %zu resamples, seed %u</dd>\n", VLMPROF_VERSION,
              report->settings.resamples, (unsigned)report->settings.seed);

@@ -57,7 +57,7 @@ static void write_latencies(struct document *document, const struct report *repo
     struct text_list *list;
     document_text(document, BLOCK_HEADING, "E1: latency, ms; P50 over samples [95 %% interval]");
     list = document_table(
-        document, "configuration|T_total|P95|TTFT|vision|prefill|decode|ms/token|run spread %|closure %|idle %");
+        document, "configuration|T_total|P95|TTFT|vision|prefill|decode|TPOT|run spread %|closure %|idle %");
     for (size_t i = 0; i < report->results->count; i++) {
         static const int metrics[] = {METRIC_TTFT, METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN};
         const struct decomposition *decomposition = &report->items[i];
@@ -71,6 +71,7 @@ static void write_latencies(struct document *document, const struct report *repo
         text_list_add(list, "%s", number_formatted("%.2f", 100 * decomposition->closure).text);
         text_list_add(list, "%s", number_percent(decomposition->idle_share).text);
     }
+    terms_add(document, LATENCY_TERMS, LATENCY_TERM_COUNT);
 }
 static void write_shares(struct document *document, const struct report *report) {
     struct text_buffer heads = {NULL, 0, 0};

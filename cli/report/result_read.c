@@ -4,6 +4,7 @@
 
 #include "base/files.h"
 #include "base/json.h"
+#include "base/noise.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_file.h"
 
@@ -368,6 +369,7 @@ static void read_provenance(struct result_file *file, const vp_json *json) {
     file->ignore_eos = vp_json_get(json, config, "ignore_eos") == VP_JSON_NONE
                            ? -1
                            : node_is(json, vp_json_get(json, config, "ignore_eos"), VP_JSON_TRUE);
+    file->cost_pairs = node_int(json, cost, "bare_pairs", 0);
     file->cost_share = node_number(json, vp_json_get(json, cost, "bare_difference_share"));
     file->cost_low = node_number(json, vp_json_at(json, interval, 0));
     file->cost_high = node_number(json, vp_json_at(json, interval, 1));
@@ -416,6 +418,7 @@ static int read_head(struct result_file *file, const vp_json *json) {
     }
     read_provenance(file, json);
     read_kernel_pass(file, json, vp_json_get(json, 0, "kernel_pass"));
+    read_noise(json, vp_json_get(json, 0, "noise"), &file->noise);
     return read_blocks(file, json, vp_json_get(json, 0, "active_block_indices"));
 }
 /* Reads file->path. file->kind and file->error say why a file is not to be used. */

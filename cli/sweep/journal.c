@@ -18,6 +18,7 @@
 
 #include "base/console.h"
 #include "base/files.h"
+#include "base/noise.h"
 #include "base/json_stream.h"
 #include "sweep/journal_line.h"
 
@@ -92,6 +93,7 @@ void index_free(struct journal_index *index) {
         free(index->files[i].path);
         free(index->files[i].device);
         free(index->files[i].sessions);
+        free(index->files[i].blocks);
     }
     for (int32_t i = 0; i < index->set_count; i++) {
         struct index_set *set = &index->sets[i];
@@ -323,6 +325,19 @@ static void index_take_session(struct journal_index *index, int32_t file_index, 
     file->knows_device = file->device != NULL;
     file->on_gpu = file->device && !strncmp(file->device, "cuda", 4);
 }
+static void index_take_noise(struct journal_index *index, int32_t file_index, int64_t at) {
+    const vp_json *json = &index->scratch.json;
+    struct index_file *file = &index->files[file_index];
+    struct index_block *block;
+    if (file->block_count == file->block_capacity) {
+        file->block_capacity = file->block_capacity * 2 + 16;
+        file->blocks = resize(file->blocks, file->block_capacity, sizeof *file->blocks);
+    }
+    block = &file->blocks[file->block_count++];
+    block->from = node_int(json, vp_json_get(json, 0, "noise"), "from", at);
+    block->at = at;
+    read_noise_block(json, vp_json_get(json, 0, "noise"), &block->noise);
+}
 /* Truth: the journal has timed the kernels of this shape already. */
 static int index_has_shape(const struct journal_index *index, const struct index_shape *wanted) {
     for (size_t i = 0; i < index->shape_count; i++) {
@@ -364,6 +379,7 @@ static int index_take_kind(struct journal_index *index, line_kind kind, int32_t 
     case LINE_SESSION: index_take_session(index, file_index, at); break;
     case LINE_SAMPLE: is_taken = index_has_taken_sample(index, file_index, at); break;
     case LINE_KERNELS: is_taken = index_has_taken_kernels(index, file_index, at); break;
+    case LINE_NOISE: index_take_noise(index, file_index, at); break;
     case LINE_FINISHED: index->files[file_index].is_finished = 1; break;
     default: is_taken = index_has_taken_point(index, kind, at);
     }
@@ -434,6 +450,15 @@ int index_has_session(const struct journal_index *index, int32_t file, int64_t a
     for (size_t i = 0; i < index->files[file].session_count; i++)
         if (index->files[file].sessions[i] == at) return 1;
     return 0;
+}
+size_t index_block_of(const struct journal_index *index, int32_t file_index, int64_t at) {
+    const struct index_file *file = &index->files[file_index];
+    size_t low = 0, high = file->block_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (file->blocks[middle].at < at) low = middle + 1; else high = middle;
+    }
+    return low < file->block_count && file->blocks[low].from <= at ? low : file->block_count;
 }
 int index_sort(struct journal_index *index) {
     for (int32_t i = 0; i < index->set_count; i++) {

@@ -81,6 +81,10 @@ static const struct member KERNELS[] = {
 static const struct member KERNEL_STAGE[] = {
     OF_OR_NULL(NUMBER, "device_ms"), OF_OR_NULL(NUMBER, "kernel_ms"), OF_OR_NULL(NUMBER, "idle_share"),
     OF(OBJECT, "parts")};
+/* What the machine did during the runs whose lines begin at `from` or later, and before this line. */
+static const struct member NOISE[] = {
+    INT("from", 0, INT64_MAX), OF_OR_NULL(NUMBER, "load"), OF_OR_NULL(NUMBER, "steal_percent"),
+    OF_OR_NULL(NUMBER, "other_cpu_percent"), PAIR_OR_NULL("frequency_mhz", INT32_MAX)};
 
 /* ---- an object against its table */
 static int is_integer(const vp_json *json, uint32_t node, const struct member *member) {
@@ -243,5 +247,7 @@ line_kind journal_line_kind(const vp_json *json) {
         return has_members(json, node, SESSION, COUNT_OF(SESSION)) ? LINE_SESSION : LINE_DAMAGED;
     if ((node = vp_json_get(json, 0, "kernels")) != VP_JSON_NONE)
         return are_kernels(json, node) ? LINE_KERNELS : LINE_DAMAGED;
+    if ((node = vp_json_get(json, 0, "noise")) != VP_JSON_NONE)
+        return HAS_ONLY(json, node, NOISE) ? LINE_NOISE : LINE_DAMAGED;
     return node_is(json, vp_json_get(json, 0, "finished"), VP_JSON_TRUE) ? LINE_FINISHED : LINE_DAMAGED;
 }
