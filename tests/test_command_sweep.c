@@ -78,6 +78,8 @@ static void check_result(int index) {
     row = vp_json_at(&d.json, rows, 2); /* text only */
     CHECK(is_null(&d, row, "T_vision_total") && is_null(&d, row, "actual_tiling") && number(&d, row, "T_total") > 0);
     check_statistics(&d, rows);
+    CHECK_INT(number(&d, vp_json_get(&d.json, 0, "model_shape"), "num_experts"), 8); /* of the tiny model: what fit needs */
+    CHECK_INT(number(&d, vp_json_get(&d.json, 0, "model_shape"), "d_model"), 128);
     unload(&d);
 }
 

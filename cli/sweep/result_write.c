@@ -428,6 +428,9 @@ static void put_setting(vp_json_writer *writer, const struct journal_index *inde
     put_int(writer, "top_k", configuration->top_k);
     put_int(writer, "num_active_blocks", configuration->block_count);
     put_int(writer, "num_total_blocks", index->total_blocks);
+    vp_json_key(writer, "model_shape");
+    if (index->model_shape) vp_json_raw(writer, index->model_shape, strlen(index->model_shape));
+    else vp_json_null(writer);
     put_ints(writer, "active_block_indices", configuration->blocks, configuration->block_count);
 }
 /* The members before the rows. samples/result.schema.json describes the keys: change both together. "plan", "status"
