@@ -39,6 +39,7 @@ static int start_command(const struct command *command, int argc, char **argv) {
     options.command = command;
     options.commands = COMMANDS;
     code = options_parse(&options, argc, argv);
+    if (!code) console_configure(is_given(&options, "quiet"), text_of(&options, "color"));
     if (!code && is_given(&options, "help")) help_print_command(command);
     else if (!code && options.operand_count > command->operands_most)
         code = complain(EXIT_USAGE, "%s: \"%s\" is one operand too many; usage: vlmprof %s %s", command->name,

@@ -17,6 +17,11 @@ static void test_help(void) {
     for (const struct command *const *command = ALL_COMMANDS; *command; command++) {
         const struct option_spec *options = (*command)->options;
         for (size_t i = 0; i < (*command)->option_count; i++) {
+            if (options[i].kind == GROUP) {
+                CHECK(options[i].name[0] && i + 1 < (*command)->option_count && options[i + 1].kind != GROUP);
+                continue;
+            }
+            CHECK(options[0].kind == GROUP);
             for (size_t j = 0; j < i; j++) CHECK(strcmp(options[i].name, options[j].name) != 0);
             CHECK(options[i].help && strlen(options[i].help) > 5);
             CHECK(!options[i].choices || !options[i].fallback || has_word(options[i].choices, options[i].fallback));
@@ -39,6 +44,18 @@ static void test_help(void) {
     CHECK_INT(cli("-V"), 0);
     CHECK(last.out && strstr(last.out, VLMPROF_VERSION));
     CHECK_INT(cli("run -h"), 0);
+    REFUSED("run -p a --model allenai/MolmoE-1B-0924", 3, "hf download allenai/MolmoE-1B-0924 --local-dir MolmoE-1B-0924");
+    REFUSED("convert allenai/MolmoE-1B-0924 %F/out", 3, "hf download");
+    CHECK_INT(cli("run -p a --model ./none"), 3);
+    CHECK(last.err && !strstr(last.err, "hf download"));
+    check_case("colours: never by themselves in a pipe, always where they are asked for");
+    CHECK_INT(cli("help run"), 0);
+    CHECK(last.out && !strchr(last.out, 27));
+    CHECK_INT(cli("run --color always --help"), 0);
+    CHECK(last.out && strstr(last.out, "\033[1minput:\033[0m"));
+    CHECK_INT(cli("run -p a --model ./none --color always"), 3);
+    CHECK(last.err && strstr(last.err, "\033[31mvlmprof:\033[0m "));
+    check_case("help: what is refused");
     REFUSED("help tokn", 2, "did you mean tokenize, tokens?");
     REFUSED("help nothing-like-it", 2, "unknown command or topic");
     REFUSED("help run --list", 2, "exclude each other");

@@ -14,6 +14,22 @@ volatile sig_atomic_t interrupted;
 static volatile sig_atomic_t ends_in_order;
 static int progress_is_open; /* the terminal shows a progress line that has no line end yet */
 
+static int is_quiet;
+static enum { COLORS_AUTO, COLORS_ALWAYS, COLORS_NEVER } colors;
+
+void console_configure(int quiet, const char *color) {
+    is_quiet = quiet;
+    colors = !strcmp(color, "always") ? COLORS_ALWAYS : !strcmp(color, "never") ? COLORS_NEVER : COLORS_AUTO;
+}
+const char *color_bytes(FILE *out, enum console_color color) {
+    static const char *const bytes[] = {"\033[0m", "\033[1m", "\033[31m", "\033[32m", "\033[33m"};
+    const char *off = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    if (colors == COLORS_NEVER) return "";
+    if (colors == COLORS_AUTO && ((off && *off) || !terminal || !strcmp(terminal, "dumb") || !isatty(fileno(out))))
+        return "";
+    return bytes[color];
+}
+
 void hide_control_bytes(char *text) {
     size_t bytes = strlen(text), to = 0;
     for (size_t at = 0; at < bytes;) {
@@ -34,7 +50,8 @@ int complain(int exit_code, const char *format, ...) {
     vsnprintf(line, sizeof line, format, list);
     va_end(list);
     hide_control_bytes(line);
-    fprintf(stderr, "%svlmprof: %s\n", progress_is_open ? "\n" : "", line);
+    fprintf(stderr, "%s%svlmprof:%s %s\n", progress_is_open ? "\n" : "",
+            color_bytes(stderr, exit_code ? COLOR_RED : COLOR_YELLOW), color_bytes(stderr, COLOR_END), line);
     progress_is_open = 0;
     return exit_code;
 }
@@ -102,7 +119,7 @@ void show_progress(const char *format, ...) {
     struct winsize window;
     va_list list;
     if (!first_ns) first_ns = last_ns = now;
-    if (now - last_ns < every) return;
+    if (is_quiet || now - last_ns < every) return;
     last_ns = now;
     va_start(list, format);
     vsnprintf(line, sizeof line, format, list);
@@ -149,6 +166,7 @@ void print_plain(const char *format, ...) {
 }
 void print_note(const char *format, ...) {
     va_list list;
+    if (is_quiet) return;
     va_start(list, format);
     print_cleaned(stderr, format, list);
     va_end(list);

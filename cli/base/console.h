@@ -4,12 +4,21 @@
 #define VLMPROF_CLI_CONSOLE_H
 #include "vlmprof.h"
 #include <signal.h>
+#include <stdio.h>
 
 enum { EXIT_WORK = 1, EXIT_USAGE = 2, EXIT_INPUT = 3, EXIT_DEVICE = 4, EXIT_OUTPUT = 5, EXIT_INTERRUPTED = 130 };
 enum { LINE_BYTES = 832 }; /* capacity of an error line: the place and the text of a vp_error fit */
 
 /* Truth: a signal came after end_in_order. A sweep then finishes its current point. */
 extern volatile sig_atomic_t interrupted;
+
+/* What all commands share: --quiet silences progress and notes; --color is "always", "never", or "auto": on a terminal,
+ * unless the environment has NO_COLOR with a value or TERM=dumb. */
+void console_configure(int quiet, const char *color);
+
+/* The bytes that begin a colour on this stream, or end it (COLOR_END); "" where there are no colours. */
+enum console_color { COLOR_END, COLOR_BOLD, COLOR_RED, COLOR_GREEN, COLOR_YELLOW };
+const char *color_bytes(FILE *out, enum console_color color);
 
 /* Replaces each character that would steer the terminal (vp_utf8_control) by '?', so that the text stays on one line
  * and looks like what it is. */

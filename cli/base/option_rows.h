@@ -76,14 +76,17 @@
     OPTION_RECORD_SHAPES, OPTION_PROFILE_MEMORY, OPTION_WITH_STACK
 #define OPTION_TRACE_MAX_BYTES \
     {"trace_max_bytes", COUNT, "N", "250000000", 1, INT64_MAX, NULL, "recording stops before a trace is larger"}
-#define OPTION_HELP \
+#define OPTIONS_OF_ALL \
+    {"quiet", FLAG, NULL, NULL, 0, 0, NULL, "no progress and no notes on stderr; sweep and merge: no table"}, \
+    {"color", CHOICE, "WHEN", "auto", 0, 0, "auto always never", "auto: on a terminal, unless NO_COLOR is set"}, \
     {"help", FLAG, NULL, NULL, 0, 0, NULL, "this text"}
+/* A row that is no option: the title of the options below it in the help. */
+#define OPTION_GROUP(title) \
+    {title, GROUP, NULL, NULL, 0, 0, NULL, NULL}
 #define OPTION_SEED_OF_BOOTSTRAP \
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of the bootstrap"}
 #define OPTION_JSON_OF_FILES \
     {"json", FLAG, NULL, NULL, 0, 0, NULL, \
      "a JSON object on stdout instead of the table: files, P50s, accuracies; with --plan the plan"}
-#define OPTION_QUIET \
-    {"quiet", FLAG, NULL, NULL, 0, 0, NULL, "no progress and no table, errors only"}
 
 #endif

@@ -21,7 +21,8 @@ static int is_same_name(const char *one, const char *other, size_t bytes) {
 /* The index of an option in the command's table, or -1. */
 static int option_find(const struct command *command, const char *name, size_t bytes) {
     for (size_t i = 0; i < command->option_count; i++)
-        if (strlen(command->options[i].name) >= bytes && is_same_name(command->options[i].name, name, bytes))
+        if (command->options[i].kind != GROUP && strlen(command->options[i].name) >= bytes
+            && is_same_name(command->options[i].name, name, bytes))
             return (int)i;
     return -1;
 }
@@ -170,7 +171,8 @@ static int unknown_option(const struct options *options, const char *argument, s
     for (char *letter = name; *letter; letter++)
         if (*letter == '-') *letter = '_';
     for (size_t i = 0; i < options->command->option_count; i++)
-        add_near_word(&near, name, "--", options->command->options[i].name);
+        if (options->command->options[i].kind != GROUP)
+            add_near_word(&near, name, "--", options->command->options[i].name);
     snprintf(name, sizeof name, "%.*s", (int)(bytes < 79 ? bytes : 79), argument);
     code = complain(EXIT_USAGE, "unknown option --%s%.300s%s see vlmprof %s --help", name, near.bytes ? near.data : "",
                     near.bytes ? "?" : ";", own);

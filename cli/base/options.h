@@ -7,8 +7,9 @@
 #include <stdint.h>
 
 /* What an option takes: nothing (FLAG), a whole number, a real number, a text, a text or nothing (MAYBE, only as
- * --name=TEXT), one of some words, a list of whole numbers, a list of texts. */
-typedef enum option_kind { FLAG, COUNT, REAL, TEXT, MAYBE, CHOICE, COUNTS, TEXTS } option_kind;
+ * --name=TEXT), one of some words, a list of whole numbers, a list of texts. A GROUP is no option: its name is the
+ * title of the rows below it in the help. */
+typedef enum option_kind { FLAG, COUNT, REAL, TEXT, MAYBE, CHOICE, COUNTS, TEXTS, GROUP } option_kind;
 
 struct option_spec {
     const char *name;

@@ -21,15 +21,18 @@
 #include <string.h>
 
 static const struct option_spec BEST_OPTIONS[] = {
+    OPTION_GROUP("what to compare"),
     OPTION_LATENCY,
     {"percentile", CHOICE, "P", "95", 0, 0, "50 95 99 mean", "percentile over samples that must hold the budget"},
     OPTION_RESAMPLES,
+    OPTION_SEED_OF_BOOTSTRAP,
+    {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "which data set, where the files are of several"},
+    OPTION_GROUP("limits"),
     {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "most ms that the latency may take"},
     {"min_accuracy", REAL, "A", NULL, 0, 1000, NULL, "least accuracy, 0.6 for example"},
-    {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "which data set, where the files are of several"},
-    OPTION_SEED_OF_BOOTSTRAP,
+    OPTION_GROUP("output"),
     OPTION_JSON,
-    OPTION_HELP,
+    OPTIONS_OF_ALL,
 };
 
 /* The files of a data set; a NULL task means the only one. NULL, and an exit code in *code, when there is none. */

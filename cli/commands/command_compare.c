@@ -21,16 +21,19 @@
 #include <string.h>
 
 static const struct option_spec COMPARE_OPTIONS[] = {
+    OPTION_GROUP("what counts"),
     {"margin", REAL, "PERCENT", "2", 0, 100, NULL, "a latency that differs by less is the same"},
     {"accuracy_margin", REAL, "POINTS", "1", 0, 100, NULL, "an accuracy that differs by less is the same (1 is 0.01)"},
     {"force", TEXTS, "WHAT...", NULL, 0, 0, NULL,
      "compare although this differs: device, clocks, model, weights, data, seed, runs, timing, metric ..., all"},
+    OPTION_GROUP("planning"),
     {"plan", FLAG, NULL, NULL, 0, 0, NULL, "also tell how many samples would find a change of --effect"},
     {"effect", REAL, "PERCENT", "3", 0, 100, NULL,
      "with --plan: the smallest change of a latency that must be found; more than --margin"},
+    OPTION_GROUP("output"),
     {"fail_on_unsure", FLAG, NULL, NULL, 0, 0, NULL, "end with 1 for the verdict INCONCLUSIVE, too"},
     OPTION_JSON,
-    OPTION_HELP,
+    OPTIONS_OF_ALL,
 };
 
 /* The columns that are compared. All are latencies but the last, which is the accuracy. */

@@ -23,13 +23,15 @@
 #include <unistd.h>
 
 static const struct option_spec CONVERT_OPTIONS[] = {
+    OPTION_GROUP("input"),
     OPTION_SYNTHETIC,
+    OPTION_SEED,
+    OPTION_GROUP("output"),
     {"layout", CHOICE, "FORM", "hf", 0, 0, "hf packed",
      "hf: bf16 safetensors, for any device and other programs; packed: what the CPU maps as it is, bf16 only"},
     {"max_shard_mb", COUNT, "N", "5000", 1, 1000000, NULL, "hf: most MB of tensors in one file"},
-    OPTION_SEED,
     OPTION_THREADS,
-    OPTION_HELP,
+    OPTIONS_OF_ALL,
 };
 
 #define CONVERTED "vlmprof_convert.json"
@@ -408,7 +410,7 @@ static int convert_inputs(struct convert_job *job) {
     job->packed = !strcmp(text_of(options, "layout"), "packed");
     job->staging = join_path(job->out, CONVERTING);
     if (!job->model.synthetic && !is_folder(job->model.name))
-        return complain(EXIT_INPUT, "%s: no such folder", job->model.name);
+        return model_complain_missing("", job->model.name);
     if ((code = job->model.synthetic ? model_load_preset(&job->model) : model_load_folder(&job->model)) != 0
         || (code = checkpoint_open(&job->model)) != 0)
         return code;

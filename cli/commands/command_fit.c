@@ -18,13 +18,15 @@
 #include <string.h>
 
 static const struct option_spec FIT_OPTIONS[] = {
+    OPTION_GROUP("model"),
     {"features", CHOICE, "KIND", "physical", 0, 0, "physical seed mean",
      "of the model that is written: what the hardware does, the experiments' inputs, or none"},
     {"num_experts", COUNT, "N", NULL, 1, 1000000, NULL, "experts of the model, where the files do not say it"},
+    OPTION_GROUP("output"),
     {"output", TEXT, "FILE", NULL, 0, 0, NULL, "write the model there (short: -o)"},
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "write e3_latency_estimator.json there: the same model and errors"},
     OPTION_JSON,
-    OPTION_HELP,
+    OPTIONS_OF_ALL,
 };
 
 static void write_coefficients(struct document *document, const struct estimator *estimator) {

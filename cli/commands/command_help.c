@@ -11,10 +11,11 @@
 #include <string.h>
 
 static const struct option_spec HELP_OPTIONS[] = {
+    OPTION_GROUP("output"),
     {"man", FLAG, NULL, NULL, 0, 0, NULL, "the manual page, as man reads it"},
     {"list", FLAG, NULL, NULL, 0, 0, NULL, "the names of all commands and topics, one per line"},
     {"completion", CHOICE, "SHELL", NULL, 0, 0, "bash zsh fish", "completion of commands and options for a shell"},
-    OPTION_HELP,
+    OPTIONS_OF_ALL,
 };
 
 static void print_names(const struct command *const *commands) {

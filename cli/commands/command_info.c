@@ -19,10 +19,12 @@
 #include <string.h>
 
 static const struct option_spec INFO_OPTIONS[] = {
+    OPTION_GROUP("input"),
     OPTION_MODEL,
     OPTION_SYNTHETIC,
+    OPTION_GROUP("output"),
     OPTION_JSON,
-    OPTION_HELP,
+    OPTIONS_OF_ALL,
 };
 
 /* GEMM kernels are chosen by the number of rows: one, few, many. These are examples of each. */

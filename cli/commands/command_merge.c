@@ -18,12 +18,12 @@
 #include <unistd.h>
 
 static const struct option_spec MERGE_OPTIONS[] = {
+    OPTION_GROUP("output"),
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files (default: the first DIR)"},
     {"partial", FLAG, NULL, NULL, 0, 0, NULL,
      "write what is there: ranks, points that are missing are counted in the files"},
     OPTION_JSON_OF_FILES,
-    OPTION_QUIET,
-    OPTION_HELP,
+    OPTIONS_OF_ALL,
 };
 
 /* Prints the summary as JSON. Returns 0 or an exit code. */

@@ -20,9 +20,11 @@
 #include <stdlib.h>
 
 static const struct option_spec REPORT_OPTIONS[] = {
+    OPTION_GROUP("what is compared"),
     OPTION_LATENCY,
     {"percentile", CHOICE, "P", "50", 0, 0, "50 95 99 mean", "percentile over samples of that latency"},
     OPTION_RESAMPLES,
+    OPTION_SEED_OF_BOOTSTRAP,
     {"epsilon_latency", REAL, "PERCENT", "1", 0, 100, NULL,
      "steps of the front that count: ms, in percent of the median latency"},
     {"epsilon_accuracy", REAL, "POINTS", "1", 0, 100, NULL, "... and in points of accuracy (1 is 0.01)"},
@@ -30,15 +32,15 @@ static const struct option_spec REPORT_OPTIONS[] = {
      "the device's TFLOP/s (default: the best that any stage here reaches)"},
     {"peak_gbs", REAL, "G", NULL, 0, 1000000, NULL,
      "the device's GB/s (default: the best that any stage here reaches)"},
-    {"markdown", FLAG, NULL, NULL, 0, 0, NULL, "Markdown on stdout instead of text"},
-    {"csv", FLAG, NULL, NULL, 0, 0, NULL, "one row a configuration on stdout instead of text"},
-    {"html", MAYBE, "[=FILE]", NULL, 0, 0, NULL,
-     "one page with plots, on stdout or in FILE, instead of text; it needs no network"},
+    OPTION_GROUP("output"),
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL,
      "write report.html, report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json there"},
-    OPTION_SEED_OF_BOOTSTRAP,
+    {"html", MAYBE, "[=FILE]", NULL, 0, 0, NULL,
+     "one page with plots, on stdout or in FILE, instead of text; it needs no network"},
+    {"markdown", FLAG, NULL, NULL, 0, 0, NULL, "Markdown on stdout instead of text"},
+    {"csv", FLAG, NULL, NULL, 0, 0, NULL, "one row a configuration on stdout instead of text"},
     OPTION_JSON,
-    OPTION_HELP,
+    OPTIONS_OF_ALL,
 };
 
 typedef enum report_form { FORM_TEXT, FORM_MARKDOWN, FORM_CSV, FORM_JSON, FORM_HTML, FORM_E1, FORM_E2 } report_form;

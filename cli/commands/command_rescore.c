@@ -21,8 +21,10 @@
 #include <string.h>
 
 static const struct option_spec RESCORE_OPTIONS[] = {
+    OPTION_GROUP("scoring"),
     {"metric", TEXT, "M", NULL, 0, 0, NULL, "scoring rule (default: the one that the file names)"},
-    OPTION_HELP,
+    OPTION_GROUP("output"),
+    OPTIONS_OF_ALL,
 };
 
 struct rescore_job {

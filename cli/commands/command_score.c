@@ -14,12 +14,14 @@
 #include <string.h>
 
 static const struct option_spec SCORE_OPTIONS[] = {
+    OPTION_GROUP("scoring"),
     {"metric", TEXT, "M", NULL, 0, 0, NULL,
      "scoring rule: vqa_seed, vqa_official, em, anls, mmmu, cider, bleu ...; a wrong one lists all"},
     {"clean", CHOICE, "HOW", "rule", 0, 0, "rule none last frequent run",
      "cleaning of predictions: the rule's own (captions: built-in tokenizer), none, the last line, the most "
      "frequent line, or as in a sweep"},
-    OPTION_HELP,
+    OPTION_GROUP("output"),
+    OPTIONS_OF_ALL,
 };
 
 /* Scores captions. The text is one object {"sets": [...]}, one array of images or of sets, or lines of either. Returns

@@ -26,13 +26,15 @@
 #include <string.h>
 
 static const struct option_spec SELFTEST_OPTIONS[] = {
+    OPTION_GROUP("what is tested"),
     OPTION_MODEL,
     {"synthetic", TEXT, "NAME", "tiny", 0, 0, NULL, "seeded random weights in a real shape (tiny, molmoe-1b)"},
     OPTION_SEED,
     {"device", TEXT, "D", "auto", 0, 0, NULL, "what is tested: auto (all there is), cpu, cuda or cuda:N"},
     OPTION_THREADS,
+    OPTION_GROUP("output"),
     OPTION_JSON,
-    OPTION_HELP,
+    OPTIONS_OF_ALL,
 };
 
 /* Limits of the relative error ||a - b|| / ||b - mean(b)||. The reference b is fp32 on the CPU with the plain kernel

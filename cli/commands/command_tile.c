@@ -21,12 +21,14 @@
 #include <unistd.h>
 
 static const struct option_spec TILE_OPTIONS[] = {
+    OPTION_GROUP("tiling"),
     OPTION_PREPROCESS,
     OPTION_TIER,
     OPTION_MAX_CROPS,
     OPTION_CROPS,
     OPTION_VISION_TOKENS,
     {"sizes", TEXT, "LIST", NULL, 0, 0, NULL, "file with one WxH a line (- is stdin)"},
+    OPTION_GROUP("other model families"),
     {"family", TEXT, "NAME", NULL, 0, 0, NULL,
      "another model family (qwen2.5-vl, internvl3 ...); its keys become options: --max_pixels N"},
     {"checkpoint", TEXT, "DIR", NULL, 0, 0, NULL,
@@ -37,9 +39,10 @@ static const struct option_spec TILE_OPTIONS[] = {
      "the other way: the largest limit of the family that keeps the images at N tokens"},
     {"percentile", COUNT, "P", "95", 1, 100, NULL, "with --max_tokens and several images: this share of them"},
     {"draw", TEXT, "OUT.png", NULL, 0, 0, NULL, "picture of one image with the family's tiles and global view"},
+    OPTION_GROUP("output"),
     OPTION_CSV,
     OPTION_JSON,
-    OPTION_HELP,
+    OPTIONS_OF_ALL,
 };
 
 /* Columns that are no member of vp_layout, instead of an offset. */

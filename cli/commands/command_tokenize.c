@@ -22,17 +22,20 @@
 #include <sys/types.h>
 
 static const struct option_spec TOKENIZE_OPTIONS[] = {
+    OPTION_GROUP("input"),
     OPTION_MODEL,
     OPTION_SYNTHETIC,
     {"tokenizer", TEXT, "FILE", NULL, 0, 0, NULL, "a tokenizer.json"},
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of caption prompts whose record has none"},
-    {"decode", FLAG, NULL, NULL, 0, 0, NULL, "the other way: TEXT or lines are token ids, text comes out"},
     {"jsonl", FLAG, NULL, NULL, 0, 0, NULL,
      "lines are objects: \"ids\" is added to \"text\", \"text\" to \"ids\", \"prompt_text\" and \"ids\" to a data "
      "set's record"},
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of caption prompts whose record has none"},
+    OPTION_GROUP("decoding"),
+    {"decode", FLAG, NULL, NULL, 0, 0, NULL, "the other way: TEXT or lines are token ids, text comes out"},
     {"skip_special", FLAG, NULL, NULL, 0, 0, NULL, "with --decode: leave special tokens out"},
     {"clean_up", FLAG, NULL, NULL, 0, 0, NULL, "with --decode: no space before punctuation, as scoring does"},
-    OPTION_HELP,
+    OPTION_GROUP("output"),
+    OPTIONS_OF_ALL,
 };
 
 /* Loads the tokenizer of a file, a checkpoint or a preset. Returns 0 or an exit code. */

@@ -22,19 +22,21 @@
 #include <string.h>
 
 static const struct option_spec TRACE_OPTIONS[] = {
-    OPTION_CSV,
+    OPTION_GROUP("what is shown"),
+    {"table", CHOICE, "WHICH", "all", 0, 0, "all summary annotations ops kernels launches tracks memory",
+     "only this one: summary annotations ops kernels launches tracks memory; of --csv ops unless it is given"},
     OPTION_SORT_BY,
     {"row_limit", COUNT, "N", "20", 0, INT32_MAX, NULL,
      "most rows of a table; --json and --csv have all unless it is given"},
     {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL,
      "a row for each operation and its input shapes"},
+    {"partial", FLAG, NULL, NULL, 0, 0, NULL, "a file that is cut off: show what lies before the cut"},
+    OPTION_GROUP("output"),
     {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile",
      "of the operations: key_averages' table, or cProfile's (ncalls tottime ...)"},
-    {"table", CHOICE, "WHICH", "all", 0, 0, "all summary annotations ops kernels launches tracks memory",
-     "only this one: summary annotations ops kernels launches tracks memory; of --csv ops unless it is given"},
-    {"partial", FLAG, NULL, NULL, 0, 0, NULL, "a file that is cut off: show what lies before the cut"},
+    OPTION_CSV,
     OPTION_JSON,
-    OPTION_HELP,
+    OPTIONS_OF_ALL,
 };
 
 /* ---- as text */

@@ -41,7 +41,7 @@ static void print_cases(const struct command *const *commands) {
     for (const struct command *const *command = commands; *command; command++) {
         printf("    %s) options=\"", (*command)->name);
         for (size_t i = 0; i < (*command)->option_count; i++)
-            printf("%s--%s", i ? " " : "", (*command)->options[i].name);
+            if ((*command)->options[i].kind != GROUP) printf(" --%s", (*command)->options[i].name);
         printf("\";;\n");
     }
     printf("    esac\n");
@@ -87,6 +87,7 @@ static void print_fish(const struct command *const *commands) {
         printf("\n");
         for (size_t i = 0; i < (*command)->option_count; i++) {
             const struct option_spec *spec = &(*command)->options[i];
+            if (spec->kind == GROUP) continue;
             printf("complete -c vlmprof -n '__fish_seen_subcommand_from %s' -l %s", (*command)->name, spec->name);
             if (has_values(spec)) {
                 printf(" -x -a '");

@@ -23,6 +23,10 @@ const char *guide_summary(const struct guide *guide) {
     return dash ? dash + 3 : guide->lines[0];
 }
 
+static void print_heading(const char *before, const char *text, const char *behind) {
+    printf("%s%s%s%s%s\n", before, color_bytes(stdout, COLOR_BOLD), text, behind, color_bytes(stdout, COLOR_END));
+}
+
 void help_print_program(FILE *out, const struct command *const *commands) {
     fprintf(out, "vlmprof %s: %s\n\nusage: vlmprof COMMAND [OPTIONS]\n\ncommands:\n", VLMPROF_VERSION, HELP_PURPOSE);
     for (; *commands; commands++) fprintf(out, "  %-12s %s\n", (*commands)->name, (*commands)->summary);
@@ -35,28 +39,35 @@ void help_print_program(FILE *out, const struct command *const *commands) {
             HELP_EXIT_CODES);
 }
 void help_print_command(const struct command *command) {
-    printf("usage: vlmprof %s %s%s[OPTIONS]\n\n%s\n\noptions:\n", command->name, command->operands,
+    printf("usage: vlmprof %s %s%s[OPTIONS]\n\n%s\n", command->name, command->operands,
            command->operands[0] ? " " : "", command->summary);
     for (size_t i = 0; i < command->option_count; i++) {
         const struct option_spec *spec = &command->options[i];
         char head[64];
+        if (spec->kind == GROUP) {
+            print_heading("\n", spec->name, ":");
+            continue;
+        }
         snprintf(head, sizeof head, "--%s%s%s", spec->name, spec->argument ? " " : "",
                  spec->argument ? spec->argument : "");
         printf("  %-32s %s", head, spec->help);
         if (spec->fallback) printf(" (default %s)", spec->fallback);
         printf("\n");
     }
-    printf("\nexample:\n  %s\n", command->example);
+    print_heading("\n", strchr(command->example, '\n') ? "examples" : "example", ":");
+    printf("  %s\n", command->example);
 }
 void help_print_guide(const struct guide *guide) {
     for (size_t i = 0; i < guide->line_count; i++) {
         const char *line = guide->lines[i];
+        char heading[120];
         if (strncmp(line, "## ", 3) != 0) {
             printf("%s\n", line);
             continue;
         }
-        for (const char *letter = line + 3; *letter; letter++) putchar(toupper((unsigned char)*letter));
-        putchar('\n');
+        snprintf(heading, sizeof heading, "%s", line + 3);
+        for (char *letter = heading; *letter; letter++) *letter = (char)toupper((unsigned char)*letter);
+        print_heading("", heading, "");
     }
 }
 

@@ -81,6 +81,10 @@ void manual_print_command(const struct command *command) {
            command->operands[0] ? "\n" : "");
     for (size_t i = 0; i < command->option_count; i++) {
         const struct option_spec *spec = &command->options[i];
+        if (spec->kind == GROUP) {
+            printf(".SS %s\n", spec->name);
+            continue;
+        }
         printf(".TP\n\\fB\\-\\-");
         print_roff(spec->name);
         printf("\\fR");

@@ -85,6 +85,15 @@ static int is_original(const char *folder) { /* as OLMo's training code leaves a
     free(json);
     return original;
 }
+int model_complain_missing(const char *option, const char *name) {
+    const char *slash = strchr(name, '/');
+    int like_hub = slash && slash != name && slash[1] && !strchr(slash + 1, '/') && name[0] != '.' && name[0] != '~';
+    if (!like_hub) return complain(EXIT_INPUT, "%s%s: no such folder", option, name);
+    return complain(EXIT_INPUT,
+                    "%s%s: no such folder; if that is a model of the Hugging Face Hub, download it first: hf download "
+                    "%s --local-dir %s",
+                    option, name, name, slash + 1);
+}
 int model_load_folder(struct model *model) {
     char *config = NULL, *preprocessor = NULL, *tokenizer = NULL;
     char *path = join_path(model->name, "preprocessor_config.json"), *what = join_path(model->name, "tokenizer.json");
@@ -93,7 +102,7 @@ int model_load_folder(struct model *model) {
     vp_result result;
     int code;
     model->identity = HASH_START;
-    if (!is_folder(model->name)) code = complain(EXIT_INPUT, "--model %s: no such folder", model->name);
+    if (!is_folder(model->name)) code = model_complain_missing("--model ", model->name);
     else if (is_original(model->name))
         code = complain(
             EXIT_INPUT,

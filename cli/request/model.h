@@ -29,6 +29,10 @@ int model_weigh_files(struct model *model);
 int model_load_tokenizer(const char *json, size_t bytes, const char *what, vp_tokenizer **tokenizer);
 
 /* Load what model->name names, everything but the weights. The rest of *model is zeroed before. */
+/* Complains that a model's folder is not there; for a name like those of the Hugging Face Hub with the command that
+ * downloads it. `option` stands before the name. Returns EXIT_INPUT. */
+int model_complain_missing(const char *option, const char *name);
+
 int model_load_preset(struct model *model);
 int model_load_folder(struct model *model);
 
