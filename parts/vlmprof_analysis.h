@@ -1364,8 +1364,8 @@ static int vp_impl_bootstrap_take(vp_impl_bootstrap *bootstrap, vp_arena *arena)
     bootstrap->front = (uint32_t *)vp_arena_take(arena, bootstrap->configs, 4 * sizeof(uint32_t));
     bootstrap->bounded_bytes = vp_bounded_scratch_bytes(bootstrap->samples);
     bootstrap->bounded = vp_arena_take(arena, bootstrap->bounded_bytes, 1);
-    if (!bootstrap->bounded || !bootstrap->order || !bootstrap->times || !bootstrap->axis_latency || !bootstrap->axis_accuracy
-        || !bootstrap->all_latency || !bootstrap->all_accuracy || !bootstrap->front)
+    if (!bootstrap->bounded || !bootstrap->order || !bootstrap->times || !bootstrap->axis_latency
+        || !bootstrap->axis_accuracy || !bootstrap->all_latency || !bootstrap->all_accuracy || !bootstrap->front)
         return 0;
     bootstrap->member = bootstrap->front + bootstrap->configs;
     bootstrap->within = bootstrap->member + bootstrap->configs;
