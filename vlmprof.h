@@ -37,6 +37,7 @@
  *     vlmprof_caption.h     CIDEr-D, BLEU and ROUGE-L of captions, built-in tokenizer
  *     vlmprof_analysis.h    tests and verdicts, Pareto fronts, coupling of knobs
  *     vlmprof_latency.h     regression, the latency model, recalibration to another device, guardrails
+ *     vlmprof_noise.h       what else the machine did while something was measured
  *     vlmprof_stages.h      stages and parts of a request, and what an engine records of them
  *     vlmprof_trace.h       Chrome traces as torch.profiler writes them
  *     vlmprof_engine.h      the engine's interface; its code lies in parts/engine and vlmprof_kernels.cu: link

@@ -2,10 +2,14 @@
  * Everything is computed from one struct pass_result when it is asked for; nothing is kept. */
 #include "base/metrics.h"
 
+#include "base/document.h"
 #include "base/memory.h"
+#include "vlmprof_analysis.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct pass_result *runs_make(int32_t run_count, int32_t new_tokens) {
     struct pass_result *runs = zeroed((size_t)run_count, sizeof *runs);
@@ -23,8 +27,22 @@ void runs_free(struct pass_result *runs, int32_t run_count) {
     }
     free(runs);
 }
-const char *const METRIC_KEYS[METRIC_STAGE] = {"T_vision_total",     "T_LLM_prefill", "T_LLM_decode", "T_total",
-                                               "T_decode_per_token", "TTFT",          "unaccounted",  "closure"};
+#define TERM_ENTRY(key, unit, meaning) {key, unit, meaning},
+#define TERM_KEY(key, unit, meaning) key,
+const struct term TERMS[TERM_COUNT] = {METRIC_ROWS(TERM_ENTRY) TERM_ROWS(TERM_ENTRY)};
+const char *const METRIC_KEYS[METRIC_STAGE] = {METRIC_ROWS(TERM_KEY)};
+
+const int LATENCY_TERMS[LATENCY_TERM_COUNT] = {METRIC_TOTAL,  METRIC_TTFT,      METRIC_VISION, METRIC_PREFILL,
+                                              METRIC_DECODE, METRIC_PER_TOKEN, METRIC_CLOSURE};
+
+const char *term_line(int which, char out[TERM_BYTES]) {
+    snprintf(out, TERM_BYTES, "%s: %s", TERMS[which].key, TERMS[which].meaning);
+    return out;
+}
+void terms_add(struct document *document, const int *which, size_t count) {
+    char line[TERM_BYTES];
+    for (size_t i = 0; i < count; i++) document_text(document, BLOCK_LINE, "%s", term_line(which[i], line));
+}
 
 const char *const DETAIL_KEYS[DETAIL_COUNT] = {"ms", "wall_ms", "device_ms", "launches", "flops", "bytes"};
 
@@ -71,6 +89,8 @@ double metric_of(const struct pass_result *run, int metric) {
     default: return (double)sum / (double)run->total_ns;
     }
 }
+double decode_rate_of(const struct pass_result *run) { return 1e3 / metric_of(run, METRIC_PER_TOKEN); }
+double output_rate_of(const struct pass_result *run) { return run->token_count * 1e9 / (double)run->total_ns; }
 double metric_mean(const struct pass_result *runs, int32_t run_count, int metric) {
     double *values = resize(NULL, (size_t)run_count, sizeof *values), mean;
     for (int32_t i = 0; i < run_count; i++) values[i] = metric_of(&runs[i], metric);
@@ -79,6 +99,9 @@ double metric_mean(const struct pass_result *runs, int32_t run_count, int metric
     return mean;
 }
 
+const char OPS_COLUMNS_TEXT[] =
+    "times are sums over the calls; self: without the operations within, total: with them, "
+    "avg: total / calls; Self %: of all self times\n";
 vp_estimate estimate_none(void) {
     vp_estimate estimate = {(double)NAN, (double)NAN, (double)NAN};
     return estimate;
@@ -91,4 +114,24 @@ vp_estimate median_of(double *values, size_t count) {
     if (vp_statistics_percentile_interval(values, count, 50, 0.95, &estimate.low, &estimate.high) != VP_OK)
         estimate.low = estimate.high = (double)NAN;
     return estimate;
+}
+struct median_range median_range_of(double *values, size_t count) {
+    struct median_range range = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};
+    uint64_t low = 1, high = count;
+    vp_statistics statistics;
+    if (!count || vp_statistics_compute(values, count, values, &statistics) != VP_OK) return range;
+    range.median = statistics.p50;
+    if (count < 3) return range;
+    if (vp_median_interval(count, 0.95, &low, &high, &range.level) != VP_OK)
+        range.level = 1 - ldexp(1, 1 - (int)count); /* from the first to the last: the widest range there is */
+    range.low = values[low - 1];
+    range.high = values[high - 1];
+    return range;
+}
+const char *range_words(size_t count, const char *what, double level, char out[RANGE_WORDS]) {
+    const char *range = count < vp_statistics_percentile_needs(50, 0.95) ? "[min, max]" : "[low, high]";
+    if (isfinite(level))
+        snprintf(out, RANGE_WORDS, "%s of %zu %s covers the median at %.3g %%", range, count, what, 100 * level + 1e-9);
+    else out[0] = 0;
+    return out;
 }

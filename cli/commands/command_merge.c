@@ -27,7 +27,8 @@ static const struct option_spec MERGE_OPTIONS[] = {
 };
 
 /* Prints the summary as JSON. Returns 0 or an exit code. */
-static int print_merged(const char *folder, const char *status, const struct summaries *results) {
+static int print_merged(const char *folder, const char *status, const struct summaries *results,
+                        const struct text_list *warnings) {
     vp_json_writer writer;
     int code = 0;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
@@ -35,6 +36,7 @@ static int print_merged(const char *folder, const char *status, const struct sum
     put_text(&writer, "output_dir", folder);
     put_text(&writer, "status", status);
     summaries_put(&writer, results);
+    put_list(&writer, "warnings", warnings);
     vp_json_end_object(&writer);
     if (vp_json_finish(&writer) != VP_OK) code = output_failed();
     putchar('\n');
@@ -46,6 +48,7 @@ static int run_command(const struct options *options) {
                          : options->operand_count       ? options->operands[0]
                                                         : NULL;
     struct summaries results = {NULL, 0};
+    struct text_list warnings = {NULL, 0};
     int64_t failed = 0, missing = 0;
     struct journal_index index;
     int code = 0, fd = -1;
@@ -66,16 +69,20 @@ static int run_command(const struct options *options) {
         missing += results.items[i].missing;
     }
     if (!code && (failed || missing)) code = EXIT_WORK;
+    summaries_warn(&results, &warnings);
     if (results.count && !is_given(options, "quiet")) {
-        if (!code || isatty(STDERR_FILENO)) summaries_print(&results);
+        int unwritten = is_given(options, "json") ? 0 : summaries_print(&results);
+        if (unwritten) code = unwritten;
+        for (size_t i = 0; i < warnings.count; i++) complain(0, "%s", warnings.items[i]);
         print_note("vlmprof: %zu result files from %d journals in %s (%lld points failed, %lld missing)\n",
                    results.count, index.file_count, folder, (long long)failed, (long long)missing);
     }
     if (results.count && is_given(options, "json")) {
         const char *status = missing ? "partial" : failed ? "complete with failures" : "complete";
-        int unwritten = print_merged(folder, status, &results);
+        int unwritten = print_merged(folder, status, &results, &warnings);
         if (unwritten) code = unwritten;
     }
+    text_list_free(&warnings);
     summaries_free(&results);
     index_free(&index);
     return code;

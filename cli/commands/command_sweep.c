@@ -145,7 +145,7 @@ static int sweep_merge(struct sweep *sweep) {
     return code;
 }
 /* Prints the summary as JSON. Returns `code`, or the exit code of an error. */
-static int print_summary(const struct sweep *sweep, int code) {
+static int print_summary(const struct sweep *sweep, const struct text_list *warnings, int code) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
     vp_json_begin_object(&writer);
@@ -161,6 +161,7 @@ static int print_summary(const struct sweep *sweep, int code) {
     put_int(&writer, "failed", sweep->failed);
     put_bool(&writer, "synthetic", sweep->model.synthetic);
     summaries_put(&writer, &sweep->results);
+    put_list(&writer, "warnings", warnings);
     vp_json_end_object(&writer);
     if (vp_json_finish(&writer) != VP_OK) return output_failed();
     putchar('\n');
@@ -168,16 +169,18 @@ static int print_summary(const struct sweep *sweep, int code) {
 }
 /* Prints what was measured. Returns the exit code of the sweep. */
 static int sweep_report(const struct sweep *sweep) {
-    int quiet = is_given(sweep->options, "quiet"), code = sweep->failed ? EXIT_WORK : 0;
+    int quiet = is_given(sweep->options, "quiet"), code = sweep->failed ? EXIT_WORK : 0, unwritten = 0;
     char rank[64] = "";
+    struct text_list warnings = {NULL, 0};
     if (interrupted) {
         sweep_message(sweep, "interrupted");
         return EXIT_INTERRUPTED;
     }
     if (sweep->rank.world_size > 1)
         snprintf(rank, sizeof rank, "rank %d of %d: ", sweep->rank.rank, sweep->rank.world_size);
-    /* a command that fails prints the table on a terminal only */
-    if (!quiet && sweep->results.count && (!code || isatty(STDERR_FILENO))) summaries_print(&sweep->results);
+    if (!quiet && !is_given(sweep->options, "json")) unwritten = summaries_print(&sweep->results);
+    summaries_warn(&sweep->results, &warnings);
+    for (size_t i = 0; i < warnings.count && !quiet; i++) complain(0, "%s", warnings.items[i]);
     if (!quiet)
         print_note("vlmprof: %s%zu configurations, %zu points (%zu measured now, %lld failed) in %s%s\n", rank,
                    sweep->plan.configuration_count, sweep->point_count, sweep->done - sweep->done_before,
@@ -189,7 +192,10 @@ static int sweep_report(const struct sweep *sweep) {
     if (sweep->failed)
         print_note("vlmprof: failed points are rows with status \"failed\" and a reason in the result files; "
                    "--retry_failed measures them again\n");
-    return is_given(sweep->options, "json") ? print_summary(sweep, code) : code;
+    if (is_given(sweep->options, "json")) code = print_summary(sweep, &warnings, code);
+    else if (unwritten) code = unwritten;
+    text_list_free(&warnings);
+    return code;
 }
 /* Finds which part of the sweep this process has, and on which device it runs. Returns 0 or an exit code. */
 static int sweep_rank(struct sweep *sweep) {

@@ -33,6 +33,7 @@ struct decomposition {
     size_t counts[METRIC_STAGE]; /* samples that have it */
     struct stage_cost stages[VP_STAGE_COUNT];
     double closure, unaccounted_share, idle_share;
+    int64_t run_pairs; /* neighbouring runs of the samples */
     double run_spread; /* std / mean over the runs of a sample; the median over the samples */
 };
 
@@ -45,7 +46,9 @@ extern const int PART_STAGES[PART_STAGE_COUNT];
 
 int stage_has_parts(const struct stage_cost *cost);
 
-struct curve_bin { double x; vp_estimate y; size_t count; }; /* y: the median, ms */
+/* Points of about the same x. p50: their median, for the tables; mean: the location that a least-squares line has, too,
+ * for the plots; both in ms. x is the median, mean_x the mean of their x. */
+struct curve_bin { double x, mean_x; vp_estimate p50, mean; size_t count; };
 
 /* A latency against what it should grow with. */
 struct curve {

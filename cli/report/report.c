@@ -4,6 +4,7 @@
 #include "report/report.h"
 
 #include "base/json.h"
+#include "base/noise.h"
 #include "vlmprof_latency.h"
 
 #include <math.h>
@@ -50,6 +51,25 @@ static size_t differing_files(const struct results *results, size_t offset) {
     }
     return count;
 }
+/* Older files do not say what else the machine did: of these the spread of the runs of one sample says it. */
+static void warn_of_noise(struct report *report) {
+    const struct results *results = report->results;
+    vp_noise_summary *items = resize(NULL, results->count, sizeof *items);
+    const char **names = (const char **)resize(NULL, results->count, sizeof *names);
+    char (*texts)[160] = resize(NULL, results->count, sizeof *texts);
+    for (size_t i = 0; i < results->count; i++) {
+        items[i] = results->files[i].noise;
+        if (!isfinite(items[i].spread)) {
+            items[i].spread = report->items[i].run_spread;
+            items[i].pair_count = report->items[i].run_pairs;
+        }
+        names[i] = report_full_name(results, &results->files[i], texts[i]);
+    }
+    noise_warn(&report->warnings, items, names, results->count, NOISE_ADVICE_SWEEP);
+    free(texts);
+    free((void *)names);
+    free(items);
+}
 static void warn_of_files(struct report *report) {
     static const struct {
         const char *name;
@@ -92,14 +112,14 @@ static void warn_of_files(struct report *report) {
                       (long long)outliers, (long long)runs);
     if (foreign)
         text_list_add(&report->warnings,
-                      "%lld files are the experiments' own: no stages, no closure; ms a token is divided by N - 1 here",
+                      "%lld files are the experiments' own: no stages, no closure; TPOT is divided by N - 1 here",
                       (long long)foreign);
     else if (coarse)
         text_list_add(&report->warnings, "%lld files hold no stage times (--timing off)", (long long)coarse);
 }
 static void warn_of_samples(struct report *report) {
     size_t least = SIZE_MAX, p95 = 0, p99 = 0, open = 0;
-    double worst = 1, spread = 0;
+    double worst = 1;
     for (size_t i = 0; i < report->results->count; i++) {
         const struct decomposition *decomposition = &report->items[i];
         if (decomposition->file->count < least) least = decomposition->file->count;
@@ -107,15 +127,10 @@ static void warn_of_samples(struct report *report) {
         p99 += !vp_statistics_percentile_supported(decomposition->counts[METRIC_TOTAL], 99);
         open += decomposition->closure < 0.99;
         if (decomposition->closure < worst) worst = decomposition->closure;
-        if (decomposition->run_spread > spread) spread = decomposition->run_spread;
     }
     if (least < 500)
         text_list_add(&report->warnings, "only %zu samples in the smallest file: 500 and more are advised for fronts",
                       least);
-    if (spread > 0.05)
-        text_list_add(&report->warnings,
-                      "runs of one request spread by up to %.1f %% (standard deviation): the machine was not quiet",
-                      100 * spread);
     if (p95)
         text_list_add(
             &report->warnings,
@@ -304,6 +319,7 @@ void report_make(struct report *report, const struct results *results, const str
     for (size_t i = 0; i < results->count; i++)
         for (int k = 0; k < VP_STAGE_COUNT; k++)
             report->items[i].stages[k].limit = bound_of(report, &report->items[i].stages[k]);
+    warn_of_noise(report);
     warn_of_files(report);
     warn_of_samples(report);
     for (size_t i = 0; i < results->notes.count; i++) text_list_add(&report->warnings, "%s", results->notes.items[i]);

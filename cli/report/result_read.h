@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/metrics.h"
 #include "vlmprof.h"
+#include "vlmprof_noise.h"
 #include "vlmprof_stages.h"
 
 /* The numbers of a sample, each with an array of its own: means over its runs; times are ms. The first are METRIC_*.
@@ -37,8 +38,10 @@ struct result_file {
         *measured_from, *measured_to;
     int is_synthetic;
     int64_t seed, runs_per_sample, max_new_tokens, ignore_eos;
+    vp_noise_summary noise;          /* what else the machine did; of older files nothing is known */
     int64_t failed_count, missing_count, throttled_runs, outlier_runs;
     double accuracy;                 /* of the file: a metric of a whole corpus has no other; NaN: none */
+    int64_t cost_pairs;
     double cost_share, cost_low, cost_high; /* of stage times: staged less bare, as a share of T_total */
     /* sums over the shapes whose kernels were timed; NaN: none */
     double kernel_ms[VP_STAGE_COUNT], kernel_device_ms[VP_STAGE_COUNT];

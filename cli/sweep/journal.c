@@ -18,6 +18,7 @@
 
 #include "base/console.h"
 #include "base/files.h"
+#include "base/noise.h"
 #include "base/json_stream.h"
 #include "sweep/journal_line.h"
 
@@ -92,6 +93,7 @@ void index_free(struct journal_index *index) {
         free(index->files[i].path);
         free(index->files[i].device);
         free(index->files[i].sessions);
+        free(index->files[i].blocks);
     }
     for (int32_t i = 0; i < index->set_count; i++) {
         struct index_set *set = &index->sets[i];
@@ -109,6 +111,7 @@ void index_free(struct journal_index *index) {
     }
     free(index->model);
     free(index->timing);
+    free(index->model_shape);
     free(index->files);
     free(index->sets);
     free(index->configurations);
@@ -237,6 +240,7 @@ static int index_take_head(struct journal_index *index, int32_t file_index, int6
     struct index_file *file = &index->files[file_index];
     uint32_t configs = vp_json_get(json, 0, "configs"), node = configs + 1;
     char *name = node_text(json, vp_json_get(json, 0, "plan"));
+    uint32_t shape = vp_json_get(json, 0, "model_shape");
     int same = name && (!index->plan[0] || !strcmp(name, index->plan)) && has_same_sets(index, json);
     if (same && !index->set_count) index_begin(index, json, name);
     free(name);
@@ -245,6 +249,8 @@ static int index_take_head(struct journal_index *index, int32_t file_index, int6
                         "%s belongs to another plan (other model, data, seed or options): use another --output_dir, "
                         "or delete it with its results",
                         file->path);
+    if (!index->model_shape && shape != VP_JSON_NONE) /* a later head may say what an older one did not */
+        index->model_shape = copy_text(json->text + json->nodes[shape].start, json->nodes[shape].bytes);
     file->rank = node_int(json, 0, "rank", 0);
     file->world_size = node_int(json, 0, "world_size", 1);
     file->is_finished = 0;
@@ -323,6 +329,19 @@ static void index_take_session(struct journal_index *index, int32_t file_index, 
     file->knows_device = file->device != NULL;
     file->on_gpu = file->device && !strncmp(file->device, "cuda", 4);
 }
+static void index_take_noise(struct journal_index *index, int32_t file_index, int64_t at) {
+    const vp_json *json = &index->scratch.json;
+    struct index_file *file = &index->files[file_index];
+    struct index_block *block;
+    if (file->block_count == file->block_capacity) {
+        file->block_capacity = file->block_capacity * 2 + 16;
+        file->blocks = resize(file->blocks, file->block_capacity, sizeof *file->blocks);
+    }
+    block = &file->blocks[file->block_count++];
+    block->from = node_int(json, vp_json_get(json, 0, "noise"), "from", at);
+    block->at = at;
+    read_noise_block(json, vp_json_get(json, 0, "noise"), &block->noise);
+}
 /* Truth: the journal has timed the kernels of this shape already. */
 static int index_has_shape(const struct journal_index *index, const struct index_shape *wanted) {
     for (size_t i = 0; i < index->shape_count; i++) {
@@ -364,6 +383,7 @@ static int index_take_kind(struct journal_index *index, line_kind kind, int32_t 
     case LINE_SESSION: index_take_session(index, file_index, at); break;
     case LINE_SAMPLE: is_taken = index_has_taken_sample(index, file_index, at); break;
     case LINE_KERNELS: is_taken = index_has_taken_kernels(index, file_index, at); break;
+    case LINE_NOISE: index_take_noise(index, file_index, at); break;
     case LINE_FINISHED: index->files[file_index].is_finished = 1; break;
     default: is_taken = index_has_taken_point(index, kind, at);
     }
@@ -434,6 +454,15 @@ int index_has_session(const struct journal_index *index, int32_t file, int64_t a
     for (size_t i = 0; i < index->files[file].session_count; i++)
         if (index->files[file].sessions[i] == at) return 1;
     return 0;
+}
+size_t index_block_of(const struct journal_index *index, int32_t file_index, int64_t at) {
+    const struct index_file *file = &index->files[file_index];
+    size_t low = 0, high = file->block_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (file->blocks[middle].at < at) low = middle + 1; else high = middle;
+    }
+    return low < file->block_count && file->blocks[low].from <= at ? low : file->block_count;
 }
 int index_sort(struct journal_index *index) {
     for (int32_t i = 0; i < index->set_count; i++) {

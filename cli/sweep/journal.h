@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "vlmprof.h"
+#include "vlmprof_noise.h"
 
 enum { JOURNAL_SYNC_LINES = 64 };
 
@@ -63,6 +64,9 @@ struct index_configuration {
 /* A shape whose kernels were timed: the place of its line. */
 struct index_shape { int32_t file, configuration; int64_t at, views, sequence; };
 
+/* What the machine did during the runs whose lines stand from `from` to before `at`. */
+struct index_block { int64_t from, at; vp_noise noise; };
+
 /* A journal that was read. */
 struct index_file {
     char *path;
@@ -72,11 +76,12 @@ struct index_file {
     int is_finished, knows_device, on_gpu;
     char *device;     /* of its last session; NULL: not known */
     int64_t *sessions; size_t session_count; /* places of its session lines */
+    struct index_block *blocks; size_t block_count, block_capacity; /* ascending by `at` */
 };
 
 struct journal_index {
     char plan[24]; /* the plan's fingerprint; "": the first head says it */
-    char *model;
+    char *model, *model_shape; /* model_shape: a JSON object; NULL: no head says it */
     int64_t run_count, total_blocks, bare_every;
     int synthetic, ignore_eos;
     char *timing;
@@ -111,6 +116,9 @@ int index_read(struct journal_index *index, const char *path, int fd, int is_own
 
 /* Truth: a session's line of this journal stands at this place. */
 int index_has_session(const struct journal_index *index, int32_t file, int64_t at);
+
+/* The place in index->files[file].blocks of the block that a run's line belongs to; its block_count: not known. */
+size_t index_block_of(const struct journal_index *index, int32_t file, int64_t at);
 
 /* Sorts the entries of all journals by id. Two journals that contain the same sample are an error. */
 int index_sort(struct journal_index *index);

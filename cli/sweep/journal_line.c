@@ -1,6 +1,7 @@
 /* journal_line.c: what one line of a journal must contain.
  * One table for each kind of line lists its members in the order in which sweep/sweep_point.c writes them. The tables
- * and the writers belong together: a new member is a new schema. */
+ * and the writers belong together: a new member that old lines may not lack is
+ * a new schema. */
 #include "sweep/journal_line.h"
 
 #include "base/json.h"
@@ -38,6 +39,11 @@ static const struct member HEAD[] = {
     OF(TEXT_VALUE, "model"), OF(TRUTH, "synthetic"), OF(TEXT_VALUE, "timing"), OF(TRUTH, "ignore_eos"),
     INT("num_runs_per_sample", 1, INT32_MAX), INT("num_total_blocks", 1, INT32_MAX), INT("bare_every", 0, INT32_MAX),
     OF(OBJECT, "options"), OF(LIST, "data"), OF(LIST, "configs")};
+/* of the model, as the checkpoint's config says it; a head that an older version wrote has none */
+static const struct member MODEL_SHAPE[] = {
+    INT("num_experts", 1, INT32_MAX), INT("top_k", 1, INT32_MAX), INT("d_model", 1, INT32_MAX),
+    INT("n_heads", 1, INT32_MAX), INT("n_layers", 1, INT32_MAX), INT("expert_dim", 1, INT32_MAX),
+    INT("vocab_size", 1, INT32_MAX), INT("vit_width", 1, INT32_MAX), INT("vit_layers", 1, INT32_MAX)};
 static const struct member DATA[] = {
     OF(TEXT_VALUE, "task"), OF(TEXT_VALUE, "path"), OF(TEXT_VALUE, "metric"), INT("max_new_tokens", 0, INT32_MAX),
     INT("num_samples", 0, INT64_C(1) << 40), OF(TEXT_VALUE, "content_hash")};
@@ -81,6 +87,10 @@ static const struct member KERNELS[] = {
 static const struct member KERNEL_STAGE[] = {
     OF_OR_NULL(NUMBER, "device_ms"), OF_OR_NULL(NUMBER, "kernel_ms"), OF_OR_NULL(NUMBER, "idle_share"),
     OF(OBJECT, "parts")};
+/* What the machine did during the runs whose lines begin at `from` or later, and before this line. */
+static const struct member NOISE[] = {
+    INT("from", 0, INT64_MAX), OF_OR_NULL(NUMBER, "load"), OF_OR_NULL(NUMBER, "steal_percent"),
+    OF_OR_NULL(NUMBER, "other_cpu_percent"), PAIR_OR_NULL("frequency_mhz", INT32_MAX)};
 
 /* ---- an object against its table */
 static int is_integer(const vp_json *json, uint32_t node, const struct member *member) {
@@ -153,7 +163,12 @@ static int is_data(const vp_json *json, uint32_t node) {
 }
 static int is_head(const vp_json *json) {
     uint32_t data = vp_json_get(json, 0, "data"), configs = vp_json_get(json, 0, "configs");
-    if (!HAS_ONLY(json, 0, HEAD) || !vp_json_equals(json, vp_json_get(json, 0, "schema"), JOURNAL_SCHEMA)) return 0;
+    uint32_t shape = vp_json_get(json, 0, "model_shape");
+    if (!has_members(json, 0, HEAD, COUNT_OF(HEAD))
+        || json->nodes[0].count != COUNT_OF(HEAD) + (shape != VP_JSON_NONE)
+        || (shape != VP_JSON_NONE && !HAS_ONLY(json, shape, MODEL_SHAPE))
+        || !vp_json_equals(json, vp_json_get(json, 0, "schema"), JOURNAL_SCHEMA))
+        return 0;
     if (json->nodes[vp_json_get(json, 0, "plan")].bytes > LINE_PLAN_BYTES_MAX || !json->nodes[data].count) return 0;
     if (node_int(json, 0, "rank", 0) >= node_int(json, 0, "world_size", 0)) return 0;
     for (uint32_t i = data + 1; i < json->nodes[data].end; i = json->nodes[i].end)
@@ -243,5 +258,7 @@ line_kind journal_line_kind(const vp_json *json) {
         return has_members(json, node, SESSION, COUNT_OF(SESSION)) ? LINE_SESSION : LINE_DAMAGED;
     if ((node = vp_json_get(json, 0, "kernels")) != VP_JSON_NONE)
         return are_kernels(json, node) ? LINE_KERNELS : LINE_DAMAGED;
+    if ((node = vp_json_get(json, 0, "noise")) != VP_JSON_NONE)
+        return HAS_ONLY(json, node, NOISE) ? LINE_NOISE : LINE_DAMAGED;
     return node_is(json, vp_json_get(json, 0, "finished"), VP_JSON_TRUE) ? LINE_FINISHED : LINE_DAMAGED;
 }

@@ -7,7 +7,7 @@
 
 typedef enum line_kind {
     LINE_DAMAGED, LINE_HEAD, LINE_SESSION, LINE_SAMPLE, LINE_RUN, LINE_BARE, LINE_DONE, LINE_FAILED, LINE_KERNELS,
-    LINE_FINISHED
+    LINE_NOISE, LINE_FINISHED
 } line_kind;
 
 #define JOURNAL_SCHEMA "vlmprof-journal-2"

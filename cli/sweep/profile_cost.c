@@ -3,6 +3,7 @@
 
 #include "base/console.h"
 #include "base/json.h"
+#include "base/noise.h"
 #include "sweep/profiler.h"
 
 #include <errno.h>
@@ -92,8 +93,15 @@ int cost_measure(const struct options *options, struct session *session, struct 
     free(scratch);
     return code;
 }
+static vp_estimate percent_of(vp_estimate share) {
+    vp_estimate percent;
+    percent.value = 100 * share.value;
+    percent.low = 100 * share.low;
+    percent.high = 100 * share.high;
+    return percent;
+}
 void cost_write(struct text_buffer *out, const struct cost_report *cost) {
-    char line[300];
+    char line[300], reason[200];
     snprintf(
         line, sizeof line,
         "\ncost of the profiler: %zu rounds of one request in each mode, in random order, held against off; 95 "
@@ -102,29 +110,33 @@ void cost_write(struct text_buffer *out, const struct cost_report *cost) {
         cost->rounds, "mode", "mean ms", "median ms", "mean of differences, %", "median of differences, %");
     text_add_string(out, line);
     for (int i = 0; i < COST_MODES; i++) {
-        const vp_paired *paired = &cost->paired[i];
         double *sorted = resize(NULL, cost->rounds, sizeof *sorted);
-        char mean[64] = "-", median[64] = "-";
         memcpy(sorted, cost->ns[i], cost->rounds * sizeof *sorted);
-        if (i) {
-            snprintf(mean, sizeof mean, "%+.2f [%+.2f, %+.2f]", 100 * paired->relative_mean.value,
-                     100 * paired->relative_mean.low, 100 * paired->relative_mean.high);
-            snprintf(median, sizeof median, "%+.2f [%+.2f, %+.2f]", 100 * paired->relative_median.value,
-                     100 * paired->relative_median.low, 100 * paired->relative_median.high);
-        }
-        snprintf(line, sizeof line, "%-8s %12.3f %12.3f %30s %30s\n", COST_NAMES[i],
-                 vp_statistics_mean(cost->ns[i], cost->rounds) / 1e6, median_of(sorted, cost->rounds).value / 1e6, mean,
-                 median);
+        snprintf(line, sizeof line, "%-8s %12s %12s %30s %30s\n", COST_NAMES[i],
+                 number_short(vp_statistics_mean(cost->ns[i], cost->rounds) / 1e6).text,
+                 number_short(median_of(sorted, cost->rounds).value / 1e6).text,
+                 i ? number_cost(percent_of(cost->paired[i].relative_mean)).text : "-",
+                 i ? number_cost(percent_of(cost->paired[i].relative_median)).text : "-");
         text_add_string(out, line);
         free(sorted);
     }
+    for (int i = 1; i < COST_MODES; i++) { /* the median: a slow round or two do not move it */
+        vp_estimate median = percent_of(cost->paired[i].relative_median);
+        if (is_cost_known(median)) continue;
+        say_unknown_cost(reason, sizeof reason, median, cost->rounds, "rounds");
+        snprintf(line, sizeof line, "%s: %s\n", COST_NAMES[i], reason);
+        text_add_string(out, line);
+    }
 }
-static void put_estimate_percent(vp_json_writer *writer, const char *key, vp_estimate estimate) {
+/* Without an interval its ends are null. */
+static void put_estimate_percent(vp_json_writer *writer, const char *key, vp_estimate percent, size_t rounds) {
+    int64_t needed = pairs_to_tell(percent, rounds);
     vp_json_key(writer, key);
     vp_json_begin_object(writer);
-    put_double(writer, "value", 100 * estimate.value);
-    put_double(writer, "low", 100 * estimate.low);
-    put_double(writer, "high", 100 * estimate.high);
+    put_double(writer, "value", percent.value);
+    put_double(writer, "low", percent.low);
+    put_double(writer, "high", percent.high);
+    if (needed) put_int(writer, "rounds_to_tell_1_percent", needed); else put_null(writer, "rounds_to_tell_1_percent");
     vp_json_end_object(writer);
 }
 void cost_put(vp_json_writer *writer, const struct cost_report *cost) {
@@ -137,8 +149,10 @@ void cost_put(vp_json_writer *writer, const struct cost_report *cost) {
         vp_json_begin_object(writer);
         put_double(writer, "mean_ms", vp_statistics_mean(cost->ns[i], cost->rounds) / 1e6);
         if (i) {
-            put_estimate_percent(writer, "mean_difference_percent", cost->paired[i].relative_mean);
-            put_estimate_percent(writer, "median_difference_percent", cost->paired[i].relative_median);
+            put_estimate_percent(writer, "mean_difference_percent", percent_of(cost->paired[i].relative_mean),
+                                 cost->rounds);
+            put_estimate_percent(writer, "median_difference_percent", percent_of(cost->paired[i].relative_median),
+                                 cost->rounds);
         }
         vp_json_end_object(writer);
     }

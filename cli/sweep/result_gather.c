@@ -79,12 +79,13 @@ static int read_run(const vp_json *json, struct pass_result *run) {
     return run->total_ns > 0 ? 0 : EXIT_OUTPUT;
 }
 /* Adds the run of a line. Returns 0, or EXIT_OUTPUT when it is no run's line. */
-static int add_run(struct measured *measured, const vp_json *json) {
+static int add_run(struct measured *measured, const vp_json *json, int64_t at) {
     const struct run_mark mark = {
         .is_throttled = node_is(json, vp_json_get(json, 0, "throttled"), VP_JSON_TRUE),
         .session = node_int(json, 0, "session", -1),
         .unix_s = node_int(json, 0, "unix_s", 0),
-        .telemetry = raw_text(json, vp_json_get(json, 0, "telemetry"))};
+        .telemetry = raw_text(json, vp_json_get(json, 0, "telemetry")),
+        .at = at};
     if (measured->count == measured->capacity) {
         measured->capacity = measured->capacity * 2 + 8;
         measured->runs = resize(measured->runs, (size_t)measured->capacity, sizeof *measured->runs);
@@ -107,9 +108,9 @@ static void reverse_runs(struct measured *measured) {
 }
 /* Takes over one line of a point: a run, a pair without and with stage times, or the line that closes the point.
  * Returns 0, or EXIT_OUTPUT when it is none of these or cannot be read. */
-static int take_line(struct measured *measured, const vp_json *json) {
+static int take_line(struct measured *measured, const vp_json *json, int64_t at) {
     uint32_t bare = vp_json_get(json, 0, "bare");
-    if (vp_json_get(json, 0, "run") != VP_JSON_NONE) return add_run(measured, json);
+    if (vp_json_get(json, 0, "run") != VP_JSON_NONE) return add_run(measured, json, at);
     if (bare != VP_JSON_NONE) {
         measured->bare_ns = node_int(json, bare, "bare_total_ns", 0);
         measured->staged_ns = node_int(json, bare, "staged_total_ns", 0);
@@ -130,7 +131,7 @@ static int read_lines(struct journal_index *index, int32_t file, int64_t last, s
         int code = index_read_line(index, file, at);
         if (code) return code;
         before = node_int(json, 0, "prev", -1);
-        if (take_line(measured, json))
+        if (take_line(measured, json, at))
             return complain(EXIT_OUTPUT, "%s: the run at byte %lld cannot be read", index->files[file].path,
                             (long long)at);
         if (before >= at)
@@ -161,6 +162,12 @@ int measured_read(struct journal_index *index, const struct index_configuration 
                         (long long)entry->id);
     for (int32_t i = 0; i < measured->count; i++)
         if (!index_has_session(index, entry->file, measured->marks[i].session)) measured->marks[i].session = -1;
+    for (int32_t i = 0; i < measured->count; i++) {
+        const vp_noise nothing = {(double)NAN, (double)NAN, (double)NAN, (double)NAN, (double)NAN};
+        const struct index_file *file = &index->files[entry->file];
+        size_t block = index_block_of(index, entry->file, measured->marks[i].at);
+        measured->marks[i].noise = block < file->block_count ? file->blocks[block].noise : nothing;
+    }
     return 0;
 }
 struct point measured_point(const struct journal_index *index, const struct index_configuration *configuration,
@@ -197,6 +204,7 @@ int can_find_outliers(const struct measured *measured, uint8_t *flags, vp_outlie
 void gathered_free(struct gathered *gathered) {
     for (int i = 0; i < LIST_COUNT; i++) free(gathered->lists[i].values);
     free(gathered->sessions);
+    free(gathered->has_block);
 }
 /* A number that is not finite is none. */
 static void list_add(struct number_list *list, double value) {
@@ -252,10 +260,77 @@ static void gather_steps(struct gathered *gathered, const struct pass_result *ru
         list_add(&gathered->lists[LIST_STEP_AT], step + 1);
     }
 }
+/* Each block that runs of the point belong to, once. */
+static void gather_blocks(struct gathered *gathered, const struct journal_index *index, const struct measured *measured,
+                          int32_t file) {
+    size_t first = 0;
+    for (int32_t i = 0; i < file; i++) first += index->files[i].block_count;
+    for (int32_t i = 0; i < measured->count; i++) {
+        size_t block = index_block_of(index, file, measured->marks[i].at);
+        if (block == index->files[file].block_count || gathered->has_block[first + block]) continue;
+        gathered->has_block[first + block] = 1;
+        vp_noise_add(&gathered->noise, &index->files[file].blocks[block].noise);
+    }
+}
+/* What a stage does: operations, where it has none bytes; steps of decode are all alike. 0: not known. */
+static double stage_work(const struct pass_result *run, int stage) {
+    if (stage == VP_STAGE_DECODE) return run->token_count - 1;
+    return (double)(run->times.flops[stage] ? run->times.flops[stage] : run->times.bytes[stage]);
+}
+/* Stages of the host have no count of their work, and are left out. */
+static struct neighbour neighbour_of(const struct measured *measured, int32_t file) {
+    struct neighbour now;
+    memset(&now, 0, sizeof now);
+    now.file = file;
+    now.session = measured->marks[0].session;
+    for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
+        if (is_host_stage(stage) || !measured->runs[0].times.ran[stage]) continue;
+        now.ms[stage] = stage_value(&measured->runs[0], stage, 0);
+        now.work[stage] = stage_work(&measured->runs[0], stage);
+    }
+    return now;
+}
+/* Truth: both runs did the same stages, with numbers of operations that differ by 2 % at most, or 0. Decode is a number
+ * of equal steps. Where the work differs by more, so does the time per operation. */
+static int is_same_work(const struct neighbour *left, const struct neighbour *right) {
+    if (left->file != right->file || left->session != right->session) return 0;
+    for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
+        double least = fmin(left->work[stage], right->work[stage]), most = fmax(left->work[stage], right->work[stage]);
+        if (stage == VP_STAGE_DECODE ? !(least > 0) != !(most > 0) : !(most <= 1.02 * least)) return 0;
+    }
+    return 1;
+}
+/* The logarithm of how much slower a run was than a neighbour's times per work say. */
+static double slower_by(const struct neighbour *run, const struct neighbour *before) {
+    double taken = 0, expected = 0;
+    for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
+        if (!(run->work[stage] > 0)) continue;
+        taken += run->ms[stage];
+        expected += before->ms[stage] * run->work[stage] / before->work[stage];
+    }
+    return log(taken / expected);
+}
+/* Compares the point's first run with the last one before it that did the same work, whose place it takes. */
+static void gather_neighbour(struct gathered *gathered, const struct measured *measured, int32_t file) {
+    struct neighbour now = neighbour_of(measured, file);
+    int32_t place = 0;
+    while (place < gathered->neighbour_count && !is_same_work(&gathered->neighbours[place], &now)) place++;
+    if (place < gathered->neighbour_count)
+        list_add(&gathered->lists[LIST_NEIGHBOURS], slower_by(&now, &gathered->neighbours[place]));
+    else if (gathered->neighbour_count < NEIGHBOURS) gathered->neighbour_count++;
+    else place--; /* the oldest is forgotten */
+    memmove(gathered->neighbours + 1, gathered->neighbours, (size_t)place * sizeof now);
+    gathered->neighbours[0] = now;
+}
+double measured_decode_rate(const struct measured *measured) {
+    return 1e3 / metric_mean(measured->runs, measured->count, METRIC_PER_TOKEN);
+}
+double measured_output_rate(const struct measured *measured) {
+    return 1e3 * measured->runs[0].token_count / metric_mean(measured->runs, measured->count, METRIC_TOTAL);
+}
 static void gather_runs(struct gathered *gathered, const struct measured *measured, int32_t file) {
     uint8_t *flags = zeroed((size_t)measured->count, 1);
     vp_outliers outliers;
-    double total = metric_mean(measured->runs, measured->count, METRIC_TOTAL);
     if (can_find_outliers(measured, flags, &outliers)) gathered->outlier_count += (int64_t)outliers.count;
     free(flags);
     for (int metric = 0; metric < METRIC_ALL; metric++) {
@@ -265,9 +340,14 @@ static void gather_runs(struct gathered *gathered, const struct measured *measur
     }
     for (int32_t i = 0; i < measured->count; i++) gather_steps(gathered, &measured->runs[i]);
     gather_marks(gathered, measured, file);
+    gather_neighbour(gathered, measured, file);
+    for (int32_t i = 1; i < measured->count; i++)
+        list_add(&gathered->lists[LIST_REPEATS],
+                 log((double)measured->runs[i].total_ns / (double)measured->runs[i - 1].total_ns));
     gathered->run_count += measured->count;
     list_add(&gathered->lists[LIST_OUTPUT], measured->runs[0].token_count);
-    list_add(&gathered->lists[LIST_RATE], measured->runs[0].token_count / total * 1e3);
+    list_add(&gathered->lists[LIST_DECODE_RATE], measured_decode_rate(measured));
+    list_add(&gathered->lists[LIST_OUTPUT_RATE], measured_output_rate(measured));
     list_add(&gathered->lists[LIST_STAMPS], (double)measured->stamps);
     if (measured->bare_ns <= 0 || measured->staged_ns <= 0) return;
     list_add(&gathered->lists[LIST_BARE], (double)measured->bare_ns / 1e6);
@@ -294,6 +374,20 @@ static void gather_point(struct gathered *gathered, const struct point *point, c
     scoring_free(&scoring);
 }
 
+/* Runs of one request tell more than runs of two requests whose work was allowed for. */
+static void gather_spreads(struct gathered *gathered) {
+    const struct number_list *repeats = &gathered->lists[LIST_REPEATS], *bare = &gathered->lists[LIST_BARE],
+                             *staged = &gathered->lists[LIST_STAGED];
+    struct number_list pairs = repeats->count >= VP_NOISE_PAIRS_MIN ? *repeats : gathered->lists[LIST_NEIGHBOURS];
+    double *ratios = resize(NULL, bare->count, sizeof *ratios);
+    for (size_t i = 0; i < bare->count; i++) ratios[i] = log(staged->values[i] / bare->values[i]);
+    gathered->noise.pair_count = (int64_t)pairs.count;
+    gathered->noise.spread = vp_noise_spread(pairs.values, pairs.count); /* nobody needs their order any more */
+    gathered->noise.bare_pair_count = (int64_t)bare->count;
+    gathered->noise.bare_spread = vp_noise_spread(ratios, bare->count);
+    free(ratios);
+}
+
 /* ---- a configuration */
 int is_closed_point(const struct index_entry *entry, const struct index_configuration *configuration) {
     return index_point(entry, configuration).state != POINT_OPEN;
@@ -302,15 +396,21 @@ int gather_configuration(struct journal_index *index, const struct index_configu
                          struct gathered *gathered) {
     const struct index_set *set = &index->sets[configuration->set];
     struct measured measured;
+    size_t blocks = 0;
     int code = 0;
     memset(&measured, 0, sizeof measured);
+    for (int32_t i = 0; i < index->file_count; i++) blocks += index->files[i].block_count;
+    gathered->has_block = zeroed(blocks + 1, sizeof *gathered->has_block);
+    gathered->noise = vp_noise_summary_none();
     for (size_t i = 0; i < set->count && !code; i++) {
         struct point point;
         if (!is_closed_point(set->entries[i], configuration)) continue;
         if ((code = measured_read(index, configuration, set->entries[i], &measured)) != 0) break;
         point = measured_point(index, configuration, &measured);
         gather_point(gathered, &point, &measured, set->entries[i]->file);
+        if (point.run_count) gather_blocks(gathered, index, &measured, set->entries[i]->file);
     }
+    gather_spreads(gathered);
     gathered->missing_count = set->sample_count - gathered->ok_count - gathered->failed_count;
     measured_free(&measured);
     return code;

@@ -17,6 +17,8 @@ struct run_mark {
     int64_t session;  /* place of the session's line in the same journal; -1: not known */
     int64_t unix_s;   /* when the run ended */
     char *telemetry;  /* JSON; NULL: none */
+    int64_t at;       /* place of the run's line */
+    vp_noise noise;   /* of its block; NaN: not known */
 };
 
 /* A closed point as its journal has it. */
@@ -46,6 +48,11 @@ struct point measured_point(const struct journal_index *index, const struct inde
  * those runs; all are 0 when there are too few. */
 int can_find_outliers(const struct measured *measured, uint8_t *flags, vp_outliers *outliers);
 
+/* The rates of a point's runs: 1000 / the mean of T_decode_per_token; output tokens / the mean of T_total. NaN where
+ * there is no such mean. */
+double measured_decode_rate(const struct measured *measured);
+double measured_output_rate(const struct measured *measured);
+
 /* The metrics of a pass: its totals, then the ms of each stage. */
 enum { METRIC_ALL = METRIC_STAGE + VP_STAGE_COUNT };
 
@@ -57,14 +64,20 @@ enum {
     LIST_TARGET = 2 * METRIC_ALL, LIST_ACTUAL, LIST_DIFF, LIST_CROPS, LIST_ACCURACY,
     /* of each layout: rows * 65536 + columns, the canvas in px, theoretical vision tokens */
     LIST_TILING, LIST_HEIGHT, LIST_WIDTH, LIST_TOKENS,
-    LIST_OUTPUT, LIST_RATE, LIST_STAMPS, /* of each point: tokens of the answer, tokens/s, clock reads of a request */
+    /* of each point: tokens of the answer, the two rates in tokens/s, clock reads of a request */
+    LIST_OUTPUT, LIST_DECODE_RATE, LIST_OUTPUT_RATE, LIST_STAMPS,
     LIST_BARE, LIST_STAGED,   /* ms of the pairs without and with stage times */
     LIST_STEP, LIST_STEP_AT,  /* ms of each decode step, and its position from 1 on */
+    LIST_REPEATS, LIST_NEIGHBOURS, /* log ratios: of two runs of one point; of two points, their work allowed for */
     LIST_COUNT
 };
 
 struct number_list { double *values; size_t count, capacity; };
 struct used_session { int32_t file; int64_t at; }; /* the journal, and the place of the session's line in it */
+
+/* A point's first run, for the next one that does about as much: the ms and the work of each stage. */
+enum { NEIGHBOURS = 8 };
+struct neighbour { int32_t file; int64_t session; double ms[VP_STAGE_COUNT], work[VP_STAGE_COUNT]; };
 
 struct gathered {
     struct number_list lists[LIST_COUNT];
@@ -75,6 +88,9 @@ struct gathered {
     struct used_session *sessions; size_t session_count; /* in the order of their first points */
     int64_t first_s, last_s; /* when the first and the last run ended; 0: none ran */
     struct tally tally;      /* of the accuracies */
+    vp_noise_summary noise;  /* of the blocks that its runs belong to */
+    uint8_t *has_block;      /* [blocks of all journals]: 1 for those that are in `noise` */
+    struct neighbour neighbours[NEIGHBOURS]; int32_t neighbour_count; /* the newest first */
 };
 
 /* Gathers all closed points of a configuration into *gathered, which is zeroed before. Returns 0 or an exit code; the

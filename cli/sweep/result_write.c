@@ -4,9 +4,11 @@
 #include "sweep/result_write.h"
 
 #include "base/console.h"
+#include "base/document.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/noise.h"
 #include "request/record.h"
 #include "score/scoring.h"
 #include "sweep/result_gather.h"
@@ -241,7 +243,7 @@ static void put_total_spread(vp_json_writer *writer, const struct measured *meas
     free(totals);
     free(sorted);
 }
-/* "slow_first_run", and "run_flags": four lists with a value of each run. */
+/* "slow_first_run", and "run_flags": six lists with a value of each run. */
 static void put_run_flags(vp_json_writer *writer, const struct measured *measured, const struct gathered *gathered,
                           int32_t file) {
     uint8_t *is_outlier = zeroed((size_t)measured->count, 1);
@@ -272,6 +274,14 @@ static void put_run_flags(vp_json_writer *writer, const struct measured *measure
         if (telemetry) vp_json_raw(writer, telemetry, strlen(telemetry)); else vp_json_null(writer);
     }
     vp_json_end_array(writer);
+    for (int which = 0; which < 2; which++) { /* of the block that the run belongs to */
+        vp_json_key(writer, which ? "other_cpu_percent" : "steal_percent");
+        vp_json_begin_array(writer);
+        for (int32_t i = 0; i < count; i++)
+            json_double_or_null(writer, which ? measured->marks[i].noise.other_cpu_percent
+                                              : measured->marks[i].noise.steal_percent);
+        vp_json_end_array(writer);
+    }
     vp_json_end_object(writer);
     free(is_outlier);
 }
@@ -282,9 +292,8 @@ static void put_measurement(vp_json_writer *writer, const struct measured *measu
     put_text(writer, "stop", measured->stop);
     put_int(writer, "num_runs", ran ? measured->count : 0);
     put_total_spread(writer, measured);
-    put_double(writer, "tokens_per_s",
-               ran ? measured->runs[0].token_count / metric_mean(measured->runs, measured->count, METRIC_TOTAL) * 1e3
-                   : (double)NAN);
+    put_double(writer, TERMS[TERM_DECODE_RATE].key, ran ? measured_decode_rate(measured) : (double)NAN);
+    put_double(writer, TERMS[TERM_OUTPUT_RATE].key, ran ? measured_output_rate(measured) : (double)NAN);
     put_run_flags(writer, measured, gathered, file);
     put_int(writer, "stamps", measured->stamps);
     put_double(writer, "T_total_bare", measured->bare_ns > 0 ? (double)measured->bare_ns / 1e6 : (double)NAN);
@@ -427,6 +436,9 @@ static void put_setting(vp_json_writer *writer, const struct journal_index *inde
     put_int(writer, "top_k", configuration->top_k);
     put_int(writer, "num_active_blocks", configuration->block_count);
     put_int(writer, "num_total_blocks", index->total_blocks);
+    vp_json_key(writer, "model_shape");
+    if (index->model_shape) vp_json_raw(writer, index->model_shape, strlen(index->model_shape));
+    else vp_json_null(writer);
     put_ints(writer, "active_block_indices", configuration->blocks, configuration->block_count);
 }
 /* The members before the rows. samples/result.schema.json describes the keys: change both together. "plan", "status"
@@ -464,6 +476,7 @@ static void put_result_head(vp_json_writer *writer, struct journal_index *index,
     put_run_counts(writer, gathered);
     put_sessions(writer, index, gathered);
     put_tool_cost(writer, index, gathered);
+    put_noise(writer, &gathered->noise);
     put_kernel_pass(writer, index, configuration);
     vp_json_key(writer, "config");
     if (has_read_line(writer, index, configuration->head_file, configuration->head_at)
@@ -499,7 +512,8 @@ void summaries_free(struct summaries *summaries) {
     free(summaries->items);
 }
 /* Takes over `path`. */
-static void summarize(struct summaries *all, char *path, const struct gathered *gathered) {
+static void summarize(struct summaries *all, char *path, struct gathered *gathered) {
+    struct number_list *totals = &gathered->lists[LIST_METRICS + METRIC_TOTAL];
     struct summary *summary;
     all->items = resize(all->items, all->count + 1, sizeof *all->items);
     summary = &all->items[all->count++];
@@ -509,9 +523,12 @@ static void summarize(struct summaries *all, char *path, const struct gathered *
     summary->missing = gathered->missing_count;
     summary->accuracy = list_accuracy(&gathered->lists[LIST_ACCURACY]);
     summary->accuracy_count = (int64_t)gathered->lists[LIST_ACCURACY].count;
-    summary->rate = list_p50(&gathered->lists[LIST_RATE]);
-    summary->closure = list_p50(&gathered->lists[LIST_METRICS + METRIC_CLOSURE]);
+    summary->noise = gathered->noise;
+    summary->decode_rate = list_p50(&gathered->lists[LIST_DECODE_RATE]);
+    summary->output_rate = list_p50(&gathered->lists[LIST_OUTPUT_RATE]);
     for (int k = 0; k < METRIC_STAGE; k++) summary->p50[k] = list_p50(&gathered->lists[LIST_METRICS + k]);
+    summary->sample_count = (int64_t)totals->count;
+    summary->total = median_range_of(totals->values, totals->count);
 }
 
 /* The whole file of a configuration: head and rows. Returns 0 or an exit code. */
@@ -581,6 +598,8 @@ static int write_result(struct journal_index *index, const struct index_configur
     }
     unfinished_end(&unfinished);
     if (!code) {
+        struct measured none;
+        memset(&none, 0, sizeof none);
         summarize(all, path, gathered);
         path = NULL;
     }
@@ -637,31 +656,67 @@ int results_write(struct journal_index *index, const char *folder, struct summar
 }
 
 /* ---- what the user sees at the end */
-void summaries_print(const struct summaries *all) {
-    int width = 20;
-    for (size_t i = 0; i < all->count; i++) {
-        const char *name = strrchr(all->items[i].path, '/');
-        int bytes = (int)strlen(name ? name + 1 : all->items[i].path) - 5;
-        if (bytes > width) width = bytes;
+/* What the range behind T_total is, by the configurations with the fewest and with the most samples. */
+static void add_range_line(struct document *document, const struct summaries *all) {
+    const struct summary *least = &all->items[0], *most = &all->items[0];
+    char words[RANGE_WORDS], more[RANGE_WORDS];
+    for (size_t i = 1; i < all->count; i++) {
+        if (all->items[i].sample_count < least->sample_count) least = &all->items[i];
+        if (all->items[i].sample_count > most->sample_count) most = &all->items[i];
     }
-    print_note("%-*s %9s %9s %9s %9s %9s %9s %9s %9s\n", width, "P50 over samples, ms", "vision", "prefill",
-               "decode", "total", "TTFT", "TPOT", "tokens/s", "accuracy");
+    range_words((size_t)least->sample_count, "samples", least->total.level, words);
+    range_words((size_t)most->sample_count, "samples", most->total.level, more);
+    if (!more[0]) document_text(document, BLOCK_LINE, "T_total: fewer than 3 samples have no range in brackets");
+    else if (!words[0] || !strcmp(words, more)) document_text(document, BLOCK_LINE, "T_total in brackets: %s", more);
+    else document_text(document, BLOCK_LINE, "T_total in brackets: %s; %s", words, more);
+}
+static void add_summary(struct text_list *cells, const struct summary *summary) {
+    static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TTFT, METRIC_PER_TOKEN};
+    const char *name = strrchr(summary->path, '/') ? strrchr(summary->path, '/') + 1 : summary->path;
+    const struct median_range *total = &summary->total;
+    const double unknown = (double)NAN; /* a range that is not shown */
+    text_list_add(cells, "%.*s", (int)strlen(name) - 5, name); /* without .json */
+    text_list_add(cells, "%lld", (long long)summary->sample_count);
+    text_list_add(cells, "%s", number_measured(total->median, total->low, total->high).text);
+    for (size_t k = 0; k < sizeof columns / sizeof *columns; k++)
+        text_list_add(cells, "%s", number_measured(summary->p50[columns[k]], unknown, unknown).text);
+    text_list_add(cells, "%s", number_measured(summary->output_rate, unknown, unknown).text);
+    text_list_add(cells, "%lld", (long long)summary->accuracy_count);
+    text_list_add(cells, "%s",
+                  number_measured(summary->accuracy.value, summary->accuracy.low, summary->accuracy.high).text);
+}
+int summaries_print(const struct summaries *all) {
+    static const int explained[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_PER_TOKEN, TERM_OUTPUT_RATE};
+    struct document document = {NULL, 0};
+    struct text_list *cells;
+    int code;
+    if (!all->count) return 0;
+    cells = document_table(
+        &document,
+        "P50 over samples, ms|n|T_total|vision|prefill|decode|TTFT|TPOT|output_tokens_per_s|scored|accuracy");
+    for (size_t i = 0; i < all->count; i++) add_summary(cells, &all->items[i]);
+    add_range_line(&document, all);
     for (size_t i = 0; i < all->count; i++) {
-        static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE,
-                                      METRIC_TOTAL,  METRIC_TTFT,    METRIC_PER_TOKEN};
-        const struct summary *summary = &all->items[i];
-        const char *name = strrchr(summary->path, '/') ? strrchr(summary->path, '/') + 1 : summary->path;
-        print_note("%-*.*s", width, (int)strlen(name) - 5, name);
-        for (int k = 0; k < 6; k++) {
-            if (isfinite(summary->p50[columns[k]])) print_note(" %9.3f", summary->p50[columns[k]]);
-            else print_note(" %9s", "-");
-        }
-        if (isfinite(summary->rate)) print_note(" %9.2f", summary->rate); else print_note(" %9s", "-");
-        if (isfinite(summary->accuracy.low))
-            print_note(" %9.4f [%.2f, %.2f]\n", summary->accuracy.value, summary->accuracy.low, summary->accuracy.high);
-        else if (isfinite(summary->accuracy.value)) print_note(" %9.4f\n", summary->accuracy.value);
-        else print_note(" %9s\n", "-");
+        if (!isfinite(all->items[i].accuracy.low)) continue;
+        document_text(&document, BLOCK_LINE, "accuracy: [low, high] is a 95 %% interval");
+        break;
     }
+    terms_add(&document, explained, sizeof explained / sizeof *explained);
+    code = print_document(&document);
+    document_free(&document);
+    return code;
+}
+void summaries_warn(const struct summaries *all, struct text_list *warnings) {
+    vp_noise_summary *items = resize(NULL, all->count, sizeof *items);
+    const char **names = (const char **)resize(NULL, all->count, sizeof *names);
+    for (size_t i = 0; i < all->count; i++) {
+        const char *path = all->items[i].path;
+        items[i] = all->items[i].noise;
+        names[i] = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    }
+    noise_warn(warnings, items, names, all->count, NOISE_ADVICE_SWEEP);
+    free((void *)names);
+    free(items);
 }
 void summaries_put(vp_json_writer *writer, const struct summaries *all) {
     vp_json_key(writer, "configurations");
@@ -678,10 +733,16 @@ void summaries_put(vp_json_writer *writer, const struct summaries *all) {
             snprintf(key, sizeof key, "%s_p50", METRIC_KEYS[k]);
             put_double(writer, key, summary->p50[k]);
         }
-        put_double(writer, "tokens_per_s_p50", summary->rate);
+        put_int(writer, "T_total_count", summary->sample_count);
+        put_interval(writer, "T_total_p50_range", isfinite(summary->total.level), summary->total.low,
+                     summary->total.high);
+        put_double(writer, "T_total_p50_range_level", summary->total.level);
+        put_double(writer, "decode_tokens_per_s_p50", summary->decode_rate);
+        put_double(writer, "output_tokens_per_s_p50", summary->output_rate);
         put_double(writer, "accuracy", summary->accuracy.value);
         put_range(writer, "accuracy_interval", summary->accuracy.low, summary->accuracy.high); /* 95 % */
         put_int(writer, "accuracy_count", summary->accuracy_count);
+        put_noise(writer, &summary->noise);
         vp_json_end_object(writer);
     }
     vp_json_end_array(writer);

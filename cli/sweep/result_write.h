@@ -6,15 +6,18 @@
 #include "base/metrics.h"
 #include "sweep/journal.h"
 #include "vlmprof.h"
+#include "vlmprof_noise.h"
 
 /* What the table and --json of a sweep show of a configuration. NaN: there is no such number. */
 struct summary {
     char *path;                  /* of the result file */
     int64_t ok, failed, missing; /* points */
     double p50[METRIC_STAGE];    /* ms, over samples */
-    double rate;                 /* P50 of tokens/s */
-    double closure;              /* P50 */
+    struct median_range total;   /* of T_total, ms, over samples */
+    int64_t sample_count;        /* samples that T_total is known of */
+    double decode_rate, output_rate; /* P50, tokens/s */
     vp_estimate accuracy; int64_t accuracy_count; /* with its 95 % interval */
+    vp_noise_summary noise;
 };
 struct summaries { struct summary *items; size_t count; };
 
@@ -30,8 +33,12 @@ int result_check(const char *folder, const char *file_name, const char *fingerpr
 /* Writes the files of all configurations of the newest grid into the folder, and adds a summary of each to *all. */
 int results_write(struct journal_index *index, const char *folder, struct summaries *all);
 
-/* The summaries as a table on stderr, and as the key "configurations" of the open object. */
-void summaries_print(const struct summaries *all);
+/* Adds a warning when the machine was not quiet while these were measured. */
+void summaries_warn(const struct summaries *all, struct text_list *warnings);
+
+/* The summaries as a table on stdout, which returns 0 or an exit code, and as the key "configurations" of the open
+ * object. */
+int summaries_print(const struct summaries *all);
 void summaries_put(vp_json_writer *writer, const struct summaries *all);
 
 #endif

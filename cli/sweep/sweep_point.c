@@ -2,6 +2,7 @@
 #include "sweep/sweep_point.h"
 
 #include "base/console.h"
+#include "base/noise.h"
 #include "dataset/dataset.h"
 #include "request/input.h"
 #include "request/provenance.h"
@@ -68,6 +69,22 @@ static void put_head_dataset(vp_json_writer *writer, const struct dataset *datas
     put_text(writer, "content_hash", hash);
     vp_json_end_object(writer);
 }
+/* The model's shape: what a latency model of the results must know of it (`fit`: num_experts), and what tells two
+ * models of one name apart. */
+static void put_model_shape(vp_json_writer *writer, const vp_model_config *config) {
+    vp_json_key(writer, "model_shape");
+    vp_json_begin_object(writer);
+    put_int(writer, "num_experts", config->expert_count);
+    put_int(writer, "top_k", config->top_k);
+    put_int(writer, "d_model", config->d_model);
+    put_int(writer, "n_heads", config->head_count);
+    put_int(writer, "n_layers", config->block_count);
+    put_int(writer, "expert_dim", config->expert_dim);
+    put_int(writer, "vocab_size", config->vocab_size);
+    put_int(writer, "vit_width", config->vit_width);
+    put_int(writer, "vit_layers", config->vit_block_count);
+    vp_json_end_object(writer);
+}
 int write_head(struct sweep *sweep) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     put_text(writer, "schema", JOURNAL_SCHEMA);
@@ -81,6 +98,7 @@ int write_head(struct sweep *sweep) {
     put_int(writer, "num_runs_per_sample", sweep->plan.run_count);
     put_int(writer, "num_total_blocks", sweep->model.config.block_count);
     put_int(writer, "bare_every", sweep->bare_every);
+    put_model_shape(writer, &sweep->model.config);
     vp_json_key(writer, "options");
     put_options(writer, sweep->options);
     vp_json_key(writer, "data");
@@ -308,6 +326,36 @@ static int check_streak(struct sweep *sweep, int exit_code, const char *reason) 
     return exit_code;
 }
 
+/* ---- what else the machine does */
+static void block_begin(struct sweep *sweep) {
+    vp_noise_read(noise_root(), &sweep->block_reading);
+    sweep->block_from = sweep->journal.end;
+    sweep->block_runs = sweep->runs_now;
+}
+/* Between two rounds: ends the block when it is long enough for shares of the CPU, or is the last one, and begins the
+ * next. Nothing is timed meanwhile. A block without runs says nothing. */
+static int block_end(struct sweep *sweep, int is_last) {
+    vp_noise_reading now;
+    vp_noise noise;
+    vp_json_writer *writer;
+    int code;
+    if (sweep->runs_now == sweep->block_runs) return 0;
+    vp_noise_read(noise_root(), &now);
+    if (!is_last && !vp_noise_is_long_enough(&sweep->block_reading, &now)) return 0;
+    if (!vp_noise_between(&sweep->block_reading, &now, &noise)) return 0;
+    writer = journal_line_begin(&sweep->journal);
+    vp_json_key(writer, "noise");
+    vp_json_begin_object(writer);
+    put_int(writer, "from", sweep->block_from);
+    put_noise_block(writer, &noise);
+    vp_json_end_object(writer);
+    code = journal_line_append(&sweep->journal);
+    sweep->block_reading = now;
+    sweep->block_from = sweep->journal.end;
+    sweep->block_runs = sweep->runs_now;
+    return code;
+}
+
 /* ---- the engine */
 /* After the engine was opened: reports which device --device auto chose, and refuses to mix times of a CPU and of a GPU
  * in one set of results. Returns 0 or an exit code. */
@@ -369,6 +417,7 @@ static int engine_ready(struct sweep *sweep, vp_result *result, vp_error *error)
         if (*result == VP_OK) {
             sweep->warm_count = 0;
             sweep->session_at = -1;
+            if (sweep->runs_now == sweep->block_runs) block_begin(sweep); /* loading weights is no measurement */
             code = check_session(sweep);
             sweep->was_open = 1;
             return code;
@@ -649,6 +698,7 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
                 code = measure_run(sweep, &sweep->open[i], &sample);
             open_count += (size_t)sweep->open[i].is_open;
         }
+        if (!code) code = block_end(sweep, 0);
     }
     if (image.rgb) vp_image_free(&image);
     sample_free(&sample);
@@ -657,6 +707,7 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
 int sweep_loop(struct sweep *sweep) {
     int code = 0;
     sweep->start_ns = vp_clock_ns();
+    block_begin(sweep);
     for (size_t first = 0; first < sweep->plan.configuration_count && !code;) {
         const struct dataset *dataset = sweep->plan.configurations[first].set;
         size_t last = first, at = 0, stride = 1, count = 0;
@@ -666,6 +717,7 @@ int sweep_loop(struct sweep *sweep) {
             code = sweep_sample(sweep, &sweep->plan.configurations[first], last - first, at);
         first = last;
     }
+    if (!code) code = block_end(sweep, 1);
     if (!code && !interrupted && sweep->held.bytes)
         code = journal_append(&sweep->journal, sweep->held.data, sweep->held.bytes);
     if (!code && !interrupted

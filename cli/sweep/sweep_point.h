@@ -13,6 +13,7 @@
 #include "sweep/journal.h"
 #include "sweep/result_write.h"
 #include "vlmprof.h"
+#include "vlmprof_noise.h"
 #include "vlmprof_stages.h"
 
 /* A point of the sample that is being measured: one for each configuration of its data set. */
@@ -62,6 +63,10 @@ struct sweep {
     struct shape *warm; size_t warm_count; /* shapes it has run: sequence in steps of 256 */
     vp_telemetry telemetry; int64_t telemetry_ns; /* the last reading, and when it was taken; 0: never */
     int has_telemetry, is_throttled;              /* truths of the last reading */
+
+    /* the block of runs that is being measured: what the counters said at its beginning, and where its lines begin */
+    vp_noise_reading block_reading;
+    int64_t block_from, block_runs; /* block_runs: runs_now at its beginning */
 
     /* how far it is; done and failed count points of this process's share */
     struct pass_result *run; /* the one that is being measured */

@@ -1,0 +1,197 @@
+/* noise.c: what else the machine did while something was measured: into JSON, back from it, and in words. */
+#include "base/noise.h"
+
+#include "base/json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *noise_root(void) {
+    const char *root = getenv("VLMPROF_TEST_SYSTEM");
+    return root ? root : "";
+}
+
+void noise_begin(vp_noise_summary *summary, vp_noise_reading *reading) {
+    *summary = vp_noise_summary_none();
+    vp_noise_read(noise_root(), reading);
+}
+void noise_end(vp_noise_summary *summary, const vp_noise_reading *reading) {
+    vp_noise_reading now;
+    vp_noise noise;
+    vp_noise_read(noise_root(), &now);
+    if (vp_noise_between(reading, &now, &noise)) vp_noise_add(summary, &noise);
+}
+
+/* ---- JSON */
+/* Tenths: shares of ticks are no finer. */
+static void put_tenths(vp_json_writer *writer, const char *key, double value) {
+    put_double(writer, key, round(value * 10) / 10);
+}
+static void put_hundredths(vp_json_writer *writer, const char *key, double value) {
+    put_double(writer, key, round(value * 100) / 100);
+}
+static void put_frequency(vp_json_writer *writer, double low, double high) {
+    if (isfinite(low) && isfinite(high)) put_pair(writer, "frequency_mhz", llround(low), llround(high));
+    else put_null(writer, "frequency_mhz");
+}
+static void read_frequency(const vp_json *json, uint32_t object, double *low, double *high) {
+    uint32_t node = vp_json_get(json, object, "frequency_mhz");
+    *low = node_number(json, vp_json_at(json, node, 0));
+    *high = node_number(json, vp_json_at(json, node, 1));
+}
+static double number_in(const vp_json *json, uint32_t object, const char *key) {
+    return node_number(json, vp_json_get(json, object, key));
+}
+void put_noise_block(vp_json_writer *writer, const vp_noise *noise) {
+    put_hundredths(writer, "load", noise->load);
+    put_tenths(writer, "steal_percent", noise->steal_percent);
+    put_tenths(writer, "other_cpu_percent", noise->other_cpu_percent);
+    put_frequency(writer, noise->mhz_low, noise->mhz_high);
+}
+void read_noise_block(const vp_json *json, uint32_t object, vp_noise *noise) {
+    noise->load = number_in(json, object, "load");
+    noise->steal_percent = number_in(json, object, "steal_percent");
+    noise->other_cpu_percent = number_in(json, object, "other_cpu_percent");
+    read_frequency(json, object, &noise->mhz_low, &noise->mhz_high);
+}
+void put_noise(vp_json_writer *writer, const vp_noise_summary *summary) {
+    vp_json_key(writer, "noise");
+    vp_json_begin_object(writer);
+    put_int(writer, "samples", summary->samples);
+    put_hundredths(writer, "load", summary->load);
+    put_tenths(writer, "steal_percent", summary->steal_percent);
+    put_tenths(writer, "other_cpu_percent", summary->other_cpu_percent);
+    put_frequency(writer, summary->mhz_low, summary->mhz_high);
+    put_int(writer, "steal_samples", summary->steal_samples);
+    put_int(writer, "stolen_samples", summary->stolen_samples);
+    put_tenths(writer, "stolen_percent", summary->stolen_percent);
+    put_int(writer, "other_samples", summary->other_samples);
+    put_int(writer, "busy_samples", summary->busy_samples);
+    put_tenths(writer, "busy_percent", summary->busy_percent);
+    put_double(writer, "neighbour_spread", summary->spread);
+    put_int(writer, "neighbour_pairs", summary->pair_count);
+    put_double(writer, "bare_spread", summary->bare_spread);
+    put_int(writer, "bare_pairs", summary->bare_pair_count);
+    vp_json_end_object(writer);
+}
+/* A count; a value that is none is 0. */
+static int64_t count_in(const vp_json *json, uint32_t object, const char *key) {
+    int64_t count = node_int(json, object, key, 0);
+    return count > 0 ? count : 0;
+}
+void read_noise(const vp_json *json, uint32_t object, vp_noise_summary *summary) {
+    *summary = vp_noise_summary_none();
+    if (!node_is(json, object, VP_JSON_OBJECT)) return;
+    summary->samples = count_in(json, object, "samples");
+    summary->load = number_in(json, object, "load");
+    summary->steal_percent = number_in(json, object, "steal_percent");
+    summary->other_cpu_percent = number_in(json, object, "other_cpu_percent");
+    read_frequency(json, object, &summary->mhz_low, &summary->mhz_high);
+    summary->steal_samples = count_in(json, object, "steal_samples");
+    summary->stolen_samples = count_in(json, object, "stolen_samples");
+    summary->stolen_percent = number_in(json, object, "stolen_percent");
+    summary->other_samples = count_in(json, object, "other_samples");
+    summary->busy_samples = count_in(json, object, "busy_samples");
+    summary->busy_percent = number_in(json, object, "busy_percent");
+    summary->spread = number_in(json, object, "neighbour_spread");
+    summary->pair_count = count_in(json, object, "neighbour_pairs");
+    summary->bare_spread = number_in(json, object, "bare_spread");
+    summary->bare_pair_count = count_in(json, object, "bare_pairs");
+}
+
+/* ---- a cost that noise hides */
+static double half_width(vp_estimate percent) { return (percent.high - percent.low) / 2; }
+int is_cost_known(vp_estimate percent) {
+    double half = half_width(percent);
+    return half <= 1 || (half <= fabs(percent.value) / 10 && isfinite(percent.value));
+}
+int64_t pairs_to_tell(vp_estimate percent, size_t count) {
+    double needed = (double)count * half_width(percent) * half_width(percent), digit = 1;
+    if (!isfinite(needed) || needed > 1e15) return 0;
+    while (needed / digit >= 100) digit *= 10;
+    return (int64_t)(ceil(needed / digit) * digit);
+}
+/* Rounded, and never -0. */
+static double rounded(double value, int decimals) {
+    const double scale = pow(10, decimals);
+    return round(value * scale) / scale + 0.0;
+}
+struct number_text number_cost(vp_estimate percent) {
+    struct number_text number;
+    const double half = half_width(percent);
+    const int decimals = half >= 10 || !is_cost_known(percent) ? 0 : half >= 1 ? 1 : 2;
+    const double low = rounded(percent.low, decimals), high = rounded(percent.high, decimals);
+    if (!isfinite(half)) snprintf(number.text, sizeof number.text, "-");
+    else if (!is_cost_known(percent))
+        snprintf(number.text, sizeof number.text, "%+.0f to %+.0f", low, high);
+    else
+        snprintf(number.text, sizeof number.text, "%+.*f [%+.*f, %+.*f]", decimals,
+                 rounded(percent.value, decimals), decimals, low, decimals, high);
+    return number;
+}
+void say_unknown_cost(char *text, size_t capacity, vp_estimate percent, size_t count, const char *pairs) {
+    const size_t least = vp_statistics_percentile_needs(50, 0.95);
+    int64_t needed = pairs_to_tell(percent, count);
+    if (!needed) snprintf(text, capacity, "%zu %s are too few to tell: an interval needs %zu", count, pairs, least);
+    else
+        snprintf(text, capacity,
+                 "this machine is too noisy to tell: between %+.0f and %+.0f %%; about %lld %s as noisy as these would "
+                 "tell to 1 %%, on a quiet machine fewer",
+                 rounded(percent.low, 0), rounded(percent.high, 0), (long long)needed, pairs);
+}
+
+/* ---- words */
+enum { SEEN_BYTES = 160 };
+
+/* How much of an item's time, or how much spread, a reason is about: the worst item is shown. */
+static double badness(const vp_noise_summary *summary, int reason) {
+    if (!(vp_noise_reasons(summary) & reason)) return 0;
+    if (reason == VP_NOISE_IS_BUSY)
+        return (double)summary->busy_samples * summary->busy_percent / (double)summary->other_samples;
+    if (reason == VP_NOISE_IS_STOLEN)
+        return (double)summary->stolen_samples * summary->stolen_percent / (double)summary->steal_samples;
+    return fmax(summary->spread, summary->bare_spread);
+}
+static void say_seen(char *seen, size_t capacity, const vp_noise_summary *summary, int reason) {
+    const int is_busy = reason == VP_NOISE_IS_BUSY, is_bare = !(summary->bare_spread <= summary->spread)
+                                                              && summary->bare_spread > VP_NOISE_SPREAD;
+    const long long bad = is_busy ? summary->busy_samples : summary->stolen_samples,
+                    all = is_busy ? summary->other_samples : summary->steal_samples;
+    const double percent = is_busy ? summary->busy_percent : summary->stolen_percent;
+    size_t bytes;
+    if (reason == VP_NOISE_IS_SPREAD) {
+        snprintf(seen, capacity, "%s differ by %.1f %% (standard deviation, %lld pairs)",
+                 is_bare ? "two runs of one request" : "neighbouring runs of equal work",
+                 100 * (is_bare ? summary->bare_spread : summary->spread),
+                 (long long)(is_bare ? summary->bare_pair_count : summary->pair_count));
+        return;
+    }
+    snprintf(seen, capacity, "%s %.0f %% of the CPU", is_busy ? "other processes used"
+                                                              : "the host of this virtual machine took", percent);
+    bytes = strlen(seen);
+    if (all > 1) snprintf(seen + bytes, capacity - bytes, " during %lld of %lld blocks of runs", bad, all);
+    else snprintf(seen + bytes, capacity - bytes, " during the runs");
+}
+void noise_warn(struct text_list *warnings, const vp_noise_summary *items, const char *const *names, size_t count,
+                const char *advice) {
+    static const int reasons[] = {VP_NOISE_IS_BUSY, VP_NOISE_IS_STOLEN, VP_NOISE_IS_SPREAD};
+    char seen[3 * SEEN_BYTES] = "", where[320] = "";
+    size_t shown = 0, affected = 0;
+    for (size_t k = 0; k < count; k++) affected += vp_noise_reasons(&items[k]) != 0;
+    if (!affected) return;
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
+        size_t worst = 0, bytes = strlen(seen);
+        for (size_t k = 0; k < count; k++)
+            if (badness(&items[k], reasons[i]) > badness(&items[worst], reasons[i])) worst = k;
+        if (!(badness(&items[worst], reasons[i]) > 0)) continue;
+        if (!bytes) shown = worst;
+        bytes += (size_t)snprintf(seen + bytes, sizeof seen - bytes, "%s", bytes ? "; " : "");
+        say_seen(seen + bytes, sizeof seen - bytes, &items[worst], reasons[i]);
+    }
+    if (count > 1)
+        snprintf(where, sizeof where, " (worst: %.200s; %zu of %zu configurations are affected)", names[shown],
+                 affected, count);
+    text_list_add(warnings, "the machine was not quiet: %s%s. Times may be slow by that: %s", seen, where, advice);
+}

@@ -1,0 +1,52 @@
+/* noise.h: what else the machine did while something was measured: into JSON, back from it, and in words. */
+#ifndef VLMPROF_CLI_NOISE_H
+#define VLMPROF_CLI_NOISE_H
+#include "base/document.h"
+#include "base/memory.h"
+#include "vlmprof.h"
+#include "vlmprof_noise.h"
+
+/* Where the files of the system are: "", or the folder that the environment variable VLMPROF_TEST_SYSTEM names. It is
+ * for tests, whose outputs must not depend on what else the machine does. */
+const char *noise_root(void);
+
+/* What happens between the two calls becomes one block of the summary; the first call empties it. */
+void noise_begin(vp_noise_summary *summary, vp_noise_reading *reading);
+void noise_end(vp_noise_summary *summary, const vp_noise_reading *reading);
+
+/* The members of one block, into the open object. */
+void put_noise_block(vp_json_writer *writer, const vp_noise *noise);
+void read_noise_block(const vp_json *json, uint32_t object, vp_noise *noise);
+
+/* The key "noise" with a summary. */
+void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
+
+/* Reads the value of "noise". What an older file lacks is not known. */
+void read_noise(const vp_json *json, uint32_t object, vp_noise_summary *summary);
+
+#define NOISE_ADVICE_SWEEP \
+    "stop other programs and sweep again into another folder, with --num_runs_per_sample 3 or more"
+#define NOISE_ADVICE_RUN "stop other programs and run again, with more --num_runs"
+
+/* ---- a cost that noise hides */
+/* Truth: the interval of a cost says how large it is: to 1 percentage point, or to a tenth of itself. */
+int is_cost_known(vp_estimate percent);
+
+/* How many pairs give an interval of +-1 percentage point, when `count` pairs of the same spread gave this one: the
+ * width goes with the root of their number. Two digits, rounded up. 0: there is no interval. */
+int64_t pairs_to_tell(vp_estimate percent, size_t count);
+
+/* "+2.31 [+1.90, +2.72]", with as many decimals as the interval's width makes sense of; "-17 to +50" for a cost that is
+ * not known; "-" without an interval. */
+struct number_text number_cost(vp_estimate percent);
+
+/* A sentence about a cost that is not known: why, and how many `pairs` (a word) would tell. */
+void say_unknown_cost(char *text, size_t capacity, vp_estimate percent, size_t count, const char *pairs);
+
+/* ---- warnings */
+/* Adds a warning when the machine was not quiet: what was seen, at its worst among the items, and what to do.
+ * names: [count]; not read where there is one item. */
+void noise_warn(struct text_list *warnings, const vp_noise_summary *items, const char *const *names, size_t count,
+                const char *advice);
+
+#endif
