@@ -241,7 +241,8 @@ VP_API vp_ops_print_options vp_ops_print_options_default(void);
  * follows "# of Calls".
  * returns: VP_OK; VP_ERR_RANGE: an option outside its range; what the sink says
  * rule:    as torch, except that FLOPs stand under their own heading if there are stacks too (torch swaps these two
- *          columns). An empty table prints nothing
+ *          columns), and that a line below the table explains shares of the ceiling above 100 %, where one is
+ *          printed. An empty table prints nothing
  * source:  torch 2.15 torch/autograd/profiler_util.py _build_table */
 VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink,
                                     void *user);
@@ -260,9 +261,9 @@ VP_API vp_result vp_ops_print_csv(const vp_ops *ops, vp_text_sink sink, void *us
  * rule:    {"schema": "vlmprof-ops-1", "group_by": ["shape" ..], "group_by_stack_n", "clock": "host" | "device",
  *          "sort_key": text or null, "device_name", "ceilings": {"bytes_per_s", "flops_per_s"}, "dropped": {"calls",
  *          "host_ns", "device_ns"}, "rows": [{...}]}; a row has the members of vp_op by name ("shape" an array, of
- *          arrays where vp_op has `shapes`, "*" for several; "stack" of {"name", "file", "line"}), none is null, and for readers "host_average_ns",
- *          "device_average_ns", "self_percent" (of ops->clock) and the members of vp_op_rates, null where there is
- *          none */
+ *          arrays where vp_op has `shapes`, "*" for several; "stack" of {"name", "file", "line"}), none is null, and
+ *          for readers "host_average_ns", "device_average_ns", "self_percent" (of ops->clock) and the members of
+ *          vp_op_rates, null where there is none */
 VP_API vp_result vp_ops_write_json(vp_json_writer *writer, const vp_ops *ops);
 /* Reads what vp_ops_write_json wrote. Numbers that follow from others are not read; unknown keys are skipped.
  * in:      object  the node of that value, 0 for a whole text
@@ -1436,6 +1437,20 @@ static void vp_impl_table_titles(vp_impl_table *table) {
     vp_impl_put(&table->out, "\n");
 }
 
+/* Where a printed row passes 100 % of the ceiling: why it can. */
+static void vp_impl_table_ceiling_note(vp_impl_table *table) {
+    const vp_ops *ops = table->ops;
+    int64_t i;
+    if (table->columns[table->count - 1].cell != VP_IMPL_CELL_CEILING) return;
+    for (i = 0; i < ops->count && i != table->options->row_limit; i++) {
+        if (!(vp_op_rate(&ops->rows[i], ops->clock, ops->ceilings).ceiling_percent > 100.0)) continue;
+        vp_impl_put(&table->out, "% of ceiling above 100: not all counted bytes came from memory, caches held some; or "
+                                 "the operation suits the device better than the read and the square products that "
+                                 "the ceilings were measured with\n");
+        return;
+    }
+}
+
 static void vp_impl_table_foot(vp_impl_table *table) {
     char text[64];
     int32_t i;
@@ -1507,6 +1522,7 @@ VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_option
     }
     vp_impl_table_rule(&table);
     vp_impl_table_foot(&table);
+    vp_impl_table_ceiling_note(&table);
     return table.out.result;
 }
 

@@ -31,10 +31,10 @@
  *   and cpu_instant_event ([memory]), counters (ph C), and "PyTorch Profiler (0)", cat Trace, around all of it
  * HTA drops what begins with the last slice whose name holds "ProfilerStep", where there are several names of that
  * kind. So after several steps stands an empty slice, "end of ProfilerStep#N": no reader counts it as a step, because
- * a step's name begins with "ProfilerStep#". HTA reads whole us unless HTA_DISABLE_NS_ROUNDING=1 is set. Traces of the CPU hold no GPU event: viewers and TensorBoard's operator view
- * show them, but HTA's kernel analyses and TensorBoard's kernel view have nothing to show. torch-tb-profiler 0.4.3
- * does not know cuda_runtime: it shows 0 as the device time of operators, for torch's own traces too (kineto PR
- * 1166).
+ * a step's name begins with "ProfilerStep#". HTA reads whole us unless HTA_DISABLE_NS_ROUNDING=1 is set. Traces of
+ * the CPU hold no GPU event: viewers and TensorBoard's operator view show them, but HTA's kernel analyses and
+ * TensorBoard's kernel view have nothing to show. torch-tb-profiler 0.4.3 does not know cuda_runtime: it shows 0 as
+ * the device time of operators, for torch's own traces too (kineto PR 1166).
  *
  * All times are those of vp_clock_ns. In the file, ts and dur are us with three decimals, which is exact in ns.
  * Slices of a track nest or do not touch. A slice that begins or ends where another one forbids it is moved (mostly

@@ -101,7 +101,8 @@ static void test_sweep(void) {
     CHECK(lines_without_progress() == 1 || (lines_without_progress() == 2 && strstr(last.err, "no CUDA"))); /* a build for GPUs says where it went */
     CHECK(last.out && strstr(last.out, "  output_tokens_per_s  scored  accuracy\n"));
     CHECK(last.out && strstr(last.out, "\n  small-set_imgsizetier-low_crops1_topk1_blocks4     3  "));
-    CHECK(last.out && strstr(last.out, "\n  T_total in brackets: [min, max] of 3 samples covers the median at 75 %\n") && strstr(last.out, "\n  TTFT: time to first token"));
+    CHECK(last.out && strstr(last.out, "\n  T_total in brackets: [min, max] of 3 samples covers the median at 75 %\n"));
+    CHECK(last.out && strstr(last.out, "\n  TTFT: time to first token"));
     CHECK_INT(count_results(), 4);
     CHECK_INT(count_rows(), 12);
     for (int i = 0; i < 4; i++) check_result(i);
@@ -268,6 +269,110 @@ static void test_full_plan(void) {
     CHECK_TEXT(last.err, "vlmprof: stdout cannot be written: No space left on device\n");
 }
 
+/* ---------------------------------------------------------------------------------------------------- what else the machine does */
+/* A system of the test's own, whose two CPUs go on by 10 ticks each time: so many of them for other processes, so many for the host. */
+static void write_system(int64_t turn, int other, int steal) {
+    char text[400], next[600];
+    snprintf(text, sizeof text, "cpu  %lld 0 0 %lld 0 0 0 %lld 0 0\ncpu0 0 0\ncpu1 0 0\n", (long long)turn * other, (long long)turn * (20 - other - steal),
+             (long long)turn * steal);
+    snprintf(next, sizeof next, "%s/system/proc/next", folder);
+    write_text(next, text);
+    rename(next, in_folder("system/proc/stat"));
+}
+static pid_t system_begin(int other, int steal) {
+    pid_t child;
+    make_empty(in_folder("system"));
+    make_empty(in_folder("system/proc"));
+    make_empty(in_folder("system/proc/self"));
+    write_text(in_folder("system/proc/self/stat"), "1 (a) R 1 -1 1 0 -1 4194304 101 0 0 0 0 0 0 0 20\n");
+    write_text(in_folder("system/proc/loadavg"), "1.25 0 0 1/2 3\n");
+    write_system(1, other, steal);
+    setenv("VLMPROF_TEST_SYSTEM", in_folder("system"), 1);
+    if ((child = fork()) == 0) {
+        for (int64_t turn = 2; turn < 60000 && getppid() != 1; turn++) {
+            write_system(turn, other, steal);
+            pause_ms(1);
+        }
+        _exit(0);
+    }
+    return child;
+}
+static void system_end(pid_t child) {
+    kill(child, SIGKILL);
+    while (waitpid(child, NULL, 0) < 0) { }
+    setenv("VLMPROF_TEST_SYSTEM", folder, 1);
+}
+/* Sweeps on such a system, reports, and holds both against the words of a warning, NULL: there is none. */
+static void check_noise(int other, int steal, const char *words) {
+    pid_t child = system_begin(other, steal);
+    document d;
+    char *page;
+    make_data("{\"id\": 4, \"question\": \"What is two and two?\"}\n");
+    CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 1 --json"), 0);
+    system_end(child);
+    CHECK(words ? strstr(last.err, "the machine was not quiet: ") && strstr(last.err, words) : !strstr(last.err, "quiet"));
+    CHECK(words ? strstr(last.out, "\"warnings\": [\"the machine was not quiet: ") && strstr(last.out, words) : strstr(last.out, "\"warnings\": []") != NULL);
+    if (CHECK(load(&d, result_path(0)))) {
+        uint32_t noise = vp_json_get(&d.json, 0, "noise"), flags;
+        int64_t bad = (int64_t)number(&d, noise, other >= 2 ? "busy_samples" : "stolen_samples");
+        CHECK(number(&d, noise, "samples") >= 1 && number(&d, noise, "other_samples") >= 1);
+        CHECK_INT(bad > 0, words != NULL);
+        CHECK_NEAR(number(&d, noise, "other_cpu_percent"), other * 5, 0.1);
+        CHECK_NEAR(number(&d, noise, "steal_percent"), steal * 5, 0.1);
+        CHECK_NEAR(number(&d, noise, "load"), 1.25, 0);
+        CHECK(is_null(&d, noise, "frequency_mhz"));
+        flags = vp_json_get(&d.json, vp_json_at(&d.json, vp_json_get(&d.json, 0, "per_sample_results"), 0), "run_flags");
+        CHECK_INT(d.nodes[vp_json_get(&d.json, flags, "other_cpu_percent")].count, 1);
+    }
+    unload(&d);
+    CHECK_INT(cli("report %F/out --output_dir %F/report"), 0);
+    CHECK_INT(cli("report %F/out"), 0);
+    CHECK(words ? strstr(last.out, "the machine was not quiet: ") && strstr(last.out, words) : !strstr(last.out, "quiet"));
+    page = check_read(in_folder("report/report.html"), NULL);
+    CHECK(page && (words ? strstr(page, "<h2>Warnings</h2><ul>\n<li>the machine was not quiet: ") && strstr(page, words) : !strstr(page, "not quiet")));
+    free(page);
+    CHECK_INT(cli("merge %F/out --json --quiet"), 0);
+    CHECK(words ? strstr(last.out, words) != NULL : !strstr(last.out, "quiet"));
+    remove_folder(in_folder("report"));
+}
+/* A journal of runs that no block covers, as an interrupted sweep or an older version leaves it. */
+static void check_without_blocks(void) {
+    char *text = check_read(in_folder("out/journal.jsonl"), NULL), *end;
+    int count = 0;
+    document d;
+    for (char *line = text; *line; line = end + 1) { /* lines refer to one another by their places: no other may move */
+        end = strchr(line, '\n');
+        if (strncmp(line, "{\"noise\"", 8)) continue;
+        memset(line, ' ', (size_t)(end - line));
+        memcpy(line, "{\"finished\": true}", 18);
+        count++;
+    }
+    CHECK(count > 0);
+    for (int i = 0; i < 4; i++) unlink(result_path(i));
+    write_text(in_folder("out/journal.jsonl"), text);
+    free(text);
+    CHECK_INT(cli("merge %F/out"), 0);
+    CHECK(!strstr(last.err, "quiet") && !strstr(last.err, "left out"));
+    if (CHECK(load(&d, result_path(0)))) {
+        uint32_t noise = vp_json_get(&d.json, 0, "noise");
+        CHECK(number(&d, noise, "samples") == 0 && is_null(&d, noise, "other_cpu_percent") && is_null(&d, noise, "load"));
+    }
+    unload(&d);
+}
+static void test_noise(void) {
+    check_case("other processes use 60 %% of the CPUs: stderr, JSON, files, report, page and merge say so");
+    check_noise(12, 0, "other processes used 60 % of the CPU during ");
+    check_case("lines of blocks that are not there: what the machine did is not known");
+    check_without_blocks();
+    remove_folder(in_folder("out"));
+    check_case("the host takes 10 %% of the CPUs' time");
+    check_noise(0, 2, "the host of this virtual machine took 10 % of the CPU during ");
+    remove_folder(in_folder("out"));
+    check_case("5 %% of the CPUs are used by others: quiet");
+    check_noise(1, 0, NULL);
+    remove_folder(in_folder("out"));
+}
+
 int main(void) {
     if (!command_begin("command_sweep")) return 1;
     test_sweep();
@@ -275,5 +380,6 @@ int main(void) {
     test_sweep_failures();
     test_resume();
     test_full_plan();
+    test_noise();
     return command_end("test_command_sweep");
 }

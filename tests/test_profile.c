@@ -230,6 +230,31 @@ static void test_known(void) {
     CHECK_TEXT(last.err, "");
 }
 
+/* HTA compares its 30 with us, whatever its documentation says: on this trace HTA 0.5.0 says host_wait 0, kernel_wait 20 and other 40. */
+static void test_gaps(void) {
+    static csv t;
+    check_case("kernel wait: gaps below 30 us whose next launch waited already, as HTA counts them");
+    write_text(in_folder("gaps.json"),
+               "{\"traceEvents\":[\n"
+               "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":1,\"tid\":1,\"ts\":0,\"dur\":1,\"args\":{\"correlation\":1}},\n"
+               "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":1,\"tid\":1,\"ts\":2,\"dur\":1,\"args\":{\"correlation\":2}},\n"
+               "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":1,\"tid\":1,\"ts\":4,\"dur\":1,\"args\":{\"correlation\":3}},\n"
+               "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"a\",\"pid\":0,\"tid\":7,\"ts\":10,\"dur\":10,\"args\":{\"correlation\":1,\"stream\":7}},\n"
+               "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"b\",\"pid\":0,\"tid\":7,\"ts\":40,\"dur\":10,\"args\":{\"correlation\":2,\"stream\":7}},\n"
+               "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"c\",\"pid\":0,\"tid\":7,\"ts\":90,\"dur\":10,\"args\":{\"correlation\":3,\"stream\":7}}]}");
+    CHECK_INT(run("trace %%F/gaps.json --csv --table tracks"), 0);
+    csv_read(&t, last.out);
+    CHECK_NEAR(cell_number(&t, "0 7", "idle_us"), 60, 1e-9);
+    CHECK_NEAR(cell_number(&t, "0 7", "host_wait_us"), 0, 0);
+    CHECK_NEAR(cell_number(&t, "0 7", "kernel_wait_us"), 20, 1e-9);
+    free(t.text);
+    check_case("each table as text says what its times are");
+    CHECK_INT(run("trace %%F/gaps.json"), 0);
+    CHECK(strstr(last.out, "times are sums over the calls") && strstr(last.out, "of the durations of the calls") && strstr(last.out, "others below 30 us"));
+    CHECK_INT(run("trace %%F/known.json --table annotations"), 0);
+    CHECK(strstr(last.out, "total: sum over the calls, avg: total / calls; busy: "));
+}
+
 /* ---- odd but readable */
 static void test_odd(void) {
     static csv t;
@@ -477,6 +502,14 @@ static void test_saved(void) {
     CHECK_INT(run("trace %%F/again.json --json"), 0);
     CHECK_TEXT(last.out, first);
     free(first);
+    check_case("--cost with 5 rounds: no interval, which is said in words, and null in JSON; with 6 there is one");
+    CHECK_INT(run(TINY " --profile --cost --cost_rounds 5 --row_limit 1"), 0);
+    CHECK(strstr(last.out, "stage: 5 rounds are too few to tell: an interval needs 6\n") && !strstr(last.out, "nan"));
+    CHECK_INT(run(TINY " --profile --cost --cost_rounds 5 --json"), 0);
+    CHECK(isnan(json_number("cost.stage.median_difference_percent.low")) && isfinite(json_number("cost.stage.median_difference_percent.value")));
+    CHECK(strstr(last.out, "\"rounds_to_tell_1_percent\": null") && !strstr(last.out, ": nan") && !strstr(last.out, ": -nan") && !strstr(last.out, ": NaN"));
+    CHECK_INT(run(TINY " --profile --cost --cost_rounds 6 --json"), 0);
+    CHECK(isfinite(json_number("cost.stage.median_difference_percent.low")) && json_number("cost.stage.median_difference_percent.rounds_to_tell_1_percent") > 0);
     check_case("--json with --cost: the report, four modes with intervals");
     make_empty(in_folder("temporary"));
     setenv("TMPDIR", in_folder("temporary"), 1);
@@ -594,6 +627,7 @@ int main(void) {
     test_torch_text();
     test_shapes();
     test_known();
+    test_gaps();
     test_odd();
     test_damaged();
     test_mutations();

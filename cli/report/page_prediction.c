@@ -79,7 +79,13 @@ static void held_figure(struct text_buffer *out, const struct report *report, in
         span_add(&span, pairs[capacity + i]);
     }
     snprintf(caption, sizeof caption, "%s: mean error %.2f %%", part_name(part), 100 * errors->mape);
-    figure_open(out, caption, 0);
+    figure_open(out, caption,
+                count > HELD_DOTS
+                    ? "Large mark: one configuration, means over its samples. Dot: one sample of one configuration, a "
+                      "part of them, evenly drawn. Dashed: predicted equals measured."
+                    : "Large mark: one configuration, means over its samples. Dot: one sample of one configuration. "
+                      "Dashed: predicted equals measured.",
+                0);
     page_add(out, "<p class=\"legend\">|error| mean %s ms, P95 %s ms; bias %s ms; R2 %s; %zu samples</p>",
              number_short(errors->mae).text, number_short(errors->p95_absolute).text,
              number_formatted(fabs(errors->bias) < 1 ? "%+.3f" : "%+.2f", errors->bias).text,

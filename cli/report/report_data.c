@@ -76,8 +76,11 @@ void report_csv_row(struct text_buffer *out, const struct report *report, size_t
             csv_number(out, decomposition->stages[PART_STAGES[which]].parts[part]);
     csv_number(out, decomposition->idle_share);
     if (config == tradeoff->config_count || tradeoff->reason[0]) {
-        csv_number(out, file->accuracy);
-        text_add_string(out, ",,,,,,,");
+        const vp_estimate accuracy = file_accuracy(file);
+        csv_number(out, accuracy.value);
+        csv_number(out, accuracy.low);
+        csv_number(out, accuracy.high);
+        text_add_string(out, ",,,,,");
     } else {
         const vp_bootstrap_point *point = &tradeoff->points[config];
         csv_number(out, point->accuracy);
@@ -174,8 +177,11 @@ static void put_curve(vp_json_writer *writer, const struct report *report, size_
     for (size_t bin = 0; bin < curve->bin_count; bin++) {
         vp_json_begin_object(writer);
         put_double(writer, "x", curve->bins[bin].x);
-        put_double(writer, "p50_ms", curve->bins[bin].y.value);
-        put_range(writer, "p50_interval", curve->bins[bin].y.low, curve->bins[bin].y.high);
+        put_double(writer, "p50_ms", curve->bins[bin].p50.value);
+        put_range(writer, "p50_interval", curve->bins[bin].p50.low, curve->bins[bin].p50.high);
+        put_double(writer, "mean_x", curve->bins[bin].mean_x);
+        put_double(writer, "mean_ms", curve->bins[bin].mean.value);
+        put_range(writer, "mean_interval", curve->bins[bin].mean.low, curve->bins[bin].mean.high);
         put_int(writer, "count", (int64_t)curve->bins[bin].count);
         vp_json_end_object(writer);
     }

@@ -51,7 +51,7 @@ static void table_row(struct text_buffer *out, const struct report *report, size
     page_text(out, report_full_name(report->results, decomposition->file, name));
     page_add(out, "<td>%zu", decomposition->file->count);
     if (point) table_range(out, point_accuracy(point));
-    else table_cell(out, number_short(decomposition->file->accuracy));
+    else table_range(out, file_accuracy(decomposition->file));
     table_range(out, decomposition->p50[METRIC_TOTAL]);
     table_cell(out, number_short(decomposition->p95[METRIC_TOTAL]));
     for (int column = 0; column < 5; column++) table_cell(out, number_short(decomposition->p50[metrics[column]].value));
@@ -69,8 +69,8 @@ static void page_table(struct text_buffer *out, const struct report *report) {
                                         "idle, %",       "front",      "member, %"};
     text_add_string(
         out,
-        "<section id=\"table\"><h2>All configurations</h2><p>Medians over samples, in brackets 95 % intervals; a "
-        "click on a head sorts.</p>\n"
+        "<section id=\"table\"><h2>All configurations</h2><p>Times are medians over samples, P95 aside; accuracy is "
+        "the mean; in brackets 95 % intervals; a click on a head sorts.</p>\n"
         "<div class=\"scroll\"><table class=\"sort\"><thead><tr>");
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
         page_add(out, "<th scope=\"col\"><button>%s</button>", heads[i]);
@@ -81,7 +81,6 @@ static void page_table(struct text_buffer *out, const struct report *report) {
         const struct term *term = &TERMS[LATENCY_TERMS[i]];
         page_element(out, "dt", term->key);
         text_add_string(out, "<dd>");
-        if (strcmp(term->key, term->name) != 0) page_add(out, "%s, ", term->name);
         page_text(out, term->meaning);
         text_add_string(out, "</dd>\n");
     }
@@ -211,6 +210,7 @@ static void page_style(struct text_buffer *out) {
         ".grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr));gap:1rem}"
         "figure{margin:0;padding:.8rem;background:var(--box);border-radius:6px;break-inside:avoid;min-width:0}"
         "figcaption{font-weight:600;font-size:.9rem;margin-bottom:.3rem}\n"
+        "figcaption span{display:block;font-weight:400;font-size:.8rem;color:var(--soft)}\n"
         "svg{display:block;width:100%;height:auto;overflow:visible;font:11px system-ui,sans-serif;fill:var(--fg)}\n"
         ".legend{display:flex;flex-wrap:wrap;gap:.1rem .9rem;font-size:.82rem;margin:.2rem 0 .5rem}"
         ".legend span{display:inline-flex;align-items:center;gap:.35rem}"

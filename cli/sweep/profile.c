@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/metrics.h"
 #include "base/noise.h"
 #include "request/model.h"
 #include "request/provenance.h"
@@ -357,6 +358,7 @@ static int profile_print(struct profiler *profiler, const struct run_state *stat
         result = is_json ? write_json(&table, profiler, state, cost) : write_table(&table, profiler, format);
     if (result != VP_OK) code = complain(EXIT_WORK, "the table of operations: %s", vp_result_text(result));
     if (!code && !is_json && (is_for_people || file)) {
+        if (!strcmp(format, "torch")) text_add_string(&lines, OPS_COLUMNS_TEXT);
         write_stages(&lines, profiler);
         if (is_given(options, "profile_memory")) write_memory(&lines, profiler);
         write_notes(&lines, profiler);
@@ -460,6 +462,7 @@ static int write_point(struct profiler *profiler, const char *name, const char *
     text_add_string(&out, head);
     text_add_string(&out, "\n");
     if (write_table(&out, profiler, "torch") != VP_OK) code = EXIT_WORK;
+    text_add_string(&out, OPS_COLUMNS_TEXT);
     write_stages(&out, profiler);
     if (is_given(profiler->options, "profile_memory")) write_memory(&out, profiler);
     write_notes(&out, profiler);

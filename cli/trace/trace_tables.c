@@ -432,7 +432,9 @@ static void table_launches(struct trace_tables *tables) {
     table_names(tables, &tables->calls, is_runtime_call);
 }
 
-enum { KERNEL_GAP_NS = 30 };
+/* HTA's consecutive_kernel_delay. Its documentation says 30 ns; its code compares 30 with a difference of two ts, which
+ * are us. The code is followed: the numbers are then HTA's, and a device needs about 1 us between two kernels. */
+enum { KERNEL_GAP_NS = 30000 };
 
 /* A stream's queue grows by one when a launching call starts, and shrinks by one when the device begins the work (HTA's
  * queue length). */

@@ -9,7 +9,7 @@
     venv/bin/python tests/tools/check_trace.py --screenshot view.png traces/emulated.1.pt.trace.json      (also needs chromium)
 
 What is compared: HTA's validate_trace at its level "complete"; its sums of stages (gpu_user_annotation) and kernels, and its count of launches that it
-could link to their kernels, against sums over the file itself and, where FILE.stages lies beside it (lines "stage::vit 123.456", in us: test_trace
+could link to their kernels, its idle times against `vlmprof trace`'s; against sums over the file itself and, where FILE.stages lies beside it (lines "stage::vit 123.456", in us: test_trace
 writes it), against what the engine said, within 0.5 %; what the TensorBoard plugin's own loader finds of steps, kernels, operators and memory, and
 the average step time of its overview against the one that `vlmprof trace` tells. --screenshot shows the file in the trace viewer that the plugin brings along
 (catapult's, as in chrome://tracing). The last line is `check_trace: N passed, N failed, N skipped`; the exit code is 1 when something failed.
@@ -72,7 +72,7 @@ class Sums:
         self.memory = [e for e in self.events if e.get("name") == "[memory]"]
 
 
-def with_hta(path, sums, stages):
+def with_hta(path, sums, stages, tables):
     try:
         from hta.trace_analysis import TraceAnalysis
         from hta.utils.validate_trace import validate_trace_format
@@ -111,10 +111,15 @@ def with_hta(path, sums, stages):
         bandwidth = analysis.get_memory_bw_summary()
         check("HTA memory bandwidth", int(bandwidth[("memory_bw_gbps", "count")].sum()) > 0)
     idle = analysis.get_idle_time_breakdown(ranks=[0], visualize=False)[0]
-    check("HTA idle time", float(idle["idle_time"].sum()) >= 0.0, "%.3f us" % float(idle["idle_time"].sum()))
+    if tables is None:
+        return skip("HTA idle time", "no vlmprof (--vlmprof)")
+    for kind in ("host_wait", "kernel_wait"):
+        us = float(idle.loc[idle["idle_category"] == kind, "idle_time"].sum())
+        ours = sum(row.get(kind + "_us", 0.0) for row in tables["tracks"])
+        check("HTA idle time, " + kind, near(us, ours) or abs(us - ours) < 0.01, "%.2f us; ours %.3f" % (us, ours))
 
 
-def with_tensorboard(path, sums, program):
+def with_tensorboard(path, sums, tables):
     try:
         from torch_tb_profiler import consts, io
         from torch_tb_profiler.profiler import trace as tb_trace
@@ -140,11 +145,10 @@ def with_tensorboard(path, sums, program):
     check("TensorBoard steps", steps in allowed, steps)
     overview = RunGenerator("host_4242", "1", data).generate_run_profile().overview["performance"][0]
     if sums.steps and not (linked and sums.launches):  # linked launches move a step's end to that of its kernels
-        if not os.access(program, os.X_OK):
-            skip("TensorBoard overview, average step time", "no %s (--vlmprof)" % program)
+        if tables is None:
+            skip("TensorBoard overview, average step time", "no vlmprof (--vlmprof)")
         else:
-            told = json.loads(subprocess.run([program, "trace", path, "--json"], check=True, stdout=subprocess.PIPE).stdout)
-            ours = next(row["avg_us"] for row in told["annotations"] if row["name"] == "ProfilerStep*")
+            ours = next(row["avg_us"] for row in tables["annotations"] if row["name"] == "ProfilerStep*")
             check("TensorBoard overview, average of %d step(s)" % len(sums.steps), abs(overview["value"] - ours) <= 0.501, "%d us; ours %.3f" % (overview["value"], ours))
     if sums.launches:
         stat = data.kernel_stat
@@ -237,7 +241,7 @@ def screenshot(path, picture, polyfill):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("trace")
-    parser.add_argument("--vlmprof", metavar="FILE", default="./vlmprof", help="the program whose mean of the steps TensorBoard's is compared with")
+    parser.add_argument("--vlmprof", metavar="FILE", default="./vlmprof", help="the program whose steps and gaps are compared with theirs")
     parser.add_argument("--screenshot", metavar="PNG")
     parser.add_argument("--polyfill", metavar="JS", help="webcomponents.min.js 0.7.24, for --screenshot")
     o = parser.parse_args()
@@ -249,8 +253,11 @@ def main():
     if os.path.exists(path + ".stages"):
         with open(path + ".stages", encoding="utf-8") as f:
             stages = {n: float(us) for n, us in (line.split() for line in f)}
-    with_hta(path, sums, stages)
-    with_tensorboard(path, sums, o.vlmprof)
+    tables = None
+    if os.access(o.vlmprof, os.X_OK):
+        tables = json.loads(subprocess.run([o.vlmprof, "trace", path, "--json"], check=True, stdout=subprocess.PIPE).stdout)
+    with_hta(path, sums, stages, tables)
+    with_tensorboard(path, sums, tables)
     if o.screenshot:
         screenshot(path, o.screenshot, o.polyfill)
     print("check_trace: %(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
