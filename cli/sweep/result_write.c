@@ -600,7 +600,7 @@ static int write_result(struct journal_index *index, const struct index_configur
     if (!code) {
         struct measured none;
         memset(&none, 0, sizeof none);
-        summarize(all, path, gathered, measured_point(index, configuration, &none).metric);
+        summarize(all, path, gathered);
         path = NULL;
     }
     gathered_free(gathered);
