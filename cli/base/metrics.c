@@ -99,8 +99,9 @@ double metric_mean(const struct pass_result *runs, int32_t run_count, int metric
     return mean;
 }
 
-const char OPS_COLUMNS_TEXT[] = "times are sums over the calls; self: without the operations within, total: with them, "
-                                "avg: total / calls; Self %: of all self times\n";
+const char OPS_COLUMNS_TEXT[] =
+    "times are sums over the calls; self: without the operations within, total: with them, "
+    "avg: total / calls; Self %: of all self times\n";
 vp_estimate estimate_none(void) {
     vp_estimate estimate = {(double)NAN, (double)NAN, (double)NAN};
     return estimate;
