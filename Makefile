@@ -39,7 +39,8 @@ ENGINE_SOURCES := $(wildcard parts/engine/*.c)
 CLI_SOURCES := $(wildcard cli/*/*.c)
 HEADER_OBJECTS = $(B)/vlmprof.o $(PART_HEADERS:parts/%.h=$(B)/parts/%.o)
 ENGINE_OBJECTS = $(ENGINE_SOURCES:%.c=$(B)/%.o) $(B)/vlmprof_kernels.o
-CLI_OBJECTS = $(CLI_SOURCES:%.c=$(B)/%.o)
+GUIDES := $(wildcard cli/guides/*.txt)
+CLI_OBJECTS = $(CLI_SOURCES:%.c=$(B)/%.o) $(B)/cli/guides.o
 LIBRARY = $(B)/libvlmprof.a
 ROOMS = $(B)/librooms.a
 E := $(B)/emulated
@@ -51,17 +52,17 @@ TEST_SOURCES := $(filter-out tests/test_faults.c,$(wildcard tests/test_*.c))
 TEST_SCRIPTS := $(wildcard tests/test_*.sh) tests/check_layers.sh
 BENCH_SOURCES := $(wildcard tests/bench/*.c)
 FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
-SAMPLE_SOURCES := $(wildcard samples/*.c)
+SAMPLE_SOURCES := $(wildcard samples/*.c samples/*.cpp)
 TEST_PROGRAMS := $(TEST_SOURCES:tests/%.c=$(B)/tests/%) $(FUZZ_SOURCES:tests/fuzz/fuzz_%.c=$(B)/tests/corpus_%)
 BENCH_PROGRAMS := $(BENCH_SOURCES:tests/bench/%.c=$(B)/bench/%)
 FUZZ_PROGRAMS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(B)/fuzz/%)
-SAMPLE_PROGRAMS := $(SAMPLE_SOURCES:samples/%.c=$(B)/samples/%)
+SAMPLE_PROGRAMS := $(addprefix $(B)/,$(basename $(SAMPLE_SOURCES)))
 # a library that makes the n-th call of a kind fail; the stdio functions that the compiler may replace by others keep their names at -O0
 INJECTOR := $(B)/tests/fault_injector.so
 # without -j a sub-make uses all cores; with -j it shares the caller's
 JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
-.PHONY: all help deps demo demo-pareto test test-programs check test-sanitized test-threads test-gpu gpu-compile gpu-report bench bench-gpu fuzz full-size install clean
+.PHONY: all help deps demo demo-pareto test test-programs check test-sanitized test-threads test-gpu gpu-compile gpu-report bench bench-gpu fuzz full-size man install uninstall clean
 all: $(PROGRAM)
 	@if [ -n "$(GPU_OBJECT)" ]; then echo "$(PROGRAM): CPU and GPU backends (nvcc: $(NVCC)); ./vlmprof info shows what it finds here"; \
 	else echo "$(PROGRAM): CPU backend. nvcc not found: no GPU code (CUDA Toolkit 12.8 or later, or NVCC=path)"; fi
@@ -77,7 +78,7 @@ help:
 	@echo "make gpu-compile the kernels for $(GPU_ARCHS), no spills allowed (needs nvcc)"
 	@echo "make gpu-report  registers, spills, shared memory and occupancy of each kernel (needs nvcc, no GPU)"
 	@echo "make bench       benchmarks;  make fuzz: FUZZ_SECONDS=$(FUZZ_SECONDS) for each fuzzer;  make full-size: checks at the real model's size"
-	@echo "make install     PREFIX=$(PREFIX);  make clean"
+	@echo "make install     PREFIX=$(PREFIX), DESTDIR: program, header, library, pkg-config, CMake, manual pages, completions;  make uninstall;  make man;  make clean"
 
 # ---- packages: probed once for each compiler, installed when that is allowed (tests/deps.sh)
 PROBED := $(B)/deps-$(subst /,-,$(subst $() ,-,$(CC)))
@@ -124,6 +125,17 @@ $(B)/vlmprof_kernels.o: vlmprof_kernels.cu | $(PROBED)
 $(B)/cli/%.o: cli/%.c | $(PROBED)
 	@echo "cc  $<"; mkdir -p $(@D)
 	@$(CC) $(HEADER_FLAGS) -Wmissing-prototypes -fopenmp $(DEPENDENCIES) -c $< -o $@
+# the guides as arrays of lines; cli/help/guide.h declares them
+$(B)/cli/guides.c: $(GUIDES) Makefile
+	@mkdir -p $(@D)
+	@{ echo '#include "help/guide.h"'; \
+	for guide in $(GUIDES); do echo "static const char *const $$(basename $$guide .txt)_lines[] = {"; sed -e 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$/",/' $$guide; echo '};'; done; \
+	echo 'const struct guide GUIDES[] = {'; \
+	for guide in $(GUIDES); do name=$$(basename $$guide .txt); echo "{\"$$name\", $${name}_lines, sizeof $${name}_lines / sizeof *$${name}_lines},"; done; \
+	echo '{NULL, NULL, 0}};'; } >$@
+$(B)/cli/guides.o: $(B)/cli/guides.c cli/help/guide.h | $(PROBED)
+	@echo "cc  $(GUIDES)"
+	@$(CC) $(HEADER_FLAGS) -c $< -o $@
 $(B)/cli.o: cli.c | $(PROBED)
 	@echo "cc  $<"
 	@$(CC) $(HEADER_FLAGS) -fopenmp $(DEPENDENCIES) -c $< -o $@
@@ -193,6 +205,9 @@ $(B)/bench/%: tests/bench/%.c $(LIBRARIES) | $(PROBED)
 	$(COMPILE_ONE)
 $(B)/samples/%: samples/%.c | $(PROBED)
 	$(COMPILE_ONE)
+$(B)/samples/%: samples/%.cpp | $(PROBED_EMULATOR)
+	@echo "c++ $<"; mkdir -p $(@D); rm -f $@
+	@$(CXX) -std=c++17 $(WARN) -Wconversion $(INCLUDES) -ffp-contract=off $(CFLAGS) $(SANITIZE) $(DEPENDENCIES) $< $(LDFLAGS) -o $@ -lm
 
 # the small model and its knobs; drawings that it never saw, photographs that it knows nothing about
 SMALL_MODEL := --model samples/tiny/model --importance_scores_file samples/tiny/importance-scores.json --max_new_tokens 8 --num_runs_per_sample 2
@@ -334,12 +349,85 @@ full-size: $(PROGRAM) $(LIBRARY)
 	@if [ ! -x tests/full_size.sh ]; then echo "full-size: tests/full_size.sh is missing" >&2; exit 1; fi
 	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" tests/full_size.sh
 
-install: $(PROGRAM)
-	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/vlmprof
-	install -D -m 644 vlmprof.h $(DESTDIR)$(PREFIX)/include/vlmprof.h
-	install -d $(DESTDIR)$(PREFIX)/include/vlmprof
-	install -m 644 parts/vlmprof_*.h $(DESTDIR)$(PREFIX)/include/vlmprof
-	install -D -m 644 $(LIBRARY) $(DESTDIR)$(PREFIX)/lib/libvlmprof.a
+# ---- manual pages and completions, from the program's own tables and guides
+PAGES = $(B)/man/written
+man: $(PAGES)
+$(PAGES): $(PROGRAM)
+	@mkdir -p $(@D)
+	@$(PROGRAM) help --man >$(@D)/vlmprof.1
+	@for word in $$($(PROGRAM) help --list); do section=1; if [ -e cli/guides/$$word.txt ]; then section=7; fi; \
+	    $(PROGRAM) help $$word --man >$(@D)/vlmprof-$$word.$$section || exit 1; done
+	@for shell in bash zsh fish; do $(PROGRAM) help --completion $$shell >$(@D)/completion.$$shell || exit 1; done
+	@touch $@
+
+# ---- what an installation holds. The package files find the headers and the archive from their own place, wherever the folder is moved.
+VERSION := $(shell sed -n 's/^\#define VLMPROF_VERSION "\(.*\)"/\1/p' vlmprof.h)
+define PKGCONFIG
+prefix=$${pcfiledir}/../..
+libdir=$${prefix}/lib
+includedir=$${prefix}/include
+
+Name: vlmprof
+Description: profiling of vision-language models, stage by stage
+Version: $(VERSION)
+Cflags: -I$${includedir} -I$${includedir}/vlmprof
+Libs: -L$${libdir} -lvlmprof -fopenmp -lpthread -lm
+endef
+define CMAKE_CONFIG
+# vlmprof::header: vlmprof.h and the companions, for programs that define their IMPLEMENTATION macros. vlmprof::vlmprof: the library with the engine.
+get_filename_component(VLMPROF_PREFIX "$${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+if(NOT TARGET vlmprof::header)
+  add_library(vlmprof::header INTERFACE IMPORTED)
+  set_target_properties(vlmprof::header PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "$${VLMPROF_PREFIX}/include;$${VLMPROF_PREFIX}/include/vlmprof"
+    INTERFACE_LINK_LIBRARIES m)
+  add_library(vlmprof::vlmprof STATIC IMPORTED)
+  set_target_properties(vlmprof::vlmprof PROPERTIES IMPORTED_LOCATION "$${VLMPROF_PREFIX}/lib/libvlmprof.a"
+    INTERFACE_INCLUDE_DIRECTORIES "$${VLMPROF_PREFIX}/include;$${VLMPROF_PREFIX}/include/vlmprof" INTERFACE_LINK_LIBRARIES "-fopenmp;pthread;m")
+endif()
+endef
+define CMAKE_VERSION
+set(PACKAGE_VERSION "$(VERSION)")
+if(NOT PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION)
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+  if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)
+    set(PACKAGE_VERSION_EXACT TRUE)
+  endif()
+endif()
+endef
+$(B)/package/written: Makefile vlmprof.h
+	$(shell mkdir -p $(@D))
+	$(file >$(B)/package/vlmprof.pc,$(PKGCONFIG))
+	$(file >$(B)/package/vlmprof-config.cmake,$(CMAKE_CONFIG))
+	$(file >$(B)/package/vlmprof-config-version.cmake,$(CMAKE_VERSION))
+	@touch $@
+
+# FOLDER:FILES..., files only of this program's names. The kernels' and the engine's source is for builds with other compilers or for other GPUs.
+define INSTALLED
+include vlmprof.h
+include/vlmprof $(HEADERS:vlmprof.h=) $(wildcard parts/*.hpp)
+share/vlmprof vlmprof_kernels.cu LICENSE samples/result.schema.json
+share/vlmprof/parts/engine $(wildcard parts/engine/*.[ch])
+lib $(LIBRARY)
+$(if $(GPU_OBJECT),lib/vlmprof $(GPU_OBJECT))
+lib/pkgconfig $(B)/package/vlmprof.pc
+lib/cmake/vlmprof $(B)/package/vlmprof-config.cmake $(B)/package/vlmprof-config-version.cmake
+share/man/man1 $(B)/man/*.1
+share/man/man7 $(B)/man/*.7
+share/bash-completion/completions $(B)/man/completion.bash=vlmprof
+share/zsh/site-functions $(B)/man/completion.zsh=_vlmprof
+share/fish/vendor_completions.d $(B)/man/completion.fish=vlmprof.fish
+bin $(PROGRAM)
+endef
+# install_each COMMAND: runs it for each line of that list with $$from, and $$to below DESTDIR and PREFIX
+install_each = @$(file >$(B)/package/list,$(INSTALLED))while read -r folder files; do for file in $$files; do \
+    from=$${file%%=*}; name=$${file\#\#*=}; to="$(DESTDIR)$(PREFIX)/$$folder/$${name\#\#*/}"; $(1) || exit 1; done; done <$(B)/package/list
+install: $(PROGRAM) $(PAGES) $(B)/package/written
+	$(call install_each,install -D -m $$([ -x "$$from" ] && echo 755 || echo 644) "$$from" "$$to")
+	@echo "installed below $(DESTDIR)$(PREFIX): vlmprof, its header and library, manual pages, completions; make uninstall removes them"
+uninstall: $(PROGRAM) $(PAGES) $(B)/package/written
+	$(call install_each,rm -f "$$to")
+	@cd "$(DESTDIR)$(PREFIX)" && for folder in include/vlmprof share/vlmprof/parts/engine share/vlmprof/parts share/vlmprof lib/vlmprof lib/cmake/vlmprof; do \
+	    if [ -d $$folder ]; then rmdir --ignore-fail-on-non-empty $$folder; fi; done
 
 clean:
 	rm -rf build vlmprof

@@ -1261,7 +1261,7 @@ static void vp_impl_caption_image(vp_impl_caption_book *book, const vp_impl_capt
         }
     }
     vp_impl_caption_bleu_score(counts, scores->bleu);
-    scores->cider_d = similarity / VP_IMPL_CAPTION_N / (double)reference_count * 10.0;
+    scores->cider_d = similarity / (double)VP_IMPL_CAPTION_N / (double)reference_count * 10.0;
     scores->rouge_l = precision != 0.0 && recall != 0.0
                           ? (1.0 + 1.2 * 1.2) * precision * recall / (recall + 1.2 * 1.2 * precision)
                           : 0.0;

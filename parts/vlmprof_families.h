@@ -1583,7 +1583,7 @@ static const char *vp_impl_family_refuses(const vp_family *family, const vp_fami
     if (rule == VP_IMPL_CANVAS && key->slot == VP_SLOT_SIDE && number != 490.0 && number != 980.0)
         return "must be 490 or 980";
     if (key->slot <= VP_SLOT_MAX && rule >= VP_IMPL_CLOSEST && rule <= VP_IMPL_PERCEPTION
-        && number > VP_FAMILY_TILES_LIMIT)
+        && number > (double)VP_FAMILY_TILES_LIMIT)
         return "must be at most 256";
     if (rule == VP_IMPL_WINDOW && key->slot == VP_SLOT_MAX && number > 65536.0) return "is out of range";
     if (key->slot == VP_SLOT_TILE

@@ -178,7 +178,7 @@ static void vp_impl_prompt_write(vp_impl_prompt_text *prompt_text, const vp_impl
         if (plan->has_options) vp_impl_prompt_add(prompt_text, "\n");
         for (k = 0; k < plan->options; k++) {
             char letter[4] = {'A', ':', ' ', 0};
-            letter[0] = (char)(letter[0] + k);
+            letter[0] = (char)(letter[0] + (int)k);
             if (k) vp_impl_prompt_add(prompt_text, "\n");
             vp_impl_prompt_add(prompt_text, letter);
             vp_impl_prompt_add(prompt_text, plan->prompt->options[k]);

@@ -113,6 +113,8 @@ typedef struct vp_op {
     const char *stage, *part, *file; /* NULL: none */
     int32_t line, block, step;
     int32_t shape[4], dimensions;    /* 0: no shape */
+    /* JSON text of the shapes of all inputs, "[[2, 3], []]", as torch records them; NULL: `shape` is what is known */
+    const char *shapes;
     /* frames known: 0..VP_OP_STACK_LIMIT; a row has at most as many as the table groups by */
     int32_t stack_count;
     vp_op_frame stack[VP_OP_STACK_LIMIT]; /* innermost first, beginning with the operation's own place */
@@ -239,7 +241,8 @@ VP_API vp_ops_print_options vp_ops_print_options_default(void);
  * follows "# of Calls".
  * returns: VP_OK; VP_ERR_RANGE: an option outside its range; what the sink says
  * rule:    as torch, except that FLOPs stand under their own heading if there are stacks too (torch swaps these two
- *          columns). An empty table prints nothing
+ *          columns), and that a line below the table explains shares of the ceiling above 100 %, where one is
+ *          printed. An empty table prints nothing
  * source:  torch 2.15 torch/autograd/profiler_util.py _build_table */
 VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink,
                                     void *user);
@@ -257,10 +260,10 @@ VP_API vp_result vp_ops_print_csv(const vp_ops *ops, vp_text_sink sink, void *us
  * returns: writer->result
  * rule:    {"schema": "vlmprof-ops-1", "group_by": ["shape" ..], "group_by_stack_n", "clock": "host" | "device",
  *          "sort_key": text or null, "device_name", "ceilings": {"bytes_per_s", "flops_per_s"}, "dropped": {"calls",
- *          "host_ns", "device_ns"}, "rows": [{...}]}; a row has the members of vp_op by name ("shape" an array, null
- *          for several; "stack" of {"name", "file", "line"}), none is null, and for readers "host_average_ns",
- *          "device_average_ns", "self_percent" (of ops->clock) and the members of vp_op_rates, null where there is
- *          none */
+ *          "host_ns", "device_ns"}, "rows": [{...}]}; a row has the members of vp_op by name ("shape" an array, of
+ *          arrays where vp_op has `shapes`, "*" for several; "stack" of {"name", "file", "line"}), none is null, and
+ *          for readers "host_average_ns", "device_average_ns", "self_percent" (of ops->clock) and the members of
+ *          vp_op_rates, null where there is none */
 VP_API vp_result vp_ops_write_json(vp_json_writer *writer, const vp_ops *ops);
 /* Reads what vp_ops_write_json wrote. Numbers that follow from others are not read; unknown keys are skipped.
  * in:      object  the node of that value, 0 for a whole text
@@ -451,7 +454,8 @@ static vp_result vp_impl_op_check_key(const vp_op *op) {
     if (op->dimensions != VP_OP_SEVERAL && (op->dimensions < 0 || op->dimensions > 4)) return VP_ERR_RANGE;
     if (op->block < VP_OP_SEVERAL || op->step < VP_OP_SEVERAL) return VP_ERR_RANGE;
     if (!op->name || !op->name[0] || !vp_impl_op_text_good(op->name)) return VP_ERR_FORMAT;
-    if (!vp_impl_op_text_good(op->stage) || !vp_impl_op_text_good(op->part) || !vp_impl_op_text_good(op->file))
+    if (!vp_impl_op_text_good(op->stage) || !vp_impl_op_text_good(op->part) || !vp_impl_op_text_good(op->file)
+        || !vp_impl_op_text_good(op->shapes))
         return VP_ERR_FORMAT;
     for (i = 0; i < op->stack_count; i++)
         if (!op->stack[i].name || !vp_impl_op_text_good(op->stack[i].name) || !vp_impl_op_text_good(op->stack[i].file))
@@ -501,6 +505,7 @@ static uint64_t vp_impl_op_hash(const vp_ops *ops, const vp_op *op) {
         hash = vp_impl_hash_bytes(vp_impl_hash_text(hash, op->file), &op->line, sizeof op->line);
     if ((ops->group_by & VP_OPS_BY_SHAPE) && op->dimensions > 0)
         hash = vp_impl_hash_bytes(hash, op->shape, (size_t)op->dimensions * 4);
+    if (ops->group_by & VP_OPS_BY_SHAPE) hash = vp_impl_hash_text(hash, op->shapes);
     for (i = 0; i < op->stack_count && i < ops->group_by_stack_n; i++) {
         hash = vp_impl_hash_text(vp_impl_hash_text(hash, op->stack[i].name), op->stack[i].file);
         hash = vp_impl_hash_bytes(hash, &op->stack[i].line, sizeof op->stack[i].line);
@@ -518,7 +523,8 @@ static int vp_impl_compare_shape(const vp_op *left, const vp_op *right) {
     int32_t i;
     for (i = 0; i < left->dimensions && i < right->dimensions; i++)
         if (left->shape[i] != right->shape[i]) return left->shape[i] < right->shape[i] ? -1 : 1;
-    return vp_impl_compare_int(left->dimensions, right->dimensions);
+    i = vp_impl_compare_int(left->dimensions, right->dimensions);
+    return i ? i : vp_impl_compare_text(left->shapes, right->shapes);
 }
 
 static int vp_impl_compare_place(const char *file_a, int32_t line_a, const char *file_b, int32_t line_b) {
@@ -588,7 +594,10 @@ static void vp_impl_op_blur(vp_op *row, const vp_op *op) {
     if (vp_impl_compare_text(row->part, op->part)) row->part = "*";
     if (row->block != op->block) row->block = VP_OP_SEVERAL;
     if (row->step != op->step) row->step = VP_OP_SEVERAL;
-    if (vp_impl_compare_shape(row, op)) row->dimensions = VP_OP_SEVERAL;
+    if (vp_impl_compare_shape(row, op)) {
+        row->dimensions = VP_OP_SEVERAL;
+        row->shapes = NULL;
+    }
     if (vp_impl_compare_place(row->file, row->line, op->file, op->line)) {
         row->file = NULL;
         row->line = 0;
@@ -1118,9 +1127,11 @@ static int32_t vp_impl_limit_width(size_t longest, int32_t limit) {
     return limit >= 0 && width > limit ? limit : width;
 }
 
-static size_t vp_impl_op_shape_text(const vp_op *op, char out[64]) {
+/* its shapes, or its shape in `out`; "" for none */
+static const char *vp_impl_op_shape_text(const vp_op *op, char out[64]) {
     size_t bytes = 0;
     int32_t i;
+    if (op->shapes) return op->shapes;
     if (op->dimensions > 0) out[bytes++] = '[';
     for (i = 0; i < op->dimensions; i++) {
         if (i > 0) { out[bytes++] = ','; out[bytes++] = ' '; }
@@ -1128,7 +1139,7 @@ static size_t vp_impl_op_shape_text(const vp_op *op, char out[64]) {
     }
     if (op->dimensions > 0) out[bytes++] = ']';
     out[bytes] = 0;
-    return bytes;
+    return out;
 }
 
 /* "file(line): name" */
@@ -1153,6 +1164,7 @@ typedef struct vp_impl_widest { size_t name, stage, part, shape, frame; } vp_imp
 static vp_impl_widest vp_impl_ops_widest(const vp_ops *ops) {
     vp_impl_widest widest = { 0, 0, 0, 0, 0 };
     vp_impl_pieces pieces;
+    const char *shape;
     char text[64];
     int64_t i;
     int32_t k;
@@ -1163,7 +1175,8 @@ static vp_impl_widest vp_impl_ops_widest(const vp_ops *ops) {
         VP_IMPL_WIDEN(name, vp_impl_characters(op->name, strlen(op->name)));
         if (op->stage) VP_IMPL_WIDEN(stage, vp_impl_characters(op->stage, strlen(op->stage)));
         if (op->part) VP_IMPL_WIDEN(part, vp_impl_characters(op->part, strlen(op->part)));
-        VP_IMPL_WIDEN(shape, vp_impl_op_shape_text(op, text));
+        shape = vp_impl_op_shape_text(op, text);
+        VP_IMPL_WIDEN(shape, vp_impl_characters(shape, strlen(shape)));
         for (k = 0; k < op->stack_count; k++) {
             vp_impl_frame_pieces(&op->stack[k], &pieces);
             VP_IMPL_WIDEN(frame, vp_impl_pieces_characters(&pieces));
@@ -1357,6 +1370,7 @@ static void vp_impl_put_name(vp_impl_text *out, const char *name, int32_t width,
 
 static void vp_impl_table_cell(vp_impl_table *table, const vp_op *op, const vp_impl_column *column) {
     const int32_t limit = table->options->max_name_column_width;
+    const char *shape;
     char text[64];
     size_t bytes;
     switch (column->cell) {
@@ -1364,9 +1378,9 @@ static void vp_impl_table_cell(vp_impl_table *table, const vp_op *op, const vp_i
         case VP_IMPL_CELL_STAGE: vp_impl_put_name(&table->out, op->stage ? op->stage : "", column->width, limit); break;
         case VP_IMPL_CELL_PART: vp_impl_put_name(&table->out, op->part ? op->part : "", column->width, limit); break;
         case VP_IMPL_CELL_SHAPES:
-            bytes = vp_impl_op_shape_text(op, text);
-            vp_impl_put_cell(&table->out, text, bytes > (size_t)column->width ? (size_t)column->width : bytes,
-                             column->width, 0);
+            shape = vp_impl_op_shape_text(op, text);
+            bytes = vp_impl_character_at(shape, strlen(shape), (size_t)column->width);
+            vp_impl_put_cell(&table->out, shape, bytes, column->width, 0);
             break;
         case VP_IMPL_CELL_SOURCE:
             if (op->stack_count > 0) vp_impl_put_frame(&table->out, &op->stack[0], column->width);
@@ -1421,6 +1435,20 @@ static void vp_impl_table_titles(vp_impl_table *table) {
         vp_impl_put(&table->out, "  ");
     }
     vp_impl_put(&table->out, "\n");
+}
+
+/* Where a printed row passes 100 % of the ceiling: why it can. */
+static void vp_impl_table_ceiling_note(vp_impl_table *table) {
+    const vp_ops *ops = table->ops;
+    int64_t i;
+    if (table->columns[table->count - 1].cell != VP_IMPL_CELL_CEILING) return;
+    for (i = 0; i < ops->count && i != table->options->row_limit; i++) {
+        if (!(vp_op_rate(&ops->rows[i], ops->clock, ops->ceilings).ceiling_percent > 100.0)) continue;
+        vp_impl_put(&table->out, "% of ceiling above 100: not all counted bytes came from memory, caches held some; or "
+                                 "the operation suits the device better than the read and the square products that "
+                                 "the ceilings were measured with\n");
+        return;
+    }
 }
 
 static void vp_impl_table_foot(vp_impl_table *table) {
@@ -1494,6 +1522,7 @@ VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_option
     }
     vp_impl_table_rule(&table);
     vp_impl_table_foot(&table);
+    vp_impl_table_ceiling_note(&table);
     return table.out.result;
 }
 
@@ -1517,8 +1546,7 @@ static void vp_impl_put_groups(vp_impl_text *out, const vp_ops *ops, const vp_op
     if (ops->group_by & VP_OPS_BY_BLOCK) vp_impl_put_group(out, &any, "block ", text);
     vp_impl_index_text(op->step, text);
     if (ops->group_by & VP_OPS_BY_STEP) vp_impl_put_group(out, &any, "step ", text);
-    vp_impl_op_shape_text(op, text);
-    if (ops->group_by & VP_OPS_BY_SHAPE) vp_impl_put_group(out, &any, "", text);
+    if (ops->group_by & VP_OPS_BY_SHAPE) vp_impl_put_group(out, &any, "", vp_impl_op_shape_text(op, text));
     for (i = 1; i < op->stack_count; i++) vp_impl_put_group(out, &any, "in ", op->stack[i].name);
     if (any) vp_impl_put(out, "]");
 }
@@ -1708,8 +1736,7 @@ static void vp_impl_put_csv_row(vp_impl_text *out, const vp_ops *ops, const vp_o
     vp_impl_put_field(out, text);
     vp_impl_index_text(op->step, text);
     vp_impl_put_field(out, text);
-    vp_impl_op_shape_text(op, text);
-    vp_impl_put_field(out, op->dimensions == VP_OP_SEVERAL ? "*" : text);
+    vp_impl_put_field(out, op->dimensions == VP_OP_SEVERAL ? "*" : vp_impl_op_shape_text(op, text));
     vp_impl_put_field(out, op->file);
     vp_impl_int_text(text, op->line);
     vp_impl_put_field(out, op->file ? text : NULL);
@@ -1766,6 +1793,10 @@ static void vp_impl_json_shape(vp_json_writer *writer, const vp_op *op) {
     vp_json_key(writer, "shape");
     if (op->dimensions == VP_OP_SEVERAL) {
         vp_json_string(writer, "*");
+        return;
+    }
+    if (op->shapes) {
+        vp_json_raw(writer, op->shapes, strlen(op->shapes));
         return;
     }
     vp_json_begin_array(writer);
@@ -1925,6 +1956,20 @@ static uint32_t vp_impl_read_member(vp_impl_ops_reader *in, uint32_t object, con
     return in->result == VP_OK ? node : VP_JSON_NONE;
 }
 
+/* the JSON text of an array into the caller's memory */
+static const char *vp_impl_read_shapes(vp_impl_ops_reader *in, uint32_t node) {
+    const size_t bytes = (size_t)in->json->nodes[node].bytes;
+    char *text = in->text + in->used;
+    if (bytes >= in->capacity - in->used) {
+        vp_impl_read_fail(in, VP_ERR_CAPACITY, "shape", node);
+        return NULL;
+    }
+    memcpy(text, in->json->text + in->json->nodes[node].start, bytes);
+    text[bytes] = 0;
+    in->used += bytes + 1;
+    return text;
+}
+
 static void vp_impl_read_shape(vp_impl_ops_reader *in, uint32_t object, vp_op *op) {
     uint32_t node = vp_json_get(in->json, object, "shape"), at;
     int64_t value;
@@ -1934,6 +1979,10 @@ static void vp_impl_read_shape(vp_impl_ops_reader *in, uint32_t object, vp_op *o
     }
     node = vp_impl_read_member(in, object, "shape", VP_JSON_ARRAY);
     if (node == VP_JSON_NONE) return;
+    if (in->json->nodes[node].count > 0 && vp_impl_read_type(in, node + 1) == VP_JSON_ARRAY) {
+        op->shapes = vp_impl_read_shapes(in, node);
+        return;
+    }
     if (in->json->nodes[node].count > 4) {
         vp_impl_read_fail(in, VP_ERR_RANGE, "shape", node);
         return;

@@ -29,11 +29,12 @@
  *   on the track of process and worker
  *     thread_span          CPU: what each worker thread did of a launch
  *   and cpu_instant_event ([memory]), counters (ph C), and "PyTorch Profiler (0)", cat Trace, around all of it
- * After the last step stands an empty one, because HTA drops the last step. HTA reads whole us unless
- * HTA_DISABLE_NS_ROUNDING=1 is set. Traces of the CPU hold no GPU event: viewers and TensorBoard's operator view
- * show them, but HTA's kernel analyses and TensorBoard's kernel view have nothing to show. torch-tb-profiler 0.4.3
- * does not know cuda_runtime: it shows 0 as the device time of operators, for torch's own traces too (kineto PR
- * 1166).
+ * HTA drops what begins with the last slice whose name holds "ProfilerStep", where there are several names of that
+ * kind. So after several steps stands an empty slice, "end of ProfilerStep#N": no reader counts it as a step, because
+ * a step's name begins with "ProfilerStep#". HTA reads whole us unless HTA_DISABLE_NS_ROUNDING=1 is set. Traces of
+ * the CPU hold no GPU event: viewers and TensorBoard's operator view show them, but HTA's kernel analyses and
+ * TensorBoard's kernel view have nothing to show. torch-tb-profiler 0.4.3 does not know cuda_runtime: it shows 0 as
+ * the device time of operators, for torch's own traces too (kineto PR 1166).
  *
  * All times are those of vp_clock_ns. In the file, ts and dur are us with three decimals, which is exact in ns.
  * Slices of a track nest or do not touch. A slice that begins or ends where another one forbids it is moved (mostly
@@ -119,7 +120,7 @@ typedef struct vp_trace_info {
     int64_t dropped_steps;            /* that began after that */
     int64_t dropped_launches;         /* of the request in which that happened, and later */
     uint64_t bytes;
-    int64_t events, steps, launches;  /* in the file; steps without the closing one */
+    int64_t events, steps, launches;  /* in the file */
     /* placed elsewhere than measured by more than the ns of an edge, and the farthest of them */
     int64_t moved_slices, moved_ns;
 } vp_trace_info;
@@ -191,7 +192,7 @@ VP_API vp_result vp_trace_memory(vp_trace *trace, int64_t at_ns, int32_t device,
 VP_API vp_result vp_trace_counter(vp_trace *trace, int64_t at_ns, int32_t device, const char *name, double value,
                                   vp_error *error);
 
-/* Ends the file: writes the closing step and the end of the record, and gives the file the name PATH.
+/* Ends the file: writes the end of the steps and of the record, and gives the file the name PATH.
  * out:     info  may be NULL; on VP_OK and VP_ERR_STATE
  * returns: VP_OK, truncated or not; VP_ERR_STATE: it is already closed: nothing was done, and the file is unchanged;
  *          VP_ERR_WRITE: PATH is what it was before, and the temporary file is removed */
@@ -229,7 +230,7 @@ extern "C" {
 enum {
     VP_IMPL_TRACE_BUFFER = 65536,
     VP_IMPL_TRACE_EDGE_NS = 8,      /* what the edges of nested slices may cost: moves up to this are not counted */
-    /* bytes kept for what closes a file: the step, decode stage and record that are open, and the closing step */
+    /* bytes kept for what closes a file: the step, decode stage and record that are open, and the end of the steps */
     VP_IMPL_TRACE_RESERVE = 6144,
     VP_IMPL_TRACE_EVENT = 640,      /* more than any event without its texts */
     VP_IMPL_TRACE_LAUNCH = 4096,    /* the same of all events of a launch */
@@ -728,9 +729,9 @@ VP_API void vp_trace_free(vp_trace *trace) {
 }
 
 /* ---- steps ---- */
-static void vp_impl_trace_step(vp_trace *trace, int64_t step, int64_t begin, int64_t end) {
-    char name[48];
-    snprintf(name, sizeof name, "ProfilerStep#%lld", (long long)step);
+static void vp_impl_trace_step(vp_trace *trace, const char *before, int64_t begin, int64_t end) {
+    char name[64];
+    snprintf(name, sizeof name, "%sProfilerStep#%lld", before, (long long)trace->step);
     vp_impl_trace_slice(trace, "user_annotation", name, trace->process, trace->thread, begin, end - begin);
     vp_impl_trace_arg(trace, "External id", ++trace->state.external_id);
     vp_impl_trace_end(trace);
@@ -763,7 +764,7 @@ VP_API vp_result vp_trace_step_end(vp_trace *trace, int64_t at_ns, vp_error *err
     }
     if (!vp_impl_trace_time(trace, at_ns, &at) || at < trace->step_ns)
         return vp_fail(error, VP_ERR_RANGE, -1, "step", "must not end before it begins");
-    vp_impl_trace_step(trace, trace->step, trace->step_ns, at);
+    vp_impl_trace_step(trace, "", trace->step_ns, at);
     trace->step_open = 0;
     trace->step_end_ns = at;
     trace->steps++;
@@ -1398,21 +1399,21 @@ static void vp_impl_trace_instant(vp_trace *trace, const char *name, const char 
     vp_impl_trace_put(trace, "}");
     trace->state.events++;
 }
-/* The closing step and the record as a whole, then the only member that may follow the events: no bracket may come
+/* The end of the steps and the record as a whole, then the only member that may follow the events: no bracket may come
  * after theirs. */
 static void vp_impl_trace_tail(vp_trace *trace) {
     int64_t first, operations = trace->state.events;
     if (trace->step_open) {
         const int64_t end = trace->state.last_ns > trace->step_ns ? trace->state.last_ns : trace->step_ns;
-        vp_impl_trace_step(trace, trace->step, trace->step_ns, end);
+        vp_impl_trace_step(trace, "", trace->step_ns, end);
         trace->step_end_ns = end;
         trace->steps++;
         trace->step_open = 0;
     }
-    if (trace->steps) {
+    if (trace->steps > 1) {
         const int64_t begin = (trace->state.last_ns > trace->step_end_ns ? trace->state.last_ns : trace->step_end_ns)
                               + 1;
-        vp_impl_trace_step(trace, trace->step + 1, begin, begin + 1000);
+        vp_impl_trace_step(trace, "end of ", begin, begin);
     }
     first = trace->state.first_ns == INT64_MAX ? 0 : trace->state.first_ns;
     vp_impl_trace_put(trace, ",\n{\"ph\": \"X\", \"cat\": \"Trace\", \"ts\": ");

@@ -46,13 +46,14 @@ for pair in "gcc -std=c11 -x c" "clang -std=c11 -x c" "g++ -std=c++17 -x c++" "c
     compiler=${pair%% *}
     if ! command -v "$compiler" >/dev/null; then skip "$compiler: not installed"; continue; fi
     for unit in "$work"/{whole,system-header-first,twice,declarations,static}-* "$work/all-headers" "$work/stb-path" "$work/stb-none"; do
-        one "${unit##*/}" $pair "$unit"
+        one "${unit##*/}" $pair -Wconversion -Wsign-conversion "$unit"
     done
     for unit in "$work"/stb-*-{before,after}; do # warnings inside stb_image are the includer's
         $pair -O1 -I. -Iparts -c "$unit" -o "$work/object" >"$work/log" 2>&1
         count "${unit##*/}: $pair" $?
     done
     mkdir -p "$work/alone" && rm -f "$work/alone"/* && cp vlmprof.h "$work/alone" && cat samples/01_count_tokens.c >"$work/alone/01.c"
+    case $pair in *++*) one vlmprof_ranges.hpp $pair -Wconversion -Wsign-conversion samples/05_ranges.cpp;; esac
     (cd "$work/alone" && $pair $strict 01.c -o count -lm && [ "$(./count)" = "640x480: 2 rows, 3 columns, 704 vision tokens" ]) >"$work/log" 2>&1
     count "vlmprof.h alone in a folder: $pair" $?
     one vlmprof_kernels.cu $pair vlmprof_kernels.cu

@@ -44,6 +44,7 @@ static void check_printed(const char *name, const char *command) {
 static void test_run(void) {
     check_printed("run", "run samples/cat.jpg -p 'What is it?' --tier low --max_new_tokens 3 --ignore_eos " MODEL);
     check_printed("run-many", "run samples/chart.png -p 'What?' --crops 4 --max_new_tokens 4 --ignore_eos --num_runs 3 --top_k 1 --num_active_blocks 2 " MODEL);
+    check_printed("run-six", "run samples/cat.jpg -p 'What?' --tier low --max_new_tokens 4 --ignore_eos --num_runs 6 --cold " MODEL);
     check_printed("run-text", "run -p 'Why?' --max_new_tokens 1 --ignore_eos " MODEL);
     check_printed("run-json", "run samples/cat.jpg -p 'What is it?' --tier low --max_new_tokens 3 --ignore_eos --num_runs 2 --json " MODEL);
 }
@@ -51,13 +52,13 @@ static void test_run(void) {
 static void test_profile(void) {
     check_printed("profile", PROFILE "--row_limit 12");
     check_printed("profile-groups", PROFILE "--group_by stage step --sort_by count --num_runs 4 --active 2 --skip_first 1");
-    check_printed("profile-shapes", PROFILE "--group_by_input_shape --sort_by cpu_time --row_limit 20");
-    check_printed("profile-block", PROFILE "--group_by block --profile_format cprofile --sort_by cumulative --row_limit 30");
-    check_printed("profile-csv", PROFILE "--profile_format csv");
-    check_printed("profile-json", PROFILE "--profile_format json --group_by none");
-    check_printed("profile-cost", PROFILE "--cost --cost_rounds 2");
-    check_printed("profile-all-json", PROFILE "--json --row_limit 5");
-    check_printed("profile-cost-json", PROFILE "--cost --cost_rounds 2 --json");
+    check_printed("profile-shapes", PROFILE "--num_runs 1 --group_by_input_shape --sort_by cpu_time --row_limit 20");
+    check_printed("profile-block", PROFILE "--num_runs 1 --group_by block --profile_format cprofile --sort_by cumulative --row_limit 30");
+    check_printed("profile-csv", PROFILE "--num_runs 1 --profile_format csv");
+    check_printed("profile-json", PROFILE "--num_runs 1 --profile_format json --group_by none");
+    check_printed("profile-cost", PROFILE "--num_runs 1 --cost --cost_rounds 2");
+    check_printed("profile-all-json", PROFILE "--num_runs 1 --json --row_limit 5");
+    check_printed("profile-cost-json", PROFILE "--num_runs 1 --cost --cost_rounds 2 --json");
 }
 static void test_sweep(void) {
     char here[512] = "", text[2000], path[600], name[80];

@@ -103,15 +103,16 @@ static void test_run_json(void) {
     check_case("run: text only, one token");
     CHECK_INT(cli("run -p hello --synthetic tiny --max_new_tokens 1 --json"), 0);
     if (CHECK(last.out && parse(&d, last.out, last.out_bytes))) {
-        CHECK(is_null(&d, 0, "T_vision_total") && is_null(&d, 0, "T_decode_per_token") && is_null(&d, 0, "tokens_per_second"));
+        CHECK(is_null(&d, 0, "T_vision_total") && is_null(&d, 0, "T_decode_per_token") && is_null(&d, 0, "decode_tokens_per_s"));
+        CHECK(number(&d, 0, "output_tokens_per_s") > 0);
         CHECK(is_null(&d, 0, "actual_tiling") && number(&d, 0, "T_LLM_prefill") > 0);
         check_stage_detail(&d, 0, number(&d, 0, "total_sequence_length"), 4);
         free(d.nodes);
     }
     CHECK_INT(cli("run -p hello --synthetic tiny --max_new_tokens 2"), 0);
-    CHECK(last.out && strstr(last.out, "synthetic weights") && strstr(last.out, "TPOT") && !strstr(last.out, "a step"));
+    CHECK(last.out && strstr(last.out, "synthetic weights") && strstr(last.out, "TPOT") && !strstr(last.out, "per step "));
     CHECK_INT(cli("run -p hello --synthetic tiny --max_new_tokens 3 --ignore_eos"), 0);
-    CHECK(last.out && strstr(last.out, "launches      GFLOP        GB   TFLOP/s     GB/s") && strstr(last.out, "decode (2 steps)") && strstr(last.out, "  a step "));
+    CHECK(last.out && strstr(last.out, "launches      GFLOP        GB   TFLOP/s     GB/s") && strstr(last.out, "decode (2 steps)") && strstr(last.out, "  per step "));
     check_case("run --device cpu is the CPU, and no GPU is named");
     if (cli_json("run -p hello --synthetic tiny --max_new_tokens 1 --device cpu --json", 0, &d)) {
         uint32_t from = member(&d, 0, "provenance");
@@ -121,6 +122,89 @@ static void test_run_json(void) {
     }
 }
 
+/* a number of "medians" */
+static double median_number(const document *d, const char *key, const char *what) {
+    return number(d, vp_json_get(&d->json, vp_json_get(&d->json, 0, "medians"), key), what);
+}
+static int compare_numbers(const void *one, const void *other) {
+    const double a = *(const double *)one, b = *(const double *)other;
+    return (a > b) - (a < b);
+}
+#define WORDS "run -p hello --synthetic tiny --max_new_tokens 3 --ignore_eos "
+static void test_medians(void) {
+    document d;
+    check_case("run: medians over the runs, with the range that covers them and its level");
+    for (int count = 1; count <= 7; count++) {
+        static const double levels[] = {0, 0, 0, 0.75, 0.875, 0.9375, 0.96875, 0.984375};
+        char command[200];
+        double totals[7];
+        uint32_t list;
+        snprintf(command, sizeof command, WORDS "--json --num_runs %d", count);
+        if (!cli_json(command, 0, &d)) continue;
+        CHECK_INT(number(&d, 0, "num_runs"), count);
+        CHECK_INT(d.nodes[member(&d, 0, "warm")].type, VP_JSON_TRUE);
+        list = vp_json_get(&d.json, vp_json_get(&d.json, 0, "runs"), "T_total");
+        if (!CHECK(d.nodes[list].count == (uint32_t)count)) continue;
+        for (int i = 0; i < count; i++) CHECK_INT(vp_json_to_double(&d.json, vp_json_at(&d.json, list, (uint32_t)i), &totals[i]), VP_OK);
+        qsort(totals, (size_t)count, sizeof *totals, compare_numbers);
+        CHECK_NEAR(median_number(&d, "T_total", "median"), (totals[count / 2] + totals[(count - 1) / 2]) / 2, 1e-9);
+        if (count < 3) {
+            uint32_t total = vp_json_get(&d.json, vp_json_get(&d.json, 0, "medians"), "T_total");
+            CHECK(is_null(&d, total, "low") && is_null(&d, total, "high") && is_null(&d, total, "level"));
+        } else {
+            CHECK_NEAR(median_number(&d, "T_total", "low"), totals[0], 1e-9);
+            CHECK_NEAR(median_number(&d, "T_total", "high"), totals[count - 1], 1e-9);
+            CHECK_NEAR(median_number(&d, "T_total", "level"), levels[count], 1e-12);
+            CHECK(median_number(&d, "prefill", "low") <= median_number(&d, "prefill", "high"));
+        }
+        CHECK_NEAR(number(&d, 0, "decode_tokens_per_s"), 1e3 / number(&d, 0, "T_decode_per_token"), 1e-6 * number(&d, 0, "decode_tokens_per_s"));
+        CHECK_NEAR(number(&d, 0, "output_tokens_per_s"), 3e3 / number(&d, 0, "T_total"), 1e-6 * number(&d, 0, "output_tokens_per_s"));
+        CHECK(median_number(&d, "decode_tokens_per_s", "median") > median_number(&d, "output_tokens_per_s", "median"));
+        free(d.nodes);
+    }
+    check_case("run: the text says what is known of the median");
+    CHECK_INT(cli(WORDS), 0);
+    CHECK(last.out && strstr(last.out, "\n1 run after a warm-up; --num_runs 3 or more shows the spread\n") && !strstr(last.out, " ["));
+    CHECK_INT(cli(WORDS "--num_runs 2"), 0);
+    CHECK(last.out && strstr(last.out, "\n2 runs after a warm-up; medians\n") && !strstr(last.out, " ["));
+    CHECK_INT(cli(WORDS "--num_runs 3"), 0);
+    CHECK(last.out && strstr(last.out, "[min, max] of 3 runs covers the median at 75 %\n") && strstr(last.out, "ms, median [range]"));
+    CHECK_INT(cli(WORDS "--num_runs 6"), 0);
+    CHECK(last.out && strstr(last.out, "[low, high] of 6 runs covers the median at 96.9 %\n"));
+    CHECK(last.out && strstr(last.out, "\ndecode_tokens_per_s ") && strstr(last.out, "\noutput_tokens_per_s ") && strstr(last.out, "TPOT, time per output token"));
+    CHECK(last.out && strstr(last.out, "ITL, inter-token latency"));
+    check_case("run --cold: no warm-up, and the output says so");
+    CHECK_INT(cli(WORDS "--cold"), 0);
+    CHECK(last.out && strstr(last.out, "\n1 run without a warm-up (--cold); "));
+    CHECK_INT(cli(WORDS "--cold --num_runs 3"), 0);
+    CHECK(last.out && strstr(last.out, "\n3 runs without a warm-up (--cold): the first is cold; medians"));
+    if (cli_json(WORDS "--cold --json", 0, &d)) {
+        CHECK_INT(d.nodes[member(&d, 0, "warm")].type, VP_JSON_FALSE);
+        free(d.nodes);
+    }
+}
+/* Ctrl-C in the runs and in the warm-up: the request that runs is the last one, whole runs are printed, a second signal ends at once. */
+static void test_interrupt(void) {
+    static const char many[] = WORDS "--num_runs 10000 --json";
+    document d;
+    pid_t child;
+    check_case("run: Ctrl-C among the runs");
+    child = start(many, NULL, in_folder("stdout"), 0);
+    pause_ms(1500);
+    kill(child, SIGINT);
+    CHECK_INT(finish(child, in_folder("stdout")), 130);
+    if (CHECK(last.out && parse(&d, last.out, last.out_bytes))) {
+        CHECK(number(&d, 0, "num_runs") >= 1 && number(&d, 0, "num_runs") < 10000);
+        CHECK_INT(d.nodes[vp_json_get(&d.json, vp_json_get(&d.json, 0, "runs"), "T_total")].count, (int)number(&d, 0, "num_runs"));
+        free(d.nodes);
+    }
+    check_case("run: Ctrl-C in the warm-up prints nothing");
+    child = start("run samples/deep-field.jpg -p hello --synthetic tiny --max_new_tokens 1200 --ignore_eos --threads 1 --dump %F/stopped", NULL, in_folder("stdout"), 0);
+    pause_ms(800);
+    kill(child, SIGINT);
+    CHECK_INT(finish(child, in_folder("stdout")), 130);
+    CHECK(last.out_bytes == 0 && last.err && !*last.err && access(in_folder("stopped/tokens.npy"), F_OK) != 0);
+}
 static void test_run(void) {
     char words[600];
     snprintf(words, sizeof words, "%s -p 'What color is the bus?'", check_golden("images/img-640x300.png"));
@@ -132,6 +216,8 @@ static void test_run(void) {
     snprintf(words, sizeof words, "%s -p ' User: What can be seen behind the white tower? Assistant:' --raw_prompt", check_golden("images/img-333x517.png"));
     run_case("b2-adaptive-k8", words);
     test_run_json();
+    test_medians();
+    test_interrupt();
 }
 
 /* ------------------------------------------------------------------------------------------------------------ bad input */

@@ -105,6 +105,22 @@ static void test_numbers(void) {
     CHECK_TEXT(number_estimate(1, 2, -300, 4).text, "2.0 [-300.0, 4.0]");
     CHECK_TEXT(number_estimate(1, -500, 3, 4).text, "-500.0 [3.000, 4.000]");
     CHECK_TEXT(number_estimate(1, 7, (double)NAN, (double)NAN).text, "7.000");
+    check_case("measured numbers: no digits below the spread, three where it is not known");
+    CHECK_TEXT(number_measured(38.2994, 36.0271, 41.218).text, "38.3 [36.0, 41.2]");
+    CHECK_TEXT(number_measured(0.32243, 0.30917, 0.36004).text, "0.322 [0.309, 0.360]");
+    CHECK_TEXT(number_measured(2211.7, 1203.2, 3699.9).text, "2200 [1200, 3700]");
+    CHECK_TEXT(number_measured(2.04, 1.85, 28.109).text, "2.0 [1.9, 28.1]");
+    CHECK_TEXT(number_measured(0, -0.25, 30).text, "0 [0, 30]");
+    CHECK_TEXT(number_measured(4.9, 4.8, 14.8).text, "4.9 [4.8, 14.8]");
+    CHECK_TEXT(number_measured(0.99992, 0.99989, 0.99994).text, "0.999920 [0.999890, 0.999940]");
+    CHECK_TEXT(number_measured(43.356, (double)NAN, (double)NAN).text, "43.4");
+    CHECK_TEXT(number_measured(0.0032764, (double)NAN, (double)NAN).text, "0.00328");
+    CHECK_TEXT(number_measured(13234, (double)NAN, (double)NAN).text, "13200");
+    CHECK_TEXT(number_measured(100, 100, 100).text, "100");
+    CHECK_TEXT(number_measured(0, 0, 0).text, "0");
+    CHECK_TEXT(number_measured((double)NAN, 1, 2).text, "- [1.00, 2.00]");
+    CHECK_TEXT(number_measured((double)NAN, (double)NAN, (double)NAN).text, "-");
+    CHECK_TEXT(number_measured(1e300, 1, (double)INFINITY).text, number_measured(1e300, 2, 1).text);
 }
 static void test_csv(void) {
     static const char *const rows[][2] = {{"plain", "plain"}, {"", ""}, {"a,b", "\"a,b\""}, {"a\"b", "\"a\"\"b\""}, {"a\nb", "a?b"}, {"a\rb", "a?b"},

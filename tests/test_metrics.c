@@ -52,7 +52,21 @@ static void test_metric(void) {
             else CHECK_NEAR(value, detail == DETAIL_DEVICE ? pow(2, i) : (detail - 2) * 100 + i, 1e-9);
         }
     }
-    check_case("keys of metrics and details");
+    check_case("rates: decode steps alone, and the whole request");
+    CHECK_NEAR(decode_rate_of(run), 1000 / 20.0, 1e-9);
+    CHECK_NEAR(output_rate_of(run), 4 / 4.0, 1e-12);
+    check_case("keys of metrics and details, and what each is");
+    for (int i = 0; i < TERM_COUNT; i++) {
+        char line[TERM_BYTES];
+        CHECK(strlen(term_line(i, line)) < TERM_BYTES - 1 && TERMS[i].unit && strstr(line, TERMS[i].meaning));
+        if (i < METRIC_STAGE) CHECK_TEXT(TERMS[i].key, METRIC_KEYS[i]);
+        for (int k = 0; k < i; k++) CHECK(strcmp(TERMS[i].key, TERMS[k].key) != 0);
+    }
+    CHECK_TEXT(TERMS[TERM_STEP].name, "ITL");
+    CHECK_TEXT(TERMS[METRIC_PER_TOKEN].name, "TPOT");
+    CHECK_TEXT(TERMS[METRIC_TOTAL].name, "E2E");
+    CHECK_TEXT(TERMS[TERM_DECODE_RATE].key, "decode_tokens_per_s");
+    CHECK_TEXT(TERMS[TERM_OUTPUT_RATE].key, "output_tokens_per_s");
     CHECK_TEXT(METRIC_KEYS[METRIC_UNACCOUNTED], "unaccounted");
     CHECK_TEXT(METRIC_KEYS[METRIC_TTFT], "TTFT");
     CHECK_TEXT(DETAIL_KEYS[DETAIL_BYTES], "bytes");
@@ -68,7 +82,7 @@ static void test_missing(void) {
     run->times.ran[VP_STAGE_HEAD] = 0;
     CHECK_NEAR(metric_of(run, METRIC_PREFILL), 16 + 32 + 128, 1e-9);
     run->token_count = 1;
-    CHECK(isnan(metric_of(run, METRIC_PER_TOKEN)));
+    CHECK(isnan(metric_of(run, METRIC_PER_TOKEN)) && isnan(decode_rate_of(run)));
     CHECK_NEAR(metric_of(run, METRIC_DECODE), 0, 0);
     run->token_count = 2;
     CHECK_NEAR(metric_of(run, METRIC_PER_TOKEN), 10, 1e-9);
@@ -101,8 +115,33 @@ static void test_many(void) {
     middle = estimate_none();
     CHECK(isnan(middle.value) && isnan(middle.low) && isnan(middle.high));
 }
+/* Levels of the range from the smallest to the largest: 1 - 2 / 2^n; from the second on 1 - 2 (1 + n) / 2^n. */
+static void test_ranges(void) {
+    static const struct { size_t count, low; double level; const char *words; } cases[] = {
+        {1, 0, 0, ""}, {2, 0, 0, ""}, {3, 1, 0.75, "[min, max] of 3 runs covers the median at 75 %"}, {4, 1, 0.875, "[min, max] of 4 runs covers the median at 87.5 %"},
+        {5, 1, 0.9375, "[min, max] of 5 runs covers the median at 93.8 %"}, {6, 1, 0.96875, "[low, high] of 6 runs covers the median at 96.9 %"},
+        {8, 1, 0.9921875, "[low, high] of 8 runs covers the median at 99.2 %"}, {9, 2, 1 - 20 / 512.0, "[low, high] of 9 runs covers the median at 96.1 %"}};
+    double values[16];
+    char words[RANGE_WORDS];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct median_range range;
+        check_case("the range of the median of %zu values", cases[i].count);
+        for (size_t k = 0; k < cases[i].count; k++) values[k] = (double)(cases[i].count - k);
+        range = median_range_of(values, cases[i].count);
+        CHECK_NEAR(range.median, 0.5 * (double)(cases[i].count + 1), 0);
+        if (cases[i].low) {
+            CHECK_NEAR(range.low, (double)cases[i].low, 0);
+            CHECK_NEAR(range.high, (double)(cases[i].count + 1 - cases[i].low), 0);
+            CHECK_NEAR(range.level, cases[i].level, 1e-12);
+        } else CHECK(isnan(range.low) && isnan(range.high) && isnan(range.level));
+        CHECK_TEXT(range_words(cases[i].count, "runs", range.level, words), cases[i].words);
+    }
+    values[0] = (double)NAN;
+    CHECK(isnan(median_range_of(values, 3).median) && isnan(median_range_of(values, 3).level) && isnan(median_range_of(values, 0).median));
+}
 
 int main(void) {
+    test_ranges();
     test_metric();
     test_missing();
     test_many();

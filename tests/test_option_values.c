@@ -26,7 +26,7 @@ static const struct { const char *command, *words; } BASE[] = {
               "--num_active_blocks_list=2 --num_runs_per_sample=1 --threads=1 --quiet"},
     {"merge", "r"}, {"tokenize", "--tokenizer=%R/samples/tiny/model/tokenizer.json hello"}, {"score", "--metric=em rows.jsonl"}, {"rescore", "result.json"},
     {"convert", "--synthetic=tiny converted"}, {"report", "r"}, {"fit", "r"}, {"predict", "model.json 640x480"}, {"best", "r --budget_ms=1000"}, {"compare", "r r"},
-    {"trace", "t.json"}, {"info", ""}, {"selftest", "--synthetic=tiny --threads=1"},
+    {"trace", "t.json"}, {"info", ""}, {"help", ""}, {"selftest", "--synthetic=tiny --threads=1"},
 };
 
 /* Runs the program with these words. Returns its exit code; -1: a signal ended it (SIGALRM: it took too long). */

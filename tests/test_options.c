@@ -7,6 +7,46 @@
 #include "commands/commands.h"
 #include "support/room.h"
 
+#define ROW(name) &command_##name,
+static const struct command *const ALL_COMMANDS[] = {VLMPROF_COMMANDS(ROW) NULL};
+
+/* ---------------------------------------------------------------------------------------------------------------- help */
+static void test_help(void) {
+    char words[80];
+    check_case("tables: no name twice, a text for each, a default that is one of the choices, examples that are commands");
+    for (const struct command *const *command = ALL_COMMANDS; *command; command++) {
+        const struct option_spec *options = (*command)->options;
+        for (size_t i = 0; i < (*command)->option_count; i++) {
+            for (size_t j = 0; j < i; j++) CHECK(strcmp(options[i].name, options[j].name) != 0);
+            CHECK(options[i].help && strlen(options[i].help) > 5);
+            CHECK(!options[i].choices || !options[i].fallback || has_word(options[i].choices, options[i].fallback));
+            CHECK((options[i].kind == FLAG) == !options[i].argument);
+        }
+        for (const char *line = (*command)->example; line; line = strstr(line, "\n  ") ? strstr(line, "\n  ") + 3 : NULL)
+            CHECK(!strncmp(line, "vlmprof ", 8) || strstr(line, "| vlmprof ") || *line == ' ');
+        snprintf(words, sizeof words, "help %s", (*command)->name);
+        CHECK_INT(cli(words), 0);
+        CHECK(last.out && strstr(last.out, "usage: vlmprof") && strstr(last.out, (*command)->summary));
+        snprintf(words, sizeof words, "help %s --man", (*command)->name);
+        CHECK_INT(cli(words), 0);
+        CHECK(last.out && !strncmp(last.out, ".TH \"VLMPROF-", 13) && strstr(last.out, ".SH EXAMPLES"));
+    }
+    check_case("help: the program, topics, unknown words, what excludes what");
+    CHECK_INT(cli("help"), 0);
+    CHECK(last.out && strstr(last.out, "  tokens ") && strstr(last.out, "  sweep ") && strstr(last.out, "130"));
+    CHECK_INT(cli("help definitions"), 0);
+    CHECK(last.out && strstr(last.out, "TTFT") && strstr(last.out, "ONE REQUEST"));
+    CHECK_INT(cli("-V"), 0);
+    CHECK(last.out && strstr(last.out, VLMPROF_VERSION));
+    CHECK_INT(cli("run -h"), 0);
+    REFUSED("help tokn", 2, "did you mean tokenize, tokens?");
+    REFUSED("help nothing-like-it", 2, "unknown command or topic");
+    REFUSED("help run --list", 2, "exclude each other");
+    REFUSED("help --man --completion bash", 2, "exclude each other");
+    REFUSED("help --completion tcsh", 2, "bash zsh fish");
+    REFUSED("help run tile", 2, "one operand too many");
+}
+
 /* ---------------------------------------------------------------------------------------------------------------- usage */
 static void test_usage(void) {
     static const char *const commands[] = {"run", "tile", "sweep", "tokenize", "convert", "info", "selftest", "score", "rescore", "merge",
@@ -25,16 +65,17 @@ static void test_usage(void) {
         CHECK(last.out && strstr(last.out, "example:\n  vlmprof ") && last.err && !*last.err);
     }
     check_case("unknown words name the nearest");
-    REFUSED("swep --model x", 2, "nearest is sweep");
-    REFUSED("tokenise", 2, "nearest is tokenize");
+    REFUSED("swep --model x", 2, "did you mean sweep?");
+    REFUSED("tokenise", 2, "did you mean tokenize?");
     REFUSED("profile x", 2, "unknown command"); /* it is an option of run */
-    REFUSED("run --topk 3", 2, "nearest is --top_k");
-    REFUSED("sweep --max-new-tokens 3", 2, "--max_new_tokens");
+    REFUSED("run --topk 3", 2, "did you mean --top_k");
+    REFUSED("sweep --max-new_tokens x", 2, "--max_new_tokens: \"x\"");
+    REFUSED("zzzzzz", 2, "unknown command \"zzzzzz\"; vlmprof help");
     REFUSED("run --csv", 2, "of tile");
-    REFUSED("infos", 2, "nearest is info");
-    REFUSED("self_test", 2, "nearest is selftest");
+    REFUSED("infos", 2, "did you mean info?");
+    REFUSED("self_test", 2, "did you mean selftest?");
     REFUSED("info --tier low", 2, "of run");
-    REFUSED("selftest --jsn", 2, "nearest is --json");
+    REFUSED("selftest --jsn", 2, "did you mean --json?");
     REFUSED("run -x", 2, "unknown option -x");
     check_case("values of options");
     REFUSED("run -p", 2, "needs a value");
@@ -146,10 +187,10 @@ static void test_refusals(void) {
     static const char *const rows[][2] = {
         {"--top_k_list 1 01", "vlmprof: --top_k_list: 01 is listed twice\n"}, {"--tier_list low,low", "vlmprof: --tier_list: low is listed twice\n"},
         {"--top_k_list 0", "--top_k_list: 0 is outside 1.."}, {"--top_k_list", "--top_k_list needs a value: "}, {"--top_k_list --quiet", "--top_k_list needs a value: "},
-        {"--num_samples 1 --num_samples 1", "given twice"}, {"--num_samples", "needs a value"}, {"--quiet=1", "takes no value"}, {"--quite", "the nearest is --quiet;"},
+        {"--num_samples 1 --num_samples 1", "given twice"}, {"--num_samples", "needs a value"}, {"--quiet=1", "takes no value"}, {"--quite", "did you mean --quiet?"},
         {"--weights fp16", "--weights: \"fp16\" is none of: "},
         {"--stop_half_width x", "--stop_half_width: \"x\" is no number from "},
-        {"--csv", "unknown option --csv; the nearest is --json; see vlmprof sweep --help\n"},
+        {"--csv", "unknown option --csv; see vlmprof sweep --help\n"},
         {"--num_samples 1.5", "--num_samples: \"1.5\" is not a whole number"}, {"--stop_half_width 999999", "--stop_half_width: \"999999\" is no number from "}};
     struct options o;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -177,6 +218,7 @@ static void test_refusals(void) {
 }
 int main(void) {
     if (!command_begin("options")) return 1;
+    test_help();
     test_usage();
     test_values();
     test_refusals();

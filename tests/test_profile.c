@@ -49,13 +49,18 @@ static const csv_row *csv_find(const csv *t, const char *name) {
     for (int i = 0; i < t->count; i++) if (!strcmp(t->rows[i].cells[0], name)) return &t->rows[i];
     return NULL;
 }
-static double cell_number(const csv *t, const char *name, const char *column) {
-    const csv_row *row = csv_find(t, name);
+static const csv_row *csv_find_shaped(const csv *t, const char *name, const char *shape) {
+    for (int i = 0; i < t->count; i++)
+        if (!strcmp(t->rows[i].cells[0], name) && !strcmp(csv_cell(t, &t->rows[i], "shape"), shape)) return &t->rows[i];
+    return NULL;
+}
+static double row_number(const csv *t, const csv_row *row, const char *column) {
     const char *text = csv_cell(t, row, column);
     char *end;
     double value = strtod(text, &end);
     return end == text || *end ? (double)NAN : value; /* NaN fails every check */
 }
+static double cell_number(const csv *t, const char *name, const char *column) { return row_number(t, csv_find(t, name), column); }
 
 /* ---- against torch */
 /* Every row of torch's table is ours and the other way round: calls and bytes equal, times within what three decimals of us lose. */
@@ -73,16 +78,15 @@ static void test_torch(const char *golden, const char *options, int shapes) {
     csv_read(&ours, last.out);
     CHECK_INT(ours.count, torch.count);
     for (int i = 0; i < torch.count; i++) {
-        char name[600];
-        const char *key = torch.rows[i].cells[0], *dims = shapes ? csv_cell(&torch, &torch.rows[i], "shapes") : "";
-        snprintf(name, sizeof name, "%s%s%s", key, shapes ? " " : "", dims);
-        if (shapes && !csv_find(&ours, name) && !strcmp(dims, "[]")) snprintf(name, sizeof name, "%s", key); /* annotations have no shapes */
-        if (!check_note(csv_find(&ours, name) != NULL, __FILE__, __LINE__, "%s is missing", name)) continue;
-        CHECK_NEAR(cell_number(&ours, name, "calls"), strtod(csv_cell(&torch, &torch.rows[i], "calls"), NULL), 0);
-        CHECK_NEAR(cell_number(&ours, name, "host_self_ns"), 1e3 * strtod(csv_cell(&torch, &torch.rows[i], "self_cpu_us"), NULL), 1.01);
-        CHECK_NEAR(cell_number(&ours, name, "host_total_ns"), 1e3 * strtod(csv_cell(&torch, &torch.rows[i], "cpu_us"), NULL), 1.01);
-        CHECK_NEAR(cell_number(&ours, name, "host_memory_bytes"), strtod(csv_cell(&torch, &torch.rows[i], "cpu_bytes"), NULL), 0);
-        CHECK_NEAR(cell_number(&ours, name, "host_self_memory_bytes"), strtod(csv_cell(&torch, &torch.rows[i], "self_cpu_bytes"), NULL), 0);
+        const csv_row *told = &torch.rows[i];
+        const char *name = told->cells[0], *shape = shapes ? csv_cell(&torch, told, "shapes") : "";
+        const csv_row *row = csv_find_shaped(&ours, name, shape);
+        if (!check_note(row != NULL, __FILE__, __LINE__, "%s %s is missing", name, shape)) continue;
+        CHECK_NEAR(row_number(&ours, row, "calls"), strtod(csv_cell(&torch, told, "calls"), NULL), 0);
+        CHECK_NEAR(row_number(&ours, row, "host_self_ns"), 1e3 * strtod(csv_cell(&torch, told, "self_cpu_us"), NULL), 1.01);
+        CHECK_NEAR(row_number(&ours, row, "host_total_ns"), 1e3 * strtod(csv_cell(&torch, told, "cpu_us"), NULL), 1.01);
+        CHECK_NEAR(row_number(&ours, row, "host_memory_bytes"), strtod(csv_cell(&torch, told, "cpu_bytes"), NULL), 0);
+        CHECK_NEAR(row_number(&ours, row, "host_self_memory_bytes"), strtod(csv_cell(&torch, told, "self_cpu_bytes"), NULL), 0);
     }
     free(torch.text);
     free(ours.text);
@@ -102,6 +106,42 @@ static void test_torch_text(void) {
         ours += strcspn(ours, "\n") + 1;
     }
     free(torch);
+}
+
+/* Input shapes have a field of their own in text, JSON and CSV; a table that is read back is the same. */
+static void test_shapes(void) {
+    static vp_json_node nodes[40000];
+    const char *golden = check_golden("trace/torch_cpu.pt.trace.json");
+    static csv ours;
+    char *text, *saved = in_folder("shapes.json");
+    vp_json json;
+    uint32_t ops;
+    check_case("input shapes stand in the field of their own");
+    CHECK_INT(run("trace %s --table ops --group_by_input_shape --row_limit 6", golden), 0);
+    CHECK(strstr(last.out, "# of Calls") && strstr(last.out, "    Input Shapes  \n") && strstr(last.out, "                               aten::mkldnn_convolution  "));
+    CHECK(strstr(last.out, "  [[2, 3, 8, 8], [8, 3, 3, 3], [8], [], [], [], []]  \n"));
+    CHECK_INT(run("trace %s --json --group_by_input_shape", golden), 0);
+    CHECK(strstr(last.out, "\"name\": \"aten::gelu\"") && strstr(last.out, "\"shape\": [[2, 32], []]") && !strstr(last.out, "aten::gelu ["));
+    text = strdup(last.out);
+    if (!CHECK_INT(vp_json_parse(text, strlen(text), nodes, 40000, &json, NULL, NULL), VP_OK)) return;
+    ops = vp_json_get(&json, 0, "ops");
+    if (!CHECK(ops != VP_JSON_NONE)) return;
+    text[nodes[ops].start + nodes[ops].bytes] = 0;
+    write_text(saved, text + nodes[ops].start);
+    CHECK_INT(run("trace %s --csv", saved), 0);
+    csv_read(&ours, last.out);
+    CHECK_INT(ours.count, nodes[vp_json_get(&json, ops, "rows")].count);
+    CHECK_NEAR(row_number(&ours, csv_find_shaped(&ours, "aten::gelu", "[[2, 32], []]"), "calls"), 2, 0);
+    free(ours.text);
+    free(text);
+    check_case("shapes are shown on one line, whatever blanks the trace has; what is no list of lists is none");
+    write_text(in_folder("blanks.json"),
+               "{\"traceEvents\":[\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":0,\"dur\":9,\"args\":{\"Input Dims\":[[2,\n3],[ ]]}},\n"
+               "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":10,\"dur\":9,\"args\":{\"Input Dims\":[[2, 3], []]}},\n"
+               "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"b\",\"pid\":1,\"tid\":1,\"ts\":20,\"dur\":9,\"args\":{\"Input Dims\":\"none\"}},\n"
+               "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"b\",\"pid\":1,\"tid\":1,\"ts\":30,\"dur\":9,\"args\":{\"Input Dims\":[]}}]}");
+    CHECK_INT(run("trace %s --csv --group_by_input_shape", in_folder("blanks.json")), 0);
+    CHECK(strstr(last.out, "\na,,,,,\"[[2, 3], []]\",,,,2,") && strstr(last.out, "\nb,,,,,[],,,,2,"));
 }
 
 /* ---- a trace with known answers: two streams' worth of ideas on one stream */
@@ -188,6 +228,31 @@ static void test_known(void) {
     CHECK(strstr(last.out, "launch delay, end of the call to start on the device: mean 5.000us"));
     CHECK(strstr(last.out, "rank      1 of 4") && strstr(last.out, "Self CUDA time total: 20.001us"));
     CHECK_TEXT(last.err, "");
+}
+
+/* HTA compares its 30 with us, whatever its documentation says: on this trace HTA 0.5.0 says host_wait 0, kernel_wait 20 and other 40. */
+static void test_gaps(void) {
+    static csv t;
+    check_case("kernel wait: gaps below 30 us whose next launch waited already, as HTA counts them");
+    write_text(in_folder("gaps.json"),
+               "{\"traceEvents\":[\n"
+               "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":1,\"tid\":1,\"ts\":0,\"dur\":1,\"args\":{\"correlation\":1}},\n"
+               "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":1,\"tid\":1,\"ts\":2,\"dur\":1,\"args\":{\"correlation\":2}},\n"
+               "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":1,\"tid\":1,\"ts\":4,\"dur\":1,\"args\":{\"correlation\":3}},\n"
+               "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"a\",\"pid\":0,\"tid\":7,\"ts\":10,\"dur\":10,\"args\":{\"correlation\":1,\"stream\":7}},\n"
+               "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"b\",\"pid\":0,\"tid\":7,\"ts\":40,\"dur\":10,\"args\":{\"correlation\":2,\"stream\":7}},\n"
+               "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"c\",\"pid\":0,\"tid\":7,\"ts\":90,\"dur\":10,\"args\":{\"correlation\":3,\"stream\":7}}]}");
+    CHECK_INT(run("trace %%F/gaps.json --csv --table tracks"), 0);
+    csv_read(&t, last.out);
+    CHECK_NEAR(cell_number(&t, "0 7", "idle_us"), 60, 1e-9);
+    CHECK_NEAR(cell_number(&t, "0 7", "host_wait_us"), 0, 0);
+    CHECK_NEAR(cell_number(&t, "0 7", "kernel_wait_us"), 20, 1e-9);
+    free(t.text);
+    check_case("each table as text says what its times are");
+    CHECK_INT(run("trace %%F/gaps.json"), 0);
+    CHECK(strstr(last.out, "times are sums over the calls") && strstr(last.out, "of the durations of the calls") && strstr(last.out, "others below 30 us"));
+    CHECK_INT(run("trace %%F/known.json --table annotations"), 0);
+    CHECK(strstr(last.out, "total: sum over the calls, avg: total / calls; busy: "));
 }
 
 /* ---- odd but readable */
@@ -317,7 +382,7 @@ static double json_number(const char *keys) {
 static void test_rows(void) {
     static csv t;
     check_case("the self times of a step's rows add up to it, to the nanosecond; every call is counted");
-    CHECK_INT(run(TINY " --profile --profile_format csv --group_by stage,part --trace %%F/run.json"), 0);
+    CHECK_INT(run(TINY " --profile --num_runs 1 --profile_format csv --group_by stage,part --trace %%F/run.json"), 0);
     csv_read(&t, last.out);
     CHECK_NEAR(column_sum(&t, "host_self_ns", NULL), cell_number(&t, "ProfilerStep*", "host_total_ns"), 0.5);
     CHECK_NEAR(cell_number(&t, "ProfilerStep*", "calls"), 1, 0);
@@ -344,7 +409,7 @@ static void test_rows(void) {
 static void test_own_trace(void) {
     static csv table, trace;
     check_case("the trace of a run has the run's operations: calls equal, times as far as edges are moved");
-    CHECK_INT(run(TINY " --profile --profile_format csv --group_by none --trace %%F/run.json"), 0);
+    CHECK_INT(run(TINY " --profile --num_runs 1 --profile_format csv --group_by none --trace %%F/run.json"), 0);
     csv_read(&table, last.out);
     CHECK(strstr(last.err, "trace written: "));
     CHECK_INT(run("trace %%F/run.json --csv"), 0);
@@ -389,6 +454,34 @@ static void test_schedule(void) {
     CHECK_INT(run("trace %%F/out/chrome_trace.json --json"), 0);
     CHECK(json_number("summary.bytes") > 10000 && json_number("summary.bytes") <= 60000);
 }
+/* Requests that `--profile` and these options record, by the calls of a kernel and of the step; nothing is said on stderr. */
+static void check_recorded(const char *options, int recorded, int requests) {
+    static csv t;
+    char said[40];
+    check_case("run --profile %s records %d requests", options, recorded);
+    CHECK_INT(run(TINY " --profile --profile_format csv %s -o %%F/recorded.csv", options), 0);
+    snprintf(said, sizeof said, "mean of %d request", recorded);
+    CHECK(strstr(last.out, said) && !*last.err);
+    csv_read(&t, text_of_file(in_folder("recorded.csv")));
+    CHECK_NEAR(cell_number(&t, "ProfilerStep*", "calls"), recorded, 0);
+    CHECK_NEAR(cell_number(&t, "k_attention_decode", "calls"), recorded * TINY_STEPS * TINY_BLOCKS, 0);
+    free(t.text);
+    CHECK_INT(run(TINY " --profile --trace %%F/recorded.json %s", options), 0);
+    snprintf(said, sizeof said, "ProfilerStep#%d\"", requests - 1);
+    {
+        char *trace = text_of_file(in_folder("recorded.json"));
+        CHECK(trace && strstr(trace, said));
+        free(trace);
+    }
+}
+static void test_recorded(void) {
+    check_recorded("", 5, 6);
+    check_recorded("--num_runs 2", 2, 3);
+    check_recorded("--num_runs 2 --warmup 3", 2, 5);
+    check_recorded("--cold", 5, 5);
+    check_recorded("--cold --num_runs 1", 1, 1);
+    check_recorded("--active 3", 3, 4);
+}
 static void test_saved(void) {
     static csv t;
     char *first;
@@ -420,12 +513,12 @@ static void test_saved(void) {
     check_case("--json with --cost: the report, four modes with intervals");
     make_empty(in_folder("temporary"));
     setenv("TMPDIR", in_folder("temporary"), 1);
-    CHECK_INT(run(TINY " --profile --cost --cost_rounds 2 --json"), 0);
+    CHECK_INT(run(TINY " --profile --num_runs 1 --cost --cost_rounds 2 --json"), 0);
     CHECK_INT(rmdir(in_folder("temporary")), 0); /* its traces leave nothing there */
-    CHECK_INT(run(TINY " --profile --cost --cost_rounds 2 --json"), 5);
+    CHECK_INT(run(TINY " --profile --num_runs 1 --cost --cost_rounds 2 --json"), 5);
     CHECK(strstr(last.err, "temporary/vlmprof-cost-") != NULL);
     unsetenv("TMPDIR");
-    CHECK_INT(run(TINY " --profile --cost --cost_rounds 2 --json"), 0);
+    CHECK_INT(run(TINY " --profile --num_runs 1 --cost --cost_rounds 2 --json"), 0);
     CHECK(strstr(last.out, "\"vlmprof-profile-1\"") && strstr(last.out, "\"timing\": \"op\""));
     CHECK(json_number("cost.off.mean_ms") > 0 && json_number("cost.trace.mean_difference_percent.low") <= json_number("cost.trace.mean_difference_percent.high"));
     CHECK_NEAR(json_number("stages.vit.device_ms"), json_number("stages.vit.operations_ms") + json_number("stages.vit.idle_ms"), 1e-9);
@@ -442,7 +535,7 @@ static void test_emulated(void) {
     if (access(path, X_OK)) { check_skip("profile on a GPU", "the command with an emulated GPU was not built (make test builds it)"); return; }
     program = path;
     check_case("GPU code on the CPU: the table's device time is the trace's");
-    CHECK_INT(run("run -p What --synthetic tiny --max_new_tokens 2 --ignore_eos --device cuda --profile --profile_format csv --trace %%F/gpu.json"), 0);
+    CHECK_INT(run("run -p What --synthetic tiny --max_new_tokens 2 --ignore_eos --device cuda --profile --num_runs 1 --profile_format csv --trace %%F/gpu.json"), 0);
     csv_read(&table, last.out);
     CHECK_INT(run("trace %%F/gpu.json --csv --table kernels"), 0);
     csv_read(&kernels, last.out);
@@ -477,7 +570,8 @@ static void test_profile_usage(void) {
         {"--row_limit 3", 2, "--row_limit goes with --profile"}, {"--trace a.json", 2, "--trace goes with --profile"},
         {"--profile --trace a --output_dir b", 2, "exclude each other"}, {"--profile --chrome_trace", 2, "needs --output_dir"},
         {"--profile --group_by colour", 2, "\"colour\" is none of: none shape"}, {"--profile --sort_by speed", 2, "none of: cpu_time"},
-        {"--profile --repeat 0", 2, "--num_runs"}, {"--profile --num_runs 1", 2, "none of 1 request would be recorded"},
+        {"--profile --repeat 0", 2, "--num_runs"}, {"--profile --cold --warmup 1", 2, "leave --warmup out"},
+        {"--profile --num_runs 1 --active 1", 2, "none of 1 request would be recorded"},
         {"--profile --active 3 --schedule_every_n_steps 2", 2, "schedule: every_n_steps is 2"}, {"--profile --cost_rounds 3", 2, "goes with --cost"},
         {"--profile --json --profile_format csv", 2, "leave --profile_format out"}, {"--profile --show_prompt", 2, "leave --profile out"},
         {"--profile --dump x", 2, "exclude each other"}, {"--profile --active 0", 2, "outside"},
@@ -531,7 +625,9 @@ int main(void) {
     test_torch("trace/torch_cpu.csv", "", 0);
     test_torch("trace/torch_cpu_shapes.csv", "--group_by_input_shape", 1);
     test_torch_text();
+    test_shapes();
     test_known();
+    test_gaps();
     test_odd();
     test_damaged();
     test_mutations();
@@ -539,6 +635,7 @@ int main(void) {
     test_rows();
     test_own_trace();
     test_schedule();
+    test_recorded();
     test_saved();
     test_emulated();
     test_interrupt();

@@ -566,7 +566,17 @@ static void test_print_options(void) {
     CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
     CHECK(strstr(text, "gemm??[2J") != NULL && !strchr(text, 27)); /* nothing of a name reaches the terminal */
     CHECK(strstr(text, "Self CUDA") && strstr(text, "Stage") && strstr(text, "prefill") && strstr(text, "Block") && strstr(text, "TFLOP/s"));
-    CHECK(strstr(text, "    2000.000         3.000        50.000  \n") != NULL);
+    CHECK(strstr(text, "    2000.000         3.000        50.000  \n") != NULL && !strstr(text, "above 100"));
+    ops.ceilings.bytes_per_s = 1e12;
+    buffer = buffer_of(text, sizeof text);
+    CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
+    CHECK(strstr(text, "       200.000  \n") && strstr(text, "\n% of ceiling above 100: not all counted bytes came from memory"));
+    print.row_limit = 0; /* the value is not printed */
+    buffer = buffer_of(text, sizeof text);
+    CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
+    CHECK(!strstr(text, "above 100"));
+    print.row_limit = 100;
+    ops.ceilings.bytes_per_s = 4e12;
     CHECK(strstr(text, "a buffer was full: 12\n") != NULL);
     buffer = buffer_of(text, sizeof text);
     CHECK_INT(vp_ops_print_cprofile(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);

@@ -47,12 +47,17 @@ check "sample 04 counts the calls of its sort" [ "$(awk '$1 == "sort" { print $7
     "93 cumulative time 93/3" ]
 check "sample 04 saves its table" [ "$(grep -cE '"schema": "vlmprof-ops-1"|"calls": (93|3),' "$work/profile.json")" -eq 5 ]
 
+check "sample 05 ends its ranges with their scopes" grep -q "sum 1500, 0 ranges open" <("$B/samples/05_ranges")
+
 for target in $(grep -ohE '`?make [a-z-]+' README.md | awk '{ print $2 }' | sort -u); do
     check "README's make $target is a target" grep -qE "^([a-z-]+ )*$target:" Makefile
 done
 for file in $(grep -oE '^\| `[^`]+` \|' README.md | tr -d '|` '); do
     check "README's file $file exists" [ -e "$file" ]
 done
+
+check "README has at most 12,000 bytes" [ "$(wc -c <README.md)" -le 12000 ]
+check "README names every guide" diff <(grep -oE '\]\(cli/guides/[a-z]+\.txt\)' README.md | tr -d ']()' | sort) <(ls cli/guides/*.txt)
 
 # commands in backquotes at the end of a table row; those that need files of yours (DIR, FILE) or 15 GB (molmoe-1b) are only looked up in the help
 grep -E '^\|' README.md | grep -oE '\| `\./vlmprof [^`]+` \|$' | sed 's/^| `//; s/` |$//' > "$work/commands"
@@ -66,9 +71,30 @@ while IFS= read -r command; do
     done
 done < "$work/commands"
 while IFS= read -r command; do
-    case $command in *" DIR "*|*" FILE "*|*molmoe-1b*) continue;; esac
+    case $command in *" DIR"*|*" FILE"*|*molmoe-1b*) continue;; esac
     check "README's command runs: $command" timeout 300 bash -c "${command/.\/vlmprof/$PROGRAM}" </dev/null
 done < "$work/commands"
 rm -rf build/readme-sweep
+
+# guides: each says its name and summary; every option that they name is one of a command's; lines "    vlmprof .." are run, those with files of
+# yours (DIR, FILE, OUT, A B, model.json) or 15 GB only looked up
+for name in $("$PROGRAM" help --list); do "$PROGRAM" help "$name"; done >"$work/all-help"
+for guide in cli/guides/*.txt; do
+    name=$(basename "$guide" .txt)
+    check "guide $name begins with its name" grep -qE "^$name - .{20,}" <(head -n 1 "$guide")
+    check "guide $name keeps to 100 columns outside commands" [ -z "$(grep -vE '^ +(vlmprof|cc) ' "$guide" | grep -E '.{101}')" ]
+    "$PROGRAM" help "$name" >"$work/printed"
+    check "guide $name is printed" diff <(sed -E 's/^## (.*)/\U\1/' "$guide") "$work/printed"
+done
+for option in $(grep -ohE -e '--[a-z][a-z_]+' cli/guides/*.txt | sort -u); do
+    check "the guides' option $option exists" grep -qE -e "^ +$option\b|$option N|tile --family.*$option" <(cat "$work/all-help" <("$PROGRAM" tile --list_families | grep -oE '\b[a-z_]+=' | sed -E 's/(.*)=/  --\1/'))
+done
+grep -hE '^    vlmprof ' cli/guides/*.txt | sed 's/^ *//' >"$work/commands"
+check "guides have commands" [ "$(wc -l <"$work/commands")" -ge 10 ]
+while IFS= read -r command; do
+    case $command in *" DIR"*|*" FILE"*|*" A B"*|*" model.json"*|*molmoe-1b*) continue;; esac
+    check "the guides' command runs: $command" timeout 300 bash -c "$PROGRAM${command#vlmprof}" </dev/null
+done <"$work/commands"
+rm -rf build/guide-sweep build/guide-packed build/guide-trace.json
 echo "test_readme: $passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]

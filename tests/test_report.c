@@ -178,6 +178,23 @@ static void test_truth(void) {
     CHECK_NEAR(number(get(find(curves, "name", "prefill", "of", "k4 b12"), "slope")), 0.0375, 1e-4);
     CHECK_INT(whole(get(find(curves, "name", "prefill", "of", "k4 b12"), "count")), 1200);
 
+    check_case("marks and lines of a plot have one location: a least-squares line goes through the mean of all marks");
+    for (uint32_t i = 0; i < count_of(curves); i++) {
+        uint32_t curve = vp_json_at(&json, curves, i), bins = get(curve, "bins");
+        double x = 0, y = 0, all = 0;
+        for (uint32_t k = 0; k < count_of(bins); k++) {
+            uint32_t bin = vp_json_at(&json, bins, k);
+            double points = number(get(bin, "count"));
+            x += points * number(get(bin, "mean_x"));
+            y += points * number(get(bin, "mean_ms"));
+            all += points;
+            if (points >= 6) CHECK(holds(get(bin, "mean_interval"), number(get(bin, "mean_ms"))));
+        }
+        CHECK_NEAR(all, number(get(curve, "count")), 0);
+        if (number(get(curve, "slope")) == number(get(curve, "slope")))
+            CHECK_NEAR(y / all, number(get(curve, "intercept_ms")) + number(get(curve, "slope")) * x / all, 1e-7 * fabs(y / all));
+    }
+
     check_case("roofs and bounds");
     CHECK_NEAR(number(get(e1, "peak_tflops")), 1, 1e-6);
     CHECK_NEAR(number(get(e1, "peak_gbs")), 2, 1.5); /* decode's 2, or prefill's 1e7 bytes in the shortest prefill */

@@ -198,6 +198,9 @@ static void test_small(void) {
           && strstr(last.out, "Accuracy by top_k") && strstr(last.out, "Latency by image size and blocks") && strstr(last.out, "decode: mean error"));
     CHECK(strstr(last.out, "<title>288 tokens k1 b2") != NULL);
     CHECK_INT(count_of(last.out, "<svg"), count_of(last.out, "</svg>"));
+    check_case("each plot says what its marks or bars are; where lines are fitted to means, marks are means");
+    CHECK_INT(count_of(last.out, "<figcaption>"), count_of(last.out, "<span>Mark: ") + count_of(last.out, "<span>Bar: ") + count_of(last.out, "<span>Large mark: "));
+    CHECK(count_of(last.out, "<figcaption>") > 15 && strstr(last.out, "Line: least squares through all samples") && !strstr(last.out, ": median "));
     check_case("into a file, and among all reports");
     file = last.out;
     last.out = NULL;

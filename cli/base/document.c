@@ -133,6 +133,11 @@ struct number_text number_formatted(const char *format, double value) {
     else snprintf(number.text, sizeof number.text, "-");
     return number;
 }
+/* "-0.000" loses its sign. */
+static void drop_sign_of_zero(struct number_text *number) {
+    if (number->text[0] == '-' && number->text[1] && !number->text[1 + strspn(number->text + 1, "0.")])
+        memmove(number->text, number->text + 1, strlen(number->text));
+}
 /* A value with the decimals that show about four significant digits of a number of this size. Only sizes below 0.01 get
  * an exponent. */
 static struct number_text number_sized(double value, double size) {
@@ -142,9 +147,7 @@ static struct number_text number_sized(double value, double size) {
                                                  : size >= 0.01              ? "%.3f"
                                                                              : "%.2e",
                                                  value);
-    /* "-0.000" loses its sign */
-    if (number.text[0] == '-' && number.text[1] && !number.text[1 + strspn(number.text + 1, "0.")])
-        memmove(number.text, number.text + 1, strlen(number.text));
+    drop_sign_of_zero(&number);
     return number;
 }
 struct number_text number_short(double value) { return number_sized(value, fabs(value)); }
@@ -165,6 +168,27 @@ struct number_text number_estimate(double scale, double value, double low, doubl
     struct number_text text, middle_text = number_sized(value * scale, size * scale),
                              range = number_range(scale, low, high);
     snprintf(text.text, sizeof text.text, "%.24s%s%.36s", middle_text.text, range.text[0] ? " " : "", range.text);
+    return text;
+}
+/* A number rounded to a multiple of 10^exponent. */
+static struct number_text number_rounded(double value, int exponent) {
+    struct number_text text;
+    double unit = exponent > 0 ? pow(10, exponent) : 1;
+    int decimals = exponent < -12 ? 12 : exponent < 0 ? -exponent : 0;
+    if (!isfinite(value)) return number_formatted("", value);
+    snprintf(text.text, sizeof text.text, "%.*f", decimals, exponent > 0 ? round(value / unit) * unit : value);
+    drop_sign_of_zero(&text);
+    return text;
+}
+struct number_text number_measured(double value, double low, double high) {
+    const int is_range = high > low && isfinite(low) && isfinite(high);
+    /* a skewed range is much wider than its value, which keeps two digits */
+    const double size = is_range ? fmin((high - low) / 20, fabs(value) / 10) : fabs(value) / 100;
+    const int exponent = size > 0 && isfinite(size) ? (int)floor(log10(size)) : 0;
+    struct number_text text, middle = number_rounded(value, exponent), low_text = number_rounded(low, exponent),
+                             high_text = number_rounded(high, exponent);
+    if (!is_range) return middle;
+    snprintf(text.text, sizeof text.text, "%.20s [%.19s, %.19s]", middle.text, low_text.text, high_text.text);
     return text;
 }
 

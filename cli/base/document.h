@@ -44,6 +44,10 @@ struct number_text number_range(double scale, double low, double high);
 /* "2.3 [1.2, 3.4]"; every number is multiplied by `scale` first, as in number_range. */
 struct number_text number_estimate(double scale, double value, double low, double high);
 
+/* "2.3 [1.2, 3.4]", rounded to a power of ten below a twentieth of the range and a tenth of the value, so that noise
+ * is not printed. Without a range three significant digits. */
+struct number_text number_measured(double value, double low, double high);
+
 /* A CSV field, in quotes where it needs them; print_csv_text writes it to stdout. Control characters become '?'. A text
  * that a spreadsheet would run as a formula (= + - @ first, and no number) gets an apostrophe in front. */
 void csv_text(struct text_buffer *out, const char *text);

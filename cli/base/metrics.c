@@ -3,9 +3,12 @@
 #include "base/metrics.h"
 
 #include "base/memory.h"
+#include "vlmprof_analysis.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct pass_result *runs_make(int32_t run_count, int32_t new_tokens) {
     struct pass_result *runs = zeroed((size_t)run_count, sizeof *runs);
@@ -23,8 +26,40 @@ void runs_free(struct pass_result *runs, int32_t run_count) {
     }
     free(runs);
 }
-const char *const METRIC_KEYS[METRIC_STAGE] = {"T_vision_total",     "T_LLM_prefill", "T_LLM_decode", "T_total",
-                                               "T_decode_per_token", "TTFT",          "unaccounted",  "closure"};
+/* A row for each metric: its key, the field's name, its unit, what it is. */
+#define METRIC_TERMS(ROW) \
+    ROW("T_vision_total", "vision", "ms", "the stages vit and connector") \
+    ROW("T_LLM_prefill", "prefill", "ms", "the stages embed, prefill, head and sample") \
+    ROW("T_LLM_decode", "decode", "ms", "all decode steps of a request") \
+    ROW("T_total", "E2E", "ms", "request latency: from the decoded image to the answer's text") \
+    ROW("T_decode_per_token", "TPOT", "ms", \
+        "time per output token after the first: T_LLM_decode / (output tokens - 1)") \
+    ROW("TTFT", "TTFT", "ms", "time to first token: the stages from preprocess to sample") \
+    ROW("unaccounted", "unaccounted", "ms", "T_total less the sum of all stages") \
+    ROW("closure", "closure", "", "sum of all stages / T_total")
+#define METRIC_TERM(key, name, unit, meaning) {key, name, unit, meaning},
+#define METRIC_KEY(key, name, unit, meaning) key,
+const struct term TERMS[TERM_COUNT] = {
+    METRIC_TERMS(METRIC_TERM)
+    {"T_decode_per_step", "ITL", "ms", "inter-token latency: one decode step; TPOT is its mean over a request"},
+    {"decode_tokens_per_s", "decode rate", "tokens/s", "1000 / TPOT, without the time to the first token"},
+    {"output_tokens_per_s", "output rate", "tokens/s", "output tokens / T_total, so the time to the first token counts"},
+};
+const char *const METRIC_KEYS[METRIC_STAGE] = {METRIC_TERMS(METRIC_KEY)};
+
+const int LATENCY_TERMS[LATENCY_TERM_COUNT] = {METRIC_TOTAL,  METRIC_TTFT,      METRIC_VISION, METRIC_PREFILL,
+                                              METRIC_DECODE, METRIC_PER_TOKEN, METRIC_CLOSURE};
+
+const char *term_line(int which, char out[TERM_BYTES]) {
+    const struct term *term = &TERMS[which];
+    const int is_named = strcmp(term->key, term->name) != 0;
+    snprintf(out, TERM_BYTES, "%s: %s%s%s", term->key, is_named ? term->name : "", is_named ? ", " : "", term->meaning);
+    return out;
+}
+void terms_add(struct document *document, const int *which, size_t count) {
+    char line[TERM_BYTES];
+    for (size_t i = 0; i < count; i++) document_text(document, BLOCK_LINE, "%s", term_line(which[i], line));
+}
 
 const char *const DETAIL_KEYS[DETAIL_COUNT] = {"ms", "wall_ms", "device_ms", "launches", "flops", "bytes"};
 
@@ -71,6 +106,8 @@ double metric_of(const struct pass_result *run, int metric) {
     default: return (double)sum / (double)run->total_ns;
     }
 }
+double decode_rate_of(const struct pass_result *run) { return 1e3 / metric_of(run, METRIC_PER_TOKEN); }
+double output_rate_of(const struct pass_result *run) { return run->token_count * 1e9 / (double)run->total_ns; }
 double metric_mean(const struct pass_result *runs, int32_t run_count, int metric) {
     double *values = resize(NULL, (size_t)run_count, sizeof *values), mean;
     for (int32_t i = 0; i < run_count; i++) values[i] = metric_of(&runs[i], metric);
@@ -79,6 +116,8 @@ double metric_mean(const struct pass_result *runs, int32_t run_count, int metric
     return mean;
 }
 
+const char OPS_COLUMNS_TEXT[] = "times are sums over the calls; self: without the operations within, total: with them, "
+                                "avg: total / calls; Self %: of all self times\n";
 vp_estimate estimate_none(void) {
     vp_estimate estimate = {(double)NAN, (double)NAN, (double)NAN};
     return estimate;
@@ -91,4 +130,24 @@ vp_estimate median_of(double *values, size_t count) {
     if (vp_statistics_percentile_interval(values, count, 50, 0.95, &estimate.low, &estimate.high) != VP_OK)
         estimate.low = estimate.high = (double)NAN;
     return estimate;
+}
+struct median_range median_range_of(double *values, size_t count) {
+    struct median_range range = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};
+    uint64_t low = 1, high = count;
+    vp_statistics statistics;
+    if (!count || vp_statistics_compute(values, count, values, &statistics) != VP_OK) return range;
+    range.median = statistics.p50;
+    if (count < 3) return range;
+    if (vp_median_interval(count, 0.95, &low, &high, &range.level) != VP_OK)
+        range.level = 1 - ldexp(1, 1 - (int)count); /* from the first to the last: the widest range there is */
+    range.low = values[low - 1];
+    range.high = values[high - 1];
+    return range;
+}
+const char *range_words(size_t count, const char *what, double level, char out[RANGE_WORDS]) {
+    const char *range = count < vp_statistics_percentile_needs(50, 0.95) ? "[min, max]" : "[low, high]";
+    if (isfinite(level))
+        snprintf(out, RANGE_WORDS, "%s of %zu %s covers the median at %.3g %%", range, count, what, 100 * level + 1e-9);
+    else out[0] = 0;
+    return out;
 }

@@ -2,6 +2,7 @@
  * A pass_result comes in; a number in ms (or a count) comes out, NaN where the pass does not have it. */
 #ifndef VLMPROF_CLI_METRICS_H
 #define VLMPROF_CLI_METRICS_H
+#include "base/document.h"
 #include "vlmprof.h"
 #include "vlmprof_stages.h"
 
@@ -27,6 +28,23 @@ void runs_free(struct pass_result *runs, int32_t run_count);
 enum { METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TOTAL, METRIC_PER_TOKEN, METRIC_TTFT, METRIC_UNACCOUNTED,
        METRIC_CLOSURE, METRIC_STAGE };
 
+/* What a number is, in one sentence: the only place that says so. Tables, the report and its page print it from here.
+ * The first METRIC_STAGE terms are the metrics. */
+struct term { const char *key, *name, *unit, *meaning; };
+enum { TERM_STEP = METRIC_STAGE, TERM_DECODE_RATE, TERM_OUTPUT_RATE, TERM_COUNT };
+extern const struct term TERMS[TERM_COUNT];
+
+/* The terms behind the columns of a table of latencies. */
+enum { LATENCY_TERM_COUNT = 7 };
+extern const int LATENCY_TERMS[LATENCY_TERM_COUNT];
+
+/* "KEY: NAME, what it is". */
+enum { TERM_BYTES = 200 };
+const char *term_line(int which, char out[TERM_BYTES]);
+
+/* Adds such a line for each of the terms. */
+void terms_add(struct document *document, const int *which, size_t count);
+
 /* Details of a stage; 0 is its ms. */
 enum { DETAIL_WALL = 1, DETAIL_DEVICE, DETAIL_LAUNCHES, DETAIL_FLOPS, DETAIL_BYTES, DETAIL_COUNT };
 
@@ -46,12 +64,31 @@ double stage_value(const struct pass_result *run, int stage, int detail);
 /* A metric of one run; NaN when its stages did not run or were not timed. */
 double metric_of(const struct pass_result *run, int metric);
 
+/* decode_tokens_per_s and output_tokens_per_s of one run. The decode rate is NaN where there is no TPOT. */
+double decode_rate_of(const struct pass_result *run);
+double output_rate_of(const struct pass_result *run);
+
 /* The mean of a metric over runs; NaN when one of them lacks it. */
 double metric_mean(const struct pass_result *runs, int32_t run_count, int metric);
+
+extern const char OPS_COLUMNS_TEXT[]; /* what the times in the table of operations are; a line */
 
 vp_estimate estimate_none(void); /* all NaN */
 
 /* The median and its 95 % interval, NaN where there are too few values. Sorts the values. */
 vp_estimate median_of(double *values, size_t count);
+
+/* A median and a range of two of the values that covers the median of their distribution at `level`: at 95 % or the
+ * next level above it; of 3 to 5 values, which have no such range, from the smallest to the largest. */
+struct median_range { double median, low, high, level; };
+
+/* Below 3 values low, high and level are NaN; without values, or with one that is not finite, the median is, too. Sorts
+ * the values. */
+struct median_range median_range_of(double *values, size_t count);
+
+/* What the range of `count` values is, in words ("[min, max] of 3 runs covers the median at 75 %"); empty where it has
+ * no level. Returns out. */
+enum { RANGE_WORDS = 100 };
+const char *range_words(size_t count, const char *what, double level, char out[RANGE_WORDS]);
 
 #endif

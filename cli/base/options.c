@@ -12,10 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Truth: both are the same option's name. A hyphen and an underscore are the same letter. */
+static int is_same_name(const char *one, const char *other, size_t bytes) {
+    for (size_t i = 0; i < bytes; i++)
+        if (one[i] != other[i] && !(one[i] == '_' && other[i] == '-')) return 0;
+    return !one[bytes];
+}
 /* The index of an option in the command's table, or -1. */
 static int option_find(const struct command *command, const char *name, size_t bytes) {
     for (size_t i = 0; i < command->option_count; i++)
-        if (strlen(command->options[i].name) == bytes && !memcmp(command->options[i].name, name, bytes)) return (int)i;
+        if (strlen(command->options[i].name) >= bytes && is_same_name(command->options[i].name, name, bytes))
+            return (int)i;
     return -1;
 }
 int has_option(const struct options *options, const char *name) {
@@ -46,6 +53,19 @@ int edit_distance(const char *one, const char *other) {
         }
     }
     return row[other_length];
+}
+
+int is_near_word(const char *typed, const char *word) {
+    size_t typed_bytes = strlen(typed), bytes = strlen(word), shorter = typed_bytes < bytes ? typed_bytes : bytes;
+    size_t same = 0;
+    while (same < shorter && typed[same] == word[same]) same++;
+    return (same >= 3 && same + 1 >= typed_bytes) || edit_distance(typed, word) <= (int)((shorter + 2) / 3);
+}
+void add_near_word(struct text_buffer *near, const char *typed, const char *prefix, const char *word) {
+    if (!is_near_word(typed, word)) return;
+    text_add_string(near, near->bytes ? ", " : "; did you mean ");
+    text_add_string(near, prefix);
+    text_add_string(near, word);
 }
 
 int can_parse_number(const char *text, int64_t *value) {
@@ -136,25 +156,26 @@ static int option_store_list(struct options *options, int index, const char *wor
     }
 }
 
-/* Complains about an unknown option: says which command has it, or which name is the nearest. */
+/* Complains about an unknown option: says which command has it, or which options have a similar name. */
 static int unknown_option(const struct options *options, const char *argument, size_t bytes) {
-    const char *best = NULL, *own = options->command->name;
+    struct text_buffer near = {NULL, 0, 0};
+    const char *own = options->command->name;
     char name[80];
-    int least = 1000;
+    int code;
     snprintf(name, sizeof name, "%.*s", (int)(bytes < 79 ? bytes : 79), argument);
     for (const struct command *const *command = options->commands; command && *command; command++)
         if (option_find(*command, name, strlen(name)) >= 0)
             return complain(EXIT_USAGE, "--%s is not an option of %s (it is one of %s); see vlmprof %s --help", name,
                             own, (*command)->name, own);
-    for (size_t i = 0; i < options->command->option_count; i++) {
-        int distance = edit_distance(name, options->command->options[i].name);
-        if (distance < least) {
-            least = distance;
-            best = options->command->options[i].name;
-        }
-    }
-    return complain(EXIT_USAGE, "unknown option --%s; the nearest is --%s; see vlmprof %s --help", name,
-                    best ? best : "help", own);
+    for (char *letter = name; *letter; letter++)
+        if (*letter == '-') *letter = '_';
+    for (size_t i = 0; i < options->command->option_count; i++)
+        add_near_word(&near, name, "--", options->command->options[i].name);
+    snprintf(name, sizeof name, "%.*s", (int)(bytes < 79 ? bytes : 79), argument);
+    code = complain(EXIT_USAGE, "unknown option --%s%.300s%s see vlmprof %s --help", name, near.bytes ? near.data : "",
+                    near.bytes ? "?" : ";", own);
+    free(near.data);
+    return code;
 }
 
 int has_family_keys(const struct options *options) {

@@ -57,6 +57,13 @@ int is_given(const struct options *options, const char *name);
 /* How many letters two names differ by; 1000 when one is longer than 64 bytes. */
 int edit_distance(const char *one, const char *other);
 
+/* Truth: `word` may be meant by `typed`: it begins like that, or few letters differ for their length. */
+int is_near_word(const char *typed, const char *word);
+
+/* Adds "; did you mean PREFIXword" to the text, or ", PREFIXword" after the first, when the word is near. */
+struct text_buffer;
+void add_near_word(struct text_buffer *near, const char *typed, const char *prefix, const char *word);
+
 /* Truth: the text is a whole number of at most 18 digits, and *value is set. */
 int can_parse_number(const char *text, int64_t *value);
 

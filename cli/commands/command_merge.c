@@ -71,7 +71,8 @@ static int run_command(const struct options *options) {
     if (!code && (failed || missing)) code = EXIT_WORK;
     summaries_warn(&results, &warnings);
     if (results.count && !is_given(options, "quiet")) {
-        if (!code || isatty(STDERR_FILENO)) summaries_print(&results);
+        int unwritten = is_given(options, "json") ? 0 : summaries_print(&results);
+        if (unwritten) code = unwritten;
         for (size_t i = 0; i < warnings.count; i++) complain(0, "%s", warnings.items[i]);
         print_note("vlmprof: %zu result files from %d journals in %s (%lld points failed, %lld missing)\n",
                    results.count, index.file_count, folder, (long long)failed, (long long)missing);

@@ -2,6 +2,7 @@
  * Options become the plan of one request (run_prepare), which is run and timed (run_measure, or profile_run with
  * --profile). The answer and the times go to stdout as text or JSON. */
 #include "base/console.h"
+#include "base/document.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -51,7 +52,10 @@ static const struct option_spec RUN_OPTIONS[] = {
      "decoder blocks that run: the first N, or by importance (default: all)"},
     {"active_blocks", COUNTS, "I,J,...", NULL, 0, 1000000, NULL, "decoder blocks that run, by index"},
     OPTION_IMPORTANCE_SCORES_FILE,
-    {"num_runs", COUNT, "R", "1", 1, 10000, NULL, "timed runs; more than one adds an untimed warm-up"},
+    {"num_runs", COUNT, "R", NULL, 1, 10000, NULL,
+     "timed runs, after an untimed one that warms up (default: 1; with --profile 5)"},
+    {"cold", FLAG, NULL, NULL, 0, 0, NULL,
+     "leave the warm-up out: the first timed run pays for what starts up, and no other request runs"},
     {"max_new_tokens", COUNT, "N", "32", 1, 1000000, NULL, "most tokens of the answer"},
     OPTION_IGNORE_EOS,
     OPTION_WEIGHTS,
@@ -75,9 +79,12 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_TRACE_MAX_BYTES,
     {"skip_first", COUNT, "N", "0", 0, 1000000, NULL, "schedule: requests before the first cycle"},
     {"wait", COUNT, "N", "0", 0, 1000000, NULL, "schedule: a cycle's requests that run as ever"},
-    {"warmup", COUNT, "N", "1", 0, 1000000, NULL, "schedule: then so many with every operation timed, thrown away"},
-    {"active", COUNT, "N", "1", 1, 1000000, NULL, "schedule: then so many that are recorded"},
-    {"repeat", COUNT, "N", "1", 0, 1000000, NULL, "schedule: cycles; 0: until --num_runs requests are done"},
+    {"warmup", COUNT, "N", "1", 0, 1000000, NULL,
+     "schedule: then so many with every operation timed, thrown away; --cold: 0"},
+    {"active", COUNT, "N", "1", 1, 1000000, NULL,
+     "schedule: then so many that are recorded; without an option of the schedule --num_runs"},
+    {"repeat", COUNT, "N", "1", 0, 1000000, NULL,
+     "schedule: cycles; 0: until --num_runs requests are done, warm-ups included"},
     {"schedule_every_n_steps", COUNT, "N", "0", 0, 1000000, NULL,
      "schedule: cycles begin so many requests apart; 0: one after the other"},
     {"cost", FLAG, NULL, NULL, 0, 0, NULL,
@@ -163,8 +170,8 @@ static int run_prepare(const struct options *options, struct run_state *state) {
 
 /* Warns when the machine was not quiet, by its counters or by how much two runs of this request differ. */
 static void run_warn(struct run_state *state) {
-    double *ratios = resize(NULL, (size_t)state->run_count, sizeof *ratios);
-    size_t count = (size_t)state->run_count - 1;
+    size_t count = state->run_count > 1 ? (size_t)state->run_count - 1 : 0;
+    double *ratios = resize(NULL, count + 1, sizeof *ratios);
     for (size_t i = 0; i < count; i++)
         ratios[i] = log((double)state->runs[i + 1].total_ns / (double)state->runs[i].total_ns);
     state->noise.pair_count = (int64_t)count;
@@ -174,83 +181,168 @@ static void run_warn(struct run_state *state) {
     for (size_t i = 0; i < state->warnings.count; i++) complain(0, "%s", state->warnings.items[i]);
 }
 
-/* Opens the engine, runs the request --num_runs times and writes the --dump. Returns 0 or an exit code. */
-static int run_measure(const struct options *options, struct run_state *state) {
-    vp_error error = {VP_OK, -1, "", ""};
+/* Runs the request once untimed (not with --cold), then state->run_count times. After Ctrl-C the request that runs is
+ * the last one, and run_count becomes the number of whole runs. */
+static vp_result run_all(const struct options *options, struct run_state *state, vp_error *error) {
     vp_noise_reading reading;
     vp_result result = VP_OK;
+    int32_t done = 0;
+    /* the first timed run overwrites the times and the answer of the warm-up */
+    if (!is_given(options, "cold")) {
+        show_progress("warm-up");
+        result = request_run(&state->session, &state->input, &state->runs[0], error);
+    }
+    if (text_of(options, "dump")) {
+        dump_reserve(&state->dump, &state->model, &state->input);
+        state->input.dump = &state->dump;
+    }
+    noise_begin(&state->noise, &reading);
+    while (done < state->run_count && result == VP_OK && !interrupted) {
+        show_progress("run %d of %d", done + 1, state->run_count);
+        result = request_run(&state->session, &state->input, &state->runs[done], error);
+        if (result == VP_OK) done++;
+    }
+    noise_end(&state->noise, &reading);
+    state->run_count = done;
+    return result;
+}
+
+/* Opens the engine, runs the request and writes the --dump of the last run. Returns 0 or an exit code. */
+static int run_measure(const struct options *options, struct run_state *state) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result;
     int code;
-    state->run_count = (int32_t)number_of(options, "num_runs");
+    state->run_count = is_given(options, "num_runs") ? (int32_t)number_of(options, "num_runs") : 1;
+    state->run_capacity = state->run_count;
     state->runs = runs_make(state->run_count, state->input.new_tokens);
     if ((code = engine_open(options, &state->model, sequence_of(&state->input) + state->input.new_tokens,
                             state->input.layout ? state->layout.views : 1, &state->session.engine))
         != 0)
         return code;
     state->session.model = &state->model;
-    /* the warm-up; the first timed run overwrites its times */
-    if (state->run_count > 1) result = request_run(&state->session, &state->input, &state->runs[0], &error);
-    if (text_of(options, "dump")) {
-        dump_reserve(&state->dump, &state->model, &state->input);
-        state->input.dump = &state->dump;
-    }
-    noise_begin(&state->noise, &reading);
-    for (int32_t i = 0; i < state->run_count && result == VP_OK; i++) {
-        show_progress("run %d of %d", i + 1, state->run_count);
-        result = request_run(&state->session, &state->input, &state->runs[i], &error);
-    }
-    noise_end(&state->noise, &reading);
+    end_in_order(); /* Ctrl-C: the runs that are whole are printed */
+    result = run_all(options, state, &error);
     close_progress();
     if (result != VP_OK) return complain_result(exit_code_of(result), NULL, result, &error);
     run_warn(state);
-    return text_of(options, "dump") ? dump_write(text_of(options, "dump"), &state->session, &state->input,
-                                                 &state->runs[state->run_count - 1], &state->dump)
-                                    : 0;
+    return text_of(options, "dump") && state->run_count
+               ? dump_write(text_of(options, "dump"), &state->session, &state->input,
+                            &state->runs[state->run_count - 1], &state->dump)
+               : 0;
+}
+
+/* The median of a number over the runs, and its range. */
+static struct median_range range_of_runs(const struct run_state *state,
+                                         double (*number)(const struct pass_result *, int), int which) {
+    double *values = resize(NULL, (size_t)state->run_count, sizeof *values);
+    struct median_range range;
+    for (int32_t i = 0; i < state->run_count; i++) values[i] = number(&state->runs[i], which);
+    range = median_range_of(values, (size_t)state->run_count);
+    free(values);
+    return range;
+}
+/* A term of one run: a metric or a rate. */
+static double term_of(const struct pass_result *run, int term) {
+    return term == TERM_DECODE_RATE   ? decode_rate_of(run)
+           : term == TERM_OUTPUT_RATE ? output_rate_of(run)
+                                      : metric_of(run, term);
 }
 
 /* Prints a row of the table: a stage, or with steps > 0 the mean of that many decode steps. TFLOP/s and GB/s are the
  * operations and bytes that the arithmetic needs, per time. Compared with the machine's peaks they show how far a stage
  * is from the hardware's limit. */
 static void print_stage(const struct run_state *state, const char *name, int stage, int32_t steps, double total) {
-    double means[DETAIL_COUNT], ms;
+    const int divisor = steps ? steps : 1, width = state->run_count < 3 ? 11 : 26;
+    struct median_range range = range_of_runs(state, metric_of, stage_metric(stage, 0));
+    double medians[DETAIL_COUNT], ms = range.median / divisor;
     for (int detail = 0; detail < DETAIL_COUNT; detail++)
-        means[detail] = metric_mean(state->runs, state->run_count, stage_metric(stage, detail)) / (steps ? steps : 1);
-    ms = means[0];
-    if (!isfinite(ms))
-        print_plain("%-18s %11s %8s %11s %9s %10s %9s %9s %8s\n", name, "-", "-", "-", "-", "-", "-", "-", "-");
-    else if (is_host_stage(stage))
-        print_plain("%-18s %11.3f %7.2f%% %11.3f %9s %10s %9s %9s %8s\n", name, ms, 100 * ms / total,
-                    means[DETAIL_WALL],
-                    "-", "-", "-", "-", "-");
+        medians[detail] = range_of_runs(state, metric_of, stage_metric(stage, detail)).median / divisor;
+    if (!isfinite(ms)) {
+        print_plain("%-18s %*s %7s %9s %9s %10s %9s %9s %8s\n", name, width, "-", "-", "-", "-", "-", "-", "-", "-");
+        return;
+    }
+    print_plain("%-18s %*s %6.1f%% %9s", name, width,
+                number_measured(ms, range.low / divisor, range.high / divisor).text, 100 * ms / total,
+                number_measured(medians[DETAIL_WALL], (double)NAN, (double)NAN).text);
+    if (is_host_stage(stage)) print_plain(" %9s %10s %9s %9s %8s\n", "-", "-", "-", "-", "-");
     else
-        print_plain("%-18s %11.3f %7.2f%% %11.3f %9.0f %10.4g %9.4g %9.3g %8.3g\n", name, ms, 100 * ms / total,
-                    means[DETAIL_WALL], means[DETAIL_LAUNCHES], means[DETAIL_FLOPS] / 1e9, means[DETAIL_BYTES] / 1e9,
-                    ms > 0 ? means[DETAIL_FLOPS] / ms / 1e9 : 0.0, ms > 0 ? means[DETAIL_BYTES] / ms / 1e6 : 0.0);
+        print_plain(" %9.0f %10.4g %9.4g %9.3g %8.3g\n", medians[DETAIL_LAUNCHES], medians[DETAIL_FLOPS] / 1e9,
+                    medians[DETAIL_BYTES] / 1e9, ms > 0 ? medians[DETAIL_FLOPS] / ms / 1e9 : 0.0,
+                    ms > 0 ? medians[DETAIL_BYTES] / ms / 1e6 : 0.0);
 }
-
+/* Prints a row of the table that is no stage. */
+static void print_sum(const struct run_state *state, const char *name, int metric, double total) {
+    struct median_range range = range_of_runs(state, metric_of, metric);
+    print_plain("%-18s %*s %6.1f%%\n", name, state->run_count < 3 ? 11 : 26,
+                number_measured(range.median, range.low, range.high).text, 100 * range.median / total);
+}
 static void print_stages(const struct run_state *state) {
-    double total = metric_mean(state->runs, state->run_count, METRIC_TOTAL),
-           per_token = metric_mean(state->runs, state->run_count, METRIC_PER_TOKEN);
-    double unaccounted = metric_mean(state->runs, state->run_count, METRIC_UNACCOUNTED);
+    double total = range_of_runs(state, metric_of, METRIC_TOTAL).median;
+    const int is_range = state->run_count >= 3;
     int32_t steps = state->runs[0].token_count - 1;
-    print_plain("\n%-18s %11s %8s %11s %9s %10s %9s %9s %8s%s\n", "stage", "ms", "share", "host ms", "launches",
-                "GFLOP",
-                "GB", "TFLOP/s", "GB/s", state->model.synthetic ? "   (synthetic weights)" : "");
+    print_plain("\n%-18s %*s %7s %9s %9s %10s %9s %9s %8s%s\n", "stage", is_range ? 26 : 11,
+                is_range ? "ms, median [range]" : "ms", "share", "host ms", "launches", "GFLOP", "GB", "TFLOP/s",
+                "GB/s", state->model.synthetic ? "   (synthetic weights)" : "");
     for (int i = 0; i < VP_STAGE_COUNT; i++) {
         char name[32];
         snprintf(name, sizeof name, i == VP_STAGE_DECODE ? "%s (%d step%s)" : "%s", vp_stage_name((vp_stage)i), steps,
                  steps == 1 ? "" : "s");
         print_stage(state, name, i, 0, total);
-        if (i == VP_STAGE_DECODE && steps > 1) print_stage(state, "  a step", i, steps, total);
+        if (i == VP_STAGE_DECODE && steps > 1) print_stage(state, "  per step", i, steps, total);
     }
-    print_plain("%-18s %11.3f %7.2f%%\n", "unaccounted", unaccounted, 100 * unaccounted / total);
-    print_plain("%-18s %11.3f %7.2f%%\n\n", "total", total, 100.0);
-    print_plain("closure  sum of stages / total = %.5f; total: decoded image to text, %s\n",
-                metric_mean(state->runs, state->run_count, METRIC_CLOSURE),
-                state->run_count > 1 ? "mean of the runs after a warm-up"
-                                : "one cold run (--num_runs R warms up and repeats)");
-    print_plain("TTFT     %.3f ms\n", metric_mean(state->runs, state->run_count, METRIC_TTFT));
-    if (isfinite(per_token)) print_plain("TPOT     %.3f ms a token, %.2f tokens/s\n", per_token, 1000 / per_token);
-    else print_plain("TPOT     -, one token has no decode step\n");
+    print_sum(state, "unaccounted", METRIC_UNACCOUNTED, total);
+    print_sum(state, "total", METRIC_TOTAL, total);
+}
+/* One line: how many runs, whether they are warm, what the ranges are. */
+static void print_runs(const struct options *options, const struct run_state *state) {
+    char words[RANGE_WORDS];
+    double level = range_of_runs(state, metric_of, METRIC_TOTAL).level;
+    print_plain("\n%d run%s %s", state->run_count, state->run_count == 1 ? "" : "s",
+                !is_given(options, "cold") ? "after a warm-up"
+                : state->run_count == 1    ? "without a warm-up (--cold)"
+                                           : "without a warm-up (--cold): the first is cold");
+    if (state->run_count == 1) print_plain("; --num_runs 3 or more shows the spread\n");
+    else print_plain("; medians%s%s\n", isfinite(level) ? "; " : "",
+                     range_words((size_t)state->run_count, "runs", level, words));
+}
+static void print_term(const struct run_state *state, const struct term *term, const char *number, const char *why) {
+    const int is_named = strcmp(term->key, term->name) != 0;
+    print_plain("%-19s %-*s %s%s%s%s\n", term->key, state->run_count < 3 ? 18 : 29, number, is_named ? term->name : "",
+                is_named ? ", " : "", term->meaning, why);
+}
+/* The decode steps of all runs: the middle one and the longest. */
+static void print_steps(const struct run_state *state) {
+    struct text_buffer number = {NULL, 0, 0};
+    double *values = NULL;
+    size_t count = 0;
+    for (int32_t i = 0; i < state->run_count; i++) {
+        const int32_t steps = state->runs[i].token_count - 1;
+        values = resize(values, count + (size_t)steps, sizeof *values);
+        for (int32_t k = 0; k < steps; k++) values[count++] = (double)state->runs[i].step_ns[k] / 1e6;
+    }
+    if (count > 1) {
+        text_add_string(&number, number_measured(median_range_of(values, count).median, (double)NAN, (double)NAN).text);
+        text_add_string(&number, "..");
+        text_add_string(&number, number_measured(values[count - 1], (double)NAN, (double)NAN).text);
+        text_add_string(&number, " ms");
+        print_term(state, &TERMS[TERM_STEP], number.data, "; median..longest of all steps");
+    }
+    free(values);
+    free(number.data);
+}
+/* The numbers of the whole request, each with what it is. */
+static void print_terms(const struct run_state *state) {
+    static const int shown[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_PER_TOKEN, TERM_DECODE_RATE, TERM_OUTPUT_RATE,
+                                METRIC_CLOSURE};
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+        const struct term *term = &TERMS[shown[i]];
+        const struct median_range range = range_of_runs(state, term_of, shown[i]);
+        char number[80];
+        snprintf(number, sizeof number, "%s%s", number_measured(range.median, range.low, range.high).text,
+                 isfinite(range.median) && !strcmp(term->unit, "ms") ? " ms" : "");
+        print_term(state, term, number, isfinite(range.median) ? "" : "; one token has no decode step");
+        if (shown[i] == METRIC_PER_TOKEN) print_steps(state);
+    }
 }
 
 static void print_run(const struct options *options, const struct run_state *state) {
@@ -284,6 +376,29 @@ static void print_run(const struct options *options, const struct run_state *sta
     print_plain("output   %d token%s%s\n", run->token_count, run->token_count == 1 ? "" : "s",
                 run->ended_by_eos ? ", the last is EOS" : "");
     print_stages(state);
+    print_runs(options, state);
+    print_terms(state);
+}
+
+/* "medians": of each number that "runs" lists and of the rates, with the range and its level. */
+static void put_medians(vp_json_writer *writer, const struct run_state *state) {
+    vp_json_key(writer, "medians");
+    vp_json_begin_object(writer);
+    for (int i = 0; i < METRIC_STAGE + VP_STAGE_COUNT + 2; i++) {
+        const int rate = i - METRIC_STAGE - VP_STAGE_COUNT; /* 0 and 1 */
+        const struct median_range range = rate < 0 ? range_of_runs(state, metric_of, i)
+                                                   : range_of_runs(state, term_of, TERM_DECODE_RATE + rate);
+        vp_json_key(writer, rate >= 0          ? TERMS[TERM_DECODE_RATE + rate].key
+                            : i < METRIC_STAGE ? METRIC_KEYS[i]
+                                               : vp_stage_name((vp_stage)(i - METRIC_STAGE)));
+        vp_json_begin_object(writer);
+        put_double(writer, "median", range.median);
+        put_double(writer, "low", range.low);
+        put_double(writer, "high", range.high);
+        put_double(writer, "level", range.level);
+        vp_json_end_object(writer);
+    }
+    vp_json_end_object(writer);
 }
 
 static void print_run_json(const struct options *options, const struct run_state *state) {
@@ -302,7 +417,6 @@ static void print_run_json(const struct options *options, const struct run_state
                           NULL,
                           VP_SCORE_VQA_SEED,
                           is_given(options, "ignore_eos")};
-    double per_token = metric_mean(state->runs, state->run_count, METRIC_PER_TOKEN);
     vp_json_writer writer;
     if (point.layout) {
         point.target_tokens = target_tokens_of(&state->tiles, point.layout);
@@ -310,7 +424,7 @@ static void print_run_json(const struct options *options, const struct run_state
     }
     vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
     vp_json_begin_object(&writer);
-    put_text(&writer, "schema", "vlmprof-run-1");
+    put_text(&writer, "schema", "vlmprof-run-2");
     put_text(&writer, "model", state->model.name);
     put_bool(&writer, "synthetic", state->model.synthetic);
     put_answer(&writer, "answer", &state->runs[0]);
@@ -324,9 +438,14 @@ static void print_run_json(const struct options *options, const struct run_state
     score_point(&point, &scoring, &scored);
     put_point_answer(&writer, &point, &scored);
     scoring_free(&scoring);
-    put_bool(&writer, "warm", state->run_count > 1);
-    put_double(&writer, "tokens_per_second", 1000 / per_token);
+    put_bool(&writer, "warm", !is_given(options, "cold"));
+    put_int(&writer, "num_runs", state->run_count);
+    put_double(&writer, TERMS[TERM_DECODE_RATE].key,
+               1e3 / metric_mean(state->runs, state->run_count, METRIC_PER_TOKEN));
+    put_double(&writer, TERMS[TERM_OUTPUT_RATE].key,
+               state->runs[0].token_count * 1e3 / metric_mean(state->runs, state->run_count, METRIC_TOTAL));
     put_point_times(&writer, &point);
+    put_medians(&writer, state);
     put_noise(&writer, &state->noise);
     put_list(&writer, "warnings", &state->warnings);
     vp_json_key(&writer, "provenance");
@@ -366,8 +485,10 @@ static int run_command(const struct options *options) {
     code = run_prepare(options, &state);
     if (!code && !shows) code = profiles ? profile_run(options, &state) : run_measure(options, &state);
     if (!code && shows) print_prompt(&state);
-    else if (!code && !profiles) (is_given(options, "json") ? print_run_json : print_run)(options, &state);
-    runs_free(state.runs, state.run_count);
+    else if (!code && !profiles && state.run_count)
+        (is_given(options, "json") ? print_run_json : print_run)(options, &state);
+    if (!code && interrupted) code = EXIT_INTERRUPTED;
+    runs_free(state.runs, state.run_capacity);
     text_list_free(&state.warnings);
     session_free(&state.session);
     model_free(&state.model);

@@ -169,7 +169,7 @@ static int print_summary(const struct sweep *sweep, const struct text_list *warn
 }
 /* Prints what was measured. Returns the exit code of the sweep. */
 static int sweep_report(const struct sweep *sweep) {
-    int quiet = is_given(sweep->options, "quiet"), code = sweep->failed ? EXIT_WORK : 0;
+    int quiet = is_given(sweep->options, "quiet"), code = sweep->failed ? EXIT_WORK : 0, unwritten = 0;
     char rank[64] = "";
     struct text_list warnings = {NULL, 0};
     if (interrupted) {
@@ -178,8 +178,7 @@ static int sweep_report(const struct sweep *sweep) {
     }
     if (sweep->rank.world_size > 1)
         snprintf(rank, sizeof rank, "rank %d of %d: ", sweep->rank.rank, sweep->rank.world_size);
-    /* a command that fails prints the table on a terminal only */
-    if (!quiet && sweep->results.count && (!code || isatty(STDERR_FILENO))) summaries_print(&sweep->results);
+    if (!quiet && !is_given(sweep->options, "json")) unwritten = summaries_print(&sweep->results);
     summaries_warn(&sweep->results, &warnings);
     for (size_t i = 0; i < warnings.count && !quiet; i++) complain(0, "%s", warnings.items[i]);
     if (!quiet)
@@ -194,6 +193,7 @@ static int sweep_report(const struct sweep *sweep) {
         print_note("vlmprof: failed points are rows with status \"failed\" and a reason in the result files; "
                    "--retry_failed measures them again\n");
     if (is_given(sweep->options, "json")) code = print_summary(sweep, &warnings, code);
+    else if (unwritten) code = unwritten;
     text_list_free(&warnings);
     return code;
 }

@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/metrics.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
@@ -26,7 +27,7 @@ static const struct option_spec TRACE_OPTIONS[] = {
     {"row_limit", COUNT, "N", "20", 0, INT32_MAX, NULL,
      "most rows of a table; --json and --csv have all unless it is given"},
     {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL,
-     "a row for each operation and its input shapes, which stand behind the name"},
+     "a row for each operation and its input shapes"},
     {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile",
      "of the operations: key_averages' table, or cProfile's (ncalls tottime ...)"},
     {"table", CHOICE, "WHICH", "all", 0, 0, "all summary annotations ops kernels launches tracks memory",
@@ -57,6 +58,7 @@ static void print_name(const char *name) {
     columns = text_width(text);
     print_plain("%s%*s", text, columns < 55 ? (int)(55 - columns) : 0, "");
 }
+static void print_caption(const char *text) { print_plain("%s\n", text); }
 static void print_more(size_t count, int64_t limit) {
     if (limit >= 0 && (size_t)limit < count) print_plain("... %zu more (--row_limit)\n", count - (size_t)limit);
 }
@@ -83,6 +85,8 @@ static void print_annotations(const struct trace_tables *tables, int64_t limit) 
                     share_of((double)row->total_ns, whole));
     }
     print_more(tables->annotations.count, limit);
+    print_caption("total: sum over the calls, avg: total / calls; busy: covered by slices within, on a device by its "
+                  "kernels and copies; idle: the rest; share: of the duration");
 }
 static void print_calls(const struct trace_rows *rows, const char *head, double whole, int64_t limit) {
     char total[32], average[32], least[32], most[32];
@@ -97,6 +101,7 @@ static void print_calls(const struct trace_rows *rows, const char *head, double 
                     share_of((double)row->total_ns, whole));
     }
     print_more(rows->count, limit);
+    print_caption("total, avg, min, max: of the durations of the calls; share: of all rows of this table");
 }
 static void print_launches(const struct trace_tables *tables, int64_t limit) {
     char mean[32], median[32], p99[32], most[32];
@@ -129,6 +134,9 @@ static void print_tracks(const struct trace_tables *tables, int64_t limit) {
         else print_plain(" %12s %12s %7s %9s\n", "-", "-", "-", "-");
     }
     print_more(tables->tracks.count, limit);
+    print_caption("span: first slice to last; busy: covered by slices; host wait: gaps that began before the next "
+                  "launch; kernel wait: others below 30 us\n(as HTA computes it; its documentation says 30 ns); queue "
+                  "and mean: most and mean launches that wait");
 }
 static void print_memory(const struct trace_tables *tables) {
     print_plain("\n%-12s %9s %16s %16s %16s   %s\n", "memory", "changes", "most allocated", "most reserved",
@@ -383,6 +391,7 @@ static int print_trace_text(struct trace_tables *tables, const char *which, int6
         if (all) putchar('\n');
         result = (is_cprofile ? vp_ops_print_cprofile : vp_ops_print_torch)(&tables->ops, how, file_sink, stdout);
         if (!is_cprofile) print_more((size_t)tables->ops.count, limit);
+        if (!is_cprofile) print_plain("%s", OPS_COLUMNS_TEXT);
     }
     if ((all && tables->kernels.count) || !strcmp(which, "kernels"))
         print_calls(&tables->kernels, "kernel or copy", (double)tables->kernel_ns, limit);
@@ -449,7 +458,10 @@ static int show_saved(const struct options *options, const char *path) {
     if (result == VP_OK) result = print_saved(options, &saved.ops, &how);
     if (result != VP_OK)
         code = complain_result(EXIT_INPUT, path, result, &error);
-    else if (is_torch) print_more((size_t)saved.ops.count, how.row_limit);
+    else if (is_torch) {
+        print_more((size_t)saved.ops.count, how.row_limit);
+        print_plain("%s", OPS_COLUMNS_TEXT);
+    }
     free(saved.text);
     free(saved.held);
     free(saved.rows);
@@ -489,7 +501,6 @@ static int run_command(const struct options *options) {
         tables.ops.device_name = tables.kernel_ns ? "CUDA" : NULL;
         print.row_limit = limit;
         print.with_memory = trace.memory_count > 0;
-        if (is_given(options, "group_by_input_shape")) print.max_name_column_width = -1;
         if (!key) key = tables.kernel_ns ? "device_time_total" : "self_cpu_time_total";
         code = trace_ops_code(&tables, vp_ops_sort(&tables.ops, key));
     }

@@ -1,6 +1,7 @@
 /* decomposition.c: what the time of a request is made of (E1), and how it grows. */
 #include "report/decomposition.h"
 
+#include "vlmprof_analysis.h"
 #include "vlmprof_latency.h"
 
 #include <math.h>
@@ -135,7 +136,18 @@ static void fit_curve(struct curve *curve, const struct xy_list *points) {
     free(design);
     free(observed);
 }
-/* Medians over each x, or over twelfths of the points where there are more than a dozen x. */
+/* Their mean, with Student's interval where there are as many as an interval of the median needs. */
+static vp_estimate mean_of(const double *values, size_t count) {
+    enum { INTERVAL_LEAST = 6 };
+    vp_estimate estimate = estimate_none();
+    vp_mean_interval interval;
+    estimate.value = vp_statistics_mean(values, count);
+    if (count < INTERVAL_LEAST || vp_paired_t(NULL, values, count, 0.95, &interval) != VP_OK) return estimate;
+    estimate.low = interval.low;
+    estimate.high = interval.high;
+    return estimate;
+}
+/* Medians and means over each x, or over twelfths of the points where there are more than a dozen x. */
 static void bin_curve(struct curve *curve, struct xy_list *points) {
     enum { BINS = 12 };
     double *values = resize(NULL, points->count, sizeof *values);
@@ -151,7 +163,10 @@ static void bin_curve(struct curve *curve, struct xy_list *points) {
         if (!is_end) continue;
         for (size_t k = start; k < i; k++) values[k - start] = points->items[k].y;
         bin->x = points->items[start + (i - start) / 2].x;
-        bin->y = median_of(values, i - start);
+        for (size_t k = start; k < i; k++) bin->mean_x += points->items[k].x;
+        bin->mean_x /= (double)(i - start);
+        bin->mean = mean_of(values, i - start);
+        bin->p50 = median_of(values, i - start);
         bin->count = i - start;
         curve->bin_count++;
         start = i;

@@ -46,7 +46,9 @@ extern const int PART_STAGES[PART_STAGE_COUNT];
 
 int stage_has_parts(const struct stage_cost *cost);
 
-struct curve_bin { double x; vp_estimate y; size_t count; }; /* y: the median, ms */
+/* Points of about the same x. p50: their median, for the tables; mean: the location that a least-squares line has, too,
+ * for the plots; both in ms. x is the median, mean_x the mean of their x. */
+struct curve_bin { double x, mean_x; vp_estimate p50, mean; size_t count; };
 
 /* A latency against what it should grow with. */
 struct curve {

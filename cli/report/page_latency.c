@@ -128,7 +128,8 @@ static void stack_rows(struct text_buffer *out, const struct report *report, int
         span_add(&span, stack_sum(&report->items[rows[i].at], is_coarse));
         if (px > left) left = px;
     }
-    figure_open(out, caption, 1);
+    figure_open(out, caption,
+                "Bar: one configuration. Its parts are means over the samples; the number is mean T_total, ms.", 1);
     stack_legend(out, report, is_coarse);
     plot_open(&plot, out, caption, 1000, (double)count * 20 + 50);
     plot.x = scale_make(span, 0, left, plot.width - 64);
@@ -177,7 +178,7 @@ static void stack_all(struct text_buffer *out, const struct report *report, int 
     struct span y_span = {0, 0}, x_span = {0, 0};
     x_span.high = (double)count;
     for (size_t i = 0; i < count; i++) span_add(&y_span, stack_sum(&report->items[rows[i].at], is_coarse));
-    figure_open(out, caption, 1);
+    figure_open(out, caption, "Bar: one configuration. Its parts are means over the samples, colours as above.", 1);
     plot_open(&plot, out, caption, 1000, 300);
     plot.x = scale_make(x_span, 0, PLOT_LEFT, plot.width - PLOT_RIGHT);
     plot.x.low = 0;
@@ -202,7 +203,7 @@ static void page_stack(struct text_buffer *out, const struct report *report) {
         has_front |= is_on_front(report, i);
     }
     if (count <= STACK_ROWS)
-        stack_rows(out, report, is_coarse, rows, count, "Where the time of a request goes: means over samples");
+        stack_rows(out, report, is_coarse, rows, count, "Where the time of a request goes");
     else {
         qsort(rows, count, sizeof *rows, by_key);
         for (size_t i = 0; i < count && shown < STACK_ROWS; i++)
@@ -210,8 +211,8 @@ static void page_stack(struct text_buffer *out, const struct report *report) {
                 few[shown++] = rows[i];
         stack_rows(out, report, is_coarse, few, shown,
                    has_front
-                       ? "Where the time of a request goes: configurations on a Pareto front, means over samples"
-                       : "Where the time of a request goes: the fastest and the slowest dozen, means over samples");
+                       ? "Where the time of a request goes: configurations on a Pareto front"
+                       : "Where the time of a request goes: the fastest and the slowest dozen");
         stack_all(out, report, is_coarse, rows, count);
     }
     free(rows);
@@ -285,7 +286,10 @@ static void page_parts(struct text_buffer *out, const struct report *report) {
     int is_shown[PARTS_IDLE + 1] = {0};
     size_t files[PARTS_CONFIGURATIONS], count = collect_parts(report, files, is_shown, &left);
     if (!count) return;
-    figure_open(out, caption, 1);
+    figure_open(out, caption,
+                "Bar: one stage of one configuration. Its parts are shares of the stage's time on the device, summed "
+                "over the requests whose kernels were timed.",
+                1);
     legend_open(out);
     for (int part = 0; part <= PARTS_IDLE; part++)
         if (is_shown[part]) legend_item(out, COLOUR_SERIES, part_series(part), 0, SIGN_BAR, part_text(part));
@@ -307,14 +311,14 @@ enum { CURVES_SHOWN = 6 };
 
 static void curve_span(const struct curve *curve, struct span *x_span, struct span *y_span) {
     for (size_t bin = 0; bin < curve->bin_count; bin++) {
-        span_add(x_span, curve->bins[bin].x);
-        span_add_estimate(y_span, curve->bins[bin].y);
+        span_add(x_span, curve->bins[bin].mean_x);
+        span_add_estimate(y_span, curve->bins[bin].mean);
     }
     for (size_t bin = 0; bin < curve->bin_count; bin += curve->bin_count > 1 ? curve->bin_count - 1 : 1)
-        span_add(y_span, curve->intercept + curve->slope.value * curve->bins[bin].x);
+        span_add(y_span, curve->intercept + curve->slope.value * curve->bins[bin].mean_x);
 }
 static void curve_line(struct plot *plot, const struct curve *curve, const char *kind) {
-    double from = curve->bins[0].x, to = curve->bins[curve->bin_count - 1].x,
+    double from = curve->bins[0].mean_x, to = curve->bins[curve->bin_count - 1].mean_x,
            from_value = curve->intercept + curve->slope.value * from,
            to_value = curve->intercept + curve->slope.value * to;
     if (isfinite(from_value) && isfinite(to_value))
@@ -324,11 +328,11 @@ static void curve_line(struct plot *plot, const struct curve *curve, const char 
 static void curve_marks(struct plot *plot, const struct curve *curve, int sign) {
     for (size_t bin = 0; bin < curve->bin_count; bin++) {
         char title[256];
-        double x = scale_place(&plot->x, curve->bins[bin].x), y = scale_place(&plot->y, curve->bins[bin].y.value);
-        snprintf(title, sizeof title, "%s\n%s %s: median %s ms, %zu points", curve->label, curve->x_name,
-                 number_plain(curve->bins[bin].x).text, number_of_estimate(curve->bins[bin].y).text,
-                 curve->bins[bin].count);
-        plot_whiskers(plot, x, y, estimate_none(), curve->bins[bin].y);
+        const struct curve_bin *mark = &curve->bins[bin];
+        double x = scale_place(&plot->x, mark->mean_x), y = scale_place(&plot->y, mark->mean.value);
+        snprintf(title, sizeof title, "%s\n%s %s: mean %s ms, %zu samples", curve->label, curve->x_name,
+                 number_plain(mark->mean_x).text, number_of_estimate(mark->mean).text, mark->count);
+        plot_whiskers(plot, x, y, estimate_none(), mark->mean);
         plot_mark(plot->out, sign, x, y, 3.6, 1, title);
     }
 }
@@ -374,6 +378,20 @@ static void curves_legend(struct text_buffer *out, const struct report *report, 
     }
     legend_close(out);
 }
+/* What marks, whiskers and lines are. */
+static const char *curve_note(const char *name, size_t count) {
+    if (!strcmp(name, "vision"))
+        return "Mark: mean over the samples with that x (of more than 12 x: over a twelfth of the samples); a sample "
+               "is its mean over all settings of the language model. Whiskers: 95 % interval of the mean, from 6 "
+               "samples on. Line: least squares through all samples; its slope stands in the legend.";
+    if (count > CURVES_SHOWN)
+        return "Mark: mean over the samples with that x (of more than 12 x: over a twelfth of the samples), whiskers: "
+               "95 % interval of the mean, from 6 samples on. Line: least squares through all samples. In colour a "
+               "few settings, from the least to the greatest slope; all others grey, lines only.";
+    return "Mark: mean over the samples with that x (of more than 12 x: over a twelfth of the samples). Whiskers: 95 % "
+           "interval of the mean, from 6 samples on. Line: least squares through all samples; its slope stands in "
+           "the legend.";
+}
 /* A plot of the curves of one name. Of many, those whose slopes spread evenly from least to greatest have marks and a
  * colour; all others are thin lines. */
 static void page_curves(struct text_buffer *out, const struct report *report, size_t group, const char *name) {
@@ -384,7 +402,7 @@ static void page_curves(struct text_buffer *out, const struct report *report, si
         struct plot plot;
         char caption[256];
         snprintf(caption, sizeof caption, "%s against %s", first->y_name, first->x_name);
-        figure_open(out, caption, 0);
+        figure_open(out, caption, curve_note(name, collected.count), 0);
         curves_legend(out, report, &collected);
         plot_open(&plot, out, caption, 520, 320);
         snprintf(caption, sizeof caption, "%s, ms", first->y_name);
@@ -470,14 +488,18 @@ static void work_marks(struct plot *plot, const struct report *report, int is_ro
     text_add_string(plot->out, "</g>\n");
 }
 static void page_work(struct text_buffer *out, const struct report *report, int is_roofline) {
-    static const char *const titles[] = {"FLOPs against time; dashed: the least time at the compute roof",
-                                         "Roofline: what is reached against FLOPs a byte; dashed: roofs"};
+    static const char *const titles[] = {"FLOPs against time", "Roofline: what is reached against FLOPs a byte"};
+    static const char *const notes[] = {
+        "Mark: one stage of one configuration, FLOPs and ms of a request as means over the samples. Dashed: the least "
+        "time at the compute roof.",
+        "Mark: one stage of one configuration, its mean FLOPs over its mean bytes and its mean time, over the samples. "
+        "Dashed: roofs."};
     struct span x_span, y_span;
     int is_shown[VP_STAGE_COUNT] = {0};
     struct plot plot;
     if (!has_work_to_show(report, is_roofline, &x_span, &y_span, is_shown)) return;
     if (is_roofline) span_add(&y_span, report->peak_tflops * 1e12);
-    figure_open(out, titles[is_roofline], 0);
+    figure_open(out, titles[is_roofline], notes[is_roofline], 0);
     legend_open(out);
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++)
         if (is_shown[stage])
@@ -499,6 +521,16 @@ static void page_work(struct text_buffer *out, const struct report *report, int 
     plot_close(&plot);
 }
 
+/* Truth: a stage of a configuration passes a roof. */
+static int has_work_above(const struct report *report) {
+    for (size_t i = 0; i < report->results->count; i++)
+        for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
+            const struct stage_cost *cost = &report->items[i].stages[stage];
+            if (has_work(cost) && (cost->tflops > report->peak_tflops || cost->gbs > report->peak_gbs)) return 1;
+        }
+    return 0;
+}
+
 /* ---- the section */
 void page_latency(struct text_buffer *out, const struct report *report) {
     static const char *const kinds[] = {"vision", "prefill", "decode", "decode context"};
@@ -508,18 +540,19 @@ void page_latency(struct text_buffer *out, const struct report *report) {
     page_work(out, report, 0);
     page_work(out, report, 1);
     text_add_string(out, "</div>\n");
-    if (report->peak_tflops > 0 && report->peak_gbs > 0)
-        page_add(out, "<p class=\"soft\">Roofs %s TFLOP/s and %s GB/s: %s.</p>\n",
+    if (report->peak_tflops > 0 && report->peak_gbs > 0) {
+        page_add(out, "<p class=\"soft\">Roofs %s TFLOP/s and %s GB/s: %s.",
                  number_short(report->peak_tflops).text, number_short(report->peak_gbs).text,
                  report->peaks_are_given
                      ? "as given"
                      : "the best that stages of 1 % of a request or more reach here, not the device's own");
+        if (has_work_above(report)) page_add(out, " Marks %s.", above_roof_text(report));
+        text_add_string(out, "</p>\n");
+    }
     for (size_t group = 0; group < report->results->group_count; group++) {
         text_add_string(out, "<h3>Scaling: ");
         page_text(out, report->results->files[report->results->groups[group].first].task);
-        text_add_string(out, "</h3><p class=\"soft\">Medians with 95 % intervals and fitted lines with their slopes; "
-                             "of many settings a few, from the least to the greatest slope, and all others in grey."
-                             "</p><div class=\"grid\">");
+        text_add_string(out, "</h3><div class=\"grid\">");
         for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) page_curves(out, report, group, kinds[i]);
         text_add_string(out, "</div>\n");
     }

@@ -79,7 +79,13 @@ static void held_figure(struct text_buffer *out, const struct report *report, in
         span_add(&span, pairs[capacity + i]);
     }
     snprintf(caption, sizeof caption, "%s: mean error %.2f %%", part_name(part), 100 * errors->mape);
-    figure_open(out, caption, 0);
+    figure_open(out, caption,
+                count > HELD_DOTS
+                    ? "Large mark: one configuration, means over its samples. Dot: one sample of one configuration, a "
+                      "part of them, evenly drawn. Dashed: predicted equals measured."
+                    : "Large mark: one configuration, means over its samples. Dot: one sample of one configuration. "
+                      "Dashed: predicted equals measured.",
+                0);
     page_add(out, "<p class=\"legend\">|error| mean %s ms, P95 %s ms; bias %s ms; R2 %s; %zu samples</p>",
              number_short(errors->mae).text, number_short(errors->p95_absolute).text,
              number_formatted(fabs(errors->bias) < 1 ? "%+.3f" : "%+.2f", errors->bias).text,
@@ -122,7 +128,7 @@ void page_predictions(struct text_buffer *out, const struct report *report) {
         out,
         "<section id=\"e3\"><h2>Predicted against measured</h2>\n"
         "<p class=\"soft\">Each configuration is predicted by a model of all others: linear in physical features, no "
-        "coefficient below 0. Large marks: means of configurations; dots: samples; dashed: equal.");
+        "coefficient below 0.");
     if (experts < 0)
         page_add(out, " The files do not say how many experts the model has: %d are assumed.", (int)EXPERTS_ASSUMED);
     text_add_string(out, "</p>\n<div class=\"grid\">");

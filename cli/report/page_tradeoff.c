@@ -94,7 +94,7 @@ static void front_mark(struct plot *plot, const struct report *report, const str
 static void page_front(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff) {
     struct boxes *boxes = zeroed(1, sizeof *boxes);
     struct span x_span = span_none(), y_span = span_none();
-    char caption[256], label[64], name[80];
+    char caption[256], note[400], label[64], name[80];
     struct plot plot;
     for (size_t i = 0; i < tradeoff->config_count; i++) {
         span_add(&x_span, tradeoff->points[i].latency);
@@ -104,12 +104,15 @@ static void page_front(struct text_buffer *out, const struct report *report, con
         span_add_estimate(&y_span, point_accuracy(&tradeoff->points[i]));
     }
     span_room(&y_span, 1);
-    snprintf(caption, sizeof caption, "Accuracy against %s of %s; %s", percentile_text(report->settings.percentile),
-             METRIC_KEYS[report->settings.axis],
-             tradeoff->is_corpus                       ? "a metric of the whole corpus has no intervals"
-             : tradeoff->config_count > FRONT_WHISKERS ? "95 % intervals of the front's members"
-                                                       : "95 % intervals");
-    figure_open(out, caption, 1);
+    snprintf(caption, sizeof caption, "Accuracy against %s of %s", percentile_text(report->settings.percentile),
+             METRIC_KEYS[report->settings.axis]);
+    snprintf(note, sizeof note,
+             "Mark: one configuration, %s over its %zu samples and %s. Whiskers%s: 95 %% intervals over resamples of "
+             "the samples. Steps: the front.",
+             percentile_text(report->settings.percentile), tradeoff->sample_count,
+             tradeoff->is_corpus ? "the metric of the whole corpus, which has no interval" : "mean accuracy",
+             tradeoff->config_count > FRONT_WHISKERS ? ", of the front's members" : "");
+    figure_open(out, caption, note, 1);
     legend_open(out);
     legend_item(out, COLOUR_SERIES, 1, 0, 3, "on the Pareto front");
     legend_item(out, COLOUR_SERIES, 0, 0, 0, "not on it; the fuller the colour, the likelier a member in a resample");
@@ -194,7 +197,10 @@ static void page_main_effect(struct text_buffer *out, const struct report *repor
     }
     snprintf(caption, sizeof caption, "%s by %s", which ? "Accuracy" : "Latency",
              KNOB_NAMES[tradeoff->knob_of[knob]]);
-    figure_open(out, caption, 0);
+    figure_open(out, caption,
+                "Mark: mean over all samples and all other knobs. Whiskers: 95 % interval of the difference to the "
+                "mean of all configurations (dashed).",
+                0);
     span_room(&span, which);
     plot_open(&plot, out, caption, 520, 260);
     plot.y = scale_make(span, 0, plot.height - PLOT_BOTTOM, PLOT_TOP);
@@ -272,7 +278,10 @@ static void page_interaction(struct text_buffer *out, const struct report *repor
         for (int32_t k = 0; k < lines; k++) span_add(&span, pair_mean(tradeoff, which, knob_a, i, knob_b, k));
     snprintf(caption, sizeof caption, "%s by %s and %s", which ? "Accuracy" : "Latency",
              KNOB_NAMES[tradeoff->knob_of[knob_a]], KNOB_NAMES[tradeoff->knob_of[knob_b]]);
-    figure_open(out, caption, 0);
+    figure_open(out, caption,
+                "Mark: mean over all samples and all other knobs. Line: one level of the second knob; lines that are "
+                "not parallel are an interaction.",
+                0);
     legend_open(out);
     page_text(out, KNOB_NAMES[tradeoff->knob_of[knob_b]]);
     text_add_string(out, ": ");
@@ -299,7 +308,7 @@ static void page_interaction(struct text_buffer *out, const struct report *repor
 }
 /* Shares of the variance between configurations, as bars. */
 static void page_shares(struct text_buffer *out, const struct tradeoff *tradeoff) {
-    static const char caption[] = "What makes configurations differ: shares of the variance between their means";
+    static const char caption[] = "What makes configurations differ: shares of the variance";
     int32_t knobs = tradeoff->knobs.knob_count,
             terms = knobs + (tradeoff->order == 2 ? knobs * (knobs - 1) / 2 : 0) + 1;
     struct plot plot;
@@ -308,7 +317,10 @@ static void page_shares(struct text_buffer *out, const struct tradeoff *tradeoff
         for (int which = 0; which < 2 && tradeoff->shares[which]; which++)
             span_add(&span, 100 * tradeoff->shares[which][term]);
     if (span.low < 0) span.low = 0; /* a grid with holes: bars begin at 0 */
-    figure_open(out, caption, 1);
+    figure_open(out, caption,
+                "Bar: share of a knob, or of two together, in the variance between the configurations' means over "
+                "samples.",
+                1);
     legend_open(out);
     legend_item(out, COLOUR_SERIES, 0, 0, SIGN_BAR, "latency");
     if (tradeoff->shares[1]) legend_item(out, COLOUR_SERIES, 1, 0, SIGN_BAR, "accuracy");
@@ -346,10 +358,6 @@ static void page_coupling(struct text_buffer *out, const struct report *report, 
         return;
     }
     if (tradeoff->shares[0]) page_shares(out, tradeoff);
-    text_add_string(
-        out,
-        "<p class=\"wide soft\">Means over all other knobs. By one knob: 95 % intervals of the difference to the "
-        "mean of all (dashed). By two knobs: lines that are not parallel are an interaction.</p>\n");
     for (int32_t first = 0; first < tradeoff->knobs.knob_count; first++)
         for (int which = 0; which < 2; which++)
             if (tradeoff->effects[which]) page_main_effect(out, report, tradeoff, first, which);

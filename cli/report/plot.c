@@ -104,10 +104,12 @@ void plot_open(struct plot *plot, struct text_buffer *out, const char *caption, 
     text_add_string(out, "\">\n");
 }
 void plot_close(struct plot *plot) { text_add_string(plot->out, "</svg></figure>\n"); }
-void figure_open(struct text_buffer *out, const char *caption, int is_wide) {
+void figure_open(struct text_buffer *out, const char *caption, const char *note, int is_wide) {
     page_add(out, "<figure%s><figcaption>", is_wide ? " class=\"wide\"" : "");
     page_text(out, caption);
-    text_add_string(out, "</figcaption>\n");
+    text_add_string(out, "<span>");
+    page_text(out, note);
+    text_add_string(out, "</span></figcaption>\n");
 }
 void plot_text(struct plot *plot, double x, double y, const char *anchor, const char *more, const char *text) {
     page_add(plot->out, "<text x=\"%.1f\" y=\"%.1f\"%s%s%s%s>", x, y, *anchor ? " text-anchor=\"" : "", anchor,

@@ -35,7 +35,7 @@ struct plot { struct text_buffer *out; double width, height; struct scale x, y; 
 double text_px(const char *text); /* the width of a text in a plot, rather too much */
 
 /* Opens a figure with its caption; then come legends, and the plot. plot_close ends both. */
-void figure_open(struct text_buffer *out, const char *caption, int is_wide);
+void figure_open(struct text_buffer *out, const char *caption, const char *note, int is_wide);
 void plot_open(struct plot *plot, struct text_buffer *out, const char *caption, double width, double height);
 void plot_close(struct plot *plot);
 

@@ -112,7 +112,7 @@ static void warn_of_files(struct report *report) {
                       (long long)outliers, (long long)runs);
     if (foreign)
         text_list_add(&report->warnings,
-                      "%lld files are the experiments' own: no stages, no closure; ms a token is divided by N - 1 here",
+                      "%lld files are the experiments' own: no stages, no closure; TPOT is divided by N - 1 here",
                       (long long)foreign);
     else if (coarse)
         text_list_add(&report->warnings, "%lld files hold no stage times (--timing off)", (long long)coarse);

@@ -174,8 +174,11 @@ static void put_curve(vp_json_writer *writer, const struct report *report, size_
     for (size_t bin = 0; bin < curve->bin_count; bin++) {
         vp_json_begin_object(writer);
         put_double(writer, "x", curve->bins[bin].x);
-        put_double(writer, "p50_ms", curve->bins[bin].y.value);
-        put_range(writer, "p50_interval", curve->bins[bin].y.low, curve->bins[bin].y.high);
+        put_double(writer, "p50_ms", curve->bins[bin].p50.value);
+        put_range(writer, "p50_interval", curve->bins[bin].p50.low, curve->bins[bin].p50.high);
+        put_double(writer, "mean_x", curve->bins[bin].mean_x);
+        put_double(writer, "mean_ms", curve->bins[bin].mean.value);
+        put_range(writer, "mean_interval", curve->bins[bin].mean.low, curve->bins[bin].mean.high);
         put_int(writer, "count", (int64_t)curve->bins[bin].count);
         vp_json_end_object(writer);
     }

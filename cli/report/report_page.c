@@ -65,18 +65,27 @@ static void table_row(struct text_buffer *out, const struct report *report, size
 static void page_table(struct text_buffer *out, const struct report *report) {
     static const char *const heads[] = {"configuration", "samples",    "accuracy",   "T_total P50, ms",
                                         "P95, ms",       "TTFT, ms",   "vision, ms", "prefill, ms",
-                                        "decode, ms",    "ms a token", "closure, %", "run spread, %",
+                                        "decode, ms",    "TPOT, ms",   "closure, %", "run spread, %",
                                         "idle, %",       "front",      "member, %"};
     text_add_string(
         out,
-        "<section id=\"table\"><h2>All configurations</h2><p>Medians over samples, in brackets 95 % intervals; a "
-        "click on a head sorts.</p>\n"
+        "<section id=\"table\"><h2>All configurations</h2><p>Times are medians over samples, P95 aside; accuracy is "
+        "the mean; in brackets 95 % intervals; a click on a head sorts.</p>\n"
         "<div class=\"scroll\"><table class=\"sort\"><thead><tr>");
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
         page_add(out, "<th scope=\"col\"><button>%s</button>", heads[i]);
     text_add_string(out, "</thead><tbody>\n");
     for (size_t i = 0; i < report->results->count; i++) table_row(out, report, i);
-    text_add_string(out, "</tbody></table></div></section>\n");
+    text_add_string(out, "</tbody></table></div><dl>\n");
+    for (size_t i = 0; i < LATENCY_TERM_COUNT; i++) {
+        const struct term *term = &TERMS[LATENCY_TERMS[i]];
+        page_element(out, "dt", term->key);
+        text_add_string(out, "<dd>");
+        if (strcmp(term->key, term->name) != 0) page_add(out, "%s, ", term->name);
+        page_text(out, term->meaning);
+        text_add_string(out, "</dd>\n");
+    }
+    text_add_string(out, "</dl></section>\n");
 }
 /* The text that the files have at an offset of struct result_file; where they differ, the first three. */
 static void provenance_text(struct text_buffer *out, const struct results *results, const char *name, size_t offset) {
@@ -202,6 +211,7 @@ static void page_style(struct text_buffer *out) {
         ".grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr));gap:1rem}"
         "figure{margin:0;padding:.8rem;background:var(--box);border-radius:6px;break-inside:avoid;min-width:0}"
         "figcaption{font-weight:600;font-size:.9rem;margin-bottom:.3rem}\n"
+        "figcaption span{display:block;font-weight:400;font-size:.8rem;color:var(--soft)}\n"
         "svg{display:block;width:100%;height:auto;overflow:visible;font:11px system-ui,sans-serif;fill:var(--fg)}\n"
         ".legend{display:flex;flex-wrap:wrap;gap:.1rem .9rem;font-size:.82rem;margin:.2rem 0 .5rem}"
         ".legend span{display:inline-flex;align-items:center;gap:.35rem}"

@@ -57,7 +57,7 @@ static void write_latencies(struct document *document, const struct report *repo
     struct text_list *list;
     document_text(document, BLOCK_HEADING, "E1: latency, ms; P50 over samples [95 %% interval]");
     list = document_table(
-        document, "configuration|T_total|P95|TTFT|vision|prefill|decode|ms/token|run spread %|closure %|idle %");
+        document, "configuration|T_total|P95|TTFT|vision|prefill|decode|TPOT|run spread %|closure %|idle %");
     for (size_t i = 0; i < report->results->count; i++) {
         static const int metrics[] = {METRIC_TTFT, METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN};
         const struct decomposition *decomposition = &report->items[i];
@@ -71,6 +71,7 @@ static void write_latencies(struct document *document, const struct report *repo
         text_list_add(list, "%s", number_formatted("%.2f", 100 * decomposition->closure).text);
         text_list_add(list, "%s", number_percent(decomposition->idle_share).text);
     }
+    terms_add(document, LATENCY_TERMS, LATENCY_TERM_COUNT);
 }
 static void write_shares(struct document *document, const struct report *report) {
     struct text_buffer heads = {NULL, 0, 0};
@@ -150,8 +151,16 @@ static const char *limits_text(const struct report *report, int stage, char out[
     }
     return out;
 }
+const char *above_roof_text(const struct report *report) {
+    return report->peaks_are_given
+               ? "above 100 % of a roof: not all counted bytes came from memory, caches held some; or the roof that "
+                 "was given is lower than the device's"
+               : "above 100 % of a roof: not all counted bytes came from memory, caches held some; and these roofs "
+                 "are what larger stages reach, not the device's own";
+}
 static void write_roofline(struct document *document, const struct report *report) {
     struct text_list *list;
+    int is_above = 0;
     if (!(report->peak_tflops > 0) || !(report->peak_gbs > 0)) return;
     document_text(document, BLOCK_HEADING, "E1: work against time, means over all configurations");
     document_text(document, BLOCK_LINE, "roofs %s TFLOP/s and %s GB/s: %s; launch: neither roof is reached to a third",
@@ -185,7 +194,9 @@ static void write_roofline(struct document *document, const struct report *repor
         text_list_add(list, "%s", number_percent(bytes / ms / 1e6 / report->peak_gbs).text);
         text_list_add(list, "%s", number_percent(idle / idle_count).text);
         text_list_add(list, "%s", limits_text(report, stage, limits));
+        is_above |= flops / ms / 1e9 > report->peak_tflops || bytes / ms / 1e6 > report->peak_gbs;
     }
+    if (is_above) document_text(document, BLOCK_LINE, "%s", above_roof_text(report));
 }
 static void write_curves(struct document *document, const struct report *report, size_t group) {
     struct text_list *list = NULL;
@@ -216,7 +227,7 @@ static void write_curves(struct document *document, const struct report *report,
         list = document_table(document, "at|ms|points");
         for (size_t bin = 0; bin < curve->bin_count; bin++) {
             text_list_add(list, "%s", number_plain(curve->bins[bin].x).text);
-            text_list_add(list, "%s", number_of_estimate(curve->bins[bin].y).text);
+            text_list_add(list, "%s", number_of_estimate(curve->bins[bin].p50).text);
             text_list_add(list, "%zu", curve->bins[bin].count);
         }
     }

@@ -11,6 +11,9 @@ struct number_text number_plain(double value);
 /* "12.3 [12.0, 12.6]" */
 struct number_text number_of_estimate(vp_estimate estimate);
 
+/* Why a stage can pass a roof. */
+const char *above_roof_text(const struct report *report);
+
 /* Adds the whole report; document_print makes text or Markdown of it. */
 void report_text_write(struct document *document, const struct report *report);
 

@@ -28,7 +28,7 @@ struct run_state {
     int32_t *blocks;
     struct pass_input input; /* refers to the members above */
     vp_dump dump;
-    struct pass_result *runs; int32_t run_count;
+    struct pass_result *runs; int32_t run_capacity, run_count; /* how many there is room for, how many are whole */
     vp_noise_summary noise; struct text_list warnings; /* what else the machine did while they ran */
 };
 

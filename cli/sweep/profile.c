@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/metrics.h"
 #include "base/noise.h"
 #include "request/model.h"
 #include "request/provenance.h"
@@ -26,18 +27,28 @@
 #include <sys/resource.h>
 
 /* ---- run --profile */
+enum { PROFILED_RUNS = 5 }; /* requests that are recorded where neither --num_runs nor a schedule says how many */
+
+/* Truth: one of the options of the schedule is on the command line. --warmup says nothing of what is recorded. */
+static int has_schedule(const struct options *options) {
+    static const char *const names[] = {"skip_first", "wait", "active", "repeat", "schedule_every_n_steps"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) if (is_given(options, names[i])) return 1;
+    return 0;
+}
 static vp_schedule schedule_of(const struct options *options) {
     vp_schedule schedule = vp_schedule_default();
     schedule.skip_first = number_of(options, "skip_first");
     schedule.wait = number_of(options, "wait");
-    schedule.warmup = number_of(options, "warmup");
-    schedule.active = number_of(options, "active");
+    schedule.warmup = is_given(options, "cold") ? 0 : number_of(options, "warmup");
+    schedule.active = has_schedule(options)           ? number_of(options, "active")
+                      : is_given(options, "num_runs") ? number_of(options, "num_runs")
+                                                      : PROFILED_RUNS;
     schedule.repeat = number_of(options, "repeat");
     schedule.every_n_steps = number_of(options, "schedule_every_n_steps");
     return schedule;
 }
-/* Reads the schedule. *steps becomes the number of requests: --num_runs, or as many as the schedule's cycles need.
- * Returns 0 or an exit code. */
+/* Reads the schedule. *steps becomes the number of requests: as many as the schedule's cycles need; beside a schedule
+ * that is given --num_runs. Returns 0 or an exit code. */
 static int plan_steps(const struct options *options, vp_schedule *schedule, int64_t *steps) {
     vp_error error = {VP_OK, -1, "", ""};
     int no_warmup = 0;
@@ -47,7 +58,7 @@ static int plan_steps(const struct options *options, vp_schedule *schedule, int6
     if ((result = vp_schedule_check(schedule, &no_warmup, &error)) != VP_OK)
         return complain_result(EXIT_USAGE, "schedule", result, &error);
     cycle = schedule->wait + schedule->warmup + schedule->active;
-    if (is_given(options, "num_runs")) *steps = number_of(options, "num_runs");
+    if (is_given(options, "num_runs") && has_schedule(options)) *steps = number_of(options, "num_runs");
     else if (!schedule->repeat)
         return complain(EXIT_USAGE, "--repeat 0 goes on until the runs end: say how many with --num_runs");
     else
@@ -55,7 +66,7 @@ static int plan_steps(const struct options *options, vp_schedule *schedule, int6
                  + (schedule->repeat - 1) * (schedule->every_n_steps ? schedule->every_n_steps : cycle) + cycle;
     if (*steps > 1000000)
         return complain(EXIT_USAGE, "this schedule has %lld requests: at most 1000000", (long long)*steps);
-    if (no_warmup)
+    if (no_warmup && !is_given(options, "cold"))
         complain(
             0,
             "--warmup 0: the first recorded request pays for what starts up in this mode; --warmup 1 keeps that out "
@@ -93,6 +104,8 @@ int profile_check(const struct options *options) {
         return complain(EXIT_USAGE, "--chrome_trace needs --output_dir DIR");
     if (is_given(options, "cost_rounds") && !is_given(options, "cost"))
         return complain(EXIT_USAGE, "--cost_rounds goes with --cost");
+    if (is_given(options, "cold") && is_given(options, "warmup"))
+        return complain(EXIT_USAGE, "--cold leaves the warm-up out: leave --warmup out, too");
     if (is_given(options, "dump") && is_given(options, "profile"))
         return complain(EXIT_USAGE, "--dump and --profile exclude each other: copying would be timed");
     if (is_given(options, "json") && is_given(options, "profile_format"))
@@ -345,6 +358,7 @@ static int profile_print(struct profiler *profiler, const struct run_state *stat
         result = is_json ? write_json(&table, profiler, state, cost) : write_table(&table, profiler, format);
     if (result != VP_OK) code = complain(EXIT_WORK, "the table of operations: %s", vp_result_text(result));
     if (!code && !is_json && (is_for_people || file)) {
+        if (!strcmp(format, "torch")) text_add_string(&lines, OPS_COLUMNS_TEXT);
         write_stages(&lines, profiler);
         if (is_given(options, "profile_memory")) write_memory(&lines, profiler);
         write_notes(&lines, profiler);
@@ -375,7 +389,7 @@ int profile_run(const struct options *options, struct run_state *state) {
     memset(&cost, 0, sizeof cost);
     end_in_order(); /* Ctrl-C: the request that runs is finished, and what was recorded is saved and printed */
     if (!code) code = check_schedule(&schedule, steps);
-    state->run_count = 1;
+    state->run_count = state->run_capacity = 1;
     state->runs = runs_make(1, state->input.new_tokens);
     if (!code)
         code = engine_open(options, &state->model, sequence_of(&state->input) + state->input.new_tokens,
@@ -448,6 +462,7 @@ static int write_point(struct profiler *profiler, const char *name, const char *
     text_add_string(&out, head);
     text_add_string(&out, "\n");
     if (write_table(&out, profiler, "torch") != VP_OK) code = EXIT_WORK;
+    text_add_string(&out, OPS_COLUMNS_TEXT);
     write_stages(&out, profiler);
     if (is_given(profiler->options, "profile_memory")) write_memory(&out, profiler);
     write_notes(&out, profiler);

@@ -322,10 +322,15 @@ static void gather_neighbour(struct gathered *gathered, const struct measured *m
     memmove(gathered->neighbours + 1, gathered->neighbours, (size_t)place * sizeof now);
     gathered->neighbours[0] = now;
 }
+double measured_decode_rate(const struct measured *measured) {
+    return 1e3 / metric_mean(measured->runs, measured->count, METRIC_PER_TOKEN);
+}
+double measured_output_rate(const struct measured *measured) {
+    return 1e3 * measured->runs[0].token_count / metric_mean(measured->runs, measured->count, METRIC_TOTAL);
+}
 static void gather_runs(struct gathered *gathered, const struct measured *measured, int32_t file) {
     uint8_t *flags = zeroed((size_t)measured->count, 1);
     vp_outliers outliers;
-    double total = metric_mean(measured->runs, measured->count, METRIC_TOTAL);
     if (can_find_outliers(measured, flags, &outliers)) gathered->outlier_count += (int64_t)outliers.count;
     free(flags);
     for (int metric = 0; metric < METRIC_ALL; metric++) {
@@ -341,7 +346,8 @@ static void gather_runs(struct gathered *gathered, const struct measured *measur
                  log((double)measured->runs[i].total_ns / (double)measured->runs[i - 1].total_ns));
     gathered->run_count += measured->count;
     list_add(&gathered->lists[LIST_OUTPUT], measured->runs[0].token_count);
-    list_add(&gathered->lists[LIST_RATE], measured->runs[0].token_count / total * 1e3);
+    list_add(&gathered->lists[LIST_DECODE_RATE], measured_decode_rate(measured));
+    list_add(&gathered->lists[LIST_OUTPUT_RATE], measured_output_rate(measured));
     list_add(&gathered->lists[LIST_STAMPS], (double)measured->stamps);
     if (measured->bare_ns <= 0 || measured->staged_ns <= 0) return;
     list_add(&gathered->lists[LIST_BARE], (double)measured->bare_ns / 1e6);

@@ -48,6 +48,11 @@ struct point measured_point(const struct journal_index *index, const struct inde
  * those runs; all are 0 when there are too few. */
 int can_find_outliers(const struct measured *measured, uint8_t *flags, vp_outliers *outliers);
 
+/* The rates of a point's runs: 1000 / the mean of T_decode_per_token; output tokens / the mean of T_total. NaN where
+ * there is no such mean. */
+double measured_decode_rate(const struct measured *measured);
+double measured_output_rate(const struct measured *measured);
+
 /* The metrics of a pass: its totals, then the ms of each stage. */
 enum { METRIC_ALL = METRIC_STAGE + VP_STAGE_COUNT };
 
@@ -59,7 +64,8 @@ enum {
     LIST_TARGET = 2 * METRIC_ALL, LIST_ACTUAL, LIST_DIFF, LIST_CROPS, LIST_ACCURACY,
     /* of each layout: rows * 65536 + columns, the canvas in px, theoretical vision tokens */
     LIST_TILING, LIST_HEIGHT, LIST_WIDTH, LIST_TOKENS,
-    LIST_OUTPUT, LIST_RATE, LIST_STAMPS, /* of each point: tokens of the answer, tokens/s, clock reads of a request */
+    /* of each point: tokens of the answer, the two rates in tokens/s, clock reads of a request */
+    LIST_OUTPUT, LIST_DECODE_RATE, LIST_OUTPUT_RATE, LIST_STAMPS,
     LIST_BARE, LIST_STAGED,   /* ms of the pairs without and with stage times */
     LIST_STEP, LIST_STEP_AT,  /* ms of each decode step, and its position from 1 on */
     LIST_REPEATS, LIST_NEIGHBOURS, /* log ratios: of two runs of one point; of two points, their work allowed for */

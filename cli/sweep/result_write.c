@@ -4,6 +4,7 @@
 #include "sweep/result_write.h"
 
 #include "base/console.h"
+#include "base/document.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -198,14 +199,17 @@ static void put_vision(vp_json_writer *writer, const struct index_configuration 
     free(sorted);
 }
 
+/* Truth: *low and *high are the 95 % interval of the accuracy. */
+static int has_accuracy_interval(vp_score_metric metric, const struct gathered *gathered, double *low, double *high) {
+    struct tally tally = gathered->tally;
+    tally.is_binary = vp_score_metric_of(metric)->is_binary;
+    return tally_has_interval(&tally, low, high);
+}
 /* standard error of the mean; of 0/1 metrics Wilson's interval too; how many answers are out of the ordinary */
 static void put_accuracy_spread(vp_json_writer *writer, vp_score_metric metric, const struct gathered *gathered) {
-    struct tally tally = gathered->tally;
     double low = 0, high = 0;
-    int known;
-    tally.is_binary = vp_score_metric_of(metric)->is_binary;
-    known = tally_has_interval(&tally, &low, &high);
-    put_double(writer, "accuracy_standard_error", tally_error(&tally));
+    int known = has_accuracy_interval(metric, gathered, &low, &high);
+    put_double(writer, "accuracy_standard_error", tally_error(&gathered->tally));
     put_interval(writer, "accuracy_interval", known, low, high); /* 95 % */
     put_int(writer, "num_unparsed", gathered->unparsed_count);
     put_int(writer, "num_truncated", gathered->truncated_count);
@@ -280,9 +284,8 @@ static void put_measurement(vp_json_writer *writer, const struct measured *measu
     put_text(writer, "stop", measured->stop);
     put_int(writer, "num_runs", ran ? measured->count : 0);
     put_total_spread(writer, measured);
-    put_double(writer, "tokens_per_s",
-               ran ? measured->runs[0].token_count / metric_mean(measured->runs, measured->count, METRIC_TOTAL) * 1e3
-                   : (double)NAN);
+    put_double(writer, TERMS[TERM_DECODE_RATE].key, ran ? measured_decode_rate(measured) : (double)NAN);
+    put_double(writer, TERMS[TERM_OUTPUT_RATE].key, ran ? measured_output_rate(measured) : (double)NAN);
     put_run_flags(writer, measured, gathered, file);
     put_int(writer, "stamps", measured->stamps);
     put_double(writer, "T_total_bare", measured->bare_ns > 0 ? (double)measured->bare_ns / 1e6 : (double)NAN);
@@ -499,7 +502,8 @@ void summaries_free(struct summaries *summaries) {
     free(summaries->items);
 }
 /* Takes over `path`. */
-static void summarize(struct summaries *all, char *path, const struct gathered *gathered) {
+static void summarize(struct summaries *all, char *path, struct gathered *gathered, vp_score_metric metric) {
+    struct number_list *totals = &gathered->lists[LIST_METRICS + METRIC_TOTAL];
     struct summary *summary;
     all->items = resize(all->items, all->count + 1, sizeof *all->items);
     summary = &all->items[all->count++];
@@ -509,10 +513,14 @@ static void summarize(struct summaries *all, char *path, const struct gathered *
     summary->missing = gathered->missing_count;
     summary->accuracy = list_mean(&gathered->lists[LIST_ACCURACY]);
     summary->accuracy_count = (int64_t)gathered->lists[LIST_ACCURACY].count;
-    summary->rate = list_p50(&gathered->lists[LIST_RATE]);
     summary->noise = gathered->noise;
-    summary->closure = list_p50(&gathered->lists[LIST_METRICS + METRIC_CLOSURE]);
+    if (!has_accuracy_interval(metric, gathered, &summary->accuracy_low, &summary->accuracy_high))
+        summary->accuracy_low = summary->accuracy_high = (double)NAN;
+    summary->decode_rate = list_p50(&gathered->lists[LIST_DECODE_RATE]);
+    summary->output_rate = list_p50(&gathered->lists[LIST_OUTPUT_RATE]);
     for (int k = 0; k < METRIC_STAGE; k++) summary->p50[k] = list_p50(&gathered->lists[LIST_METRICS + k]);
+    summary->sample_count = (int64_t)totals->count;
+    summary->total = median_range_of(totals->values, totals->count);
 }
 
 /* The whole file of a configuration: head and rows. Returns 0 or an exit code. */
@@ -582,7 +590,9 @@ static int write_result(struct journal_index *index, const struct index_configur
     }
     unfinished_end(&unfinished);
     if (!code) {
-        summarize(all, path, gathered);
+        struct measured none;
+        memset(&none, 0, sizeof none);
+        summarize(all, path, gathered, measured_point(index, configuration, &none).metric);
         path = NULL;
     }
     gathered_free(gathered);
@@ -638,29 +648,54 @@ int results_write(struct journal_index *index, const char *folder, struct summar
 }
 
 /* ---- what the user sees at the end */
-void summaries_print(const struct summaries *all) {
-    int width = 20;
-    for (size_t i = 0; i < all->count; i++) {
-        const char *name = strrchr(all->items[i].path, '/');
-        int bytes = (int)strlen(name ? name + 1 : all->items[i].path) - 5;
-        if (bytes > width) width = bytes;
+/* What the range behind T_total is, by the configurations with the fewest and with the most samples. */
+static void add_range_line(struct document *document, const struct summaries *all) {
+    const struct summary *least = &all->items[0], *most = &all->items[0];
+    char words[RANGE_WORDS], more[RANGE_WORDS];
+    for (size_t i = 1; i < all->count; i++) {
+        if (all->items[i].sample_count < least->sample_count) least = &all->items[i];
+        if (all->items[i].sample_count > most->sample_count) most = &all->items[i];
     }
-    print_note("%-*s %9s %9s %9s %9s %9s %9s %9s %9s\n", width, "P50 over samples, ms", "vision", "prefill",
-               "decode", "total", "TTFT", "TPOT", "tokens/s", "accuracy");
+    range_words((size_t)least->sample_count, "samples", least->total.level, words);
+    range_words((size_t)most->sample_count, "samples", most->total.level, more);
+    if (!more[0]) document_text(document, BLOCK_LINE, "T_total: fewer than 3 samples have no range in brackets");
+    else if (!words[0] || !strcmp(words, more)) document_text(document, BLOCK_LINE, "T_total in brackets: %s", more);
+    else document_text(document, BLOCK_LINE, "T_total in brackets: %s; %s", words, more);
+}
+static void add_summary(struct text_list *cells, const struct summary *summary) {
+    static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TTFT, METRIC_PER_TOKEN};
+    const char *name = strrchr(summary->path, '/') ? strrchr(summary->path, '/') + 1 : summary->path;
+    const struct median_range *total = &summary->total;
+    text_list_add(cells, "%.*s", (int)strlen(name) - 5, name); /* without .json */
+    text_list_add(cells, "%lld", (long long)summary->sample_count);
+    text_list_add(cells, "%s", number_measured(total->median, total->low, total->high).text);
+    for (size_t k = 0; k < sizeof columns / sizeof *columns; k++)
+        text_list_add(cells, "%s", number_short(summary->p50[columns[k]]).text);
+    text_list_add(cells, "%s", number_short(summary->output_rate).text);
+    text_list_add(cells, "%lld", (long long)summary->accuracy_count);
+    text_list_add(cells, "%s",
+                  number_measured(summary->accuracy, summary->accuracy_low, summary->accuracy_high).text);
+}
+int summaries_print(const struct summaries *all) {
+    static const int explained[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_PER_TOKEN, TERM_OUTPUT_RATE};
+    struct document document = {NULL, 0};
+    struct text_list *cells;
+    int code;
+    if (!all->count) return 0;
+    cells = document_table(
+        &document,
+        "P50 over samples, ms|n|T_total|vision|prefill|decode|TTFT|TPOT|output_tokens_per_s|scored|accuracy");
+    for (size_t i = 0; i < all->count; i++) add_summary(cells, &all->items[i]);
+    add_range_line(&document, all);
     for (size_t i = 0; i < all->count; i++) {
-        static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE,
-                                      METRIC_TOTAL,  METRIC_TTFT,    METRIC_PER_TOKEN};
-        const struct summary *summary = &all->items[i];
-        const char *name = strrchr(summary->path, '/') ? strrchr(summary->path, '/') + 1 : summary->path;
-        print_note("%-*.*s", width, (int)strlen(name) - 5, name);
-        for (int k = 0; k < 6; k++) {
-            if (isfinite(summary->p50[columns[k]])) print_note(" %9.3f", summary->p50[columns[k]]);
-            else print_note(" %9s", "-");
-        }
-        if (isfinite(summary->rate)) print_note(" %9.2f", summary->rate); else print_note(" %9s", "-");
-        if (isfinite(summary->accuracy)) print_note(" %9.4f\n", summary->accuracy);
-        else print_note(" %9s\n", "-");
+        if (!isfinite(all->items[i].accuracy_low)) continue;
+        document_text(&document, BLOCK_LINE, "accuracy: [low, high] is a 95 %% interval");
+        break;
     }
+    terms_add(&document, explained, sizeof explained / sizeof *explained);
+    code = print_document(&document);
+    document_free(&document);
+    return code;
 }
 void summaries_warn(const struct summaries *all, struct text_list *warnings) {
     vp_noise_summary *items = resize(NULL, all->count, sizeof *items);
@@ -689,8 +724,15 @@ void summaries_put(vp_json_writer *writer, const struct summaries *all) {
             snprintf(key, sizeof key, "%s_p50", METRIC_KEYS[k]);
             put_double(writer, key, summary->p50[k]);
         }
-        put_double(writer, "tokens_per_s_p50", summary->rate);
+        put_int(writer, "T_total_count", summary->sample_count);
+        put_interval(writer, "T_total_p50_range", isfinite(summary->total.level), summary->total.low,
+                     summary->total.high);
+        put_double(writer, "T_total_p50_range_level", summary->total.level);
+        put_double(writer, "decode_tokens_per_s_p50", summary->decode_rate);
+        put_double(writer, "output_tokens_per_s_p50", summary->output_rate);
         put_double(writer, "accuracy", summary->accuracy);
+        put_interval(writer, "accuracy_interval", isfinite(summary->accuracy_low), summary->accuracy_low,
+                     summary->accuracy_high);
         put_int(writer, "accuracy_count", summary->accuracy_count);
         put_noise(writer, &summary->noise);
         vp_json_end_object(writer);

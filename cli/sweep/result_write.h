@@ -13,9 +13,10 @@ struct summary {
     char *path;                  /* of the result file */
     int64_t ok, failed, missing; /* points */
     double p50[METRIC_STAGE];    /* ms, over samples */
-    double rate;                 /* P50 of tokens/s */
-    double closure;              /* P50 */
-    double accuracy; int64_t accuracy_count;
+    struct median_range total;   /* of T_total, ms, over samples */
+    int64_t sample_count;        /* samples that T_total is known of */
+    double decode_rate, output_rate; /* P50, tokens/s */
+    double accuracy, accuracy_low, accuracy_high; int64_t accuracy_count; /* a 95 % interval */
     vp_noise_summary noise;
 };
 struct summaries { struct summary *items; size_t count; };
@@ -35,8 +36,9 @@ int results_write(struct journal_index *index, const char *folder, struct summar
 /* Adds a warning when the machine was not quiet while these were measured. */
 void summaries_warn(const struct summaries *all, struct text_list *warnings);
 
-/* The summaries as a table on stderr, and as the key "configurations" of the open object. */
-void summaries_print(const struct summaries *all);
+/* The summaries as a table on stdout, which returns 0 or an exit code, and as the key "configurations" of the open
+ * object. */
+int summaries_print(const struct summaries *all);
 void summaries_put(vp_json_writer *writer, const struct summaries *all);
 
 #endif

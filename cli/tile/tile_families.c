@@ -140,20 +140,15 @@ static int has_sides_in_range(const struct image_size *size) {
            && size->height <= VP_FAMILY_PX_LIMIT;
 }
 
-/* Complains about an unknown family and names the nearest. Returns an exit code. */
+/* Complains about an unknown family, with those of a similar name or the same beginning. Returns an exit code. */
 static int unknown_family(const char *name) {
-    const char *best = "";
-    int least = 1000;
-    for (int32_t i = 0; vp_family_at(i); i++) {
-        int distance = edit_distance(name, vp_family_at(i)->name);
-        if (distance < least) {
-            least = distance;
-            best = vp_family_at(i)->name;
-        }
-    }
-    return complain(EXIT_USAGE,
-                    "--family: \"%.60s\" is not known; the nearest is %s; vlmprof tile --list_families shows all", name,
-                    best);
+    struct text_buffer near = {NULL, 0, 0};
+    int code;
+    for (int32_t i = 0; vp_family_at(i); i++) add_near_word(&near, name, "", vp_family_at(i)->name);
+    code = complain(EXIT_USAGE, "--family: \"%.60s\" is not known%.500s%s vlmprof tile --list_families shows all", name,
+                    near.bytes ? near.data : "", near.bytes ? "?" : ";");
+    free(near.data);
+    return code;
 }
 static vp_family *add_family(struct family_job *job) {
     job->families = resize(job->families, job->family_count + 1, sizeof *job->families);

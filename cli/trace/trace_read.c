@@ -228,12 +228,24 @@ static uint32_t track_of(struct trace *trace, const vp_json *json, uint32_t proc
     }
     return track;
 }
-/* Its shapes' number among the names, or NO_INDEX. */
+/* Its shapes' number among the names, written as torch's table writes them; NO_INDEX: none. */
 static uint32_t shapes_of(struct trace *trace, const vp_json *json, uint32_t node) {
     uint32_t shapes;
+    size_t bytes = 0;
     char *text;
-    if (!node_is(json, node, VP_JSON_ARRAY)) return NO_INDEX;
-    text = copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
+    int in_string = 0;
+    if (!node_is(json, node, VP_JSON_ARRAY) || !json->nodes[node].count || !node_is(json, node + 1, VP_JSON_ARRAY))
+        return NO_INDEX;
+    text = resize(NULL, (size_t)json->nodes[node].bytes, 2);
+    for (int64_t i = 0; i < (int64_t)json->nodes[node].bytes; i++) {
+        const char byte = json->text[json->nodes[node].start + i];
+        if (!in_string && strchr(" \t\r\n", byte)) continue;
+        if (byte == '"') in_string = !in_string;
+        text[bytes++] = byte;
+        if (byte == ',' && !in_string) text[bytes++] = ' ';
+        if (byte == '\\') text[bytes++] = json->text[json->nodes[node].start + ++i];
+    }
+    text[bytes] = 0;
     shapes = text_table_add(&trace->names, text);
     free(text);
     return shapes;
@@ -264,9 +276,9 @@ static void add_slice(struct trace *trace, struct trace_input *in, const uint32_
     if ((event.name = name_of(trace, in, fields[FIELD_NAME])) == NO_INDEX) { trace->no_name++; return; }
     trace->all_ns += event.ns;
     if (!strncmp(text_table_at(&trace->names, event.name), "ProfilerStep#", 13)) {
-        if (trace->is_own && event.ns == 1000) return; /* closes our own files for readers that drop the last step */
+        if (trace->is_own && event.ns == 1000) return; /* the empty step that closes an older file of ours */
         event.name = text_table_add(&trace->names, "ProfilerStep*");
-    }
+    } else if (trace->is_own && !strncmp(text_table_at(&trace->names, event.name), "end of ProfilerStep#", 20)) return;
     find_members(json, fields[FIELD_ARGUMENTS], ARGUMENT_KEYS, arguments, ARGUMENT_COUNT);
     event.external = node_whole(
         json, arguments[arguments[ARGUMENT_EXTERNAL] == VP_JSON_NONE ? ARGUMENT_EXTERNAL_OLD : ARGUMENT_EXTERNAL], -1);

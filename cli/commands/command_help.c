@@ -1,0 +1,50 @@
+/* command_help.c: help on the program, a command or a topic, as text, as a manual page, or as a shell's completion. */
+#include "base/console.h"
+#include "base/option_rows.h"
+#include "base/options.h"
+#include "commands/commands.h"
+#include "help/completion.h"
+#include "help/guide.h"
+#include "help/help_text.h"
+#include "help/manual.h"
+
+#include <string.h>
+
+static const struct option_spec HELP_OPTIONS[] = {
+    {"man", FLAG, NULL, NULL, 0, 0, NULL, "the manual page, as man reads it"},
+    {"list", FLAG, NULL, NULL, 0, 0, NULL, "the names of all commands and topics, one per line"},
+    {"completion", CHOICE, "SHELL", NULL, 0, 0, "bash zsh fish", "completion of commands and options for a shell"},
+    OPTION_HELP,
+};
+
+static void print_names(const struct command *const *commands) {
+    for (; *commands; commands++) print_plain("%s\n", (*commands)->name);
+    for (const struct guide *guide = GUIDES; guide->name; guide++) print_plain("%s\n", guide->name);
+}
+static int run_help(const struct options *options) {
+    const char *word = options->operand_count ? options->operands[0] : NULL;
+    const struct guide *guide = word ? guide_find(word) : NULL;
+    const struct command *const *command = options->commands;
+    const int manual = is_given(options, "man");
+    if (is_given(options, "list") + is_given(options, "completion") + (word || manual) > 1)
+        return complain(EXIT_USAGE, "help: --list, --completion and a command or topic exclude each other");
+    if (is_given(options, "list")) print_names(options->commands);
+    else if (is_given(options, "completion")) completion_print(text_of(options, "completion"), options->commands);
+    else if (!word && manual) manual_print_program(options->commands);
+    else if (!word) help_print_program(stdout, options->commands);
+    else if (guide && manual) manual_print_guide(guide);
+    else if (guide) help_print_guide(guide);
+    else {
+        while (*command && strcmp((*command)->name, word) != 0) command++;
+        if (!*command) return help_complain_unknown(word, options->commands, 1);
+        if (manual) manual_print_command(*command);
+        else help_print_command(*command);
+    }
+    return 0;
+}
+
+const struct command command_help = {
+    "help", "[COMMAND|TOPIC]", "options of a command, or a guide to a topic",
+    "vlmprof help sweep\n  vlmprof help tokens\n  vlmprof help --completion bash >vlmprof.bash", 1,
+    HELP_OPTIONS, sizeof HELP_OPTIONS / sizeof *HELP_OPTIONS, NULL, run_help,
+};

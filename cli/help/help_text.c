@@ -1,0 +1,74 @@
+/* help_text.c: help as text on a terminal: of the program, of a command, of a topic. */
+#include "help/help_text.h"
+
+#include "base/console.h"
+#include "base/memory.h"
+#include "vlmprof.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char HELP_EXIT_CODES[] = "0 done, 1 some work failed or became worse, 2 usage, 3 bad input, 4 memory or device, "
+                               "5 output not written, 130 interrupted";
+const char HELP_PURPOSE[] = "where the milliseconds of a vision-language model go, and what accuracy they buy";
+
+const struct guide *guide_find(const char *name) {
+    for (const struct guide *guide = GUIDES; guide->name; guide++)
+        if (!strcmp(guide->name, name)) return guide;
+    return NULL;
+}
+const char *guide_summary(const struct guide *guide) {
+    const char *dash = strstr(guide->lines[0], " - ");
+    return dash ? dash + 3 : guide->lines[0];
+}
+
+void help_print_program(FILE *out, const struct command *const *commands) {
+    fprintf(out, "vlmprof %s: %s\n\nusage: vlmprof COMMAND [OPTIONS]\n\ncommands:\n", VLMPROF_VERSION, HELP_PURPOSE);
+    for (; *commands; commands++) fprintf(out, "  %-12s %s\n", (*commands)->name, (*commands)->summary);
+    fprintf(out, "\ntopics:\n");
+    for (const struct guide *guide = GUIDES; guide->name; guide++)
+        fprintf(out, "  %-12s %s\n", guide->name, guide_summary(guide));
+    fprintf(out,
+            "\nvlmprof help COMMAND shows a command's options with examples, vlmprof help TOPIC a guide.\n"
+            "exit codes: %s\n",
+            HELP_EXIT_CODES);
+}
+void help_print_command(const struct command *command) {
+    printf("usage: vlmprof %s %s%s[OPTIONS]\n\n%s\n\noptions:\n", command->name, command->operands,
+           command->operands[0] ? " " : "", command->summary);
+    for (size_t i = 0; i < command->option_count; i++) {
+        const struct option_spec *spec = &command->options[i];
+        char head[64];
+        snprintf(head, sizeof head, "--%s%s%s", spec->name, spec->argument ? " " : "",
+                 spec->argument ? spec->argument : "");
+        printf("  %-32s %s", head, spec->help);
+        if (spec->fallback) printf(" (default %s)", spec->fallback);
+        printf("\n");
+    }
+    printf("\nexample:\n  %s\n", command->example);
+}
+void help_print_guide(const struct guide *guide) {
+    for (size_t i = 0; i < guide->line_count; i++) {
+        const char *line = guide->lines[i];
+        if (strncmp(line, "## ", 3) != 0) {
+            printf("%s\n", line);
+            continue;
+        }
+        for (const char *letter = line + 3; *letter; letter++) putchar(toupper((unsigned char)*letter));
+        putchar('\n');
+    }
+}
+
+int help_complain_unknown(const char *word, const struct command *const *commands, int topics) {
+    struct text_buffer near = {NULL, 0, 0};
+    int code;
+    for (; *commands; commands++) add_near_word(&near, word, "", (*commands)->name);
+    for (const struct guide *guide = GUIDES; topics && guide->name; guide++)
+        add_near_word(&near, word, "", guide->name);
+    code = complain(EXIT_USAGE, "unknown %s \"%.60s\"%.300s%s vlmprof help lists all",
+                    topics ? "command or topic" : "command", word, near.bytes ? near.data : "",
+                    near.bytes ? "?" : ";");
+    free(near.data);
+    return code;
+}
