@@ -125,15 +125,16 @@ $(B)/vlmprof_kernels.o: vlmprof_kernels.cu | $(PROBED)
 $(B)/cli/%.o: cli/%.c | $(PROBED)
 	@echo "cc  $<"; mkdir -p $(@D)
 	@$(CC) $(HEADER_FLAGS) -Wmissing-prototypes -fopenmp $(DEPENDENCIES) -c $< -o $@
-# the guides as arrays of lines; cli/help/guide.h declares them
+# the guides as arrays of lines; cli/help/guide.h declares them. The line {terms} becomes two for each term of cli/base/metrics.h.
 $(B)/cli/guides.c: $(GUIDES) Makefile
 	@mkdir -p $(@D)
-	@{ echo '#include "help/guide.h"'; \
-	for guide in $(GUIDES); do echo "static const char *const $$(basename $$guide .txt)_lines[] = {"; sed -e 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$/",/' $$guide; echo '};'; done; \
+	@{ echo '#include "help/guide.h"'; echo '#include "base/metrics.h"'; \
+	echo '#define LINES(key, unit, meaning) "  " key, "      " meaning,'; \
+	for guide in $(GUIDES); do echo "static const char *const $$(basename $$guide .txt)_lines[] = {"; sed -e 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$/",/; s/^"{terms}",$$/METRIC_ROWS(LINES) TERM_ROWS(LINES)/' $$guide; echo '};'; done; \
 	echo 'const struct guide GUIDES[] = {'; \
 	for guide in $(GUIDES); do name=$$(basename $$guide .txt); echo "{\"$$name\", $${name}_lines, sizeof $${name}_lines / sizeof *$${name}_lines},"; done; \
 	echo '{NULL, NULL, 0}};'; } >$@
-$(B)/cli/guides.o: $(B)/cli/guides.c cli/help/guide.h | $(PROBED)
+$(B)/cli/guides.o: $(B)/cli/guides.c cli/help/guide.h cli/base/metrics.h | $(PROBED)
 	@echo "cc  $(GUIDES)"
 	@$(CC) $(HEADER_FLAGS) -c $< -o $@
 $(B)/cli.o: cli.c | $(PROBED)

@@ -181,6 +181,27 @@ VP_API vp_result vp_latency_predict(const vp_latency_model *model, const vp_late
  * where the value does not. returns: as vp_linear_interval */
 VP_API vp_result vp_latency_interval(const vp_latency_model *model, vp_latency_stage stage,
                                      const vp_latency_request *request, double level, vp_linear_range *range);
+/* Limits of a new measurement that assume no distribution: two modes, tails and skew are in them. */
+typedef struct vp_latency_limits {
+    size_t count;            /* ratios they are made of; 0: none */
+    double level, low, high; /* of measured / predicted */
+} vp_latency_limits;
+/* The limits of measured / predicted.
+ * in:      measured   double [count]
+ *          predicted  double [count], > 0, by models that never saw the row (vp_latency_leave_out)
+ *          scratch    double [count]
+ * returns: VP_OK; VP_ERR_MISMATCH too few rows for the level: fewer than 39 for 0.95; VP_ERR_RANGE
+ * rule:    k = floor((count + 1) (1 - level) / 2); low is the k-th smallest ratio, high the k-th largest
+ * source:  Vovk, Gammerman and Shafer, Algorithmic Learning in a Random World, ch. 2; Barber, Candes, Ramdas and
+ * Tibshirani, Predictive inference with the jackknife+ */
+VP_API vp_result vp_latency_limits_compute(const double *measured, const double *predicted, size_t count, double level,
+                                           double *scratch, vp_latency_limits *limits);
+/* How much wider the interval of a new value is than one of its noise alone: sqrt(1 + leverage). Near 1 inside the
+ * data; it grows outside of them. */
+VP_API double vp_linear_stretch(const vp_linear_range *range);
+/* The interval of a new measurement of a request that is predicted to take `value` >= 0; never below 0. */
+VP_API void vp_latency_limits_apply(const vp_latency_limits *limits, double value, double stretch, double *low,
+                                    double *high);
 VP_API size_t vp_latency_leave_out_scratch_bytes(size_t group_count);
 /* Predictions of a stage by models that never saw the row's group.
  * in:      groups     uint32 [rows], 0..group_count - 1
@@ -1081,6 +1102,43 @@ VP_API vp_result vp_latency_interval(const vp_latency_model *model, vp_latency_s
     if (made.mean_low < 0.0 && made.value >= 0.0) made.mean_low = 0.0;
     *range = made;
     return VP_OK;
+}
+
+VP_API vp_result vp_latency_limits_compute(const double *measured, const double *predicted, size_t count, double level,
+                                           double *scratch, vp_latency_limits *limits) {
+    vp_latency_limits made;
+    double place;
+    size_t i;
+    if (!measured || !predicted || !count || !scratch || !limits || !(level > 0.0 && level < 1.0)) return VP_ERR_RANGE;
+    if (!vp_all_finite(measured, count) || !vp_all_finite(predicted, count)) return VP_ERR_RANGE;
+    for (i = 0; i < count; i++) {
+        if (!(predicted[i] > 0.0) || !(measured[i] >= 0.0)) return VP_ERR_RANGE;
+        scratch[i] = measured[i] / predicted[i];
+    }
+    if (!vp_all_finite(scratch, count)) return VP_ERR_RANGE;
+    /* 40 * 0.025 is 1 - 1e-15 in doubles */
+    place = floor(((double)count + 1.0) * (1.0 - level) / 2.0 + 1e-9);
+    if (!(place >= 1.0)) return VP_ERR_MISMATCH;
+    vp_sort_double(scratch, count);
+    made.count = count;
+    made.level = level;
+    made.low = scratch[(size_t)place - 1];
+    made.high = scratch[count - (size_t)place];
+    *limits = made;
+    return VP_OK;
+}
+
+VP_API double vp_linear_stretch(const vp_linear_range *range) {
+    const double all = range->high - range->value, line = range->mean_high - range->value;
+    return all > line && line > 0.0 ? all / sqrt((all - line) * (all + line)) : 1.0;
+}
+
+VP_API void vp_latency_limits_apply(const vp_latency_limits *limits, double value, double stretch, double *low,
+                                    double *high) {
+    const double below = limits->low < 1.0 ? 1.0 - stretch * (1.0 - limits->low) : limits->low;
+    const double above = limits->high > 1.0 ? 1.0 + stretch * (limits->high - 1.0) : limits->high;
+    *low = below > 0.0 ? value * below : 0.0;
+    *high = value * above;
 }
 
 VP_API size_t vp_latency_leave_out_scratch_bytes(size_t group_count) {

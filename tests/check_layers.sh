@@ -42,7 +42,7 @@ cli/help/:                  vlmprof.h vlmprof_families cli/base/ cli/help/
 cli/request/:               subjects cli/base/ cli/tile/ cli/score/ cli/request/
 cli/dataset/:               subjects cli/base/ cli/tile/ cli/score/ cli/request/ cli/dataset/
 cli/sweep/:                 subjects cli/base/ cli/tile/ cli/score/ cli/request/ cli/dataset/ cli/sweep/
-cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_checkpoint vlmprof_analysis vlmprof_latency vlmprof_noise cli/base/ cli/report/
+cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_checkpoint vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise cli/base/ cli/report/
 cli/commands/commands.h:    cli/base/
 cli/commands/:              subjects rooms cli/commands/commands.h
 cli.c:                      vlmprof.h cli/base/ cli/help/ cli/request/provenance.h cli/commands/commands.h

@@ -1114,9 +1114,85 @@ static double machine_ms(machine kind, double truth, vp_random *random) {
     default: return truth;
     }
 }
+/* What the weights 1 / measured^2 make of a stage: the mean of its predictions over the mean of the truth, - 1. They trust low measurements more than high
+ * ones of the same request. */
+static double old_weights_bias(vp_latency_stage stage, const double *clean) {
+    static double x[REQUESTS * VP_LATENCY_COLUMNS_LIMIT], y[REQUESTS], weights[REQUESTS];
+    static const unsigned char signs[VP_LATENCY_COLUMNS_LIMIT] = {1, 1, 1, 1, 1, 1, 1};
+    double sum = 0, truth = 0;
+    vp_linear_options options = vp_linear_options_default();
+    vp_linear fit;
+    int32_t columns = 0;
+    size_t rows = 0;
+    for (int i = 0; i < REQUESTS; i++) {
+        double row[VP_LATENCY_COLUMNS_LIMIT];
+        if (isnan(clean[i * 4 + (int)stage])) continue;
+        vp_latency_row(VP_LATENCY_PHYSICAL, stage, &requests[i], row, &columns);
+        memcpy(x + rows * (size_t)columns, row, (size_t)columns * sizeof *row);
+        y[rows] = request_ms[i * 4 + (int)stage];
+        weights[rows] = 1 / (y[rows] * y[rows]);
+        truth += clean[i * 4 + (int)stage];
+        rows++;
+    }
+    options.weights = weights;
+    options.nonnegative = signs;
+    options.drop_dependent = 1;
+    CHECK_INT(vp_linear_compute(x, y, rows, (size_t)columns, &options, &fit, NULL), VP_OK);
+    for (size_t i = 0; i < rows; i++) sum += vp_linear_value(&fit, x + i * (size_t)columns);
+    return sum / truth - 1;
+}
+/* The limits of held-out ratios of each stage. */
+static void machine_limits(vp_latency_limits limits[VP_LATENCY_STAGE_COUNT]) {
+    static double y[REQUESTS], predicted[REQUESTS], sorted[REQUESTS];
+    const size_t groups = SHAPES * TOP_KS * BLOCKS, bytes = vp_latency_leave_out_scratch_bytes(groups);
+    void *scratch = memory(bytes);
+    for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
+        size_t n = 0;
+        for (int i = 0; i < REQUESTS; i++) y[i] = request_ms[i * 4 + s];
+        CHECK_INT(vp_latency_leave_out(VP_LATENCY_PHYSICAL, (vp_latency_stage)s, requests, y, request_config, REQUESTS, groups, scratch, bytes, predicted,
+                                       NULL), VP_OK);
+        for (int i = 0; i < REQUESTS; i++) {
+            if (isnan(predicted[i])) continue;
+            y[n] = y[i];
+            predicted[n++] = predicted[i];
+        }
+        CHECK_INT(vp_latency_limits_compute(y, predicted, n, 0.95, sorted, &limits[s]), VP_OK);
+        CHECK(limits[s].count == n && limits[s].low > 0 && limits[s].low < limits[s].high);
+    }
+    free(scratch);
+}
+static void test_limits(void) {
+    double measured[40], predicted[40], scratch[40], low, high;
+    vp_latency_limits limits = {7, 0, 0, 0};
+    vp_linear_range range = {10, 8, 12, 0, 10 + 2 * sqrt(10)};
+    check_case("limits of held-out ratios: the outermost of 39 at 95 %, none of fewer; they stretch, and end at 0");
+    for (int i = 0; i < 40; i++) {
+        measured[i] = 0.5 * (1 + (i * 7) % 40);
+        predicted[i] = 10;
+    }
+    CHECK_INT(vp_latency_limits_compute(measured, predicted, 38, 0.95, scratch, &limits), VP_ERR_MISMATCH);
+    CHECK_INT(vp_latency_limits_compute(measured, predicted, 0, 0.95, scratch, &limits), VP_ERR_RANGE);
+    CHECK_INT(vp_latency_limits_compute(measured, predicted, 39, 1, scratch, &limits), VP_ERR_RANGE);
+    predicted[3] = 0;
+    CHECK_INT(vp_latency_limits_compute(measured, predicted, 39, 0.95, scratch, &limits), VP_ERR_RANGE);
+    predicted[3] = (double)NAN;
+    CHECK_INT(vp_latency_limits_compute(measured, predicted, 39, 0.95, scratch, &limits), VP_ERR_RANGE);
+    CHECK_INT(limits.count, 7);
+    predicted[3] = 10;
+    CHECK_INT(vp_latency_limits_compute(measured, predicted, 39, 0.95, scratch, &limits), VP_OK);
+    CHECK(limits.count == 39 && limits.low == 0.05 && limits.high == 2.0); /* row 39 alone has 34 / 2 */
+    CHECK_INT(vp_latency_limits_compute(measured, predicted, 40, 0.9, scratch, &limits), VP_OK);
+    CHECK(limits.low == 0.1 && limits.high == 1.95);
+    vp_latency_limits_apply(&limits, 10, 1, &low, &high);
+    CHECK(fabs(low - 1) < 1e-12 && fabs(high - 19.5) < 1e-12);
+    CHECK(fabs(vp_linear_stretch(&range) - sqrt(40.0 / 36)) < 1e-12);
+    vp_latency_limits_apply(&limits, 10, 2, &low, &high);
+    CHECK(low >= 0 && low <= 0 && fabs(high - 29) < 1e-12);
+}
 /* The mean of the predictions is the mean of the truth, on every machine, and the interval of a new measurement holds what it says. */
 static void test_machines(void) {
     enum { REPEATS = 30 };
+    vp_latency_limits limits[VP_LATENCY_STAGE_COUNT];
     static double clean[REQUESTS * VP_LATENCY_STAGE_COUNT];
     vp_random random;
     vp_latency_model model;
@@ -1126,17 +1202,20 @@ static void test_machines(void) {
     requests_make(&random, 0, requests, clean, request_config, request_size);
     for (int kind = 0; kind < MACHINES; kind++) {
         double bias[VP_LATENCY_STAGE_COUNT][REPEATS];
-        int inside = 0, all = 0, below = 0;
+        double old_bias = 0;
+        int inside = 0, limited = 0, all = 0, below = 0;
         check_case("latency model on a machine with %s: unbiased, intervals hold and never go below 0", machine_names[kind]);
         for (int repeat = 0; repeat < REPEATS; repeat++) {
             double sum[VP_LATENCY_STAGE_COUNT] = {0}, truth[VP_LATENCY_STAGE_COUNT] = {0};
             for (int i = 0; i < REQUESTS * VP_LATENCY_STAGE_COUNT; i++)
                 request_ms[i] = isnan(clean[i]) ? clean[i] : machine_ms((machine)kind, clean[i], &random);
             if (!CHECK_INT(vp_latency_fit(VP_LATENCY_PHYSICAL, requests, request_ms, REQUESTS, &model, NULL), VP_OK)) return;
+            machine_limits(limits);
+            old_bias += old_weights_bias(VP_LATENCY_VISION, clean) / REPEATS;
             for (int i = 0; i < REQUESTS; i++) {
                 CHECK_INT(vp_latency_predict(&model, &requests[i], &p), VP_OK);
                 for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
-                    double fresh;
+                    double fresh, low, high;
                     if (isnan(clean[i * 4 + s])) continue;
                     sum[s] += p.stage[s];
                     truth[s] += clean[i * 4 + s];
@@ -1144,7 +1223,9 @@ static void test_machines(void) {
                     fresh = machine_ms((machine)kind, clean[i * 4 + s], &random);
                     CHECK_INT(vp_latency_interval(&model, (vp_latency_stage)s, &requests[i], 0.95, &range), VP_OK);
                     inside += fresh >= range.low && fresh <= range.high;
-                    below += range.low < 0 || range.mean_low < 0;
+                    vp_latency_limits_apply(&limits[s], range.value, vp_linear_stretch(&range), &low, &high);
+                    limited += fresh >= low && fresh <= high;
+                    below += range.low < 0 || range.mean_low < 0 || low < 0;
                     all++;
                 }
             }
@@ -1160,7 +1241,12 @@ static void test_machines(void) {
         CHECK_INT(below, 0);
         /* Student's interval knows no second mode: of times that are doubled now and then it misses the doubled ones */
         check_note(inside >= (int)((kind == NEIGHBOURS ? 0.88 : 0.93) * all), __FILE__, __LINE__, "%d of %d new measurements lie in their 95 %% interval", inside, all);
-        if (getenv("VLMPROF_REPEATS")) printf("%s: %.1f %% of new measurements inside\n", machine_names[kind], 100.0 * inside / all);
+        /* 11,000 of them: 0.2 % of standard error, and the limits of 648 rows are themselves off by 0.1 % on the average of 120; 4 of both */
+        check_note(limited >= (int)(0.94 * all), __FILE__, __LINE__, "%d of %d new measurements lie in the limits of held-out ratios", limited, all);
+        if (kind == MULTIPLICATIVE) check_note(old_bias < -0.3, __FILE__, __LINE__, "weights of 1 / measured^2 are off by %+.1f %%", 100 * old_bias);
+        printf("  %s: bias of vision %+.2f %% (weights of 1 / measured^2: %+.2f %%); of new measurements %.2f %% lie in Student's interval, %.2f %% in the "
+               "limits of held-out ratios\n", machine_names[kind], 100 * vp_statistics_mean(bias[VP_LATENCY_VISION], REPEATS), 100 * old_bias, 100.0 * inside / all,
+               100.0 * limited / all);
     }
 }
 static void test_latency(void) {
@@ -1530,17 +1616,25 @@ static void test_compare_errors(void) {
     int row = 0;
     check_case("comparisons: certain cases and bad input");
     CHECK_INT(vp_compare_paired(a, b, 3, VP_SCALE_RELATIVE, 0.01, 0.05, &c), VP_OK); /* no difference, no spread */
-    CHECK(c.verdict == VP_VERDICT_SAME && c.p_difference == 1 && c.p_equivalence == 0 && c.estimate == 0);
+    CHECK(c.verdict == VP_VERDICT_INCONCLUSIVE && c.p_difference == 1 && c.p_equivalence == 1 && c.estimate == 0 && c.low != c.low && c.high != c.high);
     b[0] = 11;
     b[1] = 21;
     b[2] = 31;
     CHECK_INT(vp_compare_paired(a, b, 3, VP_SCALE_RELATIVE, 0.01, 0.05, &c), VP_OK);
-    CHECK(c.verdict == VP_VERDICT_SLOWER && c.p_difference == 0 && c.p_equivalence == 1);
+    CHECK(c.verdict == VP_VERDICT_INCONCLUSIVE && c.low != c.low);
     NEAR(c.estimate, 0.05, 1e-15, 0);
+    b[0] = 10 * 1.1; /* equal ratios, but for the rounding */
+    b[1] = 20 * 1.1;
+    b[2] = 30 * 1.1;
+    CHECK_INT(vp_compare_paired(a, b, 3, VP_SCALE_LOG, 0.01, 0.05, &c), VP_OK);
+    CHECK(c.verdict == VP_VERDICT_INCONCLUSIVE && c.low != c.low);
+    b[0] = 11;
+    b[1] = 21;
+    b[2] = 31.01;
     CHECK_INT(vp_compare_paired(b, a, 3, VP_SCALE_ABSOLUTE, 0.5, 0.05, &c), VP_OK);
-    CHECK(c.verdict == VP_VERDICT_FASTER && c.estimate == -1);
+    CHECK_INT(c.verdict, VP_VERDICT_FASTER);
     CHECK_INT(vp_compare_paired(b, a, 3, VP_SCALE_ABSOLUTE, 2, 0.05, &c), VP_OK);
-    CHECK_INT(c.verdict, VP_VERDICT_SAME); /* certain, and certainly within the margin */
+    CHECK_INT(c.verdict, VP_VERDICT_SAME); /* a certain difference, and certainly within the margin */
     kept = c;
     CHECK_INT(vp_compare_paired(a, b, 1, VP_SCALE_ABSOLUTE, 2, 0.05, &c), VP_ERR_RANGE);
     CHECK_INT(vp_compare_paired(a, b, 3, VP_SCALE_ABSOLUTE, 0, 0.05, &c), VP_ERR_RANGE);
@@ -1623,6 +1717,7 @@ int main(void) {
     test_effects();
     test_gain();
     test_latency_rows();
+    test_limits();
     test_machines();
     test_latency();
     test_affine();

@@ -25,7 +25,7 @@ static void test_compare(void) {
     write_sweep("a", &t);
     t.noise_seed = 2;
     write_sweep("b", &t);
-    CHECK_INT(run("compare %%F/a %%F/b --json"), 0);
+    CHECK_INT(run("compare %%F/a %%F/b --accuracy_margin 10 --json"), 0);
     if (read_json(last.out)) {
         CHECK_TEXT(verdict_of("T_total"), "SAME");
         CHECK_TEXT(verdict_of("accuracy"), "SAME");
@@ -36,7 +36,7 @@ static void test_compare(void) {
     t.noise_seed = 3;
     t.slower = 1.03;
     write_sweep("b", &t);
-    CHECK_INT(run("compare %%F/a %%F/b --json"), 1);
+    CHECK_INT(run("compare %%F/a %%F/b --accuracy_margin 10 --json"), 1);
     if (read_json(last.out)) {
         uint32_t row = vp_json_at(&json, get(0, "comparisons"), 0);
         CHECK_TEXT(verdict_of("T_total"), "SLOWER");
@@ -130,7 +130,7 @@ static void test_not_comparable(void) {
     t.first_id = 100;
     write_sweep("b", &t);
     run("compare %%F/a %%F/b");
-    check_refused(2, "fewer than 2 samples in common");
+    check_refused(2, "no measured sample in common");
     t.task = "other";
     write_sweep("b", &t);
     run("compare %%F/a %%F/b");
@@ -181,6 +181,47 @@ static void test_plan(void) {
     check_note(same_count >= tries - 1, __FILE__, __LINE__, "SAME in %d of %d A/A comparisons of %d samples", same_count, tries, needed);
     check_note(found >= tries - 1, __FILE__, __LINE__, "3 %% found in %d of %d comparisons of %d samples", found, tries, needed);
 }
+/* A few pairs that agree prove little: what can still differ stands in the interval, the verdict and the plan. */
+static void test_few(void) {
+    static const struct { int pairs, least, most; double high; } table[] = {{1, 380, 900, 0.7935}, {3, 380, 900, 0.5615}, {13, 380, 900, 0.2281}, {50, 380, 900, 0.0713}};
+    truth t = truth_default();
+    t.size_count = t.top_k_count = t.block_count = 1;
+    for (size_t k = 0; k < sizeof table / sizeof table[0]; k++) {
+        uint32_t rows, row;
+        check_case("%d pairs that agree are INCONCLUSIVE", table[k].pairs);
+        t.samples = table[k].pairs;
+        t.noise_seed = 1;
+        write_sweep("a", &t);
+        t.noise_seed = 2;
+        write_sweep("b", &t);
+        CHECK_INT(run("compare %%F/a %%F/b --plan --json"), 0);
+        if (!read_json(last.out)) continue;
+        rows = get(0, "comparisons");
+        row = vp_json_at(&json, rows, count_of(rows) - 1);
+        CHECK(is_text(get(row, "of"), "accuracy") && is_text(get(row, "verdict"), "INCONCLUSIVE") && is_text(get(row, "interval_method"), "tango"));
+        CHECK(number(get(row, "difference")) == 0 && fabs(number(vp_json_at(&json, get(row, "difference_interval"), 1)) - table[k].high) < 1e-4);
+        CHECK(fabs(number(vp_json_at(&json, get(row, "difference_interval"), 0)) + table[k].high) < 1e-4);
+        CHECK(whole(get(row, "samples_needed")) >= table[k].least && whole(get(row, "samples_needed")) <= table[k].most);
+        CHECK(whole(get(0, "more_samples_needed")) >= table[k].least - table[k].pairs);
+        row = vp_json_at(&json, rows, 0);
+        if (t.samples == 1) CHECK(is_text(get(row, "verdict"), "INCONCLUSIVE") && is_text(get(row, "reason"), "1 pair has no spread: no interval")
+                                  && json.nodes[get(row, "difference_interval")].type == VP_JSON_NULL);
+    }
+    check_case("a folder against itself has no spread of latencies to judge by");
+    CHECK_INT(run("compare %%F/a %%F/a"), 0);
+    CHECK(strstr(last.out, "INCONCLUSIVE: all ratios are equal") && !strstr(last.out, "[+0.00, +0.00]") && !strstr(last.out, "SAME\n"));
+    check_case("few samples leave nothing without width in report and best");
+    t.samples = 3;
+    t.block_count = 2;
+    write_sweep("a", &t);
+    CHECK_INT(run("report %%F/a"), 0);
+    CHECK(!strstr(last.out, "no effect") && strstr(last.out, "too few samples to tell an effect on accuracy") && !strstr(last.out, "points, [+0.00, +0.00]"));
+    CHECK_INT(run("best %%F/a --budget_ms 100000 --json"), 0);
+    if (read_json(last.out)) {
+        uint32_t interval = get(get(0, "best"), "accuracy_interval");
+        CHECK(number(vp_json_at(&json, interval, 1)) - number(vp_json_at(&json, interval, 0)) > 0.5);
+    }
+}
 /* tables, warnings, plan and JSON; a stage that did not run in one of them is no latency of 0 */
 static void test_texts(void) {
     truth t = truth_default();
@@ -228,6 +269,7 @@ int main(void) {
     test_verdict();
     test_not_comparable();
     test_plan();
+    test_few();
     test_texts();
     program_end();
     free(json_nodes);

@@ -16,9 +16,12 @@
     "\"max_crops\": 3, \"top_k\": " #k ", \"num_active_blocks\": 3, \"active_block_indices\": [0, 2, 5]}"
 #define SETS "[{\"task\": \"first\", \"path\": \"a.jsonl\", \"metric\": \"vqa_seed\", \"content_hash\": \"77\", \"max_new_tokens\": 8, \"num_samples\": 5}, " \
     "{\"task\": \"second\", \"path\": \"b.jsonl\", \"metric\": \"anls\", \"content_hash\": \"78\", \"max_new_tokens\": 9, \"num_samples\": 0}]"
-#define HEAD_WITH(plan, eos, rank, world_size, configs) "{\"schema\": \"vlmprof-journal-2\", \"plan\": \"" plan "\", \"rank\": " rank ", " \
+#define HEAD_SHAPED(plan, eos, rank, world_size, shape, configs) "{\"schema\": \"vlmprof-journal-2\", \"plan\": \"" plan "\", \"rank\": " rank ", " \
     "\"world_size\": " world_size ", \"model\": \"tiny\", \"synthetic\": true, \"timing\": \"stage\", \"ignore_eos\": " eos ", " \
-    "\"num_runs_per_sample\": 3, \"num_total_blocks\": 6, \"bare_every\": 4, \"options\": {}, \"data\": " SETS ", \"configs\": [" configs "]}\n"
+    "\"num_runs_per_sample\": 3, \"num_total_blocks\": 6, \"bare_every\": 4, " shape "\"options\": {}, \"data\": " SETS ", \"configs\": [" configs "]}\n"
+#define HEAD_WITH(plan, eos, rank, world_size, configs) HEAD_SHAPED(plan, eos, rank, world_size, SHAPE("8") ", ", configs)
+#define SHAPE(experts) "\"model_shape\": {\"num_experts\": " experts ", \"top_k\": 2, \"d_model\": 64, \"n_heads\": 4, \"n_layers\": 6, \"expert_dim\": 32, " \
+    "\"vocab_size\": 100, \"vit_width\": 32, \"vit_layers\": 2}"
 #define HEAD_OF(plan, configs) HEAD_WITH(plan, "false", "0", "1", configs)
 #define HEAD HEAD_OF("abc", CONFIG("x", 0, 1) ", " CONFIG("y", 0, 2) ", " CONFIG("z", 1, 2))
 #define SAMPLE_OF(id, set, prompt) "{\"sample\": " id ", \"set\": " set ", \"prompt\": \"" prompt "\", \"input_text_tokens\": 3, \"metadata\": " \
@@ -116,6 +119,18 @@ static void test_head(void) {
     CHECK_INT(read_text("ignore", HEAD_WITH("d", "true", "2", "4", "")), 0);
     CHECK(book.ignore_eos && book.files[0].rank == 2 && book.files[0].world_size == 4 && book.files[0].grid == 0);
 }
+#define OLD_HEAD(rank) HEAD_SHAPED("d", "false", rank, "2", "", "")
+static void test_shape(void) {
+    check_case("the model's shape is kept, from the first head that says it; older heads say nothing of it");
+    fresh();
+    CHECK_INT(read_lines(), 0);
+    CHECK(book.model_shape && strstr(book.model_shape, "\"num_experts\": 8,"));
+    index_free(&book);
+    CHECK_INT(read_text("shapeless", OLD_HEAD("0")), 0);
+    CHECK(book.file_count == 1 && book.files[0].lines == 1 && !book.model_shape);
+    CHECK_INT(read_text("shaped", HEAD_WITH("d", "false", "1", "2", "")), 0);
+    CHECK(book.model_shape && strstr(book.model_shape, "\"vit_layers\": 2}"));
+}
 static void refuse(const char *text, const char *words) {
     index_free(&book);
     CHECK_INT(read_text("refused", text), EXIT_USAGE);
@@ -157,6 +172,11 @@ static void test_refused(void) {
     refuse(edited("\"low\"", "\"lower\""), no_journal);
     refuse(edited("\"vqa_seed\"", "\"vqa_sees\""), no_journal);
     refuse(edited("\"rank\": 0", "\"rank\": 1"), no_journal);
+    check_case("a shape that is none");
+    refuse(edited("\"num_experts\": 8", "\"num_experts\": 0"), no_journal);
+    refuse(edited("\"num_experts\": 8, ", ""), no_journal);
+    refuse(edited("\"num_experts\": 8", "\"num_experts\": 8, \"more\": 1"), no_journal);
+    refuse(edited(SHAPE("8"), "\"model_shape\": null"), no_journal);
     check_case("another plan, in the same journal or in the next");
     refuse(HEAD HEAD_OF("abd", ""), "refused belongs to another plan");
     index_free(&book);
@@ -582,6 +602,7 @@ int main(void) {
     if (!folder_make("journal")) return 1;
     text_add_string(&lines, "");
     test_head();
+    test_shape();
     test_refused();
     test_samples();
     test_points();

@@ -193,7 +193,7 @@ static void test_warnings(void) {
 }
 static void test_experts(void) {
     int64_t experts = -1;
-    check_case("how many experts: the files', the option's, the caller's, else 64 with a warning");
+    check_case("how many experts: the files', the option's, the caller's; where none says it, that is an error and no guess");
     make();
     files[0].expert_count = -1;
     files[1].expert_count = 16;
@@ -204,10 +204,11 @@ static void test_experts(void) {
     files[1].expert_count = -1;
     experts = 7;
     CHECK_INT(measure("first", &experts), 0);
-    CHECK(experts == 7 && !is_warned("64 assumed"));
+    CHECK_INT(experts, 7);
     experts = -1;
-    CHECK_INT(measure("first", &experts), 0);
-    CHECK(experts == 64 && is_warned("64 assumed"));
+    CHECK_INT(measure("first", &experts), EXIT_INPUT);
+    CHECK(strstr(room_said, "first does not say how many experts the model has") && strstr(room_said, "--num_experts N says it"));
+    CHECK_INT(experts, -1);
     files[0].expert_count = 16;
     files[1].expert_count = 32;
     CHECK_INT(measure("first", &experts), EXIT_USAGE);

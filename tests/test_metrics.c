@@ -62,9 +62,7 @@ static void test_metric(void) {
         if (i < METRIC_STAGE) CHECK_TEXT(TERMS[i].key, METRIC_KEYS[i]);
         for (int k = 0; k < i; k++) CHECK(strcmp(TERMS[i].key, TERMS[k].key) != 0);
     }
-    CHECK_TEXT(TERMS[TERM_STEP].name, "ITL");
-    CHECK_TEXT(TERMS[METRIC_PER_TOKEN].name, "TPOT");
-    CHECK_TEXT(TERMS[METRIC_TOTAL].name, "E2E");
+    CHECK(strstr(TERMS[TERM_STEP].meaning, "ITL") && strstr(TERMS[METRIC_PER_TOKEN].meaning, "TPOT") && strstr(TERMS[METRIC_TOTAL].meaning, "E2E"));
     CHECK_TEXT(TERMS[TERM_DECODE_RATE].key, "decode_tokens_per_s");
     CHECK_TEXT(TERMS[TERM_OUTPUT_RATE].key, "output_tokens_per_s");
     CHECK_TEXT(METRIC_KEYS[METRIC_UNACCOUNTED], "unaccounted");

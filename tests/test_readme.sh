@@ -84,7 +84,13 @@ for guide in cli/guides/*.txt; do
     check "guide $name begins with its name" grep -qE "^$name - .{20,}" <(head -n 1 "$guide")
     check "guide $name keeps to 100 columns outside commands" [ -z "$(grep -vE '^ +(vlmprof|cc) ' "$guide" | grep -E '.{101}')" ]
     "$PROGRAM" help "$name" >"$work/printed"
-    check "guide $name is printed" diff <(sed -E 's/^## (.*)/\U\1/' "$guide") "$work/printed"
+    # the line {terms} stands for the program's own table of terms
+    check "guide $name is printed" diff <(sed -E 's/^## (.*)/\U\1/; /^\{terms\}$/d' "$guide") <(sed -E '/^  (T_[A-Za-z_]+|TTFT|unaccounted|closure|[a-z]+_tokens_per_s)$/,+1d' "$work/printed")
+done
+"$PROGRAM" help definitions >"$work/printed"
+check "definitions say what TPOT is, once" [ "$(grep -A1 '^  T_decode_per_token$' "$work/printed" | grep -c 'TPOT, time per output token') $(grep -c 'time per output token' "$work/printed")" = "1 1" ]
+for key in $(grep -ohE 'ROW\("[A-Za-z_]+"' cli/base/metrics.h | cut -d'"' -f2); do
+    check "definitions have $key" grep -qE "^  $key$" "$work/printed"
 done
 for option in $(grep -ohE -e '--[a-z][a-z_]+' cli/guides/*.txt | sort -u); do
     check "the guides' option $option exists" grep -qE -e "^ +$option\b|$option N|tile --family.*$option" <(cat "$work/all-help" <("$PROGRAM" tile --list_families | grep -oE '\b[a-z_]+=' | sed -E 's/(.*)=/  --\1/'))

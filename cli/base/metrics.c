@@ -2,6 +2,7 @@
  * Everything is computed from one struct pass_result when it is asked for; nothing is kept. */
 #include "base/metrics.h"
 
+#include "base/document.h"
 #include "base/memory.h"
 #include "vlmprof_analysis.h"
 
@@ -26,34 +27,16 @@ void runs_free(struct pass_result *runs, int32_t run_count) {
     }
     free(runs);
 }
-/* A row for each metric: its key, the field's name, its unit, what it is. */
-#define METRIC_TERMS(ROW) \
-    ROW("T_vision_total", "vision", "ms", "the stages vit and connector") \
-    ROW("T_LLM_prefill", "prefill", "ms", "the stages embed, prefill, head and sample") \
-    ROW("T_LLM_decode", "decode", "ms", "all decode steps of a request") \
-    ROW("T_total", "E2E", "ms", "request latency: from the decoded image to the answer's text") \
-    ROW("T_decode_per_token", "TPOT", "ms", \
-        "time per output token after the first: T_LLM_decode / (output tokens - 1)") \
-    ROW("TTFT", "TTFT", "ms", "time to first token: the stages from preprocess to sample") \
-    ROW("unaccounted", "unaccounted", "ms", "T_total less the sum of all stages") \
-    ROW("closure", "closure", "", "sum of all stages / T_total")
-#define METRIC_TERM(key, name, unit, meaning) {key, name, unit, meaning},
-#define METRIC_KEY(key, name, unit, meaning) key,
-const struct term TERMS[TERM_COUNT] = {
-    METRIC_TERMS(METRIC_TERM)
-    {"T_decode_per_step", "ITL", "ms", "inter-token latency: one decode step; TPOT is its mean over a request"},
-    {"decode_tokens_per_s", "decode rate", "tokens/s", "1000 / TPOT, without the time to the first token"},
-    {"output_tokens_per_s", "output rate", "tokens/s", "output tokens / T_total, so the time to the first token counts"},
-};
-const char *const METRIC_KEYS[METRIC_STAGE] = {METRIC_TERMS(METRIC_KEY)};
+#define TERM_ENTRY(key, unit, meaning) {key, unit, meaning},
+#define TERM_KEY(key, unit, meaning) key,
+const struct term TERMS[TERM_COUNT] = {METRIC_ROWS(TERM_ENTRY) TERM_ROWS(TERM_ENTRY)};
+const char *const METRIC_KEYS[METRIC_STAGE] = {METRIC_ROWS(TERM_KEY)};
 
 const int LATENCY_TERMS[LATENCY_TERM_COUNT] = {METRIC_TOTAL,  METRIC_TTFT,      METRIC_VISION, METRIC_PREFILL,
                                               METRIC_DECODE, METRIC_PER_TOKEN, METRIC_CLOSURE};
 
 const char *term_line(int which, char out[TERM_BYTES]) {
-    const struct term *term = &TERMS[which];
-    const int is_named = strcmp(term->key, term->name) != 0;
-    snprintf(out, TERM_BYTES, "%s: %s%s%s", term->key, is_named ? term->name : "", is_named ? ", " : "", term->meaning);
+    snprintf(out, TERM_BYTES, "%s: %s", TERMS[which].key, TERMS[which].meaning);
     return out;
 }
 void terms_add(struct document *document, const int *which, size_t count) {
@@ -116,8 +99,9 @@ double metric_mean(const struct pass_result *runs, int32_t run_count, int metric
     return mean;
 }
 
-const char OPS_COLUMNS_TEXT[] = "times are sums over the calls; self: without the operations within, total: with them, "
-                                "avg: total / calls; Self %: of all self times\n";
+const char OPS_COLUMNS_TEXT[] =
+    "times are sums over the calls; self: without the operations within, total: with them, "
+    "avg: total / calls; Self %: of all self times\n";
 vp_estimate estimate_none(void) {
     vp_estimate estimate = {(double)NAN, (double)NAN, (double)NAN};
     return estimate;

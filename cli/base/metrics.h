@@ -2,7 +2,6 @@
  * A pass_result comes in; a number in ms (or a count) comes out, NaN where the pass does not have it. */
 #ifndef VLMPROF_CLI_METRICS_H
 #define VLMPROF_CLI_METRICS_H
-#include "base/document.h"
 #include "vlmprof.h"
 #include "vlmprof_stages.h"
 
@@ -28,9 +27,23 @@ void runs_free(struct pass_result *runs, int32_t run_count);
 enum { METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TOTAL, METRIC_PER_TOKEN, METRIC_TTFT, METRIC_UNACCOUNTED,
        METRIC_CLOSURE, METRIC_STAGE };
 
-/* What a number is, in one sentence: the only place that says so. Tables, the report and its page print it from here.
- * The first METRIC_STAGE terms are the metrics. */
-struct term { const char *key, *name, *unit, *meaning; };
+/* What a number is, with the field's name for it: key, unit, one sentence. This is the only place that says so: tables,
+ * the report, its page and the guide `definitions` print it from here. First the metrics, in their order. */
+#define METRIC_ROWS(ROW) \
+    ROW("T_vision_total", "ms", "vision: the stages vit and connector") \
+    ROW("T_LLM_prefill", "ms", "prefill: the stages embed, prefill, head and sample") \
+    ROW("T_LLM_decode", "ms", "decode: all decode steps of a request") \
+    ROW("T_total", "ms", "E2E, request latency: from the decoded image to the answer's text") \
+    ROW("T_decode_per_token", "ms", \
+        "TPOT, time per output token after the first: T_LLM_decode / (output tokens - 1)") \
+    ROW("TTFT", "ms", "time to first token: the stages from preprocess to sample") \
+    ROW("unaccounted", "ms", "T_total less the sum of all stages") \
+    ROW("closure", "", "sum of all stages / T_total")
+#define TERM_ROWS(ROW) \
+    ROW("T_decode_per_step", "ms", "ITL, inter-token latency: one decode step; TPOT is the mean over a request") \
+    ROW("decode_tokens_per_s", "tokens/s", "decode rate: 1000 / TPOT, without the time to the first token") \
+    ROW("output_tokens_per_s", "tokens/s", "output rate: output tokens / T_total, with the time to the first token")
+struct term { const char *key, *unit, *meaning; };
 enum { TERM_STEP = METRIC_STAGE, TERM_DECODE_RATE, TERM_OUTPUT_RATE, TERM_COUNT };
 extern const struct term TERMS[TERM_COUNT];
 
@@ -38,11 +51,12 @@ extern const struct term TERMS[TERM_COUNT];
 enum { LATENCY_TERM_COUNT = 7 };
 extern const int LATENCY_TERMS[LATENCY_TERM_COUNT];
 
-/* "KEY: NAME, what it is". */
+/* "KEY: what it is". */
 enum { TERM_BYTES = 200 };
 const char *term_line(int which, char out[TERM_BYTES]);
 
 /* Adds such a line for each of the terms. */
+struct document;
 void terms_add(struct document *document, const int *which, size_t count);
 
 /* Details of a stage; 0 is its ms. */

@@ -81,7 +81,8 @@
 #define OPTION_SEED_OF_BOOTSTRAP \
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of the bootstrap"}
 #define OPTION_JSON_OF_FILES \
-    {"json", FLAG, NULL, NULL, 0, 0, NULL, "a JSON object on stdout instead of the table: files, P50s, accuracies; with --plan the plan"}
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, \
+     "a JSON object on stdout instead of the table: files, P50s, accuracies; with --plan the plan"}
 #define OPTION_QUIET \
     {"quiet", FLAG, NULL, NULL, 0, 0, NULL, "no progress and no table, errors only"}
 

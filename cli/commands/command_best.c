@@ -51,14 +51,6 @@ struct pick {
     double within, within_low, within_high; /* the share and its 95 % interval */
     size_t within_of;                       /* requests */
 };
-/* Wilson's interval of a share at 95 %, with the symbols of the formula. */
-static void share_interval(size_t hits, size_t count, double *low, double *high) {
-    double z = vp_normal_quantile(0.975), n = (double)count, p = (double)hits / n;
-    double middle = (p + z * z / (2 * n)) / (1 + z * z / n);
-    double half = z / (1 + z * z / n) * sqrt(p * (1 - p) / n + z * z / (4 * n * n));
-    *low = hits ? middle - half : 0;
-    *high = hits < count ? middle + half : 1;
-}
 /* Counts requests within the budget. For T_total each timed run is a request, otherwise each sample is one. */
 static void share_within(const struct results *results, const struct tradeoff *tradeoff,
                          const struct report_settings *settings, struct pick *pick) {
@@ -72,7 +64,8 @@ static void share_within(const struct results *results, const struct tradeoff *t
     }
     for (size_t i = 0; i < pick->within_of; i++) hits += values[i] <= settings->budget;
     pick->within = (double)hits / (double)pick->within_of;
-    share_interval(hits, pick->within_of, &pick->within_low, &pick->within_high);
+    /* never fails: at least 2 samples */
+    if (vp_rate_interval(hits, pick->within_of, 0.95, &pick->within_low, &pick->within_high) != VP_OK) abort();
 }
 /* Truth: a configuration holds the budget and the accuracy, and *pick is filled. */
 static int can_pick_best(const struct results *results, const struct tradeoff *tradeoff,

@@ -9,6 +9,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
+#include "report/accuracy.h"
 #include "report/report.h"
 #include "report/result_read.h"
 #include "vlmprof.h"
@@ -42,13 +43,19 @@ static const char *compared_name(int which) {
     return is_latency(which) ? METRIC_KEYS[COMPARED_COLUMNS[which]] : "accuracy";
 }
 struct result_pair { const struct result_file *before, *after; };
+/* How a difference is judged: latencies, and scores of no known range, by the paired t test. */
+enum { TEST_T, TEST_RATES, TEST_BOUNDED };
+static const char *const TEST_NAMES[] = {"paired t", "mcnemar", "bounded mean"};
+static const char *const INTERVAL_NAMES[] = {"student", "tango", "gaffke"};
 struct compared_row {               /* one comparison */
     const struct result_pair *pair; /* NULL: over all configurations of a task */
     const char *task;
     int which;             /* index of the column */
     double mean_a, mean_b; /* of A's and B's samples */
     double deviation;      /* of the differences, for a latency of the logarithms */
-    int is_mcnemar;        /* truth: tested by McNemar's test, else by the paired t test */
+    int test;              /* TEST_* */
+    struct score_range range; /* of a score */
+    const char *reason;    /* why there is no interval; NULL: there is one */
     size_t needed;         /* samples that would find a change; 0: not known */
 };
 struct comparison_job {
@@ -58,6 +65,7 @@ struct comparison_job {
     struct compared_row *rows; vp_comparison *verdicts; size_t count;
     struct text_list warnings;
     double margin, accuracy_margin, effect;
+    int has_unknown_range; /* truth: an accuracy has scores of no known range */
 };
 #define COMPARE_ALPHA 0.05
 
@@ -196,40 +204,76 @@ static size_t pair_values(const struct result_pair *pair, int which, double *bef
     }
     return count;
 }
-/* Truth: a score lies strictly between 0 and 1, or outside: it is not one of a right or wrong answer. */
-static int is_graded(double score) { return !(score >= 0 && score <= 1) || (score > 0 && score < 1); }
-/* Compares paired samples and adds the row, unless they are too few. `kind` says what they are. */
+/* The test of an accuracy by the scores: answers right or wrong, scores in a known range, or neither. */
+static int accuracy_test(struct score_range range, const double *before, const double *after, size_t count) {
+    if (!range.is_known) return TEST_T;
+    for (size_t i = 0; i < count; i++)
+        if ((before[i] > range.low && before[i] < range.high) || (after[i] > range.low && after[i] < range.high))
+            return TEST_BOUNDED;
+    return TEST_RATES;
+}
+/* A comparison of which the samples say nothing but the difference itself. */
+static vp_comparison comparison_unknown(double estimate, size_t count) {
+    vp_comparison comparison;
+    comparison.count = count;
+    comparison.estimate = estimate;
+    comparison.low = comparison.high = (double)NAN;
+    comparison.p_difference = comparison.p_equivalence = 1;
+    comparison.verdict = VP_VERDICT_INCONCLUSIVE;
+    return comparison;
+}
+/* Truth: the values can be compared; *comparison and row->reason are set. */
+static int can_compare(const struct comparison_job *job, struct compared_row *row, const double *before,
+                       const double *after, size_t count, vp_comparison *comparison) {
+    const int by_ratio = is_latency(row->which);
+    if (!count) return 0;
+    row->test = by_ratio ? TEST_T : accuracy_test(row->range, before, after, count);
+    if (row->test != TEST_T) {
+        size_t bytes = vp_bounded_scratch_bytes(count);
+        void *scratch = resize(NULL, bytes, 1);
+        vp_result result = vp_compare_accuracy(before, after, count, row->range.low, row->range.high,
+                                               job->accuracy_margin, COMPARE_ALPHA, scratch, bytes, comparison);
+        free(scratch);
+        return result == VP_OK;
+    }
+    if (count == 1) {
+        *comparison = comparison_unknown(by_ratio ? after[0] / before[0] - 1 : after[0] - before[0], 1);
+        row->reason = "1 pair has no spread: no interval";
+        return 1;
+    }
+    if (vp_compare_paired(before, after, count, by_ratio ? VP_SCALE_LOG : VP_SCALE_ABSOLUTE,
+                          by_ratio ? job->margin : job->accuracy_margin, COMPARE_ALPHA, comparison)
+        != VP_OK)
+        return 0;
+    if (!isfinite(comparison->low))
+        row->reason = by_ratio ? "all ratios are equal: no spread, no interval"
+                               : "all differences are equal and the metric's range is not known: no interval";
+    return 1;
+}
+/* Compares paired samples and adds the row, unless there are none. `kind` says what they are. */
 static void add_comparison(struct comparison_job *job, const struct compared_row *kind, const double *before,
                            const double *after, size_t count) {
     const int by_ratio = is_latency(kind->which);
-    int is_binary = 1;
-    double margin = by_ratio ? job->margin : job->accuracy_margin, *differences;
+    double *differences;
     vp_comparison comparison;
     struct compared_row row = *kind;
-    uint64_t before_only = 0, after_only = 0;
-    if (vp_compare_paired(before, after, count, by_ratio ? VP_SCALE_LOG : VP_SCALE_ABSOLUTE, margin, COMPARE_ALPHA,
-                          &comparison)
-        != VP_OK)
-        return;
+    if (!can_compare(job, &row, before, after, count, &comparison)) return;
     differences = resize(NULL, count, sizeof *differences);
-    for (size_t i = 0; i < count; i++) {
-        differences[i] = by_ratio ? log(after[i] / before[i]) : after[i] - before[i];
-        is_binary &= !is_graded(before[i]) && !is_graded(after[i]);
-        before_only += before[i] > after[i];
-        after_only += after[i] > before[i];
-    }
-    row.deviation = vp_statistics_std(differences, count) * sqrt((double)count / ((double)count - 1));
+    for (size_t i = 0; i < count; i++) differences[i] = by_ratio ? log(after[i] / before[i]) : after[i] - before[i];
+    row.deviation = count > 1 ? vp_statistics_std(differences, count) * sqrt((double)count / ((double)count - 1))
+                              : (double)NAN;
+    job->has_unknown_range |= !by_ratio && row.test == TEST_T;
     row.mean_a = vp_statistics_mean(before, count);
     row.mean_b = vp_statistics_mean(after, count);
-    if (!by_ratio && is_binary) {
-        row.is_mcnemar = 1;
-        comparison.p_difference = vp_mcnemar(before_only, after_only);
-    }
     free(differences);
     job->rows = resize(job->rows, job->count + 1, sizeof *job->rows);
     job->verdicts = resize(job->verdicts, job->count + 1, sizeof *job->verdicts);
     job->rows[job->count] = row;
     job->verdicts[job->count++] = comparison;
+}
+/* The range of the scores on both sides. */
+static struct score_range pair_range(const struct result_pair *pair) {
+    return score_range_common(score_range_of(pair->before), score_range_of(pair->after));
 }
 /* Compares all configurations of a task, pairs first to last - 1, together. A sample counts once, with its mean over
  * the configurations: of the logarithms of a latency, or of the values. */
@@ -264,6 +308,9 @@ static void compare_overall(struct comparison_job *job, size_t first, size_t las
     memset(&row, 0, sizeof row);
     row.task = job->pairs[first].before->task;
     row.which = which;
+    row.range = pair_range(&job->pairs[first]);
+    for (size_t pair = first + 1; pair < last; pair++)
+        row.range = score_range_common(row.range, pair_range(&job->pairs[pair]));
     add_comparison(job, &row, before_means, after_means, count);
     free(before);
     free(ids);
@@ -278,6 +325,7 @@ static void compare_pair(struct comparison_job *job, const struct result_pair *p
         row.pair = pair;
         row.task = pair->before->task;
         row.which = which;
+        row.range = pair_range(pair);
         add_comparison(job, &row, before, after, pair_values(pair, which, before, after, NULL));
     }
     free(before);
@@ -315,15 +363,22 @@ static void warn_of_pairs(struct comparison_job *job) {
 static void adjust_verdicts(struct comparison_job *job) {
     uint32_t *order = resize(NULL, job->count, sizeof *order);
     double *values = resize(NULL, job->count, sizeof *values);
-    /* never fails: vp_compare_paired made the verdicts */
+    /* never fails: can_compare made the verdicts */
     if (vp_compare_adjust(job->verdicts, job->count, VP_ADJUST_HOLM, COMPARE_ALPHA, order, values) != VP_OK) abort();
     for (size_t i = 0; i < job->count; i++) {
         struct compared_row *row = &job->rows[i];
         double margin = is_latency(row->which) ? job->margin : job->accuracy_margin;
         double effect = is_latency(row->which) ? job->effect : 2 * margin;
-        if (vp_compare_plan(row->deviation, margin, effect, COMPARE_ALPHA / (double)job->count, 0.95, &row->needed)
-            != VP_OK)
-            row->needed = 0;
+        double alpha = COMPARE_ALPHA / (double)job->count;
+        /* no plan without a spread: nothing says how large it is */
+        vp_result planned = row->reason          ? VP_ERR_RANGE
+                            : row->test == TEST_T ? vp_compare_plan(row->deviation, margin, effect, alpha, 0.95,
+                                                                    &row->needed)
+                                                  : vp_compare_accuracy_plan(
+                                                        isfinite(row->deviation) ? row->deviation : 0,
+                                                        row->range.high - row->range.low, row->test == TEST_RATES,
+                                                        margin, effect, alpha, 0.95, &row->needed);
+        if (planned != VP_OK) row->needed = 0;
     }
     free(order);
     free(values);
@@ -337,7 +392,7 @@ static int compare_all(struct comparison_job *job) {
         for (int which = 0; which < COMPARED && last - first > 1; which++) compare_overall(job, first, last, which);
         for (size_t pair = first; pair < last; pair++) compare_pair(job, &job->pairs[pair]);
     }
-    if (!job->count) return complain(EXIT_USAGE, "compare: the two sides have fewer than 2 samples in common");
+    if (!job->count) return complain(EXIT_USAGE, "compare: the two sides have no measured sample in common");
     adjust_verdicts(job);
     return 0;
 }
@@ -369,7 +424,7 @@ static struct saying overall_saying(const struct comparison_job *job) {
         saying.count[says]++;
         if (says < saying.verdict) saying.verdict = says;
         if (says != SAYS_INCONCLUSIVE) continue;
-        if (needed <= there) is_known = 0; /* the plan thought that these samples would do */
+        if (needed <= there) is_known &= job->rows[i].reason != NULL; /* the plan thought that these would do */
         else if (needed - there > saying.more) saying.more = needed - there;
     }
     if (!is_known) saying.more = 0;
@@ -388,8 +443,13 @@ static void write_comparison(struct document *document, const struct comparison_
         100 * job->margin, 100 * job->accuracy_margin);
     document_text(
         document, BLOCK_LINE,
-        "verdicts hold for all %zu comparisons together (Holm, 5 %%); accuracy of 0/1 scores by McNemar's test",
+        "verdicts hold for all %zu comparisons together (Holm, 5 %%): same if the interval at that level lies "
+        "inside, changed if it excludes 0",
         job->count);
+    document_text(document, BLOCK_LINE,
+                  "accuracy of right or wrong answers: Tango's interval and McNemar's test; of scores in a known "
+                  "range: Gaffke's interval of a bounded mean%s",
+                  job->has_unknown_range ? "; of scores of no known range: Student's t" : "");
     document_text(
         document, BLOCK_LINE,
         "a latency's difference is the geometric mean of the samples' ratios B/A, less 1: every sample counts alike; "
@@ -406,11 +466,14 @@ static void write_comparison(struct document *document, const struct comparison_
         text_list_add(list, "%s", compared_name(row->which));
         text_list_add(list, "%s", number_short(row->mean_a).text);
         text_list_add(list, "%s", number_short(row->mean_b).text);
-        text_list_add(list, "%+.2f [%+.2f, %+.2f]", 100 * comparison->estimate, 100 * comparison->low,
-                      100 * comparison->high);
+        if (row->reason) text_list_add(list, "%+.2f", 100 * comparison->estimate);
+        else
+            text_list_add(list, "%+.2f [%+.2f, %+.2f]", 100 * comparison->estimate, 100 * comparison->low,
+                          100 * comparison->high);
         text_list_add(list, "%s", is_latency(row->which) ? "%" : "points");
         text_list_add(list, "%zu", comparison->count);
-        text_list_add(list, "%s", SAYS[saying_of(row, comparison)]);
+        if (row->reason) text_list_add(list, "%s: %s", SAYS[saying_of(row, comparison)], row->reason);
+        else text_list_add(list, "%s", SAYS[saying_of(row, comparison)]);
     }
 }
 static void write_plan(struct document *document, const struct comparison_job *job) {
@@ -422,14 +485,19 @@ static void write_plan(struct document *document, const struct comparison_job *j
         "points) is "
         "found,",
         100 * job->effect, 200 * job->accuracy_margin);
-    document_text(document, BLOCK_LINE, "by the spread of these differences, with as many comparisons");
+    document_text(document, BLOCK_LINE, "by the spread of these differences, with as many comparisons;");
+    document_text(document, BLOCK_LINE,
+                  "at least: pairs that agreed so far may differ later, so an accuracy needs what its interval needs "
+                  "where none differs, and more by its spread");
     list = document_table(document, "configuration|of|spread|needed|there are");
     for (size_t i = 0; i < job->count; i++) {
         const struct compared_row *row = &job->rows[i];
         char name[80];
         text_list_add(list, "%s", row->pair ? setting_text(row->pair->before, name) : "all");
         text_list_add(list, "%s", compared_name(row->which));
-        text_list_add(list, "%.3f %s", 100 * row->deviation, is_latency(row->which) ? "%" : "points");
+        if (isfinite(row->deviation))
+            text_list_add(list, "%.3f %s", 100 * row->deviation, is_latency(row->which) ? "%" : "points");
+        else text_list_add(list, "-");
         if (row->needed) text_list_add(list, "%zu", row->needed); else text_list_add(list, "-");
         text_list_add(list, "%zu", job->verdicts[i].count);
     }
@@ -445,7 +513,8 @@ static void put_comparison(vp_json_writer *writer, const struct compared_row *ro
         vp_json_end_object(writer);
     } else vp_json_null(writer);
     put_text(writer, "scale", is_latency(row->which) ? "log" : "absolute");
-    put_text(writer, "test", row->is_mcnemar ? "mcnemar" : "paired t");
+    put_text(writer, "test", TEST_NAMES[row->test]);
+    put_text(writer, "interval_method", INTERVAL_NAMES[row->test]);
     put_double(writer, "a", row->mean_a);
     put_double(writer, "b", row->mean_b);
     put_int(writer, "pairs", (int64_t)comparison->count);
@@ -454,6 +523,7 @@ static void put_comparison(vp_json_writer *writer, const struct compared_row *ro
     put_double(writer, "p_difference", comparison->p_difference);
     put_double(writer, "p_equivalence", comparison->p_equivalence);
     put_text(writer, "verdict", SAYS[saying_of(row, comparison)]);
+    put_text(writer, "reason", row->reason); /* null: there is an interval */
     vp_json_key(writer, "samples_needed");
     if (row->needed) vp_json_int(writer, (int64_t)row->needed); else vp_json_null(writer);
     vp_json_end_object(writer);
@@ -490,11 +560,12 @@ static void write_saying(struct document *document, const struct comparison_job 
     document_text(document, BLOCK_HEADING, "%zu comparisons: %s", job->count, counts.data);
     if (saying->count[SAYS_INCONCLUSIVE] && saying->more)
         document_text(document, BLOCK_LINE,
-                      "about %zu samples more would settle what is inconclusive, if their spread is that of these",
+                      "at least %zu samples more would settle what is inconclusive, if their spread is that of these",
                       saying->more);
     else if (saying->count[SAYS_INCONCLUSIVE])
         document_text(document, BLOCK_LINE,
-                      "how many samples more would settle it is not known: the difference lies near the margin");
+                      "how many samples more would settle it is not known: a difference lies near the margin, or has "
+                      "no spread to plan by");
     document_text(document, BLOCK_HEADING, "verdict: %s", SAYS[saying->verdict]);
     free(counts.data);
 }

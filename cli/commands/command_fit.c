@@ -54,6 +54,12 @@ static void write_fit(struct document *document, const struct estimator *estimat
     document_text(document, BLOCK_HEADING, "vlmprof fit: %zu measurements of %zu configurations, %zu image sizes",
                   measurements->count, measurements->config_count, measurements->size_count);
     document_text(document, BLOCK_LINE, "model %s, %s", estimator->model_name, estimator->device);
+    document_text(document, BLOCK_LINE,
+                  "predicted: the " ESTIMATE_LOCATION " time of such requests; measured: each sample's " ESTIMATE_LOCATION
+                  " over its runs; bias: the " ESTIMATE_LOCATION " of predicted - measured");
+    document_text(document, BLOCK_LINE,
+                  "baselines: seed, a line in the experiments' inputs; mean, the " ESTIMATE_LOCATION
+                  " of the rows of the fit");
     if (isfinite(evaluation->noise))
         document_text(
             document, BLOCK_LINE,
@@ -63,7 +69,7 @@ static void write_fit(struct document *document, const struct estimator *estimat
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         struct text_list *table;
         document_text(document, BLOCK_HEADING, "Errors of %s", part_name(part));
-        table = document_table(document, "features|rows predicted|MAE ms|MAPE %|R2|P95 error ms|bias ms|rows");
+        table = document_table(document, "features|rows predicted|" ERROR_COLUMNS);
         for (int kind = 0; kind < ESTIMATE_KINDS; kind++)
             for (int split = 0; split < SPLIT_COUNT; split++)
                 error_row(table, split ? "" : ESTIMATE_KIND_KEYS[kind], SPLIT_NAMES[split],
@@ -88,6 +94,11 @@ static int run_command(const struct options *options) {
     if ((code = measurements_make(options, &results, &experts, &measurements, &estimator->warnings)) == 0)
         code = estimator_make(&measurements, &results, (vp_latency_features)kind, experts, estimator);
     if (!code) code = estimator_evaluate(&measurements, estimator->model.features, &evaluation);
+    if (!code) {
+        const struct part_errors *held_out[ESTIMATE_KINDS];
+        for (int k = 0; k < ESTIMATE_KINDS; k++) held_out[k] = evaluation.errors[k][SPLIT_CONFIG];
+        warn_of_errors(held_out, kind, &estimator->warnings);
+    }
     if (!code && path) code = estimator_write(path, estimator, &evaluation);
     if (!code && folder && (code = make_folder(folder)) == 0) {
         char *file = join_path(folder, "e3_latency_estimator.json");
@@ -109,6 +120,6 @@ static int run_command(const struct options *options) {
 
 const struct command command_fit = {
     "fit", "DIR... [-o MODEL.json]",
-    "a model of each stage's latency from result files, and how far it is off on configurations it never saw",
+    "a model of each stage's mean latency from result files, and how far it is off on configurations it never saw",
     "vlmprof fit results -o model.json",
     SIZE_MAX, FIT_OPTIONS, sizeof FIT_OPTIONS / sizeof *FIT_OPTIONS, NULL, run_command};

@@ -53,14 +53,15 @@ struct prediction {
     vp_latency_request request;
     /* ms of each stage and of the total; NaN: the stage is not in the model, or no interval is known */
     double value[ESTIMATE_PARTS], low[ESTIMATE_PARTS], high[ESTIMATE_PARTS];
+    int is_limited[ESTIMATE_PARTS]; /* truth: the interval is of held-out ratios, not Student's */
     double within; /* probability that the request holds the budget; NaN: there is no budget */
 };
-/* The interval of the total: the half-widths of the stages are added by the correlation of their residuals. */
+/* Student's interval of the total: the half-widths of the stages are added by the correlation of their residuals. */
 static void predict_total_interval(const struct estimator *estimator, struct prediction *prediction) {
-    double half[VP_LATENCY_STAGE_COUNT], sum = 0, widest = 0;
+    double half[VP_LATENCY_STAGE_COUNT], sum = 0, widest = 0, value = prediction->value[ESTIMATE_TOTAL];
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         half[stage] = stage_is_run(stage, &prediction->request) && estimator->model.fitted[stage]
-                          ? (prediction->high[stage] - prediction->low[stage]) / 2
+                          ? prediction->high[stage] - prediction->value[stage]
                           : 0;
         widest = half[stage] <= widest ? widest : half[stage]; /* once NaN, it stays NaN */
     }
@@ -69,37 +70,63 @@ static void predict_total_interval(const struct estimator *estimator, struct pre
             sum += estimator->correlation[first][second] * half[first] * half[second];
     /* errors that cancel out in the rows of the fit need not do so in a new one */
     sum = sum >= widest * widest ? sqrt(sum) : widest;
-    prediction->low[ESTIMATE_TOTAL] = prediction->value[ESTIMATE_TOTAL] - sum;
-    prediction->high[ESTIMATE_TOTAL] = prediction->value[ESTIMATE_TOTAL] + sum;
+    prediction->low[ESTIMATE_TOTAL] = value - sum < 0 && value >= 0 ? 0 : value - sum; /* no time is below 0 */
+    prediction->high[ESTIMATE_TOTAL] = value + sum;
+}
+/* Replaces Student's interval of a part by the limits of held-out ratios, where there are any. */
+static void limit_part(const struct estimator *estimator, int part, double stretch, struct prediction *prediction) {
+    if (!estimator->limits[part].count || !(prediction->value[part] >= 0)) return;
+    vp_latency_limits_apply(&estimator->limits[part], prediction->value[part], stretch, &prediction->low[part],
+                            &prediction->high[part]);
+    prediction->is_limited[part] = 1;
+}
+/* The share of such requests within a budget. Either side of the prediction is taken as half a normal distribution that
+ * is as wide as that side of the interval. */
+static double share_within(const struct prediction *prediction, double budget) {
+    double value = prediction->value[ESTIMATE_TOTAL],
+           side = budget < value ? value - prediction->low[ESTIMATE_TOTAL] : prediction->high[ESTIMATE_TOTAL] - value;
+    return 1 - vp_normal_tail((budget - value) / (side / vp_normal_quantile(0.5 + ESTIMATE_LEVEL / 2)));
 }
 /* Truth: the counts of the request are in range, and the prediction is filled. A budget of NaN is none. */
 static int can_predict_request(const struct estimator *estimator, double budget, struct prediction *prediction) {
-    const double quantile = vp_normal_quantile(0.5 + ESTIMATE_LEVEL / 2);
+    double stretch = 1;
+    int is_whole = 1; /* every stage that runs has an interval */
+    vp_linear_range ranges[VP_LATENCY_STAGE_COUNT];
     vp_latency_prediction made;
     if (vp_latency_predict(&estimator->model, &prediction->request, &made) != VP_OK) return 0;
+    memset(prediction->is_limited, 0, sizeof prediction->is_limited);
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
-        vp_linear_range range;
+        vp_linear_range *range = &ranges[stage];
         prediction->value[stage] = prediction->low[stage] = prediction->high[stage] = made.stage[stage];
-        if (!estimator->model.fitted[stage] || !stage_is_run(stage, &prediction->request)) continue;
+        if (!stage_is_run(stage, &prediction->request)) continue;
+        is_whole &= estimator->model.fitted[stage];
+        if (!estimator->model.fitted[stage]) continue;
         prediction->low[stage] = prediction->high[stage] = (double)NAN;
-        if (vp_latency_interval(&estimator->model, (vp_latency_stage)stage, &prediction->request, ESTIMATE_LEVEL,
-                                &range)
-            != VP_OK)
+        if (vp_latency_interval(&estimator->model, (vp_latency_stage)stage, &prediction->request, ESTIMATE_LEVEL, range)
+            != VP_OK) {
+            is_whole = 0;
             continue;
-        prediction->low[stage] = range.low;
-        prediction->high[stage] = range.high;
+        }
+        prediction->low[stage] = range->low;
+        prediction->high[stage] = range->high;
+        stretch = fmax(stretch, vp_linear_stretch(range));
     }
     prediction->value[ESTIMATE_TOTAL] = made.total;
     predict_total_interval(estimator, prediction);
-    prediction->within = 1
-                         - vp_normal_tail((budget - made.total)
-                                          / ((prediction->high[ESTIMATE_TOTAL] - made.total) / quantile));
+    for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++)
+        if (isfinite(prediction->low[stage]) && stage_is_run(stage, &prediction->request))
+            limit_part(estimator, stage, vp_linear_stretch(&ranges[stage]), prediction);
+    if (is_whole) limit_part(estimator, ESTIMATE_TOTAL, stretch, prediction);
+    prediction->within = share_within(prediction, budget);
     return 1;
 }
 /* Warns of requests outside of the model's data, once for each knob; of stages that the model lacks; of predictions
  * below 0 ms. */
 static void warn_of_ranges(const struct estimator *estimator, const struct prediction *predictions, size_t count,
                            struct text_list *warnings) {
+    if (!estimator->says_location)
+        text_list_add(warnings, "the model's file is of an older version and does not say that it predicts the "
+                                ESTIMATE_LOCATION ": on noisy data it may be far below; fit it again");
     for (int k = 0; k < ESTIMATE_KNOB_COUNT; k++) {
         const struct knob_range *range = &estimator->ranges[k];
         size_t outside = 0;
@@ -139,7 +166,7 @@ static void write_prediction(struct document *document, const struct prediction 
         "%s%s%d views, %d vision tokens, %d text tokens, sequence %d, top_k %d of %d, %d blocks, %d output tokens",
         prediction->name, prediction->name[0] ? ": " : "", request->views, request->vision_tokens, request->text_tokens,
         request->sequence, request->top_k, request->expert_count, request->active_blocks, request->output_tokens);
-    table = document_table(document, "stage|ms|95 % interval");
+    table = document_table(document, "stage|" ESTIMATE_LOCATION " ms|95 % interval|of");
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         int runs = part == ESTIMATE_TOTAL || stage_is_run(part, request);
         text_list_add(table, "%s", part_name(part));
@@ -147,6 +174,9 @@ static void write_prediction(struct document *document, const struct prediction 
         if (runs && isfinite(prediction->low[part]))
             text_list_add(table, "[%.3f, %.3f]", prediction->low[part], prediction->high[part]);
         else text_list_add(table, "-");
+        text_list_add(table, "%s", !runs || !isfinite(prediction->low[part]) ? "-"
+                                   : prediction->is_limited[part]            ? "held-out ratios"
+                                                                             : "Student");
     }
     if (isfinite(budget))
         document_text(document, BLOCK_LINE, "budget %.3f ms: %s, with probability %s", budget,
@@ -167,6 +197,9 @@ static void put_prediction(vp_json_writer *writer, const struct prediction *pred
         vp_json_begin_object(writer);
         put_double(writer, "ms", prediction->value[part]);
         put_range(writer, "interval_ms", prediction->low[part], prediction->high[part]);
+        put_text(writer, "interval_of", !isfinite(prediction->low[part]) ? NULL
+                                        : prediction->is_limited[part]   ? "held_out_ratios"
+                                                                         : "student");
         vp_json_end_object(writer);
     }
     if (isfinite(budget)) {
@@ -189,6 +222,7 @@ static int print_predictions_json(const struct estimator *estimator, const struc
     vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
     vp_json_begin_object(&writer);
     put_text(&writer, "schema", "vlmprof-prediction-1");
+    put_text(&writer, "location", estimator->says_location ? ESTIMATE_LOCATION : NULL);
     put_text(&writer, "model", estimator->model_name);
     put_text(&writer, "device", estimator->device);
     put_list(&writer, "warnings", warnings);
@@ -299,7 +333,7 @@ static int predict_requests(const struct options *options, const struct estimato
 
 /* ---- --data: the model's errors on measurements; --recalibrate: a model for another device */
 /* The errors of each stage and of the total, and the share of measurements inside the predicted intervals. */
-struct trial_errors { vp_linear_errors errors[ESTIMATE_PARTS]; double inside[ESTIMATE_PARTS]; };
+struct trial_errors { struct part_errors errors[ESTIMATE_PARTS]; double inside[ESTIMATE_PARTS]; };
 /* Predicts all measurements and compares. `evaluation` gets the guardrails of budgets unless it is NULL. */
 static void try_model(const struct estimator *estimator, const struct measurements *measurements,
                       struct trial_errors *errors, struct evaluation *evaluation) {
@@ -320,7 +354,7 @@ static void try_model(const struct estimator *estimator, const struct measuremen
         }
     }
     for (int part = 0; part < ESTIMATE_PARTS; part++)
-        errors->inside[part] = errors->errors[part].count ? (double)inside[part] / (double)errors->errors[part].count
+        errors->inside[part] = errors->errors[part].of.count ? (double)inside[part] / (double)errors->errors[part].of.count
                                                           : (double)NAN;
     if (evaluation) guard_budgets(measurements, predicted, evaluation);
     free(predicted);
@@ -328,7 +362,7 @@ static void try_model(const struct estimator *estimator, const struct measuremen
 static void write_trial(struct document *document, const char *heading, const struct trial_errors *errors) {
     struct text_list *table;
     document_text(document, BLOCK_HEADING, "%s", heading);
-    table = document_table(document, "stage|MAE ms|MAPE %|R2|P95 error ms|bias ms|rows|within 95 % interval %");
+    table = document_table(document, "stage|" ERROR_COLUMNS "|within 95 % interval %");
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         error_row(table, part_name(part), NULL, &errors->errors[part]);
         text_list_add(table, "%s", number_percent(errors->inside[part]).text);
@@ -373,6 +407,7 @@ static int predict_files(const struct options *options, const struct estimator *
         vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
         vp_json_begin_object(&writer);
         put_text(&writer, "schema", "vlmprof-prediction-1");
+        put_text(&writer, "location", estimator->says_location ? ESTIMATE_LOCATION : NULL);
         put_text(&writer, "model", estimator->model_name);
         put_text(&writer, "device", estimator->device);
         put_text(&writer, "measured_on", measurements->device);
@@ -631,7 +666,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_predict = {
     "predict", "MODEL.json (WxH... | --views N | --data DIR | --recalibrate DIR)",
-    "milliseconds of requests that were not measured, with intervals; errors on other files; another device",
+    "mean milliseconds of requests that were not measured, with intervals; errors on other files; another device",
     "vlmprof predict model.json 640x480 1280x720 --tier medium --top_k 4 --output_tokens 16 --budget_ms 250\n"
     "  vlmprof predict model.json --recalibrate other-device -n 50 -o other.json",
     SIZE_MAX, PREDICT_OPTIONS, sizeof PREDICT_OPTIONS / sizeof *PREDICT_OPTIONS, NULL, run_command};

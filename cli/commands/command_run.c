@@ -306,9 +306,7 @@ static void print_runs(const struct options *options, const struct run_state *st
                      range_words((size_t)state->run_count, "runs", level, words));
 }
 static void print_term(const struct run_state *state, const struct term *term, const char *number, const char *why) {
-    const int is_named = strcmp(term->key, term->name) != 0;
-    print_plain("%-19s %-*s %s%s%s%s\n", term->key, state->run_count < 3 ? 18 : 29, number, is_named ? term->name : "",
-                is_named ? ", " : "", term->meaning, why);
+    print_plain("%-19s %-*s %s%s\n", term->key, state->run_count < 3 ? 18 : 29, number, term->meaning, why);
 }
 /* The decode steps of all runs: the middle one and the longest. */
 static void print_steps(const struct run_state *state) {

@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define BIAS_MATTERS 0.02    /* share of the mean measured time from which on a bias is warned of */
+#define BASELINE_BETTER 0.95 /* share of the model's RMSE below which a baseline is warned of */
+
 void estimator_predict_rows(const vp_latency_model *fits, const struct measurements *measurements, double *predicted) {
     for (size_t i = 0; i < measurements->count; i++) {
         vp_latency_prediction made;
@@ -67,17 +70,75 @@ size_t pair_rows(const struct measurements *measurements, const double *predicte
     }
     return count;
 }
+/* The interval of the mean of predicted - measured, from each configuration's part in it. */
+static void find_bias_interval(const struct measurements *measurements, const double *predicted, int part,
+                               struct part_errors *errors) {
+    size_t groups = measurements->configs ? measurements->config_count : measurements->count, filled = 0;
+    double *sums = zeroed(groups, sizeof *sums);
+    unsigned char *has_rows = zeroed(groups, 1);
+    vp_mean_interval interval;
+    for (size_t i = 0; i < measurements->count; i++) {
+        double prediction = predicted[(size_t)part * measurements->count + i],
+               measurement = measured_part(measurements, part, i);
+        size_t group = measurements->configs ? measurements->configs[i] : i;
+        if (!isfinite(prediction) || !isfinite(measurement)) continue;
+        sums[group] += prediction - measurement - errors->of.bias;
+        has_rows[group] = 1;
+    }
+    for (size_t g = 0; g < groups; g++)
+        if (has_rows[g]) sums[filled++] = sums[g];
+    for (size_t g = 0; g < filled; g++)
+        sums[g] = errors->of.bias + sums[g] * (double)filled / (double)errors->of.count;
+    errors->bias_low = errors->bias_high = (double)NAN;
+    if (filled > 1 && vp_paired_t(NULL, sums, filled, ESTIMATE_LEVEL, &interval) == VP_OK) {
+        errors->bias_low = interval.low;
+        errors->bias_high = interval.high;
+    }
+    free(sums);
+    free(has_rows);
+}
 void errors_of(const struct measurements *measurements, const double *predicted,
-               vp_linear_errors errors[ESTIMATE_PARTS]) {
+               struct part_errors errors[ESTIMATE_PARTS]) {
     double *pairs = resize(NULL, measurements->count, 3 * sizeof *pairs);
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         size_t count = pair_rows(measurements, predicted, part, pairs);
         memset(&errors[part], 0, sizeof errors[part]);
-        if (count)
-            vp_linear_errors_compute(pairs, pairs + measurements->count, count, pairs + 2 * measurements->count,
-                                     &errors[part]);
+        if (!count
+            || vp_linear_errors_compute(pairs, pairs + measurements->count, count, pairs + 2 * measurements->count,
+                                        &errors[part].of)
+                   != VP_OK)
+            continue;
+        errors[part].measured_mean = vp_statistics_mean(pairs, count);
+        find_bias_interval(measurements, predicted, part, &errors[part]);
     }
     free(pairs);
+}
+void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], int chosen, struct text_list *warnings) {
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
+        const struct part_errors *errors = &held_out[chosen][part];
+        double bias = errors->of.bias;
+        if (!errors->of.count) continue;
+        if ((errors->bias_low > 0 || errors->bias_high < 0) && fabs(bias) > BIAS_MATTERS * errors->measured_mean)
+            text_list_add(warnings,
+                          "%s of configurations not seen: predictions are off by %+.3g ms on average [%+.3g, %+.3g], "
+                          "%.1f %% of the mean: measure more configurations, more runs a sample, on a quiet machine",
+                          part_name(part), bias, errors->bias_low, errors->bias_high,
+                          100 * fabs(bias) / errors->measured_mean);
+        if (errors->of.r2 < 0 && chosen != VP_LATENCY_MEAN)
+            text_list_add(warnings,
+                          "%s of configurations not seen: R2 is %.3f, the mean of all rows is nearer: measure more "
+                          "runs a sample on a quiet machine, and configurations that differ more",
+                          part_name(part), errors->of.r2);
+        for (int kind = 0; kind < ESTIMATE_KINDS; kind++) {
+            const vp_linear_errors *other = &held_out[kind][part].of;
+            if (kind == chosen || !other->count || !(other->rmse < BASELINE_BETTER * errors->of.rmse)) continue;
+            text_list_add(warnings,
+                          "%s of configurations not seen: the baseline \"%s\" is nearer (RMSE %.3g ms, the model "
+                          "%.3g ms): measure more configurations and runs; until then fit --features %s",
+                          part_name(part), ESTIMATE_KIND_KEYS[kind], other->rmse, errors->of.rmse,
+                          ESTIMATE_KIND_KEYS[kind]);
+        }
+    }
 }
 void guard_budgets(const struct measurements *measurements, const double *predicted, struct evaluation *evaluation) {
     double *pairs = resize(NULL, measurements->count, 3 * sizeof *pairs);
@@ -127,7 +188,7 @@ int estimator_evaluate(const struct measurements *measurements, vp_latency_featu
             else estimator_predict_left_out((vp_latency_features)kind, measurements, split, predicted);
             add_totals(measurements, predicted);
             errors_of(measurements, predicted, evaluation->errors[kind][split]);
-            if (kind != (int)chosen || split == SPLIT_SIZE || !evaluation->errors[kind][split][ESTIMATE_TOTAL].count)
+            if (kind != (int)chosen || split == SPLIT_SIZE || !evaluation->errors[kind][split][ESTIMATE_TOTAL].of.count)
                 continue;
             evaluation->guardrail_split = split;
             guard_budgets(measurements, predicted, evaluation);
@@ -195,6 +256,21 @@ static void find_correlations(const struct measurements *measurements, struct es
                                                             first < second ? second : first,
                                                             estimator->model.features == VP_LATENCY_PHYSICAL);
     free(predicted);
+}
+static void find_limits(const struct measurements *measurements, struct estimator *estimator) {
+    double *predicted = resize(NULL, measurements->count, ESTIMATE_PARTS * sizeof *predicted);
+    double *pairs = resize(NULL, measurements->count, 3 * sizeof *pairs);
+    estimator_predict_left_out(estimator->model.features, measurements, SPLIT_CONFIG, predicted);
+    add_totals(measurements, predicted);
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
+        size_t count = pair_rows(measurements, predicted, part, pairs);
+        if (vp_latency_limits_compute(pairs, pairs + measurements->count, count, ESTIMATE_LEVEL,
+                                      pairs + 2 * measurements->count, &estimator->limits[part])
+            != VP_OK)
+            memset(&estimator->limits[part], 0, sizeof estimator->limits[part]);
+    }
+    free(predicted);
+    free(pairs);
 }
 static void warn_of_fit(struct estimator *estimator, const struct measurements *measurements) {
     if (measurements->config_count < 2)
@@ -279,11 +355,14 @@ int estimator_make(const struct measurements *measurements, const struct results
     estimator->provenance = provenance_of(results, measurements);
     find_ranges(measurements, estimator);
     find_correlations(measurements, estimator);
+    find_limits(measurements, estimator);
+    estimator->says_location = 1;
     warn_of_fit(estimator, measurements);
     return 0;
 }
 
-static void put_errors(vp_json_writer *writer, const vp_linear_errors *errors) {
+static void put_errors(vp_json_writer *writer, const struct part_errors *part) {
+    const vp_linear_errors *errors = &part->of;
     if (!errors->count) { vp_json_null(writer); return; }
     vp_json_begin_object(writer);
     put_int(writer, "rows", (int64_t)errors->count);
@@ -294,9 +373,10 @@ static void put_errors(vp_json_writer *writer, const vp_linear_errors *errors) {
     put_double(writer, "p95_absolute_ms", errors->p95_absolute);
     put_double(writer, "max_absolute_ms", errors->max_absolute);
     put_double(writer, "bias_ms", errors->bias);
+    put_interval(writer, "bias_ms_interval", isfinite(part->bias_low), part->bias_low, part->bias_high);
     vp_json_end_object(writer);
 }
-void put_parts(vp_json_writer *writer, const vp_linear_errors errors[ESTIMATE_PARTS]) {
+void put_parts(vp_json_writer *writer, const struct part_errors errors[ESTIMATE_PARTS]) {
     vp_json_begin_object(writer);
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         vp_json_key(writer, part_name(part));
@@ -360,6 +440,8 @@ static void put_evaluation(vp_json_writer *writer, const struct evaluation *eval
         }
         vp_json_end_object(writer);
     }
+    put_text(writer, "predicted", ESTIMATE_LOCATION);
+    put_text(writer, "measured", ESTIMATE_LOCATION);
     put_double(writer, "run_noise_mape_percent", 100 * evaluation->noise);
     put_guardrails(writer, evaluation, SPLIT_KEYS[evaluation->guardrail_split]);
     put_measured_predicted(writer, evaluation);
@@ -421,6 +503,25 @@ static void put_ranges(vp_json_writer *writer, const struct estimator *estimator
     }
     vp_json_end_object(writer);
 }
+/* Limits of measured / predicted of configurations that were left out; null: too few rows, Student's intervals. */
+static void put_limits(vp_json_writer *writer, const struct estimator *estimator) {
+    vp_json_key(writer, "held_out_ratios");
+    vp_json_begin_object(writer);
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
+        const vp_latency_limits *limits = &estimator->limits[part];
+        vp_json_key(writer, part_name(part));
+        if (!limits->count) {
+            vp_json_null(writer);
+            continue;
+        }
+        vp_json_begin_object(writer);
+        put_int(writer, "rows", (int64_t)limits->count);
+        put_double(writer, "low", limits->low);
+        put_double(writer, "high", limits->high);
+        vp_json_end_object(writer);
+    }
+    vp_json_end_object(writer);
+}
 /* The file: {"schema": "vlmprof-estimator-1", ...}. evaluation may be NULL. */
 static vp_result put_estimator(vp_json_writer *writer, const struct estimator *estimator,
                                const struct evaluation *evaluated) {
@@ -434,6 +535,7 @@ static vp_result put_estimator(vp_json_writer *writer, const struct estimator *e
     put_text(writer, "device", estimator->device);
     put_int(writer, "num_experts", estimator->expert_count);
     put_double(writer, "level", ESTIMATE_LEVEL);
+    if (estimator->says_location) put_text(writer, "location", ESTIMATE_LOCATION);
     vp_json_key(writer, "provenance");
     vp_json_raw(writer, estimator->provenance, strlen(estimator->provenance));
     if (estimator->recalibration) {
@@ -456,6 +558,7 @@ static vp_result put_estimator(vp_json_writer *writer, const struct estimator *e
         vp_json_end_array(writer);
     }
     vp_json_end_array(writer);
+    put_limits(writer, estimator);
     if (evaluated) put_evaluation(writer, evaluated);
     vp_json_end_object(writer);
     return vp_json_finish(writer);
@@ -628,6 +731,26 @@ static void read_correlations(struct estimator_reader *reader, uint32_t rows, st
                 estimator_fail(reader, row, "residual_correlation", "is not symmetric");
     }
 }
+/* A file of an older version has none: its intervals are Student's. */
+static void read_limits(struct estimator_reader *reader, struct estimator *estimator) {
+    uint32_t parts = vp_json_get(&reader->parsed.json, 0, "held_out_ratios");
+    reader->where[0] = 0;
+    if (parts == VP_JSON_NONE) return;
+    parts = estimator_member(reader, 0, "held_out_ratios", VP_JSON_OBJECT);
+    for (int part = 0; part < ESTIMATE_PARTS && !reader->code; part++) {
+        vp_latency_limits *limits = &estimator->limits[part];
+        uint32_t object = vp_json_get(&reader->parsed.json, parts, part_name(part));
+        snprintf(reader->where, sizeof reader->where, "held_out_ratios");
+        if (node_is(&reader->parsed.json, object, VP_JSON_NULL)) continue;
+        object = estimator_member(reader, parts, part_name(part), VP_JSON_OBJECT);
+        if (reader->code) return;
+        snprintf(reader->where, sizeof reader->where, "held_out_ratios.%s", part_name(part));
+        limits->level = ESTIMATE_LEVEL;
+        limits->count = (size_t)estimator_count(reader, object, "rows", 1, INT64_C(1) << 40);
+        limits->low = estimator_number(reader, object, "low", 0, 1e30);
+        limits->high = estimator_number(reader, object, "high", limits->low, 1e30);
+    }
+}
 static void check_duplicates(struct estimator_reader *reader) {
     const vp_json *json = &reader->parsed.json;
     uint32_t *scratch = resize(NULL, json->node_count, sizeof *scratch), duplicate;
@@ -649,6 +772,10 @@ static void read_estimator_nodes(struct estimator_reader *reader, struct estimat
                                                                     ESTIMATE_KINDS);
     estimator->model_name = estimator_text(reader, 0, "model");
     estimator->device = estimator_text(reader, 0, "device");
+    estimator->says_location = vp_json_get(json, 0, "location") != VP_JSON_NONE;
+    if (estimator->says_location
+        && !vp_json_equals(json, estimator_member(reader, 0, "location", VP_JSON_STRING), ESTIMATE_LOCATION))
+        estimator_fail(reader, vp_json_get(json, 0, "location"), "location", "is not " ESTIMATE_LOCATION);
     estimator->is_synthetic = node_is(json, synthetic, VP_JSON_TRUE);
     if (!estimator->is_synthetic && !node_is(json, synthetic, VP_JSON_FALSE))
         estimator_fail(reader, synthetic, "synthetic", "is neither true nor false");
@@ -673,6 +800,7 @@ static void read_estimator_nodes(struct estimator_reader *reader, struct estimat
         read_stage_model(reader, stages, estimator, stage);
     }
     if (!reader->code) read_correlations(reader, correlations, estimator);
+    if (!reader->code) read_limits(reader, estimator);
 }
 int estimator_read(const char *path, struct estimator **out) {
     struct estimator_reader *reader = zeroed(1, sizeof *reader);
@@ -701,14 +829,18 @@ int estimator_read(const char *path, struct estimator **out) {
 }
 
 /* ---- in words */
-void error_row(struct text_list *table, const char *first, const char *second, const vp_linear_errors *errors) {
+void error_row(struct text_list *table, const char *first, const char *second, const struct part_errors *part) {
+    const vp_linear_errors *errors = &part->of;
     text_list_add(table, "%s", first);
     if (second) text_list_add(table, "%s", second);
     text_list_add(table, "%s", errors->count ? number_short(errors->mae).text : "-");
     text_list_add(table, "%s", errors->count ? number_formatted("%.2f", 100 * errors->mape).text : "-");
     text_list_add(table, "%s", errors->count ? number_formatted("%.4f", errors->r2).text : "-");
     text_list_add(table, "%s", errors->count ? number_short(errors->p95_absolute).text : "-");
-    text_list_add(table, "%s", errors->count ? number_formatted("%.3f", errors->bias).text : "-");
+    text_list_add(table, "%s", errors->count ? number_formatted("%+.3f", errors->bias).text : "-");
+    if (errors->count && isfinite(part->bias_low))
+        text_list_add(table, "[%+.3f, %+.3f]", part->bias_low, part->bias_high);
+    else text_list_add(table, "-");
     text_list_add(table, "%zu", errors->count);
 }
 void write_guardrails(struct document *document, const struct evaluation *evaluation, const char *predictions) {

@@ -11,9 +11,16 @@
 
 enum { EVALUATION_POINTS = 200 };
 
+/* The errors of a part. */
+struct part_errors {
+    vp_linear_errors of;         /* count 0: none */
+    double bias_low, bias_high;  /* interval of the bias at ESTIMATE_LEVEL; NaN: one configuration alone */
+    double measured_mean;
+};
+
 /* How well models predict. */
 struct evaluation {
-    vp_linear_errors errors[ESTIMATE_KINDS][SPLIT_COUNT][ESTIMATE_PARTS]; /* count 0: none */
+    struct part_errors errors[ESTIMATE_KINDS][SPLIT_COUNT][ESTIMATE_PARTS];
     vp_guardrail guardrails[BUDGET_COUNT + 1];
     /* The mean over a sample's runs is itself off by this share on average, so no model's MAPE is below it. NaN: single
      * runs. */
@@ -42,9 +49,14 @@ double measured_part(const struct measurements *measurements, int part, size_t r
  * Returns how many of each are filled. */
 size_t pair_rows(const struct measurements *measurements, const double *predicted, int part, double *pairs);
 
-/* The errors of each part. */
+/* The errors of each part. The rows of a configuration are off together, so the bias has its interval from the spread
+ * over configurations. */
 void errors_of(const struct measurements *measurements, const double *predicted,
-               vp_linear_errors errors[ESTIMATE_PARTS]);
+               struct part_errors errors[ESTIMATE_PARTS]);
+
+/* Warns where predictions of configurations that a model of the chosen kind never saw are biased, are worse than the
+ * mean, or are worse than a baseline, which is each other kind; says what to do. */
+void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], int chosen, struct text_list *warnings);
 
 /* Fills the guardrails: which requests a budget lets through by their predicted totals. */
 void guard_budgets(const struct measurements *measurements, const double *predicted, struct evaluation *evaluation);
@@ -60,7 +72,9 @@ struct estimator {
     vp_latency_model model;
     /* of the stages' residuals, for the intervals of totals */
     double correlation[VP_LATENCY_STAGE_COUNT][VP_LATENCY_STAGE_COUNT];
+    vp_latency_limits limits[ESTIMATE_PARTS]; /* of held-out ratios; count 0: too few rows, Student's intervals */
     struct knob_range ranges[ESTIMATE_KNOB_COUNT];
+    int says_location; /* 0: the file of an older version, whose predictions may be below the mean */
     int64_t expert_count;
     char *model_name, *device;
     int is_synthetic;
@@ -75,7 +89,7 @@ int estimator_make(const struct measurements *measurements, const struct results
                    int64_t experts, struct estimator *estimator);
 
 /* JSON: errors by part; the member "guardrail". predictions: what they were made by. */
-void put_parts(vp_json_writer *writer, const vp_linear_errors errors[ESTIMATE_PARTS]);
+void put_parts(vp_json_writer *writer, const struct part_errors errors[ESTIMATE_PARTS]);
 void put_guardrails(vp_json_writer *writer, const struct evaluation *evaluation, const char *predictions);
 
 /* The unit of a coefficient: "ms" for the constant, else "ms / (views)". Returns out. */
@@ -87,8 +101,9 @@ int estimator_write(const char *path, const struct estimator *estimator, const s
 /* Reads a model, of which every byte may be wrong. 0 or an exit code; *out is set on success, for estimator_free. */
 int estimator_read(const char *path, struct estimator **out);
 
-/* A row of a table of errors: one or two words (second may be NULL), then MAE, MAPE, R2, P95, bias and rows. */
-void error_row(struct text_list *table, const char *first, const char *second, const vp_linear_errors *errors);
+/* A row of a table of errors: one or two words (second may be NULL), then the columns of ERROR_COLUMNS. */
+#define ERROR_COLUMNS "MAE ms|MAPE %|R2|P95 error ms|bias ms|bias 95 % interval|rows"
+void error_row(struct text_list *table, const char *first, const char *second, const struct part_errors *errors);
 void write_guardrails(struct document *document, const struct evaluation *evaluation, const char *predictions);
 
 /* Prints the model as JSON on stdout, with its evaluation. 0 or an exit code. */

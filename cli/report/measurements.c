@@ -116,9 +116,8 @@ static void measure_row(struct measurements *measurements, const struct result_f
     measure_noise(measurements, file, row);
     measurements->count++;
 }
-/* Finds how many experts the model has: as an option, the files or *experts say, else 64. 0 or an exit code. */
-static int number_experts(const struct options *options, const struct results *results, int64_t *experts,
-                          struct text_list *warnings) {
+/* Finds how many experts the model has: as an option, the files or *experts say. 0 or an exit code. */
+static int number_experts(const struct options *options, const struct results *results, int64_t *experts) {
     int64_t said = -1;
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
@@ -130,13 +129,11 @@ static int number_experts(const struct options *options, const struct results *r
     if (has_option(options, "num_experts") && is_given(options, "num_experts"))
         said = number_of(options, "num_experts");
     else if (said < 0 && *experts > 0) said = *experts;
-    else if (said < 0) {
-        said = 64;
-        text_list_add(
-            warnings,
-            "the files do not say how many experts the model has: 64 assumed, as MolmoE-1B has; --num_experts N says "
-            "it");
-    }
+    else if (said < 0)
+        return complain(EXIT_INPUT,
+                        "%s does not say how many experts the model has (model_shape.num_experts is missing): "
+                        "--num_experts N says it; MolmoE-1B has 64",
+                        results->files[0].path);
     for (size_t i = 0; i < results->count; i++)
         if (results->files[i].top_k > said)
             return complain(EXIT_INPUT, "%s: top_k %lld is more than the model's %lld experts", results->files[i].path,
@@ -218,7 +215,7 @@ int measurements_make(const struct options *options, const struct results *resul
                       struct measurements *measurements, struct text_list *warnings) {
     int code;
     memset(measurements, 0, sizeof *measurements);
-    if ((code = check_same(results)) != 0 || (code = number_experts(options, results, experts, warnings)) != 0)
+    if ((code = check_same(results)) != 0 || (code = number_experts(options, results, experts)) != 0)
         return code;
     measurements_read(measurements, results, *experts);
     if (!measurements->count)

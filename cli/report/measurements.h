@@ -10,6 +10,9 @@
 #define ESTIMATOR_SCHEMA "vlmprof-estimator-1"
 #define ESTIMATE_LEVEL 0.95
 
+/* What a prediction says of requests of its kind, and what a sample's time is of its runs: not the median. */
+#define ESTIMATE_LOCATION "mean"
+
 /* Parts of a request: the stages of vp_latency_stage, then the total. */
 enum { ESTIMATE_TOTAL = VP_LATENCY_STAGE_COUNT, ESTIMATE_PARTS, ESTIMATE_KINDS = VP_LATENCY_MEAN + 1,
        ESTIMATOR_BYTES_MOST = 1 << 24 };

@@ -92,7 +92,8 @@ static void held_figure(struct text_buffer *out, const struct report *report, in
              number_formatted("%.4f", errors->r2).text, count);
     plot_open(&plot, out, caption, 520, 340);
     if (!span_is_wide(span)) span_add(&span, 0);
-    plot_frame(&plot, span, span_is_wide(span), span, span_is_wide(span), "measured, ms", "predicted, ms");
+    plot_frame(&plot, span, span_is_wide(span), span, span_is_wide(span), "measured " ESTIMATE_LOCATION ", ms",
+               "predicted " ESTIMATE_LOCATION ", ms");
     plot_segment(&plot, "r", scale_place(&plot.x, plot.x.low), scale_place(&plot.y, plot.x.low),
                  scale_place(&plot.x, plot.x.high), scale_place(&plot.y, plot.x.high));
     colour_open(out, COLOUR_SERIES, series, 0);
@@ -114,21 +115,78 @@ static void page_held_out(struct text_buffer *out, const struct report *report, 
     free(pairs);
     free(files);
 }
+/* A row of the table: errors of predictions by one kind of features. */
+static void held_row(struct text_buffer *out, const char *features, const char *rows, const char *part,
+                     const struct part_errors *errors) {
+    struct text_list cells = {NULL, 0};
+    if (!errors->of.count) return;
+    error_row(&cells, features, rows, errors);
+    page_add(out, "<tr><td>%s</td>", part);
+    for (size_t i = 0; i < cells.count; i++) page_element(out, "td", cells.items[i]);
+    text_add_string(out, "</tr>\n");
+    text_list_free(&cells);
+}
+/* The table of errors, in sample and held out, with the baselines, and what it warns of. */
+static void page_errors(struct text_buffer *out, const struct evaluation *evaluation) {
+    static const char heads[] = "stage|features|rows predicted|" ERROR_COLUMNS;
+    const struct part_errors *held_out[ESTIMATE_KINDS];
+    struct text_list warnings = {NULL, 0};
+    for (int kind = 0; kind < ESTIMATE_KINDS; kind++) held_out[kind] = evaluation->errors[kind][SPLIT_CONFIG];
+    if (!held_out[VP_LATENCY_PHYSICAL][ESTIMATE_TOTAL].of.count) return;
+    warn_of_errors(held_out, VP_LATENCY_PHYSICAL, &warnings);
+    if (warnings.count) text_add_string(out, "<ul>\n");
+    for (size_t i = 0; i < warnings.count; i++) page_element(out, "li", warnings.items[i]);
+    if (warnings.count) text_add_string(out, "</ul>\n");
+    text_list_free(&warnings);
+    text_add_string(out, "<div class=\"scroll\"><table><thead><tr>");
+    for (const char *head = heads; *head; head += strcspn(head, "|"), head += *head == '|')
+        page_add(out, "<th scope=\"col\">%.*s</th>", (int)strcspn(head, "|"), head);
+    text_add_string(out, "</tr></thead><tbody>\n");
+    for (int part = 0; part < ESTIMATE_PARTS; part++)
+        for (int kind = 0; kind < ESTIMATE_KINDS; kind++)
+            for (int split = kind == VP_LATENCY_PHYSICAL ? SPLIT_NONE : SPLIT_CONFIG; split <= SPLIT_CONFIG; split++)
+                held_row(out, ESTIMATE_KIND_KEYS[kind], SPLIT_NAMES[split], part_name(part),
+                         &evaluation->errors[kind][split][part]);
+    text_add_string(out, "</tbody></table></div>\n");
+}
+/* Predicts in sample and held out by each kind of features; *predicted are the last held-out ones of the physical
+ * features. A kind that cannot be fitted has no errors. */
+static void evaluate_for_page(const struct measurements *measurements, struct evaluation *evaluation,
+                              double *predicted) {
+    vp_latency_model *fits = zeroed(1, sizeof *fits);
+    memset(evaluation, 0, sizeof *evaluation);
+    for (int kind = ESTIMATE_KINDS - 1; kind >= 0 && measurements->count; kind--)
+        for (int split = SPLIT_NONE; split <= SPLIT_CONFIG; split++) {
+            if (split == SPLIT_NONE
+                && vp_latency_fit((vp_latency_features)kind, measurements->requests, measurements->measured,
+                                  measurements->count, fits, NULL)
+                       != VP_OK)
+                continue;
+            if (split == SPLIT_NONE) estimator_predict_rows(fits, measurements, predicted);
+            else estimator_predict_left_out((vp_latency_features)kind, measurements, SPLIT_CONFIG, predicted);
+            add_totals(measurements, predicted);
+            errors_of(measurements, predicted, evaluation->errors[kind][split]);
+        }
+    free(fits);
+}
 void page_predictions(struct text_buffer *out, const struct report *report) {
     static const int parts[] = {ESTIMATE_TOTAL, VP_LATENCY_VISION, VP_LATENCY_PREFILL, VP_LATENCY_DECODE};
     int64_t experts = experts_said(report->results);
+    struct evaluation *evaluation = resize(NULL, 1, sizeof *evaluation);
     struct measurements measurements;
     double *predicted;
     size_t before;
     measurements_read(&measurements, report->results, experts > 0 ? experts : (int64_t)EXPERTS_ASSUMED);
     predicted = resize(NULL, measurements.count, ESTIMATE_PARTS * sizeof *predicted);
-    estimator_predict_left_out(VP_LATENCY_PHYSICAL, &measurements, SPLIT_CONFIG, predicted);
-    add_totals(&measurements, predicted);
+    evaluate_for_page(&measurements, evaluation, predicted);
     text_add_string(
         out,
         "<section id=\"e3\"><h2>Predicted against measured</h2>\n"
         "<p class=\"soft\">Each configuration is predicted by a model of all others: linear in physical features, no "
-        "coefficient below 0.");
+        "coefficient below 0. Predicted is the " ESTIMATE_LOCATION " time of such requests; measured is each sample's "
+        ESTIMATE_LOCATION " over its runs. Large marks: " ESTIMATE_LOCATION "s of configurations; dots: samples; "
+        "dashed: equal. Bias: the " ESTIMATE_LOCATION " of predicted - measured. Baselines: seed, a line in the "
+        "experiments' inputs; mean, the " ESTIMATE_LOCATION " of the other configurations.");
     if (experts < 0)
         page_add(out, " The files do not say how many experts the model has: %d are assumed.", (int)EXPERTS_ASSUMED);
     text_add_string(out, "</p>\n<div class=\"grid\">");
@@ -139,7 +197,9 @@ void page_predictions(struct text_buffer *out, const struct report *report) {
     if (out->bytes == before + 6)
         text_add_string(
             out, "<p>Nothing can be predicted: one configuration alone, or no token counts and stage times.</p>");
+    page_errors(out, evaluation);
     text_add_string(out, "</section>\n");
+    free(evaluation);
     measurements_free(&measurements);
     free(predicted);
 }

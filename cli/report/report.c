@@ -224,6 +224,8 @@ static void find_changes(struct report *report, const struct tradeoff *tradeoff)
     for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
         char first[48], last[48], knob[400];
         vp_mean_interval change;
+        vp_bounded_interval gain;
+        struct score_range range = tradeoff->range;
         size_t pairs = sum_ends(tradeoff, k, tradeoff->latency, low, high);
         double base = vp_statistics_mean(low, tradeoff->sample_count) / 100, points;
         if (!pairs || !(base > 0) || vp_paired_t(low, high, tradeoff->sample_count, 0.95, &change) != VP_OK) continue;
@@ -238,14 +240,22 @@ static void find_changes(struct report *report, const struct tradeoff *tradeoff)
         if (!tradeoff->accuracy) continue;
         sum_ends(tradeoff, k, tradeoff->accuracy, low, high);
         points = 100.0 / (double)pairs;
-        if (vp_paired_t(low, high, tradeoff->sample_count, 0.95, &change) != VP_OK) continue;
-        if (change.low <= 0 && change.high >= 0)
+        range.low *= (double)pairs;
+        range.high *= (double)pairs;
+        gain = accuracy_interval(range, low, high, tradeoff->sample_count);
+        if (!isfinite(gain.low) || !isfinite(gain.high))
             text_list_add(&report->findings,
-                          "%s shows no effect on accuracy: the interval of %+.2f points, [%+.2f, %+.2f], holds 0", knob,
-                          points * change.mean, points * change.low, points * change.high);
+                          "%s: too few samples to tell an effect on accuracy: %+.2f points, no spread, and the "
+                          "metric's range is not known",
+                          knob, points * gain.mean);
+        else if (gain.low <= 0 && gain.high >= 0)
+            text_list_add(&report->findings,
+                          "%s: too few samples to tell an effect on accuracy: the interval of %+.2f points, "
+                          "[%+.2f, %+.2f], holds 0",
+                          knob, points * gain.mean, points * gain.low, points * gain.high);
         else
             text_list_add(&report->findings, "%s changes accuracy by %+.2f points [%+.2f, %+.2f]", knob,
-                          points * change.mean, points * change.low, points * change.high);
+                          points * gain.mean, points * gain.low, points * gain.high);
     }
     free(low);
 }

@@ -76,8 +76,11 @@ void report_csv_row(struct text_buffer *out, const struct report *report, size_t
             csv_number(out, decomposition->stages[PART_STAGES[which]].parts[part]);
     csv_number(out, decomposition->idle_share);
     if (config == tradeoff->config_count || tradeoff->reason[0]) {
-        csv_number(out, file->accuracy);
-        text_add_string(out, ",,,,,,,");
+        const vp_estimate accuracy = file_accuracy(file);
+        csv_number(out, accuracy.value);
+        csv_number(out, accuracy.low);
+        csv_number(out, accuracy.high);
+        text_add_string(out, ",,,,,");
     } else {
         const vp_bootstrap_point *point = &tradeoff->points[config];
         csv_number(out, point->accuracy);

@@ -51,7 +51,7 @@ static void table_row(struct text_buffer *out, const struct report *report, size
     page_text(out, report_full_name(report->results, decomposition->file, name));
     page_add(out, "<td>%zu", decomposition->file->count);
     if (point) table_range(out, point_accuracy(point));
-    else table_cell(out, number_short(decomposition->file->accuracy));
+    else table_range(out, file_accuracy(decomposition->file));
     table_range(out, decomposition->p50[METRIC_TOTAL]);
     table_cell(out, number_short(decomposition->p95[METRIC_TOTAL]));
     for (int column = 0; column < 5; column++) table_cell(out, number_short(decomposition->p50[metrics[column]].value));
@@ -81,7 +81,6 @@ static void page_table(struct text_buffer *out, const struct report *report) {
         const struct term *term = &TERMS[LATENCY_TERMS[i]];
         page_element(out, "dt", term->key);
         text_add_string(out, "<dd>");
-        if (strcmp(term->key, term->name) != 0) page_add(out, "%s, ", term->name);
         page_text(out, term->meaning);
         text_add_string(out, "</dd>\n");
     }

@@ -262,6 +262,10 @@ static void write_front(struct document *document, const struct report *report, 
             "%.3g points",
             report->settings.resamples, number_short(tradeoff->epsilon_latency).text,
             100 * report->settings.epsilon_accuracy);
+    if (!tradeoff->is_corpus && !tradeoff->range.is_known)
+        document_text(document, BLOCK_LINE,
+                      "the range of this metric's scores is not known: intervals of accuracy are Student's, and there "
+                      "is none where all samples agree");
     if (!(tradeoff->area > 0))
         document_text(document, BLOCK_LINE,
                       "no configuration is more accurate than the fastest one: the front is a single point");

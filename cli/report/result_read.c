@@ -379,7 +379,8 @@ static void read_provenance(struct result_file *file, const vp_json *json) {
 }
 static int read_head(struct result_file *file, const vp_json *json) {
     static const char *const stats[] = {"aggregate_stats", "latency_stats"};
-    uint32_t node;
+    uint32_t node, shape = vp_json_get(json, 0, "model_shape");
+    if (!node_is(json, shape, VP_JSON_OBJECT)) shape = VP_JSON_NONE;
     file->is_foreign = vp_json_get(json, 0, "schema") == VP_JSON_NONE;
     file->task = result_text(json, 0, "dataset_name");
     if (!file->task) file->task = task_of_path(file->path);
@@ -395,7 +396,7 @@ static int read_head(struct result_file *file, const vp_json *json) {
         || read_count(file, json, 0, "top_k", 1000000, &file->top_k)
         || read_count(file, json, 0, "num_active_blocks", 1000000, &file->block_count)
         || read_count(file, json, 0, "num_total_blocks", 1000000, &file->total_blocks)
-        || read_count(file, json, 0, "num_experts", 1000000, &file->expert_count)
+        || read_count(file, json, shape == VP_JSON_NONE ? 0 : shape, "num_experts", 1000000, &file->expert_count)
         || read_count(file, json, 0, "num_runs_per_sample", 1000000, &file->runs_per_sample)
         || read_count(file, json, 0, "max_new_tokens", 1000000000, &file->max_new_tokens)
         || read_count(file, json, 0, "num_missing", INT64_C(1) << 60, &file->missing_count)

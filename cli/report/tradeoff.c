@@ -102,12 +102,25 @@ static void find_knobs(struct tradeoff *tradeoff, const struct results *results)
     tradeoff->knobs.levels = tradeoff->levels;
     tradeoff->knobs.config_count = tradeoff->config_count;
 }
+/* Intervals of the effects on accuracy: by the range of the scores, or Student's where it is not known. Without a
+ * spread Student's says nothing. */
+static vp_result bound_effects(struct tradeoff *tradeoff, void *scratch, size_t bytes) {
+    if (tradeoff->range.is_known)
+        return vp_effects_bounded(&tradeoff->knobs, tradeoff->accuracy, tradeoff->sample_count, tradeoff->order,
+                                  tradeoff->range.low, tradeoff->range.high, 0.95, scratch, bytes,
+                                  tradeoff->effects[1], NULL);
+    for (size_t i = 0; i < tradeoff->effect_count; i++) {
+        vp_effect *effect = &tradeoff->effects[1][i];
+        if (!(effect->high > effect->low)) effect->low = effect->high = effect->p = (double)NAN;
+    }
+    return VP_OK;
+}
 static void find_effects(struct tradeoff *tradeoff) {
     const double *values[2];
     values[0] = tradeoff->latency;
     values[1] = tradeoff->accuracy;
     for (tradeoff->order = tradeoff->knobs.knob_count > 1 ? 2 : 1; tradeoff->order > 0; tradeoff->order--) {
-        size_t bytes = vp_effects_scratch_bytes(&tradeoff->knobs, tradeoff->order),
+        size_t bytes = vp_effects_bounded_scratch_bytes(&tradeoff->knobs, tradeoff->sample_count, tradeoff->order),
                terms = VP_KNOB_LIMIT * VP_KNOB_LIMIT;
         vp_result done = VP_OK;
         void *scratch;
@@ -119,6 +132,7 @@ static void find_effects(struct tradeoff *tradeoff) {
             tradeoff->shares[which] = zeroed(terms, sizeof(double));
             done = vp_effects(&tradeoff->knobs, values[which], tradeoff->sample_count, tradeoff->order, 0.95, scratch,
                               bytes, tradeoff->effects[which], tradeoff->shares[which], NULL);
+            if (which && done == VP_OK) done = bound_effects(tradeoff, scratch, bytes);
         }
         free(scratch);
         if (done == VP_OK) return;
@@ -155,6 +169,21 @@ static void find_knob_fronts(struct tradeoff *tradeoff) {
     }
     free(keys);
 }
+/* Widens a gain's intervals of accuracy: what the samples do not tell about accuracy is unknown per ms, too. */
+static void bound_gain(const struct tradeoff *tradeoff, const double *first, const double *second, vp_gain *gain) {
+    const vp_bounded_interval accuracy = accuracy_interval(tradeoff->range, first, second, tradeoff->sample_count);
+    const double one = accuracy.low / gain->latency.mean, other = accuracy.high / gain->latency.mean;
+    gain->accuracy.low = accuracy.low;
+    gain->accuracy.high = accuracy.high;
+    gain->accuracy.p = accuracy.p;
+    if (!isfinite(one) || !isfinite(other)) {
+        gain->low = -HUGE_VAL;
+        gain->high = HUGE_VAL;
+        return;
+    }
+    gain->low = fmin(gain->low, fmin(one, other));
+    gain->high = fmax(gain->high, fmax(one, other));
+}
 /* What each configuration gains by the next level of each knob. */
 static void find_gains(struct tradeoff *tradeoff) {
     for (size_t i = 0; i < tradeoff->config_count && tradeoff->accuracy; i++) {
@@ -169,6 +198,8 @@ static void find_gains(struct tradeoff *tradeoff) {
                     tradeoff->accuracy + gain.to * tradeoff->sample_count, tradeoff->sample_count, 0.95, &gain.gain)
                 != VP_OK)
                 continue;
+            bound_gain(tradeoff, tradeoff->accuracy + i * tradeoff->sample_count,
+                       tradeoff->accuracy + gain.to * tradeoff->sample_count, &gain.gain);
             tradeoff->gains = resize(tradeoff->gains, tradeoff->gain_count + 1, sizeof *tradeoff->gains);
             tradeoff->gains[tradeoff->gain_count++] = gain;
         }
@@ -231,6 +262,12 @@ static void bootstrap_points(struct tradeoff *tradeoff, const struct report_sett
         != VP_OK)
         snprintf(tradeoff->reason, sizeof tradeoff->reason, "the values are too large to be drawn from");
     free(scratch);
+    for (size_t i = 0; i < tradeoff->config_count; i++) { /* draws of samples that agree agree, too */
+        vp_bounded_interval accuracy = accuracy_interval(
+            tradeoff->range, NULL, tradeoff->accuracy + i * tradeoff->sample_count, tradeoff->sample_count);
+        tradeoff->points[i].accuracy_low = accuracy.low;
+        tradeoff->points[i].accuracy_high = accuracy.high;
+    }
 }
 /* The accuracy of a corpus metric belongs to a whole file: points without intervals. */
 static void corpus_points(struct tradeoff *tradeoff, const struct results *results,
@@ -263,6 +300,8 @@ void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, con
     tradeoff->group = group;
     tradeoff->config_count = group->paired_count;
     for (size_t i = 0; i < group->paired_count; i++) {
+        const struct score_range range = score_range_of(&results->files[group->paired[i]]);
+        tradeoff->range = i ? score_range_common(tradeoff->range, range) : range;
         files_have &= isfinite(results->files[group->paired[i]].accuracy) != 0;
         rows_have &= results->files[group->paired[i]].columns[COLUMN_ACCURACY] != NULL;
     }

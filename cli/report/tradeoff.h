@@ -2,6 +2,7 @@
 #ifndef VLMPROF_CLI_TRADEOFF_H
 #define VLMPROF_CLI_TRADEOFF_H
 #include "base/options.h"
+#include "report/accuracy.h"
 #include "report/result_read.h"
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"
@@ -36,7 +37,9 @@ struct tradeoff {
     int is_corpus;               /* truth: only whole files have an accuracy, so it has no intervals */
     int64_t *ids; size_t config_count, sample_count;
     double *latency, *accuracy;  /* [config_count, sample_count]; accuracy NULL for a corpus metric */
-    vp_bootstrap_point *points;  /* [config_count]; NaN where not known */
+    struct score_range range;    /* of a score */
+    /* [config_count]; NaN where not known. The interval of the accuracy is that of accuracy_interval, not the draws' */
+    vp_bootstrap_point *points;
     double *at_latency, *at_accuracy; /* the points as two arrays */
     uint32_t *front, *kept; size_t front_count, kept_count; /* kept: after epsilon */
     double epsilon_latency, area, area_latency, area_accuracy;

@@ -111,6 +111,7 @@ void index_free(struct journal_index *index) {
     }
     free(index->model);
     free(index->timing);
+    free(index->model_shape);
     free(index->files);
     free(index->sets);
     free(index->configurations);
@@ -239,6 +240,7 @@ static int index_take_head(struct journal_index *index, int32_t file_index, int6
     struct index_file *file = &index->files[file_index];
     uint32_t configs = vp_json_get(json, 0, "configs"), node = configs + 1;
     char *name = node_text(json, vp_json_get(json, 0, "plan"));
+    uint32_t shape = vp_json_get(json, 0, "model_shape");
     int same = name && (!index->plan[0] || !strcmp(name, index->plan)) && has_same_sets(index, json);
     if (same && !index->set_count) index_begin(index, json, name);
     free(name);
@@ -247,6 +249,8 @@ static int index_take_head(struct journal_index *index, int32_t file_index, int6
                         "%s belongs to another plan (other model, data, seed or options): use another --output_dir, "
                         "or delete it with its results",
                         file->path);
+    if (!index->model_shape && shape != VP_JSON_NONE) /* a later head may say what an older one did not */
+        index->model_shape = copy_text(json->text + json->nodes[shape].start, json->nodes[shape].bytes);
     file->rank = node_int(json, 0, "rank", 0);
     file->world_size = node_int(json, 0, "world_size", 1);
     file->is_finished = 0;

@@ -81,7 +81,7 @@ struct index_file {
 
 struct journal_index {
     char plan[24]; /* the plan's fingerprint; "": the first head says it */
-    char *model;
+    char *model, *model_shape; /* model_shape: a JSON object; NULL: no head says it */
     int64_t run_count, total_blocks, bare_every;
     int synthetic, ignore_eos;
     char *timing;

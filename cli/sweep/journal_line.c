@@ -1,6 +1,7 @@
 /* journal_line.c: what one line of a journal must contain.
  * One table for each kind of line lists its members in the order in which sweep/sweep_point.c writes them. The tables
- * and the writers belong together: a new member is a new schema. */
+ * and the writers belong together: a new member that old lines may not lack is
+ * a new schema. */
 #include "sweep/journal_line.h"
 
 #include "base/json.h"
@@ -38,6 +39,11 @@ static const struct member HEAD[] = {
     OF(TEXT_VALUE, "model"), OF(TRUTH, "synthetic"), OF(TEXT_VALUE, "timing"), OF(TRUTH, "ignore_eos"),
     INT("num_runs_per_sample", 1, INT32_MAX), INT("num_total_blocks", 1, INT32_MAX), INT("bare_every", 0, INT32_MAX),
     OF(OBJECT, "options"), OF(LIST, "data"), OF(LIST, "configs")};
+/* of the model, as the checkpoint's config says it; a head that an older version wrote has none */
+static const struct member MODEL_SHAPE[] = {
+    INT("num_experts", 1, INT32_MAX), INT("top_k", 1, INT32_MAX), INT("d_model", 1, INT32_MAX),
+    INT("n_heads", 1, INT32_MAX), INT("n_layers", 1, INT32_MAX), INT("expert_dim", 1, INT32_MAX),
+    INT("vocab_size", 1, INT32_MAX), INT("vit_width", 1, INT32_MAX), INT("vit_layers", 1, INT32_MAX)};
 static const struct member DATA[] = {
     OF(TEXT_VALUE, "task"), OF(TEXT_VALUE, "path"), OF(TEXT_VALUE, "metric"), INT("max_new_tokens", 0, INT32_MAX),
     INT("num_samples", 0, INT64_C(1) << 40), OF(TEXT_VALUE, "content_hash")};
@@ -157,7 +163,12 @@ static int is_data(const vp_json *json, uint32_t node) {
 }
 static int is_head(const vp_json *json) {
     uint32_t data = vp_json_get(json, 0, "data"), configs = vp_json_get(json, 0, "configs");
-    if (!HAS_ONLY(json, 0, HEAD) || !vp_json_equals(json, vp_json_get(json, 0, "schema"), JOURNAL_SCHEMA)) return 0;
+    uint32_t shape = vp_json_get(json, 0, "model_shape");
+    if (!has_members(json, 0, HEAD, COUNT_OF(HEAD))
+        || json->nodes[0].count != COUNT_OF(HEAD) + (shape != VP_JSON_NONE)
+        || (shape != VP_JSON_NONE && !HAS_ONLY(json, shape, MODEL_SHAPE))
+        || !vp_json_equals(json, vp_json_get(json, 0, "schema"), JOURNAL_SCHEMA))
+        return 0;
     if (json->nodes[vp_json_get(json, 0, "plan")].bytes > LINE_PLAN_BYTES_MAX || !json->nodes[data].count) return 0;
     if (node_int(json, 0, "rank", 0) >= node_int(json, 0, "world_size", 0)) return 0;
     for (uint32_t i = data + 1; i < json->nodes[data].end; i = json->nodes[i].end)

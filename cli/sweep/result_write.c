@@ -12,6 +12,7 @@
 #include "request/record.h"
 #include "score/scoring.h"
 #include "sweep/result_gather.h"
+#include "vlmprof_analysis.h"
 #include "vlmprof_file.h"
 #include "vlmprof_score.h"
 #include "vlmprof_stages.h"
@@ -199,18 +200,25 @@ static void put_vision(vp_json_writer *writer, const struct index_configuration 
     free(sorted);
 }
 
-/* Truth: *low and *high are the 95 % interval of the accuracy. */
-static int has_accuracy_interval(vp_score_metric metric, const struct gathered *gathered, double *low, double *high) {
-    struct tally tally = gathered->tally;
-    tally.is_binary = vp_score_metric_of(metric)->is_binary;
-    return tally_has_interval(&tally, low, high);
+/* The mean of scores with its 95 % interval; every metric of a sweep scores 0..1. NaN: there are none. */
+static vp_estimate list_accuracy(const struct number_list *scores) {
+    size_t bytes = vp_bounded_scratch_bytes(scores->count);
+    void *scratch = resize(NULL, bytes, 1);
+    vp_estimate accuracy = estimate_none();
+    vp_bounded_interval interval;
+    accuracy.value = list_mean(scores);
+    if (vp_accuracy_interval(NULL, scores->values, scores->count, 0, 1, 0.95, scratch, bytes, &interval) == VP_OK) {
+        accuracy.low = interval.low;
+        accuracy.high = interval.high;
+    }
+    free(scratch);
+    return accuracy;
 }
-/* standard error of the mean; of 0/1 metrics Wilson's interval too; how many answers are out of the ordinary */
-static void put_accuracy_spread(vp_json_writer *writer, vp_score_metric metric, const struct gathered *gathered) {
-    double low = 0, high = 0;
-    int known = has_accuracy_interval(metric, gathered, &low, &high);
+/* standard error and interval of the mean; how many answers are out of the ordinary */
+static void put_accuracy_spread(vp_json_writer *writer, const struct gathered *gathered) {
+    const vp_estimate accuracy = list_accuracy(&gathered->lists[LIST_ACCURACY]);
     put_double(writer, "accuracy_standard_error", tally_error(&gathered->tally));
-    put_interval(writer, "accuracy_interval", known, low, high); /* 95 % */
+    put_range(writer, "accuracy_interval", accuracy.low, accuracy.high); /* 95 % */
     put_int(writer, "num_unparsed", gathered->unparsed_count);
     put_int(writer, "num_truncated", gathered->truncated_count);
     put_int(writer, "num_empty", gathered->empty_count);
@@ -428,13 +436,15 @@ static void put_setting(vp_json_writer *writer, const struct journal_index *inde
     put_int(writer, "top_k", configuration->top_k);
     put_int(writer, "num_active_blocks", configuration->block_count);
     put_int(writer, "num_total_blocks", index->total_blocks);
+    vp_json_key(writer, "model_shape");
+    if (index->model_shape) vp_json_raw(writer, index->model_shape, strlen(index->model_shape));
+    else vp_json_null(writer);
     put_ints(writer, "active_block_indices", configuration->blocks, configuration->block_count);
 }
 /* The members before the rows. samples/result.schema.json describes the keys: change both together. "plan", "status"
  * and "num_failed" stand first: the next sweep reads only the first bytes of the file to know it (result_check). */
 static void put_result_head(vp_json_writer *writer, struct journal_index *index,
-                            const struct index_configuration *configuration, const struct gathered *gathered,
-                            vp_score_metric metric) {
+                            const struct index_configuration *configuration, const struct gathered *gathered) {
     const struct index_set *set = &index->sets[configuration->set];
     put_text(writer, "schema", "vlmprof-sweep-2");
     put_text(writer, "plan", index->plan);
@@ -461,7 +471,7 @@ static void put_result_head(vp_json_writer *writer, struct journal_index *index,
     put_int(writer, "accuracy_count", (int64_t)gathered->lists[LIST_ACCURACY].count);
     put_text(writer, "accuracy_reason",
              gathered->lists[LIST_ACCURACY].count ? NULL : "no record has answers to compare with");
-    put_accuracy_spread(writer, metric, gathered);
+    put_accuracy_spread(writer, gathered);
     put_vision(writer, configuration, gathered);
     put_run_counts(writer, gathered);
     put_sessions(writer, index, gathered);
@@ -502,7 +512,7 @@ void summaries_free(struct summaries *summaries) {
     free(summaries->items);
 }
 /* Takes over `path`. */
-static void summarize(struct summaries *all, char *path, struct gathered *gathered, vp_score_metric metric) {
+static void summarize(struct summaries *all, char *path, struct gathered *gathered) {
     struct number_list *totals = &gathered->lists[LIST_METRICS + METRIC_TOTAL];
     struct summary *summary;
     all->items = resize(all->items, all->count + 1, sizeof *all->items);
@@ -511,11 +521,9 @@ static void summarize(struct summaries *all, char *path, struct gathered *gather
     summary->ok = gathered->ok_count;
     summary->failed = gathered->failed_count;
     summary->missing = gathered->missing_count;
-    summary->accuracy = list_mean(&gathered->lists[LIST_ACCURACY]);
+    summary->accuracy = list_accuracy(&gathered->lists[LIST_ACCURACY]);
     summary->accuracy_count = (int64_t)gathered->lists[LIST_ACCURACY].count;
     summary->noise = gathered->noise;
-    if (!has_accuracy_interval(metric, gathered, &summary->accuracy_low, &summary->accuracy_high))
-        summary->accuracy_low = summary->accuracy_high = (double)NAN;
     summary->decode_rate = list_p50(&gathered->lists[LIST_DECODE_RATE]);
     summary->output_rate = list_p50(&gathered->lists[LIST_OUTPUT_RATE]);
     for (int k = 0; k < METRIC_STAGE; k++) summary->p50[k] = list_p50(&gathered->lists[LIST_METRICS + k]);
@@ -533,7 +541,7 @@ static int put_result(vp_json_writer *writer, struct journal_index *index,
     int code = 0;
     memset(&measured, 0, sizeof measured);
     vp_json_begin_object(writer);
-    put_result_head(writer, index, configuration, gathered, measured_point(index, configuration, &measured).metric);
+    put_result_head(writer, index, configuration, gathered);
     vp_json_key(writer, "per_sample_results");
     vp_json_begin_array(writer);
     if (writer->result == VP_ERR_READ) code = EXIT_OUTPUT;
@@ -592,7 +600,7 @@ static int write_result(struct journal_index *index, const struct index_configur
     if (!code) {
         struct measured none;
         memset(&none, 0, sizeof none);
-        summarize(all, path, gathered, measured_point(index, configuration, &none).metric);
+        summarize(all, path, gathered);
         path = NULL;
     }
     gathered_free(gathered);
@@ -666,15 +674,16 @@ static void add_summary(struct text_list *cells, const struct summary *summary) 
     static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TTFT, METRIC_PER_TOKEN};
     const char *name = strrchr(summary->path, '/') ? strrchr(summary->path, '/') + 1 : summary->path;
     const struct median_range *total = &summary->total;
+    const double unknown = (double)NAN; /* a range that is not shown */
     text_list_add(cells, "%.*s", (int)strlen(name) - 5, name); /* without .json */
     text_list_add(cells, "%lld", (long long)summary->sample_count);
     text_list_add(cells, "%s", number_measured(total->median, total->low, total->high).text);
     for (size_t k = 0; k < sizeof columns / sizeof *columns; k++)
-        text_list_add(cells, "%s", number_short(summary->p50[columns[k]]).text);
-    text_list_add(cells, "%s", number_short(summary->output_rate).text);
+        text_list_add(cells, "%s", number_measured(summary->p50[columns[k]], unknown, unknown).text);
+    text_list_add(cells, "%s", number_measured(summary->output_rate, unknown, unknown).text);
     text_list_add(cells, "%lld", (long long)summary->accuracy_count);
     text_list_add(cells, "%s",
-                  number_measured(summary->accuracy, summary->accuracy_low, summary->accuracy_high).text);
+                  number_measured(summary->accuracy.value, summary->accuracy.low, summary->accuracy.high).text);
 }
 int summaries_print(const struct summaries *all) {
     static const int explained[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_PER_TOKEN, TERM_OUTPUT_RATE};
@@ -688,7 +697,7 @@ int summaries_print(const struct summaries *all) {
     for (size_t i = 0; i < all->count; i++) add_summary(cells, &all->items[i]);
     add_range_line(&document, all);
     for (size_t i = 0; i < all->count; i++) {
-        if (!isfinite(all->items[i].accuracy_low)) continue;
+        if (!isfinite(all->items[i].accuracy.low)) continue;
         document_text(&document, BLOCK_LINE, "accuracy: [low, high] is a 95 %% interval");
         break;
     }
@@ -730,9 +739,8 @@ void summaries_put(vp_json_writer *writer, const struct summaries *all) {
         put_double(writer, "T_total_p50_range_level", summary->total.level);
         put_double(writer, "decode_tokens_per_s_p50", summary->decode_rate);
         put_double(writer, "output_tokens_per_s_p50", summary->output_rate);
-        put_double(writer, "accuracy", summary->accuracy);
-        put_interval(writer, "accuracy_interval", isfinite(summary->accuracy_low), summary->accuracy_low,
-                     summary->accuracy_high);
+        put_double(writer, "accuracy", summary->accuracy.value);
+        put_range(writer, "accuracy_interval", summary->accuracy.low, summary->accuracy.high); /* 95 % */
         put_int(writer, "accuracy_count", summary->accuracy_count);
         put_noise(writer, &summary->noise);
         vp_json_end_object(writer);

@@ -16,7 +16,7 @@ struct summary {
     struct median_range total;   /* of T_total, ms, over samples */
     int64_t sample_count;        /* samples that T_total is known of */
     double decode_rate, output_rate; /* P50, tokens/s */
-    double accuracy, accuracy_low, accuracy_high; int64_t accuracy_count; /* a 95 % interval */
+    vp_estimate accuracy; int64_t accuracy_count; /* with its 95 % interval */
     vp_noise_summary noise;
 };
 struct summaries { struct summary *items; size_t count; };

@@ -69,6 +69,22 @@ static void put_head_dataset(vp_json_writer *writer, const struct dataset *datas
     put_text(writer, "content_hash", hash);
     vp_json_end_object(writer);
 }
+/* The model's shape: what a latency model of the results must know of it (`fit`: num_experts), and what tells two
+ * models of one name apart. */
+static void put_model_shape(vp_json_writer *writer, const vp_model_config *config) {
+    vp_json_key(writer, "model_shape");
+    vp_json_begin_object(writer);
+    put_int(writer, "num_experts", config->expert_count);
+    put_int(writer, "top_k", config->top_k);
+    put_int(writer, "d_model", config->d_model);
+    put_int(writer, "n_heads", config->head_count);
+    put_int(writer, "n_layers", config->block_count);
+    put_int(writer, "expert_dim", config->expert_dim);
+    put_int(writer, "vocab_size", config->vocab_size);
+    put_int(writer, "vit_width", config->vit_width);
+    put_int(writer, "vit_layers", config->vit_block_count);
+    vp_json_end_object(writer);
+}
 int write_head(struct sweep *sweep) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     put_text(writer, "schema", JOURNAL_SCHEMA);
@@ -82,6 +98,7 @@ int write_head(struct sweep *sweep) {
     put_int(writer, "num_runs_per_sample", sweep->plan.run_count);
     put_int(writer, "num_total_blocks", sweep->model.config.block_count);
     put_int(writer, "bare_every", sweep->bare_every);
+    put_model_shape(writer, &sweep->model.config);
     vp_json_key(writer, "options");
     put_options(writer, sweep->options);
     vp_json_key(writer, "data");
