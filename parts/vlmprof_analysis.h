@@ -245,19 +245,28 @@ VP_API double vp_pareto_area(const double *latency, const double *accuracy, size
 VP_API vp_result vp_pareto_best(const double *latency, const double *accuracy, size_t count, double budget,
                                 double min_accuracy, uint32_t *best);
 
+typedef enum vp_accuracy_rule {
+    VP_ACCURACY_BOUNDED,   /* vp_accuracy_interval of the scores in accuracy_range_low..accuracy_range_high */
+    VP_ACCURACY_PERCENTILE /* of the draws, for scores of no known range: no width where all samples agree */
+} vp_accuracy_rule;
 typedef struct vp_bootstrap_options {
     size_t resamples;            /* 1..1000000 */
     uint32_t seed;
     double percentile;           /* the latency axis: percentile over samples 0..100; below 0: the mean */
     double level;                /* of the intervals */
     double budget, min_accuracy; /* of `best`; infinite: no limit */
+    vp_accuracy_rule accuracy_rule; /* of accuracy_low and accuracy_high */
+    double accuracy_range_low, accuracy_range_high;
 } vp_bootstrap_options;
-VP_API vp_bootstrap_options vp_bootstrap_options_default(void); /* 1000 resamples, seed 42, P50, 0.95, no limits */
+/* 1000 resamples, seed 42, P50, 0.95, no limits, bounded accuracies in 0..1 */
+VP_API vp_bootstrap_options vp_bootstrap_options_default(void);
 typedef struct vp_bootstrap_point {
     double latency, accuracy; /* of the samples as they are; accuracy is the mean */
-    /* percentile intervals. Where all samples agree that of the accuracy has no width: see vp_accuracy_interval */
-    double latency_low, latency_high, accuracy_low, accuracy_high;
-    double membership;        /* share of the resamples in which it is on the front (ALL) */
+    double latency_low, latency_high;   /* percentile interval */
+    double accuracy_low, accuracy_high; /* by accuracy_rule */
+    /* share of the resamples in which it is on the front (ALL). 0 and 1 are of these samples, no certainty: draws of
+     * samples that agree agree, too */
+    double membership;
     double within_budget;     /* ... in which it holds the budget and the least accuracy */
     double best;              /* ... in which vp_pareto_best names it */
 } vp_bootstrap_point;
@@ -265,7 +274,8 @@ VP_API size_t vp_bootstrap_scratch_bytes(size_t config_count, size_t sample_coun
 /* How certain a front is: the samples are drawn again with replacement, the same draws for all configurations.
  * in:      latency, accuracy  double [config_count, sample_count]; each sample measured by every configuration
  * out:     points             [config_count], on success only
- * returns: VP_OK; VP_ERR_RANGE a count of 0, a value that is not finite, an option out of range; VP_ERR_CAPACITY
+ * returns: VP_OK; VP_ERR_RANGE a count of 0, a value that is not finite, an option out of range, a bounded score
+ *          outside its range; VP_ERR_CAPACITY
  * rule:    resample = sample_count draws vp_random_below(sample_count - 1) of one generator of that seed: numpy's
  *          RandomState(seed).randint(0, n, n) call after call; percentiles are numpy's, as vp_statistics_percentile
  * numeric: bit for bit equal to sorting every resample, but the samples are sorted once and counted through. 336
@@ -762,8 +772,8 @@ static int vp_impl_count_answers(const double *first, const double *second, size
 static int vp_impl_scores_good(const double *first, const double *second, size_t count, double range_low,
                                double range_high) {
     size_t i;
-    if (!second || !count || !vp_impl_counts_fit(count) || !vp_impl_number(range_low) || !vp_impl_number(range_high)
-        || !(range_low < range_high) || !vp_impl_number(range_high - range_low))
+    if (!second || !count || !vp_impl_number(range_low) || !vp_impl_number(range_high) || !(range_low < range_high)
+        || !vp_impl_number(range_high - range_low))
         return 0;
     for (i = 0; i < count; i++) {
         if (!(second[i] >= range_low && second[i] <= range_high)) return 0;
@@ -1323,6 +1333,9 @@ VP_API vp_bootstrap_options vp_bootstrap_options_default(void) {
     options.level = 0.95;
     options.budget = HUGE_VAL;
     options.min_accuracy = -HUGE_VAL;
+    options.accuracy_rule = VP_ACCURACY_BOUNDED;
+    options.accuracy_range_low = 0.0;
+    options.accuracy_range_high = 1.0;
     return options;
 }
 
@@ -1337,6 +1350,7 @@ typedef struct vp_impl_bootstrap {
     double *all_latency, *all_accuracy;     /* [configs, resamples] */
     uint32_t *front;                        /* [configs] */
     uint32_t *member, *within, *best;       /* [configs] counts */
+    void *bounded; size_t bounded_bytes;    /* scratch of one interval */
 } vp_impl_bootstrap;
 
 static int vp_impl_bootstrap_take(vp_impl_bootstrap *bootstrap, vp_arena *arena) {
@@ -1348,8 +1362,10 @@ static int vp_impl_bootstrap_take(vp_impl_bootstrap *bootstrap, vp_arena *arena)
     bootstrap->all_latency = (double *)vp_arena_take(arena, bootstrap->configs, bootstrap->resamples * sizeof(double));
     bootstrap->all_accuracy = (double *)vp_arena_take(arena, bootstrap->configs, bootstrap->resamples * sizeof(double));
     bootstrap->front = (uint32_t *)vp_arena_take(arena, bootstrap->configs, 4 * sizeof(uint32_t));
-    if (!bootstrap->order || !bootstrap->times || !bootstrap->axis_latency || !bootstrap->axis_accuracy
-        || !bootstrap->all_latency || !bootstrap->all_accuracy || !bootstrap->front)
+    bootstrap->bounded_bytes = vp_bounded_scratch_bytes(bootstrap->samples);
+    bootstrap->bounded = vp_arena_take(arena, bootstrap->bounded_bytes, 1);
+    if (!bootstrap->bounded || !bootstrap->order || !bootstrap->times || !bootstrap->axis_latency
+        || !bootstrap->axis_accuracy || !bootstrap->all_latency || !bootstrap->all_accuracy || !bootstrap->front)
         return 0;
     bootstrap->member = bootstrap->front + bootstrap->configs;
     bootstrap->within = bootstrap->member + bootstrap->configs;
@@ -1369,6 +1385,7 @@ VP_API size_t vp_bootstrap_scratch_bytes(size_t config_count, size_t sample_coun
     vp_arena_need(&bytes, draws, sizeof(double));
     vp_arena_need(&bytes, draws, sizeof(double));
     vp_arena_need(&bytes, config_count, 4 * sizeof(uint32_t));
+    vp_arena_need(&bytes, vp_bounded_scratch_bytes(sample_count), 1);
     return bytes;
 }
 
@@ -1460,6 +1477,11 @@ static vp_result vp_impl_bootstrap_check(const vp_impl_bootstrap *bootstrap, con
         || !vp_impl_share(options->level))
         return VP_ERR_RANGE;
     if (!(options->budget <= HUGE_VAL) || !(options->min_accuracy <= HUGE_VAL)) return VP_ERR_RANGE;
+    if (options->accuracy_rule != VP_ACCURACY_PERCENTILE
+        && (options->accuracy_rule != VP_ACCURACY_BOUNDED
+            || !vp_impl_scores_good(NULL, bootstrap->accuracy, points, options->accuracy_range_low,
+                                    options->accuracy_range_high)))
+        return VP_ERR_RANGE;
     return vp_all_finite(bootstrap->latency, points) && vp_all_finite(bootstrap->accuracy, points) ? VP_OK
                                                                                                    : VP_ERR_RANGE;
 }
@@ -1501,6 +1523,14 @@ VP_API vp_result vp_bootstrap(const double *latency, const double *accuracy, siz
         points[config].latency_high = vp_statistics_percentile(latencies, bootstrap.resamples, 100.0 - below);
         points[config].accuracy_low = vp_statistics_percentile(accuracies, bootstrap.resamples, below);
         points[config].accuracy_high = vp_statistics_percentile(accuracies, bootstrap.resamples, 100.0 - below);
+        if (options->accuracy_rule == VP_ACCURACY_BOUNDED) {
+            vp_bounded_interval interval; /* never fails: the scores were checked */
+            vp_accuracy_interval(NULL, accuracy + config * sample_count, sample_count, options->accuracy_range_low,
+                                 options->accuracy_range_high, options->level, bootstrap.bounded,
+                                 bootstrap.bounded_bytes, &interval);
+            points[config].accuracy_low = interval.low;
+            points[config].accuracy_high = interval.high;
+        }
         points[config].membership = (double)bootstrap.member[config] / (double)bootstrap.resamples;
         points[config].within_budget = (double)bootstrap.within[config] / (double)bootstrap.resamples;
         points[config].best = (double)bootstrap.best[config] / (double)bootstrap.resamples;

@@ -556,6 +556,7 @@ static void test_bootstrap(void) {
     }
     options.resamples = ROUNDS;
     options.seed = 123;
+    options.accuracy_rule = VP_ACCURACY_PERCENTILE;
     for (p = 0; p < 7; p++) {
         options.percentile = percentiles[p];
         options.budget = 45;
@@ -597,9 +598,24 @@ static void test_bootstrap(void) {
             CHECK_NEAR(points[c].latency, percentiles[p] < 0 ? s.mean : vp_statistics_percentile(drawn, SAMPLES, percentiles[p]), exact * 100);
         }
     }
+    check_case("bounded accuracies have the width of their scores, not of the draws");
+    options.accuracy_rule = VP_ACCURACY_BOUNDED;
+    for (i = 0; i < SAMPLES; i++) accuracy[i] = 1;
+    CHECK_INT(vp_bootstrap(latency, accuracy, CONFIGS, SAMPLES, &options, scratch, bytes, points), VP_OK);
+    for (c = 0; c < CONFIGS; c++) {
+        double low, high;
+        CHECK_INT(vp_rate_interval((uint64_t)(points[c].accuracy * SAMPLES + 0.5), SAMPLES, 0.95, &low, &high), VP_OK);
+        CHECK(points[c].accuracy_low == low && points[c].accuracy_high == high && high > low);
+    }
     memset(before, 0x5A, sizeof before);
     memcpy(points, before, sizeof points);
     check_case("bootstrap refuses bad input");
+    options.accuracy_range_high = 0.5;
+    CHECK_INT(vp_bootstrap(latency, accuracy, CONFIGS, SAMPLES, &options, scratch, bytes, points), VP_ERR_RANGE);
+    options.accuracy_range_high = 1;
+    options.accuracy_rule = (vp_accuracy_rule)2;
+    CHECK_INT(vp_bootstrap(latency, accuracy, CONFIGS, SAMPLES, &options, scratch, bytes, points), VP_ERR_RANGE);
+    options.accuracy_rule = VP_ACCURACY_BOUNDED;
     CHECK_INT(vp_bootstrap(latency, accuracy, CONFIGS, SAMPLES, &options, scratch, bytes / 2, points), VP_ERR_CAPACITY);
     CHECK_INT(vp_bootstrap(latency, accuracy, CONFIGS, SAMPLES, &options, NULL, bytes, points), VP_ERR_CAPACITY);
     CHECK_INT(vp_bootstrap(latency, accuracy, 0, SAMPLES, &options, scratch, bytes, points), VP_ERR_RANGE);

@@ -99,7 +99,8 @@ static void test_sweep(void) {
     CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos"), 0);
     CHECK(strstr(last.err, "synthetic weights") != NULL);
     CHECK(lines_without_progress() == 1 || (lines_without_progress() == 2 && strstr(last.err, "no CUDA"))); /* a build for GPUs says where it went */
-    CHECK(last.out && strstr(last.out, "  output_tokens_per_s  scored  accuracy\n"));
+    CHECK(last.out && strstr(last.out, "  output_tokens_per_s  scored ") && strstr(last.out, " accuracy\n"));
+    CHECK(last.out && strstr(last.out, "accuracy: [low, high] is a 95 % interval\n"));
     CHECK(last.out && strstr(last.out, "\n  small-set_imgsizetier-low_crops1_topk1_blocks4     3  "));
     CHECK(last.out && strstr(last.out, "\n  T_total in brackets: [min, max] of 3 samples covers the median at 75 %\n"));
     CHECK(last.out && strstr(last.out, "\n  TTFT: time to first token"));

@@ -222,6 +222,49 @@ static void test_few(void) {
         CHECK(number(vp_json_at(&json, interval, 1)) - number(vp_json_at(&json, interval, 0)) > 0.5);
     }
 }
+/* A metric that the program does not know has no known range: Student's interval, and none without a spread, which is said. */
+static void test_unknown_range(void) {
+    truth t = truth_default();
+    uint32_t rows, row;
+    check_case("scores of a metric without a known range");
+    t.metric = "somebody_else_s";
+    t.samples = 20;
+    t.size_count = 1;
+    write_sweep("a", &t);
+    t.noise_seed = 2;
+    write_sweep("b", &t);
+    CHECK_INT(run("compare %%F/a %%F/b --plan"), 0);
+    CHECK(strstr(last.out, "of scores of no known range: Student's t") != NULL);
+    CHECK(strstr(last.out, "INCONCLUSIVE: all differences are equal and the metric's range is not known") != NULL);
+    CHECK_INT(run("compare %%F/a %%F/b --json"), 0);
+    if (read_json(last.out)) {
+        rows = get(0, "comparisons");
+        row = vp_json_at(&json, rows, count_of(rows) - 1);
+        CHECK(is_text(get(row, "interval_method"), "student") && is_text(get(row, "verdict"), "INCONCLUSIVE")
+              && json.nodes[get(row, "difference_interval")].type == VP_JSON_NULL && json.nodes[get(row, "samples_needed")].type == VP_JSON_NULL);
+    }
+    t.skill_less = 0.3;
+    write_sweep("b", &t);
+    CHECK_INT(run("compare %%F/a %%F/b --json"), 1);
+    if (read_json(last.out)) {
+        rows = get(0, "comparisons");
+        row = vp_json_at(&json, rows, count_of(rows) - 1);
+        CHECK(is_text(get(row, "interval_method"), "student") && json.nodes[get(row, "difference_interval")].type == VP_JSON_ARRAY);
+    }
+    CHECK_INT(run("report %%F/a"), 0);
+    CHECK(strstr(last.out, "the range of this metric's scores is not known") != NULL);
+    check_case("means over configurations are scores between right and wrong");
+    t.metric = "em";
+    t.skill_less = 0;
+    write_sweep("a", &t);
+    CHECK_INT(run("compare %%F/a %%F/a --json"), 0);
+    if (read_json(last.out)) {
+        int found = 0;
+        rows = get(0, "comparisons");
+        for (uint32_t i = 0; i < count_of(rows); i++) found += is_text(get(vp_json_at(&json, rows, i), "interval_method"), "gaffke");
+        CHECK_INT(found, 1);
+    }
+}
 /* tables, warnings, plan and JSON; a stage that did not run in one of them is no latency of 0 */
 static void test_texts(void) {
     truth t = truth_default();
@@ -270,6 +313,7 @@ int main(void) {
     test_not_comparable();
     test_plan();
     test_few();
+    test_unknown_range();
     test_texts();
     program_end();
     free(json_nodes);

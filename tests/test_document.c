@@ -111,6 +111,8 @@ static void test_numbers(void) {
     CHECK_TEXT(number_measured(2211.7, 1203.2, 3699.9).text, "2200 [1200, 3700]");
     CHECK_TEXT(number_measured(2.04, 1.85, 28.109).text, "2.0 [1.9, 28.1]");
     CHECK_TEXT(number_measured(0, -0.25, 30).text, "0 [0, 30]");
+    CHECK_TEXT(number_measured(0, 0, 0.3244).text, "0.00 [0.00, 0.32]");
+    CHECK_TEXT(number_measured(1e-9, 0, 30).text, "0.00 [0.00, 30.00]");
     CHECK_TEXT(number_measured(4.9, 4.8, 14.8).text, "4.9 [4.8, 14.8]");
     CHECK_TEXT(number_measured(0.99992, 0.99989, 0.99994).text, "0.999920 [0.999890, 0.999940]");
     CHECK_TEXT(number_measured(43.356, (double)NAN, (double)NAN).text, "43.4");

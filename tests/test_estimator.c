@@ -60,6 +60,7 @@ static const double COSTS[VP_LATENCY_STAGE_COUNT][VP_LATENCY_COLUMNS_LIMIT] = {
 #define SCATTER 0.02
 enum { EXPERTS = 64, SAMPLES = 14, CONFIGS = 27, ROWS = SAMPLES * CONFIGS };
 static const char *const TIERS[] = {"low", "medium", "high"};
+static double lognormal; /* sigma of the noise where that is not SCATTER; the cost is then the median */
 static struct { vp_latency_request requests[ROWS]; double measured[ROWS][VP_LATENCY_STAGE_COUNT], total[ROWS]; uint32_t configs[ROWS]; int count; } made;
 static double normal(vp_random *random) {
     double u = 1 - vp_random_double(random), v = vp_random_double(random);
@@ -89,7 +90,8 @@ static void measure(int row, double slope, double offset, vp_random *random) {
         int runs = s == VP_LATENCY_VISION ? q->views > 0 : s != VP_LATENCY_DECODE || q->output_tokens > 1;
         vp_latency_row(VP_LATENCY_PHYSICAL, (vp_latency_stage)s, q, x, &columns);
         for (int c = 0; c < columns; c++) ms += COSTS[s][c] * x[c];
-        made.measured[row][s] = runs ? (slope * ms + offset) * (1 + SCATTER * normal(random)) : (double)NAN;
+        made.measured[row][s] = runs ? (slope * ms + offset) * (lognormal > 0 ? exp(lognormal * normal(random)) : 1 + SCATTER * normal(random))
+                                      : (double)NAN;
         if (runs) made.total[row] += made.measured[row][s];
     }
 }
@@ -313,6 +315,55 @@ static void test_predictions(void) {
     CHECK_INT(run("predict %%F/seed.json --tier low 640x480"), 0);
 }
 
+/* Times of sigma 0.5, log-normal: their mean is exp(0.125) = 1.133 of their median. The model goes through the mean, its intervals hold what comes next. */
+static void test_noise(void) {
+    double medians = 0, means = 0;
+    char *text;
+    check_case("noise of sigma 0.5: the mean is predicted, without bias, and intervals hold what the machine measures next");
+    lognormal = 0.5;
+    write_sweep("noisy", "machine A", 21, 1, 0, CONFIGS, 0);
+    CHECK_INT(run("fit %%F/noisy -o %%F/noisy.json --json"), 0);
+    parse(last.out);
+    CHECK(vp_json_equals(&document.json, node_at("location"), "mean") && vp_json_equals(&document.json, node_at("evaluation.measured"), "mean"));
+    for (int s = 0; s <= VP_LATENCY_STAGE_COUNT; s++) {
+        const char *name = s == VP_LATENCY_STAGE_COUNT ? "total" : vp_latency_stage_name((vp_latency_stage)s);
+        double bias = number_at("evaluation.physical.leave_one_configuration_out.%s.bias_ms", name);
+        double low = number_at("evaluation.physical.leave_one_configuration_out.%s.bias_ms_interval.0", name);
+        double high = number_at("evaluation.physical.leave_one_configuration_out.%s.bias_ms_interval.1", name);
+        check_note(low <= 0 && high >= 0 && bias >= low && bias <= high, __FILE__, __LINE__, "%s: bias %g [%g, %g]", name, bias, low, high);
+    }
+    write_sweep("noisy2", "machine A", 22, 1, 0, CONFIGS, 0);
+    for (int i = 0; i < made.count; i++) {
+        double ms = 2 + 3 * made.requests[i].views + 0.004 * made.requests[i].vision_tokens;
+        if (!made.requests[i].views) continue;
+        medians += ms;
+        means += ms * exp(0.125);
+    }
+    lognormal = 0;
+    CHECK_INT(run("predict %%F/noisy.json --data %%F/noisy2 --json"), 0);
+    parse(last.out);
+    for (int s = 0; s <= VP_LATENCY_STAGE_COUNT; s++) {
+        const char *name = s == VP_LATENCY_STAGE_COUNT ? "total" : vp_latency_stage_name((vp_latency_stage)s);
+        CHECK_NEAR(number_at("measured.share_within_intervals.%s", name), 0.95, 0.05);
+    }
+    CHECK_INT(run("predict %%F/noisy.json --views 8 --vision_tokens 816 --sequence 880 --json"), 0);
+    parse(last.out);
+    CHECK(vp_json_equals(&document.json, node_at("location"), "mean") && vp_json_equals(&document.json, node_at("predictions.0.vision.interval_of"), "held_out_ratios"));
+    CHECK_NEAR(number_at("predictions.0.vision.ms") / (2 + 3 * 8 + 0.004 * 816), means / medians, 0.08); /* 1.133; weights of 1 / measured^2 say 0.6 */
+    CHECK(number_at("predictions.0.vision.interval_ms.0") > 0);
+    check_case("a file of an older version: Student's intervals, and a warning");
+    text = check_read(in_folder("noisy.json"), NULL);
+    for (int i = 0; i < 2; i++) {
+        char *key = text ? strstr(text, i ? "\"held_out_ratios\": {" : "\"location\": ") : NULL;
+        if (CHECK(key != NULL)) key[1] = 'x'; /* another key */
+    }
+    if (text) write_text(in_folder("noisy.json"), text);
+    free(text);
+    CHECK_INT(run("predict %%F/noisy.json --views 8 --vision_tokens 816 --sequence 880 --json"), 0);
+    parse(last.out);
+    CHECK(vp_json_equals(&document.json, node_at("predictions.0.vision.interval_of"), "student") && strstr(last.out, "does not say that it predicts the mean"));
+    CHECK(!vp_json_equals(&document.json, node_at("location"), "mean"));
+}
 static void test_recalibration(void) {
     check_case("another machine, by a line a stage");
     write_sweep("c", "machine B", 9, 1.7, 0.8, CONFIGS, 0);
@@ -401,6 +452,11 @@ static void test_damaged(void) {
     damage(whole, "\"least\": ", "\"least\": 1e3, \"x\": ", "ranges.views");
     damage(whole, "\"prefill\": {\n   \"rows\"", "\"prefills\": {\n   \"rows\"", "stages.prefill is missing");
     damage(whole, "\"residual_correlation\": [\n  [1.0", "\"residual_correlation\": [\n  [0.5", "residual_correlation");
+    damage(whole, "\"location\": \"mean\"", "\"location\": \"median\"", "location is not mean");
+    damage(whole, "\"location\": \"mean\"", "\"location\": 1", "location is not of the right type");
+    damage(whole, "\"held_out_ratios\": {", "\"held_out_ratios\": 3, \"x\": {", "held_out_ratios is not of the right type");
+    damage(whole, "\"held_out_ratios\": {", "\"held_out_ratios\": {\"vision\": 3, \"x\": null, ", "");
+    damage(whole, "\"low\": ", "\"low\": 9", "held_out_ratios.vision.high is out of range");
     damage(whole, "\"synthetic\": false", "\"synthetic\": 1", "synthetic");
     damage(whole, "\"warnings\": [", "\"warnings\": [7, ", "");
     check_case("a model cut anywhere is refused");
@@ -487,6 +543,7 @@ int main(void) {
     test_recovery();
     test_held_out();
     test_predictions();
+    test_noise();
     test_recalibration();
     test_damaged();
     test_usage();

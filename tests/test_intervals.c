@@ -282,6 +282,19 @@ static void test_compare(void) {
         CHECK(c.verdict != VP_VERDICT_SLOWER || c.low > 0);
         CHECK((c.verdict == VP_VERDICT_SLOWER) == (more >= 6)); /* McNemar: 2 / 2^6 = 0.031 */
     }
+    check_case("comparisons of accuracies refuse what is not theirs");
+    {
+        const vp_comparison kept = c;
+        first[0] = 0.5;
+        CHECK_INT(vp_compare_accuracy(first, second, 40, 0, 1, 0.01, 0.05, scratch, 8, &c), VP_ERR_CAPACITY);
+        first[0] = 1.5;
+        CHECK_INT(vp_compare_accuracy(first, second, 40, 0, 1, 0.01, 0.05, scratch, sizeof scratch, &c), VP_ERR_RANGE);
+        first[0] = 0;
+        CHECK_INT(vp_compare_accuracy(first, second, 0, 0, 1, 0.01, 0.05, scratch, sizeof scratch, &c), VP_ERR_RANGE);
+        CHECK_INT(vp_compare_accuracy(first, second, 40, 0, 1, 0, 0.05, scratch, sizeof scratch, &c), VP_ERR_RANGE);
+        CHECK_INT(vp_compare_accuracy(first, second, 40, 0, 1, 0.01, 0.5, scratch, sizeof scratch, &c), VP_ERR_RANGE);
+        CHECK(memcmp(&kept, &c, sizeof c) == 0);
+    }
     check_case("the plan asks for enough where no pair differs");
     CHECK_INT(vp_compare_accuracy_plan(0, 1, 1, 0.01, 0.02, 0.05, 0.95, &n), VP_OK);
     CHECK_INT(n, 381);

@@ -336,6 +336,39 @@ static void test_other_lines(void) {
         CHECK(book.files[0].grid == grid);
     }
 }
+/* ---- what the machine did */
+#define NOISE(from, steal) "{\"noise\": {\"from\": " from ", \"load\": 0.5, \"steal_percent\": " steal ", \"other_cpu_percent\": null, \"frequency_mhz\": [1, 2]}}\n"
+static void test_noise(void) {
+    static const char *const bad[] = {NOISE("-1", "1"), NOISE("1.5", "1"), NOISE("null", "1"), NOISE("1", "\"1\""), "{\"noise\": {\"from\": 1}}\n", "{\"noise\": 1}\n",
+        "{\"noise\": {\"from\": 1, \"load\": 1, \"steal_percent\": 1, \"other_cpu_percent\": 1, \"frequency_mhz\": [1]}}\n",
+        "{\"noise\": {\"from\": 1, \"load\": 1, \"steal_percent\": 1, \"other_cpu_percent\": 1, \"frequency_mhz\": null, \"more\": 1}}\n"};
+    long long first, second, third, block;
+    check_case("a block's line says what the machine did during the runs before it; runs behind the last block: not known");
+    fresh();
+    first = add(SAMPLE(1));
+    block = add(NOISE("%lld", "1.5"), first);
+    second = add(SAMPLE(2));
+    third = add(NOISE("%lld", "null"), second);
+    CHECK_INT(read_lines(), 0);
+    CHECK_TEXT(room_said, "");
+    CHECK_INT(book.files[0].block_count, 2);
+    CHECK(book.files[0].blocks[0].from == first && book.files[0].blocks[0].at == block && book.files[0].blocks[0].noise.steal_percent == 1.5);
+    CHECK(isnan(book.files[0].blocks[1].noise.steal_percent) && book.files[0].blocks[1].noise.mhz_high == 2);
+    CHECK(index_block_of(&book, 0, 0) == 2 && index_block_of(&book, 0, first) == 0 && index_block_of(&book, 0, second) == 1 && index_block_of(&book, 0, third + 1) == 2);
+    check_case("a block that begins before the last one's end, or behind its own line, is left out");
+    add(NOISE("%lld", "1"), first);
+    add(NOISE("99999", "1"));
+    CHECK_INT(read_lines(), 0);
+    CHECK_INT(book.files[1].block_count, 2);
+    CHECK(strstr(room_said, "is out of place (it repeats a line, or one that it needs is damaged) and left out\n") != NULL);
+    check_case("a block's line that lacks a number or has another one is damaged");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        fresh();
+        add("%s", bad[i]);
+        CHECK_INT(read_lines(), 0);
+        check_note(strstr(room_said, "is damaged") && book.files[0].block_count == 0, __FILE__, __LINE__, "%s was taken", bad[i]);
+    }
+}
 static void test_damage(void) {
     long long at, torn;
     char words[200];
@@ -574,6 +607,7 @@ int main(void) {
     test_samples();
     test_points();
     test_other_lines();
+    test_noise();
     test_damage();
     test_long();
     test_files();

@@ -18,8 +18,9 @@ enum { PAD = 80, LINES = 64 };
 /* ---- the journal that all others are made from: each line ends with blanks, so that a longer value moves no other line */
 static struct line { char *text; size_t bytes; long long at; } lines[LINES];
 static int line_count;
-static const char *const kinds[] = {"{\"schema\"", "{\"session\"", "{\"sample\"", "\"run\": 1", "\"bare\"", "\"done\"", "\"failed\"", "{\"kernels\"", "{\"finished\""};
-enum { KINDS = 9 };
+static const char *const kinds[] = {"{\"schema\"", "{\"session\"", "{\"sample\"", "\"run\": 1", "\"bare\"", "\"done\"", "\"failed\"", "{\"kernels\"", "{\"finished\"",
+    "{\"noise\""};
+enum { KINDS = 10 };
 /* the last line of a kind: lines behind it are few, those before it stay as they are */
 static int line_of_kind(int kind) {
     for (int i = line_count - 1; i >= 0; i--)
@@ -52,6 +53,7 @@ static void read_lines(const char *path) {
     for (int i = 0; i < line_count; i++) {
         move_place(lines[i].text, "\"prev\": ", before);
         move_place(lines[i].text, "\"session\": ", before);
+        move_place(lines[i].text, "\"from\": ", before);
         for (size_t bytes = strlen(lines[i].text); bytes < lines[i].bytes; bytes++) lines[i].text[bytes] = ' ';
     }
     free(text);
@@ -323,6 +325,8 @@ int main(void) {
     snprintf(text, sizeof text, "{\"id\": 1, \"image\": \"a.png\", \"question\": \"What?\", \"answers\": [\"bus\", \"car\"]}\n"
                                 "{\"id\": 2, \"image\": \"broken.png\", \"question\": \"And?\"}\n{\"question\": \"Words?\", \"answers\": []}\n");
     write_text(in_folder("set.jsonl"), text);
+    make_empty(in_folder("proc")); /* of the system nothing but its load is known: each round of runs is a block */
+    write_text(in_folder("proc/loadavg"), "0.5 0 0 1/2 3\n");
     CHECK_INT(cli(SWEEP "--output_dir %F/whole"), 1);
     read_lines(in_folder("whole/journal.jsonl"));
     CHECK(line_count > 15 && line_count < LINES);

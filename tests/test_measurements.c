@@ -4,6 +4,7 @@
 #include "report/measurements.h"
 #include "base/console.h"
 #include "commands/commands.h"
+#include "report/estimator.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/room.h"
@@ -191,6 +192,80 @@ static void test_warnings(void) {
     CHECK_TEXT(got.device, "not said");
     CHECK_TEXT(got.model, "not said");
 }
+/* the interval of a bias, from configurations that are off together; rows without one of the numbers do not count */
+static void test_bias(void) {
+    static double predicted[ESTIMATE_PARTS * 12];
+    struct part_errors errors[ESTIMATE_PARTS];
+    int64_t experts = -1;
+    double kept;
+    check_case("the bias of predictions has its interval from the configurations");
+    make();
+    results.count = 3;
+    CHECK_INT(measure("first", &experts), 0);
+    for (int part = 0; part < ESTIMATE_PARTS; part++)
+        for (size_t i = 0; i < 12; i++) predicted[(size_t)part * 12 + i] = measured_part(&got, part, i) + 1 + (double)got.configs[i]; /* off by 1, 2, 3 */
+    errors_of(&got, predicted, errors);
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
+        CHECK_INT(errors[part].of.count, 12);
+        CHECK_NEAR(errors[part].of.bias, 2, 1e-12);
+        CHECK_NEAR(errors[part].bias_high - 2, 4.302652729911275 / sqrt(3), 1e-9); /* Student at 2 degrees; deviation 1 of three */
+        CHECK_NEAR(errors[part].bias_low + errors[part].bias_high, 4, 1e-9);
+    }
+    CHECK_NEAR(errors[VP_LATENCY_VISION].measured_mean, 11.5, 1e-12);
+    kept = errors[VP_LATENCY_VISION].bias_high;
+    for (size_t i = 4; i < 12; i++) predicted[(size_t)VP_LATENCY_VISION * 12 + i] = (double)NAN; /* one configuration is left */
+    errors_of(&got, predicted, errors);
+    CHECK(errors[VP_LATENCY_VISION].of.count == 4 && isnan(errors[VP_LATENCY_VISION].bias_low) && isnan(errors[VP_LATENCY_VISION].bias_high));
+    CHECK_NEAR(errors[VP_LATENCY_PREFILL].bias_high, kept, 1e-12);
+    for (size_t i = 0; i < 4; i++) predicted[(size_t)VP_LATENCY_VISION * 12 + i] = (double)NAN;
+    errors_of(&got, predicted, errors);
+    CHECK_INT(errors[VP_LATENCY_VISION].of.count, 0);
+}
+static struct part_errors held[ESTIMATE_KINDS][ESTIMATE_PARTS];
+static size_t count_warnings(int chosen) {
+    const struct part_errors *held_out[ESTIMATE_KINDS];
+    text_list_free(&warnings);
+    for (int kind = 0; kind < ESTIMATE_KINDS; kind++) held_out[kind] = held[kind];
+    warn_of_errors(held_out, chosen, &warnings);
+    return warnings.count;
+}
+static void test_warnings_of_errors(void) {
+    struct part_errors *vision = &held[VP_LATENCY_PHYSICAL][VP_LATENCY_VISION], *total = &held[VP_LATENCY_PHYSICAL][ESTIMATE_TOTAL];
+    check_case("warnings of predictions: a bias that matters, worse than the mean, worse than a baseline, each with what to do");
+    for (int kind = 0; kind < ESTIMATE_KINDS; kind++)
+        for (int part = 0; part < ESTIMATE_PARTS; part++) {
+            struct part_errors one = {{8, 0.9, 1, 1.5, 0, 0.1, 2, 3}, -1, 1, 100};
+            held[kind][part] = one;
+        }
+    CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0);
+    vision->of.bias = -3; vision->bias_low = -4; vision->bias_high = -2;
+    CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 1);
+    CHECK(is_warned("vision of configurations not seen: predictions are off by -3 ms on average [-4, -2], 3.0 % of the mean: measure more"));
+    CHECK_INT(count_warnings(VP_LATENCY_SEED), 0);
+    vision->of.bias = 3; vision->bias_low = 2; vision->bias_high = 4;
+    CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 1);
+    vision->bias_low = -1;
+    CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0); /* may be chance */
+    vision->of.bias = 1; vision->bias_low = 0.5;
+    CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0); /* 1 % does not matter */
+    vision->bias_low = vision->bias_high = (double)NAN; vision->of.bias = 50;
+    CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0); /* not known */
+    total->of.r2 = -0.25;
+    CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 1);
+    CHECK(is_warned("total of configurations not seen: R2 is -0.250, the mean of all rows is nearer: measure more"));
+    total->of.r2 = (double)NAN;
+    CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0);
+    held[VP_LATENCY_MEAN][VP_LATENCY_DECODE].of.r2 = -0.1; /* always a little: that is what it is */
+    CHECK_INT(count_warnings(VP_LATENCY_MEAN), 0);
+    held[VP_LATENCY_SEED][VP_LATENCY_DECODE].of.rmse = 1.43;
+    CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0);
+    held[VP_LATENCY_SEED][VP_LATENCY_DECODE].of.rmse = 1.42;
+    CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 1);
+    CHECK(is_warned("decode of configurations not seen: the baseline \"seed\" is nearer (RMSE 1.42 ms, the model 1.5 ms)") && is_warned("fit --features seed"));
+    CHECK_INT(count_warnings(VP_LATENCY_SEED), 0);
+    held[VP_LATENCY_SEED][VP_LATENCY_DECODE].of.count = 0;
+    CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0);
+}
 static void test_experts(void) {
     int64_t experts = -1;
     check_case("how many experts: the files', the option's, the caller's; where none says it, that is an error and no guess");
@@ -230,6 +305,8 @@ int main(void) {
     test_read();
     test_left_out();
     test_warnings();
+    test_bias();
+    test_warnings_of_errors();
     test_experts();
     measurements_free(&got);
     text_list_free(&warnings);

@@ -123,7 +123,8 @@ static void test_long_trace(void) {
 }
 static void test_estimator(void) {
     static const row rows[] = {
-        {"fit", "fit %F/a --num_experts 64 -o %F/model.json", 0}, {"fit-json", "fit %F/a --num_experts 64 --json --output_dir %F/e3", 0}, {"fit-seed", "fit %F/a --features seed --num_experts 8", 0},
+        {"fit", "fit %F/a --num_experts 64 -o %F/model.json", 0}, {"fit-json", "fit %F/a --num_experts 64 --json --output_dir %F/e3", 0},
+        {"fit-seed", "fit %F/a --features seed --num_experts 8", 0},
         {"predict", "predict %F/model.json 640x480 1280x720 --tier medium --top_k 4 --output_tokens 16 --budget_ms 250", 0},
         {"predict-json", "predict %F/model.json 640x480 --crops 3 --num_active_blocks 12 --json --budget_ms 60", 0},
         {"predict-views", "predict %F/model.json --views 3 --sequence 500 --text_tokens 20 --vision_tokens 400", 0},
@@ -363,7 +364,8 @@ static void rename_all(const char *name, const char *from, const char *to) {
 /* what predict and fit refuse, in their words; the folders are those of test_estimator */
 static void test_estimator_words(void) {
     static const char *const commands[] = {
-        "fit", "fit %F/none", "fit %F/one", "fit %F/one --num_experts 64", "predict", "predict %F/none 640x480", "predict %F/model.json 640", "predict %F/model.json 1x5000",
+        "fit", "fit %F/none", "fit %F/one", "fit %F/one --num_experts 64", "predict", "predict %F/none 640x480", "predict %F/model.json 640",
+        "predict %F/model.json 1x5000",
         "predict %F/model.json --tier low", "predict %F/model.json --views 2", "predict %F/model.json --views 0 --vision_tokens 100",
         "predict %F/model.json --views 2 --vision_tokens 400 --sequence 400", "predict %F/model.json 640x480 --views 2", "predict %F/model.json 640x480 --top_k 65",
         "predict %F/model.json 640x480 --sequence 5", "predict %F/model.json --data %F/b --recalibrate %F/b", "predict %F/model.json --recalibrate %F/b",

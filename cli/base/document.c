@@ -182,8 +182,9 @@ static struct number_text number_rounded(double value, int exponent) {
 }
 struct number_text number_measured(double value, double low, double high) {
     const int is_range = high > low && isfinite(low) && isfinite(high);
-    /* a skewed range is much wider than its value, which keeps two digits */
-    const double size = is_range ? fmin((high - low) / 20, fabs(value) / 10) : fabs(value) / 100;
+    /* a skewed range is much wider than its value, which keeps two digits, but none below a thousandth of the range */
+    const double width = is_range ? high - low : fabs(value) / 5, own = fmax(fabs(value) / 10, width / 1000),
+                 size = fabs(value) > 0 ? fmin(width / 20, own) : width / 20;
     const int exponent = size > 0 && isfinite(size) ? (int)floor(log10(size)) : 0;
     struct number_text text, middle = number_rounded(value, exponent), low_text = number_rounded(low, exponent),
                              high_text = number_rounded(high, exponent);

@@ -57,8 +57,8 @@ static void write_fit(struct document *document, const struct estimator *estimat
                   measurements->count, measurements->config_count, measurements->size_count);
     document_text(document, BLOCK_LINE, "model %s, %s", estimator->model_name, estimator->device);
     document_text(document, BLOCK_LINE,
-                  "predicted: the " ESTIMATE_LOCATION " time of such requests; measured: each sample's " ESTIMATE_LOCATION
-                  " over its runs; bias: the " ESTIMATE_LOCATION " of predicted - measured");
+                  "predicted: the " ESTIMATE_LOCATION " time of such requests; measured: each sample's "
+                  ESTIMATE_LOCATION " over its runs; bias: the " ESTIMATE_LOCATION " of predicted - measured");
     document_text(document, BLOCK_LINE,
                   "baselines: seed, a line in the experiments' inputs; mean, the " ESTIMATE_LOCATION
                   " of the rows of the fit");

@@ -359,8 +359,9 @@ static void try_model(const struct estimator *estimator, const struct measuremen
         }
     }
     for (int part = 0; part < ESTIMATE_PARTS; part++)
-        errors->inside[part] = errors->errors[part].of.count ? (double)inside[part] / (double)errors->errors[part].of.count
-                                                          : (double)NAN;
+        errors->inside[part] = errors->errors[part].of.count
+                                   ? (double)inside[part] / (double)errors->errors[part].of.count
+                                   : (double)NAN;
     if (evaluation) guard_budgets(measurements, predicted, evaluation);
     free(predicted);
 }

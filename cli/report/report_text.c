@@ -242,6 +242,7 @@ static void write_point(struct text_list *table, const struct report *report, co
     text_list_add(table, "%s", number_of_estimate(point_accuracy(point)).text);
     text_list_add(table, "%s", number_percent(point->membership).text);
 }
+enum { SAMPLES_FEW = 30 }; /* below it a share of the draws is easily mistaken for a certainty */
 static void write_front(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
     const char *axis = METRIC_KEYS[report->settings.axis], *percentile = percentile_text(report->settings.percentile);
     struct text_list *table;
@@ -262,6 +263,10 @@ static void write_front(struct document *document, const struct report *report, 
             "%.3g points",
             report->settings.resamples, number_short(tradeoff->epsilon_latency).text,
             100 * report->settings.epsilon_accuracy);
+    if (!tradeoff->is_corpus && tradeoff->sample_count < SAMPLES_FEW)
+        document_text(document, BLOCK_LINE,
+                      "draws of %zu samples know no other samples: 0 or 100 %% of them is no certainty",
+                      tradeoff->sample_count);
     if (!tradeoff->is_corpus && !tradeoff->range.is_known)
         document_text(document, BLOCK_LINE,
                       "the range of this metric's scores is not known: intervals of accuracy are Student's, and there "

@@ -256,13 +256,16 @@ static void bootstrap_points(struct tradeoff *tradeoff, const struct report_sett
     options.percentile = settings->percentile;
     options.budget = settings->budget;
     options.min_accuracy = settings->min_accuracy;
+    options.accuracy_rule = tradeoff->range.is_known ? VP_ACCURACY_BOUNDED : VP_ACCURACY_PERCENTILE;
+    options.accuracy_range_low = tradeoff->range.low;
+    options.accuracy_range_high = tradeoff->range.high;
     scratch = resize(NULL, bytes, 1);
     if (vp_bootstrap(tradeoff->latency, tradeoff->accuracy, tradeoff->config_count, tradeoff->sample_count, &options,
                      scratch, bytes, tradeoff->points)
         != VP_OK)
         snprintf(tradeoff->reason, sizeof tradeoff->reason, "the values are too large to be drawn from");
     free(scratch);
-    for (size_t i = 0; i < tradeoff->config_count; i++) { /* draws of samples that agree agree, too */
+    for (size_t i = 0; i < tradeoff->config_count && !tradeoff->range.is_known; i++) { /* Student's, or none */
         vp_bounded_interval accuracy = accuracy_interval(
             tradeoff->range, NULL, tradeoff->accuracy + i * tradeoff->sample_count, tradeoff->sample_count);
         tradeoff->points[i].accuracy_low = accuracy.low;

@@ -329,18 +329,23 @@ static void index_take_session(struct journal_index *index, int32_t file_index, 
     file->knows_device = file->device != NULL;
     file->on_gpu = file->device && !strncmp(file->device, "cuda", 4);
 }
-static void index_take_noise(struct journal_index *index, int32_t file_index, int64_t at) {
+/* Takes over what the machine did during a block of runs. Truth: it counts; not so when it begins before the end of the
+ * last block, or after its own line. */
+static int index_has_taken_noise(struct journal_index *index, int32_t file_index, int64_t at) {
     const vp_json *json = &index->scratch.json;
     struct index_file *file = &index->files[file_index];
     struct index_block *block;
+    int64_t from = node_int(json, vp_json_get(json, 0, "noise"), "from", at);
+    if (from > at || (file->block_count && from < file->blocks[file->block_count - 1].at)) return 0;
     if (file->block_count == file->block_capacity) {
         file->block_capacity = file->block_capacity * 2 + 16;
         file->blocks = resize(file->blocks, file->block_capacity, sizeof *file->blocks);
     }
     block = &file->blocks[file->block_count++];
-    block->from = node_int(json, vp_json_get(json, 0, "noise"), "from", at);
+    block->from = from;
     block->at = at;
     read_noise_block(json, vp_json_get(json, 0, "noise"), &block->noise);
+    return 1;
 }
 /* Truth: the journal has timed the kernels of this shape already. */
 static int index_has_shape(const struct journal_index *index, const struct index_shape *wanted) {
@@ -369,11 +374,12 @@ static int index_has_taken_kernels(struct journal_index *index, int32_t file, in
     return 1;
 }
 /* Reports a line that is left out; the first two of a journal by their places. */
-static void index_report(struct journal_index *index, const struct index_file *file, int64_t at, int is_damaged) {
+static void index_report(struct journal_index *index, const struct index_file *file, int64_t at, line_kind kind) {
     if (index->damaged++ >= 2) return;
-    complain(0, "%s: line %lld (byte %lld) is %s and left out; its point is measured again", file->path,
+    complain(0, "%s: line %lld (byte %lld) is %s and left out%s", file->path,
              (long long)file->lines, (long long)at,
-             is_damaged ? "damaged" : "out of place (it repeats a line, or one that it needs is damaged)");
+             kind == LINE_DAMAGED ? "damaged" : "out of place (it repeats a line, or one that it needs is damaged)",
+             kind == LINE_NOISE ? "" : "; its point is measured again");
 }
 /* Takes over one line of a known kind. Returns 0 or an exit code. */
 static int index_take_kind(struct journal_index *index, line_kind kind, int32_t file_index, int64_t at) {
@@ -383,11 +389,11 @@ static int index_take_kind(struct journal_index *index, line_kind kind, int32_t 
     case LINE_SESSION: index_take_session(index, file_index, at); break;
     case LINE_SAMPLE: is_taken = index_has_taken_sample(index, file_index, at); break;
     case LINE_KERNELS: is_taken = index_has_taken_kernels(index, file_index, at); break;
-    case LINE_NOISE: index_take_noise(index, file_index, at); break;
+    case LINE_NOISE: is_taken = index_has_taken_noise(index, file_index, at); break;
     case LINE_FINISHED: index->files[file_index].is_finished = 1; break;
     default: is_taken = index_has_taken_point(index, kind, at);
     }
-    if (!is_taken) index_report(index, &index->files[file_index], at, 0);
+    if (!is_taken) index_report(index, &index->files[file_index], at, kind);
     return 0;
 }
 /* Takes over one whole line; one that is damaged is reported and left out. Returns 0 or an exit code. */
@@ -400,7 +406,7 @@ static int index_take(struct journal_index *index, int32_t file_index, int64_t a
         return complain(EXIT_USAGE, "%s is no journal of this vlmprof: use another --output_dir, or move the file away",
                         file->path);
     if (kind != LINE_DAMAGED) return index_take_kind(index, kind, file_index, at);
-    index_report(index, file, at, 1);
+    index_report(index, file, at, kind);
     return 0;
 }
 static int compare_entries(const void *left_item, const void *right_item) {
