@@ -294,7 +294,7 @@ test-gpu: $(PROBED)
 	@if [ -z "$(NVCC)" ]; then echo "test-gpu needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
 	@$(MAKE) $(JOBS) $(PROGRAM) $(G)/test_kernels $(G)/test_model
 	@$(PROGRAM) selftest --device cuda
-	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(G)/test_kernels $(G)/test_model | tee $(G)/test.log; \
+	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_JOBS=1 TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(G)/test_kernels $(G)/test_model | tee $(G)/test.log; \
 	    tail -n 1 $(G)/test.log | grep -q ' 0 failed, 0 skipped$$'
 # one program for the device and for the emulated one, where the tests try it at tiny size
 $(E)/bench_gpu.o: tests/bench/gpu/bench_gpu.c | $(PROBED)
