@@ -216,6 +216,7 @@ VP_API void vp_trace_free(vp_trace *trace);
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 #include <unistd.h> /* lseek */
 #ifdef __cplusplus
 extern "C" {

@@ -151,7 +151,7 @@ VK_TBF16 VK_INLINE void vk_rows_bfmmla(const int twos, float *y, const uint16_t 
 VK_TBF16 static void vk_tile_bfmmla(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
     const uint16_t *xr = (const uint16_t *)x;
     const uint32_t *pairs = (const uint32_t *)panel;
-    if (rows == 1) { vk_tile_bfdot(y, x, ldx, panel, k, rows); return; } /* the second row of each product would be idle */
+    if (rows == 1) { vk_tile_bfdot(y, x, ldx, panel, k, rows); return; } /* the second rows would be idle */
     for (int r = 0; r < rows; r += 8, xr += 8 * ldx, y += 8 * VK_PAD)
         switch ((rows - r + 1) / 2) {
         case 1: vk_rows_bfmmla(1, y, xr, ldx, pairs, k); break;
