@@ -72,7 +72,7 @@ static void stack_title(const struct report *report, const struct decomposition 
     text_add_string(title, report_full_name(report->results, decomposition->file, name));
     page_add(title, ": %s ms", number_short(decomposition->mean[METRIC_TOTAL]).text);
     for (int i = 0; i < STACK_PARTS; i++)
-        if (parts[i] > 0)
+        if (parts[i] > 0 && !is_large(report->results->count))
             page_add(title, "\n%s %s ms, %.1f %%", stack_part_name(i, is_coarse), number_short(parts[i]).text,
                      100 * parts[i] / decomposition->mean[METRIC_TOTAL]);
 }
@@ -163,7 +163,8 @@ static void stack_rows(const struct stack *stack, const char *caption) {
     figure_open(stack->out, caption,
                 "Bar: one configuration. Its parts are means over the samples; the number is mean T_total, ms.", 1);
     stack_legend(stack);
-    for (int i = 0; i < WIDE_COUNT; i++) stack_rows_draw(stack, caption, WIDE_PX[i]);
+    for (int i = 0; i < drawing_count(stack->report->results->count, WIDE_COUNT); i++)
+        stack_rows_draw(stack, caption, WIDE_PX[i]);
     figure_close(stack->out);
 }
 /* One path of a part's bars, over all configurations. */
@@ -217,7 +218,8 @@ static void stack_all(const struct stack *stack) {
     static const char caption[] = "All configurations, from fastest to slowest";
     figure_open(stack->out, caption, "Bar: one configuration. Its parts are means over the samples.", 1);
     stack_legend(stack);
-    for (int i = 0; i < WIDE_COUNT; i++) stack_all_draw(stack, caption, WIDE_PX[i]);
+    for (int i = 0; i < drawing_count(stack->report->results->count, WIDE_COUNT); i++)
+        stack_all_draw(stack, caption, WIDE_PX[i]);
     figure_close(stack->out);
 }
 static void page_stack(struct text_buffer *out, const struct report *report, const struct result_group *group) {
@@ -327,7 +329,7 @@ static void page_parts(struct text_buffer *out, const struct report *report, con
     for (int part = 0; part <= PARTS_IDLE; part++)
         if (is_shown[part]) legend_item(out, COLOUR_SERIES, part_series(part), 0, SIGN_BAR, part_text(part));
     legend_close(out);
-    for (int drawing = 0; drawing < WIDE_COUNT; drawing++) {
+    for (int drawing = 0; drawing < drawing_count(report->results->count, WIDE_COUNT); drawing++) {
         const int width = WIDE_PX[drawing];
         double step = width <= PLOT_NARROW ? BAR_PX + NAME_PX + 4 : BAR_PX + 3;
         struct plot plot;
@@ -465,14 +467,17 @@ static void page_curves(struct text_buffer *out, const struct report *report, si
         snprintf(caption, sizeof caption, "%s against %s", first->y_name, first->x_name);
         figure_open(out, caption, curve_note(name, collected.count), 0);
         curves_legend(out, report, &collected);
-        for (int i = 0; i < HALF_COUNT; i++) curves_draw(out, report, &collected, caption, HALF_PX[i]);
+        for (int i = 0; i < drawing_count(report->results->count, HALF_COUNT); i++)
+            curves_draw(out, report, &collected, caption, HALF_PX[i]);
         figure_close(out);
     }
     free(collected.order);
 }
 
 /* ---- E1: work against time */
-static int has_work(const struct stage_cost *cost) {
+/* Of very many configurations only stages of 1 % of a request or more. */
+static int has_work(const struct report *report, const struct stage_cost *cost) {
+    if (is_large(report->results->count) && !(cost->share >= 0.01)) return 0;
     return cost->flops > 0 && cost->bytes > 0 && cost->mean > 0 && cost->tflops > 0 && isfinite(cost->tflops * 1e12);
 }
 static void work_title(const struct report *report, const struct decomposition *decomposition, int stage,
@@ -514,7 +519,7 @@ static int has_work_to_show(const struct report *report, int is_roofline, struct
     for (size_t i = 0; i < report->results->count; i++) {
         for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
             const struct stage_cost *cost = &report->items[i].stages[stage];
-            if (!has_work(cost)) continue;
+            if (!has_work(report, cost)) continue;
             is_shown[stage] = 1;
             span_add(x_span, work_x(cost, is_roofline));
             span_add(y_span, work_y(cost, is_roofline));
@@ -530,7 +535,7 @@ static void work_marks(struct plot *plot, const struct report *report, int is_ro
         char title[512];
         while (group < report->results->group_count && report->results->groups[group].first == i)
             page_add(plot->out, "%s<g data-set=\"%zu\">", i ? "</g>" : "", group), group++;
-        if (!has_work(cost)) continue;
+        if (!has_work(report, cost)) continue;
         work_title(report, &report->items[i], stage, title);
         plot_mark(plot, stage, scale_place(&plot->x, work_x(cost, is_roofline)),
                   scale_place(&plot->y, work_y(cost, is_roofline)), report->results->count > 40 ? 2.6 : 3.6, 1, title);
@@ -546,6 +551,7 @@ static void work_draw(struct text_buffer *out, const struct work *work, int is_r
     const struct report *report = work->report;
     struct plot plot;
     plot_open(&plot, out, WORK_TITLES[is_roofline], width, width <= PLOT_NARROW ? 290 : 340);
+    plot.has_titles &= !is_roofline; /* the same marks in the same order as in the plot before */
     plot.x_prefix = !is_roofline;
     plot.y_prefix = is_roofline;
     plot_frame(&plot, work->x_span, 1, work->y_span, 1, is_roofline ? "FLOPs per byte" : "FLOPs per request",
@@ -577,7 +583,8 @@ static void page_work(struct text_buffer *out, const struct report *report, int 
         if (work.is_shown[stage])
             legend_item(out, COLOUR_SERIES, stack_series(stage), 0, stage, vp_stage_name((vp_stage)stage));
     legend_close(out);
-    for (int i = 0; i < HALF_COUNT; i++) work_draw(out, &work, is_roofline, HALF_PX[i]);
+    for (int i = 0; i < drawing_count(report->results->count, HALF_COUNT); i++)
+        work_draw(out, &work, is_roofline, HALF_PX[i]);
     figure_close(out);
 }
 
@@ -586,7 +593,7 @@ static int has_work_above(const struct report *report) {
     for (size_t i = 0; i < report->results->count; i++)
         for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
             const struct stage_cost *cost = &report->items[i].stages[stage];
-            if (has_work(cost) && (cost->tflops > report->peak_tflops || cost->gbs > report->peak_gbs)) return 1;
+            if (has_work(report, cost) && (cost->tflops > report->peak_tflops || cost->gbs > report->peak_gbs)) return 1;
         }
     return 0;
 }

@@ -35,6 +35,8 @@ void page_style(struct text_buffer *out) {
         "@container(min-width:640px) and (max-width:909.9px){.w700{display:block}}"
         "@container(max-width:639.9px){.wide .w320{display:block}}"
         "@container(max-width:473.9px){.w520{display:none}.w320{display:block}}\n"
+        ".large figure{overflow-x:auto}.large .w1000{display:block!important;min-width:940px}"
+        ".large .w520{display:block!important;min-width:490px}.large .w700,.large .w320{display:none!important}\n"
         ".off,[hidden]{display:none!important}.legend [data-k]{cursor:pointer}[aria-pressed=false]{opacity:.45;"
         "text-decoration:line-through}\n"
         "#tip{position:fixed;z-index:1;max-width:min(92vw,26rem);padding:.35rem .6rem;border-radius:4px;"
@@ -89,7 +91,8 @@ static const char SCRIPT_WORDS[] =
     "const press = (e, on) => e.setAttribute('aria-pressed', on)\n"
     "const isPressed = e => e.getAttribute('aria-pressed') == 'true'\n";
 
-/* Titles of marks: those of the widest drawing are given to all drawings of a figure. Arrows go from mark to mark. */
+/* Titles of marks: a drawing that has none takes those of the drawing before, which has the same marks. Arrows go from
+ * mark to mark. */
 static const char SCRIPT_TITLES[] =
     "const tip = make('div', '', document.body)\n"
     "tip.id = 'tip'\n"
@@ -106,12 +109,14 @@ static const char SCRIPT_TITLES[] =
     "  tip.style.top = (at.top < own.height + 10 ? Math.min(at.bottom + 8, innerHeight - own.height - 4) "
     ": at.top - own.height - 8) + 'px'\n"
     "}\n"
+    "let titles = []\n"
     "for (const figure of all('figure')) {\n"
-    "  let titles = null\n"
+    "  if (document.body.matches('.large')) figure.tabIndex = 0\n"
     "  for (const svg of all(':scope > svg', figure)) {\n"
     "    const marks = all('.m,.q,.h', svg)\n"
-    "    if (!titles) titles = marks.map(m => { const t = m.querySelector('title'), text = t?.textContent; "
-    "t?.remove(); return text })\n"
+    "    const own = marks.map(m => { const t = m.querySelector('title'), text = t?.textContent; t?.remove(); "
+    "return text })\n"
+    "    if (own.some(t => t)) titles = own\n"
     "    if (marks.length) svg.setAttribute('role', 'group')\n"
     "    marks.forEach((m, i) => {\n"
     "      m.dataset.t = titles[i]\n"

@@ -147,7 +147,8 @@ static void page_front(struct text_buffer *out, const struct report *report, con
     legend_item(out, COLOUR_SERIES, 1, 0, 3, "on the Pareto front");
     legend_item(out, COLOUR_SERIES, 0, 0, 0, "not on it; the fuller the colour, the likelier a member in a resample");
     legend_close(out);
-    for (int i = 0; i < WIDE_COUNT; i++) front_draw(out, report, tradeoff, caption, WIDE_PX[i]);
+    for (int i = 0; i < drawing_count(report->results->count, WIDE_COUNT); i++)
+        front_draw(out, report, tradeoff, caption, WIDE_PX[i]);
     figure_close(out);
 }
 
@@ -244,7 +245,7 @@ static void page_main_effect(struct text_buffer *out, const struct report *repor
                 "Mark: mean over all samples and all other knobs. Whiskers: 95 % interval of the difference to the "
                 "mean of all configurations (dashed).",
                 0);
-    for (int i = 0; i < HALF_COUNT; i++)
+    for (int i = 0; i < drawing_count(report->results->count, HALF_COUNT); i++)
         main_effect_draw(out, report, tradeoff, knob, which, caption, HALF_PX[i]);
     figure_close(out);
 }
@@ -334,7 +335,8 @@ static void page_interaction(struct text_buffer *out, const struct report *repor
                         report_level_text(tradeoff, report->results, tradeoff->knob_of[pair->knob_b], k, level));
     }
     legend_close(out);
-    for (int i = 0; i < HALF_COUNT; i++) interaction_draw(out, report, tradeoff, pair, caption, HALF_PX[i]);
+    for (int i = 0; i < drawing_count(report->results->count, HALF_COUNT); i++)
+        interaction_draw(out, report, tradeoff, pair, caption, HALF_PX[i]);
     figure_close(out);
 }
 static int32_t share_terms(const struct tradeoff *tradeoff) {

@@ -95,6 +95,9 @@ static struct number_text scale_text(const struct scale *scale, double value) {
 double text_px(const char *text) { return LETTER_PX * (double)text_width(text); }
 const int WIDE_PX[WIDE_COUNT] = {PLOT_WIDE, PLOT_MIDDLE, PLOT_NARROW}, HALF_PX[HALF_COUNT] = {PLOT_HALF, PLOT_NARROW};
 
+enum { LARGE_FROM = 400 };
+int is_large(size_t configurations) { return configurations > LARGE_FROM; }
+int drawing_count(size_t configurations, int count) { return is_large(configurations) ? 1 : count; }
 int is_narrow(const struct plot *plot) { return plot->width <= PLOT_NARROW; }
 void text_fit(char *text, double px) {
     size_t most = (size_t)(px / LETTER_PX), width = 0;
@@ -208,15 +211,15 @@ static void mark_add(struct text_buffer *out, int sign, double x, double y, doub
         page_add(out, "<path class=\"m\" d=\"M%.1f %.1fh%.1fl%.1f %.1fz\"%s", x - radius * 1.15, y - radius,
                  radius * 2.3, -radius * 1.15, radius * 2.1, fade);
     }
-    text_add_string(out, ">");
 }
-static void mark_end(struct text_buffer *out, int sign) { text_add_string(out, sign % 5 ? "</path>" : "</circle>"); }
 void plot_mark(const struct plot *plot, int sign, double x, double y, double radius, double opacity,
                const char *title) {
     mark_add(plot->out, sign, x, y, radius, opacity);
-    plot_title(plot, title);
-    mark_end(plot->out, sign);
-    text_add_string(plot->out, "\n");
+    if (plot->has_titles) {
+        text_add_string(plot->out, ">");
+        plot_title(plot, title);
+        text_add_string(plot->out, sign % 5 ? "</path>\n" : "</circle>\n");
+    } else text_add_string(plot->out, "/>\n");
 }
 void plot_whiskers(struct plot *plot, double x, double y, vp_estimate horizontal, vp_estimate vertical) {
     if (isfinite(horizontal.low) && isfinite(horizontal.high) && horizontal.low > (plot->x.is_log ? 0 : -HUGE_VAL))
@@ -233,7 +236,7 @@ void legend_item(struct text_buffer *out, colour_set set, int at, int count, int
     else {
         text_add_string(out, "<path class=\"l\" d=\"M0 6H14\"/>");
         mark_add(out, sign, 7, 6, 3.4, 1);
-        mark_end(out, sign);
+        text_add_string(out, "/>");
     }
     text_add_string(out, "</g></svg>");
     page_text(out, text);

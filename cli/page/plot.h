@@ -33,6 +33,11 @@ enum { PLOT_LEFT = 62, PLOT_RIGHT = 14, PLOT_TOP = 12, PLOT_BOTTOM = 46 }; /* px
 enum { PLOT_WIDE = 1000, PLOT_MIDDLE = 700, PLOT_HALF = 520, PLOT_NARROW = 320, WIDE_COUNT = 3, HALF_COUNT = 2 };
 extern const int WIDE_PX[WIDE_COUNT], HALF_PX[HALF_COUNT]; /* the widths of the drawings, the widest first */
 
+/* How many of the drawings a page has. One of very many configurations has the widest alone, so that it stays small:
+ * the body has the class "large", and figures scroll sideways. */
+int is_large(size_t configurations);
+int drawing_count(size_t configurations, int count);
+
 /* x_prefix, y_prefix: the numbers of that axis take k, M, G, T, P. has_titles: only the widest drawing, the script
  * gives its titles to the others. */
 struct plot {

@@ -12,6 +12,7 @@
 #include "page/page_prediction.h"
 #include "page/page_style.h"
 #include "page/page_tradeoff.h"
+#include "page/plot.h"
 #include "report/report_text.h"
 #include "report/result_read.h"
 
@@ -74,7 +75,7 @@ static void page_table(struct text_buffer *out, const struct report *report) {
         out,
         "<section id=\"table\"><h2>All configurations</h2><p>Times are medians over samples, P95 aside; accuracy is "
         "the mean; in brackets 95 % intervals; a click on a head sorts.</p>\n"
-        "<div class=\"scroll\"><table class=\"sort\"><thead><tr>");
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"All configurations\"><table class=\"sort\"><thead><tr>");
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
         page_add(out, "<th scope=\"col\"><button>%s</button>", heads[i]);
     text_add_string(out, "</thead><tbody>\n");
@@ -212,7 +213,9 @@ static void page_head(struct text_buffer *out, const struct report *report) {
     page_name(out, report);
     text_add_string(out, "</title>\n");
     page_style(out);
-    text_add_string(out, "</head><body>\n<header><h1>");
+    text_add_string(out, "</head><body");
+    if (is_large(report->results->count)) text_add_string(out, " class=\"large\"");
+    text_add_string(out, ">\n<header><h1>");
     page_name(out, report);
     page_add(out, "</h1><p class=\"soft\">%zu configuration%s, up to %zu samples each</p>", report->results->count,
              report->results->count == 1 ? "" : "s", samples);
