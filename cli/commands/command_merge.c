@@ -26,7 +26,8 @@ static const struct option_spec MERGE_OPTIONS[] = {
     {"layout", CHOICE, "NAME", NULL, 0, 0, "reference",
      "reference: copies the result files in DIR to OUTPUT_DIR/TASK/combined_profiling_results_*.json, which the "
      "reference's scripts read (help reference)"},
-    OPTION_JSON_OF_FILES,
+    {"json", FLAG, NULL, NULL, 0, 0, NULL,
+     "a JSON object on stdout instead of the table: files, P50s, accuracies; with --layout files and warnings"},
     OPTIONS_OF_ALL,
 };
 
