@@ -431,7 +431,7 @@ install: $(PROGRAM) $(PAGES) $(B)/package/written
 	@echo "installed below $(DESTDIR)$(PREFIX): vlmprof, its header and library, manual pages, completions; make uninstall removes them"
 uninstall: $(PROGRAM) $(PAGES) $(B)/package/written
 	$(call install_each,rm -f "$$to")
-	@cd "$(DESTDIR)$(PREFIX)" && for folder in include/vlmprof share/vlmprof/parts/engine share/vlmprof/parts share/vlmprof lib/vlmprof lib/cmake/vlmprof; do \
+	@cd "$(DESTDIR)$(PREFIX)" && for folder in include/vlmprof share/vlmprof/parts/engine share/vlmprof/parts/kernels share/vlmprof/parts share/vlmprof lib/vlmprof lib/cmake/vlmprof; do \
 	    if [ -d $$folder ]; then rmdir --ignore-fail-on-non-empty $$folder; fi; done
 
 clean:

@@ -633,7 +633,8 @@ VP_API void vp_output_clean(const char *folder) {
     while (listing && (entry = readdir(listing)) != NULL) {
         char path[4096];
         if (strncmp(entry->d_name, VP_OUTPUT_PREFIX, sizeof VP_OUTPUT_PREFIX - 1) != 0) continue;
-        if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) < sizeof path) vp_impl_remove_dead(path);
+        if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) < sizeof path)
+            vp_impl_remove_dead(path);
     }
     if (listing) closedir(listing);
 }
