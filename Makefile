@@ -257,6 +257,7 @@ check: test
 	@tests/check_style.sh
 	@CC="$(CC)" tests/check_compile.sh
 	@B=$(B) CXX="$(CXX)" tests/planted.sh
+	@B=$(B) PROGRAM=$(PROGRAM) tests/check_page.sh
 	@$(MAKE) test-threads
 	@$(MAKE) test-sanitized CC=gcc
 	@$(MAKE) test-sanitized CC=clang

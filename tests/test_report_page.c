@@ -168,8 +168,8 @@ static void check_good(void) {
 }
 
 /* a reader's questions in their order */
-static const char *const PARTS[] = {"<h1>questions: tiny</h1>", "id=\"findings\"", "id=\"warnings\"", "most accurate: ", "blocks from 2 to 4 changes mean T_total", "id=\"front\"", "id=\"knobs\"",
-    "id=\"stages\"", "id=\"scaling\"", "id=\"roofs\"", "id=\"predicted\"", "id=\"table\"", "id=\"words\"", "id=\"source\""};
+static const char *const PARTS[] = {"<h1>questions: tiny</h1>", "id=\"findings\"", "id=\"warnings\"", "most accurate: ", "blocks from 2 to 4 changes mean T_total",
+    "id=\"front\"", "id=\"knobs\"", "id=\"stages\"", "id=\"scaling\"", "id=\"roofs\"", "id=\"predicted\"", "id=\"table\"", "id=\"words\"", "id=\"source\""};
 static int parts_in_order(const char *text) {
     int found = 0;
     for (; found < (int)(sizeof PARTS / sizeof PARTS[0]) && (text = strstr(text, PARTS[found])) != NULL; text++) found++;
@@ -204,7 +204,8 @@ static void test_small(void) {
     CHECK_INT(count_of(last.out, "<tr><th scope=\"row\""), 12);
     CHECK(strstr(last.out, "only 20 samples") && strstr(last.out, "T_LLM_prefill against") && strstr(last.out, "Roofline") && strstr(last.out, "on the Pareto front")
           && strstr(last.out, "Accuracy by top_k") && strstr(last.out, "Latency by image size and blocks") && strstr(last.out, "decode: mean error"));
-    CHECK(strstr(last.out, "<title>vlmprof: questions: tiny</title>") && strstr(last.out, "reads: images of 288 vision tokens, 1 expert per token (top_k), 2 decoder blocks."));
+    CHECK(strstr(last.out, "<title>vlmprof: questions: tiny</title>") && strstr(last.out, "reads: images of 288 vision tokens, "
+                 "1 expert per token (top_k), 2 decoder blocks."));
     CHECK(strstr(last.out, "<dt>TTFT</dt><dd>time to first token") && strstr(last.out, "<dt>T_decode_per_token</dt><dd>TPOT"));
     CHECK(strstr(last.out, "<title>288 tokens k1 b2") != NULL);
     CHECK_INT(count_of(last.out, "<svg"), count_of(last.out, "</svg>"));

@@ -593,7 +593,8 @@ static int has_work_above(const struct report *report) {
     for (size_t i = 0; i < report->results->count; i++)
         for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
             const struct stage_cost *cost = &report->items[i].stages[stage];
-            if (has_work(report, cost) && (cost->tflops > report->peak_tflops || cost->gbs > report->peak_gbs)) return 1;
+            if (has_work(report, cost) && (cost->tflops > report->peak_tflops || cost->gbs > report->peak_gbs))
+                return 1;
         }
     return 0;
 }

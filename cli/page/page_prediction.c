@@ -142,7 +142,9 @@ static void page_errors(struct text_buffer *out, const struct evaluation *evalua
     for (size_t i = 0; i < warnings.count; i++) page_element(out, "li", warnings.items[i]);
     if (warnings.count) text_add_string(out, "</ul>\n");
     text_list_free(&warnings);
-    text_add_string(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Errors\"><table><thead><tr>");
+    text_add_string(out,
+                    "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Errors\">"
+                    "<table><thead><tr>");
     for (const char *head = heads; *head; head += strcspn(head, "|"), head += *head == '|')
         page_add(out, "<th scope=\"col\">%.*s</th>", (int)strcspn(head, "|"), head);
     text_add_string(out, "</tr></thead><tbody>\n");

@@ -113,8 +113,8 @@ void plot_open(struct plot *plot, struct text_buffer *out, const char *caption, 
     plot->height = height;
     plot->has_titles = width >= PLOT_WIDE || (width >= PLOT_HALF && width < PLOT_MIDDLE);
     page_add(out,
-             "<svg class=\"w%.0f\" viewBox=\"0 0 %.0f %.0f\" style=\"max-width:%.0fpx\" role=\"img\" aria-label=\"", width,
-             width, height, width * (is_narrow(plot) ? 1.5 : 1.15));
+             "<svg class=\"w%.0f\" viewBox=\"0 0 %.0f %.0f\" style=\"max-width:%.0fpx\" role=\"img\" aria-label=\"",
+             width, width, height, width * (is_narrow(plot) ? 1.5 : 1.15));
     page_text(out, caption);
     text_add_string(out, "\">\n");
 }

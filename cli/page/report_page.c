@@ -75,7 +75,8 @@ static void page_table(struct text_buffer *out, const struct report *report) {
         out,
         "<section id=\"table\"><h2>All configurations</h2><p>Times are medians over samples, P95 aside; accuracy is "
         "the mean; in brackets 95 % intervals; a click on a head sorts.</p>\n"
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"All configurations\"><table class=\"sort\"><thead><tr>");
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
+        "aria-label=\"All configurations\"><table class=\"sort\"><thead><tr>");
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
         page_add(out, "<th scope=\"col\"><button>%s</button>", heads[i]);
     text_add_string(out, "</thead><tbody>\n");

@@ -4,6 +4,7 @@
 The browser is driven through a pipe (--remote-debugging-pipe): no port, no library.
   --shots DIR      keeps a picture of each
   --axe FILE       runs axe.min.js, too: a serious or critical finding fails
+  --probe          only looks at texts: the page is no report
   --picture FILE WIDTH HEIGHT  only writes a picture of the page's top
 Prints each fault, then how many there are; the exit code is 1 then."""
 import base64
@@ -166,7 +167,7 @@ AXE = """axe.run(document, {resultTypes: ['violations']}).then(r => r.violations
     .map(v => `axe: ${v.impact}: ${v.id}: ${v.help} (${v.nodes.length}): ${v.nodes[0].html.slice(0, 160)}`))"""
 
 
-def check(browser, shots, axe):
+def check(browser, shots, axe, is_report):
     faults = []
     for width in WIDTHS:
         for scheme in ("light", "dark"):
@@ -181,13 +182,13 @@ def check(browser, shots, axe):
                 browser.value(axe + ";0")
                 found += browser.value(AXE)
             faults += [f"{width} px, {scheme}: {f}" for f in found]
-    return faults + browser.value(USE)
+    return faults + (browser.value(USE) if is_report else [])
 
 
 def main():
     arguments, options = sys.argv[1:], {}
     while len(arguments) > 2:
-        count = 3 if arguments[2] == "--picture" else 1
+        count = {"--picture": 3, "--probe": 0}.get(arguments[2], 1)
         options[arguments[2]] = arguments[3:3 + count]
         del arguments[2:3 + count]
     program, page = arguments
@@ -201,7 +202,7 @@ def main():
                 browser.picture(path, False)
                 return 0
             axe = Path(options["--axe"][0]).read_text() if "--axe" in options else None
-            faults = check(browser, options.get("--shots", [None])[0], axe)
+            faults = check(browser, options.get("--shots", [None])[0], axe, "--probe" not in options)
         finally:
             browser.close()
     print(*faults, sep="\n", end="\n" if faults else "")
