@@ -53,7 +53,7 @@ static void write_sweep(const sweep *s) {
 /* ---- a reader of pages: as strict as the program's own markup is plain. NULL: good; else what is wrong */
 enum { DEPTH_MOST = 64, TEXTS_MOST = 4096 };
 static const char TAGS[] = " html head meta title style body header h1 h2 h3 p nav a section ul li dl dt dd div figure figcaption span svg g path rect circle text "
-                           "clipPath table thead tbody tr th td button small script ";
+                           "main clipPath table thead tbody tr th td button small script ";
 static const char OPEN_ENDED[] = " tr th td thead "; /* HTML closes these by itself */
 static int is_word(const char *words, const char *word) {
     char spaced[40];
@@ -167,6 +167,15 @@ static void check_good(void) {
     CHECK(strstr(last.out, "default-src 'none'") && strstr(last.out, "prefers-color-scheme:dark") && strstr(last.out, "@media print"));
 }
 
+/* a reader's questions in their order */
+static const char *const PARTS[] = {"<h1>questions: tiny</h1>", "id=\"findings\"", "id=\"warnings\"", "most accurate: ", "blocks from 2 to 4 changes mean T_total", "id=\"front\"", "id=\"knobs\"",
+    "id=\"stages\"", "id=\"scaling\"", "id=\"roofs\"", "id=\"predicted\"", "id=\"table\"", "id=\"words\"", "id=\"source\""};
+static int parts_in_order(const char *text) {
+    int found = 0;
+    for (; found < (int)(sizeof PARTS / sizeof PARTS[0]) && (text = strstr(text, PARTS[found])) != NULL; text++) found++;
+    return found;
+}
+
 /* ---- tests */
 static void test_reader(void) {
     static const struct { const char *text, *wrong; } cases[] = {
@@ -186,16 +195,17 @@ static void test_reader(void) {
 static void test_small(void) {
     static const sweep small = {"small", "questions", "tiny", 3, 2, 2, 20, 1};
     char *file;
-    check_case("12 configurations: all plots, warnings first, a table row each");
+    check_case("12 configurations: all plots in the order of a reader's questions, a table row each");
     make_empty(in_folder("small"));
     write_sweep(&small);
     CHECK_INT(run("report %%F/small --html"), 0);
     check_good();
-    CHECK(strstr(last.out, "id=\"warnings\"") && strstr(last.out, "id=\"warnings\"") < strstr(last.out, "id=\"source\"")
-          && strstr(last.out, "id=\"source\"") < strstr(last.out, "id=\"e1\""));
+    CHECK_INT(parts_in_order(last.out), (int)(sizeof PARTS / sizeof PARTS[0]));
     CHECK_INT(count_of(last.out, "<tr><th scope=\"row\""), 12);
     CHECK(strstr(last.out, "only 20 samples") && strstr(last.out, "T_LLM_prefill against") && strstr(last.out, "Roofline") && strstr(last.out, "on the Pareto front")
           && strstr(last.out, "Accuracy by top_k") && strstr(last.out, "Latency by image size and blocks") && strstr(last.out, "decode: mean error"));
+    CHECK(strstr(last.out, "<title>vlmprof: questions: tiny</title>") && strstr(last.out, "reads: images of 288 vision tokens, 1 expert per token (top_k), 2 decoder blocks."));
+    CHECK(strstr(last.out, "<dt>TTFT</dt><dd>time to first token") && strstr(last.out, "<dt>T_decode_per_token</dt><dd>TPOT"));
     CHECK(strstr(last.out, "<title>288 tokens k1 b2") != NULL);
     CHECK_INT(count_of(last.out, "<svg"), count_of(last.out, "</svg>"));
     check_case("each plot says what its marks or bars are; where lines are fitted to means, marks are means");
@@ -262,6 +272,7 @@ static void test_odd(void) {
     CHECK_INT(run("report %%F/first %%F/second --html"), 0);
     check_good();
     CHECK_INT(count_of(last.out, "on the Pareto front</span>"), 2);
+    CHECK_INT(count_of(last.out, "<tr data-set=\"1\"><th scope=\"row\""), 4);
     CHECK(strstr(last.out, "<h3>alpha</h3>") && strstr(last.out, "<h3>beta</h3>"));
 }
 

@@ -117,12 +117,16 @@ static void print_table(struct text_buffer *out, const struct text_block *block,
 void document_print(const struct document *document, int is_markdown, struct text_buffer *out) {
     for (size_t i = 0; i < document->count; i++) {
         const struct text_block *block = &document->blocks[i];
-        if (i && (block->kind != BLOCK_LINE || document->blocks[i - 1].kind != BLOCK_LINE)) text_add_string(out, "\n");
+        if (i && (block->kind != document->blocks[i - 1].kind
+                  || (block->kind != BLOCK_LINE && block->kind != BLOCK_DRAWING)))
+            text_add_string(out, "\n");
         if (block->kind == BLOCK_TABLE) print_table(out, block, is_markdown);
         else {
-            if (is_markdown) text_add_string(out, block->kind == BLOCK_HEADING ? "## " : "- ");
-            else if (block->kind == BLOCK_LINE) text_add_string(out, "  ");
-            add_plain(out, block->text, is_markdown);
+            int is_drawing = block->kind == BLOCK_DRAWING;
+            if (is_markdown) /* four spaces: code */
+                text_add_string(out, is_drawing ? "    " : block->kind == BLOCK_HEADING ? "## " : "- ");
+            else if (block->kind != BLOCK_HEADING) text_add_string(out, "  ");
+            add_plain(out, block->text, is_markdown && !is_drawing);
             text_add_string(out, "\n");
         }
     }

@@ -7,15 +7,15 @@
 
 struct column { const char *name; size_t offset; }; /* the name of a number, and its offset in a struct */
 
-typedef enum block_kind { BLOCK_HEADING, BLOCK_LINE, BLOCK_TABLE } block_kind;
+typedef enum block_kind { BLOCK_HEADING, BLOCK_LINE, BLOCK_DRAWING, BLOCK_TABLE } block_kind;
 struct text_block {
     block_kind kind;
-    char *text;                             /* of a heading or a line */
+    char *text;                             /* of a heading, a line, or a line of a drawing, whose spaces count */
     size_t columns; struct text_list cells; /* of a table, row by row; the first row holds the heads */
 };
 struct document { struct text_block *blocks; size_t count; };
 
-/* Adds a heading or a line; its text is cut at LINE_BYTES. */
+/* Adds a heading, a line, or a line of a drawing; its text is cut at LINE_BYTES. */
 void document_text(struct document *document, block_kind kind, const char *format, ...);
 
 /* Adds a heading and a line for each text; adds nothing for an empty list. */

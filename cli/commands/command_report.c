@@ -11,7 +11,7 @@
 #include "commands/commands.h"
 #include "report/report.h"
 #include "report/report_data.h"
-#include "report/report_page.h"
+#include "page/report_page.h"
 #include "report/report_text.h"
 #include "report/result_read.h"
 #include "vlmprof.h"

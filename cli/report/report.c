@@ -185,6 +185,24 @@ static void find_dominant(struct report *report) {
                           SHARE_NAMES[metric], 100 * low, 100 * high, wins[metric], report->results->count);
     }
 }
+/* Says which configurations are worth a look: the fastest and the most accurate of the front. */
+static void find_best(struct report *report, const struct tradeoff *tradeoff) {
+    const char *task = report->results->group_count > 1 ? report->results->files[tradeoff->group->first].task : "";
+    for (size_t i = 0; i < tradeoff->front_count; i += tradeoff->front_count > 1 ? tradeoff->front_count - 1 : 1) {
+        const size_t config = tradeoff->front[i];
+        const vp_bootstrap_point *point = &tradeoff->points[config];
+        vp_estimate latency = point_latency(point), accuracy = point_accuracy(point);
+        char name[80];
+        text_list_add(&report->findings, "%.240s%s%s: %s, accuracy %s, %s of %s %s ms", task, *task ? ": " : "",
+                      tradeoff->front_count == 1 ? "fastest and most accurate"
+                      : i                        ? "most accurate"
+                                                 : "fastest on the front",
+                      setting_text(&report->results->files[tradeoff->group->paired[config]], name),
+                      number_estimate(1, accuracy.value, accuracy.low, accuracy.high).text,
+                      percentile_text(report->settings.percentile), METRIC_KEYS[report->settings.axis],
+                      number_estimate(1, latency.value, latency.low, latency.high).text);
+    }
+}
 /* For a configuration at a knob's lowest level, the one at its highest level with all other knobs alike. config_count:
  * it is not measured. */
 static size_t other_end(const struct tradeoff *tradeoff, size_t config, int32_t knob) {
@@ -323,14 +341,16 @@ void report_make(struct report *report, const struct results *results, const str
     warn_of_files(report);
     warn_of_samples(report);
     for (size_t i = 0; i < results->notes.count; i++) text_list_add(&report->warnings, "%s", results->notes.items[i]);
-    find_dominant(report);
-    find_decode(report);
-    find_idle(report);
     for (size_t i = 0; i < results->group_count; i++) {
         curves_add(&report->curves, results, i);
         tradeoff_make(&report->tradeoffs[i], results, &results->groups[i], settings);
-        if (!report->tradeoffs[i].reason[0]) find_changes(report, &report->tradeoffs[i]);
+        if (!report->tradeoffs[i].reason[0]) find_best(report, &report->tradeoffs[i]);
     }
+    for (size_t i = 0; i < results->group_count; i++)
+        if (!report->tradeoffs[i].reason[0]) find_changes(report, &report->tradeoffs[i]);
+    find_dominant(report);
+    find_decode(report);
+    find_idle(report);
 }
 void report_free(struct report *report) {
     for (size_t i = 0; report->tradeoffs && i < report->results->group_count; i++) tradeoff_free(&report->tradeoffs[i]);

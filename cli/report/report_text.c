@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "base/metrics.h"
+#include "report/front_drawing.h"
 #include "report/result_read.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_stages.h"
@@ -40,18 +41,23 @@ static void write_summary(struct document *document, const struct report *report
                   file->weights ? file->weights : "", file->device ? file->device : "device not said");
     if (least == most) document_text(document, BLOCK_LINE, "%zu samples a configuration", most);
     else document_text(document, BLOCK_LINE, "%zu to %zu samples a configuration", least, most);
-    if (file->runs_per_sample > 0)
-        document_text(document, BLOCK_LINE, "%lld run%s a sample or more; a sample's value is the mean of its runs",
-                      (long long)file->runs_per_sample, file->runs_per_sample == 1 ? "" : "s");
-    if (file->measured_from && file->measured_to)
-        document_text(document, BLOCK_LINE, "first file measured %s to %s by vlmprof %s on %s", file->measured_from,
-                      file->measured_to, file->version ? file->version : "?", file->host ? file->host : "?");
     if (report->warnings.count) document_text(document, BLOCK_HEADING, "Warnings");
     for (size_t i = 0; i < report->warnings.count; i++)
         document_text(document, BLOCK_LINE, "%s", report->warnings.items[i]);
     if (report->findings.count) document_text(document, BLOCK_HEADING, "Findings");
     for (size_t i = 0; i < report->findings.count; i++)
         document_text(document, BLOCK_LINE, "%s", report->findings.items[i]);
+}
+static void write_provenance(struct document *document, const struct report *report) {
+    const struct result_file *file = &report->results->files[0];
+    if (!(file->runs_per_sample > 0) && !(file->measured_from && file->measured_to)) return;
+    document_text(document, BLOCK_HEADING, "Provenance");
+    if (file->runs_per_sample > 0)
+        document_text(document, BLOCK_LINE, "%lld run%s a sample or more; a sample's value is the mean of its runs",
+                      (long long)file->runs_per_sample, file->runs_per_sample == 1 ? "" : "s");
+    if (file->measured_from && file->measured_to)
+        document_text(document, BLOCK_LINE, "first file measured %s to %s by vlmprof %s on %s", file->measured_from,
+                      file->measured_to, file->version ? file->version : "?", file->host ? file->host : "?");
 }
 static void write_latencies(struct document *document, const struct report *report) {
     struct text_list *list;
@@ -247,6 +253,7 @@ enum { SAMPLES_FEW = 30 }; /* below it a share of the draws is easily mistaken f
 static void write_front(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
     const char *axis = METRIC_KEYS[report->settings.axis], *percentile = percentile_text(report->settings.percentile);
     struct text_list *table;
+    char latency[64];
     document_text(document, BLOCK_HEADING, "E2: front of accuracy against %s of %s, %s, %zu samples in common",
                   percentile, axis, report->results->files[tradeoff->group->first].task, tradeoff->sample_count);
     if (tradeoff->is_corpus)
@@ -281,6 +288,8 @@ static void write_front(struct document *document, const struct report *report, 
         text_list_add(table, "%zu", equal_points(tradeoff, tradeoff->front[i]));
         text_list_add(table, "%s", is_listed(tradeoff->kept, tradeoff->kept_count, tradeoff->front[i]) ? "*" : "");
     }
+    snprintf(latency, sizeof latency, "%s of %s", percentile, axis);
+    front_drawing_add(document, tradeoff, latency);
 }
 /* Configurations that are not on the front, but are on it in at least 5 % of the draws. */
 static void write_near_front(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
@@ -328,8 +337,8 @@ static void write_effects(struct document *document, const struct report *report
                       tradeoff->knobs.knob_count ? "this grid cannot tell them apart" : "no knob varies");
         return;
     }
-    document_text(document, BLOCK_HEADING, "E2: effects of the knobs on mean %s and accuracy [95 %% interval]",
-                  METRIC_KEYS[report->settings.axis]);
+    document_text(document, BLOCK_HEADING, "E2: effects of the knobs on mean %s and accuracy, %s [95 %% interval]",
+                  METRIC_KEYS[report->settings.axis], report->results->files[tradeoff->group->first].task);
     write_effect_shares(document, tradeoff);
     document_text(document, BLOCK_LINE, "main effects: a level's mean less the mean of all; latency mean %s ms%s%s",
                   number_short(tradeoff->effects[0][0].estimate).text, tradeoff->effects[1] ? ", accuracy mean " : "",
@@ -454,11 +463,6 @@ static void write_gains(struct document *document, const struct report *report, 
 }
 void report_text_write(struct document *document, const struct report *report) {
     write_summary(document, report);
-    write_latencies(document, report);
-    write_shares(document, report);
-    write_parts(document, report);
-    write_roofline(document, report);
-    for (size_t i = 0; i < report->results->group_count; i++) write_curves(document, report, i);
     for (size_t i = 0; i < report->results->group_count; i++) {
         const struct tradeoff *tradeoff = &report->tradeoffs[i];
         if (tradeoff->reason[0]) {
@@ -468,9 +472,19 @@ void report_text_write(struct document *document, const struct report *report) {
         }
         write_front(document, report, tradeoff);
         write_near_front(document, report, tradeoff);
+    }
+    for (size_t i = 0; i < report->results->group_count; i++) {
+        const struct tradeoff *tradeoff = &report->tradeoffs[i];
+        if (tradeoff->reason[0]) continue;
         write_effects(document, report, tradeoff);
         write_pairs(document, report, tradeoff);
         write_knob_fronts(document, report, tradeoff);
         write_gains(document, report, tradeoff);
     }
+    write_shares(document, report);
+    write_parts(document, report);
+    for (size_t i = 0; i < report->results->group_count; i++) write_curves(document, report, i);
+    write_roofline(document, report);
+    write_latencies(document, report);
+    write_provenance(document, report);
 }

@@ -1,10 +1,10 @@
-/* page_tradeoff.c: the page's section on what accuracy costs in latency (E2). */
-#include "report/page_tradeoff.h"
+/* page_tradeoff.c: the page's sections on what accuracy costs in latency (E2). */
+#include "page/page_tradeoff.h"
 
 #include "base/document.h"
 #include "base/metrics.h"
-#include "report/page.h"
-#include "report/plot.h"
+#include "page/page.h"
+#include "page/plot.h"
 #include "report/report_text.h"
 #include "vlmprof_analysis.h"
 
@@ -84,18 +84,35 @@ static void front_mark(struct plot *plot, const struct report *report, const str
              number_percent(point->membership).text);
     page_add(plot->out, "<g class=\"s%d\">", is_member ? 1 : 0);
     if (has_whiskers(tradeoff, config)) plot_whiskers(plot, x, y, point_latency(point), point_accuracy(point));
-    plot_mark(plot->out, is_member ? 3 : 0, x, y, is_member ? 5 : 4,
+    plot_mark(plot, is_member ? 3 : 0, x, y, is_member ? 5 : 4,
               is_member                     ? 1
               : isfinite(point->membership) ? 0.4 + 0.6 * point->membership
                                             : 0.6,
               title);
     text_add_string(plot->out, "</g>\n");
 }
-static void page_front(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff) {
+/* Names the members beside their marks, where there is room. */
+static void front_names(struct plot *plot, const struct report *report, const struct tradeoff *tradeoff) {
     struct boxes *boxes = zeroed(1, sizeof *boxes);
+    for (size_t i = 0; i < tradeoff->front_count; i++)
+        box_take(boxes, scale_place(&plot->x, tradeoff->at_latency[tradeoff->front[i]]) - 7,
+                 scale_place(&plot->y, tradeoff->at_accuracy[tradeoff->front[i]]) - 7, 14, 14);
+    for (size_t i = 0; i < tradeoff->config_count; i++)
+        box_take(boxes, scale_place(&plot->x, tradeoff->at_latency[i]) - 4,
+                 scale_place(&plot->y, tradeoff->at_accuracy[i]) - 4, 8, 8);
+    for (size_t i = 0; i < tradeoff->front_count; i++) {
+        char name[80];
+        plot_name(plot, boxes, scale_place(&plot->x, tradeoff->at_latency[tradeoff->front[i]]),
+                  scale_place(&plot->y, tradeoff->at_accuracy[tradeoff->front[i]]),
+                  setting_text(&report->results->files[tradeoff->group->paired[tradeoff->front[i]]], name));
+    }
+    free(boxes);
+}
+static void front_draw(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff,
+                       const char *caption, int width) {
     struct span x_span = span_none(), y_span = span_none();
-    char caption[256], note[400], label[64], name[80];
     struct plot plot;
+    char label[64];
     for (size_t i = 0; i < tradeoff->config_count; i++) {
         span_add(&x_span, tradeoff->points[i].latency);
         span_add(&y_span, tradeoff->points[i].accuracy);
@@ -104,6 +121,19 @@ static void page_front(struct text_buffer *out, const struct report *report, con
         span_add_estimate(&y_span, point_accuracy(&tradeoff->points[i]));
     }
     span_room(&y_span, 1);
+    plot_open(&plot, out, caption, width, width == PLOT_WIDE ? 460 : width == PLOT_MIDDLE ? 400 : 340);
+    snprintf(label, sizeof label, "%s of %s, ms", percentile_text(report->settings.percentile),
+             METRIC_KEYS[report->settings.axis]);
+    plot_frame(&plot, x_span, span_is_wide(x_span), y_span, 0, label, "accuracy");
+    front_line(&plot, tradeoff);
+    for (int members = 0; members < 2; members++)
+        for (size_t i = 0; i < tradeoff->config_count; i++)
+            if (is_listed(tradeoff->front, tradeoff->front_count, i) == members) front_mark(&plot, report, tradeoff, i);
+    front_names(&plot, report, tradeoff);
+    plot_close(&plot);
+}
+static void page_front(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff) {
+    char caption[256], note[400];
     snprintf(caption, sizeof caption, "Accuracy against %s of %s", percentile_text(report->settings.percentile),
              METRIC_KEYS[report->settings.axis]);
     snprintf(note, sizeof note,
@@ -117,26 +147,9 @@ static void page_front(struct text_buffer *out, const struct report *report, con
     legend_item(out, COLOUR_SERIES, 1, 0, 3, "on the Pareto front");
     legend_item(out, COLOUR_SERIES, 0, 0, 0, "not on it; the fuller the colour, the likelier a member in a resample");
     legend_close(out);
-    plot_open(&plot, out, caption, 1000, 460);
-    snprintf(label, sizeof label, "%s of %s, ms", percentile_text(report->settings.percentile),
-             METRIC_KEYS[report->settings.axis]);
-    plot_frame(&plot, x_span, span_is_wide(x_span), y_span, 0, label, "accuracy");
-    front_line(&plot, tradeoff);
-    for (int members = 0; members < 2; members++)
-        for (size_t i = 0; i < tradeoff->config_count; i++)
-            if (is_listed(tradeoff->front, tradeoff->front_count, i) == members) front_mark(&plot, report, tradeoff, i);
-    for (size_t i = 0; i < tradeoff->front_count; i++)
-        box_take(boxes, scale_place(&plot.x, tradeoff->at_latency[tradeoff->front[i]]) - 7,
-                 scale_place(&plot.y, tradeoff->at_accuracy[tradeoff->front[i]]) - 7, 14, 14);
-    for (size_t i = 0; i < tradeoff->config_count; i++)
-        box_take(boxes, scale_place(&plot.x, tradeoff->at_latency[i]) - 4,
-                 scale_place(&plot.y, tradeoff->at_accuracy[i]) - 4, 8, 8);
-    for (size_t i = 0; i < tradeoff->front_count; i++)
-        plot_name(&plot, boxes, scale_place(&plot.x, tradeoff->at_latency[tradeoff->front[i]]),
-                  scale_place(&plot.y, tradeoff->at_accuracy[tradeoff->front[i]]),
-                  setting_text(&report->results->files[tradeoff->group->paired[tradeoff->front[i]]], name));
-    plot_close(&plot);
-    free(boxes);
+    for (int i = 0; i < drawing_count(report->results->count, WIDE_COUNT); i++)
+        front_draw(out, report, tradeoff, caption, WIDE_PX[i]);
+    figure_close(out);
 }
 
 /* ---- E2: what the knobs do */
@@ -181,28 +194,27 @@ static void plot_levels(struct plot *plot, const struct report *report, const st
         used = at + half + 8;
     }
 }
-/* The mean at each level of a knob, over all other knobs, with its interval. which: 0 latency, 1 accuracy. */
-static void page_main_effect(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff,
-                             int32_t knob, int which) {
+/* The mean at a level of a knob with its interval; NaN: not known. which: 0 latency, 1 accuracy. */
+static vp_estimate level_mean(const struct tradeoff *tradeoff, int32_t knob, int32_t level, int which) {
+    const vp_effect *effect = effect_of(tradeoff, which, VP_EFFECT_MAIN, knob, level, -1, -1);
+    double mean = tradeoff->effects[which][0].estimate;
+    vp_estimate whole = estimate_none();
+    if (!effect) return whole;
+    whole.value = mean + effect->estimate;
+    whole.low = mean + effect->low;
+    whole.high = mean + effect->high;
+    return whole;
+}
+static void main_effect_draw(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff,
+                             int32_t knob, int which, const char *caption, int width) {
     struct span span = span_none();
     double mean = tradeoff->effects[which][0].estimate;
-    char caption[160], label[48];
+    char label[48];
     struct plot plot;
-    for (int32_t i = 0; i < tradeoff->knobs.level_counts[knob]; i++) {
-        const vp_effect *effect = effect_of(tradeoff, which, VP_EFFECT_MAIN, knob, i, -1, -1);
-        if (!effect) return;
-        span_add(&span, mean + effect->estimate);
-        span_add(&span, mean + effect->low);
-        span_add(&span, mean + effect->high);
-    }
-    snprintf(caption, sizeof caption, "%s by %s", which ? "Accuracy" : "Latency",
-             KNOB_NAMES[tradeoff->knob_of[knob]]);
-    figure_open(out, caption,
-                "Mark: mean over all samples and all other knobs. Whiskers: 95 % interval of the difference to the "
-                "mean of all configurations (dashed).",
-                0);
+    for (int32_t i = 0; i < tradeoff->knobs.level_counts[knob]; i++)
+        span_add_estimate(&span, level_mean(tradeoff, knob, i, which));
     span_room(&span, which);
-    plot_open(&plot, out, caption, 520, 260);
+    plot_open(&plot, out, caption, width, 260);
     plot.y = scale_make(span, 0, plot.height - PLOT_BOTTOM, PLOT_TOP);
     plot_levels(&plot, report, tradeoff, knob);
     plot_y_axis(&plot);
@@ -210,20 +222,32 @@ static void page_main_effect(struct text_buffer *out, const struct report *repor
     plot_segment(&plot, "r", plot.x.from, scale_place(&plot.y, mean), plot.x.to, scale_place(&plot.y, mean));
     colour_open(out, COLOUR_SERIES, which ? 1 : 0, 0);
     for (int32_t i = 0; i < tradeoff->knobs.level_counts[knob]; i++) {
-        const vp_effect *effect = effect_of(tradeoff, which, VP_EFFECT_MAIN, knob, i, -1, -1);
-        vp_estimate whole;
+        vp_estimate whole = level_mean(tradeoff, knob, i, which);
         char title[256], level[48];
-        whole.value = mean + effect->estimate;
-        whole.low = mean + effect->low;
-        whole.high = mean + effect->high;
         snprintf(title, sizeof title, "%s %s: %s", KNOB_NAMES[tradeoff->knob_of[knob]],
                  report_level_text(tradeoff, report->results, tradeoff->knob_of[knob], i, level),
                  number_of_estimate(whole).text);
         plot_whiskers(&plot, scale_place(&plot.x, i), scale_place(&plot.y, whole.value), estimate_none(), whole);
-        plot_mark(out, which ? 3 : 0, scale_place(&plot.x, i), scale_place(&plot.y, whole.value), 4, 1, title);
+        plot_mark(&plot, which ? 3 : 0, scale_place(&plot.x, i), scale_place(&plot.y, whole.value), 4, 1, title);
     }
     text_add_string(out, "</g>");
     plot_close(&plot);
+}
+/* The mean at each level of a knob, over all other knobs, with its interval. which: 0 latency, 1 accuracy. */
+static void page_main_effect(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff,
+                             int32_t knob, int which) {
+    char caption[160];
+    for (int32_t i = 0; i < tradeoff->knobs.level_counts[knob]; i++)
+        if (!effect_of(tradeoff, which, VP_EFFECT_MAIN, knob, i, -1, -1)) return;
+    snprintf(caption, sizeof caption, "%s by %s", which ? "Accuracy" : "Latency",
+             KNOB_NAMES[tradeoff->knob_of[knob]]);
+    figure_open(out, caption,
+                "Mark: mean over all samples and all other knobs. Whiskers: 95 % interval of the difference to the "
+                "mean of all configurations (dashed).",
+                0);
+    for (int i = 0; i < drawing_count(report->results->count, HALF_COUNT); i++)
+        main_effect_draw(out, report, tradeoff, knob, which, caption, HALF_PX[i]);
+    figure_close(out);
 }
 /* The mean at a pair of levels: the sum of its effects. */
 static double pair_mean(const struct tradeoff *tradeoff, int which, int32_t knob_a, int32_t level_a, int32_t knob_b,
@@ -261,72 +285,74 @@ static void interaction_line(struct plot *plot, const struct report *report, con
                  report_level_text(tradeoff, report->results, kind_a, i, first), KNOB_NAMES[kind_b],
                  report_level_text(tradeoff, report->results, kind_b, level_b, second), number_short(mean).text,
                  number_of_estimate(over).text);
-        plot_mark(plot->out, sign, scale_place(&plot->x, i), scale_place(&plot->y, mean), 3.4, 1, title);
+        plot_mark(plot, sign, scale_place(&plot->x, i), scale_place(&plot->y, mean), 3.4, 1, title);
     }
     text_add_string(plot->out, "</g>\n");
 }
+static void interaction_draw(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff,
+                             const struct knob_pair *pair, const char *caption, int width) {
+    int32_t levels = tradeoff->knobs.level_counts[pair->knob_a], lines = tradeoff->knobs.level_counts[pair->knob_b];
+    int shown = lines < LINES_SHOWN ? lines : LINES_SHOWN;
+    struct span span = span_none();
+    struct plot plot;
+    char label[48];
+    for (int32_t i = 0; i < levels; i++)
+        for (int32_t k = 0; k < lines; k++)
+            span_add(&span, pair_mean(tradeoff, pair->which, pair->knob_a, i, pair->knob_b, k));
+    span_room(&span, pair->which);
+    plot_open(&plot, out, caption, width, 280);
+    plot.y = scale_make(span, 0, plot.height - PLOT_BOTTOM, PLOT_TOP);
+    plot_levels(&plot, report, tradeoff, pair->knob_a);
+    plot_y_axis(&plot);
+    plot_labels(&plot, knob_label(report, tradeoff, pair->knob_a), value_label(report, pair->which, label));
+    for (int32_t k = 0; k < lines; k++) {
+        int at = shown_at((size_t)k, (size_t)lines, LINES_SHOWN);
+        if (at < 0) continue;
+        colour_open(out, COLOUR_RAMP, at, shown);
+        interaction_line(&plot, report, tradeoff, pair, k, at);
+    }
+    plot_close(&plot);
+}
 /* A line for each level of the second knob over the levels of the first: parallel lines are no interaction. */
 static void page_interaction(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff,
-                             int32_t knob_a, int32_t knob_b, int which) {
-    int32_t levels = tradeoff->knobs.level_counts[knob_a], lines = tradeoff->knobs.level_counts[knob_b];
+                             const struct knob_pair *pair) {
+    int32_t lines = tradeoff->knobs.level_counts[pair->knob_b];
     int shown = lines < LINES_SHOWN ? lines : LINES_SHOWN;
-    const struct knob_pair pair = {knob_a, knob_b, which};
-    struct span span = span_none();
-    char caption[160], label[48], level[48];
-    struct plot plot;
-    for (int32_t i = 0; i < levels; i++)
-        for (int32_t k = 0; k < lines; k++) span_add(&span, pair_mean(tradeoff, which, knob_a, i, knob_b, k));
-    snprintf(caption, sizeof caption, "%s by %s and %s", which ? "Accuracy" : "Latency",
-             KNOB_NAMES[tradeoff->knob_of[knob_a]], KNOB_NAMES[tradeoff->knob_of[knob_b]]);
+    char caption[160], level[48];
+    snprintf(caption, sizeof caption, "%s by %s and %s", pair->which ? "Accuracy" : "Latency",
+             KNOB_NAMES[tradeoff->knob_of[pair->knob_a]], KNOB_NAMES[tradeoff->knob_of[pair->knob_b]]);
     figure_open(out, caption,
                 "Mark: mean over all samples and all other knobs. Line: one level of the second knob; lines that are "
                 "not parallel are an interaction.",
                 0);
     legend_open(out);
-    page_text(out, KNOB_NAMES[tradeoff->knob_of[knob_b]]);
+    page_text(out, KNOB_NAMES[tradeoff->knob_of[pair->knob_b]]);
     text_add_string(out, ": ");
     for (int32_t k = 0; k < lines; k++) {
         int at = shown_at((size_t)k, (size_t)lines, LINES_SHOWN);
         if (at >= 0)
             legend_item(out, COLOUR_RAMP, at, shown, at,
-                        report_level_text(tradeoff, report->results, tradeoff->knob_of[knob_b], k, level));
+                        report_level_text(tradeoff, report->results, tradeoff->knob_of[pair->knob_b], k, level));
     }
     legend_close(out);
-    span_room(&span, which);
-    plot_open(&plot, out, caption, 520, 280);
-    plot.y = scale_make(span, 0, plot.height - PLOT_BOTTOM, PLOT_TOP);
-    plot_levels(&plot, report, tradeoff, knob_a);
-    plot_y_axis(&plot);
-    plot_labels(&plot, knob_label(report, tradeoff, knob_a), value_label(report, which, label));
-    for (int32_t k = 0; k < lines; k++) {
-        int at = shown_at((size_t)k, (size_t)lines, LINES_SHOWN);
-        if (at < 0) continue;
-        colour_open(out, COLOUR_RAMP, at, shown);
-        interaction_line(&plot, report, tradeoff, &pair, k, at);
-    }
-    plot_close(&plot);
+    for (int i = 0; i < drawing_count(report->results->count, HALF_COUNT); i++)
+        interaction_draw(out, report, tradeoff, pair, caption, HALF_PX[i]);
+    figure_close(out);
 }
-/* Shares of the variance between configurations, as bars. */
-static void page_shares(struct text_buffer *out, const struct tradeoff *tradeoff) {
-    static const char caption[] = "What makes configurations differ: shares of the variance";
-    int32_t knobs = tradeoff->knobs.knob_count,
-            terms = knobs + (tradeoff->order == 2 ? knobs * (knobs - 1) / 2 : 0) + 1;
+static int32_t share_terms(const struct tradeoff *tradeoff) {
+    int32_t knobs = tradeoff->knobs.knob_count;
+    return knobs + (tradeoff->order == 2 ? knobs * (knobs - 1) / 2 : 0) + 1;
+}
+static void shares_draw(struct text_buffer *out, const struct tradeoff *tradeoff, const char *caption, int width) {
+    int32_t knobs = tradeoff->knobs.knob_count, terms = share_terms(tradeoff);
     struct plot plot;
     struct span span = {0, 100};
     for (int32_t term = 0; term < terms; term++)
         for (int which = 0; which < 2 && tradeoff->shares[which]; which++)
             span_add(&span, 100 * tradeoff->shares[which][term]);
     if (span.low < 0) span.low = 0; /* a grid with holes: bars begin at 0 */
-    figure_open(out, caption,
-                "Bar: share of a knob, or of two together, in the variance between the configurations' means over "
-                "samples.",
-                1);
-    legend_open(out);
-    legend_item(out, COLOUR_SERIES, 0, 0, SIGN_BAR, "latency");
-    if (tradeoff->shares[1]) legend_item(out, COLOUR_SERIES, 1, 0, SIGN_BAR, "accuracy");
-    legend_close(out);
-    plot_open(&plot, out, caption, 1000, 34.0 * terms + 50);
-    plot.x = scale_make(span, 0, 170, plot.width - 64);
+    plot_open(&plot, out, caption, width, 34.0 * terms + 50);
+    plot.x = scale_make(span, 0, width <= PLOT_NARROW ? 138 : 170, plot.width - 64);
     plot.y.from = plot.height - 42;
     plot_x_axis(&plot);
     plot_text(&plot, (plot.x.from + plot.x.to) / 2, plot.height - 6, "middle", " class=\"n\"",
@@ -343,12 +369,28 @@ static void page_shares(struct text_buffer *out, const struct tradeoff *tradeoff
         plot_text(&plot, plot.x.from - 8, y + 18, "end", "", name);
         for (int which = 0; which < 2 && tradeoff->shares[which]; which++) {
             double share = 100 * tradeoff->shares[which][term], end = scale_place(&plot.x, share > 0 ? share : 0);
-            page_add(out, "<rect class=\"b s%d\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"12\"/>", which,
-                     plot.x.from, y + 13 * which, end - plot.x.from);
+            colour_open(out, COLOUR_SERIES, which, 0);
+            page_add(out, "<rect class=\"b\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"12\"/>", plot.x.from,
+                     y + 13 * which, end - plot.x.from);
             plot_text(&plot, end + 6, y + 10 + 13 * which, "", "", number_formatted("%.1f %%", share).text);
+            text_add_string(out, "</g>\n");
         }
     }
     plot_close(&plot);
+}
+/* Shares of the variance between configurations, as bars. */
+static void page_shares(struct text_buffer *out, const struct tradeoff *tradeoff) {
+    static const char caption[] = "What makes configurations differ: shares of the variance";
+    figure_open(out, caption,
+                "Bar: share of a knob, or of two together, in the variance between the configurations' means over "
+                "samples.",
+                1);
+    legend_open(out);
+    legend_item(out, COLOUR_SERIES, 0, 0, SIGN_BAR, "latency");
+    if (tradeoff->shares[1]) legend_item(out, COLOUR_SERIES, 1, 0, SIGN_BAR, "accuracy");
+    legend_close(out);
+    for (int i = 0; i < WIDE_COUNT; i++) shares_draw(out, tradeoff, caption, WIDE_PX[i]);
+    figure_close(out);
 }
 static void page_coupling(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff) {
     if (!tradeoff->order) {
@@ -363,23 +405,34 @@ static void page_coupling(struct text_buffer *out, const struct report *report, 
             if (tradeoff->effects[which]) page_main_effect(out, report, tradeoff, first, which);
     for (int32_t first = 0; first < tradeoff->knobs.knob_count && tradeoff->order == 2; first++)
         for (int32_t second = first + 1; second < tradeoff->knobs.knob_count; second++)
-            for (int which = 0; which < 2; which++)
-                if (tradeoff->effects[which]) page_interaction(out, report, tradeoff, first, second, which);
+            for (int which = 0; which < 2; which++) {
+                const struct knob_pair pair = {first, second, which};
+                if (tradeoff->effects[which]) page_interaction(out, report, tradeoff, &pair);
+            }
 }
 
-/* ---- the section */
-void page_tradeoffs(struct text_buffer *out, const struct report *report) {
-    text_add_string(out, "<section id=\"e2\"><h2>What it buys</h2>\n");
+/* ---- the sections */
+/* Shows each data set's trade-off, or why there is none. */
+static void page_each(struct text_buffer *out, const struct report *report,
+                      void (*show)(struct text_buffer *, const struct report *, const struct tradeoff *)) {
     for (size_t group = 0; group < report->results->group_count; group++) {
         const struct tradeoff *tradeoff = &report->tradeoffs[group];
-        text_add_string(out, "<h3>");
-        page_text(out, report->results->files[report->results->groups[group].first].task);
-        text_add_string(out, "</h3>");
-        if (tradeoff->reason[0]) { page_element(out, "p", tradeoff->reason); continue; }
-        text_add_string(out, "<div class=\"grid\">");
-        page_front(out, report, tradeoff);
-        page_coupling(out, report, tradeoff);
+        page_set_open(out, report->results, group);
+        if (tradeoff->reason[0]) page_element(out, "p", tradeoff->reason);
+        else {
+            text_add_string(out, "<div class=\"grid\">");
+            show(out, report, tradeoff);
+            text_add_string(out, "</div>");
+        }
         text_add_string(out, "</div>\n");
     }
     text_add_string(out, "</section>\n");
+}
+void page_fronts(struct text_buffer *out, const struct report *report) {
+    text_add_string(out, "<section id=\"front\"><h2>Pareto front</h2>\n");
+    page_each(out, report, page_front);
+}
+void page_knobs(struct text_buffer *out, const struct report *report) {
+    text_add_string(out, "<section id=\"knobs\"><h2>What each knob buys</h2>\n");
+    page_each(out, report, page_coupling);
 }

@@ -1,8 +1,8 @@
 /* plot.c: axes, bars and lines as SVG. */
-#include "report/plot.h"
+#include "page/plot.h"
 
 #include "base/document.h"
-#include "report/page.h"
+#include "page/page.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -93,23 +93,45 @@ static struct number_text scale_text(const struct scale *scale, double value) {
 #define LETTER_PX 6.4 /* the width of a letter of 11 px; rather too much, so that texts stay apart */
 
 double text_px(const char *text) { return LETTER_PX * (double)text_width(text); }
+const int WIDE_PX[WIDE_COUNT] = {PLOT_WIDE, PLOT_MIDDLE, PLOT_NARROW}, HALF_PX[HALF_COUNT] = {PLOT_HALF, PLOT_NARROW};
+
+enum { LARGE_FROM = 400 };
+int is_large(size_t configurations) { return configurations > LARGE_FROM; }
+int drawing_count(size_t configurations, int count) { return is_large(configurations) ? 1 : count; }
+int is_narrow(const struct plot *plot) { return plot->width <= PLOT_NARROW; }
+void text_fit(char *text, double px) {
+    size_t most = (size_t)(px / LETTER_PX), width = 0;
+    if (text_width(text) <= most) return;
+    for (; *text && width + 1 < most; width++)
+        for (text++; ((unsigned char)*text & 0xC0) == 0x80;) text++;
+    memcpy(text, "\xE2\x80\xA6", 4); /* U+2026 */
+}
 void plot_open(struct plot *plot, struct text_buffer *out, const char *caption, double width, double height) {
     memset(plot, 0, sizeof *plot);
     plot->out = out;
     plot->width = width;
     plot->height = height;
-    page_add(out, "<svg viewBox=\"0 0 %.0f %.0f\" style=\"max-width:%.0fpx\" role=\"img\" aria-label=\"", width, height,
-             width * 1.15);
+    plot->has_titles = width >= PLOT_WIDE || (width >= PLOT_HALF && width < PLOT_MIDDLE);
+    page_add(out,
+             "<svg class=\"w%.0f\" viewBox=\"0 0 %.0f %.0f\" style=\"max-width:%.0fpx\" role=\"img\" aria-label=\"", width,
+             width, height, width * (is_narrow(plot) ? 1.5 : 1.15));
     page_text(out, caption);
     text_add_string(out, "\">\n");
 }
-void plot_close(struct plot *plot) { text_add_string(plot->out, "</svg></figure>\n"); }
+void plot_close(struct plot *plot) { text_add_string(plot->out, "</svg>\n"); }
 void figure_open(struct text_buffer *out, const char *caption, const char *note, int is_wide) {
     page_add(out, "<figure%s><figcaption>", is_wide ? " class=\"wide\"" : "");
     page_text(out, caption);
     text_add_string(out, "<span>");
     page_text(out, note);
     text_add_string(out, "</span></figcaption>\n");
+}
+void figure_close(struct text_buffer *out) { text_add_string(out, "</figure>\n"); }
+void plot_title(const struct plot *plot, const char *title) {
+    if (!plot->has_titles) return;
+    text_add_string(plot->out, "<title>");
+    page_text(plot->out, title);
+    text_add_string(plot->out, "</title>");
 }
 void plot_text(struct plot *plot, double x, double y, const char *anchor, const char *more, const char *text) {
     page_add(plot->out, "<text x=\"%.1f\" y=\"%.1f\"%s%s%s%s>", x, y, *anchor ? " text-anchor=\"" : "", anchor,
@@ -165,10 +187,10 @@ void colour_open(struct text_buffer *out, colour_set set, int at, int count) {
     part = place - first;
     for (int channel = 0; channel < 3; channel++)
         rgb[channel] = (int)(ends[first][channel] + part * (ends[first + 1][channel] - ends[first][channel]) + 0.5);
-    page_add(out, "<g style=\"--c:#%02x%02x%02x\">", (unsigned)rgb[0], (unsigned)rgb[1], (unsigned)rgb[2]);
+    page_add(out, "<g class=\"c%d\" style=\"--c:#%02x%02x%02x\">", at, (unsigned)rgb[0], (unsigned)rgb[1],
+             (unsigned)rgb[2]);
 }
-void plot_mark(struct text_buffer *out, int sign, double x, double y, double radius, double opacity,
-               const char *title) {
+static void mark_add(struct text_buffer *out, int sign, double x, double y, double radius, double opacity) {
     char fade[32] = "";
     if (opacity < 0.995) snprintf(fade, sizeof fade, " opacity=\"%.2f\"", opacity);
     switch (sign % 5) {
@@ -189,11 +211,15 @@ void plot_mark(struct text_buffer *out, int sign, double x, double y, double rad
         page_add(out, "<path class=\"m\" d=\"M%.1f %.1fh%.1fl%.1f %.1fz\"%s", x - radius * 1.15, y - radius,
                  radius * 2.3, -radius * 1.15, radius * 2.1, fade);
     }
-    if (title) {
-        text_add_string(out, "><title>");
-        page_text(out, title);
-        page_add(out, "</title></%s>\n", sign % 5 ? "path" : "circle");
-    } else text_add_string(out, "/>\n");
+}
+void plot_mark(const struct plot *plot, int sign, double x, double y, double radius, double opacity,
+               const char *title) {
+    mark_add(plot->out, sign, x, y, radius, opacity);
+    if (plot->has_titles) {
+        text_add_string(plot->out, ">");
+        plot_title(plot, title);
+        text_add_string(plot->out, sign % 5 ? "</path>\n" : "</circle>\n");
+    } else text_add_string(plot->out, "/>\n");
 }
 void plot_whiskers(struct plot *plot, double x, double y, vp_estimate horizontal, vp_estimate vertical) {
     if (isfinite(horizontal.low) && isfinite(horizontal.high) && horizontal.low > (plot->x.is_log ? 0 : -HUGE_VAL))
@@ -203,12 +229,14 @@ void plot_whiskers(struct plot *plot, double x, double y, vp_estimate horizontal
 }
 void legend_open(struct text_buffer *out) { text_add_string(out, "<p class=\"legend\">"); }
 void legend_item(struct text_buffer *out, colour_set set, int at, int count, int sign, const char *text) {
-    text_add_string(out, "<span><svg viewBox=\"0 0 14 12\">");
+    page_add(out, "<span data-k=\"%c%d\"><svg viewBox=\"0 0 14 12\" aria-hidden=\"true\">",
+             set == COLOUR_SERIES ? 's' : 'c', at);
     colour_open(out, set, at, count);
     if (sign == SIGN_BAR) text_add_string(out, "<rect class=\"b\" y=\"1\" width=\"14\" height=\"10\"/>");
     else {
         text_add_string(out, "<path class=\"l\" d=\"M0 6H14\"/>");
-        plot_mark(out, sign, 7, 6, 3.4, 1, NULL);
+        mark_add(out, sign, 7, 6, 3.4, 1);
+        text_add_string(out, "/>");
     }
     text_add_string(out, "</g></svg>");
     page_text(out, text);

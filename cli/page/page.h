@@ -2,6 +2,7 @@
 #ifndef VLMPROF_CLI_PAGE_H
 #define VLMPROF_CLI_PAGE_H
 #include "base/memory.h"
+#include "report/result_read.h"
 
 /* Adds markup: numbers and our own words, never a text of a file. At most LINE_BYTES at a time. */
 void page_add(struct text_buffer *out, const char *format, ...);
@@ -11,5 +12,8 @@ void page_text(struct text_buffer *out, const char *text);
 
 /* Adds <tag>text</tag>; tag is a name of our own. */
 void page_element(struct text_buffer *out, const char *tag, const char *text);
+
+/* Opens the part of a section that shows one data set, under its name; the reader can hide it. Ends with </div>. */
+void page_set_open(struct text_buffer *out, const struct results *results, size_t group);
 
 #endif

@@ -1,10 +1,10 @@
-/* page_latency.c: the page's section on where the time of a request goes (E1). */
-#include "report/page_latency.h"
+/* page_latency.c: the page's sections on where the time of a request goes (E1): stages, scaling, rooflines. */
+#include "page/page_latency.h"
 
 #include "base/document.h"
 #include "base/metrics.h"
-#include "report/page.h"
-#include "report/plot.h"
+#include "page/page.h"
+#include "page/plot.h"
 #include "report/report_text.h"
 #include "vlmprof_stages.h"
 
@@ -72,148 +72,181 @@ static void stack_title(const struct report *report, const struct decomposition 
     text_add_string(title, report_full_name(report->results, decomposition->file, name));
     page_add(title, ": %s ms", number_short(decomposition->mean[METRIC_TOTAL]).text);
     for (int i = 0; i < STACK_PARTS; i++)
-        if (parts[i] > 0)
+        if (parts[i] > 0 && !is_large(report->results->count))
             page_add(title, "\n%s %s ms, %.1f %%", stack_part_name(i, is_coarse), number_short(parts[i]).text,
                      100 * parts[i] / decomposition->mean[METRIC_TOTAL]);
 }
-static void stack_legend(struct text_buffer *out, const struct report *report, int is_coarse) {
+struct ranked { size_t at; double key; };
+
+/* The configurations of one figure; at: places in report->items. */
+struct stack {
+    struct text_buffer *out; const struct report *report; int is_coarse; const struct ranked *rows; size_t count;
+};
+
+static void stack_legend(const struct stack *stack) {
+    struct text_buffer *out = stack->out;
     int seen[STACK_PARTS] = {0};
-    for (size_t i = 0; i < report->results->count; i++) {
+    for (size_t i = 0; i < stack->count; i++) {
+        const struct decomposition *decomposition = &stack->report->items[stack->rows[i].at];
         double parts[STACK_PARTS];
-        stack_parts(&report->items[i], is_coarse, parts);
-        for (int k = 0; k < STACK_PARTS; k++) seen[k] |= parts[k] >= 0.0005 * report->items[i].mean[METRIC_TOTAL];
+        stack_parts(decomposition, stack->is_coarse, parts);
+        for (int k = 0; k < STACK_PARTS; k++) seen[k] |= parts[k] >= 0.0005 * decomposition->mean[METRIC_TOTAL];
     }
     legend_open(out);
     for (int k = 0; k < STACK_PARTS; k++)
-        if (seen[k]) legend_item(out, COLOUR_SERIES, stack_series(k), 0, SIGN_BAR, stack_part_name(k, is_coarse));
+        if (seen[k])
+            legend_item(out, COLOUR_SERIES, stack_series(k), 0, SIGN_BAR, stack_part_name(k, stack->is_coarse));
     legend_close(out);
 }
-struct ranked { size_t at; double key; };
 static int by_key(const void *left_item, const void *right_item) {
     const struct ranked *left = (const struct ranked *)left_item, *right = (const struct ranked *)right_item;
     return left->key < right->key ? -1 : left->key > right->key ? 1 : left->at < right->at ? -1 : left->at > right->at;
 }
-static void stack_row(struct plot *plot, const struct report *report, const struct decomposition *decomposition,
-                      int is_coarse, double y) {
+enum { BAR_PX = 15, NAME_PX = 15 }; /* heights; a narrow drawing has the name over the bar, others beside it */
+
+/* Writes the name of a row of bars, and returns where the bars begin, px from the top. */
+static double row_name(struct plot *plot, const char *text, double y) {
+    char name[200];
+    snprintf(name, sizeof name - 3, "%s", text);
+    text_fit(name, is_narrow(plot) ? plot->width - 8 : plot->x.from - 8);
+    if (is_narrow(plot)) plot_text(plot, plot->x.from, y + 11, "", "", name);
+    else plot_text(plot, plot->x.from - 8, y + 12, "end", "", name);
+    return is_narrow(plot) ? y + NAME_PX : y;
+}
+/* Where the bars begin, px from the left: beside the longest name, which may take half of the drawing. */
+static double names_end(double width, double longest_px) {
+    double most = width / 2;
+    return width <= PLOT_NARROW ? 6 : longest_px > most ? most : longest_px > 60 ? longest_px : 60;
+}
+static void stack_row(const struct stack *stack, struct plot *plot, size_t index, double y) {
+    const struct decomposition *decomposition = &stack->report->items[stack->rows[index].at];
     double parts[STACK_PARTS], at = 0;
     struct text_buffer title = {NULL, 0, 0};
-    char name[160];
-    struct number_text total = number_short(decomposition->mean[METRIC_TOTAL]);
-    stack_parts(decomposition, is_coarse, parts);
-    stack_title(report, decomposition, is_coarse, &title);
-    plot_text(plot, plot->x.from - 8, y + 12, "end", "", report_full_name(report->results, decomposition->file, name));
-    text_add_string(plot->out, "<g><title>");
-    page_text(plot->out, title.data);
-    text_add_string(plot->out, "</title>");
+    char name[80];
+    stack_parts(decomposition, stack->is_coarse, parts);
+    stack_title(stack->report, decomposition, stack->is_coarse, &title);
+    y = row_name(plot, setting_text(decomposition->file, name), y);
+    text_add_string(plot->out, "<g class=\"q\">");
+    plot_title(plot, title.data);
     for (int i = 0; i < STACK_PARTS; i++) {
         double from = scale_place(&plot->x, at), to = scale_place(&plot->x, at + parts[i]);
         at += parts[i];
         if (to - from >= 0.05)
-            page_add(plot->out, "<rect class=\"b s%d\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"15\"/>",
-                     stack_series(i), from, y, to - from);
+            page_add(plot->out, "<rect class=\"b s%d\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\"/>",
+                     stack_series(i), from, y, to - from, (int)BAR_PX);
     }
     text_add_string(plot->out, "</g>");
-    plot_text(plot, scale_place(&plot->x, at) + 6, y + 12, "", "", total.text);
+    plot_text(plot, scale_place(&plot->x, at) + 6, y + 12, "", "",
+              number_short(decomposition->mean[METRIC_TOTAL]).text);
     text_add_string(plot->out, "\n");
     free(title.data);
 }
-static void stack_rows(struct text_buffer *out, const struct report *report, int is_coarse, const struct ranked *rows,
-                       size_t count, const char *caption) {
+static void stack_rows_draw(const struct stack *stack, const char *caption, int width) {
     struct plot plot;
     struct span span = {0, 0};
-    double left = 60;
-    for (size_t i = 0; i < count; i++) {
-        char name[160];
-        double px = text_px(report_full_name(report->results, report->items[rows[i].at].file, name)) + 16;
-        span_add(&span, stack_sum(&report->items[rows[i].at], is_coarse));
-        if (px > left) left = px;
+    double longest = 0, step = width <= PLOT_NARROW ? BAR_PX + NAME_PX + 6 : BAR_PX + 5;
+    for (size_t i = 0; i < stack->count; i++) {
+        char name[80];
+        double px = text_px(setting_text(stack->report->items[stack->rows[i].at].file, name)) + 16;
+        span_add(&span, stack_sum(&stack->report->items[stack->rows[i].at], stack->is_coarse));
+        if (px > longest) longest = px;
     }
-    figure_open(out, caption,
-                "Bar: one configuration. Its parts are means over the samples; the number is mean T_total, ms.", 1);
-    stack_legend(out, report, is_coarse);
-    plot_open(&plot, out, caption, 1000, (double)count * 20 + 50);
-    plot.x = scale_make(span, 0, left, plot.width - 64);
+    plot_open(&plot, stack->out, caption, width, (double)stack->count * step + 50);
+    plot.x = scale_make(span, 0, names_end(width, longest), plot.width - 64);
     plot.y.from = plot.height - 42;
     plot_x_axis(&plot);
     plot_text(&plot, (plot.x.from + plot.x.to) / 2, plot.height - 6, "middle", " class=\"n\"", "mean T_total, ms");
-    for (size_t i = 0; i < count; i++)
-        stack_row(&plot, report, &report->items[rows[i].at], is_coarse, 3 + 20 * (double)i);
+    for (size_t i = 0; i < stack->count; i++) stack_row(stack, &plot, i, 3 + step * (double)i);
     plot_close(&plot);
 }
+static void stack_rows(const struct stack *stack, const char *caption) {
+    figure_open(stack->out, caption,
+                "Bar: one configuration. Its parts are means over the samples; the number is mean T_total, ms.", 1);
+    stack_legend(stack);
+    for (int i = 0; i < drawing_count(stack->report->results->count, WIDE_COUNT); i++)
+        stack_rows_draw(stack, caption, WIDE_PX[i]);
+    figure_close(stack->out);
+}
 /* One path of a part's bars, over all configurations. */
-static void stack_all_bars(const struct plot *plot, const struct report *report, int is_coarse,
-                           const struct ranked *rows, size_t count, int part) {
+static void stack_all_bars(const struct stack *stack, const struct plot *plot, int part) {
     page_add(plot->out, "<path class=\"a s%d\" d=\"", stack_series(part));
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < stack->count; i++) {
         double parts[STACK_PARTS], below = 0, bottom, top;
         double left = scale_place(&plot->x, (double)i), width = scale_place(&plot->x, (double)i + 1) - left;
-        stack_parts(&report->items[rows[i].at], is_coarse, parts);
+        stack_parts(&stack->report->items[stack->rows[i].at], stack->is_coarse, parts);
         for (int k = 0; k < part; k++) below += parts[k];
         bottom = scale_place(&plot->y, below);
         top = scale_place(&plot->y, below + parts[part]);
         if (bottom - top >= 0.05)
-            page_add(plot->out, "M%.1f %.1fv%.1fh%.1fv%.1fz", left, bottom, top - bottom, width * 0.94, bottom - top);
+            page_add(plot->out, "M%.1f %.1fv%.1fh%.2fv%.1fz", left, bottom, top - bottom, width * 0.94, bottom - top);
     }
     text_add_string(plot->out, "\"/>\n");
 }
 /* A clear field over each bar, which shows its title under the pointer. */
-static void stack_all_titles(const struct plot *plot, const struct report *report, int is_coarse,
-                             const struct ranked *rows, size_t count) {
-    for (size_t i = 0; i < count; i++) {
+static void stack_all_titles(const struct stack *stack, const struct plot *plot) {
+    for (size_t i = 0; i < stack->count; i++) {
         struct text_buffer title = {NULL, 0, 0};
-        stack_title(report, &report->items[rows[i].at], is_coarse, &title);
-        page_add(plot->out, "<rect class=\"h\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%.0f\"><title>",
-                 scale_place(&plot->x, (double)i), PLOT_TOP, (plot->x.to - plot->x.from) / (double)count,
+        stack_title(stack->report, &stack->report->items[stack->rows[i].at], stack->is_coarse, &title);
+        page_add(plot->out, "<rect class=\"h\" x=\"%.1f\" y=\"%d\" width=\"%.2f\" height=\"%.0f\">",
+                 scale_place(&plot->x, (double)i), PLOT_TOP, (plot->x.to - plot->x.from) / (double)stack->count,
                  plot->y.from - PLOT_TOP);
-        page_text(plot->out, title.data);
-        text_add_string(plot->out, "</title></rect>\n");
+        plot_title(plot, title.data);
+        text_add_string(plot->out, "</rect>\n");
         free(title.data);
     }
 }
-/* All configurations as thin bars, in the order of rows. */
-static void stack_all(struct text_buffer *out, const struct report *report, int is_coarse, const struct ranked *rows,
-                      size_t count) {
-    static const char caption[] = "All configurations, from fastest to slowest";
+static void stack_all_draw(const struct stack *stack, const char *caption, int width) {
     struct plot plot;
     struct span y_span = {0, 0}, x_span = {0, 0};
-    x_span.high = (double)count;
-    for (size_t i = 0; i < count; i++) span_add(&y_span, stack_sum(&report->items[rows[i].at], is_coarse));
-    figure_open(out, caption, "Bar: one configuration. Its parts are means over the samples, colours as above.", 1);
-    plot_open(&plot, out, caption, 1000, 300);
+    x_span.high = (double)stack->count;
+    for (size_t i = 0; i < stack->count; i++)
+        span_add(&y_span, stack_sum(&stack->report->items[stack->rows[i].at], stack->is_coarse));
+    plot_open(&plot, stack->out, caption, width, 300);
     plot.x = scale_make(x_span, 0, PLOT_LEFT, plot.width - PLOT_RIGHT);
-    plot.x.low = 0;
-    plot.x.high = (double)count;
-    plot.y = scale_make(y_span, 0, plot.height - 30, PLOT_TOP);
+    plot.x.high = (double)stack->count;
+    while (plot.x.tick_count && plot.x.ticks[plot.x.tick_count - 1] > plot.x.high) plot.x.tick_count--;
+    plot.y = scale_make(y_span, 0, plot.height - PLOT_BOTTOM, PLOT_TOP);
     plot_y_axis(&plot);
+    plot_x_axis(&plot);
     plot_labels(&plot, "configurations, ascending by mean T_total", "mean T_total, ms");
-    for (int part = 0; part < STACK_PARTS; part++) stack_all_bars(&plot, report, is_coarse, rows, count, part);
-    stack_all_titles(&plot, report, is_coarse, rows, count);
+    for (int part = 0; part < STACK_PARTS; part++) stack_all_bars(stack, &plot, part);
+    stack_all_titles(stack, &plot);
     plot_close(&plot);
 }
-static void page_stack(struct text_buffer *out, const struct report *report) {
+/* All configurations as thin bars, in the order of rows. */
+static void stack_all(const struct stack *stack) {
+    static const char caption[] = "All configurations, from fastest to slowest";
+    figure_open(stack->out, caption, "Bar: one configuration. Its parts are means over the samples.", 1);
+    stack_legend(stack);
+    for (int i = 0; i < drawing_count(stack->report->results->count, WIDE_COUNT); i++)
+        stack_all_draw(stack, caption, WIDE_PX[i]);
+    figure_close(stack->out);
+}
+static void page_stack(struct text_buffer *out, const struct report *report, const struct result_group *group) {
     size_t count = 0, shown = 0;
-    int is_coarse = 1, has_front = 0;
-    struct ranked *rows = zeroed(report->results->count, sizeof *rows),
-                  *few = zeroed(report->results->count, sizeof *few);
-    for (int stage = 0; stage < VP_STAGE_COUNT; stage++) is_coarse &= !stage_is_known(report, stage);
-    for (size_t i = 0; i < report->results->count; i++) {
+    int has_front = 0;
+    struct ranked *rows = zeroed(group->count, sizeof *rows), *few = zeroed(group->count, sizeof *few);
+    struct stack all = {out, report, 1, rows, 0}, part;
+    for (int stage = 0; stage < VP_STAGE_COUNT; stage++) all.is_coarse &= !stage_is_known(report, stage);
+    for (size_t i = group->first; i < group->first + group->count; i++) {
         if (!(report->items[i].mean[METRIC_TOTAL] > 0)) continue;
         rows[count].at = i;
         rows[count++].key = report->items[i].mean[METRIC_TOTAL];
         has_front |= is_on_front(report, i);
     }
-    if (count <= STACK_ROWS)
-        stack_rows(out, report, is_coarse, rows, count, "Where the time of a request goes");
-    else {
+    all.count = count;
+    if (count && count <= STACK_ROWS) stack_rows(&all, "Where the time of a request goes");
+    else if (count) {
         qsort(rows, count, sizeof *rows, by_key);
         for (size_t i = 0; i < count && shown < STACK_ROWS; i++)
             if (has_front ? is_on_front(report, rows[i].at) : i < STACK_ROWS / 2 || i >= count - STACK_ROWS / 2)
                 few[shown++] = rows[i];
-        stack_rows(out, report, is_coarse, few, shown,
-                   has_front
-                       ? "Where the time of a request goes: configurations on a Pareto front"
-                       : "Where the time of a request goes: the fastest and the slowest dozen");
-        stack_all(out, report, is_coarse, rows, count);
+        part = all;
+        part.rows = few;
+        part.count = shown;
+        stack_rows(&part, has_front ? "Where the time of a request goes: configurations on a Pareto front"
+                                    : "Where the time of a request goes: the fastest and the slowest dozen");
+        stack_all(&all);
     }
     free(rows);
     free(few);
@@ -237,38 +270,41 @@ static const char *part_text(int part) { return part == PARTS_IDLE ? "idle" : vp
 static double part_share(const struct stage_cost *cost, int part) {
     return part == PARTS_IDLE ? cost->idle_share : cost->parts[part];
 }
-static void parts_row(struct plot *plot, const struct report *report, const struct decomposition *decomposition,
-                      int stage, double y) {
+static void parts_row(struct plot *plot, const struct decomposition *decomposition, int stage, double y) {
     const struct stage_cost *cost = &decomposition->stages[stage];
-    char name[160];
+    char name[80], text[120];
     double at = 0;
-    plot_text(plot, plot->x.from - 8, y + 12, "end", "", report_full_name(report->results, decomposition->file, name));
-    plot_text(plot, 4, y + 12, "", "", vp_stage_name((vp_stage)stage));
-    page_add(plot->out, "<g><title>%s", vp_stage_name((vp_stage)stage));
-    for (int part = 0; part <= PARTS_IDLE; part++)
-        if (part_share(cost, part) > 0)
-            page_add(plot->out, "\n%s %.1f %%", part_text(part), 100 * part_share(cost, part));
-    text_add_string(plot->out, "</title>");
+    setting_text(decomposition->file, name);
+    snprintf(text, sizeof text, "%s %s", vp_stage_name((vp_stage)stage), name);
+    y = row_name(plot, text, y);
+    text_add_string(plot->out, "<g class=\"q\">");
+    if (plot->has_titles) {
+        page_add(plot->out, "<title>%s", vp_stage_name((vp_stage)stage));
+        for (int part = 0; part <= PARTS_IDLE; part++)
+            if (part_share(cost, part) > 0)
+                page_add(plot->out, "\n%s %.1f %%", part_text(part), 100 * part_share(cost, part));
+        text_add_string(plot->out, "</title>");
+    }
     for (int part = 0; part <= PARTS_IDLE; part++) {
         double from = scale_place(&plot->x, 100 * at), to;
         if (!(part_share(cost, part) > 0)) continue;
         at += part_share(cost, part);
         to = scale_place(&plot->x, 100 * at);
         if (to - from >= 0.05)
-            page_add(plot->out, "<rect class=\"b s%d\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"15\"/>",
-                     part_series(part), from, y, to - from);
+            page_add(plot->out, "<rect class=\"b s%d\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\"/>",
+                     part_series(part), from, y, to - from, (int)BAR_PX);
     }
     text_add_string(plot->out, "</g>\n");
 }
-/* The first files whose kernels were timed, by place in results->files; which parts they have, and the px that their
- * names need. Returns their number. */
-static size_t collect_parts(const struct report *report, size_t files[PARTS_CONFIGURATIONS],
-                            int is_shown[PARTS_IDLE + 1], double *name_px) {
+/* The first files of a data set whose kernels were timed, by place in results->files; which parts they have, and the px
+ * that their names need. Returns their number. */
+static size_t collect_parts(const struct report *report, const struct result_group *group,
+                            size_t files[PARTS_CONFIGURATIONS], int is_shown[PARTS_IDLE + 1], double *name_px) {
     size_t count = 0;
-    for (size_t i = 0; i < report->results->count && count < PARTS_CONFIGURATIONS; i++) {
+    for (size_t i = group->first; i < group->first + group->count && count < PARTS_CONFIGURATIONS; i++) {
         const struct stage_cost *stages = report->items[i].stages;
-        char name[160];
-        double px = text_px(report_full_name(report->results, report->items[i].file, name)) + 72;
+        char name[80];
+        double px = text_px(setting_text(report->items[i].file, name)) + 72;
         if (!stage_has_parts(&stages[VP_STAGE_PREFILL]) && !stage_has_parts(&stages[VP_STAGE_DECODE])) continue;
         for (int k = 0; k < PART_STAGE_COUNT; k++)
             for (int part = 0; part <= PARTS_IDLE; part++)
@@ -278,13 +314,12 @@ static size_t collect_parts(const struct report *report, size_t files[PARTS_CONF
     }
     return count;
 }
-static void page_parts(struct text_buffer *out, const struct report *report) {
+static void page_parts(struct text_buffer *out, const struct report *report, const struct result_group *group) {
     static const char caption[] = "What prefill and decode are made of (--kernel_pass), at most a dozen configurations";
     const struct span span = {0, 100};
-    struct plot plot;
-    double left = 60;
+    double longest = 0;
     int is_shown[PARTS_IDLE + 1] = {0};
-    size_t files[PARTS_CONFIGURATIONS], count = collect_parts(report, files, is_shown, &left);
+    size_t files[PARTS_CONFIGURATIONS], count = collect_parts(report, group, files, is_shown, &longest);
     if (!count) return;
     figure_open(out, caption,
                 "Bar: one stage of one configuration. Its parts are shares of the stage's time on the device, summed "
@@ -294,16 +329,23 @@ static void page_parts(struct text_buffer *out, const struct report *report) {
     for (int part = 0; part <= PARTS_IDLE; part++)
         if (is_shown[part]) legend_item(out, COLOUR_SERIES, part_series(part), 0, SIGN_BAR, part_text(part));
     legend_close(out);
-    plot_open(&plot, out, caption, 1000, (double)count * 42 + 50);
-    plot.x = scale_make(span, 0, left, plot.width - 64);
-    plot.y.from = plot.height - 42;
-    plot_x_axis(&plot);
-    plot_text(&plot, (plot.x.from + plot.x.to) / 2, plot.height - 6, "middle", " class=\"n\"",
-              "% of the stage's time on the device");
-    for (size_t i = 0; i < count; i++)
-        for (int k = 0; k < PART_STAGE_COUNT; k++)
-            parts_row(&plot, report, &report->items[files[i]], PART_STAGES[k], 3 + 42 * (double)i + 18 * k);
-    plot_close(&plot);
+    for (int drawing = 0; drawing < drawing_count(report->results->count, WIDE_COUNT); drawing++) {
+        const int width = WIDE_PX[drawing];
+        double step = width <= PLOT_NARROW ? BAR_PX + NAME_PX + 4 : BAR_PX + 3;
+        struct plot plot;
+        plot_open(&plot, out, caption, width, (double)count * (PART_STAGE_COUNT * step + 6) + 50);
+        plot.x = scale_make(span, 0, names_end(width, longest), plot.width - 34);
+        plot.y.from = plot.height - 42;
+        plot_x_axis(&plot);
+        plot_text(&plot, (plot.x.from + plot.x.to) / 2, plot.height - 6, "middle", " class=\"n\"",
+                  "% of the stage's time on the device");
+        for (size_t i = 0; i < count; i++)
+            for (int k = 0; k < PART_STAGE_COUNT; k++)
+                parts_row(&plot, &report->items[files[i]], PART_STAGES[k],
+                          3 + (PART_STAGE_COUNT * step + 6) * (double)i + step * k);
+        plot_close(&plot);
+    }
+    figure_close(out);
 }
 
 /* ---- E1: scaling */
@@ -333,7 +375,7 @@ static void curve_marks(struct plot *plot, const struct curve *curve, int sign) 
         snprintf(title, sizeof title, "%s\n%s %s: mean %s ms, %zu samples", curve->label, curve->x_name,
                  number_plain(mark->mean_x).text, number_of_estimate(mark->mean).text, mark->count);
         plot_whiskers(plot, x, y, estimate_none(), mark->mean);
-        plot_mark(plot->out, sign, x, y, 3.6, 1, title);
+        plot_mark(plot, sign, x, y, 3.6, 1, title);
     }
 }
 /* "k4 b12: 12.3 [12.0, 12.6] us/token". steepest: the largest slope of the legend, so that all its slopes have one
@@ -392,39 +434,50 @@ static const char *curve_note(const char *name, size_t count) {
            "interval of the mean, from 6 samples on. Line: least squares through all samples; its slope stands in "
            "the legend.";
 }
-/* A plot of the curves of one name. Of many, those whose slopes spread evenly from least to greatest have marks and a
- * colour; all others are thin lines. */
+/* Of many curves, those whose slopes spread evenly from least to greatest have marks and a colour; all others are thin
+ * lines. */
+static void curves_draw(struct text_buffer *out, const struct report *report, const struct curve_plot *collected,
+                        const char *caption, int width) {
+    const struct curve *curves = report->curves.items, *first = curves + collected->order[0].at;
+    struct plot plot;
+    char label[256];
+    plot_open(&plot, out, caption, width, width <= PLOT_NARROW ? 270 : 320);
+    snprintf(label, sizeof label, "%s, ms", first->y_name);
+    plot_frame(&plot, collected->x_span, 0, collected->y_span, 0, first->x_name, label);
+    for (size_t i = 0; i < collected->count; i++)
+        if (shown_at(i, collected->count, CURVES_SHOWN) < 0)
+            curve_line(&plot, &curves[collected->order[i].at], "t");
+    for (size_t i = 0; i < collected->count; i++) {
+        int at = shown_at(i, collected->count, CURVES_SHOWN);
+        if (at < 0) continue;
+        colour_open(out, COLOUR_SERIES, at, 0);
+        curve_line(&plot, &curves[collected->order[i].at], "l");
+        curve_marks(&plot, &curves[collected->order[i].at], at);
+        text_add_string(out, "</g>\n");
+    }
+    plot_close(&plot);
+}
+/* A plot of the curves of one name. */
 static void page_curves(struct text_buffer *out, const struct report *report, size_t group, const char *name) {
     struct curve_plot collected;
     collect_curves(report, group, name, &collected);
     if (collected.count) {
-        const struct curve *curves = report->curves.items, *first = curves + collected.order[0].at;
-        struct plot plot;
+        const struct curve *first = report->curves.items + collected.order[0].at;
         char caption[256];
         snprintf(caption, sizeof caption, "%s against %s", first->y_name, first->x_name);
         figure_open(out, caption, curve_note(name, collected.count), 0);
         curves_legend(out, report, &collected);
-        plot_open(&plot, out, caption, 520, 320);
-        snprintf(caption, sizeof caption, "%s, ms", first->y_name);
-        plot_frame(&plot, collected.x_span, 0, collected.y_span, 0, first->x_name, caption);
-        for (size_t i = 0; i < collected.count; i++)
-            if (shown_at(i, collected.count, CURVES_SHOWN) < 0)
-                curve_line(&plot, &curves[collected.order[i].at], "t");
-        for (size_t i = 0; i < collected.count; i++) {
-            int at = shown_at(i, collected.count, CURVES_SHOWN);
-            if (at < 0) continue;
-            colour_open(out, COLOUR_SERIES, at, 0);
-            curve_line(&plot, &curves[collected.order[i].at], "l");
-            curve_marks(&plot, &curves[collected.order[i].at], at);
-            text_add_string(out, "</g>\n");
-        }
-        plot_close(&plot);
+        for (int i = 0; i < drawing_count(report->results->count, HALF_COUNT); i++)
+            curves_draw(out, report, &collected, caption, HALF_PX[i]);
+        figure_close(out);
     }
     free(collected.order);
 }
 
 /* ---- E1: work against time */
-static int has_work(const struct stage_cost *cost) {
+/* Of very many configurations only stages of 1 % of a request or more. */
+static int has_work(const struct report *report, const struct stage_cost *cost) {
+    if (is_large(report->results->count) && !(cost->share >= 0.01)) return 0;
     return cost->flops > 0 && cost->bytes > 0 && cost->mean > 0 && cost->tflops > 0 && isfinite(cost->tflops * 1e12);
 }
 static void work_title(const struct report *report, const struct decomposition *decomposition, int stage,
@@ -466,7 +519,7 @@ static int has_work_to_show(const struct report *report, int is_roofline, struct
     for (size_t i = 0; i < report->results->count; i++) {
         for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
             const struct stage_cost *cost = &report->items[i].stages[stage];
-            if (!has_work(cost)) continue;
+            if (!has_work(report, cost)) continue;
             is_shown[stage] = 1;
             span_add(x_span, work_x(cost, is_roofline));
             span_add(y_span, work_y(cost, is_roofline));
@@ -477,48 +530,62 @@ static int has_work_to_show(const struct report *report, int is_roofline, struct
 }
 static void work_marks(struct plot *plot, const struct report *report, int is_roofline, int stage) {
     colour_open(plot->out, COLOUR_SERIES, stack_series(stage), 0);
-    for (size_t i = 0; i < report->results->count; i++) {
+    for (size_t i = 0, group = 0; i < report->results->count; i++) {
         const struct stage_cost *cost = &report->items[i].stages[stage];
         char title[512];
-        if (!has_work(cost)) continue;
+        while (group < report->results->group_count && report->results->groups[group].first == i)
+            page_add(plot->out, "%s<g data-set=\"%zu\">", i ? "</g>" : "", group), group++;
+        if (!has_work(report, cost)) continue;
         work_title(report, &report->items[i], stage, title);
-        plot_mark(plot->out, stage, scale_place(&plot->x, work_x(cost, is_roofline)),
+        plot_mark(plot, stage, scale_place(&plot->x, work_x(cost, is_roofline)),
                   scale_place(&plot->y, work_y(cost, is_roofline)), report->results->count > 40 ? 2.6 : 3.6, 1, title);
     }
-    text_add_string(plot->out, "</g>\n");
+    text_add_string(plot->out, "</g></g>\n");
+}
+static const char *const WORK_TITLES[] = {"FLOPs against time", "Roofline: FLOP/s reached against FLOPs per byte"};
+
+/* What both plots of work need. */
+struct work { const struct report *report; struct span x_span, y_span; int is_shown[VP_STAGE_COUNT]; };
+
+static void work_draw(struct text_buffer *out, const struct work *work, int is_roofline, int width) {
+    const struct report *report = work->report;
+    struct plot plot;
+    plot_open(&plot, out, WORK_TITLES[is_roofline], width, width <= PLOT_NARROW ? 290 : 340);
+    plot.has_titles &= !is_roofline; /* the same marks in the same order as in the plot before */
+    plot.x_prefix = !is_roofline;
+    plot.y_prefix = is_roofline;
+    plot_frame(&plot, work->x_span, 1, work->y_span, 1, is_roofline ? "FLOPs per byte" : "FLOPs per request",
+               is_roofline ? "FLOP/s" : "ms per request");
+    page_add(out, "<clipPath id=\"k%d-%d\"><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/></clipPath>",
+             is_roofline, width, plot.x.from, plot.y.to, plot.x.to - plot.x.from, plot.y.from - plot.y.to);
+    page_add(out, "<g clip-path=\"url(#k%d-%d)\">", is_roofline, width);
+    work_roofs(&plot, report, is_roofline);
+    page_add(out, "</g><g%s>", report->results->count > 40 ? " class=\"many\"" : "");
+    for (int stage = 0; stage < VP_STAGE_COUNT; stage++)
+        if (work->is_shown[stage]) work_marks(&plot, report, is_roofline, stage);
+    text_add_string(out, "</g>");
+    plot_close(&plot);
 }
 static void page_work(struct text_buffer *out, const struct report *report, int is_roofline) {
-    static const char *const titles[] = {"FLOPs against time", "Roofline: what is reached against FLOPs a byte"};
     static const char *const notes[] = {
         "Mark: one stage of one configuration, FLOPs and ms of a request as means over the samples. Dashed: the least "
         "time at the compute roof.",
         "Mark: one stage of one configuration, its mean FLOPs over its mean bytes and its mean time, over the samples. "
         "Dashed: roofs."};
-    struct span x_span, y_span;
-    int is_shown[VP_STAGE_COUNT] = {0};
-    struct plot plot;
-    if (!has_work_to_show(report, is_roofline, &x_span, &y_span, is_shown)) return;
-    if (is_roofline) span_add(&y_span, report->peak_tflops * 1e12);
-    figure_open(out, titles[is_roofline], notes[is_roofline], 0);
+    struct work work;
+    memset(&work, 0, sizeof work);
+    work.report = report;
+    if (!has_work_to_show(report, is_roofline, &work.x_span, &work.y_span, work.is_shown)) return;
+    if (is_roofline) span_add(&work.y_span, report->peak_tflops * 1e12);
+    figure_open(out, WORK_TITLES[is_roofline], notes[is_roofline], 0);
     legend_open(out);
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++)
-        if (is_shown[stage])
+        if (work.is_shown[stage])
             legend_item(out, COLOUR_SERIES, stack_series(stage), 0, stage, vp_stage_name((vp_stage)stage));
     legend_close(out);
-    plot_open(&plot, out, titles[is_roofline], 520, 340);
-    plot.x_prefix = !is_roofline;
-    plot.y_prefix = is_roofline;
-    plot_frame(&plot, x_span, 1, y_span, 1, is_roofline ? "FLOPs a byte" : "FLOPs a request",
-               is_roofline ? "FLOP/s" : "ms a request");
-    page_add(out, "<clipPath id=\"k%d\"><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/></clipPath>",
-             is_roofline, plot.x.from, plot.y.to, plot.x.to - plot.x.from, plot.y.from - plot.y.to);
-    page_add(out, "<g clip-path=\"url(#k%d)\">", is_roofline);
-    work_roofs(&plot, report, is_roofline);
-    page_add(out, "</g><g%s>", report->results->count > 40 ? " class=\"many\"" : "");
-    for (int stage = 0; stage < VP_STAGE_COUNT; stage++)
-        if (is_shown[stage]) work_marks(&plot, report, is_roofline, stage);
-    text_add_string(out, "</g>");
-    plot_close(&plot);
+    for (int i = 0; i < drawing_count(report->results->count, HALF_COUNT); i++)
+        work_draw(out, &work, is_roofline, HALF_PX[i]);
+    figure_close(out);
 }
 
 /* Truth: a stage of a configuration passes a roof. */
@@ -526,35 +593,45 @@ static int has_work_above(const struct report *report) {
     for (size_t i = 0; i < report->results->count; i++)
         for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
             const struct stage_cost *cost = &report->items[i].stages[stage];
-            if (has_work(cost) && (cost->tflops > report->peak_tflops || cost->gbs > report->peak_gbs)) return 1;
+            if (has_work(report, cost) && (cost->tflops > report->peak_tflops || cost->gbs > report->peak_gbs)) return 1;
         }
     return 0;
 }
 
-/* ---- the section */
-void page_latency(struct text_buffer *out, const struct report *report) {
-    static const char *const kinds[] = {"vision", "prefill", "decode", "decode context"};
-    text_add_string(out, "<section id=\"e1\"><h2>Where the time goes</h2>\n<div class=\"grid\">");
-    page_stack(out, report);
-    page_parts(out, report);
-    page_work(out, report, 0);
-    page_work(out, report, 1);
-    text_add_string(out, "</div>\n");
-    if (report->peak_tflops > 0 && report->peak_gbs > 0) {
-        page_add(out, "<p class=\"soft\">Roofs %s TFLOP/s and %s GB/s: %s.",
-                 number_short(report->peak_tflops).text, number_short(report->peak_gbs).text,
-                 report->peaks_are_given
-                     ? "as given"
-                     : "the best that stages of 1 % of a request or more reach here, not the device's own");
-        if (has_work_above(report)) page_add(out, " Marks %s.", above_roof_text(report));
-        text_add_string(out, "</p>\n");
-    }
+/* ---- the sections */
+void page_stages(struct text_buffer *out, const struct report *report) {
+    text_add_string(out, "<section id=\"stages\"><h2>Where the time goes</h2>\n");
     for (size_t group = 0; group < report->results->group_count; group++) {
-        text_add_string(out, "<h3>Scaling: ");
-        page_text(out, report->results->files[report->results->groups[group].first].task);
-        text_add_string(out, "</h3><div class=\"grid\">");
-        for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) page_curves(out, report, group, kinds[i]);
-        text_add_string(out, "</div>\n");
+        page_set_open(out, report->results, group);
+        text_add_string(out, "<div class=\"grid\">");
+        page_stack(out, report, &report->results->groups[group]);
+        page_parts(out, report, &report->results->groups[group]);
+        text_add_string(out, "</div></div>\n");
     }
     text_add_string(out, "</section>\n");
+}
+void page_scaling(struct text_buffer *out, const struct report *report) {
+    static const char *const kinds[] = {"vision", "prefill", "decode", "decode context"};
+    text_add_string(out, "<section id=\"scaling\"><h2>How the time grows</h2>\n");
+    for (size_t group = 0; group < report->results->group_count; group++) {
+        page_set_open(out, report->results, group);
+        text_add_string(out, "<div class=\"grid\">");
+        for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) page_curves(out, report, group, kinds[i]);
+        text_add_string(out, "</div></div>\n");
+    }
+    text_add_string(out, "</section>\n");
+}
+void page_rooflines(struct text_buffer *out, const struct report *report) {
+    if (!(report->peak_tflops > 0) || !(report->peak_gbs > 0)) return;
+    text_add_string(out, "<section id=\"roofs\"><h2>Rooflines</h2>\n");
+    page_add(out, "<p class=\"soft\">Roofs %s TFLOP/s and %s GB/s: %s.", number_short(report->peak_tflops).text,
+             number_short(report->peak_gbs).text,
+             report->peaks_are_given
+                 ? "as given"
+                 : "the best that stages of 1 % of a request or more reach here, not the device's own");
+    if (has_work_above(report)) page_add(out, " Marks %s.", above_roof_text(report));
+    text_add_string(out, "</p>\n<div class=\"grid\">");
+    page_work(out, report, 0);
+    page_work(out, report, 1);
+    text_add_string(out, "</div></section>\n");
 }

@@ -1,5 +1,5 @@
 /* page.c: what the HTML page is built of: markup, escaped texts, elements. */
-#include "report/page.h"
+#include "page/page.h"
 
 #include "base/console.h"
 #include "vlmprof.h"
@@ -37,4 +37,8 @@ void page_element(struct text_buffer *out, const char *tag, const char *text) {
     page_add(out, "<%s>", tag);
     page_text(out, text);
     page_add(out, "</%s>", tag);
+}
+void page_set_open(struct text_buffer *out, const struct results *results, size_t group) {
+    page_add(out, "<div data-set=\"%zu\">", group);
+    page_element(out, "h3", results->files[results->groups[group].first].task);
 }

@@ -29,13 +29,30 @@ double scale_place(const struct scale *scale, double value); /* px of a value */
 /* ---- a plot */
 enum { PLOT_LEFT = 62, PLOT_RIGHT = 14, PLOT_TOP = 12, PLOT_BOTTOM = 46 }; /* px around a frame */
 
-/* x_prefix, y_prefix: the numbers of that axis take k, M, G, T, P. */
-struct plot { struct text_buffer *out; double width, height; struct scale x, y; int x_prefix, y_prefix; };
+/* A figure holds several drawings of one plot; the style sheet shows the widest one whose letters stay readable. */
+enum { PLOT_WIDE = 1000, PLOT_MIDDLE = 700, PLOT_HALF = 520, PLOT_NARROW = 320, WIDE_COUNT = 3, HALF_COUNT = 2 };
+extern const int WIDE_PX[WIDE_COUNT], HALF_PX[HALF_COUNT]; /* the widths of the drawings, the widest first */
+
+/* How many of the drawings a page has. One of very many configurations has the widest alone, so that it stays small:
+ * the body has the class "large", and figures scroll sideways. */
+int is_large(size_t configurations);
+int drawing_count(size_t configurations, int count);
+
+/* x_prefix, y_prefix: the numbers of that axis take k, M, G, T, P. has_titles: only the widest drawing, the script
+ * gives its titles to the others. */
+struct plot {
+    struct text_buffer *out; double width, height; struct scale x, y; int x_prefix, y_prefix, has_titles;
+};
+
 
 double text_px(const char *text); /* the width of a text in a plot, rather too much */
 
-/* Opens a figure with its caption; then come legends, and the plot. plot_close ends both. */
+/* Cuts a text so that it takes at most px, and ends it with an ellipsis then. text has room for 3 more bytes. */
+void text_fit(char *text, double px);
+
+/* Opens a figure with its caption; then come a legend and the drawings, from plot_open to plot_close. */
 void figure_open(struct text_buffer *out, const char *caption, const char *note, int is_wide);
+void figure_close(struct text_buffer *out);
 void plot_open(struct plot *plot, struct text_buffer *out, const char *caption, double width, double height);
 void plot_close(struct plot *plot);
 
@@ -45,6 +62,7 @@ void plot_segment(struct plot *plot, const char *style_class, double x1, double 
 void plot_labels(struct plot *plot, const char *x_label, const char *y_label);
 void plot_y_axis(struct plot *plot);
 void plot_x_axis(struct plot *plot);
+int is_narrow(const struct plot *plot);
 
 /* A frame for values between the ends of two spans. */
 void plot_frame(struct plot *plot, struct span x_span, int x_log, struct span y_span, int y_log, const char *x_label,
@@ -58,9 +76,12 @@ enum { SERIES_GREY = 6, SERIES_COUNT = 9 };
 /* What follows has this colour, up to a </g>. count: of the ramp. */
 void colour_open(struct text_buffer *out, colour_set set, int at, int count);
 
-/* A mark that shows a title under the pointer (NULL: none). Its shape follows from the sign, so that prints without
- * colours can be read. */
-void plot_mark(struct text_buffer *out, int sign, double x, double y, double radius, double opacity, const char *title);
+/* A mark that shows a title under the pointer. Its shape follows from the sign, so that prints without colours can be
+ * read. */
+void plot_mark(const struct plot *plot, int sign, double x, double y, double radius, double opacity, const char *title);
+
+/* The title of the group that was just opened. The group has the class q. */
+void plot_title(const struct plot *plot, const char *title);
 void plot_whiskers(struct plot *plot, double x, double y, vp_estimate horizontal, vp_estimate vertical);
 
 /* Which of `most` evenly spread places the rank-th of count takes; -1: none. */

@@ -1,11 +1,11 @@
 /* page_prediction.c: the page's section of predicted against measured latency (E3). */
-#include "report/page_prediction.h"
+#include "page/page_prediction.h"
 
 #include "base/document.h"
 #include "report/estimator.h"
 #include "report/measurements.h"
-#include "report/page.h"
-#include "report/plot.h"
+#include "page/page.h"
+#include "page/plot.h"
 #include "vlmprof_latency.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* ---- E3: predicted against measured, by models that never saw the configuration */
-enum { HELD_DOTS = 1500, EXPERTS_ASSUMED = 64 };
+enum { HELD_DOTS = 1500, HELD_DOTS_LARGE = 300, EXPERTS_ASSUMED = 64 };
 
 static int64_t experts_said(const struct results *results) {
     int64_t said = -1;
@@ -36,8 +36,8 @@ static size_t held_pairs(const struct measurements *measurements, const double *
     }
     return count;
 }
-static void held_dots(struct plot *plot, const double *measured, const double *predicted, size_t count) {
-    size_t stride = count / HELD_DOTS + 1;
+static void held_dots(struct plot *plot, const double *measured, const double *predicted, size_t count, size_t most) {
+    size_t stride = count / most + 1;
     text_add_string(plot->out, "<path class=\"d\" d=\"");
     for (size_t i = 0; i < count; i += stride)
         page_add(plot->out, "M%.1f %.1fh0", scale_place(&plot->x, measured[i]), scale_place(&plot->y, predicted[i]));
@@ -59,7 +59,7 @@ static void held_marks(struct plot *plot, const struct report *report, const dou
                  report_full_name(report->results, &report->results->files[files[first]], name),
                  number_short(measured_sum / members).text, number_short(predicted_sum / members).text,
                  number_percent(error_sum / members).text);
-        plot_mark(plot->out, 0, scale_place(&plot->x, measured_sum / members),
+        plot_mark(plot, 0, scale_place(&plot->x, measured_sum / members),
                   scale_place(&plot->y, predicted_sum / members),
                   3.4, 1, title);
     }
@@ -73,11 +73,11 @@ static void held_figure(struct text_buffer *out, const struct report *report, in
                                                     : 2;
     struct span span = span_none();
     char caption[320];
-    struct plot plot;
     for (size_t i = 0; i < count; i++) {
         span_add(&span, pairs[i]);
         span_add(&span, pairs[capacity + i]);
     }
+    if (!span_is_wide(span)) span_add(&span, 0);
     snprintf(caption, sizeof caption, "%s: mean error %.2f %%", part_name(part), 100 * errors->mape);
     figure_open(out, caption,
                 count > HELD_DOTS
@@ -90,17 +90,21 @@ static void held_figure(struct text_buffer *out, const struct report *report, in
              number_short(errors->mae).text, number_short(errors->p95_absolute).text,
              number_formatted(fabs(errors->bias) < 1 ? "%+.3f" : "%+.2f", errors->bias).text,
              number_formatted("%.4f", errors->r2).text, count);
-    plot_open(&plot, out, caption, 520, 340);
-    if (!span_is_wide(span)) span_add(&span, 0);
-    plot_frame(&plot, span, span_is_wide(span), span, span_is_wide(span), "measured " ESTIMATE_LOCATION ", ms",
-               "predicted " ESTIMATE_LOCATION ", ms");
-    plot_segment(&plot, "r", scale_place(&plot.x, plot.x.low), scale_place(&plot.y, plot.x.low),
-                 scale_place(&plot.x, plot.x.high), scale_place(&plot.y, plot.x.high));
-    colour_open(out, COLOUR_SERIES, series, 0);
-    held_dots(&plot, pairs, pairs + capacity, count);
-    held_marks(&plot, report, pairs, pairs + capacity, files, count);
-    text_add_string(out, "</g>\n");
-    plot_close(&plot);
+    for (int i = 0; i < drawing_count(report->results->count, HALF_COUNT); i++) {
+        struct plot plot;
+        plot_open(&plot, out, caption, HALF_PX[i], HALF_PX[i] <= PLOT_NARROW ? 300 : 340);
+        plot_frame(&plot, span, span_is_wide(span), span, span_is_wide(span), "measured " ESTIMATE_LOCATION ", ms",
+                   "predicted " ESTIMATE_LOCATION ", ms");
+        plot_segment(&plot, "r", scale_place(&plot.x, plot.x.low), scale_place(&plot.y, plot.x.low),
+                     scale_place(&plot.x, plot.x.high), scale_place(&plot.y, plot.x.high));
+        colour_open(out, COLOUR_SERIES, series, 0);
+        held_dots(&plot, pairs, pairs + capacity, count,
+                  is_large(report->results->count) ? HELD_DOTS_LARGE : HELD_DOTS);
+        held_marks(&plot, report, pairs, pairs + capacity, files, count);
+        text_add_string(out, "</g>\n");
+        plot_close(&plot);
+    }
+    figure_close(out);
 }
 /* The figure of a part; none where fewer than two rows have both numbers. */
 static void page_held_out(struct text_buffer *out, const struct report *report, const struct measurements *measurements,
@@ -138,7 +142,7 @@ static void page_errors(struct text_buffer *out, const struct evaluation *evalua
     for (size_t i = 0; i < warnings.count; i++) page_element(out, "li", warnings.items[i]);
     if (warnings.count) text_add_string(out, "</ul>\n");
     text_list_free(&warnings);
-    text_add_string(out, "<div class=\"scroll\"><table><thead><tr>");
+    text_add_string(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Errors\"><table><thead><tr>");
     for (const char *head = heads; *head; head += strcspn(head, "|"), head += *head == '|')
         page_add(out, "<th scope=\"col\">%.*s</th>", (int)strcspn(head, "|"), head);
     text_add_string(out, "</tr></thead><tbody>\n");
@@ -181,7 +185,7 @@ void page_predictions(struct text_buffer *out, const struct report *report) {
     evaluate_for_page(&measurements, evaluation, predicted);
     text_add_string(
         out,
-        "<section id=\"e3\"><h2>Predicted against measured</h2>\n"
+        "<section id=\"predicted\"><h2>Predicted against measured</h2>\n"
         "<p class=\"soft\">Each configuration is predicted by a model of all others: linear in physical features, no "
         "coefficient below 0. Predicted is the " ESTIMATE_LOCATION " time of such requests; measured is each sample's "
         ESTIMATE_LOCATION " over its runs. Large marks: " ESTIMATE_LOCATION "s of configurations; dots: samples; "

@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""browse.py CHROMIUM PAGE: opens PAGE in a browser at several widths, light and dark, and looks for what a reader would trip over.
+
+The browser is driven through a pipe (--remote-debugging-pipe): no port, no library.
+  --shots DIR      keeps a picture of each
+  --axe FILE       runs axe.min.js, too: a serious or critical finding fails
+  --picture FILE WIDTH HEIGHT  only writes a picture of the page's top
+Prints each fault, then how many there are; the exit code is 1 then."""
+import base64
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+WIDTHS = (400, 800, 1280)
+
+# Texts that lie over one another, letters below 10 px, what sticks out of the page; each by its first words.
+PROBE = r"""(() => {
+  const faults = [], boxes = []
+  const name = n => JSON.stringify(n.textContent.trim().slice(0, 40))
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+  for (let node; node = walker.nextNode();) {
+    const e = node.parentElement
+    if (!node.textContent.trim() || e.closest('script,style,title') || !e.checkVisibility({visibilityProperty: true})) continue
+    const range = document.createRange()
+    range.selectNodeContents(node)
+    const svg = e.closest('svg'), scale = svg && svg.viewBox.baseVal.width ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 1
+    const px = parseFloat(getComputedStyle(e).fontSize) * scale
+    if (px < 9.95) faults.push(`letters of ${px.toFixed(1)} px: ${name(node)}`)
+    for (const r of range.getClientRects()) {
+      if (r.width < 1) continue
+      const held = e.closest('.scroll')
+      if (!held && (r.right > document.documentElement.clientWidth + 1 || r.left < -1)) faults.push(`beyond the page: ${name(node)}`)
+      const less = svg ? r.height * 0.2 : r.height * 0.25
+      boxes.push({l: r.left + 1, r: r.right - 1, t: r.top + less, b: r.bottom - less, node, held})
+    }
+  }
+  boxes.sort((a, b) => a.t - b.t)
+  for (let i = 0; i < boxes.length; i++)
+    for (let k = i + 1; k < boxes.length && boxes[k].t < boxes[i].b; k++) {
+      const a = boxes[i], b = boxes[k]
+      if (a.node != b.node && a.held == b.held && a.l < b.r && b.l < a.r) faults.push(`one over the other: ${name(a.node)} and ${name(b.node)}`)
+    }
+  for (const figure of document.querySelectorAll('figure'))
+    if ([...figure.querySelectorAll(':scope > svg')].filter(s => s.checkVisibility()).length != 1) faults.push(`a figure without one drawing: ${name(figure)}`)
+  if (document.documentElement.scrollWidth > innerWidth + 1) faults.push(`the page is ${document.documentElement.scrollWidth} px wide`)
+  return faults
+})()"""
+
+# What the script of the page does: a mark is named, an arrow goes on, a series is hidden, a table is filtered and sorted.
+USE = r"""(() => {
+  const faults = [], want = (good, what) => { if (!good) faults.push(what) }
+  const svg = [...document.querySelectorAll('#front svg[class]')].find(s => s.checkVisibility()), marks = [...svg.querySelectorAll('.m')]
+  marks[0].focus()
+  const tip = document.querySelector('#tip'), first = marks[0].dataset.t
+  want(!tip.hidden && first && tip.textContent == first, 'a mark in focus shows no title')
+  marks[0].dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', bubbles: true}))
+  want(document.activeElement == marks[1] && tip.textContent == marks[1].dataset.t, 'an arrow does not go to the next mark')
+  marks[1].blur()
+  want(tip.hidden, 'a title stays')
+  marks[2].dispatchEvent(new PointerEvent('pointerdown', {bubbles: true, pointerType: 'touch'}))
+  want(!tip.hidden && tip.textContent == marks[2].dataset.t, 'a touched mark shows no title')
+  document.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))
+  const item = document.querySelector('#front .legend [data-k]')
+  const series = () => svg.querySelector('.' + item.dataset.k).getClientRects().length > 0
+  item.click()
+  want(!series(), 'a series cannot be hidden')
+  item.click()
+  want(series(), 'a series cannot be shown again')
+  const input = document.querySelector('#table input'), rows = [...document.querySelectorAll('#table tbody tr')]
+  const word = rows[0].cells[0].textContent
+  input.value = word
+  input.oninput()
+  want(rows.filter(r => r.checkVisibility()).every(r => r.cells[0].textContent.includes(word)) && rows.some(r => r.hidden), 'a table is not filtered')
+  input.value = ''
+  input.oninput()
+  want(rows.every(r => r.checkVisibility()), 'a filter stays')
+  const head = [...document.querySelectorAll('#table th button')].find(b => b.textContent.startsWith('T_total'))
+  head.click()
+  const values = [...document.querySelectorAll('#table tbody tr')].map(r => parseFloat(r.cells[head.parentNode.cellIndex].textContent))
+  want(values.every((v, i) => !i || values[i - 1] <= v), 'a table is not sorted')
+  const sets = [...document.querySelectorAll('header .tools button')]
+  if (sets.length) {
+    sets[0].click()
+    want(!document.querySelector('[data-set="0"]').checkVisibility() && document.querySelector('[data-set="1"]').checkVisibility(), 'a data set cannot be hidden')
+    sets[0].click()
+  }
+  return faults
+})()"""
+
+
+class Browser:
+    def __init__(self, program, profile):
+        command = [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe",
+                   f"--user-data-dir={profile}", "--no-first-run", "about:blank"]
+        theirs_in, self.out = os.pipe()
+        self.inward, theirs_out = os.pipe()
+
+        def hand_over():  # the browser reads 3 and writes 4
+            a, b = os.dup(theirs_in), os.dup(theirs_out)
+            a, b = (os.dup(fd) if fd in (3, 4) else fd for fd in (a, b))
+            os.dup2(a, 3)
+            os.dup2(b, 4)
+
+        self.process = subprocess.Popen(command, close_fds=False, preexec_fn=hand_over, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self.buffer, self.count, self.session, self.waiting = b"", 0, None, []
+
+    def read(self):
+        while b"\0" not in self.buffer:
+            got = os.read(self.inward, 1 << 20)
+            if not got:
+                raise SystemExit("browse.py: the browser has ended")
+            self.buffer += got
+        message, self.buffer = self.buffer.split(b"\0", 1)
+        return json.loads(message)
+
+    def call(self, method, **parameters):
+        self.count += 1
+        message = {"id": self.count, "method": method, "params": parameters}
+        if self.session:
+            message["sessionId"] = self.session
+        data = json.dumps(message).encode() + b"\0"
+        while data:
+            data = data[os.write(self.out, data):]
+        while True:
+            answer = self.read()
+            if answer.get("id") == self.count:
+                if "error" in answer:
+                    raise SystemExit(f"browse.py: {method}: {answer['error']['message']}")
+                return answer["result"]
+            self.waiting.append(answer.get("method"))
+
+    def open(self, url):
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.call("Page.enable")
+        self.waiting.clear()
+        self.call("Page.navigate", url=url)
+        while "Page.loadEventFired" not in self.waiting:
+            self.waiting.append(self.read().get("method"))
+
+    def look(self, width, height, scheme):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def value(self, expression):
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            raise SystemExit("browse.py: " + json.dumps(answer["exceptionDetails"])[:600])
+        return answer["result"].get("value")
+
+    def picture(self, path, whole):
+        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
+        Path(path).write_bytes(base64.b64decode(data))
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+AXE = """axe.run(document, {resultTypes: ['violations']}).then(r => r.violations.filter(v => ['serious', 'critical'].includes(v.impact))
+    .map(v => `axe: ${v.impact}: ${v.id}: ${v.help} (${v.nodes.length}): ${v.nodes[0].html.slice(0, 160)}`))"""
+
+
+def check(browser, shots, axe):
+    faults = []
+    for width in WIDTHS:
+        for scheme in ("light", "dark"):
+            browser.look(width, 900, scheme)
+            height = browser.value("document.documentElement.scrollHeight")
+            found = [f"{f}" for f in browser.value(PROBE)]
+            if shots:
+                browser.look(width, min(height, 16000), scheme)
+                browser.picture(f"{shots}/{width}-{scheme}.png", False)
+                browser.look(width, 900, scheme)
+            if axe and width == WIDTHS[0]:
+                browser.value(axe + ";0")
+                found += browser.value(AXE)
+            faults += [f"{width} px, {scheme}: {f}" for f in found]
+    return faults + browser.value(USE)
+
+
+def main():
+    arguments, options = sys.argv[1:], {}
+    while len(arguments) > 2:
+        count = 3 if arguments[2] == "--picture" else 1
+        options[arguments[2]] = arguments[3:3 + count]
+        del arguments[2:3 + count]
+    program, page = arguments
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        browser = Browser(program, profile)
+        try:
+            browser.open(Path(page).resolve().as_uri())
+            if "--picture" in options:
+                path, width, height = options["--picture"]
+                browser.look(int(width), int(height), "light")
+                browser.picture(path, False)
+                return 0
+            axe = Path(options["--axe"][0]).read_text() if "--axe" in options else None
+            faults = check(browser, options.get("--shots", [None])[0], axe)
+        finally:
+            browser.close()
+    print(*faults, sep="\n", end="\n" if faults else "")
+    print(f"{len(faults)} faults")
+    return 1 if faults else 0
+
+
+sys.exit(main())
