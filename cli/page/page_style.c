@@ -19,7 +19,7 @@ void page_style(struct text_buffer *out) {
         ".soft{color:var(--soft)}\n"
         "#warnings{background:var(--warn);border-left:4px solid var(--edge);padding:.1rem 1rem .5rem;margin:1rem 0}"
         "#warnings h2{border:0;margin:.5rem 0 .2rem}ul{margin:.2rem 0;padding-left:1.2rem;overflow-wrap:anywhere}\n"
-        "h1{overflow-wrap:anywhere}dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1.2rem;margin:0}"
+        "h1{overflow-wrap:anywhere}.day{white-space:nowrap}dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1.2rem;margin:0}"
         "@media(min-width:900px){dl{grid-template-columns:max-content 1fr max-content 1fr}}dt{color:var(--soft)}"
         "dd{margin:0;overflow-wrap:anywhere}\n");
     text_add_string(
