@@ -7,7 +7,7 @@ SHELL := /bin/bash
 
 CC ?= cc
 # the C++ compiler beside the C compiler: one sanitizer runtime for both
-CXX := $(if $(findstring clang,$(CC)),$(subst clang,clang++,$(CC)),g++)
+CXX := $(if $(findstring clang,$(CC)),$(subst clang,clang++,$(CC)),$(if $(filter %-gcc,$(CC)),$(CC:%-gcc=%-g++),g++))
 CFLAGS ?= -O2 -g
 KERNEL_FLAGS ?= -O3
 NVCC ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
@@ -27,8 +27,10 @@ CUDA_LIBRARIES = $(foreach place,lib64 lib targets/x86_64-linux/lib,-L$(CUDA_TOO
 # Contraction is off because results of the header are compared bit by bit; the kernels choose it function by function.
 WARN := -Wall -Wextra -Wpedantic -Wshadow
 STD := -std=c11 -D_DEFAULT_SOURCE
+# a cross compiler (aarch64-linux-gnu-gcc) has headers of its own; libstb-dev's, the same for every processor, is searched after them
+CROSS := $(if $(filter %-gcc,$(CC)),-idirafter /usr/include)
 INCLUDES := -I. -Iparts -Icli
-HEADER_FLAGS = $(STD) $(WARN) $(INCLUDES) -ffp-contract=off $(CFLAGS) $(SANITIZE)
+HEADER_FLAGS = $(STD) $(WARN) $(INCLUDES) $(CROSS) -ffp-contract=off $(CFLAGS) $(SANITIZE)
 ENGINE_FLAGS = $(STD) $(WARN) $(INCLUDES) $(CFLAGS) $(KERNEL_FLAGS) -fopenmp $(SANITIZE)
 DEPENDENCIES = -MMD -MP -MT $@ -MF $(B)/$(subst /,-,$@).d
 UPPER = $(shell echo $(1) | tr a-z A-Z)
@@ -84,7 +86,7 @@ help:
 PROBED := $(B)/deps-$(subst /,-,$(subst $() ,-,$(CC)))
 deps: $(PROBED)
 $(PROBED):
-	@tests/deps.sh build "$(CC)"
+	@tests/deps.sh build "$(CC) $(CROSS)"
 	@mkdir -p $(B) && touch $@
 
 # the tests need a C++ compiler too
@@ -219,6 +221,7 @@ demo: $(PROGRAM)
 	    --top_k_list 1 2 --num_active_blocks_list 3 5 --num_samples $(DEMO_SAMPLES)
 	@$(PROGRAM) report $(B)/demo --output_dir $(B)/demo/report
 	@echo "The small model knows drawings only: the accuracy on \"heldout\" is its own, that on the photographs of \"questions\" means nothing. Latency is real on both."
+	@echo "The best configuration within 100 ms: $(PROGRAM) best $(B)/demo --dataset_name heldout --budget_ms 100"
 
 # stopped and run again it goes on; the page is opened where something opens it
 PARETO_SAMPLES ?= 200
@@ -295,7 +298,7 @@ test-gpu: $(PROBED)
 	@if [ -z "$(NVCC)" ]; then echo "test-gpu needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
 	@$(MAKE) $(JOBS) $(PROGRAM) $(G)/test_kernels $(G)/test_model
 	@$(PROGRAM) selftest --device cuda
-	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(G)/test_kernels $(G)/test_model | tee $(G)/test.log; \
+	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_JOBS=1 TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(G)/test_kernels $(G)/test_model | tee $(G)/test.log; \
 	    tail -n 1 $(G)/test.log | grep -q ' 0 failed, 0 skipped$$'
 # one program for the device and for the emulated one, where the tests try it at tiny size
 $(E)/bench_gpu.o: tests/bench/gpu/bench_gpu.c | $(PROBED)
@@ -409,6 +412,7 @@ include vlmprof.h
 include/vlmprof $(HEADERS:vlmprof.h=) $(wildcard parts/*.hpp)
 share/vlmprof vlmprof_kernels.cu LICENSE samples/result.schema.json
 share/vlmprof/parts/engine $(wildcard parts/engine/*.[ch])
+share/vlmprof/parts/kernels $(wildcard parts/kernels/*.h)
 lib $(LIBRARY)
 $(if $(GPU_OBJECT),lib/vlmprof $(GPU_OBJECT))
 lib/pkgconfig $(B)/package/vlmprof.pc
@@ -428,7 +432,7 @@ install: $(PROGRAM) $(PAGES) $(B)/package/written
 	@echo "installed below $(DESTDIR)$(PREFIX): vlmprof, its header and library, manual pages, completions; make uninstall removes them"
 uninstall: $(PROGRAM) $(PAGES) $(B)/package/written
 	$(call install_each,rm -f "$$to")
-	@cd "$(DESTDIR)$(PREFIX)" && for folder in include/vlmprof share/vlmprof/parts/engine share/vlmprof/parts share/vlmprof lib/vlmprof lib/cmake/vlmprof; do \
+	@cd "$(DESTDIR)$(PREFIX)" && for folder in include/vlmprof share/vlmprof/parts/engine share/vlmprof/parts/kernels share/vlmprof/parts share/vlmprof lib/vlmprof lib/cmake/vlmprof; do \
 	    if [ -d $$folder ]; then rmdir --ignore-fail-on-non-empty $$folder; fi; done
 
 clean:

@@ -299,6 +299,11 @@ FN uint32_t vk_pack2(float low, float high) {
 #if !defined(__clang__) && defined(__cplusplus)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized" /* g++ 12 says so of its own avx512fintrin.h */
 #endif
+#elif defined(VK_NEON)
+#include <arm_neon.h>
+#ifdef VK_NEON_BF16
+#include <sys/auxv.h>
+#endif
 #endif
 #define KERNEL(name, ...) static VK_CLONES void name(size_t vk_block, __VA_ARGS__)
 #define LAUNCH(name, blocks, threads_a_block, flops, bytes, ...) \
@@ -2917,6 +2922,7 @@ extern "C" {
 #else
 #define VK_INLINE static inline
 #endif
+#define VK_UNROLL _Pragma("GCC unroll 16")
 typedef void (*vk_tile)(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows);
 
 /* Where the sums of one panel go: y in-type or f32. `stream`: write past the caches, because y is larger than they
@@ -2978,35 +2984,7 @@ static VK_CLONES void vk_tile_plain_wide(float *y, const void *x, size_t ldx, co
     }
 }
 
-#ifdef VK_X86
-#define VK_T512 __attribute__((target("avx512f,avx512bw,avx512vl")))
-#define VK_T512BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
-#define VK_TAVX2 __attribute__((target("avx2,fma")))
-/* every processor with AMX has these */
-#define VK_TAMX __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,fma")))
-#define VK_UNROLL _Pragma("GCC unroll 16")
-/* A single row waits for weights from memory. Prefetching 1 kB ahead (2 lines per step) is 10-20 % faster than the
- * processor's own prefetching. */
-#define VK_AHEAD(R, p) \
-    if ((R) == 1) { \
-        _mm_prefetch((const char *)(p) + 1024, _MM_HINT_T0); \
-        _mm_prefetch((const char *)(p) + 1088, _MM_HINT_T0); \
-    }
-
-/* Calls F(R) for the next R rows, R a constant, until no row is left. R is at most 12: 12 rows fill 24 of 32 vector
- * registers. */
-#define VK_ROWS_12(F, row) \
-    for (int left = rows; left > 0;) { \
-        int now = left >= 24 || left <= 12 ? (left < 12 ? left : 12) : (left + 1) / 2; \
-        switch (now) { \
-        case 1: F(1); break; case 2: F(2); break; case 3: F(3); break; case 4: F(4); break; \
-        case 5: F(5); break; case 6: F(6); break; case 7: F(7); break; case 8: F(8); break; \
-        case 9: F(9); break; case 10: F(10); break; case 11: F(11); break; default: F(12); break; \
-        } \
-        left -= now; \
-        xr += (size_t)now * (row); \
-        y += now * VK_PAD; \
-    }
+/* Calls F(R) for the next R rows, R a constant of at most 4, until no row is left. */
 #define VK_ROWS_4(F, row) \
     for (int left = rows; left > 0;) { \
         int now = left < 4 ? left : 4; \
@@ -3015,308 +2993,11 @@ static VK_CLONES void vk_tile_plain_wide(float *y, const void *x, size_t ldx, co
         xr += (size_t)now * (row); \
         y += now * VK_PAD; \
     }
-
-VK_T512BF16 VK_INLINE void vk_rows_avx512bf16(const int count, float *y, const uint16_t *x, size_t ldx,
-                                              const uint16_t *panel, size_t k) {
-    __m512 sums[12][2];
-    VK_UNROLL for (int i = 0; i < count; i++) sums[i][0] = sums[i][1] = _mm512_setzero_ps();
-    for (size_t j = 0; j < k; j += 2, panel += 2 * VK_PAD) {
-        __m512bh b0 = (__m512bh)_mm512_loadu_si512(panel), b1 = (__m512bh)_mm512_loadu_si512(panel + VK_PAD);
-        VK_AHEAD(count, panel);
-        VK_UNROLL for (int i = 0; i < count; i++) {
-            int32_t pair;
-            memcpy(&pair, x + (size_t)i * ldx + j, 4);
-            sums[i][0] = _mm512_dpbf16_ps(sums[i][0], (__m512bh)_mm512_set1_epi32(pair), b0);
-            sums[i][1] = _mm512_dpbf16_ps(sums[i][1], (__m512bh)_mm512_set1_epi32(pair), b1);
-        }
-    }
-    VK_UNROLL for (int i = 0; i < count; i++) {
-        _mm512_storeu_ps(y + i * VK_PAD, sums[i][0]);
-        _mm512_storeu_ps(y + i * VK_PAD + 16, sums[i][1]);
-    }
-}
-VK_T512BF16 static void vk_tile_avx512bf16(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
-    const uint16_t *xr = (const uint16_t *)x;
-#define VK_DO(R) vk_rows_avx512bf16(R, y, xr, ldx, (const uint16_t *)panel, k)
-    VK_ROWS_12(VK_DO, ldx)
-#undef VK_DO
-}
-
-/* fp32 FMA on bf16 pairs. Inputs are widened first, one strip of k at a time that stays in the first-level cache: a
- * broadcast from memory is free, one from a register is not. After the first strip, sums continue from y. */
-enum { VK_STRIP = 256 };
-typedef void (*vk_strip)(float *y, const float *x, const uint16_t *p, int k, int rows, int go_on);
-static VK_CLONES void vk_tile_strips(vk_strip strip, float *y, const void *x, size_t ldx, const void *panel, size_t k,
-                                     int rows) {
-    float wide[VK_ROWS_MAX * VK_STRIP];
-    for (size_t from = 0; from < k; from += VK_STRIP) {
-        int length = k - from < VK_STRIP ? (int)(k - from) : VK_STRIP;
-        for (int r = 0; r < rows; r++) {
-            const uint16_t *xr = (const uint16_t *)x + (size_t)r * ldx + from;
-            EACH(j, length) wide[r * VK_STRIP + j] = vk_b2f(xr[j]);
-        }
-        strip(y, wide, (const uint16_t *)panel + from * VK_PAD, length, rows, from > 0);
-    }
-}
-VK_T512 VK_INLINE void vk_rows_avx512(const int count, float *y, const float *x, const uint16_t *panel, int k,
-                                      int go_on) {
-    const __m512i high = _mm512_set1_epi32((int)0xffff0000u);
-    __m512 sums[12][2];
-    VK_UNROLL for (int i = 0; i < count; i++) {
-        sums[i][0] = go_on ? _mm512_loadu_ps(y + i * VK_PAD) : _mm512_setzero_ps();
-        sums[i][1] = go_on ? _mm512_loadu_ps(y + i * VK_PAD + 16) : _mm512_setzero_ps();
-    }
-    for (int j = 0; j < k; j += 2, panel += 2 * VK_PAD) {
-        __m512i u0 = _mm512_loadu_si512(panel), u1 = _mm512_loadu_si512(panel + VK_PAD);
-        __m512 l0 = _mm512_castsi512_ps(_mm512_slli_epi32(u0, 16)),
-               h0 = _mm512_castsi512_ps(_mm512_and_si512(u0, high));
-        __m512 l1 = _mm512_castsi512_ps(_mm512_slli_epi32(u1, 16)),
-               h1 = _mm512_castsi512_ps(_mm512_and_si512(u1, high));
-        VK_AHEAD(count, panel);
-        VK_UNROLL for (int i = 0; i < count; i++) {
-            __m512 a = _mm512_set1_ps(x[i * VK_STRIP + j]), b = _mm512_set1_ps(x[i * VK_STRIP + j + 1]);
-            sums[i][0] = _mm512_fmadd_ps(b, h0, _mm512_fmadd_ps(a, l0, sums[i][0]));
-            sums[i][1] = _mm512_fmadd_ps(b, h1, _mm512_fmadd_ps(a, l1, sums[i][1]));
-        }
-    }
-    VK_UNROLL for (int i = 0; i < count; i++) {
-        _mm512_storeu_ps(y + i * VK_PAD, sums[i][0]);
-        _mm512_storeu_ps(y + i * VK_PAD + 16, sums[i][1]);
-    }
-}
-VK_T512 static void vk_strip_avx512(float *y, const float *x, const uint16_t *panel, int k, int rows, int go_on) {
-    const float *xr = x;
-#define VK_DO(R) vk_rows_avx512(R, y, xr, panel, k, go_on)
-    VK_ROWS_12(VK_DO, VK_STRIP)
-#undef VK_DO
-}
-static void vk_tile_avx512(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
-    vk_tile_strips(vk_strip_avx512, y, x, ldx, panel, k, rows);
-}
-VK_T512 VK_INLINE void vk_rows_avx512_wide(const int count, float *y, const float *x, size_t ldx, const float *panel,
-                                           size_t k) {
-    __m512 sums[12][2];
-    VK_UNROLL for (int i = 0; i < count; i++) sums[i][0] = sums[i][1] = _mm512_setzero_ps();
-    for (size_t j = 0; j < k; j++, panel += VK_PAD) {
-        __m512 b0 = _mm512_loadu_ps(panel), b1 = _mm512_loadu_ps(panel + 16);
-        VK_UNROLL for (int i = 0; i < count; i++) {
-            __m512 a = _mm512_set1_ps(x[(size_t)i * ldx + j]);
-            sums[i][0] = _mm512_fmadd_ps(a, b0, sums[i][0]);
-            sums[i][1] = _mm512_fmadd_ps(a, b1, sums[i][1]);
-        }
-    }
-    VK_UNROLL for (int i = 0; i < count; i++) {
-        _mm512_storeu_ps(y + i * VK_PAD, sums[i][0]);
-        _mm512_storeu_ps(y + i * VK_PAD + 16, sums[i][1]);
-    }
-}
-VK_T512 static void vk_tile_avx512_wide(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
-    const float *xr = (const float *)x;
-#define VK_DO(R) vk_rows_avx512_wide(R, y, xr, ldx, (const float *)panel, k)
-    VK_ROWS_12(VK_DO, ldx)
-#undef VK_DO
-}
-
-/* AVX2: 16 columns at a time, 4 rows: 8 sums, 4 weights and 2 inputs in 16 registers */
-VK_TAVX2 VK_INLINE void vk_rows_avx2(const int count, float *y, const float *x, const uint16_t *panel, int k,
-                                     int go_on) {
-    const __m256i high = _mm256_set1_epi32((int)0xffff0000u);
-    for (int half = 0; half < VK_PAD; half += 16) {
-        const uint16_t *half_panel = panel + 2 * half;
-        float *to = y + half;
-        __m256 sums[4][2];
-        VK_UNROLL for (int i = 0; i < count; i++) {
-            sums[i][0] = go_on ? _mm256_loadu_ps(to + i * VK_PAD) : _mm256_setzero_ps();
-            sums[i][1] = go_on ? _mm256_loadu_ps(to + i * VK_PAD + 8) : _mm256_setzero_ps();
-        }
-        for (int j = 0; j < k; j += 2, half_panel += 2 * VK_PAD) {
-            __m256i u0 = _mm256_loadu_si256((const __m256i *)(const void *)half_panel),
-                    u1 = _mm256_loadu_si256((const __m256i *)(const void *)(half_panel + 16));
-            __m256 l0 = _mm256_castsi256_ps(_mm256_slli_epi32(u0, 16)),
-                   h0 = _mm256_castsi256_ps(_mm256_and_si256(u0, high));
-            __m256 l1 = _mm256_castsi256_ps(_mm256_slli_epi32(u1, 16)),
-                   h1 = _mm256_castsi256_ps(_mm256_and_si256(u1, high));
-            VK_UNROLL for (int i = 0; i < count; i++) {
-                __m256 a = _mm256_set1_ps(x[i * VK_STRIP + j]), b = _mm256_set1_ps(x[i * VK_STRIP + j + 1]);
-                sums[i][0] = _mm256_fmadd_ps(b, h0, _mm256_fmadd_ps(a, l0, sums[i][0]));
-                sums[i][1] = _mm256_fmadd_ps(b, h1, _mm256_fmadd_ps(a, l1, sums[i][1]));
-            }
-        }
-        VK_UNROLL for (int i = 0; i < count; i++) {
-            _mm256_storeu_ps(to + i * VK_PAD, sums[i][0]);
-            _mm256_storeu_ps(to + i * VK_PAD + 8, sums[i][1]);
-        }
-    }
-}
-VK_TAVX2 static void vk_strip_avx2(float *y, const float *x, const uint16_t *panel, int k, int rows, int go_on) {
-    const float *xr = x;
-#define VK_DO(R) vk_rows_avx2(R, y, xr, panel, k, go_on)
-    VK_ROWS_4(VK_DO, VK_STRIP)
-#undef VK_DO
-}
-static void vk_tile_avx2(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
-    vk_tile_strips(vk_strip_avx2, y, x, ldx, panel, k, rows);
-}
-VK_TAVX2 VK_INLINE void vk_rows_avx2_wide(const int count, float *y, const float *x, size_t ldx, const float *panel,
-                                          size_t k) {
-    for (int half = 0; half < VK_PAD; half += 16) {
-        const float *half_panel = panel + half;
-        __m256 sums[4][2];
-        VK_UNROLL for (int i = 0; i < count; i++) sums[i][0] = sums[i][1] = _mm256_setzero_ps();
-        for (size_t j = 0; j < k; j++, half_panel += VK_PAD) {
-            __m256 b0 = _mm256_loadu_ps(half_panel), b1 = _mm256_loadu_ps(half_panel + 8);
-            VK_UNROLL for (int i = 0; i < count; i++) {
-                __m256 a = _mm256_set1_ps(x[(size_t)i * ldx + j]);
-                sums[i][0] = _mm256_fmadd_ps(a, b0, sums[i][0]);
-                sums[i][1] = _mm256_fmadd_ps(a, b1, sums[i][1]);
-            }
-        }
-        VK_UNROLL for (int i = 0; i < count; i++) {
-            _mm256_storeu_ps(y + i * VK_PAD + half, sums[i][0]);
-            _mm256_storeu_ps(y + i * VK_PAD + half + 8, sums[i][1]);
-        }
-    }
-}
-VK_TAVX2 static void vk_tile_avx2_wide(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
-    const float *xr = (const float *)x;
-#define VK_DO(R) vk_rows_avx2_wide(R, y, xr, ldx, (const float *)panel, k)
-    VK_ROWS_4(VK_DO, ldx)
-#undef VK_DO
-}
-
-static int vk_has_avx512(void) {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
-           && __builtin_cpu_supports("avx512vl");
-}
-static int vk_has_avx512bf16(void) { return vk_has_avx512() && __builtin_cpu_supports("avx512bf16"); }
-
-#if defined(__linux__)
-#define VK_AMX 1
-/* v / (1 + e^(-1.702 v)) as in vk_exp, but with a reciprocal of 14 bits and one Newton step (28 bits) instead of the
- * division */
-VK_TAMX VK_INLINE __m512 vk_quickgelu_avx512(__m512 values) {
-    __m512 x = _mm512_max_ps(_mm512_min_ps(_mm512_mul_ps(values, _mm512_set1_ps(-1.702f)), _mm512_set1_ps(88.0f)),
-                             _mm512_set1_ps(-87.0f));
-    __m512 t = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)), 8),
-           p = _mm512_set1_ps(1.9875691500e-4f), q;
-    __m512 r = _mm512_fmadd_ps(t, _mm512_set1_ps(2.12194440e-4f), _mm512_fnmadd_ps(t, _mm512_set1_ps(0.693359375f), x));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.3981999507e-3f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(8.3334519073e-3f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(4.1665795894e-2f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.6666665459e-1f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(5.0000001201e-1f));
-    p = _mm512_fmadd_ps(_mm512_mul_ps(p, r), r, _mm512_add_ps(r, _mm512_set1_ps(1.0f)));
-    p = _mm512_add_ps(_mm512_scalef_ps(p, t), _mm512_set1_ps(1.0f));
-    q = _mm512_rcp14_ps(p);
-    return _mm512_mul_ps(values, _mm512_fmadd_ps(q, _mm512_fnmadd_ps(p, q, _mm512_set1_ps(1.0f)), q));
-}
-/* one row of sums -> y; short enough to run in parallel with the tile unit */
-VK_TAMX VK_INLINE void vk_finish_row_amx(const vk_sink *sink, const float *sums, int row) {
-    __m512i *y = (__m512i *)(void *)(sink->y + (size_t)row * sink->row_bytes);
-    __m512 first = _mm512_loadu_ps(sums), second = _mm512_loadu_ps(sums + 16);
-    __m512i low, high;
-    int f32 = sink->epilogue == VK_STORE_F32;
-    if (sink->cols < VK_PAD || sink->epilogue == VK_ADD_F32) { vk_finish_row(sink, sums, row); return; }
-    if (sink->bias) {
-        first = _mm512_add_ps(first, _mm512_loadu_ps(sink->bias));
-        second = _mm512_add_ps(second, _mm512_loadu_ps(sink->bias + 16));
-    }
-    if (sink->epilogue == VK_QUICKGELU) { first = vk_quickgelu_avx512(first); second = vk_quickgelu_avx512(second); }
-    low = f32 ? _mm512_castps_si512(first) : (__m512i)_mm512_cvtne2ps_pbh(second, first);
-    high = _mm512_castps_si512(second);
-    if (sink->stream) _mm512_stream_si512(y, low);
-    else _mm512_storeu_si512(y, low);
-    if (f32 && sink->stream) _mm512_stream_si512(y + 1, high);
-    else if (f32) _mm512_storeu_si512(y + 1, high);
-}
-/* What else is done while the tile products run: `lines` lines of weights per step are prefetched into the
- * second-level cache, and rows [row, end) of sums are finished, two per step. */
-typedef struct vk_shadow {
-    const char *ahead;
-    int lines;
-    const vk_sink *sink;
-    const float *sums;
-    int row, end;
-} vk_shadow;
-
-/* 2 x 2 tiles of 16 x 16 sums, in steps of k = 32; go_on: adds to y. Rows beyond `rows` are read and ignored: GEMM
- * inputs have VK_ROWS_MAX spare rows. If `shadow` is given, x bypasses the first-level cache: there it would
- * displace the weights, which are used again. */
-VK_TAMX VK_INLINE void vk_amx_steps(const int two, float *y, const uint16_t *x, size_t ldx, const uint16_t *panel,
-                                    size_t k, int go_on, vk_shadow *shadow) {
-    const long row_bytes = (long)ldx * 2;
-    if (go_on) { _tile_loadd(0, y, 4 * VK_PAD); _tile_loadd(1, y + 16, 4 * VK_PAD); }
-    else { _tile_zero(0); _tile_zero(1); }
-    if (two && go_on) { _tile_loadd(2, y + 16 * VK_PAD, 4 * VK_PAD); _tile_loadd(3, y + 16 * VK_PAD + 16, 4 * VK_PAD); }
-    else if (two) { _tile_zero(2); _tile_zero(3); }
-    for (size_t j = 0; j < k; j += 32, panel += 32 * VK_PAD) {
-        if (shadow) _tile_stream_loadd(4, x + j, row_bytes);
-        else _tile_loadd(4, x + j, row_bytes);
-        _tile_loadd(6, panel, 4 * VK_PAD);
-        _tile_loadd(7, panel + VK_PAD, 4 * VK_PAD);
-        if (two && shadow) _tile_stream_loadd(5, x + 16 * ldx + j, row_bytes);
-        else if (two) _tile_loadd(5, x + 16 * ldx + j, row_bytes);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(1, 4, 7);
-        if (two) { _tile_dpbf16ps(2, 5, 6); _tile_dpbf16ps(3, 5, 7); }
-        if (!shadow) continue;
-        for (int i = 0; i < shadow->lines; i++, shadow->ahead += 64) _mm_prefetch(shadow->ahead, _MM_HINT_T1);
-        for (int i = 0; i < 2 && shadow->row < shadow->end; i++, shadow->row++)
-            vk_finish_row_amx(shadow->sink, shadow->sums + shadow->row * VK_PAD, shadow->row);
-    }
-    _tile_stored(0, y, 4 * VK_PAD);
-    _tile_stored(1, y + 16, 4 * VK_PAD);
-    if (two) { _tile_stored(2, y + 16 * VK_PAD, 4 * VK_PAD); _tile_stored(3, y + 16 * VK_PAD + 16, 4 * VK_PAD); }
-}
-VK_TAMX static void vk_tile_amx(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
-    if (rows == 1) vk_tile_avx512bf16(y, x, ldx, panel, k, rows); /* memory-bound; vector loads read it faster */
-    else if (rows > 16) vk_amx_steps(1, y, (const uint16_t *)x, ldx, (const uint16_t *)panel, k, 0, NULL);
-    else vk_amx_steps(0, y, (const uint16_t *)x, ldx, (const uint16_t *)panel, k, 0, NULL);
-}
-/* One panel times all rows of a task, sums in f32 [rows, 32] (aligned to 64 bytes; rows rounded up to 32). k is
- * divided into blocks whose weights, 32 kB, stay in the first-level cache while the rows pass; the next block is
- * fetched meanwhile. In the last block each tile's rows are finished while the next tile's products run. */
-enum { VK_AMX_BLOCK = 512 };
-VK_TAMX static void vk_panel_amx(const vk_sink *sink, float *sums, const void *x, size_t ldx, const void *panel,
-                                 size_t k, int rows) {
-    size_t blocks = (k + VK_AMX_BLOCK - 1) / VK_AMX_BLOCK, block = ((k / VK_PAD + blocks - 1) / blocks) * VK_PAD;
-    int tiles = (rows + VK_ROWS_MAX - 1) / VK_ROWS_MAX;
-    vk_shadow shadow;
-    shadow.lines = (VK_PAD + tiles - 1) / tiles; shadow.sink = sink; shadow.sums = sums; shadow.row = 0;
-    for (size_t from = 0; from < k; from += block) {
-        size_t length = k - from < block ? k - from : block;
-        const uint16_t *xr = (const uint16_t *)x + from, *weights = (const uint16_t *)panel + from * VK_PAD;
-        shadow.ahead = (const char *)(weights + length * VK_PAD);
-        for (int r = 0; r < rows; r += VK_ROWS_MAX, xr += VK_ROWS_MAX * ldx) {
-            shadow.end = from + length < k ? 0 : r;
-            if (rows - r > 16) vk_amx_steps(1, sums + r * VK_PAD, xr, ldx, weights, length, from > 0, &shadow);
-            else vk_amx_steps(0, sums + r * VK_PAD, xr, ldx, weights, length, from > 0, &shadow);
-        }
-    }
-    for (; shadow.row < rows; shadow.row++) vk_finish_row_amx(sink, sums + shadow.row * VK_PAD, shadow.row);
-    _mm_sfence(); /* nothing else orders streaming stores */
-}
-VK_TAMX static void vk_amx_begin(void) {
-    /* static: GCC 12's intrinsic does not say that it reads the whole struct, and stores to a local one are dropped */
-    static const struct {
-        uint8_t palette, start_row, reserved[14];
-        uint16_t row_bytes[16];
-        uint8_t rows[16];
-    } config = { 1, 0, { 0 }, { 64, 64, 64, 64, 64, 64, 64, 64 }, { 16, 16, 16, 16, 16, 16, 16, 16 } };
-    _tile_loadconfig(&config);
-}
-VK_TAMX static void vk_amx_end(void) { _tile_release(); }
-/* CPUID says whether the processor has AMX; the kernel must also grant the tile state to this process */
-static int vk_has_amx(void) {
-    unsigned a = 7, b, c = 0, d;
-    const long arch_req_xcomp_perm = 0x1023, xtiledata = 18;
-    __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-    if (!(d >> 22 & 1) || !(d >> 24 & 1) || !vk_has_avx512bf16()) return 0; /* AMX-BF16, AMX-TILE */
-    return syscall(SYS_arch_prctl, arch_req_xcomp_perm, xtiledata) == 0;
-}
+#ifdef VK_X86
+#include "kernels/gemm_x86.h"
+#elif defined(VK_NEON)
+#include "kernels/gemm_neon.h"
 #endif
-static int vk_has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
-#endif /* VK_X86 */
 static int vk_has_c(void) { return 1; }
 
 /* A GEMM kernel: its tile for bf16 and for f32 weights (NULL: it has none), its own panel function for bf16 (NULL:
@@ -3336,6 +3017,13 @@ static const vk_gemm_kernel vk_gemm_kernels[] = {
     { "avx512bf16", vk_has_avx512bf16, vk_tile_avx512bf16, NULL, NULL, NULL, NULL },
     { "avx512", vk_has_avx512, vk_tile_avx512, vk_tile_avx512_wide, NULL, NULL, NULL },
     { "avx2", vk_has_avx2, vk_tile_avx2, vk_tile_avx2_wide, NULL, NULL, NULL },
+#endif
+#ifdef VK_NEON_BF16
+    { "bfmmla", vk_has_bf16, vk_tile_bfmmla, NULL, NULL, NULL, NULL },
+    { "bfdot", vk_has_bf16, vk_tile_bfdot, NULL, NULL, NULL, NULL },
+#endif
+#ifdef VK_NEON
+    { "neon", vk_has_neon, vk_tile_neon, vk_tile_neon_wide, NULL, NULL, NULL },
 #endif
     { "plain", vk_has_c, vk_tile_plain, vk_tile_plain_wide, NULL, NULL, NULL },
 };

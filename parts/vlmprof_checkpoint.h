@@ -167,15 +167,10 @@ VP_API void vp_checkpoint_close(vp_checkpoint *checkpoint); /* NULL is allowed *
 #if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_CHECKPOINT_IMPLEMENTATION)) \
     && !defined(VLMPROF_CHECKPOINT_IMPLEMENTATION_DONE)
 #define VLMPROF_CHECKPOINT_IMPLEMENTATION_DONE
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -843,7 +838,7 @@ VP_API vp_result vp_model_tensor(const vp_model_config *config, int64_t index, v
 typedef struct vp_impl_shard {
     char *path;
     const char *file; /* last part of path */
-    unsigned char *map;
+    const unsigned char *map;
     size_t map_bytes;
     char *names; /* of its tensors, each with a NUL */
 } vp_impl_shard;
@@ -1114,23 +1109,11 @@ static vp_result vp_impl_header_read(const vp_impl_header *header, vp_checkpoint
 }
 
 static vp_result vp_impl_shard_map(vp_impl_shard *shard, vp_error *error) {
-    struct stat info;
-    void *map;
-    int fd = -1;
-    vp_result result = vp_file_open(shard->path, &fd, error);
+    vp_result result = vp_file_map(shard->path, &shard->map, &shard->map_bytes, error);
     if (result != VP_OK) return result;
-    if (fstat(fd, &info) != 0 || info.st_size < 8 || (uint64_t)info.st_size > (uint64_t)SIZE_MAX) {
-        close(fd);
-        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the file is too short to hold weights");
-    }
-    map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    close(fd);
-    if (map == MAP_FAILED)
-        return vp_failf(error, errno == ENOMEM ? VP_ERR_MEMORY : VP_ERR_READ, -1, shard->path,
-                        "the file cannot be mapped: %s", strerror(errno));
-    shard->map = (unsigned char *)map;
-    shard->map_bytes = (size_t)info.st_size;
-    return VP_OK;
+    return shard->map_bytes >= 8
+               ? VP_OK
+               : vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the file is too short to hold weights");
 }
 
 static vp_result vp_impl_shard_read(vp_checkpoint *cp, int32_t index, vp_error *error) {
@@ -1175,9 +1158,8 @@ static char *vp_impl_path_join(const char *directory, const char *file) {
 
 /* 1: it exists (or cannot be examined: opening it will report why), 0: it does not, -1: no memory */
 static int vp_impl_path_exists(const char *directory, const char *file) {
-    struct stat info;
     char *path = vp_impl_path_join(directory, file);
-    int there = path ? stat(path, &info) == 0 || errno == EACCES : -1;
+    int there = path ? vp_path_kind(path) != VP_PATH_NONE : -1;
     free(path);
     return there;
 }
@@ -1606,17 +1588,16 @@ static vp_result vp_impl_checkpoint_read(vp_checkpoint *cp, const char *director
 
 VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config *config, vp_checkpoint **checkpoint,
                                     vp_error *error) {
-    struct stat info;
     vp_checkpoint *cp;
+    vp_path kind;
     vp_result result;
     if (!directory || !checkpoint)
         return vp_fail(error, VP_ERR_RANGE, -1, "vp_checkpoint_open", "a required pointer is NULL");
-    if (stat(directory, &info) != 0) {
-        if (errno == EACCES)
-            return vp_fail(error, VP_ERR_READ, -1, directory, "the folder may not be read: permission denied");
-        return vp_fail(error, VP_ERR_NOT_FOUND, -1, directory, "there is no such folder");
-    }
-    if (!S_ISDIR(info.st_mode))
+    kind = vp_path_kind(directory);
+    if (kind == VP_PATH_UNKNOWN)
+        return vp_fail(error, VP_ERR_READ, -1, directory, "the folder may not be read: permission denied");
+    if (kind == VP_PATH_NONE) return vp_fail(error, VP_ERR_NOT_FOUND, -1, directory, "there is no such folder");
+    if (kind != VP_PATH_FOLDER)
         return vp_fail(error, VP_ERR_READ, -1, directory,
                        "this is a file; give the folder that holds config.json and the weights");
     cp = (vp_checkpoint *)calloc(1, sizeof *cp);
@@ -1655,7 +1636,7 @@ VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tenso
     /* a page fault also maps pages around the address, so the range to release is wider than the tensor */
     enum { AROUND = 65536 };
     const vp_impl_shard *shard;
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), begin, end;
+    size_t begin, end;
     if (!checkpoint || !tensor || tensor->shard < 0 || tensor->shard >= checkpoint->shard_count || !tensor->bytes)
         return;
     shard = &checkpoint->shards[tensor->shard];
@@ -1665,12 +1646,7 @@ VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tenso
         begin = begin > AROUND ? begin - AROUND : 0;
         end = shard->map_bytes - end > AROUND ? end + AROUND : shard->map_bytes;
     }
-    begin -= begin % page;
-#ifdef MADV_DONTNEED /* hidden if the includer asked for strict POSIX; POSIX's own advice has no effect */
-    madvise(shard->map + begin, end - begin, needed ? MADV_WILLNEED : MADV_DONTNEED);
-#else
-    (void)page; (void)end;
-#endif
+    vp_file_advise(shard->map, begin, end, needed);
 }
 
 VP_API void vp_checkpoint_close(vp_checkpoint *checkpoint) {
@@ -1678,7 +1654,7 @@ VP_API void vp_checkpoint_close(vp_checkpoint *checkpoint) {
     if (!checkpoint) return;
     for (i = 0; i < checkpoint->shard_count; i++) {
         vp_impl_shard *shard = &checkpoint->shards[i];
-        if (shard->map) munmap(shard->map, shard->map_bytes);
+        vp_file_unmap(shard->map, shard->map_bytes);
         free(shard->names);
         free(shard->path);
     }

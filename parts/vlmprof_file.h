@@ -1,7 +1,8 @@
 /* vlmprof_file.h - v0.2.0 - whole files: read into memory, written safely, errors with their reason - MIT licence
  *
- * Reads files whole, writes files so that a reader never sees half of one, and says why something failed. It uses POSIX
- * calls, stdio and malloc.
+ * Reads or maps files whole, writes files so that a reader never sees half of one, and says why something failed. What
+ * the companions ask of the operating system stands in this header alone: under ---- system, once for POSIX and once
+ * for Windows (MinGW-w64). Besides that it uses stdio and malloc. On Windows paths are in the program's code page.
  *
  * Needs vlmprof.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -37,6 +38,26 @@ VP_API vp_result vp_stream_read(const char *path, size_t limit_bytes, char **tex
  * returns: as vp_file_read */
 VP_API vp_result vp_file_open(const char *path, int *fd, vp_error *error);
 
+/* Maps a whole regular file to read; the pages are read when they are used.
+ * out:     data, bytes  on success only; data is NULL for an empty file; release with vp_file_unmap
+ * returns: as vp_file_read
+ * rule:    a file that another program shortens takes its pages with it: using them then ends this program */
+VP_API vp_result vp_file_map(const char *path, const unsigned char **data, size_t *bytes, vp_error *error);
+VP_API void vp_file_unmap(const unsigned char *data, size_t bytes);
+/* A hint that bytes begin..end of mapped data will be used soon, or not any more. Windows takes no such hint. */
+VP_API void vp_file_advise(const unsigned char *data, size_t begin, size_t end, int needed);
+
+/* What a path leads to, links followed. VP_PATH_OTHER: a pipe, a socket, a device; VP_PATH_UNKNOWN: there may be
+ * something, but the system does not say what, for instance behind a folder without permission */
+typedef enum vp_path { VP_PATH_NONE, VP_PATH_FILE, VP_PATH_FOLDER, VP_PATH_OTHER, VP_PATH_UNKNOWN } vp_path;
+VP_API vp_path vp_path_kind(const char *path);
+
+/* The name of this machine, cut to the capacity; "" if it has none. */
+VP_API void vp_host_name(char *name, size_t capacity);
+VP_API int64_t vp_process_id(void);
+/* Nanoseconds since 1970-01-01 00:00 UTC; 0: the system does not know. */
+VP_API int64_t vp_unix_ns(void);
+
 /* A file that is being written. It gets its name when it is whole and on the disk: until then, and after any failure,
  * the old file stands.
  * rule:    What `path` names decides how it is written.
@@ -47,7 +68,9 @@ VP_API vp_result vp_file_open(const char *path, int *fd, vp_error *error);
  *            /dev/stdout, /dev/fd/N      the open file itself, from its position on
  *            a folder                    refused
  *          Temporary names begin with VP_OUTPUT_PREFIX and are made with O_EXCL. The writer holds a lock on its
- *          temporary file, so that vp_output_clean knows those of dead writers. */
+ *          temporary file, so that vp_output_clean knows those of dead writers.
+ *          Windows: there are no links and no open files by name here, and the new file has the folder's permissions.
+ *          A file that another program has open is not replaced: VP_ERR_WRITE. */
 #define VP_OUTPUT_PREFIX ".vlmprof-writing-"
 typedef struct vp_output {
     int fd;          /* open for writing, for callers that write or seek by themselves; -1: not open */
@@ -97,10 +120,23 @@ VP_API vp_result vp_failf(vp_error *error, vp_result code, int64_t offset, const
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
+#ifdef _WIN32
+#include <io.h>
+#ifndef WIN32_LEAN_AND_MEAN
+#define WIN32_LEAN_AND_MEAN
+#endif
+#ifndef NOMINMAX
+#define NOMINMAX
+#endif
+#include <windows.h>
+#else
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/utsname.h>
 #if !defined(O_CLOEXEC) && !defined(__cplusplus)
 /* strict ISO C, and a system header came before this one: POSIX is hidden, but the C library has it. A program that
  * starts others then has to close its files itself. */
@@ -115,10 +151,290 @@ extern FILE *fdopen(int fd, const char *mode);
 #ifndef O_NOFOLLOW
 #define O_NOFOLLOW 0 /* in the same case; what is opened is looked at by lstat before */
 #endif
+#endif /* _WIN32 */
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+#ifdef _WIN32
+#define VP_IMPL_SEPARATORS "/\\:"
+#else
+#define VP_IMPL_SEPARATORS "/"
+#endif
+/* The bytes of a path up to its last separator, the separator included. */
+static size_t vp_impl_folder_bytes(const char *path) {
+    size_t bytes = strlen(path);
+    while (bytes > 0 && !strchr(VP_IMPL_SEPARATORS, path[bytes - 1])) bytes--;
+    return bytes;
+}
+static char *vp_impl_path_beside(const char *path, const char *name, size_t name_bytes) {
+    size_t folder = vp_impl_folder_bytes(path);
+    char *out = (char *)malloc(folder + name_bytes + 1);
+    if (!out) return NULL;
+    memcpy(out, path, folder);
+    memcpy(out + folder, name, name_bytes);
+    out[folder + name_bytes] = 0;
+    return out;
+}
+static int vp_impl_output_begin(vp_output *output);
+
+#ifdef _WIN32
+/* ---- system: Windows. A file that is open cannot be removed or replaced there: no lock is needed to know the files of
+ * living writers. */
+static int vp_impl_open_to_read(const char *path, int streams) {
+    (void)streams;
+    return _open(path, _O_RDONLY | _O_BINARY | _O_NOINHERIT);
+}
+static int64_t vp_impl_open_bytes(int fd) {
+    struct _stat64 info;
+    return _fstat64(fd, &info) == 0 && (info.st_mode & _S_IFMT) == _S_IFREG ? (int64_t)info.st_size : -1;
+}
+/* errno for what Windows says. */
+static int vp_impl_windows_code(void) {
+    const DWORD code = GetLastError();
+    if (code == ERROR_FILE_NOT_FOUND || code == ERROR_PATH_NOT_FOUND || code == ERROR_INVALID_NAME) return ENOENT;
+    if (code == ERROR_ACCESS_DENIED || code == ERROR_SHARING_VIOLATION) return EACCES;
+    return code == ERROR_NOT_ENOUGH_MEMORY ? ENOMEM : code == ERROR_DISK_FULL ? ENOSPC : EIO;
+}
+VP_API vp_path vp_path_kind(const char *path) {
+    BY_HANDLE_FILE_INFORMATION info;
+    vp_path kind = VP_PATH_OTHER;
+    HANDLE file = CreateFileA(path, 0, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL, OPEN_EXISTING,
+                              FILE_FLAG_BACKUP_SEMANTICS, NULL);
+    if (file == INVALID_HANDLE_VALUE) {
+        errno = vp_impl_windows_code();
+        return errno == ENOENT ? VP_PATH_NONE : VP_PATH_UNKNOWN;
+    }
+    if (GetFileType(file) == FILE_TYPE_DISK && GetFileInformationByHandle(file, &info))
+        kind = info.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY ? VP_PATH_FOLDER : VP_PATH_FILE;
+    CloseHandle(file);
+    return kind;
+}
+static const unsigned char *vp_impl_map(int fd, size_t bytes) {
+    HANDLE mapping = CreateFileMappingA((HANDLE)_get_osfhandle(fd), NULL, PAGE_READONLY, 0, 0, NULL);
+    void *map = mapping ? MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, bytes) : NULL;
+    if (!map) errno = vp_impl_windows_code();
+    if (mapping) CloseHandle(mapping); /* the view keeps it */
+    return (const unsigned char *)map;
+}
+VP_API void vp_file_unmap(const unsigned char *data, size_t bytes) {
+    (void)bytes;
+    if (data) UnmapViewOfFile(data);
+}
+VP_API void vp_file_advise(const unsigned char *data, size_t begin, size_t end, int needed) {
+    (void)data; (void)begin; (void)end; (void)needed;
+}
+VP_API void vp_host_name(char *name, size_t capacity) {
+    char host[MAX_COMPUTERNAME_LENGTH + 1];
+    DWORD bytes = sizeof host;
+    if (capacity) snprintf(name, capacity, "%s", GetComputerNameA(host, &bytes) ? host : "");
+}
+VP_API int64_t vp_process_id(void) { return (int64_t)GetCurrentProcessId(); }
+VP_API int64_t vp_unix_ns(void) {
+    FILETIME now; /* 100 ns since 1601-01-01 */
+    GetSystemTimeAsFileTime(&now);
+    return (((int64_t)now.dwHighDateTime << 32 | (int64_t)now.dwLowDateTime) - 116444736000000000) * 100;
+}
+
+static char *vp_impl_follow(const char *path) {
+    char *copy = vp_impl_path_beside("", path, strlen(path));
+    if (!copy) errno = ENOMEM;
+    return copy;
+}
+static int vp_impl_create(const char *path) {
+    return _open(path, _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY | _O_NOINHERIT, _S_IREAD | _S_IWRITE);
+}
+static int vp_impl_output_start(vp_output *output) {
+    switch (vp_path_kind(output->path)) {
+    case VP_PATH_FOLDER: return EISDIR;
+    case VP_PATH_UNKNOWN: return errno;
+    case VP_PATH_OTHER:
+        output->fd = _open(output->path, _O_WRONLY | _O_BINARY | _O_NOINHERIT);
+        return output->fd < 0 ? errno : 0;
+    case VP_PATH_FILE:
+        if (_access(output->path, 2) != 0) return errno; /* read-only */
+        break;
+    case VP_PATH_NONE: break;
+    }
+    return vp_impl_output_begin(output);
+}
+VP_API int vp_folder_sync(const char *folder) {
+    (void)folder; /* no call for it: vp_output_commit has each new name written */
+    return 0;
+}
+static int vp_impl_output_end(vp_output *output) {
+    int code = output->temporary && _commit(output->fd) != 0 ? errno : 0;
+    if (_close(output->fd) != 0 && code == 0) code = errno; /* an open file would not be renamed */
+    output->fd = -1;
+    if (code != 0 || !output->temporary) return code;
+    if (!MoveFileExA(output->temporary, output->path, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH))
+        return vp_impl_windows_code();
+    free(output->temporary);
+    output->temporary = NULL;
+    return 0;
+}
+static void vp_impl_remove_dead(const char *path) { _unlink(path); }
+#else
+/* ---- system: POSIX ---- */
+static int vp_impl_open_to_read(const char *path, int streams) {
+    return open(path, O_RDONLY | O_CLOEXEC | (streams ? 0 : O_NONBLOCK));
+}
+/* The bytes of an open regular file; -1: it is something else. */
+static int64_t vp_impl_open_bytes(int fd) {
+    struct stat info;
+    return fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? (int64_t)info.st_size : -1;
+}
+VP_API vp_path vp_path_kind(const char *path) {
+    struct stat info;
+    if (stat(path, &info) != 0) return errno == ENOENT || errno == ENOTDIR ? VP_PATH_NONE : VP_PATH_UNKNOWN;
+    return S_ISREG(info.st_mode) ? VP_PATH_FILE : S_ISDIR(info.st_mode) ? VP_PATH_FOLDER : VP_PATH_OTHER;
+}
+/* Returns NULL with errno set. */
+static const unsigned char *vp_impl_map(int fd, size_t bytes) {
+    void *map = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    return map == MAP_FAILED ? NULL : (const unsigned char *)map;
+}
+VP_API void vp_file_unmap(const unsigned char *data, size_t bytes) {
+    if (data) munmap((void *)(uintptr_t)data, bytes);
+}
+VP_API void vp_file_advise(const unsigned char *data, size_t begin, size_t end, int needed) {
+#ifdef MADV_DONTNEED /* hidden if the includer asked for strict POSIX; POSIX's own advice has no effect */
+    begin -= begin % (size_t)sysconf(_SC_PAGESIZE);
+    madvise((void *)(uintptr_t)(data + begin), end - begin, needed ? MADV_WILLNEED : MADV_DONTNEED);
+#else
+    (void)data; (void)begin; (void)end; (void)needed;
+#endif
+}
+VP_API void vp_host_name(char *name, size_t capacity) {
+    struct utsname host;
+    if (capacity) snprintf(name, capacity, "%s", uname(&host) == 0 ? host.nodename : "");
+}
+VP_API int64_t vp_process_id(void) { return (int64_t)getpid(); }
+VP_API int64_t vp_unix_ns(void) {
+    struct timespec now;
+    return timespec_get(&now, TIME_UTC) == TIME_UTC ? (int64_t)now.tv_sec * 1000000000 + (int64_t)now.tv_nsec : 0;
+}
+
+/* The number behind /dev/fd/ and its like: a file that this program has open; -1 for other paths. */
+static int vp_impl_own_fd(const char *path) {
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    static const char *const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+    size_t i;
+    for (i = 0; i < 3; i++)
+        if (strcmp(path, names[i]) == 0) return (int)i;
+    for (i = 0; i < 2; i++) {
+        size_t bytes = strlen(folders[i]), digits;
+        if (strncmp(path, folders[i], bytes) != 0) continue;
+        digits = strspn(path + bytes, "0123456789");
+        if (digits && digits < 7 && !path[bytes + digits]) return atoi(path + bytes);
+    }
+    return -1;
+}
+enum { VP_IMPL_LINKS_MAX = 40 }; /* as Linux follows */
+/* Follows links, up to the first path that is none or that names an open file. Returns it from malloc; NULL with errno
+ * set. */
+static char *vp_impl_follow(const char *path) {
+    char *at = vp_impl_path_beside(path, path + vp_impl_folder_bytes(path), strlen(path) - vp_impl_folder_bytes(path));
+    int links;
+    for (links = 0; at; links++) {
+        struct stat info;
+        char link[4096], *next;
+        ssize_t bytes;
+        if (vp_impl_own_fd(at) >= 0 || lstat(at, &info) != 0 || !S_ISLNK(info.st_mode)) return at;
+        bytes = links < VP_IMPL_LINKS_MAX ? readlink(at, link, sizeof link) : -1;
+        if (links == VP_IMPL_LINKS_MAX) errno = ELOOP;
+        if (bytes == (ssize_t)sizeof link) errno = ENAMETOOLONG;
+        if (bytes <= 0 || bytes == (ssize_t)sizeof link) break;
+        next = vp_impl_path_beside(link[0] == '/' ? "" : at, link, (size_t)bytes);
+        free(at);
+        at = next;
+    }
+    if (!at) errno = ENOMEM;
+    else {
+        int code = errno;
+        free(at);
+        errno = code;
+    }
+    return NULL;
+}
+/* Makes a file that is not there yet, locked. Returns -1 with errno set. */
+static int vp_impl_create(const char *path) {
+    struct stat info;
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0) return -1;
+    /* a file system without locks has none to ask for either; a cleaner may have been quicker than the lock */
+    (void)flock(fd, LOCK_EX | LOCK_NB);
+    if (fstat(fd, &info) == 0 && info.st_nlink > 0) return fd;
+    close(fd);
+    errno = EEXIST;
+    return -1;
+}
+/* Opens what output->path names. Returns 0 or an errno value. */
+static int vp_impl_output_start(vp_output *output) {
+    struct stat info;
+    int own = vp_impl_own_fd(output->path), code;
+    if (own >= 0) {
+        output->fd = fcntl(own, F_DUPFD_CLOEXEC, 0);
+        return output->fd < 0 ? errno : 0;
+    }
+    if (stat(output->path, &info) != 0) {
+        if (errno != ENOENT) return errno;
+        return vp_impl_output_begin(output);
+    }
+    if (S_ISDIR(info.st_mode)) return EISDIR;
+    if (!S_ISREG(info.st_mode)) {
+        output->fd = open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+        return output->fd < 0 ? errno : 0;
+    }
+    if (access(output->path, W_OK) != 0) return errno; /* rename would replace a file that its owner protects */
+    output->mode = (int)(info.st_mode & 0777);
+    code = vp_impl_output_begin(output);
+    if (code == 0 && geteuid() == 0 && fchown(output->fd, info.st_uid, info.st_gid) != 0) code = errno;
+    return code;
+}
+VP_API int vp_folder_sync(const char *folder) {
+    int fd = open(folder, O_RDONLY | O_CLOEXEC), code = fd < 0 ? errno : 0;
+    if (fd >= 0 && fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP) code = errno;
+    if (fd >= 0) close(fd);
+    return code;
+}
+static int vp_impl_sync_folder_of(const char *path) {
+    char *folder = vp_impl_path_beside(path, ".", 1);
+    int code = folder ? vp_folder_sync(folder) : ENOMEM;
+    free(folder);
+    return code == EACCES ? 0 : code; /* a folder that may be written but not read */
+}
+/* The bytes must be on the disk before the file gets its name; some file systems have no fsync, nor has a pipe. Closes
+ * the output. Returns 0 or an errno value. */
+static int vp_impl_output_end(vp_output *output) {
+    int code = 0;
+    if (output->temporary && fsync(output->fd) != 0 && errno != EINVAL && errno != ENOTSUP) code = errno;
+    if (code == 0 && output->mode >= 0 && fchmod(output->fd, (mode_t)output->mode) != 0) code = errno;
+    if (code == 0 && output->temporary) {
+        if (rename(output->temporary, output->path) != 0) code = errno;
+        else {
+            free(output->temporary);
+            output->temporary = NULL;
+            code = vp_impl_sync_folder_of(output->path);
+        }
+    }
+    if (close(output->fd) != 0 && code == 0) code = errno; /* only now: it releases the lock */
+    output->fd = -1;
+    return code;
+}
+/* Removes a temporary file whose writer is dead. */
+static void vp_impl_remove_dead(const char *path) {
+    struct stat info;
+    int fd;
+    if (lstat(path, &info) != 0 || !S_ISREG(info.st_mode)) return;
+    fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0) unlink(path);
+    close(fd);
+}
+#endif /* _WIN32 */
+
+/* ---- errors ---- */
 VP_API vp_result vp_failf(vp_error *error, vp_result code, int64_t offset, const char *where, const char *format, ...) {
     char text[sizeof error->text];
     va_list list;
@@ -136,15 +452,17 @@ VP_API vp_result vp_file_failed(const char *path, vp_error *error) {
     return vp_failf(error, VP_ERR_READ, -1, path, "the file cannot be opened (errno %d)", code);
 }
 
-static vp_result vp_impl_file_open(const char *path, int streams, struct stat *info, int *out, vp_error *error) {
+/* ---- whole files ---- */
+static vp_result vp_impl_file_open(const char *path, int streams, int64_t *file_bytes, int *out, vp_error *error) {
+    const vp_path kind = vp_path_kind(path);
     int fd;
-    if (stat(path, info) != 0) return vp_file_failed(path, error);
-    if (S_ISDIR(info->st_mode)) return vp_fail(error, VP_ERR_READ, -1, path, "this is a folder, not a file");
-    if (!streams && !S_ISREG(info->st_mode))
-        return vp_fail(error, VP_ERR_READ, -1, path, "this is not a regular file");
-    fd = open(path, O_RDONLY | O_CLOEXEC | (streams ? 0 : O_NONBLOCK)); /* the name may lead elsewhere by now */
+    if (kind == VP_PATH_NONE || kind == VP_PATH_UNKNOWN) return vp_file_failed(path, error);
+    if (kind == VP_PATH_FOLDER) return vp_fail(error, VP_ERR_READ, -1, path, "this is a folder, not a file");
+    if (!streams && kind != VP_PATH_FILE) return vp_fail(error, VP_ERR_READ, -1, path, "this is not a regular file");
+    fd = vp_impl_open_to_read(path, streams); /* the name may lead elsewhere by now */
     if (fd < 0) return vp_file_failed(path, error);
-    if (fstat(fd, info) != 0 || (!streams && !S_ISREG(info->st_mode))) {
+    *file_bytes = vp_impl_open_bytes(fd);
+    if (!streams && *file_bytes < 0) {
         close(fd);
         return vp_fail(error, VP_ERR_READ, -1, path, "this is not a regular file");
     }
@@ -152,28 +470,46 @@ static vp_result vp_impl_file_open(const char *path, int streams, struct stat *i
     return VP_OK;
 }
 VP_API vp_result vp_file_open(const char *path, int *fd, vp_error *error) {
-    struct stat info;
+    int64_t bytes;
     if (!path || !fd) return vp_fail(error, VP_ERR_RANGE, -1, "vp_file_open", "a required pointer is NULL");
-    return vp_impl_file_open(path, 0, &info, fd, error);
+    return vp_impl_file_open(path, 0, &bytes, fd, error);
+}
+VP_API vp_result vp_file_map(const char *path, const unsigned char **data, size_t *bytes, vp_error *error) {
+    const unsigned char *map = NULL;
+    int64_t file_bytes = 0;
+    int fd = -1;
+    vp_result result;
+    if (!path || !data || !bytes) return vp_fail(error, VP_ERR_RANGE, -1, "vp_file_map", "a required pointer is NULL");
+    result = vp_impl_file_open(path, 0, &file_bytes, &fd, error);
+    if (result != VP_OK) return result;
+    if ((uint64_t)file_bytes > (uint64_t)SIZE_MAX)
+        result = vp_fail(error, VP_ERR_RANGE, -1, path, "the file is larger than this program's memory can be");
+    else if (file_bytes > 0 && !(map = vp_impl_map(fd, (size_t)file_bytes)))
+        result = vp_failf(error, errno == ENOMEM ? VP_ERR_MEMORY : VP_ERR_READ, -1, path,
+                          "the file cannot be mapped: %s", strerror(errno));
+    close(fd);
+    if (result != VP_OK) return result;
+    *data = map;
+    *bytes = (size_t)file_bytes;
+    return VP_OK;
 }
 static vp_result vp_impl_file_read(const char *path, int streams, size_t limit_bytes, char **text, size_t *bytes,
                                    vp_error *error) {
-    struct stat info;
+    int64_t file_bytes = -1;
     FILE *file;
     char *data = NULL;
     int fd = -1;
     size_t used = 0, capacity = 65536;
     vp_result result = VP_OK;
     if (!path || !text || !bytes) return vp_fail(error, VP_ERR_RANGE, -1, "vp_file_read", "a required pointer is NULL");
-    result = vp_impl_file_open(path, streams, &info, &fd, error);
+    result = vp_impl_file_open(path, streams, &file_bytes, &fd, error);
     if (result != VP_OK) return result;
     file = fdopen(fd, "rb");
     if (!file) {
         close(fd);
         return vp_fail(error, VP_ERR_MEMORY, -1, path, "not enough memory to open the file");
     }
-    if (S_ISREG(info.st_mode) && info.st_size >= 0 && (uint64_t)info.st_size < (uint64_t)(SIZE_MAX / 4))
-        capacity = (size_t)info.st_size + 2;
+    if (file_bytes >= 0 && (uint64_t)file_bytes < (uint64_t)(SIZE_MAX / 4)) capacity = (size_t)file_bytes + 2;
     /* the size is only a hint: a pipe has none, and a file may grow. Reading one byte beyond the limit shows that it
      * is exceeded. */
     if (limit_bytes > SIZE_MAX - 2) limit_bytes = SIZE_MAX - 2;
@@ -213,119 +549,28 @@ VP_API vp_result vp_stream_read(const char *path, size_t limit_bytes, char **tex
 }
 
 /* ---- output ---- */
-enum { VP_IMPL_LINKS_MAX = 40 }; /* as Linux follows */
-
 static vp_result vp_impl_output_failed(const char *path, int code, vp_error *error) {
     return vp_failf(error, code == ENOMEM ? VP_ERR_MEMORY : VP_ERR_WRITE, -1, path, "it cannot be written: %s",
                     code == EISDIR ? "this is a folder" : strerror(code));
 }
-/* The bytes of a path up to its last slash, the slash included. */
-static size_t vp_impl_folder_bytes(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? (size_t)(slash + 1 - path) : 0;
-}
-static char *vp_impl_path_beside(const char *path, const char *name, size_t name_bytes) {
-    size_t folder = vp_impl_folder_bytes(path);
-    char *out = (char *)malloc(folder + name_bytes + 1);
-    if (!out) return NULL;
-    memcpy(out, path, folder);
-    memcpy(out + folder, name, name_bytes);
-    out[folder + name_bytes] = 0;
-    return out;
-}
-/* The number behind /dev/fd/ and its like: a file that this program has open; -1 for other paths. */
-static int vp_impl_own_fd(const char *path) {
-    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
-    static const char *const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
-    size_t i;
-    for (i = 0; i < 3; i++)
-        if (strcmp(path, names[i]) == 0) return (int)i;
-    for (i = 0; i < 2; i++) {
-        size_t bytes = strlen(folders[i]), digits;
-        if (strncmp(path, folders[i], bytes) != 0) continue;
-        digits = strspn(path + bytes, "0123456789");
-        if (digits && digits < 7 && !path[bytes + digits]) return atoi(path + bytes);
-    }
-    return -1;
-}
-/* Follows links, up to the first path that is none or that names an open file. Returns it from malloc; NULL with errno
- * set. */
-static char *vp_impl_follow(const char *path) {
-    char *at = vp_impl_path_beside(path, path + vp_impl_folder_bytes(path), strlen(path) - vp_impl_folder_bytes(path));
-    int links;
-    for (links = 0; at; links++) {
-        struct stat info;
-        char link[4096], *next;
-        ssize_t bytes;
-        if (vp_impl_own_fd(at) >= 0 || lstat(at, &info) != 0 || !S_ISLNK(info.st_mode)) return at;
-        bytes = links < VP_IMPL_LINKS_MAX ? readlink(at, link, sizeof link) : -1;
-        if (links == VP_IMPL_LINKS_MAX) errno = ELOOP;
-        if (bytes == (ssize_t)sizeof link) errno = ENAMETOOLONG;
-        if (bytes <= 0 || bytes == (ssize_t)sizeof link) break;
-        next = vp_impl_path_beside(link[0] == '/' ? "" : at, link, (size_t)bytes);
-        free(at);
-        at = next;
-    }
-    if (!at) errno = ENOMEM;
-    else {
-        int code = errno;
-        free(at);
-        errno = code;
-    }
-    return NULL;
-}
-/* Makes the temporary file and locks it. Returns 0 or an errno value. */
+/* Makes the temporary file. Returns 0 or an errno value. */
 static int vp_impl_output_begin(vp_output *output) {
-    uint64_t salt = (uint64_t)vp_clock_ns() ^ (uint64_t)getpid() << 40;
-    int tries;
+    uint64_t salt = (uint64_t)vp_clock_ns() ^ (uint64_t)vp_process_id() << 40;
+    int tries, code;
     for (tries = 0; tries < 100; tries++) {
         char name[64];
-        struct stat info;
         salt = salt * 6364136223846793005u + 1442695040888963407u;
         snprintf(name, sizeof name, VP_OUTPUT_PREFIX "%016llx", (unsigned long long)salt);
         output->temporary = vp_impl_path_beside(output->path, name, strlen(name));
         if (!output->temporary) return ENOMEM;
-        output->fd = open(output->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (output->fd < 0 && errno != EEXIST) {
-            int code = errno;
-            free(output->temporary);
-            output->temporary = NULL;
-            return code;
-        }
-        if (output->fd >= 0) {
-            /* a file system without locks has none to ask for either; a cleaner may have been quicker than the lock */
-            (void)flock(output->fd, LOCK_EX | LOCK_NB);
-            if (fstat(output->fd, &info) == 0 && info.st_nlink > 0) return 0;
-            close(output->fd);
-            output->fd = -1;
-        }
+        output->fd = vp_impl_create(output->temporary);
+        if (output->fd >= 0) return 0;
+        code = errno;
         free(output->temporary);
         output->temporary = NULL;
+        if (code != EEXIST) return code;
     }
     return EEXIST;
-}
-/* Opens what output->path names. Returns 0 or an errno value. */
-static int vp_impl_output_start(vp_output *output) {
-    struct stat info;
-    int own = vp_impl_own_fd(output->path), code;
-    if (own >= 0) {
-        output->fd = fcntl(own, F_DUPFD_CLOEXEC, 0);
-        return output->fd < 0 ? errno : 0;
-    }
-    if (stat(output->path, &info) != 0) {
-        if (errno != ENOENT) return errno;
-        return vp_impl_output_begin(output);
-    }
-    if (S_ISDIR(info.st_mode)) return EISDIR;
-    if (!S_ISREG(info.st_mode)) {
-        output->fd = open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-        return output->fd < 0 ? errno : 0;
-    }
-    if (access(output->path, W_OK) != 0) return errno; /* rename would replace a file that its owner protects */
-    output->mode = (int)(info.st_mode & 0777);
-    code = vp_impl_output_begin(output);
-    if (code == 0 && geteuid() == 0 && fchown(output->fd, info.st_uid, info.st_gid) != 0) code = errno;
-    return code;
 }
 VP_API vp_result vp_output_open(const char *path, vp_output *output, vp_error *error) {
     vp_output made = {-1, NULL, NULL, -1};
@@ -343,7 +588,8 @@ VP_API vp_result vp_output_open(const char *path, vp_output *output, vp_error *e
 VP_API vp_result vp_output_write(vp_output *output, const void *data, size_t bytes, vp_error *error) {
     const char *at = (const char *)data;
     while (bytes > 0) {
-        ssize_t now = write(output->fd, at, bytes < (1u << 30) ? bytes : (1u << 30));
+        const unsigned piece = bytes < (1u << 30) ? (unsigned)bytes : 1u << 30;
+        ssize_t now = write(output->fd, at, piece);
         if (now <= 0) {
             int code = now < 0 ? errno : ENOSPC;
             vp_impl_output_failed(output->path, code, error);
@@ -355,35 +601,9 @@ VP_API vp_result vp_output_write(vp_output *output, const void *data, size_t byt
     }
     return VP_OK;
 }
-VP_API int vp_folder_sync(const char *folder) {
-    int fd = open(folder, O_RDONLY | O_CLOEXEC), code = fd < 0 ? errno : 0;
-    if (fd >= 0 && fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP) code = errno;
-    if (fd >= 0) close(fd);
-    return code;
-}
-static int vp_impl_sync_folder_of(const char *path) {
-    char *folder = vp_impl_path_beside(path, ".", 1);
-    int code = folder ? vp_folder_sync(folder) : ENOMEM;
-    free(folder);
-    return code == EACCES ? 0 : code; /* a folder that may be written but not read */
-}
 VP_API vp_result vp_output_commit(vp_output *output, vp_error *error) {
-    int code = 0;
-    vp_result result;
-    /* the bytes must be on the disk before the file gets its name; some file systems have no fsync, nor has a pipe */
-    if (output->temporary && fsync(output->fd) != 0 && errno != EINVAL && errno != ENOTSUP) code = errno;
-    if (code == 0 && output->mode >= 0 && fchmod(output->fd, (mode_t)output->mode) != 0) code = errno;
-    if (code == 0 && output->temporary) {
-        if (rename(output->temporary, output->path) != 0) code = errno;
-        else {
-            free(output->temporary);
-            output->temporary = NULL;
-            code = vp_impl_sync_folder_of(output->path);
-        }
-    }
-    if (close(output->fd) != 0 && code == 0) code = errno; /* only now: it releases the lock */
-    output->fd = -1;
-    result = code ? vp_impl_output_failed(output->path, code, error) : VP_OK;
+    const int code = vp_impl_output_end(output);
+    vp_result result = code ? vp_impl_output_failed(output->path, code, error) : VP_OK;
     vp_output_discard(output);
     if (code) errno = code;
     return result;
@@ -412,15 +632,9 @@ VP_API void vp_output_clean(const char *folder) {
     struct dirent *entry;
     while (listing && (entry = readdir(listing)) != NULL) {
         char path[4096];
-        struct stat info;
-        int fd;
         if (strncmp(entry->d_name, VP_OUTPUT_PREFIX, sizeof VP_OUTPUT_PREFIX - 1) != 0) continue;
-        if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) >= sizeof path) continue;
-        if (lstat(path, &info) != 0 || !S_ISREG(info.st_mode)) continue;
-        fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        if (fd < 0) continue;
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0) unlink(path);
-        close(fd);
+        if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) < sizeof path)
+            vp_impl_remove_dead(path);
     }
     if (listing) closedir(listing);
 }

@@ -121,8 +121,8 @@ extern "C" {
 
 /* Fused multiply-add determines the bits. Without -mfma, fmaf() is a library call per value. So x86 has a second
  * version of the three inner loops, chosen at run time; both give the same bits. Elsewhere fmaf() is one
- * instruction. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__CUDACC__)
+ * instruction. GCC for Windows does not align the stack for these vectors (its bug 54412). */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__CUDACC__) && !defined(_WIN32)
 #define VP_IMPL_PREPROCESS_AVX2
 /* vectors of the language, not immintrin.h: that header alone takes a quarter of this one's compile time. Not
  * aligned: they lie anywhere in a row */

@@ -212,14 +212,12 @@ VP_API void vp_trace_free(vp_trace *trace);
     && !defined(VLMPROF_TRACE_IMPLEMENTATION_DONE)
 #define VLMPROF_TRACE_IMPLEMENTATION_DONE
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
-#include <time.h>
-#include <unistd.h>
+#include <sys/types.h>
+#include <unistd.h> /* lseek */
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -461,14 +459,13 @@ static const vp_trace_device *vp_impl_trace_device(const vp_trace *trace, int32_
 
 /* ---- names and devices ---- */
 VP_API vp_result vp_trace_file_name(const char *worker, int64_t unix_ns, char *name, size_t capacity) {
-    char own[300], made[600];
-    struct utsname host;
+    char own[300], made[600], host[256];
     size_t bytes, i;
     int wrote;
     if (!name || unix_ns < 0 || (worker && !worker[0])) return VP_ERR_RANGE;
     if (!worker) {
-        snprintf(own, sizeof own, "%.255s_%ld", uname(&host) == 0 && host.nodename[0] ? host.nodename : "localhost",
-                 (long)getpid());
+        vp_host_name(host, sizeof host);
+        snprintf(own, sizeof own, "%s_%lld", host[0] ? host : "localhost", (long long)vp_process_id());
         worker = own;
     }
     if (strlen(worker) > 500) return VP_ERR_RANGE;
@@ -509,13 +506,11 @@ VP_API vp_trace_device vp_trace_device_of(int32_t id, const char *name, uint64_t
 }
 VP_API vp_trace_options vp_trace_options_default(void) {
     vp_trace_options options;
-    struct timespec now;
-    const long id = (long)getpid();
+    const int64_t id = vp_process_id();
     memset(&options, 0, sizeof options);
     options.max_bytes = VP_TRACE_MAX_BYTES;
     options.base_ns = vp_clock_ns();
-    if (timespec_get(&now, TIME_UTC) == TIME_UTC)
-        options.base_unix_ns = (int64_t)now.tv_sec * 1000000000 + (int64_t)now.tv_nsec;
+    options.base_unix_ns = vp_unix_ns();
     options.process = options.thread = (int32_t)(id < VP_IMPL_TRACE_PIDS ? id + 1000000 : id);
     options.process_name = "vlmprof";
     options.backend = "none";
@@ -620,7 +615,7 @@ static void vp_impl_trace_flags(const vp_trace *trace, char out[64]) {
 }
 static void vp_impl_trace_head(vp_trace *trace, const vp_trace_options *options) {
     char flags[64], text[64];
-    struct utsname host;
+    char host[256];
     int32_t i;
     vp_impl_trace_put(trace, "{\n\"schemaVersion\": 1,\n\"deviceProperties\": [");
     for (i = 0; i < options->device_count; i++) {
@@ -637,7 +632,8 @@ static void vp_impl_trace_head(vp_trace *trace, const vp_trace_options *options)
     vp_impl_trace_put(trace, "\"trace_id\": \"");
     vp_impl_trace_put(trace, text);
     vp_impl_trace_put(trace, "\",\n\"host_name\": ");
-    vp_impl_trace_text(trace, uname(&host) == 0 ? host.nodename : "", 0);
+    vp_host_name(host, sizeof host);
+    vp_impl_trace_text(trace, host, 0);
     vp_impl_trace_put(trace, ",\n\"generator\": \"vlmprof " VLMPROF_VERSION "\",\n");
     trace->flags_at = trace->state.bytes;
     vp_impl_trace_flags(trace, flags);

@@ -14,9 +14,33 @@
 
 enum { HEAD_BYTES = 1 << 20, WAYS = 4 }; /* adaptive, low, medium, high */
 
-static int is_image(const struct dirent *entry) {
-    const char *dot = strrchr(entry->d_name, '.');
+static int is_image(const char *name) {
+    const char *dot = strrchr(name, '.');
     return dot && (!strcasecmp(dot, ".png") || !strcasecmp(dot, ".jpg") || !strcasecmp(dot, ".jpeg"));
+}
+static int compare_names(const void *one, const void *other) {
+    return strcmp(*(char *const *)one, *(char *const *)other);
+}
+/* The images of a folder, sorted by name. Returns their count; -1 with errno set. */
+static int list_images(const char *folder, char ***names) {
+    DIR *listing = opendir(folder);
+    const struct dirent *entry;
+    int count = 0;
+    if (!listing) return -1;
+    while ((entry = readdir(listing)) != NULL) {
+        char **grown;
+        if (!is_image(entry->d_name)) continue;
+        grown = (char **)realloc(*names, ((size_t)count + 1) * sizeof *grown);
+        if (!grown) break;
+        *names = grown;
+        grown[count] = (char *)malloc(strlen(entry->d_name) + 1);
+        if (!grown[count]) break;
+        strcpy(grown[count++], entry->d_name);
+    }
+    closedir(listing);
+    if (entry) return -1; /* no memory */
+    if (count) qsort(*names, (size_t)count, sizeof **names, compare_names);
+    return count;
 }
 
 /* The layouts of one image file; error says what is wrong with it. */
@@ -53,9 +77,9 @@ static void print_row(const char *name, const double values[WAYS]) {
 }
 
 int main(int argc, char **argv) {
-    struct dirent **entries = NULL;
+    char **names = NULL;
     double *tokens[WAYS], *scratch, sum[WAYS], mean[WAYS], p50[WAYS], p95[WAYS];
-    int count = argc == 2 ? scandir(argv[1], &entries, is_image, alphasort) : 0, refused = 0, i, way;
+    int count = argc == 2 ? list_images(argv[1], &names) : 0, refused = 0, i, way;
     size_t used = 0;
     if (argc != 2) { fprintf(stderr, "usage: %s FOLDER\n", argv[0]); return 2; }
     if (count < 1) {
@@ -72,21 +96,21 @@ int main(int argc, char **argv) {
         vp_layout layouts[WAYS];
         vp_error error = {VP_OK, -1, "", ""};
         char size[32], tiling[32];
-        if (measure(argv[1], entries[i]->d_name, layouts, &error) == VP_OK) {
+        if (measure(argv[1], names[i], layouts, &error) == VP_OK) {
             for (way = 0; way < WAYS; way++) tokens[way][used] = layouts[way].feature_tokens;
             used++;
             snprintf(size, sizeof size, "%dx%d", (int)layouts[0].width_px, (int)layouts[0].height_px);
             snprintf(tiling, sizeof tiling, "%dx%d", (int)layouts[0].tiling.rows, (int)layouts[0].tiling.cols);
-            printf("%-26s %-12s %-8s %6d %9d %9d %9d %9d\n", entries[i]->d_name, size, tiling,
+            printf("%-26s %-12s %-8s %6d %9d %9d %9d %9d\n", names[i], size, tiling,
                    (int)layouts[0].crops, (int)layouts[0].feature_tokens, (int)layouts[1].feature_tokens,
                    (int)layouts[2].feature_tokens, (int)layouts[3].feature_tokens);
         } else {
             refused++;
-            fprintf(stderr, "%s: %s\n", entries[i]->d_name, error.text[0] ? error.text : vp_result_text(error.code));
+            fprintf(stderr, "%s: %s\n", names[i], error.text[0] ? error.text : vp_result_text(error.code));
         }
-        free(entries[i]);
+        free(names[i]);
     }
-    free(entries);
+    free(names);
     for (way = 0; way < WAYS && used; way++) {
         vp_statistics s;
         if (vp_statistics_compute(tokens[way], used, scratch, &s) != VP_OK) return 1;

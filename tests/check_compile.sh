@@ -1,8 +1,9 @@
 #!/bin/bash
 # check_compile.sh: vlmprof.h and each companion header compile without a warning by gcc and clang, as C11 and as C++17: alone, twice, static, as
 # declarations, after a system header, all in one file; vlmprof.h alone in an empty folder; the kernels as C and C++, the engine and the program as
-# C11. stb_image that the includer brings. Where the cross compilers are installed: the core for Windows and for ARM, its samples run by the
-# emulators, and the tests of tiler, sampler, timer and json by qemu. Ends with a count line.
+# C11. stb_image that the includer brings. Where the cross compilers are installed (Debian: mingw-w64, gcc-aarch64-linux-gnu, g++-aarch64-linux-gnu):
+# all headers and samples for Windows and ARM, the whole program for ARM. Where wine64 or qemu-aarch64 (qemu-user) is: samples and tests of headers
+# on both, the program and the tests of kernels and models on ARM. The emulated ARM tests take tens of minutes on 2 cores. Ends with a count line.
 cd "$(dirname "$0")/.." || exit 1
 top=$PWD
 passed=0 failed=0 skipped=0
@@ -63,22 +64,47 @@ for compiler in gcc clang; do
     for unit in cli.c cli/*/*.c parts/engine/*.c; do one "$unit" $compiler -std=c11 -D_DEFAULT_SOURCE -Wmissing-prototypes "$unit"; done
 done
 
-# other systems: the core and its samples
-windows=x86_64-w64-mingw32-gcc arm=aarch64-linux-gnu-gcc
-for cross in "$windows -std=c11" "${windows%gcc}g++ -std=c++17 -x c++" "$arm -std=c11 -static"; do
-    compiler=${cross%% *}
-    if ! command -v "$compiler" >/dev/null; then skip "$compiler: not installed"; continue; fi
-    for sample in samples/01_count_tokens.c samples/02_time_and_report.c; do
-        $cross $strict -I. "$sample" -o "$work/$(basename "$sample" .c)-$compiler" -lm >"$work/log" 2>&1
-        count "$sample: $cross" $?
+# other systems. Static programs: the emulators need no library of theirs. libstb-dev's header is searched after the compiler's own.
+run() { # run NAME COMMAND...: one result; a program that hangs fails
+    local name=$1
+    shift
+    timeout 1200 "$@" >"$work/log" 2>&1 </dev/null
+    count "$name" $?
+}
+windows=x86_64-w64-mingw32- arm=aarch64-linux-gnu-
+wine=$(command -v wine64 || command -v wine || ls /usr/lib/wine/wine64 2>/dev/null)
+qemu=$(command -v qemu-aarch64)
+export WINEPREFIX=$work/wine WINEDEBUG=-all TMPDIR=$work
+for cross in "$windows $wine" "$arm $qemu -cpu max"; do
+    prefix=${cross%% *} emulator=${cross#* }
+    flags="$strict -static -idirafter /usr/include -I. -Iparts -Itests"
+    if ! command -v ${prefix}gcc >/dev/null || ! command -v ${prefix}g++ >/dev/null; then skip "${prefix}gcc, ${prefix}g++: not installed"; continue; fi
+    for unit in "$work"/{whole,twice,declarations,static}-* "$work/all-headers"; do one "${unit##*/}" ${prefix}gcc -std=c11 -x c -idirafter /usr/include "$unit"; done
+    one all-headers ${prefix}g++ -std=c++17 -x c++ -idirafter /usr/include "$work/all-headers"
+    for sample in samples/*.c; do run "$sample: ${prefix}gcc" ${prefix}gcc -std=c11 $flags "$sample" -o "$work/$(basename "$sample" .c).exe" -lm; done
+    run "samples/05_ranges.cpp: ${prefix}g++" ${prefix}g++ -std=c++17 $flags samples/05_ranges.cpp -o "$work/05_ranges.exe" -lm
+    tests="test_portable"
+    if [ $prefix = $arm ]; then tests="test_portable test_tiler test_sampler test_timer test_json"; fi
+    for test in $tests; do
+        run "$test: ${prefix}gcc" ${prefix}gcc -std=c11 -D_DEFAULT_SOURCE -O1 $flags -DVLMPROF_IMPLEMENTATION= "tests/$test.c" -o "$work/$test.exe" -lm
     done
+    if [ -z "${emulator%% *}" ] || ! command -v ${emulator%% *} >/dev/null; then skip "$prefix programs: no emulator"; continue; fi
+    for program in $tests 01_count_tokens 02_time_and_report 04_profile_yourself 05_ranges; do run "$program runs: $prefix" $emulator "$work/$program.exe"; done
+    run "03_tokens_of_folder runs: $prefix" $emulator "$work/03_tokens_of_folder.exe" samples
 done
-if command -v $arm >/dev/null && command -v qemu-aarch64 >/dev/null; then
-    for test in test_tiler test_sampler test_timer test_json; do
-        { $arm -std=c11 -static -D_DEFAULT_SOURCE $strict -O1 -I. -Iparts -Itests -DVLMPROF_IMPLEMENTATION "tests/$test.c" -o "$work/$test" -lm &&
-            timeout 600 qemu-aarch64 "$work/$test"; } >"$work/log" 2>&1 </dev/null
-        count "$test on aarch64" $?
-    done
-else skip "aarch64: no cross compiler or no qemu-aarch64"; fi
+# the program on ARM. An emulated processor is slow: the quick cases of the golden models, for each GEMM kernel
+if command -v ${arm}gcc >/dev/null; then
+    B=$work/arm
+    make="make -j$(nproc) CC=${arm}gcc NVCC= B=$B PROGRAM=$B/vlmprof LDFLAGS=-static"
+    $make CFLAGS="-O2 -g -Werror" $B/vlmprof $B/tests/test_gemm >"$work/log" 2>&1
+    count "the program for ARM" $?
+    ${arm}gcc -std=c11 -D_DEFAULT_SOURCE -O1 -fopenmp -static $strict -DTEST_SMALL -I. -Iparts tests/test_model.c $B/libvlmprof.a -o $B/tests/test_model_small -lm \
+        >"$work/log" 2>&1
+    count "test_model.c for ARM" $?
+    if [ -n "$qemu" ]; then
+        for name in test_gemm test_model_small; do run "$name on ARM" $qemu -cpu max $B/tests/$name; done
+        run "run on ARM" $qemu -cpu max $B/vlmprof run --synthetic tiny samples/cat.jpg -p "What is this?"
+    else skip "the program on ARM: no qemu-aarch64"; fi
+fi
 echo "check_compile: $passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

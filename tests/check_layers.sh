@@ -65,6 +65,7 @@ cli/page/:                    $engine
 cli/request/record.:          $engine
 cli/sweep/journal.:           $engine
 cli/sweep/ranks.:             $engine
+cli/sweep/reference_layout.:  $engine
 cli/sweep/result_gather.:     $engine
 cli/sweep/result_write.:      $engine
 cli/commands/command_best.:    $engine

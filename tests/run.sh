@@ -1,38 +1,47 @@
 #!/bin/bash
-# run.sh PROGRAM...: runs test programs one after another from the repository's root, shows what they print, adds up their lines
-# `name: N passed, N failed, N skipped` and prints the sum as its last line. A program that was not built, crashed, ran past its time,
-# printed no such line, or ended non-zero without naming a failure counts as one failure. Exits 1 when something failed.
-passed=0 failed=0 skipped=0
+# run.sh PROGRAM...: runs test programs from the repository's root, as many at a time as there are cores (TEST_JOBS), shows what each printed when it has
+# ended, adds up their lines `name: N passed, N failed, N skipped` and prints the sum as its last line. A program that was not built, crashed, ran past
+# its time, printed no such line, or ended non-zero without naming a failure counts as one failure. Exits 1 when something failed.
 export OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=1000 # as ./vlmprof sets for itself: idle threads do not spin through other programs' time
 export VLMPROF_TEST_SYSTEM=/dev/null # what else this machine does is not known: no output depends on it
-log=$(mktemp) || exit 1
-trap 'rm -f "$log"' EXIT
-for program in "$@"; do
+export TEST_TIMEOUT_S=${TEST_TIMEOUT_S:-600}
+sums=$(mktemp) || exit 1
+export sums
+trap 'rm -f "$sums"' EXIT
+
+run_one() { # run_one PROGRAM: its output as one piece, its counts as a line of $sums
+    local program=$1 name log status counts p f s
     name=$(basename "$program")
+    log=$(mktemp) || exit 1
     if [ ! -x "$program" ]; then
-        echo "FAILED $name: it was not built"
-        failed=$((failed + 1))
-        continue
+        echo "FAILED $name: it was not built" >"$log"
+        p=0 f=1 s=0
+    else
+        timeout "$TEST_TIMEOUT_S" "$program" </dev/null >"$log" 2>&1
+        status=$?
+        counts=$(grep -aE '^[^ ]+: [0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -n 1 | sed -E 's/^[^ ]+: ([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/\1 \2 \3/')
+        read -r p f s <<<"${counts:-0 0 0}"
+        if [ "$status" -eq 124 ]; then
+            echo "FAILED $name: stopped after $TEST_TIMEOUT_S s" >>"$log"
+            f=$((f + 1))
+        elif [ -z "$counts" ]; then
+            echo "FAILED $name: exit status $status and no count line" >>"$log"
+            f=$((f + 1))
+        elif [ "$status" -ne 0 ] && [ "$f" -eq 0 ]; then
+            echo "FAILED $name: exit status $status although no check failed" >>"$log"
+            f=1
+        fi
     fi
-    timeout "${TEST_TIMEOUT_S:-600}" "$program" </dev/null 2>&1 | tee "$log"
-    status=${PIPESTATUS[0]}
-    counts=$(grep -aE '^[^ ]+: [0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -n 1 | sed -E 's/^[^ ]+: ([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/\1 \2 \3/')
-    read -r p f s <<<"${counts:-0 0 0}"
-    if [ "$status" -eq 124 ]; then
-        echo "FAILED $name: stopped after ${TEST_TIMEOUT_S:-600} s"
-        f=$((f + 1))
-    elif [ -z "$counts" ]; then
-        echo "FAILED $name: exit status $status and no count line"
-        f=$((f + 1))
-    elif [ "$status" -ne 0 ] && [ "$f" -eq 0 ]; then
-        echo "FAILED $name: exit status $status although no check failed"
-        f=1
-    fi
-    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-done
+    { flock 9; cat "$log"; echo "$p $f $s" >>"$sums"; } 9<"$sums"
+    rm -f "$log"
+}
+export -f run_one
+
 if [ $# -eq 0 ]; then
     echo "FAILED: no test programs"
-    failed=1
+    echo "0 1 0" >>"$sums"
+else
+    printf '%s\0' "$@" | xargs -0 -n 1 -P "${TEST_JOBS:-$(nproc 2>/dev/null || echo 1)}" bash -c 'run_one "$0"'
 fi
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+# a program whose counts are missing: its runner itself was ended
+awk -v wanted=$(($# ? $# : 1)) '{ p += $1; f += $2; s += $3 } END { f += wanted - NR; printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 }' "$sums"

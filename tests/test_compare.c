@@ -102,6 +102,29 @@ static void test_verdict(void) {
     write_sweep("b", &t);
     check_verdict("%F/b %F/a --margin 20", 0, "BETTER");
 }
+static void test_not_quiet(void) {
+    truth t = truth_default();
+    check_case("beside other programs a latency gets no verdict, unless that is asked for; an accuracy keeps its own");
+    t.samples = 400;
+    t.size_count = 1;
+    write_sweep("a", &t);
+    t.noise_seed = 3;
+    t.slower = 1.1;
+    t.busy_blocks = 1; /* of 20: below a tenth */
+    write_sweep("b", &t);
+    check_verdict("%F/a %F/b", 1, "SLOWER");
+    t.busy_blocks = 2;
+    write_sweep("b", &t);
+    check_verdict("%F/a %F/b", 0, "INCONCLUSIVE");
+    check_verdict("%F/b %F/a", 0, "INCONCLUSIVE");
+    check_verdict("%F/a %F/b --fail_on_unsure", 1, "INCONCLUSIVE");
+    check_verdict("%F/a %F/b --force noise", 1, "SLOWER");
+    run("compare %%F/a %%F/b");
+    CHECK(strstr(last.out, "INCONCLUSIVE: not quiet") && strstr(last.out, "the machine was not quiet: other processes used 50 %"));
+    t.skill_less = 0.2;
+    write_sweep("b", &t);
+    check_verdict("%F/a %F/b", 1, "WORSE");
+}
 static void test_not_comparable(void) {
     truth t = truth_default();
     check_case("what is not alike is refused, unless forced by name");
@@ -310,6 +333,7 @@ int main(void) {
     if (!program_begin("compare")) return 1;
     test_compare();
     test_verdict();
+    test_not_quiet();
     test_not_comparable();
     test_plan();
     test_few();

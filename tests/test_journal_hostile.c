@@ -156,7 +156,8 @@ static void change_members(int line, const vp_json *json, uint32_t node, int is_
     for (uint32_t key = node + 1; key < json->nodes[node].end; key = json->nodes[key + 1].end) {
         char name[80];
         snprintf(name, sizeof name, "%.*s", (int)json->nodes[key].bytes, json->text + json->nodes[key].start);
-        change_member(line, json, node, key, is_open, can_lack);
+        /* older journals have no shape of the model */
+        change_member(line, json, node, key, is_open, can_lack || !strcmp(name, "model_shape"));
         change_members(line, json, key + 1, is_open || is_open_part(name), !strcmp(name, "stages")); /* those that ran */
     }
 }
@@ -325,6 +326,7 @@ int main(void) {
     snprintf(text, sizeof text, "{\"id\": 1, \"image\": \"a.png\", \"question\": \"What?\", \"answers\": [\"bus\", \"car\"]}\n"
                                 "{\"id\": 2, \"image\": \"broken.png\", \"question\": \"And?\"}\n{\"question\": \"Words?\", \"answers\": []}\n");
     write_text(in_folder("set.jsonl"), text);
+    setenv("VLMPROF_TEST_SYSTEM", folder, 1);
     make_empty(in_folder("proc")); /* of the system nothing but its load is known: each round of runs is a block */
     write_text(in_folder("proc/loadavg"), "0.5 0 0 1/2 3\n");
     CHECK_INT(cli(SWEEP "--output_dir %F/whole"), 1);

@@ -1,5 +1,6 @@
 /* test_merge.c: journals of two processes (tests/golden/journals) to result files, word by word (tests/golden/texts/merge-*): both, one of them, none;
- * what is printed as a table, as JSON, and kept quiet. The numbers of the files are worked out again here from the journals' own lines.
+ * what is printed as a table, as JSON, and kept quiet; result files laid out for the reference's scripts.
+ * The numbers of the files are worked out again here from the journals' own lines.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
@@ -7,6 +8,7 @@
 #include "support/program.h"
 #include "support/made_results.h"
 #include "support/texts.h"
+#include <unistd.h>
 
 static void copy_journal(const char *folder_name, int rank) {
     char from[100], to[200];
@@ -109,12 +111,122 @@ static void test_numbers(void) {
     free(journal);
 }
 
+/* ---- --layout reference */
+static const char *const LAID[] = {"set/combined_profiling_results_set_imgsizetier-low_crops2_topk2_blocks4.json",
+                                   "set/combined_profiling_results_set_imgsizetier-medium_crops6_topk2_blocks4.json"};
+static char *text_in(const char *folder_name, const char *name) {
+    char path[300];
+    snprintf(path, sizeof path, "%s/%s", folder_name, name);
+    return text_of_file(in_folder(path));
+}
+/* writes FOLDER/low.json: the first result file with one text replaced by another */
+static void write_changed(const char *folder_name, const char *from, const char *to) {
+    char path[300], *text = text_in("a", NAMES[0]), *at = strstr(text, from), *changed = (char *)malloc(strlen(text) + strlen(to) + 1);
+    make_empty(in_folder(folder_name));
+    if (CHECK(at != NULL)) sprintf(changed, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+    else changed[0] = 0;
+    snprintf(path, sizeof path, "%s/low.json", folder_name);
+    write_text(in_folder(path), changed);
+    free(changed);
+    free(text);
+}
+static void test_layout(void) {
+    char *text, *copy, *words;
+    check_case("--layout reference: names of the reference's scripts; rows without a number that they need are left out");
+    run("merge %%F/a --layout reference --output_dir %%F/laid");
+    CHECK_INT(last.code, 0);
+    CHECK_TEXT(last.out, "");
+    CHECK(strstr(last.err, "low_crops2_topk2_blocks4.json: 3 of 4 rows left out: a tier or a number is missing"));
+    CHECK(strstr(last.err, "vlmprof: 2 result files laid out in "));
+    text = text_in("laid", LAID[0]);
+    if (CHECK(read_json(text))) {
+        uint32_t rows = get(0, "per_sample_results");
+        uint32_t row = vp_json_at(&json, rows, 0);
+        CHECK_INT(count_of(rows), 1); /* of the others one failed, one has no image, one no score */
+        CHECK_INT(whole(get(row, "sample_id")), 0);
+        CHECK(number(get(row, "T_total")) > 0 && number(get(row, "accuracy")) >= 0);
+        CHECK(number(get(get(0, "aggregate_stats"), "T_total_p50")) > 0);
+    }
+    free(text);
+    check_case("... what one run wrote the next may write again; --json lists it, --quiet is quiet");
+    run("merge %%F/a --layout reference --output_dir %%F/laid --json --quiet");
+    CHECK_INT(last.code, 0);
+    CHECK_TEXT(last.err, "");
+    words = text_of_file(in_folder("stdout"));
+    if (CHECK(read_json(words))) {
+        CHECK_INT(count_of(get(0, "files")), 2);
+        CHECK_INT(count_of(get(0, "warnings")), 2);
+    }
+    free(words);
+    check_case("... a file of such rows alone is copied byte by byte, and the name does not grow");
+    run("merge %%F/laid/set --layout reference --output_dir %%F/again");
+    CHECK_INT(last.code, 0);
+    text = text_in("laid", LAID[1]);
+    copy = text_in("again", LAID[1]);
+    CHECK(text[0] && !strcmp(text, copy));
+    free(text);
+    free(copy);
+    check_case("... an underscore in the task's name is a hyphen in the folder's");
+    write_changed("under", "\"dataset_name\": \"set\"", "\"dataset_name\": \"a_b_set\"");
+    run("merge %%F/under --layout reference --output_dir %%F/laid-under");
+    CHECK_INT(last.code, 0);
+    text = text_in("laid-under", "a-b-set/combined_profiling_results_low.json");
+    CHECK(text[0] == '{');
+    free(text);
+    check_case("... a file that the scripts cannot use is left out: exit code 1");
+    write_changed("null", "\"max_crops\": 3,", "\"max_crops\": null,");
+    run("merge %%F/null --layout reference --output_dir %%F/laid-null");
+    CHECK_INT(last.code, 1);
+    CHECK(strstr(last.err, "low.json was left out: the scripts need its \"max_crops\""));
+}
+static void test_layout_refusals(void) {
+    char *text;
+    check_case("--layout reference: refusals");
+    run("merge %%F/a --layout reference");
+    check_refused(2, "--layout needs --output_dir");
+    run("merge %%F/a --layout reference --output_dir %%F/x --partial");
+    check_refused(2, "--partial belongs to journals");
+    run("merge %%F/a --layout other --output_dir %%F/x");
+    CHECK_INT(last.code, 2);
+    run("merge %%F/none --layout reference --output_dir %%F/x");
+    check_refused(3, "there is no result file of a sweep in it");
+    run("merge %%F/gone --layout reference --output_dir %%F/x");
+    check_refused(3, "gone");
+    run("merge %%F/a %%F/both/out --layout reference --output_dir %%F/x");
+    check_refused(3, "are the same configuration");
+    write_changed("up", "\"dataset_name\": \"set\"", "\"dataset_name\": \"../set\"");
+    run("merge %%F/up --layout reference --output_dir %%F/x");
+    check_refused(3, "cannot be the name of a folder");
+    write_changed("plan", "\"plan\": \"", "\"plan\": \"0");
+    run("merge %%F/a %%F/plan --layout reference --output_dir %%F/x");
+    check_refused(3, "are of one task but of two sweeps");
+    run("merge %%F/plan --layout reference --output_dir %%F/laid");
+    check_refused(2, "belongs to another plan");
+    CHECK(access(in_folder("x"), F_OK) != 0);
+    check_case("... a JSON file of somebody else in the task's folder stays, and nothing is written beside it");
+    make_empty(in_folder("foreign"));
+    make_empty(in_folder("foreign/set"));
+    write_text(in_folder("foreign/set/notes.json"), "{}");
+    run("merge %%F/a --layout reference --output_dir %%F/foreign");
+    check_refused(5, "notes.json is there already and no result file of vlmprof");
+    text = text_in("foreign", "set/notes.json");
+    CHECK_TEXT(text, "{}");
+    free(text);
+    text = text_in("foreign", LAID[0]);
+    CHECK_TEXT(text, "");
+    free(text);
+    run("merge %%F/a --layout reference --output_dir %%F/file");
+    check_refused(5, "a file of this name stands there");
+}
+
 int main(void) {
     if (!program_begin("merge")) return 1;
     test_both();
     test_one();
     test_whole();
     test_numbers();
+    test_layout();
+    test_layout_refusals();
     program_end();
     free(json_nodes);
     return check_done("test_merge");

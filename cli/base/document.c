@@ -227,7 +227,8 @@ void csv_number(struct text_buffer *out, double value) {
     text_add_string(out, text);
 }
 int print_whole(const struct text_buffer *out) {
-    return fwrite(out->data, 1, out->bytes, stdout) == out->bytes ? 0 : output_failed();
+    /* flushed: what goes to stderr next must not cut a line of it in two where both go to one pipe */
+    return fwrite(out->data, 1, out->bytes, stdout) == out->bytes && !fflush(stdout) ? 0 : output_failed();
 }
 int print_document(const struct document *document) {
     struct text_buffer out = {NULL, 0, 0};

@@ -85,8 +85,4 @@
     {title, GROUP, NULL, NULL, 0, 0, NULL, NULL}
 #define OPTION_SEED_OF_BOOTSTRAP \
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of the bootstrap"}
-#define OPTION_JSON_OF_FILES \
-    {"json", FLAG, NULL, NULL, 0, 0, NULL, \
-     "a JSON object on stdout instead of the table: files, P50s, accuracies; with --plan the plan"}
-
 #endif

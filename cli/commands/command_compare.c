@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/metrics.h"
+#include "base/noise.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
@@ -25,7 +26,8 @@ static const struct option_spec COMPARE_OPTIONS[] = {
     {"margin", REAL, "PERCENT", "2", 0, 100, NULL, "a latency that differs by less is the same"},
     {"accuracy_margin", REAL, "POINTS", "1", 0, 100, NULL, "an accuracy that differs by less is the same (1 is 0.01)"},
     {"force", TEXTS, "WHAT...", NULL, 0, 0, NULL,
-     "compare although this differs: device, clocks, model, weights, data, seed, runs, timing, metric ..., all"},
+     "compare although this differs: device, clocks, model, weights, data, seed, runs, timing, metric ...; although "
+     "the machine was not quiet: noise; all"},
     OPTION_GROUP("planning"),
     {"plan", FLAG, NULL, NULL, 0, 0, NULL, "also tell how many samples would find a change of --effect"},
     {"effect", REAL, "PERCENT", "3", 0, 100, NULL,
@@ -59,6 +61,7 @@ struct compared_row {               /* one comparison */
     int test;              /* TEST_* */
     struct score_range range; /* of a score */
     const char *reason;    /* why there is no interval; NULL: there is one */
+    int is_noisy;          /* truth: a latency, and the machine was not quiet for A or B: no verdict */
     size_t needed;         /* samples that would find a change; 0: not known */
 };
 struct comparison_job {
@@ -253,6 +256,18 @@ static int can_compare(const struct comparison_job *job, struct compared_row *ro
                                : "all differences are equal and the metric's range is not known: no interval";
     return 1;
 }
+/* Truth: other programs or a virtual machine's host took time while a pair of the row was measured, on either side.
+ * Such company comes and goes between two sweeps: no number of samples tells it from a change of the program. How far
+ * runs of equal work spread is no reason: the interval is as wide as that. */
+static int is_noisy(const struct comparison_job *job, const struct compared_row *row) {
+    int reasons = 0;
+    for (size_t i = 0; i < job->pair_count; i++) {
+        const struct result_pair *pair = &job->pairs[i];
+        if (row->pair ? row->pair != pair : strcmp(row->task, pair->before->task) != 0) continue;
+        reasons |= vp_noise_reasons(&pair->before->noise) | vp_noise_reasons(&pair->after->noise);
+    }
+    return (reasons & (VP_NOISE_IS_BUSY | VP_NOISE_IS_STOLEN)) && !is_forced(job->options, "noise");
+}
 /* Compares paired samples and adds the row, unless there are none. `kind` says what they are. */
 static void add_comparison(struct comparison_job *job, const struct compared_row *kind, const double *before,
                            const double *after, size_t count) {
@@ -269,6 +284,7 @@ static void add_comparison(struct comparison_job *job, const struct compared_row
     row.mean_a = vp_statistics_mean(before, count);
     row.mean_b = vp_statistics_mean(after, count);
     free(differences);
+    row.is_noisy = by_ratio && is_noisy(job, &row);
     job->rows = resize(job->rows, job->count + 1, sizeof *job->rows);
     job->verdicts = resize(job->verdicts, job->count + 1, sizeof *job->verdicts);
     job->rows[job->count] = row;
@@ -362,6 +378,20 @@ static void warn_of_pairs(struct comparison_job *job) {
             "T_decode_per_token",
             lengths, pairs);
 }
+/* Warns when the machine was not quiet for A or for B, and says what follows. */
+static void warn_of_noise(struct comparison_job *job) {
+    const size_t count = 2 * job->pair_count;
+    vp_noise_summary *items = resize(NULL, count, sizeof *items);
+    const char **names = (const char **)resize(NULL, count, sizeof *names);
+    for (size_t i = 0; i < count; i++) {
+        const struct result_pair *pair = &job->pairs[i / 2];
+        items[i] = i % 2 ? pair->after->noise : pair->before->noise;
+        names[i] = i % 2 ? pair->after->path : pair->before->path;
+    }
+    noise_warn(&job->warnings, items, names, count, NOISE_ADVICE_COMPARE);
+    free((void *)names);
+    free(items);
+}
 /* Adjusts all verdicts for their number, and plans how many samples each comparison needs. */
 static void adjust_verdicts(struct comparison_job *job) {
     uint32_t *order = resize(NULL, job->count, sizeof *order);
@@ -405,12 +435,17 @@ static const char *const SAYS[SAYS_COUNT] = {"SLOWER", "WORSE", "INCONCLUSIVE", 
 
 /* The library's FASTER means that B is lower, which is worse for an accuracy. */
 static int saying_of(const struct compared_row *row, const vp_comparison *comparison) {
+    if (row->is_noisy) return SAYS_INCONCLUSIVE;
     switch (comparison->verdict) {
     case VP_VERDICT_SLOWER: return is_latency(row->which) ? SAYS_SLOWER : SAYS_BETTER;
     case VP_VERDICT_FASTER: return is_latency(row->which) ? SAYS_FASTER : SAYS_WORSE;
     case VP_VERDICT_SAME: return SAYS_SAME;
     default: return SAYS_INCONCLUSIVE;
     }
+}
+/* Why no interval decides; NULL: one does. */
+static const char *why_open(const struct compared_row *row) {
+    return row->reason ? row->reason : row->is_noisy ? "not quiet" : NULL;
 }
 /* All comparisons together. */
 struct saying {
@@ -426,7 +461,7 @@ static struct saying overall_saying(const struct comparison_job *job) {
         size_t needed = job->rows[i].needed, there = job->verdicts[i].count;
         saying.count[says]++;
         if (says < saying.verdict) saying.verdict = says;
-        if (says != SAYS_INCONCLUSIVE) continue;
+        if (says != SAYS_INCONCLUSIVE || job->rows[i].is_noisy) continue; /* more samples do not quiet a machine */
         if (needed <= there) is_known &= job->rows[i].reason != NULL; /* the plan thought that these would do */
         else if (needed - there > saying.more) saying.more = needed - there;
     }
@@ -475,7 +510,7 @@ static void write_comparison(struct document *document, const struct comparison_
                           100 * comparison->high);
         text_list_add(list, "%s", is_latency(row->which) ? "%" : "points");
         text_list_add(list, "%zu", comparison->count);
-        if (row->reason) text_list_add(list, "%s: %s", SAYS[saying_of(row, comparison)], row->reason);
+        if (why_open(row)) text_list_add(list, "%s: %s", SAYS[saying_of(row, comparison)], why_open(row));
         else text_list_add(list, "%s", SAYS[saying_of(row, comparison)]);
     }
 }
@@ -526,7 +561,7 @@ static void put_comparison(vp_json_writer *writer, const struct compared_row *ro
     put_double(writer, "p_difference", comparison->p_difference);
     put_double(writer, "p_equivalence", comparison->p_equivalence);
     put_text(writer, "verdict", SAYS[saying_of(row, comparison)]);
-    put_text(writer, "reason", row->reason); /* null: there is an interval */
+    put_text(writer, "reason", why_open(row)); /* null: the interval decides */
     vp_json_key(writer, "samples_needed");
     if (row->needed) vp_json_int(writer, (int64_t)row->needed); else vp_json_null(writer);
     vp_json_end_object(writer);
@@ -600,13 +635,13 @@ static int print_comparison(const struct comparison_job *job) {
 static int check_force(const struct options *options) {
     const struct option_value *value = opt(options, "force");
     for (size_t i = 0; i < value->count; i++) {
-        int known = !strcmp(value->items[i], "all");
+        int known = !strcmp(value->items[i], "all") || !strcmp(value->items[i], "noise");
         for (int k = 0; k < ALIKE_COUNT; k++) known |= !strcmp(value->items[i], ALIKE[k]);
         if (known) continue;
         return complain(
             EXIT_USAGE,
             "--force: \"%.60s\" is none of: all configuration device clocks model weights data seed runs timing metric "
-            "max_new_tokens blocks",
+            "max_new_tokens blocks noise",
             value->items[i]);
     }
     return 0;
@@ -640,6 +675,7 @@ static int run_command(const struct options *options) {
     if (!code) code = check_alike(&job);
     if (!code) {
         warn_of_pairs(&job);
+        warn_of_noise(&job);
         code = compare_all(&job);
     }
     if (!code) code = print_comparison(&job);

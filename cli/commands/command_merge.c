@@ -1,6 +1,6 @@
-/* command_merge.c: result files from the journals of a sweep's processes.
- * Folders with journals come in. Result files are written into one folder, a summary goes to stderr and with --json to
- * stdout. */
+/* command_merge.c: result files from the journals of a sweep's processes, or laid out as other programs read them.
+ * Folders with journals come in, with --layout folders with result files. Result files are written into one folder, a
+ * summary goes to stderr and with --json to stdout. */
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -9,6 +9,7 @@
 #include "commands/commands.h"
 #include "sweep/journal.h"
 #include "sweep/ranks.h"
+#include "sweep/reference_layout.h"
 #include "sweep/result_write.h"
 #include "vlmprof.h"
 #include "vlmprof_file.h"
@@ -22,7 +23,11 @@ static const struct option_spec MERGE_OPTIONS[] = {
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files (default: the first DIR)"},
     {"partial", FLAG, NULL, NULL, 0, 0, NULL,
      "write what is there: ranks, points that are missing are counted in the files"},
-    OPTION_JSON_OF_FILES,
+    {"layout", CHOICE, "NAME", NULL, 0, 0, "reference",
+     "reference: copies the result files in DIR to OUTPUT_DIR/TASK/combined_profiling_results_*.json, which the "
+     "reference's scripts read (help reference)"},
+    {"json", FLAG, NULL, NULL, 0, 0, NULL,
+     "a JSON object on stdout instead of the table: files, P50s, accuracies; with --layout files and warnings"},
     OPTIONS_OF_ALL,
 };
 
@@ -43,6 +48,37 @@ static int print_merged(const char *folder, const char *status, const struct sum
     return code;
 }
 
+/* --layout reference: result files go in and out; journals are not needed. */
+static int lay_out(const struct options *options) {
+    const char *folder = text_of(options, "output_dir");
+    struct reference_layout layout = {{NULL, 0}, {NULL, 0}};
+    int code;
+    if (!folder) return complain(EXIT_USAGE, "--layout needs --output_dir: the folder for the copies");
+    if (is_given(options, "partial"))
+        return complain(EXIT_USAGE, "--layout copies finished result files: --partial belongs to journals");
+    code = reference_layout_write(options->operands, options->operand_count, folder, &layout);
+    if (code > EXIT_WORK) {
+        reference_layout_free(&layout);
+        return code;
+    }
+    for (size_t i = 0; i < layout.warnings.count && !is_given(options, "quiet"); i++)
+        complain(0, "%s", layout.warnings.items[i]);
+    print_note("vlmprof: %zu result files laid out in %s\n", layout.written.count, folder);
+    if (is_given(options, "json")) {
+        vp_json_writer writer;
+        vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
+        vp_json_begin_object(&writer);
+        put_text(&writer, "output_dir", folder);
+        put_list(&writer, "files", &layout.written);
+        put_list(&writer, "warnings", &layout.warnings);
+        vp_json_end_object(&writer);
+        if (vp_json_finish(&writer) != VP_OK) code = output_failed();
+        putchar('\n');
+    }
+    reference_layout_free(&layout);
+    return code;
+}
+
 static int run_command(const struct options *options) {
     const char *folder = text_of(options, "output_dir") ? text_of(options, "output_dir")
                          : options->operand_count       ? options->operands[0]
@@ -54,6 +90,7 @@ static int run_command(const struct options *options) {
     int code = 0, fd = -1;
     if (!folder || !options->operand_count)
         return complain(EXIT_USAGE, "merge needs the folders with the journals: vlmprof merge DIR...");
+    if (is_given(options, "layout")) return lay_out(options);
     memset(&index, 0, sizeof index);
     for (size_t i = 0; i < options->operand_count && !code; i++)
         code = ranks_read_folder(&index, options->operands[i], NULL);
@@ -91,5 +128,6 @@ static int run_command(const struct options *options) {
 const struct command command_merge = {
     "merge", "DIR...",
     "result files from the journals of a sweep's processes, wherever these lie; needs no model",
-    "vlmprof merge results\n  vlmprof merge node0/results node1/results --output_dir results --partial",
+    "vlmprof merge results\n  vlmprof merge node0/results node1/results --output_dir results --partial\n"
+    "  vlmprof merge results --layout reference --output_dir for-scripts",
     SIZE_MAX, MERGE_OPTIONS, sizeof MERGE_OPTIONS / sizeof *MERGE_OPTIONS, NULL, run_command};

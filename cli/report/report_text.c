@@ -77,6 +77,7 @@ static void write_latencies(struct document *document, const struct report *repo
         text_list_add(list, "%s", number_formatted("%.2f", 100 * decomposition->closure).text);
         text_list_add(list, "%s", number_percent(decomposition->idle_share).text);
     }
+    document_text(document, BLOCK_LINE, "configuration: image size, top_k (k), decoder blocks that run (b)");
     terms_add(document, LATENCY_TERMS, LATENCY_TERM_COUNT);
 }
 static void write_shares(struct document *document, const struct report *report) {

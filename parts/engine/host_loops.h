@@ -20,6 +20,12 @@
 /* the first versions that know AMX; older compilers use the plain kernels */
 #if defined(__x86_64__) && (defined(__clang__) ? __clang_major__ >= 12 : defined(__GNUC__) && __GNUC__ >= 11)
 #define VK_X86 1
+#elif defined(__aarch64__) && defined(__GNUC__)
+#define VK_NEON 1
+/* BFDOT and BFMMLA in single functions: a compiler that allows it, a system that says whether the processor has them */
+#if defined(__linux__) && (defined(__clang__) ? __clang_major__ >= 16 : __GNUC__ >= 10)
+#define VK_NEON_BF16 1
+#endif
 #endif
 /* Run-time dispatch instead of -march: GCC compiles a kernel three times and picks by processor. Sanitizers run
  * before the resolver is allowed to, and clang 14 does not know the attribute: both use the baseline. */

@@ -43,6 +43,7 @@ typedef struct truth {
     const char *more; /* members of the file's config, each with a comma before it; or NULL */
     int size_count, top_k_count, block_count, top_k[LEVELS], blocks[LEVELS];
     int samples, runs, seed, noise_seed, first_id;
+    int busy_blocks;    /* of 20 blocks of runs, those beside other processes that took half of the CPUs */
     double noise;       /* relative, of a run */
     double slower;      /* factor of every time */
     double skill_less;  /* of all configurations' skill */
@@ -119,6 +120,8 @@ static inline void write_made(const char *name, const truth *t, int size, int k,
                 "\"parts\": {\"experts\": 6.0, \"attention\": 3.0}}}}, {\"stages\": {\"prefill\": {\"device_ms\": 30.0, \"kernel_ms\": 27.0, "
                 "\"idle_share\": 0.1, \"parts\": {\"experts\": 14.0, \"attention\": 5.0, \"router\": 8.0, \"dense\": 1e9, \"unknown\": 1}}, "
                 "\"decode\": {\"device_ms\": 4.0, \"kernel_ms\": 3.0, \"idle_share\": 0.25}}}],\n");
+    if (t->busy_blocks)
+        fprintf(f, " \"noise\": {\"samples\": 20, \"other_samples\": 20, \"other_cpu_percent\": 25.0, \"busy_samples\": %d, \"busy_percent\": 50.0},\n", t->busy_blocks);
     fprintf(f, " \"per_sample_results\": [");
     for (int i = 0; i < t->samples; i++) {
         int views = 2 + 4 * size + (int)vp_random_below(&samples, 1), sequence = 100 * views + (int)vp_random_below(&samples, 200);

@@ -1,0 +1,19 @@
+/* reference_layout.h: result files in the folders and under the names that the reference's scripts read.
+ * Folders with result files come in; OUT/TASK/combined_profiling_results_NAME.json goes out, one for each of them. */
+#ifndef VLMPROF_CLI_REFERENCE_LAYOUT_H
+#define VLMPROF_CLI_REFERENCE_LAYOUT_H
+#include "base/memory.h"
+#include <stddef.h>
+
+/* What was laid out. Paths of what was written, sentences about what was left out. */
+struct reference_layout { struct text_list written, warnings; };
+
+/* Copies the result files of the folders to `out`. Rows that miss a number which the scripts need are left out, and so
+ * are files without any such row; both give a warning. Nothing is written when a file would replace one that is no
+ * result file of the same sweep, or when a task's folder holds another JSON file. Returns 0, EXIT_WORK when a file was
+ * left out, or another exit code after a message. */
+int reference_layout_write(const char *const *folders, size_t folder_count, const char *out,
+                           struct reference_layout *layout);
+void reference_layout_free(struct reference_layout *layout);
+
+#endif
