@@ -9,7 +9,7 @@ void page_style(struct text_buffer *out) {
         "--warn:#fdf3e3;--edge:#c77700}\n"
         "@media(prefers-color-scheme:dark){:root{--bg:#16181c;--fg:#e6e8ea;--soft:#a3abb4;--line:#343a41;"
         "--box:#1f2328;--warn:#33281a;--edge:#e69f00}.s0{--c:#2487cb!important}}\n"
-        "*{box-sizing:border-box}"
+        "*{box-sizing:border-box}.day{white-space:nowrap}"
         "body{margin:0 auto;padding:1.2rem 1.5rem 4rem;max-width:1180px;background:var(--bg);color:var(--fg);"
         "font:15px/1.5 system-ui,sans-serif}\n"
         "h1{font-size:1.6rem;margin:.2rem 0}"
@@ -19,7 +19,7 @@ void page_style(struct text_buffer *out) {
         ".soft{color:var(--soft)}\n"
         "#warnings{background:var(--warn);border-left:4px solid var(--edge);padding:.1rem 1rem .5rem;margin:1rem 0}"
         "#warnings h2{border:0;margin:.5rem 0 .2rem}ul{margin:.2rem 0;padding-left:1.2rem;overflow-wrap:anywhere}\n"
-        "h1{overflow-wrap:anywhere}.day{white-space:nowrap}dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1.2rem;margin:0}"
+        "h1{overflow-wrap:anywhere}dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1.2rem;margin:0}"
         "@media(min-width:900px){dl{grid-template-columns:max-content 1fr max-content 1fr}}dt{color:var(--soft)}"
         "dd{margin:0;overflow-wrap:anywhere}\n");
     text_add_string(

@@ -1,5 +1,5 @@
 #!/bin/bash
-# picture_of_report.sh [RESULTS...]: samples/report.png, the top of a report's page for README.md. RESULTS are folders or files of results; by default
+# picture_of_report.sh [RESULTS...]: samples/page/report.png, the top of a report's page for README.md. RESULTS are folders or files of results; by default
 # those of the small model's own drawings in build/demo, which make demo measures.
 cd "$(dirname "$0")/../.." || exit 1
 work=$(mktemp -d) || exit 1
@@ -11,5 +11,5 @@ if [ $# -eq 0 ]; then
     set -- build/demo/heldout*.json
 fi
 ./vlmprof report "$@" --html="$work/page.html" || exit 1
-python3 tests/support/browse.py "$CHROMIUM" "$work/page.html" --picture samples/report.png 1000 "${HEIGHT:-1420}" || exit 1
-ls -l samples/report.png
+python3 tests/support/browse.py "$CHROMIUM" "$work/page.html" --picture samples/page/report.png 1000 "${HEIGHT:-1420}" || exit 1
+ls -l samples/page/report.png
