@@ -330,7 +330,7 @@ static void check_noise(int other, int steal, const char *words) {
     CHECK_INT(cli("report %F/out"), 0);
     CHECK(words ? strstr(last.out, "the machine was not quiet: ") && strstr(last.out, words) : !strstr(last.out, "quiet"));
     page = check_read(in_folder("report/report.html"), NULL);
-    CHECK(page && (words ? strstr(page, "<h2>Warnings</h2><ul>\n<li>the machine was not quiet: ") && strstr(page, words) : !strstr(page, "not quiet")));
+    CHECK(page && (words ? strstr(page, "<h3>Warnings</h3><ul>\n<li>the machine was not quiet: ") && strstr(page, words) : !strstr(page, "not quiet")));
     free(page);
     CHECK_INT(cli("merge %F/out --json --quiet"), 0);
     CHECK(words ? strstr(last.out, words) != NULL : !strstr(last.out, "quiet"));

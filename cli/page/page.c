@@ -42,3 +42,12 @@ void page_set_open(struct text_buffer *out, const struct results *results, size_
     page_add(out, "<div data-set=\"%zu\">", group);
     page_element(out, "h3", results->files[results->groups[group].first].task);
 }
+void page_items(struct text_buffer *out, const struct text_list *items, size_t from, size_t to) {
+    if (from == to) return;
+    text_add_string(out, "<ul>\n");
+    for (size_t i = from; i < to; i++) {
+        page_element(out, "li", items->items[i]);
+        text_add_string(out, "\n");
+    }
+    text_add_string(out, "</ul>\n");
+}

@@ -13,6 +13,9 @@ void page_text(struct text_buffer *out, const char *text);
 /* Adds <tag>text</tag>; tag is a name of our own. */
 void page_element(struct text_buffer *out, const char *tag, const char *text);
 
+/* Adds the texts of a list from one place up to another, as a list; nothing where there are none. */
+void page_items(struct text_buffer *out, const struct text_list *items, size_t from, size_t to);
+
 /* Opens the part of a section that shows one data set, under its name; the reader can hide it. Ends with </div>. */
 void page_set_open(struct text_buffer *out, const struct results *results, size_t group);
 

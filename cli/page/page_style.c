@@ -9,7 +9,7 @@ void page_style(struct text_buffer *out) {
         "--warn:#fdf3e3;--edge:#c77700}\n"
         "@media(prefers-color-scheme:dark){:root{--bg:#16181c;--fg:#e6e8ea;--soft:#a3abb4;--line:#343a41;"
         "--box:#1f2328;--warn:#33281a;--edge:#e69f00}.s0{--c:#2487cb!important}}\n"
-        "*{box-sizing:border-box}"
+        "*{box-sizing:border-box}.day{white-space:nowrap}"
         "body{margin:0 auto;padding:1.2rem 1.5rem 4rem;max-width:1180px;background:var(--bg);color:var(--fg);"
         "font:15px/1.5 system-ui,sans-serif}\n"
         "h1{font-size:1.6rem;margin:.2rem 0}"

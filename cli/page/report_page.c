@@ -174,7 +174,7 @@ static void page_provenance(struct text_buffer *out, const struct report *report
 
 /* ---- the page */
 /* Data sets, model, device and date: what the page is of. */
-static void page_name(struct text_buffer *out, const struct report *report) {
+static void page_name(struct text_buffer *out, const struct report *report, int is_markup) {
     const struct result_file *file = &report->results->files[0];
     const char *date = NULL;
     for (size_t i = 0; i < report->results->group_count && i < 3; i++) {
@@ -197,8 +197,9 @@ static void page_name(struct text_buffer *out, const struct report *report) {
     if (date) {
         char day[11]; /* of 2026-11-22T20:00:00Z */
         snprintf(day, sizeof day, "%s", date);
-        text_add_string(out, ", ");
+        text_add_string(out, is_markup ? ", <span class=\"day\">" : ", ");
         page_text(out, day);
+        if (is_markup) text_add_string(out, "</span>");
     }
 }
 static void page_head(struct text_buffer *out, const struct report *report) {
@@ -211,13 +212,13 @@ static void page_head(struct text_buffer *out, const struct report *report) {
                     "<meta name=\"referrer\" content=\"no-referrer\">\n"
                     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
                     "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>vlmprof: ");
-    page_name(out, report);
+    page_name(out, report, 0);
     text_add_string(out, "</title>\n");
     page_style(out);
     text_add_string(out, "</head><body");
     if (is_large(report->results->count)) text_add_string(out, " class=\"large\"");
     text_add_string(out, ">\n<header><h1>");
-    page_name(out, report);
+    page_name(out, report, 1);
     page_add(out, "</h1><p class=\"soft\">%zu configuration%s, up to %zu samples each</p>", report->results->count,
              report->results->count == 1 ? "" : "s", samples);
     text_add_string(
@@ -228,14 +229,6 @@ static void page_head(struct text_buffer *out, const struct report *report) {
     text_add_string(out,
                     "<a href=\"#predicted\">Predictions</a><a href=\"#table\">Table</a><a href=\"#words\">Words</a>"
                     "<a href=\"#source\">Provenance</a></nav></header>\n<main>\n");
-}
-static void page_items(struct text_buffer *out, const struct text_list *items) {
-    text_add_string(out, "<ul>\n");
-    for (size_t i = 0; i < items->count; i++) {
-        page_element(out, "li", items->items[i]);
-        text_add_string(out, "\n");
-    }
-    text_add_string(out, "</ul>\n");
 }
 /* What the name of a configuration says, by the example of the first one. */
 static void page_example(struct text_buffer *out, const struct result_file *file) {
@@ -255,10 +248,10 @@ static void page_findings(struct text_buffer *out, const struct report *report) 
     page_example(out, &report->results->files[0]);
     if (report->warnings.count) {
         text_add_string(out, "<div id=\"warnings\"><h3>Warnings</h3>");
-        page_items(out, &report->warnings);
+        page_items(out, &report->warnings, 0, report->warnings.count);
         text_add_string(out, "</div>\n");
     }
-    if (report->findings.count) page_items(out, &report->findings);
+    page_items(out, &report->findings, 0, report->stage_findings);
     text_add_string(out, "</section>\n");
 }
 static void page_words(struct text_buffer *out) {

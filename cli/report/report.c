@@ -348,6 +348,7 @@ void report_make(struct report *report, const struct results *results, const str
     }
     for (size_t i = 0; i < results->group_count; i++)
         if (!report->tradeoffs[i].reason[0]) find_changes(report, &report->tradeoffs[i]);
+    report->stage_findings = report->findings.count;
     find_dominant(report);
     find_decode(report);
     find_idle(report);

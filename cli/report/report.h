@@ -11,6 +11,7 @@ struct report {
     const struct results *results;
     struct report_settings settings;
     struct text_list warnings, findings;
+    size_t stage_findings;              /* place of the first finding on stages; those on configurations come before */
     struct decomposition *items;        /* [results->count] */
     double peak_tflops, peak_gbs;       /* the roofs */
     int peaks_are_given;                /* truth: by options; else the best that a stage reaches */

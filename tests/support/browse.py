@@ -32,7 +32,7 @@ PROBE = r"""(() => {
     if (px < 9.95) faults.push(`letters of ${px.toFixed(1)} px: ${name(node)}`)
     for (const r of range.getClientRects()) {
       if (r.width < 1) continue
-      const held = e.closest('.scroll')
+      const held = e.closest('.scroll,.large figure')
       if (!held && (r.right > document.documentElement.clientWidth + 1 || r.left < -1)) faults.push(`beyond the page: ${name(node)}`)
       const less = svg ? r.height * 0.2 : r.height * 0.25
       boxes.push({l: r.left + 1, r: r.right - 1, t: r.top + less, b: r.bottom - less, node, held})
@@ -94,7 +94,7 @@ USE = r"""(() => {
 
 class Browser:
     def __init__(self, program, profile):
-        command = [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe",
+        command = [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-lcd-text", "--remote-debugging-pipe",
                    f"--user-data-dir={profile}", "--no-first-run", "about:blank"]
         theirs_in, self.out = os.pipe()
         self.inward, theirs_out = os.pipe()
