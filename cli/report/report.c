@@ -317,7 +317,7 @@ static void find_idle(struct report *report) {
         text_list_add(&report->findings, "the device is idle %.1f to %.1f %% of a request%s", 100 * least, 100 * most,
                       bound_count ? ": bound by the host, faster kernels would not help much"
                                   : ": not bound by the host");
-    else text_list_add(&report->findings, "how long the device is idle is not known: sweep with --kernel_pass tells");
+    else text_list_add(&report->findings, "how long the device is idle is not known: sweep --kernel_pass measures it");
     if (sent && host > 0.9)
         text_list_add(
             &report->findings,
