@@ -254,6 +254,12 @@ VP_API vp_result vp_ops_print_cprofile(const vp_ops *ops, const vp_ops_print_opt
 /* One line per row, for all rows. The columns are the members of vp_op and vp_op_rates; stack frames are
  * "file(line): name", separated by "; ". */
 VP_API vp_result vp_ops_print_csv(const vp_ops *ops, vp_text_sink sink, void *user);
+/* Folded stacks, as FlameGraph and speedscope read them: "outermost;..;innermost nanoseconds", one line per row with
+ * self time on ops->clock. The frames are the row's stack (group by all of it: group_by_stack_n VP_OP_STACK_LIMIT), or
+ * its name where it has none. A row of a block has the frame "block N" around its part, or around its own place.
+ * returns: as vp_ops_print_csv
+ * source:  brendangregg/FlameGraph, flamegraph.pl: input format */
+VP_API vp_result vp_ops_print_folded(const vp_ops *ops, vp_text_sink sink, void *user);
 
 #define VP_OPS_SCHEMA "vlmprof-ops-1"
 /* Writes a table as one JSON value. It can be read back and sorted by another key.
@@ -1750,6 +1756,43 @@ static void vp_impl_put_csv_row(vp_impl_text *out, const vp_ops *ops, const vp_o
         vp_impl_put_bytes(out, text, vp_number_format(derived[i], text)); /* nothing for NaN */
         vp_impl_put(out, i + 1 < VP_IMPL_OP_DERIVED ? "," : "\n");
     }
+}
+
+/* A frame's name; a semicolon would end it, a line end the line. */
+static void vp_impl_put_folded_frame(vp_impl_text *out, const char *name) {
+    char text[2] = {0, 0};
+    for (; *name; name++) {
+        text[0] = *name == ';' || *name == '\n' || *name == '\r' ? ',' : *name;
+        vp_impl_put(out, text);
+    }
+}
+VP_API vp_result vp_ops_print_folded(const vp_ops *ops, vp_text_sink sink, void *user) {
+    vp_impl_text out = { NULL, NULL, VP_OK };
+    vp_op total;
+    int64_t i;
+    if (!sink || vp_ops_total(ops, &total) != VP_OK) return VP_ERR_RANGE;
+    out.sink = sink;
+    out.user = user;
+    for (i = 0; i < ops->count; i++) {
+        const vp_op *op = &ops->rows[i];
+        const int64_t self_ns = ops->clock == VP_OPS_DEVICE ? op->device_self_ns : op->host_self_ns;
+        int32_t frame, part = 0;
+        if (self_ns <= 0) continue;
+        for (frame = op->stack_count - 1; frame > 0 && op->part; frame--)
+            if (!strcmp(op->stack[frame].name, op->part)) part = frame;
+        for (frame = op->stack_count ? op->stack_count - 1 : 0; frame >= 0; frame--) {
+            if (frame == part && op->block >= 0) {
+                vp_impl_put(&out, "block ");
+                vp_impl_put_int(&out, op->block);
+                vp_impl_put(&out, ";");
+            }
+            vp_impl_put_folded_frame(&out, op->stack_count ? op->stack[frame].name : op->name);
+            vp_impl_put(&out, frame ? ";" : " ");
+        }
+        vp_impl_put_int(&out, self_ns);
+        vp_impl_put(&out, "\n");
+    }
+    return out.result;
 }
 
 VP_API vp_result vp_ops_print_csv(const vp_ops *ops, vp_text_sink sink, void *user) {

@@ -379,6 +379,27 @@ static double json_number(const char *keys) {
     }
     return vp_json_to_double(&j, node, &value) == VP_OK ? value : (double)NAN;
 }
+/* The self times of all stacks of one recorded step add up to the step, whose time the trace says. */
+static void test_folded(void) {
+    double sum = 0, recorded = -1;
+    int lines = 0;
+    char *trace;
+    const char *step;
+    check_case("folded stacks add up to the recorded step");
+    CHECK_INT(run(TINY " --profile --num_runs 1 --profile_format folded --trace %%F/folded.json"), 0);
+    for (const char *line = last.out; *line && strchr(line, '\n'); line = strchr(line, '\n') + 1, lines++) {
+        const char *number = strchr(line, '\n');
+        while (number > line && number[-1] != ' ') number--;
+        sum += strtod(number, NULL);
+    }
+    CHECK(strstr(last.out, "request;engine;stage::vit;block 0;vit_attention;attention ") && strstr(last.out, "request;engine;stage::decode;block 3;"));
+    CHECK(lines > 60);
+    trace = check_read(in_folder("folded.json"), NULL);
+    step = trace ? strstr(trace, "\"ProfilerStep#1\"") : NULL;
+    if (step && (step = strstr(step, "\"dur\": ")) != NULL) recorded = strtod(step + 7, NULL) * 1e3;
+    CHECK_NEAR(sum, recorded, 1);
+    free(trace);
+}
 static void test_rows(void) {
     static csv t;
     check_case("the self times of a step's rows add up to it, to the nanosecond; every call is counted");
@@ -632,6 +653,7 @@ int main(void) {
     test_damaged();
     test_mutations();
     test_usage();
+    test_folded();
     test_rows();
     test_own_trace();
     test_schedule();

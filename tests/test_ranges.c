@@ -664,6 +664,37 @@ static void test_print_rest(void) {
     CHECK(strstr(text, "9223372036854776.0us") != NULL && strstr(text, "-8589934592.00 GB") != NULL);
 }
 
+static void test_folded(void) {
+    vp_op rows[4], op = sample("gemm; fast", 1500, 700);
+    char text[1024];
+    vp_text_buffer buffer = buffer_of(text, sizeof text);
+    vp_ops ops;
+    check_case("folded stacks: outermost first, the block around the part, no semicolon in a name, nothing without self time");
+    vp_ops_init(&ops, rows, 4, VP_OPS_BY_PART | VP_OPS_BY_BLOCK, VP_OP_STACK_LIMIT);
+    op.part = "dense";
+    op.block = 3;
+    op.stack_count = 3;
+    op.stack[0].name = "gemm; fast";
+    op.stack[1].name = "dense";
+    op.stack[2].name = "stage";
+    CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
+    op.part = NULL;
+    op.stack_count = 2;
+    op.stack[1].name = "loop\n";
+    CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
+    op = sample("step", 900, 0);
+    CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
+    op = sample("idle", 900, 0);
+    op.host_self_ns = 0;
+    CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
+    CHECK_INT(vp_ops_print_folded(&ops, vp_text_buffer_sink, &buffer), VP_OK);
+    CHECK_TEXT(text, "stage;block 3;dense;gemm, fast 1500\nloop,;block 3;gemm, fast 1500\nstep 900\n");
+    ops.clock = VP_OPS_DEVICE;
+    buffer = buffer_of(text, sizeof text);
+    CHECK_INT(vp_ops_print_folded(&ops, vp_text_buffer_sink, &buffer), VP_OK);
+    CHECK_TEXT(text, "stage;block 3;dense;gemm, fast 700\nloop,;block 3;gemm, fast 700\n");
+    CHECK_INT(vp_ops_print_folded(&ops, NULL, NULL), VP_ERR_RANGE);
+}
 static void test_csv(void) {
     vp_op rows[2], op = sample("a \"quoted\", name", 1500, 0);
     char text[4096];
@@ -1043,6 +1074,7 @@ int main(void) {
     test_print_options();
     test_print_rest();
     test_csv();
+    test_folded();
     test_sort();
     test_json();
     test_json_errors();

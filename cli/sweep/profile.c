@@ -258,6 +258,7 @@ static vp_result write_table(struct text_buffer *out, const struct profiler *pro
     vp_ops_print_options how = print_options_of(profiler->options);
     vp_json_writer writer;
     vp_result result;
+    if (!strcmp(format, "folded")) return vp_ops_print_folded(&profiler->ops, text_sink, out);
     if (!strcmp(format, "csv")) return vp_ops_print_csv(&profiler->ops, text_sink, out);
     if (!strcmp(format, "cprofile")) return vp_ops_print_cprofile(&profiler->ops, &how, text_sink, out);
     if (!strcmp(format, "torch")) return vp_ops_print_torch(&profiler->ops, &how, text_sink, out);

@@ -39,10 +39,15 @@ int profiler_check(const struct options *options) {
     }
     return check_sort_key(text_of(options, "sort_by"));
 }
+/* Truth: folded stacks are wanted, whose rows are whole stacks, block by block. */
+static int is_folded(const struct options *options) {
+    return has_option(options, "profile_format") && !strcmp(text_of(options, "profile_format"), "folded");
+}
 /* --group_by as flags; profiler_check has checked its words. */
 static uint32_t groups_of(const struct options *options) {
     const struct option_value *value = opt(options, "group_by");
     uint32_t flags = is_given(options, "group_by_input_shape") ? (uint32_t)VP_OPS_BY_SHAPE : 0;
+    if (is_folded(options)) flags |= VP_OPS_BY_PART | VP_OPS_BY_BLOCK;
     for (size_t i = 0; i < value->count; i++)
         for (size_t k = 0; k < sizeof GROUPS / sizeof *GROUPS; k++)
             if (!strcmp(value->items[i], GROUPS[k].word)) flags |= GROUPS[k].flag;
@@ -50,7 +55,8 @@ static uint32_t groups_of(const struct options *options) {
 }
 /* How many frames of the stack tell rows apart. */
 static int32_t stack_frames_of(const struct options *options) {
-    return is_given(options, "group_by_stack_n") ? (int32_t)number_of(options, "group_by_stack_n")
+    return is_folded(options)                    ? (int32_t)VP_OP_STACK_LIMIT
+           : is_given(options, "group_by_stack_n") ? (int32_t)number_of(options, "group_by_stack_n")
            : is_given(options, "with_stack")     ? 1
                                                  : 0;
 }
