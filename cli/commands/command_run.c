@@ -71,8 +71,8 @@ static const struct option_spec RUN_OPTIONS[] = {
      "time every operation: torch.profiler's table instead of the stages, of the requests that the schedule records"},
     OPTIONS_OF_OPERATIONS,
     {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile csv json folded",
-     "key_averages' table, cProfile's (ncalls tottime ...), csv, json, which vlmprof trace sorts again, or folded: stacks for "
-     "FlameGraph and speedscope, in ns"},
+     "key_averages' table, cProfile's (ncalls tottime ...), csv, json, which vlmprof trace sorts again, or folded: "
+     "stacks for FlameGraph and speedscope, in ns"},
     {"output", TEXT, "FILE", NULL, 0, 0, NULL, "with --profile: write the table there (short: -o)"},
     {"trace", TEXT, "FILE", NULL, 0, 0, NULL, "with --profile: a Chrome trace of the first recorded cycle"},
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL,
