@@ -180,6 +180,19 @@ VP_API vp_result vp_compare_paired(const double *first, const double *second, si
 VP_API vp_result vp_compare_accuracy(const double *first, const double *second, size_t count, double range_low,
                                      double range_high, double margin, double alpha, void *scratch,
                                      size_t scratch_bytes, vp_comparison *comparison);
+/* The same for pairs in the order in which they were measured, when neighbours may share what the machine did: its
+ * clock, its neighbours. Such pairs know less than as many independent ones, and the interval is wider by that.
+ * out:     correlation_time  pairs that know as much as one independent pair, at least 1; may be NULL
+ * returns: as vp_compare_paired
+ * rule:    Student's over count / correlation_time values. The time is 1 + 2 * (sum of the autocorrelations), by the
+ *          initial monotone sequence; each autocorrelation is raised by 1 / count, and the variance by
+ *          1 / (1 - time / count), at most 5, for what the mean itself takes from them. Below 8 pairs it is 1
+ * source:  C. J. Geyer, Practical Markov chain Monte Carlo, Statistical Science 7 (1992)
+ * numeric: first-order series of 60 pairs, coverage of 95 % (tests): 97 % at a correlation of 0, 93 % at 0.5, 89 % at
+ *          0.8 (vp_compare_paired: 94, 75, 50 %). A change that lasts as long as the whole series is in no series */
+VP_API vp_result vp_compare_ordered(const double *first, const double *second, size_t count, vp_scale scale,
+                                    double margin, double alpha, double *correlation_time,
+                                    vp_comparison *comparison);
 /* Verdicts of several comparisons together: both kinds of p values are adjusted and replaced, then the rule above
  * decides again.
  * in:      order  uint32 [count], values  double [count]: scratch
@@ -1048,8 +1061,52 @@ static int vp_impl_compare_moments(const double *first, const double *second, si
     return 1;
 }
 
-VP_API vp_result vp_compare_paired(const double *first, const double *second, size_t count, vp_scale scale,
-                                   double margin, double alpha, vp_comparison *comparison) {
+/* Sum over pairs of neighbours `lag` apart of the products of their deviations from the mean. */
+static double vp_impl_compare_products(const double *first, const double *second, size_t count, vp_scale scale,
+                                       double mean, size_t lag) {
+    double sum = 0.0, left = 0.0, right = 0.0;
+    size_t i;
+    for (i = 0; i + lag < count; i++) {
+        vp_impl_compare_step(first[i], second[i], scale, &left);
+        vp_impl_compare_step(first[i + lag], second[i + lag], scale, &right);
+        sum += (left - mean) * (right - mean);
+    }
+    return sum;
+}
+/* The correlation time of the steps; *variance becomes the factor by which their variance is too low. */
+static double vp_impl_compare_time(const double *first, const double *second, size_t count, vp_scale scale,
+                                   double *variance) {
+    double mean = 0.0, squares, sum = 0.0, before = HUGE_VAL, step, time;
+    size_t lag, i;
+    *variance = 1.0;
+    if (count < 8) return 1.0;
+    for (i = 0; i < count; i++) {
+        vp_impl_compare_step(first[i], second[i], scale, &step);
+        mean += step;
+    }
+    mean /= (double)count;
+    squares = vp_impl_compare_products(first, second, count, scale, mean, 0);
+    if (!(squares > 0.0)) return 1.0;
+    for (lag = 0; lag + 1 < count / 2; lag += 2) {
+        double pair = 0.0;
+        for (i = lag; i < lag + 2; i++)
+            pair += i ? vp_impl_compare_products(first, second, count, scale, mean, i) / squares + 1.0 / (double)count
+                      : 1.0;
+        if (!(pair > 0.0)) break;
+        before = pair < before ? pair : before;
+        sum += before;
+    }
+    time = 2.0 * sum - 1.0;
+    if (!(time > 1.0)) return 1.0;
+    if (time > 0.5 * (double)count) time = 0.5 * (double)count;
+    *variance = time < 0.8 * (double)count ? 1.0 / (1.0 - time / (double)count) : 5.0;
+    return time;
+}
+
+/* vp_compare_paired with so many independent values, whose variance is larger by a factor. */
+static vp_result vp_impl_compare(const double *first, const double *second, size_t count, vp_scale scale,
+                                 double margin, double alpha, size_t independent, double variance,
+                                 vp_comparison *comparison) {
     const int logarithmic = scale == VP_SCALE_LOG;
     vp_mean_interval interval;
     vp_comparison made;
@@ -1059,7 +1116,9 @@ VP_API vp_result vp_compare_paired(const double *first, const double *second, si
         return VP_ERR_RANGE;
     if (scale != VP_SCALE_ABSOLUTE && scale != VP_SCALE_RELATIVE && scale != VP_SCALE_LOG) return VP_ERR_RANGE;
     if (!vp_impl_compare_moments(first, second, count, scale, &mean, &squares)) return VP_ERR_RANGE;
-    if (vp_impl_mean_interval(count, mean, squares, vp_impl_quantile(count, 1.0 - alpha), &interval) != VP_OK)
+    squares *= variance * (double)(independent - 1) / (double)(count - 1);
+    if (vp_impl_mean_interval(independent, mean, squares, vp_impl_quantile(independent, 1.0 - alpha), &interval)
+        != VP_OK)
         return VP_ERR_RANGE;
     /* a share of -margin is the logarithm of 1 / (1 + margin), which is as far from 0 as that of +margin */
     below = logarithmic ? log1p(margin) : margin;
@@ -1080,6 +1139,25 @@ VP_API vp_result vp_compare_paired(const double *first, const double *second, si
     made.verdict = vp_impl_verdict(&made, alpha);
     *comparison = made;
     return VP_OK;
+}
+
+VP_API vp_result vp_compare_paired(const double *first, const double *second, size_t count, vp_scale scale,
+                                   double margin, double alpha, vp_comparison *comparison) {
+    return vp_impl_compare(first, second, count, scale, margin, alpha, count, 1.0, comparison);
+}
+
+VP_API vp_result vp_compare_ordered(const double *first, const double *second, size_t count, vp_scale scale,
+                                    double margin, double alpha, double *correlation_time,
+                                    vp_comparison *comparison) {
+    double time, variance;
+    size_t independent;
+    vp_result result = vp_compare_paired(first, second, count, scale, margin, alpha, comparison);
+    if (result != VP_OK) return result;
+    time = vp_impl_compare_time(first, second, count, scale, &variance);
+    independent = (size_t)((double)count / time);
+    if (independent < 2) independent = 2;
+    if (correlation_time) *correlation_time = time * variance;
+    return vp_impl_compare(first, second, count, scale, margin, alpha, independent, variance, comparison);
 }
 
 VP_API vp_result vp_compare_accuracy(const double *first, const double *second, size_t count, double range_low,

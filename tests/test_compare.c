@@ -3,6 +3,7 @@
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
+#include "vlmprof_analysis.h"
 #include "support/check.h"
 #include "support/program.h"
 #include "support/made_results.h"
@@ -124,6 +125,50 @@ static void test_not_quiet(void) {
     t.skill_less = 0.2;
     write_sweep("b", &t);
     check_verdict("%F/a %F/b", 1, "WORSE");
+}
+/* made-up A/A pairs on a machine whose speed drifts: the ordered comparison seldom finds a change, the paired one often does */
+static void test_drift(void) {
+    enum { PAIRS = 60, TRIALS = 400 };
+    int ordered = 0, paired = 0, quiet = 0;
+    vp_random random;
+    check_case("pairs in a row that share the machine's state count as fewer");
+    vp_random_seed(&random, 5);
+    for (int trial = 0; trial < TRIALS; trial++) {
+        double first[PAIRS], drifting[PAIRS], free_of_it[PAIRS], state = 0, time = 0;
+        vp_comparison one, two, three;
+        for (int i = -30; i < PAIRS; i++) {
+            double noise = vp_normal_quantile((vp_random_below(&random, 999998) + 1.0) / 1000000.0);
+            state = 0.8 * state + 0.03 * noise;
+            if (i < 0) continue;
+            first[i] = 20 + i % 7;
+            drifting[i] = first[i] * exp(state);
+            free_of_it[i] = first[i] * exp(0.05 * noise);
+        }
+        CHECK_INT(vp_compare_ordered(first, drifting, PAIRS, VP_SCALE_LOG, 0.02, 0.05, &time, &one), VP_OK);
+        CHECK(time >= 1);
+        CHECK_INT(vp_compare_paired(first, drifting, PAIRS, VP_SCALE_LOG, 0.02, 0.05, &two), VP_OK);
+        CHECK_INT(vp_compare_ordered(first, free_of_it, PAIRS, VP_SCALE_LOG, 0.02, 0.05, NULL, &three), VP_OK);
+        ordered += one.p_difference <= 0.05;
+        paired += two.p_difference <= 0.05;
+        quiet += three.p_difference <= 0.05;
+    }
+    printf("A/A on a drifting machine: changes found by ordered pairs %.1f %%, by independent ones %.1f %%; on a steady machine by ordered ones %.1f %%\n",
+           100.0 * ordered / TRIALS, 100.0 * paired / TRIALS, 100.0 * quiet / TRIALS);
+    CHECK(ordered < TRIALS * 0.15 && paired > TRIALS * 0.3 && quiet < TRIALS * 0.06);
+    check_case("few pairs, equal pairs, a NULL");
+    {
+        const double ones[8] = {1, 1, 1, 1, 1, 1, 1, 1}, twos[8] = {2, 2, 2, 2, 2, 2, 2, 2}, rising[8] = {1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7};
+        vp_comparison comparison, plain;
+        double time = 0;
+        CHECK_INT(vp_compare_ordered(ones, twos, 8, VP_SCALE_LOG, 0.02, 0.05, &time, &comparison), VP_OK);
+        CHECK(isnan(comparison.low) && comparison.verdict == VP_VERDICT_INCONCLUSIVE);
+        CHECK_INT(vp_compare_ordered(ones, rising, 7, VP_SCALE_LOG, 0.02, 0.05, &time, &comparison), VP_OK);
+        CHECK_INT(vp_compare_paired(ones, rising, 7, VP_SCALE_LOG, 0.02, 0.05, &plain), VP_OK);
+        CHECK(comparison.low == plain.low && time == 1);
+        CHECK_INT(vp_compare_ordered(ones, rising, 8, VP_SCALE_LOG, 0.02, 0.05, &time, &comparison), VP_OK);
+        CHECK(time > 1.5);
+        CHECK_INT(vp_compare_ordered(ones, rising, 1, VP_SCALE_LOG, 0.02, 0.05, &time, &comparison), VP_ERR_RANGE);
+    }
 }
 static void test_not_comparable(void) {
     truth t = truth_default();
@@ -334,6 +379,7 @@ int main(void) {
     test_compare();
     test_verdict();
     test_not_quiet();
+    test_drift();
     test_not_comparable();
     test_plan();
     test_few();

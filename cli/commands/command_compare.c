@@ -57,7 +57,8 @@ struct compared_row {               /* one comparison */
     const char *task;
     int which;             /* index of the column */
     double mean_a, mean_b; /* of A's and B's samples */
-    double deviation;      /* of the differences, for a latency of the logarithms */
+    double deviation;      /* of independent differences, for a latency of the logarithms */
+    double correlation_time; /* pairs that know as much as one independent pair; 0: not known */
     int test;              /* TEST_* */
     struct score_range range; /* of a score */
     const char *reason;    /* why there is no interval; NULL: there is one */
@@ -247,8 +248,10 @@ static int can_compare(const struct comparison_job *job, struct compared_row *ro
         row->reason = "1 pair has no spread: no interval";
         return 1;
     }
-    if (vp_compare_paired(before, after, count, by_ratio ? VP_SCALE_LOG : VP_SCALE_ABSOLUTE,
-                          by_ratio ? job->margin : job->accuracy_margin, COMPARE_ALPHA, comparison)
+    /* samples come in the order in which they were measured: what the machine did lasts for several of them */
+    if (vp_compare_ordered(before, after, count, by_ratio ? VP_SCALE_LOG : VP_SCALE_ABSOLUTE,
+                           by_ratio ? job->margin : job->accuracy_margin, COMPARE_ALPHA, &row->correlation_time,
+                           comparison)
         != VP_OK)
         return 0;
     if (!isfinite(comparison->low))
@@ -280,6 +283,7 @@ static void add_comparison(struct comparison_job *job, const struct compared_row
     for (size_t i = 0; i < count; i++) differences[i] = by_ratio ? log(after[i] / before[i]) : after[i] - before[i];
     row.deviation = count > 1 ? vp_statistics_std(differences, count) * sqrt((double)count / ((double)count - 1))
                               : (double)NAN;
+    if (row.correlation_time > 1) row.deviation *= sqrt(row.correlation_time);
     job->has_unknown_range |= !by_ratio && row.test == TEST_T;
     row.mean_a = vp_statistics_mean(before, count);
     row.mean_b = vp_statistics_mean(after, count);
@@ -491,7 +495,8 @@ static void write_comparison(struct document *document, const struct comparison_
     document_text(
         document, BLOCK_LINE,
         "a latency's difference is the geometric mean of the samples' ratios B/A, less 1: every sample counts alike; "
-        "in the ratio of the two means slow samples count more");
+        "in the ratio of the two means slow samples count more; samples in a row share what the machine did, so they "
+        "count as fewer where their ratios drift");
     list = document_table(document, "configuration|of|mean A|mean B|difference|unit|pairs|verdict");
     for (size_t i = 0; i < job->count; i++) {
         const struct compared_row *row = &job->rows[i];
@@ -556,6 +561,8 @@ static void put_comparison(vp_json_writer *writer, const struct compared_row *ro
     put_double(writer, "a", row->mean_a);
     put_double(writer, "b", row->mean_b);
     put_int(writer, "pairs", (int64_t)comparison->count);
+    put_double(writer, "independent_pairs",
+               (double)comparison->count / (row->correlation_time > 1 ? row->correlation_time : 1));
     put_double(writer, "difference", comparison->estimate);
     put_range(writer, "difference_interval", comparison->low, comparison->high);
     put_double(writer, "p_difference", comparison->p_difference);

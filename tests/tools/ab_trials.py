@@ -18,7 +18,7 @@ import subprocess
 import tempfile
 
 MODEL = ["--model", "samples/tiny/model", "--importance_scores_file", "samples/tiny/importance-scores.json", "--max_new_tokens", "8",
-         "--tier_list", "low", "--top_k_list", "2", "--num_active_blocks_list", "5", "--quiet"]
+         "--tier_list", "low", "--top_k_list", "2", "--num_active_blocks_list", "3", "--threads", "1", "--quiet"]
 
 
 def scaled_program(folder, percent):
