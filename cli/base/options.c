@@ -56,7 +56,7 @@ int edit_distance(const char *one, const char *other) {
     return row[other_length];
 }
 
-int is_near_word(const char *typed, const char *word) {
+static int is_near_word(const char *typed, const char *word) {
     size_t typed_bytes = strlen(typed), bytes = strlen(word), shorter = typed_bytes < bytes ? typed_bytes : bytes;
     size_t same = 0;
     while (same < shorter && typed[same] == word[same]) same++;

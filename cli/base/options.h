@@ -58,10 +58,8 @@ int is_given(const struct options *options, const char *name);
 /* How many letters two names differ by; 1000 when one is longer than 64 bytes. */
 int edit_distance(const char *one, const char *other);
 
-/* Truth: `word` may be meant by `typed`: it begins like that, or few letters differ for their length. */
-int is_near_word(const char *typed, const char *word);
-
-/* Adds "; did you mean PREFIXword" to the text, or ", PREFIXword" after the first, when the word is near. */
+/* Adds "; did you mean PREFIXword" to the text, or ", PREFIXword" after the first, when `typed` may mean the word: the
+ * word begins like that, or few letters differ for their length. */
 struct text_buffer;
 void add_near_word(struct text_buffer *near, const char *typed, const char *prefix, const char *word);
 

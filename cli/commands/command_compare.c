@@ -385,6 +385,7 @@ static void warn_of_pairs(struct comparison_job *job) {
 /* Warns when the machine was not quiet for A or for B, and says what follows. */
 static void warn_of_noise(struct comparison_job *job) {
     const size_t count = 2 * job->pair_count;
+    int is_any_noisy = 0;
     vp_noise_summary *items = resize(NULL, count, sizeof *items);
     const char **names = (const char **)resize(NULL, count, sizeof *names);
     for (size_t i = 0; i < count; i++) {
@@ -392,7 +393,8 @@ static void warn_of_noise(struct comparison_job *job) {
         items[i] = i % 2 ? pair->after->noise : pair->before->noise;
         names[i] = i % 2 ? pair->after->path : pair->before->path;
     }
-    noise_warn(&job->warnings, items, names, count, NOISE_ADVICE_COMPARE);
+    for (size_t i = 0; i < job->count; i++) is_any_noisy |= job->rows[i].is_noisy;
+    noise_warn(&job->warnings, items, names, count, is_any_noisy ? NOISE_ADVICE_COMPARE : NOISE_ADVICE_SWEEP);
     free((void *)names);
     free(items);
 }
@@ -682,8 +684,8 @@ static int run_command(const struct options *options) {
     if (!code) code = check_alike(&job);
     if (!code) {
         warn_of_pairs(&job);
-        warn_of_noise(&job);
         code = compare_all(&job);
+        warn_of_noise(&job);
     }
     if (!code) code = print_comparison(&job);
     results_free(&job.before);

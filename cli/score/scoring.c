@@ -159,7 +159,8 @@ double tally_error(const struct tally *tally) {
     double count = (double)tally->scored_count;
     return tally->scored_count > 1 ? sqrt(tally->spread / (count - 1) / count) : (double)NAN;
 }
-int tally_has_interval(const struct tally *tally, double *low, double *high) {
+/* Truth: all scores are 0 or 1, and *low and *high are Wilson's interval of the mean at 95 %. */
+static int tally_has_interval(const struct tally *tally, double *low, double *high) {
     double count = (double)tally->scored_count, hits = floor(tally->mean * count + 0.5);
     return tally->is_binary && vp_score_wilson(hits, count, 1.959963984540054, low, high) == VP_OK;
 }

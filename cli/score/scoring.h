@@ -51,9 +51,6 @@ void tally_add(struct tally *tally, double score, int is_unparsed, int is_empty)
 /* The standard error of the mean: sample standard deviation / sqrt(count); NaN below two scores. */
 double tally_error(const struct tally *tally);
 
-/* Truth: all scores are 0 or 1, and *low and *high are Wilson's interval of the mean at 95 %. */
-int tally_has_interval(const struct tally *tally, double *low, double *high);
-
 /* Prints the summary on stderr. */
 void tally_print(const struct tally *tally, const char *metric);
 
