@@ -58,8 +58,8 @@ typedef struct vp_slo { double ttft_ms, tpot_ms, e2e_ms; } vp_slo;
 /* Reads "ttft:500,tpot:50,e2e:5000", any of them, in ms.
  * returns: VP_OK; VP_ERR_FORMAT (error->where is the part that is wrong); VP_ERR_RANGE: a limit that is not above 0 */
 VP_API vp_result vp_slo_parse(const char *text, vp_slo *slo, vp_error *error);
-/* Truth: the request met all limits. A number that is NaN meets its limit where the request cannot have it (TPOT of one
- * token), which the caller says by giving 0. */
+/* Truth: the request met all limits. NaN meets none; where a request cannot have a number (TPOT of one token) the
+ * caller gives 0. */
 VP_API int vp_slo_holds(const vp_slo *slo, double ttft_ms, double tpot_ms, double e2e_ms);
 
 /* ---- series of values in the order in which requests were due */
@@ -101,8 +101,8 @@ VP_API vp_result vp_rate_search_begin(double first, double least, double most, d
 /* Takes what came of the trial at search->next, and sets the next one.
  * returns: VP_OK; VP_ERR_STATE: the search has ended
  * rule:    doubles or halves until a rate held and another failed, then takes the geometric mean between them. An
- *          undecided rate is left standing: the search goes on below it, then above it. A rate that fails below one that
- *          held takes its place: the interval then begins below it */
+ *          undecided rate is left standing: the search goes on below it, then above it. A rate that fails below one
+ *          that held takes its place: the interval then begins below it */
 VP_API vp_result vp_rate_search_take(vp_rate_search *search, vp_trial trial);
 
 #ifdef __cplusplus
