@@ -530,7 +530,8 @@ int journal_open_file(const char *path) {
     int is_other = stat(path, &info) == 0 && !S_ISREG(info.st_mode), fd = -1;
     if (!is_other) fd = open(path, O_RDWR | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
     if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) return fd;
-    complain(0, "%s cannot be opened: %s", path, is_other || fd >= 0 ? "it is not a regular file" : strerror(errno));
+    complain(EXIT_OUTPUT, "%s cannot be opened: %s", path,
+             is_other || fd >= 0 ? "it is not a regular file" : strerror(errno));
     if (fd >= 0) close(fd);
     return -1;
 }
