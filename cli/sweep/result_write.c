@@ -687,7 +687,7 @@ static void add_summary(struct text_list *cells, const struct summary *summary) 
 }
 int summaries_print(const struct summaries *all) {
     static const int explained[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_PER_TOKEN, TERM_OUTPUT_RATE};
-    struct document document = {NULL, 0};
+    struct document document = {NULL, 0, NULL};
     struct text_list *cells;
     int code;
     if (!all->count) return 0;
