@@ -1,5 +1,8 @@
-/* page_style.c: the style sheet and the script of the page. */
+/* page_style.c: what all pages have: their first and last lines, the style sheet, the script. */
 #include "page/page_style.h"
+
+#include "page/page.h"
+#include "page/page_hash.h"
 
 void page_style(struct text_buffer *out) {
     text_add_string(
@@ -176,8 +179,8 @@ static const char SCRIPT_SETS[] =
     "  }\n"
     "}\n";
 
-/* Tables are filtered by the words of their first column, copied as shown, and sorted: numbers by value, cells without
- * a number last. */
+/* Tables are filtered by the words of their columns of texts, copied as shown, and sorted: numbers by value, cells
+ * without a number last, texts (class x) by their letters. */
 static const char SCRIPT_TABLES[] =
     "const copy = async text => {\n"
     "  try { await navigator.clipboard.writeText(text) } catch {\n"
@@ -196,8 +199,10 @@ static const char SCRIPT_TABLES[] =
     "    input.type = 'search'\n"
     "    input.oninput = () => {\n"
     "      const words = input.value.toLowerCase().split(/\\s+/)\n"
-    "      for (const r of table.tBodies[0].rows) r.hidden = !words.every(w => "
-    "r.cells[0].textContent.toLowerCase().includes(w))\n"
+    "      for (const r of table.tBodies[0].rows) {\n"
+    "        const text = all('th,.x', r).map(c => c.textContent).join(' ').toLowerCase()\n"
+    "        r.hidden = !words.every(w => text.includes(w))\n"
+    "      }\n"
     "    }\n"
     "  }\n"
     "  const button = make('button', 'Copy as CSV', tools)\n"
@@ -213,20 +218,35 @@ static const char SCRIPT_TABLES[] =
     "for (const b of all('table.sort button')) b.onclick = () => {\n"
     "  const h = b.parentNode, body = h.closest('table').tBodies[0], i = h.cellIndex\n"
     "  const way = h.getAttribute('aria-sort') == 'ascending' ? -1 : 1\n"
-    "  const value = r => parseFloat(r.cells[i].dataset.v ?? r.cells[i].textContent)\n"
+    "  const isText = h.matches('.x')\n"
+    "  const value = r => isText ? r.cells[i].textContent : parseFloat(r.cells[i].dataset.v ?? r.cells[i].textContent)\n"
     "  for (const other of h.parentNode.cells) other.removeAttribute('aria-sort')\n"
     "  h.setAttribute('aria-sort', way > 0 ? 'ascending' : 'descending')\n"
     "  const rows = [...body.rows].map(r => [value(r), r])\n"
-    "  rows.sort((x, y) => isNaN(x[0]) - isNaN(y[0]) || way * (x[0] - y[0]) || 0)\n"
+    "  rows.sort((x, y) => isText ? way * x[0].localeCompare(y[0]) : isNaN(x[0]) - isNaN(y[0]) || way * (x[0] - y[0]) || 0)\n"
     "  body.append(...rows.map(x => x[1]))\n"
     "}\n";
 
 void page_script(struct text_buffer *out) {
-    text_add_string(out, "<script>\n");
     text_add_string(out, SCRIPT_WORDS);
     text_add_string(out, SCRIPT_TITLES);
     text_add_string(out, SCRIPT_SERIES);
     text_add_string(out, SCRIPT_SETS);
     text_add_string(out, SCRIPT_TABLES);
-    text_add_string(out, "</script>\n");
+}
+void page_begin(struct text_buffer *out, const struct text_buffer *script) {
+    char hash[PAGE_HASH_BYTES];
+    page_hash(script->data, script->bytes, hash);
+    page_add(out,
+             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+             "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
+             "<meta name=\"referrer\" content=\"no-referrer\">\n"
+             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+             "style-src 'unsafe-inline'; script-src 'sha256-%s'\">\n",
+             hash);
+}
+void page_end(struct text_buffer *out, const struct text_buffer *script) {
+    text_add_string(out, "<script>");
+    text_add(out, script->data, script->bytes);
+    text_add_string(out, "</script>\n</body></html>\n");
 }
