@@ -99,7 +99,7 @@ int profile_check(const struct options *options) {
                                        "output",
                                        "html"};
     for (size_t i = 0; i < sizeof only / sizeof *only && !is_given(options, "profile"); i++)
-        if (is_given(options, only[i])) return complain(EXIT_USAGE, "--%s goes with --profile", only[i]);
+        if (is_given(options, only[i])) return complain(EXIT_USAGE, "--%s goes with --profile: add that", only[i]);
     if (is_given(options, "trace") && is_given(options, "output_dir"))
         return complain(EXIT_USAGE, "--trace FILE and --output_dir DIR exclude each other");
     if (is_given(options, "chrome_trace") && !is_given(options, "output_dir"))
