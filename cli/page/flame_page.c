@@ -132,9 +132,9 @@ static void operation_row(struct text_buffer *out, const struct flame *flame, co
     if (flame->on_device)
         page_add(out, "<td data-v=\"%lld\">%.4f", (long long)op->host_self_ns, (double)op->host_self_ns / count / 1e6);
     page_add(out, "<td>%s<td>%s<td>%s<td>%s<td>%s\n",
-             number_short(op->flops ? (double)op->flops / count / 1e9 : (double)NAN).text,
-             number_short(op->bytes ? (double)op->bytes / count / 1e9 : (double)NAN).text,
-             number_short(rates.tflop_per_s).text, number_short(rates.gb_per_s).text,
+             number_formatted("%.4f", op->flops ? (double)op->flops / count / 1e9 : (double)NAN).text,
+             number_formatted("%.3f", op->bytes ? (double)op->bytes / count / 1e6 : (double)NAN).text,
+             number_formatted("%.3f", rates.tflop_per_s).text, number_formatted("%.3f", rates.gb_per_s).text,
              number_formatted("%.1f", rates.ceiling_percent).text);
 }
 static int group_count(uint32_t group_by) {
@@ -149,8 +149,8 @@ static void operation_sum(struct text_buffer *out, const struct flame *flame, co
     page_add(out, "<td>%.6g<td data-v=\"%lld\">%.4f<td>100.0<td><td>", (double)sum->calls / count,
              (long long)self_ns(flame, sum), (double)self_ns(flame, sum) / count / 1e6);
     if (flame->on_device) page_add(out, "<td>%.4f", (double)sum->host_self_ns / count / 1e6);
-    page_add(out, "<td>%s<td>%s<td><td><td>\n</tfoot></table></div>\n", number_short((double)sum->flops / count / 1e9).text,
-             number_short((double)sum->bytes / count / 1e9).text);
+    page_add(out, "<td>%.4f<td>%.3f<td><td><td>\n</tfoot></table></div>\n", (double)sum->flops / count / 1e9,
+             (double)sum->bytes / count / 1e6);
 }
 static void page_operations(struct text_buffer *out, const struct flame *flame, const vp_op *sum) {
     const char *clock = flame->on_device ? "device self" : "self";
@@ -170,7 +170,7 @@ static void page_operations(struct text_buffer *out, const struct flame *flame, 
              clock);
     if (flame->on_device) text_add_string(out, "<th scope=\"col\"><button>host self, ms</button>");
     text_add_string(out,
-                    "<th scope=\"col\"><button>GFLOP</button><th scope=\"col\"><button>GB</button>"
+                    "<th scope=\"col\"><button>GFLOP</button><th scope=\"col\"><button>MB</button>"
                     "<th scope=\"col\"><button>TFLOP/s</button><th scope=\"col\"><button>GB/s</button>"
                     "<th scope=\"col\"><button>% of ceiling</button></thead><tbody>\n");
     for (int64_t i = 0; i < shown; i++)
@@ -250,7 +250,7 @@ static void page_findings(struct text_buffer *out, const struct flame *flame, co
                  number_percent((double)self_ns(flame, op) / (double)self_ns(flame, sum)).text,
                  (double)op->calls / (double)flame->request_count);
         if (isfinite(rates.ceiling_percent))
-            page_add(out, ", at %s %% of what %s allows", number_short(rates.ceiling_percent).text,
+            page_add(out, ", at %.1f %% of what %s allows", rates.ceiling_percent,
                      rates.memory_bound ? "the memory" : "the arithmetic");
     }
     text_add_string(out, ".</p>\n<p class=\"soft\">Every operation lies between two time stamps here, and these cost "
@@ -287,7 +287,7 @@ static void page_chart(struct text_buffer *out, const struct flame *flame) {
                     "whole.</p></noscript>\n");
     figure_close(out);
     text_add_string(out,
-                    "<p class=\"soft\">A click, or Enter, zooms to a stage, a pass, a step or a block. Keys within the "
+                    "<p class=\"soft screen\">A click, or Enter, zooms to a stage, a pass, a step or a block. Keys within the "
                     "chart: arrows go from box to box, + and - zoom, Backspace goes back, 0 shows the whole "
                     "request.</p>\n");
     if (left_out)
@@ -312,7 +312,7 @@ static void page_words(struct text_buffer *out) {
         {"part", "what an operation serves: attention, router, experts ..; the same in prefill and decode"},
         {"self, total", "without and with the operations within"},
         {"idle", "time of a stage in which none of its operations runs"},
-        {"GFLOP, GB", "arithmetic and bytes that the shapes need, per request: each operand read or written once"},
+        {"GFLOP, MB", "arithmetic and bytes that the shapes need, per request: each operand read or written once"},
         {"% of ceiling", "of the lower roof, the memory's or the arithmetic's, as measured on this device. Above 100: "
                          "operands stayed in a cache"}};
     text_add_string(out, "<section id=\"words\"><h2>Words</h2><dl>\n");

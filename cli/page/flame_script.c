@@ -14,7 +14,7 @@ void flame_style(struct text_buffer *out) {
         "button:disabled{opacity:.45;cursor:default}td.x,th.x,tbody td.x{text-align:left}"
         "tfoot td,tfoot th{font-weight:600;border-bottom:0}tfoot th{text-align:left}"
         ".dot{display:inline-block;width:.7em;height:.7em;margin-right:.4em;background:var(--c);border-radius:2px}\n"
-        "@media print{.flame .s0 text{fill:#fff}.s0{--c:#0072b2!important}}\n"
+        "@media print{.screen{display:none}.flame .s0 text{fill:#fff}.s0{--c:#0072b2!important}}\n"
         "</style>\n");
 }
 
@@ -78,7 +78,7 @@ static const char SCRIPT_SAYS[] =
 
 /* The drawing: boxes too narrow to be told apart become one, which has the colour of the kind that takes most of it. */
 static const char SCRIPT_DRAW[] =
-    "const TOP = 26, ROW = 26, LETTER = 6.4\n"
+    "const TOP = 26, ROW = 26, LETTER = 6.8\n"
     "let view = [0, total], past = [], boxes = [], held = null, width = 0, left = 0\n"
     "const element = (tag, attributes, parent) => {\n"
     "  const e = document.createElementNS(svg.namespaceURI, tag)\n"
@@ -183,7 +183,7 @@ static const char SCRIPT_MOVES[] =
     "  const isWhole = from == 0 && to == total\n"
     "  said.textContent = `Shown: ${isWhole ? 'the whole request' : path(within).join(' \\u203a ') || 'a part of the "
     "request'}, ${time(from)} to ${time(to)}` + (isWhole ? '' : `, ${time(to - from)} long`) + '.' + (merged ? ` ${merged} "
-    "boxes are too narrow here and drawn together: zoom in to see them.` : '')\n"
+    "boxes are too narrow here and drawn together.` : '')\n"
     "  for (const b of all('button', bar)) b.disabled = b.dataset.when == 'past' ? !past.length : b.dataset.when == "
     "'zoomed' ? isWhole : false\n"
     "}\n"

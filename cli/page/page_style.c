@@ -21,7 +21,7 @@ void page_style(struct text_buffer *out) {
         "nav{display:flex;flex-wrap:wrap;gap:.2rem 1rem;color:var(--soft);font-size:.9rem;margin:.4rem 0 0}"
         ".soft{color:var(--soft)}\n"
         "#warnings{background:var(--warn);border-left:4px solid var(--edge);padding:.1rem 1rem .5rem;margin:1rem 0}"
-        "#warnings h2{border:0;margin:.5rem 0 .2rem}ul{margin:.2rem 0;padding-left:1.2rem;overflow-wrap:anywhere}\n"
+        "#warnings h3{margin:.5rem 0 .2rem}ul{margin:.2rem 0;padding-left:1.2rem;overflow-wrap:anywhere}\n"
         "h1{overflow-wrap:anywhere}dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1.2rem;margin:0}"
         "@media(min-width:900px){dl{grid-template-columns:max-content 1fr max-content 1fr}}dt{color:var(--soft)}"
         "dd{margin:0;overflow-wrap:anywhere}\n");
@@ -80,7 +80,9 @@ void page_style(struct text_buffer *out) {
         "--edge:#000}body{max-width:none;padding:0;font-size:10pt}nav,.tools,#tip{display:none}"
         ".scroll{overflow:visible}"
         "table{font-size:6.5pt}td,th{padding:1pt 2pt}thead{display:table-header-group;break-inside:avoid}"
-        "tr{break-inside:avoid}h2,h3,.soft{break-after:avoid}.grid{grid-template-columns:1fr 1fr}"
+        "tfoot{display:table-row-group}tr,p,li{break-inside:avoid}h2,h3,h2~p,h3~p{break-after:avoid}"
+        ".grid{grid-template-columns:1fr 1fr;gap:.4rem}figure{padding:.3rem}.grid .w320{max-width:280px!important}"
+        ".w700{max-width:560px!important}h2{margin-top:1.4rem}"
         "*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}\n"
         "</style>\n");
 }
