@@ -906,8 +906,10 @@ static vp_result vp_impl_chat_choice(vp_chat_reply *reply, const vp_json *json, 
         /* vLLM sends the same under both names */
         if (!vp_impl_chat_is_set(json, thought)) thought = vp_json_get(json, delta, "reasoning");
         result = vp_impl_chat_add(reply, json, thought, 1, &reasoning_bytes);
-        if (result == VP_OK) result = vp_impl_chat_add(reply, json, vp_json_get(json, delta, "content"), 0, &text_bytes);
-        if (result == VP_OK) result = vp_impl_chat_add(reply, json, vp_json_get(json, delta, "refusal"), 0, &text_bytes);
+        if (result == VP_OK)
+            result = vp_impl_chat_add(reply, json, vp_json_get(json, delta, "content"), 0, &text_bytes);
+        if (result == VP_OK)
+            result = vp_impl_chat_add(reply, json, vp_json_get(json, delta, "refusal"), 0, &text_bytes);
         if (result == VP_OK) result = vp_impl_chat_piece(reply, text_bytes, reasoning_bytes);
         if (result != VP_OK) return result;
         if (!reply->is_streamed) reply->is_complete = 1;
@@ -927,7 +929,7 @@ static vp_result vp_impl_chat_completion(vp_chat_reply *reply, const vp_json *js
              choice = json->nodes[choice].end, place++) {
             int64_t index = place;
             if (json->nodes[choice].type != VP_JSON_OBJECT)
-                return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "choices", "the server sends a choice that is no object");
+                return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "choices", "a choice of the server's is no object");
             result = vp_impl_chat_count(reply, json, choice, "index", &index);
             if (result == VP_OK && index == 0) result = vp_impl_chat_choice(reply, json, choice);
         }
@@ -970,8 +972,8 @@ static vp_result vp_impl_chat_response(vp_chat_reply *reply, const vp_json *json
     if (result == VP_OK)
         result = vp_impl_chat_keep_text(reply, &reply->model, json, vp_json_get(json, response, "model"), "model");
     if (result == VP_OK)
-        result = vp_impl_chat_keep_text(reply, &reply->finish_reason, json, vp_impl_chat_is_set(json, why) ? why : status,
-                                        "status");
+        result = vp_impl_chat_keep_text(reply, &reply->finish_reason, json,
+                                        vp_impl_chat_is_set(json, why) ? why : status, "status");
     if (result == VP_OK) result = vp_impl_chat_usage_of(reply, json, vp_json_get(json, response, "usage"));
     if (result == VP_OK) result = vp_impl_chat_timings_of(reply, json, response);
     if (vp_json_equals(json, status, "completed") || vp_json_equals(json, status, "incomplete")) reply->is_complete = 1;
