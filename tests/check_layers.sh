@@ -29,6 +29,7 @@ parts/vlmprof_noise.h:      vlmprof.h
 parts/vlmprof_stages.h:     vlmprof.h
 parts/vlmprof_chat.h:       vlmprof.h
 parts/vlmprof_server.h:     vlmprof.h vlmprof_chat
+parts/vlmprof_load.h:       vlmprof.h vlmprof_analysis
 parts/vlmprof_trace.h:      vlmprof.h vlmprof_file vlmprof_ranges vlmprof_stages
 parts/vlmprof_engine.h:     vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_checkpoint
 parts/engine/backend.h:     vlmprof.h vlmprof_stages vlmprof_ranges
