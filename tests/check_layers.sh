@@ -36,7 +36,7 @@ parts/kernels/:             vlmprof.h vlmprof_stages vlmprof_ranges parts/engine
 vlmprof_kernels.cu:         vlmprof.h vlmprof_stages vlmprof_ranges parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
 cli/base/:                  vlmprof.h vlmprof_file vlmprof_stages vlmprof_ranges vlmprof_noise vlmprof_analysis cli/base/
 cli/tile/:                  vlmprof.h vlmprof_file vlmprof_image vlmprof_families cli/base/ cli/tile/
-cli/score/:                 vlmprof.h vlmprof_file vlmprof_score vlmprof_caption cli/base/ cli/score/
+cli/score/:                 vlmprof.h vlmprof_file vlmprof_score vlmprof_caption vlmprof_analysis cli/base/ cli/score/
 cli/trace/:                 vlmprof.h vlmprof_file vlmprof_ranges vlmprof_trace cli/base/ cli/trace/
 cli/help/:                  vlmprof.h vlmprof_families cli/base/ cli/help/
 cli/request/:               subjects cli/base/ cli/tile/ cli/score/ cli/request/

@@ -558,7 +558,8 @@ static void test_cpu_name(void) {
     static const char *const cases[][2] = {
         {"processor\t: 0\nmodel name\t: Some CPU @ 2.00GHz\nmodel name\t: Another\n", "Some CPU @ 2.00GHz"},
         {"processor\t: 0\nBogoMIPS\t: 50.00\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd0c\nCPU revision\t: 1\n", "Neoverse-N1"},
-        {"CPU implementer\t: 0x41\nCPU part\t: 0xd05\n\nCPU implementer\t: 0x41\nCPU part\t: 0xd05\n\nCPU implementer\t: 0x41\nCPU part\t: 0xd0b\n", "Cortex-A55 + Cortex-A76"},
+        {"CPU implementer\t: 0x41\nCPU part\t: 0xd05\n\nCPU implementer\t: 0x41\nCPU part\t: 0xd05\n\nCPU implementer\t: 0x41\nCPU part\t: 0xd0b\n",
+         "Cortex-A55 + Cortex-A76"},
         {"CPU implementer\t: 0x7e\nCPU part\t: 0x123\n", "ARM implementer 0x7e part 0x123"},
         {"CPU implementer\t: none\nCPU part\t: 0xd0b\n", "name not known"}, {"CPU part\t: 0xd0b\n", "name not known"},
         {"model name\t:\nCPU implementer\t: 0x46\nCPU part\t: 0x001\n", "A64FX"}, {"", "name not known"}};
