@@ -261,7 +261,8 @@ static void accuracy_text(const struct tradeoff *tradeoff, size_t pairs, const d
                  points * gain.mean);
     else
         snprintf(out, 200, "%s%+.2f points [%+.2f, %+.2f]",
-                 gain.low <= 0 && gain.high >= 0 ? "; too few samples to tell an effect on accuracy: " : ", accuracy by ",
+                 gain.low <= 0 && gain.high >= 0 ? "; too few samples to tell an effect on accuracy: "
+                                                 : ", accuracy by ",
                  points * gain.mean, points * gain.low, points * gain.high);
 }
 /* Says what a knob changes from its lowest to its highest level, all others alike, paired over the samples. */
