@@ -98,7 +98,7 @@ const char *served_lacks(const struct pass_result *run, int metric) {
     case METRIC_PER_TOKEN:
         if (served->usage.completion_tokens < 0) return "the server does not say how many tokens it made";
         if (served->usage.completion_tokens < 2) return "one token has no decode step";
-        /* fall through: without a decode time there is none per token */
+        /* fall through - without a decode time there is none per token */
     case METRIC_DECODE:
         return served_lacks(run, METRIC_TTFT) ? served_lacks(run, METRIC_TTFT)
                : served->piece_count < 2      ? "the answer came in one piece"
