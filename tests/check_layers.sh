@@ -41,7 +41,7 @@ cli/trace/:                 vlmprof.h vlmprof_file vlmprof_ranges vlmprof_trace 
 cli/help/:                  vlmprof.h vlmprof_families cli/base/ cli/help/
 cli/request/:               subjects cli/base/ cli/tile/ cli/score/ cli/request/
 cli/dataset/:               subjects cli/base/ cli/tile/ cli/score/ cli/request/ cli/dataset/
-cli/sweep/profile_page.c:   subjects cli/base/ cli/request/ cli/sweep/ cli/page/flame_page.h
+cli/sweep/profile_page.c:   subjects cli/base/ cli/request/ cli/sweep/ cli/page/flame.h cli/page/flame_page.h
 cli/sweep/:                 subjects cli/base/ cli/tile/ cli/score/ cli/request/ cli/dataset/ cli/sweep/
 cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_checkpoint vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise cli/base/ cli/report/
 cli/page/:                  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_analysis vlmprof_latency cli/base/ cli/report/ cli/page/
