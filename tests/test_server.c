@@ -86,33 +86,44 @@ static const struct single {
     {"one piece with its length", STEPS(SAY("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 45\r\n\r\n"
         "{\"choices\":[{\"message\":{\"content\":\"Hello\"}}]}"), {HOSTILE_KEEP, NULL, 0}), VP_OK, 200, 1, "Hello", ""},
     {"compressed, though nobody asked", gzip_steps, VP_OK, 200, 1, "Hello", ""},
-    {"trailers", STEPS(SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_ANSWER, 0}, SAY("0\r\nRetry-After: 5\r\n\r\n"), {HOSTILE_KEEP, NULL, 0}), VP_OK, 200, 1, "Hello", ""},
+    {"trailers", STEPS(SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_ANSWER, 0}, SAY("0\r\nRetry-After: 5\r\n\r\n"), {HOSTILE_KEEP, NULL, 0}), VP_OK, 200, 1,
+        "Hello", ""},
     /* no answer */
-    {"400 with an object", STEPS(SAY(HOSTILE_NO("400 Bad Request", "", "{\"error\":{\"message\":\"no\\n such \\u001b[2Jmodel\",\"code\":400}}")), {HOSTILE_CLOSE, NULL, 0}),
+    {"400 with an object", STEPS(SAY(HOSTILE_NO("400 Bad Request", "", "{\"error\":{\"message\":\"no\\n such \\u001b[2Jmodel\",\"code\":400}}")),
+        {HOSTILE_CLOSE, NULL, 0}),
         VP_ERR_DEVICE, 400, 1, NULL, "HTTP 400: no? such ?[2Jmodel"},
-    {"404 of a framework", STEPS(SAY(HOSTILE_NO("404 Not Found", "", "{\"detail\":\"Not Found\"}")), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_DEVICE, 404, 1, NULL, "HTTP 404: Not Found"},
+    {"404 of a framework", STEPS(SAY(HOSTILE_NO("404 Not Found", "", "{\"detail\":\"Not Found\"}")), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_DEVICE, 404, 1, NULL,
+        "HTTP 404: Not Found"},
     {"500 without a word", STEPS(SAY(HOSTILE_NO("500 Oops", "", "")), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_DEVICE, 500, 1, NULL, "HTTP 500"},
-    {"500 without end", STEPS(SAY(HOSTILE_NO("500 Oops", "", "a lot")), {HOSTILE_ENDLESS, " and more", 0}, {HOSTILE_CLOSE, NULL, 0}), VP_ERR_DEVICE, 500, 1, NULL, "HTTP 500: a lot and more"},
+    {"500 without end", STEPS(SAY(HOSTILE_NO("500 Oops", "", "a lot")), {HOSTILE_ENDLESS, " and more", 0}, {HOSTILE_CLOSE, NULL, 0}), VP_ERR_DEVICE, 500, 1,
+        NULL, "HTTP 500: a lot and more"},
     {"503 again and again", STEPS(SAY(HOSTILE_NO("503 Busy", "Retry-After: 0\r\n", "{\"error\":\"busy\"}")), {HOSTILE_CLOSE, NULL, 0}),
         VP_ERR_DEVICE, 503, 3, NULL, "HTTP 503: busy (after 3 attempts)"},
     {"429 with a date that is over", STEPS(SAY(HOSTILE_NO("429 Slow", "Retry-After: Wed, 21 Oct 2015 07:28:00 GMT\r\n", "")), {HOSTILE_CLOSE, NULL, 0}),
         VP_ERR_DEVICE, 429, 3, NULL, "HTTP 429 (after 3 attempts)"},
     {"429 with a long pause", STEPS(SAY(HOSTILE_NO("429 Slow", "Retry-After: 3600\r\n", "")), {HOSTILE_CLOSE, NULL, 0}),
         VP_ERR_DEVICE, 429, 1, NULL, "HTTP 429 (it asks for a pause of 3600 s)"},
-    {"redirect within the server", STEPS(SAY(HOSTILE_NO("307 Away", "Location: /v2/chat\r\n", "")), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_DEVICE, 307, 1, NULL, "another path of the same server"},
+    {"redirect within the server", STEPS(SAY(HOSTILE_NO("307 Away", "Location: /v2/chat\r\n", "")), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_DEVICE, 307, 1, NULL,
+        "another path of the same server"},
     {"wrong JSON", STEPS(SAY(HOSTILE_STREAM "\r\ndata: {oops\n\n"), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 200, 1, NULL, ""},
-    {"wrong JSON, and then without end", STEPS(SAY(HOSTILE_STREAM "\r\ndata: {oops\n\n"), {HOSTILE_ENDLESS, HOSTILE_DELTA("x"), 0}, {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 200, 1, NULL, ""},
+    {"wrong JSON, and then without end", STEPS(SAY(HOSTILE_STREAM "\r\ndata: {oops\n\n"), {HOSTILE_ENDLESS, HOSTILE_DELTA("x"), 0}, {HOSTILE_CLOSE, NULL, 0}),
+        VP_ERR_FORMAT, 200, 1, NULL, ""},
     {"a page", STEPS(SAY("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html>"), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 200, 1, NULL, ""},
-    {"an empty answer", STEPS(SAY("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), {HOSTILE_KEEP, NULL, 0}), VP_ERR_FORMAT, 200, 1, NULL, "the server's answer is empty"},
+    {"an empty answer", STEPS(SAY("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), {HOSTILE_KEEP, NULL, 0}), VP_ERR_FORMAT, 200, 1, NULL,
+        "the server's answer is empty"},
     {"no content", STEPS(SAY("HTTP/1.1 204 No Content\r\n\r\n"), {HOSTILE_KEEP, NULL, 0}), VP_ERR_FORMAT, 204, 1, NULL, "the server's answer is empty"},
-    {"an error inside the stream", STEPS(SAY(HOSTILE_STREAM "\r\n" HOSTILE_DELTA("half") "data: {\"error\":{\"message\":\"out of memory\"}}\n\n"), {HOSTILE_CLOSE, NULL, 0}),
+    {"an error inside the stream", STEPS(SAY(HOSTILE_STREAM "\r\n" HOSTILE_DELTA("half") "data: {\"error\":{\"message\":\"out of memory\"}}\n\n"),
+        {HOSTILE_CLOSE, NULL, 0}),
         VP_ERR_DEVICE, 200, 1, "half", "the server reports an error: out of memory"},
-    {"a stream that ends too early", STEPS(SAY(HOSTILE_STREAM "\r\n" HOSTILE_DELTA("half")), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 200, 1, "half", "before the server said"},
-    {"half a chunk", STEPS(SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_DELTA("half"), 0}, SAY("40\r\ndata: {"), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_DEVICE, 200, 1, "half", ""},
+    {"a stream that ends too early", STEPS(SAY(HOSTILE_STREAM "\r\n" HOSTILE_DELTA("half")), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 200, 1, "half",
+        "before the server said"},
+    {"half a chunk", STEPS(SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_DELTA("half"), 0}, SAY("40\r\ndata: {"), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_DEVICE,
+        200, 1, "half", ""},
     {"a reset inside the answer", STEPS(SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_DELTA("half"), 0}, {HOSTILE_WAIT, NULL, 50}, {HOSTILE_RESET, NULL, 0}),
         VP_ERR_DEVICE, 200, 1, "half", ""},
     {"half of the length", STEPS(SAY("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"choices\":"), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_DEVICE, 200, 1, NULL, ""},
-    {"a megabyte of headers", STEPS(SAY("HTTP/1.1 200 OK\r\n"), {HOSTILE_REPEAT, "X-More: 0123456789012345678901234567890123456789\r\n", 20000}, SAY("\r\n" HOSTILE_ANSWER),
+    {"a megabyte of headers", STEPS(SAY("HTTP/1.1 200 OK\r\n"), {HOSTILE_REPEAT, "X-More: 0123456789012345678901234567890123456789\r\n", 20000},
+        SAY("\r\n" HOSTILE_ANSWER),
         {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 0, 1, NULL, "64 KiB of headers"},
     {"one header without end", STEPS(SAY("HTTP/1.1 200 OK\r\nX: "), {HOSTILE_ENDLESS, "0123456789", 0}, {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 0, 1, NULL,
         "header line that is too long"},
@@ -352,12 +363,17 @@ static void test_request(void) {
 static void test_key(void) {
     static const char key[] = "sk-very-secret-key/0123456789";
     static const hostile_step echoed[] = {SAY("HTTP/1.1 401 No\r\nContent-Type: text/plain\r\n"), {HOSTILE_ECHO, NULL, 0}, {HOSTILE_KEEP, NULL, 0}},
-        cut[] = {SAY(HOSTILE_NO("401 No", "", "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456"
+        cut[] = {SAY(HOSTILE_NO("401 No", "", "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456""
+        "        cut[] = {SAY(HOSTILE_NO("401 No", "", "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456""
+        "        "        cut[] = {SAY(HOSTILE_NO("401 No", "",
+        "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456"
             "789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890 at the "
             "cut: sk-very-secret-key/0123456789")), {HOSTILE_CLOSE, NULL, 0}},
         escaped[] = {SAY(HOSTILE_NO("401 No", "", "{\"error\":\"bad sk-very-secret-key\\/\\u00301234567\\u003890\"}")), {HOSTILE_CLOSE, NULL, 0}},
-        inside[] = {SAY(HOSTILE_STREAM "\r\ndata: {\"model\":\"sk-very-secret-key/0123456789\",\"choices\":[{\"delta\":{\"content\":\"I am sk-very-secret-key/0123456789!\","
-            "\"reasoning\":\"sk-very-secret-key/0123456789\"},\"finish_reason\":\"sk-very-secret-key/0123456789\"}],\"timings\":{\"k\":\"sk-very-secret-key/0123456789\"}}\n\n"
+        inside[] = {SAY(HOSTILE_STREAM "\r\ndata: {\"model\":\"sk-very-secret-key/0123456789\",\"choices\":[{\"delta\":{\"content\":\"I am "
+        "sk-very-secret-key/0123456789!\","
+            "\"reasoning\":\"sk-very-secret-key/0123456789\"},\"finish_reason\":\"sk-very-secret-key/0123456789\"}],"
+        "\"timings\":{\"k\":\"sk-very-secret-key/0123456789\"}}\n\n"
             "data: {\"error\":\"sk-very-secret-key/0123456789 sk-very-secret-key/0123456789\"}\n\n"), {HOSTILE_CLOSE, NULL, 0}},
         moved[] = {SAY(HOSTILE_NO("302 Away", "Location: http://sk-very-secret-key/0123456789\r\n", "")), {HOSTILE_CLOSE, NULL, 0}};
     static const hostile_step *const scripts[] = {echoed, cut, escaped, inside, moved};
@@ -399,11 +415,14 @@ static void test_key(void) {
 /* --------------------------------------------------------------------------------------------------------------- waiting */
 static void test_timeouts(void) {
     static const hostile_step stalled[] = {SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_DELTA("half"), 0}, {HOSTILE_WAIT, NULL, 60000}, {HOSTILE_CLOSE, NULL, 0}},
-        mute[] = {{HOSTILE_WAIT, NULL, 60000}, {HOSTILE_CLOSE, NULL, 0}}, endless[] = {SAY(HOSTILE_STREAM "\r\n"), {HOSTILE_ENDLESS, ": ping\n\n", 0}, {HOSTILE_CLOSE, NULL, 0}},
+        mute[] = {{HOSTILE_WAIT, NULL, 60000}, {HOSTILE_CLOSE, NULL, 0}}, endless[] = {SAY(HOSTILE_STREAM "\r\n"), {HOSTILE_ENDLESS, ": ping\n\n", 0},
+        {HOSTILE_CLOSE, NULL, 0}},
         flood[] = {SAY(HOSTILE_STREAM "\r\n"), {HOSTILE_ENDLESS, HOSTILE_DELTA("0123456789"), 0}, {HOSTILE_CLOSE, NULL, 0}},
-        drip[] = {SAY(HOSTILE_STREAM "\r\n" HOSTILE_DELTA("Hel")), {HOSTILE_WAIT, NULL, 150}, SAY(": ping\n"), {HOSTILE_WAIT, NULL, 150}, SAY(":\n\n"), {HOSTILE_WAIT, NULL, 150},
+        drip[] = {SAY(HOSTILE_STREAM "\r\n" HOSTILE_DELTA("Hel")), {HOSTILE_WAIT, NULL, 150}, SAY(": ping\n"), {HOSTILE_WAIT, NULL, 150}, SAY(":\n\n"),
+        {HOSTILE_WAIT, NULL, 150},
             SAY(HOSTILE_DELTA("lo") HOSTILE_END), {HOSTILE_CLOSE, NULL, 0}};
-    static const struct { const char *name; const hostile_step *steps; int idle_ms, total_ms; size_t most_bytes; vp_result result; const char *error, *text; } cases[] = {
+    static const struct { const char *name; const hostile_step *steps; int idle_ms, total_ms; size_t most_bytes; vp_result result; const char *error,
+        *text; } cases[] = {
         {"no byte", mute, 100, 5000, 1 << 20, VP_ERR_DEVICE, "no byte came for 0.100 s", NULL},
         {"no further byte", stalled, 100, 5000, 1 << 20, VP_ERR_DEVICE, "no byte came for 0.100 s", "half"},
         {"pings without end", endless, 5000, 200, 1 << 20, VP_ERR_DEVICE, "the answer is not whole after 0.200 s", ""},
@@ -501,7 +520,8 @@ static void test_schedule(void) {
     CHECK_INT(vp_server_start(server, &later, NULL), VP_OK);
     CHECK_INT(vp_server_start(server, &late, NULL), VP_OK);
     CHECK_INT(vp_server_step(server, now + 30000000, &finished, NULL), VP_OK);
-    CHECK(finished == NULL && vp_clock_ns() >= now + 30000000 && late.state == VP_EXCHANGE_WAITING && late.start_ns == 0 && hostile_count(&hostile, &hostile.connection_count) == 0);
+    CHECK(finished == NULL && vp_clock_ns() >= now + 30000000 && late.state == VP_EXCHANGE_WAITING && late.start_ns == 0 && hostile_count(&hostile,
+        &hostile.connection_count) == 0);
     CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
     CHECK(finished == &late && late.start_ns >= late.scheduled_ns && late.start_ns - late.scheduled_ns < 50000000);
     CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
@@ -564,7 +584,8 @@ static void test_many(void) {
 /* ------------------------------------------------------------------------------------------------------- GET, options, libcurl */
 static void test_get(void) {
     static const hostile_step models[] = {SAY("HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{\"data\":[]}"), {HOSTILE_KEEP, NULL, 0}},
-        nothing[] = {SAY("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), {HOSTILE_KEEP, NULL, 0}}, missing[] = {SAY("HTTP/1.1 404 No\r\nContent-Length: 2\r\n\r\nno"), {HOSTILE_KEEP, NULL, 0}},
+        nothing[] = {SAY("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), {HOSTILE_KEEP, NULL, 0}}, missing[] = {SAY("HTTP/1.1 404 "
+        "No\r\nContent-Length: 2\r\n\r\nno"), {HOSTILE_KEEP, NULL, 0}},
         flood[] = {SAY("HTTP/1.1 200 OK\r\n\r\n"), {HOSTILE_ENDLESS, "0123456789", 0}, {HOSTILE_CLOSE, NULL, 0}}, gone[] = {{HOSTILE_CLOSE, NULL, 0}};
     const hostile_reply replies[] = {models, nothing, missing, flood, gone};
     hostile_server hostile;
@@ -585,7 +606,8 @@ static void test_get(void) {
     CHECK_INT(status, 200);
     CHECK_TEXT(text, "{\"data\":[]}");
     CHECK_INT(bytes, 11);
-    CHECK(strncmp(hostile.request, "GET /v1/models HTTP/1.1\r\n", 25) == 0 && strstr(hostile.request, "Bearer sk-0123456789\r\n") && !strstr(hostile.request, "Content-"));
+    CHECK(strncmp(hostile.request, "GET /v1/models HTTP/1.1\r\n", 25) == 0 && strstr(hostile.request, "Bearer sk-0123456789\r\n") && !strstr(hostile.request,
+        "Content-"));
     free(text);
     check_case("GET of nothing");
     text = NULL;
@@ -613,12 +635,16 @@ static void test_get(void) {
 static void test_urls(void) {
     static const struct { const char *url, *base, *error; } cases[] = {
         {"http://a", "http://a", NULL}, {"http://a/", "http://a", NULL}, {"http://a/v1", "http://a", NULL}, {"https://a:8000/v1///", "https://a:8000", NULL},
-        {"http://a/x/v1/", "http://a/x", NULL}, {"http://a/v1x", "http://a/v1x", NULL}, {"http://v1", "http://v1", NULL}, {"http://[::1]:8000/v1", "http://[::1]:8000", NULL},
+        {"http://a/x/v1/", "http://a/x", NULL}, {"http://a/v1x", "http://a/v1x", NULL}, {"http://v1", "http://v1", NULL}, {"http://[::1]:8000/v1",
+        "http://[::1]:8000", NULL},
         {"http://[fe80::1]", "http://[fe80::1]", NULL}, {"http://a:65535", "http://a:65535", NULL}, {"Https://A/v1", "Https://A", NULL},
-        {NULL, NULL, "http://"}, {"", NULL, "http://"}, {"a", NULL, "http://"}, {"ftp://a", NULL, "http://"}, {"file:///etc/passwd", NULL, "http://"}, {"http:/a", NULL, "http://"},
+        {NULL, NULL, "http://"}, {"", NULL, "http://"}, {"a", NULL, "http://"}, {"ftp://a", NULL, "http://"}, {"file:///etc/passwd", NULL, "http://"},
+        {"http:/a", NULL, "http://"},
         {"http://", NULL, "no host"}, {"http:///v1", NULL, "no host"}, {"http://:80", NULL, "no host"}, {"http://[]", NULL, "no host"}, {"http://[::1", NULL, "]"},
-        {"http://[::1]x", NULL, "malformed"}, {"http://a:", NULL, "port"}, {"http://a:0", NULL, "port"}, {"http://a:65536", NULL, "port"}, {"http://a:99999999999", NULL, "port"},
-        {"http://a:8x", NULL, "port"}, {"http://user:secret@a", NULL, "password"}, {"http://secret@a/v1", NULL, "password"}, {"http://a?key=secret", NULL, "?"}, {"http://a#b", NULL, "#"},
+        {"http://[::1]x", NULL, "malformed"}, {"http://a:", NULL, "port"}, {"http://a:0", NULL, "port"}, {"http://a:65536", NULL, "port"},
+        {"http://a:99999999999", NULL, "port"},
+        {"http://a:8x", NULL, "port"}, {"http://user:secret@a", NULL, "password"}, {"http://secret@a/v1", NULL, "password"}, {"http://a?key=secret", NULL,
+        "?"}, {"http://a#b", NULL, "#"},
         {"http://a b", NULL, "character"}, {"http://a\r\nHost: b", NULL, "character"}, {"http://\xc3\xa9", NULL, "character"}, {"http://a\\b", NULL, "character"}};
     vp_server_options options = vp_server_options_default();
     int i;
@@ -636,11 +662,13 @@ static void test_urls(void) {
     check_case("loopback addresses");
     CHECK(vp_impl_server_is_loopback("http://127.0.0.1:80/x") && vp_impl_server_is_loopback("https://127.255.3.4") && vp_impl_server_is_loopback("http://localhost")
           && vp_impl_server_is_loopback("http://localhost:8000/x") && vp_impl_server_is_loopback("http://[::1]:8000"));
-    CHECK(!vp_impl_server_is_loopback("http://127.evil.example") && !vp_impl_server_is_loopback("http://localhost.example") && !vp_impl_server_is_loopback("http://10.0.0.1")
+    CHECK(!vp_impl_server_is_loopback("http://127.evil.example") && !vp_impl_server_is_loopback("http://localhost.example") &&
+        !vp_impl_server_is_loopback("http://10.0.0.1")
           && !vp_impl_server_is_loopback("http://[::2]") && !vp_impl_server_is_loopback("http://1127.0.0.1"));
 }
 static void test_options(void) {
-    static const char *const names[] = {"api", "connect_timeout_ms", "idle_timeout_ms", "total_timeout_ms", "max_retries", "max_retries", "most_bytes", "api_key", "api_key", "api_key"};
+    static const char *const names[] = {"api", "connect_timeout_ms", "idle_timeout_ms", "total_timeout_ms", "max_retries", "max_retries", "most_bytes",
+        "api_key", "api_key", "api_key"};
     char long_key[3000];
     int i;
     memset(long_key, 'k', sizeof long_key - 1);
