@@ -63,7 +63,7 @@ static void report_json_write(const struct report *report, report_form form, str
 /* Appends the report in a form. */
 static void report_form_write(const struct report *report, report_form form, struct text_buffer *out) {
     if (form == FORM_TEXT || form == FORM_MARKDOWN) {
-        struct document document = {NULL, 0};
+        struct document document = {NULL, 0, NULL};
         report_text_write(&document, report);
         document_print(&document, form == FORM_MARKDOWN, out);
         document_free(&document);

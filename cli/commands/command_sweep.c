@@ -37,7 +37,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_MODEL,
     OPTION_SYNTHETIC,
-    {"data", TEXTS, "FILE...", NULL, 0, 0, NULL,
+    {"data", WHOLES, "FILE...", NULL, 0, 0, NULL,
      "JSONL (id, image, question, answers, options, style, dataset a line), VQA v2's question file, or a folder of "
      "images with -p"},
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL,
@@ -131,12 +131,11 @@ static int sweep_merge(struct sweep *sweep) {
     code = ranks_read_folder(&all, folder, &sweep->journal);
     if (!code) ranks_state(&all, state, sizeof state);
     if (!code && ranks_missing(&all, text, sizeof text)) {
-        if (!is_given(sweep->options, "quiet"))
-            print_note("vlmprof: rank %d of %d is done; the last one writes the result files; not finished: %s%s\n",
-                sweep->rank.rank, sweep->rank.world_size, text,
-                strstr(text, "(stopped)") || strstr(text, "(no journal)")
-                    ? "; the part of a dead rank R can be run alone: RANK=R, the same WORLD_SIZE and the same command"
-                    : "");
+        print_note("vlmprof: rank %d of %d is done; the last one writes the result files; not finished: %s%s\n",
+            sweep->rank.rank, sweep->rank.world_size, text,
+            strstr(text, "(stopped)") || strstr(text, "(no journal)")
+                ? "; the part of a dead rank R can be run alone: RANK=R, the same WORLD_SIZE and the same command"
+                : "");
     } else if (!code && (sweep->rank.world_size == 1 || strcmp(before, state) || !are_files_there(sweep))) {
         code = ranks_merge(&all, folder, 0, &sweep->results);
         sweep->has_merged = !code;
@@ -174,7 +173,7 @@ static int print_summary(const struct sweep *sweep, const struct text_list *warn
 }
 /* Prints what was measured. Returns the exit code of the sweep. */
 static int sweep_report(const struct sweep *sweep) {
-    int quiet = is_given(sweep->options, "quiet"), code = sweep->failed ? EXIT_WORK : 0, unwritten = 0;
+    int code = sweep->failed ? EXIT_WORK : 0, unwritten = 0;
     char rank[64] = "";
     struct text_list warnings = {NULL, 0};
     if (interrupted) {
@@ -183,15 +182,15 @@ static int sweep_report(const struct sweep *sweep) {
     }
     if (sweep->rank.world_size > 1)
         snprintf(rank, sizeof rank, "rank %d of %d: ", sweep->rank.rank, sweep->rank.world_size);
-    if (!quiet && !is_given(sweep->options, "json")) unwritten = summaries_print(&sweep->results);
+    if (!is_given(sweep->options, "quiet") && !is_given(sweep->options, "json"))
+        unwritten = summaries_print(&sweep->results);
     summaries_warn(&sweep->results, &warnings);
-    for (size_t i = 0; i < warnings.count && !quiet; i++) complain(0, "%s", warnings.items[i]);
-    if (!quiet)
-        print_note("vlmprof: %s%zu configurations, %zu points (%zu measured now, %lld failed) in %s%s\n", rank,
-                   sweep->plan.configuration_count, sweep->point_count, sweep->done - sweep->done_before,
-                   (long long)sweep->failed, text_of(sweep->options, "output_dir"),
-                   sweep->model.synthetic ? "; synthetic weights: latency is real, accuracy is not" : "");
-    if (sweep->plan.repeats && !quiet)
+    for (size_t i = 0; i < warnings.count; i++) complain(0, "%s", warnings.items[i]);
+    print_note("vlmprof: %s%zu configurations, %zu points (%zu measured now, %lld failed) in %s%s\n", rank,
+               sweep->plan.configuration_count, sweep->point_count, sweep->done - sweep->done_before,
+               (long long)sweep->failed, text_of(sweep->options, "output_dir"),
+               sweep->model.synthetic ? "; synthetic weights: latency is real, accuracy is not" : "");
+    if (sweep->plan.repeats)
         print_note("vlmprof: %s repeats points %zu times; each was measured once\n",
                    text_of(sweep->options, "sampling_strategy"), sweep->plan.repeats);
     if (sweep->failed)

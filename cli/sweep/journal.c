@@ -376,8 +376,8 @@ static int index_has_taken_kernels(struct journal_index *index, int32_t file, in
 /* Reports a line that is left out; the first two of a journal by their places. */
 static void index_report(struct journal_index *index, const struct index_file *file, int64_t at, line_kind kind) {
     if (index->damaged++ >= 2) return;
-    complain(0, "%s: line %lld (byte %lld) is %s and left out%s", file->path,
-             (long long)file->lines, (long long)at,
+    complain(EXIT_INPUT, "%s: line %lld (byte %lld) is %s and left out%s", file->path, (long long)file->lines,
+             (long long)at,
              kind == LINE_DAMAGED ? "damaged" : "out of place (it repeats a line, or one that it needs is damaged)",
              kind == LINE_NOISE ? "" : "; its point is measured again");
 }
@@ -450,9 +450,9 @@ int index_read(struct journal_index *index, const char *path, int fd, int is_own
         text_add(&text, piece, (size_t)got);
     }
     /* journal_open cuts off what is after the last whole line: lines that cannot be read must not be lost */
-    if (got < 0) code = complain(EXIT_OUTPUT, "%s cannot be read: %s", path, strerror(errno));
+    if (got < 0) code = complain(EXIT_INPUT, "%s cannot be read: %s", path, strerror(errno));
     free(text.data);
-    if (index->damaged > 2) complain(0, "%s: %lld damaged lines in all", path, (long long)index->damaged);
+    if (index->damaged > 2) complain(EXIT_INPUT, "%s: %lld damaged lines in all", path, (long long)index->damaged);
     index->damaged = 0;
     return code;
 }
@@ -496,7 +496,7 @@ int index_read_line(struct journal_index *index, int32_t file_index, int64_t at)
         if (end && parse_json(&index->scratch, index->line.data, index->line.bytes, NULL) == VP_OK) return 0;
         if (end) break;
     }
-    return complain(EXIT_OUTPUT, "%s cannot be read back at byte %lld", file->path, (long long)at);
+    return complain(EXIT_INPUT, "%s cannot be read back at byte %lld", file->path, (long long)at);
 }
 
 /* ---- a journal that this process writes */
@@ -530,7 +530,8 @@ int journal_open_file(const char *path) {
     int is_other = stat(path, &info) == 0 && !S_ISREG(info.st_mode), fd = -1;
     if (!is_other) fd = open(path, O_RDWR | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
     if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) return fd;
-    complain(0, "%s cannot be opened: %s", path, is_other || fd >= 0 ? "it is not a regular file" : strerror(errno));
+    complain(EXIT_OUTPUT, "%s cannot be opened: %s", path,
+             is_other || fd >= 0 ? "it is not a regular file" : strerror(errno));
     if (fd >= 0) close(fd);
     return -1;
 }

@@ -51,7 +51,7 @@ static void read_stages(const vp_json *json, uint32_t object, vp_stage_times *ti
             if (vp_json_to_int(json, item, to[k]) != VP_OK) times->ran[i] = 0;
     }
 }
-/* Reads a run's line. Returns 0, or EXIT_OUTPUT when it is none; *run is to be freed in both cases. */
+/* Reads a run's line. Returns 0, or EXIT_INPUT when it is none; *run is to be freed in both cases. */
 static int read_run(const vp_json *json, struct pass_result *run) {
     uint32_t tokens = vp_json_get(json, 0, "tokens"), steps = vp_json_get(json, 0, "step_ns"),
              answer = vp_json_get(json, 0, "answer"), item;
@@ -59,7 +59,7 @@ static int read_run(const vp_json *json, struct pass_result *run) {
     memset(run, 0, sizeof *run);
     if (!node_is(json, tokens, VP_JSON_ARRAY) || !node_is(json, steps, VP_JSON_ARRAY)
         || !node_is(json, answer, VP_JSON_STRING))
-        return EXIT_OUTPUT;
+        return EXIT_INPUT;
     run->total_ns = node_int(json, 0, "total_ns", 0);
     run->token_count = (int32_t)json->nodes[tokens].count;
     run->ended_by_eos = node_is(json, vp_json_get(json, 0, "ended_by_eos"), VP_JSON_TRUE);
@@ -76,9 +76,9 @@ static int read_run(const vp_json *json, struct pass_result *run) {
     if (vp_json_text(json, answer, run->answer, (size_t)json->nodes[answer].bytes + 1, &run->answer_bytes) != VP_OK)
         run->answer_bytes = 0;
     read_stages(json, vp_json_get(json, 0, "stages"), &run->times);
-    return run->total_ns > 0 ? 0 : EXIT_OUTPUT;
+    return run->total_ns > 0 ? 0 : EXIT_INPUT;
 }
-/* Adds the run of a line. Returns 0, or EXIT_OUTPUT when it is no run's line. */
+/* Adds the run of a line. Returns 0, or EXIT_INPUT when it is no run's line. */
 static int add_run(struct measured *measured, const vp_json *json, int64_t at) {
     const struct run_mark mark = {
         .is_throttled = node_is(json, vp_json_get(json, 0, "throttled"), VP_JSON_TRUE),
@@ -107,7 +107,7 @@ static void reverse_runs(struct measured *measured) {
     }
 }
 /* Takes over one line of a point: a run, a pair without and with stage times, or the line that closes the point.
- * Returns 0, or EXIT_OUTPUT when it is none of these or cannot be read. */
+ * Returns 0, or EXIT_INPUT when it is none of these or cannot be read. */
 static int take_line(struct measured *measured, const vp_json *json, int64_t at) {
     uint32_t bare = vp_json_get(json, 0, "bare");
     if (vp_json_get(json, 0, "run") != VP_JSON_NONE) return add_run(measured, json, at);
@@ -117,7 +117,7 @@ static int take_line(struct measured *measured, const vp_json *json, int64_t at)
         return 0;
     }
     if (vp_json_get(json, 0, "done") == VP_JSON_NONE && vp_json_get(json, 0, "failed") == VP_JSON_NONE)
-        return EXIT_OUTPUT;
+        return EXIT_INPUT;
     measured->failed = node_text(json, vp_json_get(json, 0, "failed"));
     measured->stop = node_text(json, vp_json_get(json, 0, "stop"));
     measured->retries = node_int(json, 0, "retries", 0);
@@ -132,10 +132,10 @@ static int read_lines(struct journal_index *index, int32_t file, int64_t last, s
         if (code) return code;
         before = node_int(json, 0, "prev", -1);
         if (take_line(measured, json, at))
-            return complain(EXIT_OUTPUT, "%s: the run at byte %lld cannot be read", index->files[file].path,
+            return complain(EXIT_INPUT, "%s: the run at byte %lld cannot be read", index->files[file].path,
                             (long long)at);
         if (before >= at)
-            return complain(EXIT_OUTPUT, "%s: the line at byte %lld names no line before it", index->files[file].path,
+            return complain(EXIT_INPUT, "%s: the line at byte %lld names no line before it", index->files[file].path,
                             (long long)at);
     }
     reverse_runs(measured);
@@ -151,14 +151,14 @@ int measured_read(struct journal_index *index, const struct index_configuration 
     if (!measured->sizes_text
         || parse_json(&measured->sizes, measured->sizes_text, strlen(measured->sizes_text), NULL) != VP_OK
         || !node_is(&measured->sizes.json, 0, VP_JSON_OBJECT))
-        return complain(EXIT_OUTPUT, "%s: a point of sample %lld lacks its sizes", index->files[entry->file].path,
+        return complain(EXIT_INPUT, "%s: a point of sample %lld lacks its sizes", index->files[entry->file].path,
                         (long long)entry->id);
     if ((code = index_read_line(index, entry->file, entry->line_at)) != 0) return code;
     measured->sample.id = entry->id;
     measured->sample.prompt = node_text(json, vp_json_get(json, 0, "prompt"));
     measured->sample.record = raw_text(json, vp_json_get(json, 0, "metadata"));
     if (!measured->sample.record)
-        return complain(EXIT_OUTPUT, "%s: the line of sample %lld cannot be read back", index->files[entry->file].path,
+        return complain(EXIT_INPUT, "%s: the line of sample %lld cannot be read back", index->files[entry->file].path,
                         (long long)entry->id);
     for (int32_t i = 0; i < measured->count; i++)
         if (!index_has_session(index, entry->file, measured->marks[i].session)) measured->marks[i].session = -1;

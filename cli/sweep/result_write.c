@@ -544,7 +544,7 @@ static int put_result(vp_json_writer *writer, struct journal_index *index,
     put_result_head(writer, index, configuration, gathered);
     vp_json_key(writer, "per_sample_results");
     vp_json_begin_array(writer);
-    if (writer->result == VP_ERR_READ) code = EXIT_OUTPUT;
+    if (writer->result == VP_ERR_READ) code = EXIT_INPUT;
     for (size_t i = 0; i < set->count && !code; i++) {
         struct point point;
         if (!is_closed_point(set->entries[i], configuration)) continue;
@@ -687,7 +687,7 @@ static void add_summary(struct text_list *cells, const struct summary *summary) 
 }
 int summaries_print(const struct summaries *all) {
     static const int explained[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_PER_TOKEN, TERM_OUTPUT_RATE};
-    struct document document = {NULL, 0};
+    struct document document = {NULL, 0, NULL};
     struct text_list *cells;
     int code;
     if (!all->count) return 0;

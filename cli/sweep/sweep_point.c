@@ -362,7 +362,7 @@ static int block_end(struct sweep *sweep, int is_last) {
 static int check_session(struct sweep *sweep) {
     const struct index_file *file = &sweep->index.files[0];
     const char *note = vp_engine_device_note(sweep->session.engine);
-    if (note[0] && !sweep->was_open && !is_given(sweep->options, "quiet"))
+    if (note[0] && !sweep->was_open)
         complain(0, gpu_of(sweep->session.engine) < 0 ? "device: cpu (no CUDA: %s)" : "device: %s", note);
     if (!file->knows_device || file->on_gpu == (gpu_of(sweep->session.engine) >= 0)) return 0;
     return complain(EXIT_DEVICE, "the points in %s were measured on %s, this is %s: use another --output_dir",
@@ -396,7 +396,7 @@ static int drop_largest(struct sweep *sweep, int32_t sequence, int32_t views, co
         struct configuration *configuration = &sweep->plan.configurations[i];
         if (configuration->dropped || !is_as_large(configuration, sequence, views)) continue;
         configuration->dropped = copy_text(reason, strlen(reason));
-        complain(0, "%s does not fit: %s", configuration->file_name, reason);
+        complain(EXIT_WORK, "%s does not fit: %s", configuration->file_name, reason);
         dropped++;
     }
     return dropped;
@@ -492,7 +492,7 @@ static int try_run(struct sweep *sweep, struct open_point *point, const struct p
         if (attempt < sweep->max_retries) { point->retries++; continue; }
         if (result == VP_ERR_MEMORY) {
             point->configuration->dropped = copy_text(reason, strlen(reason));
-            complain(0, "%s does not fit: %s", point->configuration->file_name, reason);
+            complain(EXIT_WORK, "%s does not fit: %s", point->configuration->file_name, reason);
         } else *is_device = 1;
         return 0;
     }
