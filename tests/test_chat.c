@@ -155,6 +155,7 @@ static void test_knobs(void) {
     static const struct { int api; const char *path, *value; vp_result result; const char *part; } cases[] = {
         {VP_CHAT_COMPLETIONS, "mm_processor_kwargs.max_pixels", "1024", VP_OK, "\"include_usage\": true}, \"mm_processor_kwargs\": {\"max_pixels\": 1024}}"},
         {VP_CHAT_COMPLETIONS, "a.b.c", "[1, {\"d\": null}]", VP_OK, ", \"a\": {\"b\": {\"c\": [1, {\"d\": null}]}}}"},
+        {VP_CHAT_COMPLETIONS, "temperature", " \t0.25\n", VP_OK, "\"temperature\": 0.25, \"stream\""},
         {VP_CHAT_COMPLETIONS, "temperature", "0.5", VP_OK, "\"temperature\": 0.5, \"stream\""},
         {VP_CHAT_COMPLETIONS, "model", "other model", VP_OK, "{\"model\": \"other model\", \"messages\""},
         {VP_CHAT_COMPLETIONS, "model", "\"quoted\"", VP_OK, "{\"model\": \"quoted\", \"messages\""},
