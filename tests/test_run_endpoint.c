@@ -68,7 +68,7 @@ static void answer_post(int peer, const char *request) {
         char words[400];
         snprintf(words, sizeof words, "{\"error\":{\"message\":\"wrong key: %.60s\"}}", authorization ? strtok(strdup(authorization + 15), "\r\n") : "none");
         whole(peer, 401, "application/json", words);
-    } else if (asks_for(request, "retry") && !__sync_fetch_and_add(&shared->asked, 1))
+    } else if (asks_for(request, "retry") && !shared->asked++)
         say(peer, "HTTP/1.1 503 Busy\r\nRetry-After: 0\r\nContent-Length: 4\r\n\r\nbusy");
     else if (asks_for(request, "whole"))
         whole(peer, 200, "application/json",

@@ -202,7 +202,8 @@ static int served_measure(const struct options *options, struct served_run *stat
     }
     noise_end(&state->noise, &reading);
     close_progress();
-    if (!code && !interrupted) state->words = endpoint_words(&state->endpoint); /* not before: it warms the connection up */
+    /* not before the runs: it would connect for them */
+    if (!code && !interrupted) state->words = endpoint_words(&state->endpoint);
     return code == EXIT_INTERRUPTED || interrupted ? 0 : code;
 }
 
@@ -229,12 +230,12 @@ static void warn_of_cache(const struct options *options, struct served_run *stat
 /* Where a piece holds many tokens, the first one does, too. */
 static void warn_of_pieces(struct served_run *state) {
     const struct served *served = state->runs[0].served;
-    if (served->is_streamed && served->piece_count && served->usage.completion_tokens >= 2 * (int64_t)served->piece_count)
+    const int64_t tokens = served->usage.completion_tokens, pieces = (int64_t)served->piece_count;
+    if (served->is_streamed && pieces && tokens >= 2 * pieces)
         text_list_add(&state->warnings,
-                      "%lld tokens came in %zu piece%s: TTFT is the time to the first piece and may hold several tokens, "
-                      "and what comes after it is too short for TPOT; the server's own numbers know better",
-                      (long long)served->usage.completion_tokens, served->piece_count,
-                      served->piece_count == 1 ? "" : "s");
+                      "%lld tokens came in %lld piece%s: the first piece may hold several tokens, so TTFT may be too "
+                      "long and TPOT too short; where the server gives its own times, they are better",
+                      (long long)tokens, (long long)pieces, pieces == 1 ? "" : "s");
 }
 static void served_warn(const struct options *options, struct served_run *state) {
     vp_noise_summary noise = state->noise;
@@ -287,12 +288,13 @@ static void print_head(const struct served_run *state) {
     print_visible(run->answer, run->answer_bytes);
     print_plain("%s\n", answers_are_equal(state) ? "" : "   (run 1; other runs gave other answers)");
     print_plain("model    %s", state->endpoint.model);
-    if (served->model && strcmp(served->model, state->endpoint.model)) print_plain(" (the server says %s)", served->model);
+    if (served->model && strcmp(served->model, state->endpoint.model))
+        print_plain(" (the server says %s)", served->model);
     knobs_words(&state->knobs, 0, &knobs);
     print_plain("%s%s\n", knobs.bytes ? ", " : "", knobs.bytes ? knobs.data : "");
     free(knobs.data);
-    print_plain("server   %s%s%s, %s\n", state->endpoint.url, state->words ? ", " : "", state->words ? state->words : "",
-                vp_chat_api_path(state->endpoint.api));
+    print_plain("server   %s%s%s, %s\n", state->endpoint.url, state->words ? ", " : "",
+                state->words ? state->words : "", vp_chat_api_path(state->endpoint.api));
     if (!state->image_path) return;
     print_plain("image    %dx%d", state->picture.width_px, state->picture.height_px);
     if (state->file_width_px != state->picture.width_px || state->file_height_px != state->picture.height_px)
@@ -467,7 +469,8 @@ static void print_served_json(const struct options *options, const struct served
     put_int(&writer, "num_runs", state->run_count);
     for (int metric = 0; metric < METRIC_STAGE; metric++)
         put_double(&writer, METRIC_KEYS[metric], metric_mean(state->runs, state->run_count, metric));
-    put_double(&writer, TERMS[TERM_DECODE_RATE].key, 1e3 / metric_mean(state->runs, state->run_count, METRIC_PER_TOKEN));
+    put_double(&writer, TERMS[TERM_DECODE_RATE].key,
+               1e3 / metric_mean(state->runs, state->run_count, METRIC_PER_TOKEN));
     put_double(&writer, TERMS[TERM_OUTPUT_RATE].key, output_rate_of(&state->runs[0]) * (double)state->runs[0].total_ns
                    / 1e6 / metric_mean(state->runs, state->run_count, METRIC_TOTAL));
     put_null_reasons(&writer, state->runs, state->run_count);
