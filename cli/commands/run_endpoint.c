@@ -222,8 +222,8 @@ static void warn_of_cache(const struct options *options, struct served_run *stat
         if (is_cached(&state->runs[i]) && !count++) first = i;
     if (count)
         text_list_add(&state->warnings,
-                      "the server read the prompt from its cache in %d of %d runs (run %d: %lld of %lld tokens): their "
-                      "TTFT is that of a cached prompt; %s", count, state->run_count, first + 1,
+                      "%d of %d runs read the prompt from the server's cache (run %d: %lld of %lld tokens): their TTFT "
+                      "is that of a cached prompt; %s", count, state->run_count, first + 1,
                       (long long)state->runs[first].served->usage.cached_tokens,
                       (long long)state->runs[first].served->usage.prompt_tokens, advice);
 }
@@ -239,6 +239,7 @@ static void warn_of_pieces(struct served_run *state) {
 }
 static void served_warn(const struct options *options, struct served_run *state) {
     vp_noise_summary noise = state->noise;
+    int32_t new_count = 0;
     const int64_t wanted = number_of(options, "max_new_tokens");
     for (size_t i = 0; i < state->endpoint.warnings.count; i++)
         text_list_copy(&state->warnings, state->endpoint.warnings.items[i]);
@@ -249,13 +250,15 @@ static void served_warn(const struct options *options, struct served_run *state)
         if (served->attempts > 1)
             text_list_add(&state->warnings, "run %d took %d attempts: its times are those of the last one", i + 1,
                           served->attempts);
-        if (served->is_new_connection)
-            text_list_add(&state->warnings, "run %d opened a new connection: connecting is in its times", i + 1);
+        new_count += served->is_new_connection;
         if (is_given(options, "ignore_eos") && served->usage.completion_tokens >= 0
             && served->usage.completion_tokens != wanted)
             text_list_add(&state->warnings, "run %d: --ignore_eos had no effect: %lld tokens of %lld", i + 1,
                           (long long)served->usage.completion_tokens, (long long)wanted);
     }
+    if (new_count)
+        text_list_add(&state->warnings, "%d of %d runs opened a new connection%s: connecting is in their times",
+                      new_count, state->run_count, new_count > 1 ? ", as the server had closed the last one" : "");
     if (state->family && state->runs[0].served->usage.image_tokens >= 0
         && state->runs[0].served->usage.image_tokens != state->tokens_by_rule)
         text_list_add(&state->warnings, "the server counts %lld image tokens, the rule of %s %lld",
