@@ -51,8 +51,8 @@ static int key_of_options(const struct options *options, struct endpoint *endpoi
     if (path) return key_of_file(endpoint, path);
     key = getenv(name);
     if (is_given(options, "api_key_env") && (!key || !*key))
-        return complain(EXIT_USAGE, "--api_key_env: there is no such variable in the environment (it takes a variable's "
-                                    "name, never the key)");
+        return complain(EXIT_USAGE, "--api_key_env: there is no such variable in the environment (it takes the name of "
+                                    "one, never the key)");
     return key && *key ? key_take(endpoint, key, strlen(key), name) : 0;
 }
 int endpoint_is_local(const struct endpoint *endpoint) {
@@ -134,12 +134,12 @@ int endpoint_models(struct endpoint *endpoint, struct text_list *names, char *re
     free(parsed.nodes);
     return code;
 }
-/* "; it has: a, b", as far as it is known. */
+/* "; its models: a, b", as far as it is known. */
 static void models_text(struct endpoint *endpoint, struct text_buffer *out) {
     struct text_list names = {NULL, 0};
     char reason[LINE_BYTES];
     if (endpoint_models(endpoint, &names, reason, sizeof reason) == 0 && names.count) {
-        text_add_string(out, "; it has: ");
+        text_add_string(out, "; its models: ");
         for (size_t i = 0; i < names.count && i < NAMES_SHOWN; i++) {
             text_add_string(out, i ? ", " : "");
             text_add_string(out, names.items[i]);
@@ -201,13 +201,20 @@ char *endpoint_words(struct endpoint *endpoint) {
 static void add_advice(struct endpoint *endpoint, const vp_exchange *exchange, struct text_buffer *line) {
     char text[LINE_BYTES] = "";
     switch (exchange->http_status) {
-    case 0: if (exchange->result == VP_ERR_DEVICE) snprintf(text, sizeof text, "; is the server up at this address?"); break;
+    case 0:
+        if (exchange->result == VP_ERR_DEVICE) snprintf(text, sizeof text, "; is the server up at this address?");
+        break;
     case 401: case 403:
         if (endpoint->key) snprintf(text, sizeof text, "; the API key was read from %.300s", endpoint->key_place);
         else snprintf(text, sizeof text, "; no API key was sent: set OPENAI_API_KEY, or use --api_key_env or "
                                          "--api_key_file");
         break;
-    case 404: models_text(endpoint, line); break;
+    case 404:
+        if (endpoint->api != VP_CHAT_COMPLETIONS)
+            snprintf(text, sizeof text, "; does it speak %s? --endpoint_api chat is understood by most",
+                     vp_chat_api_name(endpoint->api));
+        else models_text(endpoint, line);
+        break;
     case 413: snprintf(text, sizeof text, "; the image is too large for it: try --resize"); break;
     default: break;
     }
