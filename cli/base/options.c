@@ -239,7 +239,8 @@ static int option_parse(struct options *options, int first, int *next) {
     }
     if (index < 0) return unknown_option(options, name, bytes);
     spec = &options->command->options[index];
-    if (options->values[index].given++ && spec->kind != WHOLES) return complain(EXIT_USAGE, "--%s is given twice", spec->name);
+    if (options->values[index].given++ && spec->kind != WHOLES)
+        return complain(EXIT_USAGE, "--%s is given twice", spec->name);
     *next = after;
     if (spec->kind == FLAG) return equal ? complain(EXIT_USAGE, "--%s takes no value", spec->name) : 0;
     if (spec->kind == MAYBE && !equal) return 0;
