@@ -27,7 +27,8 @@ int32_t gpu_of(const vp_engine *engine);
 /* Clocks, power and temperature as an object, a value. */
 void put_telemetry(vp_json_writer *writer, const vp_telemetry *telemetry);
 
-/* Where, when and by what this was measured. */
+/* Where, when and by what this was measured. engine NULL: a server ran the model, and what only the device knows is
+ * null. */
 void put_provenance(vp_json_writer *writer, const struct options *options, const vp_engine *engine);
 
 #endif
