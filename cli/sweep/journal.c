@@ -318,6 +318,13 @@ static int can_follow(const vp_json *json, line_kind kind, int64_t at, struct po
     line->state = kind == LINE_DONE ? POINT_DONE : kind == LINE_FAILED ? POINT_FAILED : POINT_OPEN;
     return 1;
 }
+/* Truth: the line is of a server, or of the engine, as its configuration is. */
+static int is_of_kind(const vp_json *json, line_kind kind, const struct index_configuration *configuration) {
+    const uint32_t sizes = vp_json_get(json, 0, "sizes");
+    const int is_served = kind == LINE_RUN ? vp_json_get(json, 0, "served") != VP_JSON_NONE
+                                           : vp_json_get(json, sizes, "sent_image") != VP_JSON_NONE;
+    return is_served == (configuration->variant != NULL);
+}
 /* Takes over a line of a point. Truth: it counts; not so when the configuration or the sample is not known, or when it
  * does not follow the point's last line. The point then stays as it was, and what it lacks is measured again. */
 static int index_has_taken_point(struct journal_index *index, line_kind kind, int64_t at) {
@@ -327,7 +334,7 @@ static int index_has_taken_point(struct journal_index *index, line_kind kind, in
     struct index_set *set = configuration ? &index->sets[configuration->set] : NULL;
     struct index_entry *entry = set ? index_find(set, set->first, node_int(json, 0, "sample_id", -1)) : NULL;
     struct point_line before, line;
-    if (!entry) return 0;
+    if (!entry || !is_of_kind(json, kind, configuration)) return 0;
     before = line = index_point(entry, configuration);
     if (!can_follow(json, kind, at, &line)) return 0;
     *entry_last(entry, configuration) = pack_line(line);

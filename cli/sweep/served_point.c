@@ -169,25 +169,61 @@ static void put_words(vp_json_writer *writer, const char *key, struct endpoint *
     free(parsed.nodes);
     free(text);
 }
-/* A server of the session, with its first request. */
-static void put_server(vp_json_writer *writer, struct endpoint *endpoint, const struct variant *variant,
-                       const struct pass_result *first) {
-    char *words = endpoint_words(endpoint);
-    endpoint_hide_key(endpoint, words);
+/* The first request of a variant in this process, which is not measured. */
+static void put_first(vp_json_writer *writer, const struct variant *variant, const struct pass_result *first) {
     vp_json_begin_object(writer);
     vp_json_key(writer, "variant");
     variant_put(writer, variant);
-    put_text(writer, "server", words);
-    put_words(writer, "models", endpoint, "/v1/models");
-    put_words(writer, "props", endpoint, "/props");
-    vp_json_key(writer, "cold"); /* the first request of this process, which is not measured */
-    vp_json_begin_object(writer);
     put_double(writer, "T_total", metric_of(first, METRIC_TOTAL));
     put_double(writer, "TTFT", metric_of(first, METRIC_TTFT));
     put_usage(writer, &first->served->usage);
     vp_json_end_object(writer);
+}
+/* The server of a variant and those of the other variants that it has, with their first requests. */
+static void put_server(vp_json_writer *writer, const struct sweep *sweep, size_t variant,
+                       const struct pass_result *first) {
+    const struct variants *variants = &sweep->plan.variants;
+    struct endpoint *endpoint = &sweep->served->endpoints[variant];
+    char *words = endpoint_words(endpoint);
+    endpoint_hide_key(endpoint, words);
+    vp_json_begin_object(writer);
+    put_text(writer, "endpoint", variants->items[variant].endpoint);
+    put_text(writer, "server", words);
+    put_words(writer, "models", endpoint, "/v1/models");
+    put_words(writer, "props", endpoint, "/props");
+    vp_json_key(writer, "cold");
+    vp_json_begin_array(writer);
+    for (size_t i = variant; i < variants->count; i++)
+        if (first[i].served && !strcmp(variants->items[i].endpoint, variants->items[variant].endpoint))
+            put_first(writer, &variants->items[i], &first[i]);
+    vp_json_end_array(writer);
     vp_json_end_object(writer);
     free(words);
+}
+/* Truth: no variant before this one is of the same server. */
+static int is_first_of_server(const struct variants *variants, size_t variant) {
+    for (size_t i = 0; i < variant; i++)
+        if (!strcmp(variants->items[i].endpoint, variants->items[variant].endpoint)) return 0;
+    return 1;
+}
+/* Where this session measures from, and what. Returns 0 or an exit code. */
+static int write_served_session(struct sweep *sweep, const struct pass_result *first) {
+    vp_json_writer *writer = journal_line_begin(&sweep->journal);
+    const int64_t at = sweep->journal.end;
+    int code;
+    vp_json_key(writer, "session");
+    vp_json_begin_object(writer);
+    put_provenance(writer, sweep->options, NULL);
+    put_text(writer, "client", vp_server_library(sweep->served->endpoints[0].server));
+    vp_json_key(writer, "servers");
+    vp_json_begin_array(writer);
+    for (size_t i = 0; i < sweep->plan.variants.count; i++)
+        if (is_first_of_server(&sweep->plan.variants, i)) put_server(writer, sweep, i, first);
+    vp_json_end_array(writer);
+    vp_json_end_object(writer);
+    code = journal_line_append(&sweep->journal);
+    sweep->session_at = at;
+    return code;
 }
 
 /* ---- the images of a sample */
@@ -313,9 +349,7 @@ static void drop_variant(struct sweep *sweep, size_t variant, const char *reason
 static int warm_up_servers(struct sweep *sweep, const struct open_point *point) {
     const struct variants *variants = &sweep->plan.variants;
     struct pass_result *first = runs_make((int32_t)variants->count, 1);
-    const int64_t at = sweep->journal.end;
     struct picture picture;
-    vp_json_writer *writer;
     int code = 0;
     memset(&picture, 0, sizeof picture);
     if (point->sent) make_warm_picture(point, &picture);
@@ -332,21 +366,7 @@ static int warm_up_servers(struct sweep *sweep, const struct open_point *point) 
             complain(code, "warm-up of %s: %s", variants->items[i].model, reason);
     }
     picture_free(&picture);
-    if (!code) {
-        writer = journal_line_begin(&sweep->journal);
-        vp_json_key(writer, "session");
-        vp_json_begin_object(writer);
-        put_provenance(writer, sweep->options, NULL);
-        put_text(writer, "client", vp_server_library(sweep->served->endpoints[0].server));
-        vp_json_key(writer, "servers");
-        vp_json_begin_array(writer);
-        for (size_t i = 0; i < variants->count; i++)
-            if (first[i].served) put_server(writer, &sweep->served->endpoints[i], &variants->items[i], &first[i]);
-        vp_json_end_array(writer);
-        vp_json_end_object(writer);
-        code = journal_line_append(&sweep->journal);
-        sweep->session_at = at;
-    }
+    if (!code) code = write_served_session(sweep, first);
     runs_free(first, (int32_t)variants->count);
     return code;
 }
