@@ -60,6 +60,10 @@ void terms_add(struct document *document, const int *which, size_t count) {
     char line[TERM_BYTES];
     for (size_t i = 0; i < count; i++) document_text(document, BLOCK_LINE, "%s", term_line(which[i], line));
 }
+void served_terms_add(struct document *document, const int *which, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        document_text(document, BLOCK_LINE, "%s: %s", TERMS[which[i]].key, served_meaning(which[i]));
+}
 
 const char *const DETAIL_KEYS[DETAIL_COUNT] = {"ms", "wall_ms", "device_ms", "launches", "flops", "bytes"};
 

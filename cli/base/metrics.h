@@ -83,6 +83,8 @@ const char *term_line(int which, char out[TERM_BYTES]);
 /* Adds such a line for each of the terms. */
 struct document;
 void terms_add(struct document *document, const int *which, size_t count);
+/* The same as they are seen from outside a server. */
+void served_terms_add(struct document *document, const int *which, size_t count);
 
 /* Details of a stage; 0 is its ms. */
 enum { DETAIL_WALL = 1, DETAIL_DEVICE, DETAIL_LAUNCHES, DETAIL_FLOPS, DETAIL_BYTES, DETAIL_COUNT };
