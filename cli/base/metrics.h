@@ -102,7 +102,8 @@ int is_host_stage(int stage);
 /* A detail of a stage; NaN when the stage did not run, or runs on the host and has no such detail there. */
 double stage_value(const struct pass_result *run, int stage, int detail);
 
-/* A metric of one run; NaN when its stages did not run or were not timed, or when a server's answer does not show it. */
+/* A metric of one run; NaN when its stages did not run or were not timed, or when a server's answer does not show
+ * it. */
 double metric_of(const struct pass_result *run, int metric);
 
 /* Truth: the server says that half of the prompt or more came from a cache, so the times are not those of the first

@@ -11,6 +11,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
+#include "commands/run_endpoint.h"
 #include "request/dump.h"
 #include "request/input.h"
 #include "request/model.h"
@@ -43,6 +44,8 @@ static const struct option_spec RUN_OPTIONS[] = {
     {"raw_prompt", FLAG, NULL, NULL, 0, 0, NULL, "tokenize TEXT as it is"},
     {"show_prompt", FLAG, NULL, NULL, 0, 0, NULL,
      "print the prompt's text and ids as JSON and end; the model does not run"},
+    OPTION_GROUP("a server instead of a model"),
+    OPTIONS_OF_RUN_ENDPOINT,
     OPTION_GROUP("knobs"),
     OPTION_PREPROCESS,
     OPTION_TIER,
@@ -248,7 +251,8 @@ static void print_stage(const struct run_state *state, const char *name, int sta
     struct median_range range = range_of_runs(state->runs, state->run_count, metric_of, stage_metric(stage, 0));
     double medians[DETAIL_COUNT], ms = range.median / divisor;
     for (int detail = 0; detail < DETAIL_COUNT; detail++)
-        medians[detail] = range_of_runs(state->runs, state->run_count, metric_of, stage_metric(stage, detail)).median / divisor;
+        medians[detail] =
+            range_of_runs(state->runs, state->run_count, metric_of, stage_metric(stage, detail)).median / divisor;
     if (!isfinite(ms)) {
         print_plain("%-18s %*s %7s %9s %9s %10s %9s %9s %8s\n", name, width, "-", "-", "-", "-", "-", "-", "-", "-");
         return;
@@ -376,8 +380,9 @@ static void put_medians(vp_json_writer *writer, const struct run_state *state) {
     vp_json_begin_object(writer);
     for (int i = 0; i < METRIC_STAGE + VP_STAGE_COUNT + 2; i++) {
         const int rate = i - METRIC_STAGE - VP_STAGE_COUNT; /* 0 and 1 */
-        const struct median_range range = rate < 0 ? range_of_runs(state->runs, state->run_count, metric_of, i)
-                                                   : range_of_runs(state->runs, state->run_count, term_of, TERM_DECODE_RATE + rate);
+        const struct median_range range =
+            rate < 0 ? range_of_runs(state->runs, state->run_count, metric_of, i)
+                     : range_of_runs(state->runs, state->run_count, term_of, TERM_DECODE_RATE + rate);
         vp_json_key(writer, rate >= 0          ? TERMS[TERM_DECODE_RATE + rate].key
                             : i < METRIC_STAGE ? METRIC_KEYS[i]
                                                : vp_stage_name((vp_stage)(i - METRIC_STAGE)));
@@ -467,7 +472,9 @@ static void print_prompt(const struct run_state *state) {
 static int run_command(const struct options *options) {
     struct run_state state;
     const int shows = is_given(options, "show_prompt"), profiles = is_given(options, "profile");
-    int code;
+    int code = run_endpoint_check(options);
+    if (code) return code;
+    if (is_given(options, "endpoint")) return run_endpoint(options);
     memset(&state, 0, sizeof state);
     if (shows && (is_given(options, "dump") || profiles))
         return complain(EXIT_USAGE, "--show_prompt does not run the model: leave --%s out",
@@ -493,9 +500,10 @@ static int run_command(const struct options *options) {
 }
 
 const struct command command_run = {
-    "run", "[IMAGE] -p TEXT (--model DIR | --synthetic NAME)",
+    "run", "[IMAGE] -p TEXT (--model DIR | --synthetic NAME | --endpoint URL)",
     "answer one question and show where the milliseconds go",
     "vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --max_new_tokens 8\n"
     "  vlmprof run cat.jpg -p \"What is this?\" --model checkpoint --device cuda:0 --num_runs 5 --json\n"
-    "  vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --profile --row_limit 10 --trace trace.json",
-    1, RUN_OPTIONS, sizeof RUN_OPTIONS / sizeof *RUN_OPTIONS, NULL, run_command};
+    "  vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --profile --row_limit 10 --trace trace.json\n"
+    "  vlmprof run cat.jpg -p \"What is this?\" --endpoint http://127.0.0.1:8000 --endpoint_model NAME --num_runs 5",
+    1, RUN_OPTIONS, sizeof RUN_OPTIONS / sizeof *RUN_OPTIONS, "family", run_command};

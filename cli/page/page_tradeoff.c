@@ -172,6 +172,7 @@ static const char *value_label(const struct report *report, int which, char out[
 static const char *knob_label(const struct report *report, const struct tradeoff *tradeoff, int32_t knob) {
     int is_size = tradeoff->knob_of[knob] == KNOB_SIZE
                   && !report->results->files[tradeoff->group->paired[tradeoff->level_example[KNOB_SIZE][0]]].tier;
+    is_size = is_size && report->results->files[tradeoff->group->paired[tradeoff->level_example[KNOB_SIZE][0]]].target_tokens >= 0;
     return is_size ? "image size, target vision tokens" : KNOB_NAMES[tradeoff->knob_of[knob]];
 }
 /* An axis of a knob's levels at equal steps. A level is named where there is room. */
@@ -187,7 +188,7 @@ static void plot_levels(struct plot *plot, const struct report *report, const st
         char text[48];
         double at = plot->x.from + step * (i + 0.5), half;
         report_level_text(tradeoff, report->results, tradeoff->knob_of[knob], i, text);
-        text[strcspn(text, " ")] = 0; /* "576 tokens": the axis says what */
+        if (tradeoff->knob_of[knob] == KNOB_SIZE) text[strcspn(text, " ")] = 0; /* "576 tokens": the axis says what */
         half = text_px(text) / 2;
         if (at - half < used || at - half < 0 || at + half > plot->width) continue;
         plot_text(plot, at, plot->height - PLOT_BOTTOM + 18, "middle", "", text);

@@ -135,12 +135,12 @@ int endpoint_models(struct endpoint *endpoint, struct text_list *names, char *re
     free(parsed.nodes);
     return code;
 }
-/* "; it has: a, b", as far as it is known. */
+/* "; its models: a, b", as far as it is known. */
 static void models_text(struct endpoint *endpoint, struct text_buffer *out) {
     struct text_list names = {NULL, 0};
     char reason[LINE_BYTES];
     if (endpoint_models(endpoint, &names, reason, sizeof reason) == 0 && names.count) {
-        text_add_string(out, "; it has: ");
+        text_add_string(out, "; its models: ");
         for (size_t i = 0; i < names.count && i < NAMES_SHOWN; i++) {
             text_add_string(out, i ? ", " : "");
             text_add_string(out, names.items[i]);
@@ -213,7 +213,12 @@ static void add_advice(struct endpoint *endpoint, const vp_exchange *exchange, s
         else snprintf(text, sizeof text, "; no API key was sent: set OPENAI_API_KEY, or use --api_key_env or "
                                          "--api_key_file");
         break;
-    case 404: models_text(endpoint, line); break;
+    case 404:
+        if (endpoint->api != VP_CHAT_COMPLETIONS)
+            snprintf(text, sizeof text, "; does it speak %s? --endpoint_api chat is understood by most",
+                     vp_chat_api_name(endpoint->api));
+        else models_text(endpoint, line);
+        break;
     case 413: snprintf(text, sizeof text, "; the image is too large for it: try --resize"); break;
     default: break;
     }
@@ -232,14 +237,9 @@ int endpoint_try(struct endpoint *endpoint, vp_exchange *exchange, char *reason,
         text_add_string(&line, ": ");
     }
     text_add_string(&line, text);
-    if (exchange->attempts > 1) {
-        snprintf(text, sizeof text, " (after %d attempts)", exchange->attempts);
-        text_add_string(&line, text);
-    }
     add_advice(endpoint, exchange, &line);
     snprintf(reason, capacity, "%s", line.data);
     free(line.data);
-    endpoint_hide_key(endpoint, reason);
     return result == VP_ERR_MEMORY ? EXIT_DEVICE : result == VP_ERR_RANGE ? EXIT_INPUT : exit_code_of(result);
 }
 int endpoint_ask(struct endpoint *endpoint, vp_exchange *exchange) {

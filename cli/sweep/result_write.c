@@ -734,15 +734,17 @@ static void add_range_line(struct document *document, const struct summaries *al
     else if (!words[0] || !strcmp(words, more)) document_text(document, BLOCK_LINE, "T_total in brackets: %s", more);
     else document_text(document, BLOCK_LINE, "T_total in brackets: %s; %s", words, more);
 }
+/* Without stages two columns are missing. */
 static void add_summary(struct text_list *cells, const struct summary *summary) {
     static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TTFT, METRIC_PER_TOKEN};
+    const size_t first = summary->is_served ? 2 : 0;
     const char *name = strrchr(summary->path, '/') ? strrchr(summary->path, '/') + 1 : summary->path;
     const struct median_range *total = &summary->total;
     const double unknown = (double)NAN; /* a range that is not shown */
     text_list_add(cells, "%.*s", (int)strlen(name) - 5, name); /* without .json */
     text_list_add(cells, "%lld", (long long)summary->sample_count);
     text_list_add(cells, "%s", number_measured(total->median, total->low, total->high).text);
-    for (size_t k = 0; k < sizeof columns / sizeof *columns; k++)
+    for (size_t k = first; k < sizeof columns / sizeof *columns; k++)
         text_list_add(cells, "%s", number_measured(summary->p50[columns[k]], unknown, unknown).text);
     text_list_add(cells, "%s", number_measured(summary->output_rate, unknown, unknown).text);
     text_list_add(cells, "%lld", (long long)summary->accuracy_count);
@@ -753,11 +755,13 @@ int summaries_print(const struct summaries *all) {
     static const int explained[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_PER_TOKEN, TERM_OUTPUT_RATE};
     struct document document = {NULL, 0, NULL};
     struct text_list *cells;
-    int code;
+    int code, is_served;
     if (!all->count) return 0;
+    is_served = all->items[0].is_served; /* a journal is of servers or of the engine */
     cells = document_table(
         &document,
-        "P50 over samples, ms|n|T_total|vision|prefill|decode|TTFT|TPOT|output_tokens_per_s|scored|accuracy");
+        is_served ? "P50 over samples, ms|n|T_total|decode|TTFT|TPOT|output_tokens_per_s|scored|accuracy"
+                  : "P50 over samples, ms|n|T_total|vision|prefill|decode|TTFT|TPOT|output_tokens_per_s|scored|accuracy");
     for (size_t i = 0; i < all->count; i++) add_summary(cells, &all->items[i]);
     add_range_line(&document, all);
     for (size_t i = 0; i < all->count; i++) {
@@ -765,7 +769,7 @@ int summaries_print(const struct summaries *all) {
         document_text(&document, BLOCK_LINE, "accuracy: [low, high] is a 95 %% interval");
         break;
     }
-    terms_add(&document, explained, sizeof explained / sizeof *explained);
+    (is_served ? served_terms_add : terms_add)(&document, explained, sizeof explained / sizeof *explained);
     code = print_document(&document);
     document_free(&document);
     return code;

@@ -82,6 +82,11 @@ int served_open(struct sweep *sweep) {
     }
     return code;
 }
+int served_is_local(const struct sweep *sweep) {
+    for (size_t i = 0; i < sweep->plan.variants.count; i++)
+        if (endpoint_is_local(&sweep->served->endpoints[i])) return 1;
+    return 0;
+}
 void served_end(struct sweep *sweep) {
     struct served_sweep *served = sweep->served;
     while (served->pictures) {

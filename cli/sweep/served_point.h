@@ -10,6 +10,9 @@
 int served_open(struct sweep *sweep);
 void served_close(struct sweep *sweep);
 
+/* Truth: a server is on this machine. */
+int served_is_local(const struct sweep *sweep);
+
 /* "server": the endpoints, models and knobs of the whole grid. */
 void served_put_head(vp_json_writer *writer, const struct sweep *sweep);
 

@@ -360,6 +360,8 @@ static int block_end(struct sweep *sweep, int is_last) {
     vp_noise_read(noise_root(), &now);
     if (!is_last && !vp_noise_is_long_enough(&sweep->block_reading, &now)) return 0;
     if (!vp_noise_between(&sweep->block_reading, &now, &noise)) return 0;
+    /* a server on this machine is one of the other processes: what else runs cannot be told apart from it */
+    if (sweep->served && served_is_local(sweep)) noise.other_cpu_percent = noise.load = (double)NAN;
     writer = journal_line_begin(&sweep->journal);
     vp_json_key(writer, "noise");
     vp_json_begin_object(writer);
