@@ -89,6 +89,18 @@ void put_telemetry(vp_json_writer *writer, const vp_telemetry *telemetry) {
     put_double(writer, "throttle_count", telemetry->throttle_count);
     vp_json_end_object(writer);
 }
+const char *date_text(char out[DATE_BYTES]) {
+    time_t now = time(NULL);
+    struct tm utc;
+    strcpy(out, "unknown");
+    if (gmtime_r(&now, &utc)) strftime(out, DATE_BYTES, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return out;
+}
+const char *host_text(char out[HOST_BYTES]) {
+    memset(out, 0, HOST_BYTES);
+    if (gethostname(out, HOST_BYTES - 1)) strcpy(out, "unknown");
+    return out;
+}
 /* What runs the model: the engine's device, its kernels, threads and clocks; null for a server's. */
 static void put_device(vp_json_writer *writer, const struct options *options, const vp_engine *engine) {
     static const char *const not_known[] = {"device", "device_note", "gpu",  "gemm_rows_1", "gemm_rows_1024",
@@ -112,18 +124,6 @@ static void put_device(vp_json_writer *writer, const struct options *options, co
     vp_json_key(writer, "clocks"); /* null where neither NVML nor the system tells them */
     if (vp_device_telemetry(gpu_of(engine), &telemetry, NULL) == VP_OK) put_telemetry(writer, &telemetry);
     else vp_json_null(writer);
-}
-const char *date_text(char out[DATE_BYTES]) {
-    time_t now = time(NULL);
-    struct tm utc;
-    strcpy(out, "unknown");
-    if (gmtime_r(&now, &utc)) strftime(out, DATE_BYTES, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    return out;
-}
-const char *host_text(char out[HOST_BYTES]) {
-    memset(out, 0, HOST_BYTES);
-    if (gethostname(out, HOST_BYTES - 1)) strcpy(out, "unknown");
-    return out;
 }
 void put_provenance(vp_json_writer *writer, const struct options *options, const vp_engine *engine) {
     char host[HOST_BYTES], date[DATE_BYTES];
