@@ -117,7 +117,8 @@ static char *server_options_text(const struct result_file *file) {
     text_add_string(&out, " --endpoint_model ");
     shell_word(&out, file->endpoint_model);
     if (parse_json(&knobs, file->request_knobs, strlen(file->request_knobs), NULL) == VP_OK)
-        for (uint32_t i = 1, member = 0; member < knobs.json.nodes[0].count; member++, i = knobs.json.nodes[i + 1].end) {
+        for (uint32_t i = 1, member = 0; member < knobs.json.nodes[0].count;
+             member++, i = knobs.json.nodes[i + 1].end) {
             const vp_json_node *value = &knobs.json.nodes[i + 1];
             struct text_buffer word = {NULL, 0, 0};
             char *path = node_text(&knobs.json, i);

@@ -33,9 +33,9 @@
 #include <unistd.h>
 
 /* Who reads the values: dataset/dataset.c those of the data and the drawing of samples; dataset/plan.c the grid's;
- * dataset/variants.c and server/endpoint.c those of servers; dataset/forecast.c, what --plan needs; request/model.c those
- * of the model and the device; sweep/sweep_point.c timing, progress and points that failed before; sweep/profile.c those
- * of --use_profiler; this file the others. */
+ * dataset/variants.c and server/endpoint.c those of servers; dataset/forecast.c, what --plan needs; request/model.c
+ * those of the model and the device; sweep/sweep_point.c timing, progress and points that failed before;
+ * sweep/profile.c those of --use_profiler; this file the others. */
 static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_MODEL,
@@ -356,8 +356,8 @@ static int is_same_configuration(const struct sweep *sweep, const struct configu
                                  const struct index_configuration *known) {
     const char *tier = planned->tier ? planned->tier->name : NULL;
     if (known->set != planned->set - sweep->plan.sets || !tier != !known->tier) return 0;
-    if (!planned->variant != !known->variant || (planned->variant && !is_same_variant(planned->variant, known->variant)))
-        return 0;
+    if (!planned->variant != !known->variant) return 0;
+    if (planned->variant && !is_same_variant(planned->variant, known->variant)) return 0;
     if (tier ? strcmp(tier, known->tier) != 0 : known->vision_tokens != planned->vision_tokens) return 0;
     return known->top_k == planned->top_k && known->block_count == planned->block_count
            && !memcmp(known->blocks, planned->blocks, (size_t)known->block_count * sizeof *known->blocks);

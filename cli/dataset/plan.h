@@ -63,8 +63,8 @@ void configuration_input(const struct plan *plan, const struct configuration *co
 int configuration_sent_size(const struct configuration *configuration, const struct entry *entry, int32_t *width_px,
                             int32_t *height_px, char *reason, size_t capacity);
 
-/* Loads the data sets and makes the grid. model NULL: of servers, with --endpoint. *plan is zeroed before. Returns 0 or an exit code; the caller calls plan_free
- * in both cases. */
+/* Loads the data sets and makes the grid. model NULL: of servers, with --endpoint. *plan is zeroed before. Returns 0 or
+ * an exit code; the caller calls plan_free in both cases. */
 int plan_make(const struct options *options, const struct model *model, struct plan *plan);
 void plan_free(struct plan *plan);
 

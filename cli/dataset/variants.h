@@ -26,8 +26,8 @@ struct variant {
 };
 struct variants { struct variant *items; size_t count; struct request_knobs knobs; };
 
-/* Makes the variants of --endpoint, --endpoint_model, --request_knob and --family. *variants is zeroed before. Returns 0
- * or an exit code; the caller calls variants_free in both cases. */
+/* Makes the variants of --endpoint, --endpoint_model, --request_knob and --family. *variants is zeroed before. Returns
+ * 0 or an exit code; the caller calls variants_free in both cases. */
 int variants_make(const struct options *options, struct variants *variants);
 void variants_free(struct variants *variants);
 

@@ -210,7 +210,10 @@ static void page_fitted(struct text_buffer *out, const struct report *report) {
     free(predicted);
 }
 void page_predictions(struct text_buffer *out, const struct report *report) {
-    if (!are_all_served(report->results)) { page_fitted(out, report); return; }
-    page_add(out, "<section id=\"predicted\"><h2>Predicted against measured</h2><p>Nothing is predicted: %s.</p></section>\n",
-             STAGES_UNKNOWN_TEXT);
+    if (!are_all_served(report->results)) page_fitted(out, report);
+    else
+        page_add(out,
+                 "<section id=\"predicted\"><h2>Predicted against measured</h2>"
+                 "<p>Nothing is predicted: %s.</p></section>\n",
+                 STAGES_UNKNOWN_TEXT);
 }
