@@ -4,9 +4,12 @@
 
 Needs transformers 5 with torch and torchvision. vLLM's attention on a CPU takes heads of 32 numbers, and no fewer than 32 of them."""
 import argparse
+import os
+import re
 
 import torch
 import transformers as t
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|vision_pad|>", "<|image_pad|>", "<|video_pad|>",
@@ -66,6 +69,10 @@ def main():
     model.lm_head.weight.data = output
     model.save_pretrained(a.out_dir)
     processor.save_pretrained(a.out_dir)
+    if a.family == "llava_1_5":  # the names of the published checkpoint, which vLLM reads; transformers 5 writes shorter ones
+        path = os.path.join(a.out_dir, "model.safetensors")
+        tensors = {re.sub(r"vision_tower\.(?!vision_model)", "vision_tower.vision_model.", name): value for name, value in load_file(path).items()}
+        save_file(tensors, path, {"format": "pt"})
 
 
 if __name__ == "__main__":
