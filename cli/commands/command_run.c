@@ -75,6 +75,8 @@ static const struct option_spec RUN_OPTIONS[] = {
      "stacks for FlameGraph and speedscope, in ns"},
     {"output", TEXT, "FILE", NULL, 0, 0, NULL, "with --profile: write the table there (short: -o)"},
     {"trace", TEXT, "FILE", NULL, 0, 0, NULL, "with --profile: a Chrome trace of the first recorded cycle"},
+    {"html", TEXT, "FILE", NULL, 0, 0, NULL,
+     "with --profile: one page with a flame chart over time and the table of operations; it needs no network"},
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL,
      "with --profile: a Chrome trace of each recorded cycle, DIR/profiler_traces/<worker>.<ns>.pt.trace.json"},
     {"chrome_trace", FLAG, NULL, NULL, 0, 0, NULL,

@@ -19,6 +19,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- words and tables */
@@ -202,16 +203,12 @@ static void page_name(struct text_buffer *out, const struct report *report, int 
         if (is_markup) text_add_string(out, "</span>");
     }
 }
-static void page_head(struct text_buffer *out, const struct report *report) {
+static void page_head(struct text_buffer *out, const struct report *report, const struct text_buffer *script) {
     size_t samples = 0;
     for (size_t i = 0; i < report->results->count; i++)
         if (report->results->files[i].count > samples) samples = report->results->files[i].count;
-    text_add_string(out,
-                    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-                    "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
-                    "<meta name=\"referrer\" content=\"no-referrer\">\n"
-                    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-                    "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>vlmprof: ");
+    page_begin(out, script);
+    text_add_string(out, "<title>vlmprof: ");
     page_name(out, report, 0);
     text_add_string(out, "</title>\n");
     page_style(out);
@@ -279,7 +276,9 @@ static void page_words(struct text_buffer *out) {
     text_add_string(out, "</dl></section>\n");
 }
 void report_page_write(const struct report *report, struct text_buffer *out) {
-    page_head(out, report);
+    struct text_buffer script = {NULL, 0, 0};
+    page_script(&script);
+    page_head(out, report, &script);
     page_findings(out, report);
     page_fronts(out, report);
     page_knobs(out, report);
@@ -291,6 +290,6 @@ void report_page_write(const struct report *report, struct text_buffer *out) {
     page_words(out);
     page_provenance(out, report);
     text_add_string(out, "</main>\n");
-    page_script(out);
-    text_add_string(out, "</body></html>\n");
+    page_end(out, &script);
+    free(script.data);
 }
