@@ -11,6 +11,7 @@
 /* ---- sweeps */
 typedef struct sweep { const char *name, *task, *model; int sizes, top_ks, blocks, samples, has_stages; } sweep; /* task, model: as JSON */
 static unsigned random_state = 1;
+static int has_high_scores; /* nearly all answers are right */
 static double noise(void) {
     random_state = random_state * 1664525u + 1013904223u;
     return (double)(random_state >> 8) / (1 << 24);
@@ -21,7 +22,7 @@ static void write_stage(FILE *f, const char *name, double ms, double work, const
 static void write_sample(FILE *f, const sweep *s, int id, int tokens, int k, int b) {
     double spread = 1 + 0.02 * noise(), views = tokens / 144, text = 20 + id % 7, sequence = tokens + text + 1, outs = 2 + id % 5;
     double vit = 5 * views * spread, prefill = (1 + b * (0.3 + 0.001 * sequence * k)) * spread, decode = (outs - 1) * (0.2 + 0.3 * b) * spread;
-    double total = 1 + vit + prefill + decode, accuracy = floor(10 * (0.2 + 0.5 * noise() + 0.02 * b + 0.02 * k)) / 10;
+    double total = 1 + vit + prefill + decode, accuracy = has_high_scores ? id % 4 > 0 || k < 2 : floor(10 * (0.2 + 0.5 * noise() + 0.02 * b + 0.02 * k)) / 10;
     fprintf(f, "%s{\"sample_id\": %d, \"output_tokens\": %.0f, \"actual_num_crops\": %.0f, \"actual_vision_tokens\": %d, \"input_text_tokens\": %.0f, "
             "\"actual_text_tokens\": %.0f, \"total_sequence_length\": %.0f, \"accuracy\": %.1f, \"T_vision_total\": %.6f, \"T_LLM_prefill\": %.6f, "
             "\"T_LLM_decode\": %.6f, \"T_total\": %.6f, \"T_decode_per_token\": %.6f, \"TTFT\": %.6f", id ? ",\n" : "", id, outs, views - 1, tokens, text, text,
@@ -143,6 +144,27 @@ static void test_hostile(void) {
     CHECK(strstr(last.out, "&lt;img src=x onerror=alert(2)&gt;") != NULL);
     CHECK(!strstr(last.out, "\xE2\x80\xAE") && !strchr(last.out, 7)); /* nothing turns the reading direction */
 }
+/* An interval of a mean that ends beyond the scores' range would be drawn beyond it. */
+static void test_ends(void) {
+    static const sweep high = {"high", "a", "m", 1, 2, 2, 8, 0};
+    const char *figure, *title;
+    double value, from, to;
+    int found = 0;
+    check_case("whiskers of accuracy end where the scores end");
+    make_empty(in_folder("high"));
+    has_high_scores = 1;
+    write_sweep(&high);
+    has_high_scores = 0;
+    CHECK_INT(run("report %%F/high --html"), 0);
+    page_is_good(last.out);
+    figure = strstr(last.out, "<figcaption>Accuracy by top_k");
+    for (title = figure; title && (title = strstr(title, "<title>top_k ")) != NULL && title < strstr(figure, "</figure>"); title++)
+        if (CHECK(sscanf(title, "<title>top_k %*d: %lf [%lf, %lf]", &value, &from, &to) == 3)) {
+            check_note(0 <= from && from <= value && value <= to && to <= 1, __FILE__, __LINE__, "%g [%g, %g]", value, from, to);
+            found++;
+        }
+    CHECK_INT(found, 2);
+}
 static void test_odd(void) {
     static const sweep sweeps[] = {{"odd", "a", "m", 1, 1, 1, 1, 1}, {"odd", "b", "m", 1, 1, 1, 30, 1}, {"odd", "c", "m", 2, 1, 1, 2, 0},
                                    {"odd", "d", "m", 2, 3, 2, 25, 0}, {"odd", "e", "m", 26, 1, 1, 3, 1}};
@@ -175,6 +197,7 @@ int main(void) {
     test_large();
     test_hostile();
     test_odd();
+    test_ends();
     program_end();
     return check_done("test_report_page");
 }

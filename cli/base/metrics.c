@@ -89,22 +89,16 @@ double stage_value(const struct pass_result *run, int stage, int detail) {
 }
 const char *served_lacks(const struct pass_result *run, int metric) {
     const struct served *served = run->served;
-    switch (metric) {
-    case METRIC_TOTAL: return NULL;
-    case METRIC_TTFT:
-        return !served->is_streamed    ? "the answer came in one body: its first token cannot be seen"
-               : served->first_ns < 0 ? "the answer is empty"
-                                      : NULL;
-    case METRIC_PER_TOKEN:
-        if (served->usage.completion_tokens < 0) return "the server does not say how many tokens it made";
-        if (served->usage.completion_tokens < 2) return "one token has no decode step";
-        /* fall through: without a decode time there is none per token */
-    case METRIC_DECODE:
-        return served_lacks(run, METRIC_TTFT) ? served_lacks(run, METRIC_TTFT)
-               : served->piece_count < 2      ? "the answer came in one piece"
-                                              : NULL;
-    default: return "only the device that runs the model knows";
-    }
+    if (metric == METRIC_TOTAL) return NULL;
+    if (metric != METRIC_TTFT && metric != METRIC_DECODE && metric != METRIC_PER_TOKEN)
+        return "only the device that runs the model knows";
+    if (!served->is_streamed) return "the answer came in one body: its first token cannot be seen";
+    if (served->first_ns < 0) return "the answer is empty";
+    if (metric == METRIC_TTFT) return NULL;
+    if (metric == METRIC_PER_TOKEN && served->usage.completion_tokens < 0)
+        return "the server does not say how many tokens it made";
+    if (metric == METRIC_PER_TOKEN && served->usage.completion_tokens < 2) return "one token has no decode step";
+    return served->piece_count < 2 ? "the answer came in one piece" : NULL;
 }
 static double served_metric(const struct pass_result *run, int metric) {
     const struct served *served = run->served;
@@ -180,6 +174,20 @@ struct median_range median_range_of(double *values, size_t count) {
         range.level = 1 - ldexp(1, 1 - (int)count); /* from the first to the last: the widest range there is */
     range.low = values[low - 1];
     range.high = values[high - 1];
+    return range;
+}
+double term_of(const struct pass_result *run, int term) {
+    return term == TERM_DECODE_RATE   ? decode_rate_of(run)
+           : term == TERM_OUTPUT_RATE ? output_rate_of(run)
+                                      : metric_of(run, term);
+}
+struct median_range range_of_runs(const struct pass_result *runs, int32_t run_count,
+                                  double (*number)(const struct pass_result *, int), int which) {
+    double *values = resize(NULL, (size_t)run_count, sizeof *values);
+    struct median_range range;
+    for (int32_t i = 0; i < run_count; i++) values[i] = number(&runs[i], which);
+    range = median_range_of(values, (size_t)run_count);
+    free(values);
     return range;
 }
 const char *range_words(size_t count, const char *what, double level, char out[RANGE_WORDS]) {

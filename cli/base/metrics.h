@@ -132,6 +132,13 @@ struct median_range { double median, low, high, level; };
  * the values. */
 struct median_range median_range_of(double *values, size_t count);
 
+/* A term of one run: a metric or a rate. */
+double term_of(const struct pass_result *run, int term);
+
+/* The median of a number over runs, and its range. */
+struct median_range range_of_runs(const struct pass_result *runs, int32_t run_count,
+                                  double (*number)(const struct pass_result *, int), int which);
+
 /* What the range of `count` values is, in words ("[min, max] of 3 runs covers the median at 75 %"); empty where it has
  * no level. Returns out. */
 enum { RANGE_WORDS = 100 };

@@ -194,7 +194,8 @@ static void plot_levels(struct plot *plot, const struct report *report, const st
         used = at + half + 8;
     }
 }
-/* The mean at a level of a knob with its interval; NaN: not known. which: 0 latency, 1 accuracy. */
+/* The mean at a level of a knob with its interval; NaN: not known. which: 0 latency, 1 accuracy, whose interval ends
+ * where the scores do: no mean lies beyond. */
 static vp_estimate level_mean(const struct tradeoff *tradeoff, int32_t knob, int32_t level, int which) {
     const vp_effect *effect = effect_of(tradeoff, which, VP_EFFECT_MAIN, knob, level, -1, -1);
     double mean = tradeoff->effects[which][0].estimate;
@@ -203,6 +204,10 @@ static vp_estimate level_mean(const struct tradeoff *tradeoff, int32_t knob, int
     whole.value = mean + effect->estimate;
     whole.low = mean + effect->low;
     whole.high = mean + effect->high;
+    if (which && tradeoff->range.is_known) {
+        if (whole.low < tradeoff->range.low) whole.low = tradeoff->range.low;
+        if (whole.high > tradeoff->range.high) whole.high = tradeoff->range.high;
+    }
     return whole;
 }
 static void main_effect_draw(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff,
@@ -242,8 +247,10 @@ static void page_main_effect(struct text_buffer *out, const struct report *repor
     snprintf(caption, sizeof caption, "%s by %s", which ? "Accuracy" : "Latency",
              KNOB_NAMES[tradeoff->knob_of[knob]]);
     figure_open(out, caption,
-                "Mark: mean over all samples and all other knobs. Whiskers: 95 % interval of the difference to the "
-                "mean of all configurations (dashed).",
+                which ? "Mark: mean over all samples and all other knobs. Whiskers: 95 % interval of the difference to "
+                        "the mean of all configurations (dashed), cut where the scores end."
+                      : "Mark: mean over all samples and all other knobs. Whiskers: 95 % interval of the difference to "
+                        "the mean of all configurations (dashed).",
                 0);
     for (int i = 0; i < drawing_count(report->results->count, HALF_COUNT); i++)
         main_effect_draw(out, report, tradeoff, knob, which, caption, HALF_PX[i]);

@@ -161,6 +161,12 @@ static double main_share(const struct decomposition *decomposition, int metric) 
     /* the experiments' files know the sums alone */
     return share > 0 ? share : decomposition->mean[metric] / decomposition->mean[METRIC_TOTAL];
 }
+/* Where a part is the largest; nothing is said of one that never is. */
+static void wins_text(size_t wins, size_t count, char out[96]) {
+    if (!wins) out[0] = 0;
+    else if (wins == count) snprintf(out, 96, ", the largest part%s", count > 1 ? " in all configurations" : "");
+    else snprintf(out, 96, ", the largest part in %zu of %zu configurations", wins, count);
+}
 static void find_dominant(struct report *report) {
     size_t wins[3] = {0, 0, 0};
     for (int metric = METRIC_VISION; metric <= METRIC_DECODE; metric++) {
@@ -174,15 +180,19 @@ static void find_dominant(struct report *report) {
     }
     for (int metric = METRIC_VISION; metric <= METRIC_DECODE; metric++) {
         double low = HUGE_VAL, high = -HUGE_VAL;
+        char text[96];
         for (size_t i = 0; i < report->results->count; i++) {
             double share = main_share(&report->items[i], metric);
             if (share < low) low = share;
             if (share > high) high = share;
         }
-        if (high > 0)
-            text_list_add(&report->findings,
-                          "%s takes %.1f to %.1f %% of a request; it is the largest part in %zu of %zu configurations",
-                          SHARE_NAMES[metric], 100 * low, 100 * high, wins[metric], report->results->count);
+        if (!(high > 0)) continue;
+        wins_text(wins[metric], report->results->count, text);
+        if (report->results->count == 1)
+            text_list_add(&report->findings, "%s takes %.1f %% of a request%s", SHARE_NAMES[metric], 100 * high, text);
+        else
+            text_list_add(&report->findings, "%s takes %.1f to %.1f %% of a request%s", SHARE_NAMES[metric],
+                          100 * low, 100 * high, text);
     }
 }
 /* Says which configurations are worth a look: the fastest and the most accurate of the front. */
@@ -234,46 +244,48 @@ static size_t sum_ends(const struct tradeoff *tradeoff, int32_t knob, const doub
     }
     return pairs;
 }
-/* Says what a knob changes from its lowest to its highest level, all others alike, paired over the samples. There is no
- * effect where the interval holds 0. */
+/* What a knob does to accuracy, as the end of its sentence: the samples' sums at the lowest and the highest level of
+ * `pairs` configurations each. There is no effect where the interval holds 0. */
+static void accuracy_text(const struct tradeoff *tradeoff, size_t pairs, const double *low, const double *high,
+                          char out[200]) {
+    const double points = 100.0 / (double)pairs;
+    struct score_range range = tradeoff->range;
+    vp_bounded_interval gain;
+    range.low *= (double)pairs;
+    range.high *= (double)pairs;
+    gain = accuracy_interval(range, low, high, tradeoff->sample_count);
+    if (!isfinite(gain.low) || !isfinite(gain.high))
+        snprintf(out, 200,
+                 "; too few samples to tell an effect on accuracy: %+.2f points, no spread, and the metric's range is "
+                 "not known",
+                 points * gain.mean);
+    else
+        snprintf(out, 200, "%s%+.2f points [%+.2f, %+.2f]",
+                 gain.low <= 0 && gain.high >= 0 ? "; too few samples to tell an effect on accuracy: "
+                                                 : ", accuracy by ",
+                 points * gain.mean, points * gain.low, points * gain.high);
+}
+/* Says what a knob changes from its lowest to its highest level, all others alike, paired over the samples. */
 static void find_changes(struct report *report, const struct tradeoff *tradeoff) {
     double *low = resize(NULL, tradeoff->sample_count, 2 * sizeof *low), *high = low + tradeoff->sample_count;
     const char *task = report->results->group_count > 1 ? report->results->files[tradeoff->group->first].task : "";
     for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
-        char first[48], last[48], knob[400];
+        char first[48], last[48], accuracy[200] = "";
         vp_mean_interval change;
-        vp_bounded_interval gain;
-        struct score_range range = tradeoff->range;
         size_t pairs = sum_ends(tradeoff, k, tradeoff->latency, low, high);
-        double base = vp_statistics_mean(low, tradeoff->sample_count) / 100, points;
+        double base = vp_statistics_mean(low, tradeoff->sample_count) / 100;
         if (!pairs || !(base > 0) || vp_paired_t(low, high, tradeoff->sample_count, 0.95, &change) != VP_OK) continue;
-        snprintf(knob, sizeof knob, "%.240s%s%s from %s to %s", task, *task ? ": " : "",
-                 KNOB_NAMES[tradeoff->knob_of[k]],
-                 report_level_text(tradeoff, report->results, tradeoff->knob_of[k], 0, first),
-                 report_level_text(tradeoff, report->results, tradeoff->knob_of[k], tradeoff->knobs.level_counts[k] - 1,
-                                   last));
-        text_list_add(&report->findings, "%s changes mean %s by %+.1f %% [%+.1f, %+.1f]%s", knob,
+        if (tradeoff->accuracy) {
+            sum_ends(tradeoff, k, tradeoff->accuracy, low, high);
+            accuracy_text(tradeoff, pairs, low, high, accuracy);
+        }
+        text_list_add(&report->findings, "%.240s%s%s from %s to %s changes mean %s by %+.1f %% [%+.1f, %+.1f]%s%s",
+                      task, *task ? ": " : "", KNOB_NAMES[tradeoff->knob_of[k]],
+                      report_level_text(tradeoff, report->results, tradeoff->knob_of[k], 0, first),
+                      report_level_text(tradeoff, report->results, tradeoff->knob_of[k],
+                                        tradeoff->knobs.level_counts[k] - 1, last),
                       METRIC_KEYS[report->settings.axis], change.mean / base, change.low / base, change.high / base,
-                      change.low / base > -3 && change.high / base < 3 ? ": flat, it buys no time" : "");
-        if (!tradeoff->accuracy) continue;
-        sum_ends(tradeoff, k, tradeoff->accuracy, low, high);
-        points = 100.0 / (double)pairs;
-        range.low *= (double)pairs;
-        range.high *= (double)pairs;
-        gain = accuracy_interval(range, low, high, tradeoff->sample_count);
-        if (!isfinite(gain.low) || !isfinite(gain.high))
-            text_list_add(&report->findings,
-                          "%s: too few samples to tell an effect on accuracy: %+.2f points, no spread, and the "
-                          "metric's range is not known",
-                          knob, points * gain.mean);
-        else if (gain.low <= 0 && gain.high >= 0)
-            text_list_add(&report->findings,
-                          "%s: too few samples to tell an effect on accuracy: the interval of %+.2f points, "
-                          "[%+.2f, %+.2f], holds 0",
-                          knob, points * gain.mean, points * gain.low, points * gain.high);
-        else
-            text_list_add(&report->findings, "%s changes accuracy by %+.2f points [%+.2f, %+.2f]", knob,
-                          points * gain.mean, points * gain.low, points * gain.high);
+                      change.low / base > -3 && change.high / base < 3 ? " (flat: it buys no time)" : "", accuracy);
     }
     free(low);
 }
@@ -344,10 +356,10 @@ void report_make(struct report *report, const struct results *results, const str
     for (size_t i = 0; i < results->group_count; i++) {
         curves_add(&report->curves, results, i);
         tradeoff_make(&report->tradeoffs[i], results, &results->groups[i], settings);
-        if (!report->tradeoffs[i].reason[0]) find_best(report, &report->tradeoffs[i]);
+        if (report->tradeoffs[i].reason[0]) continue;
+        find_best(report, &report->tradeoffs[i]);
+        find_changes(report, &report->tradeoffs[i]);
     }
-    for (size_t i = 0; i < results->group_count; i++)
-        if (!report->tradeoffs[i].reason[0]) find_changes(report, &report->tradeoffs[i]);
     report->stage_findings = report->findings.count;
     find_dominant(report);
     find_decode(report);

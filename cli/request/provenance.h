@@ -33,7 +33,8 @@ enum { DATE_BYTES = 40, HOST_BYTES = 256 };
 const char *date_text(char out[DATE_BYTES]);
 const char *host_text(char out[HOST_BYTES]);
 
-/* Where, when and by what this was measured. */
+/* Where, when and by what this was measured. engine NULL: a server ran the model, and what only the device knows is
+ * null. */
 void put_provenance(vp_json_writer *writer, const struct options *options, const vp_engine *engine);
 
 #endif

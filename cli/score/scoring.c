@@ -4,6 +4,7 @@
 
 #include "base/console.h"
 #include "base/json.h"
+#include "vlmprof_analysis.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -161,8 +162,8 @@ double tally_error(const struct tally *tally) {
 }
 /* Truth: all scores are 0 or 1, and *low and *high are Wilson's interval of the mean at 95 %. */
 static int tally_has_interval(const struct tally *tally, double *low, double *high) {
-    double count = (double)tally->scored_count, hits = floor(tally->mean * count + 0.5);
-    return tally->is_binary && vp_score_wilson(hits, count, 1.959963984540054, low, high) == VP_OK;
+    const uint64_t count = (uint64_t)tally->scored_count, hits = (uint64_t)floor(tally->mean * (double)count + 0.5);
+    return tally->is_binary && vp_rate_interval(hits, count, 0.95, low, high) == VP_OK;
 }
 void tally_print(const struct tally *tally, const char *metric) {
     double low, high, error = tally_error(tally);

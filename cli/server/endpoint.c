@@ -55,13 +55,12 @@ static int key_of_options(const struct options *options, struct endpoint *endpoi
                                     "name, never the key)");
     return key && *key ? key_take(endpoint, key, strlen(key), name) : 0;
 }
-/* Truth: what is sent to this URL can be read on the way. */
-static int is_plain_to_others(const char *url) {
+int endpoint_is_local(const struct endpoint *endpoint) {
     static const char *const own[] = {"127.", "localhost", "[::1]"};
-    if (strncmp(url, "http://", 7)) return 0;
+    const char *host = strstr(endpoint->url, "://") ? strstr(endpoint->url, "://") + 3 : endpoint->url;
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (!strncmp(url + 7, own[i], strlen(own[i]))) return 0;
-    return 1;
+        if (!strncmp(host, own[i], strlen(own[i]))) return 1;
+    return 0;
 }
 
 int endpoint_open(const struct options *options, const char *url, const char *model, struct endpoint *endpoint) {
@@ -83,7 +82,7 @@ int endpoint_open(const struct options *options, const char *url, const char *mo
         return complain_result(result == VP_ERR_FORMAT ? EXIT_USAGE : EXIT_DEVICE, "--endpoint", result, &error);
     endpoint->url = copy_text(vp_server_url(endpoint->server), strlen(vp_server_url(endpoint->server)));
     if (model) endpoint->model = copy_text(model, strlen(model));
-    if (endpoint->key && is_plain_to_others(endpoint->url))
+    if (endpoint->key && !strncmp(endpoint->url, "http://", 7) && !endpoint_is_local(endpoint))
         text_list_add(&endpoint->warnings, "%s: the API key of %s goes there unencrypted: use https", endpoint->url,
                       endpoint->key_place);
     return 0;

@@ -37,6 +37,9 @@ struct endpoint {
 int endpoint_open(const struct options *options, const char *url, const char *model, struct endpoint *endpoint);
 void endpoint_close(struct endpoint *endpoint);
 
+/* Truth: the server is on this machine. */
+int endpoint_is_local(const struct endpoint *endpoint);
+
 /* Sends one exchange and waits for its end. Returns 0, EXIT_INTERRUPTED without a word, or an exit code: 4: the server
  * is away, refuses or breaks off; 3: it answers nonsense. endpoint_try writes one line to `reason` instead of stderr. */
 int endpoint_try(struct endpoint *endpoint, vp_exchange *exchange, char *reason, size_t capacity);

@@ -4,6 +4,7 @@
 #define VLMPROF_CLI_KNOBS_H
 #include "base/memory.h"
 #include "base/options.h"
+#include "vlmprof.h"
 #include "vlmprof_chat.h"
 #include <stddef.h>
 
@@ -35,5 +36,8 @@ void knobs_combination(const struct request_knobs *knobs, size_t index, vp_chat_
 /* The same in words: "max_pixels=1024 detail=low"; a knob is called by the end of its path, where no other has the same,
  * and by the whole path otherwise. Appends nothing without knobs. */
 void knobs_words(const struct request_knobs *knobs, size_t index, struct text_buffer *out);
+
+/* "request_knobs": path and value of each. */
+void put_knobs(vp_json_writer *writer, const vp_chat_knob *knobs, size_t count);
 
 #endif
