@@ -64,8 +64,7 @@ static const struct member SESSION[] = {
 /* of a client; what the servers say of themselves, and the first request to each */
 static const struct member SERVED_SESSION[] = {
     OF(TEXT_VALUE, "version"), OF(TEXT_VALUE, "build"), OF(TEXT_VALUE, "host"), OF(TEXT_VALUE, "date"),
-    OF(TEXT_VALUE, "device"), INT("seed", INT64_MIN, INT64_MAX), OF(LIST, "argv"), OF(TEXT_VALUE, "client"),
-    OF(LIST, "servers")};
+    OF(LIST, "argv"), OF(TEXT_VALUE, "client"), OF(LIST, "servers")};
 static const struct member SAMPLE[] = {
     INT("sample", 0, INT64_MAX), INT("set", 0, INT32_MAX), OF(TEXT_VALUE, "prompt"),
     INT_OR_NULL("input_text_tokens", INT32_MAX), OF(OBJECT, "metadata")};
