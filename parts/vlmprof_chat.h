@@ -976,7 +976,8 @@ static vp_result vp_impl_chat_response(vp_chat_reply *reply, const vp_json *json
                                         vp_impl_chat_is_set(json, why) ? why : status, "status");
     if (result == VP_OK) result = vp_impl_chat_usage_of(reply, json, vp_json_get(json, response, "usage"));
     if (result == VP_OK) result = vp_impl_chat_timings_of(reply, json, response);
-    if (vp_json_equals(json, status, "completed") || vp_json_equals(json, status, "incomplete")) reply->is_complete = 1;
+    if (result == VP_OK && (vp_json_equals(json, status, "completed") || vp_json_equals(json, status, "incomplete")))
+        reply->is_complete = 1;
     return result;
 }
 static vp_result vp_impl_chat_response_event(vp_chat_reply *reply, const vp_json *json) {

@@ -11,6 +11,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
+#include "commands/run_endpoint.h"
 #include "request/dump.h"
 #include "request/input.h"
 #include "request/model.h"
@@ -43,6 +44,8 @@ static const struct option_spec RUN_OPTIONS[] = {
     {"raw_prompt", FLAG, NULL, NULL, 0, 0, NULL, "tokenize TEXT as it is"},
     {"show_prompt", FLAG, NULL, NULL, 0, 0, NULL,
      "print the prompt's text and ids as JSON and end; the model does not run"},
+    OPTION_GROUP("a server instead of a model"),
+    OPTIONS_OF_RUN_ENDPOINT,
     OPTION_GROUP("knobs"),
     OPTION_PREPROCESS,
     OPTION_TIER,
@@ -466,7 +469,9 @@ static void print_prompt(const struct run_state *state) {
 static int run_command(const struct options *options) {
     struct run_state state;
     const int shows = is_given(options, "show_prompt"), profiles = is_given(options, "profile");
-    int code;
+    int code = run_endpoint_check(options);
+    if (code) return code;
+    if (is_given(options, "endpoint")) return run_endpoint(options);
     memset(&state, 0, sizeof state);
     if (shows && (is_given(options, "dump") || profiles))
         return complain(EXIT_USAGE, "--show_prompt does not run the model: leave --%s out",
@@ -492,9 +497,10 @@ static int run_command(const struct options *options) {
 }
 
 const struct command command_run = {
-    "run", "[IMAGE] -p TEXT (--model DIR | --synthetic NAME)",
+    "run", "[IMAGE] -p TEXT (--model DIR | --synthetic NAME | --endpoint URL)",
     "answer one question and show where the milliseconds go",
     "vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --max_new_tokens 8\n"
     "  vlmprof run cat.jpg -p \"What is this?\" --model checkpoint --device cuda:0 --num_runs 5 --json\n"
-    "  vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --profile --row_limit 10 --trace trace.json",
-    1, RUN_OPTIONS, sizeof RUN_OPTIONS / sizeof *RUN_OPTIONS, NULL, run_command};
+    "  vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --profile --row_limit 10 --trace trace.json\n"
+    "  vlmprof run cat.jpg -p \"What is this?\" --endpoint http://127.0.0.1:8000 --endpoint_model NAME --num_runs 5",
+    1, RUN_OPTIONS, sizeof RUN_OPTIONS / sizeof *RUN_OPTIONS, "family", run_command};

@@ -53,7 +53,7 @@ static void page_stage_table(struct text_buffer *out, const struct flame *flame)
     size_t count = stage_rows(flame, rows);
     double rest = request_ms(flame);
     page_add(out,
-             "<section id=\"stages\"><h2>Stages</h2><p class=\"soft\">Means of %lld request%s.</p>\n"
+             "<section id=\"stages\"><h2>Stages</h2><p class=\"soft\">Mean of %lld request%s.</p>\n"
              "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Stages\"><table><thead><tr>"
              "<th scope=\"col\">stage<th scope=\"col\">ms<th scope=\"col\">share, %%<th scope=\"col\">operations, ms"
              "<th scope=\"col\">idle, ms<th scope=\"col\">idle, %%</thead><tbody>\n",
@@ -157,8 +157,10 @@ static void page_operations(struct text_buffer *out, const struct flame *flame, 
     int64_t shown = flame->ops->count < FLAME_ROWS_MOST ? flame->ops->count : (int64_t)FLAME_ROWS_MOST;
     page_add(out,
              "<section id=\"table\"><h2>Operations</h2><p>The rows of the table of <span class=\"day\">run --profile"
-             "</span>, per request: means of %lld request%s. Operations nest; self times are without what is within, so "
-             "they add up to the request. A click on a head sorts, the filter takes words of the columns of texts.</p>\n"
+             "</span>, per request: means of %lld request%s. Operations nest; self times are without what is within, "
+             "so "
+             "they add up to the request. A click on a head sorts, the filter takes words of the columns of "
+             "texts.</p>\n"
              "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Operations\"><table class=\"sort\">"
              "<thead><tr><th scope=\"col\" class=\"x\"><button>operation</button>",
              (long long)flame->request_count, flame->request_count == 1 ? "" : "s");
@@ -283,15 +285,18 @@ static void page_chart(struct text_buffer *out, const struct flame *flame) {
     legend_close(out);
     text_add_string(out,
                     "<svg class=\"flame\" role=\"group\" aria-label=\"Flame chart\"></svg>\n"
-                    "<noscript><p>A script of this page draws the chart, and it does not run here. The tables below are "
+                    "<noscript><p>A script of this page draws the chart, and it does not run here. The tables below "
+                    "are "
                     "whole.</p></noscript>\n");
     figure_close(out);
     text_add_string(out,
-                    "<p class=\"soft screen\">A click, or Enter, zooms to a stage, a pass, a step or a block. Keys within the "
+                    "<p class=\"soft screen\">A click, or Enter, zooms to a stage, a pass, a step or a block. Keys "
+                    "within the "
                     "chart: arrows go from box to box, + and - zoom, Backspace goes back, 0 shows the whole "
                     "request.</p>\n");
     if (left_out)
-        page_add(out, "<p id=\"left\">%lld of %lld operations are not drawn, so that the page stays small: those of the "
+        page_add(out, "<p id=\"left\">%lld of %lld operations are not drawn, so that the page stays small: those of "
+            "the "
                       "boxes with a dashed line. The tables count them; --trace FILE has them one by one.</p>\n",
                  (long long)left_out, (long long)(flame->request.launch_count + flame->request.lost_launches));
     text_add_string(out, "<script type=\"application/json\" id=\"data\">");
@@ -302,7 +307,8 @@ static void page_chart(struct text_buffer *out, const struct flame *flame) {
 static void page_words(struct text_buffer *out) {
     static const char *const words[][2] = {
         {"request", "from the image file to the answer's text; a step of the schedule"},
-        {"stage", "vit: the image tower; connector: from its features to tokens; prefill: the decoder blocks over image "
+        {"stage", "vit: the image tower; connector: from its features to tokens; prefill: the decoder blocks over "
+            "image "
                   "and question; decode: one step for each further token; h2d: inputs to the device; embed, head, "
                   "sample: around the blocks; preprocess, detok: on the host, pixels and text"},
         {"pass", "the image tower over one view of the image, or over some at once"},

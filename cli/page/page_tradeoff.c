@@ -247,7 +247,8 @@ static void page_main_effect(struct text_buffer *out, const struct report *repor
     snprintf(caption, sizeof caption, "%s by %s", which ? "Accuracy" : "Latency",
              KNOB_NAMES[tradeoff->knob_of[knob]]);
     figure_open(out, caption,
-                which ? "Mark: mean over all samples and all other knobs. Whiskers: 95 % interval of the difference to "
+                which && tradeoff->range.is_known
+                      ? "Mark: mean over all samples and all other knobs. Whiskers: 95 % interval of the difference to "
                         "the mean of all configurations (dashed), cut where the scores end."
                       : "Mark: mean over all samples and all other knobs. Whiskers: 95 % interval of the difference to "
                         "the mean of all configurations (dashed).",

@@ -16,6 +16,9 @@ vp_result ask_begin(const struct endpoint *endpoint, const struct question *ques
     vp_result result;
     memset(exchange, 0, sizeof *exchange);
     memset(&request, 0, sizeof request);
+    for (size_t i = 0; i < question->knob_count && !question->picture; i++)
+        if (!strncmp(question->knobs[i].path, "image_url.", 10))
+            return vp_fail(error, VP_ERR_NOT_FOUND, -1, question->knobs[i].path, "there is no image");
     request.model = endpoint->model;
     request.text = question->text;
     if (question->picture) {

@@ -197,12 +197,6 @@ char *endpoint_words(struct endpoint *endpoint) {
 }
 
 /* ---- one request */
-/* Replaces the key in a text by stars: a server's words may repeat it. */
-static void hide_key(const struct endpoint *endpoint, char *text) {
-    const size_t bytes = endpoint->key ? strlen(endpoint->key) : 0;
-    for (char *found = text; bytes && (found = strstr(found, endpoint->key)) != NULL; found += bytes)
-        memset(found, '*', bytes);
-}
 /* What to do about a failure; appended to its line. */
 static void add_advice(struct endpoint *endpoint, const vp_exchange *exchange, struct text_buffer *line) {
     char text[LINE_BYTES] = "";
@@ -232,14 +226,9 @@ int endpoint_try(struct endpoint *endpoint, vp_exchange *exchange, char *reason,
         text_add_string(&line, ": ");
     }
     text_add_string(&line, text);
-    if (exchange->attempts > 1) {
-        snprintf(text, sizeof text, " (after %d attempts)", exchange->attempts);
-        text_add_string(&line, text);
-    }
     add_advice(endpoint, exchange, &line);
     snprintf(reason, capacity, "%s", line.data);
     free(line.data);
-    hide_key(endpoint, reason);
     return result == VP_ERR_MEMORY ? EXIT_DEVICE : result == VP_ERR_RANGE ? EXIT_INPUT : exit_code_of(result);
 }
 int endpoint_ask(struct endpoint *endpoint, vp_exchange *exchange) {
