@@ -151,6 +151,7 @@ enum {
     VP_IMPL_CURLE_UNSUPPORTED_PROTOCOL = 1, VP_IMPL_CURLE_COULDNT_CONNECT = 7, VP_IMPL_CURLE_WEIRD_SERVER_REPLY = 8,
     VP_IMPL_CURLE_PARTIAL_FILE = 18, VP_IMPL_CURLE_OUT_OF_MEMORY = 27, VP_IMPL_CURLE_GOT_NOTHING = 52,
     VP_IMPL_CURLE_SEND_ERROR = 55, VP_IMPL_CURLE_RECV_ERROR = 56, VP_IMPL_CURLE_BAD_CONTENT_ENCODING = 61,
+    VP_IMPL_CURLE_TOO_LARGE = 100,
     /* CURLoption: numbers from 0 on, pointers from 10000, functions from 20000, 64-bit numbers from 30000 */
     VP_IMPL_CURLOPT_VERBOSE = 41, VP_IMPL_CURLOPT_POST = 47, VP_IMPL_CURLOPT_FOLLOWLOCATION = 52,
     VP_IMPL_CURLOPT_SSL_VERIFYPEER = 64, VP_IMPL_CURLOPT_HTTPGET = 80, VP_IMPL_CURLOPT_SSL_VERIFYHOST = 81,
@@ -783,6 +784,12 @@ static void vp_impl_server_curl_failed(vp_impl_flight *flight, int code) {
         || code == VP_IMPL_CURLE_SEND_ERROR || code == VP_IMPL_CURLE_RECV_ERROR || code == VP_IMPL_CURLE_PARTIAL_FILE;
     if (is_safe && vp_impl_server_retry(flight)) return;
     if (code == VP_IMPL_CURLE_OUT_OF_MEMORY) result = VP_ERR_MEMORY;
+    /* up to libcurl 8.6 a header line that is too long counts as lack of memory */
+    if ((code == VP_IMPL_CURLE_TOO_LARGE || code == VP_IMPL_CURLE_OUT_OF_MEMORY) && flight->exchange->sent_ns != 0
+        && !flight->headers_ended) {
+        result = VP_ERR_FORMAT;
+        text = "the server sends a header line that is too long";
+    }
     if (code == VP_IMPL_CURLE_UNSUPPORTED_PROTOCOL || code == VP_IMPL_CURLE_WEIRD_SERVER_REPLY
         || code == VP_IMPL_CURLE_BAD_CONTENT_ENCODING) result = VP_ERR_FORMAT;
     vp_impl_server_fail(flight, result, text);
