@@ -123,7 +123,7 @@ static void trial_progress(struct trial *trial, int64_t now_ns) {
     if (now_ns - trial->shown_ns < PROGRESS_NS) return;
     trial->shown_ns = now_ns;
     show_progress("%.0f of %.0f s, %zu requests ended, %zu in flight, %lld failed",
-                  fmin((double)(now_ns - trial->begin_ns) / 1e9, plan->duration_s), plan->duration_s,
+                  fmax(0, fmin((double)(now_ns - trial->begin_ns) / 1e9, plan->duration_s)), plan->duration_s,
                   trial->records->count, trial->in_flight, (long long)trial->failed);
 }
 /* Hands over what is due soon. *until_ns becomes the time at which more must be handed over; 0: never. Returns 0 or an

@@ -62,8 +62,10 @@ static void add_counts(struct load_summary *summary, const struct load_record *r
     summary->due++;
     summary->failed += record->reason != NULL;
     summary->incomplete += !record->reason && !record->is_complete;
-    summary->late += late_ms > LOAD_LATE_MS;
-    if (late_ms > summary->latest_ms) summary->latest_ms = late_ms;
+    if (record->attempts <= 1) { /* another attempt is late because of the first one */
+        summary->late += late_ms > LOAD_LATE_MS;
+        if (late_ms > summary->latest_ms) summary->latest_ms = late_ms;
+    }
     summary->retried += record->attempts > 1;
     summary->new_connections += record->is_new_connection;
     if (record->usage.prompt_tokens > 0) summary->prompt_tokens += record->usage.prompt_tokens;
