@@ -72,6 +72,8 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"max_new_tokens", COUNT, "N", NULL, 1, 1000000, NULL,
      "most tokens of an answer (default: the data set's, else 16)"},
     OPTION_IGNORE_EOS,
+    {"max_retries", COUNT, "N", "0", 0, 100, NULL,
+     "requests that are refused are tried again so often; 0: a refused request has failed"},
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, "ask the server to leave its prompt cache out (cache_prompt)"},
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of the samples, their order and the arrivals"},
     OPTION_GROUP("output"),
@@ -191,8 +193,8 @@ static int raise_file_limit(const struct options *options) {
     }
     for (size_t i = 0; i < many->count; i++) if (many->numbers[i] > most) most = many->numbers[i];
     if (limit.rlim_cur != RLIM_INFINITY && (rlim_t)most + 64 > limit.rlim_cur)
-        return complain(EXIT_USAGE, "--concurrency %lld needs as many open files, and this process may have %llu: raise "
-                                    "the limit (ulimit -n)", (long long)most, (unsigned long long)limit.rlim_cur);
+        return complain(EXIT_USAGE, "--concurrency %lld needs as many open files, and this process may have %llu: "
+                                    "raise the limit (ulimit -n)", (long long)most, (unsigned long long)limit.rlim_cur);
     return 0;
 }
 
@@ -463,8 +465,9 @@ static void found_text(const struct load *load, struct text_buffer *out) {
         snprintf(text, sizeof text, "%g %% of the requests are good up to %.4g requests per second, and no longer at "
                                     "%.4g (%d trials)", share, search->low, search->high, search->trials);
     else if (search->low > 0)
-        snprintf(text, sizeof text, "%g %% of the requests are good at every rate that was tried, up to %.4g per second",
-                 share, search->low);
+        snprintf(text, sizeof text,
+                 "%g %% of the requests are good at every rate that was tried, up to %.4g per second", share,
+                 search->low);
     else if (search->high < HUGE_VAL)
         snprintf(text, sizeof text, "no rate held: at %.4g requests per second fewer than %g %% were good",
                  search->high, share);
