@@ -2,6 +2,7 @@
  * A level, its records and their summary come in; a file goes out, and comes back as a struct load_level. */
 #ifndef VLMPROF_CLI_LOAD_RESULT_H
 #define VLMPROF_CLI_LOAD_RESULT_H
+#include "base/document.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "load/load_run.h"
@@ -39,7 +40,12 @@ struct load_levels { struct load_level *items; size_t count; };
 int load_levels_read(struct load_levels *levels, const char *const *operands, size_t count);
 void load_levels_free(struct load_levels *levels);
 
-/* The levels as tables on stdout. Returns 0 or an exit code. */
+/* What the trials say, a sentence each: the highest load at which the objective holds, where the queue begins to grow,
+ * what else a reader must know. */
+void load_findings(const struct load_levels *levels, struct text_list *texts);
+
+/* The trials as tables, with what their columns are; and the same on stdout, which returns 0 or an exit code. */
+void load_levels_add(struct document *document, const struct load_level *levels, size_t count);
 int load_levels_print(const struct load_level *levels, size_t count);
 
 #endif
