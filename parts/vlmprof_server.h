@@ -207,7 +207,8 @@ typedef struct vp_impl_curl {
 /* ---- what is known of a request */
 enum { VP_IMPL_SERVER_HEADERS_MAX = 65536, VP_IMPL_SERVER_REFUSAL_MAX = 65536, VP_IMPL_SERVER_WORDS_MAX = 300,
        VP_IMPL_SERVER_KEY_MAX = 2048, VP_IMPL_SERVER_SECRET_MIN = 8, VP_IMPL_SERVER_PAUSE_MAX_MS = 60000,
-       VP_IMPL_SERVER_EVENTS = 128 };
+       VP_IMPL_SERVER_EVENTS = 128,
+       VP_IMPL_SERVER_MONOTONIC = 1 }; /* Linux's CLOCK_MONOTONIC: strict ISO mode hides the name */
 typedef struct vp_impl_flight {
     vp_server *server;
     void *easy;
@@ -620,7 +621,7 @@ static vp_result vp_impl_server_prepare(vp_server *server, const vp_server_optio
     failed |= curl->curl_multi_setopt(server->multi, VP_IMPL_CURLMOPT_TIMERDATA, server);
     if (failed) return vp_fail(error, VP_ERR_DEVICE, -1, "curl_multi_setopt", "libcurl refuses an option");
     server->epoll = epoll_create1(EPOLL_CLOEXEC);
-    server->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    server->timer = timerfd_create(VP_IMPL_SERVER_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     memset(&event, 0, sizeof event);
     event.events = EPOLLIN;
     event.data.fd = server->timer;
