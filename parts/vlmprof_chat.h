@@ -865,10 +865,15 @@ static vp_result vp_impl_chat_usage_of(vp_chat_reply *reply, const vp_json *json
         {"input_tokens_details", "image_tokens", &to->image_tokens},
         {"completion_tokens_details", "reasoning_tokens", &to->reasoning_tokens},
         {"output_tokens_details", "reasoning_tokens", &to->reasoning_tokens}};
+    vp_result result;
     if (!vp_impl_chat_is_set(json, usage)) return VP_OK;
     if (json->nodes[usage].type != VP_JSON_OBJECT)
         return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "usage", "the server sends something that is no object");
     *to = vp_impl_chat_no_usage();
+    result = vp_impl_chat_count(reply, json, /* vLLM 0.32 */
+                                vp_json_get(json, vp_json_get(json, usage, "prompt_tokens_details"), "multimodal_tokens"),
+                                "image", &to->image_tokens);
+    if (result != VP_OK) return result;
     return vp_impl_chat_count_all(reply, json, usage, counters, sizeof counters / sizeof *counters);
 }
 static vp_result vp_impl_chat_set_timings(vp_chat_reply *reply, const char *text, size_t bytes) {

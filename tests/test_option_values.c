@@ -34,7 +34,7 @@ static int run_words(char *const *words) {
     int status = -1;
     pid_t child = fork();
     if (child == 0) {
-        int in = open("/dev/null", O_RDONLY), out = open("/dev/null", O_WRONLY), err = open("stderr", O_WRONLY | O_CREAT | O_TRUNC, 0666);
+        int in = open("/dev/null", O_RDONLY), out = open("stdout", O_WRONLY | O_CREAT | O_TRUNC, 0666), err = open("stderr", O_WRONLY | O_CREAT | O_TRUNC, 0666);
         if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) _exit(126);
         alarm(SECONDS);
         execv(program, words);
@@ -116,6 +116,38 @@ static void test_command(const struct command *command) {
         }
     }
 }
+/* Is a text one JSON document, or lines of JSON? */
+static int is_json(const char *text) {
+    static vp_json_node nodes[1 << 16];
+    vp_json json;
+    if (vp_json_parse(text, strlen(text), nodes, sizeof nodes / sizeof *nodes, &json, NULL, NULL) == VP_OK) return 1;
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
+        if (vp_json_parse(line, strcspn(line, "\n"), nodes, sizeof nodes / sizeof *nodes, &json, NULL, NULL) != VP_OK) return 0;
+        if (!line[strcspn(line, "\n")]) break;
+    }
+    return *text != 0;
+}
+/* --quiet leaves stderr empty, --json makes stdout JSON and nothing else: on every command that has results (help has only texts). */
+static void test_quiet_and_json(const struct command *command) {
+    static char *const flags[] = {"--quiet", "--json"};
+    const int has_json = strcmp(command->name, "help") != 0;
+    const char *base = NULL;
+    for (size_t i = 0; i < sizeof BASE / sizeof *BASE; i++)
+        if (!strcmp(BASE[i].command, command->name)) base = BASE[i].words;
+    for (int i = 0; base && i < 1 + has_json; i++) {
+        char *out, *err;
+        int code = -1;
+        check_case("%s %s", command->name, flags[i]);
+        run_base(command, base, flags[i] + 2, flags[i], &code);
+        out = check_read("stdout", NULL);
+        err = check_read("stderr", NULL);
+        check_note(code == 0, __FILE__, __LINE__, "%s %s: exit %d: %.200s", command->name, flags[i], code, err ? err : "");
+        if (i) check_note(out && is_json(out), __FILE__, __LINE__, "%s --json prints no JSON: %.200s", command->name, out ? out : "");
+        else check_note(err && !*err, __FILE__, __LINE__, "%s --quiet is not quiet: %.200s", command->name, err ? err : "");
+        free(out);
+        free(err);
+    }
+}
 int main(void) {
     static const struct command *const commands[] = {
 #define COMMAND(name) &command_##name,
@@ -139,6 +171,7 @@ int main(void) {
              "cp $(ls r/*_topk2_blocks2.json | head -1) result.json", program, root, program, program);
     check_case("the files that commands read");
     CHECK_INT(system(line), 0);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) test_quiet_and_json(commands[i]);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) test_command(commands[i]);
     if (chdir(root)) return 1;
     remove_folder(folder);

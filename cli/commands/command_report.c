@@ -63,13 +63,13 @@ static void report_json_write(const struct report *report, report_form form, str
 /* Appends the report in a form. */
 static void report_form_write(const struct report *report, report_form form, struct text_buffer *out) {
     if (form == FORM_TEXT || form == FORM_MARKDOWN) {
-        struct document document = {NULL, 0};
+        struct document document = {NULL, 0, NULL};
         report_text_write(&document, report);
         document_print(&document, form == FORM_MARKDOWN, out);
         document_free(&document);
     } else if (form == FORM_HTML) report_page_write(report, out);
     else if (form == FORM_CSV) {
-        report_csv_heads(out);
+        report_csv_heads(out, report);
         for (size_t i = 0; i < report->results->count; i++) report_csv_row(out, report, i);
     } else report_json_write(report, form, out);
 }
