@@ -43,6 +43,7 @@ typedef struct vp_server_options {
     int32_t total_timeout_ms; /* of one attempt */
     int32_t max_retries;     /* of a request, see vp_exchange */
     size_t most_bytes;       /* of one answer */
+    const char *ca_file;     /* certificates that are trusted, PEM; NULL: the system's */
 } vp_server_options;
 /* 10 s to connect, 600 s idle, 3600 s in all, 2 retries, 64 MiB. */
 VP_API vp_server_options vp_server_options_default(void);
@@ -167,7 +168,8 @@ enum {
     VP_IMPL_CURLOPT_SUPPRESS_CONNECT_HEADERS = 265,
     VP_IMPL_CURLOPT_WRITEDATA = 10001, VP_IMPL_CURLOPT_URL = 10002, VP_IMPL_CURLOPT_PROXY = 10004,
     VP_IMPL_CURLOPT_ERRORBUFFER = 10010, VP_IMPL_CURLOPT_POSTFIELDS = 10015, VP_IMPL_CURLOPT_USERAGENT = 10018,
-    VP_IMPL_CURLOPT_HTTPHEADER = 10023, VP_IMPL_CURLOPT_HEADERDATA = 10029, VP_IMPL_CURLOPT_DEBUGDATA = 10095,
+    VP_IMPL_CURLOPT_HTTPHEADER = 10023, VP_IMPL_CURLOPT_HEADERDATA = 10029, VP_IMPL_CURLOPT_CAINFO = 10065,
+    VP_IMPL_CURLOPT_DEBUGDATA = 10095,
     VP_IMPL_CURLOPT_ACCEPT_ENCODING = 10102, VP_IMPL_CURLOPT_PRIVATE = 10103,
     VP_IMPL_CURLOPT_WRITEFUNCTION = 20011, VP_IMPL_CURLOPT_HEADERFUNCTION = 20079,
     VP_IMPL_CURLOPT_DEBUGFUNCTION = 20094,
@@ -241,7 +243,7 @@ typedef struct vp_impl_flight {
 struct vp_server {
     vp_impl_curl curl;
     vp_server_options options;
-    char *url, *post_url, *api_key;
+    char *url, *post_url, *api_key, *ca_file;
     int is_global, is_loopback;
     vp_impl_curl_list *post_headers, *get_headers;
     void *multi;
@@ -607,13 +609,14 @@ static vp_result vp_impl_server_prepare(vp_server *server, const vp_server_optio
     int failed = 0;
     server->url = vp_impl_server_join(options->url, "");
     if (options->api_key) server->api_key = vp_impl_server_join(options->api_key, "");
+    if (options->ca_file) server->ca_file = vp_impl_server_join(options->ca_file, "");
     if (server->url) vp_impl_server_cut(server->url);
     server->post_url = server->url ? vp_impl_server_join(server->url, vp_chat_api_path((int32_t)options->api)) : NULL;
-    if (!server->post_url || (options->api_key && !server->api_key))
+    if (!server->post_url || (options->api_key && !server->api_key) || (options->ca_file && !server->ca_file))
         return vp_fail(error, VP_ERR_MEMORY, -1, "server", "no memory for a server");
     server->is_loopback = vp_impl_server_is_loopback(server->url);
     server->options = *options;
-    server->options.url = server->options.api_key = NULL;
+    server->options.url = server->options.api_key = server->options.ca_file = NULL;
     if (curl->curl_global_init(VP_IMPL_CURL_GLOBAL_ALL) != 0)
         return vp_fail(error, VP_ERR_DEVICE, -1, "curl_global_init", "libcurl does not start");
     server->is_global = 1;
@@ -670,6 +673,7 @@ static int vp_impl_server_configure(vp_impl_flight *flight) {
     failed |= set(easy, VP_IMPL_CURLOPT_PROTOCOLS, (long)VP_IMPL_CURLPROTO_HTTP_AND_HTTPS);
     failed |= set(easy, VP_IMPL_CURLOPT_SSL_VERIFYPEER, 1L);
     failed |= set(easy, VP_IMPL_CURLOPT_SSL_VERIFYHOST, 2L);
+    if (server->ca_file) failed |= set(easy, VP_IMPL_CURLOPT_CAINFO, server->ca_file);
     /* streams that share one HTTP/2 connection would wait for each other */
     failed |= set(easy, VP_IMPL_CURLOPT_HTTP_VERSION, (long)VP_IMPL_CURL_HTTP_VERSION_1_1);
     failed |= set(easy, VP_IMPL_CURLOPT_TCP_NODELAY, 1L);
@@ -1146,6 +1150,7 @@ VP_API void vp_server_close(vp_server *server) {
     if (server->timer >= 0) close(server->timer);
     vp_impl_server_wipe(server->api_key);
     free(server->api_key);
+    free(server->ca_file);
     free(server->url);
     free(server->post_url);
     free(server->flights);

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <stdlib.h>
 static long allocations_left = -1; /* -1: no limit; of the part's own */
 static int may_allocate(void) {
@@ -732,6 +733,63 @@ static void test_library(void) {
     hidden_function = NULL;
 }
 
+/* A server with a certificate that nobody signed for "localhost", by the tool of OpenSSL. */
+static void test_tls(void) {
+    static const struct { const char *name, *host; int is_trusted; vp_result result; } cases[] = {{"a certificate that is trusted", "localhost", 1, VP_OK},
+        {"a certificate that is not", "localhost", 0, VP_ERR_DEVICE}, {"another host's certificate", "127.0.0.1", 1, VP_ERR_DEVICE}};
+    char folder[] = "/tmp/vlmprof-tls-XXXXXX", command[400], file[64], port[16], url[64];
+    struct sockaddr_in address;
+    socklen_t bytes = sizeof address;
+    int listening = socket(AF_INET, SOCK_STREAM, 0), i, wait;
+    pid_t child;
+    memset(&address, 0, sizeof address);
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (!mkdtemp(folder) || bind(listening, (struct sockaddr *)&address, sizeof address) || getsockname(listening, (struct sockaddr *)&address, &bytes)) exit(1);
+    close(listening); /* that port is free */
+    snprintf(port, sizeof port, "%d", ntohs(address.sin_port));
+    snprintf(command, sizeof command, "cd %s && openssl req -x509 -newkey rsa:2048 -nodes -keyout key -out cert -days 2 -subj /CN=localhost "
+             "-addext subjectAltName=DNS:localhost >log 2>&1", folder);
+    if (system(command) != 0) {
+        check_skip("certificates", "no openssl command that makes one");
+        return;
+    }
+    snprintf(file, sizeof file, "%s/cert", folder);
+    child = fork();
+    if (child == 0) {
+        if (chdir(folder) == 0 && freopen("log", "w", stdout) && freopen("log", "w", stderr))
+            execlp("openssl", "openssl", "s_server", "-accept", port, "-cert", "cert", "-key", "key", "-www", "-naccept", "20", (char *)NULL);
+        _exit(1);
+    }
+    for (i = 0; i < COUNT(cases); i++) {
+        vp_server_options options = vp_server_options_default();
+        vp_server *server;
+        vp_error error = {VP_OK, 0, "", ""};
+        vp_result result = VP_ERR_DEVICE;
+        char *text = NULL;
+        size_t text_bytes;
+        int status;
+        check_case("TLS: %s", cases[i].name);
+        snprintf(url, sizeof url, "https://%s:%s", cases[i].host, port);
+        options.url = url;
+        options.ca_file = cases[i].is_trusted ? file : NULL;
+        options.max_retries = 0;
+        server = open_server(&options);
+        for (wait = 0; wait < 100; wait++) { /* until it listens */
+            result = vp_server_get(server, "/", &status, &text, &text_bytes, &error);
+            if (result == VP_OK || !strstr(error.text, "onnect to")) break;
+            usleep(50000);
+        }
+        if (!CHECK_INT(result, cases[i].result)) printf("  %s\n", error.text);
+        if (result != VP_OK) CHECK(strstr(error.text, "certificate") != NULL);
+        free(text);
+        vp_server_close(server);
+    }
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    CHECK_INT(system(command), 0);
+}
 /* Without memory at the n-th allocation of the part: VP_ERR_MEMORY, and nothing is lost (the sanitizer counts). */
 static void test_memory(void) {
     static const hostile_step refused[] = {SAY(HOSTILE_NO("400 No", "", "{}")), {HOSTILE_CLOSE, NULL, 0}};
@@ -788,6 +846,7 @@ int main(void) {
     test_schedule();
     test_many();
     test_get();
+    test_tls();
     test_memory();
     return check_done("test_server");
 }
