@@ -78,7 +78,7 @@ static inline int hostile_read(hostile_connection *connection, char *headers, si
     char *end = NULL, *field, rest[16384], beginning[8192];
     while (!end) {
         const ssize_t got = recv(connection->socket, headers + used, capacity - 1 - used, 0);
-        if (got <= 0 || used + (size_t)got >= capacity - 1) return 0;
+        if (got <= 0) return 0; /* also when the headers fill all the room */
         used += (size_t)got;
         headers[used] = 0;
         end = strstr(headers, "\r\n\r\n");
