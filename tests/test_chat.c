@@ -155,6 +155,7 @@ static void test_knobs(void) {
     static const struct { int api; const char *path, *value; vp_result result; const char *part; } cases[] = {
         {VP_CHAT_COMPLETIONS, "mm_processor_kwargs.max_pixels", "1024", VP_OK, "\"include_usage\": true}, \"mm_processor_kwargs\": {\"max_pixels\": 1024}}"},
         {VP_CHAT_COMPLETIONS, "a.b.c", "[1, {\"d\": null}]", VP_OK, ", \"a\": {\"b\": {\"c\": [1, {\"d\": null}]}}}"},
+        {VP_CHAT_COMPLETIONS, "temperature", " \t0.25\n", VP_OK, "\"temperature\": 0.25, \"stream\""},
         {VP_CHAT_COMPLETIONS, "temperature", "0.5", VP_OK, "\"temperature\": 0.5, \"stream\""},
         {VP_CHAT_COMPLETIONS, "model", "other model", VP_OK, "{\"model\": \"other model\", \"messages\""},
         {VP_CHAT_COMPLETIONS, "model", "\"quoted\"", VP_OK, "{\"model\": \"quoted\", \"messages\""},
@@ -352,6 +353,10 @@ static const struct answer answers[] = {
         "data: {\"model\":\"m\",\"choices\":[],\"usage\":{\"prompt_tokens\":298,\"total_tokens\":300,\"completion_tokens\":2,"
         "\"prompt_tokens_details\":{\"cached_tokens\":16,\"image_tokens\":256}}}\r\n\r\ndata: [DONE]\r\n\r\n",
         "0 Hello \xc3\xa9\xf0\x9f\x98\x80\xc3\xa9\n||length|m|298 2 256 16 -1|-|2 pieces streamed complete|-"},
+    {"vLLM 0.32: image tokens by modality", VP_CHAT_COMPLETIONS, "application/json",
+        "{\"choices\":[{\"message\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":370,\"completion_tokens\":1,"
+        "\"prompt_tokens_details\":{\"cached_tokens\":0,\"created_cache_tokens\":256,\"multimodal_tokens\":{\"image\":336}}}}",
+        "0 a||stop|-|370 1 336 0 -1|-|1 pieces complete|-"},
     {"llama.cpp: pings, timings, no cached_tokens", VP_CHAT_COMPLETIONS, "text/event-stream",
         ":\n\ndata: {\"choices\":[{\"finish_reason\":null,\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":null}}],\"model\":\"g\"}\n\n:\n\n"
         "data: {\"choices\":[{\"finish_reason\":null,\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n"

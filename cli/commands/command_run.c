@@ -411,7 +411,8 @@ static void print_run_json(const struct options *options, const struct run_state
                           state->run_count,
                           NULL,
                           VP_SCORE_VQA_SEED,
-                          is_given(options, "ignore_eos")};
+                          is_given(options, "ignore_eos"),
+                          0};
     vp_json_writer writer;
     if (point.layout) {
         point.target_tokens = target_tokens_of(&state->tiles, point.layout);

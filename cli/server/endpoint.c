@@ -77,6 +77,7 @@ int endpoint_open(const struct options *options, const char *url, const char *mo
     server.api = endpoint->api;
     server.api_key = endpoint->key;
     server.total_timeout_ms = server.idle_timeout_ms = (int32_t)number_of(options, "timeout_s") * 1000;
+    if (has_option(options, "max_retries")) server.max_retries = (int32_t)number_of(options, "max_retries");
     result = vp_server_open(&server, &endpoint->server, &error);
     if (result != VP_OK)
         return complain_result(result == VP_ERR_FORMAT ? EXIT_USAGE : EXIT_DEVICE, "--endpoint", result, &error);
@@ -197,6 +198,11 @@ char *endpoint_words(struct endpoint *endpoint) {
 }
 
 /* ---- one request */
+void endpoint_hide_key(const struct endpoint *endpoint, char *text) {
+    const size_t bytes = endpoint->key ? strlen(endpoint->key) : 0;
+    for (char *found = text; found && bytes && (found = strstr(found, endpoint->key)) != NULL; found += bytes)
+        memset(found, '*', bytes);
+}
 /* What to do about a failure; appended to its line. */
 static void add_advice(struct endpoint *endpoint, const vp_exchange *exchange, struct text_buffer *line) {
     char text[LINE_BYTES] = "";
