@@ -34,6 +34,9 @@ static const hostile_step silent[] = {BEGIN, STOP, COUNTS(USAGE("0")), DONE};
 static const hostile_step lump[] = {BEGIN, PART(HOSTILE_DELTA("all at once")), STOP, COUNTS("\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":8}"), DONE};
 static const hostile_step breaks[] = {BEGIN, PART(HOSTILE_DELTA("Hel")), {HOSTILE_RESET, NULL, 0}};
 static const hostile_step slow[] = {BEGIN, PART(HOSTILE_DELTA("Hel")), WAIT(20000), {HOSTILE_CLOSE, NULL, 0}};
+#define THOUGHT PART("data: {\"choices\":[{\"index\":0,\"delta\":{\"reasoning_content\":\"Hm\"}}]}\n\n"), WAIT(30)
+static const hostile_step thinks[] = {BEGIN, THOUGHT, HELLO, STOP, COUNTS(USAGE("5")), DONE};
+static const hostile_step ponders[] = {BEGIN, THOUGHT, STOP, COUNTS(USAGE("5")), DONE};
 static const hostile_step body[] =
     JSON("200 OK", "{\"model\":\"served\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"Hello\"},\"finish_reason\":\"stop\"}]," USAGE("0") "}");
 static const hostile_step nonsense[] = {SAY("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<html>a web site</html>"), {HOSTILE_CLOSE, NULL, 0}};
@@ -48,7 +51,7 @@ static const hostile_step version[] = JSON("200 OK", "{\"version\":\"0.99\"}");
 static hostile_reply choose(const char *headers, const char *posted) {
     static const struct { const char *model; hostile_reply reply; } replies[] = {
         {"cached", cached}, {"nousage", nousage}, {"silent", silent}, {"lump", lump}, {"breaks", breaks}, {"slow", slow},
-        {"body", body}, {"nonsense", nonsense}, {"refuses", refuses}, {"none", none}};
+        {"body", body}, {"thinks", thinks}, {"ponders", ponders}, {"nonsense", nonsense}, {"refuses", refuses}, {"none", none}};
     char model[40] = "";
     int turn;
     if (!strncmp(headers, "GET /v1/models ", 15)) return models;
@@ -133,6 +136,16 @@ static void test_text(void) {
     CHECK_INT(ask("lump", NULL), 0);
     shows("the answer came in one piece");
     said("8 tokens came in 1 piece");
+    check_case("reasoning: TTFT counts it, and the first output stands beside it");
+    CHECK_INT(ask("thinks", NULL), 0);
+    shows("answer   Hel");
+    shows("first_output ");
+    CHECK_INT(ask("thinks", "--json"), 0);
+    parse();
+    CHECK(value("runs.0.at_ms.first_output") >= value("TTFT") + 29);
+    CHECK(strstr(last.out, "\"reasoning\": \"Hm\""));
+    CHECK_INT(ask("ponders", NULL), 0);
+    shows("answer   (nothing but reasoning: raise --max_new_tokens)\n");
     check_case("a cached prompt, retries and new connections are warned about");
     CHECK_INT(ask("cached", "--num_runs 2"), 0);
     said("2 of 2 runs read the prompt from the server's cache (run 1: 288 of 289 tokens)");

@@ -56,10 +56,12 @@ static int key_of_options(const struct options *options, struct endpoint *endpoi
     return key && *key ? key_take(endpoint, key, strlen(key), name) : 0;
 }
 int endpoint_is_local(const struct endpoint *endpoint) {
-    static const char *const own[] = {"127.", "localhost", "[::1]"};
+    static const char *const own[] = {"localhost", "[::1]"};
     const char *host = strstr(endpoint->url, "://") ? strstr(endpoint->url, "://") + 3 : endpoint->url;
+    const size_t address_bytes = strspn(host, "0123456789.");
+    if (!strncmp(host, "127.", 4) && strchr(":/", host[address_bytes])) return 1; /* the NUL is in it, too */
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (!strncmp(host, own[i], strlen(own[i]))) return 1;
+        if (!strncmp(host, own[i], strlen(own[i])) && strchr(":/", host[strlen(own[i])])) return 1;
     return 0;
 }
 
