@@ -81,8 +81,8 @@ int endpoint_open(const struct options *options, const char *url, const char *mo
     server.total_timeout_ms = server.idle_timeout_ms = (int32_t)number_of(options, "timeout_s") * 1000;
     if (has_option(options, "max_retries")) server.max_retries = (int32_t)number_of(options, "max_retries");
     result = vp_server_open(&server, &endpoint->server, &error);
-    if (result != VP_OK)
-        return complain_result(result == VP_ERR_FORMAT ? EXIT_USAGE : EXIT_DEVICE, "--endpoint", result, &error);
+    if (result == VP_ERR_FORMAT) return complain(EXIT_USAGE, "--endpoint: %s", error.text);
+    if (result != VP_OK) return complain_result(EXIT_DEVICE, NULL, result, &error);
     endpoint->url = copy_text(vp_server_url(endpoint->server), strlen(vp_server_url(endpoint->server)));
     if (model) endpoint->model = copy_text(model, strlen(model));
     if (endpoint->key && !strncmp(endpoint->url, "http://", 7) && !endpoint_is_local(endpoint))
