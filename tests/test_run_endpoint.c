@@ -142,7 +142,8 @@ static void test_text(void) {
     shows("first_output ");
     CHECK_INT(ask("thinks", "--json"), 0);
     parse();
-    CHECK(value("runs.0.at_ms.first_output") >= value("TTFT") + 29);
+    CHECK(value("runs.0.at_ms.first_output") >= value("TTFT"));
+    CHECK(value("runs.0.at_ms.first_output") >= 30); /* the server's wait before it */
     CHECK(strstr(last.out, "\"reasoning\": \"Hm\""));
     CHECK_INT(ask("ponders", NULL), 0);
     shows("answer   (nothing but reasoning: raise --max_new_tokens)\n");
@@ -178,7 +179,8 @@ static void test_json(void) {
     CHECK_NEAR(value("TTFT"), (value("runs.0.TTFT") + value("runs.1.TTFT")) / 2, 1e-6);
     CHECK_NEAR(value("runs.0.T_decode_per_token"), (value("runs.0.T_total") - value("runs.0.TTFT")) / 3, 1e-6);
     CHECK_NEAR(value("itl.1"), value("runs.0.at_ms.pieces.2") - value("runs.0.at_ms.pieces.1"), 1e-6);
-    CHECK(value("itl.0") >= 19 && value("itl.3") >= 19 && isnan(value("itl.4"))); /* the server's naps; 2 gaps of 2 runs */
+    CHECK(value("itl.0") >= 0 && value("itl.3") >= 0 && isnan(value("itl.4"))); /* 2 gaps of 2 runs */
+    CHECK(value("runs.0.T_total") >= 40 && value("runs.1.T_total") >= 40);       /* the server's waits */
     CHECK(value("runs.0.at_ms.sent") <= value("runs.0.at_ms.headers") && value("runs.0.at_ms.headers") <= value("runs.0.TTFT"));
     CHECK(value("runs.0.T_total") <= value("runs.0.at_ms.end"));
     CHECK_NEAR(value("medians.TTFT.median"), value("TTFT"), 1e-6);
