@@ -155,6 +155,7 @@ static void test_knobs(void) {
     static const struct { int api; const char *path, *value; vp_result result; const char *part; } cases[] = {
         {VP_CHAT_COMPLETIONS, "mm_processor_kwargs.max_pixels", "1024", VP_OK, "\"include_usage\": true}, \"mm_processor_kwargs\": {\"max_pixels\": 1024}}"},
         {VP_CHAT_COMPLETIONS, "a.b.c", "[1, {\"d\": null}]", VP_OK, ", \"a\": {\"b\": {\"c\": [1, {\"d\": null}]}}}"},
+        {VP_CHAT_COMPLETIONS, "temperature", " \t0.25\n", VP_OK, "\"temperature\": 0.25, \"stream\""},
         {VP_CHAT_COMPLETIONS, "temperature", "0.5", VP_OK, "\"temperature\": 0.5, \"stream\""},
         {VP_CHAT_COMPLETIONS, "model", "other model", VP_OK, "{\"model\": \"other model\", \"messages\""},
         {VP_CHAT_COMPLETIONS, "model", "\"quoted\"", VP_OK, "{\"model\": \"quoted\", \"messages\""},
@@ -344,18 +345,24 @@ static vp_result feed_reply(vp_chat_reply *reply, const char *text, size_t bytes
 struct answer { const char *name; int api; const char *type, *text, *want; };
 static const struct answer answers[] = {
     {"vLLM: roles, CR LF, usage at the end", VP_CHAT_COMPLETIONS, "text/event-stream; charset=utf-8",
-        "data: {\"id\":\"x\",\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null,\"finish_reason\":null}]}\r\n\r\n"
+        "data: {\"id\":\"x\",\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null,"
+        "\"finish_reason\":null}]}\r\n\r\n"
         "data: {\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hello\"},\"finish_reason\":null}]}\r\n\r\n"
         "data: {\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" \xc3\xa9\xf0\x9f\x98\x80\\u00e9\\n\"},\"finish_reason\":null}]}\r\n\r\n"
         "data: {\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"length\",\"stop_reason\":null}]}\r\n\r\n"
         "data: {\"model\":\"m\",\"choices\":[],\"usage\":{\"prompt_tokens\":298,\"total_tokens\":300,\"completion_tokens\":2,"
         "\"prompt_tokens_details\":{\"cached_tokens\":16,\"image_tokens\":256}}}\r\n\r\ndata: [DONE]\r\n\r\n",
         "0 Hello \xc3\xa9\xf0\x9f\x98\x80\xc3\xa9\n||length|m|298 2 256 16 -1|-|2 pieces streamed complete|-"},
+    {"vLLM 0.32: image tokens by modality", VP_CHAT_COMPLETIONS, "application/json",
+        "{\"choices\":[{\"message\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":370,\"completion_tokens\":1,"
+        "\"prompt_tokens_details\":{\"cached_tokens\":0,\"created_cache_tokens\":256,\"multimodal_tokens\":{\"image\":336}}}}",
+        "0 a||stop|-|370 1 336 0 -1|-|1 pieces complete|-"},
     {"llama.cpp: pings, timings, no cached_tokens", VP_CHAT_COMPLETIONS, "text/event-stream",
         ":\n\ndata: {\"choices\":[{\"finish_reason\":null,\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":null}}],\"model\":\"g\"}\n\n:\n\n"
         "data: {\"choices\":[{\"finish_reason\":null,\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n"
         "data: {\"choices\":[{\"finish_reason\":\"stop\",\"index\":0,\"delta\":{}}]}\n\n"
-        "data: {\"choices\":[],\"usage\":{\"completion_tokens\":1,\"prompt_tokens\":289},\"timings\":{\"cache_n\":288,\"prompt_n\":1,\"prompt_ms\":7.5,\"predicted_n\":1}}\n\n"
+        "data: {\"choices\":[],\"usage\":{\"completion_tokens\":1,\"prompt_tokens\":289},\"timings\":{\"cache_n\":288,\"prompt_n\":1,"
+        "\"prompt_ms\":7.5,\"predicted_n\":1}}\n\n"
         "data: [DONE]\n\n",
         "0 a||stop|g|289 1 -1 288 -1|{\"cache_n\":288,\"prompt_n\":1,\"prompt_ms\":7.5,\"predicted_n\":1}|1 pieces streamed complete|-"},
     {"llama.cpp without usage: the timings count", VP_CHAT_COMPLETIONS, "text/event-stream",
@@ -363,23 +370,27 @@ static const struct answer answers[] = {
         "0 a||stop|-|18 3 -1 8 -1|{\"cache_n\":8,\"prompt_n\":10,\"predicted_n\":3}|1 pieces streamed complete|-"},
     {"reasoning under two names, usage with each piece", VP_CHAT_COMPLETIONS, "text/event-stream",
         "data: {\"choices\":[{\"delta\":{\"reasoning\":\"think\"}}],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":1}}\n\n"
-        "data: {\"choices\":[{\"delta\":{\"reasoning_content\":\"ing\",\"reasoning\":\"ing\"}}],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":2,\"prompt_tokens_details\":null}}\n\n"
+        "data: {\"choices\":[{\"delta\":{\"reasoning_content\":\"ing\",\"reasoning\":\"ing\"}}],\"usage\":{\"prompt_tokens\":5,"
+        "\"completion_tokens\":2,\"prompt_tokens_details\":null}}\n\n"
         "data: {\"choices\":[{\"delta\":{\"content\":\"yes\",\"reasoning_content\":null}}],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":3,"
         "\"completion_tokens_details\":{\"reasoning_tokens\":2}}}\n\ndata: [DONE]\n\n",
         "0 yes|thinking|-|-|5 3 -1 -1 2|-|3 pieces streamed complete|-"},
     {"only the first of several choices", VP_CHAT_COMPLETIONS, "text/event-stream",
-        "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"no\"}},{\"index\":0,\"delta\":{\"content\":\"yes\"}}]}\n\ndata: [DONE]\n\ndata: {\"error\":\"late\"}\n\n",
+        "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"no\"}},{\"index\":0,\"delta\":{\"content\":\"yes\"}}]}\n\ndata: [DONE]\n\ndata: "
+        "{\"error\":\"late\"}\n\n",
         "0 yes||-|-|-1 -1 -1 -1 -1|-|1 pieces streamed complete|-"},
     {"no type: told by the first byte", VP_CHAT_COMPLETIONS, NULL, "\r\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n",
         "0 x||-|-|-1 -1 -1 -1 -1|-|1 pieces streamed complete|-"},
     {"a mark before the first event", VP_CHAT_COMPLETIONS, NULL, "\xef\xbb\xbf" "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n",
         "0 x||-|-|-1 -1 -1 -1 -1|-|1 pieces streamed complete|-"},
     {"in one piece", VP_CHAT_COMPLETIONS, "application/json",
-        " {\"model\":\"m\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"A \\u0000b\",\"reasoning_content\":\"r\"},\"finish_reason\":\"stop\"}],"
+        " {\"model\":\"m\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"A \\u0000b\",\"reasoning_content\":\"r\"},"
+        "\"finish_reason\":\"stop\"}],"
         "\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":2,\"prompt_tokens_details\":{\"cached_tokens\":0}},\"metrics\":{\"ttft\":1}}\n",
         "0 A |r|stop|m|7 2 -1 0 -1|{\"ttft\":1}|1 pieces complete|-"},
     {"in one piece, content in parts", VP_CHAT_COMPLETIONS, "application/json",
-        "{\"choices\":[{\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"A\"},{\"type\":\"image\"},{\"type\":\"text\",\"text\":\"B\"}]},\"finish_reason\":null}]}",
+        "{\"choices\":[{\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"A\"},{\"type\":\"image\"},{\"type\":\"text\",\"text\":\"B\"}]},"
+        "\"finish_reason\":null}]}",
         "0 AB||-|-|-1 -1 -1 -1 -1|-|1 pieces complete|-"},
     {"an empty answer that is whole", VP_CHAT_COMPLETIONS, "text/event-stream",
         "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":\"stop\"}]}\n\ndata: {\"choices\":[],\"usage\":"
@@ -416,24 +427,28 @@ static const struct answer answers[] = {
         "0 Hello|hm|completed|r|9 3 -1 1 1|-|3 pieces streamed complete|-"},
     {"responses: cut off by max_output_tokens, all text at the end", VP_CHAT_RESPONSES, "text/event-stream",
         "data: {\"type\":\"response.incomplete\",\"response\":{\"status\":\"incomplete\",\"incomplete_details\":{\"reason\":\"max_output_tokens\"},\"output\":"
-        "[{\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\",\"text\":\"s\"}]},{\"type\":\"message\",\"content\":[{\"type\":\"output_text\",\"text\":\"T\"}]}]}}\n\n",
+        "[{\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\",\"text\":\"s\"}]},{\"type\":\"message\","
+        "\"content\":[{\"type\":\"output_text\",\"text\":\"T\"}]}]}}\n\n",
         "0 T|s|max_output_tokens|-|-1 -1 -1 -1 -1|-|1 pieces streamed complete|-"},
     {"responses: failed", VP_CHAT_RESPONSES, "text/event-stream",
         "data: {\"type\":\"response.failed\",\"response\":{\"status\":\"failed\",\"error\":{\"code\":\"server_error\",\"message\":\"sorry\"}}}\n\n",
         "0 ||failed|-|-1 -1 -1 -1 -1|-|0 pieces streamed|sorry"},
-    {"responses: an error event", VP_CHAT_RESPONSES, "text/event-stream", "event: error\ndata: {\"type\":\"error\",\"code\":\"x\",\"message\":\"gone\",\"param\":null}\n\n",
+    {"responses: an error event", VP_CHAT_RESPONSES, "text/event-stream", "event: error\ndata: {\"type\":\"error\",\"code\":\"x\","
+        "\"message\":\"gone\",\"param\":null}\n\n",
         "0 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|gone"},
     {"responses: in one piece", VP_CHAT_RESPONSES, "application/json",
         "{\"status\":\"completed\",\"model\":\"r\",\"error\":null,\"output\":[{\"type\":\"message\",\"content\":[{\"type\":\"output_text\",\"text\":\"One\"}]}],"
         "\"usage\":{\"input_tokens\":2,\"output_tokens\":1}}", "0 One||completed|r|2 1 -1 -1 -1|-|1 pieces complete|-"},
     {"ollama: a stream", VP_CHAT_OLLAMA, "application/x-ndjson",
-        "{\"model\":\"o\",\"message\":{\"role\":\"assistant\",\"content\":\"\",\"thinking\":\"t\"},\"done\":false}\n{\"model\":\"o\",\"message\":{\"content\":\"Hi\"},\"done\":false}\r\n\n"
+        "{\"model\":\"o\",\"message\":{\"role\":\"assistant\",\"content\":\"\",\"thinking\":\"t\"},\"done\":false}\n{\"model\":\"o\","
+        "\"message\":{\"content\":\"Hi\"},\"done\":false}\r\n\n"
         "{\"model\":\"o\",\"message\":{\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\",\"total_duration\":90,\"load_duration\":1,\"prompt_eval_count\":12,"
         "\"prompt_eval_duration\":50,\"eval_count\":2,\"eval_duration\":30}",
         "0 Hi|t|stop|o|12 2 -1 -1 -1|{\"total_duration\": 90, \"load_duration\": 1, \"prompt_eval_duration\": 50, \"eval_duration\": 30}|2 pieces streamed complete|-"},
     {"ollama: in one piece", VP_CHAT_OLLAMA, "application/json; charset=utf-8",
         "{\"model\":\"o\",\"message\":{\"content\":\"Hi\"},\"done\":true,\"eval_count\":2}", "0 Hi||-|o|-1 2 -1 -1 -1|-|1 pieces complete|-"},
-    {"ollama: an error in the stream", VP_CHAT_OLLAMA, "Application/X-NDJSON", "{\"message\":{\"content\":\"H\"},\"done\":false}\n{\"error\":\"model runner stopped\"}\n",
+    {"ollama: an error in the stream", VP_CHAT_OLLAMA, "Application/X-NDJSON", "{\"message\":{\"content\":\"H\"},\"done\":false}\n{\"error\":\"model "
+        "runner stopped\"}\n",
         "0 H||-|-|-1 -1 -1 -1 -1|-|1 pieces streamed|model runner stopped"},
     /* what is no answer */
     {"nothing", VP_CHAT_COMPLETIONS, "text/event-stream", " \n", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces|-"},
@@ -446,20 +461,26 @@ static const struct answer answers[] = {
     {"half an object", VP_CHAT_COMPLETIONS, "application/json", "{\"choices\":[", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces|-"},
     {"an event that is no JSON", VP_CHAT_COMPLETIONS, "text/event-stream", "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: {oops\n\ndata: [DONE]\n\n",
         "-3 x||-|-|-1 -1 -1 -1 -1|-|1 pieces streamed|-"},
-    {"no UTF-8", VP_CHAT_COMPLETIONS, "text/event-stream", "data: {\"choices\":[{\"delta\":{\"content\":\"\xff\"}}]}\n\n", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|-"},
+    {"no UTF-8", VP_CHAT_COMPLETIONS, "text/event-stream", "data: {\"choices\":[{\"delta\":{\"content\":\"\xff\"}}]}\n\n", "-3 ||-|-|-1 -1 -1 -1 "
+        "-1|-|0 pieces streamed|-"},
     {"a stream that breaks off", VP_CHAT_COMPLETIONS, "text/event-stream", "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n",
         "-3 x||-|-|-1 -1 -1 -1 -1|-|1 pieces streamed|-"},
     {"choices no list", VP_CHAT_COMPLETIONS, "text/event-stream", "data: {\"choices\":{}}\n\n", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|-"},
     {"a choice no object", VP_CHAT_COMPLETIONS, "text/event-stream", "data: {\"choices\":[1]}\n\n", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|-"},
     {"delta no object", VP_CHAT_COMPLETIONS, "text/event-stream", "data: {\"choices\":[{\"delta\":\"x\"}]}\n\n", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|-"},
-    {"content a number", VP_CHAT_COMPLETIONS, "text/event-stream", "data: {\"choices\":[{\"delta\":{\"content\":5}}]}\n\n", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|-"},
+    {"content a number", VP_CHAT_COMPLETIONS, "text/event-stream", "data: {\"choices\":[{\"delta\":{\"content\":5}}]}\n\n", "-3 ||-|-|-1 -1 -1 -1 "
+        "-1|-|0 pieces streamed|-"},
     {"content a list of numbers", VP_CHAT_COMPLETIONS, "application/json", "{\"choices\":[{\"message\":{\"content\":[5]}}]}", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces|-"},
-    {"finish_reason a number", VP_CHAT_COMPLETIONS, "application/json", "{\"choices\":[{\"message\":{},\"finish_reason\":5}]}", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces complete|-"},
+    {"finish_reason a number", VP_CHAT_COMPLETIONS, "application/json", "{\"choices\":[{\"message\":{},\"finish_reason\":5}]}", "-3 ||-|-|-1 -1 -1 -1 "
+        "-1|-|0 pieces complete|-"},
     {"index below 0", VP_CHAT_COMPLETIONS, "application/json", "{\"choices\":[{\"index\":-1,\"message\":{}}]}", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces|-"},
     {"usage no object", VP_CHAT_COMPLETIONS, "application/json", "{\"choices\":[{\"message\":{}}],\"usage\":3}", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces complete|-"},
-    {"a count below 0", VP_CHAT_COMPLETIONS, "application/json", "{\"choices\":[{\"message\":{}}],\"usage\":{\"prompt_tokens\":-5}}", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces complete|-"},
-    {"a count with a fraction", VP_CHAT_COMPLETIONS, "application/json", "{\"choices\":[{\"message\":{}}],\"usage\":{\"completion_tokens\":1.5}}", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces complete|-"},
-    {"a count above 64 bits", VP_CHAT_COMPLETIONS, "application/json", "{\"choices\":[{\"message\":{}}],\"usage\":{\"completion_tokens\":1e30}}", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces complete|-"},
+    {"a count below 0", VP_CHAT_COMPLETIONS, "application/json", "{\"choices\":[{\"message\":{}}],\"usage\":{\"prompt_tokens\":-5}}",
+        "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces complete|-"},
+    {"a count with a fraction", VP_CHAT_COMPLETIONS, "application/json", "{\"choices\":[{\"message\":{}}],\"usage\":{\"completion_tokens\":1.5}}",
+        "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces complete|-"},
+    {"a count above 64 bits", VP_CHAT_COMPLETIONS, "application/json", "{\"choices\":[{\"message\":{}}],\"usage\":{\"completion_tokens\":1e30}}",
+        "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces complete|-"},
     {"counts whose sum is above 64 bits", VP_CHAT_COMPLETIONS, "application/json",
         "{\"choices\":[{\"message\":{}}],\"timings\":{\"prompt_n\":9223372036854775807,\"cache_n\":1}}",
         "0 ||-|-|-1 -1 -1 1 -1|{\"prompt_n\":9223372036854775807,\"cache_n\":1}|0 pieces complete|-"},
@@ -474,7 +495,8 @@ static const struct answer answers[] = {
     {"ollama: message no object", VP_CHAT_OLLAMA, "application/x-ndjson", "{\"message\":\"x\",\"done\":true}\n", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|-"},
     {"ollama: a duration of words", VP_CHAT_OLLAMA, "application/x-ndjson", "{\"message\":{\"content\":\"x\"},\"done\":true,\"eval_duration\":\"5\"}\n",
         "-3 x||-|-|-1 -1 -1 -1 -1|-|1 pieces streamed complete|-"},
-    {"ollama: a line that is no JSON", VP_CHAT_OLLAMA, "application/x-ndjson", "{\"message\":{\"content\":\"x\"}}\nnope\n", "-3 x||-|-|-1 -1 -1 -1 -1|-|1 pieces streamed|-"},
+    {"ollama: a line that is no JSON", VP_CHAT_OLLAMA, "application/x-ndjson", "{\"message\":{\"content\":\"x\"}}\nnope\n", "-3 x||-|-|-1 -1 -1 -1 "
+        "-1|-|1 pieces streamed|-"},
     {"ollama: a stream that breaks off", VP_CHAT_OLLAMA, "application/x-ndjson", "{\"message\":{\"content\":\"x\"},\"done\":false}\n",
         "-3 x||-|-|-1 -1 -1 -1 -1|-|1 pieces streamed|-"}};
 static void test_answers(void) {
@@ -569,7 +591,8 @@ static void test_refusals(void) {
         {"{\"object\":\"error\",\"message\":\"vLLM of old\"}", "vLLM of old"}, {"{\"detail\":\"Not Found\"}", "Not Found"},
         {"{\"detail\":[{\"loc\":[\"body\"]}]}", "[{\"loc\":[\"body\"]}]"}, {"{\"error\":null,\"message\":\"m\"}", "m"},
         {"{\"error\":{\"code\":5}}", "{\"code\":5}"}, {"{\"other\":1}", "{\"other\":1}"}, {"<html>\n<b>502</b>\x1b[2J\x01", "<html>?<b>502</b>?[2J?"},
-        {"", ""}, {"\xff\xfe", "??"}, {"{\"error\":\"a\\u0000b\"}", "a"}, {"a very long text that does not fit into the room there is", "a very long text that does not fit into"}};
+        {"", ""}, {"\xff\xfe", "??"}, {"{\"error\":\"a\\u0000b\"}", "a"}, {"a very long text that does not fit into the room there is",
+        "a very long text that does not fit into"}};
     char out[40];
     size_t i;
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -51,8 +51,8 @@ static int key_of_options(const struct options *options, struct endpoint *endpoi
     if (path) return key_of_file(endpoint, path);
     key = getenv(name);
     if (is_given(options, "api_key_env") && (!key || !*key))
-        return complain(EXIT_USAGE, "--api_key_env: there is no such variable in the environment (it takes a variable's "
-                                    "name, never the key)");
+        return complain(EXIT_USAGE, "--api_key_env: there is no such variable in the environment (it takes the name of "
+                                    "one, never the key)");
     return key && *key ? key_take(endpoint, key, strlen(key), name) : 0;
 }
 int endpoint_is_local(const struct endpoint *endpoint) {
@@ -207,7 +207,9 @@ void endpoint_hide_key(const struct endpoint *endpoint, char *text) {
 static void add_advice(struct endpoint *endpoint, const vp_exchange *exchange, struct text_buffer *line) {
     char text[LINE_BYTES] = "";
     switch (exchange->http_status) {
-    case 0: if (exchange->result == VP_ERR_DEVICE) snprintf(text, sizeof text, "; is the server up at this address?"); break;
+    case 0:
+        if (exchange->result == VP_ERR_DEVICE) snprintf(text, sizeof text, "; is the server up at this address?");
+        break;
     case 401: case 403:
         if (endpoint->key) snprintf(text, sizeof text, "; the API key was read from %.300s", endpoint->key_place);
         else snprintf(text, sizeof text, "; no API key was sent: set OPENAI_API_KEY, or use --api_key_env or "
