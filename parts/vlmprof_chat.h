@@ -351,6 +351,8 @@ static void vp_impl_chat_settings(vp_json_writer *writer, vp_chat_api api, const
     }
 }
 
+static int vp_impl_chat_is_blank(char byte) { return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n'; }
+
 /* ---- members that the caller sets */
 enum { VP_IMPL_CHAT_STEPS_MAX = 32, VP_IMPL_CHAT_NODES_MAX = 1 << 20 };
 typedef enum vp_impl_chat_step_kind { VP_IMPL_CHAT_KEY, VP_IMPL_CHAT_ITEM, VP_IMPL_CHAT_ALL } vp_impl_chat_step_kind;
@@ -520,6 +522,8 @@ static vp_result vp_impl_chat_knob(vp_chat_api api, const vp_chat_knob *knob, vp
     if (!knob->value || !vp_impl_chat_path(knob->path, &setting)) return VP_ERR_FORMAT;
     setting.value_bytes = strlen(knob->value);
     setting.is_text = vp_json_parse(knob->value, setting.value_bytes, NULL, 0, NULL, NULL, NULL) == VP_ERR_FORMAT;
+    while (!setting.is_text && vp_impl_chat_is_blank(*setting.value)) setting.value++, setting.value_bytes--;
+    while (!setting.is_text && vp_impl_chat_is_blank(setting.value[setting.value_bytes - 1])) setting.value_bytes--;
     result = vp_impl_chat_parse(body->text, body->bytes, &nodes, &capacity, &json, NULL);
     if (result == VP_OK) {
         setting.json = &json;
@@ -861,10 +865,15 @@ static vp_result vp_impl_chat_usage_of(vp_chat_reply *reply, const vp_json *json
         {"input_tokens_details", "image_tokens", &to->image_tokens},
         {"completion_tokens_details", "reasoning_tokens", &to->reasoning_tokens},
         {"output_tokens_details", "reasoning_tokens", &to->reasoning_tokens}};
+    vp_result result;
     if (!vp_impl_chat_is_set(json, usage)) return VP_OK;
     if (json->nodes[usage].type != VP_JSON_OBJECT)
         return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "usage", "the server sends something that is no object");
     *to = vp_impl_chat_no_usage();
+    result = vp_impl_chat_count(reply, json, /* vLLM 0.32 */
+                                vp_json_get(json, vp_json_get(json, usage, "prompt_tokens_details"), "multimodal_tokens"),
+                                "image", &to->image_tokens);
+    if (result != VP_OK) return result;
     return vp_impl_chat_count_all(reply, json, usage, counters, sizeof counters / sizeof *counters);
 }
 static vp_result vp_impl_chat_set_timings(vp_chat_reply *reply, const char *text, size_t bytes) {
@@ -976,7 +985,8 @@ static vp_result vp_impl_chat_response(vp_chat_reply *reply, const vp_json *json
                                         vp_impl_chat_is_set(json, why) ? why : status, "status");
     if (result == VP_OK) result = vp_impl_chat_usage_of(reply, json, vp_json_get(json, response, "usage"));
     if (result == VP_OK) result = vp_impl_chat_timings_of(reply, json, response);
-    if (vp_json_equals(json, status, "completed") || vp_json_equals(json, status, "incomplete")) reply->is_complete = 1;
+    if (result == VP_OK && (vp_json_equals(json, status, "completed") || vp_json_equals(json, status, "incomplete")))
+        reply->is_complete = 1;
     return result;
 }
 static vp_result vp_impl_chat_response_event(vp_chat_reply *reply, const vp_json *json) {
@@ -1069,7 +1079,6 @@ static vp_result vp_impl_chat_object(vp_chat_reply *reply, const char *text, siz
     default: return vp_impl_chat_completion(reply, &json);
     }
 }
-static int vp_impl_chat_is_blank(char byte) { return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n'; }
 static vp_result vp_impl_chat_event(void *user, const char *name, const char *data, size_t bytes) {
     vp_chat_reply *reply = (vp_chat_reply *)user;
     vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;

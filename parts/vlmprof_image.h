@@ -609,7 +609,8 @@ static void vp_impl_resize_row(const vp_impl_axis *x, const uint8_t *rgb, const 
         for (c = 0; c < 3; c++) {
             const float *weights = x_weights + (size_t)i * (size_t)x->taps;
             float sum = 0.0f;
-            for (j = 0; j < x->taps && x_first[i] + j < x->source; j++) sum += weights[j] * line[(x_first[i] + j) * 3 + c];
+            for (j = 0; j < x->taps && x_first[i] + j < x->source; j++)
+                sum += weights[j] * line[(x_first[i] + j) * 3 + c];
             out[i * 3 + c] = (uint8_t)(sum < 0.0f ? 0.5f : sum > 255.0f ? 255.5f : sum + 0.5f);
         }
 }

@@ -151,6 +151,7 @@ enum {
     VP_IMPL_CURLE_UNSUPPORTED_PROTOCOL = 1, VP_IMPL_CURLE_COULDNT_CONNECT = 7, VP_IMPL_CURLE_WEIRD_SERVER_REPLY = 8,
     VP_IMPL_CURLE_PARTIAL_FILE = 18, VP_IMPL_CURLE_OUT_OF_MEMORY = 27, VP_IMPL_CURLE_GOT_NOTHING = 52,
     VP_IMPL_CURLE_SEND_ERROR = 55, VP_IMPL_CURLE_RECV_ERROR = 56, VP_IMPL_CURLE_BAD_CONTENT_ENCODING = 61,
+    VP_IMPL_CURLE_TOO_LARGE = 100,
     /* CURLoption: numbers from 0 on, pointers from 10000, functions from 20000, 64-bit numbers from 30000 */
     VP_IMPL_CURLOPT_VERBOSE = 41, VP_IMPL_CURLOPT_POST = 47, VP_IMPL_CURLOPT_FOLLOWLOCATION = 52,
     VP_IMPL_CURLOPT_SSL_VERIFYPEER = 64, VP_IMPL_CURLOPT_HTTPGET = 80, VP_IMPL_CURLOPT_SSL_VERIFYHOST = 81,
@@ -222,7 +223,7 @@ typedef struct vp_impl_flight {
     size_t header_bytes;
     int64_t answer_bytes;
     int64_t pause_ms;             /* Retry-After; -1: none */
-    char content_type[128], location[256];
+    char content_type[128], location[2 * VP_IMPL_SERVER_KEY_MAX]; /* the key must fit: half of it is not found */
     char *body; size_t body_bytes, body_capacity; /* of a refusal, or of a GET */
     int is_enough;                /* truth: the rest of a refusal is not read */
     vp_error broken;              /* code: VP_OK, or why this side broke off */
@@ -266,8 +267,12 @@ static size_t vp_impl_server_scrub(const vp_server *server, char *text, size_t b
     *out = 0;
     return (size_t)(out - text);
 }
-static void vp_impl_server_scrub_text(const vp_server *server, char *text) {
-    if (text) vp_impl_server_scrub(server, text, strlen(text));
+/* The same for words on a line. They are cut only then: half a key would not be found. */
+static void vp_impl_server_scrub_words(const vp_server *server, char *text) {
+    size_t bytes = text ? vp_impl_server_scrub(server, text, strlen(text)) : 0, at = VP_IMPL_SERVER_WORDS_MAX;
+    if (bytes <= at) return;
+    while (at > 0 && ((unsigned char)text[at] & 0xC0) == 0x80) at--; /* not inside a character */
+    text[at] = 0;
 }
 
 /* ---- a heap of what is due next */
@@ -740,11 +745,11 @@ static void vp_impl_server_finish(vp_impl_flight *flight) {
     vp_impl_server_land(flight);
     exchange->result = exchange->error.code;
     exchange->state = exchange->result == VP_OK ? VP_EXCHANGE_DONE : VP_EXCHANGE_FAILED;
-    vp_impl_server_scrub_text(server, exchange->error.text);
-    vp_impl_server_scrub_text(server, reply->failure);
-    vp_impl_server_scrub_text(server, reply->model);
-    vp_impl_server_scrub_text(server, reply->finish_reason);
-    vp_impl_server_scrub_text(server, reply->timings);
+    vp_impl_server_scrub(server, exchange->error.text, strlen(exchange->error.text));
+    vp_impl_server_scrub_words(server, reply->failure);
+    vp_impl_server_scrub_words(server, reply->model);
+    vp_impl_server_scrub_words(server, reply->finish_reason);
+    if (reply->timings) vp_impl_server_scrub(server, reply->timings, strlen(reply->timings));
     reply->text_bytes = vp_impl_server_scrub(server, reply->text, reply->text_bytes);
     reply->reasoning_bytes = vp_impl_server_scrub(server, reply->reasoning, reply->reasoning_bytes);
     server->active_count--;
@@ -783,6 +788,12 @@ static void vp_impl_server_curl_failed(vp_impl_flight *flight, int code) {
         || code == VP_IMPL_CURLE_SEND_ERROR || code == VP_IMPL_CURLE_RECV_ERROR || code == VP_IMPL_CURLE_PARTIAL_FILE;
     if (is_safe && vp_impl_server_retry(flight)) return;
     if (code == VP_IMPL_CURLE_OUT_OF_MEMORY) result = VP_ERR_MEMORY;
+    /* up to libcurl 8.6 a header line that is too long counts as lack of memory */
+    if ((code == VP_IMPL_CURLE_TOO_LARGE || code == VP_IMPL_CURLE_OUT_OF_MEMORY) && flight->exchange->sent_ns != 0
+        && !flight->headers_ended) {
+        result = VP_ERR_FORMAT;
+        text = "the server sends a header line that is too long";
+    }
     if (code == VP_IMPL_CURLE_UNSUPPORTED_PROTOCOL || code == VP_IMPL_CURLE_WEIRD_SERVER_REPLY
         || code == VP_IMPL_CURLE_BAD_CONTENT_ENCODING) result = VP_ERR_FORMAT;
     vp_impl_server_fail(flight, result, text);
@@ -805,13 +816,13 @@ static void vp_impl_server_refused(vp_impl_flight *flight) {
     char words[4096] = "", text[600] = "", pause[80] = "";
     if ((status == 429 || (status >= 502 && status <= 504)) && vp_impl_server_retry(flight)) return;
     if (status < 400) {
+        vp_impl_server_scrub(flight->server, flight->location, strlen(flight->location));
         vp_impl_server_target(flight->location, words, 160);
         snprintf(text, sizeof text, "HTTP %d: the server redirects to %.160s, and redirects are not followed: give that"
                  " URL", status, words);
     } else {
         if (flight->body) vp_chat_failure(flight->body, flight->body_bytes, words, sizeof words);
-        vp_impl_server_scrub_text(flight->server, words);
-        words[VP_IMPL_SERVER_WORDS_MAX] = 0;
+        vp_impl_server_scrub_words(flight->server, words);
         if (flight->pause_ms > VP_IMPL_SERVER_PAUSE_MAX_MS)
             snprintf(pause, sizeof pause, " (it asks for a pause of %lld s)", (long long)(flight->pause_ms / 1000));
         snprintf(text, sizeof text, "HTTP %d%s%.300s%s", status, words[0] ? ": " : "", words, pause);
@@ -822,7 +833,7 @@ static void vp_impl_server_refused(vp_impl_flight *flight) {
 static void vp_impl_server_ended(vp_impl_flight *flight, int code) {
     vp_exchange *exchange = flight->exchange;
     long connects = 0;
-    char text[VP_IMPL_SERVER_WORDS_MAX + 1], whole[600];
+    char text[400];
     exchange->end_ns = vp_clock_ns();
     flight->server->curl.curl_easy_getinfo(flight->easy, VP_IMPL_CURLINFO_NUM_CONNECTS, &connects);
     exchange->is_new_connection = connects > 0;
@@ -839,10 +850,9 @@ static void vp_impl_server_ended(vp_impl_flight *flight, int code) {
     } else if (vp_chat_reply_end(&exchange->reply, &flight->broken) != VP_OK) {
         vp_impl_server_fail(flight, flight->broken.code, flight->broken.text);
     } else if (exchange->reply.failure) {
-        vp_impl_server_scrub_text(flight->server, exchange->reply.failure);
-        vp_text_copy(text, sizeof text, exchange->reply.failure);
-        snprintf(whole, sizeof whole, "the server reports an error: %s", text);
-        vp_impl_server_fail(flight, VP_ERR_DEVICE, whole);
+        vp_impl_server_scrub_words(flight->server, exchange->reply.failure);
+        snprintf(text, sizeof text, "the server reports an error: %.300s", exchange->reply.failure);
+        vp_impl_server_fail(flight, VP_ERR_DEVICE, text);
     } else {
         vp_impl_server_finish(flight);
     }

@@ -68,7 +68,7 @@ static void answer_post(int peer, const char *request) {
         char words[400];
         snprintf(words, sizeof words, "{\"error\":{\"message\":\"wrong key: %.60s\"}}", authorization ? strtok(strdup(authorization + 15), "\r\n") : "none");
         whole(peer, 401, "application/json", words);
-    } else if (asks_for(request, "retry") && !__sync_fetch_and_add(&shared->asked, 1))
+    } else if (asks_for(request, "retry") && !shared->asked++)
         say(peer, "HTTP/1.1 503 Busy\r\nRetry-After: 0\r\nContent-Length: 4\r\n\r\nbusy");
     else if (asks_for(request, "whole"))
         whole(peer, 200, "application/json",
@@ -221,7 +221,7 @@ static void test_text(void) {
     said("8 tokens came in 1 piece");
     check_case("a cached prompt, retries and new connections are warned about");
     CHECK_INT(ask("cached", "--num_runs 2"), 0);
-    said("from its cache in 2 of 2 runs (run 1: 288 of 289 tokens)");
+    said("2 of 2 runs read the prompt from the server's cache (run 1: 288 of 289 tokens)");
     said("--unique_image avoids that");
     shows("  prompt_ms                12.5\n");
     CHECK_INT(ask("cached", "--no_cache"), 0);
@@ -229,7 +229,7 @@ static void test_text(void) {
     CHECK_INT(ask("retry", "--cold"), 0);
     said("run 1 took 2 attempts");
     CHECK_INT(ask("good", "--cold"), 0);
-    said("run 1 opened a new connection");
+    said("1 of 1 runs opened a new connection: connecting");
     shows("1 run without a warm-up (--cold)");
     CHECK_INT(ask("good", "--ignore_eos"), 0);
     said("--ignore_eos had no effect: 4 tokens of 8");
@@ -333,7 +333,9 @@ static void test_failures(void) {
     said("image too wide");
     CHECK_TEXT(last.out, "");
     CHECK_INT(ask("none", NULL), 4);
-    said("; it has: good, cached");
+    said("; its models: good, cached");
+    CHECK_INT(ask("none", "--endpoint_api ollama"), 4);
+    said("does it speak ollama?");
     CHECK_INT(ask("breaks", NULL), 4);
     CHECK_TEXT(last.out, "");
     CHECK_INT(ask("nonsense", NULL), 3);

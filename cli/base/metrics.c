@@ -60,6 +60,10 @@ void terms_add(struct document *document, const int *which, size_t count) {
     char line[TERM_BYTES];
     for (size_t i = 0; i < count; i++) document_text(document, BLOCK_LINE, "%s", term_line(which[i], line));
 }
+void served_terms_add(struct document *document, const int *which, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        document_text(document, BLOCK_LINE, "%s: %s", TERMS[which[i]].key, served_meaning(which[i]));
+}
 
 const char *const DETAIL_KEYS[DETAIL_COUNT] = {"ms", "wall_ms", "device_ms", "launches", "flops", "bytes"};
 
@@ -86,6 +90,17 @@ double stage_value(const struct pass_result *run, int stage, int detail) {
     case DETAIL_BYTES: return (double)run->times.bytes[stage];
     default: return (double)stage_ns(run, stage) / 1e6;
     }
+}
+int is_prompt_cached(const struct pass_result *run) {
+    const vp_chat_usage *usage = run->served ? &run->served->usage : NULL;
+    return usage && usage->prompt_tokens > 0 && usage->cached_tokens * 2 >= usage->prompt_tokens;
+}
+void warn_of_cached_runs(struct text_list *warnings, int64_t cached_count, int64_t run_count) {
+    if (cached_count)
+        text_list_add(warnings,
+                      "the server read at least half of the prompt from a cache in %lld of %lld runs: their TTFT is "
+                      "not that of a new request; sweep --no_cache or --unique_image",
+                      (long long)cached_count, (long long)run_count);
 }
 const char *served_lacks(const struct pass_result *run, int metric) {
     const struct served *served = run->served;

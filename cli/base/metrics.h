@@ -83,6 +83,8 @@ const char *term_line(int which, char out[TERM_BYTES]);
 /* Adds such a line for each of the terms. */
 struct document;
 void terms_add(struct document *document, const int *which, size_t count);
+/* The same as they are seen from outside a server. */
+void served_terms_add(struct document *document, const int *which, size_t count);
 
 /* Details of a stage; 0 is its ms. */
 enum { DETAIL_WALL = 1, DETAIL_DEVICE, DETAIL_LAUNCHES, DETAIL_FLOPS, DETAIL_BYTES, DETAIL_COUNT };
@@ -100,8 +102,17 @@ int is_host_stage(int stage);
 /* A detail of a stage; NaN when the stage did not run, or runs on the host and has no such detail there. */
 double stage_value(const struct pass_result *run, int stage, int detail);
 
-/* A metric of one run; NaN when its stages did not run or were not timed, or when a server's answer does not show it. */
+/* A metric of one run; NaN when its stages did not run or were not timed, or when a server's answer does not show
+ * it. */
 double metric_of(const struct pass_result *run, int metric);
+
+/* Truth: the server says that half of the prompt or more came from a cache, so the times are not those of the first
+ * request. The first tokens of a chat template are always the same: a few cached ones say nothing. */
+int is_prompt_cached(const struct pass_result *run);
+
+/* Adds a warning when servers read prompts of measured runs from a cache. */
+struct text_list;
+void warn_of_cached_runs(struct text_list *warnings, int64_t cached_count, int64_t run_count);
 
 /* Why a server's pass lacks this metric; NULL: it has it. */
 const char *served_lacks(const struct pass_result *run, int metric);

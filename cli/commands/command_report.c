@@ -69,7 +69,7 @@ static void report_form_write(const struct report *report, report_form form, str
         document_free(&document);
     } else if (form == FORM_HTML) report_page_write(report, out);
     else if (form == FORM_CSV) {
-        report_csv_heads(out);
+        report_csv_heads(out, report);
         for (size_t i = 0; i < report->results->count; i++) report_csv_row(out, report, i);
     } else report_json_write(report, form, out);
 }

@@ -251,7 +251,8 @@ static void print_stage(const struct run_state *state, const char *name, int sta
     struct median_range range = range_of_runs(state->runs, state->run_count, metric_of, stage_metric(stage, 0));
     double medians[DETAIL_COUNT], ms = range.median / divisor;
     for (int detail = 0; detail < DETAIL_COUNT; detail++)
-        medians[detail] = range_of_runs(state->runs, state->run_count, metric_of, stage_metric(stage, detail)).median / divisor;
+        medians[detail] =
+            range_of_runs(state->runs, state->run_count, metric_of, stage_metric(stage, detail)).median / divisor;
     if (!isfinite(ms)) {
         print_plain("%-18s %*s %7s %9s %9s %10s %9s %9s %8s\n", name, width, "-", "-", "-", "-", "-", "-", "-", "-");
         return;
@@ -379,8 +380,9 @@ static void put_medians(vp_json_writer *writer, const struct run_state *state) {
     vp_json_begin_object(writer);
     for (int i = 0; i < METRIC_STAGE + VP_STAGE_COUNT + 2; i++) {
         const int rate = i - METRIC_STAGE - VP_STAGE_COUNT; /* 0 and 1 */
-        const struct median_range range = rate < 0 ? range_of_runs(state->runs, state->run_count, metric_of, i)
-                                                   : range_of_runs(state->runs, state->run_count, term_of, TERM_DECODE_RATE + rate);
+        const struct median_range range =
+            rate < 0 ? range_of_runs(state->runs, state->run_count, metric_of, i)
+                     : range_of_runs(state->runs, state->run_count, term_of, TERM_DECODE_RATE + rate);
         vp_json_key(writer, rate >= 0          ? TERMS[TERM_DECODE_RATE + rate].key
                             : i < METRIC_STAGE ? METRIC_KEYS[i]
                                                : vp_stage_name((vp_stage)(i - METRIC_STAGE)));
@@ -409,7 +411,8 @@ static void print_run_json(const struct options *options, const struct run_state
                           state->run_count,
                           NULL,
                           VP_SCORE_VQA_SEED,
-                          is_given(options, "ignore_eos")};
+                          is_given(options, "ignore_eos"),
+                          0};
     vp_json_writer writer;
     if (point.layout) {
         point.target_tokens = target_tokens_of(&state->tiles, point.layout);

@@ -202,7 +202,8 @@ static int served_measure(const struct options *options, struct served_run *stat
     }
     noise_end(&state->noise, &reading);
     close_progress();
-    if (!code && !interrupted) state->words = endpoint_words(&state->endpoint); /* not before: it warms the connection up */
+    /* not before the runs: it would connect for them */
+    if (!code && !interrupted) state->words = endpoint_words(&state->endpoint);
     return code == EXIT_INTERRUPTED || interrupted ? 0 : code;
 }
 
@@ -221,23 +222,24 @@ static void warn_of_cache(const struct options *options, struct served_run *stat
         if (is_cached(&state->runs[i]) && !count++) first = i;
     if (count)
         text_list_add(&state->warnings,
-                      "the server read the prompt from its cache in %d of %d runs (run %d: %lld of %lld tokens): their "
-                      "TTFT is that of a cached prompt; %s", count, state->run_count, first + 1,
+                      "%d of %d runs read the prompt from the server's cache (run %d: %lld of %lld tokens): their TTFT "
+                      "is that of a cached prompt; %s", count, state->run_count, first + 1,
                       (long long)state->runs[first].served->usage.cached_tokens,
                       (long long)state->runs[first].served->usage.prompt_tokens, advice);
 }
 /* Where a piece holds many tokens, the first one does, too. */
 static void warn_of_pieces(struct served_run *state) {
     const struct served *served = state->runs[0].served;
-    if (served->is_streamed && served->piece_count && served->usage.completion_tokens >= 2 * (int64_t)served->piece_count)
+    const int64_t tokens = served->usage.completion_tokens, pieces = (int64_t)served->piece_count;
+    if (served->is_streamed && pieces && tokens >= 2 * pieces)
         text_list_add(&state->warnings,
-                      "%lld tokens came in %zu piece%s: TTFT is the time to the first piece and may hold several tokens, "
-                      "and what comes after it is too short for TPOT; the server's own numbers know better",
-                      (long long)served->usage.completion_tokens, served->piece_count,
-                      served->piece_count == 1 ? "" : "s");
+                      "%lld tokens came in %lld piece%s: the first piece may hold several tokens, so TTFT may be too "
+                      "long and TPOT too short; where the server gives its own times, they are better",
+                      (long long)tokens, (long long)pieces, pieces == 1 ? "" : "s");
 }
 static void served_warn(const struct options *options, struct served_run *state) {
     vp_noise_summary noise = state->noise;
+    int32_t new_count = 0;
     const int64_t wanted = number_of(options, "max_new_tokens");
     for (size_t i = 0; i < state->endpoint.warnings.count; i++)
         text_list_copy(&state->warnings, state->endpoint.warnings.items[i]);
@@ -248,13 +250,15 @@ static void served_warn(const struct options *options, struct served_run *state)
         if (served->attempts > 1)
             text_list_add(&state->warnings, "run %d took %d attempts: its times are those of the last one", i + 1,
                           served->attempts);
-        if (served->is_new_connection)
-            text_list_add(&state->warnings, "run %d opened a new connection: connecting is in its times", i + 1);
+        new_count += served->is_new_connection;
         if (is_given(options, "ignore_eos") && served->usage.completion_tokens >= 0
             && served->usage.completion_tokens != wanted)
             text_list_add(&state->warnings, "run %d: --ignore_eos had no effect: %lld tokens of %lld", i + 1,
                           (long long)served->usage.completion_tokens, (long long)wanted);
     }
+    if (new_count)
+        text_list_add(&state->warnings, "%d of %d runs opened a new connection%s: connecting is in their times",
+                      new_count, state->run_count, new_count > 1 ? ", as the server had closed the last one" : "");
     if (state->family && state->runs[0].served->usage.image_tokens >= 0
         && state->runs[0].served->usage.image_tokens != state->tokens_by_rule)
         text_list_add(&state->warnings, "the server counts %lld image tokens, the rule of %s %lld",
@@ -287,12 +291,13 @@ static void print_head(const struct served_run *state) {
     print_visible(run->answer, run->answer_bytes);
     print_plain("%s\n", answers_are_equal(state) ? "" : "   (run 1; other runs gave other answers)");
     print_plain("model    %s", state->endpoint.model);
-    if (served->model && strcmp(served->model, state->endpoint.model)) print_plain(" (the server says %s)", served->model);
+    if (served->model && strcmp(served->model, state->endpoint.model))
+        print_plain(" (the server says %s)", served->model);
     knobs_words(&state->knobs, 0, &knobs);
     print_plain("%s%s\n", knobs.bytes ? ", " : "", knobs.bytes ? knobs.data : "");
     free(knobs.data);
-    print_plain("server   %s%s%s, %s\n", state->endpoint.url, state->words ? ", " : "", state->words ? state->words : "",
-                vp_chat_api_path(state->endpoint.api));
+    print_plain("server   %s%s%s, %s\n", state->endpoint.url, state->words ? ", " : "",
+                state->words ? state->words : "", vp_chat_api_path(state->endpoint.api));
     if (!state->image_path) return;
     print_plain("image    %dx%d", state->picture.width_px, state->picture.height_px);
     if (state->file_width_px != state->picture.width_px || state->file_height_px != state->picture.height_px)
@@ -467,7 +472,8 @@ static void print_served_json(const struct options *options, const struct served
     put_int(&writer, "num_runs", state->run_count);
     for (int metric = 0; metric < METRIC_STAGE; metric++)
         put_double(&writer, METRIC_KEYS[metric], metric_mean(state->runs, state->run_count, metric));
-    put_double(&writer, TERMS[TERM_DECODE_RATE].key, 1e3 / metric_mean(state->runs, state->run_count, METRIC_PER_TOKEN));
+    put_double(&writer, TERMS[TERM_DECODE_RATE].key,
+               1e3 / metric_mean(state->runs, state->run_count, METRIC_PER_TOKEN));
     put_double(&writer, TERMS[TERM_OUTPUT_RATE].key, output_rate_of(&state->runs[0]) * (double)state->runs[0].total_ns
                    / 1e6 / metric_mean(state->runs, state->run_count, METRIC_TOTAL));
     put_null_reasons(&writer, state->runs, state->run_count);

@@ -16,7 +16,8 @@ int flame_kind(const char *name) {
         {"copy", FLAME_COPY},        {"convert", FLAME_COPY},     {"gather", FLAME_COPY},     {"scatter", FLAME_COPY},
         {"atten", FLAME_ATTENTION},  {"softmax", FLAME_ATTENTION}, {"norm", FLAME_NORM},      {"router", FLAME_ROUTING},
         {"moe_lists", FLAME_ROUTING}, {"moe_tiles", FLAME_ROUTING}, {"argmax", FLAME_ROUTING}, {"pick", FLAME_ROUTING},
-        {"advance", FLAME_ROUTING},  {"grouped", FLAME_EXPERTS},  {"expert", FLAME_EXPERTS},  {"gate_up", FLAME_EXPERTS},
+        {"advance", FLAME_ROUTING},  {"grouped", FLAME_EXPERTS},  {"expert", FLAME_EXPERTS},
+        {"gate_up", FLAME_EXPERTS},
         {"down", FLAME_EXPERTS},     {"gemm", FLAME_PRODUCT},     {"gemv", FLAME_PRODUCT},    {"qkv", FLAME_PRODUCT},
         {"decode_out", FLAME_PRODUCT}, {"decode_head", FLAME_PRODUCT}};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) if (strstr(name, words[i].word)) return words[i].kind;
@@ -172,7 +173,8 @@ static void runs_write(const struct flame *flame, int64_t from, int64_t to, int 
     }
     text_add_string(out, "]]");
 }
-/* The name and the time of a group: a pass takes from its first operation to its last; a decode step is timed itself. */
+/* The name and the time of a group: a pass takes from its first operation to its last; a decode step is timed
+ * itself. */
 static void group_write(const struct flame *flame, int64_t from, int64_t to, int stage_at, int number, int has_ops,
                         int64_t *step_begin_ns, struct text_buffer *out) {
     const struct flame_request *request = &flame->request;

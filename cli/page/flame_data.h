@@ -1,7 +1,7 @@
 /* flame_data.h: what the flame chart's script draws, as JSON. */
 #ifndef VLMPROF_CLI_FLAME_DATA_H
 #define VLMPROF_CLI_FLAME_DATA_H
-#include "page/flame_page.h"
+#include "page/flame.h"
 
 /* Kinds of operations, which have a colour each: the series of plot.h. */
 enum { FLAME_PRODUCT, FLAME_ATTENTION, FLAME_EXPERTS, FLAME_NORM, FLAME_ROUTING, FLAME_OTHER, FLAME_HOST, FLAME_COPY,

@@ -53,7 +53,7 @@ static void page_stage_table(struct text_buffer *out, const struct flame *flame)
     size_t count = stage_rows(flame, rows);
     double rest = request_ms(flame);
     page_add(out,
-             "<section id=\"stages\"><h2>Stages</h2><p class=\"soft\">Means of %lld request%s.</p>\n"
+             "<section id=\"stages\"><h2>Stages</h2><p class=\"soft\">Mean of %lld request%s.</p>\n"
              "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Stages\"><table><thead><tr>"
              "<th scope=\"col\">stage<th scope=\"col\">ms<th scope=\"col\">share, %%<th scope=\"col\">operations, ms"
              "<th scope=\"col\">idle, ms<th scope=\"col\">idle, %%</thead><tbody>\n",
@@ -157,11 +157,13 @@ static void page_operations(struct text_buffer *out, const struct flame *flame, 
     int64_t shown = flame->ops->count < FLAME_ROWS_MOST ? flame->ops->count : (int64_t)FLAME_ROWS_MOST;
     page_add(out,
              "<section id=\"table\"><h2>Operations</h2><p>The rows of the table of <span class=\"day\">run --profile"
-             "</span>, per request: means of %lld request%s. Operations nest; self times are without what is within, so "
-             "they add up to the request. A click on a head sorts, the filter takes words of the columns of texts.</p>\n"
+             "</span>, per request: mean of %lld request%s. Operations nest; self times are without what is within, so "
+             "they add up to %s. A click on a head sorts, the filter takes words of the columns of texts."
+             "</p>\n"
              "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Operations\"><table class=\"sort\">"
              "<thead><tr><th scope=\"col\" class=\"x\"><button>operation</button>",
-             (long long)flame->request_count, flame->request_count == 1 ? "" : "s");
+             (long long)flame->request_count, flame->request_count == 1 ? "" : "s",
+             flame->on_device ? "all that the device did" : "the request");
     group_heads(out, flame->ops->group_by);
     page_add(out,
              "<th scope=\"col\"><button>calls</button><th scope=\"col\"><button>%s, ms</button>"
@@ -208,7 +210,9 @@ static void page_head(struct text_buffer *out, const struct flame *flame, const 
     page_begin(out, script);
     text_add_string(out, "<title>vlmprof: ");
     page_name(out, flame);
-    text_add_string(out, "</title>\n");
+    text_add_string(out, ", ");
+    page_text(out, flame->device);
+    page_add(out, ", %.10s</title>\n", flame->date);
     page_style(out);
     flame_style(out);
     text_add_string(out, "</head><body>\n<header><h1>");
@@ -221,34 +225,38 @@ static void page_head(struct text_buffer *out, const struct flame *flame, const 
                     "<a href=\"#stages\">Stages</a><a href=\"#table\">Operations</a><a href=\"#words\">Words</a>"
                     "<a href=\"#source\">Provenance</a></nav></header>\n<main>\n");
 }
-/* The launch's row with the most self time, NULL without one. */
-static const vp_op *costliest(const struct flame *flame) {
-    const vp_op *most = NULL;
-    for (int64_t i = 0; i < flame->ops->count; i++) {
-        const vp_op *op = &flame->ops->rows[i];
-        if (is_launch(op) && (!most || self_ns(flame, op) > self_ns(flame, most))) most = op;
-    }
+/* The operation with the most self time, a part of the model at a time where the table tells parts apart: rows that
+ * differ in shapes, blocks or steps alone are one. Its name is NULL where nothing was launched. */
+static vp_op costliest(const struct flame *flame) {
+    vp_op most = vp_op_default(), *rows = resize(NULL, (size_t)flame->ops->count, sizeof *rows);
+    vp_ops merged;
+    vp_ops_init(&merged, rows, flame->ops->count, flame->ops->group_by & VP_OPS_BY_PART, 0);
+    vp_ops_merge(&merged, flame->ops);
+    for (int64_t i = 0; i < merged.count; i++)
+        if (is_launch(&rows[i]) && (!most.name || self_ns(flame, &rows[i]) > self_ns(flame, &most))) most = rows[i];
+    free(rows);
     return most;
 }
 static void page_findings(struct text_buffer *out, const struct flame *flame, const vp_op *sum) {
     struct stage_row rows[STAGE_ROWS_MOST];
     size_t count = stage_rows(flame, rows), most = 0;
-    const vp_op *op = costliest(flame);
+    const vp_op op = costliest(flame);
     for (size_t i = 1; i < count; i++) if (rows[i].ms > rows[most].ms) most = i;
     text_add_string(out, "<section id=\"findings\"><h2>In short</h2>\n<p>");
     if (count)
         page_add(out, "The stage %s takes %s %% of a request (%s of %s ms, from the image file to the text)",
                  rows[most].name, number_percent(rows[most].ms / request_ms(flame)).text,
                  number_short(rows[most].ms).text, number_short(request_ms(flame)).text);
-    if (op) {
-        vp_op_rates rates = vp_op_rate(op, flame->ops->clock, flame->ops->ceilings);
+    if (op.name) {
+        vp_op_rates rates = vp_op_rate(&op, flame->ops->clock, flame->ops->ceilings);
         text_add_string(out, count ? "; the most expensive operation is <b>" : "The most expensive operation is <b>");
-        page_text(out, op->name);
+        page_text(out, op.name);
         text_add_string(out, "</b>");
-        if (strcmp(op->part, "*")) { text_add_string(out, " of "); page_text(out, op->part); }
-        page_add(out, " with %s %% of all self time in %.6g calls",
-                 number_percent((double)self_ns(flame, op) / (double)self_ns(flame, sum)).text,
-                 (double)op->calls / (double)flame->request_count);
+        if (strcmp(op.part, "*")) { text_add_string(out, " of "); page_text(out, op.part); }
+        page_add(out, " with %s %% of all %sself time in %.6g calls",
+                 number_percent((double)self_ns(flame, &op) / (double)self_ns(flame, sum)).text,
+                 flame->on_device ? "device " : "",
+                 (double)op.calls / (double)flame->request_count);
         if (isfinite(rates.ceiling_percent))
             page_add(out, ", at %.1f %% of what %s allows", rates.ceiling_percent,
                      rates.memory_bound ? "the memory" : "the arithmetic");
@@ -283,15 +291,18 @@ static void page_chart(struct text_buffer *out, const struct flame *flame) {
     legend_close(out);
     text_add_string(out,
                     "<svg class=\"flame\" role=\"group\" aria-label=\"Flame chart\"></svg>\n"
-                    "<noscript><p>A script of this page draws the chart, and it does not run here. The tables below are "
+                    "<noscript><p>A script of this page draws the chart, and it does not run here. The tables below "
+                    "are "
                     "whole.</p></noscript>\n");
     figure_close(out);
     text_add_string(out,
-                    "<p class=\"soft screen\">A click, or Enter, zooms to a stage, a pass, a step or a block. Keys within the "
+                    "<p class=\"soft screen\">A click, or Enter, zooms to a stage, a pass, a step or a block. Keys "
+                    "within the "
                     "chart: arrows go from box to box, + and - zoom, Backspace goes back, 0 shows the whole "
                     "request.</p>\n");
     if (left_out)
-        page_add(out, "<p id=\"left\">%lld of %lld operations are not drawn, so that the page stays small: those of the "
+        page_add(out, "<p id=\"left\">%lld of %lld operations are not drawn, so that the page stays small: those of "
+            "the "
                       "boxes with a dashed line. The tables count them; --trace FILE has them one by one.</p>\n",
                  (long long)left_out, (long long)(flame->request.launch_count + flame->request.lost_launches));
     text_add_string(out, "<script type=\"application/json\" id=\"data\">");
@@ -302,7 +313,8 @@ static void page_chart(struct text_buffer *out, const struct flame *flame) {
 static void page_words(struct text_buffer *out) {
     static const char *const words[][2] = {
         {"request", "from the image file to the answer's text; a step of the schedule"},
-        {"stage", "vit: the image tower; connector: from its features to tokens; prefill: the decoder blocks over image "
+        {"stage", "vit: the image tower; connector: from its features to tokens; prefill: the decoder blocks over "
+            "image "
                   "and question; decode: one step for each further token; h2d: inputs to the device; embed, head, "
                   "sample: around the blocks; preprocess, detok: on the host, pixels and text"},
         {"pass", "the image tower over one view of the image, or over some at once"},

@@ -39,7 +39,8 @@ static void hash_block(uint32_t state[8], const uint8_t block[64]) {
     for (int i = 0; i < 8; i++) state[i] += now[i];
 }
 static void sha256(const char *text, size_t bytes, uint8_t digest[32]) {
-    uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+    uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
     uint8_t last[128] = {0};
     size_t whole = bytes / 64 * 64, left = bytes - whole, end = left < 56 ? 64 : 128;
     for (size_t at = 0; at < whole; at += 64) hash_block(state, (const uint8_t *)text + at);

@@ -4,7 +4,8 @@
 #include "page/page.h"
 #include "page/page_hash.h"
 
-void page_style(struct text_buffer *out) {
+/* Texts, figures, marks. */
+static void style_figures(struct text_buffer *out) {
     text_add_string(
         out,
         "<style>\n"
@@ -62,6 +63,9 @@ void page_style(struct text_buffer *out) {
         ".d{stroke:var(--c);stroke-width:2.2;stroke-linecap:round;opacity:.55}.n{fill:var(--soft)}"
         ".o{paint-order:stroke;stroke:var(--box);stroke-width:3px;stroke-linejoin:round}.many .m{stroke-width:.25}"
         ".many .m:hover,.m:hover{stroke-width:2.5;stroke-opacity:1}\n");
+}
+/* Tables, small screens, prints. */
+static void style_tables(struct text_buffer *out) {
     text_add_string(
         out,
         ".scroll{overflow-x:auto}"
@@ -85,6 +89,11 @@ void page_style(struct text_buffer *out) {
         ".w700{max-width:560px!important}h2{margin-top:1.4rem}"
         "*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}\n"
         "</style>\n");
+}
+
+void page_style(struct text_buffer *out) {
+    style_figures(out);
+    style_tables(out);
 }
 
 /* ---- the script */
@@ -221,11 +230,13 @@ static const char SCRIPT_TABLES[] =
     "  const h = b.parentNode, body = h.closest('table').tBodies[0], i = h.cellIndex\n"
     "  const way = h.getAttribute('aria-sort') == 'ascending' ? -1 : 1\n"
     "  const isText = h.matches('.x')\n"
-    "  const value = r => isText ? r.cells[i].textContent : parseFloat(r.cells[i].dataset.v ?? r.cells[i].textContent)\n"
+    "  const value = r => isText ? r.cells[i].textContent : parseFloat(r.cells[i].dataset.v ?? "
+    "r.cells[i].textContent)\n"
     "  for (const other of h.parentNode.cells) other.removeAttribute('aria-sort')\n"
     "  h.setAttribute('aria-sort', way > 0 ? 'ascending' : 'descending')\n"
     "  const rows = [...body.rows].map(r => [value(r), r])\n"
-    "  rows.sort((x, y) => isText ? way * x[0].localeCompare(y[0]) : isNaN(x[0]) - isNaN(y[0]) || way * (x[0] - y[0]) || 0)\n"
+    "  rows.sort((x, y) => isText ? way * x[0].localeCompare(y[0]) : isNaN(x[0]) - isNaN(y[0]) || way * (x[0] - "
+    "y[0]) || 0)\n"
     "  body.append(...rows.map(x => x[1]))\n"
     "}\n";
 

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char STAGES_UNKNOWN_TEXT[] = "stage times are not known from outside a server";
+
 /* ---- roofs */
 /* The roofs: as given, else the best that a stage reaches which takes at least 1 % of a request. */
 static void find_peaks(struct report *report) {
@@ -80,7 +82,8 @@ static void warn_of_files(struct report *report) {
                 {"timing", offsetof(struct result_file, timing)},
                 {"version", offsetof(struct result_file, version)}};
     const struct results *results = report->results;
-    int64_t failed = 0, missing = 0, throttled = 0, outliers = 0, runs = 0, synthetic = 0, foreign = 0, coarse = 0;
+    int64_t failed = 0, missing = 0, throttled = 0, outliers = 0, runs = 0, synthetic = 0, foreign = 0, coarse = 0,
+            served = 0, cached = 0;
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
         failed += file->failed_count;
@@ -90,15 +93,19 @@ static void warn_of_files(struct report *report) {
         runs += file->run_at ? (int64_t)file->run_at[file->count] : 0;
         synthetic += file->is_synthetic;
         foreign += file->is_foreign;
-        coarse += !file->columns[stage_column(VP_STAGE_PREFILL, 0)];
+        served += file->is_served;
+        cached += file->cached_runs > 0 ? file->cached_runs : 0;
+        coarse += !file->is_served && !file->columns[stage_column(VP_STAGE_PREFILL, 0)];
     }
     if (synthetic)
         text_list_add(&report->warnings, "synthetic weights in %lld of %zu files: latency is real, accuracy is not",
                       (long long)synthetic, results->count);
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
-        if (differing_files(results, same[i].offset))
+        /* the models of servers are a knob */
+        if (differing_files(results, same[i].offset) && !(served && !strcmp(same[i].name, "model")))
             text_list_add(&report->warnings,
                           "the files differ in their %s: what lies between them is not the knobs alone", same[i].name);
+    warn_of_cached_runs(&report->warnings, cached, runs);
     if (failed) text_list_add(&report->warnings, "%lld points failed; they are in no number", (long long)failed);
     if (missing)
         text_list_add(&report->warnings, "%lld points are not measured yet; they are in no number", (long long)missing);
@@ -289,6 +296,18 @@ static void find_changes(struct report *report, const struct tradeoff *tradeoff)
     }
     free(low);
 }
+/* From outside a server only the first token divides the time of a request. */
+static void find_first_token(struct report *report) {
+    double low = HUGE_VAL, high = -HUGE_VAL;
+    for (size_t i = 0; i < report->results->count; i++) {
+        double share = report->items[i].mean[METRIC_TTFT] / report->items[i].mean[METRIC_TOTAL];
+        if (share < low) low = share;
+        if (share > high) high = share;
+    }
+    text_list_add(&report->findings, "%s", STAGES_UNKNOWN_TEXT);
+    if (high > 0)
+        text_list_add(&report->findings, "the first token takes %.1f to %.1f %% of a request", 100 * low, 100 * high);
+}
 static void find_decode(struct report *report) {
     double low = HUGE_VAL, high = -HUGE_VAL, least = HUGE_VAL, most = -HUGE_VAL;
     size_t count = 0;
@@ -361,6 +380,10 @@ void report_make(struct report *report, const struct results *results, const str
         find_changes(report, &report->tradeoffs[i]);
     }
     report->stage_findings = report->findings.count;
+    if (are_all_served(results)) {
+        find_first_token(report);
+        return;
+    }
     find_dominant(report);
     find_decode(report);
     find_idle(report);
@@ -396,6 +419,16 @@ void put_setting_of(vp_json_writer *writer, const struct result_file *file) {
     put_text(writer, "tier", file->tier);
     vp_json_key(writer, "target_vision_tokens");
     if (file->target_tokens >= 0) vp_json_int(writer, file->target_tokens); else vp_json_null(writer);
+    if (file->is_served) {
+        put_null(writer, "top_k");
+        put_null(writer, "num_active_blocks");
+        put_text(writer, "variant", file->variant);
+        put_text(writer, "endpoint", file->endpoint);
+        put_text(writer, "endpoint_model", file->endpoint_model);
+        vp_json_key(writer, "request_knobs");
+        vp_json_raw(writer, file->request_knobs, strlen(file->request_knobs));
+        return;
+    }
     put_int(writer, "top_k", file->top_k);
     put_int(writer, "num_active_blocks", file->block_count);
 }

@@ -51,8 +51,8 @@ static int key_of_options(const struct options *options, struct endpoint *endpoi
     if (path) return key_of_file(endpoint, path);
     key = getenv(name);
     if (is_given(options, "api_key_env") && (!key || !*key))
-        return complain(EXIT_USAGE, "--api_key_env: there is no such variable in the environment (it takes a variable's "
-                                    "name, never the key)");
+        return complain(EXIT_USAGE, "--api_key_env: there is no such variable in the environment (it takes the name of "
+                                    "one, never the key)");
     return key && *key ? key_take(endpoint, key, strlen(key), name) : 0;
 }
 int endpoint_is_local(const struct endpoint *endpoint) {
@@ -77,6 +77,7 @@ int endpoint_open(const struct options *options, const char *url, const char *mo
     server.api = endpoint->api;
     server.api_key = endpoint->key;
     server.total_timeout_ms = server.idle_timeout_ms = (int32_t)number_of(options, "timeout_s") * 1000;
+    if (has_option(options, "max_retries")) server.max_retries = (int32_t)number_of(options, "max_retries");
     result = vp_server_open(&server, &endpoint->server, &error);
     if (result != VP_OK)
         return complain_result(result == VP_ERR_FORMAT ? EXIT_USAGE : EXIT_DEVICE, "--endpoint", result, &error);
@@ -134,12 +135,12 @@ int endpoint_models(struct endpoint *endpoint, struct text_list *names, char *re
     free(parsed.nodes);
     return code;
 }
-/* "; it has: a, b", as far as it is known. */
+/* "; its models: a, b", as far as it is known. */
 static void models_text(struct endpoint *endpoint, struct text_buffer *out) {
     struct text_list names = {NULL, 0};
     char reason[LINE_BYTES];
     if (endpoint_models(endpoint, &names, reason, sizeof reason) == 0 && names.count) {
-        text_add_string(out, "; it has: ");
+        text_add_string(out, "; its models: ");
         for (size_t i = 0; i < names.count && i < NAMES_SHOWN; i++) {
             text_add_string(out, i ? ", " : "");
             text_add_string(out, names.items[i]);
@@ -197,17 +198,29 @@ char *endpoint_words(struct endpoint *endpoint) {
 }
 
 /* ---- one request */
+void endpoint_hide_key(const struct endpoint *endpoint, char *text) {
+    const size_t bytes = endpoint->key ? strlen(endpoint->key) : 0;
+    for (char *found = text; found && bytes && (found = strstr(found, endpoint->key)) != NULL; found += bytes)
+        memset(found, '*', bytes);
+}
 /* What to do about a failure; appended to its line. */
 static void add_advice(struct endpoint *endpoint, const vp_exchange *exchange, struct text_buffer *line) {
     char text[LINE_BYTES] = "";
     switch (exchange->http_status) {
-    case 0: if (exchange->result == VP_ERR_DEVICE) snprintf(text, sizeof text, "; is the server up at this address?"); break;
+    case 0:
+        if (exchange->result == VP_ERR_DEVICE) snprintf(text, sizeof text, "; is the server up at this address?");
+        break;
     case 401: case 403:
         if (endpoint->key) snprintf(text, sizeof text, "; the API key was read from %.300s", endpoint->key_place);
         else snprintf(text, sizeof text, "; no API key was sent: set OPENAI_API_KEY, or use --api_key_env or "
                                          "--api_key_file");
         break;
-    case 404: models_text(endpoint, line); break;
+    case 404:
+        if (endpoint->api != VP_CHAT_COMPLETIONS)
+            snprintf(text, sizeof text, "; does it speak %s? --endpoint_api chat is understood by most",
+                     vp_chat_api_name(endpoint->api));
+        else models_text(endpoint, line);
+        break;
     case 413: snprintf(text, sizeof text, "; the image is too large for it: try --resize"); break;
     default: break;
     }

@@ -41,9 +41,12 @@ void endpoint_close(struct endpoint *endpoint);
 int endpoint_is_local(const struct endpoint *endpoint);
 
 /* Sends one exchange and waits for its end. Returns 0, EXIT_INTERRUPTED without a word, or an exit code: 4: the server
- * is away, refuses or breaks off; 3: it answers nonsense. endpoint_try writes one line to `reason` instead of stderr. */
+ * is away, refuses or breaks off; 3: it answers nonsense. endpoint_try writes its line to `reason`, not to stderr. */
 int endpoint_try(struct endpoint *endpoint, vp_exchange *exchange, char *reason, size_t capacity);
 int endpoint_ask(struct endpoint *endpoint, vp_exchange *exchange);
+
+/* Replaces the key in a text by stars: a server's words may repeat it. NULL is allowed. */
+void endpoint_hide_key(const struct endpoint *endpoint, char *text);
 
 /* The names of the server's models. Returns 0 or an exit code with a line in `reason`. */
 int endpoint_models(struct endpoint *endpoint, struct text_list *names, char *reason, size_t capacity);

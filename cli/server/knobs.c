@@ -62,8 +62,8 @@ int knobs_add(struct request_knobs *knobs, const char *text) {
     struct request_knob *knob;
     int code;
     if (!equal || equal == text)
-        return complain(EXIT_USAGE, "--request_knob \"%.200s\": want PATH=VALUE, like mm_processor_kwargs.max_pixels=501760",
-                        text);
+        return complain(EXIT_USAGE,
+                        "--request_knob \"%.200s\": want PATH=VALUE, like mm_processor_kwargs.max_pixels=501760", text);
     for (size_t i = 0; i < knobs->count; i++)
         if (strlen(knobs->items[i].path) == (size_t)(equal - text)
             && !strncmp(knobs->items[i].path, text, (size_t)(equal - text)))
@@ -133,7 +133,8 @@ void put_knobs(vp_json_writer *writer, const vp_chat_knob *knobs, size_t count) 
     vp_json_begin_object(writer);
     for (size_t i = 0; i < count; i++) {
         vp_json_key(writer, knobs[i].path);
-        if (parse_json(&parsed, knobs[i].value, strlen(knobs[i].value), NULL) == VP_OK) json_node(writer, &parsed.json, 0);
+        if (parse_json(&parsed, knobs[i].value, strlen(knobs[i].value), NULL) == VP_OK)
+            json_node(writer, &parsed.json, 0);
         else vp_json_null(writer);
     }
     vp_json_end_object(writer);

@@ -33,8 +33,8 @@ size_t knobs_combinations(const struct request_knobs *knobs);
 /* Combination `index`: the last knob's values change first. out: [knobs->count]; it points into the knobs. */
 void knobs_combination(const struct request_knobs *knobs, size_t index, vp_chat_knob *out);
 
-/* The same in words: "max_pixels=1024 detail=low"; a knob is called by the end of its path, where no other has the same,
- * and by the whole path otherwise. Appends nothing without knobs. */
+/* The same in words: "max_pixels=1024 detail=low"; a knob is called by the end of its path, where no other has the
+ * same, and by the whole path otherwise. Appends nothing without knobs. */
 void knobs_words(const struct request_knobs *knobs, size_t index, struct text_buffer *out);
 
 /* "request_knobs": path and value of each. */

@@ -8,14 +8,15 @@
 
 struct picture {
     char *bytes; size_t byte_count;
-    const char *media_type; /* "image/png" ...; static */
+    const char *media_type;      /* "image/png" ...; static */
     int32_t width_px, height_px; /* upright */
 };
-/* What a file's first bytes say that it is: "image/png", "image/jpeg", "image/webp", "image/gif"; NULL: none of them. */
+/* What a file's first bytes say that it is: "image/png", "image/jpeg", "image/webp", "image/gif"; NULL: none of
+ * them. */
 const char *media_type_of(const char *bytes, size_t count);
 
-/* The bytes of a file as they are. Like picture_resized it returns 0, or an exit code with a reason in `reason`; nothing
- * is printed. */
+/* The bytes of a file as they are. Like picture_resized it returns 0, or an exit code with a reason in `reason`;
+ * nothing is printed. */
 int picture_of_file(const char *path, struct picture *picture, char *reason, size_t capacity);
 
 /* A PNG file of pixels, [height, width, 3]. */

@@ -6,6 +6,7 @@
 #include "base/document.h"
 #include "base/files.h"
 #include "base/noise.h"
+#include "page/flame.h"
 #include "page/flame_page.h"
 #include "request/provenance.h"
 #include "vlmprof.h"
@@ -82,7 +83,8 @@ static const char *cost_sentence(const struct cost_report *cost, char out[LINE_B
     percent.high *= 100;
     say_unknown_cost(reason, sizeof reason, percent, cost->rounds, "rounds");
     if (is_cost_known(percent))
-        snprintf(out, LINE_BYTES, "Here it costs %s %% of a request that is not timed within (median of %zu rounds, 95 %% "
+        snprintf(out, LINE_BYTES, "Here it costs %s %% of a request that is not timed within (median of %zu rounds, "
+            "95 %% "
                                   "interval).", number_cost(percent).text, cost->rounds);
     else snprintf(out, LINE_BYTES, "How much, is not known here: %s.", reason);
     return out;
