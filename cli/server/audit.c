@@ -135,27 +135,33 @@ static int fit_limit(const vp_family *family, const vp_family_key *key, const st
     if (low <= high && vp_family_set_number(tried, key->name, (double)low, NULL) == VP_OK)
         found = fits(tried, evidence, &offset);
     free(tried);
-    if (found) *fit = (struct audit_fit){key->name, NULL, roundest(low, high, unit > 0 ? unit * unit : 1), low, high};
+    if (found)
+        *fit = (struct audit_fit){key->name, NULL, roundest(low, high, unit > 0 ? unit * unit : 1), low, high,
+                                  high - low + 1};
     return found;
 }
 /* Finds the values of any other key by trying them all. */
 static int fit_value(const vp_family *family, const vp_family_key *key, const struct evidence *evidence,
                      struct audit_fit *fit, int64_t *offset) {
     vp_family *tried = resize(NULL, 1, sizeof *tried);
+    const int is_lower = !strncmp(key->name, "min", 3);
     int found = 0;
-    for (int64_t value = 0; value <= ENUMERATED_MOST; value++) {
+    for (int64_t value = 0; value <= ENUMERATED_MOST && !(is_lower && value > family->value[VP_SLOT_MAX]); value++) {
         int64_t its_offset = 0;
         *tried = *family;
         if (vp_family_set_number(tried, key->name, (double)value, NULL) != VP_OK || !fits(tried, evidence, &its_offset))
             continue;
         if (!found || is_better_offset(its_offset, *offset)) {
-            *fit = (struct audit_fit){key->name, NULL, value, value, value};
+            *fit = (struct audit_fit){key->name, NULL, value, value, value, 1};
             *offset = its_offset;
             found = 1;
-        } else if (its_offset == *offset && fit->highest == value - 1) fit->highest = value;
+        } else if (its_offset == *offset) {
+            fit->highest = value;
+            fit->values++;
+            if ((value & -value) > (fit->value & -fit->value)) fit->value = value;
+        }
     }
     free(tried);
-    if (found) fit->value = fit->lowest == fit->highest ? fit->lowest : roundest(fit->lowest, fit->highest, 1);
     return found;
 }
 static int is_wide_limit(const vp_family_key *key) {
@@ -194,11 +200,11 @@ static int fit_two_limits(const vp_family *family, const struct evidence *eviden
 /* Looks for values of the family's keys, one or both limits, with which its rule gives all counts. */
 static int find_limit(const struct audit_rule *rule, const struct evidence *evidence, struct audit_verdict *verdict) {
     const vp_family *family = &rule->family;
-    for (int turn = 0; turn < 2; turn++) { /* limits first: they are what one configures */
+    for (int turn = 0; turn < 3; turn++) { /* limits first, the upper one before: they are what one configures */
         for (int i = 0; i < VP_FAMILY_KEYS_LIMIT && !verdict->fit_count; i++) {
             const vp_family_key *key = &family->preset->keys[i];
-            const int is_limit = key->slot == VP_SLOT_MIN || key->slot == VP_SLOT_MAX;
-            if (!key->name || is_limit != !turn || key->slot == VP_SLOT_RATIO) continue;
+            const int its_turn = key->slot == VP_SLOT_MAX ? 0 : key->slot == VP_SLOT_MIN ? 1 : 2;
+            if (!key->name || its_turn != turn || key->slot == VP_SLOT_RATIO) continue;
             if (!is_wide_limit(key)) {
                 verdict->fit_count = (size_t)fit_value(family, key, evidence, &verdict->fits[0], &verdict->fit_offset);
                 continue;
@@ -266,13 +272,13 @@ static void find_cause(const struct audit_rule *rule, const struct evidence *evi
                        struct audit_verdict *verdict) {
     int is_silent = 0;
     const int is_ignored = is_knob_ignored(evidence, &is_silent);
-    if (verdict->constant >= 0 && verdict->constant <= PLACEHOLDERS_MOST)
-        verdict->cause = verdict->constant ? AUDIT_PLACEHOLDERS : AUDIT_DROPPED;
+    if (verdict->is_constant && verdict->constant <= PLACEHOLDERS_MOST)
+        verdict->cause = verdict->constant > 0 ? AUDIT_PLACEHOLDERS : AUDIT_DROPPED;
     else if (is_ignored && !is_silent) {
         verdict->cause = AUDIT_KNOB_IGNORED;
         find_limit(rule, evidence, verdict);
     } else if (!rule->is_low_detail && find_limit(rule, evidence, verdict)) verdict->cause = AUDIT_LIMIT;
-    else if (verdict->constant >= 0 && varied_by_rule) {
+    else if (verdict->is_constant && varied_by_rule) {
         verdict->cause = AUDIT_FIXED;
         find_families(rule, evidence, verdict);
     } else verdict->cause = find_families(rule, evidence, verdict) ? AUDIT_FAMILY : AUDIT_UNEXPLAINED;
@@ -299,18 +305,20 @@ void audit_judge(const struct audit_rule *rule, const struct audit_size *sizes, 
     memset(verdict, 0, sizeof *verdict);
     verdict->offset = sizes[0].measured - sizes[0].by_rule;
     verdict->constant = sizes[0].measured;
+    verdict->is_constant = 1;
     verdict->first = count;
     for (size_t i = 0; i < count; i++) {
-        if (sizes[i].measured != sizes[0].measured) verdict->constant = -1;
+        verdict->is_constant &= sizes[i].measured == verdict->constant;
         varied_by_rule |= sizes[i].by_rule != sizes[0].by_rule;
         is_same_offset &= sizes[i].measured - sizes[i].by_rule == verdict->offset;
     }
-    verdict->is_equal = is_same_offset && (varied_by_rule || is_usual_offset(verdict->offset)) && verdict->constant != 0;
+    verdict->is_equal = is_same_offset && (varied_by_rule || is_usual_offset(verdict->offset))
+                        && !(verdict->is_constant && verdict->constant <= 0);
     if (verdict->is_equal) {
         if (is_knob_ignored(&evidence, &is_silent)) verdict->without_effect = is_silent ? AUDIT_BY_RULE : AUDIT_AS_STARTED;
         return;
     }
-    verdict->offset = common_offset(&evidence);
+    verdict->offset = verdict->is_constant ? 0 : common_offset(&evidence);
     for (size_t i = 0; i < count; i++)
         if (sizes[i].measured - sizes[i].by_rule != verdict->offset && !verdict->different++) verdict->first = i;
     find_cause(rule, &evidence, varied_by_rule, verdict);
@@ -327,8 +335,9 @@ static void add_fits(const struct audit_verdict *verdict, struct text_buffer *li
         else if (fit->highest >= VALUE_MOST)
             snprintf(text, sizeof text, "%s of at least %lld", fit->key, (long long)fit->lowest);
         else
-            snprintf(text, sizeof text, "%s = %lld (any value from %lld to %lld)", fit->key, (long long)fit->value,
-                     (long long)fit->lowest, (long long)fit->highest);
+            snprintf(text, sizeof text, "%s = %lld (%s from %lld to %lld)", fit->key, (long long)fit->value,
+                     fit->values > fit->highest - fit->lowest ? "any value" : "or others", (long long)fit->lowest,
+                     (long long)fit->highest);
         text_add_string(line, text);
     }
     if (verdict->fit_offset) {
@@ -346,7 +355,7 @@ static void add_families(const struct audit_verdict *verdict, struct text_buffer
 /* Every image costs the same: as many patches of a square image, perhaps, and up to two tokens around them. */
 static void add_square(const struct audit_verdict *verdict, struct text_buffer *line) {
     char text[160];
-    for (int64_t around = 0; around <= 2 && verdict->constant > 64; around++) {
+    for (int64_t around = 0; around <= 2 && verdict->is_constant && verdict->constant > 64; around++) {
         int64_t side = 8;
         while (side * side < verdict->constant - around) side++;
         if (side * side != verdict->constant - around) continue;

@@ -43,8 +43,9 @@ typedef enum audit_cause { AUDIT_CAUSES(AUDIT_CAUSE_ENUM) AUDIT_CAUSE_COUNT } au
 #undef AUDIT_CAUSE_ENUM
 const char *audit_cause_name(audit_cause cause);
 
-/* A key's values with which the rule gives all counts: from lowest to highest, `value` is the roundest of them. */
-struct audit_fit { const char *key, *word; int64_t value, lowest, highest; };
+/* The values of a key with which the rule gives all counts: `values` of them from lowest to highest; `value` is the
+ * roundest of them, `word` what it is called, or NULL. */
+struct audit_fit { const char *key, *word; int64_t value, lowest, highest, values; };
 
 enum { AUDIT_FITS = 2, AUDIT_FAMILIES = 80, AUDIT_OFFSET_LEAST = -8, AUDIT_OFFSET_MOST = 16 };
 struct audit_verdict {
@@ -52,7 +53,7 @@ struct audit_verdict {
     int64_t offset;          /* measured - rule: of an equal one at every size, otherwise where it is as usual */
     size_t different, first; /* sizes that differ beyond the offset, and the index of the first */
     audit_cause cause;
-    int64_t constant;        /* what every size is measured with; -1: sizes differ */
+    int is_constant; int64_t constant; /* truth: every size is measured with `constant` tokens */
     struct audit_fit fits[AUDIT_FITS]; size_t fit_count;
     const vp_family_preset *families[AUDIT_FAMILIES]; size_t family_count; /* others whose published rule gives all counts */
     int64_t fit_offset;      /* measured - count of the fits, or of the first of the families */
