@@ -55,7 +55,12 @@ static inline void write_server(const char *name, const server *s, uint32_t seed
 
 /* ---- trials of load: each request takes what the server takes, and waits before; waits are exponential with this mean. Requests are due one after
  * the other, `rate` a second, or by concurrency; the window is the whole trial. fail_every: each so many-th request fails; 0: none */
-typedef struct trial { double rate, wait_ms; int concurrency, requests, fail_every; const char *slo; } trial;
+typedef struct trial {
+    double rate, wait_ms;
+    int concurrency, requests, fail_every;
+    const char *slo;
+    double p50; /* of E2E in the summary, +-5 %; P95 is twice that; goodput 1000 / p50 */
+} trial;
 static inline void write_trial(const char *name, const server *s, const trial *t, uint32_t seed) {
     const double gap_ms = 1000 / (t->rate > 0 ? t->rate : t->concurrency);
     char path[1024];
@@ -69,7 +74,7 @@ static inline void write_trial(const char *name, const server *s, const trial *t
     fprintf(f, "{\"schema\": \"vlmprof-load-1\", \"status\": \"complete\", \"dataset_name\": \"t\", \"endpoint\": \"%s\", \"endpoint_model\": \"%s\",\n", s->url, s->model);
     if (t->concurrency) fprintf(f, " \"request_rate\": null, \"concurrency\": %d,\n", t->concurrency);
     else fprintf(f, " \"request_rate\": %.17g, \"concurrency\": null,\n", t->rate);
-    fprintf(f, " \"slo\": null, \"requests\": [\n");
+    fprintf(f, t->slo ? " \"slo\": \"%s\", \"requests\": [\n" : " \"slo\": null, \"requests\": [\n", t->slo);
     for (int i = 0; i < t->requests; i++) {
         double image = TARGETS[i % s->sizes], text = 20 + i % 100, tokens = 2 + i % 30, due = i * gap_ms, wait = -t->wait_ms * log(1 - vp_random_double(&random));
         double ttft = wait + ttft_of(s, image, text, 0) * (1 + s->noise * normal(&random)), step = step_of(s, image + text) * (1 + s->noise * normal(&random));
@@ -79,7 +84,12 @@ static inline void write_trial(const char *name, const server *s, const trial *t
                    " \"completion_tokens\": %.0f, \"failed\": %s}", i ? ",\n" : "", i % 40, due, due, due + ttft, ended, ended, image + text, tokens,
                 is_failed ? "\"500\"" : "null");
     }
-    fprintf(f, "],\n \"summary\": {\"window_from_s\": 0, \"window_to_s\": %.17g, \"requests_due\": %d}}\n", t->requests * gap_ms / 1000, t->requests);
+    fprintf(f, "],\n \"summary\": {\"window_from_s\": 0, \"window_to_s\": %.17g, \"requests_due\": %d", t->requests * gap_ms / 1000, t->requests);
+    if (t->p50 > 0)
+        fprintf(f, ", \"goodput_per_s\": %.6f, \"goodput_interval\": [%.6f, %.6f], \"T_total\": {\"p50\": {\"value\": %.6f, \"interval\": [%.6f, %.6f]},"
+                   " \"p95\": {\"value\": %.6f, \"interval\": [%.6f, %.6f]}}", 1000 / t->p50, 950 / t->p50, 1050 / t->p50, t->p50, 0.95 * t->p50, 1.05 * t->p50,
+                2 * t->p50, 1.9 * t->p50, 2.1 * t->p50);
+    fprintf(f, "}}\n");
     if (fclose(f)) CHECK(!"a trial can be closed");
 }
 
