@@ -17,10 +17,23 @@ static inline double step_of(const server *s, double prompt) { return s->step + 
 static inline void put_count(FILE *f, const char *key, double value, int known) {
     if (known) fprintf(f, ", \"%s\": %.0f", key, value); else fprintf(f, ", \"%s\": null", key);
 }
+/* The request of a sample at an image size: always the same one. */
+typedef struct asked { double image, text, bytes, tokens; } asked;
+static inline asked asked_of(int sample, int target) {
+    asked a;
+    vp_random random;
+    vp_random_seed(&random, (uint32_t)(target * 1000 + sample));
+    a.image = sample % 8 ? target - (double)vp_random_below(&random, (uint32_t)target / 8) : 0;
+    a.text = 10 + (double)vp_random_below(&random, 200);
+    a.bytes = sample % 8 ? 2e4 + 1e6 * vp_random_double(&random) : 0;
+    a.tokens = 1 + (double)vp_random_below(&random, 40);
+    return a;
+}
 static inline void write_row(FILE *f, const server *s, int sample, int target, vp_random *random) {
-    int has_image = sample % 8 != 0, knows_image = !*s->hides, knows_rule = !*s->hides || !strcmp(s->hides, "image"), knows_prompt = strcmp(s->hides, "prompt");
-    double image = has_image ? target - (double)vp_random_below(random, (uint32_t)target / 8) : 0, text = 10 + (double)vp_random_below(random, 200);
-    double bytes = has_image ? 2e4 + 1e6 * vp_random_double(random) : 0, tokens = 1 + (double)vp_random_below(random, 40);
+    int knows_image = !*s->hides, knows_rule = !*s->hides || !strcmp(s->hides, "image"), knows_prompt = strcmp(s->hides, "prompt");
+    asked a = asked_of(sample, target);
+    double image = a.image, text = a.text, bytes = a.bytes, tokens = a.tokens;
+    int has_image = image > 0;
     double ttft = ttft_of(s, image, text, bytes) * (1 + s->noise * normal(random)), step = step_of(s, image + text) * (1 + s->noise * normal(random));
     double total = ttft + (tokens - 1) * step;
     fprintf(f, "%s{\"sample_id\": %d, \"status\": \"ok\", \"accuracy\": %d, \"actual_num_crops\": null", sample ? ",\n" : "", sample, sample % 2);
@@ -76,8 +89,9 @@ static inline void write_trial(const char *name, const server *s, const trial *t
     else fprintf(f, " \"request_rate\": %.17g, \"concurrency\": null,\n", t->rate);
     fprintf(f, t->slo ? " \"slo\": \"%s\", \"requests\": [\n" : " \"slo\": null, \"requests\": [\n", t->slo);
     for (int i = 0; i < t->requests; i++) {
-        double image = TARGETS[i % s->sizes], text = 20 + i % 100, tokens = 2 + i % 30, due = i * gap_ms, wait = -t->wait_ms * log(1 - vp_random_double(&random));
-        double ttft = wait + ttft_of(s, image, text, 0) * (1 + s->noise * normal(&random)), step = step_of(s, image + text) * (1 + s->noise * normal(&random));
+        asked a = asked_of(i % 40, TARGETS[i % s->sizes]);
+        double image = a.image, text = a.text, tokens = a.tokens, due = i * gap_ms, wait = -t->wait_ms * log(1 - vp_random_double(&random));
+        double ttft = wait + ttft_of(s, image, text, a.bytes) * (1 + s->noise * normal(&random)), step = step_of(s, image + text) * (1 + s->noise * normal(&random));
         double ended = due + ttft + (tokens - 1) * step;
         int is_failed = t->fail_every && i % t->fail_every == 0;
         fprintf(f, "%s{\"sample_id\": %d, \"due_ms\": %.6f, \"start_ms\": %.6f, \"first_ms\": %.6f, \"last_ms\": %.6f, \"end_ms\": %.6f, \"prompt_tokens\": %.0f,"
