@@ -61,7 +61,8 @@ static void test_engine(void) {
     check_case("the engine: the most accurate configuration that holds");
     write_sweep("engine", &t);
     CHECK_INT(run("best %%F/engine --slo e2e:%.3f", cost * 1.2), 0);
-    CHECK(strstr(last.out, "medium k8 b16: the best of made that meets e2e:") && strstr(last.out, "runner-up: ") && strstr(last.out, "run it: vlmprof run IMAGE -p TEXT --model made"));
+    CHECK(strstr(last.out, "medium k8 b16: the best of made that meets e2e:") && strstr(last.out, "runner-up: "));
+    CHECK(strstr(last.out, "run it: vlmprof run IMAGE -p TEXT --model made") != NULL);
     run("best %%F/engine --slo ttft:1000000,tpot:1000000");
     CHECK(last.code == 0 || strstr(last.err, "which --slo limits")); /* what the files do not say is refused, never taken as met */
 }

@@ -84,7 +84,8 @@ static inline void write_trial(const char *name, const server *s, const trial *t
     snprintf(path, sizeof path, "%s/t_load_%s%g.json", in_folder(name), t->concurrency ? "concurrency" : "rate", t->concurrency ? t->concurrency : t->rate);
     f = fopen(path, "wb");
     if (!f) { CHECK(!"a trial can be written"); return; }
-    fprintf(f, "{\"schema\": \"vlmprof-load-1\", \"status\": \"complete\", \"dataset_name\": \"t\", \"endpoint\": \"%s\", \"endpoint_model\": \"%s\",\n", s->url, s->model);
+    fprintf(f, "{\"schema\": \"vlmprof-load-1\", \"status\": \"complete\", \"dataset_name\": \"t\", \"endpoint\": \"%s\", \"endpoint_model\": \"%s\",\n",
+            s->url, s->model);
     if (t->concurrency) fprintf(f, " \"request_rate\": null, \"concurrency\": %d,\n", t->concurrency);
     else fprintf(f, " \"request_rate\": %.17g, \"concurrency\": null,\n", t->rate);
     fprintf(f, t->slo ? " \"slo\": \"%s\", \"requests\": [\n" : " \"slo\": null, \"requests\": [\n", t->slo);
