@@ -231,7 +231,7 @@ static void test_damaged(void) {
     }
     check_case("damaged result files");
     {
-        char *text = text_of_file(in_folder("a/t_imgsize64_made-vl.json")), *at = strstr(text, "\"bytes\": ");
+        char *text = text_of_file(in_folder("a/t_imgsize64_made-vl0.json")), *at = strstr(text, "\"bytes\": ");
         mkdir(in_folder("bad"), 0777);
         if (at) memcpy(at, "\"bytes\":-", 9);
         write_text(in_folder("bad/t_imgsize64_x.json"), text);
