@@ -102,7 +102,8 @@ static const struct single {
     {"one piece with its length", STEPS(SAY("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 45\r\n\r\n"
         "{\"choices\":[{\"message\":{\"content\":\"Hello\"}}]}"), {HOSTILE_KEEP, NULL, 0}), VP_OK, 200, 1, "Hello", ""},
     {"compressed, though nobody asked", gzip_steps, VP_OK, 200, 1, "Hello", ""},
-    {"trailers", STEPS(SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_ANSWER, 0}, SAY("0\r\nRetry-After: 5\r\n\r\n"), {HOSTILE_KEEP, NULL, 0}), VP_OK, 200, 1,
+    {"trailers", STEPS(SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_ANSWER, 0}, SAY("0\r\nHTTP/1.1 503 Busy: yes\r\nRetry-After: 5\r\n\r\n"), {HOSTILE_KEEP, NULL,
+        0}), VP_OK, 200, 1,
         "Hello", ""},
     /* no answer */
     {"400 with an object", STEPS(SAY(HOSTILE_NO("400 Bad Request", "", "{\"error\":{\"message\":\"no\\n such \\u001b[2Jmodel\",\"code\":400}}")),
@@ -382,6 +383,30 @@ static void test_request(void) {
 }
 
 /* A server that sends the key back, in every place: it comes out nowhere. */
+static void test_long_words(void) {
+    static const hostile_step refused[] = {SAY(HOSTILE_NO("400 No", "", "{\"error\":\"")), {HOSTILE_REPEAT, "\xc3\xa9", 2000}, SAY("\"}"), {HOSTILE_CLOSE, NULL, 0}},
+        inside[] = {SAY(HOSTILE_STREAM "\r\ndata: {\"error\":\"x"), {HOSTILE_REPEAT, "\xc3\xa9", 2000}, SAY("\"}\n\n"), {HOSTILE_CLOSE, NULL, 0}};
+    const hostile_reply replies[] = {refused, inside};
+    hostile_server hostile;
+    vp_server_options options;
+    vp_server *server;
+    char url[64];
+    int i;
+    check_case("a server's words are cut between characters");
+    hostile_start(&hostile, replies, 2);
+    options = options_of(&hostile, url, sizeof url);
+    server = open_server(&options);
+    for (i = 0; i < 2; i++) {
+        vp_exchange exchange = exchange_of(BODY);
+        CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_ERR_DEVICE);
+        CHECK(strlen(exchange.error.text) > 300 && strlen(exchange.error.text) < 340 && !strchr(exchange.error.text, '?'));
+        if (i) CHECK_INT(strlen(exchange.reply.failure), 299);
+        vp_exchange_free(&exchange);
+    }
+    vp_server_close(server);
+    hostile_stop(&hostile);
+}
+
 #define FIFTY "01234567890123456789012345678901234567890123456789"
 static void test_key(void) {
     static const char key[] = "sk-very-secret-key/0123456789";
@@ -841,6 +866,7 @@ int main(void) {
     test_connections();
     test_request();
     test_key();
+    test_long_words();
     test_timeouts();
     test_signals();
     test_schedule();
