@@ -197,6 +197,7 @@ typedef struct vp_impl_curl_message { int kind; void *easy; union { void *whatev
     X(int, curl_easy_setopt, (void *, int, ...)) \
     X(int, curl_easy_getinfo, (void *, int, ...)) \
     X(const char *, curl_easy_strerror, (int)) \
+    X(void, curl_easy_reset, (void *)) \
     X(void, curl_easy_cleanup, (void *)) \
     X(void *, curl_multi_init, (void)) \
     X(int, curl_multi_setopt, (void *, int, ...)) \
@@ -721,8 +722,7 @@ static vp_impl_flight *vp_impl_server_flight(vp_server *server) {
     if (!flight) return NULL;
     flight->server = server;
     flight->easy = server->curl.curl_easy_init();
-    if (!flight->easy || !vp_impl_server_configure(flight)) {
-        if (flight->easy) server->curl.curl_easy_cleanup(flight->easy);
+    if (!flight->easy) {
         free(flight);
         return NULL;
     }
@@ -903,6 +903,10 @@ static void vp_impl_server_launch(vp_impl_flight *flight) {
     vp_exchange *exchange = flight->exchange;
     int (*const set)(void *, int, ...) = server->curl.curl_easy_setopt;
     int failed = 0;
+    /* A handle counts the kept connections that turned out dead when a request was to go over them, and gives up at the
+     * sixth, however many requests lie between: it begins anew each time. */
+    server->curl.curl_easy_reset(flight->easy);
+    failed |= !vp_impl_server_configure(flight);
     vp_chat_reply_free(&exchange->reply);
     exchange->reply.usage = vp_impl_server_no_usage();
     exchange->sent_ns = exchange->headers_ns = exchange->end_ns = 0;

@@ -249,6 +249,32 @@ static void test_retries(void) {
         vp_server_close(server);
     }
 }
+/* A server that takes a second request on a kept connection and closes it without a word. */
+static void test_dead_connections(void) {
+    static const hostile_step kept[] = {SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_ANSWER, 0}, {HOSTILE_CHUNK, "", 0}, {HOSTILE_KEEP, NULL, 0}},
+                              gone[] = {{HOSTILE_CLOSE, NULL, 0}};
+    hostile_reply replies[40];
+    hostile_server hostile;
+    vp_server_options options;
+    vp_server *server;
+    char url[64];
+    int i;
+    check_case("a kept connection dies under each of many requests: each goes over a new one");
+    for (i = 0; i < 40; i++) replies[i] = i % 2 ? gone : kept;
+    hostile_start(&hostile, replies, 40);
+    options = options_of(&hostile, url, sizeof url);
+    options.max_retries = 0;
+    server = open_server(&options);
+    for (i = 0; i < 12; i++) {
+        vp_exchange exchange = exchange_of(BODY);
+        CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
+        CHECK_INT(exchange.attempts, 1);
+        vp_exchange_free(&exchange);
+    }
+    CHECK_INT(hostile.request_count, 23);
+    vp_server_close(server);
+    hostile_stop(&hostile);
+}
 static void test_connections(void) {
     static const hostile_step kept[] = {SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_ANSWER, 0}, {HOSTILE_CHUNK, "", 0}, {HOSTILE_KEEP, NULL, 0}},
                               left[] = {SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_ANSWER, 0}, {HOSTILE_CHUNK, "", 0}, {HOSTILE_CLOSE, NULL, 0}};
@@ -864,6 +890,7 @@ int main(void) {
     test_singles();
     test_retries();
     test_connections();
+    test_dead_connections();
     test_request();
     test_key();
     test_long_words();

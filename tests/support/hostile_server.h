@@ -22,6 +22,7 @@ typedef enum hostile_act {
     HOSTILE_ENDLESS, /* text until the other side has gone */
     HOSTILE_ECHO,    /* the request's headers, with Content-Length and an empty line before them */
     HOSTILE_WAIT,    /* `number` ms, or until the server is stopped */
+    HOSTILE_CALL,    /* what the server's `call` makes of the request's body */
     HOSTILE_RESET,   /* a TCP reset */
     HOSTILE_CLOSE,   /* at the end of each reply but those that keep the connection */
     HOSTILE_KEEP     /* the reply is whole: the next request may come */
@@ -30,20 +31,25 @@ typedef struct hostile_step { hostile_act act; const char *text; int number; } h
 /* The steps of a reply; the last one is CLOSE, RESET or KEEP. */
 typedef const hostile_step *hostile_reply;
 
+/* Writes a whole reply to a request, which a NUL follows. */
+typedef void (*hostile_call)(const char *headers, const char *body, char *reply, size_t capacity);
+
 typedef struct hostile_server {
     int port, listening, is_stopped;
     int drop_count;             /* connections that are closed as soon as they are taken */
     const hostile_reply *replies; int reply_count;
+    hostile_reply (*choose)(const char *headers, const char *body); /* instead of the script; body: its beginning */
     int connection_count, request_count, open_count;
     char request[8192];         /* the last one's line and headers */
     size_t request_body_bytes;
     char request_body[8192];    /* its beginning */
+    hostile_call call;          /* set after hostile_start and before the first request; NULL: bodies are not kept */
     int sockets[4096];          /* of the open connections */
     pthread_mutex_t lock;
     pthread_cond_t change;
     pthread_t thread;
 } hostile_server;
-typedef struct hostile_connection { hostile_server *server; int socket; } hostile_connection;
+typedef struct hostile_connection { hostile_server *server; int socket; char *body; /* for `call` */ } hostile_connection;
 
 static inline int hostile_count(hostile_server *server, const int *count) {
     int value;
@@ -72,27 +78,34 @@ static inline void hostile_pause(hostile_server *server, int ms) {
     pthread_mutex_unlock(&server->lock);
 }
 /* Reads a request; 0: the other side has gone. */
-static inline int hostile_read(hostile_connection *connection, char *headers, size_t capacity) {
+static inline int hostile_read(hostile_connection *connection, char *headers, size_t capacity, char beginning[8192]) {
     hostile_server *server = connection->server;
     size_t used = 0, body = 0, length = 0;
-    char *end = NULL, *field, rest[16384], beginning[8192];
+    char *end = NULL, *field, rest[16384];
     while (!end) {
         const ssize_t got = recv(connection->socket, headers + used, capacity - 1 - used, 0);
         if (got <= 0) return 0; /* also when the headers fill all the room */
         used += (size_t)got;
         headers[used] = 0;
         end = strstr(headers, "\r\n\r\n");
+        if (!end && used + 1 == capacity) return 0;
     }
     field = strstr(headers, "Content-Length: ");
     if (field && field < end) length = (size_t)strtoull(field + 16, NULL, 10);
     body = used - (size_t)(end + 4 - headers);
     memcpy(beginning, end + 4, body);
     end[4] = 0;
-    if (body < sizeof beginning) beginning[body] = 0;
+    beginning[body] = 0;
+    if (server->call) {
+        connection->body = (char *)realloc(connection->body, length + 1);
+        memcpy(connection->body, beginning, body < length ? body : length);
+        connection->body[length] = 0;
+    }
     while (body < length) {
         const ssize_t got = recv(connection->socket, rest, sizeof rest, 0);
         if (got <= 0) return 0;
-        if (body + (size_t)got < sizeof beginning) {
+        if (server->call && body + (size_t)got <= length) memcpy(connection->body + body, rest, (size_t)got);
+        if (body + (size_t)got < 8192) {
             memcpy(beginning + body, rest, (size_t)got);
             beginning[body + (size_t)got] = 0;
         }
@@ -108,7 +121,7 @@ static inline int hostile_read(hostile_connection *connection, char *headers, si
 /* 1: the reply is whole and the connection stays. */
 static inline int hostile_follow(hostile_connection *connection, hostile_reply step, const char *headers) {
     const int to = connection->socket;
-    char head[64];
+    char head[64], reply[4096];
     int i, good = 1;
     size_t at;
     for (; good; step++) {
@@ -126,6 +139,10 @@ static inline int hostile_follow(hostile_connection *connection, hostile_reply s
             snprintf(head, sizeof head, "Content-Length: %zu\r\n\r\n", strlen(headers));
             good = hostile_write(to, head, strlen(head)) && hostile_write(to, headers, strlen(headers));
             break;
+        case HOSTILE_CALL:
+            connection->server->call(headers, connection->body, reply, sizeof reply);
+            good = hostile_write(to, reply, strlen(reply));
+            break;
         case HOSTILE_WAIT: hostile_pause(connection->server, step->number); break;
         case HOSTILE_RESET: {
             const struct linger now = {1, 0};
@@ -141,14 +158,14 @@ static inline int hostile_follow(hostile_connection *connection, hostile_reply s
 static inline void *hostile_serve(void *argument) {
     hostile_connection *connection = (hostile_connection *)argument;
     hostile_server *server = connection->server;
-    char headers[8192];
+    char headers[8192], body[8192];
     int is_open = 1, turn;
-    while (is_open && hostile_read(connection, headers, sizeof headers)) {
+    while (is_open && hostile_read(connection, headers, sizeof headers, body)) {
         pthread_mutex_lock(&server->lock);
         turn = server->request_count++;
         if (turn >= server->reply_count) turn = server->reply_count - 1;
         pthread_mutex_unlock(&server->lock);
-        is_open = hostile_follow(connection, server->replies[turn], headers);
+        is_open = hostile_follow(connection, server->choose ? server->choose(headers, body) : server->replies[turn], headers);
     }
     pthread_mutex_lock(&server->lock);
     server->sockets[connection->socket] = 0;
@@ -156,6 +173,7 @@ static inline void *hostile_serve(void *argument) {
     server->open_count--;
     pthread_cond_broadcast(&server->change);
     pthread_mutex_unlock(&server->lock);
+    free(connection->body);
     free(connection);
     return NULL;
 }
@@ -178,7 +196,7 @@ static inline void *hostile_listen(void *argument) {
         server->sockets[taken] = 1;
         server->open_count++;
         pthread_mutex_unlock(&server->lock);
-        connection = (hostile_connection *)malloc(sizeof *connection);
+        connection = (hostile_connection *)calloc(1, sizeof *connection);
         connection->server = server;
         connection->socket = taken;
         pthread_attr_init(&attributes);
