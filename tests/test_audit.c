@@ -459,7 +459,7 @@ static int audit(const char *model, const char *more) {
     return run("audit --endpoint http://127.0.0.1:%d --endpoint_model %s %s", server.port, model, more);
 }
 static void has(const char *text, const char *what) { check_note(strstr(text, what) != NULL, __FILE__, __LINE__, "\"%s\" is not in \"%s\"", what, text); }
-#define SMALL " --images 12 --image_pixels 300000"
+#define SMALL " --images 12 --image_pixels 200000"
 static void test_command(void) {
     check_case("the command: equal, an offset, a difference, their exit codes");
     CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl" SMALL), 0);

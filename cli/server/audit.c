@@ -146,9 +146,9 @@ static int fit_value(const vp_family *family, const vp_family_key *key, const st
     vp_family *tried = resize(NULL, 1, sizeof *tried);
     const int is_lower = !strncmp(key->name, "min", 3);
     int found = 0;
+    *tried = *family;
     for (int64_t value = 0; value <= ENUMERATED_MOST && !(is_lower && value > family->value[VP_SLOT_MAX]); value++) {
         int64_t its_offset = 0;
-        *tried = *family;
         if (vp_family_set_number(tried, key->name, (double)value, NULL) != VP_OK || !fits(tried, evidence, &its_offset))
             continue;
         if (!found || is_better_offset(its_offset, *offset)) {
