@@ -154,7 +154,7 @@ static void measure(const char *asked, const char *asked_keys, const char *measu
     for (size_t i = 0; i < count; i++) {
         const struct corner *corner = &corners[0][i];
         const int64_t its = tokens(&truth.family, corner->width_px, corner->height_px);
-        if (its >= 0) sizes[size_count++] = (struct audit_size){corner->width_px, corner->height_px, corner->count.total_tokens, its + offset, -1, -1};
+        if (its >= 0) sizes[size_count++] = (struct audit_size){corner->width_px, corner->height_px, corner->count.total_tokens, its + offset, 0, 0, 0};
     }
 }
 static void judge(void) {
@@ -235,6 +235,7 @@ static void test_knobs(void) {
         check_note(!memcmp(&rule.family.value, &truth.family.value, sizeof rule.family.value), __FILE__, __LINE__, "%s %s", rows[i].family, rows[i].path);
         measure(rows[i].family, rows[i].keys, rows[i].family, "", 2); /* the rule as the knob says, the server as ever */
         for (size_t k = 0; k < size_count; k++) {
+            sizes[k].has_without = 1;
             sizes[k].measured_without = sizes[k].measured;
             sizes[k].by_rule_without = sizes[k].measured - 2;
         }
@@ -263,7 +264,10 @@ static void test_knobs(void) {
         CHECK_INT(audit_set_knob(&rule, &low, NULL), VP_ERR_NOT_FOUND);
         CHECK_INT(audit_set_knob(&rule, &wrong, NULL), VP_ERR_RANGE);
         check_case("a knob that changes nothing");
-        for (size_t k = 0; k < 4; k++) sizes[k].measured_without = sizes[k].by_rule_without = sizes[k].measured;
+        for (size_t k = 0; k < 4; k++) {
+            sizes[k].has_without = 1;
+            sizes[k].measured_without = sizes[k].by_rule_without = sizes[k].measured;
+        }
         judge();
         CHECK(verdict.is_equal && verdict.without_effect == AUDIT_BY_RULE);
         says("by the rule they change nothing");
@@ -328,6 +332,24 @@ static void test_limits(void) {
     CHECK(verdict.fits[1].lowest <= 200704 && verdict.fits[1].highest >= 200704 && !strcmp(verdict.fits[1].key, "min_pixels"));
     says(" and min_pixels = ");
     says("with +2 tokens around every image");
+}
+/* what llama.cpp does */
+static void test_rounding(void) {
+    static const char *const limits[] = {"", "min_pixels=6272", "min_pixels=50176 max_pixels=200704"};
+    check_case("halves that are rounded up, with other limits and without");
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        measure("qwen2-vl", "", "qwen2-vl", limits[i], 3);
+        for (size_t k = 0; k < size_count; k++) {
+            const int32_t width = sizes[k].width_px, height = sizes[k].height_px;
+            sizes[k].measured = 3 + tokens(&truth.family, width + (width % 28 == 14), height + (height % 28 == 14));
+        }
+        judge();
+        is_cause(AUDIT_ROUNDING);
+        CHECK_INT(verdict.fit_count, i);
+        CHECK_INT(verdict.fit_offset, 3);
+        says("a side of n and a half times 28 px is rounded up by the server");
+        if (i) says("min_pixels = ");
+    }
 }
 static int has_family(const char *name) {
     for (size_t i = 0; i < verdict.family_count; i++) if (!strcmp(verdict.families[i]->name, name)) return 1;
@@ -537,6 +559,7 @@ static void test_failures(void) {
     check_case("the command: sizes that the server refuses");
     CHECK_INT(audit("internvl,refuse=1000", "--family internvl" SMALL), 1);
     has(last.out, "verdict: equal: the server counts all ");
+    has(last.out, "the server refused ");
     has(last.out, "Refused by the server");
     has(last.out, "image too wide");
     CHECK_INT(audit("internvl,refuse=1000", "--family internvl --json" SMALL), 1);
@@ -602,6 +625,7 @@ int main(void) {
     test_dropped();
     test_knobs();
     test_limits();
+    test_rounding();
     test_families();
     hostile_start(&server, replies, 1);
     server.call = counted_reply;

@@ -106,7 +106,8 @@ static int64_t roundest(int64_t lowest, int64_t highest, int64_t unit) {
         if ((lowest + step - 1) / step * step <= highest) return (lowest + step - 1) / step * step;
     return lowest;
 }
-/* The lowest value of a limit from which on the family's count of a size is at least `tokens`; above VALUE_MOST: none. */
+/* The lowest value of a limit from which on the family's count of a size is at least `tokens`; above VALUE_MOST:
+ * none. */
 static int64_t lowest_value(vp_family *family, const char *key, const struct audit_size *size, int64_t tokens) {
     int64_t low = 1, high = VALUE_MOST + 1;
     while (low < high) {
@@ -118,8 +119,8 @@ static int64_t lowest_value(vp_family *family, const char *key, const struct aud
     return low;
 }
 /* Finds the values of a limit in pixels or tokens: counts grow with it. */
-static int fit_limit(const vp_family *family, const vp_family_key *key, const struct evidence *evidence, int64_t offset,
-                     struct audit_fit *fit) {
+static int fit_limit(const vp_family *family, const vp_family_key *key, const struct evidence *evidence,
+                     int64_t offset, struct audit_fit *fit) {
     vp_family *tried = resize(NULL, 1, sizeof *tried);
     const int64_t unit = family->value[VP_SLOT_PATCH] * family->value[VP_SLOT_MERGE];
     int64_t low = 1, high = VALUE_MOST;
@@ -230,6 +231,30 @@ static int find_limit(const struct audit_rule *rule, const struct evidence *evid
     }
     return verdict->fit_count > 0;
 }
+static int64_t rounding_unit(const vp_family *family) {
+    return strcmp(family->preset->rule, "smart") ? 0 : family->value[VP_SLOT_PATCH] * family->value[VP_SLOT_MERGE];
+}
+/* Does the rule give all counts, perhaps with other limits, when a side of n and a half units is rounded up? Qwen's own
+ * code rounds it to the even number; llama.cpp does not. */
+static int find_rounding(const struct audit_rule *rule, const struct evidence *evidence,
+                         struct audit_verdict *verdict) {
+    const int64_t unit = rounding_unit(&rule->family);
+    struct audit_size *sizes = resize(NULL, evidence->count, sizeof *sizes);
+    const struct evidence rounded = {sizes, evidence->count};
+    int halves = 0, found;
+    for (size_t i = 0; i < evidence->count; i++) {
+        sizes[i] = evidence->sizes[i];
+        for (int is_height = 0; is_height < 2; is_height++) {
+            int32_t *side = is_height ? &sizes[i].height_px : &sizes[i].width_px;
+            if (!unit || *side * 2 % unit || !(*side * 2 / unit % 2)) continue;
+            ++*side; /* just above the half */
+            halves++;
+        }
+    }
+    found = halves && (fits(&rule->family, &rounded, &verdict->fit_offset) || find_limit(rule, &rounded, verdict));
+    free(sizes);
+    return found;
+}
 /* The families whose published rule gives all counts; those that need the smallest offset come first. */
 static int find_families(const struct audit_rule *rule, const struct evidence *evidence,
                          struct audit_verdict *verdict) {
@@ -254,13 +279,12 @@ static int find_families(const struct audit_rule *rule, const struct evidence *e
 }
 
 /* ---- the verdict */
-/* Truth: requests without the knobs cost the same, and by the rule they do not. *is_silent: they do, and the rule knows no
- * such knob. */
+/* Truth: requests without the knobs cost the same. *is_silent: by the rule they do, too. */
 static int is_knob_ignored(const struct evidence *evidence, int *is_silent) {
     size_t asked = 0, same = 0, differ_by_rule = 0;
     for (size_t i = 0; i < evidence->count; i++) {
         const struct audit_size *size = &evidence->sizes[i];
-        if (size->measured_without < 0) continue;
+        if (!size->has_without) continue;
         asked++;
         same += size->measured_without == size->measured;
         differ_by_rule += size->by_rule_without != size->by_rule;
@@ -278,6 +302,7 @@ static void find_cause(const struct audit_rule *rule, const struct evidence *evi
         verdict->cause = AUDIT_KNOB_IGNORED;
         find_limit(rule, evidence, verdict);
     } else if (!rule->is_low_detail && find_limit(rule, evidence, verdict)) verdict->cause = AUDIT_LIMIT;
+    else if (!verdict->is_constant && find_rounding(rule, evidence, verdict)) verdict->cause = AUDIT_ROUNDING;
     else if (verdict->is_constant && varied_by_rule) {
         verdict->cause = AUDIT_FIXED;
         find_families(rule, evidence, verdict);
@@ -315,7 +340,8 @@ void audit_judge(const struct audit_rule *rule, const struct audit_size *sizes, 
     verdict->is_equal = is_same_offset && (varied_by_rule || is_usual_offset(verdict->offset))
                         && !(verdict->is_constant && verdict->constant <= 0);
     if (verdict->is_equal) {
-        if (is_knob_ignored(&evidence, &is_silent)) verdict->without_effect = is_silent ? AUDIT_BY_RULE : AUDIT_AS_STARTED;
+        if (is_knob_ignored(&evidence, &is_silent))
+            verdict->without_effect = is_silent ? AUDIT_BY_RULE : AUDIT_AS_STARTED;
         return;
     }
     verdict->offset = verdict->is_constant ? 0 : common_offset(&evidence);
@@ -374,26 +400,33 @@ static void cause_words(const struct audit_rule *rule, const struct audit_verdic
     add_square(verdict, &square);
     switch (verdict->cause) {
     case AUDIT_DROPPED:
-        text_list_add(out, "image dropped: no image adds a token to the prompt; the server did not pass it to the model, "
-                           "or its prompt_tokens leave images out");
+        text_list_add(out, "image dropped: no image adds a token to the prompt; the server did not pass it to the "
+                           "model, or its prompt_tokens leave images out");
         break;
     case AUDIT_PLACEHOLDERS:
-        text_list_add(out, "placeholders counted: every image adds %lld token%s; the server counts what stands in the text "
-                           "for an image, not what the model gets in its place, or it dropped the image",
+        text_list_add(out, "placeholders counted: every image adds %lld token%s; the server counts what stands in the "
+                           "text for an image, not what the model gets in its place, or it dropped the image",
                       (long long)verdict->constant, verdict->constant == 1 ? "" : "s");
         break;
     case AUDIT_KNOB_IGNORED:
-        text_list_add(out, "knob ignored: the counts are the same with and without it%s%s", verdict->fit_count ? "; they fit " : "",
-                      verdict->fit_count ? fits_text.data : "");
+        text_list_add(out, "knob ignored: the counts are the same with and without it%s%s",
+                      verdict->fit_count ? "; they fit " : "", verdict->fit_count ? fits_text.data : "");
         break;
     case AUDIT_LIMIT:
         text_list_add(out, "another limit configured: all counts fit %s with %s", family, fits_text.data);
+        break;
+    case AUDIT_ROUNDING:
+        text_list_add(out, "halves rounded up: a side of n and a half times %lld px is rounded up by the server and to "
+                           "the even number by the rule; then all counts fit%s%s",
+                      (long long)rounding_unit(&rule->family),
+                      verdict->fit_count ? " " : "", verdict->fit_count ? fits_text.data : "");
         break;
     case AUDIT_FAMILY:
         text_list_add(out, "another family: all counts fit the published rule of %s%s", families.data, square.data);
         break;
     case AUDIT_FIXED:
-        text_list_add(out, "fixed size: every image costs %lld tokens, whatever its size, and by this rule sizes differ%s%s%s",
+        text_list_add(out, "fixed size: every image costs %lld tokens, whatever its size, and by this rule sizes "
+                           "differ%s%s%s",
                       (long long)verdict->constant, square.data, verdict->family_count ? "; that is the count of " : "",
                       verdict->family_count ? families.data : "");
         break;
@@ -413,16 +446,16 @@ void audit_words(const struct audit_rule *rule, const struct audit_size *sizes, 
     if (verdict->is_equal && !verdict->offset)
         text_list_add(out, "equal: the server counts all %zu sizes as the rule of %s does", count, family);
     else if (verdict->is_equal)
-        text_list_add(out, "equal but for a constant offset: the server counts %lld token%s %s around every image; beside them all "
-                           "%zu sizes count as by the rule of %s", llabs(verdict->offset),
+        text_list_add(out, "equal but for a constant offset: the server counts %lld token%s %s around every image; "
+                           "beside them all %zu sizes count as by the rule of %s", llabs(verdict->offset),
                       llabs(verdict->offset) == 1 ? "" : "s", verdict->offset < 0 ? "less" : "more", count, family);
     else {
         const struct audit_size *first = &sizes[verdict->first];
         char offset[80] = "";
         if (verdict->offset)
             snprintf(offset, sizeof offset, "; sizes that agree count %+lld", (long long)verdict->offset);
-        text_list_add(out, "different: %zu of %zu sizes; the first is %dx%d: %lld tokens by the rule of %s, %lld counted by "
-                           "the server (%+lld%s)", verdict->different, count, first->width_px, first->height_px,
+        text_list_add(out, "different: %zu of %zu sizes; the first is %dx%d: %lld tokens by the rule of %s, %lld "
+                           "counted by the server (%+lld%s)", verdict->different, count, first->width_px, first->height_px,
                       (long long)first->by_rule, family, (long long)first->measured,
                       (long long)(first->measured - first->by_rule), offset);
         cause_words(rule, verdict, out);

@@ -6,7 +6,8 @@
 
 /* Sizes along a line: `side` pixels wide, high, or both. */
 enum direction { ALONG_WIDTH, ALONG_HEIGHT, ALONG_DIAGONAL, DIRECTIONS };
-enum { OTHER_SIDE = 480, LINE_BEGIN = 8, LINE_END_MOST = 8192, THIN_SIDE = 64, THIN_RATIO = 200, LIMIT_LARGEST_SIDE = 16384 };
+enum { OTHER_SIDE = 480, LINE_BEGIN = 8, LINE_END_MOST = 8192, THIN_SIDE = 64, THIN_RATIO = 200,
+       LIMIT_LARGEST_SIDE = 16384 };
 
 struct search {
     const vp_family *family;
@@ -107,7 +108,8 @@ static int lift(const vp_family *family, const vp_family_key *key, vp_family *li
 }
 /* Where a lower limit ends to count and where an upper one begins, among squares. */
 static void add_limits(struct search *search, struct text_list *notes) {
-    static const char *const lower[] = {"a lower limit counts", "no longer"}, *const upper[] = {"no limit counts", "a limit does"};
+    static const char *const lower[] = {"a lower limit counts", "no longer"};
+    static const char *const upper[] = {"no limit counts", "a limit does"};
     const int32_t end = line_end(search, ALONG_DIAGONAL);
     vp_family *lifted = resize(NULL, 1, sizeof *lifted);
     for (int i = 0; i < VP_FAMILY_KEYS_LIMIT; i++) {
