@@ -79,6 +79,15 @@ static void put_node(vp_json_writer *writer, const char *key, const vp_json *jso
     vp_json_key(writer, key);
     if (node == VP_JSON_NONE) vp_json_null(writer); else json_node(writer, json, node);
 }
+/* From each piece of a run's answer to the next, ms. */
+static void put_run_gaps(vp_json_writer *writer, const struct served *served) {
+    double *gaps = resize(NULL, served->piece_count + 1, sizeof *gaps);
+    const size_t count = served_gaps(served, gaps);
+    vp_json_begin_array(writer);
+    for (size_t i = 0; i < count; i++) vp_json_double(writer, gaps[i]);
+    vp_json_end_array(writer);
+    free(gaps);
+}
 static void put_served_run(vp_json_writer *writer, const struct served *served) {
     vp_json_begin_object(writer);
     put_usage(writer, &served->usage);
@@ -100,7 +109,10 @@ void put_served_point(vp_json_writer *writer, const struct point *point, const v
     put_node(writer, "sent_image", sizes);
     put_node(writer, "image_tokens_by_rule", sizes);
     put_usage(writer, &usage);
-    put_gaps(writer, point->runs, point->run_count);
+    vp_json_key(writer, "itl");
+    vp_json_begin_array(writer);
+    for (int32_t i = 0; i < point->run_count; i++) put_run_gaps(writer, point->runs[i].served);
+    vp_json_end_array(writer);
     vp_json_key(writer, "served_runs");
     vp_json_begin_array(writer);
     for (int32_t i = 0; i < point->run_count; i++) put_served_run(writer, point->runs[i].served);

@@ -455,8 +455,8 @@ void audit_words(const struct audit_rule *rule, const struct audit_size *sizes, 
         if (verdict->offset)
             snprintf(offset, sizeof offset, "; sizes that agree count %+lld", (long long)verdict->offset);
         text_list_add(out, "different: %zu of %zu sizes; the first is %dx%d: %lld tokens by the rule of %s, %lld "
-                           "counted by the server (%+lld%s)", verdict->different, count, first->width_px, first->height_px,
-                      (long long)first->by_rule, family, (long long)first->measured,
+                           "counted by the server (%+lld%s)", verdict->different, count, first->width_px,
+                      first->height_px, (long long)first->by_rule, family, (long long)first->measured,
                       (long long)(first->measured - first->by_rule), offset);
         cause_words(rule, verdict, out);
     }

@@ -38,6 +38,7 @@ typedef struct hostile_server {
     int port, listening, is_stopped;
     int drop_count;             /* connections that are closed as soon as they are taken */
     const hostile_reply *replies; int reply_count;
+    hostile_reply (*choose)(const char *headers, const char *body); /* instead of the script; body: its beginning */
     int connection_count, request_count, open_count;
     char request[8192];         /* the last one's line and headers */
     size_t request_body_bytes;
@@ -77,24 +78,24 @@ static inline void hostile_pause(hostile_server *server, int ms) {
     pthread_mutex_unlock(&server->lock);
 }
 /* Reads a request; 0: the other side has gone. */
-static inline int hostile_read(hostile_connection *connection, char *headers, size_t capacity) {
+static inline int hostile_read(hostile_connection *connection, char *headers, size_t capacity, char beginning[8192]) {
     hostile_server *server = connection->server;
     size_t used = 0, body = 0, length = 0;
-    char *end = NULL, *field, rest[16384], beginning[8192];
+    char *end = NULL, *field, rest[16384];
     while (!end) {
         const ssize_t got = recv(connection->socket, headers + used, capacity - 1 - used, 0);
-        if (got <= 0) return 0;
+        if (got <= 0) return 0; /* also when the headers fill all the room */
         used += (size_t)got;
         headers[used] = 0;
         end = strstr(headers, "\r\n\r\n");
-        if (!end && used == capacity - 1) return 0;
+        if (!end && used + 1 == capacity) return 0;
     }
     field = strstr(headers, "Content-Length: ");
     if (field && field < end) length = (size_t)strtoull(field + 16, NULL, 10);
     body = used - (size_t)(end + 4 - headers);
     memcpy(beginning, end + 4, body);
     end[4] = 0;
-    if (body < sizeof beginning) beginning[body] = 0;
+    beginning[body] = 0;
     if (server->call) {
         connection->body = (char *)realloc(connection->body, length + 1);
         memcpy(connection->body, beginning, body < length ? body : length);
@@ -104,7 +105,7 @@ static inline int hostile_read(hostile_connection *connection, char *headers, si
         const ssize_t got = recv(connection->socket, rest, sizeof rest, 0);
         if (got <= 0) return 0;
         if (server->call && body + (size_t)got <= length) memcpy(connection->body + body, rest, (size_t)got);
-        if (body + (size_t)got < sizeof beginning) {
+        if (body + (size_t)got < 8192) {
             memcpy(beginning + body, rest, (size_t)got);
             beginning[body + (size_t)got] = 0;
         }
@@ -157,14 +158,14 @@ static inline int hostile_follow(hostile_connection *connection, hostile_reply s
 static inline void *hostile_serve(void *argument) {
     hostile_connection *connection = (hostile_connection *)argument;
     hostile_server *server = connection->server;
-    char headers[8192];
+    char headers[8192], body[8192];
     int is_open = 1, turn;
-    while (is_open && hostile_read(connection, headers, sizeof headers)) {
+    while (is_open && hostile_read(connection, headers, sizeof headers, body)) {
         pthread_mutex_lock(&server->lock);
         turn = server->request_count++;
         if (turn >= server->reply_count) turn = server->reply_count - 1;
         pthread_mutex_unlock(&server->lock);
-        is_open = hostile_follow(connection, server->replies[turn], headers);
+        is_open = hostile_follow(connection, server->choose ? server->choose(headers, body) : server->replies[turn], headers);
     }
     pthread_mutex_lock(&server->lock);
     server->sockets[connection->socket] = 0;
