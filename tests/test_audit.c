@@ -323,6 +323,17 @@ static void test_limits(void) {
     measure("minicpm_v_4_6", "", "minicpm_v_4_6", "downsample_mode=4x", 0);
     judge();
     says("downsample_mode = 4x");
+    measure("internvl", "", "gemma3", "", 0);
+    judge();
+    is_cause(AUDIT_LIMIT);
+    says("max_patches = 1; they also fit the published rule of gemma3");
+    measure("deepseek_ocr2", "", "gemma3", "", 0);
+    judge();
+    is_cause(AUDIT_FIXED);
+    measure("paddleocr_vl", "", "qwen2-vl", "", 0);
+    judge();
+    says("max_pixels of at least ");
+    CHECK(verdict.fits[0].highest == AUDIT_UNBOUNDED && verdict.fits[0].value == verdict.fits[0].lowest);
     check_case("both limits");
     measure("qwen2.5-vl", "", "qwen2.5-vl", "min_pixels=200704 max_pixels=1003520", 2);
     judge();
@@ -364,7 +375,7 @@ static void test_families(void) {
         measure(pairs[i][0], "", pairs[i][1], "", 0);
         judge();
         is_cause(AUDIT_FAMILY);
-        check_note(has_family(preset_of(pairs[i][1])->name) && !verdict.fit_offset, __FILE__, __LINE__, "%s: %s is not found", pairs[i][0], pairs[i][1]);
+        check_note(has_family(preset_of(pairs[i][1])->name) && !verdict.family_offset, __FILE__, __LINE__, "%s: %s is not found", pairs[i][0], pairs[i][1]);
         says("another family: all counts fit the published rule of ");
     }
     check_case("a fixed size");

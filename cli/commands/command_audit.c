@@ -429,7 +429,8 @@ static void put_verdict(vp_json_writer *writer, const struct audit *audit) {
         vp_json_begin_object(writer);
         put_text(writer, "key", verdict->fits[i].key);
         put_int(writer, "value", verdict->fits[i].value);
-        put_pair(writer, "range", verdict->fits[i].lowest, verdict->fits[i].highest);
+        put_int(writer, "lowest", verdict->fits[i].lowest);
+        put_known(writer, "highest", verdict->fits[i].highest < AUDIT_UNBOUNDED, verdict->fits[i].highest);
         put_int(writer, "offset", verdict->fit_offset);
         vp_json_end_object(writer);
     }

@@ -8,7 +8,6 @@
 #include <string.h>
 
 enum { PLACEHOLDERS_MOST = 8, ENUMERATED_MOST = 16384 };
-#define VALUE_MOST (INT64_C(1) << 40)
 
 const char *audit_cause_name(audit_cause cause) {
 #define CAUSE_NAME(id, name) name,
@@ -106,10 +105,10 @@ static int64_t roundest(int64_t lowest, int64_t highest, int64_t unit) {
         if ((lowest + step - 1) / step * step <= highest) return (lowest + step - 1) / step * step;
     return lowest;
 }
-/* The lowest value of a limit from which on the family's count of a size is at least `tokens`; above VALUE_MOST:
+/* The lowest value of a limit from which on the family's count of a size is at least `tokens`; above AUDIT_UNBOUNDED:
  * none. */
 static int64_t lowest_value(vp_family *family, const char *key, const struct audit_size *size, int64_t tokens) {
-    int64_t low = 1, high = VALUE_MOST + 1;
+    int64_t low = 1, high = AUDIT_UNBOUNDED + 1;
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
         if (vp_family_set_number(family, key, (double)middle, NULL) == VP_OK && count_of(family, size) >= tokens)
@@ -123,7 +122,7 @@ static int fit_limit(const vp_family *family, const vp_family_key *key, const st
                      int64_t offset, struct audit_fit *fit) {
     vp_family *tried = resize(NULL, 1, sizeof *tried);
     const int64_t unit = family->value[VP_SLOT_PATCH] * family->value[VP_SLOT_MERGE];
-    int64_t low = 1, high = VALUE_MOST;
+    int64_t low = 1, high = AUDIT_UNBOUNDED;
     int found = 0;
     *tried = *family;
     for (size_t i = 0; i < evidence->count && low <= high; i++) {
@@ -136,9 +135,10 @@ static int fit_limit(const vp_family *family, const vp_family_key *key, const st
     if (low <= high && vp_family_set_number(tried, key->name, (double)low, NULL) == VP_OK)
         found = fits(tried, evidence, &offset);
     free(tried);
-    if (found)
-        *fit = (struct audit_fit){key->name, NULL, roundest(low, high, unit > 0 ? unit * unit : 1), low, high,
-                                  high - low + 1};
+    if (found) {
+        *fit = (struct audit_fit){key->name, NULL, low, low, high, high - low + 1};
+        if (high < AUDIT_UNBOUNDED) fit->value = roundest(low, high, unit > 0 ? unit * unit : 1);
+    }
     return found;
 }
 /* Finds the values of any other key by trying them all. */
@@ -185,7 +185,7 @@ static int fit_two_limits(const vp_family *family, const struct evidence *eviden
     *tried = *family;
     if (lower && upper && is_wide_limit(lower) && is_wide_limit(upper)
         && vp_family_set_number(tried, lower->name, 1, NULL) == VP_OK
-        && vp_family_set_number(tried, upper->name, (double)VALUE_MOST, NULL) == VP_OK) {
+        && vp_family_set_number(tried, upper->name, (double)AUDIT_UNBOUNDED, NULL) == VP_OK) {
         for (size_t i = 0; i < evidence->count; i++)
             if (count_of(tried, &evidence->sizes[i]) >= evidence->sizes[i].measured - offset)
                 others[rest.count++] = evidence->sizes[i];
@@ -206,6 +206,8 @@ static int find_limit(const struct audit_rule *rule, const struct evidence *evid
             const vp_family_key *key = &family->preset->keys[i];
             const int its_turn = key->slot == VP_SLOT_MAX ? 0 : key->slot == VP_SLOT_MIN ? 1 : 2;
             if (!key->name || its_turn != turn || key->slot == VP_SLOT_RATIO) continue;
+            /* a tile so large that there is one: far-fetched */
+            if (verdict->is_constant && key->slot >= VP_SLOT_TILE && key->slot <= VP_SLOT_MERGE) continue;
             if (!is_wide_limit(key)) {
                 verdict->fit_count = (size_t)fit_value(family, key, evidence, &verdict->fits[0], &verdict->fit_offset);
                 continue;
@@ -273,7 +275,7 @@ static int find_families(const struct audit_rule *rule, const struct evidence *e
         verdict->families[at] = tried->preset;
         verdict->family_count++;
     }
-    if (verdict->family_count) verdict->fit_offset = offsets[0];
+    if (verdict->family_count) verdict->family_offset = offsets[0];
     free(tried);
     return verdict->family_count > 0;
 }
@@ -301,8 +303,10 @@ static void find_cause(const struct audit_rule *rule, const struct evidence *evi
     else if (is_ignored && !is_silent) {
         verdict->cause = AUDIT_KNOB_IGNORED;
         find_limit(rule, evidence, verdict);
-    } else if (!rule->is_low_detail && find_limit(rule, evidence, verdict)) verdict->cause = AUDIT_LIMIT;
-    else if (!verdict->is_constant && find_rounding(rule, evidence, verdict)) verdict->cause = AUDIT_ROUNDING;
+    } else if (!rule->is_low_detail && find_limit(rule, evidence, verdict)) {
+        verdict->cause = AUDIT_LIMIT;
+        find_families(rule, evidence, verdict);
+    } else if (!verdict->is_constant && find_rounding(rule, evidence, verdict)) verdict->cause = AUDIT_ROUNDING;
     else if (verdict->is_constant && varied_by_rule) {
         verdict->cause = AUDIT_FIXED;
         find_families(rule, evidence, verdict);
@@ -358,7 +362,7 @@ static void add_fits(const struct audit_verdict *verdict, struct text_buffer *li
         text_add_string(line, i ? " and " : "");
         if (fit->word) snprintf(text, sizeof text, "%s = %.*s", fit->key, (int)strcspn(fit->word, " "), fit->word);
         else if (fit->lowest == fit->highest) snprintf(text, sizeof text, "%s = %lld", fit->key, (long long)fit->value);
-        else if (fit->highest >= VALUE_MOST)
+        else if (fit->highest >= AUDIT_UNBOUNDED)
             snprintf(text, sizeof text, "%s of at least %lld", fit->key, (long long)fit->lowest);
         else
             snprintf(text, sizeof text, "%s = %lld (%s from %lld to %lld)", fit->key, (long long)fit->value,
@@ -413,7 +417,9 @@ static void cause_words(const struct audit_rule *rule, const struct audit_verdic
                       verdict->fit_count ? "; they fit " : "", verdict->fit_count ? fits_text.data : "");
         break;
     case AUDIT_LIMIT:
-        text_list_add(out, "another limit configured: all counts fit %s with %s", family, fits_text.data);
+        text_list_add(out, "another limit configured: all counts fit %s with %s%s%s", family, fits_text.data,
+                      verdict->family_count ? "; they also fit the published rule of " : "",
+                      verdict->family_count ? families.data : "");
         break;
     case AUDIT_ROUNDING:
         text_list_add(out, "halves rounded up: a side of n and a half times %lld px is rounded up by the server and to "

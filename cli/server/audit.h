@@ -45,8 +45,9 @@ typedef enum audit_cause { AUDIT_CAUSES(AUDIT_CAUSE_ENUM) AUDIT_CAUSE_COUNT } au
 #undef AUDIT_CAUSE_ENUM
 const char *audit_cause_name(audit_cause cause);
 
-/* The values of a key with which the rule gives all counts: `values` of them from lowest to highest; `value` is the
- * roundest of them, `word` what it is called, or NULL. */
+/* The values of a key with which the rule gives all counts: `values` of them from lowest to highest, which is
+ * AUDIT_UNBOUNDED for no end; `value` is the roundest of them, `word` what it is called, or NULL. */
+#define AUDIT_UNBOUNDED (INT64_C(1) << 40)
 struct audit_fit { const char *key, *word; int64_t value, lowest, highest, values; };
 
 enum { AUDIT_FITS = 2, AUDIT_FAMILIES = 80, AUDIT_OFFSET_LEAST = -8, AUDIT_OFFSET_MOST = 16 };
@@ -59,7 +60,7 @@ struct audit_verdict {
     struct audit_fit fits[AUDIT_FITS]; size_t fit_count;
     /* others whose published rule gives all counts */
     const vp_family_preset *families[AUDIT_FAMILIES]; size_t family_count;
-    int64_t fit_offset;      /* measured - count of the fits, or of the first of the families */
+    int64_t fit_offset, family_offset; /* measured - count of the fits; of the first of the families */
     /* of an equal one: whether the same sizes without the knobs count the same, as by the rule or against it */
     enum { AUDIT_HAS_EFFECT, AUDIT_BY_RULE, AUDIT_AS_STARTED } without_effect;
 };
