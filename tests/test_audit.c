@@ -60,8 +60,8 @@ static void test_corners(void) {
             wide += at->width_px >= 30 * at->height_px;
             thin += at->height_px >= 30 * at->width_px;
             tiny += at->width_px <= 32 && at->height_px <= 32;
-            if (strncmp(at->why, "a step", 6)) continue;
-            if (!a || strncmp(before->why, "1 px", 4)) continue; /* a step right above another */
+            if (strncmp(at->why, "at a step", 9)) continue;
+            if (!a || strncmp(before->why, "below a step", 12)) continue; /* a step right above another */
             steps++;
             CHECK(before->count.total_tokens != at->count.total_tokens);
             CHECK(at->width_px - before->width_px + at->height_px - before->height_px == 1 || at->width_px - before->width_px == 1);
@@ -82,12 +82,12 @@ static void test_corners(void) {
         CHECK_INT(notes.count, 0);
         for (size_t i = 0; i < count; i++) {
             const struct corner *at = &corners[0][i];
-            if (!strcmp(at->why, "a limit does")) {
+            if (!strcmp(at->why, "at an upper limit")) {
                 found++;
                 CHECK(tokens(&lifted, at->width_px, at->height_px) != at->count.total_tokens);
                 CHECK(tokens(&lifted, at->width_px - 1, at->height_px - 1) == tokens(&family, at->width_px - 1, at->height_px - 1));
             }
-            lower += !strcmp(at->why, "a lower limit counts");
+            lower += !strcmp(at->why, "at a lower limit");
         }
         CHECK_INT(found, 1);
         CHECK_INT(lower, 1);
