@@ -678,10 +678,11 @@ static char *variant_of(const struct result_file *file, const struct varied *var
     for (size_t i = 0; i < varied->knobs.count; i++) {
         char *value = knob_value(file, varied->knobs.items[i]);
         if (value) {
+            const size_t bytes = strlen(value), quotes = value[0] == '"'; /* a text stands without them */
             text_add_string(&text, text.bytes ? " " : "");
             text_add_string(&text, knob_word(&varied->knobs, i));
             text_add_string(&text, "=");
-            text_add_string(&text, value);
+            text_add(&text, value + quotes, bytes - 2 * quotes);
         }
         free(value);
     }

@@ -34,6 +34,7 @@ typedef struct hostile_server {
     int port, listening, is_stopped;
     int drop_count;             /* connections that are closed as soon as they are taken */
     const hostile_reply *replies; int reply_count;
+    hostile_reply (*choose)(struct hostile_server *server); /* the reply to `request`, instead of the next one; NULL: the next one */
     int connection_count, request_count, open_count;
     char request[8192];         /* the last one's line and headers */
     size_t request_body_bytes;
@@ -78,10 +79,11 @@ static inline int hostile_read(hostile_connection *connection, char *headers, si
     char *end = NULL, *field, rest[16384], beginning[8192];
     while (!end) {
         const ssize_t got = recv(connection->socket, headers + used, capacity - 1 - used, 0);
-        if (got <= 0 || used + (size_t)got >= capacity - 1) return 0;
+        if (got <= 0) return 0;
         used += (size_t)got;
         headers[used] = 0;
-        end = strstr(headers, "\r\n\r\n");
+        end = strstr(headers, "\r\n\r\n"); /* the beginning of the body may fill the rest */
+        if (!end && used >= capacity - 1) return 0;
     }
     field = strstr(headers, "Content-Length: ");
     if (field && field < end) length = (size_t)strtoull(field + 16, NULL, 10);
@@ -92,9 +94,10 @@ static inline int hostile_read(hostile_connection *connection, char *headers, si
     while (body < length) {
         const ssize_t got = recv(connection->socket, rest, sizeof rest, 0);
         if (got <= 0) return 0;
-        if (body + (size_t)got < sizeof beginning) {
-            memcpy(beginning + body, rest, (size_t)got);
-            beginning[body + (size_t)got] = 0;
+        if (body < sizeof beginning - 1) { /* as much as there is room for */
+            const size_t room = sizeof beginning - 1 - body, kept = (size_t)got < room ? (size_t)got : room;
+            memcpy(beginning + body, rest, kept);
+            beginning[body + kept] = 0;
         }
         body += (size_t)got;
     }
@@ -148,7 +151,7 @@ static inline void *hostile_serve(void *argument) {
         turn = server->request_count++;
         if (turn >= server->reply_count) turn = server->reply_count - 1;
         pthread_mutex_unlock(&server->lock);
-        is_open = hostile_follow(connection, server->replies[turn], headers);
+        is_open = hostile_follow(connection, server->choose ? server->choose(server) : server->replies[turn], headers);
     }
     pthread_mutex_lock(&server->lock);
     server->sockets[connection->socket] = 0;
