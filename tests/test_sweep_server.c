@@ -165,6 +165,7 @@ static void test_key(void) {
 }
 static void test_readers(void) {
     document d;
+    char line[1000];
     check_case("report: variants are a knob, stages are said to be unknown");
     RUNS(0, "report %F/out");
     CHECK(strstr(last.out, "as it is model-a detail=low") && strstr(last.out, "stage times are not known from outside a server"));
@@ -182,9 +183,10 @@ static void test_readers(void) {
     CHECK(strstr(last.out, "Nothing is predicted") && !strstr(last.out, "vision, ms"));
     check_case("best names the request, compare pairs variants, merge and rescore read the journal, fit says why not");
     RUNS(0, "best %F/out --budget_ms 100000");
-    CHECK(strstr(last.out, "--endpoint_model model-") && strstr(last.out, "--request_knob 'image_url.detail=\""));
+    CHECK(strstr(last.out, "--endpoint_model model-") && strstr(last.out, "--request_knob image_url.detail="));
     RUNS(0, "merge %F/out");
-    RUNS(0, "rescore %F/out --metric anls");
+    snprintf(line, sizeof line, "rescore %s --metric anls --json", result_of("out", "asis_model-b", "detail=high"));
+    RUNS(0, line);
     REFUSED("fit %F/out", 3, "its stages are not known from outside");
     cli("compare %F/out %F/out --force noise");
     CHECK(strstr(last.out, "6 configurations") != NULL);

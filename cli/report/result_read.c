@@ -594,7 +594,7 @@ int are_all_served(const struct results *results) {
 /* ---- variants of servers: what the files differ in */
 enum { VARIANT_NAME_MOST = 44 };
 
-/* A knob's value as it is written, malloc'ed; NULL: the file has no such knob. */
+/* A knob's value as it is written, a text without its quotes, malloc'ed; NULL: the file has no such knob. */
 static char *knob_value(const struct result_file *file, const char *path) {
     struct parsed knobs = {{NULL, NULL, 0}, NULL, 0};
     char *value = NULL;
@@ -678,11 +678,10 @@ static char *variant_of(const struct result_file *file, const struct varied *var
     for (size_t i = 0; i < varied->knobs.count; i++) {
         char *value = knob_value(file, varied->knobs.items[i]);
         if (value) {
-            const size_t bytes = strlen(value), quotes = value[0] == '"'; /* a text stands without them */
             text_add_string(&text, text.bytes ? " " : "");
             text_add_string(&text, knob_word(&varied->knobs, i));
             text_add_string(&text, "=");
-            text_add(&text, value + quotes, bytes - 2 * quotes);
+            text_add_string(&text, value);
         }
         free(value);
     }
