@@ -371,7 +371,8 @@ static int sweep_plan(struct sweep *sweep) {
     if ((code = check_sweep_options(options)) != 0 || (code = profile_check_sweep(options)) != 0) return code;
     if ((code = sweep_rules(sweep)) != 0 || (code = sweep_rank(sweep)) != 0) return code;
     if ((code = check_device(options)) != 0 || (code = check_gemm(options)) != 0
-        || (code = model_load(options, &sweep->model)) != 0)
+        || (code = model_load(options, &sweep->model)) != 0
+        || (code = model_check_pictures(options, &sweep->model)) != 0)
         return code;
     return plan_make(options, &sweep->model, &sweep->plan);
 }

@@ -93,7 +93,10 @@ static int check_lists(const struct options *options, const struct model *model)
     for (size_t i = 0; i < tokens->count; i++) if (tokens->numbers[i] < least)
             return complain(EXIT_USAGE, "--vision_tokens_list %s: the global view and one crop have %d tokens already",
                             tokens->items[i], least);
-    for (size_t i = 0; i < ks->count; i++) if (ks->numbers[i] > model->config.expert_count)
+    if (ks->given && !model->config.expert_count)
+        return complain(EXIT_USAGE, "--top_k_list: %s has no experts to choose from",
+                        vp_architecture_name(model->config.architecture));
+    for (size_t i = 0; i < ks->count; i++) if (ks->given && ks->numbers[i] > model->config.expert_count)
             return complain(EXIT_USAGE, "--top_k_list %s: the model has %d experts", ks->items[i],
                             model->config.expert_count);
     return 0;
