@@ -202,6 +202,7 @@ int load_level_read(const char *path, struct load_level *level) {
         level->slo = node_text(json, vp_json_get(json, 0, "slo"));
         level->plan = node_text(json, vp_json_get(json, 0, "plan"));
         level->date = node_text(json, vp_json_get(json, vp_json_get(json, 0, "provenance"), "date"));
+        level->duration_s = node_number(json, vp_json_get(json, 0, "duration_s"));
         level->slo_share = node_number(json, vp_json_get(json, 0, "slo_share"));
         status = node_text(json, vp_json_get(json, 0, "status"));
         level->is_complete = status && !strcmp(status, "complete");

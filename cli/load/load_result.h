@@ -14,6 +14,7 @@
 struct load_level {
     double rate;         /* requests/s; 0: by concurrency */
     int32_t concurrency; /* 0: by rate */
+    double duration_s;   /* while requests were sent; NaN: not known */
     int is_complete;     /* truth: no signal ended it */
     struct load_summary summary;
     /* of a file that was read; NULL where it does not say */
