@@ -215,7 +215,8 @@ static void make_journal(void) {
     }
     ADD("]}\n");
     session = (long long)used;
-    ADD("{\"session\": {\"version\": \"0.2.0\", \"build\": \"b\", \"host\": \"client\", \"date\": \"2026-11-23T00:00:00Z\", \"device\": null, \"argv\": [], \"client\": \"libcurl\", "
+    ADD("{\"session\": {\"version\": \"0.2.0\", \"build\": \"b\", \"host\": \"client\", \"date\": \"2026-11-23T00:00:00Z\", \"device\": null, \"argv\": [], "
+        "\"client\": \"libcurl\", "
         "\"servers\": [{\"endpoint\": \"http://h:1\", \"server\": \"vLLM 0.32.0\", \"models\": null, \"props\": null, \"cold\": []}]}}\n");
     for (int i = 0; i < 6; i++) {
         ADD("{\"sample\": %d, \"set\": 0, \"prompt\": \"What?\", \"input_text_tokens\": null, \"metadata\": {\"question\": \"What?\", \"answers\": [\"bus\"], "
@@ -227,17 +228,23 @@ static void make_journal(void) {
                                 step = 5000000 + 4000000 * (c % 2) + 100000 * i + 200000 * (c / 2);
                 const int is_right = i < 2 + (c % 2) * 3 + c / 2;
                 const size_t at = used;
-                ADD("{\"config\": \"%s\", \"sample_id\": %d, \"prev\": %lld, \"run\": %d, \"session\": %lld, \"unix_s\": 1795392000, \"total_ns\": %lld, \"answer\": \"%s\", "
-                    "\"served\": {\"sent_ns\": 100000, \"headers_ns\": %lld, \"end_ns\": %lld, \"first_ns\": %lld, \"first_output_ns\": %lld, \"piece_ns\": [%lld, %lld, %lld], "
-                    "\"piece_bytes\": [1, 1, 1], \"usage\": {\"prompt_tokens\": %d, \"completion_tokens\": 4, \"image_tokens\": %d, \"cached_tokens\": 0, \"reasoning_tokens\": null}, "
+                ADD("{\"config\": \"%s\", \"sample_id\": %d, \"prev\": %lld, \"run\": %d, \"session\": %lld, \"unix_s\": 1795392000, "
+                    "\"total_ns\": %lld, \"answer\": \"%s\", "
+                    "\"served\": {\"sent_ns\": 100000, \"headers_ns\": %lld, \"end_ns\": %lld, \"first_ns\": %lld, \"first_output_ns\": %lld, "
+                    "\"piece_ns\": [%lld, %lld, %lld], "
+                    "\"piece_bytes\": [1, 1, 1], \"usage\": {\"prompt_tokens\": %d, \"completion_tokens\": 4, \"image_tokens\": %d, "
+                    "\"cached_tokens\": 0, \"reasoning_tokens\": null}, "
                     "\"model\": \"%s\", \"finish_reason\": \"stop\", \"reasoning\": null, \"timings\": null, \"is_streamed\": true, \"is_new_connection\": false, "
                     "\"http_status\": 200, \"attempts\": 1}}\n",
-                    names[c], i, before, turn, session, first + 3 * step, answers[!is_right], first - 1000, first + 3 * step + 1000, first, first, first, first + step, first + 3 * step,
+                    names[c], i, before, turn, session, first + 3 * step, answers[!is_right], first - 1000, first + 3 * step + 1000,
+                    first, first, first, first + step, first + 3 * step,
                     (c / 2 ? 560 : 280) + 12, c / 2 ? 560 : 280, models[c % 2]);
                 before = (long long)at;
             }
-            ADD("{\"config\": \"%s\", \"sample_id\": %d, \"prev\": %lld, \"done\": 2, \"stop\": \"runs\", \"retries\": 0, \"sizes\": {\"tier\": null, \"target_vision_tokens\": %d, "
-                "\"sent_image\": {\"width_px\": 400, \"height_px\": 300, \"bytes\": 9, \"media_type\": \"image/png\", \"is_resized\": true}, \"image_tokens_by_rule\": null}}\n",
+            ADD("{\"config\": \"%s\", \"sample_id\": %d, \"prev\": %lld, \"done\": 2, \"stop\": \"runs\", \"retries\": 0, "
+                "\"sizes\": {\"tier\": null, \"target_vision_tokens\": %d, "
+                "\"sent_image\": {\"width_px\": 400, \"height_px\": 300, \"bytes\": 9, \"media_type\": \"image/png\", \"is_resized\": true}, "
+                "\"image_tokens_by_rule\": null}}\n",
                 names[c], i, before, c / 2 ? 576 : 288);
         }
     }

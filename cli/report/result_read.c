@@ -403,7 +403,8 @@ static int read_server(struct result_file *file, const vp_json *json) {
     if (!file->is_served) return 0;
     file->endpoint_model = result_text(json, 0, "endpoint_model");
     if (!file->endpoint_model)
-        return result_fail(file, json, vp_json_get(json, 0, "endpoint_model"), SIZE_MAX, "endpoint_model", "is missing");
+        return result_fail(file, json, vp_json_get(json, 0, "endpoint_model"), SIZE_MAX, "endpoint_model",
+                           "is missing");
     if (!node_is(json, knobs, VP_JSON_OBJECT))
         return result_fail(file, json, knobs, SIZE_MAX, "request_knobs", "is no object");
     vp_json_writer_init_sink(&writer, text_sink, &text, 0);
@@ -639,7 +640,8 @@ static void find_varied_knobs(const struct results *results, struct text_list *p
             }
         free(knobs.nodes);
     }
-    for (size_t i = 0; i < all.count; i++) if (is_knob_varied(results, all.items[i])) text_list_copy(paths, all.items[i]);
+    for (size_t i = 0; i < all.count; i++)
+        if (is_knob_varied(results, all.items[i])) text_list_copy(paths, all.items[i]);
     text_list_free(&all);
 }
 /* The end of a knob's path, where no other knob has the same; else all of it. */
