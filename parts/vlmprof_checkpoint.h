@@ -708,13 +708,18 @@ static int vp_impl_fields_flag(vp_impl_fields *fields, const char *field, int ab
         vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be true or false");
     return 0;
 }
-/* an object inside; absent or null: no field of it is there */
-static vp_impl_fields vp_impl_fields_inner(vp_impl_fields *fields, const char *field, const char *prefix) {
+/* an object inside; absent or null: no field of it is there, unless it is required */
+static vp_impl_fields vp_impl_fields_inner(vp_impl_fields *fields, const char *field, const char *prefix,
+                                           int required) {
     vp_impl_fields inner = *fields;
     inner.prefix = prefix;
     inner.object = fields->result == VP_OK ? vp_impl_fields_get(fields, field, 1) : VP_JSON_NONE;
     if (inner.object != VP_JSON_NONE && fields->json->nodes[inner.object].type != VP_JSON_OBJECT) {
         vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be an object");
+        inner.result = fields->result;
+    }
+    if (inner.object == VP_JSON_NONE && required) {
+        vp_impl_fields_fail(fields, VP_ERR_NOT_FOUND, field, "this field is missing");
         inner.result = fields->result;
     }
     return inner;
@@ -736,12 +741,12 @@ static int32_t vp_impl_fields_square(vp_impl_fields *fields, const char *field, 
 /* RoPE: rope_parameters (transformers 5), or rope_theta and rope_scaling */
 static void vp_impl_config_rope(vp_impl_fields *fields, vp_model_config *config) {
     static const char *const types[] = {"default", "linear", "llama3", "dynamic"};
-    vp_impl_fields rope = vp_impl_fields_inner(fields, "rope_parameters", "rope_parameters.");
+    vp_impl_fields rope = vp_impl_fields_inner(fields, "rope_parameters", "rope_parameters.", 0);
     const char *field = "rope_type";
     int type = 0;
     uint32_t node;
     config->rope_theta = vp_impl_fields_double(fields, "rope_theta", 0, 1e30, 10000.0);
-    if (rope.object == VP_JSON_NONE) rope = vp_impl_fields_inner(fields, "rope_scaling", "rope_scaling.");
+    if (rope.object == VP_JSON_NONE) rope = vp_impl_fields_inner(fields, "rope_scaling", "rope_scaling.", 0);
     config->rope_theta = vp_impl_fields_double(&rope, "rope_theta", 0, 1e30, config->rope_theta);
     if (fields->result != VP_OK || rope.object == VP_JSON_NONE) return;
     if (vp_impl_fields_get(&rope, field, 1) == VP_JSON_NONE) field = "type";
@@ -832,7 +837,7 @@ static void vp_impl_config_text(vp_impl_fields *fields, size_t kinds, vp_model_c
     vp_impl_fields text;
     size_t kind = 0;
     config->tied_head = vp_impl_fields_flag(fields, "tie_word_embeddings", 0);
-    text = vp_impl_fields_inner(fields, "text_config", "text_config.");
+    text = vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
     if (fields->result != VP_OK) return;
     if (vp_impl_fields_get(&text, "model_type", 1) != VP_JSON_NONE)
         while (kind < kinds && !vp_impl_fields_is(&text, "model_type", vp_impl_languages[kind].model_type)) kind++;
@@ -982,7 +987,7 @@ static vp_result vp_impl_config_llava(vp_impl_fields *fields, const vp_json *pre
     vp_impl_fields vision;
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
     vp_impl_config_text(fields, 3, config);
-    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.");
+    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     vp_impl_config_tower(&vision, &clip, 1, config);
     fields->result = vision.result;
@@ -1002,7 +1007,7 @@ static vp_result vp_impl_config_idefics3(vp_impl_fields *fields, const vp_json *
     vp_impl_fields vision;
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
     vp_impl_config_text(fields, 1, config);
-    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.");
+    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     vp_impl_config_tower(&vision, &siglip, pool, config);
     fields->result = vision.result;
@@ -1032,7 +1037,7 @@ static vp_result vp_impl_config_internvl(vp_impl_fields *fields, const vp_json *
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "downsample_ratio", "is not one over a whole number up to 64");
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
     vp_impl_config_text(fields, 3, config);
-    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.");
+    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     vp_impl_fields_settings(&vision, vision_settings, sizeof vision_settings / sizeof vision_settings[0]);
     vp_impl_config_tower(&vision, &intern, pool, config);

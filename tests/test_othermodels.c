@@ -1,5 +1,5 @@
 /* test_othermodels.c - the engine on models other than MolmoE against the reference implementations: tests/golden/othermodels, and what the shared goldens
- * have beyond it. Image and text are fed as the reference got them (ids of case.json, 8-bit pictures of pixels.png; Molmo-7B: our own preprocessing).
+ * have beyond it; own_*: further shapes (tests/tools/make_model_goldens.py). Image and text are fed as the reference got them (ids of case.json, 8-bit pictures of pixels.png; Molmo-7B: our own preprocessing).
  * With TEST_DEVICE (a device's name): the same on that device. With TEST_EMULATED: under several schedules of tests/emulator/cuda_on_cpu.h too.
  * VERBOSE in the environment prints the errors.
  * links: engine */
@@ -25,6 +25,14 @@ static const family families[] = {
     { "llava", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "smolvlm", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
     { "internvl", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_olmoe_a", "model.norm.weight", { "text1", "text2", "text3" } },
+    { "own_olmoe_b", "model.norm.weight", { "text1", "text2", "text3" } },
+    { "own_llava_a", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_llava_b", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_smolvlm_a", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_smolvlm_b", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_internvl_a", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_internvl_b", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
 };
 enum { FAMILIES = (int)(sizeof families / sizeof families[0]) };
 

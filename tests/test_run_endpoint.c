@@ -48,7 +48,8 @@ static const hostile_step locked[] = {SAY("HTTP/1.1 401 Locked\r\nConnection: cl
 static const hostile_step models[] = JSON("200 OK", "{\"object\":\"list\",\"data\":[{\"id\":\"good\"},{\"id\":\"cached\"}]}");
 static const hostile_step version[] = JSON("200 OK", "{\"version\":\"0.99\"}");
 
-static hostile_reply choose(const char *headers, const char *posted) {
+static hostile_reply choose(hostile_server *asked) {
+    const char *headers = asked->request, *posted = asked->request_body;
     static const struct { const char *model; hostile_reply reply; } replies[] = {
         {"cached", cached}, {"nousage", nousage}, {"silent", silent}, {"lump", lump}, {"breaks", breaks}, {"slow", slow},
         {"body", body}, {"thinks", thinks}, {"ponders", ponders}, {"nonsense", nonsense}, {"refuses", refuses}, {"none", none}};

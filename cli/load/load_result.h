@@ -31,7 +31,8 @@ void put_load_level(vp_json_writer *writer, const struct load_level *level);
 void put_load_summary(vp_json_writer *writer, const struct load_summary *summary);
 void put_load_requests(vp_json_writer *writer, const struct load_records *records, const int64_t *sample_ids);
 
-/* Reads a file. Returns 0; EXIT_INPUT without a message: it is another JSON file; or an exit code after a message. */
+/* Reads a file. Returns 0; NO_TRIAL: it is another JSON file; or an exit code after a message. */
+enum { NO_TRIAL = -1 };
 int load_level_read(const char *path, struct load_level *level);
 
 /* Reads all trials among the files and folders, ascending by rate, then by concurrency. Returns 0 or an exit code after

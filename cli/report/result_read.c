@@ -594,7 +594,7 @@ int are_all_served(const struct results *results) {
 /* ---- variants of servers: what the files differ in */
 enum { VARIANT_NAME_MOST = 44 };
 
-/* A knob's value as it is written, malloc'ed; NULL: the file has no such knob. */
+/* A knob's value as it is written, a text without its quotes, malloc'ed; NULL: the file has no such knob. */
 static char *knob_value(const struct result_file *file, const char *path) {
     struct parsed knobs = {{NULL, NULL, 0}, NULL, 0};
     char *value = NULL;

@@ -48,7 +48,8 @@ static struct question question_of(const struct sweep *sweep, size_t variant, co
     question.max_tokens = max_tokens;
     question.no_cache = sweep->served->no_cache;
     question.knobs = sweep->plan.variants.items[variant].knobs;
-    question.knob_count = sweep->plan.variants.items[variant].knob_count;
+    question.knob_count = picture ? sweep->plan.variants.items[variant].knob_count
+                                  : sweep->plan.variants.items[variant].text_knob_count;
     return question;
 }
 /* A body of a request with an image, because a knob can name one. */
