@@ -85,21 +85,29 @@ static const char *const DTYPE_KEYS[] = {"F32", "BF16", "F16"}; /* by vp_dtype *
 /* What a checkpoint holds: parameters by part, tensors by type, tokens of the tokenizer. */
 struct holdings { int64_t parameters, parts[PART_COUNT], tensors, dtypes[3], tokens; };
 
+static int has_any(const char *name, const char *const *pieces) {
+    for (; *pieces; pieces++) if (strstr(name, *pieces)) return 1;
+    return 0;
+}
+/* the part that a tensor belongs to, by its name */
+static int part_of(const char *name) {
+    static const char *const vision[] = {"vision_", "multi_modal_projector.", "connector.", NULL},
+                      *const tables[] = {".wte.", "embed_tokens", "lm_head", "model.transformer.ff_out.", NULL};
+    return has_any(name, vision)        ? PART_VISION
+           : strstr(name, ".experts.") ? PART_EXPERTS
+           : has_any(name, tables)     ? PART_EMBEDDINGS
+                                       : PART_LANGUAGE;
+}
 static void read_holdings(const struct model *model, struct holdings *holdings) {
     vp_tensor_spec spec;
     memset(holdings, 0, sizeof *holdings);
     holdings->tensors = vp_model_tensor_count(&model->config);
     for (int64_t i = 0; i < holdings->tensors && vp_model_tensor(&model->config, i, &spec) == VP_OK; i++) {
+        vp_tensor tensor;
         int64_t count = 1;
         for (int32_t k = 0; k < spec.dimensions; k++) count *= spec.shape[k];
-        vp_tensor tensor;
         holdings->parameters += count;
-        holdings->parts[strstr(spec.name, "vision_backbone.") ? PART_VISION
-                        : strstr(spec.name, ".experts.")      ? PART_EXPERTS
-                        : strstr(spec.name, ".wte.") || strstr(spec.name, "embed_tokens") || strstr(spec.name, "lm_head")
-                                || !strcmp(spec.name, "model.transformer.ff_out.weight")
-                            ? PART_EMBEDDINGS
-                            : PART_LANGUAGE] += count;
+        holdings->parts[part_of(spec.name)] += count;
         if (model->checkpoint && vp_checkpoint_find(model->checkpoint, spec.name, &tensor) == VP_OK)
             holdings->dtypes[tensor.dtype]++;
     }
