@@ -7,6 +7,7 @@
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/room.h"
+#include "request/prompt.h"
 #include "tile/family.h"
 
 static struct model tiny;
@@ -251,6 +252,32 @@ static void test_served(void) {
     CHECK_INT(make_served("--endpoint_model c c"), EXIT_USAGE);
     CHECK(strstr(room_said, "listed twice") != NULL);
 }
+static void test_messages(void) {
+    static const struct { const char *record, *dataset, *hint, *want; } table[] = {
+        {"{\"question\": \"What is it?\"}", NULL, NULL, "What is it?"},
+        {"{\"question\": \" What is it? \", \"style\": \"vqa2\"}", NULL, "Be brief.", "What is it?\nBe brief."},
+        {"{\"question\": \"\", \"style\": \"vqa2\"}", NULL, NULL, ""},
+        {"{\"question\": \"Which?\", \"options\": [\"a b\", \"c\"]}", NULL, NULL, "Which?\nA: a b\nB: c"},
+        {"{\"question\": \" User: x Assistant:\"}", "doc_qa", NULL, "User: x Assistant:"},
+        {"{\"questions\": [\"How many?\", \"And cats?\"]}", "tally_qa", NULL, "And cats?"},
+        {"{\"question\": \"Why?\", \"options\": [\"x\"], \"hint\": \"A hint\"}", "science_qa_img", NULL, "A hint\nA hint\nA: x"},
+        {"{\"rng_seed\": 66}", "coco_caption", NULL, "Write a brief caption describing the image"}};
+    check_case("messages to chat servers: the question without roles and style, options and a hint below it");
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+        struct prompt_fields fields;
+        vp_prompt_info info;
+        char *text = NULL;
+        memset(&fields, 0, sizeof fields);
+        CHECK_INT(parse_json(&parsed, table[i].record, strlen(table[i].record), NULL), VP_OK);
+        CHECK_INT(read_prompt_fields(&parsed.json, &fields, NULL), VP_OK);
+        CHECK_INT(build_message(&fields, vp_prompt_dataset_find(table[i].dataset), 42, 0, table[i].hint, &text, &info, NULL), VP_OK);
+        CHECK_TEXT(text ? text : "(none)", table[i].want);
+        free(text);
+        prompt_fields_free(&fields);
+        free(parsed.nodes);
+    }
+}
 /* The size that family_size_for says is what trying every longer side gives. */
 static void test_sizes(void) {
     static const char *const names[] = {"qwen2_vl", "internvl", "llava", "pixtral"};
@@ -310,6 +337,7 @@ int main(void) {
     test_fingerprint();
     test_refused();
     test_served();
+    test_messages();
     test_sizes();
     plan_free(&plan);
     options_free(&options);
