@@ -67,7 +67,7 @@ INJECTOR := $(B)/tests/fault_injector.so
 # without -j a sub-make uses all cores; with -j it shares the caller's
 JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
-.PHONY: all help deps demo demo-pareto test test-programs check test-sanitized test-threads test-gpu gpu-compile gpu-report bench bench-gpu fuzz full-size man install uninstall clean
+.PHONY: all help deps demo demo-pareto test test-programs check test-sanitized test-threads test-servers test-gpu gpu-compile gpu-report bench bench-gpu fuzz full-size man install uninstall clean
 all: $(PROGRAM)
 	@if [ -n "$(GPU_OBJECT)" ]; then echo "$(PROGRAM): CPU and GPU backends (nvcc: $(NVCC)); ./vlmprof info shows what it finds here"; \
 	else echo "$(PROGRAM): CPU backend. nvcc not found: no GPU code (CUDA Toolkit 12.8 or later, or NVCC=path)"; fi
@@ -78,6 +78,7 @@ help:
 	@echo "make demo-pareto accuracy against latency over $(PARETO_SAMPLES) held-out questions (PARETO_SAMPLES=1000: all), about 12 minutes; opens the report"
 	@echo "make test        all tests, the GPU code's too (emulated on the CPU); the last line is the count"
 	@echo "make test-threads threads that share what may be shared, with ThreadSanitizer (clang)"
+	@echo "make test-servers the part of make test that asks a real server, llama.cpp's; a skip is a failure"
 	@echo "make check       test, sanitizers, compilers and language modes, nvcc when found, style"
 	@echo "make test-gpu    the tests that need a GPU; a skip is a failure.  make bench-gpu: benchmarks on a GPU"
 	@echo "make gpu-compile the kernels for $(GPU_ARCHS), no spills allowed (needs nvcc)"
@@ -191,7 +192,7 @@ $(E)/test_%.o: tests/test_%.c | $(PROBED)
 	@$(CC) $(HEADER_FLAGS) -fopenmp -DTEST_EMULATED -DTEST_CUDA -DTEST_DEVICE='"cuda"' $(DEPENDENCIES) -c $< -o $@
 $(E)/test_%: $(E)/test_%.o $(E)/vlmprof_emulated.o $(LIBRARY)
 	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
-EMULATED_TESTS := $(E)/emulator $(E)/test_kernels $(E)/test_model $(E)/test_faults $(E)/test_trace
+EMULATED_TESTS := $(E)/emulator $(E)/test_kernels $(E)/test_model $(E)/test_othermodels $(E)/test_faults $(E)/test_trace
 .PRECIOUS: $(E)/test_%.o
 
 
@@ -254,6 +255,10 @@ test-threads:
 	@$(MAKE) B=build/threads CC=clang CFLAGS="-O1 -g" KERNEL_FLAGS=-O1 NVCC= SANITIZE=-fsanitize=thread build/threads/tests/test_threads
 	@archer=$$(clang -print-resource-dir)/../../libarcher.so; if [ ! -e "$$archer" ]; then echo "test-threads: clang has no libarcher.so beside its libomp" >&2; exit 1; fi; \
 	    OMP_TOOL_LIBRARIES=$$archer TSAN_OPTIONS=ignore_noninstrumented_modules=1 build/threads/tests/test_threads
+
+# llama.cpp's server comes from PyPI into build/servers-venv
+test-servers: $(PROGRAM)
+	@PROGRAM=$(PROGRAM) tests/test_servers.sh | tee $(B)/test-servers.log; tail -n 1 $(B)/test-servers.log | grep -q ' 0 failed, 0 skipped$$'
 
 check: test
 	@tests/deps.sh clang

@@ -407,6 +407,18 @@ FN void vk_put(void *array, size_t index, float value, int wide) {
     else ((uint16_t *)array)[index] = vk_f2b(value);
 }
 FN float vk_silu(float value) { return value / (1.0f + vk_exp(-value)); }
+FN float vk_quickgelu(float value) { return value / (1.0f + vk_exp(-1.702f * value)); }
+/* x times the normal distribution's share below x: within 1.5e-7 of it (Abramowitz and Stegun, 7.1.26) */
+FN float vk_gelu(float value) {
+    float z = (value < 0.0f ? -value : value) * 0.707106781f, t = 1.0f / (1.0f + 0.3275911f * z), share;
+    share = ((((1.061405429f * t - 1.453152027f) * t + 1.421413741f) * t - 0.284496736f) * t + 0.254829592f) * t;
+    share *= 0.5f * vk_exp(-z * z);
+    return value * (value < 0.0f ? share : 1.0f - share);
+}
+/* 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), by way of tanh(u) = 2 / (1 + exp(-2 u)) - 1 */
+FN float vk_gelu_tanh(float value) {
+    return value / (1.0f + vk_exp(-1.59576912f * value * (1.0f + 0.044715f * value * value)));
+}
 
 /* ================================================================================================ kernels >>kernels
  * d, width: width of a row; ld: padded row length of an in-type buffer. One block per row unless stated.
@@ -442,12 +454,13 @@ KERNEL(k_convert, void *out, const float *in, int width, int ld_out, int wide) {
     EACH(i, width) vk_put(out, BLK * (size_t)ld_out + (size_t)i, in[BLK * (size_t)width + (size_t)i], wide);
 }
 
-/* One row of ViT input: class embedding or patch row, plus its position. patches f32 [views, count - 1, width] ->
- * out f32 [views, count, width] */
+/* One row of ViT input: class embedding (NULL: there is none) or patch row, plus its position. patches f32 [views,
+ * count - 1, width], or count of them without a class -> out f32 [views, count, width] */
 KERNEL(k_vit_embed, float *out, const float *patches, const float *class_embedding, const float *positions, int count,
        int width) {
-    size_t view = BLK / (size_t)count, at = BLK % (size_t)count;
-    const float *patch = at ? patches + (view * (size_t)(count - 1) + at - 1) * (size_t)width : class_embedding;
+    size_t view = BLK / (size_t)count, at = BLK % (size_t)count, before = class_embedding != NULL;
+    const float *patch = at >= before ? patches + (view * ((size_t)count - before) + at - before) * (size_t)width
+                                      : class_embedding;
     const float *position = positions + at * (size_t)width;
     float *row = out + BLK * (size_t)width;
     EACH(i, width) row[i] = patch[i] + position[i];
@@ -543,43 +556,67 @@ KERNEL(k_scatter_add, float *stream, const float *features, const int32_t *index
         EACH(i, width) stream[(size_t)at * (size_t)width + (size_t)i] += features[BLK * (size_t)width + (size_t)i];
 }
 
-/* QK-norm over the whole width, then RoPE (half-split pairs) of one token's q and k; v as it is. qkv f32 [tokens, 3 *
- * d]; q in-type [tokens, ldq]; key and value in-type [positions, d], written at *position + BLK; cs f32 [positions,
- * head_dim]: cos then sin */
-KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, const float *q_weight, const float *k_weight,
-       const float *cs, const int32_t *position, int d, int head_dim, int ldq, float eps, int wide) {
-    size_t at_position = (size_t)*position + BLK, row = at_position * (size_t)d;
-    const float *x = qkv + BLK * 3 * (size_t)d, *v = x + 2 * (size_t)d, *c = cs + at_position * (size_t)head_dim;
-    const float *s = c + head_dim / 2;
+/* q and k of one token: norm, cut, RoPE (half-split pairs); v: cut. qkv f32 [tokens, q | k | v]; q in-type [tokens,
+ * ldq]; key and value in-type [positions, kv_heads * head_dim], written at *position + BLK */
+FN float vk_cut(float value, float clip) {
+    value = value > clip ? clip : value;
+    return value < -clip ? -clip : value;
+}
+KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, vk_heads heads, const int32_t *position,
+       int ldq, int wide) {
+    int head_dim = heads.head_dim, half = head_dim / 2, q_width = heads.heads * head_dim,
+        kv_width = heads.kv_heads * head_dim;
+    size_t at_position = (size_t)*position + BLK, row = at_position * (size_t)kv_width;
+    const float *x = qkv + BLK * (size_t)(q_width + 2 * kv_width), *v = x + q_width + kv_width,
+                *c = heads.cs + at_position * (size_t)head_dim, *s = c + half;
+    float clip = heads.clip;
     for (int which = 0; which < 2; which++) {
-        const float *from = x + (size_t)which * (size_t)d, *norm_weight = which ? k_weight : q_weight;
+        const float *from = which ? x + q_width : x, *norm_weight = which ? heads.k_norm : heads.q_norm;
         void *to = which ? key : q;
         size_t at = which ? row : BLK * (size_t)ldq;
-        float sum = 0.0f, scale;
-        int half = head_dim / 2;
-        EACH_SUM(i, d, sum) sum += from[i] * from[i];
-        scale = 1.0f / sqrtf(block_sum(sum) / (float)d + eps);
-        for (int h = 0; h < d; h += head_dim) {
-            EACH(i, half) {
-                float e = norm_weight[h + i] * (from[h + i] * scale),
-                      f = norm_weight[h + half + i] * (from[h + half + i] * scale);
-                vk_put(to, at + (size_t)(h + i), e * c[i] - f * s[i], wide);
-                vk_put(to, at + (size_t)(h + half + i), f * c[i] + e * s[i], wide);
+        int width = which ? kv_width : q_width;
+        float sum = 0.0f, scale = 1.0f;
+        if (heads.norm == VK_NORM_WHOLE) {
+            EACH_SUM(i, width, sum) sum += from[i] * from[i];
+            scale = 1.0f / sqrtf(block_sum(sum) / (float)width + heads.eps);
+        }
+        for (int h = 0; h < width; h += head_dim) {
+            if (heads.norm == VK_NORM_NONE) {
+                EACH(i, half) {
+                    float e = vk_cut(from[h + i], clip), f = vk_cut(from[h + half + i], clip);
+                    vk_put(to, at + (size_t)(h + i), e * c[i] - f * s[i], wide);
+                    vk_put(to, at + (size_t)(h + half + i), f * c[i] + e * s[i], wide);
+                }
+                continue;
+            }
+            if (heads.norm == VK_NORM_HEAD) {
+                sum = 0.0f;
+                EACH_SUM(i, head_dim, sum) sum += from[h + i] * from[h + i];
+                scale = 1.0f / sqrtf(block_sum(sum) / (float)head_dim + heads.eps);
+            }
+            {
+                const float *w = heads.norm == VK_NORM_HEAD ? norm_weight : norm_weight + h;
+                EACH(i, half) {
+                    float e = vk_cut(w[i] * (from[h + i] * scale), clip),
+                          f = vk_cut(w[half + i] * (from[h + half + i] * scale), clip);
+                    vk_put(to, at + (size_t)(h + i), e * c[i] - f * s[i], wide);
+                    vk_put(to, at + (size_t)(h + half + i), f * c[i] + e * s[i], wide);
+                }
             }
         }
     }
-    EACH(i, d) vk_put(value, row + (size_t)i, v[i], wide);
+    EACH(i, kv_width) vk_put(value, row + (size_t)i, vk_cut(v[i], clip), wide);
 }
 
 /* One query against the *position + 1 cached keys, one block per head; scores f32 [heads, lds] is scratch. out, q
- * in-type [d]; key, value in-type [positions, d] */
+ * in-type, heads side by side; key, value in-type [positions, d], each head of which serves `sharing` heads of q */
 KERNEL(k_attention_decode, void *out, const void *q, const void *key, const void *value, float *scores,
-       const int32_t *position, int lds, int d, int head_dim, float scale, int wide) {
+       const int32_t *position, int lds, int d, int head_dim, int sharing, float scale, int wide) {
     int keys = *position + 1;
-    size_t h = BLK * (size_t)head_dim;
+    size_t h = BLK * (size_t)head_dim, kv = BLK / (size_t)sharing * (size_t)head_dim;
     float *p = scores + BLK * (size_t)lds, m = -INFINITY, s = 0.0f;
     EACH_WARP(j, keys) {
-        size_t k = (size_t)j * (size_t)d + h;
+        size_t k = (size_t)j * (size_t)d + kv;
         float a = 0.0f;
         EACH_LANE_SUM(i, head_dim, a) a += vk_get(q, h + (size_t)i, wide) * vk_get(key, k + (size_t)i, wide);
         a = warp_sum(a);
@@ -604,7 +641,7 @@ KERNEL(k_attention_decode, void *out, const void *q, const void *key, const void
 #pragma unroll 8
 #endif
             for (int j = group; j < keys; j += groups)
-                a += p[j] * vk_get(value, (size_t)j * (size_t)d + h + (size_t)(i0 + column), wide);
+                a += p[j] * vk_get(value, (size_t)j * (size_t)d + kv + (size_t)(i0 + column), wide);
         }
         SYNC();
         part[TID] = a;
@@ -622,7 +659,7 @@ KERNEL(k_attention_decode, void *out, const void *q, const void *key, const void
             int n = head_dim - i0 < STRIP ? head_dim - i0 : STRIP;
             EACH(i, n) acc[i] = 0.0f;
             for (int j = 0; j < keys; j++) {
-                size_t v = (size_t)j * (size_t)d + h + (size_t)i0;
+                size_t v = (size_t)j * (size_t)d + kv + (size_t)i0;
                 float w = p[j];
                 EACH(i, n) acc[i] += w * vk_get(value, v + (size_t)i, wide);
             }
@@ -632,10 +669,10 @@ KERNEL(k_attention_decode, void *out, const void *q, const void *key, const void
 #endif
 }
 
-/* Router: softmax over all experts in fp32, then the top_k largest, not renormalised. An expert's place is the
- * number of experts that beat it: so there is no reduction, no order of arrival matters, and ties go to the lower
- * index. index, weight [tokens, top_k] */
-KERNEL(k_router, int32_t *index, float *weight, const float *logits, int experts, int top_k) {
+/* Router: softmax over all experts in fp32, then the top_k largest; with norm_topk their weights sum to 1. An expert's
+ * place is the number of experts that beat it: so there is no reduction, no order of arrival matters, and ties go to
+ * the lower index. index, weight [tokens, top_k] */
+KERNEL(k_router, int32_t *index, float *weight, const float *logits, int experts, int top_k, int norm_topk) {
     SHARED float shares[VK_EXPERTS_MAX];
     const float *row = logits + BLK * (size_t)experts;
     float most = -INFINITY, s = 0.0f;
@@ -651,6 +688,13 @@ KERNEL(k_router, int32_t *index, float *weight, const float *logits, int experts
             index[BLK * (size_t)top_k + (size_t)place] = i;
             weight[BLK * (size_t)top_k + (size_t)place] = shares[i] / s;
         }
+    }
+    if (norm_topk) {
+        float *mine = weight + BLK * (size_t)top_k, sum = 0.0f;
+        SYNC();
+        for (int j = 0; j < top_k; j++) sum += mine[j];
+        SYNC(); /* nobody reads them any more */
+        for (int j = TID; j < top_k; j += NTID) mine[j] /= sum;
     }
 }
 
@@ -741,9 +785,15 @@ KERNEL(k_read, float *sums, const float *from, int count) {
     if (TID == 0) sums[BLK] = s;
 }
 
+#include "kernels/blocks.h"
+
 /* ============================================================================================== launchers >>launchers
  * The shared kernels behind one table, the same for every target: vk_kernels. */
 static int64_t vk_element(int wide) { return wide ? 4 : 2; }
+/* FLOPs of a value's activation */
+static int64_t vk_gelu_flops(vk_epilogue epilogue) {
+    return epilogue == VK_QUICKGELU ? 4 : epilogue == VK_GELU ? 5 : epilogue == VK_GELU_TANH ? 8 : 0;
+}
 static void l_rmsnorm(vk_queue *queue, void *out, const float *in, const float *weight, int rows, int width, int ld_out,
                       float eps, int wide) {
     int64_t count = (int64_t)rows * width;
@@ -765,11 +815,12 @@ static void l_convert(vk_queue *queue, void *out, const float *in, int rows, int
 }
 static void l_vit_embed(vk_queue *queue, float *out, const float *patches, const float *class_embedding,
                         const float *positions, int views, int count, int width) {
-    int64_t floats = (int64_t)views * count * width, patch_floats = (int64_t)views * (count - 1) * width;
+    int before = class_embedding != NULL;
+    int64_t floats = (int64_t)views * count * width, patch_floats = (int64_t)views * (count - before) * width;
     vk_shape(queue, (int64_t)views * count, width, 0, 0);
     LAUNCH(k_vit_embed, views * count, vk_threads_for(width), floats,
-           4 * (patch_floats + width + (int64_t)count * width + floats), out, patches, class_embedding, positions,
-           count, width);
+           4 * (patch_floats + before * width + (int64_t)count * width + floats), out, patches, class_embedding,
+           positions, count, width);
 }
 static void l_pool_windows(vk_queue *queue, void *keys, void *query, const float *hidden, const float *mask,
                            const int32_t *dead, const float *pad_embed, size_t layer_floats, int views, int layers,
@@ -807,31 +858,42 @@ static void l_scatter_add(vk_queue *queue, float *stream, const float *features,
     vk_shape(queue, rows, width, 0, 0);
     LAUNCH(k_scatter_add, rows, vk_threads_for(width), count, count * 12 + 4 * rows, stream, features, index, width);
 }
-static void l_qk_norm_rope(vk_queue *queue, void *q, void *key, void *value, const float *qkv, const float *q_weight,
-                           const float *k_weight, const float *cs, const int32_t *position, int rows, int d,
-                           int head_dim, int ldq, float eps, int wide) {
-    int64_t count = (int64_t)rows * d;
-    vk_shape(queue, rows, d, 0, 0);
-    LAUNCH(k_qk_norm_rope, rows, vk_threads_for(d), 14 * count,
-           count * (12 + 3 * vk_element(wide)) + 4 * (2 * d + (int64_t)rows * head_dim + 1), q, key, value, qkv,
-           q_weight, k_weight, cs, position, d, head_dim, ldq, eps, wide);
+/* FLOPs of a value of q or k: the norm's 4, the rotation's 3 */
+static int64_t vk_turn_flops(const vk_heads *heads) {
+    return (int64_t)(heads->heads + heads->kv_heads) * heads->head_dim * (heads->norm == VK_NORM_NONE ? 3 : 7);
+}
+/* of the norms' weights */
+static int64_t vk_turn_floats(const vk_heads *heads) {
+    return heads->norm == VK_NORM_NONE   ? 0
+           : heads->norm == VK_NORM_HEAD ? 2 * heads->head_dim
+                                         : (int64_t)(heads->heads + heads->kv_heads) * heads->head_dim;
+}
+static void l_qk_norm_rope(vk_queue *queue, void *q, void *key, void *value, const float *qkv, const vk_heads *heads,
+                           const int32_t *position, int rows, int ldq, int wide) {
+    int64_t q_width = (int64_t)heads->heads * heads->head_dim,
+            count = rows * (q_width + 2 * (int64_t)heads->kv_heads * heads->head_dim);
+    vk_shape(queue, rows, q_width, 0, 0);
+    LAUNCH(k_qk_norm_rope, rows, vk_threads_for((int)q_width), rows * vk_turn_flops(heads),
+           count * (4 + vk_element(wide)) + 4 * (vk_turn_floats(heads) + (int64_t)rows * heads->head_dim + 1), q, key,
+           value, qkv, *heads, position, ldq, wide);
 }
 static void l_attention_decode(vk_queue *queue, void *out, const void *q, const void *key, const void *value,
-                               float *scores, const int32_t *position, int keys, int lds, int d, int head_dim,
+                               float *scores, const int32_t *position, int keys, int lds, const vk_heads *heads,
                                int wide) {
-    int64_t heads = d / head_dim;
+    int head_dim = heads->head_dim, kv_width = heads->kv_heads * head_dim;
+    int64_t count = heads->heads, d = count * head_dim;
     vk_shape(queue, 1, 1, keys, d);
-    LAUNCH(k_attention_decode, heads, 1024, (int64_t)keys * (4 * d + 5 * heads),
-           ((int64_t)keys + 1) * 2 * d * vk_element(wide) + 4, out, q, key, value, scores, position, lds, d, head_dim,
-           1.0f / sqrtf((float)head_dim), wide);
+    LAUNCH(k_attention_decode, count, 1024, (int64_t)keys * (4 * d + 5 * count),
+           ((int64_t)keys * kv_width + d) * 2 * vk_element(wide) + 4, out, q, key, value, scores, position, lds,
+           kv_width, head_dim, heads->heads / heads->kv_heads, 1.0f / sqrtf((float)head_dim), wide);
 }
 /* the comparisons of the ranking count as FLOPs */
 static void l_router(vk_queue *queue, int32_t *index, float *weight, const float *logits, int rows, int experts,
-                     int top_k) {
+                     int top_k, int norm_topk) {
     int64_t count = (int64_t)rows * experts;
     vk_shape(queue, rows, experts, 0, 0);
-    LAUNCH(k_router, rows, vk_threads_for(experts), count * (4 + experts), count * 4 + (int64_t)rows * top_k * 8, index,
-           weight, logits, experts, top_k);
+    LAUNCH(k_router, rows, vk_threads_for(experts), count * (4 + experts) + (norm_topk ? 2 * (int64_t)rows * top_k : 0),
+           count * 4 + (int64_t)rows * top_k * 8, index, weight, logits, experts, top_k, norm_topk);
 }
 /* three comparisons of each pair with each expert; tiles count as if all possible ones existed */
 static void l_moe_lists(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row,
@@ -869,10 +931,37 @@ static void l_read(vk_queue *queue, float *sums, const float *from, int blocks, 
     LAUNCH(k_read, blocks, 1024, (int64_t)blocks * count, 4 * ((int64_t)blocks * count + blocks), sums, from, count);
 }
 
+static void l_add_rmsnorm(vk_queue *queue, float *stream, const float *rows, const float *weight, int count, int width,
+                          float eps) {
+    int64_t values = (int64_t)count * width;
+    vk_shape(queue, count, width, 0, 0);
+    LAUNCH(k_add_rmsnorm, count, vk_threads_for(width), 5 * values, 12 * values + 4 * width, stream, rows, weight,
+           width, eps);
+}
+static void l_add_scaled(vk_queue *queue, float *stream, const float *rows, const float *weight, int count, int width) {
+    int64_t values = (int64_t)count * width;
+    vk_shape(queue, count, width, 0, 0);
+    LAUNCH(k_add_scaled, count, vk_threads_for(width), 2 * values, 12 * values + 4 * width, stream, rows, weight,
+           width);
+}
+static void l_place_rows(vk_queue *queue, float *stream, const float *features, const int32_t *index, int rows,
+                         int width) {
+    vk_shape(queue, rows, width, 0, 0);
+    LAUNCH(k_place_rows, rows, vk_threads_for(width), 0, (int64_t)rows * (8 * width + 4), stream, features, index,
+           width);
+}
+static void l_patch_windows(vk_queue *queue, void *out, const float *hidden, int views, int before, int width, int side,
+                            int pool, int ld, int wide) {
+    int windows = views * (side / pool) * (side / pool), columns = pool * pool * width;
+    vk_shape(queue, windows, columns, 0, 0);
+    LAUNCH(k_patch_windows, windows, vk_threads_for(width), 0, (int64_t)windows * columns * (4 + vk_element(wide)), out,
+           hidden, before, width, side, pool, ld, wide);
+}
+
 #define VK_KERNEL_TABLE { \
     l_rmsnorm, l_layernorm, l_convert, l_vit_embed, l_pool_windows, l_pool_attention, l_silu_mul, l_embed, \
     l_scatter_add, l_qk_norm_rope, l_attention_decode, l_router, l_moe_lists, l_gather, l_combine, l_argmax, \
-    l_advance, l_read }
+    l_advance, l_read, l_add_rmsnorm, l_add_scaled, l_place_rows, l_patch_windows }
 
 /* ================================================================================================ backend >>backend
  * What both backends have in common: the order of their tables (engine/backend.h), ranges, telemetry that tells
@@ -1052,29 +1141,30 @@ template <int WIDTH> FN void vk_attend_block(const vk_attend *at, int first) {
 }
 /* Which head and which queries: blocks of one head are consecutive and share its keys. With a causal mask the last
  * queries of all heads come first, because they see the most keys. */
-template <int WIDTH> FN void vk_attend_any(vk_attend at, int row_blocks, int heads) {
+template <int WIDTH> FN void vk_attend_any(vk_attend at, int row_blocks, int heads, int group) {
     size_t pairs = (size_t)gridDim.x / (size_t)row_blocks, pair = at.causal ? BLK % pairs : BLK / (size_t)row_blocks;
     int block = at.causal ? row_blocks - 1 - (int)(BLK / pairs) : (int)(BLK % (size_t)row_blocks);
-    size_t row = pair / (size_t)heads * (size_t)at.tokens, column = pair % (size_t)heads * WIDTH;
+    size_t row = pair / (size_t)heads * (size_t)at.tokens, head = pair % (size_t)heads, column = head * WIDTH,
+           kv_column = head / (size_t)group * WIDTH;
     at.y += row * (size_t)at.ldy + column;
     at.q += row * (size_t)at.ldq + column;
-    at.k += row * (size_t)at.ldk + column;
-    at.v += row * (size_t)at.ldk + column;
+    at.k += row * (size_t)at.ldk + kv_column;
+    at.v += row * (size_t)at.ldk + kv_column;
     vk_attend_block<WIDTH>(&at, block * VK_ATTEND_ROWS);
 }
 #define VK_ATTEND_PARAMETERS \
-    uint16_t *y, const uint16_t *q, const uint16_t *k, const uint16_t *v, int row_blocks, int heads, int tokens, \
-    int ldy, int ldq, int ldk, int causal, float scale
+    uint16_t *y, const uint16_t *q, const uint16_t *k, const uint16_t *v, int row_blocks, int heads, int group, \
+    int tokens, int ldy, int ldq, int ldk, int causal, float scale
 #define VK_ATTEND_ARGUMENTS { y, q, k, v, tokens, ldy, ldq, ldk, causal, scale }
 /* launched if the rows of q, k and v begin at multiples of 16 bytes, as in all in-type buffers, and those of y at
  * multiples of 4 */
 KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head64, VK_ATTEND_PARAMETERS) {
     vk_attend at = VK_ATTEND_ARGUMENTS;
-    vk_attend_any<64>(at, row_blocks, heads);
+    vk_attend_any<64>(at, row_blocks, heads, group);
 }
 KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head128, VK_ATTEND_PARAMETERS) {
     vk_attend at = VK_ATTEND_ARGUMENTS;
-    vk_attend_any<128>(at, row_blocks, heads);
+    vk_attend_any<128>(at, row_blocks, heads, group);
 }
 /* ---- experts. A block is a tile: at most VK_GROUP_ROWS rows of one expert by VK_GROUP_COLUMNS columns of its
  * weights, 64 x 32 per warp. Slices of both, VK_GROUP_DEPTH deep, pass through shared memory in VK_GROUP_STAGES
@@ -1314,7 +1404,6 @@ static vk_cuda *vk_cuda_of(vk_queue *queue) { return (vk_cuda *)queue; }
 
 /* Work that products leave over. y in-type [rows, ldy], the first n columns: QuickGELU in place, `vectors` times 8
  * bf16 at once, then one by one. One block per row. */
-FN float vk_quickgelu(float value) { return value / (1.0f + vk_exp(-1.702f * value)); }
 FN uint32_t vk_quickgelu_pair(uint32_t two) {
     return vk_f2b(vk_quickgelu(vk_b2f((uint16_t)two)))
            | (uint32_t)vk_f2b(vk_quickgelu(vk_b2f((uint16_t)(two >> 16)))) << 16;
@@ -1332,6 +1421,14 @@ KERNEL(k_quickgelu, void *y, int n, int ldy, int vectors, int wide) {
     }
     for (int i = 8 * vectors + TID; i < n; i += NTID)
         vk_put(y, row + (size_t)i, vk_quickgelu(vk_get(y, row + (size_t)i, wide)), wide);
+}
+/* GELU in place, y as above */
+KERNEL(k_gelu, void *y, int n, int ldy, int tanh_kind, int wide) {
+    size_t row = BLK * (size_t)ldy;
+    EACH(i, n) {
+        float value = vk_get(y, row + (size_t)i, wide);
+        vk_put(y, row + (size_t)i, tanh_kind ? vk_gelu_tanh(value) : vk_gelu(value), wide);
+    }
 }
 /* writes the bias f32 [n] into each row of y [rows, ldy], in-type, or adds it if `add`; a product that adds to y
  * follows */
@@ -1948,11 +2045,15 @@ static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int
         if (vk_begin(queue, "gemm", products + (onto ? results : 0), operands + results * element * (onto ? 2 : 1)))
             vk_cuda_product(queue, y, ldy, out, x, ldx, m, linear, onto ? 1.0f : 0.0f);
     }
-    if (epilogue == VK_QUICKGELU) {
+    if (epilogue == VK_GELU || epilogue == VK_GELU_TANH) {
+        vk_shape(queue, m, linear->n, 0, 0);
+        LAUNCH(k_gelu, m, vk_threads_for(linear->n), vk_gelu_flops(epilogue) * results, 2 * results * element, y,
+               linear->n, ldy, epilogue == VK_GELU_TANH, out_wide);
+    } else if (epilogue == VK_QUICKGELU) {
         int vectors = !out_wide && (size_t)y % 16 == 0 && ldy % 8 == 0 ? linear->n / 8 : 0;
         vk_shape(queue, m, linear->n, 0, 0);
-        LAUNCH(k_quickgelu, m, vk_threads_for(vectors ? vectors : linear->n), 4 * results, 2 * results * element, y,
-               linear->n, ldy, vectors, out_wide);
+        LAUNCH(k_quickgelu, m, vk_threads_for(vectors ? vectors : linear->n), vk_gelu_flops(epilogue) * results,
+               2 * results * element, y, linear->n, ldy, vectors, out_wide);
     }
 }
 static void vk_cuda_grouped(vk_queue *queue, const vk_gemm_job *jobs, int count, vk_epilogue epilogue) {
@@ -1982,11 +2083,34 @@ static void vk_cuda_experts(vk_queue *queue, const vk_experts_job *job) {
                   (const uint16_t *)job->hidden, (const char *)down->weights, job->down_stride, job->tiles, job->start,
                   columns_down, down->n, down->k_padded, down->k_padded, down->n);
 }
-/* queries in chunks: scores = q k^T, softmax, y = weights v; each step for all heads at once */
+/* One of the two products of attention over `rows` queries: y = a b for all heads, at once for those that read
+ * different keys. b's heads are hd apart; those of a and y, several of which share one of b, a_head and y_head. */
+typedef struct vk_attend_product {
+    cublasOperation_t b_as;
+    int columns, rows, depth, lda, ldb, ldy, hd;
+    long long a_head, y_head;
+    cudaDataType in, out;
+} vk_attend_product;
+static void vk_cuda_attend_product(vk_queue *queue, const vk_attention_job *job, const vk_attend_product *product,
+                                   void *y, const void *a, const void *b, const char *what) {
+    vk_cublas *blas = &vk_cuda_of(queue)->blas;
+    const float one = 1.0f, zero = 0.0f;
+    int group = job->heads / job->kv_heads;
+    size_t in = product->in == CUDA_R_32F ? 4 : 2, out = product->out == CUDA_R_32F ? 4 : 2;
+    for (int i = 0; i < group; i++)
+        vk_cublas_check(queue,
+                        blas->gemm_strided(blas->handle, product->b_as, CUBLAS_OP_N, product->columns, product->rows,
+                                           product->depth, &one, b, product->in, product->ldb, product->hd,
+                                           (const char *)a + (size_t)i * (size_t)product->a_head * in, product->in,
+                                           product->lda, product->a_head * group, &zero,
+                                           (char *)y + (size_t)i * (size_t)product->y_head * out, product->out,
+                                           product->ldy, product->y_head * group, job->kv_heads, CUBLAS_COMPUTE_32F,
+                                           CUBLAS_GEMM_DEFAULT),
+                        what, __LINE__);
+}
+/* queries in chunks: scores = q k^T, softmax, y = weights v */
 static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int sequence, int first, int rows) {
     vk_cuda *cuda = vk_cuda_of(queue);
-    vk_cublas *blas = &cuda->blas;
-    const float one = 1.0f, zero = 0.0f;
     size_t element = cuda->wide ? 4 : 2, from = (size_t)sequence * (size_t)job->tokens;
     cudaDataType type = cuda->wide ? CUDA_R_32F : CUDA_R_16BF;
     int keys = job->causal ? first + rows : job->tokens, ld = (int)vk_round_up((size_t)job->tokens, VK_PAD),
@@ -1998,27 +2122,30 @@ static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int seq
     /* counted: what causal attention needs, not the squares that are computed */
     int64_t seen = job->causal ? (int64_t)rows * first + (int64_t)rows * (rows + 1) / 2 : (int64_t)rows * keys,
             scores = job->heads * seen, products = 2 * scores * hd,
-            in_and_out = (int64_t)(rows + keys) * job->heads * hd * (int64_t)element;
+            in_and_out = ((int64_t)rows * job->heads + (int64_t)keys * job->kv_heads) * hd * (int64_t)element;
+    vk_attend_product product = { CUBLAS_OP_T, keys, rows, hd, job->ldq, job->ldk, ld, hd, hd, (long long)rows * ld,
+                                  type,        CUDA_R_32F };
     vk_shape(queue, 1, rows, keys, (int64_t)job->heads * hd);
     if (vk_begin(queue, "attention_scores", products, in_and_out + scores * 4)) {
-        vk_cublas_check(queue,
-                        blas->gemm_strided(blas->handle, CUBLAS_OP_T, CUBLAS_OP_N, keys, rows, hd, &one, k, type,
-                                           job->ldk, hd, q, type, job->ldq, hd, &zero, cuda->scores, CUDA_R_32F, ld,
-                                           (long long)rows * ld, job->heads, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-                        "cublasGemmStridedBatchedEx (q k)", __LINE__);
+        vk_cuda_attend_product(queue, job, &product, cuda->scores, q, k, "cublasGemmStridedBatchedEx (q k)");
         vk_end(queue);
     }
     vk_shape(queue, (int64_t)job->heads * rows, keys, 0, 0);
     LAUNCH(k_softmax_rows, (job->heads * rows + VK_BLOCK_MAX / 32 - 1) / (VK_BLOCK_MAX / 32), VK_BLOCK_MAX, 5 * scores,
            scores * (4 + (int64_t)element), cuda->weights, (const float *)cuda->scores, job->heads * rows, rows,
            job->causal ? first + 1 : keys, keys, ld, job->causal, 1.0f / sqrtf((float)hd), cuda->wide);
+    product.b_as = CUBLAS_OP_N;
+    product.columns = hd;
+    product.depth = keys;
+    product.lda = ld;
+    product.ldy = job->ldy;
+    product.a_head = (long long)rows * ld;
+    product.y_head = hd;
+    product.out = type;
     vk_shape(queue, 1, rows, keys, (int64_t)job->heads * hd);
     if (vk_begin(queue, "attention_values", products, in_and_out + scores * (int64_t)element)) {
-        vk_cublas_check(queue,
-                        blas->gemm_strided(blas->handle, CUBLAS_OP_N, CUBLAS_OP_N, hd, rows, keys, &one, v, type,
-                                           job->ldk, hd, cuda->weights, type, ld, (long long)rows * ld, &zero, y, type,
-                                           job->ldy, hd, job->heads, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-                        "cublasGemmStridedBatchedEx (weights v)", __LINE__);
+        vk_cuda_attend_product(queue, job, &product, y, cuda->weights, v,
+                               "cublasGemmStridedBatchedEx (weights v)");
         vk_end(queue);
     }
 }
@@ -2027,19 +2154,19 @@ static void vk_cuda_attend_tiles(vk_queue *queue, const vk_attention_job *job) {
     int64_t tokens = job->tokens,
             scores = (int64_t)job->batch * job->heads * (job->causal ? tokens * (tokens + 1) / 2 : tokens * tokens),
             flops = scores * (4 * (int64_t)job->head_dim + 5),
-            bytes = (int64_t)job->batch * tokens * job->heads * job->head_dim * 4 * 2;
-    int row_blocks = (job->tokens + VK_ATTEND_ROWS - 1) / VK_ATTEND_ROWS;
+            bytes = (int64_t)job->batch * tokens * (job->heads + job->kv_heads) * job->head_dim * 2 * 2;
+    int row_blocks = (job->tokens + VK_ATTEND_ROWS - 1) / VK_ATTEND_ROWS, group = job->heads / job->kv_heads;
     int64_t blocks = (int64_t)job->batch * job->heads * row_blocks;
     float scale = 1.44269504f / sqrtf((float)job->head_dim);
     vk_shape(queue, job->batch, tokens, tokens, (int64_t)job->heads * job->head_dim);
     if (job->head_dim == 64)
         LAUNCH_SHARED(k_attention_head64, blocks, VK_ATTEND_THREADS, VK_ATTEND_BYTES(64), flops, bytes,
                       (uint16_t *)job->y, (const uint16_t *)job->q, (const uint16_t *)job->k, (const uint16_t *)job->v,
-                      row_blocks, job->heads, job->tokens, job->ldy, job->ldq, job->ldk, job->causal, scale);
+                      row_blocks, job->heads, group, job->tokens, job->ldy, job->ldq, job->ldk, job->causal, scale);
     else
         LAUNCH_SHARED(k_attention_head128, blocks, VK_ATTEND_THREADS, VK_ATTEND_BYTES(128), flops, bytes,
                       (uint16_t *)job->y, (const uint16_t *)job->q, (const uint16_t *)job->k, (const uint16_t *)job->v,
-                      row_blocks, job->heads, job->tokens, job->ldy, job->ldq, job->ldk, job->causal, scale);
+                      row_blocks, job->heads, group, job->tokens, job->ldy, job->ldq, job->ldk, job->causal, scale);
 }
 static void vk_cuda_attention(vk_queue *queue, const vk_attention_job *job) {
     if (vk_cuda_has_tiles(vk_cuda_of(queue)->wide, job)) { vk_cuda_attend_tiles(queue, job); return; }
@@ -2366,14 +2493,14 @@ FN float vk_products(const int flight, float sum, const uint4 *fetched, const ui
 typedef enum vk_origin { VK_NORM_OF_X, VK_MERGED, VK_PLAIN } vk_origin;
 typedef struct vk_input {
     vk_origin origin;
-    const float *x, *norm;           /* f32 [d]: norm * x / rms(x); .. */
+    const float *x, *norm;           /* f32 [d]: norm * x / rms(x), or x alone if norm is NULL; .. */
     const float *partial;            /* .. what k_decode_attention left, merged; .. */
     const uint4 *plain;              /* .. as it is */
     float eps, scale;                /* scale: 1 / rms(x), 0 before it is known */
     int d, head_dim, wide, held;     /* held: the first vector of the strip that is there, -1: none */
 } vk_input;
 FN vk_input vk_input_norm(const float *x, const float *norm, int width, float eps, int wide) {
-    vk_input in = { VK_NORM_OF_X, x, norm, NULL, NULL, eps, 0.0f, width, 0, wide, -1 };
+    vk_input in = { VK_NORM_OF_X, x, norm, NULL, NULL, eps, norm ? 0.0f : 1.0f, width, 0, wide, -1 };
     return in;
 }
 /* 4 columns of what all splits found: sum of weight * value over sum of weights, each split relative to its own
@@ -2431,7 +2558,8 @@ FN void vk_stage(uint4 *strip, vk_input *in, int first, int count) {
     for (int i = 4 * TID; i < columns; i += 4 * NTID) {
         float v[4] = { 0.0f, 0.0f, 0.0f, 0.0f };
         if (in->origin == VK_NORM_OF_X) {
-            float4 x = vk_columns(in->x, from + i, in->d), w = vk_columns(in->norm, from + i, in->d);
+            float4 x = vk_columns(in->x, from + i, in->d),
+                   w = in->norm ? vk_columns(in->norm, from + i, in->d) : make_float4(1.0f, 1.0f, 1.0f, 1.0f);
             v[0] = w.x * (x.x * in->scale);
             v[1] = w.y * (x.y * in->scale);
             v[2] = w.z * (x.z * in->scale);
@@ -2463,23 +2591,25 @@ FN float vk_row(const int flight, uint4 *strip, vk_input *in, const uint4 *row, 
     }
     return warp_sum(sum);
 }
-/* The rows of a linear, one per warp: y f32 [n] = x W^T, or += with `add`. A block does NTID / 32 rows at a time. */
-FN void vk_rows(const int flight, uint4 *strip, vk_input *in, float *y, const uint4 *weights, int n, int vectors,
-                int add) {
+/* The rows of a linear, one per warp: y f32 [n] = x W^T (+ bias f32 [n] or NULL), or += with `add`. A block does NTID /
+ * 32 rows at a time. */
+FN void vk_rows(const int flight, uint4 *strip, vk_input *in, float *y, const uint4 *weights, const float *bias, int n,
+                int vectors, int add) {
     for (size_t first = BLK * (size_t)(NTID >> 5); first < (size_t)n;
          first += (size_t)gridDim.x * (size_t)(NTID >> 5)) {
         size_t row = first + (size_t)(TID >> 5);
         int live = row < (size_t)n;
         float sum = vk_row(flight, strip, in, weights + (live ? row : 0) * (size_t)vectors, vectors, live);
+        if (bias && live) sum += bias[row];
         if (LANE0 && live) y[row] = add ? y[row] + sum : sum;
     }
 }
-/* qkv f32 [n] = W (norm(x)) */
-KERNEL(k_decode_qkv, float *qkv, const float *x, const float *norm, const uint4 *weights, int n, int vectors, int width,
-       float eps, int wide) {
+/* qkv f32 [n] = W (norm(x)) + bias; norm and bias may be NULL */
+KERNEL(k_decode_qkv, float *qkv, const float *x, const float *norm, const uint4 *weights, const float *bias, int n,
+       int vectors, int width, float eps, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_norm(x, norm, width, eps, wide);
-    vk_rows(VK_FLIGHT, strip, &in, qkv, weights, n, vectors, 0);
+    vk_rows(VK_FLIGHT, strip, &in, qkv, weights, bias, n, vectors, 0);
 }
 
 FN float vk_rounded(float value, int wide) { return wide ? value : vk_b2f(vk_f2b(value)); }
@@ -2488,30 +2618,40 @@ FN float vk_group_sum(float value, int group) {
     for (int o = group >> 1; o; o >>= 1) value += __shfl_xor_sync(~0u, value, o);
     return value;
 }
-/* QK-norm over the whole width, RoPE of a head's q. The last split also does those of its k, and writes k and v to
- * the cache. f32 [head_dim] each, rounded as the cache rounds. */
-FN void vk_decode_rotate(float *q, float *k, float *v, void *key, void *value, const float *qkv, const float *q_weight,
-                         const float *k_weight, const float *cs, int position, int head, int d, int head_dim, int last,
-                         float eps, int wide) {
-    int half = head_dim / 2, at = head * head_dim;
-    size_t row = (size_t)position * (size_t)d + (size_t)at;
-    const float *c = cs + (size_t)position * (size_t)head_dim, *s = c + half;
-    float q_squares = vk_squares(qkv, d), k_squares = last ? vk_squares(qkv + d, d) : 0.0f;
-    q_squares = block_sum(q_squares);
-    if (last) k_squares = block_sum(k_squares);
+/* 1 / rms of what is normed together with head `head` of `width` values */
+FN float vk_decode_scale(const vk_heads *heads, const float *row, int width, int head) {
+    int whole = heads->norm == VK_NORM_WHOLE, count = whole ? width : heads->head_dim;
+    if (heads->norm == VK_NORM_NONE) return 1.0f;
+    return 1.0f / sqrtf(block_sum(vk_squares(whole ? row : row + head * heads->head_dim, count)) / (float)count
+                        + heads->eps);
+}
+/* Norm, cut and RoPE of a head's q. The last split also does those of its k, and if it `writes`, k and v go to the
+ * cache. f32 [head_dim] each, rounded as the cache rounds. */
+FN void vk_decode_rotate(float *q, float *k, float *v, void *key, void *value, const float *qkv, const vk_heads *heads,
+                         int position, int head, int last, int wide) {
+    int head_dim = heads->head_dim, half = head_dim / 2, group = heads->heads / heads->kv_heads, kv_head = head / group,
+        q_width = heads->heads * head_dim, kv_width = heads->kv_heads * head_dim, writes = head % group == 0;
+    size_t row = (size_t)position * (size_t)kv_width + (size_t)(kv_head * head_dim);
+    const float *c = heads->cs + (size_t)position * (size_t)head_dim, *s = c + half;
+    float q_scale = vk_decode_scale(heads, qkv, q_width, head),
+          k_scale = last ? vk_decode_scale(heads, qkv + q_width, kv_width, kv_head) : 1.0f;
     for (int which = 0; which < 1 + last; which++) {
-        const float *a = qkv + (size_t)which * (size_t)d, *w = which ? k_weight : q_weight;
-        float *o = which ? k : q, r = 1.0f / sqrtf((which ? k_squares : q_squares) / (float)d + eps);
+        int at = (which ? kv_head : head) * head_dim, from = heads->norm == VK_NORM_WHOLE ? at : 0;
+        const float *a = qkv + (which ? q_width : 0) + at, *w = which ? heads->k_norm : heads->q_norm;
+        float *o = which ? k : q, r = which ? k_scale : q_scale;
         EACH(i, half) {
-            float e = w[at + i] * (a[at + i] * r), f = w[at + half + i] * (a[at + half + i] * r);
+            float e = a[i], f = a[half + i];
+            if (heads->norm != VK_NORM_NONE) { e = w[from + i] * (e * r); f = w[from + half + i] * (f * r); }
+            e = vk_cut(e, heads->clip);
+            f = vk_cut(f, heads->clip);
             o[i] = vk_rounded(e * c[i] - f * s[i], wide);
             o[half + i] = vk_rounded(f * c[i] + e * s[i], wide);
-            for (int j = i; which && j < head_dim; j += half) vk_put(key, row + (size_t)j, o[j], wide);
+            for (int j = i; which && writes && j < head_dim; j += half) vk_put(key, row + (size_t)j, o[j], wide);
         }
     }
     if (last) EACH(i, head_dim) {
-        v[i] = vk_rounded(qkv[2 * (size_t)d + (size_t)(at + i)], wide);
-        vk_put(value, row + (size_t)i, v[i], wide);
+        v[i] = vk_rounded(vk_cut(qkv[q_width + kv_width + kv_head * head_dim + i], heads->clip), wide);
+        if (writes) vk_put(value, row + (size_t)i, v[i], wide);
     }
 }
 /* what some keys gave: the sum of exp(score - top), and the same sum times the values */
@@ -2530,22 +2670,22 @@ FN void vk_found_meet(vk_found *found, int bits) {
         found->sum[c] += __shfl_xor_sync(~0u, found->sum[c], bits);
     }
 }
-/* One query against the cache. The keys are dealt out to VK_SPLITS blocks per head; block b does head b % heads.
+/* One query against the cache. The keys are dealt out to VK_SPLITS blocks per head of q; block b does head b % heads.
  * Lanes form groups, each as large as a head's row needs; each group takes one key, VK_ATTENTION_FLIGHT at a time.
  * partial f32: [VK_SPLITS, d] sums of exp(score - top) * value, then [VK_SPLITS, heads] of top and sum of exp. The
  * first keys are requested before q is ready. group: a power of two, at least the number of vectors of a head. */
 static __global__ void __launch_bounds__(VK_ATTENTION_THREADS)
-k_decode_attention(float *partial, void *key, void *value, const float *qkv, const float *q_weight,
-                   const float *k_weight, const float *cs, const int32_t *position, int d, int head_dim, int group,
-                   float scale, float eps, int wide) {
+k_decode_attention(float *partial, void *key, void *value, const float *qkv, vk_heads shape, const int32_t *position,
+                   int group, float scale, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, shared);
-    int heads = d / head_dim, head = (int)(BLK % (size_t)heads), split = (int)(BLK / (size_t)heads),
-        last = split == VK_SPLITS - 1;
+    int heads = shape.heads, head_dim = shape.head_dim, d = heads * head_dim, head = (int)(BLK % (size_t)heads),
+        split = (int)(BLK / (size_t)heads), last = split == VK_SPLITS - 1, kv_head = head / (heads / shape.kv_heads);
     int cached = *position, share = (cached + VK_SPLITS - 1) / VK_SPLITS, from = split * share,
         to = from + share < cached ? from + share : cached;
     int lane = TID & (group - 1), team = TID / group, teams = NTID / group, columns = wide ? 4 : 8,
         column = lane * columns, warp = TID >> 5;
-    size_t row_vectors = (size_t)(d / columns), at = (size_t)(head * head_dim / columns + lane);
+    size_t row_vectors = (size_t)(shape.kv_heads * head_dim / columns),
+           at = (size_t)(kv_head * head_dim / columns + lane);
     float *q = (float *)(void *)shared, *k = q + head_dim, *v = k + head_dim, *sums = v + head_dim,
           *tops = sums + (NTID >> 5) * head_dim;
     uint4 keys[VK_ATTENTION_FLIGHT], values[VK_ATTENTION_FLIGHT];
@@ -2559,7 +2699,7 @@ k_decode_attention(float *partial, void *key, void *value, const float *qkv, con
         values[u] = there ? *((const uint4 *)value + (size_t)j * row_vectors + at) : make_uint4(0, 0, 0, 0); \
     }
     VK_FETCH_KEYS(from)
-    vk_decode_rotate(q, k, v, key, value, qkv, q_weight, k_weight, cs, cached, head, d, head_dim, last, eps, wide);
+    vk_decode_rotate(q, k, v, key, value, qkv, &shape, cached, head, last, wide);
     SYNC();
     found.top = -INFINITY;
     found.weights = 0.0f;
@@ -2621,30 +2761,48 @@ k_decode_attention(float *partial, void *key, void *value, const float *qkv, con
         out[1] = weights;
     }
 }
-/* x f32 [n] += W (attention merged) */
+/* x f32 [n] += W (attention merged), or = without `add` */
 static __global__ void __launch_bounds__(VK_OUT_THREADS)
     k_decode_out(float *x, const float *partial, const uint4 *weights, int n, int vectors, int width, int head_dim,
-                 int wide) {
+                 int add, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = { VK_MERGED, NULL, NULL, partial, NULL, 0.0f, 0.0f, width, head_dim, wide, -1 };
-    vk_rows(VK_FLIGHT, strip, &in, x, weights, n, vectors, 1);
+    vk_rows(VK_FLIGHT, strip, &in, x, weights, NULL, n, vectors, add);
 }
-/* x f32 [n] += W attended, in-type: behind the shared attention */
-KERNEL(k_decode_out_plain, float *x, const uint4 *attended, const uint4 *weights, int n, int vectors, int wide) {
+/* x f32 [n] += W attended, in-type, or = without `add`: behind the shared attention; a dense MLP's second product */
+KERNEL(k_decode_out_plain, float *x, const uint4 *attended, const uint4 *weights, int n, int vectors, int add,
+       int wide) {
     vk_input in = { VK_PLAIN, NULL, NULL, NULL, attended, 0.0f, 0.0f, 0, 0, wide, -1 };
-    vk_rows(VK_FLIGHT, NULL, &in, x, weights, n, vectors, 1);
+    vk_rows(VK_FLIGHT, NULL, &in, x, weights, NULL, n, vectors, add);
+}
+/* hidden in-type [rows] = silu(gate norm(x)) * up norm(x) of a dense MLP; norm may be NULL. A warp sums one row of gate
+ * and the same row of up. */
+KERNEL(k_decode_dense, void *hidden, const float *x, const float *norm, const uint4 *weights, int rows, int vectors,
+       int width, float eps, int wide) {
+    CUDA_DYNAMIC_SHARED(uint4, strip);
+    vk_input in = vk_input_norm(x, norm, width, eps, wide);
+    for (size_t first = BLK * (size_t)(NTID >> 5); first < (size_t)rows;
+         first += (size_t)gridDim.x * (size_t)(NTID >> 5)) {
+        size_t row = first + (size_t)(TID >> 5);
+        int live = row < (size_t)rows;
+        const uint4 *gate = weights + (live ? row : 0) * (size_t)vectors;
+        float gate_sum = vk_row(VK_FLIGHT, strip, &in, gate, vectors, live),
+              up_sum = vk_row(VK_FLIGHT, strip, &in, gate + (size_t)rows * (size_t)vectors, vectors, live);
+        if (LANE0 && live) vk_put(hidden, row, vk_silu(gate_sum) * up_sum, wide);
+    }
 }
 /* The router's logits, in fp32 throughout; the first block also leaves norm(x) in-type for the experts. */
 KERNEL(k_decode_router, float *logits, void *normed, const float *x, const float *norm, const uint4 *weights,
        int experts, int vectors, int width, float eps, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_norm(x, norm, width, eps, 1);
-    vk_rows(VK_FLIGHT_MOST, strip, &in, logits, weights, experts, vectors, 0);
+    vk_rows(VK_FLIGHT_MOST, strip, &in, logits, weights, NULL, experts, vectors, 0);
     if (BLK == 0) EACH(i, width) vk_put(normed, (size_t)i, norm[i] * (x[i] * in.scale), wide);
 }
 /* Puts the experts of ranks 0 .. top_k - 1 into shared memory; places as in k_router. The first block also writes
  * them to memory, with their weights. */
-FN void vk_choose_experts(int32_t *chosen, int32_t *index, float *weight, const float *logits, int experts, int top_k) {
+FN void vk_choose_experts(int32_t *chosen, int32_t *index, float *weight, const float *logits, int experts, int top_k,
+                          int norm_topk) {
     float most = -INFINITY, sum = 0.0f;
     if (BLK == 0) {
         EACH_MAX(i, experts, most) most = logits[i] > most ? logits[i] : most;
@@ -2664,16 +2822,22 @@ FN void vk_choose_experts(int32_t *chosen, int32_t *index, float *weight, const 
         if (BLK == 0) { index[place] = i; weight[place] = vk_exp(mine - most) / sum; }
     }
     SYNC();
+    if (norm_topk && BLK == 0) {
+        float all = 0.0f;
+        for (int j = 0; j < top_k; j++) all += weight[j];
+        SYNC(); /* nobody reads them any more */
+        for (int j = TID; j < top_k; j += NTID) weight[j] /= all;
+    }
 }
 /* hidden in-type [top_k, ldh] = silu(gate x) * up x of the chosen experts. A warp sums one row of gate and the same
  * row of up. index and weight [top_k] are the choice. */
 KERNEL(k_decode_gate_up, void *hidden, int32_t *index, float *weight, const float *logits, const uint4 *normed,
-       const char *weights, size_t stride_bytes, int experts, int top_k, int expert_dim, int vectors, int ldh,
-       int wide) {
+       const char *weights, size_t stride_bytes, int experts, int top_k, int norm_topk, int expert_dim, int vectors,
+       int ldh, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, shared);
     int32_t *chosen = (int32_t *)(void *)shared;
     int warps = NTID >> 5, blocks = (expert_dim + warps - 1) / warps;
-    vk_choose_experts(chosen, index, weight, logits, experts, top_k);
+    vk_choose_experts(chosen, index, weight, logits, experts, top_k, norm_topk);
     for (int item = (int)BLK; item < top_k * blocks; item += (int)gridDim.x) {
         int slot = item / blocks, row = item % blocks * warps + (TID >> 5);
         const uint4 *gate = (const uint4 *)(const void *)(weights + (size_t)chosen[slot] * stride_bytes)
@@ -2788,57 +2952,93 @@ static int64_t vk_weight_bytes(const vk_linear *linear) {
 }
 static void vk_cuda_decode_qkv(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->att_proj;
+    const float *norm = job->norm_after ? NULL : job->attn_norm;
     int64_t d = job->d;
     vk_shape(queue, 1, linear->n, linear->k, 0);
     LAUNCH_SHARED(k_decode_qkv, vk_decode_grid(linear->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS,
-                  vk_strip_bytes(linear), 4 * d + 2 * (int64_t)linear->n * linear->k,
-                  vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n, job->qkv, job->x, job->attn_norm,
-                  (const uint4 *)linear->weights, linear->n, vk_vectors(linear), job->d, job->eps, linear->wide);
+                  vk_strip_bytes(linear),
+                  (norm ? 4 * d : 0) + (2 * (int64_t)linear->k + (linear->bias != NULL)) * linear->n,
+                  vk_weight_bytes(linear) + (norm ? 8 : 4) * d + (linear->bias ? 8 : 4) * (int64_t)linear->n, job->qkv,
+                  job->x, norm, (const uint4 *)linear->weights, linear->bias, linear->n, vk_vectors(linear), job->d,
+                  job->eps, linear->wide);
 }
 /* heads whose rows are whole vectors, no more than a warp has lanes */
 static int vk_heads_fit(const vk_decode_job *job) {
-    int bytes = job->head_dim * (int)vk_element(job->att_proj->wide);
+    int bytes = job->heads.head_dim * (int)vk_element(job->att_proj->wide);
     return bytes % 16 == 0 && bytes <= 512;
 }
 static void vk_cuda_decode_attention(vk_queue *queue, const vk_decode_job *job) {
-    int wide = job->att_proj->wide, hd = job->head_dim, heads = job->d / hd, warps = VK_ATTENTION_THREADS / 32,
-        group = 1;
-    int64_t d = job->d, keys = job->keys, el = vk_element(wide);
+    const vk_heads *shape = &job->heads;
+    int wide = job->att_proj->wide, hd = shape->head_dim, heads = shape->heads, warps = VK_ATTENTION_THREADS / 32,
+        group = 1, kv_width = shape->kv_heads * hd;
+    int64_t d = (int64_t)heads * hd, keys = job->keys, el = vk_element(wide);
     if (!vk_heads_fit(job)) {
-        l_qk_norm_rope(queue, job->q, job->key, job->value, job->qkv, job->q_norm, job->k_norm, job->cs, job->position,
-                       1, job->d, hd, job->d, job->eps, wide);
+        l_qk_norm_rope(queue, job->q, job->key, job->value, job->qkv, shape, job->position, 1, (int)d, wide);
         l_attention_decode(queue, job->attended, job->q, job->key, job->value, job->scratch, job->position, job->keys,
-                           job->max_sequence, job->d, hd, wide);
+                           job->max_sequence, shape, wide);
         return;
     }
     while (group * 16 < hd * (int)el) group *= 2;
     vk_shape(queue, 1, 1, keys, d);
     /* as k_qk_norm_rope and k_attention_decode, except that q is not written; what each split finds is written */
     LAUNCH_SHARED(k_decode_attention, heads * VK_SPLITS, VK_ATTENTION_THREADS,
-                  ((3 + warps) * hd + 2 * warps) * (int)sizeof(float), 14 * d + keys * (4 * d + 5 * heads),
-                  4 * (3 * d + 2 * d + hd + 1) + 2 * keys * d * el + 4 * VK_SPLITS * (d + 2 * heads), job->scratch,
-                  job->key, job->value, job->qkv, job->q_norm, job->k_norm, job->cs, job->position, job->d, hd, group,
-                  1.0f / sqrtf((float)hd), job->eps, wide);
+                  ((3 + warps) * hd + 2 * warps) * (int)sizeof(float),
+                  vk_turn_flops(shape) + keys * (4 * d + 5 * heads),
+                  4 * (d + 2 * kv_width + vk_turn_floats(shape) + hd + 1) + 2 * keys * kv_width * el
+                      + 4 * VK_SPLITS * (d + 2 * heads),
+                  job->scratch, job->key, job->value, job->qkv, *shape, job->position, group, 1.0f / sqrtf((float)hd),
+                  wide);
+}
+/* what attention and MLP add to x, or leave where it is normed first */
+static float *vk_decode_sum(const vk_decode_job *job) { return job->norm_after ? job->y : job->x; }
+static void vk_decode_add(vk_queue *queue, const vk_decode_job *job, const float *norm) {
+    if (job->norm_after) l_add_rmsnorm(queue, job->x, job->y, norm, 1, job->d, job->eps);
 }
 static void vk_cuda_decode_out(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->attn_out;
-    int64_t d = job->d, heads = d / job->head_dim, found = VK_SPLITS * (d + 2 * heads);
+    int add = !job->norm_after;
+    int64_t d = linear->k, heads = job->heads.heads, found = VK_SPLITS * (d + 2 * heads), out = linear->n;
     vk_shape(queue, 1, linear->n, linear->k, 0);
     if (!vk_heads_fit(job)) {
         LAUNCH(k_decode_out_plain, vk_decode_grid(linear->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
-               (2 * (int64_t)linear->k + 1) * linear->n,
-               vk_weight_bytes(linear) + d * vk_element(linear->wide) + 8 * (int64_t)linear->n, job->x,
-               (const uint4 *)job->attended, (const uint4 *)linear->weights, linear->n, vk_vectors(linear),
+               (2 * (int64_t)linear->k + add) * out,
+               vk_weight_bytes(linear) + d * vk_element(linear->wide) + 4 * (1 + add) * out, vk_decode_sum(job),
+               (const uint4 *)job->attended, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), add,
                linear->wide);
-        return;
+    } else {
+        /* merging: for each split and head difference, exponential, product, sum; for each column product and sum, and
+         * a division at the end */
+        LAUNCH_SHARED(k_decode_out, vk_decode_grid(linear->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
+                      vk_strip_bytes(linear),
+                      (2 * (int64_t)linear->k + add) * out + VK_SPLITS * (4 * heads + 2 * d) + d,
+                      vk_weight_bytes(linear) + 4 * found + 4 * (1 + add) * out, vk_decode_sum(job), job->scratch,
+                      (const uint4 *)linear->weights, linear->n, vk_vectors(linear), linear->k, job->heads.head_dim,
+                      add, linear->wide);
     }
-    /* merging: for each split and head difference, exponential, product, sum; for each column product and sum, and a
-     * division at the end */
-    LAUNCH_SHARED(k_decode_out, vk_decode_grid(linear->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
-                  vk_strip_bytes(linear),
-                  (2 * (int64_t)linear->k + 1) * linear->n + VK_SPLITS * (4 * heads + 2 * d) + d,
-                  vk_weight_bytes(linear) + 4 * found + 8 * (int64_t)linear->n, job->x, job->scratch,
-                  (const uint4 *)linear->weights, linear->n, vk_vectors(linear), job->d, job->head_dim, linear->wide);
+    vk_decode_add(queue, job, job->attn_norm);
+}
+static void vk_cuda_decode_dense_gate_up(vk_queue *queue, const vk_decode_job *job) {
+    const vk_linear *linear = job->gate_up;
+    const float *norm = job->norm_after ? NULL : job->ff_norm;
+    int64_t d = job->d, dim = job->expert_dim;
+    vk_shape(queue, 1, linear->n, linear->k, 0);
+    LAUNCH_SHARED(k_decode_dense, vk_decode_grid(dim, VK_DECODE_THREADS, VK_PAIR_BLOCKS), VK_DECODE_THREADS,
+                  vk_strip_bytes(linear), (norm ? 4 * d : 0) + 2 * (int64_t)linear->n * linear->k + 4 * dim,
+                  vk_weight_bytes(linear) + (norm ? 8 : 4) * d + dim * vk_element(linear->wide), job->hidden, job->x,
+                  norm, (const uint4 *)linear->weights, job->expert_dim, vk_vectors(linear), job->d, job->eps,
+                  linear->wide);
+}
+static void vk_cuda_decode_dense_down(vk_queue *queue, const vk_decode_job *job) {
+    const vk_linear *linear = job->down;
+    int add = !job->norm_after;
+    int64_t out = linear->n;
+    vk_shape(queue, 1, linear->n, linear->k, 0);
+    LAUNCH(k_decode_out_plain, vk_decode_grid(out, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS,
+           (2 * (int64_t)linear->k + add) * out,
+           vk_weight_bytes(linear) + linear->k * vk_element(linear->wide) + 4 * (1 + add) * out, vk_decode_sum(job),
+           (const uint4 *)job->hidden, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), add,
+           linear->wide);
+    vk_decode_add(queue, job, job->ff_norm);
 }
 static void vk_cuda_decode_router(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->router;
@@ -2856,12 +3056,13 @@ static void vk_cuda_decode_gate_up(vk_queue *queue, const vk_decode_job *job) {
     vk_shape(queue, top_k, linear->n, linear->k, top_k);
     LAUNCH_SHARED(k_decode_gate_up, vk_decode_grid(top_k * expert_dim, VK_DECODE_THREADS, VK_PAIR_BLOCKS),
                   VK_DECODE_THREADS, top_k * (int)sizeof(int32_t),
-                  experts * (4 + experts) + top_k * (2 * (int64_t)linear->n * linear->k + 4 * expert_dim),
+                  experts * (4 + experts) + top_k * (2 * (int64_t)linear->n * linear->k + 4 * expert_dim)
+                      + (job->norm_topk ? 2 * top_k : 0),
                   4 * experts + top_k * vk_weight_bytes(linear)
                       + (linear->k + top_k * expert_dim) * vk_element(linear->wide) + 8 * top_k,
                   job->hidden, job->index, job->weight, job->logits, (const uint4 *)job->normed,
-                  (const char *)linear->weights, job->gate_up_stride, (int)experts, job->top_k, job->expert_dim,
-                  vk_vectors(linear), job->down->k_padded, linear->wide);
+                  (const char *)linear->weights, job->gate_up_stride, (int)experts, job->top_k, job->norm_topk,
+                  job->expert_dim, vk_vectors(linear), job->down->k_padded, linear->wide);
 }
 static void vk_cuda_decode_down(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->down;
@@ -2894,7 +3095,8 @@ static void vk_cuda_decode_pick(vk_queue *queue, const vk_decode_end_job *job) {
 }
 static const vk_decode_kernels vk_cuda_decode = {
     vk_cuda_decode_qkv, vk_cuda_decode_attention, vk_cuda_decode_out, vk_cuda_decode_router, vk_cuda_decode_gate_up,
-    vk_cuda_decode_down, vk_cuda_decode_head, vk_cuda_decode_pick
+    vk_cuda_decode_down, vk_cuda_decode_dense_gate_up, vk_cuda_decode_dense_down, vk_cuda_decode_head,
+    vk_cuda_decode_pick
 };
 
 static const vk_backend vk_cuda_backend = {
@@ -2942,7 +3144,9 @@ VK_INLINE void vk_finish_cols(const vk_sink *sink, const float *sums, char *y, i
     float values[VK_PAD];
     if (sink->bias) EACH(c, cols) values[c] = sums[c] + sink->bias[c];
     else EACH(c, cols) values[c] = sums[c];
-    if (sink->epilogue == VK_QUICKGELU) EACH(c, cols) values[c] = values[c] / (1.0f + vk_exp(-1.702f * values[c]));
+    if (sink->epilogue == VK_QUICKGELU) EACH(c, cols) values[c] = vk_quickgelu(values[c]);
+    if (sink->epilogue == VK_GELU) EACH(c, cols) values[c] = vk_gelu(values[c]);
+    if (sink->epilogue == VK_GELU_TANH) EACH(c, cols) values[c] = vk_gelu_tanh(values[c]);
     if (sink->epilogue == VK_ADD_F32) EACH(c, cols) ((float *)y)[c] += values[c];
     else if (sink->epilogue == VK_STORE_F32) EACH(c, cols) ((float *)y)[c] = values[c];
     else EACH(c, cols) vk_put(y, (size_t)c, values[c], sink->wide);
@@ -3186,8 +3390,9 @@ static void vk_attention_task(const vk_cpu *cpu, const vk_attention_job *job, in
     vk_tile tile = cpu->wide ? cpu->gemm[1][VK_SHAPES - 1]->tile_wide : cpu->gemm[0][VK_SHAPES - 1]->tile;
     size_t element = cpu->wide ? 4 : 2, keys = vk_round_up((size_t)job->tokens, VK_PAD),
            width = vk_round_up((size_t)job->head_dim, VK_PAD);
-    const char *kp = (const char *)cpu->k_panels + (size_t)head * keys * width * element,
-               *vp = (const char *)cpu->v_panels + (size_t)head * keys * width * element;
+    size_t kv_head = (size_t)(head / (job->heads / job->kv_heads));
+    const char *kp = (const char *)cpu->k_panels + kv_head * keys * width * element,
+               *vp = (const char *)cpu->v_panels + kv_head * keys * width * element;
     float *scores = cpu->scores + (size_t)thread * VK_ROWS_MAX * keys, sums[VK_ROWS_MAX * VK_PAD], inverse[VK_ROWS_MAX],
           scale = 1.0f / sqrtf((float)job->head_dim);
     char *weights = (char *)cpu->weights + (size_t)thread * VK_ROWS_MAX * keys * element;
@@ -3225,7 +3430,7 @@ static void vk_attention_run(const vk_cpu *cpu, const vk_attention_job *job) {
         int64_t since = vk_span_begin(&cpu->queue);
         if (cpu->begin) cpu->begin();
         VK_PRAGMA(omp for schedule(static))
-        for (int head = 0; head < job->heads; head++) vk_attention_pack(cpu, job, head);
+        for (int head = 0; head < job->kv_heads; head++) vk_attention_pack(cpu, job, head);
         VK_PRAGMA(omp for schedule(dynamic) nowait)
         for (int task = 0; task < tasks; task++)
             vk_attention_task(cpu, job, task / blocks, task % blocks * VK_ROWS_MAX, thread);
@@ -3419,8 +3624,8 @@ static void *vk_cpu_allocate(vk_queue *queue, size_t bytes) {
 static void vk_cpu_layout(vk_cpu *cpu, const vk_extent *extent, vk_arena *arena) {
     size_t element = extent->wide ? 4 : 2, threads = (size_t)cpu->queue.threads;
     size_t keys = vk_round_up(vk_max((size_t)extent->vit.tokens, (size_t)extent->llm.tokens), VK_PAD);
-    size_t panels = vk_max(vk_attention_panel_elements(extent->vit.tokens, extent->vit.heads, extent->vit.head_dim),
-                           vk_attention_panel_elements(extent->llm.tokens, extent->llm.heads, extent->llm.head_dim));
+    size_t panels = vk_max(vk_attention_panel_elements(extent->vit.tokens, extent->vit.kv_heads, extent->vit.head_dim),
+                           vk_attention_panel_elements(extent->llm.tokens, extent->llm.kv_heads, extent->llm.head_dim));
     cpu->k_panels = vk_take(arena, panels, element);
     cpu->v_panels = vk_take(arena, panels, element);
     cpu->scores = (float *)vk_take(arena, threads * VK_ROWS_MAX * keys, 4);
@@ -3461,9 +3666,7 @@ static int64_t vk_linear_flops(const vk_linear *linear, int m, vk_epilogue epilo
     int64_t results = (int64_t)m * linear->n;
     return results
            * (2 * (int64_t)linear->k + (linear->bias ? 1 : 0)
-              + (epilogue == VK_QUICKGELU ? 4
-                 : epilogue == VK_ADD_F32 ? 1
-                                          : 0));
+              + (epilogue == VK_ADD_F32 ? 1 : vk_gelu_flops(epilogue)));
 }
 static void vk_cpu_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *linear,
                           vk_epilogue epilogue) {
@@ -3495,7 +3698,7 @@ static void vk_cpu_attention(vk_queue *queue, const vk_attention_job *job) {
             scores = job->batch * job->heads * (job->causal ? tokens * (tokens + 1) / 2 : tokens * tokens);
     vk_shape(queue, job->batch, tokens, tokens, (int64_t)job->heads * job->head_dim);
     if (!vk_begin(queue, "attention", scores * (4 * (int64_t)job->head_dim + 5),
-                  job->batch * tokens * job->heads * job->head_dim * 4 * vk_element(cpu->wide)))
+                  job->batch * tokens * (job->heads + job->kv_heads) * job->head_dim * 2 * vk_element(cpu->wide)))
         return;
     for (int i = 0; i < job->batch; i++) {
         vk_attention_job one = *job;

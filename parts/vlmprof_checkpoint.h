@@ -24,28 +24,78 @@
 extern "C" {
 #endif
 
+/* The models that a config.json can name, in the words of `architectures` and `model_type`. MolmoE and Molmo-7B share
+ * the model_type "molmo": Molmo-7B's config has a hidden_size. */
+#define VP_ARCHITECTURES(X) \
+    X(MOLMOE, "MolmoE", "OLMoForCausalLM", "molmo") \
+    X(MOLMO, "Molmo", "MolmoForCausalLM", "molmo") \
+    X(OLMOE, "OLMoE", "OlmoeForCausalLM", "olmoe") \
+    X(LLAVA, "LLaVA", "LlavaForConditionalGeneration", "llava") \
+    X(IDEFICS3, "Idefics3", "Idefics3ForConditionalGeneration", "idefics3") \
+    X(SMOLVLM, "SmolVLM", "SmolVLMForConditionalGeneration", "smolvlm") \
+    X(INTERNVL, "InternVL", "InternVLForConditionalGeneration", "internvl")
+typedef enum vp_architecture {
+#define VP_ARCHITECTURE_ENUM(name, text, architecture, model_type) VP_ARCHITECTURE_##name,
+    VP_ARCHITECTURES(VP_ARCHITECTURE_ENUM)
+#undef VP_ARCHITECTURE_ENUM
+    VP_ARCHITECTURE_COUNT
+} vp_architecture;
+VP_API const char *vp_architecture_name(vp_architecture architecture); /* to be shown; "unknown" outside of the list */
+
+/* what is normed of q and k, by RMS: nothing, the whole projected width, or each head alone */
+typedef enum vp_qk_norm { VP_QK_NORM_NONE, VP_QK_NORM_WHOLE, VP_QK_NORM_HEAD } vp_qk_norm;
+/* x * sigmoid(1.702 x), x * Phi(x), and the latter by way of tanh */
+typedef enum vp_gelu { VP_GELU_QUICK, VP_GELU_ERF, VP_GELU_TANH } vp_gelu;
+/* From the tower to the language model. NONE: text only. POOLING: attention over windows, then SwiGLU. The others put
+ * the patches of a window side by side; LINEAR: one matrix; MLP: two with GELU between; NORM_MLP: a layer norm first */
+typedef enum vp_connector {
+    VP_CONNECTOR_NONE, VP_CONNECTOR_POOLING, VP_CONNECTOR_LINEAR, VP_CONNECTOR_MLP, VP_CONNECTOR_NORM_MLP
+} vp_connector;
+/* How RoPE's frequencies are stretched. LINEAR: all divided by factor. LLAMA3: those whose wavelength is above
+ * original_positions / low_frequency, with a smooth passage to those below original_positions / high_frequency */
+typedef enum vp_rope_scaling { VP_ROPE_PLAIN, VP_ROPE_LINEAR, VP_ROPE_LLAMA3 } vp_rope_scaling;
+typedef struct vp_rope {
+    vp_rope_scaling scaling;
+    double factor, low_frequency, high_frequency, original_positions; /* 0 where the scaling has none */
+} vp_rope;
+
 enum { VP_VIT_LAYERS_MAX = 4 };
-/* The shape of a MolmoE model, from config.json (the names of its fields are in brackets). Counts and widths are
- * positive; only additional_vocab_size may be 0. */
+/* The shape of a model, from config.json (the names of MolmoE's fields are in brackets). Counts and widths are positive
+ * unless they belong to a part that the model lacks: experts (expert_count 0), a dense MLP (mlp_dim 0), a tower
+ * (vit_block_count 0); additional_vocab_size may be 0, too. */
 typedef struct vp_model_config {
+    vp_architecture architecture;
     int32_t d_model, head_count, head_dim, block_count;        /* [d_model, n_heads, d_model / n_heads, n_layers] */
+    int32_t kv_head_count;                                     /* heads of k and v; divides head_count */
     /* [moe_num_experts, mlp_hidden_size or mlp_ratio * d_model, halved; moe_top_k] */
     int32_t expert_count, expert_dim, top_k;
+    int32_t mlp_dim;                                           /* hidden width of a dense MLP */
+    int32_t norm_topk;                                         /* 1: the chosen experts' weights sum to 1 */
     /* text tokens; rows of wte.embedding and lm_head; rows of wte.new_embedding */
     int32_t vocab_size, embedding_size, additional_vocab_size;
+    int32_t tied_head;                                         /* 1: the head is the embedding */
     int32_t max_sequence_length;                               /* the length of training */
     /* most positions of a request [max_position_embeddings, else max_sequence_length] */
     int32_t max_positions;
     double rope_theta;
+    vp_rope rope;
     float norm_eps;                                            /* [layer_norm_eps] */
-    /* [vision_backbone.image_*] */
+    vp_qk_norm qk_norm;
+    int32_t qkv_bias, norm_after;                              /* 1: norms follow attention and MLP, none is before */
+    float clip_qkv;                                            /* q, k, v are cut to -clip..clip; 0: not */
+    /* [vision_backbone.image_*]; positions: with the class token */
     int32_t vit_width, vit_head_count, vit_head_dim, vit_mlp_dim, vit_block_count, vit_positions;
+    int32_t vit_class_token;                                   /* rows before the patches: 1 or 0 */
+    int32_t vit_qkv_bias;                                      /* 1: q, k and v have one */
+    vp_gelu vit_gelu;
     float vit_norm_eps;
     /* block outputs used, as in the config (negative from the end) */
     int32_t vit_layers[VP_VIT_LAYERS_MAX], vit_layer_count;
     /* blocks that must run for them: 1 + the largest index */
     int32_t vit_blocks_needed;
-    int32_t projector_dim;                                     /* hidden width of the image projector: = expert_dim */
+    vp_connector connector;
+    int32_t projector_dim;                                     /* hidden width of the image projector; 0: one matrix */
+    int32_t image_replaces; /* 1: image features stand in for the embeddings of image tokens; 0: they are added */
     vp_geometry geometry;                                      /* preprocessor_config.json, else config.json */
 } vp_model_config;
 
@@ -59,7 +109,9 @@ typedef struct vp_model_config {
  *          fields contradict each other; VP_ERR_MEMORY. error->where is the field.
  * rule:    an absent field has the default of the reference's ModelConfig. If that default is not implemented, the
  *          absent field is refused as well.
- * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/config_molmoe.py and modeling_molmoe.py
+ * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/config_molmoe.py and modeling_molmoe.py; the files
+ *          beside the published Molmo-7B-D-0924; transformers 5.23.0, models/{olmoe,llava,idefics3,smolvlm,internvl,
+ *          llama,qwen2,qwen3,clip}/configuration_*.py
  * memory:  temporary: about 40 bytes per JSON value
  * threads: reentrant */
 VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json,
@@ -82,7 +134,7 @@ VP_API uint16_t vp_f32_to_bf16(float value);
 VP_API float vp_f16_to_f32(uint16_t value);
 
 /* A tensor that a model of this config has: name and shape, outermost dimension first. */
-typedef struct vp_tensor_spec { char name[112]; int32_t dimensions; int64_t shape[2]; } vp_tensor_spec;
+typedef struct vp_tensor_spec { char name[112]; int32_t dimensions; int64_t shape[4]; } vp_tensor_spec;
 /* Number of tensors (3,573 for MolmoE-1B), and tensor `index` of them in a fixed order: embeddings, final norm,
  * blocks, connector, ViT, head.
  * in:      config  as vp_model_config_parse or a preset fills it
@@ -396,9 +448,8 @@ static void vp_impl_fields_settings(vp_impl_fields *fields, const vp_impl_settin
     }
 }
 
-static void vp_impl_config_settings(vp_impl_fields *fields) {
+static void vp_impl_molmoe_settings(vp_impl_fields *fields) {
     static const vp_impl_setting settings[] = {
-        {"model_type", "molmo", "molmo", "molmo"},
         {"block_type", "moe", "moe", "sequential"},
         {"block_group_size", "1", "1", "1"},
         {"activation_type", "swiglu", "swiglu", "swiglu"},
@@ -441,7 +492,7 @@ static void vp_impl_config_settings(vp_impl_fields *fields) {
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
 }
 
-static void vp_impl_config_language(vp_impl_fields *fields, vp_model_config *config) {
+static void vp_impl_molmoe_language(vp_impl_fields *fields, vp_model_config *config) {
     int32_t hidden = 0, ratio;
     config->d_model = vp_impl_fields_int(fields, "d_model", 2, 65536, -1);
     config->head_count = vp_impl_fields_int(fields, "n_heads", 1, 4096, -1);
@@ -469,6 +520,8 @@ static void vp_impl_config_language(vp_impl_fields *fields, vp_model_config *con
     }
     config->expert_dim = config->projector_dim = hidden / 2; /* the reference's floor division */
     config->head_dim = config->d_model / config->head_count;
+    config->kv_head_count = config->head_count;
+    config->qk_norm = VP_QK_NORM_WHOLE;
     if (config->d_model % config->head_count)
         vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "d_model", "d_model is not a multiple of n_heads");
     else if (config->head_dim % 2)
@@ -489,11 +542,13 @@ static void vp_impl_config_language(vp_impl_fields *fields, vp_model_config *con
         vp_impl_fields_fail(fields, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
 }
 
-/* the ViT; `vit_layers` stands in the outer object */
-static void vp_impl_config_vision(vp_impl_fields *fields, vp_impl_fields *vision, vp_model_config *config) {
-    static const vp_impl_setting settings[] = {
+/* the ViT of the Molmo models; `vit_layers` stands in the outer object. Where the config says nothing, MolmoE and
+ * Molmo-7B have different defaults. */
+static void vp_impl_molmo_vision(vp_impl_fields *fields, vp_impl_fields *vision, vp_model_config *config) {
+    const int moe = config->architecture == VP_ARCHITECTURE_MOLMOE;
+    const vp_impl_setting settings[] = {
         {"image_model_type", "openai", "openai", "openai"},
-        {"image_mlp_activations", "quick_gelu", "quick_gelu", "gelu"},
+        {"image_mlp_activations", "quick_gelu", "quick_gelu", moe ? "gelu" : "quick_gelu"},
         {"resize_mode", "default", "default", "default"},
     };
     int32_t i;
@@ -502,7 +557,7 @@ static void vp_impl_config_vision(vp_impl_fields *fields, vp_impl_fields *vision
     config->vit_head_count = vp_impl_fields_int(vision, "image_num_heads", 1, 4096, 16);
     config->vit_head_dim = vp_impl_fields_int(vision, "image_head_dim", 1, 4096, 64);
     config->vit_mlp_dim = vp_impl_fields_int(vision, "image_mlp_dim", 1, 1 << 20, 4096);
-    config->vit_block_count = vp_impl_fields_int(vision, "image_num_layers", 1, 1024, 24);
+    config->vit_block_count = vp_impl_fields_int(vision, "image_num_layers", 1, 1024, moe ? 24 : 23);
     config->vit_positions = vp_impl_fields_int(vision, "image_num_pos", 2, 1 << 20, 577);
     config->vit_norm_eps = (float)vp_impl_fields_double(vision, "image_norm_eps", 0, 1, 1e-5);
     if (vision->result != VP_OK) return;
@@ -516,8 +571,12 @@ static void vp_impl_config_vision(vp_impl_fields *fields, vp_impl_fields *vision
     else if (!(config->vit_norm_eps > 0))
         vp_impl_fields_fail(vision, VP_ERR_RANGE, "image_norm_eps", "the value vanishes in float32");
     if (vision->result != VP_OK) return;
-    config->vit_layers[0] = -1;
-    config->vit_layer_count = 1;
+    config->vit_class_token = config->vit_qkv_bias = 1;
+    config->vit_gelu = VP_GELU_QUICK;
+    config->connector = VP_CONNECTOR_POOLING;
+    config->vit_layers[0] = moe ? -1 : -2;
+    config->vit_layers[1] = moe ? 0 : -9;
+    config->vit_layer_count = moe ? 1 : 2;
     i = vp_impl_fields_ints(fields, "vit_layers", -config->vit_block_count, config->vit_block_count - 1,
                             VP_VIT_LAYERS_MAX, config->vit_layers);
     if (i > 0) config->vit_layer_count = i;
@@ -590,45 +649,461 @@ static void vp_impl_config_preprocessor(vp_impl_fields *fields, vp_geometry *geo
         vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "image_token_length_w", "is not crop side / patch side / 2");
 }
 
-static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preprocessor, vp_model_config *config,
-                                     vp_error *error) {
-    vp_impl_fields fields, vision;
+static vp_result vp_impl_molmoe_preprocessor(const vp_impl_fields *fields, const vp_json *preprocessor,
+                                             vp_geometry *geometry) {
+    vp_impl_fields processor = *fields;
+    if (preprocessor->nodes[0].type != VP_JSON_OBJECT)
+        return vp_fail(fields->error, VP_ERR_FORMAT, 0, "preprocessor_config.json", "the text is not a JSON object");
+    processor.json = preprocessor;
+    processor.object = 0;
+    processor.prefix = "preprocessor_config.json: ";
+    vp_impl_config_preprocessor(&processor, geometry);
+    return processor.result;
+}
+
+/* the tower of the Molmo models and what it is cut from */
+static vp_result vp_impl_molmo_pictures(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
+    vp_impl_fields vision = *fields;
     int64_t side;
-    fields.json = json; fields.object = 0; fields.prefix = ""; fields.result = VP_OK; fields.error = error;
-    vision = fields;
     vision.prefix = "vision_backbone.";
-    if (json->nodes[0].type != VP_JSON_OBJECT)
-        return vp_fail(error, VP_ERR_FORMAT, 0, "config.json", "the text is not a JSON object");
-    vp_impl_config_settings(&fields);
-    vp_impl_config_language(&fields, config);
-    if (fields.result != VP_OK) return fields.result;
-    vision.object = vp_impl_fields_get(&fields, "vision_backbone", 1);
-    if (vision.object == VP_JSON_NONE)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "vision_backbone",
-                       "models without a vision backbone are not implemented");
-    if (json->nodes[vision.object].type != VP_JSON_OBJECT)
-        return vp_fail(error, VP_ERR_FORMAT, -1, "vision_backbone", "this field must be an object");
-    vp_impl_config_vision(&fields, &vision, config);
-    if (vision.result != VP_OK || fields.result != VP_OK) return vision.result != VP_OK ? vision.result : fields.result;
-    vp_impl_config_geometry(&fields, &vision, &config->geometry);
-    if (vision.result != VP_OK || fields.result != VP_OK) return vision.result != VP_OK ? vision.result : fields.result;
+    vision.object = vp_impl_fields_get(fields, "vision_backbone", 1);
+    if (vision.object != VP_JSON_NONE && fields->json->nodes[vision.object].type != VP_JSON_OBJECT)
+        return vp_fail(fields->error, VP_ERR_FORMAT, -1, "vision_backbone", "this field must be an object");
+    vp_impl_molmo_vision(fields, &vision, config);
+    if (vision.result != VP_OK || fields->result != VP_OK)
+        return vision.result != VP_OK ? vision.result : fields->result;
+    vp_impl_config_geometry(fields, &vision, &config->geometry);
+    if (vision.result != VP_OK || fields->result != VP_OK)
+        return vision.result != VP_OK ? vision.result : fields->result;
     if (preprocessor) {
-        vp_impl_fields processor_fields = fields;
-        if (preprocessor->nodes[0].type != VP_JSON_OBJECT)
-            return vp_fail(error, VP_ERR_FORMAT, 0, "preprocessor_config.json", "the text is not a JSON object");
-        processor_fields.json = preprocessor;
-        processor_fields.prefix = "preprocessor_config.json: ";
-        vp_impl_config_preprocessor(&processor_fields, &config->geometry);
-        if (processor_fields.result != VP_OK) return processor_fields.result;
+        vp_result result = vp_impl_molmoe_preprocessor(fields, preprocessor, &config->geometry);
+        if (result != VP_OK) return result;
     }
     if (vp_geometry_check(&config->geometry) != VP_OK)
-        return vp_fail(error, VP_ERR_RANGE, -1, "geometry",
+        return vp_fail(fields->error, VP_ERR_RANGE, -1, "geometry",
                        "crop side, patch side, overlap_margins, max_crops, mean and std do not fit together");
     side = config->geometry.crop_px / config->geometry.patch_px;
     if (config->vit_positions != side * side + 1)
-        return vp_fail(error, VP_ERR_MISMATCH, -1, "vision_backbone.image_num_pos",
+        return vp_fail(fields->error, VP_ERR_MISMATCH, -1, "vision_backbone.image_num_pos",
                        "is not 1 + (image size / patch size)^2");
     return VP_OK;
+}
+
+static vp_result vp_impl_config_molmoe(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
+    vp_impl_molmoe_settings(fields);
+    vp_impl_molmoe_language(fields, config);
+    if (fields->result != VP_OK) return fields->result;
+    if (vp_impl_fields_get(fields, "vision_backbone", 1) == VP_JSON_NONE)
+        return vp_fail(fields->error, VP_ERR_UNSUPPORTED, -1, "vision_backbone",
+                       "models without a vision backbone are not implemented");
+    return vp_impl_molmo_pictures(fields, preprocessor, config);
+}
+
+/* ---- configs in transformers' words */
+static int vp_impl_fields_flag(vp_impl_fields *fields, const char *field, int absent) {
+    uint32_t node = fields->result == VP_OK ? vp_impl_fields_get(fields, field, 1) : VP_JSON_NONE;
+    if (node == VP_JSON_NONE) return absent;
+    if (fields->json->nodes[node].type == VP_JSON_TRUE) return 1;
+    if (fields->json->nodes[node].type != VP_JSON_FALSE)
+        vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be true or false");
+    return 0;
+}
+/* an object inside; absent or null: no field of it is there, unless it is required */
+static vp_impl_fields vp_impl_fields_inner(vp_impl_fields *fields, const char *field, const char *prefix,
+                                           int required) {
+    vp_impl_fields inner = *fields;
+    inner.prefix = prefix;
+    inner.object = fields->result == VP_OK ? vp_impl_fields_get(fields, field, 1) : VP_JSON_NONE;
+    if (inner.object != VP_JSON_NONE && fields->json->nodes[inner.object].type != VP_JSON_OBJECT) {
+        vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be an object");
+        inner.result = fields->result;
+    }
+    if (inner.object == VP_JSON_NONE && required) {
+        vp_impl_fields_fail(fields, VP_ERR_NOT_FOUND, field, "this field is missing");
+        inner.result = fields->result;
+    }
+    return inner;
+}
+/* 0: the field is absent or another text */
+static int vp_impl_fields_is(const vp_impl_fields *fields, const char *field, const char *text) {
+    uint32_t node = vp_impl_fields_get(fields, field, 1);
+    return node != VP_JSON_NONE && fields->json->nodes[node].type == VP_JSON_STRING
+           && vp_json_equals(fields->json, node, text);
+}
+/* a side, as a number or as [side, side] */
+static int32_t vp_impl_fields_square(vp_impl_fields *fields, const char *field, int32_t absent) {
+    uint32_t node = fields->result == VP_OK ? vp_impl_fields_get(fields, field, 1) : VP_JSON_NONE;
+    if (node != VP_JSON_NONE && fields->json->nodes[node].type == VP_JSON_ARRAY)
+        return vp_impl_fields_side(fields, field);
+    return vp_impl_fields_int(fields, field, 1, 65536, absent);
+}
+
+/* RoPE: rope_parameters (transformers 5), or rope_theta and rope_scaling */
+static void vp_impl_config_rope(vp_impl_fields *fields, vp_model_config *config) {
+    static const char *const types[] = {"default", "linear", "llama3", "dynamic"};
+    vp_impl_fields rope = vp_impl_fields_inner(fields, "rope_parameters", "rope_parameters.", 0);
+    const char *field = "rope_type";
+    int type = 0;
+    uint32_t node;
+    config->rope_theta = vp_impl_fields_double(fields, "rope_theta", 0, 1e30, 10000.0);
+    if (rope.object == VP_JSON_NONE) rope = vp_impl_fields_inner(fields, "rope_scaling", "rope_scaling.", 0);
+    config->rope_theta = vp_impl_fields_double(&rope, "rope_theta", 0, 1e30, config->rope_theta);
+    if (fields->result != VP_OK || rope.object == VP_JSON_NONE) return;
+    if (vp_impl_fields_get(&rope, field, 1) == VP_JSON_NONE) field = "type";
+    node = vp_impl_fields_get(&rope, field, 1);
+    while (node != VP_JSON_NONE && type < 4 && !vp_impl_fields_is(&rope, field, types[type])) type++;
+    if (type == 4)
+        vp_impl_fields_fail(&rope, VP_ERR_UNSUPPORTED, field, "vlmprof knows default, linear, llama3 and dynamic");
+    if (vp_impl_fields_double(&rope, "partial_rotary_factor", 0, 1e9, 1.0) != 1.0)
+        vp_impl_fields_fail(&rope, VP_ERR_UNSUPPORTED, "partial_rotary_factor", "only whole heads are turned");
+    /* dynamic is plain up to the length of training, and max_positions ends there */
+    if (type == 1 || type == 2) {
+        config->rope.scaling = type == 1 ? VP_ROPE_LINEAR : VP_ROPE_LLAMA3;
+        config->rope.factor = vp_impl_fields_double(&rope, "factor", 0, 1e9, 1.0);
+    }
+    if (type == 2) {
+        config->rope.low_frequency = vp_impl_fields_double(&rope, "low_freq_factor", 0, 1e9, 1.0);
+        config->rope.high_frequency = vp_impl_fields_double(&rope, "high_freq_factor", 0, 1e9, 4.0);
+        config->rope.original_positions = vp_impl_fields_double(&rope, "original_max_position_embeddings", 0, 1e9,
+                                                                8192.0);
+        if (rope.result == VP_OK && !(config->rope.high_frequency > config->rope.low_frequency))
+            vp_impl_fields_fail(&rope, VP_ERR_RANGE, "high_freq_factor", "must be above low_freq_factor");
+    }
+    if (rope.result != VP_OK && fields->result == VP_OK) fields->result = rope.result;
+}
+
+/* A language model of the Llama kind. Published configs leave out what equals their class's default: these, with
+ * kv_heads 0 for as many as heads and head_dim 0 for hidden_size / heads. */
+typedef struct vp_impl_language {
+    const char *model_type;
+    int32_t vocab_size, hidden_size, intermediate_size, layers, heads, kv_heads, head_dim, max_positions, qkv_bias;
+    double eps;
+    vp_qk_norm qk_norm;
+} vp_impl_language;
+static const vp_impl_language vp_impl_languages[] = {
+    {"llama", 32000, 4096, 11008, 32, 32, 0, 0, 2048, 0, 1e-6, VP_QK_NORM_NONE},
+    {"qwen2", 151936, 4096, 22016, 32, 32, 32, 0, 32768, 1, 1e-6, VP_QK_NORM_NONE},
+    {"qwen3", 151936, 4096, 22016, 32, 32, 32, 128, 32768, 0, 1e-6, VP_QK_NORM_HEAD},
+    {"olmoe", 50304, 2048, 2048, 16, 16, 0, 0, 4096, 0, 1e-5, VP_QK_NORM_WHOLE},
+};
+
+static void vp_impl_language_heads(vp_impl_fields *fields, const vp_impl_language *kind, vp_model_config *config) {
+    config->head_count = vp_impl_fields_int(fields, "num_attention_heads", 1, 4096, kind->heads);
+    config->kv_head_count = vp_impl_fields_int(fields, "num_key_value_heads", 1, 4096,
+                                               kind->kv_heads ? kind->kv_heads : config->head_count);
+    if (fields->result != VP_OK) return;
+    config->head_dim = vp_impl_fields_int(fields, "head_dim", 1, 65536,
+                                          kind->head_dim ? kind->head_dim : config->d_model / config->head_count);
+    if (fields->result != VP_OK) return;
+    if (config->head_count % config->kv_head_count)
+        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "num_key_value_heads", "does not divide num_attention_heads");
+    else if (config->head_dim % 2)
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "head_dim", "is odd; RoPE turns pairs");
+}
+static void vp_impl_config_llama(vp_impl_fields *fields, const vp_impl_language *kind, vp_model_config *config) {
+    static const vp_impl_setting settings[] = {
+        {"hidden_act", "silu", "silu", "silu"},
+        {"attention_bias", "false", "false", "false"},
+        {"mlp_bias", "false", "false", "false"},
+        {"use_sliding_window", "false", "null", "false"},
+        {"quantization_config", "null", "null", "null"},
+    };
+    uint32_t types, item;
+    vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
+    types = fields->result == VP_OK ? vp_impl_fields_get(fields, "layer_types", 1) : VP_JSON_NONE;
+    if (types != VP_JSON_NONE && fields->json->nodes[types].type == VP_JSON_ARRAY)
+        for (item = types + 1; item < fields->json->nodes[types].end; item = fields->json->nodes[item].end)
+            if (fields->json->nodes[item].type != VP_JSON_STRING
+                || !vp_json_equals(fields->json, item, "full_attention"))
+                vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "layer_types", "only full_attention is implemented");
+    config->d_model = vp_impl_fields_int(fields, "hidden_size", 2, 65536, kind->hidden_size);
+    config->block_count = vp_impl_fields_int(fields, "num_hidden_layers", 1, 1024, kind->layers);
+    config->vocab_size = vp_impl_fields_int(fields, "vocab_size", 1, 1 << 24, kind->vocab_size);
+    config->max_positions = vp_impl_fields_int(fields, "max_position_embeddings", 1, 1 << 24, kind->max_positions);
+    config->mlp_dim = vp_impl_fields_int(fields, "intermediate_size", 1, 1 << 20, kind->intermediate_size);
+    config->norm_eps = (float)vp_impl_fields_double(fields, "rms_norm_eps", 0, 1, kind->eps);
+    config->tied_head = vp_impl_fields_flag(fields, "tie_word_embeddings", config->tied_head);
+    config->embedding_size = config->vocab_size;
+    config->max_sequence_length = config->max_positions;
+    config->qkv_bias = kind->qkv_bias;
+    config->qk_norm = kind->qk_norm;
+    vp_impl_language_heads(fields, kind, config);
+    vp_impl_config_rope(fields, config);
+    if (fields->result == VP_OK && !(config->norm_eps > 0))
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "rms_norm_eps", "the value vanishes in float32");
+}
+/* text_config, of one of the first `kinds` of vp_impl_languages; without a model_type it is the first */
+static void vp_impl_config_text(vp_impl_fields *fields, size_t kinds, vp_model_config *config) {
+    vp_impl_fields text;
+    size_t kind = 0;
+    config->tied_head = vp_impl_fields_flag(fields, "tie_word_embeddings", 0);
+    text = vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
+    if (fields->result != VP_OK) return;
+    if (vp_impl_fields_get(&text, "model_type", 1) != VP_JSON_NONE)
+        while (kind < kinds && !vp_impl_fields_is(&text, "model_type", vp_impl_languages[kind].model_type)) kind++;
+    if (kind == kinds)
+        vp_impl_fields_fail(&text, VP_ERR_UNSUPPORTED, "model_type",
+                            kinds > 1 ? "vlmprof runs llama, qwen2 and qwen3 here" : "vlmprof runs llama here");
+    else vp_impl_config_llama(&text, &vp_impl_languages[kind], config);
+    fields->result = text.result;
+}
+
+/* A tower in transformers' words, with the defaults of its class. */
+typedef struct vp_impl_tower {
+    int32_t hidden_size, intermediate_size, layers, heads, image_size, patch_size, class_token;
+    const char *act;
+    vp_gelu gelu;
+    double eps;
+} vp_impl_tower;
+static void vp_impl_config_tower(vp_impl_fields *vision, const vp_impl_tower *kind, int32_t pool,
+                                 vp_model_config *config) {
+    const vp_impl_setting settings[] = {{"hidden_act", kind->act, kind->act, kind->act},
+                                        {"num_channels", "3", "3", "3"}};
+    vp_geometry *geometry = &config->geometry;
+    int32_t side;
+    vp_impl_fields_settings(vision, settings, sizeof settings / sizeof settings[0]);
+    config->vit_width = vp_impl_fields_int(vision, "hidden_size", 1, 65536, kind->hidden_size);
+    config->vit_mlp_dim = vp_impl_fields_int(vision, "intermediate_size", 1, 1 << 20, kind->intermediate_size);
+    config->vit_block_count = vp_impl_fields_int(vision, "num_hidden_layers", 1, 1024, kind->layers);
+    config->vit_head_count = vp_impl_fields_int(vision, "num_attention_heads", 1, 4096, kind->heads);
+    config->vit_norm_eps = (float)vp_impl_fields_double(vision, "layer_norm_eps", 0, 1, kind->eps);
+    config->vit_class_token = kind->class_token;
+    config->vit_gelu = kind->gelu;
+    config->vit_qkv_bias = 1;
+    *geometry = vp_geometry_default();
+    geometry->crop_px = vp_impl_fields_square(vision, "image_size", kind->image_size);
+    geometry->patch_px = vp_impl_fields_square(vision, "patch_size", kind->patch_size);
+    geometry->pool = pool;
+    geometry->margin_left_patches = geometry->margin_right_patches = 0;
+    if (vision->result != VP_OK) return;
+    if (config->vit_width % config->vit_head_count) {
+        vp_impl_fields_fail(vision, VP_ERR_MISMATCH, "hidden_size", "is not a multiple of num_attention_heads");
+        return;
+    }
+    if (!(config->vit_norm_eps > 0)) {
+        vp_impl_fields_fail(vision, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
+        return;
+    }
+    if (geometry->crop_px % geometry->patch_px || geometry->crop_px / geometry->patch_px % pool) {
+        vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "image_size",
+                            "is not a whole number of patches, or these not of windows of the connector");
+        return;
+    }
+    side = geometry->crop_px / geometry->patch_px;
+    config->vit_head_dim = config->vit_width / config->vit_head_count;
+    config->vit_positions = side * side + kind->class_token;
+    config->vit_layers[0] = -1;
+    config->vit_layer_count = 1;
+    config->vit_blocks_needed = config->vit_block_count;
+    config->image_replaces = 1;
+}
+/* mean and std of the processor; tiles and sizes are the processor's own business */
+static void vp_impl_config_colours(vp_impl_fields *fields, const vp_json *preprocessor, vp_geometry *geometry) {
+    vp_impl_fields processor = *fields;
+    if (!preprocessor || fields->result != VP_OK) return;
+    processor.json = preprocessor;
+    processor.object = 0;
+    processor.prefix = "preprocessor_config.json: ";
+    if (preprocessor->nodes[0].type != VP_JSON_OBJECT)
+        vp_impl_fields_fail(&processor, VP_ERR_FORMAT, "", "the text is not a JSON object");
+    vp_impl_fields_rgb(&processor, "image_mean", geometry->mean);
+    vp_impl_fields_rgb(&processor, "image_std", geometry->std);
+    fields->result = processor.result;
+    if (fields->result == VP_OK && vp_geometry_check(geometry) != VP_OK)
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "geometry",
+                            "crop side, patch side, mean and std do not fit together");
+}
+
+/* which output of the tower's blocks the connector gets, counted as transformers' hidden_states: 0 is before block 0 */
+static void vp_impl_config_feature_layer(vp_impl_fields *fields, int32_t absent, vp_model_config *config) {
+    int32_t blocks = config->vit_block_count,
+            layer = vp_impl_fields_int(fields, "vision_feature_layer", -blocks, blocks, 0);
+    if (fields->result != VP_OK) return;
+    if (vp_impl_fields_get(fields, "vision_feature_layer", 1) == VP_JSON_NONE) layer = absent;
+    if (layer == 0) vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "vision_feature_layer", "0 is before any block");
+    config->vit_layers[0] = layer < 0 ? layer : layer - 1;
+    config->vit_blocks_needed = layer < 0 ? blocks + layer + 1 : layer;
+}
+
+static vp_result vp_impl_config_olmoe(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
+    (void)preprocessor;
+    config->geometry = vp_geometry_default();
+    vp_impl_config_llama(fields, &vp_impl_languages[3], config);
+    config->expert_dim = config->mlp_dim;
+    config->mlp_dim = 0;
+    config->expert_count = vp_impl_fields_int(fields, "num_experts", 1, 1024, 64);
+    config->top_k = vp_impl_fields_int(fields, "num_experts_per_tok", 1, 1024, 8);
+    config->norm_topk = vp_impl_fields_flag(fields, "norm_topk_prob", 0);
+    config->clip_qkv = (float)vp_impl_fields_double(fields, "clip_qkv", 0, 1e30, 0.0);
+    if (fields->result == VP_OK && config->top_k > config->expert_count)
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "num_experts_per_tok", "is above num_experts");
+    return fields->result;
+}
+
+static vp_result vp_impl_config_molmo(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
+    static const vp_impl_setting settings[] = {
+        {"clip_qkv", "null", "null", "null"},
+        {"layer_norm_type", "rms", "rms", "rms"},
+        {"quantization_config", "null", "null", "null"},
+        {"tie_word_embeddings", "false", "false", "false"},
+        {"weight_tying", "false", "false", "false"},
+    };
+    static const vp_impl_language kind = {"molmo", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, VP_QK_NORM_NONE};
+    (void)preprocessor; /* the published processor does not read its file */
+    vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
+    config->d_model = vp_impl_fields_int(fields, "hidden_size", 2, 65536, -1);
+    config->block_count = vp_impl_fields_int(fields, "num_hidden_layers", 1, 1024, -1);
+    vp_impl_fields_int(fields, "num_attention_heads", 1, 4096, -1);
+    config->vocab_size = vp_impl_fields_int(fields, "vocab_size", 1, 1 << 24, -1);
+    config->embedding_size = vp_impl_fields_int(fields, "embedding_size", 1, 1 << 24,
+                                                config->vocab_size > 0 ? config->vocab_size : 0);
+    config->additional_vocab_size = vp_impl_fields_int(fields, "additional_vocab_size", 1, 1 << 24, 128);
+    config->max_positions = vp_impl_fields_int(fields, "max_position_embeddings", 1, 1 << 24, -1);
+    config->max_sequence_length = config->max_positions;
+    config->mlp_dim = vp_impl_fields_int(fields, "intermediate_size", 2, 1 << 20, -1) / 2;
+    config->norm_eps = (float)vp_impl_fields_double(fields, "layer_norm_eps", 0, 1, 1e-5);
+    config->qk_norm = vp_impl_fields_flag(fields, "attention_layer_norm", 0) ? VP_QK_NORM_WHOLE : VP_QK_NORM_NONE;
+    config->qkv_bias = vp_impl_fields_flag(fields, "qkv_bias", 0);
+    config->norm_after = vp_impl_fields_flag(fields, "norm_after", 0);
+    vp_impl_language_heads(fields, &kind, config);
+    vp_impl_config_rope(fields, config);
+    if (fields->result == VP_OK && !(config->norm_eps > 0))
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
+    if (fields->result == VP_OK && config->embedding_size < config->vocab_size)
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "embedding_size", "embedding_size is below vocab_size");
+    if (fields->result != VP_OK) return fields->result;
+    config->projector_dim = config->mlp_dim;
+    return vp_impl_molmo_pictures(fields, NULL, config);
+}
+
+static vp_result vp_impl_config_llava(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
+    static const vp_impl_tower clip = {768, 3072, 12, 12, 224, 32, 1, "quick_gelu", VP_GELU_QUICK, 1e-5};
+    static const vp_impl_setting settings[] = {
+        {"projector_hidden_act", "gelu", "gelu", "gelu"},
+        {"multimodal_projector_bias", "true", "true", "true"},
+        {"vision_feature_select_strategy", "default", "default", "default"},
+        {"quantization_config", "null", "null", "null"},
+    };
+    vp_impl_fields vision;
+    vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
+    vp_impl_config_text(fields, 3, config);
+    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
+    if (fields->result != VP_OK) return fields->result;
+    vp_impl_config_tower(&vision, &clip, 1, config);
+    fields->result = vision.result;
+    vp_impl_config_feature_layer(fields, -2, config);
+    config->connector = VP_CONNECTOR_MLP;
+    config->projector_dim = config->d_model;
+    config->geometry.max_crops = 1;
+    vp_impl_config_colours(fields, preprocessor, &config->geometry);
+    return fields->result;
+}
+
+/* Idefics3 and SmolVLM, which transformers has under two names */
+static vp_result vp_impl_config_idefics3(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
+    static const vp_impl_tower siglip = {1152,  3072, 12, 16, 224, 32, 0, "gelu_pytorch_tanh", VP_GELU_TANH, 1e-6};
+    static const vp_impl_setting settings[] = {{"quantization_config", "null", "null", "null"}};
+    int32_t pool = vp_impl_fields_int(fields, "scale_factor", 1, 64, 2);
+    vp_impl_fields vision;
+    vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
+    vp_impl_config_text(fields, 1, config);
+    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
+    if (fields->result != VP_OK) return fields->result;
+    vp_impl_config_tower(&vision, &siglip, pool, config);
+    fields->result = vision.result;
+    config->connector = VP_CONNECTOR_LINEAR;
+    vp_impl_config_colours(fields, preprocessor, &config->geometry);
+    return fields->result;
+}
+
+static vp_result vp_impl_config_internvl(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
+    static const vp_impl_tower intern = {1024, 4096, 24, 16, 448, 14, 1, "gelu", VP_GELU_ERF, 1e-6};
+    static const vp_impl_setting settings[] = {
+        {"projector_hidden_act", "gelu", "gelu", "gelu"},
+        {"vision_feature_select_strategy", "default", "default", "default"},
+        {"quantization_config", "null", "null", "null"},
+    };
+    static const vp_impl_setting vision_settings[] = {
+        {"norm_type", "layer_norm", "layer_norm", "layer_norm"},
+        {"use_absolute_position_embeddings", "true", "true", "true"},
+        {"use_mask_token", "false", "false", "false"},
+        {"use_mean_pooling", "true", "true", "true"},
+        {"use_qk_norm", "false", "false", "false"},
+    };
+    double ratio = vp_impl_fields_double(fields, "downsample_ratio", 0, 1.5, 0.5);
+    int32_t pool = ratio > 0 ? (int32_t)(1.0 / ratio + 0.5) : 1;
+    vp_impl_fields vision;
+    if (fields->result == VP_OK && (pool < 1 || pool > 64 || ratio * pool != 1.0))
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "downsample_ratio", "is not one over a whole number up to 64");
+    vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
+    vp_impl_config_text(fields, 3, config);
+    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
+    if (fields->result != VP_OK) return fields->result;
+    vp_impl_fields_settings(&vision, vision_settings, sizeof vision_settings / sizeof vision_settings[0]);
+    vp_impl_config_tower(&vision, &intern, pool, config);
+    config->vit_qkv_bias = vp_impl_fields_flag(&vision, "attention_bias", 0);
+    fields->result = vision.result;
+    vp_impl_config_feature_layer(fields, -1, config);
+    config->connector = VP_CONNECTOR_NORM_MLP;
+    config->projector_dim = config->d_model;
+    vp_impl_config_colours(fields, preprocessor, &config->geometry);
+    return fields->result;
+}
+
+static const char *const vp_impl_architectures[VP_ARCHITECTURE_COUNT][3] = {
+#define VP_IMPL_ARCHITECTURE_ROW(name, text, architecture, model_type) {text, architecture, model_type},
+    VP_ARCHITECTURES(VP_IMPL_ARCHITECTURE_ROW)
+#undef VP_IMPL_ARCHITECTURE_ROW
+};
+VP_API const char *vp_architecture_name(vp_architecture architecture) {
+    return (int)architecture >= 0 && architecture < VP_ARCHITECTURE_COUNT ? vp_impl_architectures[architecture][0]
+                                                                         : "unknown";
+}
+
+/* by model_type; a config without one is by its architectures */
+static vp_result vp_impl_config_find(vp_impl_fields *fields, vp_architecture *found) {
+    uint32_t list = vp_impl_fields_get(fields, "architectures", 1), type = vp_impl_fields_get(fields, "model_type", 1);
+    char text[sizeof fields->error->text];
+    size_t used;
+    int i;
+    for (i = 0; i < VP_ARCHITECTURE_COUNT; i++) {
+        const char *const *row = vp_impl_architectures[i];
+        int listed = list != VP_JSON_NONE && fields->json->nodes[list].type == VP_JSON_ARRAY
+                     && fields->json->nodes[list].count && fields->json->nodes[list + 1].type == VP_JSON_STRING
+                     && vp_json_equals(fields->json, list + 1, row[1]);
+        if (type != VP_JSON_NONE ? !vp_impl_fields_is(fields, "model_type", row[2]) : !listed) continue;
+        *found = (vp_architecture)i;
+        if (i == VP_ARCHITECTURE_MOLMOE && vp_impl_fields_get(fields, "hidden_size", 1) != VP_JSON_NONE)
+            *found = VP_ARCHITECTURE_MOLMO;
+        return VP_OK;
+    }
+    if (type == VP_JSON_NONE) { *found = VP_ARCHITECTURE_MOLMOE; return VP_OK; } /* its default */
+    vp_impl_print(text, sizeof text, "vlmprof runs no such model; it runs");
+    for (i = 1; i < VP_ARCHITECTURE_COUNT; i++) {
+        used = strlen(text);
+        vp_impl_print(text + used, sizeof text - used, "%s %s", i > 1 ? "," : "", vp_impl_architectures[i][2]);
+    }
+    return vp_fail(fields->error, VP_ERR_UNSUPPORTED, -1, "model_type", text);
+}
+
+static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preprocessor, vp_model_config *config,
+                                     vp_error *error) {
+    vp_impl_fields fields;
+    vp_result result;
+    fields.json = json; fields.object = 0; fields.prefix = ""; fields.result = VP_OK; fields.error = error;
+    if (json->nodes[0].type != VP_JSON_OBJECT)
+        return vp_fail(error, VP_ERR_FORMAT, 0, "config.json", "the text is not a JSON object");
+    result = vp_impl_config_find(&fields, &config->architecture);
+    if (result != VP_OK) return result;
+    switch (config->architecture) {
+        case VP_ARCHITECTURE_MOLMO: return vp_impl_config_molmo(&fields, preprocessor, config);
+        case VP_ARCHITECTURE_OLMOE: return vp_impl_config_olmoe(&fields, preprocessor, config);
+        case VP_ARCHITECTURE_LLAVA: return vp_impl_config_llava(&fields, preprocessor, config);
+        case VP_ARCHITECTURE_IDEFICS3:
+        case VP_ARCHITECTURE_SMOLVLM: return vp_impl_config_idefics3(&fields, preprocessor, config);
+        case VP_ARCHITECTURE_INTERNVL: return vp_impl_config_internvl(&fields, preprocessor, config);
+        default: return vp_impl_config_molmoe(&fields, preprocessor, config);
+    }
 }
 
 VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json,
@@ -656,7 +1131,10 @@ VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_by
 static vp_model_config vp_impl_preset_molmoe_1b(void) {
     vp_model_config config;
     memset(&config, 0, sizeof config);
-    config.d_model = 2048; config.head_count = 16; config.head_dim = 128; config.block_count = 16;
+    config.architecture = VP_ARCHITECTURE_MOLMOE;
+    config.d_model = 2048; config.head_count = config.kv_head_count = 16; config.head_dim = 128;
+    config.block_count = 16;
+    config.qk_norm = VP_QK_NORM_WHOLE;
     config.expert_count = 64; config.expert_dim = 1024; config.top_k = 8;
     config.vocab_size = 50280; config.embedding_size = 50304; config.additional_vocab_size = 128;
     config.max_sequence_length = config.max_positions = 4096;
@@ -668,6 +1146,8 @@ static vp_model_config vp_impl_preset_molmoe_1b(void) {
     config.vit_mlp_dim = 4096;
     config.vit_block_count = 23;
     config.vit_positions = 577;
+    config.vit_class_token = config.vit_qkv_bias = 1;
+    config.connector = VP_CONNECTOR_POOLING;
     config.vit_norm_eps = 1e-5f;
     config.vit_layers[0] = -2; config.vit_layers[1] = -9; config.vit_layer_count = 2;
     config.vit_blocks_needed = 22;
@@ -678,7 +1158,7 @@ static vp_model_config vp_impl_preset_molmoe_1b(void) {
 
 static vp_model_config vp_impl_preset_tiny(void) {
     vp_model_config config = vp_impl_preset_molmoe_1b();
-    config.d_model = 128; config.head_count = 4; config.head_dim = 32; config.block_count = 4;
+    config.d_model = 128; config.head_count = config.kv_head_count = 4; config.head_dim = 32; config.block_count = 4;
     config.expert_count = 8; config.expert_dim = 64; config.top_k = 2;
     config.vocab_size = 259; config.embedding_size = 320; config.additional_vocab_size = 16;
     config.vit_width = 64;
@@ -717,118 +1197,268 @@ VP_API vp_result vp_model_preset_ids(const char *name, vp_special_ids *ids) {
 }
 
 /* --------------------------------------------------------------------------------------------------- wanted tensors */
-enum {
-    VP_IMPL_EMBED_TENSORS = 3, VP_IMPL_BLOCK_TENSORS = 7, VP_IMPL_EXPERT_TENSORS = 3,
-    VP_IMPL_VISION_TENSORS = 17, VP_IMPL_VIT_BLOCK_TENSORS = 16
-};
+/* A walk over the tensors of a model that stops to write only tensor `wanted`. */
+typedef struct vp_impl_walk {
+    int64_t wanted, at;
+    vp_tensor_spec *spec;
+} vp_impl_walk;
+#ifdef __GNUC__
+#define VP_IMPL_FORMAT(name, first) __attribute__((format(printf, name, first)))
+#else
+#define VP_IMPL_FORMAT(name, first)
+#endif
+/* the next tensor; columns 0: one dimension */
+static void vp_impl_walk_put(vp_impl_walk *walk, int64_t rows, int64_t columns, const char *format, ...)
+    VP_IMPL_FORMAT(4, 5);
+static void vp_impl_walk_put(vp_impl_walk *walk, int64_t rows, int64_t columns, const char *format, ...) {
+    va_list list;
+    if (walk->at++ != walk->wanted) return;
+    va_start(list, format);
+    vsnprintf(walk->spec->name, sizeof walk->spec->name, format, list);
+    va_end(list);
+    walk->spec->dimensions = columns ? 2 : 1;
+    walk->spec->shape[0] = rows;
+    walk->spec->shape[1] = columns;
+}
+/* the same with leading ones, or a convolution's kernel of side x side behind the columns */
+static void vp_impl_walk_reshape(const vp_impl_walk *walk, int32_t ones, int64_t side) {
+    int64_t *shape = walk->spec ? walk->spec->shape : NULL;
+    if (walk->at - 1 != walk->wanted) return;
+    for (; ones > 0; ones--, walk->spec->dimensions++) {
+        shape[3] = shape[2]; shape[2] = shape[1]; shape[1] = shape[0]; shape[0] = 1;
+    }
+    if (side) { shape[2] = shape[3] = side; walk->spec->dimensions = 4; }
+}
+/* whether the next `count` tensors can be passed over at once */
+static int vp_impl_walk_past(vp_impl_walk *walk, int64_t count) {
+    if (walk->wanted >= walk->at && walk->wanted < walk->at + count) return 0;
+    walk->at += count;
+    return 1;
+}
+/* a linear or a norm with its bias */
+#define VP_IMPL_PUT_BOTH(walk, rows, columns, format, ...) \
+    do { \
+        vp_impl_walk_put(walk, rows, columns, format ".weight", __VA_ARGS__); \
+        vp_impl_walk_put(walk, rows, 0, format ".bias", __VA_ARGS__); \
+    } while (0)
+
+/* ---- the Molmo models */
+static void vp_impl_walk_molmo_vision(vp_impl_walk *walk, const vp_model_config *config) {
+    static const char vit[] = "model.vision_backbone.image_vit.", pooling[] = "model.vision_backbone.image_pooling_2d.",
+                      projector[] = "model.vision_backbone.image_projector.";
+    int64_t width = config->vit_width, in = (int64_t)config->vit_layer_count * width, mlp = config->vit_mlp_dim,
+            patch = (int64_t)config->geometry.patch_px * config->geometry.patch_px * 3;
+    int32_t i;
+    vp_impl_walk_put(walk, 2, in, "model.vision_backbone.pad_embed");
+    VP_IMPL_PUT_BOTH(walk, width, in, "%swq", pooling);
+    VP_IMPL_PUT_BOTH(walk, width, in, "%swk", pooling);
+    VP_IMPL_PUT_BOTH(walk, width, in, "%swv", pooling);
+    VP_IMPL_PUT_BOTH(walk, width, width, "%swo", pooling);
+    vp_impl_walk_put(walk, config->projector_dim, width, "%sw1.weight", projector);
+    vp_impl_walk_put(walk, config->d_model, config->projector_dim, "%sw2.weight", projector);
+    vp_impl_walk_put(walk, config->projector_dim, width, "%sw3.weight", projector);
+    vp_impl_walk_put(walk, width, 0, "%sclass_embedding", vit);
+    vp_impl_walk_put(walk, config->vit_positions, width, "%spositional_embedding", vit);
+    vp_impl_walk_put(walk, width, patch, "%spatch_embedding.weight", vit);
+    VP_IMPL_PUT_BOTH(walk, width, 0, "%spre_ln", vit);
+    for (i = 0; i < config->vit_block_count; i++) {
+        if (vp_impl_walk_past(walk, 16)) continue;
+        VP_IMPL_PUT_BOTH(walk, width, width, "%stransformer.resblocks.%d.attention.wq", vit, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, width, "%stransformer.resblocks.%d.attention.wk", vit, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, width, "%stransformer.resblocks.%d.attention.wv", vit, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, width, "%stransformer.resblocks.%d.attention.wo", vit, (int)i);
+        VP_IMPL_PUT_BOTH(walk, mlp, width, "%stransformer.resblocks.%d.feed_forward.w1", vit, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, mlp, "%stransformer.resblocks.%d.feed_forward.w2", vit, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, 0, "%stransformer.resblocks.%d.attention_norm", vit, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, 0, "%stransformer.resblocks.%d.ffn_norm", vit, (int)i);
+    }
+}
+static void vp_impl_walk_molmoe_block(vp_impl_walk *walk, const vp_model_config *config, int32_t block) {
+    static const char prefix[] = "model.transformer.blocks.";
+    int64_t d = config->d_model, dim = config->expert_dim;
+    int32_t e;
+    vp_impl_walk_put(walk, d, 0, "%s%d.attn.q_norm.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, d, 0, "%s%d.attn.k_norm.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, 3 * d, d, "%s%d.attn.att_proj.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, d, d, "%s%d.attn.attn_out.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, d, 0, "%s%d.attn.attn_norm.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, config->expert_count, d, "%s%d.mlp.gate.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, d, 0, "%s%d.mlp.ff_norm.weight", prefix, (int)block);
+    for (e = 0; e < config->expert_count; e++) {
+        vp_impl_walk_put(walk, dim, d, "%s%d.mlp.experts.%d.gate_proj.weight", prefix, (int)block, (int)e);
+        vp_impl_walk_put(walk, dim, d, "%s%d.mlp.experts.%d.up_proj.weight", prefix, (int)block, (int)e);
+        vp_impl_walk_put(walk, d, dim, "%s%d.mlp.experts.%d.down_proj.weight", prefix, (int)block, (int)e);
+    }
+}
+static void vp_impl_walk_molmo_block(vp_impl_walk *walk, const vp_model_config *config, int32_t block) {
+    static const char prefix[] = "model.transformer.blocks.";
+    int64_t d = config->d_model, q = (int64_t)config->head_count * config->head_dim,
+            kv = (int64_t)config->kv_head_count * config->head_dim;
+    vp_impl_walk_put(walk, q + 2 * kv, d, "%s%d.att_proj.weight", prefix, (int)block);
+    if (config->qkv_bias) vp_impl_walk_put(walk, q + 2 * kv, 0, "%s%d.att_proj.bias", prefix, (int)block);
+    if (config->qk_norm) vp_impl_walk_put(walk, q, 0, "%s%d.q_norm.weight", prefix, (int)block);
+    if (config->qk_norm) vp_impl_walk_put(walk, kv, 0, "%s%d.k_norm.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, d, q, "%s%d.attn_out.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, d, 0, "%s%d.attn_norm.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, 2 * (int64_t)config->mlp_dim, d, "%s%d.ff_proj.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, d, config->mlp_dim, "%s%d.ff_out.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, d, 0, "%s%d.ff_norm.weight", prefix, (int)block);
+}
+static void vp_impl_walk_molmo(vp_impl_walk *walk, const vp_model_config *config) {
+    int moe = config->architecture == VP_ARCHITECTURE_MOLMOE;
+    int64_t d = config->d_model, start = walk->at;
+    int32_t b;
+    vp_impl_walk_put(walk, config->embedding_size, d, "model.transformer.wte.embedding");
+    vp_impl_walk_put(walk, config->additional_vocab_size, d, "model.transformer.wte.new_embedding");
+    vp_impl_walk_put(walk, d, 0, "model.transformer.ln_f.weight");
+    for (b = 0; b < config->block_count; b++) {
+        if (b && vp_impl_walk_past(walk, (walk->at - start - 3) / b)) continue; /* all blocks have as many */
+        if (moe) vp_impl_walk_molmoe_block(walk, config, b);
+        else vp_impl_walk_molmo_block(walk, config, b);
+    }
+    vp_impl_walk_molmo_vision(walk, config);
+    vp_impl_walk_put(walk, config->embedding_size, d, moe ? "lm_head.weight" : "model.transformer.ff_out.weight");
+}
+
+/* ---- language models as transformers names them */
+static void vp_impl_walk_layer(vp_impl_walk *walk, const vp_model_config *config, const char *prefix, int32_t layer) {
+    int64_t d = config->d_model, q = (int64_t)config->head_count * config->head_dim,
+            kv = (int64_t)config->kv_head_count * config->head_dim, whole = config->qk_norm == VP_QK_NORM_WHOLE;
+    static const char names[] = "qkv";
+    int32_t i, e, dim = config->expert_count ? config->expert_dim : config->mlp_dim;
+    vp_impl_walk_put(walk, d, 0, "%slayers.%d.input_layernorm.weight", prefix, (int)layer);
+    vp_impl_walk_put(walk, d, 0, "%slayers.%d.post_attention_layernorm.weight", prefix, (int)layer);
+    for (i = 0; i < 3; i++) {
+        int64_t rows = i ? kv : q;
+        vp_impl_walk_put(walk, rows, d, "%slayers.%d.self_attn.%c_proj.weight", prefix, (int)layer, names[i]);
+        if (config->qkv_bias)
+            vp_impl_walk_put(walk, rows, 0, "%slayers.%d.self_attn.%c_proj.bias", prefix, (int)layer, names[i]);
+        if (i < 2 && config->qk_norm)
+            vp_impl_walk_put(walk, whole ? rows : config->head_dim, 0, "%slayers.%d.self_attn.%c_norm.weight", prefix,
+                             (int)layer, names[i]);
+    }
+    vp_impl_walk_put(walk, d, q, "%slayers.%d.self_attn.o_proj.weight", prefix, (int)layer);
+    if (config->expert_count)
+        vp_impl_walk_put(walk, config->expert_count, d, "%slayers.%d.mlp.gate.weight", prefix, (int)layer);
+    for (e = 0; e < (config->expert_count ? config->expert_count : 1); e++) {
+        char mlp[32] = "mlp.";
+        if (config->expert_count) vp_impl_print(mlp, sizeof mlp, "mlp.experts.%d.", (int)e);
+        vp_impl_walk_put(walk, dim, d, "%slayers.%d.%sgate_proj.weight", prefix, (int)layer, mlp);
+        vp_impl_walk_put(walk, dim, d, "%slayers.%d.%sup_proj.weight", prefix, (int)layer, mlp);
+        vp_impl_walk_put(walk, d, dim, "%slayers.%d.%sdown_proj.weight", prefix, (int)layer, mlp);
+    }
+}
+static void vp_impl_walk_language(vp_impl_walk *walk, const vp_model_config *config, const char *prefix,
+                                  const char *head) {
+    int64_t start = walk->at;
+    int32_t i;
+    vp_impl_walk_put(walk, config->embedding_size, config->d_model, "%sembed_tokens.weight", prefix);
+    vp_impl_walk_put(walk, config->d_model, 0, "%snorm.weight", prefix);
+    for (i = 0; i < config->block_count; i++) {
+        if (i && vp_impl_walk_past(walk, (walk->at - start - 2) / i)) continue; /* all layers have as many */
+        vp_impl_walk_layer(walk, config, prefix, i);
+    }
+    if (!config->tied_head) vp_impl_walk_put(walk, config->embedding_size, config->d_model, "%s.weight", head);
+}
+
+/* ---- towers and connectors */
+/* CLIP and SigLIP; CLIP has a class token and a norm in front, SigLIP a bias of its patches */
+static void vp_impl_walk_clip(vp_impl_walk *walk, const vp_model_config *config, const char *prefix) {
+    static const char *const names[] = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+                                        "self_attn.out_proj"};
+    int64_t width = config->vit_width, mlp = config->vit_mlp_dim;
+    int32_t i, k;
+    if (config->vit_class_token) vp_impl_walk_put(walk, width, 0, "%sembeddings.class_embedding", prefix);
+    vp_impl_walk_put(walk, width, 3, "%sembeddings.patch_embedding.weight", prefix);
+    vp_impl_walk_reshape(walk, 0, config->geometry.patch_px);
+    if (!config->vit_class_token) vp_impl_walk_put(walk, width, 0, "%sembeddings.patch_embedding.bias", prefix);
+    vp_impl_walk_put(walk, config->vit_positions, width, "%sembeddings.position_embedding.weight", prefix);
+    if (config->vit_class_token) VP_IMPL_PUT_BOTH(walk, width, 0, "%spre_layrnorm", prefix);
+    for (i = 0; i < config->vit_block_count; i++) {
+        if (vp_impl_walk_past(walk, 16)) continue;
+        VP_IMPL_PUT_BOTH(walk, width, 0, "%sencoder.layers.%d.layer_norm1", prefix, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, 0, "%sencoder.layers.%d.layer_norm2", prefix, (int)i);
+        for (k = 0; k < 4; k++)
+            VP_IMPL_PUT_BOTH(walk, width, width, "%sencoder.layers.%d.%s", prefix, (int)i, names[k]);
+        VP_IMPL_PUT_BOTH(walk, mlp, width, "%sencoder.layers.%d.mlp.fc1", prefix, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, mlp, "%sencoder.layers.%d.mlp.fc2", prefix, (int)i);
+    }
+    VP_IMPL_PUT_BOTH(walk, width, 0, "%spost_layernorm", prefix);
+}
+static void vp_impl_walk_intern(vp_impl_walk *walk, const vp_model_config *config, const char *prefix) {
+    static const char *const names[] = {"attention.q_proj", "attention.k_proj", "attention.v_proj"};
+    int64_t width = config->vit_width, mlp = config->vit_mlp_dim;
+    int32_t i, k;
+    vp_impl_walk_put(walk, width, 0, "%sembeddings.cls_token", prefix);
+    vp_impl_walk_reshape(walk, 2, 0);
+    vp_impl_walk_put(walk, width, 3, "%sembeddings.patch_embeddings.projection.weight", prefix);
+    vp_impl_walk_reshape(walk, 0, config->geometry.patch_px);
+    vp_impl_walk_put(walk, width, 0, "%sembeddings.patch_embeddings.projection.bias", prefix);
+    vp_impl_walk_put(walk, config->vit_positions, width, "%sembeddings.position_embeddings", prefix);
+    vp_impl_walk_reshape(walk, 1, 0);
+    for (i = 0; i < config->vit_block_count; i++) {
+        vp_impl_walk_put(walk, width, 0, "%sencoder.layer.%d.lambda_1", prefix, (int)i);
+        vp_impl_walk_put(walk, width, 0, "%sencoder.layer.%d.lambda_2", prefix, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, 0, "%sencoder.layer.%d.layernorm_before", prefix, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, 0, "%sencoder.layer.%d.layernorm_after", prefix, (int)i);
+        for (k = 0; k < 3; k++) {
+            vp_impl_walk_put(walk, width, width, "%sencoder.layer.%d.%s.weight", prefix, (int)i, names[k]);
+            if (config->vit_qkv_bias)
+                vp_impl_walk_put(walk, width, 0, "%sencoder.layer.%d.%s.bias", prefix, (int)i, names[k]);
+        }
+        VP_IMPL_PUT_BOTH(walk, width, width, "%sencoder.layer.%d.attention.projection_layer", prefix, (int)i);
+        VP_IMPL_PUT_BOTH(walk, mlp, width, "%sencoder.layer.%d.mlp.fc1", prefix, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, mlp, "%sencoder.layer.%d.mlp.fc2", prefix, (int)i);
+    }
+}
+/* two matrices with GELU between, behind a norm where there is one */
+static void vp_impl_walk_projector(vp_impl_walk *walk, const vp_model_config *config) {
+    static const char prefix[] = "multi_modal_projector.";
+    int64_t in = (int64_t)config->vit_width * config->geometry.pool * config->geometry.pool;
+    if (config->connector == VP_CONNECTOR_NORM_MLP) VP_IMPL_PUT_BOTH(walk, in, 0, "%slayer_norm", prefix);
+    VP_IMPL_PUT_BOTH(walk, config->projector_dim, in, "%slinear_1", prefix);
+    VP_IMPL_PUT_BOTH(walk, config->d_model, config->projector_dim, "%slinear_2", prefix);
+}
+
+static void vp_impl_walk_model(vp_impl_walk *walk, const vp_model_config *config) {
+    int64_t block = (int64_t)config->geometry.pool * config->geometry.pool * config->vit_width;
+    switch (config->architecture) {
+        case VP_ARCHITECTURE_OLMOE: vp_impl_walk_language(walk, config, "model.", "lm_head"); break;
+        case VP_ARCHITECTURE_LLAVA:
+            vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");
+            vp_impl_walk_clip(walk, config, "vision_tower.vision_model.");
+            vp_impl_walk_projector(walk, config);
+            break;
+        case VP_ARCHITECTURE_IDEFICS3:
+        case VP_ARCHITECTURE_SMOLVLM:
+            vp_impl_walk_language(walk, config, "model.text_model.", "lm_head");
+            vp_impl_walk_clip(walk, config, "model.vision_model.");
+            vp_impl_walk_put(walk, config->d_model, block, "model.connector.modality_projection.proj.weight");
+            break;
+        case VP_ARCHITECTURE_INTERNVL:
+            vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");
+            vp_impl_walk_intern(walk, config, "vision_tower.");
+            vp_impl_walk_projector(walk, config);
+            break;
+        default: vp_impl_walk_molmo(walk, config); break;
+    }
+}
 
 VP_API int64_t vp_model_tensor_count(const vp_model_config *config) {
-    return VP_IMPL_EMBED_TENSORS
-           + (int64_t)config->block_count
-                 * (VP_IMPL_BLOCK_TENSORS + (int64_t)VP_IMPL_EXPERT_TENSORS * config->expert_count)
-           + VP_IMPL_VISION_TENSORS + (int64_t)VP_IMPL_VIT_BLOCK_TENSORS * config->vit_block_count + 1;
-}
-
-/* columns 0: one dimension */
-static vp_result vp_impl_spec_set(vp_tensor_spec *spec, const char *prefix, const char *name, int64_t rows,
-                                  int64_t columns) {
-    vp_impl_print(spec->name, sizeof spec->name, "model.%s%s", prefix, name);
-    spec->dimensions = columns ? 2 : 1;
-    spec->shape[0] = rows;
-    spec->shape[1] = columns;
-    return VP_OK;
-}
-
-static vp_result vp_impl_spec_block(const vp_model_config *config, int64_t block, int64_t index, vp_tensor_spec *spec) {
-    char prefix[64];
-    int64_t d_model = config->d_model, dim = config->expert_dim,
-            expert = (index - VP_IMPL_BLOCK_TENSORS) / VP_IMPL_EXPERT_TENSORS;
-    vp_impl_print(prefix, sizeof prefix, "transformer.blocks.%d.", (int)block);
-    switch (index) {
-        case 0: return vp_impl_spec_set(spec, prefix, "attn.q_norm.weight", d_model, 0);
-        case 1: return vp_impl_spec_set(spec, prefix, "attn.k_norm.weight", d_model, 0);
-        case 2: return vp_impl_spec_set(spec, prefix, "attn.att_proj.weight", 3 * d_model, d_model);
-        case 3: return vp_impl_spec_set(spec, prefix, "attn.attn_out.weight", d_model, d_model);
-        case 4: return vp_impl_spec_set(spec, prefix, "attn.attn_norm.weight", d_model, 0);
-        case 5: return vp_impl_spec_set(spec, prefix, "mlp.gate.weight", config->expert_count, d_model);
-        case 6: return vp_impl_spec_set(spec, prefix, "mlp.ff_norm.weight", d_model, 0);
-        default: break;
-    }
-    vp_impl_print(prefix, sizeof prefix, "transformer.blocks.%d.mlp.experts.%d.", (int)block, (int)expert);
-    switch ((index - VP_IMPL_BLOCK_TENSORS) % VP_IMPL_EXPERT_TENSORS) {
-        case 0: return vp_impl_spec_set(spec, prefix, "gate_proj.weight", dim, d_model);
-        case 1: return vp_impl_spec_set(spec, prefix, "up_proj.weight", dim, d_model);
-        default: return vp_impl_spec_set(spec, prefix, "down_proj.weight", d_model, dim);
-    }
-}
-
-static vp_result vp_impl_spec_vision(const vp_model_config *config, int64_t index, vp_tensor_spec *spec) {
-    const char *prefix = "vision_backbone.";
-    int64_t width = config->vit_width, inner = (int64_t)config->vit_head_count * config->vit_head_dim,
-            in = (int64_t)config->vit_layer_count * width;
-    int64_t patch = (int64_t)config->geometry.patch_px * config->geometry.patch_px * 3;
-    switch (index) {
-        case 0: return vp_impl_spec_set(spec, prefix, "pad_embed", 2, in);
-        case 1: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wq.weight", inner, in);
-        case 2: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wq.bias", inner, 0);
-        case 3: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wk.weight", inner, in);
-        case 4: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wk.bias", inner, 0);
-        case 5: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wv.weight", inner, in);
-        case 6: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wv.bias", inner, 0);
-        case 7: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wo.weight", width, inner);
-        case 8: return vp_impl_spec_set(spec, prefix, "image_pooling_2d.wo.bias", width, 0);
-        case 9: return vp_impl_spec_set(spec, prefix, "image_projector.w1.weight", config->projector_dim, width);
-        case 10:
-            return vp_impl_spec_set(spec, prefix, "image_projector.w2.weight", config->d_model, config->projector_dim);
-        case 11: return vp_impl_spec_set(spec, prefix, "image_projector.w3.weight", config->projector_dim, width);
-        case 12: return vp_impl_spec_set(spec, prefix, "image_vit.class_embedding", width, 0);
-        case 13: return vp_impl_spec_set(spec, prefix, "image_vit.positional_embedding", config->vit_positions, width);
-        case 14: return vp_impl_spec_set(spec, prefix, "image_vit.patch_embedding.weight", width, patch);
-        case 15: return vp_impl_spec_set(spec, prefix, "image_vit.pre_ln.weight", width, 0);
-        default: return vp_impl_spec_set(spec, prefix, "image_vit.pre_ln.bias", width, 0);
-    }
-}
-
-static vp_result vp_impl_spec_vit_block(const vp_model_config *config, int64_t block, int64_t index,
-                                        vp_tensor_spec *spec) {
-    static const char *const names[VP_IMPL_VIT_BLOCK_TENSORS] = {
-        "attention.wq.weight",    "attention.wq.bias",    "attention.wk.weight",    "attention.wk.bias",
-        "attention.wv.weight",    "attention.wv.bias",    "attention.wo.weight",    "attention.wo.bias",
-        "feed_forward.w1.weight", "feed_forward.w1.bias", "feed_forward.w2.weight", "feed_forward.w2.bias",
-        "attention_norm.weight",  "attention_norm.bias",  "ffn_norm.weight",        "ffn_norm.bias"};
-    char prefix[80];
-    int64_t width = config->vit_width, inner = (int64_t)config->vit_head_count * config->vit_head_dim, rows = width,
-            columns = 0;
-    if (index < 6) rows = inner;
-    if (index == 8 || index == 9) rows = config->vit_mlp_dim;
-    if (index < 12 && index % 2 == 0) columns = index == 6 ? inner : index == 10 ? config->vit_mlp_dim : width;
-    vp_impl_print(prefix, sizeof prefix, "vision_backbone.image_vit.transformer.resblocks.%d.", (int)block);
-    return vp_impl_spec_set(spec, prefix, names[index], rows, columns);
+    vp_impl_walk walk = {-1, 0, NULL};
+    vp_impl_walk_model(&walk, config);
+    return walk.at;
 }
 
 VP_API vp_result vp_model_tensor(const vp_model_config *config, int64_t index, vp_tensor_spec *spec) {
-    int64_t per_block, rest = index;
-    if (!config || !spec || index < 0 || index >= vp_model_tensor_count(config)) return VP_ERR_RANGE;
-    memset(spec, 0, sizeof *spec);
-    if (rest == 0)
-        return vp_impl_spec_set(spec, "", "transformer.wte.embedding", config->embedding_size, config->d_model);
-    if (rest == 1)
-        return vp_impl_spec_set(spec, "", "transformer.wte.new_embedding", config->additional_vocab_size,
-                                config->d_model);
-    if (rest == 2) return vp_impl_spec_set(spec, "", "transformer.ln_f.weight", config->d_model, 0);
-    rest -= VP_IMPL_EMBED_TENSORS;
-    per_block = VP_IMPL_BLOCK_TENSORS + (int64_t)VP_IMPL_EXPERT_TENSORS * config->expert_count;
-    if (rest < per_block * config->block_count)
-        return vp_impl_spec_block(config, rest / per_block, rest % per_block, spec);
-    rest -= per_block * config->block_count;
-    if (rest < VP_IMPL_VISION_TENSORS) return vp_impl_spec_vision(config, rest, spec);
-    rest -= VP_IMPL_VISION_TENSORS;
-    if (rest < (int64_t)VP_IMPL_VIT_BLOCK_TENSORS * config->vit_block_count)
-        return vp_impl_spec_vit_block(config, rest / VP_IMPL_VIT_BLOCK_TENSORS, rest % VP_IMPL_VIT_BLOCK_TENSORS, spec);
-    vp_impl_print(spec->name, sizeof spec->name, "lm_head.weight"); /* the one name outside "model." */
-    spec->dimensions = 2;
-    spec->shape[0] = config->embedding_size;
-    spec->shape[1] = config->d_model;
+    vp_impl_walk walk;
+    vp_tensor_spec found;
+    if (!config || !spec || index < 0) return VP_ERR_RANGE;
+    memset(&found, 0, sizeof found);
+    walk.wanted = index; walk.at = 0; walk.spec = &found;
+    vp_impl_walk_model(&walk, config);
+    if (!found.dimensions) return VP_ERR_RANGE;
+    *spec = found;
     return VP_OK;
 }
 
@@ -1373,6 +2003,7 @@ static void vp_impl_shape_text(char *out, size_t capacity, const int64_t *shape,
 /* compares one tensor of the config with the file's; the entry is then marked as used */
 static void vp_impl_checkpoint_compare_one(vp_impl_entry *entry, const vp_tensor_spec *spec, vp_impl_faults *faults) {
     char detail[256], got[96], wanted[96];
+    int32_t i, same = entry && entry->dimensions == (uint32_t)spec->dimensions;
     vp_impl_shape_text(wanted, sizeof wanted, spec->shape, (uint32_t)spec->dimensions);
     if (!entry) {
         vp_impl_print(detail, sizeof detail, " %s", wanted);
@@ -1380,8 +2011,8 @@ static void vp_impl_checkpoint_compare_one(vp_impl_entry *entry, const vp_tensor
         return;
     }
     entry->used = 1;
-    if (entry->dimensions != (uint32_t)spec->dimensions || entry->shape[0] != spec->shape[0]
-        || (spec->dimensions > 1 && entry->shape[1] != spec->shape[1])) {
+    for (i = 0; i < spec->dimensions; i++) same = same && entry->shape[i] == spec->shape[i];
+    if (!same) {
         vp_impl_shape_text(got, sizeof got, entry->shape, entry->dimensions);
         vp_impl_print(detail, sizeof detail, " is %s, wanted %s", got, wanted);
         vp_impl_faults_add(faults, VP_IMPL_FAULT_SHAPE, spec->name, detail);
@@ -1473,10 +2104,10 @@ VP_API uint64_t vp_model_hash(const vp_model_config *config) {
     uint64_t hash = vp_impl_fnv_number(VP_IMPL_FNV_START, config->vit_blocks_needed);
     vp_tensor_spec spec;
     int64_t i;
+    int32_t k;
     for (i = 0; vp_model_tensor(config, i, &spec) == VP_OK; i++) {
         hash = vp_impl_fnv(hash, spec.name, strlen(spec.name) + 1);
-        hash = vp_impl_fnv_number(hash, spec.shape[0]);
-        hash = vp_impl_fnv_number(hash, spec.shape[1]);
+        for (k = 0; k < 2 || k < spec.dimensions; k++) hash = vp_impl_fnv_number(hash, spec.shape[k]);
     }
     return hash;
 }

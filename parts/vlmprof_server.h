@@ -43,6 +43,7 @@ typedef struct vp_server_options {
     int32_t total_timeout_ms; /* of one attempt */
     int32_t max_retries;     /* of a request, see vp_exchange */
     size_t most_bytes;       /* of one answer */
+    const char *ca_file;     /* certificates that are trusted, PEM; NULL: the system's */
 } vp_server_options;
 /* 10 s to connect, 600 s idle, 3600 s in all, 2 retries, 64 MiB. */
 VP_API vp_server_options vp_server_options_default(void);
@@ -51,7 +52,10 @@ VP_API vp_server_options vp_server_options_default(void);
  * out:     server  on success only; release with vp_server_close
  * returns: VP_OK; VP_ERR_UNSUPPORTED: no libcurl (error->text says which package has it), or a system without epoll;
  *          VP_ERR_FORMAT: the URL; VP_ERR_RANGE: an option; VP_ERR_MEMORY
- * rule:    TLS certificates are verified; no redirect is followed; no proxy is used for loopback addresses */
+ * rule:    TLS certificates are verified; no redirect is followed; no proxy is used for loopback addresses. HTTP/1.1:
+ *          each request in flight has a connection of its own, and idle ones are kept. Compression is not asked for
+ *          (a compressor holds bytes back, and the stamps would show when); a compressed answer is read all the same
+ * threads: one server per thread */
 VP_API vp_result vp_server_open(const vp_server_options *options, vp_server **server, vp_error *error);
 /* Breaks off what is in flight; its exchanges stay the caller's. NULL is allowed. */
 VP_API void vp_server_close(vp_server *server);
@@ -64,16 +68,20 @@ typedef enum vp_exchange_state { VP_EXCHANGE_NEW, VP_EXCHANGE_WAITING, VP_EXCHAN
                                  VP_EXCHANGE_DONE, VP_EXCHANGE_FAILED } vp_exchange_state;
 
 /* A request and what came of it. Times are of vp_clock_ns; 0: it did not come to that.
- * Retries: an attempt is made again when no byte of an answer's body arrived and the connection was refused or reset
- * before, or the status is 429, 502, 503 or 504; after 0.5, 1, 2 ... s or after Retry-After, of at most 60 s. The times
- * are the last attempt's; attempts > 1 marks that. */
+ * Retries: an attempt is made again when no byte of an answer's body arrived and the connection was refused, reset or
+ * closed before, or the status is 429, 502, 503 or 504; after 0.5, 1, 2 ... s or after Retry-After. A server that asks
+ * for more than 60 s is not asked again. The times are the last attempt's; attempts > 1 marks that.
+ * Stamps: sent_ns is when the write returned that carried the first bytes of the request, after connecting and TLS. The
+ * others are when libcurl handed the bytes over, right after it read them from the socket; what arrived together has
+ * one stamp.
+ * The API key, where it has 8 characters or more, is replaced by [key] in all that a server sends back. */
 typedef struct vp_exchange {
     const char *body; size_t body_bytes; /* in; the caller's until it is DONE or FAILED */
     int64_t scheduled_ns;                /* in: do not send before; 0: at once */
     void *user;                          /* in: the caller's */
     vp_exchange_state state;
     int64_t start_ns;                    /* handed to libcurl: what TTFT and E2E are counted from */
-    int64_t sent_ns, headers_ns, end_ns; /* first byte sent, status line and headers read, body ended */
+    int64_t sent_ns, headers_ns, end_ns; /* first byte sent, headers read, body ended (or the attempt failed) */
     int is_new_connection;               /* truth: it had to connect first */
     int http_status;                     /* 0: none */
     int32_t attempts;
@@ -160,7 +168,8 @@ enum {
     VP_IMPL_CURLOPT_SUPPRESS_CONNECT_HEADERS = 265,
     VP_IMPL_CURLOPT_WRITEDATA = 10001, VP_IMPL_CURLOPT_URL = 10002, VP_IMPL_CURLOPT_PROXY = 10004,
     VP_IMPL_CURLOPT_ERRORBUFFER = 10010, VP_IMPL_CURLOPT_POSTFIELDS = 10015, VP_IMPL_CURLOPT_USERAGENT = 10018,
-    VP_IMPL_CURLOPT_HTTPHEADER = 10023, VP_IMPL_CURLOPT_HEADERDATA = 10029, VP_IMPL_CURLOPT_DEBUGDATA = 10095,
+    VP_IMPL_CURLOPT_HTTPHEADER = 10023, VP_IMPL_CURLOPT_HEADERDATA = 10029, VP_IMPL_CURLOPT_CAINFO = 10065,
+    VP_IMPL_CURLOPT_DEBUGDATA = 10095,
     VP_IMPL_CURLOPT_ACCEPT_ENCODING = 10102, VP_IMPL_CURLOPT_PRIVATE = 10103,
     VP_IMPL_CURLOPT_WRITEFUNCTION = 20011, VP_IMPL_CURLOPT_HEADERFUNCTION = 20079,
     VP_IMPL_CURLOPT_DEBUGFUNCTION = 20094,
@@ -188,6 +197,7 @@ typedef struct vp_impl_curl_message { int kind; void *easy; union { void *whatev
     X(int, curl_easy_setopt, (void *, int, ...)) \
     X(int, curl_easy_getinfo, (void *, int, ...)) \
     X(const char *, curl_easy_strerror, (int)) \
+    X(void, curl_easy_reset, (void *)) \
     X(void, curl_easy_cleanup, (void *)) \
     X(void *, curl_multi_init, (void)) \
     X(int, curl_multi_setopt, (void *, int, ...)) \
@@ -207,7 +217,8 @@ typedef struct vp_impl_curl {
 /* ---- what is known of a request */
 enum { VP_IMPL_SERVER_HEADERS_MAX = 65536, VP_IMPL_SERVER_REFUSAL_MAX = 65536, VP_IMPL_SERVER_WORDS_MAX = 300,
        VP_IMPL_SERVER_KEY_MAX = 2048, VP_IMPL_SERVER_SECRET_MIN = 8, VP_IMPL_SERVER_PAUSE_MAX_MS = 60000,
-       VP_IMPL_SERVER_EVENTS = 128 };
+       VP_IMPL_SERVER_EVENTS = 128,
+       VP_IMPL_SERVER_MONOTONIC = 1 }; /* Linux's CLOCK_MONOTONIC: strict ISO mode hides the name */
 typedef struct vp_impl_flight {
     vp_server *server;
     void *easy;
@@ -233,7 +244,7 @@ typedef struct vp_impl_flight {
 struct vp_server {
     vp_impl_curl curl;
     vp_server_options options;
-    char *url, *post_url, *api_key;
+    char *url, *post_url, *api_key, *ca_file;
     int is_global, is_loopback;
     vp_impl_curl_list *post_headers, *get_headers;
     void *multi;
@@ -350,6 +361,7 @@ static int64_t vp_impl_server_pause(const vp_server *server, const char *text) {
         date = server->curl.curl_getdate(text, NULL);
         if (date < 0) return -1;
         seconds = (int64_t)date - (int64_t)time(NULL);
+        if (seconds > 1000000000) seconds = 1000000000;
     }
     return seconds > 0 ? seconds * 1000 : 0;
 }
@@ -598,13 +610,14 @@ static vp_result vp_impl_server_prepare(vp_server *server, const vp_server_optio
     int failed = 0;
     server->url = vp_impl_server_join(options->url, "");
     if (options->api_key) server->api_key = vp_impl_server_join(options->api_key, "");
+    if (options->ca_file) server->ca_file = vp_impl_server_join(options->ca_file, "");
     if (server->url) vp_impl_server_cut(server->url);
     server->post_url = server->url ? vp_impl_server_join(server->url, vp_chat_api_path((int32_t)options->api)) : NULL;
-    if (!server->post_url || (options->api_key && !server->api_key))
+    if (!server->post_url || (options->api_key && !server->api_key) || (options->ca_file && !server->ca_file))
         return vp_fail(error, VP_ERR_MEMORY, -1, "server", "no memory for a server");
     server->is_loopback = vp_impl_server_is_loopback(server->url);
     server->options = *options;
-    server->options.url = server->options.api_key = NULL;
+    server->options.url = server->options.api_key = server->options.ca_file = NULL;
     if (curl->curl_global_init(VP_IMPL_CURL_GLOBAL_ALL) != 0)
         return vp_fail(error, VP_ERR_DEVICE, -1, "curl_global_init", "libcurl does not start");
     server->is_global = 1;
@@ -620,7 +633,7 @@ static vp_result vp_impl_server_prepare(vp_server *server, const vp_server_optio
     failed |= curl->curl_multi_setopt(server->multi, VP_IMPL_CURLMOPT_TIMERDATA, server);
     if (failed) return vp_fail(error, VP_ERR_DEVICE, -1, "curl_multi_setopt", "libcurl refuses an option");
     server->epoll = epoll_create1(EPOLL_CLOEXEC);
-    server->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    server->timer = timerfd_create(VP_IMPL_SERVER_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     memset(&event, 0, sizeof event);
     event.events = EPOLLIN;
     event.data.fd = server->timer;
@@ -661,6 +674,7 @@ static int vp_impl_server_configure(vp_impl_flight *flight) {
     failed |= set(easy, VP_IMPL_CURLOPT_PROTOCOLS, (long)VP_IMPL_CURLPROTO_HTTP_AND_HTTPS);
     failed |= set(easy, VP_IMPL_CURLOPT_SSL_VERIFYPEER, 1L);
     failed |= set(easy, VP_IMPL_CURLOPT_SSL_VERIFYHOST, 2L);
+    if (server->ca_file) failed |= set(easy, VP_IMPL_CURLOPT_CAINFO, server->ca_file);
     /* streams that share one HTTP/2 connection would wait for each other */
     failed |= set(easy, VP_IMPL_CURLOPT_HTTP_VERSION, (long)VP_IMPL_CURL_HTTP_VERSION_1_1);
     failed |= set(easy, VP_IMPL_CURLOPT_TCP_NODELAY, 1L);
@@ -708,8 +722,7 @@ static vp_impl_flight *vp_impl_server_flight(vp_server *server) {
     if (!flight) return NULL;
     flight->server = server;
     flight->easy = server->curl.curl_easy_init();
-    if (!flight->easy || !vp_impl_server_configure(flight)) {
-        if (flight->easy) server->curl.curl_easy_cleanup(flight->easy);
+    if (!flight->easy) {
         free(flight);
         return NULL;
     }
@@ -829,14 +842,24 @@ static void vp_impl_server_refused(vp_impl_flight *flight) {
     }
     vp_impl_server_fail(flight, VP_ERR_DEVICE, text);
 }
+/* Ends an exchange with what the server said inside the answer, whatever became of the connection then; 0: it said
+ * nothing of the kind. */
+static int vp_impl_server_reported(vp_impl_flight *flight) {
+    char text[400];
+    if (!flight->exchange->reply.failure) return 0;
+    vp_impl_server_scrub_words(flight->server, flight->exchange->reply.failure);
+    snprintf(text, sizeof text, "the server reports an error: %.300s", flight->exchange->reply.failure);
+    vp_impl_server_fail(flight, VP_ERR_DEVICE, text);
+    return 1;
+}
 /* An attempt ended with this CURLcode. */
 static void vp_impl_server_ended(vp_impl_flight *flight, int code) {
     vp_exchange *exchange = flight->exchange;
     long connects = 0;
-    char text[400];
     exchange->end_ns = vp_clock_ns();
     flight->server->curl.curl_easy_getinfo(flight->easy, VP_IMPL_CURLINFO_NUM_CONNECTS, &connects);
     exchange->is_new_connection = connects > 0;
+    if (vp_impl_server_reported(flight)) return;
     if (flight->broken.code != VP_OK) {
         vp_impl_server_fail(flight, flight->broken.code, flight->broken.text);
     } else if (code != 0 && !flight->is_enough) {
@@ -849,11 +872,7 @@ static void vp_impl_server_ended(vp_impl_flight *flight, int code) {
         vp_impl_server_fail(flight, VP_ERR_FORMAT, "the server's answer is empty");
     } else if (vp_chat_reply_end(&exchange->reply, &flight->broken) != VP_OK) {
         vp_impl_server_fail(flight, flight->broken.code, flight->broken.text);
-    } else if (exchange->reply.failure) {
-        vp_impl_server_scrub_words(flight->server, exchange->reply.failure);
-        snprintf(text, sizeof text, "the server reports an error: %.300s", exchange->reply.failure);
-        vp_impl_server_fail(flight, VP_ERR_DEVICE, text);
-    } else {
+    } else if (!vp_impl_server_reported(flight)) {
         vp_impl_server_finish(flight);
     }
 }
@@ -884,6 +903,10 @@ static void vp_impl_server_launch(vp_impl_flight *flight) {
     vp_exchange *exchange = flight->exchange;
     int (*const set)(void *, int, ...) = server->curl.curl_easy_setopt;
     int failed = 0;
+    /* A handle counts the kept connections that turned out dead when a request was to go over them, and gives up at the
+     * sixth, however many requests lie between: it begins anew each time. */
+    server->curl.curl_easy_reset(flight->easy);
+    failed |= !vp_impl_server_configure(flight);
     vp_chat_reply_free(&exchange->reply);
     exchange->reply.usage = vp_impl_server_no_usage();
     exchange->sent_ns = exchange->headers_ns = exchange->end_ns = 0;
@@ -933,7 +956,7 @@ static void vp_impl_server_run_due(vp_server *server, int64_t now) {
         snprintf(text, sizeof text, is_total ? "the answer is not whole after %.3f s" : "no byte came for %.3f s",
                  (is_total ? server->options.total_timeout_ms : server->options.idle_timeout_ms) / 1000.0);
         flight->exchange->end_ns = now;
-        vp_impl_server_fail(flight, VP_ERR_DEVICE, text);
+        if (!vp_impl_server_reported(flight)) vp_impl_server_fail(flight, VP_ERR_DEVICE, text);
     }
 }
 static vp_result vp_impl_server_act(vp_server *server, int socket, int events, vp_error *error) {
@@ -1131,6 +1154,7 @@ VP_API void vp_server_close(vp_server *server) {
     if (server->timer >= 0) close(server->timer);
     vp_impl_server_wipe(server->api_key);
     free(server->api_key);
+    free(server->ca_file);
     free(server->url);
     free(server->post_url);
     free(server->flights);

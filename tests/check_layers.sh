@@ -49,6 +49,7 @@ cli/sweep/profile_page.c:   subjects cli/base/ cli/request/ cli/sweep/ cli/page/
 cli/sweep/:                 subjects cli/base/ cli/tile/ cli/score/ cli/server/ cli/request/ cli/dataset/ cli/sweep/
 cli/load/:                  subjects cli/base/ cli/score/ cli/request/record.h cli/server/ cli/dataset/ cli/load/
 cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_checkpoint vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise cli/base/ cli/report/
+cli/page/load_page.:        vlmprof.h cli/base/ cli/load/load_result.h cli/page/
 cli/page/:                  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_analysis vlmprof_latency cli/base/ cli/report/ cli/page/
 cli/commands/commands.h:    cli/base/
 cli/commands/run_endpoint.: subjects rooms cli/commands/run_endpoint.h

@@ -151,7 +151,10 @@ static void config_expect(const char *config, const char *preprocessor, vp_resul
 
 typedef struct config_case { const char *find, *replace; vp_result code; const char *where; } config_case;
 static const config_case config_cases[] = {
-    {"\"model_type\": \"molmo\"", "\"model_type\": \"llava\"", VP_ERR_UNSUPPORTED, "model_type"},
+    {"\"model_type\": \"molmo\"", "\"model_type\": \"phi3_v\"", VP_ERR_UNSUPPORTED, "model_type"},
+    {"\"model_type\": \"molmo\"", "\"model_type\": \"llava\"", VP_ERR_NOT_FOUND, "text_config"},
+    {"\"model_type\": \"molmo\"", "\"model_type\": \"olmoe\", \"num_attention_heads\": 3, \"num_key_value_heads\": 2", VP_ERR_MISMATCH,
+     "num_key_value_heads"},
     {"\"block_type\": \"moe\"", "\"block_type\": \"sequential\"", VP_ERR_UNSUPPORTED, "block_type"},
     {"\"block_type\": \"moe\"", "\"a\": 0", VP_ERR_UNSUPPORTED, "block_type"},
     {"\"block_type\": \"moe\"", "\"block_type\": 5", VP_ERR_UNSUPPORTED, "block_type"},

@@ -1,6 +1,7 @@
 /* test_endpoint.c: what a server is sent: kinds of picture files by their content, PNG files that decode to the same pixels, and the grammar of
  * --request_knob. */
 #define _POSIX_C_SOURCE 200809L
+#include "server/endpoint.h"
 #include "server/knobs.h"
 #include "server/picture.h"
 #include "support/check.h"
@@ -237,6 +238,36 @@ static void test_option(void) {
     options_free(&options);
 }
 
+/* ---- the key, without a connection */
+static const struct option_spec CLIENT_OPTIONS[] = {OPTIONS_OF_CLIENT};
+static const struct command CLIENT_COMMAND = {"client", "", "", "", 0, CLIENT_OPTIONS, sizeof CLIENT_OPTIONS / sizeof *CLIENT_OPTIONS, NULL, NULL};
+static void warnings(const char *url, const char *key, size_t count, const char *words) {
+    struct options options;
+    struct endpoint endpoint;
+    if (key) setenv("OPENAI_API_KEY", key, 1);
+    CHECK_INT(options_of_words(&options, &CLIENT_COMMAND, ""), 0);
+    CHECK_INT(endpoint_open(&options, url, "m", &endpoint), 0);
+    CHECK_INT(endpoint.warnings.count, count);
+    if (endpoint.warnings.count) check_note(count == 1 && strstr(endpoint.warnings.items[0], words) && !strstr(endpoint.warnings.items[0], key), __FILE__, __LINE__, "%s", endpoint.warnings.items[0]);
+    CHECK_INT(endpoint.key != NULL, key && *key);
+    endpoint_close(&endpoint);
+    CHECK(!endpoint.key && !endpoint.url && !endpoint.server);
+    options_free(&options);
+    unsetenv("OPENAI_API_KEY");
+}
+static void test_key(void) {
+    check_case("a key that others could read on its way");
+    warnings("http://192.0.2.7:8000/v1", "sekret", 1, "http://192.0.2.7:8000: the API key of OPENAI_API_KEY goes there unencrypted");
+    warnings("http://192.0.2.7:8000/v1", NULL, 0, NULL);
+    warnings("http://192.0.2.7:8000/v1", "", 0, NULL);
+    warnings("https://192.0.2.7:8000/v1", "sekret", 0, NULL);
+    warnings("http://127.0.0.1:8000", "sekret", 0, NULL);
+    warnings("http://localhost:8000", "sekret", 0, NULL);
+    warnings("http://[::1]:8000", "sekret", 0, NULL);
+    warnings("http://localhost.example.org", "sekret", 1, "unencrypted");
+    warnings("http://127.example.org", "sekret", 1, "unencrypted");
+}
+
 int main(void) {
     if (!folder_make("endpoint")) return 1;
     test_png();
@@ -247,6 +278,7 @@ int main(void) {
     test_refused();
     test_combinations();
     test_option();
+    test_key();
     room_end();
     return check_done("test_endpoint");
 }

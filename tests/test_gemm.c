@@ -246,7 +246,7 @@ static void test_synthetic(void) {
 
 /* one layer, one row count, every kernel and epilogue; all kernels must agree */
 static void test_linear(int s, int m, int wide) {
-    static const char *const names[4] = { "store", "f32", "quickgelu", "add" };
+    static const char *const names[6] = { "store", "f32", "quickgelu", "add", "gelu", "gelu_tanh" };
     size_t n = (size_t)shapes[s].n, ldx = padded((size_t)shapes[s].k), ldy = n + 3;
     for (int has_bias = 0; has_bias < 2; has_bias++) {
         layer l;
@@ -261,9 +261,9 @@ static void test_linear(int s, int m, int wide) {
         e = expect_new((size_t)m, n);
         before = floats((size_t)m * n, 1.0f);
         expect_products(&sums, x, ldx, l.values, (size_t)shapes[s].k, wide);
-        for (int i = 0; i < VK_GEMM_KERNELS * 4; i++) {
-            const vk_gemm_kernel *kernel = &vk_gemm_kernels[i / 4];
-            vk_epilogue epilogue = (vk_epilogue)(i % 4);
+        for (int i = 0; i < VK_GEMM_KERNELS * 6; i++) {
+            const vk_gemm_kernel *kernel = &vk_gemm_kernels[i / 6];
+            vk_epilogue epilogue = (vk_epilogue)(i % 6);
             int f32 = wide || epilogue == VK_STORE_F32 || epilogue == VK_ADD_F32, failed = check_state.case_failed;
             vk_cpu cpu = cpu_with(kernel, wide, 2);
             void *y;
@@ -273,7 +273,7 @@ static void test_linear(int s, int m, int wide) {
             finish(&e, &sums, l.linear.bias, before, epilogue, wide);
             vk_linear_run(&cpu, y, (int)ldy, x, (int)ldx, m, &l.linear, epilogue);
             verdict(y, ldy, f32, &e);
-            if (check_state.case_failed != failed) printf("  with kernel %s, epilogue %s\n", kernel->name, names[i % 4]);
+            if (check_state.case_failed != failed) printf("  with kernel %s, epilogue %s\n", kernel->name, names[i % 6]);
         }
         release_all();
     }
@@ -404,30 +404,31 @@ static void test_gemm(void) {
 
 /* --------------------------------------------------------------------------------------------------------------- attention */
 /* every kernel of the in-type */
-static void test_attention(int tokens, int heads, int head_dim, int causal, int wide) {
-    size_t t = (size_t)tokens, d = (size_t)(heads * head_dim), ld = padded(d) + VK_PAD, element = wide ? 4 : 2, keys = padded(t);
-    size_t panel_bytes = vk_attention_panel_elements(tokens, heads, head_dim) * element;
+static void test_attention(int tokens, int heads, int group, int head_dim, int causal, int wide) {
+    size_t t = (size_t)tokens, d = (size_t)(heads * head_dim), ld = padded(d) + VK_PAD, element = wide ? 4 : 2, keys = padded(t), kv = d / (size_t)group;
+    size_t panel_bytes = vk_attention_panel_elements(tokens, heads / group, head_dim) * element;
     expected e;
     void *q, *k, *v, *y, *k_panels, *v_panels, *weights;
     float *scores;
     vk_attention_job job;
-    check_case("attention tokens %d heads %d of %d causal %d wide %d", tokens, heads, head_dim, causal, wide);
+    check_case("attention tokens %d heads %d of %d, %d share keys, causal %d wide %d", tokens, heads, head_dim, group, causal, wide);
     e = expect_new(t, d);
     /* q is read up to the next multiple of 32 columns: those must be finite, which zeros of the packed keys then cancel */
     q = matrix(t, VK_ROWS_MAX, d, ld, head_dim % VK_PAD ? 0.0f : NAN, wide);
-    k = matrix(t, 0, d, d, 0.0f, wide);
-    v = matrix(t, 0, d, d, 0.0f, wide);
+    k = matrix(t, 0, kv, kv, 0.0f, wide);
+    v = matrix(t, 0, kv, kv, 0.0f, wide);
     y = take(t * ld * element);
-    for (size_t i = 0; i < t * d; i++) put(k, i, 3.0f * (float)get(k, i, wide), wide); /* scores that differ by several units */
+    for (size_t i = 0; i < t * kv; i++) put(k, i, 3.0f * (float)get(k, i, wide), wide); /* scores that differ by several units */
     /* the last query likes the last key, so that forgetting it shows */
-    for (size_t i = 0; i < d; i++) put(k, (t - 1) * d + i, 2.0f * (float)get(q, (t - 1) * ld + i, wide), wide);
+    for (size_t i = 0; i < kv; i++)
+        put(k, (t - 1) * kv + i, 2.0f * (float)get(q, (t - 1) * ld + i / (size_t)head_dim * (size_t)(group * head_dim) + i % (size_t)head_dim, wide), wide);
     for (size_t r = 0; r < t; r++)
         for (size_t h = 0; h < (size_t)heads; h++)
-            expect_attention(&e, r * d + h * (size_t)head_dim, q, r * ld + h * (size_t)head_dim, k, v, d, h * (size_t)head_dim,
+            expect_attention(&e, r * d + h * (size_t)head_dim, q, r * ld + h * (size_t)head_dim, k, v, kv, h / (size_t)group * (size_t)head_dim,
                              causal ? (int)r + 1 : tokens, head_dim, !wide, wide);
     memset(&job, 0, sizeof job);
-    job.y = y; job.ldy = (int)ld; job.q = q; job.ldq = (int)ld; job.k = k; job.v = v; job.ldk = (int)d;
-    job.batch = 1; job.tokens = tokens; job.heads = heads; job.head_dim = head_dim; job.causal = causal;
+    job.y = y; job.ldy = (int)ld; job.q = q; job.ldq = (int)ld; job.k = k; job.v = v; job.ldk = (int)kv;
+    job.batch = 1; job.tokens = tokens; job.heads = heads; job.kv_heads = heads / group; job.head_dim = head_dim; job.causal = causal;
     k_panels = take(panel_bytes);
     v_panels = take(panel_bytes);
     scores = (float *)take(2 * VK_ROWS_MAX * keys * sizeof(float));
@@ -451,7 +452,7 @@ static void test_attentions(void) {
     static const int widths[4] = { 16, 32, 64, 128 }, counts[4] = { 1, 5, 33, 577 };
     for (int w = 0; w < 4; w++)
         for (int c = 0; c < 4; c++)
-            for (int mode = 0; mode < 4; mode++) test_attention(counts[c], counts[c] > 100 ? 1 : 3, widths[w], mode & 1, mode >> 1);
+            for (int mode = 0; mode < 4; mode++) test_attention(counts[c], counts[c] > 100 ? 1 : 3, 1, widths[w], mode & 1, mode >> 1);
 }
 
 int main(void) {

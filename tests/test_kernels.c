@@ -45,7 +45,7 @@ static vp_result open_mode(mode *m, int wide, vp_error *error) {
     extent.marks = MARKS;
     extent.experts = JOBS;
     extent.vit.tokens = extent.llm.tokens = TOKENS_MAX;
-    extent.vit.heads = extent.llm.heads = HEADS_MAX;
+    extent.vit.heads = extent.vit.kv_heads = extent.llm.heads = extent.llm.kv_heads = HEADS_MAX;
     extent.vit.head_dim = HEAD_DIM_MAX;
     extent.llm.head_dim = 40; /* a width whose scores the GPU writes down */
     result = backend->open(&setup, &m->queue, error);
@@ -203,13 +203,13 @@ static void test_convert(int rows, int d, int ldy, int wide) {
     release_all();
 }
 
-/* patches [views, count - 1, d]; every view begins with the class embedding and has the same positions */
-static void test_vit_embed(int views, int count, int d) {
+/* patches [views, count - ahead, d]; every view begins with the class embedding, if there is one, and has the same positions */
+static void test_vit_embed(int views, int count, int ahead, int d) {
     size_t rows = (size_t)(views * count);
-    int64_t floats_in = (int64_t)views * (count - 1) * d, floats_out = (int64_t)views * count * d;
+    int64_t floats_in = (int64_t)views * (count - ahead) * d, floats_out = (int64_t)views * count * d;
     expected e;
     float *patches, *class_embedding, *positions, *x;
-    check_case("vit_embed views %d of %d d %d", views, count, d);
+    check_case("vit_embed views %d of %d, %d ahead, d %d", views, count, ahead, d);
     e = expect_new(rows, (size_t)d);
     patches = floats(rows * (size_t)d, 1.0f); /* longer than is read, for the damaged reference */
     class_embedding = floats((size_t)d, 1.0f);
@@ -218,11 +218,12 @@ static void test_vit_embed(int views, int count, int d) {
     for (size_t r = 0; r < rows; r++)
         for (size_t i = 0; i < (size_t)d; i++) {
             size_t at = r % (size_t)count, view = r / (size_t)count;
-            float p = positions[at * (size_t)d + i], v = at ? patches[(r - view - 1) * (size_t)d + i] : class_embedding[i];
-            expect_exact(&e, r * (size_t)d + i, (double)(v + p), (double)(patches[r * (size_t)d + i] + p)); /* damaged: no class token in front */
+            float p = positions[at * (size_t)d + i], other = ahead ? patches[r * (size_t)d + i] : class_embedding[i];
+            float v = at || !ahead ? patches[(r - (ahead ? view + 1 : 0)) * (size_t)d + i] : class_embedding[i];
+            expect_exact(&e, r * (size_t)d + i, (double)(v + p), (double)(other + p)); /* damaged: no class token in front, or only that */
         }
-    SEND(1, floats_out, 4 * (floats_in + d + (int64_t)count * d + floats_out),
-         kernels->vit_embed(queue, x, patches, class_embedding, positions, views, count, d));
+    SEND(1, floats_out, 4 * (floats_in + ahead * d + (int64_t)count * d + floats_out),
+         kernels->vit_embed(queue, x, patches, ahead ? class_embedding : NULL, positions, views, count, d));
     verdict(x, (size_t)d, 1, &e);
     release_all();
 }
@@ -399,105 +400,221 @@ static void test_scatter_add(int rows, int d) {
     release_all();
 }
 
-/* q or k of one token: normalised over the whole width, then rotated in pairs (i, i + half); damaged: pairs (2i, 2i + 1) */
-static void expect_rotated(expected *e, size_t row, const float *x, const float *w, const float *cs, int d, int head_dim, double eps, int wide) {
-    int half = head_dim / 2;
-    double s = 0.0, r;
-    for (int i = 0; i < d; i++) s += (double)x[i] * (double)x[i];
-    r = 1.0 / sqrt(s / d + eps);
+/* image features in place of what stands there; damaged: added */
+static void test_place_rows(int rows, int d) {
+    expected e;
+    float *x, *features;
+    int32_t *index;
+    int tokens = rows * 2 + 1;
+    check_case("place_rows rows %d d %d", rows, d);
+    e = expect_new((size_t)tokens, (size_t)d);
+    x = floats((size_t)tokens * (size_t)d, 1.0f);
+    features = floats((size_t)rows * (size_t)d, 1.0f);
+    index = (int32_t *)take((size_t)rows * sizeof *index);
+    for (size_t i = 0; i < (size_t)tokens * (size_t)d; i++) expect_exact(&e, i, (double)x[i], (double)x[i]);
+    for (int r = 0; r < rows; r++) {
+        index[r] = r % 3 == 1 ? -100 : tokens - 1 - 2 * r;
+        for (int i = 0; index[r] >= 0 && i < d; i++) {
+            size_t at = (size_t)index[r] * (size_t)d + (size_t)i, from = (size_t)r * (size_t)d + (size_t)i;
+            expect_exact(&e, at, (double)features[from], (double)(x[at] + features[from]));
+        }
+    }
+    SEND(1, 0, (int64_t)rows * d * (4 + 4) + 4 * rows, kernels->place_rows(queue, x, features, index, rows, d));
+    verdict(x, (size_t)d, 1, &e);
+    release_all();
+}
+/* stream += weight * y / rms(y); damaged: not divided. eps matters: y is small */
+static void test_add_rmsnorm(int rows, int d) {
+    expected e;
+    float *x, *y, *w;
+    check_case("add_rmsnorm rows %d d %d", rows, d);
+    e = expect_new((size_t)rows, (size_t)d);
+    x = floats((size_t)rows * (size_t)d, 1.0f);
+    y = floats((size_t)rows * (size_t)d, 3e-3f);
+    w = floats((size_t)d, 1.0f);
+    for (int r = 0; r < rows; r++) {
+        const float *row = y + (size_t)r * (size_t)d;
+        double s = 0.0;
+        for (int i = 0; i < d; i++) s += (double)row[i] * (double)row[i];
+        for (int i = 0; i < d; i++) {
+            size_t at = (size_t)r * (size_t)d + (size_t)i;
+            double add = (double)w[i] * (double)row[i];
+            expect(&e, at, (double)x[at] + add / sqrt(s / d + (double)1e-5f), (double)x[at] + add,
+                   fabs((double)x[at]) + fabs(add / sqrt(s / d + (double)1e-5f)), d + 8, 1);
+        }
+    }
+    /* square, sum; times 1 / rms, times weight, sum. The stream is read and written */
+    SEND(1, 5 * (int64_t)rows * d, (int64_t)rows * d * (4 + 4 + 4) + 4 * d, kernels->add_rmsnorm(queue, x, y, w, rows, d, 1e-5f));
+    verdict(x, (size_t)d, 1, &e);
+    release_all();
+}
+/* stream += weight * y; damaged: without the weight */
+static void test_add_scaled(int rows, int d) {
+    expected e;
+    float *x, *y, *w;
+    check_case("add_scaled rows %d d %d", rows, d);
+    e = expect_new((size_t)rows, (size_t)d);
+    x = floats((size_t)rows * (size_t)d, 1.0f);
+    y = floats((size_t)rows * (size_t)d, 1.0f);
+    w = floats((size_t)d, 1.0f);
+    for (size_t i = 0; i < (size_t)rows * (size_t)d; i++) {
+        double add = (double)w[i % (size_t)d] * (double)y[i];
+        expect(&e, i, (double)x[i] + add, (double)x[i] + (double)y[i], fabs((double)x[i]) + fabs(add), 2, 1);
+    }
+    SEND(1, 2 * (int64_t)rows * d, (int64_t)rows * d * (4 + 4 + 4) + 4 * d, kernels->add_scaled(queue, x, y, w, rows, d));
+    verdict(x, (size_t)d, 1, &e);
+    release_all();
+}
+/* the patches of windows side by side, `skipped` rows of each view left out; damaged: the row skipped each */
+static void test_patch_windows(int views, int side, int pool, int skipped, int d, int wide) {
+    int across = side / pool, windows = views * across * across, columns = pool * pool * d, ld = (int)padded((size_t)columns) + 3, rows = skipped + side * side;
+    expected e;
+    float *hidden;
+    void *y;
+    check_case("patch_windows views %d side %d pool %d skipped %d d %d wide %d", views, side, pool, skipped, d, wide);
+    e = expect_new((size_t)windows, (size_t)columns);
+    hidden = floats((size_t)(views * rows * d), 1.0f);
+    y = take((size_t)(windows * ld) * (wide ? 4 : 2));
+    for (int w = 0; w < windows; w++)
+        for (int i = 0; i < columns; i++) {
+            int at = w % (across * across), patch = i / d;
+            int row = w / (across * across) * rows + skipped + (at / across * pool + patch / pool) * side + at % across * pool + patch % pool;
+            float v = hidden[row * d + i % d], bad = hidden[(row ? row - 1 : row + 1) * d + i % d];
+            expect_exact(&e, (size_t)(w * columns + i), wide ? (double)v : (double)vp_bf16_to_f32(vp_f32_to_bf16(v)), (double)bad);
+        }
+    SEND(1, 0, (int64_t)windows * columns * (4 + size_of(wide)), kernels->patch_windows(queue, y, hidden, views, skipped, d, side, pool, ld, wide));
+    verdict(y, (size_t)ld, wide, &e);
+    release_all();
+}
+
+static vk_heads heads_of(int heads, int kv_heads, int head_dim, int norm) {
+    vk_heads shape;
+    memset(&shape, 0, sizeof shape);
+    shape.heads = heads; shape.kv_heads = kv_heads; shape.head_dim = head_dim; shape.norm = norm; shape.eps = 1e-5f; shape.clip = INFINITY;
+    return shape;
+}
+/* q or k of one token, d wide: normed, cut to -clip..clip, then rotated in pairs (i, i + half); damaged: pairs (2i, 2i + 1) */
+static void expect_rotated(expected *e, size_t row, const float *x, const float *w, int d, const vk_heads *shape, const float *cs, int wide) {
+    int head_dim = shape->head_dim, half = head_dim / 2;
+    double *y = (double *)malloc((size_t)d * sizeof *y);
+    for (int h = 0; h < d; h += head_dim) {
+        int from = shape->norm == VK_NORM_WHOLE ? 0 : h, count = shape->norm == VK_NORM_WHOLE ? d : head_dim;
+        double s = 0.0, r;
+        for (int i = 0; i < count; i++) s += (double)x[from + i] * (double)x[from + i];
+        r = 1.0 / sqrt(s / count + (double)shape->eps);
+        for (int i = 0; i < head_dim; i++) {
+            y[h + i] = shape->norm == VK_NORM_NONE ? (double)x[h + i] : (double)w[shape->norm == VK_NORM_WHOLE ? h + i : i] * (double)x[h + i] * r;
+            y[h + i] = fmin(fmax(y[h + i], -(double)shape->clip), (double)shape->clip);
+        }
+    }
     for (int i = 0; i < d; i++) {
         int in_head = i % head_dim, h = i - in_head, pair = in_head % half, near = in_head / 2;
-        double c = (double)cs[pair], sn = (double)cs[half + pair];
-        double a = (double)w[h + pair] * (double)x[h + pair] * r, b = (double)w[h + pair + half] * (double)x[h + pair + half] * r;
-        double want = in_head < half ? a * c - b * sn : b * c + a * sn, m = (double)w[h + 2 * near] * (double)x[h + 2 * near] * r,
-               n = (double)w[h + 2 * near + 1] * (double)x[h + 2 * near + 1] * r;
+        double c = (double)cs[pair], sn = (double)cs[half + pair], a = y[h + pair], b = y[h + pair + half];
+        double want = in_head < half ? a * c - b * sn : b * c + a * sn, m = y[h + 2 * near], n = y[h + 2 * near + 1];
         double bad = in_head % 2 ? n * (double)cs[near] + m * (double)cs[half + near] : m * (double)cs[near] - n * (double)cs[half + near];
         expect(e, row * (size_t)d + (size_t)i, want, bad, fabs(a) + fabs(b), d + 8, wide);
     }
+    free(y);
 }
-static void test_qk_norm_rope(int rows, int heads, int head_dim, int position, int wide) {
-    int d = heads * head_dim, positions = position + rows + 2, half = head_dim / 2;
-    size_t ldq = padded((size_t)d) + VK_PAD, element = wide ? 4 : 2, row_bytes = (size_t)d * element;
-    int64_t count = (int64_t)rows * d;
+/* cos and sin of angles that differ by head column and position */
+static float *rotations(int positions, int head_dim) {
+    float *cs = floats((size_t)positions * (size_t)head_dim, 1.0f);
+    for (int p = 0; p < positions; p++)
+        for (int i = 0; i < head_dim / 2; i++) {
+            double angle = 3.0 * (double)cs[p * head_dim + i];
+            cs[p * head_dim + i] = (float)cos(angle);
+            cs[p * head_dim + head_dim / 2 + i] = (float)sin(angle);
+        }
+    return cs;
+}
+/* of norms' weights */
+static int64_t norm_floats(const vk_heads *shape) {
+    return shape->norm == VK_NORM_NONE ? 0 : shape->norm == VK_NORM_HEAD ? 2 * shape->head_dim : (shape->heads + shape->kv_heads) * shape->head_dim;
+}
+/* `group` heads of q share a head of k; clip 0: nothing is cut */
+static void test_qk_norm_rope(int rows, int heads, int group, int head_dim, int norm, float clip, int position, int wide) {
+    int d = heads * head_dim, kv = d / group, positions = position + rows + 2;
+    size_t ldq = padded((size_t)d) + VK_PAD, element = wide ? 4 : 2, row_bytes = (size_t)kv * element;
+    vk_heads shape = heads_of(heads, heads / group, head_dim, norm);
     expected eq, ek, ev;
     float *qkv, *wq, *wk, *cs;
     char *q, *key, *value;
     int32_t *at;
-    check_case("qk_norm_rope rows %d heads %d of %d position %d wide %d", rows, heads, head_dim, position, wide);
+    check_case("qk_norm_rope rows %d heads %d of %d, %d share keys, norm %d clip %g position %d wide %d", rows, heads, head_dim, group, norm, (double)clip,
+               position, wide);
+    if (clip > 0.0f) shape.clip = clip;
     eq = expect_new((size_t)rows, (size_t)d);
-    ek = expect_new((size_t)rows, (size_t)d);
-    ev = expect_new((size_t)rows, (size_t)d);
-    qkv = floats((size_t)rows * 3 * (size_t)d, 1.0f);
+    ek = expect_new((size_t)rows, (size_t)kv);
+    ev = expect_new((size_t)rows, (size_t)kv);
+    qkv = floats((size_t)rows * (size_t)(d + 2 * kv), 1.0f);
     wq = floats((size_t)d, 1.0f);
-    wk = floats((size_t)d, 1.0f);
-    cs = floats((size_t)positions * (size_t)head_dim, 1.0f);
+    wk = floats((size_t)kv, 1.0f);
+    cs = rotations(positions, head_dim);
     q = (char *)take((size_t)rows * ldq * element);
     key = (char *)take((size_t)positions * row_bytes);
     value = (char *)take((size_t)positions * row_bytes);
     at = (int32_t *)take(sizeof *at);
     *at = position;
-    for (int p = 0; p < positions; p++)
-        for (int i = 0; i < half; i++) {
-            double angle = 3.0 * (double)cs[p * head_dim + i];
-            cs[p * head_dim + i] = (float)cos(angle);
-            cs[p * head_dim + half + i] = (float)sin(angle);
-        }
+    shape.q_norm = wq; shape.k_norm = wk; shape.cs = cs;
     for (int r = 0; r < rows; r++) {
-        const float *x = qkv + (size_t)r * 3 * (size_t)d, *c = cs + (position + r) * head_dim;
-        expect_rotated(&eq, (size_t)r, x, wq, c, d, head_dim, (double)1e-5f, wide);
-        expect_rotated(&ek, (size_t)r, x + d, wk, c, d, head_dim, (double)1e-5f, wide);
-        for (int i = 0; i < d; i++) { /* damaged: k instead of v */
-            double v = (double)x[2 * d + i];
-            expect(&ev, (size_t)(r * d + i), v, (double)x[d + i], 0.0, 1, wide);
+        const float *x = qkv + (size_t)r * (size_t)(d + 2 * kv), *c = cs + (position + r) * head_dim;
+        expect_rotated(&eq, (size_t)r, x, wq, d, &shape, c, wide);
+        expect_rotated(&ek, (size_t)r, x + d, wk, kv, &shape, c, wide);
+        for (int i = 0; i < kv; i++) { /* damaged: k instead of v */
+            double v = fmin(fmax((double)x[d + kv + i], -(double)shape.clip), (double)shape.clip);
+            expect(&ev, (size_t)(r * kv + i), v, (double)x[d + i], 0.0, 1, wide);
         }
     }
-    /* q and k: square, sum; times 1 / rms, times weight; three for half of a rotation. Weights and the table's rows are read once. */
-    SEND(1, count * 2 * (2 + 2 + 3), count * 3 * (4 + size_of(wide)) + 4 * (2 * d + (int64_t)rows * head_dim + 1),
-         kernels->qk_norm_rope(queue, q, key, value, qkv, wq, wk, cs, at, rows, d, head_dim, (int)ldq, 1e-5f, wide));
+    /* a norm: square, sum, times 1 / rms, times weight; three for half of a rotation. Weights and the table's rows are read once. */
+    SEND(1, (int64_t)rows * (d + kv) * (3 + (norm == VK_NORM_NONE ? 0 : 4)),
+         (int64_t)rows * (d + 2 * kv) * (4 + size_of(wide)) + 4 * (norm_floats(&shape) + (int64_t)rows * head_dim + 1),
+         kernels->qk_norm_rope(queue, q, key, value, qkv, &shape, at, rows, (int)ldq, wide));
     CHECK_INT(*at, position);
     verdict(q, ldq, wide, &eq);
-    verdict(key + (size_t)position * row_bytes, (size_t)d, wide, &ek);
-    verdict(value + (size_t)position * row_bytes, (size_t)d, wide, &ev);
+    verdict(key + (size_t)position * row_bytes, (size_t)kv, wide, &ek);
+    verdict(value + (size_t)position * row_bytes, (size_t)kv, wide, &ev);
     CHECK(is_poison(key, (size_t)position * row_bytes) && is_poison(key + (size_t)(position + rows) * row_bytes, 2 * row_bytes));
     CHECK(is_poison(value, (size_t)position * row_bytes) && is_poison(value + (size_t)(position + rows) * row_bytes, 2 * row_bytes));
     release_all();
 }
 
-static void test_attention_decode(int keys, int heads, int head_dim, int wide) {
-    int d = heads * head_dim, lds = keys + 5;
+static void test_attention_decode(int keys, int heads, int group, int head_dim, int wide) {
+    int d = heads * head_dim, kv = d / group, lds = keys + 5;
+    vk_heads shape = heads_of(heads, heads / group, head_dim, VK_NORM_NONE);
     expected e;
     void *q, *k, *v, *y;
     float *scores;
     int32_t *position;
-    check_case("attention_decode keys %d heads %d of %d wide %d", keys, heads, head_dim, wide);
+    check_case("attention_decode keys %d heads %d of %d, %d share keys, wide %d", keys, heads, head_dim, group, wide);
     e = expect_new(1, (size_t)d);
     q = matrix(1, 0, (size_t)d, (size_t)d, 0.0f, wide);
-    k = matrix((size_t)keys, 1, (size_t)d, (size_t)d, NAN, wide);
-    v = matrix((size_t)keys, 1, (size_t)d, (size_t)d, NAN, wide);
+    k = matrix((size_t)keys, 1, (size_t)kv, (size_t)kv, NAN, wide);
+    v = matrix((size_t)keys, 1, (size_t)kv, (size_t)kv, NAN, wide);
     y = take((size_t)d * (wide ? 4 : 2));
     scores = (float *)take((size_t)(heads * lds) * sizeof *scores);
     position = (int32_t *)take(sizeof *position);
     *position = keys - 1;
     for (int h = 0; h < heads; h++)
-        expect_attention(&e, (size_t)(h * head_dim), q, (size_t)(h * head_dim), k, v, (size_t)d, (size_t)(h * head_dim), keys, head_dim, 0, wide);
-    SEND(1, (int64_t)heads * keys * (2 * head_dim + 2 * head_dim + 5), size_of(wide) * (2 * (int64_t)keys * d + 2 * d) + 4,
-         kernels->attention_decode(queue, y, q, k, v, scores, position, keys, lds, d, head_dim, wide));
+        expect_attention(&e, (size_t)(h * head_dim), q, (size_t)(h * head_dim), k, v, (size_t)kv, (size_t)(h / group * head_dim), keys, head_dim, 0, wide);
+    SEND(1, (int64_t)heads * keys * (2 * head_dim + 2 * head_dim + 5), size_of(wide) * (2 * (int64_t)keys * kv + 2 * d) + 4,
+         kernels->attention_decode(queue, y, q, k, v, scores, position, keys, lds, &shape, wide));
     verdict(y, (size_t)d, wide, &e);
     /* what is seen is what the memory says, not what the host knew: a recorded step runs with other numbers than it was sent with */
     poison(y, (size_t)d * (wide ? 4 : 2));
-    kernels->attention_decode(queue, y, q, k, v, scores, position, keys + 3, lds, d, head_dim, wide);
+    kernels->attention_decode(queue, y, q, k, v, scores, position, keys + 3, lds, &shape, wide);
     settle();
     verdict(y, (size_t)d, wide, &e);
     release_all();
 }
 
-/* ties: logits are multiples of 1/4, and all of row 0 is one value. Damaged: ties go to the higher index, weights are renormalised */
-static void test_router(int rows, int experts, int k) {
+/* ties: logits are multiples of 1/4, and all of row 0 is one value. Damaged: ties go to the higher index, weights are renormalised where they
+ * must not be, or not where they must */
+static void test_router(int rows, int experts, int k, int norm_topk) {
     expected e;
     float *logits, *weight;
     int32_t *index, *want, *bad;
     size_t count = (size_t)rows * (size_t)k;
-    check_case("router rows %d experts %d top_k %d", rows, experts, k);
+    check_case("router rows %d experts %d top_k %d norm %d", rows, experts, k, norm_topk);
     e = expect_new((size_t)rows, (size_t)k);
     logits = floats((size_t)rows * (size_t)experts, 5.0f);
     weight = (float *)take(count * sizeof *weight);
@@ -524,12 +641,13 @@ static void test_router(int rows, int experts, int k) {
         for (int s = 0; s < k; s++) {
             double v = exp((double)l[want[r * k + s]]), two = exp2((double)l[want[r * k + s]]);
             /* with every expert chosen there is nothing to renormalise: damaged by exp2 instead of exp */
-            expect(&e, (size_t)(r * k + s), v / sum, k < experts ? v / chosen : two / sum, v / sum * 4.0, experts + 4, 1);
+            double whole = norm_topk ? chosen : sum, other = norm_topk ? sum : chosen;
+            expect(&e, (size_t)(r * k + s), v / whole, k < experts ? v / other : two / sum, v / whole * 4.0, experts + 4, 1);
         }
     }
     /* softmax; the ranking compares each expert with all */
-    SEND(1, (int64_t)rows * experts * (4 + experts), 4 * (int64_t)rows * experts + (int64_t)count * (4 + 4),
-         kernels->router(queue, index, weight, logits, rows, experts, k));
+    SEND(1, (int64_t)rows * experts * (4 + experts) + (norm_topk ? 2 * (int64_t)count : 0), 4 * (int64_t)rows * experts + (int64_t)count * (4 + 4),
+         kernels->router(queue, index, weight, logits, rows, experts, k, norm_topk));
     verdict_ints(index, want, bad, count);
     verdict(weight, (size_t)k, 1, &e);
     release_all();
@@ -720,12 +838,15 @@ static void test_shared_kernels(void) {
             }
     for (int r = 0; r < 3; r++)
         for (int w = 0; w < 4; w++) {
-            test_vit_embed(1 + w, rows[r] + 1, widths[w]);
+            test_vit_embed(1 + w, rows[r] + 1, w != 2, widths[w]);
             test_scatter_add(rows[r], widths[w]);
+            test_place_rows(rows[r], widths[w]);
+            test_add_rmsnorm(rows[r], widths[w]);
+            test_add_scaled(rows[r], widths[w]);
             test_combine(rows[r], 1 + w, widths[w]);
             test_argmax(rows[r] + 1, widths[w] * 10);
         }
-    test_vit_embed(3, 1, 5);
+    test_vit_embed(3, 1, 1, 5);
     test_argmax(2, 50304);
     test_argmax_nan(40);
     test_argmax_nan(1000);
@@ -742,20 +863,31 @@ static void test_shared_kernels(void) {
         test_pool_attention(7, 4, 16, 64, wide);
         test_pool_attention(some < 144 ? some : 144, 9, 3, 40, wide);
         for (int h = 0; h < 5; h++) {
-            test_qk_norm_rope(1, heads[h][0], heads[h][1], 0, wide);
-            test_qk_norm_rope(3, heads[h][0], heads[h][1], 5, wide);
-            test_qk_norm_rope(some, heads[h][0], heads[h][1], 1, wide);
-            test_attention_decode(1, heads[h][0], heads[h][1], wide);
-            test_attention_decode(5, heads[h][0], heads[h][1], wide);
-            test_attention_decode(577, heads[h][0], heads[h][1], wide);
+            test_qk_norm_rope(1, heads[h][0], 1, heads[h][1], VK_NORM_WHOLE, 0.0f, 0, wide);
+            test_qk_norm_rope(3, heads[h][0], 1, heads[h][1], VK_NORM_WHOLE, 0.0f, 5, wide);
+            test_qk_norm_rope(some, heads[h][0], 1, heads[h][1], VK_NORM_WHOLE, 0.0f, 1, wide);
+            test_attention_decode(1, heads[h][0], 1, heads[h][1], wide);
+            test_attention_decode(5, heads[h][0], 1, heads[h][1], wide);
+            test_attention_decode(577, heads[h][0], 1, heads[h][1], wide);
         }
+        test_qk_norm_rope(3, 6, 3, 16, VK_NORM_NONE, 0.0f, 2, wide); /* heads that share keys, every norm, with and without a cut */
+        test_qk_norm_rope(some, 4, 2, 64, VK_NORM_NONE, 0.7f, 1, wide);
+        test_qk_norm_rope(2, 6, 2, 128, VK_NORM_HEAD, 0.0f, 1, wide);
+        test_qk_norm_rope(some, 3, 3, 40, VK_NORM_HEAD, 1.0f, 0, wide);
+        test_qk_norm_rope(3, 4, 4, 32, VK_NORM_WHOLE, 0.8f, 0, wide);
+        test_attention_decode(5, 6, 3, 16, wide);
+        test_attention_decode(300, 4, 2, 64, wide);
+        test_attention_decode(9, 7, 7, 128, wide);
+        for (int w = 0; w < 4; w++) test_patch_windows(1 + w, 6, 1 + w % 3, w & 1, widths[w], wide);
     }
     for (int r = 0; r < 3; r++) {
-        test_router(rows[r], 2, 1);
-        test_router(rows[r], 8, 2);
-        test_router(rows[r], 8, 8);
-        test_router(rows[r], 64, 8);
-        test_router(rows[r], 1000, 12);
+        test_router(rows[r], 2, 1, 0);
+        test_router(rows[r], 8, 2, 0);
+        test_router(rows[r], 8, 8, 0);
+        test_router(rows[r], 64, 8, 0);
+        test_router(rows[r], 1000, 12, 0);
+        test_router(rows[r], 8, 3, 1);
+        test_router(rows[r], 300, 40, 1);
     }
     test_moe_lists(1, 2, 0, -1);
     test_moe_lists(8, 7, 0, -1);
@@ -803,14 +935,16 @@ static vk_work linear_work(const vk_linear *w, int m, vk_epilogue epilogue, int 
     vk_work work = work_of(1, 2 * products, size_of(w->wide) * ((int64_t)w->n * w->k + (int64_t)m * w->k) + results * out_bytes);
     if (w->bias) { work.flops += results; work.bytes += (on_gpu() && !apart ? out_bytes : 4) * w->n; }
     if (epilogue == VK_QUICKGELU) work.flops += 4 * results; /* product, exponential, sum, division */
-    if (epilogue == VK_QUICKGELU && on_gpu()) { work.launches++; work.bytes += 2 * results * out_bytes; }
+    if (epilogue == VK_GELU) work.flops += 5 * results;      /* two products by constants, the error function, a sum, a product */
+    if (epilogue == VK_GELU_TANH) work.flops += 8 * results; /* x (1 + 0.04 x x): 4; as QuickGELU: 4 */
+    if ((epilogue == VK_QUICKGELU || epilogue >= VK_GELU) && on_gpu()) { work.launches++; work.bytes += 2 * results * out_bytes; }
     if (epilogue == VK_ADD_F32) { work.flops += results; work.bytes += 4 * results; }
     if (apart) { work.launches++; work.bytes += 2 * results * out_bytes; }
     return work;
 }
 /* every epilogue with and without bias. The router's layer is f32 in bf16 mode, too: layer_wide in a mode that is not, with f32 results. */
 static void test_linear(int n, int k, int m, int layer_wide, int wide) {
-    static const char *const names[4] = { "store", "f32", "quickgelu", "add" };
+    static const char *const names[6] = { "store", "f32", "quickgelu", "add", "gelu", "gelu_tanh" };
     size_t cols = (size_t)n, ldx = padded((size_t)k) + VK_PAD, ldy = cols + 3;
     expected sums, e;
     layer l;
@@ -830,23 +964,23 @@ static void test_linear(int n, int k, int m, int layer_wide, int wide) {
     e = expect_new((size_t)m, cols);
     added = floats((size_t)m * cols, 1.0f);
     expect_products(&sums, x, ldx, l.values, (size_t)k, layer_wide);
-    for (int i = 0; i < (on_gpu() ? 12 : 8); i++) { /* without, with; on a GPU also with one that has no bf16 form, or where none is to be had */
-        vk_epilogue epilogue = (vk_epilogue)(i % 4);
+    for (int i = 0; i < (on_gpu() ? 18 : 12); i++) { /* without, with; on a GPU also with one that has no bf16 form, or where none is to be had */
+        vk_epilogue epilogue = (vk_epilogue)(i % 6);
         int f32 = wide || epilogue == VK_STORE_F32 || epilogue == VK_ADD_F32, failed = check_state.case_failed;
         void *y;
         if (layer_wide && !f32) continue;
         y = take((size_t)m * ldy * (f32 ? 4 : 2));
-        l.linear.bias = i < 4 ? NULL : bias;
-        l.linear.bias_bf16 = i < 8 ? rounded : NULL;
+        l.linear.bias = i < 6 ? NULL : bias;
+        l.linear.bias_bf16 = i < 12 ? rounded : NULL;
         queue->note[0] = 0;
-        finish(&e, &sums, i < 4 ? NULL : on_gpu() && !f32 ? as_bf16 : bias, added, epilogue, wide);
-        for (size_t j = 0; on_gpu() && !f32 && epilogue == VK_QUICKGELU && j < (size_t)m * cols; j++) /* what QuickGELU reads there is rounded to bf16 */
-            e.tolerance[j] += 1.2 * bf16_unit * fabs(sums.want[j] + (i < 4 ? 0.0 : (double)as_bf16[j % cols]));
+        finish(&e, &sums, i < 6 ? NULL : on_gpu() && !f32 ? as_bf16 : bias, added, epilogue, wide);
+        for (size_t j = 0; on_gpu() && !f32 && epilogue != VK_STORE && j < (size_t)m * cols; j++) /* what the GELUs read there is rounded to bf16 */
+            e.tolerance[j] += 1.2 * bf16_unit * fabs(sums.want[j] + (i < 6 ? 0.0 : (double)as_bf16[j % cols]));
         for (size_t r = 0; epilogue == VK_ADD_F32 && r < (size_t)m; r++) memcpy((float *)y + r * ldy, added + r * cols, cols * sizeof(float));
         SEND_WORK(linear_work(&l.linear, m, epilogue, f32 ? 4 : 2), backend->linear(queue, y, (int)ldy, x, (int)ldx, m, &l.linear, epilogue));
         verdict(y, ldy, f32, &e);
-        if (on_gpu() && i >= 4) CHECK((queue->note[0] != 0) == (i >= 8 && !f32)); /* told, when it took the longer way */
-        if (check_state.case_failed != failed) printf("  with epilogue %s, bias %d, %s\n", names[i % 4], i >= 4, queue->note);
+        if (on_gpu() && i >= 6) CHECK((queue->note[0] != 0) == (i >= 12 && !f32)); /* told, when it took the longer way */
+        if (check_state.case_failed != failed) printf("  with epilogue %s, bias %d, %s\n", names[i % 6], i >= 6, queue->note);
     }
     release_all();
 }
@@ -993,47 +1127,51 @@ static int on_tiles(const vk_attention_job *job, int wide) { return on_gpu() && 
 /* The GPU writes scores and weights down, and reads keys and values again, for each chunk of queries; not so in bf16 for the head widths of the
  * real model. */
 static vk_work attention_work(const vk_attention_job *job, int wide) {
-    int64_t tokens = job->tokens, heads = job->heads, width = heads * job->head_dim, triangle = tokens * (tokens + 1) / 2;
+    int64_t tokens = job->tokens, heads = job->heads, width = heads * job->head_dim, triangle = tokens * (tokens + 1) / 2, kv = job->kv_heads * job->head_dim;
     int64_t scores = job->batch * heads * (job->causal ? triangle : tokens * tokens), in_type = size_of(wide);
-    vk_work work = work_of(1, scores * (2 * job->head_dim + 5 + 2 * job->head_dim), job->batch * 4 * tokens * width * in_type);
+    vk_work work = work_of(1, scores * (2 * job->head_dim + 5 + 2 * job->head_dim), job->batch * 2 * tokens * (width + kv) * in_type);
     if (!on_gpu() || on_tiles(job, wide)) return work;
     work.launches = work.bytes = 0;
     for (int64_t first = 0; first < tokens; first += CHUNK) {
         int64_t rows = tokens - first < CHUNK ? tokens - first : CHUNK, seen = job->causal ? first + rows : tokens;
         work.launches += 3 * job->batch;
-        work.bytes += job->batch * 2 * (rows + seen) * width * in_type;
+        work.bytes += job->batch * 2 * (rows * width + seen * kv) * in_type;
     }
     work.bytes += scores * (4 + 4 + in_type + in_type);
     return work;
 }
 /* `together`: keys and values share rows that are longer than both; otherwise they lie as in the cache of a sequence, and decode, one query
  * against the same keys, must give what the last row of the last sequence gives */
-static void test_attention(int batch, int tokens, int heads, int head_dim, int causal, int together, int wide) {
-    size_t t = (size_t)tokens, d = (size_t)(heads * head_dim), ldq = padded(d) + VK_PAD, ldk = together ? 2 * padded(d) + VK_PAD : d, ldy = padded(d) + 2;
+static void test_attention(int batch, int tokens, int heads, int group, int head_dim, int causal, int together, int wide) {
+    size_t t = (size_t)tokens, d = (size_t)(heads * head_dim), kv = d / (size_t)group, ldq = padded(d) + VK_PAD, ldk = together ? 2 * padded(kv) + VK_PAD : kv;
+    size_t ldy = padded(d) + 2;
     size_t element = wide ? 4 : 2, rows = (size_t)batch * t, last_row = rows - 1, key_at = (rows - t) * ldk;
     expected e;
     char *q, *k, *v, *y;
     vk_attention_job job;
-    check_case("attention batch %d tokens %d heads %d of %d causal %d together %d wide %d", batch, tokens, heads, head_dim, causal, together, wide);
+    check_case("attention batch %d tokens %d heads %d of %d, %d share keys, causal %d together %d wide %d", batch, tokens, heads, head_dim, group, causal,
+               together, wide);
     use_mode(wide);
     e = expect_new(rows, d);
     /* the CPU reads q up to the next multiple of 32 columns: those must be finite, which zeros of the packed keys then cancel */
     q = (char *)matrix(rows, VK_ROWS_MAX, d, ldq, head_dim % VK_PAD ? 0.0f : NAN, wide);
-    k = (char *)matrix(rows, 0, together ? ldk : d, ldk, 0.0f, wide);
-    v = together ? k + padded(d) * element : (char *)matrix(rows, 0, d, ldk, 0.0f, wide);
+    k = (char *)matrix(rows, 0, together ? ldk : kv, ldk, 0.0f, wide);
+    v = together ? k + padded(kv) * element : (char *)matrix(rows, 0, kv, ldk, 0.0f, wide);
     y = (char *)take(rows * ldy * element);
     for (size_t r = 0; r < rows; r++) /* scores that differ by several units; the last query likes the last key, so that forgetting it shows */
-        for (size_t c = 0; c < d; c++)
-            put(k, r * ldk + c, r % t == t - 1 ? 2.0f * (float)get(q, r * ldq + c, wide) : 3.0f * (float)get(k, r * ldk + c, wide), wide);
+        for (size_t c = 0; c < kv; c++) {
+            size_t head = (size_t)head_dim, of_q = c / head * (size_t)group * head + c % head;
+            put(k, r * ldk + c, r % t == t - 1 ? 2.0f * (float)get(q, r * ldq + of_q, wide) : 3.0f * (float)get(k, r * ldk + c, wide), wide);
+        }
     for (size_t r = 0; r < rows; r++)
         for (size_t h = 0; h < (size_t)heads; h++) {
-            size_t sequence = (r - r % t) * ldk * element, column = h * (size_t)head_dim;
-            expect_attention(&e, r * d + column, q, r * ldq + column, k + sequence, v + sequence, ldk, column, causal ? (int)(r % t) + 1 : tokens,
+            size_t sequence = (r - r % t) * ldk * element, column = h * (size_t)head_dim, of_k = h / (size_t)group * (size_t)head_dim;
+            expect_attention(&e, r * d + column, q, r * ldq + column, k + sequence, v + sequence, ldk, of_k, causal ? (int)(r % t) + 1 : tokens,
                              head_dim, !wide, wide);
         }
     memset(&job, 0, sizeof job);
     job.y = y; job.ldy = (int)ldy; job.q = q; job.ldq = (int)ldq; job.k = k; job.v = v; job.ldk = (int)ldk;
-    job.batch = batch; job.tokens = tokens; job.heads = heads; job.head_dim = head_dim; job.causal = causal;
+    job.batch = batch; job.tokens = tokens; job.heads = heads; job.kv_heads = heads / group; job.head_dim = head_dim; job.causal = causal;
     SEND_WORK(attention_work(&job, wide), backend->attention(queue, &job));
     verdict(y, ldy, wide, &e);
     if (on_tiles(&job, wide)) CHECK_SAME_BITS(y, rows * ldy * element, backend->attention(queue, &job));
@@ -1042,9 +1180,10 @@ static void test_attention(int batch, int tokens, int heads, int head_dim, int c
         void *decoded = take(d * element);
         float *scores = (float *)take((size_t)heads * t * sizeof *scores);
         int32_t *position = (int32_t *)take(sizeof *position);
+        vk_heads shape = heads_of(heads, heads / group, head_dim, VK_NORM_NONE);
         *position = tokens - 1;
         kernels->attention_decode(queue, decoded, q + last_row * ldq * element, k + key_at * element, v + key_at * element, scores, position, tokens,
-                                  tokens, (int)d, head_dim, wide);
+                                  tokens, &shape, wide);
         settle();
         for (size_t c = 0; c < d; c++) {
             last.want[c] = get(y, last_row * ldy + c, wide);
@@ -1060,18 +1199,23 @@ static void test_attentions(void) {
         int causal = mode_of & 1, wide = mode_of >> 1;
         for (int w = 0; w < 5; w++)
             for (int c = 0; c < 3; c++) {
-                test_attention(1, counts[c], 3, widths[w], causal, 0, wide);
-                test_attention(3, counts[c], 2, widths[w], causal, 1, wide);
+                test_attention(1, counts[c], 3, 1, widths[w], causal, 0, wide);
+                test_attention(3, counts[c], 2, 1, widths[w], causal, 1, wide);
             }
-        test_attention(2, CHUNK, 1, 16, causal, 0, wide); /* one chunk exactly, one row more, three */
-        test_attention(2, CHUNK + 1, 1, 16, causal, 1, wide);
-        test_attention(1, 577, 2, 64, causal, 0, wide);
+        test_attention(2, CHUNK, 1, 1, 16, causal, 0, wide); /* one chunk exactly, one row more, three */
+        test_attention(2, CHUNK + 1, 1, 1, 16, causal, 1, wide);
+        test_attention(1, 577, 2, 1, 64, causal, 0, wide);
         for (int t = 0; t < 6 && !wide; t++) { /* one block of queries exactly, one row more, parts of a warp's rows and of a tile of keys */
             static const int tokens[6] = { 31, 64, 127, 128, 129, 300 };
-            test_attention(2, tokens[t], 2, 64, causal, 1, 0);
-            test_attention(2, tokens[t], 2, 128, causal, 0, 0);
+            test_attention(2, tokens[t], 2, 1, 64, causal, 1, 0);
+            test_attention(2, tokens[t], 2, 1, 128, causal, 0, 0);
         }
-        test_attention(1, TOKENS_MAX, 1, 32, causal, 0, wide);
+        test_attention(1, TOKENS_MAX, 1, 1, 32, causal, 0, wide);
+        for (int w = 0; w < 5; w++) { /* heads that share keys */
+            test_attention(2, 33, 6, 3, widths[w], causal, 1, wide);
+            test_attention(1, 140, 4, 2, widths[w], causal, 0, wide);
+        }
+        test_attention(1, CHUNK + 1, 4, 4, 16, causal, 0, wide);
     }
 }
 
@@ -1087,7 +1231,8 @@ static void keep_results(void) {
 static vk_decode_job decode_job(const int32_t *position, int d, int head_dim) {
     vk_decode_job job;
     memset(&job, 0, sizeof job);
-    job.d = d; job.head_dim = head_dim; job.eps = 1e-5f; job.position = position;
+    job.d = d; job.eps = 1e-5f; job.position = position;
+    job.heads = heads_of(head_dim ? d / head_dim : 0, head_dim ? d / head_dim : 0, head_dim, VK_NORM_WHOLE);
     return job;
 }
 /* the sum of a row of W, in-type, with x: `rounding` of each x is not in x. Damaged: the last product is missing. */
@@ -1117,22 +1262,25 @@ static double *normed_input(float **x, float **w, int d) {
     for (int i = d; i < d + 4; i++) (*x)[i] = (*w)[i] = (float)NAN; /* 16 bytes are read at once: what is behind the row must not count */
     return normed_row(*x, *w, d);
 }
-static void test_decode_qkv(int n, int d, int wide) {
+/* plain: x as it is, and a bias */
+static void test_decode_qkv(int n, int d, int plain, int wide) {
     vk_decode_job job = decode_job(NULL, d, 0);
     layer l;
     expected e;
     float *x, *w;
     double *normed;
-    check_case("decode qkv %dx%d wide %d", n, d, wide);
+    check_case("decode qkv %dx%d plain %d wide %d", n, d, plain, wide);
     use_mode(wide);
     e = expect_new(1, (size_t)n);
     l = layer_new(n, d, wide);
     normed = normed_input(&x, &w, d);
-    for (int r = 0; r < n; r++) expect_row(&e, (size_t)r, 0.0, normed, &l, (size_t)r, rounding_of(wide));
-    job.x = x; job.attn_norm = w; job.att_proj = &l.linear;
+    for (int i = 0; plain && i < d; i++) normed[i] = wide ? (double)x[i] : (double)vp_bf16_to_f32(vp_f32_to_bf16(x[i]));
+    if (plain) l.linear.bias = floats((size_t)n, 1.0f);
+    for (int r = 0; r < n; r++) expect_row(&e, (size_t)r, plain ? (double)l.linear.bias[r] : 0.0, normed, &l, (size_t)r, plain ? 0.0 : rounding_of(wide));
+    job.x = x; job.attn_norm = w; job.att_proj = &l.linear; job.norm_after = plain;
     job.qkv = (float *)take((size_t)(n + 9) * sizeof(float));
     /* norm as rmsnorm; weights, x and its norm in, results out */
-    SEND(1, 4 * d + 2 * (int64_t)n * d, size_of(wide) * n * d + 4 * d + 4 * d + 4 * n, decode->qkv(queue, &job));
+    SEND(1, (plain ? n : 4 * d) + 2 * (int64_t)n * d, size_of(wide) * n * d + 4 * d + (plain ? 4 * n : 4 * d) + 4 * n, decode->qkv(queue, &job));
     verdict(job.qkv, (size_t)n + 9, 1, &e);
     keep_results();
 }
@@ -1154,65 +1302,63 @@ static void merge_splits(double *out, const float *partial, int heads, int head_
 static int splits(int head_dim, int wide) { return head_dim * size_of(wide) % 16 == 0 && head_dim * size_of(wide) <= 512; }
 /* The token's key and value must be appended, and its query meet all keys. What is expected comes from the shared kernel's query and key; their
  * root mean square is a power of two in bf16 mode, so that both kernels round the same numbers. Damaged: the last key, the token's own, is not seen. */
-static void test_decode_attention(int keys, int heads, int head_dim, int wide) {
-    int d = heads * head_dim, positions = keys + 3, fits = splits(head_dim, wide), half = head_dim / 2;
-    size_t element = wide ? 4 : 2, row = (size_t)d * element;
-    int64_t all = (int64_t)keys * (2 * head_dim + 2 * head_dim + 5) * heads, in_type = size_of(wide);
+static void test_decode_attention(int keys, int heads, int group, int head_dim, int norm, int wide) {
+    int d = heads * head_dim, kv = d / group, positions = keys + 3, fits = splits(head_dim, wide);
+    size_t element = wide ? 4 : 2, row = (size_t)kv * element;
+    int64_t all = (int64_t)keys * (2 * head_dim + 2 * head_dim + 5) * heads, in_type = size_of(wide), turn = (d + kv) * (norm == VK_NORM_NONE ? 3 : 7), read;
     vk_decode_job job;
+    vk_heads shape = heads_of(heads, heads / group, head_dim, norm);
     layer l;
     expected e, ek, ev;
     float *qkv, *wq, *wk, *cs, *merged;
     char *key, *value, *own_key, *own_value, *q;
     double *found;
     int32_t *position;
-    check_case("decode attention keys %d heads %d of %d wide %d", keys, heads, head_dim, wide);
+    check_case("decode attention keys %d heads %d of %d, %d share keys, norm %d wide %d", keys, heads, head_dim, group, norm, wide);
     use_mode(wide);
-    e = expect_new(1, (size_t)d); ek = expect_new(1, (size_t)d); ev = expect_new(1, (size_t)d);
+    e = expect_new(1, (size_t)d); ek = expect_new(1, (size_t)kv); ev = expect_new(1, (size_t)kv);
     memset(&l, 0, sizeof l);
     l.linear.wide = wide;
-    qkv = floats(3 * (size_t)d, 1.0f);
+    qkv = floats((size_t)(d + 2 * kv), 1.0f);
     wq = floats((size_t)d, 2.0f);
-    wk = floats((size_t)d, 2.0f);
-    cs = floats((size_t)positions * (size_t)head_dim, 1.0f);
-    for (int i = 0; i < 2 * d && !wide; i++) qkv[i] = qkv[i] < 0.0f ? -0.25f : 0.25f;
-    for (int p = 0; p < positions; p++)
-        for (int i = 0; i < half; i++) {
-            double angle = 3.0 * (double)cs[p * head_dim + i];
-            cs[p * head_dim + i] = (float)cos(angle);
-            cs[p * head_dim + half + i] = (float)sin(angle);
-        }
-    key = (char *)matrix((size_t)keys - 1, 4, (size_t)d, (size_t)d, NAN, wide);
-    value = (char *)matrix((size_t)keys - 1, 4, (size_t)d, (size_t)d, NAN, wide);
+    wk = floats((size_t)kv, 2.0f);
+    for (int i = 0; i < d + kv && !wide; i++) qkv[i] = qkv[i] < 0.0f ? -0.25f : 0.25f;
+    cs = rotations(positions, head_dim);
+    key = (char *)matrix((size_t)keys - 1, 4, (size_t)kv, (size_t)kv, NAN, wide);
+    value = (char *)matrix((size_t)keys - 1, 4, (size_t)kv, (size_t)kv, NAN, wide);
     own_key = (char *)take((size_t)positions * row);
     own_value = (char *)take((size_t)positions * row);
     q = (char *)take(padded((size_t)d) * element);
     merged = (float *)take((size_t)d * sizeof *merged);
     position = (int32_t *)take(sizeof *position);
     *position = keys - 1;
-    kernels->qk_norm_rope(queue, q, own_key, own_value, qkv, wq, wk, cs, position, 1, d, head_dim, (int)padded((size_t)d), wide ? 1e-5f : 0.0f, wide);
+    shape.q_norm = wq; shape.k_norm = wk; shape.cs = cs; shape.eps = wide ? 1e-5f : 0.0f;
+    kernels->qk_norm_rope(queue, q, own_key, own_value, qkv, &shape, position, 1, (int)padded((size_t)d), wide);
     settle();
     memcpy(own_key, key, (size_t)(keys - 1) * row);
     memcpy(own_value, value, (size_t)(keys - 1) * row);
     for (int h = 0; h < heads; h++)
-        expect_attention(&e, (size_t)(h * head_dim), q, (size_t)(h * head_dim), own_key, own_value, (size_t)d, (size_t)(h * head_dim), keys, head_dim, 0, wide);
-    expect_rotated(&ek, 0, qkv + d, wk, cs + (keys - 1) * head_dim, d, head_dim, wide ? (double)1e-5f : 0.0, wide);
-    for (int i = 0; i < d; i++) expect(&ev, (size_t)i, (double)qkv[2 * d + i], (double)qkv[d + i], 0.0, 1, wide); /* damaged: k instead of v */
+        expect_attention(&e, (size_t)(h * head_dim), q, (size_t)(h * head_dim), own_key, own_value, (size_t)kv, (size_t)(h / group * head_dim), keys, head_dim,
+                         0, wide);
+    expect_rotated(&ek, 0, qkv + d, wk, kv, &shape, cs + (keys - 1) * head_dim, wide);
+    for (int i = 0; i < kv; i++) expect(&ev, (size_t)i, (double)qkv[d + kv + i], (double)qkv[d + i], 0.0, 1, wide); /* damaged: k instead of v */
     job = decode_job(position, d, head_dim);
-    job.eps = wide ? 1e-5f : 0.0f;
-    job.att_proj = &l.linear; job.q_norm = wq; job.k_norm = wk; job.cs = cs; job.qkv = qkv; job.key = key; job.value = value;
+    job.heads = shape;
+    job.att_proj = &l.linear; job.qkv = qkv; job.key = key; job.value = value;
     job.max_sequence = positions; job.keys = keys;
     job.q = take(padded((size_t)d) * element);
     job.attended = take(padded((size_t)d) * element);
     job.scratch = (float *)take((size_t)(VK_SPLITS * (d + 2 * heads) + heads * positions) * sizeof(float));
     /* norm and rotation as qk_norm_rope, then as attention of one query; qkv, norms, a row of the table, the place; keys and values in, or out for the
      * token's own; what each split found. The shared kernels pass the query and the result through memory. */
-    if (fits) SEND(1, 14 * d + all, 4 * (3 * d + 2 * d + head_dim + 1) + in_type * 2 * keys * d + 4 * VK_SPLITS * (d + 2 * heads), decode->attention(queue, &job));
-    else SEND(2, 14 * d + all, 4 * (3 * d + 2 * d + head_dim + 1) + in_type * 3 * d + in_type * (2 * (int64_t)keys * d + 2 * d) + 4, decode->attention(queue, &job));
+    read = 4 * (d + 2 * kv + norm_floats(&shape) + head_dim + 1);
+    if (fits) SEND(1, turn + all, read + in_type * 2 * keys * kv + 4 * VK_SPLITS * (d + 2 * heads), decode->attention(queue, &job));
+    else SEND(2, turn + all, read + in_type * (d + 2 * kv) + in_type * (2 * (int64_t)keys * kv + 2 * d) + 4, decode->attention(queue, &job));
     CHECK_INT(*position, keys - 1);
-    verdict(key + (size_t)(keys - 1) * row, (size_t)d, wide, &ek);
-    verdict(value + (size_t)(keys - 1) * row, (size_t)d, wide, &ev);
+    verdict(key + (size_t)(keys - 1) * row, (size_t)kv, wide, &ek);
+    verdict(value + (size_t)(keys - 1) * row, (size_t)kv, wide, &ev);
     CHECK(memcmp(key, own_key, (size_t)(keys - 1) * row) == 0 && memcmp(value, own_value, (size_t)(keys - 1) * row) == 0);
-    CHECK(isnan(get(key, (size_t)(keys * d), wide)) && isnan(get(value, (size_t)(keys * d), wide))); /* the next row is untouched */
+    CHECK(isnan(get(key, (size_t)(keys * kv), wide)) && isnan(get(value, (size_t)(keys * kv), wide))); /* the next row is untouched */
     if (fits) {
         found = (double *)hold((size_t)d * sizeof *found);
         merge_splits(found, job.scratch, heads, head_dim);
@@ -1221,8 +1367,53 @@ static void test_decode_attention(int keys, int heads, int head_dim, int wide) {
     } else verdict(job.attended, (size_t)d, wide, &e);
     keep_results();
 }
+/* a dense MLP of one token, in two steps; after: x as it is goes in, and what comes out is left in y. Damaged: gate and up exchanged; the last product
+ * missing. */
+static void test_decode_dense(int h, int d, int n, int after, int wide) {
+    vk_decode_job job = decode_job(NULL, d, 0), second = decode_job(NULL, n, 0);
+    size_t ldh = padded((size_t)h);
+    layer up, down;
+    expected e, sums, out;
+    float *x, *w;
+    double *input, *hidden;
+    check_case("decode dense h %d d %d n %d after %d wide %d", h, d, n, after, wide);
+    use_mode(wide);
+    up = layer_new(2 * h, d, wide);
+    down = layer_new(n, h, wide);
+    e = expect_new(1, (size_t)h);
+    sums = expect_new(1, 2 * (size_t)h);
+    out = expect_new(1, (size_t)n);
+    input = normed_input(&x, &w, d);
+    for (int i = 0; i < d && after; i++) {
+        x[i] *= 300.0f; /* its sums are then no smaller than those of a norm */
+        input[i] = wide ? (double)x[i] : (double)vp_bf16_to_f32(vp_f32_to_bf16(x[i]));
+    }
+    for (int r = 0; r < 2 * h; r++) expect_row(&sums, (size_t)r, 0.0, input, &up, (size_t)r, after ? 0.0 : rounding_of(wide));
+    for (int i = 0; i < h; i++) {
+        double g = sums.want[i], u = sums.want[h + i], v = g / (1.0 + exp(-g)) * u;
+        expect(&e, (size_t)i, v, u / (1.0 + exp(-u)) * g, fabs(v), 16, wide);
+        e.tolerance[i] += 1.1 * fabs(u) * sums.tolerance[i] + fabs(g / (1.0 + exp(-g))) * sums.tolerance[h + i];
+    }
+    job.x = x; job.ff_norm = w; job.norm_after = after; job.gate_up = &up.linear; job.expert_dim = h;
+    job.hidden = take(ldh * (wide ? 4 : 2));
+    SEND(1, (after ? 0 : 4 * d) + 2 * (int64_t)(2 * h) * d + 4 * h, size_of(wide) * (2 * (int64_t)h * d + h) + (after ? 4 : 8) * d,
+         decode->dense_gate_up(queue, &job));
+    verdict(job.hidden, (size_t)h, wide, &e);
+    hidden = (double *)hold((size_t)h * sizeof *hidden);
+    second.hidden = inputs(1, (size_t)h, ldh, wide);
+    for (int i = 0; i < h; i++) hidden[i] = get(second.hidden, (size_t)i, wide);
+    second.x = floats((size_t)n, 1.0f);
+    second.y = (float *)take((size_t)n * sizeof(float));
+    second.ff_norm = floats((size_t)n, 1.0f);
+    second.down = &down.linear; second.norm_after = after;
+    for (int r = 0; r < n; r++) expect_row(&out, (size_t)r, after ? 0.0 : (double)second.x[r], hidden, &down, (size_t)r, 0.0);
+    if (after) SEND(2, 2 * (int64_t)n * h + 5 * n, size_of(wide) * ((int64_t)n * h + h) + 4 * n + 16 * n, decode->dense_down(queue, &second));
+    else SEND(1, (int64_t)n * (2 * h + 1), size_of(wide) * ((int64_t)n * h + h) + 8 * n, decode->dense_down(queue, &second));
+    verdict(after ? second.y : second.x, (size_t)n, 1, &out);
+    keep_results();
+}
 /* splits that found nothing, or all in one */
-static void test_decode_out(int heads, int head_dim, int wide) {
+static void test_decode_out(int heads, int head_dim, int after, int wide) {
     int d = heads * head_dim, fits = splits(head_dim, wide);
     int64_t results = d, found = VK_SPLITS * (d + 2 * heads), merging = VK_SPLITS * (4 * heads + 2 * d) + d;
     vk_decode_job job = decode_job(NULL, d, head_dim);
@@ -1231,7 +1422,7 @@ static void test_decode_out(int heads, int head_dim, int wide) {
     float *x, *partial;
     void *attended;
     double *input;
-    check_case("decode attn_out heads %d of %d wide %d", heads, head_dim, wide);
+    check_case("decode attn_out heads %d of %d after %d wide %d", heads, head_dim, after, wide);
     use_mode(wide);
     e = expect_new(1, (size_t)d);
     l = layer_new(d, d, wide);
@@ -1249,12 +1440,20 @@ static void test_decode_out(int heads, int head_dim, int wide) {
         }
     merge_splits(input, partial, heads, head_dim);
     for (int i = 0; i < d && !fits; i++) input[i] = get(attended, (size_t)i, wide);
-    for (int r = 0; r < d; r++) expect_row(&e, (size_t)r, (double)x[r], input, &l, (size_t)r, fits ? rounding_of(wide) + 16 * unit : 0.0);
-    job.attn_out = job.att_proj = &l.linear; job.x = x; job.scratch = partial; job.attended = attended;
+    for (int r = 0; r < d; r++) expect_row(&e, (size_t)r, after ? 0.0 : (double)x[r], input, &l, (size_t)r, fits ? rounding_of(wide) + 16 * unit : 0.0);
+    job.attn_out = job.att_proj = &l.linear; job.x = x; job.scratch = partial; job.attended = attended; job.norm_after = after;
+    job.y = (float *)take((size_t)d * sizeof(float));
+    job.attn_norm = floats((size_t)d, 1.0f);
     /* for each split and head a difference, an exponential, a product, a sum; for each column of them a product and a sum; then the divisions */
-    SEND(1, results * (2 * d + 1) + (fits ? merging : 0), size_of(wide) * results * d + (fits ? 4 * found : size_of(wide) * d) + 8 * results,
-         decode->attn_out(queue, &job));
-    verdict(x, (size_t)d, 1, &e);
+    if (after) { /* y, which add_rmsnorm then adds */
+        SEND(2, results * 2 * d + (fits ? merging : 0) + 5 * d, size_of(wide) * results * d + (fits ? 4 * found : size_of(wide) * d) + 4 * results + 16 * d,
+             decode->attn_out(queue, &job));
+        verdict(job.y, (size_t)d, 1, &e);
+    } else {
+        SEND(1, results * (2 * d + 1) + (fits ? merging : 0), size_of(wide) * results * d + (fits ? 4 * found : size_of(wide) * d) + 8 * results,
+             decode->attn_out(queue, &job));
+        verdict(x, (size_t)d, 1, &e);
+    }
     keep_results();
 }
 static void test_decode_router(int experts, int d, int wide) {
@@ -1283,17 +1482,17 @@ static void test_decode_router(int experts, int d, int wide) {
 }
 /* the experts of a token: what was chosen, by the rule of test_router, and what gate and up of it give; damaged: ties to the higher index, gate and up
  * exchanged */
-static void test_decode_gate_up(int experts, int top_k, int h, int d, int wide) {
+static void test_decode_gate_up(int experts, int top_k, int norm_topk, int h, int d, int wide) {
     size_t bytes = vk_round_up(layer_bytes(2 * h, d, wide), 64) + 64, ldh = padded((size_t)h), element = wide ? 4 : 2;
     vk_decode_job job = decode_job(NULL, d, 0);
     layer l[16], router, down;
     expected e, ew, products;
     float *logits;
     char *weights, *x;
-    double sum = 0.0;
+    double sum = 0.0, chosen = 0.0;
     int32_t want[16], bad[16];
     unsigned char taken[16] = { 0 }, bad_taken[16] = { 0 };
-    check_case("decode gate_up experts %d top_k %d h %d d %d wide %d", experts, top_k, h, d, wide);
+    check_case("decode gate_up experts %d top_k %d norm %d h %d d %d wide %d", experts, top_k, norm_topk, h, d, wide);
     use_mode(wide);
     weights = (char *)take((size_t)experts * bytes);
     for (int i = 0; i < experts; i++) l[i] = layer_at(weights + (size_t)i * bytes, layer_values(2 * h, d, wide), 2 * h, d, wide);
@@ -1315,6 +1514,7 @@ static void test_decode_gate_up(int experts, int top_k, int h, int d, int wide) 
         taken[best] = bad_taken[worse] = 1;
         want[s] = best;
         bad[s] = worse;
+        chosen += exp((double)logits[best]);
         expect(&ew, (size_t)s, exp((double)logits[best]) / sum, exp((double)logits[best]) / (sum * 1.001), 1.0, experts + 8, 1); /* damaged: by 0.1 % */
         products = expect_new(1, 2 * (size_t)h);
         expect_products(&products, x, padded((size_t)d), l[best].values, (size_t)d, wide);
@@ -1324,14 +1524,16 @@ static void test_decode_gate_up(int experts, int top_k, int h, int d, int wide) 
             e.tolerance[s * h + i] += 1.1 * fabs(u) * products.tolerance[i] + fabs(g / (1.0 + exp(-g))) * products.tolerance[h + i];
         }
     }
+    for (int s = 0; norm_topk && s < top_k; s++) { ew.want[s] *= sum / chosen; ew.bad[s] *= sum / chosen; ew.tolerance[s] *= sum / chosen; }
     if (experts == 1) bad[0] = -1;
+    job.norm_topk = norm_topk;
     job.router = &router.linear; job.gate_up = &l[0].linear; job.down = &down.linear; job.gate_up_stride = bytes;
     job.expert_dim = h; job.top_k = top_k; job.logits = logits; job.normed = x;
     job.index = (int32_t *)take((size_t)top_k * sizeof(int32_t));
     job.weight = (float *)take((size_t)top_k * sizeof(float));
     job.hidden = take((size_t)top_k * ldh * element);
     /* the choice as router; products; silu and times up. Logits and the input in, weights of the chosen; what was chosen and hidden rows out */
-    SEND(1, (int64_t)experts * (4 + experts) + (int64_t)top_k * (2 * h) * (2 * d) + (int64_t)top_k * h * 4,
+    SEND(1, (int64_t)experts * (4 + experts) + (int64_t)top_k * (2 * h) * (2 * d) + (int64_t)top_k * h * 4 + (norm_topk ? 2 * top_k : 0),
          4 * experts + size_of(wide) * ((int64_t)top_k * 2 * h * d + d + top_k * h) + top_k * (4 + 4), decode->gate_up(queue, &job));
     for (int i = 0; i < top_k && memcmp(want, bad, (size_t)top_k * sizeof *want) == 0; i++) bad[i] = -1; /* no tie among these logits */
     verdict_ints(job.index, want, bad, (size_t)top_k);
@@ -1413,29 +1615,44 @@ static void test_decode_end(int n, int d, int numbers, int wide) {
 }
 static void test_decode_once(int wide) {
     static const int heads[7][2] = { { 2, 16 }, { 3, 32 }, { 2, 64 }, { 2, 128 }, { 1, 40 }, { 2, 6 }, { 1, 256 } };
-    test_decode_qkv(12, 24, wide);
-    test_decode_qkv(101, 100, wide);
-    test_decode_qkv(13, 30, wide); /* the last 16 bytes of a row are half its own */
-    test_decode_qkv(9, 102, wide);
-    test_decode_qkv(37, wide ? 4100 : 8200, wide); /* more than a strip */
-    test_decode_qkv(8 * VK_DECODE_BLOCKS + 70, 40, wide); /* more rows than the grid has warps */
+    test_decode_qkv(12, 24, 0, wide);
+    test_decode_qkv(101, 100, 0, wide);
+    test_decode_qkv(13, 30, 0, wide); /* the last 16 bytes of a row are half its own */
+    test_decode_qkv(9, 102, 0, wide);
+    test_decode_qkv(37, wide ? 4100 : 8200, 0, wide); /* more than a strip */
+    test_decode_qkv(8 * VK_DECODE_BLOCKS + 70, 40, 0, wide); /* more rows than the grid has warps */
+    test_decode_qkv(13, 30, 1, wide);
+    test_decode_qkv(101, 100, 1, wide);
+    test_decode_dense(37, 100, 24, 0, wide);
+    test_decode_dense(9, 30, 102, 1, wide);
+    test_decode_dense(12, wide ? 4100 : 8200, 40, 0, wide);
+    test_decode_dense(8 * 264 + 70, 40, 24, 1, wide);
+    for (int h = 0; h < 5; h++) { /* heads that share keys; every norm */
+        static const int shared[5][4] = { { 6, 3, 16, VK_NORM_NONE }, { 4, 2, 64, VK_NORM_HEAD }, { 7, 7, 128, VK_NORM_NONE }, { 6, 2, 6, VK_NORM_NONE },
+                                          { 3, 3, 32, VK_NORM_WHOLE } };
+        test_decode_attention(1, shared[h][0], shared[h][1], shared[h][2], shared[h][3], wide);
+        test_decode_attention(70, shared[h][0], shared[h][1], shared[h][2], shared[h][3], wide);
+    }
+    test_decode_out(3, 16, 1, wide);
+    test_decode_out(2, 6, 1, wide);
     for (int h = 0; h < 7; h++) {
-        test_decode_attention(1, heads[h][0], heads[h][1], wide); /* its own key alone */
-        test_decode_attention(2, heads[h][0], heads[h][1], wide);
-        test_decode_attention(9, heads[h][0], heads[h][1], wide); /* a key a split, then two */
-        test_decode_attention(10, heads[h][0], heads[h][1], wide);
-        test_decode_attention(h == 3 ? 1100 : 321, heads[h][0], heads[h][1], wide);
-        test_decode_out(heads[h][0], heads[h][1], wide);
+        test_decode_attention(1, heads[h][0], 1, heads[h][1], VK_NORM_WHOLE, wide); /* its own key alone */
+        test_decode_attention(2, heads[h][0], 1, heads[h][1], VK_NORM_WHOLE, wide);
+        test_decode_attention(9, heads[h][0], 1, heads[h][1], VK_NORM_WHOLE, wide); /* a key a split, then two */
+        test_decode_attention(10, heads[h][0], 1, heads[h][1], VK_NORM_WHOLE, wide);
+        test_decode_attention(h == 3 ? 1100 : 321, heads[h][0], 1, heads[h][1], VK_NORM_WHOLE, wide);
+        test_decode_out(heads[h][0], heads[h][1], 0, wide);
     }
     test_decode_router(2, 24, wide);
     test_decode_router(64, 100, wide);
     test_decode_router(9, 30, wide);
     test_decode_router(9, 4100, wide);
-    test_decode_gate_up(1, 1, 3, 24, wide);
-    test_decode_gate_up(8, 1, 37, 100, wide);
-    test_decode_gate_up(8, 8, 8, 40, wide);
-    test_decode_gate_up(16, 5, 9, 2100, wide);
-    test_decode_gate_up(3, 3, 720, 24, wide); /* more rows than the grid has warps */
+    test_decode_gate_up(1, 1, 0, 3, 24, wide);
+    test_decode_gate_up(8, 1, 0, 37, 100, wide);
+    test_decode_gate_up(8, 8, 0, 8, 40, wide);
+    test_decode_gate_up(16, 5, 0, 9, 2100, wide);
+    test_decode_gate_up(16, 6, 1, 9, 40, wide);
+    test_decode_gate_up(3, 3, 0, 720, 24, wide); /* more rows than the grid has warps */
     test_decode_down(5, 24, 1, wide);
     test_decode_down(37, 100, 2, wide);
     test_decode_down(16, 2100, 3, wide);
@@ -1908,6 +2125,8 @@ static void component_rope(const char *module, int head_dim) {
     float in[2][HEADS * POSITIONS * 128], out[2][HEADS * POSITIONS * 128], tables[2][POSITIONS * 64], *table, *key, *value, *qkv, *w, *q;
     check_array positions;
     int32_t at[POSITIONS], most = 0, *position;
+    vk_heads shape = heads_of(HEADS, HEADS, head_dim, VK_NORM_WHOLE);
+    const vp_rope plain = { VP_ROPE_PLAIN, 0, 0, 0, 0 };
     check_case("component %s", module);
     use_mode(1);
     if (!load_component(module, "positions", &positions)) return;
@@ -1920,7 +2139,7 @@ static void component_rope(const char *module, int head_dim) {
     w = (float *)take(2 * d * sizeof *w);
     q = (float *)take(d * sizeof *q);
     position = (int32_t *)take(sizeof *position);
-    vk_fill_rope(table, most + 1, head_dim, 10000.0);
+    vk_fill_rope(table, most + 1, head_dim, 10000.0, &plain);
     copy_component(module, "q", in[0], (int64_t)(POSITIONS * d));
     copy_component(module, "k", in[1], (int64_t)(POSITIONS * d));
     for (size_t p = 0; p < POSITIONS; p++) {
@@ -1934,7 +2153,8 @@ static void component_rope(const char *module, int head_dim) {
             for (size_t i = 0; i < d; i++) w[which * d + i] = (float)sqrt(squares / (double)d);
         }
         *position = at[p];
-        kernels->qk_norm_rope(queue, q, key, value, qkv, w, w + d, table, position, 1, (int)d, head_dim, (int)d, 0.0f, 1);
+        shape.eps = 0.0f; shape.q_norm = w; shape.k_norm = w + d; shape.cs = table;
+        kernels->qk_norm_rope(queue, q, key, value, qkv, &shape, position, 1, (int)d, 1);
         settle();
         for (size_t i = 0; i < d; i++) {
             size_t to = (i / (size_t)head_dim * POSITIONS + p) * (size_t)head_dim + i % (size_t)head_dim;
@@ -2105,7 +2325,7 @@ static void component_vit_block(vp_engine *e) {
     give_component(e, "vit_block", "x", b->vit_x, ROWS * W);
     memset(&job, 0, sizeof job);
     job.y = b->vit_attended; job.ldy = W; job.q = b->vit_qkv; job.k = (float *)b->vit_qkv + W; job.v = (float *)b->vit_qkv + 2 * W;
-    job.ldq = job.ldk = 3 * W; job.batch = 1; job.tokens = ROWS; job.heads = e->config.vit_head_count; job.head_dim = e->config.vit_head_dim;
+    job.ldq = job.ldk = 3 * W; job.batch = 1; job.tokens = ROWS; job.heads = job.kv_heads = e->config.vit_head_count; job.head_dim = e->config.vit_head_dim;
     kernels->layernorm(q, b->vit_normed, b->vit_x, v->attention_norm.weight, v->attention_norm.bias, ROWS, W, W, eps, 1);
     backend->linear(q, b->vit_qkv, 3 * W, b->vit_normed, W, ROWS, &v->qkv, VK_STORE);
     backend->attention(q, &job);

@@ -3,6 +3,16 @@
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/time.h>
+#include <sys/wait.h>
+#include <stdlib.h>
+static long allocations_left = -1; /* -1: no limit; of the part's own */
+static int may_allocate(void) {
+    if (allocations_left < 0) return 1;
+    return allocations_left-- > 0 ? 1 : (allocations_left = 0);
+}
+static void *test_malloc(size_t bytes) { return may_allocate() ? malloc(bytes) : NULL; }
+static void *test_calloc(size_t count, size_t bytes) { return may_allocate() ? calloc(count, bytes) : NULL; }
+static void *test_realloc(void *memory, size_t bytes) { return may_allocate() ? realloc(memory, bytes) : NULL; }
 static const char *hidden_library, *hidden_function; /* what dlopen and dlsym do not find; "" stands for every library */
 static void *test_dlopen(const char *name, int flags) {
     if (hidden_library && (!*hidden_library || !__builtin_strcmp(name, hidden_library))) return (void *)0;
@@ -11,10 +21,16 @@ static void *test_dlopen(const char *name, int flags) {
 static void *test_dlsym(void *library, const char *name) {
     return hidden_function && !__builtin_strcmp(name, hidden_function) ? (void *)0 : dlsym(library, name);
 }
+#define malloc test_malloc
+#define calloc test_calloc
+#define realloc test_realloc
 #define dlopen test_dlopen
 #define dlsym test_dlsym
 #define VLMPROF_SERVER_IMPLEMENTATION
 #include "vlmprof_server.h"
+#undef malloc
+#undef calloc
+#undef realloc
 #undef dlopen
 #undef dlsym
 #include "support/check.h"
@@ -86,7 +102,8 @@ static const struct single {
     {"one piece with its length", STEPS(SAY("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 45\r\n\r\n"
         "{\"choices\":[{\"message\":{\"content\":\"Hello\"}}]}"), {HOSTILE_KEEP, NULL, 0}), VP_OK, 200, 1, "Hello", ""},
     {"compressed, though nobody asked", gzip_steps, VP_OK, 200, 1, "Hello", ""},
-    {"trailers", STEPS(SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_ANSWER, 0}, SAY("0\r\nRetry-After: 5\r\n\r\n"), {HOSTILE_KEEP, NULL, 0}), VP_OK, 200, 1,
+    {"trailers", STEPS(SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_ANSWER, 0}, SAY("0\r\nHTTP/1.1 503 Busy: yes\r\nRetry-After: 5\r\n\r\n"), {HOSTILE_KEEP, NULL,
+        0}), VP_OK, 200, 1,
         "Hello", ""},
     /* no answer */
     {"400 with an object", STEPS(SAY(HOSTILE_NO("400 Bad Request", "", "{\"error\":{\"message\":\"no\\n such \\u001b[2Jmodel\",\"code\":400}}")),
@@ -115,6 +132,12 @@ static const struct single {
     {"an error inside the stream", STEPS(SAY(HOSTILE_STREAM "\r\n" HOSTILE_DELTA("half") "data: {\"error\":{\"message\":\"out of memory\"}}\n\n"),
         {HOSTILE_CLOSE, NULL, 0}),
         VP_ERR_DEVICE, 200, 1, "half", "the server reports an error: out of memory"},
+    {"an error inside the stream, and a reset", STEPS(SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, "data: {\"error\":\"out of memory\"}\n\n", 0}, {HOSTILE_WAIT, NULL, 50},
+        {HOSTILE_RESET, NULL, 0}), VP_ERR_DEVICE, 200, 1, "", "the server reports an error: out of memory"},
+    {"an error inside the stream, and nonsense", STEPS(SAY(HOSTILE_STREAM "\r\ndata: {\"error\":\"out of memory\"}\n\ndata: {oops\n\n"), {HOSTILE_CLOSE, NULL, 0}),
+        VP_ERR_DEVICE, 200, 1, "", "the server reports an error: out of memory"},
+    {"a date far in the future", STEPS(SAY(HOSTILE_NO("503 Busy", "Retry-After: Fri, 31 Dec 9999 23:59:59 GMT\r\n", "")), {HOSTILE_CLOSE, NULL, 0}),
+        VP_ERR_DEVICE, 503, 1, NULL, "HTTP 503 (it asks for a pause of 1000000000 s)"},
     {"a stream that ends too early", STEPS(SAY(HOSTILE_STREAM "\r\n" HOSTILE_DELTA("half")), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 200, 1, "half",
         "before the server said"},
     {"half a chunk", STEPS(SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_DELTA("half"), 0}, SAY("40\r\ndata: {"), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_DEVICE,
@@ -226,6 +249,32 @@ static void test_retries(void) {
         vp_server_close(server);
     }
 }
+/* A server that takes a second request on a kept connection and closes it without a word. */
+static void test_dead_connections(void) {
+    static const hostile_step kept[] = {SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_ANSWER, 0}, {HOSTILE_CHUNK, "", 0}, {HOSTILE_KEEP, NULL, 0}},
+                              gone[] = {{HOSTILE_CLOSE, NULL, 0}};
+    hostile_reply replies[40];
+    hostile_server hostile;
+    vp_server_options options;
+    vp_server *server;
+    char url[64];
+    int i;
+    check_case("a kept connection dies under each of many requests: each goes over a new one");
+    for (i = 0; i < 40; i++) replies[i] = i % 2 ? gone : kept;
+    hostile_start(&hostile, replies, 40);
+    options = options_of(&hostile, url, sizeof url);
+    options.max_retries = 0;
+    server = open_server(&options);
+    for (i = 0; i < 12; i++) {
+        vp_exchange exchange = exchange_of(BODY);
+        CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
+        CHECK_INT(exchange.attempts, 1);
+        vp_exchange_free(&exchange);
+    }
+    CHECK_INT(hostile.request_count, 23);
+    vp_server_close(server);
+    hostile_stop(&hostile);
+}
 static void test_connections(void) {
     static const hostile_step kept[] = {SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_ANSWER, 0}, {HOSTILE_CHUNK, "", 0}, {HOSTILE_KEEP, NULL, 0}},
                               left[] = {SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_ANSWER, 0}, {HOSTILE_CHUNK, "", 0}, {HOSTILE_CLOSE, NULL, 0}};
@@ -330,7 +379,7 @@ static void test_request(void) {
     exchange = exchange_of(large);
     CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
     CHECK_INT(hostile.request_body_bytes, bytes);
-    CHECK(!strstr(hostile.request, "Expect") && exchange.headers_ns - exchange.start_ns < 900000000);
+    CHECK(!strstr(hostile.request, "Expect"));
     CHECK(exchange.sent_ns < exchange.headers_ns);
     vp_exchange_free(&exchange);
     vp_server_close(server);
@@ -360,6 +409,30 @@ static void test_request(void) {
 }
 
 /* A server that sends the key back, in every place: it comes out nowhere. */
+static void test_long_words(void) {
+    static const hostile_step refused[] = {SAY(HOSTILE_NO("400 No", "", "{\"error\":\"")), {HOSTILE_REPEAT, "\xc3\xa9", 2000}, SAY("\"}"), {HOSTILE_CLOSE, NULL, 0}},
+        inside[] = {SAY(HOSTILE_STREAM "\r\ndata: {\"error\":\"x"), {HOSTILE_REPEAT, "\xc3\xa9", 2000}, SAY("\"}\n\n"), {HOSTILE_CLOSE, NULL, 0}};
+    const hostile_reply replies[] = {refused, inside};
+    hostile_server hostile;
+    vp_server_options options;
+    vp_server *server;
+    char url[64];
+    int i;
+    check_case("a server's words are cut between characters");
+    hostile_start(&hostile, replies, 2);
+    options = options_of(&hostile, url, sizeof url);
+    server = open_server(&options);
+    for (i = 0; i < 2; i++) {
+        vp_exchange exchange = exchange_of(BODY);
+        CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_ERR_DEVICE);
+        CHECK(strlen(exchange.error.text) > 300 && strlen(exchange.error.text) < 340 && !strchr(exchange.error.text, '?'));
+        if (i) CHECK_INT(strlen(exchange.reply.failure), 299);
+        vp_exchange_free(&exchange);
+    }
+    vp_server_close(server);
+    hostile_stop(&hostile);
+}
+
 #define FIFTY "01234567890123456789012345678901234567890123456789"
 static void test_key(void) {
     static const char key[] = "sk-very-secret-key/0123456789";
@@ -415,6 +488,7 @@ static void test_timeouts(void) {
         mute[] = {{HOSTILE_WAIT, NULL, 60000}, {HOSTILE_CLOSE, NULL, 0}}, endless[] = {SAY(HOSTILE_STREAM "\r\n"), {HOSTILE_ENDLESS, ": ping\n\n", 0},
         {HOSTILE_CLOSE, NULL, 0}},
         flood[] = {SAY(HOSTILE_STREAM "\r\n"), {HOSTILE_ENDLESS, HOSTILE_DELTA("0123456789"), 0}, {HOSTILE_CLOSE, NULL, 0}},
+        said[] = {SAY(HOSTILE_STREAM "\r\ndata: {\"error\":\"out of memory\"}\n\n"), {HOSTILE_WAIT, NULL, 60000}, {HOSTILE_CLOSE, NULL, 0}},
         drip[] = {SAY(HOSTILE_STREAM "\r\n" HOSTILE_DELTA("Hel")), {HOSTILE_WAIT, NULL, 150}, SAY(": ping\n"), {HOSTILE_WAIT, NULL, 150}, SAY(":\n\n"),
         {HOSTILE_WAIT, NULL, 150},
             SAY(HOSTILE_DELTA("lo") HOSTILE_END), {HOSTILE_CLOSE, NULL, 0}};
@@ -424,7 +498,8 @@ static void test_timeouts(void) {
         {"no further byte", stalled, 100, 5000, 1 << 20, VP_ERR_DEVICE, "no byte came for 0.100 s", "half"},
         {"pings without end", endless, 5000, 200, 1 << 20, VP_ERR_DEVICE, "the answer is not whole after 0.200 s", ""},
         {"a flood", flood, 5000, 5000, 5000, VP_ERR_RANGE, "longer than what is allowed", NULL},
-        {"pauses that are short enough", drip, 300, 5000, 1 << 20, VP_OK, "", "Hello"}};
+        {"an error, and no further byte", said, 100, 5000, 1 << 20, VP_ERR_DEVICE, "the server reports an error: out of memory", ""},
+        {"pauses that are short enough", drip, 400, 5000, 1 << 20, VP_OK, "", "Hello"}};
     int i;
     for (i = 0; i < COUNT(cases); i++) {
         const hostile_reply replies[] = {cases[i].steps};
@@ -455,7 +530,8 @@ static void on_alarm(int number) { (void)number; }
 static void test_signals(void) {
     static const hostile_step mute[] = {{HOSTILE_WAIT, NULL, 60000}, {HOSTILE_CLOSE, NULL, 0}};
     const hostile_reply replies[] = {mute};
-    struct itimerval soon = {{0, 0}, {0, 50000}};
+    /* again and again: on a busy machine the first one may come before the wait begins */
+    struct itimerval soon = {{0, 50000}, {0, 50000}}, never = {{0, 0}, {0, 0}};
     struct sigaction action;
     sigset_t alarms;
     hostile_server hostile;
@@ -477,6 +553,7 @@ static void test_signals(void) {
     server = open_server(&options);
     setitimer(ITIMER_REAL, &soon, NULL);
     CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_ERR_INTERRUPTED);
+    setitimer(ITIMER_REAL, &never, NULL);
     CHECK(exchange.state == VP_EXCHANGE_FAILED && exchange.result == VP_ERR_INTERRUPTED);
     vp_exchange_free(&exchange);
     check_case("a signal pauses vp_server_step, and the wait goes on");
@@ -485,10 +562,11 @@ static void test_signals(void) {
     CHECK_INT(vp_server_start(server, &exchange, NULL), VP_ERR_STATE);
     setitimer(ITIMER_REAL, &soon, NULL);
     CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_ERR_INTERRUPTED);
-    CHECK(finished == NULL && exchange.state == VP_EXCHANGE_SENT);
+    setitimer(ITIMER_REAL, &never, NULL);
+    CHECK(finished == NULL && exchange.state <= VP_EXCHANGE_SENT);
     finished = &exchange;
     CHECK_INT(vp_server_step(server, vp_clock_ns() + 20000000, &finished, NULL), VP_OK);
-    CHECK(finished == NULL && exchange.state == VP_EXCHANGE_SENT);
+    CHECK(finished == NULL && exchange.state <= VP_EXCHANGE_SENT);
     check_case("a server that is closed breaks off what is in flight");
     vp_server_close(server);
     CHECK(exchange.state == VP_EXCHANGE_FAILED && exchange.result == VP_ERR_INTERRUPTED);
@@ -512,15 +590,15 @@ static void test_schedule(void) {
     CHECK(finished == NULL);
     check_case("a request is sent when it is due");
     now = vp_clock_ns();
-    later.scheduled_ns = now + 120000000;
-    late.scheduled_ns = now + 60000000;
+    later.scheduled_ns = now + 500000000;
+    late.scheduled_ns = now + 400000000;
     CHECK_INT(vp_server_start(server, &later, NULL), VP_OK);
     CHECK_INT(vp_server_start(server, &late, NULL), VP_OK);
     CHECK_INT(vp_server_step(server, now + 30000000, &finished, NULL), VP_OK);
     CHECK(finished == NULL && vp_clock_ns() >= now + 30000000 && late.state == VP_EXCHANGE_WAITING && late.start_ns == 0 && hostile_count(&hostile,
         &hostile.connection_count) == 0);
     CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
-    CHECK(finished == &late && late.start_ns >= late.scheduled_ns && late.start_ns - late.scheduled_ns < 50000000);
+    CHECK(finished == &late && late.start_ns >= late.scheduled_ns && late.start_ns - late.scheduled_ns < 2000000000);
     CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
     CHECK(finished == &later && later.start_ns >= later.scheduled_ns);
     check_stamps(&late, 1);
@@ -709,6 +787,100 @@ static void test_library(void) {
     hidden_function = NULL;
 }
 
+/* A server with a certificate that nobody signed for "localhost", by the tool of OpenSSL. */
+static void test_tls(void) {
+    static const struct { const char *name, *host; int is_trusted; vp_result result; } cases[] = {{"a certificate that is trusted", "localhost", 1, VP_OK},
+        {"a certificate that is not", "localhost", 0, VP_ERR_DEVICE}, {"another host's certificate", "127.0.0.1", 1, VP_ERR_DEVICE}};
+    char folder[] = "/tmp/vlmprof-tls-XXXXXX", command[400], file[64], port[16], url[64];
+    struct sockaddr_in address;
+    socklen_t bytes = sizeof address;
+    int listening = socket(AF_INET, SOCK_STREAM, 0), i, wait;
+    pid_t child;
+    memset(&address, 0, sizeof address);
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (!mkdtemp(folder) || bind(listening, (struct sockaddr *)&address, sizeof address) || getsockname(listening, (struct sockaddr *)&address, &bytes)) exit(1);
+    close(listening); /* that port is free */
+    snprintf(port, sizeof port, "%d", ntohs(address.sin_port));
+    snprintf(command, sizeof command, "cd %s && openssl req -x509 -newkey rsa:2048 -nodes -keyout key -out cert -days 2 -subj /CN=localhost "
+             "-addext subjectAltName=DNS:localhost >log 2>&1", folder);
+    if (system(command) != 0) {
+        check_skip("certificates", "no openssl command that makes one");
+        return;
+    }
+    snprintf(file, sizeof file, "%s/cert", folder);
+    child = fork();
+    if (child == 0) {
+        if (chdir(folder) == 0 && freopen("log", "w", stdout) && freopen("log", "w", stderr))
+            execlp("openssl", "openssl", "s_server", "-accept", port, "-cert", "cert", "-key", "key", "-www", "-naccept", "20", (char *)NULL);
+        _exit(1);
+    }
+    for (i = 0; i < COUNT(cases); i++) {
+        vp_server_options options = vp_server_options_default();
+        vp_server *server;
+        vp_error error = {VP_OK, 0, "", ""};
+        vp_result result = VP_ERR_DEVICE;
+        char *text = NULL;
+        size_t text_bytes;
+        int status;
+        check_case("TLS: %s", cases[i].name);
+        snprintf(url, sizeof url, "https://%s:%s", cases[i].host, port);
+        options.url = url;
+        options.ca_file = cases[i].is_trusted ? file : NULL;
+        options.max_retries = 0;
+        server = open_server(&options);
+        for (wait = 0; wait < 100; wait++) { /* until it listens */
+            result = vp_server_get(server, "/", &status, &text, &text_bytes, &error);
+            if (result == VP_OK || !strstr(error.text, "onnect to")) break;
+            usleep(50000);
+        }
+        if (!CHECK_INT(result, cases[i].result)) printf("  %s\n", error.text);
+        if (result != VP_OK) CHECK(strstr(error.text, "certificate") != NULL);
+        free(text);
+        vp_server_close(server);
+    }
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    CHECK_INT(system(command), 0);
+}
+/* Without memory at the n-th allocation of the part: VP_ERR_MEMORY, and nothing is lost (the sanitizer counts). */
+static void test_memory(void) {
+    static const hostile_step refused[] = {SAY(HOSTILE_NO("400 No", "", "{}")), {HOSTILE_CLOSE, NULL, 0}};
+    const hostile_reply replies[] = {good, refused};
+    hostile_server hostile;
+    long failing;
+    int turn, whole = 0;
+    for (turn = 0; turn < 3; turn++) {
+        vp_result result = VP_ERR_MEMORY;
+        check_case("no memory: %s", turn == 0 ? "an answer" : turn == 1 ? "a refusal" : "GET");
+        hostile_start(&hostile, turn ? replies + 1 : replies, 1);
+        for (failing = 0; result == VP_ERR_MEMORY && failing < 100; failing++) {
+            vp_exchange exchange = exchange_of(BODY);
+            vp_server_options options;
+            vp_server *server = NULL;
+            char url[64], *text = NULL;
+            size_t bytes = 0;
+            int status = 0;
+            options = options_of(&hostile, url, sizeof url);
+            options.api_key = "sk-0123456789";
+            allocations_left = failing;
+            result = vp_server_open(&options, &server, NULL);
+            CHECK((server != NULL) == (result == VP_OK));
+            if (result == VP_OK) result = turn < 2 ? vp_server_ask(server, &exchange, NULL) : vp_server_get(server, "/x", &status, &text, &bytes, NULL);
+            allocations_left = -1;
+            free(text);
+            vp_exchange_free(&exchange);
+            vp_server_close(server);
+        }
+        CHECK_INT(result, turn == 1 ? VP_ERR_DEVICE : VP_OK);
+        CHECK(failing > 5 && failing < 100);
+        whole += (int)failing;
+        hostile_stop(&hostile);
+    }
+    CHECK(whole > 20);
+}
+
 int main(void) {
     void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
     test_library();
@@ -721,12 +893,16 @@ int main(void) {
     test_singles();
     test_retries();
     test_connections();
+    test_dead_connections();
     test_request();
     test_key();
+    test_long_words();
     test_timeouts();
     test_signals();
     test_schedule();
     test_many();
     test_get();
+    test_tls();
+    test_memory();
     return check_done("test_server");
 }

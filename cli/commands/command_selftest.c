@@ -254,6 +254,7 @@ static int selftest_prepare(struct selftest *selftest) {
     vp_result result;
     int code;
     if ((code = check_device(selftest->options)) != 0 || (code = model_load(selftest->options, &selftest->model)) != 0
+        || (code = model_check_pictures(selftest->options, &selftest->model)) != 0
         || (code = checkpoint_open(&selftest->model)) != 0)
         return code;
     if (is_packed(&selftest->model))

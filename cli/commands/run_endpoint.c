@@ -289,6 +289,7 @@ static void print_head(const struct served_run *state) {
     struct text_buffer knobs = {NULL, 0, 0};
     print_plain("answer   ");
     print_visible(run->answer, run->answer_bytes);
+    if (!run->answer_bytes && served->reasoning) print_plain("(nothing but reasoning: raise --max_new_tokens)");
     print_plain("%s\n", answers_are_equal(state) ? "" : "   (run 1; other runs gave other answers)");
     print_plain("model    %s", state->endpoint.model);
     if (served->model && strcmp(served->model, state->endpoint.model))
@@ -351,12 +352,25 @@ static void print_gaps(const struct served_run *state) {
     free(gaps);
     free(number.data);
 }
+static double first_output_of(const struct pass_result *run, int which) {
+    (void)which;
+    return run->served->first_output_ns < 0 ? (double)NAN : (double)run->served->first_output_ns / 1e6;
+}
 /* Milliseconds between the first byte sent and the headers. */
 static double waiting_of(const struct pass_result *run, int which) {
     (void)which;
     return run->served->sent_ns < 0 || run->served->headers_ns < 0
                ? (double)NAN
                : (double)(run->served->headers_ns - run->served->sent_ns) / 1e6;
+}
+/* A row of milliseconds that is no term. */
+static void print_ms(const struct served_run *state, const char *key, double (*number)(const struct pass_result *, int),
+                     const char *meaning) {
+    const struct median_range range = range_of_runs(state->runs, state->run_count, number, 0);
+    char text[80];
+    snprintf(text, sizeof text, "%s%s", number_measured(range.median, range.low, range.high).text,
+             isfinite(range.median) ? " ms" : "");
+    print_term(state, key, text, meaning, NULL);
 }
 static void print_times(const struct options *options, const struct served_run *state) {
     static const int shown[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_PER_TOKEN, TERM_DECODE_RATE, TERM_OUTPUT_RATE};
@@ -374,12 +388,11 @@ static void print_times(const struct options *options, const struct served_run *
         snprintf(number, sizeof number, "%s%s", number_measured(range.median, range.low, range.high).text,
                  isfinite(range.median) && !strcmp(term->unit, "ms") ? " ms" : "");
         print_term(state, term->key, number, served_meaning(shown[i]), isfinite(range.median) ? NULL : why);
+        if (shown[i] == METRIC_TTFT && state->runs[0].served->reasoning)
+            print_ms(state, "first_output", first_output_of, "to the first piece of the answer that is no reasoning");
         if (shown[i] == METRIC_PER_TOKEN) print_gaps(state);
     }
-    range = range_of_runs(state->runs, state->run_count, waiting_of, 0);
-    snprintf(number, sizeof number, "%s%s", number_measured(range.median, range.low, range.high).text,
-             isfinite(range.median) ? " ms" : "");
-    print_term(state, "sent to headers", number, "upload, and what the server does before it answers", NULL);
+    print_ms(state, "sent to headers", waiting_of, "upload, and what the server does before it answers");
 }
 /* What the server measured itself, a line for each member. */
 static void print_server_timings(const struct served *served) {

@@ -72,11 +72,13 @@ void put_load_summary(vp_json_writer *writer, const struct load_summary *origina
     struct load_summary summary = *original;
     vp_json_key(writer, "summary");
     vp_json_begin_object(writer);
-    for (size_t i = 0; i < COUNT_OF(LOAD_COUNTS); i++) put_int(writer, LOAD_COUNTS[i].key, *count_at(&summary, LOAD_COUNTS[i].offset));
+    for (size_t i = 0; i < COUNT_OF(LOAD_COUNTS); i++)
+        put_int(writer, LOAD_COUNTS[i].key, *count_at(&summary, LOAD_COUNTS[i].offset));
     for (size_t i = 0; i < COUNT_OF(LOAD_VALUES); i++)
         put_double(writer, LOAD_VALUES[i].key, *value_at(&summary, LOAD_VALUES[i].offset));
     for (size_t i = 0; i < COUNT_OF(LOAD_RANGES); i++)
-        put_range(writer, LOAD_RANGES[i].key, *value_at(&summary, LOAD_RANGES[i].low), *value_at(&summary, LOAD_RANGES[i].high));
+        put_range(writer, LOAD_RANGES[i].key, *value_at(&summary, LOAD_RANGES[i].low),
+                  *value_at(&summary, LOAD_RANGES[i].high));
     put_series_value(writer, "good_share", &summary.good_share);
     for (int which = 0; which < LOAD_LATENCY_COUNT; which++) {
         vp_json_key(writer, LOAD_KEYS[which]);
@@ -118,7 +120,8 @@ void put_load_requests(vp_json_writer *writer, const struct load_records *record
         for (int which = 0; which < LOAD_LATENCY_COUNT; which++)
             put_double(writer, LOAD_KEYS[which], load_latency(record, which));
         put_int(writer, "pieces", (int64_t)record->piece_count);
-        put_double(writer, "longest_gap_ms", record->piece_count > 1 ? (double)record->longest_gap_ns / 1e6 : (double)NAN);
+        put_double(writer, "longest_gap_ms",
+                   record->piece_count > 1 ? (double)record->longest_gap_ns / 1e6 : (double)NAN);
         put_int(writer, "prompt_tokens", record->usage.prompt_tokens);
         put_int(writer, "completion_tokens", record->usage.completion_tokens);
         put_int(writer, "cached_tokens", record->usage.cached_tokens);
@@ -185,7 +188,7 @@ int load_level_read(const char *path, struct load_level *level) {
     if (result == VP_OK) result = parse_json(&parsed, text, bytes, &error);
     if (result != VP_OK) code = complain_result(exit_code_of(result), path, result, &error);
     else if (!node_is(json, 0, VP_JSON_OBJECT) || !vp_json_equals(json, vp_json_get(json, 0, "schema"), LOAD_SCHEMA))
-        code = EXIT_INPUT;
+        code = NO_TRIAL;
     else {
         const double rate = node_number(json, vp_json_get(json, 0, "request_rate"));
         const int64_t concurrency = node_int(json, 0, "concurrency", 0);
@@ -199,6 +202,7 @@ int load_level_read(const char *path, struct load_level *level) {
         level->slo = node_text(json, vp_json_get(json, 0, "slo"));
         level->plan = node_text(json, vp_json_get(json, 0, "plan"));
         level->date = node_text(json, vp_json_get(json, vp_json_get(json, 0, "provenance"), "date"));
+        level->duration_s = node_number(json, vp_json_get(json, 0, "duration_s"));
         level->slo_share = node_number(json, vp_json_get(json, 0, "slo_share"));
         status = node_text(json, vp_json_get(json, 0, "status"));
         level->is_complete = status && !strcmp(status, "complete");
@@ -217,11 +221,16 @@ static int by_load(const void *left_item, const void *right_item) {
     if (left->rate < right->rate || left->rate > right->rate) return left->rate < right->rate ? -1 : 1;
     return strcmp(left->path, right->path);
 }
-static int levels_add(struct load_levels *levels, const char *path, int is_named) {
+/* Truth: a file of this name can be a trial; others are not even opened. */
+static int is_trial_name(const char *path) {
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    const size_t bytes = strlen(name);
+    return strstr(name, "_load_") && bytes > 5 && !strcmp(name + bytes - 5, ".json");
+}
+static int levels_add(struct load_levels *levels, const char *path) {
     struct load_level level;
-    int code = load_level_read(path, &level);
-    if (code == EXIT_INPUT && !is_named) return 0; /* a folder holds other files, too */
-    if (code == EXIT_INPUT) return complain(code, "%s is no result of load", path);
+    int code = is_trial_name(path) ? load_level_read(path, &level) : NO_TRIAL;
+    if (code == NO_TRIAL) return 0; /* there are other files, too */
     if (code) return code;
     levels->items = resize(levels->items, levels->count + 1, sizeof *levels->items);
     levels->items[levels->count++] = level;
@@ -232,14 +241,11 @@ int load_levels_read(struct load_levels *levels, const char *const *operands, si
     memset(levels, 0, sizeof *levels);
     for (size_t i = 0; i < count && !code; i++) {
         struct text_list names = {NULL, 0};
-        if (!is_folder(operands[i])) { code = levels_add(levels, operands[i], 1); continue; }
+        if (!is_folder(operands[i])) { code = levels_add(levels, operands[i]); continue; }
         code = names_of_folder(operands[i], &names);
         for (size_t k = 0; k < names.count && !code; k++) {
-            const size_t bytes = strlen(names.items[k]);
-            char *path;
-            if (bytes < 5 || strcmp(names.items[k] + bytes - 5, ".json") != 0) continue;
-            path = join_path(operands[i], names.items[k]);
-            code = levels_add(levels, path, 0);
+            char *path = join_path(operands[i], names.items[k]);
+            code = levels_add(levels, path);
             free(path);
         }
         text_list_free(&names);
@@ -259,7 +265,8 @@ static void add_series_value(struct text_list *cells, const vp_series_value *val
 }
 static void add_latencies(struct document *document, const struct load_level *levels, size_t count) {
     struct text_list *cells = document_table(
-        document, "ms from when it was due|requests|TTFT P50|TTFT P95|TPOT P50|E2E P50|E2E P95|E2E P99|E2E P95 from send");
+        document,
+        "ms from when it was due|requests|TTFT P50|TTFT P95|TPOT P50|E2E P50|E2E P95|E2E P99|E2E P95 from send");
     for (size_t i = 0; i < count; i++) {
         const struct load_summary *summary = &levels[i].summary;
         char text[48];
@@ -295,22 +302,85 @@ static void add_flow(struct document *document, const struct load_level *levels,
         text_list_add(cells, "%lld", (long long)summary->late);
     }
 }
+void load_levels_add(struct document *document, const struct load_level *levels, size_t count) {
+    add_latencies(document, levels, count);
+    add_flow(document, levels, count);
+    document_text(document, BLOCK_LINE, "[low, high] is a 95 %% interval that allows for requests that wait for one "
+                                        "another; - where a trial is too short for the number");
+    document_text(document, BLOCK_LINE, "TTFT, E2E: from the time at which a request was due; \"from send\" leaves out "
+                                        "what it waited before; late: sent more than %g ms after that time",
+                  LOAD_LATE_MS);
+    if (levels[0].slo)
+        document_text(document, BLOCK_LINE, "good: a request that met all of %s (ms), from the time it was due; "
+                                            "goodput: good requests per second", levels[0].slo);
+    else document_text(document, BLOCK_LINE, "good: a request that was answered (--slo sets limits)");
+}
 int load_levels_print(const struct load_level *levels, size_t count) {
     struct document document = {NULL, 0, NULL};
     int code;
     if (!count) return 0;
-    add_latencies(&document, levels, count);
-    add_flow(&document, levels, count);
-    document_text(&document, BLOCK_LINE, "[low, high] is a 95 %% interval that allows for requests that wait for one "
-                                         "another; - where a trial is too short for the number");
-    document_text(&document, BLOCK_LINE, "TTFT, E2E: from the time at which a request was due; \"from send\" leaves out "
-                                         "what it waited before; late: sent more than %g ms after that time",
-                  LOAD_LATE_MS);
-    if (levels[0].slo)
-        document_text(&document, BLOCK_LINE, "good: a request that met all of %s (ms), from the time it was due; "
-                                             "goodput: good requests per second", levels[0].slo);
-    else document_text(&document, BLOCK_LINE, "good: a request that was answered (--slo sets limits)");
+    load_levels_add(&document, levels, count);
     code = print_document(&document);
     document_free(&document);
     return code;
+}
+
+/* ---- what the trials say */
+/* Truth: clearly fewer requests ended than were due, so the queue grew for as long as the trial went on. */
+static int is_saturated(const struct load_level *level) {
+    const struct load_summary *summary = &level->summary;
+    return !level->concurrency && summary->due >= 20 && summary->ended < 0.9 * summary->offered;
+}
+static void find_objective(const struct load_levels *levels, struct text_list *texts) {
+    const double share = isfinite(levels->items[0].slo_share) ? levels->items[0].slo_share : 0.95;
+    const struct load_level *holds = NULL, *fails = NULL;
+    char high[48], low[48];
+    if (!levels->items[0].slo) return;
+    for (size_t i = 0; i < levels->count; i++) {
+        const vp_trial trial = vp_trial_of(&levels->items[i].summary.good_share, share);
+        if (trial == VP_TRIAL_HOLDS && !fails) holds = &levels->items[i];
+        if (trial == VP_TRIAL_FAILS && !fails) fails = &levels->items[i];
+    }
+    if (holds && fails)
+        text_list_add(texts, "at least %g %% of the requests meet %s at %s, and no longer at %s", 100 * share,
+                      levels->items[0].slo, load_level_text(holds, high), load_level_text(fails, low));
+    else if (holds)
+        text_list_add(texts, "at least %g %% of the requests meet %s at every load that was tried, up to %s",
+                      100 * share, levels->items[0].slo, load_level_text(holds, high));
+    else if (fails)
+        text_list_add(texts, "no load that was tried holds %s for %g %% of the requests: at %s %.1f %% are good",
+                      levels->items[0].slo, 100 * share, load_level_text(fails, high),
+                      100 * fails->summary.good_share.value);
+    else text_list_add(texts, "no trial was long enough to tell whether %g %% of the requests meet %s", 100 * share,
+                       levels->items[0].slo);
+}
+void load_findings(const struct load_levels *levels, struct text_list *texts) {
+    const struct load_level *best = NULL;
+    char text[48];
+    find_objective(levels, texts);
+    for (size_t i = 0; i < levels->count; i++) {
+        const struct load_level *level = &levels->items[i];
+        if (!best || level->summary.output_rate > best->summary.output_rate) best = level;
+    }
+    if (best->summary.output_rate > 0)
+        text_list_add(texts, "most output tokens per second: %s at %s, where E2E has a P50 of %s ms",
+                      number_measured(best->summary.output_rate, (double)NAN, (double)NAN).text,
+                      load_level_text(best, text),
+                      number_measured(best->summary.latency[LOAD_E2E][LOAD_P50].value,
+                                      best->summary.latency[LOAD_E2E][LOAD_P50].low,
+                                      best->summary.latency[LOAD_E2E][LOAD_P50].high).text);
+    for (size_t i = 0; i < levels->count; i++)
+        if (is_saturated(&levels->items[i])) {
+            text_list_add(texts, "at %s fewer requests end (%.3g per second) than are due (%.3g): the queue grows, and "
+                          "latencies depend on how long the trial lasts", load_level_text(&levels->items[i], text),
+                          levels->items[i].summary.ended, levels->items[i].summary.offered);
+            break;
+        }
+    for (size_t i = 0; i < levels->count; i++)
+        if (levels->items[i].summary.late * 100 > levels->items[i].summary.due) {
+            text_list_add(texts, "at %s %lld of %lld requests were sent late: the client was busy; only times from the "
+                          "send leave that out", load_level_text(&levels->items[i], text),
+                          (long long)levels->items[i].summary.late, (long long)levels->items[i].summary.due);
+            break;
+        }
 }

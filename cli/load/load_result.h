@@ -2,6 +2,7 @@
  * A level, its records and their summary come in; a file goes out, and comes back as a struct load_level. */
 #ifndef VLMPROF_CLI_LOAD_RESULT_H
 #define VLMPROF_CLI_LOAD_RESULT_H
+#include "base/document.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "load/load_run.h"
@@ -13,6 +14,7 @@
 struct load_level {
     double rate;         /* requests/s; 0: by concurrency */
     int32_t concurrency; /* 0: by rate */
+    double duration_s;   /* while requests were sent; NaN: not known */
     int is_complete;     /* truth: no signal ended it */
     struct load_summary summary;
     /* of a file that was read; NULL where it does not say */
@@ -30,7 +32,8 @@ void put_load_level(vp_json_writer *writer, const struct load_level *level);
 void put_load_summary(vp_json_writer *writer, const struct load_summary *summary);
 void put_load_requests(vp_json_writer *writer, const struct load_records *records, const int64_t *sample_ids);
 
-/* Reads a file. Returns 0; EXIT_INPUT without a message: it is another JSON file; or an exit code after a message. */
+/* Reads a file. Returns 0; NO_TRIAL: it is another JSON file; or an exit code after a message. */
+enum { NO_TRIAL = -1 };
 int load_level_read(const char *path, struct load_level *level);
 
 /* Reads all trials among the files and folders, ascending by rate, then by concurrency. Returns 0 or an exit code after
@@ -39,7 +42,12 @@ struct load_levels { struct load_level *items; size_t count; };
 int load_levels_read(struct load_levels *levels, const char *const *operands, size_t count);
 void load_levels_free(struct load_levels *levels);
 
-/* The levels as tables on stdout. Returns 0 or an exit code. */
+/* What the trials say, a sentence each: the highest load at which the objective holds, where the queue begins to grow,
+ * what else a reader must know. */
+void load_findings(const struct load_levels *levels, struct text_list *texts);
+
+/* The trials as tables, with what their columns are; and the same on stdout, which returns 0 or an exit code. */
+void load_levels_add(struct document *document, const struct load_level *levels, size_t count);
 int load_levels_print(const struct load_level *levels, size_t count);
 
 #endif

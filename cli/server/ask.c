@@ -31,6 +31,7 @@ vp_result ask_begin(const struct endpoint *endpoint, const struct question *ques
     request.max_tokens = question->max_tokens;
     request.ignore_eos = question->ignore_eos;
     request.no_cache = question->no_cache;
+    request.no_stream = question->no_stream;
     request.cache_salt = question->cache_salt;
     request.knobs = question->knobs;
     request.knob_count = question->knob_count;

@@ -13,7 +13,7 @@ struct question {
     const struct picture *picture; /* NULL: text only */
     const char *text;
     int32_t max_tokens;
-    int ignore_eos, no_cache; /* truths */
+    int ignore_eos, no_cache, no_stream; /* truths */
     const char *cache_salt;   /* NULL: none */
     const vp_chat_knob *knobs; size_t knob_count;
 };

@@ -56,10 +56,12 @@ static int key_of_options(const struct options *options, struct endpoint *endpoi
     return key && *key ? key_take(endpoint, key, strlen(key), name) : 0;
 }
 int endpoint_is_local(const struct endpoint *endpoint) {
-    static const char *const own[] = {"127.", "localhost", "[::1]"};
+    static const char *const own[] = {"localhost", "[::1]"};
     const char *host = strstr(endpoint->url, "://") ? strstr(endpoint->url, "://") + 3 : endpoint->url;
+    const size_t address_bytes = strspn(host, "0123456789.");
+    if (!strncmp(host, "127.", 4) && strchr(":/", host[address_bytes])) return 1; /* the NUL is in it, too */
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (!strncmp(host, own[i], strlen(own[i]))) return 1;
+        if (!strncmp(host, own[i], strlen(own[i])) && strchr(":/", host[strlen(own[i])])) return 1;
     return 0;
 }
 
@@ -79,8 +81,8 @@ int endpoint_open(const struct options *options, const char *url, const char *mo
     server.total_timeout_ms = server.idle_timeout_ms = (int32_t)number_of(options, "timeout_s") * 1000;
     if (has_option(options, "max_retries")) server.max_retries = (int32_t)number_of(options, "max_retries");
     result = vp_server_open(&server, &endpoint->server, &error);
-    if (result != VP_OK)
-        return complain_result(result == VP_ERR_FORMAT ? EXIT_USAGE : EXIT_DEVICE, "--endpoint", result, &error);
+    if (result == VP_ERR_FORMAT) return complain(EXIT_USAGE, "--endpoint: %s", error.text);
+    if (result != VP_OK) return complain_result(EXIT_DEVICE, NULL, result, &error);
     endpoint->url = copy_text(vp_server_url(endpoint->server), strlen(vp_server_url(endpoint->server)));
     if (model) endpoint->model = copy_text(model, strlen(model));
     if (endpoint->key && !strncmp(endpoint->url, "http://", 7) && !endpoint_is_local(endpoint))

@@ -56,6 +56,17 @@ typedef struct vk_queue {
     vk_spans *spans; /* CPU: what each thread does in parallel loops, in addition to the log; otherwise NULL */
 } vk_queue;
 
+/* How a row of the fused projection, f32 [q | k | v], becomes heads: what is normed, and how it is turned. The first
+ * heads / kv_heads heads of q read the first head of k and v, and so on. */
+enum { VK_NORM_NONE, VK_NORM_WHOLE, VK_NORM_HEAD }; /* as vp_qk_norm (vlmprof_checkpoint.h) */
+typedef struct vk_heads {
+    int heads, kv_heads, head_dim;
+    int norm;
+    float eps, clip;                /* clip: after the norm, everything is cut to -clip..clip; INFINITY: nothing is */
+    const float *q_norm, *k_norm;   /* f32 [width] for the whole, [head_dim] for a head alone */
+    const float *cs;                /* f32 [positions, head_dim]: cos, then sin */
+} vk_heads;
+
 /* The shared kernels, the same for every device. Pointers are the device's memory. FLOPs count additions,
  * multiplications, divisions and exponentials as one each; bytes count every operand read or written once. */
 typedef struct vk_kernels {
@@ -75,14 +86,14 @@ typedef struct vk_kernels {
     void (*embed)(vk_queue *queue, float *out, const void *table, const int32_t *ids, int rows, int width, int wide);
     void (*scatter_add)(vk_queue *queue, float *stream, const float *features, const int32_t *index, int rows,
                         int width);
-    void (*qk_norm_rope)(vk_queue *queue, void *q, void *key, void *value, const float *qkv, const float *q_weight,
-                         const float *k_weight, const float *cs, const int32_t *position, int rows, int d, int head_dim,
-                         int ldq, float eps, int wide);
+    void (*qk_norm_rope)(vk_queue *queue, void *q, void *key, void *value, const float *qkv, const vk_heads *heads,
+                         const int32_t *position, int rows, int ldq, int wide);
     /* keys: what *position + 1 will be; used only for counting */
     void (*attention_decode)(vk_queue *queue, void *out, const void *q, const void *key, const void *value,
-                             float *scores, const int32_t *position, int keys, int lds, int d, int head_dim, int wide);
+                             float *scores, const int32_t *position, int keys, int lds, const vk_heads *heads,
+                             int wide);
     void (*router)(vk_queue *queue, int32_t *index, float *weight, const float *logits, int rows, int experts,
-                   int top_k);
+                   int top_k, int norm_topk);
     void (*moe_lists)(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles,
                       const int32_t *index, int experts, int pairs, int tile_rows);
     void (*gather)(vk_queue *queue, void *out, const void *in, const int32_t *list, int rows, int top_k, int row_bytes);
@@ -91,6 +102,13 @@ typedef struct vk_kernels {
     void (*argmax)(vk_queue *queue, int32_t *out, const float *values, int rows, int count);
     void (*advance)(vk_queue *queue, int32_t *position, int by);
     void (*read)(vk_queue *queue, float *sums, const float *from, int blocks, int count); /* count: a multiple of 4 */
+    void (*add_rmsnorm)(vk_queue *queue, float *stream, const float *rows, const float *weight, int count, int width,
+                        float eps);
+    void (*add_scaled)(vk_queue *queue, float *stream, const float *rows, const float *weight, int count, int width);
+    void (*place_rows)(vk_queue *queue, float *stream, const float *features, const int32_t *index, int rows,
+                       int width);
+    void (*patch_windows)(vk_queue *queue, void *out, const float *hidden, int views, int before, int width, int side,
+                          int pool, int ld, int wide);
 } vk_kernels;
 
 /* Pointers named y, x, to, from are the backend's memory unless they say host. Sending never waits. A failure on a
@@ -108,8 +126,11 @@ typedef struct vk_linear {
     int wide;
 } vk_linear;
 
-/* y (in-type [m, ldy], or f32 [m, ldy] for the _F32 ones) = epilogue(x W^T + bias); ADD: y += */
-typedef enum vk_epilogue { VK_STORE, VK_STORE_F32, VK_QUICKGELU, VK_ADD_F32 } vk_epilogue;
+/* y (in-type [m, ldy], or f32 [m, ldy] for the _F32 ones) = epilogue(x W^T + bias); ADD: y +=. GELU is the exact one,
+ * GELU_TANH its approximation. */
+typedef enum vk_epilogue {
+    VK_STORE, VK_STORE_F32, VK_QUICKGELU, VK_ADD_F32, VK_GELU, VK_GELU_TANH
+} vk_epilogue;
 typedef struct vk_gemm_job {
     void *y;
     const void *x;
@@ -118,11 +139,11 @@ typedef struct vk_gemm_job {
 } vk_gemm_job;
 
 /* softmax(q k^T / sqrt(head_dim)) v of `batch` sequences of `tokens` rows that follow each other; in-type rows, heads
- * side by side in a row */
+ * side by side in a row. kv_heads divides heads. */
 typedef struct vk_attention_job {
     void *y;
     const void *q, *k, *v;
-    int batch, tokens, heads, head_dim, ldy, ldq, ldk, causal;
+    int batch, tokens, heads, kv_heads, head_dim, ldy, ldq, ldk, causal;
 } vk_attention_job;
 
 /* What routed tokens get from their experts: y f32 [pairs, down->n], in the row order of the lists that moe_lists
@@ -139,21 +160,24 @@ typedef struct vk_experts_job {
 } vk_experts_job;
 
 /* One transformer block over one token at *position, and what its kernels pass on to each other. Weights are as in
- * vk_linear; gate_up and down are those of expert 0; the others follow at these distances. */
+ * vk_linear; gate_up and down are those of expert 0; the others follow at these distances. A dense block has no router:
+ * gate_up and down are its own. */
 enum { VK_SPLITS = 8, VK_DECODE_BLOCKS = 396 };
 typedef struct vk_decode_job {
     const vk_linear *att_proj, *attn_out, *router, *gate_up, *down;
     size_t gate_up_stride, down_stride; /* bytes */
-    const float *attn_norm, *q_norm, *k_norm, *ff_norm; /* f32 [d] */
-    const float *cs;                                    /* the table of rotations [max_sequence, head_dim] */
+    const float *attn_norm, *ff_norm;                   /* f32 [d] */
+    int norm_after;                                     /* 1: they norm what is added to x */
+    vk_heads heads;                                     /* its table has max_sequence positions */
     float eps;
-    int d, head_dim, expert_dim, top_k, max_sequence;
+    int d, expert_dim, top_k, norm_topk, max_sequence;  /* expert_dim: the dense MLP's, too */
     int keys; /* what *position + 1 will be; used only for counting */
     const int32_t *position;
     float *x;                               /* f32 [d], the residual stream */
-    float *qkv, *scratch, *logits, *weight; /* f32 [3 * d], [vk_decode_floats], [experts], [top_k] */
-    void *key, *value;                      /* in-type [max_sequence, d] */
-    void *q, *attended, *normed, *hidden;   /* in-type [padded d] three times, [top_k, padded expert_dim] */
+    float *qkv, *scratch, *logits, *weight; /* f32 [q | k | v], [vk_decode_floats], [experts], [top_k] */
+    float *y;                               /* f32 [d], with norm_after: what is normed and added */
+    void *key, *value;                      /* in-type [max_sequence, k's width] */
+    void *q, *attended, *normed, *hidden;   /* in-type [padded q], same, [padded d], [top_k, padded expert_dim] */
     int32_t *index;                         /* [top_k] */
 } vk_decode_job;
 
@@ -173,6 +197,8 @@ typedef struct vk_decode_kernels {
     /* index and weight from the logits; hidden = silu(gate normed) * up normed */
     void (*gate_up)(vk_queue *queue, const vk_decode_job *job);
     void (*down)(vk_queue *queue, const vk_decode_job *job);      /* x += sum of weight * down(hidden) */
+    void (*dense_gate_up)(vk_queue *queue, const vk_decode_job *job); /* hidden = silu(gate norm(x)) * up norm(x) */
+    void (*dense_down)(vk_queue *queue, const vk_decode_job *job);    /* x += down(hidden) */
     void (*head)(vk_queue *queue, const vk_decode_end_job *job);  /* logits = head(norm(x)) */
     void (*pick)(vk_queue *queue, const vk_decode_end_job *job);  /* token, position */
 } vk_decode_kernels;

@@ -189,7 +189,8 @@ static vp_result vk_folder_plan(vk_loader *loader, const vp_convert_options *opt
         if (vp_model_tensor(options->config, i, &entry->spec) != VP_OK)
             return vp_fail(loader->error, VP_ERR_RANGE, -1, "config", "the config is not valid");
         entry->rows = entry->spec.dimensions > 1 ? entry->spec.shape[0] : 1;
-        entry->columns = entry->spec.shape[entry->spec.dimensions - 1];
+        entry->columns = entry->spec.dimensions > 1 ? 1 : entry->spec.shape[0];
+        for (int k = 1; k < entry->spec.dimensions; k++) entry->columns *= entry->spec.shape[k];
         if (entry->columns > widest) widest = entry->columns;
     }
     row = malloc((size_t)widest * sizeof *row);
@@ -237,8 +238,8 @@ static char *vk_shard_header(const vk_folder *folder, int shard, size_t *bytes) 
             if (entry->shard != shard || entry->wide != wide) continue;
             used += (size_t)snprintf(text + used, capacity - used, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[%lld",
                                      entry->spec.name, wide ? "F32" : "BF16", (long long)entry->spec.shape[0]);
-            if (entry->spec.dimensions > 1)
-                used += (size_t)snprintf(text + used, capacity - used, ",%lld", (long long)entry->spec.shape[1]);
+            for (int k = 1; k < entry->spec.dimensions; k++)
+                used += (size_t)snprintf(text + used, capacity - used, ",%lld", (long long)entry->spec.shape[k]);
             used += (size_t)snprintf(text + used, capacity - used, "],\"data_offsets\":[%llu,%llu]}",
                                      (unsigned long long)offset, (unsigned long long)(offset + entry->bytes));
             offset += entry->bytes;

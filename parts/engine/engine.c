@@ -36,7 +36,7 @@ static vp_result vk_check_options(const vp_engine_options *options, vp_error *er
         || options->threads > VK_THREADS_MAX)
         return vp_fail(error, VP_ERR_RANGE, -1, "engine options",
                        "max_sequence must be positive, max_views not negative, threads 0..4096");
-    return vk_description_of(config)->check(config, error);
+    return vk_check_config(config, error);
 }
 
 static void vk_append(vp_error *error, const char *text) {
@@ -73,6 +73,10 @@ static void vk_choose_batches(vp_engine *engine) {
     int experts = engine->config.expert_count, most = engine->backend->view_batch;
     engine->view_batch = engine->max_views < most ? engine->max_views : most;
     /* on tiles a row needs less, and experts' weights are read once for all rows */
+    if (!experts) { /* a dense MLP: weights are read once for so many */
+        engine->moe_rows = engine->max_sequence < 1024 ? engine->max_sequence : 1024;
+        return;
+    }
     engine->moe_rows = (int)vk_max(vk_has_tiles(engine) ? 32768 : 16384, (size_t)experts);
     if ((int64_t)engine->max_sequence * experts < engine->moe_rows) engine->moe_rows = engine->max_sequence * experts;
 }

@@ -1,7 +1,7 @@
 /* engine_internal.h - an engine, as the files of this folder share it
  *
- * The way of a request: request.c checks it and sends its inputs, the model's description (model.h) calls the stages
- * (stages.c) in its order, and each operation goes to the backend (backend.h). */
+ * The way of a request: request.c checks it and sends its inputs, stages.c sends the stages in their order, as the
+ * model's config says, and each operation goes to the backend (backend.h). */
 #ifndef VK_ENGINE_INTERNAL_H
 #define VK_ENGINE_INTERNAL_H
 
@@ -16,14 +16,17 @@ typedef struct vk_buffers {
     void *patches, *vit_normed, *vit_qkv, *vit_attended, *vit_hidden; /* in-type */
     float *patch_rows, *vit_x;                                        /* f32 [batch * positions, vit_width] */
     float *hidden; /* f32 [layers, max_views, positions, vit_width]: the block outputs used */
+    /* pool_query_in: in-type, the connector's input; other connectors than attention pooling need only this, f32
+     * projector_gate_up before a norm, and projector_hidden */
     void *pool_keys, *pool_query_in, *pool_attended, *pool_out, *projector_hidden;
     float *pool_query, *pool_key_value, *projector_gate_up;
     float *image_features; /* f32 [max_views, tokens_per_crop, d_model] */
     /* language */
     int32_t *ids, *image_index, *position, *token; /* position: of the first row that is being worked on */
     float *x, *qkv, *logits, *cs, *decode_scratch;
+    float *y; /* f32 [max_sequence, d_model]: what is normed before it is added; only where norms are behind */
     void *normed, *normed_wide, *q, *attended; /* normed_wide: f32, the router's input */
-    void *key, *value;                         /* in-type [blocks, max_sequence, d_model] */
+    void *key, *value;                         /* in-type [blocks, max_sequence, kv_head_count * head_dim] */
     int32_t *expert_index, *expert_count, *expert_start, *expert_list, *slot_row, *expert_tiles;
     float *router_logits, *expert_weight, *gate_up, *expert_out;
     void *gathered, *expert_hidden;
@@ -38,7 +41,8 @@ struct vp_engine {
     vk_buffers buffers;
     vk_extent extent;
     int wide, max_sequence, max_views, view_batch, vit_layer_at[VP_VIT_LAYERS_MAX];
-    int moe_rows; /* rows of the expert buffers: (token, slot) pairs handled at once */
+    /* rows of the expert buffers: (token, slot) pairs handled at once; of a dense MLP's: tokens */
+    int moe_rows;
     /* host side of a grouped product */
     vk_gemm_job *jobs;
     int32_t *counts;
@@ -59,10 +63,25 @@ struct vp_engine {
 /* ---- memory.c */
 
 /* can the backend run the experts of many tokens without asking the host? */
-static inline int vk_has_tiles(const vp_engine *engine) { return engine->backend->experts && !engine->wide; }
+static inline int vk_has_tiles(const vp_engine *engine) {
+    return engine->backend->experts && !engine->wide && engine->config.expert_count;
+}
 static inline int vk_padded(int n) { return (int)vk_round_up((size_t)n, VK_PAD); }
 static inline int vk_patch_values(const vp_model_config *config) {
     return config->geometry.patch_px * config->geometry.patch_px * 3;
+}
+static inline int vk_q_width(const vp_model_config *config) { return config->head_count * config->head_dim; }
+static inline int vk_kv_width(const vp_model_config *config) { return config->kv_head_count * config->head_dim; }
+static inline int vk_vit_patches(const vp_model_config *config) {
+    return config->vit_positions - config->vit_class_token;
+}
+/* a window's patches side by side */
+static inline int vk_window_width(const vp_model_config *config) {
+    return config->geometry.pool * config->geometry.pool * config->vit_width;
+}
+/* hidden width of the MLP: an expert's, or the dense one's */
+static inline int vk_mlp_dim(const vp_model_config *config) {
+    return config->expert_count ? config->expert_dim : config->mlp_dim;
 }
 /* the linears whose bias is added to bf16 results, where the backend rounds it; NULL behind the last one */
 vk_linear *vk_rounded(vp_engine *engine, int index);
@@ -73,7 +92,7 @@ vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *erro
 /* host memory to the backend's, in pieces */
 void vk_send(vp_engine *engine, void *to, const void *from, size_t bytes);
 /* cos and sin of every position; the reference computes frequencies and angles in fp32 */
-void vk_fill_rope(float *cs, int positions, int head_dim, double theta);
+void vk_fill_rope(float *cs, int positions, int head_dim, double theta, const vp_rope *rope);
 
 /* ---- stages.c */
 
@@ -82,19 +101,24 @@ static inline void vk_at(vk_queue *queue, vp_part part, int block) {
     queue->part = (int32_t)part;
     queue->block = block;
 }
-/* pixels of `count` views from `first` on -> the block outputs that are used, kept in buffers.hidden */
+/* pixels of `count` views from `first` on -> the block outputs that are used, kept in buffers.hidden, behind the
+ * tower's last norm where there is one */
 void vk_vit(vp_engine *engine, int first, int count);
-/* attention pooling over windows, then the projector: buffers.hidden -> buffers.image_features of `count` views */
+/* the connector: buffers.hidden -> buffers.image_features of `count` views */
 void vk_connector(vp_engine *engine, int first, int count);
 /* x = the embeddings of `rows` ids; .. */
 void vk_embed(vp_engine *engine, const int32_t *ids, int rows);
-/* .. plus buffers.image_features where image_index says */
+/* .. plus buffers.image_features where image_index says, or these instead */
 void vk_add_image(vp_engine *engine, int views);
 /* x += sum of weight * expert(normed), for `rows` tokens from x's row `first` on */
 void vk_moe(vp_engine *engine, int block, int first, int rows, int top_k);
 /* one transformer block over `rows` new tokens from *buffers.position on, `position` on the host; x is the residual
  * stream */
 void vk_block_forward(vp_engine *engine, int block, int rows, int position, int top_k);
+/* the stages of a request up to the first token, each with its vk_end_stage; .. */
+void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply);
+/* .. and those of one decode step at `position` */
+void vk_step(vp_engine *engine, const vp_request *request, int position);
 /* logits of the residual row `row` */
 void vk_head(vp_engine *engine, int row);
 /* the next token, from the logits; the position moves behind the `rows` tokens just worked on */
@@ -121,11 +145,4 @@ void vk_end_stage(vp_engine *engine, vp_reply *reply, vp_stage stage);
 /* what request->dump asks for: behind the vision stages, behind each active block */
 void vk_dump_vision(vp_engine *engine, const vp_request *request);
 void vk_dump_block(vp_engine *engine, const vp_request *request, int slot);
-/* the model's own order of stages */
-static inline void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply) {
-    engine->model.description->prefill(engine, request, reply);
-}
-static inline void vk_step(vp_engine *engine, const vp_request *request, int position) {
-    engine->model.description->step(engine, request, position);
-}
 #endif

@@ -10,9 +10,36 @@ static void *vk_take_rows(vk_arena *arena, size_t rows, int width, int wide) {
     return vk_take(arena, (rows + VK_ROWS_MAX) * (size_t)vk_padded(width), wide ? 4 : 2);
 }
 
+/* linears with a bias whose results are in-type: of the tower's blocks, then of the connector */
+static vk_linear *vk_with_bias(vk_model *model, const vp_model_config *config, int index) {
+    int per_block = config->vit_qkv_bias ? 2 : 1, blocks = per_block * config->vit_blocks_needed;
+    if (index < blocks) {
+        vk_vit_block *block = &model->vit[index / per_block];
+        return config->vit_qkv_bias && !(index & 1) ? &block->qkv : &block->w1;
+    }
+    if (index > blocks) return NULL;
+    return config->connector == VP_CONNECTOR_POOLING    ? &model->pool_out
+           : config->connector == VP_CONNECTOR_MLP
+                 || config->connector == VP_CONNECTOR_NORM_MLP ? &model->projector_in
+                                                               : NULL;
+}
 vk_linear *vk_rounded(vp_engine *engine, int index) {
     if (engine->wide || !engine->backend->rounds_bias) return NULL;
-    return engine->model.description->rounded(&engine->model, &engine->config, index);
+    return vk_with_bias(&engine->model, &engine->config, index);
+}
+
+static void vk_layout_pooling_buffers(vk_arena *arena, vp_engine *engine, size_t rows, size_t windows) {
+    const vp_model_config *config = &engine->config;
+    vk_buffers *buffers = &engine->buffers;
+    int width = config->vit_width, features = width * config->vit_layer_count, wide = engine->wide;
+    buffers->pool_keys = vk_take_rows(arena, rows, features, wide);
+    buffers->pool_query_in = vk_take_rows(arena, windows, features, wide);
+    buffers->pool_query = vk_take(arena, windows * (size_t)width, 4);
+    buffers->pool_key_value = vk_take(arena, rows * 2 * (size_t)width, 4);
+    buffers->pool_attended = vk_take_rows(arena, windows, width, wide);
+    buffers->pool_out = vk_take_rows(arena, windows, width, wide);
+    buffers->projector_gate_up = vk_take(arena, windows * 2 * (size_t)config->projector_dim, 4);
+    buffers->projector_hidden = vk_take_rows(arena, windows, config->projector_dim, wide);
 }
 
 static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *engine) {
@@ -22,7 +49,8 @@ static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *engine) {
     size_t batch = (size_t)engine->view_batch, views = (size_t)engine->max_views,
            rows = batch * (size_t)config->vit_positions,
            windows = batch * (size_t)vp_geometry_tokens_per_crop(&config->geometry),
-           patches = (size_t)config->vit_positions - 1;
+           patches = (size_t)vk_vit_patches(config);
+    if (!config->vit_block_count) return;
     if (!engine->backend->host_memory) {
         buffers->pixels = vk_take(arena, views * patches * (size_t)vk_patch_values(config), 4);
         buffers->masks = vk_take(arena, views * patches, 4);
@@ -36,14 +64,13 @@ static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *engine) {
     buffers->vit_attended = vk_take_rows(arena, rows, width, wide);
     buffers->vit_hidden = vk_take_rows(arena, rows, config->vit_mlp_dim, wide);
     buffers->hidden = vk_take(arena, views * (size_t)config->vit_positions * (size_t)features, 4);
-    buffers->pool_keys = vk_take_rows(arena, rows, features, wide);
-    buffers->pool_query_in = vk_take_rows(arena, windows, features, wide);
-    buffers->pool_query = vk_take(arena, windows * (size_t)width, 4);
-    buffers->pool_key_value = vk_take(arena, rows * 2 * (size_t)width, 4);
-    buffers->pool_attended = vk_take_rows(arena, windows, width, wide);
-    buffers->pool_out = vk_take_rows(arena, windows, width, wide);
-    buffers->projector_gate_up = vk_take(arena, windows * 2 * (size_t)config->projector_dim, 4);
-    buffers->projector_hidden = vk_take_rows(arena, windows, config->projector_dim, wide);
+    if (config->connector == VP_CONNECTOR_POOLING) vk_layout_pooling_buffers(arena, engine, rows, windows);
+    else {
+        int norm = config->connector == VP_CONNECTOR_NORM_MLP;
+        buffers->pool_query_in = vk_take_rows(arena, windows, vk_window_width(config), wide);
+        buffers->projector_gate_up = vk_take(arena, norm ? windows * (size_t)vk_window_width(config) : 0, 4);
+        buffers->projector_hidden = vk_take_rows(arena, windows, config->projector_dim, wide);
+    }
     buffers->image_features = vk_take(
         arena, views * (size_t)vp_geometry_tokens_per_crop(&config->geometry) * (size_t)config->d_model, 4);
     buffers->image_index = vk_take(arena, views * (size_t)vp_geometry_tokens_per_crop(&config->geometry), 4);
@@ -60,25 +87,26 @@ static size_t vk_decode_floats(int width, int heads, int max_sequence) {
 static void vk_layout_language_buffers(vk_arena *arena, vp_engine *engine) {
     const vp_model_config *config = &engine->config;
     vk_buffers *buffers = &engine->buffers;
-    int d = config->d_model, wide = engine->wide;
-    size_t rows = (size_t)engine->max_sequence, pairs = (size_t)engine->moe_rows,
-           experts = (size_t)config->expert_count, gathered = vk_has_tiles(engine) ? 0 : pairs;
-    size_t cache = (size_t)config->block_count * rows * (size_t)d + (size_t)VK_ROWS_MAX * (size_t)d;
+    int d = config->d_model, wide = engine->wide, q = vk_q_width(config), kv = vk_kv_width(config);
+    size_t rows = (size_t)engine->max_sequence, mlp_rows = (size_t)engine->moe_rows,
+           pairs = config->expert_count ? mlp_rows : 0, experts = (size_t)config->expert_count;
+    size_t cache = ((size_t)config->block_count * rows + (size_t)VK_ROWS_MAX) * (size_t)kv;
     buffers->ids = vk_take(arena, rows, 4);
     buffers->token = vk_take(arena, 1, 4);
     buffers->position = vk_take(arena, 1, 4);
     buffers->x = vk_take(arena, rows * (size_t)d, 4);
     buffers->normed = vk_take_rows(arena, rows, d, wide);
     buffers->normed_wide = wide ? buffers->normed : vk_take_rows(arena, rows, d, 1);
-    buffers->qkv = vk_take(arena, rows * 3 * (size_t)d, 4);
-    buffers->q = vk_take_rows(arena, rows, d, wide);
-    buffers->attended = vk_take_rows(arena, rows, d, wide);
+    buffers->y = config->norm_after ? vk_take(arena, rows * (size_t)d, 4) : NULL;
+    buffers->qkv = vk_take(arena, rows * (size_t)(q + 2 * kv), 4);
+    buffers->q = vk_take_rows(arena, rows, q, wide);
+    buffers->attended = vk_take_rows(arena, rows, q, wide);
     engine->cache_bytes = arena->used;
     buffers->key = vk_take(arena, cache, wide ? 4 : 2);
     buffers->value = vk_take(arena, cache, wide ? 4 : 2);
     engine->cache_bytes = arena->used - engine->cache_bytes;
     buffers->cs = vk_take(arena, rows * (size_t)config->head_dim, 4);
-    buffers->decode_scratch = vk_take(arena, vk_decode_floats(d, config->head_count, engine->max_sequence), 4);
+    buffers->decode_scratch = vk_take(arena, vk_decode_floats(q, config->head_count, engine->max_sequence), 4);
     buffers->logits = vk_take(arena, (size_t)config->embedding_size, 4);
     buffers->router_logits = vk_take(arena, rows * experts, 4);
     buffers->expert_index = vk_take(arena, pairs, 4);
@@ -87,11 +115,11 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *engine) {
     buffers->expert_start = vk_take(arena, experts + 1, 4);
     buffers->expert_list = vk_take(arena, pairs, 4);
     buffers->slot_row = vk_take(arena, pairs, 4);
-    buffers->gathered = vk_take_rows(arena, gathered, d, wide);
-    buffers->gate_up = vk_take(arena, gathered * 2 * (size_t)config->expert_dim, 4);
+    buffers->gathered = vk_take_rows(arena, vk_has_tiles(engine) ? 0 : pairs, d, wide);
+    buffers->gate_up = vk_take(arena, (vk_has_tiles(engine) ? 0 : mlp_rows) * 2 * (size_t)vk_mlp_dim(config), 4);
     if (vk_has_tiles(engine))
         buffers->expert_tiles = vk_take(arena, 2 * (pairs / (size_t)engine->backend->tile_rows + experts), 4);
-    buffers->expert_hidden = vk_take_rows(arena, pairs, config->expert_dim, wide);
+    buffers->expert_hidden = vk_take_rows(arena, mlp_rows, vk_mlp_dim(config), wide);
     buffers->expert_out = vk_take(arena, pairs * (size_t)d, 4);
 }
 
@@ -111,10 +139,11 @@ void vk_fill_extent(vp_engine *engine) {
     extent->marks = (int64_t)VP_STAGE_COUNT + 1 + engine->max_sequence;
     extent->experts = config->expert_count;
     extent->vit.tokens = config->vit_positions;
-    extent->vit.heads = config->vit_head_count;
+    extent->vit.heads = extent->vit.kv_heads = config->vit_head_count;
     extent->vit.head_dim = config->vit_head_dim;
     extent->llm.tokens = engine->max_sequence;
     extent->llm.heads = config->head_count;
+    extent->llm.kv_heads = config->kv_head_count;
     extent->llm.head_dim = config->head_dim;
 }
 
@@ -127,10 +156,20 @@ void vk_send(vp_engine *engine, void *to, const void *from, size_t bytes) {
     }
 }
 
-void vk_fill_rope(float *cs, int positions, int head_dim, double theta) {
+/* source: transformers 5.23.0, modeling_rope_utils.py */
+static float vk_scale_frequency(float frequency, const vp_rope *rope) {
+    double wave = 2.0 * 3.14159265358979323846 / (double)frequency, smooth;
+    if (rope->scaling == VP_ROPE_LINEAR) return frequency / (float)rope->factor;
+    if (rope->scaling == VP_ROPE_PLAIN || wave < rope->original_positions / rope->high_frequency) return frequency;
+    if (wave > rope->original_positions / rope->low_frequency) return frequency / (float)rope->factor;
+    smooth = (rope->original_positions / wave - rope->low_frequency) / (rope->high_frequency - rope->low_frequency);
+    return (float)((1.0 - smooth) * (double)frequency / rope->factor + smooth * (double)frequency);
+}
+void vk_fill_rope(float *cs, int positions, int head_dim, double theta, const vp_rope *rope) {
     int half = head_dim / 2;
     for (int i = 0; i < half; i++) {
-        float frequency = 1.0f / (float)pow(theta, (double)((float)(2 * i) / (float)head_dim));
+        float frequency = vk_scale_frequency(
+            1.0f / (float)pow(theta, (double)((float)(2 * i) / (float)head_dim)), rope);
         for (int p = 0; p < positions; p++) {
             float angle = (float)p * frequency;
             cs[(size_t)p * (size_t)head_dim + (size_t)i] = (float)cos((double)angle);
@@ -143,7 +182,7 @@ static int vk_send_tables(vp_engine *engine) {
     size_t floats = (size_t)engine->max_sequence * (size_t)engine->config.head_dim;
     float *cs = malloc(floats * sizeof *cs);
     if (!cs) return 0;
-    vk_fill_rope(cs, engine->max_sequence, engine->config.head_dim, engine->config.rope_theta);
+    vk_fill_rope(cs, engine->max_sequence, engine->config.head_dim, engine->config.rope_theta, &engine->config.rope);
     vk_send(engine, engine->buffers.cs, cs, floats * sizeof *cs);
     free(cs);
     return 1;
@@ -183,8 +222,8 @@ vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *erro
     weights.used = buffers.used = 0;
     vk_layout_model(&weights, &engine->model, &engine->config, engine->wide);
     vk_layout_buffers(&buffers, engine);
-    engine->jobs = calloc((size_t)engine->config.expert_count, sizeof *engine->jobs);
-    engine->counts = calloc((size_t)engine->config.expert_count, sizeof *engine->counts);
+    engine->jobs = calloc((size_t)engine->config.expert_count + 1, sizeof *engine->jobs);
+    engine->counts = calloc((size_t)engine->config.expert_count + 1, sizeof *engine->counts);
     if (engine->jobs && engine->counts && engine->backend->use(engine->queue, &engine->extent, engine->buffers.scratch)
         && vk_send_tables(engine))
         return VP_OK;
@@ -201,7 +240,7 @@ VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memor
     memset(blocks, 0, sizeof blocks);
     blocks[count].name = engine->weights_mapped ? "weights, mapped file" : "weights";
     blocks[count++].bytes = engine->weights_bytes;
-    blocks[count].bytes_a_position = 2 * element * (uint64_t)engine->config.d_model
+    blocks[count].bytes_a_position = 2 * element * (uint64_t)vk_kv_width(&engine->config)
                                      * (uint64_t)engine->config.block_count;
     blocks[count].name = "KV cache";
     blocks[count++].bytes = engine->cache_bytes;

@@ -7,25 +7,43 @@
 
 enum { NAME_BYTES = 192 };
 
-/* one model so far */
 const vk_description *vk_description_of(const vp_model_config *config) {
-    (void)config;
-    return &vk_molmoe;
+    static const vk_description *const descriptions[VP_ARCHITECTURE_COUNT] = { &vk_molmoe, &vk_molmo,    &vk_olmoe,
+                                                                               &vk_llava,  &vk_idefics3, &vk_idefics3,
+                                                                               &vk_internvl };
+    return descriptions[config->architecture];
+}
+
+vp_result vk_check_config(const vp_model_config *config, vp_error *error) {
+    if ((unsigned)config->architecture >= VP_ARCHITECTURE_COUNT)
+        return vp_fail(error, VP_ERR_RANGE, -1, "architecture", "is none of VP_ARCHITECTURES");
+    if (config->kv_head_count < 1 || config->head_count % config->kv_head_count)
+        return vp_fail(error, VP_ERR_RANGE, -1, "kv_head_count", "must divide head_count");
+    if (config->expert_count > VK_EXPERTS_MAX)
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "moe_num_experts", "at most 1024 experts");
+    if (config->expert_count && (config->mlp_dim || config->norm_after))
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "moe_num_experts",
+                       "experts beside a dense MLP, or with norms behind them, are not implemented");
+    if (config->vit_block_count && (config->vit_layer_count < 1 || config->vit_layer_count > VP_VIT_LAYERS_MAX))
+        return vp_fail(error, VP_ERR_RANGE, -1, "vit_layers", "1 to 4 layers");
+    if (3 * config->geometry.patch_px * config->geometry.patch_px > VK_PATCH_VALUES_MAX)
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "patch_size", "at most 36 pixels");
+    return vk_description_of(config)->check ? vk_description_of(config)->check(config, error) : VP_OK;
 }
 
 vp_result vk_model_new(vk_model *model, const vp_model_config *config, vp_error *error) {
-    size_t experts = (size_t)config->block_count * (size_t)config->expert_count;
-    vk_linear *linears = calloc(2 * experts, sizeof *linears);
+    size_t experts = config->expert_count ? (size_t)config->expert_count : 1;
+    vk_linear *linears = calloc(2 * experts * (size_t)config->block_count, sizeof *linears);
     model->description = vk_description_of(config);
-    model->vit = calloc((size_t)config->vit_blocks_needed, sizeof *model->vit);
+    model->vit = calloc((size_t)config->vit_blocks_needed + 1, sizeof *model->vit);
     model->blocks = calloc((size_t)config->block_count, sizeof *model->blocks);
     if (!linears || !model->vit || !model->blocks) {
         free(linears);
         return vp_fail(error, VP_ERR_MEMORY, -1, "model", "no memory for the table of layers");
     }
     for (int b = 0; b < config->block_count; b++) {
-        model->blocks[b].gate_up = linears + (size_t)b * 2 * (size_t)config->expert_count;
-        model->blocks[b].down = model->blocks[b].gate_up + config->expert_count;
+        model->blocks[b].gate_up = linears + (size_t)b * 2 * experts;
+        model->blocks[b].down = model->blocks[b].gate_up + experts;
     }
     return VP_OK;
 }
@@ -100,4 +118,22 @@ void vk_pass_rows(vk_pass *pass, const vk_linear *linear, int first_row, int row
     char text[NAME_BYTES];
     NAME_OF(text, name);
     if (pass->loader) vk_load_linear(pass->loader, text, linear, first_row, rows);
+}
+
+void vk_pass_piece(vk_pass *pass, const vk_linear *linear, int first_row, int rows, const vk_piece *piece,
+                   const char *name, ...) {
+    char text[NAME_BYTES];
+    NAME_OF(text, name);
+    if (pass->loader) vk_load_linear_piece(pass->loader, text, linear, first_row, rows, piece);
+}
+
+void vk_pass_patches(vk_pass *pass, vk_linear *linear, int outputs, int side, int flags, const char *name) {
+    const vk_piece patches = { 0, outputs, side };
+    char text[NAME_BYTES];
+    vk_pass_place(pass, linear, outputs, 3 * side * side, flags);
+    if (!pass->loader) return;
+    snprintf(text, sizeof text, "%s.weight", name);
+    vk_load_linear_piece(pass->loader, text, linear, 0, outputs, &patches);
+    snprintf(text, sizeof text, "%s.bias", name);
+    if (linear->bias) vk_load_rows(pass->loader, text, (float *)(uintptr_t)linear->bias, 1, outputs, 1);
 }

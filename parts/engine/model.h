@@ -1,9 +1,9 @@
-/* model.h - what a model is to the engine: a description of its weights and of the order of its stages
+/* model.h - what a model is to the engine: a description of its weights and of what its shape must be
  *
- * A new model is a new file beside model_molmoe.c that defines a vk_description, its extern line below, and a choice
- * in vk_description_of (model.c). What its stages are made of stands in stages.c. If its layers are not MolmoE's, they
- * need a place in vk_model (weights.h). If its files are not, vlmprof_checkpoint.h needs to know them: it reads
- * config.json (vp_model_config) and lists the tensors (vp_model_tensor). */
+ * A new model is a row of VP_ARCHITECTURES (vlmprof_checkpoint.h), which reads its config.json (vp_model_config) and
+ * lists its tensors (vp_model_tensor), a file model_NAME.c beside this one that defines a vk_description, its extern
+ * line below, and its place in vk_description_of (model.c). What a config says (heads, norms, tower, connector) the
+ * stages of stages.c follow; a layer that they lack needs a place in vk_model (weights.h) and its operation there. */
 #ifndef VK_MODEL_H
 #define VK_MODEL_H
 
@@ -38,26 +38,42 @@ void vk_pass_linear(vk_pass *pass, vk_linear *linear, int outputs, int inputs, i
 void vk_pass_place(vk_pass *pass, vk_linear *linear, int outputs, int inputs, int flags);
 void vk_pass_rows(vk_pass *pass, const vk_linear *linear, int first_row, int rows, const char *name, ...)
     VK_FORMAT(5, 6);
+/* .. or from a part of one, without a bias: rows from `piece->first` on */
+void vk_pass_piece(vk_pass *pass, const vk_linear *linear, int first_row, int rows, const vk_piece *piece,
+                   const char *name, ...) VK_FORMAT(6, 7);
+/* the product with a patch's pixels [side, side, 3], of a tensor [outputs, 3, side, side] */
+void vk_pass_patches(vk_pass *pass, vk_linear *linear, int outputs, int side, int flags, const char *name);
+
+/* What several descriptions share: weights under the names that transformers gives them. The prefixes end in a dot;
+ * `head` is named without ".weight". */
+void vk_pass_language(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix,
+                      const char *head);
+void vk_pass_clip(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix);
+void vk_pass_projector(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix);
+extern const vk_draw vk_common_draws[];      /* for those names */
+extern const char *const vk_common_fp32[];
+/* tower, pooling and projector of the Molmo models */
+void vk_pass_molmo_vision(vk_pass *pass, vk_model *model, const vp_model_config *config);
+vp_result vk_check_molmo_vision(const vp_model_config *config, vp_error *error);
+extern const vk_draw vk_molmo_draws[];
+extern const char *const vk_molmo_fp32[];
+int32_t vk_molmo_is_dead_view(const float *pixels, size_t count);
 
 struct vk_description {
     const char *name;
-    /* what the kernels cannot serve */
+    /* what the kernels cannot serve, beyond vk_check_config */
     vp_result (*check)(const vp_model_config *config, vp_error *error);
     void (*weights)(vk_pass *pass, vk_model *model, const vp_model_config *config);
     const vk_draw *draws; /* by the ends of names, the first that fits; the last one's is NULL */
     /* ends of names of matrices that stay in fp32 in converted files, where bf16 changes a value; the last is NULL */
     const char *const *fp32;
-    /* the linears whose bias is added to bf16 results, for a backend that wants it rounded; NULL behind the last one */
-    vk_linear *(*rounded)(vk_model *model, const vp_model_config *config, int index);
-    int32_t (*is_dead_view)(const float *pixels, size_t count); /* whether the view holds no picture */
-    /* the stages of a request up to the first token, each with its vk_end_stage; .. */
-    void (*prefill)(vp_engine *engine, const vp_request *request, vp_reply *reply);
-    /* .. and those of one decode step at `position` */
-    void (*step)(vp_engine *engine, const vp_request *request, int position);
+    int32_t (*is_dead_view)(const float *pixels, size_t count); /* whether the view holds no picture; NULL: none does */
 };
-extern const vk_description vk_molmoe;
+extern const vk_description vk_molmoe, vk_molmo, vk_olmoe, vk_llava, vk_idefics3, vk_internvl;
 
 const vk_description *vk_description_of(const vp_model_config *config);
+/* what the kernels cannot serve */
+vp_result vk_check_config(const vp_model_config *config, vp_error *error);
 /* the structs that hold the pointers; the weights themselves lie in the arena */
 vp_result vk_model_new(vk_model *model, const vp_model_config *config, vp_error *error);
 void vk_model_free(vk_model *model);

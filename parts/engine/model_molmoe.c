@@ -1,20 +1,14 @@
-/* model_molmoe.c - MolmoE: its weights by name, what it asks of the kernels, the order of its stages
+/* model_molmoe.c - MolmoE: its weights by name, what it asks of the kernels; and the tower that all Molmo models have
  *
  * source: github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/modeling_molmoe.py. The numbers of a config.json come
  * as vp_model_config. */
-#include "model.h"
-
 #include "engine_internal.h"
 
-static vp_result molmoe_check(const vp_model_config *config, vp_error *error) {
+vp_result vk_check_molmo_vision(const vp_model_config *config, vp_error *error) {
     const vp_geometry *geometry = &config->geometry;
-    if (config->expert_count > VK_EXPERTS_MAX)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "moe_num_experts", "at most 1024 experts");
     if ((int64_t)config->vit_head_count * geometry->pool * geometry->pool > VK_POOL_MAX)
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "image_num_heads",
                        "too many heads for the pooling kernel (heads * 4 <= 1024)");
-    if (config->vit_layer_count < 1 || config->vit_layer_count > VP_VIT_LAYERS_MAX)
-        return vp_fail(error, VP_ERR_RANGE, -1, "vit_layers", "1 to 4 layers");
     return VP_OK;
 }
 
@@ -38,7 +32,7 @@ static void vit_block_weights(vk_pass *pass, vk_vit_block *block, const vp_model
 
 #define POOLING "model.vision_backbone.image_pooling_2d."
 #define PROJECTOR "model.vision_backbone.image_projector."
-static void vision_weights(vk_pass *pass, vk_model *model, const vp_model_config *config) {
+void vk_pass_molmo_vision(vk_pass *pass, vk_model *model, const vp_model_config *config) {
     int width = config->vit_width, features = width * config->vit_layer_count, hidden = config->projector_dim;
     vk_pass_floats(pass, &model->class_embedding, 1, width, VIT "class_embedding");
     vk_pass_floats(pass, &model->positions, config->vit_positions, width, VIT "positional_embedding");
@@ -83,12 +77,12 @@ static void molmoe_weights(vk_pass *pass, vk_model *model, const vp_model_config
     if (added) vk_pass_table_rows(pass, model->embedding, base, added, d, "model.transformer.wte.new_embedding");
     vk_pass_norm(pass, &model->ln_f, d, 0, "model.transformer.ln_f");
     for (int b = 0; b < config->block_count; b++) block_weights(pass, &model->blocks[b], config, b);
-    vision_weights(pass, model, config);
+    vk_pass_molmo_vision(pass, model, config);
     vk_pass_linear(pass, &model->head, base, d, 0, "lm_head");
 }
 
 /* synthetic weights: norms near 1, small biases, embeddings near the size of what they are added to */
-static const vk_draw molmoe_draws[] = {
+const vk_draw vk_molmo_draws[] = {
     { "norm.weight", 1.0f, 0.1f },
     { "ln_f.weight", 1.0f, 0.1f },
     { "pre_ln.weight", 1.0f, 0.1f },
@@ -100,55 +94,14 @@ static const vk_draw molmoe_draws[] = {
     { NULL, 0.0f, 0.0f }
 };
 /* tensors of more than one dimension that the weights above hold in fp32 */
-static const char *const molmoe_fp32[] = { ".mlp.gate.weight", "pad_embed", "positional_embedding", NULL };
-
-static vk_linear *molmoe_rounded(vk_model *model, const vp_model_config *config, int index) {
-    int blocks = config->vit_blocks_needed;
-    if (index > 2 * blocks) return NULL;
-    if (index == 2 * blocks) return &model->pool_out;
-    return index & 1 ? &model->vit[index / 2].w1 : &model->vit[index / 2].qkv;
-}
+const char *const vk_molmo_fp32[] = { ".mlp.gate.weight", "pad_embed", "positional_embedding", NULL };
 
 /* a view whose pixels hold exactly -1 anywhere is a padding view to the reference: its features are zeroed */
-static int32_t molmoe_is_dead_view(const float *pixels, size_t count) {
+int32_t vk_molmo_is_dead_view(const float *pixels, size_t count) {
     int dead = 0;
     for (size_t i = 0; i < count; i++) dead |= pixels[i] == -1.0f;
     return dead;
 }
 
-/* ---- stages, in their order */
-
-static void molmoe_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply) {
-    int views = request->views, batch = engine->view_batch;
-    if (views) {
-        for (int v = 0; v < views; v += batch) vk_vit(engine, v, views - v < batch ? views - v : batch);
-        vk_end_stage(engine, reply, VP_STAGE_VIT);
-        for (int v = 0; v < views; v += batch) vk_connector(engine, v, views - v < batch ? views - v : batch);
-        vk_end_stage(engine, reply, VP_STAGE_CONNECTOR);
-        if (request->dump) vk_dump_vision(engine, request);
-    }
-    vk_embed(engine, engine->buffers.ids, request->input_count);
-    if (views) vk_add_image(engine, views);
-    vk_end_stage(engine, reply, VP_STAGE_EMBED);
-    for (int i = 0; i < request->active_block_count; i++) {
-        vk_block_forward(engine, request->active_blocks[i], request->input_count, 0, request->top_k);
-        if (request->dump) vk_dump_block(engine, request, i);
-    }
-    vk_end_stage(engine, reply, VP_STAGE_PREFILL);
-    vk_head(engine, request->input_count - 1);
-    vk_end_stage(engine, reply, VP_STAGE_HEAD);
-    vk_sample(engine, request->input_count);
-    vk_end_stage(engine, reply, VP_STAGE_SAMPLE);
-}
-
-static void molmoe_step(vp_engine *engine, const vp_request *request, int position) {
-    vk_embed(engine, engine->buffers.token, 1);
-    for (int i = 0; i < request->active_block_count; i++)
-        vk_block_forward(engine, request->active_blocks[i], 1, position, request->top_k);
-    vk_end_step(engine);
-}
-
-const vk_description vk_molmoe = {
-    "MolmoE",       molmoe_check,        molmoe_weights, molmoe_draws, molmoe_fp32,
-    molmoe_rounded, molmoe_is_dead_view, molmoe_prefill, molmoe_step
-};
+const vk_description vk_molmoe = { "MolmoE",       vk_check_molmo_vision, molmoe_weights,
+                                  vk_molmo_draws, vk_molmo_fp32,         vk_molmo_is_dead_view };

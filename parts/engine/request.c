@@ -21,8 +21,12 @@ static vp_result vk_check_request(const vp_engine *engine, const vp_request *req
         return vp_fail(error, VP_ERR_RANGE, -1, "request views", "more views than this engine was opened for");
     if (request->views && (!request->pixels || !request->image_masks || !request->image_input_idx))
         return vp_fail(error, VP_ERR_RANGE, -1, "request", "an image needs pixels, image_masks and image_input_idx");
-    if (request->top_k < 1 || request->top_k > config->expert_count) {
-        snprintf(text, sizeof text, "is %d; this model has %d experts", request->top_k, config->expert_count);
+    if (request->views && !config->vit_block_count)
+        return vp_fail(error, VP_ERR_RANGE, -1, "request views", "this model reads text only");
+    if (request->top_k < (config->expert_count > 0) || request->top_k > config->expert_count) {
+        if (config->expert_count)
+            snprintf(text, sizeof text, "is %d; this model has %d experts", request->top_k, config->expert_count);
+        else snprintf(text, sizeof text, "is %d; this model has no experts: it must be 0", request->top_k);
         return vp_fail(error, VP_ERR_RANGE, -1, "top_k", text);
     }
     if (request->active_block_count < 1)
@@ -62,8 +66,8 @@ static void vk_dump_fetch(vp_engine *engine, void *host, const void *from, size_
 void vk_dump_vision(vp_engine *engine, const vp_request *request) {
     const vp_model_config *config = &engine->config;
     size_t width = (size_t)config->vit_width, layers = (size_t)config->vit_layer_count,
-           patches = (size_t)config->vit_positions - 1, views = (size_t)engine->max_views,
-           windows = (size_t)vp_geometry_tokens_per_crop(&config->geometry);
+           patches = (size_t)vk_vit_patches(config), positions = (size_t)config->vit_positions,
+           views = (size_t)engine->max_views, windows = (size_t)vp_geometry_tokens_per_crop(&config->geometry);
     if (request->dump->image_features)
         vk_dump_fetch(engine, request->dump->image_features, engine->buffers.image_features,
                       (size_t)request->views * windows * (size_t)config->d_model * sizeof(float));
@@ -72,7 +76,7 @@ void vk_dump_vision(vp_engine *engine, const vp_request *request) {
         for (size_t l = 0; l < layers; l++)
             for (size_t p = 0; p < patches; p++)
                 vk_dump_fetch(engine, request->dump->vit_features + ((v * patches + p) * layers + l) * width,
-                              engine->buffers.hidden + ((l * views + v) * (patches + 1) + p + 1) * width,
+                              engine->buffers.hidden + ((l * views + v) * positions + positions - patches + p) * width,
                               width * sizeof(float));
 }
 
@@ -122,7 +126,8 @@ static vp_result vk_not_numbers(vp_error *error) {
 void vk_send_request(vp_engine *engine, const vp_request *request) {
     const vp_model_config *config = &engine->config;
     vk_buffers *buffers = &engine->buffers;
-    size_t views = (size_t)request->views, patches = (size_t)config->vit_positions - 1,
+    int32_t (*is_dead)(const float *, size_t) = engine->model.description->is_dead_view;
+    size_t views = (size_t)request->views, patches = (size_t)vk_vit_patches(config),
            values = patches * (size_t)vk_patch_values(config);
     int32_t zero = 0;
     vk_at(engine->queue, VP_PART_INPUT, -1);
@@ -144,7 +149,7 @@ void vk_send_request(vp_engine *engine, const vp_request *request) {
         int32_t dead[64];
         size_t count = views - first < 64 ? views - first : 64;
         for (size_t v = 0; v < count; v++)
-            dead[v] = engine->model.description->is_dead_view(request->pixels + (first + v) * values, values);
+            dead[v] = is_dead ? is_dead(request->pixels + (first + v) * values, values) : 0;
         vk_send(engine, buffers->dead + first, dead, count * sizeof dead[0]);
     }
 }

@@ -1,27 +1,71 @@
 /* stages.c - the stages of a model, sent to a backend operation by operation */
 #include "engine_internal.h"
 
+#include <math.h>
 #include <string.h>
 
+/* what attention or the MLP of a tower's block adds: at once, or scaled by its own weights */
+static void vk_vit_add(vp_engine *engine, const void *from, int ld, int rows, const vk_linear *linear,
+                       const float *scale) {
+    const vk_backend *to = engine->backend;
+    vk_buffers *buffers = &engine->buffers;
+    int width = engine->config.vit_width;
+    if (!scale) {
+        to->linear(engine->queue, buffers->vit_x, width, from, ld, rows, linear, VK_ADD_F32);
+        return;
+    }
+    to->linear(engine->queue, buffers->patch_rows, width, from, ld, rows, linear, VK_STORE_F32);
+    to->kernels.add_scaled(engine->queue, buffers->vit_x, buffers->patch_rows, scale, rows, width);
+}
+
+/* pixels of `count` views -> the rows that the tower's blocks start with */
+static void vk_vit_embed(vp_engine *engine, int first, int count) {
+    const vp_model_config *config = &engine->config;
+    const vk_model *model = &engine->model;
+    const vk_backend *to = engine->backend;
+    vk_buffers *buffers = &engine->buffers;
+    vk_queue *queue = engine->queue;
+    int width = config->vit_width, patches = vk_vit_patches(config), rows = count * config->vit_positions,
+        values = vk_patch_values(config), ldp = vk_padded(values);
+    vk_at(queue, VP_PART_VIT_EMBED, -1);
+    to->kernels.convert(queue, buffers->patches, engine->pixels + (size_t)first * (size_t)patches * (size_t)values,
+                        count * patches, values, ldp, engine->wide);
+    to->linear(queue, buffers->patch_rows, width, buffers->patches, ldp, count * patches, &model->patch, VK_STORE_F32);
+    to->kernels.vit_embed(queue, buffers->vit_x, buffers->patch_rows, model->class_embedding, model->positions, count,
+                          config->vit_positions, width);
+    if (model->pre_ln.weight)
+        to->kernels.layernorm(queue, buffers->vit_x, buffers->vit_x, model->pre_ln.weight, model->pre_ln.bias, rows,
+                              width, width, config->vit_norm_eps, 1);
+}
+
+/* the output of a block, to where the connector reads it */
+static void vk_vit_keep(vp_engine *engine, int layer, int first, int count) {
+    const vp_model_config *config = &engine->config;
+    const vk_norm *norm = &engine->model.post_ln;
+    int rows = count * config->vit_positions, width = config->vit_width;
+    size_t view_floats = (size_t)config->vit_positions * (size_t)width;
+    float *out = engine->buffers.hidden
+                 + ((size_t)layer * (size_t)engine->max_views + (size_t)first) * view_floats;
+    if (norm->weight)
+        engine->backend->kernels.layernorm(engine->queue, out, engine->buffers.vit_x, norm->weight, norm->bias, rows,
+                                           width, width, config->vit_norm_eps, 1);
+    else
+        engine->backend->copy(engine->queue, out, engine->buffers.vit_x,
+                              (size_t)count * view_floats * sizeof(float));
+}
+
 void vk_vit(vp_engine *engine, int first, int count) {
+    static const vk_epilogue gelu[] = { VK_QUICKGELU, VK_GELU, VK_GELU_TANH }; /* as vp_gelu */
     const vp_model_config *config = &engine->config;
     const vk_model *model = &engine->model;
     const vk_backend *to = engine->backend;
     vk_buffers *buffers = &engine->buffers;
     vk_queue *queue = engine->queue;
     int width = config->vit_width, ld = vk_padded(width), ld3 = vk_padded(3 * width),
-        ldh = vk_padded(config->vit_mlp_dim), patches = config->vit_positions - 1, rows = count * config->vit_positions,
-        wide = engine->wide, values = vk_patch_values(config), ldp = vk_padded(values);
-    size_t element = wide ? 4 : 2, view_floats = (size_t)config->vit_positions * (size_t)width;
+        ldh = vk_padded(config->vit_mlp_dim), rows = count * config->vit_positions, wide = engine->wide;
+    size_t element = wide ? 4 : 2;
     vk_attention_job job;
-    vk_at(queue, VP_PART_VIT_EMBED, -1);
-    to->kernels.convert(queue, buffers->patches, engine->pixels + (size_t)first * (size_t)patches * (size_t)values,
-                        count * patches, values, ldp, wide);
-    to->linear(queue, buffers->patch_rows, width, buffers->patches, ldp, count * patches, &model->patch, VK_STORE_F32);
-    to->kernels.vit_embed(queue, buffers->vit_x, buffers->patch_rows, model->class_embedding, model->positions, count,
-                          config->vit_positions, width);
-    to->kernels.layernorm(queue, buffers->vit_x, buffers->vit_x, model->pre_ln.weight, model->pre_ln.bias, rows, width,
-                          width, config->vit_norm_eps, 1);
+    vk_vit_embed(engine, first, count);
     memset(&job, 0, sizeof job);
     job.y = buffers->vit_attended;
     job.ldy = ld;
@@ -31,7 +75,7 @@ void vk_vit(vp_engine *engine, int first, int count) {
     job.ldq = job.ldk = ld3;
     job.batch = count;
     job.tokens = config->vit_positions;
-    job.heads = config->vit_head_count;
+    job.heads = job.kv_heads = config->vit_head_count;
     job.head_dim = config->vit_head_dim;
     for (int i = 0; i < config->vit_blocks_needed; i++) {
         const vk_vit_block *layer = &model->vit[i];
@@ -42,19 +86,18 @@ void vk_vit(vp_engine *engine, int first, int count) {
         vk_at(queue, VP_PART_VIT_ATTENTION, i);
         to->attention(queue, &job);
         vk_at(queue, VP_PART_VIT_DENSE, i);
-        to->linear(queue, buffers->vit_x, width, buffers->vit_attended, ld, rows, &layer->wo, VK_ADD_F32);
+        vk_vit_add(engine, buffers->vit_attended, ld, rows, &layer->wo, layer->scale1);
         to->kernels.layernorm(queue, buffers->vit_normed, buffers->vit_x, layer->ffn_norm.weight, layer->ffn_norm.bias,
                               rows, width, ld, config->vit_norm_eps, wide);
-        to->linear(queue, buffers->vit_hidden, ldh, buffers->vit_normed, ld, rows, &layer->w1, VK_QUICKGELU);
-        to->linear(queue, buffers->vit_x, width, buffers->vit_hidden, ldh, rows, &layer->w2, VK_ADD_F32);
+        to->linear(queue, buffers->vit_hidden, ldh, buffers->vit_normed, ld, rows, &layer->w1, gelu[config->vit_gelu]);
+        vk_vit_add(engine, buffers->vit_hidden, ldh, rows, &layer->w2, layer->scale2);
         for (int l = 0; l < config->vit_layer_count; l++)
-            if (engine->vit_layer_at[l] == i)
-                to->copy(queue, buffers->hidden + ((size_t)l * (size_t)engine->max_views + (size_t)first) * view_floats,
-                         buffers->vit_x, (size_t)count * view_floats * sizeof(float));
+            if (engine->vit_layer_at[l] == i) vk_vit_keep(engine, l, first, count);
     }
 }
 
-void vk_connector(vp_engine *engine, int first, int count) {
+/* attention pooling over windows, then SwiGLU */
+static void vk_pool(vp_engine *engine, int first, int count, float *features) {
     const vp_model_config *config = &engine->config;
     const vk_model *model = &engine->model;
     const vk_backend *to = engine->backend;
@@ -63,9 +106,8 @@ void vk_connector(vp_engine *engine, int first, int count) {
     int width = config->vit_width, layers = config->vit_layer_count, ldf = vk_padded(width * layers),
         ld = vk_padded(width), ldh = vk_padded(config->projector_dim), wide = engine->wide,
         side = vp_geometry_patches_per_side(&config->geometry), pool = config->geometry.pool, n = pool * pool,
-        per_view = vp_geometry_tokens_per_crop(&config->geometry), windows = count * per_view;
+        windows = count * vp_geometry_tokens_per_crop(&config->geometry);
     size_t view_floats = (size_t)config->vit_positions * (size_t)width;
-    float *features = buffers->image_features + (size_t)first * (size_t)per_view * (size_t)config->d_model;
     vk_at(queue, VP_PART_POOLING, -1);
     to->kernels.pool_windows(
         queue, buffers->pool_keys, buffers->pool_query_in, buffers->hidden + (size_t)first * view_floats,
@@ -87,6 +129,47 @@ void vk_connector(vp_engine *engine, int first, int count) {
                VK_STORE_F32);
 }
 
+#define VK_TORCH_EPS 1e-5f /* torch.nn.LayerNorm's own; the projectors' configs name none */
+/* the patches of a window side by side, through one matrix or two */
+static void vk_project(vp_engine *engine, int first, int count, float *features) {
+    const vp_model_config *config = &engine->config;
+    const vk_model *model = &engine->model;
+    const vk_backend *to = engine->backend;
+    vk_buffers *buffers = &engine->buffers;
+    vk_queue *queue = engine->queue;
+    int width = vk_window_width(config), ld = vk_padded(width), ldh = vk_padded(config->projector_dim),
+        windows = count * vp_geometry_tokens_per_crop(&config->geometry),
+        norm = config->connector == VP_CONNECTOR_NORM_MLP;
+    const float *hidden = buffers->hidden
+                          + (size_t)first * (size_t)config->vit_positions * (size_t)config->vit_width;
+    vk_at(queue, VP_PART_POOLING, -1);
+    to->kernels.patch_windows(queue, norm ? (void *)buffers->projector_gate_up : buffers->pool_query_in, hidden, count,
+                              config->vit_class_token, config->vit_width,
+                              vp_geometry_patches_per_side(&config->geometry), config->geometry.pool,
+                              norm ? width : ld, norm || engine->wide);
+    vk_at(queue, VP_PART_PROJECTOR, -1);
+    if (norm)
+        to->kernels.layernorm(queue, buffers->pool_query_in, buffers->projector_gate_up, model->projector_norm.weight,
+                              model->projector_norm.bias, windows, width, ld, VK_TORCH_EPS, engine->wide);
+    if (config->connector == VP_CONNECTOR_LINEAR) {
+        to->linear(queue, features, config->d_model, buffers->pool_query_in, ld, windows, &model->projector_down,
+                   VK_STORE_F32);
+        return;
+    }
+    to->linear(queue, buffers->projector_hidden, ldh, buffers->pool_query_in, ld, windows, &model->projector_in,
+               VK_GELU);
+    to->linear(queue, features, config->d_model, buffers->projector_hidden, ldh, windows, &model->projector_down,
+               VK_STORE_F32);
+}
+
+void vk_connector(vp_engine *engine, int first, int count) {
+    float *features = engine->buffers.image_features
+                      + (size_t)first * (size_t)vp_geometry_tokens_per_crop(&engine->config.geometry)
+                            * (size_t)engine->config.d_model;
+    if (engine->config.connector == VP_CONNECTOR_POOLING) vk_pool(engine, first, count, features);
+    else vk_project(engine, first, count, features);
+}
+
 void vk_embed(vp_engine *engine, const int32_t *ids, int rows) {
     vk_at(engine->queue, VP_PART_EMBED, -1);
     engine->backend->kernels.embed(engine->queue, engine->buffers.x, engine->model.embedding, ids, rows,
@@ -95,9 +178,10 @@ void vk_embed(vp_engine *engine, const int32_t *ids, int rows) {
 
 void vk_add_image(vp_engine *engine, int views) {
     vk_buffers *buffers = &engine->buffers;
-    engine->backend->kernels.scatter_add(engine->queue, buffers->x, buffers->image_features, buffers->image_index,
-                                         views * vp_geometry_tokens_per_crop(&engine->config.geometry),
-                                         engine->config.d_model);
+    const vk_kernels *kernels = &engine->backend->kernels;
+    (engine->config.image_replaces ? kernels->place_rows : kernels->scatter_add)(
+        engine->queue, buffers->x, buffers->image_features, buffers->image_index,
+        views * vp_geometry_tokens_per_crop(&engine->config.geometry), engine->config.d_model);
 }
 
 /* the experts of many tokens where nothing leaves the device: lists and tiles, two products, sums */
@@ -182,19 +266,47 @@ void vk_moe(vp_engine *engine, int block, int first, int rows, int top_k) {
     vk_at(engine->queue, VP_PART_ROUTER, block);
     engine->backend->kernels.router(engine->queue, buffers->expert_index, buffers->expert_weight,
                                     buffers->router_logits + (size_t)first * (size_t)engine->config.expert_count, rows,
-                                    engine->config.expert_count, top_k);
+                                    engine->config.expert_count, top_k, engine->config.norm_topk);
     vk_at(engine->queue, VP_PART_EXPERTS, block);
     if (vk_has_tiles(engine)) vk_moe_tiles(engine, layer, first, rows, top_k);
     else vk_moe_tokens(engine, layer, first, rows, top_k);
 }
 
-/* one transformer block over one token, as vk_block_forward; everything is decided on the device */
-static void vk_block_decode(vp_engine *engine, int block, int position, int top_k) {
+/* a dense MLP over rows of `normed` from `first` on, which is what its input is */
+static void vk_dense(vp_engine *engine, const vk_block *layer, int first, int rows) {
+    const vp_model_config *config = &engine->config;
+    const vk_backend *to = engine->backend;
+    vk_buffers *buffers = &engine->buffers;
+    int d = config->d_model, ld = vk_padded(d), hidden = config->mlp_dim, ldh = vk_padded(hidden);
+    const char *normed = (const char *)buffers->normed + (size_t)first * (size_t)ld * (engine->wide ? 4 : 2);
+    float *out = (config->norm_after ? buffers->y : buffers->x) + (size_t)first * (size_t)d;
+    to->linear(engine->queue, buffers->gate_up, 2 * hidden, normed, ld, rows, &layer->gate_up[0], VK_STORE_F32);
+    to->kernels.silu_mul(engine->queue, buffers->expert_hidden, buffers->gate_up, rows, hidden, ldh, engine->wide);
+    to->linear(engine->queue, out, d, buffers->expert_hidden, ldh, rows, &layer->down[0],
+               config->norm_after ? VK_STORE_F32 : VK_ADD_F32);
+}
+
+static vk_heads vk_heads_of(const vp_engine *engine, const vk_block *layer) {
+    const vp_model_config *config = &engine->config;
+    vk_heads heads;
+    heads.heads = config->head_count;
+    heads.kv_heads = config->kv_head_count;
+    heads.head_dim = config->head_dim;
+    heads.norm = (int)config->qk_norm;
+    heads.eps = config->norm_eps;
+    heads.clip = config->clip_qkv > 0.0f ? config->clip_qkv : INFINITY;
+    heads.q_norm = layer->q_norm.weight;
+    heads.k_norm = layer->k_norm.weight;
+    heads.cs = engine->buffers.cs;
+    return heads;
+}
+
+static vk_decode_job vk_decode_job_of(vp_engine *engine, int block, int position, int top_k) {
     const vp_model_config *config = &engine->config;
     const vk_block *layer = &engine->model.blocks[block];
-    const vk_decode_kernels *to = engine->backend->decode;
     vk_buffers *buffers = &engine->buffers;
-    size_t cache = (size_t)block * (size_t)engine->max_sequence * (size_t)config->d_model * (engine->wide ? 4 : 2);
+    size_t cache = (size_t)block * (size_t)engine->max_sequence * (size_t)vk_kv_width(config)
+                   * (engine->wide ? 4 : 2);
     int second = config->expert_count > 1;
     vk_decode_job job;
     memset(&job, 0, sizeof job);
@@ -206,19 +318,19 @@ static void vk_block_decode(vp_engine *engine, int block, int position, int top_
     job.gate_up_stride = (size_t)((char *)layer->gate_up[second].weights - (char *)layer->gate_up[0].weights);
     job.down_stride = (size_t)((char *)layer->down[second].weights - (char *)layer->down[0].weights);
     job.attn_norm = layer->attn_norm.weight;
-    job.q_norm = layer->q_norm.weight;
-    job.k_norm = layer->k_norm.weight;
     job.ff_norm = layer->ff_norm.weight;
-    job.cs = buffers->cs;
+    job.norm_after = config->norm_after;
+    job.heads = vk_heads_of(engine, layer);
     job.eps = config->norm_eps;
     job.d = config->d_model;
-    job.head_dim = config->head_dim;
-    job.expert_dim = config->expert_dim;
+    job.expert_dim = vk_mlp_dim(config);
     job.top_k = top_k;
+    job.norm_topk = config->norm_topk;
     job.max_sequence = engine->max_sequence;
     job.keys = position + 1;
     job.position = buffers->position;
     job.x = buffers->x;
+    job.y = buffers->y;
     job.qkv = buffers->qkv;
     job.scratch = buffers->decode_scratch;
     job.logits = buffers->router_logits;
@@ -230,17 +342,79 @@ static void vk_block_decode(vp_engine *engine, int block, int position, int top_
     job.normed = buffers->normed;
     job.hidden = buffers->expert_hidden;
     job.index = buffers->expert_index;
-    vk_at(engine->queue, VP_PART_DENSE, block);
-    to->qkv(engine->queue, &job);
-    vk_at(engine->queue, VP_PART_ATTENTION, block);
-    to->attention(engine->queue, &job);
-    vk_at(engine->queue, VP_PART_DENSE, block);
-    to->attn_out(engine->queue, &job);
-    vk_at(engine->queue, VP_PART_ROUTER, block);
-    to->router(engine->queue, &job);
-    vk_at(engine->queue, VP_PART_EXPERTS, block);
-    to->gate_up(engine->queue, &job);
-    to->down(engine->queue, &job);
+    return job;
+}
+
+/* one transformer block over one token, as vk_block_forward; everything is decided on the device */
+static void vk_block_decode(vp_engine *engine, int block, int position, int top_k) {
+    const vk_decode_kernels *to = engine->backend->decode;
+    vk_queue *queue = engine->queue;
+    vk_decode_job job = vk_decode_job_of(engine, block, position, top_k);
+    vk_at(queue, VP_PART_DENSE, block);
+    to->qkv(queue, &job);
+    vk_at(queue, VP_PART_ATTENTION, block);
+    to->attention(queue, &job);
+    vk_at(queue, VP_PART_DENSE, block);
+    to->attn_out(queue, &job);
+    if (!engine->config.expert_count) {
+        to->dense_gate_up(queue, &job);
+        to->dense_down(queue, &job);
+        return;
+    }
+    vk_at(queue, VP_PART_ROUTER, block);
+    to->router(queue, &job);
+    vk_at(queue, VP_PART_EXPERTS, block);
+    to->gate_up(queue, &job);
+    to->down(queue, &job);
+}
+
+/* what attention or the MLP reads: x, normed where norms are in front */
+static void vk_norm_before(vp_engine *engine, const vk_norm *norm, int rows) {
+    const vp_model_config *config = &engine->config;
+    const vk_kernels *kernels = &engine->backend->kernels;
+    vk_buffers *buffers = &engine->buffers;
+    int d = config->d_model, ld = vk_padded(d);
+    if (config->norm_after) kernels->convert(engine->queue, buffers->normed, buffers->x, rows, d, ld, engine->wide);
+    else
+        kernels->rmsnorm(engine->queue, buffers->normed, buffers->x, norm->weight, rows, d, ld, config->norm_eps,
+                         engine->wide);
+}
+
+/* attention over `rows` new tokens, from `normed` to `attended`, the cache appended */
+static void vk_attend(vp_engine *engine, int block, int rows, int position) {
+    const vp_model_config *config = &engine->config;
+    const vk_block *layer = &engine->model.blocks[block];
+    const vk_backend *to = engine->backend;
+    vk_buffers *buffers = &engine->buffers;
+    vk_queue *queue = engine->queue;
+    vk_heads heads = vk_heads_of(engine, layer);
+    int q = vk_q_width(config), kv = vk_kv_width(config), ld = vk_padded(q), wide = engine->wide;
+    size_t cache = (size_t)block * (size_t)engine->max_sequence * (size_t)kv * (wide ? 4 : 2);
+    char *key = (char *)buffers->key + cache, *value = (char *)buffers->value + cache;
+    vk_attention_job job;
+    to->linear(queue, buffers->qkv, q + 2 * kv, buffers->normed, vk_padded(config->d_model), rows, &layer->att_proj,
+               VK_STORE_F32);
+    vk_at(queue, VP_PART_ATTENTION, block);
+    to->kernels.qk_norm_rope(queue, buffers->q, key, value, buffers->qkv, &heads, buffers->position, rows, ld, wide);
+    if (rows == 1) {
+        to->kernels.attention_decode(queue, buffers->attended, buffers->q, key, value, buffers->decode_scratch,
+                                     buffers->position, position + 1, engine->max_sequence, &heads, wide);
+        return;
+    }
+    memset(&job, 0, sizeof job);
+    job.y = buffers->attended;
+    job.q = buffers->q;
+    job.ldy = job.ldq = ld;
+    job.k = key;
+    job.v = value;
+    job.ldk = kv;
+    job.batch = 1;
+    job.tokens = rows;
+    job.heads = config->head_count;
+    job.kv_heads = config->kv_head_count;
+    job.head_dim = config->head_dim;
+    job.causal = 1;
+    to->attention(queue, &job);
 }
 
 void vk_block_forward(vp_engine *engine, int block, int rows, int position, int top_k) {
@@ -249,45 +423,29 @@ void vk_block_forward(vp_engine *engine, int block, int rows, int position, int 
     const vk_backend *to = engine->backend;
     vk_buffers *buffers = &engine->buffers;
     vk_queue *queue = engine->queue;
-    int d = config->d_model, ld = vk_padded(d), wide = engine->wide, chunk = engine->moe_rows / top_k;
-    size_t element = wide ? 4 : 2, cache = (size_t)block * (size_t)engine->max_sequence * (size_t)d * element;
-    char *key = (char *)buffers->key + cache, *value = (char *)buffers->value + cache;
+    int d = config->d_model, ld = vk_padded(d), chunk = engine->moe_rows / (config->expert_count ? top_k : 1);
     if (rows == 1 && to->decode) {
         vk_block_decode(engine, block, position, top_k);
         return;
     }
     vk_at(queue, VP_PART_DENSE, block);
-    to->kernels.rmsnorm(queue, buffers->normed, buffers->x, layer->attn_norm.weight, rows, d, ld, config->norm_eps,
-                        wide);
-    to->linear(queue, buffers->qkv, 3 * d, buffers->normed, ld, rows, &layer->att_proj, VK_STORE_F32);
-    vk_at(queue, VP_PART_ATTENTION, block);
-    to->kernels.qk_norm_rope(queue, buffers->q, key, value, buffers->qkv, layer->q_norm.weight, layer->k_norm.weight,
-                             buffers->cs, buffers->position, rows, d, config->head_dim, ld, config->norm_eps, wide);
-    if (rows == 1) {
-        to->kernels.attention_decode(queue, buffers->attended, buffers->q, key, value, buffers->decode_scratch,
-                                     buffers->position, position + 1, engine->max_sequence, d, config->head_dim, wide);
-    } else {
-        vk_attention_job job;
-        memset(&job, 0, sizeof job);
-        job.y = buffers->attended;
-        job.ldy = ld;
-        job.q = buffers->q;
-        job.ldq = ld;
-        job.k = key;
-        job.v = value;
-        job.ldk = d;
-        job.batch = 1;
-        job.tokens = rows;
-        job.heads = config->head_count;
-        job.head_dim = config->head_dim;
-        job.causal = 1;
-        to->attention(queue, &job);
-    }
+    vk_norm_before(engine, &layer->attn_norm, rows);
+    vk_attend(engine, block, rows, position);
     vk_at(queue, VP_PART_DENSE, block);
-    to->linear(queue, buffers->x, d, buffers->attended, ld, rows, &layer->attn_out, VK_ADD_F32);
-    to->kernels.rmsnorm(queue, buffers->normed, buffers->x, layer->ff_norm.weight, rows, d, ld, config->norm_eps, wide);
+    to->linear(queue, config->norm_after ? buffers->y : buffers->x, d, buffers->attended, vk_padded(vk_q_width(config)),
+               rows, &layer->attn_out, config->norm_after ? VK_STORE_F32 : VK_ADD_F32);
+    if (config->norm_after)
+        to->kernels.add_rmsnorm(queue, buffers->x, buffers->y, layer->attn_norm.weight, rows, d, config->norm_eps);
+    vk_norm_before(engine, &layer->ff_norm, rows);
+    if (!config->expert_count) {
+        for (int first = 0; first < rows; first += chunk)
+            vk_dense(engine, layer, first, rows - first < chunk ? rows - first : chunk);
+        if (config->norm_after)
+            to->kernels.add_rmsnorm(queue, buffers->x, buffers->y, layer->ff_norm.weight, rows, d, config->norm_eps);
+        return;
+    }
     vk_at(queue, VP_PART_ROUTER, block);
-    if (!wide)
+    if (!engine->wide)
         to->kernels.rmsnorm(queue, buffers->normed_wide, buffers->x, layer->ff_norm.weight, rows, d, ld,
                             config->norm_eps, 1);
     to->linear(queue, buffers->router_logits, config->expert_count, buffers->normed_wide, ld, rows, &layer->router,
@@ -340,6 +498,36 @@ void vk_end_step(vp_engine *engine) {
     }
     vk_head(engine, 0);
     vk_sample(engine, 1);
+}
+
+void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply) {
+    int views = request->views, batch = engine->view_batch;
+    if (views) {
+        for (int v = 0; v < views; v += batch) vk_vit(engine, v, views - v < batch ? views - v : batch);
+        vk_end_stage(engine, reply, VP_STAGE_VIT);
+        for (int v = 0; v < views; v += batch) vk_connector(engine, v, views - v < batch ? views - v : batch);
+        vk_end_stage(engine, reply, VP_STAGE_CONNECTOR);
+        if (request->dump) vk_dump_vision(engine, request);
+    }
+    vk_embed(engine, engine->buffers.ids, request->input_count);
+    if (views) vk_add_image(engine, views);
+    vk_end_stage(engine, reply, VP_STAGE_EMBED);
+    for (int i = 0; i < request->active_block_count; i++) {
+        vk_block_forward(engine, request->active_blocks[i], request->input_count, 0, request->top_k);
+        if (request->dump) vk_dump_block(engine, request, i);
+    }
+    vk_end_stage(engine, reply, VP_STAGE_PREFILL);
+    vk_head(engine, request->input_count - 1);
+    vk_end_stage(engine, reply, VP_STAGE_HEAD);
+    vk_sample(engine, request->input_count);
+    vk_end_stage(engine, reply, VP_STAGE_SAMPLE);
+}
+
+void vk_step(vp_engine *engine, const vp_request *request, int position) {
+    vk_embed(engine, engine->buffers.token, 1);
+    for (int i = 0; i < request->active_block_count; i++)
+        vk_block_forward(engine, request->active_blocks[i], 1, position, request->top_k);
+    vk_end_step(engine);
 }
 
 /* A decode step: sent kernel by kernel the first time and recorded behind that, replayed from then on. Nothing in it

@@ -84,13 +84,29 @@ static inline void vk_put(void *out, size_t i, float value, int wide) {
     else ((uint16_t *)out)[i] = vk_f2b(value);
 }
 
+/* a convolution's kernel, its three colours moved behind its pixels */
+static void vk_source_patch(const vk_source *source, int64_t row, void *out, int columns, int padded_columns,
+                            int wide) {
+    vk_source plain = *source;
+    float values[VK_PATCH_VALUES_MAX];
+    int pixels = columns / 3;
+    plain.patch_px = 0;
+    vk_source_row(&plain, row, values, columns, columns, 1);
+    for (int i = 0; i < columns; i++) vk_put(out, (size_t)i, values[i % 3 * pixels + i / 3], wide);
+    for (int i = columns; i < padded_columns; i++) vk_put(out, (size_t)i, 0.0f, wide);
+}
+
 VK_CLONES void vk_source_row(const vk_source *source, int64_t row, void *out, int columns, int padded_columns,
                              int wide) {
     const unsigned char *data = source->tensor.data;
-    size_t first = (size_t)row * (size_t)columns;
+    size_t first = (size_t)(source->first + row) * (size_t)columns;
     int rest = padded_columns - columns;
+    if (source->patch_px) {
+        vk_source_patch(source, row, out, columns, padded_columns, wide);
+        return;
+    }
     if (source->synthetic) {
-        uint32_t key = (uint32_t)vk_mix(source->key ^ (uint64_t)row);
+        uint32_t key = (uint32_t)vk_mix(source->key ^ (uint64_t)(source->first + row));
         float scale = source->scale, offset = source->offset;
         VK_SIMD for (int i = 0; i < columns; i++) {
             uint32_t h = (uint32_t)i * 0x9e3779b1u + key; /* murmur3's finalizer on a counter */
@@ -195,12 +211,15 @@ static int vk_pack_rows(const vk_loader *loader, const vk_source *source, const 
     return !failed;
 }
 
-void vk_load_linear_rows(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows) {
+void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows,
+                          const vk_piece *piece) {
     size_t row_bytes = (size_t)linear->k_padded * (linear->wide ? 4 : 2);
     vk_source source;
     if (loader->reached) loader->reached(loader, linear->weights);
-    source = vk_open_source(loader, name, rows, linear->k);
+    source = vk_open_source(loader, name, piece->of, linear->k);
     if (loader->result != VP_OK) return;
+    source.first = piece->first;
+    source.patch_px = piece->patch_px;
     if (row_bytes > loader->backend->stage_bytes)
         loader->result = vp_fail(loader->error, VP_ERR_UNSUPPORTED, -1, name,
                                  "rows are longer than the buffer that uploads pass through");
@@ -210,6 +229,11 @@ void vk_load_linear_rows(vk_loader *loader, const char *name, const vk_linear *l
     else if (!vk_pack_rows(loader, &source, linear, first_row, rows))
         loader->result = vp_fail(loader->error, VP_ERR_MEMORY, -1, name, "no memory for the packing buffer");
     vk_loaded(loader, &source, name, (int64_t)rows * (int64_t)row_bytes);
+}
+
+void vk_load_linear_rows(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows) {
+    const vk_piece whole = { 0, rows, 0 };
+    vk_load_linear_piece(loader, name, linear, first_row, rows, &whole);
 }
 
 void vk_load_linear(vk_loader *loader, const char *prefix, const vk_linear *linear, int first_row, int rows) {

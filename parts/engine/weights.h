@@ -17,19 +17,22 @@ typedef struct vk_norm {
 typedef struct vk_vit_block {
     vk_norm attention_norm, ffn_norm;
     vk_linear qkv, wo, w1, w2;
+    float *scale1, *scale2; /* f32 [width]: of what attention and MLP add; NULL: there is none */
 } vk_vit_block;
 
 typedef struct vk_block {
     vk_norm attn_norm, ff_norm, q_norm, k_norm;
     vk_linear att_proj, attn_out, router;
-    vk_linear *gate_up, *down; /* [experts] each; gate rows over up rows */
+    vk_linear *gate_up, *down; /* [experts] each, or one of a dense MLP; gate rows over up rows */
 } vk_block;
 
 typedef struct vk_model {
     const vk_description *description;
+    /* what a model lacks stays NULL or empty: class_embedding, pre_ln and post_ln (before and behind the tower's
+     * blocks), pooling, projector_norm */
     float *class_embedding, *positions, *pad_embed;
-    vk_norm pre_ln, ln_f;
-    vk_linear patch, pool_query, pool_key_value, pool_out, projector_gate_up, projector_down, head;
+    vk_norm pre_ln, post_ln, projector_norm, ln_f;
+    vk_linear patch, pool_query, pool_key_value, pool_out, projector_gate_up, projector_in, projector_down, head;
     void *embedding; /* in-type [embedding_size + additional_vocab_size, d_model] */
     vk_vit_block *vit;
     vk_block *blocks;
@@ -63,8 +66,17 @@ struct vk_loader {
     void *reached_user;
 };
 
+/* which rows of a tensor, of `of` rows, fill rows of a linear; patch_px > 0: a row is a convolution's kernel [3, side,
+ * side], which becomes [side, side, 3], the order of pixels */
+typedef struct vk_piece {
+    int first, of, patch_px;
+} vk_piece;
+enum { VK_PATCH_VALUES_MAX = 4096 };
+
 typedef struct vk_source {
     vp_tensor tensor;
+    int64_t first; /* row 0 of what is read */
+    int patch_px;
     uint64_t key;        /* synthetic: the name's hash */
     float scale, offset; /* synthetic: offset + scale * uniform(-1, 1) */
     int synthetic;
@@ -83,7 +95,9 @@ void vk_loaded(vk_loader *loader, const vk_source *source, const char *name, int
 /* f32 vector or in-type table */
 void vk_load_rows(vk_loader *loader, const char *name, void *out, int64_t rows, int columns, int wide);
 void vk_load_norm(vk_loader *loader, const char *prefix, const vk_norm *norm, int width);
-/* tensor [rows, k] -> rows first_row.. of a linear; .. */
+/* a piece of a tensor, or a tensor [rows, k] -> rows first_row.. of a linear; .. */
+void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows,
+                          const vk_piece *piece);
 void vk_load_linear_rows(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows);
 /* .. with its bias, by the name that both share */
 void vk_load_linear(vk_loader *loader, const char *prefix, const vk_linear *linear, int first_row, int rows);

@@ -232,7 +232,7 @@ VK_TAMX VK_INLINE void vk_finish_row_amx(const vk_sink *sink, const float *sums,
     __m512 first = _mm512_loadu_ps(sums), second = _mm512_loadu_ps(sums + 16);
     __m512i low, high;
     int f32 = sink->epilogue == VK_STORE_F32;
-    if (sink->cols < VK_PAD || sink->epilogue == VK_ADD_F32) { vk_finish_row(sink, sums, row); return; }
+    if (sink->cols < VK_PAD || sink->epilogue >= VK_ADD_F32) { vk_finish_row(sink, sums, row); return; }
     if (sink->bias) {
         first = _mm512_add_ps(first, _mm512_loadu_ps(sink->bias));
         second = _mm512_add_ps(second, _mm512_loadu_ps(sink->bias + 16));

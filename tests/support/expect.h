@@ -227,9 +227,13 @@ static inline void finish(expected *out, const expected *sums, const float *bias
         v[0] = sums->want[i] + add;
         v[1] = sums->bad[i] + add;
         if (epilogue == VK_QUICKGELU) for (int j = 0; j < 2; j++) v[j] = v[j] / (1.0 + exp(-1.702 * v[j]));
+        if (epilogue == VK_GELU) for (int j = 0; j < 2; j++) v[j] = 0.5 * v[j] * erfc(-v[j] / sqrt(2.0));
+        if (epilogue == VK_GELU_TANH)
+            for (int j = 0; j < 2; j++) v[j] = 0.5 * v[j] * (1.0 + tanh(0.7978845608028654 * (v[j] + 0.044715 * v[j] * v[j] * v[j])));
         if (epilogue == VK_ADD_F32) for (int j = 0; j < 2; j++) v[j] += (double)y_before[i];
         expect(out, i, v[0], v[1], fabs(v[0]) + fabs(add), 8, wide || epilogue == VK_STORE_F32 || epilogue == VK_ADD_F32);
-        out->tolerance[i] += slack * 1.2; /* QuickGELU's slope is below 1.2 */
+        out->tolerance[i] += slack * 1.2; /* the slopes of all three GELUs are below 1.2 */
+        if (epilogue == VK_GELU) out->tolerance[i] += 1.5e-7 * (fabs(v[0]) + fabs(sums->want[i] + add)); /* of its approximation */
     }
 }
 /* Attention of one query of one head over `keys` keys; keys and values [positions, ld] from column `first` on. Damaged: the last key is not

@@ -22,6 +22,7 @@ typedef enum hostile_act {
     HOSTILE_ENDLESS, /* text until the other side has gone */
     HOSTILE_ECHO,    /* the request's headers, with Content-Length and an empty line before them */
     HOSTILE_WAIT,    /* `number` ms, or until the server is stopped */
+    HOSTILE_CALL,    /* what the server's `call` makes of the request's body */
     HOSTILE_RESET,   /* a TCP reset */
     HOSTILE_CLOSE,   /* at the end of each reply but those that keep the connection */
     HOSTILE_KEEP     /* the reply is whole: the next request may come */
@@ -30,21 +31,25 @@ typedef struct hostile_step { hostile_act act; const char *text; int number; } h
 /* The steps of a reply; the last one is CLOSE, RESET or KEEP. */
 typedef const hostile_step *hostile_reply;
 
+/* Writes a whole reply to a request, which a NUL follows. */
+typedef void (*hostile_call)(const char *headers, const char *body, char *reply, size_t capacity);
+
 typedef struct hostile_server {
     int port, listening, is_stopped;
     int drop_count;             /* connections that are closed as soon as they are taken */
     const hostile_reply *replies; int reply_count;
-    hostile_reply (*choose)(struct hostile_server *server); /* the reply to `request`, instead of the next one; NULL: the next one */
+    hostile_reply (*choose)(struct hostile_server *server); /* the reply to `request`, instead of the script's */
     int connection_count, request_count, open_count;
     char request[8192];         /* the last one's line and headers */
     size_t request_body_bytes;
     char request_body[8192];    /* its beginning */
+    hostile_call call;          /* set after hostile_start and before the first request; NULL: bodies are not kept */
     int sockets[4096];          /* of the open connections */
     pthread_mutex_t lock;
     pthread_cond_t change;
     pthread_t thread;
 } hostile_server;
-typedef struct hostile_connection { hostile_server *server; int socket; } hostile_connection;
+typedef struct hostile_connection { hostile_server *server; int socket; char *body; /* for `call` */ } hostile_connection;
 
 static inline int hostile_count(hostile_server *server, const int *count) {
     int value;
@@ -73,29 +78,35 @@ static inline void hostile_pause(hostile_server *server, int ms) {
     pthread_mutex_unlock(&server->lock);
 }
 /* Reads a request; 0: the other side has gone. */
-static inline int hostile_read(hostile_connection *connection, char *headers, size_t capacity) {
+static inline int hostile_read(hostile_connection *connection, char *headers, size_t capacity, char beginning[8192]) {
     hostile_server *server = connection->server;
     size_t used = 0, body = 0, length = 0;
-    char *end = NULL, *field, rest[16384], beginning[8192];
+    char *end = NULL, *field, rest[16384];
     while (!end) {
         const ssize_t got = recv(connection->socket, headers + used, capacity - 1 - used, 0);
-        if (got <= 0) return 0;
+        if (got <= 0) return 0; /* also when the headers fill all the room */
         used += (size_t)got;
         headers[used] = 0;
-        end = strstr(headers, "\r\n\r\n"); /* the beginning of the body may fill the rest */
-        if (!end && used >= capacity - 1) return 0;
+        end = strstr(headers, "\r\n\r\n");
+        if (!end && used + 1 == capacity) return 0;
     }
     field = strstr(headers, "Content-Length: ");
     if (field && field < end) length = (size_t)strtoull(field + 16, NULL, 10);
     body = used - (size_t)(end + 4 - headers);
     memcpy(beginning, end + 4, body);
     end[4] = 0;
-    if (body < sizeof beginning) beginning[body] = 0;
+    beginning[body] = 0;
+    if (server->call) {
+        connection->body = (char *)realloc(connection->body, length + 1);
+        memcpy(connection->body, beginning, body < length ? body : length);
+        connection->body[length] = 0;
+    }
     while (body < length) {
         const ssize_t got = recv(connection->socket, rest, sizeof rest, 0);
         if (got <= 0) return 0;
-        if (body < sizeof beginning - 1) { /* as much as there is room for */
-            const size_t room = sizeof beginning - 1 - body, kept = (size_t)got < room ? (size_t)got : room;
+        if (server->call && body + (size_t)got <= length) memcpy(connection->body + body, rest, (size_t)got);
+        if (body < 8191) { /* as much as there is room for */
+            const size_t room = 8191 - body, kept = (size_t)got < room ? (size_t)got : room;
             memcpy(beginning + body, rest, kept);
             beginning[body + kept] = 0;
         }
@@ -111,7 +122,7 @@ static inline int hostile_read(hostile_connection *connection, char *headers, si
 /* 1: the reply is whole and the connection stays. */
 static inline int hostile_follow(hostile_connection *connection, hostile_reply step, const char *headers) {
     const int to = connection->socket;
-    char head[64];
+    char head[64], reply[4096];
     int i, good = 1;
     size_t at;
     for (; good; step++) {
@@ -129,6 +140,10 @@ static inline int hostile_follow(hostile_connection *connection, hostile_reply s
             snprintf(head, sizeof head, "Content-Length: %zu\r\n\r\n", strlen(headers));
             good = hostile_write(to, head, strlen(head)) && hostile_write(to, headers, strlen(headers));
             break;
+        case HOSTILE_CALL:
+            connection->server->call(headers, connection->body, reply, sizeof reply);
+            good = hostile_write(to, reply, strlen(reply));
+            break;
         case HOSTILE_WAIT: hostile_pause(connection->server, step->number); break;
         case HOSTILE_RESET: {
             const struct linger now = {1, 0};
@@ -144,9 +159,9 @@ static inline int hostile_follow(hostile_connection *connection, hostile_reply s
 static inline void *hostile_serve(void *argument) {
     hostile_connection *connection = (hostile_connection *)argument;
     hostile_server *server = connection->server;
-    char headers[8192];
+    char headers[8192], body[8192];
     int is_open = 1, turn;
-    while (is_open && hostile_read(connection, headers, sizeof headers)) {
+    while (is_open && hostile_read(connection, headers, sizeof headers, body)) {
         pthread_mutex_lock(&server->lock);
         turn = server->request_count++;
         if (turn >= server->reply_count) turn = server->reply_count - 1;
@@ -159,6 +174,7 @@ static inline void *hostile_serve(void *argument) {
     server->open_count--;
     pthread_cond_broadcast(&server->change);
     pthread_mutex_unlock(&server->lock);
+    free(connection->body);
     free(connection);
     return NULL;
 }
@@ -181,7 +197,7 @@ static inline void *hostile_listen(void *argument) {
         server->sockets[taken] = 1;
         server->open_count++;
         pthread_mutex_unlock(&server->lock);
-        connection = (hostile_connection *)malloc(sizeof *connection);
+        connection = (hostile_connection *)calloc(1, sizeof *connection);
         connection->server = server;
         connection->socket = taken;
         pthread_attr_init(&attributes);

@@ -1,0 +1,35 @@
+/* model_internvl.c - InternVL3 and 3.5 in transformers' form: InternViT, windows of patches, a norm and two matrices,
+ * Qwen2, Qwen3 or Llama
+ *
+ * source: transformers 5.23.0, models/internvl/modeling_internvl.py */
+#include "model.h"
+
+#define TOWER "vision_tower."
+#define LAYER TOWER "encoder.layer.%d."
+static void vit_block_weights(vk_pass *pass, vk_vit_block *block, const vp_model_config *config, int index) {
+    int width = config->vit_width, hidden = config->vit_mlp_dim;
+    vk_pass_floats(pass, &block->scale1, 1, width, LAYER "lambda_1", index);
+    vk_pass_floats(pass, &block->scale2, 1, width, LAYER "lambda_2", index);
+    vk_pass_norm(pass, &block->attention_norm, width, VK_BIAS, LAYER "layernorm_before", index);
+    vk_pass_norm(pass, &block->ffn_norm, width, VK_BIAS, LAYER "layernorm_after", index);
+    vk_pass_place(pass, &block->qkv, 3 * width, width, config->vit_qkv_bias ? VK_BIAS : 0);
+    vk_pass_rows(pass, &block->qkv, 0, width, LAYER "attention.q_proj", index);
+    vk_pass_rows(pass, &block->qkv, width, width, LAYER "attention.k_proj", index);
+    vk_pass_rows(pass, &block->qkv, 2 * width, width, LAYER "attention.v_proj", index);
+    vk_pass_linear(pass, &block->wo, width, width, VK_BIAS, LAYER "attention.projection_layer", index);
+    vk_pass_linear(pass, &block->w1, hidden, width, VK_BIAS, LAYER "mlp.fc1", index);
+    vk_pass_linear(pass, &block->w2, width, hidden, VK_BIAS, LAYER "mlp.fc2", index);
+}
+
+static void internvl_weights(vk_pass *pass, vk_model *model, const vp_model_config *config) {
+    int width = config->vit_width;
+    vk_pass_language(pass, model, config, "language_model.model.", "language_model.lm_head");
+    vk_pass_floats(pass, &model->class_embedding, 1, width, TOWER "embeddings.cls_token");
+    vk_pass_floats(pass, &model->positions, config->vit_positions, width, TOWER "embeddings.position_embeddings");
+    vk_pass_patches(pass, &model->patch, width, config->geometry.patch_px, VK_BIAS,
+                    TOWER "embeddings.patch_embeddings.projection");
+    for (int b = 0; b < config->vit_blocks_needed; b++) vit_block_weights(pass, &model->vit[b], config, b);
+    vk_pass_projector(pass, model, config, "multi_modal_projector.");
+}
+
+const vk_description vk_internvl = { "InternVL", NULL, internvl_weights, vk_common_draws, vk_common_fp32, NULL };

@@ -1,0 +1,36 @@
+/* model_molmo.c - Molmo-7B-O, Molmo-7B-D and 72B: MolmoE's tower and pooling in front of a dense language model
+ *
+ * source: the files beside the published Molmo-7B-D-0924 (modeling_molmo.py); github.com/allenai/molmo 793fa38,
+ * olmo/model.py. O norms q and k over their whole width and norms behind attention and MLP; D and 72B have grouped
+ * heads of k and v and a bias of the fused projection. */
+#include "engine_internal.h"
+
+#define BLOCK "model.transformer.blocks.%d."
+static void block_weights(vk_pass *pass, vk_block *block, const vp_model_config *config, int index) {
+    int d = config->d_model, dim = config->mlp_dim, q = vk_q_width(config), kv = vk_kv_width(config);
+    const vk_piece up = { 0, 2 * dim, 0 }, gate = { dim, 2 * dim, 0 }; /* ff_proj: up over gate */
+    vk_pass_norm(pass, &block->attn_norm, d, 0, BLOCK "attn_norm", index);
+    vk_pass_norm(pass, &block->ff_norm, d, 0, BLOCK "ff_norm", index);
+    if (config->qk_norm) vk_pass_norm(pass, &block->q_norm, q, 0, BLOCK "q_norm", index);
+    if (config->qk_norm) vk_pass_norm(pass, &block->k_norm, kv, 0, BLOCK "k_norm", index);
+    vk_pass_linear(pass, &block->att_proj, q + 2 * kv, d, config->qkv_bias ? VK_BIAS : 0, BLOCK "att_proj", index);
+    vk_pass_linear(pass, &block->attn_out, d, q, 0, BLOCK "attn_out", index);
+    vk_pass_place(pass, &block->gate_up[0], 2 * dim, d, 0);
+    vk_pass_piece(pass, &block->gate_up[0], 0, dim, &gate, BLOCK "ff_proj.weight", index);
+    vk_pass_piece(pass, &block->gate_up[0], dim, dim, &up, BLOCK "ff_proj.weight", index);
+    vk_pass_linear(pass, &block->down[0], d, dim, 0, BLOCK "ff_out", index);
+}
+
+static void molmo_weights(vk_pass *pass, vk_model *model, const vp_model_config *config) {
+    int d = config->d_model, base = config->embedding_size, added = config->additional_vocab_size;
+    vk_pass_table(pass, &model->embedding, base + added, d);
+    vk_pass_table_rows(pass, model->embedding, 0, base, d, "model.transformer.wte.embedding");
+    vk_pass_table_rows(pass, model->embedding, base, added, d, "model.transformer.wte.new_embedding");
+    vk_pass_norm(pass, &model->ln_f, d, 0, "model.transformer.ln_f");
+    for (int b = 0; b < config->block_count; b++) block_weights(pass, &model->blocks[b], config, b);
+    vk_pass_molmo_vision(pass, model, config);
+    vk_pass_linear(pass, &model->head, base, d, 0, "model.transformer.ff_out");
+}
+
+const vk_description vk_molmo = { "Molmo",        vk_check_molmo_vision, molmo_weights,
+                                 vk_molmo_draws, vk_molmo_fp32,         vk_molmo_is_dead_view };

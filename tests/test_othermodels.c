@@ -1,0 +1,457 @@
+/* test_othermodels.c - the engine on models other than MolmoE against the reference implementations: tests/golden/othermodels, and what the shared goldens
+ * have beyond it; own_*: further shapes (tests/tools/make_model_goldens.py). Image and text are fed as the reference got
+ * them (ids of case.json, 8-bit pictures of pixels.png; Molmo-7B: our own preprocessing).
+ * With TEST_DEVICE (a device's name): the same on that device. With TEST_EMULATED: under several schedules of tests/emulator/cuda_on_cpu.h too.
+ * VERBOSE in the environment prints the errors.
+ * links: engine */
+#include "vlmprof.h"
+#include "vlmprof_image.h"
+#include "vlmprof_checkpoint.h"
+#include "vlmprof_engine.h"
+
+#include "support/check.h"
+
+#include <unistd.h>
+
+#ifndef TEST_DEVICE
+#define TEST_DEVICE "cpu"
+#endif
+#ifdef TEST_EMULATED
+void cuda_on_cpu_reset(uint64_t seed);
+#endif
+enum { STEPS = 6, CASES = 3 };
+typedef struct family { const char *name, *final_norm, *cases[CASES]; } family;
+static const family families[] = {
+    { "olmoe", "model.norm.weight", { "text1", "text2", "text3" } },
+    { "molmo_7b_o", "model.transformer.ln_f.weight", { "text", "image-a", "image-b" } },
+    { "molmo_7b_d", "model.transformer.ln_f.weight", { "text", "image-a", "image-b" } },
+    { "llava", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "smolvlm", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
+    { "internvl", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_olmoe_a", "model.norm.weight", { "text1", "text2", "text3" } },
+    { "own_olmoe_b", "model.norm.weight", { "text1", "text2", "text3" } },
+    { "own_llava_a", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_llava_b", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_smolvlm_a", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_smolvlm_b", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_internvl_a", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_internvl_b", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+};
+enum { FAMILIES = (int)(sizeof families / sizeof families[0]) };
+
+/* ---------------------------------------------------------------------------------------------------------------- cases */
+static const char *place(const char *family_name, const char *rest) {
+    char path[256];
+    snprintf(path, sizeof path, "othermodels/%s/%s", family_name, rest);
+    return check_golden(path);
+}
+static int load_npy(const char *family_name, const char *name, const char *file, check_array *a) {
+    char rest[128];
+    snprintf(rest, sizeof rest, "%s/%s", name, file);
+    memset(a, 0, sizeof *a);
+    return place(family_name, rest) && check_npy(place(family_name, rest), a);
+}
+typedef struct json_file { char *text; vp_json_node *nodes; vp_json json; } json_file;
+static int json_open(const char *path, json_file *file) {
+    size_t bytes, needed = 0;
+    memset(file, 0, sizeof *file);
+    file->text = check_read(path, &bytes);
+    if (!file->text || vp_json_parse(file->text, bytes, NULL, 0, &file->json, &needed, NULL) == VP_ERR_FORMAT) return 0;
+    file->nodes = (vp_json_node *)malloc((needed + 1) * sizeof *file->nodes);
+    return vp_json_parse(file->text, bytes, file->nodes, needed, &file->json, &needed, NULL) == VP_OK;
+}
+static void json_close(json_file *file) { free(file->nodes); free(file->text); }
+static int32_t *json_ints(const json_file *file, const char *key, int32_t *count) {
+    uint32_t list = vp_json_get(&file->json, 0, key);
+    int32_t *out;
+    *count = 0;
+    if (list == VP_JSON_NONE || file->json.nodes[list].type != VP_JSON_ARRAY) return NULL;
+    out = (int32_t *)malloc((size_t)file->json.nodes[list].count * sizeof *out + 4);
+    for (uint32_t i = list + 1; i < file->json.nodes[list].end; i = file->json.nodes[i].end) {
+        int64_t value = 0;
+        vp_json_to_int(&file->json, i, &value);
+        out[(*count)++] = (int32_t)value;
+    }
+    return out;
+}
+static double json_number(const json_file *file, const char *key, double otherwise) {
+    uint32_t node = vp_json_get(&file->json, 0, key);
+    double value;
+    return node != VP_JSON_NONE && vp_json_to_double(&file->json, node, &value) == VP_OK ? value : otherwise;
+}
+
+typedef struct test_case {
+    const family *of;
+    const char *name;
+    int32_t *ids, id_count, *tokens, token_count, views, *index;
+    float *pixels, *masks;
+} test_case;
+static void free_case(test_case *c) { free(c->ids); free(c->tokens); free(c->index); free(c->pixels); free(c->masks); }
+
+/* pictures of crop x crop, one below the other -> patches of normalised values */
+static void load_pictures(test_case *c, const vp_model_config *config, const char *path) {
+    const vp_geometry *g = &config->geometry;
+    const int32_t side = g->crop_px / g->patch_px, values = 3 * g->patch_px * g->patch_px;
+    size_t bytes = 0;
+    char *file = check_read(path, &bytes);
+    vp_image image;
+    vp_error error;
+    float *to;
+    if (!CHECK(file) || !CHECK_INT(vp_image_decode((const uint8_t *)file, bytes, &image, &error), VP_OK)) return;
+    free(file);
+    CHECK_INT(image.width_px, g->crop_px);
+    CHECK_INT(image.height_px % g->crop_px, 0);
+    c->views = image.height_px / g->crop_px;
+    to = c->pixels = (float *)malloc((size_t)c->views * (size_t)(side * side * values) * sizeof(float));
+    for (int32_t patch = 0; patch < c->views * side * side; patch++)
+        for (int32_t y = 0; y < g->patch_px; y++)
+            for (int32_t x = 0; x < 3 * g->patch_px; x++) {
+                int32_t row = patch / (side * side) * g->crop_px + patch % (side * side) / side * g->patch_px + y;
+                int32_t at = (row * image.width_px + patch % side * g->patch_px) * 3 + x;
+                float mean = (float)((double)g->mean[x % 3] * 255.0), std = (float)((double)g->std[x % 3] * 255.0);
+                *to++ = ((float)image.rgb[at] - mean) / std;
+            }
+    vp_image_free(&image);
+}
+/* image features go to the places of image tokens, in their order */
+static void load_index(test_case *c, const vp_model_config *config, int32_t token) {
+    int32_t count = c->views * vp_geometry_tokens_per_crop(&config->geometry), found = 0;
+    c->index = (int32_t *)malloc((size_t)count * sizeof *c->index);
+    for (int32_t i = 0; i < c->id_count; i++)
+        if (c->ids[i] == token && found++ < count) c->index[found - 1] = i;
+    CHECK_INT(found, count);
+}
+/* Molmo-7B: as MolmoE */
+static void load_molmo_image(test_case *c, const vp_model_config *config, const char *path) {
+    vp_tile_options options = vp_tile_options_default();
+    vp_layout layout;
+    vp_image image;
+    vp_error error;
+    check_array masks, index;
+    size_t bytes = 0, scratch_bytes;
+    char *file = check_read(path, &bytes);
+    void *scratch;
+    if (!CHECK(file) || !CHECK_INT(vp_image_decode((const uint8_t *)file, bytes, &image, &error), VP_OK)) return;
+    CHECK_INT(vp_layout_compute(&config->geometry, &options, image.width_px, image.height_px, &layout, &error), VP_OK);
+    scratch_bytes = vp_preprocess_scratch_bytes(&config->geometry, &layout);
+    scratch = malloc(scratch_bytes);
+    c->views = layout.views;
+    c->pixels = (float *)malloc(vp_preprocess_pixel_count(&config->geometry, &layout) * sizeof(float));
+    c->masks = (float *)malloc((size_t)layout.views * 576 * sizeof(float));
+    CHECK_INT(vp_preprocess(&config->geometry, &layout, image.rgb, c->pixels, c->masks, scratch, scratch_bytes), VP_OK);
+    if (CHECK(load_npy(c->of->name, c->name, "image_masks.npy", &masks)) && CHECK_INT(masks.count, (int64_t)layout.views * 576))
+        for (int64_t i = 0; i < masks.count; i++) CHECK_NEAR(c->masks[i], check_at(&masks, i), 1e-6);
+    if (CHECK(load_npy(c->of->name, c->name, "image_input_idx.npy", &index)) && CHECK_INT(index.count, (int64_t)layout.views * 144)) {
+        c->index = (int32_t *)malloc((size_t)index.count * sizeof *c->index);
+        for (int64_t i = 0; i < index.count; i++) c->index[i] = (int32_t)check_at(&index, i);
+    }
+    check_free(&masks);
+    check_free(&index);
+    free(scratch);
+    free(file);
+    vp_image_free(&image);
+}
+/* 0: the case is not here */
+static int load_case(const family *f, const char *name, const vp_model_config *config, test_case *c) {
+    char rest[128], image[256];
+    json_file info;
+    uint32_t node;
+    size_t needed;
+    memset(c, 0, sizeof *c);
+    c->of = f;
+    c->name = name;
+    snprintf(rest, sizeof rest, "%s/case.json", name);
+    if (!place(f->name, rest)) return 0;
+    if (!CHECK(json_open(place(f->name, rest), &info))) return 0;
+    c->ids = json_ints(&info, "input_ids", &c->id_count);
+    c->tokens = json_ints(&info, "tokens", &c->token_count);
+    CHECK_INT(c->token_count, STEPS);
+    node = vp_json_get(&info.json, 0, "image");
+    if (node != VP_JSON_NONE && info.json.nodes[node].type == VP_JSON_STRING) {
+        vp_json_text(&info.json, node, image, sizeof image, &needed);
+        snprintf(rest, sizeof rest, "%s/pixels.png", name);
+        if (config->connector == VP_CONNECTOR_POOLING) load_molmo_image(c, config, place("images", strrchr(image, '/') + 1));
+        else {
+            load_pictures(c, config, place(f->name, rest));
+            load_index(c, config, (int32_t)json_number(&info, "image_token_id", -1));
+            c->masks = (float *)calloc((size_t)c->views * (size_t)config->vit_positions, sizeof(float));
+        }
+    }
+    json_close(&info);
+    return 1;
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- runs */
+typedef struct output { float *logits, *features, *block_last; int32_t tokens[STEPS]; vp_reply reply; } output;
+static void free_output(output *o) { free(o->logits); free(o->features); free(o->block_last); }
+static vp_result run_case(vp_engine *engine, const vp_model_config *config, const test_case *c, int32_t skipped, int bare, output *o) {
+    int32_t blocks[64], active = 0;
+    int64_t step_ns[STEPS];
+    vp_request r;
+    vp_dump dump;
+    vp_error error;
+    vp_result result;
+    size_t per_view = (size_t)vp_geometry_tokens_per_crop(&config->geometry);
+    memset(o, 0, sizeof *o);
+    memset(&r, 0, sizeof r);
+    memset(&dump, 0, sizeof dump);
+    memset(&error, 0, sizeof error);
+    for (int32_t b = 0; b < config->block_count; b++) if (b != skipped) blocks[active++] = b;
+    o->logits = dump.logits = (float *)malloc((size_t)STEPS * (size_t)config->embedding_size * sizeof(float));
+    o->features = dump.image_features = (float *)malloc(((size_t)c->views * per_view * (size_t)config->d_model + 1) * sizeof(float));
+    o->block_last = dump.block_last = (float *)malloc((size_t)active * (size_t)config->d_model * sizeof(float));
+    r.input_ids = c->ids; r.input_count = c->id_count;
+    r.pixels = c->pixels; r.image_masks = c->masks; r.image_input_idx = c->index; r.views = c->views;
+    r.top_k = config->top_k; r.active_blocks = blocks; r.active_block_count = active;
+    r.max_new_tokens = STEPS; r.ignore_eos = 1; r.eos_id = -1; r.dump = bare ? NULL : &dump;
+    o->reply.tokens = o->tokens; o->reply.step_ns = step_ns;
+    result = vp_engine_run(engine, &r, &o->reply, &error);
+    if (!CHECK_INT(result, VP_OK)) printf("%s: %s\n", error.where, error.text);
+    return result;
+}
+/* || l - g || / || g ||, the measure of the goldens' README.md */
+static double relative_error(const float *got, const check_array *want, int64_t from, int64_t count) {
+    double difference = 0, size = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double w = check_at(want, from + i), d = (double)got[i] - w;
+        difference += d * d;
+        size += w * w;
+    }
+    return sqrt(difference / size);
+}
+/* the last row of block_last is behind the final norm */
+static double last_block_error(const vp_checkpoint *checkpoint, const char *norm, const vp_model_config *config, const float *row, const check_array *want,
+                               int64_t from) {
+    float *normed = (float *)malloc((size_t)config->d_model * sizeof(float));
+    double sum = 0, error;
+    vp_tensor weight;
+    if (!CHECK_INT(vp_checkpoint_find(checkpoint, norm, &weight), VP_OK) || !CHECK_INT(weight.dtype, VP_DTYPE_BF16)) { free(normed); return NAN; }
+    for (int32_t i = 0; i < config->d_model; i++) sum += (double)row[i] * row[i];
+    for (int32_t i = 0; i < config->d_model; i++) {
+        uint16_t bits;
+        memcpy(&bits, weight.data + 2 * i, 2);
+        normed[i] = (float)((double)vp_bf16_to_f32(bits) * row[i] / sqrt(sum / config->d_model + (double)config->norm_eps));
+    }
+    error = relative_error(normed, want, from, config->d_model);
+    free(normed);
+    return error;
+}
+static void compare_fp32(const vp_checkpoint *checkpoint, const vp_model_config *config, const test_case *c, const output *o) {
+    int64_t n = config->embedding_size, d = config->d_model, last = config->block_count - 1;
+    double logits = 0, blocks = 0, features = 0;
+    check_array a;
+    if (CHECK(load_npy(c->of->name, c->name, "logits.npy", &a)) && CHECK_INT(a.count, STEPS * n))
+        for (int64_t s = 0; s < STEPS; s++) logits = fmax(logits, relative_error(o->logits + s * n, &a, s * n, n));
+    check_free(&a);
+    if (CHECK(load_npy(c->of->name, c->name, "block_last.npy", &a)) && CHECK_INT(a.count, (last + 2) * d)) {
+        for (int64_t b = 0; b < last; b++) blocks = fmax(blocks, relative_error(o->block_last + b * d, &a, (b + 1) * d, d));
+        blocks = fmax(blocks, last_block_error(checkpoint, c->of->final_norm, config, o->block_last + last * d, &a, (last + 1) * d));
+    }
+    check_free(&a);
+    for (int s = 0; s < STEPS; s++) CHECK_INT(o->tokens[s], c->tokens[s]);
+    if (c->views && load_npy(c->of->name, c->name, "image_features.npy", &a)) { /* rows that no overlap drops */
+        int64_t rows = (int64_t)c->views * vp_geometry_tokens_per_crop(&config->geometry), kept = 0;
+        float *used = (float *)malloc((size_t)(rows * d) * sizeof(float));
+        for (int64_t i = 0; i < rows; i++) if (c->index[i] >= 0) memcpy(used + d * kept++, o->features + i * d, (size_t)d * sizeof(float));
+        if (CHECK_INT(kept * d, a.count)) features = relative_error(used, &a, 0, a.count);
+        free(used);
+        check_free(&a);
+    }
+    CHECK_NEAR(logits, 0, 2e-5);
+    CHECK_NEAR(blocks, 0, 2e-5);
+    CHECK_NEAR(features, 0, 5e-6);
+    if (getenv("VERBOSE")) printf("%s %s fp32: logits %.2e, block_last %.2e, features %.2e\n", c->of->name, c->name, logits, blocks, features);
+}
+/* 1.5 times the reference's largest error in bfloat16 among the checkpoint's cases */
+static double bf16_bound(const family *f) {
+    double most = 0;
+    for (int i = 0; i < CASES; i++) {
+        char rest[128];
+        json_file file;
+        snprintf(rest, sizeof rest, "%s/bf16_error.json", f->cases[i]);
+        if (!place(f->name, rest)) continue;
+        if (CHECK(json_open(place(f->name, rest), &file))) most = fmax(most, json_number(&file, "rel_l2", 0));
+        json_close(&file);
+    }
+    return 1.5 * most;
+}
+static void compare_bf16(const vp_model_config *config, const test_case *c, const output *o) {
+    check_array a;
+    double error = NAN;
+    if (CHECK(load_npy(c->of->name, c->name, "logits.npy", &a))) error = relative_error(o->logits, &a, 0, config->embedding_size);
+    check_free(&a);
+    CHECK_NEAR(error, 0, bf16_bound(c->of));
+    if (getenv("VERBOSE")) printf("%s %s bf16: row 0 %.2e, at most %.2e\n", c->of->name, c->name, error, bf16_bound(c->of));
+}
+static int read_config(const char *family_name, const char *file, vp_model_config *config) {
+    char rest[128];
+    size_t bytes = 0, preprocessor_bytes = 0;
+    char *text, *preprocessor;
+    vp_error error;
+    int good;
+    snprintf(rest, sizeof rest, "checkpoint/%s", file);
+    text = check_read(place(family_name, rest), &bytes);
+    preprocessor = check_read(place(family_name, "checkpoint/preprocessor_config.json"), &preprocessor_bytes);
+    memset(&error, 0, sizeof error);
+    good = text && CHECK_INT(vp_model_config_parse(text, bytes, preprocessor, preprocessor_bytes, config, &error), VP_OK);
+    if (error.text[0]) printf("%s %s: %s: %s\n", family_name, file, error.where, error.text);
+    free(text);
+    free(preprocessor);
+    return good;
+}
+static vp_engine *open_engine(const family *f, vp_weights weights, const char *device, const char *gemm, vp_model_config *config, vp_checkpoint **checkpoint) {
+    vp_engine_options options = vp_engine_options_default();
+    vp_engine *engine = NULL;
+    vp_error error;
+    if (!CHECK(read_config(f->name, "config.json", config))) return NULL;
+    if (!CHECK_INT(vp_checkpoint_open(place(f->name, "checkpoint"), config, checkpoint, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return NULL; }
+    options.config = config; options.checkpoint = *checkpoint; options.weights = weights; options.device = device; options.gemm = gemm;
+    options.max_sequence = 512; options.max_views = 13;
+    if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
+    return engine;
+}
+/* a request of which nothing is copied out gives the same tokens: there a GPU replays recorded steps */
+static void compare_bare(vp_engine *engine, const vp_model_config *config, const test_case *c, const output *o) {
+    output again;
+    if (run_case(engine, config, c, -1, 1, &again) == VP_OK)
+        for (int s = 0; s < STEPS; s++) CHECK_INT(again.tokens[s], o->tokens[s]);
+    free_output(&again);
+}
+static void run_family(const family *f, vp_weights weights, const char *gemm, int first_case, int last_case) {
+    vp_model_config config;
+    vp_checkpoint *checkpoint = NULL;
+    vp_engine *engine;
+    const char *kind = weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16";
+    check_case("%s %s %s: open", f->name, kind, gemm ? gemm : "auto");
+    if (!place(f->name, "checkpoint/model.safetensors")) { check_skip(f->name, "no goldens of this model here"); return; }
+    engine = open_engine(f, weights, TEST_DEVICE, gemm, &config, &checkpoint);
+    for (int i = first_case; engine && i <= last_case; i++) {
+        test_case c;
+        output o;
+        check_case("%s %s %s %s", f->name, f->cases[i], kind, gemm ? gemm : "auto");
+        if (!load_case(f, f->cases[i], &config, &c)) { check_skip(f->cases[i], "these goldens are not here"); continue; }
+        if (run_case(engine, &config, &c, -1, 0, &o) == VP_OK) {
+            if (weights == VP_WEIGHTS_FP32) compare_fp32(checkpoint, &config, &c, &o);
+            else compare_bf16(&config, &c, &o);
+            if (i == 0) compare_bare(engine, &config, &c, &o);
+        }
+        free_output(&o);
+        free_case(&c);
+    }
+    vp_engine_close(engine);
+    vp_checkpoint_close(checkpoint);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- knobs, configs */
+/* a skipped block is the identity: the residual behind the blocks around it is the same on this device and the CPU, and another than with it */
+static void test_knobs(const family *f) {
+    vp_model_config config;
+    vp_checkpoint *checkpoint = NULL, *own_checkpoint = NULL;
+    vp_engine *engine, *cpu;
+    test_case c;
+    output o, all, own;
+    vp_request r;
+    vp_reply reply;
+    vp_error error;
+    int32_t token[1], block = 0;
+    int64_t step_ns[1];
+    check_case("%s: an inactive block, top_k", f->name);
+    if (!place(f->name, "checkpoint/model.safetensors")) { check_skip(f->name, "no goldens of this model here"); return; }
+    engine = open_engine(f, VP_WEIGHTS_FP32, TEST_DEVICE, NULL, &config, &checkpoint);
+    cpu = open_engine(f, VP_WEIGHTS_FP32, "cpu", "plain", &config, &own_checkpoint);
+    if (engine && cpu && CHECK(load_case(f, f->cases[0], &config, &c))) {
+        double difference = 0, change = 0, size = 0;
+        run_case(engine, &config, &c, 1, 0, &o);
+        run_case(cpu, &config, &c, 1, 0, &own);
+        run_case(engine, &config, &c, -1, 0, &all);
+        for (int64_t i = 0; i < config.embedding_size; i++) {
+            double a = o.logits[i], b = own.logits[i], w = all.logits[i];
+            difference += (a - b) * (a - b);
+            change += (a - w) * (a - w);
+            size += b * b;
+        }
+        CHECK_NEAR(sqrt(difference / size), 0, 2e-5);
+        CHECK(sqrt(change / size) > 1e-3);
+        free_output(&o);
+        free_output(&own);
+        free_output(&all);
+        memset(&r, 0, sizeof r);
+        memset(&reply, 0, sizeof reply);
+        r.input_ids = c.ids; r.input_count = c.id_count; r.active_blocks = &block; r.active_block_count = 1; r.max_new_tokens = 1;
+        reply.tokens = token; reply.step_ns = step_ns;
+        r.top_k = config.expert_count ? 0 : 1;
+        CHECK_INT(vp_engine_run(engine, &r, &reply, &error), VP_ERR_RANGE);
+        CHECK_TEXT(error.where, "top_k");
+        r.top_k = config.top_k;
+        CHECK_INT(vp_engine_run(engine, &r, &reply, &error), VP_OK);
+        free_case(&c);
+    }
+    vp_engine_close(engine);
+    vp_engine_close(cpu);
+    vp_checkpoint_close(checkpoint);
+    vp_checkpoint_close(own_checkpoint);
+}
+/* every form that convert writes gives the same bits in bf16 */
+static void test_converted(const family *f, int packed) {
+    char directory[] = "/tmp/vlmprof-othermodels-XXXXXX", file[64];
+    vp_model_config config;
+    vp_checkpoint *checkpoint = NULL, *other = NULL;
+    vp_engine *engine, *again = NULL;
+    vp_convert_options convert = vp_convert_options_default();
+    vp_engine_options options = vp_engine_options_default();
+    vp_error error;
+    test_case c;
+    output one, two;
+    check_case("%s: converted, %s", f->name, packed ? "packed" : "hf");
+    memset(&error, 0, sizeof error);
+    engine = open_engine(f, VP_WEIGHTS_BF16, "cpu", "plain", &config, &checkpoint);
+    if (!CHECK(engine && mkdtemp(directory) && load_case(f, f->cases[1], &config, &c))) return;
+    snprintf(file, sizeof file, "%s/%s", directory, packed ? VP_PACKED_FILE : "model.safetensors");
+    convert.config = &config; convert.checkpoint = checkpoint; convert.directory = directory; convert.layout = packed ? VP_CONVERT_PACKED : VP_CONVERT_HF;
+    options.weights = VP_WEIGHTS_BF16; options.device = "cpu"; options.gemm = "plain"; options.config = &config; options.max_sequence = 512; options.max_views = 13;
+    if (CHECK_INT(vp_engine_convert(&convert, &error), VP_OK) && CHECK_INT(vp_checkpoint_open(directory, &config, &other, &error), VP_OK)) {
+        options.checkpoint = other;
+        CHECK_INT(vp_engine_open(&options, &again, &error), VP_OK);
+    }
+    if (error.text[0] && !again) printf("%s: %s\n", error.where, error.text);
+    if (again && run_case(engine, &config, &c, -1, 0, &one) == VP_OK && run_case(again, &config, &c, -1, 0, &two) == VP_OK) {
+        CHECK(memcmp(one.logits, two.logits, (size_t)STEPS * (size_t)config.embedding_size * sizeof(float)) == 0);
+        free_output(&one);
+        free_output(&two);
+    }
+    free_case(&c);
+    vp_engine_close(engine);
+    vp_engine_close(again);
+    vp_checkpoint_close(checkpoint);
+    vp_checkpoint_close(other);
+    remove(file);
+    rmdir(directory);
+}
+/* the words of published configs say the same as those of transformers 5 */
+static void test_styles(const family *f) {
+    vp_model_config config, published;
+    check_case("%s: both styles of config.json", f->name);
+    if (!place(f->name, "checkpoint/config_published_style.json")) { check_skip(f->name, "has one style"); return; }
+    if (!CHECK(read_config(f->name, "config.json", &config)) || !CHECK(read_config(f->name, "config_published_style.json", &published))) return;
+    CHECK(memcmp(&config, &published, sizeof config) == 0);
+}
+
+int main(void) {
+#ifdef TEST_EMULATED
+    for (uint64_t seed = 2; seed <= 4; seed++) {
+        cuda_on_cpu_reset(seed);
+        for (int i = 0; i < FAMILIES; i++) run_family(&families[i], (seed + (uint64_t)i) % 2 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16, NULL, 0, 0);
+    }
+#endif
+    for (int i = 0; i < FAMILIES; i++) {
+        run_family(&families[i], VP_WEIGHTS_FP32, NULL, 0, CASES - 1);
+        run_family(&families[i], VP_WEIGHTS_BF16, NULL, 0, CASES - 1);
+        test_knobs(&families[i]);
+        if (strcmp(TEST_DEVICE, "cpu")) continue;
+        test_styles(&families[i]);
+        for (int packed = 0; packed < 2; packed++) test_converted(&families[i], packed);
+        for (int k = 0; vp_engine_gemm_name(k); k++) /* every GEMM kernel this processor has */
+            run_family(&families[i], VP_WEIGHTS_BF16, vp_engine_gemm_name(k), 1, 1);
+    }
+    return check_done(strcmp(TEST_DEVICE, "cpu") ? "test_othermodels_" TEST_DEVICE : "test_othermodels");
+}
