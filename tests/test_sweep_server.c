@@ -374,6 +374,15 @@ static void test_failures(void) {
     chat.broken_every = 0;
     RUNS(0, ONE "--num_runs_per_sample 1 --max_retries 0 --retry_failed --output_dir %F/out");
     remove_folder(in_folder("out"));
+    check_case("a server that goes away: after 8 failures the sweep stops, and leaves their points open");
+    chat.answers = 0;
+    chat.broken_from = 4; /* two warm-ups and one run */
+    RUNS(4, LONG "%F/out --max_retries 0");
+    SAYS("8 failures in a row");
+    chat.broken_from = 0;
+    RUNS(0, LONG "%F/out --max_retries 0");
+    SAYS("0 failed)");
+    remove_folder(in_folder("out"));
     check_case("nonsense fails the point with its reason");
     chat.answers = 0;
     chat.nonsense_from = 2;

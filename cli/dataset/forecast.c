@@ -574,7 +574,8 @@ static void put_plan_configuration(vp_json_writer *writer, const struct outlook 
     put_int(writer, "num_failing", forecast->failing);
     put_double(writer, "selected_crops_mean", outlook->model ? (double)forecast->crops / layouts : (double)NAN);
     put_double(writer, "actual_vision_tokens_mean", (double)forecast->vision_tokens / layouts);
-    put_double(writer, "total_sequence_length_max", outlook->model ? (double)forecast->longest : (double)NAN);
+    if (outlook->model) put_int(writer, "total_sequence_length_max", forecast->longest);
+    else put_null(writer, "total_sequence_length_max");
     put_double(writer, "T_total_estimate",
                forecast->count && forecast->ns > 0 ? forecast->ns / (double)forecast->count / 1e6 : (double)NAN);
     put_double(writer, "T_total_measured", forecast->runs_measured ? configuration_ms(outlook, index) : (double)NAN);

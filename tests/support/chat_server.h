@@ -8,6 +8,7 @@ static struct {
     int piece_ms;      /* pause before each piece */
     int is_cached;     /* usage says that the whole prompt came from a cache */
     int broken_every;  /* every N-th answer breaks off in the middle; 0: none */
+    int broken_from;   /* all answers from this one on break off; 0: none */
     int nonsense_from; /* from this answer on no JSON; 0: never */
     int is_silent;     /* usage is missing */
     int answers;       /* so far */
@@ -48,7 +49,7 @@ static inline hostile_reply chat_choose(hostile_server *server) {
     chat_steps[step++] = (hostile_step){HOSTILE_SEND, HOSTILE_CHUNKED, 0};
     for (int i = 0; i < used; i++) {
         if (chat.piece_ms) chat_steps[step++] = (hostile_step){HOSTILE_WAIT, NULL, chat.piece_ms};
-        if (chat.broken_every && chat.answers % chat.broken_every == 0 && i == 2) {
+        if (i == 2 && ((chat.broken_every && chat.answers % chat.broken_every == 0) || (chat.broken_from && chat.answers >= chat.broken_from))) {
             chat_steps[step] = (hostile_step){HOSTILE_RESET, NULL, 0};
             return chat_steps;
         }
