@@ -66,7 +66,8 @@ static void test_corners(void) {
             CHECK(before->count.total_tokens != at->count.total_tokens);
             CHECK(at->width_px - before->width_px + at->height_px - before->height_px == 1 || at->width_px - before->width_px == 1);
         }
-        check_note((steps >= 2 || !strcmp(family.preset->name, "mllama") || !strcmp(family.preset->name, "gemma3") || !strcmp(family.preset->name, "aria")) && tiny, __FILE__,
+        check_note((steps >= 2 || !strcmp(family.preset->name, "mllama") || !strcmp(family.preset->name, "gemma3") || !strcmp(family.preset->name, "aria")) && tiny,
+                   __FILE__,
                    __LINE__, "%s: %zu steps, %zu tiny", family.preset->name, steps, tiny);
         check_note(wide && thin, __FILE__, __LINE__, "%s: %zu wide, %zu thin", family.preset->name, wide, thin);
     }

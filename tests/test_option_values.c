@@ -18,8 +18,8 @@
 enum { WORDS = 40, LONG_BYTES = 100000, SECONDS = 60 };
 static char program[4096], root[2048], *long_value, *long_digits;
 
-/* A short piece of work of each command, words separated by blanks; %R is the repository's root, %P the port of a server. The folder has r/ (a sweep's results) and t.json (a
- * trace). An option under test replaces its own value here. */
+/* A short piece of work of each command, words separated by blanks; %R is the repository's root, %P the port of a server. The folder has r/ (a sweep's
+ * results) and t.json (a trace). An option under test replaces its own value here. */
 static const struct { const char *command, *words; } BASE[] = {
     {"run", "--synthetic=tiny --prompt=hi --max_new_tokens=1 --threads=1"},
     {"tile", "640x480"},

@@ -244,7 +244,8 @@ static char *sweep(const char *program, const char *arguments, int want_code, in
     char command[1200], out[300];
     int code;
     snprintf(out, sizeof out, "%s/out%d", folder, turn++);
-    snprintf(command, sizeof command, "OMP_WAIT_POLICY=passive %s sweep %s --max_new_tokens 3 --output_dir %s %s >/dev/null 2>%s/err", program, strstr(arguments, "--endpoint") ? "" : "--synthetic tiny",
+    snprintf(command, sizeof command, "OMP_WAIT_POLICY=passive %s sweep %s --max_new_tokens 3 --output_dir %s %s >/dev/null 2>%s/err", program,
+             strstr(arguments, "--endpoint") ? "" : "--synthetic tiny",
              out, arguments, folder);
     code = system(command);
     check_note(code == want_code << 8, __FILE__, __LINE__, "%s: status %d", command, code);
