@@ -119,6 +119,9 @@ check "24 points" [ "$(grep -c ' ok ' "$work/whole.points")" = 24 ]
 check "killed and resumed: equal answers and counts" diff "$work/whole.points" "$work/killed.points"
 check "a report of a server" "$PROGRAM" report "$work/killed" --output_dir "$work/report"
 
+check "load: two requests at a time" "$PROGRAM" load --endpoint $sized --endpoint_model qwen2_vl_hf --data samples/questions.jsonl --concurrency 2 \
+    --duration_s 2 --max_new_tokens 8 --quiet --output_dir "$work/load"
+
 # ---- the commands of README and guides that ask a server, and all of the guide servers
 { grep -oE '\| `\./vlmprof [^`]+` \|$' README.md | sed 's/^| `.//; s/` |$//; s/^.//'
   grep -hE '^    vlmprof ' $(ls cli/guides/*.txt | grep -v servers); } | grep -e ' --endpoint ' >"$work/commands"
@@ -127,7 +130,10 @@ check "README and guides have commands for servers" [ "$(wc -l <"$work/commands"
 sed -i -E "s|^ *vlmprof ||; s|http://127.0.0.1:[0-9]+|$sized|; s|([ =])NAME\b|\1qwen2_vl_hf|; s|\bbuild/|$work/|g" "$work/commands"
 while IFS= read -r command; do
     most=0
-    case $command in audit*) most=1;; esac # it finds that llama.cpp has other limits
+    case $command in
+        audit*) most=1;;   # it finds that llama.cpp has other limits
+        load*) continue;;  # minutes
+    esac
     check "runs: vlmprof $command" bash -c "timeout 120 $PROGRAM $command || [ \$? -le $most ]" </dev/null
 done <"$work/commands"
 
