@@ -53,6 +53,8 @@ cli/page/load_page.:        vlmprof.h cli/base/ cli/load/load_result.h cli/page/
 cli/page/:                  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_analysis vlmprof_latency cli/base/ cli/report/ cli/page/
 cli/commands/commands.h:    cli/base/
 cli/commands/run_endpoint.: subjects rooms cli/commands/run_endpoint.h
+cli/commands/predict_server.: subjects rooms cli/commands/predict_server.h
+cli/commands/command_predict.c: subjects rooms cli/commands/commands.h cli/commands/predict_server.h
 cli/commands/command_run.c: subjects rooms cli/commands/commands.h cli/commands/run_endpoint.h
 cli/commands/:              subjects rooms cli/commands/commands.h
 cli.c:                      vlmprof.h cli/base/ cli/help/ cli/request/provenance.h cli/commands/commands.h
@@ -83,6 +85,7 @@ cli/commands/command_compare.: $engine
 cli/commands/command_fit.:     $engine
 cli/commands/command_merge.:   $engine
 cli/commands/command_predict.: $engine
+cli/commands/predict_server.:  $engine
 cli/commands/command_report.:  $engine
 cli/commands/command_rescore.: $engine
 cli/commands/command_score.:   $engine

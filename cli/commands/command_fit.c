@@ -1,6 +1,6 @@
 /* command_fit.c: a latency model from result files.
- * Result files come in. A model of each stage's latency goes to a file; its errors on rows that it never saw, and its
- * coefficients, go to stdout as text or JSON. */
+ * Result files come in. A model of each stage's latency goes to a file, or of servers a law of TTFT and of the time per
+ * token; its errors on rows that it never saw, and its coefficients, go to stdout as text or JSON. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
@@ -10,7 +10,9 @@
 #include "commands/commands.h"
 #include "report/estimator.h"
 #include "report/measurements.h"
+#include "report/model_file.h"
 #include "report/result_read.h"
+#include "report/server_law.h"
 #include "vlmprof_latency.h"
 
 #include <math.h>
@@ -80,21 +82,71 @@ static void write_fit(struct document *document, const struct estimator *estimat
     write_coefficients(document, estimator);
     if (evaluation->reference_ms > 0) write_guardrails(document, evaluation, SPLIT_NAMES[evaluation->guardrail_split]);
 }
-static int run_command(const struct options *options) {
+/* ---- servers */
+/* The laws as the JSON of a model file. */
+static vp_result put_server_model(const struct server_laws *laws, struct text_buffer *out) {
+    vp_json_writer writer;
+    vp_json_writer_init_sink(&writer, text_sink, out, 1);
+    vp_json_begin_object(&writer);
+    server_laws_put(&writer, laws);
+    vp_json_end_object(&writer);
+    return vp_json_finish(&writer);
+}
+static int write_server_model(const char *path, const struct server_laws *laws) {
+    struct text_buffer out = {NULL, 0, 0};
+    const vp_result result = put_server_model(laws, &out);
+    const int code = model_write(path, result, &out);
+    free(out.data);
+    return code;
+}
+static int print_server_model(const struct options *options, const struct results *results,
+                              const struct server_laws *laws) {
+    struct document document = {NULL, 0, NULL};
+    int code;
+    if (is_given(options, "json")) {
+        struct text_buffer out = {NULL, 0, 0};
+        if (put_server_model(laws, &out) != VP_OK) abort(); /* memory ends the program before */
+        text_add_string(&out, "\n");
+        code = print_whole(&out);
+        free(out.data);
+        return code;
+    }
+    document_list(&document, "Notes", &results->notes);
+    server_laws_describe(&document, laws);
+    code = print_document(&document);
+    document_free(&document);
+    return code;
+}
+static int fit_servers(const struct options *options, const struct results *results) {
+    const char *path = text_of(options, "output"), *folder = text_of(options, "output_dir");
+    struct server_laws laws;
+    int code;
+    if (is_given(options, "features") || is_given(options, "num_experts"))
+        return complain(EXIT_USAGE, "fit: --features and --num_experts are for vlmprof's engine; %s is of a server",
+                        results->files[0].path);
+    code = server_laws_fit(results, &laws);
+    if (!code && path) code = write_server_model(path, &laws);
+    if (!code && folder && (code = make_folder(folder)) == 0) {
+        char *file = join_path(folder, "e3_latency_estimator.json");
+        code = write_server_model(file, &laws);
+        free(file);
+    }
+    if (!code) code = print_server_model(options, results, &laws);
+    server_laws_free(&laws);
+    return code;
+}
+
+static int fit_engine(const struct options *options, const struct results *results) {
     const char *path = text_of(options, "output"), *folder = text_of(options, "output_dir");
     struct estimator *estimator;
     struct evaluation evaluation;
     struct measurements measurements;
-    struct results results;
     int64_t experts = 0;
     int kind = 0, code;
-    if (!options->operand_count)
-        return complain(EXIT_USAGE, "fit: give folders of result files; see vlmprof fit --help");
-    if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
     while (strcmp(ESTIMATE_KIND_KEYS[kind], text_of(options, "features"))) kind++; /* the option allows no other word */
     estimator = zeroed(1, sizeof *estimator);
-    if ((code = measurements_make(options, &results, &experts, &measurements, &estimator->warnings)) == 0)
-        code = estimator_make(&measurements, &results, (vp_latency_features)kind, experts, estimator);
+    if ((code = measurements_make(options, results, &experts, &measurements, &estimator->warnings)) == 0)
+        code = estimator_make(&measurements, results, (vp_latency_features)kind, experts, estimator);
     if (!code) code = estimator_evaluate(&measurements, estimator->model.features, &evaluation);
     if (!code) {
         const struct part_errors *held_out[ESTIMATE_KINDS];
@@ -116,12 +168,22 @@ static int run_command(const struct options *options) {
     }
     measurements_free(&measurements);
     estimator_free(estimator);
+    return code;
+}
+static int run_command(const struct options *options) {
+    struct results results;
+    int code;
+    if (!options->operand_count)
+        return complain(EXIT_USAGE, "fit: give folders of result files; see vlmprof fit --help");
+    if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
+    code = are_all_served(&results) ? fit_servers(options, &results) : fit_engine(options, &results);
     results_free(&results);
     return code;
 }
 
 const struct command command_fit = {
     "fit", "DIR... [-o MODEL.json]",
-    "a model of each stage's mean latency from result files, and how far it is off on configurations it never saw",
+    "a model of mean latencies from result files, and how far it is off on configurations it never saw: of each stage of "
+    "the engine; of a server, of TTFT and the time per token",
     "vlmprof fit results -o model.json",
     SIZE_MAX, FIT_OPTIONS, sizeof FIT_OPTIONS / sizeof *FIT_OPTIONS, NULL, run_command};

@@ -8,6 +8,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
+#include "commands/predict_server.h"
 #include "report/estimator.h"
 #include "report/measurements.h"
 #include "report/result_read.h"
@@ -27,14 +28,19 @@ static const struct option_spec PREDICT_OPTIONS[] = {
     {"output_tokens", COUNT, "N", NULL, 1, 1000000000, NULL, "tokens of the answer (default: the data's median)"},
     {"views", COUNT, "N", NULL, 0, 100000, NULL,
      "a request by its counts: passes of the vision encoder, crops and global view; 0: text only"},
-    {"sequence", COUNT, "N", NULL, 1, 1000000000, NULL, "prompt positions: BOS, image and text"},
+    {"sequence", COUNT, "N", NULL, 1, 1000000000, NULL, "prompt positions: BOS, image and text; of a server all its tokens"},
+    OPTION_GROUP("servers"),
+    {"family", TEXT, "NAME", NULL, 0, 0, NULL,
+     "tokens of a size by the rule of this model family; its keys as with tile, like --max_pixels N"},
+    {"image_bytes", COUNT, "N", NULL, 0, 1000000000, NULL,
+     "bytes of the image that is sent (default: the data's median); only laws with a cost per byte use it"},
     OPTION_GROUP("knobs"),
     OPTION_PREPROCESS,
     OPTION_TIER,
     OPTION_MAX_CROPS,
     OPTION_CROPS,
     {"vision_tokens", COUNT, "N", NULL, 0, 1000000, NULL,
-     "of a size: the target number; with --views: those the language model sees"},
+     "of a size: the target number; with --views: those the language model sees; of a server: the image's, 0: text only"},
     {"top_k", COUNT, "K", NULL, 1, 1000000, NULL, "experts a token uses (default: the data's median)"},
     {"num_active_blocks", COUNT, "N", NULL, 1, 1000000, NULL, "decoder blocks that run (default: the data's median)"},
     OPTION_GROUP("checks"),
@@ -85,13 +91,6 @@ static void limit_part(const struct estimator *estimator, int part, double stret
                             &prediction->high[part]);
     prediction->is_limited[part] = 1;
 }
-/* The share of such requests within a budget. Either side of the prediction is taken as half a normal distribution that
- * is as wide as that side of the interval. */
-static double share_within(const struct prediction *prediction, double budget) {
-    double value = prediction->value[ESTIMATE_TOTAL],
-           side = budget < value ? value - prediction->low[ESTIMATE_TOTAL] : prediction->high[ESTIMATE_TOTAL] - value;
-    return 1 - vp_normal_tail((budget - value) / (side / vp_normal_quantile(0.5 + ESTIMATE_LEVEL / 2)));
-}
 /* Truth: the counts of the request are in range, and the prediction is filled. A budget of NaN is none. */
 static int can_predict_request(const struct estimator *estimator, double budget, struct prediction *prediction) {
     double stretch = 1;
@@ -122,7 +121,8 @@ static int can_predict_request(const struct estimator *estimator, double budget,
         if (isfinite(prediction->low[stage]) && stage_is_run(stage, &prediction->request))
             limit_part(estimator, stage, vp_linear_stretch(&ranges[stage]), prediction);
     if (is_whole) limit_part(estimator, ESTIMATE_TOTAL, stretch, prediction);
-    prediction->within = share_within(prediction, budget);
+    prediction->within = model_share_within(prediction->value[ESTIMATE_TOTAL], prediction->low[ESTIMATE_TOTAL],
+                                            prediction->high[ESTIMATE_TOTAL], budget);
     return 1;
 }
 /* Warns of requests outside of the model's data, once for each knob; of stages that the model lacks; of predictions
@@ -645,15 +645,29 @@ static int check_predict_options(const struct options *options) {
                             of_request[i]);
     return 0;
 }
+/* Reads the model, of the engine into *estimator or of servers into *laws. Returns 0 or an exit code. */
+static int read_model(const struct options *options, struct estimator **estimator, struct server_laws *laws) {
+    static const char *const schemas[] = {ESTIMATOR_SCHEMA, SERVER_LAWS_SCHEMA};
+    struct model_reader reader;
+    int is_server = 0, code = model_open(&reader, options->operands[0], schemas, 2, &is_server);
+    if (!code) code = predict_server_check(options, is_server);
+    if (!code) code = is_server ? server_laws_read(&reader, laws) : estimator_read(&reader, estimator);
+    model_close(&reader);
+    return code;
+}
 static int run_command(const struct options *options) {
+    struct server_laws laws = {NULL, 0};
     struct estimator *estimator = NULL;
     struct measurements measurements;
     struct results results;
     struct text_list warnings = {NULL, 0};
     const char *folder = text_of(options, "data") ? text_of(options, "data") : text_of(options, "recalibrate");
     int code;
-    if ((code = check_predict_options(options)) != 0 || (code = estimator_read(options->operands[0], &estimator)) != 0)
-        return code;
+    if ((code = check_predict_options(options)) != 0) return code;
+    code = read_model(options, &estimator, &laws);
+    if (!code && !estimator) code = predict_server(options, &laws);
+    server_laws_free(&laws);
+    if (code || !estimator) return code;
     if (!folder) code = predict_requests(options, estimator);
     else if ((code = results_read(&results, &folder, 1)) == 0) {
         int64_t experts = estimator->expert_count;
@@ -671,8 +685,9 @@ static int run_command(const struct options *options) {
 }
 
 const struct command command_predict = {
-    "predict", "MODEL.json (WxH... | --views N | --data DIR | --recalibrate DIR)",
+    "predict", "MODEL.json (WxH... | --views N | --vision_tokens N | --data DIR | --recalibrate DIR)",
     "mean milliseconds of requests that were not measured, with intervals; errors on other files; another device",
     "vlmprof predict model.json 640x480 1280x720 --tier medium --top_k 4 --output_tokens 16 --budget_ms 250\n"
-    "  vlmprof predict model.json --recalibrate other-device -n 50 -o other.json",
-    SIZE_MAX, PREDICT_OPTIONS, sizeof PREDICT_OPTIONS / sizeof *PREDICT_OPTIONS, NULL, run_command};
+    "  vlmprof predict model.json --recalibrate other-device -n 50 -o other.json\n"
+    "  vlmprof predict server.json 640x480 --family qwen2-vl --text_tokens 40 --output_tokens 64",
+    SIZE_MAX, PREDICT_OPTIONS, sizeof PREDICT_OPTIONS / sizeof *PREDICT_OPTIONS, "family", run_command};

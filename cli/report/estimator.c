@@ -4,6 +4,7 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "report/model_file.h"
 #include "vlmprof_file.h"
 #include "vlmprof_latency.h"
 
@@ -70,19 +71,17 @@ size_t pair_rows(const struct measurements *measurements, const double *predicte
     }
     return count;
 }
-/* The interval of the mean of predicted - measured, from each configuration's part in it. */
-static void find_bias_interval(const struct measurements *measurements, const double *predicted, int part,
-                               struct part_errors *errors) {
-    size_t groups = measurements->configs ? measurements->config_count : measurements->count, filled = 0;
+/* The interval of the mean of predicted - measured, from each group's part in it. */
+static void find_bias_interval(const double *measured, const double *predicted, size_t count, const uint32_t *row_groups,
+                               size_t groups, struct part_errors *errors) {
+    size_t filled = 0;
     double *sums = zeroed(groups, sizeof *sums);
     unsigned char *has_rows = zeroed(groups, 1);
     vp_mean_interval interval;
-    for (size_t i = 0; i < measurements->count; i++) {
-        double prediction = predicted[(size_t)part * measurements->count + i],
-               measurement = measured_part(measurements, part, i);
-        size_t group = measurements->configs ? measurements->configs[i] : i;
-        if (!isfinite(prediction) || !isfinite(measurement)) continue;
-        sums[group] += prediction - measurement - errors->of.bias;
+    for (size_t i = 0; i < count; i++) {
+        size_t group = row_groups ? row_groups[i] : i;
+        if (!isfinite(predicted[i]) || !isfinite(measured[i])) continue;
+        sums[group] += predicted[i] - measured[i] - errors->of.bias;
         has_rows[group] = 1;
     }
     for (size_t g = 0; g < groups; g++)
@@ -97,21 +96,31 @@ static void find_bias_interval(const struct measurements *measurements, const do
     free(sums);
     free(has_rows);
 }
-void errors_of(const struct measurements *measurements, const double *predicted,
-               struct part_errors errors[ESTIMATE_PARTS]) {
-    double *pairs = resize(NULL, measurements->count, 3 * sizeof *pairs);
-    for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        size_t count = pair_rows(measurements, predicted, part, pairs);
-        memset(&errors[part], 0, sizeof errors[part]);
-        if (!count
-            || vp_linear_errors_compute(pairs, pairs + measurements->count, count, pairs + 2 * measurements->count,
-                                        &errors[part].of)
-                   != VP_OK)
-            continue;
-        errors[part].measured_mean = vp_statistics_mean(pairs, count);
-        find_bias_interval(measurements, predicted, part, &errors[part]);
+void part_errors_of(const double *measured, const double *predicted, size_t count, const uint32_t *groups,
+                    size_t group_count, struct part_errors *errors) {
+    double *pairs = resize(NULL, count, 3 * sizeof *pairs);
+    size_t known = 0;
+    memset(errors, 0, sizeof *errors);
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(predicted[i]) || !isfinite(measured[i])) continue;
+        pairs[known] = measured[i];
+        pairs[count + known++] = predicted[i];
+    }
+    if (known && vp_linear_errors_compute(pairs, pairs + count, known, pairs + 2 * count, &errors->of) == VP_OK) {
+        errors->measured_mean = vp_statistics_mean(pairs, known);
+        find_bias_interval(measured, predicted, count, groups, groups ? group_count : count, errors);
     }
     free(pairs);
+}
+void errors_of(const struct measurements *measurements, const double *predicted,
+               struct part_errors errors[ESTIMATE_PARTS]) {
+    double *measured = resize(NULL, measurements->count, sizeof *measured);
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
+        for (size_t i = 0; i < measurements->count; i++) measured[i] = measured_part(measurements, part, i);
+        part_errors_of(measured, predicted + (size_t)part * measurements->count, measurements->count,
+                       measurements->configs, measurements->config_count, &errors[part]);
+    }
+    free(measured);
 }
 void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], int chosen, struct text_list *warnings) {
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
@@ -361,7 +370,7 @@ int estimator_make(const struct measurements *measurements, const struct results
     return 0;
 }
 
-static void put_errors(vp_json_writer *writer, const struct part_errors *part) {
+void put_part_errors(vp_json_writer *writer, const struct part_errors *part) {
     const vp_linear_errors *errors = &part->of;
     if (!errors->count) { vp_json_null(writer); return; }
     vp_json_begin_object(writer);
@@ -380,7 +389,7 @@ void put_parts(vp_json_writer *writer, const struct part_errors errors[ESTIMATE_
     vp_json_begin_object(writer);
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         vp_json_key(writer, part_name(part));
-        put_errors(writer, &errors[part]);
+        put_part_errors(writer, &errors[part]);
     }
     vp_json_end_object(writer);
 }
@@ -447,40 +456,21 @@ static void put_evaluation(vp_json_writer *writer, const struct evaluation *eval
     put_measured_predicted(writer, evaluation);
     vp_json_end_object(writer);
 }
-const char *unit_text(const char *name, char out[64]) {
-    if (strcmp(name, "1")) snprintf(out, 64, "ms / (%.40s)", name); else snprintf(out, 64, "ms");
-    return out;
+/* The names of a stage's columns. Returns how many there are. */
+static int stage_columns(const struct estimator *estimator, int stage, const char *names[VP_LATENCY_COLUMNS_LIMIT]) {
+    int count = 0;
+    while (count < VP_LATENCY_COLUMNS_LIMIT
+           && (names[count] = vp_latency_column_name(estimator->model.features, (vp_latency_stage)stage, count)))
+        count++;
+    return count;
 }
 static void put_stage_model(vp_json_writer *writer, const struct estimator *estimator, int stage) {
-    const vp_linear *fit = &estimator->model.fit[stage];
     const vp_affine *line = &estimator->model.affine[stage];
-    char unit[64];
+    const char *names[VP_LATENCY_COLUMNS_LIMIT];
     if (!estimator->model.fitted[stage]) { vp_json_null(writer); return; }
+    stage_columns(estimator, stage, names);
     vp_json_begin_object(writer);
-    put_int(writer, "rows", (int64_t)fit->rows);
-    put_double(writer, "degrees_of_freedom", fit->degrees);
-    put_double(writer, "sigma", fit->sigma);
-    put_double(writer, "condition", fit->condition);
-    vp_json_key(writer, "columns");
-    vp_json_begin_array(writer);
-    for (int column = 0; column < fit->columns; column++) {
-        const char *name = vp_latency_column_name(estimator->model.features, (vp_latency_stage)stage, column);
-        double low = (double)NAN, high = (double)NAN;
-        int known = vp_linear_coefficient(fit, column, ESTIMATE_LEVEL, &low, &high) == VP_OK;
-        vp_json_begin_object(writer);
-        put_text(writer, "name", name);
-        put_text(writer, "unit", unit_text(name, unit));
-        put_text(writer, "state", LINEAR_STATE_KEYS[fit->state[column]]);
-        put_double(writer, "coefficient", fit->coefficient[column]);
-        put_double(writer, "standard_error", fit->error[column]);
-        put_interval(writer, "interval", known, low, high);
-        vp_json_key(writer, "root");
-        vp_json_begin_array(writer);
-        for (int k = 0; k < fit->columns; k++) vp_json_double(writer, fit->root[column * fit->columns + k]);
-        vp_json_end_array(writer);
-        vp_json_end_object(writer);
-    }
-    vp_json_end_array(writer);
+    model_put_linear(writer, &estimator->model.fit[stage], names);
     vp_json_key(writer, "affine");
     vp_json_begin_object(writer);
     put_double(writer, "slope", line->slope);
@@ -507,19 +497,7 @@ static void put_ranges(vp_json_writer *writer, const struct estimator *estimator
 static void put_limits(vp_json_writer *writer, const struct estimator *estimator) {
     vp_json_key(writer, "held_out_ratios");
     vp_json_begin_object(writer);
-    for (int part = 0; part < ESTIMATE_PARTS; part++) {
-        const vp_latency_limits *limits = &estimator->limits[part];
-        vp_json_key(writer, part_name(part));
-        if (!limits->count) {
-            vp_json_null(writer);
-            continue;
-        }
-        vp_json_begin_object(writer);
-        put_int(writer, "rows", (int64_t)limits->count);
-        put_double(writer, "low", limits->low);
-        put_double(writer, "high", limits->high);
-        vp_json_end_object(writer);
-    }
+    for (int part = 0; part < ESTIMATE_PARTS; part++) model_put_limits(writer, part_name(part), &estimator->limits[part]);
     vp_json_end_object(writer);
 }
 /* The file: {"schema": "vlmprof-estimator-1", ...}. evaluation may be NULL. */
@@ -564,234 +542,105 @@ static vp_result put_estimator(vp_json_writer *writer, const struct estimator *e
     return vp_json_finish(writer);
 }
 int estimator_write(const char *path, const struct estimator *estimator, const struct evaluation *evaluated) {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? copy_text(path, slash == path ? 1 : (size_t)(slash - path)) : copy_text(".", 1);
     struct text_buffer out = {NULL, 0, 0};
     vp_json_writer writer;
     vp_result result;
     int code;
     vp_json_writer_init_sink(&writer, text_sink, &out, 1);
     result = put_estimator(&writer, estimator, evaluated);
-    text_add_string(&out, "\n");
-    code = result == VP_OK ? file_write_whole(folder, slash ? slash + 1 : path, out.data, out.bytes)
-        : complain(EXIT_WORK, "%s: %s", path, vp_result_text(result));
+    code = model_write(path, result, &out);
     free(out.data);
-    free(folder);
     return code;
 }
 
-/* ---- reading it back: every byte may be wrong */
-struct estimator_reader { const char *path; struct parsed parsed; int code; char where[128]; };
-/* Complains about the first thing that is wrong, at `where`.key. Returns VP_JSON_NONE. */
-static uint32_t estimator_fail(struct estimator_reader *reader, uint32_t node, const char *key, const char *what) {
-    if (!reader->code)
-        reader->code = complain(
-            EXIT_INPUT, "%s: byte %llu: %s%s%s %s", reader->path,
-            (unsigned long long)(node < reader->parsed.json.node_count ? reader->parsed.json.nodes[node].start : 0),
-            reader->where, reader->where[0] ? "." : "", key, what);
-    return VP_JSON_NONE;
-}
-static uint32_t estimator_member(struct estimator_reader *reader, uint32_t object, const char *key, vp_json_type type) {
-    uint32_t node = vp_json_get(&reader->parsed.json, object, key);
-    static const char *const kinds[] = {"is missing", "is not of the right type"};
-    return node_is(&reader->parsed.json, node, type)
-               ? node
-               : estimator_fail(reader, node == VP_JSON_NONE ? object : node, key, kinds[node != VP_JSON_NONE]);
-}
-static double estimator_node(struct estimator_reader *reader, uint32_t node, const char *key, double least,
-                             double most) {
-    double value = node_number(&reader->parsed.json, node);
-    if (!(value >= least && value <= most)) estimator_fail(reader, node, key, "is out of range");
-    return value;
-}
-static double estimator_number(struct estimator_reader *reader, uint32_t object, const char *key, double least,
-                               double most) {
-    uint32_t node = estimator_member(reader, object, key, VP_JSON_NUMBER);
-    return node == VP_JSON_NONE ? (double)NAN : estimator_node(reader, node, key, least, most);
-}
-/* A number, or NaN for null, which stands for what is not known. */
-static double estimator_optional(struct estimator_reader *reader, uint32_t object, const char *key, double least,
-                                 double most) {
-    return node_is(&reader->parsed.json, vp_json_get(&reader->parsed.json, object, key), VP_JSON_NULL)
-               ? (double)NAN
-               : estimator_number(reader, object, key, least, most);
-}
-static int64_t estimator_count(struct estimator_reader *reader, uint32_t object, const char *key, int64_t least,
-                               int64_t most) {
-    uint32_t node = estimator_member(reader, object, key, VP_JSON_NUMBER);
-    int64_t value = least;
-    if (node != VP_JSON_NONE
-        && (vp_json_to_int(&reader->parsed.json, node, &value) != VP_OK || value < least || value > most))
-        estimator_fail(reader, node, key, "is no count that makes sense");
-    return reader->code ? least : value;
-}
-static char *estimator_text(struct estimator_reader *reader, uint32_t object, const char *key) {
-    uint32_t node = estimator_member(reader, object, key, VP_JSON_STRING);
-    char *text = node == VP_JSON_NONE ? NULL : result_text(&reader->parsed.json, object, key);
-    if (node != VP_JSON_NONE && !text) estimator_fail(reader, node, key, "is no text");
-    return text ? text : copy_text("", 0);
-}
-/* An object's member, by a list of words: its place in the list. */
-static int estimator_word(struct estimator_reader *reader, uint32_t object, const char *key, const char *const *words,
-                          int count) {
-    uint32_t node = estimator_member(reader, object, key, VP_JSON_STRING);
-    for (int i = 0; node != VP_JSON_NONE && i < count; i++)
-        if (vp_json_equals(&reader->parsed.json, node, words[i])) return i;
-    if (node != VP_JSON_NONE) estimator_fail(reader, node, key, "is no word that is known");
-    return 0;
-}
-static void read_stage_column(struct estimator_reader *reader, uint32_t node, struct estimator *estimator, int stage,
-                              int column) {
-    const char *name = vp_latency_column_name(estimator->model.features, (vp_latency_stage)stage, column);
-    vp_linear *fit = &estimator->model.fit[stage];
-    uint32_t named, root, item;
-    snprintf(reader->where, sizeof reader->where, "stages.%s.columns[%d]", part_name(stage), column);
-    if (!node_is(&reader->parsed.json, node, VP_JSON_OBJECT)) {
-        estimator_fail(reader, node, "name", "is missing");
-        return;
-    }
-    named = estimator_member(reader, node, "name", VP_JSON_STRING);
-    if (named != VP_JSON_NONE && !vp_json_equals(&reader->parsed.json, named, name))
-        estimator_fail(reader, named, "name", "is not the one that this version computes");
-    fit->state[column] = (unsigned char)estimator_word(reader, node, "state", LINEAR_STATE_KEYS, 3);
-    fit->coefficient[column] = estimator_number(reader, node, "coefficient",
-                                                estimator->model.features == VP_LATENCY_PHYSICAL ? 0 : -1e30, 1e30);
-    fit->error[column] = estimator_optional(reader, node, "standard_error", 0, 1e30);
-    if (fit->state[column] != VP_LINEAR_USED && !(fit->coefficient[column] <= 0 && fit->coefficient[column] >= 0))
-        estimator_fail(reader, node, "coefficient", "is not 0 though the column is not used");
-    fit->used_columns += fit->state[column] == VP_LINEAR_USED;
-    root = estimator_member(reader, node, "root", VP_JSON_ARRAY);
-    if (root == VP_JSON_NONE) return;
-    if (reader->parsed.json.nodes[root].count != (uint32_t)fit->columns) {
-        estimator_fail(reader, root, "root", "has not one number a column");
-        return;
-    }
-    item = root + 1;
-    for (int k = 0; k < fit->columns; k++, item = reader->parsed.json.nodes[item].end)
-        fit->root[column * fit->columns + k] = estimator_node(reader, item, "root", -1e30, 1e30);
-}
-static void read_stage_model(struct estimator_reader *reader, uint32_t object, struct estimator *estimator, int stage) {
-    vp_linear *fit = &estimator->model.fit[stage];
+/* ---- reading it back */
+static void read_stage_model(struct model_reader *reader, uint32_t object, struct estimator *estimator, int stage) {
     vp_affine *line = &estimator->model.affine[stage];
-    uint32_t columns, affine, item;
-    int count = 0;
-    while (vp_latency_column_name(estimator->model.features, (vp_latency_stage)stage, count)) count++;
+    const char *names[VP_LATENCY_COLUMNS_LIMIT];
+    const int count = stage_columns(estimator, stage, names);
+    char where[64];
+    uint32_t affine;
     line->slope = line->condition = 1;
     if (node_is(&reader->parsed.json, vp_json_get(&reader->parsed.json, object, part_name(stage)), VP_JSON_NULL))
         return;
-    object = estimator_member(reader, object, part_name(stage), VP_JSON_OBJECT);
+    object = model_member(reader, object, part_name(stage), VP_JSON_OBJECT);
     if (reader->code) return;
-    snprintf(reader->where, sizeof reader->where, "stages.%s", part_name(stage));
+    snprintf(where, sizeof where, "stages.%s", part_name(stage));
+    snprintf(reader->where, sizeof reader->where, "%s", where);
     estimator->model.fitted[stage] = 1;
-    fit->rows = (uint64_t)estimator_count(reader, object, "rows", 1, INT64_C(1) << 53);
-    fit->degrees = estimator_number(reader, object, "degrees_of_freedom", 0, 1e16);
-    fit->sigma = estimator_optional(reader, object, "sigma", 0, 1e30);
-    fit->condition = estimator_optional(reader, object, "condition", 1 - 1e-9, 1e300);
-    fit->columns = count;
-    columns = estimator_member(reader, object, "columns", VP_JSON_ARRAY);
-    affine = estimator_member(reader, object, "affine", VP_JSON_OBJECT);
-    if (!reader->code && reader->parsed.json.nodes[columns].count != (uint32_t)count)
-        estimator_fail(reader, columns, "columns", "has another number of columns");
+    affine = model_member(reader, object, "affine", VP_JSON_OBJECT);
+    model_read_linear(reader, object, where, names, count, estimator->model.features == VP_LATENCY_PHYSICAL,
+                      &estimator->model.fit[stage]);
     if (reader->code) return;
-    item = columns + 1;
-    for (int column = 0; column < count; column++, item = reader->parsed.json.nodes[item].end)
-        read_stage_column(reader, item, estimator, stage, column);
-    snprintf(reader->where, sizeof reader->where, "stages.%s", part_name(stage));
-    if (!(fabs(fit->degrees - ((double)fit->rows - fit->used_columns)) <= 0))
-        estimator_fail(reader, object, "degrees_of_freedom", "is not rows - used columns");
-    snprintf(reader->where, sizeof reader->where, "stages.%s.affine", part_name(stage));
-    line->slope = estimator_number(reader, affine, "slope", -1e12, 1e12);
-    line->offset = estimator_number(reader, affine, "offset_ms", -MS_MOST, MS_MOST);
-    line->condition = estimator_optional(reader, affine, "condition", 1 - 1e-9, 1e300);
-    line->count = (size_t)estimator_count(reader, affine, "measurements", 0, INT64_C(1) << 40);
+    snprintf(reader->where, sizeof reader->where, "%s.affine", where);
+    line->slope = model_number(reader, affine, "slope", -1e12, 1e12);
+    line->offset = model_number(reader, affine, "offset_ms", -MS_MOST, MS_MOST);
+    line->condition = model_optional(reader, affine, "condition", 1 - 1e-9, 1e300);
+    line->count = (size_t)model_count(reader, affine, "measurements", 0, INT64_C(1) << 40);
 }
-static void read_ranges(struct estimator_reader *reader, uint32_t object, struct estimator *estimator) {
+static void read_ranges(struct model_reader *reader, uint32_t object, struct estimator *estimator) {
     for (int k = 0; k < ESTIMATE_KNOB_COUNT && !reader->code; k++) {
         uint32_t range;
         snprintf(reader->where, sizeof reader->where, "ranges");
-        range = estimator_member(reader, object, ESTIMATE_KNOBS[k].name, VP_JSON_OBJECT);
+        range = model_member(reader, object, ESTIMATE_KNOBS[k].name, VP_JSON_OBJECT);
         snprintf(reader->where, sizeof reader->where, "ranges.%s", ESTIMATE_KNOBS[k].name);
         if (reader->code) return;
-        estimator->ranges[k].least = (int32_t)estimator_count(reader, range, "least", 0, 1000000000);
-        estimator->ranges[k].median = (int32_t)estimator_count(reader, range, "median", estimator->ranges[k].least,
+        estimator->ranges[k].least = (int32_t)model_count(reader, range, "least", 0, 1000000000);
+        estimator->ranges[k].median = (int32_t)model_count(reader, range, "median", estimator->ranges[k].least,
                                                                1000000000);
-        estimator->ranges[k].most = (int32_t)estimator_count(reader, range, "most", estimator->ranges[k].median,
+        estimator->ranges[k].most = (int32_t)model_count(reader, range, "most", estimator->ranges[k].median,
                                                              1000000000);
     }
 }
-static void read_correlations(struct estimator_reader *reader, uint32_t rows, struct estimator *estimator) {
+static void read_correlations(struct model_reader *reader, uint32_t rows, struct estimator *estimator) {
     reader->where[0] = 0;
     for (uint32_t stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         uint32_t row = vp_json_at(&reader->parsed.json, rows, stage);
         for (uint32_t k = 0; k < VP_LATENCY_STAGE_COUNT && !reader->code; k++)
-            estimator->correlation[stage][k] = estimator_node(reader, vp_json_at(&reader->parsed.json, row, k),
+            estimator->correlation[stage][k] = model_node(reader, vp_json_at(&reader->parsed.json, row, k),
                                                               "residual_correlation", stage == k ? 1 : -1, 1);
         for (uint32_t k = 0; k < stage && !reader->code; k++)
             if (!(fabs(estimator->correlation[stage][k] - estimator->correlation[k][stage]) <= 0))
-                estimator_fail(reader, row, "residual_correlation", "is not symmetric");
+                model_fail(reader, row, "residual_correlation", "is not symmetric");
     }
 }
 /* A file of an older version has none: its intervals are Student's. */
-static void read_limits(struct estimator_reader *reader, struct estimator *estimator) {
+static void read_limits(struct model_reader *reader, struct estimator *estimator) {
     uint32_t parts = vp_json_get(&reader->parsed.json, 0, "held_out_ratios");
     reader->where[0] = 0;
     if (parts == VP_JSON_NONE) return;
-    parts = estimator_member(reader, 0, "held_out_ratios", VP_JSON_OBJECT);
-    for (int part = 0; part < ESTIMATE_PARTS && !reader->code; part++) {
-        vp_latency_limits *limits = &estimator->limits[part];
-        uint32_t object = vp_json_get(&reader->parsed.json, parts, part_name(part));
-        snprintf(reader->where, sizeof reader->where, "held_out_ratios");
-        if (node_is(&reader->parsed.json, object, VP_JSON_NULL)) continue;
-        object = estimator_member(reader, parts, part_name(part), VP_JSON_OBJECT);
-        if (reader->code) return;
-        snprintf(reader->where, sizeof reader->where, "held_out_ratios.%s", part_name(part));
-        limits->level = ESTIMATE_LEVEL;
-        limits->count = (size_t)estimator_count(reader, object, "rows", 1, INT64_C(1) << 40);
-        limits->low = estimator_number(reader, object, "low", 0, 1e30);
-        limits->high = estimator_number(reader, object, "high", limits->low, 1e30);
-    }
+    parts = model_member(reader, 0, "held_out_ratios", VP_JSON_OBJECT);
+    for (int part = 0; part < ESTIMATE_PARTS && !reader->code; part++)
+        model_read_limits(reader, parts, "held_out_ratios", part_name(part), &estimator->limits[part]);
 }
-static void check_duplicates(struct estimator_reader *reader) {
-    const vp_json *json = &reader->parsed.json;
-    uint32_t *scratch = resize(NULL, json->node_count, sizeof *scratch), duplicate;
-    for (uint32_t i = 0; i < json->node_count && !reader->code; i++)
-        if (node_is(json, i, VP_JSON_OBJECT)
-            && vp_json_has_duplicates(json, i, scratch, json->node_count, &duplicate) == VP_OK
-            && duplicate != VP_JSON_NONE)
-            estimator_fail(reader, duplicate, "a key", "stands twice");
-    free(scratch);
-}
-static char *estimator_raw(const vp_json *json, uint32_t node) {
-    return copy_text(json->text + json->nodes[node].start, json->nodes[node].bytes);
-}
-static void read_estimator_nodes(struct estimator_reader *reader, struct estimator *estimator) {
+static void read_estimator_nodes(struct model_reader *reader, struct estimator *estimator) {
     const vp_json *json = &reader->parsed.json;
     uint32_t stages, ranges, correlations, provenance, warnings, item, synthetic = vp_json_get(json, 0, "synthetic");
-    check_duplicates(reader);
-    estimator->model.features = (vp_latency_features)estimator_word(reader, 0, "features", ESTIMATE_KIND_KEYS,
+    model_check_duplicates(reader);
+    estimator->model.features = (vp_latency_features)model_word(reader, 0, "features", ESTIMATE_KIND_KEYS,
                                                                     ESTIMATE_KINDS);
-    estimator->model_name = estimator_text(reader, 0, "model");
-    estimator->device = estimator_text(reader, 0, "device");
+    estimator->model_name = model_text(reader, 0, "model");
+    estimator->device = model_text(reader, 0, "device");
     estimator->says_location = vp_json_get(json, 0, "location") != VP_JSON_NONE;
     if (estimator->says_location
-        && !vp_json_equals(json, estimator_member(reader, 0, "location", VP_JSON_STRING), ESTIMATE_LOCATION))
-        estimator_fail(reader, vp_json_get(json, 0, "location"), "location", "is not " ESTIMATE_LOCATION);
+        && !vp_json_equals(json, model_member(reader, 0, "location", VP_JSON_STRING), ESTIMATE_LOCATION))
+        model_fail(reader, vp_json_get(json, 0, "location"), "location", "is not " ESTIMATE_LOCATION);
     estimator->is_synthetic = node_is(json, synthetic, VP_JSON_TRUE);
     if (!estimator->is_synthetic && !node_is(json, synthetic, VP_JSON_FALSE))
-        estimator_fail(reader, synthetic, "synthetic", "is neither true nor false");
-    estimator->expert_count = estimator_count(reader, 0, "num_experts", 1, 1000000);
-    provenance = estimator_member(reader, 0, "provenance", VP_JSON_OBJECT);
-    warnings = estimator_member(reader, 0, "warnings", VP_JSON_ARRAY);
-    ranges = estimator_member(reader, 0, "ranges", VP_JSON_OBJECT);
-    stages = estimator_member(reader, 0, "stages", VP_JSON_OBJECT);
-    correlations = estimator_member(reader, 0, "residual_correlation", VP_JSON_ARRAY);
+        model_fail(reader, synthetic, "synthetic", "is neither true nor false");
+    estimator->expert_count = model_count(reader, 0, "num_experts", 1, 1000000);
+    provenance = model_member(reader, 0, "provenance", VP_JSON_OBJECT);
+    warnings = model_member(reader, 0, "warnings", VP_JSON_ARRAY);
+    ranges = model_member(reader, 0, "ranges", VP_JSON_OBJECT);
+    stages = model_member(reader, 0, "stages", VP_JSON_OBJECT);
+    correlations = model_member(reader, 0, "residual_correlation", VP_JSON_ARRAY);
     if (reader->code) return;
-    estimator->provenance = estimator_raw(json, provenance);
+    estimator->provenance = copy_text(json->text + json->nodes[provenance].start, json->nodes[provenance].bytes);
     item = warnings + 1;
     for (uint32_t i = 0; i < json->nodes[warnings].count && !reader->code; i++, item = json->nodes[item].end) {
         char *text = node_text(json, item);
         if (text) text_list_add(&estimator->warnings, "%s", text);
-        else estimator_fail(reader, item, "warnings", "holds what is no text");
+        else model_fail(reader, item, "warnings", "holds what is no text");
         free(text);
     }
     read_ranges(reader, ranges, estimator);
@@ -802,30 +651,11 @@ static void read_estimator_nodes(struct estimator_reader *reader, struct estimat
     if (!reader->code) read_correlations(reader, correlations, estimator);
     if (!reader->code) read_limits(reader, estimator);
 }
-int estimator_read(const char *path, struct estimator **out) {
-    struct estimator_reader *reader = zeroed(1, sizeof *reader);
+int estimator_read(struct model_reader *reader, struct estimator **out) {
     struct estimator *estimator = zeroed(1, sizeof *estimator);
-    vp_error error = {VP_OK, -1, "", ""};
-    char *text = NULL;
-    size_t bytes = 0;
-    vp_result result = vp_file_read(path, ESTIMATOR_BYTES_MOST, &text, &bytes, &error);
-    int code;
-    reader->path = path;
-    if (result != VP_OK) reader->code = complain_result(EXIT_INPUT, path, result, &error);
-    else if ((result = parse_json(&reader->parsed, text, bytes, &error)) != VP_OK)
-        reader->code = complain(EXIT_INPUT, "%s: byte %lld: %s", path, (long long)error.offset,
-                                error.text[0] ? error.text : vp_result_text(result));
-    else if (!node_is(&reader->parsed.json, 0, VP_JSON_OBJECT)
-             || !vp_json_equals(&reader->parsed.json, vp_json_get(&reader->parsed.json, 0, "schema"), ESTIMATOR_SCHEMA))
-        reader->code = complain(EXIT_INPUT, "%s is no model of vlmprof fit: its schema is not %s", path,
-                                ESTIMATOR_SCHEMA);
-    else read_estimator_nodes(reader, estimator);
-    code = reader->code;
-    if (code) estimator_free(estimator); else *out = estimator;
-    free(reader->parsed.nodes);
-    free(reader);
-    free(text);
-    return code;
+    read_estimator_nodes(reader, estimator);
+    if (reader->code) estimator_free(estimator); else *out = estimator;
+    return reader->code;
 }
 
 /* ---- in words */

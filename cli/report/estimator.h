@@ -5,6 +5,7 @@
 #include "base/document.h"
 #include "base/memory.h"
 #include "report/measurements.h"
+#include "report/model_file.h"
 #include "report/result_read.h"
 #include "vlmprof.h"
 #include "vlmprof_latency.h"
@@ -54,6 +55,11 @@ size_t pair_rows(const struct measurements *measurements, const double *predicte
 void errors_of(const struct measurements *measurements, const double *predicted,
                struct part_errors errors[ESTIMATE_PARTS]);
 
+/* The same of one part: double [count] measured and predicted, NaN: none; groups NULL: each row is its own. */
+void part_errors_of(const double *measured, const double *predicted, size_t count, const uint32_t *groups,
+                    size_t group_count, struct part_errors *errors);
+void put_part_errors(vp_json_writer *writer, const struct part_errors *errors); /* null: there are none */
+
 /* Warns where predictions of configurations that a model of the chosen kind never saw are biased, are worse than the
  * mean, or are worse than a baseline, which is each other kind; says what to do. */
 void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], int chosen, struct text_list *warnings);
@@ -92,14 +98,11 @@ int estimator_make(const struct measurements *measurements, const struct results
 void put_parts(vp_json_writer *writer, const struct part_errors errors[ESTIMATE_PARTS]);
 void put_guardrails(vp_json_writer *writer, const struct evaluation *evaluation, const char *predictions);
 
-/* The unit of a coefficient: "ms" for the constant, else "ms / (views)". Returns out. */
-const char *unit_text(const char *name, char out[64]);
-
 /* Writes the model to a file, with its evaluation unless that is NULL. 0 or an exit code. */
 int estimator_write(const char *path, const struct estimator *estimator, const struct evaluation *evaluated);
 
-/* Reads a model, of which every byte may be wrong. 0 or an exit code; *out is set on success, for estimator_free. */
-int estimator_read(const char *path, struct estimator **out);
+/* Reads a model of ESTIMATOR_SCHEMA. 0 or an exit code; *out is set on success, for estimator_free. */
+int estimator_read(struct model_reader *reader, struct estimator **out);
 
 /* A row of a table of errors: one or two words (second may be NULL), then the columns of ERROR_COLUMNS. */
 #define ERROR_COLUMNS "MAE ms|MAPE %|R2|P95 error ms|bias ms|bias 95 % interval|rows"

@@ -19,8 +19,6 @@ const char *const SPLIT_KEYS[SPLIT_COUNT] = {"in_sample", "leave_one_configurati
 
 const char *const SPLIT_NAMES[SPLIT_COUNT] = {"in sample", "configuration left out", "image size left out"};
 
-const char *const LINEAR_STATE_KEYS[] = {"used", "at zero", "dropped"};
-
 /* of the reference latency, as the experiments have them */
 const double BUDGET_SHARES[BUDGET_COUNT] = {0.5, 0.7, 0.85, 1.0};
 const size_t CURVE_POINTS[CURVE_COUNT] = {10, 25, 50, 100};
@@ -79,17 +77,19 @@ static int request_of_row(const struct result_file *file, size_t row, int32_t ex
     request->active_blocks = (int32_t)file->block_count;
     return 0;
 }
-/* The mean of few runs is itself off: on average by its standard error times sqrt(2 / pi), which is the mean |error| of
- * a normal distribution. */
-static void measure_noise(struct measurements *measurements, const struct result_file *file, size_t row) {
+double run_noise(const struct result_file *file, size_t row) {
     size_t first = file->run_at ? file->run_at[row] : 0, count = file->run_at ? file->run_at[row + 1] - first : 0;
     double mean, sum = 0;
-    if (count < 2) return;
+    if (count < 2) return (double)NAN;
     mean = vp_statistics_mean(file->run_total + first, count);
     for (size_t i = 0; i < count; i++) sum += (file->run_total[first + i] - mean) * (file->run_total[first + i] - mean);
-    if (!(mean > 0)) return;
     /* sqrt(2 / pi) */
-    measurements->noise += 0.79788456080286536 * sqrt(sum / (double)(count - 1) / (double)count) / mean;
+    return mean > 0 ? 0.79788456080286536 * sqrt(sum / (double)(count - 1) / (double)count) / mean : (double)NAN;
+}
+static void measure_noise(struct measurements *measurements, const struct result_file *file, size_t row) {
+    const double noise = run_noise(file, row);
+    if (!isfinite(noise)) return;
+    measurements->noise += noise;
     measurements->noise_count++;
 }
 static void measure_row(struct measurements *measurements, const struct result_file *file, size_t row,

@@ -4,18 +4,18 @@
 #include "base/document.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "report/model_file.h"
 #include "report/result_read.h"
 #include "vlmprof_latency.h"
 
 #define ESTIMATOR_SCHEMA "vlmprof-estimator-1"
-#define ESTIMATE_LEVEL 0.95
+#define ESTIMATE_LEVEL MODEL_LEVEL
 
 /* What a prediction says of requests of its kind, and what a sample's time is of its runs: not the median. */
 #define ESTIMATE_LOCATION "mean"
 
 /* Parts of a request: the stages of vp_latency_stage, then the total. */
-enum { ESTIMATE_TOTAL = VP_LATENCY_STAGE_COUNT, ESTIMATE_PARTS, ESTIMATE_KINDS = VP_LATENCY_MEAN + 1,
-       ESTIMATOR_BYTES_MOST = 1 << 24 };
+enum { ESTIMATE_TOTAL = VP_LATENCY_STAGE_COUNT, ESTIMATE_PARTS, ESTIMATE_KINDS = VP_LATENCY_MEAN + 1 };
 
 /* What a prediction must not have seen: nothing, the row's configuration, its image size. */
 enum { SPLIT_NONE, SPLIT_CONFIG, SPLIT_SIZE, SPLIT_COUNT };
@@ -23,7 +23,6 @@ enum { SPLIT_NONE, SPLIT_CONFIG, SPLIT_SIZE, SPLIT_COUNT };
 extern const char *const ESTIMATE_KIND_KEYS[ESTIMATE_KINDS];
 extern const char *const SPLIT_KEYS[SPLIT_COUNT];
 extern const char *const SPLIT_NAMES[SPLIT_COUNT];
-extern const char *const LINEAR_STATE_KEYS[];
 
 enum { BUDGET_COUNT = 4 };
 
@@ -58,6 +57,10 @@ struct measurements {
 };
 
 void measurements_free(struct measurements *measurements);
+
+/* The share by which the mean of a sample's few runs is itself off, on average: its standard error times sqrt(2 / pi),
+ * which is the mean |error| of a normal distribution. NaN: fewer than two runs. */
+double run_noise(const struct result_file *file, size_t row);
 
 /* Takes every row that has its counts and times, of all files as they are. */
 void measurements_read(struct measurements *measurements, const struct results *results, int64_t experts);

@@ -168,6 +168,15 @@ static int read_runs(struct result_file *file, const vp_json *json, uint32_t obj
     file->run_at[file->count + 1] = at;
     return 0;
 }
+/* "sent_image": null where a server got none */
+static int read_image(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row) {
+    double bytes = 0;
+    if (!node_is(json, object, VP_JSON_NULL)
+        && read_number(file, json, vp_json_get(json, object, "bytes"), row, "sent_image.bytes", 1, 1e12, &bytes))
+        return EXIT_INPUT;
+    result_put(file, rows, COLUMN_IMAGE_BYTES, file->count, bytes);
+    return 0;
+}
 
 struct row_key { const char *name; int column; double least, most; };
 static const struct row_key ROW_KEYS[] = {
@@ -185,11 +194,12 @@ static const struct row_key ROW_KEYS[] = {
     {"actual_text_tokens", COLUMN_TEXT_TOKENS, 0, 1e9},
     {"total_sequence_length", COLUMN_SEQUENCE, 0, 1e9},
     {"output_tokens", COLUMN_OUTPUT_TOKENS, 0, 1e9},
+    {"image_tokens_by_rule", COLUMN_TOKENS_BY_RULE, 0, 1e9},
 };
 
 enum { ROW_KEY_COUNT = sizeof ROW_KEYS / sizeof ROW_KEYS[0] };
 
-enum { ROW_ID = -1, ROW_STATUS = -2, ROW_STAGES = -3, ROW_DETAIL = -4, ROW_RUNS = -5, ROW_OTHER = -6 };
+enum { ROW_ID = -1, ROW_STATUS = -2, ROW_STAGES = -3, ROW_DETAIL = -4, ROW_RUNS = -5, ROW_IMAGE = -6, ROW_OTHER = -7 };
 
 static int row_member(const vp_json *json, uint32_t key, const struct row_key **found) {
     static const struct {
@@ -199,7 +209,8 @@ static int row_member(const vp_json *json, uint32_t key, const struct row_key **
                   {"status", ROW_STATUS},
                   {"stages", ROW_STAGES},
                   {"stage_detail", ROW_DETAIL},
-                  {"runs", ROW_RUNS}};
+                  {"runs", ROW_RUNS},
+                  {"sent_image", ROW_IMAGE}};
     for (int i = 0; i < ROW_KEY_COUNT; i++)
         if (key_is(json, key, ROW_KEYS[i].name, strlen(ROW_KEYS[i].name))) {
             *found = &ROW_KEYS[i];
@@ -215,7 +226,9 @@ static void finish_row(struct result_file *file, size_t rows) {
     double crops = result_at(file, COLUMN_VIEWS, file->count),
            tokens = result_at(file, COLUMN_OUTPUT_TOKENS, file->count), steps = tokens - 1;
     if (isfinite(crops)) file->columns[COLUMN_VIEWS][file->count] = crops + 1;
-    else if (!file->is_foreign) {
+    else if (file->is_served) {
+        if (result_at(file, COLUMN_IMAGE_BYTES, file->count) <= 0) result_put(file, rows, COLUMN_VISION_TOKENS, file->count, 0);
+    } else if (!file->is_foreign) {
         result_put(file, rows, COLUMN_VIEWS, file->count, 0); /* a question without an image */
         result_put(file, rows, COLUMN_VISION_TOKENS, file->count, 0);
     }
@@ -245,6 +258,7 @@ static int read_row(struct result_file *file, const vp_json *json, uint32_t obje
         } else if (what == ROW_STATUS) failed = !vp_json_equals(json, key + 1, "ok");
         else if (what == ROW_STAGES) { if (read_stage_times(file, json, key + 1, rows, row)) return EXIT_INPUT; }
         else if (what == ROW_DETAIL) { if (read_stage_details(file, json, key + 1, rows, row)) return EXIT_INPUT; }
+        else if (what == ROW_IMAGE) { if (read_image(file, json, key + 1, rows, row)) return EXIT_INPUT; }
         else if (what == ROW_RUNS) { if (read_runs(file, json, key + 1, row, capacity)) return EXIT_INPUT; }
         else if (what != ROW_OTHER) {
             if (read_number(file, json, key + 1, row, known->name, known->least, known->most, &value))

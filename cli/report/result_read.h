@@ -17,6 +17,8 @@ enum {
     COLUMN_TEXT_TOKENS,
     COLUMN_SEQUENCE,
     COLUMN_OUTPUT_TOKENS,
+    COLUMN_TOKENS_BY_RULE, /* of servers: what --family counts for the image; */
+    COLUMN_IMAGE_BYTES,    /* and the bytes of the image that was sent, 0: none was */
     COLUMN_STAGE,
     COLUMN_COUNT = COLUMN_STAGE + DETAIL_COUNT * VP_STAGE_COUNT
 };

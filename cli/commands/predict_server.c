@@ -1,0 +1,225 @@
+/* predict_server.c: what requests to a server will cost, by the laws of `vlmprof fit`.
+ * Sizes with --family, or counts, become requests; TTFT, TPOT and E2E with intervals go to stdout as text or JSON. */
+#include "commands/predict_server.h"
+
+#include "base/console.h"
+#include "base/document.h"
+#include "base/json.h"
+#include "tile/family.h"
+#include "tile/tile_options.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char SERVER_ONLY[] = "family image_bytes";
+static const char ENGINE_ONLY[] = "views preprocess tier crops top_k num_active_blocks data recalibrate measurements seed "
+                                  "output";
+int predict_server_check(const struct options *options, int is_server) {
+    for (size_t i = 0; i < options->command->option_count; i++) {
+        const char *name = options->command->options[i].name;
+        if (!options->values[i].given) continue;
+        if (is_server && has_word(ENGINE_ONLY, name))
+            return complain(EXIT_USAGE, "predict: --%s is for models of vlmprof's engine; %s is of a server", name,
+                            options->operands[0]);
+        if (!is_server && has_word(SERVER_ONLY, name))
+            return complain(EXIT_USAGE, "predict: --%s is for models of servers; %s is of vlmprof's engine", name,
+                            options->operands[0]);
+    }
+    return is_server && is_given(options, "max_crops") && !is_given(options, "family")
+               ? complain(EXIT_USAGE, "predict: --max_crops of a server's model goes with --family NAME")
+               : 0;
+}
+/* A count of the command line; NaN: it is not there. */
+static double count_of(const struct options *options, const char *name) {
+    return is_given(options, name) ? (double)number_of(options, name) : (double)NAN;
+}
+/* The tokens of an image of this size by the rule of the family. Returns 0 or an exit code. */
+static int count_size(const struct options *options, const char *text, double *tokens) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_family *family = resize(NULL, 1, sizeof *family);
+    int64_t width = 0, height = 0;
+    vp_vision_count count;
+    int code = 0;
+    if (!can_parse_size(text, "x", &width, &height) || width < 1 || height < 1 || width > INT32_MAX
+        || height > INT32_MAX)
+        code = complain(EXIT_USAGE, "%s: want WIDTHxHEIGHT in pixels, like 640x480", text);
+    else if (!is_given(options, "family"))
+        code = complain(EXIT_USAGE, "predict: %s: how many tokens that is, --family NAME says; or give --vision_tokens N",
+                        text);
+    if (!code) code = family_by_name(text_of(options, "family"), family);
+    if (!code) code = family_set_keys(options, family, 1);
+    if (!code) {
+        const vp_result result = vp_family_count(family, (int32_t)width, (int32_t)height, &count, &error);
+        if (result != VP_OK) code = complain_result(EXIT_USAGE, text, result, &error);
+        else *tokens = (double)count.total_tokens;
+    }
+    free(family);
+    return code;
+}
+/* Completes what the command line says of a request by the law's data. Returns 0 or an exit code. */
+static int complete_request(const struct server_law *law, struct law_request *request) {
+    if (isnan(request->output_tokens)) request->output_tokens = law->ranges[LAW_OUTPUT_TOKENS].median;
+    if (isnan(request->output_tokens)) /* nobody knows */
+        return complain(EXIT_USAGE, "predict: the data of the law do not say the tokens of an answer: give --output_tokens");
+    if (isnan(request->image_bytes))
+        request->image_bytes = request->image_tokens <= 0 ? 0 : law->ranges[LAW_IMAGE_BYTES].median;
+    if (law->source != LAW_OF_PROMPT) {
+        if (isnan(request->image_tokens))
+            return complain(EXIT_USAGE, "predict: say what the request is: sizes like 640x480 with --family NAME, or "
+                                        "--vision_tokens N (0: text only)");
+        if (isnan(request->text_tokens)) request->text_tokens = request->prompt_tokens - request->image_tokens;
+        if (isnan(request->text_tokens)) request->text_tokens = law->ranges[LAW_TEXT_TOKENS].median;
+    }
+    if (isnan(request->prompt_tokens)) request->prompt_tokens = request->image_tokens + request->text_tokens;
+    if (isnan(request->prompt_tokens))
+        return complain(EXIT_USAGE, "predict: image and text tokens have one cost in this law: give --sequence N, all "
+                                    "tokens of the prompt, or both --vision_tokens and --text_tokens");
+    if (request->text_tokens < 0
+        || (isfinite(request->text_tokens) && isfinite(request->image_tokens)
+            && !(fabs(request->image_tokens + request->text_tokens - request->prompt_tokens) <= 0)))
+        return complain(EXIT_USAGE, "predict: --sequence is not the sum of image and text tokens");
+    return 0;
+}
+
+static const char *verdict_of(const struct law_prediction *prediction, double budget) {
+    return prediction->high[LAW_TOTAL] <= budget ? "holds" : prediction->low[LAW_TOTAL] > budget ? "exceeds" : "unsure";
+}
+static double share_of(const struct law_prediction *prediction, double budget) {
+    return model_share_within(prediction->value[LAW_TOTAL], prediction->low[LAW_TOTAL], prediction->high[LAW_TOTAL],
+                              budget);
+}
+/* "1024", or "?" where nobody knows. */
+static const char *count_text(double count, char out[24]) {
+    if (isfinite(count)) snprintf(out, 24, "%.0f", count); else snprintf(out, 24, "?");
+    return out;
+}
+static void write_request(struct document *document, const char *size, const struct law_request *request,
+                          const struct law_prediction *prediction, double budget) {
+    char image[24], text[24], prompt[24], output[24];
+    struct text_list *table;
+    document_text(document, BLOCK_HEADING, "%s%s%s image tokens, %s text tokens, %s prompt tokens, %s output tokens",
+                  size ? size : "", size ? ": " : "", count_text(request->image_tokens, image),
+                  count_text(request->text_tokens, text), count_text(request->prompt_tokens, prompt),
+                  count_text(request->output_tokens, output));
+    table = document_table(document, "part|" ESTIMATE_LOCATION " ms|95 % interval|of");
+    for (int part = 0; part < LAW_PARTS; part++) {
+        const int is_known = isfinite(prediction->low[part]);
+        text_list_add(table, "%s", LAW_NAMES[part]);
+        text_list_add(table, "%s", number_formatted("%.3f", prediction->value[part]).text);
+        if (is_known) text_list_add(table, "[%.3f, %.3f]", prediction->low[part], prediction->high[part]);
+        else text_list_add(table, "-");
+        text_list_add(table, "%s", !is_known ? "-" : prediction->is_limited[part] ? "held-out ratios" : "Student");
+    }
+    if (isfinite(budget))
+        document_text(document, BLOCK_LINE, "budget %.3f ms of E2E: %s, with probability %s", budget,
+                      verdict_of(prediction, budget), number_formatted("%.3f", share_of(prediction, budget)).text);
+}
+static void put_request(vp_json_writer *writer, const char *size, const struct law_request *request,
+                        const struct law_prediction *prediction, double budget) {
+    vp_json_begin_object(writer);
+    put_text(writer, "size", size);
+    for (int which = 0; which < LAW_NUMBERS; which++)
+        put_double(writer, LAW_REQUEST[which].name, law_number(request, which));
+    for (int part = 0; part < LAW_PARTS; part++) {
+        vp_json_key(writer, LAW_KEYS[part]);
+        if (!isfinite(prediction->value[part])) { vp_json_null(writer); continue; }
+        vp_json_begin_object(writer);
+        put_double(writer, "ms", prediction->value[part]);
+        put_range(writer, "interval_ms", prediction->low[part], prediction->high[part]);
+        put_text(writer, "interval_of", !isfinite(prediction->low[part]) ? NULL
+                                        : prediction->is_limited[part]   ? "held_out_ratios"
+                                                                         : "student");
+        vp_json_end_object(writer);
+    }
+    if (isfinite(budget)) {
+        put_double(writer, "budget_ms", budget);
+        put_text(writer, "verdict", verdict_of(prediction, budget));
+        put_double(writer, "probability_within_budget", share_of(prediction, budget));
+    }
+    vp_json_end_object(writer);
+}
+/* What the command line asks for: requests by size, or one by its counts. */
+struct asked { struct law_request *requests; size_t count; double budget; };
+/* The predictions of one law, into the document or the JSON. Returns 0 or an exit code. */
+static int predict_law(const struct options *options, const struct server_law *law, const struct asked *asked,
+                       struct document *document, vp_json_writer *writer) {
+    struct law_request *requests = resize(NULL, asked->count, sizeof *requests);
+    struct text_list warnings = {NULL, 0};
+    int code = 0;
+    memcpy(requests, asked->requests, asked->count * sizeof *requests);
+    for (size_t i = 0; i < asked->count && !code; i++) code = complete_request(law, &requests[i]);
+    if (!code) law_warn(law, requests, asked->count, &warnings);
+    if (!code && writer) {
+        vp_json_begin_object(writer);
+        put_text(writer, "endpoint", law->endpoint);
+        put_text(writer, "endpoint_model", law->model);
+        put_list(writer, "warnings", &warnings);
+        vp_json_key(writer, "predictions");
+        vp_json_begin_array(writer);
+    } else if (!code) {
+        document_list(document, "Warnings", &warnings);
+        document_text(document, BLOCK_HEADING, "%s at %s", law->model, law->endpoint);
+    }
+    for (size_t i = 0; i < asked->count && !code; i++) {
+        const char *size = options->operand_count > 1 ? options->operands[i + 1] : NULL;
+        struct law_prediction prediction;
+        law_predict(law, &requests[i], &prediction);
+        if (writer) put_request(writer, size, &requests[i], &prediction, asked->budget);
+        else write_request(document, size, &requests[i], &prediction, asked->budget);
+    }
+    if (!code && writer) {
+        vp_json_end_array(writer);
+        vp_json_end_object(writer);
+    }
+    text_list_free(&warnings);
+    free(requests);
+    return code;
+}
+/* Prints what a document or a writer of `out` holds. */
+static int print_asked(const struct options *options, const struct server_laws *laws, const struct asked *asked) {
+    struct document document = {NULL, 0, NULL};
+    struct text_buffer out = {NULL, 0, 0};
+    const int is_json = is_given(options, "json");
+    vp_json_writer writer;
+    int code = 0;
+    vp_json_writer_init_sink(&writer, text_sink, &out, 2);
+    vp_json_begin_object(&writer);
+    put_text(&writer, "schema", "vlmprof-prediction-server-1");
+    put_text(&writer, "location", ESTIMATE_LOCATION);
+    vp_json_key(&writer, "laws");
+    vp_json_begin_array(&writer);
+    for (size_t i = 0; i < laws->count && !code; i++)
+        code = predict_law(options, &laws->items[i], asked, &document, is_json ? &writer : NULL);
+    vp_json_end_array(&writer);
+    vp_json_end_object(&writer);
+    if (vp_json_finish(&writer) != VP_OK) abort(); /* memory ends the program before */
+    text_add_string(&out, "\n");
+    if (!code) code = is_json ? print_whole(&out) : print_document(&document);
+    document_free(&document);
+    free(out.data);
+    return code;
+}
+int predict_server(const struct options *options, const struct server_laws *laws) {
+    const size_t count = options->operand_count > 1 ? options->operand_count - 1 : 1;
+    struct asked asked = {zeroed(count, sizeof *asked.requests), count,
+                          is_given(options, "budget_ms") ? opt(options, "budget_ms")->real : (double)NAN};
+    int code = 0;
+    if (options->operand_count > 1 && is_given(options, "vision_tokens"))
+        code = complain(EXIT_USAGE, "predict: --vision_tokens is for a request without a size");
+    if (options->operand_count == 1 && is_given(options, "family"))
+        code = complain(EXIT_USAGE, "predict: --family is for sizes like 640x480");
+    for (size_t i = 0; i < count && !code; i++) {
+        struct law_request *request = &asked.requests[i];
+        request->image_tokens = count_of(options, "vision_tokens");
+        request->text_tokens = count_of(options, "text_tokens");
+        request->prompt_tokens = count_of(options, "sequence");
+        request->output_tokens = count_of(options, "output_tokens");
+        request->image_bytes = count_of(options, "image_bytes");
+        if (options->operand_count > 1) code = count_size(options, options->operands[i + 1], &request->image_tokens);
+    }
+    if (!code) code = print_asked(options, laws, &asked);
+    free(asked.requests);
+    return code;
+}

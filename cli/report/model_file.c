@@ -1,0 +1,225 @@
+/* model_file.c: files of fitted models: what is in all of them, written, and read where every byte may be wrong. */
+#include "report/model_file.h"
+
+#include "base/console.h"
+#include "base/files.h"
+#include "report/result_read.h"
+#include "vlmprof_analysis.h"
+#include "vlmprof_file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const LINEAR_STATE_KEYS[LINEAR_STATES] = {"used", "at zero", "dropped"};
+
+/* ---- writing */
+const char *unit_text(const char *name, char out[64]) {
+    if (strcmp(name, "1")) snprintf(out, 64, "ms / (%.40s)", name); else snprintf(out, 64, "ms");
+    return out;
+}
+void model_put_linear(vp_json_writer *writer, const vp_linear *fit, const char *const *names) {
+    char unit[64];
+    put_int(writer, "rows", (int64_t)fit->rows);
+    put_double(writer, "degrees_of_freedom", fit->degrees);
+    put_double(writer, "sigma", fit->sigma);
+    put_double(writer, "condition", fit->condition);
+    vp_json_key(writer, "columns");
+    vp_json_begin_array(writer);
+    for (int column = 0; column < fit->columns; column++) {
+        double low = (double)NAN, high = (double)NAN;
+        int known = vp_linear_coefficient(fit, column, MODEL_LEVEL, &low, &high) == VP_OK;
+        vp_json_begin_object(writer);
+        put_text(writer, "name", names[column]);
+        put_text(writer, "unit", unit_text(names[column], unit));
+        put_text(writer, "state", LINEAR_STATE_KEYS[fit->state[column]]);
+        put_double(writer, "coefficient", fit->coefficient[column]);
+        put_double(writer, "standard_error", fit->error[column]);
+        put_interval(writer, "interval", known, low, high);
+        vp_json_key(writer, "root");
+        vp_json_begin_array(writer);
+        for (int k = 0; k < fit->columns; k++) vp_json_double(writer, fit->root[column * fit->columns + k]);
+        vp_json_end_array(writer);
+        vp_json_end_object(writer);
+    }
+    vp_json_end_array(writer);
+}
+void model_put_limits(vp_json_writer *writer, const char *key, const vp_latency_limits *limits) {
+    vp_json_key(writer, key);
+    if (!limits->count) { vp_json_null(writer); return; }
+    vp_json_begin_object(writer);
+    put_int(writer, "rows", (int64_t)limits->count);
+    put_double(writer, "low", limits->low);
+    put_double(writer, "high", limits->high);
+    vp_json_end_object(writer);
+}
+int model_write(const char *path, vp_result result, struct text_buffer *text) {
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? copy_text(path, slash == path ? 1 : (size_t)(slash - path)) : copy_text(".", 1);
+    int code;
+    text_add_string(text, "\n");
+    code = result == VP_OK ? file_write_whole(folder, slash ? slash + 1 : path, text->data, text->bytes)
+                           : complain(EXIT_WORK, "%s: %s", path, vp_result_text(result));
+    free(folder);
+    return code;
+}
+
+double model_share_within(double value, double low, double high, double budget) {
+    const double side = budget < value ? value - low : high - value;
+    return 1 - vp_normal_tail((budget - value) / (side / vp_normal_quantile(0.5 + MODEL_LEVEL / 2)));
+}
+
+/* ---- reading */
+uint32_t model_fail(struct model_reader *reader, uint32_t node, const char *key, const char *what) {
+    if (!reader->code)
+        reader->code = complain(
+            EXIT_INPUT, "%s: byte %llu: %s%s%s %s", reader->path,
+            (unsigned long long)(node < reader->parsed.json.node_count ? reader->parsed.json.nodes[node].start : 0),
+            reader->where, reader->where[0] ? "." : "", key, what);
+    return VP_JSON_NONE;
+}
+uint32_t model_member(struct model_reader *reader, uint32_t object, const char *key, vp_json_type type) {
+    uint32_t node = vp_json_get(&reader->parsed.json, object, key);
+    static const char *const kinds[] = {"is missing", "is not of the right type"};
+    return node_is(&reader->parsed.json, node, type)
+               ? node
+               : model_fail(reader, node == VP_JSON_NONE ? object : node, key, kinds[node != VP_JSON_NONE]);
+}
+double model_node(struct model_reader *reader, uint32_t node, const char *key, double least, double most) {
+    double value = node_number(&reader->parsed.json, node);
+    if (!(value >= least && value <= most)) model_fail(reader, node, key, "is out of range");
+    return value;
+}
+double model_number(struct model_reader *reader, uint32_t object, const char *key, double least, double most) {
+    uint32_t node = model_member(reader, object, key, VP_JSON_NUMBER);
+    return node == VP_JSON_NONE ? (double)NAN : model_node(reader, node, key, least, most);
+}
+double model_optional(struct model_reader *reader, uint32_t object, const char *key, double least, double most) {
+    return node_is(&reader->parsed.json, vp_json_get(&reader->parsed.json, object, key), VP_JSON_NULL)
+               ? (double)NAN
+               : model_number(reader, object, key, least, most);
+}
+int64_t model_count(struct model_reader *reader, uint32_t object, const char *key, int64_t least, int64_t most) {
+    uint32_t node = model_member(reader, object, key, VP_JSON_NUMBER);
+    int64_t value = least;
+    if (node != VP_JSON_NONE
+        && (vp_json_to_int(&reader->parsed.json, node, &value) != VP_OK || value < least || value > most))
+        model_fail(reader, node, key, "is no count that makes sense");
+    return reader->code ? least : value;
+}
+char *model_text(struct model_reader *reader, uint32_t object, const char *key) {
+    uint32_t node = model_member(reader, object, key, VP_JSON_STRING);
+    char *text = node == VP_JSON_NONE ? NULL : result_text(&reader->parsed.json, object, key);
+    if (node != VP_JSON_NONE && !text) model_fail(reader, node, key, "is no text");
+    return text ? text : copy_text("", 0);
+}
+int model_word(struct model_reader *reader, uint32_t object, const char *key, const char *const *words, int count) {
+    uint32_t node = model_member(reader, object, key, VP_JSON_STRING);
+    for (int i = 0; node != VP_JSON_NONE && i < count; i++)
+        if (vp_json_equals(&reader->parsed.json, node, words[i])) return i;
+    if (node != VP_JSON_NONE) model_fail(reader, node, key, "is no word that is known");
+    return 0;
+}
+void model_check_duplicates(struct model_reader *reader) {
+    const vp_json *json = &reader->parsed.json;
+    uint32_t *scratch = resize(NULL, json->node_count, sizeof *scratch), duplicate;
+    for (uint32_t i = 0; i < json->node_count && !reader->code; i++)
+        if (node_is(json, i, VP_JSON_OBJECT)
+            && vp_json_has_duplicates(json, i, scratch, json->node_count, &duplicate) == VP_OK
+            && duplicate != VP_JSON_NONE)
+            model_fail(reader, duplicate, "a key", "stands twice");
+    free(scratch);
+}
+static void read_linear_column(struct model_reader *reader, uint32_t node, const char *name, int is_nonnegative,
+                               int column, vp_linear *fit) {
+    uint32_t named, root, item;
+    if (!node_is(&reader->parsed.json, node, VP_JSON_OBJECT)) {
+        model_fail(reader, node, "name", "is missing");
+        return;
+    }
+    named = model_member(reader, node, "name", VP_JSON_STRING);
+    if (named != VP_JSON_NONE && !vp_json_equals(&reader->parsed.json, named, name))
+        model_fail(reader, named, "name", "is not the one that this version computes");
+    fit->state[column] = (unsigned char)model_word(reader, node, "state", LINEAR_STATE_KEYS, LINEAR_STATES);
+    fit->coefficient[column] = model_number(reader, node, "coefficient", is_nonnegative ? 0 : -1e30, 1e30);
+    fit->error[column] = model_optional(reader, node, "standard_error", 0, 1e30);
+    if (fit->state[column] != VP_LINEAR_USED && !(fit->coefficient[column] <= 0 && fit->coefficient[column] >= 0))
+        model_fail(reader, node, "coefficient", "is not 0 though the column is not used");
+    fit->used_columns += fit->state[column] == VP_LINEAR_USED;
+    root = model_member(reader, node, "root", VP_JSON_ARRAY);
+    if (root == VP_JSON_NONE) return;
+    if (reader->parsed.json.nodes[root].count != (uint32_t)fit->columns) {
+        model_fail(reader, root, "root", "has not one number a column");
+        return;
+    }
+    item = root + 1;
+    for (int k = 0; k < fit->columns; k++, item = reader->parsed.json.nodes[item].end)
+        fit->root[column * fit->columns + k] = model_node(reader, item, "root", -1e30, 1e30);
+}
+void model_read_linear(struct model_reader *reader, uint32_t object, const char *where, const char *const *names,
+                       int count, int is_nonnegative, vp_linear *fit) {
+    uint32_t columns, item;
+    snprintf(reader->where, sizeof reader->where, "%s", where);
+    fit->rows = (uint64_t)model_count(reader, object, "rows", 1, INT64_C(1) << 53);
+    fit->degrees = model_number(reader, object, "degrees_of_freedom", 0, 1e16);
+    fit->sigma = model_optional(reader, object, "sigma", 0, 1e30);
+    fit->condition = model_optional(reader, object, "condition", 1 - 1e-9, 1e300);
+    fit->columns = count;
+    columns = model_member(reader, object, "columns", VP_JSON_ARRAY);
+    if (!reader->code && reader->parsed.json.nodes[columns].count != (uint32_t)count)
+        model_fail(reader, columns, "columns", "has another number of columns");
+    if (reader->code) return;
+    item = columns + 1;
+    for (int column = 0; column < count; column++, item = reader->parsed.json.nodes[item].end) {
+        snprintf(reader->where, sizeof reader->where, "%.80s.columns[%d]", where, column);
+        read_linear_column(reader, item, names[column], is_nonnegative, column, fit);
+    }
+    snprintf(reader->where, sizeof reader->where, "%s", where);
+    if (!(fabs(fit->degrees - ((double)fit->rows - fit->used_columns)) <= 0))
+        model_fail(reader, object, "degrees_of_freedom", "is not rows - used columns");
+}
+void model_read_limits(struct model_reader *reader, uint32_t parts, const char *where, const char *key,
+                       vp_latency_limits *limits) {
+    uint32_t object = vp_json_get(&reader->parsed.json, parts, key);
+    snprintf(reader->where, sizeof reader->where, "%s", where);
+    if (node_is(&reader->parsed.json, object, VP_JSON_NULL)) return;
+    object = model_member(reader, parts, key, VP_JSON_OBJECT);
+    if (reader->code) return;
+    snprintf(reader->where, sizeof reader->where, "%.80s.%.40s", where, key);
+    limits->level = MODEL_LEVEL;
+    limits->count = (size_t)model_count(reader, object, "rows", 1, INT64_C(1) << 40);
+    limits->low = model_number(reader, object, "low", 0, 1e30);
+    limits->high = model_number(reader, object, "high", limits->low, 1e30);
+}
+static int parse_model(struct model_reader *reader, const char *path) {
+    vp_error error = {VP_OK, -1, "", ""};
+    size_t bytes = 0;
+    vp_result result;
+    memset(reader, 0, sizeof *reader);
+    reader->path = path;
+    result = vp_file_read(path, MODEL_BYTES_MOST, &reader->text, &bytes, &error);
+    if (result != VP_OK) return complain_result(EXIT_INPUT, path, result, &error);
+    result = parse_json(&reader->parsed, reader->text, bytes, &error);
+    return result == VP_OK ? 0
+                           : complain(EXIT_INPUT, "%s: byte %lld: %s", path, (long long)error.offset,
+                                      error.text[0] ? error.text : vp_result_text(result));
+}
+static int has_schema(const struct model_reader *reader, const char *schema) {
+    return node_is(&reader->parsed.json, 0, VP_JSON_OBJECT)
+           && vp_json_equals(&reader->parsed.json, vp_json_get(&reader->parsed.json, 0, "schema"), schema);
+}
+int model_open(struct model_reader *reader, const char *path, const char *const *schemas, int count, int *which) {
+    reader->code = parse_model(reader, path);
+    *which = 0;
+    if (reader->code) return reader->code;
+    while (*which < count && !has_schema(reader, schemas[*which])) (*which)++;
+    if (*which < count) return 0;
+    *which = 0;
+    return reader->code = complain(EXIT_INPUT, "%s is no model of vlmprof fit: its schema is not %s", path, schemas[0]);
+}
+void model_close(struct model_reader *reader) {
+    free(reader->parsed.nodes);
+    free(reader->text);
+    memset(reader, 0, sizeof *reader);
+}

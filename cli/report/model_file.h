@@ -1,0 +1,53 @@
+/* model_file.h: files of fitted models: what is in all of them, written, and read where every byte may be wrong. */
+#ifndef VLMPROF_CLI_MODEL_FILE_H
+#define VLMPROF_CLI_MODEL_FILE_H
+#include "base/json.h"
+#include "base/memory.h"
+#include "vlmprof.h"
+#include "vlmprof_latency.h"
+
+#define MODEL_LEVEL 0.95
+enum { MODEL_BYTES_MOST = 1 << 24, LINEAR_STATES = 3 };
+extern const char *const LINEAR_STATE_KEYS[LINEAR_STATES];
+
+/* ---- writing: members of the open object */
+/* The unit of a coefficient: "ms" for the constant, else "ms / (views)". Returns out. */
+const char *unit_text(const char *name, char out[64]);
+void model_put_linear(vp_json_writer *writer, const vp_linear *fit, const char *const *names);
+void model_put_limits(vp_json_writer *writer, const char *key, const vp_latency_limits *limits); /* null: none */
+
+/* Writes the text that a writer ended with `result` to a file, with a line end. Returns 0 or an exit code. */
+int model_write(const char *path, vp_result result, struct text_buffer *text);
+
+/* The share of such requests within a budget. Either side of the prediction is taken as half a normal distribution that
+ * is as wide as that side of the interval. */
+double model_share_within(double value, double low, double high, double budget);
+
+/* ---- reading. `where` is the object that is being read, for messages; code: 0, or the exit code after the first
+ * complaint, and no other complaint follows it. */
+struct model_reader { const char *path; char *text; struct parsed parsed; int code; char where[128]; };
+
+/* Reads a file whose schema is one of these; *which is its place among them. Returns 0 or an exit code. model_close
+ * frees the reader in both cases. */
+int model_open(struct model_reader *reader, const char *path, const char *const *schemas, int count, int *which);
+void model_close(struct model_reader *reader);
+void model_check_duplicates(struct model_reader *reader); /* complains about a key that stands twice in an object */
+
+/* Complains at `where`.key. Returns VP_JSON_NONE. */
+uint32_t model_fail(struct model_reader *reader, uint32_t node, const char *key, const char *what);
+uint32_t model_member(struct model_reader *reader, uint32_t object, const char *key, vp_json_type type);
+double model_node(struct model_reader *reader, uint32_t node, const char *key, double least, double most);
+double model_number(struct model_reader *reader, uint32_t object, const char *key, double least, double most);
+/* A number, or NaN for null, which stands for what is not known. */
+double model_optional(struct model_reader *reader, uint32_t object, const char *key, double least, double most);
+int64_t model_count(struct model_reader *reader, uint32_t object, const char *key, int64_t least, int64_t most);
+char *model_text(struct model_reader *reader, uint32_t object, const char *key); /* malloc'ed, also after a complaint */
+/* An object's member, by a list of words: its place in the list. */
+int model_word(struct model_reader *reader, uint32_t object, const char *key, const char *const *words, int count);
+/* What model_put_linear and model_put_limits wrote, into zeroed structs. */
+void model_read_linear(struct model_reader *reader, uint32_t object, const char *where, const char *const *names,
+                       int count, int is_nonnegative, vp_linear *fit);
+void model_read_limits(struct model_reader *reader, uint32_t parts, const char *where, const char *key,
+                       vp_latency_limits *limits);
+
+#endif

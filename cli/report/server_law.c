@@ -1,0 +1,671 @@
+/* server_law.c: what requests to a server cost, fitted, compared with requests that it never saw, written and read. */
+#include "report/server_law.h"
+
+#include "base/console.h"
+#include "vlmprof_analysis.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const LAW_NAMES[LAW_PARTS] = {"TTFT", "TPOT", "E2E"};
+const char *const LAW_KEYS[LAW_PARTS] = {"TTFT", "T_decode_per_token", "T_total"};
+static const char *const KIND_KEYS[LAW_KINDS] = {"law", "mean"};
+static const char *const LAW_SPLIT_KEYS[LAW_SPLITS] = {"in_sample", "leave_one_configuration_out",
+                                                       "leave_prompt_lengths_out"};
+static const char *const LAW_SPLIT_NAMES[LAW_SPLITS] = {"in sample", "configuration left out", "prompt lengths left out"};
+static const char *const SOURCE_KEYS[LAW_SOURCES] = {"usage", "rule", "prompt"};
+static const char *const SOURCE_NAMES[LAW_SOURCES] = {"as the server counts them", "by the rule of --family",
+                                                      "not known"};
+const struct column LAW_REQUEST[LAW_NUMBERS] = {{"image_tokens", offsetof(struct law_request, image_tokens)},
+                                                {"text_tokens", offsetof(struct law_request, text_tokens)},
+                                                {"prompt_tokens", offsetof(struct law_request, prompt_tokens)},
+                                                {"image_bytes", offsetof(struct law_request, image_bytes)},
+                                                {"output_tokens", offsetof(struct law_request, output_tokens)}};
+
+double law_number(const struct law_request *request, int which) {
+    double value;
+    memcpy(&value, (const char *)request + LAW_REQUEST[which].offset, sizeof value);
+    return value;
+}
+
+/* ---- rows */
+enum { PROMPT_BINS = 5 };
+struct law_rows {
+    struct law_request *requests;
+    double *measured;                     /* ms [LAW_PARTS, count]; NaN: not known */
+    uint32_t *configs, *bins;             /* [count] of prompt tokens: fifths */
+    size_t count, config_count, incomplete, cached;
+    double noise; size_t noise_count;
+};
+static void law_rows_free(struct law_rows *rows) {
+    free(rows->requests);
+    free(rows->measured);
+    free(rows->configs);
+    free(rows->bins);
+}
+static int is_of_law(const struct result_file *file, const struct result_file *first) {
+    return !strcmp(file->endpoint, first->endpoint) && !strcmp(file->endpoint_model, first->endpoint_model);
+}
+/* Truth: every request of the law's server has this number. */
+static int is_known(const struct results *results, const struct result_file *first, int column) {
+    for (size_t i = 0; i < results->count; i++) {
+        const struct result_file *file = &results->files[i];
+        for (size_t row = 0; is_of_law(file, first) && row < file->count; row++)
+            if (!isfinite(result_at(file, column, row)) && !(result_at(file, COLUMN_IMAGE_BYTES, row) <= 0)) return 0;
+    }
+    return 1;
+}
+static int source_of(const struct results *results, const struct result_file *first) {
+    return is_known(results, first, COLUMN_VISION_TOKENS)    ? LAW_OF_USAGE
+           : is_known(results, first, COLUMN_TOKENS_BY_RULE) ? LAW_OF_RULE
+                                                             : LAW_OF_PROMPT;
+}
+/* Truth: the row says what a request of the law needs. */
+static int can_request(const struct result_file *file, size_t row, int source, struct law_request *request) {
+    const double bytes = result_at(file, COLUMN_IMAGE_BYTES, row);
+    request->prompt_tokens = result_at(file, COLUMN_SEQUENCE, row);
+    request->output_tokens = result_at(file, COLUMN_OUTPUT_TOKENS, row);
+    request->image_bytes = bytes;
+    request->image_tokens = source == LAW_OF_PROMPT ? (double)NAN
+                            : bytes <= 0            ? 0
+                            : result_at(file, source == LAW_OF_RULE ? COLUMN_TOKENS_BY_RULE : COLUMN_VISION_TOKENS, row);
+    request->text_tokens = request->prompt_tokens - request->image_tokens;
+    return request->prompt_tokens > 0 && (source == LAW_OF_PROMPT || request->text_tokens >= 0)
+           && result_at(file, METRIC_TTFT, row) > 0;
+}
+static void add_row(struct law_rows *rows, size_t capacity, const struct result_file *file, size_t row, int source) {
+    const double noise = run_noise(file, row);
+    struct law_request *request = &rows->requests[rows->count];
+    if (!can_request(file, row, source, request)) { rows->incomplete++; return; }
+    rows->measured[LAW_TTFT * capacity + rows->count] = result_at(file, METRIC_TTFT, row);
+    rows->measured[LAW_PER_TOKEN * capacity + rows->count] = result_at(file, METRIC_PER_TOKEN, row) > 0
+                                                                 ? result_at(file, METRIC_PER_TOKEN, row)
+                                                                 : (double)NAN;
+    rows->measured[LAW_TOTAL * capacity + rows->count] = request->output_tokens >= 1 ? result_at(file, METRIC_TOTAL, row)
+                                                                                     : (double)NAN;
+    if (isfinite(noise)) { rows->noise += noise; rows->noise_count++; }
+    rows->count++;
+}
+static int by_value(const void *left_item, const void *right_item) {
+    const double left = *(const double *)left_item, right = *(const double *)right_item;
+    return left < right ? -1 : left > right;
+}
+/* Fifths of the rows by the tokens of their prompts; equal lengths stay together. */
+static void find_bins(struct law_rows *rows) {
+    double *sorted = resize(NULL, rows->count, sizeof *sorted);
+    for (size_t i = 0; i < rows->count; i++) sorted[i] = rows->requests[i].prompt_tokens;
+    qsort(sorted, rows->count, sizeof *sorted, by_value);
+    for (size_t i = 0; i < rows->count; i++) {
+        rows->bins[i] = 0;
+        for (size_t bin = 1; bin < PROMPT_BINS; bin++)
+            rows->bins[i] += rows->requests[i].prompt_tokens >= sorted[bin * rows->count / PROMPT_BINS];
+    }
+    free(sorted);
+}
+static int is_same_config(const struct result_file *left, const struct result_file *right) {
+    return is_same_size(left, right) && !strcmp(left->request_knobs, right->request_knobs);
+}
+static void read_law_rows(struct law_rows *rows, const struct results *results, const struct result_file *first,
+                          int source) {
+    size_t capacity = 0;
+    memset(rows, 0, sizeof *rows);
+    for (size_t i = 0; i < results->count; i++) capacity += results->files[i].count;
+    rows->requests = zeroed(capacity + 1, sizeof *rows->requests);
+    rows->measured = resize(NULL, capacity + 1, LAW_PARTS * sizeof *rows->measured);
+    rows->configs = zeroed(capacity + 1, sizeof *rows->configs);
+    rows->bins = zeroed(capacity + 1, sizeof *rows->bins);
+    for (size_t i = 0; i < results->count; i++) {
+        const struct result_file *file = &results->files[i];
+        size_t other = 0, begin = rows->count;
+        if (!is_of_law(file, first)) continue;
+        while (other < i && !(is_of_law(&results->files[other], first) && is_same_config(&results->files[other], file)))
+            other++;
+        rows->config_count += other == i;
+        rows->cached += file->cached_runs > 0 ? (size_t)file->cached_runs : 0;
+        for (size_t row = 0; row < file->count; row++) add_row(rows, capacity, file, row, source);
+        for (size_t row = begin; row < rows->count; row++) rows->configs[row] = (uint32_t)other;
+    }
+    for (int part = 1; part < LAW_PARTS; part++) /* close the gaps that rows without a request left */
+        memmove(rows->measured + (size_t)part * rows->count, rows->measured + (size_t)part * capacity,
+                rows->count * sizeof *rows->measured);
+    find_bins(rows);
+}
+
+/* ---- lines */
+static const char *const TTFT_NAMES[LAW_COLUMNS] = {"1", "image tokens", "text tokens", "image bytes"};
+static const char *const PROMPT_NAMES[LAW_COLUMNS] = {"1", "prompt tokens", "image bytes", NULL};
+
+/* The names of a line's columns. Returns how many there are. */
+static int line_names(const struct server_law *law, int line, const char *const **names) {
+    *names = line == LAW_TTFT && law->source != LAW_OF_PROMPT ? TTFT_NAMES : PROMPT_NAMES;
+    if (line == LAW_PER_TOKEN) return 2;
+    return (law->source == LAW_OF_PROMPT ? 2 : 3) + law->has_bytes;
+}
+/* The columns of a request. Returns how many there are. */
+static int line_columns(const struct server_law *law, int line, const struct law_request *request,
+                        double x[LAW_COLUMNS]) {
+    int count = 0;
+    x[count++] = 1;
+    if (line == LAW_TTFT && law->source != LAW_OF_PROMPT) {
+        x[count++] = request->image_tokens;
+        x[count++] = request->text_tokens;
+    } else x[count++] = request->prompt_tokens;
+    if (line == LAW_TTFT && law->has_bytes) x[count++] = request->image_bytes;
+    return count;
+}
+/* The rows of a line as a regression has them: those whose value is known. */
+struct line_data { double *x, *y, *weights; uint32_t *groups; size_t *rows; size_t count, columns; };
+static void line_data_free(struct line_data *data) {
+    free(data->x);
+    free(data->y);
+    free(data->weights);
+    free(data->groups);
+    free(data->rows);
+}
+static struct line_data line_data_of(const struct server_law *law, const struct law_rows *rows, int part, int kind) {
+    struct line_data data = {resize(NULL, rows->count, LAW_COLUMNS * sizeof(double)),
+                             resize(NULL, rows->count, sizeof(double)), resize(NULL, rows->count, sizeof(double)),
+                             resize(NULL, rows->count, sizeof(uint32_t)), resize(NULL, rows->count, sizeof(size_t)), 0, 1};
+    for (size_t i = 0; i < rows->count; i++) {
+        const double value = rows->measured[(size_t)part * rows->count + i];
+        double x[LAW_COLUMNS] = {1};
+        if (!isfinite(value)) continue;
+        if (kind == LAW_KIND) data.columns = (size_t)line_columns(law, part, &rows->requests[i], x);
+        memcpy(data.x + data.count * data.columns, x, data.columns * sizeof *x);
+        data.weights[data.count] = 1;
+        data.rows[data.count] = i;
+        data.y[data.count++] = value;
+    }
+    return data;
+}
+static vp_linear_options options_of(const struct line_data *data) {
+    static const unsigned char nonnegative[LAW_COLUMNS] = {1, 1, 1, 1};
+    vp_linear_options options = vp_linear_options_default();
+    options.weights = data->weights;
+    options.nonnegative = nonnegative;
+    options.drop_dependent = 1;
+    return options;
+}
+/* Least squares with weights 1 / predicted^2, as the engine's model has them: noise is a share of the time, and the line
+ * goes through the means. The weights stay in data->weights. */
+static vp_result fit_line(struct line_data *data, vp_linear *fit, vp_error *error) {
+    const vp_linear_options options = options_of(data);
+    const double least = 0.01 * vp_statistics_mean(data->y, data->count);
+    vp_result result = vp_linear_compute(data->x, data->y, data->count, data->columns, &options, fit, error);
+    int is_settled = 0;
+    for (int round = 0; result == VP_OK && !is_settled && round < 30; round++) {
+        const vp_linear before = *fit;
+        for (size_t i = 0; i < data->count; i++) {
+            const double value = fmax(vp_linear_value(fit, data->x + i * data->columns), least);
+            data->weights[i] = 1 / (value * value);
+        }
+        result = vp_linear_compute(data->x, data->y, data->count, data->columns, &options, fit, error);
+        is_settled = 1;
+        for (size_t k = 0; k < data->columns; k++)
+            is_settled &= fabs(fit->coefficient[k] - before.coefficient[k]) <= 1e-9 * fabs(fit->coefficient[k]);
+    }
+    return result;
+}
+static size_t count_groups(const struct line_data *data, size_t group_count) {
+    unsigned char *is_used = zeroed(group_count, 1);
+    size_t count = 0;
+    for (size_t i = 0; i < data->count; i++) {
+        count += !is_used[data->groups[i]];
+        is_used[data->groups[i]] = 1;
+    }
+    free(is_used);
+    return count;
+}
+/* Predictions of the line's rows by lines that never saw the row's group; false where there are none. */
+static int can_leave_out(struct line_data *data, const uint32_t *groups, size_t group_count, double *predicted) {
+    const vp_linear_options options = options_of(data);
+    const size_t bytes = vp_linear_leave_out_scratch_bytes(data->columns, group_count);
+    void *scratch;
+    int is_made;
+    for (size_t i = 0; i < data->count; i++) data->groups[i] = groups[data->rows[i]];
+    if (count_groups(data, group_count) < 2) return 0;
+    scratch = resize(NULL, bytes, 1);
+    is_made = vp_linear_leave_out(data->x, data->y, data->groups, data->count, data->columns, group_count, &options,
+                                  scratch, bytes, predicted, NULL) == VP_OK;
+    free(scratch);
+    return is_made;
+}
+/* Predicts a part of all rows: in sample, or by lines that never saw the row's group. */
+static void predict_part(const struct server_law *law, const struct law_rows *rows, size_t group_count, int kind,
+                         int split, int part, double *out) {
+    struct line_data data = line_data_of(law, rows, part, kind);
+    double *predicted = resize(NULL, data.count, sizeof *predicted);
+    vp_linear fit;
+    int is_made = data.count > data.columns && fit_line(&data, &fit, NULL) == VP_OK;
+    for (size_t i = 0; i < rows->count; i++) out[i] = (double)NAN;
+    if (is_made && split != LAW_IN_SAMPLE)
+        is_made = can_leave_out(&data, split == LAW_CONFIG_OUT ? rows->configs : rows->bins, group_count, predicted);
+    else
+        for (size_t i = 0; is_made && i < data.count; i++) predicted[i] = vp_linear_value(&fit, data.x + i * data.columns);
+    for (size_t i = 0; is_made && i < data.count; i++) out[data.rows[i]] = predicted[i];
+    free(predicted);
+    line_data_free(&data);
+}
+static double total_of(double ttft, double per_token, double output_tokens) {
+    return output_tokens > 1 ? ttft + (output_tokens - 1) * per_token : ttft;
+}
+static void predict_rows(const struct server_law *law, const struct law_rows *rows, size_t group_count, int kind,
+                         int split, double *predicted) {
+    for (int part = 0; part < LAW_PARTS; part++) {
+        double *out = predicted + (size_t)part * rows->count;
+        if (part < LAW_TOTAL || kind == LAW_MEAN) predict_part(law, rows, group_count, kind, split, part, out);
+        else
+            for (size_t i = 0; i < rows->count; i++)
+                out[i] = total_of(predicted[i], predicted[rows->count + i], rows->requests[i].output_tokens);
+    }
+}
+/* The limits of measured / predicted of rows that were held out. */
+static void find_limits(struct server_law *law, const struct law_rows *rows, const double *predicted) {
+    double *pairs = resize(NULL, rows->count, 3 * sizeof *pairs);
+    for (int part = 0; part < LAW_PARTS; part++) {
+        size_t count = 0;
+        for (size_t i = 0; i < rows->count; i++) {
+            const double made = predicted[(size_t)part * rows->count + i],
+                         measured = rows->measured[(size_t)part * rows->count + i];
+            if (!(made > 0) || !isfinite(measured)) continue;
+            pairs[count] = measured;
+            pairs[rows->count + count++] = made;
+        }
+        if (!count
+            || vp_latency_limits_compute(pairs, pairs + rows->count, count, MODEL_LEVEL, pairs + 2 * rows->count,
+                                         &law->limits[part])
+                   != VP_OK)
+            memset(&law->limits[part], 0, sizeof law->limits[part]);
+    }
+    free(pairs);
+}
+static void evaluate(struct server_law *law, const struct law_rows *rows, size_t group_count) {
+    double *predicted = resize(NULL, rows->count, LAW_PARTS * sizeof *predicted);
+    for (int kind = 0; kind < LAW_KINDS; kind++)
+        for (int split = 0; split < LAW_SPLITS; split++) {
+            const size_t groups = split == LAW_PROMPT_OUT ? PROMPT_BINS : group_count;
+            predict_rows(law, rows, groups, kind, split, predicted);
+            for (int part = 0; part < LAW_PARTS; part++)
+                part_errors_of(rows->measured + (size_t)part * rows->count, predicted + (size_t)part * rows->count,
+                               rows->count, split == LAW_PROMPT_OUT ? rows->bins : rows->configs, groups,
+                               &law->errors[kind][split][part]);
+            if (kind == LAW_KIND && split == law->limits_split) find_limits(law, rows, predicted);
+        }
+    law->noise = rows->noise_count ? rows->noise / (double)rows->noise_count : (double)NAN;
+    free(predicted);
+}
+
+/* ---- one law */
+#define BYTES_EXPLAINED 0.99 /* share of the bytes' variance that the tokens explain, from which on they have no cost */
+
+/* Truth: the bytes of images are known, and tokens do not say the same. */
+static int are_bytes_apart(struct server_law *law, const struct law_rows *rows) {
+    struct line_data data = line_data_of(law, rows, LAW_TTFT, LAW_KIND);
+    double *predicted = resize(NULL, data.count, 2 * sizeof *predicted);
+    vp_linear_options options = vp_linear_options_default();
+    vp_linear_errors errors = {0};
+    vp_linear fit;
+    int is_known_all = 1, is_apart = 0;
+    for (size_t i = 0; i < data.count; i++) {
+        data.y[i] = rows->requests[data.rows[i]].image_bytes;
+        is_known_all &= isfinite(data.y[i]) != 0;
+    }
+    options.drop_dependent = 1;
+    if (is_known_all && data.count > data.columns + 1
+        && vp_linear_compute(data.x, data.y, data.count, data.columns, &options, &fit, NULL) == VP_OK) {
+        for (size_t i = 0; i < data.count; i++) predicted[i] = vp_linear_value(&fit, data.x + i * data.columns);
+        is_apart = vp_linear_errors_compute(data.y, predicted, data.count, predicted + data.count, &errors) == VP_OK
+                   && errors.r2 < BYTES_EXPLAINED;
+        if (errors.r2 >= BYTES_EXPLAINED)
+            text_list_add(&law->warnings, "the bytes of an image follow from its tokens in these data: what the upload "
+                                          "costs lies in the cost of a token");
+    }
+    free(predicted);
+    line_data_free(&data);
+    return is_apart;
+}
+static void find_ranges(struct server_law *law, const struct law_rows *rows) {
+    double *values = resize(NULL, rows->count, sizeof *values);
+    for (int which = 0; which < LAW_NUMBERS; which++) {
+        size_t count = 0;
+        for (size_t i = 0; i < rows->count; i++)
+            if (isfinite(law_number(&rows->requests[i], which))) values[count++] = law_number(&rows->requests[i], which);
+        law->ranges[which].least = law->ranges[which].median = law->ranges[which].most = (double)NAN;
+        if (!count) continue;
+        qsort(values, count, sizeof *values, by_value);
+        law->ranges[which].least = values[0];
+        law->ranges[which].median = values[(count - 1) / 2];
+        law->ranges[which].most = values[count - 1];
+    }
+    free(values);
+}
+static void warn_of_line(struct server_law *law, int line) {
+    const char *const *names;
+    const int columns = line_names(law, line, &names);
+    for (int k = 0; law->fitted[line] && k < columns; k++)
+        if (law->line[line].state[k] == VP_LINEAR_DROPPED)
+            text_list_add(&law->warnings, "%s: these data cannot tell %s from the features before: left out, what it costs "
+                                          "lies in the others", LAW_NAMES[line], names[k]);
+    if (!law->fitted[line])
+        text_list_add(&law->warnings, "%s: too few requests say it: it is not in the law", LAW_NAMES[line]);
+}
+static void warn_of_law(struct server_law *law, const struct law_rows *rows) {
+    if (law->source == LAW_OF_PROMPT)
+        text_list_add(&law->warnings, "the server does not say how many tokens an image has: image and text tokens have "
+                                      "one cost (sweep --family NAME counts them by a rule)");
+    if (rows->count < 30)
+        text_list_add(&law->warnings, "%zu measurements are few: errors and intervals say little", rows->count);
+    if (rows->config_count < 2)
+        text_list_add(&law->warnings, "one configuration alone: no error on configurations that were not seen is known");
+    if (rows->incomplete)
+        text_list_add(&law->warnings, "%zu samples left out: the server does not say their prompt's tokens, or there is "
+                                      "no TTFT", rows->incomplete);
+    if (rows->cached)
+        text_list_add(&law->warnings, "%zu runs read their prompt from a cache: their TTFT is shorter (sweep --no_cache, "
+                                      "--unique_image)", rows->cached);
+    for (int line = 0; line < LAW_LINES; line++) warn_of_line(law, line);
+    for (int part = 0; part < LAW_PARTS; part++) {
+        const struct part_errors *own = &law->errors[LAW_KIND][LAW_CONFIG_OUT][part],
+                                 *mean = &law->errors[LAW_MEAN][LAW_CONFIG_OUT][part];
+        if (own->of.count && mean->of.count && mean->of.rmse < 0.95 * own->of.rmse)
+            text_list_add(&law->warnings, "%s of configurations not seen: the mean of the rows is nearer (RMSE %.3g ms, the "
+                                          "law %.3g ms): measure more sizes, more runs, on a quiet machine",
+                          LAW_NAMES[part], mean->of.rmse, own->of.rmse);
+    }
+}
+/* Fits the law of the server and model of `first`. Returns 0 or an exit code. */
+static int fit_law(const struct results *results, const struct result_file *first, struct server_law *law) {
+    vp_error error = {VP_OK, -1, "", ""};
+    struct law_rows rows;
+    int code = 0;
+    memset(law, 0, sizeof *law);
+    law->endpoint = copy_text(first->endpoint, strlen(first->endpoint));
+    law->model = copy_text(first->endpoint_model, strlen(first->endpoint_model));
+    law->source = source_of(results, first);
+    read_law_rows(&rows, results, first, law->source);
+    if (!rows.count)
+        code = complain(EXIT_INPUT, "%s: no sample has a TTFT and the tokens of its prompt (usage.prompt_tokens)",
+                        first->path);
+    if (!code) law->has_bytes = are_bytes_apart(law, &rows);
+    for (int line = 0; line < LAW_LINES && !code; line++) {
+        struct line_data data = line_data_of(law, &rows, line, LAW_KIND);
+        vp_result result = VP_OK;
+        law->fitted[line] = data.count > data.columns;
+        if (law->fitted[line]) result = fit_line(&data, &law->line[line], &error);
+        if (result != VP_OK) code = complain_result(exit_code_of(result), "fit", result, &error);
+        line_data_free(&data);
+    }
+    if (!code) {
+        law->rows = (int64_t)rows.count;
+        law->configs = (int64_t)rows.config_count;
+        /* of two configurations one alone says little of the other */
+        law->limits_split = rows.config_count > 2 ? LAW_CONFIG_OUT : LAW_PROMPT_OUT;
+        find_ranges(law, &rows);
+        evaluate(law, &rows, results->count);
+        warn_of_law(law, &rows);
+    }
+    law_rows_free(&rows);
+    return code;
+}
+int server_laws_fit(const struct results *results, struct server_laws *laws) {
+    int code = 0;
+    memset(laws, 0, sizeof *laws);
+    laws->items = zeroed(results->count, sizeof *laws->items);
+    for (size_t i = 0; i < results->count && !code; i++) {
+        size_t other = 0;
+        while (other < i && !is_of_law(&results->files[other], &results->files[i])) other++;
+        if (other == i) code = fit_law(results, &results->files[i], &laws->items[laws->count++]);
+    }
+    return code;
+}
+void server_laws_free(struct server_laws *laws) {
+    for (size_t i = 0; i < laws->count; i++) {
+        free(laws->items[i].endpoint);
+        free(laws->items[i].model);
+        text_list_free(&laws->items[i].warnings);
+    }
+    free(laws->items);
+    memset(laws, 0, sizeof *laws);
+}
+
+/* ---- predictions */
+void law_predict(const struct server_law *law, const struct law_request *request, struct law_prediction *prediction) {
+    double stretch = 1, steps = request->output_tokens - 1;
+    double *value = prediction->value, *low = prediction->low, *high = prediction->high;
+    memset(prediction->is_limited, 0, sizeof prediction->is_limited);
+    for (int line = 0; line < LAW_LINES; line++) {
+        double x[LAW_COLUMNS];
+        vp_linear_range range;
+        value[line] = low[line] = high[line] = (double)NAN;
+        if (!law->fitted[line]) continue;
+        line_columns(law, line, request, x);
+        value[line] = vp_linear_value(&law->line[line], x);
+        if (!(value[line] > 0)
+            || vp_linear_interval(&law->line[line], x, 1 / (value[line] * value[line]), MODEL_LEVEL, &range) != VP_OK)
+            continue;
+        low[line] = fmax(0, range.low);
+        high[line] = range.high;
+        if (line == LAW_TTFT || steps > 0) stretch = fmax(stretch, vp_linear_stretch(&range));
+        if (!law->limits[line].count) continue;
+        vp_latency_limits_apply(&law->limits[line], value[line], vp_linear_stretch(&range), &low[line], &high[line]);
+        prediction->is_limited[line] = 1;
+    }
+    value[LAW_TOTAL] = total_of(value[LAW_TTFT], value[LAW_PER_TOKEN], request->output_tokens);
+    low[LAW_TOTAL] = total_of(low[LAW_TTFT], low[LAW_PER_TOKEN], request->output_tokens);
+    high[LAW_TOTAL] = total_of(high[LAW_TTFT], high[LAW_PER_TOKEN], request->output_tokens);
+    if (!law->limits[LAW_TOTAL].count || !isfinite(low[LAW_TOTAL])) return; /* else the widest that both ends allow */
+    vp_latency_limits_apply(&law->limits[LAW_TOTAL], value[LAW_TOTAL], stretch, &low[LAW_TOTAL], &high[LAW_TOTAL]);
+    prediction->is_limited[LAW_TOTAL] = 1;
+}
+void law_warn(const struct server_law *law, const struct law_request *requests, size_t count,
+              struct text_list *warnings) {
+    for (int which = 0; which < LAW_NUMBERS; which++) {
+        const struct law_range *range = &law->ranges[which];
+        size_t outside = 0;
+        double value = 0;
+        if (which == LAW_IMAGE_BYTES && !law->has_bytes) continue;
+        if ((which == LAW_IMAGE_TOKENS || which == LAW_TEXT_TOKENS) && law->source == LAW_OF_PROMPT) continue;
+        for (size_t i = 0; i < count; i++) {
+            const double at = law_number(&requests[i], which);
+            if ((at < range->least || at > range->most) && !outside++) value = at;
+        }
+        if (outside)
+            text_list_add(warnings, "extrapolation: %s %.0f is outside of %.0f..%.0f, the data of the law (%zu of %zu "
+                                    "requests)", LAW_REQUEST[which].name, value, range->least, range->most, outside, count);
+    }
+    for (int line = 0; line < LAW_LINES; line++)
+        if (!law->fitted[line])
+            text_list_add(warnings, "%s is not in the law: the files did not say it", LAW_NAMES[line]);
+}
+
+/* ---- as JSON */
+static void put_ranges(vp_json_writer *writer, const struct server_law *law) {
+    vp_json_key(writer, "ranges");
+    vp_json_begin_object(writer);
+    for (int which = 0; which < LAW_NUMBERS; which++) {
+        const struct law_range *range = &law->ranges[which];
+        vp_json_key(writer, LAW_REQUEST[which].name);
+        if (!isfinite(range->least)) { vp_json_null(writer); continue; }
+        vp_json_begin_object(writer);
+        put_double(writer, "least", range->least);
+        put_double(writer, "median", range->median);
+        put_double(writer, "most", range->most);
+        vp_json_end_object(writer);
+    }
+    vp_json_end_object(writer);
+}
+static void put_law_evaluation(vp_json_writer *writer, const struct server_law *law) {
+    vp_json_key(writer, "evaluation");
+    vp_json_begin_object(writer);
+    for (int kind = 0; kind < LAW_KINDS; kind++) {
+        vp_json_key(writer, KIND_KEYS[kind]);
+        vp_json_begin_object(writer);
+        for (int split = 0; split < LAW_SPLITS; split++) {
+            vp_json_key(writer, LAW_SPLIT_KEYS[split]);
+            vp_json_begin_object(writer);
+            for (int part = 0; part < LAW_PARTS; part++) {
+                vp_json_key(writer, LAW_KEYS[part]);
+                put_part_errors(writer, &law->errors[kind][split][part]);
+            }
+            vp_json_end_object(writer);
+        }
+        vp_json_end_object(writer);
+    }
+    put_double(writer, "run_noise_mape_percent", 100 * law->noise);
+    vp_json_end_object(writer);
+}
+static void put_law(vp_json_writer *writer, const struct server_law *law) {
+    vp_json_begin_object(writer);
+    put_text(writer, "endpoint", law->endpoint);
+    put_text(writer, "endpoint_model", law->model);
+    put_list(writer, "warnings", &law->warnings);
+    put_int(writer, "rows", law->rows);
+    put_int(writer, "configurations", law->configs);
+    put_text(writer, "image_tokens_of", SOURCE_KEYS[law->source]);
+    put_bool(writer, "has_image_bytes", law->has_bytes);
+    put_ranges(writer, law);
+    vp_json_key(writer, "lines");
+    vp_json_begin_object(writer);
+    for (int line = 0; line < LAW_LINES; line++) {
+        const char *const *names;
+        line_names(law, line, &names);
+        vp_json_key(writer, LAW_KEYS[line]);
+        if (!law->fitted[line]) { vp_json_null(writer); continue; }
+        vp_json_begin_object(writer);
+        model_put_linear(writer, &law->line[line], names);
+        vp_json_end_object(writer);
+    }
+    vp_json_end_object(writer);
+    put_text(writer, "held_out", LAW_SPLIT_KEYS[law->limits_split]);
+    vp_json_key(writer, "held_out_ratios");
+    vp_json_begin_object(writer);
+    for (int part = 0; part < LAW_PARTS; part++) model_put_limits(writer, LAW_KEYS[part], &law->limits[part]);
+    vp_json_end_object(writer);
+    put_law_evaluation(writer, law);
+    vp_json_end_object(writer);
+}
+void server_laws_put(vp_json_writer *writer, const struct server_laws *laws) {
+    put_text(writer, "schema", SERVER_LAWS_SCHEMA);
+    put_text(writer, "version", VLMPROF_VERSION);
+    put_double(writer, "level", MODEL_LEVEL);
+    put_text(writer, "location", ESTIMATE_LOCATION);
+    vp_json_key(writer, "laws");
+    vp_json_begin_array(writer);
+    for (size_t i = 0; i < laws->count; i++) put_law(writer, &laws->items[i]);
+    vp_json_end_array(writer);
+}
+static void read_law_ranges(struct model_reader *reader, uint32_t object, struct server_law *law) {
+    for (int which = 0; which < LAW_NUMBERS && !reader->code; which++) {
+        struct law_range *range = &law->ranges[which];
+        uint32_t node = vp_json_get(&reader->parsed.json, object, LAW_REQUEST[which].name);
+        snprintf(reader->where, sizeof reader->where, "ranges");
+        range->least = range->median = range->most = (double)NAN;
+        if (node_is(&reader->parsed.json, node, VP_JSON_NULL)) continue;
+        node = model_member(reader, object, LAW_REQUEST[which].name, VP_JSON_OBJECT);
+        snprintf(reader->where, sizeof reader->where, "ranges.%s", LAW_REQUEST[which].name);
+        if (reader->code) return;
+        range->least = model_number(reader, node, "least", 0, 1e12);
+        range->median = model_number(reader, node, "median", range->least, 1e12);
+        range->most = model_number(reader, node, "most", range->median, 1e12);
+    }
+}
+static void read_lines(struct model_reader *reader, uint32_t lines, struct server_law *law) {
+    for (int line = 0; line < LAW_LINES && !reader->code; line++) {
+        const char *const *names;
+        const int count = line_names(law, line, &names);
+        char where[64];
+        uint32_t object;
+        snprintf(reader->where, sizeof reader->where, "lines");
+        if (node_is(&reader->parsed.json, vp_json_get(&reader->parsed.json, lines, LAW_KEYS[line]), VP_JSON_NULL)) continue;
+        object = model_member(reader, lines, LAW_KEYS[line], VP_JSON_OBJECT);
+        if (reader->code) return;
+        snprintf(where, sizeof where, "lines.%s", LAW_KEYS[line]);
+        law->fitted[line] = 1;
+        model_read_linear(reader, object, where, names, count, 1, &law->line[line]);
+    }
+}
+static void read_law(struct model_reader *reader, uint32_t object, struct server_law *law) {
+    const vp_json *json = &reader->parsed.json;
+    uint32_t bytes, ranges, lines, ratios;
+    reader->where[0] = 0;
+    if (!node_is(json, object, VP_JSON_OBJECT)) { model_fail(reader, object, "laws", "holds what is no object"); return; }
+    law->endpoint = model_text(reader, object, "endpoint");
+    law->model = model_text(reader, object, "endpoint_model");
+    law->rows = model_count(reader, object, "rows", 1, INT64_C(1) << 40);
+    law->configs = model_count(reader, object, "configurations", 1, INT64_C(1) << 40);
+    law->source = model_word(reader, object, "image_tokens_of", SOURCE_KEYS, LAW_SOURCES);
+    law->limits_split = model_word(reader, object, "held_out", LAW_SPLIT_KEYS, LAW_SPLITS);
+    bytes = vp_json_get(json, object, "has_image_bytes");
+    law->has_bytes = node_is(json, bytes, VP_JSON_TRUE);
+    if (!law->has_bytes && !node_is(json, bytes, VP_JSON_FALSE))
+        model_fail(reader, object, "has_image_bytes", "is neither true nor false");
+    ranges = model_member(reader, object, "ranges", VP_JSON_OBJECT);
+    lines = model_member(reader, object, "lines", VP_JSON_OBJECT);
+    ratios = model_member(reader, object, "held_out_ratios", VP_JSON_OBJECT);
+    if (!reader->code) read_law_ranges(reader, ranges, law);
+    if (!reader->code) read_lines(reader, lines, law);
+    for (int part = 0; part < LAW_PARTS && !reader->code; part++)
+        model_read_limits(reader, ratios, "held_out_ratios", LAW_KEYS[part], &law->limits[part]);
+}
+int server_laws_read(struct model_reader *reader, struct server_laws *laws) {
+    uint32_t list, item;
+    memset(laws, 0, sizeof *laws);
+    model_check_duplicates(reader);
+    list = model_member(reader, 0, "laws", VP_JSON_ARRAY);
+    if (reader->code) return reader->code;
+    if (!reader->parsed.json.nodes[list].count) model_fail(reader, list, "laws", "is empty");
+    laws->items = zeroed((size_t)reader->parsed.json.nodes[list].count + 1, sizeof *laws->items);
+    item = list + 1;
+    for (uint32_t i = 0; i < reader->parsed.json.nodes[list].count && !reader->code;
+         i++, item = reader->parsed.json.nodes[item].end)
+        read_law(reader, item, &laws->items[laws->count++]);
+    return reader->code;
+}
+
+/* ---- in words */
+static void describe_line(struct text_list *table, const struct server_law *law, int line) {
+    const char *const *names;
+    const vp_linear *fit = &law->line[line];
+    line_names(law, line, &names);
+    for (int column = 0; column < fit->columns; column++) {
+        double low = (double)NAN, high = (double)NAN;
+        char unit[64];
+        vp_linear_coefficient(fit, column, MODEL_LEVEL, &low, &high);
+        text_list_add(table, "%s", LAW_NAMES[line]);
+        text_list_add(table, "%s", names[column]);
+        text_list_add(table, "%.4g", fit->coefficient[column]);
+        if (fit->state[column] == VP_LINEAR_USED && isfinite(low)) text_list_add(table, "[%.4g, %.4g]", low, high);
+        else text_list_add(table, "-");
+        text_list_add(table, "%s", unit_text(names[column], unit));
+        text_list_add(table, "%s", LINEAR_STATE_KEYS[fit->state[column]]);
+    }
+}
+static void describe_law(struct document *document, const struct server_law *law) {
+    struct text_list *table;
+    document_list(document, "Warnings", &law->warnings);
+    document_text(document, BLOCK_HEADING, "vlmprof fit: %lld measurements of %lld configurations of %s at %s",
+                  (long long)law->rows, (long long)law->configs, law->model, law->endpoint);
+    document_text(document, BLOCK_LINE, "E2E = TTFT + (output tokens - 1) TPOT; tokens of images: %s",
+                  SOURCE_NAMES[law->source]);
+    document_text(document, BLOCK_LINE, "predicted: the " ESTIMATE_LOCATION " time of such requests, one at a time; "
+                                        "measured: each sample's " ESTIMATE_LOCATION " over its runs; baseline: the "
+                                        ESTIMATE_LOCATION " of the rows of the fit");
+    if (isfinite(law->noise))
+        document_text(document, BLOCK_LINE, "the runs of a sample scatter so that the mean of its T_total is off by %.2f %% "
+                                            "on average; no MAPE of E2E can be below that", 100 * law->noise);
+    for (int part = 0; part < LAW_PARTS; part++) {
+        document_text(document, BLOCK_HEADING, "Errors of %s", LAW_NAMES[part]);
+        table = document_table(document, "model|rows predicted|" ERROR_COLUMNS);
+        for (int kind = 0; kind < LAW_KINDS; kind++)
+            for (int split = 0; split < LAW_SPLITS; split++)
+                error_row(table, split ? "" : KIND_KEYS[kind], LAW_SPLIT_NAMES[split], &law->errors[kind][split][part]);
+    }
+    document_text(document, BLOCK_HEADING, "Coefficients (95 %% intervals)");
+    table = document_table(document, "part|feature|coefficient|interval|unit|state");
+    for (int line = 0; line < LAW_LINES; line++) if (law->fitted[line]) describe_line(table, law, line);
+}
+void server_laws_describe(struct document *document, const struct server_laws *laws) {
+    for (size_t i = 0; i < laws->count; i++) describe_law(document, &laws->items[i]);
+}

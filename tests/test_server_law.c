@@ -1,0 +1,288 @@
+/* test_server_law.c: result files of servers -> a law of TTFT and of the time per token -> predictions. This program writes sweeps of a server whose
+ * costs it knows: fit must find them within their intervals, its held-out errors must be the noise that was planted, and predictions must cover what
+ * the same server takes next. Also servers that say little, hostile files, exit codes.
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+#define _POSIX_C_SOURCE 200809L
+#include "vlmprof.h"
+#include "support/check.h"
+#include "support/program.h"
+#include "support/made_results.h"
+
+/* ---- a server: ms, per token, per byte; noise is a share of the time */
+enum { SIZE_COUNT = 5, SAMPLES = 40 };
+static const int TARGETS[SIZE_COUNT] = {64, 144, 256, 576, 1024};
+typedef struct server {
+    double fixed, image, text, byte, step, step_prompt, noise;
+    int sizes;
+    const char *url, *model, *hides; /* hides: "image": usage has no image tokens, "rule": nor has the rule, "prompt": no counts at all */
+} server;
+static const server SERVER = {30, 0.08, 0.25, 2e-5, 4, 0.003, 0.03, SIZE_COUNT, "http://127.0.0.1:8000", "made-vl", ""};
+static double ttft_of(const server *s, double image, double text, double bytes) { return s->fixed + s->image * image + s->text * text + s->byte * bytes; }
+static double step_of(const server *s, double prompt) { return s->step + s->step_prompt * prompt; }
+static void put_count(FILE *f, const char *key, double value, int known) {
+    if (known) fprintf(f, ", \"%s\": %.0f", key, value); else fprintf(f, ", \"%s\": null", key);
+}
+static void write_row(FILE *f, const server *s, int sample, int target, vp_random *random) {
+    int has_image = sample % 8 != 0, knows_image = !*s->hides, knows_rule = !*s->hides || !strcmp(s->hides, "image"), knows_prompt = strcmp(s->hides, "prompt");
+    double image = has_image ? target - (double)vp_random_below(random, (uint32_t)target / 8) : 0, text = 10 + (double)vp_random_below(random, 200);
+    double bytes = has_image ? 2e4 + 1e6 * vp_random_double(random) : 0, tokens = 1 + (double)vp_random_below(random, 40);
+    double ttft = ttft_of(s, image, text, bytes) * (1 + s->noise * normal(random)), step = step_of(s, image + text) * (1 + s->noise * normal(random));
+    double total = ttft + (tokens - 1) * step;
+    fprintf(f, "%s{\"sample_id\": %d, \"status\": \"ok\", \"accuracy\": %d, \"actual_num_crops\": null", sample ? ",\n" : "", sample, sample % 2);
+    put_count(f, "actual_vision_tokens", image, knows_image);
+    put_count(f, "input_text_tokens", text, knows_image);
+    put_count(f, "total_sequence_length", image + text, knows_prompt);
+    put_count(f, "image_tokens_by_rule", image, knows_rule && has_image);
+    fprintf(f, ", \"output_tokens\": %.0f, \"TTFT\": %.17g, \"T_total\": %.17g, \"T_LLM_decode\": %.17g", tokens, ttft, total, total - ttft);
+    if (tokens > 1) fprintf(f, ", \"T_decode_per_token\": %.17g", step); else fprintf(f, ", \"T_decode_per_token\": null");
+    if (has_image) fprintf(f, ", \"sent_image\": {\"width_px\": 1, \"height_px\": 1, \"bytes\": %.0f}", bytes); else fprintf(f, ", \"sent_image\": null");
+    fprintf(f, "}");
+}
+static void write_server(const char *name, const server *s, uint32_t seed, int samples) {
+    vp_random random;
+    vp_random_seed(&random, seed);
+    mkdir(in_folder(name), 0777);
+    for (int size = 0; size < s->sizes; size++) {
+        char path[1024];
+        FILE *f;
+        snprintf(path, sizeof path, "%s/t_imgsize%d_%s.json", in_folder(name), TARGETS[size], s->model);
+        f = fopen(path, "wb");
+        if (!f) { CHECK(!"a result file can be written"); return; }
+        fprintf(f, "{\"schema\": \"vlmprof-sweep-2\", \"status\": \"complete\", \"timing\": \"off\", \"synthetic\": false, \"model\": \"%s\",\n"
+                   " \"dataset_name\": \"t\", \"data_hash\": \"abc\", \"tier\": null, \"target_vision_tokens\": %d, \"top_k\": null, \"num_active_blocks\": null,\n"
+                   " \"endpoint\": \"%s\", \"endpoint_model\": \"%s\", \"request_knobs\": {}, \"num_cached_runs\": 0, \"per_sample_results\": [\n", s->model,
+                TARGETS[size], s->url, s->model);
+        for (int sample = 0; sample < samples; sample++) write_row(f, s, sample, TARGETS[size], &random);
+        fprintf(f, "]}\n");
+        if (fclose(f)) CHECK(!"a result file can be closed");
+    }
+}
+static uint32_t at_path(const char *path) { /* "laws.0.lines.TTFT" */
+    uint32_t node = 0;
+    while (*path && node != VP_JSON_NONE) {
+        char key[64];
+        size_t bytes = strcspn(path, ".");
+        snprintf(key, sizeof key, "%.*s", (int)bytes, path);
+        node = json.nodes[node].type == (uint8_t)VP_JSON_ARRAY ? vp_json_at(&json, node, (uint32_t)atoi(key)) : vp_json_get(&json, node, key);
+        path += bytes + (path[bytes] == '.');
+    }
+    return node;
+}
+static double number_at(const char *format, ...) {
+    char path[256];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(path, sizeof path, format, list);
+    va_end(list);
+    return number(at_path(path));
+}
+
+/* ---- the law */
+static int check_line(const char *line, const double *planted, int columns) {
+    int inside = 0;
+    for (int c = 0; c < columns; c++) {
+        double got = number_at("laws.0.lines.%s.columns.%d.coefficient", line, c), error = number_at("laws.0.lines.%s.columns.%d.standard_error", line, c);
+        double low = number_at("laws.0.lines.%s.columns.%d.interval.0", line, c), high = number_at("laws.0.lines.%s.columns.%d.interval.1", line, c);
+        check_note(fabs(got - planted[c]) <= 4 * error, __FILE__, __LINE__, "%s %d: %g +- %g, truth %g", line, c, got, error, planted[c]);
+        inside += low <= planted[c] && planted[c] <= high;
+    }
+    return inside;
+}
+static void test_recovery(void) {
+    const double ttft[] = {SERVER.fixed, SERVER.image, SERVER.text, SERVER.byte}, step[] = {SERVER.step, SERVER.step_prompt};
+    const double noise = 100 * SERVER.noise * 0.798; /* the mean |error| of a normal distribution */
+    check_case("known costs are found within their intervals");
+    write_server("a", &SERVER, 7, SAMPLES);
+    CHECK_INT(run("fit %%F/a -o %%F/law.json --output_dir %%F/out --json"), 0);
+    CHECK_TEXT(last.err, "");
+    if (!read_json(last.out)) return;
+    CHECK_INT(whole(at_path("laws.0.rows")), SIZE_COUNT * SAMPLES);
+    CHECK(is_text(at_path("laws.0.image_tokens_of"), "usage"));
+    CHECK_INT(json.nodes[at_path("laws.0.warnings")].count, 0);
+    CHECK(check_line("TTFT", ttft, 4) + check_line("T_decode_per_token", step, 2) >= 5); /* of 6 at 95 % */
+    check_case("errors of what was not seen are the noise that was planted");
+    CHECK_NEAR(number_at("laws.0.evaluation.law.leave_one_configuration_out.TTFT.mape_percent"), noise, 0.5);
+    CHECK_NEAR(number_at("laws.0.evaluation.law.leave_prompt_lengths_out.TTFT.mape_percent"), noise, 0.5);
+    CHECK_NEAR(number_at("laws.0.evaluation.law.leave_one_configuration_out.T_decode_per_token.mape_percent"), noise, 0.5);
+    CHECK(number_at("laws.0.evaluation.law.leave_one_configuration_out.T_total.mape_percent") < noise);
+    CHECK(number_at("laws.0.evaluation.law.leave_one_configuration_out.T_total.r2") > 0.95);
+    CHECK(number_at("laws.0.evaluation.mean.in_sample.TTFT.mape_percent") > 20);
+    CHECK(number_at("laws.0.evaluation.mean.leave_one_configuration_out.TTFT.r2") < 0);
+    check_case("the text has the same numbers");
+    CHECK_INT(run("fit %%F/a"), 0);
+    CHECK(strstr(last.out, "200 measurements of 5 configurations of made-vl at http://127.0.0.1:8000") && strstr(last.out, "Errors of TPOT"));
+    CHECK(strstr(last.out, "configuration left out") && strstr(last.out, "prompt lengths left out") && strstr(last.out, "ms / (image tokens)"));
+    {
+        char *one = text_of_file(in_folder("law.json")), *other = text_of_file(in_folder("out/e3_latency_estimator.json"));
+        CHECK_TEXT(one, other);
+        free(one);
+        free(other);
+    }
+}
+static void test_predictions(void) {
+    vp_random random;
+    int inside[3] = {0}, count = 150;
+    check_case("intervals cover what the server takes next");
+    vp_random_seed(&random, 99);
+    for (int i = 0; i < count; i++) {
+        double image = 60 + vp_random_below(&random, 900), text = 15 + vp_random_below(&random, 180), bytes = 3e4 + 9e5 * vp_random_double(&random);
+        double tokens = 2 + vp_random_below(&random, 35), takes[3];
+        takes[0] = ttft_of(&SERVER, image, text, bytes) * (1 + SERVER.noise * normal(&random));
+        takes[1] = step_of(&SERVER, image + text) * (1 + SERVER.noise * normal(&random));
+        takes[2] = takes[0] + (tokens - 1) * takes[1];
+        CHECK_INT(run("predict %%F/law.json --vision_tokens %.0f --text_tokens %.0f --image_bytes %.0f --output_tokens %.0f --json", image, text, bytes, tokens), 0);
+        if (!read_json(last.out)) return;
+        for (int part = 0; part < 3; part++) {
+            static const char *const keys[] = {"TTFT", "T_decode_per_token", "T_total"};
+            inside[part] += takes[part] >= number_at("laws.0.predictions.0.%s.interval_ms.0", keys[part])
+                            && takes[part] <= number_at("laws.0.predictions.0.%s.interval_ms.1", keys[part]);
+        }
+    }
+    for (int part = 0; part < 3; part++) /* at 95 % fewer than 90 % come up once in 100 seeds */
+        check_note(inside[part] >= 0.9 * count && inside[part] < count, __FILE__, __LINE__, "part %d: %d of %d inside", part, inside[part], count);
+    CHECK(is_text(at_path("laws.0.predictions.0.TTFT.interval_of"), "held_out_ratios"));
+    check_case("sizes by a family's rule, medians of the data, budgets, extrapolation");
+    CHECK_INT(run("predict %%F/law.json 448x448 --family qwen2-vl --text_tokens 40 --output_tokens 20"), 0);
+    CHECK(strstr(last.out, "448x448: 256 image tokens, 40 text tokens, 296 prompt tokens, 20 output tokens") && !strstr(last.out, "extrapolation"));
+    CHECK_INT(run("predict %%F/law.json 448x448 --family qwen2-vl --max_pixels 100352 --text_tokens 40 --output_tokens 20"), 0);
+    CHECK(strstr(last.out, "448x448: 121 image tokens") != NULL);
+    CHECK_INT(run("predict %%F/law.json --vision_tokens 0 --sequence 50 --output_tokens 1 --budget_ms 1000 --json"), 0);
+    if (read_json(last.out)) {
+        CHECK_NEAR(number_at("laws.0.predictions.0.TTFT.ms"), ttft_of(&SERVER, 0, 50, 0), 1.5);
+        CHECK_NEAR(number_at("laws.0.predictions.0.T_total.ms"), number_at("laws.0.predictions.0.TTFT.ms"), 1e-9);
+        CHECK(is_text(at_path("laws.0.predictions.0.verdict"), "holds") && number_at("laws.0.predictions.0.probability_within_budget") > 0.999);
+    }
+    CHECK_INT(run("predict %%F/law.json --vision_tokens 5000 --text_tokens 20"), 0);
+    CHECK(strstr(last.out, "extrapolation: image_tokens 5000 is outside of 0..1") != NULL);
+}
+static void test_little_said(void) {
+    server quiet = SERVER, two = SERVER;
+    check_case("image tokens by the rule, or not at all: one cost for all tokens");
+    quiet.hides = "image";
+    write_server("ruled", &quiet, 3, SAMPLES);
+    CHECK_INT(run("fit %%F/ruled --json"), 0);
+    if (read_json(last.out)) CHECK(is_text(at_path("laws.0.image_tokens_of"), "rule") && fabs(number_at("laws.0.lines.TTFT.columns.1.coefficient") - SERVER.image) < 0.01);
+    quiet.hides = "rule";
+    quiet.byte = 0;
+    quiet.text = quiet.image;
+    write_server("quiet", &quiet, 3, SAMPLES);
+    CHECK_INT(run("fit %%F/quiet -o %%F/quiet.json"), 0);
+    CHECK(strstr(last.out, "image and text tokens have one cost (sweep --family NAME") != NULL);
+    CHECK_INT(run("predict %%F/quiet.json --sequence 500 --output_tokens 2 --json"), 0);
+    if (read_json(last.out)) CHECK_NEAR(number_at("laws.0.predictions.0.TTFT.ms"), ttft_of(&quiet, 400, 100, 0), 3);
+    run("predict %%F/quiet.json --vision_tokens 100");
+    check_refused(2, "--sequence N");
+    quiet.hides = "prompt";
+    write_server("silent", &quiet, 3, 3);
+    run("fit %%F/silent");
+    check_refused(3, "usage.prompt_tokens");
+    check_case("a law for each server and model");
+    write_server("two", &SERVER, 3, SAMPLES);
+    two.model = "slower";
+    two.fixed *= 2;
+    write_server("two", &two, 4, SAMPLES);
+    CHECK_INT(run("fit %%F/two -o %%F/two.json --json"), 0);
+    if (read_json(last.out)) CHECK(json.nodes[at_path("laws")].count == 2 && number_at("laws.1.lines.TTFT.columns.0.coefficient") > 50);
+    CHECK_INT(run("predict %%F/two.json --vision_tokens 256"), 0);
+    CHECK(strstr(last.out, "made-vl at http") && strstr(last.out, "slower at http"));
+    check_case("one size, few rows");
+    two.sizes = 1;
+    write_server("one", &two, 5, 12);
+    CHECK_INT(run("fit %%F/one -o %%F/one.json"), 0);
+    CHECK(strstr(last.out, "12 measurements are few") && strstr(last.out, "one configuration alone"));
+    CHECK_INT(run("predict %%F/one.json --vision_tokens 60"), 0);
+    CHECK(strstr(last.out, "Student") && !strstr(last.out, "held-out"));
+}
+
+/* ---- hostile files, exit codes */
+/* predict with a copy of the model in which `from` is replaced by `to` once */
+static void check_damaged(const char *model, const char *from, const char *to, const char *word) {
+    char *text = text_of_file(in_folder(model)), *at = strstr(text, from), *damaged;
+    check_case("%s: %s becomes %s", model, from, to);
+    if (!at) { CHECK(!"the text is there"); free(text); return; }
+    damaged = (char *)malloc(strlen(text) + strlen(to) + 1);
+    sprintf(damaged, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+    write_text(in_folder("damaged.json"), damaged);
+    run("predict %%F/damaged.json --vision_tokens 100");
+    check_refused(3, word);
+    free(damaged);
+    free(text);
+}
+static void test_damaged(void) {
+    static const struct { const char *from, *to, *word; } cases[] = {
+        {"vlmprof-estimator-server-1", "vlmprof-estimator-server-9", "schema"}, {"\"laws\": [", "\"laws\": 3, \"x\": [", "laws"},
+        {"\"image_tokens_of\": \"usage\"", "\"image_tokens_of\": \"hearsay\"", "image_tokens_of"}, {"\"endpoint\": \"", "\"endpoint\": 1, \"e\": \"", "endpoint"},
+        {"\"coefficient\": ", "\"coefficient\": -", "coefficient"}, {"\"coefficient\": ", "\"coefficient\": 1e400, \"c\": ", "coefficient"},
+        {"\"name\": \"image tokens\"", "\"name\": \"images\"", "name"}, {"\"degrees_of_freedom\": ", "\"degrees_of_freedom\": 1", "degrees_of_freedom"},
+        {"\"has_image_bytes\": true", "\"has_image_bytes\": false", "columns"}, {"\"has_image_bytes\": true", "\"has_image_bytes\": 1", "has_image_bytes"},
+        {"\"most\": ", "\"most\": -", "ranges"}, {"\"least\": ", "\"least\": 1e9, \"l\": ", "median"},
+        {"\"held_out\": \"leave", "\"held_out\": \"left", "held_out"}, {"\"held_out_ratios\": {", "\"held_out_ratios\": 0, \"h\": {", "held_out_ratios"},
+        {"\"rows\": ", "\"rows\": 0, \"rows\": ", "stands twice"}, {"\"lines\": {", "\"lines\": [], \"l\": {", "lines"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_damaged("law.json", cases[i].from, cases[i].to, cases[i].word);
+    check_case("cut short at many places: never a crash");
+    {
+        char *text = text_of_file(in_folder("law.json"));
+        size_t bytes = strlen(text);
+        for (size_t cut = 1; cut < bytes - 3; cut += bytes / 40) {
+            char *part = (char *)malloc(cut + 1);
+            memcpy(part, text, cut);
+            part[cut] = 0;
+            write_text(in_folder("damaged.json"), part);
+            run("predict %%F/damaged.json --vision_tokens 100");
+            check_refused(3, "damaged.json");
+            free(part);
+        }
+        free(text);
+    }
+    check_case("damaged result files");
+    {
+        char *text = text_of_file(in_folder("a/t_imgsize64_made-vl.json")), *at = strstr(text, "\"bytes\": ");
+        mkdir(in_folder("bad"), 0777);
+        if (at) memcpy(at, "\"bytes\":-", 9);
+        write_text(in_folder("bad/t_imgsize64_x.json"), text);
+        run("fit %%F/bad");
+        check_refused(3, "sent_image.bytes");
+        free(text);
+    }
+}
+static void test_usage(void) {
+    truth engine = truth_default();
+    check_case("what goes together, and what does not");
+    run("predict %%F/law.json");
+    check_refused(2, "--vision_tokens N (0: text only)");
+    run("predict %%F/law.json 640x480");
+    check_refused(2, "--family NAME");
+    run("predict %%F/law.json 640x480 --family qwen2-vl --vision_tokens 3");
+    check_refused(2, "without a size");
+    run("predict %%F/law.json --vision_tokens 9 --family qwen2-vl");
+    check_refused(2, "--family is for sizes");
+    run("predict %%F/law.json --vision_tokens 100 --text_tokens 5 --sequence 100");
+    check_refused(2, "not the sum");
+    run("predict %%F/law.json --vision_tokens 100 --sequence 50");
+    check_refused(2, "not the sum");
+    run("predict %%F/law.json --views 3");
+    check_refused(2, "--views is for models of vlmprof's engine");
+    run("predict %%F/law.json --data %%F/a");
+    check_refused(2, "--data is for models of vlmprof's engine");
+    run("fit %%F/a --features seed");
+    check_refused(2, "--features");
+    engine.details = 1;
+    write_sweep("engine", &engine);
+    run("fit %%F/a %%F/engine");
+    check_refused(3, "is of a server");
+    CHECK_INT(run("fit %%F/engine --num_experts 64 -o %%F/engine.json"), 0);
+    run("predict %%F/engine.json 640x480 --family qwen2-vl");
+    check_refused(2, "--family is for models of servers");
+}
+
+int main(void) {
+    if (!program_begin("server_law")) return 1;
+    test_recovery();
+    test_predictions();
+    test_little_said();
+    test_damaged();
+    test_usage();
+    program_end();
+    free(json_nodes);
+    return check_done("test_server_law");
+}
