@@ -440,7 +440,7 @@ static void test_garbage(void) {
         SAYS("blocks4.json was no result file of a sweep; it is made anew from the journal");
         same_results(in_folder("unbroken"), in_folder("out"));
         write_file(kept, files[i], strlen(files[i]));
-        RUNS(0, "merge %F/out --quiet");
+        RUNS(0, "merge %F/out");
         SAYS("it is made anew from the journal");
         same_results(in_folder("unbroken"), in_folder("out"));
         write_file(kept, files[i], strlen(files[i]));
