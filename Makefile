@@ -35,6 +35,9 @@ ENGINE_FLAGS = $(STD) $(WARN) $(INCLUDES) $(CFLAGS) $(KERNEL_FLAGS) -fopenmp $(S
 DEPENDENCIES = -MMD -MP -MT $@ -MF $(B)/$(subst /,-,$@).d
 UPPER = $(shell echo $(1) | tr a-z A-Z)
 
+# libcurl is opened at run time by dlopen, which stands in a library of its own before glibc 2.34
+SYSTEM := -ldl -lm
+
 # the rooms: companion headers (each compiled once as a C file), the engine, the program
 PART_HEADERS := $(filter-out parts/vlmprof_engine.h,$(wildcard parts/vlmprof_*.h))
 ENGINE_SOURCES := $(wildcard parts/engine/*.c)
@@ -64,7 +67,7 @@ INJECTOR := $(B)/tests/fault_injector.so
 # without -j a sub-make uses all cores; with -j it shares the caller's
 JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
-.PHONY: all help deps demo demo-pareto test test-programs check test-sanitized test-threads test-gpu gpu-compile gpu-report bench bench-gpu fuzz full-size man install uninstall clean
+.PHONY: all help deps demo demo-pareto test test-programs check test-sanitized test-threads test-servers test-gpu gpu-compile gpu-report bench bench-gpu fuzz full-size man install uninstall clean
 all: $(PROGRAM)
 	@if [ -n "$(GPU_OBJECT)" ]; then echo "$(PROGRAM): CPU and GPU backends (nvcc: $(NVCC)); ./vlmprof info shows what it finds here"; \
 	else echo "$(PROGRAM): CPU backend. nvcc not found: no GPU code (CUDA Toolkit 12.8 or later, or NVCC=path)"; fi
@@ -75,6 +78,7 @@ help:
 	@echo "make demo-pareto accuracy against latency over $(PARETO_SAMPLES) held-out questions (PARETO_SAMPLES=1000: all), about 12 minutes; opens the report"
 	@echo "make test        all tests, the GPU code's too (emulated on the CPU); the last line is the count"
 	@echo "make test-threads threads that share what may be shared, with ThreadSanitizer (clang)"
+	@echo "make test-servers the part of make test that asks a real server, llama.cpp's; a skip is a failure"
 	@echo "make check       test, sanitizers, compilers and language modes, nvcc when found, style"
 	@echo "make test-gpu    the tests that need a GPU; a skip is a failure.  make bench-gpu: benchmarks on a GPU"
 	@echo "make gpu-compile the kernels for $(GPU_ARCHS), no spills allowed (needs nvcc)"
@@ -154,14 +158,14 @@ $(B)/vlmprof_cuda.o: vlmprof_kernels.cu
 	@$(NVCC) $(NVCC_FLAGS) $(NVCC_ARCHS) -MMD -MP -MF $(B)/vlmprof_cuda.d -c $< -o $@
 GPU_OBJECT := $(if $(NVCC),$(B)/vlmprof_cuda.o)
 $(PROGRAM): $(B)/cli.o $(GPU_OBJECT) $(LIBRARIES)
-	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(if $(GPU_OBJECT),$(CUDA_LIBRARIES)) -lm
+	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(if $(GPU_OBJECT),$(CUDA_LIBRARIES)) $(SYSTEM)
 
 # the same with a pause that a test plants between stages; never part of what is built or installed
 HOOKED := $(shell grep -l VLMPROF_TEST_HOOKS cli.c $(CLI_SOURCES))
 $(B)/tests/vlmprof-hooks: $(HOOKED) $(B)/cli.o $(LIBRARIES)
 	@echo "cc  $< (test hooks)"
 	@mkdir -p $(@D)
-	@$(CC) $(HEADER_FLAGS) -DVLMPROF_TEST_HOOKS $(HOOKED) $(if $(filter cli.c,$(HOOKED)),,$(B)/cli.o) $(LIBRARIES) -fopenmp $(LDFLAGS) -o $@ -lm
+	@$(CC) $(HEADER_FLAGS) -DVLMPROF_TEST_HOOKS $(HOOKED) $(if $(filter cli.c,$(HOOKED)),,$(B)/cli.o) $(LIBRARIES) -fopenmp $(LDFLAGS) -o $@ $(SYSTEM)
 
 # the same with a clock that counts its readings: what it measures is the same each time
 $(B)/tests/vlmprof-clock.o: vlmprof.h tests/support/counting_clock.h | $(PROBED)
@@ -169,7 +173,7 @@ $(B)/tests/vlmprof-clock.o: vlmprof.h tests/support/counting_clock.h | $(PROBED)
 	@mkdir -p $(@D)
 	@$(CC) $(HEADER_FLAGS) -include tests/support/counting_clock.h -DVLMPROF_IMPLEMENTATION -x c -c $< -o $@
 $(B)/tests/vlmprof-clock: $(B)/tests/vlmprof-clock.o $(B)/cli.o $(LIBRARIES)
-	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -lm
+	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
 
 # ---- the same with the GPU emulated (tests/emulator/cuda_on_cpu.h): the whole command, and the tests that run on any device
 EMULATED_FLAGS = -x c++ -std=c++17 $(WARN) $(INCLUDES) $(CFLAGS) -O2 $(SANITIZE) -include tests/emulator/cuda_on_cpu.h
@@ -178,7 +182,7 @@ $(E)/vlmprof_emulated.o: vlmprof_kernels.cu | $(PROBED_EMULATOR)
 	@mkdir -p $(E)
 	@$(CXX) $(EMULATED_FLAGS) $(DEPENDENCIES) -c $< -o $@
 $(E)/vlmprof: $(B)/cli.o $(E)/vlmprof_emulated.o $(LIBRARIES)
-	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -ldl -lm
+	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
 $(E)/emulator: tests/emulator/emulator.cpp tests/emulator/cuda_on_cpu.h | $(PROBED_EMULATOR)
 	@echo "c++ $<"
 	@mkdir -p $(E)
@@ -187,7 +191,7 @@ $(E)/test_%.o: tests/test_%.c | $(PROBED)
 	@mkdir -p $(E)
 	@$(CC) $(HEADER_FLAGS) -fopenmp -DTEST_EMULATED -DTEST_CUDA -DTEST_DEVICE='"cuda"' $(DEPENDENCIES) -c $< -o $@
 $(E)/test_%: $(E)/test_%.o $(E)/vlmprof_emulated.o $(LIBRARY)
-	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -ldl -lm
+	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
 EMULATED_TESTS := $(E)/emulator $(E)/test_kernels $(E)/test_model $(E)/test_othermodels $(E)/test_faults $(E)/test_trace
 .PRECIOUS: $(E)/test_%.o
 
@@ -201,7 +205,7 @@ $(INJECTOR): tests/fault_injector.c tests/fault_injector.h | $(PROBED)
 # Tests are compiled at -O1: they wait for the compiler longer than for their own code. Benchmarks that include the kernels get the product's flags.
 BENCH_OF_KERNELS := $(shell grep -l 'include "vlmprof_kernels.cu"' $(BENCH_SOURCES))
 COMPILE_ONE = @echo "cc  $<"; mkdir -p $(@D); rm -f $@; \
-    $(CC) $(if $(filter $<,$(BENCH_OF_KERNELS)),$(ENGINE_FLAGS),$(HEADER_FLAGS)) $(if $(filter tests/test_%,$<),-O1) -fopenmp $(DEPENDENCIES) $< $(filter %.a,$^) $(LDFLAGS) -o $@ -lm
+    $(CC) $(if $(filter $<,$(BENCH_OF_KERNELS)),$(ENGINE_FLAGS),$(HEADER_FLAGS)) $(if $(filter tests/test_%,$<),-O1) -fopenmp $(DEPENDENCIES) $< $(filter %.a,$^) $(LDFLAGS) -o $@ $(SYSTEM)
 $(B)/tests/%: tests/%.c $(LIBRARIES) | $(PROBED)
 	$(COMPILE_ONE)
 $(B)/bench/%: tests/bench/%.c $(LIBRARIES) | $(PROBED)
@@ -252,6 +256,10 @@ test-threads:
 	@archer=$$(clang -print-resource-dir)/../../libarcher.so; if [ ! -e "$$archer" ]; then echo "test-threads: clang has no libarcher.so beside its libomp" >&2; exit 1; fi; \
 	    OMP_TOOL_LIBRARIES=$$archer TSAN_OPTIONS=ignore_noninstrumented_modules=1 build/threads/tests/test_threads
 
+# llama.cpp's server comes from PyPI into build/servers-venv
+test-servers: $(PROGRAM)
+	@PROGRAM=$(PROGRAM) tests/test_servers.sh | tee $(B)/test-servers.log; tail -n 1 $(B)/test-servers.log | grep -q ' 0 failed, 0 skipped$$'
+
 check: test
 	@tests/deps.sh clang
 	@tests/check_style.sh
@@ -282,7 +290,7 @@ $(E)/launches.o: tests/bench/gpu/launches.c | $(PROBED)
 	@mkdir -p $(E)
 	@$(CC) $(HEADER_FLAGS) -fopenmp $(DEPENDENCIES) -c $< -o $@
 $(E)/launches: $(E)/launches.o $(E)/vlmprof_emulated.o $(LIBRARY)
-	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -ldl -lm
+	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
 gpu-report: $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o) $(E)/launches
 	@B=$(B) tests/bench/gpu/gpu_report.sh $(E)/launches $(GPU_ARCHS)
 
@@ -292,7 +300,7 @@ $(G)/test_%.o: tests/test_%.c | $(PROBED)
 	@mkdir -p $(G)
 	@$(CC) $(HEADER_FLAGS) -fopenmp -DTEST_CUDA -DTEST_DEVICE='"cuda"' $(DEPENDENCIES) -c $< -o $@
 $(G)/test_%: $(G)/test_%.o $(B)/vlmprof_cuda.o $(LIBRARY)
-	@$(CC) -fopenmp $(LDFLAGS) $^ -o $@ $(CUDA_LIBRARIES) -lm
+	@$(CC) -fopenmp $(LDFLAGS) $^ -o $@ $(CUDA_LIBRARIES) $(SYSTEM)
 .PRECIOUS: $(G)/test_%.o
 test-gpu: $(PROBED)
 	@if [ -z "$(NVCC)" ]; then echo "test-gpu needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
@@ -305,10 +313,10 @@ $(E)/bench_gpu.o: tests/bench/gpu/bench_gpu.c | $(PROBED)
 	@mkdir -p $(E)
 	@$(CC) $(HEADER_FLAGS) $(DEPENDENCIES) -c $< -o $@
 $(E)/bench_gpu: $(E)/bench_gpu.o $(E)/vlmprof_emulated.o $(LIBRARY)
-	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ -ldl -lm
+	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
 $(G)/bench_gpu: $(E)/bench_gpu.o $(B)/vlmprof_cuda.o $(LIBRARY)
 	@mkdir -p $(G)
-	@$(CC) -fopenmp $(LDFLAGS) $^ -o $@ $(CUDA_LIBRARIES) -lm
+	@$(CC) -fopenmp $(LDFLAGS) $^ -o $@ $(CUDA_LIBRARIES) $(SYSTEM)
 bench-gpu: $(PROBED)
 	@if [ -z "$(NVCC)" ]; then echo "bench-gpu needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
 	@$(MAKE) $(JOBS) $(G)/bench_gpu
@@ -321,7 +329,7 @@ bench: $(PROGRAM) $(BENCH_PROGRAMS)
 # ---- each fuzzer's seeds and old findings as a test, with any compiler
 $(B)/tests/corpus_%: tests/fuzz/fuzz_%.c tests/fuzz/run_files.c $(LIBRARIES) | $(PROBED)
 	@echo "cc  $< (its corpus)"; mkdir -p $(@D); rm -f $@
-	@$(CC) $(HEADER_FLAGS) -O0 -fopenmp $(DEPENDENCIES) $(filter %.c,$^) $(filter %.a,$^) $(LDFLAGS) -o $@ -lm
+	@$(CC) $(HEADER_FLAGS) -O0 -fopenmp $(DEPENDENCIES) $(filter %.c,$^) $(filter %.a,$^) $(LDFLAGS) -o $@ $(SYSTEM)
 
 # ---- libFuzzer (clang), the library instrumented too; what it finds lies in build/fuzz
 F := $(B)/fuzz
@@ -331,7 +339,7 @@ COVERAGE := -fno-sanitize-coverage=trace-cmp
 INSTRUMENTED := $(F)/instrumented/librooms.a $(F)/instrumented/libvlmprof.a
 $(F)/%: tests/fuzz/%.c tests/fuzz/fuzz.h $(INSTRUMENTED)
 	@echo "fuzz $<"
-	@clang -std=c11 -g $(INCLUDES) -ffp-contract=off -fopenmp $(FUZZ_FLAGS) -fsanitize=fuzzer $(COVERAGE) $< $(INSTRUMENTED) -o $@ -lm
+	@clang -std=c11 -g $(INCLUDES) -ffp-contract=off -fopenmp $(FUZZ_FLAGS) -fsanitize=fuzzer $(COVERAGE) $< $(INSTRUMENTED) -o $@ $(SYSTEM)
 $(F)/instrumented/libvlmprof.a: FORCE
 	@$(MAKE) instrumented B=$(F)/instrumented CC=clang CFLAGS="-g" KERNEL_FLAGS= SANITIZE="$(FUZZ_FLAGS) -fsanitize=fuzzer-no-link $(COVERAGE)"
 $(F)/instrumented/librooms.a: $(F)/instrumented/libvlmprof.a
@@ -376,7 +384,7 @@ Name: vlmprof
 Description: profiling of vision-language models, stage by stage
 Version: $(VERSION)
 Cflags: -I$${includedir} -I$${includedir}/vlmprof
-Libs: -L$${libdir} -lvlmprof -fopenmp -lpthread -lm
+Libs: -L$${libdir} -lvlmprof -fopenmp -lpthread -ldl -lm
 endef
 define CMAKE_CONFIG
 # vlmprof::header: vlmprof.h and the companions, for programs that define their IMPLEMENTATION macros. vlmprof::vlmprof: the library with the engine.
@@ -387,7 +395,7 @@ if(NOT TARGET vlmprof::header)
     INTERFACE_LINK_LIBRARIES m)
   add_library(vlmprof::vlmprof STATIC IMPORTED)
   set_target_properties(vlmprof::vlmprof PROPERTIES IMPORTED_LOCATION "$${VLMPROF_PREFIX}/lib/libvlmprof.a"
-    INTERFACE_INCLUDE_DIRECTORIES "$${VLMPROF_PREFIX}/include;$${VLMPROF_PREFIX}/include/vlmprof" INTERFACE_LINK_LIBRARIES "-fopenmp;pthread;m")
+    INTERFACE_INCLUDE_DIRECTORIES "$${VLMPROF_PREFIX}/include;$${VLMPROF_PREFIX}/include/vlmprof" INTERFACE_LINK_LIBRARIES "-fopenmp;pthread;dl;m")
 endif()
 endef
 define CMAKE_VERSION

@@ -3541,18 +3541,68 @@ static vp_result vk_cpu_open(const vk_setup *setup, vk_queue **queue, vp_error *
     *queue = &cpu->queue;
     return VP_OK;
 }
-static void vk_cpu_describe(vk_queue *queue, char *text, size_t capacity) {
-    char model[96] = "unknown processor", line[256];
-    FILE *file = fopen("/proc/cpuinfo", "r");
+/* ---- the processor's name. On ARM /proc/cpuinfo has numbers of the implementer and of the part instead; the names of
+ * common cores are those of Linux's cputype.h and of the makers' manuals. */
+static void vk_cpu_core_name(long implementer, long part, char *text, size_t capacity) {
+    static const struct { long implementer, part; const char *name; } cores[] = {
+        {0x41, 0xd03, "Cortex-A53"},    {0x41, 0xd04, "Cortex-A35"},    {0x41, 0xd05, "Cortex-A55"},
+        {0x41, 0xd07, "Cortex-A57"},    {0x41, 0xd08, "Cortex-A72"},    {0x41, 0xd09, "Cortex-A73"},
+        {0x41, 0xd0a, "Cortex-A75"},    {0x41, 0xd0b, "Cortex-A76"},    {0x41, 0xd0c, "Neoverse-N1"},
+        {0x41, 0xd0d, "Cortex-A77"},    {0x41, 0xd40, "Neoverse-V1"},   {0x41, 0xd41, "Cortex-A78"},
+        {0x41, 0xd42, "Cortex-A78AE"},  {0x41, 0xd44, "Cortex-X1"},     {0x41, 0xd46, "Cortex-A510"},
+        {0x41, 0xd47, "Cortex-A710"},   {0x41, 0xd48, "Cortex-X2"},     {0x41, 0xd49, "Neoverse-N2"},
+        {0x41, 0xd4d, "Cortex-A715"},   {0x41, 0xd4e, "Cortex-X3"},     {0x41, 0xd4f, "Neoverse-V2"},
+        {0x43, 0x0af, "ThunderX2"},     {0x46, 0x001, "A64FX"},         {0x48, 0xd01, "Kunpeng-920"},
+        {0x4e, 0x004, "Carmel"},        {0x61, 0x022, "M1 Icestorm"},   {0x61, 0x023, "M1 Firestorm"},
+        {0x61, 0x032, "M2 Blizzard"},   {0x61, 0x033, "M2 Avalanche"},  {0xc0, 0xac3, "Ampere-1"},
+        {0xc0, 0xac4, "Ampere-1a"},
+    };
+    for (size_t i = 0; i < sizeof cores / sizeof *cores; i++)
+        if (cores[i].implementer == implementer && cores[i].part == part) {
+            snprintf(text, capacity, "%s", cores[i].name);
+            return;
+        }
+    snprintf(text, capacity, "ARM implementer 0x%lx part 0x%lx", implementer, part);
+}
+/* The number behind the colon of a line that begins with `key`; -1: another line, or no number. */
+static long vk_cpu_number_of(const char *line, const char *key) {
+    const char *colon = strchr(line, ':');
+    char *end;
+    long value;
+    if (strncmp(line, key, strlen(key)) || !colon) return -1;
+    value = strtol(colon + 1, &end, 0);
+    return end == colon + 1 || value < 0 ? -1 : value;
+}
+/* The model's name, or each kind of core once, in their order. Files are under `root`, which is "" except in tests. */
+static void vk_cpu_name(const char *root, char *text, size_t capacity) {
+    char path[400], line[256], core[48];
+    long implementer = -1;
+    size_t used = 0;
+    FILE *file;
+    snprintf(path, sizeof path, "%.300s/proc/cpuinfo", root);
+    file = fopen(path, "r");
+    text[0] = 0;
     while (file && fgets(line, sizeof line, file)) {
-        char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) || !colon) continue;
-        snprintf(model, sizeof model, "%.90s", colon + 2);
-        model[strcspn(model, "\n")] = 0;
-        break;
+        const char *colon = strchr(line, ':');
+        const long part = vk_cpu_number_of(line, "CPU part");
+        if (!strncmp(line, "CPU implementer", 15)) implementer = vk_cpu_number_of(line, "CPU implementer");
+        if (!strncmp(line, "model name", 10) && colon && colon[1] == ' ' && colon[2] && colon[2] != '\n') {
+            snprintf(text, capacity, "%.90s", colon + 2);
+            text[strcspn(text, "\n")] = 0;
+            break;
+        }
+        if (implementer < 0 || part < 0) continue;
+        vk_cpu_core_name(implementer, part, core, sizeof core);
+        if (!strstr(text, core) && used + strlen(core) + 4 < capacity)
+            used += (size_t)snprintf(text + used, capacity - used, "%s%s", used ? " + " : "", core);
     }
     if (file) fclose(file);
-    snprintf(text, capacity, "cpu: %s, %d thread%s", model, queue->threads, queue->threads == 1 ? "" : "s");
+    if (!text[0]) snprintf(text, capacity, "name not known");
+}
+static void vk_cpu_describe(vk_queue *queue, char *text, size_t capacity) {
+    char name[96];
+    vk_cpu_name("", name, sizeof name);
+    snprintf(text, capacity, "cpu: %s, %d thread%s", name, queue->threads, queue->threads == 1 ? "" : "s");
 }
 static const char *vk_cpu_gemm(vk_queue *queue, int wide, int rows) {
     return vk_cpu_of(queue)->gemm[wide][vk_shape_of(rows)]->name;

@@ -95,6 +95,17 @@ VP_API size_t vp_preprocess_pixel_count(const vp_geometry *geometry, const vp_la
  * threads: reentrant */
 VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *layout, const uint8_t *rgb, float *pixels,
                                float *image_masks, void *scratch, size_t scratch_bytes);
+/* Resizes a whole image to any size.
+ * in:      rgb      uint8 [height, width, 3]
+ *          sizes    at least 1 x 1, at most VP_IMAGE_PIXELS_MAX pixels
+ * out:     resized  uint8 [new_height, new_width, 3]; on success only
+ * returns: VP_OK; VP_ERR_RANGE: a NULL or a size; VP_ERR_MEMORY
+ * rule:    the weights of vp_preprocess on each axis, the vertical one first; rounded to the nearest level
+ * numeric: float32; against vp_preprocess, which goes the other way round, within half a level and rounding
+ * memory:  a row of floats, and the weights of all columns
+ * threads: reentrant */
+VP_API vp_result vp_image_resize(const uint8_t *rgb, int32_t width_px, int32_t height_px, uint8_t *resized,
+                                 int32_t new_width_px, int32_t new_height_px);
 
 #ifdef __cplusplus
 }
@@ -584,6 +595,58 @@ VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *lay
     }
     vp_impl_masks(geometry, &resizers[1], layout->tiling.rows, layout->tiling.cols, image_masks);
     return VP_OK;
+}
+
+/* One row of the resized image: source rows blended into `line`, its columns blended into `out`. */
+static void vp_impl_resize_row(const vp_impl_axis *x, const uint8_t *rgb, const float *row_weights, int32_t row_taps,
+                               const int32_t *x_first, const float *x_weights, float *line, uint8_t *out) {
+    const int32_t values = x->source * 3;
+    int32_t i, j, c;
+    for (i = 0; i < values; i++) line[i] = 0.0f;
+    for (j = 0; j < row_taps; j++)
+        for (i = 0; i < values; i++) line[i] += row_weights[j] * (float)rgb[(size_t)j * (size_t)values + (size_t)i];
+    for (i = 0; i < x->resized; i++)
+        for (c = 0; c < 3; c++) {
+            const float *weights = x_weights + (size_t)i * (size_t)x->taps;
+            float sum = 0.0f;
+            for (j = 0; j < x->taps && x_first[i] + j < x->source; j++)
+                sum += weights[j] * line[(x_first[i] + j) * 3 + c];
+            out[i * 3 + c] = (uint8_t)(sum < 0.0f ? 0.5f : sum > 255.0f ? 255.5f : sum + 0.5f);
+        }
+}
+VP_API vp_result vp_image_resize(const uint8_t *rgb, int32_t width_px, int32_t height_px, uint8_t *resized,
+                                 int32_t new_width_px, int32_t new_height_px) {
+    vp_impl_axis x, y;
+    float *line, *x_weights, *y_weights;
+    int32_t *x_first, first, taps, i, j;
+    if (!rgb || !resized || width_px < 1 || height_px < 1 || new_width_px < 1 || new_height_px < 1
+        || (int64_t)width_px * height_px > VP_IMAGE_PIXELS_MAX
+        || (int64_t)new_width_px * new_height_px > VP_IMAGE_PIXELS_MAX
+        || !vp_impl_axis_set(&x, VP_FIT_PAD, width_px, new_width_px, 0, new_width_px)
+        || !vp_impl_axis_set(&y, VP_FIT_PAD, height_px, new_height_px, 0, new_height_px))
+        return VP_ERR_RANGE;
+    line = (float *)malloc((size_t)width_px * 3 * sizeof *line);
+    x_weights = (float *)malloc((size_t)new_width_px * (size_t)x.taps * sizeof *x_weights);
+    y_weights = (float *)malloc((size_t)y.taps * sizeof *y_weights);
+    x_first = (int32_t *)malloc((size_t)new_width_px * sizeof *x_first);
+    if (line && x_weights && y_weights && x_first) {
+        for (i = 0; i < new_width_px; i++) {
+            float *weights = x_weights + (size_t)i * (size_t)x.taps;
+            taps = vp_impl_axis_at(&x, i, &x_first[i], weights);
+            for (j = taps; j < x.taps; j++) weights[j] = 0.0f;
+        }
+        for (i = 0; i < new_height_px; i++) {
+            taps = vp_impl_axis_at(&y, i, &first, y_weights);
+            vp_impl_resize_row(&x, rgb + (size_t)first * (size_t)width_px * 3, y_weights, taps, x_first, x_weights,
+                               line, resized + (size_t)i * (size_t)new_width_px * 3);
+        }
+    }
+    i = line && x_weights && y_weights && x_first;
+    free(line);
+    free(x_weights);
+    free(y_weights);
+    free(x_first);
+    return i ? VP_OK : VP_ERR_MEMORY;
 }
 
 /* --------------------------------------------------------------------------------------------------------------- image

@@ -183,6 +183,8 @@ VP_API double vp_arrivals_next(vp_arrivals *arrivals) {
     return arrivals->now_s += gap / arrivals->rate;
 }
 
+/* mingw defines isnan as a macro that converts to float. */
+static int vp_impl_nan(double value) { return !(value >= -HUGE_VAL); }
 static vp_result vp_impl_slo_fail(vp_error *error, vp_result result, const char *part, size_t bytes,
                                   const char *text) {
     if (error) {
@@ -198,14 +200,14 @@ static vp_result vp_impl_slo_fail(vp_error *error, vp_result result, const char 
 VP_API vp_result vp_slo_parse(const char *text, vp_slo *slo, vp_error *error) {
     static const char *const names[] = {"ttft", "tpot", "e2e"};
     double limits[3] = {(double)NAN, (double)NAN, (double)NAN};
-    while (*text || isnan(limits[0] + limits[1] + limits[2])) {
+    while (*text || vp_impl_nan(limits[0] + limits[1] + limits[2])) {
         const size_t bytes = strcspn(text, ",");
         size_t name = strcspn(text, ":"), i = 0;
         char *end = NULL;
         while (i < 3 && (strlen(names[i]) != name || memcmp(names[i], text, name) != 0)) i++;
         if (i == 3 || name >= bytes)
             return vp_impl_slo_fail(error, VP_ERR_FORMAT, text, bytes, "is not ttft:MS, tpot:MS or e2e:MS");
-        if (!isnan(limits[i])) return vp_impl_slo_fail(error, VP_ERR_FORMAT, text, bytes, "is there twice");
+        if (!vp_impl_nan(limits[i])) return vp_impl_slo_fail(error, VP_ERR_FORMAT, text, bytes, "is there twice");
         limits[i] = strtod(text + name + 1, &end);
         if (end != text + bytes || end == text + name + 1)
             return vp_impl_slo_fail(error, VP_ERR_FORMAT, text, bytes, "has no number of milliseconds");
@@ -220,8 +222,9 @@ VP_API vp_result vp_slo_parse(const char *text, vp_slo *slo, vp_error *error) {
     return VP_OK;
 }
 VP_API int vp_slo_holds(const vp_slo *slo, double ttft_ms, double tpot_ms, double e2e_ms) {
-    return (isnan(slo->ttft_ms) || ttft_ms <= slo->ttft_ms) && (isnan(slo->tpot_ms) || tpot_ms <= slo->tpot_ms)
-           && (isnan(slo->e2e_ms) || e2e_ms <= slo->e2e_ms);
+    return (vp_impl_nan(slo->ttft_ms) || ttft_ms <= slo->ttft_ms)
+           && (vp_impl_nan(slo->tpot_ms) || tpot_ms <= slo->tpot_ms)
+           && (vp_impl_nan(slo->e2e_ms) || e2e_ms <= slo->e2e_ms);
 }
 
 /* Values that know as much as one independent value. zeros: double [count], overwritten. */
@@ -309,7 +312,7 @@ static double vp_impl_rate_between(const vp_rate_search *search, double low, dou
 }
 VP_API vp_result vp_rate_search_take(vp_rate_search *search, vp_trial trial) {
     const double rate = search->next;
-    if (isnan(rate)) return VP_ERR_STATE;
+    if (vp_impl_nan(rate)) return VP_ERR_STATE;
     search->trials++;
     if (trial == VP_TRIAL_HOLDS) {
         search->low = rate;
@@ -317,18 +320,18 @@ VP_API vp_result vp_rate_search_take(vp_rate_search *search, vp_trial trial) {
         search->high = rate;
         if (search->low >= rate) search->low = 0.0;
     } else {
-        if (isnan(search->open_low) || rate < search->open_low) search->open_low = rate;
-        if (isnan(search->open_high) || rate > search->open_high) search->open_high = rate;
+        if (vp_impl_nan(search->open_low) || rate < search->open_low) search->open_low = rate;
+        if (vp_impl_nan(search->open_high) || rate > search->open_high) search->open_high = rate;
     }
     /* what was undecided before is decided by its neighbours */
     if (!(search->open_high > search->low && search->open_low < search->high))
         search->open_low = search->open_high = (double)NAN;
     if (search->open_low <= search->low) search->open_low = search->open_high;
     if (search->open_high >= search->high) search->open_high = search->open_low;
-    if (isnan(search->open_low)) search->next = vp_impl_rate_between(search, search->low, search->high);
+    if (vp_impl_nan(search->open_low)) search->next = vp_impl_rate_between(search, search->low, search->high);
     else {
         search->next = vp_impl_rate_between(search, search->low, search->open_low);
-        if (isnan(search->next)) search->next = vp_impl_rate_between(search, search->open_high, search->high);
+        if (vp_impl_nan(search->next)) search->next = vp_impl_rate_between(search, search->open_high, search->high);
     }
     return VP_OK;
 }

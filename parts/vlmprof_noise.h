@@ -261,6 +261,8 @@ VP_API int vp_noise_is_long_enough(const vp_noise_reading *before, const vp_nois
     int64_t ticks = vp_impl_noise_ticks(before, after);
     return ticks < 0 || ticks >= VP_NOISE_TICKS_MIN;
 }
+/* Not isnan, which mingw defines as a macro that converts to float. */
+static int vp_impl_noise_is_known(double value) { return value >= -HUGE_VAL; }
 VP_API int vp_noise_between(const vp_noise_reading *before, const vp_noise_reading *after, vp_noise *noise) {
     const vp_noise nothing = {(double)NAN, (double)NAN, (double)NAN, (double)NAN, (double)NAN};
     int64_t total = after->total_ticks - before->total_ticks, busy = after->busy_ticks - before->busy_ticks,
@@ -275,7 +277,8 @@ VP_API int vp_noise_between(const vp_noise_reading *before, const vp_noise_readi
         if (before->own_ticks >= 0 && own >= 0 && own - busy <= total / 10)
             noise->other_cpu_percent = 100.0 * (double)(busy - own) / (double)total;
     }
-    return !isnan(noise->load) || !isnan(noise->steal_percent) || !isnan(noise->mhz_high);
+    return vp_impl_noise_is_known(noise->load) || vp_impl_noise_is_known(noise->steal_percent)
+           || vp_impl_noise_is_known(noise->mhz_high);
 }
 
 /* ---- the rule */
@@ -288,7 +291,7 @@ VP_API vp_noise_summary vp_noise_summary_none(void) {
 }
 /* Takes a value into a mean of *count values; one that is not known does not count. */
 static void vp_impl_noise_mean(double *mean, double value, int64_t *count) {
-    if (isnan(value)) return;
+    if (!vp_impl_noise_is_known(value)) return;
     ++*count;
     *mean = *count == 1 ? value : *mean + (value - *mean) / (double)*count;
 }

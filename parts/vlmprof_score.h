@@ -237,14 +237,6 @@ typedef struct vp_score_outcome {
 VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning cleaning, const vp_score_sample *sample,
                                   char *scratch, size_t scratch_bytes, vp_score_outcome *outcome);
 
-/* Wilson's interval of a share of successes.
- * in:      successes  0..count; count > 0
- *          z          standard errors: 1.959963984540054 for 95 %
- * out:     low, high  within 0..1, on success only
- * returns: VP_OK; VP_ERR_RANGE (NaN included)
- * source:  E. B. Wilson, Probable inference, JASA 22 (1927) */
-VP_API vp_result vp_score_wilson(double successes, double count, double z, double *low, double *high);
-
 #ifdef __cplusplus
 }
 #endif
@@ -2036,18 +2028,6 @@ VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning clea
     else result = vp_impl_score_by_metric(metric, &cleaned, &pool, &made);
     if (result == VP_OK) *outcome = made;
     return result;
-}
-
-VP_API vp_result vp_score_wilson(double successes, double count, double z, double *low, double *high) {
-    double share, middle, spread;
-    if (!(count > 0 && count < HUGE_VAL && successes >= 0 && successes <= count && z >= 0 && z <= 1e6) || !low || !high)
-        return VP_ERR_RANGE;
-    share = successes / count;
-    middle = (share + z * z / (2 * count)) / (1 + z * z / count);
-    spread = z / (1 + z * z / count) * sqrt(share * (1 - share) / count + z * z / (4 * count * count));
-    *low = successes <= 0 || middle - spread < 0 ? 0 : middle - spread;
-    *high = successes >= count || middle + spread > 1 ? 1 : middle + spread;
-    return VP_OK;
 }
 
 #ifdef __cplusplus

@@ -79,8 +79,10 @@ for cross in "$windows $wine" "$arm $qemu -cpu max"; do
     prefix=${cross%% *} emulator=${cross#* }
     flags="$strict -static -idirafter /usr/include -I. -Iparts -Itests"
     if ! command -v ${prefix}gcc >/dev/null || ! command -v ${prefix}g++ >/dev/null; then skip "${prefix}gcc, ${prefix}g++: not installed"; continue; fi
-    for unit in "$work"/{whole,twice,declarations,static}-* "$work/all-headers"; do one "${unit##*/}" ${prefix}gcc -std=c11 -x c -idirafter /usr/include "$unit"; done
-    one all-headers ${prefix}g++ -std=c++17 -x c++ -idirafter /usr/include "$work/all-headers"
+    for unit in "$work"/{whole,twice,declarations,static}-* "$work/all-headers"; do
+        one "${unit##*/}" ${prefix}gcc -std=c11 -x c -Wconversion -Wsign-conversion -idirafter /usr/include "$unit"
+    done
+    one all-headers ${prefix}g++ -std=c++17 -x c++ -Wconversion -Wsign-conversion -idirafter /usr/include "$work/all-headers"
     for sample in samples/*.c; do run "$sample: ${prefix}gcc" ${prefix}gcc -std=c11 $flags "$sample" -o "$work/$(basename "$sample" .c).exe" -lm; done
     run "samples/05_ranges.cpp: ${prefix}g++" ${prefix}g++ -std=c++17 $flags samples/05_ranges.cpp -o "$work/05_ranges.exe" -lm
     tests="test_portable"

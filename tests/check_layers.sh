@@ -37,22 +37,28 @@ parts/engine/host_loops.h:  vlmprof.h
 parts/engine/:              vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_checkpoint vlmprof_file vlmprof_engine parts/engine/
 parts/kernels/:             vlmprof.h vlmprof_stages vlmprof_ranges parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
 vlmprof_kernels.cu:         vlmprof.h vlmprof_stages vlmprof_ranges parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
-cli/base/:                  vlmprof.h vlmprof_file vlmprof_stages vlmprof_ranges vlmprof_noise vlmprof_analysis cli/base/
+cli/base/:                  vlmprof.h vlmprof_file vlmprof_stages vlmprof_ranges vlmprof_noise vlmprof_analysis vlmprof_chat cli/base/
 cli/tile/:                  vlmprof.h vlmprof_file vlmprof_image vlmprof_families cli/base/ cli/tile/
-cli/score/:                 vlmprof.h vlmprof_file vlmprof_score vlmprof_caption cli/base/ cli/score/
+cli/score/:                 vlmprof.h vlmprof_file vlmprof_score vlmprof_caption vlmprof_analysis cli/base/ cli/score/
 cli/trace/:                 vlmprof.h vlmprof_file vlmprof_ranges vlmprof_trace cli/base/ cli/trace/
 cli/help/:                  vlmprof.h vlmprof_families cli/base/ cli/help/
-cli/request/:               subjects cli/base/ cli/tile/ cli/score/ cli/request/
-cli/dataset/:               subjects cli/base/ cli/tile/ cli/score/ cli/request/ cli/dataset/
-cli/sweep/:                 subjects cli/base/ cli/tile/ cli/score/ cli/request/ cli/dataset/ cli/sweep/
+cli/server/:                vlmprof.h vlmprof_file vlmprof_image vlmprof_families vlmprof_chat vlmprof_server vlmprof_noise cli/base/ cli/tile/ cli/server/
+cli/request/:               subjects cli/base/ cli/tile/ cli/score/ cli/server/ cli/request/
+cli/dataset/:               subjects cli/base/ cli/tile/ cli/score/ cli/server/ cli/request/ cli/dataset/
+cli/sweep/profile_page.c:   subjects cli/base/ cli/request/ cli/sweep/ cli/page/flame.h cli/page/flame_page.h
+cli/sweep/:                 subjects cli/base/ cli/tile/ cli/score/ cli/server/ cli/request/ cli/dataset/ cli/sweep/
+cli/load/:                  subjects cli/base/ cli/score/ cli/request/record.h cli/server/ cli/dataset/ cli/load/
 cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_checkpoint vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise cli/base/ cli/report/
-cli/page/:                  vlmprof.h vlmprof_stages vlmprof_analysis vlmprof_latency cli/base/ cli/report/ cli/page/
+cli/page/load_page.:        vlmprof.h cli/base/ cli/load/load_result.h cli/page/
+cli/page/:                  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_analysis vlmprof_latency cli/base/ cli/report/ cli/page/
 cli/commands/commands.h:    cli/base/
+cli/commands/run_endpoint.: subjects rooms cli/commands/run_endpoint.h
+cli/commands/command_run.c: subjects rooms cli/commands/commands.h cli/commands/run_endpoint.h
 cli/commands/:              subjects rooms cli/commands/commands.h
 cli.c:                      vlmprof.h cli/base/ cli/help/ cli/request/provenance.h cli/commands/commands.h
 TABLE
 sets() { # names that stand for several
-    sed -E -e 's/\bsubjects\b/vlmprof.h parts\/vlmprof_/g' -e 's/\brooms\b/cli\/base\/ cli\/tile\/ cli\/score\/ cli\/trace\/ cli\/help\/ cli\/request\/ cli\/dataset\/ cli\/sweep\/ cli\/report\/ cli\/page\//g' \
+    sed -E -e 's/\bsubjects\b/vlmprof.h parts\/vlmprof_/g' -e 's/\brooms\b/cli\/base\/ cli\/tile\/ cli\/score\/ cli\/trace\/ cli\/help\/ cli\/server\/ cli\/request\/ cli\/dataset\/ cli\/sweep\/ cli\/load\/ cli\/report\/ cli\/page\//g' \
         -e 's/(^| )vlmprof_([a-z]+)( |$)/\1parts\/vlmprof_\2.h\3/g; s/(^| )vlmprof_([a-z]+)( |$)/\1parts\/vlmprof_\2.h\3/g'
 }
 # Who reads results, journals, scores, sizes and traces needs no engine; what one request is made of knows no data set and no sweep.
@@ -63,6 +69,7 @@ cli/tile/:                    $engine
 cli/score/:                   $engine
 cli/trace/:                   $engine
 cli/help/:                    $engine
+cli/server/:                  $engine
 cli/report/:                  $engine
 cli/page/:                    $engine
 cli/request/record.:          $engine

@@ -1,5 +1,5 @@
 #!/bin/bash
-# check_page.sh: the page of report --html in a real browser, at 400, 800 and 1280 px, light and dark. tests/support/browse.py looks for texts over one
+# check_page.sh: the pages of report --html and of run --profile --html in a real browser, at 400, 800 and 1280 px, light and dark. tests/support/browse.py looks for texts over one
 # another, letters below 10 px and what sticks out, and uses the page: marks, series, data sets, the table. Findings of axe-core that are serious or
 # critical fail, too, where AXE names an axe.min.js, or build/axe holds one (python3 -m venv build/axe && build/axe/bin/pip install axe-playwright-python).
 # Skipped without chromium (or CHROMIUM=program) or python3. SHOTS=folder keeps the pictures.
@@ -49,6 +49,11 @@ for name in two many; do
     check "the page of \"$name\" is made" "$PROGRAM" report "$work/$name" --resamples 200 --html="$work/$name.html" \
         && check "the page of \"$name\" in a browser" timeout 300 python3 tests/support/browse.py "$CHROMIUM" "$work/$name.html" ${AXE:+--axe "$AXE"} "${shots[@]}"
 done
+shots=()
+if [ -n "$SHOTS" ]; then mkdir -p "$SHOTS/flame" && shots=(--shots "$SHOTS/flame"); fi
+check "the page of a profiled request is made" "$PROGRAM" run samples/cat.jpg -p "What animal is this?" --synthetic tiny --profile --num_runs 2 --quiet \
+    --html "$work/flame.html" >/dev/null \
+    && check "the page of a profiled request in a browser" timeout 300 python3 tests/support/browse.py "$CHROMIUM" "$work/flame.html" --flame ${AXE:+--axe "$AXE"} "${shots[@]}"
 # the browser's look must be able to fail
 printf '<!DOCTYPE html><html lang="en"><title>t</title><body><main><p style="font-size:8px">small</p><p style="margin:0">one</p><p style="margin-top:-1em">two</p></main>' >"$work/bad.html"
 check "a page with small letters and a text over another is refused" bash -c \

@@ -48,6 +48,23 @@ static void same_runs(const char *model, const char *input) {
     }
     remove_folder(in_folder("dump"));
 }
+/* --json prints what was written, and nothing on stderr */
+static void test_convert_json(void) {
+    document d;
+    struct stat info;
+    check_case("convert --json");
+    if (!CHECK_INT(cli_json("convert --synthetic tiny %F/json --seed 3 --max_shard_mb 1 --json", 0, &d), 1)) return;
+    CHECK(!last.err_lines);
+    CHECK(is_text(&d, 0, "layout", "hf") && is_text(&d, 0, "model", "tiny"));
+    CHECK_INT(number(&d, 0, "seed"), 3);
+    CHECK_INT(number(&d, 0, "tensors"), 225);
+    CHECK_INT(number(&d, 0, "weight_files"), 4);
+    CHECK(number(&d, 0, "weight_bytes") > 3e6 && number(&d, 0, "seconds") > 0);
+    CHECK_INT(d.nodes[member(&d, 0, "files")].count, count_files("json"));
+    CHECK(stat(in_folder("json/config.json"), &info) == 0);
+    unload(&d);
+    remove_folder(in_folder("json"));
+}
 /* the files that a conversion of a synthetic model writes: their texts, of the large ones their bytes and a hash */
 static void test_convert_texts(void) {
     static const char *const names[] = {"config.json", "vlmprof_convert.json", "tokenizer.json", "model.safetensors.index.json", "model.safetensors", "model.packed",
@@ -222,6 +239,7 @@ static void test_convert(void) {
     CHECK_INT(count_files("form1"), 9); /* seven small files, the weights, the list */
     test_convert_refusals(tiny_a);
     test_convert_texts();
+    test_convert_json();
     snprintf(emulated, sizeof emulated, "%s/emulated/vlmprof", getenv("B") ? getenv("B") : "build");
     if (access(emulated, X_OK)) check_skip("packed weights and a GPU", "the command with an emulated GPU was not built (make test builds it)");
     else {

@@ -285,7 +285,7 @@ static void test_few(void) {
     t.block_count = 2;
     write_sweep("a", &t);
     CHECK_INT(run("report %%F/a"), 0);
-    CHECK(!strstr(last.out, "no effect") && strstr(last.out, "too few samples to tell an effect on accuracy") && !strstr(last.out, "points, [+0.00, +0.00]"));
+    CHECK(!strstr(last.out, "no effect") && strstr(last.out, "too few samples to tell an effect on accuracy") && !strstr(last.out, "points [+0.00, +0.00]"));
     CHECK_INT(run("best %%F/a --budget_ms 100000 --json"), 0);
     if (read_json(last.out)) {
         uint32_t interval = get(get(0, "best"), "accuracy_interval");
@@ -333,6 +333,60 @@ static void test_unknown_range(void) {
         rows = get(0, "comparisons");
         for (uint32_t i = 0; i < count_of(rows); i++) found += is_text(get(vp_json_at(&json, rows, i), "interval_method"), "gaffke");
         CHECK_INT(found, 1);
+    }
+}
+/* takes the colours out of a text; returns how many there were */
+static int drop_colors(char *text) {
+    int count = 0;
+    char *to = text;
+    for (const char *from = text; *from;) {
+        if (*from == '\033') {
+            from += strcspn(from, "m") + 1;
+            count++;
+        } else *to++ = *from++;
+    }
+    *to = 0;
+    return count;
+}
+/* verdicts have colours where --color says so; columns stay, JSON and redirected output have none */
+static void test_color(void) {
+    truth t = truth_default();
+    char *plain;
+    check_case("compare: colours of verdicts");
+    t.samples = 60;
+    t.size_count = 2;
+    write_sweep("a", &t);
+    t.noise_seed = 3;
+    t.slower = 1.05;
+    write_sweep("b", &t);
+    run("compare %%F/a %%F/b");
+    CHECK(!strchr(last.out, '\033'));
+    plain = strdup(last.out);
+    run("compare %%F/a %%F/b --color always");
+    CHECK(strstr(last.out, "  \033[31mSLOWER\033[0m\n") && strstr(last.out, "\n\033[31mverdict: SLOWER\033[0m\n"));
+    CHECK(strstr(last.out, "\033[33mINCONCLUSIVE\033[0m\n"));
+    CHECK(drop_colors(last.out) > 4);
+    CHECK_TEXT(last.out, plain);
+    free(plain);
+    run("compare %%F/b %%F/a --color always");
+    CHECK(strstr(last.out, "\033[32mFASTER\033[0m\n") && strstr(last.out, "\n\033[3") != NULL);
+    run("compare %%F/a %%F/b --color never");
+    CHECK(!strchr(last.out, '\033'));
+    run("compare %%F/a %%F/b --color always --json");
+    CHECK(!strchr(last.out, '\033'));
+    if (system("script --version >/dev/null 2>&1") != 0) {
+        check_skip("colours on a terminal", "no program \"script\"");
+        return;
+    }
+    for (int off = 0; off < 2; off++) {
+        char line[1200];
+        check_case("compare: colours on a terminal, NO_COLOR=%s", off ? "1" : "");
+        snprintf(line, sizeof line, "TERM=xterm NO_COLOR=%s script -qec '%s compare %s/a %s/b' %s/typescript >/dev/null 2>&1",
+                 off ? "1" : "", program, folder, folder, folder);
+        CHECK_INT(WEXITSTATUS(system(line)), 1);
+        plain = text_of_file(in_folder("typescript"));
+        CHECK(strstr(plain, "verdict: SLOWER") && (strstr(plain, "\033[31mverdict: SLOWER\033[0m") == NULL) == off);
+        free(plain);
     }
 }
 /* tables, warnings, plan and JSON; a stage that did not run in one of them is no latency of 0 */
@@ -386,6 +440,7 @@ int main(void) {
     test_plan();
     test_few();
     test_unknown_range();
+    test_color();
     test_texts();
     program_end();
     free(json_nodes);

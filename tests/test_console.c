@@ -41,6 +41,17 @@ static void test_complain(void) {
     CHECK_INT(exit_code_of(VP_ERR_FORMAT), 3);
     CHECK_INT(exit_code_of(VP_ERR_READ), 3);
 }
+static void test_quiet(void) {
+    check_case("--quiet silences warnings, no errors");
+    CHECK_INT(HEARD(complain(0, "a warning")), 0);
+    CHECK_TEXT(room_said, "vlmprof: a warning\n");
+    console_configure(1, "auto");
+    CHECK_INT(HEARD(complain(0, "a warning")), 0);
+    CHECK_TEXT(room_said, "");
+    HEARD(complain(3, "an error"));
+    CHECK_TEXT(room_said, "vlmprof: an error\n");
+    console_configure(0, "auto");
+}
 static void test_visible(void) {
     char *text;
     int kept;
@@ -87,6 +98,7 @@ static void test_signals(void) {
 int main(void) {
     if (!folder_make("console")) return 1;
     test_complain();
+    test_quiet();
     test_visible();
     test_signals();
     room_end();

@@ -27,7 +27,7 @@ static void fill(struct document *document) {
     text_list_free(&texts);
 }
 static void test_document(void) {
-    struct document document = {NULL, 0};
+    struct document document = {NULL, 0, NULL};
     struct text_buffer out = {NULL, 0, 0};
     char *text;
     int kept;
@@ -67,7 +67,7 @@ static void test_document(void) {
 }
 /* names of tasks and files can come from anybody's data */
 static void test_hostile(void) {
-    struct document document = {NULL, 0};
+    struct document document = {NULL, 0, NULL};
     struct text_buffer out = {NULL, 0, 0};
     document_text(&document, BLOCK_LINE, "<img src=x> | `id` & ![x](http://a) \\|");
     text_list_copy(document_table(&document, "a|b"), "x|y");

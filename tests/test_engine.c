@@ -552,6 +552,32 @@ static void put(const char *root, const char *path, const char *text) {
     CHECK(fputs(text, f) >= 0);
     CHECK(fclose(f) == 0);
 }
+/* processors without a name in /proc/cpuinfo: ARM cores by their numbers, several kinds, unknown ones, nothing at all */
+static void test_cpu_name(void) {
+    static const char root[] = "build/cpu-name-test";
+    static const char *const cases[][2] = {
+        {"processor\t: 0\nmodel name\t: Some CPU @ 2.00GHz\nmodel name\t: Another\n", "Some CPU @ 2.00GHz"},
+        {"processor\t: 0\nBogoMIPS\t: 50.00\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd0c\nCPU revision\t: 1\n", "Neoverse-N1"},
+        {"CPU implementer\t: 0x41\nCPU part\t: 0xd05\n\nCPU implementer\t: 0x41\nCPU part\t: 0xd05\n\nCPU implementer\t: 0x41\nCPU part\t: 0xd0b\n",
+         "Cortex-A55 + Cortex-A76"},
+        {"CPU implementer\t: 0x7e\nCPU part\t: 0x123\n", "ARM implementer 0x7e part 0x123"},
+        {"CPU implementer\t: none\nCPU part\t: 0xd0b\n", "name not known"}, {"CPU part\t: 0xd0b\n", "name not known"},
+        {"model name\t:\nCPU implementer\t: 0x46\nCPU part\t: 0x001\n", "A64FX"}, {"", "name not known"}};
+    char name[96], narrow[16];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        check_case("the processor's name: %s", cases[i][1]);
+        put(root, "/proc/cpuinfo", cases[i][0]);
+        vk_cpu_name(root, name, sizeof name);
+        CHECK_TEXT(name, cases[i][1]);
+    }
+    check_case("the processor's name: what does not fit, no file");
+    put(root, "/proc/cpuinfo", cases[2][0]);
+    vk_cpu_name(root, narrow, sizeof narrow);
+    CHECK_TEXT(narrow, "Cortex-A55");
+    CHECK_INT(system("rm -rf build/cpu-name-test"), 0);
+    vk_cpu_name(root, name, sizeof name);
+    CHECK_TEXT(name, "name not known");
+}
 /* a made-up /sys and /proc: what is told is read, what is not told or makes no sense is NaN, never 0 */
 static void test_telemetry(void) {
     static const char root[] = "build/telemetry-test";
@@ -751,6 +777,7 @@ int main(void) {
     }
     test_open_errors();
     test_open();
+    test_cpu_name();
     test_telemetry();
     for (int i = 0; i < 2; i++) {
         vp_weights weights = i ? VP_WEIGHTS_BF16 : VP_WEIGHTS_FP32;

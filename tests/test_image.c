@@ -358,6 +358,40 @@ static void test_plain_twin(void) {
 }
 
 /* the vector loops against the plain ones, on every remainder of the vector width */
+/* the whole resize: within rounding of the plain one, on random sizes; nothing is written behind the pixels */
+static void test_resize(void) {
+    check_case("a resized image is the plain resize, rounded");
+    for (int turn = 0; turn < 40; turn++) {
+        const int32_t width = 1 + (int32_t)random_below(90), height = 1 + (int32_t)random_below(90);
+        const int32_t new_width = turn ? 1 + (int32_t)random_below(120) : width, new_height = turn ? 1 + (int32_t)random_below(120) : height;
+        const size_t bytes = (size_t)width * (size_t)height * 3, new_bytes = (size_t)new_width * (size_t)new_height * 3;
+        uint8_t *rgb = malloc(bytes), *resized = malloc(new_bytes + 1);
+        vp_image image = {width, height, rgb};
+        double worst = 0;
+        for (size_t i = 0; i < bytes; i++) rgb[i] = (uint8_t)random_below(256);
+        resized[new_bytes] = 0xa5;
+        CHECK_INT(vp_image_resize(rgb, width, height, resized, new_width, new_height), VP_OK);
+        for (size_t i = 0; i < new_bytes; i++) {
+            const int32_t pixel = (int32_t)(i / 3);
+            double off = fabs(resized[i] - 255.0 * (double)plain_pixel(&image, new_width, new_height, pixel % new_width, pixel / new_width, (int32_t)(i % 3)));
+            worst = off > worst ? off : worst;
+        }
+        CHECK(worst <= 0.5 + 1e-3); /* half a level, and float32's rounding of values up to 255 over some hundred products */
+        CHECK_INT(resized[new_bytes], 0xa5);
+        if (!turn) CHECK(!memcmp(rgb, resized, bytes)); /* the same size: the same image */
+        free(rgb);
+        free(resized);
+    }
+    check_case("sizes that are refused");
+    uint8_t one[3] = {1, 2, 3}, out[3] = {9, 9, 9};
+    CHECK_INT(vp_image_resize(NULL, 1, 1, out, 1, 1), VP_ERR_RANGE);
+    CHECK_INT(vp_image_resize(one, 1, 1, NULL, 1, 1), VP_ERR_RANGE);
+    CHECK_INT(vp_image_resize(one, 0, 1, out, 1, 1), VP_ERR_RANGE);
+    CHECK_INT(vp_image_resize(one, 1, 1, out, 1, 0), VP_ERR_RANGE);
+    CHECK_INT(vp_image_resize(one, 1, 1, out, 10001, 10000), VP_ERR_RANGE);
+    CHECK_INT(vp_image_resize(one, INT32_MAX, INT32_MAX, out, 1, 1), VP_ERR_RANGE);
+    CHECK(out[0] == 9 && out[1] == 9 && out[2] == 9);
+}
 static void test_loops(void) {
 #ifdef VP_IMPL_PREPROCESS_AVX2
     static float line[1200], weights[1200], a[1200], b[1200];
@@ -916,6 +950,7 @@ static void test_other_formats(void) {
 }
 
 int main(void) {
+    test_resize();
     test_loops();
     test_limits();
     test_geometry();

@@ -121,6 +121,17 @@ static void test_properties(void) {
             }
         }
     }
+    check_case("Wilson's interval by hand, and at its ends");
+    {
+        double low = 7, high = 7;
+        CHECK_INT(vp_rate_interval(8, 10, 0.95, &low, &high), VP_OK); /* (0.8 + z2/20 -+ ...) / (1 + z2/10) */
+        CHECK_NEAR(low, 0.49016247153664183, 1e-12);
+        CHECK_NEAR(high, 0.9433178485456247, 1e-12);
+        CHECK_INT(vp_rate_interval(0, 5, 0.95, &low, &high), VP_OK);
+        CHECK_NEAR(low, 0, 0);
+        CHECK_INT(vp_rate_interval(5, 5, 0.95, &low, &high), VP_OK);
+        CHECK_NEAR(high, 1, 0);
+    }
     check_case("intervals refuse what is not theirs");
     {
         double low = 7, high = 7, values[2] = {0.5, 1.5};

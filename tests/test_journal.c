@@ -417,7 +417,7 @@ static void test_damage(void) {
     index_free(&book);
     CHECK_INT(read_text("empty", ""), 0);
     CHECK(book.files[0].end == 0 && book.files[0].lines == 0);
-    FAILS(index_read(&book, folder, open(folder, O_RDONLY), 1), EXIT_OUTPUT, "cannot be read: Is a directory");
+    FAILS(index_read(&book, folder, open(folder, O_RDONLY), 1), EXIT_INPUT, "cannot be read: Is a directory");
 }
 /* lines that begin and end on all sides of what one read takes */
 static void test_long(void) {
@@ -447,10 +447,10 @@ static void test_long(void) {
     }
     check_case("a line that is no more there cannot be read back");
     snprintf(id, sizeof id, "at byte %lld", at[3] + 1);
-    FAILS(index_read_line(&book, 0, at[3] + 1), EXIT_OUTPUT, id);
-    FAILS(index_read_line(&book, 0, (int64_t)lines.bytes), EXIT_OUTPUT, "cannot be read back");
+    FAILS(index_read_line(&book, 0, at[3] + 1), EXIT_INPUT, id);
+    FAILS(index_read_line(&book, 0, (int64_t)lines.bytes), EXIT_INPUT, "cannot be read back");
     CHECK_INT(truncate(in_folder("journal.jsonl"), at[7] + 10), 0);
-    FAILS(index_read_line(&book, 0, at[7]), EXIT_OUTPUT, "journal.jsonl cannot be read back");
+    FAILS(index_read_line(&book, 0, at[7]), EXIT_INPUT, "journal.jsonl cannot be read back");
     CHECK_INT(index_read_line(&book, 0, at[6]), 0);
 }
 static void test_files(void) {

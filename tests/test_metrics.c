@@ -138,10 +138,77 @@ static void test_ranges(void) {
     CHECK(isnan(median_range_of(values, 3).median) && isnan(median_range_of(values, 3).level) && isnan(median_range_of(values, 0).median));
 }
 
+/* 250 ms to the first piece, then pieces 10, 40 and 50 ms apart; `tokens` as the server says */
+static struct pass_result *answered(int64_t tokens, size_t pieces) {
+    static const int64_t at_ms[] = {250, 260, 300, 350};
+    struct pass_result *run = runs_make(1, 0);
+    struct served *served = calloc(1, sizeof *served);
+    run->served = served;
+    served->pieces = calloc(4, sizeof *served->pieces);
+    served->piece_count = pieces;
+    for (size_t i = 0; i < pieces; i++) served->pieces[i].at_ns = at_ms[i] * MS;
+    served->first_ns = pieces ? at_ms[0] * MS : -1;
+    served->is_streamed = 1;
+    served->usage.completion_tokens = tokens;
+    run->token_count = tokens > 0 ? (int32_t)tokens : 0;
+    run->total_ns = (pieces ? at_ms[pieces - 1] : 400) * MS;
+    return run;
+}
+static void lacks(struct pass_result *run, int metric, const char *why) {
+    const char *reason = served_lacks(run, metric);
+    CHECK(isnan(metric_of(run, metric)));
+    CHECK(reason && strstr(reason, why));
+}
+static void test_served(void) {
+    struct pass_result *run = answered(11, 4);
+    double gaps[3];
+    check_case("a server's pass: from its pieces and its own count of tokens");
+    CHECK_NEAR(metric_of(run, METRIC_TOTAL), 350, 1e-9);
+    CHECK_NEAR(metric_of(run, METRIC_TTFT), 250, 1e-9);
+    CHECK_NEAR(metric_of(run, METRIC_DECODE), 100, 1e-9);
+    CHECK_NEAR(metric_of(run, METRIC_PER_TOKEN), 10, 1e-9); /* 100 ms of 10 tokens, not of 3 pieces */
+    CHECK_NEAR(decode_rate_of(run), 100, 1e-9);
+    CHECK_NEAR(output_rate_of(run), 11 / 0.35, 1e-9);
+    CHECK_INT(served_gaps(run->served, gaps), 3);
+    CHECK(gaps[0] == 10 && gaps[1] == 40 && gaps[2] == 50);
+    CHECK(!served_lacks(run, METRIC_TOTAL) && !served_lacks(run, METRIC_TTFT) && !served_lacks(run, METRIC_PER_TOKEN));
+    for (int metric = 0; metric < METRIC_STAGE + VP_STAGE_COUNT; metric++)
+        if (metric != METRIC_TOTAL && metric != METRIC_TTFT && metric != METRIC_DECODE && metric != METRIC_PER_TOKEN) lacks(run, metric, "only the device");
+    run->served->is_streamed = 0;
+    CHECK_INT(served_gaps(run->served, gaps), 0);
+    for (int metric = METRIC_DECODE; metric <= METRIC_TTFT; metric++) if (metric != METRIC_TOTAL) lacks(run, metric, "one body");
+    runs_free(run, 1);
+    check_case("what a server does not say or show is no number");
+    run = answered(-1, 4);
+    lacks(run, METRIC_PER_TOKEN, "does not say");
+    CHECK(isnan(output_rate_of(run)) && isnan(decode_rate_of(run)));
+    CHECK_NEAR(metric_of(run, METRIC_DECODE), 100, 1e-9);
+    runs_free(run, 1);
+    run = answered(8, 1); /* 8 tokens at once are not 0 ms apart */
+    lacks(run, METRIC_PER_TOKEN, "one piece");
+    lacks(run, METRIC_DECODE, "one piece");
+    CHECK_NEAR(metric_of(run, METRIC_TTFT), 250, 1e-9);
+    CHECK_INT(served_gaps(run->served, gaps), 0);
+    runs_free(run, 1);
+    run = answered(1, 2);
+    lacks(run, METRIC_PER_TOKEN, "one token");
+    runs_free(run, 1);
+    run = answered(0, 0);
+    lacks(run, METRIC_TTFT, "empty");
+    lacks(run, METRIC_DECODE, "empty");
+    CHECK_NEAR(metric_of(run, METRIC_TOTAL), 400, 1e-9);
+    CHECK_INT(served_gaps(run->served, gaps), 0);
+    runs_free(run, 1);
+    check_case("what a term means for a server");
+    CHECK(strstr(served_meaning(METRIC_TTFT), "first piece") && strstr(served_meaning(TERM_STEP), "piece"));
+    CHECK_TEXT(served_meaning(METRIC_PER_TOKEN), TERMS[METRIC_PER_TOKEN].meaning);
+    for (int i = 0; i < TERM_COUNT; i++) CHECK(strlen(served_meaning(i)) + strlen(TERMS[i].key) + 2 < TERM_BYTES);
+}
 int main(void) {
     test_ranges();
     test_metric();
     test_missing();
     test_many();
+    test_served();
     return check_done("test_metrics");
 }

@@ -213,8 +213,13 @@ static void test_truth(void) {
 static int accuracy_finding(const char *knob, double points[3]) {
     const char *at = last.out ? strstr(last.out, knob) : NULL;
     for (; at; at = strstr(at + 1, knob))
-        if (sscanf(at + strlen(knob), " changes accuracy by %lf points [%lf, %lf]", points, points + 1, points + 2) == 3) return 1;
+        if (sscanf(at + strlen(knob), " changes mean T_total by %*f %% [%*f, %*f], accuracy by %lf points [%lf, %lf]", points, points + 1, points + 2) == 3) return 1;
     return 0;
+}
+static int lines_with(const char *text, const char *beginning) {
+    int count = 0;
+    for (text = strstr(text, beginning); text; text = strstr(text + 1, beginning)) count++;
+    return count;
 }
 static void test_findings(void) {
     truth t = truth_default();
@@ -229,7 +234,7 @@ static void test_findings(void) {
     write_sweep("flat", &t);
     CHECK_INT(run("report %%F/flat"), 0);
     CHECK(accuracy_finding("top_k from 4 to 8", p) && !accuracy_finding("blocks from 12 to 16", p));
-    CHECK(last.out && strstr(last.out, "blocks from 12 to 16: too few samples to tell an effect on accuracy: the interval of +0.00 points, ["));
+    CHECK(last.out && strstr(last.out, "]; too few samples to tell an effect on accuracy: +0.00 points [-"));
 }
 static void test_front(void) {
     truth t = truth_default();
@@ -311,6 +316,12 @@ static void test_warnings(void) {
     for (int k = 0; k < 2; k++) for (int b = 0; b < 2; b++) write_made("sets", &t, 0, k, b);
     CHECK_INT(run("report %%F/sets"), 0);
     CHECK(strstr(last.out, "P50 of T_total, made, 20 samples") && strstr(last.out, "P50 of T_total, other, 20 samples"));
+    { /* the findings of a data set stand together: front, then knobs; no line says that a part is never the largest */
+        const char *own = strstr(last.out, "\n  made: blocks from 12 to 16 changes"), *next = strstr(last.out, "\n  other: ");
+        CHECK(own && next && own < next && !strstr(next, "\n  made: "));
+        CHECK(!strstr(last.out, "in 0 of "));
+        CHECK_INT(lines_with(last.out, "\n  made: ") + lines_with(last.out, "\n  other: "), 2 * 2 + 2 + 2);
+    }
     CHECK(strstr(last.out, "\n  made: top_k from 4 to 8 changes mean T_total by") && strstr(last.out, "\n  other: blocks from 12 to 16 changes mean T_total by"));
     run("best %%F/sets --budget_ms 1000");
     check_refused(2, "--dataset_name");

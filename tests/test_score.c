@@ -409,22 +409,6 @@ static void check_metrics(void) {
     CHECK_INT(vp_score_metric_for_dataset(NULL, &metric), VP_ERR_RANGE);
 }
 
-static void check_wilson(void) {
-    double low = 7, high = 7;
-    check_case("Wilson's interval");
-    CHECK_INT(vp_score_wilson(8, 10, 1.959963984540054, &low, &high), VP_OK); /* Wilson (1927) by hand: (0.8 + z2/20 -+ ...) / (1 + z2/10) */
-    CHECK_NEAR(low, 0.49016247153664183, 1e-12);
-    CHECK_NEAR(high, 0.9433178485456247, 1e-12);
-    CHECK_INT(vp_score_wilson(0, 5, 1.96, &low, &high), VP_OK);
-    CHECK_NEAR(low, 0, 0);
-    CHECK_NEAR(high, 3.8416 / 8.8416, 1e-12);
-    CHECK_INT(vp_score_wilson(5, 5, 1.96, &low, &high), VP_OK);
-    CHECK_NEAR(high, 1, 0);
-    CHECK_INT(vp_score_wilson(1, 0, 1.96, &low, &high), VP_ERR_RANGE);
-    CHECK_INT(vp_score_wilson((double)NAN, 4, 1.96, &low, &high), VP_ERR_RANGE);
-    CHECK_INT(vp_score_wilson(5, 4, 1.96, &low, &high), VP_ERR_RANGE);
-}
-
 /* what goldens have no row for */
 static void check_edges(void) {
     static const char *const two[] = {"Cat", " cat "}, *const none[] = {""}, *const sigma[] = {"\xCE\xB1\xCF\x82"},
@@ -527,7 +511,6 @@ int main(void) {
     check_select();
     check_numbers();
     check_metrics();
-    check_wilson();
     check_edges();
     check_rules();
     check_errors();

@@ -156,6 +156,14 @@ static void test_score(void) {
     CHECK(last.out && strstr(last.out, "no references") && strstr(last.out, "line 2: ") && strstr(last.out, "no prediction")
           && strstr(last.out, "must be texts") && strstr(last.out, "line 6: want one JSON object") && strstr(last.out, "\"score\": 1.0}\n"));
     CHECK(last.err && strstr(last.err, "2 lines are no JSON objects") && last.err_lines == 2);
+    check_case("score --json: a last line with the counts, also of a set of captions");
+    CHECK_INT(cli_with("score --metric em --json",
+                       "{\"prediction\": \"a\", \"references\": [\"a\"]}\n{\"prediction\": \"b\", \"references\": [\"a\"]}\n", in_folder("stdout"), 0), 0);
+    CHECK(last.out && strstr(last.out, "{\"summary\": {\"metric\": \"em\", \"rows\": 2, \"scored\": 2, \"unscored\": 0, \"unparsed\": 0, \"empty\": 0, "
+                             "\"mean\": 0.5, \"standard_error\": 0.5, \"interval\": [0.0945312"));
+    CHECK_INT(cli_with("score --metric cider --json",
+                       "{\"name\": \"x\", \"images\": [{\"prediction\": \"a cat\", \"references\": [\"a cat\"]}]}\n", in_folder("stdout"), 0), 0);
+    CHECK(last.out && strstr(last.out, "\n{\"summary\": {\"metric\": \"cider\", \"name\": \"x\", \"rows\": 1, \"scored\": 1, \"unscored\": 0, \"score\": "));
     check_case("score and rescore: refusals");
     REFUSED("score", 2, "--metric");
     REFUSED("score --metric bogus %F/none", 2, "vqa_official");
@@ -235,10 +243,21 @@ static void test_sweep_metrics(void) {
     snprintf(line, sizeof line, "rescore %s", path);
     CHECK_INT(cli(line), 1);
     CHECK(last.err && strstr(last.err, "1 of 3 stored accuracies differ"));
+    snprintf(line, sizeof line, "rescore %s --json", path);
+    CHECK_INT(cli(line), 1);
+    CHECK(last.out && strstr(last.out, "{\"summary\": {\"metric\": \"mc\", \"rows\": 3, \"scored\": 2, \"unscored\": 1, "));
+    CHECK(last.out && strstr(last.out, ", \"mean_stored\": ") && strstr(last.out, ", \"differ\": 1}}\n"));
     snprintf(line, sizeof line, "rescore %s --metric em", path); /* another rule: nothing to compare with */
     CHECK_INT(cli(line), 0);
+    snprintf(line, sizeof line, "rescore %s --metric em --json", path);
+    CHECK_INT(cli(line), 0);
+    CHECK(last.out && strstr(last.out, ", \"differ\": null}}\n"));
+    snprintf(line, sizeof line, "rescore %s --metric cider --json", path);
+    CHECK_INT(cli(line), 0);
+    CHECK(last.out && strstr(last.out, "{\"summary\": {\"metric\": \"cider\", \"name\": null, \"rows\": 3, "));
     snprintf(line, sizeof line, "rescore %s --metric cider", path);
     CHECK_INT(cli(line), 0);
+    CHECK(last.out && !strstr(last.out, "summary"));
     CHECK(last.out && strstr(last.out, "{\"sample_id\": 0, ") && strstr(last.out, "\"corpus\": {\"bleu\": ["));
     CHECK(last.err && strstr(last.err, "vlmprof: cider: 3 rows, corpus of "));
     remove_folder(in_folder("out"));

@@ -46,6 +46,7 @@ void hide_control_bytes(char *text) {
 int complain(int exit_code, const char *format, ...) {
     char line[LINE_BYTES * 2];
     va_list list;
+    if (!exit_code && is_quiet) return 0;
     va_start(list, format);
     vsnprintf(line, sizeof line, format, list);
     va_end(list);

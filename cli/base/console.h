@@ -12,8 +12,8 @@ enum { LINE_BYTES = 832 }; /* capacity of an error line: the place and the text 
 /* Truth: a signal came after end_in_order. A sweep then finishes its current point. */
 extern volatile sig_atomic_t interrupted;
 
-/* What all commands share: --quiet silences progress and notes; --color is "always", "never", or "auto": on a terminal,
- * unless the environment has NO_COLOR with a value or TERM=dumb. */
+/* What all commands share: --quiet silences progress, notes and warnings; --color is "always", "never", or "auto": on a
+ * terminal, unless the environment has NO_COLOR with a value or TERM=dumb. */
 void console_configure(int quiet, const char *color);
 
 /* The bytes that begin a colour on this stream, or end it (COLOR_END); "" where there are no colours. */
@@ -24,7 +24,8 @@ const char *color_bytes(FILE *out, enum console_color color);
  * and looks like what it is. */
 void hide_control_bytes(char *text);
 
-/* Prints one line on stderr, with control bytes hidden. Returns exit_code, so that callers can return the call. */
+/* Prints one line on stderr, with control bytes hidden. With exit_code 0 it is a warning, which --quiet silences.
+ * Returns exit_code, so that callers can return the call. */
 int complain(int exit_code, const char *format, ...);
 
 /* To be called where writing to stdout failed: keeps the reason. Returns EXIT_OUTPUT. */

@@ -2,7 +2,6 @@
  * Blocks come in one by one and are kept; document_print measures the tables and appends everything to a text. */
 #include "base/document.h"
 
-#include "base/console.h"
 #include "vlmprof.h"
 
 #include <math.h>
@@ -62,14 +61,21 @@ static void print_markdown_rule(struct text_buffer *out, const size_t *widths, s
     }
     text_add_string(out, "|\n");
 }
+/* Begins a colour, or ends it with COLOR_END, where there is one. */
+static void add_color(struct text_buffer *out, enum console_color color, enum console_color bytes_of) {
+    if (color != COLOR_END) text_add_string(out, color_bytes(stdout, bytes_of));
+}
 /* One row. The first column holds names and is aligned to the left, the others hold numbers, to the right. */
 static void print_table_row(struct text_buffer *out, char *const *cells, const size_t *widths, size_t columns,
-                            int is_markdown) {
+                            int is_markdown, text_color *color_of) {
     for (size_t column = 0; column < columns; column++) {
+        const enum console_color color = color_of && column + 1 == columns ? color_of(cells[column]) : COLOR_END;
         size_t pad = widths[column] - text_width(cells[column]);
         text_add_string(out, !is_markdown ? "  " : column ? " | " : "| ");
         if (column) text_pad(out, pad, ' ');
+        add_color(out, color, color);
         text_add_string(out, cells[column]);
+        add_color(out, color, COLOR_END);
         if (!column && columns > 1) text_pad(out, pad, ' ');
     }
     text_add_string(out, is_markdown ? " |\n" : "\n");
@@ -100,7 +106,8 @@ static struct text_list plain_cells(const struct text_block *block, int is_markd
     }
     return cells;
 }
-static void print_table(struct text_buffer *out, const struct text_block *block, int is_markdown) {
+static void print_table(struct text_buffer *out, const struct text_block *block, int is_markdown,
+                        text_color *color_of) {
     size_t *widths = zeroed(block->columns, sizeof *widths), rows = block->cells.count / block->columns;
     struct text_list cells = plain_cells(block, is_markdown);
     for (size_t i = 0; i < rows * block->columns; i++) {
@@ -108,25 +115,31 @@ static void print_table(struct text_buffer *out, const struct text_block *block,
         if (width > widths[i % block->columns]) widths[i % block->columns] = width;
     }
     for (size_t row = 0; row < rows; row++) {
-        print_table_row(out, cells.items + row * block->columns, widths, block->columns, is_markdown);
+        print_table_row(out, cells.items + row * block->columns, widths, block->columns, is_markdown,
+                        color_of);
         if (is_markdown && !row) print_markdown_rule(out, widths, block->columns);
     }
     text_list_free(&cells);
     free(widths);
 }
 void document_print(const struct document *document, int is_markdown, struct text_buffer *out) {
+    text_color *color_of = is_markdown ? NULL : document->color_of;
     for (size_t i = 0; i < document->count; i++) {
         const struct text_block *block = &document->blocks[i];
         if (i && (block->kind != document->blocks[i - 1].kind
                   || (block->kind != BLOCK_LINE && block->kind != BLOCK_DRAWING)))
             text_add_string(out, "\n");
-        if (block->kind == BLOCK_TABLE) print_table(out, block, is_markdown);
+        if (block->kind == BLOCK_TABLE) print_table(out, block, is_markdown, color_of);
         else {
-            int is_drawing = block->kind == BLOCK_DRAWING;
+            const int is_drawing = block->kind == BLOCK_DRAWING;
+            const enum console_color color =
+                color_of && block->kind == BLOCK_HEADING ? color_of(block->text) : COLOR_END;
             if (is_markdown) /* four spaces: code */
                 text_add_string(out, is_drawing ? "    " : block->kind == BLOCK_HEADING ? "## " : "- ");
             else if (block->kind != BLOCK_HEADING) text_add_string(out, "  ");
+            add_color(out, color, color);
             add_plain(out, block->text, is_markdown && !is_drawing);
+            add_color(out, color, COLOR_END);
             text_add_string(out, "\n");
         }
     }

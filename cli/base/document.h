@@ -2,6 +2,7 @@
  * A command adds blocks to a document, then prints it whole in one of the two forms. */
 #ifndef VLMPROF_CLI_DOCUMENT_H
 #define VLMPROF_CLI_DOCUMENT_H
+#include "base/console.h"
 #include "base/memory.h"
 #include <stddef.h>
 
@@ -13,7 +14,12 @@ struct text_block {
     char *text;                             /* of a heading, a line, or a line of a drawing, whose spaces count */
     size_t columns; struct text_list cells; /* of a table, row by row; the first row holds the heads */
 };
-struct document { struct text_block *blocks; size_t count; };
+/* The colour of a heading or of a cell in the last column; COLOR_END: none. */
+typedef enum console_color text_color(const char *text);
+struct document {
+    struct text_block *blocks; size_t count;
+    text_color *color_of; /* used where stdout has colours, and never in Markdown; NULL: no text has one */
+};
 
 /* Adds a heading, a line, or a line of a drawing; its text is cut at LINE_BYTES. */
 void document_text(struct document *document, block_kind kind, const char *format, ...);

@@ -19,11 +19,21 @@ struct pass_result *runs_make(int32_t run_count, int32_t new_tokens) {
     }
     return runs;
 }
+static void served_free(struct served *served) {
+    if (!served) return;
+    free(served->pieces);
+    free(served->model);
+    free(served->finish_reason);
+    free(served->reasoning);
+    free(served->timings);
+    free(served);
+}
 void runs_free(struct pass_result *runs, int32_t run_count) {
     for (int32_t i = 0; runs && i < run_count; i++) {
         free(runs[i].tokens);
         free(runs[i].step_ns);
         free(runs[i].answer);
+        served_free(runs[i].served);
     }
     free(runs);
 }
@@ -35,6 +45,13 @@ const char *const METRIC_KEYS[METRIC_STAGE] = {METRIC_ROWS(TERM_KEY)};
 const int LATENCY_TERMS[LATENCY_TERM_COUNT] = {METRIC_TOTAL,  METRIC_TTFT,      METRIC_VISION, METRIC_PREFILL,
                                               METRIC_DECODE, METRIC_PER_TOKEN, METRIC_CLOSURE};
 
+const char *served_meaning(int which) {
+#define SERVED_CASE(term, meaning) case term: return meaning;
+    switch (which) {
+        SERVED_ROWS(SERVED_CASE)
+    default: return TERMS[which].meaning;
+    }
+}
 const char *term_line(int which, char out[TERM_BYTES]) {
     snprintf(out, TERM_BYTES, "%s: %s", TERMS[which].key, TERMS[which].meaning);
     return out;
@@ -42,6 +59,10 @@ const char *term_line(int which, char out[TERM_BYTES]) {
 void terms_add(struct document *document, const int *which, size_t count) {
     char line[TERM_BYTES];
     for (size_t i = 0; i < count; i++) document_text(document, BLOCK_LINE, "%s", term_line(which[i], line));
+}
+void served_terms_add(struct document *document, const int *which, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        document_text(document, BLOCK_LINE, "%s: %s", TERMS[which[i]].key, served_meaning(which[i]));
 }
 
 const char *const DETAIL_KEYS[DETAIL_COUNT] = {"ms", "wall_ms", "device_ms", "launches", "flops", "bytes"};
@@ -70,8 +91,47 @@ double stage_value(const struct pass_result *run, int stage, int detail) {
     default: return (double)stage_ns(run, stage) / 1e6;
     }
 }
+int is_prompt_cached(const struct pass_result *run) {
+    const vp_chat_usage *usage = run->served ? &run->served->usage : NULL;
+    return usage && usage->prompt_tokens > 0 && usage->cached_tokens * 2 >= usage->prompt_tokens;
+}
+void warn_of_cached_runs(struct text_list *warnings, int64_t cached_count, int64_t run_count) {
+    if (cached_count)
+        text_list_add(warnings,
+                      "the server read at least half of the prompt from a cache in %lld of %lld runs: their TTFT is "
+                      "not that of a new request; sweep --no_cache or --unique_image",
+                      (long long)cached_count, (long long)run_count);
+}
+const char *served_lacks(const struct pass_result *run, int metric) {
+    const struct served *served = run->served;
+    if (metric == METRIC_TOTAL) return NULL;
+    if (metric != METRIC_TTFT && metric != METRIC_DECODE && metric != METRIC_PER_TOKEN)
+        return "only the device that runs the model knows";
+    if (!served->is_streamed) return "the answer came in one body: its first token cannot be seen";
+    if (served->first_ns < 0) return "the answer is empty";
+    if (metric == METRIC_TTFT) return NULL;
+    if (metric == METRIC_PER_TOKEN && served->usage.completion_tokens < 0)
+        return "the server does not say how many tokens it made";
+    if (metric == METRIC_PER_TOKEN && served->usage.completion_tokens < 2) return "one token has no decode step";
+    return served->piece_count < 2 ? "the answer came in one piece" : NULL;
+}
+static double served_metric(const struct pass_result *run, int metric) {
+    const struct served *served = run->served;
+    const double decode_ms = (double)(run->total_ns - served->first_ns) / 1e6;
+    if (served_lacks(run, metric)) return (double)NAN;
+    return metric == METRIC_TOTAL  ? (double)run->total_ns / 1e6
+           : metric == METRIC_TTFT ? (double)served->first_ns / 1e6
+           : metric == METRIC_DECODE ? decode_ms
+                                     : decode_ms / (double)(served->usage.completion_tokens - 1);
+}
+size_t served_gaps(const struct served *served, double *out) {
+    size_t count = served->is_streamed && served->piece_count ? served->piece_count - 1 : 0;
+    for (size_t i = 0; i < count; i++) out[i] = (double)(served->pieces[i + 1].at_ns - served->pieces[i].at_ns) / 1e6;
+    return count;
+}
 double metric_of(const struct pass_result *run, int metric) {
     int64_t steps = 0, sum = stages_ns(run, 0, VP_STAGE_COUNT - 1);
+    if (run->served) return served_metric(run, metric);
     if (metric != METRIC_TOTAL && !run->times.ran[VP_STAGE_PREFILL]) return (double)NAN; /* stages were not timed */
     if (metric >= METRIC_STAGE)
         return stage_value(run, (metric - METRIC_STAGE) % VP_STAGE_COUNT, (metric - METRIC_STAGE) / VP_STAGE_COUNT);
@@ -90,7 +150,10 @@ double metric_of(const struct pass_result *run, int metric) {
     }
 }
 double decode_rate_of(const struct pass_result *run) { return 1e3 / metric_of(run, METRIC_PER_TOKEN); }
-double output_rate_of(const struct pass_result *run) { return run->token_count * 1e9 / (double)run->total_ns; }
+double output_rate_of(const struct pass_result *run) {
+    if (run->served && run->served->usage.completion_tokens < 0) return (double)NAN;
+    return run->token_count * 1e9 / (double)run->total_ns;
+}
 double metric_mean(const struct pass_result *runs, int32_t run_count, int metric) {
     double *values = resize(NULL, (size_t)run_count, sizeof *values), mean;
     for (int32_t i = 0; i < run_count; i++) values[i] = metric_of(&runs[i], metric);
@@ -126,6 +189,20 @@ struct median_range median_range_of(double *values, size_t count) {
         range.level = 1 - ldexp(1, 1 - (int)count); /* from the first to the last: the widest range there is */
     range.low = values[low - 1];
     range.high = values[high - 1];
+    return range;
+}
+double term_of(const struct pass_result *run, int term) {
+    return term == TERM_DECODE_RATE   ? decode_rate_of(run)
+           : term == TERM_OUTPUT_RATE ? output_rate_of(run)
+                                      : metric_of(run, term);
+}
+struct median_range range_of_runs(const struct pass_result *runs, int32_t run_count,
+                                  double (*number)(const struct pass_result *, int), int which) {
+    double *values = resize(NULL, (size_t)run_count, sizeof *values);
+    struct median_range range;
+    for (int32_t i = 0; i < run_count; i++) values[i] = number(&runs[i], which);
+    range = median_range_of(values, (size_t)run_count);
+    free(values);
     return range;
 }
 const char *range_words(size_t count, const char *what, double level, char out[RANGE_WORDS]) {

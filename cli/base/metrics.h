@@ -3,11 +3,27 @@
 #ifndef VLMPROF_CLI_METRICS_H
 #define VLMPROF_CLI_METRICS_H
 #include "vlmprof.h"
+#include "vlmprof_chat.h"
 #include "vlmprof_stages.h"
 
-/* What one timed pass gave. total_ns is taken around the whole pass, the times of the stages inside it. */
+/* What a pass of a server gave: its answer as it arrived, instead of the times of stages. The times are counted from
+ * the moment at which the request was handed over; -1: it did not come to that. It owns its texts and pieces. */
+struct served {
+    int64_t sent_ns, headers_ns, end_ns; /* first byte sent, headers read, body ended */
+    int64_t first_ns, first_output_ns;   /* first piece; first one that is no reasoning. -1 for an answer in one body */
+    vp_chat_piece *pieces; size_t piece_count; /* at_ns is counted from the start, too */
+    vp_chat_usage usage;                       /* -1: the server does not say */
+    char *model, *finish_reason, *reasoning, *timings; /* as the server says them; timings is a JSON object; or NULL */
+    int is_streamed, is_new_connection;        /* truths */
+    int http_status; int32_t attempts;
+};
+
+/* What one timed pass gave. total_ns is taken around the whole pass, the times of the stages inside it. Of a server's
+ * pass it is the time to the last piece, or to the end of an answer without pieces; it has no stages, no tokens and no
+ * step_ns, and token_count is what the server's usage says, 0 where it says nothing. */
 struct pass_result {
     int64_t total_ns;
+    struct served *served; /* NULL: a pass of the engine. runs_free frees it */
     vp_stage_times times;
     int32_t token_count; int ended_by_eos;
     int32_t *tokens;  /* [new_tokens] */
@@ -43,6 +59,12 @@ enum { METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TOTAL, METRIC_PER_TO
     ROW("T_decode_per_step", "ms", "ITL, inter-token latency: one decode step; TPOT is the mean over a request") \
     ROW("decode_tokens_per_s", "tokens/s", "decode rate: 1000 / TPOT, without the time to the first token") \
     ROW("output_tokens_per_s", "tokens/s", "output rate: output tokens / T_total, with the time to the first token")
+/* What the same words mean where a server answers, seen from its client. */
+#define SERVED_ROWS(ROW) \
+    ROW(METRIC_DECODE, "decode: from the first piece of the answer to the last") \
+    ROW(METRIC_TOTAL, "E2E, request latency: from the request's start to the last piece of the answer") \
+    ROW(METRIC_TTFT, "time to first token: from the request's start to the first piece of the answer") \
+    ROW(TERM_STEP, "ITL: from one piece of the answer to the next; a piece may hold several tokens")
 struct term { const char *key, *unit, *meaning; };
 enum { TERM_STEP = METRIC_STAGE, TERM_DECODE_RATE, TERM_OUTPUT_RATE, TERM_COUNT };
 extern const struct term TERMS[TERM_COUNT];
@@ -51,6 +73,9 @@ extern const struct term TERMS[TERM_COUNT];
 enum { LATENCY_TERM_COUNT = 7 };
 extern const int LATENCY_TERMS[LATENCY_TERM_COUNT];
 
+/* What a term means in a server's pass. */
+const char *served_meaning(int which);
+
 /* "KEY: what it is". */
 enum { TERM_BYTES = 200 };
 const char *term_line(int which, char out[TERM_BYTES]);
@@ -58,6 +83,8 @@ const char *term_line(int which, char out[TERM_BYTES]);
 /* Adds such a line for each of the terms. */
 struct document;
 void terms_add(struct document *document, const int *which, size_t count);
+/* The same as they are seen from outside a server. */
+void served_terms_add(struct document *document, const int *which, size_t count);
 
 /* Details of a stage; 0 is its ms. */
 enum { DETAIL_WALL = 1, DETAIL_DEVICE, DETAIL_LAUNCHES, DETAIL_FLOPS, DETAIL_BYTES, DETAIL_COUNT };
@@ -75,10 +102,26 @@ int is_host_stage(int stage);
 /* A detail of a stage; NaN when the stage did not run, or runs on the host and has no such detail there. */
 double stage_value(const struct pass_result *run, int stage, int detail);
 
-/* A metric of one run; NaN when its stages did not run or were not timed. */
+/* A metric of one run; NaN when its stages did not run or were not timed, or when a server's answer does not show
+ * it. */
 double metric_of(const struct pass_result *run, int metric);
 
-/* decode_tokens_per_s and output_tokens_per_s of one run. The decode rate is NaN where there is no TPOT. */
+/* Truth: the server says that half of the prompt or more came from a cache, so the times are not those of the first
+ * request. The first tokens of a chat template are always the same: a few cached ones say nothing. */
+int is_prompt_cached(const struct pass_result *run);
+
+/* Adds a warning when servers read prompts of measured runs from a cache. */
+struct text_list;
+void warn_of_cached_runs(struct text_list *warnings, int64_t cached_count, int64_t run_count);
+
+/* Why a server's pass lacks this metric; NULL: it has it. */
+const char *served_lacks(const struct pass_result *run, int metric);
+
+/* From one piece of a server's answer to the next in ms: out has room for piece_count - 1. Returns how many. */
+size_t served_gaps(const struct served *served, double *out);
+
+/* decode_tokens_per_s and output_tokens_per_s of one run. The decode rate is NaN where there is no TPOT, both are where
+ * a server does not say how many tokens it made. */
 double decode_rate_of(const struct pass_result *run);
 double output_rate_of(const struct pass_result *run);
 
@@ -99,6 +142,13 @@ struct median_range { double median, low, high, level; };
 /* Below 3 values low, high and level are NaN; without values, or with one that is not finite, the median is, too. Sorts
  * the values. */
 struct median_range median_range_of(double *values, size_t count);
+
+/* A term of one run: a metric or a rate. */
+double term_of(const struct pass_result *run, int term);
+
+/* The median of a number over runs, and its range. */
+struct median_range range_of_runs(const struct pass_result *runs, int32_t run_count,
+                                  double (*number)(const struct pass_result *, int), int which);
 
 /* What the range of `count` values is, in words ("[min, max] of 3 runs covers the median at 75 %"); empty where it has
  * no level. Returns out. */

@@ -48,6 +48,9 @@
     {"resamples", COUNT, "N", "1000", 10, 1000000, NULL, "draws of the bootstrap over samples"}
 #define OPTION_JSON \
     {"json", FLAG, NULL, NULL, 0, 0, NULL, "JSON on stdout instead of text"}
+#define OPTION_JSON_LINES \
+    {"json", FLAG, NULL, NULL, 0, 0, NULL, \
+     "adds a last line {\"summary\": ...} with the counts; stdout is one JSON object a line with it and without"}
 #define OPTION_SORT_BY \
     {"sort_by", TEXT, "KEY", NULL, 0, 0, NULL, \
      "order of the operations: self_cpu_time_total, cuda_time_total, count, cumulative ... (default: the self time " \
@@ -77,7 +80,7 @@
 #define OPTION_TRACE_MAX_BYTES \
     {"trace_max_bytes", COUNT, "N", "250000000", 1, INT64_MAX, NULL, "recording stops before a trace is larger"}
 #define OPTIONS_OF_ALL \
-    {"quiet", FLAG, NULL, NULL, 0, 0, NULL, "no progress and no notes on stderr; sweep and merge: no table"}, \
+    {"quiet", FLAG, NULL, NULL, 0, 0, NULL, "nothing on stderr but errors; sweep and merge: no table"}, \
     {"color", CHOICE, "WHEN", "auto", 0, 0, "auto always never", "auto: on a terminal, unless NO_COLOR is set"}, \
     {"help", FLAG, NULL, NULL, 0, 0, NULL, "this text"}
 /* A row that is no option: the title of the options below it in the help. */

@@ -94,8 +94,11 @@ int has_word(const char *words, const char *word) {
 static int is_path_option(const char *name) {
     return has_word(
         "model data html output_dir sizes checkpoint draw tokenizer dump importance_scores_file annotations image_dir "
-        "output recalibrate trace",
+        "output recalibrate trace api_key_file",
         name);
+}
+static int is_list(const struct option_spec *spec) {
+    return spec->kind == COUNTS || spec->kind == TEXTS || spec->kind == WHOLES;
 }
 /* Checks one word against a row of the table and reads its number. Returns 0 or an exit code. */
 static int option_check(const struct option_spec *spec, const char *word, int64_t *number, double *real) {
@@ -136,7 +139,7 @@ static int option_store(struct options *options, int index, const char *word) {
     if (code) return code;
     value->number = number;
     value->text = word;
-    return spec->kind == COUNTS || spec->kind == TEXTS ? option_append(spec, value, word, number) : 0;
+    return is_list(spec) ? option_append(spec, value, word, number) : 0;
 }
 
 /* Copies a part of an argument into memory that lives as long as the options. */
@@ -145,9 +148,9 @@ static const char *keep_piece(struct options *options, const char *text, size_t 
     return options->pieces[options->piece_count++] = copy_text(text, bytes);
 }
 
-/* Stores the argument of a list, in which commas separate values. --data takes file names, which stay whole. */
+/* Stores the argument of a list, in which commas separate values unless they stay. */
 static int option_store_list(struct options *options, int index, const char *word) {
-    if (!strcmp(options->command->options[index].name, "data")) return option_store(options, index, word);
+    if (options->command->options[index].kind == WHOLES) return option_store(options, index, word);
     for (;;) {
         size_t bytes = strcspn(word, ",");
         int code = option_store(options, index, keep_piece(options, word, bytes));
@@ -236,13 +239,14 @@ static int option_parse(struct options *options, int first, int *next) {
     }
     if (index < 0) return unknown_option(options, name, bytes);
     spec = &options->command->options[index];
-    if (options->values[index].given++) return complain(EXIT_USAGE, "--%s is given twice", spec->name);
+    if (options->values[index].given++ && spec->kind != WHOLES)
+        return complain(EXIT_USAGE, "--%s is given twice", spec->name);
     *next = after;
     if (spec->kind == FLAG) return equal ? complain(EXIT_USAGE, "--%s takes no value", spec->name) : 0;
     if (spec->kind == MAYBE && !equal) return 0;
     if (!equal && after >= options->argc)
         return complain(EXIT_USAGE, "--%s needs a value: %s", spec->name, spec->argument);
-    if (spec->kind != COUNTS && spec->kind != TEXTS) {
+    if (!is_list(spec)) {
         *next = equal ? after : after + 1;
         return option_store(options, index, equal ? equal + 1 : options->argv[after]);
     }

@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 /* What an option takes: nothing (FLAG), a whole number, a real number, a text, a text or nothing (MAYBE, only as
- * --name=TEXT), one of some words, a list of whole numbers, a list of texts. A GROUP is no option: its name is the
- * title of the rows below it in the help. */
-typedef enum option_kind { FLAG, COUNT, REAL, TEXT, MAYBE, CHOICE, COUNTS, TEXTS, GROUP } option_kind;
+ * --name=TEXT), one of some words, a list of whole numbers, a list of texts, a list of texts whose commas stay and that
+ * may be given again (WHOLES). A GROUP is no option: its name is the title of the rows below it in the help. */
+typedef enum option_kind { FLAG, COUNT, REAL, TEXT, MAYBE, CHOICE, COUNTS, TEXTS, WHOLES, GROUP } option_kind;
 
 struct option_spec {
     const char *name;
@@ -25,7 +25,7 @@ struct option_value {
     int given;                                          /* truth: it is on the command line; a default does not count */
     int64_t number; double real;                        /* COUNT; REAL */
     const char *text;                                   /* the last word as it was given; NULL: none */
-    const char **items; int64_t *numbers; size_t count; /* TEXTS and COUNTS */
+    const char **items; int64_t *numbers; size_t count; /* the lists */
 };
 
 struct options {

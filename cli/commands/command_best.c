@@ -107,11 +107,49 @@ static void shell_word(struct text_buffer *out, const char *word) {
         else text_add(out, byte, 1);
     if (!plain) text_add_string(out, "'");
 }
+/* The options of `vlmprof run` that ask this server so; malloc'ed. */
+static char *server_options_text(const struct result_file *file) {
+    struct parsed knobs = {{NULL, NULL, 0}, NULL, 0};
+    struct text_buffer out = {NULL, 0, 0};
+    char piece[96];
+    text_add_string(&out, "--endpoint ");
+    shell_word(&out, file->endpoint);
+    text_add_string(&out, " --endpoint_model ");
+    shell_word(&out, file->endpoint_model);
+    if (parse_json(&knobs, file->request_knobs, strlen(file->request_knobs), NULL) == VP_OK)
+        for (uint32_t i = 1, member = 0; member < knobs.json.nodes[0].count;
+             member++, i = knobs.json.nodes[i + 1].end) {
+            const vp_json_node *value = &knobs.json.nodes[i + 1];
+            const char *start = knobs.json.text + value->start;
+            struct parsed read = {{NULL, NULL, 0}, NULL, 0};
+            struct text_buffer word = {NULL, 0, 0};
+            char *path = node_text(&knobs.json, i);
+            /* a text that would be read as something else keeps its quotes */
+            const int quoted = value->type == VP_JSON_STRING && parse_json(&read, start, value->bytes, NULL) == VP_OK;
+            free(read.nodes);
+            text_add_string(&word, path ? path : "");
+            text_add_string(&word, quoted ? "=\"" : "=");
+            text_add(&word, start, (size_t)value->bytes);
+            text_add_string(&word, quoted ? "\"" : "");
+            text_add_string(&out, " --request_knob ");
+            shell_word(&out, word.data);
+            free(word.data);
+            free(path);
+        }
+    free(knobs.nodes);
+    if (file->max_new_tokens > 0) {
+        snprintf(piece, sizeof piece, " --max_new_tokens %lld", (long long)file->max_new_tokens);
+        text_add_string(&out, piece);
+    }
+    if (file->ignore_eos > 0) text_add_string(&out, " --ignore_eos");
+    return out.data;
+}
 /* The options of `vlmprof run` that set this configuration; malloc'ed. */
 static char *options_text(const struct result_file *file) {
     struct text_buffer out = {NULL, 0, 0};
     char piece[96];
     int is_first_n = 1;
+    if (file->is_served) return server_options_text(file);
     text_add_string(&out, file->is_synthetic ? "--synthetic " : "--model ");
     shell_word(&out, file->model ? file->model : "DIR");
     if (file->tier) {

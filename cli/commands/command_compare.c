@@ -438,6 +438,19 @@ static int compare_all(struct comparison_job *job) {
 /* What a comparison says, the gravest first: the verdict of all of them is the first that one of them says. */
 enum { SAYS_SLOWER, SAYS_WORSE, SAYS_INCONCLUSIVE, SAYS_FASTER, SAYS_BETTER, SAYS_SAME, SAYS_COUNT };
 static const char *const SAYS[SAYS_COUNT] = {"SLOWER", "WORSE", "INCONCLUSIVE", "FASTER", "BETTER", "SAME"};
+#define VERDICT "verdict: " /* begins the last line */
+
+/* Worse is red, better green, open yellow; what stayed the same has no colour. */
+static enum console_color color_of_saying(const char *text) {
+    static const enum console_color colors[SAYS_COUNT] = {COLOR_RED,   COLOR_RED,   COLOR_YELLOW,
+                                                          COLOR_GREEN, COLOR_GREEN, COLOR_END};
+    if (!strncmp(text, VERDICT, strlen(VERDICT))) text += strlen(VERDICT);
+    for (int says = 0; says < SAYS_COUNT; says++) {
+        const size_t bytes = strlen(SAYS[says]);
+        if (!strncmp(text, SAYS[says], bytes) && (!text[bytes] || text[bytes] == ':')) return colors[says];
+    }
+    return COLOR_END;
+}
 
 /* The library's FASTER means that B is lower, which is worse for an accuracy. */
 static int saying_of(const struct compared_row *row, const vp_comparison *comparison) {
@@ -613,7 +626,7 @@ static void write_saying(struct document *document, const struct comparison_job 
         document_text(document, BLOCK_LINE,
                       "how many samples more would settle it is not known: a difference lies near the margin, or has "
                       "no spread to plan by");
-    document_text(document, BLOCK_HEADING, "verdict: %s", SAYS[saying->verdict]);
+    document_text(document, BLOCK_HEADING, VERDICT "%s", SAYS[saying->verdict]);
     free(counts.data);
 }
 /* Prints the comparison. Returns the exit code of the command. */
@@ -629,7 +642,7 @@ static int print_comparison(const struct comparison_job *job) {
         if (vp_json_finish(&writer) != VP_OK) abort();
         text_add_string(&out, "\n");
     } else {
-        struct document document = {NULL, 0};
+        struct document document = {NULL, 0, color_of_saying};
         write_comparison(&document, job);
         if (is_given(job->options, "plan")) write_plan(&document, job);
         write_saying(&document, job, &saying);

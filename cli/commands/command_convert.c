@@ -31,6 +31,8 @@ static const struct option_spec CONVERT_OPTIONS[] = {
      "hf: bf16 safetensors, for any device and other programs; packed: what the CPU maps as it is, bf16 only"},
     {"max_shard_mb", COUNT, "N", "5000", 1, 1000000, NULL, "hf: most MB of tensors in one file"},
     OPTION_THREADS,
+    {"json", FLAG, NULL, NULL, 0, 0, NULL,
+     "a JSON object on stdout instead of the line on stderr: files, tensors, bytes of weights, seconds"},
     OPTIONS_OF_ALL,
 };
 
@@ -44,6 +46,7 @@ struct convert_job {
     const char *out; /* OUT */
     char *staging;   /* the folder CONVERTING in it */
     struct text_list old; /* files that an earlier convert wrote here */
+    struct text_list written; /* files of this one */
     int made_out;         /* truth: the folder was not there before */
     int packed;           /* truth: --layout packed */
 };
@@ -380,18 +383,16 @@ static void remove_old(const struct convert_job *job) {
 /* Replaces the old files by the staged ones. The old config.json goes first and the new one comes last, so that the
  * folder is never half a model. Files that no convert wrote stay. Returns 0 or an exit code. */
 static int commit_folder(struct convert_job *job) {
-    struct text_list inside = {NULL, 0};
-    int code = names_of_folder(job->staging, &inside);
-    if (!code) code = check_overwritten(job, &inside);
+    int code = names_of_folder(job->staging, &job->written);
+    if (!code) code = check_overwritten(job, &job->written);
     if (!code) remove_old(job);
     if (!code) code = move_file(job, CONVERTED);
-    for (size_t i = 0; i < inside.count && !code; i++)
-        if (strcmp(inside.items[i], CONVERTED) && strcmp(inside.items[i], "config.json"))
-            code = move_file(job, inside.items[i]);
+    for (size_t i = 0; i < job->written.count && !code; i++)
+        if (strcmp(job->written.items[i], CONVERTED) && strcmp(job->written.items[i], "config.json"))
+            code = move_file(job, job->written.items[i]);
     if (!code) code = sync_names(job);
     if (!code) code = move_file(job, "config.json");
     if (!code) code = sync_names(job);
-    text_list_free(&inside);
     return code;
 }
 
@@ -419,16 +420,38 @@ static int convert_inputs(struct convert_job *job) {
                         job->model.name);
     return 0;
 }
+/* Prints what was written as JSON. Returns 0 or an exit code. */
+static int print_converted(const struct convert_job *job, const struct model *written, double seconds) {
+    vp_json_writer writer;
+    vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
+    vp_json_begin_object(&writer);
+    put_text(&writer, "output_dir", job->out);
+    put_text(&writer, "layout", text_of(job->options, "layout"));
+    put_text(&writer, "model", job->model.name);
+    put_bool(&writer, "synthetic", job->model.synthetic);
+    if (job->model.synthetic) put_int(&writer, "seed", number_of(job->options, "seed")); else put_null(&writer, "seed");
+    put_list(&writer, "files", &job->written);
+    put_int(&writer, "tensors", vp_model_tensor_count(&job->model.config));
+    put_int(&writer, "weight_files", written->file_count);
+    put_int(&writer, "weight_bytes", written->file_bytes);
+    put_double(&writer, "seconds", seconds);
+    vp_json_end_object(&writer);
+    if (vp_json_finish(&writer) != VP_OK) return output_failed();
+    putchar('\n');
+    return 0;
+}
 static int report_converted(const struct convert_job *job, int64_t since_ns) {
     struct model written;
+    double seconds;
     int code;
     memset(&written, 0, sizeof written);
     written.name = job->out;
     if ((code = model_weigh_files(&written)) != 0) return code;
+    seconds = (double)(vp_clock_ns() - since_ns) / 1e9;
+    if (is_given(job->options, "json")) return print_converted(job, &written, seconds);
     print_note("vlmprof: %s: %s, %.4g GB of weights in %lld file%s, %.1f s%s\n", job->out,
                text_of(job->options, "layout"), (double)written.file_bytes / 1e9, (long long)written.file_count,
-               written.file_count == 1 ? "" : "s", (double)(vp_clock_ns() - since_ns) / 1e9,
-               job->model.synthetic ? "; random weights" : "");
+               written.file_count == 1 ? "" : "s", seconds, job->model.synthetic ? "; random weights" : "");
     return 0;
 }
 static void remove_unfinished(void *user) {
@@ -459,6 +482,7 @@ static int run_command(const struct options *options) {
     if (code && job.made_out) rmdir(job.out); /* fails when it is not empty, which is right */
     if (!code) code = report_converted(&job, since_ns);
     text_list_free(&job.old);
+    text_list_free(&job.written);
     free(job.staging);
     model_free(&job.model);
     return code;

@@ -109,7 +109,7 @@ static int run_command(const struct options *options) {
     }
     if (!code && is_given(options, "json")) code = estimator_print(estimator, &evaluation);
     else if (!code) {
-        struct document document = {NULL, 0};
+        struct document document = {NULL, 0, NULL};
         write_fit(&document, estimator, &evaluation, &measurements);
         code = print_document(&document);
         document_free(&document);

@@ -61,8 +61,7 @@ static int lay_out(const struct options *options) {
         reference_layout_free(&layout);
         return code;
     }
-    for (size_t i = 0; i < layout.warnings.count && !is_given(options, "quiet"); i++)
-        complain(0, "%s", layout.warnings.items[i]);
+    for (size_t i = 0; i < layout.warnings.count; i++) complain(0, "%s", layout.warnings.items[i]);
     print_note("vlmprof: %zu result files laid out in %s\n", layout.written.count, folder);
     if (is_given(options, "json")) {
         vp_json_writer writer;
@@ -107,8 +106,9 @@ static int run_command(const struct options *options) {
     }
     if (!code && (failed || missing)) code = EXIT_WORK;
     summaries_warn(&results, &warnings);
-    if (results.count && !is_given(options, "quiet")) {
-        int unwritten = is_given(options, "json") ? 0 : summaries_print(&results);
+    if (results.count) {
+        int is_table = !is_given(options, "json") && !is_given(options, "quiet");
+        int unwritten = is_table ? summaries_print(&results) : 0;
         if (unwritten) code = unwritten;
         for (size_t i = 0; i < warnings.count; i++) complain(0, "%s", warnings.items[i]);
         print_note("vlmprof: %zu result files from %d journals in %s (%lld points failed, %lld missing)\n",

@@ -239,7 +239,7 @@ static int print_predictions_json(const struct estimator *estimator, const struc
 }
 static int print_predictions(const struct prediction *predictions, size_t count, double budget,
                              const struct text_list *warnings) {
-    struct document document = {NULL, 0};
+    struct document document = {NULL, 0, NULL};
     int code;
     document_list(&document, "Warnings", warnings);
     for (size_t i = 0; i < count; i++) write_prediction(&document, &predictions[i], budget);
@@ -403,7 +403,7 @@ static int predict_files(const struct options *options, const struct estimator *
                          const struct measurements *measurements, const struct text_list *warnings) {
     struct trial_errors errors;
     struct evaluation evaluation;
-    struct document document = {NULL, 0};
+    struct document document = {NULL, 0, NULL};
     int code;
     memset(&evaluation, 0, sizeof evaluation);
     if (is_given(options, "budget_ms")) evaluation.own_budget_ms = opt(options, "budget_ms")->real;
@@ -610,7 +610,7 @@ static int predict_recalibrate(const struct options *options, struct estimator *
     }
     if (!code && is_given(options, "json")) code = estimator_print(estimator, NULL);
     else if (!code) {
-        struct document document = {NULL, 0};
+        struct document document = {NULL, 0, NULL};
         document_list(&document, "Warnings", warnings);
         write_recalibration(&document, estimator, recalibration, measurements);
         code = print_document(&document);

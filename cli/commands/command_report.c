@@ -9,6 +9,8 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
+#include "load/load_result.h"
+#include "page/load_page.h"
 #include "report/report.h"
 #include "report/report_data.h"
 #include "page/report_page.h"
@@ -63,13 +65,13 @@ static void report_json_write(const struct report *report, report_form form, str
 /* Appends the report in a form. */
 static void report_form_write(const struct report *report, report_form form, struct text_buffer *out) {
     if (form == FORM_TEXT || form == FORM_MARKDOWN) {
-        struct document document = {NULL, 0};
+        struct document document = {NULL, 0, NULL};
         report_text_write(&document, report);
         document_print(&document, form == FORM_MARKDOWN, out);
         document_free(&document);
     } else if (form == FORM_HTML) report_page_write(report, out);
     else if (form == FORM_CSV) {
-        report_csv_heads(out);
+        report_csv_heads(out, report);
         for (size_t i = 0; i < report->results->count; i++) report_csv_row(out, report, i);
     } else report_json_write(report, form, out);
 }
@@ -91,10 +93,35 @@ static int write_report_files(const struct report *report, const char *folder) {
     }
     return code;
 }
+/* The report of trials of load: text, Markdown, a page. */
+static int report_load(const struct options *options, const struct load_levels *levels, report_form form) {
+    struct text_buffer out = {NULL, 0, 0};
+    const char *file = form == FORM_HTML ? text_of(options, "html") : NULL;
+    int code;
+    if (form == FORM_CSV || form == FORM_JSON || text_of(options, "output_dir"))
+        return complain(EXIT_USAGE, "these are results of load: they have the forms text, --markdown and --html; their "
+                                    "files are JSON already");
+    if (form == FORM_HTML) load_page_write(levels, &out);
+    else {
+        struct document document = {NULL, 0, NULL};
+        struct text_list findings = {NULL, 0};
+        load_findings(levels, &findings);
+        document_list(&document, "Findings", &findings);
+        document_text(&document, BLOCK_HEADING, "Trials");
+        load_levels_add(&document, levels->items, levels->count);
+        document_print(&document, form == FORM_MARKDOWN, &out);
+        text_list_free(&findings);
+        document_free(&document);
+    }
+    code = file ? file_write_text(file, &out) : print_whole(&out);
+    free(out.data);
+    return code;
+}
 static int run_command(const struct options *options) {
     static const char *const forms[] = {"", "markdown", "csv", "json", "html"};
     struct report_settings settings = report_settings_of(options);
     report_form form = FORM_TEXT;
+    struct load_levels levels;
     struct results results;
     struct report report;
     int code = 0, asked = 0;
@@ -113,6 +140,11 @@ static int run_command(const struct options *options) {
     if (is_given(options, "peak_gbs")) settings.peak_gbs = opt(options, "peak_gbs")->real;
     settings.epsilon_share = opt(options, "epsilon_latency")->real / 100;
     settings.epsilon_accuracy = opt(options, "epsilon_accuracy")->real / 100;
+    if ((code = load_levels_read(&levels, options->operands, options->operand_count)) != 0 || levels.count) {
+        if (!code) code = report_load(options, &levels, form);
+        load_levels_free(&levels);
+        return code;
+    }
     if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
     report_make(&report, &results, &settings);
     for (size_t i = 0; i < report.warnings.count && form == FORM_CSV; i++)

@@ -24,6 +24,7 @@ static const struct option_spec RESCORE_OPTIONS[] = {
     OPTION_GROUP("scoring"),
     {"metric", TEXT, "M", NULL, 0, 0, NULL, "scoring rule (default: the one that the file names)"},
     OPTION_GROUP("output"),
+    OPTION_JSON_LINES,
     OPTIONS_OF_ALL,
 };
 
@@ -32,7 +33,7 @@ struct rescore_job {
     vp_score_cleaning cleaning;
     int compares;     /* truth: the stored scores are of the same metric */
     int differ_count; /* rows whose stored score is another */
-    struct tally tally;
+    struct tally tally, stored; /* of the new scores and of those in the file */
 };
 
 /* A malloc'ed copy of a string up to its first \u0000, as a sweep scores it; NULL when the node is no string. */
@@ -74,17 +75,20 @@ static void rescore_row(struct rescore_job *job, struct scoring *scoring, const 
     put_bool(writer, "unparsed", outcome.is_unparsed);
     vp_json_end_object(writer);
     if (job->compares && !(isnan(stored) && isnan(score)) && !(fabs(stored - score) <= 1e-12)) job->differ_count++;
+    tally_add(&job->stored, stored, 0, 0);
     tally_add(&job->tally, outcome.score, outcome.is_unparsed, outcome.cleaned && !outcome.cleaned[0]);
 }
 
 /* Scores the rows by a metric of a whole corpus, each row as an image. Returns 0 or an exit code. */
-static int rescore_captions(const vp_json *json, uint32_t rows, const struct score_rule *rule, const char *path) {
+static int rescore_captions(const struct options *options, const vp_json *json, uint32_t rows,
+                            const struct score_rule *rule, const char *path) {
     int is_clean = vp_json_get(json, 0, "schema") == VP_JSON_NONE; /* as in the files of the experiments */
     struct scoring scoring;
     struct captions captions;
     int code;
     memset(&scoring, 0, sizeof scoring);
     memset(&captions, 0, sizeof captions);
+    captions.with_summary = is_given(options, "json");
     for (uint32_t i = rows + 1; i < json->nodes[rows].end; i = json->nodes[i].end) {
         uint32_t metadata = vp_json_get(json, i, "metadata"), status = vp_json_get(json, i, "status");
         struct caption_row *row = caption_add_row(&captions, json, vp_json_get(json, i, "sample_id"), "sample_id");
@@ -146,6 +150,14 @@ static int rescore_rows(const struct options *options, const vp_json *json, uint
         text_add(&out, "\n", 1);
     }
     if (!code && out.bytes) fwrite(out.data, 1, out.bytes, stdout); /* main finds an error of stdout */
+    if (!code && is_given(options, "json")) {
+        out.bytes = 0;
+        summary_begin(&writer, &out);
+        tally_put(&writer, &job.tally, vp_score_metric_of(job.metric)->name);
+        put_double(&writer, "mean_stored", job.stored.scored_count ? job.stored.mean : (double)NAN);
+        if (job.compares) put_int(&writer, "differ", job.differ_count); else put_null(&writer, "differ");
+        code = summary_end(&writer, &out, path);
+    }
     if (!code) tally_print(&job.tally, vp_score_metric_of(job.metric)->name);
     if (!code && job.differ_count)
         code = complain(EXIT_WORK, "%s: %d of %lld stored accuracies differ from those of %s", path, job.differ_count,
@@ -177,7 +189,7 @@ static int run_command(const struct options *options) {
     rows = vp_json_get(&parsed.json, 0, "per_sample_results");
     if (!node_is(&parsed.json, rows, VP_JSON_ARRAY))
         code = complain(EXIT_INPUT, "%s has no \"per_sample_results\": want a result file of a sweep", path);
-    if (!code && rule && is_corpus(rule)) code = rescore_captions(&parsed.json, rows, rule, path);
+    if (!code && rule && is_corpus(rule)) code = rescore_captions(options, &parsed.json, rows, rule, path);
     else if (!code) code = rescore_rows(options, &parsed.json, rows, path);
     free(parsed.nodes);
     free(text);

@@ -11,6 +11,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
+#include "commands/run_endpoint.h"
 #include "request/dump.h"
 #include "request/input.h"
 #include "request/model.h"
@@ -43,6 +44,8 @@ static const struct option_spec RUN_OPTIONS[] = {
     {"raw_prompt", FLAG, NULL, NULL, 0, 0, NULL, "tokenize TEXT as it is"},
     {"show_prompt", FLAG, NULL, NULL, 0, 0, NULL,
      "print the prompt's text and ids as JSON and end; the model does not run"},
+    OPTION_GROUP("a server instead of a model"),
+    OPTIONS_OF_RUN_ENDPOINT,
     OPTION_GROUP("knobs"),
     OPTION_PREPROCESS,
     OPTION_TIER,
@@ -75,6 +78,8 @@ static const struct option_spec RUN_OPTIONS[] = {
      "stacks for FlameGraph and speedscope, in ns"},
     {"output", TEXT, "FILE", NULL, 0, 0, NULL, "with --profile: write the table there (short: -o)"},
     {"trace", TEXT, "FILE", NULL, 0, 0, NULL, "with --profile: a Chrome trace of the first recorded cycle"},
+    {"html", TEXT, "FILE", NULL, 0, 0, NULL,
+     "with --profile: one page with a flame chart over time and the table of operations; it needs no network"},
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL,
      "with --profile: a Chrome trace of each recorded cycle, DIR/profiler_traces/<worker>.<ns>.pt.trace.json"},
     {"chrome_trace", FLAG, NULL, NULL, 0, 0, NULL,
@@ -248,32 +253,16 @@ static int run_measure(const struct options *options, struct run_state *state) {
                : 0;
 }
 
-/* The median of a number over the runs, and its range. */
-static struct median_range range_of_runs(const struct run_state *state,
-                                         double (*number)(const struct pass_result *, int), int which) {
-    double *values = resize(NULL, (size_t)state->run_count, sizeof *values);
-    struct median_range range;
-    for (int32_t i = 0; i < state->run_count; i++) values[i] = number(&state->runs[i], which);
-    range = median_range_of(values, (size_t)state->run_count);
-    free(values);
-    return range;
-}
-/* A term of one run: a metric or a rate. */
-static double term_of(const struct pass_result *run, int term) {
-    return term == TERM_DECODE_RATE   ? decode_rate_of(run)
-           : term == TERM_OUTPUT_RATE ? output_rate_of(run)
-                                      : metric_of(run, term);
-}
-
 /* Prints a row of the table: a stage, or with steps > 0 the mean of that many decode steps. TFLOP/s and GB/s are the
  * operations and bytes that the arithmetic needs, per time. Compared with the machine's peaks they show how far a stage
  * is from the hardware's limit. */
 static void print_stage(const struct run_state *state, const char *name, int stage, int32_t steps, double total) {
     const int divisor = steps ? steps : 1, width = state->run_count < 3 ? 11 : 26;
-    struct median_range range = range_of_runs(state, metric_of, stage_metric(stage, 0));
+    struct median_range range = range_of_runs(state->runs, state->run_count, metric_of, stage_metric(stage, 0));
     double medians[DETAIL_COUNT], ms = range.median / divisor;
     for (int detail = 0; detail < DETAIL_COUNT; detail++)
-        medians[detail] = range_of_runs(state, metric_of, stage_metric(stage, detail)).median / divisor;
+        medians[detail] =
+            range_of_runs(state->runs, state->run_count, metric_of, stage_metric(stage, detail)).median / divisor;
     if (!isfinite(ms)) {
         print_plain("%-18s %*s %7s %9s %9s %10s %9s %9s %8s\n", name, width, "-", "-", "-", "-", "-", "-", "-", "-");
         return;
@@ -289,12 +278,12 @@ static void print_stage(const struct run_state *state, const char *name, int sta
 }
 /* Prints a row of the table that is no stage. */
 static void print_sum(const struct run_state *state, const char *name, int metric, double total) {
-    struct median_range range = range_of_runs(state, metric_of, metric);
+    struct median_range range = range_of_runs(state->runs, state->run_count, metric_of, metric);
     print_plain("%-18s %*s %6.1f%%\n", name, state->run_count < 3 ? 11 : 26,
                 number_measured(range.median, range.low, range.high).text, 100 * range.median / total);
 }
 static void print_stages(const struct run_state *state) {
-    double total = range_of_runs(state, metric_of, METRIC_TOTAL).median;
+    double total = range_of_runs(state->runs, state->run_count, metric_of, METRIC_TOTAL).median;
     const int is_range = state->run_count >= 3;
     int32_t steps = state->runs[0].token_count - 1;
     print_plain("\n%-18s %*s %7s %9s %9s %10s %9s %9s %8s%s\n", "stage", is_range ? 26 : 11,
@@ -313,7 +302,7 @@ static void print_stages(const struct run_state *state) {
 /* One line: how many runs, whether they are warm, what the ranges are. */
 static void print_runs(const struct options *options, const struct run_state *state) {
     char words[RANGE_WORDS];
-    double level = range_of_runs(state, metric_of, METRIC_TOTAL).level;
+    double level = range_of_runs(state->runs, state->run_count, metric_of, METRIC_TOTAL).level;
     print_plain("\n%d run%s %s", state->run_count, state->run_count == 1 ? "" : "s",
                 !is_given(options, "cold") ? "after a warm-up"
                 : state->run_count == 1    ? "without a warm-up (--cold)"
@@ -351,7 +340,7 @@ static void print_terms(const struct run_state *state) {
                                 METRIC_CLOSURE};
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
         const struct term *term = &TERMS[shown[i]];
-        const struct median_range range = range_of_runs(state, term_of, shown[i]);
+        const struct median_range range = range_of_runs(state->runs, state->run_count, term_of, shown[i]);
         char number[80];
         snprintf(number, sizeof number, "%s%s", number_measured(range.median, range.low, range.high).text,
                  isfinite(range.median) && !strcmp(term->unit, "ms") ? " ms" : "");
@@ -402,8 +391,9 @@ static void put_medians(vp_json_writer *writer, const struct run_state *state) {
     vp_json_begin_object(writer);
     for (int i = 0; i < METRIC_STAGE + VP_STAGE_COUNT + 2; i++) {
         const int rate = i - METRIC_STAGE - VP_STAGE_COUNT; /* 0 and 1 */
-        const struct median_range range = rate < 0 ? range_of_runs(state, metric_of, i)
-                                                   : range_of_runs(state, term_of, TERM_DECODE_RATE + rate);
+        const struct median_range range =
+            rate < 0 ? range_of_runs(state->runs, state->run_count, metric_of, i)
+                     : range_of_runs(state->runs, state->run_count, term_of, TERM_DECODE_RATE + rate);
         vp_json_key(writer, rate >= 0          ? TERMS[TERM_DECODE_RATE + rate].key
                             : i < METRIC_STAGE ? METRIC_KEYS[i]
                                                : vp_stage_name((vp_stage)(i - METRIC_STAGE)));
@@ -432,7 +422,8 @@ static void print_run_json(const struct options *options, const struct run_state
                           state->run_count,
                           NULL,
                           VP_SCORE_VQA_SEED,
-                          is_given(options, "ignore_eos")};
+                          is_given(options, "ignore_eos"),
+                          0};
     vp_json_writer writer;
     if (point.layout) {
         point.target_tokens = target_tokens_of(&state->tiles, point.layout);
@@ -492,7 +483,9 @@ static void print_prompt(const struct run_state *state) {
 static int run_command(const struct options *options) {
     struct run_state state;
     const int shows = is_given(options, "show_prompt"), profiles = is_given(options, "profile");
-    int code;
+    int code = run_endpoint_check(options);
+    if (code) return code;
+    if (is_given(options, "endpoint")) return run_endpoint(options);
     memset(&state, 0, sizeof state);
     if (shows && (is_given(options, "dump") || profiles))
         return complain(EXIT_USAGE, "--show_prompt does not run the model: leave --%s out",
@@ -518,9 +511,10 @@ static int run_command(const struct options *options) {
 }
 
 const struct command command_run = {
-    "run", "[IMAGE] -p TEXT (--model DIR | --synthetic NAME)",
+    "run", "[IMAGE] -p TEXT (--model DIR | --synthetic NAME | --endpoint URL)",
     "answer one question and show where the milliseconds go",
     "vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --max_new_tokens 8\n"
     "  vlmprof run cat.jpg -p \"What is this?\" --model checkpoint --device cuda:0 --num_runs 5 --json\n"
-    "  vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --profile --row_limit 10 --trace trace.json",
-    1, RUN_OPTIONS, sizeof RUN_OPTIONS / sizeof *RUN_OPTIONS, NULL, run_command};
+    "  vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --profile --row_limit 10 --trace trace.json\n"
+    "  vlmprof run cat.jpg -p \"What is this?\" --endpoint http://127.0.0.1:8000 --endpoint_model NAME --num_runs 5",
+    1, RUN_OPTIONS, sizeof RUN_OPTIONS / sizeof *RUN_OPTIONS, "family", run_command};

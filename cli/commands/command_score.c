@@ -21,6 +21,7 @@ static const struct option_spec SCORE_OPTIONS[] = {
      "cleaning of predictions: the rule's own (captions: built-in tokenizer), none, the last line, the most "
      "frequent line, or as in a sweep"},
     OPTION_GROUP("output"),
+    OPTION_JSON_LINES,
     OPTIONS_OF_ALL,
 };
 

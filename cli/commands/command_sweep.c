@@ -17,7 +17,9 @@
 #include "sweep/journal.h"
 #include "sweep/profile.h"
 #include "sweep/ranks.h"
+#include "server/endpoint.h"
 #include "sweep/result_write.h"
+#include "sweep/served_point.h"
 #include "sweep/sweep_point.h"
 #include "vlmprof.h"
 #include "vlmprof_engine.h"
@@ -31,13 +33,14 @@
 #include <unistd.h>
 
 /* Who reads the values: dataset/dataset.c those of the data and the drawing of samples; dataset/plan.c the grid's;
- * dataset/forecast.c, what --plan needs; request/model.c those of the model and the device; sweep/sweep_point.c timing,
- * progress and points that failed before; sweep/profile.c those of --use_profiler; this file the others. */
+ * dataset/variants.c and server/endpoint.c those of servers; dataset/forecast.c, what --plan needs; request/model.c
+ * those of the model and the device; sweep/sweep_point.c timing, progress and points that failed before;
+ * sweep/profile.c those of --use_profiler; this file the others. */
 static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_MODEL,
     OPTION_SYNTHETIC,
-    {"data", TEXTS, "FILE...", NULL, 0, 0, NULL,
+    {"data", WHOLES, "FILE...", NULL, 0, 0, NULL,
      "JSONL (id, image, question, answers, options, style, dataset a line), VQA v2's question file, or a folder of "
      "images with -p"},
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL,
@@ -54,6 +57,17 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"num_samples", COUNT, "N", "1000", 1, INT32_MAX, NULL,
      "samples drawn from each data file, the same for all configurations"},
     {"stratify_by", TEXT, "FIELD", NULL, 0, 0, NULL, "draw samples so that this field's values keep their shares"},
+    OPTION_GROUP("servers"),
+    OPTION_ENDPOINTS,
+    OPTION_ENDPOINT_MODELS,
+    OPTIONS_OF_CLIENT,
+    OPTION_REQUEST_KNOB,
+    OPTION_FAMILY_OF_SERVERS,
+    {"answer_hint", TEXT, "TEXT", NULL, 0, 0, NULL,
+     "added below each question, like \"Answer with a single word or phrase.\": rules of short answers need it"},
+    {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, "ask the servers to read no prompt from a cache"},
+    {"unique_image", FLAG, NULL, NULL, 0, 0, NULL,
+     "change the lowest bits of a few pixels for every run: no cache has seen such an image"},
     OPTION_GROUP("knobs"),
     {"tier_list", TEXTS, "T...", NULL, 0, 0, NULL, "tiers of the grid (default, without --vision_tokens_list: all)"},
     {"vision_tokens_list", COUNTS, "N...", NULL, 1, 1000000, NULL,
@@ -131,12 +145,11 @@ static int sweep_merge(struct sweep *sweep) {
     code = ranks_read_folder(&all, folder, &sweep->journal);
     if (!code) ranks_state(&all, state, sizeof state);
     if (!code && ranks_missing(&all, text, sizeof text)) {
-        if (!is_given(sweep->options, "quiet"))
-            print_note("vlmprof: rank %d of %d is done; the last one writes the result files; not finished: %s%s\n",
-                sweep->rank.rank, sweep->rank.world_size, text,
-                strstr(text, "(stopped)") || strstr(text, "(no journal)")
-                    ? "; the part of a dead rank R can be run alone: RANK=R, the same WORLD_SIZE and the same command"
-                    : "");
+        print_note("vlmprof: rank %d of %d is done; the last one writes the result files; not finished: %s%s\n",
+            sweep->rank.rank, sweep->rank.world_size, text,
+            strstr(text, "(stopped)") || strstr(text, "(no journal)")
+                ? "; the part of a dead rank R can be run alone: RANK=R, the same WORLD_SIZE and the same command"
+                : "");
     } else if (!code && (sweep->rank.world_size == 1 || strcmp(before, state) || !are_files_there(sweep))) {
         code = ranks_merge(&all, folder, 0, &sweep->results);
         sweep->has_merged = !code;
@@ -174,7 +187,7 @@ static int print_summary(const struct sweep *sweep, const struct text_list *warn
 }
 /* Prints what was measured. Returns the exit code of the sweep. */
 static int sweep_report(const struct sweep *sweep) {
-    int quiet = is_given(sweep->options, "quiet"), code = sweep->failed ? EXIT_WORK : 0, unwritten = 0;
+    int code = sweep->failed ? EXIT_WORK : 0, unwritten = 0;
     char rank[64] = "";
     struct text_list warnings = {NULL, 0};
     if (interrupted) {
@@ -183,15 +196,15 @@ static int sweep_report(const struct sweep *sweep) {
     }
     if (sweep->rank.world_size > 1)
         snprintf(rank, sizeof rank, "rank %d of %d: ", sweep->rank.rank, sweep->rank.world_size);
-    if (!quiet && !is_given(sweep->options, "json")) unwritten = summaries_print(&sweep->results);
+    if (!is_given(sweep->options, "quiet") && !is_given(sweep->options, "json"))
+        unwritten = summaries_print(&sweep->results);
     summaries_warn(&sweep->results, &warnings);
-    for (size_t i = 0; i < warnings.count && !quiet; i++) complain(0, "%s", warnings.items[i]);
-    if (!quiet)
-        print_note("vlmprof: %s%zu configurations, %zu points (%zu measured now, %lld failed) in %s%s\n", rank,
-                   sweep->plan.configuration_count, sweep->point_count, sweep->done - sweep->done_before,
-                   (long long)sweep->failed, text_of(sweep->options, "output_dir"),
-                   sweep->model.synthetic ? "; synthetic weights: latency is real, accuracy is not" : "");
-    if (sweep->plan.repeats && !quiet)
+    for (size_t i = 0; i < warnings.count; i++) complain(0, "%s", warnings.items[i]);
+    print_note("vlmprof: %s%zu configurations, %zu points (%zu measured now, %lld failed) in %s%s\n", rank,
+               sweep->plan.configuration_count, sweep->point_count, sweep->done - sweep->done_before,
+               (long long)sweep->failed, text_of(sweep->options, "output_dir"),
+               sweep->model.synthetic ? "; synthetic weights: latency is real, accuracy is not" : "");
+    if (sweep->plan.repeats)
         print_note("vlmprof: %s repeats points %zu times; each was measured once\n",
                    text_of(sweep->options, "sampling_strategy"), sweep->plan.repeats);
     if (sweep->failed)
@@ -258,6 +271,30 @@ static int sweep_rules(struct sweep *sweep) {
     if (sweep->rule.max_runs < sweep->rule.min_runs) sweep->rule.max_runs = sweep->rule.min_runs;
     return 0;
 }
+/* What a sweep of servers takes alone, and what it shares with a sweep of the engine. */
+static const char SERVER_ONLY[] = "endpoint_model endpoint_api api_key_env api_key_file timeout_s request_knob family "
+                                  "answer_hint no_cache unique_image";
+static const char SHARED[] = "endpoint data annotations image_dir dataset_name prompt metric num_samples stratify_by "
+                             "tier_list vision_tokens_list sampling_strategy num_runs_per_sample stop_half_width "
+                             "max_runs time_box_s max_new_tokens ignore_eos max_retries retry_failed seed output_dir "
+                             "plan json quiet color help";
+/* An option without effect is a mistake. */
+static int check_kind(const struct options *options) {
+    const int is_served = is_given(options, "endpoint");
+    for (size_t i = 0; i < options->command->option_count; i++) {
+        const char *name = options->command->options[i].name;
+        const int of_server = has_word(SERVER_ONLY, name);
+        if (options->command->options[i].kind == GROUP || !options->values[i].given || has_word(SHARED, name)) continue;
+        if (of_server && !is_served) return complain(EXIT_USAGE, "--%s is for servers: it needs --endpoint URL", name);
+        if (!of_server && is_served && (!strcmp(name, "model") || !strcmp(name, "synthetic")))
+            return complain(EXIT_USAGE, "--%s and --endpoint exclude each other; a server's model is --endpoint_model",
+                            name);
+        if (!of_server && is_served)
+            return complain(EXIT_USAGE, "--%s is for vlmprof's own engine: with --endpoint the server decides; what it "
+                                        "takes by request is --request_knob", name);
+    }
+    return 0;
+}
 static int check_sweep_options(const struct options *options) {
     vp_score_metric metric;
     if (!is_given(options, "data"))
@@ -307,12 +344,20 @@ static void count_points(struct sweep *sweep, struct configuration *configuratio
         sweep->failed += retries ? 0 : known->failed;
     }
 }
+static int is_same_variant(const struct variant *planned, const char *known) {
+    char *text = variant_text(planned);
+    const int same = !strcmp(text, known);
+    free(text);
+    return same;
+}
 /* Truth: both are one point of the grid. Their names can differ: that of a tier contains the mean of the crops, and it
  * changes when an image that could not be read is there again. */
 static int is_same_configuration(const struct sweep *sweep, const struct configuration *planned,
                                  const struct index_configuration *known) {
     const char *tier = planned->tier ? planned->tier->name : NULL;
     if (known->set != planned->set - sweep->plan.sets || !tier != !known->tier) return 0;
+    if (!planned->variant != !known->variant) return 0;
+    if (planned->variant && !is_same_variant(planned->variant, known->variant)) return 0;
     if (tier ? strcmp(tier, known->tier) != 0 : known->vision_tokens != planned->vision_tokens) return 0;
     return known->top_k == planned->top_k && known->block_count == planned->block_count
            && !memcmp(known->blocks, planned->blocks, (size_t)known->block_count * sizeof *known->blocks);
@@ -364,12 +409,27 @@ static int sweep_open(struct sweep *sweep) {
     sweep->done_before = sweep->done;
     return !code && !is_same_grid(sweep) ? write_head(sweep) : code;
 }
+/* Makes the plan of a sweep of servers. Several processes would disturb one another's times. */
+static int sweep_plan_servers(struct sweep *sweep) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result = vp_rank_from_environment(environment, NULL, &sweep->rank, &error);
+    if (result != VP_OK) return complain_result(EXIT_USAGE, "environment", result, &error);
+    if (sweep->rank.world_size > 1)
+        return complain(EXIT_USAGE, "WORLD_SIZE is %d: servers are measured by one process, with one request at a time",
+                        sweep->rank.world_size);
+    sweep->bare_every = 0;
+    sweep->timing_off = 1;
+    return plan_make(sweep->options, NULL, &sweep->plan);
+}
 /* Checks all options, loads the model's configuration and makes the plan. Returns 0 or an exit code. */
 static int sweep_plan(struct sweep *sweep) {
     const struct options *options = sweep->options;
     int code;
-    if ((code = check_sweep_options(options)) != 0 || (code = profile_check_sweep(options)) != 0) return code;
-    if ((code = sweep_rules(sweep)) != 0 || (code = sweep_rank(sweep)) != 0) return code;
+    if ((code = check_kind(options)) != 0 || (code = check_sweep_options(options)) != 0
+        || (code = profile_check_sweep(options)) != 0 || (code = sweep_rules(sweep)) != 0)
+        return code;
+    if (is_given(options, "endpoint")) return sweep_plan_servers(sweep);
+    if ((code = sweep_rank(sweep)) != 0) return code;
     if ((code = check_device(options)) != 0 || (code = check_gemm(options)) != 0
         || (code = model_load(options, &sweep->model)) != 0
         || (code = model_check_pictures(options, &sweep->model)) != 0)
@@ -378,7 +438,8 @@ static int sweep_plan(struct sweep *sweep) {
 }
 /* Opens the journal and makes room for the measurements. Returns 0 or an exit code. */
 static int sweep_prepare(struct sweep *sweep) {
-    int code = sweep_open(sweep);
+    int code = is_given(sweep->options, "endpoint") ? served_open(sweep) : 0;
+    if (!code) code = sweep_open(sweep);
     if (code) return code;
     sweep->run = runs_make(1, sweep->plan.new_tokens);
     sweep->open = zeroed(sweep->plan.configuration_count, sizeof *sweep->open);
@@ -410,6 +471,7 @@ static void sweep_free(struct sweep *sweep) {
     }
     free(sweep->open);
     session_free(&sweep->session);
+    served_close(sweep);
     index_free(&sweep->index);
     journal_close(&sweep->journal);
     plan_free(&sweep->plan);
@@ -427,7 +489,8 @@ static int run_command(const struct options *options) {
     sweep.journal.fd = -1;
     end_in_order();
     code = sweep_plan(&sweep);
-    if (!code && is_given(options, "plan")) code = forecast_show(options, &sweep.model, &sweep.plan);
+    if (!code && is_given(options, "plan"))
+        code = forecast_show(options, is_given(options, "endpoint") ? NULL : &sweep.model, &sweep.plan);
     else if (!code) {
         code = sweep_prepare(&sweep);
         if (!code && !interrupted) code = sweep_loop(&sweep);
@@ -440,16 +503,19 @@ static int run_command(const struct options *options) {
 
 const struct command command_sweep = {
     "sweep",
-    "(--model DIR | --synthetic NAME) --data FILE... --output_dir DIR",
+    "(--model DIR | --synthetic NAME | --endpoint URL...) --data FILE... --output_dir DIR",
     "measure and score a grid of knobs over a data set; resumes when run again",
     "vlmprof sweep --synthetic tiny --data samples/questions.jsonl --output_dir results --tier_list low medium "
     "--top_k_list 1 2 --num_samples 5\n"
     "  vlmprof sweep --model checkpoint --data v2_OpenEnded_mscoco_val2014_questions.json --image_dir coco "
     "--dataset_name coco_2014_vqa \\\n"
     "    --stratify_by answer_type --output_dir results\n"
-    "  vlmprof sweep --synthetic tiny --data samples/questions.jsonl --top_k_list 1 2 --plan",
+    "  vlmprof sweep --synthetic tiny --data samples/questions.jsonl --top_k_list 1 2 --plan\n"
+    "  vlmprof sweep --endpoint http://127.0.0.1:8000 --endpoint_model NAME --data samples/questions.jsonl "
+    "--vision_tokens_list 288 576 \\\n"
+    "    --output_dir results",
     0,
     SWEEP_OPTIONS,
     sizeof SWEEP_OPTIONS / sizeof *SWEEP_OPTIONS,
-    NULL,
+    "family",
     run_command};

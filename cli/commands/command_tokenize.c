@@ -35,6 +35,7 @@ static const struct option_spec TOKENIZE_OPTIONS[] = {
     {"skip_special", FLAG, NULL, NULL, 0, 0, NULL, "with --decode: leave special tokens out"},
     {"clean_up", FLAG, NULL, NULL, 0, 0, NULL, "with --decode: no space before punctuation, as scoring does"},
     OPTION_GROUP("output"),
+    OPTION_JSON_LINES,
     OPTIONS_OF_ALL,
 };
 
@@ -69,10 +70,17 @@ struct tokenize_job {
     struct buffer ids, text; /* of the current line */
     struct text_buffer out;  /* all output, kept until every line is good: a command that fails prints nothing */
     struct parsed record;    /* the current line of --jsonl */
+    int64_t line_count, text_bytes, token_count; /* of all lines, for --json */
 };
 
+static void count_line(struct tokenize_job *job, size_t bytes, size_t tokens) {
+    job->line_count++;
+    job->text_bytes += (int64_t)bytes;
+    job->token_count += (int64_t)tokens;
+}
 static void add_tokens(struct tokenize_job *job, const char *text, size_t bytes, const int32_t *ids, size_t count) {
     vp_json_writer writer;
+    count_line(job, bytes, count);
     vp_json_writer_init_sink(&writer, text_sink, &job->out, 0);
     vp_json_begin_object(&writer);
     vp_json_key(&writer, "text");
@@ -194,6 +202,7 @@ static vp_result jsonl_ids(struct tokenize_job *job, const vp_json *json, vp_jso
     if ((result = add_members(writer, json, "text", NULL, error)) != VP_OK) return result;
     vp_json_key(writer, "text");
     vp_json_string_bytes(writer, (const char *)job->text.data, bytes);
+    count_line(job, bytes, count);
     return VP_OK;
 }
 static vp_result jsonl_text(struct tokenize_job *job, const vp_json *json, vp_json_writer *writer, vp_error *error) {
@@ -205,7 +214,10 @@ static vp_result jsonl_text(struct tokenize_job *job, const vp_json *json, vp_js
     result = vp_json_text(json, node, (char *)job->text.data, job->text.bytes, &bytes);
     if (result == VP_OK) result = encode_text(job, (const char *)job->text.data, bytes, &count);
     if (result == VP_OK) result = add_members(writer, json, "ids", NULL, error);
-    if (result == VP_OK) put_ints(writer, "ids", (const int32_t *)job->ids.data, (int32_t)count);
+    if (result == VP_OK) {
+        put_ints(writer, "ids", (const int32_t *)job->ids.data, (int32_t)count);
+        count_line(job, bytes, count);
+    }
     return result;
 }
 static vp_result jsonl_record(struct tokenize_job *job, const vp_json *json, int64_t line, vp_json_writer *writer,
@@ -224,6 +236,7 @@ static vp_result jsonl_record(struct tokenize_job *job, const vp_json *json, int
     if (result == VP_OK) {
         put_text(writer, "prompt_text", text);
         put_ints(writer, "ids", (const int32_t *)job->ids.data, (int32_t)count);
+        count_line(job, strlen(text), count);
     }
     free(text);
     prompt_fields_free(&fields);
@@ -263,6 +276,22 @@ static int jsonl_line(struct tokenize_job *job, const char *text, size_t bytes, 
     return 0;
 }
 
+/* Adds the last line of --json. */
+static void add_summary(struct tokenize_job *job) {
+    vp_json_writer writer;
+    vp_json_writer_init_sink(&writer, text_sink, &job->out, 0);
+    vp_json_begin_object(&writer);
+    vp_json_key(&writer, "summary");
+    vp_json_begin_object(&writer);
+    put_int(&writer, "lines", job->line_count);
+    put_int(&writer, "text_bytes", job->text_bytes);
+    put_int(&writer, "tokens", job->token_count);
+    vp_json_end_object(&writer);
+    vp_json_end_object(&writer);
+    vp_json_finish(&writer);
+    text_add(&job->out, "\n", 1);
+}
+
 static int run_command(const struct options *options) {
     struct tokenize_job job;
     int (*take)(struct tokenize_job *, const char *, size_t, int64_t) = is_given(options, "jsonl")    ? jsonl_line
@@ -290,6 +319,7 @@ static int run_command(const struct options *options) {
         if (text[bytes - 1] == '\n') text[--bytes] = 0;
         code = take(&job, text, (size_t)bytes, line);
     }
+    if (!code && is_given(options, "json")) add_summary(&job);
     if (!code && job.out.bytes) fwrite(job.out.data, 1, job.out.bytes, stdout);
     free(text);
     free(job.out.data);

@@ -329,7 +329,7 @@ static int check_references(const char *path, const vp_json *json, const struct 
     return good ? 0 : bad_record(path, sample->id, "\"answers\" must be an array of strings");
 }
 
-/* Builds the prompt of a parsed record, and tokenizes it. Returns 0 or an exit code. */
+/* Builds the prompt of a parsed record, and tokenizes it for a model. Returns 0 or an exit code. */
 static int read_prompt(const struct dataset *dataset, const struct model *model, const vp_json *json,
                        struct sample *sample) {
     struct prompt_fields fields;
@@ -343,7 +343,10 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
     result = read_prompt_fields(json, &fields, &error);
     if (result == VP_OK && !fields.questions.count && !dataset->defaults && !prompt_dataset_of(&fields, NULL))
         result = vp_fail(&error, VP_ERR_FORMAT, -1, "", "\"question\" must be a string");
-    if (result == VP_OK)
+    if (result == VP_OK && !model)
+        result = build_message(&fields, dataset->defaults, number_of(dataset->options, "seed"), sample->id,
+                               text_of(dataset->options, "answer_hint"), &sample->prompt, &info, &error);
+    else if (result == VP_OK)
         result = build_prompt(&fields, dataset->defaults, text_of(dataset->options, "style"),
                               number_of(dataset->options, "seed"), sample->id, &sample->prompt, &info, &error);
     if (result == VP_OK) {
@@ -353,7 +356,7 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
         last_question = fields.questions.count ? fields.questions.items[fields.questions.count - 1] : "";
         sample->question = copy_text(last_question, strlen(last_question));
         sample->style = info.style ? copy_text(info.style, strlen(info.style)) : NULL;
-        code = tokenize_prompt(model, sample);
+        if (model) code = tokenize_prompt(model, sample);
     } else {
         error_line(reason, sizeof reason, result, &error);
         code = bad_record(dataset->path, sample->id, reason);

@@ -1,6 +1,7 @@
 /* dataset.h: data sets: JSONL, VQA v2, folders of images.
  * A path and options come in; the places of the sampled records, and one sample after another, go out. Functions return
- * 0 or an exit code after a message on stderr, unless they say otherwise. */
+ * 0 or an exit code after a message on stderr, unless they say otherwise. Where model is NULL, the samples are for chat
+ * servers: a prompt is the question as a message (build_message), and nothing is tokenized. */
 #ifndef VLMPROF_CLI_DATASET_H
 #define VLMPROF_CLI_DATASET_H
 #include "base/json_stream.h"

@@ -357,6 +357,22 @@ static void forecast_configuration(const struct model *model, const struct confi
     }
 }
 
+/* Adds up a configuration's samples for a server: which can be sent. Image tokens are known by the rule of --family,
+ * where images are sent as they are; finding the size for a number of tokens takes too long for a forecast. */
+static void forecast_served(const struct configuration *configuration, struct forecast *forecast) {
+    const struct variant *variant = configuration->variant;
+    for (size_t i = 0; i < configuration->set->count; i++) {
+        const struct entry *entry = &configuration->set->samples[i];
+        vp_vision_count count;
+        if (entry->reason) forecast->failing++; else forecast->count++;
+        if (!entry->has_image || entry->reason || !variant->family || configuration->vision_tokens
+            || vp_family_count(variant->family, entry->width_px, entry->height_px, &count, NULL) != VP_OK)
+            continue;
+        forecast->layouts++;
+        forecast->vision_tokens += count.total_tokens;
+    }
+}
+
 /* Adds the runs of a journal to forecast[], by configuration. A journal of another plan is only named in `note`.
  * The journal is read line by line, without the index of sweep/journal.h: dataset/ is below sweep/. Returns 0 or an
  * exit code. */
@@ -466,7 +482,8 @@ static void estimate_configurations(struct outlook *outlook) {
         struct forecast *forecast = &outlook->configurations[i];
         const struct configuration *configuration = &outlook->plan->configurations[i];
         double mean, spread;
-        forecast_configuration(outlook->model, configuration, &outlook->rates, fp32, forecast);
+        if (outlook->model) forecast_configuration(outlook->model, configuration, &outlook->rates, fp32, forecast);
+        else forecast_served(configuration, forecast);
         if (configuration->set->count < outlook->fewest) outlook->fewest = configuration->set->count;
         if (!forecast->count || !(forecast->ns > 0)) continue;
         mean = forecast->ns / (double)forecast->count;
@@ -544,15 +561,20 @@ static void put_plan_configuration(vp_json_writer *writer, const struct outlook 
     put_text(writer, "dataset_name", configuration->set->task);
     put_text(writer, "tier", configuration->tier ? configuration->tier->name : NULL);
     vp_json_key(writer, "target_vision_tokens");
-    if (configuration->tier) vp_json_null(writer); else vp_json_int(writer, configuration->vision_tokens);
-    put_int(writer, "top_k", configuration->top_k);
-    put_int(writer, "num_active_blocks", configuration->block_count);
-    put_ints(writer, "active_block_indices", configuration->blocks, configuration->block_count);
+    if (configuration->vision_tokens) vp_json_int(writer, configuration->vision_tokens); else vp_json_null(writer);
+    if (configuration->variant) {
+        vp_json_key(writer, "variant");
+        variant_put(writer, configuration->variant);
+    } else {
+        put_int(writer, "top_k", configuration->top_k);
+        put_int(writer, "num_active_blocks", configuration->block_count);
+        put_ints(writer, "active_block_indices", configuration->blocks, configuration->block_count);
+    }
     put_int(writer, "num_samples", (int64_t)configuration->set->count);
     put_int(writer, "num_failing", forecast->failing);
-    put_double(writer, "selected_crops_mean", (double)forecast->crops / layouts);
+    put_double(writer, "selected_crops_mean", outlook->model ? (double)forecast->crops / layouts : (double)NAN);
     put_double(writer, "actual_vision_tokens_mean", (double)forecast->vision_tokens / layouts);
-    put_int(writer, "total_sequence_length_max", forecast->longest);
+    put_double(writer, "total_sequence_length_max", outlook->model ? (double)forecast->longest : (double)NAN);
     put_double(writer, "T_total_estimate",
                forecast->count && forecast->ns > 0 ? forecast->ns / (double)forecast->count / 1e6 : (double)NAN);
     put_double(writer, "T_total_measured", forecast->runs_measured ? configuration_ms(outlook, index) : (double)NAN);
@@ -581,8 +603,8 @@ static int print_plan_json(const struct outlook *outlook) {
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
     vp_json_begin_object(&writer);
     put_text(&writer, "schema", "vlmprof-plan-1");
-    put_text(&writer, "model", outlook->model->name);
-    put_bool(&writer, "synthetic", outlook->model->synthetic);
+    put_text(&writer, "model", outlook->model ? outlook->model->name : NULL);
+    put_bool(&writer, "synthetic", outlook->model && outlook->model->synthetic);
     put_plan_data(&writer, outlook->plan);
     vp_json_key(&writer, "configurations");
     vp_json_begin_array(&writer);
@@ -615,7 +637,13 @@ static int print_plan_json(const struct outlook *outlook) {
                : output_failed();
 }
 
+/* A cell of the grid: "-" where the number is not known. */
+static const char *plan_cell(const char *format, double value, char out[32]) {
+    snprintf(out, 32, isfinite(value) ? format : "-", value);
+    return out;
+}
 static void print_plan_grid(const struct outlook *outlook) {
+    const int is_served = !outlook->model;
     int width = 13;
     for (size_t i = 0; i < outlook->plan->configuration_count; i++)
         if ((int)strlen(outlook->plan->configurations[i].file_name) > width)
@@ -623,13 +651,16 @@ static void print_plan_grid(const struct outlook *outlook) {
     print_plain("%-*s  crops  vision_tokens  longest  T_total_ms  runs_left  failing\n", width, "configuration");
     for (size_t i = 0; i < outlook->plan->configuration_count; i++) {
         const struct forecast *forecast = &outlook->configurations[i];
-        double layouts = forecast->layouts ? (double)forecast->layouts : 1, ms = configuration_ms(outlook, i);
-        char time[32] = "-";
+        double layouts = forecast->layouts ? (double)forecast->layouts : is_served ? (double)NAN : 1,
+               ms = configuration_ms(outlook, i);
+        char time[32] = "-", crops[32], tokens[32], longest[32];
         if (isfinite(ms)) snprintf(time, sizeof time, "%s%.4g", forecast->runs_measured ? "" : "~", ms);
-        print_plain("%-*s  %5.1f  %13.1f  %7lld  %10s  %9lld  %7lld\n", width,
+        print_plain("%-*s  %5s  %13s  %7s  %10s  %9lld  %7lld\n", width,
                     outlook->plan->configurations[i].file_name,
-                    (double)forecast->crops / layouts, (double)forecast->vision_tokens / layouts,
-                    (long long)forecast->longest, time, (long long)configuration_runs_left(outlook, i),
+                    plan_cell("%.1f", is_served ? (double)NAN : (double)forecast->crops / layouts, crops),
+                    plan_cell("%.1f", (double)forecast->vision_tokens / layouts, tokens),
+                    plan_cell("%.0f", is_served ? (double)NAN : (double)forecast->longest, longest), time,
+                    (long long)configuration_runs_left(outlook, i),
                     (long long)forecast->failing);
     }
 }
@@ -701,13 +732,16 @@ static int print_plan(const struct outlook *outlook) {
 }
 int forecast_show(const struct options *options, const struct model *model, const struct plan *plan) {
     struct outlook outlook;
-    int code;
+    int code = 0;
     memset(&outlook, 0, sizeof outlook);
     outlook.options = options;
     outlook.model = model;
     outlook.plan = plan;
     outlook.configurations = zeroed(plan->configuration_count, sizeof *outlook.configurations);
-    code = calibrate(options, model, plan, &outlook.rates);
+    if (model) code = calibrate(options, model, plan, &outlook.rates);
+    else
+        snprintf(outlook.rates.reason, sizeof outlook.rates.reason,
+                 "how fast a server is must be measured; once a sweep has begun, --plan reads its journal");
     if (!code) code = look_ahead(&outlook);
     if (!code) code = is_given(options, "json") ? print_plan_json(&outlook) : print_plan(&outlook);
     free(outlook.configurations);

@@ -7,7 +7,8 @@
 #include "request/model.h"
 
 /* Times a few blocks of the model's shape to estimate the rest, and prints the forecast; journals that are in
- * output_dir already replace estimates. Of the model only its shape is used. Returns 0 or an exit code. */
+ * output_dir already replace estimates. Of the model only its shape is used; model NULL: of servers, whose times only a
+ * journal tells. Returns 0 or an exit code. */
 int forecast_show(const struct options *options, const struct model *model, const struct plan *plan);
 
 #endif

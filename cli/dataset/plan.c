@@ -4,6 +4,7 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "tile/family.h"
 #include "vlmprof_file.h"
 #include "vlmprof_score.h"
 
@@ -31,6 +32,28 @@ const vp_layout *configuration_layout(const struct model *model, const struct co
     if (result == VP_OK) return layout;
     error_line(reason, capacity, result, &error);
     return NULL;
+}
+
+int configuration_sent_size(const struct configuration *configuration, const struct entry *entry, int32_t *width_px,
+                            int32_t *height_px, char *reason, size_t capacity) {
+    const vp_geometry geometry = vp_geometry_default();
+    const vp_tile_options tiles = configuration_tiles(configuration);
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_layout layout;
+    vp_result result;
+    *width_px = *height_px = 0;
+    if (!configuration->tier && !configuration->vision_tokens) return 0;
+    if (configuration->variant->family)
+        return family_size_for(configuration->variant->family, entry->width_px, entry->height_px,
+                               configuration->vision_tokens, width_px, height_px, reason, capacity);
+    result = vp_layout_compute(&geometry, &tiles, entry->width_px, entry->height_px, &layout, &error);
+    if (result != VP_OK) {
+        error_line(reason, capacity, result, &error);
+        return EXIT_INPUT;
+    }
+    *width_px = layout.canvas_width_px;
+    *height_px = layout.canvas_height_px;
+    return 0;
 }
 
 int32_t entry_sequence(const struct entry *entry, const vp_layout *layout) {
@@ -78,14 +101,23 @@ static void plan_configuration(const struct model *model, struct plan *plan, str
         snprintf(name, sizeof name, "%s_imgsizetokens%d_topk%d_blocks%d.json", configuration->set->task,
                  configuration->vision_tokens, configuration->top_k, configuration->block_count);
     configuration->file_name = copy_text(name, strlen(name));
-    configuration->in_index = -1;
-    plan->point_count += configuration->set->count;
+}
+/* File name of a configuration of servers. */
+static void plan_variant(struct configuration *configuration) {
+    char *variant = variant_file_name(configuration->variant), size[64] = "asis", name[512];
+    if (configuration->tier) snprintf(size, sizeof size, "tier-%s", configuration->tier->name);
+    else if (configuration->vision_tokens) snprintf(size, sizeof size, "tokens%d", configuration->vision_tokens);
+    snprintf(name, sizeof name, "%.300s_imgsize%s_%s.json", configuration->set->task, size, variant);
+    configuration->file_name = copy_text(name, strlen(name));
+    free(variant);
 }
 
 static int check_lists(const struct options *options, const struct model *model) {
     const struct option_value *tiers = opt(options, "tier_list"), *tokens = opt(options, "vision_tokens_list"),
                               *ks = opt(options, "top_k_list");
-    int32_t least = 2 * vp_geometry_tokens_per_crop(&model->config.geometry);
+    const vp_geometry geometry = model ? model->config.geometry : vp_geometry_default();
+    /* by a family's rule any number can be aimed at */
+    const int32_t least = !model && is_given(options, "family") ? 1 : 2 * vp_geometry_tokens_per_crop(&geometry);
     if (tiers->given && tokens->given)
         return complain(EXIT_USAGE, "--tier_list and --vision_tokens_list exclude each other");
     for (size_t i = 0; i < tiers->count; i++) if (!vp_tier_find(tiers->items[i]))
@@ -93,10 +125,14 @@ static int check_lists(const struct options *options, const struct model *model)
     for (size_t i = 0; i < tokens->count; i++) if (tokens->numbers[i] < least)
             return complain(EXIT_USAGE, "--vision_tokens_list %s: the global view and one crop have %d tokens already",
                             tokens->items[i], least);
-    if (ks->given && !model->config.expert_count)
+    if (!model && tiers->given && is_given(options, "family"))
+        return complain(EXIT_USAGE, "--tier_list: tiers are crops of MolmoE's canvas; with --family aim at tokens: "
+                                    "--vision_tokens_list");
+    if (model && ks->given && !model->config.expert_count)
         return complain(EXIT_USAGE, "--top_k_list: %s has no experts to choose from",
                         vp_architecture_name(model->config.architecture));
-    for (size_t i = 0; i < ks->count; i++) if (ks->given && ks->numbers[i] > model->config.expert_count)
+    for (size_t i = 0; i < ks->count && model; i++)
+        if (ks->given && ks->numbers[i] > model->config.expert_count)
             return complain(EXIT_USAGE, "--top_k_list %s: the model has %d experts", ks->items[i],
                             model->config.expert_count);
     return 0;
@@ -122,6 +158,15 @@ static int grid_points(const struct options *options, const int32_t counts[3], i
     return result == VP_OK ? 0 : complain(EXIT_USAGE, "--sampling_strategy %s: %s", name, vp_result_text(result));
 }
 
+/* Sets what a configuration of the engine has beside its image size. Returns 0 or an exit code. */
+static int choose_model_knobs(const struct options *options, const struct model *model,
+                              struct configuration *configuration, const int32_t *at) {
+    const struct option_value *ks = opt(options, "top_k_list"), *blocks = opt(options, "num_active_blocks_list");
+    configuration->top_k = ks->given ? (int32_t)ks->numbers[at[1]] : model->config.top_k;
+    configuration->block_count = blocks->given ? (int32_t)blocks->numbers[at[2]] : model->config.block_count;
+    configuration->blocks = resize(NULL, (size_t)model->config.block_count, sizeof *configuration->blocks);
+    return model_choose_blocks(options, model, configuration->block_count, configuration->blocks);
+}
 static int plan_grid(const struct options *options, const struct model *model, struct plan *plan) {
     const struct option_value *tiers = opt(options, "tier_list"), *tokens = opt(options, "vision_tokens_list");
     const struct option_value *ks = opt(options, "top_k_list"), *blocks = opt(options, "num_active_blocks_list");
@@ -129,26 +174,52 @@ static int plan_grid(const struct options *options, const struct model *model, s
             *index = NULL;
     size_t count = 0;
     int code = check_lists(options, model);
-    while (vp_tier_at(counts[0])) counts[0]++;
+    while (model && vp_tier_at(counts[0])) counts[0]++;
     if (tokens->given || tiers->given) counts[0] = (int32_t)(tokens->given ? tokens->count : tiers->count);
+    else if (!model) counts[0] = 1; /* images as they are */
+    if (!model) counts[1] = (int32_t)plan->variants.count;
     if (!code) code = grid_points(options, counts, &index, &count, &plan->repeats);
     plan->configurations = zeroed(plan->set_count * count + 1, sizeof *plan->configurations);
     for (size_t i = 0; !code && i < plan->set_count * count; i++) {
         const int32_t *at = index + i % count * 3;
         struct configuration *configuration = &plan->configurations[plan->configuration_count++];
         configuration->set = &plan->sets[i / count];
+        configuration->in_index = -1;
+        plan->point_count += configuration->set->count;
         if (tokens->given) configuration->vision_tokens = (int32_t)tokens->numbers[at[0]];
-        else configuration->tier = tiers->given ? vp_tier_find(tiers->items[at[0]]) : vp_tier_at(at[0]);
-        configuration->top_k = ks->given ? (int32_t)ks->numbers[at[1]] : model->config.top_k;
-        configuration->block_count = blocks->given ? (int32_t)blocks->numbers[at[2]] : model->config.block_count;
-        configuration->blocks = resize(NULL, (size_t)model->config.block_count, sizeof *configuration->blocks);
-        if ((code = model_choose_blocks(options, model, configuration->block_count, configuration->blocks)) == 0)
+        else if (tiers->given) configuration->tier = vp_tier_find(tiers->items[at[0]]);
+        else if (model) configuration->tier = vp_tier_at(at[0]);
+        if (!model) {
+            configuration->variant = &plan->variants.items[at[1]];
+            plan_variant(configuration);
+        } else if ((code = choose_model_knobs(options, model, configuration, at)) == 0)
             plan_configuration(model, plan, configuration);
     }
     free(index);
     return code;
 }
 
+/* The data sets into a hash. */
+static uint64_t hash_sets(uint64_t hash, const struct plan *plan) {
+    for (size_t i = 0; i < plan->set_count; i++) {
+        hash = hash_text(hash_text(hash, plan->sets[i].task), vp_score_metric_of(plan->sets[i].metric)->name);
+        hash = hash_number(hash_number(hash, plan->sets[i].new_tokens), (int64_t)plan->sets[i].hash);
+    }
+    return hash;
+}
+/* Of a sweep of servers. Endpoints, models and request knobs are the grid. */
+static void plan_served_fingerprint(const struct options *options, struct plan *plan) {
+    static const char *const numbers[] = {"num_runs_per_sample", "seed", "max_runs"};
+    static const char *const texts[] = {"stop_half_width", "time_box_s", "endpoint_api", "family"};
+    static const char *const flags[] = {"ignore_eos", "no_cache", "unique_image"};
+    uint64_t hash = hash_text(HASH_START, "servers");
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        hash = hash_number(hash, number_of(options, numbers[i]));
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) hash = hash_text(hash, text_of(options, texts[i]));
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) hash = hash_number(hash, is_given(options, flags[i]));
+    for (size_t i = 0; i < options->key_count; i++) hash = hash_text(hash, options->keys[i]);
+    plan->fingerprint = hash_sets(hash, plan);
+}
 static int plan_fingerprint(const struct options *options, const struct model *model, struct plan *plan) {
     static const char *const numbers[] = {"num_runs_per_sample", "seed", "threads", "max_runs", "bare_every"};
     static const char *const texts[] = {"weights", "device", "gemm", "timing", "stop_half_width", "time_box_s"};
@@ -168,11 +239,7 @@ static int plan_fingerprint(const struct options *options, const struct model *m
         hash = hash_bytes(hash, text, bytes);
         free(text);
     }
-    for (size_t i = 0; i < plan->set_count; i++) {
-        hash = hash_text(hash_text(hash, plan->sets[i].task), vp_score_metric_of(plan->sets[i].metric)->name);
-        hash = hash_number(hash_number(hash, plan->sets[i].new_tokens), (int64_t)plan->sets[i].hash);
-    }
-    plan->fingerprint = hash;
+    plan->fingerprint = hash_sets(hash, plan);
     return 0;
 }
 
@@ -182,6 +249,7 @@ int plan_make(const struct options *options, const struct model *model, struct p
     plan->run_count = (int32_t)number_of(options, "num_runs_per_sample");
     plan->ignore_eos = is_given(options, "ignore_eos");
     plan->max_views = 1;
+    if (!model && (code = variants_make(options, &plan->variants)) != 0) return code;
     plan->sets = zeroed(data->count, sizeof *plan->sets);
     for (size_t i = 0; i < data->count; i++) {
         struct dataset *dataset = &plan->sets[plan->set_count++];
@@ -193,8 +261,10 @@ int plan_make(const struct options *options, const struct model *model, struct p
                 return complain(EXIT_USAGE, "--data: %s and %s are both called %s; sweep them into two folders",
                                 plan->sets[k].path, dataset->path, dataset->task);
     }
-    code = plan_grid(options, model, plan);
-    return code ? code : plan_fingerprint(options, model, plan);
+    if ((code = plan_grid(options, model, plan)) != 0) return code;
+    if (model) return plan_fingerprint(options, model, plan);
+    plan_served_fingerprint(options, plan);
+    return 0;
 }
 void plan_free(struct plan *plan) {
     for (size_t i = 0; i < plan->set_count; i++) dataset_free(&plan->sets[i]);
@@ -204,6 +274,7 @@ void plan_free(struct plan *plan) {
         free(plan->configurations[i].shapes);
         free(plan->configurations[i].dropped);
     }
+    variants_free(&plan->variants);
     free(plan->sets);
     free(plan->configurations);
 }

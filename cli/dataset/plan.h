@@ -4,6 +4,7 @@
 #define VLMPROF_CLI_PLAN_H
 #include "base/options.h"
 #include "dataset/dataset.h"
+#include "dataset/variants.h"
 #include "request/model.h"
 #include "request/record.h"
 #include "request/request.h"
@@ -16,8 +17,9 @@ struct shape { int32_t views, sequence, top_k, block_count; };
 /* A data set and a setting of the knobs. */
 struct configuration {
     const struct dataset *set;
+    const struct variant *variant; /* of a server, which has no top_k and no blocks; NULL: the engine runs it */
     const vp_tier *tier;   /* NULL: by vision_tokens */
-    int32_t vision_tokens; /* 0: by tier */
+    int32_t vision_tokens; /* 0: by tier; without a tier either, a server gets image files as they are */
     int32_t top_k;
     int32_t *blocks; int32_t block_count; /* those that run, ascending */
     char *file_name;                      /* of its results */
@@ -28,6 +30,7 @@ struct configuration {
 };
 
 struct plan {
+    struct variants variants; /* of servers; none: the engine is measured */
     struct dataset *sets; size_t set_count;
     struct configuration *configurations; size_t configuration_count; /* those of a data set stand together */
     int32_t run_count;  /* runs of each point */
@@ -54,8 +57,14 @@ void configuration_input(const struct plan *plan, const struct configuration *co
                          const struct sample *sample, const vp_layout *layout, const vp_image *image,
                          struct pass_input *input);
 
-/* Loads the data sets and makes the grid. *plan is zeroed before. Returns 0 or an exit code; the caller calls plan_free
- * in both cases. */
+/* The size that a sample's image has when it is sent to a server in a configuration; 0 x 0: the file as it is. The size
+ * is that of MolmoE's canvas or, with --family, the one that family_size_for finds. Returns 0, or EXIT_INPUT with a
+ * reason where there is no such size; nothing is printed. */
+int configuration_sent_size(const struct configuration *configuration, const struct entry *entry, int32_t *width_px,
+                            int32_t *height_px, char *reason, size_t capacity);
+
+/* Loads the data sets and makes the grid. model NULL: of servers, with --endpoint. *plan is zeroed before. Returns 0 or
+ * an exit code; the caller calls plan_free in both cases. */
 int plan_make(const struct options *options, const struct model *model, struct plan *plan);
 void plan_free(struct plan *plan);
 

@@ -603,7 +603,8 @@ static int has_work_above(const struct report *report) {
 void page_stages(struct text_buffer *out, const struct report *report) {
     text_add_string(out, "<section id=\"stages\"><h2>Where the time goes</h2>\n");
     page_items(out, &report->findings, report->stage_findings, report->findings.count);
-    for (size_t group = 0; group < report->results->group_count; group++) {
+    /* of servers the findings say that there is nothing to draw */
+    for (size_t group = 0; group < report->results->group_count && !are_all_served(report->results); group++) {
         page_set_open(out, report->results, group);
         text_add_string(out, "<div class=\"grid\">");
         page_stack(out, report, &report->results->groups[group]);

@@ -175,7 +175,7 @@ static void evaluate_for_page(const struct measurements *measurements, struct ev
         }
     free(fits);
 }
-void page_predictions(struct text_buffer *out, const struct report *report) {
+static void page_fitted(struct text_buffer *out, const struct report *report) {
     static const int parts[] = {ESTIMATE_TOTAL, VP_LATENCY_VISION, VP_LATENCY_PREFILL, VP_LATENCY_DECODE};
     int64_t experts = experts_said(report->results);
     struct evaluation *evaluation = resize(NULL, 1, sizeof *evaluation);
@@ -208,4 +208,12 @@ void page_predictions(struct text_buffer *out, const struct report *report) {
     free(evaluation);
     measurements_free(&measurements);
     free(predicted);
+}
+void page_predictions(struct text_buffer *out, const struct report *report) {
+    if (!are_all_served(report->results)) page_fitted(out, report);
+    else
+        page_add(out,
+                 "<section id=\"predicted\"><h2>Predicted against measured</h2>"
+                 "<p>Nothing is predicted: %s.</p></section>\n",
+                 STAGES_UNKNOWN_TEXT);
 }

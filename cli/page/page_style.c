@@ -1,7 +1,11 @@
-/* page_style.c: the style sheet and the script of the page. */
+/* page_style.c: what all pages have: their first and last lines, the style sheet, the script. */
 #include "page/page_style.h"
 
-void page_style(struct text_buffer *out) {
+#include "page/page.h"
+#include "page/page_hash.h"
+
+/* Texts, figures, marks. */
+static void style_figures(struct text_buffer *out) {
     text_add_string(
         out,
         "<style>\n"
@@ -18,7 +22,7 @@ void page_style(struct text_buffer *out) {
         "nav{display:flex;flex-wrap:wrap;gap:.2rem 1rem;color:var(--soft);font-size:.9rem;margin:.4rem 0 0}"
         ".soft{color:var(--soft)}\n"
         "#warnings{background:var(--warn);border-left:4px solid var(--edge);padding:.1rem 1rem .5rem;margin:1rem 0}"
-        "#warnings h2{border:0;margin:.5rem 0 .2rem}ul{margin:.2rem 0;padding-left:1.2rem;overflow-wrap:anywhere}\n"
+        "#warnings h3{margin:.5rem 0 .2rem}ul{margin:.2rem 0;padding-left:1.2rem;overflow-wrap:anywhere}\n"
         "h1{overflow-wrap:anywhere}dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1.2rem;margin:0}"
         "@media(min-width:900px){dl{grid-template-columns:max-content 1fr max-content 1fr}}dt{color:var(--soft)}"
         "dd{margin:0;overflow-wrap:anywhere}\n");
@@ -59,6 +63,9 @@ void page_style(struct text_buffer *out) {
         ".d{stroke:var(--c);stroke-width:2.2;stroke-linecap:round;opacity:.55}.n{fill:var(--soft)}"
         ".o{paint-order:stroke;stroke:var(--box);stroke-width:3px;stroke-linejoin:round}.many .m{stroke-width:.25}"
         ".many .m:hover,.m:hover{stroke-width:2.5;stroke-opacity:1}\n");
+}
+/* Tables, small screens, prints. */
+static void style_tables(struct text_buffer *out) {
     text_add_string(
         out,
         ".scroll{overflow-x:auto}"
@@ -77,9 +84,16 @@ void page_style(struct text_buffer *out) {
         "--edge:#000}body{max-width:none;padding:0;font-size:10pt}nav,.tools,#tip{display:none}"
         ".scroll{overflow:visible}"
         "table{font-size:6.5pt}td,th{padding:1pt 2pt}thead{display:table-header-group;break-inside:avoid}"
-        "tr{break-inside:avoid}h2,h3,.soft{break-after:avoid}.grid{grid-template-columns:1fr 1fr}"
+        "tfoot{display:table-row-group}tr,p,li{break-inside:avoid}h2,h3,h2~p,h3~p{break-after:avoid}"
+        ".grid{grid-template-columns:1fr 1fr;gap:.4rem}figure{padding:.3rem}.grid .w320{max-width:280px!important}"
+        ".w700{max-width:560px!important}h2{margin-top:1.4rem}"
         "*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}\n"
         "</style>\n");
+}
+
+void page_style(struct text_buffer *out) {
+    style_figures(out);
+    style_tables(out);
 }
 
 /* ---- the script */
@@ -176,8 +190,8 @@ static const char SCRIPT_SETS[] =
     "  }\n"
     "}\n";
 
-/* Tables are filtered by the words of their first column, copied as shown, and sorted: numbers by value, cells without
- * a number last. */
+/* Tables are filtered by the words of their columns of texts, copied as shown, and sorted: numbers by value, cells
+ * without a number last, texts (class x) by their letters. */
 static const char SCRIPT_TABLES[] =
     "const copy = async text => {\n"
     "  try { await navigator.clipboard.writeText(text) } catch {\n"
@@ -196,8 +210,10 @@ static const char SCRIPT_TABLES[] =
     "    input.type = 'search'\n"
     "    input.oninput = () => {\n"
     "      const words = input.value.toLowerCase().split(/\\s+/)\n"
-    "      for (const r of table.tBodies[0].rows) r.hidden = !words.every(w => "
-    "r.cells[0].textContent.toLowerCase().includes(w))\n"
+    "      for (const r of table.tBodies[0].rows) {\n"
+    "        const text = all('th,.x', r).map(c => c.textContent).join(' ').toLowerCase()\n"
+    "        r.hidden = !words.every(w => text.includes(w))\n"
+    "      }\n"
     "    }\n"
     "  }\n"
     "  const button = make('button', 'Copy as CSV', tools)\n"
@@ -213,20 +229,37 @@ static const char SCRIPT_TABLES[] =
     "for (const b of all('table.sort button')) b.onclick = () => {\n"
     "  const h = b.parentNode, body = h.closest('table').tBodies[0], i = h.cellIndex\n"
     "  const way = h.getAttribute('aria-sort') == 'ascending' ? -1 : 1\n"
-    "  const value = r => parseFloat(r.cells[i].dataset.v ?? r.cells[i].textContent)\n"
+    "  const isText = h.matches('.x')\n"
+    "  const value = r => isText ? r.cells[i].textContent : parseFloat(r.cells[i].dataset.v ?? "
+    "r.cells[i].textContent)\n"
     "  for (const other of h.parentNode.cells) other.removeAttribute('aria-sort')\n"
     "  h.setAttribute('aria-sort', way > 0 ? 'ascending' : 'descending')\n"
     "  const rows = [...body.rows].map(r => [value(r), r])\n"
-    "  rows.sort((x, y) => isNaN(x[0]) - isNaN(y[0]) || way * (x[0] - y[0]) || 0)\n"
+    "  rows.sort((x, y) => isText ? way * x[0].localeCompare(y[0]) : isNaN(x[0]) - isNaN(y[0]) || way * (x[0] - "
+    "y[0]) || 0)\n"
     "  body.append(...rows.map(x => x[1]))\n"
     "}\n";
 
 void page_script(struct text_buffer *out) {
-    text_add_string(out, "<script>\n");
     text_add_string(out, SCRIPT_WORDS);
     text_add_string(out, SCRIPT_TITLES);
     text_add_string(out, SCRIPT_SERIES);
     text_add_string(out, SCRIPT_SETS);
     text_add_string(out, SCRIPT_TABLES);
-    text_add_string(out, "</script>\n");
+}
+void page_begin(struct text_buffer *out, const struct text_buffer *script) {
+    char hash[PAGE_HASH_BYTES];
+    page_hash(script->data, script->bytes, hash);
+    page_add(out,
+             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+             "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
+             "<meta name=\"referrer\" content=\"no-referrer\">\n"
+             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+             "style-src 'unsafe-inline'; script-src 'sha256-%s'\">\n",
+             hash);
+}
+void page_end(struct text_buffer *out, const struct text_buffer *script) {
+    text_add_string(out, "<script>");
+    text_add(out, script->data, script->bytes);
+    text_add_string(out, "</script>\n</body></html>\n");
 }

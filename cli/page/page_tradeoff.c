@@ -170,9 +170,10 @@ static const char *value_label(const struct report *report, int which, char out[
     return out;
 }
 static const char *knob_label(const struct report *report, const struct tradeoff *tradeoff, int32_t knob) {
-    int is_size = tradeoff->knob_of[knob] == KNOB_SIZE
-                  && !report->results->files[tradeoff->group->paired[tradeoff->level_example[KNOB_SIZE][0]]].tier;
-    return is_size ? "image size, target vision tokens" : KNOB_NAMES[tradeoff->knob_of[knob]];
+    const size_t *examples = tradeoff->level_example[KNOB_SIZE]; /* filled whichever knobs vary */
+    const struct result_file *file = &report->results->files[tradeoff->group->paired[examples[0]]];
+    const int is_tokens = tradeoff->knob_of[knob] == KNOB_SIZE && !file->tier && file->target_tokens >= 0;
+    return is_tokens ? "image size, target vision tokens" : KNOB_NAMES[tradeoff->knob_of[knob]];
 }
 /* An axis of a knob's levels at equal steps. A level is named where there is room. */
 static void plot_levels(struct plot *plot, const struct report *report, const struct tradeoff *tradeoff, int32_t knob) {
@@ -187,14 +188,15 @@ static void plot_levels(struct plot *plot, const struct report *report, const st
         char text[48];
         double at = plot->x.from + step * (i + 0.5), half;
         report_level_text(tradeoff, report->results, tradeoff->knob_of[knob], i, text);
-        text[strcspn(text, " ")] = 0; /* "576 tokens": the axis says what */
+        if (tradeoff->knob_of[knob] == KNOB_SIZE) text[strcspn(text, " ")] = 0; /* "576 tokens": the axis says what */
         half = text_px(text) / 2;
         if (at - half < used || at - half < 0 || at + half > plot->width) continue;
         plot_text(plot, at, plot->height - PLOT_BOTTOM + 18, "middle", "", text);
         used = at + half + 8;
     }
 }
-/* The mean at a level of a knob with its interval; NaN: not known. which: 0 latency, 1 accuracy. */
+/* The mean at a level of a knob with its interval; NaN: not known. which: 0 latency, 1 accuracy, whose interval ends
+ * where the scores do: no mean lies beyond. */
 static vp_estimate level_mean(const struct tradeoff *tradeoff, int32_t knob, int32_t level, int which) {
     const vp_effect *effect = effect_of(tradeoff, which, VP_EFFECT_MAIN, knob, level, -1, -1);
     double mean = tradeoff->effects[which][0].estimate;
@@ -203,6 +205,10 @@ static vp_estimate level_mean(const struct tradeoff *tradeoff, int32_t knob, int
     whole.value = mean + effect->estimate;
     whole.low = mean + effect->low;
     whole.high = mean + effect->high;
+    if (which && tradeoff->range.is_known) {
+        if (whole.low < tradeoff->range.low) whole.low = tradeoff->range.low;
+        if (whole.high > tradeoff->range.high) whole.high = tradeoff->range.high;
+    }
     return whole;
 }
 static void main_effect_draw(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff,
@@ -242,8 +248,11 @@ static void page_main_effect(struct text_buffer *out, const struct report *repor
     snprintf(caption, sizeof caption, "%s by %s", which ? "Accuracy" : "Latency",
              KNOB_NAMES[tradeoff->knob_of[knob]]);
     figure_open(out, caption,
-                "Mark: mean over all samples and all other knobs. Whiskers: 95 % interval of the difference to the "
-                "mean of all configurations (dashed).",
+                which && tradeoff->range.is_known
+                      ? "Mark: mean over all samples and all other knobs. Whiskers: 95 % interval of the difference to "
+                        "the mean of all configurations (dashed), cut where the scores end."
+                      : "Mark: mean over all samples and all other knobs. Whiskers: 95 % interval of the difference to "
+                        "the mean of all configurations (dashed).",
                 0);
     for (int i = 0; i < drawing_count(report->results->count, HALF_COUNT); i++)
         main_effect_draw(out, report, tradeoff, knob, which, caption, HALF_PX[i]);

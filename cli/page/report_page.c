@@ -19,6 +19,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- words and tables */
@@ -43,9 +44,12 @@ static void table_range(struct text_buffer *out, vp_estimate estimate) {
     if (isfinite(estimate.low) || isfinite(estimate.high))
         page_add(out, " <small>%s</small>", number_range(1, estimate.low, estimate.high).text);
 }
+/* Truth: only the stages of a request give the number, so reports of servers alone have no column of it. */
+static int is_of_stages(int metric) { return metric == METRIC_VISION || metric == METRIC_PREFILL; }
 static void table_row(struct text_buffer *out, const struct report *report, size_t group, size_t index) {
     static const int metrics[] = {METRIC_TTFT, METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN};
     const struct decomposition *decomposition = &report->items[index];
+    const int has_stages = !are_all_served(report->results);
     int on_front;
     const vp_bootstrap_point *point = boot_point(report, index, &on_front);
     char name[160];
@@ -58,19 +62,21 @@ static void table_row(struct text_buffer *out, const struct report *report, size
     else table_range(out, file_accuracy(decomposition->file));
     table_range(out, decomposition->p50[METRIC_TOTAL]);
     table_cell(out, number_short(decomposition->p95[METRIC_TOTAL]));
-    for (int column = 0; column < 5; column++) table_cell(out, number_short(decomposition->p50[metrics[column]].value));
-    table_cell(out, number_formatted("%.2f", 100 * decomposition->closure));
+    for (int column = 0; column < 5; column++)
+        if (has_stages || !is_of_stages(metrics[column]))
+            table_cell(out, number_short(decomposition->p50[metrics[column]].value));
+    if (has_stages) table_cell(out, number_formatted("%.2f", 100 * decomposition->closure));
     table_cell(out, number_percent(decomposition->run_spread));
-    table_cell(out, number_percent(decomposition->idle_share));
+    if (has_stages) table_cell(out, number_percent(decomposition->idle_share));
     page_add(out, "<td data-v=\"%d\">%s", on_front, on_front ? "yes" : "");
     table_cell(out, number_percent(point ? point->membership : (double)NAN));
     text_add_string(out, "\n");
 }
 static void page_table(struct text_buffer *out, const struct report *report) {
-    static const char *const heads[] = {"configuration", "samples",    "accuracy",   "T_total P50, ms",
-                                        "P95, ms",       "TTFT, ms",   "vision, ms", "prefill, ms",
-                                        "decode, ms",    "TPOT, ms",   "closure, %", "run spread, %",
-                                        "idle, %",       "front",      "member, %"};
+    static const struct { const char *name; int is_of_stages; } heads[] = {
+        {"configuration", 0}, {"samples", 0}, {"accuracy", 0}, {"T_total P50, ms", 0}, {"P95, ms", 0},
+        {"TTFT, ms", 0}, {"vision, ms", 1}, {"prefill, ms", 1}, {"decode, ms", 0}, {"TPOT, ms", 0},
+        {"closure, %", 1}, {"run spread, %", 0}, {"idle, %", 1}, {"front", 0}, {"member, %", 0}};
     text_add_string(
         out,
         "<section id=\"table\"><h2>All configurations</h2><p>Times are medians over samples, P95 aside; accuracy is "
@@ -78,7 +84,8 @@ static void page_table(struct text_buffer *out, const struct report *report) {
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
         "aria-label=\"All configurations\"><table class=\"sort\"><thead><tr>");
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
-        page_add(out, "<th scope=\"col\"><button>%s</button>", heads[i]);
+        if (!heads[i].is_of_stages || !are_all_served(report->results))
+            page_add(out, "<th scope=\"col\"><button>%s</button>", heads[i].name);
     text_add_string(out, "</thead><tbody>\n");
     for (size_t group = 0; group < report->results->group_count; group++)
         for (size_t i = 0; i < report->results->groups[group].count; i++)
@@ -140,6 +147,8 @@ static void page_provenance(struct text_buffer *out, const struct report *report
                  {"model", offsetof(struct result_file, model)},
                  {"weights", offsetof(struct result_file, weights)},
                  {"importance scores", offsetof(struct result_file, importance)},
+                 {"endpoint", offsetof(struct result_file, endpoint)},
+                 {"server", offsetof(struct result_file, server)},
                  {"device", offsetof(struct result_file, device)},
                  {"host", offsetof(struct result_file, host)},
                  {"vlmprof", offsetof(struct result_file, version)},
@@ -202,16 +211,12 @@ static void page_name(struct text_buffer *out, const struct report *report, int 
         if (is_markup) text_add_string(out, "</span>");
     }
 }
-static void page_head(struct text_buffer *out, const struct report *report) {
+static void page_head(struct text_buffer *out, const struct report *report, const struct text_buffer *script) {
     size_t samples = 0;
     for (size_t i = 0; i < report->results->count; i++)
         if (report->results->files[i].count > samples) samples = report->results->files[i].count;
-    text_add_string(out,
-                    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-                    "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
-                    "<meta name=\"referrer\" content=\"no-referrer\">\n"
-                    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-                    "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>vlmprof: ");
+    page_begin(out, script);
+    text_add_string(out, "<title>vlmprof: ");
     page_name(out, report, 0);
     text_add_string(out, "</title>\n");
     page_style(out);
@@ -254,12 +259,14 @@ static void page_findings(struct text_buffer *out, const struct report *report) 
     page_items(out, &report->findings, 0, report->stage_findings);
     text_add_string(out, "</section>\n");
 }
-static void page_words(struct text_buffer *out) {
+static void page_words(struct text_buffer *out, const struct report *report) {
+    const int is_served = are_all_served(report->results);
     static const char *const words[][2] = {
         {"configuration", "one setting of the knobs: image size, top_k and blocks"},
         {"tier", "image size: low, medium and high allow more and more crops of an image"},
         {"k, top_k", "experts that each token is sent to"},
         {"b, blocks", "decoder blocks that run"},
+        {"variant", "what differs between servers: their addresses, their models, members of the request"},
         {"P50, P95, P99", "percentiles over the samples: half, 95 %, 99 % of them took no longer"},
         {"[low, high]", "95 % interval"},
         {"Pareto front", "the configurations that no other one beats in both latency and accuracy"},
@@ -267,19 +274,24 @@ static void page_words(struct text_buffer *out) {
         {"run spread", "standard deviation / mean over the runs of a sample; the median over the samples"}};
     text_add_string(out, "<section id=\"words\"><h2>Words</h2><dl>\n");
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        const int is_of_engine = strchr(words[i][0], ',') && words[i][0][1] == ',';
+        if (is_served ? is_of_engine : !strcmp(words[i][0], "variant")) continue;
         page_element(out, "dt", words[i][0]);
         page_element(out, "dd", words[i][1]);
     }
     for (int i = 0; i < TERM_COUNT; i++) {
+        if (is_served && (is_of_stages(i) || i == METRIC_UNACCOUNTED || i == METRIC_CLOSURE)) continue;
         page_element(out, "dt", TERMS[i].key);
         text_add_string(out, "<dd>");
-        page_text(out, TERMS[i].meaning);
+        page_text(out, is_served ? served_meaning(i) : TERMS[i].meaning);
         page_add(out, "%s%s</dd>\n", *TERMS[i].unit ? ", " : "", TERMS[i].unit);
     }
     text_add_string(out, "</dl></section>\n");
 }
 void report_page_write(const struct report *report, struct text_buffer *out) {
-    page_head(out, report);
+    struct text_buffer script = {NULL, 0, 0};
+    page_script(&script);
+    page_head(out, report, &script);
     page_findings(out, report);
     page_fronts(out, report);
     page_knobs(out, report);
@@ -288,9 +300,9 @@ void report_page_write(const struct report *report, struct text_buffer *out) {
     page_rooflines(out, report);
     page_predictions(out, report);
     page_table(out, report);
-    page_words(out);
+    page_words(out, report);
     page_provenance(out, report);
     text_add_string(out, "</main>\n");
-    page_script(out);
-    text_add_string(out, "</body></html>\n");
+    page_end(out, &script);
+    free(script.data);
 }

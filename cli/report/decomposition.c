@@ -226,7 +226,8 @@ static void add_points(struct xy_list *points, const struct curve_kind *kind, co
         xy_add(points, x, result_at(file, kind->y_column, row));
     }
 }
-/* A curve for each language model, which is a top_k with a number of blocks, over all image sizes. */
+/* A curve for each language model, which is a top_k with a number of blocks or a server's variant, over all image
+ * sizes. */
 static void language_curves(struct curve_list *curves, const struct results *results, size_t group_index,
                             const struct curve_kind *kind) {
     const struct result_group *group = &results->groups[group_index];
@@ -237,9 +238,12 @@ static void language_curves(struct curve_list *curves, const struct results *res
         const struct result_file *model = &files[first];
         char label[48];
         if (is_done[first]) continue;
-        snprintf(label, sizeof label, "k%lld b%lld", (long long)model->top_k, (long long)model->block_count);
+        if (model->is_served) snprintf(label, sizeof label, "%s", model->variant_name[0] ? model->variant_name : "all");
+        else snprintf(label, sizeof label, "k%lld b%lld", (long long)model->top_k, (long long)model->block_count);
         for (size_t i = first; i < group->count; i++) {
-            if (files[i].top_k != model->top_k || files[i].block_count != model->block_count) continue;
+            if (files[i].top_k != model->top_k || files[i].block_count != model->block_count
+                || compare_variants(&files[i], model))
+                continue;
             is_done[i] = 1;
             add_points(&points, kind, &files[i]);
         }

@@ -97,7 +97,8 @@ static void measure_row(struct measurements *measurements, const struct result_f
     static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE};
     double *stages = measurements->measured + measurements->count * VP_LATENCY_STAGE_COUNT;
     vp_latency_request *request = &measurements->requests[measurements->count];
-    if (request_of_row(file, row, expert_count, request) || !(result_at(file, METRIC_PREFILL, row) > 0)) {
+    if (file->is_served || request_of_row(file, row, expert_count, request)
+        || !(result_at(file, METRIC_PREFILL, row) > 0)) {
         measurements->incomplete++;
         return;
     }
@@ -215,6 +216,11 @@ int measurements_make(const struct options *options, const struct results *resul
                       struct measurements *measurements, struct text_list *warnings) {
     int code;
     memset(measurements, 0, sizeof *measurements);
+    for (size_t i = 0; i < results->count; i++)
+        if (results->files[i].is_served)
+            return complain(EXIT_INPUT, "%s is of a server: its stages are not known from outside, so no latency model "
+                                        "can be fitted to them; report, best and compare read such files",
+                            results->files[i].path);
     if ((code = check_same(results)) != 0 || (code = number_experts(options, results, experts)) != 0)
         return code;
     measurements_read(measurements, results, *experts);

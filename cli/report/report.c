@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char STAGES_UNKNOWN_TEXT[] = "stage times are not known from outside a server";
+
 /* ---- roofs */
 /* The roofs: as given, else the best that a stage reaches which takes at least 1 % of a request. */
 static void find_peaks(struct report *report) {
@@ -80,7 +82,8 @@ static void warn_of_files(struct report *report) {
                 {"timing", offsetof(struct result_file, timing)},
                 {"version", offsetof(struct result_file, version)}};
     const struct results *results = report->results;
-    int64_t failed = 0, missing = 0, throttled = 0, outliers = 0, runs = 0, synthetic = 0, foreign = 0, coarse = 0;
+    int64_t failed = 0, missing = 0, throttled = 0, outliers = 0, runs = 0, synthetic = 0, foreign = 0, coarse = 0,
+            served = 0, cached = 0;
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
         failed += file->failed_count;
@@ -90,15 +93,19 @@ static void warn_of_files(struct report *report) {
         runs += file->run_at ? (int64_t)file->run_at[file->count] : 0;
         synthetic += file->is_synthetic;
         foreign += file->is_foreign;
-        coarse += !file->columns[stage_column(VP_STAGE_PREFILL, 0)];
+        served += file->is_served;
+        cached += file->cached_runs > 0 ? file->cached_runs : 0;
+        coarse += !file->is_served && !file->columns[stage_column(VP_STAGE_PREFILL, 0)];
     }
     if (synthetic)
         text_list_add(&report->warnings, "synthetic weights in %lld of %zu files: latency is real, accuracy is not",
                       (long long)synthetic, results->count);
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
-        if (differing_files(results, same[i].offset))
+        /* the models of servers are a knob */
+        if (differing_files(results, same[i].offset) && !(served && !strcmp(same[i].name, "model")))
             text_list_add(&report->warnings,
                           "the files differ in their %s: what lies between them is not the knobs alone", same[i].name);
+    warn_of_cached_runs(&report->warnings, cached, runs);
     if (failed) text_list_add(&report->warnings, "%lld points failed; they are in no number", (long long)failed);
     if (missing)
         text_list_add(&report->warnings, "%lld points are not measured yet; they are in no number", (long long)missing);
@@ -161,6 +168,12 @@ static double main_share(const struct decomposition *decomposition, int metric) 
     /* the experiments' files know the sums alone */
     return share > 0 ? share : decomposition->mean[metric] / decomposition->mean[METRIC_TOTAL];
 }
+/* Where a part is the largest; nothing is said of one that never is. */
+static void wins_text(size_t wins, size_t count, char out[96]) {
+    if (!wins) out[0] = 0;
+    else if (wins == count) snprintf(out, 96, ", the largest part%s", count > 1 ? " in all configurations" : "");
+    else snprintf(out, 96, ", the largest part in %zu of %zu configurations", wins, count);
+}
 static void find_dominant(struct report *report) {
     size_t wins[3] = {0, 0, 0};
     for (int metric = METRIC_VISION; metric <= METRIC_DECODE; metric++) {
@@ -174,15 +187,19 @@ static void find_dominant(struct report *report) {
     }
     for (int metric = METRIC_VISION; metric <= METRIC_DECODE; metric++) {
         double low = HUGE_VAL, high = -HUGE_VAL;
+        char text[96];
         for (size_t i = 0; i < report->results->count; i++) {
             double share = main_share(&report->items[i], metric);
             if (share < low) low = share;
             if (share > high) high = share;
         }
-        if (high > 0)
-            text_list_add(&report->findings,
-                          "%s takes %.1f to %.1f %% of a request; it is the largest part in %zu of %zu configurations",
-                          SHARE_NAMES[metric], 100 * low, 100 * high, wins[metric], report->results->count);
+        if (!(high > 0)) continue;
+        wins_text(wins[metric], report->results->count, text);
+        if (report->results->count == 1)
+            text_list_add(&report->findings, "%s takes %.1f %% of a request%s", SHARE_NAMES[metric], 100 * high, text);
+        else
+            text_list_add(&report->findings, "%s takes %.1f to %.1f %% of a request%s", SHARE_NAMES[metric],
+                          100 * low, 100 * high, text);
     }
 }
 /* Says which configurations are worth a look: the fastest and the most accurate of the front. */
@@ -234,48 +251,62 @@ static size_t sum_ends(const struct tradeoff *tradeoff, int32_t knob, const doub
     }
     return pairs;
 }
-/* Says what a knob changes from its lowest to its highest level, all others alike, paired over the samples. There is no
- * effect where the interval holds 0. */
+/* What a knob does to accuracy, as the end of its sentence: the samples' sums at the lowest and the highest level of
+ * `pairs` configurations each. There is no effect where the interval holds 0. */
+static void accuracy_text(const struct tradeoff *tradeoff, size_t pairs, const double *low, const double *high,
+                          char out[200]) {
+    const double points = 100.0 / (double)pairs;
+    struct score_range range = tradeoff->range;
+    vp_bounded_interval gain;
+    range.low *= (double)pairs;
+    range.high *= (double)pairs;
+    gain = accuracy_interval(range, low, high, tradeoff->sample_count);
+    if (!isfinite(gain.low) || !isfinite(gain.high))
+        snprintf(out, 200,
+                 "; too few samples to tell an effect on accuracy: %+.2f points, no spread, and the metric's range is "
+                 "not known",
+                 points * gain.mean);
+    else
+        snprintf(out, 200, "%s%+.2f points [%+.2f, %+.2f]",
+                 gain.low <= 0 && gain.high >= 0 ? "; too few samples to tell an effect on accuracy: "
+                                                 : ", accuracy by ",
+                 points * gain.mean, points * gain.low, points * gain.high);
+}
+/* Says what a knob changes from its lowest to its highest level, all others alike, paired over the samples. */
 static void find_changes(struct report *report, const struct tradeoff *tradeoff) {
     double *low = resize(NULL, tradeoff->sample_count, 2 * sizeof *low), *high = low + tradeoff->sample_count;
     const char *task = report->results->group_count > 1 ? report->results->files[tradeoff->group->first].task : "";
     for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
-        char first[48], last[48], knob[400];
+        char first[48], last[48], accuracy[200] = "";
         vp_mean_interval change;
-        vp_bounded_interval gain;
-        struct score_range range = tradeoff->range;
         size_t pairs = sum_ends(tradeoff, k, tradeoff->latency, low, high);
-        double base = vp_statistics_mean(low, tradeoff->sample_count) / 100, points;
+        double base = vp_statistics_mean(low, tradeoff->sample_count) / 100;
         if (!pairs || !(base > 0) || vp_paired_t(low, high, tradeoff->sample_count, 0.95, &change) != VP_OK) continue;
-        snprintf(knob, sizeof knob, "%.240s%s%s from %s to %s", task, *task ? ": " : "",
-                 KNOB_NAMES[tradeoff->knob_of[k]],
-                 report_level_text(tradeoff, report->results, tradeoff->knob_of[k], 0, first),
-                 report_level_text(tradeoff, report->results, tradeoff->knob_of[k], tradeoff->knobs.level_counts[k] - 1,
-                                   last));
-        text_list_add(&report->findings, "%s changes mean %s by %+.1f %% [%+.1f, %+.1f]%s", knob,
+        if (tradeoff->accuracy) {
+            sum_ends(tradeoff, k, tradeoff->accuracy, low, high);
+            accuracy_text(tradeoff, pairs, low, high, accuracy);
+        }
+        text_list_add(&report->findings, "%.240s%s%s from %s to %s changes mean %s by %+.1f %% [%+.1f, %+.1f]%s%s",
+                      task, *task ? ": " : "", KNOB_NAMES[tradeoff->knob_of[k]],
+                      report_level_text(tradeoff, report->results, tradeoff->knob_of[k], 0, first),
+                      report_level_text(tradeoff, report->results, tradeoff->knob_of[k],
+                                        tradeoff->knobs.level_counts[k] - 1, last),
                       METRIC_KEYS[report->settings.axis], change.mean / base, change.low / base, change.high / base,
-                      change.low / base > -3 && change.high / base < 3 ? ": flat, it buys no time" : "");
-        if (!tradeoff->accuracy) continue;
-        sum_ends(tradeoff, k, tradeoff->accuracy, low, high);
-        points = 100.0 / (double)pairs;
-        range.low *= (double)pairs;
-        range.high *= (double)pairs;
-        gain = accuracy_interval(range, low, high, tradeoff->sample_count);
-        if (!isfinite(gain.low) || !isfinite(gain.high))
-            text_list_add(&report->findings,
-                          "%s: too few samples to tell an effect on accuracy: %+.2f points, no spread, and the "
-                          "metric's range is not known",
-                          knob, points * gain.mean);
-        else if (gain.low <= 0 && gain.high >= 0)
-            text_list_add(&report->findings,
-                          "%s: too few samples to tell an effect on accuracy: the interval of %+.2f points, "
-                          "[%+.2f, %+.2f], holds 0",
-                          knob, points * gain.mean, points * gain.low, points * gain.high);
-        else
-            text_list_add(&report->findings, "%s changes accuracy by %+.2f points [%+.2f, %+.2f]", knob,
-                          points * gain.mean, points * gain.low, points * gain.high);
+                      change.low / base > -3 && change.high / base < 3 ? " (flat: it buys no time)" : "", accuracy);
     }
     free(low);
+}
+/* From outside a server only the first token divides the time of a request. */
+static void find_first_token(struct report *report) {
+    double low = HUGE_VAL, high = -HUGE_VAL;
+    for (size_t i = 0; i < report->results->count; i++) {
+        double share = report->items[i].mean[METRIC_TTFT] / report->items[i].mean[METRIC_TOTAL];
+        if (share < low) low = share;
+        if (share > high) high = share;
+    }
+    text_list_add(&report->findings, "%s", STAGES_UNKNOWN_TEXT);
+    if (high > 0)
+        text_list_add(&report->findings, "the first token takes %.1f to %.1f %% of a request", 100 * low, 100 * high);
 }
 static void find_decode(struct report *report) {
     double low = HUGE_VAL, high = -HUGE_VAL, least = HUGE_VAL, most = -HUGE_VAL;
@@ -344,11 +375,15 @@ void report_make(struct report *report, const struct results *results, const str
     for (size_t i = 0; i < results->group_count; i++) {
         curves_add(&report->curves, results, i);
         tradeoff_make(&report->tradeoffs[i], results, &results->groups[i], settings);
-        if (!report->tradeoffs[i].reason[0]) find_best(report, &report->tradeoffs[i]);
+        if (report->tradeoffs[i].reason[0]) continue;
+        find_best(report, &report->tradeoffs[i]);
+        find_changes(report, &report->tradeoffs[i]);
     }
-    for (size_t i = 0; i < results->group_count; i++)
-        if (!report->tradeoffs[i].reason[0]) find_changes(report, &report->tradeoffs[i]);
     report->stage_findings = report->findings.count;
+    if (are_all_served(results)) {
+        find_first_token(report);
+        return;
+    }
     find_dominant(report);
     find_decode(report);
     find_idle(report);
@@ -384,6 +419,16 @@ void put_setting_of(vp_json_writer *writer, const struct result_file *file) {
     put_text(writer, "tier", file->tier);
     vp_json_key(writer, "target_vision_tokens");
     if (file->target_tokens >= 0) vp_json_int(writer, file->target_tokens); else vp_json_null(writer);
+    if (file->is_served) {
+        put_null(writer, "top_k");
+        put_null(writer, "num_active_blocks");
+        put_text(writer, "variant", file->variant);
+        put_text(writer, "endpoint", file->endpoint);
+        put_text(writer, "endpoint_model", file->endpoint_model);
+        vp_json_key(writer, "request_knobs");
+        vp_json_raw(writer, file->request_knobs, strlen(file->request_knobs));
+        return;
+    }
     put_int(writer, "top_k", file->top_k);
     put_int(writer, "num_active_blocks", file->block_count);
 }

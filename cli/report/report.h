@@ -19,6 +19,9 @@ struct report {
     struct tradeoff *tradeoffs;         /* [results->group_count] */
 };
 
+/* Stands where stages would, in reports of servers alone. */
+extern const char STAGES_UNKNOWN_TEXT[];
+
 /* results must live as long as the report. */
 void report_make(struct report *report, const struct results *results, const struct report_settings *settings);
 void report_free(struct report *report);

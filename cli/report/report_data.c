@@ -12,8 +12,14 @@
 #include <stdio.h>
 
 /* ---- CSV: a row for each configuration */
-void report_csv_heads(struct text_buffer *out) {
+/* Truth: a file is of a server, so the rows name variants. */
+static int has_variants(const struct report *report) {
+    for (size_t i = 0; i < report->results->count; i++) if (report->results->files[i].is_served) return 1;
+    return 0;
+}
+void report_csv_heads(struct text_buffer *out, const struct report *report) {
     text_add_string(out, "task,tier,target_vision_tokens,top_k,num_active_blocks,num_samples");
+    if (has_variants(report)) text_add_string(out, ",variant,endpoint,endpoint_model,request_knobs");
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
         static const char *const suffixes[] = {"mean", "p50", "p50_low", "p50_high", "p95", "p99"};
         for (int k = 0; k < 6; k++) {
@@ -52,9 +58,16 @@ void report_csv_row(struct text_buffer *out, const struct report *report, size_t
     text_add_string(out, ",");
     csv_text(out, file->tier ? file->tier : "");
     csv_number(out, file->target_tokens >= 0 ? (double)file->target_tokens : (double)NAN);
-    csv_number(out, (double)file->top_k);
-    csv_number(out, (double)file->block_count);
+    csv_number(out, file->is_served ? (double)NAN : (double)file->top_k);
+    csv_number(out, file->is_served ? (double)NAN : (double)file->block_count);
     csv_number(out, (double)file->count);
+    if (has_variants(report)) {
+        const char *const texts[] = {file->variant, file->endpoint, file->endpoint_model, file->request_knobs};
+        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+            text_add_string(out, ",");
+            csv_text(out, texts[i] ? texts[i] : "");
+        }
+    }
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
         double values[6];
         values[0] = decomposition->mean[metric];

@@ -20,6 +20,27 @@ struct number_text number_plain(double value) {
 struct number_text number_of_estimate(vp_estimate estimate) {
     return number_estimate(1, estimate.value, estimate.low, estimate.high);
 }
+/* The first servers of the files, each once. */
+static void write_servers(struct document *document, const struct results *results) {
+    enum { SHOWN = 8 };
+    struct text_list lines = {NULL, 0};
+    for (size_t i = 0; i < results->count; i++) {
+        const struct result_file *file = &results->files[i];
+        struct text_buffer line = {NULL, 0, 0};
+        text_add_string(&line, "model ");
+        text_add_string(&line, file->endpoint_model);
+        text_add_string(&line, " at ");
+        text_add_string(&line, file->endpoint);
+        if (file->server) {
+            text_add_string(&line, ", ");
+            text_add_string(&line, file->server);
+        }
+        if (text_list_has(&lines, line.data)) free(line.data); else text_list_take(&lines, line.data);
+    }
+    for (size_t i = 0; i < lines.count && i < SHOWN; i++) document_text(document, BLOCK_LINE, "%s", lines.items[i]);
+    if (lines.count > SHOWN) document_text(document, BLOCK_LINE, "and %zu more", lines.count - SHOWN);
+    text_list_free(&lines);
+}
 static void write_summary(struct document *document, const struct report *report) {
     const struct results *results = report->results;
     const struct result_file *file = &results->files[0];
@@ -36,7 +57,9 @@ static void write_summary(struct document *document, const struct report *report
                       results->groups[i].count, results->groups[i].count == 1 ? "" : "s",
                       first->metric ? first->metric : "a metric that is not said");
     }
-    document_text(document, BLOCK_LINE, "model %s%s%s%s, %s", file->model ? file->model : "not said",
+    if (are_all_served(results)) write_servers(document, results);
+    else
+        document_text(document, BLOCK_LINE, "model %s%s%s%s, %s", file->model ? file->model : "not said",
                   file->is_synthetic ? " (synthetic weights)" : "", file->weights ? ", " : "",
                   file->weights ? file->weights : "", file->device ? file->device : "device not said");
     if (least == most) document_text(document, BLOCK_LINE, "%zu samples a configuration", most);
@@ -59,8 +82,33 @@ static void write_provenance(struct document *document, const struct report *rep
         document_text(document, BLOCK_LINE, "first file measured %s to %s by vlmprof %s on %s", file->measured_from,
                       file->measured_to, file->version ? file->version : "?", file->host ? file->host : "?");
 }
+/* Of servers: without the columns that only stages can fill. */
+static void write_served_latencies(struct document *document, const struct report *report) {
+    static const int explained[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_DECODE, METRIC_PER_TOKEN};
+    struct text_list *list;
+    document_text(document, BLOCK_HEADING, "E1: latency, ms; P50 over samples [95 %% interval]");
+    list = document_table(document, "configuration|T_total|P95|TTFT|decode|TPOT|run spread %");
+    for (size_t i = 0; i < report->results->count; i++) {
+        const struct decomposition *decomposition = &report->items[i];
+        char name[160];
+        text_list_add(list, "%s", report_full_name(report->results, decomposition->file, name));
+        text_list_add(list, "%s", number_of_estimate(decomposition->p50[METRIC_TOTAL]).text);
+        text_list_add(list, "%s", number_short(decomposition->p95[METRIC_TOTAL]).text);
+        text_list_add(list, "%s", number_of_estimate(decomposition->p50[METRIC_TTFT]).text);
+        text_list_add(list, "%s", number_of_estimate(decomposition->p50[METRIC_DECODE]).text);
+        text_list_add(list, "%s", number_of_estimate(decomposition->p50[METRIC_PER_TOKEN]).text);
+        text_list_add(list, "%s", number_percent(decomposition->run_spread).text);
+    }
+    document_text(document, BLOCK_LINE, "configuration: image size, and what differs between the servers");
+    document_text(document, BLOCK_LINE, "%s", STAGES_UNKNOWN_TEXT);
+    served_terms_add(document, explained, sizeof explained / sizeof *explained);
+}
 static void write_latencies(struct document *document, const struct report *report) {
     struct text_list *list;
+    if (are_all_served(report->results)) {
+        write_served_latencies(document, report);
+        return;
+    }
     document_text(document, BLOCK_HEADING, "E1: latency, ms; P50 over samples [95 %% interval]");
     list = document_table(
         document, "configuration|T_total|P95|TTFT|vision|prefill|decode|TPOT|run spread %|closure %|idle %");

@@ -8,6 +8,7 @@
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_file.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,7 +21,9 @@ static void result_file_free(struct result_file *file) {
     char **texts[] = {&file->path,      &file->task,    &file->tier,          &file->status,
                       &file->model,     &file->weights, &file->importance,    &file->data,
                       &file->data_hash, &file->metric,  &file->timing,        &file->device,
-                      &file->host,      &file->version, &file->measured_from, &file->measured_to};
+                      &file->host,      &file->version, &file->measured_from, &file->measured_to,
+                      &file->endpoint,  &file->endpoint_model, &file->request_knobs, &file->server,
+                      &file->variant,   &file->variant_name};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) free(*texts[i]);
     for (int i = 0; i < COLUMN_COUNT; i++) free(file->columns[i]);
     free(file->blocks);
@@ -377,6 +380,43 @@ static void read_provenance(struct result_file *file, const vp_json *json) {
         && vp_model_config_preset(file->model, &preset) == VP_OK)
         file->expert_count = preset.expert_count;
 }
+/* What the server of this file says that it is, in its session. */
+static char *server_words(const struct result_file *file, const vp_json *json) {
+    const uint32_t servers = vp_json_get(json, vp_json_get(json, 0, "provenance"), "servers");
+    for (uint32_t i = 0; node_is(json, servers, VP_JSON_ARRAY) && i < json->nodes[servers].count; i++) {
+        const uint32_t server = vp_json_at(json, servers, i);
+        if (node_is(json, server, VP_JSON_OBJECT)
+            && vp_json_equals(json, vp_json_get(json, server, "endpoint"), file->endpoint))
+            return result_text(json, server, "server");
+    }
+    return NULL;
+}
+/* Reads which server the file is of, if it is of one. 0 or an exit code. */
+static int read_server(struct result_file *file, const vp_json *json) {
+    const uint32_t knobs = vp_json_get(json, 0, "request_knobs");
+    struct text_buffer text = {NULL, 0, 0};
+    vp_json_writer writer;
+    file->variant = copy_text("", 0);
+    file->variant_name = copy_text("", 0);
+    file->endpoint = result_text(json, 0, "endpoint");
+    file->is_served = file->endpoint != NULL;
+    if (!file->is_served) return 0;
+    file->endpoint_model = result_text(json, 0, "endpoint_model");
+    if (!file->endpoint_model)
+        return result_fail(file, json, vp_json_get(json, 0, "endpoint_model"), SIZE_MAX, "endpoint_model",
+                           "is missing");
+    if (!node_is(json, knobs, VP_JSON_OBJECT))
+        return result_fail(file, json, knobs, SIZE_MAX, "request_knobs", "is no object");
+    vp_json_writer_init_sink(&writer, text_sink, &text, 0);
+    json_node(&writer, json, knobs);
+    if (vp_json_finish(&writer) != VP_OK) {
+        free(text.data);
+        return result_fail(file, json, knobs, SIZE_MAX, "request_knobs", "cannot be written again");
+    }
+    file->request_knobs = text.data;
+    file->server = server_words(file, json);
+    return read_count(file, json, 0, "num_cached_runs", INT64_C(1) << 60, &file->cached_runs);
+}
 static int read_head(struct result_file *file, const vp_json *json) {
     static const char *const stats[] = {"aggregate_stats", "latency_stats"};
     uint32_t node, shape = vp_json_get(json, 0, "model_shape");
@@ -403,9 +443,11 @@ static int read_head(struct result_file *file, const vp_json *json) {
         || read_count(file, json, 0, "num_throttled_runs", INT64_C(1) << 60, &file->throttled_runs)
         || read_count(file, json, 0, "num_outlier_runs", INT64_C(1) << 60, &file->outlier_runs))
         return EXIT_INPUT;
-    if (file->top_k < 1)
+    if (read_server(file, json)) return EXIT_INPUT;
+    if (file->is_served) file->top_k = file->block_count = -1;
+    if (file->top_k < 1 && !file->is_served)
         return result_fail(file, json, vp_json_get(json, 0, "top_k"), SIZE_MAX, "top_k", "is missing or 0");
-    if (file->block_count < 1)
+    if (file->block_count < 1 && !file->is_served)
         return result_fail(file, json, vp_json_get(json, 0, "num_active_blocks"), SIZE_MAX, "num_active_blocks",
                            "is missing or 0");
     node = vp_json_get(json, 0, "accuracy");
@@ -488,6 +530,30 @@ int64_t size_rank(const struct result_file *file) {
     }
     return 1000 + file->target_tokens;
 }
+/* Texts with their numbers by value: "n=9" before "n=10". */
+static int compare_naturally(const char *left, const char *right) {
+    const char *first = left, *second = right;
+    while (*first && *second) {
+        if (isdigit((unsigned char)*first) && isdigit((unsigned char)*second)) {
+            const size_t zeros[2] = {strspn(first, "0"), strspn(second, "0")};
+            const size_t digits[2] = {strspn(first + zeros[0], "0123456789"), strspn(second + zeros[1], "0123456789")};
+            int order;
+            if (digits[0] != digits[1]) return digits[0] < digits[1] ? -1 : 1;
+            if ((order = memcmp(first + zeros[0], second + zeros[1], digits[0])) != 0) return order;
+            first += zeros[0] + digits[0];
+            second += zeros[1] + digits[1];
+        } else if (*first != *second) return (unsigned char)*first < (unsigned char)*second ? -1 : 1;
+        else {
+            first++;
+            second++;
+        }
+    }
+    return *first || *second ? (*first ? 1 : -1) : strcmp(left, right);
+}
+int compare_variants(const struct result_file *left, const struct result_file *right) {
+    if (left->is_served != right->is_served) return left->is_served ? 1 : -1;
+    return compare_naturally(left->variant, right->variant);
+}
 int compare_settings(const struct result_file *left, const struct result_file *right) {
     int task = strcmp(left->task, right->task),
         tier = strcmp(left->tier ? left->tier : "", right->tier ? right->tier : "");
@@ -495,7 +561,8 @@ int compare_settings(const struct result_file *left, const struct result_file *r
     if (size_rank(left) != size_rank(right)) return size_rank(left) < size_rank(right) ? -1 : 1;
     if (tier) return tier;
     if (left->top_k != right->top_k) return left->top_k < right->top_k ? -1 : 1;
-    return left->block_count != right->block_count ? (left->block_count < right->block_count ? -1 : 1) : 0;
+    if (left->block_count != right->block_count) return left->block_count < right->block_count ? -1 : 1;
+    return compare_variants(left, right);
 }
 static int by_setting(const void *left_item, const void *right_item) {
     const struct result_file *left = (const struct result_file *)left_item,
@@ -503,14 +570,163 @@ static int by_setting(const void *left_item, const void *right_item) {
     int order = compare_settings(left, right);
     return order ? order : strcmp(left->path, right->path);
 }
-const char *setting_text(const struct result_file *file, char out[80]) {
-    if (file->tier)
-        snprintf(out, 80, "%.30s k%lld b%lld", file->tier, (long long)file->top_k, (long long)file->block_count);
+const char *size_text(const struct result_file *file, char out[SIZE_TEXT_BYTES]) {
+    if (file->tier) snprintf(out, SIZE_TEXT_BYTES, "%.30s", file->tier);
     else if (file->target_tokens >= 0)
-        snprintf(out, 80, "%lld tokens k%lld b%lld", (long long)file->target_tokens, (long long)file->top_k,
-                 (long long)file->block_count);
-    else snprintf(out, 80, "k%lld b%lld", (long long)file->top_k, (long long)file->block_count);
+        snprintf(out, SIZE_TEXT_BYTES, "%lld tokens", (long long)file->target_tokens);
+    else snprintf(out, SIZE_TEXT_BYTES, "%s", file->is_served ? "as it is" : "");
     return out;
+}
+const char *setting_text(const struct result_file *file, char out[80]) {
+    char size[SIZE_TEXT_BYTES];
+    size_text(file, size);
+    if (file->is_served)
+        snprintf(out, 80, "%.30s%s%.44s", size, file->variant_name[0] ? " " : "", file->variant_name);
+    else
+        snprintf(out, 80, "%.44s%sk%lld b%lld", size, size[0] ? " " : "", (long long)file->top_k,
+                 (long long)file->block_count);
+    return out;
+}
+int are_all_served(const struct results *results) {
+    for (size_t i = 0; i < results->count; i++) if (!results->files[i].is_served) return 0;
+    return 1;
+}
+
+/* ---- variants of servers: what the files differ in */
+enum { VARIANT_NAME_MOST = 44 };
+
+/* A knob's value as it is written, a text without its quotes, malloc'ed; NULL: the file has no such knob. */
+static char *knob_value(const struct result_file *file, const char *path) {
+    struct parsed knobs = {{NULL, NULL, 0}, NULL, 0};
+    char *value = NULL;
+    if (parse_json(&knobs, file->request_knobs, strlen(file->request_knobs), NULL) == VP_OK) {
+        const uint32_t node = vp_json_get(&knobs.json, 0, path);
+        if (node != VP_JSON_NONE)
+            value = copy_text(knobs.json.text + knobs.json.nodes[node].start, (size_t)knobs.json.nodes[node].bytes);
+    }
+    free(knobs.nodes);
+    return value;
+}
+/* Truth: the files of servers do not all have the same value. */
+static int is_knob_varied(const struct results *results, const char *path) {
+    char *first = NULL;
+    int is_varied = 0, is_first = 1;
+    for (size_t i = 0; i < results->count && !is_varied; i++) {
+        char *value;
+        if (!results->files[i].is_served) continue;
+        value = knob_value(&results->files[i], path);
+        if (is_first) first = value;
+        else {
+            is_varied = !first != !value || (first && strcmp(first, value));
+            free(value);
+        }
+        is_first = 0;
+    }
+    free(first);
+    return is_varied;
+}
+/* The paths of all knobs that vary. */
+static void find_varied_knobs(const struct results *results, struct text_list *paths) {
+    struct text_list all = {NULL, 0};
+    for (size_t i = 0; i < results->count; i++) {
+        struct parsed knobs = {{NULL, NULL, 0}, NULL, 0};
+        const struct result_file *file = &results->files[i];
+        if (file->is_served
+            && parse_json(&knobs, file->request_knobs, strlen(file->request_knobs), NULL) == VP_OK)
+            for (uint32_t k = 1, member = 0; member < knobs.json.nodes[0].count;
+                 member++, k = knobs.json.nodes[k + 1].end) {
+                char *path = node_text(&knobs.json, k);
+                if (path && !text_list_has(&all, path)) text_list_take(&all, path); else free(path);
+            }
+        free(knobs.nodes);
+    }
+    for (size_t i = 0; i < all.count; i++)
+        if (is_knob_varied(results, all.items[i])) text_list_copy(paths, all.items[i]);
+    text_list_free(&all);
+}
+/* The end of a knob's path, where no other knob has the same; else all of it. */
+static const char *knob_word(const struct text_list *paths, size_t which) {
+    const char *path = paths->items[which], *end = strrchr(path, '.') ? strrchr(path, '.') + 1 : path;
+    for (size_t i = 0; i < paths->count; i++) {
+        const char *other = strrchr(paths->items[i], '.') ? strrchr(paths->items[i], '.') + 1 : paths->items[i];
+        if (i != which && !strcmp(other, end)) return path;
+    }
+    return end;
+}
+static const char *without_scheme(const char *url) { return strstr(url, "://") ? strstr(url, "://") + 3 : url; }
+/* What differs between the variants of servers. An engine's file among them makes the models differ. */
+struct varied { int models, endpoints; struct text_list knobs; };
+static void find_varied(const struct results *results, struct varied *varied) {
+    const struct result_file *first = NULL;
+    size_t served = 0;
+    for (size_t i = 0; i < results->count; i++) {
+        const struct result_file *file = &results->files[i];
+        if (!file->is_served) continue;
+        served++;
+        if (!first) first = file;
+        varied->models |= strcmp(file->endpoint_model, first->endpoint_model) != 0;
+        varied->endpoints |= strcmp(file->endpoint, first->endpoint) != 0;
+    }
+    varied->models |= served && served < results->count;
+    find_varied_knobs(results, &varied->knobs);
+}
+static char *variant_of(const struct result_file *file, const struct varied *varied) {
+    struct text_buffer text = {NULL, 0, 0};
+    text_add_string(&text, varied->models ? file->endpoint_model : "");
+    if (varied->endpoints) {
+        text_add_string(&text, text.bytes ? " " : "");
+        text_add_string(&text, without_scheme(file->endpoint));
+    }
+    for (size_t i = 0; i < varied->knobs.count; i++) {
+        char *value = knob_value(file, varied->knobs.items[i]);
+        if (value) {
+            text_add_string(&text, text.bytes ? " " : "");
+            text_add_string(&text, knob_word(&varied->knobs, i));
+            text_add_string(&text, "=");
+            text_add_string(&text, value);
+        }
+        free(value);
+    }
+    return text.data ? text.data : copy_text("", 0);
+}
+/* A variant's name for tables: a long one loses its middle, and gets a number where another is cut to the same. */
+static char *short_name(const char *variant, size_t number) {
+    char name[VARIANT_NAME_MOST + 1], end[24] = "";
+    const size_t bytes = strlen(variant);
+    if (bytes <= VARIANT_NAME_MOST && !number) return copy_text(variant, bytes);
+    if (number) snprintf(end, sizeof end, " #%zu", number + 1);
+    snprintf(name, sizeof name, "%.18s..%s%s", variant, bytes > 14 ? variant + bytes - 14 : variant, end);
+    for (char *byte = name; *byte; byte++) if ((unsigned char)*byte > 126) *byte = '?'; /* a cut may split a letter */
+    return copy_text(name, strlen(name));
+}
+static void name_variants(struct results *results) {
+    struct varied varied = {0, 0, {NULL, 0}};
+    find_varied(results, &varied);
+    for (size_t i = 0; i < results->count; i++) {
+        struct result_file *file = &results->files[i];
+        if (!file->is_served) continue;
+        free(file->variant);
+        file->variant = variant_of(file, &varied);
+    }
+    for (size_t i = 0; i < results->count; i++) {
+        struct result_file *file = &results->files[i];
+        size_t number = 0;
+        if (!file->is_served) continue;
+        for (size_t k = 0; k < i; k++) {
+            const struct result_file *other = &results->files[k];
+            char *cut;
+            if (!other->is_served || !strcmp(other->variant, file->variant)) continue;
+            cut = short_name(file->variant, number);
+            if (!strcmp(cut, other->variant_name)) {
+                number++;
+                k = (size_t)-1; /* from the beginning, with the next number */
+            }
+            free(cut);
+        }
+        free(file->variant_name);
+        file->variant_name = short_name(file->variant, number);
+    }
+    text_list_free(&varied.knobs);
 }
 
 /* Chooses the configurations that take part in paired statistics: those with at least half of the most samples. */
@@ -572,6 +788,7 @@ static void pair_group(struct results *results, struct result_group *group) {
 }
 static void group_results(struct results *results) {
     size_t kept = 0;
+    name_variants(results);
     qsort(results->files, results->count, sizeof *results->files, by_setting);
     for (size_t i = 0; i < results->count; i++) {
         if (kept && !compare_settings(&results->files[kept - 1], &results->files[i])) {

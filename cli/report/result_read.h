@@ -33,6 +33,12 @@ struct result_file {
     int is_foreign;                  /* truth: of the experiments, without a "schema" */
     char *task, *tier;               /* tier NULL: by target tokens, or not said */
     int64_t target_tokens, top_k, block_count, total_blocks, expert_count;
+    /* of a server, which has neither top_k nor blocks (-1); target_tokens are -1 where images are sent as they are */
+    int is_served;
+    char *endpoint, *endpoint_model, *request_knobs, *server; /* request_knobs: an object; server: what it says it is */
+    char *variant;                   /* model, endpoint and knobs as far as the files differ in them; never NULL */
+    char *variant_name;              /* the same, short enough for a table */
+    int64_t cached_runs;             /* whose prompt the server read from a cache; -1: not said */
     int32_t *blocks; size_t listed_blocks; /* active_block_indices */
     char *status, *model, *weights, *importance, *data, *data_hash, *metric, *timing, *device, *host, *version,
         *measured_from, *measured_to;
@@ -97,7 +103,17 @@ int is_same_size(const struct result_file *left, const struct result_file *right
 /* Orders configurations as results->files has them: below 0, 0 or above 0. 0: the same point of the grid. */
 int compare_settings(const struct result_file *left, const struct result_file *right);
 
-/* "medium k4 b12" or "576 tokens k4 b12". Returns out. */
+/* Orders servers by what differs between them, and the engine's files before them; 0: nothing differs. */
+int compare_variants(const struct result_file *left, const struct result_file *right);
+
+/* What the size of a file's images is called: "medium", "576 tokens", "as it is". Returns out. */
+enum { SIZE_TEXT_BYTES = 48 };
+const char *size_text(const struct result_file *file, char out[SIZE_TEXT_BYTES]);
+
+/* Truth: all files are of servers, whose stages nobody knows from outside. */
+int are_all_served(const struct results *results);
+
+/* "medium k4 b12" or "576 tokens k4 b12"; of a server "medium max_pixels=501760". Returns out. */
 const char *setting_text(const struct result_file *file, char out[80]);
 
 /* The samples of a group that have a number in all of some columns, in all paired configurations. *ids is malloc'ed.

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const KNOB_NAMES[KNOBS] = {"image size", "top_k", "blocks"};
+const char *const KNOB_NAMES[KNOBS] = {"image size", "top_k", "blocks", "variant"};
 
-const char *const KNOB_KEYS[KNOBS] = {"image_size", "top_k", "num_active_blocks"};
+const char *const KNOB_KEYS[KNOBS] = {"image_size", "top_k", "num_active_blocks", "variant"};
 
 /* ---- settings */
 static int axis_of(const char *name) {
@@ -53,6 +53,7 @@ vp_estimate point_accuracy(const vp_bootstrap_point *point) {
 
 /* ---- levels of the knobs */
 static int compare_knob(const struct result_file *left, const struct result_file *right, int knob) {
+    if (knob == KNOB_VARIANT) return compare_variants(left, right);
     if (knob == KNOB_TOP_K) return left->top_k != right->top_k ? (left->top_k < right->top_k ? -1 : 1) : 0;
     if (knob == KNOB_BLOCKS)
         return left->block_count != right->block_count ? (left->block_count < right->block_count ? -1 : 1) : 0;
@@ -344,8 +345,9 @@ void tradeoff_free(struct tradeoff *tradeoff) {
 const char *report_level_text(const struct tradeoff *tradeoff, const struct results *results, int knob, int32_t level,
                               char out[48]) {
     const struct result_file *file = &results->files[tradeoff->group->paired[tradeoff->level_example[knob][level]]];
-    if (knob == KNOB_SIZE && file->tier) snprintf(out, 48, "%.40s", file->tier);
-    else if (knob == KNOB_SIZE) snprintf(out, 48, "%lld tokens", (long long)file->target_tokens);
+    if (knob == KNOB_SIZE) size_text(file, out);
+    else if (knob == KNOB_VARIANT) snprintf(out, 48, "%s", file->is_served ? file->variant_name : "vlmprof");
+    else if (file->is_served) snprintf(out, 48, "not known"); /* beside files of the engine */
     else snprintf(out, 48, "%lld", (long long)(knob == KNOB_TOP_K ? file->top_k : file->block_count));
     return out;
 }

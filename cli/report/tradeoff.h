@@ -7,7 +7,8 @@
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"
 
-enum { KNOB_SIZE, KNOB_TOP_K, KNOB_BLOCKS, KNOBS };
+/* KNOB_VARIANT: servers, their models and members of the request, as far as files differ in them */
+enum { KNOB_SIZE, KNOB_TOP_K, KNOB_BLOCKS, KNOB_VARIANT, KNOBS };
 
 extern const char *const KNOB_NAMES[KNOBS]; /* for readers */
 extern const char *const KNOB_KEYS[KNOBS];  /* for programs */

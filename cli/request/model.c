@@ -294,6 +294,9 @@ static int load_importance(const char *path, int32_t block_count, double *scores
     if (result != VP_OK) code = complain_result(EXIT_INPUT, path, result, &error);
     else if (!node_is(&parsed.json, 0, VP_JSON_OBJECT))
         code = complain(EXIT_INPUT, "%s: want one object {\"block\": score, ...}", path);
+    else if (!parsed.json.nodes[0].count)
+        code = complain(EXIT_INPUT, "%s has no score: want {\"block\": score, ...} of the blocks 0..%d", path,
+                        block_count - 1);
     for (int32_t block = 0; block < block_count; block++) { scores[block] = (double)NAN; order[block] = INT32_MAX; }
     for (uint32_t i = 1, member = 0; !code && member < parsed.json.nodes[0].count; member++) {
         char *key = node_text(&parsed.json, i);

@@ -100,6 +100,37 @@ vp_result build_prompt(const struct prompt_fields *fields, const vp_prompt_datas
     *text = resize(NULL, needed + 1, 1);
     return vp_prompt_build(&prompt, *text, needed + 1, &needed, info, error);
 }
+/* Takes "STYLE: TEXT" out of " User: STYLE: TEXT Assistant:", in place, and then the style out of that. */
+static void strip_roles(char *text, const char *style) {
+    static const char before[] = " User: ", after[] = " Assistant:";
+    size_t first = strlen(before), end = strlen(text) - strlen(after);
+    if (style) first += strlen(style) + 1; /* and the colon */
+    while (first < end && text[first] == ' ') first++;
+    while (end > first && (text[end - 1] == '\n' || text[end - 1] == ' ')) end--;
+    memmove(text, text + first, end - first);
+    text[end - first] = 0;
+}
+vp_result build_message(const struct prompt_fields *fields, const vp_prompt_dataset *fallback, int64_t seed,
+                        int64_t index, const char *hint, char **text, vp_prompt_info *info, vp_error *error) {
+    const vp_prompt_dataset *dataset = prompt_dataset_of(fields, fallback);
+    struct prompt_fields last = *fields; /* its texts stay those of fields */
+    struct text_buffer message = {NULL, 0, 0};
+    vp_result result;
+    if (fields->questions.count > 1 && (!dataset || dataset->kind == VP_PROMPT_QUESTIONS)) {
+        last.questions.items += last.questions.count - 1;
+        last.questions.count = 1;
+    }
+    result = build_prompt(&last, fallback, NULL, seed, index, text, info, error);
+    if (result != VP_OK) return result;
+    strip_roles(*text, info->style);
+    if (!hint) return VP_OK;
+    text_add_string(&message, *text);
+    text_add_string(&message, "\n");
+    text_add_string(&message, hint);
+    free(*text);
+    *text = message.data;
+    return VP_OK;
+}
 char *make_prompt(const char *style, const char *question) {
     vp_prompt prompt;
     size_t needed = 0;

@@ -89,20 +89,28 @@ void put_telemetry(vp_json_writer *writer, const vp_telemetry *telemetry) {
     put_double(writer, "throttle_count", telemetry->throttle_count);
     vp_json_end_object(writer);
 }
-void put_provenance(vp_json_writer *writer, const struct options *options, const vp_engine *engine) {
-    char host[256] = "unknown", date[40] = "unknown";
+const char *date_text(char out[DATE_BYTES]) {
     time_t now = time(NULL);
     struct tm utc;
-    struct utsname system;
+    strcpy(out, "unknown");
+    if (gmtime_r(&now, &utc)) strftime(out, DATE_BYTES, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return out;
+}
+const char *host_text(char out[HOST_BYTES]) {
+    memset(out, 0, HOST_BYTES);
+    if (gethostname(out, HOST_BYTES - 1)) strcpy(out, "unknown");
+    return out;
+}
+/* What runs the model: the engine's device, its kernels, threads and clocks; null for a server's. */
+static void put_device(vp_json_writer *writer, const struct options *options, const vp_engine *engine) {
+    static const char *const not_known[] = {"device", "device_note", "gpu",  "gemm_rows_1", "gemm_rows_1024",
+                                            "threads", "seed",       "clocks"};
     vp_device_info gpu;
     vp_telemetry telemetry;
-    gethostname(host, sizeof host - 1);
-    if (gmtime_r(&now, &utc)) strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    put_text(writer, "version", VLMPROF_VERSION);
-    put_text(writer, "build", build_text());
-    put_text(writer, "host", host);
-    put_text(writer, "kernel", uname(&system) ? NULL : system.release);
-    put_text(writer, "date", date);
+    if (!engine) {
+        for (size_t i = 0; i < sizeof not_known / sizeof *not_known; i++) put_null(writer, not_known[i]);
+        return;
+    }
     put_text(writer, "device", vp_engine_device(engine));
     put_text(writer, "device_note", vp_engine_device_note(engine)[0] ? vp_engine_device_note(engine) : NULL);
     vp_json_key(writer, "gpu");
@@ -116,6 +124,16 @@ void put_provenance(vp_json_writer *writer, const struct options *options, const
     vp_json_key(writer, "clocks"); /* null where neither NVML nor the system tells them */
     if (vp_device_telemetry(gpu_of(engine), &telemetry, NULL) == VP_OK) put_telemetry(writer, &telemetry);
     else vp_json_null(writer);
+}
+void put_provenance(vp_json_writer *writer, const struct options *options, const vp_engine *engine) {
+    char host[HOST_BYTES], date[DATE_BYTES];
+    struct utsname system;
+    put_text(writer, "version", VLMPROF_VERSION);
+    put_text(writer, "build", build_text());
+    put_text(writer, "host", host_text(host));
+    put_text(writer, "kernel", uname(&system) ? NULL : system.release);
+    put_text(writer, "date", date_text(date));
+    put_device(writer, options, engine);
     vp_json_key(writer, "argv");
     vp_json_begin_array(writer);
     for (int i = 0; i < options->argc; i++) json_lossy(writer, options->argv[i]);

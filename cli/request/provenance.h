@@ -27,7 +27,14 @@ int32_t gpu_of(const vp_engine *engine);
 /* Clocks, power and temperature as an object, a value. */
 void put_telemetry(vp_json_writer *writer, const vp_telemetry *telemetry);
 
-/* Where, when and by what this was measured. */
+/* The time now as 2026-11-22T20:00:00Z, the name of this machine; "unknown" where the system does not say. Return
+ * out. */
+enum { DATE_BYTES = 40, HOST_BYTES = 256 };
+const char *date_text(char out[DATE_BYTES]);
+const char *host_text(char out[HOST_BYTES]);
+
+/* Where, when and by what this was measured. engine NULL: a server ran the model, and what only the device knows is
+ * null. */
 void put_provenance(vp_json_writer *writer, const struct options *options, const vp_engine *engine);
 
 #endif

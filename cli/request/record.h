@@ -35,16 +35,26 @@ struct point {
     const char *reason; /* why it failed; NULL: it did not */
     vp_score_metric metric;
     int ignore_eos;
+    int is_served; /* truth: a server ran it; only the answer as it arrived is known */
 };
 
 /* The setting, the tiling in theory and in fact, the lengths of the sequence. */
 void put_point_layout(vp_json_writer *writer, const struct point *point);
+
+/* The same members of a point that a server ran, from what the journal says was sent. */
+void put_served_layout(vp_json_writer *writer, const struct point *point, const vp_json *sizes);
+
+/* The members that only points of servers have: what was sent, what the server counted, each run's answer. */
+void put_served_point(vp_json_writer *writer, const struct point *point, const vp_json *sizes);
 
 /* The lengths of the answer of the first run. */
 void put_point_tokens(vp_json_writer *writer, const struct point *point);
 
 /* Means over the runs: totals, stages, details of the stages; then each decode step, and each run by itself. */
 void put_point_times(vp_json_writer *writer, const struct point *point);
+
+/* Truth: an answer ended because no more tokens were allowed; -1: a server does not say. */
+int is_truncated(const struct pass_result *run);
 
 /* The text of a run; run NULL: null. */
 void put_answer(vp_json_writer *writer, const char *key, const struct pass_result *run);

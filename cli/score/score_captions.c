@@ -167,15 +167,37 @@ static void put_caption_corpus(vp_json_writer *writer, const struct captions *ca
     put_text(writer, "tokenizer", captions->tokenised_count ? "built-in tokenizer" : NULL);
     vp_json_end_object(writer);
 }
-static void caption_summary(const struct captions *captions, const struct caption_result *scored, const char *metric) {
+/* The summary of a corpus: with --json as a line on stdout, and always on stderr. `name` is the set's, or NULL. Returns
+ * 0 or an exit code. */
+static int caption_summary(const struct captions *captions, const struct caption_result *scored, int metric,
+                           const char *metric_name, const char *name, const char *source) {
     const vp_caption_scores *scores = &scored->corpus;
-    print_note("vlmprof: %s: %lld rows", metric, (long long)captions->row_count);
+    char label[160];
+    if (captions->with_summary) {
+        struct text_buffer line = {NULL, 0, 0};
+        vp_json_writer writer;
+        int code;
+        summary_begin(&writer, &line);
+        put_text(&writer, "metric", metric_name);
+        put_text(&writer, "name", name);
+        put_int(&writer, "rows", (int64_t)captions->row_count);
+        put_int(&writer, "scored", (int64_t)scored->scored_count);
+        put_int(&writer, "unscored", (int64_t)(captions->row_count - scored->scored_count));
+        put_double(&writer, "score", scored->scored_count ? caption_number(metric, scores) : (double)NAN);
+        code = summary_end(&writer, &line, source);
+        free(line.data);
+        if (code) return code;
+    }
+    snprintf(label, sizeof label, "%.60s%s%.80s", metric_name, name ? ", " : "", name ? name : "");
+    hide_control_bytes(label);
+    print_note("vlmprof: %s: %lld rows", label, (long long)captions->row_count);
     if (scored->scored_count)
         print_note(", corpus of %lld: BLEU-1..4 %.6f %.6f %.6f %.6f, CIDEr-D %.6f, ROUGE-L %.6f (%s)",
                    (long long)scored->scored_count, scores->bleu[0], scores->bleu[1], scores->bleu[2], scores->bleu[3],
                    scores->cider_d, scores->rouge_l,
                    captions->tokenised_count ? "built-in tokenizer" : "words as they are");
     print_note("; %lld without a score\n", (long long)(captions->row_count - scored->scored_count));
+    return 0;
 }
 int captions_print(const struct captions *captions, int metric, const char *name, const char *source) {
     struct text_buffer line = {NULL, 0, 0};
@@ -192,7 +214,7 @@ int captions_print(const struct captions *captions, int metric, const char *name
         vp_json_end_object(&writer);
         code = score_put_line(&writer, &line, source);
     }
-    if (!code) caption_summary(captions, &scored, name);
+    if (!code) code = caption_summary(captions, &scored, metric, name, NULL, source);
     free(scored.each);
     free(line.data);
     return code;
@@ -223,11 +245,12 @@ static int caption_set_print(struct score_job *job, struct scoring *scoring, con
     struct caption_result scored;
     struct text_buffer line = {NULL, 0, 0};
     vp_json_writer writer;
-    char label[160], *name = node_text(json, vp_json_get(json, object, "name"));
+    char *name = node_text(json, vp_json_get(json, object, "name"));
     uint32_t images = vp_json_get(json, object, "images");
     int code;
     memset(&captions, 0, sizeof captions);
     captions.by_words = job->by_words;
+    captions.with_summary = is_given(job->options, "json");
     for (uint32_t i = images + 1; i < json->nodes[images].end; i = json->nodes[i].end) {
         if (node_is(json, i, VP_JSON_OBJECT)) caption_add_object(&captions, scoring, json, i);
         else caption_add_row(&captions, json, VP_JSON_NONE, "id")->trouble = "want one JSON object";
@@ -238,9 +261,7 @@ static int caption_set_print(struct score_job *job, struct scoring *scoring, con
         put_caption_set(&writer, &captions, &scored, metric, name);
         code = score_put_line(&writer, &line, job->source);
     }
-    snprintf(label, sizeof label, "%.60s%s%.80s", job->name, name ? ", " : "", name ? name : "");
-    hide_control_bytes(label);
-    if (!code) caption_summary(&captions, &scored, label);
+    if (!code) code = caption_summary(&captions, &scored, metric, job->name, name, job->source);
     free(scored.each);
     free(line.data);
     free(name);
@@ -262,6 +283,7 @@ int caption_lines(struct score_job *job, struct scoring *scoring, struct parsed 
     int are_sets = 0, code = 0;
     memset(&captions, 0, sizeof captions);
     captions.by_words = job->by_words;
+    captions.with_summary = is_given(job->options, "json");
     for (size_t i = 0; i < job->line_count && !code; i++) {
         vp_error error = {VP_OK, -1, "", ""};
         vp_result result = parse_json(parsed, job->lines[i], job->line_bytes[i], &error);

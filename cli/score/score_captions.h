@@ -19,6 +19,7 @@ struct caption_row {
 
 struct captions {
     int by_words;           /* truth: texts are words already, white space separates them */
+    int with_summary;       /* truth: --json, a line with the summary comes last */
     size_t tokenised_count; /* texts that the built-in tokenizer split into words */
     vp_caption_text *texts; size_t text_count, text_capacity; /* owned */
     struct caption_row *rows; size_t row_count, row_capacity;

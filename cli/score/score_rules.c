@@ -323,6 +323,18 @@ int score_put_line(vp_json_writer *writer, struct text_buffer *line, const char 
     return fwrite(line->data, 1, line->bytes, stdout) == line->bytes ? 0 : EXIT_OUTPUT;
 }
 
+void summary_begin(vp_json_writer *writer, struct text_buffer *line) {
+    vp_json_writer_init_sink(writer, text_sink, line, 0);
+    vp_json_begin_object(writer);
+    vp_json_key(writer, "summary");
+    vp_json_begin_object(writer);
+}
+int summary_end(vp_json_writer *writer, struct text_buffer *line, const char *source) {
+    vp_json_end_object(writer);
+    vp_json_end_object(writer);
+    return score_put_line(writer, line, source);
+}
+
 static void score_add_line(struct score_job *job, const char *line, size_t bytes, int64_t number) {
     if (job->line_count == job->line_capacity) {
         job->line_capacity = job->line_capacity * 2 + 1024;
@@ -393,6 +405,12 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
         vp_json_writer_init_sink(&writer, text_sink, &line, 0);
         score_row(job, rule, &scoring, &parsed, i, &writer);
         code = score_put_line(&writer, &line, job->source);
+    }
+    if (!code && is_given(job->options, "json")) {
+        line.bytes = 0;
+        summary_begin(&writer, &line);
+        tally_put(&writer, &job->tally, job->name);
+        code = summary_end(&writer, &line, job->source);
     }
     if (!code) tally_print(&job->tally, job->name);
     if (!code && job->bad_lines)

@@ -43,6 +43,11 @@ int unknown_metric(const char *name, int wanted);
 /* Ends a row's JSON and prints it as a line. Returns 0 or an exit code. */
 int score_put_line(vp_json_writer *writer, struct text_buffer *line, const char *source);
 
+/* The last line of --json, {"summary": {...}}: between the two calls its members are written. `line` is empty before.
+ * The second prints it and returns 0 or an exit code. */
+void summary_begin(vp_json_writer *writer, struct text_buffer *line);
+int summary_end(vp_json_writer *writer, struct text_buffer *line, const char *source);
+
 /* Makes the elements of a JSON array the job's lines. */
 void score_list(struct score_job *job, const vp_json *json, uint32_t list);
 

@@ -4,6 +4,7 @@
 
 #include "base/console.h"
 #include "base/json.h"
+#include "vlmprof_analysis.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -161,8 +162,8 @@ double tally_error(const struct tally *tally) {
 }
 /* Truth: all scores are 0 or 1, and *low and *high are Wilson's interval of the mean at 95 %. */
 static int tally_has_interval(const struct tally *tally, double *low, double *high) {
-    double count = (double)tally->scored_count, hits = floor(tally->mean * count + 0.5);
-    return tally->is_binary && vp_score_wilson(hits, count, 1.959963984540054, low, high) == VP_OK;
+    const uint64_t count = (uint64_t)tally->scored_count, hits = (uint64_t)floor(tally->mean * (double)count + 0.5);
+    return tally->is_binary && vp_rate_interval(hits, count, 0.95, low, high) == VP_OK;
 }
 void tally_print(const struct tally *tally, const char *metric) {
     double low, high, error = tally_error(tally);
@@ -173,4 +174,17 @@ void tally_print(const struct tally *tally, const char *metric) {
     print_note("; %lld without a score, %lld unparsed%s, %lld empty\n", (long long)tally->unscored_count,
                (long long)tally->unparsed_count, tally->unparsed_count ? " (0 in the mean)" : "",
                (long long)tally->empty_count);
+}
+void tally_put(vp_json_writer *writer, const struct tally *tally, const char *metric) {
+    double low = 0, high = 0;
+    int has_interval = tally_has_interval(tally, &low, &high);
+    put_text(writer, "metric", metric);
+    put_int(writer, "rows", tally->row_count);
+    put_int(writer, "scored", tally->scored_count);
+    put_int(writer, "unscored", tally->unscored_count);
+    put_int(writer, "unparsed", tally->unparsed_count);
+    put_int(writer, "empty", tally->empty_count);
+    put_double(writer, "mean", tally->scored_count ? tally->mean : (double)NAN);
+    put_double(writer, "standard_error", tally_error(tally));
+    put_interval(writer, "interval", has_interval, low, high);
 }

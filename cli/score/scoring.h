@@ -54,4 +54,7 @@ double tally_error(const struct tally *tally);
 /* Prints the summary on stderr. */
 void tally_print(const struct tally *tally, const char *metric);
 
+/* Writes the same numbers into the open object. */
+void tally_put(vp_json_writer *writer, const struct tally *tally, const char *metric);
+
 #endif

@@ -10,6 +10,8 @@
  *   {"config", "sample_id", "done" | "failed", "prev" ...} closes a point
  *   {"kernels": {...}}                         the one run of a shape whose kernels were timed one by one
  *   {"finished": true}                         all points of the grid above are closed
+ * Of a sweep of servers the head has "server", each configuration a "variant", the session "servers" and a run
+ * "served": when the pieces of the answer came, and what the server says of it.
  * Only whole lines count, and whole is what sweep/journal_line.c says: others are damaged, reported and left out. A
  * line of a point must also follow the lines before it: "prev" names the last one that counted, and runs are numbered
  * from 0. The index keeps one place for each point, that of its last line; the lines before it are found through
@@ -107,11 +109,13 @@ void index_free(struct journal_index *index) {
     for (int32_t i = 0; i < index->configuration_count; i++) {
         free(index->configurations[i].file_name);
         free(index->configurations[i].tier);
+        free(index->configurations[i].variant);
         free(index->configurations[i].blocks);
     }
     free(index->model);
     free(index->timing);
     free(index->model_shape);
+    free(index->server);
     free(index->files);
     free(index->sets);
     free(index->configurations);
@@ -188,6 +192,17 @@ static void index_take_sets(struct journal_index *index, const vp_json *json, ui
         set->sample_count = node_int(json, node, "num_samples", 0);
     }
 }
+/* An object as JSON on one line, malloc'ed; NULL: there is none. */
+static char *object_text(const vp_json *json, uint32_t node) {
+    struct text_buffer text = {NULL, 0, 0};
+    vp_json_writer writer;
+    if (node == VP_JSON_NONE) return NULL;
+    vp_json_writer_init_sink(&writer, text_sink, &text, 0);
+    json_node(&writer, json, node);
+    if (vp_json_finish(&writer) == VP_OK) return text.data;
+    free(text.data);
+    return NULL;
+}
 /* Reads a configuration of a head line; one that is known already keeps its first head. */
 static void index_take_configuration(struct journal_index *index, const vp_json *json, uint32_t node, int32_t file,
                                      int64_t at) {
@@ -207,6 +222,7 @@ static void index_take_configuration(struct journal_index *index, const vp_json 
     configuration->tier = node_text(json, vp_json_get(json, node, "tier"));
     configuration->set = (int32_t)set;
     configuration->place = index->sets[set].configuration_count++;
+    configuration->variant = object_text(json, vp_json_get(json, node, "variant"));
     configuration->vision_tokens = node_int(json, node, "target_vision_tokens", 0);
     configuration->max_crops = node_int(json, node, "max_crops", 0);
     configuration->top_k = (int32_t)node_int(json, node, "top_k", 0);
@@ -228,6 +244,7 @@ static void index_begin(struct journal_index *index, const vp_json *json, const 
     index->run_count = node_int(json, 0, "num_runs_per_sample", 0);
     index->total_blocks = node_int(json, 0, "num_total_blocks", 0);
     index->bare_every = node_int(json, 0, "bare_every", 0);
+    index->server = object_text(json, vp_json_get(json, 0, "server"));
     index_take_sets(index, json, vp_json_get(json, 0, "data"));
 }
 /* Truth: the sets of a head are those of the index, in number; its configurations refer to them. */
@@ -301,6 +318,13 @@ static int can_follow(const vp_json *json, line_kind kind, int64_t at, struct po
     line->state = kind == LINE_DONE ? POINT_DONE : kind == LINE_FAILED ? POINT_FAILED : POINT_OPEN;
     return 1;
 }
+/* Truth: the line is of a server, or of the engine, as its configuration is. */
+static int is_of_kind(const vp_json *json, line_kind kind, const struct index_configuration *configuration) {
+    const uint32_t sizes = vp_json_get(json, 0, "sizes");
+    const int is_served = kind == LINE_RUN ? vp_json_get(json, 0, "served") != VP_JSON_NONE
+                                           : vp_json_get(json, sizes, "sent_image") != VP_JSON_NONE;
+    return is_served == (configuration->variant != NULL);
+}
 /* Takes over a line of a point. Truth: it counts; not so when the configuration or the sample is not known, or when it
  * does not follow the point's last line. The point then stays as it was, and what it lacks is measured again. */
 static int index_has_taken_point(struct journal_index *index, line_kind kind, int64_t at) {
@@ -310,7 +334,7 @@ static int index_has_taken_point(struct journal_index *index, line_kind kind, in
     struct index_set *set = configuration ? &index->sets[configuration->set] : NULL;
     struct index_entry *entry = set ? index_find(set, set->first, node_int(json, 0, "sample_id", -1)) : NULL;
     struct point_line before, line;
-    if (!entry) return 0;
+    if (!entry || !is_of_kind(json, kind, configuration)) return 0;
     before = line = index_point(entry, configuration);
     if (!can_follow(json, kind, at, &line)) return 0;
     *entry_last(entry, configuration) = pack_line(line);
@@ -376,8 +400,8 @@ static int index_has_taken_kernels(struct journal_index *index, int32_t file, in
 /* Reports a line that is left out; the first two of a journal by their places. */
 static void index_report(struct journal_index *index, const struct index_file *file, int64_t at, line_kind kind) {
     if (index->damaged++ >= 2) return;
-    complain(0, "%s: line %lld (byte %lld) is %s and left out%s", file->path,
-             (long long)file->lines, (long long)at,
+    complain(EXIT_INPUT, "%s: line %lld (byte %lld) is %s and left out%s", file->path, (long long)file->lines,
+             (long long)at,
              kind == LINE_DAMAGED ? "damaged" : "out of place (it repeats a line, or one that it needs is damaged)",
              kind == LINE_NOISE ? "" : "; its point is measured again");
 }
@@ -450,9 +474,9 @@ int index_read(struct journal_index *index, const char *path, int fd, int is_own
         text_add(&text, piece, (size_t)got);
     }
     /* journal_open cuts off what is after the last whole line: lines that cannot be read must not be lost */
-    if (got < 0) code = complain(EXIT_OUTPUT, "%s cannot be read: %s", path, strerror(errno));
+    if (got < 0) code = complain(EXIT_INPUT, "%s cannot be read: %s", path, strerror(errno));
     free(text.data);
-    if (index->damaged > 2) complain(0, "%s: %lld damaged lines in all", path, (long long)index->damaged);
+    if (index->damaged > 2) complain(EXIT_INPUT, "%s: %lld damaged lines in all", path, (long long)index->damaged);
     index->damaged = 0;
     return code;
 }
@@ -496,7 +520,7 @@ int index_read_line(struct journal_index *index, int32_t file_index, int64_t at)
         if (end && parse_json(&index->scratch, index->line.data, index->line.bytes, NULL) == VP_OK) return 0;
         if (end) break;
     }
-    return complain(EXIT_OUTPUT, "%s cannot be read back at byte %lld", file->path, (long long)at);
+    return complain(EXIT_INPUT, "%s cannot be read back at byte %lld", file->path, (long long)at);
 }
 
 /* ---- a journal that this process writes */
@@ -530,7 +554,8 @@ int journal_open_file(const char *path) {
     int is_other = stat(path, &info) == 0 && !S_ISREG(info.st_mode), fd = -1;
     if (!is_other) fd = open(path, O_RDWR | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
     if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) return fd;
-    complain(0, "%s cannot be opened: %s", path, is_other || fd >= 0 ? "it is not a regular file" : strerror(errno));
+    complain(EXIT_OUTPUT, "%s cannot be opened: %s", path,
+             is_other || fd >= 0 ? "it is not a regular file" : strerror(errno));
     if (fd >= 0) close(fd);
     return -1;
 }

@@ -37,8 +37,14 @@ enum { SIDE_MAX = 32767 }; /* rows and columns of a tiling */
 static const struct member HEAD[] = {
     OF(TEXT_VALUE, "schema"), OF(TEXT_VALUE, "plan"), INT("rank", 0, INT32_MAX), INT("world_size", 1, INT32_MAX),
     OF(TEXT_VALUE, "model"), OF(TRUTH, "synthetic"), OF(TEXT_VALUE, "timing"), OF(TRUTH, "ignore_eos"),
-    INT("num_runs_per_sample", 1, INT32_MAX), INT("num_total_blocks", 1, INT32_MAX), INT("bare_every", 0, INT32_MAX),
+    INT("num_runs_per_sample", 1, INT32_MAX), INT("num_total_blocks", 0, INT32_MAX), INT("bare_every", 0, INT32_MAX),
     OF(OBJECT, "options"), OF(LIST, "data"), OF(LIST, "configs")};
+/* of a sweep of servers; its configurations have a variant each, and neither experts nor blocks */
+static const struct member SERVER[] = {
+    OF(LIST, "endpoints"), OF(LIST, "endpoint_models"), OF(TEXT_VALUE, "endpoint_api"), OF(OBJECT, "request_knobs"),
+    OF_OR_NULL(TEXT_VALUE, "family"), OF(OBJECT, "family_keys")};
+static const struct member VARIANT[] = {
+    OF(TEXT_VALUE, "endpoint"), OF(TEXT_VALUE, "endpoint_model"), OF(OBJECT, "request_knobs")};
 /* of the model, as the checkpoint's config says it; a head that an older version wrote has none */
 static const struct member MODEL_SHAPE[] = {
     INT("num_experts", 1, INT32_MAX), INT("top_k", 1, INT32_MAX), INT("d_model", 1, INT32_MAX),
@@ -55,14 +61,33 @@ static const struct member SESSION[] = {
     OF(TEXT_VALUE, "version"), OF(TEXT_VALUE, "build"), OF(TEXT_VALUE, "host"), OF(TEXT_VALUE, "date"),
     OF(TEXT_VALUE, "device"), INT("seed", INT64_MIN, INT64_MAX), OF(LIST, "argv"), OF(NUMBER, "stamp_cost_ns"),
     OF(OBJECT, "cold")};
+/* of a client; what the servers say of themselves, and the first request to each */
+static const struct member SERVED_SESSION[] = {
+    OF(TEXT_VALUE, "version"), OF(TEXT_VALUE, "build"), OF(TEXT_VALUE, "host"), OF(TEXT_VALUE, "date"),
+    OF(LIST, "argv"), OF(TEXT_VALUE, "client"), OF(LIST, "servers")};
 static const struct member SAMPLE[] = {
     INT("sample", 0, INT64_MAX), INT("set", 0, INT32_MAX), OF(TEXT_VALUE, "prompt"),
-    INT("input_text_tokens", 0, INT32_MAX), OF(OBJECT, "metadata")};
+    INT_OR_NULL("input_text_tokens", INT32_MAX), OF(OBJECT, "metadata")};
 static const struct member RUN[] = {
     POINT_MEMBERS, INT("run", 0, LINE_RUNS_MAX - 1), INT("session", -1, INT64_MAX), INT("unix_s", 0, UNIX_S_MAX),
     INT("total_ns", 1, LINE_NS_MAX), INT("stamps", 0, INT64_C(1) << 40), OF(OBJECT, "stages"),
     INTEGERS_TO("step_ns", LINE_NS_MAX), INTEGERS_TO("tokens", INT32_MAX), OF(BYTES, "answer"),
     OF(TRUTH, "ended_by_eos"), OF(TRUTH, "throttled"), OF_OR_NULL(OBJECT, "telemetry")};
+static const struct member SERVED_RUN[] = {
+    POINT_MEMBERS, INT("run", 0, LINE_RUNS_MAX - 1), INT("session", -1, INT64_MAX), INT("unix_s", 0, UNIX_S_MAX),
+    INT("total_ns", 1, LINE_NS_MAX), OF(BYTES, "answer"), OF(OBJECT, "served")};
+/* times count from the start of the request; -1: it did not come to that */
+static const struct member SERVED[] = {
+    INT("sent_ns", -1, LINE_NS_MAX), INT("headers_ns", -1, LINE_NS_MAX), INT("end_ns", -1, LINE_NS_MAX),
+    INT("first_ns", -1, LINE_NS_MAX), INT("first_output_ns", -1, LINE_NS_MAX), INTEGERS_TO("piece_ns", LINE_NS_MAX),
+    INTEGERS_TO("piece_bytes", INT64_MAX), OF(OBJECT, "usage"), OF_OR_NULL(TEXT_VALUE, "model"),
+    OF_OR_NULL(TEXT_VALUE, "finish_reason"), OF_OR_NULL(BYTES, "reasoning"), OF_OR_NULL(OBJECT, "timings"),
+    OF(TRUTH, "is_streamed"), OF(TRUTH, "is_new_connection"), INT("http_status", 0, 999),
+    INT("attempts", 1, INT32_MAX)};
+static const struct member USAGE[] = {
+    INT_OR_NULL("prompt_tokens", INT32_MAX), INT_OR_NULL("completion_tokens", INT32_MAX),
+    INT_OR_NULL("image_tokens", INT32_MAX), INT_OR_NULL("cached_tokens", INT32_MAX),
+    INT_OR_NULL("reasoning_tokens", INT32_MAX)};
 static const struct member BARE[] = {POINT_MEMBERS, OF(OBJECT, "bare"), INT("session", -1, INT64_MAX)};
 static const struct member BARE_PAIR[] = {
     INT("bare_total_ns", 1, LINE_NS_MAX), INT("staged_total_ns", 1, LINE_NS_MAX), OF(TRUTH, "bare_first")};
@@ -81,6 +106,13 @@ static const struct member SIZES[] = {
     PAIR_OR_NULL("actual_image_size", INT32_MAX), INT_OR_NULL("actual_vision_tokens", INT32_MAX),
     INT("input_text_tokens", 0, INT32_MAX), INT("actual_text_tokens", 0, INT32_MAX),
     INT_OR_NULL("total_sequence_length", INT32_MAX)};
+/* what was sent; null: nothing could be */
+static const struct member SERVED_SIZES[] = {
+    OF_OR_NULL(TEXT_VALUE, "tier"), INT_OR_NULL("target_vision_tokens", INT32_MAX), OF_OR_NULL(OBJECT, "sent_image"),
+    INT_OR_NULL("image_tokens_by_rule", INT32_MAX)};
+static const struct member SENT_IMAGE[] = {
+    INT("width_px", 1, INT32_MAX), INT("height_px", 1, INT32_MAX), INT("bytes", 1, INT64_MAX),
+    OF(TEXT_VALUE, "media_type"), OF(TRUTH, "is_resized")};
 static const struct member KERNELS[] = {
     OF(TEXT_VALUE, "config"), INT("sample_id", 0, INT64_MAX), INT("views", 0, INT32_MAX),
     INT("total_sequence_length", 0, INT32_MAX), OF_OR_NULL(NUMBER, "T_total"), OF(OBJECT, "stages")};
@@ -138,17 +170,29 @@ static int has_only(const vp_json *json, uint32_t object, const struct member *m
 /* ---- what the members must say of each other */
 /* Truth: the name can be that of a result file. It becomes a path. */
 static int is_result_name(const char *name) { return name && !strchr(name, '/') && strstr(name, "_imgsize"); }
+static int is_variant(const vp_json *json, uint32_t node) {
+    uint32_t knobs = vp_json_get(json, node, "request_knobs");
+    return HAS_ONLY(json, node, VARIANT) && json->nodes[knobs].count <= LINE_KNOBS_MAX;
+}
+/* block_count: of the model; 0: a server runs it. */
 static int is_configuration(const vp_json *json, uint32_t node, int64_t set_count, int64_t block_count) {
     const struct member block = INT("", 0, block_count - 1);
     uint32_t blocks = vp_json_get(json, node, "active_block_indices");
+    uint32_t variant = vp_json_get(json, node, "variant");
+    int is_served = variant != VP_JSON_NONE, has_target;
     char *name, *tier;
     int good;
-    if (!HAS_ONLY(json, node, CONFIGURATION) || node_int(json, node, "set", -1) >= set_count) return 0;
+    if (!has_members(json, node, CONFIGURATION, COUNT_OF(CONFIGURATION))
+        || json->nodes[node].count != COUNT_OF(CONFIGURATION) + (uint32_t)is_served
+        || node_int(json, node, "set", -1) >= set_count)
+        return 0;
     if (!is_list_of_integers(json, blocks, &block)) return 0;
+    if (is_served != (block_count == 0) || (is_served && !is_variant(json, variant))) return 0;
     name = node_text(json, vp_json_get(json, node, "file_name"));
     tier = node_text(json, vp_json_get(json, node, "tier"));
+    has_target = has_value(json, node, "target_vision_tokens");
     good = is_result_name(name) && (!tier || vp_tier_find(tier))
-           && has_value(json, node, "target_vision_tokens") == !tier
+           && (is_served ? !tier || !has_target : has_target == !tier) /* a server may get images as they are */
            && json->nodes[blocks].count == node_int(json, node, "num_active_blocks", -1);
     free(name);
     free(tier);
@@ -161,12 +205,23 @@ static int is_data(const vp_json *json, uint32_t node) {
     free(metric);
     return good;
 }
+static int is_list_of_texts(const vp_json *json, uint32_t list) {
+    for (uint32_t i = list + 1; i < json->nodes[list].end; i = json->nodes[i].end)
+        if (!is_text(json, i)) return 0;
+    return 1;
+}
+static int is_server(const vp_json *json, uint32_t node) {
+    return HAS_ONLY(json, node, SERVER) && is_list_of_texts(json, vp_json_get(json, node, "endpoints"))
+           && is_list_of_texts(json, vp_json_get(json, node, "endpoint_models"));
+}
 static int is_head(const vp_json *json) {
     uint32_t data = vp_json_get(json, 0, "data"), configs = vp_json_get(json, 0, "configs");
-    uint32_t shape = vp_json_get(json, 0, "model_shape");
+    uint32_t shape = vp_json_get(json, 0, "model_shape"), server = vp_json_get(json, 0, "server");
     if (!has_members(json, 0, HEAD, COUNT_OF(HEAD))
-        || json->nodes[0].count != COUNT_OF(HEAD) + (shape != VP_JSON_NONE)
+        || json->nodes[0].count != COUNT_OF(HEAD) + (shape != VP_JSON_NONE) + (server != VP_JSON_NONE)
         || (shape != VP_JSON_NONE && !HAS_ONLY(json, shape, MODEL_SHAPE))
+        || (server != VP_JSON_NONE && !is_server(json, server))
+        || (server != VP_JSON_NONE) != (node_int(json, 0, "num_total_blocks", 0) == 0)
         || !vp_json_equals(json, vp_json_get(json, 0, "schema"), JOURNAL_SCHEMA))
         return 0;
     if (json->nodes[vp_json_get(json, 0, "plan")].bytes > LINE_PLAN_BYTES_MAX || !json->nodes[data].count) return 0;
@@ -210,12 +265,29 @@ static int is_run(const vp_json *json) {
     return sum <= LINE_NS_MAX && json->nodes[tokens].count
            && (!json->nodes[steps].count || json->nodes[steps].count + 1 == json->nodes[tokens].count);
 }
+/* The pieces of an answer come one after another, none after the end of the run. */
+static int is_served_run(const vp_json *json) {
+    uint32_t served = vp_json_get(json, 0, "served"), pieces = vp_json_get(json, served, "piece_ns");
+    int64_t total = node_int(json, 0, "total_ns", 0), before = 0, value = 0;
+    if (!HAS_ONLY(json, 0, SERVED_RUN) || !HAS_ONLY(json, served, SERVED)
+        || !HAS_ONLY(json, vp_json_get(json, served, "usage"), USAGE)
+        || json->nodes[pieces].count != json->nodes[vp_json_get(json, served, "piece_bytes")].count
+        || node_int(json, served, "first_ns", -1) > total)
+        return 0;
+    for (uint32_t i = pieces + 1; i < json->nodes[pieces].end; i++, before = value)
+        if (vp_json_to_int(json, i, &value) != VP_OK || value < before || value > total) return 0;
+    return 1;
+}
 /* Truth: all sizes of the image are there, or none is. */
 static int are_sizes(const vp_json *json, uint32_t object) {
     static const char *const keys[] = {
         "target_vision_tokens", "target_crops", "theoretical_num_crops", "theoretical_tiling", "theoretical_image_size",
         "theoretical_vision_tokens", "actual_num_crops", "actual_tiling", "actual_image_size", "actual_vision_tokens"};
     int count = 0;
+    if (vp_json_get(json, object, "sent_image") != VP_JSON_NONE)
+        return HAS_ONLY(json, object, SERVED_SIZES)
+               && (!has_value(json, object, "sent_image")
+                   || HAS_ONLY(json, vp_json_get(json, object, "sent_image"), SENT_IMAGE));
     if (!HAS_ONLY(json, object, SIZES)) return 0;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) count += has_value(json, object, keys[i]);
     return !count || count == (int)(sizeof keys / sizeof *keys);
@@ -239,7 +311,9 @@ static int are_kernels(const vp_json *json, uint32_t object) {
 
 /* The kind of a line that has "config": a line of a point. */
 static line_kind point_kind(const vp_json *json) {
-    if (vp_json_get(json, 0, "run") != VP_JSON_NONE) return is_run(json) ? LINE_RUN : LINE_DAMAGED;
+    if (vp_json_get(json, 0, "run") != VP_JSON_NONE)
+        return (vp_json_get(json, 0, "served") == VP_JSON_NONE ? is_run(json) : is_served_run(json)) ? LINE_RUN
+                                                                                                    : LINE_DAMAGED;
     if (vp_json_get(json, 0, "bare") != VP_JSON_NONE)
         return HAS_ONLY(json, 0, BARE) && HAS_ONLY(json, vp_json_get(json, 0, "bare"), BARE_PAIR) ? LINE_BARE
                                                                                                 : LINE_DAMAGED;
@@ -255,7 +329,11 @@ line_kind journal_line_kind(const vp_json *json) {
     if (vp_json_get(json, 0, "plan") != VP_JSON_NONE) return is_head(json) ? LINE_HEAD : LINE_DAMAGED;
     if (json->nodes[0].count != 1) return LINE_DAMAGED;
     if ((node = vp_json_get(json, 0, "session")) != VP_JSON_NONE)
-        return has_members(json, node, SESSION, COUNT_OF(SESSION)) ? LINE_SESSION : LINE_DAMAGED;
+        return (vp_json_get(json, node, "servers") == VP_JSON_NONE
+                    ? has_members(json, node, SESSION, COUNT_OF(SESSION))
+                    : has_members(json, node, SERVED_SESSION, COUNT_OF(SERVED_SESSION)))
+                   ? LINE_SESSION
+                   : LINE_DAMAGED;
     if ((node = vp_json_get(json, 0, "kernels")) != VP_JSON_NONE)
         return are_kernels(json, node) ? LINE_KERNELS : LINE_DAMAGED;
     if ((node = vp_json_get(json, 0, "noise")) != VP_JSON_NONE)

@@ -12,6 +12,7 @@
 #include "request/provenance.h"
 #include "request/record.h"
 #include "sweep/profile_cost.h"
+#include "sweep/profile_page.h"
 #include "sweep/profiler.h"
 #include "tile/image.h"
 #include "vlmprof.h"
@@ -95,9 +96,10 @@ int profile_check(const struct options *options) {
                                        "schedule_every_n_steps",
                                        "cost",
                                        "cost_rounds",
-                                       "output"};
+                                       "output",
+                                       "html"};
     for (size_t i = 0; i < sizeof only / sizeof *only && !is_given(options, "profile"); i++)
-        if (is_given(options, only[i])) return complain(EXIT_USAGE, "--%s goes with --profile", only[i]);
+        if (is_given(options, only[i])) return complain(EXIT_USAGE, "--%s goes with --profile: add that", only[i]);
     if (is_given(options, "trace") && is_given(options, "output_dir"))
         return complain(EXIT_USAGE, "--trace FILE and --output_dir DIR exclude each other");
     if (is_given(options, "chrome_trace") && !is_given(options, "output_dir"))
@@ -398,6 +400,7 @@ int profile_run(const struct options *options, struct run_state *state) {
     state->session.model = &state->model;
     if (!code)
         code = profiler_open(profiler, options, &state->session, state->input.new_tokens);
+    profiler->keeps_request = text_of(options, "html") != NULL;
     noise_begin(&state->noise, &reading);
     if (!code) code = profile_loop(profiler, state, &schedule, steps);
     if (!code && !interrupted && is_given(options, "cost"))
@@ -408,6 +411,7 @@ int profile_run(const struct options *options, struct run_state *state) {
     for (size_t i = 0; i < state->warnings.count; i++) complain(0, "%s", state->warnings.items[i]);
     for (size_t i = 0; i < profiler->notes.count; i++) complain(0, "%s", profiler->notes.items[i]);
     if (!code && profiler->steps) code = profile_print(profiler, state, &cost);
+    if (!code && profiler->steps && text_of(options, "html")) code = profile_page_write(profiler, state, &cost);
     if (!code && interrupted) code = EXIT_INTERRUPTED;
     cost_free(&cost);
     profiler_free(profiler);

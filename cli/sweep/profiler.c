@@ -105,6 +105,8 @@ void profiler_free(struct profiler *profiler) {
     free(profiler->launches);
     free(profiler->spans);
     free(profiler->rows);
+    free(profiler->kept.launches);
+    free(profiler->kept.step_ns);
     text_list_free(&profiler->notes);
 }
 
@@ -351,6 +353,23 @@ static void reserve_launches(struct profiler *profiler, int64_t launch_count) {
     profiler->launch_capacity = launch_count;
     profiler->launches = resize(profiler->launches, (size_t)profiler->launch_capacity, sizeof *profiler->launches);
 }
+/* Copies the request that was just recorded. */
+static void keep_request(struct profiler *profiler, const struct pass_result *run, int64_t end_ns) {
+    struct kept_request *kept = &profiler->kept;
+    kept->begin_ns = profiler->step_begin_ns;
+    kept->total_ns = end_ns - profiler->step_begin_ns;
+    kept->engine_begin_ns = run->engine_begin_ns;
+    kept->launch_count = run->launch_count < profiler->launch_capacity ? run->launch_count : profiler->launch_capacity;
+    kept->lost_launches = run->launch_count - kept->launch_count;
+    kept->launches = resize(kept->launches, (size_t)kept->launch_count, sizeof *kept->launches);
+    memcpy(kept->launches, profiler->launches, (size_t)kept->launch_count * sizeof *kept->launches);
+    kept->range_count = profiler->ranges.count;
+    memcpy(kept->ranges, profiler->records, (size_t)kept->range_count * sizeof *kept->ranges);
+    kept->times = run->times;
+    kept->step_count = run->token_count > 1 ? run->token_count - 1 : 0;
+    kept->step_ns = resize(kept->step_ns, (size_t)kept->step_count, sizeof *kept->step_ns);
+    memcpy(kept->step_ns, run->step_ns, (size_t)kept->step_count * sizeof *kept->step_ns);
+}
 int profiler_step_run(struct profiler *profiler, const struct pass_input *asked, struct pass_result *run, int64_t step,
                       int record) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -372,6 +391,7 @@ int profiler_step_run(struct profiler *profiler, const struct pass_input *asked,
         reserve_launches(profiler, run->launch_count);
         return 0;
     }
+    if (profiler->keeps_request) keep_request(profiler, run, end_ns);
     if ((result = add_pass(profiler, run, end_ns - profiler->step_begin_ns)) != VP_OK)
         return complain(EXIT_WORK, "the table of operations: %s", vp_result_text(result));
     return profiler->trace ? trace_pass(profiler, run, step, profiler->step_begin_ns, end_ns) : 0;

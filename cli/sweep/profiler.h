@@ -14,6 +14,14 @@
 
 enum { PROFILE_RANGES = 64 };
 
+/* One recorded request as it was, for the page. */
+struct kept_request {
+    int64_t begin_ns, total_ns, engine_begin_ns;
+    vp_launch *launches; int64_t launch_count, lost_launches;
+    vp_range ranges[PROFILE_RANGES]; int64_t range_count;
+    vp_stage_times times;
+    int64_t *step_ns; int64_t step_count;
+};
 struct profiler {
     const struct options *options;
     struct session *session;
@@ -32,6 +40,8 @@ struct profiler {
     double stage_ns[VP_STAGE_COUNT], op_ns[VP_STAGE_COUNT]; /* stages and their launches on the device */
     double total_ns;       /* of the whole steps, on the host */
     int64_t negative_idle; /* stages whose launches took longer than the stage itself */
+
+    int keeps_request; struct kept_request kept; /* the last recorded request, where the caller wants it */
 
     vp_trace *trace;  /* NULL: none is open */
     struct unfinished unfinished; /* the open trace: its temporary file goes when memory runs out */

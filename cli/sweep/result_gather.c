@@ -3,6 +3,7 @@
 
 #include "base/console.h"
 #include "base/memory.h"
+#include "sweep/served_line.h"
 #include "vlmprof_score.h"
 
 #include <math.h>
@@ -51,16 +52,11 @@ static void read_stages(const vp_json *json, uint32_t object, vp_stage_times *ti
             if (vp_json_to_int(json, item, to[k]) != VP_OK) times->ran[i] = 0;
     }
 }
-/* Reads a run's line. Returns 0, or EXIT_OUTPUT when it is none; *run is to be freed in both cases. */
-static int read_run(const vp_json *json, struct pass_result *run) {
-    uint32_t tokens = vp_json_get(json, 0, "tokens"), steps = vp_json_get(json, 0, "step_ns"),
-             answer = vp_json_get(json, 0, "answer"), item;
+/* The tokens of a run of the engine and the time of each step. Returns 0, or EXIT_OUTPUT without them. */
+static int read_tokens(const vp_json *json, struct pass_result *run) {
+    uint32_t tokens = vp_json_get(json, 0, "tokens"), steps = vp_json_get(json, 0, "step_ns"), item;
     int64_t value = 0;
-    memset(run, 0, sizeof *run);
-    if (!node_is(json, tokens, VP_JSON_ARRAY) || !node_is(json, steps, VP_JSON_ARRAY)
-        || !node_is(json, answer, VP_JSON_STRING))
-        return EXIT_OUTPUT;
-    run->total_ns = node_int(json, 0, "total_ns", 0);
+    if (!node_is(json, tokens, VP_JSON_ARRAY) || !node_is(json, steps, VP_JSON_ARRAY)) return EXIT_OUTPUT;
     run->token_count = (int32_t)json->nodes[tokens].count;
     run->ended_by_eos = node_is(json, vp_json_get(json, 0, "ended_by_eos"), VP_JSON_TRUE);
     run->tokens = zeroed((size_t)run->token_count + 1, sizeof *run->tokens);
@@ -72,13 +68,26 @@ static int read_run(const vp_json *json, struct pass_result *run) {
     for (int32_t i = 0; i < run->token_count && (uint32_t)i < json->nodes[steps].count;
          i++, item = json->nodes[item].end)
         if (vp_json_to_int(json, item, &value) == VP_OK) run->step_ns[i] = value;
+    read_stages(json, vp_json_get(json, 0, "stages"), &run->times);
+    return 0;
+}
+/* Reads a run's line. Returns 0, or EXIT_OUTPUT when it is none; *run is to be freed in both cases. */
+static int read_run(const vp_json *json, struct pass_result *run) {
+    uint32_t answer = vp_json_get(json, 0, "answer"), served = vp_json_get(json, 0, "served");
+    memset(run, 0, sizeof *run);
+    if (!node_is(json, answer, VP_JSON_STRING)) return EXIT_OUTPUT;
+    run->total_ns = node_int(json, 0, "total_ns", 0);
     run->answer = zeroed((size_t)json->nodes[answer].bytes + 1, 1); /* unescaping never lengthens */
     if (vp_json_text(json, answer, run->answer, (size_t)json->nodes[answer].bytes + 1, &run->answer_bytes) != VP_OK)
         run->answer_bytes = 0;
-    read_stages(json, vp_json_get(json, 0, "stages"), &run->times);
+    if (node_is(json, served, VP_JSON_OBJECT)) {
+        run->served = served_read(json, served);
+        if (run->served->usage.completion_tokens > 0) run->token_count = (int32_t)run->served->usage.completion_tokens;
+        run->ended_by_eos = run->served->finish_reason && !strcmp(run->served->finish_reason, "stop");
+    } else if (read_tokens(json, run)) return EXIT_OUTPUT;
     return run->total_ns > 0 ? 0 : EXIT_OUTPUT;
 }
-/* Adds the run of a line. Returns 0, or EXIT_OUTPUT when it is no run's line. */
+/* Adds the run of a line. Returns 0, or EXIT_INPUT when it is no run's line. */
 static int add_run(struct measured *measured, const vp_json *json, int64_t at) {
     const struct run_mark mark = {
         .is_throttled = node_is(json, vp_json_get(json, 0, "throttled"), VP_JSON_TRUE),
@@ -107,7 +116,7 @@ static void reverse_runs(struct measured *measured) {
     }
 }
 /* Takes over one line of a point: a run, a pair without and with stage times, or the line that closes the point.
- * Returns 0, or EXIT_OUTPUT when it is none of these or cannot be read. */
+ * Returns 0, or EXIT_INPUT when it is none of these or cannot be read. */
 static int take_line(struct measured *measured, const vp_json *json, int64_t at) {
     uint32_t bare = vp_json_get(json, 0, "bare");
     if (vp_json_get(json, 0, "run") != VP_JSON_NONE) return add_run(measured, json, at);
@@ -117,7 +126,7 @@ static int take_line(struct measured *measured, const vp_json *json, int64_t at)
         return 0;
     }
     if (vp_json_get(json, 0, "done") == VP_JSON_NONE && vp_json_get(json, 0, "failed") == VP_JSON_NONE)
-        return EXIT_OUTPUT;
+        return EXIT_INPUT;
     measured->failed = node_text(json, vp_json_get(json, 0, "failed"));
     measured->stop = node_text(json, vp_json_get(json, 0, "stop"));
     measured->retries = node_int(json, 0, "retries", 0);
@@ -132,10 +141,10 @@ static int read_lines(struct journal_index *index, int32_t file, int64_t last, s
         if (code) return code;
         before = node_int(json, 0, "prev", -1);
         if (take_line(measured, json, at))
-            return complain(EXIT_OUTPUT, "%s: the run at byte %lld cannot be read", index->files[file].path,
+            return complain(EXIT_INPUT, "%s: the run at byte %lld cannot be read", index->files[file].path,
                             (long long)at);
         if (before >= at)
-            return complain(EXIT_OUTPUT, "%s: the line at byte %lld names no line before it", index->files[file].path,
+            return complain(EXIT_INPUT, "%s: the line at byte %lld names no line before it", index->files[file].path,
                             (long long)at);
     }
     reverse_runs(measured);
@@ -151,14 +160,14 @@ int measured_read(struct journal_index *index, const struct index_configuration 
     if (!measured->sizes_text
         || parse_json(&measured->sizes, measured->sizes_text, strlen(measured->sizes_text), NULL) != VP_OK
         || !node_is(&measured->sizes.json, 0, VP_JSON_OBJECT))
-        return complain(EXIT_OUTPUT, "%s: a point of sample %lld lacks its sizes", index->files[entry->file].path,
+        return complain(EXIT_INPUT, "%s: a point of sample %lld lacks its sizes", index->files[entry->file].path,
                         (long long)entry->id);
     if ((code = index_read_line(index, entry->file, entry->line_at)) != 0) return code;
     measured->sample.id = entry->id;
     measured->sample.prompt = node_text(json, vp_json_get(json, 0, "prompt"));
     measured->sample.record = raw_text(json, vp_json_get(json, 0, "metadata"));
     if (!measured->sample.record)
-        return complain(EXIT_OUTPUT, "%s: the line of sample %lld cannot be read back", index->files[entry->file].path,
+        return complain(EXIT_INPUT, "%s: the line of sample %lld cannot be read back", index->files[entry->file].path,
                         (long long)entry->id);
     for (int32_t i = 0; i < measured->count; i++)
         if (!index_has_session(index, entry->file, measured->marks[i].session)) measured->marks[i].session = -1;
@@ -179,6 +188,7 @@ struct point measured_point(const struct journal_index *index, const struct inde
     point.top_k = configuration->top_k;
     point.blocks = configuration->blocks;
     point.block_count = configuration->block_count;
+    point.is_served = configuration->variant != NULL;
     point.runs = measured->runs;
     point.run_count = measured->failed ? 0 : measured->count;
     point.reason = measured->failed;
@@ -224,6 +234,21 @@ size_t gathered_session(const struct gathered *gathered, int32_t file, int64_t a
 }
 
 /* ---- a point into the lists */
+/* Of a server only the target is known, and the image tokens where it counts them. */
+static void gather_served(struct gathered *gathered, const struct measured *measured) {
+    const vp_json *json = &measured->sizes.json;
+    const vp_chat_usage *usage = measured->count && !measured->failed ? &measured->runs[0].served->usage : NULL;
+    double target = node_number(json, vp_json_get(json, 0, "target_vision_tokens")),
+           actual = usage && usage->image_tokens >= 0 ? (double)usage->image_tokens : (double)NAN;
+    list_add(&gathered->lists[LIST_TARGET], target);
+    list_add(&gathered->lists[LIST_ACTUAL], actual);
+    list_add(&gathered->lists[LIST_DIFF], target - actual);
+    for (int32_t i = 0; i < measured->count && usage; i++) {
+        gathered->cached_count += is_prompt_cached(&measured->runs[i]);
+        for (int metric = 0; metric < METRIC_STAGE; metric++)
+            if (!gathered->lacks[metric]) gathered->lacks[metric] = served_lacks(&measured->runs[i], metric);
+    }
+}
 static void gather_layout(struct gathered *gathered, const vp_json *json) {
     double target = node_number(json, vp_json_get(json, 0, "target_vision_tokens")),
            actual = node_number(json, vp_json_get(json, 0, "actual_vision_tokens"));
@@ -325,7 +350,12 @@ static void gather_neighbour(struct gathered *gathered, const struct measured *m
 double measured_decode_rate(const struct measured *measured) {
     return 1e3 / metric_mean(measured->runs, measured->count, METRIC_PER_TOKEN);
 }
+/* Truth: the number of the answer's tokens is known. */
+static int is_output_known(const struct pass_result *run) {
+    return !run->served || run->served->usage.completion_tokens >= 0;
+}
 double measured_output_rate(const struct measured *measured) {
+    if (!is_output_known(&measured->runs[0])) return (double)NAN;
     return 1e3 * measured->runs[0].token_count / metric_mean(measured->runs, measured->count, METRIC_TOTAL);
 }
 static void gather_runs(struct gathered *gathered, const struct measured *measured, int32_t file) {
@@ -345,9 +375,11 @@ static void gather_runs(struct gathered *gathered, const struct measured *measur
         list_add(&gathered->lists[LIST_REPEATS],
                  log((double)measured->runs[i].total_ns / (double)measured->runs[i - 1].total_ns));
     gathered->run_count += measured->count;
-    list_add(&gathered->lists[LIST_OUTPUT], measured->runs[0].token_count);
+    list_add(&gathered->lists[LIST_OUTPUT],
+             is_output_known(&measured->runs[0]) ? measured->runs[0].token_count : (double)NAN);
     list_add(&gathered->lists[LIST_DECODE_RATE], measured_decode_rate(measured));
     list_add(&gathered->lists[LIST_OUTPUT_RATE], measured_output_rate(measured));
+    if (measured->runs[0].served) return; /* nothing of the tool stands in its times */
     list_add(&gathered->lists[LIST_STAMPS], (double)measured->stamps);
     if (measured->bare_ns <= 0 || measured->staged_ns <= 0) return;
     list_add(&gathered->lists[LIST_BARE], (double)measured->bare_ns / 1e6);
@@ -358,7 +390,7 @@ static void gather_point(struct gathered *gathered, const struct point *point, c
     vp_score_outcome outcome;
     struct scoring scoring;
     double accuracy;
-    gather_layout(gathered, &measured->sizes.json);
+    if (point->is_served) gather_served(gathered, measured); else gather_layout(gathered, &measured->sizes.json);
     if (measured->failed) gathered->failed_count++; else gathered->ok_count++;
     gathered->retry_count += measured->retries;
     for (int i = 0; measured->stop && i <= VP_STOP_LAST_; i++)
@@ -369,7 +401,7 @@ static void gather_point(struct gathered *gathered, const struct point *point, c
     list_add(&gathered->lists[LIST_ACCURACY], accuracy);
     tally_add(&gathered->tally, accuracy, 0, 0);
     gathered->unparsed_count += point->run_count && outcome.is_unparsed;
-    gathered->truncated_count += point->run_count && !point->ignore_eos && !point->runs[0].ended_by_eos;
+    gathered->truncated_count += point->run_count && !point->ignore_eos && is_truncated(&point->runs[0]) == 1;
     gathered->empty_count += point->run_count && outcome.cleaned && !outcome.cleaned[0];
     scoring_free(&scoring);
 }

@@ -84,6 +84,8 @@ struct gathered {
     int64_t ok_count, failed_count, missing_count;        /* points */
     int64_t unparsed_count, truncated_count, empty_count; /* answers of the points' first runs */
     int64_t run_count, outlier_count, throttled_count, retry_count;
+    int64_t cached_count;    /* runs of a server whose prompt came from a cache: is_prompt_cached */
+    const char *lacks[METRIC_STAGE]; /* why a run of a server lacks a metric; NULL: none does */
     int64_t stops[VP_STOP_LAST_ + 1]; /* points whose runs each rule ended */
     struct used_session *sessions; size_t session_count; /* in the order of their first points */
     int64_t first_s, last_s; /* when the first and the last run ended; 0: none ran */

@@ -319,13 +319,15 @@ static void put_row(vp_json_writer *writer, const struct point *point, const str
     put_int(writer, "sample_id", point->sample->id);
     put_text(writer, "status", point->reason ? "failed" : "ok");
     put_text(writer, "reason", point->reason);
-    put_members(writer, &measured->sizes.json);
+    if (point->is_served) put_served_layout(writer, point, &measured->sizes.json);
+    else put_members(writer, &measured->sizes.json);
     put_point_tokens(writer, point);
     put_point_answer(writer, point, &outcome);
     vp_json_key(writer, "metadata");
     vp_json_raw(writer, point->sample->record, strlen(point->sample->record));
     put_point_times(writer, point);
     put_measurement(writer, measured, gathered, file);
+    if (point->is_served) put_served_point(writer, point, &measured->sizes.json);
     vp_json_end_object(writer);
     scoring_free(&scoring);
 }
@@ -420,6 +422,46 @@ static void put_run_counts(vp_json_writer *writer, const struct gathered *gather
     for (int i = 1; i <= VP_STOP_LAST_; i++) put_int(writer, vp_stop_name(i), gathered->stops[i]);
     vp_json_end_object(writer);
 }
+/* A member of the head's "server". */
+static void put_of_server(vp_json_writer *writer, const char *key, const vp_json *server) {
+    const uint32_t node = vp_json_get(server, 0, key);
+    vp_json_key(writer, key);
+    if (node == VP_JSON_NONE) vp_json_null(writer); else json_node(writer, server, node);
+}
+/* What a server has instead of experts and blocks. */
+static void put_variant_setting(vp_json_writer *writer, const struct journal_index *index,
+                                const struct index_configuration *configuration) {
+    static const char *const unknown[] = {"top_k", "num_active_blocks", "num_total_blocks", "model_shape",
+                                          "active_block_indices"};
+    struct parsed variant = {{NULL, NULL, 0}, NULL, 0}, server = {{NULL, NULL, 0}, NULL, 0};
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) put_null(writer, unknown[i]);
+    if (parse_json(&variant, configuration->variant, strlen(configuration->variant), NULL) == VP_OK)
+        put_members(writer, &variant.json);
+    if (index->server && parse_json(&server, index->server, strlen(index->server), NULL) == VP_OK) {
+        put_of_server(writer, "endpoint_api", &server.json);
+        put_of_server(writer, "family", &server.json);
+        put_of_server(writer, "family_keys", &server.json);
+    }
+    free(variant.nodes);
+    free(server.nodes);
+}
+/* Why numbers of a server's file are null. */
+static void put_null_reasons_of(vp_json_writer *writer, const struct gathered *gathered) {
+    static const char device[] = "only the server knows", tokens[] = "only the server's tokenizer knows";
+    static const struct { const char *key, *reason; } always[] = {
+        {"top_k", device}, {"num_active_blocks", device}, {"num_total_blocks", device},
+        {"active_block_indices", device}, {"model_shape", device}, {"stages", device},
+        {"stage_detail", device}, {"output_token_ids", device}, {"content_tokens", device},
+        {"theoretical_num_crops", "the server's own rule cuts the image"},
+        {"actual_num_crops", "the server's own rule cuts the image"},
+        {"input_text_tokens", tokens}};
+    vp_json_key(writer, "null_reasons");
+    vp_json_begin_object(writer);
+    for (size_t i = 0; i < sizeof always / sizeof *always; i++) put_text(writer, always[i].key, always[i].reason);
+    for (int metric = 0; metric < METRIC_STAGE; metric++)
+        if (gathered->lacks[metric]) put_text(writer, METRIC_KEYS[metric], gathered->lacks[metric]);
+    vp_json_end_object(writer);
+}
 static void put_setting(vp_json_writer *writer, const struct journal_index *index,
                         const struct index_configuration *configuration) {
     const vp_tier *tier = configuration->tier ? vp_tier_find(configuration->tier) : NULL;
@@ -432,7 +474,12 @@ static void put_setting(vp_json_writer *writer, const struct journal_index *inde
         vp_json_end_object(writer);
     } else vp_json_null(writer);
     vp_json_key(writer, "target_vision_tokens");
-    if (configuration->tier) vp_json_null(writer); else vp_json_int(writer, configuration->vision_tokens);
+    if (configuration->tier || !configuration->vision_tokens) vp_json_null(writer);
+    else vp_json_int(writer, configuration->vision_tokens);
+    if (configuration->variant) {
+        put_variant_setting(writer, index, configuration);
+        return;
+    }
     put_int(writer, "top_k", configuration->top_k);
     put_int(writer, "num_active_blocks", configuration->block_count);
     put_int(writer, "num_total_blocks", index->total_blocks);
@@ -440,6 +487,18 @@ static void put_setting(vp_json_writer *writer, const struct journal_index *inde
     if (index->model_shape) vp_json_raw(writer, index->model_shape, strlen(index->model_shape));
     else vp_json_null(writer);
     put_ints(writer, "active_block_indices", configuration->blocks, configuration->block_count);
+}
+/* A server's variant has its own. */
+static void put_model(vp_json_writer *writer, const struct journal_index *index,
+                      const struct index_configuration *configuration) {
+    struct parsed variant = {{NULL, NULL, 0}, NULL, 0};
+    char *name = NULL;
+    if (configuration->variant
+        && parse_json(&variant, configuration->variant, strlen(configuration->variant), NULL) == VP_OK)
+        name = node_text(&variant.json, vp_json_get(&variant.json, 0, "endpoint_model"));
+    put_text(writer, "model", name ? name : index->model);
+    free(name);
+    free(variant.nodes);
 }
 /* The members before the rows. samples/result.schema.json describes the keys: change both together. "plan", "status"
  * and "num_failed" stand first: the next sweep reads only the first bytes of the file to know it (result_check). */
@@ -459,7 +518,7 @@ static void put_result_head(vp_json_writer *writer, struct journal_index *index,
     put_int(writer, "num_runs_per_sample", index->run_count);
     put_text(writer, "timing", index->timing);
     put_bool(writer, "synthetic", index->synthetic);
-    put_text(writer, "model", index->model);
+    put_model(writer, index, configuration);
     put_text(writer, "dataset_name", set->task);
     put_text(writer, "data", set->path);
     put_text(writer, "data_hash", set->hash);
@@ -474,6 +533,10 @@ static void put_result_head(vp_json_writer *writer, struct journal_index *index,
     put_accuracy_spread(writer, gathered);
     put_vision(writer, configuration, gathered);
     put_run_counts(writer, gathered);
+    if (configuration->variant) {
+        put_int(writer, "num_cached_runs", gathered->cached_count);
+        put_null_reasons_of(writer, gathered);
+    }
     put_sessions(writer, index, gathered);
     put_tool_cost(writer, index, gathered);
     put_noise(writer, &gathered->noise);
@@ -512,7 +575,7 @@ void summaries_free(struct summaries *summaries) {
     free(summaries->items);
 }
 /* Takes over `path`. */
-static void summarize(struct summaries *all, char *path, struct gathered *gathered) {
+static void summarize(struct summaries *all, char *path, int is_served, struct gathered *gathered) {
     struct number_list *totals = &gathered->lists[LIST_METRICS + METRIC_TOTAL];
     struct summary *summary;
     all->items = resize(all->items, all->count + 1, sizeof *all->items);
@@ -524,6 +587,9 @@ static void summarize(struct summaries *all, char *path, struct gathered *gather
     summary->accuracy = list_accuracy(&gathered->lists[LIST_ACCURACY]);
     summary->accuracy_count = (int64_t)gathered->lists[LIST_ACCURACY].count;
     summary->noise = gathered->noise;
+    summary->is_served = is_served;
+    summary->cached_count = gathered->cached_count;
+    summary->run_count = gathered->run_count;
     summary->decode_rate = list_p50(&gathered->lists[LIST_DECODE_RATE]);
     summary->output_rate = list_p50(&gathered->lists[LIST_OUTPUT_RATE]);
     for (int k = 0; k < METRIC_STAGE; k++) summary->p50[k] = list_p50(&gathered->lists[LIST_METRICS + k]);
@@ -544,7 +610,7 @@ static int put_result(vp_json_writer *writer, struct journal_index *index,
     put_result_head(writer, index, configuration, gathered);
     vp_json_key(writer, "per_sample_results");
     vp_json_begin_array(writer);
-    if (writer->result == VP_ERR_READ) code = EXIT_OUTPUT;
+    if (writer->result == VP_ERR_READ) code = EXIT_INPUT;
     for (size_t i = 0; i < set->count && !code; i++) {
         struct point point;
         if (!is_closed_point(set->entries[i], configuration)) continue;
@@ -598,9 +664,7 @@ static int write_result(struct journal_index *index, const struct index_configur
     }
     unfinished_end(&unfinished);
     if (!code) {
-        struct measured none;
-        memset(&none, 0, sizeof none);
-        summarize(all, path, gathered);
+        summarize(all, path, configuration->variant != NULL, gathered);
         path = NULL;
     }
     gathered_free(gathered);
@@ -670,15 +734,17 @@ static void add_range_line(struct document *document, const struct summaries *al
     else if (!words[0] || !strcmp(words, more)) document_text(document, BLOCK_LINE, "T_total in brackets: %s", more);
     else document_text(document, BLOCK_LINE, "T_total in brackets: %s; %s", words, more);
 }
+/* Without stages two columns are missing. */
 static void add_summary(struct text_list *cells, const struct summary *summary) {
     static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TTFT, METRIC_PER_TOKEN};
+    const size_t first = summary->is_served ? 2 : 0;
     const char *name = strrchr(summary->path, '/') ? strrchr(summary->path, '/') + 1 : summary->path;
     const struct median_range *total = &summary->total;
     const double unknown = (double)NAN; /* a range that is not shown */
     text_list_add(cells, "%.*s", (int)strlen(name) - 5, name); /* without .json */
     text_list_add(cells, "%lld", (long long)summary->sample_count);
     text_list_add(cells, "%s", number_measured(total->median, total->low, total->high).text);
-    for (size_t k = 0; k < sizeof columns / sizeof *columns; k++)
+    for (size_t k = first; k < sizeof columns / sizeof *columns; k++)
         text_list_add(cells, "%s", number_measured(summary->p50[columns[k]], unknown, unknown).text);
     text_list_add(cells, "%s", number_measured(summary->output_rate, unknown, unknown).text);
     text_list_add(cells, "%lld", (long long)summary->accuracy_count);
@@ -687,13 +753,16 @@ static void add_summary(struct text_list *cells, const struct summary *summary) 
 }
 int summaries_print(const struct summaries *all) {
     static const int explained[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_PER_TOKEN, TERM_OUTPUT_RATE};
-    struct document document = {NULL, 0};
+    struct document document = {NULL, 0, NULL};
     struct text_list *cells;
-    int code;
+    int code, is_served;
     if (!all->count) return 0;
+    is_served = all->items[0].is_served; /* a journal is of servers or of the engine */
     cells = document_table(
         &document,
-        "P50 over samples, ms|n|T_total|vision|prefill|decode|TTFT|TPOT|output_tokens_per_s|scored|accuracy");
+        is_served ? "P50 over samples, ms|n|T_total|decode|TTFT|TPOT|output_tokens_per_s|scored|accuracy"
+                  : "P50 over samples, ms|n|T_total|vision|prefill|decode|TTFT|TPOT|output_tokens_per_s|scored|"
+                    "accuracy");
     for (size_t i = 0; i < all->count; i++) add_summary(cells, &all->items[i]);
     add_range_line(&document, all);
     for (size_t i = 0; i < all->count; i++) {
@@ -701,7 +770,7 @@ int summaries_print(const struct summaries *all) {
         document_text(&document, BLOCK_LINE, "accuracy: [low, high] is a 95 %% interval");
         break;
     }
-    terms_add(&document, explained, sizeof explained / sizeof *explained);
+    (is_served ? served_terms_add : terms_add)(&document, explained, sizeof explained / sizeof *explained);
     code = print_document(&document);
     document_free(&document);
     return code;
@@ -709,6 +778,7 @@ int summaries_print(const struct summaries *all) {
 void summaries_warn(const struct summaries *all, struct text_list *warnings) {
     vp_noise_summary *items = resize(NULL, all->count, sizeof *items);
     const char **names = (const char **)resize(NULL, all->count, sizeof *names);
+    int64_t runs = 0, cached = 0;
     for (size_t i = 0; i < all->count; i++) {
         const char *path = all->items[i].path;
         items[i] = all->items[i].noise;
@@ -717,6 +787,11 @@ void summaries_warn(const struct summaries *all, struct text_list *warnings) {
     noise_warn(warnings, items, names, all->count, NOISE_ADVICE_SWEEP);
     free((void *)names);
     free(items);
+    for (size_t i = 0; i < all->count; i++) {
+        runs += all->items[i].run_count;
+        cached += all->items[i].cached_count;
+    }
+    warn_of_cached_runs(warnings, cached, runs);
 }
 void summaries_put(vp_json_writer *writer, const struct summaries *all) {
     vp_json_key(writer, "configurations");
@@ -742,6 +817,7 @@ void summaries_put(vp_json_writer *writer, const struct summaries *all) {
         put_double(writer, "accuracy", summary->accuracy.value);
         put_range(writer, "accuracy_interval", summary->accuracy.low, summary->accuracy.high); /* 95 % */
         put_int(writer, "accuracy_count", summary->accuracy_count);
+        if (summary->is_served) put_int(writer, "num_cached_runs", summary->cached_count);
         put_noise(writer, &summary->noise);
         vp_json_end_object(writer);
     }

@@ -18,6 +18,7 @@ struct summary {
     double decode_rate, output_rate; /* P50, tokens/s */
     vp_estimate accuracy; int64_t accuracy_count; /* with its 95 % interval */
     vp_noise_summary noise;
+    int is_served; int64_t run_count, cached_count; /* of a server; runs whose prompt came from its cache */
 };
 struct summaries { struct summary *items; size_t count; };
 

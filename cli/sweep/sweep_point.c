@@ -9,6 +9,8 @@
 #include "request/record.h"
 #include "sweep/journal_line.h"
 #include "sweep/profile.h"
+#include "sweep/served_line.h"
+#include "sweep/served_point.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_image.h"
 #include "vlmprof_score.h"
@@ -40,21 +42,27 @@ int is_same_grid(const struct sweep *sweep) {
 }
 static void put_head_configuration(vp_json_writer *writer, const struct sweep *sweep,
                                    const struct configuration *configuration) {
+    const vp_geometry geometry = sweep->served ? vp_geometry_default() : sweep->model.config.geometry;
     int32_t crops = 0;
     vp_json_begin_object(writer);
     put_text(writer, "file_name", configuration->file_name);
     put_int(writer, "set", (int64_t)(configuration->set - sweep->plan.sets));
     put_text(writer, "tier", configuration->tier ? configuration->tier->name : NULL);
     vp_json_key(writer, "target_vision_tokens");
-    if (configuration->tier) vp_json_null(writer); else vp_json_int(writer, configuration->vision_tokens);
+    if (configuration->vision_tokens) vp_json_int(writer, configuration->vision_tokens); else vp_json_null(writer);
     vp_json_key(writer, "max_crops");
     if (configuration->tier) vp_json_int(writer, configuration->tier->max_crops);
-    else if (vp_select_crops(&sweep->model.config.geometry, configuration->vision_tokens, &crops) == VP_OK)
+    else if (!(configuration->variant && configuration->variant->family) && configuration->vision_tokens
+             && vp_select_crops(&geometry, configuration->vision_tokens, &crops) == VP_OK)
         vp_json_int(writer, crops);
     else vp_json_null(writer);
     put_int(writer, "top_k", configuration->top_k);
     put_int(writer, "num_active_blocks", configuration->block_count);
     put_ints(writer, "active_block_indices", configuration->blocks, configuration->block_count);
+    if (configuration->variant) {
+        vp_json_key(writer, "variant");
+        variant_put(writer, configuration->variant);
+    }
     vp_json_end_object(writer);
 }
 static void put_head_dataset(vp_json_writer *writer, const struct dataset *dataset) {
@@ -91,14 +99,14 @@ int write_head(struct sweep *sweep) {
     put_text(writer, "plan", sweep->index.plan);
     put_int(writer, "rank", sweep->rank.rank);
     put_int(writer, "world_size", sweep->rank.world_size);
-    put_text(writer, "model", sweep->model.name);
+    put_text(writer, "model", sweep->served ? sweep->plan.variants.items[0].model : sweep->model.name);
     put_bool(writer, "synthetic", sweep->model.synthetic);
-    put_text(writer, "timing", text_of(sweep->options, "timing"));
+    put_text(writer, "timing", sweep->served ? "off" : text_of(sweep->options, "timing"));
     put_bool(writer, "ignore_eos", sweep->plan.ignore_eos);
     put_int(writer, "num_runs_per_sample", sweep->plan.run_count);
     put_int(writer, "num_total_blocks", sweep->model.config.block_count);
     put_int(writer, "bare_every", sweep->bare_every);
-    put_model_shape(writer, &sweep->model.config);
+    if (sweep->served) served_put_head(writer, sweep); else put_model_shape(writer, &sweep->model.config);
     vp_json_key(writer, "options");
     put_options(writer, sweep->options);
     vp_json_key(writer, "data");
@@ -142,7 +150,8 @@ static int write_sample(struct sweep *sweep, size_t set, const struct sample *sa
     put_int(writer, "sample", sample->id);
     put_int(writer, "set", (int64_t)set);
     put_text(writer, "prompt", sample->prompt);
-    put_int(writer, "input_text_tokens", sample->text_count);
+    if (sweep->served) put_null(writer, "input_text_tokens"); /* only the server's tokenizer knows */
+    else put_int(writer, "input_text_tokens", sample->text_count);
     put_metadata(writer, &sweep->scratch, sample);
     return journal_line_append(&sweep->journal);
 }
@@ -192,6 +201,11 @@ static int write_run(struct sweep *sweep, struct open_point *point, const struct
     put_int(writer, "session", sweep->session_at);
     put_int(writer, "unix_s", (int64_t)time(NULL));
     put_int(writer, "total_ns", run->total_ns);
+    put_answer(writer, "answer", run);
+    if (run->served) {
+        served_put(writer, run->served);
+        return point_append(sweep, point);
+    }
     put_int(writer, "stamps", sweep->timing_off ? 0 : run->times.stamps + CHAIN_STAMPS);
     put_stages(writer, &run->times);
     vp_json_key(writer, "step_ns");
@@ -199,7 +213,6 @@ static int write_run(struct sweep *sweep, struct open_point *point, const struct
     for (int32_t i = 0; !sweep->timing_off && i + 1 < run->token_count; i++) vp_json_int(writer, run->step_ns[i]);
     vp_json_end_array(writer);
     put_ints(writer, "tokens", run->tokens, run->token_count);
-    put_answer(writer, "answer", run);
     put_bool(writer, "ended_by_eos", run->ended_by_eos);
     put_bool(writer, "throttled", sweep->is_throttled);
     vp_json_key(writer, "telemetry");
@@ -262,6 +275,10 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
                                 const struct sample *sample) {
     vp_tile_options tiles = configuration_tiles(point->configuration);
     struct point described;
+    if (sweep->served) {
+        served_put_sizes(writer, point);
+        return;
+    }
     memset(&described, 0, sizeof described);
     described.sample = sample;
     described.layout = point->layout;
@@ -343,6 +360,8 @@ static int block_end(struct sweep *sweep, int is_last) {
     vp_noise_read(noise_root(), &now);
     if (!is_last && !vp_noise_is_long_enough(&sweep->block_reading, &now)) return 0;
     if (!vp_noise_between(&sweep->block_reading, &now, &noise)) return 0;
+    /* a server on this machine is one of the other processes: what else runs cannot be told apart from it */
+    if (sweep->served && served_is_local(sweep)) noise.other_cpu_percent = noise.load = (double)NAN;
     writer = journal_line_begin(&sweep->journal);
     vp_json_key(writer, "noise");
     vp_json_begin_object(writer);
@@ -362,7 +381,7 @@ static int block_end(struct sweep *sweep, int is_last) {
 static int check_session(struct sweep *sweep) {
     const struct index_file *file = &sweep->index.files[0];
     const char *note = vp_engine_device_note(sweep->session.engine);
-    if (note[0] && !sweep->was_open && !is_given(sweep->options, "quiet"))
+    if (note[0] && !sweep->was_open)
         complain(0, gpu_of(sweep->session.engine) < 0 ? "device: cpu (no CUDA: %s)" : "device: %s", note);
     if (!file->knows_device || file->on_gpu == (gpu_of(sweep->session.engine) >= 0)) return 0;
     return complain(EXIT_DEVICE, "the points in %s were measured on %s, this is %s: use another --output_dir",
@@ -396,7 +415,7 @@ static int drop_largest(struct sweep *sweep, int32_t sequence, int32_t views, co
         struct configuration *configuration = &sweep->plan.configurations[i];
         if (configuration->dropped || !is_as_large(configuration, sequence, views)) continue;
         configuration->dropped = copy_text(reason, strlen(reason));
-        complain(0, "%s does not fit: %s", configuration->file_name, reason);
+        complain(EXIT_WORK, "%s does not fit: %s", configuration->file_name, reason);
         dropped++;
     }
     return dropped;
@@ -492,7 +511,7 @@ static int try_run(struct sweep *sweep, struct open_point *point, const struct p
         if (attempt < sweep->max_retries) { point->retries++; continue; }
         if (result == VP_ERR_MEMORY) {
             point->configuration->dropped = copy_text(reason, strlen(reason));
-            complain(0, "%s does not fit: %s", point->configuration->file_name, reason);
+            complain(EXIT_WORK, "%s does not fit: %s", point->configuration->file_name, reason);
         } else *is_device = 1;
         return 0;
     }
@@ -556,9 +575,10 @@ static int has_timed_shape(const struct configuration *configuration, int32_t vi
 static int lacks_kernels(const struct sweep *sweep, const struct open_point *point, const struct entry *entry) {
     char reason[LINE_BYTES];
     vp_layout storage;
-    const vp_layout *layout = configuration_layout(&sweep->model, point->configuration, entry, &storage, reason,
-                                                   sizeof reason);
-    return point->lacks_kernels && !reason[0]
+    const vp_layout *layout;
+    if (!point->lacks_kernels) return 0;
+    layout = configuration_layout(&sweep->model, point->configuration, entry, &storage, reason, sizeof reason);
+    return !reason[0]
            && !has_timed_shape(point->configuration, layout ? layout->views : 0, entry_sequence(entry, layout) / 256);
 }
 /* With --kernel_pass, once for each shape and configuration: a run in which every kernel is timed by itself. */
@@ -616,12 +636,14 @@ static int measure_run(struct sweep *sweep, struct open_point *point, const stru
     vp_stop stop = stop_of(sweep, point);
     int is_device, code;
     if (stop == VP_STOP_NOT) {
-        if ((code = try_run(sweep, point, &point->input, reason, sizeof reason, &is_device)) != 0) return code;
+        code = sweep->served ? served_run(sweep, point, sample, reason, sizeof reason, &is_device)
+                             : try_run(sweep, point, &point->input, reason, sizeof reason, &is_device);
+        if (code) return code;
         if (reason[0]) {
             if ((code = write_failed(sweep, point, sample, reason, is_device)) != 0) return code;
             return is_device ? check_streak(sweep, EXIT_DEVICE, reason) : 0;
         }
-        read_telemetry(sweep);
+        if (!sweep->served) read_telemetry(sweep);
         if ((code = write_run(sweep, point, sample, sweep->run)) != 0) return code;
         point->totals[point->runs++] = (double)sweep->run->total_ns;
         point->spent_ns += sweep->run->total_ns;
@@ -641,6 +663,22 @@ static int has_obstacle(const struct sweep *sweep, const struct open_point *poin
         snprintf(reason, capacity, "the sequence needs %lld positions with its new tokens, the model has %d",
                  (long long)need, sweep->model.config.max_positions);
     return reason[0] != 0;
+}
+/* Makes the images that servers get of a sample, and writes the open points that cannot run as failed. */
+static int served_sample_begin(struct sweep *sweep, size_t count, const struct sample *sample,
+                               const struct entry *entry) {
+    const int has_vanished = sample->image_path && access(sample->image_path, R_OK);
+    char reason[LINE_BYTES] = "";
+    int code = 0, vanished = 0;
+    for (size_t i = 0; i < count && !code; i++) {
+        struct open_point *point = &sweep->open[i];
+        if (!point->is_open) continue;
+        code = served_begin(sweep, point, sample, entry, reason, sizeof reason);
+        if (code || !reason[0]) continue;
+        vanished |= has_vanished;
+        code = write_failed(sweep, point, sample, reason, has_vanished);
+    }
+    return code || !vanished ? code : check_streak(sweep, EXIT_INPUT, reason);
 }
 /* Decodes the image of a sample that was loaded, and writes the open points that cannot run as failed. */
 static int sample_begin(struct sweep *sweep, size_t count, const struct sample *sample, const struct entry *entry,
@@ -686,9 +724,12 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
         open_count += sweep->open[i].is_open || sweep->open[i].lacks_kernels;
     }
     if (code || !open_count) return code;
-    if ((code = dataset_sample(dataset, &sweep->model, index, &sample)) != 0) return code;
+    if ((code = dataset_sample(dataset, sweep->served ? NULL : &sweep->model, index, &sample)) != 0) return code;
     if (!entry) code = write_sample(sweep, set, &sample);
-    if (!code) code = sample_begin(sweep, configuration_count, &sample, &dataset->samples[index], &image);
+    if (!code)
+        code = sweep->served
+                   ? served_sample_begin(sweep, configuration_count, &sample, &dataset->samples[index])
+                   : sample_begin(sweep, configuration_count, &sample, &dataset->samples[index], &image);
     for (size_t i = 0; i < configuration_count && !code && !interrupted; i++)
         if (sweep->open[i].lacks_kernels) code = measure_kernels(sweep, &sweep->open[i], &sample);
     for (int64_t round = 0; !code && !interrupted && open_count; round++) {
@@ -701,6 +742,7 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
         if (!code) code = block_end(sweep, 0);
     }
     if (image.rgb) vp_image_free(&image);
+    if (sweep->served) served_end(sweep);
     sample_free(&sample);
     return code;
 }

@@ -1,4 +1,4 @@
-/* image.c: an image file to RGB.
+/* image.c: an image file to RGB, and RGB to a PNG file's bytes.
  * The file is read whole and decoded by the library; an error becomes one line that names the file once. */
 #include "tile/image.h"
 
@@ -10,6 +10,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* as all memory of the rooms: when it runs out, the program ends with a message */
+#define STBIW_MALLOC(bytes) resize(NULL, (size_t)(bytes), 1)
+#define STBIW_REALLOC(memory, bytes) resize(memory, (size_t)(bytes), 1)
+#define STBIW_FREE(memory) free(memory)
+#define STB_IMAGE_WRITE_IMPLEMENTATION
+#define STB_IMAGE_WRITE_STATIC
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-function"
+#endif
+#include <stb/stb_image_write.h>
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 int load_image(const char *path, vp_image *image, char *reason, size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -23,4 +38,8 @@ int load_image(const char *path, vp_image *image, char *reason, size_t capacity)
     if (strstr(line, path)) snprintf(reason, capacity, "%s", line);
     else snprintf(reason, capacity, "%.180s: %.320s", path, line);
     return result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT;
+}
+static void add_bytes(void *out, void *data, int bytes) { text_add((struct text_buffer *)out, data, (size_t)bytes); }
+void add_png(struct text_buffer *out, const uint8_t *rgb, int32_t width_px, int32_t height_px) {
+    stbi_write_png_to_func(add_bytes, out, width_px, height_px, 3, rgb, width_px * 3);
 }

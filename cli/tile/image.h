@@ -1,11 +1,15 @@
-/* image.h: an image file to RGB.
+/* image.h: an image file to RGB, and RGB to a PNG file's bytes.
  * A path comes in; pixels, or the reason why there are none, come out. */
 #ifndef VLMPROF_CLI_IMAGE_H
 #define VLMPROF_CLI_IMAGE_H
+#include "base/memory.h"
 #include "vlmprof_image.h"
 
 /* Decodes an image file; vp_image_free frees the pixels. Returns 0, or an exit code with a reason in `reason`; nothing
  * is printed. */
 int load_image(const char *path, vp_image *image, char *reason, size_t capacity);
+
+/* Appends a PNG file of RGB pixels, [height, width, 3], to out. */
+void add_png(struct text_buffer *out, const uint8_t *rgb, int32_t width_px, int32_t height_px);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "tile/family.h"
 #include "tile/image.h"
 #include "tile/tile_options.h"
 #include "vlmprof.h"
@@ -21,17 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define STB_IMAGE_WRITE_IMPLEMENTATION
-#define STB_IMAGE_WRITE_STATIC
-#if defined(__GNUC__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-function"
-#endif
-#include <stb/stb_image_write.h>
-#if defined(__GNUC__)
-#pragma GCC diagnostic pop
-#endif
 
 struct image_size {
     int64_t width, height; /* pixels, not checked; 0 with an error */
@@ -140,16 +130,6 @@ static int has_sides_in_range(const struct image_size *size) {
            && size->height <= VP_FAMILY_PX_LIMIT;
 }
 
-/* Complains about an unknown family, with those of a similar name or the same beginning. Returns an exit code. */
-static int unknown_family(const char *name) {
-    struct text_buffer near = {NULL, 0, 0};
-    int code;
-    for (int32_t i = 0; vp_family_at(i); i++) add_near_word(&near, name, "", vp_family_at(i)->name);
-    code = complain(EXIT_USAGE, "--family: \"%.60s\" is not known%.500s%s vlmprof tile --list_families shows all", name,
-                    near.bytes ? near.data : "", near.bytes ? "?" : ";");
-    free(near.data);
-    return code;
-}
 static vp_family *add_family(struct family_job *job) {
     job->families = resize(job->families, job->family_count + 1, sizeof *job->families);
     return &job->families[job->family_count++];
@@ -185,24 +165,6 @@ static int families_of_checkpoint(struct family_job *job, const char *folder) {
     for (int i = 0; i < 3; i++) { free(text[i]); free(parsed[i].nodes); }
     return code;
 }
-/* Sets the keys of the command line in all families that have them. Returns 0 or an exit code. */
-static int set_keys(struct family_job *job, const struct options *options) {
-    const char *crops[2] = {"max_crops", text_of(options, "max_crops")};
-    for (size_t i = 0; i < options->key_count + (is_given(options, "max_crops") ? 2 : 0); i += 2) {
-        const char *const *key = i < options->key_count ? &options->keys[i] : crops;
-        vp_error error = {VP_OK, -1, "", ""};
-        size_t taken = 0;
-        for (size_t k = 0; k < job->family_count; k++) {
-            vp_result result = vp_family_set(&job->families[k], key[0], key[1], &error);
-            if (result == VP_ERR_RANGE) return complain(EXIT_USAGE, "--%s: \"%s\": %s", key[0], key[1], error.text);
-            taken += result == VP_OK;
-        }
-        for (size_t k = 0; k < i && k < options->key_count; k += 2)
-            if (!strcmp(options->keys[k], key[0])) return complain(EXIT_USAGE, "--%s is given twice", key[0]);
-        if (!taken) return complain(EXIT_USAGE, "unknown option --%s: %s; see vlmprof tile --help", key[0], error.text);
-    }
-    return 0;
-}
 /* The families that the options name, with their keys set. Returns 0 or an exit code. */
 static int families_of(struct family_job *job, const struct options *options) {
     static const char *const foreign[] = {"preprocess", "tier", "crops", "vision_tokens"};
@@ -217,11 +179,10 @@ static int families_of(struct family_job *job, const struct options *options) {
     for (; !code && wanted; wanted = job->compare && strchr(wanted, ',') ? strchr(wanted, ',') + 1 : NULL) {
         size_t bytes = job->compare ? strcspn(wanted, ",") : strlen(wanted);
         char *name = copy_text(wanted, bytes);
-        const vp_family_preset *preset = vp_family_find(name);
-        if (preset) vp_family_default(preset, add_family(job)); else code = unknown_family(name);
+        code = family_by_name(name, add_family(job));
         free(name);
     }
-    return code ? code : set_keys(job, options);
+    return code ? code : family_set_keys(options, job->families, job->family_count);
 }
 /* The value of a key, as one would type it on the command line. */
 static void key_text(const vp_family *family, const vp_family_key *key, char *out, size_t capacity) {
@@ -589,7 +550,6 @@ static void draw_global_view(struct canvas *canvas, const vp_family *family, con
     paint_image(canvas, image, left + (int32_t)spot[0], (int32_t)spot[1], (int32_t)spot[2], (int32_t)spot[3]);
     paint_frame(canvas, left, 0, left + side, side, 3, green);
 }
-static void add_png(void *png, void *data, int bytes) { text_add((struct text_buffer *)png, data, (size_t)bytes); }
 /* Draws an image in a family into a PNG file. Returns 0 or an exit code. */
 static int draw_family(const vp_family *family, const struct image_size *size, const vp_image *image,
                        const char *path) {
@@ -598,7 +558,7 @@ static int draw_family(const vp_family *family, const struct image_size *size, c
     struct canvas canvas = {NULL, 0, 0};
     struct text_buffer png = {NULL, 0, 0};
     double width, height, scale, spot[4];
-    int32_t drawn_width, drawn_height, side = 0, code = 0;
+    int32_t drawn_width, drawn_height, side = 0, code;
     vp_result result = vp_family_count(family, (int32_t)size->width, (int32_t)size->height, &count, &error);
     if (result != VP_OK) return complain_result(EXIT_USAGE, family->preset->name, result, &error);
     draw_canvas(family, size, &count, &width, &height);
@@ -616,9 +576,8 @@ static int draw_family(const vp_family *family, const struct image_size *size, c
     paint_image(&canvas, image, (int32_t)spot[0], (int32_t)spot[1], (int32_t)spot[2], (int32_t)spot[3]);
     draw_tiles(&canvas, family, &count, drawn_width, drawn_height);
     if (side) draw_global_view(&canvas, family, size, image, drawn_width, drawn_height, spot);
-    if (!stbi_write_png_to_func(add_png, &png, canvas.width, canvas.height, 3, canvas.rgb, canvas.width * 3))
-        code = complain(EXIT_DEVICE, "--draw %s: not enough memory", path);
-    else code = file_write_text(path, &png);
+    add_png(&png, canvas.rgb, canvas.width, canvas.height);
+    code = file_write_text(path, &png);
     free(png.data);
     free(canvas.rgb);
     return code;

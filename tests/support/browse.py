@@ -4,7 +4,8 @@
 The browser is driven through a pipe (--remote-debugging-pipe): no port, no library.
   --shots DIR      keeps a picture of each
   --axe FILE       runs axe.min.js, too: a serious or critical finding fails
-  --probe          only looks at texts: the page is no report
+  --flame          the page is the one of run --profile, not a report
+  --probe          only looks at texts: the page is neither
   --picture FILE WIDTH HEIGHT  only writes a picture of the page's top
 Prints each fault, then how many there are; the exit code is 1 then."""
 import base64
@@ -91,6 +92,74 @@ USE = r"""(() => {
   return faults
 })()"""
 
+# What the flame chart's script does: boxes have names, keys and clicks zoom and come back, touch names a box, kinds are hidden, the table is filtered.
+FLAME = r"""(() => {
+  const faults = [], want = (good, what) => { if (!good) faults.push(what) }
+  const svg = document.querySelector('svg.flame'), boxes = () => [...svg.querySelectorAll('g[data-t]')], tip = document.querySelector('#tip')
+  const said = document.querySelector('#flame [role=status]'), total = JSON.parse(document.querySelector('#data').textContent).total
+  const button = name => [...document.querySelectorAll('#flame .tools button')].find(b => b.textContent == name)
+  const key = k => document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: k, bubbles: true}))
+  const named = name => boxes().find(g => g.dataset.t.startsWith(name + '\n'))
+  want(boxes().length > 20, 'the chart has no boxes')
+  want(boxes().every(g => g.getAttribute('aria-label') && g.getAttribute('role')), 'a box has no name')
+  want(boxes().filter(g => g.tabIndex == 0).length == 1, 'the chart is not one stop of the Tab key')
+  want(boxes().every(g => { const t = g.querySelector('text'); return !t || t.getComputedTextLength() <= g.querySelector('rect').getBoundingClientRect().width }), 'a label is wider than its box')
+  want(said.textContent.includes('the whole request') && button('Back').disabled && button('Whole request').disabled, 'the whole request is not shown first')
+  const first = boxes()[0]
+  first.focus()
+  want(!tip.hidden && tip.textContent == first.dataset.t && /starts at .*, takes /.test(tip.textContent), 'a box in focus shows no title')
+  key('ArrowRight')
+  want(document.activeElement != first && tip.textContent == document.activeElement.dataset.t, 'an arrow does not go to the next box')
+  named('vit').focus()
+  key('Enter')
+  want(said.textContent.startsWith('Shown: vit,') && document.activeElement.dataset.t.startsWith('vit\n'), 'Enter does not zoom to a stage')
+  key('ArrowDown')
+  want(document.activeElement.dataset.t.startsWith('vit \u203a pass 1\n'), 'an arrow down does not go to a pass')
+  key('Enter')
+  key('ArrowDown')
+  want(/^vit \u203a pass 1 \u203a block \d+\n/.test(document.activeElement.dataset.t), 'an arrow down does not go to a block')
+  document.activeElement.dispatchEvent(new MouseEvent('click', {bubbles: true}))
+  want(/^Shown: vit \u203a pass 1 \u203a block \d+,/.test(said.textContent), 'a click does not zoom to a block')
+  const operation = boxes().find(g => /FLOP\/s/.test(g.dataset.t) && /shape/.test(g.dataset.t) && / B\/s|B,|B\n|[kMG]B/.test(g.dataset.t))
+  want(operation, 'an operation says no shape, FLOP or bytes')
+  operation?.dispatchEvent(new PointerEvent('pointerdown', {bubbles: true, pointerType: 'touch'}))
+  want(operation && !tip.hidden && tip.textContent == operation.dataset.t, 'a touched box shows no title')
+  button('Back').click()
+  want(said.textContent.startsWith('Shown: vit \u203a pass 1,'), 'Back does not go back')
+  button('Zoom out').click()
+  button('Later').click()
+  button('Zoom in').click()
+  want(boxes().length > 3, 'moving shows nothing')
+  button('decode').click()
+  want(said.textContent.startsWith('Shown: decode,') && named('decode'), 'a button does not go to its stage')
+  boxes()[0].focus()
+  key('Backspace')
+  key('0')
+  want(said.textContent.includes('the whole request'), '0 does not show the whole request')
+  const item = document.querySelector('#flame .legend [data-k=s1]'), shown = () => boxes().some(g => g.matches('.s1') && g.getClientRects().length)
+  want(shown(), 'there is no attention')
+  item.click()
+  want(!shown(), 'a kind cannot be hidden')
+  button('vit').click()
+  want(!shown(), 'a hidden kind comes back')
+  item.click()
+  button('Whole request').click()
+  want(shown(), 'a kind cannot be shown again')
+  const input = document.querySelector('#table input'), rows = [...document.querySelectorAll('#table tbody tr')]
+  input.value = 'gemm router'
+  input.oninput()
+  want(rows.some(r => !r.hidden) && rows.filter(r => !r.hidden).every(r => /gemm/.test(r.textContent) && /router/.test(r.textContent)), 'the table is not filtered')
+  input.value = ''
+  input.oninput()
+  for (const [head, isText] of [['self, ms', false], ['operation', true]]) {
+    const b = [...document.querySelectorAll('#table th button')].find(b => b.textContent == head), i = b.parentNode.cellIndex
+    b.click()
+    const values = [...document.querySelectorAll('#table tbody tr')].map(r => isText ? r.cells[i].textContent : parseFloat(r.cells[i].textContent))
+    want(values.every((v, k) => !k || (isText ? values[k - 1].localeCompare(v) <= 0 : values[k - 1] <= v)), 'the table is not sorted by ' + head)
+  }
+  return faults
+})()"""
+
 
 class Browser:
     def __init__(self, program, profile):
@@ -147,6 +216,8 @@ class Browser:
     def look(self, width, height, scheme):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        if self.session:  # what follows the page's width is drawn in the next frames
+            self.value("new Promise(done => setTimeout(done, 60))")
 
     def value(self, expression):
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
@@ -167,7 +238,7 @@ AXE = """axe.run(document, {resultTypes: ['violations']}).then(r => r.violations
     .map(v => `axe: ${v.impact}: ${v.id}: ${v.help} (${v.nodes.length}): ${v.nodes[0].html.slice(0, 160)}`))"""
 
 
-def check(browser, shots, axe, is_report):
+def check(browser, shots, axe, use):
     faults = []
     for width in WIDTHS:
         for scheme in ("light", "dark"):
@@ -178,17 +249,17 @@ def check(browser, shots, axe, is_report):
                 browser.look(width, min(height, 16000), scheme)
                 browser.picture(f"{shots}/{width}-{scheme}.png", False)
                 browser.look(width, 900, scheme)
-            if axe and width == WIDTHS[0]:
+            if axe:
                 browser.value(axe + ";0")
                 found += browser.value(AXE)
             faults += [f"{width} px, {scheme}: {f}" for f in found]
-    return faults + (browser.value(USE) if is_report else [])
+    return faults + (browser.value(use) if use else [])
 
 
 def main():
     arguments, options = sys.argv[1:], {}
     while len(arguments) > 2:
-        count = {"--picture": 3, "--probe": 0}.get(arguments[2], 1)
+        count = {"--picture": 3, "--probe": 0, "--flame": 0}.get(arguments[2], 1)
         options[arguments[2]] = arguments[3:3 + count]
         del arguments[2:3 + count]
     program, page = arguments
@@ -202,7 +273,7 @@ def main():
                 browser.picture(path, False)
                 return 0
             axe = Path(options["--axe"][0]).read_text() if "--axe" in options else None
-            faults = check(browser, options.get("--shots", [None])[0], axe, "--probe" not in options)
+            faults = check(browser, options.get("--shots", [None])[0], axe, None if "--probe" in options else FLAME if "--flame" in options else USE)
         finally:
             browser.close()
     print(*faults, sep="\n", end="\n" if faults else "")

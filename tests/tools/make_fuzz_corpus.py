@@ -211,3 +211,51 @@ write('ops/long-name.json', table([op('x' * 300, file='y' * 200, stack=[{'name':
 write('ops/member-missing.json', table([op('a')]).replace('"flops":0,', ''))
 write('ops/nul.json', table([op('a\0b')]))
 write('ops/steps.json', table([op('ProfilerStep#1')]))
+
+# ---- chat: first byte: API (3: a knob), content type, how it is cut (tests/fuzz/fuzz_chat.c); then what a server sends
+chat, responses, ollama, knob = range(4)
+unknown, events, lines, whole = (4 * i for i in range(4))
+
+
+def stream(*objects, end='\n', before=''):
+    return before + ''.join('data: ' + compact(o) + end * 2 for o in objects) + 'data: [DONE]' + end * 2
+
+
+def delta(text, **other):
+    value = {'model': 'm', 'choices': [{'index': 0, 'delta': {'content': text}, 'finish_reason': None}]}
+    value['choices'][0]['delta'].update(other)
+    return value
+
+
+def sent(name, api, kind, text, cut=5):
+    write('chat/' + name, bytes([api | kind | cut << 4]) + (text if isinstance(text, bytes) else text.encode()))
+
+
+usage = {'choices': [], 'usage': {'prompt_tokens': 298, 'completion_tokens': 2, 'prompt_tokens_details': {'cached_tokens': 16, 'image_tokens': 256}}}
+timings = dict(usage, timings={'cache_n': 1, 'prompt_n': 9, 'prompt_ms': 7.5, 'predicted_n': 2})
+final = {'choices': [{'index': 0, 'delta': {}, 'finish_reason': 'length'}]}
+sent('stream', chat, events, stream(delta('', role='assistant'), delta('Hello'), delta(' é😀'), final, usage))
+sent('cr-lf', chat, events, stream(delta('Hel'), delta('lo'), final, timings, end='\r\n', before='\ufeff: ping\r\n\r\n'), 0)
+sent('cr', chat, unknown, stream(delta('Hel'), delta('lo', reasoning='hm'), end='\r'), 2)
+sent('reasoning', chat, events, stream(delta(None, reasoning_content='a', reasoning='a'), delta('b'), usage))
+sent('error', chat, events, 'data: ' + compact(delta('half')) + '\n\ndata: {"error":{"message":"out of\\nmemory","code":500}}\n\n')
+sent('error-event', chat, events, 'event: error\ndata: words\ndata: more\n\nerror: {"message":"slot"}\n\n')
+sent('lines-of-data', chat, events, 'data: {"choices":\ndata: [{"delta":{"content":"x"}}]}\nid: 1\nretry: 5\n\ndata: [DONE]\n\n')
+sent('whole', chat, whole, compact({'model': 'm', 'choices': [{'message': {'content': [{'type': 'text', 'text': 'A'}], 'refusal': None}, 'finish_reason': 'stop'}], 'usage': None}))
+sent('responses', responses, events, stream({'type': 'response.reasoning_text.delta', 'delta': 'r'}, {'type': 'response.output_text.delta', 'delta': 't'}, {
+    'type': 'response.completed', 'response': {'status': 'completed', 'error': None, 'model': 'm', 'output': [], 'usage': {'input_tokens': 3, 'output_tokens': 2,
+    'input_tokens_details': {'cached_tokens': 0}, 'output_tokens_details': {'reasoning_tokens': 1}}}}))
+sent('responses-whole', responses, whole, compact({'status': 'incomplete', 'incomplete_details': {'reason': 'max_output_tokens'}, 'output': [
+    {'type': 'reasoning', 'summary': [{'text': 's'}]}, {'type': 'message', 'content': [{'type': 'output_text', 'text': 'T'}]}]}))
+sent('responses-failed', responses, events, stream({'type': 'error', 'message': 'gone'}, {'type': 'response.failed', 'response': {'status': 'failed', 'error': {'message': 'm'}}}))
+sent('ollama', ollama, lines, '\n'.join(compact(o) for o in ({'model': 'o', 'message': {'content': '', 'thinking': 't'}, 'done': False}, {'message': {'content': 'Hi'}}, {
+    'done': True, 'done_reason': 'stop', 'total_duration': 9, 'load_duration': 1, 'prompt_eval_count': 12, 'prompt_eval_duration': 5, 'eval_count': 2, 'eval_duration': 3})))
+sent('ollama-error', ollama, lines, '{"error":"stopped"}\n')
+sent('page', chat, whole, '<html>502</html>')
+sent('too-long', chat, events, stream(*(delta('0123456789' * 6) for _ in range(11))))
+sent('long-event', chat, events, 'data: ' + 'x' * 700)
+sent('bad-utf8', chat, events, b'data: {"choices":[{"delta":{"content":"\xff"}}]}\n\n')
+sent('nul', chat, whole, b'{"model":"a\\u0000b","choices":[{"message":{"content":"\\u0000"}}]}\0')
+for name, path, value in (('new', 'mm_processor_kwargs.max_pixels', '1024'), ('images', 'image_url.detail', 'low'), ('every', 'messages[*].content[*].x.y', ' {"z": null} '),
+                          ('item', 'messages[0].content[1]', '[]'), ('replaced', 'messages', '{}'), ('key', 'model.x', '1'), ('wrong', 'a..b[', '"')):
+    sent('knob-' + name, knob, unknown, path.encode() + b'\xff' + value.encode())

@@ -1,0 +1,554 @@
+/* command_audit.c: does a server count the tokens of images as the rule of a model family says?
+ * Options become a list of sizes with their counts by the rule (audit_prepare). A made-up picture of each size is sent
+ * (audit_measure), and the counts are judged (audit_decide). The verdict and a table go to stdout as text or JSON. */
+#include "base/console.h"
+#include "base/document.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/option_rows.h"
+#include "base/options.h"
+#include "commands/commands.h"
+#include "request/provenance.h"
+#include "server/ask.h"
+#include "server/audit.h"
+#include "server/corners.h"
+#include "server/endpoint.h"
+#include "server/knobs.h"
+#include "server/scene.h"
+#include "tile/family.h"
+#include "tile/tile_options.h"
+#include "vlmprof.h"
+#include "vlmprof_families.h"
+#include "vlmprof_image.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char QUESTION[] = "What is in this image?";
+enum { ASKED_WITHOUT = 4 };
+
+static const struct option_spec AUDIT_OPTIONS[] = {
+    OPTION_GROUP("the server"),
+    OPTION_ENDPOINT,
+    OPTION_ENDPOINT_MODEL,
+    OPTIONS_OF_CLIENT,
+    OPTION_REQUEST_KNOB,
+    OPTION_GROUP("the rule"),
+    {"family", TEXT, "NAME", NULL, 0, 0, NULL,
+     "the model family; its keys as with tile, like --max_pixels N, where the server is configured otherwise"},
+    OPTION_GROUP("the images"),
+    {"images", COUNT, "N", "24", CORNERS_LEAST, CORNERS_MOST, NULL, "how many sizes, at the corners of the rule"},
+    {"image_pixels", COUNT, "N", "4194304", 16384, VP_IMAGE_PIXELS_MAX, NULL, "no image has more pixels"},
+    {"sizes", TEXTS, "WxH,...", NULL, 0, 0, NULL, "these sizes instead"},
+    OPTION_GROUP("output"),
+    OPTION_JSON,
+    OPTIONS_OF_ALL,
+};
+
+/* A size, and what the server said about an image of it. */
+struct asked {
+    struct corner corner;
+    vp_vision_count without; /* by the rule without the knobs */
+    int is_counted, is_counted_without; /* truths: usage and usage_without are set */
+    vp_chat_usage usage, usage_without;
+    char *refusal; /* the server's words; NULL: it answered */
+};
+/* What is judged: tokens of the prompt less those of the text alone, against all tokens of the rule; or what usage says
+ * of images, against all of them or the features alone. */
+enum measure { MEASURE_PROMPT, MEASURE_IMAGE, MEASURE_FEATURES, MEASURES };
+static const char *const MEASURE_WORDS[MEASURES] = {
+    "prompt_tokens with the image less prompt_tokens of the text alone", "image_tokens of usage",
+    "image_tokens of usage; the rule's feature tokens, without those that separate and frame them"};
+
+struct audit {
+    struct endpoint endpoint;
+    struct request_knobs knobs;
+    vp_chat_knob *setting; /* [knobs.count] */
+    struct audit_rule *rule, *without; /* with the knobs and without */
+    struct asked *asked; size_t count, done; /* done: sizes that were sent */
+    int64_t text_tokens;
+    size_t refused;
+    struct audit_size *sizes; size_t size_count; /* what is judged: those that were counted */
+    size_t *size_of;                             /* [count] its index in `sizes` */
+    enum measure by;
+    struct audit_verdict verdict;
+    struct text_list words, notes, refusals;
+};
+
+/* ---- sizes and rules */
+static int add_sizes(const struct options *options, struct audit *audit) {
+    const struct option_value *sizes = opt(options, "sizes");
+    audit->asked = zeroed(sizes->count + 1, sizeof *audit->asked);
+    for (size_t i = 0; i < sizes->count; i++) {
+        struct corner *corner = &audit->asked[i].corner;
+        const char *text = sizes->items[i];
+        vp_error error = {VP_OK, -1, "", ""};
+        int64_t width = 0, height = 0;
+        vp_result result;
+        if (!can_parse_size(text, SIZE_SEPARATORS, &width, &height))
+            return complain(EXIT_USAGE, "--sizes: \"%.60s\": want WIDTHxHEIGHT in pixels, like 640x480", text);
+        if (width < 1 || height < 1 || width > VP_IMAGE_PIXELS_MAX || height > VP_IMAGE_PIXELS_MAX
+            || width * height > VP_IMAGE_PIXELS_MAX)
+            return complain(EXIT_USAGE, "--sizes: %s: an image has 1 to %d pixels", text, VP_IMAGE_PIXELS_MAX);
+        *corner = (struct corner){(int32_t)width, (int32_t)height, {0, 0, 0, 0, 0, 0, 0, 0, 0}, "given"};
+        result = audit_count(audit->rule, corner->width_px, corner->height_px, &corner->count, &error);
+        if (result != VP_OK) return complain_result(EXIT_USAGE, "--sizes", result, &error);
+    }
+    audit->count = sizes->count;
+    return 0;
+}
+static int add_corners(const struct options *options, struct audit *audit) {
+    const size_t most = (size_t)number_of(options, "images");
+    struct corner *corners = zeroed(most, sizeof *corners);
+    audit->count = corners_of(&audit->rule->family, number_of(options, "image_pixels"), most, corners, &audit->notes);
+    audit->asked = zeroed(audit->count + 1, sizeof *audit->asked);
+    for (size_t i = 0; i < audit->count; i++) audit->asked[i].corner = corners[i];
+    free(corners);
+    if (audit->count) return 0;
+    return complain(EXIT_INPUT, "%s takes no image of so few pixels", audit->rule->family.preset->name);
+}
+/* A key that the options set to the very value of a knob means the knob: without it the published value holds. */
+static void split_rules(struct audit *audit) {
+    struct audit_rule *published = resize(NULL, 1, sizeof *published);
+    const vp_family_preset *preset = audit->rule->family.preset;
+    if (memcmp(audit->rule->family.value, audit->without->family.value, sizeof audit->rule->family.value) == 0) {
+        vp_family_default(preset, &published->family);
+        published->is_low_detail = 0;
+        for (size_t i = 0; i < audit->knobs.count; i++) audit_set_knob(published, &audit->setting[i], NULL);
+        for (int i = 0; i < VP_FAMILY_KEYS_LIMIT; i++) {
+            const vp_family_key *key = &preset->keys[i];
+            if (key->name && key->slot != VP_SLOT_RATIO && published->family.value[key->slot] != (int64_t)key->fallback)
+                vp_family_set_number(&audit->without->family, key->name, key->fallback, NULL);
+        }
+    }
+    free(published);
+}
+/* The rule as the options say, and the same with what the knobs mean. Returns 0 or an exit code. */
+static int make_rules(const struct options *options, struct audit *audit) {
+    int code;
+    audit->rule = zeroed(1, sizeof *audit->rule);
+    audit->without = zeroed(1, sizeof *audit->without);
+    if (!text_of(options, "family"))
+        return complain(EXIT_USAGE, "audit needs --family NAME; vlmprof tile --list_families shows all");
+    if ((code = family_by_name(text_of(options, "family"), &audit->rule->family)) != 0
+        || (code = family_set_keys(options, &audit->rule->family, 1)) != 0
+        || (code = knobs_of_options(options, &audit->knobs)) != 0)
+        return code;
+    if (knobs_combinations(&audit->knobs) > 1)
+        return complain(EXIT_USAGE, "--request_knob: audit takes one value of each");
+    *audit->without = *audit->rule;
+    audit->setting = resize(NULL, audit->knobs.count + 1, sizeof *audit->setting);
+    knobs_combination(&audit->knobs, 0, audit->setting);
+    for (size_t i = 0; i < audit->knobs.count; i++) {
+        vp_error error = {VP_OK, -1, "", ""};
+        const vp_result result = audit_set_knob(audit->rule, &audit->setting[i], &error);
+        if (result == VP_ERR_NOT_FOUND)
+            text_list_add(&audit->notes, "%s: the rule of %s knows no such knob", audit->setting[i].path,
+                          audit->rule->family.preset->name);
+        else if (result != VP_OK) return complain_result(EXIT_USAGE, "--request_knob", result, &error);
+    }
+    split_rules(audit);
+    return 0;
+}
+/* Makes everything ready that can be wrong before the server is asked. Returns 0 or an exit code. */
+static int audit_prepare(const struct options *options, struct audit *audit) {
+    int code;
+    if (!is_given(options, "endpoint")) return complain(EXIT_USAGE, "audit needs --endpoint URL");
+    if (is_given(options, "sizes") && (is_given(options, "images") || is_given(options, "image_pixels")))
+        return complain(EXIT_USAGE, "--sizes and --%s exclude each other",
+                        is_given(options, "images") ? "images" : "image_pixels");
+    if ((code = make_rules(options, audit)) != 0
+        || (code = (is_given(options, "sizes") ? add_sizes : add_corners)(options, audit)) != 0)
+        return code;
+    for (size_t i = 0; i < audit->count; i++) {
+        struct asked *asked = &audit->asked[i];
+        const int32_t width = asked->corner.width_px, height = asked->corner.height_px;
+        audit_count(audit->rule, width, height, &asked->corner.count, NULL);
+        if (audit_count(audit->without, width, height, &asked->without, NULL) != VP_OK)
+            asked->without.total_tokens = -1;
+    }
+    if ((code = endpoint_open(options, text_of(options, "endpoint"), text_of(options, "endpoint_model"),
+                              &audit->endpoint)) != 0)
+        return code;
+    return endpoint_needs_model(&audit->endpoint);
+}
+
+/* ---- requests */
+/* Asks about a picture, or about none. Returns 0, or an exit code with a reason; *status is HTTP's. */
+static int ask_usage(struct audit *audit, const struct picture *picture, int with_knobs, vp_chat_usage *usage,
+                     int *status, char *reason, size_t capacity) {
+    vp_error error = {VP_OK, -1, "", ""};
+    struct question question;
+    vp_exchange exchange;
+    int code = 0;
+    memset(&question, 0, sizeof question);
+    question.picture = picture;
+    question.text = QUESTION;
+    question.max_tokens = 1;
+    question.no_stream = 1;
+    question.knobs = audit->setting;
+    question.knob_count = with_knobs ? audit->knobs.count : 0;
+    const vp_result result = ask_begin(&audit->endpoint, &question, &exchange, &error);
+    if (result != VP_OK) {
+        char line[LINE_BYTES];
+        error_line(line, sizeof line, result, &error);
+        snprintf(reason, capacity, "--request_knob: %.700s", line);
+        code = result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_USAGE;
+    } else code = endpoint_try(&audit->endpoint, &exchange, reason, capacity);
+    *usage = exchange.reply.usage;
+    *status = exchange.http_status;
+    ask_free(&exchange);
+    return code;
+}
+/* Truth: the server refused this request and may take others. */
+static int is_refusal(int code, int status) {
+    return code == EXIT_DEVICE && status >= 400 && status != 401 && status != 403 && status != 404 && status != 429
+           && status != 503;
+}
+/* Sends an image of a size. Returns 0, also where the server refuses it, or an exit code after a complaint. */
+static int ask_size(struct audit *audit, struct asked *asked, int with_knobs) {
+    static uint64_t turn;
+    const uint64_t number = hash_number(hash_number(hash_number(HASH_START, vp_clock_ns()), (int64_t)getpid()),
+                                        (int64_t)turn++);
+    char reason[LINE_BYTES];
+    struct picture picture;
+    int status = 0, code;
+    memset(&picture, 0, sizeof picture);
+    scene_draw(asked->corner.width_px, asked->corner.height_px, number, &picture);
+    code = ask_usage(audit, &picture, with_knobs, with_knobs ? &asked->usage : &asked->usage_without, &status, reason,
+                     sizeof reason);
+    picture_free(&picture);
+    if (!code) {
+        if (with_knobs) asked->is_counted = 1; else asked->is_counted_without = 1;
+    } else if (is_refusal(code, status) && with_knobs) {
+        asked->refusal = copy_text(reason, strlen(reason));
+        text_list_add(&audit->refusals, "%dx%d: %s", asked->corner.width_px, asked->corner.height_px, reason);
+        audit->refused++;
+        code = 0;
+    } else if (is_refusal(code, status)) code = 0; /* its counts without the knobs stay unknown */
+    else if (code != EXIT_INTERRUPTED) complain(code, "%s", reason);
+    return code;
+}
+static int64_t rule_effect(const struct asked *asked) {
+    return llabs(asked->corner.count.total_tokens - asked->without.total_tokens);
+}
+/* Sends some sizes once more without the knobs: those where by the rule they matter most. Returns 0 or an exit code. */
+static int measure_without(struct audit *audit) {
+    int code = 0;
+    for (int turn = 0; turn < ASKED_WITHOUT && audit->knobs.count && !code && !interrupted; turn++) {
+        struct asked *best = NULL;
+        for (size_t i = 0; i < audit->done; i++) {
+            struct asked *asked = &audit->asked[i];
+            if (!asked->is_counted || asked->is_counted_without || asked->without.total_tokens < 0) continue;
+            if (!best || rule_effect(asked) > rule_effect(best)) best = asked;
+        }
+        if (!best) break;
+        show_progress("without the knobs: %d of %d", turn + 1, ASKED_WITHOUT);
+        code = ask_size(audit, best, 0);
+    }
+    return code;
+}
+/* Asks for the text alone, then about each size. After Ctrl-C what was counted stays. Returns 0 or an exit code. */
+static int audit_measure(struct audit *audit) {
+    char reason[LINE_BYTES];
+    vp_chat_usage usage;
+    int status = 0, code;
+    end_in_order();
+    show_progress("text alone");
+    code = ask_usage(audit, NULL, 0, &usage, &status, reason, sizeof reason);
+    if (code) {
+        close_progress();
+        return code == EXIT_INTERRUPTED ? code : complain(code, "%s", reason);
+    }
+    audit->text_tokens = usage.prompt_tokens;
+    for (; audit->done < audit->count && !code && !interrupted; audit->done += !code) {
+        struct asked *asked = &audit->asked[audit->done];
+        show_progress("image %zu of %zu: %dx%d", audit->done + 1, audit->count, asked->corner.width_px,
+                      asked->corner.height_px);
+        code = ask_size(audit, asked, 1);
+    }
+    if (!code) code = measure_without(audit);
+    close_progress();
+    return interrupted ? EXIT_INTERRUPTED : code;
+}
+
+/* ---- the verdict */
+/* A count of the server for a measure; -1: it does not say. */
+static int64_t measured_by(const struct audit *audit, enum measure by, const vp_chat_usage *usage) {
+    if (by != MEASURE_PROMPT) return usage->image_tokens;
+    return usage->prompt_tokens >= 0 && audit->text_tokens >= 0 ? usage->prompt_tokens - audit->text_tokens : -1;
+}
+static int is_known(const struct audit *audit, enum measure by, const vp_chat_usage *usage) {
+    return by != MEASURE_PROMPT ? usage->image_tokens >= 0 : usage->prompt_tokens >= 0 && audit->text_tokens >= 0;
+}
+static int64_t ruled_by(enum measure by, const vp_vision_count *count) {
+    return by == MEASURE_FEATURES ? count->feature_tokens : count->total_tokens;
+}
+/* Judges by a measure. Returns truth, or 0: the server does not say it of all sizes. */
+static int judge_by(struct audit *audit, enum measure by) {
+    audit->size_count = 0;
+    audit->by = by;
+    for (size_t i = 0; i < audit->done; i++) {
+        const struct asked *asked = &audit->asked[i];
+        struct audit_size *size = &audit->sizes[audit->size_count];
+        if (!asked->is_counted) continue;
+        if (!is_known(audit, by, &asked->usage)) return 0;
+        audit->size_of[i] = audit->size_count++;
+        *size = (struct audit_size){asked->corner.width_px, asked->corner.height_px,
+                                    ruled_by(by, &asked->corner.count), measured_by(audit, by, &asked->usage),
+                                    0, 0, 0};
+        if (!asked->is_counted_without || !is_known(audit, by, &asked->usage_without)) continue;
+        size->has_without = 1;
+        size->by_rule_without = ruled_by(by, &asked->without);
+        size->measured_without = measured_by(audit, by, &asked->usage_without);
+    }
+    if (audit->size_count) audit_judge(audit->rule, audit->sizes, audit->size_count, &audit->verdict);
+    return audit->size_count > 0;
+}
+/* Judges by the prompt's tokens; where they differ and usage counts images, by that, if it agrees. Returns 0 or an exit
+ * code: nothing was counted. */
+static int audit_decide(struct audit *audit) {
+    int is_judged, prompt_is_judged;
+    audit->sizes = resize(NULL, audit->done + 1, sizeof *audit->sizes);
+    audit->size_of = zeroed(audit->done + 1, sizeof *audit->size_of);
+    is_judged = prompt_is_judged = judge_by(audit, MEASURE_PROMPT);
+    for (int by = MEASURE_IMAGE; by < MEASURES && !(is_judged && audit->verdict.is_equal); by++)
+        is_judged = judge_by(audit, (enum measure)by);
+    if (prompt_is_judged && !(is_judged && audit->verdict.is_equal)) is_judged = judge_by(audit, MEASURE_PROMPT);
+    else if (!is_judged) is_judged = judge_by(audit, MEASURE_IMAGE);
+    if (is_judged) {
+        audit_words(audit->rule, audit->sizes, audit->size_count, &audit->verdict, &audit->words);
+        if (audit->refused)
+            text_list_add(&audit->words, "the server refused %zu of %zu sizes", audit->refused, audit->done);
+        return 0;
+    }
+    if (audit->refused) return complain(EXIT_DEVICE, "the server refused every image: %s", audit->refusals.items[0]);
+    return complain(EXIT_INPUT, "%s: its answers have no usage with prompt_tokens: nothing can be compared",
+                    audit->endpoint.url);
+}
+
+/* ---- as text */
+static void add_number(struct text_list *cells, int64_t number) {
+    if (number < 0) text_list_add(cells, "-"); else text_list_add(cells, "%lld", (long long)number);
+}
+static void add_rows(const struct audit *audit, struct text_list *cells, int with_image, int with_cached) {
+    for (size_t i = 0; i < audit->done; i++) {
+        const struct asked *asked = &audit->asked[i];
+        const vp_vision_count *count = &asked->corner.count;
+        const struct audit_size *size = asked->is_counted ? &audit->sizes[audit->size_of[i]] : NULL;
+        text_list_add(cells, "%dx%d", asked->corner.width_px, asked->corner.height_px);
+        text_list_add(cells, "%s", asked->corner.why);
+        if (count->rows > 0) text_list_add(cells, "%lldx%lld", (long long)count->rows, (long long)count->cols);
+        else text_list_add(cells, "-");
+        text_list_add(cells, "%lld", (long long)ruled_by(audit->by, count));
+        if (size) text_list_add(cells, "%lld", (long long)size->measured); else text_list_add(cells, "refused");
+        if (size) text_list_add(cells, "%+lld", (long long)(size->measured - size->by_rule));
+        else text_list_add(cells, "-");
+        if (with_image) add_number(cells, asked->usage.image_tokens);
+        if (with_cached) add_number(cells, asked->usage.cached_tokens);
+        if (audit->knobs.count) add_number(cells, asked->without.total_tokens);
+        if (audit->knobs.count && size && size->has_without)
+            text_list_add(cells, "%lld", (long long)size->measured_without);
+        else if (audit->knobs.count) text_list_add(cells, "-");
+    }
+}
+/* The keys of the rule, as one types them. */
+static void add_keys(const struct audit_rule *rule, struct text_buffer *line) {
+    const vp_family *family = &rule->family;
+    for (int i = 0; i < VP_FAMILY_KEYS_LIMIT; i++) {
+        const vp_family_key *key = &family->preset->keys[i];
+        char text[96];
+        if (!key->name) continue;
+        if (key->slot == VP_SLOT_RATIO) snprintf(text, sizeof text, " %s=%g", key->name, family->ratio);
+        else snprintf(text, sizeof text, " %s=%lld", key->name, (long long)family->value[key->slot]);
+        text_add_string(line, text);
+    }
+    if (rule->is_low_detail) text_add_string(line, " detail=low");
+}
+static int print_audit(const struct audit *audit) {
+    struct document document = {NULL, 0, NULL};
+    struct text_buffer line = {NULL, 0, 0}, heads = {NULL, 0, 0};
+    int with_image = 0, with_cached = 0, code;
+    for (size_t i = 0; i < audit->done; i++) {
+        const struct asked *asked = &audit->asked[i];
+        if (!asked->is_counted) continue;
+        with_image |= asked->usage.image_tokens >= 0
+                      && asked->usage.image_tokens != audit->sizes[audit->size_of[i]].measured;
+        with_cached |= asked->usage.cached_tokens > 0;
+    }
+    for (size_t i = 0; i < audit->words.count; i++)
+        document_text(&document, BLOCK_LINE, "%s%s", i ? "" : "verdict: ", audit->words.items[i]);
+    if (audit->done < audit->count)
+        document_text(&document, BLOCK_LINE, "stopped early: %zu of %zu sizes were sent", audit->done, audit->count);
+    add_keys(audit->rule, &line);
+    document_text(&document, BLOCK_LINE, "server: %s, model %s", audit->endpoint.url, audit->endpoint.model);
+    document_text(&document, BLOCK_LINE, "rule: %s (%s)%s", audit->rule->family.preset->name,
+                  vp_certainty_text(audit->rule->family.preset->certainty), line.bytes ? line.data : "");
+    line.bytes = 0;
+    knobs_words(&audit->knobs, 0, &line);
+    if (line.bytes) document_text(&document, BLOCK_LINE, "knobs of each request: %s", line.data);
+    document_text(&document, BLOCK_LINE, "counted: %s (%lld)", MEASURE_WORDS[audit->by],
+                  (long long)audit->text_tokens);
+    text_add_string(&heads, "size|why|grid|by rule|counted|difference");
+    if (with_image) text_add_string(&heads, "|image_tokens");
+    if (with_cached) text_add_string(&heads, "|cached");
+    if (audit->knobs.count) text_add_string(&heads, "|rule without knobs|counted without");
+    add_rows(audit, document_table(&document, heads.data), with_image, with_cached);
+    document_list(&document, "Refused by the server", &audit->refusals);
+    document_list(&document, "Notes", &audit->notes);
+    code = print_document(&document);
+    document_free(&document);
+    free(line.data);
+    free(heads.data);
+    return code;
+}
+
+/* ---- as JSON */
+static void put_known(vp_json_writer *writer, const char *key, int is_known, int64_t value) {
+    if (is_known) put_int(writer, key, value); else put_null(writer, key);
+}
+static void put_verdict(vp_json_writer *writer, const struct audit *audit) {
+    const struct audit_verdict *verdict = &audit->verdict;
+    put_text(writer, "verdict", verdict->is_equal ? "equal" : "different");
+    put_text(writer, "cause", verdict->is_equal ? NULL : audit_cause_name(verdict->cause));
+    put_int(writer, "offset", verdict->offset);
+    put_int(writer, "different_sizes", (int64_t)verdict->different);
+    vp_json_key(writer, "first_difference");
+    if (verdict->is_equal) vp_json_null(writer);
+    else {
+        const struct audit_size *first = &audit->sizes[verdict->first];
+        char text[40];
+        snprintf(text, sizeof text, "%dx%d", first->width_px, first->height_px);
+        vp_json_string(writer, text);
+    }
+    vp_json_key(writer, "fits");
+    vp_json_begin_array(writer);
+    for (size_t i = 0; i < verdict->fit_count; i++) {
+        vp_json_begin_object(writer);
+        put_text(writer, "key", verdict->fits[i].key);
+        put_int(writer, "value", verdict->fits[i].value);
+        put_int(writer, "lowest", verdict->fits[i].lowest);
+        put_known(writer, "highest", verdict->fits[i].highest < AUDIT_UNBOUNDED, verdict->fits[i].highest);
+        put_int(writer, "offset", verdict->fit_offset);
+        vp_json_end_object(writer);
+    }
+    vp_json_end_array(writer);
+    vp_json_key(writer, "families");
+    vp_json_begin_array(writer);
+    for (size_t i = 0; i < verdict->family_count; i++) vp_json_string(writer, verdict->families[i]->name);
+    vp_json_end_array(writer);
+    put_list(writer, "words", &audit->words);
+}
+static void put_asked(vp_json_writer *writer, const struct audit *audit, size_t index) {
+    const struct asked *asked = &audit->asked[index];
+    const struct audit_size *size = asked->is_counted ? &audit->sizes[audit->size_of[index]] : NULL;
+    vp_json_begin_object(writer);
+    put_int(writer, "width", asked->corner.width_px);
+    put_int(writer, "height", asked->corner.height_px);
+    put_text(writer, "why", asked->corner.why);
+    put_known(writer, "rows", asked->corner.count.rows >= 0, asked->corner.count.rows);
+    put_known(writer, "cols", asked->corner.count.cols >= 0, asked->corner.count.cols);
+    put_int(writer, "image_tokens_by_rule", ruled_by(audit->by, &asked->corner.count));
+    put_known(writer, "image_tokens_measured", size != NULL, size ? size->measured : 0);
+    put_known(writer, "difference", size != NULL, size ? size->measured - size->by_rule : 0);
+    put_known(writer, "image_tokens_by_rule_without_knobs", size && size->has_without,
+              size ? size->by_rule_without : 0);
+    put_known(writer, "image_tokens_measured_without_knobs", size && size->has_without,
+              size ? size->measured_without : 0);
+    if (asked->is_counted) put_usage(writer, &asked->usage); else put_null(writer, "usage");
+    vp_json_key(writer, "without_knobs");
+    if (asked->is_counted_without) {
+        vp_json_begin_object(writer);
+        put_usage(writer, &asked->usage_without);
+        vp_json_end_object(writer);
+    } else vp_json_null(writer);
+    put_text(writer, "refusal", asked->refusal);
+    vp_json_end_object(writer);
+}
+static void put_rule(vp_json_writer *writer, const struct audit_rule *rule) {
+    const vp_family *family = &rule->family;
+    put_text(writer, "family", family->preset->name);
+    put_text(writer, "certainty", vp_certainty_text(family->preset->certainty));
+    vp_json_key(writer, "keys");
+    vp_json_begin_object(writer);
+    for (int i = 0; i < VP_FAMILY_KEYS_LIMIT; i++) {
+        const vp_family_key *key = &family->preset->keys[i];
+        if (key->name && key->slot == VP_SLOT_RATIO) put_double(writer, key->name, family->ratio);
+        else if (key->name) put_int(writer, key->name, family->value[key->slot]);
+    }
+    vp_json_end_object(writer);
+}
+static void print_audit_json(const struct options *options, const struct audit *audit) {
+    vp_json_writer writer;
+    vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
+    vp_json_begin_object(&writer);
+    put_text(&writer, "schema", "vlmprof-audit-1");
+    put_verdict(&writer, audit);
+    put_text(&writer, "endpoint", audit->endpoint.url);
+    put_text(&writer, "endpoint_model", audit->endpoint.model);
+    put_text(&writer, "api", vp_chat_api_name(audit->endpoint.api));
+    put_rule(&writer, audit->rule);
+    put_knobs(&writer, audit->setting, audit->knobs.count);
+    put_text(&writer, "counted", MEASURE_WORDS[audit->by]);
+    put_known(&writer, "text_tokens", audit->text_tokens >= 0, audit->text_tokens);
+    put_int(&writer, "sizes_planned", (int64_t)audit->count);
+    put_int(&writer, "sizes_refused", (int64_t)audit->refused);
+    vp_json_key(&writer, "sizes");
+    vp_json_begin_array(&writer);
+    for (size_t i = 0; i < audit->done; i++) put_asked(&writer, audit, i);
+    vp_json_end_array(&writer);
+    put_list(&writer, "notes", &audit->notes);
+    put_list(&writer, "warnings", &audit->endpoint.warnings);
+    vp_json_key(&writer, "provenance");
+    vp_json_begin_object(&writer);
+    put_provenance(&writer, options, NULL);
+    put_text(&writer, "client", vp_server_library(audit->endpoint.server));
+    vp_json_end_object(&writer);
+    put_config(&writer, options);
+    vp_json_end_object(&writer);
+    vp_json_finish(&writer);
+    putchar('\n');
+}
+
+static void audit_free(struct audit *audit) {
+    for (size_t i = 0; i < audit->count; i++) free(audit->asked[i].refusal);
+    free(audit->asked);
+    free(audit->rule);
+    free(audit->without);
+    free(audit->setting);
+    free(audit->sizes);
+    free(audit->size_of);
+    knobs_free(&audit->knobs);
+    text_list_free(&audit->words);
+    text_list_free(&audit->notes);
+    text_list_free(&audit->refusals);
+    endpoint_close(&audit->endpoint);
+}
+static int run_command(const struct options *options) {
+    struct audit audit;
+    int code, stopped;
+    memset(&audit, 0, sizeof audit);
+    if ((code = audit_prepare(options, &audit)) == 0) {
+        for (size_t i = 0; i < audit.endpoint.warnings.count; i++) complain(0, "%s", audit.endpoint.warnings.items[i]);
+        stopped = audit_measure(&audit);
+        /* a stop hides no count; without one its own code and words are enough */
+        code = stopped && audit.done == audit.refused ? stopped : audit_decide(&audit);
+        if (!code) {
+            if (is_given(options, "json")) print_audit_json(options, &audit); else code = print_audit(&audit);
+            if (!code) code = stopped ? stopped : audit.verdict.is_equal && !audit.refused ? 0 : EXIT_WORK;
+        }
+    }
+    audit_free(&audit);
+    return code;
+}
+
+const struct command command_audit = {
+    "audit", "--endpoint URL --endpoint_model NAME --family NAME",
+    "does a server count image tokens as its model's rule says, and obey a request's knobs? exit 1 when not",
+    "vlmprof audit --endpoint http://127.0.0.1:8000 --endpoint_model qwen --family qwen2.5-vl\n"
+    "  vlmprof audit --endpoint http://127.0.0.1:8000 --endpoint_model qwen --family qwen2.5-vl \\\n"
+    "      --request_knob mm_processor_kwargs.max_pixels=501760 --json\n"
+    "  vlmprof audit --endpoint http://127.0.0.1:8080 --endpoint_model gemma --family gemma3 --sizes 640x480,1600x400",
+    0, AUDIT_OPTIONS, sizeof AUDIT_OPTIONS / sizeof *AUDIT_OPTIONS, "family", run_command};

@@ -1,0 +1,567 @@
+/* command_load.c: a server under load: many requests at once, or at given times, and how long each took since it was
+ * due.
+ * Options become bodies of requests and a list of levels (rates, or numbers of requests at once). Each level is one
+ * trial, and one result file that is written when it has ended: a level whose file is there is not measured again. */
+#include "base/console.h"
+#include "base/document.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/noise.h"
+#include "base/option_rows.h"
+#include "base/options.h"
+#include "commands/commands.h"
+#include "dataset/dataset.h"
+#include "load/load_bodies.h"
+#include "load/load_result.h"
+#include "load/load_run.h"
+#include "load/load_stats.h"
+#include "request/provenance.h"
+#include "server/ask.h"
+#include "server/endpoint.h"
+#include "server/knobs.h"
+#include "vlmprof_file.h"
+#include "vlmprof_load.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+static const struct option_spec LOAD_OPTIONS[] = {
+    OPTION_GROUP("input"),
+    OPTION_ENDPOINT,
+    OPTION_ENDPOINT_MODEL,
+    OPTIONS_OF_CLIENT,
+    {"data", TEXT, "FILE", NULL, 0, 0, NULL,
+     "JSONL (id, image, question, answers, options, dataset a line), VQA v2's question file, or a folder of images "
+     "with -p; the images are sent as they are"},
+    {"annotations", TEXT, "FILE", NULL, 0, 0, NULL,
+     "VQA v2's answers (default: the file of the official name beside the questions)"},
+    {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL,
+     "where relative image names start; for VQA v2 it or its val2014 holds COCO_val2014_*.jpg"},
+    {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "task in the file names (default: the data file's stem)"},
+    {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question for each image of a folder (short: -p)"},
+    {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style of records without one (default: the data set's)"},
+    {"metric", TEXT, "M", NULL, 0, 0, NULL,
+     "scoring rule of the accuracy (default: the data set's; vqa_seed for an unknown one)"},
+    {"answer_hint", TEXT, "TEXT", NULL, 0, 0, NULL, "text after each question (default: the data set's)"},
+    {"num_samples", COUNT, "N", "1000", 1, INT32_MAX, NULL, "samples drawn from the data; requests take them in turn"},
+    {"stratify_by", TEXT, "FIELD", NULL, 0, 0, NULL, "draw samples so that this field's values keep their shares"},
+    OPTION_GROUP("load"),
+    {"concurrency", COUNTS, "N...", NULL, 1, 65536, NULL,
+     "always N requests at once: the next is sent when one has ended; several: one trial each"},
+    {"request_rate", TEXTS, "R...", NULL, 0, 0, NULL,
+     "R requests per second, whether the server keeps up or not; several: one trial each"},
+    {"arrivals", TEXT, "HOW", "poisson", 0, 0, NULL,
+     "gaps between requests: constant, poisson, gamma:SHAPE (below 1: bursts), or trace=FILE: a time in s on each "
+     "line, instead of --request_rate"},
+    {"duration_s", REAL, "S", "60", 0.1, 86400, NULL, "requests are sent for S seconds; then the last answers come"},
+    {"ramp_s", REAL, "S", "0", 0, 86400, NULL,
+     "requests that are due in the first S seconds are not counted (default: a tenth of the duration)"},
+    {"cool_down_s", REAL, "S", "0", 0, 86400, NULL, "nor those of the last S seconds (default: a tenth, too)"},
+    {"slo", TEXT, "LIMITS", NULL, 0, 0, NULL,
+     "what makes a request good: ttft:MS,tpot:MS,e2e:MS, any of them, all must hold"},
+    {"find_rate", FLAG, NULL, NULL, 0, 0, NULL,
+     "find the highest rate at which --slo_share of the requests are good; begins at --request_rate or 1; a trial "
+     "lasts longer than --duration_s where it needs more requests to decide"},
+    {"slo_share", REAL, "PERCENT", "95", 1, 99.9, NULL, "with --find_rate: requests that must be good"},
+    {"rate_precision", REAL, "PERCENT", "10", 1, 100, NULL, "with --find_rate: ends when the rate is known that well"},
+    OPTION_GROUP("requests"),
+    OPTION_REQUEST_KNOB,
+    {"max_new_tokens", COUNT, "N", NULL, 1, 1000000, NULL,
+     "most tokens of an answer (default: the data set's, else 16)"},
+    OPTION_IGNORE_EOS,
+    {"max_retries", COUNT, "N", "0", 0, 100, NULL,
+     "requests that are refused are tried again so often; 0: a refused request has failed"},
+    {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, "ask the server to leave its prompt cache out (cache_prompt)"},
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of the samples, their order and the arrivals"},
+    OPTION_GROUP("output"),
+    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files, one for each trial"},
+    OPTION_JSON,
+    OPTIONS_OF_ALL,
+};
+
+struct load {
+    const struct options *options;
+    struct endpoint endpoint;
+    char *words; /* what the server says that it is; NULL: nothing */
+    struct request_knobs knobs;
+    struct dataset dataset;
+    struct load_bodies bodies;
+    uint32_t *order; size_t order_count;
+    vp_slo slo; int has_slo;
+    double duration_s, ramp_s, cool_down_s;
+    double *trace_s; size_t trace_count; /* of --arrivals trace=FILE */
+    char plan[24];                       /* of all that makes two trials comparable */
+    struct load_level *levels; size_t level_count;
+    vp_rate_search search;
+    struct text_list warnings;
+};
+
+/* ---- options */
+static int is_trace(const struct options *options) { return !strncmp(text_of(options, "arrivals"), "trace=", 6); }
+/* A rate as it was typed; 0: it is none. */
+static double rate_of(const char *text) {
+    char *end = NULL;
+    const double rate = strtod(text, &end);
+    return end != text && !*end && rate >= 1e-6 && rate <= 1e6 ? rate : 0;
+}
+static int check_levels(const struct options *options) {
+    const struct option_value *rates = opt(options, "request_rate");
+    const int ways = is_given(options, "concurrency")
+                     + (rates->given || is_given(options, "find_rate") || is_trace(options));
+    if (ways != 1)
+        return complain(EXIT_USAGE, "load needs either --concurrency N or --request_rate R (or --find_rate, or "
+                                    "--arrivals trace=FILE)");
+    if (is_trace(options) && (rates->given || is_given(options, "find_rate")))
+        return complain(EXIT_USAGE, "--arrivals trace=FILE says when requests are due: leave --request_rate and "
+                                    "--find_rate out");
+    if (is_given(options, "concurrency") && is_given(options, "arrivals"))
+        return complain(EXIT_USAGE, "--arrivals goes with --request_rate: with --concurrency a request is due when "
+                                    "another has ended");
+    if (is_given(options, "find_rate") && !is_given(options, "slo"))
+        return complain(EXIT_USAGE, "--find_rate needs --slo: what makes a request good");
+    if (is_given(options, "find_rate") && rates->count > 1)
+        return complain(EXIT_USAGE, "--find_rate begins at one --request_rate");
+    for (size_t i = 0; i < rates->count; i++)
+        if (rate_of(rates->items[i]) <= 0)
+            return complain(EXIT_USAGE, "--request_rate %s: a number of requests per second is needed, 1e-6 to 1e6",
+                            rates->items[i]);
+    return 0;
+}
+static int check_load_options(struct load *load) {
+    const struct options *options = load->options;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_arrivals arrivals;
+    vp_result result;
+    int code;
+    if (!is_given(options, "endpoint")) return complain(EXIT_USAGE, "load needs --endpoint URL and --data FILE");
+    if (!is_given(options, "data")) return complain(EXIT_USAGE, "load needs --data FILE: images and questions");
+    if (!is_given(options, "output_dir")) return complain(EXIT_USAGE, "load needs --output_dir DIR");
+    if ((code = check_levels(options)) != 0) return code;
+    if (!is_trace(options)
+        && vp_arrivals_parse(text_of(options, "arrivals"), 1, 0, &arrivals) != VP_OK)
+        return complain(EXIT_USAGE, "--arrivals %s: it is constant, poisson, gamma:SHAPE (0.01 to 1e6) or trace=FILE",
+                        text_of(options, "arrivals"));
+    load->has_slo = is_given(options, "slo");
+    if (load->has_slo && (result = vp_slo_parse(text_of(options, "slo"), &load->slo, &error)) != VP_OK)
+        return complain_result(EXIT_USAGE, "--slo", result, &error);
+    load->duration_s = opt(options, "duration_s")->real;
+    load->ramp_s = is_given(options, "ramp_s") ? opt(options, "ramp_s")->real : load->duration_s / 10;
+    load->cool_down_s = is_given(options, "cool_down_s") ? opt(options, "cool_down_s")->real : load->duration_s / 10;
+    if (load->ramp_s + load->cool_down_s >= load->duration_s)
+        return complain(EXIT_USAGE, "--ramp_s and --cool_down_s leave nothing of --duration_s %g", load->duration_s);
+    return 0;
+}
+/* Reads the times of a trace: a number on each line, ascending. */
+static int read_trace(struct load *load, const char *path) {
+    vp_error error = {VP_OK, -1, "", ""};
+    char *text = NULL, *line, *end;
+    size_t bytes = 0, number = 0;
+    int code = 0;
+    vp_result result = vp_file_read(path, JSON_FILE_BYTES_MAX, &text, &bytes, &error);
+    if (result != VP_OK) return complain_result(exit_code_of(result), path, result, &error);
+    for (line = text; *line && !code; line = *end ? end + 1 : end) {
+        const double due_s = strtod(line, &end);
+        number++;
+        if (end == line || (*end && *end != '\n' && strcspn(end, "\n") != strspn(end, " \t\r")) || !(due_s >= 0))
+            code = complain(EXIT_INPUT, "%s: line %zu holds no time in seconds", path, number);
+        else if (load->trace_count && due_s < load->trace_s[load->trace_count - 1])
+            code = complain(EXIT_INPUT, "%s: line %zu is earlier than the line before", path, number);
+        else {
+            end += strcspn(end, "\n");
+            if (due_s >= load->duration_s) continue;
+            load->trace_s = resize(load->trace_s, load->trace_count + 1, sizeof *load->trace_s);
+            load->trace_s[load->trace_count++] = due_s;
+        }
+    }
+    free(text);
+    if (!code && !load->trace_count)
+        code = complain(EXIT_INPUT, "%s: no request is due within --duration_s %g", path, load->duration_s);
+    return code;
+}
+/* Makes room for a socket for each request at once. */
+static int raise_file_limit(const struct options *options) {
+    const struct option_value *many = opt(options, "concurrency");
+    struct rlimit limit;
+    int64_t most = 0;
+    if (getrlimit(RLIMIT_NOFILE, &limit)) return 0;
+    if (limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &limit)) getrlimit(RLIMIT_NOFILE, &limit);
+    }
+    for (size_t i = 0; i < many->count; i++) if (many->numbers[i] > most) most = many->numbers[i];
+    if (limit.rlim_cur != RLIM_INFINITY && (rlim_t)most + 64 > limit.rlim_cur)
+        return complain(EXIT_USAGE, "--concurrency %lld needs as many open files, and this process may have %llu: "
+                                    "raise the limit (ulimit -n)", (long long)most, (unsigned long long)limit.rlim_cur);
+    return 0;
+}
+
+/* ---- preparing */
+static void plan_fingerprint(struct load *load) {
+    static const char *const texts[] = {"arrivals", "slo", "endpoint_api", "metric"};
+    uint64_t hash = hash_text(hash_text(HASH_START, load->endpoint.url), load->endpoint.model);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const char *text = text_of(load->options, texts[i]);
+        hash = hash_text(hash, text ? text : "");
+    }
+    hash = hash_number(hash, number_of(load->options, "seed"));
+    hash = hash_number(hash, (int64_t)(load->duration_s * 1e6));
+    hash = hash_number(hash, (int64_t)(load->ramp_s * 1e6));
+    hash = hash_number(hash, (int64_t)(load->cool_down_s * 1e6));
+    hash = hash_number(hash, (int64_t)load->bodies.hash);
+    hash = hash_bytes(hash, load->trace_s, load->trace_count * sizeof *load->trace_s);
+    snprintf(load->plan, sizeof load->plan, "%016llx", (unsigned long long)hash);
+}
+static void make_order(struct load *load) {
+    int64_t *places = zeroed(load->bodies.count, sizeof *places);
+    vp_random random;
+    vp_random_seed(&random, (uint32_t)number_of(load->options, "seed"));
+    vp_random_permutation(&random, places, load->bodies.count);
+    load->order_count = load->bodies.count;
+    load->order = zeroed(load->order_count, sizeof *load->order);
+    for (size_t i = 0; i < load->order_count; i++) load->order[i] = (uint32_t)places[i];
+    free(places);
+}
+/* One request before the trials: it opens what the server opens once, and says whether times can be seen at all. */
+static int warm_up(struct load *load) {
+    vp_exchange exchange;
+    int code;
+    memset(&exchange, 0, sizeof exchange);
+    exchange.body = load->bodies.items[load->order[0]].json;
+    exchange.body_bytes = load->bodies.items[load->order[0]].bytes;
+    show_progress("warm-up");
+    code = endpoint_ask(&load->endpoint, &exchange);
+    close_progress();
+    if (!code && !exchange.reply.is_streamed)
+        text_list_add(&load->warnings, "the server answers in one body: TTFT and TPOT cannot be seen");
+    else if (!code && exchange.reply.usage.completion_tokens < 0)
+        text_list_add(&load->warnings, "the server does not say how many tokens it made: there is no TPOT");
+    vp_exchange_free(&exchange);
+    return code;
+}
+static int load_prepare(struct load *load) {
+    const struct options *options = load->options;
+    int code;
+    if ((code = check_load_options(load)) != 0 || (code = knobs_of_options(options, &load->knobs)) != 0) return code;
+    if (knobs_combinations(&load->knobs) > 1)
+        return complain(EXIT_USAGE, "--request_knob takes one value for each path here; sweep takes several");
+    if (is_trace(options) && (code = read_trace(load, text_of(options, "arrivals") + 6)) != 0) return code;
+    if ((code = raise_file_limit(options)) != 0
+        || (code = endpoint_open(options, text_of(options, "endpoint"), text_of(options, "endpoint_model"),
+                                 &load->endpoint))
+               != 0)
+        return code;
+    for (size_t i = 0; i < load->endpoint.warnings.count; i++) complain(0, "%s", load->endpoint.warnings.items[i]);
+    if ((code = endpoint_needs_model(&load->endpoint)) != 0) return code;
+    load->dataset.path = text_of(options, "data");
+    if ((code = dataset_load(options, NULL, &load->dataset)) != 0
+        || (code = load_bodies_make(options, &load->dataset, &load->endpoint, &load->knobs, &load->bodies)) != 0)
+        return code;
+    make_order(load);
+    plan_fingerprint(load);
+    return make_folder(text_of(options, "output_dir"));
+}
+
+/* ---- a trial */
+/* When the requests of a level are due, malloc'ed; NULL: by concurrency. */
+static double *due_times(const struct load *load, const struct load_level *level, size_t *count) {
+    double *due_s = NULL, now_s;
+    vp_arrivals arrivals;
+    *count = 0;
+    if (level->concurrency) return NULL;
+    if (load->trace_s) {
+        *count = load->trace_count;
+        due_s = resize(NULL, *count, sizeof *due_s);
+        memcpy(due_s, load->trace_s, *count * sizeof *due_s);
+        return due_s;
+    }
+    vp_arrivals_parse(text_of(load->options, "arrivals"), level->rate, (uint32_t)number_of(load->options, "seed"),
+                      &arrivals);
+    while ((now_s = vp_arrivals_next(&arrivals)) < level->duration_s) {
+        if (!(*count & (*count + 1))) due_s = resize(due_s, 2 * *count + 1, sizeof *due_s);
+        due_s[(*count)++] = now_s;
+    }
+    return due_s ? due_s : zeroed(1, sizeof *due_s);
+}
+static char *level_path(const struct load *load, const struct load_level *level) {
+    char text[48], name[600];
+    snprintf(name, sizeof name, "%s_load_%s.json", load->dataset.task, load_level_name(level, text));
+    return join_path(text_of(load->options, "output_dir"), name);
+}
+static int write_level(const struct load *load, const struct load_level *level, const struct load_records *records,
+                       const vp_noise_summary *noise) {
+    struct text_buffer out = {NULL, 0, 0};
+    vp_chat_knob *knobs = zeroed(load->knobs.count, sizeof *knobs);
+    vp_json_writer writer;
+    int code;
+    vp_json_writer_init_sink(&writer, text_sink, &out, 1);
+    vp_json_begin_object(&writer);
+    put_text(&writer, "schema", LOAD_SCHEMA);
+    put_text(&writer, "plan", load->plan);
+    put_text(&writer, "dataset_name", load->dataset.task);
+    put_text(&writer, "metric", vp_score_metric_of(load->dataset.metric)->name);
+    put_text(&writer, "endpoint", load->endpoint.url);
+    put_text(&writer, "endpoint_model", load->endpoint.model);
+    put_text(&writer, "endpoint_api", text_of(load->options, "endpoint_api"));
+    put_text(&writer, "server", load->words);
+    knobs_combination(&load->knobs, 0, knobs);
+    put_knobs(&writer, knobs, load->knobs.count);
+    put_load_level(&writer, level);
+    put_text(&writer, "arrivals", level->concurrency ? NULL : text_of(load->options, "arrivals"));
+    put_double(&writer, "duration_s", level->duration_s);
+    put_double(&writer, "ramp_s", load->ramp_s);
+    put_double(&writer, "cool_down_s", load->cool_down_s);
+    put_int(&writer, "max_new_tokens", load->dataset.new_tokens);
+    put_int(&writer, "num_samples", (int64_t)load->bodies.count);
+    put_text(&writer, "slo", text_of(load->options, "slo"));
+    put_double(&writer, "slo_share",
+               is_given(load->options, "find_rate") ? opt(load->options, "slo_share")->real / 100 : (double)NAN);
+    put_load_summary(&writer, &level->summary);
+    put_load_requests(&writer, records, load->bodies.ids);
+    put_noise(&writer, noise);
+    vp_json_key(&writer, "provenance");
+    vp_json_begin_object(&writer);
+    put_provenance(&writer, load->options, NULL);
+    vp_json_end_object(&writer);
+    put_config(&writer, load->options);
+    vp_json_end_object(&writer);
+    vp_json_finish(&writer);
+    text_add(&out, "\n", 1);
+    code = file_write_text(level->path, &out);
+    free(out.data);
+    free(knobs);
+    return code;
+}
+/* What a reader of this trial must know. */
+static void warn_of_trial(struct load *load, const struct load_level *level, const struct load_records *records) {
+    const struct load_summary *summary = &level->summary;
+    char name[48];
+    load_level_text(level, name);
+    if (summary->late * 100 > summary->due)
+        text_list_add(&load->warnings, "%s: %lld of %lld requests were sent more than %g ms late, the latest %.1f ms: "
+                      "this machine was busy; times from when they were due count that", name,
+                      (long long)summary->late, (long long)summary->due, LOAD_LATE_MS, summary->latest_ms);
+    if (!level->concurrency && summary->ended < 0.9 * summary->offered && summary->due >= 20)
+        text_list_add(&load->warnings, "%s: %.3g requests per second were due and %.3g ended: the queue grew, so "
+                      "latencies depend on --duration_s", name, summary->offered, summary->ended);
+    if (records->count > load->bodies.count)
+        text_list_add(&load->warnings, "%s: %zu requests share %zu samples: a server's caches may know some; %s", name,
+                      records->count, load->bodies.count,
+                      summary->cached_known ? "see cached_tokens" : "it does not say how many tokens came from them");
+    if (summary->failed)
+        text_list_add(&load->warnings, "%s: %lld of %lld requests failed; the file says why", name,
+                      (long long)summary->failed, (long long)summary->due);
+}
+/* Measures a level, unless its file is there. Fills *level. Returns 0 or an exit code. */
+static int measure_level(struct load *load, struct load_level *level) {
+    struct load_level known;
+    struct load_plan plan;
+    struct load_records records;
+    vp_noise_summary noise;
+    vp_noise_reading reading;
+    double *due_s;
+    char name[48];
+    int code;
+    level->path = level_path(load, level);
+    if (vp_path_kind(level->path) != VP_PATH_NONE) {
+        code = load_level_read(level->path, &known);
+        if (code || !known.plan || strcmp(known.plan, load->plan) != 0) {
+            if (!code) load_level_free(&known);
+            return complain(EXIT_USAGE, "%s is there, of another plan (other server, data or options): use another "
+                                        "--output_dir, or delete it", level->path);
+        }
+        if (known.is_complete) {
+            load_level_free(level);
+            *level = known;
+            return 0;
+        }
+        load_level_free(&known);
+    }
+    memset(&plan, 0, sizeof plan);
+    plan.bodies = load->bodies.items;
+    plan.body_count = load->bodies.count;
+    plan.order = load->order;
+    plan.order_count = load->order_count;
+    plan.due_s = due_s = due_times(load, level, &plan.due_count);
+    plan.concurrency = level->concurrency;
+    plan.duration_s = level->duration_s;
+    plan.ramp_s = load->ramp_s;
+    print_note("vlmprof: %s for %g s\n", load_level_text(level, name), level->duration_s);
+    noise_begin(&noise, &reading);
+    code = load_run(&load->endpoint, &plan, &records);
+    noise_end(&noise, &reading);
+    free(due_s);
+    if (!code || code == EXIT_INTERRUPTED) {
+        int written;
+        load_score(&load->bodies, load->dataset.metric, &records);
+        level->summary = load_summarize(&records, load->ramp_s, level->duration_s - load->cool_down_s,
+                                        load->has_slo ? &load->slo : NULL);
+        level->is_complete = !code;
+        if (text_of(load->options, "slo"))
+            level->slo = copy_text(text_of(load->options, "slo"), strlen(text_of(load->options, "slo")));
+        written = records.count ? write_level(load, level, &records, &noise) : 0;
+        if (!code) warn_of_trial(load, level, &records);
+        if (written) code = written;
+    }
+    load_records_free(&records);
+    return code;
+}
+static struct load_level *add_level(struct load *load, double rate, int32_t concurrency) {
+    struct load_level *level;
+    load->levels = resize(load->levels, load->level_count + 1, sizeof *load->levels);
+    level = &load->levels[load->level_count++];
+    memset(level, 0, sizeof *level);
+    level->rate = rate;
+    level->concurrency = concurrency;
+    level->duration_s = load->duration_s;
+    return level;
+}
+/* A trial of the search lasts at least until the interval of a share of 100 % lies above the objective: a shorter one
+ * could not hold, however good the server is. Wilson's interval of n good requests begins at n / (n + z^2). */
+static double deciding_duration_s(const struct load *load, double rate, double share) {
+    const double z = 1.959964, needed = z * z * share / (1 - share);
+    return fmax(load->duration_s, load->ramp_s + load->cool_down_s + 1.5 * needed / rate);
+}
+/* Trials at the rates that the search proposes. */
+static int find_rate(struct load *load) {
+    const struct option_value *rates = opt(load->options, "request_rate");
+    const double share = opt(load->options, "slo_share")->real / 100;
+    int code = 0;
+    vp_rate_search_begin(rates->count ? rate_of(rates->items[0]) : 1, 1e-3, 1e5,
+                         opt(load->options, "rate_precision")->real / 100, &load->search);
+    while (!isnan(load->search.next) && !code) {
+        struct load_level *level = add_level(load, load->search.next, 0);
+        vp_trial trial;
+        level->duration_s = deciding_duration_s(load, level->rate, share);
+        if ((code = measure_level(load, level)) != 0) break;
+        if (!level->summary.due)
+            return complain(EXIT_USAGE, "no request was due within the window at rate %g: use a longer --duration_s",
+                            level->rate);
+        trial = vp_trial_of(&level->summary.good_share, share);
+        print_note("vlmprof: rate %.6g: %.1f %% good [%.1f, %.1f]: the objective %s\n", level->rate,
+                   100 * level->summary.good_share.value, 100 * level->summary.good_share.low,
+                   100 * level->summary.good_share.high,
+                   trial == VP_TRIAL_HOLDS ? "holds" : trial == VP_TRIAL_FAILS ? "fails" : "is undecided");
+        vp_rate_search_take(&load->search, trial);
+    }
+    return code;
+}
+static int measure_levels(struct load *load) {
+    const struct options *options = load->options;
+    const struct option_value *rates = opt(options, "request_rate"), *many = opt(options, "concurrency");
+    int code = warm_up(load);
+    load->words = code ? NULL : endpoint_words(&load->endpoint);
+    if (!code && is_given(options, "find_rate")) return find_rate(load);
+    if (!code && load->trace_s)
+        return measure_level(load, add_level(load, (double)load->trace_count / load->duration_s, 0));
+    for (size_t i = 0; i < rates->count && !code; i++)
+        code = measure_level(load, add_level(load, rate_of(rates->items[i]), 0));
+    for (size_t i = 0; i < many->count && !code; i++)
+        code = measure_level(load, add_level(load, 0, (int32_t)many->numbers[i]));
+    return code;
+}
+
+/* ---- what the user sees */
+static void found_text(const struct load *load, struct text_buffer *out) {
+    const vp_rate_search *search = &load->search;
+    char text[LINE_BYTES];
+    const double share = opt(load->options, "slo_share")->real;
+    if (!search->trials) return;
+    if (search->low > 0 && search->high < HUGE_VAL)
+        snprintf(text, sizeof text, "%g %% of the requests are good up to %.4g requests per second, and no longer at "
+                                    "%.4g (%d trials)", share, search->low, search->high, search->trials);
+    else if (search->low > 0)
+        snprintf(text, sizeof text,
+                 "%g %% of the requests are good at every rate that was tried, up to %.4g per second", share,
+                 search->low);
+    else if (search->high < HUGE_VAL)
+        snprintf(text, sizeof text, "no rate held: at %.4g requests per second fewer than %g %% were good",
+                 search->high, share);
+    else snprintf(text, sizeof text, "no trial was long enough to tell: use a longer --duration_s");
+    text_add_string(out, text);
+}
+static int print_json(const struct load *load) {
+    vp_json_writer writer;
+    vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
+    vp_json_begin_object(&writer);
+    put_text(&writer, "output_dir", text_of(load->options, "output_dir"));
+    vp_json_key(&writer, "levels");
+    vp_json_begin_array(&writer);
+    for (size_t i = 0; i < load->level_count; i++) {
+        vp_json_begin_object(&writer);
+        put_text(&writer, "file", load->levels[i].path);
+        put_load_level(&writer, &load->levels[i]);
+        put_load_summary(&writer, &load->levels[i].summary);
+        vp_json_end_object(&writer);
+    }
+    vp_json_end_array(&writer);
+    vp_json_key(&writer, "find_rate");
+    if (load->search.trials) {
+        vp_json_begin_object(&writer);
+        put_double(&writer, "highest_that_holds", load->search.low > 0 ? load->search.low : (double)NAN);
+        put_double(&writer, "lowest_that_fails", load->search.high);
+        put_double(&writer, "slo_share", opt(load->options, "slo_share")->real / 100);
+        put_int(&writer, "trials", load->search.trials);
+        vp_json_end_object(&writer);
+    } else vp_json_null(&writer);
+    put_list(&writer, "warnings", &load->warnings);
+    vp_json_end_object(&writer);
+    if (vp_json_finish(&writer) != VP_OK) return output_failed();
+    putchar('\n');
+    return 0;
+}
+static int load_report(const struct load *load) {
+    struct text_buffer found = {NULL, 0, 0};
+    int code = is_given(load->options, "json") ? print_json(load)
+                                               : load_levels_print(load->levels, load->level_count);
+    found_text(load, &found);
+    if (found.bytes && !is_given(load->options, "json")) print_plain("\n%s\n", found.data);
+    free(found.data);
+    for (size_t i = 0; i < load->warnings.count; i++) complain(0, "%s", load->warnings.items[i]);
+    return code;
+}
+static void load_free(struct load *load) {
+    endpoint_close(&load->endpoint);
+    load_bodies_free(&load->bodies);
+    if (load->dataset.options) dataset_free(&load->dataset);
+    for (size_t i = 0; i < load->level_count; i++) load_level_free(&load->levels[i]);
+    free(load->levels);
+    knobs_free(&load->knobs);
+    text_list_free(&load->warnings);
+    free(load->order);
+    free(load->trace_s);
+    free(load->words);
+}
+static int run_command(const struct options *options) {
+    struct load load;
+    int code, reported;
+    memset(&load, 0, sizeof load);
+    load.options = options;
+    end_in_order();
+    code = load_prepare(&load);
+    if (!code) {
+        code = measure_levels(&load);
+        reported = !code || (code == EXIT_INTERRUPTED && load.level_count) ? load_report(&load) : 0;
+        if (!code) code = reported;
+    }
+    load_free(&load);
+    return code;
+}
+
+const struct command command_load = {
+    "load",
+    "--endpoint URL --endpoint_model NAME --data FILE --output_dir DIR (--concurrency N... | --request_rate R...)",
+    "put a server under load: latency from when requests were due, goodput, accuracy",
+    "vlmprof load --endpoint http://127.0.0.1:8000 --endpoint_model NAME --data samples/questions.jsonl "
+    "--output_dir load --request_rate 1 2 4 --duration_s 60\n"
+    "  vlmprof load --endpoint http://127.0.0.1:8000 --endpoint_model NAME --data samples/questions.jsonl "
+    "--output_dir load \\\n"
+    "    --find_rate --slo ttft:500,tpot:50,e2e:5000",
+    0,
+    LOAD_OPTIONS,
+    sizeof LOAD_OPTIONS / sizeof *LOAD_OPTIONS,
+    NULL,
+    run_command};

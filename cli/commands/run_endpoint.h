@@ -1,0 +1,25 @@
+/* run_endpoint.h: `run` with --endpoint: a server answers the question, seen from its client.
+ * Options come in; the answer and its times go to stdout as text or JSON. */
+#ifndef VLMPROF_CLI_RUN_ENDPOINT_H
+#define VLMPROF_CLI_RUN_ENDPOINT_H
+#include "base/options.h"
+#include "server/endpoint.h"
+#include "server/knobs.h"
+
+/* Rows of run's table: what only a server's request has. */
+#define OPTIONS_OF_RUN_ENDPOINT \
+    OPTION_ENDPOINT, OPTION_ENDPOINT_MODEL, OPTIONS_OF_CLIENT, OPTION_REQUEST_KNOB, \
+    {"resize", TEXT, "WxH", NULL, 0, 0, NULL, "resize the image before it is sent"}, \
+    {"unique_image", FLAG, NULL, NULL, 0, 0, NULL, \
+     "send another image each time, as PNG: the lowest bits of its last row change, so that no cache knows it"}, \
+    {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, \
+     "ask the server to leave its prompt cache out (cache_prompt, cache_salt; hosted servers may refuse that)"}, \
+    {"family", TEXT, "NAME", NULL, 0, 0, NULL, \
+     "count the image's tokens by the rule of this model family, too; its keys as with tile, like --max_pixels N"}
+
+/* Checks that no option of the engine stands beside --endpoint, and none of the server without it. Returns 0 or an
+ * exit code. */
+int run_endpoint_check(const struct options *options);
+int run_endpoint(const struct options *options);
+
+#endif

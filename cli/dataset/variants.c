@@ -1,0 +1,150 @@
+/* variants.c: what a sweep of servers varies beside the images: endpoints, their models, members of the request. */
+#include "dataset/variants.h"
+
+#include "base/console.h"
+#include "base/memory.h"
+#include "tile/family.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAME_BYTES_MAX = 60 }; /* of the part of a file name that people read */
+
+void variants_free(struct variants *variants) {
+    for (size_t i = 0; i < variants->count; i++) {
+        free(variants->items[i].endpoint);
+        free(variants->items[i].model);
+        free(variants->items[i].knobs);
+        free(variants->items[i].words);
+        free(variants->items[i].family);
+    }
+    free(variants->items);
+    knobs_free(&variants->knobs);
+}
+
+/* The base of a URL. One with a user or a password gets none: it would stand in every file. */
+static char *endpoint_base(const char *url) {
+    const char *host = strstr(url, "://"), *slash;
+    size_t bytes = strlen(url);
+    host = host ? host + 3 : url;
+    slash = strchr(host, '/');
+    if (memchr(host, '@', slash ? (size_t)(slash - host) : strlen(host))) return NULL;
+    while (bytes && url[bytes - 1] == '/') bytes--;
+    if (bytes > 3 && !memcmp(url + bytes - 3, "/v1", 3)) bytes -= 3;
+    while (bytes && url[bytes - 1] == '/') bytes--;
+    return copy_text(url, bytes);
+}
+/* The family's rule as the request sets it: a knob whose path ends in one of the family's keys sets the key. Keys of
+ * the command line come first. Returns 0 or an exit code. */
+static int variant_family(const struct options *options, struct variant *variant) {
+    int code;
+    if (!is_given(options, "family")) return 0;
+    variant->family = zeroed(1, sizeof *variant->family);
+    code = family_by_name(text_of(options, "family"), variant->family);
+    if (!code) code = family_set_keys(options, variant->family, 1);
+    for (size_t i = 0; i < variant->knob_count && !code; i++) {
+        const char *path = variant->knobs[i].path, *key = strrchr(path, '.') ? strrchr(path, '.') + 1 : path;
+        vp_error error = {VP_OK, -1, "", ""};
+        if (vp_family_set(variant->family, key, variant->knobs[i].value, &error) == VP_ERR_RANGE)
+            complain(0, "--request_knob %s=%s: the rule of %s does not take it and counts without it: %s", path,
+                     variant->knobs[i].value, variant->family->preset->name, error.text);
+    }
+    return code;
+}
+/* Moves the knobs of image parts behind all others, in their order. Returns how many stand before them. */
+static size_t move_image_knobs(vp_chat_knob *knobs, size_t count) {
+    static const char image[] = "image_url.";
+    vp_chat_knob *all = resize(NULL, count + 1, sizeof *all);
+    size_t placed = 0, before = 0;
+    if (count) memcpy(all, knobs, count * sizeof *all);
+    for (int of_images = 0; of_images < 2; of_images++) {
+        for (size_t i = 0; i < count; i++)
+            if ((strncmp(all[i].path, image, strlen(image)) == 0) == of_images) knobs[placed++] = all[i];
+        if (!of_images) before = placed;
+    }
+    free(all);
+    return before;
+}
+static int add_variant(const struct options *options, struct variants *variants, const char *url, const char *model,
+                       size_t combination) {
+    struct text_buffer words = {NULL, 0, 0};
+    struct variant *variant = &variants->items[variants->count++];
+    memset(variant, 0, sizeof *variant);
+    variant->endpoint = endpoint_base(url);
+    variant->model = copy_text(model, strlen(model));
+    if (!variant->endpoint)
+        return complain(EXIT_USAGE, "--endpoint: a URL must not hold a user or a password, which would stand in every "
+                                    "result; --api_key_env or --api_key_file name a key");
+    variant->knob_count = variants->knobs.count;
+    variant->knobs = resize(NULL, variants->knobs.count + 1, sizeof *variant->knobs);
+    knobs_combination(&variants->knobs, combination, variant->knobs);
+    variant->text_knob_count = move_image_knobs(variant->knobs, variant->knob_count);
+    knobs_words(&variants->knobs, combination, &words);
+    variant->words = words.data ? words.data : copy_text("", 0);
+    for (size_t i = 0; i + 1 < variants->count && !combination; i++)
+        if (!strcmp(variants->items[i].endpoint, variant->endpoint) && !strcmp(variants->items[i].model, model))
+            return complain(EXIT_USAGE, "--endpoint %s with --endpoint_model %s is listed twice", variant->endpoint,
+                            model);
+    return variant_family(options, variant);
+}
+int variants_make(const struct options *options, struct variants *variants) {
+    const struct option_value *urls = opt(options, "endpoint"), *models = opt(options, "endpoint_model");
+    const size_t pairs = urls->count > models->count ? urls->count : models->count;
+    size_t combinations;
+    int code;
+    if (!models->given) return complain(EXIT_USAGE, "sweep --endpoint needs --endpoint_model NAME...");
+    if (urls->count != models->count && urls->count > 1 && models->count > 1)
+        return complain(EXIT_USAGE, "--endpoint has %zu servers and --endpoint_model %zu names: want one name for all, "
+                                    "one server for all, or as many of both",
+                        urls->count, models->count);
+    if ((code = knobs_of_options(options, &variants->knobs)) != 0) return code;
+    combinations = knobs_combinations(&variants->knobs);
+    variants->items = zeroed(pairs * combinations + 1, sizeof *variants->items);
+    for (size_t i = 0; i < pairs * combinations && !code; i++) {
+        const size_t pair = i / combinations;
+        code = add_variant(options, variants, urls->items[urls->count > 1 ? pair : 0],
+                           models->items[models->count > 1 ? pair : 0], i % combinations);
+    }
+    return code;
+}
+
+void variant_put(vp_json_writer *writer, const struct variant *variant) {
+    vp_json_begin_object(writer);
+    vp_json_key(writer, "endpoint");
+    json_lossy(writer, variant->endpoint);
+    vp_json_key(writer, "endpoint_model");
+    json_lossy(writer, variant->model);
+    vp_json_key(writer, "request_knobs");
+    vp_json_begin_object(writer);
+    for (size_t i = 0; i < variant->knob_count; i++) {
+        struct parsed value = {{NULL, NULL, 0}, NULL, 0};
+        vp_json_key(writer, variant->knobs[i].path);
+        if (parse_json(&value, variant->knobs[i].value, strlen(variant->knobs[i].value), NULL) == VP_OK)
+            json_node(writer, &value.json, 0);
+        else vp_json_null(writer);
+        free(value.nodes);
+    }
+    vp_json_end_object(writer);
+    vp_json_end_object(writer);
+}
+char *variant_text(const struct variant *variant) {
+    struct text_buffer text = {NULL, 0, 0};
+    vp_json_writer writer;
+    vp_json_writer_init_sink(&writer, text_sink, &text, 0);
+    variant_put(&writer, variant);
+    if (vp_json_finish(&writer) == VP_OK) return text.data;
+    free(text.data);
+    return copy_text("", 0);
+}
+char *variant_file_name(const struct variant *variant) {
+    char *whole = variant_text(variant), readable[NAME_BYTES_MAX + 1], name[NAME_BYTES_MAX + 24];
+    const uint64_t hash = hash_text(HASH_START, whole);
+    snprintf(readable, sizeof readable, "%s%s%s", variant->model, variant->words[0] ? "-" : "", variant->words);
+    for (char *byte = readable; *byte; byte++)
+        if (!isalnum((unsigned char)*byte) && *byte != '.' && *byte != '=') *byte = '-';
+    snprintf(name, sizeof name, "%s-%08x", readable, (unsigned)(hash ^ hash >> 32) & 0xffffffffu);
+    free(whole);
+    return copy_text(name, strlen(name));
+}

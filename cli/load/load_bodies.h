@@ -1,0 +1,25 @@
+/* load_bodies.h: the samples of a data set as bodies of requests, and the scores of their answers.
+ * A loaded data set comes in; bodies that can be sent at once come out. */
+#ifndef VLMPROF_CLI_LOAD_BODIES_H
+#define VLMPROF_CLI_LOAD_BODIES_H
+#include "dataset/dataset.h"
+#include "load/load_run.h"
+#include "server/knobs.h"
+
+struct load_bodies {
+    struct load_body *items; size_t count; /* one for each sample whose image can be used */
+    struct sample *samples; int64_t *ids;  /* [count] */
+    size_t unusable; size_t bytes;         /* samples that were left out; of all bodies together */
+    uint64_t hash;                         /* of all bodies */
+};
+
+/* Builds all bodies; the images go as their files are. *bodies is zeroed before. Returns 0 or an exit code after a
+ * message; the caller calls load_bodies_free in both cases. */
+int load_bodies_make(const struct options *options, const struct dataset *dataset, const struct endpoint *endpoint,
+                     const struct request_knobs *knobs, struct load_bodies *bodies);
+void load_bodies_free(struct load_bodies *bodies);
+
+/* Scores each answer against its sample; a record that failed has no score. */
+void load_score(const struct load_bodies *bodies, vp_score_metric metric, struct load_records *records);
+
+#endif

@@ -1,0 +1,53 @@
+/* load_result.h: a trial as a JSON file, and what reports need of such a file.
+ * A level, its records and their summary come in; a file goes out, and comes back as a struct load_level. */
+#ifndef VLMPROF_CLI_LOAD_RESULT_H
+#define VLMPROF_CLI_LOAD_RESULT_H
+#include "base/document.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "load/load_run.h"
+#include "load/load_stats.h"
+
+#define LOAD_SCHEMA "vlmprof-load-1"
+
+/* One trial: so many requests per second, or so many at once. */
+struct load_level {
+    double rate;         /* requests/s; 0: by concurrency */
+    int32_t concurrency; /* 0: by rate */
+    double duration_s;   /* while requests were sent; NaN: not known */
+    int is_complete;     /* truth: no signal ended it */
+    struct load_summary summary;
+    /* of a file that was read; NULL where it does not say */
+    char *path, *task, *endpoint, *model, *arrivals, *slo, *plan, *date;
+    double slo_share;    /* share of good requests that --find_rate asks for; NaN: none */
+};
+void load_level_free(struct load_level *level);
+
+/* "rate 4", "concurrency 8"; and the same as a part of a file name: "rate4", "concurrency8". Return out. */
+const char *load_level_text(const struct load_level *level, char out[48]);
+const char *load_level_name(const struct load_level *level, char out[48]);
+
+/* Members of the open object: the level, "summary", "requests". names: [bodies] the ids of the samples. */
+void put_load_level(vp_json_writer *writer, const struct load_level *level);
+void put_load_summary(vp_json_writer *writer, const struct load_summary *summary);
+void put_load_requests(vp_json_writer *writer, const struct load_records *records, const int64_t *sample_ids);
+
+/* Reads a file. Returns 0; NO_TRIAL: it is another JSON file; or an exit code after a message. */
+enum { NO_TRIAL = -1 };
+int load_level_read(const char *path, struct load_level *level);
+
+/* Reads all trials among the files and folders, ascending by rate, then by concurrency. Returns 0 or an exit code after
+ * a message; *levels is zeroed before, and load_levels_free frees it. */
+struct load_levels { struct load_level *items; size_t count; };
+int load_levels_read(struct load_levels *levels, const char *const *operands, size_t count);
+void load_levels_free(struct load_levels *levels);
+
+/* What the trials say, a sentence each: the highest load at which the objective holds, where the queue begins to grow,
+ * what else a reader must know. */
+void load_findings(const struct load_levels *levels, struct text_list *texts);
+
+/* The trials as tables, with what their columns are; and the same on stdout, which returns 0 or an exit code. */
+void load_levels_add(struct document *document, const struct load_level *levels, size_t count);
+int load_levels_print(const struct load_level *levels, size_t count);
+
+#endif

@@ -1,0 +1,213 @@
+/* load_run.c: one trial: requests to a server at given times, or always so many at once. */
+#include "load/load_run.h"
+
+#include "base/console.h"
+#include "base/memory.h"
+#include "vlmprof.h"
+#include "vlmprof_server.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Requests are handed over so long before they are due: the client sends them itself, without being woken for each. */
+static const int64_t AHEAD_NS = INT64_C(200000000);
+static const int64_t PROGRESS_NS = INT64_C(500000000);
+enum { FAILURES_FROM_THE_START = 20 }; /* then nobody is there, and nothing can be measured */
+
+/* A request in flight. */
+struct flight { vp_exchange exchange; size_t body; int64_t due_ns; struct flight *next_free; };
+struct trial {
+    struct endpoint *endpoint;
+    const struct load_plan *plan;
+    struct load_records *records;
+    struct flight **flights; size_t flight_count; /* all that were ever needed at once */
+    struct flight *free_flights;
+    int64_t begin_ns, shown_ns;
+    size_t begun, in_flight;
+    int64_t failed;
+};
+
+void load_records_free(struct load_records *records) {
+    for (size_t i = 0; i < records->count; i++) {
+        free(records->items[i].answer);
+        free(records->items[i].reason);
+    }
+    free(records->items);
+    memset(records, 0, sizeof *records);
+}
+
+static struct flight *flight_take(struct trial *trial) {
+    struct flight *flight = trial->free_flights;
+    if (flight) {
+        trial->free_flights = flight->next_free;
+        return flight;
+    }
+    trial->flights = (struct flight **)resize((void *)trial->flights, trial->flight_count + 1, sizeof *trial->flights);
+    return trial->flights[trial->flight_count++] = zeroed(1, sizeof *flight);
+}
+/* Hands over a request that is due at due_ns since the beginning. Returns 0 or an exit code. */
+static int request_begin(struct trial *trial, int64_t due_ns) {
+    const struct load_plan *plan = trial->plan;
+    struct flight *flight = flight_take(trial);
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result;
+    memset(flight, 0, sizeof *flight);
+    flight->body = plan->order[trial->begun++ % plan->order_count];
+    flight->due_ns = due_ns;
+    flight->exchange.body = plan->bodies[flight->body].json;
+    flight->exchange.body_bytes = plan->bodies[flight->body].bytes;
+    flight->exchange.scheduled_ns = trial->begin_ns + due_ns;
+    flight->exchange.user = flight;
+    trial->in_flight++;
+    result = vp_server_start(trial->endpoint->server, &flight->exchange, &error);
+    return result == VP_OK ? 0 : complain_result(EXIT_DEVICE, trial->endpoint->url, result, &error);
+}
+
+static int64_t since(int64_t stamp_ns, int64_t begin_ns) { return stamp_ns ? stamp_ns - begin_ns : -1; }
+static void take_reply(struct load_record *record, vp_exchange *exchange, int64_t begin_ns) {
+    vp_chat_reply *reply = &exchange->reply;
+    if (reply->is_streamed) record->first_ns = since(reply->first_ns, begin_ns);
+    record->last_ns = reply->is_streamed && reply->last_ns ? reply->last_ns - begin_ns : record->end_ns;
+    for (size_t i = 1; i < reply->piece_count; i++) {
+        const int64_t gap = reply->pieces[i].at_ns - reply->pieces[i - 1].at_ns;
+        if (gap > record->longest_gap_ns) record->longest_gap_ns = gap;
+    }
+    record->piece_count = reply->piece_count;
+    record->usage = reply->usage;
+    record->is_complete = reply->is_complete;
+    record->answer = copy_text(reply->text ? reply->text : "", reply->text_bytes);
+    record->answer_bytes = reply->text_bytes;
+}
+static void request_end(struct trial *trial, vp_exchange *exchange) {
+    static const vp_chat_usage unknown = {-1, -1, -1, -1, -1};
+    struct load_records *records = trial->records;
+    struct flight *flight = exchange->user;
+    struct load_record *record;
+    if (records->count == records->capacity) {
+        records->capacity = records->capacity * 2 + 256;
+        records->items = resize(records->items, records->capacity, sizeof *records->items);
+    }
+    record = &records->items[records->count++];
+    memset(record, 0, sizeof *record);
+    record->body = flight->body;
+    record->due_ns = flight->due_ns;
+    record->start_ns = since(exchange->start_ns, trial->begin_ns);
+    record->sent_ns = since(exchange->sent_ns, trial->begin_ns);
+    record->headers_ns = since(exchange->headers_ns, trial->begin_ns);
+    record->end_ns = since(exchange->end_ns, trial->begin_ns);
+    record->first_ns = record->last_ns = -1;
+    record->usage = unknown;
+    record->attempts = exchange->attempts;
+    record->http_status = exchange->http_status;
+    record->is_new_connection = exchange->is_new_connection;
+    record->accuracy = (double)NAN;
+    if (exchange->state == VP_EXCHANGE_DONE) take_reply(record, exchange, trial->begin_ns);
+    else {
+        char reason[LINE_BYTES];
+        error_line(reason, sizeof reason, exchange->result, &exchange->error);
+        record->answer = copy_text("", 0);
+        record->reason = copy_text(reason, strlen(reason));
+        trial->failed++;
+    }
+    vp_exchange_free(exchange);
+    flight->next_free = trial->free_flights;
+    trial->free_flights = flight;
+    trial->in_flight--;
+}
+
+static void trial_progress(struct trial *trial, int64_t now_ns) {
+    const struct load_plan *plan = trial->plan;
+    if (now_ns - trial->shown_ns < PROGRESS_NS) return;
+    trial->shown_ns = now_ns;
+    show_progress("%.0f of %.0f s, %zu requests ended, %zu in flight, %lld failed",
+                  fmax(0, fmin((double)(now_ns - trial->begin_ns) / 1e9, plan->duration_s)), plan->duration_s,
+                  trial->records->count, trial->in_flight, (long long)trial->failed);
+}
+/* Hands over what is due soon. *until_ns becomes the time at which more must be handed over; 0: never. Returns 0 or an
+ * exit code. */
+static int begin_due(struct trial *trial, int64_t now_ns, int64_t *until_ns) {
+    const struct load_plan *plan = trial->plan;
+    *until_ns = 0;
+    while (plan->due_s && trial->begun < plan->due_count) {
+        const int64_t due_ns = (int64_t)(plan->due_s[trial->begun] * 1e9);
+        int code;
+        if (trial->begin_ns + due_ns > now_ns + AHEAD_NS) {
+            *until_ns = trial->begin_ns + due_ns - AHEAD_NS / 2;
+            break;
+        }
+        if ((code = request_begin(trial, due_ns)) != 0) return code;
+    }
+    return 0;
+}
+/* After the end of a request in a trial with so many at once: the next one is due now. */
+static int begin_next(struct trial *trial, int64_t now_ns) {
+    const int64_t due_ns = now_ns - trial->begin_ns;
+    if (trial->plan->due_s || (double)due_ns >= trial->plan->duration_s * 1e9) return 0;
+    return request_begin(trial, due_ns);
+}
+static int begin_first(struct trial *trial) {
+    const struct load_plan *plan = trial->plan;
+    int code = 0;
+    for (int32_t i = 0; !plan->due_s && i < plan->concurrency && !code; i++)
+        code = request_begin(trial, (int64_t)(plan->ramp_s * 1e9 * i / plan->concurrency));
+    return code;
+}
+static int trial_loop(struct trial *trial) {
+    int code = begin_first(trial);
+    while (!code && !interrupted) {
+        int64_t now_ns = vp_clock_ns(), until_ns;
+        vp_error error = {VP_OK, -1, "", ""};
+        vp_exchange *finished = NULL;
+        vp_result result;
+        if ((code = begin_due(trial, now_ns, &until_ns)) != 0) break;
+        if (!trial->in_flight && !until_ns) break;
+        if (!until_ns || until_ns > now_ns + PROGRESS_NS) until_ns = now_ns + PROGRESS_NS;
+        result = vp_server_step(trial->endpoint->server, until_ns, &finished, &error);
+        if (result == VP_ERR_INTERRUPTED) continue;
+        if (result != VP_OK) return complain_result(EXIT_DEVICE, trial->endpoint->url, result, &error);
+        if (finished) {
+            request_end(trial, finished);
+            if (trial->failed == FAILURES_FROM_THE_START && trial->records->count == FAILURES_FROM_THE_START) {
+                close_progress();
+                return complain(EXIT_DEVICE, "%s answers nothing: the first %d requests failed: %s",
+                                trial->endpoint->url, FAILURES_FROM_THE_START, trial->records->items[0].reason);
+            }
+            code = begin_next(trial, vp_clock_ns());
+        }
+        trial_progress(trial, now_ns);
+    }
+    return code ? code : interrupted ? EXIT_INTERRUPTED : 0;
+}
+static int by_due(const void *left_item, const void *right_item) {
+    const struct load_record *left = left_item, *right = right_item;
+    if (left->due_ns != right->due_ns) return left->due_ns < right->due_ns ? -1 : 1;
+    return left->start_ns < right->start_ns ? -1 : left->start_ns > right->start_ns;
+}
+int load_run(struct endpoint *endpoint, const struct load_plan *plan, struct load_records *records) {
+    struct trial trial;
+    int code;
+    memset(&trial, 0, sizeof trial);
+    memset(records, 0, sizeof *records);
+    trial.endpoint = endpoint;
+    trial.plan = plan;
+    trial.records = records;
+    trial.begin_ns = vp_clock_ns() + AHEAD_NS / 4; /* the first requests are handed over before they are due, too */
+    records->begin_unix_s = (int64_t)time(NULL);
+    code = trial_loop(&trial);
+    close_progress();
+    records->unfinished = (int64_t)trial.in_flight;
+    if (trial.in_flight) { /* the client lets go of them before their memory goes */
+        vp_server_close(endpoint->server);
+        endpoint->server = NULL;
+    }
+    for (size_t i = 0; i < trial.flight_count; i++) {
+        vp_exchange_free(&trial.flights[i]->exchange);
+        free(trial.flights[i]);
+    }
+    free((void *)trial.flights);
+    if (records->count) qsort(records->items, records->count, sizeof *records->items, by_due);
+    return code;
+}

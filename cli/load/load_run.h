@@ -1,0 +1,47 @@
+/* load_run.h: one trial: requests to a server at given times, or always so many at once, and when what happened.
+ * Bodies of requests and a plan come in; a record of each request comes out. Nothing is written while requests are in
+ * flight. */
+#ifndef VLMPROF_CLI_LOAD_RUN_H
+#define VLMPROF_CLI_LOAD_RUN_H
+#include "server/endpoint.h"
+#include "vlmprof_chat.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct load_body { const char *json; size_t bytes; };
+
+struct load_plan {
+    const struct load_body *bodies; size_t body_count;
+    const uint32_t *order; size_t order_count; /* which body each request has, in their order; from the start again
+                                                * after the last one */
+    const double *due_s; size_t due_count;     /* when each request is due, ascending; NULL: always `concurrency` at
+                                                * once */
+    int32_t concurrency;
+    double duration_s; /* no request is due after that */
+    double ramp_s;     /* the first requests of `concurrency` are due one after the other over this time */
+};
+
+/* What became of a request. Times are ns since the trial began; -1: it did not come to that. */
+struct load_record {
+    size_t body;
+    int64_t due_ns, start_ns, sent_ns, headers_ns, first_ns, last_ns, end_ns;
+    int64_t longest_gap_ns; /* between two pieces */
+    size_t piece_count;
+    vp_chat_usage usage;
+    int32_t attempts; int http_status, is_new_connection, is_complete;
+    char *answer; size_t answer_bytes; /* "" where it failed */
+    char *reason;                      /* why it failed; NULL: it did not */
+    double accuracy;                   /* NaN: not scored */
+};
+struct load_records {
+    struct load_record *items; size_t count, capacity; /* by due_ns */
+    int64_t unfinished; /* requests in flight when a signal came */
+    int64_t begin_unix_s;
+};
+void load_records_free(struct load_records *records);
+
+/* Runs the trial and waits for the last answer. *records is zeroed before. Returns 0; EXIT_INTERRUPTED: a signal came,
+ * and what had ended by then is there; or an exit code after a message: the server answered no request at all. */
+int load_run(struct endpoint *endpoint, const struct load_plan *plan, struct load_records *records);
+
+#endif

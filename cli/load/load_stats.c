@@ -1,0 +1,152 @@
+/* load_stats.c: the records of a trial to the numbers that are said of it. */
+#include "load/load_stats.h"
+
+#include "base/memory.h"
+#include "vlmprof_analysis.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const LOAD_KEYS[LOAD_LATENCY_COUNT] = {"TTFT", "T_total", "TTFT_from_send", "T_total_from_send",
+                                                   "T_decode_per_token"};
+const double LOAD_PERCENTILE[LOAD_PERCENTILES] = {50, 90, 95, 99};
+
+static double ms_between(int64_t from_ns, int64_t to_ns) {
+    return from_ns >= 0 && to_ns >= 0 ? (double)(to_ns - from_ns) / 1e6 : (double)NAN;
+}
+double load_latency(const struct load_record *record, int which) {
+    const int64_t tokens = record->usage.completion_tokens;
+    if (record->reason) return (double)NAN;
+    switch (which) {
+    case LOAD_TTFT: return ms_between(record->due_ns, record->first_ns);
+    case LOAD_E2E: return ms_between(record->due_ns, record->last_ns);
+    case LOAD_TTFT_SENT: return ms_between(record->start_ns, record->first_ns);
+    case LOAD_E2E_SENT: return ms_between(record->start_ns, record->last_ns);
+    default: return tokens > 1 ? ms_between(record->first_ns, record->last_ns) / (double)(tokens - 1) : (double)NAN;
+    }
+}
+/* Truth: all limits are met. A request of one token has no TPOT and meets that limit; one without a known number of
+ * tokens, or without a stream, does not meet the limits that nobody can check. */
+static int is_good(const struct load_record *record, const vp_slo *slo) {
+    const double tpot = record->usage.completion_tokens == 1 ? 0 : load_latency(record, LOAD_TPOT);
+    if (record->reason) return 0;
+    return !slo || vp_slo_holds(slo, load_latency(record, LOAD_TTFT), tpot, load_latency(record, LOAD_E2E));
+}
+
+/* The part of a request's stay that lies in the window, in s. */
+static double stay_s(const struct load_record *record, double from_s, double to_s) {
+    const double begin = fmax((double)record->start_ns / 1e9, from_s),
+                 end = fmin((double)record->end_ns / 1e9, to_s);
+    return record->start_ns >= 0 && end > begin ? end - begin : 0;
+}
+/* Sums over all requests, also over those that are due outside the window. */
+static void add_flow(struct load_summary *summary, const struct load_records *records) {
+    const double length = summary->to_s - summary->from_s;
+    double stays = 0, tokens = 0;
+    int64_t ended = 0;
+    for (size_t i = 0; i < records->count; i++) {
+        const struct load_record *record = &records->items[i];
+        const double end = (double)record->end_ns / 1e9;
+        stays += stay_s(record, summary->from_s, summary->to_s);
+        if (record->reason || end < summary->from_s || end >= summary->to_s) continue;
+        ended++;
+        if (record->usage.completion_tokens > 0) tokens += (double)record->usage.completion_tokens;
+    }
+    summary->ended = (double)ended / length;
+    summary->output_rate = tokens / length;
+    summary->in_flight = stays / length;
+}
+static void add_counts(struct load_summary *summary, const struct load_record *record) {
+    const double late_ms = ms_between(record->due_ns, record->start_ns);
+    summary->due++;
+    summary->failed += record->reason != NULL;
+    summary->incomplete += !record->reason && !record->is_complete;
+    if (record->attempts <= 1) { /* another attempt is late because of the first one */
+        summary->late += late_ms > LOAD_LATE_MS;
+        if (late_ms > summary->latest_ms) summary->latest_ms = late_ms;
+    }
+    summary->retried += record->attempts > 1;
+    summary->new_connections += record->is_new_connection;
+    if (record->usage.prompt_tokens > 0) summary->prompt_tokens += record->usage.prompt_tokens;
+    if (record->usage.completion_tokens > 0) summary->output_tokens += record->usage.completion_tokens;
+    if (record->usage.cached_tokens >= 0) {
+        summary->cached_tokens += record->usage.cached_tokens;
+        summary->cached_known++;
+    }
+}
+static void add_latencies(struct load_summary *summary, const struct load_record *const *chosen, size_t count,
+                          double *values, double *scratch) {
+    for (int which = 0; which < LOAD_LATENCY_COUNT; which++) {
+        size_t known = 0;
+        for (size_t i = 0; i < count; i++) {
+            const double value = load_latency(chosen[i], which);
+            if (isfinite(value)) values[known++] = value;
+        }
+        summary->latency_count[which] = (int64_t)known;
+        summary->mean[which] = known ? vp_statistics_mean(values, known) : (double)NAN;
+        for (int p = 0; p < LOAD_PERCENTILES; p++) {
+            vp_series_value *value = &summary->latency[which][p];
+            value->value = value->low = value->high = value->correlation_time = (double)NAN;
+            if (known && vp_statistics_percentile_supported(known, LOAD_PERCENTILE[p]))
+                vp_series_percentile(values, known, LOAD_PERCENTILE[p], 0.95, scratch, value);
+        }
+    }
+}
+static void add_accuracy(struct load_summary *summary, const struct load_record *const *chosen, size_t count,
+                         double *values) {
+    size_t known = 0, bytes;
+    vp_bounded_interval interval;
+    void *scratch;
+    for (size_t i = 0; i < count; i++) if (isfinite(chosen[i]->accuracy)) values[known++] = chosen[i]->accuracy;
+    summary->accuracy = estimate_none();
+    summary->accuracy_count = (int64_t)known;
+    if (!known) return;
+    summary->accuracy.value = vp_statistics_mean(values, known);
+    bytes = vp_bounded_scratch_bytes(known);
+    scratch = resize(NULL, bytes, 1);
+    if (vp_accuracy_interval(NULL, values, known, 0, 1, 0.95, scratch, bytes, &interval) == VP_OK) {
+        summary->accuracy.low = interval.low;
+        summary->accuracy.high = interval.high;
+    }
+    free(scratch);
+}
+static void add_goodput(struct load_summary *summary, const struct load_record *const *chosen, size_t count,
+                        const vp_slo *slo, double *scratch) {
+    uint8_t *flags = zeroed(count, 1);
+    for (size_t i = 0; i < count; i++) flags[i] = (uint8_t)is_good(chosen[i], slo);
+    if (vp_series_share(flags, count, 0.95, scratch, &summary->good_share) == VP_OK) {
+        summary->goodput = summary->good_share.value * summary->offered;
+        summary->goodput_low = summary->good_share.low * summary->offered;
+        summary->goodput_high = summary->good_share.high * summary->offered;
+    }
+    free(flags);
+}
+struct load_summary load_summarize(const struct load_records *records, double from_s, double to_s, const vp_slo *slo) {
+    const struct load_record **chosen
+        = (const struct load_record **)resize(NULL, records->count + 1, sizeof *chosen);
+    double *values = resize(NULL, records->count + 1, sizeof *values),
+           *scratch = resize(NULL, 3 * records->count + 1, sizeof *scratch);
+    struct load_summary summary;
+    size_t count = 0;
+    memset(&summary, 0, sizeof summary);
+    summary.from_s = from_s;
+    summary.to_s = to_s;
+    summary.goodput = summary.goodput_low = summary.goodput_high = (double)NAN;
+    summary.good_share.value = summary.good_share.low = summary.good_share.high = (double)NAN;
+    for (size_t i = 0; i < records->count; i++) {
+        const double due_s = (double)records->items[i].due_ns / 1e9;
+        if (due_s < from_s || due_s >= to_s) continue;
+        chosen[count++] = &records->items[i];
+        add_counts(&summary, &records->items[i]);
+    }
+    summary.offered = (double)count / (to_s - from_s);
+    add_flow(&summary, records);
+    add_latencies(&summary, chosen, count, values, scratch);
+    add_accuracy(&summary, chosen, count, values);
+    add_goodput(&summary, chosen, count, slo, scratch);
+    free((void *)chosen);
+    free(values);
+    free(scratch);
+    return summary;
+}

@@ -1,0 +1,42 @@
+/* load_stats.h: the records of a trial to the numbers that are said of it.
+ * Records come in; percentiles, shares and rates with their intervals come out. */
+#ifndef VLMPROF_CLI_LOAD_STATS_H
+#define VLMPROF_CLI_LOAD_STATS_H
+#include "base/metrics.h"
+#include "load/load_run.h"
+#include "vlmprof_load.h"
+
+/* Latencies of a request, in ms. From the time at which it was due: what a user waits; from the send: what the server
+ * takes once it is asked. */
+enum { LOAD_TTFT, LOAD_E2E, LOAD_TTFT_SENT, LOAD_E2E_SENT, LOAD_TPOT, LOAD_LATENCY_COUNT };
+extern const char *const LOAD_KEYS[LOAD_LATENCY_COUNT];
+/* NaN: the request does not have it. */
+double load_latency(const struct load_record *record, int which);
+
+enum { LOAD_P50, LOAD_P90, LOAD_P95, LOAD_P99, LOAD_PERCENTILES };
+extern const double LOAD_PERCENTILE[LOAD_PERCENTILES];
+
+/* Numbers of the requests that were due within the window: not in the ramp, and not in the cool-down. */
+struct load_summary {
+    double from_s, to_s;             /* the window */
+    int64_t due, failed, incomplete; /* requests; incomplete: the server did not say that the answer was whole */
+    int64_t late;                    /* sent more than LOAD_LATE_MS after they were due */
+    double latest_ms;                /* the latest send */
+    int64_t retried, new_connections;
+    vp_series_value latency[LOAD_LATENCY_COUNT][LOAD_PERCENTILES]; /* ms; NaN: too few */
+    int64_t latency_count[LOAD_LATENCY_COUNT];
+    double mean[LOAD_LATENCY_COUNT];
+    double offered, ended, output_rate; /* requests due, requests ended and output tokens, per second of the window */
+    double in_flight;                   /* requests at once, mean over the window */
+    vp_series_value good_share;         /* of the requests that were due; failed ones are not good */
+    double goodput, goodput_low, goodput_high; /* good requests per second of the window */
+    vp_estimate accuracy; int64_t accuracy_count;
+    int64_t prompt_tokens, output_tokens, cached_tokens; /* sums */
+    int64_t cached_known;                                /* requests whose cached tokens are known */
+};
+#define LOAD_LATE_MS 1.0
+
+/* slo NULL: none; the share of good requests is that of those that were answered then. */
+struct load_summary load_summarize(const struct load_records *records, double from_s, double to_s, const vp_slo *slo);
+
+#endif

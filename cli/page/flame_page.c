@@ -1,0 +1,363 @@
+/* flame_page.c: one profiled request as a page of HTML. The chart itself is drawn by the page's script (flame_script.c)
+ * from the data that flame_data.c writes; tables, words and provenance need no script. */
+#include "page/flame_page.h"
+
+#include "base/console.h"
+#include "base/document.h"
+#include "base/metrics.h"
+#include "page/flame_data.h"
+#include "page/flame_script.h"
+#include "page/page.h"
+#include "page/page_style.h"
+#include "page/plot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- stages: means over the recorded requests */
+struct stage_row { const char *name; double ms, ops_ms; int is_host; };
+enum { STAGE_ROWS_MOST = VP_STAGE_COUNT + 8 };
+
+/* The sum of a host's part over all requests, by its rows in the table. */
+static double part_ns(const vp_ops *ops, const char *name) {
+    double ns = 0;
+    for (int64_t i = 0; i < ops->count; i++)
+        if (!ops->rows[i].stage && !strcmp(ops->rows[i].name, name)) ns += (double)ops->rows[i].host_total_ns;
+    return ns;
+}
+static size_t stage_rows(const struct flame *flame, struct stage_row rows[STAGE_ROWS_MOST]) {
+    static const char *const before[] = {"load image", "tokenize", "preprocess"};
+    const double scale = 1e6 * (double)flame->request_count;
+    size_t count = 0;
+    for (size_t i = 0; i < 4; i++) { /* the host's parts stand around the engine's */
+        const char *name = i < 3 ? before[i] : "detok";
+        double ns = part_ns(flame->ops, name);
+        for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE && i == 3; stage++) {
+            struct stage_row row = {vp_stage_name((vp_stage)stage), flame->stage_ns[stage] / scale,
+                                    flame->op_ns[stage] / scale, 0};
+            if (flame->stage_ns[stage] > 0) rows[count++] = row;
+        }
+        struct stage_row row = {name, ns / scale, 0, 1};
+        if (ns > 0) rows[count++] = row;
+    }
+    return count;
+}
+static double request_ms(const struct flame *flame) { return flame->total_ns / (double)flame->request_count / 1e6; }
+static void stage_cells(struct text_buffer *out, double ms, double share) {
+    page_add(out, "<td>%.4f<td>%s", ms, number_percent(share).text);
+}
+static void page_stage_table(struct text_buffer *out, const struct flame *flame) {
+    struct stage_row rows[STAGE_ROWS_MOST];
+    size_t count = stage_rows(flame, rows);
+    double rest = request_ms(flame);
+    page_add(out,
+             "<section id=\"stages\"><h2>Stages</h2><p class=\"soft\">Mean of %lld request%s.</p>\n"
+             "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Stages\"><table><thead><tr>"
+             "<th scope=\"col\">stage<th scope=\"col\">ms<th scope=\"col\">share, %%<th scope=\"col\">operations, ms"
+             "<th scope=\"col\">idle, ms<th scope=\"col\">idle, %%</thead><tbody>\n",
+             (long long)flame->request_count, flame->request_count == 1 ? "" : "s");
+    for (size_t i = 0; i < count; i++) {
+        page_add(out, "<tr><th scope=\"row\">%s", rows[i].name);
+        stage_cells(out, rows[i].ms, rows[i].ms / request_ms(flame));
+        if (rows[i].is_host) text_add_string(out, "<td>-<td>-<td>-\n");
+        else {
+            page_add(out, "<td>%.4f", rows[i].ops_ms);
+            stage_cells(out, rows[i].ms - rows[i].ops_ms, (rows[i].ms - rows[i].ops_ms) / rows[i].ms);
+            text_add_string(out, "\n");
+        }
+        rest -= rows[i].ms;
+    }
+    text_add_string(out, "<tr><th scope=\"row\">between them");
+    stage_cells(out, rest, rest / request_ms(flame));
+    text_add_string(out, "<td>-<td>-<td>-\n</tbody><tfoot><tr><th scope=\"row\">request");
+    stage_cells(out, request_ms(flame), 1);
+    text_add_string(out, "<td>-<td>-<td>-\n</tfoot></table></div></section>\n");
+}
+
+/* ---- the table of operations */
+static int64_t self_ns(const struct flame *flame, const vp_op *op) {
+    return flame->on_device ? op->device_self_ns : op->host_self_ns;
+}
+static int64_t total_ns(const struct flame *flame, const vp_op *op) {
+    return flame->on_device ? op->device_total_ns : op->host_total_ns;
+}
+static int is_launch(const vp_op *op) { return op->part && op->stage; }
+/* The columns by which the table is grouped. */
+static void group_heads(struct text_buffer *out, uint32_t group_by) {
+    static const struct { uint32_t flag; const char *head; } heads[] = {
+        {VP_OPS_BY_STAGE, "class=\"x\"><button>stage"}, {VP_OPS_BY_PART, "class=\"x\"><button>part"},
+        {VP_OPS_BY_BLOCK, "><button>block"},            {VP_OPS_BY_STEP, "><button>step"},
+        {VP_OPS_BY_SHAPE, "class=\"x\"><button>shape"}, {VP_OPS_BY_PLACE, "class=\"x\"><button>place"}};
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
+        if (group_by & heads[i].flag) page_add(out, "<th scope=\"col\" %s</button>", heads[i].head);
+}
+static void text_cell(struct text_buffer *out, const char *text) {
+    text_add_string(out, "<td class=\"x\">");
+    page_text(out, text ? text : "");
+}
+static void number_cell(struct text_buffer *out, int32_t number) {
+    if (number == VP_OP_SEVERAL) text_add_string(out, "<td>*");
+    else if (number < 0) text_add_string(out, "<td>");
+    else page_add(out, "<td>%d", number);
+}
+static void shape_cell(struct text_buffer *out, const vp_op *op) {
+    text_add_string(out, "<td class=\"x\">");
+    if (op->dimensions == VP_OP_SEVERAL) text_add_string(out, "*");
+    for (int i = 0; i < op->dimensions; i++) page_add(out, "%s%d", i ? " &times; " : "", op->shape[i]);
+}
+static void group_cells(struct text_buffer *out, const vp_op *op, uint32_t group_by) {
+    char place[300] = "";
+    if (group_by & VP_OPS_BY_STAGE) text_cell(out, op->stage);
+    if (group_by & VP_OPS_BY_PART) text_cell(out, op->part);
+    if (group_by & VP_OPS_BY_BLOCK) number_cell(out, op->block);
+    if (group_by & VP_OPS_BY_STEP) number_cell(out, op->step);
+    if (group_by & VP_OPS_BY_SHAPE) shape_cell(out, op);
+    if (op->file) snprintf(place, sizeof place, "%.250s:%d", op->file, op->line);
+    if (group_by & VP_OPS_BY_PLACE) text_cell(out, place);
+}
+static void operation_row(struct text_buffer *out, const struct flame *flame, const vp_op *op, double self_sum) {
+    const double count = (double)flame->request_count;
+    const double calls = (double)op->calls / count, self_ms = (double)self_ns(flame, op) / count / 1e6,
+                 total_ms = (double)total_ns(flame, op) / count / 1e6;
+    vp_op_rates rates = vp_op_rate(op, flame->ops->clock, flame->ops->ceilings);
+    page_add(out, "<tr><th scope=\"row\" class=\"x\"><i class=\"dot s%d\"></i>",
+             is_launch(op) ? flame_kind(op->name) : (int)FLAME_HOST);
+    page_text(out, op->name);
+    group_cells(out, op, flame->ops->group_by);
+    page_add(out, "<td>%.6g<td data-v=\"%lld\">%.4f<td>%s<td data-v=\"%lld\">%.4f<td>%.2f", calls,
+             (long long)self_ns(flame, op), self_ms, number_percent((double)self_ns(flame, op) / self_sum).text,
+             (long long)total_ns(flame, op), total_ms, 1e3 * total_ms / calls);
+    if (flame->on_device)
+        page_add(out, "<td data-v=\"%lld\">%.4f", (long long)op->host_self_ns, (double)op->host_self_ns / count / 1e6);
+    page_add(out, "<td>%s<td>%s<td>%s<td>%s<td>%s\n",
+             number_formatted("%.4f", op->flops ? (double)op->flops / count / 1e9 : (double)NAN).text,
+             number_formatted("%.3f", op->bytes ? (double)op->bytes / count / 1e6 : (double)NAN).text,
+             number_formatted("%.3f", rates.tflop_per_s).text, number_formatted("%.3f", rates.gb_per_s).text,
+             number_formatted("%.1f", rates.ceiling_percent).text);
+}
+static int group_count(uint32_t group_by) {
+    int count = 0;
+    for (; group_by; group_by &= group_by - 1) count++;
+    return count;
+}
+static void operation_sum(struct text_buffer *out, const struct flame *flame, const vp_op *sum) {
+    const double count = (double)flame->request_count;
+    page_add(out, "</tbody><tfoot><tr><th scope=\"row\">all operations");
+    for (int i = group_count(flame->ops->group_by); i-- > 0;) text_add_string(out, "<td>");
+    page_add(out, "<td>%.6g<td data-v=\"%lld\">%.4f<td>100.0<td><td>", (double)sum->calls / count,
+             (long long)self_ns(flame, sum), (double)self_ns(flame, sum) / count / 1e6);
+    if (flame->on_device) page_add(out, "<td>%.4f", (double)sum->host_self_ns / count / 1e6);
+    page_add(out, "<td>%.4f<td>%.3f<td><td><td>\n</tfoot></table></div>\n", (double)sum->flops / count / 1e9,
+             (double)sum->bytes / count / 1e6);
+}
+static void page_operations(struct text_buffer *out, const struct flame *flame, const vp_op *sum) {
+    const char *clock = flame->on_device ? "device self" : "self";
+    int64_t shown = flame->ops->count < FLAME_ROWS_MOST ? flame->ops->count : (int64_t)FLAME_ROWS_MOST;
+    page_add(out,
+             "<section id=\"table\"><h2>Operations</h2><p>The rows of the table of <span class=\"day\">run --profile"
+             "</span>, per request: mean of %lld request%s. Operations nest; self times are without what is within, so "
+             "they add up to %s. A click on a head sorts, the filter takes words of the columns of texts."
+             "</p>\n"
+             "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Operations\"><table class=\"sort\">"
+             "<thead><tr><th scope=\"col\" class=\"x\"><button>operation</button>",
+             (long long)flame->request_count, flame->request_count == 1 ? "" : "s",
+             flame->on_device ? "all that the device did" : "the request");
+    group_heads(out, flame->ops->group_by);
+    page_add(out,
+             "<th scope=\"col\"><button>calls</button><th scope=\"col\"><button>%s, ms</button>"
+             "<th scope=\"col\"><button>self, %%</button><th scope=\"col\"><button>total, ms</button>"
+             "<th scope=\"col\"><button>&micro;s a call</button>",
+             clock);
+    if (flame->on_device) text_add_string(out, "<th scope=\"col\"><button>host self, ms</button>");
+    text_add_string(out,
+                    "<th scope=\"col\"><button>GFLOP</button><th scope=\"col\"><button>MB</button>"
+                    "<th scope=\"col\"><button>TFLOP/s</button><th scope=\"col\"><button>GB/s</button>"
+                    "<th scope=\"col\"><button>% of ceiling</button></thead><tbody>\n");
+    for (int64_t i = 0; i < shown; i++)
+        operation_row(out, flame, &flame->ops->rows[i], (double)self_ns(flame, sum));
+    operation_sum(out, flame, sum);
+    if (shown < flame->ops->count)
+        page_add(out, "<p>%lld more rows are not in this page: --profile_format csv has them all.</p>\n",
+                 (long long)(flame->ops->count - shown));
+    if (flame->ops->dropped_calls)
+        page_add(out, "<p>%lld calls are in no row: there was no room.</p>\n", (long long)flame->ops->dropped_calls);
+    text_add_string(out, "</section>\n");
+}
+
+/* ---- head, findings, words */
+/* The last part of a path. */
+static const char *file_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+enum { QUESTION_MOST = 100 }; /* letters of it in the title; the provenance has it whole */
+/* Model, image and question. */
+static void page_name(struct text_buffer *out, const struct flame *flame) {
+    char *question = resize(NULL, strlen(flame->question) + 4, 1);
+    strcpy(question, flame->question);
+    text_fit(question, text_px("m") * QUESTION_MOST);
+    page_text(out, file_name(flame->model));
+    text_add_string(out, ", ");
+    page_text(out, flame->image ? file_name(flame->image) : "no image");
+    text_add_string(out, ": &ldquo;");
+    page_text(out, question);
+    text_add_string(out, "&rdquo;");
+    free(question);
+}
+static void page_head(struct text_buffer *out, const struct flame *flame, const struct text_buffer *script) {
+    page_begin(out, script);
+    text_add_string(out, "<title>vlmprof: ");
+    page_name(out, flame);
+    text_add_string(out, ", ");
+    page_text(out, flame->device);
+    page_add(out, ", %.10s</title>\n", flame->date);
+    page_style(out);
+    flame_style(out);
+    text_add_string(out, "</head><body>\n<header><h1>");
+    page_name(out, flame);
+    text_add_string(out, "</h1><p class=\"soft\">");
+    page_text(out, flame->device);
+    page_add(out, ", <span class=\"day\">%.10s</span></p>", flame->date);
+    text_add_string(out,
+                    "<nav aria-label=\"Sections\"><a href=\"#findings\">In short</a><a href=\"#flame\">Flame chart</a>"
+                    "<a href=\"#stages\">Stages</a><a href=\"#table\">Operations</a><a href=\"#words\">Words</a>"
+                    "<a href=\"#source\">Provenance</a></nav></header>\n<main>\n");
+}
+/* The operation with the most self time, a part of the model at a time where the table tells parts apart: rows that
+ * differ in shapes, blocks or steps alone are one. Its name is NULL where nothing was launched. */
+static vp_op costliest(const struct flame *flame) {
+    vp_op most = vp_op_default(), *rows = resize(NULL, (size_t)flame->ops->count, sizeof *rows);
+    vp_ops merged;
+    vp_ops_init(&merged, rows, flame->ops->count, flame->ops->group_by & VP_OPS_BY_PART, 0);
+    vp_ops_merge(&merged, flame->ops);
+    for (int64_t i = 0; i < merged.count; i++)
+        if (is_launch(&rows[i]) && (!most.name || self_ns(flame, &rows[i]) > self_ns(flame, &most))) most = rows[i];
+    free(rows);
+    return most;
+}
+static void page_findings(struct text_buffer *out, const struct flame *flame, const vp_op *sum) {
+    struct stage_row rows[STAGE_ROWS_MOST];
+    size_t count = stage_rows(flame, rows), most = 0;
+    const vp_op op = costliest(flame);
+    for (size_t i = 1; i < count; i++) if (rows[i].ms > rows[most].ms) most = i;
+    text_add_string(out, "<section id=\"findings\"><h2>In short</h2>\n<p>");
+    if (count)
+        page_add(out, "The stage %s takes %s %% of a request (%s of %s ms, from the image file to the text)",
+                 rows[most].name, number_percent(rows[most].ms / request_ms(flame)).text,
+                 number_short(rows[most].ms).text, number_short(request_ms(flame)).text);
+    if (op.name) {
+        vp_op_rates rates = vp_op_rate(&op, flame->ops->clock, flame->ops->ceilings);
+        text_add_string(out, count ? "; the most expensive operation is <b>" : "The most expensive operation is <b>");
+        page_text(out, op.name);
+        text_add_string(out, "</b>");
+        if (strcmp(op.part, "*")) { text_add_string(out, " of "); page_text(out, op.part); }
+        page_add(out, " with %s %% of all %sself time in %.6g calls",
+                 number_percent((double)self_ns(flame, &op) / (double)self_ns(flame, sum)).text,
+                 flame->on_device ? "device " : "",
+                 (double)op.calls / (double)flame->request_count);
+        if (isfinite(rates.ceiling_percent))
+            page_add(out, ", at %.1f %% of what %s allows", rates.ceiling_percent,
+                     rates.memory_bound ? "the memory" : "the arithmetic");
+    }
+    text_add_string(out, ".</p>\n<p class=\"soft\">Every operation lies between two time stamps here, and these cost "
+                         "time: requests are slower than without --profile. ");
+    if (flame->cost) page_text(out, flame->cost);
+    else text_add_string(out, "How much, --cost measures.");
+    text_add_string(out, "</p>\n");
+    if (flame->warnings->count) {
+        text_add_string(out, "<div id=\"warnings\"><h3>Warnings</h3>");
+        page_items(out, flame->warnings, 0, flame->warnings->count);
+        text_add_string(out, "</div>\n");
+    }
+    text_add_string(out, "</section>\n");
+}
+static void page_chart(struct text_buffer *out, const struct flame *flame) {
+    struct text_buffer data = {NULL, 0, 0};
+    int64_t left_out = flame_data_write(flame, &data);
+    char caption[120];
+    snprintf(caption, sizeof caption, "%s%lld recorded request%s: %s ms",
+             flame->request_count > 1 ? "The last of " : "", (long long)flame->request_count,
+             flame->request_count > 1 ? "s" : "", number_short((double)flame->request.total_ns / 1e6).text);
+    text_add_string(out, "<section id=\"flame\"><h2>Flame chart</h2>\n");
+    figure_open(out, caption,
+                "from left to right: time; rows from the top: stages, passes of the image tower and decode steps, "
+                "blocks, operations by kind",
+                1);
+    legend_open(out);
+    for (int kind = 0; kind < FLAME_KINDS; kind++)
+        legend_item(out, COLOUR_SERIES, kind, 0, SIGN_BAR, FLAME_KIND_NAMES[kind]);
+    legend_close(out);
+    text_add_string(out,
+                    "<svg class=\"flame\" role=\"group\" aria-label=\"Flame chart\"></svg>\n"
+                    "<noscript><p>A script of this page draws the chart, and it does not run here. The tables below "
+                    "are "
+                    "whole.</p></noscript>\n");
+    figure_close(out);
+    text_add_string(out,
+                    "<p class=\"soft screen\">A click, or Enter, zooms to a stage, a pass, a step or a block. Keys "
+                    "within the "
+                    "chart: arrows go from box to box, + and - zoom, Backspace goes back, 0 shows the whole "
+                    "request.</p>\n");
+    if (left_out)
+        page_add(out, "<p id=\"left\">%lld of %lld operations are not drawn, so that the page stays small: those of "
+            "the "
+                      "boxes with a dashed line. The tables count them; --trace FILE has them one by one.</p>\n",
+                 (long long)left_out, (long long)(flame->request.launch_count + flame->request.lost_launches));
+    text_add_string(out, "<script type=\"application/json\" id=\"data\">");
+    text_add(out, data.data, data.bytes);
+    text_add_string(out, "</script></section>\n");
+    free(data.data);
+}
+static void page_words(struct text_buffer *out) {
+    static const char *const words[][2] = {
+        {"request", "from the image file to the answer's text; a step of the schedule"},
+        {"stage", "vit: the image tower; connector: from its features to tokens; prefill: the decoder blocks over "
+            "image "
+                  "and question; decode: one step for each further token; h2d: inputs to the device; embed, head, "
+                  "sample: around the blocks; preprocess, detok: on the host, pixels and text"},
+        {"pass", "the image tower over one view of the image, or over some at once"},
+        {"step", "a decode step: one new token"},
+        {"block", "one layer of the image tower or of the decoder"},
+        {"operation", "a kernel, a matrix product or a copy: what the engine starts as one piece"},
+        {"part", "what an operation serves: attention, router, experts ..; the same in prefill and decode"},
+        {"self, total", "without and with the operations within"},
+        {"idle", "time of a stage in which none of its operations runs"},
+        {"GFLOP, MB", "arithmetic and bytes that the shapes need, per request: each operand read or written once"},
+        {"% of ceiling", "of the lower roof, the memory's or the arithmetic's, as measured on this device. Above 100: "
+                         "operands stayed in a cache"}};
+    text_add_string(out, "<section id=\"words\"><h2>Words</h2><dl>\n");
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        page_element(out, "dt", words[i][0]);
+        page_element(out, "dd", words[i][1]);
+        text_add_string(out, "\n");
+    }
+    text_add_string(out, "</dl></section>\n");
+}
+static void page_provenance(struct text_buffer *out, const struct flame *flame) {
+    text_add_string(out, "<section id=\"source\"><h2>Provenance</h2><dl>\n");
+    for (size_t i = 0; i + 1 < flame->facts.count; i += 2) {
+        page_element(out, "dt", flame->facts.items[i]);
+        page_element(out, "dd", flame->facts.items[i + 1]);
+        text_add_string(out, "\n");
+    }
+    text_add_string(out, "</dl></section>\n");
+}
+void flame_page_write(const struct flame *flame, struct text_buffer *out) {
+    struct text_buffer script = {NULL, 0, 0};
+    vp_op sum = vp_op_default();
+    vp_ops_total(flame->ops, &sum);
+    page_script(&script);
+    flame_script(&script);
+    page_head(out, flame, &script);
+    page_findings(out, flame, &sum);
+    page_chart(out, flame);
+    page_stage_table(out, flame);
+    page_operations(out, flame, &sum);
+    page_words(out);
+    page_provenance(out, flame);
+    text_add_string(out, "</main>\n");
+    page_end(out, &script);
+    free(script.data);
+}

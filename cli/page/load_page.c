@@ -1,0 +1,261 @@
+/* load_page.c: a server under load as a page of HTML. */
+#include "page/load_page.h"
+
+#include "base/console.h"
+#include "base/document.h"
+#include "page/page.h"
+#include "page/page_style.h"
+#include "page/plot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A line of a figure: the same number of every trial. */
+struct load_line {
+    const char *name;
+    int series;
+    vp_estimate (*value)(const struct load_summary *summary, int which);
+    int which; /* of the function */
+};
+/* A figure: lines over the load. Rates and numbers of requests at once have figures of their own. */
+struct load_figure {
+    const char *caption, *note, *y_label;
+    struct load_line lines[3]; size_t line_count;
+    int from_zero, y_log;
+};
+
+static vp_estimate estimate_of(double value, double low, double high) {
+    const vp_estimate estimate = {value, low, high};
+    return estimate;
+}
+/* which: latency * LOAD_PERCENTILES + percentile */
+static vp_estimate latency_of(const struct load_summary *summary, int which) {
+    const vp_series_value *value = &summary->latency[which / LOAD_PERCENTILES][which % LOAD_PERCENTILES];
+    return estimate_of(value->value, value->low, value->high);
+}
+static vp_estimate goodput_of(const struct load_summary *summary, int which) {
+    (void)which;
+    return estimate_of(summary->goodput, summary->goodput_low, summary->goodput_high);
+}
+static vp_estimate flow_of(const struct load_summary *summary, int which) {
+    const double value = which == 0 ? summary->offered : which == 1 ? summary->ended : summary->output_rate;
+    return estimate_of(value, (double)NAN, (double)NAN);
+}
+static vp_estimate accuracy_of(const struct load_summary *summary, int which) {
+    (void)which;
+    return summary->accuracy;
+}
+#define LATENCY(latency, percentile) ((latency) * LOAD_PERCENTILES + (percentile))
+static const struct load_figure FIGURES[] = {
+    {"E2E latency", "From the time at which a request was due to its last piece. Whiskers: 95 % intervals.", "ms",
+     {{"P50", 0, latency_of, LATENCY(LOAD_E2E, LOAD_P50)},
+      {"P95", 1, latency_of, LATENCY(LOAD_E2E, LOAD_P95)},
+      {"P95 from the send", 6, latency_of, LATENCY(LOAD_E2E_SENT, LOAD_P95)}}, 3, 1, 1},
+    {"Time to first token", "From the time at which a request was due to its first piece.", "ms",
+     {{"P50", 0, latency_of, LATENCY(LOAD_TTFT, LOAD_P50)},
+      {"P95", 1, latency_of, LATENCY(LOAD_TTFT, LOAD_P95)},
+      {"P95 from the send", 6, latency_of, LATENCY(LOAD_TTFT_SENT, LOAD_P95)}}, 3, 1, 1},
+    {"Time per output token", "Mean over the tokens of a request after the first.", "ms",
+     {{"P50", 0, latency_of, LATENCY(LOAD_TPOT, LOAD_P50)},
+      {"P95", 1, latency_of, LATENCY(LOAD_TPOT, LOAD_P95)}}, 2, 1, 1},
+    {"Requests and goodput", "Good: the request met all limits, from the time at which it was due.", "per second",
+     {{"due", 6, flow_of, 0}, {"ended", 0, flow_of, 1}, {"good", 2, goodput_of, 0}}, 3, 1, 0},
+    {"Output tokens", "Of the requests that ended in the window.", "tokens per second",
+     {{"output tokens", 3, flow_of, 2}}, 1, 1, 0},
+    {"Accuracy", "Of the answers that were timed.", "accuracy", {{"accuracy", 4, accuracy_of, 0}}, 1, 1, 0}};
+
+/* ---- figures */
+static double load_of(const struct load_level *level) { return level->concurrency ? level->concurrency : level->rate; }
+static int is_shown(const struct load_level *level, int by_concurrency) {
+    return (level->concurrency > 0) == by_concurrency;
+}
+static void line_draw(struct plot *plot, const struct load_levels *levels, const struct load_line *line,
+                      int by_concurrency) {
+    double before_x = (double)NAN, before_y = (double)NAN;
+    colour_open(plot->out, COLOUR_SERIES, line->series, 0);
+    for (size_t i = 0; i < levels->count; i++) {
+        const vp_estimate value = line->value(&levels->items[i].summary, line->which);
+        char text[48], title[300];
+        double x, y;
+        if (!is_shown(&levels->items[i], by_concurrency) || !isfinite(value.value)
+            || (plot->y.is_log && value.value <= 0))
+            continue;
+        x = scale_place(&plot->x, load_of(&levels->items[i]));
+        y = scale_place(&plot->y, value.value);
+        if (isfinite(before_x)) plot_segment(plot, "l", before_x, before_y, x, y);
+        snprintf(title, sizeof title, "%s\n%s %s", load_level_text(&levels->items[i], text), line->name,
+                 number_estimate(1, value.value, value.low, value.high).text);
+        plot_whiskers(plot, x, y, estimate_none(), value);
+        plot_mark(plot, line->series, x, y, 3.6, 1, title);
+        before_x = x;
+        before_y = y;
+    }
+    text_add_string(plot->out, "</g>\n");
+}
+/* Truth: some trial has a number of this figure. */
+static int figure_spans(const struct load_figure *figure, const struct load_levels *levels, int by_concurrency,
+                        struct span *x_span, struct span *y_span) {
+    int known = 0;
+    *x_span = *y_span = span_none();
+    for (size_t i = 0; i < levels->count; i++) {
+        if (!is_shown(&levels->items[i], by_concurrency)) continue;
+        span_add(x_span, load_of(&levels->items[i]));
+        for (size_t k = 0; k < figure->line_count; k++) {
+            const vp_estimate value = figure->lines[k].value(&levels->items[i].summary, figure->lines[k].which);
+            known += isfinite(value.value);
+            span_add_estimate(y_span, value);
+        }
+    }
+    return known;
+}
+static void figure_draw(struct text_buffer *out, const struct load_figure *figure, const struct load_levels *levels,
+                        int by_concurrency) {
+    struct span x_span, y_span;
+    char caption[120];
+    int y_log;
+    if (!figure_spans(figure, levels, by_concurrency, &x_span, &y_span)) return;
+    y_log = figure->y_log && span_is_wide(y_span);
+    if (!y_log && figure->from_zero) span_add(&y_span, 0);
+    if (!span_is_wide(x_span)) span_add(&x_span, 0);
+    snprintf(caption, sizeof caption, "%s against %s", figure->caption,
+             by_concurrency ? "requests at once" : "requests per second");
+    figure_open(out, caption, figure->note, 0);
+    legend_open(out);
+    for (size_t k = 0; k < figure->line_count; k++)
+        legend_item(out, COLOUR_SERIES, figure->lines[k].series, 0, figure->lines[k].series, figure->lines[k].name);
+    legend_close(out);
+    for (int i = 0; i < HALF_COUNT; i++) {
+        struct plot plot;
+        plot_open(&plot, out, caption, HALF_PX[i], HALF_PX[i] <= PLOT_NARROW ? 280 : 320);
+        plot_frame(&plot, x_span, span_is_wide(x_span), y_span, y_log,
+                   by_concurrency ? "requests at once" : "requests per second that were due", figure->y_label);
+        for (size_t k = 0; k < figure->line_count; k++) line_draw(&plot, levels, &figure->lines[k], by_concurrency);
+        plot_close(&plot);
+    }
+    figure_close(out);
+}
+static size_t count_of(const struct load_levels *levels, int by_concurrency) {
+    size_t count = 0;
+    for (size_t i = 0; i < levels->count; i++) count += (size_t)is_shown(&levels->items[i], by_concurrency);
+    return count;
+}
+static void page_figures(struct text_buffer *out, const struct load_levels *levels) {
+    static const char *const ids[] = {"rate", "concurrency"},
+                             *const heads[] = {"By requests per second", "By requests at once"};
+    for (int by_concurrency = 0; by_concurrency < 2; by_concurrency++) {
+        if (!count_of(levels, by_concurrency)) continue;
+        page_add(out, "<section id=\"%s\"><h2>%s</h2>\n<div class=\"grid\">\n", ids[by_concurrency],
+                 heads[by_concurrency]);
+        for (size_t i = 0; i < sizeof FIGURES / sizeof *FIGURES; i++)
+            figure_draw(out, &FIGURES[i], levels, by_concurrency);
+        text_add_string(out, "</div></section>\n");
+    }
+}
+
+/* ---- texts */
+static void page_head(struct text_buffer *out, const struct load_levels *levels, const struct text_buffer *script) {
+    const struct load_level *first = &levels->items[0];
+    char title[300];
+    snprintf(title, sizeof title, "%.100s at %.120s under load", first->model ? first->model : "a server",
+             first->endpoint ? first->endpoint : "?");
+    page_begin(out, script);
+    text_add_string(out, "<title>vlmprof: ");
+    page_text(out, title);
+    text_add_string(out, "</title>\n");
+    page_style(out);
+    text_add_string(out, "</head><body>\n<header><h1>");
+    page_text(out, title);
+    text_add_string(out, "</h1><p class=\"soft\">");
+    page_text(out, first->task ? first->task : "");
+    page_add(out, ", %zu trial%s, <span class=\"day\">%.10s</span></p>", levels->count,
+             levels->count == 1 ? "" : "s", first->date ? first->date : "");
+    text_add_string(out, "<nav aria-label=\"Sections\"><a href=\"#short\">In short</a>");
+    if (count_of(levels, 0)) text_add_string(out, "<a href=\"#rate\">By rate</a>");
+    if (count_of(levels, 1)) text_add_string(out, "<a href=\"#concurrency\">By requests at once</a>");
+    text_add_string(out, "<a href=\"#numbers\">Numbers</a><a href=\"#words\">Words</a>"
+                         "<a href=\"#source\">Provenance</a></nav></header>\n<main>\n");
+}
+static void page_findings(struct text_buffer *out, const struct load_levels *levels) {
+    struct text_list texts = {NULL, 0};
+    load_findings(levels, &texts);
+    text_add_string(out, "<section id=\"short\"><h2>In short</h2>\n");
+    page_items(out, &texts, 0, texts.count);
+    text_add_string(out, "</section>\n");
+    text_list_free(&texts);
+}
+static void page_table(struct text_buffer *out, const struct load_levels *levels) {
+    struct document document = {NULL, 0, NULL};
+    load_levels_add(&document, levels->items, levels->count);
+    text_add_string(out, "<section id=\"numbers\"><h2>Numbers</h2>\n");
+    for (size_t i = 0; i < document.count; i++) {
+        const struct text_block *block = &document.blocks[i];
+        if (block->kind != BLOCK_TABLE) continue;
+        text_add_string(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Trials\"><table>"
+                             "<thead><tr>");
+        for (size_t k = 0; k < block->cells.count; k++) {
+            if (k == block->columns) text_add_string(out, "</tr></thead><tbody>\n");
+            else if (k && k % block->columns == 0) text_add_string(out, "</tr>\n");
+            if (k >= block->columns && k % block->columns == 0) text_add_string(out, "<tr>");
+            text_add_string(out, k < block->columns      ? "<th scope=\"col\">"
+                                 : k % block->columns == 0 ? "<th scope=\"row\">"
+                                                           : "<td>");
+            page_text(out, block->cells.items[k]);
+            text_add_string(out, k < block->columns || k % block->columns == 0 ? "</th>" : "</td>");
+        }
+        text_add_string(out, "</tr></tbody></table></div>\n");
+    }
+    text_add_string(out, "</section>\n");
+    document_free(&document);
+}
+static void page_words(struct text_buffer *out) {
+    static const char *const words[][2] = {
+        {"due", "when a request should have been sent: by the arrivals, or when another request had ended"},
+        {"E2E, TTFT", "to the last and to the first piece of the answer, from when the request was due"},
+        {"from the send", "the same from when the request was sent: what it waited before is left out, so that a busy "
+                          "client looks like a fast server"},
+        {"TPOT", "time per output token after the first, by the server's own count of tokens"},
+        {"good", "the request met all limits of --slo; without limits: it was answered"},
+        {"goodput", "good requests per second"},
+        {"ended", "requests per second that ended; well below those that were due the queue grows for as long as the "
+                  "trial lasts"},
+        {"interval", "95 %, from as many independent requests as the trial is worth: requests of a busy server wait "
+                     "for one another"},
+        {"window", "requests that were due in the ramp or in the cool-down are not counted"}};
+    text_add_string(out, "<section id=\"words\"><h2>Words</h2><dl>\n");
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        page_element(out, "dt", words[i][0]);
+        page_element(out, "dd", words[i][1]);
+        text_add_string(out, "\n");
+    }
+    text_add_string(out, "</dl></section>\n");
+}
+static void page_provenance(struct text_buffer *out, const struct load_levels *levels) {
+    text_add_string(out, "<section id=\"source\"><h2>Provenance</h2><dl>\n");
+    for (size_t i = 0; i < levels->count; i++) {
+        const struct load_level *level = &levels->items[i];
+        char text[48], line[300];
+        page_element(out, "dt", load_level_text(level, text));
+        snprintf(line, sizeof line, "%.60s; arrivals %.40s; limits %.80s; window %g to %g s%s",
+                 level->date ? level->date : "no date", level->arrivals ? level->arrivals : "by the answers",
+                 level->slo ? level->slo : "none", level->summary.from_s, level->summary.to_s,
+                 level->is_complete ? "" : "; interrupted");
+        page_element(out, "dd", line);
+        text_add_string(out, "\n");
+    }
+    text_add_string(out, "</dl></section>\n");
+}
+void load_page_write(const struct load_levels *levels, struct text_buffer *out) {
+    struct text_buffer script = {NULL, 0, 0};
+    page_script(&script);
+    page_head(out, levels, &script);
+    page_findings(out, levels);
+    page_figures(out, levels);
+    page_table(out, levels);
+    page_words(out);
+    page_provenance(out, levels);
+    text_add_string(out, "</main>\n");
+    page_end(out, &script);
+    free(script.data);
+}

@@ -1,0 +1,179 @@
+/* ask.c: a question about a picture to a server, and its answer as a timed pass. */
+#include "server/ask.h"
+
+#include "base/json.h"
+#include "base/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+vp_result ask_begin(const struct endpoint *endpoint, const struct question *question, vp_exchange *exchange,
+                    vp_error *error) {
+    vp_chat_request request;
+    vp_chat_image image = {NULL, 0, NULL};
+    char *body = NULL;
+    vp_result result;
+    memset(exchange, 0, sizeof *exchange);
+    memset(&request, 0, sizeof request);
+    for (size_t i = 0; i < question->knob_count && !question->picture; i++)
+        if (!strncmp(question->knobs[i].path, "image_url.", 10))
+            return vp_fail(error, VP_ERR_NOT_FOUND, -1, question->knobs[i].path, "there is no image");
+    request.model = endpoint->model;
+    request.text = question->text;
+    if (question->picture) {
+        image.bytes = question->picture->bytes;
+        image.byte_count = question->picture->byte_count;
+        image.media_type = question->picture->media_type;
+        request.images = &image;
+        request.image_count = 1;
+    }
+    request.max_tokens = question->max_tokens;
+    request.ignore_eos = question->ignore_eos;
+    request.no_cache = question->no_cache;
+    request.no_stream = question->no_stream;
+    request.cache_salt = question->cache_salt;
+    request.knobs = question->knobs;
+    request.knob_count = question->knob_count;
+    result = vp_chat_body(endpoint->api, &request, &body, &exchange->body_bytes, error);
+    exchange->body = body;
+    return result;
+}
+void ask_free(vp_exchange *exchange) {
+    vp_exchange_free(exchange);
+    free((void *)exchange->body);
+    exchange->body = NULL;
+    exchange->body_bytes = 0;
+}
+
+/* A stamp as time since the start; -1: it did not come to that. */
+static int64_t since(int64_t stamp_ns, int64_t start_ns) { return stamp_ns ? stamp_ns - start_ns : -1; }
+/* The text moves to the caller. */
+static char *taken(char **text) {
+    char *moved = *text;
+    *text = NULL;
+    return moved;
+}
+void ask_result(vp_exchange *exchange, struct pass_result *run) {
+    vp_chat_reply *reply = &exchange->reply;
+    struct served *served = zeroed(1, sizeof *served);
+    const int64_t start = exchange->start_ns;
+    served->sent_ns = since(exchange->sent_ns, start);
+    served->headers_ns = since(exchange->headers_ns, start);
+    served->end_ns = since(exchange->end_ns, start);
+    served->first_ns = reply->is_streamed ? since(reply->first_ns, start) : -1;
+    served->first_output_ns = reply->is_streamed ? since(reply->first_output_ns, start) : -1;
+    served->piece_count = reply->piece_count;
+    served->pieces = resize(NULL, reply->piece_count + 1, sizeof *served->pieces);
+    for (size_t i = 0; i < reply->piece_count; i++) {
+        served->pieces[i] = reply->pieces[i];
+        served->pieces[i].at_ns -= start;
+    }
+    served->usage = reply->usage;
+    served->model = taken(&reply->model);
+    served->finish_reason = taken(&reply->finish_reason);
+    served->timings = taken(&reply->timings);
+    served->reasoning = reply->reasoning_bytes ? copy_text(reply->reasoning, reply->reasoning_bytes) : NULL;
+    served->is_streamed = reply->is_streamed;
+    served->is_new_connection = exchange->is_new_connection;
+    served->http_status = exchange->http_status;
+    served->attempts = exchange->attempts;
+    run->served = served;
+    run->total_ns = reply->is_streamed && reply->last_ns ? reply->last_ns - start : exchange->end_ns - start;
+    run->answer = copy_text(reply->text ? reply->text : "", reply->text_bytes);
+    run->answer_bytes = reply->text_bytes;
+    run->token_count = reply->usage.completion_tokens > 0 && reply->usage.completion_tokens <= INT32_MAX
+                           ? (int32_t)reply->usage.completion_tokens
+                           : 0;
+    run->ended_by_eos = served->finish_reason && !strcmp(served->finish_reason, "stop");
+}
+int64_t text_tokens_of(const vp_chat_usage *usage) {
+    return usage->prompt_tokens >= 0 && usage->image_tokens >= 0 ? usage->prompt_tokens - usage->image_tokens : -1;
+}
+
+/* ---- as JSON */
+static void put_count(vp_json_writer *writer, const char *key, int64_t count) {
+    if (count < 0) put_null(writer, key); else put_int(writer, key, count);
+}
+void put_usage(vp_json_writer *writer, const vp_chat_usage *usage) {
+    vp_json_key(writer, "usage");
+    vp_json_begin_object(writer);
+    put_count(writer, "prompt_tokens", usage->prompt_tokens);
+    put_count(writer, "completion_tokens", usage->completion_tokens);
+    put_count(writer, "image_tokens", usage->image_tokens);
+    put_count(writer, "cached_tokens", usage->cached_tokens);
+    put_count(writer, "reasoning_tokens", usage->reasoning_tokens);
+    vp_json_end_object(writer);
+}
+static void put_gaps_of(vp_json_writer *writer, const struct served *served) {
+    double *gaps = resize(NULL, served->piece_count + 1, sizeof *gaps);
+    const size_t count = served_gaps(served, gaps);
+    for (size_t i = 0; i < count; i++) vp_json_double(writer, gaps[i]);
+    free(gaps);
+}
+void put_gaps(vp_json_writer *writer, const struct pass_result *runs, int32_t run_count) {
+    vp_json_key(writer, "itl");
+    vp_json_begin_array(writer);
+    for (int32_t run = 0; run < run_count; run++) put_gaps_of(writer, runs[run].served);
+    vp_json_end_array(writer);
+}
+void put_server_timings(vp_json_writer *writer, const struct served *served) {
+    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+    vp_json_key(writer, "server_timings");
+    if (served->timings && parse_json(&parsed, served->timings, strlen(served->timings), NULL) == VP_OK)
+        json_node(writer, &parsed.json, 0);
+    else vp_json_null(writer);
+    free(parsed.nodes);
+}
+static void put_ms(vp_json_writer *writer, const char *key, int64_t ns) {
+    put_double(writer, key, ns < 0 ? (double)NAN : (double)ns / 1e6);
+}
+void put_served_runs(vp_json_writer *writer, const struct pass_result *runs, int32_t run_count) {
+    static const int shown[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_DECODE, METRIC_PER_TOKEN};
+    vp_json_key(writer, "runs");
+    vp_json_begin_array(writer);
+    for (int32_t i = 0; i < run_count; i++) {
+        const struct served *served = runs[i].served;
+        vp_json_begin_object(writer);
+        for (size_t k = 0; k < sizeof shown / sizeof *shown; k++)
+            put_double(writer, METRIC_KEYS[shown[k]], metric_of(&runs[i], shown[k]));
+        put_double(writer, TERMS[TERM_DECODE_RATE].key, decode_rate_of(&runs[i]));
+        put_double(writer, TERMS[TERM_OUTPUT_RATE].key, output_rate_of(&runs[i]));
+        put_usage(writer, &served->usage);
+        vp_json_key(writer, "at_ms"); /* from the start */
+        vp_json_begin_object(writer);
+        put_ms(writer, "sent", served->sent_ns);
+        put_ms(writer, "headers", served->headers_ns);
+        put_ms(writer, "first_output", served->first_output_ns);
+        vp_json_key(writer, "pieces");
+        vp_json_begin_array(writer);
+        for (size_t k = 0; k < served->piece_count; k++) vp_json_double(writer, (double)served->pieces[k].at_ns / 1e6);
+        vp_json_end_array(writer);
+        put_ms(writer, "end", served->end_ns);
+        vp_json_end_object(writer);
+        vp_json_key(writer, "piece_bytes");
+        vp_json_begin_array(writer);
+        for (size_t k = 0; k < served->piece_count; k++) vp_json_int(writer, served->pieces[k].text_bytes);
+        vp_json_end_array(writer);
+        vp_json_key(writer, "answer");
+        vp_json_string_bytes(writer, runs[i].answer, runs[i].answer_bytes);
+        put_text(writer, "finish_reason", served->finish_reason);
+        put_int(writer, "http_status", served->http_status);
+        put_int(writer, "attempts", served->attempts);
+        put_bool(writer, "new_connection", served->is_new_connection);
+        put_bool(writer, "streamed", served->is_streamed);
+        put_server_timings(writer, served);
+        vp_json_end_object(writer);
+    }
+    vp_json_end_array(writer);
+}
+void put_null_reasons(vp_json_writer *writer, const struct pass_result *runs, int32_t run_count) {
+    vp_json_key(writer, "null_reasons");
+    vp_json_begin_object(writer);
+    for (int metric = 0; metric < METRIC_STAGE; metric++) {
+        const char *reason = NULL;
+        for (int32_t i = 0; i < run_count && !reason; i++) reason = served_lacks(&runs[i], metric);
+        if (reason) put_text(writer, METRIC_KEYS[metric], reason);
+    }
+    vp_json_end_object(writer);
+}

@@ -1,0 +1,48 @@
+/* ask.h: a question about a picture to a server, and its answer as a timed pass.
+ * A question comes in; the body of a request, and later a struct pass_result and its JSON, come out. */
+#ifndef VLMPROF_CLI_ASK_H
+#define VLMPROF_CLI_ASK_H
+#include "base/metrics.h"
+#include "server/endpoint.h"
+#include "server/picture.h"
+#include "vlmprof.h"
+#include "vlmprof_chat.h"
+#include "vlmprof_server.h"
+
+struct question {
+    const struct picture *picture; /* NULL: text only */
+    const char *text;
+    int32_t max_tokens;
+    int ignore_eos, no_cache, no_stream; /* truths */
+    const char *cache_salt;   /* NULL: none */
+    const vp_chat_knob *knobs; size_t knob_count;
+};
+
+/* Builds the body of a request: *exchange is new and ready for endpoint_ask. On failure error->where names the knob
+ * that the body does not take. Release with ask_free. */
+vp_result ask_begin(const struct endpoint *endpoint, const struct question *question, vp_exchange *exchange,
+                    vp_error *error);
+void ask_free(vp_exchange *exchange);
+
+/* Makes a finished exchange a timed pass. Its texts move to *run, which runs_free frees. */
+void ask_result(vp_exchange *exchange, struct pass_result *run);
+
+/* Tokens of the prompt that are text: without those of the image, where both are known; -1: not known. */
+int64_t text_tokens_of(const vp_chat_usage *usage);
+
+/* "usage": what the server says, null where it says nothing. */
+void put_usage(vp_json_writer *writer, const vp_chat_usage *usage);
+
+/* "itl": from piece to piece in ms, of all runs in their order. */
+void put_gaps(vp_json_writer *writer, const struct pass_result *runs, int32_t run_count);
+
+/* "server_timings": as the server gives them, or null. */
+void put_server_timings(vp_json_writer *writer, const struct served *served);
+
+/* "runs": a list of objects: the metrics of each run, its usage, and when what happened, in ms from its start. */
+void put_served_runs(vp_json_writer *writer, const struct pass_result *runs, int32_t run_count);
+
+/* "null_reasons": for each metric that a run lacks, why. */
+void put_null_reasons(vp_json_writer *writer, const struct pass_result *runs, int32_t run_count);
+
+#endif

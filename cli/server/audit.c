@@ -1,0 +1,473 @@
+/* audit.c: does a server count an image's tokens as the rule of a model family says? */
+#include "server/audit.h"
+
+#include "base/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PLACEHOLDERS_MOST = 8, ENUMERATED_MOST = 16384 };
+
+const char *audit_cause_name(audit_cause cause) {
+#define CAUSE_NAME(id, name) name,
+    static const char *const names[] = {AUDIT_CAUSES(CAUSE_NAME)};
+#undef CAUSE_NAME
+    return names[cause];
+}
+
+/* ---- the rule and its knobs */
+vp_result audit_count(const struct audit_rule *rule, int32_t width_px, int32_t height_px, vp_vision_count *count,
+                      vp_error *error) {
+    const vp_result result = vp_family_count(&rule->family, width_px, height_px, count, error);
+    if (result != VP_OK || !rule->is_low_detail) return result;
+    count->rows = count->cols = 0;
+    count->views = 1;
+    count->feature_tokens = 0;
+    count->total_tokens = count->marker_tokens;
+    return VP_OK;
+}
+/* Servers' words for keys of families. */
+static const struct { const char *word, *key; } WORDS[] = {
+    {"longest_edge", "max_pixels"},        {"shortest_edge", "min_pixels"},    {"max_dynamic_patch", "max_patches"},
+    {"min_dynamic_patch", "min_patches"},  {"max_num", "max_patches"},         {"min_num", "min_patches"},
+    {"mm_tokens_per_image", "image_seq_length"}, {"num_crops", "max_crops"},   {"max_crops", "num_crops"},
+    {"max_image_tokens", "max_soft_tokens"}, {"dynamic_hd", "max_patches"},
+    {"pan_and_scan_max_num_crops", "max_num_crops"}, {"pan_and_scan_min_crop_size", "min_crop_size"},
+    {"pan_and_scan_min_ratio_to_activate", "min_ratio_to_activate"}};
+
+static vp_result set_value(struct audit_rule *rule, const char *name, const char *text, vp_error *error) {
+    vp_result result = vp_family_set(&rule->family, name, text, error);
+    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS && result == VP_ERR_NOT_FOUND; i++)
+        if (!strcmp(WORDS[i].word, name)) result = vp_family_set(&rule->family, WORDS[i].key, text, error);
+    if (result != VP_ERR_NOT_FOUND || strcmp(name, "detail") || strcmp(rule->family.preset->rule, "openai_tiles"))
+        return result;
+    rule->is_low_detail = !strcmp(text, "low");
+    return VP_OK;
+}
+static vp_result set_node(struct audit_rule *rule, const char *name, const vp_json *json, uint32_t node,
+                          vp_error *error) {
+    vp_result found = VP_ERR_NOT_FOUND;
+    char *text;
+    if (!node_is(json, node, VP_JSON_OBJECT)) {
+        text = node_text(json, node);
+        if (!text) text = copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
+        found = set_value(rule, name, text, error);
+        free(text);
+        return found;
+    }
+    for (uint32_t i = node + 1; i < json->nodes[node].end; i = json->nodes[i + 1].end) {
+        char *key = node_text(json, i);
+        const vp_result result = key ? set_node(rule, key, json, i + 1, error) : VP_ERR_NOT_FOUND;
+        free(key);
+        if (result != VP_OK && result != VP_ERR_NOT_FOUND) return result;
+        if (result == VP_OK) found = VP_OK;
+    }
+    return found;
+}
+vp_result audit_set_knob(struct audit_rule *rule, const vp_chat_knob *knob, vp_error *error) {
+    const char *dot = strrchr(knob->path, '.');
+    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+    vp_result result = parse_json(&parsed, knob->value, strlen(knob->value), error);
+    if (result == VP_OK) result = set_node(rule, dot ? dot + 1 : knob->path, &parsed.json, 0, error);
+    free(parsed.nodes);
+    return result;
+}
+
+/* ---- what fits the counts */
+struct evidence { const struct audit_size *sizes; size_t count; };
+
+static int64_t count_of(const vp_family *family, const struct audit_size *size) {
+    vp_vision_count count;
+    return vp_family_count(family, size->width_px, size->height_px, &count, NULL) == VP_OK ? count.total_tokens : -1;
+}
+static int is_usual_offset(int64_t offset) { return offset >= AUDIT_OFFSET_LEAST && offset <= AUDIT_OFFSET_MOST; }
+/* Truth: the family gives all counts but for a usual offset. */
+static int fits(const vp_family *family, const struct evidence *evidence, int64_t *offset) {
+    for (size_t i = 0; i < evidence->count; i++) {
+        const int64_t tokens = count_of(family, &evidence->sizes[i]);
+        if (i == 0) *offset = evidence->sizes[i].measured - tokens;
+        if (tokens < 0 || evidence->sizes[i].measured - tokens != *offset || !is_usual_offset(*offset)) return 0;
+    }
+    return 1;
+}
+static int is_better_offset(int64_t offset, int64_t than) { return llabs(offset) < llabs(than); }
+/* 0 1 -1 2 -2 ... */
+static int64_t offset_at(int64_t place) { return place % 2 ? (place + 1) / 2 : -place / 2; }
+
+/* The roundest number of a range: a multiple of `unit` times the highest power of two, or of ten. */
+static int64_t roundest(int64_t lowest, int64_t highest, int64_t unit) {
+    for (int64_t power = INT64_C(1) << 30; power; power /= 2) {
+        const int64_t step = unit * power, value = (lowest + step - 1) / step * step;
+        if (value <= highest && value > 0) return value;
+    }
+    for (int64_t step = 1000000000; step > 1; step /= 10)
+        if ((lowest + step - 1) / step * step <= highest) return (lowest + step - 1) / step * step;
+    return lowest;
+}
+/* The lowest value of a limit from which on the family's count of a size is at least `tokens`; above AUDIT_UNBOUNDED:
+ * none. */
+static int64_t lowest_value(vp_family *family, const char *key, const struct audit_size *size, int64_t tokens) {
+    int64_t low = 1, high = AUDIT_UNBOUNDED + 1;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (vp_family_set_number(family, key, (double)middle, NULL) == VP_OK && count_of(family, size) >= tokens)
+            high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+/* Finds the values of a limit in pixels or tokens: counts grow with it. */
+static int fit_limit(const vp_family *family, const vp_family_key *key, const struct evidence *evidence,
+                     int64_t offset, struct audit_fit *fit) {
+    vp_family *tried = resize(NULL, 1, sizeof *tried);
+    const int64_t unit = family->value[VP_SLOT_PATCH] * family->value[VP_SLOT_MERGE];
+    int64_t low = 1, high = AUDIT_UNBOUNDED;
+    int found = 0;
+    *tried = *family;
+    for (size_t i = 0; i < evidence->count && low <= high; i++) {
+        const int64_t tokens = evidence->sizes[i].measured - offset;
+        const int64_t from = lowest_value(tried, key->name, &evidence->sizes[i], tokens);
+        const int64_t to = lowest_value(tried, key->name, &evidence->sizes[i], tokens + 1) - 1;
+        if (from > low) low = from;
+        if (to < high) high = to;
+    }
+    if (low <= high && vp_family_set_number(tried, key->name, (double)low, NULL) == VP_OK)
+        found = fits(tried, evidence, &offset);
+    free(tried);
+    if (found) {
+        *fit = (struct audit_fit){key->name, NULL, low, low, high, high - low + 1};
+        if (high < AUDIT_UNBOUNDED) fit->value = roundest(low, high, unit > 0 ? unit * unit : 1);
+    }
+    return found;
+}
+/* Finds the values of any other key by trying them all. */
+static int fit_value(const vp_family *family, const vp_family_key *key, const struct evidence *evidence,
+                     struct audit_fit *fit, int64_t *offset) {
+    vp_family *tried = resize(NULL, 1, sizeof *tried);
+    const int is_lower = !strncmp(key->name, "min", 3);
+    int found = 0;
+    *tried = *family;
+    for (int64_t value = 0; value <= ENUMERATED_MOST && !(is_lower && value > family->value[VP_SLOT_MAX]); value++) {
+        int64_t its_offset = 0;
+        if (vp_family_set_number(tried, key->name, (double)value, NULL) != VP_OK || !fits(tried, evidence, &its_offset))
+            continue;
+        if (!found || is_better_offset(its_offset, *offset)) {
+            *fit = (struct audit_fit){key->name, NULL, value, value, value, 1};
+            *offset = its_offset;
+            found = 1;
+        } else if (its_offset == *offset) {
+            fit->highest = value;
+            fit->values++;
+            if ((value & -value) > (fit->value & -fit->value)) fit->value = value;
+        }
+    }
+    free(tried);
+    return found;
+}
+static int is_wide_limit(const vp_family_key *key) {
+    return (key->slot == VP_SLOT_MIN || key->slot == VP_SLOT_MAX) && key->fallback > VP_FAMILY_TILES_LIMIT
+           && strncmp(key->name, "size", 4) && strcmp(key->name, "max_soft_tokens");
+}
+static const vp_family_key *key_of(const vp_family *family, vp_slot slot) {
+    for (int i = 0; i < VP_FAMILY_KEYS_LIMIT; i++)
+        if (family->preset->keys[i].name && family->preset->keys[i].slot == slot) return &family->preset->keys[i];
+    return NULL;
+}
+/* A lower and an upper limit together: sizes that no upper limit brings up to their count show the lower one. */
+static int fit_two_limits(const vp_family *family, const struct evidence *evidence, int64_t offset,
+                          struct audit_verdict *verdict) {
+    const vp_family_key *lower = key_of(family, VP_SLOT_MIN), *upper = key_of(family, VP_SLOT_MAX);
+    vp_family *tried = resize(NULL, 1, sizeof *tried);
+    struct audit_size *others = resize(NULL, evidence->count, sizeof *others);
+    struct evidence rest = {others, 0};
+    int found = 0;
+    *tried = *family;
+    if (lower && upper && is_wide_limit(lower) && is_wide_limit(upper)
+        && vp_family_set_number(tried, lower->name, 1, NULL) == VP_OK
+        && vp_family_set_number(tried, upper->name, (double)AUDIT_UNBOUNDED, NULL) == VP_OK) {
+        for (size_t i = 0; i < evidence->count; i++)
+            if (count_of(tried, &evidence->sizes[i]) >= evidence->sizes[i].measured - offset)
+                others[rest.count++] = evidence->sizes[i];
+        found = rest.count && fit_limit(tried, upper, &rest, offset, &verdict->fits[0])
+                && vp_family_set_number(tried, upper->name, (double)verdict->fits[0].value, NULL) == VP_OK
+                && fit_limit(tried, lower, evidence, offset, &verdict->fits[1]);
+    }
+    free(others);
+    free(tried);
+    verdict->fit_count = found ? 2 : 0;
+    return found;
+}
+/* Looks for values of the family's keys, one or both limits, with which its rule gives all counts. */
+static int find_limit(const struct audit_rule *rule, const struct evidence *evidence, struct audit_verdict *verdict) {
+    const vp_family *family = &rule->family;
+    for (int turn = 0; turn < 3; turn++) { /* limits first, the upper one before: they are what one configures */
+        for (int i = 0; i < VP_FAMILY_KEYS_LIMIT && !verdict->fit_count; i++) {
+            const vp_family_key *key = &family->preset->keys[i];
+            const int its_turn = key->slot == VP_SLOT_MAX ? 0 : key->slot == VP_SLOT_MIN ? 1 : 2;
+            if (!key->name || its_turn != turn || key->slot == VP_SLOT_RATIO) continue;
+            /* a tile so large that there is one: far-fetched */
+            if (verdict->is_constant && key->slot >= VP_SLOT_TILE && key->slot <= VP_SLOT_MERGE) continue;
+            if (!is_wide_limit(key)) {
+                verdict->fit_count = (size_t)fit_value(family, key, evidence, &verdict->fits[0], &verdict->fit_offset);
+                continue;
+            }
+            for (int64_t place = 0; place <= 2 * AUDIT_OFFSET_MOST && !verdict->fit_count; place++) {
+                const int64_t offset = offset_at(place);
+                if (!is_usual_offset(offset)) continue;
+                verdict->fit_offset = offset;
+                verdict->fit_count = (size_t)fit_limit(family, key, evidence, offset, &verdict->fits[0]);
+            }
+        }
+    }
+    for (int64_t offset = 0; offset <= AUDIT_OFFSET_MOST && !verdict->fit_count; offset++) {
+        verdict->fit_offset = offset;
+        fit_two_limits(family, evidence, offset, verdict);
+    }
+    for (size_t i = 0; i < verdict->fit_count; i++) {
+        const char *word = family->preset->words;
+        const vp_family_key *split = key_of(family, VP_SLOT_SPLIT);
+        if (!word || !split || strcmp(split->name, verdict->fits[i].key)) continue;
+        for (int64_t k = 0; k < verdict->fits[i].value; k++) word = strchr(word, ' ') + 1;
+        verdict->fits[i].word = word;
+    }
+    return verdict->fit_count > 0;
+}
+static int64_t rounding_unit(const vp_family *family) {
+    return strcmp(family->preset->rule, "smart") ? 0 : family->value[VP_SLOT_PATCH] * family->value[VP_SLOT_MERGE];
+}
+/* Does the rule give all counts, perhaps with other limits, when a side of n and a half units is rounded up? Qwen's own
+ * code rounds it to the even number; llama.cpp does not. */
+static int find_rounding(const struct audit_rule *rule, const struct evidence *evidence,
+                         struct audit_verdict *verdict) {
+    const int64_t unit = rounding_unit(&rule->family);
+    struct audit_size *sizes = resize(NULL, evidence->count, sizeof *sizes);
+    const struct evidence rounded = {sizes, evidence->count};
+    int halves = 0, found;
+    for (size_t i = 0; i < evidence->count; i++) {
+        sizes[i] = evidence->sizes[i];
+        for (int is_height = 0; is_height < 2; is_height++) {
+            int32_t *side = is_height ? &sizes[i].height_px : &sizes[i].width_px;
+            if (!unit || *side * 2 % unit || !(*side * 2 / unit % 2)) continue;
+            ++*side; /* just above the half */
+            halves++;
+        }
+    }
+    found = halves && (fits(&rule->family, &rounded, &verdict->fit_offset) || find_limit(rule, &rounded, verdict));
+    free(sizes);
+    return found;
+}
+/* The families whose published rule gives all counts; those that need the smallest offset come first. */
+static int find_families(const struct audit_rule *rule, const struct evidence *evidence,
+                         struct audit_verdict *verdict) {
+    vp_family *tried = resize(NULL, 1, sizeof *tried);
+    int64_t offsets[AUDIT_FAMILIES];
+    for (int32_t i = 0; vp_family_at(i) && verdict->family_count < AUDIT_FAMILIES; i++) {
+        size_t at = verdict->family_count;
+        int64_t offset;
+        vp_family_default(vp_family_at(i), tried);
+        if (tried->preset == rule->family.preset || !fits(tried, evidence, &offset)) continue;
+        for (; at > 0 && is_better_offset(offset, offsets[at - 1]); at--) {
+            offsets[at] = offsets[at - 1];
+            verdict->families[at] = verdict->families[at - 1];
+        }
+        offsets[at] = offset;
+        verdict->families[at] = tried->preset;
+        verdict->family_count++;
+    }
+    if (verdict->family_count) verdict->family_offset = offsets[0];
+    free(tried);
+    return verdict->family_count > 0;
+}
+
+/* ---- the verdict */
+/* Truth: requests without the knobs cost the same. *is_silent: by the rule they do, too. */
+static int is_knob_ignored(const struct evidence *evidence, int *is_silent) {
+    size_t asked = 0, same = 0, differ_by_rule = 0;
+    for (size_t i = 0; i < evidence->count; i++) {
+        const struct audit_size *size = &evidence->sizes[i];
+        if (!size->has_without) continue;
+        asked++;
+        same += size->measured_without == size->measured;
+        differ_by_rule += size->by_rule_without != size->by_rule;
+    }
+    *is_silent = asked && same == asked && !differ_by_rule;
+    return asked && same == asked;
+}
+static void find_cause(const struct audit_rule *rule, const struct evidence *evidence, int64_t varied_by_rule,
+                       struct audit_verdict *verdict) {
+    int is_silent = 0;
+    const int is_ignored = is_knob_ignored(evidence, &is_silent);
+    if (verdict->is_constant && verdict->constant <= PLACEHOLDERS_MOST)
+        verdict->cause = verdict->constant > 0 ? AUDIT_PLACEHOLDERS : AUDIT_DROPPED;
+    else if (is_ignored && !is_silent) {
+        verdict->cause = AUDIT_KNOB_IGNORED;
+        find_limit(rule, evidence, verdict);
+    } else if (!rule->is_low_detail && find_limit(rule, evidence, verdict)) {
+        verdict->cause = AUDIT_LIMIT;
+        find_families(rule, evidence, verdict);
+    } else if (!verdict->is_constant && find_rounding(rule, evidence, verdict)) verdict->cause = AUDIT_ROUNDING;
+    else if (verdict->is_constant && varied_by_rule) {
+        verdict->cause = AUDIT_FIXED;
+        find_families(rule, evidence, verdict);
+    } else verdict->cause = find_families(rule, evidence, verdict) ? AUDIT_FAMILY : AUDIT_UNEXPLAINED;
+}
+/* The usual offset that most sizes have, two of them at least; 0: none. */
+static int64_t common_offset(const struct evidence *evidence) {
+    int64_t best = 0;
+    size_t most = 1;
+    for (int64_t offset = AUDIT_OFFSET_LEAST; offset <= AUDIT_OFFSET_MOST; offset++) {
+        size_t count = 0;
+        for (size_t i = 0; i < evidence->count; i++)
+            count += evidence->sizes[i].measured - evidence->sizes[i].by_rule == offset;
+        if (count > most || (count == most && count > 1 && is_better_offset(offset, best))) {
+            best = offset;
+            most = count;
+        }
+    }
+    return best;
+}
+void audit_judge(const struct audit_rule *rule, const struct audit_size *sizes, size_t count,
+                 struct audit_verdict *verdict) {
+    const struct evidence evidence = {sizes, count};
+    int is_same_offset = 1, varied_by_rule = 0, is_silent = 0;
+    memset(verdict, 0, sizeof *verdict);
+    verdict->offset = sizes[0].measured - sizes[0].by_rule;
+    verdict->constant = sizes[0].measured;
+    verdict->is_constant = 1;
+    verdict->first = count;
+    for (size_t i = 0; i < count; i++) {
+        verdict->is_constant &= sizes[i].measured == verdict->constant;
+        varied_by_rule |= sizes[i].by_rule != sizes[0].by_rule;
+        is_same_offset &= sizes[i].measured - sizes[i].by_rule == verdict->offset;
+    }
+    verdict->is_equal = is_same_offset && (varied_by_rule || is_usual_offset(verdict->offset))
+                        && !(verdict->is_constant && verdict->constant <= 0);
+    if (verdict->is_equal) {
+        if (is_knob_ignored(&evidence, &is_silent))
+            verdict->without_effect = is_silent ? AUDIT_BY_RULE : AUDIT_AS_STARTED;
+        return;
+    }
+    verdict->offset = verdict->is_constant ? 0 : common_offset(&evidence);
+    for (size_t i = 0; i < count; i++)
+        if (sizes[i].measured - sizes[i].by_rule != verdict->offset && !verdict->different++) verdict->first = i;
+    find_cause(rule, &evidence, varied_by_rule, verdict);
+}
+
+/* ---- in words */
+static void add_fits(const struct audit_verdict *verdict, struct text_buffer *line) {
+    char text[200];
+    for (size_t i = 0; i < verdict->fit_count; i++) {
+        const struct audit_fit *fit = &verdict->fits[i];
+        text_add_string(line, i ? " and " : "");
+        if (fit->word) snprintf(text, sizeof text, "%s = %.*s", fit->key, (int)strcspn(fit->word, " "), fit->word);
+        else if (fit->lowest == fit->highest) snprintf(text, sizeof text, "%s = %lld", fit->key, (long long)fit->value);
+        else if (fit->highest >= AUDIT_UNBOUNDED)
+            snprintf(text, sizeof text, "%s of at least %lld", fit->key, (long long)fit->lowest);
+        else
+            snprintf(text, sizeof text, "%s = %lld (%s from %lld to %lld)", fit->key, (long long)fit->value,
+                     fit->values > fit->highest - fit->lowest ? "any value" : "or others", (long long)fit->lowest,
+                     (long long)fit->highest);
+        text_add_string(line, text);
+    }
+    if (verdict->fit_offset) {
+        snprintf(text, sizeof text, ", with %+lld tokens around every image", (long long)verdict->fit_offset);
+        text_add_string(line, text);
+    }
+}
+static void add_families(const struct audit_verdict *verdict, struct text_buffer *line) {
+    for (size_t i = 0; i < verdict->family_count && i < 6; i++) {
+        text_add_string(line, i ? ", " : "");
+        text_add_string(line, verdict->families[i]->name);
+    }
+    if (verdict->family_count > 6) text_add_string(line, " ...");
+}
+/* Every image costs the same: as many patches of a square image, perhaps, and up to two tokens around them. */
+static void add_square(const struct audit_verdict *verdict, struct text_buffer *line) {
+    char text[160];
+    for (int64_t around = 0; around <= 2 && verdict->is_constant && verdict->constant > 64; around++) {
+        int64_t side = 8;
+        while (side * side < verdict->constant - around) side++;
+        if (side * side != verdict->constant - around) continue;
+        snprintf(text, sizeof text, " (%lld = %lld x %lld, the patches of 14 px of a %lld px image)",
+                 (long long)(verdict->constant - around), (long long)side, (long long)side, (long long)side * 14);
+        text_add_string(line, text);
+        return;
+    }
+}
+static void cause_words(const struct audit_rule *rule, const struct audit_verdict *verdict, struct text_list *out) {
+    const char *family = rule->family.preset->name;
+    struct text_buffer fits_text = {NULL, 0, 0}, families = {NULL, 0, 0}, square = {NULL, 0, 0};
+    add_fits(verdict, &fits_text);
+    add_families(verdict, &families);
+    text_add_string(&square, "");
+    add_square(verdict, &square);
+    switch (verdict->cause) {
+    case AUDIT_DROPPED:
+        text_list_add(out, "image dropped: no image adds a token to the prompt; the server did not pass it to the "
+                           "model, or its prompt_tokens leave images out");
+        break;
+    case AUDIT_PLACEHOLDERS:
+        text_list_add(out, "placeholders counted: every image adds %lld token%s; the server counts what stands in the "
+                           "text for an image, not what the model gets in its place, or it dropped the image",
+                      (long long)verdict->constant, verdict->constant == 1 ? "" : "s");
+        break;
+    case AUDIT_KNOB_IGNORED:
+        text_list_add(out, "knob ignored: the counts are the same with and without it%s%s",
+                      verdict->fit_count ? "; they fit " : "", verdict->fit_count ? fits_text.data : "");
+        break;
+    case AUDIT_LIMIT:
+        text_list_add(out, "another limit configured: all counts fit %s with %s%s%s", family, fits_text.data,
+                      verdict->family_count ? "; they also fit the published rule of " : "",
+                      verdict->family_count ? families.data : "");
+        break;
+    case AUDIT_ROUNDING:
+        text_list_add(out, "halves rounded up: a side of n and a half times %lld px is rounded up by the server and to "
+                           "the even number by the rule; then all counts fit%s%s",
+                      (long long)rounding_unit(&rule->family),
+                      verdict->fit_count ? " " : "", verdict->fit_count ? fits_text.data : "");
+        break;
+    case AUDIT_FAMILY:
+        text_list_add(out, "another family: all counts fit the published rule of %s%s", families.data, square.data);
+        break;
+    case AUDIT_FIXED:
+        text_list_add(out, "fixed size: every image costs %lld tokens, whatever its size, and by this rule sizes "
+                           "differ%s%s%s",
+                      (long long)verdict->constant, square.data, verdict->family_count ? "; that is the count of " : "",
+                      verdict->family_count ? families.data : "");
+        break;
+    case AUDIT_UNEXPLAINED:
+        text_list_add(out, "unknown: no other value of a key of %s and no other family gives these counts%s", family,
+                      square.data);
+        break;
+    default: break;
+    }
+    free(fits_text.data);
+    free(families.data);
+    free(square.data);
+}
+void audit_words(const struct audit_rule *rule, const struct audit_size *sizes, size_t count,
+                 const struct audit_verdict *verdict, struct text_list *out) {
+    const char *family = rule->family.preset->name;
+    if (verdict->is_equal && !verdict->offset)
+        text_list_add(out, "equal: the server counts all %zu sizes as the rule of %s does", count, family);
+    else if (verdict->is_equal)
+        text_list_add(out, "equal but for a constant offset: the server counts %lld token%s %s around every image; "
+                           "beside them all %zu sizes count as by the rule of %s", llabs(verdict->offset),
+                      llabs(verdict->offset) == 1 ? "" : "s", verdict->offset < 0 ? "less" : "more", count, family);
+    else {
+        const struct audit_size *first = &sizes[verdict->first];
+        char offset[80] = "";
+        if (verdict->offset)
+            snprintf(offset, sizeof offset, "; sizes that agree count %+lld", (long long)verdict->offset);
+        text_list_add(out, "different: %zu of %zu sizes; the first is %dx%d: %lld tokens by the rule of %s, %lld "
+                           "counted by the server (%+lld%s)", verdict->different, count, first->width_px,
+                      first->height_px, (long long)first->by_rule, family, (long long)first->measured,
+                      (long long)(first->measured - first->by_rule), offset);
+        cause_words(rule, verdict, out);
+    }
+    if (verdict->without_effect)
+        text_list_add(out, "without the knobs the server counts the same: %s",
+                      verdict->without_effect == AUDIT_BY_RULE ? "by the rule they change nothing at these sizes"
+                                                               : "it seems to be configured like that already");
+}

@@ -1,0 +1,77 @@
+/* audit.h: does a server count an image's tokens as the rule of a model family says?
+ * Counts of a server come in, for images of many sizes; a verdict, and where they differ its likely cause, come out.
+ * Nothing is sent. */
+#ifndef VLMPROF_CLI_AUDIT_H
+#define VLMPROF_CLI_AUDIT_H
+#include "base/memory.h"
+#include "vlmprof_chat.h"
+#include "vlmprof_families.h"
+#include <stddef.h>
+#include <stdint.h>
+
+/* A family's rule as a request's knobs change it. */
+struct audit_rule {
+    vp_family family;
+    int is_low_detail; /* truth: OpenAI's detail low, which costs the base tokens alone */
+};
+vp_result audit_count(const struct audit_rule *rule, int32_t width_px, int32_t height_px, vp_vision_count *count,
+                      vp_error *error);
+
+/* Sets in the rule what a knob of a request means to it: the end of the path, or each member of a value that is an
+ * object, is a key of the family or a server's other word for it.
+ * returns: VP_OK; VP_ERR_NOT_FOUND: this rule knows no such knob; VP_ERR_RANGE: the key cannot have the value */
+vp_result audit_set_knob(struct audit_rule *rule, const vp_chat_knob *knob, vp_error *error);
+
+/* One size: tokens by the rule, as the server counts them, and the same of a request without its knobs. */
+struct audit_size {
+    int32_t width_px, height_px;
+    int64_t by_rule, measured;
+    int has_without; /* truth: it was asked without the knobs */
+    int64_t by_rule_without, measured_without;
+};
+
+#define AUDIT_CAUSES(X) \
+    X(AUDIT_NO_CAUSE, "none") \
+    X(AUDIT_DROPPED, "image dropped") \
+    X(AUDIT_PLACEHOLDERS, "placeholders counted") \
+    X(AUDIT_KNOB_IGNORED, "knob ignored") \
+    X(AUDIT_LIMIT, "another limit configured") \
+    X(AUDIT_ROUNDING, "halves rounded up") \
+    X(AUDIT_FAMILY, "another family") \
+    X(AUDIT_FIXED, "fixed size") \
+    X(AUDIT_UNEXPLAINED, "unknown")
+#define AUDIT_CAUSE_ENUM(id, name) id,
+typedef enum audit_cause { AUDIT_CAUSES(AUDIT_CAUSE_ENUM) AUDIT_CAUSE_COUNT } audit_cause;
+#undef AUDIT_CAUSE_ENUM
+const char *audit_cause_name(audit_cause cause);
+
+/* The values of a key with which the rule gives all counts: `values` of them from lowest to highest, which is
+ * AUDIT_UNBOUNDED for no end; `value` is the roundest of them, `word` what it is called, or NULL. */
+#define AUDIT_UNBOUNDED (INT64_C(1) << 40)
+struct audit_fit { const char *key, *word; int64_t value, lowest, highest, values; };
+
+enum { AUDIT_FITS = 2, AUDIT_FAMILIES = 80, AUDIT_OFFSET_LEAST = -8, AUDIT_OFFSET_MOST = 16 };
+struct audit_verdict {
+    int is_equal;            /* truth: but for a constant offset */
+    int64_t offset;          /* measured - rule: of an equal one at every size, otherwise where it is as usual */
+    size_t different, first; /* sizes that differ beyond the offset, and the index of the first */
+    audit_cause cause;
+    int is_constant; int64_t constant; /* truth: every size is measured with `constant` tokens */
+    struct audit_fit fits[AUDIT_FITS]; size_t fit_count;
+    /* others whose published rule gives all counts */
+    const vp_family_preset *families[AUDIT_FAMILIES]; size_t family_count;
+    int64_t fit_offset, family_offset; /* measured - count of the fits; of the first of the families */
+    /* of an equal one: whether the same sizes without the knobs count the same, as by the rule or against it */
+    enum { AUDIT_HAS_EFFECT, AUDIT_BY_RULE, AUDIT_AS_STARTED } without_effect;
+};
+/* Judges count >= 1 sizes.
+ * rule: A constant offset is no difference where the rule's counts vary over the sizes, or where it lies between
+ *       AUDIT_OFFSET_LEAST and AUDIT_OFFSET_MOST: chat templates put tokens around an image. */
+void audit_judge(const struct audit_rule *rule, const struct audit_size *sizes, size_t count,
+                 struct audit_verdict *verdict);
+
+/* Adds sentences about the verdict: what it is first, then its cause and what to do. */
+void audit_words(const struct audit_rule *rule, const struct audit_size *sizes, size_t count,
+                 const struct audit_verdict *verdict, struct text_list *out);
+
+#endif

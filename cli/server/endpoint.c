@@ -1,0 +1,253 @@
+/* endpoint.c: a chat server that the user names: its options, its key, one request and its errors, what it says of
+ * itself. */
+#include "server/endpoint.h"
+
+#include "base/console.h"
+#include "base/json.h"
+#include "vlmprof_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { KEY_FILE_BYTES_MAX = 65536, NAMES_SHOWN = 20 };
+
+/* ---- the key */
+static void wipe(char *text) {
+    for (volatile char *byte = text; byte && *byte; byte++) *byte = 0;
+}
+/* Keeps a key that can stand in a header. Returns 0 or an exit code. */
+static int key_take(struct endpoint *endpoint, const char *key, size_t bytes, const char *place) {
+    for (size_t i = 0; i < bytes; i++)
+        if (key[i] <= ' ' || key[i] > '~')
+            return complain(EXIT_INPUT, "%s: an API key has no blanks, control characters or letters outside of ASCII",
+                            place);
+    endpoint->key = copy_text(key, bytes);
+    endpoint->key_place = place;
+    return 0;
+}
+static int key_of_file(struct endpoint *endpoint, const char *path) {
+    vp_error error = {VP_OK, -1, "", ""};
+    struct stat status;
+    char *text = NULL;
+    size_t bytes = 0, length;
+    vp_result result = vp_file_read(path, KEY_FILE_BYTES_MAX, &text, &bytes, &error);
+    int code;
+    if (result != VP_OK) return complain_result(exit_code_of(result), path, result, &error);
+    length = strcspn(text, "\r\n");
+    code = length ? key_take(endpoint, text, length, path) : complain(EXIT_INPUT, "%s: the first line is empty", path);
+    wipe(text);
+    free(text);
+    if (!code && !stat(path, &status) && (status.st_mode & (S_IRWXG | S_IRWXO)))
+        text_list_add(&endpoint->warnings, "%s: others can read this API key: chmod 600", path);
+    return code;
+}
+/* The key that the options name. No message repeats what was given for --api_key_env: it may be the key itself. */
+static int key_of_options(const struct options *options, struct endpoint *endpoint) {
+    const char *name = text_of(options, "api_key_env"), *path = text_of(options, "api_key_file"), *key;
+    if (path && is_given(options, "api_key_env"))
+        return complain(EXIT_USAGE, "--api_key_env and --api_key_file exclude each other");
+    if (path) return key_of_file(endpoint, path);
+    key = getenv(name);
+    if (is_given(options, "api_key_env") && (!key || !*key))
+        return complain(EXIT_USAGE, "--api_key_env: there is no such variable in the environment (it takes the name of "
+                                    "one, never the key)");
+    return key && *key ? key_take(endpoint, key, strlen(key), name) : 0;
+}
+int endpoint_is_local(const struct endpoint *endpoint) {
+    static const char *const own[] = {"localhost", "[::1]"};
+    const char *host = strstr(endpoint->url, "://") ? strstr(endpoint->url, "://") + 3 : endpoint->url;
+    const size_t address_bytes = strspn(host, "0123456789.");
+    if (!strncmp(host, "127.", 4) && strchr(":/", host[address_bytes])) return 1; /* the NUL is in it, too */
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (!strncmp(host, own[i], strlen(own[i])) && strchr(":/", host[strlen(own[i])])) return 1;
+    return 0;
+}
+
+int endpoint_open(const struct options *options, const char *url, const char *model, struct endpoint *endpoint) {
+    vp_server_options server = vp_server_options_default();
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result;
+    int code;
+    memset(endpoint, 0, sizeof *endpoint);
+    endpoint->key_place = "";
+    if (vp_chat_api_find(text_of(options, "endpoint_api"), &endpoint->api) != VP_OK)
+        return complain(EXIT_USAGE, "--endpoint_api: \"%s\" is not known", text_of(options, "endpoint_api"));
+    if ((code = key_of_options(options, endpoint)) != 0) return code;
+    server.url = url;
+    server.api = endpoint->api;
+    server.api_key = endpoint->key;
+    server.total_timeout_ms = server.idle_timeout_ms = (int32_t)number_of(options, "timeout_s") * 1000;
+    if (has_option(options, "max_retries")) server.max_retries = (int32_t)number_of(options, "max_retries");
+    result = vp_server_open(&server, &endpoint->server, &error);
+    if (result == VP_ERR_FORMAT) return complain(EXIT_USAGE, "--endpoint: %s", error.text);
+    if (result != VP_OK) return complain_result(EXIT_DEVICE, NULL, result, &error);
+    endpoint->url = copy_text(vp_server_url(endpoint->server), strlen(vp_server_url(endpoint->server)));
+    if (model) endpoint->model = copy_text(model, strlen(model));
+    if (endpoint->key && !strncmp(endpoint->url, "http://", 7) && !endpoint_is_local(endpoint))
+        text_list_add(&endpoint->warnings, "%s: the API key of %s goes there unencrypted: use https", endpoint->url,
+                      endpoint->key_place);
+    return 0;
+}
+void endpoint_close(struct endpoint *endpoint) {
+    vp_server_close(endpoint->server);
+    wipe(endpoint->key);
+    free(endpoint->key);
+    free(endpoint->url);
+    free(endpoint->model);
+    text_list_free(&endpoint->warnings);
+    memset(endpoint, 0, sizeof *endpoint);
+}
+
+/* ---- what the server says of itself */
+/* Reads a JSON document of the server. Returns 0 or an exit code with a line in `reason`. *text lives as long as
+ * *parsed is used. */
+static int endpoint_get(struct endpoint *endpoint, const char *path, struct parsed *parsed, char **text, char *reason,
+                        size_t capacity) {
+    vp_error error = {VP_OK, -1, "", ""};
+    size_t bytes = 0;
+    int status = 0;
+    vp_result result = vp_server_get(endpoint->server, path, &status, text, &bytes, &error);
+    if (result == VP_OK && !*text) {
+        snprintf(reason, capacity, "%s%s: HTTP status %d", endpoint->url, path, status);
+        return EXIT_DEVICE;
+    }
+    if (result == VP_OK) result = parse_json(parsed, *text, bytes, &error);
+    if (result == VP_OK) return 0;
+    error_line(reason, capacity, result, &error);
+    return exit_code_of(result);
+}
+static void models_add(const struct parsed *parsed, const char *list, const char *key, struct text_list *names) {
+    const uint32_t array = vp_json_get(&parsed->json, 0, list);
+    for (uint32_t i = 0; node_is(&parsed->json, array, VP_JSON_ARRAY) && i < parsed->json.nodes[array].count; i++) {
+        const uint32_t item = vp_json_at(&parsed->json, array, i);
+        char *name = node_is(&parsed->json, item, VP_JSON_OBJECT)
+                         ? node_text(&parsed->json, vp_json_get(&parsed->json, item, key))
+                         : NULL;
+        if (name) text_list_take(names, name);
+    }
+}
+int endpoint_models(struct endpoint *endpoint, struct text_list *names, char *reason, size_t capacity) {
+    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+    char *text = NULL;
+    int code = endpoint_get(endpoint, "/v1/models", &parsed, &text, reason, capacity);
+    if (!code && node_is(&parsed.json, 0, VP_JSON_OBJECT)) models_add(&parsed, "data", "id", names);
+    free(text);
+    free(parsed.nodes);
+    return code;
+}
+/* "; its models: a, b", as far as it is known. */
+static void models_text(struct endpoint *endpoint, struct text_buffer *out) {
+    struct text_list names = {NULL, 0};
+    char reason[LINE_BYTES];
+    if (endpoint_models(endpoint, &names, reason, sizeof reason) == 0 && names.count) {
+        text_add_string(out, "; its models: ");
+        for (size_t i = 0; i < names.count && i < NAMES_SHOWN; i++) {
+            text_add_string(out, i ? ", " : "");
+            text_add_string(out, names.items[i]);
+        }
+        if (names.count > NAMES_SHOWN) text_add_string(out, " ...");
+    }
+    text_list_free(&names);
+}
+int endpoint_needs_model(struct endpoint *endpoint) {
+    struct text_list names = {NULL, 0};
+    struct text_buffer text = {NULL, 0, 0};
+    char reason[LINE_BYTES];
+    int code;
+    if (endpoint->model) return 0;
+    code = endpoint_models(endpoint, &names, reason, sizeof reason);
+    for (size_t i = 0; i < names.count && i < NAMES_SHOWN; i++) {
+        text_add_string(&text, i ? ", " : "");
+        text_add_string(&text, names.items[i]);
+    }
+    if (code && code != EXIT_INTERRUPTED)
+        complain(EXIT_USAGE, "--endpoint needs --endpoint_model NAME; the server does not list its models (%.600s)",
+                 reason);
+    else if (!code)
+        complain(EXIT_USAGE, "--endpoint needs --endpoint_model NAME; %.200s has: %.500s%s", endpoint->url,
+                 text.bytes ? text.data : "none", names.count > NAMES_SHOWN ? " ..." : "");
+    text_list_free(&names);
+    free(text.data);
+    return code == EXIT_INTERRUPTED ? code : EXIT_USAGE;
+}
+char *endpoint_words(struct endpoint *endpoint) {
+    /* who answers there, the member that says its version, and how the words begin */
+    static const struct { const char *path, *key, *name; } places[] = {
+        {"/version", "version", "vLLM"},   {"/props", "build_info", "llama.cpp"},
+        {"/api/version", "version", "Ollama"}, {"/get_server_info", "version", "SGLang"},
+        {"/info", "version", "TGI"}};
+    char reason[LINE_BYTES], *words = NULL;
+    for (size_t i = 0; i < sizeof places / sizeof *places && !words && !interrupted; i++) {
+        struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+        struct text_buffer line = {NULL, 0, 0};
+        char *text = NULL, *version = NULL;
+        if (!endpoint_get(endpoint, places[i].path, &parsed, &text, reason, sizeof reason)
+            && node_is(&parsed.json, 0, VP_JSON_OBJECT))
+            version = node_text(&parsed.json, vp_json_get(&parsed.json, 0, places[i].key));
+        if (version) {
+            text_add_string(&line, places[i].name);
+            text_add_string(&line, " ");
+            text_add_string(&line, version);
+            words = line.data;
+        }
+        free(version);
+        free(text);
+        free(parsed.nodes);
+    }
+    return words;
+}
+
+/* ---- one request */
+void endpoint_hide_key(const struct endpoint *endpoint, char *text) {
+    const size_t bytes = endpoint->key ? strlen(endpoint->key) : 0;
+    for (char *found = text; found && bytes && (found = strstr(found, endpoint->key)) != NULL; found += bytes)
+        memset(found, '*', bytes);
+}
+/* What to do about a failure; appended to its line. */
+static void add_advice(struct endpoint *endpoint, const vp_exchange *exchange, struct text_buffer *line) {
+    char text[LINE_BYTES] = "";
+    switch (exchange->http_status) {
+    case 0:
+        if (exchange->result == VP_ERR_DEVICE) snprintf(text, sizeof text, "; is the server up at this address?");
+        break;
+    case 401: case 403:
+        if (endpoint->key) snprintf(text, sizeof text, "; the API key was read from %.300s", endpoint->key_place);
+        else snprintf(text, sizeof text, "; no API key was sent: set OPENAI_API_KEY, or use --api_key_env or "
+                                         "--api_key_file");
+        break;
+    case 404:
+        if (endpoint->api != VP_CHAT_COMPLETIONS)
+            snprintf(text, sizeof text, "; does it speak %s? --endpoint_api chat is understood by most",
+                     vp_chat_api_name(endpoint->api));
+        else models_text(endpoint, line);
+        break;
+    case 413: snprintf(text, sizeof text, "; the image is too large for it: try --resize"); break;
+    default: break;
+    }
+    text_add_string(line, text);
+}
+int endpoint_try(struct endpoint *endpoint, vp_exchange *exchange, char *reason, size_t capacity) {
+    vp_error error = {VP_OK, -1, "", ""};
+    struct text_buffer line = {NULL, 0, 0};
+    char text[LINE_BYTES];
+    vp_result result = vp_server_ask(endpoint->server, exchange, &error);
+    if (result == VP_OK) return 0;
+    if (result == VP_ERR_INTERRUPTED) return EXIT_INTERRUPTED;
+    error_line(text, sizeof text, result, &error);
+    if (!strstr(text, endpoint->url)) {
+        text_add_string(&line, endpoint->url);
+        text_add_string(&line, ": ");
+    }
+    text_add_string(&line, text);
+    add_advice(endpoint, exchange, &line);
+    snprintf(reason, capacity, "%s", line.data);
+    free(line.data);
+    return result == VP_ERR_MEMORY ? EXIT_DEVICE : result == VP_ERR_RANGE ? EXIT_INPUT : exit_code_of(result);
+}
+int endpoint_ask(struct endpoint *endpoint, vp_exchange *exchange) {
+    char reason[LINE_BYTES];
+    const int code = endpoint_try(endpoint, exchange, reason, sizeof reason);
+    return code && code != EXIT_INTERRUPTED ? complain(code, "%s", reason) : code;
+}

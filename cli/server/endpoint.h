@@ -1,0 +1,61 @@
+/* endpoint.h: a chat server that the user names: its options, its key, one request and its errors, what it says of
+ * itself.
+ * Options come in; finished exchanges, or an exit code after a line that says what to do, come out. */
+#ifndef VLMPROF_CLI_ENDPOINT_H
+#define VLMPROF_CLI_ENDPOINT_H
+#include "base/memory.h"
+#include "base/options.h"
+#include "vlmprof_chat.h"
+#include "vlmprof_server.h"
+#include <stddef.h>
+
+#define OPTION_ENDPOINT \
+    {"endpoint", TEXT, "URL", NULL, 0, 0, NULL, \
+     "a server to ask, with or without /v1: vLLM, SGLang, llama.cpp, TGI, Ollama or a hosted one"}
+#define OPTION_ENDPOINT_MODEL \
+    {"endpoint_model", TEXT, "NAME", NULL, 0, 0, NULL, "the server's name of the model"}
+/* How the server is talked to; endpoint_open reads these. */
+#define OPTIONS_OF_CLIENT \
+    {"endpoint_api", CHOICE, "API", "chat", 0, 0, "chat responses ollama", \
+     "chat: OpenAI's chat completions; responses: OpenAI's responses; ollama: Ollama's own"}, \
+    {"api_key_env", TEXT, "NAME", "OPENAI_API_KEY", 0, 0, NULL, \
+     "environment variable that holds the server's API key, if there is one"}, \
+    {"api_key_file", TEXT, "FILE", NULL, 0, 0, NULL, "file whose first line is the API key"}, \
+    {"timeout_s", COUNT, "S", "600", 1, 86400, NULL, "a request that takes longer than S seconds is given up"}
+
+struct endpoint {
+    char *url, *model; /* the URL without /v1; model NULL: not chosen yet */
+    vp_chat_api api;
+    vp_server *server;
+    char *key;             /* NULL: none */
+    const char *key_place; /* where the key was read, in words for errors; "" without one */
+    struct text_list warnings;
+};
+
+/* Opens libcurl and reads the key; connects to nothing. model may be NULL. Returns 0 or an exit code; the caller calls
+ * endpoint_close in both cases, which wipes the key. */
+int endpoint_open(const struct options *options, const char *url, const char *model, struct endpoint *endpoint);
+void endpoint_close(struct endpoint *endpoint);
+
+/* Truth: the server is on this machine. */
+int endpoint_is_local(const struct endpoint *endpoint);
+
+/* Sends one exchange and waits for its end. Returns 0, EXIT_INTERRUPTED without a word, or an exit code: 4: the server
+ * is away, refuses or breaks off; 3: it answers nonsense. endpoint_try writes its line to `reason`, not to stderr. */
+int endpoint_try(struct endpoint *endpoint, vp_exchange *exchange, char *reason, size_t capacity);
+int endpoint_ask(struct endpoint *endpoint, vp_exchange *exchange);
+
+/* Replaces the key in a text by stars: a server's words may repeat it. NULL is allowed. */
+void endpoint_hide_key(const struct endpoint *endpoint, char *text);
+
+/* The names of the server's models. Returns 0 or an exit code with a line in `reason`. */
+int endpoint_models(struct endpoint *endpoint, struct text_list *names, char *reason, size_t capacity);
+
+/* Checks that --endpoint_model was given. If not, complains with the names that the server has. Returns 0 or an exit
+ * code. */
+int endpoint_needs_model(struct endpoint *endpoint);
+
+/* What the server says that it is, a malloc'ed line like "vLLM 0.32.0"; NULL: it does not say. */
+char *endpoint_words(struct endpoint *endpoint);
+
+#endif

@@ -1,0 +1,43 @@
+/* knobs.h: members of a request's body that the user sets: --request_knob PATH=V1,V2,...
+ * Texts come in; paths, their values as JSON, and all combinations of them come out. */
+#ifndef VLMPROF_CLI_KNOBS_H
+#define VLMPROF_CLI_KNOBS_H
+#include "base/memory.h"
+#include "base/options.h"
+#include "vlmprof.h"
+#include "vlmprof_chat.h"
+#include <stddef.h>
+
+#define OPTION_REQUEST_KNOB \
+    {"request_knob", WHOLES, "PATH=VALUE...", NULL, 0, 0, NULL, \
+     "set a member of the request: mm_processor_kwargs.max_pixels=501760, image_url.detail=low (JSON, else a text)"}
+
+struct request_knob {
+    char *path;
+    struct text_list values; /* JSON */
+    struct text_list words;  /* the same as they were typed */
+};
+struct request_knobs { struct request_knob *items; size_t count; };
+
+/* Adds PATH=V1,V2,... Commas inside brackets, braces and double quotes do not separate. A value that is JSON counts as
+ * such, any other one as a string. Returns 0 or an exit code. */
+int knobs_add(struct request_knobs *knobs, const char *text);
+
+/* All of the option request_knob. Returns 0 or an exit code. */
+int knobs_of_options(const struct options *options, struct request_knobs *knobs);
+void knobs_free(struct request_knobs *knobs);
+
+/* How many combinations of values there are; 1 without knobs. */
+size_t knobs_combinations(const struct request_knobs *knobs);
+
+/* Combination `index`: the last knob's values change first. out: [knobs->count]; it points into the knobs. */
+void knobs_combination(const struct request_knobs *knobs, size_t index, vp_chat_knob *out);
+
+/* The same in words: "max_pixels=1024 detail=low"; a knob is called by the end of its path, where no other has the
+ * same, and by the whole path otherwise. Appends nothing without knobs. */
+void knobs_words(const struct request_knobs *knobs, size_t index, struct text_buffer *out);
+
+/* "request_knobs": path and value of each. */
+void put_knobs(vp_json_writer *writer, const vp_chat_knob *knobs, size_t count);
+
+#endif

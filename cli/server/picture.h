@@ -1,0 +1,35 @@
+/* picture.h: an image as a server gets it: the bytes of a file.
+ * A path or pixels come in; bytes, their media type and the size of the image come out. */
+#ifndef VLMPROF_CLI_PICTURE_H
+#define VLMPROF_CLI_PICTURE_H
+#include "vlmprof_image.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct picture {
+    char *bytes; size_t byte_count;
+    const char *media_type;      /* "image/png" ...; static */
+    int32_t width_px, height_px; /* upright */
+};
+/* What a file's first bytes say that it is: "image/png", "image/jpeg", "image/webp", "image/gif"; NULL: none of
+ * them. */
+const char *media_type_of(const char *bytes, size_t count);
+
+/* The bytes of a file as they are. Like picture_resized it returns 0, or an exit code with a reason in `reason`;
+ * nothing is printed. */
+int picture_of_file(const char *path, struct picture *picture, char *reason, size_t capacity);
+
+/* A PNG file of pixels, [height, width, 3]. */
+void picture_of_pixels(const uint8_t *rgb, int32_t width_px, int32_t height_px, struct picture *picture);
+
+/* A PNG file of an image that vlmprof resizes to this size. */
+int picture_resized(const vp_image *image, int32_t width_px, int32_t height_px, struct picture *picture, char *reason,
+                    size_t capacity);
+
+/* A PNG file of the same image in which the lowest bits of the last row say `number`: nobody sees the difference, and
+ * no cache knows the file. Images of fewer than 22 columns hold fewer of its bits. */
+void picture_marked(const vp_image *image, uint64_t number, struct picture *picture);
+
+void picture_free(struct picture *picture); /* and empties it */
+
+#endif

@@ -1,0 +1,419 @@
+/* served_point.c: what differs where a sweep measures servers: their endpoints, the images they get, one timed request.
+ * A request's body is built before its clock starts. One request is in flight at a time. */
+#include "sweep/served_point.h"
+
+#include "base/console.h"
+#include "request/provenance.h"
+#include "server/ask.h"
+#include "server/endpoint.h"
+#include "server/picture.h"
+#include "tile/image.h"
+#include "vlmprof_image.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { WARM_UP_TOKENS = 16, WORDS_BYTES_MAX = 65536 }; /* tokens: fewer than 16 are refused by some servers */
+static const char WARM_UP_TEXT[] = "Describe what you see.";
+
+/* An image of the sample that is being measured, as it is sent to one server or several. */
+struct sent_picture {
+    int32_t width_px, height_px; /* that it was made for; 0: the file as it is */
+    struct picture picture;
+    vp_image pixels;             /* with --unique_image: what each run's own image is made of */
+    char *reason;                /* why there is none; NULL: there is one */
+    struct sent_picture *next;
+};
+struct served_sweep {
+    struct endpoint *endpoints; /* [variants] */
+    struct sent_picture *pictures;
+    vp_image image;             /* of the sample; without pixels until an image must be made of it */
+    uint64_t turn;              /* requests so far: no two are alike with --unique_image and --no_cache */
+    int no_cache, unique_image; /* truths */
+};
+
+/* ---- open and close */
+static size_t variant_index(const struct sweep *sweep, const struct configuration *configuration) {
+    return (size_t)(configuration->variant - sweep->plan.variants.items);
+}
+/* A question to the server of a variant. The picture may be NULL. */
+static struct question question_of(const struct sweep *sweep, size_t variant, const struct picture *picture,
+                                   const char *text, int32_t max_tokens) {
+    struct question question;
+    memset(&question, 0, sizeof question);
+    question.picture = picture;
+    question.text = text;
+    question.max_tokens = max_tokens;
+    question.no_cache = sweep->served->no_cache;
+    question.knobs = sweep->plan.variants.items[variant].knobs;
+    question.knob_count = picture ? sweep->plan.variants.items[variant].knob_count
+                                  : sweep->plan.variants.items[variant].text_knob_count;
+    return question;
+}
+/* A body of a request with an image, because a knob can name one. */
+static int check_body(const struct sweep *sweep, size_t variant) {
+    const uint8_t rgb[3] = {0, 0, 0};
+    struct picture picture;
+    struct question question;
+    vp_exchange exchange;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result;
+    picture_of_pixels(rgb, 1, 1, &picture);
+    question = question_of(sweep, variant, &picture, WARM_UP_TEXT, 1);
+    result = ask_begin(&sweep->served->endpoints[variant], &question, &exchange, &error);
+    ask_free(&exchange);
+    picture_free(&picture);
+    return result == VP_OK ? 0 : complain_result(EXIT_USAGE, "--request_knob", result, &error);
+}
+int served_open(struct sweep *sweep) {
+    const struct variants *variants = &sweep->plan.variants;
+    struct served_sweep *served = sweep->served = zeroed(1, sizeof *served);
+    int code = 0;
+    served->endpoints = zeroed(variants->count + 1, sizeof *served->endpoints);
+    served->no_cache = is_given(sweep->options, "no_cache");
+    served->unique_image = is_given(sweep->options, "unique_image");
+    for (size_t i = 0; i < variants->count && !code; i++) {
+        struct endpoint *endpoint = &served->endpoints[i];
+        code = endpoint_open(sweep->options, variants->items[i].endpoint, variants->items[i].model, endpoint);
+        for (size_t k = 0; k < endpoint->warnings.count && !i && !code; k++)
+            complain(0, "%s", endpoint->warnings.items[k]);
+        if (!code) code = check_body(sweep, i);
+    }
+    return code;
+}
+int served_is_local(const struct sweep *sweep) {
+    for (size_t i = 0; i < sweep->plan.variants.count; i++)
+        if (endpoint_is_local(&sweep->served->endpoints[i])) return 1;
+    return 0;
+}
+void served_end(struct sweep *sweep) {
+    struct served_sweep *served = sweep->served;
+    while (served->pictures) {
+        struct sent_picture *next = served->pictures->next;
+        picture_free(&served->pictures->picture);
+        if (served->pictures->pixels.rgb) vp_image_free(&served->pictures->pixels);
+        free(served->pictures->reason);
+        free(served->pictures);
+        served->pictures = next;
+    }
+    if (served->image.rgb) vp_image_free(&served->image);
+    memset(&served->image, 0, sizeof served->image);
+}
+void served_close(struct sweep *sweep) {
+    if (!sweep->served) return;
+    served_end(sweep);
+    for (size_t i = 0; i < sweep->plan.variants.count; i++) endpoint_close(&sweep->served->endpoints[i]);
+    free(sweep->served->endpoints);
+    free(sweep->served);
+    sweep->served = NULL;
+}
+
+/* ---- members of journal lines */
+static void put_items(vp_json_writer *writer, const char *key, const struct option_value *value) {
+    vp_json_key(writer, key);
+    vp_json_begin_array(writer);
+    for (size_t i = 0; i < value->count; i++) json_lossy(writer, value->items[i]);
+    vp_json_end_array(writer);
+}
+void served_put_head(vp_json_writer *writer, const struct sweep *sweep) {
+    const struct options *options = sweep->options;
+    const struct request_knobs *knobs = &sweep->plan.variants.knobs;
+    vp_json_key(writer, "server");
+    vp_json_begin_object(writer);
+    put_items(writer, "endpoints", opt(options, "endpoint"));
+    put_items(writer, "endpoint_models", opt(options, "endpoint_model"));
+    put_text(writer, "endpoint_api", text_of(options, "endpoint_api"));
+    vp_json_key(writer, "request_knobs");
+    vp_json_begin_object(writer);
+    for (size_t i = 0; i < knobs->count; i++) put_list(writer, knobs->items[i].path, &knobs->items[i].words);
+    vp_json_end_object(writer);
+    put_text(writer, "family", text_of(options, "family"));
+    vp_json_key(writer, "family_keys");
+    vp_json_begin_object(writer);
+    for (size_t i = 0; i + 1 < options->key_count; i += 2) put_text(writer, options->keys[i], options->keys[i + 1]);
+    vp_json_end_object(writer);
+    vp_json_end_object(writer);
+}
+void served_put_sizes(vp_json_writer *writer, const struct open_point *point) {
+    const struct configuration *configuration = point->configuration;
+    const struct sent_picture *sent = point->sent && !point->sent->reason ? point->sent : NULL;
+    vp_json_key(writer, "sizes");
+    vp_json_begin_object(writer);
+    put_text(writer, "tier", configuration->tier ? configuration->tier->name : NULL);
+    if (configuration->vision_tokens) put_int(writer, "target_vision_tokens", configuration->vision_tokens);
+    else put_null(writer, "target_vision_tokens");
+    vp_json_key(writer, "sent_image");
+    if (sent) {
+        vp_json_begin_object(writer);
+        put_int(writer, "width_px", sent->picture.width_px);
+        put_int(writer, "height_px", sent->picture.height_px);
+        put_int(writer, "bytes", (int64_t)sent->picture.byte_count);
+        put_text(writer, "media_type", sent->picture.media_type);
+        put_bool(writer, "is_resized", sent->width_px > 0);
+        vp_json_end_object(writer);
+    } else vp_json_null(writer);
+    if (point->tokens_by_rule >= 0) put_int(writer, "image_tokens_by_rule", point->tokens_by_rule);
+    else put_null(writer, "image_tokens_by_rule");
+    vp_json_end_object(writer);
+}
+/* What a server says of itself, as JSON on one line; null where it says nothing, or too much. */
+static void put_words(vp_json_writer *writer, const char *key, struct endpoint *endpoint, const char *path) {
+    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+    char *text = NULL;
+    size_t bytes = 0;
+    int status = 0;
+    vp_json_key(writer, key);
+    if (vp_server_get(endpoint->server, path, &status, &text, &bytes, NULL) == VP_OK && text
+        && bytes <= WORDS_BYTES_MAX) {
+        endpoint_hide_key(endpoint, text);
+        if (parse_json(&parsed, text, bytes, NULL) == VP_OK && node_is(&parsed.json, 0, VP_JSON_OBJECT))
+            json_node(writer, &parsed.json, 0);
+        else vp_json_null(writer);
+    } else vp_json_null(writer);
+    free(parsed.nodes);
+    free(text);
+}
+/* The first request of a variant in this process, which is not measured. */
+static void put_first(vp_json_writer *writer, const struct variant *variant, const struct pass_result *first) {
+    vp_json_begin_object(writer);
+    vp_json_key(writer, "variant");
+    variant_put(writer, variant);
+    put_double(writer, "T_total", metric_of(first, METRIC_TOTAL));
+    put_double(writer, "TTFT", metric_of(first, METRIC_TTFT));
+    put_usage(writer, &first->served->usage);
+    vp_json_end_object(writer);
+}
+/* The server of a variant and those of the other variants that it has, with their first requests. */
+static void put_server(vp_json_writer *writer, const struct sweep *sweep, size_t variant,
+                       const struct pass_result *first) {
+    const struct variants *variants = &sweep->plan.variants;
+    struct endpoint *endpoint = &sweep->served->endpoints[variant];
+    char *words = endpoint_words(endpoint);
+    endpoint_hide_key(endpoint, words);
+    vp_json_begin_object(writer);
+    put_text(writer, "endpoint", variants->items[variant].endpoint);
+    put_text(writer, "server", words);
+    put_words(writer, "models", endpoint, "/v1/models");
+    put_words(writer, "props", endpoint, "/props");
+    vp_json_key(writer, "cold");
+    vp_json_begin_array(writer);
+    for (size_t i = variant; i < variants->count; i++)
+        if (first[i].served && !strcmp(variants->items[i].endpoint, variants->items[variant].endpoint))
+            put_first(writer, &variants->items[i], &first[i]);
+    vp_json_end_array(writer);
+    vp_json_end_object(writer);
+    free(words);
+}
+/* Truth: no variant before this one is of the same server. */
+static int is_first_of_server(const struct variants *variants, size_t variant) {
+    for (size_t i = 0; i < variant; i++)
+        if (!strcmp(variants->items[i].endpoint, variants->items[variant].endpoint)) return 0;
+    return 1;
+}
+/* Where this session measures from, and what. Returns 0 or an exit code. */
+static int write_served_session(struct sweep *sweep, const struct pass_result *first) {
+    vp_json_writer *writer = journal_line_begin(&sweep->journal);
+    const int64_t at = sweep->journal.end;
+    int code;
+    vp_json_key(writer, "session");
+    vp_json_begin_object(writer);
+    put_provenance(writer, sweep->options, NULL);
+    put_text(writer, "client", vp_server_library(sweep->served->endpoints[0].server));
+    vp_json_key(writer, "servers");
+    vp_json_begin_array(writer);
+    for (size_t i = 0; i < sweep->plan.variants.count; i++)
+        if (is_first_of_server(&sweep->plan.variants, i)) put_server(writer, sweep, i, first);
+    vp_json_end_array(writer);
+    vp_json_end_object(writer);
+    code = journal_line_append(&sweep->journal);
+    sweep->session_at = at;
+    return code;
+}
+
+/* ---- the images of a sample */
+/* Makes an image of a size. Returns 0, or EXIT_DEVICE when memory is out; sent->reason says why there is none. */
+static int make_picture(struct sweep *sweep, const struct sample *sample, struct sent_picture *sent) {
+    struct served_sweep *served = sweep->served;
+    const int is_pixels = sent->width_px > 0 || served->unique_image;
+    char reason[LINE_BYTES] = "";
+    int code = 0;
+    if (is_pixels && !served->image.rgb) code = sample_image(sample, &served->image, reason, sizeof reason);
+    if (!code && !is_pixels) {
+        code = picture_of_file(sample->image_path, &sent->picture, reason, sizeof reason);
+        if (!code && (sent->picture.width_px != sample->width_px || sent->picture.height_px != sample->height_px)) {
+            snprintf(reason, sizeof reason, "%.320s: the image has %d x %d pixels, and had %d x %d when the sweep was "
+                                            "planned",
+                     sample->image_path, sent->picture.width_px, sent->picture.height_px, sample->width_px,
+                     sample->height_px);
+            code = EXIT_INPUT;
+        }
+    } else if (!code && sent->width_px)
+        code = picture_resized(&served->image, sent->width_px, sent->height_px, &sent->picture, reason, sizeof reason);
+    else if (!code)
+        picture_of_pixels(served->image.rgb, served->image.width_px, served->image.height_px, &sent->picture);
+    if (!code && served->unique_image
+        && vp_image_decode((const uint8_t *)sent->picture.bytes, sent->picture.byte_count, &sent->pixels, NULL)
+               != VP_OK)
+        return complain(EXIT_DEVICE, "%s: memory is out", sample->image_path);
+    if (code == EXIT_DEVICE) return complain(EXIT_DEVICE, "%s", reason);
+    if (code) sent->reason = copy_text(reason, strlen(reason));
+    return 0;
+}
+static struct sent_picture *find_picture(const struct served_sweep *served, int32_t width_px, int32_t height_px) {
+    struct sent_picture *sent = served->pictures;
+    while (sent && (sent->width_px != width_px || sent->height_px != height_px)) sent = sent->next;
+    return sent;
+}
+int served_begin(struct sweep *sweep, struct open_point *point, const struct sample *sample, const struct entry *entry,
+                 char *reason, size_t capacity) {
+    const vp_family *family = point->configuration->variant->family;
+    vp_vision_count count;
+    int32_t width_px = 0, height_px = 0;
+    point->sent = NULL;
+    point->tokens_by_rule = -1;
+    snprintf(reason, capacity, "%s", sample->reason ? sample->reason : "");
+    if (reason[0] || !sample->image_path
+        || configuration_sent_size(point->configuration, entry, &width_px, &height_px, reason, capacity))
+        return 0;
+    point->sent = find_picture(sweep->served, width_px, height_px);
+    if (!point->sent) {
+        int code;
+        point->sent = zeroed(1, sizeof *point->sent);
+        point->sent->width_px = width_px;
+        point->sent->height_px = height_px;
+        point->sent->next = sweep->served->pictures;
+        sweep->served->pictures = point->sent;
+        if ((code = make_picture(sweep, sample, point->sent)) != 0) return code;
+    }
+    if (point->sent->reason) snprintf(reason, capacity, "%s", point->sent->reason);
+    else if (family
+             && vp_family_count(family, point->sent->picture.width_px, point->sent->picture.height_px, &count, NULL)
+                    == VP_OK)
+        point->tokens_by_rule = count.total_tokens;
+    return 0;
+}
+
+/* ---- one request */
+/* Asks the server of a variant once. *status becomes the HTTP status, *attempts how often it was sent. Returns 0 with
+ * *run filled, EXIT_INTERRUPTED, or an exit code with a line in `reason`. */
+struct asked { int status; int32_t attempts; };
+static int ask_once(struct sweep *sweep, size_t variant, struct question *question, struct pass_result *run,
+                    struct asked *asked, char *reason, size_t capacity) {
+    struct endpoint *endpoint = &sweep->served->endpoints[variant];
+    const uint64_t once = hash_number(hash_number(hash_number(HASH_START, vp_clock_ns()), (int64_t)getpid()),
+                                      (int64_t)sweep->served->turn++);
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_exchange exchange;
+    char salt[32];
+    vp_result result;
+    int code;
+    snprintf(salt, sizeof salt, "vlmprof-%016llx", (unsigned long long)once);
+    if (question->no_cache) question->cache_salt = salt;
+    memset(asked, 0, sizeof *asked);
+    result = ask_begin(endpoint, question, &exchange, &error);
+    if (result != VP_OK) {
+        error_line(reason, capacity, result, &error);
+        code = result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_USAGE;
+    } else {
+        code = endpoint_try(endpoint, &exchange, reason, capacity);
+        asked->status = exchange.http_status;
+        asked->attempts = exchange.attempts;
+    }
+    if (!code) {
+        ask_result(&exchange, run);
+        endpoint_hide_key(endpoint, run->answer);
+        endpoint_hide_key(endpoint, run->served->reasoning);
+        endpoint_hide_key(endpoint, run->served->timings);
+        endpoint_hide_key(endpoint, run->served->model);
+    }
+    ask_free(&exchange);
+    return code;
+}
+/* Truth: the server understood the request and does not take it: another attempt would end the same. */
+static int is_refused(int status) { return status == 400 || status == 413 || status == 422; }
+
+/* A plain image as large as that of the first point: what is sent later is not in a cache then. */
+static void make_warm_picture(const struct open_point *point, struct picture *picture) {
+    const int32_t width_px = point->sent->picture.width_px, height_px = point->sent->picture.height_px;
+    uint8_t *rgb = resize(NULL, (size_t)width_px * (size_t)height_px, 3);
+    memset(rgb, 127, (size_t)width_px * (size_t)height_px * 3);
+    picture_of_pixels(rgb, width_px, height_px, picture);
+    free(rgb);
+}
+/* Configurations of a variant that refuses its warm-up fail with the server's reason. */
+static void drop_variant(struct sweep *sweep, size_t variant, const char *reason) {
+    for (size_t i = 0; i < sweep->plan.configuration_count; i++) {
+        struct configuration *configuration = &sweep->plan.configurations[i];
+        if (variant_index(sweep, configuration) != variant) continue;
+        configuration->dropped = copy_text(reason, strlen(reason));
+        complain(0, "%s: %s", configuration->file_name, reason);
+    }
+}
+/* Asks each server once, so that it is loaded and connected, and writes the session's line. Returns 0 or the exit code
+ * that ends the sweep. */
+static int warm_up_servers(struct sweep *sweep, const struct open_point *point) {
+    const struct variants *variants = &sweep->plan.variants;
+    struct pass_result *first = runs_make((int32_t)variants->count, 1);
+    struct picture picture;
+    int code = 0;
+    memset(&picture, 0, sizeof picture);
+    if (point->sent) make_warm_picture(point, &picture);
+    for (size_t i = 0; i < variants->count && !code; i++) {
+        struct question question = question_of(sweep, i, point->sent ? &picture : NULL, WARM_UP_TEXT, WARM_UP_TOKENS);
+        char reason[LINE_BYTES];
+        struct asked asked;
+        show_progress("warm-up of %s at %s", variants->items[i].model, variants->items[i].endpoint);
+        code = ask_once(sweep, i, &question, &first[i], &asked, reason, sizeof reason);
+        if (code && code != EXIT_INTERRUPTED && is_refused(asked.status)) {
+            drop_variant(sweep, i, reason);
+            code = 0;
+        } else if (code && code != EXIT_INTERRUPTED)
+            complain(code, "warm-up of %s: %s", variants->items[i].model, reason);
+    }
+    picture_free(&picture);
+    if (!code) code = write_served_session(sweep, first);
+    runs_free(first, (int32_t)variants->count);
+    return code;
+}
+int served_run(struct sweep *sweep, struct open_point *point, const struct sample *sample, char *reason,
+               size_t capacity, int *is_device) {
+    const size_t variant = variant_index(sweep, point->configuration);
+    struct picture marked;
+    struct question question;
+    struct asked asked;
+    int32_t retries = 0;
+    int code = 0;
+    *is_device = 0;
+    reason[0] = 0;
+    if (sweep->session_at < 0 && (code = warm_up_servers(sweep, point)) != 0) return code;
+    if (point->configuration->dropped) {
+        snprintf(reason, capacity, "%s", point->configuration->dropped);
+        return 0;
+    }
+    memset(&marked, 0, sizeof marked);
+    question = question_of(sweep, variant, point->sent ? &point->sent->picture : NULL, sample->prompt,
+                           point->configuration->set->new_tokens);
+    question.ignore_eos = sweep->plan.ignore_eos;
+    for (;;) {
+        runs_free(sweep->run, 1);
+        sweep->run = runs_make(1, 1);
+        if (sweep->served->unique_image && point->sent) {
+            picture_free(&marked);
+            picture_marked(&point->sent->pixels, hash_number(hash_number(HASH_START, vp_clock_ns()), (int64_t)getpid()),
+                           &marked);
+            question.picture = &marked;
+        }
+        code = ask_once(sweep, variant, &question, sweep->run, &asked, reason, capacity);
+        if (asked.attempts > 1) retries += asked.attempts - 1;
+        /* the client has tried again what had not begun; what broke off is tried again here */
+        if (code != EXIT_DEVICE || asked.status != 200 || retries >= sweep->max_retries) break;
+        retries++;
+    }
+    picture_free(&marked);
+    point->retries += retries;
+    if (!code) reason[0] = 0;
+    *is_device = code == EXIT_DEVICE && !is_refused(asked.status);
+    return code == EXIT_INTERRUPTED ? code : 0;
+}

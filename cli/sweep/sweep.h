@@ -1,0 +1,81 @@
+/* sweep.h: what a sweep knows while it runs.
+ * commands/command_sweep.c fills it, sweep/sweep_point.c and, of servers, sweep/served_point.c measure with it. */
+#ifndef VLMPROF_CLI_SWEEP_H
+#define VLMPROF_CLI_SWEEP_H
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/metrics.h"
+#include "base/options.h"
+#include "dataset/plan.h"
+#include "request/model.h"
+#include "request/request.h"
+#include "sweep/journal.h"
+#include "sweep/result_write.h"
+#include "vlmprof.h"
+#include "vlmprof_noise.h"
+#include "vlmprof_stages.h"
+
+/* A point of the sample that is being measured: one for each configuration of its data set. */
+struct open_point {
+    struct configuration *configuration;
+    vp_layout own_layout; const vp_layout *layout; /* NULL: text only, or the image cannot be used */
+    struct pass_input input;
+    struct sent_picture *sent; /* to a server: the image as it is sent; NULL: text only */
+    int64_t tokens_by_rule;    /* what it costs by the rule of --family; -1: not known */
+    int is_open;     /* truth: runs of it are left */
+    int lacks_kernels; /* truth: it is measured, but the journal lacks the kernels of its shape, which are asked for */
+    int is_first;    /* truth: it is of the configuration's first sample */
+    int bare_is_due; /* truth: a pair of runs without and with stage times belongs to it */
+    int has_bare;    /* truth: that pair is measured */
+    int32_t runs;    /* measured ones */
+    int32_t retries; /* attempts beyond the first one of each run */
+    int64_t last;    /* place of its last line in the journal; -1: none yet */
+    int64_t spent_ns;         /* the sum of its runs */
+    double *totals, *scratch; /* [rule.max_runs]; totals: ns of each run */
+};
+
+struct sweep {
+    /* what is measured, and on what */
+    const struct options *options;
+    struct model model;
+    struct plan plan;
+    struct session session;
+    struct served_sweep *served; /* what is open to measure servers; NULL: the engine is measured */
+    char device[32]; /* --device; of several processes on one machine, each its own GPU */
+    vp_rank rank;
+
+    /* how it is measured */
+    vp_stop_rule rule;
+    int32_t max_retries;
+    int32_t bare_every; /* 0: no pairs */
+    int timing_off;     /* truth: --timing off */
+    int kernel_pass;    /* truth: --kernel_pass */
+
+    /* where it goes */
+    struct journal journal;
+    struct journal_index index; /* what was there when this process began */
+    struct parsed scratch;
+    struct text_buffer held;    /* lines of points that failed in a row, not yet in the journal */
+    int streak;                 /* how many failed in a row */
+    struct summaries results; int has_merged;
+
+    /* the engine that is open */
+    int was_open;       /* truth: this process has opened one before */
+    int64_t session_at; /* place of its line in the journal; -1: not written yet */
+    struct shape *warm; size_t warm_count; /* shapes it has run: sequence in steps of 256 */
+    vp_telemetry telemetry; int64_t telemetry_ns; /* the last reading, and when it was taken; 0: never */
+    int has_telemetry, is_throttled;              /* truths of the last reading */
+
+    /* the block of runs that is being measured: what the counters said at its beginning, and where its lines begin */
+    vp_noise_reading block_reading;
+    int64_t block_from, block_runs; /* block_runs: runs_now at its beginning */
+
+    /* how far it is; done and failed count points of this process's share */
+    struct pass_result *run; /* the one that is being measured */
+    struct open_point *open; /* [configurations of the plan]: those of the data set that is measured now stand first */
+    size_t point_count, done, done_before;
+    int64_t failed, runs_now;
+    int64_t start_ns;
+};
+
+#endif

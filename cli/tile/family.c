@@ -1,0 +1,87 @@
+/* family.c: a model family of the command line. */
+#include "tile/family.h"
+
+#include "base/console.h"
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Complains about an unknown family, with those of a similar name or the same beginning. Returns an exit code. */
+static int unknown_family(const char *name) {
+    struct text_buffer near = {NULL, 0, 0};
+    int code;
+    for (int32_t i = 0; vp_family_at(i); i++) add_near_word(&near, name, "", vp_family_at(i)->name);
+    code = complain(EXIT_USAGE, "--family: \"%.60s\" is not known%.500s%s vlmprof tile --list_families shows all", name,
+                    near.bytes ? near.data : "", near.bytes ? "?" : ";");
+    free(near.data);
+    return code;
+}
+int family_by_name(const char *name, vp_family *family) {
+    const vp_family_preset *preset = vp_family_find(name);
+    if (!preset) return unknown_family(name);
+    vp_family_default(preset, family);
+    return 0;
+}
+int family_set_keys(const struct options *options, vp_family *families, size_t family_count) {
+    const char *crops[2] = {"max_crops", has_option(options, "max_crops") ? text_of(options, "max_crops") : NULL};
+    const int has_crops = has_option(options, "max_crops") && is_given(options, "max_crops");
+    for (size_t i = 0; i < options->key_count + (has_crops ? 2 : 0); i += 2) {
+        const char *const *key = i < options->key_count ? &options->keys[i] : crops;
+        vp_error error = {VP_OK, -1, "", ""};
+        size_t taken = 0;
+        for (size_t k = 0; k < family_count; k++) {
+            vp_result result = vp_family_set(&families[k], key[0], key[1], &error);
+            if (result == VP_ERR_RANGE) return complain(EXIT_USAGE, "--%s: \"%s\": %s", key[0], key[1], error.text);
+            taken += result == VP_OK;
+        }
+        for (size_t k = 0; k < i && k < options->key_count; k += 2)
+            if (!strcmp(options->keys[k], key[0])) return complain(EXIT_USAGE, "--%s is given twice", key[0]);
+        if (!taken)
+            return complain(EXIT_USAGE, "unknown option --%s: %s; see vlmprof %s --help", key[0], error.text,
+                            options->command->name);
+    }
+    return 0;
+}
+
+enum { LONG_SIDE_MAX = 4096 }; /* of images that are enlarged; larger ones are only made smaller */
+
+/* Tokens of an image whose longer side is scaled to `side`; -1: the rule takes no such size. */
+static int64_t tokens_of_side(const vp_family *family, int32_t width_px, int32_t height_px, int32_t side,
+                              int32_t sent[2]) {
+    const int32_t longer = width_px > height_px ? width_px : height_px;
+    const int32_t sides[2] = {width_px, height_px};
+    vp_vision_count count;
+    for (int i = 0; i < 2; i++) {
+        sent[i] = (int32_t)(((int64_t)sides[i] * side * 2 + longer) / ((int64_t)longer * 2)); /* the nearest */
+        if (sent[i] < 1) sent[i] = 1;
+    }
+    return vp_family_count(family, sent[0], sent[1], &count, NULL) == VP_OK ? count.total_tokens : -1;
+}
+int family_size_for(const vp_family *family, int32_t width_px, int32_t height_px, int64_t max_tokens,
+                    int32_t *sent_width_px, int32_t *sent_height_px, char *reason, size_t capacity) {
+    const int32_t own = width_px > height_px ? width_px : height_px, most = own > LONG_SIDE_MAX ? own : LONG_SIDE_MAX;
+    int64_t best = -1, least = -1;
+    int32_t best_side = 0, sent[2];
+    /* tokens need not grow with the side (tiles follow the shape), so every side is tried */
+    for (int32_t side = 1; side <= most; side++) {
+        const int64_t tokens = tokens_of_side(family, width_px, height_px, side, sent);
+        if (tokens < 0) continue;
+        if (least < 0 || tokens < least) least = tokens;
+        if (tokens > max_tokens || tokens < best) continue;
+        if (tokens == best && abs(side - own) >= abs(best_side - own)) continue;
+        best = tokens;
+        best_side = side;
+    }
+    if (best < 0) {
+        snprintf(reason, capacity,
+                 "no size of this shape costs at most %lld tokens by the rule of %s: the least is %lld",
+                 (long long)max_tokens, family->preset->name, (long long)least);
+        return EXIT_INPUT;
+    }
+    tokens_of_side(family, width_px, height_px, best_side, sent);
+    *sent_width_px = best_side == own ? 0 : sent[0];
+    *sent_height_px = best_side == own ? 0 : sent[1];
+    return 0;
+}

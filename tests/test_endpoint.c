@@ -1,0 +1,284 @@
+/* test_endpoint.c: what a server is sent: kinds of picture files by their content, PNG files that decode to the same pixels, and the grammar of
+ * --request_knob. */
+#define _POSIX_C_SOURCE 200809L
+#include "server/endpoint.h"
+#include "server/knobs.h"
+#include "server/picture.h"
+#include "support/check.h"
+#include "support/folder.h"
+#include "support/room.h"
+
+/* ---- pictures */
+static uint8_t *noise_pixels(int32_t width, int32_t height) {
+    const size_t count = (size_t)width * (size_t)height * 3;
+    uint8_t *rgb = malloc(count);
+    uint32_t state = 7;
+    for (size_t i = 0; i < count; i++) rgb[i] = (uint8_t)((state = state * 1664525u + 1013904223u) >> 24);
+    return rgb;
+}
+static int decode(const struct picture *picture, vp_image *image) {
+    return vp_image_decode((const uint8_t *)picture->bytes, picture->byte_count, image, NULL) == VP_OK;
+}
+static void test_png(void) {
+    static const int32_t sizes[][2] = {{1, 1}, {3, 2}, {640, 480}, {1, 700}, {701, 1}};
+    check_case("pixels as a PNG file: the same when decoded");
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const int32_t width = sizes[i][0], height = sizes[i][1];
+        uint8_t *rgb = noise_pixels(width, height);
+        struct picture picture;
+        vp_image image = {0, 0, NULL};
+        picture_of_pixels(rgb, width, height, &picture);
+        CHECK_TEXT(picture.media_type, "image/png");
+        CHECK_TEXT(media_type_of(picture.bytes, picture.byte_count), "image/png");
+        CHECK(picture.width_px == width && picture.height_px == height);
+        CHECK(decode(&picture, &image));
+        CHECK(image.width_px == width && image.height_px == height && !memcmp(image.rgb, rgb, (size_t)width * (size_t)height * 3));
+        vp_image_free(&image);
+        picture_free(&picture);
+        CHECK(!picture.bytes && !picture.byte_count);
+        free(rgb);
+    }
+}
+static void test_marked(void) {
+    uint8_t *rgb = noise_pixels(40, 3);
+    vp_image image = {40, 3, rgb}, one, other;
+    struct picture picture;
+    int differ = 0, most = 0;
+    check_case("a marked picture: other bytes, the same to the eye");
+    picture_marked(&image, UINT64_C(0x0123456789abcdef), &picture);
+    CHECK(decode(&picture, &one));
+    picture_free(&picture);
+    picture_marked(&image, UINT64_C(0x0123456789abcdee), &picture);
+    CHECK(decode(&picture, &other));
+    picture_free(&picture);
+    for (int i = 0; i < 40 * 3 * 3; i++) {
+        const int off = abs(one.rgb[i] - rgb[i]);
+        most = off > most ? off : most;
+        differ += one.rgb[i] != other.rgb[i];
+        if (i < 40 * 2 * 3) CHECK(!off);
+    }
+    CHECK_INT(most, 1);
+    CHECK_INT(differ, 1);
+    CHECK(one.rgb[240] % 2 == 1 && other.rgb[240] % 2 == 0); /* bit 0 of the number, first value of the last row */
+    vp_image_free(&one);
+    vp_image_free(&other);
+    image.width_px = image.height_px = 1; /* 3 values: 3 bits */
+    picture_marked(&image, UINT64_MAX, &picture);
+    CHECK(decode(&picture, &one));
+    CHECK(one.rgb[0] == (rgb[0] | 1) && one.rgb[1] == (rgb[1] | 1) && one.rgb[2] == (rgb[2] | 1));
+    vp_image_free(&one);
+    picture_free(&picture);
+    free(rgb);
+}
+static void test_resized(void) {
+    uint8_t *rgb = noise_pixels(64, 32);
+    vp_image image = {64, 32, rgb}, small;
+    struct picture picture;
+    char reason[400] = "";
+    check_case("a picture resized before it is sent");
+    CHECK_INT(picture_resized(&image, 16, 24, &picture, reason, sizeof reason), 0);
+    CHECK(decode(&picture, &small));
+    CHECK(small.width_px == 16 && small.height_px == 24 && picture.width_px == 16 && picture.height_px == 24);
+    vp_image_free(&small);
+    picture_free(&picture);
+    CHECK_INT(picture_resized(&image, 0, 24, &picture, reason, sizeof reason), 2);
+    CHECK(strstr(reason, "0x24"));
+    CHECK_INT(picture_resized(&image, 20000, 20000, &picture, reason, sizeof reason), 2);
+    free(rgb);
+}
+/* A file with these bytes has this type and size; type NULL: it is refused with these words. */
+static void kind(const char *bytes, size_t count, const char *type, int32_t width, int32_t height, const char *words) {
+    struct picture picture;
+    char reason[400] = "";
+    int code;
+    write_file(in_folder("picture"), bytes, count);
+    code = picture_of_file(in_folder("picture"), &picture, reason, sizeof reason);
+    CHECK_INT(code, type ? 0 : 3);
+    if (!type) check_note(strstr(reason, words) && strstr(reason, "picture"), __FILE__, __LINE__, "\"%s\" is not in \"%s\"", words, reason);
+    if (code) return;
+    CHECK_TEXT(picture.media_type, type);
+    CHECK(picture.width_px == width && picture.height_px == height);
+    CHECK(picture.byte_count == count && !memcmp(picture.bytes, bytes, count)); /* the file's own bytes */
+    picture_free(&picture);
+}
+static void test_kinds(void) {
+    static const char webp_lossy[] = "RIFF\x1a\0\0\0WEBPVP8 \x0e\0\0\0\x30\x01\0\x9d\x01\x2a\x80\x02\xe0\x01";
+    static const char webp_lossless[] = "RIFF\x1a\0\0\0WEBPVP8L\x0e\0\0\0\x2f\x7f\xc2\x77\0\0\0\0\0\0";
+    static const char webp_extended[] = "RIFF\x1a\0\0\0WEBPVP8X\x0a\0\0\0\x10\0\0\0\x7f\x02\0\xdf\x01\0";
+    static const char gif[] = "GIF89a\x80\x02\xe0\x01\0\0\0";
+    struct picture picture;
+    char reason[400], *file;
+    size_t bytes;
+    check_case("files as they are: the kind by content, the size by the header");
+    kind(webp_lossy, sizeof webp_lossy - 1, "image/webp", 640, 480, NULL);
+    kind(webp_lossless, sizeof webp_lossless - 1, "image/webp", 640, 480, NULL);
+    kind(webp_extended, sizeof webp_extended - 1, "image/webp", 640, 480, NULL);
+    kind(gif, sizeof gif - 1, "image/gif", 640, 480, NULL);
+    file = check_read("samples/astronaut.jpg", &bytes);
+    CHECK(file != NULL);
+    if (file) {
+        int32_t width = 0, height = 0;
+        vp_image_size((const uint8_t *)file, bytes, &width, &height, NULL);
+        kind(file, bytes, "image/jpeg", width, height, NULL);
+        kind(file, 2, NULL, 0, 0, "no PNG, JPEG, WebP or GIF");
+    }
+    free(file);
+    for (size_t cut = 0; cut < sizeof webp_lossy - 1; cut++) kind(webp_lossy, cut, NULL, 0, 0, cut < 12 ? "no PNG" : "cut or damaged");
+    for (size_t cut = 0; cut < 10; cut++) kind(gif, cut, NULL, 0, 0, cut < 6 ? "no PNG" : "cut or damaged");
+    kind("GIF89a\0\0\0\0\0\0", 12, NULL, 0, 0, "cut or damaged"); /* no pixels */
+    kind("\x89PNG\r\n\x1a\n", 8, NULL, 0, 0, "");
+    kind("BM and so on", 12, NULL, 0, 0, "no PNG");
+    CHECK_INT(picture_of_file(in_folder("none"), &picture, reason, sizeof reason), 3);
+    CHECK(strstr(reason, "none"));
+}
+
+/* ---- knobs */
+static void check_words(const struct request_knobs *knobs, size_t index, const char *want) {
+    struct text_buffer text = {NULL, 0, 0};
+    knobs_words(knobs, index, &text);
+    CHECK_TEXT(text.data ? text.data : "", want);
+    free(text.data);
+}
+/* Adds a knob and compares its values, which stand between blanks in `want`, as JSON. */
+static void values(const char *text, const char *path, const char *want) {
+    struct request_knobs knobs = {NULL, 0};
+    struct text_buffer got = {NULL, 0, 0};
+    CHECK_INT(knobs_add(&knobs, text), 0);
+    CHECK_TEXT(knobs.items[0].path, path);
+    for (size_t i = 0; i < knobs.items[0].values.count; i++) {
+        text_add_string(&got, i ? " " : "");
+        text_add_string(&got, knobs.items[0].values.items[i]);
+    }
+    CHECK_TEXT(got.data, want);
+    free(got.data);
+    knobs_free(&knobs);
+}
+static void test_grammar(void) {
+    check_case("values: JSON where they are JSON, texts where not; commas in brackets and quotes stay");
+    values("a=1", "a", "1");
+    values("a.b[0].c=1,2,3", "a.b[0].c", "1 2 3");
+    values("image_url.detail=low,high", "image_url.detail", "\"low\" \"high\"");
+    values("a=true,null,-1.5e3,x y", "a", "true null -1.5e3 \"x y\"");
+    values("a=[1,2],[3,4]", "a", "[1,2] [3,4]");
+    values("a={\"x\":[1,{\"y\":2}],\"z\":3},7", "a", "{\"x\":[1,{\"y\":2}],\"z\":3} 7");
+    values("a=\"b,c\",d", "a", "\"b,c\" \"d\"");
+    values("a=\"quote \\\" , stays\",2", "a", "\"quote \\\" , stays\" 2");
+    values("a=\"[\",]", "a", "\"[\" \"]\""); /* a bracket in quotes opens nothing */
+    values("a=\"\"", "a", "\"\"");
+    values("a=b=c", "a", "\"b=c\"");
+    values("a=\\", "a", "\"\\\\\"");
+    values("a=007", "a", "\"007\"");
+}
+static void refused(const char *first, const char *second, const char *words) {
+    struct request_knobs knobs = {NULL, 0};
+    if (second) CHECK_INT(knobs_add(&knobs, first), 0);
+    FAILS(knobs_add(&knobs, second ? second : first), 2, words);
+    knobs_free(&knobs);
+}
+static void test_refused(void) {
+    static const char digits[] = "0,1,2,3,4,5,6,7,8,9";
+    struct request_knobs knobs = {NULL, 0};
+    char text[64];
+    check_case("what is no knob");
+    refused("a", NULL, "want PATH=VALUE");
+    refused("=1", NULL, "want PATH=VALUE");
+    refused("", NULL, "want PATH=VALUE");
+    refused("a=", NULL, "a value is empty");
+    refused("a=1,,2", NULL, "a value is empty");
+    refused("a=1,", NULL, "a value is empty");
+    refused("a=[1,2", NULL, "not closed: [1,2");
+    refused("a=1,{\"x\":1", NULL, "not closed");
+    refused("a=\"b", NULL, "not closed");
+    refused("a=1,2,1", NULL, "1 is listed twice");
+    refused("a=low,\"low\"", NULL, "listed twice");
+    refused("a=1", "a=2", "a is given twice");
+    for (char name = 'a'; name < 'f'; name++) {
+        snprintf(text, sizeof text, "%c=%s", name, digits);
+        CHECK_INT(knobs_add(&knobs, text), 0);
+    }
+    FAILS(knobs_add(&knobs, "f=1,2"), 2, "more than 100000 combinations");
+    knobs_free(&knobs);
+}
+static void test_combinations(void) {
+    struct request_knobs knobs = {NULL, 0};
+    vp_chat_knob setting[2];
+    check_case("all combinations, the last knob first, and their names");
+    CHECK_INT(knobs_combinations(&knobs), 1);
+    check_words(&knobs, 0, "");
+    CHECK_INT(knobs_add(&knobs, "mm_processor_kwargs.max_pixels=1024,2048"), 0);
+    CHECK_INT(knobs_add(&knobs, "image_url.detail=low,high,auto"), 0);
+    CHECK_INT(knobs_combinations(&knobs), 6);
+    check_words(&knobs, 0, "max_pixels=1024 detail=low");
+    check_words(&knobs, 4, "max_pixels=2048 detail=high");
+    knobs_combination(&knobs, 4, setting);
+    CHECK_TEXT(setting[0].path, "mm_processor_kwargs.max_pixels");
+    CHECK_TEXT(setting[0].value, "2048");
+    CHECK_TEXT(setting[1].value, "\"high\"");
+    CHECK_INT(knobs_add(&knobs, "other.detail=1"), 0); /* the same end: whole paths */
+    check_words(&knobs, 0, "max_pixels=1024 image_url.detail=low other.detail=1");
+    knobs_free(&knobs);
+    CHECK(!knobs.items && !knobs.count);
+}
+static const struct option_spec KNOB_OPTIONS[] = {OPTION_REQUEST_KNOB, {"more", FLAG, NULL, NULL, 0, 0, NULL, "h"}};
+static const struct command KNOB_COMMAND = {"knobs", "", "", "", 1, KNOB_OPTIONS, 2, NULL, NULL};
+static void test_option(void) {
+    struct options options;
+    struct request_knobs knobs = {NULL, 0};
+    check_case("the option: commas stay, several values, given again");
+    CHECK_INT(options_of_words(&options, &KNOB_COMMAND, "--request_knob a=1,2 b=[1,2] --more --request_knob=c=x,y"), 0);
+    CHECK_INT(knobs_of_options(&options, &knobs), 0);
+    CHECK_INT(knobs.count, 3);
+    CHECK_INT(knobs_combinations(&knobs), 4);
+    check_words(&knobs, 3, "a=2 b=[1,2] c=y");
+    knobs_free(&knobs);
+    options_free(&options);
+    CHECK_INT(options_of_words(&options, &KNOB_COMMAND, ""), 0);
+    CHECK_INT(knobs_of_options(&options, &knobs), 0);
+    CHECK_INT(knobs.count, 0);
+    options_free(&options);
+}
+
+/* ---- the key, without a connection */
+static const struct option_spec CLIENT_OPTIONS[] = {OPTIONS_OF_CLIENT};
+static const struct command CLIENT_COMMAND = {"client", "", "", "", 0, CLIENT_OPTIONS, sizeof CLIENT_OPTIONS / sizeof *CLIENT_OPTIONS, NULL, NULL};
+static void warnings(const char *url, const char *key, size_t count, const char *words) {
+    struct options options;
+    struct endpoint endpoint;
+    if (key) setenv("OPENAI_API_KEY", key, 1);
+    CHECK_INT(options_of_words(&options, &CLIENT_COMMAND, ""), 0);
+    CHECK_INT(endpoint_open(&options, url, "m", &endpoint), 0);
+    CHECK_INT(endpoint.warnings.count, count);
+    if (endpoint.warnings.count) check_note(count == 1 && strstr(endpoint.warnings.items[0], words) && !strstr(endpoint.warnings.items[0], key), __FILE__, __LINE__, "%s", endpoint.warnings.items[0]);
+    CHECK_INT(endpoint.key != NULL, key && *key);
+    endpoint_close(&endpoint);
+    CHECK(!endpoint.key && !endpoint.url && !endpoint.server);
+    options_free(&options);
+    unsetenv("OPENAI_API_KEY");
+}
+static void test_key(void) {
+    check_case("a key that others could read on its way");
+    warnings("http://192.0.2.7:8000/v1", "sekret", 1, "http://192.0.2.7:8000: the API key of OPENAI_API_KEY goes there unencrypted");
+    warnings("http://192.0.2.7:8000/v1", NULL, 0, NULL);
+    warnings("http://192.0.2.7:8000/v1", "", 0, NULL);
+    warnings("https://192.0.2.7:8000/v1", "sekret", 0, NULL);
+    warnings("http://127.0.0.1:8000", "sekret", 0, NULL);
+    warnings("http://localhost:8000", "sekret", 0, NULL);
+    warnings("http://[::1]:8000", "sekret", 0, NULL);
+    warnings("http://localhost.example.org", "sekret", 1, "unencrypted");
+    warnings("http://127.example.org", "sekret", 1, "unencrypted");
+}
+
+int main(void) {
+    if (!folder_make("endpoint")) return 1;
+    test_png();
+    test_marked();
+    test_resized();
+    test_kinds();
+    test_grammar();
+    test_refused();
+    test_combinations();
+    test_option();
+    test_key();
+    room_end();
+    return check_done("test_endpoint");
+}

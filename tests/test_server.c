@@ -1,0 +1,908 @@
+/* test_server.c: requests to a hostile server of the tests' own: what comes of each, how often it is tried, in which order the stamps lie; what is sent;
+ * options; many at once; signals; the API key in no text; libcurl that is missing. The part is included, so that dlopen can fail. */
+#include <dlfcn.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <stdlib.h>
+static long allocations_left = -1; /* -1: no limit; of the part's own */
+static int may_allocate(void) {
+    if (allocations_left < 0) return 1;
+    return allocations_left-- > 0 ? 1 : (allocations_left = 0);
+}
+static void *test_malloc(size_t bytes) { return may_allocate() ? malloc(bytes) : NULL; }
+static void *test_calloc(size_t count, size_t bytes) { return may_allocate() ? calloc(count, bytes) : NULL; }
+static void *test_realloc(void *memory, size_t bytes) { return may_allocate() ? realloc(memory, bytes) : NULL; }
+static const char *hidden_library, *hidden_function; /* what dlopen and dlsym do not find; "" stands for every library */
+static void *test_dlopen(const char *name, int flags) {
+    if (hidden_library && (!*hidden_library || !__builtin_strcmp(name, hidden_library))) return (void *)0;
+    return dlopen(name, flags);
+}
+static void *test_dlsym(void *library, const char *name) {
+    return hidden_function && !__builtin_strcmp(name, hidden_function) ? (void *)0 : dlsym(library, name);
+}
+#define malloc test_malloc
+#define calloc test_calloc
+#define realloc test_realloc
+#define dlopen test_dlopen
+#define dlsym test_dlsym
+#define VLMPROF_SERVER_IMPLEMENTATION
+#include "vlmprof_server.h"
+#undef malloc
+#undef calloc
+#undef realloc
+#undef dlopen
+#undef dlsym
+#include "support/check.h"
+#include "support/hostile_server.h"
+
+#define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
+static const char BODY[] = "{\"model\": \"m\"}";
+
+static vp_server_options options_of(const hostile_server *hostile, char *url, size_t capacity) {
+    vp_server_options options = vp_server_options_default();
+    snprintf(url, capacity, "http://127.0.0.1:%d/v1", hostile->port);
+    options.url = url;
+    options.idle_timeout_ms = options.total_timeout_ms = 20000; /* a test that hangs ends */
+    return options;
+}
+static vp_server *open_server(const vp_server_options *options) {
+    vp_server *server = NULL;
+    vp_error error = {VP_OK, 0, "", ""};
+    if (!CHECK_INT(vp_server_open(options, &server, &error), VP_OK)) {
+        printf("  %s: %s\n", error.where, error.text);
+        exit(check_done("test_server"));
+    }
+    return server;
+}
+static vp_exchange exchange_of(const char *body) {
+    vp_exchange exchange;
+    memset(&exchange, 0, sizeof exchange);
+    exchange.body = body;
+    exchange.body_bytes = strlen(body);
+    return exchange;
+}
+/* The order that all stamps keep, as far as it came. */
+static void check_stamps(const vp_exchange *exchange, int is_whole) {
+    const vp_chat_reply *reply = &exchange->reply;
+    int64_t last = exchange->scheduled_ns;
+    const int64_t stamps[] = {exchange->start_ns, exchange->sent_ns, exchange->headers_ns, reply->first_ns, reply->last_ns, exchange->end_ns};
+    size_t i;
+    for (i = 0; i < 6; i++) {
+        CHECK(stamps[i] != 0 || !is_whole);
+        if (stamps[i] != 0) CHECK(stamps[i] >= last);
+        if (stamps[i] != 0) last = stamps[i];
+    }
+    for (i = 1; i < reply->piece_count; i++) CHECK(reply->pieces[i].at_ns >= reply->pieces[i - 1].at_ns);
+}
+
+/* ------------------------------------------------------------------------------------------------- one request, one reply */
+#define SAY(text) {HOSTILE_SEND, text, 0}
+#define STEPS(...) (const hostile_step[]) {__VA_ARGS__}
+static const hostile_step good[] = {SAY(HOSTILE_STREAM "Connection: close\r\n\r\n" HOSTILE_ANSWER), {HOSTILE_CLOSE, NULL, 0}};
+static char gzipped[4096];
+static hostile_step gzip_steps[] = {SAY(HOSTILE_STREAM "Content-Encoding: gzip\r\nConnection: close\r\n\r\n"), {HOSTILE_BYTES, gzipped, 0}, {HOSTILE_CLOSE, NULL, 0}};
+static const struct single {
+    const char *name;
+    const hostile_step *steps;
+    vp_result result;
+    int status, attempts;
+    const char *text, *error; /* the answer's beginning; a part of the error */
+} singles[] = {
+    {"a stream that ends with the connection", good, VP_OK, 200, 1, "Hello", ""},
+    {"each byte a packet", STEPS({HOSTILE_SPLIT, HOSTILE_STREAM "Connection: close\r\n\r\n" HOSTILE_ANSWER, 0}, {HOSTILE_CLOSE, NULL, 0}), VP_OK, 200, 1, "Hello", ""},
+    {"chunks that split events", STEPS(SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, "data: {\"choices\":[{\"delta\":{\"con", 0}, {HOSTILE_WAIT, NULL, 5},
+        {HOSTILE_CHUNK, "tent\":\"Hello\"}}]}\n", 0}, {HOSTILE_WAIT, NULL, 5}, {HOSTILE_CHUNK, "\n", 0}, {HOSTILE_CHUNK, HOSTILE_END, 0}, {HOSTILE_CHUNK, "", 0},
+        {HOSTILE_KEEP, NULL, 0}), VP_OK, 200, 1, "Hello", ""},
+    {"HTTP/1.0", STEPS(SAY("HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" HOSTILE_ANSWER), {HOSTILE_CLOSE, NULL, 0}), VP_OK, 200, 1, "Hello", ""},
+    {"100 Continue before it", STEPS(SAY("HTTP/1.1 100 Continue\r\n\r\n"), {HOSTILE_WAIT, NULL, 10}, SAY(HOSTILE_STREAM "Connection: close\r\n\r\n" HOSTILE_ANSWER),
+        {HOSTILE_CLOSE, NULL, 0}), VP_OK, 200, 1, "Hello", ""},
+    {"a slow sender", STEPS(SAY("HTTP/1.1 200 OK\r\n"), {HOSTILE_WAIT, NULL, 30}, SAY("content-TYPE:text/event-stream\r\n\r\n"), {HOSTILE_WAIT, NULL, 30},
+        SAY(HOSTILE_DELTA("Hel")), {HOSTILE_WAIT, NULL, 30}, SAY(HOSTILE_DELTA("lo") HOSTILE_END), {HOSTILE_CLOSE, NULL, 0}), VP_OK, 200, 1, "Hello", ""},
+    {"one piece with its length", STEPS(SAY("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 45\r\n\r\n"
+        "{\"choices\":[{\"message\":{\"content\":\"Hello\"}}]}"), {HOSTILE_KEEP, NULL, 0}), VP_OK, 200, 1, "Hello", ""},
+    {"compressed, though nobody asked", gzip_steps, VP_OK, 200, 1, "Hello", ""},
+    {"trailers", STEPS(SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_ANSWER, 0}, SAY("0\r\nHTTP/1.1 503 Busy: yes\r\nRetry-After: 5\r\n\r\n"), {HOSTILE_KEEP, NULL,
+        0}), VP_OK, 200, 1,
+        "Hello", ""},
+    /* no answer */
+    {"400 with an object", STEPS(SAY(HOSTILE_NO("400 Bad Request", "", "{\"error\":{\"message\":\"no\\n such \\u001b[2Jmodel\",\"code\":400}}")),
+        {HOSTILE_CLOSE, NULL, 0}),
+        VP_ERR_DEVICE, 400, 1, NULL, "HTTP 400: no? such ?[2Jmodel"},
+    {"404 of a framework", STEPS(SAY(HOSTILE_NO("404 Not Found", "", "{\"detail\":\"Not Found\"}")), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_DEVICE, 404, 1, NULL,
+        "HTTP 404: Not Found"},
+    {"500 without a word", STEPS(SAY(HOSTILE_NO("500 Oops", "", "")), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_DEVICE, 500, 1, NULL, "HTTP 500"},
+    {"500 without end", STEPS(SAY(HOSTILE_NO("500 Oops", "", "a lot")), {HOSTILE_ENDLESS, " and more", 0}, {HOSTILE_CLOSE, NULL, 0}), VP_ERR_DEVICE, 500, 1,
+        NULL, "HTTP 500: a lot and more"},
+    {"503 again and again", STEPS(SAY(HOSTILE_NO("503 Busy", "Retry-After: 0\r\n", "{\"error\":\"busy\"}")), {HOSTILE_CLOSE, NULL, 0}),
+        VP_ERR_DEVICE, 503, 3, NULL, "HTTP 503: busy (after 3 attempts)"},
+    {"429 with a date that is over", STEPS(SAY(HOSTILE_NO("429 Slow", "Retry-After: Wed, 21 Oct 2015 07:28:00 GMT\r\n", "")), {HOSTILE_CLOSE, NULL, 0}),
+        VP_ERR_DEVICE, 429, 3, NULL, "HTTP 429 (after 3 attempts)"},
+    {"429 with a long pause", STEPS(SAY(HOSTILE_NO("429 Slow", "Retry-After: 3600\r\n", "")), {HOSTILE_CLOSE, NULL, 0}),
+        VP_ERR_DEVICE, 429, 1, NULL, "HTTP 429 (it asks for a pause of 3600 s)"},
+    {"redirect within the server", STEPS(SAY(HOSTILE_NO("307 Away", "Location: /v2/chat\r\n", "")), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_DEVICE, 307, 1, NULL,
+        "another path of the same server"},
+    {"wrong JSON", STEPS(SAY(HOSTILE_STREAM "\r\ndata: {oops\n\n"), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 200, 1, NULL, ""},
+    {"wrong JSON, and then without end", STEPS(SAY(HOSTILE_STREAM "\r\ndata: {oops\n\n"), {HOSTILE_ENDLESS, HOSTILE_DELTA("x"), 0}, {HOSTILE_CLOSE, NULL, 0}),
+        VP_ERR_FORMAT, 200, 1, NULL, ""},
+    {"a page", STEPS(SAY("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html>"), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 200, 1, NULL, ""},
+    {"an empty answer", STEPS(SAY("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), {HOSTILE_KEEP, NULL, 0}), VP_ERR_FORMAT, 200, 1, NULL,
+        "the server's answer is empty"},
+    {"no content", STEPS(SAY("HTTP/1.1 204 No Content\r\n\r\n"), {HOSTILE_KEEP, NULL, 0}), VP_ERR_FORMAT, 204, 1, NULL, "the server's answer is empty"},
+    {"an error inside the stream", STEPS(SAY(HOSTILE_STREAM "\r\n" HOSTILE_DELTA("half") "data: {\"error\":{\"message\":\"out of memory\"}}\n\n"),
+        {HOSTILE_CLOSE, NULL, 0}),
+        VP_ERR_DEVICE, 200, 1, "half", "the server reports an error: out of memory"},
+    {"an error inside the stream, and a reset", STEPS(SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, "data: {\"error\":\"out of memory\"}\n\n", 0}, {HOSTILE_WAIT, NULL, 50},
+        {HOSTILE_RESET, NULL, 0}), VP_ERR_DEVICE, 200, 1, "", "the server reports an error: out of memory"},
+    {"an error inside the stream, and nonsense", STEPS(SAY(HOSTILE_STREAM "\r\ndata: {\"error\":\"out of memory\"}\n\ndata: {oops\n\n"), {HOSTILE_CLOSE, NULL, 0}),
+        VP_ERR_DEVICE, 200, 1, "", "the server reports an error: out of memory"},
+    {"a date far in the future", STEPS(SAY(HOSTILE_NO("503 Busy", "Retry-After: Fri, 31 Dec 9999 23:59:59 GMT\r\n", "")), {HOSTILE_CLOSE, NULL, 0}),
+        VP_ERR_DEVICE, 503, 1, NULL, "HTTP 503 (it asks for a pause of 1000000000 s)"},
+    {"a stream that ends too early", STEPS(SAY(HOSTILE_STREAM "\r\n" HOSTILE_DELTA("half")), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 200, 1, "half",
+        "before the server said"},
+    {"half a chunk", STEPS(SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_DELTA("half"), 0}, SAY("40\r\ndata: {"), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_DEVICE,
+        200, 1, "half", ""},
+    {"a reset inside the answer", STEPS(SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_DELTA("half"), 0}, {HOSTILE_WAIT, NULL, 50}, {HOSTILE_RESET, NULL, 0}),
+        VP_ERR_DEVICE, 200, 1, "half", ""},
+    {"half of the length", STEPS(SAY("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"choices\":"), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_DEVICE, 200, 1, NULL, ""},
+    {"a megabyte of headers", STEPS(SAY("HTTP/1.1 200 OK\r\n"), {HOSTILE_REPEAT, "X-More: 0123456789012345678901234567890123456789\r\n", 20000},
+        SAY("\r\n" HOSTILE_ANSWER),
+        {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 0, 1, NULL, "64 KiB of headers"},
+    {"one header without end", STEPS(SAY("HTTP/1.1 200 OK\r\nX: "), {HOSTILE_ENDLESS, "0123456789", 0}, {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 0, 1, NULL,
+        "header line that is too long"},
+    {"no HTTP", STEPS(SAY("hello\r\n\r\n"), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 0, 1, NULL, ""},
+    {"a status of letters", STEPS(SAY("HTTP/1.1 abc OK\r\n\r\n"), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 0, 1, NULL, ""},
+    {"no gzip", STEPS(SAY(HOSTILE_STREAM "Content-Encoding: gzip\r\n\r\nthis is none"), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 200, 1, NULL, ""}};
+static void test_singles(void) {
+    int i;
+    gzip_steps[1].number = (int)hostile_gzip(HOSTILE_ANSWER, gzipped);
+    for (i = 0; i < COUNT(singles); i++) {
+        const struct single *single = &singles[i];
+        hostile_server hostile;
+        hostile_reply reply = single->steps;
+        vp_exchange exchange = exchange_of(BODY);
+        vp_error error = {VP_OK, 0, "", ""};
+        vp_server_options options;
+        vp_server *server;
+        char url[64];
+        check_case("a reply: %s", single->name);
+        hostile_start(&hostile, &reply, 1);
+        options = options_of(&hostile, url, sizeof url);
+        server = open_server(&options);
+        CHECK_INT(vp_server_ask(server, &exchange, &error), single->result);
+        CHECK(exchange.result == single->result && exchange.state == (single->result == VP_OK ? VP_EXCHANGE_DONE : VP_EXCHANGE_FAILED));
+        CHECK_INT(exchange.http_status, single->status);
+        CHECK_INT(exchange.attempts, single->attempts);
+        CHECK_INT(hostile_count(&hostile, &hostile.request_count), single->attempts);
+        if (single->text) CHECK(exchange.reply.text && strcmp(exchange.reply.text, single->text) == 0);
+        if (!CHECK(strstr(exchange.error.text, single->error) != NULL)) printf("  %s\n", exchange.error.text);
+        CHECK_TEXT(error.text, exchange.error.text);
+        if (single->result != VP_OK) CHECK(error.text[0] && strstr(error.where, "/v1/chat/completions") && strncmp(error.where, "http://127.0.0.1:", 17) == 0);
+        CHECK(exchange.end_ns >= exchange.start_ns && exchange.is_new_connection);
+        check_stamps(&exchange, single->result == VP_OK);
+        if (single->result == VP_OK) CHECK_INT(exchange.reply.usage.prompt_tokens, single->text && strstr(single->name, "one piece") ? -1 : 7);
+        vp_exchange_free(&exchange);
+        vp_server_close(server);
+        hostile_stop(&hostile);
+    }
+}
+
+/* -------------------------------------------------------------------------------------------------------- several replies */
+static void test_retries(void) {
+    static const hostile_step busy[] = {SAY(HOSTILE_NO("503 Busy", "Retry-After: 0\r\n", "{}")), {HOSTILE_CLOSE, NULL, 0}},
+                              later[] = {SAY(HOSTILE_NO("429 Slow", "Retry-After: 1\r\n", "{}")), {HOSTILE_CLOSE, NULL, 0}},
+                              plain[] = {SAY(HOSTILE_NO("502 Gone", "", "{}")), {HOSTILE_CLOSE, NULL, 0}},
+                              silent[] = {{HOSTILE_CLOSE, NULL, 0}}, reset[] = {{HOSTILE_RESET, NULL, 0}},
+                              heads[] = {SAY(HOSTILE_CHUNKED), {HOSTILE_CLOSE, NULL, 0}};
+    static const hostile_reply busy_replies[] = {busy, busy, good}, later_replies[] = {later, good}, plain_replies[] = {plain, good},
+                               silent_replies[] = {silent, good}, reset_replies[] = {reset, good}, heads_replies[] = {heads, good};
+    static const struct { const char *name; const hostile_reply *replies; int count, attempts, least_ms; } cases[] = {
+        {"503, 503, then an answer", busy_replies, 3, 3, 0}, {"429 with a pause of 1 s, then an answer", later_replies, 2, 2, 1000},
+        {"502 without a pause: half a second", plain_replies, 2, 2, 500}, {"closed before the headers", silent_replies, 2, 2, 500},
+        {"reset before the headers", reset_replies, 2, 2, 500}, {"closed behind the headers", heads_replies, 2, 2, 500}};
+    int i;
+    for (i = 0; i < COUNT(cases); i++) {
+        hostile_server hostile;
+        vp_exchange exchange = exchange_of(BODY);
+        vp_server_options options;
+        vp_server *server;
+        char url[64];
+        const int64_t begin = vp_clock_ns();
+        check_case("retries: %s", cases[i].name);
+        hostile_start(&hostile, cases[i].replies, cases[i].count);
+        options = options_of(&hostile, url, sizeof url);
+        server = open_server(&options);
+        CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
+        CHECK_INT(exchange.attempts, cases[i].attempts);
+        CHECK_INT(hostile.request_count, cases[i].attempts);
+        CHECK_TEXT(exchange.reply.text, "Hello");
+        CHECK(vp_clock_ns() - begin >= (int64_t)cases[i].least_ms * 1000000);
+        CHECK(exchange.start_ns - begin >= (int64_t)cases[i].least_ms * 1000000); /* the last attempt's */
+        check_stamps(&exchange, 1);
+        vp_exchange_free(&exchange);
+        vp_server_close(server);
+        hostile_stop(&hostile);
+    }
+    {
+        hostile_server hostile;
+        const hostile_reply replies[] = {busy};
+        vp_exchange exchange = exchange_of(BODY);
+        vp_server_options options;
+        vp_server *server;
+        char url[64];
+        check_case("retries: none where none are allowed");
+        hostile_start(&hostile, replies, 1);
+        options = options_of(&hostile, url, sizeof url);
+        options.max_retries = 0;
+        server = open_server(&options);
+        CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_ERR_DEVICE);
+        CHECK(exchange.attempts == 1 && hostile.request_count == 1);
+        CHECK_TEXT(exchange.error.text, "HTTP 503: {}");
+        vp_exchange_free(&exchange);
+        hostile_stop(&hostile);
+        check_case("a server that is away");
+        exchange = exchange_of(BODY);
+        CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_ERR_DEVICE);
+        CHECK(exchange.http_status == 0 && exchange.sent_ns == 0 && exchange.attempts == 1 && strstr(exchange.error.text, "onnect"));
+        CHECK_INT(exchange.reply.usage.prompt_tokens, -1); /* not known is not 0 */
+        vp_exchange_free(&exchange);
+        vp_server_close(server);
+    }
+}
+/* A server that takes a second request on a kept connection and closes it without a word. */
+static void test_dead_connections(void) {
+    static const hostile_step kept[] = {SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_ANSWER, 0}, {HOSTILE_CHUNK, "", 0}, {HOSTILE_KEEP, NULL, 0}},
+                              gone[] = {{HOSTILE_CLOSE, NULL, 0}};
+    hostile_reply replies[40];
+    hostile_server hostile;
+    vp_server_options options;
+    vp_server *server;
+    char url[64];
+    int i;
+    check_case("a kept connection dies under each of many requests: each goes over a new one");
+    for (i = 0; i < 40; i++) replies[i] = i % 2 ? gone : kept;
+    hostile_start(&hostile, replies, 40);
+    options = options_of(&hostile, url, sizeof url);
+    options.max_retries = 0;
+    server = open_server(&options);
+    for (i = 0; i < 12; i++) {
+        vp_exchange exchange = exchange_of(BODY);
+        CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
+        CHECK_INT(exchange.attempts, 1);
+        vp_exchange_free(&exchange);
+    }
+    CHECK_INT(hostile.request_count, 23);
+    vp_server_close(server);
+    hostile_stop(&hostile);
+}
+static void test_connections(void) {
+    static const hostile_step kept[] = {SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_ANSWER, 0}, {HOSTILE_CHUNK, "", 0}, {HOSTILE_KEEP, NULL, 0}},
+                              left[] = {SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_ANSWER, 0}, {HOSTILE_CHUNK, "", 0}, {HOSTILE_CLOSE, NULL, 0}};
+    const hostile_reply keep[] = {kept}, leave[] = {left};
+    hostile_server hostile;
+    vp_server_options options;
+    vp_server *server;
+    char url[64];
+    int i, turn;
+    for (turn = 0; turn < 2; turn++) {
+        check_case(turn ? "a kept connection that the server closed is made anew" : "connections are kept");
+        hostile_start(&hostile, turn ? leave : keep, 1);
+        options = options_of(&hostile, url, sizeof url);
+        server = open_server(&options);
+        for (i = 0; i < 4; i++) {
+            vp_exchange exchange = exchange_of(BODY);
+            CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
+            CHECK_INT(exchange.is_new_connection, turn || i == 0);
+            CHECK_INT(exchange.attempts, 1);
+            check_stamps(&exchange, 1);
+            vp_exchange_free(&exchange);
+            if (turn) usleep(20000);
+        }
+        CHECK_INT(hostile.connection_count, turn ? 4 : 1);
+        vp_server_close(server);
+        hostile_stop(&hostile);
+    }
+    {
+        const hostile_step away[] = {SAY("HTTP/1.1 302 Found\r\nLocation: http://user:secret@127.0.0.1:"), {HOSTILE_SEND, url, 0},
+            SAY("/v1/chat/completions\r\nContent-Length: 0\r\n\r\n"), {HOSTILE_KEEP, NULL, 0}};
+        const hostile_reply replies[] = {away};
+        hostile_server other;
+        vp_exchange exchange = exchange_of(BODY);
+        char own_url[64], want[160];
+        check_case("a redirect to another host is not followed");
+        hostile_start(&other, keep, 1);
+        snprintf(url, sizeof url, "%d", other.port);
+        hostile_start(&hostile, replies, 1);
+        options = options_of(&hostile, own_url, sizeof own_url);
+        options.api_key = "a-long-secret-key";
+        server = open_server(&options);
+        CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_ERR_DEVICE);
+        snprintf(want, sizeof want, "HTTP 302: the server redirects to 127.0.0.1:%s, and redirects are not followed: give that URL", url);
+        CHECK_TEXT(exchange.error.text, want);
+        CHECK_INT(other.connection_count, 0);
+        vp_exchange_free(&exchange);
+        vp_server_close(server);
+        hostile_stop(&hostile);
+
+        check_case("no proxy for loopback, whatever the environment says");
+        snprintf(want, sizeof want, "http://127.0.0.1:%d", other.port);
+        setenv("http_proxy", want, 1);
+        setenv("ALL_PROXY", want, 1);
+        hostile_start(&hostile, keep, 1);
+        options = options_of(&hostile, own_url, sizeof own_url);
+        server = open_server(&options);
+        exchange = exchange_of(BODY);
+        CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
+        CHECK(other.connection_count == 0 && hostile.connection_count == 1);
+        vp_exchange_free(&exchange);
+        vp_server_close(server);
+        snprintf(own_url, sizeof own_url, "http://localhost:%d", hostile.port);
+        server = open_server(&options);
+        exchange = exchange_of(BODY);
+        CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
+        CHECK_INT(other.connection_count, 0);
+        vp_exchange_free(&exchange);
+        vp_server_close(server);
+        unsetenv("http_proxy");
+        unsetenv("ALL_PROXY");
+        hostile_stop(&hostile);
+        hostile_stop(&other);
+    }
+}
+static void test_request(void) {
+    static const hostile_step kept[] = {SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_ANSWER, 0}, {HOSTILE_CHUNK, "", 0}, {HOSTILE_KEEP, NULL, 0}};
+    const hostile_reply keep[] = {kept};
+    hostile_server hostile;
+    vp_server_options options;
+    vp_server *server;
+    vp_exchange exchange;
+    size_t bytes = (size_t)3 << 20;
+    char url[64], want[64], *large = (char *)malloc(bytes + 1);
+    check_case("what is sent");
+    hostile_start(&hostile, keep, 1);
+    options = options_of(&hostile, url, sizeof url);
+    options.api_key = "sk-0123456789";
+    server = open_server(&options);
+    exchange = exchange_of(BODY);
+    CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
+    vp_exchange_free(&exchange);
+    CHECK_TEXT(hostile.request_body, BODY);
+    CHECK(strncmp(hostile.request, "POST /v1/chat/completions HTTP/1.1\r\n", 36) == 0);
+    snprintf(want, sizeof want, "\r\nHost: 127.0.0.1:%d\r\n", hostile.port);
+    CHECK(strstr(hostile.request, want) != NULL);
+    CHECK(strstr(hostile.request, "\r\nAuthorization: Bearer sk-0123456789\r\n") && strstr(hostile.request, "\r\nContent-Type: application/json\r\n"));
+    CHECK(strstr(hostile.request, "\r\nUser-Agent: vlmprof/" VLMPROF_VERSION "\r\n") && strstr(hostile.request, "\r\nAccept-Encoding: identity\r\n"));
+    CHECK(!strstr(hostile.request, "Expect") && !strstr(hostile.request, "Transfer-Encoding"));
+    check_case("a body of 3 MB waits for no 100 Continue");
+    memset(large, 'x', bytes);
+    large[bytes] = 0;
+    exchange = exchange_of(large);
+    CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
+    CHECK_INT(hostile.request_body_bytes, bytes);
+    CHECK(!strstr(hostile.request, "Expect"));
+    CHECK(exchange.sent_ns < exchange.headers_ns);
+    vp_exchange_free(&exchange);
+    vp_server_close(server);
+    check_case("the paths of the other APIs, a base with a path");
+    options.api_key = NULL;
+    snprintf(url, sizeof url, "HTTP://127.0.0.1:%d//", hostile.port);
+    options.api = VP_CHAT_OLLAMA;
+    server = open_server(&options);
+    exchange = exchange_of(BODY);
+    vp_server_ask(server, &exchange, NULL);
+    vp_exchange_free(&exchange);
+    vp_server_close(server);
+    CHECK(strncmp(hostile.request, "POST /api/chat HTTP/1.1\r\n", 25) == 0 && !strstr(hostile.request, "Authorization"));
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/some/v1/", hostile.port);
+    options.api = VP_CHAT_RESPONSES;
+    server = open_server(&options);
+    snprintf(want, sizeof want, "http://127.0.0.1:%d/some", hostile.port);
+    CHECK_TEXT(vp_server_url(server), want);
+    CHECK(strncmp(vp_server_library(server), "libcurl/", 8) == 0);
+    exchange = exchange_of(BODY);
+    vp_server_ask(server, &exchange, NULL);
+    vp_exchange_free(&exchange);
+    vp_server_close(server);
+    CHECK(strncmp(hostile.request, "POST /some/v1/responses HTTP/1.1\r\n", 34) == 0);
+    hostile_stop(&hostile);
+    free(large);
+}
+
+/* A server that sends the key back, in every place: it comes out nowhere. */
+static void test_long_words(void) {
+    static const hostile_step refused[] = {SAY(HOSTILE_NO("400 No", "", "{\"error\":\"")), {HOSTILE_REPEAT, "\xc3\xa9", 2000}, SAY("\"}"), {HOSTILE_CLOSE, NULL, 0}},
+        inside[] = {SAY(HOSTILE_STREAM "\r\ndata: {\"error\":\"x"), {HOSTILE_REPEAT, "\xc3\xa9", 2000}, SAY("\"}\n\n"), {HOSTILE_CLOSE, NULL, 0}};
+    const hostile_reply replies[] = {refused, inside};
+    hostile_server hostile;
+    vp_server_options options;
+    vp_server *server;
+    char url[64];
+    int i;
+    check_case("a server's words are cut between characters");
+    hostile_start(&hostile, replies, 2);
+    options = options_of(&hostile, url, sizeof url);
+    server = open_server(&options);
+    for (i = 0; i < 2; i++) {
+        vp_exchange exchange = exchange_of(BODY);
+        CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_ERR_DEVICE);
+        CHECK(strlen(exchange.error.text) > 300 && strlen(exchange.error.text) < 340 && !strchr(exchange.error.text, '?'));
+        if (i) CHECK_INT(strlen(exchange.reply.failure), 299);
+        vp_exchange_free(&exchange);
+    }
+    vp_server_close(server);
+    hostile_stop(&hostile);
+}
+
+#define FIFTY "01234567890123456789012345678901234567890123456789"
+static void test_key(void) {
+    static const char key[] = "sk-very-secret-key/0123456789";
+    static const hostile_step echoed[] = {SAY("HTTP/1.1 401 No\r\nContent-Type: text/plain\r\n"), {HOSTILE_ECHO, NULL, 0}, {HOSTILE_KEEP, NULL, 0}},
+        cut[] = {SAY(HOSTILE_NO("401 No", "", FIFTY FIFTY FIFTY FIFTY FIFTY "01234567890123456789012345 at the cut: sk-very-secret-key/0123456789")),
+            {HOSTILE_CLOSE, NULL, 0}},
+        escaped[] = {SAY(HOSTILE_NO("401 No", "", "{\"error\":\"bad sk-very-secret-key\\/\\u00301234567\\u003890\"}")), {HOSTILE_CLOSE, NULL, 0}},
+        inside[] = {SAY(HOSTILE_STREAM "\r\ndata: {\"model\":\"sk-very-secret-key/0123456789\",\"choices\":[{\"delta\":{\"content\":\"I am "
+        "sk-very-secret-key/0123456789!\","
+            "\"reasoning\":\"sk-very-secret-key/0123456789\"},\"finish_reason\":\"sk-very-secret-key/0123456789\"}],"
+        "\"timings\":{\"k\":\"sk-very-secret-key/0123456789\"}}\n\n"
+            "data: {\"error\":\"sk-very-secret-key/0123456789 sk-very-secret-key/0123456789\"}\n\n"), {HOSTILE_CLOSE, NULL, 0}},
+        moved[] = {SAY(HOSTILE_NO("302 Away", "Location: http://sk-very-secret-key/0123456789\r\n", "")), {HOSTILE_CLOSE, NULL, 0}};
+    static const hostile_step *const scripts[] = {echoed, cut, escaped, inside, moved};
+    size_t i;
+    for (i = 0; i < sizeof scripts / sizeof *scripts; i++) {
+        const hostile_reply replies[] = {scripts[i]};
+        hostile_server hostile;
+        vp_exchange exchange = exchange_of(BODY);
+        vp_server_options options;
+        vp_server *server;
+        vp_error error = {VP_OK, 0, "", ""};
+        char url[64], all[8192], *body = NULL;
+        size_t bytes = 0;
+        int status = 0;
+        check_case("the API key, sent back: %d", (int)i);
+        hostile_start(&hostile, replies, 1);
+        options = options_of(&hostile, url, sizeof url);
+        options.api_key = key;
+        server = open_server(&options);
+        CHECK_INT(vp_server_ask(server, &exchange, &error), VP_ERR_DEVICE);
+        CHECK(strstr(hostile.request, key) != NULL);
+        snprintf(all, sizeof all, "%s %s %s %s %s %s %s %s %s %s", error.text, error.where, exchange.error.text, exchange.error.where,
+                 exchange.reply.text ? exchange.reply.text : "", exchange.reply.reasoning ? exchange.reply.reasoning : "",
+                 exchange.reply.model ? exchange.reply.model : "", exchange.reply.finish_reason ? exchange.reply.finish_reason : "",
+                 exchange.reply.timings ? exchange.reply.timings : "", exchange.reply.failure ? exchange.reply.failure : "");
+        CHECK(strstr(all, i == 1 ? "at the cut: " : "[key]") != NULL);
+        if (!CHECK(strstr(all, "sk-v") == NULL)) printf("  %s\n", all);
+        if (i == 3) CHECK_TEXT(exchange.reply.text, "I am [key]!");
+        if (i == 3) CHECK_INT(exchange.reply.text_bytes, 11);
+        CHECK_INT(vp_server_get(server, "/v1/models", &status, &body, &bytes, NULL), VP_OK);
+        if (body) CHECK(strstr(body, key) == NULL && strlen(body) == bytes);
+        free(body);
+        vp_exchange_free(&exchange);
+        vp_server_close(server);
+        hostile_stop(&hostile);
+    }
+}
+
+/* --------------------------------------------------------------------------------------------------------------- waiting */
+static void test_timeouts(void) {
+    static const hostile_step stalled[] = {SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_DELTA("half"), 0}, {HOSTILE_WAIT, NULL, 60000}, {HOSTILE_CLOSE, NULL, 0}},
+        mute[] = {{HOSTILE_WAIT, NULL, 60000}, {HOSTILE_CLOSE, NULL, 0}}, endless[] = {SAY(HOSTILE_STREAM "\r\n"), {HOSTILE_ENDLESS, ": ping\n\n", 0},
+        {HOSTILE_CLOSE, NULL, 0}},
+        flood[] = {SAY(HOSTILE_STREAM "\r\n"), {HOSTILE_ENDLESS, HOSTILE_DELTA("0123456789"), 0}, {HOSTILE_CLOSE, NULL, 0}},
+        said[] = {SAY(HOSTILE_STREAM "\r\ndata: {\"error\":\"out of memory\"}\n\n"), {HOSTILE_WAIT, NULL, 60000}, {HOSTILE_CLOSE, NULL, 0}},
+        drip[] = {SAY(HOSTILE_STREAM "\r\n" HOSTILE_DELTA("Hel")), {HOSTILE_WAIT, NULL, 150}, SAY(": ping\n"), {HOSTILE_WAIT, NULL, 150}, SAY(":\n\n"),
+        {HOSTILE_WAIT, NULL, 150},
+            SAY(HOSTILE_DELTA("lo") HOSTILE_END), {HOSTILE_CLOSE, NULL, 0}};
+    static const struct { const char *name; const hostile_step *steps; int idle_ms, total_ms; size_t most_bytes; vp_result result; const char *error,
+        *text; } cases[] = {
+        {"no byte", mute, 100, 5000, 1 << 20, VP_ERR_DEVICE, "no byte came for 0.100 s", NULL},
+        {"no further byte", stalled, 100, 5000, 1 << 20, VP_ERR_DEVICE, "no byte came for 0.100 s", "half"},
+        {"pings without end", endless, 5000, 200, 1 << 20, VP_ERR_DEVICE, "the answer is not whole after 0.200 s", ""},
+        {"a flood", flood, 5000, 5000, 5000, VP_ERR_RANGE, "longer than what is allowed", NULL},
+        {"an error, and no further byte", said, 100, 5000, 1 << 20, VP_ERR_DEVICE, "the server reports an error: out of memory", ""},
+        {"pauses that are short enough", drip, 400, 5000, 1 << 20, VP_OK, "", "Hello"}};
+    int i;
+    for (i = 0; i < COUNT(cases); i++) {
+        const hostile_reply replies[] = {cases[i].steps};
+        hostile_server hostile;
+        vp_exchange exchange = exchange_of(BODY);
+        vp_server_options options;
+        vp_server *server;
+        char url[64];
+        check_case("waiting: %s", cases[i].name);
+        hostile_start(&hostile, replies, 1);
+        options = options_of(&hostile, url, sizeof url);
+        options.idle_timeout_ms = cases[i].idle_ms;
+        options.total_timeout_ms = cases[i].total_ms;
+        options.most_bytes = cases[i].most_bytes;
+        server = open_server(&options);
+        CHECK_INT(vp_server_ask(server, &exchange, NULL), cases[i].result);
+        if (!CHECK(strstr(exchange.error.text, cases[i].error) != NULL)) printf("  %s\n", exchange.error.text);
+        if (cases[i].text) CHECK_TEXT(exchange.reply.text, cases[i].text);
+        CHECK_INT(exchange.attempts, 1);
+        CHECK(exchange.end_ns - exchange.start_ns < 5000000000);
+        check_stamps(&exchange, cases[i].result == VP_OK);
+        vp_exchange_free(&exchange);
+        vp_server_close(server);
+        hostile_stop(&hostile);
+    }
+}
+static void on_alarm(int number) { (void)number; }
+static void test_signals(void) {
+    static const hostile_step mute[] = {{HOSTILE_WAIT, NULL, 60000}, {HOSTILE_CLOSE, NULL, 0}};
+    const hostile_reply replies[] = {mute};
+    /* again and again: on a busy machine the first one may come before the wait begins */
+    struct itimerval soon = {{0, 50000}, {0, 50000}}, never = {{0, 0}, {0, 0}};
+    struct sigaction action;
+    sigset_t alarms;
+    hostile_server hostile;
+    vp_exchange exchange = exchange_of(BODY), *finished = &exchange;
+    vp_server_options options;
+    vp_server *server;
+    char url[64];
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_alarm;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGALRM, &action, NULL);
+    sigemptyset(&alarms);
+    sigaddset(&alarms, SIGALRM);
+    pthread_sigmask(SIG_BLOCK, &alarms, NULL); /* the server's threads inherit it: the signal is for this one */
+    hostile_start(&hostile, replies, 1);
+    pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
+    options = options_of(&hostile, url, sizeof url);
+    check_case("a signal ends vp_server_ask");
+    server = open_server(&options);
+    setitimer(ITIMER_REAL, &soon, NULL);
+    CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_ERR_INTERRUPTED);
+    setitimer(ITIMER_REAL, &never, NULL);
+    CHECK(exchange.state == VP_EXCHANGE_FAILED && exchange.result == VP_ERR_INTERRUPTED);
+    vp_exchange_free(&exchange);
+    check_case("a signal pauses vp_server_step, and the wait goes on");
+    exchange = exchange_of(BODY);
+    CHECK_INT(vp_server_start(server, &exchange, NULL), VP_OK);
+    CHECK_INT(vp_server_start(server, &exchange, NULL), VP_ERR_STATE);
+    setitimer(ITIMER_REAL, &soon, NULL);
+    CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_ERR_INTERRUPTED);
+    setitimer(ITIMER_REAL, &never, NULL);
+    CHECK(finished == NULL && exchange.state <= VP_EXCHANGE_SENT);
+    finished = &exchange;
+    CHECK_INT(vp_server_step(server, vp_clock_ns() + 20000000, &finished, NULL), VP_OK);
+    CHECK(finished == NULL && exchange.state <= VP_EXCHANGE_SENT);
+    check_case("a server that is closed breaks off what is in flight");
+    vp_server_close(server);
+    CHECK(exchange.state == VP_EXCHANGE_FAILED && exchange.result == VP_ERR_INTERRUPTED);
+    vp_exchange_free(&exchange);
+    hostile_stop(&hostile);
+    vp_server_close(NULL);
+}
+static void test_schedule(void) {
+    const hostile_reply replies[] = {good};
+    hostile_server hostile;
+    vp_exchange late = exchange_of(BODY), later = exchange_of(BODY), *finished = NULL;
+    vp_server_options options;
+    vp_server *server;
+    char url[64];
+    int64_t now;
+    hostile_start(&hostile, replies, 1);
+    options = options_of(&hostile, url, sizeof url);
+    server = open_server(&options);
+    check_case("nothing to do");
+    CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
+    CHECK(finished == NULL);
+    check_case("a request is sent when it is due");
+    now = vp_clock_ns();
+    later.scheduled_ns = now + 500000000;
+    late.scheduled_ns = now + 400000000;
+    CHECK_INT(vp_server_start(server, &later, NULL), VP_OK);
+    CHECK_INT(vp_server_start(server, &late, NULL), VP_OK);
+    CHECK_INT(vp_server_step(server, now + 30000000, &finished, NULL), VP_OK);
+    CHECK(finished == NULL && vp_clock_ns() >= now + 30000000 && late.state == VP_EXCHANGE_WAITING && late.start_ns == 0 && hostile_count(&hostile,
+        &hostile.connection_count) == 0);
+    CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
+    CHECK(finished == &late && late.start_ns >= late.scheduled_ns && late.start_ns - late.scheduled_ns < 2000000000);
+    CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
+    CHECK(finished == &later && later.start_ns >= later.scheduled_ns);
+    check_stamps(&late, 1);
+    check_stamps(&later, 1);
+    check_case("vp_server_ask leaves the others' results");
+    vp_exchange_free(&late);
+    vp_exchange_free(&later);
+    late = exchange_of(BODY);
+    later = exchange_of(BODY);
+    later.scheduled_ns = vp_clock_ns() + 100000000;
+    CHECK_INT(vp_server_start(server, &late, NULL), VP_OK);
+    CHECK_INT(vp_server_ask(server, &later, NULL), VP_OK);
+    CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
+    CHECK(finished == &late && late.state == VP_EXCHANGE_DONE);
+    CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
+    CHECK(finished == NULL);
+    vp_exchange_free(&late);
+    vp_exchange_free(&later);
+    vp_server_close(server);
+    hostile_stop(&hostile);
+}
+static void test_many(void) {
+    enum { MANY = 200 };
+    static vp_exchange exchanges[MANY];
+    static const hostile_step kept[] = {SAY(HOSTILE_CHUNKED), {HOSTILE_WAIT, NULL, 20}, {HOSTILE_CHUNK, HOSTILE_DELTA("Hel"), 0}, {HOSTILE_WAIT, NULL, 20},
+        {HOSTILE_CHUNK, HOSTILE_DELTA("lo") HOSTILE_END, 0}, {HOSTILE_CHUNK, "", 0}, {HOSTILE_KEEP, NULL, 0}};
+    const hostile_reply keep[] = {kept};
+    hostile_server hostile;
+    vp_server_options options;
+    vp_server *server;
+    vp_exchange *finished;
+    char url[64];
+    int turn, i, done;
+    hostile_start(&hostile, keep, 1);
+    options = options_of(&hostile, url, sizeof url);
+    server = open_server(&options);
+    for (turn = 0; turn < 2; turn++) {
+        check_case(turn ? "200 more requests use the same connections" : "200 requests at once");
+        for (i = 0; i < MANY; i++) {
+            exchanges[i] = exchange_of(BODY);
+            exchanges[i].user = &exchanges[i];
+            CHECK_INT(vp_server_start(server, &exchanges[i], NULL), VP_OK);
+        }
+        for (done = 0; done < MANY; done++) {
+            if (!CHECK(vp_server_step(server, 0, &finished, NULL) == VP_OK && finished != NULL)) break;
+            CHECK(finished->state == VP_EXCHANGE_DONE && finished->user == finished && strcmp(finished->reply.text, "Hello") == 0 && finished->reply.piece_count == 2);
+            CHECK_INT(finished->is_new_connection, !turn);
+            check_stamps(finished, 1);
+            vp_exchange_free(finished);
+        }
+        CHECK_INT(hostile_count(&hostile, &hostile.connection_count), MANY);
+        CHECK_INT(hostile_count(&hostile, &hostile.request_count), MANY * (turn + 1));
+    }
+    vp_server_close(server);
+    hostile_stop(&hostile);
+}
+
+/* ------------------------------------------------------------------------------------------------------- GET, options, libcurl */
+static void test_get(void) {
+    static const hostile_step models[] = {SAY("HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{\"data\":[]}"), {HOSTILE_KEEP, NULL, 0}},
+        nothing[] = {SAY("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), {HOSTILE_KEEP, NULL, 0}}, missing[] = {SAY("HTTP/1.1 404 "
+        "No\r\nContent-Length: 2\r\n\r\nno"), {HOSTILE_KEEP, NULL, 0}},
+        flood[] = {SAY("HTTP/1.1 200 OK\r\n\r\n"), {HOSTILE_ENDLESS, "0123456789", 0}, {HOSTILE_CLOSE, NULL, 0}}, gone[] = {{HOSTILE_CLOSE, NULL, 0}};
+    const hostile_reply replies[] = {models, nothing, missing, flood, gone};
+    hostile_server hostile;
+    vp_server_options options;
+    vp_server *server;
+    vp_error error = {VP_OK, 0, "", ""};
+    char url[64], *text = NULL;
+    size_t bytes = 9;
+    int status = 9;
+    hostile_start(&hostile, replies, COUNT(replies));
+    options = options_of(&hostile, url, sizeof url);
+    options.most_bytes = 1000;
+    options.max_retries = 0;
+    options.api_key = "sk-0123456789";
+    server = open_server(&options);
+    check_case("GET");
+    CHECK_INT(vp_server_get(server, "/v1/models", &status, &text, &bytes, NULL), VP_OK);
+    CHECK_INT(status, 200);
+    CHECK_TEXT(text, "{\"data\":[]}");
+    CHECK_INT(bytes, 11);
+    CHECK(strncmp(hostile.request, "GET /v1/models HTTP/1.1\r\n", 25) == 0 && strstr(hostile.request, "Bearer sk-0123456789\r\n") && !strstr(hostile.request,
+        "Content-"));
+    free(text);
+    check_case("GET of nothing");
+    text = NULL;
+    CHECK_INT(vp_server_get(server, "/props", &status, &text, &bytes, NULL), VP_OK);
+    CHECK_TEXT(text, "");
+    CHECK_INT(bytes, 0);
+    free(text);
+    check_case("GET of what is not there");
+    text = NULL;
+    CHECK_INT(vp_server_get(server, "/props", &status, &text, &bytes, NULL), VP_OK);
+    CHECK(status == 404 && text == NULL);
+    check_case("GET of too much");
+    CHECK_INT(vp_server_get(server, "/props", &status, &text, &bytes, &error), VP_ERR_RANGE);
+    CHECK(text == NULL && strstr(error.where, "/props"));
+    check_case("GET from a server that closes");
+    CHECK_INT(vp_server_get(server, "/props", &status, &text, &bytes, &error), VP_ERR_DEVICE);
+    CHECK(text == NULL && status == 404);
+    check_case("GET of a path that is none");
+    CHECK_INT(vp_server_get(server, "props", &status, &text, &bytes, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_server_get(server, "/a b", &status, &text, &bytes, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_server_get(server, "/a\r\nX: y", &status, &text, &bytes, &error), VP_ERR_RANGE);
+    vp_server_close(server);
+    hostile_stop(&hostile);
+}
+static void test_urls(void) {
+    static const struct { const char *url, *base, *error; } cases[] = {
+        {"http://a", "http://a", NULL}, {"http://a/", "http://a", NULL}, {"http://a/v1", "http://a", NULL}, {"https://a:8000/v1///", "https://a:8000", NULL},
+        {"http://a/x/v1/", "http://a/x", NULL}, {"http://a/v1x", "http://a/v1x", NULL}, {"http://v1", "http://v1", NULL}, {"http://[::1]:8000/v1",
+        "http://[::1]:8000", NULL},
+        {"http://[fe80::1]", "http://[fe80::1]", NULL}, {"http://a:65535", "http://a:65535", NULL}, {"Https://A/v1", "Https://A", NULL},
+        {NULL, NULL, "http://"}, {"", NULL, "http://"}, {"a", NULL, "http://"}, {"ftp://a", NULL, "http://"}, {"file:///etc/passwd", NULL, "http://"},
+        {"http:/a", NULL, "http://"},
+        {"http://", NULL, "no host"}, {"http:///v1", NULL, "no host"}, {"http://:80", NULL, "no host"}, {"http://[]", NULL, "no host"}, {"http://[::1", NULL, "]"},
+        {"http://[::1]x", NULL, "malformed"}, {"http://a:", NULL, "port"}, {"http://a:0", NULL, "port"}, {"http://a:65536", NULL, "port"},
+        {"http://a:99999999999", NULL, "port"},
+        {"http://a:8x", NULL, "port"}, {"http://user:secret@a", NULL, "password"}, {"http://secret@a/v1", NULL, "password"}, {"http://a?key=secret", NULL,
+        "?"}, {"http://a#b", NULL, "#"},
+        {"http://a b", NULL, "character"}, {"http://a\r\nHost: b", NULL, "character"}, {"http://\xc3\xa9", NULL, "character"}, {"http://a\\b", NULL, "character"}};
+    vp_server_options options = vp_server_options_default();
+    int i;
+    for (i = 0; i < COUNT(cases); i++) {
+        vp_server *server = NULL;
+        vp_error error = {VP_OK, 0, "", ""};
+        check_case("URL %s", cases[i].url ? cases[i].url : "NULL");
+        options.url = cases[i].url;
+        CHECK_INT(vp_server_open(&options, &server, &error), cases[i].base ? VP_OK : VP_ERR_FORMAT);
+        CHECK((server != NULL) == (cases[i].base != NULL));
+        if (server) CHECK_TEXT(vp_server_url(server), cases[i].base);
+        else CHECK(strstr(error.text, cases[i].error) != NULL && !strstr(error.text, "secret") && !strstr(error.where, "secret"));
+        vp_server_close(server);
+    }
+    check_case("loopback addresses");
+    CHECK(vp_impl_server_is_loopback("http://127.0.0.1:80/x") && vp_impl_server_is_loopback("https://127.255.3.4") && vp_impl_server_is_loopback("http://localhost")
+          && vp_impl_server_is_loopback("http://localhost:8000/x") && vp_impl_server_is_loopback("http://[::1]:8000"));
+    CHECK(!vp_impl_server_is_loopback("http://127.evil.example") && !vp_impl_server_is_loopback("http://localhost.example") &&
+        !vp_impl_server_is_loopback("http://10.0.0.1")
+          && !vp_impl_server_is_loopback("http://[::2]") && !vp_impl_server_is_loopback("http://1127.0.0.1"));
+}
+static void test_options(void) {
+    static const char *const names[] = {"api", "connect_timeout_ms", "idle_timeout_ms", "total_timeout_ms", "max_retries", "max_retries", "most_bytes",
+        "api_key", "api_key", "api_key"};
+    char long_key[3000];
+    int i;
+    memset(long_key, 'k', sizeof long_key - 1);
+    long_key[sizeof long_key - 1] = 0;
+    for (i = 0; i < COUNT(names); i++) {
+        vp_server_options options = vp_server_options_default();
+        vp_server *server = NULL;
+        vp_error error = {VP_OK, 0, "", ""};
+        check_case("an option out of range: %s (%d)", names[i], i);
+        options.url = "http://127.0.0.1";
+        if (i == 0) options.api = VP_CHAT_API_LAST_;
+        if (i == 1) options.connect_timeout_ms = 0;
+        if (i == 2) options.idle_timeout_ms = -1;
+        if (i == 3) options.total_timeout_ms = 0;
+        if (i == 4) options.max_retries = -1;
+        if (i == 5) options.max_retries = 101;
+        if (i == 6) options.most_bytes = 0;
+        if (i == 7) options.api_key = "";
+        if (i == 8) options.api_key = "a\r\nX: y";
+        if (i == 9) options.api_key = long_key;
+        CHECK_INT(vp_server_open(&options, &server, &error), VP_ERR_RANGE);
+        CHECK_TEXT(error.where, names[i]);
+        CHECK(server == NULL && !strstr(error.text, "X: y") && !strstr(error.text, "kkk"));
+    }
+}
+static void test_library(void) {
+    vp_server_options options = vp_server_options_default();
+    vp_server *server = NULL;
+    vp_error error = {VP_OK, 0, "", ""};
+    options.url = "http://127.0.0.1";
+    check_case("without libcurl: which package has it");
+    hidden_library = "";
+    CHECK_INT(vp_server_open(&options, &server, &error), VP_ERR_UNSUPPORTED);
+    CHECK(server == NULL && strstr(error.text, "libcurl4") && strstr(error.text, "dnf install libcurl"));
+    CHECK_TEXT(error.where, "libcurl.so.4");
+    hidden_library = NULL;
+    check_case("a libcurl that lacks a function");
+    hidden_function = "curl_multi_socket_action";
+    CHECK_INT(vp_server_open(&options, &server, &error), VP_ERR_UNSUPPORTED);
+    CHECK(server == NULL && strcmp(error.where, hidden_function) == 0);
+    hidden_function = NULL;
+}
+
+/* A server with a certificate that nobody signed for "localhost", by the tool of OpenSSL. */
+static void test_tls(void) {
+    static const struct { const char *name, *host; int is_trusted; vp_result result; } cases[] = {{"a certificate that is trusted", "localhost", 1, VP_OK},
+        {"a certificate that is not", "localhost", 0, VP_ERR_DEVICE}, {"another host's certificate", "127.0.0.1", 1, VP_ERR_DEVICE}};
+    char folder[] = "/tmp/vlmprof-tls-XXXXXX", command[400], file[64], port[16], url[64];
+    struct sockaddr_in address;
+    socklen_t bytes = sizeof address;
+    int listening = socket(AF_INET, SOCK_STREAM, 0), i, wait;
+    pid_t child;
+    memset(&address, 0, sizeof address);
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (!mkdtemp(folder) || bind(listening, (struct sockaddr *)&address, sizeof address) || getsockname(listening, (struct sockaddr *)&address, &bytes)) exit(1);
+    close(listening); /* that port is free */
+    snprintf(port, sizeof port, "%d", ntohs(address.sin_port));
+    snprintf(command, sizeof command, "cd %s && openssl req -x509 -newkey rsa:2048 -nodes -keyout key -out cert -days 2 -subj /CN=localhost "
+             "-addext subjectAltName=DNS:localhost >log 2>&1", folder);
+    if (system(command) != 0) {
+        check_skip("certificates", "no openssl command that makes one");
+        return;
+    }
+    snprintf(file, sizeof file, "%s/cert", folder);
+    child = fork();
+    if (child == 0) {
+        if (chdir(folder) == 0 && freopen("log", "w", stdout) && freopen("log", "w", stderr))
+            execlp("openssl", "openssl", "s_server", "-accept", port, "-cert", "cert", "-key", "key", "-www", "-naccept", "20", (char *)NULL);
+        _exit(1);
+    }
+    for (i = 0; i < COUNT(cases); i++) {
+        vp_server_options options = vp_server_options_default();
+        vp_server *server;
+        vp_error error = {VP_OK, 0, "", ""};
+        vp_result result = VP_ERR_DEVICE;
+        char *text = NULL;
+        size_t text_bytes;
+        int status;
+        check_case("TLS: %s", cases[i].name);
+        snprintf(url, sizeof url, "https://%s:%s", cases[i].host, port);
+        options.url = url;
+        options.ca_file = cases[i].is_trusted ? file : NULL;
+        options.max_retries = 0;
+        server = open_server(&options);
+        for (wait = 0; wait < 100; wait++) { /* until it listens */
+            result = vp_server_get(server, "/", &status, &text, &text_bytes, &error);
+            if (result == VP_OK || !strstr(error.text, "onnect to")) break;
+            usleep(50000);
+        }
+        if (!CHECK_INT(result, cases[i].result)) printf("  %s\n", error.text);
+        if (result != VP_OK) CHECK(strstr(error.text, "certificate") != NULL);
+        free(text);
+        vp_server_close(server);
+    }
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    CHECK_INT(system(command), 0);
+}
+/* Without memory at the n-th allocation of the part: VP_ERR_MEMORY, and nothing is lost (the sanitizer counts). */
+static void test_memory(void) {
+    static const hostile_step refused[] = {SAY(HOSTILE_NO("400 No", "", "{}")), {HOSTILE_CLOSE, NULL, 0}};
+    const hostile_reply replies[] = {good, refused};
+    hostile_server hostile;
+    long failing;
+    int turn, whole = 0;
+    for (turn = 0; turn < 3; turn++) {
+        vp_result result = VP_ERR_MEMORY;
+        check_case("no memory: %s", turn == 0 ? "an answer" : turn == 1 ? "a refusal" : "GET");
+        hostile_start(&hostile, turn ? replies + 1 : replies, 1);
+        for (failing = 0; result == VP_ERR_MEMORY && failing < 100; failing++) {
+            vp_exchange exchange = exchange_of(BODY);
+            vp_server_options options;
+            vp_server *server = NULL;
+            char url[64], *text = NULL;
+            size_t bytes = 0;
+            int status = 0;
+            options = options_of(&hostile, url, sizeof url);
+            options.api_key = "sk-0123456789";
+            allocations_left = failing;
+            result = vp_server_open(&options, &server, NULL);
+            CHECK((server != NULL) == (result == VP_OK));
+            if (result == VP_OK) result = turn < 2 ? vp_server_ask(server, &exchange, NULL) : vp_server_get(server, "/x", &status, &text, &bytes, NULL);
+            allocations_left = -1;
+            free(text);
+            vp_exchange_free(&exchange);
+            vp_server_close(server);
+        }
+        CHECK_INT(result, turn == 1 ? VP_ERR_DEVICE : VP_OK);
+        CHECK(failing > 5 && failing < 100);
+        whole += (int)failing;
+        hostile_stop(&hostile);
+    }
+    CHECK(whole > 20);
+}
+
+int main(void) {
+    void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
+    test_library();
+    if (!library) {
+        check_skip("requests to a server", "libcurl.so.4 is not installed (Debian: libcurl4)");
+        return check_done("test_server");
+    }
+    test_options();
+    test_urls();
+    test_singles();
+    test_retries();
+    test_connections();
+    test_dead_connections();
+    test_request();
+    test_key();
+    test_long_words();
+    test_timeouts();
+    test_signals();
+    test_schedule();
+    test_many();
+    test_get();
+    test_tls();
+    test_memory();
+    return check_done("test_server");
+}
