@@ -459,7 +459,9 @@ static int read_head(struct result_file *file, const vp_json *json) {
         return EXIT_INPUT;
     if (read_server(file, json)) return EXIT_INPUT;
     if (file->is_served) file->top_k = file->block_count = -1;
-    if (file->top_k < 1 && !file->is_served)
+    file->is_dense = shape != VP_JSON_NONE && vp_json_get(json, shape, "num_experts") != VP_JSON_NONE
+                     && file->expert_count == 0;
+    if (file->top_k < 1 && !file->is_served && !file->is_dense)
         return result_fail(file, json, vp_json_get(json, 0, "top_k"), SIZE_MAX, "top_k", "is missing or 0");
     if (file->block_count < 1 && !file->is_served)
         return result_fail(file, json, vp_json_get(json, 0, "num_active_blocks"), SIZE_MAX, "num_active_blocks",

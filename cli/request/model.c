@@ -45,12 +45,22 @@ int model_load_tokenizer(const char *json, size_t bytes, const char *what, vp_to
 
 int model_load_preset(struct model *model) {
     vp_result result = vp_model_config_preset(model->name, &model->config);
+    if (result == VP_ERR_NOT_FOUND) {
+        char names[160] = "";
+        for (int32_t i = 0; vp_model_preset_name(i); i++) {
+            size_t used = strlen(names);
+            snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", vp_model_preset_name(i));
+        }
+        return complain(EXIT_USAGE, "--synthetic: \"%s\" is no preset; there are: %s", model->name, names);
+    }
     if (result != VP_OK)
-        return complain(EXIT_USAGE, "--synthetic: \"%s\" is no preset; there are: tiny, molmoe-1b", model->name);
+        return complain(exit_code_of(result), "--synthetic %s: %s", model->name, vp_result_text(result));
+    model->reads_text_only = !model->config.vit_block_count;
     result = vp_model_preset_ids(model->name, &model->ids);
     if (result == VP_OK) result = vp_tokenizer_bytes(&model->ids, &model->tokenizer);
     model->identity = hash_text(HASH_START, model->name);
-    snprintf(model->architecture, sizeof model->architecture, "MolmoE preset");
+    snprintf(model->architecture, sizeof model->architecture, "%s preset",
+             vp_architecture_name(model->config.architecture));
     return result == VP_OK ? 0
                            : complain(exit_code_of(result), "--synthetic %s: %s", model->name, vp_result_text(result));
 }
