@@ -48,11 +48,13 @@ cli/dataset/:               subjects cli/base/ cli/tile/ cli/score/ cli/server/ 
 cli/sweep/profile_page.c:   subjects cli/base/ cli/request/ cli/sweep/ cli/page/flame.h cli/page/flame_page.h
 cli/sweep/:                 subjects cli/base/ cli/tile/ cli/score/ cli/server/ cli/request/ cli/dataset/ cli/sweep/
 cli/load/:                  subjects cli/base/ cli/score/ cli/request/record.h cli/server/ cli/dataset/ cli/load/
-cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_checkpoint vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise cli/base/ cli/report/
+cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_checkpoint vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise vlmprof_load cli/base/ cli/report/
 cli/page/load_page.:        vlmprof.h cli/base/ cli/load/load_result.h cli/page/
 cli/page/:                  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_analysis vlmprof_latency cli/base/ cli/report/ cli/page/
 cli/commands/commands.h:    cli/base/
 cli/commands/run_endpoint.: subjects rooms cli/commands/run_endpoint.h
+cli/commands/best_objective.: subjects rooms cli/commands/best_objective.h
+cli/commands/command_best.c: subjects rooms cli/commands/commands.h cli/commands/best_objective.h
 cli/commands/predict_server.: subjects rooms cli/commands/predict_server.h
 cli/commands/command_predict.c: subjects rooms cli/commands/commands.h cli/commands/predict_server.h
 cli/commands/command_run.c: subjects rooms cli/commands/commands.h cli/commands/run_endpoint.h
@@ -86,6 +88,7 @@ cli/commands/command_fit.:     $engine
 cli/commands/command_merge.:   $engine
 cli/commands/command_predict.: $engine
 cli/commands/predict_server.:  $engine
+cli/commands/best_objective.:  $engine
 cli/commands/command_report.:  $engine
 cli/commands/command_rescore.: $engine
 cli/commands/command_score.:   $engine

@@ -7,75 +7,9 @@
 #include "support/check.h"
 #include "support/program.h"
 #include "support/made_results.h"
+#include "support/made_server.h"
 
-/* ---- a server: ms, per token, per byte; noise is a share of the time */
-enum { SIZE_COUNT = 5, SAMPLES = 40 };
-static const int TARGETS[SIZE_COUNT] = {64, 144, 256, 576, 1024};
-typedef struct server {
-    double fixed, image, text, byte, step, step_prompt, noise;
-    int sizes;
-    const char *url, *model, *hides; /* hides: "image": usage has no image tokens, "rule": nor has the rule, "prompt": no counts at all */
-} server;
-static const server SERVER = {30, 0.08, 0.25, 2e-5, 4, 0.003, 0.03, SIZE_COUNT, "http://127.0.0.1:8000", "made-vl", ""};
-static double ttft_of(const server *s, double image, double text, double bytes) { return s->fixed + s->image * image + s->text * text + s->byte * bytes; }
-static double step_of(const server *s, double prompt) { return s->step + s->step_prompt * prompt; }
-static void put_count(FILE *f, const char *key, double value, int known) {
-    if (known) fprintf(f, ", \"%s\": %.0f", key, value); else fprintf(f, ", \"%s\": null", key);
-}
-static void write_row(FILE *f, const server *s, int sample, int target, vp_random *random) {
-    int has_image = sample % 8 != 0, knows_image = !*s->hides, knows_rule = !*s->hides || !strcmp(s->hides, "image"), knows_prompt = strcmp(s->hides, "prompt");
-    double image = has_image ? target - (double)vp_random_below(random, (uint32_t)target / 8) : 0, text = 10 + (double)vp_random_below(random, 200);
-    double bytes = has_image ? 2e4 + 1e6 * vp_random_double(random) : 0, tokens = 1 + (double)vp_random_below(random, 40);
-    double ttft = ttft_of(s, image, text, bytes) * (1 + s->noise * normal(random)), step = step_of(s, image + text) * (1 + s->noise * normal(random));
-    double total = ttft + (tokens - 1) * step;
-    fprintf(f, "%s{\"sample_id\": %d, \"status\": \"ok\", \"accuracy\": %d, \"actual_num_crops\": null", sample ? ",\n" : "", sample, sample % 2);
-    put_count(f, "actual_vision_tokens", image, knows_image);
-    put_count(f, "input_text_tokens", text, knows_image);
-    put_count(f, "total_sequence_length", image + text, knows_prompt);
-    put_count(f, "image_tokens_by_rule", image, knows_rule && has_image);
-    fprintf(f, ", \"output_tokens\": %.0f, \"TTFT\": %.17g, \"T_total\": %.17g, \"T_LLM_decode\": %.17g", tokens, ttft, total, total - ttft);
-    if (tokens > 1) fprintf(f, ", \"T_decode_per_token\": %.17g", step); else fprintf(f, ", \"T_decode_per_token\": null");
-    if (has_image) fprintf(f, ", \"sent_image\": {\"width_px\": 1, \"height_px\": 1, \"bytes\": %.0f}", bytes); else fprintf(f, ", \"sent_image\": null");
-    fprintf(f, "}");
-}
-static void write_server(const char *name, const server *s, uint32_t seed, int samples) {
-    vp_random random;
-    vp_random_seed(&random, seed);
-    mkdir(in_folder(name), 0777);
-    for (int size = 0; size < s->sizes; size++) {
-        char path[1024];
-        FILE *f;
-        snprintf(path, sizeof path, "%s/t_imgsize%d_%s.json", in_folder(name), TARGETS[size], s->model);
-        f = fopen(path, "wb");
-        if (!f) { CHECK(!"a result file can be written"); return; }
-        fprintf(f, "{\"schema\": \"vlmprof-sweep-2\", \"status\": \"complete\", \"timing\": \"off\", \"synthetic\": false, \"model\": \"%s\",\n"
-                   " \"dataset_name\": \"t\", \"data_hash\": \"abc\", \"tier\": null, \"target_vision_tokens\": %d, \"top_k\": null, \"num_active_blocks\": null,\n"
-                   " \"endpoint\": \"%s\", \"endpoint_model\": \"%s\", \"request_knobs\": {}, \"num_cached_runs\": 0, \"per_sample_results\": [\n", s->model,
-                TARGETS[size], s->url, s->model);
-        for (int sample = 0; sample < samples; sample++) write_row(f, s, sample, TARGETS[size], &random);
-        fprintf(f, "]}\n");
-        if (fclose(f)) CHECK(!"a result file can be closed");
-    }
-}
-static uint32_t at_path(const char *path) { /* "laws.0.lines.TTFT" */
-    uint32_t node = 0;
-    while (*path && node != VP_JSON_NONE) {
-        char key[64];
-        size_t bytes = strcspn(path, ".");
-        snprintf(key, sizeof key, "%.*s", (int)bytes, path);
-        node = json.nodes[node].type == (uint8_t)VP_JSON_ARRAY ? vp_json_at(&json, node, (uint32_t)atoi(key)) : vp_json_get(&json, node, key);
-        path += bytes + (path[bytes] == '.');
-    }
-    return node;
-}
-static double number_at(const char *format, ...) {
-    char path[256];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(path, sizeof path, format, list);
-    va_end(list);
-    return number(at_path(path));
-}
+enum { SAMPLES = 40 };
 
 /* ---- the law */
 static int check_line(const char *line, const double *planted, int columns) {

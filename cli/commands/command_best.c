@@ -8,6 +8,7 @@
 #include "base/metrics.h"
 #include "base/option_rows.h"
 #include "base/options.h"
+#include "commands/best_objective.h"
 #include "commands/commands.h"
 #include "report/report.h"
 #include "report/report_text.h"
@@ -29,6 +30,9 @@ static const struct option_spec BEST_OPTIONS[] = {
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "which data set, where the files are of several"},
     OPTION_GROUP("limits"),
     {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "most ms that the latency may take"},
+    {"slo", TEXT, "LIMITS", NULL, 0, 0, NULL,
+     "ttft:MS,tpot:MS,e2e:MS or some of them, instead of a budget: what a good sample meets; of trials of load, a request"},
+    {"slo_share", REAL, "PERCENT", "95", 1, 99.9, NULL, "with --slo: samples or requests that must be good"},
     {"min_accuracy", REAL, "A", NULL, 0, 1000, NULL, "least accuracy, 0.6 for example"},
     OPTION_GROUP("output"),
     OPTION_JSON,
@@ -264,45 +268,77 @@ static int complain_of_budget(const struct results *results, const struct tradeo
         METRIC_KEYS[settings->axis], more, setting_text(&results->files[tradeoff->group->paired[fastest]], name),
         number_short(tradeoff->at_latency[fastest]).text, tradeoff->at_accuracy[fastest]);
 }
-static int run_command(const struct options *options) {
-    struct report_settings settings = report_settings_of(options);
+/* Reads --slo. Returns 0 or an exit code. */
+static int objective_of(const struct options *options, struct objective *objective) {
+    static const char *const others[] = {"budget_ms", "latency", "percentile"};
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result;
+    objective->text = text_of(options, "slo");
+    objective->share = opt(options, "slo_share")->real / 100;
+    if (!objective->text && is_given(options, "slo_share"))
+        return complain(EXIT_USAGE, "best: --slo_share goes with --slo");
+    if (!objective->text && !is_given(options, "budget_ms"))
+        return complain(EXIT_USAGE, "best: --budget_ms MS is needed, or --slo LIMITS");
+    for (size_t i = 0; objective->text && i < sizeof others / sizeof *others; i++)
+        if (is_given(options, others[i]))
+            return complain(EXIT_USAGE, "best: --slo and --%s exclude each other", others[i]);
+    if (!objective->text) return 0;
+    result = vp_slo_parse(objective->text, &objective->slo, &error);
+    return result == VP_OK ? 0 : complain_result(EXIT_USAGE, "--slo", result, &error);
+}
+/* Picks of sweeps. Returns the exit code. */
+static int best_of_results(const struct options *options, const struct objective *objective,
+                           struct report_settings *settings) {
     const struct result_group *group;
     struct results results;
     struct tradeoff tradeoff;
     struct pick pick;
     int code;
-    if (!options->operand_count)
-        return complain(EXIT_USAGE, "best: give a folder of result files; see vlmprof best --help");
-    if (!is_given(options, "budget_ms")) return complain(EXIT_USAGE, "best: --budget_ms MS is needed");
-    settings.budget = opt(options, "budget_ms")->real;
-    if (is_given(options, "min_accuracy")) settings.min_accuracy = opt(options, "min_accuracy")->real;
     if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
     memset(&tradeoff, 0, sizeof tradeoff);
     group = group_of(&results, text_of(options, "dataset_name"), &code);
     if (!code) {
-        tradeoff_make(&tradeoff, &results, group, &settings);
+        tradeoff_make(&tradeoff, &results, group, settings);
         if (tradeoff.reason[0]) code = complain(EXIT_INPUT, "best: %s", tradeoff.reason);
-        else if (!can_pick_best(&results, &tradeoff, &settings, &pick))
-            code = complain_of_budget(&results, &tradeoff, &settings);
+        else if (!objective->text && !can_pick_best(&results, &tradeoff, settings, &pick))
+            code = complain_of_budget(&results, &tradeoff, settings);
         else {
             for (size_t i = 0; i < results.notes.count; i++) print_note("vlmprof: %s\n", results.notes.items[i]);
             if (results.files[group->first].is_synthetic)
                 print_note("vlmprof: synthetic weights: latency is real, accuracy is not\n");
-            if (is_given(options, "json")) code = put_pick(&results, &tradeoff, &settings, &pick);
-            else print_pick(&results, &tradeoff, &settings, &pick);
+            if (objective->text)
+                code = best_of_sweep(options, objective, &results, &tradeoff, settings->min_accuracy, options_text);
+            else if (is_given(options, "json")) code = put_pick(&results, &tradeoff, settings, &pick);
+            else print_pick(&results, &tradeoff, settings, &pick);
         }
     }
     tradeoff_free(&tradeoff);
     results_free(&results);
     return code;
 }
+static int run_command(const struct options *options) {
+    struct report_settings settings = report_settings_of(options);
+    struct objective objective;
+    struct load_levels levels = {NULL, 0};
+    int code;
+    if (!options->operand_count)
+        return complain(EXIT_USAGE, "best: give a folder of result files; see vlmprof best --help");
+    if ((code = objective_of(options, &objective)) != 0) return code;
+    if (is_given(options, "budget_ms")) settings.budget = opt(options, "budget_ms")->real;
+    if (is_given(options, "min_accuracy")) settings.min_accuracy = opt(options, "min_accuracy")->real;
+    if (objective.text && (code = load_levels_read(&levels, options->operands, options->operand_count)) != 0) return code;
+    code = levels.count ? best_of_load(options, &objective, &levels) : best_of_results(options, &objective, &settings);
+    load_levels_free(&levels);
+    return code;
+}
 
 const struct command command_best = {
     "best",
-    "DIR... --budget_ms MS",
-    "the most accurate configuration within a latency budget, and how surely it holds it",
+    "DIR... (--budget_ms MS | --slo LIMITS)",
+    "the most accurate configuration within a latency budget, and how surely it holds it; of trials of load, the highest "
+    "load",
     "vlmprof best results --budget_ms 250\n  vlmprof best results --budget_ms 30 --latency prefill --percentile 99 "
-    "--min_accuracy 0.6 --json",
+    "--min_accuracy 0.6 --json\n  vlmprof best results --slo ttft:500,tpot:50",
     SIZE_MAX,
     BEST_OPTIONS,
     sizeof BEST_OPTIONS / sizeof *BEST_OPTIONS,

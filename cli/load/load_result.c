@@ -215,6 +215,58 @@ int load_level_read(const char *path, struct load_level *level) {
     if (code) load_level_free(level);
     return code;
 }
+/* A stamp of put_stamp in ns; -1: there is none. */
+static int64_t stamp_ns(const vp_json *json, uint32_t object, const char *key) {
+    const double ms = node_number(json, vp_json_get(json, object, key));
+    return ms >= 0 && ms < 1e12 ? (int64_t)llround(ms * 1e6) : -1;
+}
+/* The requests as far as their latencies go. They own no texts. */
+static int read_requests(const vp_json *json, uint32_t list, struct load_records *records) {
+    static char failed[] = "failed";
+    uint32_t item = list + 1;
+    memset(records, 0, sizeof *records);
+    if (!node_is(json, list, VP_JSON_ARRAY)) return 0;
+    records->items = zeroed((size_t)json->nodes[list].count + 1, sizeof *records->items);
+    for (uint32_t i = 0; i < json->nodes[list].count; i++, item = json->nodes[item].end) {
+        struct load_record *record = &records->items[records->count++];
+        record->due_ns = stamp_ns(json, item, "due_ms");
+        record->start_ns = stamp_ns(json, item, "start_ms");
+        record->first_ns = stamp_ns(json, item, "first_ms");
+        record->last_ns = stamp_ns(json, item, "last_ms");
+        record->end_ns = stamp_ns(json, item, "end_ms");
+        record->usage.completion_tokens = node_int(json, item, "completion_tokens", -1);
+        record->reason = has_value(json, item, "failed") ? failed : NULL;
+        record->accuracy = (double)NAN;
+        if (record->due_ns < 0) return 0;
+    }
+    return 1;
+}
+int load_level_judge(struct load_level *level, const vp_slo *slo) {
+    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+    struct load_records records;
+    vp_error error = {VP_OK, -1, "", ""};
+    char *text = NULL;
+    size_t bytes = 0;
+    int code = 0;
+    vp_result result = vp_file_read(level->path, JSON_FILE_BYTES_MAX, &text, &bytes, &error);
+    memset(&records, 0, sizeof records);
+    if (result == VP_OK) result = parse_json(&parsed, text, bytes, &error);
+    if (result != VP_OK) code = complain_result(exit_code_of(result), level->path, result, &error);
+    else if (!read_requests(&parsed.json, vp_json_get(&parsed.json, 0, "requests"), &records))
+        code = complain(EXIT_INPUT, "%s: requests is no list of requests that were due", level->path);
+    else {
+        const struct load_summary summary = load_summarize(&records, level->summary.from_s, level->summary.to_s, slo);
+        level->summary.due = summary.due;
+        level->summary.good_share = summary.good_share;
+        level->summary.goodput = summary.goodput;
+        level->summary.goodput_low = summary.goodput_low;
+        level->summary.goodput_high = summary.goodput_high;
+    }
+    free(records.items);
+    free(parsed.nodes);
+    free(text);
+    return code;
+}
 static int by_load(const void *left_item, const void *right_item) {
     const struct load_level *left = left_item, *right = right_item;
     if (left->concurrency != right->concurrency) return left->concurrency < right->concurrency ? -1 : 1;

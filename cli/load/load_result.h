@@ -32,6 +32,10 @@ void put_load_level(vp_json_writer *writer, const struct load_level *level);
 void put_load_summary(vp_json_writer *writer, const struct load_summary *summary);
 void put_load_requests(vp_json_writer *writer, const struct load_records *records, const int64_t *sample_ids);
 
+/* Judges the requests of a file again, by another objective: good_share and goodput of the summary are of that one.
+ * Returns 0 or an exit code after a message. */
+int load_level_judge(struct load_level *level, const vp_slo *slo);
+
 /* Reads a file. Returns 0; NO_TRIAL: it is another JSON file; or an exit code after a message. */
 enum { NO_TRIAL = -1 };
 int load_level_read(const char *path, struct load_level *level);

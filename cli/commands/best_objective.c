@@ -1,0 +1,230 @@
+/* best_objective.c: `best --slo`: what holds a latency objective.
+ * Result files come in, or trials of load. The most accurate configuration whose samples are good, or the highest load
+ * whose requests are, goes to stdout as text or JSON. */
+#include "commands/best_objective.h"
+
+#include "base/console.h"
+#include "base/document.h"
+#include "base/json.h"
+#include "report/report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- sweeps */
+struct candidate { size_t config; struct objective_share good; };
+static const struct result_file *file_of(const struct results *results, const struct tradeoff *tradeoff, size_t config) {
+    return &results->files[tradeoff->group->paired[config]];
+}
+/* The most accurate configuration that holds the objective, the faster one of two alike, other than `except`; the count
+ * of configurations: none does. */
+static size_t most_accurate(const struct tradeoff *tradeoff, const struct objective_share *shares,
+                            const struct objective *objective, double min_accuracy, size_t except) {
+    size_t best = tradeoff->config_count;
+    for (size_t i = 0; i < tradeoff->config_count; i++) {
+        const double *accuracy = tradeoff->at_accuracy, *latency = tradeoff->at_latency;
+        if (i == except || !(shares[i].share >= objective->share) || !(accuracy[i] >= min_accuracy)) continue;
+        if (best == tradeoff->config_count || accuracy[i] > accuracy[best]
+            || (accuracy[i] >= accuracy[best] && latency[i] < latency[best]))
+            best = i;
+    }
+    return best;
+}
+static void print_candidate(const struct tradeoff *tradeoff, const struct objective *objective,
+                            const struct candidate *candidate) {
+    const vp_bootstrap_point *point = &tradeoff->points[candidate->config];
+    const struct objective_share *good = &candidate->good;
+    print_plain("  accuracy    %s\n",
+                number_estimate(1, point->accuracy, point->accuracy_low, point->accuracy_high).text);
+    print_plain("  good        %s %% of %zu samples [%s, %s]%s\n", number_percent(good->share).text, good->count,
+                number_percent(good->low).text, number_percent(good->high).text,
+                good->low < objective->share ? "; so few samples do not show it surely" : "");
+}
+static void put_candidate(vp_json_writer *writer, const struct results *results, const struct tradeoff *tradeoff,
+                          const struct candidate *candidate, const char *words) {
+    const vp_bootstrap_point *point = &tradeoff->points[candidate->config];
+    vp_json_begin_object(writer);
+    put_setting_of(writer, file_of(results, tradeoff, candidate->config));
+    put_double(writer, "accuracy", point->accuracy);
+    put_range(writer, "accuracy_interval", point->accuracy_low, point->accuracy_high);
+    put_double(writer, "good_share", candidate->good.share);
+    put_range(writer, "good_share_interval", candidate->good.low, candidate->good.high);
+    put_int(writer, "good_samples", (int64_t)candidate->good.good);
+    put_text(writer, "options", words);
+    vp_json_end_object(writer);
+}
+static void begin_json(vp_json_writer *writer, struct text_buffer *out, const char *schema,
+                       const struct objective *objective) {
+    vp_json_writer_init_sink(writer, text_sink, out, 1);
+    vp_json_begin_object(writer);
+    put_text(writer, "schema", schema);
+    put_text(writer, "slo", objective->text);
+    put_double(writer, "slo_share", objective->share);
+}
+static int print_json(vp_json_writer *writer, struct text_buffer *out) {
+    int code;
+    vp_json_end_object(writer);
+    if (vp_json_finish(writer) != VP_OK) abort(); /* memory ends the program before */
+    text_add_string(out, "\n");
+    code = print_whole(out);
+    free(out->data);
+    return code;
+}
+static int print_best(const struct options *options, const struct objective *objective, const struct results *results,
+                      const struct tradeoff *tradeoff, const struct candidate pick[2],
+                      char *(*options_text)(const struct result_file *file)) {
+    const int has_second = pick[1].config < tradeoff->config_count;
+    char *words = options_text(file_of(results, tradeoff, pick[0].config)), name[80];
+    int code = 0;
+    if (is_given(options, "json")) {
+        struct text_buffer out = {NULL, 0, 0};
+        vp_json_writer writer;
+        begin_json(&writer, &out, "vlmprof-report-best-slo-1", objective);
+        put_int(&writer, "num_samples", (int64_t)tradeoff->sample_count);
+        vp_json_key(&writer, "best");
+        put_candidate(&writer, results, tradeoff, &pick[0], words);
+        vp_json_key(&writer, "runner_up");
+        if (has_second) {
+            char *others = options_text(file_of(results, tradeoff, pick[1].config));
+            put_candidate(&writer, results, tradeoff, &pick[1], others);
+            free(others);
+        } else vp_json_null(&writer);
+        code = print_json(&writer, &out);
+    } else {
+        print_plain("%s: the best of %s that meets %s (ms) in %g %% of the samples\n",
+                    setting_text(file_of(results, tradeoff, pick[0].config), name),
+                    results->files[tradeoff->group->first].task, objective->text, 100 * objective->share);
+        print_candidate(tradeoff, objective, &pick[0]);
+        if (has_second) {
+            print_plain("runner-up: %s\n", setting_text(file_of(results, tradeoff, pick[1].config), name));
+            print_candidate(tradeoff, objective, &pick[1]);
+        } else print_plain("runner-up: none, no other configuration holds it\n");
+        print_plain("run it: vlmprof run IMAGE -p TEXT %s\n", words);
+    }
+    free(words);
+    return code;
+}
+static int complain_of_objective(const struct results *results, const struct tradeoff *tradeoff,
+                                 const struct objective_share *shares, const struct objective *objective,
+                                 double min_accuracy) {
+    size_t nearest = 0;
+    char name[80], more[64] = "";
+    for (size_t i = 1; i < tradeoff->config_count; i++) if (shares[i].share > shares[nearest].share) nearest = i;
+    if (isfinite(min_accuracy)) snprintf(more, sizeof more, " with an accuracy of %.4g", min_accuracy);
+    return complain(EXIT_WORK, "best: none of %zu configurations meets %s in %g %% of the samples%s; the nearest is %s: "
+                               "%.1f %%, accuracy %.4g",
+                    tradeoff->config_count, objective->text, 100 * objective->share, more,
+                    setting_text(file_of(results, tradeoff, nearest), name), 100 * shares[nearest].share,
+                    tradeoff->at_accuracy[nearest]);
+}
+int best_of_sweep(const struct options *options, const struct objective *objective, const struct results *results,
+                  const struct tradeoff *tradeoff, double min_accuracy,
+                  char *(*options_text)(const struct result_file *file)) {
+    struct objective_share *shares = zeroed(tradeoff->config_count + 1, sizeof *shares);
+    struct candidate pick[2];
+    int code = 0;
+    for (size_t i = 0; i < tradeoff->config_count && !code; i++) {
+        const struct result_file *file = file_of(results, tradeoff, i);
+        const char *lacks = objective_lacks(file, &objective->slo);
+        if (lacks) code = complain(EXIT_INPUT, "%s: no sample has a %s, which --slo limits", file->path, lacks);
+        else shares[i] = objective_share_of(file, tradeoff->ids, tradeoff->sample_count, &objective->slo);
+    }
+    if (!code) {
+        pick[0].config = most_accurate(tradeoff, shares, objective, min_accuracy, tradeoff->config_count);
+        pick[1].config = most_accurate(tradeoff, shares, objective, min_accuracy, pick[0].config);
+        for (int i = 0; i < 2; i++) pick[i].good = shares[pick[i].config];
+        code = pick[0].config < tradeoff->config_count
+                   ? print_best(options, objective, results, tradeoff, pick, options_text)
+                   : complain_of_objective(results, tradeoff, shares, objective, min_accuracy);
+    }
+    free(shares);
+    return code;
+}
+
+/* ---- trials of load */
+static const char *const TRIAL_NAMES[] = {"holds", "fails", "undecided"};
+static vp_trial trial_of(const struct load_level *level, const struct objective *objective) {
+    return vp_trial_of(&level->summary.good_share, objective->share);
+}
+/* The highest load that holds, below every one that fails; NULL: none. The levels are of one kind: rates or numbers of
+ * requests at once. */
+static const struct load_level *highest_load(const struct load_level *levels, size_t count,
+                                             const struct objective *objective) {
+    const struct load_level *best = NULL;
+    for (size_t i = 0; i < count && trial_of(&levels[i], objective) != VP_TRIAL_FAILS; i++)
+        if (trial_of(&levels[i], objective) == VP_TRIAL_HOLDS) best = &levels[i];
+    return best;
+}
+static void put_level(vp_json_writer *writer, const struct load_level *level, const struct objective *objective) {
+    const struct load_summary *summary = &level->summary;
+    if (!level) { vp_json_null(writer); return; }
+    vp_json_begin_object(writer);
+    put_load_level(writer, level);
+    put_text(writer, "trial", TRIAL_NAMES[trial_of(level, objective)]);
+    put_int(writer, "requests_due", summary->due);
+    put_double(writer, "good_share", summary->good_share.value);
+    put_range(writer, "good_share_interval", summary->good_share.low, summary->good_share.high);
+    put_double(writer, "goodput_per_s", summary->goodput);
+    put_range(writer, "goodput_interval", summary->goodput_low, summary->goodput_high);
+    vp_json_end_object(writer);
+}
+static void add_levels(struct document *document, const struct load_level *levels, size_t count,
+                       const struct objective *objective) {
+    struct text_list *cells = document_table(document, "load|requests|good, %|goodput per second|objective");
+    for (size_t i = 0; i < count; i++) {
+        const struct load_summary *summary = &levels[i].summary;
+        char text[48];
+        text_list_add(cells, "%s", load_level_text(&levels[i], text));
+        text_list_add(cells, "%lld", (long long)summary->due);
+        text_list_add(cells, "%s", number_measured(100 * summary->good_share.value, 100 * summary->good_share.low,
+                                                   100 * summary->good_share.high).text);
+        text_list_add(cells, "%s", number_measured(summary->goodput, summary->goodput_low, summary->goodput_high).text);
+        text_list_add(cells, "%s", TRIAL_NAMES[trial_of(&levels[i], objective)]);
+    }
+}
+static void add_answer(struct document *document, const struct load_level *best, const struct objective *objective,
+                       const char *kind) {
+    char text[48];
+    if (best)
+        document_text(document, BLOCK_HEADING, "%s: the highest that surely meets %s (ms) for %g %% of the requests",
+                      load_level_text(best, text), objective->text, 100 * objective->share);
+    else
+        document_text(document, BLOCK_HEADING, "no %s that was tried surely meets %s (ms) for %g %% of the requests", kind,
+                      objective->text, 100 * objective->share);
+}
+int best_of_load(const struct options *options, const struct objective *objective, struct load_levels *levels) {
+    size_t rates = 0;
+    const struct load_level *best[2];
+    int code = 0;
+    for (size_t i = 0; i < levels->count && !code; i++) code = load_level_judge(&levels->items[i], &objective->slo);
+    if (code) return code;
+    while (rates < levels->count && !levels->items[rates].concurrency) rates++; /* they stand first */
+    best[0] = highest_load(levels->items, rates, objective);
+    best[1] = highest_load(levels->items + rates, levels->count - rates, objective);
+    if (is_given(options, "json")) {
+        struct text_buffer out = {NULL, 0, 0};
+        vp_json_writer writer;
+        begin_json(&writer, &out, "vlmprof-report-best-load-1", objective);
+        vp_json_key(&writer, "best_rate");
+        put_level(&writer, best[0], objective);
+        vp_json_key(&writer, "best_concurrency");
+        put_level(&writer, best[1], objective);
+        vp_json_key(&writer, "levels");
+        vp_json_begin_array(&writer);
+        for (size_t i = 0; i < levels->count; i++) put_level(&writer, &levels->items[i], objective);
+        vp_json_end_array(&writer);
+        code = print_json(&writer, &out);
+    } else {
+        struct document document = {NULL, 0, NULL};
+        if (rates) add_answer(&document, best[0], objective, "rate");
+        if (rates < levels->count) add_answer(&document, best[1], objective, "concurrency");
+        add_levels(&document, levels->items, levels->count, objective);
+        document_text(&document, BLOCK_LINE, "holds: all of the 95 %% interval lies at %g %% or above; fails: all of it lies "
+                                             "below; a load above one that fails is not asked for",
+                      100 * objective->share);
+        code = print_document(&document);
+        document_free(&document);
+    }
+    return code ? code : best[0] || best[1] ? 0 : EXIT_WORK;
+}

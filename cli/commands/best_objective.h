@@ -1,0 +1,18 @@
+/* best_objective.h: `best --slo`: what holds a latency objective. */
+#ifndef VLMPROF_CLI_BEST_OBJECTIVE_H
+#define VLMPROF_CLI_BEST_OBJECTIVE_H
+#include "base/options.h"
+#include "load/load_result.h"
+#include "report/objective.h"
+#include "report/tradeoff.h"
+
+/* The most accurate configuration whose samples hold it. options_text: the options of `vlmprof run` that set a
+ * configuration, malloc'ed. Returns the exit code. */
+int best_of_sweep(const struct options *options, const struct objective *objective, const struct results *results,
+                  const struct tradeoff *tradeoff, double min_accuracy,
+                  char *(*options_text)(const struct result_file *file));
+
+/* The highest load of trials whose requests hold it. Returns the exit code. */
+int best_of_load(const struct options *options, const struct objective *objective, struct load_levels *levels);
+
+#endif

@@ -1,0 +1,123 @@
+/* test_objective.c: `best --slo` over sweeps of the engine and of servers and over trials of load, and `compare` of servers, on files with a known
+ * truth: shares and their intervals are counted here again. Hostile files, exit codes.
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
+#define _POSIX_C_SOURCE 200809L
+#include "vlmprof.h"
+#include "vlmprof_analysis.h"
+#include "support/check.h"
+#include "support/program.h"
+#include "support/made_results.h"
+#include "support/made_server.h"
+
+enum { SAMPLES = 40 };
+
+/* ---- sweeps */
+/* The samples of a file that meet the limits, read from its own numbers. */
+static int count_good(const char *path, double ttft_ms, double tpot_ms, double e2e_ms) {
+    char *text = text_of_file(path);
+    int good = 0;
+    if (read_json(text)) {
+        uint32_t rows = get(0, "per_sample_results");
+        for (uint32_t i = 0; i < count_of(rows); i++) {
+            uint32_t row = vp_json_at(&json, rows, i);
+            int one = whole(get(row, "output_tokens")) == 1;
+            good += number(get(row, "TTFT")) <= ttft_ms && (one || number(get(row, "T_decode_per_token")) <= tpot_ms) && number(get(row, "T_total")) <= e2e_ms;
+        }
+    }
+    free(text);
+    return good;
+}
+static void test_sweep(void) {
+    double low = 0, high = 0;
+    server one = SERVER;
+    int good;
+    char path[600];
+    check_case("servers: the share of samples that meet all limits, with Wilson's interval");
+    write_server("a", &SERVER, 7, SAMPLES);
+    one.sizes = 1;
+    write_server("one", &one, 7, SAMPLES);
+    snprintf(path, sizeof path, "%s/t_imgsize%d_made-vl.json", in_folder("one"), TARGETS[0]);
+    good = count_good(path, 100, 5, 150);
+    CHECK(good > 5 && good < SAMPLES); /* else the case says nothing */
+    vp_rate_interval((uint64_t)good, SAMPLES, 0.95, &low, &high);
+    CHECK_INT(run("best %%F/one --slo ttft:100,tpot:5,e2e:150 --slo_share %.3f --json", 100.0 * good / SAMPLES - 0.01), 0);
+    if (read_json(last.out)) {
+        CHECK_INT(whole(at_path("best.good_samples")), good);
+        CHECK_NEAR(number(at_path("best.good_share_interval.0")), low, 1e-12);
+        CHECK_NEAR(number(at_path("best.good_share_interval.1")), high, 1e-12);
+        CHECK_INT(whole(at_path("best.target_vision_tokens")), TARGETS[0]);
+    }
+    CHECK_INT(run("best %%F/a --slo e2e:100000"), 0);
+    CHECK(strstr(last.out, "in 95 % of the samples") && strstr(last.out, "100.0 % of 40 samples") && strstr(last.out, "so few samples do not show it surely"));
+    CHECK(strstr(last.out, "run it: vlmprof run IMAGE -p TEXT --endpoint http://127.0.0.1:8000 --endpoint_model made-vl") != NULL);
+    run("best %%F/a --slo ttft:1");
+    check_refused(1, "none of 5 configurations meets ttft:1");
+    run("best %%F/a --slo e2e:100000 --min_accuracy 0.9");
+    check_refused(1, "with an accuracy of 0.9");
+}
+static void test_engine(void) {
+    truth t = truth_default();
+    double cost = true_mean(&t, 1, 1, 1);
+    check_case("the engine: the most accurate configuration that holds");
+    write_sweep("engine", &t);
+    CHECK_INT(run("best %%F/engine --slo e2e:%.3f", cost * 1.2), 0);
+    CHECK(strstr(last.out, "medium k8 b16: the best of made that meets e2e:") && strstr(last.out, "runner-up: ") && strstr(last.out, "run it: vlmprof run IMAGE -p TEXT --model made"));
+    run("best %%F/engine --slo ttft:1000000,tpot:1000000");
+    CHECK(last.code == 0 || strstr(last.err, "which --slo limits")); /* what the files do not say is refused, never taken as met */
+}
+
+/* ---- trials */
+static void test_load(void) {
+    static const trial TRIALS[] = {{1, 5, 0, 1200, 0, NULL}, {2, 30, 0, 1200, 0, NULL}, {4, 400, 0, 1200, 0, NULL}, {0, 5, 2, 1200, 0, NULL}};
+    trial failing = {1, 5, 0, 400, 4, NULL};
+    check_case("the highest load that holds");
+    for (int i = 0; i < 4; i++) write_trial("load", &SERVER, &TRIALS[i], 20 + (uint32_t)i);
+    CHECK_INT(run("best %%F/load --slo ttft:300 --json"), 0);
+    if (read_json(last.out)) {
+        CHECK_NEAR(number(at_path("best_rate.request_rate")), 2, 1e-12);
+        CHECK_INT(whole(at_path("best_concurrency.concurrency")), 2);
+        CHECK(is_text(at_path("levels.2.trial"), "fails") && is_text(at_path("levels.0.trial"), "holds"));
+        CHECK_NEAR(number(at_path("best_rate.goodput_per_s")), 2 * number(at_path("best_rate.good_share")), 1e-6);
+    }
+    CHECK_INT(run("best %%F/load --slo ttft:300"), 0);
+    CHECK(strstr(last.out, "rate 2: the highest that surely meets ttft:300 (ms) for 95 % of the requests") && strstr(last.out, "concurrency 2: the highest"));
+    check_case("none holds; failed requests are not good");
+    CHECK_INT(run("best %%F/load --slo ttft:20"), 1);
+    CHECK(strstr(last.out, "no rate that was tried surely meets ttft:20") != NULL);
+    write_trial("failing", &SERVER, &failing, 3);
+    CHECK_INT(run("best %%F/failing --slo e2e:100000 --json"), 1);
+    if (read_json(last.out)) CHECK_NEAR(number(at_path("levels.0.good_share")), 0.75, 1e-9);
+    check_case("a trial whose requests are damaged");
+    {
+        char *text = text_of_file(in_folder("failing/t_load_rate1.json")), *at = strstr(text, "\"due_ms\": 1");
+        if (at) memcpy(at, "\"due_ms\":-1", 11);
+        write_text(in_folder("failing/t_load_rate1.json"), text);
+        run("best %%F/failing --slo e2e:100000");
+        check_refused(3, "requests is no list of requests that were due");
+        free(text);
+    }
+}
+static void test_usage(void) {
+    check_case("usage of --slo");
+    run("best %%F/a");
+    check_refused(2, "--budget_ms MS is needed, or --slo LIMITS");
+    run("best %%F/a --slo ttft:300 --budget_ms 3");
+    check_refused(2, "exclude each other");
+    run("best %%F/a --budget_ms 3 --slo_share 90");
+    check_refused(2, "--slo_share goes with --slo");
+    run("best %%F/a --slo ttft:x");
+    check_refused(2, "--slo");
+    run("best %%F/a --slo ttft:-3");
+    check_refused(2, "--slo");
+}
+
+int main(void) {
+    if (!program_begin("objective")) return 1;
+    test_sweep();
+    test_engine();
+    test_load();
+    test_usage();
+    program_end();
+    free(json_nodes);
+    return check_done("test_objective");
+}
