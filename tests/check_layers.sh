@@ -47,6 +47,7 @@ cli/request/:               subjects cli/base/ cli/tile/ cli/score/ cli/server/ 
 cli/dataset/:               subjects cli/base/ cli/tile/ cli/score/ cli/server/ cli/request/ cli/dataset/
 cli/sweep/profile_page.c:   subjects cli/base/ cli/request/ cli/sweep/ cli/page/flame.h cli/page/flame_page.h
 cli/sweep/:                 subjects cli/base/ cli/tile/ cli/score/ cli/server/ cli/request/ cli/dataset/ cli/sweep/
+cli/load/load_law.:         vlmprof.h vlmprof_load vlmprof_latency cli/base/ cli/report/ cli/load/
 cli/load/:                  subjects cli/base/ cli/score/ cli/request/record.h cli/server/ cli/dataset/ cli/load/
 cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_checkpoint vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise vlmprof_load cli/base/ cli/report/
 cli/page/load_page.:        vlmprof.h cli/base/ cli/load/load_result.h cli/page/

@@ -68,8 +68,8 @@ static void test_engine(void) {
 
 /* ---- trials */
 static void test_load(void) {
-    static const trial TRIALS[] = {{1, 5, 0, 1200, 0, NULL}, {2, 30, 0, 1200, 0, NULL}, {4, 400, 0, 1200, 0, NULL}, {0, 5, 2, 1200, 0, NULL}};
-    trial failing = {1, 5, 0, 400, 4, NULL};
+    static const trial TRIALS[] = {{1, 5, 0, 1200, 0, NULL, 0}, {2, 30, 0, 1200, 0, NULL, 0}, {4, 400, 0, 1200, 0, NULL, 0}, {0, 5, 2, 1200, 0, NULL, 0}};
+    trial failing = {1, 5, 0, 400, 4, NULL, 0};
     check_case("the highest load that holds");
     for (int i = 0; i < 4; i++) write_trial("load", &SERVER, &TRIALS[i], 20 + (uint32_t)i);
     CHECK_INT(run("best %%F/load --slo ttft:300 --json"), 0);
@@ -97,6 +97,61 @@ static void test_load(void) {
         free(text);
     }
 }
+/* ---- compare */
+static void test_compare_sweeps(void) {
+    server slower = SERVER;
+    check_case("two sweeps of servers: other URLs are paired, a slower server is found");
+    slower.url = "http://127.0.0.1:9000";
+    slower.fixed *= 1.4;
+    slower.image *= 1.4;
+    slower.text *= 1.4;
+    write_server("slower", &slower, 7, SAMPLES); /* the same seed: the same requests */
+    CHECK_INT(run("compare %%F/a %%F/slower --json"), 1);
+    if (read_json(last.out)) {
+        uint32_t ttft = find(get(0, "comparisons"), "of", "TTFT", NULL, NULL), step = find(get(0, "comparisons"), "of", "T_decode_per_token", NULL, NULL);
+        CHECK(is_text(get(0, "verdict"), "SLOWER"));
+        CHECK(is_text(get(ttft, "verdict"), "SLOWER") && number(get(ttft, "difference")) > 0.2 && number(get(ttft, "difference")) < 0.4);
+        CHECK(!is_text(get(step, "verdict"), "SLOWER") && fabs(number(get(step, "difference"))) < 1e-9);
+    }
+    CHECK_INT(run("compare %%F/slower %%F/a"), 0);
+    CHECK(strstr(last.out, "FASTER") && strstr(last.out, "64 tokens"));
+}
+static void test_compare_loads(void) {
+    trial t = {1, 5, 0, 40, 0, "ttft:300", 100};
+    check_case("trials at equal loads: a verdict only where intervals do not overlap");
+    write_trial("before", &SERVER, &t, 1);
+    t.p50 = 104;
+    write_trial("alike", &SERVER, &t, 1);
+    t.p50 = 130;
+    write_trial("later", &SERVER, &t, 1);
+    t.rate = 2;
+    write_trial("before", &SERVER, &t, 1); /* a load that only one side has */
+    CHECK_INT(run("compare %%F/before %%F/alike"), 0);
+    CHECK(strstr(last.out, "verdict: INCONCLUSIVE") && strstr(last.out, "1 loads are compared, of 2 in A and 1 in B") && strstr(last.out, "do not overlap"));
+    CHECK_INT(run("compare %%F/before %%F/alike --fail_on_unsure"), 1);
+    CHECK_INT(run("compare %%F/before %%F/later --json"), 1);
+    if (read_json(last.out)) {
+        CHECK(is_text(get(0, "verdict"), "SLOWER") && count_of(get(0, "comparisons")) == 3);
+        CHECK(is_text(at_path("comparisons.0.of"), "T_total_p50") && is_text(at_path("comparisons.2.verdict"), "WORSE"));
+        CHECK_NEAR(number(at_path("comparisons.1.b")), 260, 1e-9);
+    }
+    CHECK_INT(run("compare %%F/later %%F/before"), 0);
+    CHECK(strstr(last.out, "FASTER") && strstr(last.out, "BETTER") && strstr(last.out, "verdict: FASTER"));
+    check_case("other objectives: no verdict on goodput; other loads, sweeps, options");
+    t.rate = 1;
+    t.slo = "ttft:500";
+    write_trial("other", &SERVER, &t, 1);
+    CHECK_INT(run("compare %%F/before %%F/other"), 1);
+    CHECK(strstr(last.out, "they differ in their objective (ttft:300 / ttft:500)") && !strstr(last.out, "WORSE"));
+    t.rate = 5;
+    write_trial("far", &SERVER, &t, 1);
+    run("compare %%F/before %%F/far");
+    check_refused(2, "no load in common");
+    run("compare %%F/before %%F/a");
+    check_refused(2, "does not");
+    run("compare %%F/before %%F/later --margin 3");
+    check_refused(2, "--margin is for sweeps");
+}
 static void test_usage(void) {
     check_case("usage of --slo");
     run("best %%F/a");
@@ -116,6 +171,8 @@ int main(void) {
     test_sweep();
     test_engine();
     test_load();
+    test_compare_sweeps();
+    test_compare_loads();
     test_usage();
     program_end();
     free(json_nodes);

@@ -128,6 +128,61 @@ static void test_little_said(void) {
     CHECK(strstr(last.out, "Student") && !strstr(last.out, "held-out"));
 }
 
+/* ---- load: waits are exponential, so their P50 is mean * ln 2 and their P95 mean * ln 20; means are 50 ms a request/s */
+static void test_load(void) {
+    static const double RATES[] = {1, 2, 3, 4};
+    trial t = {0, 0, 0, 1500, 0, NULL, 0};
+    check_case("waits beyond the law, held out over rates");
+    for (int i = 0; i < 4; i++) {
+        t.rate = RATES[i];
+        t.wait_ms = 50 * t.rate;
+        write_trial("load", &SERVER, &t, 30 + (uint32_t)i);
+    }
+    t.rate = 0;
+    t.concurrency = 4;
+    write_trial("load", &SERVER, &t, 40);
+    CHECK_INT(run("fit %%F/a %%F/load -o %%F/loaded.json --json"), 0);
+    CHECK_TEXT(last.err, "");
+    if (!read_json(last.out)) return;
+    CHECK_INT(count_of(at_path("load.0.trials")), 4);
+    for (int i = 0; i < 4; i++) {
+        const double mean = 50 * RATES[i];
+        CHECK_INT(whole(at_path("load.0.trials.0.requests")), 1500);
+        CHECK_NEAR(number_at("load.0.trials.%d.waits.TTFT.p50.ms", i), mean * log(2), 0.12 * mean + 3);
+        CHECK_NEAR(number_at("load.0.trials.%d.waits.TTFT.p95.ms", i), mean * log(20), 0.3 * mean + 3);
+        CHECK(number_at("load.0.trials.%d.waits.TTFT.p95.interval_ms.0", i) < number_at("load.0.trials.%d.waits.TTFT.p95.ms", i));
+        if (i == 1 || i == 2) { /* in truth the waits grow in a line, so what is held out is nearly right */
+            CHECK_NEAR(number_at("load.0.trials.%d.held_out.TTFT.p50.ms", i), number_at("load.0.trials.%d.waits.TTFT.p50.ms", i), 0.15 * mean);
+            CHECK_NEAR(number_at("load.0.trials.%d.held_out.T_total.p95.ms", i), number_at("load.0.trials.%d.waits.T_total.p95.ms", i), 0.45 * mean);
+        } else CHECK(json.nodes[at_path(i ? "load.0.trials.3.held_out.TTFT.p50.ms" : "load.0.trials.0.held_out.TTFT.p50.ms")].type == (uint8_t)VP_JSON_NULL);
+    }
+    CHECK(strstr(last.out, "1 trials are by concurrency") != NULL);
+    check_case("predictions between the rates, and none beyond them");
+    CHECK_INT(run("predict %%F/loaded.json --vision_tokens 200 --text_tokens 50 --image_bytes 100000 --output_tokens 10 --rate 2.5 --json"), 0);
+    if (read_json(last.out)) {
+        const double law = ttft_of(&SERVER, 200, 50, 1e5);
+        CHECK_NEAR(number_at("laws.0.predictions.0.under_load.TTFT_p50.ms"), law + 125 * log(2), 15);
+        CHECK_NEAR(number_at("laws.0.predictions.0.under_load.T_total_p95.ms"), law + 9 * step_of(&SERVER, 250) + 125 * log(20), 45);
+        CHECK(number_at("laws.0.predictions.0.under_load.T_total_p95.interval_ms.1") > number_at("laws.0.predictions.0.under_load.T_total_p95.ms"));
+    }
+    CHECK_INT(run("predict %%F/loaded.json --vision_tokens 200 --rate 4"), 0);
+    CHECK(strstr(last.out, "at 4 requests per second: the law, and the wait beyond it") && strstr(last.out, "E2E P95"));
+    run("predict %%F/loaded.json --vision_tokens 200 --rate 4.1");
+    check_refused(2, "outside of the measured rates of made-vl, 1 to 4");
+    run("predict %%F/loaded.json --vision_tokens 200 --rate 0.5");
+    check_refused(2, "outside of the measured rates");
+    run("predict %%F/law.json --vision_tokens 200 --rate 2");
+    check_refused(2, "no trials of load");
+    check_case("requests about other samples say nothing");
+    {
+        server other = SERVER;
+        other.model = "another";
+        write_server("another", &other, 9, SAMPLES);
+        CHECK_INT(run("fit %%F/another %%F/load"), 0);
+        CHECK(strstr(last.out, "5 trials are by concurrency, or of another server or model") && !strstr(last.out, "Waits under load"));
+    }
+}
+
 /* ---- hostile files, exit codes */
 /* predict with a copy of the model in which `from` is replaced by `to` once */
 static void check_damaged(const char *model, const char *from, const char *to, const char *word) {
@@ -152,6 +207,11 @@ static void test_damaged(void) {
         {"\"most\": ", "\"most\": -", "ranges"}, {"\"least\": ", "\"least\": 1e9, \"l\": ", "median"},
         {"\"held_out\": \"leave", "\"held_out\": \"left", "held_out"}, {"\"held_out_ratios\": {", "\"held_out_ratios\": 0, \"h\": {", "held_out_ratios"},
         {"\"rows\": ", "\"rows\": 0, \"rows\": ", "stands twice"}, {"\"lines\": {", "\"lines\": [], \"l\": {", "lines"}};
+    static const struct { const char *from, *to, *word; } loads[] = {
+        {"\"load\": [", "\"load\": 7, \"x\": [", "load"}, {"\"law\": 0", "\"law\": 1", "law"}, {"\"trials\": [", "\"trials\": [3, ", "load.trials"},
+        {"\"trials\": [", "\"trials\": [], \"x\": [", "trials is empty"}, {"\"request_rate\": 1", "\"request_rate\": 3", "is not above the one before"},
+        {"\"p50\": {", "\"p51\": {", "p50"}, {"\"interval_ms\": [", "\"interval_ms\": [1e9, ", "interval_ms"}, {"\"load\": [", "\"load\": [null, ", "law"}};
+    for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) check_damaged("loaded.json", loads[i].from, loads[i].to, loads[i].word);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_damaged("law.json", cases[i].from, cases[i].to, cases[i].word);
     check_case("cut short at many places: never a crash");
     {
@@ -214,6 +274,7 @@ int main(void) {
     test_recovery();
     test_predictions();
     test_little_said();
+    test_load();
     test_damaged();
     test_usage();
     program_end();

@@ -10,6 +10,8 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
+#include "load/load_compare.h"
+#include "load/load_result.h"
 #include "report/accuracy.h"
 #include "report/report.h"
 #include "report/result_read.h"
@@ -668,12 +670,34 @@ static int check_force(const struct options *options) {
     }
     return 0;
 }
+/* Trials of load on both sides. Returns the exit code; *is_load: truth, there are some. */
+static int compare_loads(const struct options *options, int *is_load) {
+    static const char *const of_sweeps[] = {"margin", "accuracy_margin", "force", "plan", "effect"};
+    struct load_levels before = {NULL, 0}, after = {NULL, 0};
+    int code = load_levels_read(&before, options->operands, 1);
+    if (!code) code = load_levels_read(&after, options->operands + 1, 1);
+    *is_load = before.count || after.count;
+    if (!code && *is_load && (!before.count || !after.count))
+        code = complain(EXIT_USAGE, "compare: %s holds trials of load, %s does not",
+                        options->operands[before.count ? 0 : 1], options->operands[before.count ? 1 : 0]);
+    for (size_t i = 0; i < sizeof of_sweeps / sizeof *of_sweeps && *is_load && !code; i++)
+        if (is_given(options, of_sweeps[i]))
+            code = complain(EXIT_USAGE, "compare: --%s is for sweeps, %s holds trials of load", of_sweeps[i],
+                            options->operands[0]);
+    if (!code && *is_load)
+        code = load_compare(&before, &after, options->operands, is_given(options, "json"),
+                            is_given(options, "fail_on_unsure"));
+    load_levels_free(&before);
+    load_levels_free(&after);
+    return code;
+}
 static int run_command(const struct options *options) {
     struct comparison_job job;
-    int code;
+    int code, is_load;
     if (options->operand_count != 2)
         return complain(EXIT_USAGE,
                         "compare: give two folders or files of results, before and after; see vlmprof compare --help");
+    if ((code = compare_loads(options, &is_load)) != 0 || is_load) return code;
     if ((code = check_force(options)) != 0) return code;
     memset(&job, 0, sizeof job);
     job.options = options;
@@ -712,6 +736,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_compare = {
     "compare", "A B",
-    "did it become slower, or worse? B against A, paired by sample and configuration; exit 1 when it did",
+    "did it become slower, or worse? B against A, paired by sample and configuration, or trials of load at equal loads; exit "
+    "1 when it did",
     "vlmprof compare before after --margin 2\n  vlmprof compare results-h100 results-h200 --force device --json",
     SIZE_MAX, COMPARE_OPTIONS, sizeof COMPARE_OPTIONS / sizeof *COMPARE_OPTIONS, NULL, run_command};

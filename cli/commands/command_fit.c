@@ -8,6 +8,8 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
+#include "load/load_law.h"
+#include "load/load_result.h"
 #include "report/estimator.h"
 #include "report/measurements.h"
 #include "report/model_file.h"
@@ -84,28 +86,29 @@ static void write_fit(struct document *document, const struct estimator *estimat
 }
 /* ---- servers */
 /* The laws as the JSON of a model file. */
-static vp_result put_server_model(const struct server_laws *laws, struct text_buffer *out) {
+static vp_result put_server_model(const struct server_laws *laws, const struct load_laws *loads, struct text_buffer *out) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, text_sink, out, 1);
     vp_json_begin_object(&writer);
     server_laws_put(&writer, laws);
+    load_laws_put(&writer, loads);
     vp_json_end_object(&writer);
     return vp_json_finish(&writer);
 }
-static int write_server_model(const char *path, const struct server_laws *laws) {
+static int write_server_model(const char *path, const struct server_laws *laws, const struct load_laws *loads) {
     struct text_buffer out = {NULL, 0, 0};
-    const vp_result result = put_server_model(laws, &out);
+    const vp_result result = put_server_model(laws, loads, &out);
     const int code = model_write(path, result, &out);
     free(out.data);
     return code;
 }
 static int print_server_model(const struct options *options, const struct results *results,
-                              const struct server_laws *laws) {
+                              const struct server_laws *laws, const struct load_laws *loads) {
     struct document document = {NULL, 0, NULL};
     int code;
     if (is_given(options, "json")) {
         struct text_buffer out = {NULL, 0, 0};
-        if (put_server_model(laws, &out) != VP_OK) abort(); /* memory ends the program before */
+        if (put_server_model(laws, loads, &out) != VP_OK) abort(); /* memory ends the program before */
         text_add_string(&out, "\n");
         code = print_whole(&out);
         free(out.data);
@@ -113,25 +116,32 @@ static int print_server_model(const struct options *options, const struct result
     }
     document_list(&document, "Notes", &results->notes);
     server_laws_describe(&document, laws);
+    load_laws_describe(&document, laws, loads);
     code = print_document(&document);
     document_free(&document);
     return code;
 }
 static int fit_servers(const struct options *options, const struct results *results) {
     const char *path = text_of(options, "output"), *folder = text_of(options, "output_dir");
+    struct load_levels levels = {NULL, 0};
+    struct load_laws loads = {NULL, 0, {NULL, 0}};
     struct server_laws laws;
     int code;
     if (is_given(options, "features") || is_given(options, "num_experts"))
         return complain(EXIT_USAGE, "fit: --features and --num_experts are for vlmprof's engine; %s is of a server",
                         results->files[0].path);
     code = server_laws_fit(results, &laws);
-    if (!code && path) code = write_server_model(path, &laws);
+    if (!code) code = load_levels_read(&levels, options->operands, options->operand_count);
+    if (!code) code = load_laws_fit(&levels, results, &laws, &loads);
+    if (!code && path) code = write_server_model(path, &laws, &loads);
     if (!code && folder && (code = make_folder(folder)) == 0) {
         char *file = join_path(folder, "e3_latency_estimator.json");
-        code = write_server_model(file, &laws);
+        code = write_server_model(file, &laws, &loads);
         free(file);
     }
-    if (!code) code = print_server_model(options, results, &laws);
+    if (!code) code = print_server_model(options, results, &laws, &loads);
+    load_levels_free(&levels);
+    load_laws_free(&loads);
     server_laws_free(&laws);
     return code;
 }

@@ -34,6 +34,8 @@ static const struct option_spec PREDICT_OPTIONS[] = {
      "tokens of a size by the rule of this model family; its keys as with tile, like --max_pixels N"},
     {"image_bytes", COUNT, "N", NULL, 0, 1000000000, NULL,
      "bytes of the image that is sent (default: the data's median); only laws with a cost per byte use it"},
+    {"rate", REAL, "R", NULL, 0, 1000000000, NULL,
+     "under a load of R requests per second, between rates that trials of load measured"},
     OPTION_GROUP("knobs"),
     OPTION_PREPROCESS,
     OPTION_TIER,
@@ -645,18 +647,21 @@ static int check_predict_options(const struct options *options) {
                             of_request[i]);
     return 0;
 }
-/* Reads the model, of the engine into *estimator or of servers into *laws. Returns 0 or an exit code. */
-static int read_model(const struct options *options, struct estimator **estimator, struct server_laws *laws) {
+/* Reads the model, of the engine into *estimator or of servers into *laws and *loads. Returns 0 or an exit code. */
+static int read_model(const struct options *options, struct estimator **estimator, struct server_laws *laws,
+                      struct load_laws *loads) {
     static const char *const schemas[] = {ESTIMATOR_SCHEMA, SERVER_LAWS_SCHEMA};
     struct model_reader reader;
     int is_server = 0, code = model_open(&reader, options->operands[0], schemas, 2, &is_server);
     if (!code) code = predict_server_check(options, is_server);
     if (!code) code = is_server ? server_laws_read(&reader, laws) : estimator_read(&reader, estimator);
+    if (!code && is_server) code = load_laws_read(&reader, laws->count, loads);
     model_close(&reader);
     return code;
 }
 static int run_command(const struct options *options) {
     struct server_laws laws = {NULL, 0};
+    struct load_laws loads = {NULL, 0, {NULL, 0}};
     struct estimator *estimator = NULL;
     struct measurements measurements;
     struct results results;
@@ -664,9 +669,10 @@ static int run_command(const struct options *options) {
     const char *folder = text_of(options, "data") ? text_of(options, "data") : text_of(options, "recalibrate");
     int code;
     if ((code = check_predict_options(options)) != 0) return code;
-    code = read_model(options, &estimator, &laws);
-    if (!code && !estimator) code = predict_server(options, &laws);
+    code = read_model(options, &estimator, &laws, &loads);
+    if (!code && !estimator) code = predict_server(options, &laws, &loads);
     server_laws_free(&laws);
+    load_laws_free(&loads);
     if (code || !estimator) return code;
     if (!folder) code = predict_requests(options, estimator);
     else if ((code = results_read(&results, &folder, 1)) == 0) {

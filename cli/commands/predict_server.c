@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char SERVER_ONLY[] = "family image_bytes";
+static const char SERVER_ONLY[] = "family image_bytes rate";
 static const char ENGINE_ONLY[] = "views preprocess tier crops top_k num_active_blocks data recalibrate measurements seed "
                                   "output";
 int predict_server_check(const struct options *options, int is_server) {
@@ -116,8 +116,41 @@ static void write_request(struct document *document, const char *size, const str
         document_text(document, BLOCK_LINE, "budget %.3f ms of E2E: %s, with probability %s", budget,
                       verdict_of(prediction, budget), number_formatted("%.3f", share_of(prediction, budget)).text);
 }
+/* What a request takes under load: the law, and what requests waited beyond it. The interval is that of the wait. */
+static void write_load(struct document *document, const struct law_prediction *prediction, const struct load_wait *wait) {
+    struct text_list *table;
+    document_text(document, BLOCK_LINE, "at %g requests per second: the law, and the wait beyond it, interpolated between "
+                                        "the measured rates; the interval is that of the wait", wait->rate);
+    table = document_table(document, "from when it is due|ms|95 % interval");
+    for (int part = 0; part < WAIT_PARTS; part++)
+        for (int p = 0; p < WAIT_PERCENTILES; p++) {
+            const double law = prediction->value[part == WAIT_TTFT ? LAW_TTFT : LAW_TOTAL];
+            const struct wait_value *value = &wait->of[part][p];
+            text_list_add(table, "%s", WAIT_NAMES[part][p]);
+            text_list_add(table, "%s", number_formatted("%.3f", law + value->value).text);
+            if (isfinite(law + value->low)) text_list_add(table, "[%.3f, %.3f]", law + value->low, law + value->high);
+            else text_list_add(table, "-");
+        }
+}
+static void put_load(vp_json_writer *writer, const struct law_prediction *prediction, const struct load_wait *wait) {
+    static const char *const keys[WAIT_PARTS][WAIT_PERCENTILES] = {{"TTFT_p50", "TTFT_p95"},
+                                                                   {"T_total_p50", "T_total_p95"}};
+    vp_json_begin_object(writer);
+    put_double(writer, "request_rate", wait->rate);
+    for (int part = 0; part < WAIT_PARTS; part++)
+        for (int p = 0; p < WAIT_PERCENTILES; p++) {
+            const double law = prediction->value[part == WAIT_TTFT ? LAW_TTFT : LAW_TOTAL];
+            const struct wait_value *value = &wait->of[part][p];
+            vp_json_key(writer, keys[part][p]);
+            vp_json_begin_object(writer);
+            put_double(writer, "ms", law + value->value);
+            put_range(writer, "interval_ms", law + value->low, law + value->high);
+            vp_json_end_object(writer);
+        }
+    vp_json_end_object(writer);
+}
 static void put_request(vp_json_writer *writer, const char *size, const struct law_request *request,
-                        const struct law_prediction *prediction, double budget) {
+                        const struct law_prediction *prediction, double budget, const struct load_wait *wait) {
     vp_json_begin_object(writer);
     put_text(writer, "size", size);
     for (int which = 0; which < LAW_NUMBERS; which++)
@@ -138,13 +171,15 @@ static void put_request(vp_json_writer *writer, const char *size, const struct l
         put_text(writer, "verdict", verdict_of(prediction, budget));
         put_double(writer, "probability_within_budget", share_of(prediction, budget));
     }
+    vp_json_key(writer, "under_load");
+    if (wait) put_load(writer, prediction, wait); else vp_json_null(writer);
     vp_json_end_object(writer);
 }
-/* What the command line asks for: requests by size, or one by its counts. */
-struct asked { struct law_request *requests; size_t count; double budget; };
+/* What the command line asks for: requests by size, or one by its counts; rate NaN: one at a time. */
+struct asked { struct law_request *requests; size_t count; double budget, rate; };
 /* The predictions of one law, into the document or the JSON. Returns 0 or an exit code. */
 static int predict_law(const struct options *options, const struct server_law *law, const struct asked *asked,
-                       struct document *document, vp_json_writer *writer) {
+                       const struct load_wait *wait, struct document *document, vp_json_writer *writer) {
     struct law_request *requests = resize(NULL, asked->count, sizeof *requests);
     struct text_list warnings = {NULL, 0};
     int code = 0;
@@ -166,8 +201,9 @@ static int predict_law(const struct options *options, const struct server_law *l
         const char *size = options->operand_count > 1 ? options->operands[i + 1] : NULL;
         struct law_prediction prediction;
         law_predict(law, &requests[i], &prediction);
-        if (writer) put_request(writer, size, &requests[i], &prediction, asked->budget);
+        if (writer) put_request(writer, size, &requests[i], &prediction, asked->budget, wait);
         else write_request(document, size, &requests[i], &prediction, asked->budget);
+        if (!writer && wait) write_load(document, &prediction, wait);
     }
     if (!code && writer) {
         vp_json_end_array(writer);
@@ -178,7 +214,8 @@ static int predict_law(const struct options *options, const struct server_law *l
     return code;
 }
 /* Prints what a document or a writer of `out` holds. */
-static int print_asked(const struct options *options, const struct server_laws *laws, const struct asked *asked) {
+static int print_asked(const struct options *options, const struct server_laws *laws, const struct load_laws *loads,
+                       const struct asked *asked) {
     struct document document = {NULL, 0, NULL};
     struct text_buffer out = {NULL, 0, 0};
     const int is_json = is_given(options, "json");
@@ -190,8 +227,14 @@ static int print_asked(const struct options *options, const struct server_laws *
     put_text(&writer, "location", ESTIMATE_LOCATION);
     vp_json_key(&writer, "laws");
     vp_json_begin_array(&writer);
-    for (size_t i = 0; i < laws->count && !code; i++)
-        code = predict_law(options, &laws->items[i], asked, &document, is_json ? &writer : NULL);
+    for (size_t i = 0; i < laws->count && !code; i++) {
+        const int is_loaded = isfinite(asked->rate);
+        struct load_wait wait;
+        if (is_loaded) code = load_wait_at(loads, laws, i, asked->rate, &wait);
+        if (!code)
+            code = predict_law(options, &laws->items[i], asked, is_loaded ? &wait : NULL, &document,
+                               is_json ? &writer : NULL);
+    }
     vp_json_end_array(&writer);
     vp_json_end_object(&writer);
     if (vp_json_finish(&writer) != VP_OK) abort(); /* memory ends the program before */
@@ -201,10 +244,11 @@ static int print_asked(const struct options *options, const struct server_laws *
     free(out.data);
     return code;
 }
-int predict_server(const struct options *options, const struct server_laws *laws) {
+int predict_server(const struct options *options, const struct server_laws *laws, const struct load_laws *loads) {
     const size_t count = options->operand_count > 1 ? options->operand_count - 1 : 1;
     struct asked asked = {zeroed(count, sizeof *asked.requests), count,
-                          is_given(options, "budget_ms") ? opt(options, "budget_ms")->real : (double)NAN};
+                          is_given(options, "budget_ms") ? opt(options, "budget_ms")->real : (double)NAN,
+                          is_given(options, "rate") ? opt(options, "rate")->real : (double)NAN};
     int code = 0;
     if (options->operand_count > 1 && is_given(options, "vision_tokens"))
         code = complain(EXIT_USAGE, "predict: --vision_tokens is for a request without a size");
@@ -219,7 +263,7 @@ int predict_server(const struct options *options, const struct server_laws *laws
         request->image_bytes = count_of(options, "image_bytes");
         if (options->operand_count > 1) code = count_size(options, options->operands[i + 1], &request->image_tokens);
     }
-    if (!code) code = print_asked(options, laws, &asked);
+    if (!code) code = print_asked(options, laws, loads, &asked);
     free(asked.requests);
     return code;
 }

@@ -2,12 +2,13 @@
 #ifndef VLMPROF_CLI_PREDICT_SERVER_H
 #define VLMPROF_CLI_PREDICT_SERVER_H
 #include "base/options.h"
+#include "load/load_law.h"
 #include "report/server_law.h"
 
 /* Complains of options that go with the other kind of model. Returns 0 or an exit code. */
 int predict_server_check(const struct options *options, int is_server);
 
 /* Predicts the requests of the command line by each law and prints them. Returns 0 or an exit code. */
-int predict_server(const struct options *options, const struct server_laws *laws);
+int predict_server(const struct options *options, const struct server_laws *laws, const struct load_laws *loads);
 
 #endif

@@ -220,20 +220,22 @@ static int64_t stamp_ns(const vp_json *json, uint32_t object, const char *key) {
     const double ms = node_number(json, vp_json_get(json, object, key));
     return ms >= 0 && ms < 1e12 ? (int64_t)llround(ms * 1e6) : -1;
 }
-/* The requests as far as their latencies go. They own no texts. */
-static int read_requests(const vp_json *json, uint32_t list, struct load_records *records) {
+/* Truth: every request was due, and the array is filled. */
+static int can_read_requests(const vp_json *json, uint32_t list, struct load_request **requests, size_t *count) {
     static char failed[] = "failed";
     uint32_t item = list + 1;
-    memset(records, 0, sizeof *records);
     if (!node_is(json, list, VP_JSON_ARRAY)) return 0;
-    records->items = zeroed((size_t)json->nodes[list].count + 1, sizeof *records->items);
-    for (uint32_t i = 0; i < json->nodes[list].count; i++, item = json->nodes[item].end) {
-        struct load_record *record = &records->items[records->count++];
+    *requests = zeroed((size_t)json->nodes[list].count + 1, sizeof **requests);
+    for (*count = 0; *count < json->nodes[list].count; item = json->nodes[item].end) {
+        struct load_request *request = &(*requests)[(*count)++];
+        struct load_record *record = &request->record;
+        request->sample_id = node_int(json, item, "sample_id", -1);
         record->due_ns = stamp_ns(json, item, "due_ms");
         record->start_ns = stamp_ns(json, item, "start_ms");
         record->first_ns = stamp_ns(json, item, "first_ms");
         record->last_ns = stamp_ns(json, item, "last_ms");
         record->end_ns = stamp_ns(json, item, "end_ms");
+        record->usage.prompt_tokens = node_int(json, item, "prompt_tokens", -1);
         record->usage.completion_tokens = node_int(json, item, "completion_tokens", -1);
         record->reason = has_value(json, item, "failed") ? failed : NULL;
         record->accuracy = (double)NAN;
@@ -241,31 +243,43 @@ static int read_requests(const vp_json *json, uint32_t list, struct load_records
     }
     return 1;
 }
-int load_level_judge(struct load_level *level, const vp_slo *slo) {
+int load_level_requests(const struct load_level *level, struct load_request **requests, size_t *count) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-    struct load_records records;
     vp_error error = {VP_OK, -1, "", ""};
     char *text = NULL;
     size_t bytes = 0;
     int code = 0;
     vp_result result = vp_file_read(level->path, JSON_FILE_BYTES_MAX, &text, &bytes, &error);
-    memset(&records, 0, sizeof records);
+    *requests = NULL;
     if (result == VP_OK) result = parse_json(&parsed, text, bytes, &error);
     if (result != VP_OK) code = complain_result(exit_code_of(result), level->path, result, &error);
-    else if (!read_requests(&parsed.json, vp_json_get(&parsed.json, 0, "requests"), &records))
+    else if (!can_read_requests(&parsed.json, vp_json_get(&parsed.json, 0, "requests"), requests, count)) {
         code = complain(EXIT_INPUT, "%s: requests is no list of requests that were due", level->path);
-    else {
-        const struct load_summary summary = load_summarize(&records, level->summary.from_s, level->summary.to_s, slo);
-        level->summary.due = summary.due;
-        level->summary.good_share = summary.good_share;
-        level->summary.goodput = summary.goodput;
-        level->summary.goodput_low = summary.goodput_low;
-        level->summary.goodput_high = summary.goodput_high;
+        free(*requests);
     }
-    free(records.items);
     free(parsed.nodes);
     free(text);
     return code;
+}
+int load_level_judge(struct load_level *level, const vp_slo *slo) {
+    struct load_records records;
+    struct load_request *requests;
+    struct load_summary summary;
+    size_t count;
+    const int code = load_level_requests(level, &requests, &count);
+    if (code) return code;
+    memset(&records, 0, sizeof records);
+    records.items = zeroed(count + 1, sizeof *records.items);
+    for (; records.count < count; records.count++) records.items[records.count] = requests[records.count].record;
+    summary = load_summarize(&records, level->summary.from_s, level->summary.to_s, slo);
+    level->summary.due = summary.due;
+    level->summary.good_share = summary.good_share;
+    level->summary.goodput = summary.goodput;
+    level->summary.goodput_low = summary.goodput_low;
+    level->summary.goodput_high = summary.goodput_high;
+    free(records.items);
+    free(requests);
+    return 0;
 }
 static int by_load(const void *left_item, const void *right_item) {
     const struct load_level *left = left_item, *right = right_item;
@@ -378,8 +392,7 @@ int load_levels_print(const struct load_level *levels, size_t count) {
 }
 
 /* ---- what the trials say */
-/* Truth: clearly fewer requests ended than were due, so the queue grew for as long as the trial went on. */
-static int is_saturated(const struct load_level *level) {
+int load_level_saturates(const struct load_level *level) {
     const struct load_summary *summary = &level->summary;
     return !level->concurrency && summary->due >= 20 && summary->ended < 0.9 * summary->offered;
 }
@@ -422,7 +435,7 @@ void load_findings(const struct load_levels *levels, struct text_list *texts) {
                                       best->summary.latency[LOAD_E2E][LOAD_P50].low,
                                       best->summary.latency[LOAD_E2E][LOAD_P50].high).text);
     for (size_t i = 0; i < levels->count; i++)
-        if (is_saturated(&levels->items[i])) {
+        if (load_level_saturates(&levels->items[i])) {
             text_list_add(texts, "at %s fewer requests end (%.3g per second) than are due (%.3g): the queue grows, and "
                           "latencies depend on how long the trial lasts", load_level_text(&levels->items[i], text),
                           levels->items[i].summary.ended, levels->items[i].summary.offered);

@@ -32,6 +32,14 @@ void put_load_level(vp_json_writer *writer, const struct load_level *level);
 void put_load_summary(vp_json_writer *writer, const struct load_summary *summary);
 void put_load_requests(vp_json_writer *writer, const struct load_records *records, const int64_t *sample_ids);
 
+/* The requests of a file, as far as their latencies and tokens go. */
+struct load_request { int64_t sample_id; struct load_record record; };
+/* *requests is malloc'ed on success; its texts belong to nobody. Returns 0 or an exit code after a message. */
+int load_level_requests(const struct load_level *level, struct load_request **requests, size_t *count);
+
+/* Truth: clearly fewer requests ended than were due, so the queue grew for as long as the trial went on. */
+int load_level_saturates(const struct load_level *level);
+
 /* Judges the requests of a file again, by another objective: good_share and goodput of the summary are of that one.
  * Returns 0 or an exit code after a message. */
 int load_level_judge(struct load_level *level, const vp_slo *slo);

@@ -500,7 +500,8 @@ static void read_result(struct result_file *file, struct parsed *scratch) {
     } else {
         schema = result_text(json, 0, "schema");
         rows = vp_json_get(json, 0, "per_sample_results");
-        if (schema && (!strncmp(schema, "vlmprof-report", 14) || !strncmp(schema, "vlmprof-estimator", 17)))
+        if (schema && (!strncmp(schema, "vlmprof-report", 14) || !strncmp(schema, "vlmprof-estimator", 17)
+                       || !strncmp(schema, "vlmprof-load-", 13)))
             file->kind = FILE_OWN_REPORT;
         else if (!node_is(json, rows, VP_JSON_ARRAY) || (schema && strncmp(schema, "vlmprof-sweep-", 14)))
             file->kind = FILE_OTHER_JSON;

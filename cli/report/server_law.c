@@ -75,6 +75,13 @@ static int can_request(const struct result_file *file, size_t row, int source, s
     return request->prompt_tokens > 0 && (source == LAW_OF_PROMPT || request->text_tokens >= 0)
            && result_at(file, METRIC_TTFT, row) > 0;
 }
+int law_is_of(const struct server_law *law, const struct result_file *file) {
+    return file->is_served && !strcmp(file->endpoint, law->endpoint) && !strcmp(file->endpoint_model, law->model);
+}
+int law_request_of(const struct server_law *law, const struct result_file *file, size_t row,
+                   struct law_request *request) {
+    return can_request(file, row, law->source, request);
+}
 static void add_row(struct law_rows *rows, size_t capacity, const struct result_file *file, size_t row, int source) {
     const double noise = run_noise(file, row);
     struct law_request *request = &rows->requests[rows->count];

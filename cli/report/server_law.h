@@ -54,6 +54,11 @@ struct server_laws { struct server_law *items; size_t count; };
 int server_laws_fit(const struct results *results, struct server_laws *laws);
 void server_laws_free(struct server_laws *laws);
 
+/* Truth: the file is of the law's server and model; the row says all that the law needs, and *request is set. */
+int law_is_of(const struct server_law *law, const struct result_file *file);
+int law_request_of(const struct server_law *law, const struct result_file *file, size_t row,
+                   struct law_request *request);
+
 /* Members of the open object; the document with errors and coefficients. */
 void server_laws_put(vp_json_writer *writer, const struct server_laws *laws);
 void server_laws_describe(struct document *document, const struct server_laws *laws);

@@ -17,10 +17,23 @@ static inline double step_of(const server *s, double prompt) { return s->step + 
 static inline void put_count(FILE *f, const char *key, double value, int known) {
     if (known) fprintf(f, ", \"%s\": %.0f", key, value); else fprintf(f, ", \"%s\": null", key);
 }
+/* The request of a sample at an image size: always the same one. */
+typedef struct asked { double image, text, bytes, tokens; } asked;
+static inline asked asked_of(int sample, int target) {
+    asked a;
+    vp_random random;
+    vp_random_seed(&random, (uint32_t)(target * 1000 + sample));
+    a.image = sample % 8 ? target - (double)vp_random_below(&random, (uint32_t)target / 8) : 0;
+    a.text = 10 + (double)vp_random_below(&random, 200);
+    a.bytes = sample % 8 ? 2e4 + 1e6 * vp_random_double(&random) : 0;
+    a.tokens = 1 + (double)vp_random_below(&random, 40);
+    return a;
+}
 static inline void write_row(FILE *f, const server *s, int sample, int target, vp_random *random) {
-    int has_image = sample % 8 != 0, knows_image = !*s->hides, knows_rule = !*s->hides || !strcmp(s->hides, "image"), knows_prompt = strcmp(s->hides, "prompt");
-    double image = has_image ? target - (double)vp_random_below(random, (uint32_t)target / 8) : 0, text = 10 + (double)vp_random_below(random, 200);
-    double bytes = has_image ? 2e4 + 1e6 * vp_random_double(random) : 0, tokens = 1 + (double)vp_random_below(random, 40);
+    int knows_image = !*s->hides, knows_rule = !*s->hides || !strcmp(s->hides, "image"), knows_prompt = strcmp(s->hides, "prompt");
+    asked a = asked_of(sample, target);
+    double image = a.image, text = a.text, bytes = a.bytes, tokens = a.tokens;
+    int has_image = image > 0;
     double ttft = ttft_of(s, image, text, bytes) * (1 + s->noise * normal(random)), step = step_of(s, image + text) * (1 + s->noise * normal(random));
     double total = ttft + (tokens - 1) * step;
     fprintf(f, "%s{\"sample_id\": %d, \"status\": \"ok\", \"accuracy\": %d, \"actual_num_crops\": null", sample ? ",\n" : "", sample, sample % 2);
@@ -55,7 +68,12 @@ static inline void write_server(const char *name, const server *s, uint32_t seed
 
 /* ---- trials of load: each request takes what the server takes, and waits before; waits are exponential with this mean. Requests are due one after
  * the other, `rate` a second, or by concurrency; the window is the whole trial. fail_every: each so many-th request fails; 0: none */
-typedef struct trial { double rate, wait_ms; int concurrency, requests, fail_every; const char *slo; } trial;
+typedef struct trial {
+    double rate, wait_ms;
+    int concurrency, requests, fail_every;
+    const char *slo;
+    double p50; /* of E2E in the summary, +-5 %; P95 is twice that; goodput 1000 / p50 */
+} trial;
 static inline void write_trial(const char *name, const server *s, const trial *t, uint32_t seed) {
     const double gap_ms = 1000 / (t->rate > 0 ? t->rate : t->concurrency);
     char path[1024];
@@ -69,17 +87,23 @@ static inline void write_trial(const char *name, const server *s, const trial *t
     fprintf(f, "{\"schema\": \"vlmprof-load-1\", \"status\": \"complete\", \"dataset_name\": \"t\", \"endpoint\": \"%s\", \"endpoint_model\": \"%s\",\n", s->url, s->model);
     if (t->concurrency) fprintf(f, " \"request_rate\": null, \"concurrency\": %d,\n", t->concurrency);
     else fprintf(f, " \"request_rate\": %.17g, \"concurrency\": null,\n", t->rate);
-    fprintf(f, " \"slo\": null, \"requests\": [\n");
+    fprintf(f, t->slo ? " \"slo\": \"%s\", \"requests\": [\n" : " \"slo\": null, \"requests\": [\n", t->slo);
     for (int i = 0; i < t->requests; i++) {
-        double image = TARGETS[i % s->sizes], text = 20 + i % 100, tokens = 2 + i % 30, due = i * gap_ms, wait = -t->wait_ms * log(1 - vp_random_double(&random));
-        double ttft = wait + ttft_of(s, image, text, 0) * (1 + s->noise * normal(&random)), step = step_of(s, image + text) * (1 + s->noise * normal(&random));
+        asked a = asked_of(i % 40, TARGETS[i % s->sizes]);
+        double image = a.image, text = a.text, tokens = a.tokens, due = i * gap_ms, wait = -t->wait_ms * log(1 - vp_random_double(&random));
+        double ttft = wait + ttft_of(s, image, text, a.bytes) * (1 + s->noise * normal(&random)), step = step_of(s, image + text) * (1 + s->noise * normal(&random));
         double ended = due + ttft + (tokens - 1) * step;
         int is_failed = t->fail_every && i % t->fail_every == 0;
         fprintf(f, "%s{\"sample_id\": %d, \"due_ms\": %.6f, \"start_ms\": %.6f, \"first_ms\": %.6f, \"last_ms\": %.6f, \"end_ms\": %.6f, \"prompt_tokens\": %.0f,"
                    " \"completion_tokens\": %.0f, \"failed\": %s}", i ? ",\n" : "", i % 40, due, due, due + ttft, ended, ended, image + text, tokens,
                 is_failed ? "\"500\"" : "null");
     }
-    fprintf(f, "],\n \"summary\": {\"window_from_s\": 0, \"window_to_s\": %.17g, \"requests_due\": %d}}\n", t->requests * gap_ms / 1000, t->requests);
+    fprintf(f, "],\n \"summary\": {\"window_from_s\": 0, \"window_to_s\": %.17g, \"requests_due\": %d", t->requests * gap_ms / 1000, t->requests);
+    if (t->p50 > 0)
+        fprintf(f, ", \"goodput_per_s\": %.6f, \"goodput_interval\": [%.6f, %.6f], \"T_total\": {\"p50\": {\"value\": %.6f, \"interval\": [%.6f, %.6f]},"
+                   " \"p95\": {\"value\": %.6f, \"interval\": [%.6f, %.6f]}}", 1000 / t->p50, 950 / t->p50, 1050 / t->p50, t->p50, 0.95 * t->p50, 1.05 * t->p50,
+                2 * t->p50, 1.9 * t->p50, 2.1 * t->p50);
+    fprintf(f, "}}\n");
     if (fclose(f)) CHECK(!"a trial can be closed");
 }
 
