@@ -378,7 +378,7 @@ static void test_without_experts(void) {
     document d;
     check_case("a model without experts: top_k 0 in files that are read again; what counts experts refuses it");
     CHECK_INT(cli("sweep --synthetic tiny-dense --data samples/questions.jsonl --output_dir %F/dense --tier_list low --num_active_blocks_list 2 4"
-                  " --num_samples 1 --num_runs_per_sample 1 --max_new_tokens 2 --quiet"), 0);
+                  " --num_samples 3 --num_runs_per_sample 1 --max_new_tokens 2 --quiet"), 0);
     if (CHECK(load(&d, in_folder("dense/questions_imgsizetier-low_crops1_topk0_blocks2.json")))) {
         CHECK_INT(number(&d, 0, "top_k"), 0);
         CHECK_INT(number(&d, vp_json_get(&d.json, 0, "model_shape"), "num_experts"), 0);
