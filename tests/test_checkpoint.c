@@ -392,6 +392,25 @@ static void test_presets(void) {
     c.vocab_size = 655;
     c.embedding_size = 704;
     check_tiny_a(&c);
+    check_case("presets of other models: parameters of the published ones, ids inside their rows");
+    for (i = 0; vp_model_preset_name(i); i++) {
+        static const struct { const char *name; int64_t parameters; } known[] = {
+            {"molmo-7b-d", 8021025280}, {"olmoe-1b-7b", 6919161856}};
+        const char *name = vp_model_preset_name(i);
+        CHECK_INT(vp_model_config_preset(name, &c), VP_OK);
+        CHECK_INT(vp_model_preset_ids(name, &ids), VP_OK);
+        CHECK(ids.eos < c.embedding_size + c.additional_vocab_size && (!c.vit_block_count || ids.image < c.embedding_size + c.additional_vocab_size));
+        for (size_t at = 0; at < sizeof known / sizeof known[0]; at++) {
+            int64_t sum = 0;
+            if (strcmp(name, known[at].name)) continue;
+            for (int64_t t = 0; vp_model_tensor(&c, t, &spec) == VP_OK; t++) {
+                int64_t elements = 1;
+                for (int32_t d = 0; d < spec.dimensions; d++) elements *= spec.shape[d];
+                sum += elements;
+            }
+            CHECK_INT(sum, known[at].parameters);
+        }
+    }
     check_case("preset and tensor errors");
     memset(&spec, 0x55, sizeof spec);
     CHECK_INT(vp_model_config_preset("large", &c), VP_ERR_NOT_FOUND);
