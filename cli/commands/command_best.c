@@ -31,7 +31,8 @@ static const struct option_spec BEST_OPTIONS[] = {
     OPTION_GROUP("limits"),
     {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "most ms that the latency may take"},
     {"slo", TEXT, "LIMITS", NULL, 0, 0, NULL,
-     "ttft:MS,tpot:MS,e2e:MS or some of them, instead of a budget: what a good sample meets; of trials of load, a request"},
+     "ttft:MS,tpot:MS,e2e:MS or some of them, instead of a budget: what a good sample meets; of trials of load, a "
+     "request"},
     {"slo_share", REAL, "PERCENT", "95", 1, 99.9, NULL, "with --slo: samples or requests that must be good"},
     {"min_accuracy", REAL, "A", NULL, 0, 1000, NULL, "least accuracy, 0.6 for example"},
     OPTION_GROUP("output"),
@@ -326,7 +327,8 @@ static int run_command(const struct options *options) {
     if ((code = objective_of(options, &objective)) != 0) return code;
     if (is_given(options, "budget_ms")) settings.budget = opt(options, "budget_ms")->real;
     if (is_given(options, "min_accuracy")) settings.min_accuracy = opt(options, "min_accuracy")->real;
-    if (objective.text && (code = load_levels_read(&levels, options->operands, options->operand_count)) != 0) return code;
+    if (objective.text && (code = load_levels_read(&levels, options->operands, options->operand_count)) != 0)
+        return code;
     code = levels.count ? best_of_load(options, &objective, &levels) : best_of_results(options, &objective, &settings);
     load_levels_free(&levels);
     return code;
@@ -335,7 +337,8 @@ static int run_command(const struct options *options) {
 const struct command command_best = {
     "best",
     "DIR... (--budget_ms MS | --slo LIMITS)",
-    "the most accurate configuration within a latency budget, and how surely it holds it; of trials of load, the highest "
+    "the most accurate configuration within a latency budget, and how surely it holds it; of trials of load, the "
+    "highest "
     "load",
     "vlmprof best results --budget_ms 250\n  vlmprof best results --budget_ms 30 --latency prefill --percentile 99 "
     "--min_accuracy 0.6 --json\n  vlmprof best results --slo ttft:500,tpot:50",

@@ -736,7 +736,8 @@ static int run_command(const struct options *options) {
 
 const struct command command_compare = {
     "compare", "A B",
-    "did it become slower, or worse? B against A, paired by sample and configuration, or trials of load at equal loads; exit "
+    "did it become slower, or worse? B against A, paired by sample and configuration, or trials of load at equal "
+    "loads; exit "
     "1 when it did",
     "vlmprof compare before after --margin 2\n  vlmprof compare results-h100 results-h200 --force device --json",
     SIZE_MAX, COMPARE_OPTIONS, sizeof COMPARE_OPTIONS / sizeof *COMPARE_OPTIONS, NULL, run_command};

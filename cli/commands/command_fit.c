@@ -86,7 +86,8 @@ static void write_fit(struct document *document, const struct estimator *estimat
 }
 /* ---- servers */
 /* The laws as the JSON of a model file. */
-static vp_result put_server_model(const struct server_laws *laws, const struct load_laws *loads, struct text_buffer *out) {
+static vp_result put_server_model(const struct server_laws *laws, const struct load_laws *loads,
+                                  struct text_buffer *out) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, text_sink, out, 1);
     vp_json_begin_object(&writer);
@@ -193,7 +194,8 @@ static int run_command(const struct options *options) {
 
 const struct command command_fit = {
     "fit", "DIR... [-o MODEL.json]",
-    "a model of mean latencies from result files, and how far it is off on configurations it never saw: of each stage of "
+    "a model of mean latencies from result files, and how far it is off on configurations it never saw: of each stage "
+    "of "
     "the engine; of a server, of TTFT and the time per token",
     "vlmprof fit results -o model.json",
     SIZE_MAX, FIT_OPTIONS, sizeof FIT_OPTIONS / sizeof *FIT_OPTIONS, NULL, run_command};
