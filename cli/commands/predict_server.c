@@ -46,7 +46,8 @@ static int count_size(const struct options *options, const char *text, double *t
         || height > INT32_MAX)
         code = complain(EXIT_USAGE, "%s: want WIDTHxHEIGHT in pixels, like 640x480", text);
     else if (!is_given(options, "family"))
-        code = complain(EXIT_USAGE, "predict: %s: how many tokens that is, --family NAME says; or give --vision_tokens N",
+        code = complain(EXIT_USAGE, "predict: %s: how many tokens that is, --family NAME says; or give --vision_tokens "
+                        "N",
                         text);
     if (!code) code = family_by_name(text_of(options, "family"), family);
     if (!code) code = family_set_keys(options, family, 1);
@@ -62,7 +63,8 @@ static int count_size(const struct options *options, const char *text, double *t
 static int complete_request(const struct server_law *law, struct law_request *request) {
     if (isnan(request->output_tokens)) request->output_tokens = law->ranges[LAW_OUTPUT_TOKENS].median;
     if (isnan(request->output_tokens)) /* nobody knows */
-        return complain(EXIT_USAGE, "predict: the data of the law do not say the tokens of an answer: give --output_tokens");
+        return complain(EXIT_USAGE, "predict: the data of the law do not say the tokens of an answer: give "
+                                    "--output_tokens");
     if (isnan(request->image_bytes))
         request->image_bytes = request->image_tokens <= 0 ? 0 : law->ranges[LAW_IMAGE_BYTES].median;
     if (law->source != LAW_OF_PROMPT) {
@@ -117,7 +119,8 @@ static void write_request(struct document *document, const char *size, const str
                       verdict_of(prediction, budget), number_formatted("%.3f", share_of(prediction, budget)).text);
 }
 /* What a request takes under load: the law, and what requests waited beyond it. The interval is that of the wait. */
-static void write_load(struct document *document, const struct law_prediction *prediction, const struct load_wait *wait) {
+static void write_load(struct document *document, const struct law_prediction *prediction,
+                       const struct load_wait *wait) {
     struct text_list *table;
     document_text(document, BLOCK_LINE, "at %g requests per second: the law, and the wait beyond it, interpolated between "
                                         "the measured rates; the interval is that of the wait", wait->rate);

@@ -46,7 +46,8 @@ struct served_run {
     struct text_list warnings;
 };
 
-static const char SERVER_ONLY[] = "endpoint_model endpoint_api api_key_env api_key_file timeout_s request_knob resize twins "
+static const char SERVER_ONLY[] = "endpoint_model endpoint_api api_key_env api_key_file timeout_s request_knob resize "
+                                  "twins "
                                   "unique_image no_cache family";
 static const char SHARED[] = "endpoint prompt num_runs cold max_new_tokens ignore_eos json quiet color help";
 int run_endpoint_check(const struct options *options) {
@@ -269,8 +270,8 @@ static int twin_find(const struct options *options, struct served_run *state, ui
     }
     close_progress();
     if (!code && !interrupted && search->found < 0)
-        return complain(EXIT_INPUT, "--twins: no text with exactly %lld prompt tokens was found in %d tries: the server "
-                                    "counts in steps, or the image costs less than a mark of 12 digits",
+        return complain(EXIT_INPUT, "--twins: no text with exactly %lld prompt tokens was found in %d tries: the "
+                                    "server counts in steps, or the image costs less than a mark of 12 digits",
                         (long long)search->wanted, search->tries);
     return code;
 }
