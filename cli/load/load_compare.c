@@ -31,7 +31,9 @@ static int is_same_load(const struct load_level *left, const struct load_level *
 static int says_of(const vp_series_value *before, const vp_series_value *after) {
     return after->low > before->high ? SAYS_MORE : after->high < before->low ? SAYS_LESS : SAYS_OPEN;
 }
-static int is_worse(const struct compared *row) { return row->says == (is_goodput(row->which) ? SAYS_LESS : SAYS_MORE); }
+static int is_worse(const struct compared *row) {
+    return row->says == (is_goodput(row->which) ? SAYS_LESS : SAYS_MORE);
+}
 static int are_different(const char *left, const char *right) {
     return strcmp(left ? left : "", right ? right : "") != 0;
 }
