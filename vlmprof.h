@@ -62,8 +62,8 @@
  *
  * What it does not do
  *   - The GPU code has been tested on an emulated GPU only. Nothing is known yet about what it measures on a real one.
- *   - It runs no vision-language model but the MolmoE family; it does not train; it samples greedily only, one request
- *     at a time.
+ *   - It runs MolmoE; its engine computes some models more (cli/guides/models.txt). It does not train; it samples
+ *     greedily only, one request at a time.
  *   - It uses no network: it downloads nothing and sends nothing.
  *   - The headers start no thread, install no signal handler, print nothing and never end the program.
  *   - It has no PNG or JPEG decoder of its own (it uses stb_image), and it reads no video.

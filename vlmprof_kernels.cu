@@ -669,9 +669,9 @@ KERNEL(k_attention_decode, void *out, const void *q, const void *key, const void
 #endif
 }
 
-/* Router: softmax over all experts in fp32, then the top_k largest; with norm_topk their weights sum to 1. An expert's place is the
- * number of experts that beat it: so there is no reduction, no order of arrival matters, and ties go to the lower
- * index. index, weight [tokens, top_k] */
+/* Router: softmax over all experts in fp32, then the top_k largest; with norm_topk their weights sum to 1. An expert's
+ * place is the number of experts that beat it: so there is no reduction, no order of arrival matters, and ties go to
+ * the lower index. index, weight [tokens, top_k] */
 KERNEL(k_router, int32_t *index, float *weight, const float *logits, int experts, int top_k, int norm_topk) {
     SHARED float shares[VK_EXPERTS_MAX];
     const float *row = logits + BLK * (size_t)experts;
@@ -935,13 +935,14 @@ static void l_add_rmsnorm(vk_queue *queue, float *stream, const float *rows, con
                           float eps) {
     int64_t values = (int64_t)count * width;
     vk_shape(queue, count, width, 0, 0);
-    LAUNCH(k_add_rmsnorm, count, vk_threads_for(width), 5 * values, 12 * values + 4 * width, stream, rows, weight, width,
-           eps);
+    LAUNCH(k_add_rmsnorm, count, vk_threads_for(width), 5 * values, 12 * values + 4 * width, stream, rows, weight,
+           width, eps);
 }
 static void l_add_scaled(vk_queue *queue, float *stream, const float *rows, const float *weight, int count, int width) {
     int64_t values = (int64_t)count * width;
     vk_shape(queue, count, width, 0, 0);
-    LAUNCH(k_add_scaled, count, vk_threads_for(width), 2 * values, 12 * values + 4 * width, stream, rows, weight, width);
+    LAUNCH(k_add_scaled, count, vk_threads_for(width), 2 * values, 12 * values + 4 * width, stream, rows, weight,
+           width);
 }
 static void l_place_rows(vk_queue *queue, float *stream, const float *features, const int32_t *index, int rows,
                          int width) {
@@ -2082,8 +2083,8 @@ static void vk_cuda_experts(vk_queue *queue, const vk_experts_job *job) {
                   (const uint16_t *)job->hidden, (const char *)down->weights, job->down_stride, job->tiles, job->start,
                   columns_down, down->n, down->k_padded, down->k_padded, down->n);
 }
-/* One of the two products of attention over `rows` queries: y = a b for all heads, each step for as many heads as read
- * different keys. b's heads are hd apart, and serve `group` heads of a and y each, which are a_head and y_head apart. */
+/* One of the two products of attention over `rows` queries: y = a b for all heads, at once for those that read
+ * different keys. b's heads are hd apart; those of a and y, several of which share one of b, a_head and y_head. */
 typedef struct vk_attend_product {
     cublasOperation_t b_as;
     int columns, rows, depth, lda, ldb, ldy, hd;
@@ -2768,14 +2769,14 @@ static __global__ void __launch_bounds__(VK_OUT_THREADS)
     vk_input in = { VK_MERGED, NULL, NULL, partial, NULL, 0.0f, 0.0f, width, head_dim, wide, -1 };
     vk_rows(VK_FLIGHT, strip, &in, x, weights, NULL, n, vectors, add);
 }
-/* x f32 [n] += W attended, in-type, or = without `add`: behind the shared attention, and a dense MLP's second product */
+/* x f32 [n] += W attended, in-type, or = without `add`: behind the shared attention; a dense MLP's second product */
 KERNEL(k_decode_out_plain, float *x, const uint4 *attended, const uint4 *weights, int n, int vectors, int add,
        int wide) {
     vk_input in = { VK_PLAIN, NULL, NULL, NULL, attended, 0.0f, 0.0f, 0, 0, wide, -1 };
     vk_rows(VK_FLIGHT, NULL, &in, x, weights, NULL, n, vectors, add);
 }
-/* hidden in-type [expert_dim] = silu(gate norm(x)) * up norm(x) of a dense MLP; norm may be NULL. A warp sums one row of
- * gate and the same row of up. */
+/* hidden in-type [rows] = silu(gate norm(x)) * up norm(x) of a dense MLP; norm may be NULL. A warp sums one row of gate
+ * and the same row of up. */
 KERNEL(k_decode_dense, void *hidden, const float *x, const float *norm, const uint4 *weights, int rows, int vectors,
        int width, float eps, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);

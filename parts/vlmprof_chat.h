@@ -871,7 +871,8 @@ static vp_result vp_impl_chat_usage_of(vp_chat_reply *reply, const vp_json *json
         return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "usage", "the server sends something that is no object");
     *to = vp_impl_chat_no_usage();
     result = vp_impl_chat_count(reply, json, /* vLLM 0.32 */
-                                vp_json_get(json, vp_json_get(json, usage, "prompt_tokens_details"), "multimodal_tokens"),
+                                vp_json_get(json, vp_json_get(json, usage, "prompt_tokens_details"),
+                                            "multimodal_tokens"),
                                 "image", &to->image_tokens);
     if (result != VP_OK) return result;
     return vp_impl_chat_count_all(reply, json, usage, counters, sizeof counters / sizeof *counters);

@@ -116,12 +116,14 @@ typedef struct vp_model_config {
  * threads: reentrant */
 VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json,
                                        size_t preprocessor_bytes, vp_model_config *config, vp_error *error);
-/* Built-in shapes: "molmoe-1b" is the real model's; "tiny" runs in milliseconds and goes with the byte tokenizer.
- * returns: VP_OK, or VP_ERR_NOT_FOUND for another name (outputs untouched)
- * memory:  none
+/* Built-in shapes. "tiny" (MolmoE's architecture) and "tiny-dense" (Molmo-7B-D's) run in milliseconds; the others are
+ * real models'. They go with the byte tokenizer, and the ids are behind its ids: the end is the last of the vocabulary.
+ * returns: VP_OK, or VP_ERR_NOT_FOUND for another name (outputs untouched); VP_ERR_MEMORY
+ * memory:  temporary, as vp_model_config_parse
  * threads: reentrant */
 VP_API vp_result vp_model_config_preset(const char *name, vp_model_config *config);
 VP_API vp_result vp_model_preset_ids(const char *name, vp_special_ids *ids);
+VP_API const char *vp_model_preset_name(int32_t index); /* NULL past the end */
 
 typedef enum vp_dtype { VP_DTYPE_F32, VP_DTYPE_BF16, VP_DTYPE_F16 } vp_dtype;
 /* Conversions of one value. Conversion to f32 is exact (NaN becomes quiet). Conversion to bf16 rounds to nearest,
@@ -708,13 +710,18 @@ static int vp_impl_fields_flag(vp_impl_fields *fields, const char *field, int ab
         vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be true or false");
     return 0;
 }
-/* an object inside; absent or null: no field of it is there */
-static vp_impl_fields vp_impl_fields_inner(vp_impl_fields *fields, const char *field, const char *prefix) {
+/* an object inside; absent or null: no field of it is there, unless it is required */
+static vp_impl_fields vp_impl_fields_inner(vp_impl_fields *fields, const char *field, const char *prefix,
+                                           int required) {
     vp_impl_fields inner = *fields;
     inner.prefix = prefix;
     inner.object = fields->result == VP_OK ? vp_impl_fields_get(fields, field, 1) : VP_JSON_NONE;
     if (inner.object != VP_JSON_NONE && fields->json->nodes[inner.object].type != VP_JSON_OBJECT) {
         vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be an object");
+        inner.result = fields->result;
+    }
+    if (inner.object == VP_JSON_NONE && required) {
+        vp_impl_fields_fail(fields, VP_ERR_NOT_FOUND, field, "this field is missing");
         inner.result = fields->result;
     }
     return inner;
@@ -736,12 +743,12 @@ static int32_t vp_impl_fields_square(vp_impl_fields *fields, const char *field, 
 /* RoPE: rope_parameters (transformers 5), or rope_theta and rope_scaling */
 static void vp_impl_config_rope(vp_impl_fields *fields, vp_model_config *config) {
     static const char *const types[] = {"default", "linear", "llama3", "dynamic"};
-    vp_impl_fields rope = vp_impl_fields_inner(fields, "rope_parameters", "rope_parameters.");
+    vp_impl_fields rope = vp_impl_fields_inner(fields, "rope_parameters", "rope_parameters.", 0);
     const char *field = "rope_type";
     int type = 0;
     uint32_t node;
     config->rope_theta = vp_impl_fields_double(fields, "rope_theta", 0, 1e30, 10000.0);
-    if (rope.object == VP_JSON_NONE) rope = vp_impl_fields_inner(fields, "rope_scaling", "rope_scaling.");
+    if (rope.object == VP_JSON_NONE) rope = vp_impl_fields_inner(fields, "rope_scaling", "rope_scaling.", 0);
     config->rope_theta = vp_impl_fields_double(&rope, "rope_theta", 0, 1e30, config->rope_theta);
     if (fields->result != VP_OK || rope.object == VP_JSON_NONE) return;
     if (vp_impl_fields_get(&rope, field, 1) == VP_JSON_NONE) field = "type";
@@ -832,7 +839,7 @@ static void vp_impl_config_text(vp_impl_fields *fields, size_t kinds, vp_model_c
     vp_impl_fields text;
     size_t kind = 0;
     config->tied_head = vp_impl_fields_flag(fields, "tie_word_embeddings", 0);
-    text = vp_impl_fields_inner(fields, "text_config", "text_config.");
+    text = vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
     if (fields->result != VP_OK) return;
     if (vp_impl_fields_get(&text, "model_type", 1) != VP_JSON_NONE)
         while (kind < kinds && !vp_impl_fields_is(&text, "model_type", vp_impl_languages[kind].model_type)) kind++;
@@ -982,7 +989,7 @@ static vp_result vp_impl_config_llava(vp_impl_fields *fields, const vp_json *pre
     vp_impl_fields vision;
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
     vp_impl_config_text(fields, 3, config);
-    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.");
+    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     vp_impl_config_tower(&vision, &clip, 1, config);
     fields->result = vision.result;
@@ -1002,7 +1009,7 @@ static vp_result vp_impl_config_idefics3(vp_impl_fields *fields, const vp_json *
     vp_impl_fields vision;
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
     vp_impl_config_text(fields, 1, config);
-    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.");
+    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     vp_impl_config_tower(&vision, &siglip, pool, config);
     fields->result = vision.result;
@@ -1032,7 +1039,7 @@ static vp_result vp_impl_config_internvl(vp_impl_fields *fields, const vp_json *
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "downsample_ratio", "is not one over a whole number up to 64");
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
     vp_impl_config_text(fields, 3, config);
-    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.");
+    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     vp_impl_fields_settings(&vision, vision_settings, sizeof vision_settings / sizeof vision_settings[0]);
     vp_impl_config_tower(&vision, &intern, pool, config);
@@ -1167,20 +1174,53 @@ static vp_model_config vp_impl_preset_tiny(void) {
     return config;
 }
 
+/* the others, in the words of their config.json */
+typedef struct vp_impl_preset { const char *name, *config; } vp_impl_preset;
+static const vp_impl_preset vp_impl_presets[] = {
+    {"tiny", NULL},
+    {"molmoe-1b", NULL},
+    {"tiny-dense",
+     "{\"model_type\":\"molmo\",\"hidden_size\":128,\"intermediate_size\":384,\"num_hidden_layers\":4,"
+     "\"num_attention_heads\":8,\"num_key_value_heads\":2,\"vocab_size\":259,\"embedding_size\":320,"
+     "\"additional_vocab_size\":16,\"layer_norm_eps\":1e-6,\"max_position_embeddings\":4096,\"rope_theta\":1e6,"
+     "\"qkv_bias\":true,\"vit_layers\":[-2,-4],\"vision_backbone\":{\"image_emb_dim\":64,\"image_num_heads\":4,"
+     "\"image_head_dim\":16,\"image_mlp_dim\":256,\"image_num_layers\":5}}"},
+    {"molmo-7b-d",
+     "{\"model_type\":\"molmo\",\"hidden_size\":3584,\"intermediate_size\":37888,\"num_hidden_layers\":28,"
+     "\"num_attention_heads\":28,\"num_key_value_heads\":4,\"vocab_size\":152064,\"layer_norm_eps\":1e-6,"
+     "\"max_position_embeddings\":4096,\"rope_theta\":1e6,\"qkv_bias\":true}"},
+    {"molmo-7b-o",
+     "{\"model_type\":\"molmo\",\"hidden_size\":4096,\"intermediate_size\":22016,\"num_hidden_layers\":32,"
+     "\"num_attention_heads\":32,\"vocab_size\":100278,\"embedding_size\":100352,\"layer_norm_eps\":1e-6,"
+     "\"max_position_embeddings\":4096,\"rope_theta\":5e5,\"attention_layer_norm\":true,\"norm_after\":true}"},
+    {"olmoe-1b-7b", "{\"model_type\":\"olmoe\",\"intermediate_size\":1024}"},
+};
+enum { VP_IMPL_PRESETS = (int)(sizeof vp_impl_presets / sizeof vp_impl_presets[0]) };
+
+VP_API const char *vp_model_preset_name(int32_t index) {
+    return index >= 0 && index < VP_IMPL_PRESETS ? vp_impl_presets[index].name : NULL;
+}
+
 VP_API vp_result vp_model_config_preset(const char *name, vp_model_config *config) {
+    int i = 0;
     if (!name || !config) return VP_ERR_RANGE;
-    if (!strcmp(name, "molmoe-1b")) *config = vp_impl_preset_molmoe_1b();
-    else if (!strcmp(name, "tiny")) *config = vp_impl_preset_tiny();
-    else return VP_ERR_NOT_FOUND;
+    while (i < VP_IMPL_PRESETS && strcmp(name, vp_impl_presets[i].name)) i++;
+    if (i == VP_IMPL_PRESETS) return VP_ERR_NOT_FOUND;
+    if (vp_impl_presets[i].config)
+        return vp_model_config_parse(vp_impl_presets[i].config, strlen(vp_impl_presets[i].config), NULL, 0, config,
+                                     NULL);
+    *config = i ? vp_impl_preset_molmoe_1b() : vp_impl_preset_tiny();
     return VP_OK;
 }
 
 VP_API vp_result vp_model_preset_ids(const char *name, vp_special_ids *ids) {
+    vp_model_config config;
+    vp_result result;
     int32_t eos;
     if (!name || !ids) return VP_ERR_RANGE;
-    if (!strcmp(name, "molmoe-1b")) eos = 50279;
-    else if (!strcmp(name, "tiny")) eos = 258; /* behind the byte tokenizer's ids */
-    else return VP_ERR_NOT_FOUND;
+    result = vp_model_config_preset(name, &config);
+    if (result != VP_OK) return result;
+    eos = config.vocab_size - 1;
     ids->pad = 1;
     ids->bos = ids->eos = eos;
     ids->im_start = eos + 1;

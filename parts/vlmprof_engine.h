@@ -1,8 +1,8 @@
 /* vlmprof_engine.h - v0.2.0 - the engine's interface: open, run, convert, ceilings - MIT licence
  *
- * The model engine: one MolmoE request from pixels to token ids, stage by stage. It is C code in parts/engine/ and
- * vlmprof_kernels.cu: link the objects (libvlmprof.a). An engine owns packed weights, KV cache and every buffer,
- * sized once for the longest request: vp_engine_run allocates nothing. One engine per thread.
+ * The model engine: one request from pixels to token ids, stage by stage, of any model of VP_ARCHITECTURES. It is C
+ * code in parts/engine/ and vlmprof_kernels.cu: link the objects (libvlmprof.a). An engine owns packed weights, KV
+ * cache and every buffer, sized once for the longest request: vp_engine_run allocates nothing. One engine per thread.
  *
  * Needs vlmprof.h, vlmprof_stages.h, vlmprof_ranges.h and vlmprof_checkpoint.h, and includes what is missing. The
  * manual stands in vlmprof.h. */
@@ -82,9 +82,9 @@ VP_API vp_result vp_device_telemetry(int32_t cuda_device, vp_telemetry *out, vp_
  *          the device is missing, is too old, lacks cuBLAS, or failed; VP_ERR_UNSUPPORTED a shape that the kernels
  *          lack, or packed weights in fp32 or for a GPU; VP_ERR_MEMORY with the bytes asked and free; VP_ERR_NOT_FOUND
  *          or VP_ERR_MISMATCH a tensor, or packed weights of another layout; VP_ERR_INTERRUPTED by progress
- * memory:  on the device, bf16: 2 bytes a parameter, buffers, and the KV cache: 4 bytes * d_model * blocks a position;
- *          fp32: twice that. On a GPU also 32 MiB of pinned host memory. While loading also one tensor of the
- *          checkpoint at a time
+ * memory:  on the device, bf16: 2 bytes a parameter (a tied head's are there twice), buffers, and the KV cache: 4 bytes
+ *          * kv_head_count * head_dim * blocks a position; fp32: twice that. On a GPU also 32 MiB of pinned host
+ *          memory. While loading also one tensor of the checkpoint at a time
  * threads: one engine per thread */
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error);
 VP_API void vp_engine_close(vp_engine *engine); /* NULL is fine */
@@ -189,11 +189,12 @@ typedef struct vp_dump {
 
 typedef struct vp_request {
     const int32_t *input_ids; int32_t input_count;   /* BOS, image tokens, text */
-    const float *pixels;                             /* f32 [views, patches, patch_values]; NULL without an image */
-    const float *image_masks;                        /* f32 [views, patches] */
+    /* f32 [views, patches, patch_values], a patch row by row, each pixel's three colours together; NULL: no image */
+    const float *pixels;
+    const float *image_masks;                        /* f32 [views, patches]; read by attention pooling alone */
     const int32_t *image_input_idx;                  /* int32 [views, tokens_per_crop] */
     int32_t views;
-    int32_t top_k;                                   /* 1..expert_count */
+    int32_t top_k;                                   /* 1..expert_count; 0 where there are no experts */
     /* ascending; a block that is not listed is the identity */
     const int32_t *active_blocks; int32_t active_block_count;
     int32_t max_new_tokens; int ignore_eos; int32_t eos_id;

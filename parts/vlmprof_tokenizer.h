@@ -1,7 +1,7 @@
-/* vlmprof_tokenizer.h - v0.2.0 - byte-level BPE from tokenizer.json - MIT licence
+/* vlmprof_tokenizer.h - v0.2.0 - BPE from tokenizer.json - MIT licence
  *
- * Byte-level BPE as GPT-2, GPT-NeoX and OLMo use it, read from a Hugging Face tokenizer.json. It uses
- * malloc. A tokenizer does not change after loading: any number of threads may encode and decode with one.
+ * Byte-level BPE as GPT-2, GPT-NeoX, OLMo, Qwen2 and SmolLM2 use it, and BPE of characters with bytes to fall back on as
+ * Llama uses it, read from a Hugging Face tokenizer.json. It uses malloc. A tokenizer does not change after loading: any number of threads may encode and decode with one.
  *
  * Needs vlmprof.h and vlmprof_unicode.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -21,7 +21,10 @@ extern "C" {
 
 typedef struct vp_tokenizer vp_tokenizer;
 
-/* Reads a tokenizer.json: NFC or no normaliser, ByteLevel pre-tokeniser and decoder, BPE model, no template.
+/* Reads a tokenizer.json with a BPE model. Byte level: NFC or no normaliser; the pre-tokeniser ByteLevel with GPT-2's
+ * pattern, alone or behind Digits (each alone), or behind a Split by the pattern of cl100k (up to three digits in a word)
+ * or of Qwen2 (one); decoder ByteLevel. Llama: spaces become U+2581 and one is put in front, no pre-tokeniser, byte
+ * fallback. A template may put one token in front of a text (vp_tokenizer_bos).
  * in:      json       [bytes] the text of the file; it is not kept
  * out:     tokenizer  release with vp_tokenizer_free
  *          error      may be NULL; names the option, token or merge, with its byte offset where there is one
@@ -30,7 +33,8 @@ typedef struct vp_tokenizer vp_tokenizer;
  *          tokens over 1024 bytes; VP_ERR_MISMATCH an added token whose id is not the one the reference gives it;
  *          VP_ERR_MEMORY; VP_ERR_RANGE JSON nested deeper than 64 levels, json or tokenizer NULL
  * rule:    nothing is ignored: an unknown member anywhere is refused, so no tokenizer is ever obeyed only in part
- * source:  huggingface/tokenizers 0.20.3 (models/bpe, pre_tokenizers/byte_level.rs, tokenizer/added_vocabulary.rs)
+ * source:  huggingface/tokenizers 0.20.3 and 0.23.3 (models/bpe, normalizers/prepend.rs, pre_tokenizers/{byte_level,
+ *          digits,split}.rs, decoders/byte_fallback.rs, tokenizer/added_vocabulary.rs)
  * memory:  about 1.2 MB of Unicode tables + 60 bytes per token and merge; during the call about 12 times the file */
 VP_API vp_result vp_tokenizer_load(const char *json, size_t bytes, vp_tokenizer **tokenizer, vp_error *error);
 
@@ -48,17 +52,22 @@ VP_API void vp_tokenizer_free(vp_tokenizer *tokenizer);
  * returns: VP_OK; VP_ERR_NOT_FOUND with the missing content's name; VP_ERR_RANGE (NULL) */
 VP_API vp_result vp_tokenizer_special_ids(const vp_tokenizer *tokenizer, vp_special_ids *ids, vp_error *error);
 
+/* The token that the file's template puts in front of a text; -1: none, or the tokenizer is NULL. */
+VP_API int32_t vp_tokenizer_bos(const vp_tokenizer *tokenizer);
+/* The id of an added token by its content; -1: there is none of that content, or an argument is NULL. */
+VP_API int32_t vp_tokenizer_added_id(const vp_tokenizer *tokenizer, const char *content);
+
 /* Text to ids. No BOS is put in front: the prompt builder does that.
  * in:      text      UTF-8 [bytes], at most 2^29 bytes; NUL is a character like any other
  *          capacity  of ids; 0 with ids NULL only counts
  * out:     ids       int32 [count], written only on VP_OK
  *          count     the number needed; written on VP_OK and VP_ERR_CAPACITY
  * returns: VP_OK, VP_ERR_CAPACITY, VP_ERR_FORMAT (not UTF-8), VP_ERR_RANGE (too long, NULL), VP_ERR_MEMORY
- * rule:    added tokens with normalized = false are cut out, leftmost and longest; each piece is normalised to NFC
- *          (Unicode 9.0); added tokens with normalized = true are cut out; each piece is split into words ('s 't 're
- *          've 'm 'll 'd, or letters | numbers | others with one space in front, or white space; Unicode 14.0); BPE
- *          merges by rank, leftmost first, in each word. A byte that is not in the vocabulary gives no id, as in the
- *          reference.
+ * rule:    added tokens with normalized = false are cut out, leftmost and longest; each piece is normalised (NFC of
+ *          Unicode 9.0, or Llama's spaces); added tokens with normalized = true are cut out; each piece is split into
+ *          words by the file's pattern (GPT-2: 's 't 're 've 'm 'll 'd, or letters | numbers | others with one space in
+ *          front, or white space; Unicode 14.0; Llama: the piece is one word); BPE merges by rank, leftmost first, in
+ *          each word. A byte that is not in the vocabulary gives no id, as in the reference.
  * memory:  about 2 times the text. A single word of n bytes, n > 64, takes 44 n bytes while it is merged, in O(n log n)
  *          time
  * threads: reentrant */
@@ -76,7 +85,8 @@ enum { VP_DECODE_SKIP_SPECIAL = 1, VP_DECODE_CLEAN_UP = 2 };
  *          bytes), VP_ERR_MEMORY
  * rule:    a token's characters are bytes of the GPT-2 alphabet. A token with any other character is its own UTF-8
  *          text. If the joined bytes are not valid UTF-8, each maximal invalid part becomes one U+FFFD (Rust's
- *          from_utf8_lossy)
+ *          from_utf8_lossy). Llama: U+2581 is a space, one space in front is dropped, and each byte of neighbouring byte
+ *          tokens becomes U+FFFD if they together are not valid UTF-8
  * threads: reentrant */
 VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_t *ids, size_t count, int flags,
                                      char *out, size_t capacity, size_t *needed);
@@ -110,11 +120,25 @@ typedef struct vp_impl_added_set { vp_impl_added *tokens; uint32_t count; uint32
 typedef struct vp_impl_merge { uint32_t left, right, rank, product; } vp_impl_merge; /* rank UINT32_MAX: free */
 typedef struct vp_impl_word { uint32_t hash; int32_t id; } vp_impl_word;              /* id -1: free */
 
-enum { VP_IMPL_TOKEN_PRESENT = 1, VP_IMPL_TOKEN_SPECIAL = 2 };
+/* a character of the vocabulary and its token; id -1: free */
+typedef struct vp_impl_character { uint32_t code; int32_t id; } vp_impl_character;
+
+enum { VP_IMPL_TOKEN_PRESENT = 1, VP_IMPL_TOKEN_SPECIAL = 2, VP_IMPL_TOKEN_BYTE = 4 /* a byte to fall back on */ };
+
+/* how a piece becomes words */
+typedef enum vp_impl_split {
+    VP_IMPL_SPLIT_GPT2,
+    VP_IMPL_SPLIT_DIGITS,  /* each number alone, the rest as GPT-2 */
+    VP_IMPL_SPLIT_QWEN2,   /* with CL100K's pattern, but each number alone */
+    VP_IMPL_SPLIT_CL100K,  /* up to three numbers in a word */
+    VP_IMPL_SPLIT_NONE     /* a piece is one word of characters: Llama */
+} vp_impl_split;
 
 struct vp_tokenizer {
     vp_unicode_forms *unicode;     /* NULL: no words, no normaliser (byte tokenizer) */
     int nfc;
+    vp_impl_split split;
+    int32_t bos;                   /* of the template; -1: none */
     vp_impl_added_set raw, normalized;
     char *added_text;
     size_t added_used;
@@ -123,6 +147,8 @@ struct vp_tokenizer {
     uint64_t *token_start;        /* [token_count + 1] into token_bytes: what a token decodes to */
     char *token_bytes;
     int32_t byte_id[256];         /* -1: the vocabulary lacks it */
+    vp_impl_character *characters; /* Llama's */
+    uint32_t character_mask;
     vp_impl_merge *merges;
     uint32_t merge_mask;
     vp_impl_word *words;          /* tokens that their own bytes merge to: most words need no merging */
@@ -295,7 +321,50 @@ static void vp_impl_nfc(vp_impl_work *work, const char *piece, size_t bytes, con
     *out_bytes = work->text_used;
 }
 
+/* Llama's spaces: U+2581 and the space are one character, which is a space in here, and one stands in front. */
+static void vp_impl_spaces(vp_impl_work *work, const char *piece, size_t bytes, const char **out, size_t *out_bytes) {
+    size_t i, from = 0;
+    work->text_used = 0;
+    if (bytes) vp_impl_push_text(work, " ", 1);
+    for (i = 0; i + 3 <= bytes; i++) {
+        if (memcmp(piece + i, "\xE2\x96\x81", 3) != 0) continue;
+        vp_impl_push_text(work, piece + from, i - from);
+        vp_impl_push_text(work, " ", 1);
+        from = i + 3;
+        i += 2;
+    }
+    vp_impl_push_text(work, piece + from, bytes - from);
+    *out = work->text;
+    *out_bytes = work->text_used;
+}
+
+/* A piece as its words are found in it. */
+static void vp_impl_normalise(vp_impl_work *work, const char **piece, size_t *bytes) {
+    if (work->tokenizer->nfc) vp_impl_nfc(work, *piece, *bytes, piece, bytes);
+    else if (work->tokenizer->split == VP_IMPL_SPLIT_NONE) vp_impl_spaces(work, *piece, *bytes, piece, bytes);
+}
+
 /* -------------------------------------------------------------------------------------------------------------- BPE */
+
+/* What a word is merged from: the ids of the bytes, or of the characters, at `at`; returns how many bytes they are.
+ * ids has room for 4 of them. */
+static inline size_t vp_impl_first_ids(const vp_tokenizer *tokenizer, const uint8_t *word, size_t at, int32_t *ids,
+                                       size_t *count) {
+    size_t length = 1, i;
+    if (tokenizer->split == VP_IMPL_SPLIT_NONE) {
+        const uint32_t code = vp_unicode_next_valid(word + at, &length);
+        uint32_t slot = (uint32_t)vp_unicode_mix(code) & tokenizer->character_mask;
+        for (; tokenizer->characters[slot].id >= 0; slot = (slot + 1) & tokenizer->character_mask) {
+            if (tokenizer->characters[slot].code != code) continue;
+            ids[0] = tokenizer->characters[slot].id;
+            *count = 1;
+            return length;
+        }
+    }
+    for (i = *count = 0; i < length; i++)
+        if (tokenizer->byte_id[word[at + i]] >= 0) ids[(*count)++] = tokenizer->byte_id[word[at + i]];
+    return length;
+}
 
 static inline uint32_t vp_impl_word_hash(const uint8_t *word, size_t bytes) {
     uint64_t hash = bytes, part;
@@ -323,9 +392,11 @@ static void vp_impl_merge_short(vp_impl_work *work, const uint8_t *word, size_t 
     int32_t id[VP_IMPL_SHORT_WORD];
     /* of the pair that begins there; the last has none */
     uint32_t rank[VP_IMPL_SHORT_WORD], product[VP_IMPL_SHORT_WORD];
-    size_t i, best, count = 0;
-    for (i = 0; i < bytes; i++) {
-        if (tokenizer->byte_id[word[i]] >= 0) id[count++] = tokenizer->byte_id[word[i]];
+    size_t i, best, count = 0, first_count;
+    int32_t first[4];
+    for (i = 0; i < bytes;) {
+        i += vp_impl_first_ids(tokenizer, word, i, first, &first_count);
+        for (best = 0; best < first_count; best++) id[count++] = first[best];
     }
     for (i = 0; i < count; i++) {
         found = i + 1 < count ? vp_impl_merge_find(tokenizer, (uint32_t)id[i], (uint32_t)id[i + 1]) : NULL;
@@ -402,6 +473,8 @@ static void vp_impl_merge_long(vp_impl_work *work, const uint8_t *word, size_t b
     vp_impl_list list;
     void *buffer = work->word;
     uint32_t i, count = 0;
+    size_t at, k, first_count;
+    int32_t first[4];
     if (!vp_impl_work_room(work, &buffer, &work->word_capacity, bytes, 3 * sizeof(uint64_t) + 5 * sizeof(uint32_t)))
         return;
     work->word = (char *)buffer;
@@ -412,25 +485,26 @@ static void vp_impl_merge_long(vp_impl_work *work, const uint8_t *word, size_t b
     list.previous = list.next + bytes;
     list.rank = list.previous + bytes;
     list.product = list.rank + bytes;
-    for (i = 0; i < bytes; i++) {
-        if (tokenizer->byte_id[word[i]] < 0) continue;
-        list.id[count] = tokenizer->byte_id[word[i]];
-        list.next[count] = count + 1;
-        list.previous[count] = count - 1; /* of 0: UINT32_MAX, none */
-        count++;
+    for (at = 0; at < bytes;) {
+        at += vp_impl_first_ids(tokenizer, word, at, first, &first_count);
+        for (k = 0; k < first_count; k++, count++) {
+            list.id[count] = first[k];
+            list.next[count] = count + 1;
+            list.previous[count] = count - 1; /* of 0: UINT32_MAX, none */
+        }
     }
     for (i = 0; i < count; i++) vp_impl_list_pair(tokenizer, &list, i, count);
     while (list.heap_count) {
         uint64_t entry = vp_impl_heap_pop(&list);
-        uint32_t at = (uint32_t)entry, right;
-        if (list.rank[at] != (uint32_t)(entry >> 32)) continue;
-        right = list.next[at];
-        list.id[at] = (int32_t)list.product[at];
+        uint32_t here = (uint32_t)entry, right;
+        if (list.rank[here] != (uint32_t)(entry >> 32)) continue;
+        right = list.next[here];
+        list.id[here] = (int32_t)list.product[here];
         list.rank[right] = UINT32_MAX;
-        list.next[at] = list.next[right];
-        if (list.next[at] < count) list.previous[list.next[at]] = at;
-        vp_impl_list_pair(tokenizer, &list, at, count);
-        if (list.previous[at] != UINT32_MAX) vp_impl_list_pair(tokenizer, &list, list.previous[at], count);
+        list.next[here] = list.next[right];
+        if (list.next[here] < count) list.previous[list.next[here]] = here;
+        vp_impl_list_pair(tokenizer, &list, here, count);
+        if (list.previous[here] != UINT32_MAX) vp_impl_list_pair(tokenizer, &list, list.previous[here], count);
     }
     for (i = 0; i < count; i = list.next[i]) vp_impl_push_id(work, list.id[i]);
 }
@@ -494,15 +568,79 @@ static size_t vp_impl_word_bytes(const uint8_t *properties, const uint8_t *text,
     return kind == VP_UNICODE_SPACE && at < bytes && before > 0 ? before : at;
 }
 
+/* Bytes of the contraction at the start of `text` (its first byte is ') in either case, or 0. U+017F is an s, too. */
+static size_t vp_impl_contraction_caseless(const uint8_t *text, size_t bytes) {
+    const uint8_t lower[3] = {'\'', (uint8_t)(bytes > 1 ? text[1] | 32 : 0), (uint8_t)(bytes > 2 ? text[2] | 32 : 0)};
+    if (bytes > 2 && text[1] == 0xC5 && text[2] == 0xBF) return 3;
+    return vp_impl_contraction(lower, bytes < 3 ? bytes : 3);
+}
+
+/* The end of the characters of one class from `at` on, at most `most` of them. */
+static size_t vp_impl_run_end(const uint8_t *properties, const uint8_t *text, size_t at, size_t bytes, uint32_t kind,
+                              size_t most) {
+    size_t length;
+    for (; most && at < bytes && (properties[vp_unicode_next_valid(text + at, &length)] & VP_UNICODE_CLASS) == kind;
+         most--)
+        at += length;
+    return at;
+}
+
+/* Bytes of the white space at the start of `text` that is a word: up to its last line end, or without the character that
+ * the next word takes. */
+static size_t vp_impl_space_bytes(const uint8_t *properties, const uint8_t *text, size_t bytes) {
+    const size_t end = vp_impl_run_end(properties, text, 0, bytes, VP_UNICODE_SPACE, SIZE_MAX);
+    size_t at, length = 0;
+    for (at = end; at > 0; at--)
+        if (text[at - 1] == '\r' || text[at - 1] == '\n') return at;
+    if (end == bytes) return end;
+    while (at + length < end) {
+        at += length;
+        vp_unicode_next_valid(text + at, &length);
+    }
+    return at ? at : end;
+}
+
+/* Bytes of the first word of a piece (bytes > 0) by the pattern of cl100k, with at most `digits` numbers in a word. */
+static size_t vp_impl_word_bytes_cl100k(const uint8_t *properties, const uint8_t *text, size_t bytes, size_t digits) {
+    size_t at, length;
+    const uint32_t kind = properties[vp_unicode_next_valid(text, &length)] & VP_UNICODE_CLASS;
+    const int is_line_end = text[0] == '\r' || text[0] == '\n';
+    if (text[0] == '\'' && (at = vp_impl_contraction_caseless(text, bytes)) > 0) return at;
+    if (kind == VP_UNICODE_LETTER)
+        return vp_impl_run_end(properties, text, 0, bytes, VP_UNICODE_LETTER, SIZE_MAX);
+    if (kind == VP_UNICODE_NUMBER) return vp_impl_run_end(properties, text, 0, bytes, VP_UNICODE_NUMBER, digits);
+    at = vp_impl_run_end(properties, text, length, bytes, VP_UNICODE_LETTER, SIZE_MAX);
+    if (!is_line_end && at > length) return at;
+    length = text[0] == ' ';
+    at = vp_impl_run_end(properties, text, length, bytes, 0, SIZE_MAX);
+    if (at == length) return vp_impl_space_bytes(properties, text, bytes);
+    while (at < bytes && (text[at] == '\r' || text[at] == '\n')) at++;
+    return at;
+}
+
+/* Bytes of the first word of a piece (bytes > 0) where each number stands alone and the rest is as GPT-2 has it. */
+static size_t vp_impl_word_bytes_digits(const uint8_t *properties, const uint8_t *text, size_t bytes) {
+    size_t end = 0, length = 0;
+    while (end < bytes
+           && (properties[vp_unicode_next_valid(text + end, &length)] & VP_UNICODE_CLASS) != VP_UNICODE_NUMBER)
+        end += length;
+    return end ? vp_impl_word_bytes(properties, text, end) : length;
+}
+
 static void vp_impl_encode_words(vp_impl_work *work, const char *piece, size_t bytes) {
     const uint8_t *raw = (const uint8_t *)piece;
+    const vp_impl_split split = work->tokenizer->split;
     size_t i, length;
     if (!work->tokenizer->unicode) {
         for (i = 0; i < bytes; i++) vp_impl_push_id(work, work->tokenizer->byte_id[raw[i]]);
         return;
     }
     for (i = 0; i < bytes && !work->out_of_memory; i += length) {
-        length = vp_impl_word_bytes(work->tokenizer->unicode->properties, raw + i, bytes - i);
+        const uint8_t *properties = work->tokenizer->unicode->properties;
+        if (split == VP_IMPL_SPLIT_NONE) length = bytes;
+        else if (split == VP_IMPL_SPLIT_GPT2) length = vp_impl_word_bytes(properties, raw + i, bytes - i);
+        else if (split == VP_IMPL_SPLIT_DIGITS) length = vp_impl_word_bytes_digits(properties, raw + i, bytes - i);
+        else length = vp_impl_word_bytes_cl100k(properties, raw + i, bytes - i, split == VP_IMPL_SPLIT_QWEN2 ? 1 : 3);
         vp_impl_encode_word(work, raw + i, length);
     }
 }
@@ -552,7 +690,7 @@ static size_t vp_impl_added_next(const vp_impl_added_set *set, const char *text,
 static void vp_impl_encode_piece(vp_impl_work *work, const char *piece, size_t bytes) {
     const vp_impl_added *found;
     size_t from = 0, at;
-    if (work->tokenizer->nfc) vp_impl_nfc(work, piece, bytes, &piece, &bytes);
+    vp_impl_normalise(work, &piece, &bytes);
     while (from < bytes && !work->out_of_memory) {
         at = vp_impl_added_next(&work->tokenizer->normalized, piece, from, bytes, &found);
         vp_impl_encode_words(work, piece + from, at - from);
@@ -633,6 +771,32 @@ static size_t vp_impl_clean_up(char *text, size_t bytes) {
     return bytes;
 }
 
+/* Llama's decoder: tokens' texts one after the other, with room for three bytes of each. Byte tokens in a row are valid
+ * UTF-8 together, or each of them is U+FFFD. Returns the bytes. */
+static size_t vp_impl_decode_fallback(const vp_tokenizer *tokenizer, const int32_t *ids, size_t count, int skip,
+                                      char *out) {
+    size_t used = 0, run = 0, i, k; /* run: bytes of byte tokens at the end of out */
+    for (i = 0; i <= count; i++) {
+        const uint32_t id = i < count ? (uint32_t)ids[i] : UINT32_MAX;
+        const uint8_t flags = id < tokenizer->token_count ? tokenizer->token_flags[id] : 0;
+        size_t length;
+        if (i < count && (!(flags & VP_IMPL_TOKEN_PRESENT) || (skip && (flags & VP_IMPL_TOKEN_SPECIAL)))) continue;
+        if (run && !(flags & VP_IMPL_TOKEN_BYTE)) {
+            if (vp_utf8_valid_bytes(out + used - run, run) != run)
+                for (used -= run, k = 0; k < run; k++) used += vp_utf8_put(out + used, 0xFFFD);
+            run = 0;
+        }
+        if (i == count) break;
+        length = (size_t)(tokenizer->token_start[id + 1] - tokenizer->token_start[id]);
+        if (length) memcpy(out + used, tokenizer->token_bytes + tokenizer->token_start[id], length);
+        used += length;
+        if (flags & VP_IMPL_TOKEN_BYTE) run++;
+    }
+    if (!used || out[0] != ' ') return used;
+    memmove(out, out + 1, used - 1); /* the space that normalising put in front */
+    return used - 1;
+}
+
 VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_t *ids, size_t count, int flags,
                                      char *out, size_t capacity, size_t *needed) {
     int pass, skip = (flags & VP_DECODE_SKIP_SPECIAL) != 0;
@@ -662,7 +826,8 @@ VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_
         if (!pass && (bytes > SIZE_MAX / 3 - 1 || !(buffer = (char *)malloc((size_t)bytes * 3 + 1))))
             return VP_ERR_MEMORY;
     }
-    used = vp_impl_lossy(buffer + 2 * bytes, used, buffer);
+    if (tokenizer->split == VP_IMPL_SPLIT_NONE) used = vp_impl_decode_fallback(tokenizer, ids, count, skip, buffer);
+    else used = vp_impl_lossy(buffer + 2 * bytes, used, buffer);
     if (flags & VP_DECODE_CLEAN_UP) used = vp_impl_clean_up(buffer, used);
     *needed = used;
     if (used >= capacity) {
@@ -779,7 +944,29 @@ static int vp_impl_load_is_null(const vp_impl_loader *loader, uint32_t node) {
     return node == VP_JSON_NONE || loader->nodes[node].type == VP_JSON_NULL;
 }
 
-/* Nothing may be put around a text: the template of a single sequence must be that sequence alone. */
+/* The id of the special token that stands first in a template; -1: what stands there is none, or it has not one id. */
+static int32_t vp_impl_load_template_bos(const vp_impl_loader *loader, uint32_t item, uint32_t special_tokens) {
+    uint32_t token = vp_json_get(&loader->json, item, "SpecialToken"), key, ids;
+    int64_t id = -1;
+    if (token != VP_JSON_NONE) token = vp_json_get(&loader->json, token, "id");
+    if (token == VP_JSON_NONE || special_tokens == VP_JSON_NONE
+        || loader->nodes[special_tokens].type != VP_JSON_OBJECT)
+        return -1;
+    for (key = special_tokens + 1; key < loader->nodes[special_tokens].end; key = loader->nodes[key + 1].end) {
+        if (loader->nodes[key].bytes != loader->nodes[token].bytes
+            || memcmp(loader->json.text + loader->nodes[key].start, loader->json.text + loader->nodes[token].start,
+                      loader->nodes[key].bytes) != 0)
+            continue;
+        ids = vp_json_get(&loader->json, key + 1, "ids");
+        if (ids == VP_JSON_NONE || loader->nodes[ids].type != VP_JSON_ARRAY || loader->nodes[ids].count != 1
+            || vp_json_to_int(&loader->json, ids + 1, &id) != VP_OK || id < 0 || id >= VP_IMPL_TOKEN_LIMIT)
+            return -1;
+    }
+    return (int32_t)id;
+}
+
+/* Only one token may be put in front of a text: the template of a single sequence is that sequence, alone or behind a
+ * special token. */
 static vp_result vp_impl_load_post_processor(const vp_impl_loader *loader, uint32_t node) {
     static const vp_impl_option byte_level[4] = {
         {"type", "=ByteLevel|=TemplateProcessing", 1},
@@ -789,7 +976,7 @@ static vp_result vp_impl_load_post_processor(const vp_impl_loader *loader, uint3
     };
     static const vp_impl_option template_options[4] = {
         {"type", "*", 1}, {"single", "*", 1}, {"pair", "*", 0}, {"special_tokens", "*", 0}};
-    uint32_t values[4], item, sequence;
+    uint32_t values[4], item, sequence, length;
     vp_result result;
     if (vp_impl_load_is_null(loader, node)) return VP_OK;
     item = vp_json_get(&loader->json, node, "type");
@@ -799,9 +986,13 @@ static vp_result vp_impl_load_post_processor(const vp_impl_loader *loader, uint3
     result = vp_impl_load_options(loader, node, "post_processor", template_options, 4, values);
     if (result != VP_OK) return result;
     item = vp_json_at(&loader->json, values[1], 0);
-    sequence = item == VP_JSON_NONE || loader->nodes[values[1]].count != 1
-                   ? VP_JSON_NONE
-                   : vp_json_get(&loader->json, item, "Sequence");
+    length = item == VP_JSON_NONE ? 0 : loader->nodes[values[1]].count;
+    if (length == 2) {
+        loader->tokenizer->bos = vp_impl_load_template_bos(loader, item, values[3]);
+        if (loader->tokenizer->bos >= 0) item = vp_json_at(&loader->json, values[1], 1);
+    }
+    sequence = length != (loader->tokenizer->bos >= 0 ? 2u : 1u) ? VP_JSON_NONE
+                                                               : vp_json_get(&loader->json, item, "Sequence");
     sequence = sequence == VP_JSON_NONE || loader->nodes[item].count != 1 ? VP_JSON_NONE
                                                                           : vp_json_get(&loader->json, sequence, "id");
     if (sequence == VP_JSON_NONE || !vp_json_equals(&loader->json, sequence, "A")) {
@@ -811,48 +1002,174 @@ static vp_result vp_impl_load_post_processor(const vp_impl_loader *loader, uint3
     return VP_OK;
 }
 
-/* Every component is checked by name, every option by value. */
-static vp_result vp_impl_load_structure(vp_impl_loader *loader) {
-    static const vp_impl_option top[9] = {
-        {"version", "=1.0", 1},     {"truncation", "null", 0}, {"padding", "null", 0},
-        {"added_tokens", "*", 0},   {"normalizer", "*", 0},    {"pre_tokenizer", "*", 1},
-        {"post_processor", "*", 0}, {"decoder", "*", 1},       {"model", "*", 1}};
-    static const vp_impl_option normalizer[1] = { { "type", "=NFC", 1 } };
-    static const vp_impl_option pre_tokenizer[4] = {
+/* The members of a Sequence under `key`; 0: it has another number of them. */
+static int vp_impl_load_members(const vp_impl_loader *loader, uint32_t object, const char *key, uint32_t count,
+                                uint32_t *members) {
+    const uint32_t list = vp_json_get(&loader->json, object, key);
+    uint32_t i;
+    if (list == VP_JSON_NONE || loader->nodes[list].type != VP_JSON_ARRAY || loader->nodes[list].count != count)
+        return 0;
+    for (i = 0; i < count; i++) members[i] = vp_json_at(&loader->json, list, i);
+    return 1;
+}
+static int vp_impl_load_is_type(const vp_impl_loader *loader, uint32_t object, const char *type) {
+    const uint32_t found = loader->nodes[object].type == VP_JSON_OBJECT ? vp_json_get(&loader->json, object, "type")
+                                                                        : VP_JSON_NONE;
+    return found != VP_JSON_NONE && vp_json_equals(&loader->json, found, type);
+}
+
+/* NFC, or Llama's: U+2581 in front, and in place of every space. */
+static vp_result vp_impl_load_normalizer(vp_impl_loader *loader, uint32_t node) {
+    static const vp_impl_option nfc[1] = { { "type", "=NFC", 1 } };
+    static const vp_impl_option sequence[2] = { { "type", "=Sequence", 1 }, { "normalizers", "*", 1 } };
+    static const vp_impl_option prepend[2] = { { "type", "=Prepend", 1 }, { "prepend", "=\xE2\x96\x81", 1 } };
+    static const vp_impl_option replace[3] = { { "type", "=Replace", 1 }, { "pattern", "*", 1 },
+                                               { "content", "=\xE2\x96\x81", 1 } };
+    static const vp_impl_option pattern[1] = { { "String", "= ", 1 } };
+    uint32_t values[3], members[2];
+    vp_result result;
+    if (vp_impl_load_is_null(loader, node)) return VP_OK;
+    if (!vp_impl_load_is_type(loader, node, "Sequence")) {
+        loader->tokenizer->nfc = 1;
+        return vp_impl_load_options(loader, node, "normalizer", nfc, 1, values);
+    }
+    loader->tokenizer->split = VP_IMPL_SPLIT_NONE;
+    result = vp_impl_load_options(loader, node, "normalizer", sequence, 2, values);
+    if (result != VP_OK) return result;
+    if (!vp_impl_load_members(loader, node, "normalizers", 2, members))
+        return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, values[1], "normalizer", "normalizers",
+                                  "is not implemented");
+    result = vp_impl_load_options(loader, members[0], "normalizer", prepend, 2, values);
+    if (result == VP_OK) result = vp_impl_load_options(loader, members[1], "normalizer", replace, 3, values);
+    if (result == VP_OK) result = vp_impl_load_options(loader, values[1], "normalizer", pattern, 1, values);
+    return result;
+}
+
+/* The pattern of a Split, by its text. */
+static vp_result vp_impl_load_split(vp_impl_loader *loader, uint32_t node) {
+#define VP_IMPL_CL100K(numbers) \
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers \
+    "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+    static const vp_impl_option split[4] = { { "type", "=Split", 1 }, { "pattern", "*", 1 },
+                                             { "behavior", "=Isolated", 1 }, { "invert", "false", 1 } };
+    static const vp_impl_option pattern[1] = { { "Regex", "*", 1 } };
+    uint32_t values[4];
+    vp_result result = vp_impl_load_options(loader, node, "pre_tokenizer", split, 4, values);
+    if (result == VP_OK) result = vp_impl_load_options(loader, values[1], "pre_tokenizer", pattern, 1, values);
+    if (result != VP_OK) return result;
+    if (vp_json_equals(&loader->json, values[0], VP_IMPL_CL100K("\\p{N}"))) {
+        loader->tokenizer->split = VP_IMPL_SPLIT_QWEN2;
+    } else if (vp_json_equals(&loader->json, values[0], VP_IMPL_CL100K("\\p{N}{1,3}"))) {
+        loader->tokenizer->split = VP_IMPL_SPLIT_CL100K;
+    } else {
+        return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, values[0], "pre_tokenizer", "pattern",
+                                  "is not implemented");
+    }
+    return VP_OK;
+#undef VP_IMPL_CL100K
+}
+
+static vp_result vp_impl_load_pre_tokenizer(vp_impl_loader *loader, uint32_t node) {
+    static const vp_impl_option byte_level[4] = {
         {"type", "=ByteLevel", 1},
         {"add_prefix_space", "false", 1},
         {"trim_offsets", "true|false", 0},
         {"use_regex", "true", 0}
     };
-    static const vp_impl_option decoder[4] = {
+    static const vp_impl_option bytes_only[4] = { /* behind a Split */
+        {"type", "=ByteLevel", 1},
+        {"add_prefix_space", "false", 1},
+        {"trim_offsets", "true|false", 0},
+        {"use_regex", "false", 1}
+    };
+    static const vp_impl_option sequence[2] = { { "type", "=Sequence", 1 }, { "pretokenizers", "*", 1 } };
+    static const vp_impl_option digits[2] = { { "type", "=Digits", 1 }, { "individual_digits", "true", 1 } };
+    uint32_t values[4], members[2];
+    vp_result result;
+    if (loader->tokenizer->split == VP_IMPL_SPLIT_NONE) {
+        if (vp_impl_load_is_null(loader, node)) return VP_OK;
+        return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, node, "pre_tokenizer", "",
+                                  "is not implemented behind the normalizer Prepend");
+    }
+    if (!vp_impl_load_is_type(loader, node, "Sequence"))
+        return vp_impl_load_options(loader, node, "pre_tokenizer", byte_level, 4, values);
+    result = vp_impl_load_options(loader, node, "pre_tokenizer", sequence, 2, values);
+    if (result != VP_OK) return result;
+    if (!vp_impl_load_members(loader, node, "pretokenizers", 2, members))
+        return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, values[1], "pre_tokenizer", "pretokenizers",
+                                  "is not implemented");
+    if (vp_impl_load_is_type(loader, members[0], "Split")) {
+        result = vp_impl_load_split(loader, members[0]);
+        return result == VP_OK ? vp_impl_load_options(loader, members[1], "pre_tokenizer", bytes_only, 4, values)
+                               : result;
+    }
+    loader->tokenizer->split = VP_IMPL_SPLIT_DIGITS;
+    result = vp_impl_load_options(loader, members[0], "pre_tokenizer", digits, 2, values);
+    return result == VP_OK ? vp_impl_load_options(loader, members[1], "pre_tokenizer", byte_level, 4, values) : result;
+}
+
+static vp_result vp_impl_load_decoder(const vp_impl_loader *loader, uint32_t node) {
+    static const vp_impl_option byte_level[4] = {
         /* none of these changes what ids decode to */
         {"type", "=ByteLevel", 1},
         {"add_prefix_space", "true|false", 0},
         {"trim_offsets", "true|false", 0},
         {"use_regex", "true|false", 0}
     };
-    static const vp_impl_option model[10] = {
+    static const vp_impl_option sequence[2] = { { "type", "=Sequence", 1 }, { "decoders", "*", 1 } };
+    static const vp_impl_option replace[3] = { { "type", "=Replace", 1 }, { "pattern", "*", 1 }, { "content", "= ", 1 } };
+    static const vp_impl_option pattern[1] = { { "String", "=\xE2\x96\x81", 1 } };
+    static const vp_impl_option fallback[1] = { { "type", "=ByteFallback", 1 } };
+    static const vp_impl_option fuse[1] = { { "type", "=Fuse", 1 } };
+    static const vp_impl_option strip[4] = { { "type", "=Strip", 1 }, { "content", "= ", 1 }, { "start", "1", 1 },
+                                             { "stop", "0", 1 } };
+    uint32_t values[4], members[4];
+    vp_result result;
+    if (loader->tokenizer->split != VP_IMPL_SPLIT_NONE)
+        return vp_impl_load_options(loader, node, "decoder", byte_level, 4, values);
+    result = vp_impl_load_options(loader, node, "decoder", sequence, 2, values);
+    if (result != VP_OK) return result;
+    if (!vp_impl_load_members(loader, node, "decoders", 4, members))
+        return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, values[1], "decoder", "decoders", "is not implemented");
+    result = vp_impl_load_options(loader, members[0], "decoder", replace, 3, values);
+    if (result == VP_OK) result = vp_impl_load_options(loader, values[1], "decoder", pattern, 1, values);
+    if (result == VP_OK) result = vp_impl_load_options(loader, members[1], "decoder", fallback, 1, values);
+    if (result == VP_OK) result = vp_impl_load_options(loader, members[2], "decoder", fuse, 1, values);
+    if (result == VP_OK) result = vp_impl_load_options(loader, members[3], "decoder", strip, 4, values);
+    return result;
+}
+
+/* values: the nodes of the model's options; vocab is the ninth, merges the tenth */
+static vp_result vp_impl_load_model(const vp_impl_loader *loader, uint32_t node, uint32_t values[10]) {
+    const int falls_back = loader->tokenizer->split == VP_IMPL_SPLIT_NONE;
+    const vp_impl_option model[10] = {
         {"type", "=BPE", 0},
         {"dropout", "null|0|0.0", 0},
-        {"unk_token", "null", 0},
+        {"unk_token", falls_back ? "*" : "null", 0}, /* where every byte is a token, no text is unknown */
         {"continuing_subword_prefix", "null|=", 0},
         {"end_of_word_suffix", "null|=", 0},
-        {"fuse_unk", "false", 0},
-        {"byte_fallback", "false", 0},
+        {"fuse_unk", falls_back ? "true|false" : "false", 0},
+        {"byte_fallback", falls_back ? "true" : "false", falls_back},
         {"ignore_merges", "false", 0},
         {"vocab", "*", 1},
         {"merges", "*", 1}
     };
+    return vp_impl_load_options(loader, node, "model", model, 10, values);
+}
+
+/* Every component is checked by name, every option by value. */
+static vp_result vp_impl_load_structure(vp_impl_loader *loader) {
+    static const vp_impl_option top[9] = {
+        {"version", "=1.0", 1},     {"truncation", "null", 0}, {"padding", "null", 0},
+        {"added_tokens", "*", 0},   {"normalizer", "*", 0},    {"pre_tokenizer", "*", 1},
+        {"post_processor", "*", 0}, {"decoder", "*", 1},       {"model", "*", 1}};
     uint32_t values[10], parts[9];
     vp_result result = vp_impl_load_options(loader, 0, "tokenizer", top, 9, parts);
-    if (result == VP_OK && !vp_impl_load_is_null(loader, parts[4])) {
-        result = vp_impl_load_options(loader, parts[4], "normalizer", normalizer, 1, values);
-        loader->tokenizer->nfc = 1;
-    }
-    if (result == VP_OK) result = vp_impl_load_options(loader, parts[5], "pre_tokenizer", pre_tokenizer, 4, values);
+    if (result == VP_OK) result = vp_impl_load_normalizer(loader, parts[4]);
+    if (result == VP_OK) result = vp_impl_load_pre_tokenizer(loader, parts[5]);
     if (result == VP_OK) result = vp_impl_load_post_processor(loader, parts[6]);
-    if (result == VP_OK) result = vp_impl_load_options(loader, parts[7], "decoder", decoder, 4, values);
-    if (result == VP_OK) result = vp_impl_load_options(loader, parts[8], "model", model, 10, values);
+    if (result == VP_OK) result = vp_impl_load_decoder(loader, parts[7]);
+    if (result == VP_OK) result = vp_impl_load_model(loader, parts[8], values);
     if (result != VP_OK) return result;
     loader->added_node = parts[3];
     loader->vocabulary_node = values[8];
@@ -881,9 +1198,39 @@ static void vp_impl_load_alphabet(vp_impl_loader *loader) {
     }
 }
 
+/* The byte that a token of Llama's stands for, as <0x0A> does; -1: none. */
+static int vp_impl_load_fallback_byte(const char *name, size_t bytes) {
+    static const char digits[] = "0123456789ABCDEF";
+    const char *high, *low;
+    if (bytes != 6 || memcmp(name, "<0x", 3) != 0 || name[5] != '>') return -1;
+    high = (const char *)memchr(digits, name[3], 16);
+    low = (const char *)memchr(digits, name[4], 16);
+    return high && low ? (int)(high - digits) * 16 + (int)(low - digits) : -1;
+}
+
+/* The same where tokens are characters: U+2581 is a space. */
+static size_t vp_impl_load_character_bytes(const char *name, size_t bytes, char *out) {
+    const int byte = vp_impl_load_fallback_byte(name, bytes);
+    size_t at, used = 0;
+    if (byte >= 0) {
+        out[0] = (char)byte;
+        return 1;
+    }
+    for (at = 0; at < bytes;) {
+        if (bytes - at >= 3 && !memcmp(name + at, "\xE2\x96\x81", 3)) {
+            out[used++] = ' ';
+            at += 3;
+        } else {
+            out[used++] = name[at++];
+        }
+    }
+    return used;
+}
+
 /* What a token decodes to; returns its bytes, never more than its name has. */
 static size_t vp_impl_load_token_bytes(const vp_impl_loader *loader, const char *name, size_t bytes, char *out) {
     size_t at = 0, used = 0, length;
+    if (loader->tokenizer->split == VP_IMPL_SPLIT_NONE) return vp_impl_load_character_bytes(name, bytes, out);
     while (at < bytes) {
         uint32_t code = vp_unicode_next_valid((const uint8_t *)name + at, &length);
         if (code >= 512 || loader->byte_of[code] < 0) { /* not of the alphabet: the token is its own text */
@@ -1000,7 +1347,7 @@ static int vp_impl_load_added_text(vp_impl_loader *loader, const char *name, siz
     vp_impl_added_set *set = normalized ? &loader->tokenizer->normalized : &loader->tokenizer->raw;
     vp_impl_added *token = &set->tokens[set->count++];
     char *text = loader->tokenizer->added_text + loader->tokenizer->added_used;
-    if (normalized && loader->tokenizer->nfc) vp_impl_nfc(&loader->work, name, bytes, &name, &bytes);
+    if (normalized) vp_impl_normalise(&loader->work, &name, &bytes);
     if (loader->work.out_of_memory) return 0;
     memcpy(text, name, bytes);
     loader->tokenizer->added_used += bytes;
@@ -1093,6 +1440,44 @@ static vp_result vp_impl_load_added(vp_impl_loader *loader) {
     return VP_OK;
 }
 
+/* The tables from characters, and from the bytes of all others, to the ids that words start with. */
+static vp_result vp_impl_load_characters(vp_impl_loader *loader) {
+    vp_impl_names *names = &loader->names;
+    vp_tokenizer *tokenizer = loader->tokenizer;
+    uint32_t i, slot;
+    size_t length;
+    tokenizer->character_mask = vp_impl_load_slots(names->vocabulary_count) - 1;
+    tokenizer->characters = (vp_impl_character *)malloc(((size_t)tokenizer->character_mask + 1)
+                                                        * sizeof *tokenizer->characters);
+    if (!tokenizer->characters) return vp_impl_load_no_memory(loader);
+    for (i = 0; i <= tokenizer->character_mask; i++) tokenizer->characters[i].id = -1;
+    memset(tokenizer->byte_id, 0xFF, sizeof tokenizer->byte_id);
+    for (i = 0; i < names->vocabulary_count; i++) {
+        const char *name = names->text + names->start[i];
+        const size_t bytes = (size_t)(names->start[i + 1] - names->start[i]);
+        const int byte = vp_impl_load_fallback_byte(name, bytes);
+        uint32_t code;
+        if (byte >= 0) {
+            tokenizer->byte_id[byte] = names->id[i];
+            tokenizer->token_flags[names->id[i]] |= VP_IMPL_TOKEN_BYTE;
+        }
+        if (!bytes) continue;
+        code = vp_unicode_next_valid((const uint8_t *)name, &length);
+        if (length != bytes || code == ' ') continue; /* no text has a space: all are U+2581 */
+        if (code == 0x2581) code = ' ';
+        for (slot = (uint32_t)vp_unicode_mix(code) & tokenizer->character_mask; tokenizer->characters[slot].id >= 0;)
+            slot = (slot + 1) & tokenizer->character_mask;
+        tokenizer->characters[slot].code = code;
+        tokenizer->characters[slot].id = names->id[i];
+    }
+    for (i = 0; i < 256; i++) {
+        if (tokenizer->byte_id[i] >= 0) continue;
+        return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, VP_JSON_NONE, "model.vocab",
+                                  "byte_fallback without a token for every byte is not implemented", "");
+    }
+    return VP_OK;
+}
+
 /* The table from ids to bytes, and the table from bytes to the ids that words start with. */
 static vp_result vp_impl_load_tokens(vp_impl_loader *loader) {
     vp_impl_names *names = &loader->names;
@@ -1128,6 +1513,7 @@ static vp_result vp_impl_load_tokens(vp_impl_loader *loader) {
         bytes = vp_impl_load_token_bytes(loader, names->text + names->start[i], bytes, loader->scratch);
         memcpy(tokenizer->token_bytes + tokenizer->token_start[names->id[i]], loader->scratch, bytes);
     }
+    if (tokenizer->split == VP_IMPL_SPLIT_NONE) return vp_impl_load_characters(loader);
     for (i = 0; i < 256; i++) {
         char text[4];
         uint32_t index = vp_impl_names_find(names, text, vp_utf8_put(text, loader->alphabet[i]), &slot);
@@ -1226,6 +1612,15 @@ static vp_result vp_impl_load_words(vp_impl_loader *loader) {
     return VP_OK;
 }
 
+/* Molmo-7B-O pads with another token than MolmoE, and 7B-D with the end of text. */
+static void vp_impl_load_pad(vp_impl_loader *loader) {
+    uint32_t slot, index;
+    int32_t *special = loader->tokenizer->special;
+    if (special[1] >= 0) return;
+    index = vp_impl_names_find(&loader->names, "<|pad|>", 7, &slot);
+    special[1] = index == UINT32_MAX ? special[0] : loader->names.id[index];
+}
+
 static vp_result vp_impl_load_all(vp_impl_loader *loader, const char *json) {
     size_t needed = loader->json_bytes / 4 + 16; /* enough for every real file; the parser says when it is not */
     uint32_t i, slot, index;
@@ -1258,6 +1653,11 @@ static vp_result vp_impl_load_all(vp_impl_loader *loader, const char *json) {
                                    &slot);
         loader->tokenizer->special[i] = index == UINT32_MAX ? -1 : loader->names.id[index];
     }
+    vp_impl_load_pad(loader);
+    i = (uint32_t)loader->tokenizer->bos;
+    if (loader->tokenizer->bos >= 0 && (i >= loader->tokenizer->token_count || !loader->tokenizer->token_flags[i]))
+        return vp_impl_load_wrong(loader, VP_ERR_FORMAT, VP_JSON_NONE, "post_processor.single",
+                                  "the template's token is not in the vocabulary", "");
     return VP_OK;
 }
 
@@ -1271,6 +1671,7 @@ VP_API vp_result vp_tokenizer_load(const char *json, size_t bytes, vp_tokenizer 
     loader.json_bytes = bytes;
     loader.error = error;
     loader.work.tokenizer = loader.tokenizer = (vp_tokenizer *)calloc(1, sizeof *loader.tokenizer);
+    if (loader.tokenizer) loader.tokenizer->bos = -1;
     result = loader.tokenizer ? vp_impl_load_all(&loader, json) : vp_impl_load_no_memory(&loader);
     if (result == VP_OK) *tokenizer = loader.tokenizer; else vp_tokenizer_free(loader.tokenizer);
     vp_impl_work_free(&loader.work);
@@ -1339,6 +1740,7 @@ VP_API vp_result vp_tokenizer_bytes(const vp_special_ids *ids, vp_tokenizer **to
     made = (vp_tokenizer *)calloc(1, sizeof *made);
     if (!made) return VP_ERR_MEMORY;
     memcpy(made->special, special, sizeof special);
+    made->bos = -1;
     made->token_count = 258;
     for (i = 0; i < 7; i++) {
         if ((uint32_t)special[i] >= made->token_count) made->token_count = (uint32_t)special[i] + 1;
@@ -1359,7 +1761,22 @@ VP_API void vp_tokenizer_free(vp_tokenizer *tokenizer) {
     free(tokenizer->token_bytes);
     free(tokenizer->merges);
     free(tokenizer->words);
+    free(tokenizer->characters);
     free(tokenizer);
+}
+
+VP_API int32_t vp_tokenizer_bos(const vp_tokenizer *tokenizer) { return tokenizer ? tokenizer->bos : -1; }
+
+VP_API int32_t vp_tokenizer_added_id(const vp_tokenizer *tokenizer, const char *content) {
+    const size_t bytes = content ? strlen(content) : 0;
+    int set;
+    if (!tokenizer || !bytes) return -1;
+    for (set = 0; set < 2; set++) {
+        const vp_impl_added_set *tokens = set ? &tokenizer->normalized : &tokenizer->raw;
+        const vp_impl_added *found = tokens->count ? vp_impl_added_at(tokens, content, bytes) : NULL;
+        if (found && found->bytes == bytes) return found->id;
+    }
+    return -1;
 }
 
 VP_API vp_result vp_tokenizer_special_ids(const vp_tokenizer *tokenizer, vp_special_ids *ids, vp_error *error) {

@@ -60,13 +60,14 @@ static void test_corners(void) {
             wide += at->width_px >= 30 * at->height_px;
             thin += at->height_px >= 30 * at->width_px;
             tiny += at->width_px <= 32 && at->height_px <= 32;
-            if (strncmp(at->why, "a step", 6)) continue;
-            if (!a || strncmp(before->why, "1 px", 4)) continue; /* a step right above another */
+            if (strncmp(at->why, "at a step", 9)) continue;
+            if (!a || strncmp(before->why, "below a step", 12)) continue; /* a step right above another */
             steps++;
             CHECK(before->count.total_tokens != at->count.total_tokens);
             CHECK(at->width_px - before->width_px + at->height_px - before->height_px == 1 || at->width_px - before->width_px == 1);
         }
-        check_note((steps >= 2 || !strcmp(family.preset->name, "mllama") || !strcmp(family.preset->name, "gemma3") || !strcmp(family.preset->name, "aria")) && tiny, __FILE__,
+        check_note((steps >= 2 || !strcmp(family.preset->name, "mllama") || !strcmp(family.preset->name, "gemma3") || !strcmp(family.preset->name, "aria")) && tiny,
+                   __FILE__,
                    __LINE__, "%s: %zu steps, %zu tiny", family.preset->name, steps, tiny);
         check_note(wide && thin, __FILE__, __LINE__, "%s: %zu wide, %zu thin", family.preset->name, wide, thin);
     }
@@ -82,12 +83,12 @@ static void test_corners(void) {
         CHECK_INT(notes.count, 0);
         for (size_t i = 0; i < count; i++) {
             const struct corner *at = &corners[0][i];
-            if (!strcmp(at->why, "a limit does")) {
+            if (!strcmp(at->why, "at an upper limit")) {
                 found++;
                 CHECK(tokens(&lifted, at->width_px, at->height_px) != at->count.total_tokens);
                 CHECK(tokens(&lifted, at->width_px - 1, at->height_px - 1) == tokens(&family, at->width_px - 1, at->height_px - 1));
             }
-            lower += !strcmp(at->why, "a lower limit counts");
+            lower += !strcmp(at->why, "at a lower limit");
         }
         CHECK_INT(found, 1);
         CHECK_INT(lower, 1);
@@ -154,7 +155,7 @@ static void measure(const char *asked, const char *asked_keys, const char *measu
     for (size_t i = 0; i < count; i++) {
         const struct corner *corner = &corners[0][i];
         const int64_t its = tokens(&truth.family, corner->width_px, corner->height_px);
-        if (its >= 0) sizes[size_count++] = (struct audit_size){corner->width_px, corner->height_px, corner->count.total_tokens, its + offset, -1, -1};
+        if (its >= 0) sizes[size_count++] = (struct audit_size){corner->width_px, corner->height_px, corner->count.total_tokens, its + offset, 0, 0, 0};
     }
 }
 static void judge(void) {
@@ -235,6 +236,7 @@ static void test_knobs(void) {
         check_note(!memcmp(&rule.family.value, &truth.family.value, sizeof rule.family.value), __FILE__, __LINE__, "%s %s", rows[i].family, rows[i].path);
         measure(rows[i].family, rows[i].keys, rows[i].family, "", 2); /* the rule as the knob says, the server as ever */
         for (size_t k = 0; k < size_count; k++) {
+            sizes[k].has_without = 1;
             sizes[k].measured_without = sizes[k].measured;
             sizes[k].by_rule_without = sizes[k].measured - 2;
         }
@@ -263,7 +265,10 @@ static void test_knobs(void) {
         CHECK_INT(audit_set_knob(&rule, &low, NULL), VP_ERR_NOT_FOUND);
         CHECK_INT(audit_set_knob(&rule, &wrong, NULL), VP_ERR_RANGE);
         check_case("a knob that changes nothing");
-        for (size_t k = 0; k < 4; k++) sizes[k].measured_without = sizes[k].by_rule_without = sizes[k].measured;
+        for (size_t k = 0; k < 4; k++) {
+            sizes[k].has_without = 1;
+            sizes[k].measured_without = sizes[k].by_rule_without = sizes[k].measured;
+        }
         judge();
         CHECK(verdict.is_equal && verdict.without_effect == AUDIT_BY_RULE);
         says("by the rule they change nothing");
@@ -319,6 +324,17 @@ static void test_limits(void) {
     measure("minicpm_v_4_6", "", "minicpm_v_4_6", "downsample_mode=4x", 0);
     judge();
     says("downsample_mode = 4x");
+    measure("internvl", "", "gemma3", "", 0);
+    judge();
+    is_cause(AUDIT_LIMIT);
+    says("max_patches = 1; they also fit the published rule of gemma3");
+    measure("deepseek_ocr2", "", "gemma3", "", 0);
+    judge();
+    is_cause(AUDIT_FIXED);
+    measure("paddleocr_vl", "", "qwen2-vl", "", 0);
+    judge();
+    says("max_pixels of at least ");
+    CHECK(verdict.fits[0].highest == AUDIT_UNBOUNDED && verdict.fits[0].value == verdict.fits[0].lowest);
     check_case("both limits");
     measure("qwen2.5-vl", "", "qwen2.5-vl", "min_pixels=200704 max_pixels=1003520", 2);
     judge();
@@ -328,6 +344,24 @@ static void test_limits(void) {
     CHECK(verdict.fits[1].lowest <= 200704 && verdict.fits[1].highest >= 200704 && !strcmp(verdict.fits[1].key, "min_pixels"));
     says(" and min_pixels = ");
     says("with +2 tokens around every image");
+}
+/* what llama.cpp does */
+static void test_rounding(void) {
+    static const char *const limits[] = {"", "min_pixels=6272", "min_pixels=50176 max_pixels=200704"};
+    check_case("halves that are rounded up, with other limits and without");
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        measure("qwen2-vl", "", "qwen2-vl", limits[i], 3);
+        for (size_t k = 0; k < size_count; k++) {
+            const int32_t width = sizes[k].width_px, height = sizes[k].height_px;
+            sizes[k].measured = 3 + tokens(&truth.family, width + (width % 28 == 14), height + (height % 28 == 14));
+        }
+        judge();
+        is_cause(AUDIT_ROUNDING);
+        CHECK_INT(verdict.fit_count, i);
+        CHECK_INT(verdict.fit_offset, 3);
+        says("a side of n and a half times 28 px is rounded up by the server");
+        if (i) says("min_pixels = ");
+    }
 }
 static int has_family(const char *name) {
     for (size_t i = 0; i < verdict.family_count; i++) if (!strcmp(verdict.families[i]->name, name)) return 1;
@@ -342,7 +376,7 @@ static void test_families(void) {
         measure(pairs[i][0], "", pairs[i][1], "", 0);
         judge();
         is_cause(AUDIT_FAMILY);
-        check_note(has_family(preset_of(pairs[i][1])->name) && !verdict.fit_offset, __FILE__, __LINE__, "%s: %s is not found", pairs[i][0], pairs[i][1]);
+        check_note(has_family(preset_of(pairs[i][1])->name) && !verdict.family_offset, __FILE__, __LINE__, "%s: %s is not found", pairs[i][0], pairs[i][1]);
         says("another family: all counts fit the published rule of ");
     }
     check_case("a fixed size");
@@ -459,7 +493,7 @@ static int audit(const char *model, const char *more) {
     return run("audit --endpoint http://127.0.0.1:%d --endpoint_model %s %s", server.port, model, more);
 }
 static void has(const char *text, const char *what) { check_note(strstr(text, what) != NULL, __FILE__, __LINE__, "\"%s\" is not in \"%s\"", what, text); }
-#define SMALL " --images 12 --image_pixels 300000"
+#define SMALL " --images 12 --image_pixels 200000"
 static void test_command(void) {
     check_case("the command: equal, an offset, a difference, their exit codes");
     CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl" SMALL), 0);
@@ -537,6 +571,7 @@ static void test_failures(void) {
     check_case("the command: sizes that the server refuses");
     CHECK_INT(audit("internvl,refuse=1000", "--family internvl" SMALL), 1);
     has(last.out, "verdict: equal: the server counts all ");
+    has(last.out, "the server refused ");
     has(last.out, "Refused by the server");
     has(last.out, "image too wide");
     CHECK_INT(audit("internvl,refuse=1000", "--family internvl --json" SMALL), 1);
@@ -602,6 +637,7 @@ int main(void) {
     test_dropped();
     test_knobs();
     test_limits();
+    test_rounding();
     test_families();
     hostile_start(&server, replies, 1);
     server.call = counted_reply;

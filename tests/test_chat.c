@@ -265,6 +265,7 @@ static void test_events(void) {
         {"names", "event: x\ndata: a\n\ndata: b\n\nevent: y\n\ndata: c\n\n", "<x|a><|b><|c>"},
         {"a blank is skipped, a second is not", "data:a\n\ndata: b\n\ndata:  c\n\ndata:\td\n\n", "<|a><|b><| c><|\td>"},
         {"several lines", "data: a\ndata\ndata:\ndata: b\n\n", "<|a\n\n\nb>"},
+        {"several lines, CR LF", "data: a\r\ndata: b\r\n\r\n", "<|a\nb>"},
         {"empty data", "data\n\ndata:\n\n", "<|><|>"},
         {"unknown fields", "id: 1\nretry: 5\nfoo: bar\ndatax: 1\n data: 2\nDATA: 3\ndata: a\n\n", "<|a>"},
         {"colons", "data: a:b: c\n\ndata::\n\n", "<|a:b: c><|:>"},
@@ -375,6 +376,10 @@ static const struct answer answers[] = {
         "data: {\"choices\":[{\"delta\":{\"content\":\"yes\",\"reasoning_content\":null}}],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":3,"
         "\"completion_tokens_details\":{\"reasoning_tokens\":2}}}\n\ndata: [DONE]\n\n",
         "0 yes|thinking|-|-|5 3 -1 -1 2|-|3 pieces streamed complete|-"},
+    {"of several counts the last ones", VP_CHAT_COMPLETIONS, "text/event-stream",
+        "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"prompt_tokens_details\":{\"cached_tokens\":4}}}\n\n"
+        "data: {\"choices\":[],\"usage\":{\"completion_tokens\":3}}\n\ndata: {\"choices\":[],\"usage\":null}\n\ndata: [DONE]\n\n",
+        "0 ||-|-|-1 3 -1 -1 -1|-|0 pieces streamed complete|-"},
     {"only the first of several choices", VP_CHAT_COMPLETIONS, "text/event-stream",
         "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"no\"}},{\"index\":0,\"delta\":{\"content\":\"yes\"}}]}\n\ndata: [DONE]\n\ndata: "
         "{\"error\":\"late\"}\n\n",

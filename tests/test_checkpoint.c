@@ -151,7 +151,10 @@ static void config_expect(const char *config, const char *preprocessor, vp_resul
 
 typedef struct config_case { const char *find, *replace; vp_result code; const char *where; } config_case;
 static const config_case config_cases[] = {
-    {"\"model_type\": \"molmo\"", "\"model_type\": \"llava\"", VP_ERR_UNSUPPORTED, "model_type"},
+    {"\"model_type\": \"molmo\"", "\"model_type\": \"phi3_v\"", VP_ERR_UNSUPPORTED, "model_type"},
+    {"\"model_type\": \"molmo\"", "\"model_type\": \"llava\"", VP_ERR_NOT_FOUND, "text_config"},
+    {"\"model_type\": \"molmo\"", "\"model_type\": \"olmoe\", \"num_attention_heads\": 3, \"num_key_value_heads\": 2", VP_ERR_MISMATCH,
+     "num_key_value_heads"},
     {"\"block_type\": \"moe\"", "\"block_type\": \"sequential\"", VP_ERR_UNSUPPORTED, "block_type"},
     {"\"block_type\": \"moe\"", "\"a\": 0", VP_ERR_UNSUPPORTED, "block_type"},
     {"\"block_type\": \"moe\"", "\"block_type\": 5", VP_ERR_UNSUPPORTED, "block_type"},
@@ -389,6 +392,25 @@ static void test_presets(void) {
     c.vocab_size = 655;
     c.embedding_size = 704;
     check_tiny_a(&c);
+    check_case("presets of other models: parameters of the published ones, ids inside their rows");
+    for (i = 0; vp_model_preset_name(i); i++) {
+        static const struct { const char *name; int64_t parameters; } known[] = {
+            {"molmo-7b-d", 8021025280}, {"olmoe-1b-7b", 6919161856}};
+        const char *name = vp_model_preset_name(i);
+        CHECK_INT(vp_model_config_preset(name, &c), VP_OK);
+        CHECK_INT(vp_model_preset_ids(name, &ids), VP_OK);
+        CHECK(ids.eos < c.embedding_size + c.additional_vocab_size && (!c.vit_block_count || ids.image < c.embedding_size + c.additional_vocab_size));
+        for (size_t at = 0; at < sizeof known / sizeof known[0]; at++) {
+            int64_t sum = 0;
+            if (strcmp(name, known[at].name)) continue;
+            for (int64_t t = 0; vp_model_tensor(&c, t, &spec) == VP_OK; t++) {
+                int64_t elements = 1;
+                for (int32_t d = 0; d < spec.dimensions; d++) elements *= spec.shape[d];
+                sum += elements;
+            }
+            CHECK_INT(sum, known[at].parameters);
+        }
+    }
     check_case("preset and tensor errors");
     memset(&spec, 0x55, sizeof spec);
     CHECK_INT(vp_model_config_preset("large", &c), VP_ERR_NOT_FOUND);

@@ -375,6 +375,30 @@ static void test_bad_input(void) {
     CHECK(strstr(last.err, "dumped/logits.npy: it cannot be written: this is a folder") != NULL);
 }
 
+/* OLMoE reads text only: its chat template, no BOS; what needs a tower or experts is refused where there are none */
+static void test_other_models(void) {
+#define OTHER "--model tests/golden/othermodels/"
+    static const int32_t ids[12] = { 29, 93, 86, 84, 268, 93, 31, 200, 357, 222, 78, 294 }, tokens[6] = { 221, 221, 221, 221, 221, 57 };
+    check_array a;
+    check_case("run: OLMoE, ids and tokens of the reference");
+    CHECK_INT(cli("run " OTHER "olmoe/checkpoint -p 'How many red circles are there?' --weights fp32 --ignore_eos --max_new_tokens 6 --dump %F/olmoe"), 0);
+    CHECK(last.out && strstr(last.out, "top_k 2 of 8, blocks 3 of 3") && strstr(last.out, "33 = 33 text, no image"));
+    if (CHECK(check_npy(in_folder("olmoe/input_ids.npy"), &a)) && CHECK_INT(a.count, 33))
+        for (int i = 0; i < 12; i++) CHECK_INT(check_at(&a, i), ids[i]);
+    check_free(&a);
+    if (CHECK(check_npy(in_folder("olmoe/tokens.npy"), &a)) && CHECK_INT(a.count, 6))
+        for (int i = 0; i < 6; i++) CHECK_INT(check_at(&a, i), tokens[i]);
+    check_free(&a);
+    check_case("run: what another model lacks");
+    REFUSED("run samples/cat.jpg " OTHER "olmoe/checkpoint -p a", 2, "OLMoE reads text only");
+    REFUSED("run " OTHER "olmoe/checkpoint -p a --style vqa2", 2, "--style");
+    REFUSED("run " OTHER "olmoe/checkpoint -p a --top_k 9", 2, "8 experts");
+    REFUSED("run " OTHER "llava/checkpoint -p a", 3, "LLaVA");
+    REFUSED("selftest " OTHER "olmoe/checkpoint", 3, "text only");
+    REFUSED("sweep " OTHER "olmoe/checkpoint --data samples/questions.jsonl --output_dir %F/x", 3, "text only");
+#undef OTHER
+}
+
 int main(void) {
     if (!command_begin("command_run")) return 1;
     test_show_prompt();
@@ -382,5 +406,6 @@ int main(void) {
     test_end_of_answer();
     test_bad_folders();
     test_bad_input();
+    test_other_models();
     return command_end("test_command_run");
 }

@@ -374,6 +374,23 @@ static void test_noise(void) {
     remove_folder(in_folder("out"));
 }
 
+static void test_without_experts(void) {
+    document d;
+    check_case("a model without experts: top_k 0 in files that are read again; what counts experts refuses it");
+    CHECK_INT(cli("sweep --synthetic tiny-dense --data samples/questions.jsonl --output_dir %F/dense --tier_list low --num_active_blocks_list 2 4"
+                  " --num_samples 3 --num_runs_per_sample 1 --max_new_tokens 2 --quiet"), 0);
+    if (CHECK(load(&d, in_folder("dense/questions_imgsizetier-low_crops1_topk0_blocks2.json")))) {
+        CHECK_INT(number(&d, 0, "top_k"), 0);
+        CHECK_INT(number(&d, vp_json_get(&d.json, 0, "model_shape"), "num_experts"), 0);
+    }
+    unload(&d);
+    CHECK_INT(cli("report %F/dense"), 0);
+    CHECK(last.out && strstr(last.out, "low k0 b4"));
+    REFUSED("fit %F/dense", 3, "no experts");
+    REFUSED("sweep --synthetic tiny-dense --data samples/questions.jsonl --output_dir %F/x --top_k_list 1", 2, "no experts");
+    remove_folder(in_folder("dense"));
+}
+
 int main(void) {
     if (!command_begin("command_sweep")) return 1;
     test_sweep();
@@ -382,5 +399,6 @@ int main(void) {
     test_resume();
     test_full_plan();
     test_noise();
+    test_without_experts();
     return command_end("test_command_sweep");
 }

@@ -25,6 +25,9 @@ static vp_launch launches[ROOM];
 typedef struct dims {
     int64_t d, heads, head_dim, blocks, experts, expert_dim, vocabulary, in; /* in: bytes of an in-type value */
     int64_t w, vit_heads, vit_mlp, vit_blocks, features, projector;          /* features: vit_layer_count * w */
+    int64_t q, kv, norms, mlp, tokens, patches, values, windows, pool, gelu; /* norms: floats of q's and k's; gelu: FLOPs of a value */
+    int64_t pre_norm, post_norm, layer_scale, patch_bias, vit_bias, qkv_bias, after, replaces, norm_topk;
+    vp_connector connector;
     int wide;
 } dims;
 static dims dims_of(const vp_model_config *c, int wide) {
@@ -33,16 +36,27 @@ static dims dims_of(const vp_model_config *c, int wide) {
     m.expert_dim = c->expert_dim; m.vocabulary = c->embedding_size; m.in = wide ? 4 : 2;
     m.w = c->vit_width; m.vit_heads = c->vit_head_count; m.vit_mlp = c->vit_mlp_dim; m.vit_blocks = c->vit_blocks_needed;
     m.features = (int64_t)c->vit_layer_count * c->vit_width; m.projector = c->projector_dim;
+    m.q = m.heads * m.head_dim; m.kv = c->kv_head_count * m.head_dim; m.mlp = c->mlp_dim;
+    m.norms = c->qk_norm == VP_QK_NORM_NONE ? 0 : c->qk_norm == VP_QK_NORM_HEAD ? 2 * m.head_dim : m.q + m.kv;
+    m.tokens = c->vit_positions; m.patches = m.tokens - c->vit_class_token; m.pool = c->geometry.pool;
+    m.values = 3 * (int64_t)c->geometry.patch_px * c->geometry.patch_px; m.windows = vp_geometry_tokens_per_crop(&c->geometry);
+    m.gelu = c->vit_gelu == VP_GELU_QUICK ? 4 : c->vit_gelu == VP_GELU_ERF ? 5 : 8;
+    m.layer_scale = c->architecture == VP_ARCHITECTURE_INTERNVL;
+    m.pre_norm = c->vit_class_token && !m.layer_scale;
+    m.post_norm = c->connector == VP_CONNECTOR_LINEAR;
+    m.patch_bias = m.layer_scale || m.post_norm;
+    m.vit_bias = c->vit_qkv_bias; m.qkv_bias = c->qkv_bias; m.after = c->norm_after; m.replaces = c->image_replaces; m.norm_topk = c->norm_topk;
+    m.connector = c->connector;
     m.wide = wide;
     return m;
 }
-/* two entries of one part, name and shape are one */
+/* two entries of one part, name, shape and counts are one */
 static void add(int part, const char *name, int64_t a, int64_t b, int64_t c, int64_t d, int64_t calls, int64_t flops, int64_t bytes) {
     entry *e = list;
     int64_t shape[4];
     shape[0] = a; shape[1] = b; shape[2] = c; shape[3] = d;
     if (!calls) return;
-    while (e < list + entries && (e->part != part || strcmp(e->name, name) || memcmp(e->shape, shape, sizeof shape) || e->flops != flops)) e++;
+    while (e < list + entries && (e->part != part || strcmp(e->name, name) || memcmp(e->shape, shape, sizeof shape) || e->flops != flops || e->bytes != bytes)) e++;
     if (e == list + entries) {
         if (!CHECK(entries < ENTRIES_MAX)) return;
         memset(e, 0, sizeof *e);
@@ -57,26 +71,38 @@ enum { PLAIN, BIAS };
 static void add_product(int part, int64_t m, int64_t n, int64_t k, int64_t calls, int bias, int64_t flops_a_result, int64_t bytes_a_result, int64_t in) {
     add(part, "gemm", m, n, k, 0, calls, m * n * (2 * k + bias + flops_a_result), n * k * in + m * k * in + m * n * bytes_a_result + bias * 4 * n);
 }
-/* one ViT pass of a view, `views` times: 576 patches of 588 values, 577 positions with the class */
+/* one ViT pass of a view, `views` times */
 static void list_vit(const dims *m, int64_t views) {
-    const int64_t patches = 576, tokens = 577, values = 14 * 14 * 3, w = m->w, layers = m->features / m->w, blocks = m->vit_blocks * views;
-    const int64_t scores = m->vit_heads * tokens * tokens, head_dim = w / m->vit_heads;
+    const int64_t patches = m->patches, tokens = m->tokens, values = m->values, w = m->w, layers = m->features / m->w, blocks = m->vit_blocks * views;
+    const int64_t scores = m->vit_heads * tokens * tokens, head_dim = w / m->vit_heads, scaled = m->layer_scale;
     add(VP_PART_VIT_EMBED, "k_convert", patches, values, 0, 0, views, 0, patches * values * (4 + m->in));
-    add_product(VP_PART_VIT_EMBED, patches, w, values, views, PLAIN, 0, 4, m->in);
-    add(VP_PART_VIT_EMBED, "k_vit_embed", tokens, w, 0, 0, views, tokens * w, 4 * (patches * w + w + tokens * w + tokens * w));
-    add(VP_PART_VIT_EMBED, "k_layernorm", tokens, w, 0, 0, views, 8 * tokens * w, tokens * w * 8 + 8 * w); /* f32 in and out */
+    add_product(VP_PART_VIT_EMBED, patches, w, values, views, (int)m->patch_bias, 0, 4, m->in);
+    add(VP_PART_VIT_EMBED, "k_vit_embed", tokens, w, 0, 0, views, tokens * w, 4 * (patches * w + (tokens - patches) * w + tokens * w + tokens * w));
+    /* f32 in and out */
+    add(VP_PART_VIT_EMBED, "k_layernorm", tokens, w, 0, 0, m->pre_norm * views, 8 * tokens * w, tokens * w * 8 + 8 * w);
     add(VP_PART_VIT_DENSE, "k_layernorm", tokens, w, 0, 0, 2 * blocks, 8 * tokens * w, tokens * w * (4 + m->in) + 8 * w);
-    add_product(VP_PART_VIT_DENSE, tokens, 3 * w, w, blocks, BIAS, 0, m->in, m->in);
-    add_product(VP_PART_VIT_DENSE, tokens, w, w, blocks, BIAS, 1, 8, m->in);                 /* added to the residual: read and written */
-    add_product(VP_PART_VIT_DENSE, tokens, m->vit_mlp, w, blocks, BIAS, 4, m->in, m->in);     /* quick GELU: 4 */
-    add_product(VP_PART_VIT_DENSE, tokens, w, m->vit_mlp, blocks, BIAS, 1, 8, m->in);
+    add_product(VP_PART_VIT_DENSE, tokens, 3 * w, w, blocks, (int)m->vit_bias, 0, m->in, m->in);
+    add_product(VP_PART_VIT_DENSE, tokens, m->vit_mlp, w, blocks, BIAS, m->gelu, m->in, m->in);
+    for (int second = 0; second < 2; second++) /* added to the residual: read and written; or scaled before that */
+        add_product(VP_PART_VIT_DENSE, tokens, w, second ? m->vit_mlp : w, blocks, BIAS, !scaled, scaled ? 4 : 8, m->in);
+    add(VP_PART_VIT_DENSE, "k_add_scaled", tokens, w, 0, 0, scaled * 2 * blocks, 2 * tokens * w, 12 * tokens * w + 4 * w);
     /* two products and five operations of the softmax a score; q, k, v in, y out */
     add(VP_PART_VIT_ATTENTION, "attention", 1, tokens, tokens, w, blocks, scores * (4 * head_dim + 5), 4 * tokens * w * m->in);
-    add(VP_PART_VIT_DENSE, "copy", 0, 0, 0, 0, layers * views, 0, 2 * tokens * w * 4);        /* the outputs that the pooling reads */
+    if (m->post_norm) add(VP_PART_VIT_DENSE, "k_layernorm", tokens, w, 0, 0, layers * views, 8 * tokens * w, tokens * w * 8 + 8 * w);
+    else add(VP_PART_VIT_DENSE, "copy", 0, 0, 0, 0, layers * views, 0, 2 * tokens * w * 4); /* the outputs that the connector reads */
+}
+/* the patches of a window side by side, through one matrix or two */
+static void list_windows(const dims *m, int64_t views) {
+    const int64_t windows = m->windows, width = m->pool * m->pool * m->w, p = m->projector, normed = m->connector == VP_CONNECTOR_NORM_MLP;
+    add(VP_PART_POOLING, "k_patch_windows", windows, width, 0, 0, views, 0, windows * width * (4 + (normed ? 4 : m->in)));
+    add(VP_PART_PROJECTOR, "k_layernorm", windows, width, 0, 0, normed * views, 8 * windows * width, windows * width * (4 + m->in) + 8 * width);
+    if (p) add_product(VP_PART_PROJECTOR, windows, p, width, views, BIAS, 5, m->in, m->in);
+    add_product(VP_PART_PROJECTOR, windows, m->d, p ? p : width, views, p > 0, 0, 4, m->in);
 }
 /* 144 windows of 2 x 2 patches a view */
 static void list_connector(const dims *m, int64_t views) {
     const int64_t windows = 144, n = 4, f = m->features, w = m->w, p = m->projector;
+    if (m->connector != VP_CONNECTOR_POOLING) { list_windows(m, views); return; }
     /* mask, pad_embed's two products and sum for a value; the mean of a query */
     add(VP_PART_POOLING, "k_pool_windows", windows, f, 0, 0, views, 3 * windows * n * f + windows * f,
         4 * (windows * n * f + 576 + 1 + 2 * f) + (windows * n * f + windows * f) * m->in);
@@ -90,24 +116,42 @@ static void list_connector(const dims *m, int64_t views) {
     add_product(VP_PART_PROJECTOR, windows, m->d, p, views, PLAIN, 0, 4, m->in);
 }
 static void list_embed(const dims *m, int64_t rows, int64_t views) {
-    const int64_t features = views * 144;
+    const int64_t features = views * m->windows;
     add(VP_PART_EMBED, "k_embed", rows, m->d, 0, 0, 1, 0, rows * (m->d * (m->in + 4) + 4));
-    if (views) add(VP_PART_EMBED, "k_scatter_add", features, m->d, 0, 0, 1, features * m->d, features * (m->d * 12 + 4));
+    if (views && m->replaces) add(VP_PART_EMBED, "k_place_rows", features, m->d, 0, 0, 1, 0, features * (m->d * 8 + 4));
+    else if (views) add(VP_PART_EMBED, "k_scatter_add", features, m->d, 0, 0, 1, features * m->d, features * (m->d * 12 + 4));
+}
+/* what attention and MLP begin with, and how their sums reach the residual: norms in front, or behind */
+static void list_norms(const dims *m, int64_t rows, int64_t inner) {
+    const int64_t d = m->d, b = m->blocks;
+    add_product(VP_PART_DENSE, rows, d, inner, b, PLAIN, !m->after, m->after ? 4 : 8, m->in);
+    if (m->after) add(VP_PART_DENSE, "k_convert", rows, d, 0, 0, b, 0, rows * d * (4 + m->in));
+    else add(VP_PART_DENSE, "k_rmsnorm", rows, d, 0, 0, b, 4 * rows * d, rows * d * (4 + m->in) + 4 * d);
+    if (m->after) add(VP_PART_DENSE, "k_add_rmsnorm", rows, d, 0, 0, b, 5 * rows * d, rows * d * 12 + 4 * d);
+}
+/* a dense MLP */
+static void list_mlp(const dims *m, int64_t rows) {
+    list_norms(m, rows, m->mlp);
+    add_product(VP_PART_DENSE, rows, 2 * m->mlp, m->d, m->blocks, PLAIN, 0, 4, m->in);
+    add(VP_PART_DENSE, "k_silu_mul", rows, m->mlp, 0, 0, m->blocks, 4 * rows * m->mlp, rows * m->mlp * (8 + m->in));
 }
 /* `rows` tokens through all blocks; keys: of a single token, itself included. used[i]: experts of the i-th sparse block that got a token */
 static void list_blocks(const dims *m, int64_t rows, int64_t keys, int64_t k, const int64_t *used) {
-    const int64_t d = m->d, h = m->expert_dim, pairs = rows * k, b = m->blocks;
+    const int64_t d = m->d, h = m->expert_dim, pairs = rows * k, b = m->blocks, q = m->q, kv = m->kv;
     const int64_t scores = m->heads * (rows > 1 ? rows * (rows + 1) / 2 : keys);
-    add(VP_PART_DENSE, "k_rmsnorm", rows, d, 0, 0, 2 * b, 4 * rows * d, rows * d * (4 + m->in) + 4 * d);
-    add_product(VP_PART_DENSE, rows, 3 * d, d, b, PLAIN, 0, 4, m->in);
-    add_product(VP_PART_DENSE, rows, d, d, b, PLAIN, 1, 8, m->in);
+    list_norms(m, rows, q);
+    add_product(VP_PART_DENSE, rows, q + 2 * kv, d, b, (int)m->qkv_bias, 0, 4, m->in);
     /* q and k: norm 4, rotation 3; q, k, v read as f32 and written; two norms, the table of angles, a position */
-    add(VP_PART_ATTENTION, "k_qk_norm_rope", rows, d, 0, 0, b, 14 * rows * d, 3 * rows * d * (4 + m->in) + 4 * (2 * d + rows * m->head_dim + 1));
-    if (rows > 1) add(VP_PART_ATTENTION, "attention", 1, rows, rows, d, b, scores * (4 * m->head_dim + 5), 4 * rows * d * m->in);
-    else add(VP_PART_ATTENTION, "k_attention_decode", 1, 1, keys, d, b, scores * (4 * m->head_dim + 5), (2 * keys + 2) * d * m->in + 4);
+    add(VP_PART_ATTENTION, "k_qk_norm_rope", rows, q, 0, 0, b, (m->norms ? 7 : 3) * rows * (q + kv),
+        rows * (q + 2 * kv) * (4 + m->in) + 4 * (m->norms + rows * m->head_dim + 1));
+    if (rows > 1) add(VP_PART_ATTENTION, "attention", 1, rows, rows, q, b, scores * (4 * m->head_dim + 5), 2 * rows * (q + kv) * m->in);
+    else add(VP_PART_ATTENTION, "k_attention_decode", 1, 1, keys, q, b, scores * (4 * m->head_dim + 5), (2 * keys * kv + 2 * q) * m->in + 4);
+    if (!m->experts) { list_mlp(m, rows); return; }
+    add(VP_PART_DENSE, "k_rmsnorm", rows, d, 0, 0, b, 4 * rows * d, rows * d * (4 + m->in) + 4 * d);
     if (!m->wide) add(VP_PART_ROUTER, "k_rmsnorm", rows, d, 0, 0, b, 4 * rows * d, rows * d * 8 + 4 * d); /* the router's input is f32 */
     add_product(VP_PART_ROUTER, rows, m->experts, d, b, PLAIN, 0, 4, 4);
-    add(VP_PART_ROUTER, "k_router", rows, m->experts, 0, 0, b, rows * m->experts * (4 + m->experts), rows * m->experts * 4 + pairs * 8);
+    add(VP_PART_ROUTER, "k_router", rows, m->experts, 0, 0, b, rows * m->experts * (4 + m->experts) + (m->norm_topk ? 2 * pairs : 0),
+        rows * m->experts * 4 + pairs * 8);
     /* each expert compares each pair three times; pairs in, counts, starts and two lists out */
     add(VP_PART_EXPERTS, "k_moe_lists", pairs, m->experts, 0, 0, b, 3 * m->experts * pairs, pairs * 4 + (2 * m->experts + 1) * 4 + pairs * 8);
     add(VP_PART_EXPERTS, "k_gather", pairs, d * m->in, 0, 0, b, 0, (rows + pairs) * d * m->in + pairs * 4);
@@ -170,6 +214,7 @@ static void test_golden(const char *name, int wide, int top_k) {
     static int32_t ids[PROMPT], index[144], blocks[64], tokens[NEW];
     static int64_t step_ns[NEW];
     static float pixels[576 * 588], masks[576];
+    const int views = strcmp(name, "othermodels/olmoe/checkpoint") != 0;
     char path[128];
     size_t bytes = 0;
     char *text;
@@ -184,9 +229,9 @@ static void test_golden(const char *name, int wide, int top_k) {
     int64_t at = 0, end;
     check_case("%s, %s, top_k %d: every operation of a request", name, wide ? "fp32" : "bf16", top_k);
     memset(&error, 0, sizeof error);
-    snprintf(path, sizeof path, "tests/golden/models/%s/config.json", name);
+    snprintf(path, sizeof path, "tests/golden/%s/config.json", name);
     text = check_read(path, &bytes);
-    snprintf(path, sizeof path, "tests/golden/models/%s", name);
+    snprintf(path, sizeof path, "tests/golden/%s", name);
     if (!CHECK(text) || !CHECK_INT(vp_model_config_parse(text, bytes, NULL, 0, &config, &error), VP_OK) ||
         !CHECK_INT(vp_checkpoint_open(path, &config, &checkpoint, &error), VP_OK)) return;
     options.config = &config; options.checkpoint = checkpoint; options.device = "cpu"; options.threads = 2;
@@ -195,12 +240,12 @@ static void test_golden(const char *name, int wide, int top_k) {
     m = dims_of(&config, wide);
     memset(&r, 0, sizeof r);
     memset(&reply, 0, sizeof reply);
-    for (int i = 0; i < PROMPT; i++) ids[i] = 5 + i * 7 % 600;
+    for (int i = 0; i < PROMPT; i++) ids[i] = 5 + i * 7 % (config.vocab_size - 10);
     for (int i = 0; i < 144; i++) index[i] = i + 1;
     for (int i = 0; i < 576 * 588; i++) pixels[i] = 0.5f * sinf((float)i);
     for (int i = 0; i < 576; i++) masks[i] = 1.0f;
     for (int i = 0; i < config.block_count; i++) blocks[i] = i;
-    r.input_ids = ids; r.input_count = PROMPT; r.pixels = pixels; r.image_masks = masks; r.image_input_idx = index; r.views = 1; r.top_k = top_k;
+    r.input_ids = ids; r.input_count = PROMPT; r.pixels = pixels; r.image_masks = masks; r.image_input_idx = index; r.views = views; r.top_k = top_k;
     r.active_blocks = blocks; r.active_block_count = config.block_count; r.max_new_tokens = NEW; r.ignore_eos = 1; r.eos_id = -1;
     r.timing = VP_TIMING_KERNEL; r.launches = launches; r.launch_capacity = ROOM;
     reply.tokens = tokens; reply.step_ns = step_ns;
@@ -208,9 +253,9 @@ static void test_golden(const char *name, int wide, int top_k) {
         for (int step = 0; step < NEW; step++, at = end) { /* the prefill and all before it, then each decode step */
             for (end = at; end < reply.launch_count && launches[end].step == step; end++) {}
             entries = 0;
-            read_used(launches + at, end - at, &m, step ? top_k : (int64_t)PROMPT * top_k);
-            if (step == 0) { list_vit(&m, 1); list_connector(&m, 1); }
-            list_embed(&m, step ? 1 : PROMPT, step == 0);
+            if (m.experts) read_used(launches + at, end - at, &m, step ? top_k : (int64_t)PROMPT * top_k);
+            if (step == 0 && views) { list_vit(&m, 1); list_connector(&m, 1); }
+            list_embed(&m, step ? 1 : PROMPT, step == 0 && views);
             list_blocks(&m, step ? 1 : PROMPT, PROMPT + step, top_k, used_experts);
             list_head(&m);
             verdict(launches + at, end - at);
@@ -321,10 +366,16 @@ int main(void) {
     static const paper tiny = { 482, 0, 0, 0, 0, 0 };
     vp_model_config real, small;
     for (int wide = 0; wide < 2; wide++) {
-        test_golden("tiny-a", wide, 2);
-        test_golden("tiny-a", wide, 8);
-        test_golden("tiny-b", wide, 8);
-        test_golden("tiny-b", wide, 1);
+        test_golden("models/tiny-a", wide, 2);
+        test_golden("models/tiny-a", wide, 8);
+        test_golden("models/tiny-b", wide, 8);
+        test_golden("models/tiny-b", wide, 1);
+        test_golden("othermodels/olmoe/checkpoint", wide, 2);
+        test_golden("othermodels/molmo_7b_o/checkpoint", wide, 0); /* norms behind */
+        test_golden("othermodels/molmo_7b_d/checkpoint", wide, 0); /* shared heads, a bias */
+        test_golden("othermodels/llava/checkpoint", wide, 0);
+        test_golden("othermodels/smolvlm/checkpoint", wide, 0);
+        test_golden("othermodels/internvl/checkpoint", wide, 0);
     }
     check_case("presets");
     CHECK_INT(vp_model_config_preset("molmoe-1b", &real), VP_OK);

@@ -248,7 +248,8 @@ static void warnings(const char *url, const char *key, size_t count, const char 
     CHECK_INT(options_of_words(&options, &CLIENT_COMMAND, ""), 0);
     CHECK_INT(endpoint_open(&options, url, "m", &endpoint), 0);
     CHECK_INT(endpoint.warnings.count, count);
-    if (endpoint.warnings.count) check_note(count == 1 && strstr(endpoint.warnings.items[0], words) && !strstr(endpoint.warnings.items[0], key), __FILE__, __LINE__, "%s", endpoint.warnings.items[0]);
+    if (endpoint.warnings.count) check_note(count == 1 && strstr(endpoint.warnings.items[0], words) && !strstr(endpoint.warnings.items[0], key),
+                                                 __FILE__, __LINE__, "%s", endpoint.warnings.items[0]);
     CHECK_INT(endpoint.key != NULL, key && *key);
     endpoint_close(&endpoint);
     CHECK(!endpoint.key && !endpoint.url && !endpoint.server);

@@ -173,7 +173,7 @@ static void test_refused(void) {
     refuse(edited("\"vqa_seed\"", "\"vqa_sees\""), no_journal);
     refuse(edited("\"rank\": 0", "\"rank\": 1"), no_journal);
     check_case("a shape that is none");
-    refuse(edited("\"num_experts\": 8", "\"num_experts\": 0"), no_journal);
+    refuse(edited("\"num_experts\": 8", "\"num_experts\": -1"), no_journal);
     refuse(edited("\"num_experts\": 8, ", ""), no_journal);
     refuse(edited("\"num_experts\": 8", "\"num_experts\": 8, \"more\": 1"), no_journal);
     refuse(edited(SHAPE("8"), "\"model_shape\": null"), no_journal);

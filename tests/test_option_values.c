@@ -8,6 +8,7 @@
 #include "commands/commands.h"
 #include "support/check.h"
 #include "support/folder.h"
+#include "support/hostile_server.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,17 +18,29 @@
 enum { WORDS = 40, LONG_BYTES = 100000, SECONDS = 60 };
 static char program[4096], root[2048], *long_value, *long_digits;
 
-/* A short piece of work of each command, words separated by blanks; %R is the repository's root. The folder has r/ (a sweep's results) and t.json (a
- * trace). An option under test replaces its own value here. */
+/* A short piece of work of each command, words separated by blanks; %R is the repository's root, %P the port of a server. The folder has r/ (a sweep's
+ * results) and t.json (a trace). An option under test replaces its own value here. */
 static const struct { const char *command, *words; } BASE[] = {
     {"run", "--synthetic=tiny --prompt=hi --max_new_tokens=1 --threads=1"},
     {"tile", "640x480"},
+    {"load", "--endpoint=http://127.0.0.1:%P --endpoint_model=m --data=%R/samples/questions.jsonl --output_dir=loaded --concurrency=1 --duration_s=1 --num_samples=1"},
+    {"audit", "--endpoint=http://127.0.0.1:%P --endpoint_model=m --family=gemma3 --sizes=64x64"},
     {"sweep", "--synthetic=tiny --data=%R/samples/questions.jsonl --output_dir=swept --num_samples=1 --max_new_tokens=1 --tier_list=low --top_k_list=2 "
               "--num_active_blocks_list=2 --num_runs_per_sample=1 --threads=1 --quiet"},
     {"merge", "r"}, {"tokenize", "--tokenizer=%R/samples/tiny/model/tokenizer.json hello"}, {"score", "--metric=em rows.jsonl"}, {"rescore", "result.json"},
     {"convert", "--synthetic=tiny converted"}, {"report", "r"}, {"fit", "r"}, {"predict", "model.json 640x480"}, {"best", "r --budget_ms=1000"}, {"compare", "r r"},
     {"trace", "t.json"}, {"info", ""}, {"help", ""}, {"selftest", "--synthetic=tiny --threads=1"},
 };
+
+/* a server that counts an image as gemma3 does */
+static hostile_server server;
+static void answer(const char *headers, const char *body, char *reply, size_t capacity) {
+    char text[200];
+    (void)headers;
+    snprintf(text, sizeof text, "{\"choices\":[{\"message\":{\"content\":\"A\"}}],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":1}}",
+             strstr(body, "image/png") ? 279 : 21);
+    snprintf(reply, capacity, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s", strlen(text), text);
+}
 
 /* Runs the program with these words. Returns its exit code; -1: a signal ended it (SIGALRM: it took too long). */
 static int run_words(char *const *words) {
@@ -57,6 +70,9 @@ static void run_base(const struct command *command, const char *base, const char
             for (size_t i = 0; i < length; i++) {
                 if (!strncmp(base + i, "%R", 2)) {
                     to += sprintf(to, "%s", root);
+                    i++;
+                } else if (!strncmp(base + i, "%P", 2)) {
+                    to += sprintf(to, "%d", server.port);
                     i++;
                 } else *to++ = base[i];
             }
@@ -153,6 +169,8 @@ int main(void) {
 #define COMMAND(name) &command_##name,
         VLMPROF_COMMANDS(COMMAND)
     };
+    static const hostile_step call[] = {{HOSTILE_CALL, NULL, 0}, {HOSTILE_KEEP, NULL, 0}};
+    static const hostile_reply replies[] = {call};
     char line[3 * sizeof program + 2 * sizeof root + 600];
     const char *given = getenv("PROGRAM");
     if (!getcwd(root, sizeof root) || !folder_make("option-values")) return 1;
@@ -163,6 +181,8 @@ int main(void) {
     long_digits = (char *)calloc(1, LONG_BYTES + 1);
     memset(long_value, 'a', LONG_BYTES);
     memset(long_digits, '9', LONG_BYTES);
+    hostile_start(&server, replies, 1);
+    server.call = answer;
     if (chdir(folder)) return 1;
     write_text("rows.jsonl", "{\"prediction\": \"yes\", \"references\": [\"yes\"]}\n");
     snprintf(line, sizeof line, "%s sweep --synthetic tiny --data %s/samples/questions.jsonl --output_dir r --num_samples 2 --max_new_tokens 2 "
@@ -173,6 +193,7 @@ int main(void) {
     CHECK_INT(system(line), 0);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) test_quiet_and_json(commands[i]);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) test_command(commands[i]);
+    hostile_stop(&server);
     if (chdir(root)) return 1;
     remove_folder(folder);
     free(long_value);

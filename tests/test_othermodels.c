@@ -1,5 +1,6 @@
 /* test_othermodels.c - the engine on models other than MolmoE against the reference implementations: tests/golden/othermodels, and what the shared goldens
- * have beyond it. Image and text are fed as the reference got them (ids of case.json, 8-bit pictures of pixels.png; Molmo-7B: our own preprocessing).
+ * have beyond it; own_*: further shapes (tests/tools/make_model_goldens.py). Image and text are fed as the reference got
+ * them (ids of case.json, 8-bit pictures of pixels.png; Molmo-7B: our own preprocessing).
  * With TEST_DEVICE (a device's name): the same on that device. With TEST_EMULATED: under several schedules of tests/emulator/cuda_on_cpu.h too.
  * VERBOSE in the environment prints the errors.
  * links: engine */
@@ -9,6 +10,8 @@
 #include "vlmprof_engine.h"
 
 #include "support/check.h"
+
+#include <unistd.h>
 
 #ifndef TEST_DEVICE
 #define TEST_DEVICE "cpu"
@@ -25,6 +28,14 @@ static const family families[] = {
     { "llava", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "smolvlm", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
     { "internvl", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_olmoe_a", "model.norm.weight", { "text1", "text2", "text3" } },
+    { "own_olmoe_b", "model.norm.weight", { "text1", "text2", "text3" } },
+    { "own_llava_a", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_llava_b", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_smolvlm_a", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_smolvlm_b", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_internvl_a", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_internvl_b", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
 };
 enum { FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
@@ -380,6 +391,42 @@ static void test_knobs(const family *f) {
     vp_checkpoint_close(checkpoint);
     vp_checkpoint_close(own_checkpoint);
 }
+/* every form that convert writes gives the same bits in bf16 */
+static void test_converted(const family *f, int packed) {
+    char directory[] = "/tmp/vlmprof-othermodels-XXXXXX", file[64];
+    vp_model_config config;
+    vp_checkpoint *checkpoint = NULL, *other = NULL;
+    vp_engine *engine, *again = NULL;
+    vp_convert_options convert = vp_convert_options_default();
+    vp_engine_options options = vp_engine_options_default();
+    vp_error error;
+    test_case c;
+    output one, two;
+    check_case("%s: converted, %s", f->name, packed ? "packed" : "hf");
+    memset(&error, 0, sizeof error);
+    engine = open_engine(f, VP_WEIGHTS_BF16, "cpu", "plain", &config, &checkpoint);
+    if (!CHECK(engine && mkdtemp(directory) && load_case(f, f->cases[1], &config, &c))) return;
+    snprintf(file, sizeof file, "%s/%s", directory, packed ? VP_PACKED_FILE : "model.safetensors");
+    convert.config = &config; convert.checkpoint = checkpoint; convert.directory = directory; convert.layout = packed ? VP_CONVERT_PACKED : VP_CONVERT_HF;
+    options.weights = VP_WEIGHTS_BF16; options.device = "cpu"; options.gemm = "plain"; options.config = &config; options.max_sequence = 512; options.max_views = 13;
+    if (CHECK_INT(vp_engine_convert(&convert, &error), VP_OK) && CHECK_INT(vp_checkpoint_open(directory, &config, &other, &error), VP_OK)) {
+        options.checkpoint = other;
+        CHECK_INT(vp_engine_open(&options, &again, &error), VP_OK);
+    }
+    if (error.text[0] && !again) printf("%s: %s\n", error.where, error.text);
+    if (again && run_case(engine, &config, &c, -1, 0, &one) == VP_OK && run_case(again, &config, &c, -1, 0, &two) == VP_OK) {
+        CHECK(memcmp(one.logits, two.logits, (size_t)STEPS * (size_t)config.embedding_size * sizeof(float)) == 0);
+        free_output(&one);
+        free_output(&two);
+    }
+    free_case(&c);
+    vp_engine_close(engine);
+    vp_engine_close(again);
+    vp_checkpoint_close(checkpoint);
+    vp_checkpoint_close(other);
+    remove(file);
+    rmdir(directory);
+}
 /* the words of published configs say the same as those of transformers 5 */
 static void test_styles(const family *f) {
     vp_model_config config, published;
@@ -402,6 +449,7 @@ int main(void) {
         test_knobs(&families[i]);
         if (strcmp(TEST_DEVICE, "cpu")) continue;
         test_styles(&families[i]);
+        for (int packed = 0; packed < 2; packed++) test_converted(&families[i], packed);
         for (int k = 0; vp_engine_gemm_name(k); k++) /* every GEMM kernel this processor has */
             run_family(&families[i], VP_WEIGHTS_BF16, vp_engine_gemm_name(k), 1, 1);
     }

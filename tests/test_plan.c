@@ -7,6 +7,8 @@
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/room.h"
+#include "request/prompt.h"
+#include "tile/family.h"
 
 static struct model tiny;
 static struct options options;
@@ -206,6 +208,109 @@ static void test_fingerprint(void) {
         CHECK(strstr(room_said, "scores.json") != NULL);
     }
 }
+/* ---- of servers */
+static int make_served(const char *words) {
+    char line[1500];
+    int code;
+    plan_free(&plan);
+    options_free(&options);
+    memset(&plan, 0, sizeof plan);
+    snprintf(line, sizeof line, "--data %s --endpoint http://h:1/v1/ %s", in_folder("set.jsonl"), words);
+    listen_begin();
+    code = options_of_words(&options, &command_sweep, line);
+    if (!code) code = plan_make(&options, NULL, &plan);
+    listen_end();
+    return code;
+}
+static void test_served(void) {
+    static const char *const others[] = {"--seed 7", "--no_cache", "--unique_image", "--ignore_eos", "--num_runs_per_sample 2", "--endpoint_api responses",
+                                         "--family qwen2_vl", "--family qwen2_vl --max_pixels 50000", "--answer_hint Short."};
+    uint64_t prints[12];
+    size_t count = 0;
+    char line[200];
+    check_case("of servers: models, knobs and sizes are the grid; names differ; messages are not tokenized");
+    CHECK_INT(make_served("--endpoint_model a/b c --request_knob x.max_pixels=1,2 y=[1,2] --tier_list low high"), 0);
+    CHECK_INT(plan.configuration_count, 8);
+    for (size_t i = 0; i < plan.configuration_count; i++) {
+        const struct configuration *one = &plan.configurations[i];
+        CHECK(one->variant && !one->top_k && !one->block_count && !strchr(one->file_name, '/') && strstr(one->file_name, "set_imgsizetier-") == one->file_name);
+        for (size_t k = 0; k < i; k++) CHECK(strcmp(one->file_name, plan.configurations[k].file_name) != 0);
+    }
+    CHECK_TEXT(plan.configurations[0].variant->endpoint, "http://h:1");
+    CHECK_TEXT(plan.configurations[0].variant->model, "a/b");
+    CHECK_TEXT(plan.configurations[0].variant->words, "max_pixels=1 y=[1,2]");
+    CHECK_INT(plan.sets[0].samples[0].text_count, 0);
+    prints[count++] = plan.fingerprint;
+    CHECK_INT(make_served("--endpoint_model c"), 0);
+    CHECK(plan.fingerprint == prints[0] && plan.configuration_count == 1 && !plan.configurations[0].tier && !plan.configurations[0].vision_tokens);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        snprintf(line, sizeof line, "--endpoint_model c %s", others[i]);
+        CHECK_INT(make_served(line), 0);
+        for (size_t k = 0; k < count; k++) check_note(prints[k] != plan.fingerprint, __FILE__, __LINE__, "%s has the fingerprint of another plan", others[i]);
+        prints[count++] = plan.fingerprint;
+    }
+    CHECK_INT(make_served("--endpoint_model c c"), EXIT_USAGE);
+    CHECK(strstr(room_said, "listed twice") != NULL);
+}
+static void test_messages(void) {
+    static const struct { const char *record, *dataset, *hint, *want; } table[] = {
+        {"{\"question\": \"What is it?\"}", NULL, NULL, "What is it?"},
+        {"{\"question\": \" What is it? \", \"style\": \"vqa2\"}", NULL, "Be brief.", "What is it?\nBe brief."},
+        {"{\"question\": \"\", \"style\": \"vqa2\"}", NULL, NULL, ""},
+        {"{\"question\": \"Which?\", \"options\": [\"a b\", \"c\"]}", NULL, NULL, "Which?\nA: a b\nB: c"},
+        {"{\"question\": \" User: x Assistant:\"}", "doc_qa", NULL, "User: x Assistant:"},
+        {"{\"questions\": [\"How many?\", \"And cats?\"]}", "tally_qa", NULL, "And cats?"},
+        {"{\"question\": \"Why?\", \"options\": [\"x\"], \"hint\": \"A hint\"}", "science_qa_img", NULL, "A hint\nA hint\nA: x"},
+        {"{\"rng_seed\": 66}", "coco_caption", NULL, "Write a brief caption describing the image"}};
+    check_case("messages to chat servers: the question without roles and style, options and a hint below it");
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+        struct prompt_fields fields;
+        vp_prompt_info info;
+        char *text = NULL;
+        memset(&fields, 0, sizeof fields);
+        CHECK_INT(parse_json(&parsed, table[i].record, strlen(table[i].record), NULL), VP_OK);
+        CHECK_INT(read_prompt_fields(&parsed.json, &fields, NULL), VP_OK);
+        CHECK_INT(build_message(&fields, vp_prompt_dataset_find(table[i].dataset), 42, 0, table[i].hint, &text, &info, NULL), VP_OK);
+        CHECK_TEXT(text ? text : "(none)", table[i].want);
+        free(text);
+        prompt_fields_free(&fields);
+        free(parsed.nodes);
+    }
+}
+/* The size that family_size_for says is what trying every longer side gives. */
+static void test_sizes(void) {
+    static const char *const names[] = {"qwen2_vl", "internvl", "llava", "pixtral"};
+    static const int32_t images[][2] = {{640, 480}, {333, 517}, {2000, 300}, {37, 37}};
+    static const int64_t targets[] = {64, 300, 576, 1600};
+    char reason[LINE_BYTES];
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+        for (size_t i = 0; i < sizeof images / sizeof *images; i++)
+            for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
+                const int32_t width = images[i][0], height = images[i][1], longer = width > height ? width : height;
+                int32_t sent[2] = {-1, -1}, code;
+                int64_t best = -1;
+                vp_vision_count count;
+                vp_family family;
+                check_case("%s, %dx%d, at most %d tokens", names[n], (int)width, (int)height, (int)targets[t]);
+                if (!CHECK(vp_family_find(names[n]) != NULL)) return;
+                vp_family_default(vp_family_find(names[n]), &family);
+                code = family_size_for(&family, width, height, targets[t], &sent[0], &sent[1], reason, sizeof reason);
+                for (int32_t side = 1; side <= 4096; side++) {
+                    const int32_t w = (int32_t)((double)width * side / longer + 0.5), h = (int32_t)((double)height * side / longer + 0.5);
+                    if (vp_family_count(&family, w ? w : 1, h ? h : 1, &count, NULL) == VP_OK && count.total_tokens <= targets[t] && count.total_tokens > best)
+                        best = count.total_tokens;
+                }
+                CHECK_INT(code, best < 0 ? EXIT_INPUT : 0);
+                if (code) {
+                    CHECK(strstr(reason, "no size of this shape costs at most") != NULL);
+                    continue;
+                }
+                CHECK(vp_family_count(&family, sent[0] ? sent[0] : width, sent[1] ? sent[1] : height, &count, NULL) == VP_OK);
+                CHECK_INT(count.total_tokens, best);
+                if (vp_family_count(&family, width, height, &count, NULL) == VP_OK && count.total_tokens == best) CHECK(!sent[0] && !sent[1]);
+            }
+}
 static void refuse(const char *words, const char *message) {
     CHECK_INT(make_set(words), EXIT_USAGE);
     check_note(strstr(room_said, message) != NULL, __FILE__, __LINE__, "%s: \"%s\" is not in \"%s\"", words, message, room_said);
@@ -231,6 +336,9 @@ int main(void) {
     test_requests();
     test_fingerprint();
     test_refused();
+    test_served();
+    test_messages();
+    test_sizes();
     plan_free(&plan);
     options_free(&options);
     model_free(&tiny);

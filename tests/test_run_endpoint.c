@@ -38,7 +38,8 @@ static const hostile_step slow[] = {BEGIN, PART(HOSTILE_DELTA("Hel")), WAIT(2000
 static const hostile_step thinks[] = {BEGIN, THOUGHT, HELLO, STOP, COUNTS(USAGE("5")), DONE};
 static const hostile_step ponders[] = {BEGIN, THOUGHT, STOP, COUNTS(USAGE("5")), DONE};
 static const hostile_step body[] =
-    JSON("200 OK", "{\"model\":\"served\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"Hello\"},\"finish_reason\":\"stop\"}]," USAGE("0") "}");
+    JSON("200 OK", "{\"model\":\"served\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"Hello\"},"
+         "\"finish_reason\":\"stop\"}]," USAGE("0") "}");
 static const hostile_step nonsense[] = {SAY("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<html>a web site</html>"), {HOSTILE_CLOSE, NULL, 0}};
 static const hostile_step refuses[] = JSON("400 Bad", "{\"error\":{\"message\":\"image too wide\",\"code\":400}}");
 static const hostile_step none[] = JSON("404 Not Found", "{\"error\":{\"message\":\"no such model\"}}");
@@ -48,7 +49,8 @@ static const hostile_step locked[] = {SAY("HTTP/1.1 401 Locked\r\nConnection: cl
 static const hostile_step models[] = JSON("200 OK", "{\"object\":\"list\",\"data\":[{\"id\":\"good\"},{\"id\":\"cached\"}]}");
 static const hostile_step version[] = JSON("200 OK", "{\"version\":\"0.99\"}");
 
-static hostile_reply choose(const char *headers, const char *posted) {
+static hostile_reply choose(hostile_server *asked) {
+    const char *headers = asked->request, *posted = asked->request_body;
     static const struct { const char *model; hostile_reply reply; } replies[] = {
         {"cached", cached}, {"nousage", nousage}, {"silent", silent}, {"lump", lump}, {"breaks", breaks}, {"slow", slow},
         {"body", body}, {"thinks", thinks}, {"ponders", ponders}, {"nonsense", nonsense}, {"refuses", refuses}, {"none", none}};

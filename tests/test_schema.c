@@ -4,6 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "support/check.h"
+#include "support/chat_server.h"
 #include <dirent.h>
 #include <unistd.h>
 
@@ -243,7 +244,8 @@ static char *sweep(const char *program, const char *arguments, int want_code, in
     char command[1200], out[300];
     int code;
     snprintf(out, sizeof out, "%s/out%d", folder, turn++);
-    snprintf(command, sizeof command, "OMP_WAIT_POLICY=passive %s sweep --synthetic tiny --max_new_tokens 3 --output_dir %s %s >/dev/null 2>%s/err", program,
+    snprintf(command, sizeof command, "OMP_WAIT_POLICY=passive %s sweep %s --max_new_tokens 3 --output_dir %s %s >/dev/null 2>%s/err", program,
+             strstr(arguments, "--endpoint") ? "" : "--synthetic tiny",
              out, arguments, folder);
     code = system(command);
     check_note(code == want_code << 8, __FILE__, __LINE__, "%s: status %d", command, code);
@@ -321,6 +323,19 @@ static void test_damage(const char *text) {
     check_damage(text, "\"pos_1\"", "\"count\":", "\"counts\":");
 }
 
+/* The files of a sweep of servers, with a sample that fails. */
+static void test_served_files(const char *program) {
+    hostile_server server;
+    char arguments[700], *text;
+    check_case("result files: servers");
+    chat_start(&server);
+    snprintf(arguments, sizeof arguments, "--endpoint http://127.0.0.1:%d --endpoint_model model-a model-b --request_knob image_url.detail=low "
+                                          "--family qwen2_vl --vision_tokens_list 60 --data %s/odd.jsonl --num_runs_per_sample 2", server.port, folder);
+    text = sweep(program, arguments, 1, 2);
+    CHECK(text && strstr(text, "\"served_runs\": [{\"usage\"") && strstr(text, "\"status\": \"failed\""));
+    free(text);
+    hostile_stop(&server);
+}
 static void test_files(const char *program) {
     char arguments[700], path[400], *text;
     document v;
@@ -415,6 +430,7 @@ int main(void) {
         c.schema = &schema.json;
         check_note(schema_check(&c, 0, 0, "", 0), __FILE__, __LINE__, "%s: %s", c.where, c.what);
         test_files(program);
+        test_served_files(program);
         test_partial(program);
         test_knobs(program);
         test_gpu_files();

@@ -69,6 +69,74 @@ for size in 56x56 300x200 640x480; do
         [ $(($(number prompt_tokens) - text_tokens - 3)) = "$(number image_tokens_by_rule)" ]
 done
 
+# ---- audit: the counts of both families; what is wrong has a name
+audit() { "$PROGRAM" audit "$@" --quiet >"$work/audit" 2>&1; }
+verdict() { # verdict EXIT WORDS OPTIONS...
+    local wanted=$1 words=$2
+    shift 2
+    audit "$@"
+    [ $? -eq "$wanted" ] && grep -qE -e "$words" "$work/audit" || { cat "$work/audit"; return 1; }
+}
+export OPENAI_API_KEY=$key
+check "audit: 12 sizes of a fixed count" verdict 0 "1 token more around every image; beside them all 12 sizes" \
+    --endpoint $fixed --endpoint_model llava_1_5 --family llava_1_5
+check "audit: 12 sizes of a count by size" verdict 0 "3 tokens more around every image; beside them all 12 sizes" \
+    --endpoint $sized --endpoint_model qwen2_vl_hf $limits --images 12
+check "audit: llama.cpp rounds 2.5 x 28 up, the rule to even" verdict 1 "different: 1 of 3 sizes; the first is 70x70: 4 tokens" \
+    --endpoint $sized --endpoint_model qwen2_vl_hf $limits --sizes 640x480,70x70,300x200
+check "audit: a knob that llama.cpp does not know is ignored" verdict 1 "knob ignored: the counts are the same with and without it" \
+    --endpoint $sized --endpoint_model qwen2_vl_hf $limits --images 12 --request_knob mm_processor_kwargs.max_pixels=100352
+check "audit: another limit is found by the counts" verdict 1 "another limit configured: all counts fit qwen2_vl_hf with max_pixels = 200704" \
+    --endpoint $sized --endpoint_model qwen2_vl_hf --family qwen2_vl_hf --images 12
+check "audit: a dropped image" verdict 1 "image dropped: no image adds a token" --endpoint $deaf --endpoint_model llava_1_5 --family llava_1_5
+
+# ---- sweep: killed with kill -9 and resumed, its answers and counts are those of one that was not
+cat >"$work/points.py" <<'EOF'
+import glob, json, sys
+for path in sorted(glob.glob(sys.argv[1] + "/*.json")):
+    result = json.load(open(path))
+    for row in result["per_sample_results"]:
+        print(result["target_vision_tokens"], result["request_knobs"], row["metadata"]["id"], row["status"], row["pred"], row["output_tokens"],
+              row["total_sequence_length"], row["actual_image_size"], len(row["runs"]["TTFT"]), row["accuracy"])
+EOF
+sweep() {
+    local folder=$1
+    shift
+    "$@" "$PROGRAM" sweep --endpoint $sized --endpoint_model qwen2_vl_hf $limits --data samples/questions.jsonl --vision_tokens_list 64 144 \
+        --request_knob cache_prompt=true,false --num_samples 6 --num_runs_per_sample 2 --max_new_tokens 8 --quiet --output_dir "$work/$folder"
+}
+check "a sweep" sweep whole
+sweep killed exec >"$work/killed.out" 2>&1 &
+child=$!
+for _ in $(seq 600); do [ "$(cat "$work/killed/journal.jsonl" 2>/dev/null | wc -l)" -ge 14 ] && break; sleep 0.05; done
+kill -9 $child
+{ wait $child; } 2>/dev/null
+check "the killed sweep was not done" [ "$(ls "$work/killed/"*.json 2>/dev/null | wc -l)" -lt 4 ]
+check "the killed sweep goes on" sweep killed
+"$python" "$work/points.py" "$work/whole" >"$work/whole.points"
+"$python" "$work/points.py" "$work/killed" >"$work/killed.points"
+check "24 points" [ "$(grep -c ' ok ' "$work/whole.points")" = 24 ]
+check "killed and resumed: equal answers and counts" diff "$work/whole.points" "$work/killed.points"
+check "a report of a server" "$PROGRAM" report "$work/killed" --output_dir "$work/report"
+
+check "load: two requests at a time" "$PROGRAM" load --endpoint $sized --endpoint_model qwen2_vl_hf --data samples/questions.jsonl --concurrency 2 \
+    --duration_s 2 --max_new_tokens 8 --quiet --output_dir "$work/load"
+
+# ---- the commands of README and guides that ask a server, and all of the guide servers
+{ grep -oE '\| `\./vlmprof [^`]+` \|$' README.md | sed 's/^| `.//; s/` |$//; s/^.//'
+  grep -hE '^    vlmprof ' $(ls cli/guides/*.txt | grep -v servers); } | grep -e ' --endpoint ' >"$work/commands"
+grep -hE '^    vlmprof ' cli/guides/servers.txt >>"$work/commands"
+check "README and guides have commands for servers" [ "$(wc -l <"$work/commands")" -ge 6 ]
+sed -i -E "s|^ *vlmprof ||; s|http://127.0.0.1:[0-9]+|$sized|; s|([ =])NAME\b|\1qwen2_vl_hf|; s|\bbuild/|$work/|g" "$work/commands"
+while IFS= read -r command; do
+    most=0
+    case $command in
+        audit*) most=1;;   # it finds that llama.cpp has other limits
+        load*) continue;;  # minutes
+    esac
+    check "runs: vlmprof $command" bash -c "timeout 120 $PROGRAM $command || [ \$? -le $most ]" </dev/null
+done <"$work/commands"
+
 [ -z "$(grep -rlF "$key" "$work" --exclude=key)" ]
 check "the key is in no output" [ $? -eq 0 ]
 echo "test_servers: $passed passed, $failed failed, 0 skipped"

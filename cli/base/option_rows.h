@@ -9,7 +9,7 @@
      "checkpoint folder: config.json, tokenizer.json, and *.safetensors or what convert packed"}
 #define OPTION_SYNTHETIC \
     {"synthetic", TEXT, "NAME", NULL, 0, 0, NULL, \
-     "seeded random weights in a real shape (tiny, molmoe-1b): latency is real, answers are noise"}
+     "seeded random weights in a real shape (tiny, molmoe-1b, ..): latency is real, answers are noise"}
 #define OPTION_PREPROCESS \
     {"preprocess", CHOICE, "HOW", "adaptive", 0, 0, "adaptive adaptive-fill tier", \
      "adaptive: fit and pad; adaptive-fill: fill and centre-crop; tier: fill, crops by --tier"}

@@ -55,8 +55,8 @@ struct asked {
     vp_chat_usage usage, usage_without;
     char *refusal; /* the server's words; NULL: it answered */
 };
-/* What is judged: tokens of the prompt less those of the text alone, against all tokens of the rule; or what usage says of
- * images, against all of them or the features alone. */
+/* What is judged: tokens of the prompt less those of the text alone, against all tokens of the rule; or what usage says
+ * of images, against all of them or the features alone. */
 enum measure { MEASURE_PROMPT, MEASURE_IMAGE, MEASURE_FEATURES, MEASURES };
 static const char *const MEASURE_WORDS[MEASURES] = {
     "prompt_tokens with the image less prompt_tokens of the text alone", "image_tokens of usage",
@@ -83,14 +83,15 @@ static int add_sizes(const struct options *options, struct audit *audit) {
     audit->asked = zeroed(sizes->count + 1, sizeof *audit->asked);
     for (size_t i = 0; i < sizes->count; i++) {
         struct corner *corner = &audit->asked[i].corner;
+        const char *text = sizes->items[i];
         vp_error error = {VP_OK, -1, "", ""};
         int64_t width = 0, height = 0;
         vp_result result;
-        if (!can_parse_size(sizes->items[i], SIZE_SEPARATORS, &width, &height))
-            return complain(EXIT_USAGE, "--sizes: \"%.60s\": want WIDTHxHEIGHT in pixels, like 640x480", sizes->items[i]);
+        if (!can_parse_size(text, SIZE_SEPARATORS, &width, &height))
+            return complain(EXIT_USAGE, "--sizes: \"%.60s\": want WIDTHxHEIGHT in pixels, like 640x480", text);
         if (width < 1 || height < 1 || width > VP_IMAGE_PIXELS_MAX || height > VP_IMAGE_PIXELS_MAX
             || width * height > VP_IMAGE_PIXELS_MAX)
-            return complain(EXIT_USAGE, "--sizes: %s: an image has 1 to %d pixels", sizes->items[i], VP_IMAGE_PIXELS_MAX);
+            return complain(EXIT_USAGE, "--sizes: %s: an image has 1 to %d pixels", text, VP_IMAGE_PIXELS_MAX);
         *corner = (struct corner){(int32_t)width, (int32_t)height, {0, 0, 0, 0, 0, 0, 0, 0, 0}, "given"};
         result = audit_count(audit->rule, corner->width_px, corner->height_px, &corner->count, &error);
         if (result != VP_OK) return complain_result(EXIT_USAGE, "--sizes", result, &error);
@@ -105,7 +106,8 @@ static int add_corners(const struct options *options, struct audit *audit) {
     audit->asked = zeroed(audit->count + 1, sizeof *audit->asked);
     for (size_t i = 0; i < audit->count; i++) audit->asked[i].corner = corners[i];
     free(corners);
-    return audit->count ? 0 : complain(EXIT_INPUT, "%s takes no image of so few pixels", audit->rule->family.preset->name);
+    if (audit->count) return 0;
+    return complain(EXIT_INPUT, "%s takes no image of so few pixels", audit->rule->family.preset->name);
 }
 /* A key that the options set to the very value of a knob means the knob: without it the published value holds. */
 static void split_rules(struct audit *audit) {
@@ -162,8 +164,9 @@ static int audit_prepare(const struct options *options, struct audit *audit) {
         return code;
     for (size_t i = 0; i < audit->count; i++) {
         struct asked *asked = &audit->asked[i];
-        audit_count(audit->rule, asked->corner.width_px, asked->corner.height_px, &asked->corner.count, NULL);
-        if (audit_count(audit->without, asked->corner.width_px, asked->corner.height_px, &asked->without, NULL) != VP_OK)
+        const int32_t width = asked->corner.width_px, height = asked->corner.height_px;
+        audit_count(audit->rule, width, height, &asked->corner.count, NULL);
+        if (audit_count(audit->without, width, height, &asked->without, NULL) != VP_OK)
             asked->without.total_tokens = -1;
     }
     if ((code = endpoint_open(options, text_of(options, "endpoint"), text_of(options, "endpoint_model"),
@@ -174,8 +177,8 @@ static int audit_prepare(const struct options *options, struct audit *audit) {
 
 /* ---- requests */
 /* Asks about a picture, or about none. Returns 0, or an exit code with a reason; *status is HTTP's. */
-static int ask_usage(struct audit *audit, const struct picture *picture, int with_knobs, vp_chat_usage *usage, int *status,
-                     char *reason, size_t capacity) {
+static int ask_usage(struct audit *audit, const struct picture *picture, int with_knobs, vp_chat_usage *usage,
+                     int *status, char *reason, size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
     struct question question;
     vp_exchange exchange;
@@ -295,8 +298,9 @@ static int judge_by(struct audit *audit, enum measure by) {
         audit->size_of[i] = audit->size_count++;
         *size = (struct audit_size){asked->corner.width_px, asked->corner.height_px,
                                     ruled_by(by, &asked->corner.count), measured_by(audit, by, &asked->usage),
-                                    -1, -1};
+                                    0, 0, 0};
         if (!asked->is_counted_without || !is_known(audit, by, &asked->usage_without)) continue;
+        size->has_without = 1;
         size->by_rule_without = ruled_by(by, &asked->without);
         size->measured_without = measured_by(audit, by, &asked->usage_without);
     }
@@ -316,6 +320,8 @@ static int audit_decide(struct audit *audit) {
     else if (!is_judged) is_judged = judge_by(audit, MEASURE_IMAGE);
     if (is_judged) {
         audit_words(audit->rule, audit->sizes, audit->size_count, &audit->verdict, &audit->words);
+        if (audit->refused)
+            text_list_add(&audit->words, "the server refused %zu of %zu sizes", audit->refused, audit->done);
         return 0;
     }
     if (audit->refused) return complain(EXIT_DEVICE, "the server refused every image: %s", audit->refusals.items[0]);
@@ -338,11 +344,14 @@ static void add_rows(const struct audit *audit, struct text_list *cells, int wit
         else text_list_add(cells, "-");
         text_list_add(cells, "%lld", (long long)ruled_by(audit->by, count));
         if (size) text_list_add(cells, "%lld", (long long)size->measured); else text_list_add(cells, "refused");
-        if (size) text_list_add(cells, "%+lld", (long long)(size->measured - size->by_rule)); else text_list_add(cells, "-");
+        if (size) text_list_add(cells, "%+lld", (long long)(size->measured - size->by_rule));
+        else text_list_add(cells, "-");
         if (with_image) add_number(cells, asked->usage.image_tokens);
         if (with_cached) add_number(cells, asked->usage.cached_tokens);
         if (audit->knobs.count) add_number(cells, asked->without.total_tokens);
-        if (audit->knobs.count) add_number(cells, size ? size->measured_without : -1);
+        if (audit->knobs.count && size && size->has_without)
+            text_list_add(cells, "%lld", (long long)size->measured_without);
+        else if (audit->knobs.count) text_list_add(cells, "-");
     }
 }
 /* The keys of the rule, as one types them. */
@@ -379,7 +388,7 @@ static int print_audit(const struct audit *audit) {
                   vp_certainty_text(audit->rule->family.preset->certainty), line.bytes ? line.data : "");
     line.bytes = 0;
     knobs_words(&audit->knobs, 0, &line);
-    if (audit->knobs.count) document_text(&document, BLOCK_LINE, "knobs of each request: %s", line.data);
+    if (line.bytes) document_text(&document, BLOCK_LINE, "knobs of each request: %s", line.data);
     document_text(&document, BLOCK_LINE, "counted: %s (%lld)", MEASURE_WORDS[audit->by],
                   (long long)audit->text_tokens);
     text_add_string(&heads, "size|why|grid|by rule|counted|difference");
@@ -420,7 +429,8 @@ static void put_verdict(vp_json_writer *writer, const struct audit *audit) {
         vp_json_begin_object(writer);
         put_text(writer, "key", verdict->fits[i].key);
         put_int(writer, "value", verdict->fits[i].value);
-        put_pair(writer, "range", verdict->fits[i].lowest, verdict->fits[i].highest);
+        put_int(writer, "lowest", verdict->fits[i].lowest);
+        put_known(writer, "highest", verdict->fits[i].highest < AUDIT_UNBOUNDED, verdict->fits[i].highest);
         put_int(writer, "offset", verdict->fit_offset);
         vp_json_end_object(writer);
     }
@@ -443,10 +453,17 @@ static void put_asked(vp_json_writer *writer, const struct audit *audit, size_t 
     put_int(writer, "image_tokens_by_rule", ruled_by(audit->by, &asked->corner.count));
     put_known(writer, "image_tokens_measured", size != NULL, size ? size->measured : 0);
     put_known(writer, "difference", size != NULL, size ? size->measured - size->by_rule : 0);
-    put_known(writer, "image_tokens_by_rule_without_knobs", size && size->measured_without >= 0, size ? size->by_rule_without : 0);
-    put_known(writer, "image_tokens_measured_without_knobs", size && size->measured_without >= 0,
+    put_known(writer, "image_tokens_by_rule_without_knobs", size && size->has_without,
+              size ? size->by_rule_without : 0);
+    put_known(writer, "image_tokens_measured_without_knobs", size && size->has_without,
               size ? size->measured_without : 0);
     if (asked->is_counted) put_usage(writer, &asked->usage); else put_null(writer, "usage");
+    vp_json_key(writer, "without_knobs");
+    if (asked->is_counted_without) {
+        vp_json_begin_object(writer);
+        put_usage(writer, &asked->usage_without);
+        vp_json_end_object(writer);
+    } else vp_json_null(writer);
     put_text(writer, "refusal", asked->refusal);
     vp_json_end_object(writer);
 }
@@ -529,7 +546,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_audit = {
     "audit", "--endpoint URL --endpoint_model NAME --family NAME",
-    "does a server count image tokens as its model's rule says, and obey a request's knobs?",
+    "does a server count image tokens as its model's rule says, and obey a request's knobs? exit 1 when not",
     "vlmprof audit --endpoint http://127.0.0.1:8000 --endpoint_model qwen --family qwen2.5-vl\n"
     "  vlmprof audit --endpoint http://127.0.0.1:8000 --endpoint_model qwen --family qwen2.5-vl \\\n"
     "      --request_knob mm_processor_kwargs.max_pixels=501760 --json\n"

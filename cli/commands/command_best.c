@@ -125,11 +125,17 @@ static char *server_options_text(const struct result_file *file) {
         for (uint32_t i = 1, member = 0; member < knobs.json.nodes[0].count;
              member++, i = knobs.json.nodes[i + 1].end) {
             const vp_json_node *value = &knobs.json.nodes[i + 1];
+            const char *start = knobs.json.text + value->start;
+            struct parsed read = {{NULL, NULL, 0}, NULL, 0};
             struct text_buffer word = {NULL, 0, 0};
             char *path = node_text(&knobs.json, i);
+            /* a text that would be read as something else keeps its quotes */
+            const int quoted = value->type == VP_JSON_STRING && parse_json(&read, start, value->bytes, NULL) == VP_OK;
+            free(read.nodes);
             text_add_string(&word, path ? path : "");
-            text_add_string(&word, "=");
-            text_add(&word, knobs.json.text + value->start, (size_t)value->bytes);
+            text_add_string(&word, quoted ? "=\"" : "=");
+            text_add(&word, start, (size_t)value->bytes);
+            text_add_string(&word, quoted ? "\"" : "");
             text_add_string(&out, " --request_knob ");
             shell_word(&out, word.data);
             free(word.data);

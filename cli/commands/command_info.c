@@ -85,18 +85,29 @@ static const char *const DTYPE_KEYS[] = {"F32", "BF16", "F16"}; /* by vp_dtype *
 /* What a checkpoint holds: parameters by part, tensors by type, tokens of the tokenizer. */
 struct holdings { int64_t parameters, parts[PART_COUNT], tensors, dtypes[3], tokens; };
 
+static int has_any(const char *name, const char *const *pieces) {
+    for (; *pieces; pieces++) if (strstr(name, *pieces)) return 1;
+    return 0;
+}
+/* the part that a tensor belongs to, by its name */
+static int part_of(const char *name) {
+    static const char *const vision[] = {"vision_", "multi_modal_projector.", "connector.", NULL},
+                      *const tables[] = {".wte.", "embed_tokens", "lm_head", "model.transformer.ff_out.", NULL};
+    return has_any(name, vision)        ? PART_VISION
+           : strstr(name, ".experts.") ? PART_EXPERTS
+           : has_any(name, tables)     ? PART_EMBEDDINGS
+                                       : PART_LANGUAGE;
+}
 static void read_holdings(const struct model *model, struct holdings *holdings) {
     vp_tensor_spec spec;
     memset(holdings, 0, sizeof *holdings);
     holdings->tensors = vp_model_tensor_count(&model->config);
     for (int64_t i = 0; i < holdings->tensors && vp_model_tensor(&model->config, i, &spec) == VP_OK; i++) {
-        int64_t count = spec.shape[0] * (spec.dimensions > 1 ? spec.shape[1] : 1);
         vp_tensor tensor;
+        int64_t count = 1;
+        for (int32_t k = 0; k < spec.dimensions; k++) count *= spec.shape[k];
         holdings->parameters += count;
-        holdings->parts[strstr(spec.name, "vision_backbone.")                        ? PART_VISION
-                        : strstr(spec.name, ".experts.")                             ? PART_EXPERTS
-                        : strstr(spec.name, ".wte.") || strstr(spec.name, "lm_head") ? PART_EMBEDDINGS
-                                                                                     : PART_LANGUAGE] += count;
+        holdings->parts[part_of(spec.name)] += count;
         if (model->checkpoint && vp_checkpoint_find(model->checkpoint, spec.name, &tensor) == VP_OK)
             holdings->dtypes[tensor.dtype]++;
     }
@@ -110,7 +121,7 @@ static void read_holdings(const struct model *model, struct holdings *holdings) 
 }
 /* Bytes per token of the KV cache of all blocks, as vp_engine_open allocates it. */
 static int64_t cache_bytes(const struct model *model, int fp32) {
-    return (fp32 ? 8 : 4) * (int64_t)model->config.d_model * model->config.block_count;
+    return (fp32 ? 8 : 4) * (int64_t)model->config.kv_head_count * model->config.head_dim * model->config.block_count;
 }
 
 static void put_model(vp_json_writer *writer, const struct model *model, const struct holdings *holdings) {
@@ -122,6 +133,8 @@ static void put_model(vp_json_writer *writer, const struct model *model, const s
     put_int(writer, "num_blocks", config->block_count);
     put_int(writer, "d_model", config->d_model);
     put_int(writer, "num_heads", config->head_count);
+    put_int(writer, "num_kv_heads", config->kv_head_count);
+    put_int(writer, "mlp_dim", config->mlp_dim);
     put_int(writer, "num_experts", config->expert_count);
     put_int(writer, "expert_dim", config->expert_dim);
     put_int(writer, "top_k", config->top_k);
@@ -159,11 +172,18 @@ static void put_model(vp_json_writer *writer, const struct model *model, const s
 static void print_model(const struct model *model, const struct holdings *holdings) {
     const vp_model_config *config = &model->config;
     print_plain("model       %s: %s%s\n", model->name, model->architecture, model->synthetic ? ", random weights" : "");
-    print_plain("language    %d blocks of width %d, %d heads; %d experts of width %d, top_k %d; %d positions at most\n",
-                config->block_count, config->d_model, config->head_count, config->expert_count, config->expert_dim,
-                config->top_k, config->max_positions);
-    print_plain("vision      %d blocks of width %d (%d are run), %d heads, mlp %d\n", config->vit_block_count,
-                config->vit_width, config->vit_blocks_needed, config->vit_head_count, config->vit_mlp_dim);
+    char heads[48] = "";
+    if (config->kv_head_count != config->head_count)
+        snprintf(heads, sizeof heads, " (%d of keys and values)", config->kv_head_count);
+    print_plain("language    %d blocks of width %d, %d heads%s; ", config->block_count, config->d_model,
+                config->head_count, heads);
+    if (config->expert_count)
+        print_plain("%d experts of width %d, top_k %d; ", config->expert_count, config->expert_dim, config->top_k);
+    else print_plain("mlp %d; ", config->mlp_dim);
+    print_plain("%d positions at most\n", config->max_positions);
+    if (config->vit_block_count)
+        print_plain("vision      %d blocks of width %d (%d are run), %d heads, mlp %d\n", config->vit_block_count,
+                    config->vit_width, config->vit_blocks_needed, config->vit_head_count, config->vit_mlp_dim);
     print_plain("tokenizer   %lld tokens; %d rows of embeddings\n", (long long)holdings->tokens,
                 config->embedding_size + config->additional_vocab_size);
     print_plain("parameters  %.4g M: vision %.4g M, experts %.4g M, other LLM %.4g M, embeddings and head %.4g M\n",

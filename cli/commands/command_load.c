@@ -64,7 +64,8 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"slo", TEXT, "LIMITS", NULL, 0, 0, NULL,
      "what makes a request good: ttft:MS,tpot:MS,e2e:MS, any of them, all must hold"},
     {"find_rate", FLAG, NULL, NULL, 0, 0, NULL,
-     "find the highest rate at which --slo_share of the requests are good; begins at --request_rate or 1"},
+     "find the highest rate at which --slo_share of the requests are good; begins at --request_rate or 1; a trial "
+     "lasts longer than --duration_s where it needs more requests to decide"},
     {"slo_share", REAL, "PERCENT", "95", 1, 99.9, NULL, "with --find_rate: requests that must be good"},
     {"rate_precision", REAL, "PERCENT", "10", 1, 100, NULL, "with --find_rate: ends when the rate is known that well"},
     OPTION_GROUP("requests"),
@@ -279,7 +280,7 @@ static double *due_times(const struct load *load, const struct load_level *level
     }
     vp_arrivals_parse(text_of(load->options, "arrivals"), level->rate, (uint32_t)number_of(load->options, "seed"),
                       &arrivals);
-    while ((now_s = vp_arrivals_next(&arrivals)) < load->duration_s) {
+    while ((now_s = vp_arrivals_next(&arrivals)) < level->duration_s) {
         if (!(*count & (*count + 1))) due_s = resize(due_s, 2 * *count + 1, sizeof *due_s);
         due_s[(*count)++] = now_s;
     }
@@ -310,7 +311,7 @@ static int write_level(const struct load *load, const struct load_level *level, 
     put_knobs(&writer, knobs, load->knobs.count);
     put_load_level(&writer, level);
     put_text(&writer, "arrivals", level->concurrency ? NULL : text_of(load->options, "arrivals"));
-    put_double(&writer, "duration_s", load->duration_s);
+    put_double(&writer, "duration_s", level->duration_s);
     put_double(&writer, "ramp_s", load->ramp_s);
     put_double(&writer, "cool_down_s", load->cool_down_s);
     put_int(&writer, "max_new_tokens", load->dataset.new_tokens);
@@ -386,9 +387,9 @@ static int measure_level(struct load *load, struct load_level *level) {
     plan.order_count = load->order_count;
     plan.due_s = due_s = due_times(load, level, &plan.due_count);
     plan.concurrency = level->concurrency;
-    plan.duration_s = load->duration_s;
+    plan.duration_s = level->duration_s;
     plan.ramp_s = load->ramp_s;
-    print_note("vlmprof: %s for %g s\n", load_level_text(level, name), load->duration_s);
+    print_note("vlmprof: %s for %g s\n", load_level_text(level, name), level->duration_s);
     noise_begin(&noise, &reading);
     code = load_run(&load->endpoint, &plan, &records);
     noise_end(&noise, &reading);
@@ -396,7 +397,7 @@ static int measure_level(struct load *load, struct load_level *level) {
     if (!code || code == EXIT_INTERRUPTED) {
         int written;
         load_score(&load->bodies, load->dataset.metric, &records);
-        level->summary = load_summarize(&records, load->ramp_s, load->duration_s - load->cool_down_s,
+        level->summary = load_summarize(&records, load->ramp_s, level->duration_s - load->cool_down_s,
                                         load->has_slo ? &load->slo : NULL);
         level->is_complete = !code;
         if (text_of(load->options, "slo"))
@@ -415,7 +416,14 @@ static struct load_level *add_level(struct load *load, double rate, int32_t conc
     memset(level, 0, sizeof *level);
     level->rate = rate;
     level->concurrency = concurrency;
+    level->duration_s = load->duration_s;
     return level;
+}
+/* A trial of the search lasts at least until the interval of a share of 100 % lies above the objective: a shorter one
+ * could not hold, however good the server is. Wilson's interval of n good requests begins at n / (n + z^2). */
+static double deciding_duration_s(const struct load *load, double rate, double share) {
+    const double z = 1.959964, needed = z * z * share / (1 - share);
+    return fmax(load->duration_s, load->ramp_s + load->cool_down_s + 1.5 * needed / rate);
 }
 /* Trials at the rates that the search proposes. */
 static int find_rate(struct load *load) {
@@ -427,6 +435,7 @@ static int find_rate(struct load *load) {
     while (!isnan(load->search.next) && !code) {
         struct load_level *level = add_level(load, load->search.next, 0);
         vp_trial trial;
+        level->duration_s = deciding_duration_s(load, level->rate, share);
         if ((code = measure_level(load, level)) != 0) break;
         if (!level->summary.due)
             return complain(EXIT_USAGE, "no request was due within the window at rate %g: use a longer --duration_s",

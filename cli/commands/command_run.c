@@ -112,6 +112,9 @@ static int run_choose_knobs(const struct options *options, struct run_state *sta
     const vp_model_config *config = &state->model.config;
     int64_t top_k = is_given(options, "top_k") ? number_of(options, "top_k") : config->top_k;
     const struct option_value *list = opt(options, "active_blocks");
+    if (!config->expert_count && is_given(options, "top_k"))
+        return complain(EXIT_USAGE, "--top_k: %s has no experts to choose from",
+                        vp_architecture_name(config->architecture));
     if (top_k > config->expert_count)
         return complain(EXIT_USAGE, "--top_k %lld: the model has %d experts", (long long)top_k, config->expert_count);
     if (list->given && (is_given(options, "num_active_blocks") || is_given(options, "importance_scores_file")))
@@ -141,7 +144,11 @@ static int run_load_image(const char *path, struct run_state *state) {
     vp_error error = {VP_OK, -1, "", ""};
     char reason[LINE_BYTES];
     vp_result result;
-    int code = load_image(path, &state->image, reason, sizeof reason);
+    int code;
+    if (state->model.reads_text_only)
+        return complain(EXIT_USAGE, "%s: %s reads text only", path,
+                        vp_architecture_name(state->model.config.architecture));
+    code = load_image(path, &state->image, reason, sizeof reason);
     state->sample.image_path = copy_text(path, strlen(path));
     if (code) return complain(code, "%s", reason);
     state->sample.width_px = state->image.width_px;
@@ -168,7 +175,10 @@ static int run_prepare(const struct options *options, struct run_state *state) {
     if ((code = model_load(options, &state->model)) != 0 || (code = run_choose_knobs(options, state)) != 0) return code;
     if (!is_given(options, "max_crops") && state->tiles.rule == VP_TILE_ADAPTIVE)
         state->tiles.max_crops = state->model.config.geometry.max_crops;
-    state->sample.prompt = is_given(options, "raw_prompt") ? copy_text(text, strlen(text)) : make_prompt(style, text);
+    state->sample.prompt = is_given(options, "raw_prompt") ? copy_text(text, strlen(text))
+                                                           : model_prompt(&state->model, style, text);
+    if (!state->sample.prompt) return EXIT_USAGE;
+    state->input.no_bos = state->sample.no_bos = state->model.reads_text_only;
     state->sample.question = copy_text(text, strlen(text));
     if ((code = tokenize_prompt(&state->model, &state->sample)) != 0) return code;
     if (options->operand_count && (code = run_load_image(options->operands[0], state)) != 0) return code;
@@ -346,11 +356,12 @@ static void print_run(const struct options *options, const struct run_state *sta
                *cpu = gpu_of(state->session.engine) < 0 ? "no CUDA: " : "";
     print_plain("answer   ");
     print_visible(run->answer, run->answer_bytes);
-    print_plain("\nmodel    %s%s, %s, top_k %d of %d, blocks %d of %d\n", state->model.name,
+    print_plain("\nmodel    %s%s, %s, ", state->model.name,
                 state->model.synthetic ? " (synthetic weights: latency is real, the answer is noise)" : "",
-                text_of(options, "weights"), state->input.top_k, state->model.config.expert_count,
-                state->input.block_count,
-                state->model.config.block_count);
+                text_of(options, "weights"));
+    if (state->model.config.expert_count)
+        print_plain("top_k %d of %d, ", state->input.top_k, state->model.config.expert_count);
+    print_plain("blocks %d of %d\n", state->input.block_count, state->model.config.block_count);
     print_plain("device   %s%s%s%s%s; gemm %s for 1 row, %s for 1024\n", vp_engine_device(state->session.engine),
                 note[0] ? " (" : "", note[0] ? cpu : "", note, note[0] ? ")" : "",
                 vp_engine_gemm(state->session.engine, 1),
@@ -365,8 +376,8 @@ static void print_run(const struct options *options, const struct run_state *sta
             "tokens %d\n",
             sequence_of(&state->input), layout->image_tokens, layout->feature_tokens, layout->col_tokens,
             layout->marker_tokens, state->input.text_count, layout->theoretical_tokens);
-    } else print_plain("tokens   %d = 1 BOS + %d text, no image\n", sequence_of(&state->input),
-                       state->input.text_count);
+    } else print_plain("tokens   %d = %s%d text, no image\n", sequence_of(&state->input),
+                       state->input.no_bos ? "" : "1 BOS + ", state->input.text_count);
     print_plain("output   %d token%s%s\n", run->token_count, run->token_count == 1 ? "" : "s",
                 run->ended_by_eos ? ", the last is EOS" : "");
     print_stages(state);

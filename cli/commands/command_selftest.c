@@ -28,7 +28,7 @@
 static const struct option_spec SELFTEST_OPTIONS[] = {
     OPTION_GROUP("what is tested"),
     OPTION_MODEL,
-    {"synthetic", TEXT, "NAME", "tiny", 0, 0, NULL, "seeded random weights in a real shape (tiny, molmoe-1b)"},
+    {"synthetic", TEXT, "NAME", "tiny", 0, 0, NULL, "seeded random weights in a real shape (tiny, molmoe-1b, ..)"},
     OPTION_SEED,
     {"device", TEXT, "D", "auto", 0, 0, NULL, "what is tested: auto (all there is), cpu, cuda or cuda:N"},
     OPTION_THREADS,
@@ -254,6 +254,7 @@ static int selftest_prepare(struct selftest *selftest) {
     vp_result result;
     int code;
     if ((code = check_device(selftest->options)) != 0 || (code = model_load(selftest->options, &selftest->model)) != 0
+        || (code = model_check_pictures(selftest->options, &selftest->model)) != 0
         || (code = checkpoint_open(&selftest->model)) != 0)
         return code;
     if (is_packed(&selftest->model))

@@ -431,7 +431,8 @@ static int sweep_plan(struct sweep *sweep) {
     if (is_given(options, "endpoint")) return sweep_plan_servers(sweep);
     if ((code = sweep_rank(sweep)) != 0) return code;
     if ((code = check_device(options)) != 0 || (code = check_gemm(options)) != 0
-        || (code = model_load(options, &sweep->model)) != 0)
+        || (code = model_load(options, &sweep->model)) != 0
+        || (code = model_check_pictures(options, &sweep->model)) != 0)
         return code;
     return plan_make(options, &sweep->model, &sweep->plan);
 }

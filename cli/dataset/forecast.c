@@ -39,26 +39,11 @@ static void cost_linear(struct pass_cost *cost, int stage, double times, double 
     cost_add(cost, stage, times * 2 * rows * outputs * inputs,
              times * (outputs * inputs * element + rows * inputs * element + rows * outputs * result_bytes));
 }
-/* Image encoder and connector of all views; the names below are sizes of one view. */
-static void cost_vision(const vp_model_config *config, const struct pass_shape *pass, double element,
-                        struct pass_cost *cost) {
-    double width = config->vit_width, tokens = config->vit_positions, blocks = config->vit_blocks_needed,
-           views = pass->views, rows = tokens, features = width * config->vit_layer_count,
+/* Attention over windows, then SwiGLU; the names below are sizes of one view. */
+static void cost_pooling(const vp_model_config *config, double views, double element, struct pass_cost *cost) {
+    double width = config->vit_width, features = width * config->vit_layer_count,
            windows = vp_geometry_tokens_per_crop(&config->geometry),
-           members = config->geometry.pool * config->geometry.pool,
-           values = (double)config->geometry.patch_px * config->geometry.patch_px * 3, hidden = config->projector_dim;
-    cost_add(cost, VP_STAGE_VIT, views * 9 * rows * width,
-             views * (rows * values * (4 + element) + 20 * rows * width + 8 * rows * features));
-    cost_linear(cost, VP_STAGE_VIT, views, tokens - 1, width, values, element, 4);
-    cost_linear(cost, VP_STAGE_VIT, views * blocks, rows, 3 * width, width, element, element);
-    cost_linear(cost, VP_STAGE_VIT, views * blocks, rows, width, width, element, 8);
-    cost_linear(cost, VP_STAGE_VIT, views * blocks, rows, config->vit_mlp_dim, width, element, element);
-    cost_linear(cost, VP_STAGE_VIT, views * blocks, rows, width, config->vit_mlp_dim, element, 8);
-    cost_add(cost, VP_STAGE_VIT,
-             views * blocks
-                 * (rows * rows * (4 * width + 5.0 * config->vit_head_count) + 22 * rows * width
-                    + 5 * rows * config->vit_mlp_dim),
-             views * blocks * (4 * rows * width * element + 2 * rows * width * (4 + element)));
+           members = config->geometry.pool * config->geometry.pool, hidden = config->projector_dim;
     cost_linear(cost, VP_STAGE_CONNECTOR, views, windows, width, features, element, 4);
     cost_linear(cost, VP_STAGE_CONNECTOR, views, windows * members, 2 * width, features, element, 4);
     cost_linear(cost, VP_STAGE_CONNECTOR, views, windows, width, width, element, element);
@@ -72,28 +57,73 @@ static void cost_vision(const vp_model_config *config, const struct pass_shape *
             * (members * features * (4 + element) + features * element + width * (4 + 8 * members + element)
                + hidden * (8 + element)));
 }
-/* `times` blocks over `rows` new tokens, whose attention has `scores` pairs of query and key and reads `kept` rows
- * of the cache. */
-static void cost_blocks(const vp_model_config *config, int stage, double times, double rows, double scores, double kept,
-                        int32_t top_k, double element, struct pass_cost *cost) {
+/* A window's patches through one matrix, or through two with GELU between, behind a norm where there is one. */
+static void cost_windows(const vp_model_config *config, double views, double element, struct pass_cost *cost) {
+    double windows = vp_geometry_tokens_per_crop(&config->geometry), hidden = config->projector_dim,
+           width = (double)config->vit_width * config->geometry.pool * config->geometry.pool,
+           normed = config->connector == VP_CONNECTOR_NORM_MLP;
+    cost_add(cost, VP_STAGE_CONNECTOR, views * windows * (8 * width * normed + 5 * hidden),
+             views * windows * width * (4 + element + 8 * normed));
+    if (hidden > 0) cost_linear(cost, VP_STAGE_CONNECTOR, views, windows, hidden, width, element, element);
+    cost_linear(cost, VP_STAGE_CONNECTOR, views, windows, config->d_model, hidden > 0 ? hidden : width, element, 4);
+}
+/* Image encoder and connector of all views; the names below are sizes of one view. */
+static void cost_vision(const vp_model_config *config, const struct pass_shape *pass, double element,
+                        struct pass_cost *cost) {
+    double width = config->vit_width, tokens = config->vit_positions, blocks = config->vit_blocks_needed,
+           views = pass->views, rows = tokens, features = width * config->vit_layer_count,
+           values = (double)config->geometry.patch_px * config->geometry.patch_px * 3;
+    cost_add(cost, VP_STAGE_VIT, views * 9 * rows * width,
+             views * (rows * values * (4 + element) + 20 * rows * width + 8 * rows * features));
+    cost_linear(cost, VP_STAGE_VIT, views, tokens - config->vit_class_token, width, values, element, 4);
+    cost_linear(cost, VP_STAGE_VIT, views * blocks, rows, 3 * width, width, element, element);
+    cost_linear(cost, VP_STAGE_VIT, views * blocks, rows, width, width, element, 8);
+    cost_linear(cost, VP_STAGE_VIT, views * blocks, rows, config->vit_mlp_dim, width, element, element);
+    cost_linear(cost, VP_STAGE_VIT, views * blocks, rows, width, config->vit_mlp_dim, element, 8);
+    cost_add(cost, VP_STAGE_VIT,
+             views * blocks
+                 * (rows * rows * (4 * width + 5.0 * config->vit_head_count) + 22 * rows * width
+                    + 5 * rows * config->vit_mlp_dim),
+             views * blocks * (4 * rows * width * element + 2 * rows * width * (4 + element)));
+    if (config->connector == VP_CONNECTOR_POOLING) cost_pooling(config, views, element, cost);
+    else cost_windows(config, views, element, cost);
+}
+/* Router and experts of `times` blocks over `rows` tokens. */
+static void cost_experts(const vp_model_config *config, int stage, double times, double rows, int32_t top_k,
+                         double element, struct pass_cost *cost) {
     double width = config->d_model, hidden = config->expert_dim, experts = config->expert_count, pairs = rows * top_k,
            used = experts
                   * (1 - pow(1 - top_k / experts, rows)); /* experts that some token chose, when each is as likely */
-    cost_linear(cost, stage, times, rows, 3 * width, width, element, 4);
-    cost_linear(cost, stage, times, rows, width, width, element, 8);
     cost_linear(cost, stage, times, rows, experts, width, 4, 4);
-    cost_add(cost, stage,
-             times
-                 * (scores * (4 * width + 5.0 * config->head_count) + 28 * rows * width + rows * experts * (4 + experts)
-                    + 2 * experts * pairs),
-             times
-                 * (kept * 2 * width * element + rows * width * (20 + 5 * element + (element < 4 ? 8 : 0))
-                    + 4 * rows * experts));
+    cost_add(cost, stage, times * (rows * experts * (4 + experts) + 2 * experts * pairs),
+             times * (rows * width * (element < 4 ? 8 : 0) + 4 * rows * experts));
     cost_add(cost, stage, times * pairs * (6 * hidden * width + 4 * hidden + 2 * width),
              times
                  * (used * 3 * hidden * width * element
                     + pairs * (2 * width * element + hidden * (16 + 2 * element) + 8 * width + 24)
                     + rows * width * (8 + element)));
+}
+static void cost_dense(const vp_model_config *config, int stage, double times, double rows, double element,
+                       struct pass_cost *cost) {
+    double hidden = config->mlp_dim;
+    cost_linear(cost, stage, times, rows, 2 * hidden, config->d_model, element, 4);
+    cost_linear(cost, stage, times, rows, config->d_model, hidden, element, 8);
+    cost_add(cost, stage, times * 4 * rows * hidden, times * rows * hidden * (8 + element));
+}
+/* `times` blocks over `rows` new tokens, whose attention has `scores` pairs of query and key and reads `kept` rows
+ * of the cache. */
+static void cost_blocks(const vp_model_config *config, int stage, double times, double rows, double scores, double kept,
+                        int32_t top_k, double element, struct pass_cost *cost) {
+    double width = config->d_model, q = (double)config->head_count * config->head_dim,
+           kv = (double)config->kv_head_count * config->head_dim;
+    cost_linear(cost, stage, times, rows, q + 2 * kv, width, element, 4);
+    cost_linear(cost, stage, times, rows, width, q, element, 8);
+    cost_add(cost, stage, times * (scores * (4 * q + 5.0 * config->head_count) + rows * (14 * width + 7 * (q + kv))),
+             times
+                 * (kept * 2 * kv * element
+                    + rows * (8 * width + 2 * width * element + 4 * (q + 2 * kv) + (q + 2 * kv) * element)));
+    if (config->expert_count) cost_experts(config, stage, times, rows, top_k, element, cost);
+    else cost_dense(config, stage, times, rows, element, cost);
 }
 static void cost_of(const vp_model_config *config, const struct pass_shape *pass, int fp32, struct pass_cost *cost) {
     double sequence = pass->sequence, steps = pass->new_tokens - 1, width = config->d_model,
@@ -132,14 +162,18 @@ static int is_compute_stage(int stage) {
 static int64_t parameter_count(const vp_model_config *config) {
     vp_tensor_spec spec;
     int64_t sum = 0;
-    for (int64_t i = 0; vp_model_tensor(config, i, &spec) == VP_OK; i++)
-        sum += spec.shape[0] * (spec.dimensions > 1 ? spec.shape[1] : 1);
+    for (int64_t i = 0; vp_model_tensor(config, i, &spec) == VP_OK; i++) {
+        int64_t elements = 1;
+        for (int32_t k = 0; k < spec.dimensions; k++) elements *= spec.shape[k];
+        sum += elements;
+    }
     return sum;
 }
 /* Bytes of weights and KV cache. The rest of an engine's memory hardly depends on the number of blocks. */
 static int64_t held_bytes(const vp_model_config *config, int fp32, int32_t max_sequence) {
     return (fp32 ? 4 : 2)
-           * (parameter_count(config) + 2 * (int64_t)config->d_model * config->block_count * max_sequence);
+           * (parameter_count(config)
+              + 2 * (int64_t)config->kv_head_count * config->head_dim * config->block_count * max_sequence);
 }
 /* A model with the same widths and so few blocks, experts and words that it opens quickly. */
 static vp_model_config calibration_config(const vp_model_config *whole) {
@@ -540,7 +574,8 @@ static void put_plan_configuration(vp_json_writer *writer, const struct outlook 
     put_int(writer, "num_failing", forecast->failing);
     put_double(writer, "selected_crops_mean", outlook->model ? (double)forecast->crops / layouts : (double)NAN);
     put_double(writer, "actual_vision_tokens_mean", (double)forecast->vision_tokens / layouts);
-    put_double(writer, "total_sequence_length_max", outlook->model ? (double)forecast->longest : (double)NAN);
+    if (outlook->model) put_int(writer, "total_sequence_length_max", forecast->longest);
+    else put_null(writer, "total_sequence_length_max");
     put_double(writer, "T_total_estimate",
                forecast->count && forecast->ns > 0 ? forecast->ns / (double)forecast->count / 1e6 : (double)NAN);
     put_double(writer, "T_total_measured", forecast->runs_measured ? configuration_ms(outlook, index) : (double)NAN);

@@ -128,7 +128,11 @@ static int check_lists(const struct options *options, const struct model *model)
     if (!model && tiers->given && is_given(options, "family"))
         return complain(EXIT_USAGE, "--tier_list: tiers are crops of MolmoE's canvas; with --family aim at tokens: "
                                     "--vision_tokens_list");
-    for (size_t i = 0; i < ks->count && model; i++) if (ks->numbers[i] > model->config.expert_count)
+    if (model && ks->given && !model->config.expert_count)
+        return complain(EXIT_USAGE, "--top_k_list: %s has no experts to choose from",
+                        vp_architecture_name(model->config.architecture));
+    for (size_t i = 0; i < ks->count && model; i++)
+        if (ks->given && ks->numbers[i] > model->config.expert_count)
             return complain(EXIT_USAGE, "--top_k_list %s: the model has %d experts", ks->items[i],
                             model->config.expert_count);
     return 0;

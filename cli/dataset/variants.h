@@ -20,7 +20,8 @@
 
 struct variant {
     char *endpoint, *model; /* endpoint: without /v1 and without a slash at its end */
-    vp_chat_knob *knobs; size_t knob_count; /* they point into the request_knobs */
+    vp_chat_knob *knobs; size_t knob_count; /* they point into the request_knobs; those of image parts stand last */
+    size_t text_knob_count;                 /* those before them: of a request without an image */
     char *words;            /* "max_pixels=1024 detail=low"; "": no knobs */
     vp_family *family;      /* counts image tokens as the knobs set it; NULL: no --family */
 };

@@ -188,7 +188,7 @@ int load_level_read(const char *path, struct load_level *level) {
     if (result == VP_OK) result = parse_json(&parsed, text, bytes, &error);
     if (result != VP_OK) code = complain_result(exit_code_of(result), path, result, &error);
     else if (!node_is(json, 0, VP_JSON_OBJECT) || !vp_json_equals(json, vp_json_get(json, 0, "schema"), LOAD_SCHEMA))
-        code = EXIT_INPUT;
+        code = NO_TRIAL;
     else {
         const double rate = node_number(json, vp_json_get(json, 0, "request_rate"));
         const int64_t concurrency = node_int(json, 0, "concurrency", 0);
@@ -202,6 +202,7 @@ int load_level_read(const char *path, struct load_level *level) {
         level->slo = node_text(json, vp_json_get(json, 0, "slo"));
         level->plan = node_text(json, vp_json_get(json, 0, "plan"));
         level->date = node_text(json, vp_json_get(json, vp_json_get(json, 0, "provenance"), "date"));
+        level->duration_s = node_number(json, vp_json_get(json, 0, "duration_s"));
         level->slo_share = node_number(json, vp_json_get(json, 0, "slo_share"));
         status = node_text(json, vp_json_get(json, 0, "status"));
         level->is_complete = status && !strcmp(status, "complete");
@@ -294,8 +295,8 @@ static int is_trial_name(const char *path) {
 }
 static int levels_add(struct load_levels *levels, const char *path) {
     struct load_level level;
-    int code = is_trial_name(path) ? load_level_read(path, &level) : EXIT_INPUT;
-    if (code == EXIT_INPUT) return 0; /* there are other files, too */
+    int code = is_trial_name(path) ? load_level_read(path, &level) : NO_TRIAL;
+    if (code == NO_TRIAL) return 0; /* there are other files, too */
     if (code) return code;
     levels->items = resize(levels->items, levels->count + 1, sizeof *levels->items);
     levels->items[levels->count++] = level;

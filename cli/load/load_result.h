@@ -14,6 +14,7 @@
 struct load_level {
     double rate;         /* requests/s; 0: by concurrency */
     int32_t concurrency; /* 0: by rate */
+    double duration_s;   /* while requests were sent; NaN: not known */
     int is_complete;     /* truth: no signal ended it */
     struct load_summary summary;
     /* of a file that was read; NULL where it does not say */
@@ -43,7 +44,8 @@ int load_level_saturates(const struct load_level *level);
  * Returns 0 or an exit code after a message. */
 int load_level_judge(struct load_level *level, const vp_slo *slo);
 
-/* Reads a file. Returns 0; EXIT_INPUT without a message: it is another JSON file; or an exit code after a message. */
+/* Reads a file. Returns 0; NO_TRIAL: it is another JSON file; or an exit code after a message. */
+enum { NO_TRIAL = -1 };
 int load_level_read(const char *path, struct load_level *level);
 
 /* Reads all trials among the files and folders, ascending by rate, then by concurrency. Returns 0 or an exit code after

@@ -1,4 +1,4 @@
-/* load_run.h: one trial: requests to a server at given times, or always so many at once, and when what happened to each.
+/* load_run.h: one trial: requests to a server at given times, or always so many at once, and when what happened.
  * Bodies of requests and a plan come in; a record of each request comes out. Nothing is written while requests are in
  * flight. */
 #ifndef VLMPROF_CLI_LOAD_RUN_H

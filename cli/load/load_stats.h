@@ -31,7 +31,8 @@ struct load_summary {
     vp_series_value good_share;         /* of the requests that were due; failed ones are not good */
     double goodput, goodput_low, goodput_high; /* good requests per second of the window */
     vp_estimate accuracy; int64_t accuracy_count;
-    int64_t prompt_tokens, output_tokens, cached_tokens, cached_known; /* sums; requests whose cached tokens are known */
+    int64_t prompt_tokens, output_tokens, cached_tokens; /* sums */
+    int64_t cached_known;                                /* requests whose cached tokens are known */
 };
 #define LOAD_LATE_MS 1.0
 

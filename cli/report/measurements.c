@@ -122,6 +122,9 @@ static int number_experts(const struct options *options, const struct results *r
     int64_t said = -1;
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
+        if (file->is_dense)
+            return complain(EXIT_INPUT, "%s: its model has no experts, and the latency model of fit counts them",
+                            file->path);
         if (file->expert_count > 0 && said > 0 && file->expert_count != said)
             return complain(EXIT_USAGE, "%s is of a model with %lld experts, others of one with %lld: fit them apart",
                             file->path, (long long)file->expert_count, (long long)said);

@@ -418,7 +418,8 @@ static int read_server(struct result_file *file, const vp_json *json) {
     if (!file->is_served) return 0;
     file->endpoint_model = result_text(json, 0, "endpoint_model");
     if (!file->endpoint_model)
-        return result_fail(file, json, vp_json_get(json, 0, "endpoint_model"), SIZE_MAX, "endpoint_model", "is missing");
+        return result_fail(file, json, vp_json_get(json, 0, "endpoint_model"), SIZE_MAX, "endpoint_model",
+                           "is missing");
     if (!node_is(json, knobs, VP_JSON_OBJECT))
         return result_fail(file, json, knobs, SIZE_MAX, "request_knobs", "is no object");
     vp_json_writer_init_sink(&writer, text_sink, &text, 0);
@@ -459,7 +460,9 @@ static int read_head(struct result_file *file, const vp_json *json) {
         return EXIT_INPUT;
     if (read_server(file, json)) return EXIT_INPUT;
     if (file->is_served) file->top_k = file->block_count = -1;
-    if (file->top_k < 1 && !file->is_served)
+    file->is_dense = shape != VP_JSON_NONE && vp_json_get(json, shape, "num_experts") != VP_JSON_NONE
+                     && file->expert_count == 0;
+    if (file->top_k < 1 && !file->is_served && !file->is_dense)
         return result_fail(file, json, vp_json_get(json, 0, "top_k"), SIZE_MAX, "top_k", "is missing or 0");
     if (file->block_count < 1 && !file->is_served)
         return result_fail(file, json, vp_json_get(json, 0, "num_active_blocks"), SIZE_MAX, "num_active_blocks",
@@ -610,7 +613,7 @@ int are_all_served(const struct results *results) {
 /* ---- variants of servers: what the files differ in */
 enum { VARIANT_NAME_MOST = 44 };
 
-/* A knob's value as it is written, malloc'ed; NULL: the file has no such knob. */
+/* A knob's value as it is written, a text without its quotes, malloc'ed; NULL: the file has no such knob. */
 static char *knob_value(const struct result_file *file, const char *path) {
     struct parsed knobs = {{NULL, NULL, 0}, NULL, 0};
     char *value = NULL;
@@ -655,7 +658,8 @@ static void find_varied_knobs(const struct results *results, struct text_list *p
             }
         free(knobs.nodes);
     }
-    for (size_t i = 0; i < all.count; i++) if (is_knob_varied(results, all.items[i])) text_list_copy(paths, all.items[i]);
+    for (size_t i = 0; i < all.count; i++)
+        if (is_knob_varied(results, all.items[i])) text_list_copy(paths, all.items[i]);
     text_list_free(&all);
 }
 /* The end of a knob's path, where no other knob has the same; else all of it. */

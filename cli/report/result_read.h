@@ -35,7 +35,8 @@ struct result_file {
     int is_foreign;                  /* truth: of the experiments, without a "schema" */
     char *task, *tier;               /* tier NULL: by target tokens, or not said */
     int64_t target_tokens, top_k, block_count, total_blocks, expert_count;
-    /* of a server, which has neither top_k nor blocks (-1); its target_tokens are -1 where images are sent as they are */
+    int is_dense; /* truth: the file says that the model has no experts; top_k is 0 */
+    /* of a server, which has neither top_k nor blocks (-1); target_tokens are -1 where images are sent as they are */
     int is_served;
     char *endpoint, *endpoint_model, *request_knobs, *server; /* request_knobs: an object; server: what it says it is */
     char *variant;                   /* model, endpoint and knobs as far as the files differ in them; never NULL */

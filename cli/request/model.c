@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "request/prompt.h"
 #include "vlmprof_file.h"
 #include "vlmprof_stages.h"
 
@@ -44,12 +45,22 @@ int model_load_tokenizer(const char *json, size_t bytes, const char *what, vp_to
 
 int model_load_preset(struct model *model) {
     vp_result result = vp_model_config_preset(model->name, &model->config);
+    if (result == VP_ERR_NOT_FOUND) {
+        char names[160] = "";
+        for (int32_t i = 0; vp_model_preset_name(i); i++) {
+            size_t used = strlen(names);
+            snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", vp_model_preset_name(i));
+        }
+        return complain(EXIT_USAGE, "--synthetic: \"%s\" is no preset; there are: %s", model->name, names);
+    }
     if (result != VP_OK)
-        return complain(EXIT_USAGE, "--synthetic: \"%s\" is no preset; there are: tiny, molmoe-1b", model->name);
+        return complain(exit_code_of(result), "--synthetic %s: %s", model->name, vp_result_text(result));
+    model->reads_text_only = !model->config.vit_block_count;
     result = vp_model_preset_ids(model->name, &model->ids);
     if (result == VP_OK) result = vp_tokenizer_bytes(&model->ids, &model->tokenizer);
     model->identity = hash_text(HASH_START, model->name);
-    snprintf(model->architecture, sizeof model->architecture, "MolmoE preset");
+    snprintf(model->architecture, sizeof model->architecture, "%s preset",
+             vp_architecture_name(model->config.architecture));
     return result == VP_OK ? 0
                            : complain(exit_code_of(result), "--synthetic %s: %s", model->name, vp_result_text(result));
 }
@@ -59,7 +70,7 @@ static int check_ids(const struct model *model, const char *what) {
     const int32_t ids[] = {model->ids.bos, model->ids.im_start, model->ids.im_end, model->ids.im_patch,
                            model->ids.im_col};
     int32_t rows = model->config.embedding_size + model->config.additional_vocab_size;
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < (model->reads_text_only ? 1 : 5); i++)
         if (ids[i] >= rows)
             return complain(EXIT_INPUT, "%s: token %d has no embedding: config.json has %d rows", what, ids[i], rows);
     return 0;
@@ -76,6 +87,31 @@ static void read_architecture(struct model *model, const char *config, size_t by
     snprintf(model->architecture, sizeof model->architecture, "%s", name ? name : "not named in config.json");
     free(name);
     free(parsed.nodes);
+}
+
+/* OLMoE's only special id: config.json's eos_token_id */
+static int read_end(struct model *model, const char *config, size_t bytes) {
+    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+    int64_t id = -1;
+    if (parse_json(&parsed, config, bytes, NULL) != VP_OK
+        || vp_json_to_int(&parsed.json, vp_json_get(&parsed.json, 0, "eos_token_id"), &id) != VP_OK || id < 0
+        || id > INT32_MAX)
+        id = -1;
+    free(parsed.nodes);
+    model->ids.bos = model->ids.eos = (int32_t)id;
+    return id >= 0 ? 0 : complain(EXIT_INPUT, "%s: config.json has no eos_token_id", model->name);
+}
+
+/* what config.json asks of the program, not of the engine */
+static int check_architecture(struct model *model) {
+    vp_architecture architecture = model->config.architecture;
+    model->reads_text_only = !model->config.vit_block_count;
+    if (architecture == VP_ARCHITECTURE_MOLMOE || architecture == VP_ARCHITECTURE_MOLMO
+        || architecture == VP_ARCHITECTURE_OLMOE)
+        return 0;
+    return complain(EXIT_INPUT,
+                    "%s: a %s model: the engine runs it, but vlmprof does not make its prompts and pictures yet",
+                    model->name, vp_architecture_name(architecture));
 }
 
 static int is_original(const char *folder) { /* as OLMo's training code leaves a checkpoint */
@@ -119,9 +155,11 @@ int model_load_folder(struct model *model) {
                                            &error))
                != VP_OK)
         code = complain_result(EXIT_INPUT, model->name, result, &error);
+    if (!code) code = check_architecture(model);
     if (!code) code = file_read_in(model->name, "tokenizer.json", &tokenizer, &tokenizer_bytes, &model->identity);
     if (!code) code = model_load_tokenizer(tokenizer, tokenizer_bytes, what, &model->tokenizer);
-    if (!code && (result = vp_tokenizer_special_ids(model->tokenizer, &model->ids, &error)) != VP_OK)
+    if (!code && model->reads_text_only) code = read_end(model, config, config_bytes);
+    else if (!code && (result = vp_tokenizer_special_ids(model->tokenizer, &model->ids, &error)) != VP_OK)
         code = complain_result(EXIT_INPUT, what, result, &error);
     if (!code) code = check_ids(model, what);
     if (!code) read_architecture(model, config, config_bytes);
@@ -174,6 +212,25 @@ int model_load(const struct options *options, struct model *model) {
 void model_free(struct model *model) {
     if (model->checkpoint) vp_checkpoint_close(model->checkpoint);
     vp_tokenizer_free(model->tokenizer);
+}
+char *model_prompt(const struct model *model, const char *style, const char *question) {
+    static const char before[] = "<|user|>\n", after[] = "\n<|assistant|>\n"; /* OLMoE's chat template */
+    size_t bytes = strlen(question) + sizeof before + sizeof after;
+    char *text;
+    if (!model->reads_text_only) return make_prompt(style, question);
+    if (style) {
+        complain(EXIT_USAGE, "--style: styles belong to the prompts of the Molmo models, not to %s",
+                 vp_architecture_name(model->config.architecture));
+        return NULL;
+    }
+    text = resize(NULL, bytes, 1);
+    snprintf(text, bytes, "%s%s%s", before, question, after);
+    return text;
+}
+int model_check_pictures(const struct options *options, const struct model *model) {
+    if (!model->reads_text_only) return 0;
+    return complain(EXIT_INPUT, "%s: %s reads text only; %s shows it pictures: use run", model->name,
+                    vp_architecture_name(model->config.architecture), options->command->name);
 }
 vp_result engine_progress(void *user, const char *what, int64_t done, int64_t total) {
     (void)user;

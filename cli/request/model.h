@@ -19,6 +19,7 @@ struct model {
     uint64_t identity; /* of config, tokenizer and the weight files' names, sizes and times */
     int64_t file_bytes, file_count; /* of the weight files */
     char architecture[64]; /* only to be shown */
+    int reads_text_only;   /* truth: no tower; its prompts have no BOS */
 };
 
 /* Adds the weight files of the folder to identity, file_bytes and file_count. These are sums, so that the order of the
@@ -44,6 +45,13 @@ int check_gemm(const struct options *options);
  * model_free, after a failure too. */
 int model_load(const struct options *options, struct model *model);
 void model_free(struct model *model);
+
+/* The text of a prompt that asks `question`, as the model was trained on it. style NULL: none. malloc'ed; NULL after a
+ * complaint: EXIT_USAGE. */
+char *model_prompt(const struct model *model, const char *style, const char *question);
+
+/* Complains, for a command that shows pictures, about a model that reads text only. Returns 0 or EXIT_INPUT. */
+int model_check_pictures(const struct options *options, const struct model *model);
 
 /* Shows how far the loading of weights is; VP_ERR_INTERRUPTED after a signal. For vp_engine_options. */
 vp_result engine_progress(void *user, const char *what, int64_t done, int64_t total);

@@ -29,8 +29,9 @@ const vp_prompt_dataset *prompt_dataset_of(const struct prompt_fields *fields, c
 vp_result build_prompt(const struct prompt_fields *fields, const vp_prompt_dataset *fallback, const char *style,
                        int64_t seed, int64_t index, char **text, vp_prompt_info *info, vp_error *error);
 
-/* The same as a message to a chat server, whose own template says who speaks: without roles and without the style, which
- * only MolmoE knows. Of several questions the last one. `hint` stands below it on a line of its own; NULL: none. */
+/* The same as a message to a chat server, whose own template says who speaks: without roles and without the style,
+ * which only MolmoE knows. Of several questions the last one. `hint` stands below it on a line of its own; NULL: none.
+ */
 vp_result build_message(const struct prompt_fields *fields, const vp_prompt_dataset *fallback, int64_t seed,
                         int64_t index, const char *hint, char **text, vp_prompt_info *info, vp_error *error);
 

@@ -223,7 +223,8 @@ int is_truncated(const struct pass_result *run) {
 }
 void put_point_answer(vp_json_writer *writer, const struct point *point, const vp_score_outcome *scored) {
     vp_score_outcome outcome = *scored;
-    int same = 1, ran = point->run_count > 0, truncated = ran && !point->ignore_eos ? is_truncated(&point->runs[0]) : -1;
+    int same = 1, ran = point->run_count > 0;
+    const int truncated = ran && !point->ignore_eos ? is_truncated(&point->runs[0]) : -1;
     for (int32_t run = 1; run < point->run_count; run++) same &= is_same_answer(&point->runs[run], &point->runs[0]);
     /* unparsed: the reference guesses there; a guess earns nothing */
     put_double(writer, "accuracy", outcome.is_unparsed ? 0 : outcome.score);

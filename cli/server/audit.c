@@ -8,7 +8,6 @@
 #include <string.h>
 
 enum { PLACEHOLDERS_MOST = 8, ENUMERATED_MOST = 16384 };
-#define VALUE_MOST (INT64_C(1) << 40)
 
 const char *audit_cause_name(audit_cause cause) {
 #define CAUSE_NAME(id, name) name,
@@ -106,9 +105,10 @@ static int64_t roundest(int64_t lowest, int64_t highest, int64_t unit) {
         if ((lowest + step - 1) / step * step <= highest) return (lowest + step - 1) / step * step;
     return lowest;
 }
-/* The lowest value of a limit from which on the family's count of a size is at least `tokens`; above VALUE_MOST: none. */
+/* The lowest value of a limit from which on the family's count of a size is at least `tokens`; above AUDIT_UNBOUNDED:
+ * none. */
 static int64_t lowest_value(vp_family *family, const char *key, const struct audit_size *size, int64_t tokens) {
-    int64_t low = 1, high = VALUE_MOST + 1;
+    int64_t low = 1, high = AUDIT_UNBOUNDED + 1;
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
         if (vp_family_set_number(family, key, (double)middle, NULL) == VP_OK && count_of(family, size) >= tokens)
@@ -118,11 +118,11 @@ static int64_t lowest_value(vp_family *family, const char *key, const struct aud
     return low;
 }
 /* Finds the values of a limit in pixels or tokens: counts grow with it. */
-static int fit_limit(const vp_family *family, const vp_family_key *key, const struct evidence *evidence, int64_t offset,
-                     struct audit_fit *fit) {
+static int fit_limit(const vp_family *family, const vp_family_key *key, const struct evidence *evidence,
+                     int64_t offset, struct audit_fit *fit) {
     vp_family *tried = resize(NULL, 1, sizeof *tried);
     const int64_t unit = family->value[VP_SLOT_PATCH] * family->value[VP_SLOT_MERGE];
-    int64_t low = 1, high = VALUE_MOST;
+    int64_t low = 1, high = AUDIT_UNBOUNDED;
     int found = 0;
     *tried = *family;
     for (size_t i = 0; i < evidence->count && low <= high; i++) {
@@ -135,9 +135,10 @@ static int fit_limit(const vp_family *family, const vp_family_key *key, const st
     if (low <= high && vp_family_set_number(tried, key->name, (double)low, NULL) == VP_OK)
         found = fits(tried, evidence, &offset);
     free(tried);
-    if (found)
-        *fit = (struct audit_fit){key->name, NULL, roundest(low, high, unit > 0 ? unit * unit : 1), low, high,
-                                  high - low + 1};
+    if (found) {
+        *fit = (struct audit_fit){key->name, NULL, low, low, high, high - low + 1};
+        if (high < AUDIT_UNBOUNDED) fit->value = roundest(low, high, unit > 0 ? unit * unit : 1);
+    }
     return found;
 }
 /* Finds the values of any other key by trying them all. */
@@ -146,9 +147,9 @@ static int fit_value(const vp_family *family, const vp_family_key *key, const st
     vp_family *tried = resize(NULL, 1, sizeof *tried);
     const int is_lower = !strncmp(key->name, "min", 3);
     int found = 0;
+    *tried = *family;
     for (int64_t value = 0; value <= ENUMERATED_MOST && !(is_lower && value > family->value[VP_SLOT_MAX]); value++) {
         int64_t its_offset = 0;
-        *tried = *family;
         if (vp_family_set_number(tried, key->name, (double)value, NULL) != VP_OK || !fits(tried, evidence, &its_offset))
             continue;
         if (!found || is_better_offset(its_offset, *offset)) {
@@ -184,7 +185,7 @@ static int fit_two_limits(const vp_family *family, const struct evidence *eviden
     *tried = *family;
     if (lower && upper && is_wide_limit(lower) && is_wide_limit(upper)
         && vp_family_set_number(tried, lower->name, 1, NULL) == VP_OK
-        && vp_family_set_number(tried, upper->name, (double)VALUE_MOST, NULL) == VP_OK) {
+        && vp_family_set_number(tried, upper->name, (double)AUDIT_UNBOUNDED, NULL) == VP_OK) {
         for (size_t i = 0; i < evidence->count; i++)
             if (count_of(tried, &evidence->sizes[i]) >= evidence->sizes[i].measured - offset)
                 others[rest.count++] = evidence->sizes[i];
@@ -205,6 +206,8 @@ static int find_limit(const struct audit_rule *rule, const struct evidence *evid
             const vp_family_key *key = &family->preset->keys[i];
             const int its_turn = key->slot == VP_SLOT_MAX ? 0 : key->slot == VP_SLOT_MIN ? 1 : 2;
             if (!key->name || its_turn != turn || key->slot == VP_SLOT_RATIO) continue;
+            /* a tile so large that there is one: far-fetched */
+            if (verdict->is_constant && key->slot >= VP_SLOT_TILE && key->slot <= VP_SLOT_MERGE) continue;
             if (!is_wide_limit(key)) {
                 verdict->fit_count = (size_t)fit_value(family, key, evidence, &verdict->fits[0], &verdict->fit_offset);
                 continue;
@@ -230,6 +233,30 @@ static int find_limit(const struct audit_rule *rule, const struct evidence *evid
     }
     return verdict->fit_count > 0;
 }
+static int64_t rounding_unit(const vp_family *family) {
+    return strcmp(family->preset->rule, "smart") ? 0 : family->value[VP_SLOT_PATCH] * family->value[VP_SLOT_MERGE];
+}
+/* Does the rule give all counts, perhaps with other limits, when a side of n and a half units is rounded up? Qwen's own
+ * code rounds it to the even number; llama.cpp does not. */
+static int find_rounding(const struct audit_rule *rule, const struct evidence *evidence,
+                         struct audit_verdict *verdict) {
+    const int64_t unit = rounding_unit(&rule->family);
+    struct audit_size *sizes = resize(NULL, evidence->count, sizeof *sizes);
+    const struct evidence rounded = {sizes, evidence->count};
+    int halves = 0, found;
+    for (size_t i = 0; i < evidence->count; i++) {
+        sizes[i] = evidence->sizes[i];
+        for (int is_height = 0; is_height < 2; is_height++) {
+            int32_t *side = is_height ? &sizes[i].height_px : &sizes[i].width_px;
+            if (!unit || *side * 2 % unit || !(*side * 2 / unit % 2)) continue;
+            ++*side; /* just above the half */
+            halves++;
+        }
+    }
+    found = halves && (fits(&rule->family, &rounded, &verdict->fit_offset) || find_limit(rule, &rounded, verdict));
+    free(sizes);
+    return found;
+}
 /* The families whose published rule gives all counts; those that need the smallest offset come first. */
 static int find_families(const struct audit_rule *rule, const struct evidence *evidence,
                          struct audit_verdict *verdict) {
@@ -248,19 +275,18 @@ static int find_families(const struct audit_rule *rule, const struct evidence *e
         verdict->families[at] = tried->preset;
         verdict->family_count++;
     }
-    if (verdict->family_count) verdict->fit_offset = offsets[0];
+    if (verdict->family_count) verdict->family_offset = offsets[0];
     free(tried);
     return verdict->family_count > 0;
 }
 
 /* ---- the verdict */
-/* Truth: requests without the knobs cost the same, and by the rule they do not. *is_silent: they do, and the rule knows no
- * such knob. */
+/* Truth: requests without the knobs cost the same. *is_silent: by the rule they do, too. */
 static int is_knob_ignored(const struct evidence *evidence, int *is_silent) {
     size_t asked = 0, same = 0, differ_by_rule = 0;
     for (size_t i = 0; i < evidence->count; i++) {
         const struct audit_size *size = &evidence->sizes[i];
-        if (size->measured_without < 0) continue;
+        if (!size->has_without) continue;
         asked++;
         same += size->measured_without == size->measured;
         differ_by_rule += size->by_rule_without != size->by_rule;
@@ -277,7 +303,10 @@ static void find_cause(const struct audit_rule *rule, const struct evidence *evi
     else if (is_ignored && !is_silent) {
         verdict->cause = AUDIT_KNOB_IGNORED;
         find_limit(rule, evidence, verdict);
-    } else if (!rule->is_low_detail && find_limit(rule, evidence, verdict)) verdict->cause = AUDIT_LIMIT;
+    } else if (!rule->is_low_detail && find_limit(rule, evidence, verdict)) {
+        verdict->cause = AUDIT_LIMIT;
+        find_families(rule, evidence, verdict);
+    } else if (!verdict->is_constant && find_rounding(rule, evidence, verdict)) verdict->cause = AUDIT_ROUNDING;
     else if (verdict->is_constant && varied_by_rule) {
         verdict->cause = AUDIT_FIXED;
         find_families(rule, evidence, verdict);
@@ -315,7 +344,8 @@ void audit_judge(const struct audit_rule *rule, const struct audit_size *sizes, 
     verdict->is_equal = is_same_offset && (varied_by_rule || is_usual_offset(verdict->offset))
                         && !(verdict->is_constant && verdict->constant <= 0);
     if (verdict->is_equal) {
-        if (is_knob_ignored(&evidence, &is_silent)) verdict->without_effect = is_silent ? AUDIT_BY_RULE : AUDIT_AS_STARTED;
+        if (is_knob_ignored(&evidence, &is_silent))
+            verdict->without_effect = is_silent ? AUDIT_BY_RULE : AUDIT_AS_STARTED;
         return;
     }
     verdict->offset = verdict->is_constant ? 0 : common_offset(&evidence);
@@ -332,7 +362,7 @@ static void add_fits(const struct audit_verdict *verdict, struct text_buffer *li
         text_add_string(line, i ? " and " : "");
         if (fit->word) snprintf(text, sizeof text, "%s = %.*s", fit->key, (int)strcspn(fit->word, " "), fit->word);
         else if (fit->lowest == fit->highest) snprintf(text, sizeof text, "%s = %lld", fit->key, (long long)fit->value);
-        else if (fit->highest >= VALUE_MOST)
+        else if (fit->highest >= AUDIT_UNBOUNDED)
             snprintf(text, sizeof text, "%s of at least %lld", fit->key, (long long)fit->lowest);
         else
             snprintf(text, sizeof text, "%s = %lld (%s from %lld to %lld)", fit->key, (long long)fit->value,
@@ -374,26 +404,35 @@ static void cause_words(const struct audit_rule *rule, const struct audit_verdic
     add_square(verdict, &square);
     switch (verdict->cause) {
     case AUDIT_DROPPED:
-        text_list_add(out, "image dropped: no image adds a token to the prompt; the server did not pass it to the model, "
-                           "or its prompt_tokens leave images out");
+        text_list_add(out, "image dropped: no image adds a token to the prompt; the server did not pass it to the "
+                           "model, or its prompt_tokens leave images out");
         break;
     case AUDIT_PLACEHOLDERS:
-        text_list_add(out, "placeholders counted: every image adds %lld token%s; the server counts what stands in the text "
-                           "for an image, not what the model gets in its place, or it dropped the image",
+        text_list_add(out, "placeholders counted: every image adds %lld token%s; the server counts what stands in the "
+                           "text for an image, not what the model gets in its place, or it dropped the image",
                       (long long)verdict->constant, verdict->constant == 1 ? "" : "s");
         break;
     case AUDIT_KNOB_IGNORED:
-        text_list_add(out, "knob ignored: the counts are the same with and without it%s%s", verdict->fit_count ? "; they fit " : "",
-                      verdict->fit_count ? fits_text.data : "");
+        text_list_add(out, "knob ignored: the counts are the same with and without it%s%s",
+                      verdict->fit_count ? "; they fit " : "", verdict->fit_count ? fits_text.data : "");
         break;
     case AUDIT_LIMIT:
-        text_list_add(out, "another limit configured: all counts fit %s with %s", family, fits_text.data);
+        text_list_add(out, "another limit configured: all counts fit %s with %s%s%s", family, fits_text.data,
+                      verdict->family_count ? "; they also fit the published rule of " : "",
+                      verdict->family_count ? families.data : "");
+        break;
+    case AUDIT_ROUNDING:
+        text_list_add(out, "halves rounded up: a side of n and a half times %lld px is rounded up by the server and to "
+                           "the even number by the rule; then all counts fit%s%s",
+                      (long long)rounding_unit(&rule->family),
+                      verdict->fit_count ? " " : "", verdict->fit_count ? fits_text.data : "");
         break;
     case AUDIT_FAMILY:
         text_list_add(out, "another family: all counts fit the published rule of %s%s", families.data, square.data);
         break;
     case AUDIT_FIXED:
-        text_list_add(out, "fixed size: every image costs %lld tokens, whatever its size, and by this rule sizes differ%s%s%s",
+        text_list_add(out, "fixed size: every image costs %lld tokens, whatever its size, and by this rule sizes "
+                           "differ%s%s%s",
                       (long long)verdict->constant, square.data, verdict->family_count ? "; that is the count of " : "",
                       verdict->family_count ? families.data : "");
         break;
@@ -413,17 +452,17 @@ void audit_words(const struct audit_rule *rule, const struct audit_size *sizes, 
     if (verdict->is_equal && !verdict->offset)
         text_list_add(out, "equal: the server counts all %zu sizes as the rule of %s does", count, family);
     else if (verdict->is_equal)
-        text_list_add(out, "equal but for a constant offset: the server counts %lld token%s %s around every image; beside them all "
-                           "%zu sizes count as by the rule of %s", llabs(verdict->offset),
+        text_list_add(out, "equal but for a constant offset: the server counts %lld token%s %s around every image; "
+                           "beside them all %zu sizes count as by the rule of %s", llabs(verdict->offset),
                       llabs(verdict->offset) == 1 ? "" : "s", verdict->offset < 0 ? "less" : "more", count, family);
     else {
         const struct audit_size *first = &sizes[verdict->first];
         char offset[80] = "";
         if (verdict->offset)
             snprintf(offset, sizeof offset, "; sizes that agree count %+lld", (long long)verdict->offset);
-        text_list_add(out, "different: %zu of %zu sizes; the first is %dx%d: %lld tokens by the rule of %s, %lld counted by "
-                           "the server (%+lld%s)", verdict->different, count, first->width_px, first->height_px,
-                      (long long)first->by_rule, family, (long long)first->measured,
+        text_list_add(out, "different: %zu of %zu sizes; the first is %dx%d: %lld tokens by the rule of %s, %lld "
+                           "counted by the server (%+lld%s)", verdict->different, count, first->width_px,
+                      first->height_px, (long long)first->by_rule, family, (long long)first->measured,
                       (long long)(first->measured - first->by_rule), offset);
         cause_words(rule, verdict, out);
     }

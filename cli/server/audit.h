@@ -17,8 +17,8 @@ struct audit_rule {
 vp_result audit_count(const struct audit_rule *rule, int32_t width_px, int32_t height_px, vp_vision_count *count,
                       vp_error *error);
 
-/* Sets in the rule what a knob of a request means to it: the end of the path, or each member of a value that is an object,
- * is a key of the family or a server's other word for it.
+/* Sets in the rule what a knob of a request means to it: the end of the path, or each member of a value that is an
+ * object, is a key of the family or a server's other word for it.
  * returns: VP_OK; VP_ERR_NOT_FOUND: this rule knows no such knob; VP_ERR_RANGE: the key cannot have the value */
 vp_result audit_set_knob(struct audit_rule *rule, const vp_chat_knob *knob, vp_error *error);
 
@@ -26,7 +26,8 @@ vp_result audit_set_knob(struct audit_rule *rule, const vp_chat_knob *knob, vp_e
 struct audit_size {
     int32_t width_px, height_px;
     int64_t by_rule, measured;
-    int64_t by_rule_without, measured_without; /* -1: not asked */
+    int has_without; /* truth: it was asked without the knobs */
+    int64_t by_rule_without, measured_without;
 };
 
 #define AUDIT_CAUSES(X) \
@@ -35,6 +36,7 @@ struct audit_size {
     X(AUDIT_PLACEHOLDERS, "placeholders counted") \
     X(AUDIT_KNOB_IGNORED, "knob ignored") \
     X(AUDIT_LIMIT, "another limit configured") \
+    X(AUDIT_ROUNDING, "halves rounded up") \
     X(AUDIT_FAMILY, "another family") \
     X(AUDIT_FIXED, "fixed size") \
     X(AUDIT_UNEXPLAINED, "unknown")
@@ -43,8 +45,9 @@ typedef enum audit_cause { AUDIT_CAUSES(AUDIT_CAUSE_ENUM) AUDIT_CAUSE_COUNT } au
 #undef AUDIT_CAUSE_ENUM
 const char *audit_cause_name(audit_cause cause);
 
-/* The values of a key with which the rule gives all counts: `values` of them from lowest to highest; `value` is the
- * roundest of them, `word` what it is called, or NULL. */
+/* The values of a key with which the rule gives all counts: `values` of them from lowest to highest, which is
+ * AUDIT_UNBOUNDED for no end; `value` is the roundest of them, `word` what it is called, or NULL. */
+#define AUDIT_UNBOUNDED (INT64_C(1) << 40)
 struct audit_fit { const char *key, *word; int64_t value, lowest, highest, values; };
 
 enum { AUDIT_FITS = 2, AUDIT_FAMILIES = 80, AUDIT_OFFSET_LEAST = -8, AUDIT_OFFSET_MOST = 16 };
@@ -55,8 +58,9 @@ struct audit_verdict {
     audit_cause cause;
     int is_constant; int64_t constant; /* truth: every size is measured with `constant` tokens */
     struct audit_fit fits[AUDIT_FITS]; size_t fit_count;
-    const vp_family_preset *families[AUDIT_FAMILIES]; size_t family_count; /* others whose published rule gives all counts */
-    int64_t fit_offset;      /* measured - count of the fits, or of the first of the families */
+    /* others whose published rule gives all counts */
+    const vp_family_preset *families[AUDIT_FAMILIES]; size_t family_count;
+    int64_t fit_offset, family_offset; /* measured - count of the fits; of the first of the families */
     /* of an equal one: whether the same sizes without the knobs count the same, as by the rule or against it */
     enum { AUDIT_HAS_EFFECT, AUDIT_BY_RULE, AUDIT_AS_STARTED } without_effect;
 };

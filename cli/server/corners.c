@@ -6,7 +6,8 @@
 
 /* Sizes along a line: `side` pixels wide, high, or both. */
 enum direction { ALONG_WIDTH, ALONG_HEIGHT, ALONG_DIAGONAL, DIRECTIONS };
-enum { OTHER_SIDE = 480, LINE_BEGIN = 8, LINE_END_MOST = 8192, THIN_SIDE = 64, THIN_RATIO = 200, LIMIT_LARGEST_SIDE = 16384 };
+enum { OTHER_SIDE = 480, LINE_BEGIN = 8, LINE_END_MOST = 8192, THIN_SIDE = 64, THIN_RATIO = 200,
+       LIMIT_LARGEST_SIDE = 16384 };
 
 struct search {
     const vp_family *family;
@@ -85,9 +86,9 @@ static size_t steps_on(const struct search *search, enum direction direction, in
 static void add_steps(struct search *search, int32_t *const sides[DIRECTIONS], const size_t counts[DIRECTIONS],
                       size_t turn, size_t turns, int with_above) {
     static const char *const whys[DIRECTIONS][3] = {
-        {"1 px narrower than", "a step of the width", "1 px wider than"},
-        {"1 px lower than", "a step of the height", "1 px higher than"},
-        {"1 px smaller than", "a step of the square", "1 px larger than"}};
+        {"below a step of the width", "at a step of the width", "above a step of the width"},
+        {"below a step of the height", "at a step of the height", "above a step of the height"},
+        {"below a step of the square", "at a step of the square", "above a step of the square"}};
     for (int direction = 0; direction < DIRECTIONS; direction++) {
         const size_t index = counts[direction] * (2 * turn + 1) / (2 * turns);
         if (counts[direction])
@@ -107,7 +108,8 @@ static int lift(const vp_family *family, const vp_family_key *key, vp_family *li
 }
 /* Where a lower limit ends to count and where an upper one begins, among squares. */
 static void add_limits(struct search *search, struct text_list *notes) {
-    static const char *const lower[] = {"a lower limit counts", "no longer"}, *const upper[] = {"no limit counts", "a limit does"};
+    static const char *const lower[] = {"at a lower limit", "above a lower limit"};
+    static const char *const upper[] = {"below an upper limit", "at an upper limit"};
     const int32_t end = line_end(search, ALONG_DIAGONAL);
     vp_family *lifted = resize(NULL, 1, sizeof *lifted);
     for (int i = 0; i < VP_FAMILY_KEYS_LIMIT; i++) {

@@ -16,9 +16,9 @@ struct corner {
 };
 
 /* Sizes of at most most_pixels pixels, in the order of their worth: ordinary, small, large, the widest and the tallest
- * that the family takes (up to 200:1); where a limit of the family begins to count; and, along the width, the height and
- * the diagonal, sizes one pixel below, at and one pixel above where the count changes. A rule without such places is
- * filled up to CORNERS_LEAST; the family takes each size, and none comes twice.
+ * that the family takes (up to 200:1); where a limit of the family begins to count; and, along the width, the height
+ * and the diagonal, sizes one pixel below, at and one pixel above where the count changes. A rule without such places
+ * is filled up to CORNERS_LEAST; the family takes each size, and none comes twice.
  * out: corners [most], most at least CORNERS_LEAST; notes: limits that no size of so few pixels reaches
  * Returns how many there are; 0: the family takes none. */
 size_t corners_of(const vp_family *family, int64_t most_pixels, size_t most, struct corner *corners,

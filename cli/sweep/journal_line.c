@@ -47,8 +47,8 @@ static const struct member VARIANT[] = {
     OF(TEXT_VALUE, "endpoint"), OF(TEXT_VALUE, "endpoint_model"), OF(OBJECT, "request_knobs")};
 /* of the model, as the checkpoint's config says it; a head that an older version wrote has none */
 static const struct member MODEL_SHAPE[] = {
-    INT("num_experts", 1, INT32_MAX), INT("top_k", 1, INT32_MAX), INT("d_model", 1, INT32_MAX),
-    INT("n_heads", 1, INT32_MAX), INT("n_layers", 1, INT32_MAX), INT("expert_dim", 1, INT32_MAX),
+    INT("num_experts", 0, INT32_MAX), INT("top_k", 0, INT32_MAX), INT("d_model", 1, INT32_MAX),
+    INT("n_heads", 1, INT32_MAX), INT("n_layers", 1, INT32_MAX), INT("expert_dim", 0, INT32_MAX),
     INT("vocab_size", 1, INT32_MAX), INT("vit_width", 1, INT32_MAX), INT("vit_layers", 1, INT32_MAX)};
 static const struct member DATA[] = {
     OF(TEXT_VALUE, "task"), OF(TEXT_VALUE, "path"), OF(TEXT_VALUE, "metric"), INT("max_new_tokens", 0, INT32_MAX),

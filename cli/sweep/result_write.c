@@ -760,8 +760,9 @@ int summaries_print(const struct summaries *all) {
     is_served = all->items[0].is_served; /* a journal is of servers or of the engine */
     cells = document_table(
         &document,
-        is_served ? "P50 over samples, ms|n|T_total|decode|TTFT|TPOT|output_tokens_per_s|scored|accuracy"
-                  : "P50 over samples, ms|n|T_total|vision|prefill|decode|TTFT|TPOT|output_tokens_per_s|scored|accuracy");
+        is_served
+            ? "P50 over samples, ms|n|T_total|decode|TTFT|TPOT|output_tokens_per_s|scored|accuracy"
+            : "P50 over samples, ms|n|T_total|vision|prefill|decode|TTFT|TPOT|output_tokens_per_s|scored|accuracy");
     for (size_t i = 0; i < all->count; i++) add_summary(cells, &all->items[i]);
     add_range_line(&document, all);
     for (size_t i = 0; i < all->count; i++) {

@@ -48,7 +48,8 @@ static struct question question_of(const struct sweep *sweep, size_t variant, co
     question.max_tokens = max_tokens;
     question.no_cache = sweep->served->no_cache;
     question.knobs = sweep->plan.variants.items[variant].knobs;
-    question.knob_count = sweep->plan.variants.items[variant].knob_count;
+    question.knob_count = picture ? sweep->plan.variants.items[variant].knob_count
+                                  : sweep->plan.variants.items[variant].text_knob_count;
     return question;
 }
 /* A body of a request with an image, because a knob can name one. */
@@ -253,7 +254,8 @@ static int make_picture(struct sweep *sweep, const struct sample *sample, struct
     else if (!code)
         picture_of_pixels(served->image.rgb, served->image.width_px, served->image.height_px, &sent->picture);
     if (!code && served->unique_image
-        && vp_image_decode((const uint8_t *)sent->picture.bytes, sent->picture.byte_count, &sent->pixels, NULL) != VP_OK)
+        && vp_image_decode((const uint8_t *)sent->picture.bytes, sent->picture.byte_count, &sent->pixels, NULL)
+               != VP_OK)
         return complain(EXIT_DEVICE, "%s: memory is out", sample->image_path);
     if (code == EXIT_DEVICE) return complain(EXIT_DEVICE, "%s", reason);
     if (code) sent->reason = copy_text(reason, strlen(reason));

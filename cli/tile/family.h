@@ -12,9 +12,9 @@ int family_by_name(const char *name, vp_family *family);
  * --max_crops too. Returns 0 or an exit code. */
 int family_set_keys(const struct options *options, vp_family *families, size_t family_count);
 
-/* The size with an image's shape that costs most tokens by the rule of a family, but no more than max_tokens. Of several
- * such sizes it is the one that is nearest to the image's own, so an image that fits keeps its size: then both become 0.
- * Returns 0, or EXIT_INPUT with a reason where every size costs more; nothing is printed. */
+/* The size with an image's shape that costs most tokens by the rule of a family, but no more than max_tokens. Of
+ * several such sizes it is the one that is nearest to the image's own, so an image that fits keeps its size: then both
+ * become 0. Returns 0, or EXIT_INPUT with a reason where every size costs more; nothing is printed. */
 int family_size_for(const vp_family *family, int32_t width_px, int32_t height_px, int64_t max_tokens,
                     int32_t *sent_width_px, int32_t *sent_height_px, char *reason, size_t capacity);
 

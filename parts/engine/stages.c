@@ -129,6 +129,7 @@ static void vk_pool(vp_engine *engine, int first, int count, float *features) {
                VK_STORE_F32);
 }
 
+#define VK_TORCH_EPS 1e-5f /* torch.nn.LayerNorm's own; the projectors' configs name none */
 /* the patches of a window side by side, through one matrix or two */
 static void vk_project(vp_engine *engine, int first, int count, float *features) {
     const vp_model_config *config = &engine->config;
@@ -149,7 +150,7 @@ static void vk_project(vp_engine *engine, int first, int count, float *features)
     vk_at(queue, VP_PART_PROJECTOR, -1);
     if (norm)
         to->kernels.layernorm(queue, buffers->pool_query_in, buffers->projector_gate_up, model->projector_norm.weight,
-                              model->projector_norm.bias, windows, width, ld, 1e-5f, engine->wide); /* torch's own eps */
+                              model->projector_norm.bias, windows, width, ld, VK_TORCH_EPS, engine->wide);
     if (config->connector == VP_CONNECTOR_LINEAR) {
         to->linear(queue, features, config->d_model, buffers->pool_query_in, ld, windows, &model->projector_down,
                    VK_STORE_F32);

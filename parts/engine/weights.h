@@ -28,8 +28,8 @@ typedef struct vk_block {
 
 typedef struct vk_model {
     const vk_description *description;
-    /* what a model lacks stays NULL or empty: class_embedding, pre_ln and post_ln (before and behind the tower's blocks),
-     * pooling, projector_norm */
+    /* what a model lacks stays NULL or empty: class_embedding, pre_ln and post_ln (before and behind the tower's
+     * blocks), pooling, projector_norm */
     float *class_embedding, *positions, *pad_embed;
     vk_norm pre_ln, post_ln, projector_norm, ln_f;
     vk_linear patch, pool_query, pool_key_value, pool_out, projector_gate_up, projector_in, projector_down, head;

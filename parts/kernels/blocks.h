@@ -18,8 +18,9 @@ KERNEL(k_add_scaled, float *stream, const float *rows, const float *weight, int 
 
 /* image features stand in for the embedding of their token; index < 0: dropped */
 KERNEL(k_place_rows, float *stream, const float *features, const int32_t *index, int width) {
+    const float *from = features + BLK * (size_t)width;
     int at = index[BLK];
-    if (at >= 0) EACH(i, width) stream[(size_t)at * (size_t)width + (size_t)i] = features[BLK * (size_t)width + (size_t)i];
+    if (at >= 0) EACH(i, width) stream[(size_t)at * (size_t)width + (size_t)i] = from[i];
 }
 
 /* One window of pool x pool patches side by side, row by row. hidden f32 [views, before + side * side, width], whose

@@ -103,7 +103,8 @@ int main(int argument_count, char **arguments) {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     listening = socket(AF_INET, SOCK_STREAM, 0);
-    if (listening < 0 || bind(listening, (struct sockaddr *)&address, sizeof address) || listen(listening, 4096) || getsockname(listening, (struct sockaddr *)&address, &bytes)) {
+    if (listening < 0 || bind(listening, (struct sockaddr *)&address, sizeof address) || listen(listening, 4096)
+        || getsockname(listening, (struct sockaddr *)&address, &bytes)) {
         perror("bench_server");
         return 1;
     }
@@ -135,11 +136,13 @@ int main(int argument_count, char **arguments) {
     cpu = cpu_s() - cpu;
     wall = (double)(last - first) / 1e9;
     vp_sort_double(delays, delay_count);
-    printf("%d streams, %zu chunks in %.3f s: %.0f a second; %d failed; CPU %.2f s, %.1f us a chunk\n", streams, delay_count, wall, (double)delay_count / wall, failed, cpu,
+    printf("%d streams, %zu chunks in %.3f s: %.0f a second; %d failed; CPU %.2f s, %.1f us a chunk\n", streams, delay_count, wall, (double)delay_count / wall, failed,
+           cpu,
            cpu * 1e6 / (double)delay_count);
     if (delay_count)
         printf("stamp after the write began [us]: p50 %.0f, p90 %.0f, p99 %.0f, p99.9 %.0f, max %.0f\n", vp_statistics_percentile(delays, delay_count, 50.0),
-               vp_statistics_percentile(delays, delay_count, 90.0), vp_statistics_percentile(delays, delay_count, 99.0), vp_statistics_percentile(delays, delay_count, 99.9),
+               vp_statistics_percentile(delays, delay_count, 90.0), vp_statistics_percentile(delays, delay_count, 99.0),
+               vp_statistics_percentile(delays, delay_count, 99.9),
                delays[delay_count - 1]);
     vp_server_close(server);
     waitpid(child, NULL, 0);

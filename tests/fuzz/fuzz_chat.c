@@ -36,7 +36,8 @@ static void must_be_line(const char *text) {
     for (; *text; text++) MUST((unsigned char)*text >= ' ');
 }
 static void must_be_good(const vp_chat_reply *reply, vp_result end) {
-    const int64_t counts[] = {reply->usage.prompt_tokens, reply->usage.completion_tokens, reply->usage.image_tokens, reply->usage.cached_tokens, reply->usage.reasoning_tokens};
+    const int64_t counts[] = {reply->usage.prompt_tokens, reply->usage.completion_tokens, reply->usage.image_tokens,
+                              reply->usage.cached_tokens, reply->usage.reasoning_tokens};
     int64_t bytes = 0, last = 0;
     size_t i;
     MUST(reply->text_bytes + reply->reasoning_bytes <= MOST && reply->text[reply->text_bytes] == 0 && reply->reasoning[reply->reasoning_bytes] == 0);

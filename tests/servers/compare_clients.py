@@ -1,18 +1,22 @@
-"""Times the same requests with vlmprof and with a client of its own (Python's http.client), in turns, and prints how far apart they are.
+"""Times the same requests with vlmprof and with a client of its own (Python's http.client), and prints how far apart they are.
 
-    python3 compare_clients.py VLMPROF URL MODEL IMAGE [--turns 20] [--runs 5] [--max_tokens 32] [--body '{"cache_prompt": false}']
+    python3 compare_clients.py VLMPROF URL MODEL IMAGE [--turns 20] [--runs 5] [--max_tokens 32] [--body '{"cache_prompt": false}'] [--relay]
 
 Both send the image's own bytes with one question, streamed, after a warm-up. In each turn both make --runs requests, who begins
 changes from turn to turn. A turn gives a ratio of medians; printed is the median of these ratios, with its 95 % interval by order statistics.
+--relay: vlmprof asks a relay in this program, which asks the server with http.client: both time the very same requests, so that a machine with
+other work does not part them.
 TTFT: to the first piece with text; ITL: mean gap between pieces; E2E: to the last piece."""
 import argparse
 import base64
 import http.client
+import http.server
 import json
 import math
 import mimetypes
 import statistics
 import subprocess
+import threading
 import time
 import urllib.parse
 
@@ -25,8 +29,8 @@ class Client:
         self.body = body
         self.connection = None
 
-    def ask(self):
-        """One request: TTFT, ITL, E2E in ms; the answer; its usage."""
+    def ask(self, forward=lambda piece: None):
+        """One request: TTFT, ITL, E2E in ms; the answer; its usage. forward: is handed what arrives."""
         if self.connection is None:
             self.connection = http.client.HTTPConnection(self.place.hostname, self.place.port)
         start = time.perf_counter()
@@ -36,12 +40,13 @@ class Client:
         except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):  # llama.cpp closes after a stream: as vlmprof, connect anew
             self.connection.close()
             self.connection = None
-            return self.ask()
+            return self.ask(forward)
         if response.status != 200:
             raise SystemExit(f"HTTP {response.status}: {response.read()[:300]}")
         stamps, answer, usage, rest = [], "", None, b""
         while piece := response.read1(65536):
             now = time.perf_counter()
+            forward(piece)
             *lines, rest = (rest + piece).split(b"\n")
             for line in lines:
                 if not line.startswith(b"data: {"):
@@ -57,15 +62,40 @@ class Client:
                 "usage": usage}
 
 
+class Relay(http.server.BaseHTTPRequestHandler):
+    """Passes requests on with Client, and answers as they come."""
+    protocol_version = "HTTP/1.1"
+    url = ""
+    seen = []
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.seen.append(Client(self.url, body).ask(self.wfile.write))
+        self.close_connection = True
+
+    def do_GET(self):
+        self.send_error(404)
+
+    def log_message(self, *_):
+        pass
+
+
 def by_client(client, runs):
     client.ask()
-    results = [client.ask() for _ in range(runs)]
+    return middle([client.ask() for _ in range(runs)])
+
+
+def middle(results):
     return {key: statistics.median(r[key] for r in results) for key in ("TTFT", "ITL", "E2E")} | {
         "answer": results[0]["answer"], "prompt_tokens": results[0]["usage"]["prompt_tokens"]}
 
 
-def by_vlmprof(a):
-    command = [a.vlmprof, "run", a.image, "-p", QUESTION, "--endpoint", a.url, "--endpoint_model", a.model, "--num_runs", str(a.runs),
+def by_vlmprof(a, url):
+    command = [a.vlmprof, "run", a.image, "-p", QUESTION, "--endpoint", url, "--endpoint_model", a.model, "--num_runs", str(a.runs),
                "--max_new_tokens", str(a.max_tokens), "--json", "--quiet"]
     for key, value in json.loads(a.body).items():
         command += ["--request_knob", f"{key}={json.dumps(value)}"]
@@ -92,18 +122,26 @@ def main():
     for name, default in (("turns", 20), ("runs", 5), ("max_tokens", 32)):
         parser.add_argument("--" + name, type=int, default=default)
     parser.add_argument("--body", default='{"cache_prompt": false}')
+    parser.add_argument("--relay", action="store_true")
     a = parser.parse_args()
     with open(a.image, "rb") as file:
         picture = f"data:{mimetypes.guess_type(a.image)[0]};base64,{base64.b64encode(file.read()).decode()}"
     body = {"model": a.model, "temperature": 0, "max_tokens": a.max_tokens, "stream": True, "stream_options": {"include_usage": True},
             "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": picture}}, {"type": "text", "text": QUESTION}]}]}
     client = Client(a.url, json.dumps(body | json.loads(a.body)).encode())
+    Relay.url = a.url
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Relay)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    relay = f"http://127.0.0.1:{server.server_address[1]}"
     ratios = {"TTFT": [], "ITL": [], "E2E": []}
     for turn in range(a.turns):
-        if turn % 2:
-            ours, other = by_vlmprof(a), by_client(client, a.runs)
+        if turn % 2 and not a.relay:
+            ours, other = by_vlmprof(a, a.url), by_client(client, a.runs)
+        elif a.relay:
+            Relay.seen = []
+            ours, other = by_vlmprof(a, relay), middle(Relay.seen[1:])  # without the warm-up
         else:
-            other, ours = by_client(client, a.runs), by_vlmprof(a)
+            other, ours = by_client(client, a.runs), by_vlmprof(a, a.url)
         if (ours["answer"], ours["prompt_tokens"]) != (other["answer"], other["prompt_tokens"]):
             raise SystemExit(f"the requests are not the same: {ours} and {other}")
         print(f"turn {turn + 1:3}:", *(f"{key} {ours[key]:.3f} / {other[key]:.3f} ms" for key in ratios), sep="  ", flush=True)

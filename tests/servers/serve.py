@@ -71,7 +71,7 @@ def main():
     p.mmproj.path = os.path.join(a.dir, "mmproj.gguf")
     p.model_alias = {os.path.basename(os.path.normpath(a.dir))}
     p.port = a.port or free_port()
-    p.n_ctx = 8192
+    p.n_ctx = 16384  # of both slots
     p.n_parallel = 2
     p.cpuparams.n_threads = p.cpuparams_batch.n_threads = a.threads
     p.warmup = False

@@ -38,7 +38,7 @@ typedef struct hostile_server {
     int port, listening, is_stopped;
     int drop_count;             /* connections that are closed as soon as they are taken */
     const hostile_reply *replies; int reply_count;
-    hostile_reply (*choose)(const char *headers, const char *body); /* instead of the script; body: its beginning */
+    hostile_reply (*choose)(struct hostile_server *server); /* the reply to `request`, instead of the script's */
     int connection_count, request_count, open_count;
     char request[8192];         /* the last one's line and headers */
     size_t request_body_bytes;
@@ -105,9 +105,10 @@ static inline int hostile_read(hostile_connection *connection, char *headers, si
         const ssize_t got = recv(connection->socket, rest, sizeof rest, 0);
         if (got <= 0) return 0;
         if (server->call && body + (size_t)got <= length) memcpy(connection->body + body, rest, (size_t)got);
-        if (body + (size_t)got < 8192) {
-            memcpy(beginning + body, rest, (size_t)got);
-            beginning[body + (size_t)got] = 0;
+        if (body < 8191) { /* as much as there is room for */
+            const size_t room = 8191 - body, kept = (size_t)got < room ? (size_t)got : room;
+            memcpy(beginning + body, rest, kept);
+            beginning[body + kept] = 0;
         }
         body += (size_t)got;
     }
@@ -165,7 +166,7 @@ static inline void *hostile_serve(void *argument) {
         turn = server->request_count++;
         if (turn >= server->reply_count) turn = server->reply_count - 1;
         pthread_mutex_unlock(&server->lock);
-        is_open = hostile_follow(connection, server->choose ? server->choose(headers, body) : server->replies[turn], headers);
+        is_open = hostile_follow(connection, server->choose ? server->choose(server) : server->replies[turn], headers);
     }
     pthread_mutex_lock(&server->lock);
     server->sockets[connection->socket] = 0;

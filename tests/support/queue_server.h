@@ -4,6 +4,7 @@
 #ifndef QUEUE_SERVER_H
 #define QUEUE_SERVER_H
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -145,6 +146,7 @@ static inline void queue_read(struct queue_server *server, int socket) {
     struct queue_connection *connection = &server->connections[socket];
     char bytes[65536], *at = bytes;
     ssize_t got = recv(socket, bytes, sizeof bytes, 0);
+    if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) { queue_close(server, socket); return; }
     if (!connection->has_head) {
         char *end;
@@ -163,7 +165,11 @@ static inline void queue_read(struct queue_server *server, int socket) {
         got -= at - bytes;
     }
     connection->body_left -= (size_t)got < connection->body_left ? (size_t)got : connection->body_left;
-    if (!connection->body_left) queue_request(server, socket);
+    if (connection->body_left) return;
+    if (!strncmp(connection->head, "POST ", 5)) { queue_request(server, socket); return; }
+    queue_send(socket, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", 45); /* it says nothing of itself */
+    connection->has_head = 0;
+    connection->head_bytes = 0;
 }
 static inline void queue_accept(struct queue_server *server) {
     struct epoll_event event;
@@ -171,6 +177,8 @@ static inline void queue_accept(struct queue_server *server) {
     if (socket < 0) return;
     if (socket >= QUEUE_CONNECTIONS) { close(socket); return; }
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    fcntl(socket, F_SETFL, O_NONBLOCK);
+    fcntl(socket, F_SETFD, FD_CLOEXEC);
     memset(&server->connections[socket], 0, sizeof *server->connections);
     server->connections[socket].heap_place = -1;
     event.events = EPOLLIN;
@@ -220,7 +228,7 @@ static inline int queue_start(struct queue_server *server) {
     server->heap = calloc(QUEUE_CONNECTIONS, sizeof *server->heap);
     server->whole_ns = calloc(QUEUE_REQUESTS, sizeof *server->whole_ns);
     server->served_ns = calloc(QUEUE_REQUESTS, sizeof *server->served_ns);
-    server->listening = socket(AF_INET, SOCK_STREAM, 0);
+    server->listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     server->epoll = epoll_create1(0);
     server->stop = eventfd(0, 0);
     server->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);

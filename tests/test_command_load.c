@@ -1,0 +1,154 @@
+/* test_command_load.c: `load` as a user runs it, against a server whose queue is known: files, the second run, reports, the search for a rate, Ctrl-C,
+ * and what is refused. */
+#define _GNU_SOURCE
+#include "support/queue_server.h"
+
+#include "vlmprof.h"
+#include "support/check.h"
+#include "support/program.h"
+
+static struct queue_server server;
+static char command[600]; /* the options that all runs have */
+
+static void start(int places, int64_t service_us) {
+    memset(&server, 0, sizeof server);
+    server.places = places;
+    server.service_us = service_us;
+    server.pieces = 3;
+    server.gap_us = 500;
+    if (!queue_start(&server)) { printf("no server can be started\n"); exit(1); }
+    snprintf(command, sizeof command, "load --endpoint http://127.0.0.1:%d --endpoint_model m --data samples/questions.jsonl --num_samples 4 --duration_s 1",
+             server.port);
+}
+static int has(const char *text, const char *words) { return text && strstr(text, words) != NULL; }
+static int there(const char *name) {
+    struct stat status;
+    return stat(in_folder(name), &status) == 0;
+}
+
+static void test_trials(void) {
+    int before;
+    check_case("two rates and one number of requests at once: a file each, a table, exit code 0");
+    CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 80 --arrivals constant --slo e2e:60,ttft:50", command), 0);
+    CHECK(has(last.out, "rate 40") && has(last.out, "rate 80") && has(last.out, "E2E P95 from send") && has(last.out, "goodput"));
+    CHECK(there("l/questions_load_rate40.json") && there("l/questions_load_rate80.json"));
+    CHECK_INT(run("%s --output_dir %%F/l --concurrency 3 --slo e2e:60,ttft:50", command), 0);
+    CHECK(there("l/questions_load_concurrency3.json"));
+    {
+        char *text = text_of_file(in_folder("l/questions_load_rate40.json"));
+        CHECK(has(text, "\"schema\": \"vlmprof-load-1\"") && has(text, "\"status\": \"complete\"") && has(text, "\"goodput_interval\""));
+        CHECK(has(text, "\"pred\": \"a a a \"") && has(text, "\"completion_tokens\": 3"));
+        free(text);
+    }
+    check_case("the same command again measures nothing but the warm-up and prints the same");
+    {
+        char *first = NULL;
+        CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 80 --arrivals constant --slo e2e:60,ttft:50 --quiet", command), 0);
+        before = server.request_count;
+        first = strdup(last.out);
+        CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 80 --arrivals constant --slo e2e:60,ttft:50 --quiet", command), 0);
+        CHECK_INT(server.request_count, before + 1);
+        CHECK_TEXT(last.out, first);
+        free(first);
+    }
+    check_case("other options in the same folder are refused, and nothing is overwritten");
+    CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 --arrivals constant --slo e2e:61", command), 2);
+    CHECK(has(last.err, "of another plan"));
+    check_case("--json: one document with the levels");
+    CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 --arrivals constant --slo e2e:60,ttft:50 --json", command), 0);
+    CHECK(last.out[0] == '{' && has(last.out, "\"levels\"") && has(last.out, "\"good_share\"") && has(last.out, "\"find_rate\": null"));
+    check_case("report: findings and tables of the folder; Markdown; a page");
+    CHECK_INT(run("report %%F/l"), 0);
+    CHECK(has(last.out, "Findings") && has(last.out, "most output tokens per second") && has(last.out, "concurrency 3"));
+    CHECK_INT(run("report %%F/l --markdown"), 0);
+    CHECK(has(last.out, "| rate 40"));
+    CHECK_INT(run("report %%F/l --html=%%F/l.html"), 0);
+    {
+        char *page = text_of_file(in_folder("l.html"));
+        CHECK(has(page, "Content-Security-Policy") && has(page, "Requests and goodput against requests per second")
+              && has(page, "E2E latency against requests at once") && has(page, "</html>"));
+        free(page);
+    }
+    CHECK_INT(run("report %%F/l --csv"), 2);
+}
+static void test_find_rate(void) {
+    double low = 0, high = 0;
+    const char *at;
+    check_case("--find_rate: a server that takes 8 ms a request holds a limit of 30 ms up to 125 requests per second");
+    CHECK_INT(run("%s --output_dir %%F/f --find_rate --request_rate 60 --arrivals constant --slo e2e:30 --slo_share 80 --rate_precision 50 --json", command), 0);
+    if ((at = strstr(last.out, "\"highest_that_holds\": ")) != NULL) low = atof(at + 22);
+    if ((at = strstr(last.out, "\"lowest_that_fails\": ")) != NULL) high = atof(at + 21);
+    CHECK(low > 0 && low <= 130);
+    CHECK(high > 110 && high < 400);
+}
+static void test_signals(void) {
+    char *text;
+    check_case("Ctrl-C: what had ended is kept as a partial trial, exit code 130; the next run measures it whole");
+    CHECK_INT(run("help >/dev/null; timeout --preserve-status -s INT 0.7 %s %s --output_dir %%F/i --request_rate 50 --arrivals constant", program, command), 130);
+    text = text_of_file(in_folder("i/questions_load_rate50.json"));
+    CHECK(has(text, "\"status\": \"partial\""));
+    free(text);
+    CHECK_INT(run("%s --output_dir %%F/i --request_rate 50 --arrivals constant", command), 0);
+    text = text_of_file(in_folder("i/questions_load_rate50.json"));
+    CHECK(has(text, "\"status\": \"complete\""));
+    free(text);
+}
+static void test_refusals(void) {
+    static const struct { const char *options, *words; } rows[] = {
+        {"--output_dir %F/r", "either --concurrency N or --request_rate R"},
+        {"--output_dir %F/r --concurrency 1 --request_rate 1", "either --concurrency N or --request_rate R"},
+        {"--output_dir %F/r --request_rate 0", "--request_rate 0: a number"},
+        {"--output_dir %F/r --request_rate fast", "--request_rate fast: a number"},
+        {"--output_dir %F/r --request_rate 1 --arrivals burst", "--arrivals burst"},
+        {"--output_dir %F/r --request_rate 1 --arrivals gamma:0", "--arrivals gamma:0"},
+        {"--output_dir %F/r --concurrency 1 --arrivals poisson", "--arrivals goes with --request_rate"},
+        {"--output_dir %F/r --find_rate", "--find_rate needs --slo"},
+        {"--output_dir %F/r --request_rate 1 --slo itl:5", "itl:5"},
+        {"--output_dir %F/r --request_rate 1 --ramp_s 1", "leave nothing"},
+        {"--output_dir %F/r --concurrency 60000", "open files"},
+        {"--output_dir %F/r --request_rate 1 --request_knob a=1,2", "one value"},
+        {"--request_rate 1", "--output_dir DIR"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        check_case("refused: %s", rows[i].options);
+        CHECK_INT(run("%s %s", command, rows[i].options), 2);
+        CHECK(has(last.err, rows[i].words));
+        CHECK(last.out[0] == 0);
+    }
+    check_case("a trace: times of a file; what is no time is refused with its line");
+    write_text(in_folder("trace"), "0.1\n0.15\n 0.3\n0.9\n7\n");
+    CHECK_INT(run("%s --output_dir %%F/t --arrivals trace=%%F/trace --ramp_s 0.01 --cool_down_s 0.01", command), 0);
+    CHECK(there("t/questions_load_rate4.json"));
+    write_text(in_folder("trace"), "0.1\n0.3\nsoon\n");
+    CHECK_INT(run("%s --output_dir %%F/u --arrivals trace=%%F/trace", command), 3);
+    CHECK(has(last.err, "line 3"));
+    write_text(in_folder("trace"), "0.4\n0.3\n");
+    CHECK_INT(run("%s --output_dir %%F/u --arrivals trace=%%F/trace", command), 3);
+    CHECK(has(last.err, "line 2 is earlier"));
+    check_case("hostile files of trials: said, never followed");
+    CHECK(run("%s --output_dir %%F/h --concurrency 1", command) == 0);
+    write_text(in_folder("h/x_load_rate1.json"), "{\"schema\": \"vlmprof-load-1\", \"request_rate\": -1}");
+    CHECK_INT(run("report %%F/h"), 3);
+    write_text(in_folder("h/x_load_rate1.json"), "{\"schema\": \"vlmprof-load-1\", \"request_rate\": 1, \"summary\": {\"window_from_s\": 0, \"window_to_s\": 1e300}}");
+    CHECK_INT(run("report %%F/h"), 3);
+    write_text(in_folder("h/x_load_rate1.json"), "{\"schema\"");
+    CHECK_INT(run("report %%F/h"), 3);
+    check_case("a server that is away: exit code 4 and what to do");
+    queue_stop(&server);
+    CHECK_INT(run("%s --output_dir %%F/a --concurrency 1", command), 4);
+    CHECK(has(last.err, "is the server up"));
+}
+
+int main(void) {
+    if (!program_begin("test_command_load")) return 1;
+    start(1, 8000);
+    if (run("%s --output_dir %%F/probe --concurrency 1 --duration_s 0.2", command) == 4 && has(last.err, "libcurl")) {
+        check_skip("load", "libcurl is not there");
+        return check_done("test_command_load");
+    }
+    test_trials();
+    test_find_rate();
+    test_signals();
+    test_refusals();
+    program_end();
+    return check_done("test_command_load");
+}

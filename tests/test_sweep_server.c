@@ -1,0 +1,482 @@
+/* test_sweep_server.c: sweeps of servers against a scripted one on 127.0.0.1: what is sent and kept, two models and knobs in one report, resumed after
+ * kill -9 and Ctrl-C with the same answers and counts, what breaks and is refused, and no file that holds the key.
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; files lie in a temporary folder. SWEEP_KILLS=N kills N times (default 8). */
+#define _GNU_SOURCE 1
+#include "vlmprof.h"
+#define VLMPROF_FAMILIES_IMPLEMENTATION
+#include "vlmprof_families.h"
+#include "support/command.h"
+#include "support/chat_server.h"
+#include "support/same_results.h"
+#include "support/texts.h"
+
+static hostile_server server;
+static const char KEY[] = "sk-never-in-a-file-4711";
+
+/* a command in which %P stands for the server's port */
+static const char *with_port(const char *command) {
+    static char room[4][3000];
+    static int turn;
+    char *line = room[turn++ & 3], *to = line;
+    for (; *command && to + 16 < line + sizeof room[0]; command++) {
+        if (!strncmp(command, "%P", 2)) {
+            to += snprintf(to, 12, "%d", server.port);
+            command++;
+        } else *to++ = *command;
+    }
+    *to = 0;
+    return line;
+}
+#define URL "--endpoint http://127.0.0.1:%P/v1 "
+#define ONE "sweep " URL "--endpoint_model model-a --data %F/set.jsonl --max_new_tokens 8 "
+#define TWO "sweep " URL "--endpoint_model model-a model-b --data %F/set.jsonl --max_new_tokens 8 "
+#define RUNS(want, command) runs_at(__LINE__, want, command)
+static int runs_at(int line, int want, const char *command) {
+    cli(with_port(command));
+    return check_note(last.code == want, __FILE__, line, "%s: exit %d, expected %d: %s", command, last.code, want, last.err ? last.err : "");
+}
+#define SAYS(words) check_note(last.err && strstr(last.err, words), __FILE__, __LINE__, "stderr lacks \"%s\": %s", words, last.err ? last.err : "")
+
+static void make_set(void) {
+    char here[512] = "", text[3000];
+    CHECK(getcwd(here, sizeof here) != NULL);
+    snprintf(text, sizeof text,
+             "{\"id\": \"one\", \"image\": \"%s/%s\", \"question\": \"What is it?\", \"answers\": [\"bus\", \"bus\", \"car\"], \"style\": \"vqa2\"}\n"
+             "{\"id\": 2, \"image\": \"%s/%s\", \"question\": \"Which?\", \"options\": [\"red\", \"blue\"], \"answers\": [\"blue\"]}\n"
+             "{\"id\": 3, \"question\": \"Why?\", \"answers\": [\"so\"]}\n",
+             here, check_golden("images/img-200x150.png"), here, check_golden("images/img-333x517.png"));
+    write_text(in_folder("set.jsonl"), text);
+}
+/* the file of a configuration whose name holds both words; "" when there is none or more than one */
+static const char *result_of(const char *out, const char *one, const char *other) {
+    static char path[800];
+    DIR *d = opendir(in_folder(out));
+    struct dirent *e;
+    int count = 0;
+    path[0] = 0;
+    while (d && (e = readdir(d)) != NULL)
+        if (strstr(e->d_name, "_imgsize") && strstr(e->d_name, one) && strstr(e->d_name, other)) {
+            snprintf(path, sizeof path, "%s/%s/%s", folder, out, e->d_name);
+            count++;
+        }
+    if (d) closedir(d);
+    return count == 1 ? path : "";
+}
+static int count_files(const char *out) {
+    DIR *d = opendir(in_folder(out));
+    struct dirent *e;
+    int count = 0;
+    while (d && (e = readdir(d)) != NULL) count += strstr(e->d_name, "_imgsize") != NULL;
+    if (d) closedir(d);
+    return count;
+}
+/* Truth: a file below the folder holds the text. */
+static int holds(const char *path, const char *text) {
+    DIR *d = opendir(path);
+    struct dirent *e;
+    int found = 0;
+    char name[1024];
+    while (d && (e = readdir(d)) != NULL) {
+        size_t bytes = 0;
+        char *data;
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
+        snprintf(name, sizeof name, "%s/%s", path, e->d_name);
+        data = check_read(name, &bytes);
+        found |= data && memmem(data, bytes, text, strlen(text)) != NULL;
+        free(data);
+        found |= holds(name, text);
+    }
+    if (d) closedir(d);
+    return found;
+}
+
+/* ---- what is measured */
+static void check_row(const document *d, uint32_t row, int has_image) {
+    const uint32_t usage = member(d, row, "usage"), runs = member(d, row, "served_runs"), itl = member(d, row, "itl"), sent = member(d, row, "sent_image");
+    CHECK(is_text(d, row, "status", "ok"));
+    CHECK(is_null(d, row, "top_k") && is_null(d, row, "num_active_blocks") && is_null(d, row, "actual_tiling") && is_null(d, row, "output_token_ids"));
+    CHECK(is_null(d, row, "T_vision_total") && is_null(d, row, "T_LLM_prefill") && is_null(d, row, "closure"));
+    CHECK(number(d, row, "TTFT") > 0 && number(d, row, "T_total") > number(d, row, "TTFT"));
+    CHECK_NEAR(number(d, row, "T_decode_per_token"), (number(d, row, "T_total") - number(d, row, "TTFT")) / (number(d, usage, "completion_tokens") - 1), 1e-6);
+    CHECK_INT(number(d, row, "actual_vision_tokens"), number(d, usage, "image_tokens"));
+    CHECK_INT(number(d, row, "total_sequence_length"), number(d, usage, "prompt_tokens"));
+    CHECK_INT(number(d, row, "input_text_tokens"), 12);
+    CHECK_INT(d->nodes[runs].count, 2);
+    CHECK_INT(d->nodes[itl].count, 2);
+    CHECK_INT(number(d, member(d, runs + 1, "server_timings"), "prompt_ms") * 10, 15);
+    CHECK(is_text(d, runs + 1, "finish_reason", "stop") && number(d, runs + 1, "attempts") == 1);
+    CHECK_INT(d->nodes[itl + 1].count, number(d, runs + 1, "pieces") - 1);
+    CHECK_INT(d->nodes[sent].type, has_image ? VP_JSON_OBJECT : VP_JSON_NULL);
+}
+static void test_files(void) {
+    document d;
+    char *request;
+    check_case("two models and a knob over images as they are and text: files, rows, the journal's kinds of lines");
+    RUNS(0, TWO "--request_knob image_url.detail=low,high --num_runs_per_sample 2 --output_dir %F/out --json");
+    CHECK_INT(count_files("out"), 4);
+    if (CHECK(load(&d, result_of("out", "asis_model-b", "detail=high")))) {
+        const uint32_t rows = member(&d, 0, "per_sample_results"), reasons = member(&d, 0, "null_reasons");
+        CHECK(is_text(&d, 0, "endpoint_model", "model-b") && is_text(&d, 0, "model", "model-b") && is_text(&d, 0, "endpoint_api", "chat"));
+        CHECK(is_text(&d, member(&d, 0, "request_knobs"), "image_url.detail", "high"));
+        CHECK(is_null(&d, 0, "top_k") && is_null(&d, 0, "active_block_indices") && is_null(&d, 0, "tier") && is_null(&d, 0, "target_vision_tokens"));
+        check_keys(&d, reasons, "top_k stages T_vision_total T_LLM_prefill closure");
+        CHECK(member(&d, reasons, "TTFT") == VP_JSON_NONE);
+        CHECK_INT(number(&d, 0, "num_cached_runs"), 0);
+        CHECK_INT(d.nodes[rows].count, 3);
+        for (uint32_t i = rows + 1, k = 0; i < d.nodes[rows].end; i = d.nodes[i].end, k++) check_row(&d, i, k < 2);
+        CHECK(strstr(d.text, "\"server\": \"llama.cpp b7-scripted\"") != NULL);
+    }
+    unload(&d);
+    check_case("the question is a chat message: no roles, no style, options below it; the last request's body");
+    request = server.request_body;
+    CHECK(strstr(request, "\"Why?\"") != NULL && strstr(request, "User:") == NULL && strstr(request, "\"stream\"") != NULL);
+    RUNS(0, ONE "--num_samples 3 --answer_hint 'Answer briefly.' --plan --json");
+    RUNS(0, ONE "--answer_hint 'Answer briefly.' --num_runs_per_sample 1 --output_dir %F/hint");
+    CHECK(holds(in_folder("hint"), "\"Which?\\nA: red\\nB: blue\\nAnswer briefly.\""));
+    CHECK(holds(in_folder("hint"), "\"What is it?\\nAnswer briefly.\""));
+    check_case("run again, nothing is measured; the same folder takes one more model");
+    chat.answers = 0;
+    RUNS(0, TWO "--request_knob image_url.detail=low,high --num_runs_per_sample 2 --output_dir %F/out");
+    SAYS("(0 measured now, 0 failed)");
+    CHECK_INT(chat.answers, 0);
+    RUNS(0, "sweep " URL "--endpoint_model model-a model-b model-c --request_knob image_url.detail=low,high --data %F/set.jsonl --max_new_tokens 8 "
+            "--num_runs_per_sample 2 --output_dir %F/out");
+    SAYS("(6 measured now, 0 failed)");
+    CHECK_INT(chat.answers, 12 + 6); /* and the warm-ups of six variants */
+    remove_folder(in_folder("hint"));
+}
+static void test_key(void) {
+    char path[700];
+    FILE *f;
+    check_case("the key is sent and stands in no file, message or output");
+    CHECK(strstr(server.request, KEY) != NULL);
+    CHECK(!holds(folder, KEY));
+    check_case("a key from a file, too");
+    snprintf(path, sizeof path, "%s/key", folder);
+    f = fopen(path, "w");
+    if (CHECK(f != NULL)) {
+        fputs("sk-of-a-file-0815\n", f);
+        fclose(f);
+    }
+    RUNS(0, ONE "--api_key_file %F/key --num_runs_per_sample 1 --output_dir %F/keyed");
+    CHECK(strstr(server.request, "Bearer sk-of-a-file-0815") != NULL);
+    unlink(path);
+    CHECK(!holds(folder, "sk-of-a-file-0815"));
+    remove_folder(in_folder("keyed"));
+}
+static void test_readers(void) {
+    document d;
+    char line[1000];
+    check_case("report: variants are a knob, stages are said to be unknown");
+    RUNS(0, "report %F/out");
+    CHECK(strstr(last.out, "as it is model-a detail=low") && strstr(last.out, "stage times are not known from outside a server"));
+    CHECK(strstr(last.out, "variant model-b detail=high") && strstr(last.out, "model model-b at http://127.0.0.1:"));
+    CHECK(!strstr(last.out, "idle") && !strstr(last.out, "differ in their model"));
+    if (CHECK(cli_json("report %F/out --json", 0, &d))) {
+        const uint32_t configurations = member(&d, member(&d, 0, "e1_stage_decomposition"), "configurations");
+        CHECK_INT(d.nodes[configurations].count, 6);
+        CHECK(is_text(&d, configurations + 1, "variant", "model-a detail=high") && is_null(&d, configurations + 1, "top_k"));
+        free(d.nodes);
+    }
+    RUNS(0, "report %F/out --csv");
+    CHECK(!strncmp(last.out, "task,tier,target_vision_tokens,top_k,num_active_blocks,num_samples,variant,endpoint,", 80));
+    RUNS(0, "report %F/out --html");
+    CHECK(strstr(last.out, "Nothing is predicted") && !strstr(last.out, "vision, ms"));
+    check_case("best names the request, compare pairs variants, merge and rescore read the journal, fit makes a law of the server");
+    RUNS(0, "best %F/out --budget_ms 100000");
+    CHECK(strstr(last.out, "--endpoint_model model-") && strstr(last.out, "--request_knob image_url.detail="));
+    RUNS(0, "merge %F/out");
+    snprintf(line, sizeof line, "rescore %s --metric anls --json", result_of("out", "asis_model-b", "detail=high"));
+    RUNS(0, line);
+    RUNS(0, "fit %F/out");
+    CHECK(strstr(last.out, "TTFT") && strstr(last.out, "image token"));
+    cli("compare %F/out %F/out --force noise");
+    CHECK(strstr(last.out, "6 configurations") != NULL);
+    remove_folder(in_folder("out"));
+}
+
+/* A journal with made-up times: two models, two sizes, six questions; the larger model is right more often and slower. */
+static void make_journal(void) {
+    static const char *const models[] = {"small-q4", "large-q8"}, *const answers[] = {"bus", "car"};
+    static char text[200000];
+    size_t used = 0;
+    long long session;
+    char names[4][80];
+#define ADD(...) used += (size_t)snprintf(text + used, sizeof text - used, __VA_ARGS__)
+    ADD("{\"schema\": \"vlmprof-journal-2\", \"plan\": \"abc\", \"rank\": 0, \"world_size\": 1, \"model\": \"small-q4\", \"synthetic\": false, \"timing\": \"off\", "
+        "\"ignore_eos\": false, \"num_runs_per_sample\": 2, \"num_total_blocks\": 0, \"bare_every\": 0, \"server\": {\"endpoints\": [\"http://h:1\"], "
+        "\"endpoint_models\": [\"small-q4\", \"large-q8\"], \"endpoint_api\": \"chat\", \"request_knobs\": {}, \"family\": null, \"family_keys\": {}}, "
+        "\"options\": {\"seed\": 42, \"num_samples\": 6, \"num_runs_per_sample\": 2, \"max_new_tokens\": 8}, \"data\": [{\"task\": \"made\", \"path\": \"made.jsonl\", "
+        "\"metric\": \"vqa_seed\", \"max_new_tokens\": 8, \"num_samples\": 6, \"content_hash\": \"77\"}], \"configs\": [");
+    for (int c = 0; c < 4; c++) {
+        snprintf(names[c], sizeof names[c], "made_imgsize%s_%s.json", c / 2 ? "tokens576" : "tokens288", models[c % 2]);
+        ADD("%s{\"file_name\": \"%s\", \"set\": 0, \"tier\": null, \"target_vision_tokens\": %d, \"max_crops\": null, \"top_k\": 0, \"num_active_blocks\": 0, "
+            "\"active_block_indices\": [], \"variant\": {\"endpoint\": \"http://h:1\", \"endpoint_model\": \"%s\", \"request_knobs\": {}}}",
+            c ? ", " : "", names[c], c / 2 ? 576 : 288, models[c % 2]);
+    }
+    ADD("]}\n");
+    session = (long long)used;
+    ADD("{\"session\": {\"version\": \"0.2.0\", \"build\": \"b\", \"host\": \"client\", \"date\": \"2026-11-23T00:00:00Z\", \"device\": null, \"argv\": [], "
+        "\"client\": \"libcurl\", "
+        "\"servers\": [{\"endpoint\": \"http://h:1\", \"server\": \"vLLM 0.32.0\", \"models\": null, \"props\": null, \"cold\": []}]}}\n");
+    for (int i = 0; i < 6; i++) {
+        ADD("{\"sample\": %d, \"set\": 0, \"prompt\": \"What?\", \"input_text_tokens\": null, \"metadata\": {\"question\": \"What?\", \"answers\": [\"bus\"], "
+            "\"image_id\": \"a\", \"id\": %d}}\n", i, i);
+        for (int c = 0; c < 4; c++) {
+            long long before = -1;
+            for (int turn = 0; turn < 2; turn++) {
+                const long long first = 40000000 + 30000000 * (c / 2) + 20000000 * (c % 2) + 1500000 * i + 400000 * turn,
+                                step = 5000000 + 4000000 * (c % 2) + 100000 * i + 200000 * (c / 2);
+                const int is_right = i < 2 + (c % 2) * 3 + c / 2;
+                const size_t at = used;
+                ADD("{\"config\": \"%s\", \"sample_id\": %d, \"prev\": %lld, \"run\": %d, \"session\": %lld, \"unix_s\": 1795392000, "
+                    "\"total_ns\": %lld, \"answer\": \"%s\", "
+                    "\"served\": {\"sent_ns\": 100000, \"headers_ns\": %lld, \"end_ns\": %lld, \"first_ns\": %lld, \"first_output_ns\": %lld, "
+                    "\"piece_ns\": [%lld, %lld, %lld], "
+                    "\"piece_bytes\": [1, 1, 1], \"usage\": {\"prompt_tokens\": %d, \"completion_tokens\": 4, \"image_tokens\": %d, "
+                    "\"cached_tokens\": 0, \"reasoning_tokens\": null}, "
+                    "\"model\": \"%s\", \"finish_reason\": \"stop\", \"reasoning\": null, \"timings\": null, \"is_streamed\": true, \"is_new_connection\": false, "
+                    "\"http_status\": 200, \"attempts\": 1}}\n",
+                    names[c], i, before, turn, session, first + 3 * step, answers[!is_right], first - 1000, first + 3 * step + 1000,
+                    first, first, first, first + step, first + 3 * step,
+                    (c / 2 ? 560 : 280) + 12, c / 2 ? 560 : 280, models[c % 2]);
+                before = (long long)at;
+            }
+            ADD("{\"config\": \"%s\", \"sample_id\": %d, \"prev\": %lld, \"done\": 2, \"stop\": \"runs\", \"retries\": 0, "
+                "\"sizes\": {\"tier\": null, \"target_vision_tokens\": %d, "
+                "\"sent_image\": {\"width_px\": 400, \"height_px\": 300, \"bytes\": 9, \"media_type\": \"image/png\", \"is_resized\": true}, "
+                "\"image_tokens_by_rule\": null}}\n",
+                names[c], i, before, c / 2 ? 576 : 288);
+        }
+    }
+    ADD("{\"finished\": true}\n");
+    make_empty(in_folder("made"));
+    write_text(in_folder("made/journal.jsonl"), text);
+}
+static void test_texts(void) {
+    static const char *const kept[][2] = {{"report-servers.txt", "report %F/made"}, {"report-servers.csv", "report %F/made --csv"},
+                                          {"best-servers.txt", "best %F/made --budget_ms 90"}, {"merge-servers.txt", "merge %F/made"}};
+    make_journal();
+    for (int i = 3; i >= 0; i--) { /* merge first: it writes the files */
+        check_case("word by word: %s", kept[i][1]);
+        cli(kept[i][1]);
+        check_kept_run(kept[i][0], 0);
+    }
+    remove_folder(in_folder("made"));
+}
+
+/* ---- what is sent */
+static void test_sizes(void) {
+    static const int32_t images[2][2] = {{200, 150}, {333, 517}};
+    vp_family family;
+    vp_vision_count count;
+    document d;
+    check_case("tiers are sizes of MolmoE's canvas, sent as PNG");
+    RUNS(0, ONE "--tier_list low --num_runs_per_sample 1 --output_dir %F/out");
+    if (CHECK(load(&d, result_of("out", "tier-low", "model-a")))) {
+        const uint32_t rows = member(&d, 0, "per_sample_results"), sent = member(&d, rows + 1, "sent_image");
+        CHECK_INT(number(&d, sent, "width_px"), 336);
+        CHECK_INT(number(&d, sent, "height_px"), 336);
+        CHECK(is_text(&d, sent, "media_type", "image/png") && is_null(&d, rows + 1, "image_tokens_by_rule"));
+    }
+    unload(&d);
+    remove_folder(in_folder("out"));
+    check_case("--family: the largest size within the target by the family's rule; a knob sets the rule's key");
+    RUNS(0, ONE "--family qwen2_vl --vision_tokens_list 40 1000 --num_runs_per_sample 1 --output_dir %F/out");
+    vp_family_default(vp_family_find("qwen2_vl"), &family);
+    if (CHECK(load(&d, result_of("out", "tokens40", "model-a")))) {
+        const uint32_t rows = member(&d, 0, "per_sample_results");
+        for (uint32_t i = rows + 1, k = 0; k < 2; i = d.nodes[i].end, k++) {
+            const uint32_t sent = member(&d, i, "sent_image");
+            const int32_t width = (int32_t)number(&d, sent, "width_px"), height = (int32_t)number(&d, sent, "height_px");
+            CHECK(vp_family_count(&family, width, height, &count, NULL) == VP_OK);
+            CHECK_INT(number(&d, i, "image_tokens_by_rule"), count.total_tokens);
+            CHECK(count.total_tokens <= 40 && count.total_tokens >= 25);
+            CHECK_NEAR((double)width / height, (double)images[k][0] / images[k][1], 0.02);
+        }
+    }
+    unload(&d);
+    if (CHECK(load(&d, result_of("out", "tokens1000", "model-a")))) { /* an image with fewer is enlarged */
+        const uint32_t rows = member(&d, 0, "per_sample_results");
+        CHECK(number(&d, rows + 1, "image_tokens_by_rule") > 900 && number(&d, rows + 1, "image_tokens_by_rule") <= 1000);
+    }
+    unload(&d);
+    remove_folder(in_folder("out"));
+    RUNS(0, ONE "--family qwen2_vl --request_knob mm_processor_kwargs.max_pixels=12544 --num_runs_per_sample 1 --output_dir %F/out");
+    vp_family_set(&family, "max_pixels", "12544", NULL);
+    if (CHECK(load(&d, result_of("out", "asis", "model-a")))) {
+        CHECK(vp_family_count(&family, 200, 150, &count, NULL) == VP_OK);
+        CHECK_INT(number(&d, member(&d, 0, "per_sample_results") + 1, "image_tokens_by_rule"), count.total_tokens);
+    }
+    unload(&d);
+    remove_folder(in_folder("out"));
+    check_case("--unique_image and --no_cache: no two requests are alike, answers are kept all the same");
+    RUNS(0, ONE "--unique_image --no_cache --num_runs_per_sample 2 --output_dir %F/out");
+    CHECK(strstr(server.request_body, "\"cache_salt\"") != NULL);
+    remove_folder(in_folder("out"));
+}
+
+/* ---- broken off and resumed */
+static void pause_until_answers(int count) {
+    for (int i = 0; i < 20000 && hostile_count(&server, &server.request_count) < count && !count_files("killed"); i++) pause_ms(1);
+}
+#define LONG TWO "--tier_list low high --num_runs_per_sample 2 --output_dir "
+static void test_kills(void) {
+    const int kills = getenv("SWEEP_KILLS") ? atoi(getenv("SWEEP_KILLS")) : 8;
+    int all;
+    pid_t child;
+    check_case("killed %d times and resumed: the same answers and counts, nothing measured twice", kills);
+    chat.piece_ms = 2;
+    chat.answers = 0;
+    RUNS(0, LONG "%F/unbroken");
+    all = chat.answers;
+    CHECK_INT(all, 2 + 2 * 2 * 3 * 2); /* warm-ups; models, tiers, samples, runs */
+    for (int i = 0; i < kills; i++) {
+        const int first = hostile_count(&server, &server.request_count);
+        child = start(with_port(LONG "%F/killed"), NULL, in_folder("stdout"), 0);
+        pause_until_answers(first + 6 + (i * 5) % 11); /* four GETs and two warm-ups come first */
+        pause_ms(i % 3 * 3);
+        kill(child, SIGKILL);
+        finish(child, in_folder("stdout"));
+        if (count_files("killed")) { /* it was done: once more from the beginning */
+            RUNS(0, LONG "%F/killed");
+            same_results(in_folder("unbroken"), in_folder("killed"));
+            remove_folder(in_folder("killed"));
+        }
+    }
+    check_case("Ctrl-C: 130, and how to go on");
+    chat.piece_ms = 40;
+    all = hostile_count(&server, &server.request_count);
+    child = start(with_port(LONG "%F/killed"), NULL, in_folder("stdout"), 0);
+    pause_until_answers(all + 8);
+    kill(child, SIGINT);
+    finish(child, in_folder("stdout"));
+    CHECK(last.code == 130 || last.code == 0); /* 0: it was done */
+    chat.piece_ms = 0;
+    RUNS(0, LONG "%F/killed");
+    same_results(in_folder("unbroken"), in_folder("killed"));
+    same_results(in_folder("killed"), in_folder("unbroken"));
+    remove_folder(in_folder("unbroken"));
+    remove_folder(in_folder("killed"));
+}
+static void test_failures(void) {
+    document d;
+    check_case("answers that break off are asked again");
+    chat.broken_every = 4;
+    RUNS(0, ONE "--num_runs_per_sample 3 --output_dir %F/out --json");
+    if (CHECK(load(&d, result_of("out", "asis", "model-a")))) CHECK(number(&d, 0, "num_retries") >= 2 && number(&d, 0, "num_failed") == 0);
+    unload(&d);
+    remove_folder(in_folder("out"));
+    check_case("without retries such points fail, and --retry_failed measures them");
+    chat.answers = 0;
+    chat.broken_every = 3;
+    RUNS(1, ONE "--num_runs_per_sample 1 --max_retries 0 --output_dir %F/out");
+    SAYS("failed points are rows");
+    chat.broken_every = 0;
+    RUNS(0, ONE "--num_runs_per_sample 1 --max_retries 0 --retry_failed --output_dir %F/out");
+    remove_folder(in_folder("out"));
+    check_case("a server that goes away: after 8 failures the sweep stops, and leaves their points open");
+    chat.answers = 0;
+    chat.broken_from = 4; /* two warm-ups and one run */
+    RUNS(4, LONG "%F/out --max_retries 0");
+    SAYS("8 failures in a row");
+    chat.broken_from = 0;
+    RUNS(0, LONG "%F/out --max_retries 0");
+    SAYS("0 failed)");
+    remove_folder(in_folder("out"));
+    check_case("nonsense fails the point with its reason");
+    chat.answers = 0;
+    chat.nonsense_from = 2;
+    RUNS(1, ONE "--num_runs_per_sample 1 --output_dir %F/out");
+    CHECK(holds(in_folder("out"), "\"status\": \"failed\""));
+    chat.nonsense_from = 0;
+    remove_folder(in_folder("out"));
+    check_case("a knob that the server refuses fails its configurations, with the server's words; the others are measured");
+    RUNS(1, ONE "--request_knob image_url.detail=low,refused --num_runs_per_sample 1 --output_dir %F/out");
+    SAYS("(6 measured now, 3 failed)");
+    CHECK(holds(in_folder("out"), "detail refused is none"));
+    remove_folder(in_folder("out"));
+    check_case("without usage counts are null, with their reasons");
+    chat.is_silent = 1;
+    RUNS(0, ONE "--num_runs_per_sample 1 --output_dir %F/out");
+    if (CHECK(load(&d, result_of("out", "asis", "model-a")))) {
+        const uint32_t row = member(&d, 0, "per_sample_results") + 1;
+        CHECK(is_null(&d, row, "output_tokens") && is_null(&d, row, "T_decode_per_token") && is_null(&d, row, "output_tokens_per_s"));
+        CHECK(!is_null(&d, row, "TTFT") && is_text(&d, member(&d, 0, "null_reasons"), "T_decode_per_token", "the server does not say how many tokens it made"));
+    }
+    unload(&d);
+    chat.is_silent = 0;
+    remove_folder(in_folder("out"));
+    check_case("prompts read from a cache are a warning, of the sweep and of its report");
+    chat.is_cached = 1;
+    RUNS(0, ONE "--num_runs_per_sample 1 --output_dir %F/out");
+    SAYS("at least half of the prompt from a cache in 3 of 3 runs");
+    RUNS(0, "report %F/out");
+    CHECK(strstr(last.out, "from a cache in 3 of 3 runs") != NULL);
+    chat.is_cached = 0;
+    remove_folder(in_folder("out"));
+}
+static void test_refusals(void) {
+    static const struct { const char *options, *words; } table[] = {
+        {"--synthetic tiny", "--synthetic and --endpoint exclude each other"},
+        {"--top_k_list 1 2", "--top_k_list is for vlmprof's own engine"},
+        {"--use_profiler", "--use_profiler is for vlmprof's own engine"},
+        {"--style vqa2", "--style is for vlmprof's own engine"},
+        {"--request_knob image_url", "want PATH=VALUE"},
+        {"--request_knob messages[7].x=1", "--request_knob"},
+        {"--family qwen2_vl --tier_list low", "with --family aim at tokens"},
+        {"--family no_such_family", "--family"},
+        {"--family qwen2_vl --no_such_key 3", "no_such_key"},
+        {"--tier_list low --vision_tokens_list 600", "exclude each other"},
+        {"--vision_tokens_list 40", "288 tokens already"},
+        {"--api_key_env NO_SUCH_NAME_HERE", "there is no such variable"}};
+    char line[1500];
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        check_case("refused: %s", table[i].options);
+        snprintf(line, sizeof line, "%s--output_dir %%F/none %s", with_port(ONE), table[i].options);
+        REFUSED(line, 2, table[i].words);
+        CHECK(access(in_folder("none"), F_OK) != 0);
+    }
+    check_case("refused: servers that are not as many as their models, and a password in a URL");
+    REFUSED("sweep --endpoint http://h1 http://h2 --endpoint_model a b c --data %F/set.jsonl --output_dir %F/none", 2, "2 servers and --endpoint_model 3 names");
+    REFUSED("sweep --endpoint http://me:secret@127.0.0.1:1 --endpoint_model a --data %F/set.jsonl --output_dir %F/none", 2,
+            "must not hold a user or a password");
+    check_case("refused: options of servers without one, several processes, a folder of another plan");
+    REFUSED("sweep --synthetic tiny --data %F/set.jsonl --output_dir %F/none --request_knob a=1", 2, "it needs --endpoint URL");
+    REFUSED(with_port("sweep " URL "--data %F/set.jsonl --output_dir %F/none"), 2, "needs --endpoint_model");
+    setenv("WORLD_SIZE", "2", 1);
+    setenv("RANK", "0", 1);
+    REFUSED(with_port(ONE "--output_dir %F/none"), 2, "measured by one process");
+    unsetenv("WORLD_SIZE");
+    unsetenv("RANK");
+    RUNS(0, ONE "--num_runs_per_sample 1 --output_dir %F/out");
+    REFUSED(with_port(ONE "--num_runs_per_sample 1 --unique_image --output_dir %F/out"), 2, "belongs to another plan");
+    REFUSED("sweep --synthetic tiny --data %F/set.jsonl --max_new_tokens 8 --num_runs_per_sample 1 --output_dir %F/out", 2, "belongs to another plan");
+    check_case("--plan: the grid, and that the time must be measured; a journal tells it");
+    RUNS(0, ONE "--plan");
+    CHECK(strstr(last.out, "time        not known: how fast a server is must be measured") != NULL);
+    RUNS(0, ONE "--num_runs_per_sample 1 --output_dir %F/out --plan");
+    CHECK(strstr(last.out, "3 runs measured, 0 left") != NULL);
+    remove_folder(in_folder("out"));
+    check_case("a server that is away: exit 4, nothing in the journal but what was planned");
+    hostile_stop(&server);
+    CHECK_INT(cli(with_port(ONE "--max_retries 0 --output_dir %F/out")), 4);
+    SAYS("warm-up of model-a: ");
+    CHECK_INT(count_files("out"), 0);
+}
+
+int main(void) {
+    if (!command_begin("sweep-server")) return 1;
+    setenv("OPENAI_API_KEY", KEY, 1);
+    chat_start(&server);
+    make_set();
+    test_files();
+    test_key();
+    test_readers();
+    test_texts();
+    test_sizes();
+    test_kills();
+    test_failures();
+    test_refusals();
+    return command_end("test_sweep_server");
+}

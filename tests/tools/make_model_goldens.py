@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""Small random checkpoints and what transformers computes for them: tests/golden/othermodels/own_*.
+
+Run in the repository's root with transformers 5.23.0 and torch 2.15.0 (CPU): python tests/tools/make_model_goldens.py
+Shapes are odd on purpose: heads that share keys by 2, 3, 4 and 6, widths that no kernel likes, tied heads, stretched RoPE, normed
+heads, normalised experts. Weights are random and exact in bfloat16; names are those of published checkpoints."""
+import copy, json, os, struct
+import numpy as np
+import torch
+import transformers as T
+from PIL import Image
+from safetensors.torch import save_file
+
+ROOT = "tests/golden/othermodels"
+STEPS = 6
+torch.manual_seed(20261123)
+torch.set_num_threads(2)
+
+
+def fill(model):
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            if "norm" in name and name.endswith("weight"):
+                p.copy_(1 + 0.1 * torch.randn_like(p))
+            elif "lambda" in name:
+                p.copy_(0.3 + 0.1 * torch.randn_like(p))
+            elif name.endswith("bias"):
+                p.copy_(0.1 * torch.randn_like(p))
+            elif "embed" in name or "position" in name or "cls" in name:
+                p.copy_(0.7 * torch.randn_like(p))
+            else:
+                p.copy_(torch.randn_like(p) * 1.2 / p[0].numel() ** 0.5 if p.dim() != 3 else torch.randn_like(p) * 1.2 / p.shape[2] ** 0.5)
+            if name.endswith("mlp.gate.weight"):
+                p.mul_(4)  # choices that rounding does not turn over
+            p.copy_(p.to(torch.bfloat16).float())
+
+
+def published(kind, model):
+    """state dict -> the names and layouts of published checkpoints"""
+    out = {}
+    for name, tensor in model.state_dict().items():
+        if kind == "olmoe" and ".mlp.experts." in name:
+            base = name.rsplit(".", 1)[0]
+            for e in range(tensor.shape[0]):
+                if name.endswith("gate_up_proj"):
+                    half = tensor.shape[1] // 2
+                    out[f"{base}.{e}.gate_proj.weight"], out[f"{base}.{e}.up_proj.weight"] = tensor[e, :half], tensor[e, half:]
+                else:
+                    out[f"{base}.{e}.down_proj.weight"] = tensor[e]
+            continue
+        if kind in ("llava", "internvl"):
+            name = name.replace("model.language_model.", "language_model.model.").replace("model.multi_modal_projector", "multi_modal_projector")
+            name = name.replace("model.vision_tower.", "vision_tower.vision_model." if kind == "llava" else "vision_tower.")
+            name = "language_model." + name if name == "lm_head.weight" else name
+        if name.endswith("lm_head.weight") and model.config.get_text_config().tie_word_embeddings:
+            continue
+        out[name] = tensor
+    return {k: v.to(torch.bfloat16).contiguous() for k, v in out.items()}
+
+
+def picture(side, count, seed):
+    rng = np.random.RandomState(seed)
+    y, x = np.mgrid[0:side * count, 0:side]
+    base = np.stack([128 + 90 * np.sin(x / (3.0 + c) + seed) * np.cos(y / (5.0 - c)) for c in range(3)], -1)
+    return np.clip(base + rng.randint(-30, 31, base.shape), 0, 255).astype(np.uint8)
+
+
+def inputs(kind, model, case, mean, std, folder):
+    """ids with image tokens, and pixel_values of the crops"""
+    cfg, rng = model.config, np.random.RandomState(case + 7)
+    text = [int(i) for i in rng.randint(3, 80, 9 + 4 * case)]
+    if kind == "olmoe" or case == 0:
+        return text, None
+    vision = cfg.vision_config
+    side = vision.image_size if isinstance(vision.image_size, int) else vision.image_size[0]
+    patch = vision.patch_size if isinstance(vision.patch_size, int) else vision.patch_size[0]
+    pool = 1 if kind == "llava" else cfg.scale_factor if kind == "smolvlm" else int(1 / cfg.downsample_ratio)
+    crops = 1 if kind == "llava" else case + 1
+    token = cfg.image_token_id
+    ids = text[:3] + [token] * (crops * (side // patch // pool) ** 2) + text[3:]
+    image = picture(side, crops, case)
+    Image.fromarray(image).save(f"{folder}/pixels.png", optimize=True)
+    mean, std = np.float32(np.float64(mean) * 255), np.float32(np.float64(std) * 255)
+    values = (image.reshape(crops, side, side, 3).astype(np.float32) - mean) / std
+    values = torch.from_numpy(values.transpose(0, 3, 1, 2).copy())
+    return ids, values[None] if kind == "smolvlm" else values
+
+
+def run(model, ids, pixels):
+    """greedy, every step recomputed: logits [STEPS, vocab], block_last, image features"""
+    rows, tokens, kept = [], [], {}
+    hook = None
+    holder = getattr(model.model, "multi_modal_projector", None) or getattr(model.model, "connector", None)
+    if pixels is not None:
+        hook = holder.register_forward_hook(lambda m, i, o: kept.__setitem__("features", o.detach().float().clone()))
+    ids = list(ids)
+    for step in range(STEPS):
+        with torch.no_grad():
+            extra = {} if pixels is None else {"pixel_values": pixels.to(model.dtype)}
+            out = model(input_ids=torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.long), output_hidden_states=True,
+                        use_cache=False, **extra)
+        if step == 0:
+            last = torch.stack([h[0, -1] for h in out.hidden_states]).float()
+        rows.append(out.logits[0, -1].float())
+        tokens.append(int(rows[-1].argmax()))
+        ids.append(tokens[-1])
+    if hook:
+        hook.remove()
+    features = kept.get("features")
+    return torch.stack(rows), tokens, last, None if features is None else features.reshape(-1, features.shape[-1])
+
+
+def narrow(model):
+    low = copy.deepcopy(model).to(torch.bfloat16)
+    for (_, a), (_, b) in zip(low.named_buffers(), model.named_buffers()):
+        if b.is_floating_point():
+            a.data = b.data.clone()  # RoPE's frequencies stay float32
+    return low
+
+
+def make(name, kind, model, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5)):
+    folder = f"{ROOT}/own_{name}"
+    os.makedirs(f"{folder}/checkpoint", exist_ok=True)
+    model.eval()
+    fill(model)
+    model.tie_weights()
+    config = model.config.to_dict()
+    config["architectures"] = [type(model).__name__]
+    json.dump(config, open(f"{folder}/checkpoint/config.json", "w"), indent=1, sort_keys=True, default=str)
+    if kind != "olmoe":
+        json.dump({"image_mean": list(mean), "image_std": list(std)}, open(f"{folder}/checkpoint/preprocessor_config.json", "w"))
+    save_file(published(kind, model), f"{folder}/checkpoint/model.safetensors", metadata={"format": "pt"})
+    low = narrow(model)
+    for case, case_name in enumerate(("text1", "text2", "text3") if kind == "olmoe" else ("text", "image-a", "image-b")):
+        at = f"{folder}/{case_name}"
+        os.makedirs(at, exist_ok=True)
+        ids, pixels = inputs(kind, model, case, mean, std, at)
+        logits, tokens, last, features = run(model, ids, pixels)
+        double = run(copy.deepcopy(model).double(), ids, None if pixels is None else pixels.double())[0].double()
+        half = run(low, ids, pixels)[0]
+        margins = [float(r.topk(2).values.diff().abs()) for r in logits]
+        info = {"input_ids": ids, "tokens": tokens, "margin": min(margins), "image": None if pixels is None else "pixels.png",
+                "logits_vs_float64": float((logits - double).norm() / double.norm())}
+        if pixels is not None:
+            info["image_token_id"] = model.config.image_token_id
+            np.save(f"{at}/image_features.npy", features.numpy().astype(np.float32))
+        json.dump(info, open(f"{at}/case.json", "w"))
+        json.dump({"rel_l2": float((half[0] - logits[0]).norm() / logits[0].norm())}, open(f"{at}/bf16_error.json", "w"))
+        np.save(f"{at}/logits.npy", logits.numpy().astype(np.float32))
+        np.save(f"{at}/block_last.npy", last.numpy().astype(np.float32))
+        print(name, case_name, len(ids), "margin %.3f noise %.1e bf16 %.1e" % (min(margins), info["logits_vs_float64"],
+                                                                              float((half[0] - logits[0]).norm() / logits[0].norm())))
+
+
+EAGER = {"attn_implementation": "eager"}
+TEXT = dict(vocab_size=96, num_hidden_layers=2, max_position_embeddings=256, bos_token_id=1, eos_token_id=2, pad_token_id=0)
+olmoe = T.OlmoeConfig(hidden_size=60, intermediate_size=36, num_attention_heads=6, num_key_value_heads=2, num_experts=5, num_experts_per_tok=3,
+                      norm_topk_prob=True, clip_qkv=0.8, rms_norm_eps=1e-6, rope_parameters={"rope_type": "default", "rope_theta": 5000.0}, **TEXT)
+olmoe_b = T.OlmoeConfig(hidden_size=72, intermediate_size=20, num_attention_heads=3, num_key_value_heads=3, num_experts=17, num_experts_per_tok=5, **TEXT)
+llava = T.LlavaConfig(
+    text_config=T.LlamaConfig(hidden_size=54, intermediate_size=88, num_attention_heads=6, num_key_value_heads=2, head_dim=14,
+                              rope_parameters={"rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0, "low_freq_factor": 1.0,
+                                               "high_freq_factor": 4.0, "original_max_position_embeddings": 64}, **TEXT),
+    vision_config=T.CLIPVisionConfig(hidden_size=36, intermediate_size=52, num_hidden_layers=4, num_attention_heads=3, image_size=50, patch_size=10),
+    image_token_index=90, vision_feature_layer=-3)
+llava_b = T.LlavaConfig(
+    text_config=T.LlamaConfig(hidden_size=64, intermediate_size=70, num_attention_heads=4, num_key_value_heads=2, head_dim=64, **TEXT),
+    vision_config=T.CLIPVisionConfig(hidden_size=128, intermediate_size=40, num_hidden_layers=2, num_attention_heads=2, image_size=42, patch_size=14),
+    image_token_index=91)
+smolvlm = T.SmolVLMConfig(
+    text_config=T.LlamaConfig(hidden_size=56, intermediate_size=60, num_attention_heads=4, num_key_value_heads=1, head_dim=12, tie_word_embeddings=True,
+                              rope_parameters={"rope_type": "linear", "rope_theta": 20000.0, "factor": 4.0}, **TEXT),
+    vision_config=dict(hidden_size=40, intermediate_size=50, num_hidden_layers=3, num_attention_heads=5, image_size=36, patch_size=6),
+    image_token_id=90, scale_factor=3, tie_word_embeddings=True)
+smolvlm_b = T.SmolVLMConfig(
+    text_config=T.LlamaConfig(hidden_size=66, intermediate_size=34, num_attention_heads=6, num_key_value_heads=2, head_dim=22, **TEXT),
+    vision_config=dict(hidden_size=72, intermediate_size=66, num_hidden_layers=2, num_attention_heads=1, image_size=32, patch_size=4),
+    image_token_id=90, scale_factor=4)
+internvl = T.InternVLConfig(
+    text_config=T.Qwen3Config(hidden_size=44, intermediate_size=52, num_attention_heads=6, num_key_value_heads=2, head_dim=64,
+                              rope_parameters={"rope_type": "default", "rope_theta": 1000000.0}, **TEXT),
+    vision_config=dict(hidden_size=48, intermediate_size=36, num_hidden_layers=3, num_attention_heads=3, image_size=[60, 60], patch_size=[10, 10],
+                       attention_bias=True), image_token_id=90)
+internvl_b = T.InternVLConfig(
+    text_config=T.Qwen2Config(hidden_size=84, intermediate_size=100, num_attention_heads=6, num_key_value_heads=1, tie_word_embeddings=True, **TEXT),
+    vision_config=dict(hidden_size=32, intermediate_size=70, num_hidden_layers=2, num_attention_heads=2, image_size=[42, 42], patch_size=[14, 14],
+                       attention_bias=False), image_token_id=90, downsample_ratio=1.0, tie_word_embeddings=True)
+clip = dict(mean=(0.48145466, 0.4578275, 0.40821073), std=(0.26862954, 0.26130258, 0.27577711))
+for name, kind, config, rest in (("olmoe_a", "olmoe", olmoe, {}), ("olmoe_b", "olmoe", olmoe_b, {}), ("llava_a", "llava", llava, clip),
+                                 ("llava_b", "llava", llava_b, clip), ("smolvlm_a", "smolvlm", smolvlm, {}), ("smolvlm_b", "smolvlm", smolvlm_b, {}),
+                                 ("internvl_a", "internvl", internvl, {}), ("internvl_b", "internvl", internvl_b, {})):
+    cls = {"olmoe": T.OlmoeForCausalLM, "llava": T.LlavaForConditionalGeneration, "smolvlm": T.SmolVLMForConditionalGeneration,
+           "internvl": T.InternVLForConditionalGeneration}[kind]
+    config._attn_implementation = config._experts_implementation = "eager"
+    make(name, kind, cls._from_config(config, **EAGER), **rest)
