@@ -9,7 +9,9 @@ static const int TARGETS[SIZE_COUNT] = {64, 144, 256, 576, 1024};
 typedef struct server {
     double fixed, image, text, byte, step, step_prompt, noise;
     int sizes;
-    const char *url, *model, *knobs, *hides; /* knobs: members of the request; also a part of the files' names; hides: "image": usage has no image tokens, "rule": nor has the rule, "prompt": no counts at all */
+    const char *url, *model;
+    const char *knobs; /* members of the request; their length is a part of the files' names */
+    const char *hides; /* "image": usage has no image tokens; "rule": nor has the rule; "prompt": no counts at all */
 } server;
 static const server SERVER = {30, 0.08, 0.25, 2e-5, 4, 0.003, 0.03, SIZE_COUNT, "http://127.0.0.1:8000", "made-vl", "", ""};
 static inline double ttft_of(const server *s, double image, double text, double bytes) { return s->fixed + s->image * image + s->text * text + s->byte * bytes; }
