@@ -1,7 +1,7 @@
 /* twins.h: what an image costs, from outside: an image's request against a text's with as many prompt tokens.
  * Two requests whose prompts have equally many tokens take equally long from the first block of the language model on.
- * So the difference of their TTFT is preprocessing, upload and vision encoder of the image. Here are the search for such
- * a text and what pairs of times say; nothing here sends a request. */
+ * So their TTFT differs by the image's preprocessing, upload and vision encoder. Here are the search for such a text
+ * and what pairs of times say; nothing here sends a request. */
 #ifndef VLMPROF_CLI_TWINS_H
 #define VLMPROF_CLI_TWINS_H
 #include "base/metrics.h"
