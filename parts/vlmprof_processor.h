@@ -57,6 +57,7 @@ typedef struct vp_picture {
     int32_t rows, cols;                          /* views of the grid */
     int32_t views;                               /* with the whole image, which stands last; one view is alone */
     int32_t tokens;                              /* image tokens, views times the tokens of one */
+    int32_t separator_tokens, marker_tokens;     /* others that stand between and around them */
 } vp_picture;
 /* in:      width_px, height_px  of the upright image
  * returns: VP_OK; VP_ERR_UNSUPPORTED: the model reads no images; VP_ERR_RANGE: a side is out of range, a resized side
@@ -308,6 +309,8 @@ VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t wid
         made.rows = count.rows ? (int32_t)count.rows : 1; /* one view alone has no rows there */
         made.cols = count.cols ? (int32_t)count.cols : 1;
         made.views = (int32_t)count.views;
+        made.separator_tokens = (int32_t)count.separator_tokens;
+        made.marker_tokens = (int32_t)count.marker_tokens;
         made.first_width_px = made.resized_width_px;
         made.first_height_px = made.resized_height_px;
         if (processor->kind == VP_PROCESSOR_IDEFICS3) vp_impl_picture_idefics3(processor, &made);

@@ -24,6 +24,7 @@ struct run_state {
     struct sample sample;
     vp_image image;
     vp_layout layout; /* of the image */
+    vp_picture picture; /* the same of models other than Molmo */
     vp_tile_options tiles;
     int32_t *blocks;
     struct pass_input input; /* refers to the members above */
