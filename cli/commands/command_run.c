@@ -15,7 +15,6 @@
 #include "request/dump.h"
 #include "request/input.h"
 #include "request/model.h"
-#include "request/other_model.h"
 #include "request/prompt.h"
 #include "request/provenance.h"
 #include "request/record.h"
@@ -154,8 +153,8 @@ static int run_load_image(const char *path, struct run_state *state) {
     state->input.layout = &state->layout;
     if (!model_is_molmo(&state->model)) {
         state->input.picture = &state->picture;
-        return other_model_picture(&state->model, path, state->image.width_px, state->image.height_px, &state->picture,
-                                   &state->layout);
+        return picture_of_other(&state->model, path, state->image.width_px, state->image.height_px, &state->picture,
+                                &state->layout);
     }
     result = vp_layout_compute(&state->model.config.geometry, &state->tiles, state->image.width_px,
                                state->image.height_px, &state->layout, &error);
@@ -181,12 +180,12 @@ static int run_prompt(const struct options *options, struct run_state *state) {
     int code = 0;
     if (is_molmo) state->sample.prompt = raw ? copy_text(text, strlen(text))
                                              : make_prompt(text_of(options, "style"), text);
-    else code = other_model_prompt(&state->model, text, raw, has_image, &state->sample.prompt);
+    else code = prompt_of_other(&state->model, text, raw, has_image, &state->sample.prompt);
     state->sample.question = copy_text(text, strlen(text));
     if (!code && is_molmo) code = tokenize_prompt(&state->model, &state->sample);
     if (!code && has_image) code = run_load_image(options->operands[0], state);
     if (!code && !is_molmo)
-        code = other_model_tokenize(&state->model, state->input.picture, state->input.layout, &state->sample);
+        code = tokenize_other(&state->model, state->input.picture, state->input.layout, &state->sample);
     state->input.no_bos = state->sample.no_bos;
     state->input.text_ids = state->sample.text_ids;
     state->input.text_count = state->sample.text_count;

@@ -6,7 +6,6 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "request/prompt.h"
-#include "request/other_model.h"
 #include "vlmprof_file.h"
 #include "vlmprof_stages.h"
 
@@ -61,7 +60,10 @@ int model_load_preset(struct model *model) {
         return complain(exit_code_of(result), "--synthetic %s: %s", model->name, vp_result_text(result));
     result = vp_model_preset_ids(model->name, &model->ids);
     if (result == VP_OK) result = vp_tokenizer_bytes(&model->ids, &model->tokenizer);
-    if (!model_is_molmo(model)) other_model_preset(model);
+    if (!model_is_molmo(model)) {
+        model->ids.bos = -1;
+        other_files_preset(&model->other);
+    }
     model->identity = hash_text(HASH_START, model->name);
     snprintf(model->architecture, sizeof model->architecture, "%s preset",
              vp_architecture_name(model->config.architecture));
@@ -169,8 +171,9 @@ static int load_ids(struct model *model, const struct settings *settings, const 
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
     if (!model_is_molmo(model))
-        return other_model_load(model, &settings->config_json.json,
-                                settings->preprocessor ? &settings->preprocessor_json.json : NULL);
+        return other_files_load(model->name, &model->config, model->tokenizer, &settings->config_json.json,
+                                settings->preprocessor ? &settings->preprocessor_json.json : NULL, &model->other,
+                                &model->ids, &model->identity);
     if (vp_tokenizer_bos(model->tokenizer) >= 0)
         return complain(EXIT_INPUT, "%s: the template puts a token in front of a text, which no Molmo's does", what);
     result = vp_tokenizer_special_ids(model->tokenizer, &model->ids, &error);
@@ -241,7 +244,7 @@ int model_load(const struct options *options, struct model *model) {
     return model->synthetic ? model_load_preset(model) : model_load_folder(model);
 }
 void model_free(struct model *model) {
-    other_model_free(model);
+    other_files_free(&model->other);
     if (model->checkpoint) vp_checkpoint_close(model->checkpoint);
     vp_tokenizer_free(model->tokenizer);
 }

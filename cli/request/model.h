@@ -4,10 +4,10 @@
 #ifndef VLMPROF_CLI_MODEL_H
 #define VLMPROF_CLI_MODEL_H
 #include "base/options.h"
+#include "request/other_files.h"
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
-#include "vlmprof_processor.h"
 #include "vlmprof_tokenizer.h"
 
 struct model {
@@ -20,11 +20,7 @@ struct model {
     uint64_t identity; /* of config, tokenizer and the weight files' names, sizes and times */
     int64_t file_bytes, file_count; /* of the weight files */
     char architecture[64]; /* only to be shown */
-    /* of models other than Molmo (model_is_molmo); request/other_model.h fills them */
-    vp_processor processor;
-    int32_t image_token;
-    char *prompt_front;               /* what stands in front of the prompt's text; NULL: nothing */
-    int has_template, knows_template; /* truth: the folder has a chat template; it is the known one */
+    struct other_files other; /* of models other than Molmo (model_is_molmo) */
 };
 
 /* Truth: Molmo's tiling, image tokens and prompts apply; other models have a processor of their own. */

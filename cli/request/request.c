@@ -1,7 +1,6 @@
 /* request.c: one timed pass, from pixels to text. */
 #include "request/request.h"
 
-#include "request/other_model.h"
 #include "request/provenance.h"
 #include "vlmprof_tokenizer.h"
 
@@ -45,9 +44,11 @@ void session_reserve(struct session *session, const struct pass_input *input) {
 
 /* The same for models other than Molmo: their sequence is whole, and no share of a patch is padding. */
 static vp_result fill_other_inputs(struct session *session, const struct pass_input *input) {
-    const vp_processor *processor = &session->model->processor;
+    const vp_processor *processor = &session->model->other.processor;
     uint8_t *views = (uint8_t *)session->scratch.data;
     int32_t *ids = (int32_t *)session->ids.data;
+    const size_t image_tokens = input->picture ? (size_t)input->picture->tokens : 0;
+    size_t found = 0;
     vp_result result;
     memcpy(ids, input->text_ids, (size_t)sequence_of(input) * sizeof *ids);
     if (!input->picture) return VP_OK;
@@ -55,10 +56,10 @@ static vp_result fill_other_inputs(struct session *session, const struct pass_in
     if (result != VP_OK) return result;
     vp_processor_pixels(processor, input->picture, views, (float *)session->pixels.data);
     memset(session->masks.data, 0, session->masks.bytes);
-    return other_model_index(session->model, ids, sequence_of(input), (int32_t *)session->index.data,
-                             (size_t)input->picture->tokens)
-               ? VP_OK
-               : VP_ERR_MISMATCH;
+    for (int32_t i = 0; i < sequence_of(input); i++) /* features go to the image's tokens in their order */
+        if (ids[i] == session->model->other.image_token && found++ < image_tokens)
+            ((int32_t *)session->index.data)[found - 1] = i;
+    return found == image_tokens ? VP_OK : VP_ERR_MISMATCH;
 }
 /* Fills the session's buffers: pixels, index map, and the sequence of BOS, image tokens and text. */
 static vp_result fill_inputs(struct session *session, const struct pass_input *input) {
