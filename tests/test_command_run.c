@@ -465,7 +465,8 @@ static void test_other_models(void) {
 }
 /* files of a folder that are other than expected */
 static void test_other_folders(void) {
-    static const char *const files[] = { "config.json", "model.safetensors", "tokenizer.json", "preprocessor_config.json", "processor_config.json", "chat_template.jinja" };
+    static const char *const files[] = { "config.json", "model.safetensors", "tokenizer.json", "preprocessor_config.json",
+                                        "processor_config.json", "chat_template.jinja" };
     char path[256], name[64];
     make_empty(in_folder("llava"));
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
