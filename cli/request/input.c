@@ -52,7 +52,8 @@ int prompt_of_other(const struct model *model, const char *text, int raw, int ha
         complain(0,
                  "%s: %s; the prompt is as the published %s has it (--show_prompt prints it, --raw_prompt takes "
                  "another)",
-                 model->name, model->other.has_template ? "its chat template is not the known one" : "it has no chat template",
+                 model->name,
+                 model->other.has_template ? "its chat template is not the known one" : "it has no chat template",
                  vp_architecture_name(model->config.architecture));
     return 0;
 }
