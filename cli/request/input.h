@@ -27,8 +27,8 @@ int picture_of_other(const struct model *model, const char *path, int32_t width_
                      vp_picture *picture, vp_layout *layout);
 
 /* Tokenizes sample->prompt with the image's tokens in their places, behind the tokenizer's first token where it has
- * one. picture: NULL without an image. sample->text_ids becomes the whole sequence, sample->text_count what of it stands
- * for no image, sample->no_bos true. */
+ * one. picture: NULL without an image. sample->text_ids becomes the whole sequence, sample->text_count what of it
+ * stands for no image, sample->no_bos true. */
 int tokenize_other(const struct model *model, const vp_picture *picture, const vp_layout *layout,
                    struct sample *sample);
 
