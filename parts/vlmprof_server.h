@@ -71,8 +71,9 @@ typedef enum vp_exchange_state { VP_EXCHANGE_NEW, VP_EXCHANGE_WAITING, VP_EXCHAN
  * Retries: an attempt is made again when no byte of an answer's body arrived and the connection was refused, reset or
  * closed before, or the status is 429, 502, 503 or 504; after 0.5, 1, 2 ... s or after Retry-After. A server that asks
  * for more than 60 s is not asked again. The times are the last attempt's; attempts > 1 marks that.
- * Stamps: sent_ns is when the write returned that carried the first bytes of the request, after connecting and TLS. The
- * others are when libcurl handed the bytes over, right after it read them from the socket; what arrived together has
+ * Stamps: sent_ns is when the write returned that carried the first bytes of the request, after connecting and TLS, and
+ * uploaded_ns the same of its last bytes; what the system's socket still holds then is on its way. The others are when
+ * libcurl handed the bytes over, right after it read them from the socket; what arrived together has
  * one stamp.
  * The API key, where it has 8 characters or more, is replaced by [key] in all that a server sends back. */
 typedef struct vp_exchange {
@@ -81,7 +82,8 @@ typedef struct vp_exchange {
     void *user;                          /* in: the caller's */
     vp_exchange_state state;
     int64_t start_ns;                    /* handed to libcurl: what TTFT and E2E are counted from */
-    int64_t sent_ns, headers_ns, end_ns; /* first byte sent, headers read, body ended (or the attempt failed) */
+    int64_t sent_ns, uploaded_ns;        /* first and last byte sent */
+    int64_t headers_ns, end_ns;          /* headers read, body ended (or the attempt failed) */
     int is_new_connection;               /* truth: it had to connect first */
     int http_status;                     /* 0: none */
     int32_t attempts;
@@ -175,6 +177,7 @@ enum {
     VP_IMPL_CURLOPT_DEBUGFUNCTION = 20094,
     VP_IMPL_CURLOPT_POSTFIELDSIZE_LARGE = 30120,
     VP_IMPL_CURL_HTTP_VERSION_1_1 = 2, VP_IMPL_CURLPROTO_HTTP_AND_HTTPS = 3, VP_IMPL_CURLINFO_HEADER_OUT = 2,
+    VP_IMPL_CURLINFO_DATA_OUT = 4,
     VP_IMPL_CURLINFO_PRIVATE = 0x100015, VP_IMPL_CURLINFO_NUM_CONNECTS = 0x20001A,
     /* CURLMoption, events of sockets, messages */
     VP_IMPL_CURLMOPT_MAXCONNECTS = 6, VP_IMPL_CURLMOPT_SOCKETDATA = 10002, VP_IMPL_CURLMOPT_TIMERDATA = 10005,
@@ -463,6 +466,7 @@ static size_t vp_impl_server_on_body(char *data, size_t size, size_t count, void
 static int vp_impl_server_on_debug(void *easy, int kind, char *data, size_t bytes, void *user) {
     vp_impl_flight *flight = (vp_impl_flight *)user;
     (void)easy;
+    if (kind == VP_IMPL_CURLINFO_DATA_OUT) flight->exchange->uploaded_ns = vp_clock_ns();
     if (kind != VP_IMPL_CURLINFO_HEADER_OUT || bytes < 5) return 0;
     if (memcmp(data, "POST ", 5) != 0 && memcmp(data, "GET ", 4) != 0) return 0;
     flight->exchange->sent_ns = vp_clock_ns();
@@ -909,7 +913,7 @@ static void vp_impl_server_launch(vp_impl_flight *flight) {
     failed |= !vp_impl_server_configure(flight);
     vp_chat_reply_free(&exchange->reply);
     exchange->reply.usage = vp_impl_server_no_usage();
-    exchange->sent_ns = exchange->headers_ns = exchange->end_ns = 0;
+    exchange->sent_ns = exchange->uploaded_ns = exchange->headers_ns = exchange->end_ns = 0;
     exchange->http_status = 0;
     exchange->attempts++;
     flight->status = flight->headers_ended = flight->has_reply = flight->is_enough = 0;

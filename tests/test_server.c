@@ -73,6 +73,7 @@ static void check_stamps(const vp_exchange *exchange, int is_whole) {
         if (stamps[i] != 0) CHECK(stamps[i] >= last);
         if (stamps[i] != 0) last = stamps[i];
     }
+    if (is_whole) CHECK(exchange->uploaded_ns >= exchange->sent_ns && exchange->uploaded_ns <= exchange->end_ns);
     for (i = 1; i < reply->piece_count; i++) CHECK(reply->pieces[i].at_ns >= reply->pieces[i - 1].at_ns);
 }
 

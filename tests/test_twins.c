@@ -8,73 +8,223 @@
 #include "support/program.h"
 #include "vlmprof.h"
 
-/* ---- the search */
-/* tokens of a text: a template, then one for every `letters` letters; a filler is 1 or 2 letters long */
-static int64_t tokens_of(const struct twin_search *search, int64_t letters, int64_t step, int64_t template_tokens) {
+/* ---- the search, against made-up tokenizers */
+/* tokens of a text: a chat template, then what each kind of tokenizer makes of the letters */
+enum { PER_LETTER, PER_LETTERS, PER_WORD, IN_STEPS, SHAKY, KINDS };
+static const char *const KIND_NAMES[KINDS] = {"a token for each letter", "a token for some letters", "some tokens for each word", "tokens in steps", "words that cost more at times"};
+static int64_t count_tokens(const char *text, int kind, int64_t size, int64_t template_tokens) {
+    const int64_t letters = (int64_t)strlen(text);
+    int64_t words = 0, glued = 0;
+    for (const char *at = text; *at; at++) {
+        words += *at != ' ' && (at == text || at[-1] == ' ');
+        glued += *at != ' ';
+    }
+    switch (kind) {
+    case PER_LETTER: return template_tokens + letters;
+    case PER_LETTERS: return template_tokens + (letters + size - 1) / size;
+    case PER_WORD: return template_tokens + words * size + (glued - words) / 2; /* 2 letters more in a word: a token */
+    case IN_STEPS: return template_tokens + (letters + 3) / 4 * size;
+    default: return template_tokens + words + (words % 7 == 3); /* it falls at times */
+    }
+}
+static int64_t ask_tokenizer(const struct twin_search *search, int kind, int64_t size, int64_t template_tokens) {
     char *text = twin_text(search->filler, search->next, 7);
-    const int64_t count = template_tokens + ((int64_t)strlen(text) + letters - 1) / letters * step;
+    const int64_t count = count_tokens(text, kind, size, template_tokens);
     free(text);
     return count;
 }
+static struct twin_search search_for(int64_t wanted, int kind, int64_t size, int64_t template_tokens, const struct twin_text *known) {
+    struct twin_search search;
+    for (twin_search_begin(wanted, known, &search); search.next >= 0;) twin_search_take(&search, ask_tokenizer(&search, kind, size, template_tokens));
+    return search;
+}
+/* what it says that it found has as many tokens as it says */
+static int is_true(const struct twin_search *search, int kind, int64_t size, int64_t template_tokens) {
+    char *text = twin_text(search->nearest.filler, search->nearest.repeats, 99);
+    const int good = count_tokens(text, kind, size, template_tokens) == search->nearest.tokens;
+    free(text);
+    return good;
+}
 static void test_search(void) {
-    for (int64_t letters = 1; letters <= 4; letters++)
-        for (int64_t wanted = 40; wanted < 3000; wanted += 211) {
-            struct twin_search search;
-            check_case("a token for every %lld letters: %lld tokens are found", (long long)letters, (long long)wanted);
-            for (twin_search_begin(wanted, &search); search.next >= 0;) twin_search_take(&search, tokens_of(&search, letters, 1, 9));
-            CHECK(search.found >= 0 && search.tries < 30);
-            search.next = search.found;
-            CHECK_INT(tokens_of(&search, letters, 1, 9), wanted);
-        }
-    {
-        struct twin_search search;
-        check_case("tokens in steps of 3: a number between them is not found, and the search ends");
-        for (twin_search_begin(101, &search); search.next >= 0;) twin_search_take(&search, tokens_of(&search, 2, 3, 0));
-        CHECK_INT(search.found, -1);
-        CHECK(search.tries <= TWIN_TRIES);
-        check_case("a text that is too long already, and one that never grows: the search ends");
-        for (twin_search_begin(5, &search); search.next >= 0;) twin_search_take(&search, tokens_of(&search, 1, 1, 9));
-        CHECK_INT(search.found, -1);
-        for (twin_search_begin(50, &search); search.next >= 0;) twin_search_take(&search, 20);
-        CHECK_INT(search.found, -1);
-        check_case("counts that make no sense end it, too");
-        for (twin_search_begin(50, &search); search.next >= 0;) twin_search_take(&search, search.tries % 2 ? 10 : 90);
-        CHECK(search.tries <= TWIN_TRIES);
-        for (twin_search_begin(INT64_MAX, &search); search.next >= 0;) twin_search_take(&search, -1);
-        CHECK_INT(search.found, -1);
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (kind == IN_STEPS) continue;
+        for (int64_t size = 1; size <= (kind == PER_LETTER || kind == SHAKY ? 1 : 4); size++)
+            for (int64_t template_tokens = 0; template_tokens <= 33; template_tokens += 11)
+                for (int64_t wanted = 80; wanted < 3000; wanted += 211) {
+                    const struct twin_search search = search_for(wanted, kind, size, template_tokens, NULL);
+                    check_case("%s (%lld), template %lld: %lld tokens are found", KIND_NAMES[kind], (long long)size, (long long)template_tokens,
+                               (long long)wanted);
+                    if (kind == SHAKY && (wanted - template_tokens) % 7 == 3) /* no text has so many */
+                        CHECK(!search.is_found && llabs(search.nearest.tokens - wanted) == 1 && search.tries <= TWIN_TRIES);
+                    else CHECK(search.is_found && search.nearest.tokens == wanted && search.tries < 30);
+                    CHECK(is_true(&search, kind, size, template_tokens));
+                }
     }
+    for (int64_t step = 2; step <= 3; step++)
+        for (int64_t wanted = 100; wanted < 112; wanted++) {
+            const struct twin_search search = search_for(wanted, IN_STEPS, step, 0, NULL);
+            check_case("tokens in steps of %lld: %lld is found where it is a step; the nearest is told otherwise", (long long)step, (long long)wanted);
+            CHECK_INT(search.is_found, wanted % step == 0);
+            CHECK(llabs(search.nearest.tokens - wanted) < step && search.tries <= TWIN_TRIES && is_true(&search, IN_STEPS, step, 0));
+        }
+}
+static void test_search_ends(void) {
+    struct twin_search search = search_for(5, PER_LETTER, 1, 9, NULL);
+    check_case("a text that is too long already: the search ends at once, the mark alone is the nearest");
+    CHECK(!search.is_found && search.tries == 1 && search.nearest.repeats == 0);
+    check_case("one that never grows");
+    for (twin_search_begin(50, NULL, &search); search.next >= 0;) twin_search_take(&search, 20);
+    CHECK(!search.is_found && search.tries <= TWIN_TRIES && search.nearest.tokens == 20);
+    check_case("counts that make no sense end it, too");
+    for (twin_search_begin(50, NULL, &search); search.next >= 0;) twin_search_take(&search, search.tries % 2 ? 10 : 90);
+    CHECK(!search.is_found && search.tries <= TWIN_TRIES);
+    for (twin_search_begin(INT64_MAX, NULL, &search); search.next >= 0;) twin_search_take(&search, -1);
+    CHECK(!search.is_found && search.nearest.tokens == -1);
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        uint64_t state = seed;
+        for (twin_search_begin(500, NULL, &search); search.next >= 0;) {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            CHECK(search.next <= 1 << 20 && search.filler < TWIN_FILLERS);
+            twin_search_take(&search, (int64_t)(state >> 54));
+        }
+        CHECK(search.tries <= TWIN_TRIES);
+    }
+    twin_search_take(&search, 500); /* after the end nothing changes */
+    CHECK(search.next == -1);
+}
+static void test_memory(void) {
+    struct twin_memory memory = {NULL, 0, 0, 0};
+    struct twin_search search;
+    int64_t tries = 0;
+    check_case("texts that were found are where the next search begins, from both sides; the same one needs no try");
+    CHECK(twin_recall(&memory, 100) == NULL);
+    for (int64_t wanted = 600; wanted >= 100; wanted -= 100) {
+        search = search_for(wanted, PER_WORD, 1, 20, twin_recall(&memory, wanted));
+        CHECK(search.is_found && search.nearest.tokens == wanted);
+        if (wanted < 600) tries += search.tries;
+        twin_remember(&memory, &search.nearest);
+        twin_remember(&memory, &search.nearest);
+    }
+    CHECK(memory.count == 6 && tries <= 5);
+    search = search_for(333, PER_LETTERS, 4, 3, twin_recall(&memory, 333));
+    CHECK(search.is_found); /* a memory of another tokenizer misleads, but not for ever */
+    twin_search_begin(300, twin_recall(&memory, 300), &search);
+    CHECK(search.is_found && search.next == -1 && search.tries == 0 && search.nearest.tokens == 300);
+    CHECK_INT(twin_recall(&memory, 1 << 30)->tokens, 600);
+    twin_forget(&memory);
+    CHECK(memory.count == 0 && memory.texts == NULL);
     check_case("texts of the same length are another text for another mark");
     {
-        char *one = twin_text(0, 3, 1), *other = twin_text(0, 3, 123456789012345678u);
-        CHECK_TEXT(one, "000000000001 a a a");
+        char *one = twin_text(0, 3, 1), *other = twin_text(0, 3, 123456789012345678u), *glued = twin_text(1, 3, 0), *none = twin_text(1, 0, 0);
+        CHECK_TEXT(one, "b a a a a a a a a a a");
         CHECK_INT(strlen(one), strlen(other));
         CHECK(strcmp(one, other) != 0);
+        CHECK_TEXT(glued, "a a a a a a a a aaa");
+        CHECK_TEXT(none, "a a a a a a a a");
         free(one);
         free(other);
+        free(glued);
+        free(none);
     }
 }
 
 /* ---- pairs */
+static void make_pairs(struct twin_pair *pairs, int32_t count) {
+    for (int32_t i = 0; i < count; i++) {
+        const struct twin_pair pair = {.image_ms = 100 + 10.0 * i, .text_ms = 50 + 9.0 * i, .floor_ms = 5, .upload_ms = 2, .image_prompt_ms = 80 + 10.0 * i,
+                                       .text_prompt_ms = 40 + 9.0 * i, .image_tokens = 300, .text_tokens = 300, .floor_tokens = 10, .image_cached = 4,
+                                       .text_cached = -1, .image_first = i % 2};
+        pairs[i] = pair;
+    }
+}
 static void test_pairs(void) {
     struct twin_pair pairs[20];
     struct twin_result result;
-    for (int i = 0; i < 20; i++) {
-        const struct twin_pair pair = {100 + 10.0 * i, 50 + 9.0 * i, 300, 300, 4, -1};
-        pairs[i] = pair;
-    }
-    check_case("the difference is the median of the pairs' own, with a range");
-    result = twins_result(pairs, 20);
+    struct text_list warnings = {NULL, 0};
+    make_pairs(pairs, 20);
+    check_case("the difference is the median of the pairs' own, with a range; the other medians stand beside it");
+    result = twins_result(pairs, 20, TWINS_EXACT);
     CHECK(result.pairs == 20 && result.difference.median == 59.5 && result.difference.low < 59.5 && result.difference.high > 59.5);
-    CHECK(result.difference.level >= 0.95);
-    check_case("pairs of which a cache knew half are left out, so are those with other numbers of tokens");
+    CHECK(result.difference.level >= 0.95 && result.floor_ms == 5 && result.upload_ms == 2 && result.adjusted == 0 && isnan(result.ms_per_token));
+    CHECK(result.prompt_difference_ms == 49.5 && result.image_prompt_ms == 175 && result.image_ms == 195);
+    twins_warn(&warnings, &result);
+    CHECK_INT(warnings.count, 0);
+    check_case("pairs of which a cache knew half are left out, so are those with other numbers of tokens and without text; each is warned of");
     pairs[0].image_cached = 150;
     pairs[1].text_cached = 299;
     pairs[2].text_tokens = 301;
     pairs[3].text_ms = (double)NAN;
-    result = twins_result(pairs, 20);
-    CHECK(result.pairs == 16 && result.cached == 2 && result.unequal == 2);
-    result = twins_result(pairs, 0);
-    CHECK(result.pairs == 0 && isnan(result.difference.median));
+    pairs[4].image_prompt_ms = (double)NAN;
+    result = twins_result(pairs, 20, TWINS_EXACT);
+    CHECK(result.pairs == 16 && result.cached == 2 && result.unequal == 1 && result.silent == 1);
+    CHECK(isfinite(result.prompt_difference_ms));
+    twins_warn(&warnings, &result);
+    CHECK_INT(warnings.count, 3);
+    text_list_free(&warnings);
+    check_case("few pairs: from the smallest to the largest, with its level; none at all have no numbers");
+    make_pairs(pairs, 20);
+    result = twins_result(pairs, 4, TWINS_EXACT);
+    CHECK(result.difference.low == 50 && result.difference.high == 53 && fabs(result.difference.level - 0.875) < 1e-12);
+    result = twins_result(pairs, 2, TWINS_EXACT);
+    CHECK(result.difference.median == 50.5 && isnan(result.difference.low));
+    result = twins_result(pairs, 0, TWINS_EXACT);
+    CHECK(result.pairs == 0 && isnan(result.difference.median) && isnan(result.floor_ms));
+}
+static void test_adjusted(void) {
+    struct twin_pair pairs[9];
+    struct twin_result result;
+    struct text_list warnings = {NULL, 0};
+    check_case("adjusted: texts of 2 tokens fewer or more, at 0.5 ms a token: 30 ms is found, and said to be adjusted");
+    for (int i = 0; i < 9; i++) {
+        const int64_t more = (i % 3 - 1) * 2;
+        const struct twin_pair pair = {.image_ms = 5 + 0.5 * 400 + 30, .text_ms = 5 + 0.5 * (double)(400 + more), .floor_ms = 5, .image_tokens = 410,
+                                       .text_tokens = 410 + more, .floor_tokens = 10, .image_cached = -1, .text_cached = -1};
+        pairs[i] = pair;
+    }
+    result = twins_result(pairs, 9, TWINS_ADJUSTED);
+    CHECK(result.pairs == 9 && result.adjusted == 6 && result.unequal == 0);
+    CHECK_NEAR(result.difference.median, 30, 1e-9);
+    CHECK_NEAR(result.difference.low, 30, 1e-9);
+    CHECK_NEAR(result.ms_per_token, 0.5, 1e-9);
+    twins_warn(&warnings, &result);
+    CHECK(warnings.count == 1 && strstr(warnings.items[0], "adjusted") != NULL);
+    text_list_free(&warnings);
+    check_case("with exact these are left out");
+    CHECK(twins_result(pairs, 9, TWINS_EXACT).unequal == 6);
+    check_case("without a difference to the floor there is no price of a token: left out, not guessed");
+    for (int i = 0; i < 9; i++) pairs[i].floor_tokens = pairs[i].text_tokens;
+    CHECK(twins_result(pairs, 9, TWINS_ADJUSTED).unequal == 6);
+}
+static void test_json(void) {
+    static const char *const bad[] = {"{}", "[]", "null"};
+    struct twin_pair pair, read;
+    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+    struct text_buffer text = {NULL, 0, 0};
+    vp_json_writer writer;
+    make_pairs(&pair, 1);
+    pair.upload_ms = (double)NAN;
+    vp_json_writer_init_sink(&writer, text_sink, &text, 0);
+    twin_pair_put(&writer, &pair);
+    CHECK(vp_json_finish(&writer) == VP_OK);
+    check_case("a pair as JSON is the same pair when it is read");
+    CHECK(parse_json(&parsed, text.data, text.bytes, NULL) == VP_OK && twin_pair_read(&parsed.json, 0, &read));
+    CHECK(read.image_ms == pair.image_ms && isnan(read.upload_ms) && read.text_cached == -1 && read.image_cached == 4 && read.text_tokens == 300 && !read.image_first);
+    check_case("what is no pair is refused: other types, counts below 0, missing and further members");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        CHECK(parse_json(&parsed, bad[i], strlen(bad[i]), NULL) == VP_OK && !twin_pair_read(&parsed.json, 0, &read));
+    for (size_t at = 0; at < text.bytes; at++) { /* each member's value damaged once */
+        char *damaged, *colon = text.data + at;
+        if (*colon != ':') continue;
+        damaged = copy_text(text.data, text.bytes);
+        damaged[at + 2] = damaged[at + 2] == '"' ? '1' : '-';
+        if (parse_json(&parsed, damaged, text.bytes, NULL) == VP_OK) CHECK(!twin_pair_read(&parsed.json, 0, &read) || strstr(damaged, ": -0") != NULL);
+        free(damaged);
+    }
+    check_case("the time of a prompt by the server's own clock: llama.cpp, Ollama, others");
+    CHECK(twin_prompt_ms("{\"prompt_n\": 3, \"prompt_ms\": 12.5}") == 12.5 && twin_prompt_ms("{\"prompt_eval_duration\": 2500000}") == 2.5);
+    CHECK(isnan(twin_prompt_ms(NULL)) && isnan(twin_prompt_ms("{}")) && isnan(twin_prompt_ms("[1]")) && isnan(twin_prompt_ms("{\"prompt_ms\": -1}")));
+    free(parsed.nodes);
+    free(text.data);
 }
 
 /* ---- against a server: an image costs 40 tokens, a text one for every two letters */
@@ -121,7 +271,11 @@ static void test_command(void) {
 int main(void) {
     if (!program_begin("test_twins")) return 1;
     test_search();
+    test_search_ends();
+    test_memory();
     test_pairs();
+    test_adjusted();
+    test_json();
     if (run("run -p x --endpoint http://127.0.0.1:1 --endpoint_model m --cold") == 4 && strstr(last.err, "libcurl")) check_skip("run --twins", "libcurl is not there");
     else test_command();
     program_end();

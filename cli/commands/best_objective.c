@@ -159,8 +159,9 @@ static const struct load_level *highest_load(const struct load_level *levels, si
     return best;
 }
 static void put_level(vp_json_writer *writer, const struct load_level *level, const struct objective *objective) {
-    const struct load_summary *summary = &level->summary;
+    const struct load_summary *summary;
     if (!level) { vp_json_null(writer); return; }
+    summary = &level->summary;
     vp_json_begin_object(writer);
     put_load_level(writer, level);
     put_text(writer, "trial", TRIAL_NAMES[trial_of(level, objective)]);

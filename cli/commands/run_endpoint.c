@@ -12,7 +12,7 @@
 #include "request/provenance.h"
 #include "server/ask.h"
 #include "server/picture.h"
-#include "server/twins.h"
+#include "server/twin_pairs.h"
 #include "tile/family.h"
 #include "tile/image.h"
 #include "tile/tile_options.h"
@@ -26,29 +26,25 @@
 #include <string.h>
 #include <unistd.h>
 
-/* of --twins: tokens of an answer, of which only the first one counts (some servers refuse fewer); requests for the
- * floor */
-enum { TWIN_TOKENS = 2, TWIN_FLOORS = 5 };
 struct served_run {
     struct endpoint endpoint;
     char *words; /* what the server says that it is; NULL: nothing */
     struct request_knobs knobs;
-    vp_chat_knob *setting; /* [knobs.count] */
+    vp_chat_knob *setting; size_t text_knobs; /* [knobs.count]; those before the image's own */
     const char *image_path;
     vp_image image;         /* the pixels that are sent; none where the file is sent as it is */
     struct picture picture; /* what is sent, but for --unique_image */
     int32_t file_width_px, file_height_px;
     int64_t tokens_by_rule; const char *family; /* NULL: no --family */
     struct pass_result *runs; int32_t run_count, run_capacity;
-    struct twin_pair *pairs; int32_t pair_count; /* of --twins */
-    double floor_ms;                             /* TTFT of a request of a few tokens; NaN: not measured */
+    struct twins twins; struct twin_result twin_result; /* of --twins; no pairs: nobody asked */
     vp_noise_summary noise;
     struct text_list warnings;
 };
 
 static const char SERVER_ONLY[] = "endpoint_model endpoint_api api_key_env api_key_file timeout_s request_knob resize "
                                   "twins "
-                                  "unique_image no_cache family";
+                                  "twins_method unique_image no_cache family";
 static const char SHARED[] = "endpoint prompt num_runs cold max_new_tokens ignore_eos json quiet color help";
 int run_endpoint_check(const struct options *options) {
     const int serves = is_given(options, "endpoint");
@@ -57,6 +53,7 @@ int run_endpoint_check(const struct options *options) {
         const int of_server = has_word(SERVER_ONLY, name);
         if (!options->values[i].given || has_word(SHARED, name)) continue;
         if (!strcmp(name, "max_crops") && is_given(options, "family")) continue;
+        if (!strcmp(name, "seed") && is_given(options, "twins")) continue; /* of the order in the pairs */
         if (of_server && !serves) return complain(EXIT_USAGE, "--%s is for a server: it needs --endpoint URL", name);
         if (!of_server && serves && (!strcmp(name, "model") || !strcmp(name, "synthetic")))
             return complain(EXIT_USAGE, "--%s and --endpoint exclude each other; a server's model is --endpoint_model",
@@ -65,6 +62,8 @@ int run_endpoint_check(const struct options *options) {
             return complain(EXIT_USAGE, "--%s is for vlmprof's own engine: with --endpoint the server decides; what it "
                                         "takes by request is --request_knob", name);
     }
+    if (is_given(options, "twins_method") && !is_given(options, "twins"))
+        return complain(EXIT_USAGE, "--twins_method goes with --twins");
     return 0;
 }
 
@@ -168,6 +167,7 @@ static int served_prepare(const struct options *options, struct served_run *stat
         return complain(EXIT_USAGE, "--request_knob: run takes one value of each; sweep measures several");
     state->setting = resize(NULL, state->knobs.count + 1, sizeof *state->setting);
     knobs_combination(&state->knobs, 0, state->setting);
+    state->text_knobs = knobs_image_last(state->setting, state->knobs.count);
     if ((code = served_load_image(options, state)) != 0 || (code = served_count(options, state)) != 0
         || (code = endpoint_open(options, text_of(options, "endpoint"), text_of(options, "endpoint_model"),
                                  &state->endpoint)) != 0
@@ -215,103 +215,29 @@ static int served_measure(const struct options *options, struct served_run *stat
 }
 
 /* ---- twins */
-/* Asks a text, or the image where it is NULL, for one token. Returns 0 or an exit code; *ttft_ms is NaN for an answer
- * whose beginning cannot be seen. */
-static int twin_ask(const struct options *options, struct served_run *state, const char *text, uint64_t mark,
-                    double *ttft_ms, vp_chat_usage *usage) {
-    struct question question;
-    struct picture marked;
-    struct pass_result *run = runs_make(1, 0);
-    vp_exchange exchange;
-    vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
-    int code;
-    memset(&question, 0, sizeof question);
-    memset(&marked, 0, sizeof marked);
-    if (!text) {
-        picture_marked(&state->image, mark, &marked);
-        question.picture = &marked;
-    }
-    question.text = text ? text : text_of(options, "prompt");
-    question.max_tokens = TWIN_TOKENS;
-    question.no_cache = is_given(options, "no_cache");
-    question.knobs = state->setting;
-    question.knob_count = text ? 0 : state->knobs.count;
-    result = ask_begin(&state->endpoint, &question, &exchange, &error);
-    picture_free(&marked);
-    code = result == VP_OK ? endpoint_ask(&state->endpoint, &exchange)
-                           : complain_result(EXIT_USAGE, "--request_knob", result, &error);
-    if (!code) {
-        ask_result(&exchange, run);
-        *ttft_ms = metric_of(run, METRIC_TTFT);
-        *usage = run->served->usage;
-    }
-    ask_free(&exchange);
-    runs_free(run, 1);
-    return code;
-}
-/* Finds the text with as many prompt tokens as the image's request. Returns 0 or an exit code. */
-static int twin_find(const struct options *options, struct served_run *state, uint64_t *mark,
-                     struct twin_search *search) {
-    vp_chat_usage usage;
-    double ttft_ms;
-    int code = twin_ask(options, state, NULL, (*mark)++, &ttft_ms, &usage);
-    if (code) return code;
-    if (usage.prompt_tokens < 0)
-        return complain(EXIT_INPUT, "--twins: the server does not say how many tokens a prompt has");
-    if (isnan(ttft_ms)) return complain(EXIT_INPUT, "--twins: the first token cannot be seen: the answer is no stream, "
-                                                    "or empty");
-    for (twin_search_begin(usage.prompt_tokens, search); !code && search->next >= 0 && !interrupted;) {
-        char *text = twin_text(search->filler, search->next, (*mark)++);
-        show_progress("looking for a text of %lld tokens, try %d", (long long)search->wanted, search->tries + 1);
-        code = twin_ask(options, state, text, 0, &ttft_ms, &usage);
-        if (!code) twin_search_take(search, usage.prompt_tokens);
-        free(text);
-    }
-    close_progress();
-    if (!code && !interrupted && search->found < 0)
-        return complain(EXIT_INPUT, "--twins: no text with exactly %lld prompt tokens was found in %d tries: the "
-                                    "server counts in steps, or the image costs less than a mark of 12 digits",
-                        (long long)search->wanted, search->tries);
-    return code;
-}
-/* The pairs of --twins, the order of each drawn, and the floor. After Ctrl-C the whole pairs stay. Returns 0 or an exit
- * code. */
+/* The pairs of --twins. After Ctrl-C the whole pairs stay. Returns 0 or an exit code. */
 static int served_twins(const struct options *options, struct served_run *state) {
-    const int32_t wanted = (int32_t)number_of(options, "twins");
-    uint64_t mark = hash_number(hash_number(HASH_START, vp_clock_ns()), (int64_t)getpid());
-    double floors[TWIN_FLOORS];
-    struct twin_search search;
-    struct median_range range;
-    vp_chat_usage usage;
-    int code = twin_find(options, state, &mark, &search);
-    state->pairs = zeroed((size_t)wanted, sizeof *state->pairs);
-    for (int32_t i = -1; i < wanted && !code && !interrupted; i++) { /* the first pair warms up */
-        const int image_first = (int)(hash_number(HASH_START, (int64_t)mark) >> 33 & 1);
-        struct twin_pair pair;
-        show_progress(i < 0 ? "twins: warm-up" : "twins: pair %d of %d", i + 1, wanted);
-        for (int k = 0; k < 2 && !code; k++) {
-            const int is_image = (k == 0) == image_first;
-            char *text = is_image ? NULL : twin_text(search.filler, search.found, mark++);
-            code = twin_ask(options, state, text, mark++, is_image ? &pair.image_ms : &pair.text_ms, &usage);
-            if (is_image) pair.image_tokens = usage.prompt_tokens;
-            else pair.text_tokens = usage.prompt_tokens;
-            *(is_image ? &pair.image_cached : &pair.text_cached) = usage.cached_tokens;
-            free(text);
-        }
-        if (!code && i >= 0) state->pairs[state->pair_count++] = pair;
-    }
-    for (int i = 0; i < TWIN_FLOORS && !code && !interrupted; i++) {
-        char *text = twin_text(0, 0, mark++);
-        code = twin_ask(options, state, text, 0, &floors[i], &usage);
-        free(text);
-    }
-    close_progress();
-    if (!code && !interrupted) {
-        range = median_range_of(floors, TWIN_FLOORS);
-        state->floor_ms = range.median;
-    }
-    return code == EXIT_INTERRUPTED || interrupted ? 0 : code;
+    struct twin_memory memory = {NULL, 0, 0, 0};
+    char reason[LINE_BYTES] = "";
+    struct twin_plan plan;
+    int code;
+    memset(&plan, 0, sizeof plan);
+    plan.endpoint = &state->endpoint;
+    plan.image = &state->image;
+    plan.text = text_of(options, "prompt");
+    plan.knobs = state->setting;
+    plan.knob_count = state->knobs.count;
+    plan.text_knob_count = state->text_knobs;
+    plan.no_cache = is_given(options, "no_cache");
+    plan.method = twin_method_of(options);
+    plan.pairs = (int32_t)number_of(options, "twins");
+    plan.seed = (uint64_t)number_of(options, "seed");
+    plan.name = "twins";
+    plan.memory = &memory;
+    code = twins_measure(&plan, &state->twins, reason, sizeof reason);
+    twin_forget(&memory);
+    state->twin_result = twins_result(state->twins.pairs, state->twins.count, plan.method);
+    return code && code != EXIT_INTERRUPTED ? complain(code, "--twins: %s", reason) : 0;
 }
 
 /* ---- what is doubtful */
@@ -352,6 +278,7 @@ static void served_warn(const struct options *options, struct served_run *state)
         text_list_copy(&state->warnings, state->endpoint.warnings.items[i]);
     warn_of_cache(options, state);
     warn_of_pieces(state);
+    twins_warn(&state->warnings, &state->twin_result);
     for (int32_t i = 0; i < state->run_count; i++) {
         const struct served *served = state->runs[i].served;
         if (served->attempts > 1)
@@ -522,23 +449,34 @@ static void print_server_timings(const struct served *served) {
     }
     free(parsed.nodes);
 }
+static const char *ms_text(double ms, char out[80]) {
+    snprintf(out, 80, "%s ms", number_measured(ms, (double)NAN, (double)NAN).text);
+    return out;
+}
 /* What the image costs, by its twins. */
 static void print_twins(const struct served_run *state) {
-    const struct twin_result result = twins_result(state->pairs, state->pair_count);
-    char words[RANGE_WORDS];
-    if (!state->pairs) return;
-    print_plain("\nimage from outside: TTFT of the image's request less that of a text with as many prompt tokens\n");
-    print_plain("%-19s %s ms   %s\n", "T_image_outside",
-                number_measured(result.difference.median, result.difference.low, result.difference.high).text,
-                "preprocessing, upload and vision encoder");
-    print_plain("%-19s %s ms with the image, %s ms with the text, %s ms for a few tokens (the floor)\n", "TTFT",
-                number_measured(result.image_ms, (double)NAN, (double)NAN).text,
-                number_measured(result.text_ms, (double)NAN, (double)NAN).text,
-                number_measured(state->floor_ms, (double)NAN, (double)NAN).text);
-    range_words((size_t)result.pairs, "pairs", result.difference.level, words);
-    print_plain("%d pair%s in turns%s%s; left out: %d that a cache answered, %d with other numbers of tokens\n",
-                result.pairs, result.pairs == 1 ? "" : "s", words[0] ? "; " : "", words, result.cached,
-                result.unequal);
+    const struct twin_result *result = &state->twin_result;
+    char words[RANGE_WORDS], text[3][80];
+    if (!state->twins.count) return;
+    print_plain("\nimage from outside: TTFT of the image's request less that of a text with as many prompt tokens, "
+                "%lld\n",
+                (long long)state->twins.prompt_tokens);
+    print_plain("%-19s %s ms   preprocessing, upload and vision encoder of %lld image tokens%s\n", "T_image_outside",
+                number_measured(result->difference.median, result->difference.low, result->difference.high).text,
+                (long long)state->twins.image_tokens, result->adjusted ? "; adjusted" : "");
+    print_plain("%-19s %s with the image, %s with the text, %s for a few tokens (the floor)\n", "TTFT",
+                ms_text(result->image_ms, text[0]), ms_text(result->text_ms, text[1]),
+                ms_text(result->floor_ms, text[2]));
+    if (isfinite(result->upload_ms))
+        print_plain("%-19s %s from the first byte of the image's request to the last\n", "upload",
+                    ms_text(result->upload_ms, text[0]));
+    if (isfinite(result->prompt_difference_ms))
+        print_plain("%-19s %s with the image, %s with the text, difference %s\n", "server's prompt",
+                    ms_text(result->image_prompt_ms, text[0]), ms_text(result->text_prompt_ms, text[1]),
+                    ms_text(result->prompt_difference_ms, text[2]));
+    range_words((size_t)result->pairs, "pairs", result->difference.level, words);
+    print_plain("%d pair%s in turns after a warm-up%s%s\n", result->pairs, result->pairs == 1 ? "" : "s",
+                words[0] ? "; " : "", words);
 }
 static void print_served(const struct options *options, const struct served_run *state) {
     print_head(state);
@@ -601,28 +539,6 @@ static void put_served_answer(vp_json_writer *writer, const struct served_run *s
     put_int(writer, "pieces", (int64_t)run->served->piece_count);
     put_int(writer, "attempts", run->served->attempts);
 }
-static void put_twins(vp_json_writer *writer, const struct served_run *state) {
-    const struct twin_result result = twins_result(state->pairs, state->pair_count);
-    if (!state->pairs) {
-        put_null(writer, "T_image_outside");
-        return;
-    }
-    vp_json_key(writer, "T_image_outside");
-    vp_json_begin_object(writer);
-    put_double(writer, "ms", result.difference.median);
-    put_double(writer, "low", result.difference.low);
-    put_double(writer, "high", result.difference.high);
-    put_double(writer, "level", result.difference.level);
-    put_text(writer, "method", "median of paired TTFT differences, image less text of as many prompt tokens");
-    put_int(writer, "pairs", result.pairs);
-    put_int(writer, "pairs_cached", result.cached);
-    put_int(writer, "pairs_unequal", result.unequal);
-    put_double(writer, "TTFT_image", result.image_ms);
-    put_double(writer, "TTFT_text", result.text_ms);
-    put_double(writer, "TTFT_floor", state->floor_ms);
-    put_int(writer, "prompt_tokens", state->pair_count ? state->pairs[0].image_tokens : -1);
-    vp_json_end_object(writer);
-}
 static void print_served_json(const struct options *options, const struct served_run *state) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
@@ -640,7 +556,9 @@ static void print_served_json(const struct options *options, const struct served
     put_null_reasons(&writer, state->runs, state->run_count);
     put_gaps(&writer, state->runs, state->run_count);
     put_server_timings(&writer, state->runs[0].served);
-    put_twins(&writer, state);
+    if (state->twins.count)
+        twins_put(&writer, &state->twin_result, state->twins.prompt_tokens, state->twins.image_tokens);
+    else put_null(&writer, "T_image_outside");
     put_served_medians(&writer, state);
     put_served_runs(&writer, state->runs, state->run_count);
     put_noise(&writer, &state->noise);
@@ -661,7 +579,6 @@ int run_endpoint(const struct options *options) {
     int code;
     memset(&state, 0, sizeof state);
     code = served_prepare(options, &state);
-    state.floor_ms = (double)NAN;
     if (!code) code = served_measure(options, &state);
     if (!code && state.run_count && !interrupted && is_given(options, "twins")) code = served_twins(options, &state);
     if (!code && state.run_count) {
@@ -671,7 +588,7 @@ int run_endpoint(const struct options *options) {
     if (!code && interrupted) code = EXIT_INTERRUPTED;
     runs_free(state.runs, state.run_capacity);
     text_list_free(&state.warnings);
-    free(state.pairs);
+    twins_free(&state.twins);
     picture_free(&state.picture);
     if (state.image.rgb) vp_image_free(&state.image);
     knobs_free(&state.knobs);

@@ -5,13 +5,12 @@
 #include "base/options.h"
 #include "server/endpoint.h"
 #include "server/knobs.h"
+#include "server/twin_pairs.h"
 
 /* Rows of run's table: what only a server's request has. */
 #define OPTIONS_OF_RUN_ENDPOINT \
     OPTION_ENDPOINT, OPTION_ENDPOINT_MODEL, OPTIONS_OF_CLIENT, OPTION_REQUEST_KNOB, \
-    {"twins", COUNT, "N", NULL, 1, 10000, NULL, \
-     "measure what the image costs: N times in turns with a text of as many prompt tokens; TTFT differs by " \
-     "preprocessing, upload and vision encoder"}, \
+    OPTIONS_OF_TWINS, \
     {"resize", TEXT, "WxH", NULL, 0, 0, NULL, "resize the image before it is sent"}, \
     {"unique_image", FLAG, NULL, NULL, 0, 0, NULL, \
      "send another image each time, as PNG: the lowest bits of its last row change, so that no cache knows it"}, \

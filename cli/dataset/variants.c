@@ -53,20 +53,6 @@ static int variant_family(const struct options *options, struct variant *variant
     }
     return code;
 }
-/* Moves the knobs of image parts behind all others, in their order. Returns how many stand before them. */
-static size_t move_image_knobs(vp_chat_knob *knobs, size_t count) {
-    static const char image[] = "image_url.";
-    vp_chat_knob *all = resize(NULL, count + 1, sizeof *all);
-    size_t placed = 0, before = 0;
-    if (count) memcpy(all, knobs, count * sizeof *all);
-    for (int of_images = 0; of_images < 2; of_images++) {
-        for (size_t i = 0; i < count; i++)
-            if ((strncmp(all[i].path, image, strlen(image)) == 0) == of_images) knobs[placed++] = all[i];
-        if (!of_images) before = placed;
-    }
-    free(all);
-    return before;
-}
 static int add_variant(const struct options *options, struct variants *variants, const char *url, const char *model,
                        size_t combination) {
     struct text_buffer words = {NULL, 0, 0};
@@ -80,7 +66,7 @@ static int add_variant(const struct options *options, struct variants *variants,
     variant->knob_count = variants->knobs.count;
     variant->knobs = resize(NULL, variants->knobs.count + 1, sizeof *variant->knobs);
     knobs_combination(&variants->knobs, combination, variant->knobs);
-    variant->text_knob_count = move_image_knobs(variant->knobs, variant->knob_count);
+    variant->text_knob_count = knobs_image_last(variant->knobs, variant->knob_count);
     knobs_words(&variants->knobs, combination, &words);
     variant->words = words.data ? words.data : copy_text("", 0);
     for (size_t i = 0; i + 1 < variants->count && !combination; i++)

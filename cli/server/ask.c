@@ -59,6 +59,7 @@ void ask_result(vp_exchange *exchange, struct pass_result *run) {
     struct served *served = zeroed(1, sizeof *served);
     const int64_t start = exchange->start_ns;
     served->sent_ns = since(exchange->sent_ns, start);
+    served->uploaded_ns = since(exchange->uploaded_ns, start);
     served->headers_ns = since(exchange->headers_ns, start);
     served->end_ns = since(exchange->end_ns, start);
     served->first_ns = reply->is_streamed ? since(reply->first_ns, start) : -1;
@@ -143,6 +144,7 @@ void put_served_runs(vp_json_writer *writer, const struct pass_result *runs, int
         vp_json_key(writer, "at_ms"); /* from the start */
         vp_json_begin_object(writer);
         put_ms(writer, "sent", served->sent_ns);
+        put_ms(writer, "uploaded", served->uploaded_ns);
         put_ms(writer, "headers", served->headers_ns);
         put_ms(writer, "first_output", served->first_output_ns);
         vp_json_key(writer, "pieces");

@@ -109,6 +109,19 @@ void knobs_combination(const struct request_knobs *knobs, size_t index, vp_chat_
         out[i].value = knobs->items[i].values.items[value_index(&knobs->items[i], &index)];
     }
 }
+size_t knobs_image_last(vp_chat_knob *knobs, size_t count) {
+    static const char image[] = "image_url.";
+    vp_chat_knob *all = resize(NULL, count + 1, sizeof *all);
+    size_t placed = 0, before = 0;
+    if (count) memcpy(all, knobs, count * sizeof *all);
+    for (int of_images = 0; of_images < 2; of_images++) {
+        for (size_t i = 0; i < count; i++)
+            if ((strncmp(all[i].path, image, strlen(image)) == 0) == of_images) knobs[placed++] = all[i];
+        if (!of_images) before = placed;
+    }
+    free(all);
+    return before;
+}
 static const char *end_of_path(const char *path) { return strrchr(path, '.') ? strrchr(path, '.') + 1 : path; }
 static const char *knob_name(const struct request_knobs *knobs, size_t which) {
     const char *end = end_of_path(knobs->items[which].path);

@@ -33,6 +33,10 @@ size_t knobs_combinations(const struct request_knobs *knobs);
 /* Combination `index`: the last knob's values change first. out: [knobs->count]; it points into the knobs. */
 void knobs_combination(const struct request_knobs *knobs, size_t index, vp_chat_knob *out);
 
+/* Moves the knobs of image parts behind all others, in their order. Returns how many stand before them: those that a
+ * request without an image can have. */
+size_t knobs_image_last(vp_chat_knob *knobs, size_t count);
+
 /* The same in words: "max_pixels=1024 detail=low"; a knob is called by the end of its path, where no other has the
  * same, and by the whole path otherwise. Appends nothing without knobs. */
 void knobs_words(const struct request_knobs *knobs, size_t index, struct text_buffer *out);

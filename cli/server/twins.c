@@ -1,22 +1,33 @@
 /* twins.c: what an image costs, from outside: an image's request against a text's with as many prompt tokens. */
 #include "server/twins.h"
 
-#include "base/memory.h"
-
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const FILLERS[TWIN_FILLERS] = {" a", "a", ".", "1 "};
+/* ---- the text */
+/* head: between the mark and the first one, so that no tokenizer joins them */
+static const struct { const char *head, *again; } FILLERS[TWIN_FILLERS] = {
+    {"", " a"}, {" ", "a"}, {" ", "."}, {" ", "1 "}};
 static const int64_t REPEATS_MOST = 1 << 20;
+enum { MARK_LETTERS = 8 };
 
-void twin_search_begin(int64_t wanted, struct twin_search *search) {
+void twin_search_begin(int64_t wanted, const struct twin_text *known, struct twin_search *search) {
     memset(search, 0, sizeof *search);
     search->wanted = wanted;
-    search->low = -1;
-    search->high = -1;
-    search->found = -1;
+    search->low = search->high = -1;
+    search->nearest.tokens = -1;
+    if (!known) return;
+    search->filler = known->filler;
+    if (known->tokens == wanted) {
+        search->nearest = *known;
+        search->is_found = 1;
+        search->next = -1;
+        return;
+    }
+    /* most fillers cost a token each */
+    search->next = known->repeats + wanted - known->tokens;
+    if (search->next < 0 || search->next > REPEATS_MOST) search->next = 0;
 }
 static void next_filler(struct twin_search *search) {
     search->low = search->high = -1;
@@ -31,17 +42,26 @@ static int64_t between(const struct twin_search *search) {
     if (at <= search->low) at = search->low + 1;
     return at >= search->high ? search->high - 1 : at;
 }
+static void keep_nearest(struct twin_search *search, int64_t tokens) {
+    const struct twin_text now = {search->filler, search->next, tokens};
+    if (tokens < 0) return;
+    if (search->nearest.tokens < 0
+        || llabs(tokens - search->wanted) < llabs(search->nearest.tokens - search->wanted)) search->nearest = now;
+}
 void twin_search_take(struct twin_search *search, int64_t tokens) {
     const int64_t at = search->next;
     if (at < 0) return;
-    if (tokens == search->wanted) {
-        search->found = at;
+    keep_nearest(search, tokens);
+    search->is_found = tokens == search->wanted;
+    if (search->is_found || ++search->tries >= TWIN_TRIES) {
         search->next = -1;
         return;
     }
-    if (++search->tries >= TWIN_TRIES) { search->next = -1; return; }
     if (tokens > search->wanted) {
-        if (!at) { search->next = -1; return; } /* even the mark alone is too long */
+        if (!at) {
+            search->next = -1; /* even the mark alone is too long */
+            return;
+        }
         search->high = at;
         search->high_tokens = tokens;
     } else {
@@ -50,41 +70,214 @@ void twin_search_take(struct twin_search *search, int64_t tokens) {
     }
     if (search->high < 0) {
         const int64_t missing = search->wanted - tokens;
-        search->next = at + (missing > at ? missing : at) + 1;
+        search->next = missing > REPEATS_MOST || at + missing > REPEATS_MOST ? REPEATS_MOST + 1
+                       : at + (missing > at ? missing : at) + 1;
         if (search->next > REPEATS_MOST) next_filler(search);
+    } else if (search->low < 0) { /* a text to begin at was too long */
+        const int64_t extra = tokens - search->wanted;
+        search->next = at > extra ? at - extra : 0;
     } else if (search->high - search->low < 2) next_filler(search);
     else search->next = between(search);
 }
 char *twin_text(int filler, int64_t repeats, uint64_t mark) {
     struct text_buffer text = {NULL, 0, 0};
-    char words[40];
-    snprintf(words, sizeof words, "%06u%06u", (unsigned)(mark / 1000000 % 1000000), (unsigned)(mark % 1000000));
-    text_add_string(&text, words);
-    for (int64_t i = 0; i < repeats; i++) text_add_string(&text, FILLERS[filler]);
+    for (int i = 0; i < MARK_LETTERS; i++, mark /= 26) {
+        const char letter[3] = {' ', (char)('a' + mark % 26), 0};
+        text_add_string(&text, letter + !i);
+    }
+    if (repeats) text_add_string(&text, FILLERS[filler].head);
+    for (int64_t i = 0; i < repeats; i++) text_add_string(&text, FILLERS[filler].again);
     return text.data;
 }
 
+const struct twin_text *twin_recall(const struct twin_memory *memory, int64_t wanted) {
+    const struct twin_text *nearest = NULL;
+    for (size_t i = 0; i < memory->count; i++)
+        if (!nearest || llabs(memory->texts[i].tokens - wanted) < llabs(nearest->tokens - wanted))
+            nearest = &memory->texts[i];
+    return nearest;
+}
+void twin_remember(struct twin_memory *memory, const struct twin_text *text) {
+    const struct twin_text *known = twin_recall(memory, text->tokens);
+    if (known && known->tokens == text->tokens) return;
+    memory->texts = resize(memory->texts, memory->count + 1, sizeof *memory->texts);
+    memory->texts[memory->count++] = *text;
+}
+void twin_forget(struct twin_memory *memory) {
+    free(memory->texts);
+    memset(memory, 0, sizeof *memory);
+}
+
+/* ---- a pair as JSON */
+static const struct { const char *key; size_t offset; } PAIR_TIMES[] = {
+    {"image_ms", offsetof(struct twin_pair, image_ms)},
+    {"text_ms", offsetof(struct twin_pair, text_ms)},
+    {"floor_ms", offsetof(struct twin_pair, floor_ms)},
+    {"upload_ms", offsetof(struct twin_pair, upload_ms)},
+    {"image_prompt_ms", offsetof(struct twin_pair, image_prompt_ms)},
+    {"text_prompt_ms", offsetof(struct twin_pair, text_prompt_ms)}};
+static const struct { const char *key; size_t offset; int64_t least; } PAIR_COUNTS[] = {
+    {"image_tokens", offsetof(struct twin_pair, image_tokens), 0},
+    {"text_tokens", offsetof(struct twin_pair, text_tokens), 0},
+    {"floor_tokens", offsetof(struct twin_pair, floor_tokens), 0},
+    {"image_cached", offsetof(struct twin_pair, image_cached), -1},
+    {"text_cached", offsetof(struct twin_pair, text_cached), -1}};
+enum { TIMES = sizeof PAIR_TIMES / sizeof *PAIR_TIMES, COUNTS = sizeof PAIR_COUNTS / sizeof *PAIR_COUNTS };
+static const double MS_LIMIT = 1e12;
+
+static void put_count(vp_json_writer *writer, const char *key, int64_t count) {
+    if (count < 0) put_null(writer, key); else put_int(writer, key, count);
+}
+void twin_pair_put(vp_json_writer *writer, const struct twin_pair *pair) {
+    vp_json_begin_object(writer);
+    for (int i = 0; i < TIMES; i++)
+        put_double(writer, PAIR_TIMES[i].key, *(const double *)(const void *)((const char *)pair + PAIR_TIMES[i].offset));
+    for (int i = 0; i < COUNTS; i++)
+        put_count(writer, PAIR_COUNTS[i].key,
+                  *(const int64_t *)(const void *)((const char *)pair + PAIR_COUNTS[i].offset));
+    put_bool(writer, "image_first", pair->image_first);
+    vp_json_end_object(writer);
+}
+int twin_pair_read(const vp_json *json, uint32_t object, struct twin_pair *pair) {
+    const uint32_t first = vp_json_get(json, object, "image_first");
+    if (!node_is(json, object, VP_JSON_OBJECT) || json->nodes[object].count != TIMES + COUNTS + 1) return 0;
+    for (int i = 0; i < TIMES; i++) {
+        const uint32_t node = vp_json_get(json, object, PAIR_TIMES[i].key);
+        const double ms = node_number(json, node);
+        if (!node_is(json, node, VP_JSON_NULL) && !(ms >= 0 && ms <= MS_LIMIT)) return 0;
+        memcpy((char *)pair + PAIR_TIMES[i].offset, &ms, sizeof ms);
+    }
+    for (int i = 0; i < COUNTS; i++) {
+        const uint32_t node = vp_json_get(json, object, PAIR_COUNTS[i].key);
+        int64_t count = -1;
+        if (!(node_is(json, node, VP_JSON_NULL) && PAIR_COUNTS[i].least < 0)
+            && (vp_json_to_int(json, node, &count) != VP_OK || count < 0 || count > INT32_MAX))
+            return 0;
+        memcpy((char *)pair + PAIR_COUNTS[i].offset, &count, sizeof count);
+    }
+    pair->image_first = node_is(json, first, VP_JSON_TRUE);
+    return pair->image_first || node_is(json, first, VP_JSON_FALSE);
+}
+
+/* ---- what pairs say */
 static int is_cached(int64_t cached, int64_t tokens) { return cached > 0 && cached * 2 >= tokens; }
-struct twin_result twins_result(const struct twin_pair *pairs, int32_t count) {
-    double *values = resize(NULL, (size_t)count * 3 + 1, sizeof *values);
+/* Counts why a pair is left out; returns truth when it stays. */
+static int is_counted(const struct twin_pair *pair, double ms_per_token, struct twin_result *result) {
+    const int is_equal = pair->image_tokens == pair->text_tokens;
+    if (is_cached(pair->image_cached, pair->image_tokens) || is_cached(pair->text_cached, pair->text_tokens))
+        result->cached++;
+    else if (!isfinite(pair->image_ms) || !isfinite(pair->text_ms)) result->silent++;
+    else if (!is_equal && !isfinite(ms_per_token)) result->unequal++;
+    else {
+        result->adjusted += !is_equal;
+        return 1;
+    }
+    return 0;
+}
+/* The median of a number at an offset over some pairs, without NaN. */
+static double median_at(const struct twin_pair *pairs, int32_t count, size_t offset, double *scratch) {
+    size_t used = 0;
+    for (int32_t i = 0; i < count; i++) {
+        const double value = *(const double *)(const void *)((const char *)&pairs[i] + offset);
+        if (isfinite(value)) scratch[used++] = value;
+    }
+    return median_range_of(scratch, used).median;
+}
+#define MEDIAN(pairs, count, member, scratch) median_at(pairs, count, offsetof(struct twin_pair, member), scratch)
+/* What a token of text costs: from the floor to the twins, over all pairs. NaN: they have as many tokens. */
+static double token_cost(const struct twin_pair *pairs, int32_t count, double *scratch) {
+    const double text_ms = MEDIAN(pairs, count, text_ms, scratch), floor_ms = MEDIAN(pairs, count, floor_ms, scratch);
+    double more = 0;
+    for (int32_t i = 0; i < count; i++) scratch[i] = (double)(pairs[i].text_tokens - pairs[i].floor_tokens);
+    more = median_range_of(scratch, (size_t)count).median;
+    return more > 0 ? (text_ms - floor_ms) / more : (double)NAN;
+}
+struct twin_result twins_result(const struct twin_pair *pairs, int32_t count, enum twin_method method) {
+    double *values = resize(NULL, (size_t)count * 3 + 1, sizeof *values), *scratch = values + 2 * (size_t)count;
+    struct twin_pair *kept = resize(NULL, (size_t)count + 1, sizeof *kept);
     struct twin_result result;
+    size_t server_count = 0;
+    double ms_per_token;
     memset(&result, 0, sizeof result);
+    ms_per_token = method == TWINS_ADJUSTED ? token_cost(pairs, count, scratch) : (double)NAN;
     for (int32_t i = 0; i < count; i++) {
         const struct twin_pair *pair = &pairs[i];
-        if (!isfinite(pair->image_ms) || !isfinite(pair->text_ms) || pair->image_tokens != pair->text_tokens)
-            result.unequal++;
-        else if (is_cached(pair->image_cached, pair->image_tokens) || is_cached(pair->text_cached, pair->text_tokens))
-            result.cached++;
-        else {
-            values[result.pairs] = pair->image_ms - pair->text_ms;
-            values[count + result.pairs] = pair->image_ms;
-            values[2 * count + result.pairs] = pair->text_ms;
-            result.pairs++;
-        }
+        const int64_t more = pair->image_tokens - pair->text_tokens;
+        if (!is_counted(pair, ms_per_token, &result)) continue;
+        values[result.pairs] = pair->image_ms - pair->text_ms - (more ? ms_per_token * (double)more : 0);
+        if (isfinite(pair->image_prompt_ms - pair->text_prompt_ms))
+            values[(size_t)count + server_count++] = pair->image_prompt_ms - pair->text_prompt_ms;
+        kept[result.pairs++] = *pair;
     }
+    result.ms_per_token = result.adjusted ? ms_per_token : (double)NAN;
     result.difference = median_range_of(values, (size_t)result.pairs);
-    result.image_ms = median_range_of(values + count, (size_t)result.pairs).median;
-    result.text_ms = median_range_of(values + 2 * count, (size_t)result.pairs).median;
+    result.prompt_difference_ms = median_range_of(values + count, server_count).median;
+    result.image_ms = MEDIAN(kept, result.pairs, image_ms, scratch);
+    result.text_ms = MEDIAN(kept, result.pairs, text_ms, scratch);
+    result.floor_ms = MEDIAN(kept, result.pairs, floor_ms, scratch);
+    result.upload_ms = MEDIAN(kept, result.pairs, upload_ms, scratch);
+    result.image_prompt_ms = MEDIAN(kept, result.pairs, image_prompt_ms, scratch);
+    result.text_prompt_ms = MEDIAN(kept, result.pairs, text_prompt_ms, scratch);
+    free(kept);
     free(values);
     return result;
+}
+void twins_put(vp_json_writer *writer, const struct twin_result *result, int64_t prompt_tokens, int64_t image_tokens) {
+    vp_json_key(writer, "T_image_outside");
+    vp_json_begin_object(writer);
+    put_double(writer, "ms", result->difference.median);
+    put_double(writer, "low", result->difference.low);
+    put_double(writer, "high", result->difference.high);
+    put_double(writer, "level", result->difference.level);
+    put_text(writer, "method", result->adjusted ? "adjusted" : "exact");
+    put_int(writer, "pairs", result->pairs);
+    put_int(writer, "pairs_adjusted", result->adjusted);
+    put_int(writer, "pairs_cached", result->cached);
+    put_int(writer, "pairs_unequal", result->unequal);
+    put_int(writer, "pairs_silent", result->silent);
+    put_double(writer, "TTFT_image", result->image_ms);
+    put_double(writer, "TTFT_text", result->text_ms);
+    put_double(writer, "floor_ms", result->floor_ms);
+    put_double(writer, "upload_ms", result->upload_ms);
+    put_double(writer, "ms_per_token", result->ms_per_token);
+    vp_json_key(writer, "server_prompt_ms"); /* by the server's own clock */
+    if (isfinite(result->prompt_difference_ms)) {
+        vp_json_begin_object(writer);
+        put_double(writer, "image", result->image_prompt_ms);
+        put_double(writer, "text", result->text_prompt_ms);
+        put_double(writer, "difference", result->prompt_difference_ms);
+        vp_json_end_object(writer);
+    } else vp_json_null(writer);
+    put_count(writer, "prompt_tokens", prompt_tokens);
+    put_count(writer, "image_tokens", image_tokens);
+    vp_json_end_object(writer);
+}
+void twins_warn(struct text_list *warnings, const struct twin_result *result) {
+    const int32_t all = result->pairs + result->cached + result->unequal + result->silent;
+    if (result->cached)
+        text_list_add(warnings, "%d of %d pairs of twins were answered by the server's cache and are left out",
+                      result->cached, all);
+    if (result->unequal)
+        text_list_add(warnings, "%d of %d pairs of twins have other numbers of tokens and are left out; "
+                                "--twins_method adjusted corrects them by what a token of text costs",
+                      result->unequal, all);
+    if (result->silent)
+        text_list_add(warnings, "%d of %d pairs of twins are left out: an answer had no text, so its beginning cannot "
+                                "be seen", result->silent, all);
+    if (result->adjusted)
+        text_list_add(warnings, "T_image_outside is adjusted: %d of %d pairs have other numbers of tokens, corrected by "
+                                "%.4g ms per token of text", result->adjusted, result->pairs, result->ms_per_token);
+}
+
+double twin_prompt_ms(const char *timings) {
+    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+    double ms = (double)NAN;
+    if (timings && parse_json(&parsed, timings, strlen(timings), NULL) == VP_OK
+        && node_is(&parsed.json, 0, VP_JSON_OBJECT)) {
+        ms = node_number(&parsed.json, vp_json_get(&parsed.json, 0, "prompt_ms"));
+        if (!isfinite(ms))
+            ms = node_number(&parsed.json, vp_json_get(&parsed.json, 0, "prompt_eval_duration")) / 1e6; /* Ollama: ns */
+    }
+    free(parsed.nodes);
+    return ms >= 0 && ms <= MS_LIMIT ? ms : (double)NAN;
 }

@@ -75,6 +75,7 @@ struct served *served_read(const vp_json *json, uint32_t node) {
     struct served *served = zeroed(1, sizeof *served);
     const uint32_t pieces = vp_json_get(json, node, "piece_ns"), usage = vp_json_get(json, node, "usage");
     served->sent_ns = node_int(json, node, "sent_ns", -1);
+    served->uploaded_ns = -1;
     served->headers_ns = node_int(json, node, "headers_ns", -1);
     served->end_ns = node_int(json, node, "end_ns", -1);
     served->first_ns = node_int(json, node, "first_ns", -1);

@@ -1,0 +1,197 @@
+/* twin_pairs.c: asks a server for an image and its twin in turns.
+ * After each pair a text of a few tokens is asked, too: what network and server cost without a prompt worth mentioning.
+ * Caches find nothing: every image has pixels of its own, and every text begins with a mark of its own. */
+#include "server/twin_pairs.h"
+
+#include "base/console.h"
+#include "base/memory.h"
+#include "server/ask.h"
+#include "server/picture.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Only the first token counts. OpenAI's responses refuse fewer than 16; 2 are enough elsewhere, and where the first one
+ * is a part of a character the second may complete it. */
+enum { TOKENS = 2, TOKENS_OF_RESPONSES = 16 };
+
+enum twin_method twin_method_of(const struct options *options) {
+    return strcmp(text_of(options, "twins_method"), "adjusted") ? TWINS_EXACT : TWINS_ADJUSTED;
+}
+/* No two are alike, in this process or another. */
+static uint64_t new_mark(void) {
+    static int64_t turn;
+    return hash_number(hash_number(hash_number(HASH_START, vp_clock_ns()), (int64_t)getpid()), turn++);
+}
+/* What a request gave. */
+struct told { double ttft_ms, upload_ms, prompt_ms; int64_t tokens, cached; int is_streamed; };
+static struct told told_by(const struct pass_result *run) {
+    const struct served *served = run->served;
+    struct told told;
+    told.ttft_ms = metric_of(run, METRIC_TTFT);
+    told.upload_ms = served->sent_ns < 0 || served->uploaded_ns < served->sent_ns
+                         ? (double)NAN : (double)(served->uploaded_ns - served->sent_ns) / 1e6;
+    told.prompt_ms = twin_prompt_ms(served->timings);
+    told.tokens = served->usage.prompt_tokens;
+    told.cached = served->usage.cached_tokens;
+    told.is_streamed = served->is_streamed;
+    return told;
+}
+/* Asks a text, or the image where it is NULL. Returns 0 or an exit code with a line in `reason`. */
+static int ask(const struct twin_plan *plan, const char *text, struct told *told, char *reason, size_t capacity) {
+    struct pass_result *run = runs_make(1, 0);
+    struct question question;
+    struct picture marked;
+    vp_exchange exchange;
+    vp_error error = {VP_OK, -1, "", ""};
+    char salt[40];
+    vp_result result;
+    int code;
+    memset(&question, 0, sizeof question);
+    memset(&marked, 0, sizeof marked);
+    if (!text) {
+        picture_marked(plan->image, new_mark(), &marked);
+        question.picture = &marked;
+    }
+    question.text = text ? text : plan->text;
+    question.max_tokens = plan->endpoint->api == VP_CHAT_RESPONSES ? TOKENS_OF_RESPONSES : TOKENS;
+    question.no_cache = plan->no_cache;
+    snprintf(salt, sizeof salt, "vlmprof-%016llx", (unsigned long long)new_mark());
+    question.cache_salt = plan->no_cache ? salt : NULL;
+    question.knobs = plan->knobs;
+    question.knob_count = text ? plan->text_knob_count : plan->knob_count;
+    result = ask_begin(plan->endpoint, &question, &exchange, &error);
+    picture_free(&marked);
+    if (result != VP_OK) {
+        error_line(reason, capacity, result, &error);
+        code = result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_USAGE;
+    } else code = endpoint_try(plan->endpoint, &exchange, reason, capacity);
+    if (!code) {
+        ask_result(&exchange, run);
+        *told = told_by(run);
+    }
+    ask_free(&exchange);
+    runs_free(run, 1);
+    if (!code && told->tokens < 0) {
+        snprintf(reason, capacity, "the server does not say how many tokens a prompt has: twins need that");
+        return EXIT_INPUT;
+    }
+    if (!code && !told->is_streamed) {
+        snprintf(reason, capacity, "the answer is no stream, so its first token cannot be seen: twins need that");
+        return EXIT_INPUT;
+    }
+    return code;
+}
+static int ask_filler(const struct twin_plan *plan, const struct twin_text *filler, struct told *told, char *reason,
+                      size_t capacity) {
+    char *text = twin_text(filler->filler, filler->repeats, new_mark());
+    const int code = ask(plan, text, told, reason, capacity);
+    free(text);
+    return code;
+}
+
+/* ---- the text */
+/* The tokens of the question without its image, asked once for each. */
+static int count_question(const struct twin_plan *plan, int64_t *tokens, char *reason, size_t capacity) {
+    const uint64_t question = hash_text(HASH_START, plan->text);
+    struct told told;
+    int code = 0;
+    if (!plan->memory->question_tokens || plan->memory->question != question) {
+        code = ask(plan, plan->text, &told, reason, capacity);
+        if (code) return code;
+        plan->memory->question = question;
+        plan->memory->question_tokens = told.tokens;
+    }
+    *tokens = plan->memory->question_tokens;
+    return code;
+}
+/* Finds the text with as many prompt tokens as the image's request. */
+static int find_text(const struct twin_plan *plan, int64_t wanted, struct twin_text *text, char *reason,
+                     size_t capacity) {
+    struct twin_search search;
+    struct told told;
+    int code = 0;
+    for (twin_search_begin(wanted, twin_recall(plan->memory, wanted), &search); !code && search.next >= 0;) {
+        const struct twin_text next = {search.filler, search.next, -1};
+        if (interrupted) return EXIT_INTERRUPTED;
+        show_progress("%s: looking for a text of %lld tokens, try %d", plan->name, (long long)wanted, search.tries + 1);
+        code = ask_filler(plan, &next, &told, reason, capacity);
+        if (!code) twin_search_take(&search, told.tokens);
+    }
+    if (code) return code;
+    if (search.nearest.tokens < 0 || (!search.is_found && plan->method == TWINS_EXACT)) {
+        snprintf(reason, capacity,
+                 "no text with exactly %lld prompt tokens was found in %d tries, the nearest has %lld: the server "
+                 "counts "
+                 "in steps, or the image costs less than the mark that each text begins with; --twins_method adjusted "
+                 "takes the nearest one and corrects the time",
+                 (long long)wanted, search.tries, (long long)search.nearest.tokens);
+        return EXIT_INPUT;
+    }
+    *text = search.nearest;
+    twin_remember(plan->memory, text);
+    return 0;
+}
+
+/* ---- the pairs */
+static int measure_pair(const struct twin_plan *plan, const struct twin_text *text, struct twin_pair *pair,
+                        char *reason,
+                        size_t capacity) {
+    static const struct twin_text few = {0, 0, -1};
+    struct told told[3]; /* image, text, floor */
+    int code = 0;
+    for (int turn = 0; turn < 2 && !code; turn++)
+        code = (turn == 0) == pair->image_first ? ask(plan, NULL, &told[0], reason, capacity)
+                                                : ask_filler(plan, text, &told[1], reason, capacity);
+    if (!code) code = ask_filler(plan, &few, &told[2], reason, capacity);
+    if (code) return code;
+    pair->image_ms = told[0].ttft_ms;
+    pair->text_ms = told[1].ttft_ms;
+    pair->floor_ms = told[2].ttft_ms;
+    pair->upload_ms = told[0].upload_ms;
+    pair->image_prompt_ms = told[0].prompt_ms;
+    pair->text_prompt_ms = told[1].prompt_ms;
+    pair->image_tokens = told[0].tokens;
+    pair->text_tokens = told[1].tokens;
+    pair->floor_tokens = told[2].tokens;
+    pair->image_cached = told[0].cached;
+    pair->text_cached = told[1].cached;
+    return 0;
+}
+/* Drawn for every other pair; the one after it has the opposite order, so that drift meets both alike. */
+static int is_image_first(const struct twin_plan *plan, int32_t pair) {
+    return (int)(hash_number(hash_number(HASH_START, (int64_t)plan->seed), pair / 2) >> 33 & 1) ^ (pair & 1);
+}
+int twins_measure(const struct twin_plan *plan, struct twins *twins, char *reason, size_t capacity) {
+    struct twin_text text;
+    struct told told;
+    int64_t question_tokens = 0;
+    int code;
+    memset(twins, 0, sizeof *twins);
+    reason[0] = 0;
+    show_progress("%s: the image's tokens", plan->name);
+    code = ask(plan, NULL, &told, reason, capacity);
+    if (code) return code;
+    twins->prompt_tokens = told.tokens;
+    code = count_question(plan, &question_tokens, reason, capacity);
+    twins->image_tokens = twins->prompt_tokens - question_tokens;
+    if (!code) code = find_text(plan, twins->prompt_tokens, &text, reason, capacity);
+    twins->pairs = zeroed((size_t)plan->pairs + 1, sizeof *twins->pairs);
+    for (int32_t i = -1; i < plan->pairs && !code && !interrupted; i++) { /* the first pair warms up */
+        struct twin_pair pair;
+        memset(&pair, 0, sizeof pair);
+        pair.image_first = is_image_first(plan, i < 0 ? 0 : i);
+        show_progress(i < 0 ? "%s: warm-up" : "%s: pair %d of %d", plan->name, i + 1, plan->pairs);
+        code = measure_pair(plan, &text, &pair, reason, capacity);
+        if (!code && i >= 0) twins->pairs[twins->count++] = pair;
+    }
+    close_progress();
+    return !code && interrupted ? EXIT_INTERRUPTED : code;
+}
+void twins_free(struct twins *twins) {
+    free(twins->pairs);
+    memset(twins, 0, sizeof *twins);
+}
