@@ -1562,7 +1562,7 @@ typedef struct vp_impl_entry {
     const char *name;
     uint64_t begin, end; /* offsets into the map */
     int64_t shape[VP_TENSOR_DIMENSIONS_MAX];
-    uint32_t dimensions; /* above 4 only the first 4 are kept */
+    uint32_t dimensions; /* above VP_TENSOR_DIMENSIONS_MAX only the first ones are kept */
     uint16_t type;       /* index into vp_impl_file_types */
     uint8_t used;
     int32_t shard;
@@ -1620,7 +1620,7 @@ static vp_result vp_impl_header_shape(const vp_impl_header *header, uint32_t nod
     for (i = 0; i < count; i++, item++) { /* numbers have no children, so the next element is the next node */
         if (!vp_impl_json_u64(header->json, item, &side) || side > (uint64_t)INT64_MAX)
             return vp_impl_header_fail(header, entry->name, "shape must hold integers from 0");
-        if (i < 4) entry->shape[i] = (int64_t)side;
+        if (i < VP_TENSOR_DIMENSIONS_MAX) entry->shape[i] = (int64_t)side;
         if (side && *elements > UINT64_MAX / side)
             return vp_impl_header_fail(header, entry->name, "the number of elements overflows");
         *elements *= side;
@@ -2077,7 +2077,7 @@ static void vp_impl_shape_text(char *out, size_t capacity, const int64_t *shape,
     uint32_t i;
     size_t used;
     vp_impl_print(out, capacity, "[");
-    for (i = 0; i < dimensions && i < 4; i++) {
+    for (i = 0; i < dimensions && i < VP_TENSOR_DIMENSIONS_MAX; i++) {
         used = strlen(out);
         vp_impl_print(out + used, capacity - used, "%s%lld", i ? ", " : "", (long long)shape[i]);
     }

@@ -69,9 +69,9 @@ typedef struct vk_heads {
 
 /* A picture of any size in patches, and the side of the square of learned positions that is stretched over it. Its
  * patches come view by view, row by row in a view of pool x pool. */
-typedef struct vk_grid {
+typedef struct vk_picture_grid {
     int rows, cols, pool, side;
-} vk_grid;
+} vk_picture_grid;
 
 /* The shared kernels, the same for every device. Pointers are the device's memory. FLOPs count additions,
  * multiplications, divisions and exponentials as one each; bytes count every operand read or written once. */
@@ -116,7 +116,7 @@ typedef struct vk_kernels {
     void (*patch_windows)(vk_queue *queue, void *out, const float *hidden, int views, int before, int width, int side,
                           int pool, int ld, int wide);
     void (*grid_embed)(vk_queue *queue, float *out, const float *patches, const float *table, const int32_t *places,
-                       const vk_grid *grid, int width);
+                       const vk_picture_grid *grid, int width);
     void (*grid_turn)(vk_queue *queue, void *qkv, const float *cs, const int32_t *places, int rows, int heads,
                       int head_dim, int ld, int wide);
     void (*take_rows)(vk_queue *queue, void *out, const float *in, const int32_t *index, int rows, int width, int ld,

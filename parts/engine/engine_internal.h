@@ -70,7 +70,7 @@ struct vp_engine {
     char device[160], device_note[sizeof ((vp_error *)0)->text];
     /* of the request that runs */
     const float *pixels, *masks;
-    vk_grid grid;
+    vk_picture_grid grid;
     vk_window windows[VK_WINDOWS];
     int32_t *host_places; /* of a native tower: what the request sends is made here */
     vk_work counted;

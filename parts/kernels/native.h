@@ -6,7 +6,7 @@
  * there is a table f32 [side * side, width] of learned positions, what it gives there when it is stretched from corner
  * to corner, bilinearly.
  * source: transformers 5.23.0, vision_utils.py, get_vision_interpolation_indices_and_weights */
-KERNEL(k_grid_embed, float *out, const float *patches, const float *table, const int32_t *places, vk_grid grid,
+KERNEL(k_grid_embed, float *out, const float *patches, const float *table, const int32_t *places, vk_picture_grid grid,
        int width) {
     int row = places[2 * BLK], col = places[2 * BLK + 1], pool = grid.pool,
         view = row / pool * (grid.cols / pool) + col / pool, at = (view * pool + row % pool) * pool + col % pool;

@@ -1,6 +1,6 @@
 /* native_launchers.h - launchers of native.h's kernels, included by vlmprof_kernels.cu */
 static void l_grid_embed(vk_queue *queue, float *out, const float *patches, const float *table, const int32_t *places,
-                         const vk_grid *grid, int width) {
+                         const vk_picture_grid *grid, int width) {
     int64_t rows = (int64_t)grid->rows * grid->cols, values = rows * width;
     vk_shape(queue, rows, width, 0, 0);
     LAUNCH(k_grid_embed, rows, vk_threads_for(width), table ? 8 * values : 0, (table ? 24 : 8) * values + 8 * rows, out,
