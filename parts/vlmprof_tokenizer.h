@@ -1,7 +1,8 @@
 /* vlmprof_tokenizer.h - v0.2.0 - BPE from tokenizer.json - MIT licence
  *
- * Byte-level BPE as GPT-2, GPT-NeoX, OLMo, Qwen2 and SmolLM2 use it, and BPE of characters with bytes to fall back on as
- * Llama uses it, read from a Hugging Face tokenizer.json. It uses malloc. A tokenizer does not change after loading: any number of threads may encode and decode with one.
+ * Byte-level BPE as GPT-2, GPT-NeoX, OLMo, Qwen2 and SmolLM2 use it, and BPE of characters with bytes to fall back on
+ * as Llama uses it, read from a Hugging Face tokenizer.json. It uses malloc. A tokenizer does not change after loading:
+ * any number of threads may encode and decode with one.
  *
  * Needs vlmprof.h and vlmprof_unicode.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -22,9 +23,9 @@ extern "C" {
 typedef struct vp_tokenizer vp_tokenizer;
 
 /* Reads a tokenizer.json with a BPE model. Byte level: NFC or no normaliser; the pre-tokeniser ByteLevel with GPT-2's
- * pattern, alone or behind Digits (each alone), or behind a Split by the pattern of cl100k (up to three digits in a word)
- * or of Qwen2 (one); decoder ByteLevel. Llama: spaces become U+2581 and one is put in front, no pre-tokeniser, byte
- * fallback. A template may put one token in front of a text (vp_tokenizer_bos).
+ * pattern, alone or behind Digits (each alone), or behind a Split by the pattern of cl100k (up to three digits in a
+ * word) or of Qwen2 (one); decoder ByteLevel. Llama: spaces become U+2581 and one is put in front, no pre-tokeniser,
+ * byte fallback. A template may put one token in front of a text (vp_tokenizer_bos).
  * in:      json       [bytes] the text of the file; it is not kept
  * out:     tokenizer  release with vp_tokenizer_free
  *          error      may be NULL; names the option, token or merge, with its byte offset where there is one
@@ -85,8 +86,8 @@ enum { VP_DECODE_SKIP_SPECIAL = 1, VP_DECODE_CLEAN_UP = 2 };
  *          bytes), VP_ERR_MEMORY
  * rule:    a token's characters are bytes of the GPT-2 alphabet. A token with any other character is its own UTF-8
  *          text. If the joined bytes are not valid UTF-8, each maximal invalid part becomes one U+FFFD (Rust's
- *          from_utf8_lossy). Llama: U+2581 is a space, one space in front is dropped, and each byte of neighbouring byte
- *          tokens becomes U+FFFD if they together are not valid UTF-8
+ *          from_utf8_lossy). Llama: U+2581 is a space, one space in front is dropped, and each byte of neighbouring
+ *          byte tokens becomes U+FFFD if they together are not valid UTF-8
  * threads: reentrant */
 VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_t *ids, size_t count, int flags,
                                      char *out, size_t capacity, size_t *needed);
@@ -585,8 +586,8 @@ static size_t vp_impl_run_end(const uint8_t *properties, const uint8_t *text, si
     return at;
 }
 
-/* Bytes of the white space at the start of `text` that is a word: up to its last line end, or without the character that
- * the next word takes. */
+/* Bytes of the white space at the start of `text` that is a word: up to its last line end, or without the character
+ * that the next word takes. */
 static size_t vp_impl_space_bytes(const uint8_t *properties, const uint8_t *text, size_t bytes) {
     const size_t end = vp_impl_run_end(properties, text, 0, bytes, VP_UNICODE_SPACE, SIZE_MAX);
     size_t at, length = 0;
@@ -1117,7 +1118,8 @@ static vp_result vp_impl_load_decoder(const vp_impl_loader *loader, uint32_t nod
         {"use_regex", "true|false", 0}
     };
     static const vp_impl_option sequence[2] = { { "type", "=Sequence", 1 }, { "decoders", "*", 1 } };
-    static const vp_impl_option replace[3] = { { "type", "=Replace", 1 }, { "pattern", "*", 1 }, { "content", "= ", 1 } };
+    static const vp_impl_option replace[3] = { { "type", "=Replace", 1 }, { "pattern", "*", 1 },
+                                               { "content", "= ", 1 } };
     static const vp_impl_option pattern[1] = { { "String", "=\xE2\x96\x81", 1 } };
     static const vp_impl_option fallback[1] = { { "type", "=ByteFallback", 1 } };
     static const vp_impl_option fuse[1] = { { "type", "=Fuse", 1 } };

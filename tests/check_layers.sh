@@ -14,6 +14,7 @@ trap 'rm -rf "$work"' EXIT
 cat >"$work/may" <<'TABLE'
 vlmprof.h:
 parts/vlmprof_families.h:   vlmprof.h
+parts/vlmprof_processor.h:  vlmprof.h vlmprof_families
 parts/vlmprof_ranges.h:     vlmprof.h
 parts/vlmprof_image.h:      vlmprof.h
 parts/vlmprof_file.h:       vlmprof.h

@@ -375,28 +375,126 @@ static void test_bad_input(void) {
     CHECK(strstr(last.err, "dumped/logits.npy: it cannot be written: this is a folder") != NULL);
 }
 
-/* OLMoE reads text only: its chat template, no BOS; what needs a tower or experts is refused where there are none */
+/* numbers of a list in a case.json */
+static int32_t *numbers_of(const document *d, const char *key, int32_t *count) {
+    const uint32_t list = vp_json_get(&d->json, 0, key);
+    int32_t *numbers = (int32_t *)malloc((size_t)d->json.nodes[list].count * sizeof *numbers + 4);
+    *count = 0;
+    for (uint32_t i = list + 1; i < d->json.nodes[list].end; i++) {
+        int64_t number = -1;
+        vp_json_to_int(&d->json, i, &number);
+        numbers[(*count)++] = (int32_t)number;
+    }
+    return numbers;
+}
+static void check_dumped(const document *d, const char *key, const char *file) {
+    int32_t count = 0, *want = numbers_of(d, key, &count);
+    check_array a;
+    if (CHECK(check_npy(in_folder(file), &a)) && CHECK_INT(a.count, count))
+        for (int i = 0; i < count; i++) CHECK_INT(check_at(&a, i), want[i]);
+    check_free(&a);
+    free(want);
+}
+/* Image file and question in, ids and greedy tokens of the reference out; --raw_prompt with the template's text gives the same. */
+static void check_other_case(const char *model, const char *name) {
+    char path[256], text[3][2048], image[256] = "", command[8192];
+    static const char *const keys[3] = { "prompt", "text", "image" };
+    document d;
+    check_array pixels, want;
+    size_t needed;
+    snprintf(path, sizeof path, "othermodels/%s/%s/case.json", model, name);
+    check_case("run: %s %s, ids and tokens of the reference", model, name);
+    if (!check_golden(path)) { check_skip(path, "no ../shared/goldens/othermodels"); return; }
+    if (!CHECK(load(&d, check_golden(path)))) return;
+    for (int i = 0; i < 3; i++)
+        if (vp_json_text(&d.json, vp_json_get(&d.json, 0, keys[i]), text[i], sizeof text[i], &needed) != VP_OK) text[i][0] = 0;
+    if (text[2][0]) {
+        snprintf(path, sizeof path, "othermodels/images/%s", strrchr(text[2], '/') + 1);
+        snprintf(image, sizeof image, "%s", check_golden(path));
+    }
+    for (int raw = 0; raw < 2; raw++) { /* olmoe's text2 has no template */
+        if (!raw && !strcmp(text[0], text[1])) continue;
+        snprintf(command, sizeof command, "run %s --model tests/golden/othermodels/%s/checkpoint -p \"%s\" %s --weights fp32 --ignore_eos --max_new_tokens 6 "
+                 "--cold --dump %%F/other", image, model, text[raw], raw ? "--raw_prompt" : "");
+        CHECK_INT(cli(command), 0);
+        CHECK_INT(last.err_lines, 0);
+        check_dumped(&d, "input_ids", "other/input_ids.npy");
+        check_dumped(&d, "tokens", "other/tokens.npy");
+    }
+    snprintf(path, sizeof path, "othermodels/%s/%s/pixel_values.npy", model, name);
+    if (image[0] && check_golden(path) && CHECK(check_npy(check_golden(path), &want))) {
+        if (CHECK(check_npy(in_folder("other/pixels.npy"), &pixels)) && pixels.count == want.count) { /* else the golden has sums */
+            double worst = 0;
+            for (int64_t i = 0; i < want.count; i++) worst = fmax(worst, fabs(check_at(&pixels, i) - check_at(&want, i)));
+            CHECK_NEAR(worst, 0, 1e-6);
+        }
+        check_free(&pixels);
+        check_free(&want);
+    }
+    unload(&d);
+}
+/* what a model lacks is refused, and what is not known of it said */
 static void test_other_models(void) {
 #define OTHER "--model tests/golden/othermodels/"
-    static const int32_t ids[12] = { 29, 93, 86, 84, 268, 93, 31, 200, 357, 222, 78, 294 }, tokens[6] = { 221, 221, 221, 221, 221, 57 };
-    check_array a;
-    check_case("run: OLMoE, ids and tokens of the reference");
-    CHECK_INT(cli("run " OTHER "olmoe/checkpoint -p 'How many red circles are there?' --weights fp32 --ignore_eos --max_new_tokens 6 --dump %F/olmoe"), 0);
+#define PICTURE "tests/golden/othermodels/images/mix-200x150.png "
+    static const char *const models[] = { "olmoe", "llava", "smolvlm", "internvl", "molmo_7b_d", "molmo_7b_o" };
+    static const char *const cases[] = { "text1", "text2", "text3", "text", "image-a", "image-b" };
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++)
+        for (int i = m ? 3 : 0; i < (m ? 6 : 3); i++) check_other_case(models[m], cases[i]);
+    check_case("run: what is printed of other models");
+    CHECK_INT(cli("run " OTHER "olmoe/checkpoint -p 'How many red circles are there?' --max_new_tokens 1"), 0);
     CHECK(last.out && strstr(last.out, "top_k 2 of 8, blocks 3 of 3") && strstr(last.out, "33 = 33 text, no image"));
-    if (CHECK(check_npy(in_folder("olmoe/input_ids.npy"), &a)) && CHECK_INT(a.count, 33))
-        for (int i = 0; i < 12; i++) CHECK_INT(check_at(&a, i), ids[i]);
-    check_free(&a);
-    if (CHECK(check_npy(in_folder("olmoe/tokens.npy"), &a)) && CHECK_INT(a.count, 6))
-        for (int i = 0; i < 6; i++) CHECK_INT(check_at(&a, i), tokens[i]);
-    check_free(&a);
+    CHECK_INT(cli("run " PICTURE OTHER "smolvlm/checkpoint -p hi --max_new_tokens 1"), 0);
+    CHECK(last.out && strstr(last.out, "200x150 -> 256x192, 13 views of 64x64 (3 rows x 4 cols + the whole image)"));
+    CHECK(last.out && strstr(last.out, "99 = 82 image (52 features, 27 separators, 3 marker) + 17 text"));
     check_case("run: what another model lacks");
     REFUSED("run samples/cat.jpg " OTHER "olmoe/checkpoint -p a", 2, "OLMoE reads text only");
     REFUSED("run " OTHER "olmoe/checkpoint -p a --style vqa2", 2, "--style");
     REFUSED("run " OTHER "olmoe/checkpoint -p a --top_k 9", 2, "8 experts");
-    REFUSED("run " OTHER "llava/checkpoint -p a", 3, "LLaVA");
-    REFUSED("selftest " OTHER "olmoe/checkpoint", 3, "text only");
-    REFUSED("sweep " OTHER "olmoe/checkpoint --data samples/questions.jsonl --output_dir %F/x", 3, "text only");
+    REFUSED("run " OTHER "llava/checkpoint -p a --top_k 1", 2, "--top_k: LLaVA has no experts");
+    REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --max_crops 3", 2, "--max_crops");
+    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --vision_tokens 600", 2, "--vision_tokens");
+    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --tier low", 2, "--tier");
+    REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --raw_prompt", 2, "must have <image> once");
+    REFUSED("run " PICTURE OTHER "llava/checkpoint -p 'a <image> b'", 2, "must have <image> once");
+    REFUSED("run " OTHER "llava/checkpoint -p 'a <image> b'", 2, "no image is given");
+    REFUSED("selftest " OTHER "olmoe/checkpoint", 3, "use run");
+    REFUSED("sweep " OTHER "llava/checkpoint --data samples/questions.jsonl --output_dir %F/x", 3, "use run");
 #undef OTHER
+#undef PICTURE
+}
+/* files of a folder that are other than expected */
+static void test_other_folders(void) {
+    static const char *const files[] = { "config.json", "model.safetensors", "tokenizer.json", "preprocessor_config.json",
+                                        "processor_config.json", "chat_template.jinja" };
+    char path[256], name[64];
+    make_empty(in_folder("llava"));
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        size_t bytes = 0;
+        char *text;
+        snprintf(path, sizeof path, "othermodels/llava/checkpoint/%s", files[i]);
+        text = check_read(check_golden(path), &bytes);
+        snprintf(name, sizeof name, "llava/%s", files[i]);
+        if (text) write_file(in_folder(name), text, bytes);
+        free(text);
+    }
+    check_case("run: settings of the processor in processor_config.json alone");
+    remove(in_folder("llava/preprocessor_config.json"));
+    CHECK_INT(cli("run tests/golden/othermodels/images/mix-200x150.png --model %F/llava -p a --max_new_tokens 1 --cold"), 0);
+    CHECK_INT(last.err_lines, 0);
+    remove(in_folder("llava/processor_config.json"));
+    REFUSED("run --model %F/llava -p a", 3, "preprocessor_config.json");
+    check_case("run: another chat template, none, several tokens that end an answer");
+    write_text(in_folder("llava/preprocessor_config.json"), "{\"size\": {\"shortest_edge\": 84}, \"crop_size\": {\"height\": 84, \"width\": 84}}");
+    write_text(in_folder("llava/chat_template.jinja"), "{{ messages }}");
+    CHECK_INT(cli("run --model %F/llava -p a --max_new_tokens 1 --cold"), 0);
+    CHECK(last.err && strstr(last.err, "its chat template is not the known one"));
+    remove(in_folder("llava/chat_template.jinja"));
+    write_text(in_folder("llava/generation_config.json"), "{\"eos_token_id\": [2, 3]}");
+    CHECK_INT(cli("run --model %F/llava -p a --max_new_tokens 1 --cold"), 0);
+    CHECK(last.err && strstr(last.err, "it has no chat template") && strstr(last.err, "names 2 tokens that end an answer; here 2 alone does"));
+    CHECK_INT(cli("run --model %F/llava -p a --max_new_tokens 1 --cold --raw_prompt"), 0);
+    CHECK(last.err && !strstr(last.err, "chat template"));
 }
 
 int main(void) {
@@ -407,5 +505,6 @@ int main(void) {
     test_bad_folders();
     test_bad_input();
     test_other_models();
+    test_other_folders();
     return command_end("test_command_run");
 }

@@ -95,7 +95,8 @@ static void test_little_said(void) {
     quiet.hides = "image";
     write_server("ruled", &quiet, 3, SAMPLES);
     CHECK_INT(run("fit %%F/ruled --json"), 0);
-    if (read_json(last.out)) CHECK(is_text(at_path("laws.0.image_tokens_of"), "rule") && fabs(number_at("laws.0.lines.TTFT.columns.1.coefficient") - SERVER.image) < 0.01);
+    if (read_json(last.out))
+        CHECK(is_text(at_path("laws.0.image_tokens_of"), "rule") && fabs(number_at("laws.0.lines.TTFT.columns.1.coefficient") - SERVER.image) < 0.01);
     quiet.hides = "rule";
     quiet.byte = 0;
     quiet.text = quiet.image;
@@ -230,7 +231,7 @@ static void test_damaged(void) {
     }
     check_case("damaged result files");
     {
-        char *text = text_of_file(in_folder("a/t_imgsize64_made-vl.json")), *at = strstr(text, "\"bytes\": ");
+        char *text = text_of_file(in_folder("a/t_imgsize64_made-vl0.json")), *at = strstr(text, "\"bytes\": ");
         mkdir(in_folder("bad"), 0777);
         if (at) memcpy(at, "\"bytes\":-", 9);
         write_text(in_folder("bad/t_imgsize64_x.json"), text);

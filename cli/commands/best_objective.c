@@ -14,7 +14,8 @@
 
 /* ---- sweeps */
 struct candidate { size_t config; struct objective_share good; };
-static const struct result_file *file_of(const struct results *results, const struct tradeoff *tradeoff, size_t config) {
+static const struct result_file *file_of(const struct results *results, const struct tradeoff *tradeoff,
+                                         size_t config) {
     return &results->files[tradeoff->group->paired[config]];
 }
 /* The most accurate configuration that holds the objective, the faster one of two alike, other than `except`; the count
@@ -112,8 +113,9 @@ static int complain_of_objective(const struct results *results, const struct tra
     char name[80], more[64] = "";
     for (size_t i = 1; i < tradeoff->config_count; i++) if (shares[i].share > shares[nearest].share) nearest = i;
     if (isfinite(min_accuracy)) snprintf(more, sizeof more, " with an accuracy of %.4g", min_accuracy);
-    return complain(EXIT_WORK, "best: none of %zu configurations meets %s in %g %% of the samples%s; the nearest is %s: "
-                               "%.1f %%, accuracy %.4g",
+    return complain(EXIT_WORK,
+                    "best: none of %zu configurations meets %s in %g %% of the samples%s; the nearest is %s: "
+                    "%.1f %%, accuracy %.4g",
                     tradeoff->config_count, objective->text, 100 * objective->share, more,
                     setting_text(file_of(results, tradeoff, nearest), name), 100 * shares[nearest].share,
                     tradeoff->at_accuracy[nearest]);
@@ -157,8 +159,9 @@ static const struct load_level *highest_load(const struct load_level *levels, si
     return best;
 }
 static void put_level(vp_json_writer *writer, const struct load_level *level, const struct objective *objective) {
-    const struct load_summary *summary = &level->summary;
+    const struct load_summary *summary;
     if (!level) { vp_json_null(writer); return; }
+    summary = &level->summary;
     vp_json_begin_object(writer);
     put_load_level(writer, level);
     put_text(writer, "trial", TRIAL_NAMES[trial_of(level, objective)]);
@@ -190,8 +193,8 @@ static void add_answer(struct document *document, const struct load_level *best,
         document_text(document, BLOCK_HEADING, "%s: the highest that surely meets %s (ms) for %g %% of the requests",
                       load_level_text(best, text), objective->text, 100 * objective->share);
     else
-        document_text(document, BLOCK_HEADING, "no %s that was tried surely meets %s (ms) for %g %% of the requests", kind,
-                      objective->text, 100 * objective->share);
+        document_text(document, BLOCK_HEADING, "no %s that was tried surely meets %s (ms) for %g %% of the requests",
+                      kind, objective->text, 100 * objective->share);
 }
 int best_of_load(const struct options *options, const struct objective *objective, struct load_levels *levels) {
     size_t rates = 0;
@@ -220,8 +223,9 @@ int best_of_load(const struct options *options, const struct objective *objectiv
         if (rates) add_answer(&document, best[0], objective, "rate");
         if (rates < levels->count) add_answer(&document, best[1], objective, "concurrency");
         add_levels(&document, levels->items, levels->count, objective);
-        document_text(&document, BLOCK_LINE, "holds: all of the 95 %% interval lies at %g %% or above; fails: all of it lies "
-                                             "below; a load above one that fails is not asked for",
+        document_text(&document, BLOCK_LINE,
+                      "holds: all of the 95 %% interval lies at %g %% or above; fails: all of it lies "
+                      "below; a load above one that fails is not asked for",
                       100 * objective->share);
         code = print_document(&document);
         document_free(&document);

@@ -33,7 +33,7 @@ static const struct option_spec BEST_OPTIONS[] = {
     {"slo", TEXT, "LIMITS", NULL, 0, 0, NULL,
      "ttft:MS,tpot:MS,e2e:MS or some of them, instead of a budget: what a good sample meets; of trials of load, a "
      "request"},
-    {"slo_share", REAL, "PERCENT", "95", 1, 99.9, NULL, "with --slo: samples or requests that must be good"},
+    {"slo_share", REAL, "PERCENT", "95", 1, 99, NULL, "with --slo: samples or requests that must be good"},
     {"min_accuracy", REAL, "A", NULL, 0, 1000, NULL, "least accuracy, 0.6 for example"},
     OPTION_GROUP("output"),
     OPTION_JSON,
@@ -337,9 +337,7 @@ static int run_command(const struct options *options) {
 const struct command command_best = {
     "best",
     "DIR... (--budget_ms MS | --slo LIMITS)",
-    "the most accurate configuration within a latency budget, and how surely it holds it; of trials of load, the "
-    "highest "
-    "load",
+    "the most accurate configuration within a latency budget, and how surely it holds it; of trials, the highest load",
     "vlmprof best results --budget_ms 250\n  vlmprof best results --budget_ms 30 --latency prefill --percentile 99 "
     "--min_accuracy 0.6 --json\n  vlmprof best results --slo ttft:500,tpot:50",
     SIZE_MAX,

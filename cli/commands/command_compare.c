@@ -93,6 +93,13 @@ static double throttled_share(const struct result_file *file) {
                ? (double)file->throttled_runs / (double)file->run_at[file->count]
                : 0;
 }
+/* Truth: a server was asked the same by both files. Their variants may have other names, because a name says only what
+ * differs among the files of one side. */
+static int is_same_request(const struct result_file *before, const struct result_file *after) {
+    return before->is_served && after->is_served && !strcmp(before->task, after->task) && is_same_size(before, after)
+           && !strcmp(before->request_knobs, after->request_knobs)
+           && !strcmp(before->endpoint_model, after->endpoint_model);
+}
 /* Truth: the files differ in this. `out` gets what each of them says. */
 static int is_different(const struct result_file *before, const struct result_file *after, int what, char out[2][80]) {
     const char *texts[2] = {NULL, NULL};
@@ -102,7 +109,7 @@ static int is_different(const struct result_file *before, const struct result_fi
     case ALIKE_CONFIGURATION:
         setting_text(before, out[0]);
         setting_text(after, out[1]);
-        return are_texts_different(out[0], out[1]);
+        return !is_same_request(before, after) && are_texts_different(out[0], out[1]);
     case ALIKE_DEVICE: texts[0] = before->device; texts[1] = after->device; break;
     case ALIKE_CLOCKS:
         snprintf(out[0], 80, "%.0f %% throttled", 100 * throttled_share(before));
@@ -166,6 +173,17 @@ static int check_alike(struct comparison_job *job) {
     free(words.data);
     return code;
 }
+/* The place in B of the file that asked the same; as many as B has: there is none, or it is not the only one. */
+static size_t same_request(const struct comparison_job *job, const struct result_file *file) {
+    size_t found = job->after.count, count = 0;
+    for (size_t i = 0; i < job->before.count; i++) count += (size_t)is_same_request(file, &job->before.files[i]);
+    for (size_t k = 0; k < job->after.count && count == 1; k++) {
+        if (!is_same_request(file, &job->after.files[k])) continue;
+        if (found < job->after.count) return job->after.count;
+        found = k;
+    }
+    return found;
+}
 /* Pairs A's configurations with B's. Returns 0 or an exit code. */
 static int pair_files(struct comparison_job *job) {
     size_t only_a = 0;
@@ -174,6 +192,7 @@ static int pair_files(struct comparison_job *job) {
         const struct result_file *file = &job->before.files[i];
         size_t other = 0;
         while (other < job->after.count && compare_settings(file, &job->after.files[other])) other++;
+        if (other == job->after.count) other = same_request(job, file);
         if (other == job->after.count && (job->before.count > 1 || job->after.count > 1)) {
             only_a++;
             continue;
@@ -357,10 +376,13 @@ static void compare_pair(struct comparison_job *job, const struct result_pair *p
 }
 /* Warns of samples on one side only, of answers that differ in length, and of synthetic weights. */
 static void warn_of_pairs(struct comparison_job *job) {
-    size_t missing = 0, pairs = 0, lengths = 0, synthetic = 0;
+    size_t missing = 0, pairs = 0, lengths = 0, synthetic = 0, asked = 0;
     for (size_t place = 0; place < job->pair_count; place++) {
         const struct result_file *before = job->pairs[place].before, *after = job->pairs[place].after;
         size_t both = 0;
+        if (before->is_served && after->is_served && strcmp(before->request_knobs, after->request_knobs) && !asked++)
+            text_list_add(&job->warnings, "they differ in members of the request (%.80s / %.80s)",
+                          before->request_knobs, after->request_knobs);
         for (size_t i = 0; i < before->count; i++) {
             size_t row = result_row(after, before->ids[i]);
             double before_tokens = result_at(before, COLUMN_OUTPUT_TOKENS, i), after_tokens;
@@ -736,8 +758,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_compare = {
     "compare", "A B",
-    "did it become slower, or worse? B against A, paired by sample and configuration, or trials of load at equal "
-    "loads; exit "
-    "1 when it did",
+    "did it become slower, or worse? B against A, paired by sample and configuration, or trials at equal loads; exit 1 "
+    "when it did",
     "vlmprof compare before after --margin 2\n  vlmprof compare results-h100 results-h200 --force device --json",
     SIZE_MAX, COMPARE_OPTIONS, sizeof COMPARE_OPTIONS / sizeof *COMPARE_OPTIONS, NULL, run_command};

@@ -194,8 +194,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_fit = {
     "fit", "DIR... [-o MODEL.json]",
-    "a model of mean latencies from result files, and how far it is off on configurations it never saw: of each stage "
-    "of "
-    "the engine; of a server, of TTFT and the time per token",
-    "vlmprof fit results -o model.json",
+    "a model of mean latencies from result files, of the engine's stages or of a server, and how far it is off on "
+    "configurations it never saw",
+    "vlmprof fit results -o model.json\n  vlmprof fit server-sweep server-load -o server.json",
     SIZE_MAX, FIT_OPTIONS, sizeof FIT_OPTIONS / sizeof *FIT_OPTIONS, NULL, run_command};

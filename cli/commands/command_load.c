@@ -66,7 +66,7 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"find_rate", FLAG, NULL, NULL, 0, 0, NULL,
      "find the highest rate at which --slo_share of the requests are good; begins at --request_rate or 1; a trial "
      "lasts longer than --duration_s where it needs more requests to decide"},
-    {"slo_share", REAL, "PERCENT", "95", 1, 99.9, NULL, "with --find_rate: requests that must be good"},
+    {"slo_share", REAL, "PERCENT", "95", 1, 99, NULL, "with --find_rate: requests that must be good"},
     {"rate_precision", REAL, "PERCENT", "10", 1, 100, NULL, "with --find_rate: ends when the rate is known that well"},
     OPTION_GROUP("requests"),
     OPTION_REQUEST_KNOB,

@@ -144,46 +144,70 @@ static int run_load_image(const char *path, struct run_state *state) {
     vp_error error = {VP_OK, -1, "", ""};
     char reason[LINE_BYTES];
     vp_result result;
-    int code;
-    if (state->model.reads_text_only)
-        return complain(EXIT_USAGE, "%s: %s reads text only", path,
-                        vp_architecture_name(state->model.config.architecture));
-    code = load_image(path, &state->image, reason, sizeof reason);
+    int code = load_image(path, &state->image, reason, sizeof reason);
     state->sample.image_path = copy_text(path, strlen(path));
     if (code) return complain(code, "%s", reason);
     state->sample.width_px = state->image.width_px;
     state->sample.height_px = state->image.height_px;
-    result = vp_layout_compute(&state->model.config.geometry, &state->tiles, state->image.width_px,
-                               state->image.height_px, &state->layout, &error);
-    if (result != VP_OK) return complain_result(EXIT_INPUT, path, result, &error);
     state->input.image = &state->image;
     state->input.layout = &state->layout;
+    if (!model_is_molmo(&state->model)) {
+        state->input.picture = &state->picture;
+        return picture_of_other(&state->model, path, state->image.width_px, state->image.height_px, &state->picture,
+                                &state->layout);
+    }
+    result = vp_layout_compute(&state->model.config.geometry, &state->tiles, state->image.width_px,
+                               state->image.height_px, &state->layout, &error);
+    return result == VP_OK ? 0 : complain_result(EXIT_INPUT, path, result, &error);
+}
+
+/* Knobs that have no meaning for a model other than Molmo. Returns 0 or EXIT_USAGE. */
+static int run_check_knobs(const struct options *options, const struct model *model) {
+    static const char *const knobs[] = {"style", "preprocess", "tier", "max_crops", "crops", "vision_tokens"};
+    for (size_t i = 0; !model_is_molmo(model) && i < sizeof knobs / sizeof *knobs; i++)
+        if (is_given(options, knobs[i]))
+            return complain(EXIT_USAGE, "--%s: %s belong to the Molmo models, not to %s", knobs[i],
+                            i ? "tiles and their targets" : "styles of prompts",
+                            vp_architecture_name(model->config.architecture));
     return 0;
+}
+
+/* Makes the prompt, cuts the image and tokenizes. Returns 0 or an exit code. */
+static int run_prompt(const struct options *options, struct run_state *state) {
+    const char *text = text_of(options, "prompt");
+    const int raw = is_given(options, "raw_prompt"), has_image = options->operand_count > 0,
+              is_molmo = model_is_molmo(&state->model);
+    int code = 0;
+    if (is_molmo) state->sample.prompt = raw ? copy_text(text, strlen(text))
+                                             : make_prompt(text_of(options, "style"), text);
+    else code = prompt_of_other(&state->model, text, raw, has_image, &state->sample.prompt);
+    state->sample.question = copy_text(text, strlen(text));
+    if (!code && is_molmo) code = tokenize_prompt(&state->model, &state->sample);
+    if (!code && has_image) code = run_load_image(options->operands[0], state);
+    if (!code && !is_molmo)
+        code = tokenize_other(&state->model, state->input.picture, state->input.layout, &state->sample);
+    state->input.no_bos = state->sample.no_bos;
+    state->input.text_ids = state->sample.text_ids;
+    state->input.text_count = state->sample.text_count;
+    return code;
 }
 
 /* Makes the plan of the request from the options. Loads the tokenizer, the configuration and the image, but no weights.
  * Returns 0 or an exit code. */
 static int run_prepare(const struct options *options, struct run_state *state) {
-    const char *text = text_of(options, "prompt"), *style = text_of(options, "style");
     int code;
-    if (!text) return complain(EXIT_USAGE, "run needs a question: -p TEXT");
-    if (style && is_given(options, "raw_prompt"))
+    if (!text_of(options, "prompt")) return complain(EXIT_USAGE, "run needs a question: -p TEXT");
+    if (is_given(options, "style") && is_given(options, "raw_prompt"))
         return complain(EXIT_USAGE, "--style and --raw_prompt exclude each other");
     if ((code = tile_options_of(options, &state->tiles)) != 0 || (code = check_device(options)) != 0
         || (code = check_gemm(options)) != 0)
         return code;
-    if ((code = model_load(options, &state->model)) != 0 || (code = run_choose_knobs(options, state)) != 0) return code;
+    if ((code = model_load(options, &state->model)) != 0 || (code = run_check_knobs(options, &state->model)) != 0
+        || (code = run_choose_knobs(options, state)) != 0)
+        return code;
     if (!is_given(options, "max_crops") && state->tiles.rule == VP_TILE_ADAPTIVE)
         state->tiles.max_crops = state->model.config.geometry.max_crops;
-    state->sample.prompt = is_given(options, "raw_prompt") ? copy_text(text, strlen(text))
-                                                           : model_prompt(&state->model, style, text);
-    if (!state->sample.prompt) return EXIT_USAGE;
-    state->input.no_bos = state->sample.no_bos = state->model.reads_text_only;
-    state->sample.question = copy_text(text, strlen(text));
-    if ((code = tokenize_prompt(&state->model, &state->sample)) != 0) return code;
-    if (options->operand_count && (code = run_load_image(options->operands[0], state)) != 0) return code;
-    state->input.text_ids = state->sample.text_ids;
-    state->input.text_count = state->sample.text_count;
+    if ((code = run_prompt(options, state)) != 0) return code;
     state->input.new_tokens = (int32_t)number_of(options, "max_new_tokens");
     state->input.ignore_eos = is_given(options, "ignore_eos");
     if ((code = check_sequence(&state->model, &state->input)) != 0) return code;
@@ -349,6 +373,20 @@ static void print_terms(const struct run_state *state) {
     }
 }
 
+/* The lines on image and tokens of a model other than Molmo. */
+static void print_picture(const struct run_state *state) {
+    const vp_picture *picture = state->input.picture;
+    const int has_whole = picture->views > picture->rows * picture->cols;
+    print_plain("image    %dx%d -> %dx%d, %d view%s of %dx%d (%d rows x %d cols%s)\n", picture->width_px,
+                picture->height_px, picture->resized_width_px, picture->resized_height_px, picture->views,
+                picture->views == 1 ? "" : "s", state->model.config.geometry.crop_px,
+                state->model.config.geometry.crop_px, picture->rows, picture->cols,
+                has_whole ? " + the whole image" : "");
+    print_plain("tokens   %d = %d image (%d features, %d separators, %d marker) + %d text\n",
+                sequence_of(&state->input), state->layout.image_tokens, picture->tokens, picture->separator_tokens,
+                picture->marker_tokens, state->input.text_count);
+}
+
 static void print_run(const struct options *options, const struct run_state *state) {
     const vp_layout *layout = state->input.layout;
     const struct pass_result *run = &state->runs[0];
@@ -366,7 +404,8 @@ static void print_run(const struct options *options, const struct run_state *sta
                 note[0] ? " (" : "", note[0] ? cpu : "", note, note[0] ? ")" : "",
                 vp_engine_gemm(state->session.engine, 1),
                 vp_engine_gemm(state->session.engine, 1024));
-    if (layout) {
+    if (state->input.picture) print_picture(state);
+    else if (layout) {
         print_plain("image    %dx%d -> tiling %dx%d (rows x cols), %d crops + global view, canvas %dx%d, %s\n",
                     layout->width_px, layout->height_px, layout->tiling.rows, layout->tiling.cols, layout->crops,
                     layout->canvas_width_px, layout->canvas_height_px,
@@ -438,7 +477,9 @@ static void print_run_json(const struct options *options, const struct run_state
     put_text(&writer, "image", state->sample.image_path);
     if (point.layout) put_pair(&writer, "image_size", state->sample.height_px, state->sample.width_px);
     else put_null(&writer, "image_size");
-    put_text(&writer, "preprocess", state->tiles.tier ? "tier" : text_of(options, "preprocess"));
+    put_text(&writer, "preprocess", !model_is_molmo(&state->model) ? NULL
+                                    : state->tiles.tier            ? "tier"
+                                                                   : text_of(options, "preprocess"));
     put_ints(&writer, "active_block_indices", state->input.blocks, state->input.block_count);
     put_point_layout(&writer, &point);
     put_point_tokens(&writer, &point);
@@ -465,14 +506,15 @@ static void print_run_json(const struct options *options, const struct run_state
     putchar('\n');
 }
 
-/* --show_prompt: prints the prompt's text, its ids (which follow BOS and the image's tokens) and the sequence
- * length. */
+/* --show_prompt: prints the prompt's text, its ids (which follow BOS and the image's tokens; of models other than Molmo
+ * all ids of the sequence) and the sequence length. */
 static void print_prompt(const struct run_state *state) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 0);
     vp_json_begin_object(&writer);
     put_text(&writer, "prompt_text", state->sample.prompt);
-    put_ints(&writer, "ids", state->input.text_ids, state->input.text_count);
+    put_ints(&writer, "ids", state->input.text_ids,
+             model_is_molmo(&state->model) ? state->input.text_count : sequence_of(&state->input));
     put_int(&writer, "text_tokens", state->input.text_count);
     put_int(&writer, "image_tokens", state->input.layout ? state->input.layout->image_tokens : 0);
     put_int(&writer, "total_sequence_length", sequence_of(&state->input));

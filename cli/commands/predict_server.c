@@ -14,8 +14,8 @@
 #include <string.h>
 
 static const char SERVER_ONLY[] = "family image_bytes rate";
-static const char ENGINE_ONLY[] = "views preprocess tier crops top_k num_active_blocks data recalibrate measurements seed "
-                                  "output";
+static const char ENGINE_ONLY[] =
+    "views preprocess tier crops top_k num_active_blocks data recalibrate measurements seed output";
 int predict_server_check(const struct options *options, int is_server) {
     for (size_t i = 0; i < options->command->option_count; i++) {
         const char *name = options->command->options[i].name;
@@ -46,9 +46,8 @@ static int count_size(const struct options *options, const char *text, double *t
         || height > INT32_MAX)
         code = complain(EXIT_USAGE, "%s: want WIDTHxHEIGHT in pixels, like 640x480", text);
     else if (!is_given(options, "family"))
-        code = complain(EXIT_USAGE, "predict: %s: how many tokens that is, --family NAME says; or give --vision_tokens "
-                        "N",
-                        text);
+        code = complain(EXIT_USAGE,
+                        "predict: %s: how many tokens that is, --family NAME says; or give --vision_tokens N", text);
     if (!code) code = family_by_name(text_of(options, "family"), family);
     if (!code) code = family_set_keys(options, family, 1);
     if (!code) {
@@ -63,8 +62,8 @@ static int count_size(const struct options *options, const char *text, double *t
 static int complete_request(const struct server_law *law, struct law_request *request) {
     if (isnan(request->output_tokens)) request->output_tokens = law->ranges[LAW_OUTPUT_TOKENS].median;
     if (isnan(request->output_tokens)) /* nobody knows */
-        return complain(EXIT_USAGE, "predict: the data of the law do not say the tokens of an answer: give "
-                                    "--output_tokens");
+        return complain(EXIT_USAGE,
+                        "predict: the data of the law do not say the tokens of an answer: give --output_tokens");
     if (isnan(request->image_bytes))
         request->image_bytes = request->image_tokens <= 0 ? 0 : law->ranges[LAW_IMAGE_BYTES].median;
     if (law->source != LAW_OF_PROMPT) {
@@ -122,8 +121,10 @@ static void write_request(struct document *document, const char *size, const str
 static void write_load(struct document *document, const struct law_prediction *prediction,
                        const struct load_wait *wait) {
     struct text_list *table;
-    document_text(document, BLOCK_LINE, "at %g requests per second: the law, and the wait beyond it, interpolated between "
-                                        "the measured rates; the interval is that of the wait", wait->rate);
+    document_text(document, BLOCK_LINE,
+                  "at %g requests per second: the law, and the wait beyond it, interpolated between "
+                  "the measured rates; the interval is that of the wait",
+                  wait->rate);
     table = document_table(document, "from when it is due|ms|95 % interval");
     for (int part = 0; part < WAIT_PARTS; part++)
         for (int p = 0; p < WAIT_PERCENTILES; p++) {

@@ -458,7 +458,8 @@ static void print_twins(const struct served_run *state) {
     const struct twin_result *result = &state->twin_result;
     char words[RANGE_WORDS], text[3][80];
     if (!state->twins.count) return;
-    print_plain("\nimage from outside: TTFT of the image's request less that of a text with as many prompt tokens, %lld\n",
+    print_plain("\nimage from outside: TTFT of the image's request less that of a text with as many prompt tokens, "
+                "%lld\n",
                 (long long)state->twins.prompt_tokens);
     print_plain("%-19s %s ms   preprocessing, upload and vision encoder of %lld image tokens%s\n", "T_image_outside",
                 number_measured(result->difference.median, result->difference.low, result->difference.high).text,

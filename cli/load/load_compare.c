@@ -1,6 +1,6 @@
 /* load_compare.c: two sets of trials at equal loads: is B slower than A?
- * Requests of a trial wait for one another, and two trials share no request, so nothing can be paired: a verdict is given
- * only where the two 95 % intervals do not overlap. */
+ * Requests of a trial wait for one another, and two trials share no request, so nothing can be paired: a verdict is
+ * given only where the two 95 % intervals do not overlap. */
 #include "load/load_compare.h"
 
 #include "base/console.h"
@@ -80,9 +80,9 @@ static int print_text(const struct comparison *comparison, const char *const nam
     document_text(&document, BLOCK_HEADING, "B %s against A %s: trials of load", names[1], names[0]);
     for (size_t i = 0; i < comparison->warnings.count; i++)
         document_text(&document, BLOCK_LINE, "warning: %s", comparison->warnings.items[i]);
-    document_text(&document, BLOCK_LINE, "[low, high] is a 95 %% interval that allows for requests that wait for one another; "
-                                         "requests of two trials are not paired, so a verdict needs intervals that do not "
-                                         "overlap");
+    document_text(&document, BLOCK_LINE,
+                  "[low, high] is a 95 %% interval that allows for requests that wait for one another; "
+                  "requests of two trials are not paired, so a verdict needs intervals that do not overlap");
     cells = document_table(&document, "load|of|A|B|verdict");
     for (size_t i = 0; i < comparison->count; i++) {
         const struct compared *row = &comparison->rows[i];

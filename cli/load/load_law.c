@@ -45,7 +45,8 @@ static struct wait_value percentile_of(const double *waits, size_t count, double
 /* What the requests of a trial waited. Returns how many requests have a sample in the results. */
 static size_t measure_waits(const struct results *results, const struct server_law *law, const struct load_level *level,
                             const struct load_request *asked, size_t count, struct load_wait *wait) {
-    double *waits = resize(NULL, count + 1, (WAIT_PARTS + 3) * sizeof *waits), *scratch = waits + WAIT_PARTS * (count + 1);
+    double *waits = resize(NULL, count + 1, (WAIT_PARTS + 3) * sizeof *waits),
+           *scratch = waits + WAIT_PARTS * (count + 1);
     size_t known = 0;
     for (size_t i = 0; i < count; i++) {
         const struct load_record *record = &asked[i].record;
@@ -53,7 +54,8 @@ static size_t measure_waits(const struct results *results, const struct server_l
                      e2e = load_latency(record, LOAD_E2E);
         struct law_request request;
         struct law_prediction prediction;
-        if (due_s < level->summary.from_s || due_s >= level->summary.to_s || !isfinite(ttft) || !isfinite(e2e)) continue;
+        if (due_s < level->summary.from_s || due_s >= level->summary.to_s || !isfinite(ttft) || !isfinite(e2e))
+            continue;
         if (!can_match(results, law, level, &asked[i], &request)) continue;
         law_predict(law, &request, &prediction);
         if (!isfinite(prediction.value[LAW_TOTAL])) continue;
@@ -85,7 +87,8 @@ static void interpolate(const struct load_wait *left, const struct load_wait *ri
                         struct wait_value of[WAIT_PARTS][WAIT_PERCENTILES]) {
     const double share = right->rate > left->rate ? (rate - left->rate) / (right->rate - left->rate) : 0;
     for (int part = 0; part < WAIT_PARTS; part++)
-        for (int p = 0; p < WAIT_PERCENTILES; p++) of[part][p] = between(&left->of[part][p], &right->of[part][p], share);
+        for (int p = 0; p < WAIT_PERCENTILES; p++)
+            of[part][p] = between(&left->of[part][p], &right->of[part][p], share);
 }
 int load_wait_at(const struct load_laws *loads, const struct server_laws *laws, size_t law, double rate,
                  struct load_wait *wait) {
@@ -96,9 +99,10 @@ int load_wait_at(const struct load_laws *loads, const struct server_laws *laws, 
         return complain(EXIT_USAGE, "predict: --rate: the model has no trials of load of %s at %s: fit them beside the "
                                     "sweep", laws->items[law].model, laws->items[law].endpoint);
     if (!(rate >= load->items[0].rate && rate <= load->items[load->count - 1].rate))
-        return complain(EXIT_USAGE, "predict: --rate %g is outside of the measured rates of %s, %g to %g: nothing is known "
-                                    "there (vlmprof load measures it)", rate, laws->items[law].model, load->items[0].rate,
-                        load->items[load->count - 1].rate);
+        return complain(EXIT_USAGE,
+                        "predict: --rate %g is outside of the measured rates of %s, %g to %g: nothing is known "
+                        "there (vlmprof load measures it)",
+                        rate, laws->items[law].model, load->items[0].rate, load->items[load->count - 1].rate);
     while (load->items[right].rate < rate) right++;
     wait->rate = rate;
     wait->requests = load->items[right].requests;
@@ -130,15 +134,17 @@ static int add_trial(const struct load_level *level, const struct results *resul
         return 0;
     }
     if (load_level_saturates(level)) {
-        text_list_add(warnings, "%s: the queue grew for as long as the trial went on, so its waits depend on that: left out",
+        text_list_add(warnings,
+                      "%s: the queue grew for as long as the trial went on, so its waits depend on that: left out",
                       name);
         return 0;
     }
     if ((code = load_level_requests(level, &asked, &count)) != 0) return code;
     known = measure_waits(results, law, level, asked, count, &wait);
     if (!has_waits(&wait))
-        text_list_add(warnings, "%s: %zu requests ask about samples of these sweeps with as many tokens: too few, left out",
-                      name, known);
+        text_list_add(warnings,
+                      "%s: %zu requests ask about samples of these sweeps with as many tokens: too few, left out", name,
+                      known);
     else {
         load->items = resize(load->items, load->count + 1, sizeof *load->items);
         load->items[load->count++] = wait;
@@ -157,8 +163,8 @@ int load_laws_fit(const struct load_levels *levels, const struct results *result
         load->law = law;
         for (size_t i = 0; i < levels->count && !code; i++) {
             const struct load_level *level = &levels->items[i];
-            if (level->concurrency || !level->endpoint || !level->model || strcmp(level->endpoint, laws->items[law].endpoint)
-                || strcmp(level->model, laws->items[law].model))
+            if (level->concurrency || !level->endpoint || !level->model
+                || strcmp(level->endpoint, laws->items[law].endpoint) || strcmp(level->model, laws->items[law].model))
                 continue;
             used++;
             code = add_trial(level, results, &laws->items[law], load, &loads->warnings);
@@ -231,7 +237,8 @@ static void read_wait(struct model_reader *reader, uint32_t object, double above
     snprintf(reader->where, sizeof reader->where, "load.trials");
     wait->rate = model_number(reader, object, "request_rate", 1e-6, 1e9);
     wait->requests = model_count(reader, object, "requests", 1, INT64_C(1) << 40);
-    if (!reader->code && !(wait->rate > above)) model_fail(reader, object, "request_rate", "is not above the one before");
+    if (!reader->code && !(wait->rate > above))
+        model_fail(reader, object, "request_rate", "is not above the one before");
     waits = model_member(reader, object, "waits", VP_JSON_OBJECT);
     for (int part = 0; part < WAIT_PARTS && !reader->code; part++) {
         const uint32_t percentiles = model_member(reader, waits, PART_KEYS[part], VP_JSON_OBJECT);

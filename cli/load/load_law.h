@@ -25,8 +25,8 @@ struct load_law {
 };
 struct load_laws { struct load_law *items; size_t count; struct text_list warnings; };
 
-/* Makes them of the trials; a request's tokens are those of its sample in the results. Returns 0 or an exit code after a
- * message; load_laws_free frees in both cases. */
+/* Makes them of the trials; a request's tokens are those of its sample in the results. Returns 0 or an exit code after
+ * a message; load_laws_free frees in both cases. */
 int load_laws_fit(const struct load_levels *levels, const struct results *results, const struct server_laws *laws,
                   struct load_laws *loads);
 void load_laws_free(struct load_laws *loads);

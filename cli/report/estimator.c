@@ -72,8 +72,8 @@ size_t pair_rows(const struct measurements *measurements, const double *predicte
     return count;
 }
 /* The interval of the mean of predicted - measured, from each group's part in it. */
-static void find_bias_interval(const double *measured, const double *predicted, size_t count, const uint32_t *row_groups,
-                               size_t groups, struct part_errors *errors) {
+static void find_bias_interval(const double *measured, const double *predicted, size_t count,
+                               const uint32_t *row_groups, size_t groups, struct part_errors *errors) {
     size_t filled = 0;
     double *sums = zeroed(groups, sizeof *sums);
     unsigned char *has_rows = zeroed(groups, 1);
@@ -497,7 +497,8 @@ static void put_ranges(vp_json_writer *writer, const struct estimator *estimator
 static void put_limits(vp_json_writer *writer, const struct estimator *estimator) {
     vp_json_key(writer, "held_out_ratios");
     vp_json_begin_object(writer);
-    for (int part = 0; part < ESTIMATE_PARTS; part++) model_put_limits(writer, part_name(part), &estimator->limits[part]);
+    for (int part = 0; part < ESTIMATE_PARTS; part++)
+        model_put_limits(writer, part_name(part), &estimator->limits[part]);
     vp_json_end_object(writer);
 }
 /* The file: {"schema": "vlmprof-estimator-1", ...}. evaluation may be NULL. */

@@ -242,7 +242,8 @@ static void finish_row(struct result_file *file, size_t rows) {
            tokens = result_at(file, COLUMN_OUTPUT_TOKENS, file->count), steps = tokens - 1;
     if (isfinite(crops)) file->columns[COLUMN_VIEWS][file->count] = crops + 1;
     else if (file->is_served) {
-        if (result_at(file, COLUMN_IMAGE_BYTES, file->count) <= 0) result_put(file, rows, COLUMN_VISION_TOKENS, file->count, 0);
+        if (result_at(file, COLUMN_IMAGE_BYTES, file->count) <= 0)
+            result_put(file, rows, COLUMN_VISION_TOKENS, file->count, 0);
     } else if (!file->is_foreign) {
         result_put(file, rows, COLUMN_VIEWS, file->count, 0); /* a question without an image */
         result_put(file, rows, COLUMN_VISION_TOKENS, file->count, 0);

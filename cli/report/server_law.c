@@ -14,7 +14,8 @@ const char *const LAW_KEYS[LAW_PARTS] = {"TTFT", "T_decode_per_token", "T_total"
 static const char *const KIND_KEYS[LAW_KINDS] = {"law", "mean"};
 static const char *const LAW_SPLIT_KEYS[LAW_SPLITS] = {"in_sample", "leave_one_configuration_out",
                                                        "leave_prompt_lengths_out"};
-static const char *const LAW_SPLIT_NAMES[LAW_SPLITS] = {"in sample", "configuration left out", "prompt lengths left out"};
+static const char *const LAW_SPLIT_NAMES[LAW_SPLITS] = {"in sample", "configuration left out",
+                                                        "prompt lengths left out"};
 static const char *const SOURCE_KEYS[LAW_SOURCES] = {"usage", "rule", "prompt"};
 static const char *const SOURCE_NAMES[LAW_SOURCES] = {"as the server counts them", "by the rule of --family",
                                                       "not known"};
@@ -65,12 +66,11 @@ static int source_of(const struct results *results, const struct result_file *fi
 /* Truth: the row says what a request of the law needs. */
 static int can_request(const struct result_file *file, size_t row, int source, struct law_request *request) {
     const double bytes = result_at(file, COLUMN_IMAGE_BYTES, row);
+    const int column = source == LAW_OF_RULE ? COLUMN_TOKENS_BY_RULE : COLUMN_VISION_TOKENS;
     request->prompt_tokens = result_at(file, COLUMN_SEQUENCE, row);
     request->output_tokens = result_at(file, COLUMN_OUTPUT_TOKENS, row);
     request->image_bytes = bytes;
-    request->image_tokens = source == LAW_OF_PROMPT ? (double)NAN
-                            : bytes <= 0            ? 0
-                            : result_at(file, source == LAW_OF_RULE ? COLUMN_TOKENS_BY_RULE : COLUMN_VISION_TOKENS, row);
+    request->image_tokens = source == LAW_OF_PROMPT ? (double)NAN : bytes <= 0 ? 0 : result_at(file, column, row);
     request->text_tokens = request->prompt_tokens - request->image_tokens;
     return request->prompt_tokens > 0 && (source == LAW_OF_PROMPT || request->text_tokens >= 0)
            && result_at(file, METRIC_TTFT, row) > 0;
@@ -90,8 +90,8 @@ static void add_row(struct law_rows *rows, size_t capacity, const struct result_
     rows->measured[LAW_PER_TOKEN * capacity + rows->count] = result_at(file, METRIC_PER_TOKEN, row) > 0
                                                                  ? result_at(file, METRIC_PER_TOKEN, row)
                                                                  : (double)NAN;
-    rows->measured[LAW_TOTAL * capacity + rows->count] = request->output_tokens >= 1 ? result_at(file, METRIC_TOTAL, row)
-                                                                                     : (double)NAN;
+    rows->measured[LAW_TOTAL * capacity + rows->count] =
+        request->output_tokens >= 1 ? result_at(file, METRIC_TOTAL, row) : (double)NAN;
     if (isfinite(noise)) { rows->noise += noise; rows->noise_count++; }
     rows->count++;
 }
@@ -173,8 +173,12 @@ static void line_data_free(struct line_data *data) {
 }
 static struct line_data line_data_of(const struct server_law *law, const struct law_rows *rows, int part, int kind) {
     struct line_data data = {resize(NULL, rows->count, LAW_COLUMNS * sizeof(double)),
-                             resize(NULL, rows->count, sizeof(double)), resize(NULL, rows->count, sizeof(double)),
-                             resize(NULL, rows->count, sizeof(uint32_t)), resize(NULL, rows->count, sizeof(size_t)), 0, 1};
+                             resize(NULL, rows->count, sizeof(double)),
+                             resize(NULL, rows->count, sizeof(double)),
+                             resize(NULL, rows->count, sizeof(uint32_t)),
+                             resize(NULL, rows->count, sizeof(size_t)),
+                             0,
+                             1};
     for (size_t i = 0; i < rows->count; i++) {
         const double value = rows->measured[(size_t)part * rows->count + i];
         double x[LAW_COLUMNS] = {1};
@@ -195,8 +199,8 @@ static vp_linear_options options_of(const struct line_data *data) {
     options.drop_dependent = 1;
     return options;
 }
-/* Least squares with weights 1 / predicted^2, as the engine's model has them: noise is a share of the time, and the line
- * goes through the means. The weights stay in data->weights. */
+/* Least squares with weights 1 / predicted^2, as the engine's model has them: noise is a share of the time, and the
+ * line goes through the means. The weights stay in data->weights. */
 static vp_result fit_line(struct line_data *data, vp_linear *fit, vp_error *error) {
     const vp_linear_options options = options_of(data);
     const double least = 0.01 * vp_statistics_mean(data->y, data->count);
@@ -250,7 +254,8 @@ static void predict_part(const struct server_law *law, const struct law_rows *ro
     if (is_made && split != LAW_IN_SAMPLE)
         is_made = can_leave_out(&data, split == LAW_CONFIG_OUT ? rows->configs : rows->bins, group_count, predicted);
     else
-        for (size_t i = 0; is_made && i < data.count; i++) predicted[i] = vp_linear_value(&fit, data.x + i * data.columns);
+        for (size_t i = 0; is_made && i < data.count; i++)
+            predicted[i] = vp_linear_value(&fit, data.x + i * data.columns);
     for (size_t i = 0; is_made && i < data.count; i++) out[data.rows[i]] = predicted[i];
     free(predicted);
     line_data_free(&data);
@@ -338,7 +343,8 @@ static void find_ranges(struct server_law *law, const struct law_rows *rows) {
     for (int which = 0; which < LAW_NUMBERS; which++) {
         size_t count = 0;
         for (size_t i = 0; i < rows->count; i++)
-            if (isfinite(law_number(&rows->requests[i], which))) values[count++] = law_number(&rows->requests[i], which);
+            if (isfinite(law_number(&rows->requests[i], which)))
+                values[count++] = law_number(&rows->requests[i], which);
         law->ranges[which].least = law->ranges[which].median = law->ranges[which].most = (double)NAN;
         if (!count) continue;
         qsort(values, count, sizeof *values, by_value);
@@ -353,32 +359,41 @@ static void warn_of_line(struct server_law *law, int line) {
     const int columns = line_names(law, line, &names);
     for (int k = 0; law->fitted[line] && k < columns; k++)
         if (law->line[line].state[k] == VP_LINEAR_DROPPED)
-            text_list_add(&law->warnings, "%s: these data cannot tell %s from the features before: left out, what it costs "
-                                          "lies in the others", LAW_NAMES[line], names[k]);
+            text_list_add(&law->warnings,
+                          "%s: these data cannot tell %s from the features before: left out, what it costs "
+                          "lies in the others",
+                          LAW_NAMES[line], names[k]);
     if (!law->fitted[line])
         text_list_add(&law->warnings, "%s: too few requests say it: it is not in the law", LAW_NAMES[line]);
 }
 static void warn_of_law(struct server_law *law, const struct law_rows *rows) {
     if (law->source == LAW_OF_PROMPT)
-        text_list_add(&law->warnings, "the server does not say how many tokens an image has: image and text tokens have "
-                                      "one cost (sweep --family NAME counts them by a rule)");
+        text_list_add(&law->warnings,
+                      "the server does not say how many tokens an image has: image and text tokens have "
+                      "one cost (sweep --family NAME counts them by a rule)");
     if (rows->count < 30)
         text_list_add(&law->warnings, "%zu measurements are few: errors and intervals say little", rows->count);
     if (rows->config_count < 2)
-        text_list_add(&law->warnings, "one configuration alone: no error on configurations that were not seen is known");
+        text_list_add(&law->warnings,
+                      "one configuration alone: no error on configurations that were not seen is known");
     if (rows->incomplete)
-        text_list_add(&law->warnings, "%zu samples left out: the server does not say their prompt's tokens, or there is "
-                                      "no TTFT", rows->incomplete);
+        text_list_add(&law->warnings,
+                      "%zu samples left out: the server does not say their prompt's tokens, or there is "
+                      "no TTFT",
+                      rows->incomplete);
     if (rows->cached)
-        text_list_add(&law->warnings, "%zu runs read their prompt from a cache: their TTFT is shorter (sweep --no_cache, "
-                                      "--unique_image)", rows->cached);
+        text_list_add(&law->warnings,
+                      "%zu runs read their prompt from a cache: their TTFT is shorter (sweep --no_cache, "
+                      "--unique_image)",
+                      rows->cached);
     for (int line = 0; line < LAW_LINES; line++) warn_of_line(law, line);
     for (int part = 0; part < LAW_PARTS; part++) {
         const struct part_errors *own = &law->errors[LAW_KIND][LAW_CONFIG_OUT][part],
                                  *mean = &law->errors[LAW_MEAN][LAW_CONFIG_OUT][part];
         if (own->of.count && mean->of.count && mean->of.rmse < 0.95 * own->of.rmse)
-            text_list_add(&law->warnings, "%s of configurations not seen: the mean of the rows is nearer (RMSE %.3g ms, the "
-                                          "law %.3g ms): measure more sizes, more runs, on a quiet machine",
+            text_list_add(&law->warnings,
+                          "%s of configurations not seen: the mean of the rows is nearer (RMSE %.3g ms, the "
+                          "law %.3g ms): measure more sizes, more runs, on a quiet machine",
                           LAW_NAMES[part], mean->of.rmse, own->of.rmse);
     }
 }
@@ -479,8 +494,10 @@ void law_warn(const struct server_law *law, const struct law_request *requests, 
             if ((at < range->least || at > range->most) && !outside++) value = at;
         }
         if (outside)
-            text_list_add(warnings, "extrapolation: %s %.0f is outside of %.0f..%.0f, the data of the law (%zu of %zu "
-                                    "requests)", LAW_REQUEST[which].name, value, range->least, range->most, outside, count);
+            text_list_add(warnings,
+                          "extrapolation: %s %.0f is outside of %.0f..%.0f, the data of the law (%zu of %zu "
+                          "requests)",
+                          LAW_REQUEST[which].name, value, range->least, range->most, outside, count);
     }
     for (int line = 0; line < LAW_LINES; line++)
         if (!law->fitted[line])
@@ -585,7 +602,8 @@ static void read_lines(struct model_reader *reader, uint32_t lines, struct serve
         char where[64];
         uint32_t object;
         snprintf(reader->where, sizeof reader->where, "lines");
-        if (node_is(&reader->parsed.json, vp_json_get(&reader->parsed.json, lines, LAW_KEYS[line]), VP_JSON_NULL)) continue;
+        if (node_is(&reader->parsed.json, vp_json_get(&reader->parsed.json, lines, LAW_KEYS[line]), VP_JSON_NULL))
+            continue;
         object = model_member(reader, lines, LAW_KEYS[line], VP_JSON_OBJECT);
         if (reader->code) return;
         snprintf(where, sizeof where, "lines.%s", LAW_KEYS[line]);
@@ -597,7 +615,10 @@ static void read_law(struct model_reader *reader, uint32_t object, struct server
     const vp_json *json = &reader->parsed.json;
     uint32_t bytes, ranges, lines, ratios;
     reader->where[0] = 0;
-    if (!node_is(json, object, VP_JSON_OBJECT)) { model_fail(reader, object, "laws", "holds what is no object"); return; }
+    if (!node_is(json, object, VP_JSON_OBJECT)) {
+        model_fail(reader, object, "laws", "holds what is no object");
+        return;
+    }
     law->endpoint = model_text(reader, object, "endpoint");
     law->model = model_text(reader, object, "endpoint_model");
     law->rows = model_count(reader, object, "rows", 1, INT64_C(1) << 40);
@@ -660,8 +681,10 @@ static void describe_law(struct document *document, const struct server_law *law
                                         "measured: each sample's " ESTIMATE_LOCATION " over its runs; baseline: the "
                                         ESTIMATE_LOCATION " of the rows of the fit");
     if (isfinite(law->noise))
-        document_text(document, BLOCK_LINE, "the runs of a sample scatter so that the mean of its T_total is off by %.2f %% "
-                                            "on average; no MAPE of E2E can be below that", 100 * law->noise);
+        document_text(document, BLOCK_LINE,
+                      "the runs of a sample scatter so that the mean of its T_total is off by %.2f %% "
+                      "on average; no MAPE of E2E can be below that",
+                      100 * law->noise);
     for (int part = 0; part < LAW_PARTS; part++) {
         document_text(document, BLOCK_HEADING, "Errors of %s", LAW_NAMES[part]);
         table = document_table(document, "model|rows predicted|" ERROR_COLUMNS);

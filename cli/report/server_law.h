@@ -1,8 +1,8 @@
 /* server_law.h: what requests to a server cost (E3 from outside), fitted, compared with requests that it never saw,
  * written and read.
- * TTFT is a line in the tokens of the image, the tokens of the text and the bytes of the image. The time per token (TPOT)
- * is a line in the tokens of the prompt. E2E is TTFT + (output tokens - 1) TPOT. Each server and model has a law of its
- * own; image sizes and members of the request act through the tokens alone. */
+ * TTFT is a line in the tokens of the image, the tokens of the text and the bytes of the image. The time per token
+ * (TPOT) is a line in the tokens of the prompt. E2E is TTFT + (output tokens - 1) TPOT. Each server and model has a law
+ * of its own; image sizes and members of the request act through the tokens alone. */
 #ifndef VLMPROF_CLI_SERVER_LAW_H
 #define VLMPROF_CLI_SERVER_LAW_H
 #include "base/document.h"
@@ -26,7 +26,9 @@ enum { LAW_IN_SAMPLE, LAW_CONFIG_OUT, LAW_PROMPT_OUT, LAW_SPLITS };
 /* Where the tokens of an image come from. LAW_OF_PROMPT: nowhere, so that text and image tokens cost the same. */
 enum { LAW_OF_USAGE, LAW_OF_RULE, LAW_OF_PROMPT, LAW_SOURCES };
 
-struct law_request { double image_tokens, text_tokens, prompt_tokens, image_bytes, output_tokens; }; /* NaN: not known */
+struct law_request {
+    double image_tokens, text_tokens, prompt_tokens, image_bytes, output_tokens;
+}; /* NaN: not known */
 enum { LAW_IMAGE_TOKENS, LAW_TEXT_TOKENS, LAW_PROMPT_TOKENS, LAW_IMAGE_BYTES, LAW_OUTPUT_TOKENS, LAW_NUMBERS };
 extern const struct column LAW_REQUEST[LAW_NUMBERS];
 double law_number(const struct law_request *request, int which);

@@ -51,6 +51,33 @@ static int64_t *widen(const int32_t *values, size_t count) {
     return out;
 }
 
+/* The pixels as processors other than Molmo's hand them out: [views, 3, crop_px, crop_px]. */
+static float *planes_of(const vp_geometry *geometry, int64_t views, const float *pixels) {
+    const size_t crop = (size_t)geometry->crop_px, patch = (size_t)geometry->patch_px, side = crop / patch,
+                 view_values = crop * crop * 3;
+    float *planes = resize(NULL, (size_t)views * view_values + 1, sizeof *planes);
+    for (size_t i = 0; i < (size_t)views * view_values; i++) {
+        const size_t at = i % view_values, cell = at / (patch * patch * 3), value = at % (patch * patch * 3);
+        const size_t y = cell / side * patch + value / 3 / patch, x = cell % side * patch + value / 3 % patch;
+        planes[i - at + (value % 3 * crop + y) * crop + x] = pixels[i];
+    }
+    return planes;
+}
+static int write_pixels(const char *folder, const struct session *session, const struct pass_input *input,
+                        int64_t views) {
+    const vp_geometry *geometry = &session->model->config.geometry;
+    const int64_t side = vp_geometry_patches_per_side(geometry), crop = geometry->crop_px;
+    const int64_t patches[3] = {views, side * side, (int64_t)geometry->patch_px * geometry->patch_px * 3},
+                  planes[4] = {views, 3, crop, crop};
+    float *own;
+    int code;
+    if (!input->picture) return write_npy(folder, "pixels", "<f4", 3, patches, session->pixels.data, sizeof(float));
+    own = planes_of(geometry, views, (const float *)session->pixels.data);
+    code = write_npy(folder, "pixels", "<f4", 4, planes, own, sizeof *own);
+    free(own);
+    return code;
+}
+
 void dump_reserve(vp_dump *dump, const struct model *model, const struct pass_input *input) {
     size_t rows = input->layout
                       ? (size_t)input->layout->views * (size_t)vp_geometry_tokens_per_crop(&model->config.geometry)
@@ -67,9 +94,8 @@ int dump_write(const char *folder, const struct session *session, const struct p
     int64_t views = input->layout ? input->layout->views : 0, per_crop = vp_geometry_tokens_per_crop(geometry),
             side = vp_geometry_patches_per_side(geometry);
     int64_t sequence[1] = {sequence_of(input)}, steps[1] = {run->token_count}, index[2] = {views, per_crop},
-            masks[2] = {views, side * side};
-    int64_t pixels[3] = {views, side * side, (int64_t)geometry->patch_px * geometry->patch_px * 3},
-            features[3] = {views, per_crop, session->model->config.d_model};
+            masks[2] = {input->picture ? 0 : views, side * side}; /* other models have none */
+    int64_t features[3] = {views, per_crop, session->model->config.d_model};
     int64_t last[2] = {input->block_count, session->model->config.d_model},
             logits[2] = {run->token_count, session->model->config.embedding_size};
     int64_t *ids = widen((const int32_t *)session->ids.data, (size_t)sequence[0]),
@@ -77,7 +103,7 @@ int dump_write(const char *folder, const struct session *session, const struct p
     int code = write_npy(folder, "input_ids", "<i8", 1, sequence, ids, sizeof *ids);
     if (!code) code = write_npy(folder, "image_input_idx", "<i4", 2, index, session->index.data, sizeof(int32_t));
     if (!code) code = write_npy(folder, "image_masks", "<f4", 2, masks, session->masks.data, sizeof(float));
-    if (!code) code = write_npy(folder, "pixels", "<f4", 3, pixels, session->pixels.data, sizeof(float));
+    if (!code) code = write_pixels(folder, session, input, views);
     if (!code) code = write_npy(folder, "image_features", "<f4", 3, features, dump->image_features, sizeof(float));
     if (!code) code = write_npy(folder, "block_last", "<f4", 2, last, dump->block_last, sizeof(float));
     if (!code) code = write_npy(folder, "logits", "<f4", 2, logits, dump->logits, sizeof(float));

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "vlmprof_tokenizer.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 int32_t target_tokens_of(const vp_tile_options *tiles, const vp_layout *layout) {
@@ -25,6 +26,85 @@ int tokenize_prompt(const struct model *model, struct sample *sample) {
                         result != VP_OK ? vp_result_text(result) : "it is too long");
     sample->text_count = (int32_t)count;
     sample->text_ids = resize(sample->text_ids, count, sizeof *sample->text_ids); /* a data set keeps many */
+    return 0;
+}
+
+int prompt_of_other(const struct model *model, const char *text, int raw, int has_image, char **prompt) {
+    struct text_buffer made = {NULL, 0, 0};
+    const vp_processor_kind kind = model->other.processor.kind;
+    size_t needed = 0;
+    char *formatted;
+    if (has_image && kind == VP_PROCESSOR_OLMOE)
+        return complain(EXIT_USAGE, "%s: %s reads text only: leave the image out", model->name,
+                        vp_architecture_name(model->config.architecture));
+    if (raw) {
+        *prompt = copy_text(text, strlen(text));
+        return 0;
+    }
+    vp_processor_prompt(kind, text, has_image, NULL, 0, &needed);
+    formatted = resize(NULL, needed + 1, 1);
+    vp_processor_prompt(kind, text, has_image, formatted, needed + 1, &needed);
+    if (model->other.prompt_front) text_add_string(&made, model->other.prompt_front);
+    text_add_string(&made, formatted);
+    free(formatted);
+    *prompt = made.data;
+    if (!model->other.knows_template)
+        complain(0,
+                 "%s: %s; the prompt is as the published %s has it (--show_prompt prints it, --raw_prompt takes "
+                 "another)",
+                 model->name,
+                 model->other.has_template ? "its chat template is not the known one" : "it has no chat template",
+                 vp_architecture_name(model->config.architecture));
+    return 0;
+}
+
+int picture_of_other(const struct model *model, const char *path, int32_t width_px, int32_t height_px,
+                     vp_picture *picture, vp_layout *layout) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result = vp_processor_picture(&model->other.processor, width_px, height_px, picture, &error);
+    if (result != VP_OK) return complain_result(EXIT_INPUT, path, result, &error);
+    memset(layout, 0, sizeof *layout);
+    layout->width_px = width_px;
+    layout->height_px = height_px;
+    layout->tiling.rows = picture->rows;
+    layout->tiling.cols = picture->cols;
+    layout->crops = picture->rows * picture->cols;
+    layout->views = picture->views;
+    layout->canvas_width_px = layout->resized_width_px = picture->resized_width_px;
+    layout->canvas_height_px = layout->resized_height_px = picture->resized_height_px;
+    layout->theoretical_tokens = layout->feature_tokens = picture->tokens;
+    layout->col_tokens = picture->separator_tokens;
+    layout->marker_tokens = picture->marker_tokens;
+    layout->image_tokens = picture->tokens + picture->separator_tokens + picture->marker_tokens;
+    return 0;
+}
+
+int tokenize_other(const struct model *model, const vp_picture *picture, const vp_layout *layout,
+                   struct sample *sample) {
+    const char *placeholder = vp_processor_placeholder(model->other.processor.kind);
+    char *prompt = sample->prompt, *expanded;
+    size_t needed = 0;
+    int code;
+    if (vp_processor_expand(&model->other.processor, picture, prompt, NULL, 0, &needed) == VP_ERR_MISMATCH)
+        return complain(EXIT_USAGE,
+                        picture ? "the prompt must have %s once, where the image goes"
+                                : "the prompt has %s, but no image is given",
+                        placeholder);
+    expanded = resize(NULL, needed + 1, 1);
+    vp_processor_expand(&model->other.processor, picture, prompt, expanded, needed + 1, &needed);
+    sample->prompt = expanded;
+    code = tokenize_prompt(model, sample);
+    sample->prompt = prompt;
+    free(expanded);
+    sample->no_bos = 1;
+    if (code || model->ids.bos < 0) {
+        if (!code && picture) sample->text_count -= layout->image_tokens;
+        return code;
+    }
+    sample->text_ids = resize(sample->text_ids, (size_t)sample->text_count + 1, sizeof *sample->text_ids);
+    memmove(sample->text_ids + 1, sample->text_ids, (size_t)sample->text_count * sizeof *sample->text_ids);
+    sample->text_ids[0] = model->ids.bos;
+    sample->text_count += 1 - (picture ? layout->image_tokens : 0);
     return 0;
 }
 

@@ -17,6 +17,21 @@ int32_t target_tokens_of(const vp_tile_options *tiles, const vp_layout *layout);
 /* Tokenizes sample->prompt into sample->text_ids, which sample_free frees. */
 int tokenize_prompt(const struct model *model, struct sample *sample);
 
+/* ---- models other than Molmo (model_is_molmo) */
+/* The prompt of a question by the model's chat template, malloc'ed; with `raw` the text as it is. Warns when the
+ * folder's template is not the known one. */
+int prompt_of_other(const struct model *model, const char *text, int raw, int has_image, char **prompt);
+
+/* How an image is cut, and the same as a layout, which counts its tokens. */
+int picture_of_other(const struct model *model, const char *path, int32_t width_px, int32_t height_px,
+                     vp_picture *picture, vp_layout *layout);
+
+/* Tokenizes sample->prompt with the image's tokens in their places, behind the tokenizer's first token where it has
+ * one. picture: NULL without an image. sample->text_ids becomes the whole sequence, sample->text_count what of it
+ * stands for no image, sample->no_bos true. */
+int tokenize_other(const struct model *model, const vp_picture *picture, const vp_layout *layout,
+                   struct sample *sample);
+
 /* All that `run` holds: command_run fills and frees it, sweep/profile runs it. */
 struct run_state {
     struct model model;
@@ -24,6 +39,7 @@ struct run_state {
     struct sample sample;
     vp_image image;
     vp_layout layout; /* of the image */
+    vp_picture picture; /* the same of models other than Molmo */
     vp_tile_options tiles;
     int32_t *blocks;
     struct pass_input input; /* refers to the members above */

@@ -16,6 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+int model_is_molmo(const struct model *model) {
+    return model->config.architecture == VP_ARCHITECTURE_MOLMOE || model->config.architecture == VP_ARCHITECTURE_MOLMO;
+}
 int model_weigh_files(struct model *model) {
     struct text_list names = {NULL, 0};
     int code = names_of_folder(model->name, &names);
@@ -55,9 +58,12 @@ int model_load_preset(struct model *model) {
     }
     if (result != VP_OK)
         return complain(exit_code_of(result), "--synthetic %s: %s", model->name, vp_result_text(result));
-    model->reads_text_only = !model->config.vit_block_count;
     result = vp_model_preset_ids(model->name, &model->ids);
     if (result == VP_OK) result = vp_tokenizer_bytes(&model->ids, &model->tokenizer);
+    if (!model_is_molmo(model)) {
+        model->ids.bos = -1;
+        other_files_preset(&model->other);
+    }
     model->identity = hash_text(HASH_START, model->name);
     snprintf(model->architecture, sizeof model->architecture, "%s preset",
              vp_architecture_name(model->config.architecture));
@@ -70,48 +76,78 @@ static int check_ids(const struct model *model, const char *what) {
     const int32_t ids[] = {model->ids.bos, model->ids.im_start, model->ids.im_end, model->ids.im_patch,
                            model->ids.im_col};
     int32_t rows = model->config.embedding_size + model->config.additional_vocab_size;
-    for (int i = 0; i < (model->reads_text_only ? 1 : 5); i++)
+    for (int i = 0; i < 5; i++)
         if (ids[i] >= rows)
             return complain(EXIT_INPUT, "%s: token %d has no embedding: config.json has %d rows", what, ids[i], rows);
     return 0;
 }
 
 /* config.json's architectures[0]: only to be shown */
-static void read_architecture(struct model *model, const char *config, size_t bytes) {
-    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-    uint32_t list = parse_json(&parsed, config, bytes, NULL) == VP_OK ? vp_json_get(&parsed.json, 0, "architectures")
-                                                                      : VP_JSON_NONE;
-    char *name = node_is(&parsed.json, list, VP_JSON_ARRAY) && parsed.nodes[list].count
-                     ? node_text(&parsed.json, vp_json_at(&parsed.json, list, 0))
+static void read_architecture(struct model *model, const vp_json *config) {
+    uint32_t list = vp_json_get(config, 0, "architectures");
+    char *name = node_is(config, list, VP_JSON_ARRAY) && config->nodes[list].count
+                     ? node_text(config, vp_json_at(config, list, 0))
                      : NULL;
     snprintf(model->architecture, sizeof model->architecture, "%s", name ? name : "not named in config.json");
     free(name);
-    free(parsed.nodes);
 }
 
-/* OLMoE's only special id: config.json's eos_token_id */
-static int read_end(struct model *model, const char *config, size_t bytes) {
+/* The texts of a folder's settings and what they say. */
+struct settings {
+    char *config, *preprocessor;
+    size_t config_bytes, preprocessor_bytes;
+    struct parsed config_json, preprocessor_json;
+};
+static void settings_free(struct settings *settings) {
+    free(settings->config);
+    free(settings->preprocessor);
+    free(settings->config_json.nodes);
+    free(settings->preprocessor_json.nodes);
+}
+/* transformers 5 keeps the image processor's settings in processor_config.json: cuts them out as the other file. */
+static int read_processor_config(struct model *model, struct settings *settings) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-    int64_t id = -1;
-    if (parse_json(&parsed, config, bytes, NULL) != VP_OK
-        || vp_json_to_int(&parsed.json, vp_json_get(&parsed.json, 0, "eos_token_id"), &id) != VP_OK || id < 0
-        || id > INT32_MAX)
-        id = -1;
+    char *text = NULL;
+    size_t bytes = 0;
+    int code = file_read_in(model->name, "processor_config.json", &text, &bytes, &model->identity);
+    vp_result result = code ? VP_OK : parse_json(&parsed, text, bytes, NULL);
+    uint32_t node = code || result != VP_OK ? VP_JSON_NONE : vp_json_get(&parsed.json, 0, "image_processor");
+    if (!code && result != VP_OK)
+        code = complain(EXIT_INPUT, "%s: processor_config.json: %s", model->name, vp_result_text(result));
+    if (node_is(&parsed.json, node, VP_JSON_OBJECT)) {
+        settings->preprocessor_bytes = (size_t)parsed.nodes[node].bytes;
+        settings->preprocessor = copy_text(text + parsed.nodes[node].start, settings->preprocessor_bytes);
+    }
     free(parsed.nodes);
-    model->ids.bos = model->ids.eos = (int32_t)id;
-    return id >= 0 ? 0 : complain(EXIT_INPUT, "%s: config.json has no eos_token_id", model->name);
+    free(text);
+    return code;
 }
-
-/* what config.json asks of the program, not of the engine */
-static int check_architecture(struct model *model) {
-    vp_architecture architecture = model->config.architecture;
-    model->reads_text_only = !model->config.vit_block_count;
-    if (architecture == VP_ARCHITECTURE_MOLMOE || architecture == VP_ARCHITECTURE_MOLMO
-        || architecture == VP_ARCHITECTURE_OLMOE)
-        return 0;
-    return complain(EXIT_INPUT,
-                    "%s: a %s model: the engine runs it, but vlmprof does not make its prompts and pictures yet",
-                    model->name, vp_architecture_name(architecture));
+static int is_there(const struct model *model, const char *name) {
+    char *path = join_path(model->name, name);
+    int there = access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
+static int settings_read(struct model *model, struct settings *settings) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result;
+    int code = file_read_in(model->name, "config.json", &settings->config, &settings->config_bytes, &model->identity);
+    if (!code && is_there(model, "preprocessor_config.json"))
+        code = file_read_in(model->name, "preprocessor_config.json", &settings->preprocessor,
+                            &settings->preprocessor_bytes, &model->identity);
+    else if (!code && is_there(model, "processor_config.json")) code = read_processor_config(model, settings);
+    if (!code
+        && (result = vp_model_config_parse(settings->config, settings->config_bytes, settings->preprocessor,
+                                           settings->preprocessor_bytes, &model->config, &error))
+               != VP_OK)
+        code = complain_result(EXIT_INPUT, model->name, result, &error);
+    if (!code
+        && (parse_json(&settings->config_json, settings->config, settings->config_bytes, NULL) != VP_OK
+            || (settings->preprocessor
+                && parse_json(&settings->preprocessor_json, settings->preprocessor, settings->preprocessor_bytes, NULL)
+                       != VP_OK)))
+        code = complain(EXIT_INPUT, "%s: its settings are no JSON", model->name);
+    return code;
 }
 
 static int is_original(const char *folder) { /* as OLMo's training code leaves a checkpoint */
@@ -130,13 +166,25 @@ int model_complain_missing(const char *option, const char *name) {
                     "%s --local-dir %s",
                     option, name, name, slash + 1);
 }
-int model_load_folder(struct model *model) {
-    char *config = NULL, *preprocessor = NULL, *tokenizer = NULL;
-    char *path = join_path(model->name, "preprocessor_config.json"), *what = join_path(model->name, "tokenizer.json");
-    size_t config_bytes = 0, preprocessor_bytes = 0, tokenizer_bytes = 0;
+/* The special ids: Molmo's by the contents that all its tokenizers have, the other models' by their own files. */
+static int load_ids(struct model *model, const struct settings *settings, const char *what) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
+    if (!model_is_molmo(model))
+        return other_files_load(model->name, &model->config, model->tokenizer, &settings->config_json.json,
+                                settings->preprocessor ? &settings->preprocessor_json.json : NULL, &model->other,
+                                &model->ids, &model->identity);
+    if (vp_tokenizer_bos(model->tokenizer) >= 0)
+        return complain(EXIT_INPUT, "%s: the template puts a token in front of a text, which no Molmo's does", what);
+    result = vp_tokenizer_special_ids(model->tokenizer, &model->ids, &error);
+    return result == VP_OK ? check_ids(model, what) : complain_result(EXIT_INPUT, what, result, &error);
+}
+int model_load_folder(struct model *model) {
+    struct settings settings;
+    char *tokenizer = NULL, *what = join_path(model->name, "tokenizer.json");
+    size_t tokenizer_bytes = 0;
     int code;
+    memset(&settings, 0, sizeof settings);
     model->identity = HASH_START;
     if (!is_folder(model->name)) code = model_complain_missing("--model ", model->name);
     else if (is_original(model->name))
@@ -146,28 +194,14 @@ int model_load_folder(struct model *model) {
             "names and "
             "shapes: convert it to the Hugging Face format with the model's own script first",
             model->name);
-    else code = file_read_in(model->name, "config.json", &config, &config_bytes, &model->identity);
-    if (!code && access(path, F_OK) == 0)
-        code = file_read_in(model->name, "preprocessor_config.json", &preprocessor, &preprocessor_bytes,
-                            &model->identity);
-    if (!code
-        && (result = vp_model_config_parse(config, config_bytes, preprocessor, preprocessor_bytes, &model->config,
-                                           &error))
-               != VP_OK)
-        code = complain_result(EXIT_INPUT, model->name, result, &error);
-    if (!code) code = check_architecture(model);
+    else code = settings_read(model, &settings);
     if (!code) code = file_read_in(model->name, "tokenizer.json", &tokenizer, &tokenizer_bytes, &model->identity);
     if (!code) code = model_load_tokenizer(tokenizer, tokenizer_bytes, what, &model->tokenizer);
-    if (!code && model->reads_text_only) code = read_end(model, config, config_bytes);
-    else if (!code && (result = vp_tokenizer_special_ids(model->tokenizer, &model->ids, &error)) != VP_OK)
-        code = complain_result(EXIT_INPUT, what, result, &error);
-    if (!code) code = check_ids(model, what);
-    if (!code) read_architecture(model, config, config_bytes);
+    if (!code) code = load_ids(model, &settings, what);
+    if (!code) read_architecture(model, &settings.config_json.json);
     if (!code) code = model_weigh_files(model);
-    free(config);
-    free(preprocessor);
+    settings_free(&settings);
     free(tokenizer);
-    free(path);
     free(what);
     return code;
 }
@@ -210,27 +244,14 @@ int model_load(const struct options *options, struct model *model) {
     return model->synthetic ? model_load_preset(model) : model_load_folder(model);
 }
 void model_free(struct model *model) {
+    other_files_free(&model->other);
     if (model->checkpoint) vp_checkpoint_close(model->checkpoint);
     vp_tokenizer_free(model->tokenizer);
 }
-char *model_prompt(const struct model *model, const char *style, const char *question) {
-    static const char before[] = "<|user|>\n", after[] = "\n<|assistant|>\n"; /* OLMoE's chat template */
-    size_t bytes = strlen(question) + sizeof before + sizeof after;
-    char *text;
-    if (!model->reads_text_only) return make_prompt(style, question);
-    if (style) {
-        complain(EXIT_USAGE, "--style: styles belong to the prompts of the Molmo models, not to %s",
-                 vp_architecture_name(model->config.architecture));
-        return NULL;
-    }
-    text = resize(NULL, bytes, 1);
-    snprintf(text, bytes, "%s%s%s", before, question, after);
-    return text;
-}
 int model_check_pictures(const struct options *options, const struct model *model) {
-    if (!model->reads_text_only) return 0;
-    return complain(EXIT_INPUT, "%s: %s reads text only; %s shows it pictures: use run", model->name,
-                    vp_architecture_name(model->config.architecture), options->command->name);
+    if (model_is_molmo(model)) return 0;
+    return complain(EXIT_INPUT, "%s: %s shows pictures to MolmoE and Molmo alone; this is %s: use run", model->name,
+                    options->command->name, vp_architecture_name(model->config.architecture));
 }
 vp_result engine_progress(void *user, const char *what, int64_t done, int64_t total) {
     (void)user;

@@ -4,6 +4,7 @@
 #ifndef VLMPROF_CLI_MODEL_H
 #define VLMPROF_CLI_MODEL_H
 #include "base/options.h"
+#include "request/other_files.h"
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
@@ -19,8 +20,11 @@ struct model {
     uint64_t identity; /* of config, tokenizer and the weight files' names, sizes and times */
     int64_t file_bytes, file_count; /* of the weight files */
     char architecture[64]; /* only to be shown */
-    int reads_text_only;   /* truth: no tower; its prompts have no BOS */
+    struct other_files other; /* of models other than Molmo (model_is_molmo) */
 };
+
+/* Truth: Molmo's tiling, image tokens and prompts apply; other models have a processor of their own. */
+int model_is_molmo(const struct model *model);
 
 /* Adds the weight files of the folder to identity, file_bytes and file_count. These are sums, so that the order of the
  * files in the folder does not matter. Returns 0 or an exit code. */
@@ -29,11 +33,11 @@ int model_weigh_files(struct model *model);
 /* Reads the text of a tokenizer.json; `what` names it in messages. */
 int model_load_tokenizer(const char *json, size_t bytes, const char *what, vp_tokenizer **tokenizer);
 
-/* Load what model->name names, everything but the weights. The rest of *model is zeroed before. */
 /* Complains that a model's folder is not there; for a name like those of the Hugging Face Hub with the command that
  * downloads it. `option` stands before the name. Returns EXIT_INPUT. */
 int model_complain_missing(const char *option, const char *name);
 
+/* Load what model->name names, everything but the weights. The rest of *model is zeroed before. */
 int model_load_preset(struct model *model);
 int model_load_folder(struct model *model);
 
@@ -46,11 +50,7 @@ int check_gemm(const struct options *options);
 int model_load(const struct options *options, struct model *model);
 void model_free(struct model *model);
 
-/* The text of a prompt that asks `question`, as the model was trained on it. style NULL: none. malloc'ed; NULL after a
- * complaint: EXIT_USAGE. */
-char *model_prompt(const struct model *model, const char *style, const char *question);
-
-/* Complains, for a command that shows pictures, about a model that reads text only. Returns 0 or EXIT_INPUT. */
+/* Complains, for a command that shows pictures, about a model other than Molmo. Returns 0 or EXIT_INPUT. */
 int model_check_pictures(const struct options *options, const struct model *model);
 
 /* Shows how far the loading of weights is; VP_ERR_INTERRUPTED after a signal. For vp_engine_options. */

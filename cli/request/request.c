@@ -34,18 +34,39 @@ void session_reserve(struct session *session, const struct pass_input *input) {
     reserve(&session->answer, (size_t)input->new_tokens * 64 + 1024, 1);
     if (!input->layout) return;
     size_t patches = (size_t)vp_geometry_patches_per_side(geometry) * (size_t)vp_geometry_patches_per_side(geometry);
-    reserve(&session->pixels, vp_preprocess_pixel_count(geometry, input->layout), sizeof(float));
+    size_t values = (size_t)input->layout->views * (size_t)geometry->crop_px * (size_t)geometry->crop_px * 3;
+    reserve(&session->pixels, values, sizeof(float));
     reserve(&session->masks, (size_t)input->layout->views * patches, sizeof(float));
     reserve(&session->index, (size_t)input->layout->views * (size_t)vp_geometry_tokens_per_crop(geometry),
             sizeof(int32_t));
-    reserve(&session->scratch, vp_preprocess_scratch_bytes(geometry, input->layout), 1);
+    reserve(&session->scratch, input->picture ? values : vp_preprocess_scratch_bytes(geometry, input->layout), 1);
 }
 
+/* The same for models other than Molmo: their sequence is whole, and no share of a patch is padding. */
+static vp_result fill_other_inputs(struct session *session, const struct pass_input *input) {
+    const vp_processor *processor = &session->model->other.processor;
+    uint8_t *views = (uint8_t *)session->scratch.data;
+    int32_t *ids = (int32_t *)session->ids.data;
+    const size_t image_tokens = input->picture ? (size_t)input->picture->tokens : 0;
+    size_t found = 0;
+    vp_result result;
+    memcpy(ids, input->text_ids, (size_t)sequence_of(input) * sizeof *ids);
+    if (!input->picture) return VP_OK;
+    result = vp_processor_views(processor, input->picture, input->image->rgb, views);
+    if (result != VP_OK) return result;
+    vp_processor_pixels(processor, input->picture, views, (float *)session->pixels.data);
+    memset(session->masks.data, 0, session->masks.bytes);
+    for (int32_t i = 0; i < sequence_of(input); i++) /* features go to the image's tokens in their order */
+        if (ids[i] == session->model->other.image_token && found++ < image_tokens)
+            ((int32_t *)session->index.data)[found - 1] = i;
+    return found == image_tokens ? VP_OK : VP_ERR_MISMATCH;
+}
 /* Fills the session's buffers: pixels, index map, and the sequence of BOS, image tokens and text. */
 static vp_result fill_inputs(struct session *session, const struct pass_input *input) {
     const vp_geometry *geometry = &session->model->config.geometry;
     int32_t *ids = (int32_t *)session->ids.data, image_tokens = input->layout ? input->layout->image_tokens : 0;
     vp_result result = VP_OK;
+    if (!model_is_molmo(session->model)) return fill_other_inputs(session, input);
     if (!input->no_bos) ids[0] = session->model->ids.bos; /* only a prompt without image can lack it */
     memcpy(ids + !input->no_bos + image_tokens, input->text_ids, (size_t)input->text_count * sizeof *ids);
     if (!input->layout) return VP_OK;
@@ -61,7 +82,8 @@ static vp_result fill_inputs(struct session *session, const struct pass_input *i
 
 /* The tokens of the run as text, in the session's buffer `answer`; run->answer_bytes becomes its length. */
 static vp_result decode_answer(struct session *session, struct pass_result *run) {
-    int flags = VP_DECODE_SKIP_SPECIAL | VP_DECODE_CLEAN_UP; /* as the reference scores it */
+    /* Molmo's tokenizers clean up, as the reference scores it; the others' do not */
+    int flags = VP_DECODE_SKIP_SPECIAL | (model_is_molmo(session->model) ? VP_DECODE_CLEAN_UP : 0);
     const vp_tokenizer *tokenizer = session->model->tokenizer;
     size_t count = (size_t)run->token_count;
     vp_result result = vp_tokenizer_decode(tokenizer, run->tokens, count, flags, (char *)session->answer.data,

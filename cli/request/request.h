@@ -28,6 +28,8 @@ void session_free(struct session *session);
 struct pass_input {
     const vp_image *image;   /* NULL: text only */
     const vp_layout *layout; /* of the image; NULL: text only */
+    const vp_picture *picture; /* models other than Molmo: how the image is cut; NULL: text only */
+    /* Molmo: what follows BOS and image. Other models: the whole sequence, and how many of it are not the image's */
     const int32_t *text_ids; int32_t text_count;
     int no_bos; /* truth: a prompt without BOS; it has no image then */
     int32_t top_k;

@@ -124,7 +124,8 @@ static int find_text(const struct twin_plan *plan, int64_t wanted, struct twin_t
     if (code) return code;
     if (search.nearest.tokens < 0 || (!search.is_found && plan->method == TWINS_EXACT)) {
         snprintf(reason, capacity,
-                 "no text with exactly %lld prompt tokens was found in %d tries, the nearest has %lld: the server counts "
+                 "no text with exactly %lld prompt tokens was found in %d tries, the nearest has %lld: the server "
+                 "counts "
                  "in steps, or the image costs less than the mark that each text begins with; --twins_method adjusted "
                  "takes the nearest one and corrects the time",
                  (long long)wanted, search.tries, (long long)search.nearest.tokens);
@@ -136,7 +137,8 @@ static int find_text(const struct twin_plan *plan, int64_t wanted, struct twin_t
 }
 
 /* ---- the pairs */
-static int measure_pair(const struct twin_plan *plan, const struct twin_text *text, struct twin_pair *pair, char *reason,
+static int measure_pair(const struct twin_plan *plan, const struct twin_text *text, struct twin_pair *pair,
+                        char *reason,
                         size_t capacity) {
     static const struct twin_text few = {0, 0, -1};
     struct told told[3]; /* image, text, floor */

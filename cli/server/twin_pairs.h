@@ -1,5 +1,6 @@
 /* twin_pairs.h: asks a server for an image and its twin in turns.
- * An image with its question comes in; pairs of times come out, which server/twins.h turns into what the image costs. */
+ * An image with its question comes in; pairs of times come out, which server/twins.h turns into what the image
+ * costs. */
 #ifndef VLMPROF_CLI_TWIN_PAIRS_H
 #define VLMPROF_CLI_TWIN_PAIRS_H
 #include "server/endpoint.h"

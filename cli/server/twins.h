@@ -1,6 +1,6 @@
 /* twins.h: what an image costs, from outside: an image's request against a text's with as many prompt tokens.
  * Two requests whose prompts have equally many tokens take equally long from the first block of the language model on.
- * So the difference of their TTFT is preprocessing, upload and vision encoder of the image. Here are the search for such
+ * So their TTFT differs by the image's preprocessing, upload and vision encoder. Here are the search for such
  * a text and what pairs of times say; nothing here sends a request: server/twin_pairs.h does. */
 #ifndef VLMPROF_CLI_TWINS_H
 #define VLMPROF_CLI_TWINS_H
@@ -25,8 +25,8 @@ void twin_search_begin(int64_t wanted, const struct twin_text *known, struct twi
 /* Takes the prompt tokens of the text with `next` repeats, and sets the next one. Where the number of tokens jumps over
  * the wanted one the next filler is tried. It ends after TWIN_TRIES at the latest, whatever the counts are. */
 void twin_search_take(struct twin_search *search, int64_t tokens);
-/* The text, malloc'ed. Its mark is eight letters between spaces, which are as many tokens for every mark with nearly all
- * tokenizers: these have a token for such a letter, and join no two words. */
+/* The text, malloc'ed. Its mark is eight letters between spaces, which are as many tokens for every mark with nearly
+ * all tokenizers: these have a token for such a letter, and join no two words. */
 char *twin_text(int filler, int64_t repeats, uint64_t mark);
 
 /* Texts that were found for one server, model and setting. All zero: none. */

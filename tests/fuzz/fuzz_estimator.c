@@ -26,18 +26,27 @@ static struct text_buffer write_model(const struct estimator *estimator) {
     return out;
 }
 
+static int read_model(const char *path, struct estimator **estimator) {
+    static const char *const schemas[] = {ESTIMATOR_SCHEMA};
+    struct model_reader reader;
+    int which = -1, code = model_open(&reader, path, schemas, 1, &which);
+    if (!code) code = estimator_read(&reader, estimator);
+    model_close(&reader);
+    return code;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     static struct memory_file file;
     struct estimator *estimator = NULL, *again = NULL;
     struct text_buffer first, second;
     int code;
     fuzz_silence();
-    code = estimator_read(memory_file_fill(&file, data, bytes), &estimator);
+    code = read_model(memory_file_fill(&file, data, bytes), &estimator);
     MUST(code == 0 ? estimator != NULL : code == EXIT_INPUT && estimator == NULL);
     if (code) return 0;
     predict(estimator);
     first = write_model(estimator);
-    MUST(estimator_read(memory_file_fill(&file, first.data, first.bytes), &again) == 0);
+    MUST(read_model(memory_file_fill(&file, first.data, first.bytes), &again) == 0);
     second = write_model(again);
     MUST(first.bytes == second.bytes && !memcmp(first.data, second.data, first.bytes));
     free(first.data);

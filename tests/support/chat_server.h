@@ -15,9 +15,9 @@ static struct {
 } chat;
 
 #define CHAT_EVENT(...) snprintf(text[used++], sizeof text[0], __VA_ARGS__)
-static hostile_step chat_steps[24];
+static _Thread_local hostile_step chat_steps[24];
 static inline hostile_reply chat_json(const char *status, const char *body) {
-    static char reply[2048];
+    static _Thread_local char reply[2048];
     snprintf(reply, sizeof reply, "HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s", status, strlen(body), body);
     chat_steps[0] = (hostile_step){HOSTILE_SEND, reply, 0};
     chat_steps[1] = (hostile_step){HOSTILE_KEEP, NULL, 0};
@@ -25,7 +25,7 @@ static inline hostile_reply chat_json(const char *status, const char *body) {
 }
 static inline hostile_reply chat_choose(hostile_server *server) {
     static const char *const words[] = {"bus", "blue", "red bus", "car"};
-    static char text[8][1024];
+    static _Thread_local char text[8][1024]; /* a connection that was given up may still be answered */
     const char *word, *model = strstr(server->request_body, "\"model-b\"") ? "model-b" : "model-a";
     const int is_b = !strcmp(model, "model-b");
     int used = 0, step = 0, tokens;

@@ -96,7 +96,7 @@ static inline char *check_read(const char *path, size_t *bytes) {
 }
 
 /* NumPy .npy version 1.0, C order; data converted to what the caller asks for */
-typedef struct check_array { int dimensions; int64_t shape[4], count; char type[8]; unsigned char *file, *data; } check_array;
+typedef struct check_array { int dimensions; int64_t shape[5], count; char type[8]; unsigned char *file, *data; } check_array;
 static inline int check_npy(const char *path, check_array *a) {
     size_t bytes, header;
     const char *p;

@@ -25,7 +25,7 @@ enum { ARGUMENTS = 64 };
 typedef struct run { int code; char *out, *err; size_t out_bytes; int err_lines; } run; /* code -1: killed by a signal */
 static run last;
 
-/* Splits a command at blanks; 'single quotes' hold together. %F stands for the test folder. */
+/* Splits a command at blanks; 'single quotes' hold together, and "double ones" round a whole argument. %F stands for the test folder. */
 static inline int split(const char *command, char *room, size_t capacity, char **argv) {
     int count = 0;
     char *to = room;
@@ -34,6 +34,12 @@ static inline int split(const char *command, char *room, size_t capacity, char *
         command += strspn(command, " ");
         if (!*command) break;
         argv[count++] = to;
+        if (*command == '"' && strchr(command + 1, '"')) {
+            const char *end = strchr(command + 1, '"');
+            to += snprintf(to, (size_t)(room + capacity - to), "%.*s", (int)(end - command - 1), command + 1) + 1;
+            command = end + 1;
+            continue;
+        }
         for (; *command && (quoted || *command != ' '); command++) {
             if (*command == '\'') quoted = !quoted;
             else if (!strncmp(command, "%F", 2)) {

@@ -9,9 +9,11 @@ static const int TARGETS[SIZE_COUNT] = {64, 144, 256, 576, 1024};
 typedef struct server {
     double fixed, image, text, byte, step, step_prompt, noise;
     int sizes;
-    const char *url, *model, *hides; /* hides: "image": usage has no image tokens, "rule": nor has the rule, "prompt": no counts at all */
+    const char *url, *model;
+    const char *knobs; /* members of the request; their length is a part of the files' names */
+    const char *hides; /* "image": usage has no image tokens; "rule": nor has the rule; "prompt": no counts at all */
 } server;
-static const server SERVER = {30, 0.08, 0.25, 2e-5, 4, 0.003, 0.03, SIZE_COUNT, "http://127.0.0.1:8000", "made-vl", ""};
+static const server SERVER = {30, 0.08, 0.25, 2e-5, 4, 0.003, 0.03, SIZE_COUNT, "http://127.0.0.1:8000", "made-vl", "", ""};
 static inline double ttft_of(const server *s, double image, double text, double bytes) { return s->fixed + s->image * image + s->text * text + s->byte * bytes; }
 static inline double step_of(const server *s, double prompt) { return s->step + s->step_prompt * prompt; }
 static inline void put_count(FILE *f, const char *key, double value, int known) {
@@ -53,13 +55,13 @@ static inline void write_server(const char *name, const server *s, uint32_t seed
     for (int size = 0; size < s->sizes; size++) {
         char path[1024];
         FILE *f;
-        snprintf(path, sizeof path, "%s/t_imgsize%d_%s.json", in_folder(name), TARGETS[size], s->model);
+        snprintf(path, sizeof path, "%s/t_imgsize%d_%s%zu.json", in_folder(name), TARGETS[size], s->model, strlen(s->knobs));
         f = fopen(path, "wb");
         if (!f) { CHECK(!"a result file can be written"); return; }
         fprintf(f, "{\"schema\": \"vlmprof-sweep-2\", \"status\": \"complete\", \"timing\": \"off\", \"synthetic\": false, \"model\": \"%s\",\n"
                    " \"dataset_name\": \"t\", \"data_hash\": \"abc\", \"tier\": null, \"target_vision_tokens\": %d, \"top_k\": null, \"num_active_blocks\": null,\n"
-                   " \"endpoint\": \"%s\", \"endpoint_model\": \"%s\", \"request_knobs\": {}, \"num_cached_runs\": 0, \"per_sample_results\": [\n", s->model,
-                TARGETS[size], s->url, s->model);
+                   " \"endpoint\": \"%s\", \"endpoint_model\": \"%s\", \"request_knobs\": {%s}, \"num_cached_runs\": 0, \"per_sample_results\": [\n", s->model,
+                TARGETS[size], s->url, s->model, s->knobs);
         for (int sample = 0; sample < samples; sample++) write_row(f, s, sample, TARGETS[size], &random);
         fprintf(f, "]}\n");
         if (fclose(f)) CHECK(!"a result file can be closed");
@@ -84,7 +86,8 @@ static inline void write_trial(const char *name, const server *s, const trial *t
     snprintf(path, sizeof path, "%s/t_load_%s%g.json", in_folder(name), t->concurrency ? "concurrency" : "rate", t->concurrency ? t->concurrency : t->rate);
     f = fopen(path, "wb");
     if (!f) { CHECK(!"a trial can be written"); return; }
-    fprintf(f, "{\"schema\": \"vlmprof-load-1\", \"status\": \"complete\", \"dataset_name\": \"t\", \"endpoint\": \"%s\", \"endpoint_model\": \"%s\",\n", s->url, s->model);
+    fprintf(f, "{\"schema\": \"vlmprof-load-1\", \"status\": \"complete\", \"dataset_name\": \"t\", \"endpoint\": \"%s\", \"endpoint_model\": \"%s\",\n",
+            s->url, s->model);
     if (t->concurrency) fprintf(f, " \"request_rate\": null, \"concurrency\": %d,\n", t->concurrency);
     else fprintf(f, " \"request_rate\": %.17g, \"concurrency\": null,\n", t->rate);
     fprintf(f, t->slo ? " \"slo\": \"%s\", \"requests\": [\n" : " \"slo\": null, \"requests\": [\n", t->slo);

@@ -1,0 +1,140 @@
+/* other_files.c: what the folder of a model other than Molmo says about prompts and images. */
+#include "request/other_files.h"
+
+#include "base/console.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static vp_processor_kind kind_of(const vp_model_config *config) {
+    switch (config->architecture) {
+    case VP_ARCHITECTURE_LLAVA: return VP_PROCESSOR_LLAVA;
+    case VP_ARCHITECTURE_IDEFICS3:
+    case VP_ARCHITECTURE_SMOLVLM: return VP_PROCESSOR_IDEFICS3;
+    case VP_ARCHITECTURE_INTERNVL: return VP_PROCESSOR_INTERNVL;
+    default: return VP_PROCESSOR_OLMOE;
+    }
+}
+
+/* A JSON file of the folder that may be absent: *text is NULL then. The caller frees *text and parsed->nodes. */
+static int read_optional(const char *folder, const char *name, char **text, struct parsed *parsed,
+                         uint64_t *identity) {
+    char *path = join_path(folder, name);
+    size_t bytes = 0;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result;
+    int code = access(path, F_OK) == 0 ? file_read_in(folder, name, text, &bytes, identity) : 0;
+    if (!code && *text && (result = parse_json(parsed, *text, bytes, &error)) != VP_OK)
+        code = complain_result(EXIT_INPUT, path, result, &error);
+    free(path);
+    return code;
+}
+
+/* eos_token_id: a number or a list; of a list the first one. Returns how many there are. */
+static uint32_t read_eos(const vp_json *json, uint32_t object, int32_t *eos) {
+    uint32_t node = vp_json_get(json, object, "eos_token_id"), count = 1;
+    int64_t id = -1;
+    if (node != VP_JSON_NONE && json->nodes[node].type == VP_JSON_ARRAY) {
+        count = json->nodes[node].count;
+        node = vp_json_at(json, node, 0);
+    }
+    if (node == VP_JSON_NONE || vp_json_to_int(json, node, &id) != VP_OK || id < 0 || id > INT32_MAX) return 0;
+    *eos = (int32_t)id;
+    return count;
+}
+static int load_eos(const char *folder, const vp_json *config, int32_t *eos, uint64_t *identity) {
+    struct parsed generation = {{NULL, NULL, 0}, NULL, 0};
+    char *text = NULL;
+    uint32_t count = 0;
+    int code = read_optional(folder, "generation_config.json", &text, &generation, identity);
+    if (!code && text) count = read_eos(&generation.json, 0, eos);
+    if (!code && !count) count = read_eos(config, 0, eos);
+    if (!code && !count) {
+        const uint32_t inner = vp_json_get(config, 0, "text_config");
+        if (inner != VP_JSON_NONE) count = read_eos(config, inner, eos);
+    }
+    if (!code && count > 1)
+        complain(0, "%s: generation_config.json names %u tokens that end an answer; here %d alone does", folder,
+                 count, *eos);
+    free(generation.nodes);
+    free(text);
+    return code;
+}
+
+/* The text of a token in tokenizer_config.json, malloc'ed: a string, or an object with `content`. */
+static char *token_text(const vp_json *json, const char *key) {
+    uint32_t node = vp_json_get(json, 0, key);
+    if (node_is(json, node, VP_JSON_OBJECT)) node = vp_json_get(json, node, "content");
+    return node_is(json, node, VP_JSON_STRING) ? node_text(json, node) : NULL;
+}
+/* A string of JSON, unescaped and malloc'ed; NULL: it is none. */
+static char *whole_text(const vp_json *json, uint32_t node) {
+    size_t needed = 0;
+    char *text;
+    if (!node_is(json, node, VP_JSON_STRING)) return NULL;
+    text = resize(NULL, (size_t)json->nodes[node].bytes + 1, 1);
+    if (vp_json_text(json, node, text, (size_t)json->nodes[node].bytes + 1, &needed) == VP_OK) return text;
+    free(text);
+    return NULL;
+}
+
+/* The folder's chat template, where transformers looks for it: chat_template.jinja, chat_template.json,
+ * tokenizer_config.json. */
+static int load_template(const char *folder, struct other_files *files, uint64_t *identity) {
+    static const char *const names[] = {"chat_template.json", "tokenizer_config.json"};
+    char *path = join_path(folder, "chat_template.jinja"), *template_text = NULL;
+    size_t bytes = 0;
+    int code = access(path, F_OK) == 0 ? file_read_in(folder, "chat_template.jinja", &template_text, &bytes,
+                                                      identity)
+                                       : 0;
+    for (int i = 0; i < 2 && !code; i++) {
+        struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+        char *text = NULL;
+        code = read_optional(folder, names[i], &text, &parsed, identity);
+        if (!code && text && !template_text)
+            template_text = whole_text(&parsed.json, vp_json_get(&parsed.json, 0, "chat_template"));
+        /* OLMoE's template begins with this token, the others name theirs */
+        if (!code && text && i == 1 && files->processor.kind == VP_PROCESSOR_OLMOE)
+            files->prompt_front = token_text(&parsed.json, "bos_token");
+        free(parsed.nodes);
+        free(text);
+    }
+    files->has_template = template_text != NULL;
+    files->knows_template =
+        template_text && vp_processor_knows_template(files->processor.kind, template_text, strlen(template_text));
+    free(template_text);
+    free(path);
+    return code;
+}
+
+int other_files_load(const char *folder, const vp_model_config *config, const vp_tokenizer *tokenizer,
+                     const vp_json *config_json, const vp_json *preprocessor, struct other_files *files,
+                     vp_special_ids *ids, uint64_t *identity) {
+    const char *placeholder = vp_processor_placeholder(kind_of(config));
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result = vp_processor_read(kind_of(config), &config->geometry, preprocessor, &files->processor, &error);
+    int32_t rows = config->embedding_size + config->additional_vocab_size;
+    int code;
+    if (result != VP_OK) return complain_result(EXIT_INPUT, folder, result, &error);
+    memset(ids, 0xFF, sizeof *ids);
+    ids->bos = vp_tokenizer_bos(tokenizer);
+    files->image_token = vp_tokenizer_added_id(tokenizer, placeholder);
+    if (placeholder && files->image_token < 0)
+        return complain(EXIT_INPUT, "%s: tokenizer.json has no token %s, which stands for an image", folder,
+                        placeholder);
+    if (files->image_token >= rows || ids->bos >= rows)
+        return complain(EXIT_INPUT, "%s: a special token of tokenizer.json has no embedding: config.json has %d rows",
+                        folder, rows);
+    code = load_eos(folder, config_json, &ids->eos, identity);
+    return code ? code : load_template(folder, files, identity);
+}
+void other_files_preset(struct other_files *files) {
+    files->processor.kind = VP_PROCESSOR_OLMOE;
+    files->image_token = -1;
+    files->has_template = files->knows_template = 1;
+}
+void other_files_free(struct other_files *files) { free(files->prompt_front); }

@@ -1,0 +1,28 @@
+/* other_files.h: what the folder of a model other than Molmo says about prompts and images.
+ * Settings and a tokenizer come in; a processor, special ids and what is known of the chat template go out. */
+#ifndef VLMPROF_CLI_OTHER_FILES_H
+#define VLMPROF_CLI_OTHER_FILES_H
+#include "vlmprof.h"
+#include "vlmprof_checkpoint.h"
+#include "vlmprof_processor.h"
+#include "vlmprof_tokenizer.h"
+
+struct other_files {
+    vp_processor processor;
+    int32_t image_token;              /* -1: none */
+    char *prompt_front;               /* what stands in front of the prompt's text; NULL: nothing */
+    int has_template, knows_template; /* truth: the folder has a chat template; it is the known one */
+};
+
+/* Reads generation_config.json, tokenizer_config.json and the chat template of a folder, and adds them to *identity.
+ * preprocessor: NULL when the folder has none. *files is zeroed before; of the ids only bos and eos get a meaning, -1:
+ * there is none. Returns 0 or an exit code after a message on stderr. */
+int other_files_load(const char *folder, const vp_model_config *config, const vp_tokenizer *tokenizer,
+                     const vp_json *config_json, const vp_json *preprocessor, struct other_files *files,
+                     vp_special_ids *ids, uint64_t *identity);
+
+/* The same of a preset: it reads text alone. */
+void other_files_preset(struct other_files *files);
+void other_files_free(struct other_files *files);
+
+#endif

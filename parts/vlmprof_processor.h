@@ -1,0 +1,647 @@
+/* vlmprof_processor.h - v0.2.0 - question and image -> text and pixels, for models other than Molmo - MIT licence
+ *
+ * What the official processors of OLMoE, LLaVA-1.5, Idefics3, SmolVLM and InternVL put around a question, what they
+ * put in the place of an image, and how they make pixels of it: the "fast" processors of transformers, whose resizing
+ * is torch's of 8-bit images. It uses malloc while it resizes.
+ *
+ * Needs vlmprof.h and vlmprof_families.h, and includes what is missing.
+ * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
+ * VLMPROF_PROCESSOR_IMPLEMENTATION for this one alone. The manual stands in vlmprof.h. */
+#ifndef VLMPROF_PROCESSOR_H
+#define VLMPROF_PROCESSOR_H
+#ifndef VLMPROF_H
+#include "vlmprof.h"
+#endif
+#ifndef VLMPROF_FAMILIES_H
+#include "vlmprof_families.h"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* OLMOE reads no images; IDEFICS3 is SmolVLM's, too */
+typedef enum vp_processor_kind {
+    VP_PROCESSOR_OLMOE, VP_PROCESSOR_LLAVA, VP_PROCESSOR_IDEFICS3, VP_PROCESSOR_INTERNVL, VP_PROCESSOR_COUNT
+} vp_processor_kind;
+enum { VP_PROCESSOR_VIEW_PIXELS_MAX = 100000000 }; /* of all views of one image together, and of what is resized */
+
+/* Treat the members as read-only: vp_processor_read fills them. */
+typedef struct vp_processor {
+    vp_processor_kind kind;
+    vp_geometry geometry;      /* crop_px: side of a view; pool, mean and std */
+    int32_t shortest_edge_px;  /* LLaVA: the image's, before the centre is cut out */
+    int32_t longest_edge_px;   /* Idefics3: the image's, after the first resize */
+    vp_family family;          /* rule of the grid of views; unused for OLMoE and LLaVA */
+} vp_processor;
+/* Reads the settings of an image processor.
+ * in:      geometry      of the model's tower: crop_px, patch_px, pool, mean and std
+ *          preprocessor  preprocessor_config.json, its top node an object; NULL: only for VP_PROCESSOR_OLMOE
+ * out:     processor     on success
+ * returns: VP_OK; VP_ERR_NOT_FOUND: no file, or it lacks a size; VP_ERR_UNSUPPORTED: a step that is not the official
+ *          one (where names it); VP_ERR_MISMATCH: sizes that are not the tower's; VP_ERR_FORMAT: a value of the wrong
+ *          type; VP_ERR_RANGE: a value out of range, NULL
+ * rule:    InternVL always cuts tiles, whatever crop_to_patches says: its processor does
+ * source:  transformers 5.23.0, processing_{llava,smolvlm,internvl}.py, image_processing_{clip,smolvlm,got_ocr2}*.py
+ * memory:  none
+ * threads: reentrant */
+VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *geometry, const vp_json *preprocessor,
+                                   vp_processor *processor, vp_error *error);
+
+/* How an image is cut into views. */
+typedef struct vp_picture {
+    int32_t width_px, height_px;                 /* of the upright image */
+    int32_t first_width_px, first_height_px;     /* after the first resize; Idefics3 has another one behind it */
+    int32_t resized_width_px, resized_height_px; /* what the views are cut from */
+    int32_t left_px, top_px;                     /* LLaVA: where the one view begins */
+    int32_t rows, cols;                          /* views of the grid */
+    int32_t views;                               /* with the whole image, which stands last; one view is alone */
+    int32_t tokens;                              /* image tokens, views times the tokens of one */
+    int32_t separator_tokens, marker_tokens;     /* others that stand between and around them */
+} vp_picture;
+/* in:      width_px, height_px  of the upright image
+ * returns: VP_OK; VP_ERR_UNSUPPORTED: the model reads no images; VP_ERR_RANGE: a side is out of range, a resized side
+ *          has no pixel or there are too many pixels, NULL
+ * memory:  none
+ * threads: reentrant */
+VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t width_px, int32_t height_px,
+                                      vp_picture *picture, vp_error *error);
+/* The views' pixels of 8 bits.
+ * in:      rgb       uint8 [height, width, 3]
+ *          picture   of this image, from vp_processor_picture
+ * out:     views     uint8 [views, crop_px, crop_px, 3]
+ * returns: VP_OK; VP_ERR_MEMORY; VP_ERR_RANGE a NULL
+ * memory:  3 bytes per pixel of the image after each resize, and the weights of one axis
+ * threads: reentrant */
+VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_picture *picture, const uint8_t *rgb,
+                                    uint8_t *views);
+/* out:     pixels    f32 [views, patches, patch_px * patch_px * 3]: patches row by row; inside (y, x, channel)
+ * rule:    (value - 255 mean) / (255 std), both rounded to float32
+ * memory:  none
+ * threads: reentrant */
+VP_API void vp_processor_pixels(const vp_processor *processor, const vp_picture *picture, const uint8_t *views,
+                                float *pixels);
+
+typedef enum vp_filter { VP_FILTER_BICUBIC, VP_FILTER_LANCZOS } vp_filter;
+/* Resizes 8-bit RGB as torch does, antialiased.
+ * returns: VP_OK; VP_ERR_RANGE: a NULL, a side < 1 or over VP_PROCESSOR_VIEW_PIXELS_MAX pixels; VP_ERR_MEMORY
+ * rule:    width first, rounded to 8 bits, then height; an axis of unchanged size is skipped. Pillow's coefficients
+ *          (support times scale; cubic: a = -0.5), held in 16 bits with as many bits of fraction as the largest
+ *          weight of the axis leaves
+ * source:  pytorch, aten/src/ATen/native/cpu/UpSampleKernel.cpp (_compute_index_ranges_int16_weights)
+ * memory:  3 bytes per pixel between the axes, and 2 bytes per weight
+ * threads: reentrant */
+VP_API vp_result vp_processor_resize(const uint8_t *rgb, int32_t width_px, int32_t height_px, uint8_t *resized,
+                                     int32_t new_width_px, int32_t new_height_px, vp_filter filter);
+
+/* The text of a conversation of one question, ready for the answer; an image stands in front of it, as one
+ * placeholder.
+ * out:     out     [capacity] with NUL, on success only; NULL only counts
+ *          needed  bytes without the NUL; on VP_OK and VP_ERR_CAPACITY
+ * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE: NULL, or an image for a model that reads none
+ * rule:    the official chat template's text for such a conversation. OLMoE's begins with bos_token where the
+ *          tokenizer's configuration has one: that is the caller's
+ * threads: reentrant */
+VP_API vp_result vp_processor_prompt(vp_processor_kind kind, const char *question, int has_image, char *out,
+                                     size_t capacity, size_t *needed);
+/* The placeholder of an image, which is also the content of its token; NULL: the model reads none. */
+VP_API const char *vp_processor_placeholder(vp_processor_kind kind);
+/* Truth: this is the chat template that vp_processor_prompt follows. Line ends behind it do not count. */
+VP_API int vp_processor_knows_template(vp_processor_kind kind, const char *chat_template, size_t bytes);
+/* What the tokenizer gets: the text with the placeholder replaced by the image's tokens.
+ * in:      picture  NULL: without an image the text is copied
+ * returns: VP_OK; VP_ERR_CAPACITY as above; VP_ERR_MISMATCH: not exactly one placeholder, or without an image not
+ *          none; VP_ERR_RANGE: NULL
+ * threads: reentrant */
+VP_API vp_result vp_processor_expand(const vp_processor *processor, const vp_picture *picture, const char *text,
+                                     char *out, size_t capacity, size_t *needed);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* VLMPROF_PROCESSOR_H */
+
+/* ================================================================================================= implementation */
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_PROCESSOR_IMPLEMENTATION)) \
+    && !defined(VLMPROF_PROCESSOR_IMPLEMENTATION_DONE)
+#define VLMPROF_PROCESSOR_IMPLEMENTATION_DONE
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --------------------------------------------------------------------------------------------------------- settings */
+
+static vp_result vp_impl_processor_wrong(vp_error *error, vp_result code, const char *field, const char *text) {
+    vp_message where = {{0}, 0};
+    vp_message_text(&where, "preprocessor_config.json: ");
+    vp_message_text(&where, field);
+    return vp_fail(error, code, -1, where.text, text);
+}
+
+/* a whole number under "a" or "a.b"; 0: there is none */
+static int32_t vp_impl_processor_int(const vp_json *json, const char *field, const char *inner) {
+    uint32_t node = vp_json_get(json, 0, field);
+    int64_t value = 0;
+    if (node != VP_JSON_NONE && inner) node = vp_json_get(json, node, inner);
+    if (node == VP_JSON_NONE || vp_json_to_int(json, node, &value) != VP_OK || value < 1 || value > 65536) return 0;
+    return (int32_t)value;
+}
+
+/* Each step that the file names must be as the official processor has it; what it does not name is so. */
+static vp_result vp_impl_processor_steps(vp_processor_kind kind, const vp_json *json, vp_error *error) {
+    static const struct { const char *name; unsigned kinds; } steps[] = {
+        {"do_resize", 14}, {"do_rescale", 14}, {"do_normalize", 14}, {"do_center_crop", 2}, {"do_image_splitting", 4}};
+    static const int resample[VP_PROCESSOR_COUNT] = {0, 3, 1, 3}; /* Pillow's numbers: Lanczos 1, bicubic 3 */
+    uint32_t node;
+    double factor = 0;
+    int64_t filter = -1;
+    size_t i;
+    for (i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        node = vp_json_get(json, 0, steps[i].name);
+        if (!(steps[i].kinds >> kind & 1u) || node == VP_JSON_NONE || json->nodes[node].type == VP_JSON_NULL
+            || json->nodes[node].type == VP_JSON_TRUE)
+            continue;
+        return vp_impl_processor_wrong(error, VP_ERR_UNSUPPORTED, steps[i].name, "only true is implemented");
+    }
+    node = vp_json_get(json, 0, "resample");
+    if (node != VP_JSON_NONE && (vp_json_to_int(json, node, &filter) != VP_OK || filter != resample[kind]))
+        return vp_impl_processor_wrong(error, VP_ERR_UNSUPPORTED, "resample",
+                                       kind == VP_PROCESSOR_IDEFICS3 ? "only 1 (Lanczos) is implemented"
+                                                                     : "only 3 (bicubic) is implemented");
+    node = vp_json_get(json, 0, "rescale_factor");
+    if (node != VP_JSON_NONE && (vp_json_to_double(json, node, &factor) != VP_OK || fabs(factor * 255 - 1) > 1e-12))
+        return vp_impl_processor_wrong(error, VP_ERR_UNSUPPORTED, "rescale_factor", "only 1/255 is implemented");
+    return VP_OK;
+}
+
+static vp_result vp_impl_processor_llava(vp_processor *processor, const vp_json *json, vp_error *error) {
+    const int32_t crop = processor->geometry.crop_px, height = vp_impl_processor_int(json, "crop_size", "height"),
+                  width = vp_impl_processor_int(json, "crop_size", "width");
+    processor->shortest_edge_px = vp_impl_processor_int(json, "size", "shortest_edge");
+    if (!processor->shortest_edge_px)
+        return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, "size.shortest_edge",
+                                       "is no number of pixels, and nothing else is implemented");
+    if (height != crop || width != crop)
+        return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "crop_size", "is not the tower's image_size");
+    if (processor->shortest_edge_px < crop)
+        return vp_impl_processor_wrong(error, VP_ERR_UNSUPPORTED, "size.shortest_edge",
+                                       "is below crop_size, which would pad");
+    return VP_OK;
+}
+
+static vp_result vp_impl_processor_idefics3(vp_processor *processor, const vp_json *json, vp_error *error) {
+    const int32_t crop = processor->geometry.crop_px;
+    vp_result result;
+    processor->longest_edge_px = vp_impl_processor_int(json, "size", "longest_edge");
+    if (!processor->longest_edge_px)
+        return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, "size.longest_edge", "is no number of pixels");
+    if (vp_impl_processor_int(json, "max_image_size", "longest_edge") != crop)
+        return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "max_image_size.longest_edge",
+                                       "is not the tower's image_size");
+    vp_family_default(vp_family_find("smolvlm"), &processor->family);
+    result = vp_family_set_number(&processor->family, "longest_edge", processor->longest_edge_px, error);
+    if (result == VP_OK) result = vp_family_set_number(&processor->family, "tile_size", crop, error);
+    return result == VP_OK ? vp_family_set_number(&processor->family, "image_seq_len",
+                                                  vp_geometry_tokens_per_crop(&processor->geometry), error)
+                           : result;
+}
+
+static vp_result vp_impl_processor_internvl(vp_processor *processor, const vp_json *json, vp_error *error) {
+    const int32_t crop = processor->geometry.crop_px, least = vp_impl_processor_int(json, "min_patches", NULL),
+                  most = vp_impl_processor_int(json, "max_patches", NULL);
+    vp_result result;
+    if (vp_impl_processor_int(json, "size", "height") != crop || vp_impl_processor_int(json, "size", "width") != crop)
+        return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "size", "is not the tower's image_size");
+    if (!least || !most)
+        return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, least ? "max_patches" : "min_patches",
+                                       "is no number of tiles");
+    vp_family_default(vp_family_find("internvl"), &processor->family);
+    result = vp_family_set_number(&processor->family, "min_patches", least, error);
+    if (result == VP_OK) result = vp_family_set_number(&processor->family, "max_patches", most, error);
+    if (result == VP_OK) result = vp_family_set_number(&processor->family, "size", crop, error);
+    return result == VP_OK ? vp_family_set_number(&processor->family, "image_seq_length",
+                                                  vp_geometry_tokens_per_crop(&processor->geometry), error)
+                           : result;
+}
+
+VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *geometry, const vp_json *preprocessor,
+                                   vp_processor *processor, vp_error *error) {
+    vp_result result;
+    if ((unsigned)kind >= VP_PROCESSOR_COUNT || !geometry || !processor)
+        return vp_fail(error, VP_ERR_RANGE, -1, "processor", "no such kind, or no geometry, or no place for it");
+    memset(processor, 0, sizeof *processor);
+    processor->kind = kind;
+    processor->geometry = *geometry;
+    if (kind == VP_PROCESSOR_OLMOE) return VP_OK;
+    if (vp_geometry_check(geometry) != VP_OK)
+        return vp_fail(error, VP_ERR_RANGE, -1, "processor", "the geometry's numbers do not fit together");
+    if (!preprocessor)
+        return vp_fail(error, VP_ERR_NOT_FOUND, -1, "preprocessor_config.json",
+                       "is not there: how images are resized is not known");
+    if (preprocessor->nodes[0].type != VP_JSON_OBJECT)
+        return vp_fail(error, VP_ERR_FORMAT, -1, "preprocessor_config.json", "is not a JSON object");
+    result = vp_impl_processor_steps(kind, preprocessor, error);
+    if (result != VP_OK) return result;
+    if (kind == VP_PROCESSOR_LLAVA) return vp_impl_processor_llava(processor, preprocessor, error);
+    if (kind == VP_PROCESSOR_IDEFICS3) return vp_impl_processor_idefics3(processor, preprocessor, error);
+    return vp_impl_processor_internvl(processor, preprocessor, error);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ views */
+
+/* LLaVA: the shortest edge gets its size, then the centre is cut out */
+static void vp_impl_picture_llava(const vp_processor *processor, vp_picture *picture) {
+    const double edge = processor->shortest_edge_px;
+    const int32_t crop = processor->geometry.crop_px;
+    const int wide = picture->width_px > picture->height_px;
+    const double longest = wide ? edge * picture->width_px / picture->height_px
+                                : edge * picture->height_px / picture->width_px;
+    const int32_t other = longest < 1e9 ? (int32_t)longest : 1000000000;
+    picture->first_width_px = wide ? other : processor->shortest_edge_px;
+    picture->first_height_px = wide ? processor->shortest_edge_px : other;
+    picture->resized_width_px = picture->first_width_px;
+    picture->resized_height_px = picture->first_height_px;
+    picture->left_px = (picture->resized_width_px - crop) / 2;
+    picture->top_px = (picture->resized_height_px - crop) / 2;
+    picture->rows = picture->cols = picture->views = 1;
+}
+
+/* Idefics3: the longest edge gets its size, the other one is cut to a whole number and made even; 4096 at most */
+static void vp_impl_picture_idefics3(const vp_processor *processor, vp_picture *picture) {
+    const double aspect = (double)picture->width_px / (double)picture->height_px;
+    const int wide = picture->width_px >= picture->height_px;
+    int32_t longest = processor->longest_edge_px, other = (int32_t)(wide ? longest / aspect : longest * aspect);
+    double again;
+    other += other & 1;
+    if (other < 1) other = 1;
+    again = wide ? (double)longest / other : (double)other / longest;
+    if (longest > 4096) {
+        longest = 4096;
+        other = (int32_t)(wide ? 4096.0 / again : 4096.0 * again);
+        if (other < 1) other = 1;
+    }
+    picture->first_width_px = wide ? longest : other;
+    picture->first_height_px = wide ? other : longest;
+}
+
+VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t width_px, int32_t height_px,
+                                      vp_picture *picture, vp_error *error) {
+    vp_picture made;
+    vp_vision_count count;
+    vp_result result;
+    if (!processor || !picture || width_px < 1 || height_px < 1)
+        return vp_fail(error, VP_ERR_RANGE, -1, "picture", "no processor, no place for the picture, or an empty image");
+    if (processor->kind == VP_PROCESSOR_OLMOE)
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "image", "this model reads text alone");
+    memset(&made, 0, sizeof made);
+    made.width_px = width_px;
+    made.height_px = height_px;
+    if (processor->kind == VP_PROCESSOR_LLAVA) {
+        vp_impl_picture_llava(processor, &made);
+    } else {
+        result = vp_family_count(&processor->family, width_px, height_px, &count, error);
+        if (result != VP_OK) return result;
+        made.resized_width_px = (int32_t)count.resized_width_px;
+        made.resized_height_px = (int32_t)count.resized_height_px;
+        made.rows = count.rows ? (int32_t)count.rows : 1; /* one view alone has no rows there */
+        made.cols = count.cols ? (int32_t)count.cols : 1;
+        made.views = (int32_t)count.views;
+        made.separator_tokens = (int32_t)count.separator_tokens;
+        made.marker_tokens = (int32_t)count.marker_tokens;
+        made.first_width_px = made.resized_width_px;
+        made.first_height_px = made.resized_height_px;
+        if (processor->kind == VP_PROCESSOR_IDEFICS3) vp_impl_picture_idefics3(processor, &made);
+    }
+    made.tokens = made.views * vp_geometry_tokens_per_crop(&processor->geometry);
+    if ((double)made.resized_width_px * made.resized_height_px > VP_PROCESSOR_VIEW_PIXELS_MAX
+        || (double)made.first_width_px * made.height_px > VP_PROCESSOR_VIEW_PIXELS_MAX
+        || (double)made.resized_width_px * made.first_height_px > VP_PROCESSOR_VIEW_PIXELS_MAX)
+        return vp_fail(error, VP_ERR_RANGE, -1, "picture", "the resized image has over 100 million pixels");
+    *picture = made;
+    return VP_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- resize */
+
+static double vp_impl_filter_sinc(double x) {
+    const double pi = 3.14159265358979323846;
+    return x == 0.0 ? 1.0 : sin(x * pi) / (x * pi);
+}
+static double vp_impl_filter(vp_filter filter, double x) {
+    const double a = -0.5;
+    if (filter == VP_FILTER_LANCZOS)
+        return x >= -3.0 && x < 3.0 ? vp_impl_filter_sinc(x) * vp_impl_filter_sinc(x / 3.0) : 0.0;
+    x = fabs(x);
+    if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
+    return x < 2.0 ? (((x - 5) * x + 8) * x - 4) * a : 0.0;
+}
+
+/* The weights of one axis: output i is made of count[i] inputs from first[i] on, in 1 << bits. */
+typedef struct vp_impl_axis { int32_t *first, *count; int16_t *weights; int32_t taps, bits; } vp_impl_axis;
+
+static void vp_impl_axis_free(vp_impl_axis *axis) {
+    free(axis->first);
+    free(axis->count);
+    free(axis->weights);
+}
+static vp_result vp_impl_axis_make(vp_impl_axis *axis, int32_t in, int32_t out, vp_filter filter) {
+    const double scale = (double)in / out, wide = filter == VP_FILTER_LANCZOS ? 3.0 : 2.0,
+                 support = scale >= 1.0 ? wide * scale : wide, inverse = scale >= 1.0 ? 1.0 / scale : 1.0;
+    double *exact, largest = 0;
+    int32_t i, k;
+    memset(axis, 0, sizeof *axis);
+    axis->taps = (int32_t)ceil(support) * 2 + 1;
+    axis->first = (int32_t *)malloc((size_t)out * sizeof *axis->first);
+    axis->count = (int32_t *)malloc((size_t)out * sizeof *axis->count);
+    axis->weights = (int16_t *)malloc((size_t)out * (size_t)axis->taps * sizeof *axis->weights);
+    exact = (double *)malloc((size_t)out * (size_t)axis->taps * sizeof *exact);
+    if (!axis->first || !axis->count || !axis->weights || !exact) {
+        free(exact);
+        vp_impl_axis_free(axis);
+        return VP_ERR_MEMORY;
+    }
+    for (i = 0; i < out; i++) {
+        const double center = scale * (i + 0.5);
+        int64_t from = (int64_t)(center - support + 0.5), to = (int64_t)(center + support + 0.5);
+        double *weights = exact + (size_t)i * (size_t)axis->taps, total = 0;
+        if (from < 0) from = 0;
+        if (to > in) to = in;
+        axis->first[i] = (int32_t)from;
+        axis->count[i] = to - from > axis->taps ? axis->taps : to < from ? 0 : (int32_t)(to - from);
+        for (k = 0; k < axis->count[i]; k++) {
+            weights[k] = vp_impl_filter(filter, ((double)(k + from) - center + 0.5) * inverse);
+            total += weights[k];
+        }
+        for (k = 0; k < axis->count[i]; k++) {
+            if (total != 0.0) weights[k] /= total;
+            if (weights[k] > largest) largest = weights[k];
+        }
+    }
+    while (axis->bits < 22 && (int)(0.5 + largest * (double)(1 << (axis->bits + 1))) < 32768) axis->bits++;
+    for (i = 0; i < out; i++)
+        for (k = 0; k < axis->count[i]; k++) {
+            const double weight = exact[(size_t)i * (size_t)axis->taps + (size_t)k] * (double)(1 << axis->bits);
+            axis->weights[(size_t)i * (size_t)axis->taps + (size_t)k] =
+                (int16_t)(weight < 0 ? (int)(-0.5 + weight) : (int)(0.5 + weight));
+        }
+    free(exact);
+    return VP_OK;
+}
+
+/* One axis of an image of `lines` lines: elements of `step` bytes follow one another along it, `channels` of each are
+ * weighted together, lines are `in_stride` and `out_stride` bytes apart. */
+typedef struct vp_impl_pass {
+    const uint8_t *in;
+    uint8_t *out;
+    size_t lines, in_stride, out_stride, step, channels;
+} vp_impl_pass;
+
+static vp_result vp_impl_resize_axis(const vp_impl_pass *pass, int32_t in, int32_t out, vp_filter filter) {
+    vp_impl_axis axis;
+    vp_result result = vp_impl_axis_make(&axis, in, out, filter);
+    size_t line, channel;
+    int32_t i, k;
+    if (result != VP_OK) return result;
+    for (line = 0; line < pass->lines; line++)
+        for (i = 0; i < out; i++) {
+            const int16_t *weights = axis.weights + (size_t)i * (size_t)axis.taps;
+            const uint8_t *from = pass->in + line * pass->in_stride + (size_t)axis.first[i] * pass->step;
+            uint8_t *to = pass->out + line * pass->out_stride + (size_t)i * pass->step;
+            for (channel = 0; channel < pass->channels; channel++) {
+                int32_t sum = axis.bits ? 1 << (axis.bits - 1) : 0;
+                for (k = 0; k < axis.count[i]; k++) sum += weights[k] * from[(size_t)k * pass->step + channel];
+                sum = sum < 0 ? 0 : sum >> axis.bits;
+                to[channel] = (uint8_t)(sum > 255 ? 255 : sum);
+            }
+        }
+    vp_impl_axis_free(&axis);
+    return VP_OK;
+}
+
+VP_API vp_result vp_processor_resize(const uint8_t *rgb, int32_t width_px, int32_t height_px, uint8_t *resized,
+                                     int32_t new_width_px, int32_t new_height_px, vp_filter filter) {
+    const size_t width = (size_t)width_px, height = (size_t)height_px, new_width = (size_t)new_width_px;
+    vp_impl_pass across = {rgb, resized, height, width * 3, new_width * 3, 3, 3};
+    vp_impl_pass down = {rgb, resized, 1, 0, 0, new_width * 3, new_width * 3};
+    uint8_t *between = NULL;
+    vp_result result = VP_OK;
+    if (!rgb || !resized || width_px < 1 || height_px < 1 || new_width_px < 1 || new_height_px < 1
+        || (double)width_px * height_px > VP_PROCESSOR_VIEW_PIXELS_MAX
+        || (double)new_width_px * height_px > VP_PROCESSOR_VIEW_PIXELS_MAX
+        || (double)new_width_px * new_height_px > VP_PROCESSOR_VIEW_PIXELS_MAX)
+        return VP_ERR_RANGE;
+    if (width_px == new_width_px && height_px == new_height_px) {
+        memcpy(resized, rgb, width * height * 3);
+        return VP_OK;
+    }
+    if (width_px != new_width_px && height_px != new_height_px) {
+        between = (uint8_t *)malloc(new_width * height * 3);
+        if (!between) return VP_ERR_MEMORY;
+        across.out = between;
+        down.in = between;
+    }
+    if (width_px != new_width_px) result = vp_impl_resize_axis(&across, width_px, new_width_px, filter);
+    if (result == VP_OK && height_px != new_height_px)
+        result = vp_impl_resize_axis(&down, height_px, new_height_px, filter);
+    free(between);
+    return result;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- pixels */
+
+/* The image after all resizes but the whole image's, malloc'ed. */
+static vp_result vp_impl_picture_resized(const vp_processor *processor, const vp_picture *picture, const uint8_t *rgb,
+                                         uint8_t **resized) {
+    const vp_filter filter = processor->kind == VP_PROCESSOR_IDEFICS3 ? VP_FILTER_LANCZOS : VP_FILTER_BICUBIC;
+    const int twice = picture->first_width_px != picture->resized_width_px
+                      || picture->first_height_px != picture->resized_height_px;
+    uint8_t *first = (uint8_t *)malloc((size_t)picture->first_width_px * (size_t)picture->first_height_px * 3), *second;
+    vp_result result = first ? vp_processor_resize(rgb, picture->width_px, picture->height_px, first,
+                                                   picture->first_width_px, picture->first_height_px, filter)
+                             : VP_ERR_MEMORY;
+    *resized = first;
+    if (result != VP_OK || !twice) return result;
+    second = (uint8_t *)malloc((size_t)picture->resized_width_px * (size_t)picture->resized_height_px * 3);
+    result = second ? vp_processor_resize(first, picture->first_width_px, picture->first_height_px, second,
+                                          picture->resized_width_px, picture->resized_height_px, filter)
+                    : VP_ERR_MEMORY;
+    free(first);
+    *resized = second;
+    return result;
+}
+
+VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_picture *picture, const uint8_t *rgb,
+                                    uint8_t *views) {
+    const int is_idefics3 = processor && processor->kind == VP_PROCESSOR_IDEFICS3;
+    const size_t crop = processor ? (size_t)processor->geometry.crop_px : 0, view_bytes = crop * crop * 3;
+    uint8_t *resized = NULL;
+    vp_result result;
+    int32_t view;
+    size_t y;
+    if (!processor || !picture || !rgb || !views) return VP_ERR_RANGE;
+    result = vp_impl_picture_resized(processor, picture, rgb, &resized);
+    for (view = 0; result == VP_OK && view < picture->rows * picture->cols; view++) {
+        const size_t left = (size_t)picture->left_px + (size_t)(view % picture->cols) * crop,
+                     top = (size_t)picture->top_px + (size_t)(view / picture->cols) * crop;
+        for (y = 0; y < crop; y++)
+            memcpy(views + (size_t)view * view_bytes + y * crop * 3,
+                   resized + ((top + y) * (size_t)picture->resized_width_px + left) * 3, crop * 3);
+    }
+    /* the whole image: Idefics3 makes it from the enlarged one, InternVL from the original */
+    if (result == VP_OK && picture->views > picture->rows * picture->cols)
+        result = vp_processor_resize(is_idefics3 ? resized : rgb,
+                                     is_idefics3 ? picture->resized_width_px : picture->width_px,
+                                     is_idefics3 ? picture->resized_height_px : picture->height_px,
+                                     views + (size_t)view * view_bytes, processor->geometry.crop_px,
+                                     processor->geometry.crop_px, is_idefics3 ? VP_FILTER_LANCZOS : VP_FILTER_BICUBIC);
+    free(resized);
+    return result;
+}
+
+VP_API void vp_processor_pixels(const vp_processor *processor, const vp_picture *picture, const uint8_t *views,
+                                float *pixels) {
+    const vp_geometry *geometry = &processor->geometry;
+    const size_t patch = (size_t)geometry->patch_px, crop = (size_t)geometry->crop_px, side = crop / patch;
+    float table[3][256];
+    size_t view, row, col, y, x;
+    int channel, level;
+    for (channel = 0; channel < 3; channel++) {
+        const float mean = (float)((double)geometry->mean[channel] * 255.0),
+                    std = (float)((double)geometry->std[channel] * 255.0);
+        for (level = 0; level < 256; level++) table[channel][level] = ((float)level - mean) / std;
+    }
+    for (view = 0; view < (size_t)picture->views; view++)
+        for (row = 0; row < side; row++)
+            for (col = 0; col < side; col++)
+                for (y = 0; y < patch; y++) {
+                    const uint8_t *from = views + ((view * crop + row * patch + y) * crop + col * patch) * 3;
+                    for (x = 0; x < patch * 3; x++) *pixels++ = table[x % 3][from[x]];
+                }
+}
+
+/* ------------------------------------------------------------------------------------------------------------- text */
+
+/* out NULL: only counts */
+typedef struct vp_impl_processor_text { char *out; size_t bytes; } vp_impl_processor_text;
+
+static void vp_impl_processor_add_bytes(vp_impl_processor_text *text, const char *add, size_t bytes) {
+    if (text->out && bytes) memcpy(text->out + text->bytes, add, bytes);
+    text->bytes += bytes;
+}
+static void vp_impl_processor_add(vp_impl_processor_text *text, const char *add) {
+    vp_impl_processor_add_bytes(text, add, strlen(add));
+}
+static void vp_impl_processor_add_int(vp_impl_processor_text *text, int32_t number) {
+    vp_message digits = {{0}, 0};
+    vp_message_int(&digits, number);
+    vp_impl_processor_add(text, digits.text);
+}
+
+static const struct { const char *placeholder, *before, *with_image, *without_image, *after; uint64_t chat_template; }
+vp_impl_processor_formats[VP_PROCESSOR_COUNT] = {
+    /* the last is FNV-1a of the template that the rest was read from */
+    {NULL, "<|user|>\n", "", "", "\n<|assistant|>\n", UINT64_C(0x38edd7b9e2cc8fc1)},
+    {"<image>", "USER: ", "<image>\n", "", " ASSISTANT:", UINT64_C(0xd9ced1d7141b9c24)},
+    {"<image>", "<|im_start|>User:", "<image>", " ", "<end_of_utterance>\nAssistant:", UINT64_C(0x92cf2b51e627e013)},
+    {"<IMG_CONTEXT>", "<|im_start|>user\n", "<IMG_CONTEXT>\n", "", "<|im_end|>\n<|im_start|>assistant\n",
+     UINT64_C(0xa2e9d9ef77347fee)},
+};
+
+VP_API const char *vp_processor_placeholder(vp_processor_kind kind) {
+    return (unsigned)kind < VP_PROCESSOR_COUNT ? vp_impl_processor_formats[kind].placeholder : NULL;
+}
+
+VP_API int vp_processor_knows_template(vp_processor_kind kind, const char *chat_template, size_t bytes) {
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    size_t i;
+    if ((unsigned)kind >= VP_PROCESSOR_COUNT || !chat_template) return 0;
+    while (bytes && (chat_template[bytes - 1] == '\n' || chat_template[bytes - 1] == '\r')) bytes--;
+    for (i = 0; i < bytes; i++) hash = (hash ^ (uint8_t)chat_template[i]) * UINT64_C(0x100000001b3);
+    return hash == vp_impl_processor_formats[kind].chat_template;
+}
+
+/* VP_OK if the text has room; `made` has been counted */
+static vp_result vp_impl_processor_room(size_t made, const char *out, size_t capacity, size_t *needed) {
+    *needed = made;
+    return out && made < capacity ? VP_OK : VP_ERR_CAPACITY;
+}
+
+VP_API vp_result vp_processor_prompt(vp_processor_kind kind, const char *question, int has_image, char *out,
+                                     size_t capacity, size_t *needed) {
+    vp_impl_processor_text text = {NULL, 0};
+    int pass;
+    if ((unsigned)kind >= VP_PROCESSOR_COUNT || !question || !needed || (has_image && kind == VP_PROCESSOR_OLMOE))
+        return VP_ERR_RANGE;
+    for (pass = 0; pass < 2; pass++) {
+        text.bytes = 0;
+        vp_impl_processor_add(&text, vp_impl_processor_formats[kind].before);
+        vp_impl_processor_add(&text, has_image ? vp_impl_processor_formats[kind].with_image
+                                               : vp_impl_processor_formats[kind].without_image);
+        vp_impl_processor_add(&text, question);
+        vp_impl_processor_add(&text, vp_impl_processor_formats[kind].after);
+        if (!pass && vp_impl_processor_room(text.bytes, out, capacity, needed) != VP_OK) return VP_ERR_CAPACITY;
+        text.out = out;
+    }
+    out[text.bytes] = 0;
+    return VP_OK;
+}
+
+static void vp_impl_processor_add_view(vp_impl_processor_text *text, const vp_processor *processor) {
+    int32_t i, tokens = vp_geometry_tokens_per_crop(&processor->geometry);
+    for (i = 0; i < tokens; i++) vp_impl_processor_add(text, vp_processor_placeholder(processor->kind));
+}
+
+/* what stands in the place of an image */
+static void vp_impl_processor_add_image(vp_impl_processor_text *text, const vp_processor *processor,
+                                        const vp_picture *picture) {
+    int32_t row, col, view;
+    if (processor->kind == VP_PROCESSOR_INTERNVL) vp_impl_processor_add(text, "<img>");
+    if (processor->kind != VP_PROCESSOR_IDEFICS3)
+        for (view = 0; view < picture->views; view++) vp_impl_processor_add_view(text, processor);
+    if (processor->kind == VP_PROCESSOR_INTERNVL) vp_impl_processor_add(text, "</img>");
+    if (processor->kind != VP_PROCESSOR_IDEFICS3) return;
+    for (row = 1; picture->views > 1 && row <= picture->rows; row++) {
+        for (col = 1; col <= picture->cols; col++) {
+            vp_impl_processor_add(text, "<fake_token_around_image><row_");
+            vp_impl_processor_add_int(text, row);
+            vp_impl_processor_add(text, "_col_");
+            vp_impl_processor_add_int(text, col);
+            vp_impl_processor_add(text, ">");
+            vp_impl_processor_add_view(text, processor);
+        }
+        vp_impl_processor_add(text, row < picture->rows ? "\n" : "\n\n");
+    }
+    vp_impl_processor_add(text, "<fake_token_around_image><global-img>");
+    vp_impl_processor_add_view(text, processor);
+    vp_impl_processor_add(text, "<fake_token_around_image>");
+}
+
+VP_API vp_result vp_processor_expand(const vp_processor *processor, const vp_picture *picture, const char *text,
+                                     char *out, size_t capacity, size_t *needed) {
+    const char *placeholder = processor ? vp_processor_placeholder(processor->kind) : NULL, *found;
+    vp_impl_processor_text made = {NULL, 0};
+    int pass;
+    if (!processor || !text || !needed) return VP_ERR_RANGE;
+    found = placeholder ? strstr(text, placeholder) : NULL;
+    if (!found != !picture || (found && strstr(found + strlen(placeholder), placeholder))) return VP_ERR_MISMATCH;
+    for (pass = 0; pass < 2; pass++) {
+        made.bytes = 0;
+        vp_impl_processor_add_bytes(&made, text, found ? (size_t)(found - text) : strlen(text));
+        if (found) {
+            vp_impl_processor_add_image(&made, processor, picture);
+            vp_impl_processor_add(&made, found + strlen(placeholder));
+        }
+        if (!pass && vp_impl_processor_room(made.bytes, out, capacity, needed) != VP_OK) return VP_ERR_CAPACITY;
+        made.out = out;
+    }
+    out[made.bytes] = 0;
+    return VP_OK;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* implementation */

@@ -1,0 +1,229 @@
+/* test_processor.c: prompts, expanded texts, 8-bit pixels and pixel values of models other than Molmo against the official processors (tests/golden/othermodels, and
+ * what the shared goldens have beyond it), and what is refused. */
+#include "vlmprof.h"
+#include "vlmprof_families.h"
+#include "vlmprof_image.h"
+#include "vlmprof_processor.h"
+#include "support/check.h"
+
+static const struct { const char *name; vp_processor_kind kind; int32_t crop_px, patch_px, pool; const char *cases[3]; } models[] = {
+    { "olmoe", VP_PROCESSOR_OLMOE, 336, 14, 2, { "text1", "text2", "text3" } },
+    { "llava", VP_PROCESSOR_LLAVA, 84, 14, 1, { "text", "image-a", "image-b" } },
+    { "smolvlm", VP_PROCESSOR_IDEFICS3, 64, 16, 2, { "text", "image-a", "image-b" } },
+    { "internvl", VP_PROCESSOR_INTERNVL, 56, 14, 2, { "text", "image-a", "image-b" } },
+};
+enum { MODELS = sizeof models / sizeof models[0], TEXT_BYTES = 1 << 16 };
+
+static const char *place(size_t model, const char *rest) {
+    char path[256];
+    snprintf(path, sizeof path, "othermodels/%s/%s", models[model].name, rest);
+    return check_golden(path);
+}
+typedef struct json_file { char *text; vp_json_node nodes[4000]; vp_json json; } json_file;
+static json_file *json_open(const char *path) {
+    static json_file files[2];
+    static int turn;
+    json_file *file = &files[turn++ & 1];
+    size_t bytes = 0;
+    free(file->text);
+    file->text = check_read(path, &bytes);
+    return file->text && vp_json_parse(file->text, bytes, file->nodes, 4000, &file->json, NULL, NULL) == VP_OK ? file : NULL;
+}
+static const char *json_text(const json_file *file, const char *key, char *out) {
+    size_t needed = 0;
+    uint32_t node = vp_json_get(&file->json, 0, key);
+    return node != VP_JSON_NONE && vp_json_text(&file->json, node, out, TEXT_BYTES, &needed) == VP_OK ? out : NULL;
+}
+static vp_geometry geometry_of(size_t model, const json_file *file) {
+    vp_geometry geometry = vp_geometry_default();
+    geometry.crop_px = models[model].crop_px;
+    geometry.patch_px = models[model].patch_px;
+    geometry.pool = models[model].pool;
+    geometry.margin_left_patches = geometry.margin_right_patches = 0;
+    for (uint32_t i = 0; file && i < 3; i++) {
+        double mean = 0, std = 0;
+        CHECK_INT(vp_json_to_double(&file->json, vp_json_at(&file->json, vp_json_get(&file->json, 0, "image_mean"), i), &mean), VP_OK);
+        CHECK_INT(vp_json_to_double(&file->json, vp_json_at(&file->json, vp_json_get(&file->json, 0, "image_std"), i), &std), VP_OK);
+        geometry.mean[i] = (float)mean;
+        geometry.std[i] = (float)std;
+    }
+    return geometry;
+}
+static int open_processor(size_t model, vp_processor *processor) {
+    json_file *file = models[model].kind == VP_PROCESSOR_OLMOE ? NULL : json_open(place(model, "checkpoint/preprocessor_config.json"));
+    vp_geometry geometry = geometry_of(model, file);
+    vp_error error;
+    return CHECK_INT(vp_processor_read(models[model].kind, &geometry, file ? &file->json : NULL, processor, &error), VP_OK);
+}
+
+/* pixel_values.npy: the values, [views, 3, height, width], or their sums over each patch and channel, [views, 3, rows, columns] */
+static void check_values(size_t model, const char *name, const vp_processor *processor, const vp_picture *picture, const float *pixels) {
+    char rest[64];
+    check_array values;
+    const int32_t patch = processor->geometry.patch_px, crop = processor->geometry.crop_px, side = crop / patch;
+    const int64_t count = (int64_t)picture->views * 3 * crop * crop;
+    double worst = 0;
+    int sums;
+    snprintf(rest, sizeof rest, "%s/pixel_values.npy", name);
+    if (!place(model, rest)) { check_skip(rest, "not among the committed goldens"); return; }
+    if (!CHECK(check_npy(place(model, rest), &values))) return;
+    sums = values.count == (int64_t)picture->views * 3 * side * side;
+    CHECK(sums || values.count == count);
+    for (int64_t view = 0; view < picture->views; view++)
+        for (int64_t at = 0; at < (int64_t)side * side; at++) {
+            double sum[3] = { 0, 0, 0 };
+            const float *from = pixels + (view * side * side + at) * patch * patch * 3;
+            for (int64_t i = 0; i < (int64_t)patch * patch; i++)
+                for (int c = 0; c < 3; c++) {
+                    const int64_t y = at / side * patch + i / patch, x = at % side * patch + i % patch;
+                    sum[c] += from[i * 3 + c];
+                    if (!sums) worst = fmax(worst, fabs(from[i * 3 + c] - check_at(&values, ((view * 3 + c) * crop + y) * crop + x)));
+                }
+            for (int c = 0; sums && c < 3; c++) worst = fmax(worst, fabs(sum[c] - check_at(&values, (view * 3 + c) * side * side + at)));
+        }
+    CHECK_NEAR(worst, 0, sums ? 1e-4 : 1e-6);
+    if (getenv("VERBOSE")) printf("%s %s: %s differ by %.2g\n", models[model].name, name, sums ? "sums" : "values", worst);
+    check_free(&values);
+}
+/* the views of an image are those of pixels.png, level by level, and their values the processor's */
+static void check_picture(size_t model, const char *name, const vp_processor *processor, const char *path, vp_picture *picture) {
+    char rest[64];
+    size_t bytes = 0, view_bytes;
+    char *file = check_read(place(model, path), &bytes);
+    vp_image image, want;
+    vp_error error;
+    uint8_t *views;
+    float *pixels;
+    if (!CHECK(file) || !CHECK_INT(vp_image_decode((const uint8_t *)file, bytes, &image, &error), VP_OK)) return;
+    free(file);
+    CHECK_INT(vp_processor_picture(processor, image.width_px, image.height_px, picture, &error), VP_OK);
+    snprintf(rest, sizeof rest, "%s/pixels.png", name);
+    file = check_read(place(model, rest), &bytes);
+    if (!CHECK(file) || !CHECK_INT(vp_image_decode((const uint8_t *)file, bytes, &want, &error), VP_OK)) return;
+    free(file);
+    CHECK_INT(picture->views * processor->geometry.crop_px, want.height_px);
+    view_bytes = (size_t)picture->views * (size_t)processor->geometry.crop_px * (size_t)processor->geometry.crop_px * 3;
+    views = (uint8_t *)calloc(view_bytes, 1);
+    pixels = (float *)malloc(view_bytes * sizeof *pixels);
+    if (!views || !pixels) abort();
+    CHECK_INT(vp_processor_views(processor, picture, image.rgb, views), VP_OK);
+    for (size_t i = 0, differing = 0; i <= view_bytes; i++) {
+        if (i == view_bytes) CHECK_INT(differing, 0); else differing += views[i] != want.rgb[i];
+    }
+    vp_processor_pixels(processor, picture, views, pixels);
+    check_values(model, name, processor, picture, pixels);
+    free(views);
+    free(pixels);
+    vp_image_free(&image);
+    vp_image_free(&want);
+}
+static void check_model_case(size_t model, const char *name) {
+    static char question[TEXT_BYTES], text[TEXT_BYTES], expanded[TEXT_BYTES], image[TEXT_BYTES], got[TEXT_BYTES];
+    char rest[64];
+    vp_processor processor;
+    vp_picture picture;
+    json_file *file;
+    size_t needed = 0, again = 0;
+    int has_image;
+    snprintf(rest, sizeof rest, "%s/case.json", name);
+    check_case("%s %s", models[model].name, name);
+    if (!open_processor(model, &processor)) return;
+    file = json_open(place(model, rest));
+    if (!CHECK(file)) return;
+    has_image = json_text(file, "image", image) != NULL;
+    if (!CHECK(json_text(file, "prompt", question)) || !CHECK(json_text(file, "text", text)) || !CHECK(json_text(file, "expanded_text", expanded))) return;
+    if (strcmp(question, text) != 0) { /* the case went through the chat template */
+        CHECK_INT(vp_processor_prompt(models[model].kind, question, has_image, NULL, 0, &needed), VP_ERR_CAPACITY);
+        CHECK_INT(vp_processor_prompt(models[model].kind, question, has_image, got, needed, &again), VP_ERR_CAPACITY);
+        CHECK_INT(vp_processor_prompt(models[model].kind, question, has_image, got, needed + 1, &again), VP_OK);
+        CHECK_INT(again, needed);
+        CHECK_TEXT(got, text);
+    }
+    if (has_image) check_picture(model, name, &processor, image + strlen("../"), &picture);
+    CHECK_INT(vp_processor_expand(&processor, has_image ? &picture : NULL, text, NULL, 0, &needed), VP_ERR_CAPACITY);
+    CHECK_INT(vp_processor_expand(&processor, has_image ? &picture : NULL, text, got, needed + 1, &again), VP_OK);
+    CHECK_TEXT(got, expanded);
+    if (has_image) CHECK_INT(vp_processor_expand(&processor, NULL, text, got, sizeof got, &needed), VP_ERR_MISMATCH);
+}
+static void test_templates(void) {
+    for (size_t model = 0; model < MODELS; model++) {
+        size_t bytes = 0;
+        char *text = check_read(place(model, "checkpoint/chat_template.jinja"), &bytes);
+        check_case("%s: chat template", models[model].name);
+        if (!CHECK(text)) continue;
+        for (int kind = 0; kind < VP_PROCESSOR_COUNT; kind++)
+            CHECK_INT(vp_processor_knows_template((vp_processor_kind)kind, text, bytes), kind == (int)models[model].kind);
+        text[0]++;
+        CHECK(!vp_processor_knows_template(models[model].kind, text, bytes));
+        free(text);
+    }
+}
+/* the file of a model with `from` replaced by `to` is refused by the name of the setting */
+static void test_refusals(void) {
+    static const struct { size_t model; const char *from, *to; vp_result code; const char *where; } rows[] = {
+        { 1, "\"do_resize\": true", "\"do_resize\": false", VP_ERR_UNSUPPORTED, "do_resize" },
+        { 1, "\"do_center_crop\": true", "\"do_center_crop\": false", VP_ERR_UNSUPPORTED, "do_center_crop" },
+        { 1, "\"resample\": 3", "\"resample\": 2", VP_ERR_UNSUPPORTED, "resample" },
+        { 1, "0.00392156862745098", "0.0078", VP_ERR_UNSUPPORTED, "rescale_factor" },
+        { 1, "\"shortest_edge\": 84", "\"shortest_edge\": 80", VP_ERR_UNSUPPORTED, "size.shortest_edge" },
+        { 1, "\"shortest_edge\"", "\"height\"", VP_ERR_NOT_FOUND, "size.shortest_edge" },
+        { 1, "\"width\": 84", "\"width\": 83", VP_ERR_MISMATCH, "crop_size" },
+        { 2, "\"do_image_splitting\": true", "\"do_image_splitting\": false", VP_ERR_UNSUPPORTED, "do_image_splitting" },
+        { 2, "\"longest_edge\": 64", "\"longest_edge\": 32", VP_ERR_MISMATCH, "max_image_size.longest_edge" },
+        { 2, "\"longest_edge\": 256", "\"longest_edge\": 0", VP_ERR_NOT_FOUND, "size.longest_edge" },
+        { 2, "\"resample\": 1", "\"resample\": 3", VP_ERR_UNSUPPORTED, "resample" },
+        { 3, "\"max_patches\": 12", "\"max_patches\": null", VP_ERR_NOT_FOUND, "max_patches" },
+        { 3, "\"height\": 56", "\"height\": 448", VP_ERR_MISMATCH, "size" },
+    };
+    vp_processor processor;
+    vp_picture picture;
+    vp_geometry geometry = vp_geometry_default();
+    vp_error error;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        static vp_json_node nodes[400];
+        char edited[4096], where[96];
+        size_t bytes = 0;
+        vp_json json;
+        char *text = check_read(place(rows[i].model, "checkpoint/preprocessor_config.json"), &bytes), *at = text ? strstr(text, rows[i].from) : NULL;
+        check_case("%s: %s", models[rows[i].model].name, rows[i].to);
+        if (!CHECK(at)) { free(text); continue; }
+        snprintf(edited, sizeof edited, "%.*s%s%s", (int)(at - text), text, rows[i].to, at + strlen(rows[i].from));
+        CHECK_INT(vp_json_parse(edited, strlen(edited), nodes, 400, &json, NULL, NULL), VP_OK);
+        geometry = geometry_of(rows[i].model, NULL);
+        CHECK_INT(vp_processor_read(models[rows[i].model].kind, &geometry, &json, &processor, &error), rows[i].code);
+        snprintf(where, sizeof where, "preprocessor_config.json: %s", rows[i].where);
+        CHECK_TEXT(error.where, where);
+        free(text);
+    }
+    check_case("no file, no image, too many pixels");
+    CHECK_INT(vp_processor_read(VP_PROCESSOR_LLAVA, &geometry, NULL, &processor, &error), VP_ERR_NOT_FOUND);
+    CHECK_INT(vp_processor_read(VP_PROCESSOR_OLMOE, &geometry, NULL, &processor, &error), VP_OK);
+    CHECK_INT(vp_processor_picture(&processor, 10, 10, &picture, &error), VP_ERR_UNSUPPORTED);
+    if (open_processor(1, &processor)) CHECK_INT(vp_processor_picture(&processor, 1, 100000000, &picture, &error), VP_ERR_RANGE);
+}
+/* a flat image stays flat under both filters, whatever the sides: the weights of a pixel sum to one level */
+static void test_resize(void) {
+    static uint8_t from[64 * 48 * 3], to[200 * 200 * 3];
+    check_case("resize: flat images, unchanged sizes, errors");
+    for (int filter = 0; filter < 2; filter++)
+        for (int32_t side = 1; side <= 200; side += 37)
+            for (int level = 0; level < 256; level += 51) {
+                memset(from, level, sizeof from);
+                CHECK_INT(vp_processor_resize(from, 64, 48, to, side, 201 - side, (vp_filter)filter), VP_OK);
+                for (int32_t i = 0; i < side * (201 - side) * 3; i++) CHECK_INT(to[i], level);
+            }
+    for (size_t i = 0; i < sizeof from; i++) from[i] = (uint8_t)(i * 7);
+    CHECK_INT(vp_processor_resize(from, 64, 48, to, 64, 48, VP_FILTER_LANCZOS), VP_OK);
+    CHECK(memcmp(from, to, sizeof from) == 0);
+    CHECK_INT(vp_processor_resize(from, 64, 48, to, 0, 48, VP_FILTER_LANCZOS), VP_ERR_RANGE);
+    CHECK_INT(vp_processor_resize(NULL, 64, 48, to, 64, 48, VP_FILTER_LANCZOS), VP_ERR_RANGE);
+}
+
+int main(void) {
+    for (size_t model = 0; model < MODELS; model++)
+        for (int i = 0; i < 3; i++) check_model_case(model, models[model].cases[i]);
+    test_templates();
+    test_refusals();
+    test_resize();
+    return check_done("test_processor");
+}
