@@ -835,7 +835,7 @@ static void vp_impl_config_llama(vp_impl_fields *fields, const vp_impl_language 
         vp_impl_fields_fail(fields, VP_ERR_RANGE, "rms_norm_eps", "the value vanishes in float32");
 }
 /* text_config, of one of the first `kinds` of vp_impl_languages; without a model_type it is the first */
-static void vp_impl_config_text(vp_impl_fields *fields, size_t kinds, vp_model_config *config) {
+static void vp_impl_config_language(vp_impl_fields *fields, size_t kinds, vp_model_config *config) {
     vp_impl_fields text;
     size_t kind = 0;
     config->tied_head = vp_impl_fields_flag(fields, "tie_word_embeddings", 0);
@@ -988,7 +988,7 @@ static vp_result vp_impl_config_llava(vp_impl_fields *fields, const vp_json *pre
     };
     vp_impl_fields vision;
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
-    vp_impl_config_text(fields, 3, config);
+    vp_impl_config_language(fields, 3, config);
     vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     vp_impl_config_tower(&vision, &clip, 1, config);
@@ -1008,7 +1008,7 @@ static vp_result vp_impl_config_idefics3(vp_impl_fields *fields, const vp_json *
     int32_t pool = vp_impl_fields_int(fields, "scale_factor", 1, 64, 2);
     vp_impl_fields vision;
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
-    vp_impl_config_text(fields, 1, config);
+    vp_impl_config_language(fields, 1, config);
     vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     vp_impl_config_tower(&vision, &siglip, pool, config);
@@ -1038,7 +1038,7 @@ static vp_result vp_impl_config_internvl(vp_impl_fields *fields, const vp_json *
     if (fields->result == VP_OK && (pool < 1 || pool > 64 || ratio * pool != 1.0))
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "downsample_ratio", "is not one over a whole number up to 64");
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
-    vp_impl_config_text(fields, 3, config);
+    vp_impl_config_language(fields, 3, config);
     vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     vp_impl_fields_settings(&vision, vision_settings, sizeof vision_settings / sizeof vision_settings[0]);
@@ -1176,7 +1176,7 @@ static vp_model_config vp_impl_preset_tiny(void) {
 
 /* the others, in the words of their config.json */
 typedef struct vp_impl_preset { const char *name, *config; } vp_impl_preset;
-static const vp_impl_preset vp_impl_presets[] = {
+static const vp_impl_preset vp_impl_model_presets[] = {
     {"tiny", NULL},
     {"molmoe-1b", NULL},
     {"tiny-dense",
@@ -1195,20 +1195,20 @@ static const vp_impl_preset vp_impl_presets[] = {
      "\"max_position_embeddings\":4096,\"rope_theta\":5e5,\"attention_layer_norm\":true,\"norm_after\":true}"},
     {"olmoe-1b-7b", "{\"model_type\":\"olmoe\",\"intermediate_size\":1024}"},
 };
-enum { VP_IMPL_PRESETS = (int)(sizeof vp_impl_presets / sizeof vp_impl_presets[0]) };
+enum { VP_IMPL_PRESETS = (int)(sizeof vp_impl_model_presets / sizeof vp_impl_model_presets[0]) };
 
 VP_API const char *vp_model_preset_name(int32_t index) {
-    return index >= 0 && index < VP_IMPL_PRESETS ? vp_impl_presets[index].name : NULL;
+    return index >= 0 && index < VP_IMPL_PRESETS ? vp_impl_model_presets[index].name : NULL;
 }
 
 VP_API vp_result vp_model_config_preset(const char *name, vp_model_config *config) {
     int i = 0;
     if (!name || !config) return VP_ERR_RANGE;
-    while (i < VP_IMPL_PRESETS && strcmp(name, vp_impl_presets[i].name)) i++;
+    while (i < VP_IMPL_PRESETS && strcmp(name, vp_impl_model_presets[i].name)) i++;
     if (i == VP_IMPL_PRESETS) return VP_ERR_NOT_FOUND;
-    if (vp_impl_presets[i].config)
-        return vp_model_config_parse(vp_impl_presets[i].config, strlen(vp_impl_presets[i].config), NULL, 0, config,
-                                     NULL);
+    if (vp_impl_model_presets[i].config)
+        return vp_model_config_parse(vp_impl_model_presets[i].config, strlen(vp_impl_model_presets[i].config), NULL, 0,
+                                     config, NULL);
     *config = i ? vp_impl_preset_molmoe_1b() : vp_impl_preset_tiny();
     return VP_OK;
 }

@@ -326,28 +326,32 @@ VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t wid
 
 /* ----------------------------------------------------------------------------------------------------------- resize */
 
-static double vp_impl_filter_sinc(double x) {
+static double vp_impl_processor_filter_sinc(double x) {
     const double pi = 3.14159265358979323846;
     return x == 0.0 ? 1.0 : sin(x * pi) / (x * pi);
 }
-static double vp_impl_filter(vp_filter filter, double x) {
+static double vp_impl_processor_filter(vp_filter filter, double x) {
     const double a = -0.5;
     if (filter == VP_FILTER_LANCZOS)
-        return x >= -3.0 && x < 3.0 ? vp_impl_filter_sinc(x) * vp_impl_filter_sinc(x / 3.0) : 0.0;
+        return x >= -3.0 && x < 3.0 ? vp_impl_processor_filter_sinc(x) * vp_impl_processor_filter_sinc(x / 3.0) : 0.0;
     x = fabs(x);
     if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
     return x < 2.0 ? (((x - 5) * x + 8) * x - 4) * a : 0.0;
 }
 
 /* The weights of one axis: output i is made of count[i] inputs from first[i] on, in 1 << bits. */
-typedef struct vp_impl_axis { int32_t *first, *count; int16_t *weights; int32_t taps, bits; } vp_impl_axis;
+typedef struct vp_impl_processor_axis {
+    int32_t *first, *count;
+    int16_t *weights;
+    int32_t taps, bits;
+} vp_impl_processor_axis;
 
-static void vp_impl_axis_free(vp_impl_axis *axis) {
+static void vp_impl_processor_axis_free(vp_impl_processor_axis *axis) {
     free(axis->first);
     free(axis->count);
     free(axis->weights);
 }
-static vp_result vp_impl_axis_make(vp_impl_axis *axis, int32_t in, int32_t out, vp_filter filter) {
+static vp_result vp_impl_processor_axis_make(vp_impl_processor_axis *axis, int32_t in, int32_t out, vp_filter filter) {
     const double scale = (double)in / out, wide = filter == VP_FILTER_LANCZOS ? 3.0 : 2.0,
                  support = scale >= 1.0 ? wide * scale : wide, inverse = scale >= 1.0 ? 1.0 / scale : 1.0;
     double *exact, largest = 0;
@@ -360,7 +364,7 @@ static vp_result vp_impl_axis_make(vp_impl_axis *axis, int32_t in, int32_t out, 
     exact = (double *)malloc((size_t)out * (size_t)axis->taps * sizeof *exact);
     if (!axis->first || !axis->count || !axis->weights || !exact) {
         free(exact);
-        vp_impl_axis_free(axis);
+        vp_impl_processor_axis_free(axis);
         return VP_ERR_MEMORY;
     }
     for (i = 0; i < out; i++) {
@@ -372,7 +376,7 @@ static vp_result vp_impl_axis_make(vp_impl_axis *axis, int32_t in, int32_t out, 
         axis->first[i] = (int32_t)from;
         axis->count[i] = to - from > axis->taps ? axis->taps : to < from ? 0 : (int32_t)(to - from);
         for (k = 0; k < axis->count[i]; k++) {
-            weights[k] = vp_impl_filter(filter, ((double)(k + from) - center + 0.5) * inverse);
+            weights[k] = vp_impl_processor_filter(filter, ((double)(k + from) - center + 0.5) * inverse);
             total += weights[k];
         }
         for (k = 0; k < axis->count[i]; k++) {
@@ -393,15 +397,15 @@ static vp_result vp_impl_axis_make(vp_impl_axis *axis, int32_t in, int32_t out, 
 
 /* One axis of an image of `lines` lines: elements of `step` bytes follow one another along it, `channels` of each are
  * weighted together, lines are `in_stride` and `out_stride` bytes apart. */
-typedef struct vp_impl_pass {
+typedef struct vp_impl_processor_pass {
     const uint8_t *in;
     uint8_t *out;
     size_t lines, in_stride, out_stride, step, channels;
-} vp_impl_pass;
+} vp_impl_processor_pass;
 
-static vp_result vp_impl_resize_axis(const vp_impl_pass *pass, int32_t in, int32_t out, vp_filter filter) {
-    vp_impl_axis axis;
-    vp_result result = vp_impl_axis_make(&axis, in, out, filter);
+static vp_result vp_impl_resize_axis(const vp_impl_processor_pass *pass, int32_t in, int32_t out, vp_filter filter) {
+    vp_impl_processor_axis axis;
+    vp_result result = vp_impl_processor_axis_make(&axis, in, out, filter);
     size_t line, channel;
     int32_t i, k;
     if (result != VP_OK) return result;
@@ -417,15 +421,15 @@ static vp_result vp_impl_resize_axis(const vp_impl_pass *pass, int32_t in, int32
                 to[channel] = (uint8_t)(sum > 255 ? 255 : sum);
             }
         }
-    vp_impl_axis_free(&axis);
+    vp_impl_processor_axis_free(&axis);
     return VP_OK;
 }
 
 VP_API vp_result vp_processor_resize(const uint8_t *rgb, int32_t width_px, int32_t height_px, uint8_t *resized,
                                      int32_t new_width_px, int32_t new_height_px, vp_filter filter) {
     const size_t width = (size_t)width_px, height = (size_t)height_px, new_width = (size_t)new_width_px;
-    vp_impl_pass across = {rgb, resized, height, width * 3, new_width * 3, 3, 3};
-    vp_impl_pass down = {rgb, resized, 1, 0, 0, new_width * 3, new_width * 3};
+    vp_impl_processor_pass across = {rgb, resized, height, width * 3, new_width * 3, 3, 3};
+    vp_impl_processor_pass down = {rgb, resized, 1, 0, 0, new_width * 3, new_width * 3};
     uint8_t *between = NULL;
     vp_result result = VP_OK;
     if (!rgb || !resized || width_px < 1 || height_px < 1 || new_width_px < 1 || new_height_px < 1

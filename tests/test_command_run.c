@@ -447,6 +447,9 @@ static void test_other_models(void) {
     CHECK_INT(cli("run " PICTURE OTHER "smolvlm/checkpoint -p hi --max_new_tokens 1"), 0);
     CHECK(last.out && strstr(last.out, "200x150 -> 256x192, 13 views of 64x64 (3 rows x 4 cols + the whole image)"));
     CHECK(last.out && strstr(last.out, "99 = 82 image (52 features, 27 separators, 3 marker) + 17 text"));
+    check_case("run: a profile and a text in place of an image of other models");
+    CHECK_INT(cli("run " PICTURE OTHER "internvl/checkpoint -p hi --max_new_tokens 2 --profile --html %F/other.html"), 0);
+    CHECK_INT(cli("run " OTHER "llava/checkpoint -p hi --max_new_tokens 2 --profile"), 0);
     check_case("run: what another model lacks");
     REFUSED("run samples/cat.jpg " OTHER "olmoe/checkpoint -p a", 2, "OLMoE reads text only");
     REFUSED("run " OTHER "olmoe/checkpoint -p a --style vqa2", 2, "--style");
@@ -465,8 +468,8 @@ static void test_other_models(void) {
 }
 /* files of a folder that are other than expected */
 static void test_other_folders(void) {
-    static const char *const files[] = { "config.json", "model.safetensors", "tokenizer.json", "preprocessor_config.json",
-                                        "processor_config.json", "chat_template.jinja" };
+    static const char *const files[] = { "config.json", "model.safetensors", "tokenizer.json", "preprocessor_config.json", "processor_config.json",
+                                         "chat_template.jinja" };
     char path[256], name[64];
     make_empty(in_folder("llava"));
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {

@@ -11,7 +11,8 @@
 /* ---- the search, against made-up tokenizers */
 /* tokens of a text: a chat template, then what each kind of tokenizer makes of the letters */
 enum { PER_LETTER, PER_LETTERS, PER_WORD, IN_STEPS, SHAKY, KINDS };
-static const char *const KIND_NAMES[KINDS] = {"a token for each letter", "a token for some letters", "some tokens for each word", "tokens in steps", "words that cost more at times"};
+static const char *const KIND_NAMES[KINDS] = {"a token for each letter", "a token for some letters", "some tokens for each word", "tokens in steps",
+                                              "words that cost more at times"};
 static int64_t count_tokens(const char *text, int kind, int64_t size, int64_t template_tokens) {
     const int64_t letters = (int64_t)strlen(text);
     int64_t words = 0, glued = 0;

@@ -175,21 +175,14 @@ static int run_check_knobs(const struct options *options, const struct model *mo
 /* Makes the prompt, cuts the image and tokenizes. Returns 0 or an exit code. */
 static int run_prompt(const struct options *options, struct run_state *state) {
     const char *text = text_of(options, "prompt");
-    const int raw = is_given(options, "raw_prompt"), has_image = options->operand_count > 0,
-              is_molmo = model_is_molmo(&state->model);
+    const int raw = is_given(options, "raw_prompt"), has_image = options->operand_count > 0;
     int code = 0;
-    if (is_molmo) state->sample.prompt = raw ? copy_text(text, strlen(text))
-                                             : make_prompt(text_of(options, "style"), text);
-    else code = prompt_of_other(&state->model, text, raw, has_image, &state->sample.prompt);
+    if (!model_is_molmo(&state->model))
+        code = prompt_of_other(&state->model, text, raw, has_image, &state->sample.prompt);
+    else state->sample.prompt = raw ? copy_text(text, strlen(text)) : make_prompt(text_of(options, "style"), text);
     state->sample.question = copy_text(text, strlen(text));
-    if (!code && is_molmo) code = tokenize_prompt(&state->model, &state->sample);
     if (!code && has_image) code = run_load_image(options->operands[0], state);
-    if (!code && !is_molmo)
-        code = tokenize_other(&state->model, state->input.picture, state->input.layout, &state->sample);
-    state->input.no_bos = state->sample.no_bos;
-    state->input.text_ids = state->sample.text_ids;
-    state->input.text_count = state->sample.text_count;
-    return code;
+    return code ? code : tokenize_input(state);
 }
 
 /* Makes the plan of the request from the options. Loads the tokenizer, the configuration and the image, but no weights.

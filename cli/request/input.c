@@ -79,8 +79,11 @@ int picture_of_other(const struct model *model, const char *path, int32_t width_
     return 0;
 }
 
-int tokenize_other(const struct model *model, const vp_picture *picture, const vp_layout *layout,
-                   struct sample *sample) {
+/* Tokenizes sample->prompt with the image's tokens in their places, behind the tokenizer's first token where it has
+ * one. picture: NULL without an image. sample->text_ids becomes the whole sequence, sample->text_count what of it
+ * stands for no image, sample->no_bos true. */
+static int tokenize_other(const struct model *model, const vp_picture *picture, const vp_layout *layout,
+                          struct sample *sample) {
     const char *placeholder = vp_processor_placeholder(model->other.processor.kind);
     char *prompt = sample->prompt, *expanded;
     size_t needed = 0;
@@ -106,6 +109,16 @@ int tokenize_other(const struct model *model, const vp_picture *picture, const v
     sample->text_ids[0] = model->ids.bos;
     sample->text_count += 1 - (picture ? layout->image_tokens : 0);
     return 0;
+}
+
+int tokenize_input(struct run_state *state) {
+    int code = model_is_molmo(&state->model)
+                   ? tokenize_prompt(&state->model, &state->sample)
+                   : tokenize_other(&state->model, state->input.picture, state->input.layout, &state->sample);
+    state->input.no_bos = state->sample.no_bos;
+    state->input.text_ids = state->sample.text_ids;
+    state->input.text_count = state->sample.text_count;
+    return code;
 }
 
 int check_sequence(const struct model *model, const struct pass_input *input) {

@@ -26,12 +26,6 @@ int prompt_of_other(const struct model *model, const char *text, int raw, int ha
 int picture_of_other(const struct model *model, const char *path, int32_t width_px, int32_t height_px,
                      vp_picture *picture, vp_layout *layout);
 
-/* Tokenizes sample->prompt with the image's tokens in their places, behind the tokenizer's first token where it has
- * one. picture: NULL without an image. sample->text_ids becomes the whole sequence, sample->text_count what of it
- * stands for no image, sample->no_bos true. */
-int tokenize_other(const struct model *model, const vp_picture *picture, const vp_layout *layout,
-                   struct sample *sample);
-
 /* All that `run` holds: command_run fills and frees it, sweep/profile runs it. */
 struct run_state {
     struct model model;
@@ -47,6 +41,9 @@ struct run_state {
     struct pass_result *runs; int32_t run_capacity, run_count; /* how many there is room for, how many are whole */
     vp_noise_summary noise; struct text_list warnings; /* what else the machine did while they ran */
 };
+
+/* Tokenizes state->sample.prompt, for any model, and sets the input's ids. An image is loaded before. */
+int tokenize_input(struct run_state *state);
 
 /* Complains when the prompt and its longest answer need more positions than the model has. */
 int check_sequence(const struct model *model, const struct pass_input *input);

@@ -34,8 +34,8 @@ struct twins {
 /* --twins_method. */
 enum twin_method twin_method_of(const struct options *options);
 
-/* Finds the text and asks for the pairs. Returns 0, EXIT_INTERRUPTED with the pairs that are whole, or an exit code with
- * a line in `reason`. twins_free frees in all cases. */
+/* Finds the text and asks for the pairs. Returns 0, EXIT_INTERRUPTED with the pairs that are whole, or an exit code
+ * with a line in `reason`. twins_free frees in all cases. */
 int twins_measure(const struct twin_plan *plan, struct twins *twins, char *reason, size_t capacity);
 void twins_free(struct twins *twins);
 

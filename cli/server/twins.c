@@ -131,7 +131,8 @@ static void put_count(vp_json_writer *writer, const char *key, int64_t count) {
 void twin_pair_put(vp_json_writer *writer, const struct twin_pair *pair) {
     vp_json_begin_object(writer);
     for (int i = 0; i < TIMES; i++)
-        put_double(writer, PAIR_TIMES[i].key, *(const double *)(const void *)((const char *)pair + PAIR_TIMES[i].offset));
+        put_double(writer, PAIR_TIMES[i].key,
+                   *(const double *)(const void *)((const char *)pair + PAIR_TIMES[i].offset));
     for (int i = 0; i < COUNTS; i++)
         put_count(writer, PAIR_COUNTS[i].key,
                   *(const int64_t *)(const void *)((const char *)pair + PAIR_COUNTS[i].offset));
@@ -265,8 +266,8 @@ void twins_warn(struct text_list *warnings, const struct twin_result *result) {
         text_list_add(warnings, "%d of %d pairs of twins are left out: an answer had no text, so its beginning cannot "
                                 "be seen", result->silent, all);
     if (result->adjusted)
-        text_list_add(warnings, "T_image_outside is adjusted: %d of %d pairs have other numbers of tokens, corrected by "
-                                "%.4g ms per token of text", result->adjusted, result->pairs, result->ms_per_token);
+        text_list_add(warnings, "T_image_outside is adjusted: %d of %d pairs have other numbers of tokens, corrected "
+                                "by %.4g ms per token of text", result->adjusted, result->pairs, result->ms_per_token);
 }
 
 double twin_prompt_ms(const char *timings) {

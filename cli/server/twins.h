@@ -9,7 +9,7 @@
 #include "base/metrics.h"
 #include <stdint.h>
 
-/* ---- the text: a mark that no cache knows, then a filler, repeated until the prompt has the wanted number of tokens */
+/* ---- the text: a mark that no cache knows, then a filler, repeated until the prompt has as many tokens as wanted */
 enum { TWIN_FILLERS = 4, TWIN_TRIES = 60 };
 struct twin_text { int filler; int64_t repeats, tokens; };
 struct twin_search {
@@ -61,9 +61,9 @@ struct twin_result {
     int32_t pairs, adjusted;                 /* that count; those of them that were adjusted */
     int32_t cached, unequal, silent;         /* left out: answered by a cache; other numbers of tokens; no text came */
 };
-/* A pair is left out where a cache held half of a prompt or more. A pair whose numbers of tokens differ is left out with
- * TWINS_EXACT; with TWINS_ADJUSTED its difference is corrected by what a token of text costs: the median TTFT of the
- * texts less that of the floor, per token. */
+/* A pair is left out where a cache held half of a prompt or more. A pair whose numbers of tokens differ is left
+ * out with TWINS_EXACT; with TWINS_ADJUSTED its difference is corrected by what a token of text costs: the median
+ * TTFT of the texts less that of the floor, per token. */
 struct twin_result twins_result(const struct twin_pair *pairs, int32_t count, enum twin_method method);
 
 /* "T_image_outside": the result as an object. prompt_tokens, image_tokens: below 0: null. */

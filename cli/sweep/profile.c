@@ -141,8 +141,7 @@ static int tokenize_again(struct profiler *profiler, struct run_state *state) {
     VP_RANGE(&profiler->ranges, "tokenize");
     free(state->sample.text_ids);
     state->sample.text_ids = NULL;
-    code = tokenize_prompt(&state->model, &state->sample);
-    state->input.text_ids = state->sample.text_ids;
+    code = tokenize_input(state);
     vp_range_end(&profiler->ranges);
     return code;
 }

@@ -39,13 +39,21 @@ static void facts_of_request(struct text_list *facts, const struct options *opti
     free(answer.data);
     fact_line(facts, "model", "%.700s%s", state->model.name,
               state->model.synthetic ? " (synthetic weights: latency is real, the answer is noise)" : "");
-    fact_line(facts, "knobs", "weights %s, top_k %d of %d, blocks %d of %d", text_of(options, "weights"),
-              state->input.top_k, state->model.config.expert_count, state->input.block_count,
-              state->model.config.block_count);
+    if (state->model.config.expert_count)
+        fact_line(facts, "knobs", "weights %s, top_k %d of %d, blocks %d of %d", text_of(options, "weights"),
+                  state->input.top_k, state->model.config.expert_count, state->input.block_count,
+                  state->model.config.block_count);
+    else
+        fact_line(facts, "knobs", "weights %s, blocks %d of %d", text_of(options, "weights"), state->input.block_count,
+                  state->model.config.block_count);
     if (layout) {
         fact(facts, "image", state->sample.image_path);
-        fact_line(facts, "size", "%dx%d px, %d crops and the global view", layout->width_px, layout->height_px,
-                  layout->crops);
+        if (state->input.picture)
+            fact_line(facts, "size", "%dx%d px, %d view%s", layout->width_px, layout->height_px, layout->views,
+                      layout->views == 1 ? "" : "s");
+        else
+            fact_line(facts, "size", "%dx%d px, %d crops and the global view", layout->width_px, layout->height_px,
+                      layout->crops);
     }
     fact_line(facts, "input tokens", "%d, %d of them of the image", sequence_of(&state->input),
               layout ? layout->image_tokens : 0);
