@@ -164,7 +164,7 @@ static void change_members(int line, const vp_json *json, uint32_t node, int is_
 }
 static void test_members(int is_served) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-    for (int kind = 0; kind < KINDS; kind++) {
+    for (int kind = 0; kind < (is_served ? KINDS : ENGINE_KINDS); kind++) {
         int line = line_of_kind(kind);
         if (line < 0 && is_served) continue; /* only an engine has kernels and runs without stage times */
         check_case("%seach key and value of a line with %s", is_served ? "of a server: " : "", kinds[kind]);
@@ -182,7 +182,8 @@ static void test_served(void) {
     check_case("of a server: the unbroken sweep");
     chat_start(&server);
     snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model model-a --request_knob image_url.detail=low,high "
-                                      "--data %%F/set.jsonl --tier_list low --num_runs_per_sample 2 --max_new_tokens 2 --twins 1 --twins_method adjusted --quiet --output_dir %%F/served", server.port);
+                                      "--data %%F/set.jsonl --tier_list low --num_runs_per_sample 2 --max_new_tokens 2 --twins 1 --twins_method adjusted "
+                                      "--quiet --output_dir %%F/served", server.port);
     CHECK_INT(cli(command), 1);
     hostile_stop(&server);
     read_lines(in_folder("served/journal.jsonl"));

@@ -363,7 +363,8 @@ static void test_sweep(void) {
     steps_of_texts = 1;
     write_set();
     snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model m --data %s --max_new_tokens 2 --num_runs_per_sample 1 "
-                                      "--family qwen2_vl --vision_tokens_list 16 64 144 --twins 3 --output_dir %s", server.port, in_folder("set.jsonl"), in_folder("out"));
+                                      "--family qwen2_vl --vision_tokens_list 16 64 144 --twins 3 --output_dir %s",
+             server.port, in_folder("set.jsonl"), in_folder("out"));
     check_case("sweep --twins over three sizes: each point has its pairs, the report's line finds the fixed part and the part per token");
     CHECK_INT(run("%s", command), 0);
     CHECK(strstr(last.out, "T_image_outside") != NULL);
@@ -372,7 +373,8 @@ static void test_sweep(void) {
     CHECK_NEAR(number_after(last.out, "\"y\": \"T_image_outside\"", "\"intercept_ms\": "), FIXED_MS, 20);
     CHECK(holds_within(last.out, "\"y\": \"T_image_outside\"", "\"slope_interval\": ", MS_PER_TOKEN, 0.08));
     CHECK(holds_within(last.out, "\"y\": \"T_image_outside\"", "\"intercept_interval\": ", FIXED_MS, 10));
-    CHECK(number_after(last.out, "\"T_image_outside\": {", "\"pairs\": ") == 9 && number_after(last.out, "\"T_image_outside\": {", "\"server_prompt_difference_ms\": ") == 40);
+    CHECK(number_after(last.out, "\"T_image_outside\": {", "\"pairs\": ") == 9);
+    CHECK(number_after(last.out, "\"T_image_outside\": {", "\"server_prompt_difference_ms\": ") == 40);
     CHECK_INT(run("report %s", in_folder("out")), 0);
     CHECK(strstr(last.out, "ms fixed + ") != NULL && strstr(last.out, "what an image costs, from outside") != NULL);
     CHECK_INT(run("report %s --html", in_folder("out")), 0);

@@ -61,7 +61,8 @@ struct curve {
 };
 struct curve_list { struct curve *items; size_t count; };
 
-/* Adds the curves of a data set: vision over views, the image from outside over its tokens, then prefill, decode and decode context of each language model. */
+/* Adds the curves of a data set: vision over views, then of each language model the image from outside over its tokens,
+ * prefill, decode and decode context. */
 void curves_add(struct curve_list *curves, const struct results *results, size_t group);
 void curves_free(struct curve_list *curves);
 

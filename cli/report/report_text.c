@@ -112,7 +112,8 @@ static void write_outside(struct document *document, const struct report *report
         if (!report->results->files[i].is_served || !outside->pairs) continue;
         if (!list) {
             document_text(document, BLOCK_HEADING, "E1: what an image costs, from outside, ms; medians of pairs");
-            list = document_table(document, "configuration|T_image_outside|TTFT image|TTFT text|floor|by the server|pairs|left out");
+            list = document_table(
+                document, "configuration|T_image_outside|TTFT image|TTFT text|floor|by the server|pairs|left out");
         }
         text_list_add(list, "%s", report_full_name(report->results, &report->results->files[i], name));
         text_list_add(list, "%s", number_measured(outside->ms, outside->low, outside->high).text);

@@ -125,7 +125,8 @@ static void take_twins(const vp_json *json, uint32_t object, struct measured_twi
     const uint32_t pairs = vp_json_get(json, object, "pairs");
     twins->are_there = 1;
     twins->reason = node_text(json, vp_json_get(json, object, "reason"));
-    twins->method = vp_json_equals(json, vp_json_get(json, object, "method"), "adjusted") ? TWINS_ADJUSTED : TWINS_EXACT;
+    twins->method = TWINS_EXACT;
+    if (vp_json_equals(json, vp_json_get(json, object, "method"), "adjusted")) twins->method = TWINS_ADJUSTED;
     twins->prompt_tokens = node_int(json, object, "prompt_tokens", 0);
     twins->image_tokens = node_int(json, object, "image_tokens", 0);
     if (!node_is(json, pairs, VP_JSON_ARRAY)) return;

@@ -228,7 +228,7 @@ static void put_accuracy_spread(vp_json_writer *writer, const struct gathered *g
 /* Truth: the point was measured. */
 static int has_runs(const struct measured *measured) { return measured->count > 0 && !measured->failed; }
 
-/* "T_image_outside" of some pairs; null without one that counts. */
+/* "T_image_outside" of some pairs; null without any. */
 static void put_outside(vp_json_writer *writer, const struct measured_twins *twins, int64_t prompt_tokens,
                         int64_t image_tokens) {
     const struct twin_result result = twins_result(twins->pairs, twins->count, twins->method);
@@ -316,8 +316,7 @@ static void put_members(vp_json_writer *writer, const vp_json *json) {
         free(key);
     }
 }
-/* "twins": the pairs of a point; null: nobody asked for them. "T_image_outside": what they say; null without a pair that
- * counts. */
+/* "twins": the pairs of a point; null: nobody asked for them. "T_image_outside": what they say; null without pairs. */
 static void put_twins(vp_json_writer *writer, const struct measured_twins *twins) {
     vp_json_key(writer, "twins");
     if (twins->are_there) {
@@ -791,7 +790,9 @@ static void add_twins(struct document *document, const struct summaries *all) {
         const char *name = strrchr(all->items[i].path, '/') ? strrchr(all->items[i].path, '/') + 1 : all->items[i].path;
         const double unknown = (double)NAN;
         if (!twins->pairs) continue;
-        if (!cells) cells = document_table(document, "image from outside, ms|pairs|T_image_outside|TTFT image|TTFT text|floor");
+        if (!cells)
+            cells = document_table(document,
+                                   "image from outside, ms|pairs|T_image_outside|TTFT image|TTFT text|floor");
         text_list_add(cells, "%.*s", (int)strlen(name) - 5, name); /* without .json */
         text_list_add(cells, "%d", twins->pairs);
         text_list_add(cells, "%s",
