@@ -786,6 +786,7 @@ KERNEL(k_read, float *sums, const float *from, int count) {
 }
 
 #include "kernels/blocks.h"
+#include "kernels/native.h"
 
 /* ============================================================================================== launchers >>launchers
  * The shared kernels behind one table, the same for every target: vk_kernels. */
@@ -958,10 +959,13 @@ static void l_patch_windows(vk_queue *queue, void *out, const float *hidden, int
            hidden, before, width, side, pool, ld, wide);
 }
 
+#include "kernels/native_launchers.h"
+
 #define VK_KERNEL_TABLE { \
     l_rmsnorm, l_layernorm, l_convert, l_vit_embed, l_pool_windows, l_pool_attention, l_silu_mul, l_embed, \
     l_scatter_add, l_qk_norm_rope, l_attention_decode, l_router, l_moe_lists, l_gather, l_combine, l_argmax, \
-    l_advance, l_read, l_add_rmsnorm, l_add_scaled, l_place_rows, l_patch_windows }
+    l_advance, l_read, l_add_rmsnorm, l_add_scaled, l_place_rows, l_patch_windows, l_grid_embed, l_grid_turn, \
+    l_take_rows, l_compose_rope }
 
 /* ================================================================================================ backend >>backend
  * What both backends have in common: the order of their tables (engine/backend.h), ranges, telemetry that tells
