@@ -429,6 +429,7 @@ FN float vk_gelu_tanh(float value) {
  * vk_kernels (parts/engine/backend.h) at the place where VK_KERNEL_TABLE names the launcher. A kernel that one target
  * has alone stands in that target's rooms; a function of vk_backend or vk_decode_kernels leads to it. */
 
+#ifndef VK_CUDA /* the GPU's body: kernels/rows.h */
 /* out in-type [rows, ld_out] = weight * in / rms(in); in f32 [rows, width] */
 KERNEL(k_rmsnorm, void *out, const float *in, const float *weight, int width, int ld_out, float eps, int wide) {
     const float *row = in + BLK * (size_t)width;
@@ -451,6 +452,7 @@ KERNEL(k_layernorm, void *out, const float *in, const float *weight, const float
     scale = 1.0f / sqrtf(block_sum(q) / (float)width + eps);
     EACH(i, width) vk_put(out, to + (size_t)i, (row[i] - mean) * scale * weight[i] + bias[i], wide);
 }
+#endif
 
 /* in f32 [rows, width] -> out in-type [rows, ld_out] */
 KERNEL(k_convert, void *out, const float *in, int width, int ld_out, int wide) {
@@ -565,6 +567,7 @@ FN float vk_cut(float value, float clip) {
     value = value > clip ? clip : value;
     return value < -clip ? -clip : value;
 }
+#ifndef VK_CUDA /* the GPU's body: kernels/rows.h */
 KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, vk_heads heads, const int32_t *position,
        int ldq, int wide) {
     int head_dim = heads.head_dim, half = head_dim / 2, q_width = heads.heads * head_dim,
@@ -610,6 +613,7 @@ KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, vk_hea
     }
     EACH(i, kv_width) vk_put(value, row + (size_t)i, vk_cut(v[i], clip), wide);
 }
+#endif
 
 /* One query against the *position + 1 cached keys, one block per head; scores f32 [heads, lds] is scratch. out, q
  * in-type, heads side by side; key, value in-type [positions, d], each head of which serves `sharing` heads of q */
@@ -778,6 +782,7 @@ KERNEL(k_advance, int32_t *position, int by) {
     if (BLK == 0 && TID == 0) *position += by;
 }
 
+#ifndef VK_CUDA /* the GPU's body: kernels/rows.h */
 /* The sum of each block's `count` floats, only to read them: four streams, so that many loads are under way. */
 KERNEL(k_read, float *sums, const float *from, int count) {
     const float *block = from + BLK * (size_t)count;
@@ -787,8 +792,12 @@ KERNEL(k_read, float *sums, const float *from, int count) {
     s = block_sum(s);
     if (TID == 0) sums[BLK] = s;
 }
+#endif
 
 #include "kernels/blocks.h"
+#ifdef VK_CUDA
+#include "kernels/rows.h"
+#endif
 
 /* ============================================================================================== launchers >>launchers
  * The shared kernels behind one table, the same for every target: vk_kernels. */
