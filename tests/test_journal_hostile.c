@@ -20,8 +20,8 @@ enum { PAD = 80, LINES = 64 };
 static struct line { char *text; size_t bytes; long long at; } lines[LINES];
 static int line_count;
 static const char *const kinds[] = {"{\"schema\"", "{\"session\"", "{\"sample\"", "\"run\": 1", "\"bare\"", "\"done\"", "\"failed\"", "{\"kernels\"", "{\"finished\"",
-    "{\"noise\""};
-enum { KINDS = 10 };
+    "{\"noise\"", "\"twins\": {"};
+enum { KINDS = 11, ENGINE_KINDS = KINDS - 1 };
 /* the last line of a kind: lines behind it are few, those before it stay as they are */
 static int line_of_kind(int kind) {
     for (int i = line_count - 1; i >= 0; i--)
@@ -164,7 +164,7 @@ static void change_members(int line, const vp_json *json, uint32_t node, int is_
 }
 static void test_members(int is_served) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-    for (int kind = 0; kind < KINDS; kind++) {
+    for (int kind = 0; kind < (is_served ? KINDS : ENGINE_KINDS); kind++) {
         int line = line_of_kind(kind);
         if (line < 0 && is_served) continue; /* only an engine has kernels and runs without stage times */
         check_case("%seach key and value of a line with %s", is_served ? "of a server: " : "", kinds[kind]);
@@ -176,13 +176,14 @@ static void test_members(int is_served) {
 /* The lines of a sweep of a server. */
 static void test_served(void) {
     hostile_server server;
-    char command[400];
+    char command[500];
     for (int i = 0; i < line_count; i++) free(lines[i].text);
     line_count = 0;
     check_case("of a server: the unbroken sweep");
     chat_start(&server);
     snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model model-a --request_knob image_url.detail=low,high "
-                                      "--data %%F/set.jsonl --tier_list low --num_runs_per_sample 2 --max_new_tokens 2 --quiet --output_dir %%F/served", server.port);
+                                      "--data %%F/set.jsonl --tier_list low --num_runs_per_sample 2 --max_new_tokens 2 --twins 1 --twins_method adjusted "
+                                      "--quiet --output_dir %%F/served", server.port);
     CHECK_INT(cli(command), 1);
     hostile_stop(&server);
     read_lines(in_folder("served/journal.jsonl"));
@@ -197,7 +198,7 @@ static void test_served(void) {
 static void test_bytes(void) {
     static const char bytes[] = {0, '\xff', '\xc0', '\n', '"', '\\', '{', '}', ','};
     check_case("bytes that do not belong there, at many places of each kind of line");
-    for (int kind = 0; kind < KINDS; kind++) {
+    for (int kind = 0; kind < ENGINE_KINDS; kind++) {
         int line = line_of_kind(kind);
         size_t step = lines[line].bytes / 40 + 1;
         char *made = (char *)malloc(lines[line].bytes);
@@ -210,7 +211,7 @@ static void test_bytes(void) {
         free(made);
     }
     check_case("torn lines: the file ends there, or the next line follows");
-    for (int kind = 0; kind < KINDS; kind++) {
+    for (int kind = 0; kind < ENGINE_KINDS; kind++) {
         int line = line_of_kind(kind);
         size_t start = (size_t)lines[line].at;
         for (size_t cut = 0; cut + PAD < lines[line].bytes; cut += lines[line].bytes / 25 + 1) {
@@ -313,7 +314,7 @@ static void check_program(const char *what, int line) {
 }
 static void test_program(void) {
     int order[LINES + 2];
-    for (int kind = 0; kind < KINDS; kind++) {
+    for (int kind = 0; kind < ENGINE_KINDS; kind++) {
         int line = line_of_kind(kind);
         char *made = copy_text(lines[line].text, lines[line].bytes);
         check_case("the program on a changed line with %s", kinds[kind]);

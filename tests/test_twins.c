@@ -260,12 +260,183 @@ static void test_command(void) {
         CHECK_NEAR(number_of_key("\"ms\": "), image_ms, 12);
         CHECK(number_of_key("\"low\": ") <= image_ms + 2 && number_of_key("\"high\": ") >= image_ms - 2);
         CHECK(number_of_key("\"pairs\": ") > 8 && number_of_key("\"prompt_tokens\": ") > 51);
+        CHECK_NEAR(number_of_key("\"floor_ms\": "), 10, 9);
+        CHECK(number_of_key("\"image_tokens\": ") == 45 && number_of_key("\"upload_ms\": ") >= 0);
+        CHECK(strstr(last.out, "\"method\": \"exact\"") != NULL && strstr(last.out, "\"server_prompt_ms\": null") != NULL);
         CHECK(strstr(last.out, "\"T_vision_total\": null") != NULL);
     }
     check_case("in words; without an image it is refused");
     CHECK_INT(run("run samples/cat.jpg -p what --resize 64x64 --endpoint http://127.0.0.1:%d --endpoint_model m --twins 3", server.port), 0);
     CHECK(strstr(last.out, "T_image_outside") != NULL && strstr(last.out, "3 pairs in turns") != NULL);
     CHECK_INT(run("run -p what --endpoint http://127.0.0.1:%d --endpoint_model m --twins 3", server.port), 2);
+    hostile_stop(&server);
+}
+
+/* ---- a sweep over sizes: an image costs 30 ms and 0.6 ms for each of its tokens, of which it has one for each 28 x 28 pixels */
+enum { FIXED_MS = 30, TOKENS_OF_QUESTION = 30 };
+#define MS_PER_TOKEN 0.6
+static int steps_of_texts; /* tokens of a text come in steps of so many; 1: each number can be had */
+static int is_cached_always;
+/* the size that a PNG file in base64 says: its bytes 16 to 23 */
+static void size_in(const char *base64, int *width, int *height) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    unsigned char bytes[24];
+    for (int i = 0, at = 0; i < 32; i += 4, at += 3) {
+        unsigned four = 0;
+        for (int k = 0; k < 4; k++) four = four << 6 | (unsigned)(strchr(digits, base64[i + k]) - digits);
+        bytes[at] = (unsigned char)(four >> 16);
+        bytes[at + 1] = (unsigned char)(four >> 8 & 255);
+        bytes[at + 2] = (unsigned char)(four & 255);
+    }
+    *width = bytes[18] << 8 | bytes[19];
+    *height = bytes[22] << 8 | bytes[23];
+}
+static hostile_reply answer_sizes(hostile_server *server) {
+    static char text[2][700];
+    static hostile_step steps[2][4];
+    static int turn;
+    const char *body = server->request_body, *said = strstr(body, "\"text\": \""), *image = strstr(body, ";base64,");
+    const int is_question = said && !strncmp(said + 9, "What is it", 10);
+    int width, height, image_tokens = 0;
+    long tokens;
+    hostile_step *to = steps[turn ^= 1];
+    if (!strncmp(server->request, "GET", 3)) {
+        to[0] = (hostile_step){HOSTILE_SEND, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", 0};
+        to[1] = (hostile_step){HOSTILE_CLOSE, NULL, 0};
+        return to;
+    }
+    if (!said) said = strstr(body, "\"content\": \"");
+    if (image) {
+        size_in(image + 8, &width, &height);
+        image_tokens = ((width + 27) / 28) * ((height + 27) / 28);
+    }
+    tokens = image || is_question || !said || strstr(body, "What is it") ? TOKENS_OF_QUESTION + image_tokens
+             : 5 + (long)(strcspn(said + 9, "\"") + 1) / 2 / steps_of_texts * steps_of_texts;
+    snprintf(text[turn], sizeof text[turn], HOSTILE_STREAM "Connection: close\r\n\r\n" HOSTILE_DELTA("a") "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%ld,"
+             "\"completion_tokens\":2,\"prompt_tokens_details\":{\"cached_tokens\":%ld}},\"timings\":{\"prompt_ms\":%d.5}}\n\ndata: [DONE]\n\n", tokens,
+             is_cached_always && !image ? tokens - 1 : 0, image ? 60 : 20);
+    to[0] = (hostile_step){HOSTILE_WAIT, NULL, 5 + (image ? FIXED_MS + (int)(MS_PER_TOKEN * image_tokens + 0.5) : 0)};
+    to[1] = (hostile_step){HOSTILE_SEND, text[turn], 0};
+    to[2] = (hostile_step){HOSTILE_CLOSE, NULL, 0};
+    return to;
+}
+/* the file of 64 tokens, whose name ends with a hash of the server */
+static const char *result_of(const char *out) {
+    static char path[900];
+    DIR *d = opendir(in_folder(out));
+    struct dirent *e;
+    path[0] = 0;
+    while (d && (e = readdir(d)) != NULL)
+        if (strstr(e->d_name, "tokens64_")) snprintf(path, sizeof path, "%s/%s", in_folder(out), e->d_name);
+    if (d) closedir(d);
+    return path;
+}
+static double number_after(const char *text, const char *where, const char *key) {
+    const char *at = text ? strstr(text, where) : NULL;
+    at = at ? strstr(at, key) : NULL;
+    return at ? atof(at + strlen(key)) : (double)NAN;
+}
+/* the interval [low, high] after a key */
+static int holds_within(const char *text, const char *where, const char *key, double value, double slack) {
+    const char *at = text ? strstr(text, where) : NULL, *comma;
+    at = at ? strstr(at, key) : NULL;
+    at = at ? strchr(at, '[') : NULL;
+    comma = at ? strchr(at, ',') : NULL;
+    return at && comma && atof(at + 1) - slack <= value && atof(comma + 1) + slack >= value;
+}
+static void write_set(void) {
+    FILE *f = fopen(in_folder("set.jsonl"), "w");
+    char here[512] = "";
+    CHECK(f != NULL && getcwd(here, sizeof here) != NULL);
+    for (int i = 0; f && i < 3; i++)
+        fprintf(f, "{\"id\": %d, \"image\": \"%s/samples/%s.jpg\", \"question\": \"What is it?\", \"answers\": [\"a\"]}\n", i, here,
+                i == 1 ? "astronaut" : "cat");
+    if (f) fprintf(f, "{\"id\": 3, \"question\": \"What is it?\", \"answers\": [\"a\"]}\n");
+    if (f) fclose(f);
+}
+static void test_sweep(void) {
+    static const hostile_reply none[] = {NULL};
+    hostile_server server;
+    char command[900], *before, *after, *journal, *twins;
+    hostile_start(&server, none, 1);
+    server.choose = answer_sizes;
+    steps_of_texts = 1;
+    write_set();
+    snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model m --data %s --max_new_tokens 2 --num_runs_per_sample 1 "
+                                      "--family qwen2_vl --vision_tokens_list 16 64 144 --twins 3 --output_dir %s",
+             server.port, in_folder("set.jsonl"), in_folder("out"));
+    check_case("sweep --twins over three sizes: each point has its pairs, the report's line finds the fixed part and the part per token");
+    CHECK_INT(run("%s", command), 0);
+    CHECK(strstr(last.out, "T_image_outside") != NULL);
+    CHECK_INT(run("report %s --json", in_folder("out")), 0);
+    CHECK_NEAR(number_after(last.out, "\"y\": \"T_image_outside\"", "\"slope\": "), MS_PER_TOKEN, 0.15);
+    CHECK_NEAR(number_after(last.out, "\"y\": \"T_image_outside\"", "\"intercept_ms\": "), FIXED_MS, 20);
+    CHECK(holds_within(last.out, "\"y\": \"T_image_outside\"", "\"slope_interval\": ", MS_PER_TOKEN, 0.08));
+    CHECK(holds_within(last.out, "\"y\": \"T_image_outside\"", "\"intercept_interval\": ", FIXED_MS, 10));
+    CHECK(number_after(last.out, "\"T_image_outside\": {", "\"pairs\": ") == 9);
+    CHECK(number_after(last.out, "\"T_image_outside\": {", "\"server_prompt_difference_ms\": ") == 40);
+    CHECK_INT(run("report %s", in_folder("out")), 0);
+    CHECK(strstr(last.out, "ms fixed + ") != NULL && strstr(last.out, "what an image costs, from outside") != NULL);
+    CHECK_INT(run("report %s --html", in_folder("out")), 0);
+    CHECK(strstr(last.out, "T_image_outside against image tokens") != NULL);
+    check_case("run again nothing is asked; result files are made again from the journal, word by word");
+    before = check_read(result_of("out"), NULL);
+    CHECK(before && number_after(before, "\"T_image_outside\": {\"ms\"", "\"image_tokens\": ") >= 40 && strstr(before, "\"T_vision_total\": null"));
+    CHECK_INT(run("%s", command), 0);
+    CHECK(strstr(last.err, "(0 measured now") != NULL);
+    CHECK_INT(unlink(result_of("out")), 0);
+    CHECK_INT(run("merge %s", in_folder("out")), 0);
+    after = check_read(result_of("out"), NULL);
+    CHECK(before && after && !strcmp(before, after));
+    free(before);
+    free(after);
+    check_case("a journal that was cut before a point's twins: these alone are measured again");
+    journal = check_read(in_folder("out/journal.jsonl"), NULL);
+    twins = NULL;
+    for (char *at = journal; at && (at = strstr(at, "\"twins\": {")) != NULL; at++) twins = at;
+    if (CHECK(twins != NULL)) {
+        int count = 0;
+        FILE *f;
+        while (twins > journal && twins[-1] != '\n') twins--;
+        f = fopen(in_folder("out/journal.jsonl"), "w");
+        if (CHECK(f != NULL)) {
+            fwrite(journal, 1, (size_t)(twins - journal), f);
+            fclose(f);
+        }
+        CHECK_INT(run("%s --json", command), 0);
+        CHECK(number_after(last.out, "{", "\"runs_now\": ") <= 3); /* the text's, which came after it */
+        free(journal);
+        journal = check_read(in_folder("out/journal.jsonl"), NULL);
+        for (char *at = journal; at && (at = strstr(at, "\"twins\": {")) != NULL; at++) count++;
+        CHECK_INT(count, 9);
+    }
+    free(journal);
+    check_case("a server that counts in steps of 5: refused with its reason, which stands in the files; adjusted measures, and says so");
+    steps_of_texts = 5;
+    snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model m --data %s --num_samples 1 --max_new_tokens 2 "
+                                      "--num_runs_per_sample 1 --family qwen2_vl --vision_tokens_list 64 --twins 3", server.port, in_folder("set.jsonl"));
+    CHECK_INT(run("%s --output_dir %s", command, in_folder("steps")), 0);
+    CHECK(strstr(last.err, "no text with exactly") != NULL);
+    before = check_read(result_of("steps"), NULL);
+    CHECK(before && strstr(before, "\"T_image_outside\": null") && strstr(before, "\"T_image_outside\": \"no text with exactly"));
+    free(before);
+    CHECK_INT(run("%s --output_dir %s --twins_method adjusted", command, in_folder("adjusted")), 0);
+    CHECK(strstr(last.err, "adjusted") != NULL);
+    CHECK_INT(run("run samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 3 --resize 200x200", server.port), 3);
+    CHECK(strstr(last.err, "the nearest has") != NULL && strstr(last.err, "--twins_method adjusted") != NULL);
+    CHECK_INT(run("run samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5 --resize 200x200 --twins_method adjusted --json",
+                  server.port), 0);
+    CHECK(strstr(last.out, "\"method\": \"adjusted\"") != NULL && number_of_key("\"pairs_adjusted\": ") == 5);
+    check_case("texts that a cache answers: no pair counts, and a warning says so");
+    steps_of_texts = 1;
+    is_cached_always = 1;
+    CHECK_INT(run("run samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 3 --resize 200x200 --json", server.port), 0);
+    CHECK(strstr(last.err, "3 of 3 pairs of twins were answered by the server's cache") != NULL);
+    CHECK(number_of_key("\"pairs_cached\": ") == 3 && isnan(number_of_key("\"ms\": ")) | (number_of_key("\"ms\": ") == 0));
+    is_cached_always = 0;
+    check_case("refused: a method without twins, twins without a server");
+    CHECK_INT(run("run samples/cat.jpg -p x --endpoint http://127.0.0.1:%d --endpoint_model m --twins_method adjusted", server.port), 2);
+    CHECK_INT(run("sweep --synthetic tiny --data samples/questions.jsonl --twins 3 --output_dir %s", in_folder("no")), 2);
     hostile_stop(&server);
 }
 
@@ -278,7 +449,10 @@ int main(void) {
     test_adjusted();
     test_json();
     if (run("run -p x --endpoint http://127.0.0.1:1 --endpoint_model m --cold") == 4 && strstr(last.err, "libcurl")) check_skip("run --twins", "libcurl is not there");
-    else test_command();
+    else {
+        test_command();
+        test_sweep();
+    }
     program_end();
     return check_done("test_twins");
 }

@@ -68,6 +68,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, "ask the servers to read no prompt from a cache"},
     {"unique_image", FLAG, NULL, NULL, 0, 0, NULL,
      "change the lowest bits of a few pixels for every run: no cache has seen such an image"},
+    OPTIONS_OF_TWINS,
     OPTION_GROUP("knobs"),
     {"tier_list", TEXTS, "T...", NULL, 0, 0, NULL, "tiers of the grid (default, without --vision_tokens_list: all)"},
     {"vision_tokens_list", COUNTS, "N...", NULL, 1, 1000000, NULL,
@@ -272,8 +273,8 @@ static int sweep_rules(struct sweep *sweep) {
     return 0;
 }
 /* What a sweep of servers takes alone, and what it shares with a sweep of the engine. */
-static const char SERVER_ONLY[] = "endpoint_model endpoint_api api_key_env api_key_file timeout_s request_knob family "
-                                  "answer_hint no_cache unique_image";
+static const char SERVER_ONLY[] = "endpoint_model endpoint_api api_key_env api_key_file ca_file timeout_s request_knob "
+                                  "family answer_hint no_cache unique_image twins twins_method";
 static const char SHARED[] = "endpoint data annotations image_dir dataset_name prompt metric num_samples stratify_by "
                              "tier_list vision_tokens_list sampling_strategy num_runs_per_sample stop_half_width "
                              "max_runs time_box_s max_new_tokens ignore_eos max_retries retry_failed seed output_dir "
@@ -293,6 +294,8 @@ static int check_kind(const struct options *options) {
             return complain(EXIT_USAGE, "--%s is for vlmprof's own engine: with --endpoint the server decides; what it "
                                         "takes by request is --request_knob", name);
     }
+    if (is_given(options, "twins_method") && !is_given(options, "twins"))
+        return complain(EXIT_USAGE, "--twins_method goes with --twins");
     return 0;
 }
 static int check_sweep_options(const struct options *options) {

@@ -218,6 +218,8 @@ static void plan_served_fingerprint(const struct options *options, struct plan *
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) hash = hash_text(hash, text_of(options, texts[i]));
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) hash = hash_number(hash, is_given(options, flags[i]));
     for (size_t i = 0; i < options->key_count; i++) hash = hash_text(hash, options->keys[i]);
+    if (is_given(options, "twins")) /* journals from before twins go on */
+        hash = hash_text(hash_number(hash, number_of(options, "twins")), text_of(options, "twins_method"));
     plan->fingerprint = hash_sets(hash, plan);
 }
 static int plan_fingerprint(const struct options *options, const struct model *model, struct plan *plan) {

@@ -357,12 +357,12 @@ static void curve_span(const struct curve *curve, struct span *x_span, struct sp
         span_add_estimate(y_span, curve->bins[bin].mean);
     }
     for (size_t bin = 0; bin < curve->bin_count; bin += curve->bin_count > 1 ? curve->bin_count - 1 : 1)
-        span_add(y_span, curve->intercept + curve->slope.value * curve->bins[bin].mean_x);
+        span_add(y_span, curve->intercept.value + curve->slope.value * curve->bins[bin].mean_x);
 }
 static void curve_line(struct plot *plot, const struct curve *curve, const char *kind) {
     double from = curve->bins[0].mean_x, to = curve->bins[curve->bin_count - 1].mean_x,
-           from_value = curve->intercept + curve->slope.value * from,
-           to_value = curve->intercept + curve->slope.value * to;
+           from_value = curve->intercept.value + curve->slope.value * from,
+           to_value = curve->intercept.value + curve->slope.value * to;
     if (isfinite(from_value) && isfinite(to_value))
         plot_segment(plot, kind, scale_place(&plot->x, from), scale_place(&plot->y, from_value),
                      scale_place(&plot->x, to), scale_place(&plot->y, to_value));
@@ -614,7 +614,7 @@ void page_stages(struct text_buffer *out, const struct report *report) {
     text_add_string(out, "</section>\n");
 }
 void page_scaling(struct text_buffer *out, const struct report *report) {
-    static const char *const kinds[] = {"vision", "prefill", "decode", "decode context"};
+    static const char *const kinds[] = {"vision", "image", "prefill", "decode", "decode context"};
     text_add_string(out, "<section id=\"scaling\"><h2>How the time grows</h2>\n");
     for (size_t group = 0; group < report->results->group_count; group++) {
         page_set_open(out, report->results, group);

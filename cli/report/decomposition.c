@@ -90,8 +90,9 @@ void decompose(struct decomposition *decomposition, const struct result_file *fi
 struct curve_kind { const char *name, *x_name, *y_name, *unit; int x_column, y_column; };
 static const struct curve_kind VISION_CURVE = {"vision", "views", "T_vision_total", "ms/view", COLUMN_VIEWS,
                                                METRIC_VISION};
-enum { LANGUAGE_CURVE_COUNT = 3 };
+enum { LANGUAGE_CURVE_COUNT = 4 };
 static const struct curve_kind LANGUAGE_CURVES[LANGUAGE_CURVE_COUNT] = {
+    {"image", "image tokens", "T_image_outside", "ms/token", COLUMN_IMAGE_TOKENS, COLUMN_IMAGE_OUTSIDE},
     {"prefill", "total_sequence_length", "T_LLM_prefill", "ms/token", COLUMN_SEQUENCE, METRIC_PREFILL},
     {"decode", "decode steps", "T_LLM_decode", "ms/step", COLUMN_OUTPUT_TOKENS, METRIC_DECODE},
     {"decode context", "total_sequence_length", "T_decode_per_token", "ms/token", COLUMN_SEQUENCE, METRIC_PER_TOKEN}};
@@ -118,7 +119,8 @@ static void fit_curve(struct curve *curve, const struct xy_list *points) {
     vp_linear_errors errors;
     vp_linear fit;
     curve->slope = estimate_none();
-    curve->intercept = curve->r2 = (double)NAN;
+    curve->intercept = estimate_none();
+    curve->r2 = (double)NAN;
     curve->count = points->count;
     for (size_t i = 0; i < points->count; i++) {
         design[2 * i] = 1;
@@ -127,9 +129,10 @@ static void fit_curve(struct curve *curve, const struct xy_list *points) {
     }
     if (points->count > 2 && vp_linear_compute(design, observed, points->count, 2, &settings, &fit, NULL) == VP_OK) {
         curve->slope.value = fit.coefficient[1];
-        curve->intercept = fit.coefficient[0];
-        if (vp_linear_coefficient(&fit, 1, 0.95, &curve->slope.low, &curve->slope.high) != VP_OK)
-            curve->slope.low = curve->slope.high = (double)NAN;
+        curve->intercept.value = fit.coefficient[0];
+        if (vp_linear_coefficient(&fit, 1, 0.95, &curve->slope.low, &curve->slope.high) != VP_OK
+            || vp_linear_coefficient(&fit, 0, 0.95, &curve->intercept.low, &curve->intercept.high) != VP_OK)
+            curve->slope.low = curve->slope.high = curve->intercept.low = curve->intercept.high = (double)NAN;
         for (size_t i = 0; i < points->count; i++) fitted[i] = vp_linear_value(&fit, design + 2 * i);
         if (vp_linear_errors_compute(observed, fitted, points->count, design, &errors) == VP_OK) curve->r2 = errors.r2;
     }

@@ -56,12 +56,13 @@ struct curve {
     char label[48];                            /* of which configurations */
     size_t group;                              /* place of their data set in results->groups */
     struct curve_bin *bins; size_t bin_count;
-    vp_estimate slope; double intercept, r2;   /* NaN: x does not vary */
+    vp_estimate slope, intercept; double r2;   /* NaN: x does not vary */
     size_t count;                              /* points */
 };
 struct curve_list { struct curve *items; size_t count; };
 
-/* Adds the curves of a data set: vision over views, then prefill, decode and decode context of each language model. */
+/* Adds the curves of a data set: vision over views, then of each language model the image from outside over its tokens,
+ * prefill, decode and decode context. */
 void curves_add(struct curve_list *curves, const struct results *results, size_t group);
 void curves_free(struct curve_list *curves);
 

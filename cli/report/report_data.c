@@ -134,6 +134,24 @@ static void put_stage_cost(vp_json_writer *writer, const struct stage_cost *cost
     put_text(writer, "bound", cost->limit == BOUND_NONE ? NULL : BOUND_NAMES[cost->limit]);
     vp_json_end_object(writer);
 }
+/* What the images cost by their twins; null without them. */
+static void put_outside(vp_json_writer *writer, const struct outside *outside) {
+    vp_json_key(writer, "T_image_outside");
+    if (outside->pairs) {
+        vp_json_begin_object(writer);
+        put_double(writer, "ms", outside->ms);
+        put_range(writer, "interval", outside->low, outside->high);
+        put_double(writer, "level", outside->level);
+        put_text(writer, "method", outside->adjusted ? "adjusted" : "exact");
+        put_int(writer, "pairs", outside->pairs);
+        put_int(writer, "pairs_left_out", outside->left_out);
+        put_double(writer, "TTFT_image", outside->image_ms);
+        put_double(writer, "TTFT_text", outside->text_ms);
+        put_double(writer, "floor_ms", outside->floor_ms);
+        put_double(writer, "server_prompt_difference_ms", outside->server_ms);
+        vp_json_end_object(writer);
+    } else vp_json_null(writer);
+}
 static void put_decomposition(vp_json_writer *writer, const struct decomposition *decomposition) {
     vp_json_begin_object(writer);
     put_setting_of(writer, decomposition->file);
@@ -158,6 +176,7 @@ static void put_decomposition(vp_json_writer *writer, const struct decomposition
     put_double(writer, "unaccounted_share", decomposition->unaccounted_share);
     put_double(writer, "idle_share", decomposition->idle_share);
     put_double(writer, "run_spread", decomposition->run_spread);
+    if (decomposition->file->is_served) put_outside(writer, &decomposition->file->outside);
     put_double(writer, "tool_cost_share", decomposition->file->cost_share);
     put_range(writer, "tool_cost_share_interval", decomposition->file->cost_low, decomposition->file->cost_high);
     vp_json_key(writer, "stages");
@@ -182,7 +201,8 @@ static void put_curve(vp_json_writer *writer, const struct report *report, size_
     put_text(writer, "unit", curve->unit);
     put_double(writer, "slope", curve->slope.value);
     put_range(writer, "slope_interval", curve->slope.low, curve->slope.high);
-    put_double(writer, "intercept_ms", curve->intercept);
+    put_double(writer, "intercept_ms", curve->intercept.value);
+    put_range(writer, "intercept_interval", curve->intercept.low, curve->intercept.high);
     put_double(writer, "r2", curve->r2);
     put_int(writer, "count", (int64_t)curve->count);
     vp_json_key(writer, "bins");

@@ -103,6 +103,39 @@ static void write_served_latencies(struct document *document, const struct repor
     document_text(document, BLOCK_LINE, "%s", STAGES_UNKNOWN_TEXT);
     served_terms_add(document, explained, sizeof explained / sizeof *explained);
 }
+/* What images cost by their twins, and which part of it grows with their tokens. */
+static void write_outside(struct document *document, const struct report *report) {
+    struct text_list *list = NULL;
+    for (size_t i = 0; i < report->results->count; i++) {
+        const struct outside *outside = &report->results->files[i].outside;
+        char name[160];
+        if (!report->results->files[i].is_served || !outside->pairs) continue;
+        if (!list) {
+            document_text(document, BLOCK_HEADING, "E1: what an image costs, from outside, ms; medians of pairs");
+            list = document_table(
+                document, "configuration|T_image_outside|TTFT image|TTFT text|floor|by the server|pairs|left out");
+        }
+        text_list_add(list, "%s", report_full_name(report->results, &report->results->files[i], name));
+        text_list_add(list, "%s", number_measured(outside->ms, outside->low, outside->high).text);
+        text_list_add(list, "%s", number_short(outside->image_ms).text);
+        text_list_add(list, "%s", number_short(outside->text_ms).text);
+        text_list_add(list, "%s", number_short(outside->floor_ms).text);
+        text_list_add(list, "%s", number_short(outside->server_ms).text);
+        text_list_add(list, "%lld%s", (long long)outside->pairs, outside->adjusted ? " adjusted" : "");
+        text_list_add(list, "%lld", (long long)outside->left_out);
+    }
+    if (!list) return;
+    document_text(document, BLOCK_LINE, "%s", TWINS_TEXT);
+    for (size_t i = 0; i < report->curves.count; i++) {
+        const struct curve *curve = &report->curves.items[i];
+        if (strcmp(curve->name, "image") || !isfinite(curve->slope.value)) continue;
+        document_text(document, BLOCK_LINE,
+                      "%s: %s ms fixed + %s ms per image token, a line through %zu samples, R2 %s", curve->label,
+                      number_measured(curve->intercept.value, curve->intercept.low, curve->intercept.high).text,
+                      number_measured(curve->slope.value, curve->slope.low, curve->slope.high).text, curve->count,
+                      number_formatted("%.3f", curve->r2).text);
+    }
+}
 static void write_latencies(struct document *document, const struct report *report) {
     struct text_list *list;
     if (are_all_served(report->results)) {
@@ -269,7 +302,7 @@ static void write_curves(struct document *document, const struct report *report,
         text_list_add(list, "%s", curve->label);
         text_list_add(list, "%s", number_of_estimate(curve->slope).text);
         text_list_add(list, "%s", curve->unit);
-        text_list_add(list, "%s", number_short(curve->intercept).text);
+        text_list_add(list, "%s", number_short(curve->intercept.value).text);
         text_list_add(list, "%s", number_formatted("%.3f", curve->r2).text);
         text_list_add(list, "%zu", curve->count);
     }
@@ -533,6 +566,7 @@ void report_text_write(struct document *document, const struct report *report) {
     write_parts(document, report);
     for (size_t i = 0; i < report->results->group_count; i++) write_curves(document, report, i);
     write_roofline(document, report);
+    write_outside(document, report);
     write_latencies(document, report);
     write_provenance(document, report);
 }

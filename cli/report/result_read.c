@@ -178,6 +178,19 @@ static int read_image(struct result_file *file, const vp_json *json, uint32_t ob
     return 0;
 }
 
+/* "T_image_outside": null without twins */
+static int read_outside_row(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row) {
+    double ms, tokens;
+    if (node_is(json, object, VP_JSON_NULL)) return 0;
+    if (read_number(file, json, vp_json_get(json, object, "ms"), row, "T_image_outside.ms", -MS_MOST, MS_MOST, &ms)
+        || read_number(file, json, vp_json_get(json, object, "image_tokens"), row, "T_image_outside.image_tokens", 0,
+                       1e9, &tokens))
+        return EXIT_INPUT;
+    result_put(file, rows, COLUMN_IMAGE_OUTSIDE, file->count, ms);
+    result_put(file, rows, COLUMN_IMAGE_TOKENS, file->count, tokens);
+    return 0;
+}
+
 struct row_key { const char *name; int column; double least, most; };
 static const struct row_key ROW_KEYS[] = {
     {"T_vision_total", METRIC_VISION, 0, MS_MOST},
@@ -199,7 +212,8 @@ static const struct row_key ROW_KEYS[] = {
 
 enum { ROW_KEY_COUNT = sizeof ROW_KEYS / sizeof ROW_KEYS[0] };
 
-enum { ROW_ID = -1, ROW_STATUS = -2, ROW_STAGES = -3, ROW_DETAIL = -4, ROW_RUNS = -5, ROW_IMAGE = -6, ROW_OTHER = -7 };
+enum { ROW_ID = -1, ROW_STATUS = -2, ROW_STAGES = -3, ROW_DETAIL = -4, ROW_RUNS = -5, ROW_IMAGE = -6, ROW_OUTSIDE = -7,
+       ROW_OTHER = -8 };
 
 static int row_member(const vp_json *json, uint32_t key, const struct row_key **found) {
     static const struct {
@@ -210,7 +224,8 @@ static int row_member(const vp_json *json, uint32_t key, const struct row_key **
                   {"stages", ROW_STAGES},
                   {"stage_detail", ROW_DETAIL},
                   {"runs", ROW_RUNS},
-                  {"sent_image", ROW_IMAGE}};
+                  {"sent_image", ROW_IMAGE},
+                  {"T_image_outside", ROW_OUTSIDE}};
     for (int i = 0; i < ROW_KEY_COUNT; i++)
         if (key_is(json, key, ROW_KEYS[i].name, strlen(ROW_KEYS[i].name))) {
             *found = &ROW_KEYS[i];
@@ -260,6 +275,7 @@ static int read_row(struct result_file *file, const vp_json *json, uint32_t obje
         else if (what == ROW_STAGES) { if (read_stage_times(file, json, key + 1, rows, row)) return EXIT_INPUT; }
         else if (what == ROW_DETAIL) { if (read_stage_details(file, json, key + 1, rows, row)) return EXIT_INPUT; }
         else if (what == ROW_IMAGE) { if (read_image(file, json, key + 1, rows, row)) return EXIT_INPUT; }
+        else if (what == ROW_OUTSIDE) { if (read_outside_row(file, json, key + 1, rows, row)) return EXIT_INPUT; }
         else if (what == ROW_RUNS) { if (read_runs(file, json, key + 1, row, capacity)) return EXIT_INPUT; }
         else if (what != ROW_OTHER) {
             if (read_number(file, json, key + 1, row, known->name, known->least, known->most, &value))
@@ -406,6 +422,38 @@ static char *server_words(const struct result_file *file, const vp_json *json) {
     }
     return NULL;
 }
+/* Reads what the images cost by their twins. 0 or an exit code. */
+static int read_outside(struct result_file *file, const vp_json *json) {
+    struct outside *outside = &file->outside;
+    const struct { const char *key; double *to; double least; } times[] = {
+        {"ms", &outside->ms, -MS_MOST},         {"low", &outside->low, -MS_MOST},
+        {"high", &outside->high, -MS_MOST},     {"level", &outside->level, 0},
+        {"TTFT_image", &outside->image_ms, 0},  {"TTFT_text", &outside->text_ms, 0},
+        {"floor_ms", &outside->floor_ms, 0}};
+    static const char *const left_out[] = {"pairs_cached", "pairs_unequal", "pairs_silent"};
+    const uint32_t object = vp_json_get(json, 0, "T_image_outside");
+    uint32_t server;
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) *times[i].to = (double)NAN;
+    outside->server_ms = (double)NAN;
+    if (object == VP_JSON_NONE || node_is(json, object, VP_JSON_NULL)) return 0;
+    if (!node_is(json, object, VP_JSON_OBJECT))
+        return result_fail(file, json, object, SIZE_MAX, "T_image_outside", "is no object");
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        if (read_number(file, json, vp_json_get(json, object, times[i].key), SIZE_MAX, times[i].key, times[i].least,
+                        MS_MOST, times[i].to))
+            return EXIT_INPUT;
+    server = vp_json_get(json, vp_json_get(json, object, "server_prompt_ms"), "difference");
+    if (server != VP_JSON_NONE
+        && read_number(file, json, server, SIZE_MAX, "server_prompt_ms", -MS_MOST, MS_MOST, &outside->server_ms))
+        return EXIT_INPUT;
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++) {
+        int64_t count = 0;
+        if (read_count(file, json, object, left_out[i], INT64_C(1) << 40, &count)) return EXIT_INPUT;
+        outside->left_out += count > 0 ? count : 0;
+    }
+    return read_count(file, json, object, "pairs", INT64_C(1) << 40, &outside->pairs)
+           || read_count(file, json, object, "pairs_adjusted", INT64_C(1) << 40, &outside->adjusted);
+}
 /* Reads which server the file is of, if it is of one. 0 or an exit code. */
 static int read_server(struct result_file *file, const vp_json *json) {
     const uint32_t knobs = vp_json_get(json, 0, "request_knobs");
@@ -430,7 +478,8 @@ static int read_server(struct result_file *file, const vp_json *json) {
     }
     file->request_knobs = text.data;
     file->server = server_words(file, json);
-    return read_count(file, json, 0, "num_cached_runs", INT64_C(1) << 60, &file->cached_runs);
+    return read_count(file, json, 0, "num_cached_runs", INT64_C(1) << 60, &file->cached_runs)
+           || read_outside(file, json) ? EXIT_INPUT : 0;
 }
 static int read_head(struct result_file *file, const vp_json *json) {
     static const char *const stats[] = {"aggregate_stats", "latency_stats"};

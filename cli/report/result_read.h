@@ -18,7 +18,9 @@ enum {
     COLUMN_SEQUENCE,
     COLUMN_OUTPUT_TOKENS,
     COLUMN_TOKENS_BY_RULE, /* of servers: what --family counts for the image; */
-    COLUMN_IMAGE_BYTES,    /* and the bytes of the image that was sent, 0: none was */
+    COLUMN_IMAGE_BYTES,    /* and the bytes of the image that was sent, 0: none was; */
+    COLUMN_IMAGE_OUTSIDE,  /* what its twins say that it costs, ms; and by how many tokens it lengthens the prompt */
+    COLUMN_IMAGE_TOKENS,
     COLUMN_STAGE,
     COLUMN_COUNT = COLUMN_STAGE + DETAIL_COUNT * VP_STAGE_COUNT
 };
@@ -41,6 +43,10 @@ struct result_file {
     char *endpoint, *endpoint_model, *request_knobs, *server; /* request_knobs: an object; server: what it says it is */
     char *variant;                   /* model, endpoint and knobs as far as the files differ in them; never NULL */
     char *variant_name;              /* the same, short enough for a table */
+    struct outside {                 /* T_image_outside, by the twins of all samples; NaN and 0 without them */
+        double ms, low, high, level, image_ms, text_ms, floor_ms, server_ms; /* server: by its own clock */
+        int64_t pairs, adjusted, left_out;
+    } outside;
     int64_t cached_runs;             /* whose prompt the server read from a cache; -1: not said */
     int32_t *blocks; size_t listed_blocks; /* active_block_indices */
     char *status, *model, *weights, *importance, *data, *data_hash, *metric, *timing, *device, *host, *version,

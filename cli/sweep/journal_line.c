@@ -5,6 +5,7 @@
 #include "sweep/journal_line.h"
 
 #include "base/json.h"
+#include "server/twins.h"
 #include "vlmprof_score.h"
 #include "vlmprof_stages.h"
 
@@ -91,6 +92,11 @@ static const struct member USAGE[] = {
 static const struct member BARE[] = {POINT_MEMBERS, OF(OBJECT, "bare"), INT("session", -1, INT64_MAX)};
 static const struct member BARE_PAIR[] = {
     INT("bare_total_ns", 1, LINE_NS_MAX), INT("staged_total_ns", 1, LINE_NS_MAX), OF(TRUTH, "bare_first")};
+static const struct member TWINS[] = {POINT_MEMBERS, OF(OBJECT, "twins"), INT("session", -1, INT64_MAX)};
+/* reason: why there are no pairs, or fewer than asked for; tokens are 0 where it did not come to that */
+static const struct member TWINS_OBJECT[] = {
+    OF(TEXT_VALUE, "method"), OF_OR_NULL(TEXT_VALUE, "reason"), INT("prompt_tokens", 0, INT32_MAX),
+    INT("image_tokens", -INT32_MAX, INT32_MAX), OF(LIST, "pairs")};
 static const struct member DONE[] = {
     POINT_MEMBERS, INT("done", 1, LINE_RUNS_MAX), OF(TEXT_VALUE, "stop"), INT("retries", 0, INT32_MAX),
     OF(OBJECT, "sizes")};
@@ -292,6 +298,15 @@ static int are_sizes(const vp_json *json, uint32_t object) {
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) count += has_value(json, object, keys[i]);
     return !count || count == (int)(sizeof keys / sizeof *keys);
 }
+static int are_twins(const vp_json *json, uint32_t object) {
+    const uint32_t pairs = vp_json_get(json, object, "pairs");
+    struct twin_pair pair;
+    if (!HAS_ONLY(json, object, TWINS_OBJECT) || json->nodes[pairs].count > LINE_RUNS_MAX) return 0;
+    for (uint32_t i = pairs + 1; i < json->nodes[pairs].end; i = json->nodes[i].end)
+        if (!twin_pair_read(json, i, &pair)) return 0;
+    return vp_json_equals(json, vp_json_get(json, object, "method"), "exact")
+           || vp_json_equals(json, vp_json_get(json, object, "method"), "adjusted");
+}
 static int is_stop(const vp_json *json, uint32_t node) {
     for (int i = 1; i <= VP_STOP_LAST_; i++)
         if (vp_json_equals(json, node, vp_stop_name(i))) return 1;
@@ -317,6 +332,8 @@ static line_kind point_kind(const vp_json *json) {
     if (vp_json_get(json, 0, "bare") != VP_JSON_NONE)
         return HAS_ONLY(json, 0, BARE) && HAS_ONLY(json, vp_json_get(json, 0, "bare"), BARE_PAIR) ? LINE_BARE
                                                                                                 : LINE_DAMAGED;
+    if (vp_json_get(json, 0, "twins") != VP_JSON_NONE)
+        return HAS_ONLY(json, 0, TWINS) && are_twins(json, vp_json_get(json, 0, "twins")) ? LINE_TWINS : LINE_DAMAGED;
     if (!are_sizes(json, vp_json_get(json, 0, "sizes"))) return LINE_DAMAGED;
     if (HAS_ONLY(json, 0, DONE) && is_stop(json, vp_json_get(json, 0, "stop"))) return LINE_DONE;
     return HAS_ONLY(json, 0, FAILED) ? LINE_FAILED : LINE_DAMAGED;

@@ -11,6 +11,10 @@
 #include <string.h>
 
 /* ---- a point as its journal has it */
+static void twins_clear(struct measured_twins *twins) {
+    free(twins->reason);
+    free(twins->pairs);
+}
 /* Keeps the room of the parsed sizes. */
 static void measured_clear(struct measured *measured) {
     struct parsed kept = measured->sizes;
@@ -21,6 +25,7 @@ static void measured_clear(struct measured *measured) {
     free(measured->marks);
     free(measured->failed);
     free(measured->stop);
+    twins_clear(&measured->twins);
     memset(measured, 0, sizeof *measured);
     measured->sizes = kept;
 }
@@ -115,10 +120,29 @@ static void reverse_runs(struct measured *measured) {
         measured->marks[k] = mark;
     }
 }
-/* Takes over one line of a point: a run, a pair without and with stage times, or the line that closes the point.
- * Returns 0, or EXIT_INPUT when it is none of these or cannot be read. */
+/* Reads the twins of a point, which journal_line.c has checked. */
+static void take_twins(const vp_json *json, uint32_t object, struct measured_twins *twins) {
+    const uint32_t pairs = vp_json_get(json, object, "pairs");
+    twins->are_there = 1;
+    twins->reason = node_text(json, vp_json_get(json, object, "reason"));
+    twins->method = TWINS_EXACT;
+    if (vp_json_equals(json, vp_json_get(json, object, "method"), "adjusted")) twins->method = TWINS_ADJUSTED;
+    twins->prompt_tokens = node_int(json, object, "prompt_tokens", 0);
+    twins->image_tokens = node_int(json, object, "image_tokens", 0);
+    if (!node_is(json, pairs, VP_JSON_ARRAY)) return;
+    twins->pairs = zeroed((size_t)json->nodes[pairs].count + 1, sizeof *twins->pairs);
+    for (uint32_t i = pairs + 1; i < json->nodes[pairs].end; i = json->nodes[i].end)
+        twins->count += twin_pair_read(json, i, &twins->pairs[twins->count]);
+}
+/* Takes over one line of a point: a run, a pair without and with stage times, twins, or the line that closes the
+ * point. Returns 0, or EXIT_INPUT when it is none of these or cannot be read. */
 static int take_line(struct measured *measured, const vp_json *json, int64_t at) {
-    uint32_t bare = vp_json_get(json, 0, "bare");
+    uint32_t bare = vp_json_get(json, 0, "bare"), twins = vp_json_get(json, 0, "twins");
+    if (twins != VP_JSON_NONE) {
+        twins_clear(&measured->twins);
+        take_twins(json, twins, &measured->twins);
+        return 0;
+    }
     if (vp_json_get(json, 0, "run") != VP_JSON_NONE) return add_run(measured, json, at);
     if (bare != VP_JSON_NONE) {
         measured->bare_ns = node_int(json, bare, "bare_total_ns", 0);
@@ -215,6 +239,7 @@ void gathered_free(struct gathered *gathered) {
     for (int i = 0; i < LIST_COUNT; i++) free(gathered->lists[i].values);
     free(gathered->sessions);
     free(gathered->has_block);
+    twins_clear(&gathered->twins);
 }
 /* A number that is not finite is none. */
 static void list_add(struct number_list *list, double value) {
@@ -263,6 +288,18 @@ static void gather_layout(struct gathered *gathered, const vp_json *json) {
     list_add(&gathered->lists[LIST_HEIGHT], node_number(json, vp_json_at(json, size, 0)));
     list_add(&gathered->lists[LIST_WIDTH], node_number(json, vp_json_at(json, size, 1)));
     list_add(&gathered->lists[LIST_TOKENS], node_number(json, vp_json_get(json, 0, "theoretical_vision_tokens")));
+}
+/* The pairs of all points together. */
+static void gather_twins(struct gathered *gathered, const struct measured_twins *twins) {
+    struct measured_twins *all = &gathered->twins;
+    if (!twins->are_there) return;
+    all->are_there = 1;
+    all->method = twins->method;
+    if (twins->reason && !all->reason) all->reason = copy_text(twins->reason, strlen(twins->reason));
+    if (!twins->count) return;
+    all->pairs = resize(all->pairs, (size_t)all->count + (size_t)twins->count, sizeof *all->pairs);
+    memcpy(all->pairs + all->count, twins->pairs, (size_t)twins->count * sizeof *all->pairs);
+    all->count += twins->count;
 }
 /* When the runs were, in which sessions, and how many of them the device slowed down. */
 static void gather_marks(struct gathered *gathered, const struct measured *measured, int32_t file) {
@@ -390,6 +427,7 @@ static void gather_point(struct gathered *gathered, const struct point *point, c
     vp_score_outcome outcome;
     struct scoring scoring;
     double accuracy;
+    if (point->is_served) gather_twins(gathered, &measured->twins);
     if (point->is_served) gather_served(gathered, measured); else gather_layout(gathered, &measured->sizes.json);
     if (measured->failed) gathered->failed_count++; else gathered->ok_count++;
     gathered->retry_count += measured->retries;

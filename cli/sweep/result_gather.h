@@ -7,6 +7,7 @@
 #include "base/metrics.h"
 #include "request/record.h"
 #include "score/scoring.h"
+#include "server/twins.h"
 #include "sweep/journal.h"
 #include "vlmprof.h"
 #include "vlmprof_stages.h"
@@ -29,6 +30,13 @@ struct measured {
     int64_t stamps, retries; /* clock reads of one request; attempts beyond the first one of each run */
     char *failed, *stop; /* why it failed; what ended its runs; one of both, the other NULL */
     int64_t bare_ns, staged_ns; /* a pair of runs without and with stage times; 0: there is none */
+    struct measured_twins {
+        int are_there;          /* truth: they were asked for */
+        char *reason;           /* why there are no pairs, or fewer; NULL: there are all */
+        enum twin_method method;
+        int64_t prompt_tokens, image_tokens; /* below 1 and below 0: not known */
+        struct twin_pair *pairs; int32_t count;
+    } twins; /* of a server */
 };
 
 /* Truth: the point has its last line, as measured or as failed. */
@@ -90,6 +98,7 @@ struct gathered {
     struct used_session *sessions; size_t session_count; /* in the order of their first points */
     int64_t first_s, last_s; /* when the first and the last run ended; 0: none ran */
     struct tally tally;      /* of the accuracies */
+    struct measured_twins twins; /* those of all points; tokens are not set */
     vp_noise_summary noise;  /* of the blocks that its runs belong to */
     uint8_t *has_block;      /* [blocks of all journals]: 1 for those that are in `noise` */
     struct neighbour neighbours[NEIGHBOURS]; int32_t neighbour_count; /* the newest first */

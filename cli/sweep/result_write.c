@@ -228,6 +228,13 @@ static void put_accuracy_spread(vp_json_writer *writer, const struct gathered *g
 /* Truth: the point was measured. */
 static int has_runs(const struct measured *measured) { return measured->count > 0 && !measured->failed; }
 
+/* "T_image_outside" of some pairs; null without any. */
+static void put_outside(vp_json_writer *writer, const struct measured_twins *twins, int64_t prompt_tokens,
+                        int64_t image_tokens) {
+    const struct twin_result result = twins_result(twins->pairs, twins->count, twins->method);
+    if (twins->count) twins_put(writer, &result, prompt_tokens, image_tokens);
+    else put_null(writer, "T_image_outside");
+}
 /* The spread of the totals of the point's runs. */
 static void put_total_spread(vp_json_writer *writer, const struct measured *measured) {
     double *totals = resize(NULL, (size_t)measured->count, sizeof *totals), low = 0, high = 0;
@@ -309,6 +316,20 @@ static void put_members(vp_json_writer *writer, const vp_json *json) {
         free(key);
     }
 }
+/* "twins": the pairs of a point; null: nobody asked for them. "T_image_outside": what they say; null without pairs. */
+static void put_twins(vp_json_writer *writer, const struct measured_twins *twins) {
+    vp_json_key(writer, "twins");
+    if (twins->are_there) {
+        vp_json_begin_object(writer);
+        put_text(writer, "reason", twins->reason);
+        vp_json_key(writer, "pairs");
+        vp_json_begin_array(writer);
+        for (int32_t i = 0; i < twins->count; i++) twin_pair_put(writer, &twins->pairs[i]);
+        vp_json_end_array(writer);
+        vp_json_end_object(writer);
+    } else vp_json_null(writer);
+    put_outside(writer, twins, twins->prompt_tokens > 0 ? twins->prompt_tokens : -1, twins->image_tokens);
+}
 /* One of per_sample_results. samples/result.schema.json describes its keys: change both together. */
 static void put_row(vp_json_writer *writer, const struct point *point, const struct measured *measured,
                     const struct gathered *gathered, int32_t file) {
@@ -327,7 +348,10 @@ static void put_row(vp_json_writer *writer, const struct point *point, const str
     vp_json_raw(writer, point->sample->record, strlen(point->sample->record));
     put_point_times(writer, point);
     put_measurement(writer, measured, gathered, file);
-    if (point->is_served) put_served_point(writer, point, &measured->sizes.json);
+    if (point->is_served) {
+        put_served_point(writer, point, &measured->sizes.json);
+        put_twins(writer, &measured->twins);
+    }
     vp_json_end_object(writer);
     scoring_free(&scoring);
 }
@@ -458,6 +482,11 @@ static void put_null_reasons_of(vp_json_writer *writer, const struct gathered *g
     vp_json_key(writer, "null_reasons");
     vp_json_begin_object(writer);
     for (size_t i = 0; i < sizeof always / sizeof *always; i++) put_text(writer, always[i].key, always[i].reason);
+    if (!gathered->twins.count)
+        put_text(writer, "T_image_outside",
+                 gathered->twins.reason      ? gathered->twins.reason
+                 : gathered->twins.are_there ? "no pair was measured"
+                                             : "measured with --twins");
     for (int metric = 0; metric < METRIC_STAGE; metric++)
         if (gathered->lacks[metric]) put_text(writer, METRIC_KEYS[metric], gathered->lacks[metric]);
     vp_json_end_object(writer);
@@ -535,6 +564,7 @@ static void put_result_head(vp_json_writer *writer, struct journal_index *index,
     put_run_counts(writer, gathered);
     if (configuration->variant) {
         put_int(writer, "num_cached_runs", gathered->cached_count);
+        put_outside(writer, &gathered->twins, -1, -1);
         put_null_reasons_of(writer, gathered);
     }
     put_sessions(writer, index, gathered);
@@ -590,6 +620,7 @@ static void summarize(struct summaries *all, char *path, int is_served, struct g
     summary->is_served = is_served;
     summary->cached_count = gathered->cached_count;
     summary->run_count = gathered->run_count;
+    summary->twins = twins_result(gathered->twins.pairs, gathered->twins.count, gathered->twins.method);
     summary->decode_rate = list_p50(&gathered->lists[LIST_DECODE_RATE]);
     summary->output_rate = list_p50(&gathered->lists[LIST_OUTPUT_RATE]);
     for (int k = 0; k < METRIC_STAGE; k++) summary->p50[k] = list_p50(&gathered->lists[LIST_METRICS + k]);
@@ -751,6 +782,27 @@ static void add_summary(struct text_list *cells, const struct summary *summary) 
     text_list_add(cells, "%s",
                   number_measured(summary->accuracy.value, summary->accuracy.low, summary->accuracy.high).text);
 }
+/* What the images cost, where --twins measured it. */
+static void add_twins(struct document *document, const struct summaries *all) {
+    struct text_list *cells = NULL;
+    for (size_t i = 0; i < all->count; i++) {
+        const struct twin_result *twins = &all->items[i].twins;
+        const char *name = strrchr(all->items[i].path, '/') ? strrchr(all->items[i].path, '/') + 1 : all->items[i].path;
+        const double unknown = (double)NAN;
+        if (!twins->pairs) continue;
+        if (!cells)
+            cells = document_table(document,
+                                   "image from outside, ms|pairs|T_image_outside|TTFT image|TTFT text|floor");
+        text_list_add(cells, "%.*s", (int)strlen(name) - 5, name); /* without .json */
+        text_list_add(cells, "%d", twins->pairs);
+        text_list_add(cells, "%s",
+                      number_measured(twins->difference.median, twins->difference.low, twins->difference.high).text);
+        text_list_add(cells, "%s", number_measured(twins->image_ms, unknown, unknown).text);
+        text_list_add(cells, "%s", number_measured(twins->text_ms, unknown, unknown).text);
+        text_list_add(cells, "%s", number_measured(twins->floor_ms, unknown, unknown).text);
+    }
+    if (cells) document_text(document, BLOCK_LINE, "%s", TWINS_TEXT);
+}
 int summaries_print(const struct summaries *all) {
     static const int explained[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_PER_TOKEN, TERM_OUTPUT_RATE};
     struct document document = {NULL, 0, NULL};
@@ -765,6 +817,7 @@ int summaries_print(const struct summaries *all) {
             : "P50 over samples, ms|n|T_total|vision|prefill|decode|TTFT|TPOT|output_tokens_per_s|scored|accuracy");
     for (size_t i = 0; i < all->count; i++) add_summary(cells, &all->items[i]);
     add_range_line(&document, all);
+    add_twins(&document, all);
     for (size_t i = 0; i < all->count; i++) {
         if (!isfinite(all->items[i].accuracy.low)) continue;
         document_text(&document, BLOCK_LINE, "accuracy: [low, high] is a 95 %% interval");
@@ -779,6 +832,8 @@ void summaries_warn(const struct summaries *all, struct text_list *warnings) {
     vp_noise_summary *items = resize(NULL, all->count, sizeof *items);
     const char **names = (const char **)resize(NULL, all->count, sizeof *names);
     int64_t runs = 0, cached = 0;
+    struct twin_result twins;
+    memset(&twins, 0, sizeof twins);
     for (size_t i = 0; i < all->count; i++) {
         const char *path = all->items[i].path;
         items[i] = all->items[i].noise;
@@ -790,8 +845,13 @@ void summaries_warn(const struct summaries *all, struct text_list *warnings) {
     for (size_t i = 0; i < all->count; i++) {
         runs += all->items[i].run_count;
         cached += all->items[i].cached_count;
+        twins.pairs += all->items[i].twins.pairs;
+        twins.cached += all->items[i].twins.cached;
+        twins.unequal += all->items[i].twins.unequal;
+        twins.silent += all->items[i].twins.silent;
     }
     warn_of_cached_runs(warnings, cached, runs);
+    twins_warn(warnings, &twins);
 }
 void summaries_put(vp_json_writer *writer, const struct summaries *all) {
     vp_json_key(writer, "configurations");
@@ -818,6 +878,7 @@ void summaries_put(vp_json_writer *writer, const struct summaries *all) {
         put_range(writer, "accuracy_interval", summary->accuracy.low, summary->accuracy.high); /* 95 % */
         put_int(writer, "accuracy_count", summary->accuracy_count);
         if (summary->is_served) put_int(writer, "num_cached_runs", summary->cached_count);
+        if (summary->twins.pairs) twins_put(writer, &summary->twins, -1, -1);
         put_noise(writer, &summary->noise);
         vp_json_end_object(writer);
     }

@@ -4,6 +4,7 @@
 #ifndef VLMPROF_CLI_RESULT_WRITE_H
 #define VLMPROF_CLI_RESULT_WRITE_H
 #include "base/metrics.h"
+#include "server/twins.h"
 #include "sweep/journal.h"
 #include "vlmprof.h"
 #include "vlmprof_noise.h"
@@ -19,6 +20,7 @@ struct summary {
     vp_estimate accuracy; int64_t accuracy_count; /* with its 95 % interval */
     vp_noise_summary noise;
     int is_served; int64_t run_count, cached_count; /* of a server; runs whose prompt came from its cache */
+    struct twin_result twins;    /* of a server; pairs 0: none was measured */
 };
 struct summaries { struct summary *items; size_t count; };
 

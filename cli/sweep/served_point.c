@@ -22,12 +22,13 @@ static const char WARM_UP_TEXT[] = "Describe what you see.";
 struct sent_picture {
     int32_t width_px, height_px; /* that it was made for; 0: the file as it is */
     struct picture picture;
-    vp_image pixels;             /* with --unique_image: what each run's own image is made of */
+    vp_image pixels;             /* with --unique_image and --twins: what each request's own image is made of */
     char *reason;                /* why there is none; NULL: there is one */
     struct sent_picture *next;
 };
 struct served_sweep {
     struct endpoint *endpoints; /* [variants] */
+    struct twin_memory *texts;  /* [variants] */
     struct sent_picture *pictures;
     vp_image image;             /* of the sample; without pixels until an image must be made of it */
     uint64_t turn;              /* requests so far: no two are alike with --unique_image and --no_cache */
@@ -72,6 +73,7 @@ int served_open(struct sweep *sweep) {
     struct served_sweep *served = sweep->served = zeroed(1, sizeof *served);
     int code = 0;
     served->endpoints = zeroed(variants->count + 1, sizeof *served->endpoints);
+    served->texts = zeroed(variants->count + 1, sizeof *served->texts);
     served->no_cache = is_given(sweep->options, "no_cache");
     served->unique_image = is_given(sweep->options, "unique_image");
     for (size_t i = 0; i < variants->count && !code; i++) {
@@ -104,8 +106,12 @@ void served_end(struct sweep *sweep) {
 void served_close(struct sweep *sweep) {
     if (!sweep->served) return;
     served_end(sweep);
-    for (size_t i = 0; i < sweep->plan.variants.count; i++) endpoint_close(&sweep->served->endpoints[i]);
+    for (size_t i = 0; i < sweep->plan.variants.count; i++) {
+        endpoint_close(&sweep->served->endpoints[i]);
+        twin_forget(&sweep->served->texts[i]);
+    }
     free(sweep->served->endpoints);
+    free(sweep->served->texts);
     free(sweep->served);
     sweep->served = NULL;
 }
@@ -253,7 +259,7 @@ static int make_picture(struct sweep *sweep, const struct sample *sample, struct
         code = picture_resized(&served->image, sent->width_px, sent->height_px, &sent->picture, reason, sizeof reason);
     else if (!code)
         picture_of_pixels(served->image.rgb, served->image.width_px, served->image.height_px, &sent->picture);
-    if (!code && served->unique_image
+    if (!code && (served->unique_image || is_given(sweep->options, "twins"))
         && vp_image_decode((const uint8_t *)sent->picture.bytes, sent->picture.byte_count, &sent->pixels, NULL)
                != VP_OK)
         return complain(EXIT_DEVICE, "%s: memory is out", sample->image_path);
@@ -416,4 +422,30 @@ int served_run(struct sweep *sweep, struct open_point *point, const struct sampl
     if (!code) reason[0] = 0;
     *is_device = code == EXIT_DEVICE && !is_refused(asked.status);
     return code == EXIT_INTERRUPTED ? code : 0;
+}
+
+/* ---- twins */
+int served_wants_twins(const struct sweep *sweep, const struct open_point *point) {
+    return sweep->served && is_given(sweep->options, "twins") && point->sent && !point->sent->reason;
+}
+int served_twins(struct sweep *sweep, const struct open_point *point, const struct sample *sample, struct twins *twins,
+                 char *reason, size_t capacity) {
+    const size_t variant = variant_index(sweep, point->configuration);
+    const struct variant *asked = point->configuration->variant;
+    struct twin_plan plan;
+    memset(&plan, 0, sizeof plan);
+    plan.endpoint = &sweep->served->endpoints[variant];
+    plan.image = &point->sent->pixels;
+    plan.text = sample->prompt;
+    plan.knobs = asked->knobs;
+    plan.knob_count = asked->knob_count;
+    plan.text_knob_count = asked->text_knob_count;
+    plan.no_cache = sweep->served->no_cache;
+    plan.method = twin_method_of(sweep->options);
+    plan.pairs = (int32_t)number_of(sweep->options, "twins");
+    plan.seed = hash_text(hash_number(hash_number(HASH_START, number_of(sweep->options, "seed")), sample->id),
+                          point->configuration->file_name);
+    plan.name = point->configuration->file_name;
+    plan.memory = &sweep->served->texts[variant];
+    return twins_measure(&plan, twins, reason, capacity) == EXIT_INTERRUPTED ? EXIT_INTERRUPTED : 0;
 }

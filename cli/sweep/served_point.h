@@ -3,6 +3,7 @@
  * Functions that can fail complain on stderr themselves and return 0 or an exit code, unless they say otherwise. */
 #ifndef VLMPROF_CLI_SERVED_POINT_H
 #define VLMPROF_CLI_SERVED_POINT_H
+#include "server/twin_pairs.h"
 #include "sweep/sweep.h"
 
 /* Opens the endpoints of all variants and builds a request of each, so that mistakes are reported before anything is
@@ -30,5 +31,13 @@ void served_end(struct sweep *sweep);
  * the truth that the server is at fault and not the request. Returns 0, or the exit code that ends the sweep. */
 int served_run(struct sweep *sweep, struct open_point *point, const struct sample *sample, char *reason,
                size_t capacity, int *is_device);
+
+/* Truth: twins of the point are asked for: there is an image. */
+int served_wants_twins(const struct sweep *sweep, const struct open_point *point);
+
+/* Measures the twins of a point whose runs are done. `reason` becomes empty, or says why there are no pairs. Returns 0,
+ * or EXIT_INTERRUPTED. The caller calls twins_free in both cases. */
+int served_twins(struct sweep *sweep, const struct open_point *point, const struct sample *sample, struct twins *twins,
+                 char *reason, size_t capacity);
 
 #endif

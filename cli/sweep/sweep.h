@@ -27,6 +27,7 @@ struct open_point {
     int is_first;    /* truth: it is of the configuration's first sample */
     int bare_is_due; /* truth: a pair of runs without and with stage times belongs to it */
     int has_bare;    /* truth: that pair is measured */
+    int has_twins;   /* truth: its twins are measured, or could not be */
     int32_t runs;    /* measured ones */
     int32_t retries; /* attempts beyond the first one of each run */
     int64_t last;    /* place of its last line in the journal; -1: none yet */

@@ -233,6 +233,24 @@ static int write_bare(struct sweep *sweep, struct open_point *point, const struc
     put_int(writer, "session", sweep->session_at);
     return point_append(sweep, point);
 }
+/* The twins of a point, or why there are none. */
+static int write_twins(struct sweep *sweep, struct open_point *point, const struct sample *sample,
+                       const struct twins *twins, const char *reason) {
+    vp_json_writer *writer = point_begin(sweep, point, sample);
+    vp_json_key(writer, "twins");
+    vp_json_begin_object(writer);
+    put_text(writer, "method", text_of(sweep->options, "twins_method"));
+    put_text(writer, "reason", reason[0] ? reason : NULL);
+    put_int(writer, "prompt_tokens", twins->prompt_tokens);
+    put_int(writer, "image_tokens", twins->image_tokens);
+    vp_json_key(writer, "pairs");
+    vp_json_begin_array(writer);
+    for (int32_t i = 0; i < twins->count; i++) twin_pair_put(writer, &twins->pairs[i]);
+    vp_json_end_array(writer);
+    vp_json_end_object(writer);
+    put_int(writer, "session", sweep->session_at);
+    return point_append(sweep, point);
+}
 /* A stage whose kernels were timed: the rest of its time on the device is idle. */
 static void put_kernel_stage(vp_json_writer *writer, const struct pass_result *run, int stage, double device_ms) {
     double kernel_ms = (double)run->times.kernel_ns[stage] / 1e6;
@@ -529,7 +547,7 @@ static int resume_point(struct sweep *sweep, struct open_point *point, const str
                      || (line.state == POINT_FAILED && is_given(sweep->options, "retry_failed"));
     point->lacks_kernels = sweep->kernel_pass && line.state == POINT_DONE;
     point->runs = point->retries = 0;
-    point->has_bare = 0;
+    point->has_bare = point->has_twins = 0;
     point->spent_ns = 0;
     point->last = line.state == POINT_OPEN ? line.at : -1;
     for (int64_t at = point->last; at >= 0;) {
@@ -537,8 +555,9 @@ static int resume_point(struct sweep *sweep, struct open_point *point, const str
         if ((code = index_read_line(&sweep->index, 0, at)) != 0) return code;
         run = node_int(json, 0, "run", -1);
         prev = node_int(json, 0, "prev", -1);
-        if (run < 0) point->has_bare = 1;
-        else if (run < sweep->rule.max_runs) {
+        point->has_bare |= vp_json_get(json, 0, "bare") != VP_JSON_NONE;
+        point->has_twins |= vp_json_get(json, 0, "twins") != VP_JSON_NONE;
+        if (run >= 0 && run < sweep->rule.max_runs) {
             if (run >= point->runs) point->runs = (int32_t)run + 1;
             point->totals[run] = (double)node_int(json, 0, "total_ns", 0);
             point->spent_ns += node_int(json, 0, "total_ns", 0);
@@ -597,9 +616,21 @@ static int measure_kernels(struct sweep *sweep, struct open_point *point, const 
     if (reason[0] || !sweep->run->times.has_kernels) return 0;
     return write_kernels(sweep, &input, point->configuration, sample, sweep->run);
 }
+/* Pairs of the image and a text of as many tokens. */
+static int measure_twins(struct sweep *sweep, struct open_point *point, const struct sample *sample) {
+    char reason[LINE_BYTES];
+    struct twins twins;
+    int code = served_twins(sweep, point, sample, &twins, reason, sizeof reason);
+    point->has_twins = 1;
+    if (reason[0]) complain(0, "twins of sample %lld: %s", (long long)sample->id, reason);
+    if (!code) code = write_twins(sweep, point, sample, &twins, reason);
+    twins_free(&twins);
+    return code;
+}
 /* After the last run of a point: the runs beside its statistics, then the line that closes it. */
 static int close_point(struct sweep *sweep, struct open_point *point, const struct sample *sample, vp_stop stop) {
     int code = point->bare_is_due && !point->has_bare ? measure_bare(sweep, point, sample) : 0;
+    if (!code && !point->has_twins && served_wants_twins(sweep, point)) code = measure_twins(sweep, point, sample);
     if (!code) code = measure_kernels(sweep, point, sample);
     if (!code) {
         const struct profile_place profiled = {(size_t)(point->configuration - sweep->plan.configurations),

@@ -1,37 +1,96 @@
-/* bench_load.c: how many streams one thread of the client keeps: 2,000 requests at once, each of whose answers comes in pieces 40 ms apart, 50,000
- * pieces a second in all, from a server on this machine. Prints what was asked for and what came: pieces per second, sends that were late, and how long
- * a piece waited, by the server's clock and by the longest gaps that the client saw. */
+/* bench_load.c: how many streams one thread of the client keeps, and whether the waits that it measures are a queue's.
+ *     bench_load [STREAMS]     2,000 requests at once, each of whose answers comes in pieces 40 ms apart, 50,000 pieces a second in all, from a server
+ *                              on this machine. Prints what was asked for and what came: pieces per second, sends that were late, and how long a piece
+ *                              waited, by the server's clock and by the longest gaps that the client saw
+ *     bench_load waits [COUNT] Poisson arrivals at a server with one place that serves each request in 50 ms, at 60 % load: the mean wait as the client
+ *                              measures it, by Lindley's recursion over the arrivals that the server wrote down, and in theory (M/D/1) */
 #define _GNU_SOURCE
 #include "../support/queue_server.h"
 
 #include "load/load_run.h"
 #include "load/load_stats.h"
 #include "vlmprof_load.h"
+#include <math.h>
 
-int main(int argc, char **argv) {
-    static const char body[] = "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"?\"}],\"stream\":true}";
-    static const struct load_body bodies[] = {{body, sizeof body - 1}};
-    static const uint32_t order[] = {0};
-    const int streams = argc > 1 ? atoi(argv[1]) : 2000;
-    struct load_plan plan = {bodies, 1, order, 1, NULL, 0, streams, 10, 2};
+static const char BODY[] = "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"?\"}],\"stream\":true}";
+static const struct load_body bodies[] = {{BODY, sizeof BODY - 1}};
+static const uint32_t order[] = {0};
+static struct queue_server server;
+static struct endpoint endpoint;
+static char url[64];
+
+static int begin(int places, int64_t service_us, int pieces, int64_t gap_us) {
     vp_server_options options = vp_server_options_default();
-    struct queue_server server;
-    struct endpoint endpoint;
-    struct load_records records;
-    struct load_summary summary;
-    double pieces = 0, longest = 0;
-    struct rusage usage;
-    char url[64];
-    memset(&server, 0, sizeof server);
-    memset(&endpoint, 0, sizeof endpoint);
-    server.places = streams < QUEUE_PLACES ? streams : QUEUE_PLACES;
-    server.service_us = 40000;
-    server.pieces = 100;
-    server.gap_us = 40000;
+    server.places = places;
+    server.service_us = service_us;
+    server.pieces = pieces;
+    server.gap_us = gap_us;
     if (!queue_start(&server)) { printf("no server can be started\n"); return 1; }
     snprintf(url, sizeof url, "http://127.0.0.1:%d", server.port);
     options.url = endpoint.url = url;
     if (vp_server_open(&options, &endpoint.server, NULL) != VP_OK) { printf("libcurl is not there\n"); return 1; }
+    return 0;
+}
+static void end(void) {
+    vp_server_close(endpoint.server);
+    queue_stop(&server);
+}
+
+/* ---- waits */
+enum { WAITS_MAX = 20000, BATCHES = 20 };
+/* The mean of a series whose neighbours depend on each other, with its 95 % interval: Student's over 20 batches. */
+static void print_mean(const char *name, const double *values, int count) {
+    const int size = count / BATCHES;
+    double mean = 0, squares = 0;
+    for (int i = 0; i < size * BATCHES; i++) mean += values[i] / (size * BATCHES);
+    for (int batch = 0; batch < BATCHES; batch++) {
+        double part = 0;
+        for (int i = 0; i < size; i++) part += values[batch * size + i] / size;
+        squares += (part - mean) * (part - mean);
+    }
+    printf("%-60s %7.3f +- %.3f ms\n", name, mean, 2.093 * sqrt(squares / (BATCHES - 1) / BATCHES));
+}
+static int bench_waits(int count) {
+    static double due_s[WAITS_MAX], recursion_ms[WAITS_MAX], measured_ms[WAITS_MAX], sent_ms[WAITS_MAX], beyond_ms[WAITS_MAX];
+    const double service_ms = 50, load = 0.6;
+    struct load_plan plan = {bodies, 1, order, 1, due_s, (size_t)count, 0, 0, 0};
+    struct load_records records;
+    vp_arrivals arrivals;
+    double wait_ms = 0;
+    if (count < BATCHES || count > WAITS_MAX) { printf("COUNT is %d to %d\n", BATCHES, WAITS_MAX); return 1; }
+    if (begin(1, (int64_t)(1e3 * service_ms), 1, 0)) return 1;
+    vp_arrivals_begin(VP_ARRIVALS_POISSON, 1e3 * load / service_ms, 1, 7, &arrivals);
+    for (int i = 0; i < count; i++) due_s[i] = vp_arrivals_next(&arrivals);
+    plan.duration_s = due_s[count - 1] + 1;
+    if (load_run(&endpoint, &plan, &records)) return 1;
+    if (records.count != (size_t)count || server.request_count != count) { printf("%zu of %d requests ended\n", records.count, count); return 1; }
+    for (int i = 0; i < count; i++) {
+        const double gap_ms = i ? (double)(server.whole_ns[i] - server.whole_ns[i - 1]) / 1e6 : 0;
+        wait_ms = i ? fmax(0, wait_ms + service_ms - gap_ms) : 0;
+        recursion_ms[i] = wait_ms;
+        measured_ms[i] = load_latency(&records.items[i], LOAD_TTFT) - service_ms;
+        sent_ms[i] = (double)(records.items[i].first_ns - records.items[i].sent_ns) / 1e6 - service_ms;
+        beyond_ms[i] = measured_ms[i] - wait_ms;
+    }
+    printf("%d requests, Poisson, 60 %% load, %.0f ms each; mean waits, 95 %% intervals from %d batches\n", count, service_ms, BATCHES);
+    print_mean("measured: TTFT from when a request was due, less 50 ms", measured_ms, count);
+    print_mean("the same from when it was sent", sent_ms, count);
+    print_mean("Lindley's recursion over the server's arrivals", recursion_ms, count);
+    print_mean("the first less the third: client, network, parsing", beyond_ms, count);
+    printf("%-60s %7.3f ms\n", "theory (M/D/1)", load * service_ms / 2 / (1 - load));
+    load_records_free(&records);
+    end();
+    return 0;
+}
+
+/* ---- streams */
+static int bench_streams(int streams) {
+    struct load_plan plan = {bodies, 1, order, 1, NULL, 0, streams, 10, 2};
+    struct load_records records;
+    struct load_summary summary;
+    double pieces = 0, longest = 0;
+    struct rusage usage;
+    if (begin(streams < QUEUE_PLACES ? streams : QUEUE_PLACES, 40000, 100, 40000)) return 1;
     if (load_run(&endpoint, &plan, &records)) return 1;
     summary = load_summarize(&records, 2, 10, NULL);
     for (size_t i = 0; i < records.count; i++) {
@@ -49,7 +108,11 @@ int main(int argc, char **argv) {
     printf("server: latest piece %.2f ms after its time; client's thread: %.1f s of CPU for %.0f pieces\n", (double)server.latest_ns / 1e6,
            (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec + (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6, pieces);
     load_records_free(&records);
-    vp_server_close(endpoint.server);
-    queue_stop(&server);
+    end();
     return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1 && !strcmp(argv[1], "waits")) return bench_waits(argc > 2 ? atoi(argv[2]) : 1800);
+    return bench_streams(argc > 1 ? atoi(argv[1]) : 2000);
 }
