@@ -17,9 +17,9 @@ TEST_TIMEOUT_S ?= 600
 B ?= build
 PROGRAM ?= ./vlmprof
 
-# one fat object: machine code for A100, H100/H200 and B200, and PTX for what comes after; no C++ runtime is needed to link it
-NVCC_FLAGS = -std=c++17 -O3 $(INCLUDES) -Xcompiler -fno-threadsafe-statics,-fno-exceptions,-Wall,-Wextra
-NVCC_ARCHS := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_100,code=[sm_100,compute_100]
+# one fat object: machine code for A100, H100/H200 (with wgmma and TMA, which sm_90a alone has) and B200, and PTX for what comes after; no C++ runtime is needed to link it
+NVCC_FLAGS = -std=c++17 -O3 -DVLMPROF_SM_90A $(INCLUDES) -Xcompiler -fno-threadsafe-statics,-fno-exceptions,-Wall,-Wextra
+NVCC_ARCHS := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_100,code=[sm_100,compute_100]
 CUDA_TOOLKIT = $(dir $(realpath $(shell command -v $(NVCC))))..
 CUDA_LIBRARIES = $(foreach place,lib64 lib targets/x86_64-linux/lib,-L$(CUDA_TOOLKIT)/$(place)) -lcudart_static -ldl -lrt -lpthread
 
@@ -176,7 +176,7 @@ $(B)/tests/vlmprof-clock: $(B)/tests/vlmprof-clock.o $(B)/cli.o $(LIBRARIES)
 	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
 
 # ---- the same with the GPU emulated (tests/emulator/cuda_on_cpu.h): the whole command, and the tests that run on any device
-EMULATED_FLAGS = -x c++ -std=c++17 $(WARN) $(INCLUDES) $(CFLAGS) -O2 $(SANITIZE) -include tests/emulator/cuda_on_cpu.h
+EMULATED_FLAGS = -x c++ -std=c++17 -DVLMPROF_SM_90A $(WARN) $(INCLUDES) $(CFLAGS) -O2 $(SANITIZE) -include tests/emulator/cuda_on_cpu.h
 $(E)/vlmprof_emulated.o: vlmprof_kernels.cu | $(PROBED_EMULATOR)
 	@echo "c++ $< (GPU code, emulated)"
 	@mkdir -p $(E)
