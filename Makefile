@@ -76,7 +76,7 @@ help:
 	@echo "make             builds ./vlmprof; with GPU code when nvcc is found"
 	@echo "make demo        a sweep of the small model in samples/tiny over drawings and photographs, a minute or two; results and report in build/demo"
 	@echo "make demo-pareto accuracy against latency over $(PARETO_SAMPLES) held-out questions (PARETO_SAMPLES=1000: all), about 12 minutes; opens the report"
-	@echo "make test        all tests, the GPU code's too (emulated on the CPU); the last line is the count"
+	@echo "make test        all tests, the GPU code's too (emulated on the CPU); the last line is the count; seconds per program in $(B)/tests/times.txt"
 	@echo "make test-threads threads that share what may be shared, with ThreadSanitizer (clang)"
 	@echo "make test-servers the part of make test that asks a real server, llama.cpp's; a skip is a failure"
 	@echo "make check       test, sanitizers, compilers and language modes, nvcc when found, style"
@@ -93,7 +93,7 @@ $(PROBED):
 	@tests/deps.sh build "$(CC) $(CROSS)"
 	@mkdir -p $(B) && touch $@
 
-# the tests need a C++ compiler too
+# the tests need a C++ compiler and libcurl, too
 PROBED_EMULATOR := $(PROBED:$(B)/deps-%=$(B)/deps-emulator-%)
 $(PROBED_EMULATOR): $(PROBED)
 	@tests/deps.sh emulator "$(CC)"
