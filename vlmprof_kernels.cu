@@ -224,6 +224,8 @@ FN int block_scan(int value, int *total) {
     return sums[TID] - value;
 }
 FN float vk_exp(float x) { return expf(x); }
+/* within 2 ulp, without the branches of an IEEE division; 0 for divisors from 2^126 on */
+FN float vk_divide(float x, float y) { return __fdividef(x, y); }
 FN float vk_b2f(uint16_t bits) { return __uint_as_float((unsigned)bits << 16); }
 FN uint16_t vk_f2b(float value) { return __bfloat16_as_ushort(__float2bfloat16_rn(value)); }
 /* Tensor cores, for kernels whose blocks have a fixed number of threads. Fragments are those of mma.sync.m16n8k16: 4
@@ -366,6 +368,7 @@ FN float warp_sum(float value) { return value; }
 FN float block_sum(float value) { return value; }
 FN float block_max(float value) { return value; }
 FN int block_scan(int value, int *total) { *total = value; return 0; }
+FN float vk_divide(float x, float y) { return x / y; }
 FN float vk_b2f(uint16_t bits) {
     uint32_t word = (uint32_t)bits << 16;
     float value;
@@ -406,18 +409,18 @@ FN void vk_put(void *array, size_t index, float value, int wide) {
     if (wide) ((float *)array)[index] = value;
     else ((uint16_t *)array)[index] = vk_f2b(value);
 }
-FN float vk_silu(float value) { return value / (1.0f + vk_exp(-value)); }
-FN float vk_quickgelu(float value) { return value / (1.0f + vk_exp(-1.702f * value)); }
+FN float vk_silu(float value) { return vk_divide(value, 1.0f + vk_exp(-value)); }
+FN float vk_quickgelu(float value) { return vk_divide(value, 1.0f + vk_exp(-1.702f * value)); }
 /* x times the normal distribution's share below x: within 1.5e-7 of it (Abramowitz and Stegun, 7.1.26) */
 FN float vk_gelu(float value) {
-    float z = (value < 0.0f ? -value : value) * 0.707106781f, t = 1.0f / (1.0f + 0.3275911f * z), share;
+    float z = (value < 0.0f ? -value : value) * 0.707106781f, t = vk_divide(1.0f, 1.0f + 0.3275911f * z), share;
     share = ((((1.061405429f * t - 1.453152027f) * t + 1.421413741f) * t - 0.284496736f) * t + 0.254829592f) * t;
     share *= 0.5f * vk_exp(-z * z);
     return value * (value < 0.0f ? share : 1.0f - share);
 }
 /* 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), by way of tanh(u) = 2 / (1 + exp(-2 u)) - 1 */
 FN float vk_gelu_tanh(float value) {
-    return value / (1.0f + vk_exp(-1.59576912f * value * (1.0f + 0.044715f * value * value)));
+    return vk_divide(value, 1.0f + vk_exp(-1.59576912f * value * (1.0f + 0.044715f * value * value)));
 }
 
 /* ================================================================================================ kernels >>kernels
@@ -426,6 +429,7 @@ FN float vk_gelu_tanh(float value) {
  * vk_kernels (parts/engine/backend.h) at the place where VK_KERNEL_TABLE names the launcher. A kernel that one target
  * has alone stands in that target's rooms; a function of vk_backend or vk_decode_kernels leads to it. */
 
+#ifndef VK_CUDA /* the GPU's body: kernels/rows.h */
 /* out in-type [rows, ld_out] = weight * in / rms(in); in f32 [rows, width] */
 KERNEL(k_rmsnorm, void *out, const float *in, const float *weight, int width, int ld_out, float eps, int wide) {
     const float *row = in + BLK * (size_t)width;
@@ -448,6 +452,7 @@ KERNEL(k_layernorm, void *out, const float *in, const float *weight, const float
     scale = 1.0f / sqrtf(block_sum(q) / (float)width + eps);
     EACH(i, width) vk_put(out, to + (size_t)i, (row[i] - mean) * scale * weight[i] + bias[i], wide);
 }
+#endif
 
 /* in f32 [rows, width] -> out in-type [rows, ld_out] */
 KERNEL(k_convert, void *out, const float *in, int width, int ld_out, int wide) {
@@ -562,6 +567,7 @@ FN float vk_cut(float value, float clip) {
     value = value > clip ? clip : value;
     return value < -clip ? -clip : value;
 }
+#ifndef VK_CUDA /* the GPU's body: kernels/rows.h */
 KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, vk_heads heads, const int32_t *position,
        int ldq, int wide) {
     int head_dim = heads.head_dim, half = head_dim / 2, q_width = heads.heads * head_dim,
@@ -607,6 +613,7 @@ KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, vk_hea
     }
     EACH(i, kv_width) vk_put(value, row + (size_t)i, vk_cut(v[i], clip), wide);
 }
+#endif
 
 /* One query against the *position + 1 cached keys, one block per head; scores f32 [heads, lds] is scratch. out, q
  * in-type, heads side by side; key, value in-type [positions, d], each head of which serves `sharing` heads of q */
@@ -775,6 +782,7 @@ KERNEL(k_advance, int32_t *position, int by) {
     if (BLK == 0 && TID == 0) *position += by;
 }
 
+#ifndef VK_CUDA /* the GPU's body: kernels/rows.h */
 /* The sum of each block's `count` floats, only to read them: four streams, so that many loads are under way. */
 KERNEL(k_read, float *sums, const float *from, int count) {
     const float *block = from + BLK * (size_t)count;
@@ -784,9 +792,13 @@ KERNEL(k_read, float *sums, const float *from, int count) {
     s = block_sum(s);
     if (TID == 0) sums[BLK] = s;
 }
+#endif
 
 #include "kernels/blocks.h"
 #include "kernels/native.h"
+#ifdef VK_CUDA
+#include "kernels/rows.h"
+#endif
 
 /* ============================================================================================== launchers >>launchers
  * The shared kernels behind one table, the same for every target: vk_kernels. */
@@ -1205,27 +1217,30 @@ FN void vk_group_fetch(const vk_group *group, uint16_t *slice, const int source[
                               + (size_t)(from + vector * 8));
     }
 }
-/* acc += a slice's products; `live`: how many rows of this warp exist */
+/* acc += a slice's products; `live`: how many rows of this warp exist, the same number in all lanes */
 FN void vk_group_multiply(const vk_group *group, float (*acc)[4][4], uint16_t *slice, int from, int live) {
     int lane = TID & 31, warp = TID >> 5,
         column = (warp >> 1) * (group->gated ? 16 : 32) + (lane >> 4) * 8 + (lane & 7);
     uint16_t *weights = slice + VK_GROUP_ROWS * VK_GROUP_DEPTH;
+    if (live <= 0) return;
     VK_UNROLL for (int c = 0; c < VK_GROUP_DEPTH / 16; c++) {
-        uint32_t a[4][4], b[8];
+        uint32_t a[4], b[8];
         if (from + c * 16 >= group->k_padded) break;
         vk_ldmatrix(b, vk_group_at(weights, column, c * 2 + (lane >> 3 & 1)),
                     (group->gated ? VK_GROUP_COLUMNS / 2 : 16) * VK_GROUP_DEPTH * 2, 2, 0);
-        vk_ldmatrix(a[0], vk_group_at(slice, (warp & 1) * 64 + (lane & 15), c * 2 + (lane >> 4)),
-                    16 * VK_GROUP_DEPTH * 2, 4, 0);
-        VK_UNROLL for (int i = 0; i < 4; i++)
-            if (i * 16 < live) vk_mma(acc[i], a[i], b, 4);
+        VK_UNROLL for (int i = 0; i < 4; i++) {
+            if (i * 16 >= live) break;
+            vk_ldmatrix(a, vk_group_at(slice, (warp & 1) * 64 + i * 16 + (lane & 15), c * 2 + (lane >> 4)), 0, 1, 0);
+            vk_mma(acc[i], a, b, 4);
+        }
     }
 }
 FN void vk_group_sums(const vk_group *group, float (*acc)[4][4]) {
     CUDA_DYNAMIC_SHARED(uint16_t, slices);
     enum { SLICE = (VK_GROUP_ROWS + VK_GROUP_COLUMNS) * VK_GROUP_DEPTH };
-    int steps = (group->k_padded + VK_GROUP_DEPTH - 1) / VK_GROUP_DEPTH, live = group->rows - (TID >> 5 & 1) * 64,
-        source[4];
+    int steps = (group->k_padded + VK_GROUP_DEPTH - 1) / VK_GROUP_DEPTH, source[4],
+        /* of a register of lane 0: so the compiler knows that no warp parts on it */
+        live = __shfl_sync(~0u, group->rows - (TID >> 5 & 1) * 64, 0);
     VK_UNROLL for (int j = 0; j < 4; j++) {
         int r = (TID >> 3) + 32 * j;
         source[j] = r >= group->rows ? 0 : group->list ? group->list[r] / group->top_k : r;
@@ -1287,10 +1302,10 @@ KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_gate_up, uint16_t *hidden, const uint16
         }
     }
 }
-/* y f32 [pairs, ldy] = hidden times an expert's weights [n, k_padded] */
-KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_down, float *y, const uint16_t *hidden, const char *weights,
-          size_t stride_bytes, const int32_t *tiles, const int32_t *start, int column_tiles, int n, int k_padded,
-          int ldx, int ldy) {
+/* y bf16 [pairs, ldy] = share[list[row]] * (hidden times an expert's weights [n, k_padded]) */
+KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_down, uint16_t *y, const uint16_t *hidden, const char *weights,
+          size_t stride_bytes, const int32_t *tiles, const int32_t *start, const int32_t *list, const float *share,
+          int column_tiles, int n, int k_padded, int ldx, int ldy) {
     vk_group group;
     float acc[4][4][4];
     int first, lane = TID & 31, warp = TID >> 5;
@@ -1302,15 +1317,43 @@ KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_down, float *y, const uint16_t *hidden,
     vk_group_sums(&group, acc);
     VK_UNROLL for (int i = 0; i < 8; i++) {
         int row = (warp & 1) * 64 + i / 2 * 16 + i % 2 * 8 + (lane >> 2);
+        float weight;
         if (row >= group.rows) continue;
+        weight = share[list[first + row]];
         VK_UNROLL for (int c = 0; c < 4; c++) {
             int column = group.column + (warp >> 1) * 32 + c * 8 + (lane & 3) * 2;
-            float *to = y + (size_t)(first + row) * (size_t)ldy + (size_t)column, *sum = acc[i / 2][c] + i % 2 * 2;
-            if (column + 1 < n && !(ldy & 1)) *(float2 *)(void *)to = make_float2(sum[0], sum[1]);
-            else {
-                if (column < n) to[0] = sum[0];
-                if (column + 1 < n) to[1] = sum[1];
+            const float *sum = acc[i / 2][c] + i % 2 * 2;
+            uint16_t *to = y + (size_t)(first + row) * (size_t)ldy + (size_t)column; /* ldy is even */
+            uint32_t two = vk_pack2(weight * sum[0], weight * sum[1]);
+            if (column + 1 < n) *(uint32_t *)(void *)to = two;
+            else if (column < n) *to = (uint16_t)two;
+        }
+    }
+}
+/* stream row t f32 [width] += the sum of its top_k slots' rows of y bf16, 8 columns a thread. Every token reads its own
+ * rows in the order of the slots: so there are no atomics, and the order is fixed. */
+KERNEL(k_experts_sum, float *__restrict__ stream, const uint16_t *__restrict__ y, const int32_t *__restrict__ slot_row,
+       int top_k, int width, int ldy) {
+    float *row = stream + BLK * (size_t)width;
+    slot_row += BLK * (size_t)top_k;
+    for (int i = 8 * TID; i < width; i += 8 * NTID) {
+        float sum[8];
+        VK_UNROLL for (int c = 0; c < 8; c++) sum[c] = 0.0f;
+        for (int j = 0; j < top_k; j++) {
+            const uint4 four = *(const uint4 *)(const void *)(y + (size_t)slot_row[j] * (size_t)ldy + (size_t)i);
+            const uint32_t two[4] = { four.x, four.y, four.z, four.w };
+            VK_UNROLL for (int c = 0; c < 4; c++) {
+                sum[2 * c] += vk_b2f((uint16_t)two[c]);
+                sum[2 * c + 1] += vk_b2f((uint16_t)(two[c] >> 16));
             }
+        }
+        if (i + 8 <= width && !(width & 3)) {
+            VK_UNROLL for (int c = 0; c < 8; c += 4) {
+                float4 *to = (float4 *)(void *)(row + i + c), was = *to;
+                *to = make_float4(was.x + sum[c], was.y + sum[c + 1], was.z + sum[c + 2], was.w + sum[c + 3]);
+            }
+        } else {
+            VK_UNROLL for (int c = 0; c < 8; c++) if (i + c < width) row[i + c] += sum[c];
         }
     }
 }
@@ -2082,10 +2125,14 @@ static void vk_cuda_experts(vk_queue *queue, const vk_experts_job *job) {
                   job->top_k);
     vk_shape(queue, pairs, down->n, down->k, hit);
     LAUNCH_SHARED(k_experts_down, tiles * columns_down, VK_GROUP_THREADS, VK_GROUP_BYTES,
-                  pairs * 2 * (int64_t)down->n * down->k,
-                  2 * (hit * down->n * down->k + pairs * down->k) + 4 * pairs * down->n, job->y,
+                  pairs * (2 * (int64_t)down->n * down->k + down->n),
+                  2 * (hit * down->n * down->k + pairs * down->k + pairs * down->n) + 8 * pairs, (uint16_t *)job->y,
                   (const uint16_t *)job->hidden, (const char *)down->weights, job->down_stride, job->tiles, job->start,
-                  columns_down, down->n, down->k_padded, down->k_padded, down->n);
+                  job->list, job->weight, columns_down, down->n, down->k_padded, down->k_padded, job->ldy);
+    vk_shape(queue, pairs / job->top_k, down->n, 0, 0);
+    LAUNCH(k_experts_sum, pairs / job->top_k, vk_threads_for((down->n + 7) / 8), pairs * down->n,
+           2 * pairs * down->n + 8 * (pairs / job->top_k) * down->n + 4 * pairs, job->stream,
+           (const uint16_t *)job->y, job->slot_row, job->top_k, down->n, job->ldy);
 }
 /* One of the two products of attention over `rows` queries: y = a b for all heads, at once for those that read
  * different keys. b's heads are hd apart; those of a and y, several of which share one of b, a_head and y_head. */

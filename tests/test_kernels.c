@@ -1029,12 +1029,13 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
     size_t ldx = padded((size_t)d), ldh = padded((size_t)h), up_bytes = vk_round_up(layer_bytes(2 * h, d, 0), 64) + 64,
            down_bytes = vk_round_up(layer_bytes(d, h, 0), 64) + 128;
     int pairs = 0, tokens, tiles, hit;
-    expected e, mid;
+    expected e, mid, sum;
     vk_experts_job job;
     layer up[16], down[16];
     int32_t *index, *lists;
     char *weights, *x;
-    uint16_t *hidden;
+    float *stream, *share;
+    uint16_t *hidden, *y;
     for (int i = 0; i < experts; i++) pairs += counts[i];
     tokens = pairs / top_k;
     hit = pairs < experts ? pairs : experts;
@@ -1056,14 +1057,19 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
     }
     moe_reference(lists, index, experts, pairs, backend->tile_rows, 0);
     memset(&job, 0, sizeof job);
-    job.start = lists + experts; job.list = job.start + experts + 1; job.tiles = job.list + 2 * pairs;
-    job.x = x; job.ldx = (int)ldx; job.pairs = pairs; job.top_k = top_k; job.experts = experts;
+    job.start = lists + experts; job.list = job.start + experts + 1; job.slot_row = job.list + pairs; job.tiles = job.list + 2 * pairs;
+    job.x = x; job.ldx = (int)ldx; job.ldy = (int)ldx; job.pairs = pairs; job.top_k = top_k; job.experts = experts;
+    job.weight = share = (float *)take((size_t)pairs * sizeof *share);
+    for (int i = 0; i < pairs; i++) share[i] = 0.25f + (float)(i % 5) / 4.0f;
+    job.stream = stream = (float *)take((size_t)tokens * (size_t)d * sizeof *stream);
+    memset(stream, 0, (size_t)tokens * (size_t)d * sizeof *stream);
     job.gate_up = &up[0].linear; job.down = &down[0].linear; job.gate_up_stride = up_bytes; job.down_stride = down_bytes;
     job.hidden = hidden = (uint16_t *)take((size_t)pairs * ldh * 2);
     memset(hidden, 0, (size_t)pairs * ldh * 2);
-    job.y = (float *)take((size_t)pairs * (size_t)d * sizeof(float));
+    job.y = y = (uint16_t *)take((size_t)pairs * ldx * 2);
     e = expect_new((size_t)pairs, (size_t)d);
     mid = expect_new((size_t)pairs, (size_t)h);
+    sum = expect_new((size_t)tokens, (size_t)d);
     backend->experts(queue, &job); /* what it leaves in `hidden` is judged by itself, and then what follows from it */
     settle();
     for (int r = 0; r < pairs; r++) {
@@ -1080,22 +1086,41 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
         expect_products(&part, hidden + (size_t)r * ldh, ldh, down[expert].values, (size_t)h, 0);
         expect_products(&other, hidden + (size_t)r * ldh, ldh, down[(expert + 1) % experts].values, (size_t)h, 0);
         memcpy(part.bad, other.want, (size_t)d * sizeof(double));
+        for (int c = 0; c < d; c++) {
+            part.want[c] *= share[job.list[r]];
+            part.bad[c] *= share[job.list[r]];
+            part.tolerance[c] = 1.01 * share[job.list[r]] * part.tolerance[c] + fabs(part.want[c]) / 256; /* rounded once more */
+        }
         buffer_count -= 6; /* the six arrays of `sums` and `other` */
         for (int i = 0; i < 6; i++) free(buffers[buffer_count + i].base);
     }
     for (int r = 0; r < pairs; r++) /* what stands behind the last column is zero, as it was */
         for (size_t c = (size_t)h; c < ldh; c++) if (!CHECK_INT(hidden[(size_t)r * ldh + c], 0)) r = pairs - 1;
-    poison(job.y, (size_t)pairs * (size_t)d * sizeof(float));
-    /* gate and up, silu as in silu_mul; x once a token, list */
-    SEND_WORK(work_of(2, (int64_t)pairs * (2 * 2 * h * d + 4 * h) + (int64_t)pairs * 2 * d * h,
+    for (int t = 0; t < tokens; t++) /* the last slot's row is what the damaged sum forgets */
+        for (int c = 0; c < d; c++) {
+            double whole = 0.5, scale = 0.5;
+            for (int j = 0; j < top_k; j++) {
+                double value = get(y, (size_t)job.slot_row[t * top_k + j] * ldx + (size_t)c, 0);
+                whole += value;
+                scale += fabs(value);
+                if (j == top_k - 1) expect(&sum, (size_t)(t * d + c), whole, whole - value, scale, top_k + 2, 1);
+            }
+        }
+    poison(y, (size_t)pairs * ldx * 2);
+    for (int i = 0; i < tokens * d; i++) stream[i] = 0.5f;
+    /* gate and up, silu as in silu_mul; x once a token, list; down's products are scaled, then summed */
+    SEND_WORK(work_of(3, (int64_t)pairs * (2 * 2 * h * d + 4 * h) + (int64_t)pairs * (2 * d * h + d) + (int64_t)pairs * d,
                       2 * ((int64_t)hit * 2 * h * d + (int64_t)tokens * d + (int64_t)pairs * h) + 4 * (int64_t)pairs +
-                          2 * ((int64_t)hit * d * h + (int64_t)pairs * h) + 4 * (int64_t)pairs * d),
+                          2 * ((int64_t)hit * d * h + (int64_t)pairs * h + (int64_t)pairs * d) + 8 * (int64_t)pairs +
+                          2 * (int64_t)pairs * d + 8 * (int64_t)tokens * d + 4 * (int64_t)pairs),
               backend->experts(queue, &job));
-    verdict(job.y, (size_t)d, 1, &e);
+    for (size_t i = 0; i < (size_t)pairs * ldx; i++) if (i % ldx >= (size_t)d) y[i] = 0xffff;
+    verdict(y, ldx, 0, &e);
+    verdict(stream, (size_t)d, 1, &sum);
     for (size_t i = 0; i < (size_t)pairs * ldh; i++) if (i % ldh >= (size_t)h) hidden[i] = 0xffff;
     verdict(hidden, ldh, 0, &mid);
     for (size_t i = 0; i < (size_t)pairs * ldh; i++) if (i % ldh >= (size_t)h) hidden[i] = 0;
-    CHECK_SAME_BITS(job.y, (size_t)pairs * (size_t)d * sizeof(float), backend->experts(queue, &job));
+    CHECK_SAME_BITS(job.y, (size_t)pairs * ldx * 2, backend->experts(queue, &job));
     release_all();
 }
 static void test_linears(void) {
@@ -2126,7 +2151,7 @@ static void component_rope(const char *module, int head_dim) {
     check_array positions;
     int32_t at[POSITIONS], most = 0, *position;
     vk_heads shape = heads_of(HEADS, HEADS, head_dim, VK_NORM_WHOLE);
-    const vp_rope plain = { VP_ROPE_PLAIN, 0, 0, 0, 0 };
+    const vp_rope plain = { VP_ROPE_PLAIN, 0, 0, 0, 0, {0, 0, 0}, 0 };
     check_case("component %s", module);
     use_mode(1);
     if (!load_component(module, "positions", &positions)) return;

@@ -160,17 +160,19 @@ typedef struct vk_attention_job {
     int batch, tokens, heads, kv_heads, head_dim, ldy, ldq, ldk, causal;
 } vk_attention_job;
 
-/* What routed tokens get from their experts: y f32 [pairs, down->n], in the row order of the lists that moe_lists
- * made, = down(silu(gate(x)) * up(x)) of the row's token. Weights are those of expert 0; the others follow at these
- * distances. */
+/* What routed tokens get from their experts: stream f32 [tokens, down->n] += the sum over a token's slots of weight *
+ * down(silu(gate(x)) * up(x)). Weights are those of expert 0; the others follow at these distances. start, list,
+ * slot_row and tiles are what moe_lists made. */
 typedef struct vk_experts_job {
-    float *y;
+    float *stream;
+    void *y;       /* in-type [pairs, ldy], ldy a multiple of 8: what each slot adds, in the row order of the lists */
     void *hidden;  /* in-type [pairs, padded down->k]: for silu(gate) * up */
     const void *x; /* in-type [tokens, ldx] */
     const vk_linear *gate_up, *down;
     size_t gate_up_stride, down_stride; /* bytes */
-    const int32_t *start, *list, *tiles;
-    int ldx, pairs, top_k, experts;
+    const int32_t *start, *list, *slot_row, *tiles;
+    const float *weight; /* [pairs] of the routing, token * top_k + slot */
+    int ldx, ldy, pairs, top_k, experts;
 } vk_experts_job;
 
 /* One transformer block over one token at *position, and what its kernels pass on to each other. Weights are as in

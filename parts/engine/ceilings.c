@@ -7,7 +7,7 @@
 enum {
     VK_CEILING_BYTES = 256 << 20,   /* borrowed */
     VK_CEILING_READ_MAX = 1 << 30,  /* bytes read at most */
-    VK_CEILING_PIECE = 1 << 14,     /* floats that a block reads */
+    VK_CEILING_PIECE = 1 << 16,     /* floats that a block reads */
     VK_CEILING_PRODUCT_MIN = 256,   /* rows and columns of the smallest product; .. */
     VK_CEILING_PRODUCT_MAX = 4096,  /* .. of the largest */
     VK_CEILING_ROUNDS = 16,         /* of a measurement at most */

@@ -36,8 +36,8 @@ typedef struct vk_buffers {
     void *normed, *normed_wide, *q, *attended; /* normed_wide: f32, the router's input */
     void *key, *value;                         /* in-type [blocks, max_sequence, kv_head_count * head_dim] */
     int32_t *expert_index, *expert_count, *expert_start, *expert_list, *slot_row, *expert_tiles;
-    float *router_logits, *expert_weight, *gate_up, *expert_out;
-    void *gathered, *expert_hidden;
+    float *router_logits, *expert_weight, *gate_up;
+    void *gathered, *expert_hidden, *expert_out; /* expert_out: f32, or in-type where the backend has `experts` */
     void *scratch; /* the backend's */
 } vk_buffers;
 

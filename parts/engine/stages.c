@@ -295,9 +295,10 @@ static void vk_moe_tiles(vp_engine *engine, const vk_block *layer, int first, in
     vk_buffers *buffers = &engine->buffers;
     int d = config->d_model, second = config->expert_count > 1;
     vk_experts_job job;
+    job.stream = buffers->x + (size_t)first * (size_t)d;
     job.y = buffers->expert_out;
     job.hidden = buffers->expert_hidden;
-    job.ldx = vk_padded(d);
+    job.ldx = job.ldy = vk_padded(d);
     job.x = (const char *)buffers->normed + (size_t)first * (size_t)job.ldx * (engine->wide ? 4 : 2);
     job.gate_up = &layer->gate_up[0];
     job.down = &layer->down[0];
@@ -305,7 +306,9 @@ static void vk_moe_tiles(vp_engine *engine, const vk_block *layer, int first, in
     job.down_stride = (size_t)((char *)layer->down[second].weights - (char *)layer->down[0].weights);
     job.start = buffers->expert_start;
     job.list = buffers->expert_list;
+    job.slot_row = buffers->slot_row;
     job.tiles = buffers->expert_tiles;
+    job.weight = buffers->expert_weight;
     job.pairs = rows * top_k;
     job.top_k = top_k;
     job.experts = config->expert_count;
@@ -313,8 +316,6 @@ static void vk_moe_tiles(vp_engine *engine, const vk_block *layer, int first, in
                           buffers->slot_row, buffers->expert_tiles, buffers->expert_index, config->expert_count,
                           job.pairs, to->tile_rows);
     to->experts(engine->queue, &job);
-    to->kernels.combine(engine->queue, buffers->x + (size_t)first * (size_t)d, buffers->expert_out, buffers->slot_row,
-                        buffers->expert_weight, rows, top_k, d);
 }
 
 /* the experts of many tokens: gather the rows of each expert, one product an expert, combine. On a GPU, where fp32
@@ -352,7 +353,7 @@ static void vk_moe_tokens(vp_engine *engine, const vk_block *layer, int first, i
     start = 0;
     for (int i = 0; i < config->expert_count; i++) {
         vk_gemm_job *job = &engine->jobs[i];
-        job->y = buffers->expert_out + start * (size_t)d;
+        job->y = (float *)buffers->expert_out + start * (size_t)d;
         job->ldy = d;
         job->x = (char *)buffers->expert_hidden + start * (size_t)ldh * element;
         job->ldx = ldh;
