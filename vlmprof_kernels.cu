@@ -3448,7 +3448,7 @@ static const vk_gemm_kernel *vk_gemm_fastest(const char *name, int wide, int row
     }
     return fastest;
 }
-/* `name` forces the kernel for the mode's arithmetic; for f32 layers in bf16 mode the measurement always decides */
+/* `name` forces the kernel, also for f32 layers in bf16 mode where it has such a one; else the measurement decides */
 static vp_result vk_gemm_choose(vk_cpu *cpu, const char *name, vp_error *error) {
     enum { K = 1024 };
     size_t rows_bytes = sizeof(float) * K * (VK_ROWS_MAX + VK_ROWS_MAX), panel_bytes = sizeof(float) * K * VK_PAD;
@@ -3456,8 +3456,9 @@ static vp_result vk_gemm_choose(vk_cpu *cpu, const char *name, vp_error *error) 
     if (!inputs) return vp_fail(error, VP_ERR_MEMORY, -1, "gemm choice", "no memory for the measurement");
     for (int wide = cpu->wide; wide < 2; wide++)
         for (int s = 0; s < VK_SHAPES; s++) {
-            const vk_gemm_kernel *kernel = vk_gemm_fastest(wide == cpu->wide ? name : NULL, wide, vk_shape_rows[s],
-                                                           inputs, inputs + rows_bytes, K);
+            const vk_gemm_kernel *kernel = vk_gemm_fastest(name, wide, vk_shape_rows[s], inputs, inputs + rows_bytes, K);
+            if (!kernel && wide != cpu->wide)
+                kernel = vk_gemm_fastest(NULL, wide, vk_shape_rows[s], inputs, inputs + rows_bytes, K);
             cpu->gemm[wide][s] = kernel;
             if (kernel && kernel->begin) { cpu->begin = kernel->begin; cpu->end = kernel->end; }
         }

@@ -43,8 +43,8 @@ static void vp_impl_qwen_sections(vp_impl_fields *text, vp_model_config *config)
 static void vp_impl_qwen_language(vp_impl_fields *fields, vp_model_config *config) {
     const int moe = config->architecture == VP_ARCHITECTURE_QWEN3_VL_MOE;
     const vp_impl_language *kind = &vp_impl_qwen_languages[config->architecture - VP_ARCHITECTURE_QWEN2_5_VL];
+    int tied = vp_impl_fields_flag(fields, "tie_word_embeddings", 0); /* text_config's own is not read */
     vp_impl_fields text;
-    config->tied_head = vp_impl_fields_flag(fields, "tie_word_embeddings", 0);
     text = vp_impl_fields_inner(fields, "text_config", "text_config.", kind != vp_impl_qwen_languages);
     if (fields->result != VP_OK) return;
     if (text.object == VP_JSON_NONE) text = *fields; /* published configs of Qwen2.5-VL */
@@ -52,6 +52,7 @@ static void vp_impl_qwen_language(vp_impl_fields *fields, vp_model_config *confi
              && !vp_impl_fields_is(&text, "model_type", kind->model_type))
         vp_impl_fields_fail(&text, VP_ERR_UNSUPPORTED, "model_type", "is not this model's language model");
     vp_impl_config_llama(&text, kind, config);
+    config->tied_head = tied;
     vp_impl_qwen_sections(&text, config);
     if (moe) {
         static const vp_impl_setting settings[] = {{"decoder_sparse_step", "1", "1", "1"},
@@ -70,13 +71,21 @@ static void vp_impl_qwen_language(vp_impl_fields *fields, vp_model_config *confi
     fields->result = text.result;
 }
 
+/* numbers of blocks, 0..limit - 1; an absent list leaves them as they are, an empty one has none */
+static int32_t vp_impl_qwen_blocks(vp_impl_fields *vision, const char *field, int32_t limit, int32_t most, int32_t absent,
+                                   int32_t *blocks) {
+    uint32_t node = vision->result == VP_OK ? vp_impl_fields_get(vision, field, 1) : VP_JSON_NONE;
+    if (node == VP_JSON_NONE) return absent;
+    if (vision->json->nodes[node].type == VP_JSON_ARRAY && !vision->json->nodes[node].count) return 0;
+    return vp_impl_fields_ints(vision, field, 0, limit - 1, most, blocks);
+}
+
 /* which blocks see the whole picture; the others see squares of window_size pixels */
 static void vp_impl_qwen_windows(vp_impl_fields *vision, vp_model_config *config) {
     int32_t blocks[64] = {7, 15, 23, 31}, count, i, unit = config->geometry.crop_px,
             side = vp_impl_fields_int(vision, "window_size", 1, 65536, 112);
-    count = vp_impl_fields_ints(vision, "fullatt_block_indexes", 0, 63, 64, blocks);
+    count = vp_impl_qwen_blocks(vision, "fullatt_block_indexes", 64, 64, 4, blocks);
     if (vision->result != VP_OK) return;
-    if (vp_impl_fields_get(vision, "fullatt_block_indexes", 1) == VP_JSON_NONE) count = 4;
     if (side % unit)
         vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "window_size", "is not a whole number of merged patches");
     config->vit_window = side / unit;
@@ -87,10 +96,9 @@ static void vp_impl_qwen_deepstack(vp_impl_fields *vision, vp_model_config *conf
     int32_t places = vp_impl_fields_int(vision, "num_position_embeddings", 1, 1 << 20, 2304), side = 1, i,
             *layers = config->vit_layers;
     int32_t taps[VP_VIT_LAYERS_MAX - 1] = {8, 16, 24},
-            count = vp_impl_fields_ints(vision, "deepstack_visual_indexes", 0, config->vit_block_count - 1,
-                                        VP_VIT_LAYERS_MAX - 1, taps);
+            count = vp_impl_qwen_blocks(vision, "deepstack_visual_indexes", config->vit_block_count,
+                                        VP_VIT_LAYERS_MAX - 1, VP_VIT_LAYERS_MAX - 1, taps);
     if (vision->result != VP_OK) return;
-    if (vp_impl_fields_get(vision, "deepstack_visual_indexes", 1) == VP_JSON_NONE) count = VP_VIT_LAYERS_MAX - 1;
     while (side * side < places) side++;
     if (side * side != places)
         vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "num_position_embeddings", "is not a square");
