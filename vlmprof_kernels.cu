@@ -132,6 +132,7 @@ static int vk_threads_for(int count) {
 #ifndef CUDA_ON_CPU /* tests/emulator/cuda_on_cpu.h brings all of these names itself */
 #include <cublasLt.h>
 #include <cublas_v2.h>
+#include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
@@ -1358,6 +1359,8 @@ KERNEL(k_experts_sum, float *__restrict__ stream, const uint16_t *__restrict__ y
     }
 }
 
+#include "kernels/wgmma.h"
+
 /* ====================================================================================================== cuda >>cuda
  * The GPU backend: one stream, one arena, cuBLAS opened at run time. Only these wait: `wait`, `fetch`, and `stage`
  * if its buffer is still in flight. */
@@ -1420,7 +1423,10 @@ typedef struct vk_kernel_facts { const void *kernel; uint32_t registers, shared_
 typedef struct vk_recording { uint64_t key; cudaGraphExec_t steps; } vk_recording;
 typedef struct vk_cuda {
     vk_queue queue; /* first: a vk_queue of this backend is a vk_cuda */
-    int device, wide;
+    int device, wide, multiprocessors;
+    CUresult (*encode)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *,
+                       const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle,
+                       CUtensorMapL2promotion, CUtensorMapFloatOOBfill); /* NULL: no products by wgmma */
     cudaStream_t stream;
     vk_cublas blas;
     vk_lt lt;
@@ -1805,6 +1811,8 @@ static vp_result vk_cuda_reset(int32_t index, vp_error *error) {
     cudaGetLastError();
     return status == cudaSuccess ? VP_OK : vk_cuda_fail(error, status, "cudaDeviceReset");
 }
+#include "kernels/wgmma_launch.h"
+
 static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error *error) {
     vp_device_info info;
     vk_cuda *cuda;
@@ -1841,6 +1849,7 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     if (status == cudaSuccess) status = cudaMallocHost((void **)&cuda->inbox, VK_INBOX_BYTES);
     result = status == cudaSuccess ? vk_cublas_open(cuda, error) : vk_cuda_fail(error, status, what);
     if (result != VP_OK) { vk_cuda_close(&cuda->queue); return result; }
+    vk_wide_open(&cuda->queue, &info);
     cuda->queue.stream = cuda->stream;
     *queue = &cuda->queue;
     return VP_OK;
@@ -1911,6 +1920,7 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
         cudaFuncSetAttribute(k_attention_head128, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_ATTEND_BYTES(128)));
     VK_TRY(cudaFuncSetAttribute(k_experts_gate_up, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
     VK_TRY(cudaFuncSetAttribute(k_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
+    vk_wide_use(queue);
     cuda->scores = (float *)(void *)(base + at[0]);
     cuda->weights = base + at[1];
     cuda->workspace = base;
@@ -2077,7 +2087,9 @@ static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int
             touched = results * element * (add ? 2 : 1);
     size_t starts = (size_t)y | (size_t)x | (size_t)linear->weights | (size_t)bias | 64; /* the arena's */
     vk_lt_shape shape = { m, linear->n, linear->k_padded, ldx, ldy, (int)in, (int)out, (int)(starts & (~starts + 1)) };
-    vk_lt_plan *plan = linear->bias && !queue->error ? vk_lt_find(queue, &shape, bias) : NULL;
+    vk_lt_plan *plan;
+    if (vk_wide_linear_send(queue, y, ldy, x, ldx, m, linear, epilogue)) return;
+    plan = linear->bias && !queue->error ? vk_lt_find(queue, &shape, bias) : NULL;
     if (plan) {
         vk_shape(queue, m, linear->n, linear->k, 0);
         if (vk_begin(queue, "gemm_bias", products + results * (add ? 2 : 1), operands + touched + element * linear->n))
@@ -2108,6 +2120,12 @@ static void vk_cuda_grouped(vk_queue *queue, const vk_gemm_job *jobs, int count,
         if (jobs[i].m > 0)
             vk_cuda_linear(queue, jobs[i].y, jobs[i].ldy, jobs[i].x, jobs[i].ldx, jobs[i].m, jobs[i].w, epilogue);
 }
+static void vk_experts_add(vk_queue *queue, const vk_experts_job *job) {
+    int64_t pairs = job->pairs, rows = pairs / job->top_k, n = job->down->n;
+    vk_shape(queue, rows, n, 0, 0);
+    LAUNCH(k_experts_sum, rows, vk_threads_for((int)(n + 7) / 8), pairs * n, 2 * pairs * n + 8 * rows * n + 4 * pairs,
+           job->stream, (const uint16_t *)job->y, job->slot_row, job->top_k, (int)n, job->ldy);
+}
 /* FLOPs are those of all pairs. Only the device knows which experts they use: weights are counted as if all experts
  * were used, or one per pair if that is fewer. */
 static void vk_cuda_experts(vk_queue *queue, const vk_experts_job *job) {
@@ -2116,23 +2134,21 @@ static void vk_cuda_experts(vk_queue *queue, const vk_experts_job *job) {
             tiles = pairs / VK_GROUP_ROWS + job->experts, expert_dim = up->n / 2;
     int columns = (int)((expert_dim + VK_GROUP_COLUMNS / 2 - 1) / (VK_GROUP_COLUMNS / 2)),
         columns_down = (down->n + VK_GROUP_COLUMNS - 1) / VK_GROUP_COLUMNS;
+    const int64_t flops[2] = { pairs * (2 * (int64_t)up->n * up->k + 4 * expert_dim),
+                               pairs * (2 * (int64_t)down->n * down->k + down->n) },
+                  bytes[2] = { 2 * (hit * up->n * up->k + pairs / job->top_k * up->k + pairs * expert_dim) + 4 * pairs,
+                               2 * (hit * down->n * down->k + pairs * down->k + pairs * down->n) + 8 * pairs };
+    if (vk_wide_experts_send(queue, job, flops, bytes)) { vk_experts_add(queue, job); return; }
     vk_shape(queue, pairs, up->n, up->k, hit);
-    LAUNCH_SHARED(k_experts_gate_up, tiles * columns, VK_GROUP_THREADS, VK_GROUP_BYTES,
-                  pairs * (2 * (int64_t)up->n * up->k + 4 * expert_dim),
-                  2 * (hit * up->n * up->k + pairs / job->top_k * up->k + pairs * expert_dim) + 4 * pairs,
+    LAUNCH_SHARED(k_experts_gate_up, tiles * columns, VK_GROUP_THREADS, VK_GROUP_BYTES, flops[0], bytes[0],
                   (uint16_t *)job->hidden, (const uint16_t *)job->x, (const char *)up->weights, job->gate_up_stride,
                   job->tiles, job->start, job->list, columns, (int)expert_dim, up->k_padded, job->ldx, down->k_padded,
                   job->top_k);
     vk_shape(queue, pairs, down->n, down->k, hit);
-    LAUNCH_SHARED(k_experts_down, tiles * columns_down, VK_GROUP_THREADS, VK_GROUP_BYTES,
-                  pairs * (2 * (int64_t)down->n * down->k + down->n),
-                  2 * (hit * down->n * down->k + pairs * down->k + pairs * down->n) + 8 * pairs, (uint16_t *)job->y,
-                  (const uint16_t *)job->hidden, (const char *)down->weights, job->down_stride, job->tiles, job->start,
+    LAUNCH_SHARED(k_experts_down, tiles * columns_down, VK_GROUP_THREADS, VK_GROUP_BYTES, flops[1], bytes[1],
+                  (uint16_t *)job->y, (const uint16_t *)job->hidden, (const char *)down->weights, job->down_stride, job->tiles, job->start,
                   job->list, job->weight, columns_down, down->n, down->k_padded, down->k_padded, job->ldy);
-    vk_shape(queue, pairs / job->top_k, down->n, 0, 0);
-    LAUNCH(k_experts_sum, pairs / job->top_k, vk_threads_for((down->n + 7) / 8), pairs * down->n,
-           2 * pairs * down->n + 8 * (pairs / job->top_k) * down->n + 4 * pairs, job->stream,
-           (const uint16_t *)job->y, job->slot_row, job->top_k, down->n, job->ldy);
+    vk_experts_add(queue, job);
 }
 /* One of the two products of attention over `rows` queries: y = a b for all heads, at once for those that read
  * different keys. b's heads are hd apart; those of a and y, several of which share one of b, a_head and y_head. */

@@ -28,7 +28,7 @@ enum {
 typedef struct mode { vk_queue *queue; char *room; size_t piece; } mode; /* room: three pieces of the backend's own memory */
 static const vk_backend *backend;
 static const vk_kernels *kernels;
-static mode modes[2];   /* bf16, fp32 */
+static mode modes[3];   /* bf16, fp32; emulated: bf16 on Hopper */
 static vk_queue *queue; /* of the mode that is tested */
 static int some, many;  /* rows of ordinary cases; enough rows for two threads, where that is not slow */
 
@@ -56,7 +56,9 @@ static vp_result open_mode(mode *m, int wide, vp_error *error) {
     if (!m->room || !backend->use(m->queue, &extent, m->room + 3 * m->piece)) return vp_fail(error, VP_ERR_MEMORY, -1, "test_kernels", "no memory");
     return VP_OK;
 }
-static void use_mode(int wide) { queue = modes[wide].queue; }
+/* by_wgmma: bf16 products of many rows go as on Hopper; emulated, by a queue of its own */
+static int by_wgmma;
+static void use_mode(int wide) { queue = modes[!wide && by_wgmma && emulated ? 2 : wide].queue; }
 /* until the backend has done everything */
 static void settle(void) {
     vp_error error = { VP_OK, -1, "", "" };
@@ -1063,13 +1065,13 @@ static layer layer_new(int n, int k, int wide) { return layer_at(take(layer_byte
  * queue says so, so is the bias, written to y before the product, which then adds to y. */
 static vk_work linear_work(const vk_linear *w, int m, vk_epilogue epilogue, int out_bytes) {
     int64_t results = (int64_t)m * w->n, products = results * w->k;
-    int apart = on_gpu() && w->bias && strstr(queue->note, "take two launches");
+    int at_once = on_gpu() && by_wgmma && !w->wide && m > 1, apart = on_gpu() && !at_once && w->bias && strstr(queue->note, "take two launches");
     vk_work work = work_of(1, 2 * products, size_of(w->wide) * ((int64_t)w->n * w->k + (int64_t)m * w->k) + results * out_bytes);
-    if (w->bias) { work.flops += results; work.bytes += (on_gpu() && !apart ? out_bytes : 4) * w->n; }
+    if (w->bias) { work.flops += results; work.bytes += (on_gpu() && !apart && !at_once ? out_bytes : 4) * w->n; }
     if (epilogue == VK_QUICKGELU) work.flops += 4 * results; /* product, exponential, sum, division */
     if (epilogue == VK_GELU) work.flops += 5 * results;      /* two products by constants, the error function, a sum, a product */
     if (epilogue == VK_GELU_TANH) work.flops += 8 * results; /* x (1 + 0.04 x x): 4; as QuickGELU: 4 */
-    if ((epilogue == VK_QUICKGELU || epilogue >= VK_GELU) && on_gpu()) { work.launches++; work.bytes += 2 * results * out_bytes; }
+    if ((epilogue == VK_QUICKGELU || epilogue >= VK_GELU) && on_gpu() && !at_once) { work.launches++; work.bytes += 2 * results * out_bytes; }
     if (epilogue == VK_ADD_F32) { work.flops += results; work.bytes += 4 * results; }
     if (apart) { work.launches++; work.bytes += 2 * results * out_bytes; }
     return work;
@@ -1105,13 +1107,13 @@ static void test_linear(int n, int k, int m, int layer_wide, int wide) {
         l.linear.bias = i < 6 ? NULL : bias;
         l.linear.bias_bf16 = i < 12 ? rounded : NULL;
         queue->note[0] = 0;
-        finish(&e, &sums, i < 6 ? NULL : on_gpu() && !f32 ? as_bf16 : bias, added, epilogue, wide);
+        finish(&e, &sums, i < 6 ? NULL : on_gpu() && !f32 && !(by_wgmma && m > 1) ? as_bf16 : bias, added, epilogue, wide);
         for (size_t j = 0; on_gpu() && !f32 && epilogue != VK_STORE && j < (size_t)m * cols; j++) /* what the GELUs read there is rounded to bf16 */
             e.tolerance[j] += 1.2 * bf16_unit * fabs(sums.want[j] + (i < 6 ? 0.0 : (double)as_bf16[j % cols]));
         for (size_t r = 0; epilogue == VK_ADD_F32 && r < (size_t)m; r++) memcpy((float *)y + r * ldy, added + r * cols, cols * sizeof(float));
         SEND_WORK(linear_work(&l.linear, m, epilogue, f32 ? 4 : 2), backend->linear(queue, y, (int)ldy, x, (int)ldx, m, &l.linear, epilogue));
         verdict(y, ldy, f32, &e);
-        if (on_gpu() && i >= 6) CHECK((queue->note[0] != 0) == (i >= 12 && !f32)); /* told, when it took the longer way */
+        if (on_gpu() && i >= 6 && !by_wgmma) CHECK((queue->note[0] != 0) == (i >= 12 && !f32)); /* told, when it took the longer way */
         if (check_state.case_failed != failed) printf("  with epilogue %s, bias %d, %s\n", names[i % 6], i >= 6, queue->note);
     }
     release_all();
@@ -1255,6 +1257,14 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
     CHECK_SAME_BITS(job.y, (size_t)pairs * ldx * 2, backend->experts(queue, &job));
     release_all();
 }
+static void test_experts_all(void) {
+    static const int one[3] = { 0, 1, 0 }, all[4] = { 0, 0, 260, 0 }, some_of[9] = { 0, 3, 0, 128, 40, 1, 129, 16, 65 }, even[8] = { 2, 2, 2, 2, 2, 2, 2, 2 };
+    test_experts(64, 32, 1, 3, one);
+    test_experts(96, 70, 2, 4, all);
+    test_experts(130, 37, 2, 9, some_of);
+    test_experts(256, 16, 8, 8, even);
+    test_experts(37, 100, 1, 8, even);
+}
 static void test_linears(void) {
     static const int shapes[4][2] = { { 1, 32 }, { 40, 24 }, { 100, 100 }, { 160, 1000 } }, counts[4] = { 1, 3, 33, 129 };
     for (int mixture = 0; mixture < 3; mixture++) { /* bf16, f32 layer in bf16 mode, fp32 */
@@ -1267,16 +1277,21 @@ static void test_linears(void) {
         test_grouped(160, 1000, wide);
         test_grouped(40, 24, wide);
     }
-    {
-        static const int one[3] = { 0, 1, 0 }, all[4] = { 0, 0, 260, 0 }, some_of[9] = { 0, 3, 0, 128, 40, 1, 129, 16, 65 }, even[8] = { 2, 2, 2, 2, 2, 2, 2, 2 };
-        test_experts(64, 32, 1, 3, one);
-        test_experts(96, 70, 2, 4, all);
-        test_experts(130, 37, 2, 9, some_of);
-        test_experts(256, 16, 8, 8, even);
-        test_experts(37, 100, 1, 8, even);
+    test_experts_all();
+}
+/* the same on Hopper: tiles of 64 and of 128 rows, one and several a block, a last slice of half the depth */
+static void test_wgmma(void) {
+    if (!emulated) return; /* on such a device test_linears did it */
+    by_wgmma = 1;
+    for (int i = 0; i < 2; i++) {
+        static const int rows[2] = { 33, 129 };
+        test_linear(40, 24, rows[i], 0, 0);
+        test_linear(300, 100, rows[i], 0, 0);
     }
-    for (int wide = 0; wide < 2; wide++) {
-    }
+    test_linear(1100, 130, 577, 0, 0);
+    test_linear(24, 320, 2600, 0, 0);
+    test_experts_all();
+    by_wgmma = 0;
 }
 
 /* --------------------------------------------------------------------------------------------------------------- attention */
@@ -2591,14 +2606,24 @@ int main(void) {
     check_case("open the backend");
     for (int wide = 0; wide < 2; wide++)
         if (!CHECK_INT(open_mode(&modes[wide], wide, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return check_done(program); }
+    if (emulated) {
+        cuda_on_cpu_set("CAPABILITY", "9.0");
+        CHECK_INT(open_mode(&modes[2], 0, &error), VP_OK);
+        CHECK(strstr(modes[2].queue->note, "wgmma") == NULL);
+        cuda_on_cpu_set("CAPABILITY", NULL);
+    } else if (on_gpu()) {
+        vp_device_info info;
+        by_wgmma = backend->device_describe(0, &info, NULL) == VP_OK && info.compute_major == 9 && info.compute_minor == 0;
+    }
     test_opening();
     test_shared_kernels();
     test_linears();
+    test_wgmma();
     test_attentions();
     test_decode();
     test_backend();
     test_failures();
     test_components(device);
-    for (int wide = 0; wide < 2; wide++) backend->close(modes[wide].queue);
+    for (int wide = 0; wide < 3; wide++) if (modes[wide].queue) backend->close(modes[wide].queue);
     return check_done(program);
 }

@@ -129,7 +129,8 @@ static void put_model(vp_json_writer *writer, const struct model *model, const s
     vp_json_begin_object(writer);
     put_text(writer, "name", model->name);
     put_bool(writer, "synthetic", model->synthetic);
-    put_text(writer, "architecture", model->architecture);
+    put_text(writer, "architecture", vp_architecture_name(config->architecture));
+    put_text(writer, "class_name", model->class_name);
     put_int(writer, "num_blocks", config->block_count);
     put_int(writer, "d_model", config->d_model);
     put_int(writer, "num_heads", config->head_count);
@@ -171,7 +172,8 @@ static void put_model(vp_json_writer *writer, const struct model *model, const s
 
 static void print_model(const struct model *model, const struct holdings *holdings) {
     const vp_model_config *config = &model->config;
-    print_plain("model       %s: %s%s\n", model->name, model->architecture, model->synthetic ? ", random weights" : "");
+    print_plain("model       %s: %s (%s)%s\n", model->name, vp_architecture_name(config->architecture), model->class_name,
+                model->synthetic ? ", random weights" : "");
     char heads[48] = "";
     if (config->kv_head_count != config->head_count)
         snprintf(heads, sizeof heads, " (%d of keys and values)", config->kv_head_count);

@@ -148,10 +148,9 @@ void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply);
 void vk_step(vp_engine *engine, const vp_request *request, int position);
 /* logits of the residual row `row` */
 void vk_head(vp_engine *engine, int row);
-/* the next token, from the logits; the position moves behind the `rows` tokens just worked on */
+/* the next token, from the logits; the position moves behind the `rows` tokens just worked on, or, where single tokens
+ * have kernels of their own, one on */
 void vk_sample(vp_engine *engine, int rows);
-/* both at the end of a decode step */
-void vk_end_step(vp_engine *engine);
 /* A decode step: sent kernel by kernel the first time and recorded behind that, replayed from then on. */
 void vk_send_step(vp_engine *engine, const vp_request *request, int position);
 

@@ -141,7 +141,8 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *engine) {
     if (vk_has_tiles(engine))
         buffers->expert_tiles = vk_take(arena, 2 * (pairs / (size_t)engine->backend->tile_rows + experts), 4);
     buffers->expert_hidden = vk_take_rows(arena, mlp_rows, vk_mlp_dim(config), wide);
-    buffers->expert_out = vk_has_tiles(engine) ? vk_take_rows(arena, pairs, d, 0) : vk_take(arena, pairs * (size_t)d, 4);
+    buffers->expert_out = vk_has_tiles(engine) ? vk_take_rows(arena, pairs, d, 0)
+                                               : vk_take(arena, pairs * (size_t)d, 4);
 }
 
 void vk_layout_buffers(vk_arena *arena, vp_engine *engine) {
