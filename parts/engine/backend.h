@@ -268,6 +268,8 @@ typedef struct vk_backend {
     int (*replay)(vk_queue *queue, uint64_t key);
     int (*record)(vk_queue *queue); /* 0: recording does not work here */
     void (*keep)(vk_queue *queue, uint64_t key);
+    /* runs work(context), which sends operations, with the device's threads at hand throughout; NULL: there are none */
+    void (*together)(vk_queue *queue, void (*work)(void *context), void *context);
 } vk_backend;
 
 #ifdef __cplusplus
