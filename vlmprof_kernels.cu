@@ -484,21 +484,45 @@ KERNEL(k_pool_windows, void *keys, void *query, const float *hidden, const float
     const float *states = hidden + (size_t)view * (size_t)(side * side + 1) * (size_t)width,
                 *masks = mask + (size_t)view * (size_t)(side * side);
     for (int l = 0; l < layers; l++) {
+        const float *all = pad_embed + l * width, *partly = pad_embed + (layers + l) * width;
+#ifdef VK_CUDA
         EACH_OUTER(i, width) {
             float sum = 0.0f;
             for (int j = 0; j < patches; j++) {
-                int patch = (wy + j / pool) * side + wx + j % pool, column = l * width + i;
+                int patch = (wy + j / pool) * side + wx + j % pool;
                 float value = gone ? 0.0f
                                    : states[(size_t)l * layer_floats + (size_t)(patch + 1) * (size_t)width + (size_t)i],
                       covered = masks[patch];
-                value += covered == 0.0f ? pad_embed[column] : 0.0f;
-                value += (covered > 0.0f) & (covered < 1.0f) || covered == -1.0f ? pad_embed[layers * width + column]
-                                                                                 : 0.0f;
+                value += covered == 0.0f ? all[i] : 0.0f;
+                value += (covered > 0.0f) & (covered < 1.0f) || covered == -1.0f ? partly[i] : 0.0f;
                 sum += value;
-                vk_put(keys, (BLK * (size_t)patches + (size_t)j) * (size_t)ld + (size_t)column, value, wide);
+                vk_put(keys, (BLK * (size_t)patches + (size_t)j) * (size_t)ld + (size_t)(l * width + i), value, wide);
             }
             vk_put(query, BLK * (size_t)ld + (size_t)(l * width + i), sum / (float)patches, wide);
         }
+#else
+        enum { STRIP = 256 }; /* columns whose sums stay in the cache while the patches pass row by row */
+        for (int from = 0; from < width; from += STRIP) {
+            float sums[STRIP] = { 0.0f };
+            int count = width - from < STRIP ? width - from : STRIP;
+            for (int j = 0; j < patches; j++) {
+                int patch = (wy + j / pool) * side + wx + j % pool;
+                const float *state = states + (size_t)l * layer_floats + (size_t)(patch + 1) * (size_t)width;
+                float covered = masks[patch], there = gone ? 0.0f : 1.0f, none = covered == 0.0f ? 1.0f : 0.0f,
+                      some = (covered > 0.0f && covered < 1.0f) || covered == -1.0f ? 1.0f : 0.0f;
+                size_t to = (BLK * (size_t)patches + (size_t)j) * (size_t)ld + (size_t)(l * width + from);
+                EACH(i, count) {
+                    float value = there > 0.0f ? state[from + i] : 0.0f;
+                    value += none > 0.0f ? all[from + i] : 0.0f;
+                    value += some > 0.0f ? partly[from + i] : 0.0f;
+                    sums[i] += value;
+                    vk_put(keys, to + (size_t)i, value, wide);
+                }
+            }
+            EACH(i, count)
+                vk_put(query, BLK * (size_t)ld + (size_t)(l * width + from + i), sums[i] / (float)patches, wide);
+        }
+#endif
     }
 }
 
@@ -765,12 +789,16 @@ KERNEL(k_advance, int32_t *position, int by) {
     if (BLK == 0 && TID == 0) *position += by;
 }
 
-/* The sum of each block's `count` floats, only to read them: four streams, so that many loads are under way. */
-KERNEL(k_read, float *sums, const float *from, int count) {
+/* The sum of each block's `count` floats, only to read them, as one stream or as four at once: which of the two is faster
+ * depends on the machine. */
+KERNEL(k_read, float *sums, const float *from, int count, int streams) {
     const float *block = from + BLK * (size_t)count;
     int quarter = count / 4;
     float s = 0.0f;
-    EACH_SUM(i, quarter, s) s += (block[i] + block[i + quarter]) + (block[i + 2 * quarter] + block[i + 3 * quarter]);
+    if (streams == 1) EACH_SUM(i, count, s) s += block[i];
+    else
+        EACH_SUM(i, quarter, s)
+            s += (block[i] + block[i + quarter]) + (block[i + 2 * quarter] + block[i + 3 * quarter]);
     s = block_sum(s);
     if (TID == 0) sums[BLK] = s;
 }
@@ -930,9 +958,10 @@ static void l_advance(vk_queue *queue, int32_t *position, int by) {
     vk_shape(queue, 1, 1, 0, 0);
     LAUNCH(k_advance, 1, 32, 1, 8, position, by);
 }
-static void l_read(vk_queue *queue, float *sums, const float *from, int blocks, int count) {
+static void l_read(vk_queue *queue, float *sums, const float *from, int blocks, int count, int streams) {
     vk_shape(queue, blocks, count, 0, 0);
-    LAUNCH(k_read, blocks, 1024, (int64_t)blocks * count, 4 * ((int64_t)blocks * count + blocks), sums, from, count);
+    LAUNCH(k_read, blocks, 1024, (int64_t)blocks * count, 4 * ((int64_t)blocks * count + blocks), sums, from, count,
+           streams);
 }
 
 static void l_add_rmsnorm(vk_queue *queue, float *stream, const float *rows, const float *weight, int count, int width,
