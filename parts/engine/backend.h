@@ -58,7 +58,7 @@ typedef struct vk_queue {
 
 /* How a row of the fused projection, f32 [q | k | v], becomes heads: what is normed, and how it is turned. The first
  * heads / kv_heads heads of q read the first head of k and v, and so on. */
-enum { VK_NORM_NONE, VK_NORM_WHOLE, VK_NORM_HEAD }; /* as vp_qk_norm (vlmprof_checkpoint.h) */
+enum { VK_NORM_NONE, VK_NORM_WHOLE, VK_NORM_HEAD }; /* as vp_qk_norm (vlmprof_config.h) */
 typedef struct vk_heads {
     int heads, kv_heads, head_dim;
     int norm;
