@@ -1,8 +1,8 @@
 /* vlmprof_processor.h - v0.2.0 - question and image -> text and pixels, for models other than Molmo - MIT licence
  *
  * What the official processors of OLMoE, LLaVA-1.5, Idefics3, SmolVLM, InternVL, Qwen2.5-VL and Qwen3-VL put around a
- * question, what they put in the place of an image, and how they make pixels of it: the "fast" processors of transformers, whose resizing
- * is torch's of 8-bit images. It uses malloc while it resizes.
+ * question, what they put in the place of an image, and how they make pixels of it: the "fast" processors of
+ * transformers, whose resizing is torch's of 8-bit images. It uses malloc while it resizes.
  *
  * Needs vlmprof.h and vlmprof_families.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -390,7 +390,7 @@ VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t wid
     return VP_OK;
 }
 
-/* ----------------------------------------------------------------------------------------------------- size of images */
+/* ---------------------------------------------------------------------------------------------------- size of images */
 
 /* the settings of a kind, the first one's step and most */
 typedef struct vp_impl_processor_knobs { const char *names[2]; int32_t most; } vp_impl_processor_knobs;
@@ -442,7 +442,8 @@ VP_API vp_result vp_processor_aim(vp_processor *processor, int32_t width_px, int
     vp_message text = {{0}, 0};
     vp_result result;
     int32_t step, steps;
-    if (!processor || tokens < 1) return vp_fail(error, VP_ERR_RANGE, -1, "processor", "is NULL, or no token is allowed");
+    if (!processor || tokens < 1)
+        return vp_fail(error, VP_ERR_RANGE, -1, "processor", "is NULL, or no token is allowed");
     knobs = vp_impl_processor_knobs_of(processor);
     if (!knobs.names[0]) {
         vp_impl_processor_no_knob(processor, "vision_tokens", error);

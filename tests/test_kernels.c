@@ -907,7 +907,7 @@ static void test_argmax_nan(int n) {
     verdict_ints(got, want, bad, 3);
     release_all();
 }
-static void test_read(int blocks, int count) {
+static void test_read(int blocks, int count, int streams) {
     expected e;
     float *x, *got;
     check_case("read blocks %d count %d", blocks, count);
@@ -923,7 +923,7 @@ static void test_read(int blocks, int count) {
         }
         expect(&e, (size_t)b, sum, sum - last, sqrt(squares), (double)count, 1); /* damaged: the last float is not read */
     }
-    SEND(1, (int64_t)blocks * count, 4 * ((int64_t)blocks * count + blocks), kernels->read(queue, got, x, blocks, count));
+    SEND(1, (int64_t)blocks * count, 4 * ((int64_t)blocks * count + blocks), kernels->read(queue, got, x, blocks, count, streams));
     verdict(got, (size_t)blocks, 1, &e);
     release_all();
 }
@@ -979,9 +979,9 @@ static void test_shared_kernels(void) {
     test_argmax(2, 50304);
     test_argmax_nan(40);
     test_argmax_nan(1000);
-    test_read(1, 4);
-    test_read(3, 1024);
-    test_read(2, 16384);
+    test_read(1, 4, 4);
+    test_read(3, 1024, 1);
+    test_read(2, 16384, 4);
     test_advance();
     for (int wide = 0; wide < 2; wide++) {
         use_mode(wide);

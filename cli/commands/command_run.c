@@ -24,7 +24,7 @@
 #include "tile/image.h"
 #include "tile/tile_options.h"
 #include "vlmprof.h"
-#include "vlmprof_checkpoint.h"
+#include "vlmprof_config.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_image.h"
 #include "vlmprof_score.h"

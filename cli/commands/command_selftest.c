@@ -16,7 +16,7 @@
 #include "request/record.h"
 #include "request/request.h"
 #include "vlmprof.h"
-#include "vlmprof_checkpoint.h"
+#include "vlmprof_config.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_image.h"
 

@@ -10,7 +10,7 @@
 #include "request/provenance.h"
 #include "request/request.h"
 #include "vlmprof.h"
-#include "vlmprof_checkpoint.h"
+#include "vlmprof_config.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_file.h"
 #include "vlmprof_image.h"

@@ -5,7 +5,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/noise.h"
-#include "vlmprof_checkpoint.h"
+#include "vlmprof_config.h"
 #include "vlmprof_file.h"
 
 #include <ctype.h>

@@ -6,7 +6,7 @@
 #include "base/options.h"
 #include "request/other_files.h"
 #include "vlmprof.h"
-#include "vlmprof_checkpoint.h"
+#include "vlmprof_config.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_tokenizer.h"
 
