@@ -497,6 +497,9 @@ static void vp_impl_molmo_vision(vp_impl_fields *fields, vp_impl_fields *vision,
     for (i = 0; i < config->vit_layer_count; i++) {
         int32_t block = config->vit_layers[i] < 0 ? config->vit_layers[i] + config->vit_block_count
                                                   : config->vit_layers[i];
+        if (block < 0) /* the model's own layers: a list of the file's was checked above */
+            vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "vit_layers",
+                                "this field is absent, and the tower has too few blocks for the model's own layers");
         if (block + 1 > config->vit_blocks_needed) config->vit_blocks_needed = block + 1;
     }
 }
