@@ -714,6 +714,8 @@ static void vp_impl_language_heads(vp_impl_fields *fields, const vp_impl_languag
     if (fields->result != VP_OK) return;
     if (config->head_count % config->kv_head_count)
         vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "num_key_value_heads", "does not divide num_attention_heads");
+    else if (!config->head_dim)
+        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "num_attention_heads", "is above hidden_size, and no head_dim");
     else if (config->head_dim % 2)
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "head_dim", "is odd; RoPE turns pairs");
 }
