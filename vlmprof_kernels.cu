@@ -1980,9 +1980,13 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
     size_t at[3];
     char *base = (char *)vk_round_up((size_t)scratch, 256);
     vk_cuda_scratch(extent, at);
-    VK_TRY(cudaFuncSetAttribute(k_attention_head64, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_ATTEND_BYTES(64)));
-    VK_TRY(
-        cudaFuncSetAttribute(k_attention_head128, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_ATTEND_BYTES(128)));
+#define VK_ATTEND_ROOM(kernel, width) \
+    VK_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_ATTEND_BYTES(width)))
+    VK_ATTEND_ROOM(k_attention_head64, 64);
+    VK_ATTEND_ROOM(k_attention_head128, 128);
+    VK_ATTEND_ROOM(k_attention_masked64, 64);
+    VK_ATTEND_ROOM(k_attention_masked128, 128);
+#undef VK_ATTEND_ROOM
     VK_TRY(cudaFuncSetAttribute(k_experts_gate_up, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
     VK_TRY(cudaFuncSetAttribute(k_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
     vk_wide_use(queue);
