@@ -243,6 +243,52 @@ static void test_pixel_limits(void) {
     }
     CHECK_INT(vp_processor_picture(&processor, 1, 1000, &picture, &error), VP_ERR_RANGE); /* sides that differ by more than 200 */
 }
+/* max_pixels and min_pixels as knobs, and max_pixels by a target: no larger value keeps within it */
+static void test_pixel_knobs(void) {
+    vp_processor processor, other;
+    vp_picture picture;
+    vp_error error;
+    check_case("pixels as knobs");
+    if (!open_processor(4, &processor)) return;
+    CHECK_TEXT(vp_processor_knob(&processor, 0), "max_pixels");
+    CHECK_TEXT(vp_processor_knob(&processor, 1), "min_pixels");
+    CHECK(!vp_processor_knob(&processor, 2));
+    CHECK_INT(vp_processor_set(&processor, "longest_edge", 1, &error), VP_ERR_NOT_FOUND);
+    CHECK_INT(vp_processor_set(&processor, "max_pixels", VP_PROCESSOR_VIEW_PIXELS_MAX + 1, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_processor_set(&processor, "min_pixels", 0, &error), VP_ERR_RANGE);
+    other = processor;
+    CHECK_INT(vp_processor_set(&processor, "max_pixels", 3135, &error), VP_ERR_RANGE);
+    CHECK_TEXT(error.text, "is below min_pixels, which is 3136");
+    CHECK(memcmp(&processor, &other, sizeof other) == 0);
+    CHECK_INT(vp_processor_set(&processor, "max_pixels", 3136, &error), VP_OK);
+    CHECK_INT(vp_processor_set(&processor, "min_pixels", 3137, &error), VP_ERR_RANGE);
+    CHECK_TEXT(error.text, "is above max_pixels, which is 3136");
+    CHECK_INT(vp_processor_picture(&processor, 640, 480, &picture, &error), VP_OK);
+    CHECK_INT(picture.tokens, 2);
+    for (int32_t width = 30; width <= 1500; width = width * 3 / 2)
+        for (int32_t tokens = 4; tokens <= 1500; tokens = tokens * 5 / 3) {
+            const int32_t height = 600;
+            int64_t most;
+            processor = other;
+            if (vp_processor_aim(&processor, width, height, tokens, &error) != VP_OK) { /* the least that min_pixels allows is too much */
+                CHECK_INT(vp_processor_set(&processor, "max_pixels", 3136, &error), VP_OK);
+                CHECK(vp_processor_picture(&processor, width, height, &picture, &error) != VP_OK || picture.tokens > tokens);
+                continue;
+            }
+            most = processor.family.value[VP_SLOT_MAX];
+            CHECK_INT(vp_processor_picture(&processor, width, height, &picture, &error), VP_OK);
+            CHECK(picture.tokens <= tokens);
+            for (int64_t more = most + 1; more < 4 * most && more <= VP_PROCESSOR_VIEW_PIXELS_MAX; more += most / 7 + 1) {
+                CHECK_INT(vp_processor_set(&processor, "max_pixels", (int32_t)more, &error), VP_OK);
+                CHECK(vp_processor_picture(&processor, width, height, &picture, &error) != VP_OK || picture.tokens > tokens);
+            }
+        }
+    processor = other;
+    CHECK_INT(vp_processor_aim(&processor, 640, 480, 1, &error), VP_ERR_RANGE);
+    CHECK_TEXT(error.where, "vision_tokens");
+    CHECK(memcmp(&processor, &other, sizeof other) == 0);
+    CHECK_INT(vp_processor_aim(&processor, 1, 1000, 100, &error), VP_ERR_RANGE); /* sides that differ by more than 200 */
+}
 /* a flat image stays flat under both filters, whatever the sides: the weights of a pixel sum to one level */
 static void test_resize(void) {
     static uint8_t from[64 * 48 * 3], to[200 * 200 * 3];
@@ -267,6 +313,7 @@ int main(void) {
     test_templates();
     test_refusals();
     test_pixel_limits();
+    test_pixel_knobs();
     test_resize();
     return check_done("test_processor");
 }
