@@ -505,6 +505,18 @@ static void test_other_models(void) {
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --raw_prompt", 2, "must have <image> once");
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p 'a <image> b'", 2, "must have <image> once");
     REFUSED("run " OTHER "llava/checkpoint -p 'a <image> b'", 2, "no image is given");
+    check_case("run: several images, videos");
+    REFUSED("run " PICTURE PICTURE "--synthetic tiny-qwen3-vl-moe -p a", 2, "one operand too many");
+    REFUSED("run " PICTURE "--synthetic tiny-qwen3-vl-moe -p 'a <|image_pad|> b'", 2, "must have <|image_pad|> once");
+    REFUSED("run " PICTURE "--synthetic tiny-qwen3-vl-moe -p '<|vision_start|><|video_pad|><|vision_end|>'", 2, "<|video_pad|> in a prompt stands for a video");
+    write_text(in_folder("video.jsonl"), "{\"question\": \"what <|video_pad|>\"}\n");
+    REFUSED("sweep --synthetic tiny-qwen3-vl-moe --data %F/video.jsonl --plan", 3, "<|video_pad|> in a prompt stands for a video");
+    write_file(in_folder("clip.mp4"), "\0\0\0\030ftypmp42\0\0\0\0mp42isom", 24);
+    REFUSED("run %F/clip.mp4 --synthetic tiny-qwen3-vl-moe -p a", 3, "this is a video");
+    write_file(in_folder("clip.avi"), "RIFF\0\1\0\0AVI LIST", 16);
+    REFUSED("run %F/clip.avi --synthetic tiny-qwen3-vl-moe -p a", 3, "this is a video (AVI)");
+    write_file(in_folder("clip.webm"), "\032\105\337\243\237\102\206\201", 8);
+    REFUSED("run %F/clip.webm --synthetic tiny-qwen3-vl-moe -p a", 3, "this is a video (WebM or Matroska)");
 #undef OTHER
 #undef PICTURE
 }
