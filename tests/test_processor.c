@@ -245,6 +245,47 @@ static void test_pixel_limits(void) {
     }
     CHECK_INT(vp_processor_picture(&processor, 1, 1000, &picture, &error), VP_ERR_RANGE); /* sides that differ by more than 200 */
 }
+/* sizes, limits and what transformers' processor makes of them (tests/golden/families): the picture, its tokens, and as many in the text */
+static void test_pixel_counts(void) {
+    static const struct { size_t model; const char *file; } files[] = { { 4, "families/qwen2_5_vl_hf.csv" }, { 5, "families/qwen3_vl_hf.csv" } };
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char *text = check_read(check_golden(files[i].file), NULL), *line = text ? strchr(text, '\n') : NULL;
+        vp_processor fresh, processor;
+        vp_picture picture;
+        vp_error error;
+        int refused = 0, counted = 0;
+        check_case("%s", files[i].file);
+        if (!CHECK(line) || !open_processor(files[i].model, &fresh)) { free(text); continue; }
+        for (; line && line[1]; line = strchr(line + 1, '\n')) {
+            int width, height, least, most, new_width, new_height, rows, cols, tokens, fields;
+            size_t needed = 0, around = 0;
+            fields = sscanf(line + 1, "%d,%d,%d,%d,%d,%d,%d,%d,,%d", &width, &height, &least, &most, &new_width, &new_height, &rows, &cols, &tokens);
+            if (!CHECK(fields == 9 || fields == 4)) break;
+            processor = fresh;
+            CHECK_INT(vp_processor_set(&processor, "min_pixels", 1, &error), VP_OK);
+            CHECK_INT(vp_processor_set(&processor, "max_pixels", most, &error), VP_OK);
+            CHECK_INT(vp_processor_set(&processor, "min_pixels", least, &error), VP_OK);
+            if (fields == 4) { /* its own code refuses the size */
+                CHECK_INT(vp_processor_picture(&processor, width, height, &picture, &error), VP_ERR_RANGE);
+                refused++;
+                continue;
+            }
+            if (!CHECK_INT(vp_processor_picture(&processor, width, height, &picture, &error), VP_OK)) continue;
+            CHECK_INT(picture.resized_width_px, new_width);
+            CHECK_INT(picture.resized_height_px, new_height);
+            CHECK_INT(picture.rows * processor.geometry.pool, rows);
+            CHECK_INT(picture.cols * processor.geometry.pool, cols);
+            CHECK_INT(picture.tokens, tokens);
+            vp_processor_expand(&processor, &picture, "<|image_pad|>", NULL, 0, &needed);
+            vp_processor_expand(&processor, NULL, "", NULL, 0, &around);
+            CHECK_INT(needed, (size_t)tokens * strlen("<|image_pad|>") + around);
+            counted++;
+        }
+        CHECK(counted > 100);
+        if (getenv("VERBOSE")) printf("%s: %d sizes equal, %d refused by both\n", files[i].file, counted, refused);
+        free(text);
+    }
+}
 /* max_pixels and min_pixels as knobs, and max_pixels by a target: no larger value keeps within it */
 static void test_pixel_knobs(void) {
     vp_processor processor, other;
@@ -315,6 +356,7 @@ int main(void) {
     test_templates();
     test_refusals();
     test_pixel_limits();
+    test_pixel_counts();
     test_pixel_knobs();
     test_resize();
     return check_done("test_processor");
