@@ -954,7 +954,7 @@ static vp_result vp_impl_config_internvl(vp_impl_fields *fields, const vp_json *
         {"use_qk_norm", "false", "false", "false"},
     };
     double ratio = vp_impl_fields_double(fields, "downsample_ratio", 0, 1.5, 0.5);
-    int32_t pool = ratio > 0 ? (int32_t)(1.0 / ratio + 0.5) : 1;
+    int32_t pool = ratio > 1.0 / 128 ? (int32_t)(1.0 / ratio + 0.5) : 0;
     vp_impl_fields vision;
     if (fields->result == VP_OK && (pool < 1 || pool > 64 || ratio * pool != 1.0))
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "downsample_ratio", "is not one over a whole number up to 64");
