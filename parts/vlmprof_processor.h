@@ -129,7 +129,9 @@ VP_API vp_result vp_processor_prompt(vp_processor_kind kind, const char *questio
  * same; NULL: the model reads no images. */
 VP_API const char *vp_processor_placeholder(vp_processor_kind kind);
 VP_API const char *vp_processor_image_token(vp_processor_kind kind);
-/* Truth: this is the chat template that vp_processor_prompt follows. Line ends behind it do not count. */
+/* The placeholder of a video, which no prompt here can have; NULL: the model's prompts have none. */
+VP_API const char *vp_processor_video(vp_processor_kind kind);
+/* Truth: this is a chat template that gives the text of vp_processor_prompt. Line ends behind it do not count. */
 VP_API int vp_processor_knows_template(vp_processor_kind kind, const char *chat_template, size_t bytes);
 /* What the tokenizer gets: the text with the placeholder replaced by the image's tokens.
  * in:      picture  NULL: without an image the text is copied
@@ -749,25 +751,31 @@ static void vp_impl_processor_add_int(vp_impl_processor_text *text, int32_t numb
     vp_impl_processor_add(text, digits.text);
 }
 
-static const struct { const char *placeholder, *before, *with_image, *without_image, *after; uint64_t chat_template; }
-vp_impl_processor_formats[VP_PROCESSOR_COUNT] = {
-    /* the last is FNV-1a of the template that the rest was read from */
-    {NULL, "<|user|>\n", "", "", "\n<|assistant|>\n", UINT64_C(0x38edd7b9e2cc8fc1)},
-    {"<image>", "USER: ", "<image>\n", "", " ASSISTANT:", UINT64_C(0xd9ced1d7141b9c24)},
-    {"<image>", "<|im_start|>User:", "<image>", " ", "<end_of_utterance>\nAssistant:", UINT64_C(0x92cf2b51e627e013)},
-    {"<IMG_CONTEXT>", "<|im_start|>user\n", "<IMG_CONTEXT>\n", "", "<|im_end|>\n<|im_start|>assistant\n",
-     UINT64_C(0xa2e9d9ef77347fee)},
-    {"<|image_pad|>", "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n",
+static const struct {
+    const char *placeholder, *video, *before, *with_image, *without_image, *after;
+    uint64_t chat_templates[2]; /* FNV-1a of those that give this text */
+} vp_impl_processor_formats[VP_PROCESSOR_COUNT] = {
+    {NULL, NULL, "<|user|>\n", "", "", "\n<|assistant|>\n", {UINT64_C(0x38edd7b9e2cc8fc1), 0}},
+    {"<image>", NULL, "USER: ", "<image>\n", "", " ASSISTANT:", {UINT64_C(0xd9ced1d7141b9c24), 0}},
+    {"<image>", NULL, "<|im_start|>User:", "<image>", " ", "<end_of_utterance>\nAssistant:",
+     {UINT64_C(0x92cf2b51e627e013), 0}},
+    {"<IMG_CONTEXT>", NULL, "<|im_start|>user\n", "<IMG_CONTEXT>\n", "", "<|im_end|>\n<|im_start|>assistant\n",
+     {UINT64_C(0xa2e9d9ef77347fee), 0}},
+    {"<|image_pad|>", "<|video_pad|>",
+     "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n",
      "<|vision_start|><|image_pad|><|vision_end|>", "", "<|im_end|>\n<|im_start|>assistant\n",
-     UINT64_C(0x71242f76359e71e8)},
-    {"<|image_pad|>", "<|im_start|>user\n", "<|vision_start|><|image_pad|><|vision_end|>", "",
-     "<|im_end|>\n<|im_start|>assistant\n", UINT64_C(0xedf56504a829b677)},
-    {"<start_of_image>", "<bos><start_of_turn>user\n", "<start_of_image>", "",
-     "<end_of_turn>\n<start_of_turn>model\n", UINT64_C(0xd19b6ff3a49deea5)},
+     {UINT64_C(0x71242f76359e71e8), 0}},
+    {"<|image_pad|>", "<|video_pad|>", "<|im_start|>user\n", "<|vision_start|><|image_pad|><|vision_end|>", "",
+     "<|im_end|>\n<|im_start|>assistant\n", {UINT64_C(0xedf56504a829b677), UINT64_C(0x99ac253185d6f7c1)}},
+    {"<start_of_image>", NULL, "<bos><start_of_turn>user\n", "<start_of_image>", "",
+     "<end_of_turn>\n<start_of_turn>model\n", {UINT64_C(0xd19b6ff3a49deea5), 0}},
 };
 
 VP_API const char *vp_processor_placeholder(vp_processor_kind kind) {
     return (unsigned)kind < VP_PROCESSOR_COUNT ? vp_impl_processor_formats[kind].placeholder : NULL;
+}
+VP_API const char *vp_processor_video(vp_processor_kind kind) {
+    return (unsigned)kind < VP_PROCESSOR_COUNT ? vp_impl_processor_formats[kind].video : NULL;
 }
 
 VP_API const char *vp_processor_image_token(vp_processor_kind kind) {
@@ -780,7 +788,8 @@ VP_API int vp_processor_knows_template(vp_processor_kind kind, const char *chat_
     if ((unsigned)kind >= VP_PROCESSOR_COUNT || !chat_template) return 0;
     while (bytes && (chat_template[bytes - 1] == '\n' || chat_template[bytes - 1] == '\r')) bytes--;
     for (i = 0; i < bytes; i++) hash = (hash ^ (uint8_t)chat_template[i]) * UINT64_C(0x100000001b3);
-    return hash == vp_impl_processor_formats[kind].chat_template;
+    return hash && (hash == vp_impl_processor_formats[kind].chat_templates[0]
+                    || hash == vp_impl_processor_formats[kind].chat_templates[1]);
 }
 
 /* VP_OK if the text has room; `made` has been counted */

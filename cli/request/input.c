@@ -164,12 +164,20 @@ void warn_of_template(const struct model *model) {
                  vp_architecture_name(model->config.architecture));
 }
 
+/* Complains about a prompt with the token of a video. */
+static int check_videos(const struct model *model, const char *prompt, int code) {
+    const char *video = vp_processor_video(model->other.processor.kind);
+    return !video || !strstr(prompt, video)
+               ? 0
+               : complain(code, "%s in a prompt stands for a video; vlmprof shows models one picture", video);
+}
 int tokenize_other(const struct model *model, const vp_picture *picture, const vp_layout *layout,
                    struct sample *sample) {
     const char *placeholder = vp_processor_placeholder(model->other.processor.kind);
     char *prompt = sample->prompt, *expanded;
     size_t needed = 0;
-    int code;
+    int code = check_videos(model, prompt, EXIT_USAGE);
+    if (code) return code;
     if (vp_processor_expand(&model->other.processor, picture, prompt, NULL, 0, &needed) == VP_ERR_MISMATCH)
         return complain(EXIT_USAGE,
                         picture ? "the prompt must have %s once, where the image goes"
@@ -196,7 +204,8 @@ int tokenize_other(const struct model *model, const vp_picture *picture, const v
 int count_text_of_other(const struct model *model, int has_image, struct sample *sample) {
     const char *placeholder = vp_processor_placeholder(model->other.processor.kind), *first = sample->prompt;
     int32_t found = 0;
-    int code;
+    int code = check_videos(model, first, EXIT_INPUT);
+    if (code) return code;
     while (placeholder && (first = strstr(first, placeholder)) != NULL) {
         first += strlen(placeholder);
         found++;
