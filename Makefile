@@ -17,9 +17,9 @@ TEST_TIMEOUT_S ?= 600
 B ?= build
 PROGRAM ?= ./vlmprof
 
-# one fat object: machine code for A100, H100/H200 and B200, and PTX for what comes after; no C++ runtime is needed to link it
-NVCC_FLAGS = -std=c++17 -O3 $(INCLUDES) -Xcompiler -fno-threadsafe-statics,-fno-exceptions,-Wall,-Wextra
-NVCC_ARCHS := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode arch=compute_100,code=[sm_100,compute_100]
+# one fat object: machine code for A100, H100/H200 (with wgmma and TMA, which sm_90a alone has) and B200, and PTX for what comes after; no C++ runtime is needed to link it
+NVCC_FLAGS = -std=c++17 -O3 -DVLMPROF_SM_90A $(INCLUDES) -Xcompiler -fno-threadsafe-statics,-fno-exceptions,-Wall,-Wextra
+NVCC_ARCHS := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_100,code=[sm_100,compute_100]
 CUDA_TOOLKIT = $(dir $(realpath $(shell command -v $(NVCC))))..
 CUDA_LIBRARIES = $(foreach place,lib64 lib targets/x86_64-linux/lib,-L$(CUDA_TOOLKIT)/$(place)) -lcudart_static -ldl -lrt -lpthread
 
@@ -76,7 +76,7 @@ help:
 	@echo "make             builds ./vlmprof; with GPU code when nvcc is found"
 	@echo "make demo        a sweep of the small model in samples/tiny over drawings and photographs, a minute or two; results and report in build/demo"
 	@echo "make demo-pareto accuracy against latency over $(PARETO_SAMPLES) held-out questions (PARETO_SAMPLES=1000: all), about 12 minutes; opens the report"
-	@echo "make test        all tests, the GPU code's too (emulated on the CPU); the last line is the count"
+	@echo "make test        all tests, the GPU code's too (emulated on the CPU); the last line is the count; seconds per program in $(B)/tests/times.txt"
 	@echo "make test-threads threads that share what may be shared, with ThreadSanitizer (clang)"
 	@echo "make test-servers the part of make test that asks a real server, llama.cpp's; a skip is a failure"
 	@echo "make check       test, sanitizers, compilers and language modes, nvcc when found, style"
@@ -93,7 +93,7 @@ $(PROBED):
 	@tests/deps.sh build "$(CC) $(CROSS)"
 	@mkdir -p $(B) && touch $@
 
-# the tests need a C++ compiler too
+# the tests need a C++ compiler and libcurl, too
 PROBED_EMULATOR := $(PROBED:$(B)/deps-%=$(B)/deps-emulator-%)
 $(PROBED_EMULATOR): $(PROBED)
 	@tests/deps.sh emulator "$(CC)"
@@ -176,7 +176,7 @@ $(B)/tests/vlmprof-clock: $(B)/tests/vlmprof-clock.o $(B)/cli.o $(LIBRARIES)
 	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
 
 # ---- the same with the GPU emulated (tests/emulator/cuda_on_cpu.h): the whole command, and the tests that run on any device
-EMULATED_FLAGS = -x c++ -std=c++17 $(WARN) $(INCLUDES) $(CFLAGS) -O2 $(SANITIZE) -include tests/emulator/cuda_on_cpu.h
+EMULATED_FLAGS = -x c++ -std=c++17 -DVLMPROF_SM_90A -Wno-psabi $(WARN) $(INCLUDES) $(CFLAGS) -O2 $(SANITIZE) -include tests/emulator/cuda_on_cpu.h
 $(E)/vlmprof_emulated.o: vlmprof_kernels.cu | $(PROBED_EMULATOR)
 	@echo "c++ $< (GPU code, emulated)"
 	@mkdir -p $(E)
@@ -241,10 +241,13 @@ demo-pareto: $(PROGRAM)
 	@echo "the front and the knobs' effects: $(abspath $(PARETO))/report/report.html"
 	@$(if $(OPEN),$(OPEN) $(PARETO)/report/report.html,echo "open that page in a browser: no display here")
 
+# the slowest of $(B)/tests/times.txt start first, so that none runs alone at the end
+LONG_TESTS := tests/test_servers.sh $(E)/test_model tests/test_tiny.sh $(addprefix $(B)/tests/test_,option_values sweep profile inject command_sweep outputs) \
+    $(E)/test_othermodels $(E)/test_faults $(B)/tests/test_journal_hostile tests/test_readme.sh
 # Building goes on past a test that does not compile: run.sh counts it as failed, so that the last line is always the count.
 test: $(PROBED_EMULATOR)
 	@$(MAKE) $(JOBS) -k test-programs || true
-	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS)
+	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(LONG_TESTS) $(filter-out $(LONG_TESTS),$(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS))
 test-programs: $(PROGRAM) $(INJECTOR) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(TEST_PROGRAMS) $(EMULATED_TESTS) $(E)/bench_gpu $(SAMPLE_PROGRAMS)
 
 # The same tests with AddressSanitizer and UndefinedBehaviorSanitizer, in a build folder of their own.
@@ -263,6 +266,7 @@ test-threads:
 test-servers: $(PROGRAM)
 	@PROGRAM=$(PROGRAM) tests/test_servers.sh | tee $(B)/test-servers.log; tail -n 1 $(B)/test-servers.log | grep -q ' 0 failed, 0 skipped$$'
 
+check: export TINY_QUESTIONS := 100
 check: test
 	@tests/deps.sh clang
 	@tests/check_style.sh

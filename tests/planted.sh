@@ -16,14 +16,15 @@ kernels() { # the tests of single kernels, which have schedules of their own; ne
     timeout 300 "$work/test_kernels" >"$work/log" 2>&1
 } 2>/dev/null
 build() {
-    $CXX -x c++ -std=c++17 -O1 -w -I. -Iparts -include tests/emulator/cuda_on_cpu.h -c "$work/vlmprof_kernels.cu" -o "$work/emulated.o" &&
+    $CXX -x c++ -std=c++17 -O1 -w -Wno-psabi -DVLMPROF_SM_90A -I"$work" -I. -Iparts -include tests/emulator/cuda_on_cpu.h -c "$work/vlmprof_kernels.cu" -o "$work/emulated.o" &&
         $CXX -fopenmp "$B/cli.o" "$work/emulated.o" "$B/librooms.a" "$B/libvlmprof.a" -o "$work/vlmprof" -ldl -lm &&
         $CXX -fopenmp "$B/emulated/test_kernels.o" "$work/emulated.o" "$B/libvlmprof.a" -o "$work/test_kernels" -ldl -lm
 }
 plant() { # plant KIND SED [FINDER: selftest, or kernels where no model of selftest comes by]
     local finder=${3:-selftest}
-    sed "$2" vlmprof_kernels.cu > "$work/vlmprof_kernels.cu"
-    if [ -n "$2" ] && cmp -s vlmprof_kernels.cu "$work/vlmprof_kernels.cu"; then
+    mkdir -p "$work/kernels"
+    for file in vlmprof_kernels.cu parts/kernels/*.h; do sed "$2" "$file" > "$work/${file#parts/}"; done
+    if [ -n "$2" ] && cmp -s vlmprof_kernels.cu "$work/vlmprof_kernels.cu" && diff -rq parts/kernels "$work/kernels" >/dev/null; then
         echo "FAILED $1: the place where it is planted has changed"
         failed=$((failed + 1))
     elif ! build; then
@@ -56,5 +57,16 @@ plant "missing barrier between tiles of keys" 's/SYNC(); \/\* this tile is compl
 plant "wait for one tile of keys too few" 's/vk_copy_wait(0);/vk_copy_wait(1);/' kernels
 plant "missing barrier between slices of experts" 's/SYNC(); \/\* this slice is complete/\/\* this slice is complete/' kernels
 plant "wait for one slice of experts too few" 's/vk_copy_wait(VK_GROUP_STAGES - 2);/vk_copy_wait(VK_GROUP_STAGES - 1);/' kernels
+plant "missing wait for a slice" '/vk_barrier_wait(&ring->full\[ring->stage\], ring->phase);/d' kernels
+plant "missing wait for wgmma" 's/vk_wgmma_wait(1);/vk_wgmma_wait(2);/' kernels
+plant "missing wait for the last wgmma" '/^    vk_wgmma_wait(0);/d' kernels
+plant "missing wait for a free stage" '/vk_barrier_wait(&ring.empty\[ring.stage\], ring.phase ^ 1);/d' kernels
+plant "wrong phase of an mbarrier" 's/ring.phase ^ 1);/ring.phase);/' kernels
+plant "wrong swizzle of copied rows" 's/((vector ^ (row & 7)) << 4)/(vector << 4)/' kernels
+plant "wrong swizzle of a bulk copy" 's/CU_TENSOR_MAP_SWIZZLE_128B, CU/CU_TENSOR_MAP_SWIZZLE_NONE, CU/' kernels
+plant "wrong descriptor" 's/(uint64_t)(1024 >> 4) << 32/(uint64_t)(512 >> 4) << 32/' kernels
+plant "missing fence between the proxies" '/vk_fence_async();/d' kernels
+plant "missing wgmma fence" '/^        vk_wgmma_fence();/d' kernels
+plant "bytes of a bulk copy miscounted" 's/groups \* VK_WIDE_A_BYTES + VK_WIDE_B_BYTES/GROUPS * VK_WIDE_A_BYTES + VK_WIDE_B_BYTES/' kernels
 echo "planted: $passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]

@@ -58,7 +58,7 @@ static void test_emulated(void) {
         uint32_t gpu = vp_json_at(&d.json, member(&d, 0, "gpus"), 1);
         CHECK_INT(d.nodes[member(&d, 0, "gpus")].count, 2);
         check_keys(&d, gpu, "index name compute_capability multiprocessors memory_bytes free_bytes driver runtime");
-        CHECK(number(&d, gpu, "index") == 1 && is_text(&d, gpu, "compute_capability", "9.0") && is_text(&d, gpu, "driver", "13.0"));
+        CHECK(number(&d, gpu, "index") == 1 && is_text(&d, gpu, "compute_capability", "8.0") && is_text(&d, gpu, "driver", "13.0"));
         CHECK(!is_null(&d, 0, "cuda_toolkit") && is_null(&d, 0, "gpus_note"));
         free(d.nodes);
     }

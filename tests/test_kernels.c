@@ -28,7 +28,7 @@ enum {
 typedef struct mode { vk_queue *queue; char *room; size_t piece; } mode; /* room: three pieces of the backend's own memory */
 static const vk_backend *backend;
 static const vk_kernels *kernels;
-static mode modes[2];   /* bf16, fp32 */
+static mode modes[3];   /* bf16, fp32; emulated: bf16 on Hopper */
 static vk_queue *queue; /* of the mode that is tested */
 static int some, many;  /* rows of ordinary cases; enough rows for two threads, where that is not slow */
 
@@ -56,7 +56,9 @@ static vp_result open_mode(mode *m, int wide, vp_error *error) {
     if (!m->room || !backend->use(m->queue, &extent, m->room + 3 * m->piece)) return vp_fail(error, VP_ERR_MEMORY, -1, "test_kernels", "no memory");
     return VP_OK;
 }
-static void use_mode(int wide) { queue = modes[wide].queue; }
+/* by_wgmma: bf16 products of many rows go as on Hopper; emulated, by a queue of its own */
+static int by_wgmma;
+static void use_mode(int wide) { queue = modes[!wide && by_wgmma && emulated ? 2 : wide].queue; }
 /* until the backend has done everything */
 static void settle(void) {
     vp_error error = { VP_OK, -1, "", "" };
@@ -487,6 +489,127 @@ static void test_patch_windows(int views, int side, int pool, int skipped, int d
     release_all();
 }
 
+/* places of rows x cols patches in squares of `pool`, from the last square to the first: another order than the patches come in */
+static int32_t *places_of(int rows, int cols, int pool) {
+    int32_t *places = (int32_t *)take((size_t)(2 * rows * cols) * sizeof *places);
+    for (int i = 0; i < rows * cols; i++) {
+        int square = rows * cols / (pool * pool) - 1 - i / (pool * pool), inside = i % (pool * pool), across = cols / pool;
+        places[2 * i] = square / across * pool + inside / pool;
+        places[2 * i + 1] = square % across * pool + inside % pool;
+    }
+    return places;
+}
+/* patches at their places, plus a square table stretched over them from corner to corner; damaged: the neighbouring patch, or without the table */
+static void test_grid_embed(int rows, int cols, int pool, int side, int d) {
+    const vk_picture_grid grid = { rows, cols, pool, side };
+    expected e;
+    float *x, *patches, *table;
+    int32_t *places;
+    check_case("grid_embed %d x %d by %d side %d d %d", rows, cols, pool, side, d);
+    e = expect_new((size_t)(rows * cols), (size_t)d);
+    x = (float *)take((size_t)(rows * cols * d) * sizeof *x);
+    patches = floats((size_t)(rows * cols * d), 1.0f);
+    table = side ? floats((size_t)(side * side * d), 1.0f) : NULL;
+    places = places_of(rows, cols, pool);
+    for (int r = 0; r < rows * cols; r++) {
+        int row = places[2 * r], col = places[2 * r + 1], last = rows * cols / (pool * pool) - 1 - r / (pool * pool);
+        const float *patch = patches + (size_t)((last * pool * pool + r % (pool * pool)) * d);
+        double y = rows > 1 ? (double)row * (side - 1) / (rows - 1) : 0, z = cols > 1 ? (double)col * (side - 1) / (cols - 1) : 0;
+        for (int i = 0; i < d; i++) {
+            double add = 0, size = 0;
+            for (int a = 0; a < side; a++)
+                for (int b = 0; b < side; b++) {
+                    double share = fmax(0, 1 - fabs(y - a)) * fmax(0, 1 - fabs(z - b)), value = share * (double)table[(a * side + b) * d + i];
+                    add += value;
+                    size += fabs(value);
+                }
+            if (side) expect(&e, (size_t)(r * d + i), (double)patch[i] + add, (double)patch[i], fabs((double)patch[i]) + size + 4, 16 + 4 * side, 1);
+            else expect_exact(&e, (size_t)(r * d + i), (double)patch[i], (double)patch[i] + 1);
+        }
+    }
+    SEND(1, side ? 8 * (int64_t)rows * cols * d : 0, (int64_t)rows * cols * ((side ? 24 : 8) * d + 8), kernels->grid_embed(queue, x, patches, table, places, &grid, d));
+    verdict(x, (size_t)d, 1, &e);
+    release_all();
+}
+/* heads turned by row and column, half of the pairs each, what lies behind them untouched; damaged: by column and row */
+static void test_grid_turn(int rows, int cols, int heads, int head_dim, int wide) {
+    int width = 3 * heads * head_dim, ld = (int)padded((size_t)width) + 2, half = head_dim / 2, quarter = head_dim / 4, turned = 2 * heads * head_dim;
+    expected e;
+    float *cs, *from;
+    int32_t *places;
+    void *x;
+    check_case("grid_turn %d x %d heads %d of %d wide %d", rows, cols, heads, head_dim, wide);
+    e = expect_new((size_t)(rows * cols), (size_t)width);
+    from = floats((size_t)(rows * cols * width), 1.0f);
+    cs = floats((size_t)((rows > cols ? rows : cols) * half), 1.0f);
+    places = places_of(rows, cols, 1);
+    x = take((size_t)(rows * cols * ld) * (wide ? 4 : 2));
+    for (int r = 0; r < rows * cols; r++)
+        for (int i = 0; i < width; i++) {
+            double own = wide ? (double)from[r * width + i] : (double)vp_bf16_to_f32(vp_f32_to_bf16(from[r * width + i]));
+            int h = i % head_dim, pair = h % half, at = r * width + i - h;
+            double other = (double)from[at + (h + half) % head_dim], angle[2][2];
+            if (!wide) other = (double)vp_bf16_to_f32(vp_f32_to_bf16((float)other));
+            if (wide) ((float *)x)[r * ld + i] = (float)own;
+            else ((uint16_t *)x)[r * ld + i] = vp_f32_to_bf16((float)own);
+            if (i >= turned) { expect_exact(&e, (size_t)(r * width + i), own, own + 1); continue; }
+            for (int swapped = 0; swapped < 2; swapped++)
+                for (int k = 0; k < 2; k++) angle[swapped][k] = (double)cs[places[2 * r + ((pair >= quarter) ^ swapped)] * half + pair % quarter + k * quarter];
+            if (h >= half) other = -other;
+            expect(&e, (size_t)(r * width + i), own * angle[0][0] - other * angle[0][1], own * angle[1][0] - other * angle[1][1],
+                   fabs(own * angle[0][0]) + fabs(other * angle[0][1]), 4, wide);
+        }
+    SEND(1, 3 * (int64_t)rows * cols * turned, (int64_t)rows * cols * (2 * turned * size_of(wide) + 4 * head_dim + 8),
+         kernels->grid_turn(queue, x, cs, places, rows * cols, 2 * heads, head_dim, ld, wide));
+    verdict(x, (size_t)ld, wide, &e);
+    release_all();
+}
+/* rows by their numbers; damaged: the row behind */
+static void test_take_rows(int rows, int d, int wide) {
+    int ld = (int)padded((size_t)d) + 1;
+    expected e;
+    float *from;
+    int32_t *index;
+    void *y;
+    check_case("take_rows %d d %d wide %d", rows, d, wide);
+    e = expect_new((size_t)rows, (size_t)d);
+    from = floats((size_t)((rows + 1) * d), 1.0f);
+    index = (int32_t *)take((size_t)rows * sizeof *index);
+    y = take((size_t)(rows * ld) * (wide ? 4 : 2));
+    for (int r = 0; r < rows; r++) {
+        index[r] = (r * 7 + 3) % rows;
+        for (int i = 0; i < d; i++) {
+            float v = from[index[r] * d + i];
+            expect_exact(&e, (size_t)(r * d + i), wide ? (double)v : (double)vp_bf16_to_f32(vp_f32_to_bf16(v)), (double)from[(index[r] + 1) * d + i]);
+        }
+    }
+    SEND(1, 0, (int64_t)rows * (d * (4 + size_of(wide)) + 4), kernels->take_rows(queue, y, from, index, rows, d, ld, wide));
+    verdict(y, (size_t)ld, wide, &e);
+    release_all();
+}
+/* each pair's cos and sin from the row of its own position; damaged: all from the first one */
+static void test_compose_rope(int rows, int head_dim) {
+    int half = head_dim / 2, stride = rows + 5;
+    expected e;
+    float *cs, *table;
+    int32_t *positions, *axes;
+    check_case("compose_rope %d of %d", rows, head_dim);
+    e = expect_new((size_t)rows, (size_t)head_dim);
+    cs = (float *)take((size_t)(rows * head_dim) * sizeof *cs);
+    table = floats((size_t)((rows + 3) * head_dim), 1.0f);
+    positions = (int32_t *)take((size_t)(3 * stride) * sizeof *positions);
+    axes = (int32_t *)take((size_t)half * sizeof *axes);
+    for (int i = 0; i < 3 * stride; i++) positions[i] = (i * 5 + 1) % (rows + 2);
+    for (int i = 0; i < half; i++) axes[i] = (i + 1) % 3;
+    for (int r = 0; r < rows; r++)
+        for (int i = 0; i < head_dim; i++)
+            expect_exact(&e, (size_t)(r * head_dim + i), (double)table[positions[axes[i % half] * stride + r] * head_dim + i],
+                         (double)table[(positions[axes[i % half] * stride + r] + 1) * head_dim + i]);
+    SEND(1, 0, (int64_t)rows * (8 * head_dim + 12) + 2 * head_dim, kernels->compose_rope(queue, cs, table, positions, axes, rows, stride, head_dim));
+    verdict(cs, (size_t)head_dim, 1, &e);
+    release_all();
+}
+
 static vk_heads heads_of(int heads, int kv_heads, int head_dim, int norm) {
     vk_heads shape;
     memset(&shape, 0, sizeof shape);
@@ -784,7 +907,7 @@ static void test_argmax_nan(int n) {
     verdict_ints(got, want, bad, 3);
     release_all();
 }
-static void test_read(int blocks, int count) {
+static void test_read(int blocks, int count, int streams) {
     expected e;
     float *x, *got;
     check_case("read blocks %d count %d", blocks, count);
@@ -800,7 +923,7 @@ static void test_read(int blocks, int count) {
         }
         expect(&e, (size_t)b, sum, sum - last, sqrt(squares), (double)count, 1); /* damaged: the last float is not read */
     }
-    SEND(1, (int64_t)blocks * count, 4 * ((int64_t)blocks * count + blocks), kernels->read(queue, got, x, blocks, count));
+    SEND(1, (int64_t)blocks * count, 4 * ((int64_t)blocks * count + blocks), kernels->read(queue, got, x, blocks, count, streams));
     verdict(got, (size_t)blocks, 1, &e);
     release_all();
 }
@@ -847,12 +970,18 @@ static void test_shared_kernels(void) {
             test_argmax(rows[r] + 1, widths[w] * 10);
         }
     test_vit_embed(3, 1, 1, 5);
+    test_grid_embed(4, 6, 2, 0, 33);
+    test_grid_embed(6, 4, 2, 5, 48);
+    test_grid_embed(1, 7, 1, 3, 5);
+    test_grid_embed(3, 6, 3, 2, 130);
+    test_compose_rope(1, 10);
+    test_compose_rope(40, 128);
     test_argmax(2, 50304);
     test_argmax_nan(40);
     test_argmax_nan(1000);
-    test_read(1, 4);
-    test_read(3, 1024);
-    test_read(2, 16384);
+    test_read(1, 4, 4);
+    test_read(3, 1024, 1);
+    test_read(2, 16384, 4);
     test_advance();
     for (int wide = 0; wide < 2; wide++) {
         use_mode(wide);
@@ -878,6 +1007,11 @@ static void test_shared_kernels(void) {
         test_attention_decode(5, 6, 3, 16, wide);
         test_attention_decode(300, 4, 2, 64, wide);
         test_attention_decode(9, 7, 7, 128, wide);
+        test_grid_turn(2, 3, 2, 8, wide);
+        test_grid_turn(1, 5, 3, 20, wide);
+        test_grid_turn(4, 4, 1, 80, wide);
+        test_take_rows(1, 5, wide);
+        test_take_rows(some, 130, wide);
         for (int w = 0; w < 4; w++) test_patch_windows(1 + w, 6, 1 + w % 3, w & 1, widths[w], wide);
     }
     for (int r = 0; r < 3; r++) {
@@ -931,13 +1065,13 @@ static layer layer_new(int n, int k, int wide) { return layer_at(take(layer_byte
  * queue says so, so is the bias, written to y before the product, which then adds to y. */
 static vk_work linear_work(const vk_linear *w, int m, vk_epilogue epilogue, int out_bytes) {
     int64_t results = (int64_t)m * w->n, products = results * w->k;
-    int apart = on_gpu() && w->bias && strstr(queue->note, "take two launches");
+    int at_once = on_gpu() && by_wgmma && !w->wide && m > 1, apart = on_gpu() && !at_once && w->bias && strstr(queue->note, "take two launches");
     vk_work work = work_of(1, 2 * products, size_of(w->wide) * ((int64_t)w->n * w->k + (int64_t)m * w->k) + results * out_bytes);
-    if (w->bias) { work.flops += results; work.bytes += (on_gpu() && !apart ? out_bytes : 4) * w->n; }
+    if (w->bias) { work.flops += results; work.bytes += (on_gpu() && !apart && !at_once ? out_bytes : 4) * w->n; }
     if (epilogue == VK_QUICKGELU) work.flops += 4 * results; /* product, exponential, sum, division */
     if (epilogue == VK_GELU) work.flops += 5 * results;      /* two products by constants, the error function, a sum, a product */
     if (epilogue == VK_GELU_TANH) work.flops += 8 * results; /* x (1 + 0.04 x x): 4; as QuickGELU: 4 */
-    if ((epilogue == VK_QUICKGELU || epilogue >= VK_GELU) && on_gpu()) { work.launches++; work.bytes += 2 * results * out_bytes; }
+    if ((epilogue == VK_QUICKGELU || epilogue >= VK_GELU) && on_gpu() && !at_once) { work.launches++; work.bytes += 2 * results * out_bytes; }
     if (epilogue == VK_ADD_F32) { work.flops += results; work.bytes += 4 * results; }
     if (apart) { work.launches++; work.bytes += 2 * results * out_bytes; }
     return work;
@@ -973,13 +1107,13 @@ static void test_linear(int n, int k, int m, int layer_wide, int wide) {
         l.linear.bias = i < 6 ? NULL : bias;
         l.linear.bias_bf16 = i < 12 ? rounded : NULL;
         queue->note[0] = 0;
-        finish(&e, &sums, i < 6 ? NULL : on_gpu() && !f32 ? as_bf16 : bias, added, epilogue, wide);
+        finish(&e, &sums, i < 6 ? NULL : on_gpu() && !f32 && !(by_wgmma && m > 1) ? as_bf16 : bias, added, epilogue, wide);
         for (size_t j = 0; on_gpu() && !f32 && epilogue != VK_STORE && j < (size_t)m * cols; j++) /* what the GELUs read there is rounded to bf16 */
             e.tolerance[j] += 1.2 * bf16_unit * fabs(sums.want[j] + (i < 6 ? 0.0 : (double)as_bf16[j % cols]));
         for (size_t r = 0; epilogue == VK_ADD_F32 && r < (size_t)m; r++) memcpy((float *)y + r * ldy, added + r * cols, cols * sizeof(float));
         SEND_WORK(linear_work(&l.linear, m, epilogue, f32 ? 4 : 2), backend->linear(queue, y, (int)ldy, x, (int)ldx, m, &l.linear, epilogue));
         verdict(y, ldy, f32, &e);
-        if (on_gpu() && i >= 6) CHECK((queue->note[0] != 0) == (i >= 12 && !f32)); /* told, when it took the longer way */
+        if (on_gpu() && i >= 6 && !by_wgmma) CHECK((queue->note[0] != 0) == (i >= 12 && !f32)); /* told, when it took the longer way */
         if (check_state.case_failed != failed) printf("  with epilogue %s, bias %d, %s\n", names[i % 6], i >= 6, queue->note);
     }
     release_all();
@@ -1123,6 +1257,14 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
     CHECK_SAME_BITS(job.y, (size_t)pairs * ldx * 2, backend->experts(queue, &job));
     release_all();
 }
+static void test_experts_all(void) {
+    static const int one[3] = { 0, 1, 0 }, all[4] = { 0, 0, 260, 0 }, some_of[9] = { 0, 3, 0, 128, 40, 1, 129, 16, 65 }, even[8] = { 2, 2, 2, 2, 2, 2, 2, 2 };
+    test_experts(64, 32, 1, 3, one);
+    test_experts(96, 70, 2, 4, all);
+    test_experts(130, 37, 2, 9, some_of);
+    test_experts(256, 16, 8, 8, even);
+    test_experts(37, 100, 1, 8, even);
+}
 static void test_linears(void) {
     static const int shapes[4][2] = { { 1, 32 }, { 40, 24 }, { 100, 100 }, { 160, 1000 } }, counts[4] = { 1, 3, 33, 129 };
     for (int mixture = 0; mixture < 3; mixture++) { /* bf16, f32 layer in bf16 mode, fp32 */
@@ -1135,16 +1277,21 @@ static void test_linears(void) {
         test_grouped(160, 1000, wide);
         test_grouped(40, 24, wide);
     }
-    {
-        static const int one[3] = { 0, 1, 0 }, all[4] = { 0, 0, 260, 0 }, some_of[9] = { 0, 3, 0, 128, 40, 1, 129, 16, 65 }, even[8] = { 2, 2, 2, 2, 2, 2, 2, 2 };
-        test_experts(64, 32, 1, 3, one);
-        test_experts(96, 70, 2, 4, all);
-        test_experts(130, 37, 2, 9, some_of);
-        test_experts(256, 16, 8, 8, even);
-        test_experts(37, 100, 1, 8, even);
+    test_experts_all();
+}
+/* the same on Hopper: tiles of 64 and of 128 rows, one and several a block, a last slice of half the depth */
+static void test_wgmma(void) {
+    if (!emulated) return; /* on such a device test_linears did it */
+    by_wgmma = 1;
+    for (int i = 0; i < 2; i++) {
+        static const int rows[2] = { 33, 129 };
+        test_linear(40, 24, rows[i], 0, 0);
+        test_linear(300, 100, rows[i], 0, 0);
     }
-    for (int wide = 0; wide < 2; wide++) {
-    }
+    test_linear(1100, 130, 577, 0, 0);
+    test_linear(24, 320, 2600, 0, 0);
+    test_experts_all();
+    by_wgmma = 0;
 }
 
 /* --------------------------------------------------------------------------------------------------------------- attention */
@@ -2459,14 +2606,24 @@ int main(void) {
     check_case("open the backend");
     for (int wide = 0; wide < 2; wide++)
         if (!CHECK_INT(open_mode(&modes[wide], wide, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return check_done(program); }
+    if (emulated) {
+        cuda_on_cpu_set("CAPABILITY", "9.0");
+        CHECK_INT(open_mode(&modes[2], 0, &error), VP_OK);
+        CHECK(strstr(modes[2].queue->note, "wgmma") == NULL);
+        cuda_on_cpu_set("CAPABILITY", NULL);
+    } else if (on_gpu()) {
+        vp_device_info info;
+        by_wgmma = backend->device_describe(0, &info, NULL) == VP_OK && info.compute_major == 9 && info.compute_minor == 0;
+    }
     test_opening();
     test_shared_kernels();
     test_linears();
+    test_wgmma();
     test_attentions();
     test_decode();
     test_backend();
     test_failures();
     test_components(device);
-    for (int wide = 0; wide < 2; wide++) backend->close(modes[wide].queue);
+    for (int wide = 0; wide < 3; wide++) if (modes[wide].queue) backend->close(modes[wide].queue);
     return check_done(program);
 }

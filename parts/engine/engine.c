@@ -115,6 +115,8 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
     setup.wide = engine->wide;
     setup.gemm = options->gemm && strcmp(options->gemm, "auto") ? options->gemm : NULL;
     result = vk_choose_device(engine, device, &setup.device, error);
+    if (result == VP_OK && engine->backend->decode && engine->config.d_model % 4)
+        result = vp_fail(error, VP_ERR_UNSUPPORTED, -1, "hidden_size", "on a GPU it must be a multiple of 4");
     if (result == VP_OK) result = vk_model_new(&engine->model, &engine->config, error);
     if (result == VP_OK) result = vk_check_packed(engine, packed, error);
     if (result != VP_OK) return result;

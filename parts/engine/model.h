@@ -1,6 +1,6 @@
 /* model.h - what a model is to the engine: a description of its weights and of what its shape must be
  *
- * A new model is a row of VP_ARCHITECTURES (vlmprof_checkpoint.h), which reads its config.json (vp_model_config) and
+ * A new model is a row of VP_ARCHITECTURES (vlmprof_config.h), which reads its config.json (vp_model_config) and
  * lists its tensors (vp_model_tensor), a file model_NAME.c beside this one that defines a vk_description, its extern
  * line below, and its place in vk_description_of (model.c). What a config says (heads, norms, tower, connector) the
  * stages of stages.c follow; a layer that they lack needs a place in vk_model (weights.h) and its operation there. */
@@ -69,7 +69,8 @@ struct vk_description {
     const char *const *fp32;
     int32_t (*is_dead_view)(const float *pixels, size_t count); /* whether the view holds no picture; NULL: none does */
 };
-extern const vk_description vk_molmoe, vk_molmo, vk_olmoe, vk_llava, vk_idefics3, vk_internvl, vk_qwen2_5_vl, vk_qwen3_vl;
+extern const vk_description vk_molmoe, vk_molmo, vk_olmoe, vk_llava, vk_idefics3, vk_internvl, vk_qwen2_5_vl,
+    vk_qwen3_vl;
 
 const vk_description *vk_description_of(const vp_model_config *config);
 /* what the kernels cannot serve */

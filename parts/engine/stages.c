@@ -450,11 +450,12 @@ static vk_decode_job vk_decode_job_of(vp_engine *engine, int block, int position
     return job;
 }
 
-/* one transformer block over one token, as vk_block_forward; everything is decided on the device */
-static void vk_block_decode(vp_engine *engine, int block, int position, int top_k) {
+/* one transformer block over one token, row `row` of x, as vk_block_forward; everything is decided on the device */
+static void vk_block_decode(vp_engine *engine, int block, int row, int position, int top_k) {
     const vk_decode_kernels *to = engine->backend->decode;
     vk_queue *queue = engine->queue;
     vk_decode_job job = vk_decode_job_of(engine, block, position, top_k);
+    job.x += (size_t)row * (size_t)engine->config.d_model;
     vk_at(queue, VP_PART_DENSE, block);
     to->qkv(queue, &job);
     vk_at(queue, VP_PART_ATTENTION, block);
@@ -530,7 +531,7 @@ void vk_block_forward(vp_engine *engine, int block, int rows, int position, int 
     vk_queue *queue = engine->queue;
     int d = config->d_model, ld = vk_padded(d), chunk = engine->moe_rows / (config->expert_count ? top_k : 1);
     if (rows == 1 && to->decode) {
-        vk_block_decode(engine, block, position, top_k);
+        vk_block_decode(engine, block, 0, position, top_k);
         return;
     }
     vk_at(queue, VP_PART_DENSE, block);
@@ -559,11 +560,62 @@ void vk_block_forward(vp_engine *engine, int block, int rows, int position, int 
         vk_moe(engine, block, first, rows - first < chunk ? rows - first : chunk, top_k);
 }
 
+/* The last block of a prefill, of which only the last row goes on: keys and values of the rows before it, then a decode
+ * step of its own. The position becomes the last row's. */
+static void vk_block_last(vp_engine *engine, int block, int rows, int top_k) {
+    const vp_model_config *config = &engine->config;
+    const vk_block *layer = &engine->model.blocks[block];
+    const vk_backend *to = engine->backend;
+    vk_buffers *buffers = &engine->buffers;
+    vk_queue *queue = engine->queue;
+    vk_heads heads = vk_heads_of(engine, layer);
+    vk_linear linear = layer->att_proj;
+    int q = vk_q_width(config), kv = vk_kv_width(config), wide = engine->wide;
+    size_t cache = (size_t)block * (size_t)engine->max_sequence * (size_t)kv * (wide ? 4 : 2);
+    /* its rows lie as q | k | v */
+    linear.weights = (char *)linear.weights + (size_t)q * (size_t)linear.k_padded * (wide ? 4 : 2);
+    if (linear.bias) linear.bias += q;
+    linear.n = 2 * kv;
+    heads.heads = 0;
+    if (rows > 1) {
+        vk_at(queue, VP_PART_DENSE, block);
+        vk_norm_before(engine, &layer->attn_norm, rows - 1);
+        to->linear(queue, buffers->qkv, 2 * kv, buffers->normed, vk_padded(config->d_model), rows - 1, &linear,
+                   VK_STORE_F32);
+        vk_at(queue, VP_PART_ATTENTION, block);
+        to->kernels.qk_norm_rope(queue, buffers->q, (char *)buffers->key + cache, (char *)buffers->value + cache,
+                                 buffers->qkv, &heads, buffers->position, rows - 1, vk_padded(q), wide);
+        to->kernels.advance(queue, buffers->position, rows - 1);
+    }
+    vk_block_decode(engine, block, rows - 1, rows - 1, top_k);
+}
+
+/* logits of row `row` and the token that follows it, by kernels made for that */
+static vk_decode_end_job vk_decode_end_job_of(vp_engine *engine, int row) {
+    vk_buffers *buffers = &engine->buffers;
+    vk_decode_end_job job;
+    memset(&job, 0, sizeof job);
+    job.x = buffers->x + (size_t)row * (size_t)engine->config.d_model;
+    job.norm = engine->model.ln_f.weight;
+    job.eps = engine->config.norm_eps;
+    job.head = &engine->model.head;
+    job.logits = buffers->logits;
+    job.scratch = buffers->decode_scratch;
+    job.token = buffers->token;
+    job.position = buffers->position;
+    return job;
+}
+
 void vk_head(vp_engine *engine, int row) {
     const vp_model_config *config = &engine->config;
     vk_buffers *buffers = &engine->buffers;
     int d = config->d_model, ld = vk_padded(d);
     vk_at(engine->queue, VP_PART_HEAD, -1);
+    if (engine->backend->decode) {
+        vk_decode_end_job job = vk_decode_end_job_of(engine, row);
+        engine->backend->decode->head(engine->queue, &job);
+        return;
+    }
     engine->backend->kernels.rmsnorm(engine->queue, buffers->normed, buffers->x + (size_t)row * (size_t)d,
                                      engine->model.ln_f.weight, 1, d, ld, config->norm_eps, engine->wide);
     engine->backend->linear(engine->queue, buffers->logits, config->embedding_size, buffers->normed, ld, 1,
@@ -572,37 +624,14 @@ void vk_head(vp_engine *engine, int row) {
 
 void vk_sample(vp_engine *engine, int rows) {
     vk_at(engine->queue, VP_PART_SAMPLE, -1);
+    if (engine->backend->decode) {
+        vk_decode_end_job job = vk_decode_end_job_of(engine, 0);
+        engine->backend->decode->pick(engine->queue, &job);
+        return;
+    }
     engine->backend->kernels.argmax(engine->queue, engine->buffers.token, engine->buffers.logits, 1,
                                     engine->config.embedding_size);
     engine->backend->kernels.advance(engine->queue, engine->buffers.position, rows);
-}
-
-/* logits and the next token of a decode step, its one row, by kernels made for that */
-static void vk_end_decode(vp_engine *engine) {
-    vk_buffers *buffers = &engine->buffers;
-    vk_decode_end_job job;
-    memset(&job, 0, sizeof job);
-    job.x = buffers->x;
-    job.norm = engine->model.ln_f.weight;
-    job.eps = engine->config.norm_eps;
-    job.head = &engine->model.head;
-    job.logits = buffers->logits;
-    job.scratch = buffers->decode_scratch;
-    job.token = buffers->token;
-    job.position = buffers->position;
-    vk_at(engine->queue, VP_PART_HEAD, -1);
-    engine->backend->decode->head(engine->queue, &job);
-    vk_at(engine->queue, VP_PART_SAMPLE, -1);
-    engine->backend->decode->pick(engine->queue, &job);
-}
-
-void vk_end_step(vp_engine *engine) {
-    if (engine->backend->decode) {
-        vk_end_decode(engine);
-        return;
-    }
-    vk_head(engine, 0);
-    vk_sample(engine, 1);
 }
 
 void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply) {
@@ -619,12 +648,17 @@ void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply) {
     if (vk_has_mrope(&engine->config)) vk_compose_rope(engine, request->input_count + request->max_new_tokens - 1);
     vk_end_stage(engine, reply, VP_STAGE_EMBED);
     for (int b = 0, i = 0; b < engine->config.block_count; b++) {
-        int is_active = i < request->active_block_count && request->active_blocks[i] == b;
-        if (is_active) vk_block_forward(engine, b, request->input_count, 0, request->top_k);
+        int is_active = i < request->active_block_count && request->active_blocks[i] == b,
+            is_last = is_active && i + 1 == request->active_block_count;
+        if (is_last && engine->backend->decode && !request->dump)
+            vk_block_last(engine, b, request->input_count, request->top_k);
+        else if (is_active) vk_block_forward(engine, b, request->input_count, 0, request->top_k);
         if (views && b < engine->config.deepstack_count) vk_add_deepstack(engine, b, views);
         if (is_active && request->dump) vk_dump_block(engine, request, i);
         i += is_active;
     }
+    if (engine->backend->decode && request->dump && request->input_count > 1)
+        engine->backend->kernels.advance(engine->queue, engine->buffers.position, request->input_count - 1);
     vk_end_stage(engine, reply, VP_STAGE_PREFILL);
     vk_head(engine, request->input_count - 1);
     vk_end_stage(engine, reply, VP_STAGE_HEAD);
@@ -636,7 +670,18 @@ void vk_step(vp_engine *engine, const vp_request *request, int position) {
     vk_embed(engine, engine->buffers.token, 1);
     for (int i = 0; i < request->active_block_count; i++)
         vk_block_forward(engine, request->active_blocks[i], 1, position, request->top_k);
-    vk_end_step(engine);
+    vk_head(engine, 0);
+    vk_sample(engine, 1);
+}
+
+typedef struct vk_step_work {
+    vp_engine *engine;
+    const vp_request *request;
+    int position;
+} vk_step_work;
+static void vk_work_step(void *context) {
+    const vk_step_work *work = context;
+    vk_step(work->engine, work->request, work->position);
 }
 
 /* A decode step: sent kernel by kernel the first time and recorded behind that, replayed from then on. Nothing in it
@@ -650,6 +695,11 @@ void vk_send_step(vp_engine *engine, const vp_request *request, int position) {
         engine->queue->dry = 1; /* the replay does the work; this counts it, with this step's number of keys */
         vk_step(engine, request, position);
         engine->queue->dry = 0;
+        return;
+    }
+    if (to->together) {
+        vk_step_work work = { engine, request, position };
+        to->together(engine->queue, vk_work_step, &work);
         return;
     }
     vk_step(engine, request, position);

@@ -39,7 +39,7 @@
  *             illegal the N-th launch, when it runs: cudaErrorIllegalAddress, sticky
  *   CUDA_ON_CPU_DEVICES=N       number of devices (default 1; 0: cudaErrorNoDevice)
  *   CUDA_ON_CPU_DRIVER=VERSION  driver version, 13000 by default; 0: no driver. Older than the runtime: cudaErrorInsufficientDriver
- *   CUDA_ON_CPU_CAPABILITY=9.0  below 8.0 launches give cudaErrorNoKernelImageForDevice
+ *   CUDA_ON_CPU_CAPABILITY=8.0  9.0 has wgmma, TMA and mbarriers; below 8.0 launches give cudaErrorNoKernelImageForDevice
  *   CUDA_ON_CPU_MEMORY=BYTES    device memory (default 16 GiB)
  *   CUDA_ON_CPU_LOAD=NS         what the first launch of a kernel, the first GEMM of a shape and the first launch of an executable graph that was not
  *                               uploaded cost the host more, in its own time too (default 0): CUDA loads what is used first
@@ -400,7 +400,7 @@ inline bool set(const char *name, const char *value) {
     else if (n == "THROTTLE") s.throttle = value ? strtoull(value, nullptr, 0) : 0;
     else if (n == "REPORT") s.report = value ? value : "";
     else if (n == "CAPABILITY") {
-        s.major = 9, s.minor = 0;
+        s.major = 8, s.minor = 0;
         if (value && sscanf(value, "%d.%d", &s.major, &s.minor) != 2) return false;
     } else if (n == "FAIL") {
         memset(state_pointer->fail_at, 0, sizeof state_pointer->fail_at);
@@ -644,11 +644,21 @@ struct Lane {
     int group;
     Stack *stack;
     std::vector<Late> late;
+    std::vector<uint32_t> unfenced; /* of 16 bytes of shared memory each, that cp.async wrote and no fence.proxy.async followed */
+    const uint64_t *barrier;        /* the mbarrier it waits for, .. */
+    unsigned parity;                /* .. and the phase that must be over */
 };
 struct Warp;
 struct Meeting { const char *name; void (*finish)(Warp &, uint32_t group); }; /* a warp operation */
+struct Product { uint64_t a, b; int group; bool onto; }; /* a wgmma under way */
 struct Warp {
     uint32_t alive, ready, fresh, waiting, at_barrier; /* lanes: not ended; able to go on; not begun; in a warp operation; at the barrier */
+    uint32_t at_mbarrier;
+    std::vector<Product> products; /* wgmma: in order; sums: of all lanes while some are under way */
+    std::vector<float> sums;
+    float *sums_of[32];
+    int product_group;
+    bool fenced; /* wgmma.fence came after the last access to the sums */
     Lane *lanes;
     uint32_t mask[32], source[32];
     const Meeting *meeting[32];
@@ -763,6 +773,7 @@ inline Stack *new_stack() {
     stacks.push_back(s);
     return s;
 }
+inline void land(Late &l);
 /* makes the lane of the warp that comes after the running one, or the scheduler, what goes on */
 inline __attribute__((noinline)) Context *find_next() {
     Warp *w = running.warp;
@@ -853,8 +864,9 @@ inline __attribute__((always_inline)) void meet(const Meeting *meeting, uint32_t
 inline void end_lane() {
     Warp *w = running.warp;
     Lane *me = running.lane;
-    for (Late &l : me->late) memcpy(l.to, l.taken ? l.bytes : l.from, 16);
+    for (Late &l : me->late) land(l);
     me->late.clear();
+    if (!w->products.empty()) fail("a warp ends with wgmma under way");
     w->alive &= ~((uint32_t)1 << running.number);
     block.alive--;
     for (uint32_t left = w->waiting; left;) {
@@ -864,6 +876,15 @@ inline void end_lane() {
         if ((w->waiting & group) == group) finish_meeting(*w, group);
     }
     if (block.arrived && block.arrived == block.alive) release_barrier();
+}
+/* a cp.async's bytes arrive; wgmma, which reads past the caches of the threads, needs a fence behind them */
+inline uint16_t unfenced_by[((size_t)228 << 10) / 16]; /* the thread from 1, 0: none */
+inline void land(Late &l) {
+    size_t at = (size_t)(l.to - block.shared_pages);
+    memcpy(l.to, l.taken ? l.bytes : l.from, 16);
+    if (at >= SHARED_MAX) return;
+    unfenced_by[at / 16] = (uint16_t)(running.lane - lanes + 1);
+    running.lane->unfenced.push_back((uint32_t)(at / 16));
 }
 inline void thread_loop() {
     for (;;) {
@@ -891,6 +912,11 @@ inline void thread_loop() {
     for (unsigned i = 0; i < block.threads; i++) {
         Warp &w = warps[i / 32];
         unsigned n = i % 32;
+        if (w.at_mbarrier >> n & 1) {
+            running.lane = &lanes[i];
+            fail("deadlock: waits for phase %u of the mbarrier at byte %td of shared memory", lanes[i].parity,
+                 (const unsigned char *)lanes[i].barrier - block.shared);
+        }
         if (!(w.waiting >> n & 1)) continue;
         running.lane = &lanes[i];
         fail("deadlock: %s waits for lanes %08x%s", w.meeting[n]->name, w.mask[n] & w.alive & ~w.waiting, w.at_barrier ? " that wait at a barrier" : "");
@@ -909,6 +935,68 @@ inline void spoil(char *p, size_t bytes) {
 }
 inline void *dynamic_shared() { return block.shared; }
 
+
+/* ---------------------------------------------------------------- mbarriers and bulk copies (TMA)
+ * An mbarrier's word: bits 0-19 arrivals that are missing, 20-39 their number, 40-62 bytes that are missing, 63 the phase's parity. A bulk copy
+ * arrives at a random time after its start; its target is NaN until then. */
+struct TensorMap { const unsigned char *base; uint64_t size[3], stride[2]; uint32_t box[3]; uint32_t swizzle; };
+struct Bulk { TensorMap map; int at[3]; unsigned char *to; uint64_t *barrier; };
+inline std::vector<Bulk> bulk;
+inline void begin_bulk() {
+    bulk.clear();
+    memset(unfenced_by, 0, sizeof unfenced_by);
+    for (unsigned i = 0; i < block.threads; i++) lanes[i].unfenced.clear();
+}
+inline void check_mbarrier(const uint64_t *b) {
+    if ((uintptr_t)b % 8 || (const unsigned char *)b < block.shared || (const unsigned char *)b >= block.shared + block.shared_bytes)
+        fail("an mbarrier must lie in shared memory, at a multiple of 8");
+    if (*b == ~(uint64_t)0) fail("an mbarrier is used before its init");
+}
+inline void wake() {
+    for (unsigned i = 0; i < block.warps; i++)
+        for (uint32_t left = warps[i].at_mbarrier; left; left &= left - 1) {
+            unsigned l = (unsigned)__builtin_ctz(left);
+            const Lane &lane = warps[i].lanes[l];
+            if ((unsigned)(*lane.barrier >> 63) == lane.parity) continue;
+            warps[i].at_mbarrier &= ~((uint32_t)1 << l);
+            warps[i].ready |= (uint32_t)1 << l;
+            block.ready_warps |= (uint32_t)1 << i;
+        }
+}
+/* `arrivals` fewer are missing, `bytes` more or fewer */
+inline void change_mbarrier(uint64_t *b, unsigned arrivals, int64_t bytes) {
+    uint64_t pending, expected, tx, phase;
+    check_mbarrier(b);
+    pending = *b & 0xfffff, expected = *b >> 20 & 0xfffff, tx = *b >> 40 & 0x7fffff, phase = *b >> 63;
+    if (arrivals > pending) fail("more threads arrive at an mbarrier than its count");
+    pending -= arrivals;
+    tx = (tx + (uint64_t)bytes) & 0x7fffff;
+    if (!pending && !tx) { pending = expected; phase ^= 1; }
+    *b = pending | expected << 20 | tx << 40 | phase << 63;
+    wake();
+}
+/* where byte `offset` of a tile whose rows have 128 bytes lies: bits 4-6 of the address exchanged by its bits 7-9 */
+inline size_t swizzled(size_t address) { return address ^ ((address >> 7 & 7) << 4); }
+inline void deliver(size_t index) {
+    Bulk b = bulk[index];
+    const TensorMap &m = b.map;
+    size_t to = (size_t)(b.to - block.shared_pages), row_bytes = (size_t)m.box[0] * 2;
+    bulk.erase(bulk.begin() + (long)index);
+    for (uint32_t z = 0; z < m.box[2]; z++)
+        for (uint32_t y = 0; y < m.box[1]; y++, to += row_bytes)
+            for (uint32_t x = 0; x < m.box[0]; x += 8) {
+                unsigned char *out = block.shared_pages + (m.swizzle ? swizzled(to + 2 * x) : to + 2 * x);
+                for (uint32_t i = 0; i < 8; i++) {
+                    int64_t at[3] = { b.at[0] + (int64_t)(x + i), b.at[1] + (int64_t)y, b.at[2] + (int64_t)z };
+                    bool inside = true;
+                    for (int d = 0; d < 3; d++) inside = inside && at[d] >= 0 && at[d] < (int64_t)m.size[d];
+                    memset(out + 2 * i, 0, 2);
+                    if (inside) memcpy(out + 2 * i, m.base + 2 * at[0] + (int64_t)m.stride[0] * at[1] + (int64_t)m.stride[1] * at[2], 2);
+                }
+            }
+    change_mbarrier(b.barrier, 0, -(int64_t)(row_bytes * m.box[1] * m.box[2]));
+}
+
 inline void run_block() {
     spoil(cuda_shared_begin, block.static_bytes);
     if (block.shared_bytes) memset(block.shared, FRESH, block.shared_bytes);
@@ -920,10 +1008,15 @@ inline void run_block() {
         unsigned n = block.threads - i * 32;
         Warp &w = warps[i];
         w.alive = w.fresh = n >= 32 ? ~(uint32_t)0 : ((uint32_t)1 << n) - 1;
-        w.ready = w.waiting = w.at_barrier = 0;
+        w.ready = w.waiting = w.at_barrier = w.at_mbarrier = 0;
+        w.products.clear();
+        w.product_group = 0;
+        w.fenced = false;
     }
+    begin_bulk();
     while (block.alive) {
         uint32_t ready = block.ready_warps, part;
+        if (!bulk.empty() && (!ready || !random_below(4))) { deliver(random_below((unsigned)bulk.size())); continue; }
         if (!ready) deadlock();
         part = ready & ~(((uint32_t)1 << random_below(block.warps)) - 1);
         unsigned n = (unsigned)__builtin_ctz(part ? part : ready);
@@ -1097,6 +1190,79 @@ CUDA_ON_CPU_FAST inline void finish_mma(Warp &w, uint32_t group) {
         for (unsigned x = 0; x < (unsigned)count; x++)
             for (unsigned i = 0; i < 4; i++) w.matrix[l].c[4 * x + i] = c[l / 4 + (i >> 1) * 8][x * 8 + l % 4 * 2 + (i & 1)];
 }
+/* ----------------------------------------------------------------- wgmma m64n256k16, a warp's 16 rows of it
+ * Operands are read at a random time between the instruction and the wait for its group; the sums are NaN from the first of them to the wait for
+ * the last. */
+enum { WGMMA_COLUMNS = 256 };
+/* 8 values of row `row`, from column 8 * half of 16 on, through a descriptor: K-major, 128-byte swizzle or none */
+inline void wgmma_read(uint64_t descriptor, unsigned row, unsigned half, float *out, size_t step) {
+    size_t at = (size_t)(descriptor & 0x3fff) << 4, rows_8 = (size_t)(descriptor >> 32 & 0x3fff) << 4;
+    unsigned mode = (unsigned)(descriptor >> 62);
+    uint16_t e[8];
+    at += row / 8 * rows_8 + row % 8 * 128 + 16 * half;
+    if (mode == 1) at = swizzled(at);
+    else if (mode) fail("wgmma: a descriptor with swizzle mode %u", mode);
+    if (at + 16 > SHARED_MAX) fail("wgmma: a descriptor leads out of shared memory");
+    if (unfenced_by[at / 16]) fail("wgmma reads what thread %u wrote without fence.proxy.async", unfenced_by[at / 16] - 1u);
+    memcpy(e, block.shared_pages + at, 16);
+    for (unsigned i = 0; i < 8; i++) out[i * step] = bf16_float(e[i]);
+}
+CUDA_ON_CPU_FAST inline void wgmma_execute(Warp &w, const Product &p) {
+    enum { AT_ONCE = 8 * MMA_MOST };
+    float a[16][16], b[16][AT_ONCE], c[16][AT_ONCE];
+    unsigned first = (unsigned)(&w - warps) % 4 * 16;
+    for (unsigned r = 0; r < 16; r++) for (unsigned h = 0; h < 2; h++) wgmma_read(p.a, first + r, h, &a[r][8 * h], 1);
+    for (unsigned n = 0; n < WGMMA_COLUMNS; n += AT_ONCE) {
+        for (unsigned r = 0; r < AT_ONCE; r++) for (unsigned h = 0; h < 2; h++) wgmma_read(p.b, n + r, h, &b[8 * h][r], AT_ONCE);
+        for (unsigned l = 0; l < 32; l++)
+            for (unsigned x = 0; x < AT_ONCE / 8; x++)
+                for (unsigned i = 0; i < 4; i++)
+                    c[l / 4 + (i >> 1) * 8][x * 8 + l % 4 * 2 + (i & 1)] = p.onto ? w.sums[l * 128 + (n / 8 + x) * 4 + i] : 0.0f;
+#if defined(__x86_64__)
+        if (__builtin_cpu_supports("avx2")) multiply_256(c, a, b, MMA_MOST);
+        else
+#endif
+            multiply_128(c, a, b, MMA_MOST);
+        for (unsigned l = 0; l < 32; l++)
+            for (unsigned x = 0; x < AT_ONCE / 8; x++)
+                for (unsigned i = 0; i < 4; i++) w.sums[l * 128 + (n / 8 + x) * 4 + i] = c[l / 4 + (i >> 1) * 8][x * 8 + l % 4 * 2 + (i & 1)];
+    }
+}
+/* the first `count` products under way */
+inline void wgmma_finish(Warp &w, size_t count) {
+    for (size_t i = 0; i < count; i++) wgmma_execute(w, w.products[i]);
+    w.products.erase(w.products.begin(), w.products.begin() + (long)count);
+}
+inline void finish_wgmma(Warp &w, uint32_t group) {
+    Product p = { w.in[0], w.out[0], w.product_group, w.matrix[0].count != 0 };
+    check_counts(w, group, "wgmma");
+    for (unsigned l = 0; l < 32; l++) if (w.in[l] != w.in[0] || w.out[l] != w.out[0]) fail("wgmma: the lanes have different descriptors");
+    if (w.sums.empty()) {
+        if (!w.fenced) fail("wgmma: no wgmma.fence since the sums were touched");
+        w.sums.resize(32 * 128);
+        for (unsigned l = 0; l < 32; l++) {
+            w.sums_of[l] = w.matrix[l].c;
+            memcpy(&w.sums[l * 128], w.matrix[l].c, 128 * sizeof(float));
+            memset(w.matrix[l].c, FRESH, 128 * sizeof(float));
+        }
+    }
+    w.products.push_back(p);
+    if (!random_below(4)) wgmma_finish(w, 1 + random_below((unsigned)w.products.size()));
+}
+inline void finish_wgmma_wait(Warp &w, uint32_t group) {
+    size_t over = 0;
+    check_counts(w, group, "wgmma.wait_group");
+    while (over < w.products.size() && w.products[over].group < w.product_group - w.matrix[0].count) over++;
+    wgmma_finish(w, over);
+    if (!w.products.empty() || w.sums.empty()) return;
+    for (unsigned l = 0; l < 32; l++) memcpy(w.sums_of[l], &w.sums[l * 128], 128 * sizeof(float));
+    w.sums.clear();
+    w.fenced = false;
+}
+inline void finish_wgmma_fence(Warp &w, uint32_t) { w.fenced = true; }
+inline void finish_wgmma_commit(Warp &w, uint32_t) { w.product_group++; }
+inline const Meeting meet_wgmma = { "wgmma.mma_async", finish_wgmma }, meet_wgmma_wait = { "wgmma.wait_group", finish_wgmma_wait },
+    meet_wgmma_fence = { "wgmma.fence", finish_wgmma_fence }, meet_wgmma_commit = { "wgmma.commit_group", finish_wgmma_commit };
 inline const Meeting meet_warp = { "__syncwarp", finish_nothing }, meet_index = { "__shfl_sync", finish_gather },
     meet_xor = { "__shfl_xor_sync", finish_gather }, meet_up = { "__shfl_up_sync", finish_gather }, meet_down = { "__shfl_down_sync", finish_gather },
     meet_ballot = { "__ballot_sync", finish_ballot }, meet_any = { "__any_sync", finish_ballot }, meet_all = { "__all_sync", finish_ballot },
@@ -1233,10 +1399,74 @@ inline void cuda_on_cpu_cp_async_wait(int groups_left) {
     std::vector<Late> &late = running.lane->late;
     size_t kept = 0;
     for (Late &l : late) {
-        if (l.group < running.lane->group - groups_left) memcpy(l.to, l.taken ? l.bytes : l.from, 16);
+        if (l.group < running.lane->group - groups_left) land(l);
         else late[kept++] = l;
     }
     late.resize(kept);
+}
+
+/* mbarrier.init, .arrive, .arrive.expect_tx, .try_wait.parity in a loop; fence.proxy.async */
+inline void cuda_on_cpu_mbarrier_init(uint64_t *barrier, unsigned count) {
+    using namespace cuda_on_cpu;
+    *barrier = 0;
+    check_mbarrier(barrier);
+    *barrier = count | (uint64_t)count << 20;
+}
+inline void cuda_on_cpu_mbarrier_arrive(uint64_t *barrier) { cuda_on_cpu::change_mbarrier(barrier, 1, 0); }
+inline void cuda_on_cpu_mbarrier_expect(uint64_t *barrier, unsigned bytes) {
+    cuda_on_cpu::check_mbarrier(barrier);
+    *barrier = (*barrier & ~((uint64_t)0x7fffff << 40)) | (((*barrier >> 40) + bytes) & 0x7fffff) << 40;
+    cuda_on_cpu::change_mbarrier(barrier, 1, 0);
+}
+inline void cuda_on_cpu_mbarrier_wait(const uint64_t *barrier, unsigned parity) {
+    using namespace cuda_on_cpu;
+    check_mbarrier(barrier);
+    if ((unsigned)(*barrier >> 63) != parity) return;
+    running.lane->barrier = barrier;
+    running.lane->parity = parity;
+    running.warp->at_mbarrier |= (uint32_t)1 << running.number;
+    leave();
+}
+inline void cuda_on_cpu_fence_proxy_async() {
+    using namespace cuda_on_cpu;
+    for (uint32_t at : running.lane->unfenced) if (unfenced_by[at] == running.lane - lanes + 1) unfenced_by[at] = 0;
+    running.lane->unfenced.clear();
+}
+/* cp.async.bulk.tensor.3d.shared.global.tile.mbarrier::complete_tx::bytes */
+struct alignas(64) CUtensorMap { uint64_t opaque[16]; };
+#define __grid_constant__
+inline void cuda_on_cpu_bulk_3d(void *shared_to, const CUtensorMap *map, int x, int y, int z, uint64_t *barrier) {
+    using namespace cuda_on_cpu;
+    Bulk b = { {}, { x, y, z }, (unsigned char *)shared_to, barrier };
+    memcpy(&b.map, map, sizeof b.map);
+    size_t bytes = (size_t)2 * b.map.box[0] * b.map.box[1] * b.map.box[2];
+    if ((uintptr_t)shared_to % (b.map.swizzle ? 1024 : 128)) fail("a bulk copy's target is not aligned");
+    if (b.to < block.shared || b.to + bytes > block.shared + block.shared_bytes) fail("a bulk copy's target leaves shared memory");
+    if (!on_device(b.map.base, 1)) fail("a bulk copy's tensor lies in no live device memory");
+    check_mbarrier(barrier);
+    memset(b.to, FRESH, bytes);
+    bulk.push_back(b);
+}
+/* wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16, both operands in shared memory */
+inline uint64_t cuda_on_cpu_wgmma_address(const void *p) {
+    using namespace cuda_on_cpu;
+    return (uint64_t)((const unsigned char *)p - block.shared_pages);
+}
+inline void cuda_on_cpu_wgmma(float *sums, uint64_t a, uint64_t b, bool onto) {
+    using namespace cuda_on_cpu;
+    Warp *w = running.warp;
+    w->in[running.number] = a;
+    w->out[running.number] = b;
+    w->matrix[running.number].c = sums;
+    w->matrix[running.number].count = onto;
+    meet(&meet_wgmma, ~0u);
+}
+inline void cuda_on_cpu_wgmma_fence() { cuda_on_cpu::meet(&cuda_on_cpu::meet_wgmma_fence, ~0u); }
+inline void cuda_on_cpu_wgmma_commit() { cuda_on_cpu::meet(&cuda_on_cpu::meet_wgmma_commit, ~0u); }
+inline void cuda_on_cpu_wgmma_wait(int groups_left) {
+    using namespace cuda_on_cpu;
+    running.warp->matrix[running.number].count = groups_left;
+    meet(&meet_wgmma_wait, ~0u);
 }
 
 /* ============================================================================================== streams and operations */
@@ -1822,6 +2052,42 @@ inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, 
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = (int)p.sharedMemPerBlockOptin; break;
     default: return cuda_on_cpu::result(cudaErrorInvalidValue);
     }
+    return cudaSuccess;
+}
+/* ----------------------------------------------------------------- the driver's function that describes a tensor for TMA */
+typedef uint32_t cuuint32_t;
+typedef uint64_t cuuint64_t;
+typedef enum { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1 } CUresult;
+typedef enum { CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 = 9 } CUtensorMapDataType;
+typedef enum { CU_TENSOR_MAP_INTERLEAVE_NONE = 0 } CUtensorMapInterleave;
+typedef enum { CU_TENSOR_MAP_SWIZZLE_NONE = 0, CU_TENSOR_MAP_SWIZZLE_128B = 3 } CUtensorMapSwizzle;
+typedef enum { CU_TENSOR_MAP_L2_PROMOTION_NONE = 0, CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3 } CUtensorMapL2promotion;
+typedef enum { CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0 } CUtensorMapFloatOOBfill;
+enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess = 0, cudaDriverEntryPointSymbolNotFound = 1 };
+#define cudaEnableDefault 0ull
+inline CUresult cuda_on_cpu_encode_tiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *base, const cuuint64_t *size,
+                                         const cuuint64_t *stride, const cuuint32_t *box, const cuuint32_t *step, CUtensorMapInterleave,
+                                         CUtensorMapSwizzle swizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
+    cuda_on_cpu::TensorMap m = {};
+    if (type != CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 || rank != 3 || (uintptr_t)base % 16) return CUDA_ERROR_INVALID_VALUE;
+    for (int i = 0; i < 3; i++) {
+        if (!size[i] || !box[i] || box[i] > 256 || step[i] != 1 || (i < 2 && stride[i] % 16)) return CUDA_ERROR_INVALID_VALUE;
+        m.size[i] = size[i], m.box[i] = box[i];
+        if (i < 2) m.stride[i] = stride[i];
+    }
+    if (box[0] * 2 % 16 || (swizzle == CU_TENSOR_MAP_SWIZZLE_128B && box[0] * 2 > 128)) return CUDA_ERROR_INVALID_VALUE;
+    m.base = (const unsigned char *)base;
+    m.swizzle = swizzle == CU_TENSOR_MAP_SWIZZLE_128B;
+    static_assert(sizeof m <= sizeof *map, "a map is 128 bytes");
+    memset(map, 0, sizeof *map);
+    memcpy(map, &m, sizeof m);
+    return CUDA_SUCCESS;
+}
+inline cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned, unsigned long long,
+                                                    cudaDriverEntryPointQueryResult *answer) {
+    bool known = strcmp(name, "cuTensorMapEncodeTiled") == 0;
+    *function = known ? (void *)cuda_on_cpu_encode_tiled : nullptr;
+    *answer = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     return cudaSuccess;
 }
 inline cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute attribute, int value) {

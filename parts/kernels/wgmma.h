@@ -1,0 +1,441 @@
+/* wgmma.h - products of bf16 matrices on Hopper (sm_90a): wgmma, TMA, mbarriers; included by vlmprof_kernels.cu
+ *
+ * Twins of what other chips do by mma.sync (>>tiles) or cuBLAS: the experts of routed tokens, and linears of many rows
+ * with their bias and activation. A block stays on its multiprocessor and walks tiles of 64 or 128 rows by 256
+ * columns: one warpgroup brings slices of both operands, 64 deep, through a ring of stages in shared memory; one or two
+ * others multiply, 64 rows each, and store. The two sides meet at mbarriers: `full` (the slice is there) and
+ * `empty` (nobody reads it any more). Slices lie as wgmma reads them: rows of 128 bytes, whose 16-byte vectors are at
+ * their number ^ (row & 7), in stages at multiples of 1024 bytes.
+ *
+ * One thread asks TMA for whole slices. Rows that are chosen by a list (the tokens of an expert) TMA of this chip
+ * cannot fetch: the producers copy them by cp.async, and fence.proxy.async stands between those copies and wgmma.
+ *
+ * A row's sum does not depend on the tile it is in, nothing is added by atomics: the same input gives the same bits. */
+enum {
+    VK_WIDE_COLUMNS = 256, VK_WIDE_DEPTH = 64, VK_WIDE_GROUP = 128, /* threads of a warpgroup */
+    VK_WIDE_B_BYTES = VK_WIDE_COLUMNS * VK_WIDE_DEPTH * 2, VK_WIDE_A_BYTES = 64 * VK_WIDE_DEPTH * 2
+};
+#define VK_WIDE_LAG 2 /* slices of copied rows that are under way */
+#define VK_WIDE_STAGES(groups) ((groups) == 1 ? 5 : 4)
+#define VK_WIDE_STAGE_BYTES(groups) ((groups) * VK_WIDE_A_BYTES + VK_WIDE_B_BYTES)
+/* stages, their barriers, the list of copied rows, and what the first stage's alignment takes */
+#define VK_WIDE_BYTES(groups) (VK_WIDE_STAGES(groups) * VK_WIDE_STAGE_BYTES(groups) + 128 + (groups) * 64 * 4 + 1024)
+
+/* ---- the instructions */
+#ifdef CUDA_ON_CPU
+#define VK_HAS_WGMMA 1
+#define vk_barrier_init cuda_on_cpu_mbarrier_init
+#define vk_barrier_arrive cuda_on_cpu_mbarrier_arrive
+#define vk_barrier_expect cuda_on_cpu_mbarrier_expect
+#define vk_barrier_wait cuda_on_cpu_mbarrier_wait
+#define vk_barriers_ready() ((void)0)
+#define vk_fence_async cuda_on_cpu_fence_proxy_async
+#define vk_bulk cuda_on_cpu_bulk_3d
+#define vk_shared_address cuda_on_cpu_wgmma_address
+#define vk_wgmma(sums, a, b, onto) cuda_on_cpu_wgmma(&sums[0][0], a, b, onto)
+#define vk_wgmma_fence cuda_on_cpu_wgmma_fence
+#define vk_wgmma_commit cuda_on_cpu_wgmma_commit
+#define vk_wgmma_wait cuda_on_cpu_wgmma_wait
+#define VK_MORE_REGISTERS(count) ((void)0)
+#define VK_FEWER_REGISTERS(count) ((void)0)
+#elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define VK_HAS_WGMMA 1
+FN uint64_t vk_shared_address(const void *p) { return (uint64_t)__cvta_generic_to_shared(p); }
+FN void vk_barrier_init(uint64_t *barrier, unsigned count) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"((unsigned)vk_shared_address(barrier)), "r"(count));
+}
+/* the inits are seen by TMA */
+FN void vk_barriers_ready(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+FN void vk_barrier_arrive(uint64_t *barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"((unsigned)vk_shared_address(barrier)) : "memory");
+}
+/* arrives, and `bytes` of bulk copies are awaited too */
+FN void vk_barrier_expect(uint64_t *barrier, unsigned bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"((unsigned)vk_shared_address(barrier)),
+                 "r"(bytes)
+                 : "memory");
+}
+/* until the phase of this parity is over */
+FN void vk_barrier_wait(const uint64_t *barrier, unsigned parity) {
+    asm volatile("{\n.reg .pred p;\nwait: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@!p bra wait;\n}" ::"r"(
+                     (unsigned)vk_shared_address(barrier)),
+                 "r"(parity)
+                 : "memory");
+}
+FN void vk_fence_async(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+FN void vk_bulk(void *shared_to, const CUtensorMap *map, int x, int y, int z, uint64_t *barrier) {
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], "
+                 "[%5];" ::"r"((unsigned)vk_shared_address(shared_to)),
+                 "l"(map), "r"(x), "r"(y), "r"(z), "r"((unsigned)vk_shared_address(barrier))
+                 : "memory");
+}
+FN void vk_wgmma_fence(void) { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+FN void vk_wgmma_commit(void) { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+#define vk_wgmma_wait(groups) asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(groups) : "memory")
+#define VK_MORE_REGISTERS(count) asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count))
+#define VK_FEWER_REGISTERS(count) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count))
+#define VK_F4(i) "+f"(sums[i][0]), "+f"(sums[i][1]), "+f"(sums[i][2]), "+f"(sums[i][3])
+#define VK_F16(i) VK_F4(i), VK_F4(i + 1), VK_F4(i + 2), VK_F4(i + 3)
+/* sums [64][256] of a warpgroup = (onto: +=) a b; a, b: descriptors of 16 columns of A [64] and B [256] */
+FN void vk_wgmma(float (*sums)[4], uint64_t a, uint64_t b, int onto) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {"
+        "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,"
+        "%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,"
+        "%56,%57,%58,%59,%60,%61,%62,%63,%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,%81,%82,"
+        "%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,"
+        "%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127},"
+        "%128,%129,p,1,1,0,0;\n}"
+        : VK_F16(0), VK_F16(4), VK_F16(8), VK_F16(12), VK_F16(16), VK_F16(20), VK_F16(24), VK_F16(28)
+        : "l"(a), "l"(b), "r"(onto));
+}
+#endif
+
+/* ---- what launches name, on all chips */
+/* the tiles of a launch. Experts: list of tiles (k_moe_lists), and where each expert's rows begin; else start NULL */
+typedef struct vk_wide_tiles {
+    const int32_t *tiles, *start;
+    int row_tiles, column_tiles, rows, columns, steps;
+} vk_wide_tiles;
+/* rows of A that a list chooses */
+typedef struct vk_chosen {
+    const uint16_t *x;
+    const int32_t *list;
+    int ldx, top_k, k_padded;
+} vk_chosen;
+
+#ifdef VK_HAS_WGMMA
+/* K-major rows of 128 bytes, swizzled; 8 of them are 1024 bytes */
+FN uint64_t vk_wide_descriptor(const void *rows) {
+    return ((vk_shared_address(rows) & 0x3ffff) >> 4) | (uint64_t)1 << 16 | (uint64_t)(1024 >> 4) << 32
+           | (uint64_t)1 << 62;
+}
+/* the ring, as one side sees it */
+typedef struct vk_ring {
+    unsigned char *slices;
+    uint64_t *full, *empty;
+    int32_t *rows; /* in x, of a tile's copied rows */
+    int stage;
+    unsigned phase;
+} vk_ring;
+template <int GROUPS> FN unsigned char *vk_ring_slice(const vk_ring *ring) {
+    return ring->slices + (size_t)ring->stage * VK_WIDE_STAGE_BYTES(GROUPS);
+}
+template <int GROUPS> FN void vk_ring_next(vk_ring *ring) {
+    if (++ring->stage < VK_WIDE_STAGES(GROUPS)) return;
+    ring->stage = 0;
+    ring->phase ^= 1;
+}
+/* copied: also the 128 producers, each for its rows, arrive at `full` */
+template <int GROUPS> FN vk_ring vk_ring_new(unsigned char *shared, int copied) {
+    vk_ring ring;
+    ring.slices = (unsigned char *)(((size_t)shared + 1023) & ~(size_t)1023);
+    ring.full = (uint64_t *)(void *)(ring.slices + VK_WIDE_STAGES(GROUPS) * VK_WIDE_STAGE_BYTES(GROUPS));
+    ring.empty = ring.full + VK_WIDE_STAGES(GROUPS);
+    ring.rows = (int32_t *)(void *)(ring.slices + VK_WIDE_STAGES(GROUPS) * VK_WIDE_STAGE_BYTES(GROUPS) + 128);
+    ring.stage = 0;
+    ring.phase = 0;
+    if (TID == 0) {
+        for (int i = 0; i < VK_WIDE_STAGES(GROUPS); i++) {
+            vk_barrier_init(&ring.full[i], copied ? 1 + VK_WIDE_GROUP : 1);
+            vk_barrier_init(&ring.empty[i], 4 * GROUPS); /* a warp each */
+        }
+        vk_barriers_ready();
+    }
+    SYNC();
+    return ring;
+}
+/* what a block works on: rows first .. first + rows of A, 256 rows of B (of `expert`) from `column` on */
+typedef struct vk_wide_tile { int first, rows, column, expert; } vk_wide_tile;
+/* 0: nothing to do there */
+template <int GROUPS> FN int vk_wide_tile_at(const vk_wide_tiles *all, int index, vk_wide_tile *tile) {
+    tile->expert = 0;
+    if (all->tiles) {
+        const int32_t *at = all->tiles + 2 * (index / all->column_tiles);
+        tile->expert = at[0];
+        tile->first = at[1];
+        tile->rows = all->start[at[0] + 1] - at[1];
+        tile->column = index % all->column_tiles * all->columns;
+    } else { /* neighbours share columns */
+        tile->first = index % all->row_tiles * (64 * GROUPS);
+        tile->rows = all->rows - tile->first;
+        tile->column = index / all->row_tiles * all->columns;
+    }
+    if (tile->rows > 64 * GROUPS) tile->rows = 64 * GROUPS;
+    return tile->rows > 0;
+}
+/* One slice of B, by TMA. gated: 128 gates, and the ups of the same columns, `gated` rows later */
+FN void vk_wide_bring_b(unsigned char *to, const CUtensorMap *b, const vk_wide_tile *tile, int from, int gated,
+                        uint64_t *full) {
+    vk_bulk(to, b, from, tile->column, tile->expert, full);
+    vk_bulk(to + VK_WIDE_B_BYTES / 2, b, from, tile->column + (gated ? gated : 128), tile->expert, full);
+}
+/* the producer where A's rows follow each other: one thread */
+template <int GROUPS> FN void vk_wide_bring(vk_ring ring, const vk_wide_tiles *all, const CUtensorMap *a,
+                                            const CUtensorMap *b) {
+    int count = all->row_tiles * all->column_tiles;
+    vk_wide_tile tile;
+    for (int t = (int)BLK; t < count; t += (int)gridDim.x) {
+        int live = vk_wide_tile_at<GROUPS>(all, t, &tile), groups = (tile.rows + 63) / 64;
+        if (!live) continue;
+        for (int s = 0; s < all->steps; s++) {
+            unsigned char *slice = vk_ring_slice<GROUPS>(&ring);
+            vk_barrier_wait(&ring.empty[ring.stage], ring.phase ^ 1);
+            vk_barrier_expect(&ring.full[ring.stage], (unsigned)(groups * VK_WIDE_A_BYTES + VK_WIDE_B_BYTES));
+            for (int g = 0; g < groups; g++)
+                vk_bulk(slice + g * VK_WIDE_A_BYTES, a, s * VK_WIDE_DEPTH, tile.first + 64 * g, 0,
+                        &ring.full[ring.stage]);
+            vk_wide_bring_b(slice + GROUPS * VK_WIDE_A_BYTES, b, &tile, s * VK_WIDE_DEPTH, 0, &ring.full[ring.stage]);
+            vk_ring_next<GROUPS>(&ring);
+        }
+    }
+}
+/* this thread's rows of a slice: row TID / 8 + 16 j, vector TID % 8; what lies after k is zero */
+template <int GROUPS> FN void vk_wide_copy(const vk_ring *ring, const vk_chosen *chosen, int rows, int from) {
+    unsigned char *slice = vk_ring_slice<GROUPS>(ring);
+    int vector = TID & 7;
+    VK_UNROLL for (int j = 0; j < 4 * GROUPS; j++) {
+        int row = (TID >> 3) + 16 * j;
+        unsigned char *to = slice + row * 128 + ((vector ^ (row & 7)) << 4);
+        if (row >= rows) break;
+        if (from + vector * 8 < chosen->k_padded)
+            vk_copy_async(to, chosen->x + (size_t)ring->rows[row] * (size_t)chosen->ldx + (size_t)(from + vector * 8));
+        else *(uint4 *)(void *)to = make_uint4(0, 0, 0, 0);
+    }
+    vk_copy_commit();
+}
+/* the producers where it does: 128 threads. A slice is announced when VK_WIDE_LAG later ones are under way. */
+template <int GROUPS> FN void vk_wide_bring_chosen(vk_ring ring, const vk_wide_tiles *all, const vk_chosen *chosen,
+                                                   const CUtensorMap *b, int gated) {
+    int count = all->row_tiles * all->column_tiles;
+    vk_wide_tile tile;
+    for (int t = (int)BLK; t < count; t += (int)gridDim.x) {
+        vk_ring late = ring;
+        if (!vk_wide_tile_at<GROUPS>(all, t, &tile)) continue;
+        __syncwarp(); /* nobody of this warp needs the rows before: each warp reads what it writes */
+        for (int i = TID & 31; i < 16 * GROUPS; i += 32) {
+            int row = (TID >> 5) * 4 + (i & 3) + 16 * (i >> 2);
+            if (row < tile.rows) ring.rows[row] = chosen->list[tile.first + row] / chosen->top_k;
+        }
+        __syncwarp();
+        for (int s = 0; s < all->steps + VK_WIDE_LAG; s++) {
+            if (s < all->steps) {
+                vk_barrier_wait(&ring.empty[ring.stage], ring.phase ^ 1);
+                if (TID == 0) {
+                    vk_barrier_expect(&ring.full[ring.stage], VK_WIDE_B_BYTES);
+                    vk_wide_bring_b(vk_ring_slice<GROUPS>(&ring) + GROUPS * VK_WIDE_A_BYTES, b, &tile,
+                                    s * VK_WIDE_DEPTH, gated, &ring.full[ring.stage]);
+                }
+                vk_wide_copy<GROUPS>(&ring, chosen, tile.rows, s * VK_WIDE_DEPTH);
+                vk_ring_next<GROUPS>(&ring);
+            } else vk_copy_commit();
+            if (s < VK_WIDE_LAG) continue;
+            vk_copy_wait(VK_WIDE_LAG);
+            vk_fence_async(); /* what was copied is seen by wgmma */
+            vk_barrier_arrive(&late.full[late.stage]);
+            vk_ring_next<GROUPS>(&late);
+        }
+    }
+}
+/* a group without rows keeps the ring going */
+template <int GROUPS> FN void vk_wide_pass(vk_ring *ring, int steps) {
+    for (int s = 0; s < steps; s++) {
+        vk_barrier_wait(&ring->full[ring->stage], ring->phase);
+        if (LANE0) vk_barrier_arrive(&ring->empty[ring->stage]);
+        vk_ring_next<GROUPS>(ring);
+    }
+}
+/* A warpgroup's sums of a tile; group: its number. Nothing but wgmma touches them in the loop. */
+template <int GROUPS> FN void vk_wide_sums(vk_ring *ring, int steps, int group, float (*sums)[4]) {
+    int before = -1;
+    VK_UNROLL for (int i = 0; i < VK_WIDE_COLUMNS / 8; i++) sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0.0f;
+    for (int s = 0; s < steps; s++) {
+        const unsigned char *slice = vk_ring_slice<GROUPS>(ring);
+        uint64_t a = vk_wide_descriptor(slice + group * VK_WIDE_A_BYTES),
+                 b = vk_wide_descriptor(slice + GROUPS * VK_WIDE_A_BYTES);
+        vk_barrier_wait(&ring->full[ring->stage], ring->phase);
+        vk_wgmma_fence();
+        VK_UNROLL for (int k = 0; k < VK_WIDE_DEPTH / 16; k++) vk_wgmma(sums, a + 2 * k, b + 2 * k, 1);
+        vk_wgmma_commit();
+        vk_wgmma_wait(1); /* the slice before is read */
+        if (before >= 0 && LANE0) vk_barrier_arrive(&ring->empty[before]);
+        before = ring->stage;
+        vk_ring_next<GROUPS>(ring);
+    }
+    vk_wgmma_wait(0);
+    if (LANE0) vk_barrier_arrive(&ring->empty[before]);
+}
+/* two neighbours of a row, in-type or f32 */
+FN void vk_wide_store(void *y, size_t at, int column, int n, float left, float right, int wide) {
+    if (column + 1 < n && !(at & 1)) {
+        if (wide) *(float2 *)(void *)((float *)y + at) = make_float2(left, right);
+        else *(uint32_t *)(void *)((uint16_t *)y + at) = vk_pack2(left, right);
+    } else {
+        if (column < n) vk_put(y, at, left, wide);
+        if (column + 1 < n) vk_put(y, at + 1, right, wide);
+    }
+}
+#endif
+
+/* ---- kernels. Their parameters; code for other chips than sm_90a stops there: it is never launched. */
+typedef struct vk_wide_linear {
+    void *y;
+    const float *bias; /* f32 [n] or NULL */
+    int ldy, n, epilogue, wide;
+} vk_wide_linear;
+FN float vk_wide_activate(float value, int epilogue) {
+    return epilogue == VK_QUICKGELU   ? vk_quickgelu(value)
+           : epilogue == VK_GELU      ? vk_gelu(value)
+           : epilogue == VK_GELU_TANH ? vk_gelu_tanh(value)
+                                      : value;
+}
+#ifdef VK_HAS_WGMMA
+/* y = epilogue(x W^T + bias) of this warpgroup's rows */
+template <int GROUPS>
+FN void vk_wide_linear_store(const vk_wide_linear *to, const vk_wide_tile *tile, int group, float (*sums)[4]) {
+    int lane = TID & 31, row = group * 64 + (TID >> 5 & 3) * 16 + (lane >> 2);
+    VK_UNROLL for (int half = 0; half < 2; half++, row += 8) {
+        size_t from = (size_t)(tile->first + row) * (size_t)to->ldy;
+        if (row >= tile->rows) continue;
+        VK_UNROLL for (int i = 0; i < VK_WIDE_COLUMNS / 8; i++) {
+            int column = tile->column + i * 8 + (lane & 3) * 2;
+            float left = sums[i][2 * half], right = sums[i][2 * half + 1];
+            if (column >= to->n) continue;
+            if (to->bias) {
+                left += to->bias[column];
+                if (column + 1 < to->n) right += to->bias[column + 1];
+            }
+            if (to->epilogue == VK_ADD_F32) {
+                left += ((const float *)to->y)[from + (size_t)column];
+                if (column + 1 < to->n) right += ((const float *)to->y)[from + (size_t)column + 1];
+            } else {
+                left = vk_wide_activate(left, to->epilogue);
+                right = vk_wide_activate(right, to->epilogue);
+            }
+            vk_wide_store(to->y, from + (size_t)column, column, to->n, left, right, to->wide);
+        }
+    }
+}
+template <int GROUPS> FN void vk_wide_linear_block(const vk_wide_tiles *all, const CUtensorMap *a, const CUtensorMap *b,
+                                                   const vk_wide_linear *to) {
+    CUDA_DYNAMIC_SHARED(unsigned char, shared);
+    vk_ring ring = vk_ring_new<GROUPS>(shared, 0);
+    int group = __shfl_sync(~0u, TID / VK_WIDE_GROUP, 0) - 1;
+    vk_wide_tile tile;
+    if (group < 0) {
+        VK_FEWER_REGISTERS(32);
+        if (TID == 0) vk_wide_bring<GROUPS>(ring, all, a, b);
+        return;
+    }
+    VK_MORE_REGISTERS(232);
+    for (int t = (int)BLK; t < all->row_tiles * all->column_tiles; t += (int)gridDim.x) {
+        float sums[VK_WIDE_COLUMNS / 8][4];
+        if (!vk_wide_tile_at<GROUPS>(all, t, &tile)) continue;
+        if (tile.rows <= group * 64) { vk_wide_pass<GROUPS>(&ring, all->steps); continue; }
+        vk_wide_sums<GROUPS>(&ring, all->steps, group, sums);
+        vk_wide_linear_store<GROUPS>(to, &tile, group, sums);
+    }
+}
+/* hidden bf16 [pairs, ldy] = silu(gate) * up */
+template <int GROUPS>
+FN void vk_wide_gate_up_store(const vk_wide_linear *to, const vk_wide_tile *tile, int group, float (*sums)[4]) {
+    int lane = TID & 31, row = group * 64 + (TID >> 5 & 3) * 16 + (lane >> 2);
+    VK_UNROLL for (int half = 0; half < 2; half++, row += 8) {
+        size_t from = (size_t)(tile->first + row) * (size_t)to->ldy;
+        if (row >= tile->rows) continue;
+        VK_UNROLL for (int i = 0; i < VK_WIDE_COLUMNS / 16; i++) {
+            int column = tile->column + i * 8 + (lane & 3) * 2;
+            const float *gate = sums[i] + 2 * half, *up = sums[i + VK_WIDE_COLUMNS / 16] + 2 * half;
+            vk_wide_store(to->y, from + (size_t)column, column, to->n, vk_silu(gate[0]) * up[0],
+                          vk_silu(gate[1]) * up[1], 0);
+        }
+    }
+}
+template <int GROUPS> FN void vk_wide_gate_up_block(const vk_wide_tiles *all, const vk_chosen *chosen,
+                                                    const CUtensorMap *b, const vk_wide_linear *to) {
+    CUDA_DYNAMIC_SHARED(unsigned char, shared);
+    vk_ring ring = vk_ring_new<GROUPS>(shared, 1);
+    int group = __shfl_sync(~0u, TID / VK_WIDE_GROUP, 0) - 1;
+    vk_wide_tile tile;
+    if (group < 0) {
+        VK_FEWER_REGISTERS(40);
+        vk_wide_bring_chosen<GROUPS>(ring, all, chosen, b, to->n);
+        return;
+    }
+    VK_MORE_REGISTERS(232);
+    for (int t = (int)BLK; t < all->row_tiles * all->column_tiles; t += (int)gridDim.x) {
+        float sums[VK_WIDE_COLUMNS / 8][4];
+        if (!vk_wide_tile_at<GROUPS>(all, t, &tile)) continue;
+        if (tile.rows <= group * 64) { vk_wide_pass<GROUPS>(&ring, all->steps); continue; }
+        vk_wide_sums<GROUPS>(&ring, all->steps, group, sums);
+        vk_wide_gate_up_store<GROUPS>(to, &tile, group, sums);
+    }
+}
+/* y bf16 [pairs, ldy] = share[list[row]] * sums */
+template <int GROUPS>
+FN void vk_wide_down_store(const vk_wide_linear *to, const vk_wide_tile *tile, const int32_t *list, const float *share,
+                           int group, float (*sums)[4]) {
+    int lane = TID & 31, row = group * 64 + (TID >> 5 & 3) * 16 + (lane >> 2);
+    VK_UNROLL for (int half = 0; half < 2; half++, row += 8) {
+        size_t from = (size_t)(tile->first + row) * (size_t)to->ldy;
+        float weight;
+        if (row >= tile->rows) continue;
+        weight = share[list[tile->first + row]];
+        VK_UNROLL for (int i = 0; i < VK_WIDE_COLUMNS / 8; i++) {
+            int column = tile->column + i * 8 + (lane & 3) * 2;
+            vk_wide_store(to->y, from + (size_t)column, column, to->n, weight * sums[i][2 * half],
+                          weight * sums[i][2 * half + 1], 0);
+        }
+    }
+}
+template <int GROUPS> FN void vk_wide_down_block(const vk_wide_tiles *all, const CUtensorMap *a, const CUtensorMap *b,
+                                                 const vk_wide_linear *to, const int32_t *list, const float *share) {
+    CUDA_DYNAMIC_SHARED(unsigned char, shared);
+    vk_ring ring = vk_ring_new<GROUPS>(shared, 0);
+    int group = __shfl_sync(~0u, TID / VK_WIDE_GROUP, 0) - 1;
+    vk_wide_tile tile;
+    if (group < 0) {
+        VK_FEWER_REGISTERS(32);
+        if (TID == 0) vk_wide_bring<GROUPS>(ring, all, a, b);
+        return;
+    }
+    VK_MORE_REGISTERS(232);
+    for (int t = (int)BLK; t < all->row_tiles * all->column_tiles; t += (int)gridDim.x) {
+        float sums[VK_WIDE_COLUMNS / 8][4];
+        if (!vk_wide_tile_at<GROUPS>(all, t, &tile)) continue;
+        if (tile.rows <= group * 64) { vk_wide_pass<GROUPS>(&ring, all->steps); continue; }
+        vk_wide_sums<GROUPS>(&ring, all->steps, group, sums);
+        vk_wide_down_store<GROUPS>(to, &tile, list, share, group, sums);
+    }
+}
+#define VK_WIDE_BODY(call) call
+#else
+#define VK_WIDE_BODY(call) \
+    (void)all; (void)b; (void)to; __trap()
+#endif
+/* Tiles of 64 rows, of linears that would leave multiprocessors without work, and of 128. 192 would take 128 sums of
+ * each of 512 threads, more registers than a kernel of so many threads is compiled with. */
+#define VK_WIDE_MAP const __grid_constant__ CUtensorMap
+KERNEL_OF(2 * VK_WIDE_GROUP, 1, k_linear_wgmma64, const vk_wide_tiles all, VK_WIDE_MAP a, VK_WIDE_MAP b,
+          const vk_wide_linear to) {
+    (void)a;
+    VK_WIDE_BODY(vk_wide_linear_block<1>(&all, &a, &b, &to));
+}
+KERNEL_OF(3 * VK_WIDE_GROUP, 1, k_linear_wgmma128, const vk_wide_tiles all, VK_WIDE_MAP a, VK_WIDE_MAP b,
+          const vk_wide_linear to) {
+    (void)a;
+    VK_WIDE_BODY(vk_wide_linear_block<2>(&all, &a, &b, &to));
+}
+KERNEL_OF(3 * VK_WIDE_GROUP, 1, k_gate_up_wgmma128, const vk_wide_tiles all, const vk_chosen chosen, VK_WIDE_MAP b,
+          const vk_wide_linear to) {
+    (void)chosen;
+    VK_WIDE_BODY(vk_wide_gate_up_block<2>(&all, &chosen, &b, &to));
+}
+KERNEL_OF(3 * VK_WIDE_GROUP, 1, k_down_wgmma128, const vk_wide_tiles all, VK_WIDE_MAP a, VK_WIDE_MAP b,
+          const vk_wide_linear to, const int32_t *list, const float *share) {
+    (void)a;
+    (void)list;
+    (void)share;
+    VK_WIDE_BODY(vk_wide_down_block<2>(&all, &a, &b, &to, list, share));
+}
