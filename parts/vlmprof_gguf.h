@@ -81,6 +81,8 @@ VP_API int vp_gguf_next_number(const vp_gguf_value *value, uint64_t *offset, dou
 
 /* "F32", "Q4_K" and so on; NULL: vlmprof does not know the type. */
 VP_API const char *vp_gguf_type_name(uint32_t type);
+/* The type whose values vlmprof reads. returns: 1; 0: it reads none of this type (*dtype untouched) */
+VP_API int vp_gguf_type_dtype(uint32_t type, vp_dtype *dtype);
 
 /* Values of a tensor as float32: exact for F32, F16 and BF16; of blocks as ggml computes them, product by product.
  * in:      dtype   of data
@@ -249,6 +251,11 @@ static const vp_impl_gguf_type vp_impl_gguf_types[] = {
 enum { VP_IMPL_GGUF_TYPE_COUNT = sizeof vp_impl_gguf_types / sizeof vp_impl_gguf_types[0] };
 VP_API const char *vp_gguf_type_name(uint32_t type) {
     return type < VP_IMPL_GGUF_TYPE_COUNT ? vp_impl_gguf_types[type].name : NULL;
+}
+VP_API int vp_gguf_type_dtype(uint32_t type, vp_dtype *dtype) {
+    if (type >= VP_IMPL_GGUF_TYPE_COUNT || vp_impl_gguf_types[type].dtype < 0) return 0;
+    *dtype = (vp_dtype)vp_impl_gguf_types[type].dtype;
+    return 1;
 }
 
 /* the entry of a tensor; its data come later */
@@ -586,3 +593,8 @@ VP_API void vp_dtype_to_f32(vp_dtype dtype, const unsigned char *data, size_t co
         }
     }
 }
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* implementation */
