@@ -99,9 +99,9 @@ VP_API int32_t vp_dtype_block_bytes(vp_dtype dtype);
 
 /* ---- a model */
 /* The text of a file that a model's folder of transformers would have, made from the metadata: config.json,
- * preprocessor_config.json, tokenizer.json, tokenizer_config.json, generation_config.json, chat_template.jinja.
- * in:      model      a language model: olmoe, llama, qwen2, qwen3
- *          projector  mmproj file of its vision tower: mlp (LLaVA-1.5), idefics3 (SmolVLM), internvl; NULL: text only
+ * preprocessor_config.json, tokenizer.json, chat_template.jinja.
+ * in:      model      a language model: llama, qwen2, qwen3, olmoe
+ *          projector  mmproj file of its vision tower: mlp (LLaVA-1.5), idefics3, internvl; NULL: text only
  * out:     text       malloc'ed, with NUL; the caller frees it
  * returns: VP_OK; VP_ERR_NOT_FOUND such a model has no file of that name; VP_ERR_FORMAT a key is missing or of another
  *          kind; VP_ERR_UNSUPPORTED an architecture, tower, tokenizer or option that vlmprof lacks, by name;
@@ -110,18 +110,18 @@ VP_API int32_t vp_dtype_block_bytes(vp_dtype dtype);
  *          vocabulary (tokenizer.ggml.model "llama") becomes merges ordered by the scores of what they make
  * source:  llama.cpp src/llama-vocab.cpp, tools/mtmd/clip.cpp, convert_hf_to_gguf.py; transformers 5.23.0,
  *          tokenization_utils_sentencepiece.py
- * memory:  about 4 times the text */
+ * memory:  about 8 times the text */
 VP_API vp_result vp_gguf_file_text(const vp_gguf *model, const vp_gguf *projector, const char *name, char **text,
                                    size_t *bytes, vp_error *error);
 /* A checkpoint of the tensors of a config, under their names.
  * in:      config      of vp_gguf_file_text's config.json
  * out:     checkpoint  on success only; it reads the files' mappings, so close it before them
- * returns: VP_OK; VP_ERR_MISMATCH tensors are missing or have another shape; VP_ERR_UNSUPPORTED a type other than F32,
- *          F16, BF16, Q8_0, Q5_0, Q4_0, Q4_K, Q6_K; frequencies of RoPE in a tensor; VP_ERR_MEMORY
+ * returns: VP_OK; VP_ERR_MISMATCH a tensor is missing, has another shape, or is not one of the model's;
+ *          VP_ERR_UNSUPPORTED a type other than F32, F16, BF16, Q8_0, Q5_0, Q4_0, Q4_K, Q6_K; VP_ERR_MEMORY
  * rule:    of architecture llama the rows of q and k stand in pairs in the file; they are read in transformers' order.
- *          Experts of a layer are slices of one tensor.
+ *          Experts of a layer are slices of one tensor. What the engine does not run of a tower may be absent.
  * source:  llama.cpp gguf-py/gguf/tensor_mapping.py, convert_hf_to_gguf.py LlamaModel.permute
- * memory:  as vp_checkpoint_open
+ * memory:  about 220 bytes per tensor and expert
  * threads: as vp_checkpoint_open */
 VP_API vp_result vp_gguf_checkpoint(const vp_gguf *model, const vp_gguf *projector, const vp_model_config *config,
                                     vp_checkpoint **checkpoint, vp_error *error);
@@ -135,7 +135,7 @@ VP_API vp_result vp_gguf_checkpoint(const vp_gguf *model, const vp_gguf *project
 #if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_GGUF_IMPLEMENTATION)) \
     && !defined(VLMPROF_GGUF_IMPLEMENTATION_DONE)
 #define VLMPROF_GGUF_IMPLEMENTATION_DONE
-#include <stdarg.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -592,6 +592,855 @@ VP_API void vp_dtype_to_f32(vp_dtype dtype, const unsigned char *data, size_t co
                 break;
         }
     }
+}
+
+/* ------------------------------------------------------------------------------------------------------------- texts */
+/* What is being written: a JSON text that grows, of two files. The first error stays. */
+typedef struct vp_impl_gguf_text {
+    const vp_gguf *model, *projector, *from; /* from: where the next keys are read */
+    const char *prefix;                      /* of those keys */
+    vp_json_writer writer;
+    char *text;
+    size_t bytes, capacity;
+    vp_result result;
+    vp_error *error;
+} vp_impl_gguf_text;
+
+static vp_result vp_impl_gguf_sink(void *user, const char *text, size_t bytes) {
+    vp_impl_gguf_text *out = (vp_impl_gguf_text *)user;
+    if (bytes >= out->capacity - out->bytes) {
+        size_t capacity = (out->capacity + bytes) * 2;
+        char *grown = (char *)realloc(out->text, capacity);
+        if (!grown) return VP_ERR_MEMORY;
+        out->text = grown;
+        out->capacity = capacity;
+    }
+    memcpy(out->text + out->bytes, text, bytes);
+    out->bytes += bytes;
+    return VP_OK;
+}
+static void vp_impl_gguf_fail(vp_impl_gguf_text *out, vp_result code, const char *key, const char *text) {
+    if (out->result == VP_OK)
+        out->result = vp_failf(out->error, code, -1, out->from->path, "%s%s: %s", out->prefix, key, text);
+}
+
+/* A key of the present prefix. 0: it is absent; one of another kind is an error. */
+static int vp_impl_gguf_key(vp_impl_gguf_text *out, const char *key, int is_array, int is_text, vp_gguf_value *value) {
+    char name[160];
+    size_t prefix = strlen(out->prefix), length = strlen(key);
+    if (out->result != VP_OK || prefix + length >= sizeof name) return 0;
+    memcpy(name, out->prefix, prefix);
+    memcpy(name + prefix, key, length + 1);
+    if (vp_gguf_value_find(out->from, name, value) != VP_OK) return 0;
+    if ((value->kind == VP_GGUF_ARRAY) == is_array && (value->item == VP_GGUF_STRING) == is_text) return 1;
+    vp_impl_gguf_fail(out, VP_ERR_FORMAT, key, "its value is of another kind");
+    return 0;
+}
+/* A number; absent NaN: the key is required. */
+static double vp_impl_gguf_double(vp_impl_gguf_text *out, const char *key, double absent) {
+    vp_gguf_value value;
+    uint64_t offset = 0;
+    double number = absent;
+    if (vp_impl_gguf_key(out, key, 0, 0, &value)) vp_gguf_next_number(&value, &offset, &number);
+    else if (!(absent == absent)) vp_impl_gguf_fail(out, VP_ERR_FORMAT, key, "this key is missing");
+    if (out->result == VP_OK && !(number >= -1e300 && number <= 1e300)) /* no NaN either: JSON has neither */
+        vp_impl_gguf_fail(out, VP_ERR_FORMAT, key, "is not a finite number");
+    return out->result == VP_OK ? number : 0;
+}
+#define VP_IMPL_GGUF_REQUIRED ((double)NAN)
+static int64_t vp_impl_gguf_int(vp_impl_gguf_text *out, const char *key, double absent) {
+    double number = vp_impl_gguf_double(out, key, absent);
+    if (number >= -2147483648.0 && number <= 2147483647.0 && number == (double)(int64_t)number) return (int64_t)number;
+    vp_impl_gguf_fail(out, VP_ERR_FORMAT, key, "is not a whole number of 32 bits");
+    return 0;
+}
+/* Truth: the text of a key is this one. An absent key is the empty text. */
+static int vp_impl_gguf_is(vp_impl_gguf_text *out, const char *key, const char *text) {
+    vp_gguf_value value;
+    vp_gguf_text found = {"", 0};
+    uint64_t offset = 0;
+    if (vp_impl_gguf_key(out, key, 0, 1, &value)) vp_gguf_next_text(&value, &offset, &found);
+    return found.bytes == strlen(text) && !memcmp(found.text, text, found.bytes);
+}
+/* fails with the text of a key, which is none of those known */
+static void vp_impl_gguf_unknown(vp_impl_gguf_text *out, const char *key, const char *known) {
+    vp_gguf_value value;
+    vp_gguf_text found = {"", 0};
+    uint64_t offset = 0;
+    char text[400];
+    size_t used, i;
+    if (vp_impl_gguf_key(out, key, 0, 1, &value)) vp_gguf_next_text(&value, &offset, &found);
+    snprintf(text, sizeof text, "\"%.*s\" is not known here; %s", found.bytes > 60 ? 60 : (int)found.bytes, found.text,
+             known);
+    used = strlen(text);
+    for (i = 0; i < used; i++)
+        if ((unsigned char)text[i] < 32 || (unsigned char)text[i] > 126) text[i] = '?';
+    vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, key, text);
+}
+
+static void vp_impl_gguf_put_int(vp_impl_gguf_text *out, const char *name, int64_t value) {
+    vp_json_key(&out->writer, name);
+    vp_json_int(&out->writer, value);
+}
+static void vp_impl_gguf_put_double(vp_impl_gguf_text *out, const char *name, double value) {
+    vp_json_key(&out->writer, name);
+    vp_json_double(&out->writer, value);
+}
+static void vp_impl_gguf_put_text(vp_impl_gguf_text *out, const char *name, const char *value) {
+    vp_json_key(&out->writer, name);
+    vp_json_string(&out->writer, value);
+}
+static void vp_impl_gguf_put_bool(vp_impl_gguf_text *out, const char *name, int value) {
+    vp_json_key(&out->writer, name);
+    vp_json_bool(&out->writer, value);
+}
+static void vp_impl_gguf_put_raw(vp_impl_gguf_text *out, const char *name, const char *json) {
+    vp_json_key(&out->writer, name);
+    vp_json_raw(&out->writer, json, strlen(json));
+}
+
+/* ---- config.json */
+typedef struct vp_impl_gguf_language { const char *architecture, *prefix, *class_name; } vp_impl_gguf_language;
+enum { VP_IMPL_GGUF_LLAMA, VP_IMPL_GGUF_QWEN2, VP_IMPL_GGUF_QWEN3, VP_IMPL_GGUF_OLMOE, VP_IMPL_GGUF_LANGUAGES };
+static const vp_impl_gguf_language vp_impl_gguf_languages[VP_IMPL_GGUF_LANGUAGES] = {
+    {"llama", "llama.", "LlamaForCausalLM"}, {"qwen2", "qwen2.", "Qwen2ForCausalLM"},
+    {"qwen3", "qwen3.", "Qwen3ForCausalLM"}, {"olmoe", "olmoe.", "OlmoeForCausalLM"}};
+
+/* the tower of a file and the model that has it */
+typedef struct vp_impl_gguf_tower { const char *projector, *class_name, *model_type; } vp_impl_gguf_tower;
+static const vp_impl_gguf_tower vp_impl_gguf_towers[] = {
+    {"mlp", "LlavaForConditionalGeneration", "llava"},
+    {"idefics3", "Idefics3ForConditionalGeneration", "idefics3"},
+    {"internvl", "InternVLForConditionalGeneration", "internvl"}};
+enum { VP_IMPL_GGUF_LLAVA, VP_IMPL_GGUF_IDEFICS3, VP_IMPL_GGUF_INTERNVL, VP_IMPL_GGUF_TOWERS };
+
+static int vp_impl_gguf_language_of(vp_impl_gguf_text *out) {
+    int i;
+    out->from = out->model;
+    out->prefix = "";
+    for (i = 0; i < VP_IMPL_GGUF_LANGUAGES; i++)
+        if (vp_impl_gguf_is(out, "general.architecture", vp_impl_gguf_languages[i].architecture)) return i;
+    vp_impl_gguf_unknown(out, "general.architecture", "vlmprof runs llama, qwen2, qwen3 and olmoe of GGUF files");
+    return 0;
+}
+static int vp_impl_gguf_tower_of(vp_impl_gguf_text *out) {
+    int i;
+    out->from = out->projector;
+    out->prefix = "";
+    if (!vp_impl_gguf_is(out, "general.architecture", "clip"))
+        vp_impl_gguf_unknown(out, "general.architecture", "the mmproj file of a vision tower has clip");
+    out->prefix = "clip.";
+    for (i = 0; i < VP_IMPL_GGUF_TOWERS; i++)
+        if (vp_impl_gguf_is(out, "projector_type", vp_impl_gguf_towers[i].projector)) return i;
+    vp_impl_gguf_unknown(out, "projector_type", "vlmprof runs mlp, idefics3 and internvl of mmproj files");
+    return 0;
+}
+
+/* rows of the embedding, which the file's own list of tokens may not fill */
+static int64_t vp_impl_gguf_rows(vp_impl_gguf_text *out) {
+    vp_gguf_tensor table;
+    if (vp_gguf_tensor_find(out->model, "token_embd.weight", &table) == VP_OK && table.dimensions == 2)
+        return table.shape[0];
+    vp_impl_gguf_fail(out, VP_ERR_MISMATCH, "token_embd.weight", "the file has no such matrix");
+    return 0;
+}
+static void vp_impl_gguf_rope(vp_impl_gguf_text *out, int64_t head_dim) {
+    double factor = vp_impl_gguf_double(out, "rope.scaling.factor", 1.0);
+    vp_gguf_tensor factors;
+    if (vp_impl_gguf_int(out, "rope.dimension_count", (double)head_dim) != head_dim)
+        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope.dimension_count", "only whole heads are turned");
+    if (vp_gguf_tensor_find(out->model, "rope_freqs.weight", &factors) == VP_OK)
+        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope_freqs.weight", "frequencies in a tensor are not read");
+    vp_json_key(&out->writer, "rope_parameters");
+    vp_json_begin_object(&out->writer);
+    vp_impl_gguf_put_double(out, "rope_theta", vp_impl_gguf_double(out, "rope.freq_base", 10000.0));
+    if (vp_impl_gguf_is(out, "rope.scaling.type", "linear")) {
+        vp_impl_gguf_put_text(out, "rope_type", "linear");
+        vp_impl_gguf_put_double(out, "factor", factor);
+    } else if (!vp_impl_gguf_is(out, "rope.scaling.type", "") && !vp_impl_gguf_is(out, "rope.scaling.type", "none"))
+        vp_impl_gguf_unknown(out, "rope.scaling.type", "none and linear are");
+    vp_json_end_object(&out->writer);
+}
+/* the keys of a language model, with those of its class that the file does not have */
+static void vp_impl_gguf_put_language(vp_impl_gguf_text *out, int language) {
+    const vp_impl_gguf_language *kind = &vp_impl_gguf_languages[language];
+    vp_gguf_tensor head;
+    int64_t width, heads, head_dim;
+    out->from = out->model;
+    out->prefix = "tokenizer.ggml.";
+    if (vp_impl_gguf_double(out, "eos_token_id", -1) >= 0)
+        vp_impl_gguf_put_int(out, "eos_token_id", vp_impl_gguf_int(out, "eos_token_id", VP_IMPL_GGUF_REQUIRED));
+    out->prefix = kind->prefix;
+    width = vp_impl_gguf_int(out, "embedding_length", VP_IMPL_GGUF_REQUIRED);
+    heads = vp_impl_gguf_int(out, "attention.head_count", VP_IMPL_GGUF_REQUIRED);
+    if (heads < 1) vp_impl_gguf_fail(out, VP_ERR_FORMAT, "attention.head_count", "is not positive");
+    head_dim = vp_impl_gguf_int(out, "attention.key_length", heads > 0 ? (double)(width / heads) : 0.0);
+    if (vp_impl_gguf_int(out, "attention.value_length", (double)head_dim) != head_dim)
+        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "attention.value_length", "is not attention.key_length");
+    if (vp_impl_gguf_int(out, "attention.sliding_window", 0) != 0)
+        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "attention.sliding_window", "sliding windows are not implemented");
+    vp_impl_gguf_put_text(out, "model_type", kind->architecture);
+    vp_impl_gguf_put_int(out, "hidden_size", width);
+    vp_impl_gguf_put_int(out, "num_attention_heads", heads);
+    vp_impl_gguf_put_int(out, "num_key_value_heads", vp_impl_gguf_int(out, "attention.head_count_kv", (double)heads));
+    vp_impl_gguf_put_int(out, "head_dim", head_dim);
+    vp_impl_gguf_put_int(out, "num_hidden_layers", vp_impl_gguf_int(out, "block_count", VP_IMPL_GGUF_REQUIRED));
+    vp_impl_gguf_put_int(out, "intermediate_size",
+                         vp_impl_gguf_int(out, "feed_forward_length", VP_IMPL_GGUF_REQUIRED));
+    vp_impl_gguf_put_int(out, "max_position_embeddings",
+                         vp_impl_gguf_int(out, "context_length", VP_IMPL_GGUF_REQUIRED));
+    vp_impl_gguf_put_double(out, "rms_norm_eps",
+                            vp_impl_gguf_double(out, "attention.layer_norm_rms_epsilon", VP_IMPL_GGUF_REQUIRED));
+    vp_impl_gguf_put_int(out, "vocab_size", vp_impl_gguf_rows(out));
+    vp_impl_gguf_put_bool(out, "tie_word_embeddings",
+                          vp_gguf_tensor_find(out->model, "output.weight", &head) != VP_OK);
+    if (language == VP_IMPL_GGUF_OLMOE) {
+        vp_impl_gguf_put_int(out, "num_experts", vp_impl_gguf_int(out, "expert_count", VP_IMPL_GGUF_REQUIRED));
+        vp_impl_gguf_put_int(out, "num_experts_per_tok",
+                             vp_impl_gguf_int(out, "expert_used_count", VP_IMPL_GGUF_REQUIRED));
+        vp_impl_gguf_put_double(out, "clip_qkv", vp_impl_gguf_double(out, "attention.clamp_kqv", 0.0));
+    } else if (vp_impl_gguf_int(out, "expert_count", 0) != 0)
+        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "expert_count", "experts of this architecture are not implemented");
+    vp_impl_gguf_rope(out, head_dim);
+}
+
+static void vp_impl_gguf_put_tower(vp_impl_gguf_text *out, int tower) {
+    static const char *const gelus[VP_IMPL_GGUF_TOWERS] = {"quick_gelu", "gelu_pytorch_tanh", "gelu"};
+    const char *act = gelus[tower];
+    vp_gguf_tensor bias;
+    out->from = out->projector;
+    out->prefix = "clip.";
+    if (vp_impl_gguf_int(out, "use_silu", 0)) act = "silu";
+    else if (!vp_impl_gguf_int(out, "use_gelu", 0)) act = "quick_gelu";
+    else if (tower == VP_IMPL_GGUF_LLAVA) act = "gelu_pytorch_tanh";
+    vp_json_key(&out->writer, "vision_config");
+    vp_json_begin_object(&out->writer);
+    vp_impl_gguf_put_text(out, "hidden_act", act);
+    out->prefix = "clip.vision.";
+    vp_impl_gguf_put_int(out, "hidden_size", vp_impl_gguf_int(out, "embedding_length", VP_IMPL_GGUF_REQUIRED));
+    vp_impl_gguf_put_int(out, "intermediate_size",
+                         vp_impl_gguf_int(out, "feed_forward_length", VP_IMPL_GGUF_REQUIRED));
+    vp_impl_gguf_put_int(out, "num_hidden_layers", vp_impl_gguf_int(out, "block_count", VP_IMPL_GGUF_REQUIRED));
+    vp_impl_gguf_put_int(out, "num_attention_heads",
+                         vp_impl_gguf_int(out, "attention.head_count", VP_IMPL_GGUF_REQUIRED));
+    vp_impl_gguf_put_int(out, "image_size", vp_impl_gguf_int(out, "image_size", VP_IMPL_GGUF_REQUIRED));
+    vp_impl_gguf_put_int(out, "patch_size", vp_impl_gguf_int(out, "patch_size", VP_IMPL_GGUF_REQUIRED));
+    vp_impl_gguf_put_double(out, "layer_norm_eps",
+                            vp_impl_gguf_double(out, "attention.layer_norm_epsilon", VP_IMPL_GGUF_REQUIRED));
+    if (tower == VP_IMPL_GGUF_INTERNVL)
+        vp_impl_gguf_put_bool(out, "attention_bias",
+                              vp_gguf_tensor_find(out->projector, "v.blk.0.attn_q.bias", &bias) == VP_OK);
+    vp_json_end_object(&out->writer);
+}
+static void vp_impl_gguf_config(vp_impl_gguf_text *out) {
+    int language = vp_impl_gguf_language_of(out), tower = out->projector ? vp_impl_gguf_tower_of(out) : -1;
+    const char *class_name = tower < 0 ? vp_impl_gguf_languages[language].class_name
+                                       : vp_impl_gguf_towers[tower].class_name;
+    vp_json_begin_object(&out->writer);
+    vp_json_key(&out->writer, "architectures");
+    vp_json_begin_array(&out->writer);
+    vp_json_string(&out->writer, class_name);
+    vp_json_end_array(&out->writer);
+    if (tower < 0) vp_impl_gguf_put_language(out, language);
+    else {
+        int64_t merge;
+        vp_impl_gguf_put_text(out, "model_type", vp_impl_gguf_towers[tower].model_type);
+        vp_json_key(&out->writer, "text_config");
+        vp_json_begin_object(&out->writer);
+        vp_impl_gguf_put_language(out, language);
+        vp_json_end_object(&out->writer);
+        vp_impl_gguf_put_tower(out, tower);
+        merge = vp_impl_gguf_int(out, "projector.scale_factor", 1);
+        if (tower == VP_IMPL_GGUF_IDEFICS3) vp_impl_gguf_put_int(out, "scale_factor", merge);
+        if (tower == VP_IMPL_GGUF_INTERNVL && merge > 0)
+            vp_impl_gguf_put_double(out, "downsample_ratio", 1.0 / (double)merge);
+        if (tower == VP_IMPL_GGUF_LLAVA) /* the last block does not run: clip_graph_llava */
+            vp_impl_gguf_put_int(out, "vision_feature_layer", -2);
+    }
+    vp_json_end_object(&out->writer);
+}
+
+/* ---- preprocessor_config.json */
+static void vp_impl_gguf_put_rgb(vp_impl_gguf_text *out, const char *name, const char *key) {
+    vp_gguf_value value;
+    uint64_t offset = 0;
+    double number;
+    int i;
+    if (!vp_impl_gguf_key(out, key, 1, 0, &value) || value.count != 3) {
+        vp_impl_gguf_fail(out, VP_ERR_FORMAT, key, "want an array of 3 numbers");
+        return;
+    }
+    vp_json_key(&out->writer, name);
+    vp_json_begin_array(&out->writer);
+    for (i = 0; i < 3 && vp_gguf_next_number(&value, &offset, &number); i++) vp_json_double(&out->writer, number);
+    vp_json_end_array(&out->writer);
+}
+static void vp_impl_gguf_preprocessor(vp_impl_gguf_text *out) {
+    int tower = vp_impl_gguf_tower_of(out);
+    char json[200];
+    int64_t side, longest;
+    out->prefix = "clip.vision.";
+    side = vp_impl_gguf_int(out, "image_size", VP_IMPL_GGUF_REQUIRED);
+    longest = vp_impl_gguf_int(out, "preproc_image_size", (double)(4 * side < 4096 ? 4 * side : 4096));
+    vp_json_begin_object(&out->writer);
+    vp_impl_gguf_put_rgb(out, "image_mean", "image_mean");
+    vp_impl_gguf_put_rgb(out, "image_std", "image_std");
+    if (tower == VP_IMPL_GGUF_INTERNVL) {
+        vp_impl_gguf_put_int(out, "min_patches", 1);
+        vp_impl_gguf_put_int(out, "max_patches", 12);
+        snprintf(json, sizeof json, "{\"height\":%lld,\"width\":%lld}", (long long)side, (long long)side);
+        vp_impl_gguf_put_raw(out, "size", json);
+        vp_impl_gguf_put_text(out, "image_processor_type", "GotOcr2ImageProcessor");
+    } else if (tower == VP_IMPL_GGUF_IDEFICS3) {
+        snprintf(json, sizeof json, "{\"longest_edge\":%lld}", (long long)longest);
+        vp_impl_gguf_put_raw(out, "size", json);
+        snprintf(json, sizeof json, "{\"longest_edge\":%lld}", (long long)side);
+        vp_impl_gguf_put_raw(out, "max_image_size", json);
+        vp_impl_gguf_put_text(out, "image_processor_type", "Idefics3ImageProcessor");
+        vp_impl_gguf_put_int(out, "resample", 1);
+    } else {
+        snprintf(json, sizeof json, "{\"shortest_edge\":%lld}", (long long)side);
+        vp_impl_gguf_put_raw(out, "size", json);
+        snprintf(json, sizeof json, "{\"height\":%lld,\"width\":%lld}", (long long)side, (long long)side);
+        vp_impl_gguf_put_raw(out, "crop_size", json);
+        vp_impl_gguf_put_text(out, "image_processor_type", "CLIPImageProcessor");
+    }
+    vp_json_end_object(&out->writer);
+}
+
+/* ---- tokenizer.json */
+enum { VP_IMPL_GGUF_NORMAL = 1, VP_IMPL_GGUF_UNKNOWN, VP_IMPL_GGUF_CONTROL, VP_IMPL_GGUF_USER, VP_IMPL_GGUF_UNUSED,
+       VP_IMPL_GGUF_BYTE, VP_IMPL_GGUF_TOKEN_BYTES_MAX = 1024, VP_IMPL_GGUF_TOKENS_MAX = 1 << 22 };
+typedef struct vp_impl_gguf_token { vp_gguf_text text; float score; int32_t type, id; } vp_impl_gguf_token;
+typedef struct vp_impl_gguf_words {
+    vp_impl_gguf_token *tokens, *sorted; /* by id; the normal ones by text */
+    int32_t count, sorted_count;
+} vp_impl_gguf_words;
+
+#define VP_IMPL_GGUF_BAR "\xE2\x96\x81" /* SentencePiece's space */
+#define VP_IMPL_GGUF_BYTES "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":"
+static const struct { const char *name, *normalizer, *pre_tokenizer; } vp_impl_gguf_splits[] = {
+    {"gpt-2", "null", VP_IMPL_GGUF_BYTES "true}"},
+    {"olmo", "{\"type\":\"NFC\"}", VP_IMPL_GGUF_BYTES "true}"},
+    {"smollm", "null",
+     "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\",\"individual_digits\":true}," VP_IMPL_GGUF_BYTES
+     "true}]}"},
+    {"qwen2", "{\"type\":\"NFC\"}",
+     "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":"
+     "\"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}| ?[^\\\\s\\\\p{L}\\\\p{N}]+"
+     "[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"},\"behavior\":\"Isolated\",\"invert\":false},"
+     VP_IMPL_GGUF_BYTES "false}]}"}};
+enum { VP_IMPL_GGUF_SPLITS = sizeof vp_impl_gguf_splits / sizeof vp_impl_gguf_splits[0] };
+
+static int vp_impl_gguf_token_order(const void *left, const void *right) {
+    return vp_impl_gguf_text_order(((const vp_impl_gguf_token *)left)->text,
+                                   ((const vp_impl_gguf_token *)right)->text);
+}
+static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *words) {
+    vp_gguf_value texts, types, scores;
+    uint64_t text_at = 0, type_at = 0, score_at = 0;
+    int32_t id;
+    int scored;
+    if (!vp_impl_gguf_key(out, "tokens", 1, 1, &texts) || !vp_impl_gguf_key(out, "token_type", 1, 0, &types)
+        || types.count != texts.count || texts.count < 1 || texts.count > VP_IMPL_GGUF_TOKENS_MAX) {
+        vp_impl_gguf_fail(out, VP_ERR_FORMAT, "tokens", "want texts, up to 4194304, and a token_type for each");
+        return;
+    }
+    scored = vp_impl_gguf_key(out, "scores", 1, 0, &scores) && scores.count == texts.count;
+    words->tokens = (vp_impl_gguf_token *)calloc((size_t)texts.count, 2 * sizeof *words->tokens);
+    if (!words->tokens) {
+        vp_impl_gguf_fail(out, VP_ERR_MEMORY, "tokens", "not enough memory");
+        return;
+    }
+    words->count = (int32_t)texts.count;
+    words->sorted = words->tokens + words->count;
+    for (id = 0; id < words->count; id++) {
+        vp_impl_gguf_token *token = &words->tokens[id];
+        double number = 0;
+        vp_gguf_next_text(&texts, &text_at, &token->text);
+        vp_gguf_next_number(&types, &type_at, &number);
+        token->type = number >= 1 && number <= 6 ? (int32_t)number : 0;
+        if (scored && vp_gguf_next_number(&scores, &score_at, &number)) token->score = (float)number;
+        token->id = id;
+        if (!token->type || !token->text.bytes || token->text.bytes > VP_IMPL_GGUF_TOKEN_BYTES_MAX
+            || memchr(token->text.text, 0, token->text.bytes)) {
+            vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "tokens",
+                              "a token is empty, over 1024 bytes, has a NUL or an unknown type");
+            return;
+        }
+        if (token->type == VP_IMPL_GGUF_NORMAL) words->sorted[words->sorted_count++] = *token;
+    }
+    if (words->sorted_count)
+        qsort(words->sorted, (size_t)words->sorted_count, sizeof *words->sorted, vp_impl_gguf_token_order);
+}
+
+/* Two tokens that make another one. SentencePiece joins what makes the best scored token first; of the ways to make it
+ * transformers takes the longest left part. */
+typedef struct vp_impl_gguf_merge { vp_gguf_text left, right; float score; int32_t left_id, right_id; } vp_impl_gguf_merge;
+static int32_t vp_impl_gguf_characters(vp_gguf_text text) {
+    int32_t count = 0;
+    size_t i;
+    for (i = 0; i < text.bytes; i++) count += ((unsigned char)text.text[i] & 0xC0) != 0x80;
+    return count;
+}
+static int vp_impl_gguf_merge_order(const void *left, const void *right) {
+    const vp_impl_gguf_merge *one = (const vp_impl_gguf_merge *)left, *other = (const vp_impl_gguf_merge *)right;
+    int32_t lengths = vp_impl_gguf_characters(other->left) - vp_impl_gguf_characters(one->left);
+    if (one->score != other->score) return one->score < other->score ? 1 : -1;
+    if (!lengths) lengths = vp_impl_gguf_characters(other->right) - vp_impl_gguf_characters(one->right);
+    if (lengths) return lengths;
+    if (one->left_id != other->left_id) return one->left_id < other->left_id ? -1 : 1;
+    return (one->right_id > other->right_id) - (one->right_id < other->right_id);
+}
+static const vp_impl_gguf_token *vp_impl_gguf_word(const vp_impl_gguf_words *words, const char *text, size_t bytes) {
+    vp_impl_gguf_token wanted;
+    memset(&wanted, 0, sizeof wanted);
+    wanted.text.text = text;
+    wanted.text.bytes = bytes;
+    return words->sorted_count
+               ? (const vp_impl_gguf_token *)bsearch(&wanted, words->sorted, (size_t)words->sorted_count, sizeof wanted,
+                                                     vp_impl_gguf_token_order)
+               : NULL;
+}
+/* merges [room]; NULL only counts */
+static size_t vp_impl_gguf_find_merges(const vp_impl_gguf_words *words, vp_impl_gguf_merge *merges) {
+    size_t count = 0, cut;
+    int32_t id;
+    for (id = 0; id < words->count; id++) {
+        const vp_impl_gguf_token *token = &words->tokens[id];
+        if (token->type != VP_IMPL_GGUF_NORMAL) continue;
+        for (cut = 1; cut < token->text.bytes; cut++) {
+            const vp_impl_gguf_token *left, *right;
+            if (((unsigned char)token->text.text[cut] & 0xC0) == 0x80) continue;
+            left = vp_impl_gguf_word(words, token->text.text, cut);
+            right = left ? vp_impl_gguf_word(words, token->text.text + cut, token->text.bytes - cut) : NULL;
+            if (!right) continue;
+            if (merges) {
+                merges[count].left = left->text;
+                merges[count].right = right->text;
+                merges[count].score = token->score;
+                merges[count].left_id = left->id;
+                merges[count].right_id = right->id;
+            }
+            count++;
+        }
+    }
+    return count;
+}
+static void vp_impl_gguf_put_merges(vp_impl_gguf_text *out, const vp_impl_gguf_words *words) {
+    size_t count = vp_impl_gguf_find_merges(words, NULL), i;
+    vp_impl_gguf_merge *merges = (vp_impl_gguf_merge *)calloc(count + 1, sizeof *merges);
+    if (!merges) {
+        vp_impl_gguf_fail(out, VP_ERR_MEMORY, "scores", "not enough memory");
+        return;
+    }
+    vp_impl_gguf_find_merges(words, merges);
+    if (count) qsort(merges, count, sizeof *merges, vp_impl_gguf_merge_order);
+    for (i = 0; i < count; i++) {
+        vp_json_begin_array(&out->writer);
+        vp_json_string_bytes(&out->writer, merges[i].left.text, merges[i].left.bytes);
+        vp_json_string_bytes(&out->writer, merges[i].right.text, merges[i].right.bytes);
+        vp_json_end_array(&out->writer);
+    }
+    free(merges);
+}
+
+static void vp_impl_gguf_put_added(vp_impl_gguf_text *out, const vp_impl_gguf_words *words) {
+    int32_t id;
+    vp_json_key(&out->writer, "added_tokens");
+    vp_json_begin_array(&out->writer);
+    for (id = 0; id < words->count; id++) {
+        const vp_impl_gguf_token *token = &words->tokens[id];
+        if (token->type < VP_IMPL_GGUF_UNKNOWN || token->type > VP_IMPL_GGUF_USER) continue;
+        vp_json_begin_object(&out->writer);
+        vp_impl_gguf_put_int(out, "id", id);
+        vp_json_key(&out->writer, "content");
+        vp_json_string_bytes(&out->writer, token->text.text, token->text.bytes);
+        vp_impl_gguf_put_bool(out, "single_word", 0);
+        vp_impl_gguf_put_bool(out, "lstrip", 0);
+        vp_impl_gguf_put_bool(out, "rstrip", 0);
+        vp_impl_gguf_put_bool(out, "normalized", 0);
+        vp_impl_gguf_put_bool(out, "special", token->type != VP_IMPL_GGUF_USER);
+        vp_json_end_object(&out->writer);
+    }
+    vp_json_end_array(&out->writer);
+}
+/* the token that stands in front of every text, if there is one */
+static void vp_impl_gguf_put_template(vp_impl_gguf_text *out, const vp_impl_gguf_words *words, int absent) {
+    char text[VP_IMPL_GGUF_TOKEN_BYTES_MAX + 1];
+    int64_t id;
+    vp_json_key(&out->writer, "post_processor");
+    if (vp_impl_gguf_int(out, "add_eos_token", 0))
+        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "add_eos_token", "a token behind every text is not implemented");
+    if (!vp_impl_gguf_int(out, "add_bos_token", absent)) {
+        vp_json_null(&out->writer);
+        return;
+    }
+    id = vp_impl_gguf_int(out, "bos_token_id", VP_IMPL_GGUF_REQUIRED);
+    if (id < 0 || id >= words->count) {
+        vp_impl_gguf_fail(out, VP_ERR_FORMAT, "bos_token_id", "is no token");
+        return;
+    }
+    memcpy(text, words->tokens[id].text.text, words->tokens[id].text.bytes);
+    text[words->tokens[id].text.bytes] = 0;
+    vp_json_begin_object(&out->writer);
+    vp_impl_gguf_put_text(out, "type", "TemplateProcessing");
+    vp_json_key(&out->writer, "single");
+    vp_json_begin_array(&out->writer);
+    vp_json_begin_object(&out->writer);
+    vp_json_key(&out->writer, "SpecialToken");
+    vp_json_begin_object(&out->writer);
+    vp_impl_gguf_put_text(out, "id", text);
+    vp_json_end_object(&out->writer);
+    vp_json_end_object(&out->writer);
+    vp_json_raw(&out->writer, "{\"Sequence\":{\"id\":\"A\"}}", strlen("{\"Sequence\":{\"id\":\"A\"}}"));
+    vp_json_end_array(&out->writer);
+    vp_json_key(&out->writer, "special_tokens");
+    vp_json_begin_object(&out->writer);
+    vp_json_key(&out->writer, text);
+    vp_json_begin_object(&out->writer);
+    vp_json_key(&out->writer, "ids");
+    vp_json_begin_array(&out->writer);
+    vp_json_int(&out->writer, id);
+    vp_json_end_array(&out->writer);
+    vp_json_end_object(&out->writer);
+    vp_json_end_object(&out->writer);
+    vp_json_end_object(&out->writer);
+}
+static void vp_impl_gguf_put_bpe(vp_impl_gguf_text *out, const vp_impl_gguf_words *words, int pieces) {
+    char text[VP_IMPL_GGUF_TOKEN_BYTES_MAX + 1];
+    vp_gguf_value merges;
+    vp_gguf_text merge;
+    uint64_t offset = 0;
+    int32_t id;
+    vp_json_key(&out->writer, "model");
+    vp_json_begin_object(&out->writer);
+    vp_impl_gguf_put_text(out, "type", "BPE");
+    vp_impl_gguf_put_raw(out, "unk_token", "null");
+    vp_impl_gguf_put_bool(out, "fuse_unk", pieces);
+    vp_impl_gguf_put_bool(out, "byte_fallback", pieces);
+    vp_json_key(&out->writer, "vocab");
+    vp_json_begin_object(&out->writer);
+    for (id = 0; id < words->count; id++) {
+        const vp_impl_gguf_token *token = &words->tokens[id];
+        if (token->type == VP_IMPL_GGUF_UNUSED) continue;
+        memcpy(text, token->text.text, token->text.bytes);
+        text[token->text.bytes] = 0;
+        vp_impl_gguf_put_int(out, text, id);
+    }
+    vp_json_end_object(&out->writer);
+    vp_json_key(&out->writer, "merges");
+    vp_json_begin_array(&out->writer);
+    if (pieces) vp_impl_gguf_put_merges(out, words);
+    else if (vp_impl_gguf_key(out, "merges", 1, 1, &merges))
+        while (vp_gguf_next_text(&merges, &offset, &merge))
+            vp_json_string_bytes(&out->writer, merge.text, merge.bytes);
+    else vp_impl_gguf_fail(out, VP_ERR_FORMAT, "merges", "this key is missing");
+    vp_json_end_array(&out->writer);
+    vp_json_end_object(&out->writer);
+}
+static void vp_impl_gguf_tokenizer(vp_impl_gguf_text *out) {
+    static const char *const bar_decoder =
+        "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"" VP_IMPL_GGUF_BAR
+        "\"},\"content\":\" \"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \","
+        "\"start\":1,\"stop\":0}]}";
+    static const char *const bar_normalizer =
+        "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"" VP_IMPL_GGUF_BAR "\"},"
+        "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"" VP_IMPL_GGUF_BAR "\"}]}";
+    vp_impl_gguf_words words = {NULL, NULL, 0, 0};
+    int pieces, split = 0;
+    out->from = out->model;
+    out->prefix = "tokenizer.ggml.";
+    pieces = vp_impl_gguf_is(out, "model", "llama");
+    if (!pieces && !vp_impl_gguf_is(out, "model", "gpt2"))
+        vp_impl_gguf_unknown(out, "model", "vlmprof reads gpt2 (byte-level BPE) and llama (SentencePiece)");
+    if (!pieces) while (split < VP_IMPL_GGUF_SPLITS && !vp_impl_gguf_is(out, "pre", vp_impl_gguf_splits[split].name)) split++;
+    if (split == VP_IMPL_GGUF_SPLITS)
+        vp_impl_gguf_unknown(out, "pre", "vlmprof splits words as gpt-2, olmo, smollm and qwen2 do");
+    if (pieces && !vp_impl_gguf_int(out, "add_space_prefix", 1))
+        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "add_space_prefix", "false is not implemented");
+    if (out->result == VP_OK) vp_impl_gguf_read_words(out, &words);
+    if (out->result == VP_OK) {
+        vp_json_begin_object(&out->writer);
+        vp_impl_gguf_put_text(out, "version", "1.0");
+        vp_impl_gguf_put_added(out, &words);
+        vp_impl_gguf_put_raw(out, "normalizer", pieces ? bar_normalizer : vp_impl_gguf_splits[split].normalizer);
+        vp_impl_gguf_put_raw(out, "pre_tokenizer", pieces ? "null" : vp_impl_gguf_splits[split].pre_tokenizer);
+        vp_impl_gguf_put_template(out, &words, pieces);
+        vp_impl_gguf_put_raw(out, "decoder", pieces ? bar_decoder : "{\"type\":\"ByteLevel\"}");
+        if (out->result == VP_OK) vp_impl_gguf_put_bpe(out, &words, pieces);
+        vp_json_end_object(&out->writer);
+    }
+    free(words.tokens);
+}
+
+VP_API vp_result vp_gguf_file_text(const vp_gguf *model, const vp_gguf *projector, const char *name, char **text,
+                                   size_t *bytes, vp_error *error) {
+    vp_impl_gguf_text out;
+    vp_gguf_value value;
+    vp_gguf_text template_text;
+    uint64_t offset = 0;
+    if (!model || !name || !text || !bytes)
+        return vp_fail(error, VP_ERR_RANGE, -1, "vp_gguf_file_text", "a required pointer is NULL");
+    memset(&out, 0, sizeof out);
+    out.model = out.from = model;
+    out.projector = projector;
+    out.prefix = "";
+    out.error = error;
+    out.capacity = 4096;
+    out.text = (char *)malloc(out.capacity);
+    if (!out.text) return vp_fail(error, VP_ERR_MEMORY, -1, name, "not enough memory");
+    vp_json_writer_init_sink(&out.writer, vp_impl_gguf_sink, &out, 0);
+    if (!strcmp(name, "config.json")) vp_impl_gguf_config(&out);
+    else if (!strcmp(name, "tokenizer.json")) vp_impl_gguf_tokenizer(&out);
+    else if (!strcmp(name, "preprocessor_config.json") && projector) vp_impl_gguf_preprocessor(&out);
+    else if (!strcmp(name, "chat_template.jinja") && vp_impl_gguf_key(&out, "tokenizer.chat_template", 0, 1, &value)
+             && vp_gguf_next_text(&value, &offset, &template_text)) {
+        out.result = vp_impl_gguf_sink(&out, template_text.text, template_text.bytes);
+        if (out.result != VP_OK) vp_fail(error, out.result, -1, name, "not enough memory");
+    } else if (out.result == VP_OK)
+        out.result = vp_fail(error, VP_ERR_NOT_FOUND, -1, name, "this model has no such file");
+    if (out.result == VP_OK && strcmp(name, "chat_template.jinja") && vp_json_finish(&out.writer) != VP_OK)
+        out.result = vp_fail(error, out.writer.result, -1, model->path,
+                             out.writer.result == VP_ERR_MEMORY ? "not enough memory"
+                                                                : "a text of the tokenizer is not UTF-8");
+    if (out.result == VP_OK) out.result = vp_impl_gguf_sink(&out, "", 1);
+    if (out.result != VP_OK) {
+        free(out.text);
+        return out.result;
+    }
+    *text = out.text;
+    *bytes = out.bytes - 1;
+    return VP_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- tensors */
+typedef struct vp_impl_gguf_rename { const char *name, *gguf; } vp_impl_gguf_rename;
+/* parts of a layer, then of the whole; each is followed by .weight or .bias, or is the whole name */
+static const vp_impl_gguf_rename vp_impl_gguf_layer_names[] = {
+    {"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}, {"self_attn.q_proj", "attn_q"},
+    {"self_attn.k_proj", "attn_k"}, {"self_attn.v_proj", "attn_v"}, {"self_attn.o_proj", "attn_output"},
+    {"self_attn.q_norm", "attn_q_norm"}, {"self_attn.k_norm", "attn_k_norm"}, {"mlp.gate_proj", "ffn_gate"},
+    {"mlp.up_proj", "ffn_up"}, {"mlp.down_proj", "ffn_down"}, {"mlp.gate", "ffn_gate_inp"}, {NULL, NULL}};
+static const vp_impl_gguf_rename vp_impl_gguf_language_names[] = {
+    {"embed_tokens", "token_embd"}, {"norm", "output_norm"}, {NULL, NULL}};
+static const vp_impl_gguf_rename vp_impl_gguf_tower_layer_names[] = {
+    {"layer_norm1", "ln1"}, {"layer_norm2", "ln2"}, {"self_attn.q_proj", "attn_q"}, {"self_attn.k_proj", "attn_k"},
+    {"self_attn.v_proj", "attn_v"}, {"self_attn.out_proj", "attn_out"}, {"mlp.fc1", "ffn_up"}, {"mlp.fc2", "ffn_down"},
+    {"layernorm_before", "ln1"}, {"layernorm_after", "ln2"}, {"attention.q_proj", "attn_q"},
+    {"attention.k_proj", "attn_k"}, {"attention.v_proj", "attn_v"}, {"attention.projection_layer", "attn_out"},
+    {"lambda_1", "ls1.weight"}, {"lambda_2", "ls2.weight"}, {NULL, NULL}};
+static const vp_impl_gguf_rename vp_impl_gguf_tower_names[] = {
+    {"embeddings.class_embedding", "v.class_embd"}, {"embeddings.position_embedding", "v.position_embd"},
+    {"embeddings.patch_embedding", "v.patch_embd"}, {"pre_layrnorm", "v.pre_ln"}, {"post_layernorm", "v.post_ln"},
+    {"embeddings.cls_token", "v.class_embd"}, {"embeddings.position_embeddings", "v.position_embd.weight"},
+    {"embeddings.patch_embeddings.projection", "v.patch_embd"}, {NULL, NULL}};
+static const vp_impl_gguf_rename vp_impl_gguf_connector_names[] = {
+    {"lm_head", "output"}, {"language_model.lm_head", "output"},
+    {"model.connector.modality_projection.proj", "mm.model.fc"}, {"multi_modal_projector.layer_norm", "mm.model.mlp.0"},
+    {"multi_modal_projector.linear_1", "mm.0"}, {"multi_modal_projector.linear_2", "mm.2"}, {NULL, NULL}};
+
+/* A name in the words of transformers, taken apart. */
+typedef struct vp_impl_gguf_name_parts {
+    char gguf[128];
+    int is_tower, is_language; /* truths: part of the tower or its connector; of the language model's layers */
+    int32_t layer, expert;     /* -1: of none */
+} vp_impl_gguf_name_parts;
+
+/* renames `rest` behind what stands in parts->gguf; 0: the table does not have it */
+static int vp_impl_gguf_rename_rest(const vp_impl_gguf_rename *table, const char *rest,
+                                    vp_impl_gguf_name_parts *parts) {
+    size_t used = strlen(parts->gguf);
+    for (; table->name; table++) {
+        size_t length = strlen(table->name);
+        if (strncmp(rest, table->name, length) || (rest[length] && strcmp(rest + length, ".weight")
+                                                   && strcmp(rest + length, ".bias")))
+            continue;
+        snprintf(parts->gguf + used, sizeof parts->gguf - used, "%s%s", table->gguf, rest + length);
+        return 1;
+    }
+    return 0;
+}
+/* what stands behind a beginning; NULL: the text does not begin so */
+static const char *vp_impl_gguf_behind(const char *text, const char *begin) {
+    size_t length = strlen(begin);
+    return strncmp(text, begin, length) ? NULL : text + length;
+}
+static const char *vp_impl_gguf_index(const char *text, int32_t *index) {
+    char *end = NULL;
+    *index = (int32_t)strtol(text, &end, 10);
+    return *end == '.' ? end + 1 : end;
+}
+static int vp_impl_gguf_name_of(vp_architecture architecture, const char *name, vp_impl_gguf_name_parts *parts) {
+    static const char *const experts[3][2] = {
+        {"gate_proj.weight", "ffn_gate_exps.weight"}, {"up_proj.weight", "ffn_up_exps.weight"},
+        {"down_proj.weight", "ffn_down_exps.weight"}};
+    const int llava = architecture == VP_ARCHITECTURE_LLAVA, intern = architecture == VP_ARCHITECTURE_INTERNVL,
+              idefics = architecture == VP_ARCHITECTURE_IDEFICS3;
+    const char *language = llava || intern ? "language_model.model." : idefics ? "model.text_model." : "model.",
+               *tower = llava ? "vision_tower.vision_model." : idefics ? "model.vision_model." : "vision_tower.",
+               *rest, *layer;
+    int i;
+    memset(parts, 0, sizeof *parts);
+    parts->layer = parts->expert = -1;
+    if ((rest = vp_impl_gguf_behind(name, tower)) != NULL) {
+        parts->is_tower = 1;
+        layer = vp_impl_gguf_behind(rest, intern ? "encoder.layer." : "encoder.layers.");
+        if (!layer) return vp_impl_gguf_rename_rest(vp_impl_gguf_tower_names, rest, parts);
+        layer = vp_impl_gguf_index(layer, &parts->layer);
+        snprintf(parts->gguf, sizeof parts->gguf, "v.blk.%d.", (int)parts->layer);
+        return vp_impl_gguf_rename_rest(vp_impl_gguf_tower_layer_names, layer, parts);
+    }
+    if (intern && (rest = vp_impl_gguf_behind(name, "multi_modal_projector.linear_")) != NULL) {
+        parts->is_tower = 1;
+        snprintf(parts->gguf, sizeof parts->gguf, "mm.model.mlp.%s%.16s", *rest == '1' ? "1" : "3", rest + 1);
+        return 1;
+    }
+    if (vp_impl_gguf_rename_rest(vp_impl_gguf_connector_names, name, parts)) {
+        parts->is_tower = !strncmp(parts->gguf, "mm.", 3);
+        return 1;
+    }
+    if (!(rest = vp_impl_gguf_behind(name, language))) return 0;
+    layer = vp_impl_gguf_behind(rest, "layers.");
+    if (!layer) return vp_impl_gguf_rename_rest(vp_impl_gguf_language_names, rest, parts);
+    layer = vp_impl_gguf_index(layer, &parts->layer);
+    parts->is_language = 1;
+    snprintf(parts->gguf, sizeof parts->gguf, "blk.%d.", (int)parts->layer);
+    if ((rest = vp_impl_gguf_behind(layer, "mlp.experts.")) == NULL)
+        return vp_impl_gguf_rename_rest(vp_impl_gguf_layer_names, layer, parts);
+    rest = vp_impl_gguf_index(rest, &parts->expert);
+    for (i = 0; i < 3; i++) {
+        size_t used = strlen(parts->gguf);
+        if (strcmp(rest, experts[i][0])) continue;
+        snprintf(parts->gguf + used, sizeof parts->gguf - used, "%s", experts[i][1]);
+        return 1;
+    }
+    return 0;
+}
+
+/* What is gathered for a checkpoint: tensors under their names, and which ones of the files were taken. */
+typedef struct vp_impl_gguf_gather {
+    const vp_gguf *files[2]; /* model, projector */
+    const vp_model_config *config;
+    int paired;              /* truth: rows of q and k stand in pairs */
+    vp_named_tensor *tensors;
+    size_t count;
+    unsigned char *used[2];
+    vp_error *error;
+} vp_impl_gguf_gather;
+
+/* shapes that differ in leading ones are the same; an expert is a slice of the outermost dimension */
+static int vp_impl_gguf_same_shape(const vp_gguf_tensor *found, const vp_tensor_spec *spec, int skip) {
+    int32_t left = skip, right = 0;
+    while (left < found->dimensions - 1 && found->shape[left] == 1) left++;
+    while (right < spec->dimensions - 1 && spec->shape[right] == 1) right++;
+    if (found->dimensions - left != spec->dimensions - right) return 0;
+    for (; left < found->dimensions; left++, right++)
+        if (found->shape[left] != spec->shape[right]) return 0;
+    return 1;
+}
+/* truth: the engine never asks for it */
+static int vp_impl_gguf_is_idle(const vp_model_config *config, const vp_impl_gguf_name_parts *parts) {
+    return parts->is_tower
+           && (parts->layer >= config->vit_blocks_needed
+               || (config->architecture == VP_ARCHITECTURE_LLAVA && !strncmp(parts->gguf, "v.post_ln.", 10)));
+}
+static vp_result vp_impl_gguf_gather_one(vp_impl_gguf_gather *gather, const vp_tensor_spec *spec) {
+    const vp_model_config *config = gather->config;
+    vp_impl_gguf_name_parts parts;
+    const vp_impl_gguf_name *entry;
+    const vp_gguf_tensor *found;
+    const vp_gguf *file;
+    vp_named_tensor *made = &gather->tensors[gather->count];
+    vp_dtype dtype;
+    int32_t i;
+    if (!vp_impl_gguf_name_of(config->architecture, spec->name, &parts))
+        return vp_fail(gather->error, VP_ERR_UNSUPPORTED, -1, spec->name, "GGUF files have no name for this tensor");
+    file = gather->files[parts.is_tower];
+    entry = file ? vp_impl_gguf_search(file->tensor_names, file->tensor_count, parts.gguf) : NULL;
+    if (!entry)
+        return vp_impl_gguf_is_idle(config, &parts)
+                   ? VP_OK
+                   : vp_failf(gather->error, VP_ERR_MISMATCH, -1, file ? file->path : "projector",
+                              "there is no tensor %s", parts.gguf);
+    found = &file->tensors[entry->index];
+    if (!vp_impl_gguf_same_shape(found, spec, parts.expert >= 0)
+        || (parts.expert >= 0 && found->shape[0] != config->expert_count))
+        return vp_failf(gather->error, VP_ERR_MISMATCH, -1, file->path, "%s has another shape than the keys say",
+                        parts.gguf);
+    if (!vp_gguf_type_dtype(found->type, &dtype))
+        return vp_failf(gather->error, VP_ERR_UNSUPPORTED, -1, file->path, "%s has the type %s, which vlmprof does not "
+                        "read; it reads F32, F16, BF16, Q8_0, Q5_0, Q4_0, Q4_K, Q6_K", parts.gguf,
+                        vp_gguf_type_name(found->type) ? vp_gguf_type_name(found->type) : "of an unknown number");
+    gather->used[parts.is_tower][entry->index] = 1;
+    snprintf(made->name, sizeof made->name, "%s", spec->name);
+    made->tensor.dtype = dtype;
+    made->tensor.dimensions = spec->dimensions;
+    for (i = 0; i < spec->dimensions; i++) made->tensor.shape[i] = spec->shape[i];
+    made->tensor.bytes = parts.expert >= 0 ? found->bytes / (uint64_t)config->expert_count : found->bytes;
+    made->tensor.data = found->data + (parts.expert > 0 ? made->tensor.bytes * (uint64_t)parts.expert : 0);
+    made->tensor.shard = parts.is_tower;
+    if (gather->paired && parts.is_language && strstr(parts.gguf, ".attn_q.")) made->tensor.paired_heads = config->head_count;
+    if (gather->paired && parts.is_language && strstr(parts.gguf, ".attn_k."))
+        made->tensor.paired_heads = config->kv_head_count;
+    gather->count++;
+    return VP_OK;
+}
+/* what is left over would change what the model says */
+static vp_result vp_impl_gguf_gather_rest(const vp_impl_gguf_gather *gather) {
+    uint64_t i;
+    int f;
+    for (f = 0; f < 2 && gather->files[f]; f++)
+        for (i = 0; i < gather->files[f]->tensor_count; i++) {
+            const vp_gguf_tensor *tensor = &gather->files[f]->tensors[i];
+            if (gather->used[f][i]) continue;
+            return vp_failf(gather->error, VP_ERR_MISMATCH, -1, gather->files[f]->path,
+                            "%.*s is a tensor that vlmprof's model does not have",
+                            tensor->name.bytes > 80 ? 80 : (int)tensor->name.bytes, tensor->name.text);
+        }
+    return VP_OK;
+}
+VP_API vp_result vp_gguf_checkpoint(const vp_gguf *model, const vp_gguf *projector, const vp_model_config *config,
+                                    vp_checkpoint **checkpoint, vp_error *error) {
+    vp_impl_gguf_gather gather;
+    vp_tensor_spec spec;
+    vp_gguf_value value;
+    vp_gguf_text architecture = {"", 0};
+    const unsigned char *maps[2];
+    size_t map_bytes[2];
+    uint64_t offset = 0;
+    int64_t count, i;
+    vp_result result = VP_OK;
+    if (!model || !config || !checkpoint)
+        return vp_fail(error, VP_ERR_RANGE, -1, "vp_gguf_checkpoint", "a required pointer is NULL");
+    memset(&gather, 0, sizeof gather);
+    count = vp_model_tensor_count(config);
+    gather.files[0] = model;
+    gather.files[1] = projector;
+    gather.config = config;
+    gather.error = error;
+    if (vp_gguf_value_find(model, "general.architecture", &value) == VP_OK) vp_gguf_next_text(&value, &offset, &architecture);
+    gather.paired = architecture.bytes == 5 && !memcmp(architecture.text, "llama", 5);
+    gather.tensors = (vp_named_tensor *)calloc((size_t)count + 1, sizeof *gather.tensors);
+    gather.used[0] = (unsigned char *)calloc((size_t)model->tensor_count + 1, 1);
+    gather.used[1] = (unsigned char *)calloc((projector ? (size_t)projector->tensor_count : 0) + 1, 1);
+    if (!gather.tensors || !gather.used[0] || !gather.used[1])
+        result = vp_fail(error, VP_ERR_MEMORY, -1, model->path, "not enough memory");
+    for (i = 0; i < count && result == VP_OK; i++) {
+        result = vp_model_tensor(config, i, &spec);
+        if (result == VP_OK) result = vp_impl_gguf_gather_one(&gather, &spec);
+    }
+    if (result == VP_OK) result = vp_impl_gguf_gather_rest(&gather);
+    maps[0] = model->map;
+    map_bytes[0] = model->bytes;
+    maps[1] = projector ? projector->map : NULL;
+    map_bytes[1] = projector ? projector->bytes : 0;
+    if (result == VP_OK)
+        result = vp_checkpoint_of(gather.tensors, gather.count, maps, map_bytes, projector ? 2 : 1, checkpoint, error);
+    if (result != VP_OK) free(gather.tensors);
+    free(gather.used[0]);
+    free(gather.used[1]);
+    return result;
 }
 
 #ifdef __cplusplus
