@@ -798,7 +798,8 @@ static void vp_impl_gguf_put_language(vp_impl_gguf_text *out, int language) {
         vp_impl_gguf_put_int(out, "num_experts", vp_impl_gguf_int(out, "expert_count", VP_IMPL_GGUF_REQUIRED));
         vp_impl_gguf_put_int(out, "num_experts_per_tok",
                              vp_impl_gguf_int(out, "expert_used_count", VP_IMPL_GGUF_REQUIRED));
-        vp_impl_gguf_put_double(out, "clip_qkv", vp_impl_gguf_double(out, "attention.clamp_kqv", 0.0));
+        if (vp_impl_gguf_double(out, "attention.clamp_kqv", 0.0) != 0.0)
+            vp_impl_gguf_put_double(out, "clip_qkv", vp_impl_gguf_double(out, "attention.clamp_kqv", 0.0));
     } else if (vp_impl_gguf_int(out, "expert_count", 0) != 0)
         vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "expert_count", "experts of this architecture are not implemented");
     vp_impl_gguf_rope(out, head_dim);
