@@ -139,7 +139,7 @@ vp_result image_size_layout(const struct model *model, const struct image_size *
 }
 
 int model_is_blind(const struct model *model) {
-    return !model_is_molmo(model) && model->other.processor.kind == VP_PROCESSOR_OLMOE;
+    return !model_is_molmo(model) && !vp_processor_placeholder(model->other.processor.kind);
 }
 char *prompt_of_other(const struct model *model, const char *text, int has_image) {
     struct text_buffer made = {NULL, 0, 0};
@@ -155,6 +155,11 @@ char *prompt_of_other(const struct model *model, const char *text, int has_image
     return made.data;
 }
 void warn_of_template(const struct model *model) {
+    if (!model_is_molmo(model) && model->other.processor.kind == VP_PROCESSOR_PLAIN) {
+        if (model->other.has_template)
+            complain(0, "%s: its chat template is not applied: the prompt is the text as it stands", model->name);
+        return;
+    }
     if (!model_is_molmo(model) && !model->other.knows_template)
         complain(0,
                  "%s: %s; the prompt is as the published %s has it (--show_prompt prints it, --raw_prompt takes "
