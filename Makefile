@@ -186,10 +186,10 @@ $(E)/vlmprof: $(B)/cli.o $(E)/vlmprof_emulated.o $(LIBRARIES)
 $(E)/emulator: tests/emulator/emulator.cpp tests/emulator/cuda_on_cpu.h | $(PROBED_EMULATOR)
 	@echo "c++ $<"
 	@mkdir -p $(E)
-	@$(CXX) -std=c++17 $(WARN) $(CFLAGS) -O2 $(SANITIZE) -I. $< -o $@ -ldl -lm
+	@$(CXX) -std=c++17 $(WARN) $(CFLAGS) -O0 $(SANITIZE) -I. $< -o $@ -ldl -lm
 $(E)/test_%.o: tests/test_%.c | $(PROBED)
 	@mkdir -p $(E)
-	@$(CC) $(HEADER_FLAGS) -fopenmp -DTEST_EMULATED -DTEST_CUDA -DTEST_DEVICE='"cuda"' $(DEPENDENCIES) -c $< -o $@
+	@$(CC) $(HEADER_FLAGS) -O1 -fopenmp -DTEST_EMULATED -DTEST_CUDA -DTEST_DEVICE='"cuda"' $(DEPENDENCIES) -c $< -o $@
 $(E)/test_%: $(E)/test_%.o $(E)/vlmprof_emulated.o $(LIBRARY)
 	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
 EMULATED_TESTS := $(E)/emulator $(E)/test_kernels $(E)/test_model $(E)/test_othermodels $(E)/test_faults $(E)/test_trace
@@ -202,10 +202,13 @@ $(INJECTOR): tests/fault_injector.c tests/fault_injector.h | $(PROBED)
 
 # ---- programs of one source each: tests, benchmarks, samples. They link the library; a test of a part's insides includes that part, whose object
 # then stays in the archive. An old program is removed first: a failed build must not leave one to run.
-# Tests are compiled at -O1: they wait for the compiler longer than for their own code. Benchmarks that include the kernels get the product's flags.
+# Tests and samples are compiled at -O0: they wait for the compiler longer than for their own code; those that compute much get -O1. Benchmarks that
+# include the kernels get the product's flags.
+COMPUTING := tests/test_gemm.c tests/test_kernels.c tests/test_engine.c tests/test_intervals.c tests/test_analysis.c tests/test_load.c
+LEVEL = $(if $(filter $(COMPUTING),$<),-O1,$(if $(filter tests/test_% samples/%,$<),-O0))
 BENCH_OF_KERNELS := $(shell grep -l 'include "vlmprof_kernels.cu"' $(BENCH_SOURCES))
 COMPILE_ONE = @echo "cc  $<"; mkdir -p $(@D); rm -f $@; \
-    $(CC) $(if $(filter $<,$(BENCH_OF_KERNELS)),$(ENGINE_FLAGS),$(HEADER_FLAGS)) $(if $(filter tests/test_%,$<),-O1) -fopenmp $(DEPENDENCIES) $< $(filter %.a,$^) $(LDFLAGS) -o $@ $(SYSTEM)
+    $(CC) $(if $(filter $<,$(BENCH_OF_KERNELS)),$(ENGINE_FLAGS),$(HEADER_FLAGS)) $(LEVEL) -fopenmp $(DEPENDENCIES) $< $(filter %.a,$^) $(LDFLAGS) -o $@ $(SYSTEM)
 $(B)/tests/%: tests/%.c $(LIBRARIES) | $(PROBED)
 	$(COMPILE_ONE)
 $(B)/bench/%: tests/bench/%.c $(LIBRARIES) | $(PROBED)
@@ -214,7 +217,7 @@ $(B)/samples/%: samples/%.c | $(PROBED)
 	$(COMPILE_ONE)
 $(B)/samples/%: samples/%.cpp | $(PROBED_EMULATOR)
 	@echo "c++ $<"; mkdir -p $(@D); rm -f $@
-	@$(CXX) -std=c++17 $(WARN) -Wconversion $(INCLUDES) -ffp-contract=off $(CFLAGS) $(SANITIZE) $(DEPENDENCIES) $< $(LDFLAGS) -o $@ -lm
+	@$(CXX) -std=c++17 $(WARN) -Wconversion $(INCLUDES) -ffp-contract=off $(CFLAGS) $(LEVEL) $(SANITIZE) $(DEPENDENCIES) $< $(LDFLAGS) -o $@ -lm
 
 # the small model and its knobs; drawings that it never saw, photographs that it knows nothing about
 SMALL_MODEL := --model samples/tiny/model --importance_scores_file samples/tiny/importance-scores.json --max_new_tokens 8 --num_runs_per_sample 2

@@ -31,7 +31,8 @@
  *     vlmprof_file.h        a whole file into memory, errors with their reason
  *     vlmprof_checkpoint.h  config.json, safetensors, packed weights
  *     vlmprof_unicode.h     character classes, case, UTF-8, canonical forms
- *     vlmprof_tokenizer.h   byte-level BPE from tokenizer.json
+ *     vlmprof_tokenizer.h   BPE from tokenizer.json
+ *     vlmprof_processor.h   pixel values and prompts as Hugging Face's processors make them
  *     vlmprof_prompt.h      records of the nine data sets -> text, as the reference builds it
  *     vlmprof_score.h       scoring rules
  *     vlmprof_caption.h     CIDEr-D, BLEU and ROUGE-L of captions, built-in tokenizer
@@ -40,6 +41,8 @@
  *     vlmprof_noise.h       what else the machine did while something was measured
  *     vlmprof_stages.h      stages and parts of a request, and what an engine records of them
  *     vlmprof_trace.h       Chrome traces as torch.profiler writes them
+ *     vlmprof_chat.h        requests to chat servers and their answers; vlmprof_server.h sends them and takes the times
+ *     vlmprof_load.h        arrivals, objectives and the statistics of a server under load
  *     vlmprof_engine.h      the engine's interface; its code lies in parts/engine and vlmprof_kernels.cu: link
  *                           libvlmprof.a
  *   VLMPROF_STATIC makes their functions static too, the engine's aside. vlmprof_image.h has switches of its own, which

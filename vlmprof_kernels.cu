@@ -796,6 +796,7 @@ KERNEL(k_read, float *sums, const float *from, int count) {
 #endif
 
 #include "kernels/blocks.h"
+#include "kernels/native.h"
 #ifdef VK_CUDA
 #include "kernels/rows.h"
 #endif
@@ -883,10 +884,10 @@ static int64_t vk_turn_floats(const vk_heads *heads) {
 }
 static void l_qk_norm_rope(vk_queue *queue, void *q, void *key, void *value, const float *qkv, const vk_heads *heads,
                            const int32_t *position, int rows, int ldq, int wide) {
-    int64_t q_width = (int64_t)heads->heads * heads->head_dim,
-            count = rows * (q_width + 2 * (int64_t)heads->kv_heads * heads->head_dim);
-    vk_shape(queue, rows, q_width, 0, 0);
-    LAUNCH(k_qk_norm_rope, rows, vk_threads_for((int)q_width), rows * vk_turn_flops(heads),
+    int64_t q_width = (int64_t)heads->heads * heads->head_dim, kv_width = (int64_t)heads->kv_heads * heads->head_dim,
+            count = rows * (q_width + 2 * kv_width), width = q_width ? q_width : kv_width;
+    vk_shape(queue, rows, width, 0, 0);
+    LAUNCH(k_qk_norm_rope, rows, vk_threads_for((int)width), rows * vk_turn_flops(heads),
            count * (4 + vk_element(wide)) + 4 * (vk_turn_floats(heads) + (int64_t)rows * heads->head_dim + 1), q, key,
            value, qkv, *heads, position, ldq, wide);
 }
@@ -971,10 +972,13 @@ static void l_patch_windows(vk_queue *queue, void *out, const float *hidden, int
            hidden, before, width, side, pool, ld, wide);
 }
 
+#include "kernels/native_launchers.h"
+
 #define VK_KERNEL_TABLE { \
     l_rmsnorm, l_layernorm, l_convert, l_vit_embed, l_pool_windows, l_pool_attention, l_silu_mul, l_embed, \
     l_scatter_add, l_qk_norm_rope, l_attention_decode, l_router, l_moe_lists, l_gather, l_combine, l_argmax, \
-    l_advance, l_read, l_add_rmsnorm, l_add_scaled, l_place_rows, l_patch_windows }
+    l_advance, l_read, l_add_rmsnorm, l_add_scaled, l_place_rows, l_patch_windows, l_grid_embed, l_grid_turn, \
+    l_take_rows, l_compose_rope }
 
 /* ================================================================================================ backend >>backend
  * What both backends have in common: the order of their tables (engine/backend.h), ranges, telemetry that tells
@@ -3260,6 +3264,7 @@ static VK_CLONES void vk_tile_plain_wide(float *y, const void *x, size_t ldx, co
         xr += (size_t)now * (row); \
         y += now * VK_PAD; \
     }
+#include "kernels/cpu_softmax.h"
 #ifdef VK_X86
 #include "kernels/gemm_x86.h"
 #elif defined(VK_NEON)
@@ -3275,24 +3280,26 @@ typedef struct vk_gemm_kernel {
     vk_tile tile, tile_wide;
     void (*begin)(void), (*end)(void);
     vk_panel panel;
+    int strip;        /* queries that attention hands to its tiles: a multiple of the rows that they take at once */
+    vk_soften soften; /* of scores to bf16 weights */
 } vk_gemm_kernel;
 static const vk_gemm_kernel vk_gemm_kernels[] = {
 #ifdef VK_AMX
-    { "amx", vk_has_amx, vk_tile_amx, NULL, vk_amx_begin, vk_amx_end, vk_panel_amx },
+    { "amx", vk_has_amx, vk_tile_amx, NULL, vk_amx_begin, vk_amx_end, vk_panel_amx, 32, vk_soften_avx512bf16 },
 #endif
 #ifdef VK_X86
-    { "avx512bf16", vk_has_avx512bf16, vk_tile_avx512bf16, NULL, NULL, NULL, NULL },
-    { "avx512", vk_has_avx512, vk_tile_avx512, vk_tile_avx512_wide, NULL, NULL, NULL },
-    { "avx2", vk_has_avx2, vk_tile_avx2, vk_tile_avx2_wide, NULL, NULL, NULL },
+    { "avx512bf16", vk_has_avx512bf16, vk_tile_avx512bf16, NULL, NULL, NULL, NULL, 24, vk_soften_avx512bf16 },
+    { "avx512", vk_has_avx512, vk_tile_avx512, vk_tile_avx512_wide, NULL, NULL, NULL, 24, vk_soften_avx512 },
+    { "avx2", vk_has_avx2, vk_tile_avx2, vk_tile_avx2_wide, NULL, NULL, NULL, 24, vk_soften_bf16 },
 #endif
 #ifdef VK_NEON_BF16
-    { "bfmmla", vk_has_bf16, vk_tile_bfmmla, NULL, NULL, NULL, NULL },
-    { "bfdot", vk_has_bf16, vk_tile_bfdot, NULL, NULL, NULL, NULL },
+    { "bfmmla", vk_has_bf16, vk_tile_bfmmla, NULL, NULL, NULL, NULL, 32, vk_soften_bf16 },
+    { "bfdot", vk_has_bf16, vk_tile_bfdot, NULL, NULL, NULL, NULL, 24, vk_soften_bf16 },
 #endif
 #ifdef VK_NEON
-    { "neon", vk_has_neon, vk_tile_neon, vk_tile_neon_wide, NULL, NULL, NULL },
+    { "neon", vk_has_neon, vk_tile_neon, vk_tile_neon_wide, NULL, NULL, NULL, 24, vk_soften_bf16 },
 #endif
-    { "plain", vk_has_c, vk_tile_plain, vk_tile_plain_wide, NULL, NULL, NULL },
+    { "plain", vk_has_c, vk_tile_plain, vk_tile_plain_wide, NULL, NULL, NULL, 24, vk_soften_bf16 },
 };
 enum { VK_GEMM_KERNELS = (int)(sizeof vk_gemm_kernels / sizeof vk_gemm_kernels[0]) };
 
@@ -3309,8 +3316,8 @@ typedef struct vk_cpu {
     void *memory;
     size_t memory_bytes;
     /* attention over many queries: scratch of vk_cpu_layout */
-    void *k_panels, *v_panels, *weights;
-    float *scores;         /* f32 [threads, 32, padded tokens]; weights in-type, the same shape */
+    void *k_panels, *v_panels, *attend;
+    size_t attend_bytes;   /* of one thread */
     int64_t *first_task;
     int64_t *marks;        /* ns */
     int32_t *tokens;
@@ -3405,102 +3412,8 @@ static void vk_linear_run(const vk_cpu *cpu, void *y, int ldy, const void *x, in
     vk_gemm_run(cpu, &job, 1, first_task, epilogue);
 }
 
-/* ============================================================================================= attention >>attention
- * Softmax(q k^T * scale) v over many queries on the CPU, with the tiles of the GEMM. K of a head is packed like
- * weights [keys, head_dim], V like weights [head_dim, keys]; a task is 32 queries of one head. */
-static size_t vk_attention_panel_elements(int tokens, int heads, int head_dim) {
-    return (size_t)heads * vk_round_up((size_t)tokens, VK_PAD) * vk_round_up((size_t)head_dim, VK_PAD);
-}
-
-/* W rows (n of them, k long, `at(row, column)` of a strided in-type matrix) -> one panel of 32 rows */
-static VK_CLONES void vk_pack_panel(void *panel, const void *matrix, size_t row_stride, size_t column_stride, int n,
-                                    int k, int k_padded, int wide) {
-    for (int j = 0; j < k_padded; j++)
-        for (int c = 0; c < VK_PAD; c++) {
-            int inside = c < n && j < k;
-            size_t from = (size_t)c * row_stride + (size_t)j * column_stride;
-            if (wide) ((float *)panel)[j * VK_PAD + c] = inside ? ((const float *)matrix)[from] : 0.0f;
-            else
-                ((uint16_t *)panel)[(j / 2 * VK_PAD + c) * 2 + (j & 1)] = inside ? ((const uint16_t *)matrix)[from]
-                                                                                 : (uint16_t)0;
-        }
-}
-static void vk_attention_pack(const vk_cpu *cpu, const vk_attention_job *job, int head) {
-    size_t element = cpu->wide ? 4 : 2, keys = vk_round_up((size_t)job->tokens, VK_PAD),
-           width = vk_round_up((size_t)job->head_dim, VK_PAD);
-    const char *k = (const char *)job->k + (size_t)head * (size_t)job->head_dim * element,
-               *v = (const char *)job->v + (size_t)head * (size_t)job->head_dim * element;
-    char *kp = (char *)cpu->k_panels + (size_t)head * keys * width * element,
-         *vp = (char *)cpu->v_panels + (size_t)head * keys * width * element;
-    for (int j = 0; j < job->tokens; j += VK_PAD)
-        vk_pack_panel(kp + (size_t)j * width * element, k + (size_t)j * (size_t)job->ldk * element, (size_t)job->ldk, 1,
-                      job->tokens - j < VK_PAD ? job->tokens - j : VK_PAD, job->head_dim, (int)width, cpu->wide);
-    for (int c = 0; c < job->head_dim; c += VK_PAD)
-        vk_pack_panel(vp + (size_t)c * keys * element, v + (size_t)c * element, 1, (size_t)job->ldk,
-                      job->head_dim - c < VK_PAD ? job->head_dim - c : VK_PAD, job->tokens, (int)keys, cpu->wide);
-}
-/* scores f32 [keys] of one query -> unnormalised in-type weights, zero from `live` on; returns their sum */
-static VK_CLONES float vk_softmax_row(void *weights, float *scores, int live, int keys, float scale, int wide) {
-    float most = -INFINITY, s = 0.0f;
-    int dead = keys - live;
-    EACH_MAX(i, live, most) most = scores[i] > most ? scores[i] : most;
-    EACH_SUM(i, live, s) { scores[i] = vk_exp((scores[i] - most) * scale); s += scores[i]; }
-    EACH(i, dead) scores[live + i] = 0.0f;
-    EACH(i, keys) vk_put(weights, (size_t)i, scores[i], wide);
-    return s;
-}
-static void vk_attention_task(const vk_cpu *cpu, const vk_attention_job *job, int head, int row, int thread) {
-    vk_tile tile = cpu->wide ? cpu->gemm[1][VK_SHAPES - 1]->tile_wide : cpu->gemm[0][VK_SHAPES - 1]->tile;
-    size_t element = cpu->wide ? 4 : 2, keys = vk_round_up((size_t)job->tokens, VK_PAD),
-           width = vk_round_up((size_t)job->head_dim, VK_PAD);
-    size_t kv_head = (size_t)(head / (job->heads / job->kv_heads));
-    const char *kp = (const char *)cpu->k_panels + kv_head * keys * width * element,
-               *vp = (const char *)cpu->v_panels + kv_head * keys * width * element;
-    float *scores = cpu->scores + (size_t)thread * VK_ROWS_MAX * keys, sums[VK_ROWS_MAX * VK_PAD], inverse[VK_ROWS_MAX],
-          scale = 1.0f / sqrtf((float)job->head_dim);
-    char *weights = (char *)cpu->weights + (size_t)thread * VK_ROWS_MAX * keys * element;
-    int rows = job->tokens - row < VK_ROWS_MAX ? job->tokens - row : VK_ROWS_MAX,
-        seen = job->causal ? row + rows : job->tokens;
-    int seen_padded = (int)vk_round_up((size_t)seen, VK_PAD);
-    for (int j = 0; j < seen; j += VK_PAD) {
-        tile(sums,
-             (const char *)job->q + ((size_t)row * (size_t)job->ldq + (size_t)head * (size_t)job->head_dim) * element,
-             (size_t)job->ldq, kp + (size_t)j * width * element, width, rows);
-        for (int r = 0; r < rows; r++) memcpy(scores + (size_t)r * keys + j, sums + r * VK_PAD, sizeof(float) * VK_PAD);
-    }
-    for (int r = 0; r < rows; r++)
-        inverse[r] = 1.0f
-                     / vk_softmax_row(weights + (size_t)r * keys * element, scores + (size_t)r * keys,
-                                      job->causal ? row + r + 1 : seen, seen_padded, scale, cpu->wide);
-    for (int c = 0; c < job->head_dim; c += VK_PAD) {
-        int cols = job->head_dim - c < VK_PAD ? job->head_dim - c : VK_PAD;
-        tile(sums, weights, keys, vp + (size_t)c * keys * element, (size_t)seen_padded, rows);
-        for (int r = 0; r < rows; r++) {
-            size_t to = (size_t)(row + r) * (size_t)job->ldy + (size_t)(head * job->head_dim + c);
-            EACH(i, cols) vk_put(job->y, to + (size_t)i, sums[r * VK_PAD + i] * inverse[r], cpu->wide);
-        }
-    }
-}
-/* one sequence */
-static void vk_attention_run(const vk_cpu *cpu, const vk_attention_job *job) {
-    int blocks = (job->tokens + VK_ROWS_MAX - 1) / VK_ROWS_MAX, tasks = blocks * job->heads;
-    VK_PRAGMA(omp parallel num_threads(cpu->queue.threads))
-    {
-        int thread = 0;
-#ifdef _OPENMP
-        thread = omp_get_thread_num();
-#endif
-        int64_t since = vk_span_begin(&cpu->queue);
-        if (cpu->begin) cpu->begin();
-        VK_PRAGMA(omp for schedule(static))
-        for (int head = 0; head < job->kv_heads; head++) vk_attention_pack(cpu, job, head);
-        VK_PRAGMA(omp for schedule(dynamic) nowait)
-        for (int task = 0; task < tasks; task++)
-            vk_attention_task(cpu, job, task / blocks, task % blocks * VK_ROWS_MAX, thread);
-        if (cpu->end) cpu->end();
-        vk_span_end(&cpu->queue, since);
-    }
-}
+/* ============================================================================================ attention >>attention */
+#include "kernels/cpu_attention.h"
 
 /* The kernel that is fastest here, measured per shape class on a panel that fits in the cache. CPU flags alone
  * mislead: on one processor the AVX-512 BF16 unit is the fastest, on another it is slower than fp32 FMA. */
@@ -3682,17 +3595,17 @@ static void *vk_cpu_allocate(vk_queue *queue, size_t bytes) {
     cpu->memory_bytes = bytes;
     return cpu->memory;
 }
-/* scratch: panels of K | panels of V | scores and weights of each thread | tasks before each job of a grouped
- * product */
+/* scratch: panels of K | panels of V | a strip of each thread | tasks before each job of a grouped product */
 static void vk_cpu_layout(vk_cpu *cpu, const vk_extent *extent, vk_arena *arena) {
     size_t element = extent->wide ? 4 : 2, threads = (size_t)cpu->queue.threads;
-    size_t keys = vk_round_up(vk_max((size_t)extent->vit.tokens, (size_t)extent->llm.tokens), VK_PAD);
     size_t panels = vk_max(vk_attention_panel_elements(extent->vit.tokens, extent->vit.kv_heads, extent->vit.head_dim),
                            vk_attention_panel_elements(extent->llm.tokens, extent->llm.kv_heads, extent->llm.head_dim));
     cpu->k_panels = vk_take(arena, panels, element);
     cpu->v_panels = vk_take(arena, panels, element);
-    cpu->scores = (float *)vk_take(arena, threads * VK_ROWS_MAX * keys, 4);
-    cpu->weights = vk_take(arena, threads * VK_ROWS_MAX * keys, element);
+    cpu->attend_bytes = vk_attend_bytes((size_t)(extent->vit.head_dim > extent->llm.head_dim ? extent->vit.head_dim
+                                                                                             : extent->llm.head_dim),
+                                        extent->wide);
+    cpu->attend = vk_take(arena, threads, cpu->attend_bytes);
     cpu->first_task = (int64_t *)vk_take(arena, (size_t)extent->experts + 1, sizeof *cpu->first_task);
 }
 static size_t vk_cpu_scratch_bytes(vk_queue *queue, const vk_extent *extent) {

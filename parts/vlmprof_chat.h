@@ -36,6 +36,8 @@ typedef enum vp_chat_api { VP_CHAT_APIS(VP_CHAT_API_ENUM) VP_CHAT_API_LAST_ } vp
 /* The name and the path of an API; NULL for a number that is none. */
 VP_API const char *vp_chat_api_name(int32_t api);
 VP_API const char *vp_chat_api_path(int32_t api);
+/* returns: bytes of a URL that are the server's: without an API's path, /v1 and slashes at its end */
+VP_API size_t vp_chat_base_bytes(const char *url);
 /* returns: VP_OK; VP_ERR_NOT_FOUND: no API is called so */
 VP_API vp_result vp_chat_api_find(const char *name, vp_chat_api *api);
 
@@ -171,6 +173,21 @@ VP_API const char *vp_chat_api_name(int32_t api) {
 }
 VP_API const char *vp_chat_api_path(int32_t api) {
     return api >= 0 && api < VP_CHAT_API_LAST_ ? vp_impl_chat_apis[api].path : NULL;
+}
+/* Bytes of a URL without an end and the slashes before it; the host, after `least` bytes, stays. */
+static size_t vp_impl_chat_without(const char *url, size_t bytes, const char *end, size_t least) {
+    const size_t end_bytes = strlen(end);
+    if (bytes > least + end_bytes && memcmp(url + bytes - end_bytes, end, end_bytes) == 0) bytes -= end_bytes;
+    while (bytes > least && url[bytes - 1] == '/') bytes--;
+    return bytes;
+}
+VP_API size_t vp_chat_base_bytes(const char *url) {
+    const char *host = strstr(url, "://");
+    const size_t least = host ? (size_t)(host - url) + 3 : 0;
+    size_t bytes = vp_impl_chat_without(url, strlen(url), "", least);
+    int32_t i;
+    for (i = 0; i < VP_CHAT_API_LAST_; i++) bytes = vp_impl_chat_without(url, bytes, vp_impl_chat_apis[i].path, least);
+    return vp_impl_chat_without(url, bytes, "/v1", least);
 }
 VP_API vp_result vp_chat_api_find(const char *name, vp_chat_api *api) {
     int32_t i;

@@ -33,7 +33,10 @@ extern "C" {
     X(LLAVA, "LLaVA", "LlavaForConditionalGeneration", "llava") \
     X(IDEFICS3, "Idefics3", "Idefics3ForConditionalGeneration", "idefics3") \
     X(SMOLVLM, "SmolVLM", "SmolVLMForConditionalGeneration", "smolvlm") \
-    X(INTERNVL, "InternVL", "InternVLForConditionalGeneration", "internvl")
+    X(INTERNVL, "InternVL", "InternVLForConditionalGeneration", "internvl") \
+    X(QWEN2_5_VL, "Qwen2.5-VL", "Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl") \
+    X(QWEN3_VL, "Qwen3-VL", "Qwen3VLForConditionalGeneration", "qwen3_vl") \
+    X(QWEN3_VL_MOE, "Qwen3-VL-MoE", "Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe")
 typedef enum vp_architecture {
 #define VP_ARCHITECTURE_ENUM(name, text, architecture, model_type) VP_ARCHITECTURE_##name,
     VP_ARCHITECTURES(VP_ARCHITECTURE_ENUM)
@@ -47,9 +50,11 @@ typedef enum vp_qk_norm { VP_QK_NORM_NONE, VP_QK_NORM_WHOLE, VP_QK_NORM_HEAD } v
 /* x * sigmoid(1.702 x), x * Phi(x), and the latter by way of tanh */
 typedef enum vp_gelu { VP_GELU_QUICK, VP_GELU_ERF, VP_GELU_TANH } vp_gelu;
 /* From the tower to the language model. NONE: text only. POOLING: attention over windows, then SwiGLU. The others put
- * the patches of a window side by side; LINEAR: one matrix; MLP: two with GELU between; NORM_MLP: a layer norm first */
+ * the patches of a window side by side; LINEAR: one matrix; MLP: two with GELU between; NORM_MLP: a layer norm first;
+ * MERGER: each patch is normed before */
 typedef enum vp_connector {
-    VP_CONNECTOR_NONE, VP_CONNECTOR_POOLING, VP_CONNECTOR_LINEAR, VP_CONNECTOR_MLP, VP_CONNECTOR_NORM_MLP
+    VP_CONNECTOR_NONE, VP_CONNECTOR_POOLING, VP_CONNECTOR_LINEAR, VP_CONNECTOR_MLP, VP_CONNECTOR_NORM_MLP,
+    VP_CONNECTOR_MERGER
 } vp_connector;
 /* How RoPE's frequencies are stretched. LINEAR: all divided by factor. LLAMA3: those whose wavelength is above
  * original_positions / low_frequency, with a smooth passage to those below original_positions / high_frequency */
@@ -57,6 +62,10 @@ typedef enum vp_rope_scaling { VP_ROPE_PLAIN, VP_ROPE_LINEAR, VP_ROPE_LLAMA3 } v
 typedef struct vp_rope {
     vp_rope_scaling scaling;
     double factor, low_frequency, high_frequency, original_positions; /* 0 where the scaling has none */
+    /* M-RoPE: pairs of a head that turn by time, row and column of an image; 0, 0, 0: all by the place in the sequence.
+     * They lie in blocks of so many pairs, or interleaved: pair i by i % 3 until a section's pairs are spent, the rest
+     * by time */
+    int32_t sections[3], interleaved;
 } vp_rope;
 
 enum { VP_VIT_LAYERS_MAX = 4 };
@@ -93,6 +102,16 @@ typedef struct vp_model_config {
     int32_t vit_layers[VP_VIT_LAYERS_MAX], vit_layer_count;
     /* blocks that must run for them: 1 + the largest index */
     int32_t vit_blocks_needed;
+    /* 1: pictures of any size. A view is then one window of pool x pool patches (vit_positions), and the views of a
+     * picture, row by row, see each other */
+    int32_t vit_native;
+    double vit_rope_theta;                                     /* heads are turned by row and column; 0: they are not */
+    int32_t vit_table_side;    /* of a square of learned positions that is stretched over a native picture; 0: none */
+    int32_t vit_rms, vit_gated;                                /* 1: norms by RMS, no bias; 1: an MLP of SwiGLU's kind */
+    int32_t vit_window;        /* side of the squares that attention is kept to, in views; 0: none .. */
+    uint64_t vit_full_blocks;                                  /* .. bit b: but block b sees everything */
+    /* features of vit_layers[1..] that are added to image tokens behind the first blocks of the language model */
+    int32_t deepstack_count;
     vp_connector connector;
     int32_t projector_dim;                                     /* hidden width of the image projector; 0: one matrix */
     int32_t image_replaces; /* 1: image features stand in for the embeddings of image tokens; 0: they are added */
@@ -111,7 +130,7 @@ typedef struct vp_model_config {
  *          absent field is refused as well.
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/config_molmoe.py and modeling_molmoe.py; the files
  *          beside the published Molmo-7B-D-0924; transformers 5.23.0, models/{olmoe,llava,idefics3,smolvlm,internvl,
- *          llama,qwen2,qwen3,clip}/configuration_*.py
+ *          llama,qwen2,qwen3,clip,qwen2_5_vl,qwen3_vl,qwen3_vl_moe}/configuration_*.py
  * memory:  temporary: about 40 bytes per JSON value
  * threads: reentrant */
 VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json,
@@ -136,7 +155,12 @@ VP_API uint16_t vp_f32_to_bf16(float value);
 VP_API float vp_f16_to_f32(uint16_t value);
 
 /* A tensor that a model of this config has: name and shape, outermost dimension first. */
-typedef struct vp_tensor_spec { char name[112]; int32_t dimensions; int64_t shape[4]; } vp_tensor_spec;
+enum { VP_TENSOR_DIMENSIONS_MAX = 5 };
+typedef struct vp_tensor_spec {
+    char name[112];
+    int32_t dimensions;
+    int64_t shape[VP_TENSOR_DIMENSIONS_MAX];
+} vp_tensor_spec;
 /* Number of tensors (3,573 for MolmoE-1B), and tensor `index` of them in a fixed order: embeddings, final norm,
  * blocks, connector, ViT, head.
  * in:      config  as vp_model_config_parse or a preset fills it
@@ -151,7 +175,7 @@ VP_API vp_result vp_model_tensor(const vp_model_config *config, int64_t index, v
 typedef struct vp_tensor {
     vp_dtype dtype;
     int32_t dimensions;
-    int64_t shape[4];
+    int64_t shape[VP_TENSOR_DIMENSIONS_MAX];
     const unsigned char *data;
     uint64_t bytes;
     int32_t shard; /* index of its file; shards are in the order of their names */
@@ -179,7 +203,7 @@ VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config
 /* One tensor by its name.
  * out:     tensor  on success only; tensor->data lives until vp_checkpoint_close
  * returns: VP_OK; VP_ERR_NOT_FOUND (always so in packed weights); VP_ERR_UNSUPPORTED a type other than F32, BF16, F16,
- *          or over 4 dimensions
+ *          or over 5 dimensions
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char *name, vp_tensor *tensor);
@@ -741,20 +765,20 @@ static int32_t vp_impl_fields_square(vp_impl_fields *fields, const char *field, 
 }
 
 /* RoPE: rope_parameters (transformers 5), or rope_theta and rope_scaling */
-static void vp_impl_config_rope(vp_impl_fields *fields, vp_model_config *config) {
-    static const char *const types[] = {"default", "linear", "llama3", "dynamic"};
+static void vp_impl_config_rope(vp_impl_fields *fields, double theta, vp_model_config *config) {
+    static const char *const types[] = {"default", "linear", "llama3", "dynamic", "mrope"}; /* the last is the first */
     vp_impl_fields rope = vp_impl_fields_inner(fields, "rope_parameters", "rope_parameters.", 0);
     const char *field = "rope_type";
     int type = 0;
     uint32_t node;
-    config->rope_theta = vp_impl_fields_double(fields, "rope_theta", 0, 1e30, 10000.0);
+    config->rope_theta = vp_impl_fields_double(fields, "rope_theta", 0, 1e30, theta);
     if (rope.object == VP_JSON_NONE) rope = vp_impl_fields_inner(fields, "rope_scaling", "rope_scaling.", 0);
     config->rope_theta = vp_impl_fields_double(&rope, "rope_theta", 0, 1e30, config->rope_theta);
     if (fields->result != VP_OK || rope.object == VP_JSON_NONE) return;
     if (vp_impl_fields_get(&rope, field, 1) == VP_JSON_NONE) field = "type";
     node = vp_impl_fields_get(&rope, field, 1);
-    while (node != VP_JSON_NONE && type < 4 && !vp_impl_fields_is(&rope, field, types[type])) type++;
-    if (type == 4)
+    while (node != VP_JSON_NONE && type < 5 && !vp_impl_fields_is(&rope, field, types[type])) type++;
+    if (type == 5)
         vp_impl_fields_fail(&rope, VP_ERR_UNSUPPORTED, field, "vlmprof knows default, linear, llama3 and dynamic");
     if (vp_impl_fields_double(&rope, "partial_rotary_factor", 0, 1e9, 1.0) != 1.0)
         vp_impl_fields_fail(&rope, VP_ERR_UNSUPPORTED, "partial_rotary_factor", "only whole heads are turned");
@@ -781,12 +805,13 @@ typedef struct vp_impl_language {
     int32_t vocab_size, hidden_size, intermediate_size, layers, heads, kv_heads, head_dim, max_positions, qkv_bias;
     double eps;
     vp_qk_norm qk_norm;
+    double rope_theta;
 } vp_impl_language;
 static const vp_impl_language vp_impl_languages[] = {
-    {"llama", 32000, 4096, 11008, 32, 32, 0, 0, 2048, 0, 1e-6, VP_QK_NORM_NONE},
-    {"qwen2", 151936, 4096, 22016, 32, 32, 32, 0, 32768, 1, 1e-6, VP_QK_NORM_NONE},
-    {"qwen3", 151936, 4096, 22016, 32, 32, 32, 128, 32768, 0, 1e-6, VP_QK_NORM_HEAD},
-    {"olmoe", 50304, 2048, 2048, 16, 16, 0, 0, 4096, 0, 1e-5, VP_QK_NORM_WHOLE},
+    {"llama", 32000, 4096, 11008, 32, 32, 0, 0, 2048, 0, 1e-6, VP_QK_NORM_NONE, 1e4},
+    {"qwen2", 151936, 4096, 22016, 32, 32, 32, 0, 32768, 1, 1e-6, VP_QK_NORM_NONE, 1e4},
+    {"qwen3", 151936, 4096, 22016, 32, 32, 32, 128, 32768, 0, 1e-6, VP_QK_NORM_HEAD, 1e4},
+    {"olmoe", 50304, 2048, 2048, 16, 16, 0, 0, 4096, 0, 1e-5, VP_QK_NORM_WHOLE, 1e4},
 };
 
 static void vp_impl_language_heads(vp_impl_fields *fields, const vp_impl_language *kind, vp_model_config *config) {
@@ -830,7 +855,7 @@ static void vp_impl_config_llama(vp_impl_fields *fields, const vp_impl_language 
     config->qkv_bias = kind->qkv_bias;
     config->qk_norm = kind->qk_norm;
     vp_impl_language_heads(fields, kind, config);
-    vp_impl_config_rope(fields, config);
+    vp_impl_config_rope(fields, kind->rope_theta, config);
     if (fields->result == VP_OK && !(config->norm_eps > 0))
         vp_impl_fields_fail(fields, VP_ERR_RANGE, "rms_norm_eps", "the value vanishes in float32");
 }
@@ -950,7 +975,7 @@ static vp_result vp_impl_config_molmo(vp_impl_fields *fields, const vp_json *pre
         {"tie_word_embeddings", "false", "false", "false"},
         {"weight_tying", "false", "false", "false"},
     };
-    static const vp_impl_language kind = {"molmo", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, VP_QK_NORM_NONE};
+    static const vp_impl_language kind = {"molmo", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, VP_QK_NORM_NONE, 1e4};
     (void)preprocessor; /* the published processor does not read its file */
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
     config->d_model = vp_impl_fields_int(fields, "hidden_size", 2, 65536, -1);
@@ -968,7 +993,7 @@ static vp_result vp_impl_config_molmo(vp_impl_fields *fields, const vp_json *pre
     config->qkv_bias = vp_impl_fields_flag(fields, "qkv_bias", 0);
     config->norm_after = vp_impl_fields_flag(fields, "norm_after", 0);
     vp_impl_language_heads(fields, &kind, config);
-    vp_impl_config_rope(fields, config);
+    vp_impl_config_rope(fields, kind.rope_theta, config);
     if (fields->result == VP_OK && !(config->norm_eps > 0))
         vp_impl_fields_fail(fields, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
     if (fields->result == VP_OK && config->embedding_size < config->vocab_size)
@@ -1052,6 +1077,10 @@ static vp_result vp_impl_config_internvl(vp_impl_fields *fields, const vp_json *
     return fields->result;
 }
 
+#define VP_IMPL_QWEN_CONFIG
+#include "vlmprof_qwen.h"
+#undef VP_IMPL_QWEN_CONFIG
+
 static const char *const vp_impl_architectures[VP_ARCHITECTURE_COUNT][3] = {
 #define VP_IMPL_ARCHITECTURE_ROW(name, text, architecture, model_type) {text, architecture, model_type},
     VP_ARCHITECTURES(VP_IMPL_ARCHITECTURE_ROW)
@@ -1104,6 +1133,9 @@ static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preproc
         case VP_ARCHITECTURE_IDEFICS3:
         case VP_ARCHITECTURE_SMOLVLM: return vp_impl_config_idefics3(&fields, preprocessor, config);
         case VP_ARCHITECTURE_INTERNVL: return vp_impl_config_internvl(&fields, preprocessor, config);
+        case VP_ARCHITECTURE_QWEN2_5_VL:
+        case VP_ARCHITECTURE_QWEN3_VL:
+        case VP_ARCHITECTURE_QWEN3_VL_MOE: return vp_impl_config_qwen(&fields, preprocessor, config);
         default: return vp_impl_config_molmoe(&fields, preprocessor, config);
     }
 }
@@ -1264,6 +1296,10 @@ static void vp_impl_walk_reshape(const vp_impl_walk *walk, int32_t ones, int64_t
     }
     if (side) { shape[2] = shape[3] = side; walk->spec->dimensions = 4; }
 }
+/* the same with one dimension more, behind the others */
+static void vp_impl_walk_behind(const vp_impl_walk *walk, int64_t length) {
+    if (walk->at - 1 == walk->wanted) walk->spec->shape[walk->spec->dimensions++] = length;
+}
 /* whether the next `count` tensors can be passed over at once */
 static int vp_impl_walk_past(vp_impl_walk *walk, int64_t count) {
     if (walk->wanted >= walk->at && walk->wanted < walk->at + count) return 0;
@@ -1375,6 +1411,13 @@ static void vp_impl_walk_layer(vp_impl_walk *walk, const vp_model_config *config
     vp_impl_walk_put(walk, d, q, "%slayers.%d.self_attn.o_proj.weight", prefix, (int)layer);
     if (config->expert_count)
         vp_impl_walk_put(walk, config->expert_count, d, "%slayers.%d.mlp.gate.weight", prefix, (int)layer);
+    if (config->architecture == VP_ARCHITECTURE_QWEN3_VL_MOE) { /* all experts of a layer in one tensor */
+        vp_impl_walk_put(walk, config->expert_count, d, "%slayers.%d.mlp.experts.gate_up_proj", prefix, (int)layer);
+        vp_impl_walk_behind(walk, 2 * dim);
+        vp_impl_walk_put(walk, config->expert_count, dim, "%slayers.%d.mlp.experts.down_proj", prefix, (int)layer);
+        vp_impl_walk_behind(walk, d);
+        return;
+    }
     for (e = 0; e < (config->expert_count ? config->expert_count : 1); e++) {
         char mlp[32] = "mlp.";
         if (config->expert_count) vp_impl_print(mlp, sizeof mlp, "mlp.experts.%d.", (int)e);
@@ -1455,6 +1498,10 @@ static void vp_impl_walk_projector(vp_impl_walk *walk, const vp_model_config *co
     VP_IMPL_PUT_BOTH(walk, config->d_model, config->projector_dim, "%slinear_2", prefix);
 }
 
+#define VP_IMPL_QWEN_WALK
+#include "vlmprof_qwen.h"
+#undef VP_IMPL_QWEN_WALK
+
 static void vp_impl_walk_model(vp_impl_walk *walk, const vp_model_config *config) {
     int64_t block = (int64_t)config->geometry.pool * config->geometry.pool * config->vit_width;
     switch (config->architecture) {
@@ -1475,6 +1522,9 @@ static void vp_impl_walk_model(vp_impl_walk *walk, const vp_model_config *config
             vp_impl_walk_intern(walk, config, "vision_tower.");
             vp_impl_walk_projector(walk, config);
             break;
+        case VP_ARCHITECTURE_QWEN2_5_VL:
+        case VP_ARCHITECTURE_QWEN3_VL:
+        case VP_ARCHITECTURE_QWEN3_VL_MOE: vp_impl_walk_qwen(walk, config); break;
         default: vp_impl_walk_molmo(walk, config); break;
     }
 }
@@ -1511,8 +1561,8 @@ typedef struct vp_impl_shard {
 typedef struct vp_impl_entry {
     const char *name;
     uint64_t begin, end; /* offsets into the map */
-    int64_t shape[4];
-    uint32_t dimensions; /* above 4 only the first 4 are kept */
+    int64_t shape[VP_TENSOR_DIMENSIONS_MAX];
+    uint32_t dimensions; /* above VP_TENSOR_DIMENSIONS_MAX only the first ones are kept */
     uint16_t type;       /* index into vp_impl_file_types */
     uint8_t used;
     int32_t shard;
@@ -1570,7 +1620,7 @@ static vp_result vp_impl_header_shape(const vp_impl_header *header, uint32_t nod
     for (i = 0; i < count; i++, item++) { /* numbers have no children, so the next element is the next node */
         if (!vp_impl_json_u64(header->json, item, &side) || side > (uint64_t)INT64_MAX)
             return vp_impl_header_fail(header, entry->name, "shape must hold integers from 0");
-        if (i < 4) entry->shape[i] = (int64_t)side;
+        if (i < VP_TENSOR_DIMENSIONS_MAX) entry->shape[i] = (int64_t)side;
         if (side && *elements > UINT64_MAX / side)
             return vp_impl_header_fail(header, entry->name, "the number of elements overflows");
         *elements *= side;
@@ -2027,12 +2077,12 @@ static void vp_impl_shape_text(char *out, size_t capacity, const int64_t *shape,
     uint32_t i;
     size_t used;
     vp_impl_print(out, capacity, "[");
-    for (i = 0; i < dimensions && i < 4; i++) {
+    for (i = 0; i < dimensions && i < VP_TENSOR_DIMENSIONS_MAX; i++) {
         used = strlen(out);
         vp_impl_print(out + used, capacity - used, "%s%lld", i ? ", " : "", (long long)shape[i]);
     }
     used = strlen(out);
-    vp_impl_print(out + used, capacity - used, dimensions > 4 ? ", ...]" : "]");
+    vp_impl_print(out + used, capacity - used, dimensions > VP_TENSOR_DIMENSIONS_MAX ? ", ...]" : "]");
 }
 
 /* compares one tensor of the config with the file's; the entry is then marked as used */
@@ -2283,7 +2333,7 @@ VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char 
     if (!checkpoint || !name || !tensor) return VP_ERR_RANGE;
     entry = vp_impl_checkpoint_entry(checkpoint, name);
     if (!entry) return VP_ERR_NOT_FOUND;
-    if (entry->type > VP_DTYPE_F16 || entry->dimensions > 4) return VP_ERR_UNSUPPORTED;
+    if (entry->type > VP_DTYPE_F16 || entry->dimensions > VP_TENSOR_DIMENSIONS_MAX) return VP_ERR_UNSUPPORTED;
     memset(tensor, 0, sizeof *tensor);
     tensor->dtype = (vp_dtype)entry->type;
     tensor->dimensions = (int32_t)entry->dimensions;

@@ -182,6 +182,7 @@ VP_API const vp_range_hooks *vp_engine_range_hooks(void);
 typedef struct vp_dump {
     float *image_features; /* f32 [views, tokens_per_crop, d_model] */
     float *vit_features;   /* f32 [views, patches, vit_layer_count * vit_width], before pad_embed */
+    float *deepstack_features; /* f32 [deepstack_count, views, d_model] */
     float *block_last;     /* f32 [active blocks, d_model] */
     float *block_mean;     /* f32 [active blocks, d_model]: mean over positions */
     float *logits;         /* f32 [max_new_tokens, embedding_size] */
@@ -194,8 +195,9 @@ typedef struct vp_request {
     const float *image_masks;                        /* f32 [views, patches]; read by attention pooling alone */
     const int32_t *image_input_idx;                  /* int32 [views, tokens_per_crop] */
     int32_t views;
+    int32_t grid_rows, grid_cols; /* vit_native: of the picture, in views, whose product they are; else unused */
     int32_t top_k;                                   /* 1..expert_count; 0 where there are no experts */
-    /* ascending; a block that is not listed is the identity */
+    /* ascending; a block that is not listed is the identity (DeepStack's features are added behind it all the same) */
     const int32_t *active_blocks; int32_t active_block_count;
     int32_t max_new_tokens; int ignore_eos; int32_t eos_id;
     const vp_dump *dump;                             /* NULL: nothing is copied */

@@ -1,7 +1,7 @@
 /* vlmprof_processor.h - v0.2.0 - question and image -> text and pixels, for models other than Molmo - MIT licence
  *
- * What the official processors of OLMoE, LLaVA-1.5, Idefics3, SmolVLM and InternVL put around a question, what they
- * put in the place of an image, and how they make pixels of it: the "fast" processors of transformers, whose resizing
+ * What the official processors of OLMoE, LLaVA-1.5, Idefics3, SmolVLM, InternVL, Qwen2.5-VL and Qwen3-VL put around a
+ * question, what they put in the place of an image, and how they make pixels of it: the "fast" processors of transformers, whose resizing
  * is torch's of 8-bit images. It uses malloc while it resizes.
  *
  * Needs vlmprof.h and vlmprof_families.h, and includes what is missing.
@@ -20,16 +20,17 @@
 extern "C" {
 #endif
 
-/* OLMOE reads no images; IDEFICS3 is SmolVLM's, too */
+/* OLMOE reads no images; IDEFICS3 is SmolVLM's, too, QWEN3_VL Qwen3-VL-MoE's */
 typedef enum vp_processor_kind {
-    VP_PROCESSOR_OLMOE, VP_PROCESSOR_LLAVA, VP_PROCESSOR_IDEFICS3, VP_PROCESSOR_INTERNVL, VP_PROCESSOR_COUNT
+    VP_PROCESSOR_OLMOE, VP_PROCESSOR_LLAVA, VP_PROCESSOR_IDEFICS3, VP_PROCESSOR_INTERNVL, VP_PROCESSOR_QWEN2_5_VL,
+    VP_PROCESSOR_QWEN3_VL, VP_PROCESSOR_COUNT
 } vp_processor_kind;
 enum { VP_PROCESSOR_VIEW_PIXELS_MAX = 100000000 }; /* of all views of one image together, and of what is resized */
 
 /* Treat the members as read-only: vp_processor_read fills them. */
 typedef struct vp_processor {
     vp_processor_kind kind;
-    vp_geometry geometry;      /* crop_px: side of a view; pool, mean and std */
+    vp_geometry geometry;      /* crop_px: side of a view, Qwen's a token's share; pool, mean and std */
     int32_t shortest_edge_px;  /* LLaVA: the image's, before the centre is cut out */
     int32_t longest_edge_px;   /* Idefics3: the image's, after the first resize */
     vp_family family;          /* rule of the grid of views; unused for OLMoE and LLaVA */
@@ -41,8 +42,10 @@ typedef struct vp_processor {
  * returns: VP_OK; VP_ERR_NOT_FOUND: no file, or it lacks a size; VP_ERR_UNSUPPORTED: a step that is not the official
  *          one (where names it); VP_ERR_MISMATCH: sizes that are not the tower's; VP_ERR_FORMAT: a value of the wrong
  *          type; VP_ERR_RANGE: a value out of range, NULL
- * rule:    InternVL always cuts tiles, whatever crop_to_patches says: its processor does
- * source:  transformers 5.23.0, processing_{llava,smolvlm,internvl}.py, image_processing_{clip,smolvlm,got_ocr2}*.py
+ * rule:    InternVL always cuts tiles, whatever crop_to_patches says: its processor does. Qwen: min_pixels and
+ *          max_pixels win over size; without both the class's 3136 and 1003520
+ * source:  transformers 5.23.0, processing_{llava,smolvlm,internvl,qwen2_5_vl,qwen3_vl}.py,
+ *          image_processing_{clip,smolvlm,got_ocr2,qwen2_vl}*.py
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *geometry, const vp_json *preprocessor,
@@ -153,8 +156,8 @@ static int32_t vp_impl_processor_int(const vp_json *json, const char *field, con
 /* Each step that the file names must be as the official processor has it; what it does not name is so. */
 static vp_result vp_impl_processor_steps(vp_processor_kind kind, const vp_json *json, vp_error *error) {
     static const struct { const char *name; unsigned kinds; } steps[] = {
-        {"do_resize", 14}, {"do_rescale", 14}, {"do_normalize", 14}, {"do_center_crop", 2}, {"do_image_splitting", 4}};
-    static const int resample[VP_PROCESSOR_COUNT] = {0, 3, 1, 3}; /* Pillow's numbers: Lanczos 1, bicubic 3 */
+        {"do_resize", 62}, {"do_rescale", 62}, {"do_normalize", 62}, {"do_center_crop", 2}, {"do_image_splitting", 4}};
+    static const int resample[VP_PROCESSOR_COUNT] = {0, 3, 1, 3, 3, 3}; /* Pillow's numbers: Lanczos 1, bicubic 3 */
     uint32_t node;
     double factor = 0;
     int64_t filter = -1;
@@ -227,6 +230,46 @@ static vp_result vp_impl_processor_internvl(vp_processor *processor, const vp_js
                            : result;
 }
 
+static int vp_impl_processor_is_qwen(const vp_processor *processor) {
+    return processor->kind == VP_PROCESSOR_QWEN2_5_VL || processor->kind == VP_PROCESSOR_QWEN3_VL;
+}
+/* a limit of pixels by its own name or as an edge of `size`; NULL `size` there: the class's */
+static vp_result vp_impl_processor_limit(const vp_json *json, const char *name, const char *edge, int64_t absent,
+                                         int64_t *pixels, vp_error *error) {
+    uint32_t node = vp_json_get(json, 0, name), size = vp_json_get(json, 0, "size");
+    const int is_there = node != VP_JSON_NONE && json->nodes[node].type != VP_JSON_NULL;
+    if (!is_there && size == VP_JSON_NONE) {
+        *pixels = absent;
+        return VP_OK;
+    }
+    if (!is_there) node = vp_json_get(json, size, edge);
+    if (node == VP_JSON_NONE)
+        return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, name, "is not there, nor as an edge of size");
+    if (vp_json_to_int(json, node, pixels) != VP_OK || *pixels < 1 || *pixels > VP_PROCESSOR_VIEW_PIXELS_MAX)
+        return vp_impl_processor_wrong(error, VP_ERR_RANGE, name, "is no number of pixels up to 100 million");
+    return VP_OK;
+}
+static vp_result vp_impl_processor_qwen(vp_processor *processor, const vp_json *json, vp_error *error) {
+    const vp_geometry *geometry = &processor->geometry;
+    static const char *const names[3] = {"patch_size", "merge_size", "temporal_patch_size"};
+    const int32_t wanted[3] = {geometry->patch_px, geometry->pool, 2};
+    int64_t least = 0, most = 0;
+    vp_result result;
+    int i;
+    for (i = 0; i < 3; i++)
+        if (vp_json_get(json, 0, names[i]) != VP_JSON_NONE && vp_impl_processor_int(json, names[i], NULL) != wanted[i])
+            return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, names[i], "is not the tower's");
+    result = vp_impl_processor_limit(json, "min_pixels", "shortest_edge", 3136, &least, error);
+    if (result == VP_OK) result = vp_impl_processor_limit(json, "max_pixels", "longest_edge", 1003520, &most, error);
+    if (result != VP_OK) return result;
+    vp_family_default(vp_family_find(processor->kind == VP_PROCESSOR_QWEN3_VL ? "qwen3-vl" : "qwen2.5-vl"),
+                      &processor->family);
+    result = vp_family_set_number(&processor->family, "patch_size", geometry->patch_px, error);
+    if (result == VP_OK) result = vp_family_set_number(&processor->family, "merge_size", geometry->pool, error);
+    if (result == VP_OK) result = vp_family_set_number(&processor->family, "min_pixels", (double)least, error);
+    return result == VP_OK ? vp_family_set_number(&processor->family, "max_pixels", (double)most, error) : result;
+}
+
 VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *geometry, const vp_json *preprocessor,
                                    vp_processor *processor, vp_error *error) {
     vp_result result;
@@ -247,6 +290,7 @@ VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *ge
     if (result != VP_OK) return result;
     if (kind == VP_PROCESSOR_LLAVA) return vp_impl_processor_llava(processor, preprocessor, error);
     if (kind == VP_PROCESSOR_IDEFICS3) return vp_impl_processor_idefics3(processor, preprocessor, error);
+    if (vp_impl_processor_is_qwen(processor)) return vp_impl_processor_qwen(processor, preprocessor, error);
     return vp_impl_processor_internvl(processor, preprocessor, error);
 }
 
@@ -309,6 +353,11 @@ VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t wid
         made.rows = count.rows ? (int32_t)count.rows : 1; /* one view alone has no rows there */
         made.cols = count.cols ? (int32_t)count.cols : 1;
         made.views = (int32_t)count.views;
+        if (vp_impl_processor_is_qwen(processor)) { /* its rows and columns are patches, and its view is the image */
+            made.rows /= processor->geometry.pool;
+            made.cols /= processor->geometry.pool;
+            made.views = made.rows * made.cols;
+        }
         made.separator_tokens = (int32_t)count.separator_tokens;
         made.marker_tokens = (int32_t)count.marker_tokens;
         made.first_width_px = made.resized_width_px;
@@ -552,6 +601,11 @@ vp_impl_processor_formats[VP_PROCESSOR_COUNT] = {
     {"<image>", "<|im_start|>User:", "<image>", " ", "<end_of_utterance>\nAssistant:", UINT64_C(0x92cf2b51e627e013)},
     {"<IMG_CONTEXT>", "<|im_start|>user\n", "<IMG_CONTEXT>\n", "", "<|im_end|>\n<|im_start|>assistant\n",
      UINT64_C(0xa2e9d9ef77347fee)},
+    {"<|image_pad|>", "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n",
+     "<|vision_start|><|image_pad|><|vision_end|>", "", "<|im_end|>\n<|im_start|>assistant\n",
+     UINT64_C(0x71242f76359e71e8)},
+    {"<|image_pad|>", "<|im_start|>user\n", "<|vision_start|><|image_pad|><|vision_end|>", "",
+     "<|im_end|>\n<|im_start|>assistant\n", UINT64_C(0xedf56504a829b677)},
 };
 
 VP_API const char *vp_processor_placeholder(vp_processor_kind kind) {

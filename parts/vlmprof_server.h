@@ -35,7 +35,7 @@ extern "C" {
 typedef struct vp_server vp_server;
 
 typedef struct vp_server_options {
-    const char *url;         /* http:// or https://, with or without /v1 at its end; without user and password */
+    const char *url;         /* http:// or https://, with or without /v1 or an API's path; no user, no password */
     vp_chat_api api;
     const char *api_key;     /* sent as "Authorization: Bearer"; NULL: none. It is in no message */
     int32_t connect_timeout_ms;
@@ -576,15 +576,6 @@ static char *vp_impl_server_join(const char *first, const char *second) {
     memcpy(text + first_bytes, second, second_bytes + 1);
     return text;
 }
-/* Without slashes at the end and without /v1. */
-static void vp_impl_server_cut(char *url) {
-    const size_t scheme = vp_impl_server_scheme(url);
-    size_t bytes = strlen(url);
-    while (bytes > scheme && url[bytes - 1] == '/') bytes--;
-    if (bytes > scheme + 3 && memcmp(url + bytes - 3, "/v1", 3) == 0) bytes -= 3;
-    while (bytes > scheme && url[bytes - 1] == '/') bytes--;
-    url[bytes] = 0;
-}
 static const char *vp_impl_server_bad_option(const vp_server_options *options) {
     const char *at;
     if (!vp_chat_api_name((int32_t)options->api)) return "api";
@@ -615,7 +606,7 @@ static vp_result vp_impl_server_prepare(vp_server *server, const vp_server_optio
     server->url = vp_impl_server_join(options->url, "");
     if (options->api_key) server->api_key = vp_impl_server_join(options->api_key, "");
     if (options->ca_file) server->ca_file = vp_impl_server_join(options->ca_file, "");
-    if (server->url) vp_impl_server_cut(server->url);
+    if (server->url) server->url[vp_chat_base_bytes(server->url)] = 0;
     server->post_url = server->url ? vp_impl_server_join(server->url, vp_chat_api_path((int32_t)options->api)) : NULL;
     if (!server->post_url || (options->api_key && !server->api_key) || (options->ca_file && !server->ca_file))
         return vp_fail(error, VP_ERR_MEMORY, -1, "server", "no memory for a server");

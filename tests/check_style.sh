@@ -36,7 +36,7 @@ rule "no fast-math, nothing tied to this processor" "$(grep -nE 'f(fast|unsafe)-
 rule "no path of a developer's machine" "$(grep -nE '(^|[^A-Za-z.])/(wor[k]|hom[e]|roo[t])(/|$)' "${texts[@]}")"
 # double underscores belong to the compiler: its names begin with them; a feature-test macro is the only leading underscore that is defined
 rule "no double underscore inside a name" "$(grep -noE '\b[A-Za-z0-9]\w*__\w*' "${sources[@]}" | grep -vE ':(_mm|_tile|stbi__|[0-9a-z]+__(low|medium|high|adaptive))')"
-rule "no double underscore before an own name" "$(grep -noE '\b__\w+' $(printf '%s\n' "${product[@]}" | grep -v '\.cu$') $(find tests samples -name '*.c' -o -name 'check.h') |
+rule "no double underscore before an own name" "$(grep -noE '\b__\w+' $(printf '%s\n' "${product[@]}" | grep -vE "\.cu$|^parts/kernels/") $(find tests samples -name '*.c' -o -name 'check.h') |
     grep -vE ':__(attribute__|asm__|builtin_\w+|cplusplus|GNUC\w*|clang_\w*|FAST_MATH__|CUDACC__|CUDA_ARCH__|x86_64__|aarch64__|linux__|unix__|APPLE__|FILE__|LINE__|func__|VA_ARGS__|has_\w+|STRICT_ANSI__|SANITIZE_\w+|FLT16_\w+|STDC_\w+|OPTIMIZE__|VERSION__|BYTE_ORDER__|ORDER_\w+|SIZEOF_\w+|AVX\w+|thread|atomic_\w+|ATOMIC_\w+|m[0-9]+\w*|extension__|fish_\w+)$')"
 # (cuda_on_cpu.h stands for CUDA's own headers)
 rule "no own macro with a leading underscore" "$(grep -nE '^ *# *define +_' "${sources[@]}" | grep -vE '^tests/emulator/cuda_on_cpu.h:' | grep -vE 'define _(DEFAULT|POSIX_C|GNU|XOPEN|DARWIN_C)_SOURCE|define _FILE_OFFSET_BITS')"

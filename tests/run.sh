@@ -2,23 +2,29 @@
 # run.sh PROGRAM...: runs test programs from the repository's root, as many at a time as there are cores (TEST_JOBS), shows what each printed when it has
 # ended, adds up their lines `name: N passed, N failed, N skipped` and prints the sum as its last line. A program that was not built, crashed, ran past
 # its time, printed no such line, or ended non-zero without naming a failure counts as one failure. Exits 1 when something failed.
+# $B/tests/times.txt lists each program's processor seconds and wall seconds, the slowest first.
 export OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=1000 # as ./vlmprof sets for itself: idle threads do not spin through other programs' time
 export VLMPROF_TEST_SYSTEM=/dev/null # what else this machine does is not known: no output depends on it
+# folders of tests lie in memory where there is room: a sweep's journal is written through to the disk at each point
+if [ -z "$TMPDIR" ] && [ "$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 ] 2>/dev/null; then
+    TMPDIR=$(mktemp -d /dev/shm/vlmprof-tests-XXXXXX) && export TMPDIR && shm=$TMPDIR || unset TMPDIR
+fi
 export TEST_TIMEOUT_S=${TEST_TIMEOUT_S:-600}
 sums=$(mktemp) || exit 1
 export sums
-trap 'rm -f "$sums"' EXIT
+trap 'rm -rf "$sums" $shm' EXIT
 
 run_one() { # run_one PROGRAM: its output as one piece, its counts as a line of $sums
-    local program=$1 name log status counts p f s
+    local program=$1 name log status counts p f s wall=0 user=0 system=0 TIMEFORMAT='%R %U %S'
     name=$(basename "$program")
     log=$(mktemp) || exit 1
     if [ ! -x "$program" ]; then
         echo "FAILED $name: it was not built" >"$log"
         p=0 f=1 s=0
     else
-        timeout "$TEST_TIMEOUT_S" "$program" </dev/null >"$log" 2>&1
+        { time timeout "$TEST_TIMEOUT_S" "$program" </dev/null >"$log" 2>&1; } 2>"$log.time"
         status=$?
+        read -r wall user system < <(tail -n 1 "$log.time")
         counts=$(grep -aE '^[^ ]+: [0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -n 1 | sed -E 's/^[^ ]+: ([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/\1 \2 \3/')
         read -r p f s <<<"${counts:-0 0 0}"
         if [ "$status" -eq 124 ]; then
@@ -32,16 +38,17 @@ run_one() { # run_one PROGRAM: its output as one piece, its counts as a line of 
             f=1
         fi
     fi
-    { flock 9; cat "$log"; echo "$p $f $s" >>"$sums"; } 9<"$sums"
-    rm -f "$log"
+    { flock 9; cat "$log"; echo "$p $f $s $user $system $wall $program" >>"$sums"; } 9<"$sums"
+    rm -f "$log" "$log.time"
 }
 export -f run_one
 
 if [ $# -eq 0 ]; then
     echo "FAILED: no test programs"
-    echo "0 1 0" >>"$sums"
+    echo "0 1 0 0 0 0 none" >>"$sums"
 else
     printf '%s\0' "$@" | xargs -0 -n 1 -P "${TEST_JOBS:-$(nproc 2>/dev/null || echo 1)}" bash -c 'run_one "$0"'
 fi
+mkdir -p "${B:-build}/tests" && awk '{ printf "%.1f %.1f %s\n", $4 + $5, $6, $7 }' "$sums" | sort -rn >"${B:-build}/tests/times.txt"
 # a program whose counts are missing: its runner itself was ended
 awk -v wanted=$(($# ? $# : 1)) '{ p += $1; f += $2; s += $3 } END { f += wanted - NR; printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 }' "$sums"

@@ -29,6 +29,54 @@ static void test_exp(void) {
     CHECK(isnan(vk_exp(NAN)));
 }
 
+/* The weight of a single key beside a maximum of 0 is 2^x, and met.sum holds it before it is rounded: each softmax keeps its own promise over the
+ * whole range, down to where 2^x has no normal number. Damaged: 2^(x (1 + 1e-4)). */
+static void test_exp2(const char *name, vk_soften soften, double promise) {
+    enum { STEPS = 60000 };
+    double most = 0.0, damaged = 0.0;
+    check_case("2^x of %s", name);
+    for (int i = 0; i <= STEPS; i++) {
+        float x = -126.0f * (float)i / STEPS, scores[VK_PAD], weights[VK_PAD];
+        vk_met met = { 0.0f, 0.0f };
+        double want = exp2((double)x);
+        for (int j = 0; j < VK_PAD; j++) scores[j] = j == 1 ? x : NAN; /* what is behind the live keys must not matter */
+        scores[0] = -1e30f;
+        CHECK(soften(&met, weights, scores, VK_PAD, 2, VK_PAD, 1.0f) == 1.0f);
+        if (!(fabs((double)met.sum / want - 1.0) <= most)) most = fabs((double)met.sum / want - 1.0);
+        damaged = fmax(damaged, fabs((double)met.sum / exp2((double)x * 1.0001) - 1.0));
+    }
+    CHECK_NEAR(most, 0, promise);
+    CHECK(damaged > promise);
+}
+/* What a block does to what was met before: a larger score scales it down, a smaller one leaves it alone; weights are rounded to the nearest. */
+static void test_soften(const char *name, vk_soften soften, int wide) {
+    float scores[2 * VK_PAD], weights[2 * VK_PAD];
+    vk_met met = { 1.0f, 5.0f };
+    double sum = 0.0, tolerance = wide ? 4e-7 : 1.0 / 256.0;
+    check_case("weights of %s", name);
+    for (int j = 0; j < 2 * VK_PAD; j++) scores[j] = j < 40 ? 3.0f - 0.25f * (float)(j * 7 % 40) : 1e9f;
+    CHECK_NEAR(soften(&met, weights, scores, VK_PAD, 40, 2 * VK_PAD, 0.5f), 0.5, 4e-6);
+    for (int j = 0; j < 2 * VK_PAD; j++) {
+        double want = j < 40 ? exp2(((double)scores[j] - 3.0) * 0.5) : 0.0;
+        CHECK_NEAR(get(weights, (size_t)j, wide), want, want * tolerance);
+        sum += want;
+    }
+    CHECK(met.most == 3.0f);
+    CHECK_NEAR(met.sum, 2.5 + sum, 1e-4);
+    CHECK(soften(&met, weights, scores, VK_PAD, 0, VK_PAD, 0.5f) == 1.0f); /* no key is live */
+    for (int j = 0; j < VK_PAD; j++) CHECK(get(weights, (size_t)j, wide) == 0.0);
+    CHECK_NEAR(met.sum, 2.5 + sum, 1e-4);
+}
+static void test_softmaxes(void) {
+    test_exp2("f32", vk_soften_f32, 3e-7);
+    test_soften("f32", vk_soften_f32, 1);
+    for (int i = 0; i < VK_GEMM_KERNELS; i++) {
+        if (!vk_gemm_kernels[i].present()) continue;
+        test_exp2(vk_gemm_kernels[i].name, vk_gemm_kernels[i].soften, 3e-6);
+        test_soften(vk_gemm_kernels[i].name, vk_gemm_kernels[i].soften, 0);
+    }
+}
+
 /* -------------------------------------------------------------------------------------------------------------------- gemm */
 static vk_tile tile_of(const vk_gemm_kernel *kernel, int wide) { return wide ? kernel->tile_wide : kernel->tile; }
 /* a CPU whose linears all go through one kernel; f32 layers of bf16 mode through plain C where the kernel has no f32 tile */
@@ -405,11 +453,10 @@ static void test_gemm(void) {
 /* --------------------------------------------------------------------------------------------------------------- attention */
 /* every kernel of the in-type */
 static void test_attention(int tokens, int heads, int group, int head_dim, int causal, int wide) {
-    size_t t = (size_t)tokens, d = (size_t)(heads * head_dim), ld = padded(d) + VK_PAD, element = wide ? 4 : 2, keys = padded(t), kv = d / (size_t)group;
+    size_t t = (size_t)tokens, d = (size_t)(heads * head_dim), ld = padded(d) + VK_PAD, element = wide ? 4 : 2, kv = d / (size_t)group;
     size_t panel_bytes = vk_attention_panel_elements(tokens, heads / group, head_dim) * element;
     expected e;
-    void *q, *k, *v, *y, *k_panels, *v_panels, *weights;
-    float *scores;
+    void *q, *k, *v, *y, *k_panels, *v_panels, *attend;
     vk_attention_job job;
     check_case("attention tokens %d heads %d of %d, %d share keys, causal %d wide %d", tokens, heads, head_dim, group, causal, wide);
     e = expect_new(t, d);
@@ -431,8 +478,7 @@ static void test_attention(int tokens, int heads, int group, int head_dim, int c
     job.batch = 1; job.tokens = tokens; job.heads = heads; job.kv_heads = heads / group; job.head_dim = head_dim; job.causal = causal;
     k_panels = take(panel_bytes);
     v_panels = take(panel_bytes);
-    scores = (float *)take(2 * VK_ROWS_MAX * keys * sizeof(float));
-    weights = take(2 * VK_ROWS_MAX * keys * element);
+    attend = take(2 * vk_attend_bytes((size_t)head_dim, wide));
     for (int i = 0; i < VK_GEMM_KERNELS; i++) {
         vk_cpu cpu = cpu_with(&vk_gemm_kernels[i], wide, 2);
         int failed = check_state.case_failed;
@@ -440,8 +486,8 @@ static void test_attention(int tokens, int heads, int group, int head_dim, int c
         poison(y, t * ld * element);
         cpu.k_panels = poison(k_panels, panel_bytes); /* nothing stale may be used */
         cpu.v_panels = poison(v_panels, panel_bytes);
-        cpu.scores = (float *)poison(scores, 2 * VK_ROWS_MAX * keys * sizeof(float));
-        cpu.weights = poison(weights, 2 * VK_ROWS_MAX * keys * element);
+        cpu.attend_bytes = vk_attend_bytes((size_t)head_dim, wide);
+        cpu.attend = poison(attend, 2 * cpu.attend_bytes);
         vk_attention_run(&cpu, &job);
         verdict(y, ld, wide, &e);
         if (check_state.case_failed != failed) printf("  with kernel %s\n", vk_gemm_kernels[i].name);
@@ -453,10 +499,16 @@ static void test_attentions(void) {
     for (int w = 0; w < 4; w++)
         for (int c = 0; c < 4; c++)
             for (int mode = 0; mode < 4; mode++) test_attention(counts[c], counts[c] > 100 ? 1 : 3, 1, widths[w], mode & 1, mode >> 1);
+    for (int mode = 0; mode < 4; mode++) { /* heads that share keys, a width that is no multiple of a panel, blocks of keys that end at a row */
+        test_attention(70, 4, 2, 72, mode & 1, mode >> 1);
+        test_attention(VK_ATTEND_KEYS, 2, 2, 40, mode & 1, mode >> 1);
+        test_attention(VK_ATTEND_KEYS + 1, 1, 1, 256, mode & 1, mode >> 1);
+    }
 }
 
 int main(void) {
     test_exp();
+    test_softmaxes();
     test_gemm();
     test_attentions();
     return check_done("test_gemm");

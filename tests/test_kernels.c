@@ -2166,7 +2166,7 @@ static void component_rope(const char *module, int head_dim) {
     check_array positions;
     int32_t at[POSITIONS], most = 0, *position;
     vk_heads shape = heads_of(HEADS, HEADS, head_dim, VK_NORM_WHOLE);
-    const vp_rope plain = { VP_ROPE_PLAIN, 0, 0, 0, 0 };
+    const vp_rope plain = { VP_ROPE_PLAIN, 0, 0, 0, 0, {0, 0, 0}, 0 };
     check_case("component %s", module);
     use_mode(1);
     if (!load_component(module, "positions", &positions)) return;

@@ -2,7 +2,7 @@
  * have beyond it; own_*: further shapes (tests/tools/make_model_goldens.py). Image and text are fed as the reference got
  * them (ids of case.json, 8-bit pictures of pixels.png; Molmo-7B: our own preprocessing).
  * With TEST_DEVICE (a device's name): the same on that device. With TEST_EMULATED: under several schedules of tests/emulator/cuda_on_cpu.h too.
- * VERBOSE in the environment prints the errors.
+ * VERBOSE in the environment prints the errors; ONLY: models whose name holds it, alone.
  * links: engine */
 #include "vlmprof.h"
 #include "vlmprof_image.h"
@@ -28,6 +28,9 @@ static const family families[] = {
     { "llava", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "smolvlm", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
     { "internvl", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "qwen2_5_vl", "model.norm.weight", { "text", "image-a", "image-b" } },
+    { "qwen3_vl", "model.language_model.norm.weight", { "text", "image-a", "image-b" } },
+    { "qwen3_vl_moe", "model.language_model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_olmoe_a", "model.norm.weight", { "text1", "text2", "text3" } },
     { "own_olmoe_b", "model.norm.weight", { "text1", "text2", "text3" } },
     { "own_llava_a", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
@@ -83,15 +86,16 @@ static double json_number(const json_file *file, const char *key, double otherwi
 typedef struct test_case {
     const family *of;
     const char *name;
-    int32_t *ids, id_count, *tokens, token_count, views, *index;
+    int32_t *ids, id_count, *tokens, token_count, views, rows, cols, *index;
     float *pixels, *masks;
 } test_case;
 static void free_case(test_case *c) { free(c->ids); free(c->tokens); free(c->index); free(c->pixels); free(c->masks); }
 
-/* pictures of crop x crop, one below the other -> patches of normalised values */
+/* pictures of crop x crop, one below the other, or beside each other where one picture is cut into them -> patches of normalised values */
 static void load_pictures(test_case *c, const vp_model_config *config, const char *path) {
     const vp_geometry *g = &config->geometry;
     const int32_t side = g->crop_px / g->patch_px, values = 3 * g->patch_px * g->patch_px;
+    int32_t cols;
     size_t bytes = 0;
     char *file = check_read(path, &bytes);
     vp_image image;
@@ -99,15 +103,18 @@ static void load_pictures(test_case *c, const vp_model_config *config, const cha
     float *to;
     if (!CHECK(file) || !CHECK_INT(vp_image_decode((const uint8_t *)file, bytes, &image, &error), VP_OK)) return;
     free(file);
-    CHECK_INT(image.width_px, g->crop_px);
+    CHECK_INT(image.width_px % g->crop_px, 0);
     CHECK_INT(image.height_px % g->crop_px, 0);
-    c->views = image.height_px / g->crop_px;
+    c->cols = cols = image.width_px / g->crop_px;
+    c->rows = image.height_px / g->crop_px;
+    c->views = c->rows * cols;
+    CHECK(config->vit_native || cols == 1);
     to = c->pixels = (float *)malloc((size_t)c->views * (size_t)(side * side * values) * sizeof(float));
     for (int32_t patch = 0; patch < c->views * side * side; patch++)
         for (int32_t y = 0; y < g->patch_px; y++)
             for (int32_t x = 0; x < 3 * g->patch_px; x++) {
-                int32_t row = patch / (side * side) * g->crop_px + patch % (side * side) / side * g->patch_px + y;
-                int32_t at = (row * image.width_px + patch % side * g->patch_px) * 3 + x;
+                int32_t view = patch / (side * side), row = view / cols * g->crop_px + patch % (side * side) / side * g->patch_px + y;
+                int32_t at = (row * image.width_px + view % cols * g->crop_px + patch % side * g->patch_px) * 3 + x;
                 float mean = (float)((double)g->mean[x % 3] * 255.0), std = (float)((double)g->std[x % 3] * 255.0);
                 *to++ = ((float)image.rgb[at] - mean) / std;
             }
@@ -182,8 +189,8 @@ static int load_case(const family *f, const char *name, const vp_model_config *c
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- runs */
-typedef struct output { float *logits, *features, *block_last; int32_t tokens[STEPS]; vp_reply reply; } output;
-static void free_output(output *o) { free(o->logits); free(o->features); free(o->block_last); }
+typedef struct output { float *logits, *features, *deepstack, *block_last; int32_t tokens[STEPS]; vp_reply reply; } output;
+static void free_output(output *o) { free(o->logits); free(o->features); free(o->deepstack); free(o->block_last); }
 static vp_result run_case(vp_engine *engine, const vp_model_config *config, const test_case *c, int32_t skipped, int bare, output *o) {
     int32_t blocks[64], active = 0;
     int64_t step_ns[STEPS];
@@ -199,9 +206,12 @@ static vp_result run_case(vp_engine *engine, const vp_model_config *config, cons
     for (int32_t b = 0; b < config->block_count; b++) if (b != skipped) blocks[active++] = b;
     o->logits = dump.logits = (float *)malloc((size_t)STEPS * (size_t)config->embedding_size * sizeof(float));
     o->features = dump.image_features = (float *)malloc(((size_t)c->views * per_view * (size_t)config->d_model + 1) * sizeof(float));
+    o->deepstack = dump.deepstack_features =
+        (float *)malloc(((size_t)config->deepstack_count * (size_t)c->views * (size_t)config->d_model + 1) * sizeof(float));
     o->block_last = dump.block_last = (float *)malloc((size_t)active * (size_t)config->d_model * sizeof(float));
     r.input_ids = c->ids; r.input_count = c->id_count;
     r.pixels = c->pixels; r.image_masks = c->masks; r.image_input_idx = c->index; r.views = c->views;
+    r.grid_rows = c->rows; r.grid_cols = c->cols;
     r.top_k = config->top_k; r.active_blocks = blocks; r.active_block_count = active;
     r.max_new_tokens = STEPS; r.ignore_eos = 1; r.eos_id = -1; r.dump = bare ? NULL : &dump;
     o->reply.tokens = o->tokens; o->reply.step_ns = step_ns;
@@ -259,6 +269,12 @@ static void compare_fp32(const vp_checkpoint *checkpoint, const vp_model_config 
     }
     CHECK_NEAR(logits, 0, 2e-5);
     CHECK_NEAR(blocks, 0, 2e-5);
+    if (c->views && config->deepstack_count) {
+        int64_t count = (int64_t)config->deepstack_count * c->views * d;
+        CHECK(load_npy(c->of->name, c->name, "deepstack_features.npy", &a));
+        if (CHECK_INT(count, a.count)) features = fmax(features, relative_error(o->deepstack, &a, 0, count));
+        check_free(&a);
+    }
     CHECK_NEAR(features, 0, 5e-6);
     if (getenv("VERBOSE")) printf("%s %s fp32: logits %.2e, block_last %.2e, features %.2e\n", c->of->name, c->name, logits, blocks, features);
 }
@@ -306,7 +322,7 @@ static vp_engine *open_engine(const family *f, vp_weights weights, const char *d
     if (!CHECK(read_config(f->name, "config.json", config))) return NULL;
     if (!CHECK_INT(vp_checkpoint_open(place(f->name, "checkpoint"), config, checkpoint, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return NULL; }
     options.config = config; options.checkpoint = *checkpoint; options.weights = weights; options.device = device; options.gemm = gemm;
-    options.max_sequence = 512; options.max_views = 13;
+    options.max_sequence = 512; options.max_views = config->vit_native ? 150 : 13;
     if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
     return engine;
 }
@@ -408,7 +424,7 @@ static void test_converted(const family *f, int packed) {
     if (!CHECK(engine && mkdtemp(directory) && load_case(f, f->cases[1], &config, &c))) return;
     snprintf(file, sizeof file, "%s/%s", directory, packed ? VP_PACKED_FILE : "model.safetensors");
     convert.config = &config; convert.checkpoint = checkpoint; convert.directory = directory; convert.layout = packed ? VP_CONVERT_PACKED : VP_CONVERT_HF;
-    options.weights = VP_WEIGHTS_BF16; options.device = "cpu"; options.gemm = "plain"; options.config = &config; options.max_sequence = 512; options.max_views = 13;
+    options.weights = VP_WEIGHTS_BF16; options.device = "cpu"; options.gemm = "plain"; options.config = &config; options.max_sequence = 512; options.max_views = config.vit_native ? 150 : 13;
     if (CHECK_INT(vp_engine_convert(&convert, &error), VP_OK) && CHECK_INT(vp_checkpoint_open(directory, &config, &other, &error), VP_OK)) {
         options.checkpoint = other;
         CHECK_INT(vp_engine_open(&options, &again, &error), VP_OK);
@@ -436,14 +452,16 @@ static void test_styles(const family *f) {
     CHECK(memcmp(&config, &published, sizeof config) == 0);
 }
 
+static int is_wanted(const family *f) { return !getenv("ONLY") || strstr(f->name, getenv("ONLY")); }
 int main(void) {
 #ifdef TEST_EMULATED
     for (uint64_t seed = 2; seed <= 4; seed++) {
         cuda_on_cpu_reset(seed);
-        for (int i = 0; i < FAMILIES; i++) run_family(&families[i], (seed + (uint64_t)i) % 2 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16, NULL, 0, 0);
+        for (int i = 0; i < FAMILIES; i++) if (is_wanted(&families[i])) run_family(&families[i], (seed + (uint64_t)i) % 2 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16, NULL, 0, 0);
     }
 #endif
     for (int i = 0; i < FAMILIES; i++) {
+        if (!is_wanted(&families[i])) continue;
         run_family(&families[i], VP_WEIGHTS_FP32, NULL, 0, CASES - 1);
         run_family(&families[i], VP_WEIGHTS_BF16, NULL, 0, CASES - 1);
         test_knobs(&families[i]);

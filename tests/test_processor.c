@@ -11,6 +11,9 @@ static const struct { const char *name; vp_processor_kind kind; int32_t crop_px,
     { "llava", VP_PROCESSOR_LLAVA, 84, 14, 1, { "text", "image-a", "image-b" } },
     { "smolvlm", VP_PROCESSOR_IDEFICS3, 64, 16, 2, { "text", "image-a", "image-b" } },
     { "internvl", VP_PROCESSOR_INTERNVL, 56, 14, 2, { "text", "image-a", "image-b" } },
+    { "qwen2_5_vl", VP_PROCESSOR_QWEN2_5_VL, 28, 14, 2, { "text", "image-a", "image-b" } },
+    { "qwen3_vl", VP_PROCESSOR_QWEN3_VL, 32, 16, 2, { "text", "image-a", "image-b" } },
+    { "qwen3_vl_moe", VP_PROCESSOR_QWEN3_VL, 32, 16, 2, { "text", "image-a", "image-b" } },
 };
 enum { MODELS = sizeof models / sizeof models[0], TEXT_BYTES = 1 << 16 };
 
@@ -56,7 +59,9 @@ static int open_processor(size_t model, vp_processor *processor) {
     return CHECK_INT(vp_processor_read(models[model].kind, &geometry, file ? &file->json : NULL, processor, &error), VP_OK);
 }
 
-/* pixel_values.npy: the values, [views, 3, height, width], or their sums over each patch and channel, [views, 3, rows, columns] */
+static int is_native(size_t model) { return models[model].kind == VP_PROCESSOR_QWEN2_5_VL || models[model].kind == VP_PROCESSOR_QWEN3_VL; }
+/* pixel_values.npy: the values, [views, 3, height, width], or their sums over each patch and channel, [views, 3, rows, columns]; of pictures of any size
+ * [patches, 3], over two equal frames */
 static void check_values(size_t model, const char *name, const vp_processor *processor, const vp_picture *picture, const float *pixels) {
     char rest[64];
     check_array values;
@@ -79,7 +84,8 @@ static void check_values(size_t model, const char *name, const vp_processor *pro
                     sum[c] += from[i * 3 + c];
                     if (!sums) worst = fmax(worst, fabs(from[i * 3 + c] - check_at(&values, ((view * 3 + c) * crop + y) * crop + x)));
                 }
-            for (int c = 0; sums && c < 3; c++) worst = fmax(worst, fabs(sum[c] - check_at(&values, (view * 3 + c) * side * side + at)));
+            for (int c = 0; sums && is_native(model) && c < 3; c++) worst = fmax(worst, fabs(2 * sum[c] - check_at(&values, (view * side * side + at) * 3 + c)));
+            for (int c = 0; sums && !is_native(model) && c < 3; c++) worst = fmax(worst, fabs(sum[c] - check_at(&values, (view * 3 + c) * side * side + at)));
         }
     CHECK_NEAR(worst, 0, sums ? 1e-4 : 1e-6);
     if (getenv("VERBOSE")) printf("%s %s: %s differ by %.2g\n", models[model].name, name, sums ? "sums" : "values", worst);
@@ -101,14 +107,20 @@ static void check_picture(size_t model, const char *name, const vp_processor *pr
     file = check_read(place(model, rest), &bytes);
     if (!CHECK(file) || !CHECK_INT(vp_image_decode((const uint8_t *)file, bytes, &want, &error), VP_OK)) return;
     free(file);
-    CHECK_INT(picture->views * processor->geometry.crop_px, want.height_px);
+    if (is_native(model)) {
+        CHECK_INT(picture->resized_width_px, want.width_px);
+        CHECK_INT(picture->resized_height_px, want.height_px);
+        CHECK_INT(picture->tokens, want.width_px / processor->geometry.crop_px * (want.height_px / processor->geometry.crop_px));
+    } else CHECK_INT(picture->views * processor->geometry.crop_px, want.height_px);
     view_bytes = (size_t)picture->views * (size_t)processor->geometry.crop_px * (size_t)processor->geometry.crop_px * 3;
     views = (uint8_t *)calloc(view_bytes, 1);
     pixels = (float *)malloc(view_bytes * sizeof *pixels);
     if (!views || !pixels) abort();
     CHECK_INT(vp_processor_views(processor, picture, image.rgb, views), VP_OK);
     for (size_t i = 0, differing = 0; i <= view_bytes; i++) {
-        if (i == view_bytes) CHECK_INT(differing, 0); else differing += views[i] != want.rgb[i];
+        if (i == view_bytes) { CHECK_INT(differing, 0); break; }
+        size_t crop = (size_t)processor->geometry.crop_px, line = i / (crop * 3), view = line / crop, cols = is_native(model) ? (size_t)picture->cols : 1;
+        differing += views[i] != want.rgb[((view / cols * crop + line % crop) * cols + view % cols) * crop * 3 + i % (crop * 3)];
     }
     vp_processor_pixels(processor, picture, views, pixels);
     check_values(model, name, processor, picture, pixels);
@@ -174,6 +186,12 @@ static void test_refusals(void) {
         { 2, "\"resample\": 1", "\"resample\": 3", VP_ERR_UNSUPPORTED, "resample" },
         { 3, "\"max_patches\": 12", "\"max_patches\": null", VP_ERR_NOT_FOUND, "max_patches" },
         { 3, "\"height\": 56", "\"height\": 448", VP_ERR_MISMATCH, "size" },
+        { 4, "\"min_pixels\": 3136", "\"min_pixels\": 0", VP_ERR_RANGE, "min_pixels" },
+        { 4, "\"max_pixels\": 100352", "\"max_pixels\": 1e9", VP_ERR_RANGE, "max_pixels" },
+        { 4, "\"patch_size\": 14", "\"patch_size\": 16", VP_ERR_MISMATCH, "patch_size" },
+        { 4, "\"merge_size\": 2", "\"merge_size\": 1", VP_ERR_MISMATCH, "merge_size" },
+        { 5, "\"longest_edge\"", "\"height\"", VP_ERR_NOT_FOUND, "max_pixels" },
+        { 5, "\"temporal_patch_size\": 2", "\"temporal_patch_size\": 1", VP_ERR_MISMATCH, "temporal_patch_size" },
     };
     vp_processor processor;
     vp_picture picture;
@@ -201,6 +219,30 @@ static void test_refusals(void) {
     CHECK_INT(vp_processor_picture(&processor, 10, 10, &picture, &error), VP_ERR_UNSUPPORTED);
     if (open_processor(1, &processor)) CHECK_INT(vp_processor_picture(&processor, 1, 100000000, &picture, &error), VP_ERR_RANGE);
 }
+/* the limits of an image's pixels: as vlmprof_families.h counts, from the folder or set (transformers' smart_resize) */
+static void test_pixel_limits(void) {
+    static const struct { int32_t width, height; int64_t least, most; int32_t cols, rows; } rows[] = {
+        { 200, 150, 0, 0, 7, 5 }, { 200, 150, 0, 28 * 28 * 12, 4, 3 }, { 40, 30, 28 * 28 * 20, 0, 6, 4 }, { 10, 1000, 0, 0, 1, 20 }, { 5, 5, 1, 0, 1, 1 },
+        { 1000, 900, 0, 28 * 28 * 50, 7, 6 }
+    };
+    vp_processor processor;
+    vp_picture picture;
+    vp_vision_count count;
+    vp_error error;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        check_case("pixels: %d x %d, %d to %d", rows[i].width, rows[i].height, (int)rows[i].least, (int)rows[i].most);
+        if (!open_processor(4, &processor)) return;
+        if (rows[i].least) CHECK_INT(vp_family_set_number(&processor.family, "min_pixels", (double)rows[i].least, &error), VP_OK);
+        if (rows[i].most) CHECK_INT(vp_family_set_number(&processor.family, "max_pixels", (double)rows[i].most, &error), VP_OK);
+        CHECK_INT(vp_processor_picture(&processor, rows[i].width, rows[i].height, &picture, &error), VP_OK);
+        CHECK_INT(vp_family_count(&processor.family, rows[i].width, rows[i].height, &count, &error), VP_OK);
+        CHECK_INT(picture.tokens, count.feature_tokens);
+        CHECK_INT(picture.cols, rows[i].cols);
+        CHECK_INT(picture.rows, rows[i].rows);
+        CHECK_INT(picture.views, picture.rows * picture.cols);
+    }
+    CHECK_INT(vp_processor_picture(&processor, 1, 1000, &picture, &error), VP_ERR_RANGE); /* sides that differ by more than 200 */
+}
 /* a flat image stays flat under both filters, whatever the sides: the weights of a pixel sum to one level */
 static void test_resize(void) {
     static uint8_t from[64 * 48 * 3], to[200 * 200 * 3];
@@ -224,6 +266,7 @@ int main(void) {
         for (int i = 0; i < 3; i++) check_model_case(model, models[model].cases[i]);
     test_templates();
     test_refusals();
+    test_pixel_limits();
     test_resize();
     return check_done("test_processor");
 }

@@ -370,11 +370,16 @@ static void print_terms(const struct run_state *state) {
 static void print_picture(const struct run_state *state) {
     const vp_picture *picture = state->input.picture;
     const int has_whole = picture->views > picture->rows * picture->cols;
-    print_plain("image    %dx%d -> %dx%d, %d view%s of %dx%d (%d rows x %d cols%s)\n", picture->width_px,
-                picture->height_px, picture->resized_width_px, picture->resized_height_px, picture->views,
-                picture->views == 1 ? "" : "s", state->model.config.geometry.crop_px,
-                state->model.config.geometry.crop_px, picture->rows, picture->cols,
-                has_whole ? " + the whole image" : "");
+    if (state->model.config.vit_native)
+        print_plain("image    %dx%d -> %dx%d, %d rows x %d cols of tokens of %dx%d\n", picture->width_px,
+                    picture->height_px, picture->resized_width_px, picture->resized_height_px, picture->rows,
+                    picture->cols, state->model.config.geometry.crop_px, state->model.config.geometry.crop_px);
+    else
+        print_plain("image    %dx%d -> %dx%d, %d view%s of %dx%d (%d rows x %d cols%s)\n", picture->width_px,
+                    picture->height_px, picture->resized_width_px, picture->resized_height_px, picture->views,
+                    picture->views == 1 ? "" : "s", state->model.config.geometry.crop_px,
+                    state->model.config.geometry.crop_px, picture->rows, picture->cols,
+                    has_whole ? " + the whole image" : "");
     print_plain("tokens   %d = %d image (%d features, %d separators, %d marker) + %d text\n",
                 sequence_of(&state->input), state->layout.image_tokens, picture->tokens, picture->separator_tokens,
                 picture->marker_tokens, state->input.text_count);
@@ -540,6 +545,7 @@ static int run_command(const struct options *options) {
     if (state.image.rgb) vp_image_free(&state.image);
     free(state.blocks);
     free(state.dump.image_features);
+    free(state.dump.deepstack_features);
     free(state.dump.block_last);
     free(state.dump.logits);
     return code;

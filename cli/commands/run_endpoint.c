@@ -42,9 +42,8 @@ struct served_run {
     struct text_list warnings;
 };
 
-static const char SERVER_ONLY[] = "endpoint_model endpoint_api api_key_env api_key_file timeout_s request_knob resize "
-                                  "twins "
-                                  "twins_method unique_image no_cache family";
+static const char SERVER_ONLY[] = "endpoint_model endpoint_api api_key_env api_key_file ca_file timeout_s request_knob "
+                                  "resize twins twins_method unique_image no_cache family";
 static const char SHARED[] = "endpoint prompt num_runs cold max_new_tokens ignore_eos json quiet color help";
 int run_endpoint_check(const struct options *options) {
     const int serves = is_given(options, "endpoint");

@@ -4,6 +4,7 @@
 #include "base/console.h"
 #include "base/memory.h"
 #include "tile/family.h"
+#include "vlmprof_chat.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -27,14 +28,10 @@ void variants_free(struct variants *variants) {
 /* The base of a URL. One with a user or a password gets none: it would stand in every file. */
 static char *endpoint_base(const char *url) {
     const char *host = strstr(url, "://"), *slash;
-    size_t bytes = strlen(url);
     host = host ? host + 3 : url;
     slash = strchr(host, '/');
     if (memchr(host, '@', slash ? (size_t)(slash - host) : strlen(host))) return NULL;
-    while (bytes && url[bytes - 1] == '/') bytes--;
-    if (bytes > 3 && !memcmp(url + bytes - 3, "/v1", 3)) bytes -= 3;
-    while (bytes && url[bytes - 1] == '/') bytes--;
-    return copy_text(url, bytes);
+    return copy_text(url, vp_chat_base_bytes(url));
 }
 /* The family's rule as the request sets it: a knob whose path ends in one of the family's keys sets the key. Keys of
  * the command line come first. Returns 0 or an exit code. */

@@ -63,6 +63,14 @@ static float *planes_of(const vp_geometry *geometry, int64_t views, const float 
     }
     return planes;
 }
+/* Qwen's processor: [patches, channel, frame, y, x], both frames the same picture. */
+static float *frames_of(const vp_geometry *geometry, int64_t patches, const float *pixels) {
+    const size_t area = (size_t)geometry->patch_px * (size_t)geometry->patch_px;
+    float *frames = resize(NULL, (size_t)patches * 6 * area + 1, sizeof *frames);
+    for (size_t i = 0; i < (size_t)patches * 6 * area; i++)
+        frames[i] = pixels[(i / (6 * area) * area + i % area) * 3 + i % (6 * area) / (2 * area)];
+    return frames;
+}
 static int write_pixels(const char *folder, const struct session *session, const struct pass_input *input,
                         int64_t views) {
     const vp_geometry *geometry = &session->model->config.geometry;
@@ -72,6 +80,13 @@ static int write_pixels(const char *folder, const struct session *session, const
     float *own;
     int code;
     if (!input->picture) return write_npy(folder, "pixels", "<f4", 3, patches, session->pixels.data, sizeof(float));
+    if (session->model->config.vit_native) {
+        const int64_t frames[2] = {views * patches[1], 2 * patches[2]};
+        own = frames_of(geometry, frames[0], (const float *)session->pixels.data);
+        code = write_npy(folder, "pixels", "<f4", 2, frames, own, sizeof *own);
+        free(own);
+        return code;
+    }
     own = planes_of(geometry, views, (const float *)session->pixels.data);
     code = write_npy(folder, "pixels", "<f4", 4, planes, own, sizeof *own);
     free(own);
@@ -84,6 +99,9 @@ void dump_reserve(vp_dump *dump, const struct model *model, const struct pass_in
                       : 0;
     memset(dump, 0, sizeof *dump);
     if (rows) dump->image_features = zeroed(rows * (size_t)model->config.d_model, sizeof(float));
+    if (rows && model->config.deepstack_count)
+        dump->deepstack_features = zeroed((size_t)model->config.deepstack_count * rows * (size_t)model->config.d_model,
+                                          sizeof(float));
     dump->block_last = zeroed((size_t)input->block_count * (size_t)model->config.d_model, sizeof(float));
     dump->logits = zeroed((size_t)input->new_tokens * (size_t)model->config.embedding_size, sizeof(float));
 }
@@ -95,7 +113,8 @@ int dump_write(const char *folder, const struct session *session, const struct p
             side = vp_geometry_patches_per_side(geometry);
     int64_t sequence[1] = {sequence_of(input)}, steps[1] = {run->token_count}, index[2] = {views, per_crop},
             masks[2] = {input->picture ? 0 : views, side * side}; /* other models have none */
-    int64_t features[3] = {views, per_crop, session->model->config.d_model};
+    int64_t features[3] = {views, per_crop, session->model->config.d_model},
+            deepstack[3] = {session->model->config.deepstack_count, views, session->model->config.d_model};
     int64_t last[2] = {input->block_count, session->model->config.d_model},
             logits[2] = {run->token_count, session->model->config.embedding_size};
     int64_t *ids = widen((const int32_t *)session->ids.data, (size_t)sequence[0]),
@@ -105,6 +124,8 @@ int dump_write(const char *folder, const struct session *session, const struct p
     if (!code) code = write_npy(folder, "image_masks", "<f4", 2, masks, session->masks.data, sizeof(float));
     if (!code) code = write_pixels(folder, session, input, views);
     if (!code) code = write_npy(folder, "image_features", "<f4", 3, features, dump->image_features, sizeof(float));
+    if (!code && session->model->config.deepstack_count)
+        code = write_npy(folder, "deepstack_features", "<f4", 3, deepstack, dump->deepstack_features, sizeof(float));
     if (!code) code = write_npy(folder, "block_last", "<f4", 2, last, dump->block_last, sizeof(float));
     if (!code) code = write_npy(folder, "logits", "<f4", 2, logits, dump->logits, sizeof(float));
     if (!code) code = write_npy(folder, "tokens", "<i8", 1, steps, tokens, sizeof *tokens);

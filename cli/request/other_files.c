@@ -16,6 +16,9 @@ static vp_processor_kind kind_of(const vp_model_config *config) {
     case VP_ARCHITECTURE_IDEFICS3:
     case VP_ARCHITECTURE_SMOLVLM: return VP_PROCESSOR_IDEFICS3;
     case VP_ARCHITECTURE_INTERNVL: return VP_PROCESSOR_INTERNVL;
+    case VP_ARCHITECTURE_QWEN2_5_VL: return VP_PROCESSOR_QWEN2_5_VL;
+    case VP_ARCHITECTURE_QWEN3_VL:
+    case VP_ARCHITECTURE_QWEN3_VL_MOE: return VP_PROCESSOR_QWEN3_VL;
     default: return VP_PROCESSOR_OLMOE;
     }
 }

@@ -118,6 +118,8 @@ static vp_request engine_request(const struct session *session, const struct pas
         request.image_masks = (const float *)session->masks.data;
         request.image_input_idx = (const int32_t *)session->index.data;
         request.views = input->layout->views;
+        request.grid_rows = input->layout->tiling.rows; /* read where a picture's views are its tokens */
+        request.grid_cols = input->layout->tiling.cols;
     }
     request.top_k = input->top_k;
     request.active_blocks = input->blocks;

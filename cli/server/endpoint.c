@@ -78,6 +78,7 @@ int endpoint_open(const struct options *options, const char *url, const char *mo
     server.url = url;
     server.api = endpoint->api;
     server.api_key = endpoint->key;
+    server.ca_file = text_of(options, "ca_file");
     server.total_timeout_ms = server.idle_timeout_ms = (int32_t)number_of(options, "timeout_s") * 1000;
     if (has_option(options, "max_retries")) server.max_retries = (int32_t)number_of(options, "max_retries");
     result = vp_server_open(&server, &endpoint->server, &error);

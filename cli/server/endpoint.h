@@ -21,6 +21,7 @@
     {"api_key_env", TEXT, "NAME", "OPENAI_API_KEY", 0, 0, NULL, \
      "environment variable that holds the server's API key, if there is one"}, \
     {"api_key_file", TEXT, "FILE", NULL, 0, 0, NULL, "file whose first line is the API key"}, \
+    {"ca_file", TEXT, "FILE", NULL, 0, 0, NULL, "certificates to trust, PEM, for a server with one of its own"}, \
     {"timeout_s", COUNT, "S", "600", 1, 86400, NULL, "a request that takes longer than S seconds is given up"}
 
 struct endpoint {

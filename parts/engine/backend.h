@@ -67,6 +67,12 @@ typedef struct vk_heads {
     const float *cs;                /* f32 [positions, head_dim]: cos, then sin */
 } vk_heads;
 
+/* A picture of any size in patches, and the side of the square of learned positions that is stretched over it. Its
+ * patches come view by view, row by row in a view of pool x pool. */
+typedef struct vk_picture_grid {
+    int rows, cols, pool, side;
+} vk_picture_grid;
+
 /* The shared kernels, the same for every device. Pointers are the device's memory. FLOPs count additions,
  * multiplications, divisions and exponentials as one each; bytes count every operand read or written once. */
 typedef struct vk_kernels {
@@ -109,6 +115,14 @@ typedef struct vk_kernels {
                        int width);
     void (*patch_windows)(vk_queue *queue, void *out, const float *hidden, int views, int before, int width, int side,
                           int pool, int ld, int wide);
+    void (*grid_embed)(vk_queue *queue, float *out, const float *patches, const float *table, const int32_t *places,
+                       const vk_picture_grid *grid, int width);
+    void (*grid_turn)(vk_queue *queue, void *qkv, const float *cs, const int32_t *places, int rows, int heads,
+                      int head_dim, int ld, int wide);
+    void (*take_rows)(vk_queue *queue, void *out, const float *in, const int32_t *index, int rows, int width, int ld,
+                      int wide);
+    void (*compose_rope)(vk_queue *queue, float *cs, const float *table, const int32_t *positions, const int32_t *axes,
+                         int rows, int stride, int head_dim);
 } vk_kernels;
 
 /* Pointers named y, x, to, from are the backend's memory unless they say host. Sending never waits. A failure on a

@@ -191,6 +191,10 @@ static vp_result vk_folder_plan(vk_loader *loader, const vp_convert_options *opt
         entry->rows = entry->spec.dimensions > 1 ? entry->spec.shape[0] : 1;
         entry->columns = entry->spec.dimensions > 1 ? 1 : entry->spec.shape[0];
         for (int k = 1; k < entry->spec.dimensions; k++) entry->columns *= entry->spec.shape[k];
+        if (entry->spec.dimensions == 3) { /* as the loader sees it, whose synthetic rows have a key each */
+            entry->rows *= entry->spec.shape[1];
+            entry->columns = entry->spec.shape[2];
+        }
         if (entry->columns > widest) widest = entry->columns;
     }
     row = malloc((size_t)widest * sizeof *row);

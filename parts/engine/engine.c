@@ -71,7 +71,7 @@ void vk_recover(vp_engine *engine) {
 /* how much is handled at once */
 static void vk_choose_batches(vp_engine *engine) {
     int experts = engine->config.expert_count, most = engine->backend->view_batch;
-    engine->view_batch = engine->max_views < most ? engine->max_views : most;
+    engine->view_batch = engine->max_views < most || engine->config.vit_native ? engine->max_views : most;
     /* on tiles a row needs less, and experts' weights are read once for all rows */
     if (!experts) { /* a dense MLP: weights are read once for so many */
         engine->moe_rows = engine->max_sequence < 1024 ? engine->max_sequence : 1024;
@@ -197,6 +197,7 @@ VP_API void vp_engine_close(vp_engine *engine) {
     vk_model_free(&engine->model);
     free(engine->jobs);
     free(engine->counts);
+    free(engine->host_places);
     free(engine->log);
     free(engine);
 }

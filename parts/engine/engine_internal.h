@@ -13,17 +13,25 @@ typedef struct vk_buffers {
     /* vision: `view_batch` views at a time */
     float *pixels, *masks; /* f32 [max_views, patches, ..]: the request's own where the host's memory serves */
     int32_t *dead;         /* int32 [max_views] */
-    void *patches, *vit_normed, *vit_qkv, *vit_attended, *vit_hidden; /* in-type */
+    void *patches, *vit_normed, *vit_qkv, *vit_attended, *vit_hidden; /* in-type; patches of a native tower f32 */
+    float *vit_gate_up;                                               /* f32, of a gated MLP: vk_gated_rows at once */
     float *patch_rows, *vit_x;                                        /* f32 [batch * positions, vit_width] */
     float *hidden; /* f32 [layers, max_views, positions, vit_width]: the block outputs used */
+    /* a native tower's: of the picture's patches, in the order of its rows; where each view's patches stand; cos and sin
+     * of rows and columns */
+    int32_t *places, *view_place;
+    float *vit_cs;
     /* pool_query_in: in-type, the connector's input; other connectors than attention pooling need only this, f32
      * projector_gate_up before a norm, and projector_hidden */
     void *pool_keys, *pool_query_in, *pool_attended, *pool_out, *projector_hidden;
     float *pool_query, *pool_key_value, *projector_gate_up;
-    float *image_features; /* f32 [max_views, tokens_per_crop, d_model] */
+    float *image_features; /* f32 [1 + deepstack_count, max_views, tokens_per_crop, d_model] */
     /* language */
     int32_t *ids, *image_index, *position, *token; /* position: of the first row that is being worked on */
     float *x, *qkv, *logits, *cs, *decode_scratch;
+    /* with M-RoPE cs is the request's, composed from the table of all positions: int32 [3, max_sequence], [head_dim / 2] */
+    float *cs_table;
+    int32_t *rope_positions, *rope_axes;
     float *y; /* f32 [max_sequence, d_model]: what is normed before it is added; only where norms are behind */
     void *normed, *normed_wide, *q, *attended; /* normed_wide: f32, the router's input */
     void *key, *value;                         /* in-type [blocks, max_sequence, kv_head_count * head_dim] */
@@ -32,6 +40,12 @@ typedef struct vk_buffers {
     void *gathered, *expert_hidden, *expert_out; /* expert_out: f32, or in-type where the backend has `experts` */
     void *scratch; /* the backend's */
 } vk_buffers;
+
+/* sequences of a native tower that one call attends to: so many of so many rows */
+typedef struct vk_window {
+    int first, batch, tokens;
+} vk_window;
+enum { VK_WINDOWS = 4 }; /* whole ones, those at the right edge, at the lower edge, in the corner */
 
 struct vp_engine {
     vp_model_config config;
@@ -56,6 +70,9 @@ struct vp_engine {
     char device[160], device_note[sizeof ((vp_error *)0)->text];
     /* of the request that runs */
     const float *pixels, *masks;
+    vk_picture_grid grid;
+    vk_window windows[VK_WINDOWS];
+    int32_t *host_places; /* of a native tower: what the request sends is made here */
     vk_work counted;
     int64_t since_ns, logged;
 };
@@ -78,6 +95,14 @@ static inline int vk_vit_patches(const vp_model_config *config) {
 /* a window's patches side by side */
 static inline int vk_window_width(const vp_model_config *config) {
     return config->geometry.pool * config->geometry.pool * config->vit_width;
+}
+static inline int vk_has_mrope(const vp_model_config *config) {
+    return config->rope.sections[0] + config->rope.sections[1] + config->rope.sections[2] > 0;
+}
+/* rows of a gated MLP that are worked on at once */
+static inline int vk_gated_rows(const vp_engine *engine) {
+    int rows = engine->view_batch * engine->config.vit_positions;
+    return rows < 4096 ? rows : 4096;
 }
 /* hidden width of the MLP: an expert's, or the dense one's */
 static inline int vk_mlp_dim(const vp_model_config *config) {
@@ -110,6 +135,8 @@ void vk_connector(vp_engine *engine, int first, int count);
 void vk_embed(vp_engine *engine, const int32_t *ids, int rows);
 /* .. plus buffers.image_features where image_index says, or these instead */
 void vk_add_image(vp_engine *engine, int views);
+/* cos and sin of the `rows` positions that the request can reach */
+void vk_compose_rope(vp_engine *engine, int rows);
 /* x += sum of weight * expert(normed), for `rows` tokens from x's row `first` on */
 void vk_moe(vp_engine *engine, int block, int first, int rows, int top_k);
 /* one transformer block over `rows` new tokens from *buffers.position on, `position` on the host; x is the residual
@@ -136,6 +163,11 @@ vp_result vk_choose_device(vp_engine *engine, const char *device, int *index, vp
 
 /* behind every call: an error that is still there afterwards has broken the device for good */
 void vk_recover(vp_engine *engine);
+
+/* ---- native.c: what a picture of any size asks of the device */
+/* engine->grid and engine->windows, and the places and positions on the way to the device */
+void vk_send_grid(vp_engine *engine, const vp_request *request);
+void vk_send_positions(vp_engine *engine, const vp_request *request);
 
 /* ---- request.c */
 void vk_send_request(vp_engine *engine, const vp_request *request);

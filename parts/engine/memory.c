@@ -12,20 +12,25 @@ static void *vk_take_rows(vk_arena *arena, size_t rows, int width, int wide) {
 
 /* linears with a bias whose results are in-type: of the tower's blocks, then of the connector */
 static vk_linear *vk_with_bias(vk_model *model, const vp_model_config *config, int index) {
-    int per_block = config->vit_qkv_bias ? 2 : 1, blocks = per_block * config->vit_blocks_needed;
+    int per_block = config->vit_qkv_bias + !config->vit_gated, blocks = per_block * config->vit_blocks_needed;
     if (index < blocks) {
         vk_vit_block *block = &model->vit[index / per_block];
-        return config->vit_qkv_bias && !(index & 1) ? &block->qkv : &block->w1;
+        return config->vit_qkv_bias && index % per_block == 0 ? &block->qkv : &block->w1;
     }
-    if (index > blocks) return NULL;
-    return config->connector == VP_CONNECTOR_POOLING    ? &model->pool_out
-           : config->connector == VP_CONNECTOR_MLP
-                 || config->connector == VP_CONNECTOR_NORM_MLP ? &model->projector_in
-                                                               : NULL;
+    if (index > blocks)
+        return index - blocks <= config->deepstack_count ? &model->deepstack[index - blocks - 1].in : NULL;
+    return config->connector == VP_CONNECTOR_POOLING                                          ? &model->pool_out
+           : config->connector == VP_CONNECTOR_NONE || config->connector == VP_CONNECTOR_LINEAR ? NULL
+                                                                                                : &model->projector_in;
 }
 vk_linear *vk_rounded(vp_engine *engine, int index) {
     if (engine->wide || !engine->backend->rounds_bias) return NULL;
     return vk_with_bias(&engine->model, &engine->config, index);
+}
+
+/* patches of the longest side that a native picture can have */
+static size_t vk_native_side(const vp_engine *engine) {
+    return (size_t)engine->max_views * (size_t)engine->config.geometry.pool;
 }
 
 static void vk_layout_pooling_buffers(vk_arena *arena, vp_engine *engine, size_t rows, size_t windows) {
@@ -42,12 +47,19 @@ static void vk_layout_pooling_buffers(vk_arena *arena, vp_engine *engine, size_t
     buffers->projector_hidden = vk_take_rows(arena, windows, config->projector_dim, wide);
 }
 
+static void vk_layout_native_buffers(vk_arena *arena, vp_engine *engine, size_t rows) {
+    vk_buffers *buffers = &engine->buffers;
+    buffers->places = vk_take(arena, 2 * rows, 4);
+    buffers->view_place = vk_take(arena, (size_t)engine->max_views, 4);
+    buffers->vit_cs = vk_take(arena, vk_native_side(engine) * (size_t)(engine->config.vit_head_dim / 2), 4);
+}
+
 static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *engine) {
     const vp_model_config *config = &engine->config;
     vk_buffers *buffers = &engine->buffers;
     int width = config->vit_width, features = width * config->vit_layer_count, wide = engine->wide;
     size_t batch = (size_t)engine->view_batch, views = (size_t)engine->max_views,
-           rows = batch * (size_t)config->vit_positions,
+           rows = batch * (size_t)config->vit_positions, features_rows,
            windows = batch * (size_t)vp_geometry_tokens_per_crop(&config->geometry),
            patches = (size_t)vk_vit_patches(config);
     if (!config->vit_block_count) return;
@@ -56,7 +68,7 @@ static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *engine) {
         buffers->masks = vk_take(arena, views * patches, 4);
     }
     buffers->dead = vk_take(arena, views, 4);
-    buffers->patches = vk_take_rows(arena, rows, vk_patch_values(config), wide);
+    buffers->patches = vk_take_rows(arena, rows, vk_patch_values(config), wide || config->vit_native);
     buffers->patch_rows = vk_take(arena, rows * (size_t)width, 4);
     buffers->vit_x = vk_take(arena, rows * (size_t)width, 4);
     buffers->vit_normed = vk_take_rows(arena, rows, width, wide);
@@ -64,15 +76,19 @@ static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *engine) {
     buffers->vit_attended = vk_take_rows(arena, rows, width, wide);
     buffers->vit_hidden = vk_take_rows(arena, rows, config->vit_mlp_dim, wide);
     buffers->hidden = vk_take(arena, views * (size_t)config->vit_positions * (size_t)features, 4);
+    if (config->vit_gated)
+        buffers->vit_gate_up = vk_take(arena, (size_t)vk_gated_rows(engine) * 2 * (size_t)config->vit_mlp_dim, 4);
+    if (config->vit_native) vk_layout_native_buffers(arena, engine, rows);
     if (config->connector == VP_CONNECTOR_POOLING) vk_layout_pooling_buffers(arena, engine, rows, windows);
     else {
-        int norm = config->connector == VP_CONNECTOR_NORM_MLP;
+        int norm = config->connector == VP_CONNECTOR_NORM_MLP || config->connector == VP_CONNECTOR_MERGER;
         buffers->pool_query_in = vk_take_rows(arena, windows, vk_window_width(config), wide);
         buffers->projector_gate_up = vk_take(arena, norm ? windows * (size_t)vk_window_width(config) : 0, 4);
         buffers->projector_hidden = vk_take_rows(arena, windows, config->projector_dim, wide);
     }
+    features_rows = views * (size_t)vp_geometry_tokens_per_crop(&config->geometry);
     buffers->image_features = vk_take(
-        arena, views * (size_t)vp_geometry_tokens_per_crop(&config->geometry) * (size_t)config->d_model, 4);
+        arena, (size_t)(1 + config->deepstack_count) * features_rows * (size_t)config->d_model, 4);
     buffers->image_index = vk_take(arena, views * (size_t)vp_geometry_tokens_per_crop(&config->geometry), 4);
     for (int i = 0; vk_rounded(engine, i); i++)
         vk_rounded(engine, i)->bias_bf16 = vk_take(arena, (size_t)vk_rounded(engine, i)->n, 2);
@@ -106,6 +122,11 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *engine) {
     buffers->value = vk_take(arena, cache, wide ? 4 : 2);
     engine->cache_bytes = arena->used - engine->cache_bytes;
     buffers->cs = vk_take(arena, rows * (size_t)config->head_dim, 4);
+    if (vk_has_mrope(config)) {
+        buffers->cs_table = vk_take(arena, rows * (size_t)config->head_dim, 4);
+        buffers->rope_positions = vk_take(arena, 3 * rows, 4);
+        buffers->rope_axes = vk_take(arena, (size_t)config->head_dim / 2, 4);
+    }
     buffers->decode_scratch = vk_take(arena, vk_decode_floats(q, config->head_count, engine->max_sequence), 4);
     buffers->logits = vk_take(arena, (size_t)config->embedding_size, 4);
     buffers->router_logits = vk_take(arena, rows * experts, 4);
@@ -139,7 +160,7 @@ void vk_fill_extent(vp_engine *engine) {
     extent->wide = engine->wide;
     extent->marks = (int64_t)VP_STAGE_COUNT + 1 + engine->max_sequence;
     extent->experts = config->expert_count;
-    extent->vit.tokens = config->vit_positions;
+    extent->vit.tokens = config->vit_positions * (config->vit_native ? engine->max_views : 1);
     extent->vit.heads = extent->vit.kv_heads = config->vit_head_count;
     extent->vit.head_dim = config->vit_head_dim;
     extent->llm.tokens = engine->max_sequence;
@@ -179,12 +200,35 @@ void vk_fill_rope(float *cs, int positions, int head_dim, double theta, const vp
     }
 }
 
+/* by which of its three positions a token turns each pair */
+static void vk_send_axes(vp_engine *engine) {
+    const vp_rope *rope = &engine->config.rope;
+    int32_t axis[256];
+    for (int first = 0; first < engine->config.head_dim / 2; first += 256) {
+        int count = engine->config.head_dim / 2 - first < 256 ? engine->config.head_dim / 2 - first : 256;
+        for (int i = 0; i < count; i++) {
+            int pair = first + i, by = pair % 3;
+            if (rope->interleaved) axis[i] = pair < 3 * rope->sections[by] ? by : 0;
+            else axis[i] = pair < rope->sections[0] ? 0 : pair < rope->sections[0] + rope->sections[1] ? 1 : 2;
+        }
+        vk_send(engine, engine->buffers.rope_axes + first, axis, (size_t)count * sizeof axis[0]);
+    }
+}
 static int vk_send_tables(vp_engine *engine) {
-    size_t floats = (size_t)engine->max_sequence * (size_t)engine->config.head_dim;
-    float *cs = malloc(floats * sizeof *cs);
+    static const vp_rope plain;
+    const vp_model_config *config = &engine->config;
+    int mrope = vk_has_mrope(config), side = (int)vk_native_side(engine), half = config->vit_head_dim / 2;
+    size_t floats = (size_t)engine->max_sequence * (size_t)config->head_dim,
+           grid_floats = config->vit_native ? (size_t)side * (size_t)half : 0;
+    float *cs = malloc(vk_max(floats, grid_floats) * sizeof *cs);
     if (!cs) return 0;
-    vk_fill_rope(cs, engine->max_sequence, engine->config.head_dim, engine->config.rope_theta, &engine->config.rope);
-    vk_send(engine, engine->buffers.cs, cs, floats * sizeof *cs);
+    vk_fill_rope(cs, engine->max_sequence, config->head_dim, config->rope_theta, &config->rope);
+    vk_send(engine, mrope ? engine->buffers.cs_table : engine->buffers.cs, cs, floats * sizeof *cs);
+    if (mrope) vk_send_axes(engine);
+    if (config->vit_native) {
+        vk_fill_rope(cs, side, half, config->vit_rope_theta, &plain);
+        vk_send(engine, engine->buffers.vit_cs, cs, grid_floats * sizeof *cs);
+    }
     free(cs);
     return 1;
 }
@@ -225,7 +269,10 @@ vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *erro
     vk_layout_buffers(&buffers, engine);
     engine->jobs = calloc((size_t)engine->config.expert_count + 1, sizeof *engine->jobs);
     engine->counts = calloc((size_t)engine->config.expert_count + 1, sizeof *engine->counts);
-    if (engine->jobs && engine->counts && engine->backend->use(engine->queue, &engine->extent, engine->buffers.scratch)
+    engine->host_places = calloc(vk_max(3 * (size_t)engine->max_sequence,
+                                        (size_t)engine->max_views * (2 * (size_t)engine->config.vit_positions + 1)),
+                                 sizeof *engine->host_places);
+    if (engine->jobs && engine->counts && engine->host_places && engine->backend->use(engine->queue, &engine->extent, engine->buffers.scratch)
         && vk_send_tables(engine))
         return VP_OK;
     if (engine->queue->error) return engine->backend->wait(engine->queue, 0, error);

@@ -8,9 +8,10 @@
 enum { NAME_BYTES = 192 };
 
 const vk_description *vk_description_of(const vp_model_config *config) {
-    static const vk_description *const descriptions[VP_ARCHITECTURE_COUNT] = { &vk_molmoe, &vk_molmo,    &vk_olmoe,
-                                                                               &vk_llava,  &vk_idefics3, &vk_idefics3,
-                                                                               &vk_internvl };
+    static const vk_description *const descriptions[VP_ARCHITECTURE_COUNT] = {
+        &vk_molmoe,   &vk_molmo,    &vk_olmoe,      &vk_llava,    &vk_idefics3,
+        &vk_idefics3, &vk_internvl, &vk_qwen2_5_vl, &vk_qwen3_vl, &vk_qwen3_vl
+    };
     return descriptions[config->architecture];
 }
 
@@ -127,8 +128,8 @@ void vk_pass_piece(vk_pass *pass, const vk_linear *linear, int first_row, int ro
     if (pass->loader) vk_load_linear_piece(pass->loader, text, linear, first_row, rows, piece);
 }
 
-void vk_pass_patches(vk_pass *pass, vk_linear *linear, int outputs, int side, int flags, const char *name) {
-    const vk_piece patches = { 0, outputs, side };
+void vk_pass_patches(vk_pass *pass, vk_linear *linear, int outputs, int side, int frames, int flags, const char *name) {
+    const vk_piece patches = { 0, outputs, side, frames, 0 };
     char text[NAME_BYTES];
     vk_pass_place(pass, linear, outputs, 3 * side * side, flags);
     if (!pass->loader) return;

@@ -41,8 +41,8 @@ void vk_pass_rows(vk_pass *pass, const vk_linear *linear, int first_row, int row
 /* .. or from a part of one, without a bias: rows from `piece->first` on */
 void vk_pass_piece(vk_pass *pass, const vk_linear *linear, int first_row, int rows, const vk_piece *piece,
                    const char *name, ...) VK_FORMAT(6, 7);
-/* the product with a patch's pixels [side, side, 3], of a tensor [outputs, 3, side, side] */
-void vk_pass_patches(vk_pass *pass, vk_linear *linear, int outputs, int side, int flags, const char *name);
+/* the product with a patch's pixels [side, side, 3], of a tensor [outputs, 3, frames, side, side] */
+void vk_pass_patches(vk_pass *pass, vk_linear *linear, int outputs, int side, int frames, int flags, const char *name);
 
 /* What several descriptions share: weights under the names that transformers gives them. The prefixes end in a dot;
  * `head` is named without ".weight". */
@@ -69,7 +69,7 @@ struct vk_description {
     const char *const *fp32;
     int32_t (*is_dead_view)(const float *pixels, size_t count); /* whether the view holds no picture; NULL: none does */
 };
-extern const vk_description vk_molmoe, vk_molmo, vk_olmoe, vk_llava, vk_idefics3, vk_internvl;
+extern const vk_description vk_molmoe, vk_molmo, vk_olmoe, vk_llava, vk_idefics3, vk_internvl, vk_qwen2_5_vl, vk_qwen3_vl;
 
 const vk_description *vk_description_of(const vp_model_config *config);
 /* what the kernels cannot serve */

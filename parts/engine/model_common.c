@@ -15,6 +15,8 @@ const vk_draw vk_common_draws[] = {
     { ".bias", 0.0f, 0.05f },
     { "embed_tokens.weight", 0.0f, 1.7320508f },
     { "position_embedding.weight", 0.0f, 0.5f },
+    { "pos_embed.weight", 0.0f, 0.5f },
+    { "ln_q.weight", 1.0f, 0.1f },
     { "position_embeddings", 0.0f, 0.5f },
     { "class_embedding", 0.0f, 0.5f },
     { "cls_token", 0.0f, 0.5f },
@@ -22,12 +24,29 @@ const vk_draw vk_common_draws[] = {
 };
 /* tensors of more than one dimension that the engine holds in fp32 */
 const char *const vk_common_fp32[] = { ".mlp.gate.weight", "position_embedding.weight", "position_embeddings",
-                                       "cls_token", NULL };
+                                       "cls_token", "pos_embed.weight", "patch_embed.proj.weight", NULL };
 
+/* all experts of a layer in two tensors [experts, inputs, outputs] */
+static void packed_experts(vk_pass *pass, vk_block *block, const vp_model_config *config, const char *prefix,
+                           int index) {
+    int d = config->d_model, dim = config->expert_dim, count = config->expert_count;
+    for (int e = 0; e < count; e++) {
+        const vk_piece gate_up = { e * d, count * d, 0, 1, 2 * dim }, down = { e * dim, count * dim, 0, 1, d };
+        vk_pass_place(pass, &block->gate_up[e], 2 * dim, d, 0);
+        vk_pass_piece(pass, &block->gate_up[e], 0, 2 * dim, &gate_up, "%slayers.%d.mlp.experts.gate_up_proj", prefix,
+                      index);
+        vk_pass_place(pass, &block->down[e], d, dim, 0);
+        vk_pass_piece(pass, &block->down[e], 0, d, &down, "%slayers.%d.mlp.experts.down_proj", prefix, index);
+    }
+}
 static void layer_experts(vk_pass *pass, vk_block *block, const vp_model_config *config, const char *prefix,
                           int index) {
     int d = config->d_model, dim = config->expert_dim;
     vk_pass_linear(pass, &block->router, config->expert_count, d, VK_FP32, "%slayers.%d.mlp.gate", prefix, index);
+    if (config->architecture == VP_ARCHITECTURE_QWEN3_VL_MOE) {
+        packed_experts(pass, block, config, prefix, index);
+        return;
+    }
     for (int e = 0; e < config->expert_count; e++) {
         vk_pass_place(pass, &block->gate_up[e], 2 * dim, d, 0);
         vk_pass_rows(pass, &block->gate_up[e], 0, dim, "%slayers.%d.mlp.experts.%d.gate_proj", prefix, index, e);
@@ -82,7 +101,7 @@ void vk_pass_clip(vk_pass *pass, vk_model *model, const vp_model_config *config,
     vk_pass_floats(pass, &model->positions, config->vit_positions, width, "%sembeddings.position_embedding.weight",
                    prefix);
     if (is_clip) vk_pass_norm(pass, &model->pre_ln, width, VK_BIAS, "%spre_layrnorm", prefix);
-    vk_pass_patches(pass, &model->patch, width, config->geometry.patch_px, is_clip ? 0 : VK_BIAS, patches);
+    vk_pass_patches(pass, &model->patch, width, config->geometry.patch_px, 1, is_clip ? 0 : VK_BIAS, patches);
     for (int b = 0; b < config->vit_blocks_needed; b++) {
         vk_vit_block *block = &model->vit[b];
         vk_pass_norm(pass, &block->attention_norm, width, VK_BIAS, "%sencoder.layers.%d.layer_norm1", prefix, b);

@@ -26,7 +26,7 @@ static void internvl_weights(vk_pass *pass, vk_model *model, const vp_model_conf
     vk_pass_language(pass, model, config, "language_model.model.", "language_model.lm_head");
     vk_pass_floats(pass, &model->class_embedding, 1, width, TOWER "embeddings.cls_token");
     vk_pass_floats(pass, &model->positions, config->vit_positions, width, TOWER "embeddings.position_embeddings");
-    vk_pass_patches(pass, &model->patch, width, config->geometry.patch_px, VK_BIAS,
+    vk_pass_patches(pass, &model->patch, width, config->geometry.patch_px, 1, VK_BIAS,
                     TOWER "embeddings.patch_embeddings.projection");
     for (int b = 0; b < config->vit_blocks_needed; b++) vit_block_weights(pass, &model->vit[b], config, b);
     vk_pass_projector(pass, model, config, "multi_modal_projector.");

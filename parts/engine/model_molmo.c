@@ -8,7 +8,7 @@
 #define BLOCK "model.transformer.blocks.%d."
 static void block_weights(vk_pass *pass, vk_block *block, const vp_model_config *config, int index) {
     int d = config->d_model, dim = config->mlp_dim, q = vk_q_width(config), kv = vk_kv_width(config);
-    const vk_piece up = { 0, 2 * dim, 0 }, gate = { dim, 2 * dim, 0 }; /* ff_proj: up over gate */
+    const vk_piece up = { 0, 2 * dim, 0, 1, 0 }, gate = { dim, 2 * dim, 0, 1, 0 }; /* ff_proj: up over gate */
     vk_pass_norm(pass, &block->attn_norm, d, 0, BLOCK "attn_norm", index);
     vk_pass_norm(pass, &block->ff_norm, d, 0, BLOCK "ff_norm", index);
     if (config->qk_norm) vk_pass_norm(pass, &block->q_norm, q, 0, BLOCK "q_norm", index);

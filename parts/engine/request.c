@@ -21,6 +21,10 @@ static vp_result vk_check_request(const vp_engine *engine, const vp_request *req
         return vp_fail(error, VP_ERR_RANGE, -1, "request views", "more views than this engine was opened for");
     if (request->views && (!request->pixels || !request->image_masks || !request->image_input_idx))
         return vp_fail(error, VP_ERR_RANGE, -1, "request", "an image needs pixels, image_masks and image_input_idx");
+    if (request->views && config->vit_native
+        && (request->grid_rows < 1 || request->grid_cols < 1
+            || (int64_t)request->grid_rows * request->grid_cols != request->views))
+        return vp_fail(error, VP_ERR_RANGE, -1, "request grid", "rows times columns must be the number of views");
     if (request->views && !config->vit_block_count)
         return vp_fail(error, VP_ERR_RANGE, -1, "request views", "this model reads text only");
     if (request->top_k < (config->expert_count > 0) || request->top_k > config->expert_count) {
@@ -42,6 +46,8 @@ static vp_result vk_check_request(const vp_engine *engine, const vp_request *req
     for (int64_t i = 0; i < index_count; i++)
         if (request->image_input_idx[i] >= request->input_count)
             return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx", "a position behind the end of the sequence");
+        else if (config->vit_native && request->image_input_idx[i] <= (i ? request->image_input_idx[i - 1] : -1))
+            return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx", "must ascend: the picture's views in their order");
     if ((int)request->timing < VP_TIMING_STAGE || (int)request->timing > VP_TIMING_KERNEL)
         return vp_fail(error, VP_ERR_RANGE, -1, "timing",
                        "is none of VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL");
@@ -71,6 +77,12 @@ void vk_dump_vision(vp_engine *engine, const vp_request *request) {
     if (request->dump->image_features)
         vk_dump_fetch(engine, request->dump->image_features, engine->buffers.image_features,
                       (size_t)request->views * windows * (size_t)config->d_model * sizeof(float));
+    for (size_t l = 0; l < (size_t)config->deepstack_count && request->dump->deepstack_features; l++) {
+        size_t level = (size_t)request->views * (size_t)config->d_model;
+        vk_dump_fetch(engine, request->dump->deepstack_features + l * level,
+                      engine->buffers.image_features + (1 + l) * views * (size_t)config->d_model,
+                      level * sizeof(float));
+    }
     if (!request->dump->vit_features) return;
     for (size_t v = 0; v < (size_t)request->views; v++)
         for (size_t l = 0; l < layers; l++)
@@ -133,7 +145,9 @@ void vk_send_request(vp_engine *engine, const vp_request *request) {
     vk_at(engine->queue, VP_PART_INPUT, -1);
     vk_send(engine, buffers->ids, request->input_ids, (size_t)request->input_count * sizeof(int32_t));
     vk_send(engine, buffers->position, &zero, sizeof zero);
+    if (vk_has_mrope(config)) vk_send_positions(engine, request);
     if (!request->views) return;
+    if (config->vit_native) vk_send_grid(engine, request);
     vk_send(engine, buffers->image_index, request->image_input_idx,
             views * (size_t)vp_geometry_tokens_per_crop(&config->geometry) * sizeof(int32_t));
     engine->pixels = request->pixels;

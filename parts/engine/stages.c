@@ -29,8 +29,13 @@ static void vk_vit_embed(vp_engine *engine, int first, int count) {
         values = vk_patch_values(config), ldp = vk_padded(values);
     vk_at(queue, VP_PART_VIT_EMBED, -1);
     to->kernels.convert(queue, buffers->patches, engine->pixels + (size_t)first * (size_t)patches * (size_t)values,
-                        count * patches, values, ldp, engine->wide);
+                        count * patches, values, ldp, engine->wide || config->vit_native);
     to->linear(queue, buffers->patch_rows, width, buffers->patches, ldp, count * patches, &model->patch, VK_STORE_F32);
+    if (config->vit_native) {
+        to->kernels.grid_embed(queue, buffers->vit_x, buffers->patch_rows, model->positions, buffers->places,
+                               &engine->grid, width);
+        return;
+    }
     to->kernels.vit_embed(queue, buffers->vit_x, buffers->patch_rows, model->class_embedding, model->positions, count,
                           config->vit_positions, width);
     if (model->pre_ln.weight)
@@ -54,43 +59,93 @@ static void vk_vit_keep(vp_engine *engine, int layer, int first, int count) {
                               (size_t)count * view_floats * sizeof(float));
 }
 
-void vk_vit(vp_engine *engine, int first, int count) {
+static void vk_vit_norm(vp_engine *engine, void *out, const float *in, const vk_norm *norm, int rows, int ld,
+                        int wide) {
+    const vp_model_config *config = &engine->config;
+    const vk_kernels *kernels = &engine->backend->kernels;
+    if (config->vit_rms)
+        kernels->rmsnorm(engine->queue, out, in, norm->weight, rows, config->vit_width, ld, config->vit_norm_eps, wide);
+    else
+        kernels->layernorm(engine->queue, out, in, norm->weight, norm->bias, rows, config->vit_width, ld,
+                           config->vit_norm_eps, wide);
+}
+
+/* attention of a block, from vit_qkv to vit_attended: view by view; a native picture's views together, or square by
+ * square */
+static void vk_vit_attend(vp_engine *engine, int block, int count) {
+    const vp_model_config *config = &engine->config;
+    const vk_backend *to = engine->backend;
+    vk_buffers *buffers = &engine->buffers;
+    int width = config->vit_width, ld = vk_padded(width), ld3 = vk_padded(3 * width),
+        squares = config->vit_window && !(config->vit_full_blocks >> block & 1);
+    size_t element = engine->wide ? 4 : 2;
+    vk_attention_job job;
+    memset(&job, 0, sizeof job);
+    job.ldy = ld;
+    job.ldq = job.ldk = ld3;
+    job.batch = config->vit_native ? 1 : count;
+    job.tokens = config->vit_native ? count * config->vit_positions : config->vit_positions;
+    job.heads = job.kv_heads = config->vit_head_count;
+    job.head_dim = config->vit_head_dim;
+    if (config->vit_native)
+        to->kernels.grid_turn(engine->queue, buffers->vit_qkv, buffers->vit_cs, buffers->places, job.tokens,
+                              2 * job.heads, job.head_dim, ld3, engine->wide);
+    for (int i = 0; i < (squares ? VK_WINDOWS : 1); i++) {
+        const vk_window *window = &engine->windows[i];
+        size_t first = squares ? (size_t)window->first : 0;
+        if (squares) {
+            job.batch = window->batch;
+            job.tokens = window->tokens;
+        }
+        job.y = (char *)buffers->vit_attended + first * (size_t)ld * element;
+        job.q = (char *)buffers->vit_qkv + first * (size_t)ld3 * element;
+        job.k = (const char *)job.q + (size_t)width * element;
+        job.v = (const char *)job.q + 2 * (size_t)width * element;
+        if (job.batch) to->attention(engine->queue, &job);
+    }
+}
+
+/* vit_x += the block's MLP of vit_normed */
+static void vk_vit_mlp(vp_engine *engine, const vk_vit_block *layer, int rows) {
     static const vk_epilogue gelu[] = { VK_QUICKGELU, VK_GELU, VK_GELU_TANH }; /* as vp_gelu */
     const vp_model_config *config = &engine->config;
-    const vk_model *model = &engine->model;
+    const vk_backend *to = engine->backend;
+    vk_buffers *buffers = &engine->buffers;
+    int hidden = config->vit_mlp_dim, ld = vk_padded(config->vit_width), ldh = vk_padded(hidden);
+    size_t element = engine->wide ? 4 : 2;
+    if (!config->vit_gated)
+        to->linear(engine->queue, buffers->vit_hidden, ldh, buffers->vit_normed, ld, rows, &layer->w1,
+                   gelu[config->vit_gelu]);
+    for (int first = 0; config->vit_gated && first < rows; first += vk_gated_rows(engine)) {
+        int now = rows - first < vk_gated_rows(engine) ? rows - first : vk_gated_rows(engine);
+        to->linear(engine->queue, buffers->vit_gate_up, 2 * hidden,
+                   (char *)buffers->vit_normed + (size_t)first * (size_t)ld * element, ld, now, &layer->w1,
+                   VK_STORE_F32);
+        to->kernels.silu_mul(engine->queue, (char *)buffers->vit_hidden + (size_t)first * (size_t)ldh * element,
+                             buffers->vit_gate_up, now, hidden, ldh, engine->wide);
+    }
+    vk_vit_add(engine, buffers->vit_hidden, ldh, rows, &layer->w2, layer->scale2);
+}
+
+void vk_vit(vp_engine *engine, int first, int count) {
+    const vp_model_config *config = &engine->config;
     const vk_backend *to = engine->backend;
     vk_buffers *buffers = &engine->buffers;
     vk_queue *queue = engine->queue;
-    int width = config->vit_width, ld = vk_padded(width), ld3 = vk_padded(3 * width),
-        ldh = vk_padded(config->vit_mlp_dim), rows = count * config->vit_positions, wide = engine->wide;
-    size_t element = wide ? 4 : 2;
-    vk_attention_job job;
+    int ld = vk_padded(config->vit_width), rows = count * config->vit_positions, wide = engine->wide;
     vk_vit_embed(engine, first, count);
-    memset(&job, 0, sizeof job);
-    job.y = buffers->vit_attended;
-    job.ldy = ld;
-    job.q = buffers->vit_qkv;
-    job.k = (char *)buffers->vit_qkv + (size_t)width * element;
-    job.v = (char *)buffers->vit_qkv + 2 * (size_t)width * element;
-    job.ldq = job.ldk = ld3;
-    job.batch = count;
-    job.tokens = config->vit_positions;
-    job.heads = job.kv_heads = config->vit_head_count;
-    job.head_dim = config->vit_head_dim;
     for (int i = 0; i < config->vit_blocks_needed; i++) {
-        const vk_vit_block *layer = &model->vit[i];
+        const vk_vit_block *layer = &engine->model.vit[i];
         vk_at(queue, VP_PART_VIT_DENSE, i);
-        to->kernels.layernorm(queue, buffers->vit_normed, buffers->vit_x, layer->attention_norm.weight,
-                              layer->attention_norm.bias, rows, width, ld, config->vit_norm_eps, wide);
-        to->linear(queue, buffers->vit_qkv, ld3, buffers->vit_normed, ld, rows, &layer->qkv, VK_STORE);
+        vk_vit_norm(engine, buffers->vit_normed, buffers->vit_x, &layer->attention_norm, rows, ld, wide);
+        to->linear(queue, buffers->vit_qkv, vk_padded(3 * config->vit_width), buffers->vit_normed, ld, rows,
+                   &layer->qkv, VK_STORE);
         vk_at(queue, VP_PART_VIT_ATTENTION, i);
-        to->attention(queue, &job);
+        vk_vit_attend(engine, i, count);
         vk_at(queue, VP_PART_VIT_DENSE, i);
         vk_vit_add(engine, buffers->vit_attended, ld, rows, &layer->wo, layer->scale1);
-        to->kernels.layernorm(queue, buffers->vit_normed, buffers->vit_x, layer->ffn_norm.weight, layer->ffn_norm.bias,
-                              rows, width, ld, config->vit_norm_eps, wide);
-        to->linear(queue, buffers->vit_hidden, ldh, buffers->vit_normed, ld, rows, &layer->w1, gelu[config->vit_gelu]);
-        vk_vit_add(engine, buffers->vit_hidden, ldh, rows, &layer->w2, layer->scale2);
+        vk_vit_norm(engine, buffers->vit_normed, buffers->vit_x, &layer->ffn_norm, rows, ld, wide);
+        vk_vit_mlp(engine, layer, rows);
         for (int l = 0; l < config->vit_layer_count; l++)
             if (engine->vit_layer_at[l] == i) vk_vit_keep(engine, l, first, count);
     }
@@ -162,11 +217,43 @@ static void vk_project(vp_engine *engine, int first, int count, float *features)
                VK_STORE_F32);
 }
 
+/* windows of a native picture through two matrices, their patches normed before that, and side by side; then the same
+ * for the outputs of the blocks that DeepStack takes, normed behind that */
+static void vk_merge(vp_engine *engine, int count) {
+    const vp_model_config *config = &engine->config;
+    const vk_model *model = &engine->model;
+    const vk_backend *to = engine->backend;
+    vk_buffers *buffers = &engine->buffers;
+    vk_queue *queue = engine->queue;
+    int width = vk_window_width(config), ld = vk_padded(width), d = config->d_model;
+    size_t layer = (size_t)engine->max_views * (size_t)width;
+    for (int l = 0; l <= config->deepstack_count; l++) {
+        const vk_merger *level = &model->deepstack[l ? l - 1 : 0];
+        vk_at(queue, VP_PART_POOLING, -1);
+        if (l)
+            to->kernels.layernorm(queue, buffers->pool_query_in, buffers->hidden + (size_t)l * layer,
+                                  level->norm.weight, level->norm.bias, count, width, ld, config->vit_norm_eps,
+                                  engine->wide);
+        else {
+            vk_vit_norm(engine, buffers->projector_gate_up, buffers->hidden, &model->projector_norm,
+                        count * config->vit_positions, config->vit_width, 1);
+            to->kernels.take_rows(queue, buffers->pool_query_in, buffers->projector_gate_up, buffers->view_place,
+                                  count, width, ld, engine->wide);
+        }
+        vk_at(queue, VP_PART_PROJECTOR, -1);
+        to->linear(queue, buffers->projector_hidden, ld, buffers->pool_query_in, ld, count,
+                   l ? &level->in : &model->projector_in, VK_GELU);
+        to->linear(queue, buffers->image_features + (size_t)l * (size_t)engine->max_views * (size_t)d, d,
+                   buffers->projector_hidden, ld, count, l ? &level->down : &model->projector_down, VK_STORE_F32);
+    }
+}
+
 void vk_connector(vp_engine *engine, int first, int count) {
     float *features = engine->buffers.image_features
                       + (size_t)first * (size_t)vp_geometry_tokens_per_crop(&engine->config.geometry)
                             * (size_t)engine->config.d_model;
-    if (engine->config.connector == VP_CONNECTOR_POOLING) vk_pool(engine, first, count, features);
+    if (engine->config.connector == VP_CONNECTOR_MERGER) vk_merge(engine, count);
+    else if (engine->config.connector == VP_CONNECTOR_POOLING) vk_pool(engine, first, count, features);
     else vk_project(engine, first, count, features);
 }
 
@@ -182,6 +269,23 @@ void vk_add_image(vp_engine *engine, int views) {
     (engine->config.image_replaces ? kernels->place_rows : kernels->scatter_add)(
         engine->queue, buffers->x, buffers->image_features, buffers->image_index,
         views * vp_geometry_tokens_per_crop(&engine->config.geometry), engine->config.d_model);
+}
+
+void vk_compose_rope(vp_engine *engine, int rows) {
+    vk_buffers *buffers = &engine->buffers;
+    vk_at(engine->queue, VP_PART_EMBED, -1);
+    engine->backend->kernels.compose_rope(engine->queue, buffers->cs, buffers->cs_table, buffers->rope_positions,
+                                          buffers->rope_axes, rows, engine->max_sequence, engine->config.head_dim);
+}
+
+/* behind block `block` the image tokens get the features of their level */
+static void vk_add_deepstack(vp_engine *engine, int block, int views) {
+    vk_buffers *buffers = &engine->buffers;
+    size_t level = (size_t)engine->max_views * (size_t)engine->config.d_model;
+    vk_at(engine->queue, VP_PART_EMBED, block);
+    engine->backend->kernels.scatter_add(engine->queue, buffers->x,
+                                         buffers->image_features + (size_t)(1 + block) * level, buffers->image_index,
+                                         views, engine->config.d_model);
 }
 
 /* the experts of many tokens where nothing leaves the device: lists and tiles, two products, sums */
@@ -531,7 +635,7 @@ void vk_sample(vp_engine *engine, int rows) {
 }
 
 void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply) {
-    int views = request->views, batch = engine->view_batch;
+    int views = request->views, batch = engine->view_batch, one_row = 0;
     if (views) {
         for (int v = 0; v < views; v += batch) vk_vit(engine, v, views - v < batch ? views - v : batch);
         vk_end_stage(engine, reply, VP_STAGE_VIT);
@@ -541,15 +645,20 @@ void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply) {
     }
     vk_embed(engine, engine->buffers.ids, request->input_count);
     if (views) vk_add_image(engine, views);
+    if (vk_has_mrope(&engine->config)) vk_compose_rope(engine, request->input_count + request->max_new_tokens - 1);
     vk_end_stage(engine, reply, VP_STAGE_EMBED);
-    for (int i = 0; i < request->active_block_count; i++) {
-        int last = i + 1 == request->active_block_count;
-        if (last && engine->backend->decode && !request->dump)
-            vk_block_last(engine, request->active_blocks[i], request->input_count, request->top_k);
-        else vk_block_forward(engine, request->active_blocks[i], request->input_count, 0, request->top_k);
-        if (request->dump) vk_dump_block(engine, request, i);
+    for (int b = 0, i = 0; b < engine->config.block_count; b++) {
+        int is_active = i < request->active_block_count && request->active_blocks[i] == b,
+            adds = views && b < engine->config.deepstack_count;
+        if (is_active && i + 1 == request->active_block_count)
+            one_row = engine->backend->decode && !adds && !request->dump;
+        if (is_active && one_row) vk_block_last(engine, b, request->input_count, request->top_k);
+        else if (is_active) vk_block_forward(engine, b, request->input_count, 0, request->top_k);
+        if (adds) vk_add_deepstack(engine, b, views);
+        if (is_active && request->dump) vk_dump_block(engine, request, i);
+        i += is_active;
     }
-    if (engine->backend->decode && request->dump && request->input_count > 1)
+    if (engine->backend->decode && !one_row && request->input_count > 1)
         engine->backend->kernels.advance(engine->queue, engine->buffers.position, request->input_count - 1);
     vk_end_stage(engine, reply, VP_STAGE_PREFILL);
     vk_head(engine, request->input_count - 1);

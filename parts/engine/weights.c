@@ -89,11 +89,51 @@ static void vk_source_patch(const vk_source *source, int64_t row, void *out, int
                             int wide) {
     vk_source plain = *source;
     float values[VK_PATCH_VALUES_MAX];
-    int pixels = columns / 3;
+    int pixels = columns / 3, frames = source->frames;
     plain.patch_px = 0;
-    vk_source_row(&plain, row, values, columns, columns, 1);
-    for (int i = 0; i < columns; i++) vk_put(out, (size_t)i, values[i % 3 * pixels + i / 3], wide);
+    vk_source_row(&plain, row, values, frames * columns, frames * columns, 1);
+    for (int i = 0; i < columns; i++) {
+        float sum = 0.0f;
+        for (int f = 0; f < frames; f++) sum += values[(i % 3 * frames + f) * pixels + i / 3];
+        vk_put(out, (size_t)i, sum, wide);
+    }
     for (int i = columns; i < padded_columns; i++) vk_put(out, (size_t)i, 0.0f, wide);
+}
+
+static uint32_t vk_row_key(const vk_source *source, int64_t row) {
+    return (uint32_t)vk_mix(source->key ^ (uint64_t)row);
+}
+/* uniform(-1, 1): murmur3's finalizer on a counter */
+static inline float vk_drawn(uint32_t key, uint32_t column) {
+    uint32_t h = column * 0x9e3779b1u + key;
+    h = (h ^ (h >> 16)) * 0x85ebca6bu;
+    h = (h ^ (h >> 13)) * 0xc2b2ae35u;
+    return (float)(int32_t)(h ^ (h >> 16)) * 4.656612873e-10f;
+}
+
+static float vk_element_of(const vp_tensor *tensor, size_t at) {
+    uint16_t half;
+    float value;
+    if (tensor->dtype == VP_DTYPE_F32) {
+        memcpy(&value, tensor->data + at * 4, 4);
+        return value;
+    }
+    memcpy(&half, tensor->data + at * 2, 2);
+    return tensor->dtype == VP_DTYPE_F16 ? vp_f16_to_f32(half) : vp_bf16_to_f32(half);
+}
+
+/* column `row` of a transposed matrix */
+static void vk_source_column(const vk_source *source, int64_t row, void *out, int columns, int padded_columns,
+                             int wide) {
+    for (int i = 0; i < padded_columns; i++) {
+        int64_t from = source->first + i;
+        float value = 0.0f;
+        if (i < columns && source->synthetic)
+            value = source->offset + source->scale * vk_drawn(vk_row_key(source, from), (uint32_t)row);
+        else if (i < columns)
+            value = vk_element_of(&source->tensor, (size_t)(from * source->columns + row));
+        vk_put(out, (size_t)i, value, wide);
+    }
 }
 
 VK_CLONES void vk_source_row(const vk_source *source, int64_t row, void *out, int columns, int padded_columns,
@@ -105,15 +145,15 @@ VK_CLONES void vk_source_row(const vk_source *source, int64_t row, void *out, in
         vk_source_patch(source, row, out, columns, padded_columns, wide);
         return;
     }
+    if (source->columns) {
+        vk_source_column(source, row, out, columns, padded_columns, wide);
+        return;
+    }
     if (source->synthetic) {
-        uint32_t key = (uint32_t)vk_mix(source->key ^ (uint64_t)(source->first + row));
+        uint32_t key = vk_row_key(source, source->first + row);
         float scale = source->scale, offset = source->offset;
-        VK_SIMD for (int i = 0; i < columns; i++) {
-            uint32_t h = (uint32_t)i * 0x9e3779b1u + key; /* murmur3's finalizer on a counter */
-            h = (h ^ (h >> 16)) * 0x85ebca6bu;
-            h = (h ^ (h >> 13)) * 0xc2b2ae35u;
-            vk_put(out, (size_t)i, offset + scale * ((float)(int32_t)(h ^ (h >> 16)) * 4.656612873e-10f), wide);
-        }
+        VK_SIMD for (int i = 0; i < columns; i++)
+            vk_put(out, (size_t)i, offset + scale * vk_drawn(key, (uint32_t)i), wide);
     } else if (source->tensor.dtype == VP_DTYPE_F32) {
         for (int i = 0; i < columns; i++) {
             float v;
@@ -216,10 +256,13 @@ void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *
     size_t row_bytes = (size_t)linear->k_padded * (linear->wide ? 4 : 2);
     vk_source source;
     if (loader->reached) loader->reached(loader, linear->weights);
-    source = vk_open_source(loader, name, piece->of, linear->k);
+    source = vk_open_source(loader, name, piece->of,
+                            piece->columns ? piece->columns : linear->k * (piece->patch_px ? piece->frames : 1));
     if (loader->result != VP_OK) return;
     source.first = piece->first;
     source.patch_px = piece->patch_px;
+    source.frames = piece->frames;
+    source.columns = piece->columns;
     if (row_bytes > loader->backend->stage_bytes)
         loader->result = vp_fail(loader->error, VP_ERR_UNSUPPORTED, -1, name,
                                  "rows are longer than the buffer that uploads pass through");
@@ -232,7 +275,7 @@ void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *
 }
 
 void vk_load_linear_rows(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows) {
-    const vk_piece whole = { 0, rows, 0 };
+    const vk_piece whole = { 0, rows, 0, 1, 0 };
     vk_load_linear_piece(loader, name, linear, first_row, rows, &whole);
 }
 

@@ -16,7 +16,7 @@ typedef struct vk_norm {
 
 typedef struct vk_vit_block {
     vk_norm attention_norm, ffn_norm;
-    vk_linear qkv, wo, w1, w2;
+    vk_linear qkv, wo, w1, w2; /* w1 of a gated MLP: gate rows over up rows */
     float *scale1, *scale2; /* f32 [width]: of what attention and MLP add; NULL: there is none */
 } vk_vit_block;
 
@@ -26,13 +26,20 @@ typedef struct vk_block {
     vk_linear *gate_up, *down; /* [experts] each, or one of a dense MLP; gate rows over up rows */
 } vk_block;
 
+/* a norm of patches side by side, then two matrices */
+typedef struct vk_merger {
+    vk_norm norm;
+    vk_linear in, down;
+} vk_merger;
+
 typedef struct vk_model {
     const vk_description *description;
     /* what a model lacks stays NULL or empty: class_embedding, pre_ln and post_ln (before and behind the tower's
-     * blocks), pooling, projector_norm */
+     * blocks), pooling, projector_norm; positions: also the table that is stretched over a native picture */
     float *class_embedding, *positions, *pad_embed;
     vk_norm pre_ln, post_ln, projector_norm, ln_f;
     vk_linear patch, pool_query, pool_key_value, pool_out, projector_gate_up, projector_in, projector_down, head;
+    vk_merger deepstack[VP_VIT_LAYERS_MAX - 1];
     void *embedding; /* in-type [embedding_size + additional_vocab_size, d_model] */
     vk_vit_block *vit;
     vk_block *blocks;
@@ -66,17 +73,18 @@ struct vk_loader {
     void *reached_user;
 };
 
-/* which rows of a tensor, of `of` rows, fill rows of a linear; patch_px > 0: a row is a convolution's kernel [3, side,
- * side], which becomes [side, side, 3], the order of pixels */
+/* which rows of a tensor, of `of` rows, fill rows of a linear. patch_px > 0: a row is a convolution's kernel [3, frames,
+ * side, side], which becomes [side, side, 3], the order of pixels, and the sum of its frames, which all get the same
+ * picture. columns > 0: the tensor is transposed, rows of a linear are `columns` columns of its rows from `first` on */
 typedef struct vk_piece {
-    int first, of, patch_px;
+    int first, of, patch_px, frames, columns;
 } vk_piece;
 enum { VK_PATCH_VALUES_MAX = 4096 };
 
 typedef struct vk_source {
     vp_tensor tensor;
     int64_t first; /* row 0 of what is read */
-    int patch_px;
+    int patch_px, frames, columns;
     uint64_t key;        /* synthetic: the name's hash */
     float scale, offset; /* synthetic: offset + scale * uniform(-1, 1) */
     int synthetic;

@@ -202,7 +202,7 @@ VK_TAVX2 static void vk_tile_avx2_wide(float *y, const void *x, size_t ldx, cons
 
 static int vk_has_avx512(void) {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
-           && __builtin_cpu_supports("avx512vl");
+           && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
 static int vk_has_avx512bf16(void) { return vk_has_avx512() && __builtin_cpu_supports("avx512bf16"); }
 

@@ -1,0 +1,220 @@
+/* bench_engine.c - the stages of MolmoE-1B's widths on the CPU, beside what the machine can do: vision, prefill, decode, and how each grows with
+ * views, tokens, experts and keys. Blocks are alike, so a few of them, 2.2 GB, stand for all.
+ * bench_engine [GEMM [VIT_BLOCKS [BLOCKS]]]: a kernel's name, or auto; blocks of the tower and of the language model (22 16: the real model, 14 GB).
+ * Times are medians of ROUNDS requests after one that warms up; shares are of the ceilings that this process measures first. */
+#include "vlmprof.h"
+#include "vlmprof_checkpoint.h"
+#include "vlmprof_engine.h"
+#include "vlmprof_stages.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS = 5, NEW = 9, VIEWS_MAX = 7, TOKENS_MAX = 1024, LAUNCHES = 65536, POINTS = 4 };
+typedef struct bench {
+    vp_model_config config;
+    vp_engine *engine;
+    vp_ceilings ceilings;
+    float *pixels, *masks;
+    int32_t ids[TOKENS_MAX], places[VIEWS_MAX * 144], blocks[64];
+    vp_launch *launches;
+    vp_span *spans;
+} bench;
+typedef struct sample { double vision_ns, prefill_ns, decode_ns, vision_flops, prefill_flops, prefill_bytes, decode_bytes; } sample;
+
+static int by_value(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
+static void fail(const char *what, const vp_error *error) {
+    fprintf(stderr, "bench_engine: %s: %s: %s\n", what, error->where, error->text);
+    exit(1);
+}
+
+static vp_reply run(bench *b, int views, int tokens, int top_k, int active, vp_timing timing) {
+    static int32_t made[NEW];
+    static int64_t step_ns[NEW];
+    vp_request request;
+    vp_reply reply;
+    vp_error error;
+    memset(&request, 0, sizeof request);
+    memset(&reply, 0, sizeof reply);
+    request.input_ids = b->ids; request.input_count = tokens;
+    if (views) { request.pixels = b->pixels; request.image_masks = b->masks; request.image_input_idx = b->places; request.views = views; }
+    request.top_k = top_k; request.active_blocks = b->blocks; request.active_block_count = active;
+    request.max_new_tokens = NEW; request.ignore_eos = 1; request.timing = timing;
+    if (timing == VP_TIMING_KERNEL) {
+        request.launches = b->launches; request.launch_capacity = LAUNCHES;
+        request.spans = b->spans; request.span_capacity = LAUNCHES;
+    }
+    reply.tokens = made; reply.step_ns = step_ns;
+    if (vp_engine_run(b->engine, &request, &reply, &error) != VP_OK) fail("request", &error);
+    return reply;
+}
+static double of(const vp_reply *reply, vp_stage first, vp_stage last) {
+    double ns = 0.0;
+    for (int stage = (int)first; stage <= (int)last; stage++) ns += (double)reply->times.device_ns[stage];
+    return ns;
+}
+static sample measure(bench *b, int views, int tokens, int top_k, int active) {
+    double vision[ROUNDS], prefill[ROUNDS], decode[ROUNDS];
+    vp_reply reply = run(b, views, tokens, top_k, active, VP_TIMING_STAGE);
+    sample out;
+    for (int round = 0; round < ROUNDS; round++) {
+        reply = run(b, views, tokens, top_k, active, VP_TIMING_STAGE);
+        vision[round] = of(&reply, VP_STAGE_VIT, VP_STAGE_CONNECTOR);
+        prefill[round] = of(&reply, VP_STAGE_EMBED, VP_STAGE_SAMPLE);
+        decode[round] = of(&reply, VP_STAGE_DECODE, VP_STAGE_DECODE) / (NEW - 1);
+    }
+    qsort(vision, ROUNDS, sizeof *vision, by_value);
+    qsort(prefill, ROUNDS, sizeof *prefill, by_value);
+    qsort(decode, ROUNDS, sizeof *decode, by_value);
+    out.vision_ns = vision[ROUNDS / 2]; out.prefill_ns = prefill[ROUNDS / 2]; out.decode_ns = decode[ROUNDS / 2];
+    out.vision_flops = (double)(reply.times.flops[VP_STAGE_VIT] + reply.times.flops[VP_STAGE_CONNECTOR]);
+    out.prefill_flops = out.prefill_bytes = 0.0;
+    for (int stage = VP_STAGE_EMBED; stage <= VP_STAGE_SAMPLE; stage++) {
+        out.prefill_flops += (double)reply.times.flops[stage];
+        out.prefill_bytes += (double)reply.times.bytes[stage];
+    }
+    out.decode_bytes = (double)reply.times.bytes[VP_STAGE_DECODE] / (NEW - 1);
+    return out;
+}
+
+/* y over x as a straight line by least squares, and the largest distance from it as a share of y */
+static void line(const char *what, const double *x, const double *y, int count) {
+    double mx = 0.0, my = 0.0, sxx = 0.0, sxy = 0.0, worst = 0.0, slope, start;
+    for (int i = 0; i < count; i++) { mx += x[i] / count; my += y[i] / count; }
+    for (int i = 0; i < count; i++) { sxx += (x[i] - mx) * (x[i] - mx); sxy += (x[i] - mx) * (y[i] - my); }
+    slope = sxy / sxx;
+    start = my - slope * mx;
+    for (int i = 0; i < count; i++) worst = fmax(worst, fabs(y[i] - start - slope * x[i]) / y[i]);
+    printf("  %-28s", what);
+    for (int i = 0; i < count; i++) printf(" %g: %.1f", x[i], y[i] / 1e6);
+    printf(" ms; %.2f ms + %.4f ms each, off by %.1f %% at most\n", start / 1e6, slope / 1e6, 100.0 * worst);
+}
+static void growth(bench *b, int active) {
+    static const double views[POINTS] = { 1, 2, 3, 6 }, tokens[POINTS] = { 128, 256, 451, 900 }, experts[POINTS] = { 1, 2, 4, 8 };
+    double vision[POINTS], prefill[POINTS], decode[POINTS], by_keys[POINTS];
+    printf("growth, %d active blocks\n", active);
+    for (int i = 0; i < POINTS; i++) vision[i] = measure(b, (int)views[i], 128, 1, 1).vision_ns;
+    line("vision by views", views, vision, POINTS);
+    for (int i = 0; i < POINTS; i++) {
+        sample s = measure(b, 0, (int)tokens[i], b->config.top_k, active);
+        prefill[i] = s.prefill_ns;
+        by_keys[i] = s.decode_ns;
+    }
+    line("prefill by tokens", tokens, prefill, POINTS);
+    line("decode step by tokens before", tokens, by_keys, POINTS);
+    for (int i = 0; i < POINTS; i++) {
+        sample s = measure(b, 0, 451, (int)experts[i], active);
+        prefill[i] = s.prefill_ns;
+        decode[i] = s.decode_ns;
+    }
+    line("prefill by experts", experts, prefill, POINTS);
+    line("decode step by experts", experts, decode, POINTS);
+}
+
+/* 0 vision, 1 prefill, 2 decode, 3 anything else */
+static int phase_of(const vp_launch *launch) {
+    int stage = launch->stage;
+    return stage == VP_STAGE_DECODE ? 2 : stage >= VP_STAGE_EMBED && stage <= VP_STAGE_SAMPLE ? 1 : stage == VP_STAGE_VIT || stage == VP_STAGE_CONNECTOR ? 0 : 3;
+}
+static int alike(const vp_launch *one, const vp_launch *other) {
+    return phase_of(one) == phase_of(other) && one->name == other->name && one->part == other->part;
+}
+/* all launches that are like launch `first`, unless one before it is */
+static void row(const bench *b, int64_t first, int64_t count, double whole) {
+    const vp_launch *launch = b->launches;
+    double ns = 0.0, flops = 0.0, bytes = 0.0;
+    int calls = 0;
+    for (int64_t i = 0; i < first; i++)
+        if (alike(&launch[i], &launch[first])) return;
+    for (int64_t i = first; i < count; i++) {
+        if (!alike(&launch[i], &launch[first])) continue;
+        ns += (double)launch[i].ns; flops += (double)launch[i].flops; bytes += (double)launch[i].bytes;
+        calls++;
+    }
+    printf("  %-18s %-14s %5d  %8.2f ms  %5.1f %%   %5.1f %% of the products, %5.1f %% of reading\n", launch[first].name, vp_part_name((vp_part)launch[first].part),
+           calls, ns / 1e6, 100.0 * ns / whole, 100.0 * flops / ns * 1e9 / b->ceilings.flops_per_s, 100.0 * bytes / ns * 1e9 / b->ceilings.bytes_per_s);
+}
+/* where the time of one request goes; cores idle while one thread works alone, or waits for another one's last tile */
+static void table(bench *b, int active) {
+    static const char *const phases[] = { "vision", "prefill", "decode" };
+    vp_reply reply = run(b, 3, 451, b->config.top_k, active, VP_TIMING_KERNEL);
+    int64_t count = reply.launch_count < LAUNCHES ? reply.launch_count : LAUNCHES, spans = reply.span_count < LAUNCHES ? reply.span_count : LAUNCHES;
+    double *busy = (double *)calloc((size_t)count + 1, sizeof *busy);
+    int cores = 1;
+    for (int64_t i = 0; busy && i < spans; i++) {
+        if (b->spans[i].launch < count) busy[b->spans[i].launch] += (double)b->spans[i].ns;
+        if (b->spans[i].thread >= cores) cores = b->spans[i].thread + 1;
+    }
+    for (int phase = 0; busy && phase < 3; phase++) {
+        double whole = 0.0, worked = 0.0;
+        for (int64_t i = 0; i < count; i++) {
+            if (phase_of(&b->launches[i]) != phase) continue;
+            whole += (double)b->launches[i].ns;
+            worked += busy[i] > 0.0 ? busy[i] : (double)b->launches[i].ns;
+        }
+        printf("%s, kernel by kernel: %.1f ms, cores idle %.1f %%\n", phases[phase], whole / 1e6, 100.0 * (1.0 - worked / cores / whole));
+        for (int64_t i = 0; i < count; i++)
+            if (phase_of(&b->launches[i]) == phase) row(b, i, count, whole);
+    }
+    free(busy);
+}
+
+static void open_engine(bench *b, const char *gemm, int vit_blocks, int blocks) {
+    vp_engine_options options = vp_engine_options_default();
+    vp_error error;
+    int64_t start = vp_clock_ns();
+    uint32_t state = 1;
+    size_t values = (size_t)VIEWS_MAX * 576 * 588;
+    vp_model_config_preset("molmoe-1b", &b->config);
+    b->config.block_count = blocks;
+    b->config.vit_blocks_needed = vit_blocks;
+    b->config.vit_block_count = vit_blocks + 1;
+    if (vit_blocks < 8) b->config.vit_layers[1] = -2;
+    options.config = &b->config; options.gemm = gemm; options.device = "cpu";
+    options.max_sequence = TOKENS_MAX + NEW; options.max_views = VIEWS_MAX;
+    if (vp_engine_open(&options, &b->engine, &error) != VP_OK) fail("open", &error);
+    b->pixels = (float *)malloc(values * sizeof(float));
+    b->masks = (float *)malloc((size_t)VIEWS_MAX * 576 * sizeof(float));
+    b->launches = (vp_launch *)malloc(LAUNCHES * sizeof *b->launches);
+    b->spans = (vp_span *)malloc(LAUNCHES * sizeof *b->spans);
+    if (!b->pixels || !b->masks || !b->launches || !b->spans) { fprintf(stderr, "bench_engine: no memory\n"); exit(1); }
+    for (size_t i = 0; i < values; i++) { state = state * 1664525u + 1013904223u; b->pixels[i] = (float)(int32_t)state * 4.6e-10f; }
+    for (int i = 0; i < VIEWS_MAX * 576; i++) b->masks[i] = 1.0f;
+    for (int i = 0; i < TOKENS_MAX; i++) b->ids[i] = (i * 379 + 7) % 50000;
+    for (int i = 0; i < VIEWS_MAX * 144; i++) b->places[i] = i < 127 ? i + 1 : -1;
+    for (int i = 0; i < 64; i++) b->blocks[i] = i;
+    printf("%s; products of 1 row %s, 8 rows %s, 577 rows %s; %d + %d blocks, %.2f GB, opened in %.1f s\n", vp_engine_device(b->engine),
+           vp_engine_gemm(b->engine, 1), vp_engine_gemm(b->engine, 8), vp_engine_gemm(b->engine, 577), vit_blocks, blocks,
+           (double)vp_engine_bytes(b->engine) / 1e9, (double)(vp_clock_ns() - start) / 1e9);
+    if (vp_engine_ceilings(b->engine, &b->ceilings, &error) != VP_OK) fail("ceilings", &error);
+    printf("ceilings: %.0f GFLOP/s, %.1f GB/s\n", b->ceilings.flops_per_s / 1e9, b->ceilings.bytes_per_s / 1e9);
+}
+
+int main(int argc, char **argv) {
+    static bench b;
+    int vit_blocks = argc > 2 ? atoi(argv[2]) : 2, blocks = argc > 3 ? atoi(argv[3]) : 2;
+    double floor_ns;
+    sample s, one;
+    if (vit_blocks < 2 || vit_blocks > 22 || blocks < 2 || blocks > 16) {
+        fprintf(stderr, "bench_engine [GEMM [VIT_BLOCKS 2..22 [BLOCKS 2..16]]]\n");
+        return 2;
+    }
+    open_engine(&b, argc > 1 && strcmp(argv[1], "auto") ? argv[1] : NULL, vit_blocks, blocks);
+    one = measure(&b, 0, 451, b.config.top_k, 1);
+    s = measure(&b, 3, 451, b.config.top_k, blocks);
+    floor_ns = 1e9 * fmax(s.prefill_flops / b.ceilings.flops_per_s, s.prefill_bytes / b.ceilings.bytes_per_s);
+    printf("vision, 3 views, %d blocks: %.1f ms, %.1f %% of the products' ceiling\n", vit_blocks, s.vision_ns / 1e6,
+           100.0 * s.vision_flops / s.vision_ns * 1e9 / b.ceilings.flops_per_s);
+    printf("prefill, 451 tokens, %d blocks: %.1f ms, %.2f of its floor\n", blocks, s.prefill_ns / 1e6, s.prefill_ns / floor_ns);
+    printf("decode step, %d blocks: %.2f ms, %.1f %% of the read ceiling\n", blocks, s.decode_ns / 1e6,
+           100.0 * s.decode_bytes / s.decode_ns * 1e9 / b.ceilings.bytes_per_s);
+    printf("of each block: prefill %.1f ms, decode step %.2f ms\n", (s.prefill_ns - one.prefill_ns) / 1e6 / (blocks - 1),
+           (s.decode_ns - one.decode_ns) / 1e6 / (blocks - 1));
+    table(&b, blocks);
+    growth(&b, blocks);
+    vp_engine_close(b.engine);
+    free(b.pixels); free(b.masks); free(b.launches); free(b.spans);
+    return 0;
+}
