@@ -76,7 +76,7 @@ help:
 	@echo "make             builds ./vlmprof; with GPU code when nvcc is found"
 	@echo "make demo        a sweep of the small model in samples/tiny over drawings and photographs, a minute or two; results and report in build/demo"
 	@echo "make demo-pareto accuracy against latency over $(PARETO_SAMPLES) held-out questions (PARETO_SAMPLES=1000: all), about 12 minutes; opens the report"
-	@echo "make test        all tests, the GPU code's too (emulated on the CPU); the last line is the count"
+	@echo "make test        all tests, the GPU code's too (emulated on the CPU); the last line is the count; seconds per program in $(B)/tests/times.txt"
 	@echo "make test-threads threads that share what may be shared, with ThreadSanitizer (clang)"
 	@echo "make test-servers the part of make test that asks a real server, llama.cpp's; a skip is a failure"
 	@echo "make check       test, sanitizers, compilers and language modes, nvcc when found, style"
@@ -93,7 +93,7 @@ $(PROBED):
 	@tests/deps.sh build "$(CC) $(CROSS)"
 	@mkdir -p $(B) && touch $@
 
-# the tests need a C++ compiler too
+# the tests need a C++ compiler and libcurl, too
 PROBED_EMULATOR := $(PROBED:$(B)/deps-%=$(B)/deps-emulator-%)
 $(PROBED_EMULATOR): $(PROBED)
 	@tests/deps.sh emulator "$(CC)"
@@ -241,10 +241,13 @@ demo-pareto: $(PROGRAM)
 	@echo "the front and the knobs' effects: $(abspath $(PARETO))/report/report.html"
 	@$(if $(OPEN),$(OPEN) $(PARETO)/report/report.html,echo "open that page in a browser: no display here")
 
+# the slowest of $(B)/tests/times.txt start first, so that none runs alone at the end
+LONG_TESTS := tests/test_servers.sh $(E)/test_model tests/test_tiny.sh $(addprefix $(B)/tests/test_,option_values sweep profile inject command_sweep outputs) \
+    $(E)/test_othermodels $(E)/test_faults $(B)/tests/test_journal_hostile tests/test_readme.sh
 # Building goes on past a test that does not compile: run.sh counts it as failed, so that the last line is always the count.
 test: $(PROBED_EMULATOR)
 	@$(MAKE) $(JOBS) -k test-programs || true
-	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS)
+	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(LONG_TESTS) $(filter-out $(LONG_TESTS),$(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS))
 test-programs: $(PROGRAM) $(INJECTOR) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(TEST_PROGRAMS) $(EMULATED_TESTS) $(E)/bench_gpu $(SAMPLE_PROGRAMS)
 
 # The same tests with AddressSanitizer and UndefinedBehaviorSanitizer, in a build folder of their own.
@@ -263,6 +266,7 @@ test-threads:
 test-servers: $(PROGRAM)
 	@PROGRAM=$(PROGRAM) tests/test_servers.sh | tee $(B)/test-servers.log; tail -n 1 $(B)/test-servers.log | grep -q ' 0 failed, 0 skipped$$'
 
+check: export TINY_QUESTIONS := 100
 check: test
 	@tests/deps.sh clang
 	@tests/check_style.sh

@@ -29,7 +29,8 @@
  *     vlmprof_image.h       image file -> upright RGB -> crops -> patches and masks; decodes with stb_image (Debian,
  *                           Ubuntu: libstb-dev)
  *     vlmprof_file.h        a whole file into memory, errors with their reason
- *     vlmprof_checkpoint.h  config.json, safetensors, packed weights
+ *     vlmprof_config.h      config.json, built-in shapes, tensors of a model
+ *     vlmprof_checkpoint.h  safetensors, packed weights
  *     vlmprof_unicode.h     character classes, case, UTF-8, canonical forms
  *     vlmprof_tokenizer.h   BPE from tokenizer.json
  *     vlmprof_processor.h   pixel values and prompts as Hugging Face's processors make them

@@ -30,7 +30,8 @@
 enum {
     VK_BLOCK_MAX = 256, /* threads of a block of most kernels */
     /* below these a second thread costs more than it brings */
-    VK_PARALLEL_BYTES = 131072, VK_PARALLEL_PRODUCTS = 1 << 21
+    VK_PARALLEL_BYTES = 131072, VK_PARALLEL_PRODUCTS = 1 << 21,
+    VK_TEAM_PRODUCTS = 1 << 14 /* the same where threads already wait for work: cpu_team.h */
 };
 
 #if defined(__CUDACC__) || defined(CUDA_ON_CPU)
@@ -308,6 +309,9 @@ FN uint32_t vk_pack2(float low, float high) {
 #include <sys/auxv.h>
 #endif
 #endif
+static int64_t vk_span_begin(const vk_queue *queue);
+static void vk_span_end(const vk_queue *queue, int64_t since);
+#include "kernels/cpu_team.h"
 #define KERNEL(name, ...) static VK_CLONES void name(size_t vk_block, __VA_ARGS__)
 #define LAUNCH(name, blocks, threads_a_block, flops, bytes, ...) \
     do { \
@@ -316,7 +320,8 @@ FN uint32_t vk_pack2(float low, float high) {
         (void)vk_effort; \
         vk_grid(queue, NULL, vk_blocks, 1, 0); \
         if (!vk_begin(queue, #name, (int64_t)(flops), (int64_t)(bytes))) break; \
-        VK_PRAGMA(omp parallel num_threads(queue->threads) if (vk_blocks > 1 && vk_effort > VK_PARALLEL_BYTES)) \
+        VK_PRAGMA(omp parallel num_threads(queue->threads) if (vk_alone() && vk_blocks > 1 \
+                                                                && vk_effort > VK_PARALLEL_BYTES)) \
         { \
             int64_t vk_since = vk_span_begin(queue); \
             VK_PRAGMA(omp for schedule(static) nowait) \
@@ -333,7 +338,7 @@ static void vk_span_end(const vk_queue *queue, int64_t since) {
     vk_spans *spans = queue->spans;
     int64_t index;
     vp_span *span;
-    if (!spans || !omp_in_parallel()) return;
+    if (!spans || !vk_team_shared()) return;
     VK_PRAGMA(omp atomic capture)
     index = spans->count++;
     if (index >= spans->capacity) return;
@@ -485,21 +490,45 @@ KERNEL(k_pool_windows, void *keys, void *query, const float *hidden, const float
     const float *states = hidden + (size_t)view * (size_t)(side * side + 1) * (size_t)width,
                 *masks = mask + (size_t)view * (size_t)(side * side);
     for (int l = 0; l < layers; l++) {
+        const float *all = pad_embed + l * width, *partly = pad_embed + (layers + l) * width;
+#ifdef VK_CUDA
         EACH_OUTER(i, width) {
             float sum = 0.0f;
             for (int j = 0; j < patches; j++) {
-                int patch = (wy + j / pool) * side + wx + j % pool, column = l * width + i;
+                int patch = (wy + j / pool) * side + wx + j % pool;
                 float value = gone ? 0.0f
                                    : states[(size_t)l * layer_floats + (size_t)(patch + 1) * (size_t)width + (size_t)i],
                       covered = masks[patch];
-                value += covered == 0.0f ? pad_embed[column] : 0.0f;
-                value += (covered > 0.0f) & (covered < 1.0f) || covered == -1.0f ? pad_embed[layers * width + column]
-                                                                                 : 0.0f;
+                value += covered == 0.0f ? all[i] : 0.0f;
+                value += (covered > 0.0f) & (covered < 1.0f) || covered == -1.0f ? partly[i] : 0.0f;
                 sum += value;
-                vk_put(keys, (BLK * (size_t)patches + (size_t)j) * (size_t)ld + (size_t)column, value, wide);
+                vk_put(keys, (BLK * (size_t)patches + (size_t)j) * (size_t)ld + (size_t)(l * width + i), value, wide);
             }
             vk_put(query, BLK * (size_t)ld + (size_t)(l * width + i), sum / (float)patches, wide);
         }
+#else
+        enum { STRIP = 256 }; /* columns whose sums stay in the cache while the patches pass row by row */
+        for (int from = 0; from < width; from += STRIP) {
+            float sums[STRIP] = { 0.0f };
+            int count = width - from < STRIP ? width - from : STRIP;
+            for (int j = 0; j < patches; j++) {
+                int patch = (wy + j / pool) * side + wx + j % pool;
+                const float *state = states + (size_t)l * layer_floats + (size_t)(patch + 1) * (size_t)width;
+                float covered = masks[patch], there = gone ? 0.0f : 1.0f, none = covered == 0.0f ? 1.0f : 0.0f,
+                      some = (covered > 0.0f && covered < 1.0f) || covered == -1.0f ? 1.0f : 0.0f;
+                size_t to = (BLK * (size_t)patches + (size_t)j) * (size_t)ld + (size_t)(l * width + from);
+                EACH(i, count) {
+                    float value = there > 0.0f ? state[from + i] : 0.0f;
+                    value += none > 0.0f ? all[from + i] : 0.0f;
+                    value += some > 0.0f ? partly[from + i] : 0.0f;
+                    sums[i] += value;
+                    vk_put(keys, to + (size_t)i, value, wide);
+                }
+            }
+            EACH(i, count)
+                vk_put(query, BLK * (size_t)ld + (size_t)(l * width + from + i), sums[i] / (float)patches, wide);
+        }
+#endif
     }
 }
 
@@ -616,6 +645,7 @@ KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, vk_hea
 }
 #endif
 
+#ifdef VK_CUDA
 /* One query against the *position + 1 cached keys, one block per head; scores f32 [heads, lds] is scratch. out, q
  * in-type, heads side by side; key, value in-type [positions, d], each head of which serves `sharing` heads of q */
 KERNEL(k_attention_decode, void *out, const void *q, const void *key, const void *value, float *scores,
@@ -636,7 +666,6 @@ KERNEL(k_attention_decode, void *out, const void *q, const void *key, const void
     EACH_SUM(j, keys, s) { p[j] = vk_exp(p[j] - m); s += p[j]; }
     s = block_sum(s);
     SYNC();
-#ifdef VK_CUDA
     /* Threads form groups; each thread of a group has one column of the head. Each group takes every groups-th key;
      * the groups' sums are added in shared memory. */
     for (int i0 = 0; i0 < head_dim; i0 += NTID) {
@@ -659,23 +688,8 @@ KERNEL(k_attention_decode, void *out, const void *q, const void *key, const void
             vk_put(out, h + (size_t)(i0 + column), a / s, wide);
         }
     }
-#else
-    {
-        enum { STRIP = 32 }; /* sums over keys in registers, one strip of the head at a time */
-        for (int i0 = 0; i0 < head_dim; i0 += STRIP) {
-            float acc[STRIP];
-            int n = head_dim - i0 < STRIP ? head_dim - i0 : STRIP;
-            EACH(i, n) acc[i] = 0.0f;
-            for (int j = 0; j < keys; j++) {
-                size_t v = (size_t)j * (size_t)d + kv + (size_t)i0;
-                float w = p[j];
-                EACH(i, n) acc[i] += w * vk_get(value, v + (size_t)i, wide);
-            }
-            EACH(i, n) vk_put(out, h + (size_t)(i0 + i), acc[i] / s, wide);
-        }
-    }
-#endif
 }
+#endif
 
 /* Router: softmax over all experts in fp32, then the top_k largest; with norm_topk their weights sum to 1. An expert's
  * place is the number of experts that beat it: so there is no reduction, no order of arrival matters, and ties go to
@@ -784,12 +798,16 @@ KERNEL(k_advance, int32_t *position, int by) {
 }
 
 #ifndef VK_CUDA /* the GPU's body: kernels/rows.h */
-/* The sum of each block's `count` floats, only to read them: four streams, so that many loads are under way. */
-KERNEL(k_read, float *sums, const float *from, int count) {
+/* The sum of each block's `count` floats, only to read them, as one stream or as four at once: which of the two is faster
+ * depends on the machine. */
+KERNEL(k_read, float *sums, const float *from, int count, int streams) {
     const float *block = from + BLK * (size_t)count;
     int quarter = count / 4;
     float s = 0.0f;
-    EACH_SUM(i, quarter, s) s += (block[i] + block[i + quarter]) + (block[i + 2 * quarter] + block[i + 3 * quarter]);
+    if (streams == 1) EACH_SUM(i, count, s) s += block[i];
+    else
+        EACH_SUM(i, quarter, s)
+            s += (block[i] + block[i + quarter]) + (block[i + 2 * quarter] + block[i + 3 * quarter]);
     s = block_sum(s);
     if (TID == 0) sums[BLK] = s;
 }
@@ -891,16 +909,30 @@ static void l_qk_norm_rope(vk_queue *queue, void *q, void *key, void *value, con
            count * (4 + vk_element(wide)) + 4 * (vk_turn_floats(heads) + (int64_t)rows * heads->head_dim + 1), q, key,
            value, qkv, *heads, position, ldq, wide);
 }
+/* what of it is counted */
+static int64_t vk_attention_decode_flops(int keys, const vk_heads *heads) {
+    return (int64_t)keys * heads->heads * (4 * (int64_t)heads->head_dim + 5);
+}
+static int64_t vk_attention_decode_bytes(int keys, const vk_heads *heads, int wide) {
+    int64_t head_dim = heads->head_dim;
+    return (keys * heads->kv_heads * head_dim + heads->heads * head_dim) * 2 * vk_element(wide) + 4;
+}
+#ifdef VK_CUDA
 static void l_attention_decode(vk_queue *queue, void *out, const void *q, const void *key, const void *value,
                                float *scores, const int32_t *position, int keys, int lds, const vk_heads *heads,
                                int wide) {
-    int head_dim = heads->head_dim, kv_width = heads->kv_heads * head_dim;
-    int64_t count = heads->heads, d = count * head_dim;
-    vk_shape(queue, 1, 1, keys, d);
-    LAUNCH(k_attention_decode, count, 1024, (int64_t)keys * (4 * d + 5 * count),
-           ((int64_t)keys * kv_width + d) * 2 * vk_element(wide) + 4, out, q, key, value, scores, position, lds,
-           kv_width, head_dim, heads->heads / heads->kv_heads, 1.0f / sqrtf((float)head_dim), wide);
+    int head_dim = heads->head_dim;
+    vk_shape(queue, 1, 1, keys, (int64_t)heads->heads * head_dim);
+    LAUNCH(k_attention_decode, heads->heads, 1024, vk_attention_decode_flops(keys, heads),
+           vk_attention_decode_bytes(keys, heads, wide), out, q, key, value, scores, position, lds,
+           heads->kv_heads * head_dim, head_dim, heads->heads / heads->kv_heads, 1.0f / sqrtf((float)head_dim), wide);
 }
+#else
+/* >>attention */
+static void l_attention_decode(vk_queue *queue, void *out, const void *q, const void *key, const void *value,
+                               float *scores, const int32_t *position, int keys, int lds, const vk_heads *heads,
+                               int wide);
+#endif
 /* the comparisons of the ranking count as FLOPs */
 static void l_router(vk_queue *queue, int32_t *index, float *weight, const float *logits, int rows, int experts,
                      int top_k, int norm_topk) {
@@ -940,9 +972,10 @@ static void l_advance(vk_queue *queue, int32_t *position, int by) {
     vk_shape(queue, 1, 1, 0, 0);
     LAUNCH(k_advance, 1, 32, 1, 8, position, by);
 }
-static void l_read(vk_queue *queue, float *sums, const float *from, int blocks, int count) {
+static void l_read(vk_queue *queue, float *sums, const float *from, int blocks, int count, int streams) {
     vk_shape(queue, blocks, count, 0, 0);
-    LAUNCH(k_read, blocks, 1024, (int64_t)blocks * count, 4 * ((int64_t)blocks * count + blocks), sums, from, count);
+    LAUNCH(k_read, blocks, 1024, (int64_t)blocks * count, 4 * ((int64_t)blocks * count + blocks), sums, from, count,
+           streams);
 }
 
 static void l_add_rmsnorm(vk_queue *queue, float *stream, const float *rows, const float *weight, int count, int width,
@@ -3169,7 +3202,7 @@ static const vk_decode_kernels vk_cuda_decode = {
 static const vk_backend vk_cuda_backend = {
     VK_KERNEL_TABLE, 1, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL, vk_cuda_count,
     vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_reset, VK_GROUP_ROWS, vk_cuda_experts, &vk_cuda_decode,
-    vk_cuda_replay, vk_cuda_record, vk_cuda_keep
+    vk_cuda_replay, vk_cuda_record, vk_cuda_keep, NULL
 };
 extern "C" const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
 #else /* !VK_CUDA */
@@ -3318,6 +3351,7 @@ typedef struct vk_cpu {
     /* attention over many queries: scratch of vk_cpu_layout */
     void *k_panels, *v_panels, *attend;
     size_t attend_bytes;   /* of one thread */
+    vk_team *team;         /* within vk_cpu_together: threads that wait for loops */
     int64_t *first_task;
     int64_t *marks;        /* ns */
     int32_t *tokens;
@@ -3330,7 +3364,9 @@ enum { VK_TASK_PANELS = 4, VK_TASK_ROWS = 512, VK_TASK_ROWS_MIN = 128, VK_TASK_B
 /* more sums than these, 1 or 2 MB, go past the caches: before they are read, weights have driven them out */
 enum { VK_STREAM_SUMS = 1 << 19 };
 static int vk_divide_up(int count, int each) { return (count + each - 1) / each; }
-static int vk_task_columns(const vk_gemm_job *job) { return vk_divide_up(job->w->n, VK_TASK_PANELS * VK_PAD); }
+/* a single row, which waits for weights from memory, takes one panel: all threads end at the same time */
+static int vk_task_width(const vk_gemm_job *job) { return job->m == 1 ? VK_PAD : VK_TASK_PANELS * VK_PAD; }
+static int vk_task_columns(const vk_gemm_job *job) { return vk_divide_up(job->w->n, vk_task_width(job)); }
 static int vk_task_rows(const vk_gemm_job *job, int threads) {
     int most = VK_TASK_BYTES / (job->w->k_padded * (job->w->wide ? 4 : 2)), blocks;
     int wanted = vk_divide_up(VK_TASKS_A_THREAD * threads, vk_task_columns(job)),
@@ -3349,8 +3385,8 @@ static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task
            x_bytes = (size_t)job->ldx * element, out = epilogue == VK_ADD_F32 || epilogue == VK_STORE_F32 ? 4 : element;
     int columns = vk_task_columns(job), task_rows = vk_task_rows(job, cpu->queue.threads),
         r0 = (int)(task / columns) * task_rows;
-    int rows = job->m - r0 < task_rows ? job->m - r0 : task_rows, c0 = (int)(task % columns) * VK_TASK_PANELS * VK_PAD;
-    int c1 = linear->n - c0 < VK_TASK_PANELS * VK_PAD ? linear->n : c0 + VK_TASK_PANELS * VK_PAD;
+    int rows = job->m - r0 < task_rows ? job->m - r0 : task_rows, width = vk_task_width(job),
+        c0 = (int)(task % columns) * width, c1 = linear->n - c0 < width ? linear->n : c0 + width;
     const char *x = (const char *)job->x + (size_t)r0 * x_bytes;
     float room[VK_TASK_ROWS * VK_PAD + 16], *sums = room + (64 - (uintptr_t)room % 64) % 64 / sizeof(float);
     vk_sink sink;
@@ -3375,11 +3411,45 @@ static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task
 static int64_t vk_gemm_tasks(const vk_gemm_job *job, int threads) {
     return job->m > 0 ? (int64_t)vk_task_columns(job) * vk_divide_up(job->m, vk_task_rows(job, threads)) : 0;
 }
+/* Tasks in no order on all threads, or on this one alone if they are not worth waking the others. */
+static void vk_share(const vk_cpu *cpu, int64_t tasks, int worth, vk_task work, const void *context) {
+#ifdef _OPENMP
+    if (cpu->team) {
+        vk_team_loop(cpu->team, worth ? cpu->queue.threads : 1, tasks, work, context);
+        return;
+    }
+#endif
+    (void)worth;
+    VK_PRAGMA(omp parallel num_threads(cpu->queue.threads) if (worth && tasks > 1))
+    {
+        int thread = vk_team_thread();
+        int64_t since = vk_span_begin(&cpu->queue);
+        if (cpu->begin) cpu->begin();
+        VK_PRAGMA(omp for schedule(dynamic) nowait)
+        for (int64_t task = 0; task < tasks; task++) work(context, task, thread);
+        if (cpu->end) cpu->end();
+        vk_span_end(&cpu->queue, since);
+    }
+}
 /* all jobs as one list of tasks; first_task int64 [count + 1] */
+typedef struct vk_gemm_list {
+    const vk_cpu *cpu;
+    const vk_gemm_job *jobs;
+    const int64_t *first_task;
+    vk_epilogue epilogue;
+    int stream;
+} vk_gemm_list;
+static void vk_gemm_share(const void *context, int64_t task, int thread) {
+    const vk_gemm_list *list = (const vk_gemm_list *)context;
+    int j = 0;
+    (void)thread;
+    while (task >= list->first_task[j + 1]) j++;
+    vk_gemm_task(list->cpu, &list->jobs[j], task - list->first_task[j], list->epilogue, list->stream);
+}
 static void vk_gemm_run(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, int64_t *first_task,
                         vk_epilogue epilogue) {
     int64_t total = 0, products = 0, sums = 0;
-    int stream;
+    vk_gemm_list list;
     for (int j = 0; j < count; j++) {
         first_task[j] = total;
         total += vk_gemm_tasks(&jobs[j], cpu->queue.threads);
@@ -3387,22 +3457,9 @@ static void vk_gemm_run(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, i
         sums += (int64_t)jobs[j].m * jobs[j].w->n;
     }
     first_task[count] = total;
-    stream = !cpu->wide && epilogue != VK_ADD_F32 && sums > VK_STREAM_SUMS;
-    (void)products; /* without OpenMP there are no other threads */
-    VK_PRAGMA(omp parallel num_threads(cpu->queue.threads) if (total > 1 && products > VK_PARALLEL_PRODUCTS))
-    {
-        int j = 0;
-        int64_t since = vk_span_begin(&cpu->queue);
-        if (cpu->begin) cpu->begin();
-        VK_PRAGMA(omp for schedule(dynamic) nowait)
-        for (int64_t task = 0; task < total; task++) {
-            while (task < first_task[j]) j--;
-            while (task >= first_task[j + 1]) j++;
-            vk_gemm_task(cpu, &jobs[j], task - first_task[j], epilogue, stream);
-        }
-        if (cpu->end) cpu->end();
-        vk_span_end(&cpu->queue, since);
-    }
+    list.cpu = cpu; list.jobs = jobs; list.first_task = first_task; list.epilogue = epilogue;
+    list.stream = !cpu->wide && epilogue != VK_ADD_F32 && sums > VK_STREAM_SUMS;
+    vk_share(cpu, total, products > (cpu->team ? VK_TEAM_PRODUCTS : VK_PARALLEL_PRODUCTS), vk_gemm_share, &list);
 }
 static void vk_linear_run(const vk_cpu *cpu, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *linear,
                           vk_epilogue epilogue) {
@@ -3414,41 +3471,58 @@ static void vk_linear_run(const vk_cpu *cpu, void *y, int ldy, const void *x, in
 
 /* ============================================================================================ attention >>attention */
 #include "kernels/cpu_attention.h"
+#include "kernels/cpu_decode.h"
+static void l_attention_decode(vk_queue *queue, void *out, const void *q, const void *key, const void *value,
+                               float *scores, const int32_t *position, int keys, int lds, const vk_heads *heads,
+                               int wide) {
+    vk_one_query one;
+    int64_t products = (int64_t)keys * heads->heads * heads->head_dim;
+    vk_shape(queue, 1, 1, keys, (int64_t)heads->heads * heads->head_dim);
+    vk_grid(queue, NULL, heads->heads, 1, 0);
+    if (!vk_begin(queue, "k_attention_decode", vk_attention_decode_flops(keys, heads),
+                  vk_attention_decode_bytes(keys, heads, wide)))
+        return;
+    one.cpu = (const vk_cpu *)(const void *)queue;
+    one.out = out; one.q = (const char *)q; one.key = (const char *)key; one.value = (const char *)value;
+    one.scores = scores; one.heads = heads; one.keys = *position + 1; one.lds = lds;
+    vk_share(one.cpu, heads->heads, products > VK_PARALLEL_BYTES, vk_one_query_head, &one);
+    vk_end(queue);
+}
 
 /* The kernel that is fastest here, measured per shape class on a panel that fits in the cache. CPU flags alone
  * mislead: on one processor the AVX-512 BF16 unit is the fastest, on another it is slower than fp32 FMA. */
 static int64_t vk_time_kernel(const vk_gemm_kernel *kernel, int wide, int rows, const void *x, const void *panel,
                               int k) {
     float sums[VK_ROWS_MAX * VK_PAD];
-    int64_t best = INT64_MAX;
     vk_tile tile = wide ? kernel->tile_wide : kernel->tile;
+    int64_t start;
     if (kernel->begin) kernel->begin();
-    for (int repeat = 0; repeat < 5; repeat++) {
-        int64_t start = vp_clock_ns(), took;
-        for (int i = 0; i < 4; i++) tile(sums, x, (size_t)k, panel, (size_t)k, rows);
-        took = vp_clock_ns() - start;
-        if (took < best) best = took;
-    }
+    tile(sums, x, (size_t)k, panel, (size_t)k, rows);
+    start = vp_clock_ns();
+    for (int i = 0; i < 4; i++) tile(sums, x, (size_t)k, panel, (size_t)k, rows);
+    start = vp_clock_ns() - start;
     if (kernel->end) kernel->end();
-    return best;
+    return start;
 }
 static int vk_gemm_usable(const vk_gemm_kernel *kernel, int wide) {
     return (wide ? kernel->tile_wide : kernel->tile) != NULL && kernel->present();
 }
+/* In turns, the best of each: what else runs on the machine, or a clock that rises, meets all of them. */
 static const vk_gemm_kernel *vk_gemm_fastest(const char *name, int wide, int rows, const void *x, const void *panel,
                                              int k) {
     const vk_gemm_kernel *fastest = NULL;
     int64_t best = INT64_MAX;
-    for (int i = 0; i < VK_GEMM_KERNELS; i++) {
-        const vk_gemm_kernel *kernel = &vk_gemm_kernels[i];
-        int64_t took;
-        if ((name && strcmp(kernel->name, name)) || !vk_gemm_usable(kernel, wide)) continue;
-        took = vk_time_kernel(kernel, wide, rows, x, panel, k);
-        if (took < best) { best = took; fastest = kernel; }
-    }
+    for (int round = 0; round < 12; round++)
+        for (int i = 0; i < VK_GEMM_KERNELS; i++) {
+            const vk_gemm_kernel *kernel = &vk_gemm_kernels[i];
+            int64_t took;
+            if ((name && strcmp(kernel->name, name)) || !vk_gemm_usable(kernel, wide)) continue;
+            took = vk_time_kernel(kernel, wide, rows, x, panel, k);
+            if (took < best) { best = took; fastest = kernel; }
+        }
     return fastest;
 }
-/* `name` forces the kernel for the mode's arithmetic; for f32 layers in bf16 mode the measurement always decides */
+/* `name` forces the kernel, also for f32 layers in bf16 mode where it has such a one; else the measurement decides */
 static vp_result vk_gemm_choose(vk_cpu *cpu, const char *name, vp_error *error) {
     enum { K = 1024 };
     size_t rows_bytes = sizeof(float) * K * (VK_ROWS_MAX + VK_ROWS_MAX), panel_bytes = sizeof(float) * K * VK_PAD;
@@ -3456,8 +3530,9 @@ static vp_result vk_gemm_choose(vk_cpu *cpu, const char *name, vp_error *error) 
     if (!inputs) return vp_fail(error, VP_ERR_MEMORY, -1, "gemm choice", "no memory for the measurement");
     for (int wide = cpu->wide; wide < 2; wide++)
         for (int s = 0; s < VK_SHAPES; s++) {
-            const vk_gemm_kernel *kernel = vk_gemm_fastest(wide == cpu->wide ? name : NULL, wide, vk_shape_rows[s],
-                                                           inputs, inputs + rows_bytes, K);
+            const vk_gemm_kernel *kernel = vk_gemm_fastest(name, wide, vk_shape_rows[s], inputs, inputs + rows_bytes, K);
+            if (!kernel && wide != cpu->wide)
+                kernel = vk_gemm_fastest(NULL, wide, vk_shape_rows[s], inputs, inputs + rows_bytes, K);
             cpu->gemm[wide][s] = kernel;
             if (kernel && kernel->begin) { cpu->begin = kernel->begin; cpu->end = kernel->end; }
         }
@@ -3688,6 +3763,17 @@ static void vk_cpu_attention(vk_queue *queue, const vk_attention_job *job) {
     }
     vk_end(queue);
 }
+/* `work` sends operations; threads stay at hand from the first to the last of them */
+static void vk_cpu_together(vk_queue *queue, void (*work)(void *context), void *context) {
+#ifdef _OPENMP
+    vk_cpu *cpu = vk_cpu_of(queue);
+    if (queue->threads > 1 && !queue->dry) {
+        vk_team_together(&cpu->team, queue, cpu->begin, cpu->end, work, context);
+        return;
+    }
+#endif
+    work(context);
+}
 static int64_t vk_cpu_mark(vk_queue *queue, int slot, const int32_t *token) {
     vk_cpu *cpu = vk_cpu_of(queue);
     if (token) cpu->tokens[slot] = *token;
@@ -3814,7 +3900,7 @@ static vp_result vk_cpu_telemetry_here(int32_t index, vp_telemetry *out, vp_erro
 
 static const vk_backend vk_cpu_backend = {
     VK_KERNEL_TABLE, 0, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), vk_cpu_gemm_name, NULL, NULL,
-    vk_cpu_telemetry_here, NULL, 0, NULL, NULL, NULL, NULL, NULL
+    vk_cpu_telemetry_here, NULL, 0, NULL, NULL, NULL, NULL, NULL, vk_cpu_together
 };
 const vk_backend *vk_cpu_code(void) { return &vk_cpu_backend; }
 

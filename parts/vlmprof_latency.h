@@ -129,7 +129,7 @@ typedef struct vp_latency_request {
 /* One row of a stage's model.
  * out:     x        double [VP_LATENCY_COLUMNS_LIMIT], the first *columns
  * returns: VP_OK; VP_ERR_RANGE a count negative, sequence or output_tokens or active_blocks < 1, top_k outside
- * 1..expert_count
+ * 1..expert_count; both are 0 of a model without experts
  * rule:    vision: 1, views, vision tokens
  *          prefill: 1, n, B, B n, B n k (expert FLOPs), B n^2 (attention), B E (1 - (1 - k / E)^n) (experts whose
  *          bytes are read, on average)
@@ -848,8 +848,8 @@ VP_API const char *vp_latency_column_name(vp_latency_features features, vp_laten
 
 static int vp_impl_latency_good(const vp_latency_request *request) {
     return request->views >= 0 && request->vision_tokens >= 0 && request->text_tokens >= 0 && request->sequence >= 1
-           && request->output_tokens >= 1 && request->tier_index >= 0 && request->top_k >= 1
-           && request->top_k <= request->expert_count && request->active_blocks >= 1;
+           && request->output_tokens >= 1 && request->tier_index >= 0 && request->active_blocks >= 1
+           && request->top_k >= (request->expert_count > 0) && request->top_k <= request->expert_count;
 }
 
 static int vp_impl_latency_runs(vp_latency_stage stage, const vp_latency_request *request) {

@@ -1,8 +1,8 @@
 /* vlmprof_processor.h - v0.2.0 - question and image -> text and pixels, for models other than Molmo - MIT licence
  *
  * What the official processors of OLMoE, LLaVA-1.5, Idefics3, SmolVLM, InternVL, Qwen2.5-VL and Qwen3-VL put around a
- * question, what they put in the place of an image, and how they make pixels of it: the "fast" processors of transformers, whose resizing
- * is torch's of 8-bit images. It uses malloc while it resizes.
+ * question, what they put in the place of an image, and how they make pixels of it: the "fast" processors of
+ * transformers, whose resizing is torch's of 8-bit images. It uses malloc while it resizes.
  *
  * Needs vlmprof.h and vlmprof_families.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -69,6 +69,23 @@ typedef struct vp_picture {
  * threads: reentrant */
 VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t width_px, int32_t height_px,
                                       vp_picture *picture, vp_error *error);
+/* The settings of an image's size that this processor has, by the names in its file; NULL past the end. The first one
+ * is what vp_processor_aim sets. LLaVA's images have one size, and Molmo's have crops (vp_tile_options). */
+VP_API const char *vp_processor_knob(const vp_processor *processor, int32_t index);
+/* Sets one of them.
+ * returns: VP_OK; VP_ERR_NOT_FOUND: the processor has no such setting (the text names those it has); VP_ERR_RANGE.
+ *          On failure the processor is untouched
+ * memory:  none
+ * threads: reentrant */
+VP_API vp_result vp_processor_set(vp_processor *processor, const char *name, int32_t value, vp_error *error);
+/* Sets the first one to its largest value with which this image costs at most so many image tokens: Idefics3's
+ * longest_edge in whole views, up to 4096 pixels, InternVL's max_patches up to 64.
+ * returns: VP_OK; VP_ERR_UNSUPPORTED: the processor has no setting; VP_ERR_RANGE: the image costs more whatever is
+ *          set, or vp_processor_picture refuses it. On failure the processor is untouched
+ * memory:  none
+ * threads: reentrant */
+VP_API vp_result vp_processor_aim(vp_processor *processor, int32_t width_px, int32_t height_px, int32_t tokens,
+                                  vp_error *error);
 /* The views' pixels of 8 bits.
  * in:      rgb       uint8 [height, width, 3]
  *          picture   of this image, from vp_processor_picture
@@ -371,6 +388,84 @@ VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t wid
         return vp_fail(error, VP_ERR_RANGE, -1, "picture", "the resized image has over 100 million pixels");
     *picture = made;
     return VP_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------- size of images */
+
+/* the settings of a kind, the first one's step and most */
+typedef struct vp_impl_processor_knobs { const char *names[2]; int32_t most; } vp_impl_processor_knobs;
+static vp_impl_processor_knobs vp_impl_processor_knobs_of(const vp_processor *processor) {
+    static const vp_impl_processor_knobs none = {{NULL, NULL}, 0}, edge = {{"longest_edge", NULL}, 4096},
+                                         tiles = {{"max_patches", "min_patches"}, 64};
+    return processor && processor->kind == VP_PROCESSOR_IDEFICS3   ? edge
+           : processor && processor->kind == VP_PROCESSOR_INTERNVL ? tiles
+                                                                   : none;
+}
+VP_API const char *vp_processor_knob(const vp_processor *processor, int32_t index) {
+    return index >= 0 && index < 2 ? vp_impl_processor_knobs_of(processor).names[index] : NULL;
+}
+
+static vp_result vp_impl_processor_no_knob(const vp_processor *processor, const char *name, vp_error *error) {
+    vp_message text = {{0}, 0};
+    int32_t i;
+    if (!vp_processor_knob(processor, 0)) {
+        vp_message_text(&text, processor->kind == VP_PROCESSOR_OLMOE ? "this model reads no images"
+                                                                     : "this model's images have one size, ");
+        if (processor->kind != VP_PROCESSOR_OLMOE) {
+            vp_message_int(&text, processor->geometry.crop_px);
+            vp_message_text(&text, " pixels a side: nothing can be set");
+        }
+        return vp_fail(error, VP_ERR_NOT_FOUND, -1, name, text.text);
+    }
+    vp_message_text(&text, "is no setting of this model's images; there are: ");
+    for (i = 0; vp_processor_knob(processor, i); i++) {
+        vp_message_text(&text, i ? ", " : "");
+        vp_message_text(&text, vp_processor_knob(processor, i));
+    }
+    return vp_fail(error, VP_ERR_NOT_FOUND, -1, name, text.text);
+}
+VP_API vp_result vp_processor_set(vp_processor *processor, const char *name, int32_t value, vp_error *error) {
+    int32_t i = 0;
+    vp_result result;
+    if (!processor || !name) return vp_fail(error, VP_ERR_RANGE, -1, "processor", "is NULL, or has no name to set");
+    while (vp_processor_knob(processor, i) && strcmp(vp_processor_knob(processor, i), name)) i++;
+    if (!vp_processor_knob(processor, i)) return vp_impl_processor_no_knob(processor, name, error);
+    result = vp_family_set_number(&processor->family, name, value, error);
+    if (result == VP_OK && processor->kind == VP_PROCESSOR_IDEFICS3) processor->longest_edge_px = value;
+    return result;
+}
+VP_API vp_result vp_processor_aim(vp_processor *processor, int32_t width_px, int32_t height_px, int32_t tokens,
+                                  vp_error *error) {
+    vp_impl_processor_knobs knobs;
+    vp_processor tried;
+    vp_picture picture;
+    vp_message text = {{0}, 0};
+    vp_result result;
+    int32_t step, steps;
+    if (!processor || tokens < 1)
+        return vp_fail(error, VP_ERR_RANGE, -1, "processor", "is NULL, or no token is allowed");
+    knobs = vp_impl_processor_knobs_of(processor);
+    if (!knobs.names[0]) {
+        vp_impl_processor_no_knob(processor, "vision_tokens", error);
+        return VP_ERR_UNSUPPORTED;
+    }
+    step = processor->kind == VP_PROCESSOR_IDEFICS3 ? processor->geometry.crop_px : 1;
+    /* so many steps make as many views at least */
+    steps = tokens / vp_geometry_tokens_per_crop(&processor->geometry);
+    if (steps > knobs.most / step) steps = knobs.most / step;
+    result = vp_processor_picture(processor, width_px, height_px, &picture, error);
+    if (result != VP_OK) return result;
+    for (tried = *processor; steps >= 1; steps--) {
+        /* below InternVL's min_patches there is no grid */
+        if (vp_processor_set(&tried, knobs.names[0], steps * step, NULL) != VP_OK
+            || vp_processor_picture(&tried, width_px, height_px, &picture, NULL) != VP_OK || picture.tokens > tokens)
+            continue;
+        *processor = tried;
+        return VP_OK;
+    }
+    vp_message_int(&text, tokens);
+    vp_message_text(&text, " tokens are too few for this image, whatever its size");
+    return vp_fail(error, VP_ERR_RANGE, -1, "vision_tokens", text.text);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- resize */

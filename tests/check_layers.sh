@@ -18,7 +18,8 @@ parts/vlmprof_processor.h:  vlmprof.h vlmprof_families
 parts/vlmprof_ranges.h:     vlmprof.h
 parts/vlmprof_image.h:      vlmprof.h
 parts/vlmprof_file.h:       vlmprof.h
-parts/vlmprof_checkpoint.h: vlmprof.h vlmprof_file
+parts/vlmprof_config.h:     vlmprof.h
+parts/vlmprof_checkpoint.h: vlmprof.h vlmprof_file vlmprof_config
 parts/vlmprof_unicode.h:    vlmprof.h
 parts/vlmprof_tokenizer.h:  vlmprof.h vlmprof_unicode
 parts/vlmprof_prompt.h:     vlmprof.h
@@ -35,7 +36,7 @@ parts/vlmprof_trace.h:      vlmprof.h vlmprof_file vlmprof_ranges vlmprof_stages
 parts/vlmprof_engine.h:     vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_checkpoint
 parts/engine/backend.h:     vlmprof.h vlmprof_stages vlmprof_ranges
 parts/engine/host_loops.h:  vlmprof.h
-parts/engine/:              vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_checkpoint vlmprof_file vlmprof_engine parts/engine/
+parts/engine/:              vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_config vlmprof_checkpoint vlmprof_file vlmprof_engine parts/engine/
 parts/kernels/:             vlmprof.h vlmprof_stages vlmprof_ranges parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
 vlmprof_kernels.cu:         vlmprof.h vlmprof_stages vlmprof_ranges parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
 cli/base/:                  vlmprof.h vlmprof_file vlmprof_stages vlmprof_ranges vlmprof_noise vlmprof_analysis vlmprof_chat cli/base/
@@ -50,7 +51,7 @@ cli/sweep/profile_page.c:   subjects cli/base/ cli/request/ cli/sweep/ cli/page/
 cli/sweep/:                 subjects cli/base/ cli/tile/ cli/score/ cli/server/ cli/request/ cli/dataset/ cli/sweep/
 cli/load/load_law.:         vlmprof.h vlmprof_load vlmprof_latency cli/base/ cli/report/ cli/load/
 cli/load/:                  subjects cli/base/ cli/score/ cli/request/record.h cli/server/ cli/dataset/ cli/load/
-cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_checkpoint vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise vlmprof_load cli/base/ cli/report/
+cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_config vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise vlmprof_load cli/base/ cli/report/
 cli/page/load_page.:        vlmprof.h cli/base/ cli/load/load_result.h cli/page/
 cli/page/:                  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_analysis vlmprof_latency cli/base/ cli/report/ cli/page/
 cli/commands/commands.h:    cli/base/

@@ -12,12 +12,13 @@ probe_build() {
     rm -rf "$work"
     return $status
 }
-probe_emulator() { # the emulated GPU of the tests is C++
+probe_emulator() { # the emulated GPU of the tests is C++; the program opens libcurl where it asks a server
     local work status cxx=g++
     case $compiler in *clang*) cxx=${compiler/clang/clang++};; esac
     work=$(mktemp -d) || return 1
-    printf '#include <functional>\n#include <dlfcn.h>\nint main() { return 0; }\n' > "$work/probe.cc"
-    $cxx -std=c++17 "$work/probe.cc" -o "$work/probe" >/dev/null 2>&1
+    printf '#include <functional>\n#include <dlfcn.h>\nint main() { return !dlopen("libcurl.so.4", RTLD_LAZY) && !dlopen("libcurl-gnutls.so.4", RTLD_LAZY); }\n' \
+        > "$work/probe.cc"
+    $cxx -std=c++17 "$work/probe.cc" -o "$work/probe" -ldl >/dev/null 2>&1 && "$work/probe"
     status=$?
     rm -rf "$work"
     return $status
@@ -35,8 +36,8 @@ probe_clang() {
 case $what in
     build) packages="gcc libc6-dev libstb-dev" offline="; without a network: bring /usr/include/stb, name the folder that holds it in C_INCLUDE_PATH"
            case $compiler in *clang*) packages="clang libomp-dev libc6-dev libstb-dev";; esac;;
-    emulator) packages="g++"
-              case $compiler in *clang*) packages="clang g++";; esac;;
+    emulator) packages="g++ libcurl4"
+              case $compiler in *clang*) packages="clang g++ libcurl4";; esac;;
     clang) packages="g++ clang libomp-dev";;
     *) echo "usage: deps.sh build|emulator|clang [CC]" >&2; exit 2;;
 esac

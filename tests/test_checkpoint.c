@@ -12,6 +12,7 @@ static void *failing_realloc(void *old, size_t bytes) { return allocation_fails(
 #define malloc(bytes) failing_malloc(bytes)
 #define calloc(count, bytes) failing_calloc(count, bytes)
 #define realloc(old, bytes) failing_realloc(old, bytes)
+#define VLMPROF_CONFIG_IMPLEMENTATION
 #define VLMPROF_CHECKPOINT_IMPLEMENTATION
 #define VLMPROF_FILE_IMPLEMENTATION
 #include "vlmprof.h"
@@ -539,7 +540,7 @@ static void test_headers(void) {
 
 static void test_find(void) {
     static const char header[] = "{" TENSOR("odd", "BOOL", "1", "0", "1") "," TENSOR("f", "F32", "1,2", "1", "9") ","
-        TENSOR("h", "F16", "", "9", "11") "," TENSOR("b", "BF16", "0", "11", "11") "," TENSOR("deep", "F16", "1,1,1,1,1", "11", "13") "}";
+        TENSOR("h", "F16", "", "9", "11") "," TENSOR("b", "BF16", "0", "11", "11") "," TENSOR("deep", "F16", "1,1,1,1,1,1", "11", "13") "}";
     vp_checkpoint *cp = NULL;
     vp_tensor t;
     vp_error error;

@@ -14,12 +14,15 @@ static void test_info(void) {
     struct stat info;
     check_case("info: this machine");
     CHECK_INT(cli("info"), 0);
-    CHECK(last.out && strstr(last.out, VLMPROF_VERSION) && strstr(last.out, "\ncpu ") && strstr(last.out, "plain") && strstr(last.out, "\ngpu ") && !*last.err);
+    CHECK(last.out && strstr(last.out, VLMPROF_VERSION) && strstr(last.out, "\ncpu ") && strstr(last.out, "\nhuge pages  ") && strstr(last.out, "plain") && strstr(last.out, "\ngpu ") && !*last.err);
     if (cli_json("info --json", 0, &d)) {
         cpu = member(&d, 0, "cpu");
         check_keys(&d, 0, "schema version compiler cuda_toolkit cpu gpus gpus_note model");
-        check_keys(&d, cpu, "name threads memory_bytes available_bytes gemm gemm_bf16 gemm_fp32");
+        check_keys(&d, cpu, "name threads memory_bytes available_bytes huge_pages gemm gemm_bf16 gemm_fp32");
         check_keys(&d, member(&d, cpu, "gemm_fp32"), "rows_1 rows_8 rows_1024");
+        CHECK(is_null(&d, cpu, "huge_pages") == (access("/sys/kernel/mm/transparent_hugepage/enabled", R_OK) != 0));
+        CHECK(is_null(&d, cpu, "huge_pages") || is_text(&d, cpu, "huge_pages", "always") || is_text(&d, cpu, "huge_pages", "madvise") ||
+              is_text(&d, cpu, "huge_pages", "never"));
         CHECK(is_text(&d, 0, "version", VLMPROF_VERSION) && is_null(&d, 0, "model"));
         CHECK(number(&d, cpu, "threads") >= 1 && number(&d, cpu, "memory_bytes") >= number(&d, cpu, "available_bytes") && number(&d, cpu, "available_bytes") > 1e8);
         int has_gpu = d.nodes[member(&d, 0, "gpus")].count > 0;

@@ -446,7 +446,16 @@ static void test_other_models(void) {
     CHECK(last.out && strstr(last.out, "top_k 2 of 8, blocks 3 of 3") && strstr(last.out, "33 = 33 text, no image"));
     CHECK_INT(cli("run " PICTURE OTHER "smolvlm/checkpoint -p hi --max_new_tokens 1"), 0);
     CHECK(last.out && strstr(last.out, "200x150 -> 256x192, 13 views of 64x64 (3 rows x 4 cols + the whole image)"));
-    CHECK(last.out && strstr(last.out, "99 = 82 image (52 features, 27 separators, 3 marker) + 17 text"));
+    CHECK(last.out && strstr(last.out, "99 = 83 image (52 features, 27 separators, 4 marker) + 16 text"));
+    check_case("run: the image sizes of other models");
+    CHECK_INT(cli("run " PICTURE OTHER "smolvlm/checkpoint -p hi --max_new_tokens 1 --image_knob longest_edge=64"), 0);
+    CHECK(last.out && strstr(last.out, "1 view of 64x64"));
+    CHECK_INT(cli("run " PICTURE OTHER "smolvlm/checkpoint -p hi --max_new_tokens 1 --vision_tokens 51"), 0);
+    CHECK(last.out && strstr(last.out, "(3 rows x 3 cols + the whole image)"));
+    CHECK_INT(cli("run " PICTURE OTHER "internvl/checkpoint -p hi --max_new_tokens 1 --image_knob max_patches=1"), 0);
+    CHECK(last.out && strstr(last.out, "1 view of"));
+    CHECK_INT(cli("run " PICTURE OTHER "internvl/checkpoint -p hi --max_new_tokens 1 --json --vision_tokens 20"), 0);
+    CHECK(last.out && strstr(last.out, "\"actual_vision_tokens\": 20") && strstr(last.out, "\"architecture\": \"InternVL\""));
     check_case("run: a profile and a text in place of an image of other models");
     CHECK_INT(cli("run " PICTURE OTHER "internvl/checkpoint -p hi --max_new_tokens 2 --profile --html %F/other.html"), 0);
     CHECK_INT(cli("run " OTHER "llava/checkpoint -p hi --max_new_tokens 2 --profile"), 0);
@@ -456,13 +465,19 @@ static void test_other_models(void) {
     REFUSED("run " OTHER "olmoe/checkpoint -p a --top_k 9", 2, "8 experts");
     REFUSED("run " OTHER "llava/checkpoint -p a --top_k 1", 2, "--top_k: LLaVA has no experts");
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --max_crops 3", 2, "--max_crops");
-    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --vision_tokens 600", 2, "--vision_tokens");
+    REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --vision_tokens 600", 2, "--vision_tokens: LLaVA: vision_tokens: this model's images have one size");
+    REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --image_knob max_patches=2", 2, "one size, 84 pixels a side: nothing can be set");
+    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob longest_edge=64", 2, "there are: max_patches, min_patches");
+    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=1,2", 2, "run takes one value");
+    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=two", 2, "want whole numbers from 1");
+    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches", 2, "want NAME=NUMBER");
+    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=2 --vision_tokens 9", 2, "exclude each other");
+    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --vision_tokens 3", 2, "one view of InternVL has 4 tokens already");
+    REFUSED("run " PICTURE OTHER "molmo_7b_d/checkpoint -p a --image_knob max_crops=2", 2, "--max_crops");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --tier low", 2, "--tier");
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --raw_prompt", 2, "must have <image> once");
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p 'a <image> b'", 2, "must have <image> once");
     REFUSED("run " OTHER "llava/checkpoint -p 'a <image> b'", 2, "no image is given");
-    REFUSED("selftest " OTHER "olmoe/checkpoint", 3, "use run");
-    REFUSED("sweep " OTHER "llava/checkpoint --data samples/questions.jsonl --output_dir %F/x", 3, "use run");
 #undef OTHER
 #undef PICTURE
 }

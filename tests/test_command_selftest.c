@@ -26,6 +26,13 @@ static void test_selftest(void) {
     CHECK_INT(cli(command), 0);
     CHECK(last.out && strstr(last.out, "cpu  fp32 plain") && strstr(last.out, " 0 failed, ") && !strstr(last.out, "FAILED"));
     CHECK(last.out && strstr(last.out, has_gpu ? "cuda fp32" : "cuda: skipped: ") && !strstr(last.out, has_gpu ? "cuda: skipped: " : "cuda fp32"));
+    check_case("selftest: models other than Molmo, and those without experts or pictures");
+    for (int i = 0; i < 4; i++) {
+        static const char *const models[] = { "olmoe", "llava", "smolvlm", "internvl" };
+        snprintf(command, sizeof command, "selftest --model tests/golden/othermodels/%s/checkpoint --device cpu", models[i]);
+        CHECK_INT(cli(command), 0);
+        CHECK(last.out && strstr(last.out, " 0 failed, ") && !strstr(last.out, "FAILED") && strstr(last.out, "        -        -") != NULL);
+    }
     check_case("selftest: a reference that cannot be");
     link_model(check_golden("models/tiny-a"), in_folder("model"), "model.safetensors");
     snprintf(command, sizeof command, "%s/model.safetensors", check_golden("models/tiny-a"));

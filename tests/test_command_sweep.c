@@ -385,10 +385,73 @@ static void test_without_experts(void) {
     }
     unload(&d);
     CHECK_INT(cli("report %F/dense"), 0);
-    CHECK(last.out && strstr(last.out, "low k0 b4"));
-    REFUSED("fit %F/dense", 3, "no experts");
+    CHECK(last.out && strstr(last.out, "low b4") && !strstr(last.out, "k0"));
+    CHECK_INT(cli("fit %F/dense -o %F/dense/model"), 0);
+    CHECK_INT(cli("predict %F/dense/model 640x480"), 0);
+    CHECK(last.out && strstr(last.out, "views,") && !strstr(last.out, "top_k"));
+    REFUSED("predict %F/dense/model 640x480 --top_k 2", 2, "--top_k");
+    REFUSED("fit %F/dense --num_experts 4", 2, "without experts");
+    CHECK_INT(cli("best %F/dense --budget_ms 100000"), 0);
+    CHECK(last.out && strstr(last.out, "run it") && !strstr(last.out, "--top_k"));
     REFUSED("sweep --synthetic tiny-dense --data samples/questions.jsonl --output_dir %F/x --top_k_list 1", 2, "no experts");
     remove_folder(in_folder("dense"));
+}
+
+/* ---- models other than Molmo */
+#define OTHER "tests/golden/othermodels/"
+#define FEW " --num_samples 3 --num_runs_per_sample 2 --max_new_tokens 3 --quiet "
+static void check_other(const char *model, const char *options, const char *data, const char *file_name, const char *architecture, int tokens) {
+    char command[600], path[200];
+    document d;
+    check_case(model);
+    snprintf(command, sizeof command, "sweep --model " OTHER "%s/checkpoint --data %s --output_dir %%F/other %s" FEW, model, data, options);
+    CHECK_INT(cli(command), 0);
+    CHECK_INT(cli(command), 0); /* nothing is left to do */
+    snprintf(path, sizeof path, "other/%s", file_name);
+    if (CHECK(load(&d, in_folder(path)))) {
+        uint32_t rows = vp_json_get(&d.json, 0, "per_sample_results"), row = vp_json_at(&d.json, rows, 0);
+        CHECK(vp_json_equals(&d.json, vp_json_get(&d.json, 0, "architecture"), architecture));
+        CHECK(vp_json_equals(&d.json, vp_json_get(&d.json, 0, "status"), "complete"));
+        if (tokens) CHECK_INT(number(&d, row, "actual_vision_tokens"), tokens);
+        else CHECK(vp_json_get(&d.json, row, "actual_vision_tokens") != VP_JSON_NONE);
+        CHECK(number(&d, row, "total_sequence_length") > tokens);
+    }
+    unload(&d);
+    strcat(command, "--plan");
+    CHECK_INT(cli(command), 0);
+    CHECK_INT(cli("report %F/other --json"), 0);
+    CHECK_INT(cli("report %F/other --output_dir %F/other/report"), 0);
+    CHECK_INT(cli("fit %F/other -o %F/other/model"), 0);
+    REFUSED("predict %F/other/model 640x480", 2, architecture);
+    CHECK_INT(cli("predict %F/other/model --views 1 --vision_tokens 16 --sequence 40"), 0);
+    CHECK_INT(cli("best %F/other --budget_ms 100000"), 0);
+    CHECK_INT(cli("compare %F/other %F/other"), 0);
+    remove_folder(in_folder("other/report"));
+    remove_folder(in_folder("other"));
+}
+static void test_other_models(void) {
+    static const char questions[] = "samples/questions.jsonl", text[] = "{\"id\": 1, \"question\": \"What is this?\", \"answers\": [\"a\"]}\n"
+                                    "{\"id\": 2, \"question\": \"Why is the sky blue?\", \"answers\": [\"b\"]}\n";
+    char path[300];
+    check_other("llava", "--num_active_blocks_list 1 2 --kernel_pass", questions, "questions_imgsizeasis_topk0_blocks1.json", "LLaVA", 36);
+    check_other("smolvlm", "--image_knob longest_edge=64,128", questions, "questions_imgsizelongest_edge64_topk0_blocks4.json", "SmolVLM", 4);
+    check_other("smolvlm", "--vision_tokens_list 24 60 --num_active_blocks_list 2", questions, "questions_imgsizetokens24_topk0_blocks2.json", "SmolVLM", 20);
+    check_other("internvl", "--image_knob max_patches=1,4 --use_profiler", questions, "questions_imgsizemax_patches1_topk0_blocks4.json", "InternVL", 4);
+    check_other("molmo_7b_o", "--image_knob max_crops=1,2", questions, "questions_imgsizemax_crops1_topk0_blocks3.json", "Molmo", 0);
+    snprintf(path, sizeof path, "%s", in_folder("text.jsonl"));
+    write_text(path, text);
+    check_other("olmoe", "--top_k_list 1 2", path, "text_imgsizeasis_topk1_blocks3.json", "OLMoE", 0);
+    check_case("sweep: what other models lack");
+    REFUSED("sweep --model " OTHER "olmoe/checkpoint --data samples/questions.jsonl --plan", 3, "line 1: has an image, and the model reads text only");
+    REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --tier_list low", 2, "--tier_list: tiers belong to the Molmo models, not to LLaVA");
+    REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --vision_tokens_list 288", 2, "--vision_tokens_list: LLaVA: vision_tokens: this model's images have one size");
+    REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --image_knob max_patches=2", 2, "nothing can be set");
+    REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --top_k_list 2", 2, "LLaVA has no experts");
+    REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --style vqa2", 2, "--style");
+    REFUSED("sweep --model " OTHER "internvl/checkpoint --data samples/questions.jsonl --plan --image_knob tiles=2", 2, "there are: max_patches, min_patches");
+    REFUSED("sweep --model " OTHER "internvl/checkpoint --data samples/questions.jsonl --plan --image_knob max_patches=2 --vision_tokens_list 9", 2, "exclude each other");
+    REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --plan --answer_hint short", 2, "--answer_hint is for servers");
+    REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --plan --image_knob longest_edge=2", 2, "max_crops");
 }
 
 int main(void) {
@@ -400,5 +463,6 @@ int main(void) {
     test_full_plan();
     test_noise();
     test_without_experts();
+    test_other_models();
     return command_end("test_command_sweep");
 }

@@ -158,7 +158,7 @@ static void change_members(int line, const vp_json *json, uint32_t node, int is_
         char name[80];
         snprintf(name, sizeof name, "%.*s", (int)json->nodes[key].bytes, json->text + json->nodes[key].start);
         /* older journals have no shape of the model */
-        change_member(line, json, node, key, is_open, can_lack || !strcmp(name, "model_shape"));
+        change_member(line, json, node, key, is_open, can_lack || !strcmp(name, "model_shape") || !strcmp(name, "architecture"));
         change_members(line, json, key + 1, is_open || is_open_part(name), !strcmp(name, "stages")); /* those that ran */
     }
 }

@@ -489,6 +489,127 @@ static void test_patch_windows(int views, int side, int pool, int skipped, int d
     release_all();
 }
 
+/* places of rows x cols patches in squares of `pool`, from the last square to the first: another order than the patches come in */
+static int32_t *places_of(int rows, int cols, int pool) {
+    int32_t *places = (int32_t *)take((size_t)(2 * rows * cols) * sizeof *places);
+    for (int i = 0; i < rows * cols; i++) {
+        int square = rows * cols / (pool * pool) - 1 - i / (pool * pool), inside = i % (pool * pool), across = cols / pool;
+        places[2 * i] = square / across * pool + inside / pool;
+        places[2 * i + 1] = square % across * pool + inside % pool;
+    }
+    return places;
+}
+/* patches at their places, plus a square table stretched over them from corner to corner; damaged: the neighbouring patch, or without the table */
+static void test_grid_embed(int rows, int cols, int pool, int side, int d) {
+    const vk_picture_grid grid = { rows, cols, pool, side };
+    expected e;
+    float *x, *patches, *table;
+    int32_t *places;
+    check_case("grid_embed %d x %d by %d side %d d %d", rows, cols, pool, side, d);
+    e = expect_new((size_t)(rows * cols), (size_t)d);
+    x = (float *)take((size_t)(rows * cols * d) * sizeof *x);
+    patches = floats((size_t)(rows * cols * d), 1.0f);
+    table = side ? floats((size_t)(side * side * d), 1.0f) : NULL;
+    places = places_of(rows, cols, pool);
+    for (int r = 0; r < rows * cols; r++) {
+        int row = places[2 * r], col = places[2 * r + 1], last = rows * cols / (pool * pool) - 1 - r / (pool * pool);
+        const float *patch = patches + (size_t)((last * pool * pool + r % (pool * pool)) * d);
+        double y = rows > 1 ? (double)row * (side - 1) / (rows - 1) : 0, z = cols > 1 ? (double)col * (side - 1) / (cols - 1) : 0;
+        for (int i = 0; i < d; i++) {
+            double add = 0, size = 0;
+            for (int a = 0; a < side; a++)
+                for (int b = 0; b < side; b++) {
+                    double share = fmax(0, 1 - fabs(y - a)) * fmax(0, 1 - fabs(z - b)), value = share * (double)table[(a * side + b) * d + i];
+                    add += value;
+                    size += fabs(value);
+                }
+            if (side) expect(&e, (size_t)(r * d + i), (double)patch[i] + add, (double)patch[i], fabs((double)patch[i]) + size + 4, 16 + 4 * side, 1);
+            else expect_exact(&e, (size_t)(r * d + i), (double)patch[i], (double)patch[i] + 1);
+        }
+    }
+    SEND(1, side ? 8 * (int64_t)rows * cols * d : 0, (int64_t)rows * cols * ((side ? 24 : 8) * d + 8), kernels->grid_embed(queue, x, patches, table, places, &grid, d));
+    verdict(x, (size_t)d, 1, &e);
+    release_all();
+}
+/* heads turned by row and column, half of the pairs each, what lies behind them untouched; damaged: by column and row */
+static void test_grid_turn(int rows, int cols, int heads, int head_dim, int wide) {
+    int width = 3 * heads * head_dim, ld = (int)padded((size_t)width) + 2, half = head_dim / 2, quarter = head_dim / 4, turned = 2 * heads * head_dim;
+    expected e;
+    float *cs, *from;
+    int32_t *places;
+    void *x;
+    check_case("grid_turn %d x %d heads %d of %d wide %d", rows, cols, heads, head_dim, wide);
+    e = expect_new((size_t)(rows * cols), (size_t)width);
+    from = floats((size_t)(rows * cols * width), 1.0f);
+    cs = floats((size_t)((rows > cols ? rows : cols) * half), 1.0f);
+    places = places_of(rows, cols, 1);
+    x = take((size_t)(rows * cols * ld) * (wide ? 4 : 2));
+    for (int r = 0; r < rows * cols; r++)
+        for (int i = 0; i < width; i++) {
+            double own = wide ? (double)from[r * width + i] : (double)vp_bf16_to_f32(vp_f32_to_bf16(from[r * width + i]));
+            int h = i % head_dim, pair = h % half, at = r * width + i - h;
+            double other = (double)from[at + (h + half) % head_dim], angle[2][2];
+            if (!wide) other = (double)vp_bf16_to_f32(vp_f32_to_bf16((float)other));
+            if (wide) ((float *)x)[r * ld + i] = (float)own;
+            else ((uint16_t *)x)[r * ld + i] = vp_f32_to_bf16((float)own);
+            if (i >= turned) { expect_exact(&e, (size_t)(r * width + i), own, own + 1); continue; }
+            for (int swapped = 0; swapped < 2; swapped++)
+                for (int k = 0; k < 2; k++) angle[swapped][k] = (double)cs[places[2 * r + ((pair >= quarter) ^ swapped)] * half + pair % quarter + k * quarter];
+            if (h >= half) other = -other;
+            expect(&e, (size_t)(r * width + i), own * angle[0][0] - other * angle[0][1], own * angle[1][0] - other * angle[1][1],
+                   fabs(own * angle[0][0]) + fabs(other * angle[0][1]), 4, wide);
+        }
+    SEND(1, 3 * (int64_t)rows * cols * turned, (int64_t)rows * cols * (2 * turned * size_of(wide) + 4 * head_dim + 8),
+         kernels->grid_turn(queue, x, cs, places, rows * cols, 2 * heads, head_dim, ld, wide));
+    verdict(x, (size_t)ld, wide, &e);
+    release_all();
+}
+/* rows by their numbers; damaged: the row behind */
+static void test_take_rows(int rows, int d, int wide) {
+    int ld = (int)padded((size_t)d) + 1;
+    expected e;
+    float *from;
+    int32_t *index;
+    void *y;
+    check_case("take_rows %d d %d wide %d", rows, d, wide);
+    e = expect_new((size_t)rows, (size_t)d);
+    from = floats((size_t)((rows + 1) * d), 1.0f);
+    index = (int32_t *)take((size_t)rows * sizeof *index);
+    y = take((size_t)(rows * ld) * (wide ? 4 : 2));
+    for (int r = 0; r < rows; r++) {
+        index[r] = (r * 7 + 3) % rows;
+        for (int i = 0; i < d; i++) {
+            float v = from[index[r] * d + i];
+            expect_exact(&e, (size_t)(r * d + i), wide ? (double)v : (double)vp_bf16_to_f32(vp_f32_to_bf16(v)), (double)from[(index[r] + 1) * d + i]);
+        }
+    }
+    SEND(1, 0, (int64_t)rows * (d * (4 + size_of(wide)) + 4), kernels->take_rows(queue, y, from, index, rows, d, ld, wide));
+    verdict(y, (size_t)ld, wide, &e);
+    release_all();
+}
+/* each pair's cos and sin from the row of its own position; damaged: all from the first one */
+static void test_compose_rope(int rows, int head_dim) {
+    int half = head_dim / 2, stride = rows + 5;
+    expected e;
+    float *cs, *table;
+    int32_t *positions, *axes;
+    check_case("compose_rope %d of %d", rows, head_dim);
+    e = expect_new((size_t)rows, (size_t)head_dim);
+    cs = (float *)take((size_t)(rows * head_dim) * sizeof *cs);
+    table = floats((size_t)((rows + 3) * head_dim), 1.0f);
+    positions = (int32_t *)take((size_t)(3 * stride) * sizeof *positions);
+    axes = (int32_t *)take((size_t)half * sizeof *axes);
+    for (int i = 0; i < 3 * stride; i++) positions[i] = (i * 5 + 1) % (rows + 2);
+    for (int i = 0; i < half; i++) axes[i] = (i + 1) % 3;
+    for (int r = 0; r < rows; r++)
+        for (int i = 0; i < head_dim; i++)
+            expect_exact(&e, (size_t)(r * head_dim + i), (double)table[positions[axes[i % half] * stride + r] * head_dim + i],
+                         (double)table[(positions[axes[i % half] * stride + r] + 1) * head_dim + i]);
+    SEND(1, 0, (int64_t)rows * (8 * head_dim + 12) + 2 * head_dim, kernels->compose_rope(queue, cs, table, positions, axes, rows, stride, head_dim));
+    verdict(cs, (size_t)head_dim, 1, &e);
+    release_all();
+}
+
 static vk_heads heads_of(int heads, int kv_heads, int head_dim, int norm) {
     vk_heads shape;
     memset(&shape, 0, sizeof shape);
@@ -786,7 +907,7 @@ static void test_argmax_nan(int n) {
     verdict_ints(got, want, bad, 3);
     release_all();
 }
-static void test_read(int blocks, int count) {
+static void test_read(int blocks, int count, int streams) {
     expected e;
     float *x, *got;
     check_case("read blocks %d count %d", blocks, count);
@@ -802,7 +923,7 @@ static void test_read(int blocks, int count) {
         }
         expect(&e, (size_t)b, sum, sum - last, sqrt(squares), (double)count, 1); /* damaged: the last float is not read */
     }
-    SEND(1, (int64_t)blocks * count, 4 * ((int64_t)blocks * count + blocks), kernels->read(queue, got, x, blocks, count));
+    SEND(1, (int64_t)blocks * count, 4 * ((int64_t)blocks * count + blocks), kernels->read(queue, got, x, blocks, count, streams));
     verdict(got, (size_t)blocks, 1, &e);
     release_all();
 }
@@ -849,12 +970,18 @@ static void test_shared_kernels(void) {
             test_argmax(rows[r] + 1, widths[w] * 10);
         }
     test_vit_embed(3, 1, 1, 5);
+    test_grid_embed(4, 6, 2, 0, 33);
+    test_grid_embed(6, 4, 2, 5, 48);
+    test_grid_embed(1, 7, 1, 3, 5);
+    test_grid_embed(3, 6, 3, 2, 130);
+    test_compose_rope(1, 10);
+    test_compose_rope(40, 128);
     test_argmax(2, 50304);
     test_argmax_nan(40);
     test_argmax_nan(1000);
-    test_read(1, 4);
-    test_read(3, 1024);
-    test_read(2, 16384);
+    test_read(1, 4, 4);
+    test_read(3, 1024, 1);
+    test_read(2, 16384, 4);
     test_advance();
     for (int wide = 0; wide < 2; wide++) {
         use_mode(wide);
@@ -880,6 +1007,11 @@ static void test_shared_kernels(void) {
         test_attention_decode(5, 6, 3, 16, wide);
         test_attention_decode(300, 4, 2, 64, wide);
         test_attention_decode(9, 7, 7, 128, wide);
+        test_grid_turn(2, 3, 2, 8, wide);
+        test_grid_turn(1, 5, 3, 20, wide);
+        test_grid_turn(4, 4, 1, 80, wide);
+        test_take_rows(1, 5, wide);
+        test_take_rows(some, 130, wide);
         for (int w = 0; w < 4; w++) test_patch_windows(1 + w, 6, 1 + w % 3, w & 1, widths[w], wide);
     }
     for (int r = 0; r < 3; r++) {

@@ -309,6 +309,14 @@ static void compare_backends(vp_engine *cpu, const vp_model_config *c, const gol
     free_output(&own);
 }
 
+/* The emulated GPU takes the largest cases in fp32 alone: their shapes are the same in bf16, whose own kernels the ten other cases run. */
+#ifdef TEST_EMULATED
+#define IN_FP32_ALONE "a5-high-k8 b3-medium-k12-skip b4-high-k4"
+enum { IN_BF16 = CASE_COUNT - 3 };
+#else
+#define IN_FP32_ALONE ""
+enum { IN_BF16 = CASE_COUNT };
+#endif
 /* every case whose name starts with `letter`, on that letter's checkpoint; gemm NULL: the measured choice. only_small: three quick cases */
 static int run_all(char letter, vp_weights weights, const char *gemm, int only_small, double *ratios) {
     char name[16];
@@ -325,6 +333,7 @@ static int run_all(char letter, vp_weights weights, const char *gemm, int only_s
         golden g;
         output o;
         if (case_names[i][0] != letter || (only_small && !strstr("a2-adaptive-small-k1 a4-medium-k4-skip a6-text-only b1-low-k8", case_names[i]))) continue;
+        if (weights == VP_WEIGHTS_BF16 && strstr(IN_FP32_ALONE, case_names[i])) continue;
         check_case("%s %s %s", case_names[i], weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16", gemm ? gemm : "auto");
         if (!load_case(case_names[i], &config, &g)) continue;
         run_case(engine, &config, &g, &o);
@@ -379,7 +388,7 @@ int main(void) {
     qsort(ratios, (size_t)count, sizeof ratios[0], compare_doubles);
     if (!TEST_SMALL) {
         check_case("bf16: median over cases of error / the reference's nearby median");
-        CHECK_INT(count, CASE_COUNT);
+        CHECK_INT(count, IN_BF16);
         CHECK_NEAR(ratios[count / 2], 0, 1.5);
     }
     /* every GEMM kernel this processor has, not only the chosen one */

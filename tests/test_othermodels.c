@@ -39,6 +39,12 @@ static const family families[] = {
     { "own_smolvlm_b", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_internvl_a", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_internvl_b", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_qwen2_5_vl_a", "model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_qwen2_5_vl_b", "model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_qwen3_vl_a", "model.language_model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_qwen3_vl_b", "model.language_model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_qwen3_vl_moe_a", "model.language_model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_qwen3_vl_moe_b", "model.language_model.norm.weight", { "text", "image-a", "image-b" } },
 };
 enum { FAMILIES = (int)(sizeof families / sizeof families[0]) };
 

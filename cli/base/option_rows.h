@@ -23,6 +23,9 @@
     {"crops", COUNT, "N", NULL, 1, 1024, NULL, "exactly N crops, in the factorisation nearest to the image's shape"}
 #define OPTION_VISION_TOKENS \
     {"vision_tokens", COUNT, "N", NULL, 1, 1000000, NULL, "target number of vision tokens: N / 144 - 1 crops"}
+#define OPTION_IMAGE_KNOB(values) \
+    {"image_knob", TEXT, values, NULL, 0, 0, NULL, \
+     "the model's own setting of image sizes: Molmo max_crops, SmolVLM longest_edge, InternVL max_patches, min_patches"}
 #define OPTION_CSV \
     {"csv", FLAG, NULL, NULL, 0, 0, NULL, "comma-separated values"}
 #define OPTION_IMPORTANCE_SCORES_FILE \

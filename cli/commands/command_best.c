@@ -163,9 +163,17 @@ static char *options_text(const struct result_file *file) {
     } else if (file->target_tokens > 0) {
         snprintf(piece, sizeof piece, " --vision_tokens %lld", (long long)file->target_tokens);
         text_add_string(&out, piece);
+    } else if (file->image_knob) {
+        const int is_crops = !strcmp(file->image_knob, "max_crops"); /* run has an option for Molmo's */
+        text_add_string(&out, is_crops ? " --" : " --image_knob ");
+        shell_word(&out, file->image_knob);
+        snprintf(piece, sizeof piece, is_crops ? " %lld" : "=%lld", (long long)file->image_knob_value);
+        text_add_string(&out, piece);
     }
-    snprintf(piece, sizeof piece, " --top_k %lld", (long long)file->top_k);
-    text_add_string(&out, piece);
+    if (!file->is_dense) {
+        snprintf(piece, sizeof piece, " --top_k %lld", (long long)file->top_k);
+        text_add_string(&out, piece);
+    }
     for (size_t i = 0; i < file->listed_blocks; i++) is_first_n &= file->blocks[i] == (int32_t)i;
     if (is_first_n) snprintf(piece, sizeof piece, " --num_active_blocks %lld", (long long)file->block_count);
     else snprintf(piece, sizeof piece, " --active_blocks ");

@@ -11,7 +11,7 @@
 #include "commands/commands.h"
 #include "request/model.h"
 #include "vlmprof.h"
-#include "vlmprof_checkpoint.h"
+#include "vlmprof_config.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_file.h"
 

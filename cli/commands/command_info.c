@@ -35,6 +35,8 @@ struct cpu_info {
     char name[200];
     int64_t threads, memory_bytes, available_bytes; /* -1: unknown */
     char chosen[2][ROW_CLASSES][24];                /* the chosen GEMM kernels in bf16 and in fp32 */
+    /* "always", "madvise" or "never": whether the system gives the engine, which asks, large pages; "": not known */
+    char huge_pages[16];
 };
 
 /* The bytes of a line "KEY   N kB" of /proc/meminfo; -1 when it is not there. */
@@ -48,6 +50,17 @@ static void read_memory(struct cpu_info *cpu) {
     if (vp_file_read("/proc/meminfo", 1 << 20, &text, &bytes, NULL) != VP_OK) text = NULL;
     cpu->memory_bytes = meminfo_bytes(text, "MemTotal:");
     cpu->available_bytes = meminfo_bytes(text, "MemAvailable:");
+    free(text);
+}
+/* the word in brackets of "always [madvise] never" */
+static void read_huge_pages(struct cpu_info *cpu) {
+    char *text = NULL, *open, *close;
+    size_t bytes = 0;
+    cpu->huge_pages[0] = 0;
+    if (vp_file_read("/sys/kernel/mm/transparent_hugepage/enabled", 4096, &text, &bytes, NULL) != VP_OK) return;
+    open = strchr(text, '[');
+    close = open ? strchr(open, ']') : NULL;
+    if (close) snprintf(cpu->huge_pages, sizeof cpu->huge_pages, "%.*s", (int)(close - open - 1), open + 1);
     free(text);
 }
 /* Opens an engine of a tiny model in both arithmetics and asks it for its kernels and for the device's name, which is
@@ -129,7 +142,8 @@ static void put_model(vp_json_writer *writer, const struct model *model, const s
     vp_json_begin_object(writer);
     put_text(writer, "name", model->name);
     put_bool(writer, "synthetic", model->synthetic);
-    put_text(writer, "architecture", model->architecture);
+    put_text(writer, "architecture", vp_architecture_name(config->architecture));
+    put_text(writer, "class_name", model->class_name);
     put_int(writer, "num_blocks", config->block_count);
     put_int(writer, "d_model", config->d_model);
     put_int(writer, "num_heads", config->head_count);
@@ -171,7 +185,8 @@ static void put_model(vp_json_writer *writer, const struct model *model, const s
 
 static void print_model(const struct model *model, const struct holdings *holdings) {
     const vp_model_config *config = &model->config;
-    print_plain("model       %s: %s%s\n", model->name, model->architecture, model->synthetic ? ", random weights" : "");
+    print_plain("model       %s: %s (%s)%s\n", model->name, vp_architecture_name(config->architecture), model->class_name,
+                model->synthetic ? ", random weights" : "");
     char heads[48] = "";
     if (config->kv_head_count != config->head_count)
         snprintf(heads, sizeof heads, " (%d of keys and values)", config->kv_head_count);
@@ -214,6 +229,7 @@ static void put_cpu(vp_json_writer *writer, const struct cpu_info *cpu) {
     put_int(writer, "threads", cpu->threads);
     put_int(writer, "memory_bytes", cpu->memory_bytes);
     put_int(writer, "available_bytes", cpu->available_bytes);
+    put_text(writer, "huge_pages", cpu->huge_pages[0] ? cpu->huge_pages : NULL);
     vp_json_key(writer, "gemm");
     vp_json_begin_array(writer);
     for (int32_t i = 0; vp_engine_gemm_name(i); i++) vp_json_string(writer, vp_engine_gemm_name(i));
@@ -269,6 +285,9 @@ static void print_info(const struct cpu_info *cpu, int32_t gpu_count, const char
     print_plain("cpu         %s, %lld thread%s\n", cpu->name, (long long)cpu->threads, cpu->threads == 1 ? "" : "s");
     print_plain("memory      %.4g GB, %.4g GB available\n", (double)cpu->memory_bytes / 1e9,
                 (double)cpu->available_bytes / 1e9);
+    if (!strcmp(cpu->huge_pages, "never"))
+        print_plain("huge pages  none: the system gives none (transparent_hugepage is never); decoding is slower\n");
+    else print_plain("huge pages  %s\n", cpu->huge_pages[0] ? cpu->huge_pages : "not known");
     print_plain("gemm        ");
     for (int32_t i = 0; vp_engine_gemm_name(i); i++) print_plain("%s%s", i ? ", " : "", vp_engine_gemm_name(i));
     putchar('\n');
@@ -318,6 +337,7 @@ static int run_command(const struct options *options) {
         read_holdings(&model, &holdings);
     if (!code) code = read_cpu(&cpu);
     if (!code) read_memory(&cpu);
+    if (!code) read_huge_pages(&cpu);
     if (!code) {
         reason = vp_device_count(&gpu_count, &no_gpu) == VP_OK ? NULL : no_gpu.text;
         (is_given(options, "json") ? print_info_json : print_info)(&cpu, gpu_count, reason, has_model ? &model : NULL,

@@ -170,11 +170,13 @@ static const char *verdict_of(const struct prediction *prediction, double budget
 static void write_prediction(struct document *document, const struct prediction *prediction, double budget) {
     const vp_latency_request *request = &prediction->request;
     struct text_list *table;
-    document_text(
-        document, BLOCK_HEADING,
-        "%s%s%d views, %d vision tokens, %d text tokens, sequence %d, top_k %d of %d, %d blocks, %d output tokens",
-        prediction->name, prediction->name[0] ? ": " : "", request->views, request->vision_tokens, request->text_tokens,
-        request->sequence, request->top_k, request->expert_count, request->active_blocks, request->output_tokens);
+    char experts[48] = "";
+    if (request->expert_count)
+        snprintf(experts, sizeof experts, "top_k %d of %d, ", request->top_k, request->expert_count);
+    document_text(document, BLOCK_HEADING,
+                  "%s%s%d views, %d vision tokens, %d text tokens, sequence %d, %s%d blocks, %d output tokens",
+                  prediction->name, prediction->name[0] ? ": " : "", request->views, request->vision_tokens,
+                  request->text_tokens, request->sequence, experts, request->active_blocks, request->output_tokens);
     table = document_table(document, "stage|" ESTIMATE_LOCATION " ms|95 % interval|of");
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         int runs = part == ESTIMATE_TOTAL || stage_is_run(part, request);
@@ -313,6 +315,11 @@ static int predict_requests(const struct options *options, const struct estimato
     int code = 0;
     if (options->operand_count > 1 && (is_given(options, "views") || is_given(options, "sequence")))
         code = complain(EXIT_USAGE, "predict: --views and --sequence are for requests without a size");
+    if (!code && options->operand_count > 1 && estimator->architecture && strncmp(estimator->architecture, "Molmo", 5))
+        code = complain(EXIT_USAGE,
+                        "predict: sizes are cut by Molmo's rule, and this model is %s: give --views, --vision_tokens "
+                        "and --sequence, which vlmprof tile --family counts",
+                        estimator->architecture);
     if (!code && options->operand_count > 1) code = tile_options_of(options, &tiles);
     for (size_t i = 0; i < count && !code; i++) {
         vp_latency_request *request = &predictions[i].request;

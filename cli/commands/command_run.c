@@ -24,7 +24,7 @@
 #include "tile/image.h"
 #include "tile/tile_options.h"
 #include "vlmprof.h"
-#include "vlmprof_checkpoint.h"
+#include "vlmprof_config.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_image.h"
 #include "vlmprof_score.h"
@@ -52,6 +52,7 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_MAX_CROPS,
     OPTION_CROPS,
     OPTION_VISION_TOKENS,
+    OPTION_IMAGE_KNOB("NAME=N"),
     {"top_k", COUNT, "K", NULL, 1, 1000000, NULL, "experts a token uses (default: as trained)"},
     {"num_active_blocks", COUNT, "N", NULL, 1, 1000000, NULL,
      "decoder blocks that run: the first N, or by importance (default: all)"},
@@ -141,6 +142,8 @@ static int run_choose_knobs(const struct options *options, struct run_state *sta
 
 /* Loads the image of the request and computes its layout. Returns 0 or an exit code. */
 static int run_load_image(const char *path, struct run_state *state) {
+    const struct image_size size = {NULL, state->tiles.rule == VP_TILE_TOKENS ? state->tiles.vision_tokens : 0,
+                                    state->image_knob, state->image_knob_value};
     vp_error error = {VP_OK, -1, "", ""};
     char reason[LINE_BYTES];
     vp_result result;
@@ -153,23 +156,37 @@ static int run_load_image(const char *path, struct run_state *state) {
     state->input.layout = &state->layout;
     if (!model_is_molmo(&state->model)) {
         state->input.picture = &state->picture;
-        return picture_of_other(&state->model, path, state->image.width_px, state->image.height_px, &state->picture,
-                                &state->layout);
-    }
-    result = vp_layout_compute(&state->model.config.geometry, &state->tiles, state->image.width_px,
-                               state->image.height_px, &state->layout, &error);
+        result = image_size_layout(&state->model, &size, state->image.width_px, state->image.height_px,
+                                   &state->picture, &state->layout, &error);
+    } else result = vp_layout_compute(&state->model.config.geometry, &state->tiles, state->image.width_px,
+                                      state->image.height_px, &state->layout, &error);
     return result == VP_OK ? 0 : complain_result(EXIT_INPUT, path, result, &error);
 }
 
-/* Knobs that have no meaning for a model other than Molmo. Returns 0 or EXIT_USAGE. */
-static int run_check_knobs(const struct options *options, const struct model *model) {
-    static const char *const knobs[] = {"style", "preprocess", "tier", "max_crops", "crops", "vision_tokens"};
+/* Knobs that have no meaning for a model, and the one of its images. Returns 0 or EXIT_USAGE. */
+static int run_check_knobs(const struct options *options, struct run_state *state) {
+    static const char *const knobs[] = {"style", "preprocess", "tier", "max_crops", "crops"};
+    const struct model *model = &state->model;
+    struct image_size size = {NULL, state->tiles.rule == VP_TILE_TOKENS ? state->tiles.vision_tokens : 0, NULL, 0};
+    int32_t *values = NULL;
+    size_t count = 0;
+    int code = image_knob_read(options, &state->image_knob, &values, &count);
+    if (!code && count) {
+        size.knob = state->image_knob;
+        size.knob_value = state->image_knob_value = values[0];
+    }
+    free(values);
+    if (!code && count > 1) code = complain(EXIT_USAGE, "--image_knob: run takes one value; sweep tries several");
+    if (!code && count && (is_given(options, "vision_tokens") || model_is_molmo(model)))
+        return complain(EXIT_USAGE, model_is_molmo(model) ? "--image_knob: Molmo's crops are --max_crops, --tier ..."
+                                                          : "--image_knob and --vision_tokens exclude each other");
+    if (!code) code = image_size_check(options, model, &size);
     for (size_t i = 0; !model_is_molmo(model) && i < sizeof knobs / sizeof *knobs; i++)
-        if (is_given(options, knobs[i]))
-            return complain(EXIT_USAGE, "--%s: %s belong to the Molmo models, not to %s", knobs[i],
-                            i ? "tiles and their targets" : "styles of prompts",
+        if (!code && is_given(options, knobs[i]))
+            code = complain(EXIT_USAGE, "--%s: %s belong to the Molmo models, not to %s", knobs[i],
+                            i ? "tiles and tiers" : "styles of prompts",
                             vp_architecture_name(model->config.architecture));
-    return 0;
+    return code;
 }
 
 /* Makes the prompt, cuts the image and tokenizes. Returns 0 or an exit code. */
@@ -177,9 +194,15 @@ static int run_prompt(const struct options *options, struct run_state *state) {
     const char *text = text_of(options, "prompt");
     const int raw = is_given(options, "raw_prompt"), has_image = options->operand_count > 0;
     int code = 0;
-    if (!model_is_molmo(&state->model))
-        code = prompt_of_other(&state->model, text, raw, has_image, &state->sample.prompt);
-    else state->sample.prompt = raw ? copy_text(text, strlen(text)) : make_prompt(text_of(options, "style"), text);
+    if (has_image && model_is_blind(&state->model))
+        return complain(EXIT_USAGE, "%s: %s reads text only: leave the image out", state->model.name,
+                        vp_architecture_name(state->model.config.architecture));
+    if (raw) state->sample.prompt = copy_text(text, strlen(text));
+    else if (model_is_molmo(&state->model)) state->sample.prompt = make_prompt(text_of(options, "style"), text);
+    else {
+        state->sample.prompt = prompt_of_other(&state->model, text, has_image);
+        warn_of_template(&state->model);
+    }
     state->sample.question = copy_text(text, strlen(text));
     if (!code && has_image) code = run_load_image(options->operands[0], state);
     return code ? code : tokenize_input(state);
@@ -195,7 +218,7 @@ static int run_prepare(const struct options *options, struct run_state *state) {
     if ((code = tile_options_of(options, &state->tiles)) != 0 || (code = check_device(options)) != 0
         || (code = check_gemm(options)) != 0)
         return code;
-    if ((code = model_load(options, &state->model)) != 0 || (code = run_check_knobs(options, &state->model)) != 0
+    if ((code = model_load(options, &state->model)) != 0 || (code = run_check_knobs(options, state)) != 0
         || (code = run_choose_knobs(options, state)) != 0)
         return code;
     if (!is_given(options, "max_crops") && state->tiles.rule == VP_TILE_ADAPTIVE)
@@ -470,6 +493,7 @@ static void print_run_json(const struct options *options, const struct run_state
     vp_json_begin_object(&writer);
     put_text(&writer, "schema", "vlmprof-run-2");
     put_text(&writer, "model", state->model.name);
+    put_text(&writer, "architecture", vp_architecture_name(state->model.config.architecture));
     put_bool(&writer, "synthetic", state->model.synthetic);
     put_answer(&writer, "answer", &state->runs[0]);
     put_text(&writer, "image", state->sample.image_path);
@@ -478,6 +502,9 @@ static void print_run_json(const struct options *options, const struct run_state
     put_text(&writer, "preprocess", !model_is_molmo(&state->model) ? NULL
                                     : state->tiles.tier            ? "tier"
                                                                    : text_of(options, "preprocess"));
+    put_text(&writer, "image_knob", state->image_knob);
+    if (state->image_knob) put_int(&writer, "image_knob_value", state->image_knob_value);
+    else put_null(&writer, "image_knob_value");
     put_ints(&writer, "active_block_indices", state->input.blocks, state->input.block_count);
     put_point_layout(&writer, &point);
     put_point_tokens(&writer, &point);
@@ -543,6 +570,7 @@ static int run_command(const struct options *options) {
     model_free(&state.model);
     sample_free(&state.sample);
     if (state.image.rgb) vp_image_free(&state.image);
+    free(state.image_knob);
     free(state.blocks);
     free(state.dump.image_features);
     free(state.dump.deepstack_features);

@@ -11,6 +11,7 @@
 #include "commands/commands.h"
 #include "dataset/forecast.h"
 #include "dataset/plan.h"
+#include "request/input.h"
 #include "request/model.h"
 #include "request/request.h"
 #include "score/score_rules.h"
@@ -70,9 +71,11 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      "change the lowest bits of a few pixels for every run: no cache has seen such an image"},
     OPTIONS_OF_TWINS,
     OPTION_GROUP("knobs"),
-    {"tier_list", TEXTS, "T...", NULL, 0, 0, NULL, "tiers of the grid (default, without --vision_tokens_list: all)"},
+    {"tier_list", TEXTS, "T...", NULL, 0, 0, NULL,
+     "tiers of the grid (default of Molmo's models, without another image size: all)"},
     {"vision_tokens_list", COUNTS, "N...", NULL, 1, 1000000, NULL,
      "target vision tokens of the grid, instead of tiers"},
+    OPTION_IMAGE_KNOB("NAME=N,N..."),
     {"top_k_list", COUNTS, "K...", NULL, 1, 1000000, NULL, "experts a token uses (default: as trained)"},
     {"num_active_blocks_list", COUNTS, "N...", NULL, 1, 1000000, NULL, "decoder blocks that run (default: all)"},
     OPTION_IMPORTANCE_SCORES_FILE,
@@ -274,9 +277,9 @@ static int sweep_rules(struct sweep *sweep) {
 }
 /* What a sweep of servers takes alone, and what it shares with a sweep of the engine. */
 static const char SERVER_ONLY[] = "endpoint_model endpoint_api api_key_env api_key_file ca_file timeout_s request_knob "
-                                  "family answer_hint no_cache unique_image twins twins_method";
+                                  "family no_cache unique_image twins twins_method";
 static const char SHARED[] = "endpoint data annotations image_dir dataset_name prompt metric num_samples stratify_by "
-                             "tier_list vision_tokens_list sampling_strategy num_runs_per_sample stop_half_width "
+                             "answer_hint tier_list vision_tokens_list sampling_strategy num_runs_per_sample stop_half_width "
                              "max_runs time_box_s max_new_tokens ignore_eos max_retries retry_failed seed output_dir "
                              "plan json quiet color help";
 /* An option without effect is a mistake. */
@@ -361,6 +364,10 @@ static int is_same_configuration(const struct sweep *sweep, const struct configu
     if (known->set != planned->set - sweep->plan.sets || !tier != !known->tier) return 0;
     if (!planned->variant != !known->variant) return 0;
     if (planned->variant && !is_same_variant(planned->variant, known->variant)) return 0;
+    if (!planned->image_knob != !known->image_knob
+        || (known->image_knob && (strcmp(planned->image_knob, known->image_knob) != 0
+                                  || planned->image_knob_value != known->image_knob_value)))
+        return 0;
     if (tier ? strcmp(tier, known->tier) != 0 : known->vision_tokens != planned->vision_tokens) return 0;
     return known->top_k == planned->top_k && known->block_count == planned->block_count
            && !memcmp(known->blocks, planned->blocks, (size_t)known->block_count * sizeof *known->blocks);
@@ -424,6 +431,17 @@ static int sweep_plan_servers(struct sweep *sweep) {
     sweep->timing_off = 1;
     return plan_make(sweep->options, NULL, &sweep->plan);
 }
+/* Molmo's prompts have styles; other models are asked as chat servers are. Returns 0 or EXIT_USAGE. */
+static int check_prompts(const struct options *options, const struct model *model) {
+    if (model_is_molmo(model) && is_given(options, "answer_hint"))
+        return complain(EXIT_USAGE, "--answer_hint is for servers and for models other than Molmo's, which know by "
+                                    "--style what a short answer is");
+    if (!model_is_molmo(model) && is_given(options, "style"))
+        return complain(EXIT_USAGE, "--style: styles of prompts belong to the Molmo models, not to %s; --answer_hint "
+                                    "says what a short answer is",
+                        vp_architecture_name(model->config.architecture));
+    return 0;
+}
 /* Checks all options, loads the model's configuration and makes the plan. Returns 0 or an exit code. */
 static int sweep_plan(struct sweep *sweep) {
     const struct options *options = sweep->options;
@@ -434,9 +452,9 @@ static int sweep_plan(struct sweep *sweep) {
     if (is_given(options, "endpoint")) return sweep_plan_servers(sweep);
     if ((code = sweep_rank(sweep)) != 0) return code;
     if ((code = check_device(options)) != 0 || (code = check_gemm(options)) != 0
-        || (code = model_load(options, &sweep->model)) != 0
-        || (code = model_check_pictures(options, &sweep->model)) != 0)
+        || (code = model_load(options, &sweep->model)) != 0 || (code = check_prompts(options, &sweep->model)) != 0)
         return code;
+    warn_of_template(&sweep->model);
     return plan_make(options, &sweep->model, &sweep->plan);
 }
 /* Opens the journal and makes room for the measurements. Returns 0 or an exit code. */
@@ -471,6 +489,7 @@ static void sweep_free(struct sweep *sweep) {
     for (size_t i = 0; sweep->open && i < sweep->plan.configuration_count; i++) {
         free(sweep->open[i].totals);
         free(sweep->open[i].scratch);
+        free(sweep->open[i].ids);
     }
     free(sweep->open);
     session_free(&sweep->session);

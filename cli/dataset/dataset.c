@@ -329,6 +329,24 @@ static int check_references(const char *path, const vp_json *json, const struct 
     return good ? 0 : bad_record(path, sample->id, "\"answers\" must be an array of strings");
 }
 
+/* Truth: the record of a data set that may have images has one. */
+static int names_image(const struct dataset *dataset, const vp_json *json) {
+    return dataset->kind == DATA_VQA || has_value(json, 0, "image");
+}
+/* Puts the question of a model other than Molmo into its conversation and counts the tokens. Returns 0 or an exit
+ * code. */
+static int make_conversation(const struct dataset *dataset, const struct model *model, int has_image,
+                             struct sample *sample) {
+    char *question = sample->prompt;
+    if (has_image && model_is_blind(model))
+        return bad_record(dataset->path, sample->id, "has an image, and the model reads text only");
+    sample->prompt = prompt_of_other(model, question, has_image);
+    free(question);
+    return count_text_of_other(model, has_image, sample)
+               ? bad_record(dataset->path, sample->id, "cannot be asked of this model")
+               : 0;
+}
+
 /* Builds the prompt of a parsed record, and tokenizes it for a model. Returns 0 or an exit code. */
 static int read_prompt(const struct dataset *dataset, const struct model *model, const vp_json *json,
                        struct sample *sample) {
@@ -337,13 +355,14 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
     vp_error error = {VP_OK, -1, "", ""};
     const char *last_question;
     char reason[LINE_BYTES];
+    const int is_message = !model || !model_is_molmo(model);
     int code = 0;
     vp_result result;
     memset(&fields, 0, sizeof fields);
     result = read_prompt_fields(json, &fields, &error);
     if (result == VP_OK && !fields.questions.count && !dataset->defaults && !prompt_dataset_of(&fields, NULL))
         result = vp_fail(&error, VP_ERR_FORMAT, -1, "", "\"question\" must be a string");
-    if (result == VP_OK && !model)
+    if (result == VP_OK && is_message)
         result = build_message(&fields, dataset->defaults, number_of(dataset->options, "seed"), sample->id,
                                text_of(dataset->options, "answer_hint"), &sample->prompt, &info, &error);
     else if (result == VP_OK)
@@ -356,7 +375,9 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
         last_question = fields.questions.count ? fields.questions.items[fields.questions.count - 1] : "";
         sample->question = copy_text(last_question, strlen(last_question));
         sample->style = info.style ? copy_text(info.style, strlen(info.style)) : NULL;
-        if (model) code = tokenize_prompt(model, sample);
+        if (model && is_message)
+            code = make_conversation(dataset, model, !sample->no_image && names_image(dataset, json), sample);
+        else if (model) code = tokenize_prompt(model, sample);
     } else {
         error_line(reason, sizeof reason, result, &error);
         code = bad_record(dataset->path, sample->id, reason);

@@ -6,10 +6,11 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "dataset/dataset.h"
+#include "request/input.h"
 #include "request/provenance.h"
 #include "request/request.h"
 #include "vlmprof.h"
-#include "vlmprof_checkpoint.h"
+#include "vlmprof_config.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_file.h"
 #include "vlmprof_image.h"
@@ -188,15 +189,26 @@ static vp_model_config calibration_config(const vp_model_config *whole) {
     if (config.embedding_size > 8192) config.embedding_size = config.vocab_size = 8192;
     return config;
 }
-/* Preprocesses a grey image into the session's buffers. */
-static vp_result calibration_pixels(const vp_model_config *config, const vp_layout *layout, struct session *session,
-                                    int64_t *preprocess_ns) {
+/* Preprocesses a grey image into the session's buffers. picture: NULL for Molmo's models. */
+static vp_result calibration_pixels(const vp_model_config *config, const vp_layout *layout, const vp_picture *picture,
+                                    struct session *session, int64_t *preprocess_ns) {
     size_t bytes = (size_t)layout->width_px * (size_t)layout->height_px * 3;
     uint8_t *rgb = resize(NULL, bytes, 1);
     int64_t begin_ns;
     vp_result result;
     memset(rgb, 100, bytes);
     begin_ns = vp_clock_ns();
+    if (picture) {
+        const vp_processor *processor = &session->model->other.processor;
+        uint8_t *views = (uint8_t *)session->scratch.data;
+        result = vp_processor_views(processor, picture, rgb, views);
+        if (result == VP_OK) vp_processor_pixels(processor, picture, views, (float *)session->pixels.data);
+        memset(session->masks.data, 0, session->masks.bytes);
+        for (int32_t i = 0; i < picture->tokens; i++) ((int32_t *)session->index.data)[i] = i;
+        *preprocess_ns = vp_clock_ns() - begin_ns;
+        free(rgb);
+        return result;
+    }
     result = vp_preprocess(&config->geometry, layout, rgb, (float *)session->pixels.data, (float *)session->masks.data,
                            session->scratch.data, session->scratch.bytes);
     if (result == VP_OK)
@@ -209,7 +221,8 @@ static vp_result calibration_pixels(const vp_model_config *config, const vp_layo
 /* One request of CALIBRATION_TEXT tokens and, with a layout, an image. *times: of its stages, preprocessing
  * included. */
 static vp_result calibration_pass(vp_engine *engine, const vp_model_config *config, const vp_layout *layout,
-                                  struct session *session, vp_stage_times *times, vp_error *error) {
+                                  const vp_picture *picture, struct session *session, vp_stage_times *times,
+                                  vp_error *error) {
     vp_request request;
     vp_reply reply;
     int32_t tokens[CALIBRATION_TOKENS], *blocks = resize(NULL, (size_t)config->block_count, sizeof *blocks);
@@ -221,11 +234,12 @@ static vp_result calibration_pass(vp_engine *engine, const vp_model_config *conf
     memset(&reply, 0, sizeof reply);
     memset(&input, 0, sizeof input);
     input.layout = layout;
+    input.picture = picture;
     input.text_count = CALIBRATION_TEXT;
     input.new_tokens = CALIBRATION_TOKENS;
     session_reserve(session, &input);
     if (layout) {
-        result = calibration_pixels(config, layout, session, &preprocess_ns);
+        result = calibration_pixels(config, layout, picture, session, &preprocess_ns);
         request.pixels = (const float *)session->pixels.data;
         request.image_masks = (const float *)session->masks.data;
         request.image_input_idx = (const int32_t *)session->index.data;
@@ -257,7 +271,11 @@ static int calibrate(const struct options *options, const struct model *model, c
     vp_engine_options settings;
     vp_engine *engine = NULL;
     vp_error error = {VP_OK, -1, "", ""};
-    vp_tile_options tiles = vp_tile_options_default();
+    const int is_other = !model_is_molmo(model);
+    /* of Molmo's, the whole image and one crop */
+    const int32_t tokens = is_other ? 0 : 2 * vp_geometry_tokens_per_crop(&model->config.geometry);
+    const struct image_size size = {NULL, tokens, NULL, 0};
+    vp_picture picture;
     vp_layout layout;
     struct session session;
     int fp32 = !strcmp(text_of(options, "weights"), "fp32");
@@ -268,11 +286,8 @@ static int calibrate(const struct options *options, const struct model *model, c
     small.config = calibration_config(&model->config);
     small.checkpoint = NULL;
     session.model = &small;
-    tiles.rule = VP_TILE_CROPS;
-    tiles.fit = VP_FIT_FILL;
-    tiles.crops = 1;
-    if (plan->max_views > 1
-        && (result = vp_layout_compute(&model->config.geometry, &tiles, 640, 480, &layout, &error)) == VP_OK) {
+    if (plan->has_images
+        && (result = image_size_layout(model, &size, 640, 480, &picture, &layout, &error)) == VP_OK) {
         views = layout.views;
         sequence += layout.image_tokens;
     }
@@ -283,7 +298,7 @@ static int calibrate(const struct options *options, const struct model *model, c
     if (result == VP_OK) result = engine_begin(&settings, &engine, &error);
     for (int i = 0; i < CALIBRATION_RUNS && result == VP_OK && !interrupted; i++) {
         vp_stage_times times;
-        result = calibration_pass(engine, &small.config, views ? &layout : NULL, &session, &times, &error);
+        result = calibration_pass(engine, &small.config, views ? &layout : NULL, views && is_other ? &picture : NULL, &session, &times, &error);
         for (int stage = 0; stage < VP_STAGE_COUNT && i && result == VP_OK; stage++) { /* the first warms up */
             double ns = (double)(times.device_ns[stage] > 0 ? times.device_ns[stage] : 1);
             rates->flops_ns[stage] = fmax(rates->flops_ns[stage], (double)times.flops[stage] / ns);
@@ -333,7 +348,9 @@ static void forecast_configuration(const struct model *model, const struct confi
         const struct entry *entry = &configuration->set->samples[i];
         char reason[LINE_BYTES];
         vp_layout storage;
-        const vp_layout *layout = configuration_layout(model, configuration, entry, &storage, reason, sizeof reason);
+        vp_picture picture;
+        const vp_layout *layout =
+            configuration_layout(model, configuration, entry, &storage, &picture, reason, sizeof reason);
         struct pass_shape one = {layout ? layout->views : 0, entry_sequence(entry, layout), configuration->top_k,
                                  configuration->block_count, configuration->set->new_tokens};
         struct pass_cost spent;

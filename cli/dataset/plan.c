@@ -4,6 +4,7 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "request/input.h"
 #include "tile/family.h"
 #include "vlmprof_file.h"
 #include "vlmprof_score.h"
@@ -12,23 +13,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-vp_tile_options configuration_tiles(const struct configuration *configuration) {
-    vp_tile_options tiles = vp_tile_options_default();
-    tiles.fit = VP_FIT_FILL;
-    tiles.rule = configuration->tier ? VP_TILE_TIER : VP_TILE_TOKENS;
-    tiles.tier = configuration->tier;
-    tiles.vision_tokens = configuration->vision_tokens;
-    return tiles;
+static struct image_size size_of(const struct configuration *configuration) {
+    const struct image_size size = {configuration->tier, configuration->vision_tokens, configuration->image_knob,
+                                    configuration->image_knob_value};
+    return size;
 }
-
+vp_tile_options configuration_tiles(const struct configuration *configuration) {
+    const struct image_size size = size_of(configuration);
+    return image_size_tiles(&size);
+}
 const vp_layout *configuration_layout(const struct model *model, const struct configuration *configuration,
-                                      const struct entry *entry, vp_layout *layout, char *reason, size_t capacity) {
+                                      const struct entry *entry, vp_layout *layout, vp_picture *picture, char *reason,
+                                      size_t capacity) {
+    const struct image_size size = size_of(configuration);
     vp_error error = {VP_OK, -1, "", ""};
-    vp_tile_options tiles = configuration_tiles(configuration);
     vp_result result;
     snprintf(reason, capacity, "%s", entry->reason ? configuration->set->reasons[entry->reason - 1] : "");
     if (!entry->has_image || entry->reason) return NULL;
-    result = vp_layout_compute(&model->config.geometry, &tiles, entry->width_px, entry->height_px, layout, &error);
+    result = image_size_layout(model, &size, entry->width_px, entry->height_px, picture, layout, &error);
     if (result == VP_OK) return layout;
     error_line(reason, capacity, result, &error);
     return NULL;
@@ -61,11 +63,12 @@ int32_t entry_sequence(const struct entry *entry, const vp_layout *layout) {
 }
 
 void configuration_input(const struct plan *plan, const struct configuration *configuration,
-                         const struct sample *sample, const vp_layout *layout, const vp_image *image,
-                         struct pass_input *input) {
+                         const struct sample *sample, const vp_layout *layout, const vp_picture *picture,
+                         const vp_image *image, struct pass_input *input) {
     memset(input, 0, sizeof *input);
     input->image = image;
     input->layout = layout;
+    input->picture = picture;
     input->text_ids = sample->text_ids;
     input->text_count = sample->text_count;
     input->no_bos = sample->no_bos;
@@ -80,12 +83,15 @@ void configuration_input(const struct plan *plan, const struct configuration *co
 static void plan_configuration(const struct model *model, struct plan *plan, struct configuration *configuration) {
     char name[512], reason[LINE_BYTES];
     vp_layout storage;
+    vp_picture picture;
     int64_t crops = 0, count = 0;
     for (size_t i = 0; i < configuration->set->count; i++) {
         const struct entry *entry = &configuration->set->samples[i];
-        const vp_layout *layout = configuration_layout(model, configuration, entry, &storage, reason, sizeof reason);
+        const vp_layout *layout =
+            configuration_layout(model, configuration, entry, &storage, &picture, reason, sizeof reason);
         int64_t need = (int64_t)entry_sequence(entry, layout) + configuration->set->new_tokens - 1;
         if (layout) { crops += layout->crops; count++; }
+        plan->has_images |= layout != NULL;
         if (reason[0]) continue;
         if (need > model->config.max_positions) continue;
         if (need > configuration->need_sequence) configuration->need_sequence = (int32_t)need;
@@ -97,9 +103,14 @@ static void plan_configuration(const struct model *model, struct plan *plan, str
         snprintf(name, sizeof name, "%s_imgsizetier-%s_crops%d_topk%d_blocks%d.json", configuration->set->task,
                  configuration->tier->name, count ? (int)(crops / count) : 0, configuration->top_k,
                  configuration->block_count);
-    else
-        snprintf(name, sizeof name, "%s_imgsizetokens%d_topk%d_blocks%d.json", configuration->set->task,
-                 configuration->vision_tokens, configuration->top_k, configuration->block_count);
+    else {
+        char size[64] = "asis";
+        if (configuration->vision_tokens) snprintf(size, sizeof size, "tokens%d", configuration->vision_tokens);
+        else if (configuration->image_knob)
+            snprintf(size, sizeof size, "%.40s%d", configuration->image_knob, configuration->image_knob_value);
+        snprintf(name, sizeof name, "%.300s_imgsize%s_topk%d_blocks%d.json", configuration->set->task, size,
+                 configuration->top_k, configuration->block_count);
+    }
     configuration->file_name = copy_text(name, strlen(name));
 }
 /* File name of a configuration of servers. */
@@ -117,17 +128,21 @@ static int check_lists(const struct options *options, const struct model *model)
                               *ks = opt(options, "top_k_list");
     const vp_geometry geometry = model ? model->config.geometry : vp_geometry_default();
     /* by a family's rule any number can be aimed at */
+    const int is_molmo = model && model_is_molmo(model);
     const int32_t least = !model && is_given(options, "family") ? 1 : 2 * vp_geometry_tokens_per_crop(&geometry);
     if (tiers->given && tokens->given)
         return complain(EXIT_USAGE, "--tier_list and --vision_tokens_list exclude each other");
     for (size_t i = 0; i < tiers->count; i++) if (!vp_tier_find(tiers->items[i]))
         return complain(EXIT_USAGE, "--tier_list: \"%s\" is none of: low medium high", tiers->items[i]);
-    for (size_t i = 0; i < tokens->count; i++) if (tokens->numbers[i] < least)
+    for (size_t i = 0; i < tokens->count && (is_molmo || !model); i++) if (tokens->numbers[i] < least)
             return complain(EXIT_USAGE, "--vision_tokens_list %s: the global view and one crop have %d tokens already",
                             tokens->items[i], least);
     if (!model && tiers->given && is_given(options, "family"))
         return complain(EXIT_USAGE, "--tier_list: tiers are crops of MolmoE's canvas; with --family aim at tokens: "
                                     "--vision_tokens_list");
+    if (model && !is_molmo && tiers->given)
+        return complain(EXIT_USAGE, "--tier_list: tiers belong to the Molmo models, not to %s",
+                        vp_architecture_name(model->config.architecture));
     if (model && ks->given && !model->config.expert_count)
         return complain(EXIT_USAGE, "--top_k_list: %s has no experts to choose from",
                         vp_architecture_name(model->config.architecture));
@@ -136,6 +151,23 @@ static int check_lists(const struct options *options, const struct model *model)
             return complain(EXIT_USAGE, "--top_k_list %s: the model has %d experts", ks->items[i],
                             model->config.expert_count);
     return 0;
+}
+
+/* Reads --image_knob and checks that the model can have each image size of the lists. Returns 0 or an exit code. */
+static int check_sizes(const struct options *options, const struct model *model, struct plan *plan) {
+    const struct option_value *tokens = opt(options, "vision_tokens_list");
+    int code = image_knob_read(options, &plan->image_knob, &plan->image_knob_values, &plan->image_knob_count);
+    if (!code && plan->image_knob_count && (tokens->given || is_given(options, "tier_list")))
+        code = complain(EXIT_USAGE, "--image_knob, --tier_list and --vision_tokens_list exclude each other");
+    for (size_t i = 0; i < plan->image_knob_count && !code; i++) {
+        const struct image_size size = {NULL, 0, plan->image_knob, plan->image_knob_values[i]};
+        code = image_size_check(options, model, &size);
+    }
+    for (size_t i = 0; i < tokens->count && !code; i++) {
+        const struct image_size size = {NULL, (int32_t)tokens->numbers[i], NULL, 0};
+        code = image_size_check(options, model, &size);
+    }
+    return code;
 }
 
 /* The points of the grid that the strategy visits, as places in the three lists: int32 [*count, 3], malloc'ed. */
@@ -173,11 +205,14 @@ static int plan_grid(const struct options *options, const struct model *model, s
     int32_t counts[3] = {0, ks->given ? (int32_t)ks->count : 1, blocks->given ? (int32_t)blocks->count : 1},
             *index = NULL;
     size_t count = 0;
+    const int has_tiers = model && model_is_molmo(model);
     int code = check_lists(options, model);
-    while (model && vp_tier_at(counts[0])) counts[0]++;
+    while (has_tiers && vp_tier_at(counts[0])) counts[0]++;
     if (tokens->given || tiers->given) counts[0] = (int32_t)(tokens->given ? tokens->count : tiers->count);
-    else if (!model) counts[0] = 1; /* images as they are */
+    else if (!has_tiers) counts[0] = 1; /* images as they are */
     if (!model) counts[1] = (int32_t)plan->variants.count;
+    if (!code && model) code = check_sizes(options, model, plan);
+    if (plan->image_knob_count) counts[0] = (int32_t)plan->image_knob_count;
     if (!code) code = grid_points(options, counts, &index, &count, &plan->repeats);
     plan->configurations = zeroed(plan->set_count * count + 1, sizeof *plan->configurations);
     for (size_t i = 0; !code && i < plan->set_count * count; i++) {
@@ -188,7 +223,10 @@ static int plan_grid(const struct options *options, const struct model *model, s
         plan->point_count += configuration->set->count;
         if (tokens->given) configuration->vision_tokens = (int32_t)tokens->numbers[at[0]];
         else if (tiers->given) configuration->tier = vp_tier_find(tiers->items[at[0]]);
-        else if (model) configuration->tier = vp_tier_at(at[0]);
+        else if (plan->image_knob) {
+            configuration->image_knob = plan->image_knob;
+            configuration->image_knob_value = plan->image_knob_values[at[0]];
+        } else if (has_tiers) configuration->tier = vp_tier_at(at[0]);
         if (!model) {
             configuration->variant = &plan->variants.items[at[1]];
             plan_variant(configuration);
@@ -230,6 +268,7 @@ static int plan_fingerprint(const struct options *options, const struct model *m
         hash = hash_number(hash, number_of(options, numbers[i]));
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) hash = hash_text(hash, text_of(options, texts[i]));
     hash = hash_number(hash, plan->ignore_eos);
+    if (is_given(options, "answer_hint")) hash = hash_text(hash, text_of(options, "answer_hint"));
     if (text_of(options, "importance_scores_file")) {
         vp_error error = {VP_OK, -1, "", ""};
         char *text = NULL;
@@ -277,6 +316,8 @@ void plan_free(struct plan *plan) {
         free(plan->configurations[i].dropped);
     }
     variants_free(&plan->variants);
+    free(plan->image_knob);
+    free(plan->image_knob_values);
     free(plan->sets);
     free(plan->configurations);
 }

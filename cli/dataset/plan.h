@@ -19,7 +19,9 @@ struct configuration {
     const struct dataset *set;
     const struct variant *variant; /* of a server, which has no top_k and no blocks; NULL: the engine runs it */
     const vp_tier *tier;   /* NULL: by vision_tokens */
-    int32_t vision_tokens; /* 0: by tier; without a tier either, a server gets image files as they are */
+    int32_t vision_tokens; /* aimed at; 0: not */
+    const char *image_knob; int32_t image_knob_value; /* the model's own setting of image sizes; NULL: none */
+    /* with none of these, images are as the model's own processor has them, and a server gets the files as they are */
     int32_t top_k;
     int32_t *blocks; int32_t block_count; /* those that run, ascending */
     char *file_name;                      /* of its results */
@@ -31,31 +33,37 @@ struct configuration {
 
 struct plan {
     struct variants variants; /* of servers; none: the engine is measured */
+    char *image_knob; int32_t *image_knob_values; size_t image_knob_count; /* of --image_knob */
     struct dataset *sets; size_t set_count;
     struct configuration *configurations; size_t configuration_count; /* those of a data set stand together */
     int32_t run_count;  /* runs of each point */
     int32_t new_tokens; /* the most of any data set */
     int32_t max_sequence, max_views;
+    int has_images; /* truth: the engine sees at least one */
     int ignore_eos;
     uint64_t fingerprint; /* of model, data, seed and options; not of the grid, so that a grid can grow */
     size_t point_count;
     size_t repeats; /* points that the sampling strategy names again, left out */
 };
 
+/* Molmo's tiling, also of what a server is sent. */
 vp_tile_options configuration_tiles(const struct configuration *configuration);
 
-/* The layout of a sample's image in a configuration, stored in *layout. Returns NULL without an image and where the
- * image cannot be used; then `reason` says why, otherwise it is "". */
+/* The layout of a sample's image in a configuration, stored in *layout, and of models other than Molmo how it is cut, in
+ * *picture. Returns NULL without an image and where the image cannot be used; then `reason` says why, otherwise it is
+ * "". */
 const vp_layout *configuration_layout(const struct model *model, const struct configuration *configuration,
-                                      const struct entry *entry, vp_layout *layout, char *reason, size_t capacity);
+                                      const struct entry *entry, vp_layout *layout, vp_picture *picture, char *reason,
+                                      size_t capacity);
 
 /* Tokens of the prompt and the image, BOS included. layout NULL: text only. */
 int32_t entry_sequence(const struct entry *entry, const vp_layout *layout);
 
-/* Fills *input with the request of a sample in a configuration. It refers to all that comes in. */
+/* Fills *input with the request of a sample in a configuration. It refers to all that comes in. picture: NULL for
+ * Molmo's models and without an image. */
 void configuration_input(const struct plan *plan, const struct configuration *configuration,
-                         const struct sample *sample, const vp_layout *layout, const vp_image *image,
-                         struct pass_input *input);
+                         const struct sample *sample, const vp_layout *layout, const vp_picture *picture,
+                         const vp_image *image, struct pass_input *input);
 
 /* The size that a sample's image has when it is sent to a server in a configuration; 0 x 0: the file as it is. The size
  * is that of MolmoE's canvas or, with --family, the one that family_size_for finds. Returns 0, or EXIT_INPUT with a

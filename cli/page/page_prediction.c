@@ -182,7 +182,7 @@ static void page_fitted(struct text_buffer *out, const struct report *report) {
     struct measurements measurements;
     double *predicted;
     size_t before;
-    measurements_read(&measurements, report->results, experts > 0 ? experts : (int64_t)EXPERTS_ASSUMED);
+    measurements_read(&measurements, report->results, experts >= 0 ? experts : (int64_t)EXPERTS_ASSUMED);
     predicted = resize(NULL, measurements.count, ESTIMATE_PARTS * sizeof *predicted);
     evaluate_for_page(&measurements, evaluation, predicted);
     text_add_string(

@@ -242,6 +242,7 @@ static void language_curves(struct curve_list *curves, const struct results *res
         char label[48];
         if (is_done[first]) continue;
         if (model->is_served) snprintf(label, sizeof label, "%s", model->variant_name[0] ? model->variant_name : "all");
+        else if (model->is_dense) snprintf(label, sizeof label, "b%lld", (long long)model->block_count);
         else snprintf(label, sizeof label, "k%lld b%lld", (long long)model->top_k, (long long)model->block_count);
         for (size_t i = first; i < group->count; i++) {
             if (files[i].top_k != model->top_k || files[i].block_count != model->block_count

@@ -210,6 +210,7 @@ int estimator_evaluate(const struct measurements *measurements, vp_latency_featu
 }
 void estimator_free(struct estimator *estimator) {
     free(estimator->model_name);
+    free(estimator->architecture);
     free(estimator->device);
     free(estimator->provenance);
     free(estimator->recalibration);
@@ -360,6 +361,8 @@ int estimator_make(const struct measurements *measurements, const struct results
     estimator->expert_count = experts;
     estimator->is_synthetic = results->files[0].is_synthetic;
     estimator->model_name = copy_text(measurements->model, strlen(measurements->model));
+    if (results->files[0].architecture)
+        estimator->architecture = copy_text(results->files[0].architecture, strlen(results->files[0].architecture));
     estimator->device = copy_text(measurements->device, strlen(measurements->device));
     estimator->provenance = provenance_of(results, measurements);
     find_ranges(measurements, estimator);
@@ -510,6 +513,7 @@ static vp_result put_estimator(vp_json_writer *writer, const struct estimator *e
     put_list(writer, "warnings", &estimator->warnings);
     put_text(writer, "features", ESTIMATE_KIND_KEYS[estimator->model.features]);
     put_text(writer, "model", estimator->model_name);
+    put_text(writer, "architecture", estimator->architecture);
     put_bool(writer, "synthetic", estimator->is_synthetic);
     put_text(writer, "device", estimator->device);
     put_int(writer, "num_experts", estimator->expert_count);
@@ -621,6 +625,7 @@ static void read_estimator_nodes(struct model_reader *reader, struct estimator *
     estimator->model.features = (vp_latency_features)model_word(reader, 0, "features", ESTIMATE_KIND_KEYS,
                                                                     ESTIMATE_KINDS);
     estimator->model_name = model_text(reader, 0, "model");
+    if (has_value(json, 0, "architecture")) estimator->architecture = model_text(reader, 0, "architecture");
     estimator->device = model_text(reader, 0, "device");
     estimator->says_location = vp_json_get(json, 0, "location") != VP_JSON_NONE;
     if (estimator->says_location
@@ -629,7 +634,7 @@ static void read_estimator_nodes(struct model_reader *reader, struct estimator *
     estimator->is_synthetic = node_is(json, synthetic, VP_JSON_TRUE);
     if (!estimator->is_synthetic && !node_is(json, synthetic, VP_JSON_FALSE))
         model_fail(reader, synthetic, "synthetic", "is neither true nor false");
-    estimator->expert_count = model_count(reader, 0, "num_experts", 1, 1000000);
+    estimator->expert_count = model_count(reader, 0, "num_experts", 0, 1000000);
     provenance = model_member(reader, 0, "provenance", VP_JSON_OBJECT);
     warnings = model_member(reader, 0, "warnings", VP_JSON_ARRAY);
     ranges = model_member(reader, 0, "ranges", VP_JSON_OBJECT);

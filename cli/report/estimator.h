@@ -82,7 +82,7 @@ struct estimator {
     struct knob_range ranges[ESTIMATE_KNOB_COUNT];
     int says_location; /* 0: the file of an older version, whose predictions may be below the mean */
     int64_t expert_count;
-    char *model_name, *device;
+    char *model_name, *device, *architecture; /* architecture: NULL: not known */
     int is_synthetic;
     char *provenance, *recalibration; /* JSON; the latter NULL: as fitted */
     struct text_list warnings;

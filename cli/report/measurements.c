@@ -122,13 +122,19 @@ static int number_experts(const struct options *options, const struct results *r
     int64_t said = -1;
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
-        if (file->is_dense)
-            return complain(EXIT_INPUT, "%s: its model has no experts, and the latency model of fit counts them",
-                            file->path);
+        if (file->is_dense != results->files[0].is_dense)
+            return complain(EXIT_USAGE, "%s is of a model without experts, others are not: fit them apart",
+                            results->files[file->is_dense ? i : 0].path);
         if (file->expert_count > 0 && said > 0 && file->expert_count != said)
             return complain(EXIT_USAGE, "%s is of a model with %lld experts, others of one with %lld: fit them apart",
                             file->path, (long long)file->expert_count, (long long)said);
         if (file->expert_count > 0) said = file->expert_count;
+    }
+    if (results->count && results->files[0].is_dense) {
+        if (has_option(options, "num_experts") && is_given(options, "num_experts"))
+            return complain(EXIT_USAGE, "--num_experts: %s is of a model without experts", results->files[0].path);
+        *experts = 0;
+        return 0;
     }
     if (has_option(options, "num_experts") && is_given(options, "num_experts"))
         said = number_of(options, "num_experts");
@@ -177,7 +183,9 @@ static void warn_of_measurements(const struct measurements *measurements, const 
     if (synthetic)
         text_list_add(
             warnings,
-            "synthetic weights: latency is real, but random experts are chosen more evenly than trained ones");
+            results->files[0].is_dense
+                ? "synthetic weights: latency is real, accuracy is not"
+                : "synthetic weights: latency is real, but random experts are chosen more evenly than trained ones");
     if (measurements->count < 30)
         text_list_add(warnings, "%zu measurements are few: errors and intervals say little", measurements->count);
     if (failed || missing)

@@ -419,6 +419,10 @@ void put_setting_of(vp_json_writer *writer, const struct result_file *file) {
     put_text(writer, "tier", file->tier);
     vp_json_key(writer, "target_vision_tokens");
     if (file->target_tokens >= 0) vp_json_int(writer, file->target_tokens); else vp_json_null(writer);
+    if (file->image_knob) {
+        put_text(writer, "image_knob", file->image_knob);
+        put_int(writer, "image_knob_value", file->image_knob_value);
+    }
     if (file->is_served) {
         put_null(writer, "top_k");
         put_null(writer, "num_active_blocks");

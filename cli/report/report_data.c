@@ -17,8 +17,14 @@ static int has_variants(const struct report *report) {
     for (size_t i = 0; i < report->results->count; i++) if (report->results->files[i].is_served) return 1;
     return 0;
 }
+/* Truth: a file's image size is a setting of its model, so the rows name these. */
+static int has_image_knobs(const struct report *report) {
+    for (size_t i = 0; i < report->results->count; i++) if (report->results->files[i].image_knob) return 1;
+    return 0;
+}
 void report_csv_heads(struct text_buffer *out, const struct report *report) {
     text_add_string(out, "task,tier,target_vision_tokens,top_k,num_active_blocks,num_samples");
+    if (has_image_knobs(report)) text_add_string(out, ",image_knob,image_knob_value");
     if (has_variants(report)) text_add_string(out, ",variant,endpoint,endpoint_model,request_knobs");
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
         static const char *const suffixes[] = {"mean", "p50", "p50_low", "p50_high", "p95", "p99"};
@@ -61,6 +67,11 @@ void report_csv_row(struct text_buffer *out, const struct report *report, size_t
     csv_number(out, file->is_served ? (double)NAN : (double)file->top_k);
     csv_number(out, file->is_served ? (double)NAN : (double)file->block_count);
     csv_number(out, (double)file->count);
+    if (has_image_knobs(report)) {
+        text_add_string(out, ",");
+        csv_text(out, file->image_knob ? file->image_knob : "");
+        csv_number(out, file->image_knob ? (double)file->image_knob_value : (double)NAN);
+    }
     if (has_variants(report)) {
         const char *const texts[] = {file->variant, file->endpoint, file->endpoint_model, file->request_knobs};
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {

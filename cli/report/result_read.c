@@ -5,7 +5,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/noise.h"
-#include "vlmprof_checkpoint.h"
+#include "vlmprof_config.h"
 #include "vlmprof_file.h"
 
 #include <ctype.h>
@@ -23,7 +23,7 @@ static void result_file_free(struct result_file *file) {
                       &file->data_hash, &file->metric,  &file->timing,        &file->device,
                       &file->host,      &file->version, &file->measured_from, &file->measured_to,
                       &file->endpoint,  &file->endpoint_model, &file->request_knobs, &file->server,
-                      &file->variant,   &file->variant_name};
+                      &file->variant,   &file->variant_name,   &file->image_knob,    &file->architecture};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) free(*texts[i]);
     for (int i = 0; i < COLUMN_COUNT; i++) free(file->columns[i]);
     free(file->blocks);
@@ -489,6 +489,8 @@ static int read_head(struct result_file *file, const vp_json *json) {
     file->task = result_text(json, 0, "dataset_name");
     if (!file->task) file->task = task_of_path(file->path);
     file->tier = result_text(json, 0, "tier");
+    file->image_knob = result_text(json, 0, "image_knob");
+    file->architecture = result_text(json, 0, "architecture");
     file->status = result_text(json, 0, "status");
     file->model = result_text(json, 0, "model");
     file->data = result_text(json, 0, "data");
@@ -497,6 +499,7 @@ static int read_head(struct result_file *file, const vp_json *json) {
     file->timing = result_text(json, 0, "timing");
     file->is_synthetic = node_is(json, vp_json_get(json, 0, "synthetic"), VP_JSON_TRUE);
     if (read_count(file, json, 0, "target_vision_tokens", 1000000000, &file->target_tokens)
+        || read_count(file, json, 0, "image_knob_value", INT32_MAX, &file->image_knob_value)
         || read_count(file, json, 0, "top_k", 1000000, &file->top_k)
         || read_count(file, json, 0, "num_active_blocks", 1000000, &file->block_count)
         || read_count(file, json, 0, "num_total_blocks", 1000000, &file->total_blocks)
@@ -595,7 +598,14 @@ int64_t size_rank(const struct result_file *file) {
         for (int32_t i = 0; vp_tier_at(i); i++) if (!strcmp(file->tier, vp_tier_at(i)->name)) return i;
         return 100;
     }
-    return 1000 + file->target_tokens;
+    return file->image_knob ? file->image_knob_value : 1000 + file->target_tokens;
+}
+static const char *size_name(const struct result_file *file) {
+    return file->tier ? file->tier : file->image_knob ? file->image_knob : "";
+}
+int compare_sizes(const struct result_file *left, const struct result_file *right) {
+    if (size_rank(left) != size_rank(right)) return size_rank(left) < size_rank(right) ? -1 : 1;
+    return strcmp(size_name(left), size_name(right));
 }
 /* Texts with their numbers by value: "n=9" before "n=10". */
 static int compare_naturally(const char *left, const char *right) {
@@ -622,11 +632,9 @@ int compare_variants(const struct result_file *left, const struct result_file *r
     return compare_naturally(left->variant, right->variant);
 }
 int compare_settings(const struct result_file *left, const struct result_file *right) {
-    int task = strcmp(left->task, right->task),
-        tier = strcmp(left->tier ? left->tier : "", right->tier ? right->tier : "");
+    const int task = strcmp(left->task, right->task), size = compare_sizes(left, right);
     if (task) return task;
-    if (size_rank(left) != size_rank(right)) return size_rank(left) < size_rank(right) ? -1 : 1;
-    if (tier) return tier;
+    if (size) return size;
     if (left->top_k != right->top_k) return left->top_k < right->top_k ? -1 : 1;
     if (left->block_count != right->block_count) return left->block_count < right->block_count ? -1 : 1;
     return compare_variants(left, right);
@@ -641,7 +649,9 @@ const char *size_text(const struct result_file *file, char out[SIZE_TEXT_BYTES])
     if (file->tier) snprintf(out, SIZE_TEXT_BYTES, "%.30s", file->tier);
     else if (file->target_tokens >= 0)
         snprintf(out, SIZE_TEXT_BYTES, "%lld tokens", (long long)file->target_tokens);
-    else snprintf(out, SIZE_TEXT_BYTES, "%s", file->is_served ? "as it is" : "");
+    else if (file->image_knob)
+        snprintf(out, SIZE_TEXT_BYTES, "%.30s %lld", file->image_knob, (long long)file->image_knob_value);
+    else snprintf(out, SIZE_TEXT_BYTES, "%s", file->is_foreign ? "" : "as it is");
     return out;
 }
 const char *setting_text(const struct result_file *file, char out[80]) {
@@ -649,6 +659,7 @@ const char *setting_text(const struct result_file *file, char out[80]) {
     size_text(file, size);
     if (file->is_served)
         snprintf(out, 80, "%.30s%s%.44s", size, file->variant_name[0] ? " " : "", file->variant_name);
+    else if (file->is_dense) snprintf(out, 80, "%.44s%sb%lld", size, size[0] ? " " : "", (long long)file->block_count);
     else
         snprintf(out, 80, "%.44s%sk%lld b%lld", size, size[0] ? " " : "", (long long)file->top_k,
                  (long long)file->block_count);
@@ -970,5 +981,5 @@ double *paired_column(const struct results *results, const struct result_group *
     return values;
 }
 int is_same_size(const struct result_file *left, const struct result_file *right) {
-    return size_rank(left) == size_rank(right) && !strcmp(left->tier ? left->tier : "", right->tier ? right->tier : "");
+    return !compare_sizes(left, right);
 }

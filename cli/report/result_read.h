@@ -36,6 +36,7 @@ struct result_file {
     char *path;
     int is_foreign;                  /* truth: of the experiments, without a "schema" */
     char *task, *tier;               /* tier NULL: by target tokens, or not said */
+    char *image_knob; int64_t image_knob_value; /* the model's own setting of image sizes; NULL: none */
     int64_t target_tokens, top_k, block_count, total_blocks, expert_count;
     int is_dense; /* truth: the file says that the model has no experts; top_k is 0 */
     /* of a server, which has neither top_k nor blocks (-1); target_tokens are -1 where images are sent as they are */
@@ -49,7 +50,7 @@ struct result_file {
     } outside;
     int64_t cached_runs;             /* whose prompt the server read from a cache; -1: not said */
     int32_t *blocks; size_t listed_blocks; /* active_block_indices */
-    char *status, *model, *weights, *importance, *data, *data_hash, *metric, *timing, *device, *host, *version,
+    char *status, *model, *architecture, *weights, *importance, *data, *data_hash, *metric, *timing, *device, *host, *version,
         *measured_from, *measured_to;
     int is_synthetic;
     int64_t seed, runs_per_sample, max_new_tokens, ignore_eos;
@@ -105,8 +106,10 @@ char *result_text(const vp_json *json, uint32_t object, const char *key);
 struct row_order { int64_t id; size_t at; };
 int by_row_id(const void *left_item, const void *right_item);
 
-/* Orders image sizes from small to large: tiers in their order, then unknown names, then target tokens. */
+/* Orders image sizes from small to large: tiers in their order, then unknown names, then target tokens; values of a
+ * model's own setting among themselves. 0: the same size. */
 int64_t size_rank(const struct result_file *file);
+int compare_sizes(const struct result_file *left, const struct result_file *right);
 int is_same_size(const struct result_file *left, const struct result_file *right);
 
 /* Orders configurations as results->files has them: below 0, 0 or above 0. 0: the same point of the grid. */

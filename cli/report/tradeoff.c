@@ -57,8 +57,7 @@ static int compare_knob(const struct result_file *left, const struct result_file
     if (knob == KNOB_TOP_K) return left->top_k != right->top_k ? (left->top_k < right->top_k ? -1 : 1) : 0;
     if (knob == KNOB_BLOCKS)
         return left->block_count != right->block_count ? (left->block_count < right->block_count ? -1 : 1) : 0;
-    if (size_rank(left) != size_rank(right)) return size_rank(left) < size_rank(right) ? -1 : 1;
-    return strcmp(left->tier ? left->tier : "", right->tier ? right->tier : "");
+    return compare_sizes(left, right);
 }
 /* Finds the values of a knob, ascending, with a configuration of each. Returns their number, or VP_KNOB_LEVEL_LIMIT + 1
  * where there are too many. */

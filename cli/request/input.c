@@ -29,43 +29,67 @@ int tokenize_prompt(const struct model *model, struct sample *sample) {
     return 0;
 }
 
-int prompt_of_other(const struct model *model, const char *text, int raw, int has_image, char **prompt) {
-    struct text_buffer made = {NULL, 0, 0};
-    const vp_processor_kind kind = model->other.processor.kind;
-    size_t needed = 0;
-    char *formatted;
-    if (has_image && kind == VP_PROCESSOR_OLMOE)
-        return complain(EXIT_USAGE, "%s: %s reads text only: leave the image out", model->name,
-                        vp_architecture_name(model->config.architecture));
-    if (raw) {
-        *prompt = copy_text(text, strlen(text));
-        return 0;
+int image_knob_read(const struct options *options, char **name, int32_t **values, size_t *count) {
+    const char *text = text_of(options, "image_knob"), *at = text ? strchr(text, '=') : NULL;
+    int64_t value = 0;
+    *name = NULL;
+    *values = NULL;
+    *count = 0;
+    if (!text) return 0;
+    if (!at || at == text) return complain(EXIT_USAGE, "--image_knob: want NAME=NUMBER, not \"%s\"", text);
+    *name = copy_text(text, (size_t)(at - text));
+    while (at) {
+        const char *start = at + 1;
+        char *number;
+        at = strchr(start, ',');
+        number = copy_text(start, at ? (size_t)(at - start) : strlen(start));
+        const int good = can_parse_number(number, &value) && value >= 1 && value <= INT32_MAX;
+        free(number);
+        if (!good) return complain(EXIT_USAGE, "--image_knob: \"%s\": want whole numbers from 1, like %s=4", text, *name);
+        *values = resize(*values, *count + 1, sizeof **values);
+        (*values)[(*count)++] = (int32_t)value;
     }
-    vp_processor_prompt(kind, text, has_image, NULL, 0, &needed);
-    formatted = resize(NULL, needed + 1, 1);
-    vp_processor_prompt(kind, text, has_image, formatted, needed + 1, &needed);
-    if (model->other.prompt_front) text_add_string(&made, model->other.prompt_front);
-    text_add_string(&made, formatted);
-    free(formatted);
-    *prompt = made.data;
-    if (!model->other.knows_template)
-        complain(0,
-                 "%s: %s; the prompt is as the published %s has it (--show_prompt prints it, --raw_prompt takes "
-                 "another)",
-                 model->name,
-                 model->other.has_template ? "its chat template is not the known one" : "it has no chat template",
-                 vp_architecture_name(model->config.architecture));
     return 0;
 }
-
-int picture_of_other(const struct model *model, const char *path, int32_t width_px, int32_t height_px,
-                     vp_picture *picture, vp_layout *layout) {
+vp_tile_options image_size_tiles(const struct image_size *size) {
+    vp_tile_options tiles = vp_tile_options_default();
+    if (size->knob) {
+        tiles.max_crops = size->knob_value;
+        return tiles;
+    }
+    tiles.fit = VP_FIT_FILL;
+    tiles.rule = size->tier ? VP_TILE_TIER : VP_TILE_TOKENS;
+    tiles.tier = size->tier;
+    tiles.vision_tokens = size->vision_tokens;
+    return tiles;
+}
+int image_size_check(const struct options *options, const struct model *model, const struct image_size *size) {
+    const char *name = vp_architecture_name(model->config.architecture),
+               *option = size->knob                             ? "image_knob"
+                         : has_option(options, "vision_tokens") ? "vision_tokens"
+                                                                : "vision_tokens_list";
+    vp_processor tried = model->other.processor;
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result = vp_processor_picture(&model->other.processor, width_px, height_px, picture, &error);
-    if (result != VP_OK) return complain_result(EXIT_INPUT, path, result, &error);
+    vp_result result = VP_OK;
+    if (model_is_molmo(model)) {
+        if (!size->knob || (!strcmp(size->knob, "max_crops") && size->knob_value <= 1024)) return 0;
+        return complain(EXIT_USAGE, "--image_knob %s=%d: %s has max_crops, up to 1024", size->knob, size->knob_value,
+                        name);
+    }
+    if (size->knob) result = vp_processor_set(&tried, size->knob, size->knob_value, &error);
+    else if (size->vision_tokens && (!vp_processor_knob(&tried, 0) || model_is_blind(model)))
+        result = vp_processor_aim(&tried, 1, 1, size->vision_tokens, &error);
+    else if (size->vision_tokens && size->vision_tokens < vp_geometry_tokens_per_crop(&tried.geometry))
+        return complain(EXIT_USAGE, "--%s %d: one view of %s has %d tokens already", option, size->vision_tokens, name,
+                        vp_geometry_tokens_per_crop(&tried.geometry));
+    return result == VP_OK ? 0 : complain(EXIT_USAGE, "--%s: %s: %s: %s", option, name, error.where, error.text);
+}
+
+/* How an image is cut by a processor, as a layout, which counts its tokens. */
+static void layout_of_picture(const vp_picture *picture, vp_layout *layout) {
     memset(layout, 0, sizeof *layout);
-    layout->width_px = width_px;
-    layout->height_px = height_px;
+    layout->width_px = picture->width_px;
+    layout->height_px = picture->height_px;
     layout->tiling.rows = picture->rows;
     layout->tiling.cols = picture->cols;
     layout->crops = picture->rows * picture->cols;
@@ -76,14 +100,70 @@ int picture_of_other(const struct model *model, const char *path, int32_t width_
     layout->col_tokens = picture->separator_tokens;
     layout->marker_tokens = picture->marker_tokens;
     layout->image_tokens = picture->tokens + picture->separator_tokens + picture->marker_tokens;
-    return 0;
+}
+/* What stands around Idefics3's views is text, which the tokenizer knows as tokens of its own or does not: the line ends
+ * behind the last row, rows and columns beyond the sixth. The markers' count becomes what it makes of them. */
+static vp_result count_markers(const struct model *model, vp_picture *picture) {
+    const vp_processor *processor = &model->other.processor;
+    const char *placeholder = vp_processor_placeholder(processor->kind);
+    size_t bytes = 0, count = 0;
+    char *text;
+    vp_result result;
+    vp_processor_expand(processor, picture, placeholder, NULL, 0, &bytes);
+    text = resize(NULL, bytes + 1, 1);
+    result = vp_processor_expand(processor, picture, placeholder, text, bytes + 1, &bytes);
+    if (result == VP_OK) result = vp_tokenizer_encode(model->tokenizer, text, bytes, NULL, 0, &count);
+    free(text);
+    if (result != VP_OK && result != VP_ERR_CAPACITY) return result;
+    picture->marker_tokens = (int32_t)count - picture->tokens - picture->separator_tokens;
+    return VP_OK;
+}
+vp_result image_size_layout(const struct model *model, const struct image_size *size, int32_t width_px,
+                            int32_t height_px, vp_picture *picture, vp_layout *layout, vp_error *error) {
+    vp_processor processor = model->other.processor;
+    vp_result result = VP_OK;
+    if (model_is_molmo(model)) {
+        const vp_tile_options tiles = image_size_tiles(size);
+        return vp_layout_compute(&model->config.geometry, &tiles, width_px, height_px, layout, error);
+    }
+    if (size->knob) result = vp_processor_set(&processor, size->knob, size->knob_value, error);
+    else if (size->vision_tokens)
+        result = vp_processor_aim(&processor, width_px, height_px, size->vision_tokens, error);
+    if (result == VP_OK) result = vp_processor_picture(&processor, width_px, height_px, picture, error);
+    if (result != VP_OK) return result;
+    if (processor.kind == VP_PROCESSOR_IDEFICS3) result = count_markers(model, picture);
+    layout_of_picture(picture, layout);
+    return result;
 }
 
-/* Tokenizes sample->prompt with the image's tokens in their places, behind the tokenizer's first token where it has
- * one. picture: NULL without an image. sample->text_ids becomes the whole sequence, sample->text_count what of it
- * stands for no image, sample->no_bos true. */
-static int tokenize_other(const struct model *model, const vp_picture *picture, const vp_layout *layout,
-                          struct sample *sample) {
+int model_is_blind(const struct model *model) {
+    return !model_is_molmo(model) && model->other.processor.kind == VP_PROCESSOR_OLMOE;
+}
+char *prompt_of_other(const struct model *model, const char *text, int has_image) {
+    struct text_buffer made = {NULL, 0, 0};
+    const vp_processor_kind kind = model->other.processor.kind;
+    size_t needed = 0;
+    char *formatted;
+    vp_processor_prompt(kind, text, has_image, NULL, 0, &needed);
+    formatted = resize(NULL, needed + 1, 1);
+    vp_processor_prompt(kind, text, has_image, formatted, needed + 1, &needed);
+    if (model->other.prompt_front) text_add_string(&made, model->other.prompt_front);
+    text_add_string(&made, formatted);
+    free(formatted);
+    return made.data;
+}
+void warn_of_template(const struct model *model) {
+    if (!model_is_molmo(model) && !model->other.knows_template)
+        complain(0,
+                 "%s: %s; the prompt is as the published %s has it (--show_prompt prints it, --raw_prompt takes "
+                 "another)",
+                 model->name,
+                 model->other.has_template ? "its chat template is not the known one" : "it has no chat template",
+                 vp_architecture_name(model->config.architecture));
+}
+
+int tokenize_other(const struct model *model, const vp_picture *picture, const vp_layout *layout,
+                   struct sample *sample) {
     const char *placeholder = vp_processor_placeholder(model->other.processor.kind);
     char *prompt = sample->prompt, *expanded;
     size_t needed = 0;
@@ -109,6 +189,22 @@ static int tokenize_other(const struct model *model, const vp_picture *picture, 
     sample->text_ids[0] = model->ids.bos;
     sample->text_count += 1 - (picture ? layout->image_tokens : 0);
     return 0;
+}
+
+int count_text_of_other(const struct model *model, int has_image, struct sample *sample) {
+    const char *placeholder = vp_processor_placeholder(model->other.processor.kind), *first = sample->prompt;
+    int32_t found = 0;
+    int code;
+    while (placeholder && (first = strstr(first, placeholder)) != NULL) {
+        first += strlen(placeholder);
+        found++;
+    }
+    if (found != has_image)
+        return complain(EXIT_INPUT, "the question has %s in it, which stands for an image", placeholder);
+    code = tokenize_prompt(model, sample);
+    sample->text_count += (model->ids.bos >= 0) - has_image; /* the placeholder is one token */
+    sample->no_bos = 1;
+    return code;
 }
 
 int tokenize_input(struct run_state *state) {

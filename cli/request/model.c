@@ -65,8 +65,7 @@ int model_load_preset(struct model *model) {
         other_files_preset(&model->other);
     }
     model->identity = hash_text(HASH_START, model->name);
-    snprintf(model->architecture, sizeof model->architecture, "%s preset",
-             vp_architecture_name(model->config.architecture));
+    snprintf(model->class_name, sizeof model->class_name, "preset");
     return result == VP_OK ? 0
                            : complain(exit_code_of(result), "--synthetic %s: %s", model->name, vp_result_text(result));
 }
@@ -83,12 +82,12 @@ static int check_ids(const struct model *model, const char *what) {
 }
 
 /* config.json's architectures[0]: only to be shown */
-static void read_architecture(struct model *model, const vp_json *config) {
+static void read_class_name(struct model *model, const vp_json *config) {
     uint32_t list = vp_json_get(config, 0, "architectures");
     char *name = node_is(config, list, VP_JSON_ARRAY) && config->nodes[list].count
                      ? node_text(config, vp_json_at(config, list, 0))
                      : NULL;
-    snprintf(model->architecture, sizeof model->architecture, "%s", name ? name : "not named in config.json");
+    snprintf(model->class_name, sizeof model->class_name, "%s", name ? name : "not named in config.json");
     free(name);
 }
 
@@ -198,7 +197,7 @@ int model_load_folder(struct model *model) {
     if (!code) code = file_read_in(model->name, "tokenizer.json", &tokenizer, &tokenizer_bytes, &model->identity);
     if (!code) code = model_load_tokenizer(tokenizer, tokenizer_bytes, what, &model->tokenizer);
     if (!code) code = load_ids(model, &settings, what);
-    if (!code) read_architecture(model, &settings.config_json.json);
+    if (!code) read_class_name(model, &settings.config_json.json);
     if (!code) code = model_weigh_files(model);
     settings_free(&settings);
     free(tokenizer);
@@ -247,11 +246,6 @@ void model_free(struct model *model) {
     other_files_free(&model->other);
     if (model->checkpoint) vp_checkpoint_close(model->checkpoint);
     vp_tokenizer_free(model->tokenizer);
-}
-int model_check_pictures(const struct options *options, const struct model *model) {
-    if (model_is_molmo(model)) return 0;
-    return complain(EXIT_INPUT, "%s: %s shows pictures to MolmoE and Molmo alone; this is %s: use run", model->name,
-                    options->command->name, vp_architecture_name(model->config.architecture));
 }
 vp_result engine_progress(void *user, const char *what, int64_t done, int64_t total) {
     (void)user;

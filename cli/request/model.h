@@ -6,7 +6,7 @@
 #include "base/options.h"
 #include "request/other_files.h"
 #include "vlmprof.h"
-#include "vlmprof_checkpoint.h"
+#include "vlmprof_config.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_tokenizer.h"
 
@@ -19,7 +19,7 @@ struct model {
     vp_checkpoint *checkpoint; /* NULL: not open, or synthetic */
     uint64_t identity; /* of config, tokenizer and the weight files' names, sizes and times */
     int64_t file_bytes, file_count; /* of the weight files */
-    char architecture[64]; /* only to be shown */
+    char class_name[64];   /* config.json's architectures[0], only to be shown */
     struct other_files other; /* of models other than Molmo (model_is_molmo) */
 };
 
@@ -49,9 +49,6 @@ int check_gemm(const struct options *options);
  * model_free, after a failure too. */
 int model_load(const struct options *options, struct model *model);
 void model_free(struct model *model);
-
-/* Complains, for a command that shows pictures, about a model other than Molmo. Returns 0 or EXIT_INPUT. */
-int model_check_pictures(const struct options *options, const struct model *model);
 
 /* Shows how far the loading of weights is; VP_ERR_INTERRUPTED after a signal. For vp_engine_options. */
 vp_result engine_progress(void *user, const char *what, int64_t done, int64_t total);

@@ -3,7 +3,7 @@
 #ifndef VLMPROF_CLI_OTHER_FILES_H
 #define VLMPROF_CLI_OTHER_FILES_H
 #include "vlmprof.h"
-#include "vlmprof_checkpoint.h"
+#include "vlmprof_config.h"
 #include "vlmprof_processor.h"
 #include "vlmprof_tokenizer.h"
 

@@ -110,12 +110,14 @@ void index_free(struct journal_index *index) {
     for (int32_t i = 0; i < index->configuration_count; i++) {
         free(index->configurations[i].file_name);
         free(index->configurations[i].tier);
+        free(index->configurations[i].image_knob);
         free(index->configurations[i].variant);
         free(index->configurations[i].blocks);
     }
     free(index->model);
     free(index->timing);
     free(index->model_shape);
+    free(index->architecture);
     free(index->server);
     free(index->files);
     free(index->sets);
@@ -221,6 +223,8 @@ static void index_take_configuration(struct journal_index *index, const vp_json 
     memset(configuration, 0, sizeof *configuration);
     configuration->file_name = node_text(json, vp_json_get(json, node, "file_name"));
     configuration->tier = node_text(json, vp_json_get(json, node, "tier"));
+    configuration->image_knob = node_text(json, vp_json_get(json, node, "image_knob"));
+    configuration->image_knob_value = node_int(json, node, "image_knob_value", 0);
     configuration->set = (int32_t)set;
     configuration->place = index->sets[set].configuration_count++;
     configuration->variant = object_text(json, vp_json_get(json, node, "variant"));
@@ -267,6 +271,7 @@ static int index_take_head(struct journal_index *index, int32_t file_index, int6
                         "%s belongs to another plan (other model, data, seed or options): use another --output_dir, "
                         "or delete it with its results",
                         file->path);
+    if (!index->architecture) index->architecture = node_text(json, vp_json_get(json, 0, "architecture"));
     if (!index->model_shape && shape != VP_JSON_NONE) /* a later head may say what an older one did not */
         index->model_shape = copy_text(json->text + json->nodes[shape].start, json->nodes[shape].bytes);
     file->rank = node_int(json, 0, "rank", 0);

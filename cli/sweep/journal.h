@@ -52,10 +52,11 @@ struct index_set {
 };
 
 struct index_configuration {
-    char *file_name, *tier;           /* tier NULL: by vision tokens */
+    char *file_name, *tier;           /* tier NULL: another size */
+    char *image_knob; int64_t image_knob_value; /* the model's own setting of image sizes; NULL: none */
     char *variant;                    /* of a server: {"endpoint", "endpoint_model", "request_knobs"}; NULL: none */
     int32_t set, place;               /* the index of its set, and its own among that set's configurations */
-    int64_t vision_tokens, max_crops; /* 0: none; without a tier either: images as they are, to a server */
+    int64_t vision_tokens, max_crops; /* 0: none; with no size at all: images as they are */
     int32_t top_k, block_count; int32_t *blocks;
     int32_t head_file; int64_t head_at; /* the head line that named it first */
     int is_wanted;                    /* truth: part of the newest grid */
@@ -82,7 +83,7 @@ struct index_file {
 
 struct journal_index {
     char plan[24]; /* the plan's fingerprint; "": the first head says it */
-    char *model, *model_shape; /* model_shape: a JSON object; NULL: no head says it */
+    char *model, *architecture, *model_shape; /* model_shape: a JSON object; NULL: no head says it */
     char *server;              /* a JSON object; NULL: the engine was measured */
     int64_t run_count, total_blocks, bare_every;
     int synthetic, ignore_eos;

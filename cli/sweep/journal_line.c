@@ -50,7 +50,7 @@ static const struct member VARIANT[] = {
 static const struct member MODEL_SHAPE[] = {
     INT("num_experts", 0, INT32_MAX), INT("top_k", 0, INT32_MAX), INT("d_model", 1, INT32_MAX),
     INT("n_heads", 1, INT32_MAX), INT("n_layers", 1, INT32_MAX), INT("expert_dim", 0, INT32_MAX),
-    INT("vocab_size", 1, INT32_MAX), INT("vit_width", 1, INT32_MAX), INT("vit_layers", 1, INT32_MAX)};
+    INT("vocab_size", 1, INT32_MAX), INT("vit_width", 0, INT32_MAX), INT("vit_layers", 0, INT32_MAX)};
 static const struct member DATA[] = {
     OF(TEXT_VALUE, "task"), OF(TEXT_VALUE, "path"), OF(TEXT_VALUE, "metric"), INT("max_new_tokens", 0, INT32_MAX),
     INT("num_samples", 0, INT64_C(1) << 40), OF(TEXT_VALUE, "content_hash")};
@@ -58,6 +58,8 @@ static const struct member CONFIGURATION[] = {
     OF(TEXT_VALUE, "file_name"), INT("set", 0, INT32_MAX), OF_OR_NULL(TEXT_VALUE, "tier"),
     INT_OR_NULL("target_vision_tokens", INT32_MAX), INT_OR_NULL("max_crops", INT32_MAX), INT("top_k", 0, INT32_MAX),
     INT("num_active_blocks", 0, INT32_MAX), INTEGERS_TO("active_block_indices", INT32_MAX)};
+/* of a configuration whose image size is the model's own setting */
+static const struct member IMAGE_KNOB[] = {OF(TEXT_VALUE, "image_knob"), INT("image_knob_value", 1, INT32_MAX)};
 static const struct member SESSION[] = {
     OF(TEXT_VALUE, "version"), OF(TEXT_VALUE, "build"), OF(TEXT_VALUE, "host"), OF(TEXT_VALUE, "date"),
     OF(TEXT_VALUE, "device"), INT("seed", INT64_MIN, INT64_MAX), OF(LIST, "argv"), OF(NUMBER, "stamp_cost_ns"),
@@ -185,11 +187,15 @@ static int is_configuration(const vp_json *json, uint32_t node, int64_t set_coun
     const struct member block = INT("", 0, block_count - 1);
     uint32_t blocks = vp_json_get(json, node, "active_block_indices");
     uint32_t variant = vp_json_get(json, node, "variant");
-    int is_served = variant != VP_JSON_NONE, has_target;
+    const int is_served = variant != VP_JSON_NONE,
+              has_knob = vp_json_get(json, node, "image_knob") != VP_JSON_NONE;
+    int has_target;
     char *name, *tier;
     int good;
     if (!has_members(json, node, CONFIGURATION, COUNT_OF(CONFIGURATION))
-        || json->nodes[node].count != COUNT_OF(CONFIGURATION) + (uint32_t)is_served
+        || (has_knob && (is_served || !has_members(json, node, IMAGE_KNOB, COUNT_OF(IMAGE_KNOB))))
+        || json->nodes[node].count
+               != COUNT_OF(CONFIGURATION) + (uint32_t)is_served + (has_knob ? COUNT_OF(IMAGE_KNOB) : 0)
         || node_int(json, node, "set", -1) >= set_count)
         return 0;
     if (!is_list_of_integers(json, blocks, &block)) return 0;
@@ -198,7 +204,7 @@ static int is_configuration(const vp_json *json, uint32_t node, int64_t set_coun
     tier = node_text(json, vp_json_get(json, node, "tier"));
     has_target = has_value(json, node, "target_vision_tokens");
     good = is_result_name(name) && (!tier || vp_tier_find(tier))
-           && (is_served ? !tier || !has_target : has_target == !tier) /* a server may get images as they are */
+           && (tier != NULL) + has_target + has_knob <= 1 /* one size; without any, images as they are */
            && json->nodes[blocks].count == node_int(json, node, "num_active_blocks", -1);
     free(name);
     free(tier);
@@ -223,8 +229,10 @@ static int is_server(const vp_json *json, uint32_t node) {
 static int is_head(const vp_json *json) {
     uint32_t data = vp_json_get(json, 0, "data"), configs = vp_json_get(json, 0, "configs");
     uint32_t shape = vp_json_get(json, 0, "model_shape"), server = vp_json_get(json, 0, "server");
+    const int has_name = vp_json_get(json, 0, "architecture") != VP_JSON_NONE; /* older heads have none */
     if (!has_members(json, 0, HEAD, COUNT_OF(HEAD))
-        || json->nodes[0].count != COUNT_OF(HEAD) + (shape != VP_JSON_NONE) + (server != VP_JSON_NONE)
+        || json->nodes[0].count != COUNT_OF(HEAD) + (shape != VP_JSON_NONE) + (server != VP_JSON_NONE) + has_name
+        || (has_name && !is_text(json, vp_json_get(json, 0, "architecture")))
         || (shape != VP_JSON_NONE && !HAS_ONLY(json, shape, MODEL_SHAPE))
         || (server != VP_JSON_NONE && !is_server(json, server))
         || (server != VP_JSON_NONE) != (node_int(json, 0, "num_total_blocks", 0) == 0)

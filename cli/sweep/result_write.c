@@ -505,6 +505,9 @@ static void put_setting(vp_json_writer *writer, const struct journal_index *inde
     vp_json_key(writer, "target_vision_tokens");
     if (configuration->tier || !configuration->vision_tokens) vp_json_null(writer);
     else vp_json_int(writer, configuration->vision_tokens);
+    put_text(writer, "image_knob", configuration->image_knob);
+    if (configuration->image_knob) put_int(writer, "image_knob_value", configuration->image_knob_value);
+    else put_null(writer, "image_knob_value");
     if (configuration->variant) {
         put_variant_setting(writer, index, configuration);
         return;
@@ -548,6 +551,7 @@ static void put_result_head(vp_json_writer *writer, struct journal_index *index,
     put_text(writer, "timing", index->timing);
     put_bool(writer, "synthetic", index->synthetic);
     put_model(writer, index, configuration);
+    put_text(writer, "architecture", index->architecture);
     put_text(writer, "dataset_name", set->task);
     put_text(writer, "data", set->path);
     put_text(writer, "data_hash", set->hash);

@@ -17,6 +17,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -43,6 +44,7 @@ int is_same_grid(const struct sweep *sweep) {
 static void put_head_configuration(vp_json_writer *writer, const struct sweep *sweep,
                                    const struct configuration *configuration) {
     const vp_geometry geometry = sweep->served ? vp_geometry_default() : sweep->model.config.geometry;
+    const int is_molmo = sweep->served || model_is_molmo(&sweep->model);
     int32_t crops = 0;
     vp_json_begin_object(writer);
     put_text(writer, "file_name", configuration->file_name);
@@ -53,12 +55,16 @@ static void put_head_configuration(vp_json_writer *writer, const struct sweep *s
     vp_json_key(writer, "max_crops");
     if (configuration->tier) vp_json_int(writer, configuration->tier->max_crops);
     else if (!(configuration->variant && configuration->variant->family) && configuration->vision_tokens
-             && vp_select_crops(&geometry, configuration->vision_tokens, &crops) == VP_OK)
+             && is_molmo && vp_select_crops(&geometry, configuration->vision_tokens, &crops) == VP_OK)
         vp_json_int(writer, crops);
     else vp_json_null(writer);
     put_int(writer, "top_k", configuration->top_k);
     put_int(writer, "num_active_blocks", configuration->block_count);
     put_ints(writer, "active_block_indices", configuration->blocks, configuration->block_count);
+    if (configuration->image_knob) {
+        put_text(writer, "image_knob", configuration->image_knob);
+        put_int(writer, "image_knob_value", configuration->image_knob_value);
+    }
     if (configuration->variant) {
         vp_json_key(writer, "variant");
         variant_put(writer, configuration->variant);
@@ -106,7 +112,11 @@ int write_head(struct sweep *sweep) {
     put_int(writer, "num_runs_per_sample", sweep->plan.run_count);
     put_int(writer, "num_total_blocks", sweep->model.config.block_count);
     put_int(writer, "bare_every", sweep->bare_every);
-    if (sweep->served) served_put_head(writer, sweep); else put_model_shape(writer, &sweep->model.config);
+    if (sweep->served) served_put_head(writer, sweep);
+    else {
+        put_text(writer, "architecture", vp_architecture_name(sweep->model.config.architecture));
+        put_model_shape(writer, &sweep->model.config);
+    }
     vp_json_key(writer, "options");
     put_options(writer, sweep->options);
     vp_json_key(writer, "data");
@@ -291,7 +301,6 @@ static int write_kernels(struct sweep *sweep, const struct pass_input *input,
 /* The sizes that follow from the layout of a point's image. */
 static void put_point_layout_of(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point,
                                 const struct sample *sample) {
-    vp_tile_options tiles = configuration_tiles(point->configuration);
     struct point described;
     if (sweep->served) {
         served_put_sizes(writer, point);
@@ -304,9 +313,10 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
     described.top_k = point->configuration->top_k;
     described.block_count = point->configuration->block_count;
     if (point->layout) {
-        described.target_tokens = target_tokens_of(&tiles, point->layout);
+        described.target_tokens = point->configuration->vision_tokens ? point->configuration->vision_tokens
+                                                                      : point->layout->theoretical_tokens;
         described.target_crops = point->layout->crops;
-        if (!point->configuration->tier)
+        if (point->configuration->vision_tokens && model_is_molmo(&sweep->model))
             vp_select_crops(&sweep->model.config.geometry, point->configuration->vision_tokens,
                             &described.target_crops);
     }
@@ -594,9 +604,11 @@ static int has_timed_shape(const struct configuration *configuration, int32_t vi
 static int lacks_kernels(const struct sweep *sweep, const struct open_point *point, const struct entry *entry) {
     char reason[LINE_BYTES];
     vp_layout storage;
+    vp_picture picture;
     const vp_layout *layout;
     if (!point->lacks_kernels) return 0;
-    layout = configuration_layout(&sweep->model, point->configuration, entry, &storage, reason, sizeof reason);
+    layout = configuration_layout(&sweep->model, point->configuration, entry, &storage, &picture, reason,
+                                  sizeof reason);
     return !reason[0]
            && !has_timed_shape(point->configuration, layout ? layout->views : 0, entry_sequence(entry, layout) / 256);
 }
@@ -711,18 +723,37 @@ static int served_sample_begin(struct sweep *sweep, size_t count, const struct s
     }
     return code || !vanished ? code : check_streak(sweep, EXIT_INPUT, reason);
 }
+/* Makes the sequence of a model other than Molmo, whose image's tokens depend on how it is cut. `reason` becomes why it
+ * cannot be. Returns 0 or an exit code. */
+static int point_tokenize(const struct sweep *sweep, struct open_point *point, const struct sample *sample,
+                          char *reason, size_t capacity) {
+    struct sample whole;
+    int code;
+    memset(&whole, 0, sizeof whole);
+    whole.prompt = sample->prompt;
+    code = tokenize_other(&sweep->model, point->input.picture, point->layout, &whole);
+    free(point->ids);
+    point->input.text_ids = point->ids = whole.text_ids;
+    if (!code && whole.text_count != sample->text_count)
+        snprintf(reason, capacity, "the text makes %d tokens around this image, and %d were planned", whole.text_count,
+                 sample->text_count);
+    return code;
+}
 /* Decodes the image of a sample that was loaded, and writes the open points that cannot run as failed. */
 static int sample_begin(struct sweep *sweep, size_t count, const struct sample *sample, const struct entry *entry,
                         vp_image *image) {
+    const int is_other = !model_is_molmo(&sweep->model);
     char image_reason[LINE_BYTES] = "", reason[LINE_BYTES];
     int tried = 0, vanished = 0, code = 0;
     for (size_t i = 0; i < count && !code; i++) {
         struct open_point *point = &sweep->open[i];
         if (!point->is_open && !point->lacks_kernels) continue;
-        point->layout = configuration_layout(&sweep->model, point->configuration, entry, &point->own_layout, reason,
-                                             sizeof reason);
+        point->layout = configuration_layout(&sweep->model, point->configuration, entry, &point->own_layout,
+                                             &point->picture, reason, sizeof reason);
         if (sample->reason) snprintf(reason, sizeof reason, "%s", sample->reason);
-        configuration_input(&sweep->plan, point->configuration, sample, point->layout, image, &point->input);
+        configuration_input(&sweep->plan, point->configuration, sample, point->layout,
+                            point->layout && is_other ? &point->picture : NULL, image, &point->input);
+        if (is_other && !reason[0]) code = point_tokenize(sweep, point, sample, reason, sizeof reason);
         if (sweep->timing_off) point->input.timing = VP_TIMING_OFF;
         if (point->layout && !tried++ && sample_image(sample, image, image_reason, sizeof image_reason) == EXIT_DEVICE)
             return complain(EXIT_DEVICE, "%s", image_reason);

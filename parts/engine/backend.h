@@ -58,7 +58,7 @@ typedef struct vk_queue {
 
 /* How a row of the fused projection, f32 [q | k | v], becomes heads: what is normed, and how it is turned. The first
  * heads / kv_heads heads of q read the first head of k and v, and so on. */
-enum { VK_NORM_NONE, VK_NORM_WHOLE, VK_NORM_HEAD }; /* as vp_qk_norm (vlmprof_checkpoint.h) */
+enum { VK_NORM_NONE, VK_NORM_WHOLE, VK_NORM_HEAD }; /* as vp_qk_norm (vlmprof_config.h) */
 typedef struct vk_heads {
     int heads, kv_heads, head_dim;
     int norm;
@@ -107,7 +107,8 @@ typedef struct vk_kernels {
                     const float *weight, int rows, int top_k, int width);
     void (*argmax)(vk_queue *queue, int32_t *out, const float *values, int rows, int count);
     void (*advance)(vk_queue *queue, int32_t *position, int by);
-    void (*read)(vk_queue *queue, float *sums, const float *from, int blocks, int count); /* count: a multiple of 4 */
+    /* count: a multiple of 4; streams: 1 or 4 */
+    void (*read)(vk_queue *queue, float *sums, const float *from, int blocks, int count, int streams);
     void (*add_rmsnorm)(vk_queue *queue, float *stream, const float *rows, const float *weight, int count, int width,
                         float eps);
     void (*add_scaled)(vk_queue *queue, float *stream, const float *rows, const float *weight, int count, int width);
@@ -284,6 +285,8 @@ typedef struct vk_backend {
     int (*replay)(vk_queue *queue, uint64_t key);
     int (*record)(vk_queue *queue); /* 0: recording does not work here */
     void (*keep)(vk_queue *queue, uint64_t key);
+    /* runs work(context), which sends operations, with the device's threads at hand throughout; NULL: there are none */
+    void (*together)(vk_queue *queue, void (*work)(void *context), void *context);
 } vk_backend;
 
 #ifdef __cplusplus

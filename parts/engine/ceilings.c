@@ -23,8 +23,8 @@ static int64_t vk_ceiling_end(vp_engine *engine) {
     return engine->backend->between(engine->queue, 0, 1);
 }
 
-/* Reading: the weights where they are larger than what was borrowed, because that is what a decode step reads. The best
- * round counts: the first one pays for the loading of the kernel, and the clocks of an idle GPU rise for some ms. */
+/* Reading: the weights where they are larger than what was borrowed, because that is what a decode step reads. Each
+ * block is read as four streams and as one, in turns. The best round counts: the first one pays for the loading of the kernel, and the clocks of an idle GPU rise for some ms. */
 static void vk_measure_read(vp_engine *engine, char *memory, vp_ceilings *out) {
     int from_weights = engine->weights_bytes > VK_CEILING_BYTES;
     const float *x = from_weights ? (const float *)engine->weights : (const float *)(void *)memory;
@@ -39,7 +39,7 @@ static void vk_measure_read(vp_engine *engine, char *memory, vp_ceilings *out) {
          round++) {
         int64_t ns;
         engine->backend->mark(engine->queue, 0, NULL);
-        engine->backend->kernels.read(engine->queue, sums, x, blocks, VK_CEILING_PIECE);
+        engine->backend->kernels.read(engine->queue, sums, x, blocks, VK_CEILING_PIECE, round % 2 ? 1 : 4);
         ns = vk_ceiling_end(engine);
         if (ns > 0 && (double)out->read_bytes * 1e9 / (double)ns > out->bytes_per_s)
             out->bytes_per_s = (double)out->read_bytes * 1e9 / (double)ns;

@@ -1,6 +1,6 @@
 /* model.h - what a model is to the engine: a description of its weights and of what its shape must be
  *
- * A new model is a row of VP_ARCHITECTURES (vlmprof_checkpoint.h), which reads its config.json (vp_model_config) and
+ * A new model is a row of VP_ARCHITECTURES (vlmprof_config.h), which reads its config.json (vp_model_config) and
  * lists its tensors (vp_model_tensor), a file model_NAME.c beside this one that defines a vk_description, its extern
  * line below, and its place in vk_description_of (model.c). What a config says (heads, norms, tower, connector) the
  * stages of stages.c follow; a layer that they lack needs a place in vk_model (weights.h) and its operation there. */

@@ -675,6 +675,16 @@ void vk_step(vp_engine *engine, const vp_request *request, int position) {
     vk_sample(engine, 1);
 }
 
+typedef struct vk_step_work {
+    vp_engine *engine;
+    const vp_request *request;
+    int position;
+} vk_step_work;
+static void vk_work_step(void *context) {
+    const vk_step_work *work = context;
+    vk_step(work->engine, work->request, work->position);
+}
+
 /* A decode step: sent kernel by kernel the first time and recorded behind that, replayed from then on. Nothing in it
  * depends on the step but what lies on the device (token, position, caches), so one recording serves all steps with
  * these knobs. Recording costs the host some time, once: warm up with at least two tokens. */
@@ -686,6 +696,11 @@ void vk_send_step(vp_engine *engine, const vp_request *request, int position) {
         engine->queue->dry = 1; /* the replay does the work; this counts it, with this step's number of keys */
         vk_step(engine, request, position);
         engine->queue->dry = 0;
+        return;
+    }
+    if (to->together) {
+        vk_step_work work = { engine, request, position };
+        to->together(engine->queue, vk_work_step, &work);
         return;
     }
     vk_step(engine, request, position);

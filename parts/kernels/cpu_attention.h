@@ -15,14 +15,16 @@ enum {
 static size_t vk_attention_panel_elements(int tokens, int heads, int head_dim) {
     return (size_t)heads * vk_round_up((size_t)tokens, VK_PAD) * vk_round_up((size_t)head_dim, VK_PAD);
 }
-/* a panel of K: 32 keys side by side, as words of two bf16 or one f32; keys from `live` on, and words behind the
- * head's, are 0 */
-static void vk_pack_keys(uint32_t *panel, const char *keys, size_t key_bytes, int live, int words, int words_padded) {
+/* a panel of K: 32 keys side by side, as words of two bf16 or one f32; keys from `live` on, and what is behind the
+ * head's bytes, are 0 */
+static void vk_pack_keys(uint32_t *panel, const char *keys, size_t key_bytes, int live, int bytes, int words) {
     for (int c = 0; c < VK_PAD; c++) {
         const char *key = keys + (size_t)c * key_bytes;
-        for (int j = 0; j < words_padded; j++) {
+        int whole = c < live ? bytes / 4 : 0;
+        for (int j = 0; j < words; j++) {
             uint32_t word = 0;
-            if (c < live && j < words) memcpy(&word, key + 4 * (size_t)j, 4);
+            if (j < whole) memcpy(&word, key + 4 * j, 4);
+            else if (c < live && j == whole) memcpy(&word, key + 4 * j, (size_t)(bytes - 4 * whole));
             panel[(size_t)j * VK_PAD + (size_t)c] = word;
         }
     }
@@ -47,9 +49,9 @@ static void vk_attention_pack(const vk_cpu *cpu, const vk_attention_job *job, in
            at = (size_t)first * row_bytes + (size_t)head * (size_t)job->head_dim * element;
     char *k_panel = (char *)cpu->k_panels + ((size_t)head * keys + (size_t)first) * width * element,
          *v_panels = (char *)cpu->v_panels + (size_t)head * keys * width * element;
-    int live = job->tokens - first < VK_PAD ? job->tokens - first : VK_PAD, per_word = cpu->wide ? 1 : 2;
-    vk_pack_keys((uint32_t *)(void *)k_panel, (const char *)job->k + at, row_bytes, live, job->head_dim / per_word,
-                 (int)width / per_word);
+    int live = job->tokens - first < VK_PAD ? job->tokens - first : VK_PAD;
+    vk_pack_keys((uint32_t *)(void *)k_panel, (const char *)job->k + at, row_bytes, live,
+                 job->head_dim * (int)element, (int)(width * element / 4));
     for (int c = 0; c < job->head_dim; c += VK_PAD)
         vk_pack_values(v_panels + ((size_t)c * keys + (size_t)first * VK_PAD) * element,
                        (const char *)job->v + at + (size_t)c * element, row_bytes, live,
@@ -127,28 +129,32 @@ static void vk_attention_task(const vk_cpu *cpu, const vk_attention_job *job, in
                         job->head_dim - c < VK_PAD ? job->head_dim - c : VK_PAD, cpu->wide);
 }
 /* One sequence. The last strip also takes what would be too few rows for a strip of their own. */
+typedef struct vk_attention_list {
+    const vk_cpu *cpu;
+    const vk_attention_job *job;
+    int rows, strips, chunks; /* queries of a strip; strips, and chunks of 32 keys, of a head */
+} vk_attention_list;
+static void vk_attention_pack_share(const void *context, int64_t task, int thread) {
+    const vk_attention_list *list = (const vk_attention_list *)context;
+    (void)thread;
+    vk_attention_pack(list->cpu, list->job, (int)(task / list->chunks), (int)(task % list->chunks) * VK_PAD);
+}
+static void vk_attention_share(const void *context, int64_t task, int thread) {
+    const vk_attention_list *list = (const vk_attention_list *)context;
+    int strip = (int)(task % list->strips), row = strip * list->rows;
+    vk_attention_task(list->cpu, list->job, (int)(task / list->strips), row,
+                      strip + 1 < list->strips ? list->rows : list->job->tokens - row, thread);
+}
 static void vk_attention_run(const vk_cpu *cpu, const vk_attention_job *job) {
-    int rows = cpu->gemm[cpu->wide][VK_SHAPES - 1]->strip, rest = job->tokens % rows,
-        strips = vk_divide_up(job->tokens, rows) - (rest && rows + rest <= VK_ROWS_MAX && job->tokens > rows),
-        chunks = vk_divide_up(job->tokens, VK_PAD);
-    VK_PRAGMA(omp parallel num_threads(cpu->queue.threads))
-    {
-        int thread = 0;
-#ifdef _OPENMP
-        thread = omp_get_thread_num();
-#endif
-        int64_t since = vk_span_begin(&cpu->queue);
-        if (cpu->begin) cpu->begin();
-        VK_PRAGMA(omp for schedule(static))
-        for (int task = 0; task < chunks * job->kv_heads; task++)
-            vk_attention_pack(cpu, job, task / chunks, task % chunks * VK_PAD);
-        VK_PRAGMA(omp for schedule(dynamic) nowait)
-        for (int task = 0; task < strips * job->heads; task++) {
-            int strip = task % strips, row = strip * rows;
-            vk_attention_task(cpu, job, task / strips, row, strip + 1 < strips ? rows : job->tokens - row, thread);
-        }
-        if (cpu->end) cpu->end();
-        vk_span_end(&cpu->queue, since);
-    }
+    vk_attention_list list;
+    int rest;
+    list.cpu = cpu; list.job = job;
+    list.rows = cpu->gemm[cpu->wide][VK_SHAPES - 1]->strip;
+    rest = job->tokens % list.rows;
+    list.strips = vk_divide_up(job->tokens, list.rows)
+                  - (rest && list.rows + rest <= VK_ROWS_MAX && job->tokens > rest);
+    list.chunks = vk_divide_up(job->tokens, VK_PAD);
+    vk_share(cpu, (int64_t)list.chunks * job->kv_heads, 1, vk_attention_pack_share, &list);
+    vk_share(cpu, (int64_t)list.strips * job->heads, 1, vk_attention_share, &list);
 }
 #endif

@@ -323,6 +323,9 @@ VK_TAMX static void vk_amx_begin(void) {
 }
 VK_TAMX static void vk_amx_end(void) { _tile_release(); }
 /* CPUID says whether the processor has AMX; the kernel must also grant the tile state to this process */
+#ifdef AMX_ON_CPU
+static int vk_has_amx(void) { return vk_has_avx512bf16(); } /* tests/emulator/amx_on_cpu.h */
+#else
 static int vk_has_amx(void) {
     unsigned a = 7, b, c = 0, d;
     const long arch_req_xcomp_perm = 0x1023, xtiledata = 18;
@@ -330,6 +333,7 @@ static int vk_has_amx(void) {
     if (!(d >> 22 & 1) || !(d >> 24 & 1) || !vk_has_avx512bf16()) return 0; /* AMX-BF16, AMX-TILE */
     return syscall(SYS_arch_prctl, arch_req_xcomp_perm, xtiledata) == 0;
 }
+#endif
 #endif
 static int vk_has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
 #endif

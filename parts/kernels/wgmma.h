@@ -92,6 +92,19 @@ FN void vk_wgmma(float (*sums)[4], uint64_t a, uint64_t b, int onto) {
 }
 #endif
 
+/* ---- what launches name, on all chips */
+/* the tiles of a launch. Experts: list of tiles (k_moe_lists), and where each expert's rows begin; else start NULL */
+typedef struct vk_wide_tiles {
+    const int32_t *tiles, *start;
+    int row_tiles, column_tiles, rows, columns, steps;
+} vk_wide_tiles;
+/* rows of A that a list chooses */
+typedef struct vk_chosen {
+    const uint16_t *x;
+    const int32_t *list;
+    int ldx, top_k, k_padded;
+} vk_chosen;
+
 #ifdef VK_HAS_WGMMA
 /* K-major rows of 128 bytes, swizzled; 8 of them are 1024 bytes */
 FN uint64_t vk_wide_descriptor(const void *rows) {
@@ -135,11 +148,6 @@ template <int GROUPS> FN vk_ring vk_ring_new(unsigned char *shared, int copied) 
 }
 /* what a block works on: rows first .. first + rows of A, 256 rows of B (of `expert`) from `column` on */
 typedef struct vk_wide_tile { int first, rows, column, expert; } vk_wide_tile;
-/* the tiles of a launch. Experts: list of tiles (k_moe_lists), and where each expert's rows begin; else start NULL */
-typedef struct vk_wide_tiles {
-    const int32_t *tiles, *start;
-    int row_tiles, column_tiles, rows, columns, steps;
-} vk_wide_tiles;
 /* 0: nothing to do there */
 template <int GROUPS> FN int vk_wide_tile_at(const vk_wide_tiles *all, int index, vk_wide_tile *tile) {
     tile->expert = 0;
@@ -183,12 +191,6 @@ template <int GROUPS> FN void vk_wide_bring(vk_ring ring, const vk_wide_tiles *a
         }
     }
 }
-/* rows of A that a list chooses */
-typedef struct vk_chosen {
-    const uint16_t *x;
-    const int32_t *list;
-    int ldx, top_k, k_padded;
-} vk_chosen;
 /* this thread's rows of a slice: row TID / 8 + 16 j, vector TID % 8; what lies after k is zero */
 template <int GROUPS> FN void vk_wide_copy(const vk_ring *ring, const vk_chosen *chosen, int rows, int from) {
     unsigned char *slice = vk_ring_slice<GROUPS>(ring);
@@ -412,8 +414,8 @@ template <int GROUPS> FN void vk_wide_down_block(const vk_wide_tiles *all, const
 #define VK_WIDE_BODY(call) \
     (void)all; (void)b; (void)to; __trap()
 #endif
-/* Tiles of 64 rows, of linears that would leave multiprocessors without work, and of 128. 192 would take 128 sums of each of 512 threads, more registers than a kernel of so many
- * threads is compiled with. */
+/* Tiles of 64 rows, of linears that would leave multiprocessors without work, and of 128. 192 would take 128 sums of
+ * each of 512 threads, more registers than a kernel of so many threads is compiled with. */
 #define VK_WIDE_MAP const __grid_constant__ CUtensorMap
 KERNEL_OF(2 * VK_WIDE_GROUP, 1, k_linear_wgmma64, const vk_wide_tiles all, VK_WIDE_MAP a, VK_WIDE_MAP b,
           const vk_wide_linear to) {

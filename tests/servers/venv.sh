@@ -11,7 +11,11 @@ cmp -s requirements.txt "$folder/requirements.txt" && probe >/dev/null && exit 0
 if [ -e "$folder" ] && [ ! -e "$folder/pyvenv.cfg" ]; then refuse "$folder is no virtual environment"; fi
 rm -rf "$folder"
 said=$("$python" -m venv "$folder" 2>&1) || refuse "$python -m venv: $(grep . <<<"$said" | tail -n 1)"
-said=$("$folder/bin/pip" install --disable-pip-version-check --only-binary :all: --retries 1 --timeout 15 -q -r requirements.txt 2>&1) ||
+# an index that does not answer is given up soon: pip alone waits for each of its addresses in turn
+package=$(sed -n '1s/==.*//p' requirements.txt)
+said=$(timeout 20 "$folder/bin/pip" index versions --disable-pip-version-check --retries 0 --timeout 10 "$package" 2>&1) ||
+    refuse "pip finds no $package (without a network?): $(grep . <<<"$said" | tail -n 1)"
+said=$(timeout 300 "$folder/bin/pip" install --disable-pip-version-check --only-binary :all: --retries 1 --timeout 15 -q -r requirements.txt 2>&1) ||
     refuse "pip cannot install $(head -n 1 requirements.txt) (without a network?): $(grep . <<<"$said" | tail -n 1)"
 said=$(probe) || refuse "xllamacpp does not load: $(tail -n 1 <<<"$said")"
 cp requirements.txt "$folder/"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Small random checkpoints and what transformers computes for them: tests/golden/othermodels/own_*.
 
-Run in the repository's root with transformers 5.23.0 and torch 2.15.0 (CPU): python tests/tools/make_model_goldens.py
+Run in the repository's root with transformers 5.23.0 and torch 2.15.0 (CPU): python tests/tools/make_model_goldens.py [NAME...]
 Shapes are odd on purpose: heads that share keys by 2, 3, 4 and 6, widths that no kernel likes, tied heads, stretched RoPE, normed
 heads, normalised experts. Weights are random and exact in bfloat16; names are those of published checkpoints."""
-import copy, json, os, struct
+import copy, json, os, struct, sys
 import numpy as np
 import torch
 import transformers as T
@@ -52,15 +52,20 @@ def published(kind, model):
             name = name.replace("model.language_model.", "language_model.model.").replace("model.multi_modal_projector", "multi_modal_projector")
             name = name.replace("model.vision_tower.", "vision_tower.vision_model." if kind == "llava" else "vision_tower.")
             name = "language_model." + name if name == "lm_head.weight" else name
-        if name.endswith("lm_head.weight") and model.config.get_text_config().tie_word_embeddings:
+        if kind.startswith("qwen") and "lm_head" not in name:
+            if kind == "qwen2_5_vl":
+                name = name.replace("model.language_model.", "model.").replace("model.visual.", "visual.")
+            if name.endswith("experts.gate_up_proj") or name.endswith("experts.down_proj"):
+                tensor = tensor.transpose(1, 2)  # published: [expert, in, out]
+        if name.endswith("lm_head.weight") and (model.config if kind.startswith("qwen") else model.config.get_text_config()).tie_word_embeddings:
             continue
         out[name] = tensor
     return {k: v.to(torch.bfloat16).contiguous() for k, v in out.items()}
 
 
-def picture(side, count, seed):
+def picture(side, count, seed, width=0):
     rng = np.random.RandomState(seed)
-    y, x = np.mgrid[0:side * count, 0:side]
+    y, x = np.mgrid[0:side * count, 0:width or side]
     base = np.stack([128 + 90 * np.sin(x / (3.0 + c) + seed) * np.cos(y / (5.0 - c)) for c in range(3)], -1)
     return np.clip(base + rng.randint(-30, 31, base.shape), 0, 255).astype(np.uint8)
 
@@ -72,6 +77,8 @@ def inputs(kind, model, case, mean, std, folder):
     if kind == "olmoe" or case == 0:
         return text, None
     vision = cfg.vision_config
+    if kind.startswith("qwen"):
+        return native_inputs(cfg, text, case, mean, std, folder)
     side = vision.image_size if isinstance(vision.image_size, int) else vision.image_size[0]
     patch = vision.patch_size if isinstance(vision.patch_size, int) else vision.patch_size[0]
     pool = 1 if kind == "llava" else cfg.scale_factor if kind == "smolvlm" else int(1 / cfg.downsample_ratio)
@@ -86,17 +93,52 @@ def inputs(kind, model, case, mean, std, folder):
     return ids, values[None] if kind == "smolvlm" else values
 
 
+GRIDS = {"qwen2_5_vl": [(5, 7), (4, 4)], "qwen3_vl": [(3, 5), (6, 4)], "qwen3_vl_moe": [(1, 6), (4, 5)]}  # rows, columns of merged patches
+
+
+def native_inputs(cfg, text, case, mean, std, folder):
+    """a picture of any size: patches in blocks of merge x merge, channel, time, y, x inside"""
+    vision = cfg.vision_config
+    patch, merge = vision.patch_size, vision.spatial_merge_size
+    rows, cols = GRIDS[cfg.model_type][case - 1]
+    ids = text[:3] + [cfg.image_token_id] * (rows * cols) + text[3:]
+    image = picture(rows * merge * patch, 1, case, cols * merge * patch)
+    Image.fromarray(image).save(f"{folder}/pixels.png", optimize=True)
+    mean, std = np.float32(np.float64(mean) * 255), np.float32(np.float64(std) * 255)
+    values = ((image.astype(np.float32) - mean) / std).transpose(2, 0, 1)
+    values = values.reshape(3, rows, merge, patch, cols, merge, patch).transpose(1, 4, 2, 5, 0, 3, 6)
+    values = np.repeat(values[:, :, :, :, :, None], 2, axis=5).reshape(rows * cols * merge * merge, -1)
+    grid = torch.tensor([[1, rows * merge, cols * merge]])
+    return ids, (torch.from_numpy(values.copy()), grid)
+
+
 def run(model, ids, pixels):
-    """greedy, every step recomputed: logits [STEPS, vocab], block_last, image features"""
+    """greedy, every step recomputed: logits [STEPS, vocab], block_last, image features, and what DeepStack gets"""
     rows, tokens, kept = [], [], {}
-    hook = None
+    hook = grid = None
+    if isinstance(pixels, tuple):
+        pixels, grid = pixels
     holder = getattr(model.model, "multi_modal_projector", None) or getattr(model.model, "connector", None)
+    if grid is not None:
+        holder = model.model.visual
+
+    def keep(module, given, out):
+        if grid is None:
+            kept["features"] = out.detach().float().clone()
+            return
+        kept["features"] = out.pooler_output.detach().float().clone()
+        levels = getattr(out, "deepstack_features", None)
+        kept["deepstack"] = None if not levels else torch.stack([level.detach().float() for level in levels])
+
     if pixels is not None:
-        hook = holder.register_forward_hook(lambda m, i, o: kept.__setitem__("features", o.detach().float().clone()))
+        hook = holder.register_forward_hook(keep)
     ids = list(ids)
     for step in range(STEPS):
         with torch.no_grad():
             extra = {} if pixels is None else {"pixel_values": pixels.to(model.dtype)}
+            if grid is not None:
+                kinds = torch.tensor([[int(i == model.config.image_token_id) for i in ids]])
+                extra.update(image_grid_thw=grid, mm_token_type_ids=kinds)
             out = model(input_ids=torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.long), output_hidden_states=True,
                         use_cache=False, **extra)
         if step == 0:
@@ -107,7 +149,7 @@ def run(model, ids, pixels):
     if hook:
         hook.remove()
     features = kept.get("features")
-    return torch.stack(rows), tokens, last, None if features is None else features.reshape(-1, features.shape[-1])
+    return torch.stack(rows), tokens, last, None if features is None else features.reshape(-1, features.shape[-1]), kept.get("deepstack")
 
 
 def narrow(model):
@@ -135,8 +177,8 @@ def make(name, kind, model, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5)):
         at = f"{folder}/{case_name}"
         os.makedirs(at, exist_ok=True)
         ids, pixels = inputs(kind, model, case, mean, std, at)
-        logits, tokens, last, features = run(model, ids, pixels)
-        double = run(copy.deepcopy(model).double(), ids, None if pixels is None else pixels.double())[0].double()
+        logits, tokens, last, features, deepstack = run(model, ids, pixels)
+        double = run(copy.deepcopy(model).double(), ids, pixels)[0].double()
         half = run(low, ids, pixels)[0]
         margins = [float(r.topk(2).values.diff().abs()) for r in logits]
         info = {"input_ids": ids, "tokens": tokens, "margin": min(margins), "image": None if pixels is None else "pixels.png",
@@ -144,6 +186,8 @@ def make(name, kind, model, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5)):
         if pixels is not None:
             info["image_token_id"] = model.config.image_token_id
             np.save(f"{at}/image_features.npy", features.numpy().astype(np.float32))
+            if deepstack is not None:
+                np.save(f"{at}/deepstack_features.npy", deepstack.numpy().astype(np.float32))
         json.dump(info, open(f"{at}/case.json", "w"))
         json.dump({"rel_l2": float((half[0] - logits[0]).norm() / logits[0].norm())}, open(f"{at}/bf16_error.json", "w"))
         np.save(f"{at}/logits.npy", logits.numpy().astype(np.float32))
@@ -185,11 +229,55 @@ internvl_b = T.InternVLConfig(
     text_config=T.Qwen2Config(hidden_size=84, intermediate_size=100, num_attention_heads=6, num_key_value_heads=1, tie_word_embeddings=True, **TEXT),
     vision_config=dict(hidden_size=32, intermediate_size=70, num_hidden_layers=2, num_attention_heads=2, image_size=[42, 42], patch_size=[14, 14],
                        attention_bias=False), image_token_id=90, downsample_ratio=1.0, tie_word_embeddings=True)
+def qwen_text(sections, interleaved, **rest):
+    rope = {"rope_type": "default", "rope_theta": 500000.0, "mrope_section": sections}
+    if interleaved:
+        rope["mrope_interleaved"] = True
+    return dict(rope_parameters=rope, **{**TEXT, **rest})
+
+
+qwen2_5 = T.Qwen2_5_VLConfig(
+    text_config=qwen_text([2, 1, 2], False, hidden_size=60, intermediate_size=44, num_attention_heads=6, num_key_value_heads=2, rms_norm_eps=1e-5,
+                          tie_word_embeddings=True),
+    vision_config=dict(depth=3, hidden_size=36, intermediate_size=50, num_heads=3, patch_size=6, window_size=36, fullatt_block_indexes=[1],
+                       out_hidden_size=60), image_token_id=90, tie_word_embeddings=True)
+qwen2_5_b = T.Qwen2_5_VLConfig(
+    text_config=qwen_text([3, 5, 1], False, hidden_size=54, intermediate_size=70, num_attention_heads=3, num_key_value_heads=1),
+    vision_config=dict(depth=2, hidden_size=64, intermediate_size=36, num_heads=2, patch_size=10, spatial_merge_size=1, window_size=30,
+                       fullatt_block_indexes=[], out_hidden_size=54), image_token_id=91)
+qwen3 = T.Qwen3VLConfig(
+    text_config=qwen_text([3, 2, 2], True, hidden_size=44, intermediate_size=52, num_attention_heads=6, num_key_value_heads=2, head_dim=14,
+                          num_hidden_layers=3, tie_word_embeddings=True),
+    vision_config=dict(depth=4, hidden_size=36, intermediate_size=58, num_heads=3, patch_size=6, num_position_embeddings=25,
+                       deepstack_visual_indexes=[0, 2], out_hidden_size=44), image_token_id=90, tie_word_embeddings=True)
+qwen3_b = T.Qwen3VLConfig(
+    text_config=qwen_text([24, 20, 20], True, hidden_size=40, intermediate_size=36, num_attention_heads=2, num_key_value_heads=1, head_dim=128),
+    vision_config=dict(depth=2, hidden_size=32, intermediate_size=40, num_heads=1, patch_size=4, spatial_merge_size=3, num_position_embeddings=9,
+                       deepstack_visual_indexes=[], out_hidden_size=40), image_token_id=90)
+qwen3_moe = T.Qwen3VLMoeConfig(
+    text_config=qwen_text([4, 3, 3], True, hidden_size=52, intermediate_size=60, num_attention_heads=6, num_key_value_heads=2, head_dim=20,
+                          num_experts=7, num_experts_per_tok=3, moe_intermediate_size=26, num_hidden_layers=3),
+    vision_config=dict(depth=3, hidden_size=40, intermediate_size=48, num_heads=5, patch_size=6, num_position_embeddings=16,
+                       deepstack_visual_indexes=[0, 1, 2], out_hidden_size=52), image_token_id=90)
+qwen3_moe_b = T.Qwen3VLMoeConfig(
+    text_config=qwen_text([10, 11, 11], True, hidden_size=40, intermediate_size=60, num_attention_heads=4, num_key_value_heads=1, head_dim=64,
+                          num_experts=16, num_experts_per_tok=4, moe_intermediate_size=20),
+    vision_config=dict(depth=2, hidden_size=24, intermediate_size=30, num_heads=2, patch_size=8, num_position_embeddings=4,
+                       deepstack_visual_indexes=[1], out_hidden_size=40), image_token_id=90)
 clip = dict(mean=(0.48145466, 0.4578275, 0.40821073), std=(0.26862954, 0.26130258, 0.27577711))
-for name, kind, config, rest in (("olmoe_a", "olmoe", olmoe, {}), ("olmoe_b", "olmoe", olmoe_b, {}), ("llava_a", "llava", llava, clip),
+MODELS = (("olmoe_a", "olmoe", olmoe, {}), ("olmoe_b", "olmoe", olmoe_b, {}), ("llava_a", "llava", llava, clip),
                                  ("llava_b", "llava", llava_b, clip), ("smolvlm_a", "smolvlm", smolvlm, {}), ("smolvlm_b", "smolvlm", smolvlm_b, {}),
-                                 ("internvl_a", "internvl", internvl, {}), ("internvl_b", "internvl", internvl_b, {})):
+                                 ("internvl_a", "internvl", internvl, {}), ("internvl_b", "internvl", internvl_b, {}),
+                                 ("qwen2_5_vl_a", "qwen2_5_vl", qwen2_5, clip), ("qwen2_5_vl_b", "qwen2_5_vl", qwen2_5_b, clip),
+                                 ("qwen3_vl_a", "qwen3_vl", qwen3, {}), ("qwen3_vl_b", "qwen3_vl", qwen3_b, {}),
+                                 ("qwen3_vl_moe_a", "qwen3_vl_moe", qwen3_moe, {}), ("qwen3_vl_moe_b", "qwen3_vl_moe", qwen3_moe_b, {}))
+for name, kind, config, rest in MODELS:
+    if sys.argv[1:] and name not in sys.argv[1:]:
+        continue
+    if kind.startswith("qwen"):
+        torch.manual_seed(20261123 + sum(name.encode()))
     cls = {"olmoe": T.OlmoeForCausalLM, "llava": T.LlavaForConditionalGeneration, "smolvlm": T.SmolVLMForConditionalGeneration,
-           "internvl": T.InternVLForConditionalGeneration}[kind]
+           "internvl": T.InternVLForConditionalGeneration, "qwen2_5_vl": T.Qwen2_5_VLForConditionalGeneration,
+           "qwen3_vl": T.Qwen3VLForConditionalGeneration, "qwen3_vl_moe": T.Qwen3VLMoeForConditionalGeneration}[kind]
     config._attn_implementation = config._experts_implementation = "eager"
     make(name, kind, cls._from_config(config, **EAGER), **rest)

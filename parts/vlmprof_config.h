@@ -1,0 +1,1648 @@
+/* vlmprof_config.h - v0.2.0 - config.json, built-in shapes, tensors of a model - MIT licence
+ *
+ * config.json and preprocessor_config.json -> the shape of a model; the tensors that a model of this shape has. Uses
+ * malloc.
+ *
+ * Needs vlmprof.h, and includes what is missing.
+ * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
+ * VLMPROF_CONFIG_IMPLEMENTATION for this one alone. The manual stands in vlmprof.h. */
+#ifndef VLMPROF_CONFIG_H
+#define VLMPROF_CONFIG_H
+#ifndef VLMPROF_H
+#include "vlmprof.h"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Parses a text into malloc'ed nodes: free((void *)json->nodes).
+ * in:      where  names the text in errors
+ * returns: VP_OK; as vp_json_parse; VP_ERR_MEMORY
+ * threads: reentrant */
+VP_API vp_result vp_json_load(const char *text, size_t bytes, const char *where, vp_json *json, vp_error *error);
+
+/* The models that a config.json can name, in the words of `architectures` and `model_type`. MolmoE and Molmo-7B share
+ * the model_type "molmo": Molmo-7B's config has a hidden_size. */
+#define VP_ARCHITECTURES(X) \
+    X(MOLMOE, "MolmoE", "OLMoForCausalLM", "molmo") \
+    X(MOLMO, "Molmo", "MolmoForCausalLM", "molmo") \
+    X(OLMOE, "OLMoE", "OlmoeForCausalLM", "olmoe") \
+    X(LLAVA, "LLaVA", "LlavaForConditionalGeneration", "llava") \
+    X(IDEFICS3, "Idefics3", "Idefics3ForConditionalGeneration", "idefics3") \
+    X(SMOLVLM, "SmolVLM", "SmolVLMForConditionalGeneration", "smolvlm") \
+    X(INTERNVL, "InternVL", "InternVLForConditionalGeneration", "internvl") \
+    X(QWEN2_5_VL, "Qwen2.5-VL", "Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl") \
+    X(QWEN3_VL, "Qwen3-VL", "Qwen3VLForConditionalGeneration", "qwen3_vl") \
+    X(QWEN3_VL_MOE, "Qwen3-VL-MoE", "Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe")
+typedef enum vp_architecture {
+#define VP_ARCHITECTURE_ENUM(name, text, architecture, model_type) VP_ARCHITECTURE_##name,
+    VP_ARCHITECTURES(VP_ARCHITECTURE_ENUM)
+#undef VP_ARCHITECTURE_ENUM
+    VP_ARCHITECTURE_COUNT
+} vp_architecture;
+VP_API const char *vp_architecture_name(vp_architecture architecture); /* to be shown; "unknown" outside of the list */
+
+/* what is normed of q and k, by RMS: nothing, the whole projected width, or each head alone */
+typedef enum vp_qk_norm { VP_QK_NORM_NONE, VP_QK_NORM_WHOLE, VP_QK_NORM_HEAD } vp_qk_norm;
+/* x * sigmoid(1.702 x), x * Phi(x), and the latter by way of tanh */
+typedef enum vp_gelu { VP_GELU_QUICK, VP_GELU_ERF, VP_GELU_TANH } vp_gelu;
+/* From the tower to the language model. NONE: text only. POOLING: attention over windows, then SwiGLU. The others put
+ * the patches of a window side by side; LINEAR: one matrix; MLP: two with GELU between; NORM_MLP: a layer norm first;
+ * MERGER: each patch is normed before */
+typedef enum vp_connector {
+    VP_CONNECTOR_NONE, VP_CONNECTOR_POOLING, VP_CONNECTOR_LINEAR, VP_CONNECTOR_MLP, VP_CONNECTOR_NORM_MLP,
+    VP_CONNECTOR_MERGER
+} vp_connector;
+/* How RoPE's frequencies are stretched. LINEAR: all divided by factor. LLAMA3: those whose wavelength is above
+ * original_positions / low_frequency, with a smooth passage to those below original_positions / high_frequency */
+typedef enum vp_rope_scaling { VP_ROPE_PLAIN, VP_ROPE_LINEAR, VP_ROPE_LLAMA3 } vp_rope_scaling;
+typedef struct vp_rope {
+    vp_rope_scaling scaling;
+    double factor, low_frequency, high_frequency, original_positions; /* 0 where the scaling has none */
+    /* M-RoPE: pairs of a head that turn by time, row and column of an image; 0, 0, 0: all by the place in the sequence.
+     * They lie in blocks of so many pairs, or interleaved: pair i by i % 3 until a section's pairs are spent, the rest
+     * by time */
+    int32_t sections[3], interleaved;
+} vp_rope;
+
+enum { VP_VIT_LAYERS_MAX = 4 };
+/* The shape of a model, from config.json (the names of MolmoE's fields are in brackets). Counts and widths are positive
+ * unless they belong to a part that the model lacks: experts (expert_count 0), a dense MLP (mlp_dim 0), a tower
+ * (vit_block_count 0); additional_vocab_size may be 0, too. */
+typedef struct vp_model_config {
+    vp_architecture architecture;
+    int32_t d_model, head_count, head_dim, block_count;        /* [d_model, n_heads, d_model / n_heads, n_layers] */
+    int32_t kv_head_count;                                     /* heads of k and v; divides head_count */
+    /* [moe_num_experts, mlp_hidden_size or mlp_ratio * d_model, halved; moe_top_k] */
+    int32_t expert_count, expert_dim, top_k;
+    int32_t mlp_dim;                                           /* hidden width of a dense MLP */
+    int32_t norm_topk;                                         /* 1: the chosen experts' weights sum to 1 */
+    /* text tokens; rows of wte.embedding and lm_head; rows of wte.new_embedding */
+    int32_t vocab_size, embedding_size, additional_vocab_size;
+    int32_t tied_head;                                         /* 1: the head is the embedding */
+    int32_t max_sequence_length;                               /* the length of training */
+    /* most positions of a request [max_position_embeddings, else max_sequence_length] */
+    int32_t max_positions;
+    double rope_theta;
+    vp_rope rope;
+    float norm_eps;                                            /* [layer_norm_eps] */
+    vp_qk_norm qk_norm;
+    int32_t qkv_bias, norm_after;                              /* 1: norms follow attention and MLP, none is before */
+    float clip_qkv;                                            /* q, k, v are cut to -clip..clip; 0: not */
+    /* [vision_backbone.image_*]; positions: with the class token */
+    int32_t vit_width, vit_head_count, vit_head_dim, vit_mlp_dim, vit_block_count, vit_positions;
+    int32_t vit_class_token;                                   /* rows before the patches: 1 or 0 */
+    int32_t vit_qkv_bias;                                      /* 1: q, k and v have one */
+    vp_gelu vit_gelu;
+    float vit_norm_eps;
+    /* block outputs used, as in the config (negative from the end) */
+    int32_t vit_layers[VP_VIT_LAYERS_MAX], vit_layer_count;
+    /* blocks that must run for them: 1 + the largest index */
+    int32_t vit_blocks_needed;
+    /* 1: pictures of any size. A view is then one window of pool x pool patches (vit_positions), and the views of a
+     * picture, row by row, see each other */
+    int32_t vit_native;
+    double vit_rope_theta;                                     /* heads are turned by row and column; 0: they are not */
+    int32_t vit_table_side;    /* of a square of learned positions that is stretched over a native picture; 0: none */
+    int32_t vit_rms, vit_gated;                               /* 1: norms by RMS, no bias; 1: an MLP of SwiGLU's kind */
+    int32_t vit_window;        /* side of the squares that attention is kept to, in views; 0: none .. */
+    uint64_t vit_full_blocks;                                  /* .. bit b: but block b sees everything */
+    /* features of vit_layers[1..] that are added to image tokens behind the first blocks of the language model */
+    int32_t deepstack_count;
+    vp_connector connector;
+    int32_t projector_dim;                                     /* hidden width of the image projector; 0: one matrix */
+    int32_t image_replaces; /* 1: image features stand in for the embeddings of image tokens; 0: they are added */
+    vp_geometry geometry;                                      /* preprocessor_config.json, else config.json */
+} vp_model_config;
+
+/* Reads the shape of a model. Whatever the engine does not implement is refused, by name.
+ * in:      config_json        bytes [config_bytes]        text of config.json
+ *          preprocessor_json  bytes [preprocessor_bytes]  text of preprocessor_config.json; NULL: geometry from
+ *                             config.json and CLIP's mean and std
+ * out:     config             on success only
+ * returns: VP_OK; VP_ERR_FORMAT bad JSON or a value of the wrong type; VP_ERR_NOT_FOUND a field is missing;
+ *          VP_ERR_RANGE a value is out of range; VP_ERR_UNSUPPORTED a feature the engine lacks; VP_ERR_MISMATCH two
+ *          fields contradict each other; VP_ERR_MEMORY. error->where is the field.
+ * rule:    an absent field has the default of the reference's ModelConfig. If that default is not implemented, the
+ *          absent field is refused as well.
+ * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/config_molmoe.py and modeling_molmoe.py; the files
+ *          beside the published Molmo-7B-D-0924; transformers 5.23.0, models/{olmoe,llava,idefics3,smolvlm,internvl,
+ *          llama,qwen2,qwen3,clip,qwen2_5_vl,qwen3_vl,qwen3_vl_moe}/configuration_*.py
+ * memory:  temporary: about 40 bytes per JSON value
+ * threads: reentrant */
+VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json,
+                                       size_t preprocessor_bytes, vp_model_config *config, vp_error *error);
+/* Built-in shapes. "tiny" (MolmoE's architecture) and "tiny-dense" (Molmo-7B-D's) run in milliseconds; the others are
+ * real models'. They go with the byte tokenizer, and the ids are behind its ids: the end is the last of the vocabulary.
+ * returns: VP_OK, or VP_ERR_NOT_FOUND for another name (outputs untouched); VP_ERR_MEMORY
+ * memory:  temporary, as vp_model_config_parse
+ * threads: reentrant */
+VP_API vp_result vp_model_config_preset(const char *name, vp_model_config *config);
+VP_API vp_result vp_model_preset_ids(const char *name, vp_special_ids *ids);
+VP_API const char *vp_model_preset_name(int32_t index); /* NULL past the end */
+
+/* A tensor that a model of this config has: name and shape, outermost dimension first. */
+enum { VP_TENSOR_DIMENSIONS_MAX = 5 };
+typedef struct vp_tensor_spec {
+    char name[112];
+    int32_t dimensions;
+    int64_t shape[VP_TENSOR_DIMENSIONS_MAX];
+} vp_tensor_spec;
+/* Number of tensors (3,573 for MolmoE-1B), and tensor `index` of them in a fixed order: embeddings, final norm,
+ * blocks, connector, ViT, head.
+ * in:      config  as vp_model_config_parse or a preset fills it
+ *          index   0..count-1, else VP_ERR_RANGE
+ * out:     spec    on success only
+ * memory:  none
+ * threads: reentrant */
+VP_API int64_t vp_model_tensor_count(const vp_model_config *config);
+VP_API vp_result vp_model_tensor(const vp_model_config *config, int64_t index, vp_tensor_spec *spec);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* VLMPROF_CONFIG_H */
+
+/* ================================================================================================= implementation */
+#if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_CONFIG_IMPLEMENTATION)) \
+    && !defined(VLMPROF_CONFIG_IMPLEMENTATION_DONE)
+#define VLMPROF_CONFIG_IMPLEMENTATION_DONE
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* snprintf into a known array; the result is always terminated */
+static void vp_impl_print(char *out, size_t capacity, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    vsnprintf(out, capacity, format, list);
+    va_end(list);
+}
+
+
+VP_API vp_result vp_json_load(const char *text, size_t bytes, const char *where, vp_json *json, vp_error *error) {
+    vp_error local;
+    vp_json_node *nodes;
+    size_t needed = 0, total;
+    vp_result result = vp_json_parse(text, bytes, NULL, 0, NULL, &needed, &local);
+    if (result != VP_OK && result != VP_ERR_CAPACITY) return vp_fail(error, result, local.offset, where, local.text);
+    if (!vp_size_multiply(needed ? needed : 1, sizeof *nodes, &total) || !(nodes = (vp_json_node *)malloc(total)))
+        return vp_fail(error, VP_ERR_MEMORY, -1, where, "not enough memory for the JSON text");
+    result = vp_json_parse(text, bytes, nodes, needed, json, &needed, &local);
+    if (result == VP_OK) return VP_OK;
+    free(nodes);
+    return vp_fail(error, result, local.offset, where, local.text);
+}
+
+/* ----------------------------------------------------------------------------------------------------------- config */
+/* One object of a config file. The first error stays in `result`, so that a list of fields reads as a list. */
+typedef struct vp_impl_fields {
+    const vp_json *json;
+    uint32_t object;
+    const char *prefix; /* of field names in errors */
+    vp_result result;
+    vp_error *error;
+} vp_impl_fields;
+
+static void vp_impl_fields_fail(vp_impl_fields *fields, vp_result code, const char *field, const char *text) {
+    char where[sizeof fields->error->where];
+    vp_impl_print(where, sizeof where, "%s%s", fields->prefix, field);
+    if (fields->result == VP_OK) fields->result = vp_fail(fields->error, code, -1, where, text);
+}
+
+/* node of a field, or VP_JSON_NONE if it is absent; with `null_is_absent`, null counts as absent */
+static uint32_t vp_impl_fields_get(const vp_impl_fields *fields, const char *field, int null_is_absent) {
+    uint32_t node = vp_json_get(fields->json, fields->object, field);
+    if (node != VP_JSON_NONE && null_is_absent && fields->json->nodes[node].type == VP_JSON_NULL) return VP_JSON_NONE;
+    return node;
+}
+
+/* An integer in minimum..maximum. fallback < 0: the field is required. */
+static int32_t vp_impl_fields_int(vp_impl_fields *fields, const char *field, int32_t minimum, int32_t maximum,
+                                  int32_t fallback) {
+    char text[128];
+    uint32_t node;
+    int64_t value = 0;
+    if (fields->result != VP_OK) return 0;
+    node = vp_impl_fields_get(fields, field, fallback >= 0);
+    if (node == VP_JSON_NONE) {
+        if (fallback < 0) vp_impl_fields_fail(fields, VP_ERR_NOT_FOUND, field, "this field is missing");
+        return fallback;
+    }
+    if (fields->json->nodes[node].type != VP_JSON_NUMBER
+        || vp_json_to_int(fields->json, node, &value) == VP_ERR_FORMAT) {
+        vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be an integer");
+        return 0;
+    }
+    if (vp_json_to_int(fields->json, node, &value) != VP_OK || value < minimum || value > maximum) {
+        vp_impl_print(text, sizeof text, "this field must be in %d..%d", (int)minimum, (int)maximum);
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, field, text);
+        return 0;
+    }
+    return (int32_t)value;
+}
+
+/* A number with minimum < value < maximum; for an absent field and for null, the fallback. */
+static double vp_impl_fields_double(vp_impl_fields *fields, const char *field, double minimum, double maximum,
+                                    double fallback) {
+    char text[128];
+    uint32_t node;
+    double value = 0;
+    if (fields->result != VP_OK) return 0;
+    node = vp_impl_fields_get(fields, field, 1);
+    if (node == VP_JSON_NONE) return fallback;
+    if (fields->json->nodes[node].type != VP_JSON_NUMBER) {
+        vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be a number");
+    } else if (vp_json_to_double(fields->json, node, &value) != VP_OK || !(value > minimum && value < maximum)) {
+        vp_impl_print(text, sizeof text, "this field must be between %g and %g", minimum, maximum);
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, field, text);
+    }
+    return value;
+}
+
+/* An array of integers; its length is 1..capacity. An absent one leaves `out` and returns 0. */
+static int32_t vp_impl_fields_ints(vp_impl_fields *fields, const char *field, int32_t minimum, int32_t maximum,
+                                   int32_t capacity, int32_t *out) {
+    char text[128];
+    uint32_t node, i, count;
+    int64_t value = 0;
+    if (fields->result != VP_OK) return 0;
+    node = vp_impl_fields_get(fields, field, 0);
+    if (node == VP_JSON_NONE) return 0;
+    count = fields->json->nodes[node].count;
+    vp_impl_print(text, sizeof text, "this field must be a list of 1 to %d integers in %d..%d", (int)capacity,
+                  (int)minimum, (int)maximum);
+    if (fields->json->nodes[node].type != VP_JSON_ARRAY || count < 1 || count > (uint32_t)capacity) {
+        vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, text);
+        return 0;
+    }
+    for (i = 0; i < count; i++) {
+        uint32_t item = vp_json_at(fields->json, node, i);
+        if (fields->json->nodes[item].type != VP_JSON_NUMBER || vp_json_to_int(fields->json, item, &value) != VP_OK) {
+            vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, text);
+            return 0;
+        }
+        if (value < minimum || value > maximum) {
+            vp_impl_fields_fail(fields, VP_ERR_RANGE, field, text);
+            return 0;
+        }
+        out[i] = (int32_t)value;
+    }
+    return (int32_t)count;
+}
+
+/* Three finite numbers, or nothing when the field is absent. */
+static void vp_impl_fields_rgb(vp_impl_fields *fields, const char *field, float out[3]) {
+    uint32_t node, i;
+    double value[3] = {0, 0, 0};
+    if (fields->result != VP_OK) return;
+    node = vp_impl_fields_get(fields, field, 0);
+    if (node == VP_JSON_NONE) return;
+    if (fields->json->nodes[node].type != VP_JSON_ARRAY || fields->json->nodes[node].count != 3) {
+        vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be a list of 3 numbers");
+        return;
+    }
+    for (i = 0; i < 3; i++) {
+        uint32_t item = vp_json_at(fields->json, node, i);
+        if (fields->json->nodes[item].type != VP_JSON_NUMBER) {
+            vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be a list of 3 numbers");
+            return;
+        }
+        if (vp_json_to_double(fields->json, item, &value[i]) != VP_OK || !(value[i] > -1e6 && value[i] < 1e6)) {
+            vp_impl_fields_fail(fields, VP_ERR_RANGE, field, "each number must be between -1e6 and 1e6");
+            return;
+        }
+    }
+    for (i = 0; i < 3; i++) out[i] = (float)value[i];
+}
+
+/* A setting of which the engine implements only some values. `wanted` and `absent` are written as in JSON, strings
+ * without quotes; `absent` is the reference's default. */
+typedef struct vp_impl_setting { const char *field, *wanted, *other_wanted, *absent; } vp_impl_setting;
+
+static int vp_impl_setting_is(const vp_json *json, uint32_t node, const char *wanted) {
+    const vp_json_node *found = &json->nodes[node];
+    int64_t value = 0;
+    size_t bytes = strlen(wanted);
+    if (found->type == VP_JSON_STRING)
+        return wanted[0] >= 'a' && strcmp(wanted, "null") && strcmp(wanted, "true") && strcmp(wanted, "false")
+               && vp_json_equals(json, node, wanted);
+    if (found->type == VP_JSON_NUMBER)
+        return bytes == 1 && vp_json_to_int(json, node, &value) == VP_OK && value == wanted[0] - '0';
+    return found->bytes == bytes && memcmp(json->text + found->start, wanted, bytes) == 0;
+}
+
+static void vp_impl_fields_settings(vp_impl_fields *fields, const vp_impl_setting *settings, size_t count) {
+    char text[sizeof fields->error->text], got[64];
+    size_t i;
+    for (i = 0; i < count && fields->result == VP_OK; i++) {
+        const vp_impl_setting *setting = &settings[i];
+        uint32_t node = vp_impl_fields_get(fields, setting->field, 0);
+        if (node != VP_JSON_NONE) {
+            const vp_json_node *found = &fields->json->nodes[node];
+            if (vp_impl_setting_is(fields->json, node, setting->wanted)
+                || vp_impl_setting_is(fields->json, node, setting->other_wanted))
+                continue;
+            vp_impl_print(got, sizeof got, "%.*s", (int)(found->bytes < 40 ? found->bytes : 40),
+                          fields->json->text + found->start);
+            vp_impl_print(text, sizeof text, "the value %s is not implemented; vlmprof runs models where it is %s", got,
+                          setting->wanted);
+        } else {
+            if (!strcmp(setting->absent, setting->wanted) || !strcmp(setting->absent, setting->other_wanted)) continue;
+            vp_impl_print(text, sizeof text, "the field is absent, which means %s; vlmprof runs models where it is %s",
+                          setting->absent, setting->wanted);
+        }
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, setting->field, text);
+    }
+}
+
+static void vp_impl_molmoe_settings(vp_impl_fields *fields) {
+    static const vp_impl_setting settings[] = {
+        {"block_type", "moe", "moe", "sequential"},
+        {"block_group_size", "1", "1", "1"},
+        {"activation_type", "swiglu", "swiglu", "swiglu"},
+        {"alibi", "false", "false", "false"},
+        {"attention_layer_norm", "true", "true", "false"},
+        {"attention_layer_norm_with_affine", "true", "true", "true"},
+        {"attn_logit_softcapping", "null", "null", "null"},
+        {"bias_for_layer_norm", "false", "null", "null"},
+        {"clip_qkv", "null", "null", "null"},
+        /* the HF processor knows no other */
+        {"crop_mode", "overlap-and-resize-c2", "overlap-and-resize-c2", "overlap-and-resize-c2"},
+        {"final_logit_softcapping", "null", "null", "null"},
+        {"fix_image_input_idx", "2", "2", "2"},
+        {"image_padding_embed", "pad_and_partial_pad", "pad_and_partial_pad", "null"},
+        {"image_pooling_2d", "attention-meanq", "attention-meanq", "attention"},
+        {"image_pooling_h", "2", "2", "2"},
+        {"image_pooling_w", "2", "2", "2"},
+        {"image_projector", "mlp", "mlp", "mlp"},
+        {"include_bias", "false", "false", "true"},
+        {"layer_norm_type", "rms", "rms", "default"},
+        {"layer_norm_with_affine", "true", "true", "true"},
+        {"moe_dropless", "true", "null", "true"},
+        {"moe_interleave", "false", "null", "false"},
+        {"moe_shared_expert", "false", "null", "false"},
+        {"multi_query_attention", "null", "false", "null"},
+        {"norm_after", "false", "false", "false"},
+        {"normalize_input_embeds", "false", "false", "false"},
+        {"pad_to", "null", "null", "null"},
+        {"qkv_bias", "false", "false", "false"},
+        {"quantization_config", "null", "null", "null"},
+        {"rope", "true", "true", "false"},
+        {"rope_impl", "llama", "llama", "cockatoo"},
+        {"rope_scaling", "null", "null", "null"},
+        {"scale_logits", "false", "false", "false"},
+        {"unconditioned", "false", "false", "false"},
+        {"use_cls_feature", "false", "false", "false"},
+        {"use_col_tokens", "true", "true", "true"},
+        {"weight_tying", "false", "false", "true"},
+    };
+    vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
+}
+
+static void vp_impl_molmoe_language(vp_impl_fields *fields, vp_model_config *config) {
+    int32_t hidden = 0, ratio;
+    config->d_model = vp_impl_fields_int(fields, "d_model", 2, 65536, -1);
+    config->head_count = vp_impl_fields_int(fields, "n_heads", 1, 4096, -1);
+    config->block_count = vp_impl_fields_int(fields, "n_layers", 1, 1024, -1);
+    config->expert_count = vp_impl_fields_int(fields, "moe_num_experts", 1, 1024, -1);
+    config->top_k = vp_impl_fields_int(fields, "moe_top_k", 1, 1024, -1);
+    config->vocab_size = vp_impl_fields_int(fields, "vocab_size", 1, 1 << 24, -1);
+    config->embedding_size = vp_impl_fields_int(fields, "embedding_size", 1, 1 << 24,
+                                                config->vocab_size > 0 ? config->vocab_size : 0);
+    config->additional_vocab_size = vp_impl_fields_int(fields, "additional_vocab_size", 0, 1 << 24, 0);
+    config->max_sequence_length = vp_impl_fields_int(fields, "max_sequence_length", 1, 1 << 24, 1024);
+    config->max_positions = vp_impl_fields_int(fields, "max_position_embeddings", 1, 1 << 24,
+                                               config->max_sequence_length);
+    config->rope_theta = vp_impl_fields_double(fields, "rope_theta", 0, 1e30, 10000.0);
+    config->norm_eps = (float)vp_impl_fields_double(fields, "layer_norm_eps", 0, 1, 1e-5);
+    ratio = vp_impl_fields_int(fields, "mlp_ratio", 1, 65536, 4);
+    hidden = vp_impl_fields_int(fields, "mlp_hidden_size", 2, 1 << 20, 0);
+    if (fields->result != VP_OK) return;
+    if (hidden == 0) {
+        if ((int64_t)ratio * config->d_model > 1 << 20) {
+            vp_impl_fields_fail(fields, VP_ERR_RANGE, "mlp_ratio", "mlp_ratio * d_model is above 1048576");
+            return;
+        }
+        hidden = ratio * config->d_model;
+    }
+    config->expert_dim = config->projector_dim = hidden / 2; /* the reference's floor division */
+    config->head_dim = config->d_model / config->head_count;
+    config->kv_head_count = config->head_count;
+    config->qk_norm = VP_QK_NORM_WHOLE;
+    if (config->d_model % config->head_count)
+        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "d_model", "d_model is not a multiple of n_heads");
+    else if (config->head_dim % 2)
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "n_heads", "d_model / n_heads is odd; RoPE turns pairs");
+    else if (vp_impl_fields_int(fields, "head_dim", 1, 65536, config->head_dim) != config->head_dim)
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "head_dim", "only d_model / n_heads is implemented");
+    else if (vp_impl_fields_int(fields, "n_kv_heads", 1, 4096, config->head_count) != config->head_count)
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "n_kv_heads",
+                            "grouped-query attention is not implemented; n_kv_heads must be null or n_heads");
+    else if (config->top_k > config->expert_count)
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "moe_top_k", "moe_top_k is above moe_num_experts");
+    else if (config->embedding_size < config->vocab_size)
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "embedding_size", "embedding_size is below vocab_size");
+    else if (vp_impl_fields_get(fields, "additional_vocab_size", 1) == VP_JSON_NONE)
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "additional_vocab_size",
+                            "models without additional embedding rows are not implemented");
+    else if (!(config->norm_eps > 0))
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
+}
+
+/* the ViT of the Molmo models; `vit_layers` stands in the outer object. Where the config says nothing, MolmoE and
+ * Molmo-7B have different defaults. */
+static void vp_impl_molmo_vision(vp_impl_fields *fields, vp_impl_fields *vision, vp_model_config *config) {
+    const int moe = config->architecture == VP_ARCHITECTURE_MOLMOE;
+    const vp_impl_setting settings[] = {
+        {"image_model_type", "openai", "openai", "openai"},
+        {"image_mlp_activations", "quick_gelu", "quick_gelu", moe ? "gelu" : "quick_gelu"},
+        {"resize_mode", "default", "default", "default"},
+    };
+    int32_t i;
+    vp_impl_fields_settings(vision, settings, sizeof settings / sizeof settings[0]);
+    config->vit_width = vp_impl_fields_int(vision, "image_emb_dim", 1, 65536, 1024);
+    config->vit_head_count = vp_impl_fields_int(vision, "image_num_heads", 1, 4096, 16);
+    config->vit_head_dim = vp_impl_fields_int(vision, "image_head_dim", 1, 4096, 64);
+    config->vit_mlp_dim = vp_impl_fields_int(vision, "image_mlp_dim", 1, 1 << 20, 4096);
+    config->vit_block_count = vp_impl_fields_int(vision, "image_num_layers", 1, 1024, moe ? 24 : 23);
+    config->vit_positions = vp_impl_fields_int(vision, "image_num_pos", 2, 1 << 20, 577);
+    config->vit_norm_eps = (float)vp_impl_fields_double(vision, "image_norm_eps", 0, 1, 1e-5);
+    if (vision->result != VP_OK) return;
+    if (config->vit_head_count * config->vit_head_dim != config->vit_width)
+        vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "image_head_dim",
+                            "only image_emb_dim / image_num_heads is implemented");
+    else if (vp_impl_fields_int(vision, "image_num_key_value_heads", 1, 4096, config->vit_head_count)
+             != config->vit_head_count)
+        vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "image_num_key_value_heads",
+                            "grouped-query attention is not implemented");
+    else if (!(config->vit_norm_eps > 0))
+        vp_impl_fields_fail(vision, VP_ERR_RANGE, "image_norm_eps", "the value vanishes in float32");
+    if (vision->result != VP_OK) return;
+    config->vit_class_token = config->vit_qkv_bias = 1;
+    config->vit_gelu = VP_GELU_QUICK;
+    config->connector = VP_CONNECTOR_POOLING;
+    config->vit_layers[0] = moe ? -1 : -2;
+    config->vit_layers[1] = moe ? 0 : -9;
+    config->vit_layer_count = moe ? 1 : 2;
+    i = vp_impl_fields_ints(fields, "vit_layers", -config->vit_block_count, config->vit_block_count - 1,
+                            VP_VIT_LAYERS_MAX, config->vit_layers);
+    if (i > 0) config->vit_layer_count = i;
+    config->vit_blocks_needed = 0;
+    for (i = 0; i < config->vit_layer_count; i++) {
+        int32_t block = config->vit_layers[i] < 0 ? config->vit_layers[i] + config->vit_block_count
+                                                  : config->vit_layers[i];
+        if (block + 1 > config->vit_blocks_needed) config->vit_blocks_needed = block + 1;
+    }
+}
+
+/* a square size given as [side, side]; 0 when absent */
+static int32_t vp_impl_fields_side(vp_impl_fields *fields, const char *field) {
+    int32_t side[2] = {0, 0}, count = vp_impl_fields_ints(fields, field, 1, 65536, 2, side);
+    if (fields->result == VP_OK && count == 1)
+        vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be a list of 2 integers");
+    if (fields->result == VP_OK && count == 2 && side[0] != side[1])
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, field, "only square crops are implemented");
+    return side[0];
+}
+
+static void vp_impl_fields_margins(vp_impl_fields *fields, vp_geometry *geometry) {
+    int32_t margins[2] = {4, 4}, count = vp_impl_fields_ints(fields, "overlap_margins", 0, 65536, 2, margins);
+    if (fields->result == VP_OK && count == 1)
+        vp_impl_fields_fail(fields, VP_ERR_FORMAT, "overlap_margins", "this field must be a list of 2 integers");
+    if (count != 2) return;
+    geometry->margin_left_patches = margins[0];
+    geometry->margin_right_patches = margins[1];
+}
+
+/* config.json's idea of the geometry */
+static void vp_impl_config_geometry(vp_impl_fields *fields, vp_impl_fields *vision, vp_geometry *geometry) {
+    int32_t side = vp_impl_fields_side(vision, "image_default_input_size");
+    *geometry = vp_geometry_default();
+    if (side) geometry->crop_px = side;
+    geometry->patch_px = vp_impl_fields_int(vision, "image_patch_size", 1, 1024, 14);
+    if (vision->result == VP_OK
+        && vp_impl_fields_int(vision, "image_pos_patch_size", 1, 1024, geometry->patch_px) != geometry->patch_px
+        && vision->result == VP_OK)
+        vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "image_pos_patch_size",
+                            "differs from image_patch_size; interpolation is not implemented");
+    vp_impl_fields_margins(fields, geometry);
+    geometry->max_crops = vp_impl_fields_int(fields, "max_crops", 1, 4096, geometry->max_crops);
+}
+
+/* preprocessor_config.json overrides it but must not contradict the ViT */
+static void vp_impl_config_preprocessor(vp_impl_fields *fields, vp_geometry *geometry) {
+    static const vp_impl_setting settings[] = {
+        {"do_normalize", "true", "true", "true"},
+        {"image_padding_mask", "true", "true", "true"},
+    };
+    int32_t side, tokens;
+    vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
+    side = vp_impl_fields_side(fields, "base_image_input_size");
+    if (fields->result == VP_OK && side && side != geometry->crop_px)
+        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "base_image_input_size",
+                            "differs from vision_backbone.image_default_input_size in config.json");
+    if (vp_impl_fields_int(fields, "image_patch_size", 1, 1024, geometry->patch_px) != geometry->patch_px)
+        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "image_patch_size",
+                            "differs from vision_backbone.image_patch_size in config.json");
+    vp_impl_fields_margins(fields, geometry);
+    geometry->max_crops = vp_impl_fields_int(fields, "max_crops", 1, 4096, geometry->max_crops);
+    vp_impl_fields_rgb(fields, "image_mean", geometry->mean);
+    vp_impl_fields_rgb(fields, "image_std", geometry->std);
+    if (fields->result != VP_OK) return;
+    tokens = geometry->crop_px / geometry->patch_px / geometry->pool;
+    if (vp_impl_fields_int(fields, "image_token_length_h", 1, 65536, tokens) != tokens)
+        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "image_token_length_h", "is not crop side / patch side / 2");
+    if (vp_impl_fields_int(fields, "image_token_length_w", 1, 65536, tokens) != tokens)
+        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "image_token_length_w", "is not crop side / patch side / 2");
+}
+
+static vp_result vp_impl_molmoe_preprocessor(const vp_impl_fields *fields, const vp_json *preprocessor,
+                                             vp_geometry *geometry) {
+    vp_impl_fields processor = *fields;
+    if (preprocessor->nodes[0].type != VP_JSON_OBJECT)
+        return vp_fail(fields->error, VP_ERR_FORMAT, 0, "preprocessor_config.json", "the text is not a JSON object");
+    processor.json = preprocessor;
+    processor.object = 0;
+    processor.prefix = "preprocessor_config.json: ";
+    vp_impl_config_preprocessor(&processor, geometry);
+    return processor.result;
+}
+
+/* the tower of the Molmo models and what it is cut from */
+static vp_result vp_impl_molmo_pictures(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
+    vp_impl_fields vision = *fields;
+    int64_t side;
+    vision.prefix = "vision_backbone.";
+    vision.object = vp_impl_fields_get(fields, "vision_backbone", 1);
+    if (vision.object != VP_JSON_NONE && fields->json->nodes[vision.object].type != VP_JSON_OBJECT)
+        return vp_fail(fields->error, VP_ERR_FORMAT, -1, "vision_backbone", "this field must be an object");
+    vp_impl_molmo_vision(fields, &vision, config);
+    if (vision.result != VP_OK || fields->result != VP_OK)
+        return vision.result != VP_OK ? vision.result : fields->result;
+    vp_impl_config_geometry(fields, &vision, &config->geometry);
+    if (vision.result != VP_OK || fields->result != VP_OK)
+        return vision.result != VP_OK ? vision.result : fields->result;
+    if (preprocessor) {
+        vp_result result = vp_impl_molmoe_preprocessor(fields, preprocessor, &config->geometry);
+        if (result != VP_OK) return result;
+    }
+    if (vp_geometry_check(&config->geometry) != VP_OK)
+        return vp_fail(fields->error, VP_ERR_RANGE, -1, "geometry",
+                       "crop side, patch side, overlap_margins, max_crops, mean and std do not fit together");
+    side = config->geometry.crop_px / config->geometry.patch_px;
+    if (config->vit_positions != side * side + 1)
+        return vp_fail(fields->error, VP_ERR_MISMATCH, -1, "vision_backbone.image_num_pos",
+                       "is not 1 + (image size / patch size)^2");
+    return VP_OK;
+}
+
+static vp_result vp_impl_config_molmoe(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
+    vp_impl_molmoe_settings(fields);
+    vp_impl_molmoe_language(fields, config);
+    if (fields->result != VP_OK) return fields->result;
+    if (vp_impl_fields_get(fields, "vision_backbone", 1) == VP_JSON_NONE)
+        return vp_fail(fields->error, VP_ERR_UNSUPPORTED, -1, "vision_backbone",
+                       "models without a vision backbone are not implemented");
+    return vp_impl_molmo_pictures(fields, preprocessor, config);
+}
+
+/* ---- configs in transformers' words */
+static int vp_impl_fields_flag(vp_impl_fields *fields, const char *field, int absent) {
+    uint32_t node = fields->result == VP_OK ? vp_impl_fields_get(fields, field, 1) : VP_JSON_NONE;
+    if (node == VP_JSON_NONE) return absent;
+    if (fields->json->nodes[node].type == VP_JSON_TRUE) return 1;
+    if (fields->json->nodes[node].type != VP_JSON_FALSE)
+        vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be true or false");
+    return 0;
+}
+/* an object inside; absent or null: no field of it is there, unless it is required */
+static vp_impl_fields vp_impl_fields_inner(vp_impl_fields *fields, const char *field, const char *prefix,
+                                           int required) {
+    vp_impl_fields inner = *fields;
+    inner.prefix = prefix;
+    inner.object = fields->result == VP_OK ? vp_impl_fields_get(fields, field, 1) : VP_JSON_NONE;
+    if (inner.object != VP_JSON_NONE && fields->json->nodes[inner.object].type != VP_JSON_OBJECT) {
+        vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be an object");
+        inner.result = fields->result;
+    }
+    if (inner.object == VP_JSON_NONE && required) {
+        vp_impl_fields_fail(fields, VP_ERR_NOT_FOUND, field, "this field is missing");
+        inner.result = fields->result;
+    }
+    return inner;
+}
+/* 0: the field is absent or another text */
+static int vp_impl_fields_is(const vp_impl_fields *fields, const char *field, const char *text) {
+    uint32_t node = vp_impl_fields_get(fields, field, 1);
+    return node != VP_JSON_NONE && fields->json->nodes[node].type == VP_JSON_STRING
+           && vp_json_equals(fields->json, node, text);
+}
+/* a side, as a number or as [side, side] */
+static int32_t vp_impl_fields_square(vp_impl_fields *fields, const char *field, int32_t absent) {
+    uint32_t node = fields->result == VP_OK ? vp_impl_fields_get(fields, field, 1) : VP_JSON_NONE;
+    if (node != VP_JSON_NONE && fields->json->nodes[node].type == VP_JSON_ARRAY)
+        return vp_impl_fields_side(fields, field);
+    return vp_impl_fields_int(fields, field, 1, 65536, absent);
+}
+
+/* RoPE: rope_parameters (transformers 5), or rope_theta and rope_scaling */
+static void vp_impl_config_rope(vp_impl_fields *fields, double theta, vp_model_config *config) {
+    static const char *const types[] = {"default", "linear", "llama3", "dynamic", "mrope"}; /* the last is the first */
+    vp_impl_fields rope = vp_impl_fields_inner(fields, "rope_parameters", "rope_parameters.", 0);
+    const char *field = "rope_type";
+    int type = 0;
+    uint32_t node;
+    config->rope_theta = vp_impl_fields_double(fields, "rope_theta", 0, 1e30, theta);
+    if (rope.object == VP_JSON_NONE) rope = vp_impl_fields_inner(fields, "rope_scaling", "rope_scaling.", 0);
+    config->rope_theta = vp_impl_fields_double(&rope, "rope_theta", 0, 1e30, config->rope_theta);
+    if (fields->result != VP_OK || rope.object == VP_JSON_NONE) return;
+    if (vp_impl_fields_get(&rope, field, 1) == VP_JSON_NONE) field = "type";
+    node = vp_impl_fields_get(&rope, field, 1);
+    while (node != VP_JSON_NONE && type < 5 && !vp_impl_fields_is(&rope, field, types[type])) type++;
+    if (type == 5)
+        vp_impl_fields_fail(&rope, VP_ERR_UNSUPPORTED, field, "vlmprof knows default, linear, llama3 and dynamic");
+    if (vp_impl_fields_double(&rope, "partial_rotary_factor", 0, 1e9, 1.0) != 1.0)
+        vp_impl_fields_fail(&rope, VP_ERR_UNSUPPORTED, "partial_rotary_factor", "only whole heads are turned");
+    /* dynamic is plain up to the length of training, and max_positions ends there */
+    if (type == 1 || type == 2) {
+        config->rope.scaling = type == 1 ? VP_ROPE_LINEAR : VP_ROPE_LLAMA3;
+        config->rope.factor = vp_impl_fields_double(&rope, "factor", 0, 1e9, 1.0);
+    }
+    if (type == 2) {
+        config->rope.low_frequency = vp_impl_fields_double(&rope, "low_freq_factor", 0, 1e9, 1.0);
+        config->rope.high_frequency = vp_impl_fields_double(&rope, "high_freq_factor", 0, 1e9, 4.0);
+        config->rope.original_positions = vp_impl_fields_double(&rope, "original_max_position_embeddings", 0, 1e9,
+                                                                8192.0);
+        if (rope.result == VP_OK && !(config->rope.high_frequency > config->rope.low_frequency))
+            vp_impl_fields_fail(&rope, VP_ERR_RANGE, "high_freq_factor", "must be above low_freq_factor");
+    }
+    if (rope.result != VP_OK && fields->result == VP_OK) fields->result = rope.result;
+}
+
+/* A language model of the Llama kind. Published configs leave out what equals their class's default: these, with
+ * kv_heads 0 for as many as heads and head_dim 0 for hidden_size / heads. */
+typedef struct vp_impl_language {
+    const char *model_type;
+    int32_t vocab_size, hidden_size, intermediate_size, layers, heads, kv_heads, head_dim, max_positions, qkv_bias;
+    double eps;
+    vp_qk_norm qk_norm;
+    double rope_theta;
+} vp_impl_language;
+static const vp_impl_language vp_impl_languages[] = {
+    {"llama", 32000, 4096, 11008, 32, 32, 0, 0, 2048, 0, 1e-6, VP_QK_NORM_NONE, 1e4},
+    {"qwen2", 151936, 4096, 22016, 32, 32, 32, 0, 32768, 1, 1e-6, VP_QK_NORM_NONE, 1e4},
+    {"qwen3", 151936, 4096, 22016, 32, 32, 32, 128, 32768, 0, 1e-6, VP_QK_NORM_HEAD, 1e4},
+    {"olmoe", 50304, 2048, 2048, 16, 16, 0, 0, 4096, 0, 1e-5, VP_QK_NORM_WHOLE, 1e4},
+};
+
+static void vp_impl_language_heads(vp_impl_fields *fields, const vp_impl_language *kind, vp_model_config *config) {
+    config->head_count = vp_impl_fields_int(fields, "num_attention_heads", 1, 4096, kind->heads);
+    config->kv_head_count = vp_impl_fields_int(fields, "num_key_value_heads", 1, 4096,
+                                               kind->kv_heads ? kind->kv_heads : config->head_count);
+    if (fields->result != VP_OK) return;
+    config->head_dim = vp_impl_fields_int(fields, "head_dim", 1, 65536,
+                                          kind->head_dim ? kind->head_dim : config->d_model / config->head_count);
+    if (fields->result != VP_OK) return;
+    if (config->head_count % config->kv_head_count)
+        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "num_key_value_heads", "does not divide num_attention_heads");
+    else if (config->head_dim % 2)
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "head_dim", "is odd; RoPE turns pairs");
+}
+static void vp_impl_config_llama(vp_impl_fields *fields, const vp_impl_language *kind, vp_model_config *config) {
+    static const vp_impl_setting settings[] = {
+        {"hidden_act", "silu", "silu", "silu"},
+        {"attention_bias", "false", "false", "false"},
+        {"mlp_bias", "false", "false", "false"},
+        {"use_sliding_window", "false", "null", "false"},
+        {"quantization_config", "null", "null", "null"},
+    };
+    uint32_t types, item;
+    vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
+    types = fields->result == VP_OK ? vp_impl_fields_get(fields, "layer_types", 1) : VP_JSON_NONE;
+    if (types != VP_JSON_NONE && fields->json->nodes[types].type == VP_JSON_ARRAY)
+        for (item = types + 1; item < fields->json->nodes[types].end; item = fields->json->nodes[item].end)
+            if (fields->json->nodes[item].type != VP_JSON_STRING
+                || !vp_json_equals(fields->json, item, "full_attention"))
+                vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "layer_types", "only full_attention is implemented");
+    config->d_model = vp_impl_fields_int(fields, "hidden_size", 2, 65536, kind->hidden_size);
+    config->block_count = vp_impl_fields_int(fields, "num_hidden_layers", 1, 1024, kind->layers);
+    config->vocab_size = vp_impl_fields_int(fields, "vocab_size", 1, 1 << 24, kind->vocab_size);
+    config->max_positions = vp_impl_fields_int(fields, "max_position_embeddings", 1, 1 << 24, kind->max_positions);
+    config->mlp_dim = vp_impl_fields_int(fields, "intermediate_size", 1, 1 << 20, kind->intermediate_size);
+    config->norm_eps = (float)vp_impl_fields_double(fields, "rms_norm_eps", 0, 1, kind->eps);
+    config->tied_head = vp_impl_fields_flag(fields, "tie_word_embeddings", config->tied_head);
+    config->embedding_size = config->vocab_size;
+    config->max_sequence_length = config->max_positions;
+    config->qkv_bias = kind->qkv_bias;
+    config->qk_norm = kind->qk_norm;
+    vp_impl_language_heads(fields, kind, config);
+    vp_impl_config_rope(fields, kind->rope_theta, config);
+    if (fields->result == VP_OK && !(config->norm_eps > 0))
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "rms_norm_eps", "the value vanishes in float32");
+}
+/* text_config, of one of the first `kinds` of vp_impl_languages; without a model_type it is the first */
+static void vp_impl_config_language(vp_impl_fields *fields, size_t kinds, vp_model_config *config) {
+    vp_impl_fields text;
+    size_t kind = 0;
+    config->tied_head = vp_impl_fields_flag(fields, "tie_word_embeddings", 0);
+    text = vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
+    if (fields->result != VP_OK) return;
+    if (vp_impl_fields_get(&text, "model_type", 1) != VP_JSON_NONE)
+        while (kind < kinds && !vp_impl_fields_is(&text, "model_type", vp_impl_languages[kind].model_type)) kind++;
+    if (kind == kinds)
+        vp_impl_fields_fail(&text, VP_ERR_UNSUPPORTED, "model_type",
+                            kinds > 1 ? "vlmprof runs llama, qwen2 and qwen3 here" : "vlmprof runs llama here");
+    else vp_impl_config_llama(&text, &vp_impl_languages[kind], config);
+    fields->result = text.result;
+}
+
+/* A tower in transformers' words, with the defaults of its class. */
+typedef struct vp_impl_tower {
+    int32_t hidden_size, intermediate_size, layers, heads, image_size, patch_size, class_token;
+    const char *act;
+    vp_gelu gelu;
+    double eps;
+} vp_impl_tower;
+static void vp_impl_config_tower(vp_impl_fields *vision, const vp_impl_tower *kind, int32_t pool,
+                                 vp_model_config *config) {
+    const vp_impl_setting settings[] = {{"hidden_act", kind->act, kind->act, kind->act},
+                                        {"num_channels", "3", "3", "3"}};
+    vp_geometry *geometry = &config->geometry;
+    int32_t side;
+    vp_impl_fields_settings(vision, settings, sizeof settings / sizeof settings[0]);
+    config->vit_width = vp_impl_fields_int(vision, "hidden_size", 1, 65536, kind->hidden_size);
+    config->vit_mlp_dim = vp_impl_fields_int(vision, "intermediate_size", 1, 1 << 20, kind->intermediate_size);
+    config->vit_block_count = vp_impl_fields_int(vision, "num_hidden_layers", 1, 1024, kind->layers);
+    config->vit_head_count = vp_impl_fields_int(vision, "num_attention_heads", 1, 4096, kind->heads);
+    config->vit_norm_eps = (float)vp_impl_fields_double(vision, "layer_norm_eps", 0, 1, kind->eps);
+    config->vit_class_token = kind->class_token;
+    config->vit_gelu = kind->gelu;
+    config->vit_qkv_bias = 1;
+    *geometry = vp_geometry_default();
+    geometry->crop_px = vp_impl_fields_square(vision, "image_size", kind->image_size);
+    geometry->patch_px = vp_impl_fields_square(vision, "patch_size", kind->patch_size);
+    geometry->pool = pool;
+    geometry->margin_left_patches = geometry->margin_right_patches = 0;
+    if (vision->result != VP_OK) return;
+    if (config->vit_width % config->vit_head_count) {
+        vp_impl_fields_fail(vision, VP_ERR_MISMATCH, "hidden_size", "is not a multiple of num_attention_heads");
+        return;
+    }
+    if (!(config->vit_norm_eps > 0)) {
+        vp_impl_fields_fail(vision, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
+        return;
+    }
+    if (geometry->crop_px % geometry->patch_px || geometry->crop_px / geometry->patch_px % pool) {
+        vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "image_size",
+                            "is not a whole number of patches, or these not of windows of the connector");
+        return;
+    }
+    side = geometry->crop_px / geometry->patch_px;
+    config->vit_head_dim = config->vit_width / config->vit_head_count;
+    config->vit_positions = side * side + kind->class_token;
+    config->vit_layers[0] = -1;
+    config->vit_layer_count = 1;
+    config->vit_blocks_needed = config->vit_block_count;
+    config->image_replaces = 1;
+}
+/* mean and std of the processor; tiles and sizes are the processor's own business */
+static void vp_impl_config_colours(vp_impl_fields *fields, const vp_json *preprocessor, vp_geometry *geometry) {
+    vp_impl_fields processor = *fields;
+    if (!preprocessor || fields->result != VP_OK) return;
+    processor.json = preprocessor;
+    processor.object = 0;
+    processor.prefix = "preprocessor_config.json: ";
+    if (preprocessor->nodes[0].type != VP_JSON_OBJECT)
+        vp_impl_fields_fail(&processor, VP_ERR_FORMAT, "", "the text is not a JSON object");
+    vp_impl_fields_rgb(&processor, "image_mean", geometry->mean);
+    vp_impl_fields_rgb(&processor, "image_std", geometry->std);
+    fields->result = processor.result;
+    if (fields->result == VP_OK && vp_geometry_check(geometry) != VP_OK)
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "geometry",
+                            "crop side, patch side, mean and std do not fit together");
+}
+
+/* which output of the tower's blocks the connector gets, counted as transformers' hidden_states: 0 is before block 0 */
+static void vp_impl_config_feature_layer(vp_impl_fields *fields, int32_t absent, vp_model_config *config) {
+    int32_t blocks = config->vit_block_count,
+            layer = vp_impl_fields_int(fields, "vision_feature_layer", -blocks, blocks, 0);
+    if (fields->result != VP_OK) return;
+    if (vp_impl_fields_get(fields, "vision_feature_layer", 1) == VP_JSON_NONE) layer = absent;
+    if (layer == 0) vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "vision_feature_layer", "0 is before any block");
+    config->vit_layers[0] = layer < 0 ? layer : layer - 1;
+    config->vit_blocks_needed = layer < 0 ? blocks + layer + 1 : layer;
+}
+
+static vp_result vp_impl_config_olmoe(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
+    (void)preprocessor;
+    config->geometry = vp_geometry_default();
+    vp_impl_config_llama(fields, &vp_impl_languages[3], config);
+    config->expert_dim = config->mlp_dim;
+    config->mlp_dim = 0;
+    config->expert_count = vp_impl_fields_int(fields, "num_experts", 1, 1024, 64);
+    config->top_k = vp_impl_fields_int(fields, "num_experts_per_tok", 1, 1024, 8);
+    config->norm_topk = vp_impl_fields_flag(fields, "norm_topk_prob", 0);
+    config->clip_qkv = (float)vp_impl_fields_double(fields, "clip_qkv", 0, 1e30, 0.0);
+    if (fields->result == VP_OK && config->top_k > config->expert_count)
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "num_experts_per_tok", "is above num_experts");
+    return fields->result;
+}
+
+static vp_result vp_impl_config_molmo(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
+    static const vp_impl_setting settings[] = {
+        {"clip_qkv", "null", "null", "null"},
+        {"layer_norm_type", "rms", "rms", "rms"},
+        {"quantization_config", "null", "null", "null"},
+        {"tie_word_embeddings", "false", "false", "false"},
+        {"weight_tying", "false", "false", "false"},
+    };
+    static const vp_impl_language kind = {"molmo", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, VP_QK_NORM_NONE, 1e4};
+    (void)preprocessor; /* the published processor does not read its file */
+    vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
+    config->d_model = vp_impl_fields_int(fields, "hidden_size", 2, 65536, -1);
+    config->block_count = vp_impl_fields_int(fields, "num_hidden_layers", 1, 1024, -1);
+    vp_impl_fields_int(fields, "num_attention_heads", 1, 4096, -1);
+    config->vocab_size = vp_impl_fields_int(fields, "vocab_size", 1, 1 << 24, -1);
+    config->embedding_size = vp_impl_fields_int(fields, "embedding_size", 1, 1 << 24,
+                                                config->vocab_size > 0 ? config->vocab_size : 0);
+    config->additional_vocab_size = vp_impl_fields_int(fields, "additional_vocab_size", 1, 1 << 24, 128);
+    config->max_positions = vp_impl_fields_int(fields, "max_position_embeddings", 1, 1 << 24, -1);
+    config->max_sequence_length = config->max_positions;
+    config->mlp_dim = vp_impl_fields_int(fields, "intermediate_size", 2, 1 << 20, -1) / 2;
+    config->norm_eps = (float)vp_impl_fields_double(fields, "layer_norm_eps", 0, 1, 1e-5);
+    config->qk_norm = vp_impl_fields_flag(fields, "attention_layer_norm", 0) ? VP_QK_NORM_WHOLE : VP_QK_NORM_NONE;
+    config->qkv_bias = vp_impl_fields_flag(fields, "qkv_bias", 0);
+    config->norm_after = vp_impl_fields_flag(fields, "norm_after", 0);
+    vp_impl_language_heads(fields, &kind, config);
+    vp_impl_config_rope(fields, kind.rope_theta, config);
+    if (fields->result == VP_OK && !(config->norm_eps > 0))
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
+    if (fields->result == VP_OK && config->embedding_size < config->vocab_size)
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "embedding_size", "embedding_size is below vocab_size");
+    if (fields->result != VP_OK) return fields->result;
+    config->projector_dim = config->mlp_dim;
+    return vp_impl_molmo_pictures(fields, NULL, config);
+}
+
+static vp_result vp_impl_config_llava(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
+    static const vp_impl_tower clip = {768, 3072, 12, 12, 224, 32, 1, "quick_gelu", VP_GELU_QUICK, 1e-5};
+    static const vp_impl_setting settings[] = {
+        {"projector_hidden_act", "gelu", "gelu", "gelu"},
+        {"multimodal_projector_bias", "true", "true", "true"},
+        {"vision_feature_select_strategy", "default", "default", "default"},
+        {"quantization_config", "null", "null", "null"},
+    };
+    vp_impl_fields vision;
+    vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
+    vp_impl_config_language(fields, 3, config);
+    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
+    if (fields->result != VP_OK) return fields->result;
+    vp_impl_config_tower(&vision, &clip, 1, config);
+    fields->result = vision.result;
+    vp_impl_config_feature_layer(fields, -2, config);
+    config->connector = VP_CONNECTOR_MLP;
+    config->projector_dim = config->d_model;
+    config->geometry.max_crops = 1;
+    vp_impl_config_colours(fields, preprocessor, &config->geometry);
+    return fields->result;
+}
+
+/* Idefics3 and SmolVLM, which transformers has under two names */
+static vp_result vp_impl_config_idefics3(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
+    static const vp_impl_tower siglip = {1152,  3072, 12, 16, 224, 32, 0, "gelu_pytorch_tanh", VP_GELU_TANH, 1e-6};
+    static const vp_impl_setting settings[] = {{"quantization_config", "null", "null", "null"}};
+    int32_t pool = vp_impl_fields_int(fields, "scale_factor", 1, 64, 2);
+    vp_impl_fields vision;
+    vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
+    vp_impl_config_language(fields, 1, config);
+    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
+    if (fields->result != VP_OK) return fields->result;
+    vp_impl_config_tower(&vision, &siglip, pool, config);
+    fields->result = vision.result;
+    config->connector = VP_CONNECTOR_LINEAR;
+    vp_impl_config_colours(fields, preprocessor, &config->geometry);
+    return fields->result;
+}
+
+static vp_result vp_impl_config_internvl(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
+    static const vp_impl_tower intern = {1024, 4096, 24, 16, 448, 14, 1, "gelu", VP_GELU_ERF, 1e-6};
+    static const vp_impl_setting settings[] = {
+        {"projector_hidden_act", "gelu", "gelu", "gelu"},
+        {"vision_feature_select_strategy", "default", "default", "default"},
+        {"quantization_config", "null", "null", "null"},
+    };
+    static const vp_impl_setting vision_settings[] = {
+        {"norm_type", "layer_norm", "layer_norm", "layer_norm"},
+        {"use_absolute_position_embeddings", "true", "true", "true"},
+        {"use_mask_token", "false", "false", "false"},
+        {"use_mean_pooling", "true", "true", "true"},
+        {"use_qk_norm", "false", "false", "false"},
+    };
+    double ratio = vp_impl_fields_double(fields, "downsample_ratio", 0, 1.5, 0.5);
+    int32_t pool = ratio > 0 ? (int32_t)(1.0 / ratio + 0.5) : 1;
+    vp_impl_fields vision;
+    if (fields->result == VP_OK && (pool < 1 || pool > 64 || ratio * pool != 1.0))
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "downsample_ratio", "is not one over a whole number up to 64");
+    vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
+    vp_impl_config_language(fields, 3, config);
+    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
+    if (fields->result != VP_OK) return fields->result;
+    vp_impl_fields_settings(&vision, vision_settings, sizeof vision_settings / sizeof vision_settings[0]);
+    vp_impl_config_tower(&vision, &intern, pool, config);
+    config->vit_qkv_bias = vp_impl_fields_flag(&vision, "attention_bias", 0);
+    fields->result = vision.result;
+    vp_impl_config_feature_layer(fields, -1, config);
+    config->connector = VP_CONNECTOR_NORM_MLP;
+    config->projector_dim = config->d_model;
+    vp_impl_config_colours(fields, preprocessor, &config->geometry);
+    return fields->result;
+}
+
+/* ---- Qwen2.5-VL, Qwen3-VL and Qwen3-VL-MoE */
+/* as vp_impl_languages */
+static const vp_impl_language vp_impl_qwen_languages[3] = {
+    {"qwen2_5_vl_text", 152064, 8192, 29568, 80, 64, 8, 0, 32768, 1, 1e-5, VP_QK_NORM_NONE, 1e6},
+    {"qwen3_vl_text", 151936, 4096, 22016, 32, 32, 32, 128, 128000, 0, 1e-6, VP_QK_NORM_HEAD, 5e5},
+    {"qwen3_vl_moe_text", 151936, 2048, 5632, 24, 16, 16, 0, 128000, 0, 1e-6, VP_QK_NORM_HEAD, 5e5},
+};
+
+/* the pairs of a head that turn by time, row and column */
+static void vp_impl_qwen_sections(vp_impl_fields *text, vp_model_config *config) {
+    vp_impl_fields rope = vp_impl_fields_inner(text, "rope_parameters", "rope_parameters.", 0);
+    int32_t *sections = config->rope.sections, count, interleaved = config->architecture != VP_ARCHITECTURE_QWEN2_5_VL;
+    if (rope.object == VP_JSON_NONE) rope = vp_impl_fields_inner(text, "rope_scaling", "rope_scaling.", 0);
+    if (text->result != VP_OK) return;
+    config->rope.interleaved = interleaved;
+    sections[0] = interleaved ? 24 : 16;
+    sections[1] = sections[2] = interleaved ? 20 : 24;
+    if (rope.object != VP_JSON_NONE) {
+        count = vp_impl_fields_ints(&rope, "mrope_section", 0, 65536, 3, sections);
+        if (rope.result == VP_OK && count && count != 3)
+            vp_impl_fields_fail(&rope, VP_ERR_FORMAT, "mrope_section", "this field must be a list of 3 integers");
+        if (vp_impl_fields_flag(&rope, "mrope_interleaved", interleaved) != interleaved)
+            vp_impl_fields_fail(&rope, VP_ERR_UNSUPPORTED, "mrope_interleaved",
+                                interleaved ? "this model's is true" : "this model's is false");
+    }
+    if (rope.result == VP_OK && config->rope.scaling != VP_ROPE_PLAIN)
+        vp_impl_fields_fail(&rope, VP_ERR_UNSUPPORTED, "rope_type", "only plain frequencies are implemented here");
+    if (rope.result == VP_OK && sections[0] + sections[1] + sections[2] != config->head_dim / 2)
+        vp_impl_fields_fail(&rope, VP_ERR_MISMATCH, "mrope_section", "does not sum up to half of head_dim");
+    text->result = rope.result;
+}
+
+static void vp_impl_qwen_language(vp_impl_fields *fields, vp_model_config *config) {
+    const int moe = config->architecture == VP_ARCHITECTURE_QWEN3_VL_MOE;
+    const vp_impl_language *kind = &vp_impl_qwen_languages[config->architecture - VP_ARCHITECTURE_QWEN2_5_VL];
+    int tied = vp_impl_fields_flag(fields, "tie_word_embeddings", 0); /* text_config's own is not read */
+    vp_impl_fields text;
+    text = vp_impl_fields_inner(fields, "text_config", "text_config.", kind != vp_impl_qwen_languages);
+    if (fields->result != VP_OK) return;
+    if (text.object == VP_JSON_NONE) text = *fields; /* published configs of Qwen2.5-VL */
+    else if (vp_impl_fields_get(&text, "model_type", 1) != VP_JSON_NONE
+             && !vp_impl_fields_is(&text, "model_type", kind->model_type))
+        vp_impl_fields_fail(&text, VP_ERR_UNSUPPORTED, "model_type", "is not this model's language model");
+    vp_impl_config_llama(&text, kind, config);
+    config->tied_head = tied;
+    vp_impl_qwen_sections(&text, config);
+    if (moe) {
+        static const vp_impl_setting settings[] = {{"decoder_sparse_step", "1", "1", "1"},
+                                                   {"mlp_only_layers", "[]", "null", "[]"}};
+        const char *count = "num_experts";
+        vp_impl_fields_settings(&text, settings, sizeof settings / sizeof settings[0]);
+        if (text.result == VP_OK && vp_impl_fields_get(&text, count, 1) == VP_JSON_NONE) count = "num_local_experts";
+        config->mlp_dim = 0;
+        config->norm_topk = 1;
+        config->expert_dim = vp_impl_fields_int(&text, "moe_intermediate_size", 1, 1 << 20, 1408);
+        config->expert_count = vp_impl_fields_int(&text, count, 1, 1024, 60);
+        config->top_k = vp_impl_fields_int(&text, "num_experts_per_tok", 1, 1024, 4);
+        if (text.result == VP_OK && config->top_k > config->expert_count)
+            vp_impl_fields_fail(&text, VP_ERR_RANGE, "num_experts_per_tok", "is above the number of experts");
+    }
+    fields->result = text.result;
+}
+
+/* numbers of blocks, 0..limit - 1; an absent list leaves them as they are, an empty one has none */
+static int32_t vp_impl_qwen_blocks(vp_impl_fields *vision, const char *field, int32_t limit, int32_t most,
+                                   int32_t absent, int32_t *blocks) {
+    uint32_t node = vision->result == VP_OK ? vp_impl_fields_get(vision, field, 1) : VP_JSON_NONE;
+    if (node == VP_JSON_NONE) return absent;
+    if (vision->json->nodes[node].type == VP_JSON_ARRAY && !vision->json->nodes[node].count) return 0;
+    return vp_impl_fields_ints(vision, field, 0, limit - 1, most, blocks);
+}
+
+/* which blocks see the whole picture; the others see squares of window_size pixels */
+static void vp_impl_qwen_windows(vp_impl_fields *vision, vp_model_config *config) {
+    int32_t blocks[64] = {7, 15, 23, 31}, count, i, unit = config->geometry.crop_px,
+            side = vp_impl_fields_int(vision, "window_size", 1, 65536, 112);
+    count = vp_impl_qwen_blocks(vision, "fullatt_block_indexes", 64, 64, 4, blocks);
+    if (vision->result != VP_OK) return;
+    if (side % unit)
+        vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "window_size", "is not a whole number of merged patches");
+    config->vit_window = side / unit;
+    for (i = 0; i < count; i++) config->vit_full_blocks |= UINT64_C(1) << blocks[i];
+}
+/* the learned positions, and the blocks whose outputs go to the language model's first blocks */
+static void vp_impl_qwen_deepstack(vp_impl_fields *vision, vp_model_config *config) {
+    int32_t places = vp_impl_fields_int(vision, "num_position_embeddings", 1, 1 << 20, 2304), side = 1, i,
+            *layers = config->vit_layers;
+    int32_t taps[VP_VIT_LAYERS_MAX - 1] = {8, 16, 24},
+            count = vp_impl_qwen_blocks(vision, "deepstack_visual_indexes", config->vit_block_count,
+                                        VP_VIT_LAYERS_MAX - 1, VP_VIT_LAYERS_MAX - 1, taps);
+    if (vision->result != VP_OK) return;
+    while (side * side < places) side++;
+    if (side * side != places)
+        vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "num_position_embeddings", "is not a square");
+    config->vit_table_side = side;
+    config->deepstack_count = count;
+    for (i = 0; i < count; i++) {
+        if (taps[i] >= config->vit_block_count || (i && taps[i] <= taps[i - 1]) || i >= config->block_count)
+            vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "deepstack_visual_indexes",
+                                "must be ascending blocks of the tower, at most as many as the language model has");
+        layers[1 + i] = taps[i];
+    }
+    config->vit_layer_count = 1 + count;
+}
+
+static void vp_impl_qwen_tower(vp_impl_fields *vision, vp_model_config *config) {
+    const int third = config->architecture != VP_ARCHITECTURE_QWEN2_5_VL;
+    const char *const act = third ? "gelu_pytorch_tanh" : "silu";
+    const vp_impl_setting settings[] = {{"hidden_act", act, act, act},
+                                        {"in_channels", "3", "3", "3"},
+                                        {"in_chans", "3", "3", "3"},
+                                        {"temporal_patch_size", "2", "2", "2"}};
+    vp_impl_fields rope = vp_impl_fields_inner(vision, "rope_parameters", "vision_config.rope_parameters.", 0);
+    int32_t merge = vp_impl_fields_int(vision, "spatial_merge_size", 1, 16, 2);
+    vp_impl_fields_settings(vision, settings, sizeof settings / sizeof settings[0]);
+    config->vit_width = vp_impl_fields_int(vision, "hidden_size", 1, 65536, third ? 1152 : 3584);
+    config->vit_mlp_dim = vp_impl_fields_int(vision, "intermediate_size", 1, 1 << 20, third ? 4304 : 3420);
+    config->vit_block_count = vp_impl_fields_int(vision, "depth", 1, 64, third ? 27 : 32);
+    config->vit_head_count = vp_impl_fields_int(vision, "num_heads", 1, 4096, 16);
+    config->geometry = vp_geometry_default();
+    config->geometry.patch_px = vp_impl_fields_square(vision, "patch_size", third ? 16 : 14);
+    config->geometry.crop_px = config->geometry.patch_px * merge;
+    config->geometry.pool = merge;
+    config->geometry.margin_left_patches = config->geometry.margin_right_patches = 0;
+    config->vit_rope_theta =
+        rope.object == VP_JSON_NONE ? 1e4 : vp_impl_fields_double(&rope, "rope_theta", 0, 1e30, 1e4);
+    if (vision->result == VP_OK) vision->result = rope.result;
+    if (vision->result == VP_OK
+        && vp_impl_fields_int(vision, "out_hidden_size", 1, 65536, 3584) != config->d_model && vision->result == VP_OK)
+        vp_impl_fields_fail(vision, VP_ERR_MISMATCH, "out_hidden_size", "is not the language model's hidden_size");
+    if (vision->result == VP_OK && config->vit_width % (4 * config->vit_head_count))
+        vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "hidden_size",
+                            "is not a multiple of 4 num_heads: heads are turned by row and column");
+    if (vision->result != VP_OK) return;
+    config->vit_head_dim = config->vit_width / config->vit_head_count;
+    config->vit_positions = merge * merge;
+    config->vit_native = config->vit_qkv_bias = config->image_replaces = 1;
+    config->vit_rms = config->vit_gated = !third;
+    config->vit_gelu = VP_GELU_TANH;
+    config->vit_norm_eps = 1e-6f;
+    config->vit_layers[0] = -1;
+    config->vit_layer_count = 1;
+    config->vit_blocks_needed = config->vit_block_count;
+    config->connector = VP_CONNECTOR_MERGER;
+    config->projector_dim = merge * merge * config->vit_width;
+    if (third) vp_impl_qwen_deepstack(vision, config);
+    else vp_impl_qwen_windows(vision, config);
+}
+
+static vp_result vp_impl_config_qwen(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
+    static const vp_impl_setting settings[] = {{"quantization_config", "null", "null", "null"}};
+    vp_impl_fields vision;
+    int i;
+    vp_impl_fields_settings(fields, settings, 1);
+    vp_impl_qwen_language(fields, config);
+    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
+    if (fields->result != VP_OK) return fields->result;
+    vp_impl_qwen_tower(&vision, config);
+    fields->result = vision.result;
+    for (i = 0; i < 3 && config->architecture != VP_ARCHITECTURE_QWEN2_5_VL; i++)
+        config->geometry.mean[i] = config->geometry.std[i] = 0.5f;
+    vp_impl_config_colours(fields, preprocessor, &config->geometry);
+    return fields->result;
+}
+
+static const char *const vp_impl_architectures[VP_ARCHITECTURE_COUNT][3] = {
+#define VP_IMPL_ARCHITECTURE_ROW(name, text, architecture, model_type) {text, architecture, model_type},
+    VP_ARCHITECTURES(VP_IMPL_ARCHITECTURE_ROW)
+#undef VP_IMPL_ARCHITECTURE_ROW
+};
+VP_API const char *vp_architecture_name(vp_architecture architecture) {
+    return (int)architecture >= 0 && architecture < VP_ARCHITECTURE_COUNT ? vp_impl_architectures[architecture][0]
+                                                                         : "unknown";
+}
+
+/* by model_type; a config without one is by its architectures */
+static vp_result vp_impl_config_find(vp_impl_fields *fields, vp_architecture *found) {
+    uint32_t list = vp_impl_fields_get(fields, "architectures", 1), type = vp_impl_fields_get(fields, "model_type", 1);
+    char text[sizeof fields->error->text];
+    size_t used;
+    int i;
+    for (i = 0; i < VP_ARCHITECTURE_COUNT; i++) {
+        const char *const *row = vp_impl_architectures[i];
+        int listed = list != VP_JSON_NONE && fields->json->nodes[list].type == VP_JSON_ARRAY
+                     && fields->json->nodes[list].count && fields->json->nodes[list + 1].type == VP_JSON_STRING
+                     && vp_json_equals(fields->json, list + 1, row[1]);
+        if (type != VP_JSON_NONE ? !vp_impl_fields_is(fields, "model_type", row[2]) : !listed) continue;
+        *found = (vp_architecture)i;
+        if (i == VP_ARCHITECTURE_MOLMOE && vp_impl_fields_get(fields, "hidden_size", 1) != VP_JSON_NONE)
+            *found = VP_ARCHITECTURE_MOLMO;
+        return VP_OK;
+    }
+    if (type == VP_JSON_NONE) { *found = VP_ARCHITECTURE_MOLMOE; return VP_OK; } /* its default */
+    vp_impl_print(text, sizeof text, "vlmprof runs no such model; it runs");
+    for (i = 1; i < VP_ARCHITECTURE_COUNT; i++) {
+        used = strlen(text);
+        vp_impl_print(text + used, sizeof text - used, "%s %s", i > 1 ? "," : "", vp_impl_architectures[i][2]);
+    }
+    return vp_fail(fields->error, VP_ERR_UNSUPPORTED, -1, "model_type", text);
+}
+
+static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preprocessor, vp_model_config *config,
+                                     vp_error *error) {
+    vp_impl_fields fields;
+    vp_result result;
+    fields.json = json; fields.object = 0; fields.prefix = ""; fields.result = VP_OK; fields.error = error;
+    if (json->nodes[0].type != VP_JSON_OBJECT)
+        return vp_fail(error, VP_ERR_FORMAT, 0, "config.json", "the text is not a JSON object");
+    result = vp_impl_config_find(&fields, &config->architecture);
+    if (result != VP_OK) return result;
+    switch (config->architecture) {
+        case VP_ARCHITECTURE_MOLMO: return vp_impl_config_molmo(&fields, preprocessor, config);
+        case VP_ARCHITECTURE_OLMOE: return vp_impl_config_olmoe(&fields, preprocessor, config);
+        case VP_ARCHITECTURE_LLAVA: return vp_impl_config_llava(&fields, preprocessor, config);
+        case VP_ARCHITECTURE_IDEFICS3:
+        case VP_ARCHITECTURE_SMOLVLM: return vp_impl_config_idefics3(&fields, preprocessor, config);
+        case VP_ARCHITECTURE_INTERNVL: return vp_impl_config_internvl(&fields, preprocessor, config);
+        case VP_ARCHITECTURE_QWEN2_5_VL:
+        case VP_ARCHITECTURE_QWEN3_VL:
+        case VP_ARCHITECTURE_QWEN3_VL_MOE: return vp_impl_config_qwen(&fields, preprocessor, config);
+        default: return vp_impl_config_molmoe(&fields, preprocessor, config);
+    }
+}
+
+VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json,
+                                       size_t preprocessor_bytes, vp_model_config *config, vp_error *error) {
+    vp_json json, preprocessor;
+    vp_model_config made;
+    vp_result result;
+    if (!config_json || !config)
+        return vp_fail(error, VP_ERR_RANGE, -1, "vp_model_config_parse", "a required pointer is NULL");
+    memset(&json, 0, sizeof json);
+    memset(&preprocessor, 0, sizeof preprocessor);
+    memset(&made, 0, sizeof made);
+    result = vp_json_load(config_json, config_bytes, "config.json", &json, error);
+    if (result == VP_OK && preprocessor_json)
+        result = vp_json_load(preprocessor_json, preprocessor_bytes, "preprocessor_config.json", &preprocessor,
+                                   error);
+    if (result == VP_OK) result = vp_impl_config_read(&json, preprocessor_json ? &preprocessor : NULL, &made, error);
+    free((void *)json.nodes);
+    free((void *)preprocessor.nodes);
+    if (result == VP_OK) *config = made;
+    return result;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- presets */
+static vp_model_config vp_impl_preset_molmoe_1b(void) {
+    vp_model_config config;
+    memset(&config, 0, sizeof config);
+    config.architecture = VP_ARCHITECTURE_MOLMOE;
+    config.d_model = 2048; config.head_count = config.kv_head_count = 16; config.head_dim = 128;
+    config.block_count = 16;
+    config.qk_norm = VP_QK_NORM_WHOLE;
+    config.expert_count = 64; config.expert_dim = 1024; config.top_k = 8;
+    config.vocab_size = 50280; config.embedding_size = 50304; config.additional_vocab_size = 128;
+    config.max_sequence_length = config.max_positions = 4096;
+    config.rope_theta = 10000.0;
+    config.norm_eps = 1e-5f;
+    config.vit_width = 1024;
+    config.vit_head_count = 16;
+    config.vit_head_dim = 64;
+    config.vit_mlp_dim = 4096;
+    config.vit_block_count = 23;
+    config.vit_positions = 577;
+    config.vit_class_token = config.vit_qkv_bias = 1;
+    config.connector = VP_CONNECTOR_POOLING;
+    config.vit_norm_eps = 1e-5f;
+    config.vit_layers[0] = -2; config.vit_layers[1] = -9; config.vit_layer_count = 2;
+    config.vit_blocks_needed = 22;
+    config.projector_dim = 1024;
+    config.geometry = vp_geometry_default();
+    return config;
+}
+
+static vp_model_config vp_impl_preset_tiny(void) {
+    vp_model_config config = vp_impl_preset_molmoe_1b();
+    config.d_model = 128; config.head_count = config.kv_head_count = 4; config.head_dim = 32; config.block_count = 4;
+    config.expert_count = 8; config.expert_dim = 64; config.top_k = 2;
+    config.vocab_size = 259; config.embedding_size = 320; config.additional_vocab_size = 16;
+    config.vit_width = 64;
+    config.vit_head_count = 4;
+    config.vit_head_dim = 16;
+    config.vit_mlp_dim = 256;
+    config.vit_block_count = 5;
+    config.vit_layers[1] = -4;
+    config.vit_blocks_needed = 4;
+    config.projector_dim = 64;
+    return config;
+}
+
+/* the others, in the words of their config.json */
+typedef struct vp_impl_preset { const char *name, *config; } vp_impl_preset;
+static const vp_impl_preset vp_impl_model_presets[] = {
+    {"tiny", NULL},
+    {"molmoe-1b", NULL},
+    {"tiny-dense",
+     "{\"model_type\":\"molmo\",\"hidden_size\":128,\"intermediate_size\":384,\"num_hidden_layers\":4,"
+     "\"num_attention_heads\":8,\"num_key_value_heads\":2,\"vocab_size\":259,\"embedding_size\":320,"
+     "\"additional_vocab_size\":16,\"layer_norm_eps\":1e-6,\"max_position_embeddings\":4096,\"rope_theta\":1e6,"
+     "\"qkv_bias\":true,\"vit_layers\":[-2,-4],\"vision_backbone\":{\"image_emb_dim\":64,\"image_num_heads\":4,"
+     "\"image_head_dim\":16,\"image_mlp_dim\":256,\"image_num_layers\":5}}"},
+    {"molmo-7b-d",
+     "{\"model_type\":\"molmo\",\"hidden_size\":3584,\"intermediate_size\":37888,\"num_hidden_layers\":28,"
+     "\"num_attention_heads\":28,\"num_key_value_heads\":4,\"vocab_size\":152064,\"layer_norm_eps\":1e-6,"
+     "\"max_position_embeddings\":4096,\"rope_theta\":1e6,\"qkv_bias\":true}"},
+    {"molmo-7b-o",
+     "{\"model_type\":\"molmo\",\"hidden_size\":4096,\"intermediate_size\":22016,\"num_hidden_layers\":32,"
+     "\"num_attention_heads\":32,\"vocab_size\":100278,\"embedding_size\":100352,\"layer_norm_eps\":1e-6,"
+     "\"max_position_embeddings\":4096,\"rope_theta\":5e5,\"attention_layer_norm\":true,\"norm_after\":true}"},
+    {"olmoe-1b-7b", "{\"model_type\":\"olmoe\",\"intermediate_size\":1024}"},
+};
+enum { VP_IMPL_PRESETS = (int)(sizeof vp_impl_model_presets / sizeof vp_impl_model_presets[0]) };
+
+VP_API const char *vp_model_preset_name(int32_t index) {
+    return index >= 0 && index < VP_IMPL_PRESETS ? vp_impl_model_presets[index].name : NULL;
+}
+
+VP_API vp_result vp_model_config_preset(const char *name, vp_model_config *config) {
+    int i = 0;
+    if (!name || !config) return VP_ERR_RANGE;
+    while (i < VP_IMPL_PRESETS && strcmp(name, vp_impl_model_presets[i].name)) i++;
+    if (i == VP_IMPL_PRESETS) return VP_ERR_NOT_FOUND;
+    if (vp_impl_model_presets[i].config)
+        return vp_model_config_parse(vp_impl_model_presets[i].config, strlen(vp_impl_model_presets[i].config), NULL, 0,
+                                     config, NULL);
+    *config = i ? vp_impl_preset_molmoe_1b() : vp_impl_preset_tiny();
+    return VP_OK;
+}
+
+VP_API vp_result vp_model_preset_ids(const char *name, vp_special_ids *ids) {
+    vp_model_config config;
+    vp_result result;
+    int32_t eos;
+    if (!name || !ids) return VP_ERR_RANGE;
+    result = vp_model_config_preset(name, &config);
+    if (result != VP_OK) return result;
+    eos = config.vocab_size - 1;
+    ids->pad = 1;
+    ids->bos = ids->eos = eos;
+    ids->im_start = eos + 1;
+    ids->im_end = eos + 2;
+    ids->im_patch = eos + 3;
+    ids->im_col = eos + 4;
+    ids->image = eos + 5;
+    return VP_OK;
+}
+
+/* --------------------------------------------------------------------------------------------------- wanted tensors */
+/* A walk over the tensors of a model that stops to write only tensor `wanted`. */
+typedef struct vp_impl_walk {
+    int64_t wanted, at;
+    vp_tensor_spec *spec;
+} vp_impl_walk;
+#ifdef __GNUC__
+#define VP_IMPL_FORMAT(name, first) __attribute__((format(printf, name, first)))
+#else
+#define VP_IMPL_FORMAT(name, first)
+#endif
+/* the next tensor; columns 0: one dimension */
+static void vp_impl_walk_put(vp_impl_walk *walk, int64_t rows, int64_t columns, const char *format, ...)
+    VP_IMPL_FORMAT(4, 5);
+static void vp_impl_walk_put(vp_impl_walk *walk, int64_t rows, int64_t columns, const char *format, ...) {
+    va_list list;
+    if (walk->at++ != walk->wanted) return;
+    va_start(list, format);
+    vsnprintf(walk->spec->name, sizeof walk->spec->name, format, list);
+    va_end(list);
+    walk->spec->dimensions = columns ? 2 : 1;
+    walk->spec->shape[0] = rows;
+    walk->spec->shape[1] = columns;
+}
+/* the same with leading ones, or a convolution's kernel of side x side behind the columns */
+static void vp_impl_walk_reshape(const vp_impl_walk *walk, int32_t ones, int64_t side) {
+    int64_t *shape = walk->spec ? walk->spec->shape : NULL;
+    if (walk->at - 1 != walk->wanted) return;
+    for (; ones > 0; ones--, walk->spec->dimensions++) {
+        shape[3] = shape[2]; shape[2] = shape[1]; shape[1] = shape[0]; shape[0] = 1;
+    }
+    if (side) { shape[2] = shape[3] = side; walk->spec->dimensions = 4; }
+}
+/* the same with one dimension more, behind the others */
+static void vp_impl_walk_behind(const vp_impl_walk *walk, int64_t length) {
+    if (walk->at - 1 == walk->wanted) walk->spec->shape[walk->spec->dimensions++] = length;
+}
+/* whether the next `count` tensors can be passed over at once */
+static int vp_impl_walk_past(vp_impl_walk *walk, int64_t count) {
+    if (walk->wanted >= walk->at && walk->wanted < walk->at + count) return 0;
+    walk->at += count;
+    return 1;
+}
+/* a linear or a norm with its bias */
+#define VP_IMPL_PUT_BOTH(walk, rows, columns, format, ...) \
+    do { \
+        vp_impl_walk_put(walk, rows, columns, format ".weight", __VA_ARGS__); \
+        vp_impl_walk_put(walk, rows, 0, format ".bias", __VA_ARGS__); \
+    } while (0)
+
+/* ---- the Molmo models */
+static void vp_impl_walk_molmo_vision(vp_impl_walk *walk, const vp_model_config *config) {
+    static const char vit[] = "model.vision_backbone.image_vit.", pooling[] = "model.vision_backbone.image_pooling_2d.",
+                      projector[] = "model.vision_backbone.image_projector.";
+    int64_t width = config->vit_width, in = (int64_t)config->vit_layer_count * width, mlp = config->vit_mlp_dim,
+            patch = (int64_t)config->geometry.patch_px * config->geometry.patch_px * 3;
+    int32_t i;
+    vp_impl_walk_put(walk, 2, in, "model.vision_backbone.pad_embed");
+    VP_IMPL_PUT_BOTH(walk, width, in, "%swq", pooling);
+    VP_IMPL_PUT_BOTH(walk, width, in, "%swk", pooling);
+    VP_IMPL_PUT_BOTH(walk, width, in, "%swv", pooling);
+    VP_IMPL_PUT_BOTH(walk, width, width, "%swo", pooling);
+    vp_impl_walk_put(walk, config->projector_dim, width, "%sw1.weight", projector);
+    vp_impl_walk_put(walk, config->d_model, config->projector_dim, "%sw2.weight", projector);
+    vp_impl_walk_put(walk, config->projector_dim, width, "%sw3.weight", projector);
+    vp_impl_walk_put(walk, width, 0, "%sclass_embedding", vit);
+    vp_impl_walk_put(walk, config->vit_positions, width, "%spositional_embedding", vit);
+    vp_impl_walk_put(walk, width, patch, "%spatch_embedding.weight", vit);
+    VP_IMPL_PUT_BOTH(walk, width, 0, "%spre_ln", vit);
+    for (i = 0; i < config->vit_block_count; i++) {
+        if (vp_impl_walk_past(walk, 16)) continue;
+        VP_IMPL_PUT_BOTH(walk, width, width, "%stransformer.resblocks.%d.attention.wq", vit, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, width, "%stransformer.resblocks.%d.attention.wk", vit, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, width, "%stransformer.resblocks.%d.attention.wv", vit, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, width, "%stransformer.resblocks.%d.attention.wo", vit, (int)i);
+        VP_IMPL_PUT_BOTH(walk, mlp, width, "%stransformer.resblocks.%d.feed_forward.w1", vit, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, mlp, "%stransformer.resblocks.%d.feed_forward.w2", vit, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, 0, "%stransformer.resblocks.%d.attention_norm", vit, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, 0, "%stransformer.resblocks.%d.ffn_norm", vit, (int)i);
+    }
+}
+static void vp_impl_walk_molmoe_block(vp_impl_walk *walk, const vp_model_config *config, int32_t block) {
+    static const char prefix[] = "model.transformer.blocks.";
+    int64_t d = config->d_model, dim = config->expert_dim;
+    int32_t e;
+    vp_impl_walk_put(walk, d, 0, "%s%d.attn.q_norm.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, d, 0, "%s%d.attn.k_norm.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, 3 * d, d, "%s%d.attn.att_proj.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, d, d, "%s%d.attn.attn_out.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, d, 0, "%s%d.attn.attn_norm.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, config->expert_count, d, "%s%d.mlp.gate.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, d, 0, "%s%d.mlp.ff_norm.weight", prefix, (int)block);
+    for (e = 0; e < config->expert_count; e++) {
+        vp_impl_walk_put(walk, dim, d, "%s%d.mlp.experts.%d.gate_proj.weight", prefix, (int)block, (int)e);
+        vp_impl_walk_put(walk, dim, d, "%s%d.mlp.experts.%d.up_proj.weight", prefix, (int)block, (int)e);
+        vp_impl_walk_put(walk, d, dim, "%s%d.mlp.experts.%d.down_proj.weight", prefix, (int)block, (int)e);
+    }
+}
+static void vp_impl_walk_molmo_block(vp_impl_walk *walk, const vp_model_config *config, int32_t block) {
+    static const char prefix[] = "model.transformer.blocks.";
+    int64_t d = config->d_model, q = (int64_t)config->head_count * config->head_dim,
+            kv = (int64_t)config->kv_head_count * config->head_dim;
+    vp_impl_walk_put(walk, q + 2 * kv, d, "%s%d.att_proj.weight", prefix, (int)block);
+    if (config->qkv_bias) vp_impl_walk_put(walk, q + 2 * kv, 0, "%s%d.att_proj.bias", prefix, (int)block);
+    if (config->qk_norm) vp_impl_walk_put(walk, q, 0, "%s%d.q_norm.weight", prefix, (int)block);
+    if (config->qk_norm) vp_impl_walk_put(walk, kv, 0, "%s%d.k_norm.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, d, q, "%s%d.attn_out.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, d, 0, "%s%d.attn_norm.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, 2 * (int64_t)config->mlp_dim, d, "%s%d.ff_proj.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, d, config->mlp_dim, "%s%d.ff_out.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, d, 0, "%s%d.ff_norm.weight", prefix, (int)block);
+}
+static void vp_impl_walk_molmo(vp_impl_walk *walk, const vp_model_config *config) {
+    int moe = config->architecture == VP_ARCHITECTURE_MOLMOE;
+    int64_t d = config->d_model, start = walk->at;
+    int32_t b;
+    vp_impl_walk_put(walk, config->embedding_size, d, "model.transformer.wte.embedding");
+    vp_impl_walk_put(walk, config->additional_vocab_size, d, "model.transformer.wte.new_embedding");
+    vp_impl_walk_put(walk, d, 0, "model.transformer.ln_f.weight");
+    for (b = 0; b < config->block_count; b++) {
+        if (b && vp_impl_walk_past(walk, (walk->at - start - 3) / b)) continue; /* all blocks have as many */
+        if (moe) vp_impl_walk_molmoe_block(walk, config, b);
+        else vp_impl_walk_molmo_block(walk, config, b);
+    }
+    vp_impl_walk_molmo_vision(walk, config);
+    vp_impl_walk_put(walk, config->embedding_size, d, moe ? "lm_head.weight" : "model.transformer.ff_out.weight");
+}
+
+/* ---- language models as transformers names them */
+static void vp_impl_walk_layer(vp_impl_walk *walk, const vp_model_config *config, const char *prefix, int32_t layer) {
+    int64_t d = config->d_model, q = (int64_t)config->head_count * config->head_dim,
+            kv = (int64_t)config->kv_head_count * config->head_dim, whole = config->qk_norm == VP_QK_NORM_WHOLE;
+    static const char names[] = "qkv";
+    int32_t i, e, dim = config->expert_count ? config->expert_dim : config->mlp_dim;
+    vp_impl_walk_put(walk, d, 0, "%slayers.%d.input_layernorm.weight", prefix, (int)layer);
+    vp_impl_walk_put(walk, d, 0, "%slayers.%d.post_attention_layernorm.weight", prefix, (int)layer);
+    for (i = 0; i < 3; i++) {
+        int64_t rows = i ? kv : q;
+        vp_impl_walk_put(walk, rows, d, "%slayers.%d.self_attn.%c_proj.weight", prefix, (int)layer, names[i]);
+        if (config->qkv_bias)
+            vp_impl_walk_put(walk, rows, 0, "%slayers.%d.self_attn.%c_proj.bias", prefix, (int)layer, names[i]);
+        if (i < 2 && config->qk_norm)
+            vp_impl_walk_put(walk, whole ? rows : config->head_dim, 0, "%slayers.%d.self_attn.%c_norm.weight", prefix,
+                             (int)layer, names[i]);
+    }
+    vp_impl_walk_put(walk, d, q, "%slayers.%d.self_attn.o_proj.weight", prefix, (int)layer);
+    if (config->expert_count)
+        vp_impl_walk_put(walk, config->expert_count, d, "%slayers.%d.mlp.gate.weight", prefix, (int)layer);
+    if (config->architecture == VP_ARCHITECTURE_QWEN3_VL_MOE) { /* all experts of a layer in one tensor */
+        vp_impl_walk_put(walk, config->expert_count, d, "%slayers.%d.mlp.experts.gate_up_proj", prefix, (int)layer);
+        vp_impl_walk_behind(walk, 2 * dim);
+        vp_impl_walk_put(walk, config->expert_count, dim, "%slayers.%d.mlp.experts.down_proj", prefix, (int)layer);
+        vp_impl_walk_behind(walk, d);
+        return;
+    }
+    for (e = 0; e < (config->expert_count ? config->expert_count : 1); e++) {
+        char mlp[32] = "mlp.";
+        if (config->expert_count) vp_impl_print(mlp, sizeof mlp, "mlp.experts.%d.", (int)e);
+        vp_impl_walk_put(walk, dim, d, "%slayers.%d.%sgate_proj.weight", prefix, (int)layer, mlp);
+        vp_impl_walk_put(walk, dim, d, "%slayers.%d.%sup_proj.weight", prefix, (int)layer, mlp);
+        vp_impl_walk_put(walk, d, dim, "%slayers.%d.%sdown_proj.weight", prefix, (int)layer, mlp);
+    }
+}
+static void vp_impl_walk_language(vp_impl_walk *walk, const vp_model_config *config, const char *prefix,
+                                  const char *head) {
+    int64_t start = walk->at;
+    int32_t i;
+    vp_impl_walk_put(walk, config->embedding_size, config->d_model, "%sembed_tokens.weight", prefix);
+    vp_impl_walk_put(walk, config->d_model, 0, "%snorm.weight", prefix);
+    for (i = 0; i < config->block_count; i++) {
+        if (i && vp_impl_walk_past(walk, (walk->at - start - 2) / i)) continue; /* all layers have as many */
+        vp_impl_walk_layer(walk, config, prefix, i);
+    }
+    if (!config->tied_head) vp_impl_walk_put(walk, config->embedding_size, config->d_model, "%s.weight", head);
+}
+
+/* ---- towers and connectors */
+/* CLIP and SigLIP; CLIP has a class token and a norm in front, SigLIP a bias of its patches */
+static void vp_impl_walk_clip(vp_impl_walk *walk, const vp_model_config *config, const char *prefix) {
+    static const char *const names[] = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+                                        "self_attn.out_proj"};
+    int64_t width = config->vit_width, mlp = config->vit_mlp_dim;
+    int32_t i, k;
+    if (config->vit_class_token) vp_impl_walk_put(walk, width, 0, "%sembeddings.class_embedding", prefix);
+    vp_impl_walk_put(walk, width, 3, "%sembeddings.patch_embedding.weight", prefix);
+    vp_impl_walk_reshape(walk, 0, config->geometry.patch_px);
+    if (!config->vit_class_token) vp_impl_walk_put(walk, width, 0, "%sembeddings.patch_embedding.bias", prefix);
+    vp_impl_walk_put(walk, config->vit_positions, width, "%sembeddings.position_embedding.weight", prefix);
+    if (config->vit_class_token) VP_IMPL_PUT_BOTH(walk, width, 0, "%spre_layrnorm", prefix);
+    for (i = 0; i < config->vit_block_count; i++) {
+        if (vp_impl_walk_past(walk, 16)) continue;
+        VP_IMPL_PUT_BOTH(walk, width, 0, "%sencoder.layers.%d.layer_norm1", prefix, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, 0, "%sencoder.layers.%d.layer_norm2", prefix, (int)i);
+        for (k = 0; k < 4; k++)
+            VP_IMPL_PUT_BOTH(walk, width, width, "%sencoder.layers.%d.%s", prefix, (int)i, names[k]);
+        VP_IMPL_PUT_BOTH(walk, mlp, width, "%sencoder.layers.%d.mlp.fc1", prefix, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, mlp, "%sencoder.layers.%d.mlp.fc2", prefix, (int)i);
+    }
+    VP_IMPL_PUT_BOTH(walk, width, 0, "%spost_layernorm", prefix);
+}
+static void vp_impl_walk_intern(vp_impl_walk *walk, const vp_model_config *config, const char *prefix) {
+    static const char *const names[] = {"attention.q_proj", "attention.k_proj", "attention.v_proj"};
+    int64_t width = config->vit_width, mlp = config->vit_mlp_dim;
+    int32_t i, k;
+    vp_impl_walk_put(walk, width, 0, "%sembeddings.cls_token", prefix);
+    vp_impl_walk_reshape(walk, 2, 0);
+    vp_impl_walk_put(walk, width, 3, "%sembeddings.patch_embeddings.projection.weight", prefix);
+    vp_impl_walk_reshape(walk, 0, config->geometry.patch_px);
+    vp_impl_walk_put(walk, width, 0, "%sembeddings.patch_embeddings.projection.bias", prefix);
+    vp_impl_walk_put(walk, config->vit_positions, width, "%sembeddings.position_embeddings", prefix);
+    vp_impl_walk_reshape(walk, 1, 0);
+    for (i = 0; i < config->vit_block_count; i++) {
+        vp_impl_walk_put(walk, width, 0, "%sencoder.layer.%d.lambda_1", prefix, (int)i);
+        vp_impl_walk_put(walk, width, 0, "%sencoder.layer.%d.lambda_2", prefix, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, 0, "%sencoder.layer.%d.layernorm_before", prefix, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, 0, "%sencoder.layer.%d.layernorm_after", prefix, (int)i);
+        for (k = 0; k < 3; k++) {
+            vp_impl_walk_put(walk, width, width, "%sencoder.layer.%d.%s.weight", prefix, (int)i, names[k]);
+            if (config->vit_qkv_bias)
+                vp_impl_walk_put(walk, width, 0, "%sencoder.layer.%d.%s.bias", prefix, (int)i, names[k]);
+        }
+        VP_IMPL_PUT_BOTH(walk, width, width, "%sencoder.layer.%d.attention.projection_layer", prefix, (int)i);
+        VP_IMPL_PUT_BOTH(walk, mlp, width, "%sencoder.layer.%d.mlp.fc1", prefix, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, mlp, "%sencoder.layer.%d.mlp.fc2", prefix, (int)i);
+    }
+}
+/* two matrices with GELU between, behind a norm where there is one */
+static void vp_impl_walk_projector(vp_impl_walk *walk, const vp_model_config *config) {
+    static const char prefix[] = "multi_modal_projector.";
+    int64_t in = (int64_t)config->vit_width * config->geometry.pool * config->geometry.pool;
+    if (config->connector == VP_CONNECTOR_NORM_MLP) VP_IMPL_PUT_BOTH(walk, in, 0, "%slayer_norm", prefix);
+    VP_IMPL_PUT_BOTH(walk, config->projector_dim, in, "%slinear_1", prefix);
+    VP_IMPL_PUT_BOTH(walk, config->d_model, config->projector_dim, "%slinear_2", prefix);
+}
+
+/* ---- Qwen2.5-VL, Qwen3-VL and Qwen3-VL-MoE */
+static void vp_impl_walk_qwen_block(vp_impl_walk *walk, const vp_model_config *config, const char *tower, int block) {
+    int64_t width = config->vit_width, dim = config->vit_mlp_dim;
+    vp_impl_walk_put(walk, width, 0, "%sblocks.%d.norm1.weight", tower, block);
+    if (!config->vit_rms) vp_impl_walk_put(walk, width, 0, "%sblocks.%d.norm1.bias", tower, block);
+    vp_impl_walk_put(walk, width, 0, "%sblocks.%d.norm2.weight", tower, block);
+    if (!config->vit_rms) vp_impl_walk_put(walk, width, 0, "%sblocks.%d.norm2.bias", tower, block);
+    VP_IMPL_PUT_BOTH(walk, 3 * width, width, "%sblocks.%d.attn.qkv", tower, block);
+    VP_IMPL_PUT_BOTH(walk, width, width, "%sblocks.%d.attn.proj", tower, block);
+    if (config->vit_gated) {
+        VP_IMPL_PUT_BOTH(walk, dim, width, "%sblocks.%d.mlp.gate_proj", tower, block);
+        VP_IMPL_PUT_BOTH(walk, dim, width, "%sblocks.%d.mlp.up_proj", tower, block);
+        VP_IMPL_PUT_BOTH(walk, width, dim, "%sblocks.%d.mlp.down_proj", tower, block);
+    } else {
+        VP_IMPL_PUT_BOTH(walk, dim, width, "%sblocks.%d.mlp.linear_fc1", tower, block);
+        VP_IMPL_PUT_BOTH(walk, width, dim, "%sblocks.%d.mlp.linear_fc2", tower, block);
+    }
+}
+static void vp_impl_walk_qwen_merger(vp_impl_walk *walk, const vp_model_config *config, const char *name, int level) {
+    const int64_t in = config->projector_dim, d = config->d_model;
+    char merger[64];
+    vp_impl_print(merger, sizeof merger, level < 0 ? "%smerger" : "%sdeepstack_merger_list.%d", name, level);
+    if (config->vit_rms) {
+        vp_impl_walk_put(walk, config->vit_width, 0, "%s.ln_q.weight", merger);
+        VP_IMPL_PUT_BOTH(walk, in, in, "%s.mlp.0", merger);
+        VP_IMPL_PUT_BOTH(walk, d, in, "%s.mlp.2", merger);
+        return;
+    }
+    VP_IMPL_PUT_BOTH(walk, level < 0 ? config->vit_width : in, 0, "%s.norm", merger);
+    VP_IMPL_PUT_BOTH(walk, in, in, "%s.linear_fc1", merger);
+    VP_IMPL_PUT_BOTH(walk, d, in, "%s.linear_fc2", merger);
+}
+static void vp_impl_walk_qwen(vp_impl_walk *walk, const vp_model_config *config) {
+    const int third = config->architecture != VP_ARCHITECTURE_QWEN2_5_VL;
+    const char *const tower = third ? "model.visual." : "visual.";
+    int32_t i;
+    vp_impl_walk_language(walk, config, third ? "model.language_model." : "model.", "lm_head");
+    vp_impl_walk_put(walk, config->vit_width, 3, "%spatch_embed.proj.weight", tower);
+    vp_impl_walk_behind(walk, 2); /* two frames */
+    vp_impl_walk_behind(walk, config->geometry.patch_px);
+    vp_impl_walk_behind(walk, config->geometry.patch_px);
+    if (third) {
+        vp_impl_walk_put(walk, config->vit_width, 0, "%spatch_embed.proj.bias", tower);
+        vp_impl_walk_put(walk, (int64_t)config->vit_table_side * config->vit_table_side, config->vit_width,
+                         "%spos_embed.weight", tower);
+    }
+    for (i = 0; i < config->vit_block_count; i++) vp_impl_walk_qwen_block(walk, config, tower, (int)i);
+    vp_impl_walk_qwen_merger(walk, config, tower, -1);
+    for (i = 0; i < config->deepstack_count; i++) vp_impl_walk_qwen_merger(walk, config, tower, (int)i);
+}
+
+static void vp_impl_walk_model(vp_impl_walk *walk, const vp_model_config *config) {
+    int64_t block = (int64_t)config->geometry.pool * config->geometry.pool * config->vit_width;
+    switch (config->architecture) {
+        case VP_ARCHITECTURE_OLMOE: vp_impl_walk_language(walk, config, "model.", "lm_head"); break;
+        case VP_ARCHITECTURE_LLAVA:
+            vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");
+            vp_impl_walk_clip(walk, config, "vision_tower.vision_model.");
+            vp_impl_walk_projector(walk, config);
+            break;
+        case VP_ARCHITECTURE_IDEFICS3:
+        case VP_ARCHITECTURE_SMOLVLM:
+            vp_impl_walk_language(walk, config, "model.text_model.", "lm_head");
+            vp_impl_walk_clip(walk, config, "model.vision_model.");
+            vp_impl_walk_put(walk, config->d_model, block, "model.connector.modality_projection.proj.weight");
+            break;
+        case VP_ARCHITECTURE_INTERNVL:
+            vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");
+            vp_impl_walk_intern(walk, config, "vision_tower.");
+            vp_impl_walk_projector(walk, config);
+            break;
+        case VP_ARCHITECTURE_QWEN2_5_VL:
+        case VP_ARCHITECTURE_QWEN3_VL:
+        case VP_ARCHITECTURE_QWEN3_VL_MOE: vp_impl_walk_qwen(walk, config); break;
+        default: vp_impl_walk_molmo(walk, config); break;
+    }
+}
+
+VP_API int64_t vp_model_tensor_count(const vp_model_config *config) {
+    vp_impl_walk walk = {-1, 0, NULL};
+    vp_impl_walk_model(&walk, config);
+    return walk.at;
+}
+
+VP_API vp_result vp_model_tensor(const vp_model_config *config, int64_t index, vp_tensor_spec *spec) {
+    vp_impl_walk walk;
+    vp_tensor_spec found;
+    if (!config || !spec || index < 0) return VP_ERR_RANGE;
+    memset(&found, 0, sizeof found);
+    walk.wanted = index; walk.at = 0; walk.spec = &found;
+    vp_impl_walk_model(&walk, config);
+    if (!found.dimensions) return VP_ERR_RANGE;
+    *spec = found;
+    return VP_OK;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* implementation */
