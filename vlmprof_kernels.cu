@@ -798,8 +798,8 @@ KERNEL(k_advance, int32_t *position, int by) {
 }
 
 #ifndef VK_CUDA /* the GPU's body: kernels/rows.h */
-/* The sum of each block's `count` floats, only to read them, as one stream or as four at once: which of the two is faster
- * depends on the machine. */
+/* The sum of each block's `count` floats, only to read them, as one stream or as four at once: which of the two is
+ * faster depends on the machine. */
 KERNEL(k_read, float *sums, const float *from, int count, int streams) {
     const float *block = from + BLK * (size_t)count;
     int quarter = count / 4;
@@ -2179,8 +2179,9 @@ static void vk_cuda_experts(vk_queue *queue, const vk_experts_job *job) {
                   job->top_k);
     vk_shape(queue, pairs, down->n, down->k, hit);
     LAUNCH_SHARED(k_experts_down, tiles * columns_down, VK_GROUP_THREADS, VK_GROUP_BYTES, flops[1], bytes[1],
-                  (uint16_t *)job->y, (const uint16_t *)job->hidden, (const char *)down->weights, job->down_stride, job->tiles, job->start,
-                  job->list, job->weight, columns_down, down->n, down->k_padded, down->k_padded, job->ldy);
+                  (uint16_t *)job->y, (const uint16_t *)job->hidden, (const char *)down->weights, job->down_stride,
+                  job->tiles, job->start, job->list, job->weight, columns_down, down->n, down->k_padded,
+                  down->k_padded, job->ldy);
     vk_experts_add(queue, job);
 }
 /* One of the two products of attention over `rows` queries: y = a b for all heads, at once for those that read
@@ -3530,7 +3531,8 @@ static vp_result vk_gemm_choose(vk_cpu *cpu, const char *name, vp_error *error) 
     if (!inputs) return vp_fail(error, VP_ERR_MEMORY, -1, "gemm choice", "no memory for the measurement");
     for (int wide = cpu->wide; wide < 2; wide++)
         for (int s = 0; s < VK_SHAPES; s++) {
-            const vk_gemm_kernel *kernel = vk_gemm_fastest(name, wide, vk_shape_rows[s], inputs, inputs + rows_bytes, K);
+            const vk_gemm_kernel *kernel =
+                vk_gemm_fastest(name, wide, vk_shape_rows[s], inputs, inputs + rows_bytes, K);
             if (!kernel && wide != cpu->wide)
                 kernel = vk_gemm_fastest(NULL, wide, vk_shape_rows[s], inputs, inputs + rows_bytes, K);
             cpu->gemm[wide][s] = kernel;

@@ -133,14 +133,18 @@ typedef struct vp_model_config {
  * threads: reentrant */
 VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json,
                                        size_t preprocessor_bytes, vp_model_config *config, vp_error *error);
-/* Built-in shapes. "tiny" (MolmoE's architecture) and "tiny-dense" (Molmo-7B-D's) run in milliseconds; the others are
- * real models'. They go with the byte tokenizer, and the ids are behind its ids: the end is the last of the vocabulary.
+/* Built-in shapes. "tiny" (MolmoE's architecture), "tiny-dense" (Molmo-7B-D's) and "tiny-qwen3-vl-moe" run in
+ * milliseconds; the others are real models', "qwen3-vl-30b-a3b-12-blocks" that of its 48 blocks' first 12. They go with
+ * a byte tokenizer, and the ids are behind its ids: the end is the last of the vocabulary. The ids of image tokens are
+ * Molmo's.
  * returns: VP_OK, or VP_ERR_NOT_FOUND for another name (outputs untouched); VP_ERR_MEMORY
  * memory:  temporary, as vp_model_config_parse
  * threads: reentrant */
 VP_API vp_result vp_model_config_preset(const char *name, vp_model_config *config);
 VP_API vp_result vp_model_preset_ids(const char *name, vp_special_ids *ids);
 VP_API const char *vp_model_preset_name(int32_t index); /* NULL past the end */
+/* A preset's preprocessor_config.json; NULL: it needs none, or there is no such preset. */
+VP_API const char *vp_model_preset_preprocessor(const char *name);
 
 /* A tensor that a model of this config has: name and shape, outermost dimension first. */
 enum { VP_TENSOR_DIMENSIONS_MAX = 5 };
@@ -497,6 +501,9 @@ static void vp_impl_molmo_vision(vp_impl_fields *fields, vp_impl_fields *vision,
     for (i = 0; i < config->vit_layer_count; i++) {
         int32_t block = config->vit_layers[i] < 0 ? config->vit_layers[i] + config->vit_block_count
                                                   : config->vit_layers[i];
+        if (block < 0) /* the model's own layers: a list of the file's was checked above */
+            vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "vit_layers",
+                                "this field is absent, and the tower has too few blocks for the model's own layers");
         if (block + 1 > config->vit_blocks_needed) config->vit_blocks_needed = block + 1;
     }
 }
@@ -711,6 +718,8 @@ static void vp_impl_language_heads(vp_impl_fields *fields, const vp_impl_languag
     if (fields->result != VP_OK) return;
     if (config->head_count % config->kv_head_count)
         vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "num_key_value_heads", "does not divide num_attention_heads");
+    else if (!config->head_dim)
+        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "num_attention_heads", "is above hidden_size, and no head_dim");
     else if (config->head_dim % 2)
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "head_dim", "is odd; RoPE turns pairs");
 }
@@ -1254,26 +1263,74 @@ static vp_model_config vp_impl_preset_tiny(void) {
     return config;
 }
 
-/* the others, in the words of their config.json */
-typedef struct vp_impl_preset { const char *name, *config; } vp_impl_preset;
+/* the others, in the words of their config.json and preprocessor_config.json */
+typedef struct vp_impl_preset { const char *name, *config, *preprocessor; } vp_impl_preset;
+#define VP_IMPL_QWEN2_5_VISION(out) \
+    "\"vision_config\":{\"hidden_size\":1280,\"depth\":32,\"out_hidden_size\":" out "}}", \
+    "{\"min_pixels\":3136,\"max_pixels\":12845056,\"image_mean\":[0.48145466,0.4578275,0.40821073]," \
+    "\"image_std\":[0.26862954,0.26130258,0.27577711]}"
+#define VP_IMPL_QWEN3_FILE(least, most) \
+    "{\"size\":{\"shortest_edge\":" least ",\"longest_edge\":" most "},\"image_mean\":[0.5,0.5,0.5]," \
+    "\"image_std\":[0.5,0.5,0.5]}"
+#define VP_IMPL_QWEN3_VISION(rest, out) \
+    "\"vision_config\":{" rest "\"out_hidden_size\":" out "}}", VP_IMPL_QWEN3_FILE("65536", "16777216")
+#define VP_IMPL_QWEN3_SMALL \
+    "\"hidden_size\":1024,\"intermediate_size\":4096,\"depth\":24,\"deepstack_visual_indexes\":[5,11,17],"
+#define VP_IMPL_QWEN3_TEXT \
+    "\"head_dim\":128,\"rms_norm_eps\":1e-6,\"rope_theta\":5e6,\"max_position_embeddings\":262144,"
 static const vp_impl_preset vp_impl_model_presets[] = {
-    {"tiny", NULL},
-    {"molmoe-1b", NULL},
+    {"tiny", NULL, NULL},
+    {"molmoe-1b", NULL, NULL},
     {"tiny-dense",
      "{\"model_type\":\"molmo\",\"hidden_size\":128,\"intermediate_size\":384,\"num_hidden_layers\":4,"
      "\"num_attention_heads\":8,\"num_key_value_heads\":2,\"vocab_size\":259,\"embedding_size\":320,"
      "\"additional_vocab_size\":16,\"layer_norm_eps\":1e-6,\"max_position_embeddings\":4096,\"rope_theta\":1e6,"
      "\"qkv_bias\":true,\"vit_layers\":[-2,-4],\"vision_backbone\":{\"image_emb_dim\":64,\"image_num_heads\":4,"
-     "\"image_head_dim\":16,\"image_mlp_dim\":256,\"image_num_layers\":5}}"},
+     "\"image_head_dim\":16,\"image_mlp_dim\":256,\"image_num_layers\":5}}",
+     NULL},
     {"molmo-7b-d",
      "{\"model_type\":\"molmo\",\"hidden_size\":3584,\"intermediate_size\":37888,\"num_hidden_layers\":28,"
      "\"num_attention_heads\":28,\"num_key_value_heads\":4,\"vocab_size\":152064,\"layer_norm_eps\":1e-6,"
-     "\"max_position_embeddings\":4096,\"rope_theta\":1e6,\"qkv_bias\":true}"},
+     "\"max_position_embeddings\":4096,\"rope_theta\":1e6,\"qkv_bias\":true}",
+     NULL},
     {"molmo-7b-o",
      "{\"model_type\":\"molmo\",\"hidden_size\":4096,\"intermediate_size\":22016,\"num_hidden_layers\":32,"
      "\"num_attention_heads\":32,\"vocab_size\":100278,\"embedding_size\":100352,\"layer_norm_eps\":1e-6,"
-     "\"max_position_embeddings\":4096,\"rope_theta\":5e5,\"attention_layer_norm\":true,\"norm_after\":true}"},
-    {"olmoe-1b-7b", "{\"model_type\":\"olmoe\",\"intermediate_size\":1024}"},
+     "\"max_position_embeddings\":4096,\"rope_theta\":5e5,\"attention_layer_norm\":true,\"norm_after\":true}",
+     NULL},
+    {"olmoe-1b-7b", "{\"model_type\":\"olmoe\",\"intermediate_size\":1024}", NULL},
+    {"tiny-qwen3-vl-moe",
+     "{\"model_type\":\"qwen3_vl_moe\",\"text_config\":{\"hidden_size\":128,\"num_hidden_layers\":4,"
+     "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":32,\"rope_scaling\":{\"mrope_section\":[6,5,5]},"
+     "\"num_experts\":8,\"num_experts_per_tok\":2,\"moe_intermediate_size\":64,\"vocab_size\":320,"
+     "\"max_position_embeddings\":4096},\"vision_config\":{\"hidden_size\":64,\"intermediate_size\":128,\"num_heads\":4,"
+     "\"depth\":4,\"num_position_embeddings\":64,\"deepstack_visual_indexes\":[0,1,2],\"out_hidden_size\":128}}",
+     VP_IMPL_QWEN3_FILE("4096", "1048576")},
+    {"qwen2.5-vl-3b",
+     "{\"model_type\":\"qwen2_5_vl\",\"hidden_size\":2048,\"intermediate_size\":11008,\"num_hidden_layers\":36,"
+     "\"num_attention_heads\":16,\"num_key_value_heads\":2,\"vocab_size\":151936,\"tie_word_embeddings\":true,"
+     "\"rms_norm_eps\":1e-6,\"max_position_embeddings\":128000," VP_IMPL_QWEN2_5_VISION("2048")},
+    {"qwen2.5-vl-7b",
+     "{\"model_type\":\"qwen2_5_vl\",\"hidden_size\":3584,\"intermediate_size\":18944,\"num_hidden_layers\":28,"
+     "\"num_attention_heads\":28,\"num_key_value_heads\":4,\"vocab_size\":152064,\"rms_norm_eps\":1e-6,"
+     "\"max_position_embeddings\":128000," VP_IMPL_QWEN2_5_VISION("3584")},
+    {"qwen3-vl-2b",
+     "{\"model_type\":\"qwen3_vl\",\"tie_word_embeddings\":true,\"text_config\":{" VP_IMPL_QWEN3_TEXT
+     "\"hidden_size\":2048,\"intermediate_size\":6144,\"num_hidden_layers\":28,\"num_attention_heads\":16,"
+     "\"num_key_value_heads\":8,\"vocab_size\":151936}," VP_IMPL_QWEN3_VISION(VP_IMPL_QWEN3_SMALL, "2048")},
+    {"qwen3-vl-4b",
+     "{\"model_type\":\"qwen3_vl\",\"tie_word_embeddings\":true,\"text_config\":{" VP_IMPL_QWEN3_TEXT
+     "\"hidden_size\":2560,\"intermediate_size\":9728,\"num_hidden_layers\":36,\"num_attention_heads\":32,"
+     "\"num_key_value_heads\":8,\"vocab_size\":151936}," VP_IMPL_QWEN3_VISION(VP_IMPL_QWEN3_SMALL, "2560")},
+    {"qwen3-vl-8b",
+     "{\"model_type\":\"qwen3_vl\",\"text_config\":{" VP_IMPL_QWEN3_TEXT
+     "\"hidden_size\":4096,\"intermediate_size\":12288,\"num_hidden_layers\":36,\"num_attention_heads\":32,"
+     "\"num_key_value_heads\":8,\"vocab_size\":151936}," VP_IMPL_QWEN3_VISION("", "4096")},
+    {"qwen3-vl-30b-a3b-12-blocks",
+     "{\"model_type\":\"qwen3_vl_moe\",\"text_config\":{" VP_IMPL_QWEN3_TEXT
+     "\"hidden_size\":2048,\"num_hidden_layers\":12,\"num_attention_heads\":32,\"num_key_value_heads\":4,"
+     "\"num_experts\":128,\"num_experts_per_tok\":8,\"moe_intermediate_size\":768,\"vocab_size\":151936},"
+     VP_IMPL_QWEN3_VISION("", "2048")},
 };
 enum { VP_IMPL_PRESETS = (int)(sizeof vp_impl_model_presets / sizeof vp_impl_model_presets[0]) };
 
@@ -1281,14 +1338,26 @@ VP_API const char *vp_model_preset_name(int32_t index) {
     return index >= 0 && index < VP_IMPL_PRESETS ? vp_impl_model_presets[index].name : NULL;
 }
 
-VP_API vp_result vp_model_config_preset(const char *name, vp_model_config *config) {
+static int vp_impl_preset_find(const char *name) {
     int i = 0;
-    if (!name || !config) return VP_ERR_RANGE;
     while (i < VP_IMPL_PRESETS && strcmp(name, vp_impl_model_presets[i].name)) i++;
+    return i;
+}
+VP_API const char *vp_model_preset_preprocessor(const char *name) {
+    const int i = name ? vp_impl_preset_find(name) : VP_IMPL_PRESETS;
+    return i < VP_IMPL_PRESETS ? vp_impl_model_presets[i].preprocessor : NULL;
+}
+
+VP_API vp_result vp_model_config_preset(const char *name, vp_model_config *config) {
+    const vp_impl_preset *preset;
+    int i;
+    if (!name || !config) return VP_ERR_RANGE;
+    i = vp_impl_preset_find(name);
     if (i == VP_IMPL_PRESETS) return VP_ERR_NOT_FOUND;
-    if (vp_impl_model_presets[i].config)
-        return vp_model_config_parse(vp_impl_model_presets[i].config, strlen(vp_impl_model_presets[i].config), NULL, 0,
-                                     config, NULL);
+    preset = &vp_impl_model_presets[i];
+    if (preset->config)
+        return vp_model_config_parse(preset->config, strlen(preset->config), preset->preprocessor,
+                                     preset->preprocessor ? strlen(preset->preprocessor) : 0, config, NULL);
     *config = i ? vp_impl_preset_molmoe_1b() : vp_impl_preset_tiny();
     return VP_OK;
 }

@@ -79,7 +79,8 @@ VP_API const char *vp_processor_knob(const vp_processor *processor, int32_t inde
  * threads: reentrant */
 VP_API vp_result vp_processor_set(vp_processor *processor, const char *name, int32_t value, vp_error *error);
 /* Sets the first one to its largest value with which this image costs at most so many image tokens: Idefics3's
- * longest_edge in whole views, up to 4096 pixels, InternVL's max_patches up to 64.
+ * longest_edge in whole views, up to 4096 pixels, InternVL's max_patches up to 64, Qwen's max_pixels up to
+ * VP_PROCESSOR_VIEW_PIXELS_MAX.
  * returns: VP_OK; VP_ERR_UNSUPPORTED: the processor has no setting; VP_ERR_RANGE: the image costs more whatever is
  *          set, or vp_processor_picture refuses it. On failure the processor is untouched
  * memory:  none
@@ -396,9 +397,11 @@ VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t wid
 typedef struct vp_impl_processor_knobs { const char *names[2]; int32_t most; } vp_impl_processor_knobs;
 static vp_impl_processor_knobs vp_impl_processor_knobs_of(const vp_processor *processor) {
     static const vp_impl_processor_knobs none = {{NULL, NULL}, 0}, edge = {{"longest_edge", NULL}, 4096},
-                                         tiles = {{"max_patches", "min_patches"}, 64};
+                                         tiles = {{"max_patches", "min_patches"}, 64},
+                                         pixels = {{"max_pixels", "min_pixels"}, VP_PROCESSOR_VIEW_PIXELS_MAX};
     return processor && processor->kind == VP_PROCESSOR_IDEFICS3   ? edge
            : processor && processor->kind == VP_PROCESSOR_INTERNVL ? tiles
+           : processor && vp_impl_processor_is_qwen(processor)     ? pixels
                                                                    : none;
 }
 VP_API const char *vp_processor_knob(const vp_processor *processor, int32_t index) {
@@ -425,14 +428,48 @@ static vp_result vp_impl_processor_no_knob(const vp_processor *processor, const 
     return vp_fail(error, VP_ERR_NOT_FOUND, -1, name, text.text);
 }
 VP_API vp_result vp_processor_set(vp_processor *processor, const char *name, int32_t value, vp_error *error) {
+    vp_message text = {{0}, 0};
+    vp_family tried;
     int32_t i = 0;
     vp_result result;
     if (!processor || !name) return vp_fail(error, VP_ERR_RANGE, -1, "processor", "is NULL, or has no name to set");
     while (vp_processor_knob(processor, i) && strcmp(vp_processor_knob(processor, i), name)) i++;
     if (!vp_processor_knob(processor, i)) return vp_impl_processor_no_knob(processor, name, error);
-    result = vp_family_set_number(&processor->family, name, value, error);
-    if (result == VP_OK && processor->kind == VP_PROCESSOR_IDEFICS3) processor->longest_edge_px = value;
-    return result;
+    if (vp_impl_processor_is_qwen(processor) && value > VP_PROCESSOR_VIEW_PIXELS_MAX)
+        return vp_fail(error, VP_ERR_RANGE, -1, name, "is no number of pixels up to 100 million");
+    tried = processor->family;
+    result = vp_family_set_number(&tried, name, value, error);
+    if (result != VP_OK) return result;
+    if (vp_impl_processor_is_qwen(processor) && tried.value[VP_SLOT_MAX] < tried.value[VP_SLOT_MIN]) {
+        vp_message_text(&text, i ? "is above max_pixels, which is " : "is below min_pixels, which is ");
+        vp_message_int(&text, tried.value[i ? VP_SLOT_MAX : VP_SLOT_MIN]);
+        return vp_fail(error, VP_ERR_RANGE, -1, name, text.text);
+    }
+    processor->family = tried;
+    if (processor->kind == VP_PROCESSOR_IDEFICS3) processor->longest_edge_px = value;
+    return VP_OK;
+}
+/* max_pixels is found by halves: the tokens of an image grow with it */
+static vp_result vp_impl_processor_aim_pixels(vp_processor *processor, int32_t width_px, int32_t height_px,
+                                              int32_t tokens, vp_error *error) {
+    vp_processor tried = *processor;
+    vp_picture picture;
+    int64_t low = tried.family.value[VP_SLOT_MIN] - 1, high = VP_PROCESSOR_VIEW_PIXELS_MAX; /* low: fits; high: may */
+    vp_message text = {{0}, 0};
+    vp_result result = vp_processor_picture(&tried, width_px, height_px, &picture, error);
+    if (result != VP_OK) return result;
+    while (low < high) {
+        const int64_t middle = low + (high - low + 1) / 2;
+        tried.family.value[VP_SLOT_MAX] = middle;
+        if (vp_processor_picture(&tried, width_px, height_px, &picture, NULL) == VP_OK && picture.tokens <= tokens)
+            low = middle;
+        else high = middle - 1;
+    }
+    if (low >= tried.family.value[VP_SLOT_MIN]) return vp_processor_set(processor, "max_pixels", (int32_t)low, error);
+    vp_message_int(&text, tokens);
+    vp_message_text(&text, " tokens are too few for this image: min_pixels is ");
+    vp_message_int(&text, tried.family.value[VP_SLOT_MIN]);
+    return vp_fail(error, VP_ERR_RANGE, -1, "vision_tokens", text.text);
 }
 VP_API vp_result vp_processor_aim(vp_processor *processor, int32_t width_px, int32_t height_px, int32_t tokens,
                                   vp_error *error) {
@@ -449,6 +486,8 @@ VP_API vp_result vp_processor_aim(vp_processor *processor, int32_t width_px, int
         vp_impl_processor_no_knob(processor, "vision_tokens", error);
         return VP_ERR_UNSUPPORTED;
     }
+    if (vp_impl_processor_is_qwen(processor))
+        return vp_impl_processor_aim_pixels(processor, width_px, height_px, tokens, error);
     step = processor->kind == VP_PROCESSOR_IDEFICS3 ? processor->geometry.crop_px : 1;
     /* so many steps make as many views at least */
     steps = tokens / vp_geometry_tokens_per_crop(&processor->geometry);

@@ -396,11 +396,13 @@ static void test_presets(void) {
     check_case("presets of other models: parameters of the published ones, ids inside their rows");
     for (i = 0; vp_model_preset_name(i); i++) {
         static const struct { const char *name; int64_t parameters; } known[] = {
-            {"molmo-7b-d", 8021025280}, {"olmoe-1b-7b", 6919161856}};
+            {"molmo-7b-d", 8021025280}, {"olmoe-1b-7b", 6919161856}, {"qwen2.5-vl-3b", 3754622976}, {"qwen2.5-vl-7b", 8292166656}, {"qwen3-vl-2b", 2127532032}, {"qwen3-vl-4b", 4437815808},
+            {"qwen3-vl-8b", 8767123696}, {"qwen3-vl-30b-a3b-12-blocks", 8638410992}};
         const char *name = vp_model_preset_name(i);
         CHECK_INT(vp_model_config_preset(name, &c), VP_OK);
         CHECK_INT(vp_model_preset_ids(name, &ids), VP_OK);
-        CHECK(ids.eos < c.embedding_size + c.additional_vocab_size && (!c.vit_block_count || ids.image < c.embedding_size + c.additional_vocab_size));
+        CHECK(ids.eos < c.embedding_size + c.additional_vocab_size && (c.connector != VP_CONNECTOR_POOLING || ids.image < c.embedding_size + c.additional_vocab_size));
+        CHECK(!vp_model_preset_preprocessor(name) == (!c.vit_block_count || c.connector == VP_CONNECTOR_POOLING));
         for (size_t at = 0; at < sizeof known / sizeof known[0]; at++) {
             int64_t sum = 0;
             if (strcmp(name, known[at].name)) continue;

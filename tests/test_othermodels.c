@@ -329,7 +329,10 @@ static vp_engine *open_engine(const family *f, vp_weights weights, const char *d
     if (!CHECK_INT(vp_checkpoint_open(place(f->name, "checkpoint"), config, checkpoint, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return NULL; }
     options.config = config; options.checkpoint = *checkpoint; options.weights = weights; options.device = device; options.gemm = gemm;
     options.max_sequence = 512; options.max_views = config->vit_native ? 150 : 13;
-    if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
+    if (strcmp(device, "cpu") && config->d_model % 4) { /* own_llava_a */
+        CHECK_INT(vp_engine_open(&options, &engine, &error), VP_ERR_UNSUPPORTED);
+        CHECK_TEXT(error.where, "hidden_size");
+    } else if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
     return engine;
 }
 /* a request of which nothing is copied out gives the same tokens: there a GPU replays recorded steps */

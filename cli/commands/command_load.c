@@ -57,7 +57,7 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"arrivals", TEXT, "HOW", "poisson", 0, 0, NULL,
      "gaps between requests: constant, poisson, gamma:SHAPE (below 1: bursts), or trace=FILE: a time in s on each "
      "line, instead of --request_rate"},
-    {"duration_s", REAL, "S", "60", 0.1, 86400, NULL, "requests are sent for S seconds; then the last answers come"},
+    {"duration_s", REAL, "S", "60", 0, 86400, NULL, "requests are sent for S seconds; then the last answers come"},
     {"ramp_s", REAL, "S", "0", 0, 86400, NULL,
      "requests that are due in the first S seconds are not counted (default: a tenth of the duration)"},
     {"cool_down_s", REAL, "S", "0", 0, 86400, NULL, "nor those of the last S seconds (default: a tenth, too)"},

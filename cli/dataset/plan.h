@@ -49,9 +49,9 @@ struct plan {
 /* Molmo's tiling, also of what a server is sent. */
 vp_tile_options configuration_tiles(const struct configuration *configuration);
 
-/* The layout of a sample's image in a configuration, stored in *layout, and of models other than Molmo how it is cut, in
- * *picture. Returns NULL without an image and where the image cannot be used; then `reason` says why, otherwise it is
- * "". */
+/* The layout of a sample's image in a configuration, stored in *layout, and of models other than Molmo how it is cut,
+ * in *picture. Returns NULL without an image and where the image cannot be used; then `reason` says why, otherwise it
+ * is "". */
 const vp_layout *configuration_layout(const struct model *model, const struct configuration *configuration,
                                       const struct entry *entry, vp_layout *layout, vp_picture *picture, char *reason,
                                       size_t capacity);

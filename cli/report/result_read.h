@@ -50,8 +50,8 @@ struct result_file {
     } outside;
     int64_t cached_runs;             /* whose prompt the server read from a cache; -1: not said */
     int32_t *blocks; size_t listed_blocks; /* active_block_indices */
-    char *status, *model, *architecture, *weights, *importance, *data, *data_hash, *metric, *timing, *device, *host, *version,
-        *measured_from, *measured_to;
+    char *status, *model, *architecture, *weights, *importance, *data, *data_hash, *metric, *timing, *device, *host,
+        *version, *measured_from, *measured_to;
     int is_synthetic;
     int64_t seed, runs_per_sample, max_new_tokens, ignore_eos;
     vp_noise_summary noise;          /* what else the machine did; of older files nothing is known */

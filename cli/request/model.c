@@ -49,7 +49,7 @@ int model_load_tokenizer(const char *json, size_t bytes, const char *what, vp_to
 int model_load_preset(struct model *model) {
     vp_result result = vp_model_config_preset(model->name, &model->config);
     if (result == VP_ERR_NOT_FOUND) {
-        char names[160] = "";
+        char names[400] = "";
         for (int32_t i = 0; vp_model_preset_name(i); i++) {
             size_t used = strlen(names);
             snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", vp_model_preset_name(i));
@@ -58,14 +58,12 @@ int model_load_preset(struct model *model) {
     }
     if (result != VP_OK)
         return complain(exit_code_of(result), "--synthetic %s: %s", model->name, vp_result_text(result));
-    result = vp_model_preset_ids(model->name, &model->ids);
-    if (result == VP_OK) result = vp_tokenizer_bytes(&model->ids, &model->tokenizer);
-    if (!model_is_molmo(model)) {
-        model->ids.bos = -1;
-        other_files_preset(&model->other);
-    }
     model->identity = hash_text(HASH_START, model->name);
     snprintf(model->class_name, sizeof model->class_name, "preset");
+    if (!model_is_molmo(model))
+        return other_files_preset(model->name, &model->config, &model->other, &model->ids, &model->tokenizer);
+    result = vp_model_preset_ids(model->name, &model->ids);
+    if (result == VP_OK) result = vp_tokenizer_bytes(&model->ids, &model->tokenizer);
     return result == VP_OK ? 0
                            : complain(exit_code_of(result), "--synthetic %s: %s", model->name, vp_result_text(result));
 }

@@ -135,9 +135,73 @@ int other_files_load(const char *folder, const vp_model_config *config, const vp
     code = load_eos(folder, config_json, &ids->eos, identity);
     return code ? code : load_template(folder, files, identity);
 }
-void other_files_preset(struct other_files *files) {
-    files->processor.kind = VP_PROCESSOR_OLMOE;
-    files->image_token = -1;
+
+/* ---- presets */
+static const char *const markers_of[VP_PROCESSOR_COUNT][8] = {
+    {"<|endoftext|>"},
+    {"</s>", "<image>"},
+    {"<end_of_utterance>", "<image>", "<|im_start|>", "<fake_token_around_image>", "<global-img>"},
+    {"<|im_end|>", "<IMG_CONTEXT>", "<|im_start|>", "<img>", "</img>"},
+    {"<|im_end|>", "<|image_pad|>", "<|im_start|>", "<|vision_start|>", "<|vision_end|>"},
+    {"<|im_end|>", "<|image_pad|>", "<|im_start|>", "<|vision_start|>", "<|vision_end|>"},
+}; /* the first one ends an answer */
+
+/* all of a kind; Idefics3's name the places of its views, too */
+static void list_markers(vp_processor_kind kind, struct text_list *markers) {
+    for (int i = 0; i < 8 && markers_of[kind][i]; i++) text_list_copy(markers, markers_of[kind][i]);
+    for (int place = 0; kind == VP_PROCESSOR_IDEFICS3 && place < 36; place++)
+        text_list_add(markers, "<row_%d_col_%d>", place / 6 + 1, place % 6 + 1);
+}
+/* tokenizer.json of a token per byte, in GPT-2's alphabet, and of the markers, the first one with the last id */
+static char *bytes_json(const struct text_list *markers, int32_t last_id) {
+    struct text_buffer json = {NULL, 0, 0};
+    char row[200];
+    int32_t shifted = 256;
+    text_add_string(&json, "{\"version\":\"1.0\",\"added_tokens\":[");
+    for (size_t i = 0; i < markers->count; i++) {
+        snprintf(row, sizeof row,
+                 "%s{\"id\":%d,\"content\":\"%s\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,"
+                 "\"normalized\":false,\"special\":true}",
+                 i ? "," : "", last_id - (int32_t)i, markers->items[i]);
+        text_add_string(&json, row);
+    }
+    text_add_string(&json, "],\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":true},"
+                           "\"decoder\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"vocab\":{");
+    for (int32_t byte = 0; byte < 256; byte++) {
+        const int is_shown = (byte > 32 && byte < 127) || (byte > 160 && byte != 173);
+        snprintf(row, sizeof row, "\"\\u%04x\":%d,", (unsigned)(is_shown ? byte : shifted++), byte);
+        text_add_string(&json, row);
+    }
+    for (size_t i = 0; i < markers->count; i++) {
+        snprintf(row, sizeof row, "%s\"%s\":%d", i ? "," : "", markers->items[i], last_id - (int32_t)i);
+        text_add_string(&json, row);
+    }
+    text_add_string(&json, "},\"merges\":[]}}");
+    return json.data;
+}
+int other_files_preset(const char *name, const vp_model_config *config, struct other_files *files, vp_special_ids *ids,
+                       vp_tokenizer **tokenizer) {
+    const vp_processor_kind kind = kind_of(config);
+    const char *preprocessor = vp_model_preset_preprocessor(name), *placeholder = vp_processor_placeholder(kind);
+    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result = preprocessor ? parse_json(&parsed, preprocessor, strlen(preprocessor), &error) : VP_OK;
+    struct text_list markers = {NULL, 0};
+    char *json;
+    list_markers(kind, &markers);
+    json = bytes_json(&markers, config->vocab_size - 1);
+    text_list_free(&markers);
+    if (result == VP_OK)
+        result = vp_processor_read(kind, &config->geometry, preprocessor ? &parsed.json : NULL, &files->processor,
+                                   &error);
+    if (result == VP_OK) result = vp_tokenizer_load(json, strlen(json), tokenizer, &error);
+    free(parsed.nodes);
+    free(json);
+    if (result != VP_OK) return complain_result(exit_code_of(result), name, result, &error);
+    memset(ids, 0xFF, sizeof *ids);
+    ids->eos = vp_tokenizer_added_id(*tokenizer, markers_of[kind][0]);
+    files->image_token = vp_tokenizer_added_id(*tokenizer, placeholder);
     files->has_template = files->knows_template = 1;
+    return 0;
 }
 void other_files_free(struct other_files *files) { free(files->prompt_front); }

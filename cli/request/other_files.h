@@ -21,8 +21,10 @@ int other_files_load(const char *folder, const vp_model_config *config, const vp
                      const vp_json *config_json, const vp_json *preprocessor, struct other_files *files,
                      vp_special_ids *ids, uint64_t *identity);
 
-/* The same of a preset: it reads text alone. */
-void other_files_preset(struct other_files *files);
+/* The same of a preset, and its tokenizer: a token for each byte, and the names that stand around questions and images,
+ * which are the last ids of the vocabulary. Returns 0 or an exit code after a message on stderr. */
+int other_files_preset(const char *name, const vp_model_config *config, struct other_files *files, vp_special_ids *ids,
+                       vp_tokenizer **tokenizer);
 void other_files_free(struct other_files *files);
 
 #endif

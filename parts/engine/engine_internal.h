@@ -17,8 +17,8 @@ typedef struct vk_buffers {
     float *vit_gate_up;                                               /* f32, of a gated MLP: vk_gated_rows at once */
     float *patch_rows, *vit_x;                                        /* f32 [batch * positions, vit_width] */
     float *hidden; /* f32 [layers, max_views, positions, vit_width]: the block outputs used */
-    /* a native tower's: of the picture's patches, in the order of its rows; where each view's patches stand; cos and sin
-     * of rows and columns */
+    /* a native tower's: of the picture's patches, in the order of its rows; where each view's patches stand; cos and
+     * sin of rows and columns */
     int32_t *places, *view_place;
     float *vit_cs;
     /* pool_query_in: in-type, the connector's input; other connectors than attention pooling need only this, f32
@@ -29,7 +29,8 @@ typedef struct vk_buffers {
     /* language */
     int32_t *ids, *image_index, *position, *token; /* position: of the first row that is being worked on */
     float *x, *qkv, *logits, *cs, *decode_scratch;
-    /* with M-RoPE cs is the request's, composed from the table of all positions: int32 [3, max_sequence], [head_dim / 2] */
+    /* with M-RoPE cs is the request's, composed from the table of all positions: int32 [3, max_sequence],
+     * [head_dim / 2] */
     float *cs_table;
     int32_t *rope_positions, *rope_axes;
     float *y; /* f32 [max_sequence, d_model]: what is normed before it is added; only where norms are behind */

@@ -272,8 +272,8 @@ vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *erro
     engine->host_places = calloc(vk_max(3 * (size_t)engine->max_sequence,
                                         (size_t)engine->max_views * (2 * (size_t)engine->config.vit_positions + 1)),
                                  sizeof *engine->host_places);
-    if (engine->jobs && engine->counts && engine->host_places && engine->backend->use(engine->queue, &engine->extent, engine->buffers.scratch)
-        && vk_send_tables(engine))
+    if (engine->jobs && engine->counts && engine->host_places
+        && engine->backend->use(engine->queue, &engine->extent, engine->buffers.scratch) && vk_send_tables(engine))
         return VP_OK;
     if (engine->queue->error) return engine->backend->wait(engine->queue, 0, error);
     return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");

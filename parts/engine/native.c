@@ -1,8 +1,8 @@
 /* native.c - a picture of any size: the order of its patches in the tower, windows of attention, positions in three
  * dimensions. Integers that the host works out for each request.
  *
- * source: transformers 5.23.0, vision_utils.py (get_vision_window_index, get_vision_position_ids), modeling_qwen2_5_vl.py
- * (get_rope_index) */
+ * source: transformers 5.23.0, vision_utils.py (get_vision_window_index, get_vision_position_ids),
+ * modeling_qwen2_5_vl.py (get_rope_index) */
 #include "engine_internal.h"
 
 #include <string.h>
@@ -29,7 +29,8 @@ static int vk_put_views(vp_engine *engine, const int *box, int next) {
 static void vk_order_windows(vp_engine *engine, int rows, int cols, int side) {
     int unit = engine->grid.pool * engine->grid.pool, next = 0;
     for (int kind = 0; kind < VK_WINDOWS; kind++) {
-        int right = kind & 1, lower = kind >> 1, height = lower ? rows % side : side, width = right ? cols % side : side,
+        int right = kind & 1, lower = kind >> 1, height = lower ? rows % side : side,
+            width = right ? cols % side : side,
             down = lower ? height > 0 : rows / side, across = right ? width > 0 : cols / side;
         vk_window *window = &engine->windows[kind];
         window->first = next * unit;

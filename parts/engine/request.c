@@ -47,7 +47,8 @@ static vp_result vk_check_request(const vp_engine *engine, const vp_request *req
         if (request->image_input_idx[i] >= request->input_count)
             return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx", "a position behind the end of the sequence");
         else if (config->vit_native && request->image_input_idx[i] <= (i ? request->image_input_idx[i - 1] : -1))
-            return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx", "must ascend: the picture's views in their order");
+            return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx",
+                           "must ascend: the picture's views in their order");
     if ((int)request->timing < VP_TIMING_STAGE || (int)request->timing > VP_TIMING_KERNEL)
         return vp_fail(error, VP_ERR_RANGE, -1, "timing",
                        "is none of VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL");

@@ -73,9 +73,10 @@ struct vk_loader {
     void *reached_user;
 };
 
-/* which rows of a tensor, of `of` rows, fill rows of a linear. patch_px > 0: a row is a convolution's kernel [3, frames,
- * side, side], which becomes [side, side, 3], the order of pixels, and the sum of its frames, which all get the same
- * picture. columns > 0: the tensor is transposed, rows of a linear are `columns` columns of its rows from `first` on */
+/* which rows of a tensor, of `of` rows, fill rows of a linear. patch_px > 0: a row is a convolution's kernel
+ * [3, frames, side, side], which becomes [side, side, 3], the order of pixels, and the sum of its frames, which all get
+ * the same picture. columns > 0: the tensor is transposed, rows of a linear are `columns` columns of its rows from
+ * `first` on */
 typedef struct vk_piece {
     int first, of, patch_px, frames, columns;
 } vk_piece;

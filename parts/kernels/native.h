@@ -1,4 +1,5 @@
-/* native.h - shared kernels of towers that take pictures of any size, included by vlmprof_kernels.cu. One block per row.
+/* native.h - shared kernels of towers that take pictures of any size, included by vlmprof_kernels.cu. One block per
+ * row.
  *
  * `places` int32 [rows, 2]: the row and the column of a patch, in the order in which the tower has them. */
 

@@ -242,9 +242,9 @@ qwen2_5 = T.Qwen2_5_VLConfig(
     vision_config=dict(depth=3, hidden_size=36, intermediate_size=50, num_heads=3, patch_size=6, window_size=36, fullatt_block_indexes=[1],
                        out_hidden_size=60), image_token_id=90, tie_word_embeddings=True)
 qwen2_5_b = T.Qwen2_5_VLConfig(
-    text_config=qwen_text([3, 5, 1], False, hidden_size=54, intermediate_size=70, num_attention_heads=3, num_key_value_heads=1),
+    text_config=qwen_text([3, 5, 2], False, hidden_size=60, intermediate_size=70, num_attention_heads=3, num_key_value_heads=1),
     vision_config=dict(depth=2, hidden_size=64, intermediate_size=36, num_heads=2, patch_size=10, spatial_merge_size=1, window_size=30,
-                       fullatt_block_indexes=[], out_hidden_size=54), image_token_id=91)
+                       fullatt_block_indexes=[], out_hidden_size=60), image_token_id=93)
 qwen3 = T.Qwen3VLConfig(
     text_config=qwen_text([3, 2, 2], True, hidden_size=44, intermediate_size=52, num_attention_heads=6, num_key_value_heads=2, head_dim=14,
                           num_hidden_layers=3, tie_word_embeddings=True),
