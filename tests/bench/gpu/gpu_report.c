@@ -173,7 +173,7 @@ static void mark_reached(int from) {
     }
 }
 /* Tarjan's components, without recursion: in_loop[i] = 1 where i can be reached from itself */
-static int order[CODE], low_link[CODE], on_stack[CODE], path[CODE], step_of[CODE], open_nodes[CODE], in_loop[CODE];
+static int order[CODE], low_link[CODE], on_stack[CODE], trail[CODE], step_of[CODE], open_nodes[CODE], in_loop[CODE];
 static void mark_loops(void) {
     int counter = 0, opens = 0, to[2];
     memset(order, 0, sizeof order);
@@ -182,20 +182,20 @@ static void mark_loops(void) {
     for (int start = 0; start < code_count; start++) {
         int depth = 0;
         if (order[start] || !code[start].reached) continue;
-        path[0] = start;
+        trail[0] = start;
         step_of[0] = 0;
         order[start] = low_link[start] = ++counter;
         open_nodes[opens++] = start;
         on_stack[start] = 1;
         while (depth >= 0) {
-            int at = path[depth], count = after(at, to);
+            int at = trail[depth], count = after(at, to);
             if (step_of[depth] < count) {
                 int next = to[step_of[depth]++];
                 if (!order[next]) {
                     order[next] = low_link[next] = ++counter;
                     open_nodes[opens++] = next;
                     on_stack[next] = 1;
-                    path[++depth] = next;
+                    trail[++depth] = next;
                     step_of[depth] = 0;
                 } else if (on_stack[next] && order[next] < low_link[at]) low_link[at] = order[next];
                 continue;
@@ -208,7 +208,7 @@ static void mark_loops(void) {
                     in_loop[node] = many;
                 } while (node != at);
             }
-            if (--depth >= 0 && low_link[at] < low_link[path[depth]]) low_link[path[depth]] = low_link[at];
+            if (--depth >= 0 && low_link[at] < low_link[trail[depth]]) low_link[trail[depth]] = low_link[at];
         }
     }
 }
@@ -218,11 +218,9 @@ static void count_code(kernel *at) {
     for (int i = 0; i < code_count; i++) jump_of(&code[i]);
     mark_reached(0);
     for (int i = 0; i < code_count; i++) indirect |= code[i].kind == INDIRECT && code[i].reached;
-    /* cases of a table: what nothing else reaches, before the paths of warps that went apart */
-    for (int i = 1; i < code_count && indirect; i++)
-        if (!code[i].reached && (code[i - 1].kind == JUMPS || code[i - 1].kind == INDIRECT)
-            && !has(bare(code[i].text), "NOP") && !(code[i].kind == JUMPS && code[i].target == code[i].address))
-            mark_reached(i);
+    /* cases of a table: what nothing else reaches, before the branch to itself behind the end */
+    for (int i = 1; i < code_count && indirect && !(code[i].kind == JUMPS && code[i].target == code[i].address); i++)
+        if (!code[i].reached && (code[i - 1].kind == JUMPS || code[i - 1].kind == INDIRECT || code[i - 1].kind == ENDS)) mark_reached(i);
     mark_loops();
     at->in_sass = 1;
     for (int i = 0; i < code_count; i++) {
