@@ -67,7 +67,7 @@ INJECTOR := $(B)/tests/fault_injector.so
 # without -j a sub-make uses all cores; with -j it shares the caller's
 JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
-.PHONY: all help deps demo demo-pareto test test-programs check test-sanitized test-threads test-servers test-gpu gpu-compile gpu-report bench bench-gpu fuzz full-size man install uninstall clean
+.PHONY: all help deps demo demo-pareto test test-programs check test-sanitized test-threads test-servers test-gpu gpu-compile gpu-report gpu-predict bench bench-gpu fuzz full-size man install uninstall clean
 all: $(PROGRAM)
 	@if [ -n "$(GPU_OBJECT)" ]; then echo "$(PROGRAM): CPU and GPU backends (nvcc: $(NVCC)); ./vlmprof info shows what it finds here"; \
 	else echo "$(PROGRAM): CPU backend. nvcc not found: no GPU code (CUDA Toolkit 12.8 or later, or NVCC=path)"; fi
@@ -303,6 +303,13 @@ $(E)/gpu_report: tests/bench/gpu/gpu_report.c | $(PROBED)
 	@$(CC) $(HEADER_FLAGS) $(DEPENDENCIES) $< -o $@ $(LDFLAGS)
 gpu-report: $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o) $(E)/launches $(E)/gpu_report
 	@B=$(B) tests/bench/gpu/gpu_report.sh $(E)/gpu_report $(E)/launches $(NVCC) $(GPU_ARCHS)
+
+# what each kernel should take on Hopper, from counts: tests/bench/results/gpu-predictions.md
+gpu-predict: $(E)/launches
+	@mkdir -p $(B)/gpu
+	@CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_MULTIPROCESSORS=132 $(E)/launches stages >$(B)/gpu/stages.txt
+	@python3 tests/bench/gpu/predict.py $(B)/gpu/stages.txt tests/bench/gpu/gates.txt >tests/bench/results/gpu-predictions.md
+	@echo "written: tests/bench/results/gpu-predictions.md"
 
 # ---- on a machine with a GPU: the same sources as the emulated tests, on the device itself
 G := $(B)/gpu

@@ -17,7 +17,7 @@ arguments=()
 set -o pipefail
 for arch in "$@"; do
     case $arch in sm_90a) chip=9.0;; sm_100) chip=10.0;; *) chip=8.0;; esac
-    CUDA_ON_CPU_CAPABILITY=$chip "$launches" | sed "s/^/$arch /" || exit 1
+    CUDA_ON_CPU_CAPABILITY=$chip CUDA_ON_CPU_MULTIPROCESSORS=132 "$launches" | sed "s/^/$arch /" || exit 1
     cuobjdump -sass "$B/gpu/vlmprof_kernels.$arch.o" >"$B/gpu/$arch.sass" || exit 1
 done >"$B/gpu/launches.txt"
 for arch in "$@"; do arguments+=("$arch" "$B/gpu/vlmprof_kernels.$arch.o.log" "$B/gpu/$arch.sass"); done
