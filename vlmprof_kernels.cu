@@ -902,10 +902,10 @@ static int64_t vk_turn_floats(const vk_heads *heads) {
 }
 static void l_qk_norm_rope(vk_queue *queue, void *q, void *key, void *value, const float *qkv, const vk_heads *heads,
                            const int32_t *position, int rows, int ldq, int wide) {
-    int64_t q_width = (int64_t)heads->heads * heads->head_dim,
-            count = rows * (q_width + 2 * (int64_t)heads->kv_heads * heads->head_dim);
-    vk_shape(queue, rows, q_width, 0, 0);
-    LAUNCH(k_qk_norm_rope, rows, vk_threads_for((int)q_width), rows * vk_turn_flops(heads),
+    int64_t q_width = (int64_t)heads->heads * heads->head_dim, kv_width = (int64_t)heads->kv_heads * heads->head_dim,
+            count = rows * (q_width + 2 * kv_width), width = q_width ? q_width : kv_width;
+    vk_shape(queue, rows, width, 0, 0);
+    LAUNCH(k_qk_norm_rope, rows, vk_threads_for((int)width), rows * vk_turn_flops(heads),
            count * (4 + vk_element(wide)) + 4 * (vk_turn_floats(heads) + (int64_t)rows * heads->head_dim + 1), q, key,
            value, qkv, *heads, position, ldq, wide);
 }
