@@ -1,6 +1,7 @@
 /* bench_engine.c - the stages of MolmoE-1B's widths on the CPU, beside what the machine can do: vision, prefill, decode, and how each grows with
  * views, tokens, experts and keys. Blocks are alike, so a few of them, 2.2 GB, stand for all.
- * bench_engine [GEMM [VIT_BLOCKS [BLOCKS]]]: a kernel's name, or auto; blocks of the tower and of the language model (22 16: the real model, 14 GB).
+ * bench_engine [GEMM [VIT_BLOCKS [BLOCKS [brief]]]]: a kernel's name, or auto; blocks of the tower and of the language model (22 16: the real model,
+ * 14 GB); brief: neither kernel by kernel nor growth.
  * Times are medians of ROUNDS requests after one that warms up; shares are of the ceilings that this process measures first. */
 #define _DEFAULT_SOURCE 1 /* madvise */
 #include "vlmprof.h"
@@ -19,7 +20,7 @@
 #include <immintrin.h>
 #endif
 
-enum { READ_PIECE = 1 << 18, READ_PIECES = 1024, READ_SUMS = 32, ROUNDS = 5, NEW = 9, VIEWS_MAX = 7, TOKENS_MAX = 1024, LAUNCHES = 65536, POINTS = 4 };
+enum { READ_PIECE = 1 << 18, READ_PIECES = 1024, READ_SUMS = 128, ROUNDS = 5, NEW = 9, VIEWS_MAX = 7, TOKENS_MAX = 1024, LAUNCHES = 65536, POINTS = 4 };
 typedef struct bench {
     vp_model_config config;
     vp_engine *engine;
@@ -32,20 +33,25 @@ typedef struct bench {
 } bench;
 typedef struct sample { double vision_ns, prefill_ns, decode_ns, vision_flops, prefill_flops, prefill_bytes, decode_bytes, bytes_per_s; } sample;
 
+/* as many sums as hide the time of an addition, in the processor's widest vectors */
+#if defined(__x86_64__) && defined(__linux__)
+__attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+static float read_piece(const float *from) {
+    float part[READ_SUMS] = { 0.0f }, sum = 0.0f;
+    for (int i = 0; i < READ_PIECE; i += READ_SUMS) {
+        _Pragma("omp simd")
+        for (int j = 0; j < READ_SUMS; j++) part[j] += from[i + j];
+    }
+    for (int j = 0; j < READ_SUMS; j++) sum += part[j];
+    return sum;
+}
 /* bytes a second that all threads read from memory; in turns with the requests, because a machine's bandwidth changes from second to second */
 static double read_rate(bench *b) {
     float sum = 0.0f;
     int64_t start = vp_clock_ns();
     _Pragma("omp parallel for schedule(static) reduction(+ : sum)")
-    for (int piece = 0; piece < READ_PIECES; piece++) {
-        const float *from = b->read + (size_t)piece * READ_PIECE;
-        float part[READ_SUMS] = { 0.0f }; /* as many sums as hide the time of an addition */
-        for (int i = 0; i < READ_PIECE; i += READ_SUMS) {
-            _Pragma("omp simd")
-            for (int j = 0; j < READ_SUMS; j++) part[j] += from[i + j];
-        }
-        for (int j = 0; j < READ_SUMS; j++) sum += part[j];
-    }
+    for (int piece = 0; piece < READ_PIECES; piece++) sum += read_piece(b->read + (size_t)piece * READ_PIECE);
     b->read_sum += sum;
     return (double)READ_PIECES * READ_PIECE * 4.0 * 1e9 / (double)(vp_clock_ns() - start);
 }
@@ -115,31 +121,37 @@ static double of(const vp_reply *reply, vp_stage first, vp_stage last) {
     for (int stage = (int)first; stage <= (int)last; stage++) ns += (double)reply->times.device_ns[stage];
     return ns;
 }
-static sample measure(bench *b, int views, int tokens, int top_k, int active) {
-    double vision[ROUNDS], prefill[ROUNDS], decode[ROUNDS], rate[ROUNDS];
-    vp_reply reply = run(b, views, tokens, top_k, active, VP_TIMING_STAGE);
-    sample out;
-    for (int round = 0; round < ROUNDS; round++) {
-        rate[round] = read_rate(b);
-        reply = run(b, views, tokens, top_k, active, VP_TIMING_STAGE);
-        vision[round] = of(&reply, VP_STAGE_VIT, VP_STAGE_CONNECTOR);
-        prefill[round] = of(&reply, VP_STAGE_EMBED, VP_STAGE_SAMPLE);
-        decode[round] = of(&reply, VP_STAGE_DECODE, VP_STAGE_DECODE) / (NEW - 1);
+typedef struct setting { int views, tokens, top_k, active; } setting;
+static double median(double *values) {
+    qsort(values, ROUNDS, sizeof *values, by_value);
+    return values[ROUNDS / 2];
+}
+/* all settings in turns, so that a change of the machine's clock or bandwidth meets all of them */
+static void measure(bench *b, const setting *settings, int count, sample *out) {
+    double vision[POINTS][ROUNDS], prefill[POINTS][ROUNDS], decode[POINTS][ROUNDS], rate[POINTS][ROUNDS];
+    for (int round = -1; round < ROUNDS; round++) { /* the first one warms up */
+        for (int i = 0; i < count; i++) {
+            const setting *s = &settings[i];
+            double bytes_per_s = round < 0 ? 0.0 : read_rate(b);
+            vp_reply reply = run(b, s->views, s->tokens, s->top_k, s->active, VP_TIMING_STAGE);
+            if (round < 0) continue;
+            rate[i][round] = bytes_per_s;
+            vision[i][round] = of(&reply, VP_STAGE_VIT, VP_STAGE_CONNECTOR);
+            prefill[i][round] = of(&reply, VP_STAGE_EMBED, VP_STAGE_SAMPLE);
+            decode[i][round] = of(&reply, VP_STAGE_DECODE, VP_STAGE_DECODE) / (NEW - 1);
+            out[i].vision_flops = (double)(reply.times.flops[VP_STAGE_VIT] + reply.times.flops[VP_STAGE_CONNECTOR]);
+            out[i].prefill_flops = out[i].prefill_bytes = 0.0;
+            for (int stage = VP_STAGE_EMBED; stage <= VP_STAGE_SAMPLE; stage++) {
+                out[i].prefill_flops += (double)reply.times.flops[stage];
+                out[i].prefill_bytes += (double)reply.times.bytes[stage];
+            }
+            out[i].decode_bytes = (double)reply.times.bytes[VP_STAGE_DECODE] / (NEW - 1);
+        }
     }
-    qsort(vision, ROUNDS, sizeof *vision, by_value);
-    qsort(prefill, ROUNDS, sizeof *prefill, by_value);
-    qsort(decode, ROUNDS, sizeof *decode, by_value);
-    qsort(rate, ROUNDS, sizeof *rate, by_value);
-    out.bytes_per_s = rate[ROUNDS / 2];
-    out.vision_ns = vision[ROUNDS / 2]; out.prefill_ns = prefill[ROUNDS / 2]; out.decode_ns = decode[ROUNDS / 2];
-    out.vision_flops = (double)(reply.times.flops[VP_STAGE_VIT] + reply.times.flops[VP_STAGE_CONNECTOR]);
-    out.prefill_flops = out.prefill_bytes = 0.0;
-    for (int stage = VP_STAGE_EMBED; stage <= VP_STAGE_SAMPLE; stage++) {
-        out.prefill_flops += (double)reply.times.flops[stage];
-        out.prefill_bytes += (double)reply.times.bytes[stage];
+    for (int i = 0; i < count; i++) {
+        out[i].bytes_per_s = median(rate[i]);
+        out[i].vision_ns = median(vision[i]); out[i].prefill_ns = median(prefill[i]); out[i].decode_ns = median(decode[i]);
     }
-    out.decode_bytes = (double)reply.times.bytes[VP_STAGE_DECODE] / (NEW - 1);
-    return out;
 }
 
 /* y over x as a straight line by least squares, and the largest distance from it as a share of y */
@@ -156,24 +168,26 @@ static void line(const char *what, const double *x, const double *y, int count) 
 }
 static void growth(bench *b, int active) {
     static const double views[POINTS] = { 1, 2, 3, 6 }, tokens[POINTS] = { 128, 256, 451, 900 }, experts[POINTS] = { 1, 2, 4, 8 };
-    double vision[POINTS], prefill[POINTS], decode[POINTS], by_keys[POINTS];
+    double y[POINTS];
+    setting settings[POINTS];
+    sample samples[POINTS];
     printf("growth, %d active blocks\n", active);
-    for (int i = 0; i < POINTS; i++) vision[i] = measure(b, (int)views[i], 128, 1, 1).vision_ns;
-    line("vision by views", views, vision, POINTS);
-    for (int i = 0; i < POINTS; i++) {
-        sample s = measure(b, 0, (int)tokens[i], b->config.top_k, active);
-        prefill[i] = s.prefill_ns;
-        by_keys[i] = s.decode_ns;
-    }
-    line("prefill by tokens", tokens, prefill, POINTS);
-    line("decode step by tokens before", tokens, by_keys, POINTS);
-    for (int i = 0; i < POINTS; i++) {
-        sample s = measure(b, 0, 451, (int)experts[i], active);
-        prefill[i] = s.prefill_ns;
-        decode[i] = s.decode_ns;
-    }
-    line("prefill by experts", experts, prefill, POINTS);
-    line("decode step by experts", experts, decode, POINTS);
+    for (int i = 0; i < POINTS; i++) settings[i] = (setting){ (int)views[i], 128, 1, 1 };
+    measure(b, settings, POINTS, samples);
+    for (int i = 0; i < POINTS; i++) y[i] = samples[i].vision_ns;
+    line("vision by views", views, y, POINTS);
+    for (int i = 0; i < POINTS; i++) settings[i] = (setting){ 0, (int)tokens[i], b->config.top_k, active };
+    measure(b, settings, POINTS, samples);
+    for (int i = 0; i < POINTS; i++) y[i] = samples[i].prefill_ns;
+    line("prefill by tokens", tokens, y, POINTS);
+    for (int i = 0; i < POINTS; i++) y[i] = samples[i].decode_ns;
+    line("decode step by tokens before", tokens, y, POINTS);
+    for (int i = 0; i < POINTS; i++) settings[i] = (setting){ 0, 451, (int)experts[i], active };
+    measure(b, settings, POINTS, samples);
+    for (int i = 0; i < POINTS; i++) y[i] = samples[i].prefill_ns;
+    line("prefill by experts", experts, y, POINTS);
+    for (int i = 0; i < POINTS; i++) y[i] = samples[i].decode_ns;
+    line("decode step by experts", experts, y, POINTS);
 }
 
 /* 0 vision, 1 prefill, 2 decode, 3 anything else */
@@ -279,14 +293,18 @@ int main(int argc, char **argv) {
     vp_engine_options small = vp_engine_options_default();
     int vit_blocks = argc > 2 ? atoi(argv[2]) : 2, blocks = argc > 3 ? atoi(argv[3]) : 2;
     double floor_ns, most;
-    sample s, one;
+    sample s, one, samples[2];
+    setting settings[2];
     if (vit_blocks < 2 || vit_blocks > 22 || blocks < 2 || blocks > 16) {
-        fprintf(stderr, "bench_engine [GEMM [VIT_BLOCKS 2..22 [BLOCKS 2..16]]]\n");
+        fprintf(stderr, "bench_engine [GEMM [VIT_BLOCKS 2..22 [BLOCKS 2..16 [brief]]]]\n");
         return 2;
     }
     open_engine(&b, argc > 1 && strcmp(argv[1], "auto") ? argv[1] : NULL, vit_blocks, blocks);
-    one = measure(&b, 0, 451, b.config.top_k, 1);
-    s = measure(&b, 3, 451, b.config.top_k, blocks);
+    settings[0] = (setting){ 3, 451, b.config.top_k, blocks };
+    settings[1] = (setting){ 0, 451, b.config.top_k, 1 };
+    measure(&b, settings, 2, samples);
+    s = samples[0];
+    one = samples[1];
     small.gemm = argc > 1 && strcmp(argv[1], "auto") ? argv[1] : NULL; small.device = "cpu"; small.max_sequence = 16; small.max_views = 1;
     for (int i = 0; i < 3; i++) better(&b, &small);
     most = peak(vp_engine_gemm(b.engine, 577));
@@ -302,8 +320,8 @@ int main(int argc, char **argv) {
            100.0 * s.decode_bytes / s.decode_ns * 1e9 / s.bytes_per_s, s.bytes_per_s / 1e9);
     printf("of each block: prefill %.1f ms, decode step %.2f ms\n", (s.prefill_ns - one.prefill_ns) / 1e6 / (blocks - 1),
            (s.decode_ns - one.decode_ns) / 1e6 / (blocks - 1));
-    table(&b, blocks);
-    growth(&b, blocks);
+    if (argc <= 4) table(&b, blocks);
+    if (argc <= 4) growth(&b, blocks);
     vp_engine_close(b.engine);
     free(b.read); free(b.pixels); free(b.masks); free(b.launches); free(b.spans);
     return 0;
