@@ -3395,6 +3395,7 @@ typedef struct vk_cpu {
     /* attention over many queries: scratch of vk_cpu_layout */
     void *k_panels, *v_panels, *attend;
     size_t attend_bytes;   /* of one thread */
+    float *pieces;         /* of a single query's attention */
     vk_team *team;         /* within vk_cpu_together: threads that wait for loops */
     int64_t *first_task;
     int64_t *marks;        /* ns */
@@ -3532,7 +3533,7 @@ static void l_attention_decode(vk_queue *queue, void *out, const void *q, const 
     gone = (size_t)(*position + 1 - one.keys) * (size_t)(heads->kv_heads * heads->head_dim) * (wide ? 4 : 2);
     one.out = out; one.q = (const char *)q; one.key = (const char *)key + gone; one.value = (const char *)value + gone;
     one.scores = scores; one.heads = heads; one.lds = lds;
-    vk_share(one.cpu, heads->heads, products > VK_PARALLEL_BYTES, vk_one_query_head, &one);
+    vk_one_query_run(&one, products > VK_PARALLEL_BYTES);
     vk_end(queue);
 }
 
@@ -3718,17 +3719,18 @@ static void *vk_cpu_allocate(vk_queue *queue, size_t bytes) {
     cpu->memory_bytes = bytes;
     return cpu->memory;
 }
-/* scratch: panels of K | panels of V | a strip of each thread | tasks before each job of a grouped product */
+/* scratch: panels of K | panels of V | a strip of each thread | pieces of attention | tasks before each job of a
+ * grouped product */
 static void vk_cpu_layout(vk_cpu *cpu, const vk_extent *extent, vk_arena *arena) {
     size_t element = extent->wide ? 4 : 2, threads = (size_t)cpu->queue.threads;
     size_t panels = vk_max(vk_attention_panel_elements(extent->vit.tokens, extent->vit.kv_heads, extent->vit.head_dim),
                            vk_attention_panel_elements(extent->llm.tokens, extent->llm.kv_heads, extent->llm.head_dim));
     cpu->k_panels = vk_take(arena, panels, element);
     cpu->v_panels = vk_take(arena, panels, element);
-    cpu->attend_bytes = vk_attend_bytes((size_t)(extent->vit.head_dim > extent->llm.head_dim ? extent->vit.head_dim
-                                                                                             : extent->llm.head_dim),
-                                        extent->wide);
+    int head_dim = extent->vit.head_dim > extent->llm.head_dim ? extent->vit.head_dim : extent->llm.head_dim;
+    cpu->attend_bytes = vk_attend_bytes((size_t)head_dim, extent->wide);
     cpu->attend = vk_take(arena, threads, cpu->attend_bytes);
+    cpu->pieces = (float *)vk_take(arena, VK_PIECES, 4 * vk_piece_floats(extent->llm.heads, head_dim));
     cpu->first_task = (int64_t *)vk_take(arena, (size_t)extent->experts + 1, sizeof *cpu->first_task);
 }
 static size_t vk_cpu_scratch_bytes(vk_queue *queue, const vk_extent *extent) {
