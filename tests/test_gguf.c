@@ -186,7 +186,7 @@ static void test_llava(void) {
     size_t bytes = 0, needed;
     char *golden = check_read(check_golden("gguf/llava.json"), &bytes);
     int32_t places[16], blocks[1] = {0}, patches = 0;
-    float *pixels;
+    float *pixels, masks[16];
     memset(&model, 0, sizeof model);
     check_case("llama.gguf with llava-mmproj.gguf: the answers about a picture are those of the published model's arithmetic");
     if (!CHECK(golden) || !CHECK_INT(vp_json_parse(golden, bytes, nodes, 400, &json, &needed, NULL), VP_OK)) return;
@@ -202,7 +202,10 @@ static void test_llava(void) {
     options.max_views = 1;
     pixels = read_patches(&model.config.geometry, &patches);
     CHECK_INT(patches, 16);
-    for (int32_t i = 0; i < 16; i++) places[i] = 1 + i; /* behind the BOS */
+    for (int32_t i = 0; i < 16; i++) {
+        places[i] = 1 + i; /* behind the BOS */
+        masks[i] = 1.0f;
+    }
     if (CHECK_INT(vp_engine_open(&options, &model.engine, &error), VP_OK)) {
         uint32_t list = vp_json_get(&json, 0, "answers");
         for (uint32_t item = list + 1; item < nodes[list].end; item = nodes[item].end) {
@@ -215,6 +218,7 @@ static void test_llava(void) {
             request.input_ids = ids;
             request.input_count = read_ids(&json, vp_json_get(&json, item, "input_ids"), ids);
             request.pixels = pixels;
+            request.image_masks = masks;
             request.image_input_idx = places;
             request.views = 1;
             request.active_blocks = blocks;
