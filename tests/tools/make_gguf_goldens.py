@@ -163,7 +163,7 @@ def write_tower(path, seed):
     w.add_type("mmproj")
     w.add_bool("clip.has_vision_encoder", True)
     w.add_string("clip.projector_type", "mlp")
-    for key, value in (("image_size", SIDE_PX), ("patch_size", PATCH_PX), ("embedding_length", WIDTH), ("feed_forward_length", HIDDEN // 2),
+    for key, value in (("image_size", SIDE_PX), ("patch_size", PATCH_PX), ("embedding_length", WIDTH), ("feed_forward_length", HIDDEN * 3 // 4),
                        ("block_count", 2), ("projection_dim", WIDTH), ("attention.head_count", HEADS)):
         w.add_uint32("clip.vision." + key, value)
     w.add_float32("clip.vision.attention.layer_norm_epsilon", 1e-5)
@@ -193,8 +193,8 @@ def write_tower(path, seed):
         norm(f"v.blk.{i}.ln2")
         for name in ("attn_q", "attn_k", "attn_v", "attn_out"):
             linear(f"v.blk.{i}.{name}", WIDTH, WIDTH, scale=2.0)
-        linear(f"v.blk.{i}.ffn_up", HIDDEN // 2, WIDTH)
-        linear(f"v.blk.{i}.ffn_down", WIDTH, HIDDEN // 2)
+        linear(f"v.blk.{i}.ffn_up", HIDDEN * 3 // 4, WIDTH)
+        linear(f"v.blk.{i}.ffn_down", WIDTH, HIDDEN * 3 // 4)
     linear("mm.0", WIDTH, WIDTH)
     linear("mm.2", WIDTH, WIDTH, scale=4.0)
     close(w)
