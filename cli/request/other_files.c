@@ -19,6 +19,7 @@ static vp_processor_kind kind_of(const vp_model_config *config) {
     case VP_ARCHITECTURE_QWEN2_5_VL: return VP_PROCESSOR_QWEN2_5_VL;
     case VP_ARCHITECTURE_QWEN3_VL:
     case VP_ARCHITECTURE_QWEN3_VL_MOE: return VP_PROCESSOR_QWEN3_VL;
+    case VP_ARCHITECTURE_GEMMA3: return VP_PROCESSOR_GEMMA3;
     default: return VP_PROCESSOR_OLMOE;
     }
 }
@@ -127,7 +128,7 @@ static int load_template(const char *folder, struct other_files *files, uint64_t
 int other_files_load(const char *folder, const vp_model_config *config, const vp_tokenizer *tokenizer,
                      const vp_json *config_json, const vp_json *preprocessor, struct other_files *files,
                      vp_special_ids *ids, uint64_t *identity) {
-    const char *placeholder = vp_processor_placeholder(kind_of(config));
+    const char *image_token = vp_processor_image_token(kind_of(config));
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = vp_processor_read(kind_of(config), &config->geometry, preprocessor, &files->processor, &error);
     int32_t rows = config->embedding_size + config->additional_vocab_size;
@@ -135,10 +136,10 @@ int other_files_load(const char *folder, const vp_model_config *config, const vp
     if (result != VP_OK) return complain_result(EXIT_INPUT, folder, result, &error);
     memset(ids, 0xFF, sizeof *ids);
     ids->bos = vp_tokenizer_bos(tokenizer);
-    files->image_token = vp_tokenizer_added_id(tokenizer, placeholder);
-    if (placeholder && files->image_token < 0)
+    files->image_token = vp_tokenizer_added_id(tokenizer, image_token);
+    if (image_token && files->image_token < 0)
         return complain(EXIT_INPUT, "%s: tokenizer.json has no token %s, which stands for an image", folder,
-                        placeholder);
+                        image_token);
     if (files->image_token >= rows || ids->bos >= rows)
         return complain(EXIT_INPUT, "%s: a special token of tokenizer.json has no embedding: config.json has %d rows",
                         folder, rows);
@@ -154,6 +155,7 @@ static const char *const markers_of[VP_PROCESSOR_COUNT][8] = {
     {"<|im_end|>", "<IMG_CONTEXT>", "<|im_start|>", "<img>", "</img>"},
     {"<|im_end|>", "<|image_pad|>", "<|im_start|>", "<|vision_start|>", "<|vision_end|>"},
     {"<|im_end|>", "<|image_pad|>", "<|im_start|>", "<|vision_start|>", "<|vision_end|>"},
+    {"<end_of_turn>", "<image_soft_token>", "<start_of_turn>", "<start_of_image>", "<end_of_image>", "<bos>"},
 }; /* the first one ends an answer */
 
 /* all of a kind; Idefics3's name the places of its views, too */
@@ -192,7 +194,7 @@ static char *bytes_json(const struct text_list *markers, int32_t last_id) {
 int other_files_preset(const char *name, const vp_model_config *config, struct other_files *files, vp_special_ids *ids,
                        vp_tokenizer **tokenizer) {
     const vp_processor_kind kind = kind_of(config);
-    const char *preprocessor = vp_model_preset_preprocessor(name), *placeholder = vp_processor_placeholder(kind);
+    const char *preprocessor = vp_model_preset_preprocessor(name), *image_token = vp_processor_image_token(kind);
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = preprocessor ? parse_json(&parsed, preprocessor, strlen(preprocessor), &error) : VP_OK;
@@ -210,7 +212,7 @@ int other_files_preset(const char *name, const vp_model_config *config, struct o
     if (result != VP_OK) return complain_result(exit_code_of(result), name, result, &error);
     memset(ids, 0xFF, sizeof *ids);
     ids->eos = vp_tokenizer_added_id(*tokenizer, markers_of[kind][0]);
-    files->image_token = vp_tokenizer_added_id(*tokenizer, placeholder);
+    files->image_token = vp_tokenizer_added_id(*tokenizer, image_token);
     files->has_template = files->knows_template = 1;
     return 0;
 }

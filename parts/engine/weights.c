@@ -50,6 +50,8 @@ int vk_ends_with(const char *text, const char *end) {
 vk_source vk_open_source(vk_loader *loader, const char *name, int64_t rows, int64_t columns) {
     vk_source source;
     memset(&source, 0, sizeof source);
+    source.times = loader->times;
+    source.plus = loader->plus;
     if (loader->result != VP_OK) return source;
     if (loader->checkpoint) {
         vp_result found = vp_checkpoint_find(loader->checkpoint, name, &source.tensor);
@@ -91,6 +93,7 @@ static void vk_source_patch(const vk_source *source, int64_t row, void *out, int
     float values[VK_PATCH_VALUES_MAX];
     int pixels = columns / 3, frames = source->frames;
     plain.patch_px = 0;
+    plain.times = 0.0f;
     vk_source_row(&plain, row, values, frames * columns, frames * columns, 1);
     for (int i = 0; i < columns; i++) {
         float sum = 0.0f;
@@ -136,7 +139,7 @@ static void vk_source_column(const vk_source *source, int64_t row, void *out, in
     }
 }
 
-VK_CLONES void vk_source_row(const vk_source *source, int64_t row, void *out, int columns, int padded_columns,
+static VK_CLONES void vk_read_row(const vk_source *source, int64_t row, void *out, int columns, int padded_columns,
                              int wide) {
     const unsigned char *data = source->tensor.data;
     size_t first = (size_t)(source->first + row) * (size_t)columns;
@@ -175,6 +178,15 @@ VK_CLONES void vk_source_row(const vk_source *source, int64_t row, void *out, in
         }
     }
     VK_SIMD for (int i = 0; i < rest; i++) vk_put(out, (size_t)(columns + i), 0.0f, wide);
+}
+
+/* as it is read, then scaled: in bf16 both round, as the references do */
+void vk_source_row(const vk_source *source, int64_t row, void *out, int columns, int padded_columns, int wide) {
+    vk_read_row(source, row, out, columns, padded_columns, wide);
+    for (int i = 0; source->times && i < columns; i++) {
+        float value = wide ? ((float *)out)[i] : vp_bf16_to_f32(((uint16_t *)out)[i]);
+        vk_put(out, (size_t)i, source->times * (value + source->plus), wide);
+    }
 }
 
 void vk_loaded(vk_loader *loader, const vk_source *source, const char *name, int64_t bytes) {
