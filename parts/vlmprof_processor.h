@@ -31,7 +31,8 @@ enum { VP_PROCESSOR_VIEW_PIXELS_MAX = 100000000 }; /* of all views of one image 
 /* Treat the members as read-only: vp_processor_read fills them. */
 typedef struct vp_processor {
     vp_processor_kind kind;
-    vp_geometry geometry;      /* crop_px: side of a view, Qwen's a token's share; pool, mean and std */
+    vp_geometry geometry;      /* crop_px: what the tower reads of a view, Qwen's a token's share; pool, mean, std */
+    int32_t view_px;           /* side of a view: crop_px; Idefics3's may have part of a patch more, which is not read */
     int32_t shortest_edge_px;  /* LLaVA: the image's, before the centre is cut out */
     int32_t longest_edge_px;   /* Idefics3: the image's, after the first resize */
     vp_family family;          /* rule of the grid of views; unused for OLMoE and LLaVA */
@@ -91,7 +92,7 @@ VP_API vp_result vp_processor_aim(vp_processor *processor, int32_t width_px, int
 /* The views' pixels of 8 bits.
  * in:      rgb       uint8 [height, width, 3]
  *          picture   of this image, from vp_processor_picture
- * out:     views     uint8 [views, crop_px, crop_px, 3]
+ * out:     views     uint8 [views, view_px, view_px, 3]
  * returns: VP_OK; VP_ERR_MEMORY; VP_ERR_RANGE a NULL
  * memory:  3 bytes per pixel of the image after each resize, and the weights of one axis
  * threads: reentrant */
@@ -220,17 +221,18 @@ static vp_result vp_impl_processor_llava(vp_processor *processor, const vp_json 
 }
 
 static vp_result vp_impl_processor_idefics3(vp_processor *processor, const vp_json *json, vp_error *error) {
-    const int32_t crop = processor->geometry.crop_px;
+    const int32_t view = vp_impl_processor_int(json, "max_image_size", "longest_edge");
     vp_result result;
     processor->longest_edge_px = vp_impl_processor_int(json, "size", "longest_edge");
     if (!processor->longest_edge_px)
         return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, "size.longest_edge", "is no number of pixels");
-    if (vp_impl_processor_int(json, "max_image_size", "longest_edge") != crop)
+    if (view - view % processor->geometry.patch_px != processor->geometry.crop_px)
         return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "max_image_size.longest_edge",
                                        "is not the tower's image_size");
+    processor->view_px = view;
     vp_family_default(vp_family_find("smolvlm"), &processor->family);
     result = vp_family_set_number(&processor->family, "longest_edge", processor->longest_edge_px, error);
-    if (result == VP_OK) result = vp_family_set_number(&processor->family, "tile_size", crop, error);
+    if (result == VP_OK) result = vp_family_set_number(&processor->family, "tile_size", view, error);
     return result == VP_OK ? vp_family_set_number(&processor->family, "image_seq_len",
                                                   vp_geometry_tokens_per_crop(&processor->geometry), error)
                            : result;
@@ -312,6 +314,7 @@ VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *ge
     memset(processor, 0, sizeof *processor);
     processor->kind = kind;
     processor->geometry = *geometry;
+    processor->view_px = geometry->crop_px;
     if (!vp_processor_placeholder(kind)) return VP_OK;
     if (vp_geometry_check(geometry) != VP_OK)
         return vp_fail(error, VP_ERR_RANGE, -1, "processor", "the geometry's numbers do not fit together");
@@ -510,7 +513,7 @@ VP_API vp_result vp_processor_aim(vp_processor *processor, int32_t width_px, int
     }
     if (vp_impl_processor_is_qwen(processor))
         return vp_impl_processor_aim_pixels(processor, width_px, height_px, tokens, error);
-    step = processor->kind == VP_PROCESSOR_IDEFICS3 ? processor->geometry.crop_px : 1;
+    step = processor->kind == VP_PROCESSOR_IDEFICS3 ? processor->view_px : 1;
     /* so many steps make as many views at least */
     steps = tokens / vp_geometry_tokens_per_crop(&processor->geometry);
     if (steps > knobs.most / step) steps = knobs.most / step;
@@ -688,7 +691,7 @@ static vp_result vp_impl_picture_resized(const vp_processor *processor, const vp
 VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_picture *picture, const uint8_t *rgb,
                                     uint8_t *views) {
     const int is_idefics3 = processor && processor->kind == VP_PROCESSOR_IDEFICS3;
-    const size_t crop = processor ? (size_t)processor->geometry.crop_px : 0, view_bytes = crop * crop * 3;
+    const size_t side = processor ? (size_t)processor->view_px : 0, view_bytes = side * side * 3;
     uint8_t *resized = NULL;
     vp_result result;
     int32_t view;
@@ -696,19 +699,19 @@ VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_pict
     if (!processor || !picture || !rgb || !views) return VP_ERR_RANGE;
     result = vp_impl_picture_resized(processor, picture, rgb, &resized);
     for (view = 0; result == VP_OK && view < picture->rows * picture->cols; view++) {
-        const size_t left = (size_t)picture->left_px + (size_t)(view % picture->cols) * crop,
-                     top = (size_t)picture->top_px + (size_t)(view / picture->cols) * crop;
-        for (y = 0; y < crop; y++)
-            memcpy(views + (size_t)view * view_bytes + y * crop * 3,
-                   resized + ((top + y) * (size_t)picture->resized_width_px + left) * 3, crop * 3);
+        const size_t left = (size_t)picture->left_px + (size_t)(view % picture->cols) * side,
+                     top = (size_t)picture->top_px + (size_t)(view / picture->cols) * side;
+        for (y = 0; y < side; y++)
+            memcpy(views + (size_t)view * view_bytes + y * side * 3,
+                   resized + ((top + y) * (size_t)picture->resized_width_px + left) * 3, side * 3);
     }
     /* the whole image: Idefics3 makes it from the enlarged one, InternVL from the original */
     if (result == VP_OK && picture->views > picture->rows * picture->cols)
         result = vp_processor_resize(is_idefics3 ? resized : rgb,
                                      is_idefics3 ? picture->resized_width_px : picture->width_px,
                                      is_idefics3 ? picture->resized_height_px : picture->height_px,
-                                     views + (size_t)view * view_bytes, processor->geometry.crop_px,
-                                     processor->geometry.crop_px, is_idefics3 ? VP_FILTER_LANCZOS : VP_FILTER_BICUBIC);
+                                     views + (size_t)view * view_bytes, processor->view_px,
+                                     processor->view_px, is_idefics3 ? VP_FILTER_LANCZOS : VP_FILTER_BICUBIC);
     free(resized);
     return result;
 }
@@ -716,7 +719,7 @@ VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_pict
 VP_API void vp_processor_pixels(const vp_processor *processor, const vp_picture *picture, const uint8_t *views,
                                 float *pixels) {
     const vp_geometry *geometry = &processor->geometry;
-    const size_t patch = (size_t)geometry->patch_px, crop = (size_t)geometry->crop_px, side = crop / patch;
+    const size_t patch = (size_t)geometry->patch_px, crop = (size_t)processor->view_px, side = crop / patch;
     float table[3][256];
     size_t view, row, col, y, x;
     int channel, level;

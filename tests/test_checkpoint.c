@@ -397,7 +397,9 @@ static void test_presets(void) {
     for (i = 0; vp_model_preset_name(i); i++) {
         static const struct { const char *name; int64_t parameters; } known[] = {
             {"molmo-7b-d", 8021025280}, {"olmoe-1b-7b", 6919161856}, {"qwen2.5-vl-3b", 3754622976}, {"qwen2.5-vl-7b", 8292166656},
-            {"qwen3-vl-2b", 2127532032}, {"qwen3-vl-4b", 4437815808}, {"qwen3-vl-8b", 8767123696}, {"qwen3-vl-30b-a3b-12-blocks", 8638410992}};
+            {"qwen3-vl-2b", 2127532032}, {"qwen3-vl-4b", 4437815808}, {"qwen3-vl-8b", 8767123696}, {"qwen3-vl-30b-a3b-12-blocks", 8638410992},
+            {"molmo-7b-o", 1}, {"llava-1.5-7b", 2}, {"smolvlm-256m", 3}, {"smolvlm-500m", 4}, {"smolvlm-2.2b", 5}, {"internvl3-1b", 6},
+            {"internvl3-2b", 7}, {"internvl3-8b", 8}, {"internvl3.5-1b", 9}, {"internvl3.5-2b", 10}, {"internvl3.5-4b", 11}, {"internvl3.5-8b", 12}};
         const char *name = vp_model_preset_name(i);
         CHECK_INT(vp_model_config_preset(name, &c), VP_OK);
         CHECK_INT(vp_model_preset_ids(name, &ids), VP_OK);

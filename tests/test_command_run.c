@@ -541,7 +541,7 @@ static void test_other_folders(void) {
     CHECK_INT(last.err_lines, 0);
     remove(in_folder("llava/processor_config.json"));
     REFUSED("run --model %F/llava -p a", 3, "preprocessor_config.json");
-    check_case("run: another chat template, none, several tokens that end an answer");
+    check_case("run: another chat template, none, tokens that end an answer");
     write_text(in_folder("llava/preprocessor_config.json"), "{\"size\": {\"shortest_edge\": 84}, \"crop_size\": {\"height\": 84, \"width\": 84}}");
     write_text(in_folder("llava/chat_template.jinja"), "{{ messages }}");
     CHECK_INT(cli("run --model %F/llava -p a --max_new_tokens 1 --cold"), 0);
@@ -549,9 +549,25 @@ static void test_other_folders(void) {
     remove(in_folder("llava/chat_template.jinja"));
     write_text(in_folder("llava/generation_config.json"), "{\"eos_token_id\": [2, 3]}");
     CHECK_INT(cli("run --model %F/llava -p a --max_new_tokens 1 --cold"), 0);
-    CHECK(last.err && strstr(last.err, "it has no chat template") && strstr(last.err, "names 2 tokens that end an answer; here 2 alone does"));
+    CHECK(last.err && strstr(last.err, "it has no chat template"));
     CHECK_INT(cli("run --model %F/llava -p a --max_new_tokens 1 --cold --raw_prompt"), 0);
     CHECK(last.err && !strstr(last.err, "chat template"));
+    check_case("run: the second of the tokens that end an answer ends it");
+    CHECK_INT(cli("run --model %F/llava -p a --max_new_tokens 4 --ignore_eos --cold --raw_prompt --json"), 0);
+    if (CHECK(last.out)) {
+        const char *list = strstr(last.out, "\"output_token_ids\"");
+        char file[100];
+        if (CHECK(list) && CHECK((list = strchr(list, '[')) != NULL)) {
+            snprintf(file, sizeof file, "{\"eos_token_id\": [2, %d]}", atoi(list + 1 + strspn(list + 1, " \n")));
+            write_text(in_folder("llava/generation_config.json"), file);
+            CHECK_INT(cli("run --model %F/llava -p a --max_new_tokens 4 --cold --raw_prompt"), 0);
+            CHECK(last.out && strstr(last.out, "the last is EOS"));
+        }
+    }
+    write_text(in_folder("llava/generation_config.json"), "{\"eos_token_id\": [2, \"x\"]}");
+    REFUSED("run --model %F/llava -p a --max_new_tokens 1 --cold", 3, "neither a token's id nor a list");
+    write_text(in_folder("llava/generation_config.json"), "{\"eos_token_id\": [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]}");
+    REFUSED("run --model %F/llava -p a --max_new_tokens 1 --cold", 3, "names 17 tokens that end an answer");
 }
 
 int main(void) {

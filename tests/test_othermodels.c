@@ -38,6 +38,7 @@ static const family families[] = {
     { "own_llava_b", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_smolvlm_a", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_smolvlm_b", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_idefics3_a", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_internvl_a", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_internvl_b", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_qwen2_5_vl_a", "model.norm.weight", { "text", "image-a", "image-b" } },
@@ -104,7 +105,7 @@ static void free_case(test_case *c) { free(c->ids); free(c->tokens); free(c->ind
 static void load_pictures(test_case *c, const vp_model_config *config, const char *path) {
     const vp_geometry *g = &config->geometry;
     const int32_t side = g->crop_px / g->patch_px, values = 3 * g->patch_px * g->patch_px;
-    int32_t cols;
+    int32_t cols, view_px = g->crop_px;
     size_t bytes = 0;
     char *file = check_read(path, &bytes);
     vp_image image;
@@ -112,18 +113,20 @@ static void load_pictures(test_case *c, const vp_model_config *config, const cha
     float *to;
     if (!CHECK(file) || !CHECK_INT(vp_image_decode((const uint8_t *)file, bytes, &image, &error), VP_OK)) return;
     free(file);
-    CHECK_INT(image.width_px % g->crop_px, 0);
-    CHECK_INT(image.height_px % g->crop_px, 0);
-    c->cols = cols = image.width_px / g->crop_px;
-    c->rows = image.height_px / g->crop_px;
+    if (!config->vit_native) view_px = image.width_px; /* Idefics3's may have a part of a patch more than the tower reads */
+    CHECK_INT(view_px - (config->vit_native ? 0 : view_px % g->patch_px), g->crop_px);
+    CHECK_INT(image.width_px % view_px, 0);
+    CHECK_INT(image.height_px % view_px, 0);
+    c->cols = cols = image.width_px / view_px;
+    c->rows = image.height_px / view_px;
     c->views = c->rows * cols;
     CHECK(config->vit_native || cols == 1);
     to = c->pixels = (float *)malloc((size_t)c->views * (size_t)(side * side * values) * sizeof(float));
     for (int32_t patch = 0; patch < c->views * side * side; patch++)
         for (int32_t y = 0; y < g->patch_px; y++)
             for (int32_t x = 0; x < 3 * g->patch_px; x++) {
-                int32_t view = patch / (side * side), row = view / cols * g->crop_px + patch % (side * side) / side * g->patch_px + y;
-                int32_t at = (row * image.width_px + view % cols * g->crop_px + patch % side * g->patch_px) * 3 + x;
+                int32_t view = patch / (side * side), row = view / cols * view_px + patch % (side * side) / side * g->patch_px + y;
+                int32_t at = (row * image.width_px + view % cols * view_px + patch % side * g->patch_px) * 3 + x;
                 float mean = (float)((double)g->mean[x % 3] * 255.0), std = (float)((double)g->std[x % 3] * 255.0);
                 *to++ = ((float)image.rgb[at] - mean) / std;
             }

@@ -350,7 +350,44 @@ static void test_resize(void) {
     CHECK_INT(vp_processor_resize(NULL, 64, 48, to, 64, 48, VP_FILTER_LANCZOS), VP_ERR_RANGE);
 }
 
+/* Idefics3: views of 40 pixels, of which the tower reads 6 patches of 6. The last rows and columns are made, and not read */
+static void test_part_of_a_patch(void) {
+    static const char text[] = "{\"size\": {\"longest_edge\": 80}, \"max_image_size\": {\"longest_edge\": %d}}";
+    static const int32_t sides[] = { 36, 40, 41, 42, 35 };
+    vp_geometry geometry = vp_geometry_default();
+    vp_error error;
+    geometry.crop_px = 36; geometry.patch_px = 6; geometry.pool = 3; geometry.margin_left_patches = geometry.margin_right_patches = 0;
+    for (size_t i = 0; i < sizeof sides / sizeof sides[0]; i++) {
+        static uint8_t rgb[80 * 40 * 3], views[3 * 41 * 41 * 3];
+        static float pixels[3 * 36 * 36 * 3];
+        static vp_json_node nodes[20];
+        const int32_t side = sides[i];
+        char file[200];
+        vp_json json;
+        vp_processor processor;
+        vp_picture picture;
+        vp_result wanted = side >= 36 && side < 42 ? VP_OK : VP_ERR_MISMATCH;
+        check_case("views of %d pixels, patches of 6", (int)side);
+        snprintf(file, sizeof file, text, (int)side);
+        CHECK_INT(vp_json_parse(file, strlen(file), nodes, 20, &json, NULL, NULL), VP_OK);
+        if (!CHECK_INT(vp_processor_read(VP_PROCESSOR_IDEFICS3, &geometry, &json, &processor, &error), wanted) || wanted != VP_OK) continue;
+        CHECK_INT(processor.view_px, side);
+        if (side != 40) continue;
+        for (size_t at = 0; at < sizeof rgb; at++) rgb[at] = (uint8_t)(at * 7 + at / 240 * 31);
+        if (!CHECK_INT(vp_processor_picture(&processor, 80, 40, &picture, &error), VP_OK)) continue;
+        CHECK(picture.rows == 1 && picture.cols == 2 && picture.views == 3 && picture.tokens == 3 * 4);
+        CHECK_INT(vp_processor_views(&processor, &picture, rgb, views), VP_OK);
+        vp_processor_pixels(&processor, &picture, views, pixels);
+        for (int32_t at = 0; at < 2 * 36 * 36; at++) { /* no resize: the pixels of the picture */
+            const int32_t view = at / 1296, patch = at % 1296 / 36, y = patch / 6 * 6 + at % 36 / 6, x = patch % 6 * 6 + at % 6 + view * 40;
+            const float want = ((float)rgb[(y * 80 + x) * 3] - (float)((double)geometry.mean[0] * 255.0)) / (float)((double)geometry.std[0] * 255.0);
+            if (!CHECK(pixels[at * 3] == want)) break;
+        }
+    }
+}
+
 int main(void) {
+    test_part_of_a_patch();
     for (size_t model = 0; model < MODELS; model++)
         for (int i = 0; i < 3; i++) check_model_case(model, models[model].cases[i]);
     test_templates();

@@ -187,8 +187,8 @@ static void put_model(vp_json_writer *writer, const struct model *model, const s
 
 static void print_model(const struct model *model, const struct holdings *holdings) {
     const vp_model_config *config = &model->config;
-    print_plain("model       %s: %s (%s)%s\n", model->name, vp_architecture_name(config->architecture), model->class_name,
-                model->synthetic ? ", random weights" : "");
+    print_plain("model       %s: %s (%s)%s\n", model->name, vp_architecture_name(config->architecture),
+                model->class_name, model->synthetic ? ", random weights" : "");
     char heads[48] = "";
     if (config->kv_head_count != config->head_count)
         snprintf(heads, sizeof heads, " (%d of keys and values)", config->kv_head_count);

@@ -63,7 +63,8 @@ static int load_any_tokenizer(const struct options *options, struct model *model
         model->name = text_of(options, "synthetic");
         return model_load_preset(model);
     }
-    if (!file && model_files_is_gguf(text_of(options, "model"))) return load_gguf_tokenizer(text_of(options, "model"), model);
+    if (!file && model_files_is_gguf(text_of(options, "model")))
+        return load_gguf_tokenizer(text_of(options, "model"), model);
     path = file ? copy_text(file, strlen(file)) : join_path(text_of(options, "model"), "tokenizer.json");
     if ((result = vp_file_read(path, JSON_FILE_BYTES_MAX, &json, &bytes, &error)) != VP_OK)
         code = complain_result(exit_code_of(result), path, result, &error);

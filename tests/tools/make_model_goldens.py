@@ -86,7 +86,7 @@ def inputs(kind, model, case, mean, std, folder):
     patch = vision.patch_size if isinstance(vision.patch_size, int) else vision.patch_size[0]
     if kind == "gemma3":
         return views_apart(cfg, text, case, mean, std, folder)
-    pool = 1 if kind == "llava" else cfg.scale_factor if kind == "smolvlm" else int(1 / cfg.downsample_ratio)
+    pool = 1 if kind == "llava" else cfg.scale_factor if kind in ("smolvlm", "idefics3") else int(1 / cfg.downsample_ratio)
     crops = 1 if kind == "llava" else case + 1
     token = cfg.image_token_id
     ids = text[:3] + [token] * (crops * (side // patch // pool) ** 2) + text[3:]
@@ -95,7 +95,7 @@ def inputs(kind, model, case, mean, std, folder):
     mean, std = np.float32(np.float64(mean) * 255), np.float32(np.float64(std) * 255)
     values = (image.reshape(crops, side, side, 3).astype(np.float32) - mean) / std
     values = torch.from_numpy(values.transpose(0, 3, 1, 2).copy())
-    return ids, values[None] if kind == "smolvlm" else values
+    return ids, values[None] if kind in ("smolvlm", "idefics3") else values
 
 
 def views_apart(cfg, text, case, mean, std, folder):
@@ -239,6 +239,12 @@ smolvlm_b = T.SmolVLMConfig(
     text_config=T.LlamaConfig(hidden_size=66, intermediate_size=34, num_attention_heads=6, num_key_value_heads=2, head_dim=22, **TEXT),
     vision_config=dict(hidden_size=72, intermediate_size=66, num_hidden_layers=2, num_attention_heads=1, image_size=32, patch_size=4),
     image_token_id=90, scale_factor=4)
+idefics3 = T.Idefics3Config(  # pictures of 40 pixels, 6 patches of 6: the tower does not read the last 4 rows and columns
+    text_config=T.LlamaConfig(hidden_size=48, intermediate_size=72, num_attention_heads=6, num_key_value_heads=2, head_dim=16,
+                              rope_parameters={"rope_type": "yarn", "rope_theta": 10000.0, "factor": 8.0, "beta_fast": 4.0,
+                                               "original_max_position_embeddings": 32}, **TEXT),
+    vision_config=dict(hidden_size=36, intermediate_size=44, num_hidden_layers=2, num_attention_heads=3, image_size=40, patch_size=6),
+    image_token_id=90, scale_factor=3)
 internvl = T.InternVLConfig(
     text_config=T.Qwen3Config(hidden_size=44, intermediate_size=52, num_attention_heads=6, num_key_value_heads=2, head_dim=64,
                               rope_parameters={"rope_type": "default", "rope_theta": 1000000.0}, **TEXT),
@@ -299,7 +305,7 @@ gemma3_b = T.Gemma3Config(
 clip = dict(mean=(0.48145466, 0.4578275, 0.40821073), std=(0.26862954, 0.26130258, 0.27577711))
 MODELS = (("olmoe_a", "olmoe", olmoe, {}), ("olmoe_b", "olmoe", olmoe_b, {}), ("llava_a", "llava", llava, clip),
                                  ("llava_b", "llava", llava_b, clip), ("smolvlm_a", "smolvlm", smolvlm, {}), ("smolvlm_b", "smolvlm", smolvlm_b, {}),
-                                 ("internvl_a", "internvl", internvl, {}), ("internvl_b", "internvl", internvl_b, {}),
+                                 ("idefics3_a", "idefics3", idefics3, {}), ("internvl_a", "internvl", internvl, {}), ("internvl_b", "internvl", internvl_b, {}),
                                  ("qwen2_5_vl_a", "qwen2_5_vl", qwen2_5, clip), ("qwen2_5_vl_b", "qwen2_5_vl", qwen2_5_b, clip),
                                  ("qwen3_vl_a", "qwen3_vl", qwen3, {}), ("qwen3_vl_b", "qwen3_vl", qwen3_b, {}),
                                  ("qwen3_vl_moe_a", "qwen3_vl_moe", qwen3_moe, {}), ("qwen3_vl_moe_b", "qwen3_vl_moe", qwen3_moe_b, {}),
@@ -307,9 +313,9 @@ MODELS = (("olmoe_a", "olmoe", olmoe, {}), ("olmoe_b", "olmoe", olmoe_b, {}), ("
 for name, kind, config, rest in MODELS:
     if sys.argv[1:] and name not in sys.argv[1:]:
         continue
-    if kind.startswith(("qwen", "gemma")):
+    if kind.startswith(("qwen", "gemma", "idefics3")):
         torch.manual_seed(20261123 + sum(name.encode()))
-    cls = {"olmoe": T.OlmoeForCausalLM, "llava": T.LlavaForConditionalGeneration, "smolvlm": T.SmolVLMForConditionalGeneration,
+    cls = {"olmoe": T.OlmoeForCausalLM, "llava": T.LlavaForConditionalGeneration, "smolvlm": T.SmolVLMForConditionalGeneration, "idefics3": T.Idefics3ForConditionalGeneration,
            "internvl": T.InternVLForConditionalGeneration, "qwen2_5_vl": T.Qwen2_5_VLForConditionalGeneration,
            "gemma3": T.Gemma3ForConditionalGeneration, "qwen3_vl": T.Qwen3VLForConditionalGeneration, "qwen3_vl_moe": T.Qwen3VLMoeForConditionalGeneration}[kind]
     config._attn_implementation = config._experts_implementation = "eager"
