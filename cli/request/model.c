@@ -130,11 +130,13 @@ static int read_processor_config(struct model *model, struct settings *settings)
 static int settings_read(struct model *model, struct settings *settings) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
-    int code = model_files_read(&model->files, "config.json", &settings->config, &settings->config_bytes, &model->identity);
+    int code = model_files_read(&model->files, "config.json", &settings->config, &settings->config_bytes,
+                                &model->identity);
     if (!code && model_files_has(&model->files, "preprocessor_config.json"))
         code = model_files_read(&model->files, "preprocessor_config.json", &settings->preprocessor,
-                            &settings->preprocessor_bytes, &model->identity);
-    else if (!code && model_files_has(&model->files, "processor_config.json")) code = read_processor_config(model, settings);
+                                &settings->preprocessor_bytes, &model->identity);
+    else if (!code && model_files_has(&model->files, "processor_config.json"))
+        code = read_processor_config(model, settings);
     if (!code
         && (result = vp_model_config_parse(settings->config, settings->config_bytes, settings->preprocessor,
                                            settings->preprocessor_bytes, &model->config, &error))

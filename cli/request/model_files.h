@@ -1,5 +1,6 @@
-/* model_files.h: where the texts and the weights of a model come from: a folder of transformers, or a GGUF file and the mmproj
- * file of its tower. A path comes in; texts under the names that they have in a folder, and a checkpoint, go out. */
+/* model_files.h: where the texts and the weights of a model come from: a folder of transformers, or a GGUF file and
+ * the mmproj file of its tower. A path comes in; texts under the names that they have in a folder, and a checkpoint,
+ * go out. */
 #ifndef VLMPROF_CLI_MODEL_FILES_H
 #define VLMPROF_CLI_MODEL_FILES_H
 #include "vlmprof_checkpoint.h"
@@ -13,8 +14,8 @@ struct model_files {
 /* Truth: the path names a file, which must then be a GGUF file. */
 int model_files_is_gguf(const char *name);
 
-/* Opens what --model and --mmproj name; projector NULL: no --mmproj. A folder is only remembered. Returns 0 or an exit
- * code after a message. The caller calls model_files_close, after a failure too. */
+/* Opens what --model and --mmproj name; projector NULL: no --mmproj. A folder is only remembered. Returns 0 or an
+ * exit code after a message. The caller calls model_files_close, after a failure too. */
 int model_files_open(const char *name, const char *projector, struct model_files *files);
 void model_files_close(struct model_files *files);
 
