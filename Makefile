@@ -67,7 +67,7 @@ INJECTOR := $(B)/tests/fault_injector.so
 # without -j a sub-make uses all cores; with -j it shares the caller's
 JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
-.PHONY: all help deps demo demo-pareto test test-programs check test-sanitized test-threads test-servers test-gpu gpu-compile gpu-report gpu-predict bench bench-gpu fuzz full-size man install uninstall clean
+.PHONY: all help deps demo demo-pareto test test-programs check test-sanitized test-threads test-servers test-gpu gpu-compile gpu-report gpu-predict bench bench-peers bench-gpu fuzz full-size man install uninstall clean
 all: $(PROGRAM)
 	@if [ -n "$(GPU_OBJECT)" ]; then echo "$(PROGRAM): CPU and GPU backends (nvcc: $(NVCC)); ./vlmprof info shows what it finds here"; \
 	else echo "$(PROGRAM): CPU backend. nvcc not found: no GPU code (CUDA Toolkit 12.8 or later, or NVCC=path)"; fi
@@ -83,7 +83,8 @@ help:
 	@echo "make test-gpu    the tests that need a GPU; a skip is a failure.  make bench-gpu: benchmarks on a GPU"
 	@echo "make gpu-compile the kernels for $(GPU_ARCHS), no spills allowed (needs nvcc)"
 	@echo "make gpu-report  registers, spills, occupancy, instructions, waits and shared memory of each kernel against gates (needs nvcc, no GPU)"
-	@echo "make bench       benchmarks;  make fuzz: FUZZ_SECONDS=$(FUZZ_SECONDS) for each fuzzer;  make full-size: checks at the real model's size"
+	@echo "make bench       benchmarks;  make bench-peers: beside PyTorch, llama.cpp and others (tests/bench/peers.py)"
+	@echo "make fuzz        FUZZ_SECONDS=$(FUZZ_SECONDS) for each fuzzer;  make full-size: checks at the real model's size"
 	@echo "make install     PREFIX=$(PREFIX), DESTDIR: program, header, library, pkg-config, CMake, manual pages, completions;  make uninstall;  make man;  make clean"
 
 # ---- packages: probed once for each compiler, installed when that is allowed (tests/deps.sh)
@@ -342,6 +343,11 @@ bench-gpu: $(PROBED)
 bench: $(PROGRAM) $(BENCH_PROGRAMS)
 	@if [ -z "$(BENCH_PROGRAMS)" ]; then echo "bench: no tests/bench/*.c" >&2; exit 1; fi
 	@set -e; export OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=1000; for program in $(BENCH_PROGRAMS); do echo "== $$program"; $$program; done
+
+# ---- beside other programs: tests/bench/peers.py says which variables name them
+PYTHON3 ?= python3
+bench-peers: $(B)/bench/bench_peers
+	@$(PYTHON3) tests/bench/peers.py
 
 # ---- each fuzzer's seeds and old findings as a test, with any compiler
 $(B)/tests/corpus_%: tests/fuzz/fuzz_%.c tests/fuzz/run_files.c $(LIBRARIES) | $(PROBED)

@@ -281,7 +281,8 @@ static const char SERVER_ONLY[] = "endpoint_model endpoint_api api_key_env api_k
                                   "family no_cache unique_image twins twins_method";
 static const char SHARED[] = "endpoint data annotations image_dir dataset_name prompt metric num_samples stratify_by "
                              "answer_hint tier_list vision_tokens_list sampling_strategy num_runs_per_sample "
-                             "stop_half_width max_runs time_box_s max_new_tokens ignore_eos max_retries retry_failed seed output_dir "
+                             "stop_half_width max_runs time_box_s max_new_tokens ignore_eos max_retries "
+                             "retry_failed seed output_dir "
                              "plan json quiet color help";
 /* An option without effect is a mistake. */
 static int check_kind(const struct options *options) {

@@ -45,7 +45,8 @@ int image_knob_read(const struct options *options, char **name, int32_t **values
         number = copy_text(start, at ? (size_t)(at - start) : strlen(start));
         const int good = can_parse_number(number, &value) && value >= 1 && value <= INT32_MAX;
         free(number);
-        if (!good) return complain(EXIT_USAGE, "--image_knob: \"%s\": want whole numbers from 1, like %s=4", text, *name);
+        if (!good)
+            return complain(EXIT_USAGE, "--image_knob: \"%s\": want whole numbers from 1, like %s=4", text, *name);
         *values = resize(*values, *count + 1, sizeof **values);
         (*values)[(*count)++] = (int32_t)value;
     }
@@ -101,9 +102,9 @@ static void layout_of_picture(const vp_picture *picture, vp_layout *layout) {
     layout->marker_tokens = picture->marker_tokens;
     layout->image_tokens = picture->tokens + picture->separator_tokens + picture->marker_tokens;
 }
-/* What stands around Idefics3's views and Gemma 3's is text, which the tokenizer knows as tokens of its own or does not:
- * the line ends behind the last row, rows and columns beyond the sixth. The markers' count becomes what it makes of
- * them. */
+/* What stands around Idefics3's views and Gemma 3's is text, which the tokenizer knows as tokens of its own or does
+ * not: the line ends behind the last row, rows and columns beyond the sixth. The markers' count becomes what it makes
+ * of them. */
 static vp_result count_markers(const struct model *model, vp_picture *picture) {
     const vp_processor *processor = &model->other.processor;
     const char *placeholder = vp_processor_placeholder(processor->kind);
