@@ -32,7 +32,7 @@ enum { VP_PROCESSOR_VIEW_PIXELS_MAX = 100000000 }; /* of all views of one image 
 typedef struct vp_processor {
     vp_processor_kind kind;
     vp_geometry geometry;      /* crop_px: what the tower reads of a view, Qwen's a token's share; pool, mean, std */
-    int32_t view_px;           /* side of a view: crop_px; Idefics3's may have part of a patch more, which is not read */
+    int32_t view_px;           /* side of a view: crop_px; Idefics3's may have part of a patch more, never read */
     int32_t shortest_edge_px;  /* LLaVA: the image's, before the centre is cut out */
     int32_t longest_edge_px;   /* Idefics3: the image's, after the first resize */
     vp_family family;          /* rule of the grid of views; unused for OLMoE and LLaVA */
