@@ -3249,8 +3249,8 @@ static const vk_decode_kernels vk_cuda_decode = {
 };
 
 static const vk_backend vk_cuda_backend = {
-    VK_KERNEL_TABLE, 1, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL, vk_cuda_count,
-    vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_reset, VK_GROUP_ROWS, vk_cuda_experts, &vk_cuda_decode,
+    VK_KERNEL_TABLE, 1, 0, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL,
+    vk_cuda_count, vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_reset, VK_GROUP_ROWS, vk_cuda_experts, &vk_cuda_decode,
     vk_cuda_replay, vk_cuda_record, vk_cuda_keep, NULL
 };
 extern "C" const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
@@ -3401,6 +3401,8 @@ typedef struct vk_cpu {
     void *k_panels, *v_panels, *attend;
     size_t attend_bytes;   /* of one thread */
     float *pieces;         /* of a single query's attention */
+    void *widened;         /* panels of integers as bf16, one a thread */
+    size_t widened_bytes;
     vk_team *team;         /* within vk_cpu_together: threads that wait for loops */
     int64_t *first_task;
     int64_t *marks;        /* ns */
@@ -3427,11 +3429,13 @@ static int vk_task_rows(const vk_gemm_job *job, int threads) {
     if (blocks < wanted) blocks = blocks > split ? blocks : wanted < split ? wanted : split;
     return vk_divide_up(vk_divide_up(job->m, blocks), VK_ROWS_MAX) * VK_ROWS_MAX;
 }
-static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task, vk_epilogue epilogue, int stream) {
+#include "kernels/cpu_quant.h"
+static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task, vk_epilogue epilogue, int stream,
+                         int thread) {
     const vk_linear *linear = job->w;
     const vk_gemm_kernel *kernel = cpu->gemm[linear->wide][vk_shape_of(job->m)];
     vk_tile tile = linear->wide ? kernel->tile_wide : kernel->tile;
-    size_t element = linear->wide ? 4 : 2, panel_bytes = (size_t)linear->k_padded * VK_PAD * element,
+    size_t element = linear->wide ? 4 : 2, panel_bytes = vk_panel_bytes(linear),
            x_bytes = (size_t)job->ldx * element, out = epilogue == VK_ADD_F32 || epilogue == VK_STORE_F32 ? 4 : element;
     int columns = vk_task_columns(job), task_rows = vk_task_rows(job, cpu->queue.threads),
         r0 = (int)(task / columns) * task_rows;
@@ -3447,6 +3451,16 @@ static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task
         sink.bias = linear->bias ? linear->bias + c : NULL;
         sink.cols = c1 - c < VK_PAD ? c1 - c : VK_PAD;
         sink.stream = stream && sink.cols == VK_PAD && ((uintptr_t)sink.y | sink.row_bytes) % 64 == 0;
+        if (linear->bits && job->m == 1) {
+            (linear->bits == 8 ? vk_quant_row8 : vk_quant_row4)(sums, (const uint16_t *)(const void *)x, panel,
+                                                                linear->k_padded);
+            vk_finish_rows(&sink, sums, 0, 1);
+            continue;
+        }
+        if (linear->bits) {
+            vk_quant_widen((uint16_t *)vk_quant_room(cpu, thread), panel, linear->k_padded, linear->bits);
+            panel = (const char *)vk_quant_room(cpu, thread);
+        }
         if (kernel->panel && !linear->wide && job->m > 1) {
             kernel->panel(&sink, sums, x, (size_t)job->ldx, panel, (size_t)linear->k_padded, rows);
             continue;
@@ -3492,9 +3506,8 @@ typedef struct vk_gemm_list {
 static void vk_gemm_share(const void *context, int64_t task, int thread) {
     const vk_gemm_list *list = (const vk_gemm_list *)context;
     int j = 0;
-    (void)thread;
     while (task >= list->first_task[j + 1]) j++;
-    vk_gemm_task(list->cpu, &list->jobs[j], task - list->first_task[j], list->epilogue, list->stream);
+    vk_gemm_task(list->cpu, &list->jobs[j], task - list->first_task[j], list->epilogue, list->stream, thread);
 }
 static void vk_gemm_run(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, int64_t *first_task,
                         vk_epilogue epilogue) {
@@ -3724,8 +3737,8 @@ static void *vk_cpu_allocate(vk_queue *queue, size_t bytes) {
     cpu->memory_bytes = bytes;
     return cpu->memory;
 }
-/* scratch: panels of K | panels of V | a strip of each thread | pieces of attention | tasks before each job of a
- * grouped product */
+/* scratch: panels of K | panels of V | a strip of each thread | pieces of attention | a widened panel of each thread |
+ * tasks before each job of a grouped product */
 static void vk_cpu_layout(vk_cpu *cpu, const vk_extent *extent, vk_arena *arena) {
     size_t element = extent->wide ? 4 : 2, threads = (size_t)cpu->queue.threads;
     size_t panels = vk_max(vk_attention_panel_elements(extent->vit.tokens, extent->vit.kv_heads, extent->vit.head_dim),
@@ -3736,6 +3749,8 @@ static void vk_cpu_layout(vk_cpu *cpu, const vk_extent *extent, vk_arena *arena)
     cpu->attend_bytes = vk_attend_bytes((size_t)head_dim, extent->wide);
     cpu->attend = vk_take(arena, threads, cpu->attend_bytes);
     cpu->pieces = (float *)vk_take(arena, VK_PIECES, 4 * vk_piece_floats(extent->llm.heads, head_dim));
+    cpu->widened_bytes = (size_t)extent->quant_k * VK_PAD * 2;
+    cpu->widened = vk_take(arena, threads, cpu->widened_bytes);
     cpu->first_task = (int64_t *)vk_take(arena, (size_t)extent->experts + 1, sizeof *cpu->first_task);
 }
 static size_t vk_cpu_scratch_bytes(vk_queue *queue, const vk_extent *extent) {
@@ -3765,7 +3780,9 @@ static void vk_cpu_copy(vk_queue *queue, void *to, const void *from, size_t byte
 }
 static int64_t vk_linear_bytes(const vk_linear *linear, int m, vk_epilogue epilogue, int wide) {
     int64_t in = linear->wide ? 4 : 2, out = epilogue == VK_ADD_F32 ? 8 : epilogue == VK_STORE_F32 || wide ? 4 : 2;
-    return (int64_t)linear->n * linear->k * in + (int64_t)m * linear->k * in + (int64_t)m * linear->n * out
+    int64_t weights = (int64_t)linear->n * linear->k;
+    weights = linear->bits ? weights * linear->bits / 8 + weights / VK_QUANT_BLOCK * 4 : weights * in;
+    return weights + (int64_t)m * linear->k * in + (int64_t)m * linear->n * out
            + (linear->bias ? 4 * (int64_t)linear->n : 0);
 }
 static int64_t vk_linear_flops(const vk_linear *linear, int m, vk_epilogue epilogue) {
@@ -3953,7 +3970,7 @@ static vp_result vk_cpu_telemetry_here(int32_t index, vp_telemetry *out, vp_erro
 }
 
 static const vk_backend vk_cpu_backend = {
-    VK_KERNEL_TABLE, 0, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), vk_cpu_gemm_name, NULL, NULL,
+    VK_KERNEL_TABLE, 0, 1, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), vk_cpu_gemm_name, NULL, NULL,
     vk_cpu_telemetry_here, NULL, 0, NULL, NULL, NULL, NULL, NULL, vk_cpu_together
 };
 const vk_backend *vk_cpu_code(void) { return &vk_cpu_backend; }

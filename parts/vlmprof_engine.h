@@ -25,7 +25,9 @@
 extern "C" {
 #endif
 
-typedef enum vp_weights { VP_WEIGHTS_BF16, VP_WEIGHTS_FP32 } vp_weights; /* fp32: fp32 arithmetic everywhere */
+/* FP32: fp32 arithmetic everywhere. INT8, INT4: the linears of the language model's blocks hold integers with one scale
+ * per row and 32 values; everything else, and all inputs of products, is bf16. On the CPU alone */
+typedef enum vp_weights { VP_WEIGHTS_BF16, VP_WEIGHTS_FP32, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4 } vp_weights;
 typedef struct vp_engine vp_engine;
 
 /* not VP_OK: stop with VP_ERR_INTERRUPTED */
@@ -36,6 +38,7 @@ typedef struct vp_engine_options {
     const vp_checkpoint *checkpoint;
     uint64_t seed;
     vp_weights weights;
+    vp_weights head_weights;   /* INT8 or INT4: the head's, too; otherwise it is as the rest of the model */
     const char *device;   /* "auto", "cpu", "cuda", "cuda:N" */
     const char *gemm;     /* NULL or "auto": measured choice; else one of vp_engine_gemm_name */
     int32_t threads;      /* 0: all cores this process may use */

@@ -570,8 +570,27 @@ static void test_other_folders(void) {
     REFUSED("run --model %F/llava -p a --max_new_tokens 1 --cold", 3, "names 17 tokens that end an answer");
 }
 
+/* integers: answers come, the JSON says which weights they had, and what cannot have them is refused by name */
+static void test_integers(void) {
+    static const char *const kinds[2] = {"int8", "int4"};
+    char command[1024];
+    for (int i = 0; i < 2; i++) {
+        check_case("run --weights %s", kinds[i]);
+        snprintf(command, sizeof command, "run --synthetic tiny -p What --device cpu --weights %s --head_weights int8 --max_new_tokens 3 --ignore_eos --json", kinds[i]);
+        if (!CHECK_INT(cli(command), 0)) continue;
+        snprintf(command, sizeof command, "\"weights\": \"%s\"", kinds[i]);
+        CHECK(last.out && strstr(last.out, command));
+        CHECK(last.out && strstr(last.out, "\"head_weights\": \"int8\""));
+    }
+    check_case("run --weights int8 of packed weights");
+    CHECK_INT(cli("convert --synthetic tiny %F/packed --layout packed"), 0);
+    CHECK_INT(cli("run --model %F/packed -p What --device cpu --weights int8 --max_new_tokens 2"), 3);
+    CHECK(last.err && strstr(last.err, "int8 and int4 need the folder"));
+}
+
 int main(void) {
     if (!command_begin("command_run")) return 1;
+    test_integers();
     test_show_prompt();
     test_run();
     test_end_of_answer();

@@ -37,7 +37,11 @@
 #define OPTION_IGNORE_EOS \
     {"ignore_eos", FLAG, NULL, NULL, 0, 0, NULL, "always make max_new_tokens tokens"}
 #define OPTION_WEIGHTS \
-    {"weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 fp32", "bf16, or fp32: fp32 arithmetic everywhere"}
+    {"weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 fp32 int8 int4", \
+     "bf16; fp32: fp32 arithmetic everywhere; int8, int4: the language model's blocks hold integers with a scale per " \
+     "row and 32 values (on the CPU alone)"}
+#define OPTION_HEAD_WEIGHTS \
+    {"head_weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4", "with --weights int8 or int4: the head's, too"}
 #define OPTION_SEED \
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, \
      "of synthetic weights, of the sampling of data and of caption prompts"}

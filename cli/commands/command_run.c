@@ -60,6 +60,7 @@ static const struct option_spec RUN_OPTIONS[] = {
     {"active_blocks", COUNTS, "I,J,...", NULL, 0, 1000000, NULL, "decoder blocks that run, by index"},
     OPTION_IMPORTANCE_SCORES_FILE,
     OPTION_WEIGHTS,
+    OPTION_HEAD_WEIGHTS,
     OPTION_GROUP("measuring"),
     {"num_runs", COUNT, "R", NULL, 1, 10000, NULL,
      "timed runs, after an untimed one that warms up (default: 1; with --profile 5)"},
