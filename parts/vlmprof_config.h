@@ -1515,7 +1515,8 @@ static const vp_impl_preset vp_impl_model_presets[] = {
      "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":32,\"rope_scaling\":{\"mrope_section\":[6,5,5]},"
      "\"num_experts\":8,\"num_experts_per_tok\":2,\"moe_intermediate_size\":64,\"vocab_size\":320,"
      "\"max_position_embeddings\":4096},\"vision_config\":{\"hidden_size\":64,\"intermediate_size\":128,"
-     "\"num_heads\":4,\"depth\":4,\"num_position_embeddings\":64,\"deepstack_visual_indexes\":[0,1,2],\"out_hidden_size\":128}}",
+     "\"num_heads\":4,\"depth\":4,\"num_position_embeddings\":64,\"deepstack_visual_indexes\":[0,1,2],"
+     "\"out_hidden_size\":128}}",
      VP_IMPL_QWEN3_FILE("4096", "1048576")},
     {"qwen2.5-vl-3b",
      "{\"model_type\":\"qwen2_5_vl\",\"hidden_size\":2048,\"intermediate_size\":11008,\"num_hidden_layers\":36,"
