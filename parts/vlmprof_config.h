@@ -35,7 +35,10 @@ VP_API vp_result vp_json_load(const char *text, size_t bytes, const char *where,
     X(QWEN2_5_VL, "Qwen2.5-VL", "Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl") \
     X(QWEN3_VL, "Qwen3-VL", "Qwen3VLForConditionalGeneration", "qwen3_vl") \
     X(QWEN3_VL_MOE, "Qwen3-VL-MoE", "Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe") \
-    X(GEMMA3, "Gemma 3", "Gemma3ForConditionalGeneration", "gemma3")
+    X(GEMMA3, "Gemma 3", "Gemma3ForConditionalGeneration", "gemma3") \
+    X(LLAMA, "Llama", "LlamaForCausalLM", "llama") \
+    X(QWEN2, "Qwen2", "Qwen2ForCausalLM", "qwen2") \
+    X(QWEN3, "Qwen3", "Qwen3ForCausalLM", "qwen3")
 typedef enum vp_architecture {
 #define VP_ARCHITECTURE_ENUM(name, text, architecture, model_type) VP_ARCHITECTURE_##name,
     VP_ARCHITECTURES(VP_ARCHITECTURE_ENUM)
@@ -1324,6 +1327,12 @@ static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preproc
     switch (config->architecture) {
         case VP_ARCHITECTURE_MOLMO: return vp_impl_config_molmo(&fields, preprocessor, config);
         case VP_ARCHITECTURE_OLMOE: return vp_impl_config_olmoe(&fields, preprocessor, config);
+        case VP_ARCHITECTURE_LLAMA:
+        case VP_ARCHITECTURE_QWEN2:
+        case VP_ARCHITECTURE_QWEN3:
+            config->geometry = vp_geometry_default();
+            vp_impl_config_llama(&fields, &vp_impl_languages[config->architecture - VP_ARCHITECTURE_LLAMA], config);
+            return fields.result;
         case VP_ARCHITECTURE_LLAVA: return vp_impl_config_llava(&fields, preprocessor, config);
         case VP_ARCHITECTURE_IDEFICS3:
         case VP_ARCHITECTURE_SMOLVLM: return vp_impl_config_idefics3(&fields, preprocessor, config);
@@ -1505,8 +1514,8 @@ static const vp_impl_preset vp_impl_model_presets[] = {
      "{\"model_type\":\"qwen3_vl_moe\",\"text_config\":{\"hidden_size\":128,\"num_hidden_layers\":4,"
      "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":32,\"rope_scaling\":{\"mrope_section\":[6,5,5]},"
      "\"num_experts\":8,\"num_experts_per_tok\":2,\"moe_intermediate_size\":64,\"vocab_size\":320,"
-     "\"max_position_embeddings\":4096},\"vision_config\":{\"hidden_size\":64,\"intermediate_size\":128,\"num_heads\":4,"
-     "\"depth\":4,\"num_position_embeddings\":64,\"deepstack_visual_indexes\":[0,1,2],\"out_hidden_size\":128}}",
+     "\"max_position_embeddings\":4096},\"vision_config\":{\"hidden_size\":64,\"intermediate_size\":128,"
+     "\"num_heads\":4,\"depth\":4,\"num_position_embeddings\":64,\"deepstack_visual_indexes\":[0,1,2],\"out_hidden_size\":128}}",
      VP_IMPL_QWEN3_FILE("4096", "1048576")},
     {"qwen2.5-vl-3b",
      "{\"model_type\":\"qwen2_5_vl\",\"hidden_size\":2048,\"intermediate_size\":11008,\"num_hidden_layers\":36,"
@@ -1874,6 +1883,9 @@ static void vp_impl_walk_qwen(vp_impl_walk *walk, const vp_model_config *config)
 static void vp_impl_walk_model(vp_impl_walk *walk, const vp_model_config *config) {
     int64_t block = (int64_t)config->geometry.pool * config->geometry.pool * config->vit_width;
     switch (config->architecture) {
+        case VP_ARCHITECTURE_LLAMA:
+        case VP_ARCHITECTURE_QWEN2:
+        case VP_ARCHITECTURE_QWEN3:
         case VP_ARCHITECTURE_OLMOE: vp_impl_walk_language(walk, config, "model.", "lm_head"); break;
         case VP_ARCHITECTURE_LLAVA:
             vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");

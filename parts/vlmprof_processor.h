@@ -20,10 +20,11 @@
 extern "C" {
 #endif
 
-/* OLMOE reads no images; IDEFICS3 is SmolVLM's, too, QWEN3_VL Qwen3-VL-MoE's */
+/* OLMOE and PLAIN read no images; IDEFICS3 is SmolVLM's, too, QWEN3_VL Qwen3-VL-MoE's; PLAIN leaves a question as it
+ * is */
 typedef enum vp_processor_kind {
     VP_PROCESSOR_OLMOE, VP_PROCESSOR_LLAVA, VP_PROCESSOR_IDEFICS3, VP_PROCESSOR_INTERNVL, VP_PROCESSOR_QWEN2_5_VL,
-    VP_PROCESSOR_QWEN3_VL, VP_PROCESSOR_GEMMA3, VP_PROCESSOR_COUNT
+    VP_PROCESSOR_QWEN3_VL, VP_PROCESSOR_GEMMA3, VP_PROCESSOR_PLAIN, VP_PROCESSOR_COUNT
 } vp_processor_kind;
 enum { VP_PROCESSOR_VIEW_PIXELS_MAX = 100000000 }; /* of all views of one image together, and of what is resized */
 
@@ -38,7 +39,7 @@ typedef struct vp_processor {
 } vp_processor;
 /* Reads the settings of an image processor.
  * in:      geometry      of the model's tower: crop_px, patch_px, pool, mean and std
- *          preprocessor  preprocessor_config.json, its top node an object; NULL: only for VP_PROCESSOR_OLMOE
+ *          preprocessor  preprocessor_config.json, its top node an object; NULL: where none are read
  * out:     processor     on success
  * returns: VP_OK; VP_ERR_NOT_FOUND: no file, or it lacks a size; VP_ERR_UNSUPPORTED: a step that is not the official
  *          one (where names it); VP_ERR_MISMATCH: sizes that are not the tower's; VP_ERR_FORMAT: a value of the wrong
@@ -314,7 +315,7 @@ VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *ge
     processor->kind = kind;
     processor->geometry = *geometry;
     processor->view_px = geometry->crop_px;
-    if (kind == VP_PROCESSOR_OLMOE) return VP_OK;
+    if (!vp_processor_placeholder(kind)) return VP_OK;
     if (vp_geometry_check(geometry) != VP_OK)
         return vp_fail(error, VP_ERR_RANGE, -1, "processor", "the geometry's numbers do not fit together");
     if (!preprocessor)
@@ -375,7 +376,7 @@ VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t wid
     vp_result result;
     if (!processor || !picture || width_px < 1 || height_px < 1)
         return vp_fail(error, VP_ERR_RANGE, -1, "picture", "no processor, no place for the picture, or an empty image");
-    if (processor->kind == VP_PROCESSOR_OLMOE)
+    if (!vp_processor_placeholder(processor->kind))
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "image", "this model reads text alone");
     memset(&made, 0, sizeof made);
     made.width_px = width_px;
@@ -436,9 +437,9 @@ static vp_result vp_impl_processor_no_knob(const vp_processor *processor, const 
     vp_message text = {{0}, 0};
     int32_t i;
     if (!vp_processor_knob(processor, 0)) {
-        vp_message_text(&text, processor->kind == VP_PROCESSOR_OLMOE ? "this model reads no images"
+        vp_message_text(&text, !vp_processor_placeholder(processor->kind) ? "this model reads no images"
                                                                      : "this model's images have one size, ");
-        if (processor->kind != VP_PROCESSOR_OLMOE) {
+        if (vp_processor_placeholder(processor->kind)) {
             vp_message_int(&text, processor->geometry.crop_px);
             vp_message_text(&text, " pixels a side: nothing can be set");
         }
@@ -772,6 +773,7 @@ static const struct {
      "<|im_end|>\n<|im_start|>assistant\n", {UINT64_C(0xedf56504a829b677), UINT64_C(0x99ac253185d6f7c1)}},
     {"<start_of_image>", NULL, "<bos><start_of_turn>user\n", "<start_of_image>", "",
      "<end_of_turn>\n<start_of_turn>model\n", {UINT64_C(0xd19b6ff3a49deea5), 0}},
+    {NULL, NULL, "", "", "", "", {0, 0}},
 };
 
 VP_API const char *vp_processor_placeholder(vp_processor_kind kind) {
@@ -806,7 +808,7 @@ VP_API vp_result vp_processor_prompt(vp_processor_kind kind, const char *questio
     vp_impl_processor_text text = {NULL, 0};
     size_t bytes;
     int pass;
-    if ((unsigned)kind >= VP_PROCESSOR_COUNT || !question || !needed || (has_image && kind == VP_PROCESSOR_OLMOE))
+    if ((unsigned)kind >= VP_PROCESSOR_COUNT || !question || !needed || (has_image && !vp_processor_placeholder(kind)))
         return VP_ERR_RANGE;
     bytes = strlen(question);
     if (kind == VP_PROCESSOR_GEMMA3) { /* its template trims */

@@ -6,7 +6,9 @@
 
 #define OPTION_MODEL \
     {"model", TEXT, "DIR", NULL, 0, 0, NULL, \
-     "checkpoint folder: config.json, tokenizer.json, and *.safetensors or what convert packed"}
+     "checkpoint folder: config.json, tokenizer.json, and *.safetensors or what convert packed; or a GGUF file"}
+#define OPTION_MMPROJ \
+    {"mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "with a GGUF file: the file of its vision tower"}
 #define OPTION_SYNTHETIC \
     {"synthetic", TEXT, "NAME", NULL, 0, 0, NULL, \
      "seeded random weights in a real shape (tiny, molmoe-1b, ..): latency is real, answers are noise"}
