@@ -506,6 +506,35 @@ static void test_published_configs(void) {
     }
 }
 
+/* RoPE's scalings by the words of published files, and what is refused by name */
+static void test_rope_scaling(void) {
+    static const struct { const char *rope; vp_result code; vp_rope_scaling scaling; const char *where; } rows[] = {
+        { "\"rope_type\":\"default\"", VP_OK, VP_ROPE_PLAIN, "" },
+        { "\"type\":\"dynamic\",\"factor\":2.0", VP_OK, VP_ROPE_PLAIN, "" },
+        { "\"type\":\"linear\",\"factor\":2.0", VP_OK, VP_ROPE_LINEAR, "" },
+        { "\"rope_type\":\"yarn\",\"factor\":4.0,\"original_max_position_embeddings\":32768", VP_OK, VP_ROPE_YARN, "" },
+        { "\"type\":\"yarn\",\"factor\":4.0,\"mscale\":null,\"truncate\":true", VP_OK, VP_ROPE_YARN, "" },
+        { "\"rope_type\":\"yarn\",\"factor\":4.0,\"mscale\":0.7", VP_ERR_UNSUPPORTED, VP_ROPE_PLAIN, "text_config.rope_scaling.mscale" },
+        { "\"rope_type\":\"yarn\",\"factor\":4.0,\"truncate\":false", VP_ERR_UNSUPPORTED, VP_ROPE_PLAIN, "text_config.rope_scaling.truncate" },
+        { "\"rope_type\":\"yarn\",\"factor\":4.0,\"beta_fast\":1,\"beta_slow\":1", VP_ERR_RANGE, VP_ROPE_PLAIN, "text_config.rope_scaling.beta_fast" },
+        { "\"rope_type\":\"longrope\"", VP_ERR_UNSUPPORTED, VP_ROPE_PLAIN, "text_config.rope_scaling.rope_type" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        vp_model_config config;
+        vp_error error = { VP_OK, -1, "", "" };
+        char text[400];
+        check_case("rope: %s", rows[i].rope);
+        snprintf(text, sizeof text, "{\"model_type\":\"llava\",\"text_config\":{\"rope_scaling\":{%s}},\"vision_config\":{}}", rows[i].rope);
+        if (!CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &config, &error), rows[i].code)) printf("%s: %s\n", error.where, error.text);
+        if (rows[i].code != VP_OK) { CHECK(strstr(error.where, strrchr(rows[i].where, '.') + 1)); continue; }
+        CHECK_INT(config.rope.scaling, rows[i].scaling);
+        if (config.rope.scaling != VP_ROPE_YARN) continue;
+        CHECK(config.rope.factor == 4.0 && config.rope.low_frequency == 1.0 && config.rope.high_frequency == 32.0);
+        CHECK(config.rope.magnitude > 1.13862 && config.rope.magnitude < 1.13864); /* 0.1 ln 4 + 1 */
+        CHECK(config.rope.original_positions == (i == 3 ? 32768.0 : 2048.0)); /* the file's, or max_position_embeddings */
+    }
+}
+
 /* ------------------------------------------------------------------------------------------------- safetensors */
 typedef struct header_case { const char *what, *header; int64_t buffer; vp_result code; const char *text; } header_case;
 #define METADATA "\"__" "metadata" "__\"" /* the style check takes the name itself for a compiler's */
@@ -1140,6 +1169,7 @@ int main(void) {
     test_conversions();
     test_config();
     test_presets();
+    test_rope_scaling();
     test_published_configs();
     test_headers();
     test_find();
