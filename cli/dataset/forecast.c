@@ -244,6 +244,12 @@ static vp_result calibration_pass(vp_engine *engine, const vp_model_config *conf
         request.image_masks = (const float *)session->masks.data;
         request.image_input_idx = (const int32_t *)session->index.data;
         request.views = layout->views;
+        request.grid_rows = layout->tiling.rows;
+        request.grid_cols = layout->tiling.cols;
+        request.span_ends = (const int32_t *)session->spans.data;
+        for (int32_t i = 0; i < sequence_of(&input); i++) ((int32_t *)session->spans.data)[i] = i + 1;
+        for (int32_t i = 0; picture && i < picture->tokens; i++)
+            ((int32_t *)session->spans.data)[i] = picture->tokens;
     }
     memset(session->ids.data, 0, session->ids.bytes);
     for (int32_t i = 0; i < sequence_of(&input); i++) ((int32_t *)session->ids.data)[i] = i % 256;
@@ -298,7 +304,8 @@ static int calibrate(const struct options *options, const struct model *model, c
     if (result == VP_OK) result = engine_begin(&settings, &engine, &error);
     for (int i = 0; i < CALIBRATION_RUNS && result == VP_OK && !interrupted; i++) {
         vp_stage_times times;
-        result = calibration_pass(engine, &small.config, views ? &layout : NULL, views && is_other ? &picture : NULL, &session, &times, &error);
+        result = calibration_pass(engine, &small.config, views ? &layout : NULL, views && is_other ? &picture : NULL,
+                                  &session, &times, &error);
         for (int stage = 0; stage < VP_STAGE_COUNT && i && result == VP_OK; stage++) { /* the first warms up */
             double ns = (double)(times.device_ns[stage] > 0 ? times.device_ns[stage] : 1);
             rates->flops_ns[stage] = fmax(rates->flops_ns[stage], (double)times.flops[stage] / ns);

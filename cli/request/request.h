@@ -15,7 +15,7 @@
 struct session {
     const struct model *model;
     vp_engine *engine; /* NULL: none is open */
-    struct buffer pixels, masks, index, ids, scratch, answer;
+    struct buffer pixels, masks, index, spans, ids, scratch, answer;
 };
 
 /* Closes the engine. A GPU that it broke gets a new context: this program owns its devices. */
