@@ -646,15 +646,15 @@ KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, vk_hea
 #endif
 
 #ifdef VK_CUDA
-/* One query against the *position + 1 cached keys, one block per head; scores f32 [heads, lds] is scratch. out, q
+/* One query against the *position + 1 cached keys, or the last `window` of them, one block per head; scores f32 [heads, lds] is scratch. out, q
  * in-type, heads side by side; key, value in-type [positions, d], each head of which serves `sharing` heads of q */
 KERNEL(k_attention_decode, void *out, const void *q, const void *key, const void *value, float *scores,
-       const int32_t *position, int lds, int d, int head_dim, int sharing, float scale, int wide) {
-    int keys = *position + 1;
+       const int32_t *position, int lds, int d, int head_dim, int sharing, int window, float scale, int wide) {
+    int gone = window && *position + 1 > window ? *position + 1 - window : 0, keys = *position + 1 - gone;
     size_t h = BLK * (size_t)head_dim, kv = BLK / (size_t)sharing * (size_t)head_dim;
     float *p = scores + BLK * (size_t)lds, m = -INFINITY, s = 0.0f;
     EACH_WARP(j, keys) {
-        size_t k = (size_t)j * (size_t)d + kv;
+        size_t k = (size_t)(gone + j) * (size_t)d + kv;
         float a = 0.0f;
         EACH_LANE_SUM(i, head_dim, a) a += vk_get(q, h + (size_t)i, wide) * vk_get(key, k + (size_t)i, wide);
         a = warp_sum(a);
@@ -678,7 +678,7 @@ KERNEL(k_attention_decode, void *out, const void *q, const void *key, const void
 #pragma unroll 8
 #endif
             for (int j = group; j < keys; j += groups)
-                a += p[j] * vk_get(value, (size_t)j * (size_t)d + kv + (size_t)(i0 + column), wide);
+                a += p[j] * vk_get(value, (size_t)(gone + j) * (size_t)d + kv + (size_t)(i0 + column), wide);
         }
         SYNC();
         part[TID] = a;
@@ -910,12 +910,22 @@ static void l_qk_norm_rope(vk_queue *queue, void *q, void *key, void *value, con
            value, qkv, *heads, position, ldq, wide);
 }
 /* what of it is counted */
+static int vk_seen_keys(int keys, const vk_heads *heads) {
+    return heads->window && keys > heads->window ? heads->window : keys;
+}
 static int64_t vk_attention_decode_flops(int keys, const vk_heads *heads) {
-    return (int64_t)keys * heads->heads * (4 * (int64_t)heads->head_dim + 5);
+    return (int64_t)vk_seen_keys(keys, heads) * heads->heads * (4 * (int64_t)heads->head_dim + 5);
 }
 static int64_t vk_attention_decode_bytes(int keys, const vk_heads *heads, int wide) {
     int64_t head_dim = heads->head_dim;
-    return (keys * heads->kv_heads * head_dim + heads->heads * head_dim) * 2 * vk_element(wide) + 4;
+    return (vk_seen_keys(keys, heads) * heads->kv_heads * head_dim + heads->heads * head_dim) * 2 * vk_element(wide) + 4;
+}
+/* of all heads of a job over many tokens: what is needed, not the squares that are computed */
+static int64_t vk_attention_scores(const vk_attention_job *job) {
+    int64_t tokens = job->tokens,
+            scores = job->scores ? job->scores
+                                 : job->batch * (job->causal ? tokens * (tokens + 1) / 2 : tokens * tokens);
+    return scores * job->heads;
 }
 #ifdef VK_CUDA
 static void l_attention_decode(vk_queue *queue, void *out, const void *q, const void *key, const void *value,
@@ -925,7 +935,8 @@ static void l_attention_decode(vk_queue *queue, void *out, const void *q, const 
     vk_shape(queue, 1, 1, keys, (int64_t)heads->heads * head_dim);
     LAUNCH(k_attention_decode, heads->heads, 1024, vk_attention_decode_flops(keys, heads),
            vk_attention_decode_bytes(keys, heads, wide), out, q, key, value, scores, position, lds,
-           heads->kv_heads * head_dim, head_dim, heads->heads / heads->kv_heads, 1.0f / sqrtf((float)head_dim), wide);
+           heads->kv_heads * head_dim, head_dim, heads->heads / heads->kv_heads, heads->window,
+           1.0f / sqrtf((float)head_dim), wide);
 }
 #else
 /* >>attention */
@@ -1008,10 +1019,10 @@ static void l_patch_windows(vk_queue *queue, void *out, const float *hidden, int
 #include "kernels/native_launchers.h"
 
 #define VK_KERNEL_TABLE { \
-    l_rmsnorm, l_layernorm, l_convert, l_vit_embed, l_pool_windows, l_pool_attention, l_silu_mul, l_embed, \
+    l_rmsnorm, l_layernorm, l_convert, l_vit_embed, l_pool_windows, l_pool_attention, l_silu_mul, l_gelu_mul, l_embed, \
     l_scatter_add, l_qk_norm_rope, l_attention_decode, l_router, l_moe_lists, l_gather, l_combine, l_argmax, \
-    l_advance, l_read, l_add_rmsnorm, l_add_scaled, l_place_rows, l_patch_windows, l_grid_embed, l_grid_turn, \
-    l_take_rows, l_compose_rope }
+    l_advance, l_read, l_add_rmsnorm, l_add_scaled, l_place_rows, l_patch_windows, l_mean_windows, l_grid_embed, \
+    l_grid_turn, l_take_rows, l_compose_rope }
 
 /* ================================================================================================ backend >>backend
  * What both backends have in common: the order of their tables (engine/backend.h), ranges, telemetry that tells
@@ -1066,6 +1077,8 @@ typedef struct vk_attend { /* the operands of a block's head */
     const uint16_t *q, *k, *v;
     int tokens, ldy, ldq, ldk, causal;
     float scale;
+    const int32_t *reach; /* MASKED: as in vk_attention_job */
+    int window;
 } vk_attend;
 /* keys of a tile: as many as there are registers for scores */
 #define VK_ATTEND_KEYS(width) ((width) > 64 ? 32 : 64)
@@ -1081,20 +1094,21 @@ FN void vk_attend_fetch(uint16_t *to, const uint16_t *from, int first, int rows,
 }
 /* One row of a warp's tile of scores: the maximum, the sum and the results so far are updated, and scores become
  * weights. This lane's part of the row is s[n][half], s[n][half + 1], that is keys n * 8 + lane % 4 * 2 and the
- * next. Keys from `limit` on are masked. */
-template <int WIDTH>
-FN void vk_attend_row(float (*s)[4], float (*o)[4], float *most, float *sum, int half, int limit, float scale) {
+ * next. Keys from `limit` on are masked, and if MASKED those before `begin`: perhaps all of a tile. */
+template <int WIDTH, int MASKED>
+FN void vk_attend_row(float (*s)[4], float (*o)[4], float *most, float *sum, int half, int begin, int limit,
+                      float scale) {
     enum { KEYS = VK_ATTEND_KEYS(WIDTH) };
     float m = *most, f, shift;
     int key = (TID & 3) * 2;
     VK_UNROLL for (int n = 0; n < KEYS / 8; n++)
         VK_UNROLL for (int j = 0; j < 2; j++) {
-            if (n * 8 + key + j >= limit) s[n][half + j] = -INFINITY;
+            if (n * 8 + key + j >= limit || (MASKED && n * 8 + key + j < begin)) s[n][half + j] = -INFINITY;
             m = fmaxf(m, s[n][half + j]);
         }
     m = fmaxf(m, __shfl_xor_sync(~0u, m, 1));
     m = fmaxf(m, __shfl_xor_sync(~0u, m, 2));
-    shift = m * scale;
+    shift = MASKED && m == -INFINITY ? 0.0f : m * scale;
     f = vk_exp2(*most * scale - shift);
     *most = m;
     *sum *= f;
@@ -1147,12 +1161,12 @@ template <int WIDTH> FN void vk_attend_store(const vk_attend *at, float (*o)[4],
         *(uint32_t *)(void *)to = vk_pack2(o[n][half] * inverse, o[n][half + 1] * inverse);
     }
 }
-template <int WIDTH> FN void vk_attend_block(const vk_attend *at, int first) {
+template <int WIDTH, int MASKED> FN void vk_attend_block(const vk_attend *at, int first) {
     enum { LD = WIDTH + 8, KEYS = VK_ATTEND_KEYS(WIDTH), TILE = KEYS * LD };
     CUDA_DYNAMIC_SHARED(uint16_t, queries);
     uint16_t *stages = queries + VK_ATTEND_ROWS * LD;
     int warp_first = first + (TID >> 5) * 32, lane = TID & 31,
-        most_keys = at->causal ? first + VK_ATTEND_ROWS : at->tokens;
+        most_keys = at->causal && !(MASKED && at->reach) ? first + VK_ATTEND_ROWS : at->tokens;
     int tiles = ((most_keys < at->tokens ? most_keys : at->tokens) + KEYS - 1) / KEYS;
     float o[2][WIDTH / 8][4], most[2][2], sum[2][2];
     VK_UNROLL for (int i = 0; i < 2; i++) {
@@ -1175,14 +1189,16 @@ template <int WIDTH> FN void vk_attend_block(const vk_attend *at, int first) {
             vk_attend_fetch<WIDTH>(next + TILE, at->v, from + KEYS, KEYS, at->tokens, at->ldk);
         }
         vk_copy_commit();
-        if (warp_first >= at->tokens || (at->causal && from > warp_first))
+        if (warp_first >= at->tokens || (at->causal && !(MASKED && at->reach) && from > warp_first))
             continue; /* both are multiples of 32: no query here sees a key there */
         vk_attend_scores<WIDTH>(s, queries + (warp_first - first) * LD, keys);
         VK_UNROLL for (int r = 0; r < 4; r++) {
             int row = warp_first + (r >> 1) * 16 + (r & 1) * 8 + (lane >> 2),
-                seen = at->causal && row < at->tokens ? row + 1 : at->tokens;
-            vk_attend_row<WIDTH>(s[r >> 1], o[r >> 1], &most[r >> 1][r & 1], &sum[r >> 1][r & 1], (r & 1) * 2,
-                                 seen - from, at->scale);
+                seen = at->causal && row < at->tokens ? row + 1 : at->tokens,
+                begin = MASKED && at->window && row < at->tokens ? row + 1 - at->window : 0;
+            if (MASKED && at->reach && row < at->tokens) seen = at->reach[row];
+            vk_attend_row<WIDTH, MASKED>(s[r >> 1], o[r >> 1], &most[r >> 1][r & 1], &sum[r >> 1][r & 1], (r & 1) * 2,
+                                         begin - from, seen - from, at->scale);
         }
         vk_attend_values<WIDTH>(o, s, keys + TILE);
     }
@@ -1191,7 +1207,7 @@ template <int WIDTH> FN void vk_attend_block(const vk_attend *at, int first) {
 }
 /* Which head and which queries: blocks of one head are consecutive and share its keys. With a causal mask the last
  * queries of all heads come first, because they see the most keys. */
-template <int WIDTH> FN void vk_attend_any(vk_attend at, int row_blocks, int heads, int group) {
+template <int WIDTH, int MASKED> FN void vk_attend_any(vk_attend at, int row_blocks, int heads, int group) {
     size_t pairs = (size_t)gridDim.x / (size_t)row_blocks, pair = at.causal ? BLK % pairs : BLK / (size_t)row_blocks;
     int block = at.causal ? row_blocks - 1 - (int)(BLK / pairs) : (int)(BLK % (size_t)row_blocks);
     size_t row = pair / (size_t)heads * (size_t)at.tokens, head = pair % (size_t)heads, column = head * WIDTH,
@@ -1200,21 +1216,34 @@ template <int WIDTH> FN void vk_attend_any(vk_attend at, int row_blocks, int hea
     at.q += row * (size_t)at.ldq + column;
     at.k += row * (size_t)at.ldk + kv_column;
     at.v += row * (size_t)at.ldk + kv_column;
-    vk_attend_block<WIDTH>(&at, block * VK_ATTEND_ROWS);
+    vk_attend_block<WIDTH, MASKED>(&at, block * VK_ATTEND_ROWS);
 }
 #define VK_ATTEND_PARAMETERS \
     uint16_t *y, const uint16_t *q, const uint16_t *k, const uint16_t *v, int row_blocks, int heads, int group, \
     int tokens, int ldy, int ldq, int ldk, int causal, float scale
-#define VK_ATTEND_ARGUMENTS { y, q, k, v, tokens, ldy, ldq, ldk, causal, scale }
+#define VK_ATTEND_ARGUMENTS { y, q, k, v, tokens, ldy, ldq, ldk, causal, scale, NULL, 0 }
 /* launched if the rows of q, k and v begin at multiples of 16 bytes, as in all in-type buffers, and those of y at
  * multiples of 4 */
 KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head64, VK_ATTEND_PARAMETERS) {
     vk_attend at = VK_ATTEND_ARGUMENTS;
-    vk_attend_any<64>(at, row_blocks, heads, group);
+    vk_attend_any<64, 0>(at, row_blocks, heads, group);
 }
 KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head128, VK_ATTEND_PARAMETERS) {
     vk_attend at = VK_ATTEND_ARGUMENTS;
-    vk_attend_any<128>(at, row_blocks, heads, group);
+    vk_attend_any<128, 0>(at, row_blocks, heads, group);
+}
+/* the same for queries that see each other both ways, or a window of keys */
+KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_masked64, VK_ATTEND_PARAMETERS, const int32_t *reach, int window) {
+    vk_attend at = VK_ATTEND_ARGUMENTS;
+    at.reach = reach;
+    at.window = window;
+    vk_attend_any<64, 1>(at, row_blocks, heads, group);
+}
+KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_masked128, VK_ATTEND_PARAMETERS, const int32_t *reach, int window) {
+    vk_attend at = VK_ATTEND_ARGUMENTS;
+    at.reach = reach;
+    at.window = window;
+    vk_attend_any<128, 1>(at, row_blocks, heads, group);
 }
 /* ---- experts. A block is a tile: at most VK_GROUP_ROWS rows of one expert by VK_GROUP_COLUMNS columns of its
  * weights, 64 x 32 per warp. Slices of both, VK_GROUP_DEPTH deep, pass through shared memory in VK_GROUP_STAGES
@@ -1523,19 +1552,22 @@ KERNEL(k_bias_rows, void *y, const float *bias, int n, int ldy, int add, int wid
     EACH(i, n) vk_put(y, row + (size_t)i, add ? vk_get(y, row + (size_t)i, wide) + bias[i] : bias[i], wide);
 }
 /* Attention weights in-type [count, ld] = softmax of scores f32 [count, ld] * scale over the first `live` keys; 0
- * from there to `keys`. causal: row r of each head's `rows` sees live + r keys. One warp per row. */
+ * from there to `keys`. causal: row r of each head's `rows` sees live + r keys, or reach[live - 1 + r] of them, where
+ * there is a reach, and with a window none before live + r - window. One warp per row. */
 KERNEL(k_softmax_rows, void *weights, const float *scores, int count, int rows, int live, int keys, int ld, int causal,
-       float scale, int wide) {
+       const int32_t *reach, int window, float scale, int wide) {
     size_t row = BLK * (size_t)(NTID >> 5) + (size_t)(TID >> 5), o = row * (size_t)ld;
     if (row < (size_t)count) {
-        int seen = causal ? live + (int)(row % (size_t)rows) : live;
+        int own = causal ? live + (int)(row % (size_t)rows) : live, seen = reach ? reach[own - 1] : own,
+            gone = window && own > window ? own - window : 0;
         float m = -INFINITY, sum = 0.0f;
-        for (int i = TID & 31; i < seen; i += 32) m = scores[o + (size_t)i] > m ? scores[o + (size_t)i] : m;
+        for (int i = gone + (TID & 31); i < seen; i += 32) m = scores[o + (size_t)i] > m ? scores[o + (size_t)i] : m;
         m = warp_max(m);
-        for (int i = TID & 31; i < seen; i += 32) sum += vk_exp((scores[o + (size_t)i] - m) * scale);
+        for (int i = gone + (TID & 31); i < seen; i += 32) sum += vk_exp((scores[o + (size_t)i] - m) * scale);
         sum = warp_sum(sum);
         for (int i = TID & 31; i < keys; i += 32)
-            vk_put(weights, o + (size_t)i, i < seen ? vk_exp((scores[o + (size_t)i] - m) * scale) / sum : 0.0f, wide);
+            vk_put(weights, o + (size_t)i,
+                   i >= gone && i < seen ? vk_exp((scores[o + (size_t)i] - m) * scale) / sum : 0.0f, wide);
     }
 }
 /* ---- devices */
@@ -1843,9 +1875,13 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
     size_t at[3];
     char *base = (char *)vk_round_up((size_t)scratch, 256);
     vk_cuda_scratch(extent, at);
-    VK_TRY(cudaFuncSetAttribute(k_attention_head64, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_ATTEND_BYTES(64)));
-    VK_TRY(
-        cudaFuncSetAttribute(k_attention_head128, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_ATTEND_BYTES(128)));
+#define VK_ATTEND_ROOM(kernel, width) \
+    VK_TRY(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_ATTEND_BYTES(width)))
+    VK_ATTEND_ROOM(k_attention_head64, 64);
+    VK_ATTEND_ROOM(k_attention_head128, 128);
+    VK_ATTEND_ROOM(k_attention_masked64, 64);
+    VK_ATTEND_ROOM(k_attention_masked128, 128);
+#undef VK_ATTEND_ROOM
     VK_TRY(cudaFuncSetAttribute(k_experts_gate_up, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
     VK_TRY(cudaFuncSetAttribute(k_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
     vk_wide_use(queue);
@@ -2109,14 +2145,16 @@ static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int seq
     vk_cuda *cuda = vk_cuda_of(queue);
     size_t element = cuda->wide ? 4 : 2, from = (size_t)sequence * (size_t)job->tokens;
     cudaDataType type = cuda->wide ? CUDA_R_32F : CUDA_R_16BF;
-    int keys = job->causal ? first + rows : job->tokens, ld = (int)vk_round_up((size_t)job->tokens, VK_PAD),
+    int keys = job->causal && !job->reach ? first + rows : job->tokens, ld = (int)vk_round_up((size_t)job->tokens, VK_PAD),
         hd = job->head_dim;
     const char *q = (const char *)job->q + (from + (size_t)first) * (size_t)job->ldq * element;
     const char *k = (const char *)job->k + from * (size_t)job->ldk * element,
                *v = (const char *)job->v + from * (size_t)job->ldk * element;
     char *y = (char *)job->y + (from + (size_t)first) * (size_t)job->ldy * element;
     /* counted: what causal attention needs, not the squares that are computed */
-    int64_t seen = job->causal ? (int64_t)rows * first + (int64_t)rows * (rows + 1) / 2 : (int64_t)rows * keys,
+    int64_t seen = job->scores   ? job->scores * rows / job->tokens
+                   : job->causal ? (int64_t)rows * first + (int64_t)rows * (rows + 1) / 2
+                                 : (int64_t)rows * keys,
             scores = job->heads * seen, products = 2 * scores * hd,
             in_and_out = ((int64_t)rows * job->heads + (int64_t)keys * job->kv_heads) * hd * (int64_t)element;
     vk_attend_product product = { CUBLAS_OP_T, keys, rows, hd, job->ldq, job->ldk, ld, hd, hd, (long long)rows * ld,
@@ -2129,7 +2167,8 @@ static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int seq
     vk_shape(queue, (int64_t)job->heads * rows, keys, 0, 0);
     LAUNCH(k_softmax_rows, (job->heads * rows + VK_BLOCK_MAX / 32 - 1) / (VK_BLOCK_MAX / 32), VK_BLOCK_MAX, 5 * scores,
            scores * (4 + (int64_t)element), cuda->weights, (const float *)cuda->scores, job->heads * rows, rows,
-           job->causal ? first + 1 : keys, keys, ld, job->causal, 1.0f / sqrtf((float)hd), cuda->wide);
+           job->causal ? first + 1 : keys, keys, ld, job->causal, job->reach, job->window, 1.0f / sqrtf((float)hd),
+           cuda->wide);
     product.b_as = CUBLAS_OP_N;
     product.columns = hd;
     product.depth = keys;
@@ -2147,22 +2186,23 @@ static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int seq
 }
 /* all sequences in one launch */
 static void vk_cuda_attend_tiles(vk_queue *queue, const vk_attention_job *job) {
-    int64_t tokens = job->tokens,
-            scores = (int64_t)job->batch * job->heads * (job->causal ? tokens * (tokens + 1) / 2 : tokens * tokens),
+    int64_t tokens = job->tokens, scores = vk_attention_scores(job),
             flops = scores * (4 * (int64_t)job->head_dim + 5),
             bytes = (int64_t)job->batch * tokens * (job->heads + job->kv_heads) * job->head_dim * 2 * 2;
     int row_blocks = (job->tokens + VK_ATTEND_ROWS - 1) / VK_ATTEND_ROWS, group = job->heads / job->kv_heads;
     int64_t blocks = (int64_t)job->batch * job->heads * row_blocks;
     float scale = 1.44269504f / sqrtf((float)job->head_dim);
     vk_shape(queue, job->batch, tokens, tokens, (int64_t)job->heads * job->head_dim);
-    if (job->head_dim == 64)
-        LAUNCH_SHARED(k_attention_head64, blocks, VK_ATTEND_THREADS, VK_ATTEND_BYTES(64), flops, bytes,
-                      (uint16_t *)job->y, (const uint16_t *)job->q, (const uint16_t *)job->k, (const uint16_t *)job->v,
-                      row_blocks, job->heads, group, job->tokens, job->ldy, job->ldq, job->ldk, job->causal, scale);
-    else
-        LAUNCH_SHARED(k_attention_head128, blocks, VK_ATTEND_THREADS, VK_ATTEND_BYTES(128), flops, bytes,
-                      (uint16_t *)job->y, (const uint16_t *)job->q, (const uint16_t *)job->k, (const uint16_t *)job->v,
-                      row_blocks, job->heads, group, job->tokens, job->ldy, job->ldq, job->ldk, job->causal, scale);
+#define VK_ATTEND_LAUNCH(kernel, width, ...) \
+    LAUNCH_SHARED(kernel, blocks, VK_ATTEND_THREADS, VK_ATTEND_BYTES(width), flops, bytes, (uint16_t *)job->y, \
+                  (const uint16_t *)job->q, (const uint16_t *)job->k, (const uint16_t *)job->v, row_blocks, \
+                  job->heads, group, job->tokens, job->ldy, job->ldq, job->ldk, job->causal, scale __VA_ARGS__)
+    if (job->reach || job->window) {
+        if (job->head_dim == 64) VK_ATTEND_LAUNCH(k_attention_masked64, 64, , job->reach, job->window);
+        else VK_ATTEND_LAUNCH(k_attention_masked128, 128, , job->reach, job->window);
+    } else if (job->head_dim == 64) VK_ATTEND_LAUNCH(k_attention_head64, 64, );
+    else VK_ATTEND_LAUNCH(k_attention_head128, 128, );
+#undef VK_ATTEND_LAUNCH
 }
 static void vk_cuda_attention(vk_queue *queue, const vk_attention_job *job) {
     if (vk_cuda_has_tiles(vk_cuda_of(queue)->wide, job)) { vk_cuda_attend_tiles(queue, job); return; }
@@ -2676,7 +2716,8 @@ k_decode_attention(float *partial, void *key, void *value, const float *qkv, vk_
     CUDA_DYNAMIC_SHARED(uint4, shared);
     int heads = shape.heads, head_dim = shape.head_dim, d = heads * head_dim, head = (int)(BLK % (size_t)heads),
         split = (int)(BLK / (size_t)heads), last = split == VK_SPLITS - 1, kv_head = head / (heads / shape.kv_heads);
-    int cached = *position, share = (cached + VK_SPLITS - 1) / VK_SPLITS, from = split * share,
+    int cached = *position, gone = shape.window && cached >= shape.window ? cached + 1 - shape.window : 0,
+        share = (cached - gone + VK_SPLITS - 1) / VK_SPLITS, from = gone + split * share,
         to = from + share < cached ? from + share : cached;
     int lane = TID & (group - 1), team = TID / group, teams = NTID / group, columns = wide ? 4 : 8,
         column = lane * columns, warp = TID >> 5;
@@ -2771,10 +2812,10 @@ KERNEL(k_decode_out_plain, float *x, const uint4 *attended, const uint4 *weights
     vk_input in = { VK_PLAIN, NULL, NULL, NULL, attended, 0.0f, 0.0f, 0, 0, wide, -1 };
     vk_rows(VK_FLIGHT, NULL, &in, x, weights, NULL, n, vectors, add);
 }
-/* hidden in-type [rows] = silu(gate norm(x)) * up norm(x) of a dense MLP; norm may be NULL. A warp sums one row of gate
+/* hidden in-type [rows] = silu(gate norm(x)) * up norm(x) of a dense MLP, or GELU's by way of tanh; norm may be NULL. A warp sums one row of gate
  * and the same row of up. */
 KERNEL(k_decode_dense, void *hidden, const float *x, const float *norm, const uint4 *weights, int rows, int vectors,
-       int width, float eps, int wide) {
+       int width, float eps, int gelu, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_norm(x, norm, width, eps, wide);
     for (size_t first = BLK * (size_t)(NTID >> 5); first < (size_t)rows;
@@ -2784,7 +2825,8 @@ KERNEL(k_decode_dense, void *hidden, const float *x, const float *norm, const ui
         const uint4 *gate = weights + (live ? row : 0) * (size_t)vectors;
         float gate_sum = vk_row(VK_FLIGHT, strip, &in, gate, vectors, live),
               up_sum = vk_row(VK_FLIGHT, strip, &in, gate + (size_t)rows * (size_t)vectors, vectors, live);
-        if (LANE0 && live) vk_put(hidden, row, vk_silu(gate_sum) * up_sum, wide);
+        if (LANE0 && live)
+            vk_put(hidden, row, (gelu ? vk_gelu_tanh(gate_sum) : vk_silu(gate_sum)) * up_sum, wide);
     }
 }
 /* The router's logits, in fp32 throughout; the first block also leaves norm(x) in-type for the experts. */
@@ -2948,7 +2990,7 @@ static int64_t vk_weight_bytes(const vk_linear *linear) {
 }
 static void vk_cuda_decode_qkv(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->att_proj;
-    const float *norm = job->norm_after ? NULL : job->attn_norm;
+    const float *norm = job->attn_norm;
     int64_t d = job->d;
     vk_shape(queue, 1, linear->n, linear->k, 0);
     LAUNCH_SHARED(k_decode_qkv, vk_decode_grid(linear->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS,
@@ -2967,7 +3009,7 @@ static void vk_cuda_decode_attention(vk_queue *queue, const vk_decode_job *job) 
     const vk_heads *shape = &job->heads;
     int wide = job->att_proj->wide, hd = shape->head_dim, heads = shape->heads, warps = VK_ATTENTION_THREADS / 32,
         group = 1, kv_width = shape->kv_heads * hd;
-    int64_t d = (int64_t)heads * hd, keys = job->keys, el = vk_element(wide);
+    int64_t d = (int64_t)heads * hd, keys = vk_seen_keys(job->keys, shape), el = vk_element(wide);
     if (!vk_heads_fit(job)) {
         l_qk_norm_rope(queue, job->q, job->key, job->value, job->qkv, shape, job->position, 1, (int)d, wide);
         l_attention_decode(queue, job->attended, job->q, job->key, job->value, job->scratch, job->position, job->keys,
@@ -2986,20 +3028,20 @@ static void vk_cuda_decode_attention(vk_queue *queue, const vk_decode_job *job) 
                   wide);
 }
 /* what attention and MLP add to x, or leave where it is normed first */
-static float *vk_decode_sum(const vk_decode_job *job) { return job->norm_after ? job->y : job->x; }
+static float *vk_decode_sum(const vk_decode_job *job, const float *after) { return after ? job->y : job->x; }
 static void vk_decode_add(vk_queue *queue, const vk_decode_job *job, const float *norm) {
-    if (job->norm_after) l_add_rmsnorm(queue, job->x, job->y, norm, 1, job->d, job->eps);
+    if (norm) l_add_rmsnorm(queue, job->x, job->y, norm, 1, job->d, job->eps);
 }
 static void vk_cuda_decode_out(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->attn_out;
-    int add = !job->norm_after;
+    int add = !job->attn_after;
     int64_t d = linear->k, heads = job->heads.heads, found = VK_SPLITS * (d + 2 * heads), out = linear->n;
     vk_shape(queue, 1, linear->n, linear->k, 0);
     if (!vk_heads_fit(job)) {
         LAUNCH(k_decode_out_plain, vk_decode_grid(linear->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
                (2 * (int64_t)linear->k + add) * out,
-               vk_weight_bytes(linear) + d * vk_element(linear->wide) + 4 * (1 + add) * out, vk_decode_sum(job),
-               (const uint4 *)job->attended, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), add,
+               vk_weight_bytes(linear) + d * vk_element(linear->wide) + 4 * (1 + add) * out,
+               vk_decode_sum(job, job->attn_after), (const uint4 *)job->attended, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), add,
                linear->wide);
     } else {
         /* merging: for each split and head difference, exponential, product, sum; for each column product and sum, and
@@ -3007,34 +3049,35 @@ static void vk_cuda_decode_out(vk_queue *queue, const vk_decode_job *job) {
         LAUNCH_SHARED(k_decode_out, vk_decode_grid(linear->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
                       vk_strip_bytes(linear),
                       (2 * (int64_t)linear->k + add) * out + VK_SPLITS * (4 * heads + 2 * d) + d,
-                      vk_weight_bytes(linear) + 4 * found + 4 * (1 + add) * out, vk_decode_sum(job), job->scratch,
+                      vk_weight_bytes(linear) + 4 * found + 4 * (1 + add) * out,
+                      vk_decode_sum(job, job->attn_after), job->scratch,
                       (const uint4 *)linear->weights, linear->n, vk_vectors(linear), linear->k, job->heads.head_dim,
                       add, linear->wide);
     }
-    vk_decode_add(queue, job, job->attn_norm);
+    vk_decode_add(queue, job, job->attn_after);
 }
 static void vk_cuda_decode_dense_gate_up(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->gate_up;
-    const float *norm = job->norm_after ? NULL : job->ff_norm;
+    const float *norm = job->ff_norm;
     int64_t d = job->d, dim = job->expert_dim;
     vk_shape(queue, 1, linear->n, linear->k, 0);
     LAUNCH_SHARED(k_decode_dense, vk_decode_grid(dim, VK_DECODE_THREADS, VK_PAIR_BLOCKS), VK_DECODE_THREADS,
-                  vk_strip_bytes(linear), (norm ? 4 * d : 0) + 2 * (int64_t)linear->n * linear->k + 4 * dim,
+                  vk_strip_bytes(linear), (norm ? 4 * d : 0) + 2 * (int64_t)linear->n * linear->k + (job->gelu ? 9 : 4) * dim,
                   vk_weight_bytes(linear) + (norm ? 8 : 4) * d + dim * vk_element(linear->wide), job->hidden, job->x,
                   norm, (const uint4 *)linear->weights, job->expert_dim, vk_vectors(linear), job->d, job->eps,
-                  linear->wide);
+                  job->gelu, linear->wide);
 }
 static void vk_cuda_decode_dense_down(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->down;
-    int add = !job->norm_after;
+    int add = !job->ff_after;
     int64_t out = linear->n;
     vk_shape(queue, 1, linear->n, linear->k, 0);
     LAUNCH(k_decode_out_plain, vk_decode_grid(out, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS,
            (2 * (int64_t)linear->k + add) * out,
-           vk_weight_bytes(linear) + linear->k * vk_element(linear->wide) + 4 * (1 + add) * out, vk_decode_sum(job),
-           (const uint4 *)job->hidden, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), add,
+           vk_weight_bytes(linear) + linear->k * vk_element(linear->wide) + 4 * (1 + add) * out,
+           vk_decode_sum(job, job->ff_after), (const uint4 *)job->hidden, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), add,
            linear->wide);
-    vk_decode_add(queue, job, job->ff_norm);
+    vk_decode_add(queue, job, job->ff_after);
 }
 static void vk_cuda_decode_router(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->router;
@@ -3248,6 +3291,7 @@ typedef struct vk_cpu {
     /* attention over many queries: scratch of vk_cpu_layout */
     void *k_panels, *v_panels, *attend;
     size_t attend_bytes;   /* of one thread */
+    float *pieces;         /* of a single query's attention */
     vk_team *team;         /* within vk_cpu_together: threads that wait for loops */
     int64_t *first_task;
     int64_t *marks;        /* ns */
@@ -3373,16 +3417,19 @@ static void l_attention_decode(vk_queue *queue, void *out, const void *q, const 
                                float *scores, const int32_t *position, int keys, int lds, const vk_heads *heads,
                                int wide) {
     vk_one_query one;
-    int64_t products = (int64_t)keys * heads->heads * heads->head_dim;
+    int64_t products = (int64_t)vk_seen_keys(keys, heads) * heads->heads * heads->head_dim;
+    size_t gone;
     vk_shape(queue, 1, 1, keys, (int64_t)heads->heads * heads->head_dim);
     vk_grid(queue, NULL, heads->heads, 1, 0);
     if (!vk_begin(queue, "k_attention_decode", vk_attention_decode_flops(keys, heads),
                   vk_attention_decode_bytes(keys, heads, wide)))
         return;
     one.cpu = (const vk_cpu *)(const void *)queue;
-    one.out = out; one.q = (const char *)q; one.key = (const char *)key; one.value = (const char *)value;
-    one.scores = scores; one.heads = heads; one.keys = *position + 1; one.lds = lds;
-    vk_share(one.cpu, heads->heads, products > VK_PARALLEL_BYTES, vk_one_query_head, &one);
+    one.keys = vk_seen_keys(*position + 1, heads);
+    gone = (size_t)(*position + 1 - one.keys) * (size_t)(heads->kv_heads * heads->head_dim) * (wide ? 4 : 2);
+    one.out = out; one.q = (const char *)q; one.key = (const char *)key + gone; one.value = (const char *)value + gone;
+    one.scores = scores; one.heads = heads; one.lds = lds;
+    vk_one_query_run(&one, products > VK_PARALLEL_BYTES);
     vk_end(queue);
 }
 
@@ -3568,17 +3615,18 @@ static void *vk_cpu_allocate(vk_queue *queue, size_t bytes) {
     cpu->memory_bytes = bytes;
     return cpu->memory;
 }
-/* scratch: panels of K | panels of V | a strip of each thread | tasks before each job of a grouped product */
+/* scratch: panels of K | panels of V | a strip of each thread | pieces of attention | tasks before each job of a
+ * grouped product */
 static void vk_cpu_layout(vk_cpu *cpu, const vk_extent *extent, vk_arena *arena) {
     size_t element = extent->wide ? 4 : 2, threads = (size_t)cpu->queue.threads;
     size_t panels = vk_max(vk_attention_panel_elements(extent->vit.tokens, extent->vit.kv_heads, extent->vit.head_dim),
                            vk_attention_panel_elements(extent->llm.tokens, extent->llm.kv_heads, extent->llm.head_dim));
     cpu->k_panels = vk_take(arena, panels, element);
     cpu->v_panels = vk_take(arena, panels, element);
-    cpu->attend_bytes = vk_attend_bytes((size_t)(extent->vit.head_dim > extent->llm.head_dim ? extent->vit.head_dim
-                                                                                             : extent->llm.head_dim),
-                                        extent->wide);
+    int head_dim = extent->vit.head_dim > extent->llm.head_dim ? extent->vit.head_dim : extent->llm.head_dim;
+    cpu->attend_bytes = vk_attend_bytes((size_t)head_dim, extent->wide);
     cpu->attend = vk_take(arena, threads, cpu->attend_bytes);
+    cpu->pieces = (float *)vk_take(arena, VK_PIECES, 4 * vk_piece_floats(extent->llm.heads, head_dim));
     cpu->first_task = (int64_t *)vk_take(arena, (size_t)extent->experts + 1, sizeof *cpu->first_task);
 }
 static size_t vk_cpu_scratch_bytes(vk_queue *queue, const vk_extent *extent) {
@@ -3643,8 +3691,7 @@ static void vk_cpu_grouped(vk_queue *queue, const vk_gemm_job *jobs, int count, 
 }
 static void vk_cpu_attention(vk_queue *queue, const vk_attention_job *job) {
     vk_cpu *cpu = vk_cpu_of(queue);
-    int64_t tokens = job->tokens,
-            scores = job->batch * job->heads * (job->causal ? tokens * (tokens + 1) / 2 : tokens * tokens);
+    int64_t tokens = job->tokens, scores = vk_attention_scores(job);
     vk_shape(queue, job->batch, tokens, tokens, (int64_t)job->heads * job->head_dim);
     if (!vk_begin(queue, "attention", scores * (4 * (int64_t)job->head_dim + 5),
                   job->batch * tokens * (job->heads + job->kv_heads) * job->head_dim * 2 * vk_element(cpu->wide)))

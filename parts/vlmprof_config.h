@@ -34,7 +34,11 @@ VP_API vp_result vp_json_load(const char *text, size_t bytes, const char *where,
     X(INTERNVL, "InternVL", "InternVLForConditionalGeneration", "internvl") \
     X(QWEN2_5_VL, "Qwen2.5-VL", "Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl") \
     X(QWEN3_VL, "Qwen3-VL", "Qwen3VLForConditionalGeneration", "qwen3_vl") \
-    X(QWEN3_VL_MOE, "Qwen3-VL-MoE", "Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe")
+    X(QWEN3_VL_MOE, "Qwen3-VL-MoE", "Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe") \
+    X(GEMMA3, "Gemma 3", "Gemma3ForConditionalGeneration", "gemma3") \
+    X(LLAMA, "Llama", "LlamaForCausalLM", "llama") \
+    X(QWEN2, "Qwen2", "Qwen2ForCausalLM", "qwen2") \
+    X(QWEN3, "Qwen3", "Qwen3ForCausalLM", "qwen3")
 typedef enum vp_architecture {
 #define VP_ARCHITECTURE_ENUM(name, text, architecture, model_type) VP_ARCHITECTURE_##name,
     VP_ARCHITECTURES(VP_ARCHITECTURE_ENUM)
@@ -49,10 +53,10 @@ typedef enum vp_qk_norm { VP_QK_NORM_NONE, VP_QK_NORM_WHOLE, VP_QK_NORM_HEAD } v
 typedef enum vp_gelu { VP_GELU_QUICK, VP_GELU_ERF, VP_GELU_TANH } vp_gelu;
 /* From the tower to the language model. NONE: text only. POOLING: attention over windows, then SwiGLU. The others put
  * the patches of a window side by side; LINEAR: one matrix; MLP: two with GELU between; NORM_MLP: a layer norm first;
- * MERGER: each patch is normed before */
+ * MERGER: each patch is normed before. MEAN: the mean of a window's patches, normed by RMS, and one matrix */
 typedef enum vp_connector {
     VP_CONNECTOR_NONE, VP_CONNECTOR_POOLING, VP_CONNECTOR_LINEAR, VP_CONNECTOR_MLP, VP_CONNECTOR_NORM_MLP,
-    VP_CONNECTOR_MERGER
+    VP_CONNECTOR_MERGER, VP_CONNECTOR_MEAN
 } vp_connector;
 /* How RoPE's frequencies are stretched. LINEAR: all divided by factor. LLAMA3: those whose wavelength is above
  * original_positions / low_frequency, with a smooth passage to those below original_positions / high_frequency */
@@ -89,6 +93,16 @@ typedef struct vp_model_config {
     float norm_eps;                                            /* [layer_norm_eps] */
     vp_qk_norm qk_norm;
     int32_t qkv_bias, norm_after;                              /* 1: norms follow attention and MLP, none is before */
+    /* 1: norms are before attention and MLP and behind them; 1: weights of RMS norms are stored without the 1 */
+    int32_t norm_around, norm_plus_one;
+    float embedding_scale;     /* what embeddings of text are multiplied with; 0: with nothing */
+    float query_scale;         /* what q is, beside 1 / sqrt(head_dim); 0: with nothing */
+    int32_t gated_gelu;        /* 1: the MLP's gate is GELU by way of tanh, not SiLU */
+    /* 1: the tokens of an image (vp_request.span_ends) see each other both ways */
+    int32_t image_bidirectional;
+    int32_t sliding_window;    /* tokens that a token sees, itself among them; 0: all before it .. */
+    uint64_t full_blocks;      /* .. bit b: but block b sees all; it turns by rope_theta and rope .. */
+    double rope_local_theta;   /* .. and the others, with a window, by this, unscaled */
     float clip_qkv;                                            /* q, k, v are cut to -clip..clip; 0: not */
     /* [vision_backbone.image_*]; positions: with the class token */
     int32_t vit_width, vit_head_count, vit_head_dim, vit_mlp_dim, vit_block_count, vit_positions;
@@ -128,7 +142,7 @@ typedef struct vp_model_config {
  *          absent field is refused as well.
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/config_molmoe.py and modeling_molmoe.py; the files
  *          beside the published Molmo-7B-D-0924; transformers 5.23.0, models/{olmoe,llava,idefics3,smolvlm,internvl,
- *          llama,qwen2,qwen3,clip,qwen2_5_vl,qwen3_vl,qwen3_vl_moe}/configuration_*.py
+ *          llama,qwen2,qwen3,clip,qwen2_5_vl,qwen3_vl,qwen3_vl_moe,gemma3,siglip}/configuration_*.py
  * memory:  temporary: about 40 bytes per JSON value
  * threads: reentrant */
 VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json,
@@ -172,6 +186,7 @@ VP_API vp_result vp_model_tensor(const vp_model_config *config, int64_t index, v
 #if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_CONFIG_IMPLEMENTATION)) \
     && !defined(VLMPROF_CONFIG_IMPLEMENTATION_DONE)
 #define VLMPROF_CONFIG_IMPLEMENTATION_DONE
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -658,38 +673,55 @@ static int32_t vp_impl_fields_square(vp_impl_fields *fields, const char *field, 
     return vp_impl_fields_int(fields, field, 1, 65536, absent);
 }
 
-/* RoPE: rope_parameters (transformers 5), or rope_theta and rope_scaling */
-static void vp_impl_config_rope(vp_impl_fields *fields, double theta, vp_model_config *config) {
+static void vp_impl_config_rope_of(vp_impl_fields *fields, vp_impl_fields *rope, vp_model_config *config) {
     static const char *const types[] = {"default", "linear", "llama3", "dynamic", "mrope"}; /* the last is the first */
-    vp_impl_fields rope = vp_impl_fields_inner(fields, "rope_parameters", "rope_parameters.", 0);
     const char *field = "rope_type";
     int type = 0;
     uint32_t node;
-    config->rope_theta = vp_impl_fields_double(fields, "rope_theta", 0, 1e30, theta);
-    if (rope.object == VP_JSON_NONE) rope = vp_impl_fields_inner(fields, "rope_scaling", "rope_scaling.", 0);
-    config->rope_theta = vp_impl_fields_double(&rope, "rope_theta", 0, 1e30, config->rope_theta);
-    if (fields->result != VP_OK || rope.object == VP_JSON_NONE) return;
-    if (vp_impl_fields_get(&rope, field, 1) == VP_JSON_NONE) field = "type";
-    node = vp_impl_fields_get(&rope, field, 1);
-    while (node != VP_JSON_NONE && type < 5 && !vp_impl_fields_is(&rope, field, types[type])) type++;
+    config->rope_theta = vp_impl_fields_double(rope, "rope_theta", 0, 1e30, config->rope_theta);
+    if (fields->result != VP_OK || rope->object == VP_JSON_NONE) return;
+    if (vp_impl_fields_get(rope, field, 1) == VP_JSON_NONE) field = "type";
+    node = vp_impl_fields_get(rope, field, 1);
+    while (node != VP_JSON_NONE && type < 5 && !vp_impl_fields_is(rope, field, types[type])) type++;
     if (type == 5)
-        vp_impl_fields_fail(&rope, VP_ERR_UNSUPPORTED, field, "vlmprof knows default, linear, llama3 and dynamic");
-    if (vp_impl_fields_double(&rope, "partial_rotary_factor", 0, 1e9, 1.0) != 1.0)
-        vp_impl_fields_fail(&rope, VP_ERR_UNSUPPORTED, "partial_rotary_factor", "only whole heads are turned");
+        vp_impl_fields_fail(rope, VP_ERR_UNSUPPORTED, field, "vlmprof knows default, linear, llama3 and dynamic");
+    if (vp_impl_fields_double(rope, "partial_rotary_factor", 0, 1e9, 1.0) != 1.0)
+        vp_impl_fields_fail(rope, VP_ERR_UNSUPPORTED, "partial_rotary_factor", "only whole heads are turned");
     /* dynamic is plain up to the length of training, and max_positions ends there */
     if (type == 1 || type == 2) {
         config->rope.scaling = type == 1 ? VP_ROPE_LINEAR : VP_ROPE_LLAMA3;
-        config->rope.factor = vp_impl_fields_double(&rope, "factor", 0, 1e9, 1.0);
+        config->rope.factor = vp_impl_fields_double(rope, "factor", 0, 1e9, 1.0);
     }
     if (type == 2) {
-        config->rope.low_frequency = vp_impl_fields_double(&rope, "low_freq_factor", 0, 1e9, 1.0);
-        config->rope.high_frequency = vp_impl_fields_double(&rope, "high_freq_factor", 0, 1e9, 4.0);
-        config->rope.original_positions = vp_impl_fields_double(&rope, "original_max_position_embeddings", 0, 1e9,
+        config->rope.low_frequency = vp_impl_fields_double(rope, "low_freq_factor", 0, 1e9, 1.0);
+        config->rope.high_frequency = vp_impl_fields_double(rope, "high_freq_factor", 0, 1e9, 4.0);
+        config->rope.original_positions = vp_impl_fields_double(rope, "original_max_position_embeddings", 0, 1e9,
                                                                 8192.0);
-        if (rope.result == VP_OK && !(config->rope.high_frequency > config->rope.low_frequency))
-            vp_impl_fields_fail(&rope, VP_ERR_RANGE, "high_freq_factor", "must be above low_freq_factor");
+        if (rope->result == VP_OK && !(config->rope.high_frequency > config->rope.low_frequency))
+            vp_impl_fields_fail(rope, VP_ERR_RANGE, "high_freq_factor", "must be above low_freq_factor");
     }
-    if (rope.result != VP_OK && fields->result == VP_OK) fields->result = rope.result;
+    if (rope->result != VP_OK && fields->result == VP_OK) fields->result = rope->result;
+}
+/* RoPE: rope_parameters (transformers 5), or rope_theta and rope_scaling */
+static void vp_impl_config_rope(vp_impl_fields *fields, double theta, vp_model_config *config) {
+    vp_impl_fields rope = vp_impl_fields_inner(fields, "rope_parameters", "rope_parameters.", 0), full, local;
+    config->rope_theta = vp_impl_fields_double(fields, "rope_theta", 0, 1e30, theta);
+    if (config->rope_local_theta > 0) { /* blocks of two kinds: its absent value is there already */
+        full = vp_impl_fields_inner(&rope, "full_attention", "rope_parameters.full_attention.", 0);
+        local = vp_impl_fields_inner(&rope, "sliding_attention", "rope_parameters.sliding_attention.", 0);
+        if (rope.object == VP_JSON_NONE) full = vp_impl_fields_inner(fields, "rope_scaling", "rope_scaling.", 0);
+        config->rope_local_theta = vp_impl_fields_double(fields, "rope_local_base_freq", 0, 1e30,
+                                                         config->rope_local_theta);
+        config->rope_local_theta = vp_impl_fields_double(&local, "rope_theta", 0, 1e30, config->rope_local_theta);
+        if (local.object != VP_JSON_NONE && vp_impl_fields_get(&local, "rope_type", 1) != VP_JSON_NONE
+            && !vp_impl_fields_is(&local, "rope_type", "default"))
+            vp_impl_fields_fail(&local, VP_ERR_UNSUPPORTED, "rope_type", "only default is implemented here");
+        if (local.result != VP_OK && fields->result == VP_OK) fields->result = local.result;
+        vp_impl_config_rope_of(fields, &full, config);
+        return;
+    }
+    if (rope.object == VP_JSON_NONE) rope = vp_impl_fields_inner(fields, "rope_scaling", "rope_scaling.", 0);
+    vp_impl_config_rope_of(fields, &rope, config);
 }
 
 /* A language model of the Llama kind. Published configs leave out what equals their class's default: these, with
@@ -723,6 +755,14 @@ static void vp_impl_language_heads(vp_impl_fields *fields, const vp_impl_languag
     else if (config->head_dim % 2)
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "head_dim", "is odd; RoPE turns pairs");
 }
+/* where there is a list of the blocks' kinds, it names one kind */
+static void vp_impl_config_all_full(vp_impl_fields *fields) {
+    uint32_t types = fields->result == VP_OK ? vp_impl_fields_get(fields, "layer_types", 1) : VP_JSON_NONE, item;
+    if (types == VP_JSON_NONE || fields->json->nodes[types].type != VP_JSON_ARRAY) return;
+    for (item = types + 1; item < fields->json->nodes[types].end; item = fields->json->nodes[item].end)
+        if (fields->json->nodes[item].type != VP_JSON_STRING || !vp_json_equals(fields->json, item, "full_attention"))
+            vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "layer_types", "only full_attention is implemented");
+}
 static void vp_impl_config_llama(vp_impl_fields *fields, const vp_impl_language *kind, vp_model_config *config) {
     static const vp_impl_setting settings[] = {
         {"hidden_act", "silu", "silu", "silu"},
@@ -731,14 +771,8 @@ static void vp_impl_config_llama(vp_impl_fields *fields, const vp_impl_language 
         {"use_sliding_window", "false", "null", "false"},
         {"quantization_config", "null", "null", "null"},
     };
-    uint32_t types, item;
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
-    types = fields->result == VP_OK ? vp_impl_fields_get(fields, "layer_types", 1) : VP_JSON_NONE;
-    if (types != VP_JSON_NONE && fields->json->nodes[types].type == VP_JSON_ARRAY)
-        for (item = types + 1; item < fields->json->nodes[types].end; item = fields->json->nodes[item].end)
-            if (fields->json->nodes[item].type != VP_JSON_STRING
-                || !vp_json_equals(fields->json, item, "full_attention"))
-                vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "layer_types", "only full_attention is implemented");
+    if (config->architecture != VP_ARCHITECTURE_GEMMA3) vp_impl_config_all_full(fields);
     config->d_model = vp_impl_fields_int(fields, "hidden_size", 2, 65536, kind->hidden_size);
     config->block_count = vp_impl_fields_int(fields, "num_hidden_layers", 1, 1024, kind->layers);
     config->vocab_size = vp_impl_fields_int(fields, "vocab_size", 1, 1 << 24, kind->vocab_size);
@@ -954,7 +988,7 @@ static vp_result vp_impl_config_internvl(vp_impl_fields *fields, const vp_json *
         {"use_qk_norm", "false", "false", "false"},
     };
     double ratio = vp_impl_fields_double(fields, "downsample_ratio", 0, 1.5, 0.5);
-    int32_t pool = ratio > 0 ? (int32_t)(1.0 / ratio + 0.5) : 1;
+    int32_t pool = ratio > 1.0 / 128 ? (int32_t)(1.0 / ratio + 0.5) : 0;
     vp_impl_fields vision;
     if (fields->result == VP_OK && (pool < 1 || pool > 64 || ratio * pool != 1.0))
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "downsample_ratio", "is not one over a whole number up to 64");
@@ -1138,6 +1172,89 @@ static vp_result vp_impl_config_qwen(vp_impl_fields *fields, const vp_json *prep
     return fields->result;
 }
 
+/* ---- Gemma 3 */
+/* which blocks see all: listed, or every sixth */
+static void vp_impl_gemma3_blocks(vp_impl_fields *text, vp_model_config *config) {
+    int32_t pattern = vp_impl_fields_int(text, "sliding_window_pattern", 1, 1024, 6), i = 0;
+    uint32_t types = text->result == VP_OK ? vp_impl_fields_get(text, "layer_types", 1) : VP_JSON_NONE, item;
+    config->full_blocks = 0;
+    if (text->result != VP_OK) return;
+    if (config->block_count > 64) {
+        vp_impl_fields_fail(text, VP_ERR_UNSUPPORTED, "num_hidden_layers", "at most 64 where blocks are of two kinds");
+        return;
+    }
+    if (types == VP_JSON_NONE) {
+        for (; i < config->block_count; i++) config->full_blocks |= (uint64_t)((i + 1) % pattern == 0) << i;
+        return;
+    }
+    if (text->json->nodes[types].type == VP_JSON_ARRAY)
+        for (item = types + 1; item < text->json->nodes[types].end; item = text->json->nodes[item].end, i++) {
+            int full = vp_json_equals(text->json, item, "full_attention");
+            if (!full && !vp_json_equals(text->json, item, "sliding_attention")) i = config->block_count;
+            if (i < config->block_count) config->full_blocks |= (uint64_t)full << i;
+        }
+    if (i != config->block_count)
+        vp_impl_fields_fail(text, VP_ERR_MISMATCH, "layer_types",
+                            "is no list of as many full_attention and sliding_attention as there are blocks");
+}
+
+static void vp_impl_gemma3_language(vp_impl_fields *fields, vp_model_config *config) {
+    static const vp_impl_language kind = {"gemma3_text", 262208, 2304, 9216, 26, 8, 4, 256, 131072, 0, 1e-6,
+                                          VP_QK_NORM_HEAD, 1e6};
+    static const vp_impl_setting settings[] = {
+        {"hidden_activation", "gelu_pytorch_tanh", "gelu_pytorch_tanh", "gelu_pytorch_tanh"},
+        {"attn_logit_softcapping", "null", "null", "null"},
+        {"final_logit_softcapping", "null", "null", "null"},
+        {"use_bidirectional_attention", "false", "null", "false"},
+    };
+    vp_impl_fields text;
+    double scalar;
+    config->tied_head = vp_impl_fields_flag(fields, "tie_word_embeddings", 1);
+    text = vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
+    if (fields->result != VP_OK) return;
+    if (vp_impl_fields_get(&text, "model_type", 1) != VP_JSON_NONE
+        && !vp_impl_fields_is(&text, "model_type", kind.model_type))
+        vp_impl_fields_fail(&text, VP_ERR_UNSUPPORTED, "model_type", "is not this model's language model");
+    vp_impl_fields_settings(&text, settings, sizeof settings / sizeof settings[0]);
+    config->rope_local_theta = 1e4;
+    vp_impl_config_llama(&text, &kind, config);
+    config->sliding_window = vp_impl_fields_int(&text, "sliding_window", 1, 1 << 24, 4096);
+    scalar = vp_impl_fields_double(&text, "query_pre_attn_scalar", 0, 1e9, 256);
+    vp_impl_gemma3_blocks(&text, config);
+    if (text.result == VP_OK) {
+        config->query_scale = (float)sqrt((double)config->head_dim / scalar);
+        config->embedding_scale = (float)sqrt((double)config->d_model);
+    }
+    config->norm_around = config->norm_plus_one = config->gated_gelu = config->image_bidirectional = 1;
+    fields->result = text.result;
+}
+
+static vp_result vp_impl_config_gemma3(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
+    static const vp_impl_tower siglip = {768, 3072, 12, 12, 224, 16, 0, "gelu_pytorch_tanh", VP_GELU_TANH, 1e-6};
+    static const vp_impl_setting settings[] = {{"quantization_config", "null", "null", "null"}};
+    int32_t tokens = vp_impl_fields_int(fields, "mm_tokens_per_image", 1, 65536, 256), across = 1, side, patch, pool;
+    vp_impl_fields vision;
+    vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
+    vp_impl_gemma3_language(fields, config);
+    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
+    if (fields->result != VP_OK) return fields->result;
+    side = vp_impl_fields_square(&vision, "image_size", siglip.image_size);
+    patch = vp_impl_fields_square(&vision, "patch_size", siglip.patch_size);
+    if (vision.result != VP_OK) return fields->result = vision.result;
+    side = patch ? side / patch : 0;
+    while ((across + 1) * (across + 1) <= tokens) across++;
+    pool = side / across;
+    if (across * across != tokens || pool < 1 || pool * across != side)
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "mm_tokens_per_image",
+                            "is no square whose side divides the patches of an image's side");
+    if (fields->result != VP_OK) return fields->result;
+    vp_impl_config_tower(&vision, &siglip, pool, config);
+    fields->result = vision.result;
+    config->connector = VP_CONNECTOR_MEAN;
+    vp_impl_config_colours(fields, preprocessor, &config->geometry);
+    return fields->result;
+}
+
 static const char *const vp_impl_architectures[VP_ARCHITECTURE_COUNT][3] = {
 #define VP_IMPL_ARCHITECTURE_ROW(name, text, architecture, model_type) {text, architecture, model_type},
     VP_ARCHITECTURES(VP_IMPL_ARCHITECTURE_ROW)
@@ -1186,6 +1303,12 @@ static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preproc
     switch (config->architecture) {
         case VP_ARCHITECTURE_MOLMO: return vp_impl_config_molmo(&fields, preprocessor, config);
         case VP_ARCHITECTURE_OLMOE: return vp_impl_config_olmoe(&fields, preprocessor, config);
+        case VP_ARCHITECTURE_LLAMA:
+        case VP_ARCHITECTURE_QWEN2:
+        case VP_ARCHITECTURE_QWEN3:
+            config->geometry = vp_geometry_default();
+            vp_impl_config_llama(&fields, &vp_impl_languages[config->architecture - VP_ARCHITECTURE_LLAMA], config);
+            return fields.result;
         case VP_ARCHITECTURE_LLAVA: return vp_impl_config_llava(&fields, preprocessor, config);
         case VP_ARCHITECTURE_IDEFICS3:
         case VP_ARCHITECTURE_SMOLVLM: return vp_impl_config_idefics3(&fields, preprocessor, config);
@@ -1193,6 +1316,7 @@ static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preproc
         case VP_ARCHITECTURE_QWEN2_5_VL:
         case VP_ARCHITECTURE_QWEN3_VL:
         case VP_ARCHITECTURE_QWEN3_VL_MOE: return vp_impl_config_qwen(&fields, preprocessor, config);
+        case VP_ARCHITECTURE_GEMMA3: return vp_impl_config_gemma3(&fields, preprocessor, config);
         default: return vp_impl_config_molmoe(&fields, preprocessor, config);
     }
 }
@@ -1516,6 +1640,9 @@ static void vp_impl_walk_layer(vp_impl_walk *walk, const vp_model_config *config
     int32_t i, e, dim = config->expert_count ? config->expert_dim : config->mlp_dim;
     vp_impl_walk_put(walk, d, 0, "%slayers.%d.input_layernorm.weight", prefix, (int)layer);
     vp_impl_walk_put(walk, d, 0, "%slayers.%d.post_attention_layernorm.weight", prefix, (int)layer);
+    for (i = 0; i < 2 && config->norm_around; i++)
+        vp_impl_walk_put(walk, d, 0, "%slayers.%d.%s_feedforward_layernorm.weight", prefix, (int)layer,
+                         i ? "post" : "pre");
     for (i = 0; i < 3; i++) {
         int64_t rows = i ? kv : q;
         vp_impl_walk_put(walk, rows, d, "%slayers.%d.self_attn.%c_proj.weight", prefix, (int)layer, names[i]);
@@ -1669,6 +1796,9 @@ static void vp_impl_walk_qwen(vp_impl_walk *walk, const vp_model_config *config)
 static void vp_impl_walk_model(vp_impl_walk *walk, const vp_model_config *config) {
     int64_t block = (int64_t)config->geometry.pool * config->geometry.pool * config->vit_width;
     switch (config->architecture) {
+        case VP_ARCHITECTURE_LLAMA:
+        case VP_ARCHITECTURE_QWEN2:
+        case VP_ARCHITECTURE_QWEN3:
         case VP_ARCHITECTURE_OLMOE: vp_impl_walk_language(walk, config, "model.", "lm_head"); break;
         case VP_ARCHITECTURE_LLAVA:
             vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");
@@ -1689,6 +1819,13 @@ static void vp_impl_walk_model(vp_impl_walk *walk, const vp_model_config *config
         case VP_ARCHITECTURE_QWEN2_5_VL:
         case VP_ARCHITECTURE_QWEN3_VL:
         case VP_ARCHITECTURE_QWEN3_VL_MOE: vp_impl_walk_qwen(walk, config); break;
+        case VP_ARCHITECTURE_GEMMA3:
+            vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");
+            vp_impl_walk_clip(walk, config, "vision_tower.vision_model.");
+            vp_impl_walk_put(walk, config->vit_width, 0, "multi_modal_projector.mm_soft_emb_norm.weight");
+            vp_impl_walk_put(walk, config->vit_width, config->d_model,
+                             "multi_modal_projector.mm_input_projection_weight");
+            break;
         default: vp_impl_walk_molmo(walk, config); break;
     }
 }

@@ -202,6 +202,9 @@ typedef struct vp_request {
     const float *pixels;
     const float *image_masks;                        /* f32 [views, patches]; read by attention pooling alone */
     const int32_t *image_input_idx;                  /* int32 [views, tokens_per_crop] */
+    /* int32 [input_count], for images of models with image_bidirectional: token i sees those before span_ends[i], which
+     * is i + 1 for tokens of text, and where its image ends for an image's. Other models do not read it */
+    const int32_t *span_ends;
     int32_t views;
     int32_t grid_rows, grid_cols; /* vit_native: of the picture, in views, whose product they are; else unused */
     int32_t top_k;                                   /* 1..expert_count; 0 where there are no experts */

@@ -1,7 +1,7 @@
 /* vlmprof_processor.h - v0.2.0 - question and image -> text and pixels, for models other than Molmo - MIT licence
  *
- * What the official processors of OLMoE, LLaVA-1.5, Idefics3, SmolVLM, InternVL, Qwen2.5-VL and Qwen3-VL put around a
- * question, what they put in the place of an image, and how they make pixels of it: the "fast" processors of
+ * What the official processors of OLMoE, LLaVA-1.5, Idefics3, SmolVLM, InternVL, Qwen2.5-VL, Qwen3-VL and Gemma 3 put
+ * around a question, what they put in the place of an image, and how they make pixels of it: the "fast" processors of
  * transformers, whose resizing is torch's of 8-bit images. It uses malloc while it resizes.
  *
  * Needs vlmprof.h and vlmprof_families.h, and includes what is missing.
@@ -20,10 +20,11 @@
 extern "C" {
 #endif
 
-/* OLMOE reads no images; IDEFICS3 is SmolVLM's, too, QWEN3_VL Qwen3-VL-MoE's */
+/* OLMOE and PLAIN read no images; IDEFICS3 is SmolVLM's, too, QWEN3_VL Qwen3-VL-MoE's; PLAIN leaves a question as it
+ * is */
 typedef enum vp_processor_kind {
     VP_PROCESSOR_OLMOE, VP_PROCESSOR_LLAVA, VP_PROCESSOR_IDEFICS3, VP_PROCESSOR_INTERNVL, VP_PROCESSOR_QWEN2_5_VL,
-    VP_PROCESSOR_QWEN3_VL, VP_PROCESSOR_COUNT
+    VP_PROCESSOR_QWEN3_VL, VP_PROCESSOR_GEMMA3, VP_PROCESSOR_PLAIN, VP_PROCESSOR_COUNT
 } vp_processor_kind;
 enum { VP_PROCESSOR_VIEW_PIXELS_MAX = 100000000 }; /* of all views of one image together, and of what is resized */
 
@@ -37,7 +38,7 @@ typedef struct vp_processor {
 } vp_processor;
 /* Reads the settings of an image processor.
  * in:      geometry      of the model's tower: crop_px, patch_px, pool, mean and std
- *          preprocessor  preprocessor_config.json, its top node an object; NULL: only for VP_PROCESSOR_OLMOE
+ *          preprocessor  preprocessor_config.json, its top node an object; NULL: where none are read
  * out:     processor     on success
  * returns: VP_OK; VP_ERR_NOT_FOUND: no file, or it lacks a size; VP_ERR_UNSUPPORTED: a step that is not the official
  *          one (where names it); VP_ERR_MISMATCH: sizes that are not the tower's; VP_ERR_FORMAT: a value of the wrong
@@ -103,7 +104,7 @@ VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_pict
 VP_API void vp_processor_pixels(const vp_processor *processor, const vp_picture *picture, const uint8_t *views,
                                 float *pixels);
 
-typedef enum vp_filter { VP_FILTER_BICUBIC, VP_FILTER_LANCZOS } vp_filter;
+typedef enum vp_filter { VP_FILTER_BICUBIC, VP_FILTER_LANCZOS, VP_FILTER_BILINEAR } vp_filter;
 /* Resizes 8-bit RGB as torch does, antialiased.
  * returns: VP_OK; VP_ERR_RANGE: a NULL, a side < 1 or over VP_PROCESSOR_VIEW_PIXELS_MAX pixels; VP_ERR_MEMORY
  * rule:    width first, rounded to 8 bits, then height; an axis of unchanged size is skipped. Pillow's coefficients
@@ -125,9 +126,13 @@ VP_API vp_result vp_processor_resize(const uint8_t *rgb, int32_t width_px, int32
  * threads: reentrant */
 VP_API vp_result vp_processor_prompt(vp_processor_kind kind, const char *question, int has_image, char *out,
                                      size_t capacity, size_t *needed);
-/* The placeholder of an image, which is also the content of its token; NULL: the model reads none. */
+/* The placeholder of an image in a prompt, and the content of the token that stands for one of its features, mostly the
+ * same; NULL: the model reads no images. */
 VP_API const char *vp_processor_placeholder(vp_processor_kind kind);
-/* Truth: this is the chat template that vp_processor_prompt follows. Line ends behind it do not count. */
+VP_API const char *vp_processor_image_token(vp_processor_kind kind);
+/* The placeholder of a video, which no prompt here can have; NULL: the model's prompts have none. */
+VP_API const char *vp_processor_video(vp_processor_kind kind);
+/* Truth: this is a chat template that gives the text of vp_processor_prompt. Line ends behind it do not count. */
 VP_API int vp_processor_knows_template(vp_processor_kind kind, const char *chat_template, size_t bytes);
 /* What the tokenizer gets: the text with the placeholder replaced by the image's tokens.
  * in:      picture  NULL: without an image the text is copied
@@ -174,8 +179,8 @@ static int32_t vp_impl_processor_int(const vp_json *json, const char *field, con
 /* Each step that the file names must be as the official processor has it; what it does not name is so. */
 static vp_result vp_impl_processor_steps(vp_processor_kind kind, const vp_json *json, vp_error *error) {
     static const struct { const char *name; unsigned kinds; } steps[] = {
-        {"do_resize", 62}, {"do_rescale", 62}, {"do_normalize", 62}, {"do_center_crop", 2}, {"do_image_splitting", 4}};
-    static const int resample[VP_PROCESSOR_COUNT] = {0, 3, 1, 3, 3, 3}; /* Pillow's numbers: Lanczos 1, bicubic 3 */
+        {"do_resize", 126}, {"do_rescale", 126}, {"do_normalize", 126}, {"do_center_crop", 2}, {"do_image_splitting", 4}};
+    static const int resample[VP_PROCESSOR_COUNT] = {0, 3, 1, 3, 3, 3, 2}; /* Pillow's numbers */
     uint32_t node;
     double factor = 0;
     int64_t filter = -1;
@@ -191,6 +196,7 @@ static vp_result vp_impl_processor_steps(vp_processor_kind kind, const vp_json *
     if (node != VP_JSON_NONE && (vp_json_to_int(json, node, &filter) != VP_OK || filter != resample[kind]))
         return vp_impl_processor_wrong(error, VP_ERR_UNSUPPORTED, "resample",
                                        kind == VP_PROCESSOR_IDEFICS3 ? "only 1 (Lanczos) is implemented"
+                                       : kind == VP_PROCESSOR_GEMMA3 ? "only 2 (bilinear) is implemented"
                                                                      : "only 3 (bicubic) is implemented");
     node = vp_json_get(json, 0, "rescale_factor");
     if (node != VP_JSON_NONE && (vp_json_to_double(json, node, &factor) != VP_OK || fabs(factor * 255 - 1) > 1e-12))
@@ -248,6 +254,16 @@ static vp_result vp_impl_processor_internvl(vp_processor *processor, const vp_js
                            : result;
 }
 
+static vp_result vp_impl_processor_gemma3(const vp_processor *processor, const vp_json *json, vp_error *error) {
+    const int32_t crop = processor->geometry.crop_px;
+    const uint32_t node = vp_json_get(json, 0, "do_pan_and_scan");
+    if (vp_impl_processor_int(json, "size", "height") != crop || vp_impl_processor_int(json, "size", "width") != crop)
+        return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "size", "is not the tower's image_size");
+    if (node != VP_JSON_NONE && json->nodes[node].type == VP_JSON_TRUE)
+        return vp_impl_processor_wrong(error, VP_ERR_UNSUPPORTED, "do_pan_and_scan", "only false is implemented");
+    return VP_OK;
+}
+
 static int vp_impl_processor_is_qwen(const vp_processor *processor) {
     return processor->kind == VP_PROCESSOR_QWEN2_5_VL || processor->kind == VP_PROCESSOR_QWEN3_VL;
 }
@@ -296,7 +312,7 @@ VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *ge
     memset(processor, 0, sizeof *processor);
     processor->kind = kind;
     processor->geometry = *geometry;
-    if (kind == VP_PROCESSOR_OLMOE) return VP_OK;
+    if (!vp_processor_placeholder(kind)) return VP_OK;
     if (vp_geometry_check(geometry) != VP_OK)
         return vp_fail(error, VP_ERR_RANGE, -1, "processor", "the geometry's numbers do not fit together");
     if (!preprocessor)
@@ -309,6 +325,7 @@ VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *ge
     if (kind == VP_PROCESSOR_LLAVA) return vp_impl_processor_llava(processor, preprocessor, error);
     if (kind == VP_PROCESSOR_IDEFICS3) return vp_impl_processor_idefics3(processor, preprocessor, error);
     if (vp_impl_processor_is_qwen(processor)) return vp_impl_processor_qwen(processor, preprocessor, error);
+    if (kind == VP_PROCESSOR_GEMMA3) return vp_impl_processor_gemma3(processor, preprocessor, error);
     return vp_impl_processor_internvl(processor, preprocessor, error);
 }
 
@@ -356,13 +373,18 @@ VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t wid
     vp_result result;
     if (!processor || !picture || width_px < 1 || height_px < 1)
         return vp_fail(error, VP_ERR_RANGE, -1, "picture", "no processor, no place for the picture, or an empty image");
-    if (processor->kind == VP_PROCESSOR_OLMOE)
+    if (!vp_processor_placeholder(processor->kind))
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "image", "this model reads text alone");
     memset(&made, 0, sizeof made);
     made.width_px = width_px;
     made.height_px = height_px;
     if (processor->kind == VP_PROCESSOR_LLAVA) {
         vp_impl_picture_llava(processor, &made);
+    } else if (processor->kind == VP_PROCESSOR_GEMMA3) { /* squeezed to a square */
+        made.first_width_px = made.first_height_px = processor->geometry.crop_px;
+        made.resized_width_px = made.resized_height_px = processor->geometry.crop_px;
+        made.rows = made.cols = made.views = 1;
+        made.marker_tokens = 2;
     } else {
         result = vp_family_count(&processor->family, width_px, height_px, &count, error);
         if (result != VP_OK) return result;
@@ -412,9 +434,9 @@ static vp_result vp_impl_processor_no_knob(const vp_processor *processor, const 
     vp_message text = {{0}, 0};
     int32_t i;
     if (!vp_processor_knob(processor, 0)) {
-        vp_message_text(&text, processor->kind == VP_PROCESSOR_OLMOE ? "this model reads no images"
+        vp_message_text(&text, !vp_processor_placeholder(processor->kind) ? "this model reads no images"
                                                                      : "this model's images have one size, ");
-        if (processor->kind != VP_PROCESSOR_OLMOE) {
+        if (vp_processor_placeholder(processor->kind)) {
             vp_message_int(&text, processor->geometry.crop_px);
             vp_message_text(&text, " pixels a side: nothing can be set");
         }
@@ -518,6 +540,7 @@ static double vp_impl_processor_filter(vp_filter filter, double x) {
     if (filter == VP_FILTER_LANCZOS)
         return x >= -3.0 && x < 3.0 ? vp_impl_processor_filter_sinc(x) * vp_impl_processor_filter_sinc(x / 3.0) : 0.0;
     x = fabs(x);
+    if (filter == VP_FILTER_BILINEAR) return x < 1.0 ? 1.0 - x : 0.0;
     if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
     return x < 2.0 ? (((x - 5) * x + 8) * x - 4) * a : 0.0;
 }
@@ -535,7 +558,7 @@ static void vp_impl_processor_axis_free(vp_impl_processor_axis *axis) {
     free(axis->weights);
 }
 static vp_result vp_impl_processor_axis_make(vp_impl_processor_axis *axis, int32_t in, int32_t out, vp_filter filter) {
-    const double scale = (double)in / out, wide = filter == VP_FILTER_LANCZOS ? 3.0 : 2.0,
+    const double scale = (double)in / out, wide = filter == VP_FILTER_LANCZOS ? 3.0 : filter == VP_FILTER_BICUBIC ? 2.0 : 1.0,
                  support = scale >= 1.0 ? wide * scale : wide, inverse = scale >= 1.0 ? 1.0 / scale : 1.0;
     double *exact, largest = 0;
     int32_t i, k;
@@ -642,7 +665,9 @@ VP_API vp_result vp_processor_resize(const uint8_t *rgb, int32_t width_px, int32
 /* The image after all resizes but the whole image's, malloc'ed. */
 static vp_result vp_impl_picture_resized(const vp_processor *processor, const vp_picture *picture, const uint8_t *rgb,
                                          uint8_t **resized) {
-    const vp_filter filter = processor->kind == VP_PROCESSOR_IDEFICS3 ? VP_FILTER_LANCZOS : VP_FILTER_BICUBIC;
+    const vp_filter filter = processor->kind == VP_PROCESSOR_IDEFICS3 ? VP_FILTER_LANCZOS
+                             : processor->kind == VP_PROCESSOR_GEMMA3 ? VP_FILTER_BILINEAR
+                                                                      : VP_FILTER_BICUBIC;
     const int twice = picture->first_width_px != picture->resized_width_px
                       || picture->first_height_px != picture->resized_height_px;
     uint8_t *first = (uint8_t *)malloc((size_t)picture->first_width_px * (size_t)picture->first_height_px * 3), *second;
@@ -727,23 +752,36 @@ static void vp_impl_processor_add_int(vp_impl_processor_text *text, int32_t numb
     vp_impl_processor_add(text, digits.text);
 }
 
-static const struct { const char *placeholder, *before, *with_image, *without_image, *after; uint64_t chat_template; }
-vp_impl_processor_formats[VP_PROCESSOR_COUNT] = {
-    /* the last is FNV-1a of the template that the rest was read from */
-    {NULL, "<|user|>\n", "", "", "\n<|assistant|>\n", UINT64_C(0x38edd7b9e2cc8fc1)},
-    {"<image>", "USER: ", "<image>\n", "", " ASSISTANT:", UINT64_C(0xd9ced1d7141b9c24)},
-    {"<image>", "<|im_start|>User:", "<image>", " ", "<end_of_utterance>\nAssistant:", UINT64_C(0x92cf2b51e627e013)},
-    {"<IMG_CONTEXT>", "<|im_start|>user\n", "<IMG_CONTEXT>\n", "", "<|im_end|>\n<|im_start|>assistant\n",
-     UINT64_C(0xa2e9d9ef77347fee)},
-    {"<|image_pad|>", "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n",
+static const struct {
+    const char *placeholder, *video, *before, *with_image, *without_image, *after;
+    uint64_t chat_templates[2]; /* FNV-1a of those that give this text */
+} vp_impl_processor_formats[VP_PROCESSOR_COUNT] = {
+    {NULL, NULL, "<|user|>\n", "", "", "\n<|assistant|>\n", {UINT64_C(0x38edd7b9e2cc8fc1), 0}},
+    {"<image>", NULL, "USER: ", "<image>\n", "", " ASSISTANT:", {UINT64_C(0xd9ced1d7141b9c24), 0}},
+    {"<image>", NULL, "<|im_start|>User:", "<image>", " ", "<end_of_utterance>\nAssistant:",
+     {UINT64_C(0x92cf2b51e627e013), 0}},
+    {"<IMG_CONTEXT>", NULL, "<|im_start|>user\n", "<IMG_CONTEXT>\n", "", "<|im_end|>\n<|im_start|>assistant\n",
+     {UINT64_C(0xa2e9d9ef77347fee), 0}},
+    {"<|image_pad|>", "<|video_pad|>",
+     "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n",
      "<|vision_start|><|image_pad|><|vision_end|>", "", "<|im_end|>\n<|im_start|>assistant\n",
-     UINT64_C(0x71242f76359e71e8)},
-    {"<|image_pad|>", "<|im_start|>user\n", "<|vision_start|><|image_pad|><|vision_end|>", "",
-     "<|im_end|>\n<|im_start|>assistant\n", UINT64_C(0xedf56504a829b677)},
+     {UINT64_C(0x71242f76359e71e8), 0}},
+    {"<|image_pad|>", "<|video_pad|>", "<|im_start|>user\n", "<|vision_start|><|image_pad|><|vision_end|>", "",
+     "<|im_end|>\n<|im_start|>assistant\n", {UINT64_C(0xedf56504a829b677), UINT64_C(0x99ac253185d6f7c1)}},
+    {"<start_of_image>", NULL, "<bos><start_of_turn>user\n", "<start_of_image>", "",
+     "<end_of_turn>\n<start_of_turn>model\n", {UINT64_C(0xd19b6ff3a49deea5), 0}},
+    {NULL, NULL, "", "", "", "", {0, 0}},
 };
 
 VP_API const char *vp_processor_placeholder(vp_processor_kind kind) {
     return (unsigned)kind < VP_PROCESSOR_COUNT ? vp_impl_processor_formats[kind].placeholder : NULL;
+}
+VP_API const char *vp_processor_video(vp_processor_kind kind) {
+    return (unsigned)kind < VP_PROCESSOR_COUNT ? vp_impl_processor_formats[kind].video : NULL;
+}
+
+VP_API const char *vp_processor_image_token(vp_processor_kind kind) {
+    return kind == VP_PROCESSOR_GEMMA3 ? "<image_soft_token>" : vp_processor_placeholder(kind);
 }
 
 VP_API int vp_processor_knows_template(vp_processor_kind kind, const char *chat_template, size_t bytes) {
@@ -752,7 +790,8 @@ VP_API int vp_processor_knows_template(vp_processor_kind kind, const char *chat_
     if ((unsigned)kind >= VP_PROCESSOR_COUNT || !chat_template) return 0;
     while (bytes && (chat_template[bytes - 1] == '\n' || chat_template[bytes - 1] == '\r')) bytes--;
     for (i = 0; i < bytes; i++) hash = (hash ^ (uint8_t)chat_template[i]) * UINT64_C(0x100000001b3);
-    return hash == vp_impl_processor_formats[kind].chat_template;
+    return hash && (hash == vp_impl_processor_formats[kind].chat_templates[0]
+                    || hash == vp_impl_processor_formats[kind].chat_templates[1]);
 }
 
 /* VP_OK if the text has room; `made` has been counted */
@@ -764,15 +803,21 @@ static vp_result vp_impl_processor_room(size_t made, const char *out, size_t cap
 VP_API vp_result vp_processor_prompt(vp_processor_kind kind, const char *question, int has_image, char *out,
                                      size_t capacity, size_t *needed) {
     vp_impl_processor_text text = {NULL, 0};
+    size_t bytes;
     int pass;
-    if ((unsigned)kind >= VP_PROCESSOR_COUNT || !question || !needed || (has_image && kind == VP_PROCESSOR_OLMOE))
+    if ((unsigned)kind >= VP_PROCESSOR_COUNT || !question || !needed || (has_image && !vp_processor_placeholder(kind)))
         return VP_ERR_RANGE;
+    bytes = strlen(question);
+    if (kind == VP_PROCESSOR_GEMMA3) { /* its template trims */
+        while (bytes && strchr(" \t\n\r\v\f", question[bytes - 1])) bytes--;
+        while (bytes && strchr(" \t\n\r\v\f", *question)) { question++; bytes--; }
+    }
     for (pass = 0; pass < 2; pass++) {
         text.bytes = 0;
         vp_impl_processor_add(&text, vp_impl_processor_formats[kind].before);
         vp_impl_processor_add(&text, has_image ? vp_impl_processor_formats[kind].with_image
                                                : vp_impl_processor_formats[kind].without_image);
-        vp_impl_processor_add(&text, question);
+        vp_impl_processor_add_bytes(&text, question, bytes);
         vp_impl_processor_add(&text, vp_impl_processor_formats[kind].after);
         if (!pass && vp_impl_processor_room(text.bytes, out, capacity, needed) != VP_OK) return VP_ERR_CAPACITY;
         text.out = out;
@@ -783,7 +828,7 @@ VP_API vp_result vp_processor_prompt(vp_processor_kind kind, const char *questio
 
 static void vp_impl_processor_add_view(vp_impl_processor_text *text, const vp_processor *processor) {
     int32_t i, tokens = vp_geometry_tokens_per_crop(&processor->geometry);
-    for (i = 0; i < tokens; i++) vp_impl_processor_add(text, vp_processor_placeholder(processor->kind));
+    for (i = 0; i < tokens; i++) vp_impl_processor_add(text, vp_processor_image_token(processor->kind));
 }
 
 /* what stands in the place of an image */
@@ -791,9 +836,11 @@ static void vp_impl_processor_add_image(vp_impl_processor_text *text, const vp_p
                                         const vp_picture *picture) {
     int32_t row, col, view;
     if (processor->kind == VP_PROCESSOR_INTERNVL) vp_impl_processor_add(text, "<img>");
+    if (processor->kind == VP_PROCESSOR_GEMMA3) vp_impl_processor_add(text, "\n\n<start_of_image>");
     if (processor->kind != VP_PROCESSOR_IDEFICS3)
         for (view = 0; view < picture->views; view++) vp_impl_processor_add_view(text, processor);
     if (processor->kind == VP_PROCESSOR_INTERNVL) vp_impl_processor_add(text, "</img>");
+    if (processor->kind == VP_PROCESSOR_GEMMA3) vp_impl_processor_add(text, "<end_of_image>\n\n");
     if (processor->kind != VP_PROCESSOR_IDEFICS3) return;
     for (row = 1; picture->views > 1 && row <= picture->rows; row++) {
         for (col = 1; col <= picture->cols; col++) {

@@ -25,7 +25,7 @@ typedef struct vp_tokenizer vp_tokenizer;
 /* Reads a tokenizer.json with a BPE model. Byte level: NFC or no normaliser; the pre-tokeniser ByteLevel with GPT-2's
  * pattern, alone or behind Digits (each alone), or behind a Split by the pattern of cl100k (up to three digits in a
  * word) or of Qwen2 (one); decoder ByteLevel. Llama: spaces become U+2581 and one is put in front, no pre-tokeniser,
- * byte fallback. A template may put one token in front of a text (vp_tokenizer_bos).
+ * byte fallback; Gemma: the same with nothing in front. A template may put one token in front of a text (vp_tokenizer_bos).
  * in:      json       [bytes] the text of the file; it is not kept
  * out:     tokenizer  release with vp_tokenizer_free
  *          error      may be NULL; names the option, token or merge, with its byte offset where there is one
@@ -137,7 +137,7 @@ typedef enum vp_impl_split {
 
 struct vp_tokenizer {
     vp_unicode_forms *unicode;     /* NULL: no words, no normaliser (byte tokenizer) */
-    int nfc;
+    int nfc, no_prefix; /* no_prefix: nothing is put in front of a text (Gemma) */
     vp_impl_split split;
     int32_t bos;                   /* of the template; -1: none */
     vp_impl_added_set raw, normalized;
@@ -322,11 +322,12 @@ static void vp_impl_nfc(vp_impl_work *work, const char *piece, size_t bytes, con
     *out_bytes = work->text_used;
 }
 
-/* Llama's spaces: U+2581 and the space are one character, which is a space in here, and one stands in front. */
+/* Llama's spaces: U+2581 and the space are one character, which is a space in here, and one stands in front; Gemma has
+ * none there. */
 static void vp_impl_spaces(vp_impl_work *work, const char *piece, size_t bytes, const char **out, size_t *out_bytes) {
     size_t i, from = 0;
     work->text_used = 0;
-    if (bytes) vp_impl_push_text(work, " ", 1);
+    if (bytes && !work->tokenizer->no_prefix) vp_impl_push_text(work, " ", 1);
     for (i = 0; i + 3 <= bytes; i++) {
         if (memcmp(piece + i, "\xE2\x96\x81", 3) != 0) continue;
         vp_impl_push_text(work, piece + from, i - from);
@@ -793,7 +794,7 @@ static size_t vp_impl_decode_fallback(const vp_tokenizer *tokenizer, const int32
         used += length;
         if (flags & VP_IMPL_TOKEN_BYTE) run++;
     }
-    if (!used || out[0] != ' ') return used;
+    if (tokenizer->no_prefix || !used || out[0] != ' ') return used;
     memmove(out, out + 1, used - 1); /* the space that normalising put in front */
     return used - 1;
 }
@@ -1019,7 +1020,7 @@ static int vp_impl_load_is_type(const vp_impl_loader *loader, uint32_t object, c
     return found != VP_JSON_NONE && vp_json_equals(&loader->json, found, type);
 }
 
-/* NFC, or Llama's: U+2581 in front, and in place of every space. */
+/* NFC, or Llama's: U+2581 in front, and in place of every space; Gemma's: the latter alone. */
 static vp_result vp_impl_load_normalizer(vp_impl_loader *loader, uint32_t node) {
     static const vp_impl_option nfc[1] = { { "type", "=NFC", 1 } };
     static const vp_impl_option sequence[2] = { { "type", "=Sequence", 1 }, { "normalizers", "*", 1 } };
@@ -1030,6 +1031,12 @@ static vp_result vp_impl_load_normalizer(vp_impl_loader *loader, uint32_t node) 
     uint32_t values[3], members[2];
     vp_result result;
     if (vp_impl_load_is_null(loader, node)) return VP_OK;
+    if (vp_impl_load_is_type(loader, node, "Replace")) {
+        loader->tokenizer->split = VP_IMPL_SPLIT_NONE;
+        loader->tokenizer->no_prefix = 1;
+        result = vp_impl_load_options(loader, node, "normalizer", replace, 3, values);
+        return result == VP_OK ? vp_impl_load_options(loader, values[1], "normalizer", pattern, 1, values) : result;
+    }
     if (!vp_impl_load_is_type(loader, node, "Sequence")) {
         loader->tokenizer->nfc = 1;
         return vp_impl_load_options(loader, node, "normalizer", nfc, 1, values);
@@ -1083,14 +1090,24 @@ static vp_result vp_impl_load_pre_tokenizer(vp_impl_loader *loader, uint32_t nod
         {"trim_offsets", "true|false", 0},
         {"use_regex", "false", 1}
     };
+    static const vp_impl_option spaces[4] = { /* after Replace there is none to split at */
+        {"type", "=Split", 1},
+        {"pattern", "*", 1},
+        {"behavior", "=MergedWithPrevious", 1},
+        {"invert", "false", 1}
+    };
+    static const vp_impl_option space[1] = { { "String", "= ", 1 } };
     static const vp_impl_option sequence[2] = { { "type", "=Sequence", 1 }, { "pretokenizers", "*", 1 } };
     static const vp_impl_option digits[2] = { { "type", "=Digits", 1 }, { "individual_digits", "true", 1 } };
     uint32_t values[4], members[2];
     vp_result result;
     if (loader->tokenizer->split == VP_IMPL_SPLIT_NONE) {
         if (vp_impl_load_is_null(loader, node)) return VP_OK;
-        return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, node, "pre_tokenizer", "",
-                                  "is not implemented behind the normalizer Prepend");
+        if (!loader->tokenizer->no_prefix)
+            return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, node, "pre_tokenizer", "",
+                                      "is not implemented behind the normalizer Prepend");
+        result = vp_impl_load_options(loader, node, "pre_tokenizer", spaces, 4, values);
+        return result == VP_OK ? vp_impl_load_options(loader, values[1], "pre_tokenizer", space, 1, values) : result;
     }
     if (!vp_impl_load_is_type(loader, node, "Sequence"))
         return vp_impl_load_options(loader, node, "pre_tokenizer", byte_level, 4, values);
@@ -1125,19 +1142,20 @@ static vp_result vp_impl_load_decoder(const vp_impl_loader *loader, uint32_t nod
     static const vp_impl_option fuse[1] = { { "type", "=Fuse", 1 } };
     static const vp_impl_option strip[4] = { { "type", "=Strip", 1 }, { "content", "= ", 1 }, { "start", "1", 1 },
                                              { "stop", "0", 1 } };
+    const int no_prefix = loader->tokenizer->no_prefix;
     uint32_t values[4], members[4];
     vp_result result;
     if (loader->tokenizer->split != VP_IMPL_SPLIT_NONE)
         return vp_impl_load_options(loader, node, "decoder", byte_level, 4, values);
     result = vp_impl_load_options(loader, node, "decoder", sequence, 2, values);
     if (result != VP_OK) return result;
-    if (!vp_impl_load_members(loader, node, "decoders", 4, members))
+    if (!vp_impl_load_members(loader, node, "decoders", no_prefix ? 3 : 4, members))
         return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, values[1], "decoder", "decoders", "is not implemented");
     result = vp_impl_load_options(loader, members[0], "decoder", replace, 3, values);
     if (result == VP_OK) result = vp_impl_load_options(loader, values[1], "decoder", pattern, 1, values);
     if (result == VP_OK) result = vp_impl_load_options(loader, members[1], "decoder", fallback, 1, values);
     if (result == VP_OK) result = vp_impl_load_options(loader, members[2], "decoder", fuse, 1, values);
-    if (result == VP_OK) result = vp_impl_load_options(loader, members[3], "decoder", strip, 4, values);
+    if (result == VP_OK && !no_prefix) result = vp_impl_load_options(loader, members[3], "decoder", strip, 4, values);
     return result;
 }
 

@@ -1449,7 +1449,7 @@ static void test_decode_qkv(int n, int d, int plain, int wide) {
     for (int i = 0; plain && i < d; i++) normed[i] = wide ? (double)x[i] : (double)vp_bf16_to_f32(vp_f32_to_bf16(x[i]));
     if (plain) l.linear.bias = floats((size_t)n, 1.0f);
     for (int r = 0; r < n; r++) expect_row(&e, (size_t)r, plain ? (double)l.linear.bias[r] : 0.0, normed, &l, (size_t)r, plain ? 0.0 : rounding_of(wide));
-    job.x = x; job.attn_norm = w; job.att_proj = &l.linear; job.norm_after = plain;
+    job.x = x; job.attn_norm = plain ? NULL : w; job.att_proj = &l.linear;
     job.qkv = (float *)take((size_t)(n + 9) * sizeof(float));
     /* norm as rmsnorm; weights, x and its norm in, results out */
     SEND(1, (plain ? n : 4 * d) + 2 * (int64_t)n * d, size_of(wide) * n * d + 4 * d + (plain ? 4 * n : 4 * d) + 4 * n, decode->qkv(queue, &job));
@@ -1566,7 +1566,7 @@ static void test_decode_dense(int h, int d, int n, int after, int wide) {
         expect(&e, (size_t)i, v, u / (1.0 + exp(-u)) * g, fabs(v), 16, wide);
         e.tolerance[i] += 1.1 * fabs(u) * sums.tolerance[i] + fabs(g / (1.0 + exp(-g))) * sums.tolerance[h + i];
     }
-    job.x = x; job.ff_norm = w; job.norm_after = after; job.gate_up = &up.linear; job.expert_dim = h;
+    job.x = x; job.ff_norm = after ? NULL : w; job.gate_up = &up.linear; job.expert_dim = h;
     job.hidden = take(ldh * (wide ? 4 : 2));
     SEND(1, (after ? 0 : 4 * d) + 2 * (int64_t)(2 * h) * d + 4 * h, size_of(wide) * (2 * (int64_t)h * d + h) + (after ? 4 : 8) * d,
          decode->dense_gate_up(queue, &job));
@@ -1576,8 +1576,8 @@ static void test_decode_dense(int h, int d, int n, int after, int wide) {
     for (int i = 0; i < h; i++) hidden[i] = get(second.hidden, (size_t)i, wide);
     second.x = floats((size_t)n, 1.0f);
     second.y = (float *)take((size_t)n * sizeof(float));
-    second.ff_norm = floats((size_t)n, 1.0f);
-    second.down = &down.linear; second.norm_after = after;
+    second.ff_after = after ? floats((size_t)n, 1.0f) : NULL;
+    second.down = &down.linear;
     for (int r = 0; r < n; r++) expect_row(&out, (size_t)r, after ? 0.0 : (double)second.x[r], hidden, &down, (size_t)r, 0.0);
     if (after) SEND(2, 2 * (int64_t)n * h + 5 * n, size_of(wide) * ((int64_t)n * h + h) + 4 * n + 16 * n, decode->dense_down(queue, &second));
     else SEND(1, (int64_t)n * (2 * h + 1), size_of(wide) * ((int64_t)n * h + h) + 8 * n, decode->dense_down(queue, &second));
@@ -1613,9 +1613,9 @@ static void test_decode_out(int heads, int head_dim, int after, int wide) {
     merge_splits(input, partial, heads, head_dim);
     for (int i = 0; i < d && !fits; i++) input[i] = get(attended, (size_t)i, wide);
     for (int r = 0; r < d; r++) expect_row(&e, (size_t)r, after ? 0.0 : (double)x[r], input, &l, (size_t)r, fits ? rounding_of(wide) + 16 * unit : 0.0);
-    job.attn_out = job.att_proj = &l.linear; job.x = x; job.scratch = partial; job.attended = attended; job.norm_after = after;
+    job.attn_out = job.att_proj = &l.linear; job.x = x; job.scratch = partial; job.attended = attended;
     job.y = (float *)take((size_t)d * sizeof(float));
-    job.attn_norm = floats((size_t)d, 1.0f);
+    job.attn_after = after ? floats((size_t)d, 1.0f) : NULL;
     /* for each split and head a difference, an exponential, a product, a sum; for each column of them a product and a sum; then the divisions */
     if (after) { /* y, which add_rmsnorm then adds */
         SEND(2, results * 2 * d + (fits ? merging : 0) + 5 * d, size_of(wide) * results * d + (fits ? 4 * found : size_of(wide) * d) + 4 * results + 16 * d,

@@ -31,6 +31,7 @@ static const family families[] = {
     { "qwen2_5_vl", "model.norm.weight", { "text", "image-a", "image-b" } },
     { "qwen3_vl", "model.language_model.norm.weight", { "text", "image-a", "image-b" } },
     { "qwen3_vl_moe", "model.language_model.norm.weight", { "text", "image-a", "image-b" } },
+    { "gemma3", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_olmoe_a", "model.norm.weight", { "text1", "text2", "text3" } },
     { "own_olmoe_b", "model.norm.weight", { "text1", "text2", "text3" } },
     { "own_llava_a", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
@@ -45,6 +46,8 @@ static const family families[] = {
     { "own_qwen3_vl_b", "model.language_model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_qwen3_vl_moe_a", "model.language_model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_qwen3_vl_moe_b", "model.language_model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_gemma3_a", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_gemma3_b", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
 };
 enum { FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
@@ -92,7 +95,7 @@ static double json_number(const json_file *file, const char *key, double otherwi
 typedef struct test_case {
     const family *of;
     const char *name;
-    int32_t *ids, id_count, *tokens, token_count, views, rows, cols, *index;
+    int32_t *ids, id_count, *tokens, token_count, views, rows, cols, image_token, *index;
     float *pixels, *masks;
 } test_case;
 static void free_case(test_case *c) { free(c->ids); free(c->tokens); free(c->index); free(c->pixels); free(c->masks); }
@@ -129,6 +132,7 @@ static void load_pictures(test_case *c, const vp_model_config *config, const cha
 /* image features go to the places of image tokens, in their order */
 static void load_index(test_case *c, const vp_model_config *config, int32_t token) {
     int32_t count = c->views * vp_geometry_tokens_per_crop(&config->geometry), found = 0;
+    c->image_token = token;
     c->index = (int32_t *)malloc((size_t)count * sizeof *c->index);
     for (int32_t i = 0; i < c->id_count; i++)
         if (c->ids[i] == token && found++ < count) c->index[found - 1] = i;
@@ -198,7 +202,7 @@ static int load_case(const family *f, const char *name, const vp_model_config *c
 typedef struct output { float *logits, *features, *deepstack, *block_last; int32_t tokens[STEPS]; vp_reply reply; } output;
 static void free_output(output *o) { free(o->logits); free(o->features); free(o->deepstack); free(o->block_last); }
 static vp_result run_case(vp_engine *engine, const vp_model_config *config, const test_case *c, int32_t skipped, int bare, output *o) {
-    int32_t blocks[64], active = 0;
+    int32_t blocks[64], active = 0, *ends = (int32_t *)malloc((size_t)c->id_count * sizeof *ends);
     int64_t step_ns[STEPS];
     vp_request r;
     vp_dump dump;
@@ -218,10 +222,14 @@ static vp_result run_case(vp_engine *engine, const vp_model_config *config, cons
     r.input_ids = c->ids; r.input_count = c->id_count;
     r.pixels = c->pixels; r.image_masks = c->masks; r.image_input_idx = c->index; r.views = c->views;
     r.grid_rows = c->rows; r.grid_cols = c->cols;
+    for (int32_t i = c->id_count - 1; i >= 0; i--) /* a view's tokens stand side by side and see each other */
+        ends[i] = i + 1 < c->id_count && c->views && c->ids[i] == c->image_token && c->ids[i + 1] == c->image_token ? ends[i + 1] : i + 1;
+    r.span_ends = ends;
     r.top_k = config->top_k; r.active_blocks = blocks; r.active_block_count = active;
     r.max_new_tokens = STEPS; r.ignore_eos = 1; r.eos_id = -1; r.dump = bare ? NULL : &dump;
     o->reply.tokens = o->tokens; o->reply.step_ns = step_ns;
     result = vp_engine_run(engine, &r, &o->reply, &error);
+    free(ends);
     if (!CHECK_INT(result, VP_OK)) printf("%s: %s\n", error.where, error.text);
     return result;
 }
@@ -246,7 +254,7 @@ static double last_block_error(const vp_checkpoint *checkpoint, const char *norm
     for (int32_t i = 0; i < config->d_model; i++) {
         uint16_t bits;
         memcpy(&bits, weight.data + 2 * i, 2);
-        normed[i] = (float)((double)vp_bf16_to_f32(bits) * row[i] / sqrt(sum / config->d_model + (double)config->norm_eps));
+        normed[i] = (float)(((double)vp_bf16_to_f32(bits) + config->norm_plus_one) * row[i] / sqrt(sum / config->d_model + (double)config->norm_eps));
     }
     error = relative_error(normed, want, from, config->d_model);
     free(normed);
@@ -324,9 +332,13 @@ static int read_config(const char *family_name, const char *file, vp_model_confi
 static vp_engine *open_engine(const family *f, vp_weights weights, const char *device, const char *gemm, vp_model_config *config, vp_checkpoint **checkpoint) {
     vp_engine_options options = vp_engine_options_default();
     vp_engine *engine = NULL;
+    char folder[256];
     vp_error error;
     if (!CHECK(read_config(f->name, "config.json", config))) return NULL;
-    if (!CHECK_INT(vp_checkpoint_open(place(f->name, "checkpoint"), config, checkpoint, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return NULL; }
+    /* the folder that has the weights */
+    snprintf(folder, sizeof folder, "%s", place(f->name, "checkpoint/model.safetensors"));
+    *strrchr(folder, '/') = 0;
+    if (!CHECK_INT(vp_checkpoint_open(folder, config, checkpoint, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return NULL; }
     options.config = config; options.checkpoint = *checkpoint; options.weights = weights; options.device = device; options.gemm = gemm;
     options.max_sequence = 512; options.max_views = config->vit_native ? 150 : 13;
     if (strcmp(device, "cpu") && config->d_model % 4) { /* own_llava_a */
@@ -428,12 +440,14 @@ static void test_converted(const family *f, int packed) {
     test_case c;
     output one, two;
     check_case("%s: converted, %s", f->name, packed ? "packed" : "hf");
+    if (!place(f->name, "checkpoint/model.safetensors")) { check_skip(f->name, "no goldens of this model here"); return; }
     memset(&error, 0, sizeof error);
     engine = open_engine(f, VP_WEIGHTS_BF16, "cpu", "plain", &config, &checkpoint);
     if (!CHECK(engine && mkdtemp(directory) && load_case(f, f->cases[1], &config, &c))) return;
     snprintf(file, sizeof file, "%s/%s", directory, packed ? VP_PACKED_FILE : "model.safetensors");
     convert.config = &config; convert.checkpoint = checkpoint; convert.directory = directory; convert.layout = packed ? VP_CONVERT_PACKED : VP_CONVERT_HF;
-    options.weights = VP_WEIGHTS_BF16; options.device = "cpu"; options.gemm = "plain"; options.config = &config; options.max_sequence = 512; options.max_views = config.vit_native ? 150 : 13;
+    options.weights = VP_WEIGHTS_BF16; options.device = "cpu"; options.gemm = "plain"; options.config = &config; options.max_sequence = 512;
+    options.max_views = config.vit_native ? 150 : 13;
     if (CHECK_INT(vp_engine_convert(&convert, &error), VP_OK) && CHECK_INT(vp_checkpoint_open(directory, &config, &other, &error), VP_OK)) {
         options.checkpoint = other;
         CHECK_INT(vp_engine_open(&options, &again, &error), VP_OK);
@@ -466,7 +480,8 @@ int main(void) {
 #ifdef TEST_EMULATED
     for (uint64_t seed = 2; seed <= 4; seed++) {
         cuda_on_cpu_reset(seed);
-        for (int i = 0; i < FAMILIES; i++) if (is_wanted(&families[i])) run_family(&families[i], (seed + (uint64_t)i) % 2 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16, NULL, 0, 0);
+        for (int i = 0; i < FAMILIES; i++)
+            if (is_wanted(&families[i])) run_family(&families[i], (seed + (uint64_t)i) % 2 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16, NULL, 0, 0);
     }
 #endif
     for (int i = 0; i < FAMILIES; i++) {

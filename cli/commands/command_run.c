@@ -38,6 +38,7 @@
 static const struct option_spec RUN_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_MODEL,
+    OPTION_MMPROJ,
     OPTION_SYNTHETIC,
     {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question (short: -p)"},
     {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style: \" User: S: TEXT Assistant:\""},

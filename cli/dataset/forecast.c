@@ -244,6 +244,12 @@ static vp_result calibration_pass(vp_engine *engine, const vp_model_config *conf
         request.image_masks = (const float *)session->masks.data;
         request.image_input_idx = (const int32_t *)session->index.data;
         request.views = layout->views;
+        request.grid_rows = layout->tiling.rows;
+        request.grid_cols = layout->tiling.cols;
+        request.span_ends = (const int32_t *)session->spans.data;
+        for (int32_t i = 0; i < sequence_of(&input); i++) ((int32_t *)session->spans.data)[i] = i + 1;
+        for (int32_t i = 0; picture && i < picture->tokens; i++)
+            ((int32_t *)session->spans.data)[i] = picture->tokens;
     }
     memset(session->ids.data, 0, session->ids.bytes);
     for (int32_t i = 0; i < sequence_of(&input); i++) ((int32_t *)session->ids.data)[i] = i % 256;

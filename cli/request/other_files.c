@@ -19,18 +19,22 @@ static vp_processor_kind kind_of(const vp_model_config *config) {
     case VP_ARCHITECTURE_QWEN2_5_VL: return VP_PROCESSOR_QWEN2_5_VL;
     case VP_ARCHITECTURE_QWEN3_VL:
     case VP_ARCHITECTURE_QWEN3_VL_MOE: return VP_PROCESSOR_QWEN3_VL;
+    case VP_ARCHITECTURE_GEMMA3: return VP_PROCESSOR_GEMMA3;
+    case VP_ARCHITECTURE_LLAMA:
+    case VP_ARCHITECTURE_QWEN2:
+    case VP_ARCHITECTURE_QWEN3: return VP_PROCESSOR_PLAIN;
     default: return VP_PROCESSOR_OLMOE;
     }
 }
 
 /* A JSON file of the folder that may be absent: *text is NULL then. The caller frees *text and parsed->nodes. */
-static int read_optional(const char *folder, const char *name, char **text, struct parsed *parsed,
+static int read_optional(const struct model_files *source, const char *name, char **text, struct parsed *parsed,
                          uint64_t *identity) {
-    char *path = join_path(folder, name);
+    char *path = join_path(source->name, name);
     size_t bytes = 0;
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
-    int code = access(path, F_OK) == 0 ? file_read_in(folder, name, text, &bytes, identity) : 0;
+    int code = model_files_has(source, name) ? model_files_read(source, name, text, &bytes, identity) : 0;
     if (!code && *text && (result = parse_json(parsed, *text, bytes, &error)) != VP_OK)
         code = complain_result(EXIT_INPUT, path, result, &error);
     free(path);
@@ -49,11 +53,11 @@ static uint32_t read_eos(const vp_json *json, uint32_t object, int32_t *eos) {
     *eos = (int32_t)id;
     return count;
 }
-static int load_eos(const char *folder, const vp_json *config, int32_t *eos, uint64_t *identity) {
+static int load_eos(const struct model_files *source, const vp_json *config, int32_t *eos, uint64_t *identity) {
     struct parsed generation = {{NULL, NULL, 0}, NULL, 0};
     char *text = NULL;
     uint32_t count = 0;
-    int code = read_optional(folder, "generation_config.json", &text, &generation, identity);
+    int code = read_optional(source, "generation_config.json", &text, &generation, identity);
     if (!code && text) count = read_eos(&generation.json, 0, eos);
     if (!code && !count) count = read_eos(config, 0, eos);
     if (!code && !count) {
@@ -61,8 +65,8 @@ static int load_eos(const char *folder, const vp_json *config, int32_t *eos, uin
         if (inner != VP_JSON_NONE) count = read_eos(config, inner, eos);
     }
     if (!code && count > 1)
-        complain(0, "%s: generation_config.json names %u tokens that end an answer; here %d alone does", folder,
-                 count, *eos);
+        complain(0, "%s: generation_config.json names %u tokens that end an answer; here %d alone does",
+                 source->name, count, *eos);
     free(generation.nodes);
     free(text);
     return code;
@@ -87,17 +91,17 @@ static char *whole_text(const vp_json *json, uint32_t node) {
 
 /* The folder's chat template, where transformers looks for it: chat_template.jinja, chat_template.json,
  * tokenizer_config.json. */
-static int load_template(const char *folder, struct other_files *files, uint64_t *identity) {
+static int load_template(const struct model_files *source, struct other_files *files, uint64_t *identity) {
     static const char *const names[] = {"chat_template.json", "tokenizer_config.json"};
-    char *path = join_path(folder, "chat_template.jinja"), *template_text = NULL;
+    char *template_text = NULL;
     size_t bytes = 0;
-    int code = access(path, F_OK) == 0 ? file_read_in(folder, "chat_template.jinja", &template_text, &bytes,
-                                                      identity)
-                                       : 0;
+    int code = model_files_has(source, "chat_template.jinja")
+                   ? model_files_read(source, "chat_template.jinja", &template_text, &bytes, identity)
+                   : 0;
     for (int i = 0; i < 2 && !code; i++) {
         struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
         char *text = NULL;
-        code = read_optional(folder, names[i], &text, &parsed, identity);
+        code = read_optional(source, names[i], &text, &parsed, identity);
         if (!code && text && !template_text)
             template_text = whole_text(&parsed.json, vp_json_get(&parsed.json, 0, "chat_template"));
         /* OLMoE's template begins with this token, the others name theirs */
@@ -110,30 +114,29 @@ static int load_template(const char *folder, struct other_files *files, uint64_t
     files->knows_template =
         template_text && vp_processor_knows_template(files->processor.kind, template_text, strlen(template_text));
     free(template_text);
-    free(path);
     return code;
 }
 
-int other_files_load(const char *folder, const vp_model_config *config, const vp_tokenizer *tokenizer,
+int other_files_load(const struct model_files *source, const vp_model_config *config, const vp_tokenizer *tokenizer,
                      const vp_json *config_json, const vp_json *preprocessor, struct other_files *files,
                      vp_special_ids *ids, uint64_t *identity) {
-    const char *placeholder = vp_processor_placeholder(kind_of(config));
+    const char *image_token = vp_processor_image_token(kind_of(config));
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = vp_processor_read(kind_of(config), &config->geometry, preprocessor, &files->processor, &error);
     int32_t rows = config->embedding_size + config->additional_vocab_size;
     int code;
-    if (result != VP_OK) return complain_result(EXIT_INPUT, folder, result, &error);
+    if (result != VP_OK) return complain_result(EXIT_INPUT, source->name, result, &error);
     memset(ids, 0xFF, sizeof *ids);
     ids->bos = vp_tokenizer_bos(tokenizer);
-    files->image_token = vp_tokenizer_added_id(tokenizer, placeholder);
-    if (placeholder && files->image_token < 0)
-        return complain(EXIT_INPUT, "%s: tokenizer.json has no token %s, which stands for an image", folder,
-                        placeholder);
+    files->image_token = vp_tokenizer_added_id(tokenizer, image_token);
+    if (image_token && files->image_token < 0)
+        return complain(EXIT_INPUT, "%s: its tokenizer has no token %s, which stands for an image",
+                        source->name, image_token);
     if (files->image_token >= rows || ids->bos >= rows)
         return complain(EXIT_INPUT, "%s: a special token of tokenizer.json has no embedding: config.json has %d rows",
-                        folder, rows);
-    code = load_eos(folder, config_json, &ids->eos, identity);
-    return code ? code : load_template(folder, files, identity);
+                        source->name, rows);
+    code = load_eos(source, config_json, &ids->eos, identity);
+    return code ? code : load_template(source, files, identity);
 }
 
 /* ---- presets */
@@ -144,6 +147,8 @@ static const char *const markers_of[VP_PROCESSOR_COUNT][8] = {
     {"<|im_end|>", "<IMG_CONTEXT>", "<|im_start|>", "<img>", "</img>"},
     {"<|im_end|>", "<|image_pad|>", "<|im_start|>", "<|vision_start|>", "<|vision_end|>"},
     {"<|im_end|>", "<|image_pad|>", "<|im_start|>", "<|vision_start|>", "<|vision_end|>"},
+    {"<end_of_turn>", "<image_soft_token>", "<start_of_turn>", "<start_of_image>", "<end_of_image>", "<bos>"},
+    {"<|endoftext|>"},
 }; /* the first one ends an answer */
 
 /* all of a kind; Idefics3's name the places of its views, too */
@@ -182,7 +187,7 @@ static char *bytes_json(const struct text_list *markers, int32_t last_id) {
 int other_files_preset(const char *name, const vp_model_config *config, struct other_files *files, vp_special_ids *ids,
                        vp_tokenizer **tokenizer) {
     const vp_processor_kind kind = kind_of(config);
-    const char *preprocessor = vp_model_preset_preprocessor(name), *placeholder = vp_processor_placeholder(kind);
+    const char *preprocessor = vp_model_preset_preprocessor(name), *image_token = vp_processor_image_token(kind);
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = preprocessor ? parse_json(&parsed, preprocessor, strlen(preprocessor), &error) : VP_OK;
@@ -200,7 +205,7 @@ int other_files_preset(const char *name, const vp_model_config *config, struct o
     if (result != VP_OK) return complain_result(exit_code_of(result), name, result, &error);
     memset(ids, 0xFF, sizeof *ids);
     ids->eos = vp_tokenizer_added_id(*tokenizer, markers_of[kind][0]);
-    files->image_token = vp_tokenizer_added_id(*tokenizer, placeholder);
+    files->image_token = vp_tokenizer_added_id(*tokenizer, image_token);
     files->has_template = files->knows_template = 1;
     return 0;
 }

@@ -21,6 +21,7 @@ void session_free(struct session *session) {
     free(session->pixels.data);
     free(session->masks.data);
     free(session->index.data);
+    free(session->spans.data);
     free(session->ids.data);
     free(session->scratch.data);
     free(session->answer.data);
@@ -42,9 +43,18 @@ void session_reserve(struct session *session, const struct pass_input *input) {
     reserve(&session->masks, (size_t)input->layout->views * patches, sizeof(float));
     reserve(&session->index, (size_t)input->layout->views * (size_t)vp_geometry_tokens_per_crop(geometry),
             sizeof(int32_t));
+    reserve(&session->spans, (size_t)sequence_of(input), sizeof(int32_t));
     reserve(&session->scratch, input->picture ? values : vp_preprocess_scratch_bytes(geometry, input->layout), 1);
 }
 
+/* The tokens of a view see each other: they stand side by side. */
+static void fill_spans(struct session *session, const int32_t *ids, int32_t count) {
+    int32_t *ends = (int32_t *)session->spans.data;
+    for (int32_t i = count - 1; i >= 0; i--) {
+        const int32_t token = session->model->other.image_token;
+        ends[i] = i + 1 < count && ids[i] == token && ids[i + 1] == token ? ends[i + 1] : i + 1;
+    }
+}
 /* The same for models other than Molmo: their sequence is whole, and no share of a patch is padding. */
 static vp_result fill_other_inputs(struct session *session, const struct pass_input *input) {
     const vp_processor *processor = &session->model->other.processor;
@@ -59,6 +69,7 @@ static vp_result fill_other_inputs(struct session *session, const struct pass_in
     if (result != VP_OK) return result;
     vp_processor_pixels(processor, input->picture, views, (float *)session->pixels.data);
     memset(session->masks.data, 0, session->masks.bytes);
+    if (session->model->config.image_bidirectional) fill_spans(session, ids, sequence_of(input));
     for (int32_t i = 0; i < sequence_of(input); i++) /* features go to the image's tokens in their order */
         if (ids[i] == session->model->other.image_token && found++ < image_tokens)
             ((int32_t *)session->index.data)[found - 1] = i;
@@ -123,6 +134,7 @@ static vp_request engine_request(const struct session *session, const struct pas
         request.views = input->layout->views;
         request.grid_rows = input->layout->tiling.rows; /* read where a picture's views are its tokens */
         request.grid_cols = input->layout->tiling.cols;
+        request.span_ends = (const int32_t *)session->spans.data;
     }
     request.top_k = input->top_k;
     request.active_blocks = input->blocks;

@@ -65,6 +65,7 @@ typedef struct vk_heads {
     float eps, clip;                /* clip: after the norm, everything is cut to -clip..clip; INFINITY: nothing is */
     const float *q_norm, *k_norm;   /* f32 [width] for the whole, [head_dim] for a head alone */
     const float *cs;                /* f32 [positions, head_dim]: cos, then sin */
+    int window;                     /* keys that a token sees, its own among them; 0: all up to it */
 } vk_heads;
 
 /* A picture of any size in patches, and the side of the square of learned positions that is stretched over it. Its
@@ -89,6 +90,7 @@ typedef struct vk_kernels {
     void (*pool_attention)(vk_queue *queue, void *out, const float *q, const float *kv, int windows, int keys,
                            int heads, int head_dim, int ld_out, int wide);
     void (*silu_mul)(vk_queue *queue, void *out, const float *gate_up, int rows, int width, int ld_out, int wide);
+    void (*gelu_mul)(vk_queue *queue, void *out, const float *gate_up, int rows, int width, int ld_out, int wide);
     void (*embed)(vk_queue *queue, float *out, const void *table, const int32_t *ids, int rows, int width, int wide);
     void (*scatter_add)(vk_queue *queue, float *stream, const float *features, const int32_t *index, int rows,
                         int width);
@@ -116,6 +118,8 @@ typedef struct vk_kernels {
                        int width);
     void (*patch_windows)(vk_queue *queue, void *out, const float *hidden, int views, int before, int width, int side,
                           int pool, int ld, int wide);
+    void (*mean_windows)(vk_queue *queue, float *out, const float *hidden, int views, int before, int width, int side,
+                         int pool);
     void (*grid_embed)(vk_queue *queue, float *out, const float *patches, const float *table, const int32_t *places,
                        const vk_picture_grid *grid, int width);
     void (*grid_turn)(vk_queue *queue, void *qkv, const float *cs, const int32_t *places, int rows, int heads,
@@ -154,11 +158,14 @@ typedef struct vk_gemm_job {
 } vk_gemm_job;
 
 /* softmax(q k^T / sqrt(head_dim)) v of `batch` sequences of `tokens` rows that follow each other; in-type rows, heads
- * side by side in a row. kv_heads divides heads. */
+ * side by side in a row. kv_heads divides heads. Row r sees all keys; if causal, those before r + 1, or before reach[r]
+ * where there is a reach (int32 [tokens], at least r + 1); and with a window none before r + 1 - window. */
 typedef struct vk_attention_job {
     void *y;
     const void *q, *k, *v;
-    int batch, tokens, heads, kv_heads, head_dim, ldy, ldq, ldk, causal;
+    int batch, tokens, heads, kv_heads, head_dim, ldy, ldq, ldk, causal, window; /* the last two: batch 1 */
+    const int32_t *reach;
+    int64_t scores; /* of a head, to be counted; 0: what batch, tokens and causal say */
 } vk_attention_job;
 
 /* What routed tokens get from their experts: stream f32 [tokens, down->n] += the sum over a token's slots of weight *
@@ -183,8 +190,9 @@ enum { VK_SPLITS = 8, VK_DECODE_BLOCKS = 396 };
 typedef struct vk_decode_job {
     const vk_linear *att_proj, *attn_out, *router, *gate_up, *down;
     size_t gate_up_stride, down_stride; /* bytes */
-    const float *attn_norm, *ff_norm;                   /* f32 [d] */
-    int norm_after;                                     /* 1: they norm what is added to x */
+    const float *attn_norm, *ff_norm;                   /* f32 [d], or NULL: of what attention and MLP read; .. */
+    const float *attn_after, *ff_after;                 /* .. and of what they add to x */
+    int gelu;                                           /* 1: GELU by way of tanh in the dense MLP, not SiLU */
     vk_heads heads;                                     /* its table has max_sequence positions */
     float eps;
     int d, expert_dim, top_k, norm_topk, max_sequence;  /* expert_dim: the dense MLP's, too */
@@ -192,7 +200,7 @@ typedef struct vk_decode_job {
     const int32_t *position;
     float *x;                               /* f32 [d], the residual stream */
     float *qkv, *scratch, *logits, *weight; /* f32 [q | k | v], [vk_decode_floats], [experts], [top_k] */
-    float *y;                               /* f32 [d], with norm_after: what is normed and added */
+    float *y;                               /* f32 [d]: what is normed and added */
     void *key, *value;                      /* in-type [max_sequence, k's width] */
     void *q, *attended, *normed, *hidden;   /* in-type [padded q], same, [padded d], [top_k, padded expert_dim] */
     int32_t *index;                         /* [top_k] */

@@ -32,6 +32,8 @@ typedef struct vk_buffers {
     /* with M-RoPE cs is the request's, composed from the table of all positions: int32 [3, max_sequence],
      * [head_dim / 2] */
     float *cs_table;
+    float *cs_local; /* as cs, of blocks with a window */
+    int32_t *reach;  /* int32 [max_sequence]: span_ends of the request */
     int32_t *rope_positions, *rope_axes;
     float *y; /* f32 [max_sequence, d_model]: what is normed before it is added; only where norms are behind */
     void *normed, *normed_wide, *q, *attended; /* normed_wide: f32, the router's input */
@@ -71,6 +73,8 @@ struct vp_engine {
     char device[160], device_note[sizeof ((vp_error *)0)->text];
     /* of the request that runs */
     const float *pixels, *masks;
+    int has_reach;
+    int64_t scores[2]; /* of a head over all input tokens: without a window, with it; 0: causal attention's */
     vk_picture_grid grid;
     vk_window windows[VK_WINDOWS];
     int32_t *host_places; /* of a native tower: what the request sends is made here */

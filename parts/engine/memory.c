@@ -19,9 +19,8 @@ static vk_linear *vk_with_bias(vk_model *model, const vp_model_config *config, i
     }
     if (index > blocks)
         return index - blocks <= config->deepstack_count ? &model->deepstack[index - blocks - 1].in : NULL;
-    return config->connector == VP_CONNECTOR_POOLING                                          ? &model->pool_out
-           : config->connector == VP_CONNECTOR_NONE || config->connector == VP_CONNECTOR_LINEAR ? NULL
-                                                                                                : &model->projector_in;
+    if (config->connector == VP_CONNECTOR_POOLING) return &model->pool_out;
+    return model->projector_in.n ? &model->projector_in : NULL;
 }
 vk_linear *vk_rounded(vp_engine *engine, int index) {
     if (engine->wide || !engine->backend->rounds_bias) return NULL;
@@ -81,7 +80,8 @@ static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *engine) {
     if (config->vit_native) vk_layout_native_buffers(arena, engine, rows);
     if (config->connector == VP_CONNECTOR_POOLING) vk_layout_pooling_buffers(arena, engine, rows, windows);
     else {
-        int norm = config->connector == VP_CONNECTOR_NORM_MLP || config->connector == VP_CONNECTOR_MERGER;
+        int norm = config->connector == VP_CONNECTOR_NORM_MLP || config->connector == VP_CONNECTOR_MERGER
+                   || config->connector == VP_CONNECTOR_MEAN;
         buffers->pool_query_in = vk_take_rows(arena, windows, vk_window_width(config), wide);
         buffers->projector_gate_up = vk_take(arena, norm ? windows * (size_t)vk_window_width(config) : 0, 4);
         buffers->projector_hidden = vk_take_rows(arena, windows, config->projector_dim, wide);
@@ -113,7 +113,7 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *engine) {
     buffers->x = vk_take(arena, rows * (size_t)d, 4);
     buffers->normed = vk_take_rows(arena, rows, d, wide);
     buffers->normed_wide = wide ? buffers->normed : vk_take_rows(arena, rows, d, 1);
-    buffers->y = config->norm_after ? vk_take(arena, rows * (size_t)d, 4) : NULL;
+    buffers->y = config->norm_after || config->norm_around ? vk_take(arena, rows * (size_t)d, 4) : NULL;
     buffers->qkv = vk_take(arena, rows * (size_t)(q + 2 * kv), 4);
     buffers->q = vk_take_rows(arena, rows, q, wide);
     buffers->attended = vk_take_rows(arena, rows, q, wide);
@@ -122,6 +122,8 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *engine) {
     buffers->value = vk_take(arena, cache, wide ? 4 : 2);
     engine->cache_bytes = arena->used - engine->cache_bytes;
     buffers->cs = vk_take(arena, rows * (size_t)config->head_dim, 4);
+    buffers->cs_local = config->rope_local_theta > 0 ? vk_take(arena, rows * (size_t)config->head_dim, 4) : NULL;
+    buffers->reach = config->image_bidirectional ? vk_take(arena, rows, 4) : NULL;
     if (vk_has_mrope(config)) {
         buffers->cs_table = vk_take(arena, rows * (size_t)config->head_dim, 4);
         buffers->rope_positions = vk_take(arena, 3 * rows, 4);
@@ -225,6 +227,10 @@ static int vk_send_tables(vp_engine *engine) {
     vk_fill_rope(cs, engine->max_sequence, config->head_dim, config->rope_theta, &config->rope);
     vk_send(engine, mrope ? engine->buffers.cs_table : engine->buffers.cs, cs, floats * sizeof *cs);
     if (mrope) vk_send_axes(engine);
+    if (config->rope_local_theta > 0) {
+        vk_fill_rope(cs, engine->max_sequence, config->head_dim, config->rope_local_theta, &plain);
+        vk_send(engine, engine->buffers.cs_local, cs, floats * sizeof *cs);
+    }
     if (config->vit_native) {
         vk_fill_rope(cs, side, half, config->vit_rope_theta, &plain);
         vk_send(engine, engine->buffers.vit_cs, cs, grid_floats * sizeof *cs);

@@ -10,7 +10,8 @@ enum { NAME_BYTES = 192 };
 const vk_description *vk_description_of(const vp_model_config *config) {
     static const vk_description *const descriptions[VP_ARCHITECTURE_COUNT] = {
         &vk_molmoe,   &vk_molmo,    &vk_olmoe,      &vk_llava,    &vk_idefics3,
-        &vk_idefics3, &vk_internvl, &vk_qwen2_5_vl, &vk_qwen3_vl, &vk_qwen3_vl
+        &vk_idefics3, &vk_internvl, &vk_qwen2_5_vl, &vk_qwen3_vl, &vk_qwen3_vl,
+        &vk_gemma3,   &vk_llama,    &vk_llama,    &vk_llama
     };
     return descriptions[config->architecture];
 }
@@ -22,9 +23,9 @@ vp_result vk_check_config(const vp_model_config *config, vp_error *error) {
         return vp_fail(error, VP_ERR_RANGE, -1, "kv_head_count", "must divide head_count");
     if (config->expert_count > VK_EXPERTS_MAX)
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "moe_num_experts", "at most 1024 experts");
-    if (config->expert_count && (config->mlp_dim || config->norm_after))
+    if (config->expert_count && (config->mlp_dim || config->norm_after || config->norm_around || config->gated_gelu))
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "moe_num_experts",
-                       "experts beside a dense MLP, or with norms behind them, are not implemented");
+                       "experts beside a dense MLP, with GELU, or with norms behind them, are not implemented");
     if (config->vit_block_count && (config->vit_layer_count < 1 || config->vit_layer_count > VP_VIT_LAYERS_MAX))
         return vp_fail(error, VP_ERR_RANGE, -1, "vit_layers", "1 to 4 layers");
     if (3 * config->geometry.patch_px * config->geometry.patch_px > VK_PATCH_VALUES_MAX)
@@ -76,6 +77,12 @@ vp_result vk_load_model(vk_loader *loader, vk_model *model, const vp_model_confi
         vsnprintf(text, sizeof text, format, arguments); \
         va_end(arguments); \
     } while (0)
+
+void vk_pass_scale(vk_pass *pass, float times, float plus) {
+    if (!pass->loader) return;
+    pass->loader->times = times;
+    pass->loader->plus = plus;
+}
 
 void vk_pass_norm(vk_pass *pass, vk_norm *norm, int width, int flags, const char *name, ...) {
     char text[NAME_BYTES];

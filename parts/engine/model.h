@@ -44,6 +44,9 @@ void vk_pass_piece(vk_pass *pass, const vk_linear *linear, int first_row, int ro
 /* the product with a patch's pixels [side, side, 3], of a tensor [outputs, 3, frames, side, side] */
 void vk_pass_patches(vk_pass *pass, vk_linear *linear, int outputs, int side, int frames, int flags, const char *name);
 
+/* what is read from here on becomes times * (value + plus); 0, 0: it stays as it is */
+void vk_pass_scale(vk_pass *pass, float times, float plus);
+
 /* What several descriptions share: weights under the names that transformers gives them. The prefixes end in a dot;
  * `head` is named without ".weight". */
 void vk_pass_language(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix,
@@ -70,7 +73,7 @@ struct vk_description {
     int32_t (*is_dead_view)(const float *pixels, size_t count); /* whether the view holds no picture; NULL: none does */
 };
 extern const vk_description vk_molmoe, vk_molmo, vk_olmoe, vk_llava, vk_idefics3, vk_internvl, vk_qwen2_5_vl,
-    vk_qwen3_vl;
+    vk_qwen3_vl, vk_gemma3, vk_llama;
 
 const vk_description *vk_description_of(const vp_model_config *config);
 /* what the kernels cannot serve */

@@ -55,16 +55,32 @@ static void layer_experts(vk_pass *pass, vk_block *block, const vp_model_config 
     }
 }
 
+/* Norms around attention and MLP have names of their own. A scale of q goes into its norm's weights: RoPE keeps it. */
+static void layer_norms(vk_pass *pass, vk_block *block, const vp_model_config *config, const char *prefix, int index) {
+    int d = config->d_model, whole = config->qk_norm == VP_QK_NORM_WHOLE, around = config->norm_around;
+    float plus = config->norm_plus_one ? 1.0f : 0.0f;
+    vk_pass_scale(pass, 1.0f, plus);
+    vk_pass_norm(pass, &block->attn_norm, d, 0, "%slayers.%d.input_layernorm", prefix, index);
+    vk_pass_norm(pass, around ? &block->attn_after : &block->ff_norm, d, 0, "%slayers.%d.post_attention_layernorm",
+                 prefix, index);
+    if (around) {
+        vk_pass_norm(pass, &block->ff_norm, d, 0, "%slayers.%d.pre_feedforward_layernorm", prefix, index);
+        vk_pass_norm(pass, &block->ff_after, d, 0, "%slayers.%d.post_feedforward_layernorm", prefix, index);
+    }
+    if (config->qk_norm) {
+        vk_pass_norm(pass, &block->k_norm, whole ? vk_kv_width(config) : config->head_dim, 0,
+                     "%slayers.%d.self_attn.k_norm", prefix, index);
+        vk_pass_scale(pass, config->query_scale > 0.0f ? config->query_scale : 1.0f, plus);
+        vk_pass_norm(pass, &block->q_norm, whole ? vk_q_width(config) : config->head_dim, 0,
+                     "%slayers.%d.self_attn.q_norm", prefix, index);
+    }
+    vk_pass_scale(pass, 0.0f, 0.0f);
+}
+
 static void layer_weights(vk_pass *pass, vk_block *block, const vp_model_config *config, const char *prefix,
                           int index) {
     int d = config->d_model, dim = config->mlp_dim, q = vk_q_width(config), kv = vk_kv_width(config);
-    int whole = config->qk_norm == VP_QK_NORM_WHOLE, head = config->head_dim;
-    vk_pass_norm(pass, &block->attn_norm, d, 0, "%slayers.%d.input_layernorm", prefix, index);
-    vk_pass_norm(pass, &block->ff_norm, d, 0, "%slayers.%d.post_attention_layernorm", prefix, index);
-    if (config->qk_norm) {
-        vk_pass_norm(pass, &block->q_norm, whole ? q : head, 0, "%slayers.%d.self_attn.q_norm", prefix, index);
-        vk_pass_norm(pass, &block->k_norm, whole ? kv : head, 0, "%slayers.%d.self_attn.k_norm", prefix, index);
-    }
+    layer_norms(pass, block, config, prefix, index);
     vk_pass_place(pass, &block->att_proj, q + 2 * kv, d, config->qkv_bias ? VK_BIAS : 0);
     vk_pass_rows(pass, &block->att_proj, 0, q, "%slayers.%d.self_attn.q_proj", prefix, index);
     vk_pass_rows(pass, &block->att_proj, q, kv, "%slayers.%d.self_attn.k_proj", prefix, index);
@@ -83,9 +99,14 @@ static void layer_weights(vk_pass *pass, vk_block *block, const vp_model_config 
 void vk_pass_language(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix,
                       const char *head) {
     int d = config->d_model, rows = config->embedding_size;
+    float scale = config->embedding_scale;
     vk_pass_table(pass, &model->embedding, rows, d);
+    /* the factor is as wide as what it multiplies */
+    vk_pass_scale(pass, pass->wide ? scale : vp_bf16_to_f32(vp_f32_to_bf16(scale)), 0.0f);
     vk_pass_table_rows(pass, model->embedding, 0, rows, d, "%sembed_tokens.weight", prefix);
+    vk_pass_scale(pass, config->norm_plus_one ? 1.0f : 0.0f, 1.0f);
     vk_pass_norm(pass, &model->ln_f, d, 0, "%snorm", prefix);
+    vk_pass_scale(pass, 0.0f, 0.0f);
     for (int b = 0; b < config->block_count; b++) layer_weights(pass, &model->blocks[b], config, prefix, b);
     /* a tied head is the embedding once more, in the layout of products */
     if (config->tied_head) vk_pass_linear(pass, &model->head, rows, d, 0, "%sembed_tokens", prefix);

@@ -7,10 +7,11 @@
 
 #define BLOCK "model.transformer.blocks.%d."
 static void block_weights(vk_pass *pass, vk_block *block, const vp_model_config *config, int index) {
-    int d = config->d_model, dim = config->mlp_dim, q = vk_q_width(config), kv = vk_kv_width(config);
+    int d = config->d_model, dim = config->mlp_dim, q = vk_q_width(config), kv = vk_kv_width(config),
+        after = config->norm_after;
     const vk_piece up = { 0, 2 * dim, 0, 1, 0 }, gate = { dim, 2 * dim, 0, 1, 0 }; /* ff_proj: up over gate */
-    vk_pass_norm(pass, &block->attn_norm, d, 0, BLOCK "attn_norm", index);
-    vk_pass_norm(pass, &block->ff_norm, d, 0, BLOCK "ff_norm", index);
+    vk_pass_norm(pass, after ? &block->attn_after : &block->attn_norm, d, 0, BLOCK "attn_norm", index);
+    vk_pass_norm(pass, after ? &block->ff_after : &block->ff_norm, d, 0, BLOCK "ff_norm", index);
     if (config->qk_norm) vk_pass_norm(pass, &block->q_norm, q, 0, BLOCK "q_norm", index);
     if (config->qk_norm) vk_pass_norm(pass, &block->k_norm, kv, 0, BLOCK "k_norm", index);
     vk_pass_linear(pass, &block->att_proj, q + 2 * kv, d, config->qkv_bias ? VK_BIAS : 0, BLOCK "att_proj", index);

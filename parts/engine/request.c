@@ -49,6 +49,11 @@ static vp_result vk_check_request(const vp_engine *engine, const vp_request *req
         else if (config->vit_native && request->image_input_idx[i] <= (i ? request->image_input_idx[i - 1] : -1))
             return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx",
                            "must ascend: the picture's views in their order");
+    if (request->views && config->image_bidirectional && !request->span_ends)
+        return vp_fail(error, VP_ERR_RANGE, -1, "span_ends", "this model's images need them");
+    for (int i = 0; i < request->input_count && request->span_ends && config->image_bidirectional; i++)
+        if (request->span_ends[i] <= i || request->span_ends[i] > request->input_count)
+            return vp_fail(error, VP_ERR_RANGE, i, "span_ends", "must lie behind the token, up to input_count");
     if ((int)request->timing < VP_TIMING_STAGE || (int)request->timing > VP_TIMING_KERNEL)
         return vp_fail(error, VP_ERR_RANGE, -1, "timing",
                        "is none of VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL");
@@ -136,6 +141,18 @@ static vp_result vk_not_numbers(vp_error *error) {
                    "are not numbers: the weights or the pixels hold NaN or infinity, or overflow on the way");
 }
 
+/* scores that attention over the input needs, where a mask is not the causal one alone */
+static void vk_count_scores(vp_engine *engine, const vp_request *request) {
+    int window = engine->config.sliding_window;
+    engine->scores[0] = engine->scores[1] = 0;
+    if (!engine->has_reach && !window) return;
+    for (int row = 0; row < request->input_count; row++) {
+        int end = engine->has_reach ? request->span_ends[row] : row + 1, gone = window ? row + 1 - window : 0;
+        engine->scores[0] += end;
+        engine->scores[1] += end - (gone > 0 ? gone : 0);
+    }
+}
+
 void vk_send_request(vp_engine *engine, const vp_request *request) {
     const vp_model_config *config = &engine->config;
     vk_buffers *buffers = &engine->buffers;
@@ -143,10 +160,14 @@ void vk_send_request(vp_engine *engine, const vp_request *request) {
     size_t views = (size_t)request->views, patches = (size_t)vk_vit_patches(config),
            values = patches * (size_t)vk_patch_values(config);
     int32_t zero = 0;
+    engine->has_reach = config->image_bidirectional && request->span_ends;
+    vk_count_scores(engine, request);
     vk_at(engine->queue, VP_PART_INPUT, -1);
     vk_send(engine, buffers->ids, request->input_ids, (size_t)request->input_count * sizeof(int32_t));
     vk_send(engine, buffers->position, &zero, sizeof zero);
     if (vk_has_mrope(config)) vk_send_positions(engine, request);
+    if (engine->has_reach)
+        vk_send(engine, buffers->reach, request->span_ends, (size_t)request->input_count * sizeof(int32_t));
     if (!request->views) return;
     if (config->vit_native) vk_send_grid(engine, request);
     vk_send(engine, buffers->image_index, request->image_input_idx,

@@ -217,6 +217,26 @@ static void vk_project(vp_engine *engine, int first, int count, float *features)
                VK_STORE_F32);
 }
 
+/* the mean of each window's patches, normed, through one matrix */
+static void vk_mean(vp_engine *engine, int first, int count, float *features) {
+    const vp_model_config *config = &engine->config;
+    const vk_model *model = &engine->model;
+    const vk_backend *to = engine->backend;
+    vk_buffers *buffers = &engine->buffers;
+    int width = config->vit_width, ld = vk_padded(width),
+        windows = count * vp_geometry_tokens_per_crop(&config->geometry);
+    vk_at(engine->queue, VP_PART_POOLING, -1);
+    to->kernels.mean_windows(engine->queue, buffers->projector_gate_up,
+                             buffers->hidden + (size_t)first * (size_t)config->vit_positions * (size_t)width, count,
+                             config->vit_class_token, width, vp_geometry_patches_per_side(&config->geometry),
+                             config->geometry.pool);
+    vk_at(engine->queue, VP_PART_PROJECTOR, -1);
+    to->kernels.rmsnorm(engine->queue, buffers->pool_query_in, buffers->projector_gate_up,
+                        model->projector_norm.weight, windows, width, ld, config->vit_norm_eps, engine->wide);
+    to->linear(engine->queue, features, config->d_model, buffers->pool_query_in, ld, windows, &model->projector_down,
+               VK_STORE_F32);
+}
+
 /* windows of a native picture through two matrices, their patches normed before that, and side by side; then the same
  * for the outputs of the blocks that DeepStack takes, normed behind that */
 static void vk_merge(vp_engine *engine, int count) {
@@ -254,6 +274,7 @@ void vk_connector(vp_engine *engine, int first, int count) {
                             * (size_t)engine->config.d_model;
     if (engine->config.connector == VP_CONNECTOR_MERGER) vk_merge(engine, count);
     else if (engine->config.connector == VP_CONNECTOR_POOLING) vk_pool(engine, first, count, features);
+    else if (engine->config.connector == VP_CONNECTOR_MEAN) vk_mean(engine, first, count, features);
     else vk_project(engine, first, count, features);
 }
 
@@ -384,15 +405,19 @@ static void vk_dense(vp_engine *engine, const vk_block *layer, int first, int ro
     vk_buffers *buffers = &engine->buffers;
     int d = config->d_model, ld = vk_padded(d), hidden = config->mlp_dim, ldh = vk_padded(hidden);
     const char *normed = (const char *)buffers->normed + (size_t)first * (size_t)ld * (engine->wide ? 4 : 2);
-    float *out = (config->norm_after ? buffers->y : buffers->x) + (size_t)first * (size_t)d;
+    int after = layer->ff_after.weight != NULL;
+    float *out = (after ? buffers->y : buffers->x) + (size_t)first * (size_t)d;
     to->linear(engine->queue, buffers->gate_up, 2 * hidden, normed, ld, rows, &layer->gate_up[0], VK_STORE_F32);
-    to->kernels.silu_mul(engine->queue, buffers->expert_hidden, buffers->gate_up, rows, hidden, ldh, engine->wide);
+    (config->gated_gelu ? to->kernels.gelu_mul : to->kernels.silu_mul)(
+        engine->queue, buffers->expert_hidden, buffers->gate_up, rows, hidden, ldh, engine->wide);
     to->linear(engine->queue, out, d, buffers->expert_hidden, ldh, rows, &layer->down[0],
-               config->norm_after ? VK_STORE_F32 : VK_ADD_F32);
+               after ? VK_STORE_F32 : VK_ADD_F32);
 }
 
-static vk_heads vk_heads_of(const vp_engine *engine, const vk_block *layer) {
+static vk_heads vk_heads_of(const vp_engine *engine, int block) {
     const vp_model_config *config = &engine->config;
+    const vk_block *layer = &engine->model.blocks[block];
+    int local = config->sliding_window && !(config->full_blocks >> block & 1);
     vk_heads heads;
     heads.heads = config->head_count;
     heads.kv_heads = config->kv_head_count;
@@ -402,7 +427,8 @@ static vk_heads vk_heads_of(const vp_engine *engine, const vk_block *layer) {
     heads.clip = config->clip_qkv > 0.0f ? config->clip_qkv : INFINITY;
     heads.q_norm = layer->q_norm.weight;
     heads.k_norm = layer->k_norm.weight;
-    heads.cs = engine->buffers.cs;
+    heads.cs = local && config->rope_local_theta > 0 ? engine->buffers.cs_local : engine->buffers.cs;
+    heads.window = local ? config->sliding_window : 0;
     return heads;
 }
 
@@ -424,8 +450,10 @@ static vk_decode_job vk_decode_job_of(vp_engine *engine, int block, int position
     job.down_stride = (size_t)((char *)layer->down[second].weights - (char *)layer->down[0].weights);
     job.attn_norm = layer->attn_norm.weight;
     job.ff_norm = layer->ff_norm.weight;
-    job.norm_after = config->norm_after;
-    job.heads = vk_heads_of(engine, layer);
+    job.attn_after = layer->attn_after.weight;
+    job.ff_after = layer->ff_after.weight;
+    job.gelu = config->gated_gelu;
+    job.heads = vk_heads_of(engine, block);
     job.eps = config->norm_eps;
     job.d = config->d_model;
     job.expert_dim = vk_mlp_dim(config);
@@ -480,7 +508,7 @@ static void vk_norm_before(vp_engine *engine, const vk_norm *norm, int rows) {
     const vk_kernels *kernels = &engine->backend->kernels;
     vk_buffers *buffers = &engine->buffers;
     int d = config->d_model, ld = vk_padded(d);
-    if (config->norm_after) kernels->convert(engine->queue, buffers->normed, buffers->x, rows, d, ld, engine->wide);
+    if (!norm->weight) kernels->convert(engine->queue, buffers->normed, buffers->x, rows, d, ld, engine->wide);
     else
         kernels->rmsnorm(engine->queue, buffers->normed, buffers->x, norm->weight, rows, d, ld, config->norm_eps,
                          engine->wide);
@@ -493,7 +521,7 @@ static void vk_attend(vp_engine *engine, int block, int rows, int position) {
     const vk_backend *to = engine->backend;
     vk_buffers *buffers = &engine->buffers;
     vk_queue *queue = engine->queue;
-    vk_heads heads = vk_heads_of(engine, layer);
+    vk_heads heads = vk_heads_of(engine, block);
     int q = vk_q_width(config), kv = vk_kv_width(config), ld = vk_padded(q), wide = engine->wide;
     size_t cache = (size_t)block * (size_t)engine->max_sequence * (size_t)kv * (wide ? 4 : 2);
     char *key = (char *)buffers->key + cache, *value = (char *)buffers->value + cache;
@@ -520,6 +548,9 @@ static void vk_attend(vp_engine *engine, int block, int rows, int position) {
     job.kv_heads = config->kv_head_count;
     job.head_dim = config->head_dim;
     job.causal = 1;
+    job.window = heads.window;
+    job.reach = engine->has_reach ? buffers->reach : NULL;
+    job.scores = engine->scores[job.window > 0];
     to->attention(queue, &job);
 }
 
@@ -529,6 +560,7 @@ void vk_block_forward(vp_engine *engine, int block, int rows, int position, int 
     const vk_backend *to = engine->backend;
     vk_buffers *buffers = &engine->buffers;
     vk_queue *queue = engine->queue;
+    int after = layer->attn_after.weight != NULL;
     int d = config->d_model, ld = vk_padded(d), chunk = engine->moe_rows / (config->expert_count ? top_k : 1);
     if (rows == 1 && to->decode) {
         vk_block_decode(engine, block, 0, position, top_k);
@@ -538,16 +570,16 @@ void vk_block_forward(vp_engine *engine, int block, int rows, int position, int 
     vk_norm_before(engine, &layer->attn_norm, rows);
     vk_attend(engine, block, rows, position);
     vk_at(queue, VP_PART_DENSE, block);
-    to->linear(queue, config->norm_after ? buffers->y : buffers->x, d, buffers->attended, vk_padded(vk_q_width(config)),
-               rows, &layer->attn_out, config->norm_after ? VK_STORE_F32 : VK_ADD_F32);
-    if (config->norm_after)
-        to->kernels.add_rmsnorm(queue, buffers->x, buffers->y, layer->attn_norm.weight, rows, d, config->norm_eps);
+    to->linear(queue, after ? buffers->y : buffers->x, d, buffers->attended, vk_padded(vk_q_width(config)), rows,
+               &layer->attn_out, after ? VK_STORE_F32 : VK_ADD_F32);
+    if (after)
+        to->kernels.add_rmsnorm(queue, buffers->x, buffers->y, layer->attn_after.weight, rows, d, config->norm_eps);
     vk_norm_before(engine, &layer->ff_norm, rows);
     if (!config->expert_count) {
         for (int first = 0; first < rows; first += chunk)
             vk_dense(engine, layer, first, rows - first < chunk ? rows - first : chunk);
-        if (config->norm_after)
-            to->kernels.add_rmsnorm(queue, buffers->x, buffers->y, layer->ff_norm.weight, rows, d, config->norm_eps);
+        if (layer->ff_after.weight)
+            to->kernels.add_rmsnorm(queue, buffers->x, buffers->y, layer->ff_after.weight, rows, d, config->norm_eps);
         return;
     }
     vk_at(queue, VP_PART_ROUTER, block);
@@ -568,7 +600,7 @@ static void vk_block_last(vp_engine *engine, int block, int rows, int top_k) {
     const vk_backend *to = engine->backend;
     vk_buffers *buffers = &engine->buffers;
     vk_queue *queue = engine->queue;
-    vk_heads heads = vk_heads_of(engine, layer);
+    vk_heads heads = vk_heads_of(engine, block);
     vk_linear linear = layer->att_proj;
     int q = vk_q_width(config), kv = vk_kv_width(config), wide = engine->wide;
     size_t cache = (size_t)block * (size_t)engine->max_sequence * (size_t)kv * (wide ? 4 : 2);

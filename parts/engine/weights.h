@@ -21,7 +21,8 @@ typedef struct vk_vit_block {
 } vk_vit_block;
 
 typedef struct vk_block {
-    vk_norm attn_norm, ff_norm, q_norm, k_norm;
+    /* in front of attention and MLP, and behind them; a weight of NULL: there is none */
+    vk_norm attn_norm, ff_norm, attn_after, ff_after, q_norm, k_norm;
     vk_linear att_proj, attn_out, router;
     vk_linear *gate_up, *down; /* [experts] each, or one of a dense MLP; gate rows over up rows */
 } vk_block;
@@ -62,6 +63,7 @@ struct vk_loader {
     const vp_checkpoint *checkpoint;
     const vk_description *description; /* NULL: no name has a draw of its own */
     uint64_t seed;
+    float times, plus; /* what is read becomes times * (value + plus); times 0: it stays (vk_pass_scale) */
     int wide, threads;
     vp_progress progress;
     void *progress_user;
@@ -89,6 +91,7 @@ typedef struct vk_source {
     uint64_t key;        /* synthetic: the name's hash */
     float scale, offset; /* synthetic: offset + scale * uniform(-1, 1) */
     int synthetic;
+    float times, plus;   /* as the loader's when it was opened */
 } vk_source;
 
 uint64_t vk_mix(uint64_t x); /* splitmix64's finalizer */

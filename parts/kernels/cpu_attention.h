@@ -85,6 +85,10 @@ static VK_CLONES void vk_attend_store(void *y, size_t at, int ld, const float *s
         EACH(i, columns) vk_put(y, at + (size_t)i, sums[r * VK_PAD + i] * inverse, wide);
     }
 }
+/* the first key that query `row` does not see any more */
+static int vk_attend_end(const vk_attention_job *job, int row) {
+    return job->reach ? job->reach[row] : job->causal ? row + 1 : job->tokens;
+}
 /* `count` keys from key `first` on meet the strip's queries */
 static void vk_attend_block(const vk_cpu *cpu, const vk_attention_job *job, const vk_attend_room *room, vk_met *met,
                             const char *q, const char *k_panels, const char *v_panels, int row, int rows, int first,
@@ -100,7 +104,11 @@ static void vk_attend_block(const vk_cpu *cpu, const vk_attention_job *job, cons
         tile(room->scores + j * VK_ROWS_MAX, q, (size_t)job->ldq, k_panels + (size_t)(first + j) * width * element,
              width, rows);
     for (int r = 0; r < rows; r++) {
-        int live = job->causal && row + r + 1 - first < count ? row + r + 1 - first : count;
+        int end = vk_attend_end(job, row + r) - first, live = end < count ? end : count,
+            hidden = job->window ? row + r + 1 - job->window - first : 0; /* keys that have left the window */
+        if (hidden >= live) live = 0;
+        for (int j = 0; live > 0 && j < hidden; j++)
+            room->scores[j / VK_PAD * VK_ROWS_MAX * VK_PAD + r * VK_PAD + j % VK_PAD] = -3e38f;
         before[r] = soften(&met[r], room->weights + (size_t)r * VK_ATTEND_KEYS * element, room->scores + r * VK_PAD,
                            VK_ROWS_MAX * VK_PAD, live < 0 ? 0 : live, padded, scale);
     }
@@ -116,9 +124,13 @@ static void vk_attention_task(const vk_cpu *cpu, const vk_attention_job *job, in
            panels = (size_t)(head / (job->heads / job->kv_heads)) * vk_round_up((size_t)job->tokens, VK_PAD)
                     * vk_round_up((size_t)job->head_dim, VK_PAD) * element;
     const char *q = (const char *)job->q + ((size_t)row * (size_t)job->ldq + column) * element;
-    int seen = job->causal ? row + rows : job->tokens;
+    int seen = 0;
     vk_met met[VK_ROWS_MAX];
-    for (int r = 0; r < rows; r++) { met[r].most = -3e38f; met[r].sum = 0.0f; }
+    for (int r = 0; r < rows; r++) {
+        met[r].most = -3e38f;
+        met[r].sum = 0.0f;
+        if (vk_attend_end(job, row + r) > seen) seen = vk_attend_end(job, row + r);
+    }
     for (int first = 0; first < seen; first += VK_ATTEND_KEYS)
         vk_attend_block(cpu, job, &room, met, q, (const char *)cpu->k_panels + panels,
                         (const char *)cpu->v_panels + panels, row, rows, first,

@@ -1,5 +1,5 @@
-/* native.h - shared kernels of towers that take pictures of any size, included by vlmprof_kernels.cu. One block per
- * row.
+/* native.h - shared kernels that MolmoE's own stages do not need, most of them of towers that take pictures of any
+ * size; included by vlmprof_kernels.cu. One block per row.
  *
  * `places` int32 [rows, 2]: the row and the column of a patch, in the order in which the tower has them. */
 
@@ -65,5 +65,26 @@ KERNEL(k_compose_rope, float *cs, const float *table, const int32_t *positions, 
                             + (size_t)positions[(size_t)axes[i] * (size_t)stride + BLK] * (size_t)head_dim;
         to[i] = from[i];
         to[half + i] = from[half + i];
+    }
+}
+
+/* out in-type [rows, ld_out] = gelu(gate) * up, GELU by way of tanh; otherwise as k_silu_mul */
+KERNEL(k_gelu_mul, void *out, const float *gate_up, int width, int ld_out, int wide) {
+    const float *gate = gate_up + BLK * 2 * (size_t)width, *up = gate + width;
+    EACH(i, width) vk_put(out, BLK * (size_t)ld_out + (size_t)i, vk_gelu_tanh(gate[i]) * up[i], wide);
+}
+
+/* out f32 [views * windows, width] = the mean of a window's pool * pool patches; hidden f32 [views, before + side *
+ * side, width] */
+KERNEL(k_mean_windows, float *out, const float *hidden, int before, int width, int side, int pool) {
+    int across = side / pool, windows = across * across, window = (int)(BLK % (size_t)windows),
+        first = window / across * pool * side + window % across * pool;
+    const float *view = hidden + (BLK / (size_t)windows * (size_t)(before + side * side) + (size_t)before)
+                                     * (size_t)width;
+    EACH(i, width) {
+        float sum = 0.0f;
+        for (int p = 0; p < pool * pool; p++)
+            sum += view[(size_t)(first + p / pool * side + p % pool) * (size_t)width + (size_t)i];
+        out[BLK * (size_t)width + (size_t)i] = sum / (float)(pool * pool);
     }
 }

@@ -26,3 +26,17 @@ static void l_compose_rope(vk_queue *queue, float *cs, const float *table, const
     LAUNCH(k_compose_rope, rows, vk_threads_for(head_dim / 2), 0, (int64_t)rows * (8 * head_dim + 12) + 2 * head_dim,
            cs, table, positions, axes, stride, head_dim);
 }
+static void l_gelu_mul(vk_queue *queue, void *out, const float *gate_up, int rows, int width, int ld_out, int wide) {
+    int64_t count = (int64_t)rows * width;
+    vk_shape(queue, rows, width, 0, 0);
+    LAUNCH(k_gelu_mul, rows, vk_threads_for(width), 9 * count, count * (8 + vk_element(wide)), out, gate_up, width,
+           ld_out, wide);
+}
+static void l_mean_windows(vk_queue *queue, float *out, const float *hidden, int views, int before, int width, int side,
+                           int pool) {
+    int windows = views * (side / pool) * (side / pool);
+    int64_t count = (int64_t)windows * width;
+    vk_shape(queue, windows, width, 0, 0);
+    LAUNCH(k_mean_windows, windows, vk_threads_for(width), count * (pool * pool + 1), 4 * count * (pool * pool + 1),
+           out, hidden, before, width, side, pool);
+}

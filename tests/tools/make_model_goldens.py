@@ -18,10 +18,11 @@ torch.set_num_threads(2)
 
 
 def fill(model):
+    gemma = model.config.model_type == "gemma3"  # its own norms are stored without their 1
     with torch.no_grad():
         for name, p in model.named_parameters():
             if "norm" in name and name.endswith("weight"):
-                p.copy_(1 + 0.1 * torch.randn_like(p))
+                p.copy_(0.1 * torch.randn_like(p) + (0 if gemma and "vision_tower" not in name else 1))
             elif "lambda" in name:
                 p.copy_(0.3 + 0.1 * torch.randn_like(p))
             elif name.endswith("bias"):
@@ -30,6 +31,8 @@ def fill(model):
                 p.copy_(0.7 * torch.randn_like(p))
             else:
                 p.copy_(torch.randn_like(p) * 1.2 / p[0].numel() ** 0.5 if p.dim() != 3 else torch.randn_like(p) * 1.2 / p.shape[2] ** 0.5)
+            if gemma and "embed_tokens" in name:
+                p.mul_(0.12)  # it is multiplied by the root of the width
             if name.endswith("mlp.gate.weight"):
                 p.mul_(4)  # choices that rounding does not turn over
             p.copy_(p.to(torch.bfloat16).float())
@@ -48,9 +51,9 @@ def published(kind, model):
                 else:
                     out[f"{base}.{e}.down_proj.weight"] = tensor[e]
             continue
-        if kind in ("llava", "internvl"):
+        if kind in ("llava", "internvl", "gemma3"):
             name = name.replace("model.language_model.", "language_model.model.").replace("model.multi_modal_projector", "multi_modal_projector")
-            name = name.replace("model.vision_tower.", "vision_tower.vision_model." if kind == "llava" else "vision_tower.")
+            name = name.replace("model.vision_tower.", "vision_tower." if kind == "internvl" else "vision_tower.vision_model.")
             name = "language_model." + name if name == "lm_head.weight" else name
         if kind.startswith("qwen") and "lm_head" not in name:
             if kind == "qwen2_5_vl":
@@ -81,6 +84,8 @@ def inputs(kind, model, case, mean, std, folder):
         return native_inputs(cfg, text, case, mean, std, folder)
     side = vision.image_size if isinstance(vision.image_size, int) else vision.image_size[0]
     patch = vision.patch_size if isinstance(vision.patch_size, int) else vision.patch_size[0]
+    if kind == "gemma3":
+        return views_apart(cfg, text, case, mean, std, folder)
     pool = 1 if kind == "llava" else cfg.scale_factor if kind == "smolvlm" else int(1 / cfg.downsample_ratio)
     crops = 1 if kind == "llava" else case + 1
     token = cfg.image_token_id
@@ -91,6 +96,18 @@ def inputs(kind, model, case, mean, std, folder):
     values = (image.reshape(crops, side, side, 3).astype(np.float32) - mean) / std
     values = torch.from_numpy(values.transpose(0, 3, 1, 2).copy())
     return ids, values[None] if kind == "smolvlm" else values
+
+
+def views_apart(cfg, text, case, mean, std, folder):
+    """one view, or two with text between them: each sees itself both ways"""
+    side, token, ids = cfg.vision_config.image_size, cfg.image_token_index, text[:3]
+    for view in range(case):
+        ids = ids + [token] * cfg.mm_tokens_per_image + text[3 + view:5 + view]
+    image = picture(side, case, case)
+    Image.fromarray(image).save(f"{folder}/pixels.png", optimize=True)
+    mean, std = np.float32(np.float64(mean) * 255), np.float32(np.float64(std) * 255)
+    values = (image.reshape(case, side, side, 3).astype(np.float32) - mean) / std
+    return ids + text[7:], torch.from_numpy(values.transpose(0, 3, 1, 2).copy())
 
 
 GRIDS = {"qwen2_5_vl": [(5, 7), (4, 4)], "qwen3_vl": [(3, 5), (6, 4)], "qwen3_vl_moe": [(1, 6), (4, 5)]}  # rows, columns of merged patches
@@ -139,6 +156,8 @@ def run(model, ids, pixels):
             if grid is not None:
                 kinds = torch.tensor([[int(i == model.config.image_token_id) for i in ids]])
                 extra.update(image_grid_thw=grid, mm_token_type_ids=kinds)
+            if model.config.model_type == "gemma3":
+                extra["token_type_ids"] = torch.tensor([[int(i == model.config.image_token_index) for i in ids]])
             out = model(input_ids=torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.long), output_hidden_states=True,
                         use_cache=False, **extra)
         if step == 0:
@@ -184,7 +203,7 @@ def make(name, kind, model, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5)):
         info = {"input_ids": ids, "tokens": tokens, "margin": min(margins), "image": None if pixels is None else "pixels.png",
                 "logits_vs_float64": float((logits - double).norm() / double.norm())}
         if pixels is not None:
-            info["image_token_id"] = model.config.image_token_id
+            info["image_token_id"] = getattr(model.config, "image_token_index", None) or model.config.image_token_id
             np.save(f"{at}/image_features.npy", features.numpy().astype(np.float32))
             if deepstack is not None:
                 np.save(f"{at}/deepstack_features.npy", deepstack.numpy().astype(np.float32))
@@ -264,20 +283,34 @@ qwen3_moe_b = T.Qwen3VLMoeConfig(
                           num_experts=16, num_experts_per_tok=4, moe_intermediate_size=20),
     vision_config=dict(depth=2, hidden_size=24, intermediate_size=30, num_heads=2, patch_size=8, num_position_embeddings=4,
                        deepstack_visual_indexes=[1], out_hidden_size=40), image_token_id=90)
+gemma3 = T.Gemma3Config(
+    text_config=T.Gemma3TextConfig(hidden_size=60, intermediate_size=52, num_attention_heads=6, num_key_value_heads=2, head_dim=64, sliding_window=7,
+                                   query_pre_attn_scalar=41, layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+                                   rope_parameters={"full_attention": {"rope_type": "linear", "rope_theta": 50000.0, "factor": 4.0},
+                                                    "sliding_attention": {"rope_type": "default", "rope_theta": 3000.0}},
+                                   **{**TEXT, "num_hidden_layers": 3}),
+    vision_config=dict(model_type="siglip_vision_model", vision_use_head=False, hidden_size=36, intermediate_size=50, num_hidden_layers=2, num_attention_heads=3,
+                       image_size=54, patch_size=6), image_token_index=90, boi_token_index=91, eoi_token_index=92, mm_tokens_per_image=9)
+gemma3_b = T.Gemma3Config(
+    text_config=T.Gemma3TextConfig(hidden_size=44, intermediate_size=70, num_attention_heads=4, num_key_value_heads=1, head_dim=22, sliding_window=20,
+                                   query_pre_attn_scalar=22, **{**TEXT, "num_hidden_layers": 7}),
+    vision_config=dict(model_type="siglip_vision_model", vision_use_head=False, hidden_size=40, intermediate_size=34, num_hidden_layers=3, num_attention_heads=2,
+                       image_size=40, patch_size=10), image_token_index=90, boi_token_index=91, eoi_token_index=92, mm_tokens_per_image=16)
 clip = dict(mean=(0.48145466, 0.4578275, 0.40821073), std=(0.26862954, 0.26130258, 0.27577711))
 MODELS = (("olmoe_a", "olmoe", olmoe, {}), ("olmoe_b", "olmoe", olmoe_b, {}), ("llava_a", "llava", llava, clip),
                                  ("llava_b", "llava", llava_b, clip), ("smolvlm_a", "smolvlm", smolvlm, {}), ("smolvlm_b", "smolvlm", smolvlm_b, {}),
                                  ("internvl_a", "internvl", internvl, {}), ("internvl_b", "internvl", internvl_b, {}),
                                  ("qwen2_5_vl_a", "qwen2_5_vl", qwen2_5, clip), ("qwen2_5_vl_b", "qwen2_5_vl", qwen2_5_b, clip),
                                  ("qwen3_vl_a", "qwen3_vl", qwen3, {}), ("qwen3_vl_b", "qwen3_vl", qwen3_b, {}),
-                                 ("qwen3_vl_moe_a", "qwen3_vl_moe", qwen3_moe, {}), ("qwen3_vl_moe_b", "qwen3_vl_moe", qwen3_moe_b, {}))
+                                 ("qwen3_vl_moe_a", "qwen3_vl_moe", qwen3_moe, {}), ("qwen3_vl_moe_b", "qwen3_vl_moe", qwen3_moe_b, {}),
+                                 ("gemma3_a", "gemma3", gemma3, {}), ("gemma3_b", "gemma3", gemma3_b, {}))
 for name, kind, config, rest in MODELS:
     if sys.argv[1:] and name not in sys.argv[1:]:
         continue
-    if kind.startswith("qwen"):
+    if kind.startswith(("qwen", "gemma")):
         torch.manual_seed(20261123 + sum(name.encode()))
     cls = {"olmoe": T.OlmoeForCausalLM, "llava": T.LlavaForConditionalGeneration, "smolvlm": T.SmolVLMForConditionalGeneration,
            "internvl": T.InternVLForConditionalGeneration, "qwen2_5_vl": T.Qwen2_5_VLForConditionalGeneration,
-           "qwen3_vl": T.Qwen3VLForConditionalGeneration, "qwen3_vl_moe": T.Qwen3VLMoeForConditionalGeneration}[kind]
+           "gemma3": T.Gemma3ForConditionalGeneration, "qwen3_vl": T.Qwen3VLForConditionalGeneration, "qwen3_vl_moe": T.Qwen3VLMoeForConditionalGeneration}[kind]
     config._attn_implementation = config._experts_implementation = "eager"
     make(name, kind, cls._from_config(config, **EAGER), **rest)
