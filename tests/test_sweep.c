@@ -648,6 +648,20 @@ static void test_energy(void) {
     CHECK(last.out && strstr(last.out, "\"energy\": false") && strstr(last.out, "\"telemetry\": false"));
     remove_folder(in_folder("none"));
 }
+static void test_two_devices(void) {
+    char *journals[2];
+    check_case("emulated: two ranks on a machine with two GPUs take one each, and measure what one does");
+    for (int rank = 0; rank < 2; rank++) {
+        cli(text("CUDA_ON_CPU_DEVICES=2 RANK=%d LOCAL_RANK=%d WORLD_SIZE=2 %s", rank, rank, GPU "--output_dir %F/ranks"));
+        CHECK_INT(last.code, 0);
+        journals[rank] = check_read(in_folder(rank ? "ranks/journal_rank1of2.jsonl" : "ranks/journal_rank0of2.jsonl"), NULL);
+        CHECK(journals[rank] && strstr(journals[rank], rank ? "\"device\":\"cuda:1" : "\"device\":\"cuda:0"));
+        CHECK(journals[rank] && !strstr(journals[rank], rank ? "\"device\":\"cuda:0" : "\"device\":\"cuda:1"));
+        free(journals[rank]);
+    }
+    same_results(in_folder("gpu"), in_folder("ranks"));
+    remove_folder(in_folder("ranks"));
+}
 static void test_device(void) {
     static const char *const kinds[] = {"launch", "gemm", "copy", "sync", "illegal", "event"};
     document d;
@@ -666,6 +680,7 @@ static void test_device(void) {
     }
     unload(&d);
     test_energy();
+    test_two_devices();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         check_case("emulated: a %s that fails is tried again", kinds[i]);
         for (int n = 30; n <= 470; n += 110) {
