@@ -35,6 +35,23 @@ BEFORE = {"vision": {"H200": (4.56, 7.13, 13.69), "H100": (4.62, 7.28, 13.96)},
           "prefill": {"H200": (5.47, 9.25, 12.28), "H100": (6.35, 9.51, 12.74)},
           "decode": {"H200": (0.89, 0.89, 0.89), "H100": (1.13, 1.13, 1.15)}}
 
+REASONS = """
+Where a ratio is over 1.5, the reason:
+
+- vision and prefill, products: a tile of 128 x 256 brings 384 rows for 32768 results, which at 5.9 TB/s of L2 stops at 503 of 790 TFLOP/s. Two blocks
+  that share a half of B each (a cluster, TMA multicast) would stop at 755; they are not built. The constant of L2 is
+  derived from other kernels and may be too low.
+- vision, products: rounds of tiles. 13 passes and 3072 columns are 708 tiles, 5.4 rounds of 132 multiprocessors that cost 6; 3 passes are 168, 1.3
+  rounds that cost 2.
+- vision by cuBLAS, which other chips use, is predicted at 10.5 ms for 13 passes (580 TFLOP/s, with biases in the product and QuickGELU in a launch of
+  its own): less than wgmma's. Nobody has measured either on a GPU; `make all-gpu` shows what wgmma's products really take.
+- vision and prefill, attention: 1304 and 986 instructions a loop for 128 HMMA are issue-bound, 1.7 ms where 0.5 ms of products would do.
+- prefill: experts' last tiles are partly empty (132 rows an expert at 1058 tokens are 2 tiles of 128); the router is a product of cuBLAS in f32.
+- decode: 99 launches with 1.3 us between them are 0.13 ms, attention and router wait 9 us a block. Dependent launches that fetch weights before they
+  wait would hide most of it; they are not built.
+
+The floors of prefill count its last block for all rows; the code computes one row of it, so these ratios flatter by up to a sixteenth."""
+
 
 def loop_counts(path):
     counts = {}
@@ -163,6 +180,7 @@ def main():
                 floor, now = FLOORS[stage][chip][i], sums[stage][shape][chip]
                 cells += ["%.2f" % floor, "%.2f" % FIRST[stage][chip][i], "%.2f" % BEFORE[stage][chip][i], "%.2f" % now, "**%.2f**" % (now / floor)]
             print("| %s | %s | %s |" % (stage, shape, " | ".join(cells)))
+    print(REASONS)
     print("\nThe largest shape, kernel by kernel (calls, GFLOP and GB of all calls, ms with the gaps between launches):\n")
     print("| stage | kernel | calls | GFLOP | GB | H200 ms | H100 ms |")
     print("|---|---|---|---|---|---|---|")
