@@ -2452,8 +2452,7 @@ enum {
     VK_DECODE_THREADS = 256,
     VK_ATTENTION_THREADS = 512, /* a block for each multiprocessor: .. */
     VK_ATTENTION_FLIGHT = 4,    /* .. 64 kB of keys and values under way */
-    VK_RESIDENT = 3,            /* blocks that a multiprocessor holds, by registers (make gpu-report) */
-    VK_PAIR_RESIDENT = 2,       /* of gate and up: two rows a warp, so fewer fit */
+    VK_PAIR_BLOCKS = 264,       /* of gate and up: two rows a warp, so fewer fit */
     VK_OUT_THREADS = 512,       /* of attn_out, whose blocks each merge all of attention: half as many blocks */
     VK_ROUTER_THREADS = 128     /* few rows: small blocks reach more multiprocessors */
 };
@@ -2978,10 +2977,8 @@ KERNEL(k_decode_pick, int32_t *token, int32_t *position, const vk_candidate *can
 
 /* ---- launchers. FLOPs and bytes are counted as everywhere: what the arithmetic needs, and every operand once,
  * however often blocks read it again. */
-/* `resident`: blocks that a multiprocessor holds at once, so that no second round of fewer blocks follows */
-static int vk_decode_grid(vk_queue *queue, int64_t rows, int threads, int resident) {
-    int64_t blocks = (rows + threads / 32 - 1) / (threads / 32), most = resident * vk_cuda_of(queue)->multiprocessors;
-    if (most > VK_DECODE_BLOCKS) most = VK_DECODE_BLOCKS;
+static int vk_decode_grid(int64_t rows, int threads, int64_t most) {
+    int64_t blocks = (rows + threads / 32 - 1) / (threads / 32);
     return (int)(blocks < most ? blocks : most);
 }
 static int vk_vectors(const vk_linear *linear) { return linear->k_padded * (linear->wide ? 4 : 2) / 16; }
@@ -2996,7 +2993,7 @@ static void vk_cuda_decode_qkv(vk_queue *queue, const vk_decode_job *job) {
     const float *norm = job->attn_norm;
     int64_t d = job->d;
     vk_shape(queue, 1, linear->n, linear->k, 0);
-    LAUNCH_SHARED(k_decode_qkv, vk_decode_grid(queue, linear->n, VK_DECODE_THREADS, VK_RESIDENT), VK_DECODE_THREADS,
+    LAUNCH_SHARED(k_decode_qkv, vk_decode_grid(linear->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS,
                   vk_strip_bytes(linear),
                   (norm ? 4 * d : 0) + (2 * (int64_t)linear->k + (linear->bias != NULL)) * linear->n,
                   vk_weight_bytes(linear) + (norm ? 8 : 4) * d + (linear->bias ? 8 : 4) * (int64_t)linear->n, job->qkv,
@@ -3041,15 +3038,15 @@ static void vk_cuda_decode_out(vk_queue *queue, const vk_decode_job *job) {
     int64_t d = linear->k, heads = job->heads.heads, found = VK_SPLITS * (d + 2 * heads), out = linear->n;
     vk_shape(queue, 1, linear->n, linear->k, 0);
     if (!vk_heads_fit(job)) {
-        LAUNCH(k_decode_out_plain, vk_decode_grid(queue, linear->n, VK_OUT_THREADS, VK_RESIDENT), VK_OUT_THREADS,
+        LAUNCH(k_decode_out_plain, vk_decode_grid(linear->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
                (2 * (int64_t)linear->k + add) * out,
                vk_weight_bytes(linear) + d * vk_element(linear->wide) + 4 * (1 + add) * out,
-               vk_decode_sum(job, job->attn_after), (const uint4 *)job->attended, (const uint4 *)linear->weights,
-               linear->n, vk_vectors(linear), add, linear->wide);
+               vk_decode_sum(job, job->attn_after), (const uint4 *)job->attended, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), add,
+               linear->wide);
     } else {
         /* merging: for each split and head difference, exponential, product, sum; for each column product and sum, and
          * a division at the end */
-        LAUNCH_SHARED(k_decode_out, vk_decode_grid(queue, linear->n, VK_OUT_THREADS, VK_RESIDENT), VK_OUT_THREADS,
+        LAUNCH_SHARED(k_decode_out, vk_decode_grid(linear->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
                       vk_strip_bytes(linear),
                       (2 * (int64_t)linear->k + add) * out + VK_SPLITS * (4 * heads + 2 * d) + d,
                       vk_weight_bytes(linear) + 4 * found + 4 * (1 + add) * out,
@@ -3064,7 +3061,7 @@ static void vk_cuda_decode_dense_gate_up(vk_queue *queue, const vk_decode_job *j
     const float *norm = job->ff_norm;
     int64_t d = job->d, dim = job->expert_dim;
     vk_shape(queue, 1, linear->n, linear->k, 0);
-    LAUNCH_SHARED(k_decode_dense, vk_decode_grid(queue, dim, VK_DECODE_THREADS, VK_PAIR_RESIDENT), VK_DECODE_THREADS,
+    LAUNCH_SHARED(k_decode_dense, vk_decode_grid(dim, VK_DECODE_THREADS, VK_PAIR_BLOCKS), VK_DECODE_THREADS,
                   vk_strip_bytes(linear), (norm ? 4 * d : 0) + 2 * (int64_t)linear->n * linear->k + (job->gelu ? 9 : 4) * dim,
                   vk_weight_bytes(linear) + (norm ? 8 : 4) * d + dim * vk_element(linear->wide), job->hidden, job->x,
                   norm, (const uint4 *)linear->weights, job->expert_dim, vk_vectors(linear), job->d, job->eps,
@@ -3075,18 +3072,18 @@ static void vk_cuda_decode_dense_down(vk_queue *queue, const vk_decode_job *job)
     int add = !job->ff_after;
     int64_t out = linear->n;
     vk_shape(queue, 1, linear->n, linear->k, 0);
-    LAUNCH(k_decode_out_plain, vk_decode_grid(queue, out, VK_DECODE_THREADS, VK_RESIDENT), VK_DECODE_THREADS,
+    LAUNCH(k_decode_out_plain, vk_decode_grid(out, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS,
            (2 * (int64_t)linear->k + add) * out,
            vk_weight_bytes(linear) + linear->k * vk_element(linear->wide) + 4 * (1 + add) * out,
-           vk_decode_sum(job, job->ff_after), (const uint4 *)job->hidden, (const uint4 *)linear->weights, linear->n,
-           vk_vectors(linear), add, linear->wide);
+           vk_decode_sum(job, job->ff_after), (const uint4 *)job->hidden, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), add,
+           linear->wide);
     vk_decode_add(queue, job, job->ff_after);
 }
 static void vk_cuda_decode_router(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->router;
     int64_t d = job->d;
     vk_shape(queue, 1, linear->n, linear->k, 0);
-    LAUNCH_SHARED(k_decode_router, vk_decode_grid(queue, linear->n, VK_ROUTER_THREADS, VK_RESIDENT), VK_ROUTER_THREADS,
+    LAUNCH_SHARED(k_decode_router, vk_decode_grid(linear->n, VK_ROUTER_THREADS, VK_DECODE_BLOCKS), VK_ROUTER_THREADS,
                   vk_strip_bytes(linear), 4 * d + 2 * (int64_t)linear->n * linear->k,
                   vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n + d * vk_element(job->gate_up->wide),
                   job->logits, job->normed, job->x, job->ff_norm, (const uint4 *)linear->weights, linear->n,
@@ -3096,7 +3093,7 @@ static void vk_cuda_decode_gate_up(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->gate_up;
     int64_t experts = job->router->n, top_k = job->top_k, expert_dim = job->expert_dim;
     vk_shape(queue, top_k, linear->n, linear->k, top_k);
-    LAUNCH_SHARED(k_decode_gate_up, vk_decode_grid(queue, top_k * expert_dim, VK_DECODE_THREADS, VK_PAIR_RESIDENT),
+    LAUNCH_SHARED(k_decode_gate_up, vk_decode_grid(top_k * expert_dim, VK_DECODE_THREADS, VK_PAIR_BLOCKS),
                   VK_DECODE_THREADS, top_k * (int)sizeof(int32_t),
                   experts * (4 + experts) + top_k * (2 * (int64_t)linear->n * linear->k + 4 * expert_dim)
                       + (job->norm_topk ? 2 * top_k : 0),
@@ -3121,7 +3118,7 @@ static void vk_cuda_decode_down(vk_queue *queue, const vk_decode_job *job) {
 /* one comparison per row to find the best of a block, and one per block */
 static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
     const vk_linear *linear = job->head;
-    int grid = vk_decode_grid(queue, linear->n, VK_DECODE_THREADS, VK_RESIDENT);
+    int grid = vk_decode_grid(linear->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS);
     int64_t d = linear->k;
     vk_shape(queue, 1, linear->n, linear->k, 0);
     LAUNCH_SHARED(k_decode_head, grid, VK_DECODE_THREADS, vk_strip_bytes(linear), 4 * d + (2 * d + 1) * linear->n,
@@ -3130,7 +3127,7 @@ static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
                   vk_vectors(linear), (int)d, job->eps, linear->wide);
 }
 static void vk_cuda_decode_pick(vk_queue *queue, const vk_decode_end_job *job) {
-    int count = vk_decode_grid(queue, job->head->n, VK_DECODE_THREADS, VK_RESIDENT);
+    int count = vk_decode_grid(job->head->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS);
     vk_shape(queue, 1, count, 0, 0);
     LAUNCH(k_decode_pick, 1, vk_threads_for(count), count + 1, 8 * count + 4 + 8, job->token, job->position,
            (const vk_candidate *)(const void *)job->scratch, count);
