@@ -75,6 +75,14 @@ VP_API int32_t vp_device_toolkit(void);
  *          code in this build
  * threads: reentrant */
 VP_API vp_result vp_device_telemetry(int32_t cuda_device, vp_telemetry *out, vp_error *error);
+/* What a CUDA device has used since its driver was loaded, through NVML, without a context. Only the difference of two
+ * readings says anything, and the counter moves in steps: on data center GPUs every 20 to 100 ms.
+ * out:     joules  on success only
+ * returns: VP_OK; VP_ERR_UNSUPPORTED with the reason: no NVML, a device that counts none, or a CPU (-1);
+ *          VP_ERR_DEVICE as above
+ * source:  NVML API, nvmlDeviceGetTotalEnergyConsumption
+ * threads: reentrant */
+VP_API vp_result vp_device_energy(int32_t cuda_device, double *joules, vp_error *error);
 
 /* Chooses kernels, reserves memory, and loads or draws the weights. "auto" takes the first CUDA device if
  * vp_device_count reports one, otherwise the CPU; vp_engine_device_note then says why.

@@ -54,6 +54,10 @@
 #define OPTION_LATENCY \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft", \
      "the latency that accuracy is held against"}
+/* the same where energy can stand for it */
+#define OPTION_AXIS \
+    {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft energy token_energy", \
+     "what accuracy is held against: a latency, or the J of a request or of an output token (GPU)"}
 #define OPTION_RESAMPLES \
     {"resamples", COUNT, "N", "1000", 10, 1000000, NULL, "draws of the bootstrap over samples"}
 #define OPTION_JSON \

@@ -288,6 +288,7 @@ typedef struct vk_backend {
     vp_result (*device_count)(int32_t *count, vp_error *error);
     vp_result (*device_describe)(int32_t index, vp_device_info *info, vp_error *error);
     vp_result (*telemetry)(int32_t index, vp_telemetry *out, vp_error *error);
+    vp_result (*energy)(int32_t index, double *joules, vp_error *error);
     vp_result (*device_reset)(int32_t index, vp_error *error);
     int tile_rows;                                               /* of moe_lists' tiles, for .. */
     void (*experts)(vk_queue *queue, const vk_experts_job *job); /* .. many tokens in bf16; lists stay on the device */
