@@ -400,7 +400,8 @@ static void test_presets(void) {
             {"qwen3-vl-2b", 2127532032}, {"qwen3-vl-4b", 4437815808}, {"qwen3-vl-8b", 8767123696}, {"qwen3-vl-30b-a3b-12-blocks", 8638410992},
             {"molmo-7b-o", 7665032192}, {"llava-1.5-7b", 7063427072}, {"smolvlm-256m", 256484928}, {"smolvlm-500m", 507482304},
             {"smolvlm-2.2b", 2246272880}, {"internvl3-1b", 938193024}, {"internvl3-2b", 2088957440}, {"internvl3-8b", 7944373760},
-            {"internvl3.5-1b", 1060897792}, {"internvl3.5-2b", 2348347392}, {"internvl3.5-4b", 4732489216}, {"internvl3.5-8b", 8528318464}};
+            {"internvl3.5-1b", 1060897792}, {"internvl3.5-2b", 2348347392}, {"internvl3.5-4b", 4732489216}, {"internvl3.5-8b", 8528318464},
+            {"gemma-3-4b", 4300079472}};
         const char *name = vp_model_preset_name(i);
         CHECK_INT(vp_model_config_preset(name, &c), VP_OK);
         CHECK_INT(vp_model_preset_ids(name, &ids), VP_OK);

@@ -28,7 +28,7 @@
 #define OPTION_IMAGE_KNOB(values) \
     {"image_knob", TEXT, values, NULL, 0, 0, NULL, \
      "the model's own setting of image sizes: Molmo max_crops, SmolVLM longest_edge, InternVL max_patches, " \
-     "min_patches, Qwen-VL max_pixels, min_pixels"}
+     "min_patches, Qwen-VL max_pixels, min_pixels, Gemma 3 max_num_crops, min_crop_size"}
 #define OPTION_CSV \
     {"csv", FLAG, NULL, NULL, 0, 0, NULL, "comma-separated values"}
 #define OPTION_IMPORTANCE_SCORES_FILE \
