@@ -350,7 +350,7 @@ static void test_pool_attention(int windows, int n, int heads, int head_dim, int
         }
     /* a product and a sum for each of head_dim, for scores and for values; softmax with a scale */
     SEND(1, scores * (2 * head_dim + 2 * head_dim + 5), 4 * queries + 4 * queries * 2 * n + size_of(wide) * queries,
-         kernels->pool_attention(queue, y, q, kv, windows, n, heads, head_dim, (int)ld, wide));
+         kernels->pool_attention(queue, y, q, kv, NULL, windows, n, heads, head_dim, (int)ld, wide));
     verdict(y, ld, wide, &e);
     release_all();
 }

@@ -32,6 +32,7 @@ static const family families[] = {
     { "qwen3_vl", "model.language_model.norm.weight", { "text", "image-a", "image-b" } },
     { "qwen3_vl_moe", "model.language_model.norm.weight", { "text", "image-a", "image-b" } },
     { "gemma3", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "molmo2", "model.transformer.ln_f.weight", { "text", "image-a", "image-b" } },
     { "own_olmoe_a", "model.norm.weight", { "text1", "text2", "text3" } },
     { "own_olmoe_b", "model.norm.weight", { "text1", "text2", "text3" } },
     { "own_llava_a", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
