@@ -67,7 +67,7 @@ INJECTOR := $(B)/tests/fault_injector.so
 # without -j a sub-make uses all cores; with -j it shares the caller's
 JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
-.PHONY: all help deps demo demo-pareto test test-programs check test-sanitized test-threads test-servers test-gpu gpu-compile gpu-report bench bench-gpu fuzz full-size man install uninstall clean
+.PHONY: all help deps demo demo-pareto test test-programs check test-sanitized test-threads test-servers test-gpu gpu-compile gpu-report gpu-predict bench bench-peers bench-gpu fuzz full-size man install uninstall clean
 all: $(PROGRAM)
 	@if [ -n "$(GPU_OBJECT)" ]; then echo "$(PROGRAM): CPU and GPU backends (nvcc: $(NVCC)); ./vlmprof info shows what it finds here"; \
 	else echo "$(PROGRAM): CPU backend. nvcc not found: no GPU code (CUDA Toolkit 12.8 or later, or NVCC=path)"; fi
@@ -82,8 +82,9 @@ help:
 	@echo "make check       test, sanitizers, compilers and language modes, nvcc when found, style"
 	@echo "make test-gpu    the tests that need a GPU; a skip is a failure.  make bench-gpu: benchmarks on a GPU"
 	@echo "make gpu-compile the kernels for $(GPU_ARCHS), no spills allowed (needs nvcc)"
-	@echo "make gpu-report  registers, spills, shared memory and occupancy of each kernel (needs nvcc, no GPU)"
-	@echo "make bench       benchmarks;  make fuzz: FUZZ_SECONDS=$(FUZZ_SECONDS) for each fuzzer;  make full-size: checks at the real model's size"
+	@echo "make gpu-report  registers, spills, occupancy, instructions, waits and shared memory of each kernel against gates (needs nvcc, no GPU)"
+	@echo "make bench       benchmarks;  make bench-peers: beside PyTorch, llama.cpp and others (tests/bench/peers.py)"
+	@echo "make fuzz        FUZZ_SECONDS=$(FUZZ_SECONDS) for each fuzzer;  make full-size: checks at the real model's size"
 	@echo "make install     PREFIX=$(PREFIX), DESTDIR: program, header, library, pkg-config, CMake, manual pages, completions;  make uninstall;  make man;  make clean"
 
 # ---- packages: probed once for each compiler, installed when that is allowed (tests/deps.sh)
@@ -248,7 +249,7 @@ LONG_TESTS := tests/test_servers.sh $(E)/test_model tests/test_tiny.sh $(addpref
 test: $(PROBED_EMULATOR)
 	@$(MAKE) $(JOBS) -k test-programs || true
 	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(LONG_TESTS) $(filter-out $(LONG_TESTS),$(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS))
-test-programs: $(PROGRAM) $(INJECTOR) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(TEST_PROGRAMS) $(EMULATED_TESTS) $(E)/bench_gpu $(SAMPLE_PROGRAMS)
+test-programs: $(PROGRAM) $(INJECTOR) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(TEST_PROGRAMS) $(EMULATED_TESTS) $(E)/bench_gpu $(E)/gpu_report $(SAMPLE_PROGRAMS)
 
 # The same tests with AddressSanitizer and UndefinedBehaviorSanitizer, in a build folder of their own.
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -292,14 +293,24 @@ $(B)/gpu/vlmprof_kernels.%.o: vlmprof_kernels.cu
 	@if grep 'stack frame' $@.log | grep -v ' 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads'; then \
 	    echo "$*: registers spill, or an array lies in local memory" >&2; rm $@; exit 1; fi
 
-# registers, spills, shared memory and occupancy of every kernel, as a table; no GPU needed
+# what every kernel became, against tests/bench/gpu/gates.txt (KEEP_GATES=1 writes them anew); no GPU needed
 $(E)/launches.o: tests/bench/gpu/launches.c | $(PROBED)
 	@mkdir -p $(E)
 	@$(CC) $(HEADER_FLAGS) -fopenmp $(DEPENDENCIES) -c $< -o $@
 $(E)/launches: $(E)/launches.o $(E)/vlmprof_emulated.o $(LIBRARY)
 	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
-gpu-report: $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o) $(E)/launches
-	@B=$(B) tests/bench/gpu/gpu_report.sh $(E)/launches $(GPU_ARCHS)
+$(E)/gpu_report: tests/bench/gpu/gpu_report.c | $(PROBED)
+	@mkdir -p $(E)
+	@$(CC) $(HEADER_FLAGS) $(DEPENDENCIES) $< -o $@ $(LDFLAGS)
+gpu-report: $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o) $(E)/launches $(E)/gpu_report
+	@B=$(B) tests/bench/gpu/gpu_report.sh $(E)/gpu_report $(E)/launches $(NVCC) $(GPU_ARCHS)
+
+# what each kernel should take on Hopper, from counts: tests/bench/results/gpu-predictions.md
+gpu-predict: $(E)/launches
+	@mkdir -p $(B)/gpu
+	@CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_MULTIPROCESSORS=132 $(E)/launches stages >$(B)/gpu/stages.txt
+	@python3 tests/bench/gpu/predict.py $(B)/gpu/stages.txt tests/bench/gpu/gates.txt >tests/bench/results/gpu-predictions.md
+	@echo "written: tests/bench/results/gpu-predictions.md"
 
 # ---- on a machine with a GPU: the same sources as the emulated tests, on the device itself
 G := $(B)/gpu
@@ -332,6 +343,11 @@ bench-gpu: $(PROBED)
 bench: $(PROGRAM) $(BENCH_PROGRAMS)
 	@if [ -z "$(BENCH_PROGRAMS)" ]; then echo "bench: no tests/bench/*.c" >&2; exit 1; fi
 	@set -e; export OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=1000; for program in $(BENCH_PROGRAMS); do echo "== $$program"; $$program; done
+
+# ---- beside other programs: tests/bench/peers.py says which variables name them
+PYTHON3 ?= python3
+bench-peers: $(B)/bench/bench_peers
+	@$(PYTHON3) tests/bench/peers.py
 
 # ---- each fuzzer's seeds and old findings as a test, with any compiler
 $(B)/tests/corpus_%: tests/fuzz/fuzz_%.c tests/fuzz/run_files.c $(LIBRARIES) | $(PROBED)

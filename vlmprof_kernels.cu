@@ -647,7 +647,8 @@ KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, vk_hea
 #endif
 
 #ifdef VK_CUDA
-/* One query against the *position + 1 cached keys, or the last `window` of them, one block per head; scores f32 [heads, lds] is scratch. out, q
+/* One query against the *position + 1 cached keys, or the last `window` of them, one block per head; scores f32
+ * [heads, lds] is scratch. out, q
  * in-type, heads side by side; key, value in-type [positions, d], each head of which serves `sharing` heads of q */
 KERNEL(k_attention_decode, void *out, const void *q, const void *key, const void *value, float *scores,
        const int32_t *position, int lds, int d, int head_dim, int sharing, int window, float scale, int wide) {
@@ -903,10 +904,10 @@ static int64_t vk_turn_floats(const vk_heads *heads) {
 }
 static void l_qk_norm_rope(vk_queue *queue, void *q, void *key, void *value, const float *qkv, const vk_heads *heads,
                            const int32_t *position, int rows, int ldq, int wide) {
-    int64_t q_width = (int64_t)heads->heads * heads->head_dim,
-            count = rows * (q_width + 2 * (int64_t)heads->kv_heads * heads->head_dim);
-    vk_shape(queue, rows, q_width, 0, 0);
-    LAUNCH(k_qk_norm_rope, rows, vk_threads_for((int)q_width), rows * vk_turn_flops(heads),
+    int64_t q_width = (int64_t)heads->heads * heads->head_dim, kv_width = (int64_t)heads->kv_heads * heads->head_dim,
+            count = rows * (q_width + 2 * kv_width), width = q_width ? q_width : kv_width;
+    vk_shape(queue, rows, width, 0, 0);
+    LAUNCH(k_qk_norm_rope, rows, vk_threads_for((int)width), rows * vk_turn_flops(heads),
            count * (4 + vk_element(wide)) + 4 * (vk_turn_floats(heads) + (int64_t)rows * heads->head_dim + 1), q, key,
            value, qkv, *heads, position, ldq, wide);
 }
@@ -919,7 +920,7 @@ static int64_t vk_attention_decode_flops(int keys, const vk_heads *heads) {
 }
 static int64_t vk_attention_decode_bytes(int keys, const vk_heads *heads, int wide) {
     int64_t head_dim = heads->head_dim;
-    return (vk_seen_keys(keys, heads) * heads->kv_heads * head_dim + heads->heads * head_dim) * 2 * vk_element(wide) + 4;
+    return (vk_seen_keys(keys, heads) * heads->kv_heads + heads->heads) * head_dim * 2 * vk_element(wide) + 4;
 }
 /* of all heads of a job over many tokens: what is needed, not the squares that are computed */
 static int64_t vk_attention_scores(const vk_attention_job *job) {
@@ -2251,8 +2252,8 @@ static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int seq
     vk_cuda *cuda = vk_cuda_of(queue);
     size_t element = cuda->wide ? 4 : 2, from = (size_t)sequence * (size_t)job->tokens;
     cudaDataType type = cuda->wide ? CUDA_R_32F : CUDA_R_16BF;
-    int keys = job->causal && !job->reach ? first + rows : job->tokens, ld = (int)vk_round_up((size_t)job->tokens, VK_PAD),
-        hd = job->head_dim;
+    int keys = job->causal && !job->reach ? first + rows : job->tokens,
+        ld = (int)vk_round_up((size_t)job->tokens, VK_PAD), hd = job->head_dim;
     const char *q = (const char *)job->q + (from + (size_t)first) * (size_t)job->ldq * element;
     const char *k = (const char *)job->k + from * (size_t)job->ldk * element,
                *v = (const char *)job->v + from * (size_t)job->ldk * element;
@@ -2918,7 +2919,8 @@ KERNEL(k_decode_out_plain, float *x, const uint4 *attended, const uint4 *weights
     vk_input in = { VK_PLAIN, NULL, NULL, NULL, attended, 0.0f, 0.0f, 0, 0, wide, -1 };
     vk_rows(VK_FLIGHT, NULL, &in, x, weights, NULL, n, vectors, add);
 }
-/* hidden in-type [rows] = silu(gate norm(x)) * up norm(x) of a dense MLP, or GELU's by way of tanh; norm may be NULL. A warp sums one row of gate
+/* hidden in-type [rows] = silu(gate norm(x)) * up norm(x) of a dense MLP, or GELU's by way of tanh; norm may be NULL.
+ * A warp sums one row of gate
  * and the same row of up. */
 KERNEL(k_decode_dense, void *hidden, const float *x, const float *norm, const uint4 *weights, int rows, int vectors,
        int width, float eps, int gelu, int wide) {
@@ -3147,7 +3149,8 @@ static void vk_cuda_decode_out(vk_queue *queue, const vk_decode_job *job) {
         LAUNCH(k_decode_out_plain, vk_decode_grid(linear->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
                (2 * (int64_t)linear->k + add) * out,
                vk_weight_bytes(linear) + d * vk_element(linear->wide) + 4 * (1 + add) * out,
-               vk_decode_sum(job, job->attn_after), (const uint4 *)job->attended, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), add,
+               vk_decode_sum(job, job->attn_after), (const uint4 *)job->attended, (const uint4 *)linear->weights,
+               linear->n, vk_vectors(linear), add,
                linear->wide);
     } else {
         /* merging: for each split and head difference, exponential, product, sum; for each column product and sum, and
@@ -3168,7 +3171,8 @@ static void vk_cuda_decode_dense_gate_up(vk_queue *queue, const vk_decode_job *j
     int64_t d = job->d, dim = job->expert_dim;
     vk_shape(queue, 1, linear->n, linear->k, 0);
     LAUNCH_SHARED(k_decode_dense, vk_decode_grid(dim, VK_DECODE_THREADS, VK_PAIR_BLOCKS), VK_DECODE_THREADS,
-                  vk_strip_bytes(linear), (norm ? 4 * d : 0) + 2 * (int64_t)linear->n * linear->k + (job->gelu ? 9 : 4) * dim,
+                  vk_strip_bytes(linear),
+                  (norm ? 4 * d : 0) + 2 * (int64_t)linear->n * linear->k + (job->gelu ? 9 : 4) * dim,
                   vk_weight_bytes(linear) + (norm ? 8 : 4) * d + dim * vk_element(linear->wide), job->hidden, job->x,
                   norm, (const uint4 *)linear->weights, job->expert_dim, vk_vectors(linear), job->d, job->eps,
                   job->gelu, linear->wide);
@@ -3181,7 +3185,8 @@ static void vk_cuda_decode_dense_down(vk_queue *queue, const vk_decode_job *job)
     LAUNCH(k_decode_out_plain, vk_decode_grid(out, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS,
            (2 * (int64_t)linear->k + add) * out,
            vk_weight_bytes(linear) + linear->k * vk_element(linear->wide) + 4 * (1 + add) * out,
-           vk_decode_sum(job, job->ff_after), (const uint4 *)job->hidden, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), add,
+           vk_decode_sum(job, job->ff_after), (const uint4 *)job->hidden, (const uint4 *)linear->weights, linear->n,
+           vk_vectors(linear), add,
            linear->wide);
     vk_decode_add(queue, job, job->ff_after);
 }
@@ -3396,6 +3401,7 @@ typedef struct vk_cpu {
     /* attention over many queries: scratch of vk_cpu_layout */
     void *k_panels, *v_panels, *attend;
     size_t attend_bytes;   /* of one thread */
+    float *pieces;         /* of a single query's attention */
     vk_team *team;         /* within vk_cpu_together: threads that wait for loops */
     int64_t *first_task;
     int64_t *marks;        /* ns */
@@ -3533,7 +3539,7 @@ static void l_attention_decode(vk_queue *queue, void *out, const void *q, const 
     gone = (size_t)(*position + 1 - one.keys) * (size_t)(heads->kv_heads * heads->head_dim) * (wide ? 4 : 2);
     one.out = out; one.q = (const char *)q; one.key = (const char *)key + gone; one.value = (const char *)value + gone;
     one.scores = scores; one.heads = heads; one.lds = lds;
-    vk_share(one.cpu, heads->heads, products > VK_PARALLEL_BYTES, vk_one_query_head, &one);
+    vk_one_query_run(&one, products > VK_PARALLEL_BYTES);
     vk_end(queue);
 }
 
@@ -3719,17 +3725,18 @@ static void *vk_cpu_allocate(vk_queue *queue, size_t bytes) {
     cpu->memory_bytes = bytes;
     return cpu->memory;
 }
-/* scratch: panels of K | panels of V | a strip of each thread | tasks before each job of a grouped product */
+/* scratch: panels of K | panels of V | a strip of each thread | pieces of attention | tasks before each job of a
+ * grouped product */
 static void vk_cpu_layout(vk_cpu *cpu, const vk_extent *extent, vk_arena *arena) {
     size_t element = extent->wide ? 4 : 2, threads = (size_t)cpu->queue.threads;
     size_t panels = vk_max(vk_attention_panel_elements(extent->vit.tokens, extent->vit.kv_heads, extent->vit.head_dim),
                            vk_attention_panel_elements(extent->llm.tokens, extent->llm.kv_heads, extent->llm.head_dim));
     cpu->k_panels = vk_take(arena, panels, element);
     cpu->v_panels = vk_take(arena, panels, element);
-    cpu->attend_bytes = vk_attend_bytes((size_t)(extent->vit.head_dim > extent->llm.head_dim ? extent->vit.head_dim
-                                                                                             : extent->llm.head_dim),
-                                        extent->wide);
+    int head_dim = extent->vit.head_dim > extent->llm.head_dim ? extent->vit.head_dim : extent->llm.head_dim;
+    cpu->attend_bytes = vk_attend_bytes((size_t)head_dim, extent->wide);
     cpu->attend = vk_take(arena, threads, cpu->attend_bytes);
+    cpu->pieces = (float *)vk_take(arena, VK_PIECES, 4 * vk_piece_floats(extent->llm.heads, head_dim));
     cpu->first_task = (int64_t *)vk_take(arena, (size_t)extent->experts + 1, sizeof *cpu->first_task);
 }
 static size_t vk_cpu_scratch_bytes(vk_queue *queue, const vk_extent *extent) {

@@ -27,7 +27,11 @@
 extern "C" {
 #endif
 
-typedef enum vp_dtype { VP_DTYPE_F32, VP_DTYPE_BF16, VP_DTYPE_F16 } vp_dtype;
+/* The blocks of GGUF files follow the plain types; vp_dtype_to_f32 (vlmprof_gguf.h) reads them. */
+typedef enum vp_dtype {
+    VP_DTYPE_F32, VP_DTYPE_BF16, VP_DTYPE_F16,
+    VP_DTYPE_Q8_0, VP_DTYPE_Q5_0, VP_DTYPE_Q4_0, VP_DTYPE_Q4_K, VP_DTYPE_Q6_K, VP_DTYPE_COUNT
+} vp_dtype;
 /* Conversions of one value. Conversion to f32 is exact (NaN becomes quiet). Conversion to bf16 rounds to nearest,
  * ties to even: subnormals are kept, values that are too large become infinity, NaN stays a quiet NaN of the same
  * sign.
@@ -45,7 +49,11 @@ typedef struct vp_tensor {
     const unsigned char *data;
     uint64_t bytes;
     int32_t shard; /* index of its file; shards are in the order of their names */
+    /* 0, or the count of heads whose rows stand in pairs: rows 2i and 2i + 1 of a head in the file are its rows i and
+     * i + half of its rows (of GGUF files) */
+    int32_t paired_heads;
 } vp_tensor;
+typedef struct vp_named_tensor { char name[112]; vp_tensor tensor; } vp_named_tensor;
 typedef struct vp_checkpoint vp_checkpoint; /* one mapped safetensors file or a folder of shards */
 
 /* Opens a model folder: model.safetensors; otherwise model.safetensors.index.json and the shards it names; otherwise
@@ -66,6 +74,14 @@ typedef struct vp_checkpoint vp_checkpoint; /* one mapped safetensors file or a 
  * threads: one thread opens; many threads may then read one checkpoint */
 VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config *config, vp_checkpoint **checkpoint,
                                     vp_error *error);
+/* A checkpoint of tensors that lie in memory, in at most 2 files, which outlive it.
+ * in:      tensors  [count] malloc'ed; on success they belong to the checkpoint
+ *          maps     [map_count] of tensor.shard; map_bytes their lengths
+ * returns: VP_OK; VP_ERR_MISMATCH a name stands twice; VP_ERR_MEMORY
+ * threads: reentrant */
+VP_API vp_result vp_checkpoint_of(vp_named_tensor *tensors, size_t count, const unsigned char *const *maps,
+                                  const size_t *map_bytes, int32_t map_count, vp_checkpoint **checkpoint,
+                                  vp_error *error);
 /* One tensor by its name.
  * out:     tensor  on success only; tensor->data lives until vp_checkpoint_close
  * returns: VP_OK; VP_ERR_NOT_FOUND (always so in packed weights); VP_ERR_UNSUPPORTED a type other than F32, BF16, F16,
@@ -190,6 +206,8 @@ struct vp_checkpoint {
     int32_t shard_count;
     vp_impl_entry *entries; /* by name once all shards are read */
     size_t entry_count, entry_capacity;
+    vp_named_tensor *given; /* NULL, or the tensors of vp_checkpoint_of, by name; the maps are another's then */
+    size_t given_count;
 };
 
 typedef struct vp_impl_file_type { const char *name; uint32_t bits; } vp_impl_file_type;
@@ -943,10 +961,51 @@ VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config
     return VP_OK;
 }
 
+static int vp_impl_given_order(const void *left, const void *right) {
+    return strcmp(((const vp_named_tensor *)left)->name, ((const vp_named_tensor *)right)->name);
+}
+VP_API vp_result vp_checkpoint_of(vp_named_tensor *tensors, size_t count, const unsigned char *const *maps,
+                                  const size_t *map_bytes, int32_t map_count, vp_checkpoint **checkpoint,
+                                  vp_error *error) {
+    vp_checkpoint *cp = (vp_checkpoint *)calloc(1, sizeof *cp);
+    size_t i;
+    if (cp) cp->shards = (vp_impl_shard *)calloc((size_t)map_count + 1, sizeof *cp->shards);
+    if (!cp || !cp->shards) {
+        free(cp);
+        return vp_fail(error, VP_ERR_MEMORY, -1, "vp_checkpoint_of", "not enough memory");
+    }
+    qsort(tensors, count, sizeof *tensors, vp_impl_given_order);
+    for (i = 1; i < count; i++) {
+        if (strcmp(tensors[i - 1].name, tensors[i].name)) continue;
+        free(cp->shards);
+        free(cp);
+        return vp_fail(error, VP_ERR_MISMATCH, -1, tensors[i].name, "this tensor stands twice");
+    }
+    for (i = 0; i < (size_t)map_count; i++) {
+        cp->shards[i].map = maps[i];
+        cp->shards[i].map_bytes = map_bytes[i];
+    }
+    cp->shard_count = map_count;
+    cp->given = tensors;
+    cp->given_count = count;
+    *checkpoint = cp;
+    return VP_OK;
+}
+
 VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char *name, vp_tensor *tensor) {
     const vp_impl_entry *entry;
     uint32_t i;
     if (!checkpoint || !name || !tensor) return VP_ERR_RANGE;
+    if (checkpoint->given) {
+        vp_named_tensor wanted;
+        const vp_named_tensor *found;
+        vp_impl_format(wanted.name, sizeof wanted.name, "%s", name);
+        found = (const vp_named_tensor *)bsearch(&wanted, checkpoint->given, checkpoint->given_count, sizeof wanted,
+                                                 vp_impl_given_order);
+        if (!found) return VP_ERR_NOT_FOUND;
+        *tensor = found->tensor;
+        return VP_OK;
+    }
     entry = vp_impl_checkpoint_entry(checkpoint, name);
     if (!entry) return VP_ERR_NOT_FOUND;
     if (entry->type > VP_DTYPE_F16 || entry->dimensions > VP_TENSOR_DIMENSIONS_MAX) return VP_ERR_UNSUPPORTED;
@@ -986,10 +1045,11 @@ VP_API void vp_checkpoint_close(vp_checkpoint *checkpoint) {
     if (!checkpoint) return;
     for (i = 0; i < checkpoint->shard_count; i++) {
         vp_impl_shard *shard = &checkpoint->shards[i];
-        vp_file_unmap(shard->map, shard->map_bytes);
+        if (!checkpoint->given) vp_file_unmap(shard->map, shard->map_bytes);
         free(shard->names);
         free(shard->path);
     }
+    free(checkpoint->given);
     free(checkpoint->shards);
     free(checkpoint->entries);
     free(checkpoint);

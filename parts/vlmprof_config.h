@@ -36,7 +36,10 @@ VP_API vp_result vp_json_load(const char *text, size_t bytes, const char *where,
     X(QWEN3_VL, "Qwen3-VL", "Qwen3VLForConditionalGeneration", "qwen3_vl") \
     X(QWEN3_VL_MOE, "Qwen3-VL-MoE", "Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe") \
     X(GEMMA3, "Gemma 3", "Gemma3ForConditionalGeneration", "gemma3") \
-    X(MOLMO2, "Molmo2", "Molmo2ForConditionalGeneration", "molmo2")
+    X(MOLMO2, "Molmo2", "Molmo2ForConditionalGeneration", "molmo2") \
+    X(LLAMA, "Llama", "LlamaForCausalLM", "llama") \
+    X(QWEN2, "Qwen2", "Qwen2ForCausalLM", "qwen2") \
+    X(QWEN3, "Qwen3", "Qwen3ForCausalLM", "qwen3")
 typedef enum vp_architecture {
 #define VP_ARCHITECTURE_ENUM(name, text, architecture, model_type) VP_ARCHITECTURE_##name,
     VP_ARCHITECTURES(VP_ARCHITECTURE_ENUM)
@@ -58,11 +61,13 @@ typedef enum vp_connector {
     VP_CONNECTOR_MERGER, VP_CONNECTOR_MEAN, VP_CONNECTOR_STITCHED
 } vp_connector;
 /* How RoPE's frequencies are stretched. LINEAR: all divided by factor. LLAMA3: those whose wavelength is above
- * original_positions / low_frequency, with a smooth passage to those below original_positions / high_frequency */
-typedef enum vp_rope_scaling { VP_ROPE_PLAIN, VP_ROPE_LINEAR, VP_ROPE_LLAMA3 } vp_rope_scaling;
+ * original_positions / low_frequency, with a smooth passage to those below original_positions / high_frequency. YARN:
+ * those of pairs that turn less than low_frequency times in original_positions, with a passage in steps of whole pairs
+ * to those that turn more than high_frequency times; sines and cosines are multiplied by magnitude */
+typedef enum vp_rope_scaling { VP_ROPE_PLAIN, VP_ROPE_LINEAR, VP_ROPE_LLAMA3, VP_ROPE_YARN } vp_rope_scaling;
 typedef struct vp_rope {
     vp_rope_scaling scaling;
-    double factor, low_frequency, high_frequency, original_positions; /* 0 where the scaling has none */
+    double factor, low_frequency, high_frequency, original_positions, magnitude; /* 0 where the scaling has none */
     /* M-RoPE: pairs of a head that turn by time, row and column of an image; 0, 0, 0: all by the place in the sequence.
      * They lie in blocks of so many pairs, or interleaved: pair i by i % 3 until a section's pairs are spent, the rest
      * by time */
@@ -673,8 +678,26 @@ static int32_t vp_impl_fields_square(vp_impl_fields *fields, const char *field, 
     return vp_impl_fields_int(fields, field, 1, 65536, absent);
 }
 
+static void vp_impl_config_yarn(vp_impl_fields *rope, vp_model_config *config) {
+    static const vp_impl_setting settings[] = {{"truncate", "true", "null", "true"},
+                                               {"mscale", "null", "null", "null"},
+                                               {"mscale_all_dim", "null", "null", "null"}};
+    const double factor = config->rope.factor;
+    vp_impl_fields_settings(rope, settings, sizeof settings / sizeof settings[0]);
+    config->rope.low_frequency = vp_impl_fields_double(rope, "beta_slow", 0, 1e9, 1.0);
+    config->rope.high_frequency = vp_impl_fields_double(rope, "beta_fast", 0, 1e9, 32.0);
+    config->rope.original_positions = vp_impl_fields_double(rope, "original_max_position_embeddings", 0, 1e9,
+                                                            config->max_positions);
+    config->rope.magnitude = vp_impl_fields_double(rope, "attention_factor", 0, 1e9,
+                                                   factor > 1 ? 0.1 * log(factor) + 1.0 : 1.0);
+    if (rope->result == VP_OK && !(config->rope.high_frequency > config->rope.low_frequency))
+        vp_impl_fields_fail(rope, VP_ERR_RANGE, "beta_fast", "must be above beta_slow");
+    if (rope->result == VP_OK && !(config->rope_theta > 1))
+        vp_impl_fields_fail(rope, VP_ERR_RANGE, "rope_theta", "must be above 1 where frequencies are scaled by yarn");
+}
+
 static void vp_impl_config_rope_of(vp_impl_fields *fields, vp_impl_fields *rope, vp_model_config *config) {
-    static const char *const types[] = {"default", "linear", "llama3", "dynamic", "mrope"}; /* the last is the first */
+    static const char *const types[] = {"default", "linear", "llama3", "yarn", "dynamic", "mrope"};
     const char *field = "rope_type";
     int type = 0;
     uint32_t node;
@@ -682,14 +705,14 @@ static void vp_impl_config_rope_of(vp_impl_fields *fields, vp_impl_fields *rope,
     if (fields->result != VP_OK || rope->object == VP_JSON_NONE) return;
     if (vp_impl_fields_get(rope, field, 1) == VP_JSON_NONE) field = "type";
     node = vp_impl_fields_get(rope, field, 1);
-    while (node != VP_JSON_NONE && type < 5 && !vp_impl_fields_is(rope, field, types[type])) type++;
-    if (type == 5)
-        vp_impl_fields_fail(rope, VP_ERR_UNSUPPORTED, field, "vlmprof knows default, linear, llama3 and dynamic");
+    while (node != VP_JSON_NONE && type < 6 && !vp_impl_fields_is(rope, field, types[type])) type++;
+    if (type == 6)
+        vp_impl_fields_fail(rope, VP_ERR_UNSUPPORTED, field, "vlmprof knows default, linear, llama3, yarn and dynamic");
     if (vp_impl_fields_double(rope, "partial_rotary_factor", 0, 1e9, 1.0) != 1.0)
         vp_impl_fields_fail(rope, VP_ERR_UNSUPPORTED, "partial_rotary_factor", "only whole heads are turned");
-    /* dynamic is plain up to the length of training, and max_positions ends there */
-    if (type == 1 || type == 2) {
-        config->rope.scaling = type == 1 ? VP_ROPE_LINEAR : VP_ROPE_LLAMA3;
+    /* mrope is plain; dynamic is plain up to the length of training, and max_positions ends there */
+    if (type >= 1 && type <= 3) {
+        config->rope.scaling = type == 1 ? VP_ROPE_LINEAR : type == 2 ? VP_ROPE_LLAMA3 : VP_ROPE_YARN;
         config->rope.factor = vp_impl_fields_double(rope, "factor", 0, 1e9, 1.0);
     }
     if (type == 2) {
@@ -700,6 +723,7 @@ static void vp_impl_config_rope_of(vp_impl_fields *fields, vp_impl_fields *rope,
         if (rope->result == VP_OK && !(config->rope.high_frequency > config->rope.low_frequency))
             vp_impl_fields_fail(rope, VP_ERR_RANGE, "high_freq_factor", "must be above low_freq_factor");
     }
+    if (type == 3) vp_impl_config_yarn(rope, config);
     if (rope->result != VP_OK && fields->result == VP_OK) fields->result = rope->result;
 }
 /* RoPE: rope_parameters (transformers 5), or rope_theta and rope_scaling */
@@ -841,7 +865,10 @@ static void vp_impl_config_tower(vp_impl_fields *vision, const vp_impl_tower *ki
         vp_impl_fields_fail(vision, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
         return;
     }
-    if (geometry->crop_px % geometry->patch_px || geometry->crop_px / geometry->patch_px % pool) {
+    /* SigLIP's convolution does not read what is left over: 384 pixels are 27 patches of 14 */
+    if (!kind->class_token) geometry->crop_px -= geometry->crop_px % geometry->patch_px;
+    if (geometry->crop_px < 1 || geometry->crop_px % geometry->patch_px
+        || geometry->crop_px / geometry->patch_px % pool) {
         vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "image_size",
                             "is not a whole number of patches, or these not of windows of the connector");
         return;
@@ -1450,6 +1477,12 @@ static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preproc
     switch (config->architecture) {
         case VP_ARCHITECTURE_MOLMO: return vp_impl_config_molmo(&fields, preprocessor, config);
         case VP_ARCHITECTURE_OLMOE: return vp_impl_config_olmoe(&fields, preprocessor, config);
+        case VP_ARCHITECTURE_LLAMA:
+        case VP_ARCHITECTURE_QWEN2:
+        case VP_ARCHITECTURE_QWEN3:
+            config->geometry = vp_geometry_default();
+            vp_impl_config_llama(&fields, &vp_impl_languages[config->architecture - VP_ARCHITECTURE_LLAMA], config);
+            return fields.result;
         case VP_ARCHITECTURE_LLAVA: return vp_impl_config_llava(&fields, preprocessor, config);
         case VP_ARCHITECTURE_IDEFICS3:
         case VP_ARCHITECTURE_SMOLVLM: return vp_impl_config_idefics3(&fields, preprocessor, config);
@@ -1544,6 +1577,30 @@ typedef struct vp_impl_preset { const char *name, *config, *preprocessor; } vp_i
     "\"hidden_size\":1024,\"intermediate_size\":4096,\"depth\":24,\"deepstack_visual_indexes\":[5,11,17],"
 #define VP_IMPL_QWEN3_TEXT \
     "\"head_dim\":128,\"rms_norm_eps\":1e-6,\"rope_theta\":5e6,\"max_position_embeddings\":262144,"
+/* SmolVLM: config.json of HuggingFaceTB/SmolVLM-{256M,500M,}-Instruct; SmolVLM2's shapes are the same but for rows of
+ * the vocabulary (49280 in all sizes). Views of 512 pixels in the small ones, of 384 in the other, 27 patches of 14. */
+#define VP_IMPL_SMOLVLM(language, vision, view, longest) \
+    "{\"model_type\":\"idefics3\"," vision "\"text_config\":{\"model_type\":\"llama\"," language \
+    ",\"rms_norm_eps\":1e-5}}", \
+    "{\"size\":{\"longest_edge\":" longest "},\"max_image_size\":{\"longest_edge\":" view "}," \
+    "\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.5,0.5]}"
+#define VP_IMPL_SMOLVLM_SMALL \
+    "\"scale_factor\":4,\"vision_config\":{\"hidden_size\":768,\"num_attention_heads\":12,\"patch_size\":16," \
+    "\"image_size\":512},"
+#define VP_IMPL_SMOLVLM_LARGE \
+    "\"scale_factor\":3,\"vision_config\":{\"hidden_size\":1152,\"intermediate_size\":4304," \
+    "\"num_hidden_layers\":27,\"patch_size\":14,\"image_size\":384},"
+/* InternVL: config.json of OpenGVLab/InternVL3-{1B,2B,8B} and InternVL3_5-{1B,2B,4B,8B}; heads are never tied */
+#define VP_IMPL_INTERNVL(language) \
+    "{\"model_type\":\"internvl\",\"text_config\":{" language "},\"vision_config\":{\"attention_bias\":true}}", \
+    "{\"size\":{\"height\":448,\"width\":448},\"min_patches\":1,\"max_patches\":12," \
+    "\"image_mean\":[0.485,0.456,0.406],\"image_std\":[0.229,0.224,0.225]}"
+#define VP_IMPL_INTERNVL3 "\"model_type\":\"qwen2\",\"vocab_size\":151674,\"rope_theta\":1e6,"
+#define VP_IMPL_INTERNVL3_5 \
+    "\"model_type\":\"qwen3\",\"max_position_embeddings\":40960,\"num_key_value_heads\":8,\"rope_theta\":1e6,"
+#define VP_IMPL_MOLMO2_VISION(pooled, out) \
+    "\"vision_config\":{},\"adapter_config\":{\"intermediate_size\":" pooled ",\"text_hidden_size\":" out "}}", \
+    "{\"size\":{\"height\":378,\"width\":378},\"max_crops\":8,\"overlap_margins\":[4,4],\"pooling_size\":[2,2]}"
 static const vp_impl_preset vp_impl_model_presets[] = {
     {"tiny", NULL, NULL},
     {"molmoe-1b", NULL, NULL},
@@ -1565,12 +1622,54 @@ static const vp_impl_preset vp_impl_model_presets[] = {
      "\"max_position_embeddings\":4096,\"rope_theta\":5e5,\"attention_layer_norm\":true,\"norm_after\":true}",
      NULL},
     {"olmoe-1b-7b", "{\"model_type\":\"olmoe\",\"intermediate_size\":1024}", NULL},
+    {"llava-1.5-7b", /* config.json of llava-hf/llava-1.5-7b-hf; what is absent is LlamaConfig's */
+     "{\"model_type\":\"llava\",\"text_config\":{\"vocab_size\":32064,\"max_position_embeddings\":4096,"
+     "\"rms_norm_eps\":1e-5},\"vision_config\":{\"hidden_size\":1024,\"intermediate_size\":4096,"
+     "\"num_hidden_layers\":24,\"num_attention_heads\":16,\"image_size\":336,\"patch_size\":14}}",
+     "{\"size\":{\"shortest_edge\":336},\"crop_size\":{\"height\":336,\"width\":336},"
+     "\"image_mean\":[0.48145466,0.4578275,0.40821073],\"image_std\":[0.26862954,0.26130258,0.27577711]}"},
+    {"smolvlm-256m",
+     VP_IMPL_SMOLVLM("\"hidden_size\":576,\"intermediate_size\":1536,\"num_hidden_layers\":30,"
+                     "\"num_attention_heads\":9,\"num_key_value_heads\":3,\"vocab_size\":49280,"
+                     "\"max_position_embeddings\":8192,\"rope_theta\":1e5",
+                     VP_IMPL_SMOLVLM_SMALL, "512", "2048")},
+    {"smolvlm-500m",
+     VP_IMPL_SMOLVLM("\"hidden_size\":960,\"intermediate_size\":2560,\"num_hidden_layers\":32,"
+                     "\"num_attention_heads\":15,\"num_key_value_heads\":5,\"vocab_size\":49280,"
+                     "\"max_position_embeddings\":8192,\"rope_theta\":1e5",
+                     VP_IMPL_SMOLVLM_SMALL, "512", "2048")},
+    {"smolvlm-2.2b",
+     VP_IMPL_SMOLVLM("\"hidden_size\":2048,\"intermediate_size\":8192,\"num_hidden_layers\":24,"
+                     "\"num_attention_heads\":32,\"vocab_size\":49155,\"max_position_embeddings\":16384,"
+                     "\"rope_theta\":273768",
+                     VP_IMPL_SMOLVLM_LARGE, "384", "1536")},
+    {"internvl3-1b",
+     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3 "\"hidden_size\":896,\"intermediate_size\":4864,\"num_hidden_layers\":24,"
+                      "\"num_attention_heads\":14,\"num_key_value_heads\":2")},
+    {"internvl3-2b",
+     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3 "\"hidden_size\":1536,\"intermediate_size\":8960,"
+                      "\"num_hidden_layers\":28,\"num_attention_heads\":12,\"num_key_value_heads\":2")},
+    {"internvl3-8b",
+     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3 "\"hidden_size\":3584,\"intermediate_size\":18944,"
+                      "\"num_hidden_layers\":28,\"num_attention_heads\":28,\"num_key_value_heads\":4")},
+    {"internvl3.5-1b",
+     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 "\"hidden_size\":1024,\"intermediate_size\":3072,"
+                      "\"num_hidden_layers\":28,\"num_attention_heads\":16")},
+    {"internvl3.5-2b",
+     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 "\"hidden_size\":2048,\"intermediate_size\":6144,"
+                      "\"num_hidden_layers\":28,\"num_attention_heads\":16")},
+    {"internvl3.5-4b",
+     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 "\"hidden_size\":2560,\"intermediate_size\":9728,"
+                      "\"num_hidden_layers\":36,\"num_attention_heads\":32")},
+    {"internvl3.5-8b",
+     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 "\"hidden_size\":4096,\"intermediate_size\":12288,"
+                      "\"num_hidden_layers\":36,\"num_attention_heads\":32")},
     {"tiny-qwen3-vl-moe",
      "{\"model_type\":\"qwen3_vl_moe\",\"text_config\":{\"hidden_size\":128,\"num_hidden_layers\":4,"
      "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":32,\"rope_scaling\":{\"mrope_section\":[6,5,5]},"
      "\"num_experts\":8,\"num_experts_per_tok\":2,\"moe_intermediate_size\":64,\"vocab_size\":320,"
-     "\"max_position_embeddings\":4096},\"vision_config\":{\"hidden_size\":64,\"intermediate_size\":128,\"num_heads\":4,"
-     "\"depth\":4,\"num_position_embeddings\":64,\"deepstack_visual_indexes\":[0,1,2],\"out_hidden_size\":128}}",
+     "\"max_position_embeddings\":4096},\"vision_config\":{\"hidden_size\":64,\"intermediate_size\":128,"
+     "\"num_heads\":4,\"depth\":4,\"num_position_embeddings\":64,\"deepstack_visual_indexes\":[0,1,2],\"out_hidden_size\":128}}",
      VP_IMPL_QWEN3_FILE("4096", "1048576")},
     {"qwen2.5-vl-3b",
      "{\"model_type\":\"qwen2_5_vl\",\"hidden_size\":2048,\"intermediate_size\":11008,\"num_hidden_layers\":36,"
@@ -1956,6 +2055,9 @@ static void vp_impl_walk_qwen(vp_impl_walk *walk, const vp_model_config *config)
 static void vp_impl_walk_model(vp_impl_walk *walk, const vp_model_config *config) {
     int64_t block = (int64_t)config->geometry.pool * config->geometry.pool * config->vit_width;
     switch (config->architecture) {
+        case VP_ARCHITECTURE_LLAMA:
+        case VP_ARCHITECTURE_QWEN2:
+        case VP_ARCHITECTURE_QWEN3:
         case VP_ARCHITECTURE_OLMOE: vp_impl_walk_language(walk, config, "model.", "lm_head"); break;
         case VP_ARCHITECTURE_LLAVA:
             vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");

@@ -203,6 +203,7 @@ typedef struct vp_request {
     /* ascending; a block that is not listed is the identity (DeepStack's features are added behind it all the same) */
     const int32_t *active_blocks; int32_t active_block_count;
     int32_t max_new_tokens; int ignore_eos; int32_t eos_id;
+    const int32_t *more_eos_ids; int32_t more_eos_count; /* further ids that end an answer; NULL and 0: none */
     const vp_dump *dump;                             /* NULL: nothing is copied */
     vp_timing timing;
     /* VP_TIMING_KERNEL: room for the launches in their order; NULL and 0: not wanted */

@@ -1040,7 +1040,9 @@ static const char *vp_impl_image_foreign(const uint8_t *file, size_t bytes) {
         {0, 4, "DDS ", "a DDS file; convert it to PNG"},
         {0, 4, "\166\057\061\001", "an OpenEXR file; convert it to PNG"},
         {0, 2, "#?", "a Radiance HDR file; convert it to PNG"},
-        {0, 8, "\212MNG\r\n\032\n", "an MNG file; convert it to PNG"}
+        {0, 8, "\212MNG\r\n\032\n", "an MNG file; convert it to PNG"},
+        {8, 4, "AVI ", "a video (AVI); extract a picture as PNG or JPEG"},
+        {0, 4, "\032\105\337\243", "a video (WebM or Matroska); extract a picture as PNG or JPEG"}
     };
     size_t i;
     for (i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {

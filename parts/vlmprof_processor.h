@@ -21,17 +21,19 @@
 extern "C" {
 #endif
 
-/* OLMOE reads no images; IDEFICS3 is SmolVLM's, too, QWEN3_VL Qwen3-VL-MoE's */
+/* OLMOE and PLAIN read no images; IDEFICS3 is SmolVLM's, too, QWEN3_VL Qwen3-VL-MoE's; PLAIN leaves a question as it
+ * is */
 typedef enum vp_processor_kind {
     VP_PROCESSOR_OLMOE, VP_PROCESSOR_LLAVA, VP_PROCESSOR_IDEFICS3, VP_PROCESSOR_INTERNVL, VP_PROCESSOR_QWEN2_5_VL,
-    VP_PROCESSOR_QWEN3_VL, VP_PROCESSOR_GEMMA3, VP_PROCESSOR_MOLMO2, VP_PROCESSOR_COUNT
+    VP_PROCESSOR_QWEN3_VL, VP_PROCESSOR_GEMMA3, VP_PROCESSOR_MOLMO2, VP_PROCESSOR_PLAIN, VP_PROCESSOR_COUNT
 } vp_processor_kind;
 enum { VP_PROCESSOR_VIEW_PIXELS_MAX = 100000000 }; /* of all views of one image together, and of what is resized */
 
 /* Treat the members as read-only: vp_processor_read fills them. */
 typedef struct vp_processor {
     vp_processor_kind kind;
-    vp_geometry geometry;      /* crop_px: side of a view, Qwen's a token's share; pool, mean and std */
+    vp_geometry geometry;      /* crop_px: what the tower reads of a view, Qwen's a token's share; pool, mean, std */
+    int32_t view_px;           /* side of a view: crop_px; Idefics3's may have part of a patch more, never read */
     int32_t shortest_edge_px;  /* LLaVA: the image's, before the centre is cut out */
     int32_t longest_edge_px;   /* Idefics3: the image's, after the first resize */
     int32_t window_pool;       /* Molmo2: side of a window in patches; geometry.pool is 1 there */
@@ -42,7 +44,7 @@ typedef struct vp_processor {
 } vp_processor;
 /* Reads the settings of an image processor.
  * in:      geometry      of the model's tower: crop_px, patch_px, pool, mean and std
- *          preprocessor  preprocessor_config.json, its top node an object; NULL: only for VP_PROCESSOR_OLMOE
+ *          preprocessor  preprocessor_config.json, its top node an object; NULL: where none are read
  * out:     processor     on success
  * returns: VP_OK; VP_ERR_NOT_FOUND: no file, or it lacks a size; VP_ERR_UNSUPPORTED: a step that is not the official
  *          one (where names it); VP_ERR_MISMATCH: sizes that are not the tower's; VP_ERR_FORMAT: a value of the wrong
@@ -106,7 +108,7 @@ VP_API vp_result vp_processor_aim(vp_processor *processor, int32_t width_px, int
 /* The views' pixels of 8 bits.
  * in:      rgb       uint8 [height, width, 3]
  *          picture   of this image, from vp_processor_picture
- * out:     views     uint8 [views, crop_px, crop_px, 3]
+ * out:     views     uint8 [views, view_px, view_px, 3]
  * returns: VP_OK; VP_ERR_MEMORY; VP_ERR_RANGE a NULL
  * memory:  3 bytes per pixel of the image after each resize, and the weights of one axis
  * threads: reentrant */
@@ -153,7 +155,9 @@ VP_API vp_result vp_processor_prompt(vp_processor_kind kind, const char *questio
  * same; NULL: the model reads no images. */
 VP_API const char *vp_processor_placeholder(vp_processor_kind kind);
 VP_API const char *vp_processor_image_token(vp_processor_kind kind);
-/* Truth: this is the chat template that vp_processor_prompt follows. Line ends behind it do not count. */
+/* The placeholder of a video, which no prompt here can have; NULL: the model's prompts have none. */
+VP_API const char *vp_processor_video(vp_processor_kind kind);
+/* Truth: this is a chat template that gives the text of vp_processor_prompt. Line ends behind it do not count. */
 VP_API int vp_processor_knows_template(vp_processor_kind kind, const char *chat_template, size_t bytes);
 /* What the tokenizer gets: the text with the placeholder replaced by the image's tokens.
  * in:      picture  NULL: without an image the text is copied
@@ -241,17 +245,18 @@ static vp_result vp_impl_processor_llava(vp_processor *processor, const vp_json 
 }
 
 static vp_result vp_impl_processor_idefics3(vp_processor *processor, const vp_json *json, vp_error *error) {
-    const int32_t crop = processor->geometry.crop_px;
+    const int32_t view = vp_impl_processor_int(json, "max_image_size", "longest_edge");
     vp_result result;
     processor->longest_edge_px = vp_impl_processor_int(json, "size", "longest_edge");
     if (!processor->longest_edge_px)
         return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, "size.longest_edge", "is no number of pixels");
-    if (vp_impl_processor_int(json, "max_image_size", "longest_edge") != crop)
+    if (view - view % processor->geometry.patch_px != processor->geometry.crop_px)
         return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "max_image_size.longest_edge",
                                        "is not the tower's image_size");
+    processor->view_px = view;
     vp_family_default(vp_family_find("smolvlm"), &processor->family);
     result = vp_family_set_number(&processor->family, "longest_edge", processor->longest_edge_px, error);
-    if (result == VP_OK) result = vp_family_set_number(&processor->family, "tile_size", crop, error);
+    if (result == VP_OK) result = vp_family_set_number(&processor->family, "tile_size", view, error);
     return result == VP_OK ? vp_family_set_number(&processor->family, "image_seq_len",
                                                   vp_geometry_tokens_per_crop(&processor->geometry), error)
                            : result;
@@ -392,7 +397,8 @@ VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *ge
     memset(processor, 0, sizeof *processor);
     processor->kind = kind;
     processor->geometry = *geometry;
-    if (kind == VP_PROCESSOR_OLMOE) return VP_OK;
+    processor->view_px = geometry->crop_px;
+    if (!vp_processor_placeholder(kind)) return VP_OK;
     if (vp_geometry_check(geometry) != VP_OK)
         return vp_fail(error, VP_ERR_RANGE, -1, "processor", "the geometry's numbers do not fit together");
     if (!preprocessor)
@@ -484,7 +490,7 @@ VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t wid
     vp_result result;
     if (!processor || !picture || width_px < 1 || height_px < 1)
         return vp_fail(error, VP_ERR_RANGE, -1, "picture", "no processor, no place for the picture, or an empty image");
-    if (processor->kind == VP_PROCESSOR_OLMOE)
+    if (!vp_processor_placeholder(processor->kind))
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "image", "this model reads text alone");
     memset(&made, 0, sizeof made);
     made.width_px = width_px;
@@ -551,9 +557,9 @@ static vp_result vp_impl_processor_no_knob(const vp_processor *processor, const 
     vp_message text = {{0}, 0};
     int32_t i;
     if (!vp_processor_knob(processor, 0)) {
-        vp_message_text(&text, processor->kind == VP_PROCESSOR_OLMOE ? "this model reads no images"
+        vp_message_text(&text, !vp_processor_placeholder(processor->kind) ? "this model reads no images"
                                                                      : "this model's images have one size, ");
-        if (processor->kind != VP_PROCESSOR_OLMOE) {
+        if (vp_processor_placeholder(processor->kind)) {
             vp_message_int(&text, processor->geometry.crop_px);
             vp_message_text(&text, " pixels a side: nothing can be set");
         }
@@ -627,7 +633,7 @@ VP_API vp_result vp_processor_aim(vp_processor *processor, int32_t width_px, int
     }
     if (vp_impl_processor_is_qwen(processor))
         return vp_impl_processor_aim_pixels(processor, width_px, height_px, tokens, error);
-    step = processor->kind == VP_PROCESSOR_IDEFICS3 ? processor->geometry.crop_px : 1;
+    step = processor->kind == VP_PROCESSOR_IDEFICS3 ? processor->view_px : 1;
     /* so many steps make as many views at least */
     steps = processor->kind == VP_PROCESSOR_MOLMO2 ? knobs.most
                                                    : tokens / vp_geometry_tokens_per_crop(&processor->geometry);
@@ -872,7 +878,7 @@ static vp_result vp_impl_views_molmo2(const vp_processor *processor, const vp_pi
 VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_picture *picture, const uint8_t *rgb,
                                     uint8_t *views) {
     const int is_idefics3 = processor && processor->kind == VP_PROCESSOR_IDEFICS3;
-    const size_t crop = processor ? (size_t)processor->geometry.crop_px : 0, view_bytes = crop * crop * 3;
+    const size_t side = processor ? (size_t)processor->view_px : 0, view_bytes = side * side * 3;
     uint8_t *resized = NULL;
     vp_result result;
     int32_t view;
@@ -881,19 +887,19 @@ VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_pict
     if (processor->kind == VP_PROCESSOR_MOLMO2) return vp_impl_views_molmo2(processor, picture, rgb, views);
     result = vp_impl_picture_resized(processor, picture, rgb, &resized);
     for (view = 0; result == VP_OK && view < picture->rows * picture->cols; view++) {
-        const size_t left = (size_t)picture->left_px + (size_t)(view % picture->cols) * crop,
-                     top = (size_t)picture->top_px + (size_t)(view / picture->cols) * crop;
-        for (y = 0; y < crop; y++)
-            memcpy(views + (size_t)view * view_bytes + y * crop * 3,
-                   resized + ((top + y) * (size_t)picture->resized_width_px + left) * 3, crop * 3);
+        const size_t left = (size_t)picture->left_px + (size_t)(view % picture->cols) * side,
+                     top = (size_t)picture->top_px + (size_t)(view / picture->cols) * side;
+        for (y = 0; y < side; y++)
+            memcpy(views + (size_t)view * view_bytes + y * side * 3,
+                   resized + ((top + y) * (size_t)picture->resized_width_px + left) * 3, side * 3);
     }
     /* the whole image: Idefics3 makes it from the enlarged one, InternVL from the original */
     if (result == VP_OK && picture->views > picture->rows * picture->cols)
         result = vp_processor_resize(is_idefics3 ? resized : rgb,
                                      is_idefics3 ? picture->resized_width_px : picture->width_px,
                                      is_idefics3 ? picture->resized_height_px : picture->height_px,
-                                     views + (size_t)view * view_bytes, processor->geometry.crop_px,
-                                     processor->geometry.crop_px, is_idefics3 ? VP_FILTER_LANCZOS : VP_FILTER_BICUBIC);
+                                     views + (size_t)view * view_bytes, processor->view_px,
+                                     processor->view_px, is_idefics3 ? VP_FILTER_LANCZOS : VP_FILTER_BICUBIC);
     free(resized);
     return result;
 }
@@ -901,7 +907,7 @@ VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_pict
 VP_API void vp_processor_pixels(const vp_processor *processor, const vp_picture *picture, const uint8_t *views,
                                 float *pixels) {
     const vp_geometry *geometry = &processor->geometry;
-    const size_t patch = (size_t)geometry->patch_px, crop = (size_t)geometry->crop_px, side = crop / patch;
+    const size_t patch = (size_t)geometry->patch_px, crop = (size_t)processor->view_px, side = crop / patch;
     float table[3][256];
     size_t view, row, col, y, x;
     int channel, level;
@@ -937,27 +943,34 @@ static void vp_impl_processor_add_int(vp_impl_processor_text *text, int32_t numb
     vp_impl_processor_add(text, digits.text);
 }
 
-static const struct { const char *placeholder, *before, *with_image, *without_image, *after; uint64_t chat_template; }
-vp_impl_processor_formats[VP_PROCESSOR_COUNT] = {
-    /* the last is FNV-1a of the template that the rest was read from */
-    {NULL, "<|user|>\n", "", "", "\n<|assistant|>\n", UINT64_C(0x38edd7b9e2cc8fc1)},
-    {"<image>", "USER: ", "<image>\n", "", " ASSISTANT:", UINT64_C(0xd9ced1d7141b9c24)},
-    {"<image>", "<|im_start|>User:", "<image>", " ", "<end_of_utterance>\nAssistant:", UINT64_C(0x92cf2b51e627e013)},
-    {"<IMG_CONTEXT>", "<|im_start|>user\n", "<IMG_CONTEXT>\n", "", "<|im_end|>\n<|im_start|>assistant\n",
-     UINT64_C(0xa2e9d9ef77347fee)},
-    {"<|image_pad|>", "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n",
+static const struct {
+    const char *placeholder, *video, *before, *with_image, *without_image, *after;
+    uint64_t chat_templates[2]; /* FNV-1a of those that give this text */
+} vp_impl_processor_formats[VP_PROCESSOR_COUNT] = {
+    {NULL, NULL, "<|user|>\n", "", "", "\n<|assistant|>\n", {UINT64_C(0x38edd7b9e2cc8fc1), 0}},
+    {"<image>", NULL, "USER: ", "<image>\n", "", " ASSISTANT:", {UINT64_C(0xd9ced1d7141b9c24), 0}},
+    {"<image>", NULL, "<|im_start|>User:", "<image>", " ", "<end_of_utterance>\nAssistant:",
+     {UINT64_C(0x92cf2b51e627e013), 0}},
+    {"<IMG_CONTEXT>", NULL, "<|im_start|>user\n", "<IMG_CONTEXT>\n", "", "<|im_end|>\n<|im_start|>assistant\n",
+     {UINT64_C(0xa2e9d9ef77347fee), 0}},
+    {"<|image_pad|>", "<|video_pad|>",
+     "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\n",
      "<|vision_start|><|image_pad|><|vision_end|>", "", "<|im_end|>\n<|im_start|>assistant\n",
-     UINT64_C(0x71242f76359e71e8)},
-    {"<|image_pad|>", "<|im_start|>user\n", "<|vision_start|><|image_pad|><|vision_end|>", "",
-     "<|im_end|>\n<|im_start|>assistant\n", UINT64_C(0xedf56504a829b677)},
-    {"<start_of_image>", "<bos><start_of_turn>user\n", "<start_of_image>", "",
-     "<end_of_turn>\n<start_of_turn>model\n", UINT64_C(0xd19b6ff3a49deea5)},
-    {"<|image|>", "", "<|image|><|im_start|>user\n", "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n",
-     UINT64_C(0x784b649a4c6b3e8)},
+     {UINT64_C(0x71242f76359e71e8), 0}},
+    {"<|image_pad|>", "<|video_pad|>", "<|im_start|>user\n", "<|vision_start|><|image_pad|><|vision_end|>", "",
+     "<|im_end|>\n<|im_start|>assistant\n", {UINT64_C(0xedf56504a829b677), UINT64_C(0x99ac253185d6f7c1)}},
+    {"<start_of_image>", NULL, "<bos><start_of_turn>user\n", "<start_of_image>", "",
+     "<end_of_turn>\n<start_of_turn>model\n", {UINT64_C(0xd19b6ff3a49deea5), 0}},
+    {"<|image|>", "<|video|>", "", "<|image|><|im_start|>user\n", "<|im_start|>user\n",
+     "<|im_end|>\n<|im_start|>assistant\n", {UINT64_C(0x0784b649a4c6b3e8), 0}},
+    {NULL, NULL, "", "", "", "", {0, 0}},
 };
 
 VP_API const char *vp_processor_placeholder(vp_processor_kind kind) {
     return (unsigned)kind < VP_PROCESSOR_COUNT ? vp_impl_processor_formats[kind].placeholder : NULL;
+}
+VP_API const char *vp_processor_video(vp_processor_kind kind) {
+    return (unsigned)kind < VP_PROCESSOR_COUNT ? vp_impl_processor_formats[kind].video : NULL;
 }
 
 VP_API const char *vp_processor_image_token(vp_processor_kind kind) {
@@ -972,7 +985,8 @@ VP_API int vp_processor_knows_template(vp_processor_kind kind, const char *chat_
     if ((unsigned)kind >= VP_PROCESSOR_COUNT || !chat_template) return 0;
     while (bytes && (chat_template[bytes - 1] == '\n' || chat_template[bytes - 1] == '\r')) bytes--;
     for (i = 0; i < bytes; i++) hash = (hash ^ (uint8_t)chat_template[i]) * UINT64_C(0x100000001b3);
-    return hash == vp_impl_processor_formats[kind].chat_template;
+    return hash && (hash == vp_impl_processor_formats[kind].chat_templates[0]
+                    || hash == vp_impl_processor_formats[kind].chat_templates[1]);
 }
 
 /* VP_OK if the text has room; `made` has been counted */
@@ -986,7 +1000,7 @@ VP_API vp_result vp_processor_prompt(vp_processor_kind kind, const char *questio
     vp_impl_processor_text text = {NULL, 0};
     size_t bytes;
     int pass;
-    if ((unsigned)kind >= VP_PROCESSOR_COUNT || !question || !needed || (has_image && kind == VP_PROCESSOR_OLMOE))
+    if ((unsigned)kind >= VP_PROCESSOR_COUNT || !question || !needed || (has_image && !vp_processor_placeholder(kind)))
         return VP_ERR_RANGE;
     bytes = strlen(question);
     if (kind == VP_PROCESSOR_GEMMA3) { /* its template trims */

@@ -20,6 +20,7 @@ parts/vlmprof_image.h:      vlmprof.h
 parts/vlmprof_file.h:       vlmprof.h
 parts/vlmprof_config.h:     vlmprof.h
 parts/vlmprof_checkpoint.h: vlmprof.h vlmprof_file vlmprof_config
+parts/vlmprof_gguf.h:       vlmprof.h vlmprof_file vlmprof_config vlmprof_checkpoint
 parts/vlmprof_unicode.h:    vlmprof.h
 parts/vlmprof_tokenizer.h:  vlmprof.h vlmprof_unicode
 parts/vlmprof_prompt.h:     vlmprof.h
@@ -36,7 +37,7 @@ parts/vlmprof_trace.h:      vlmprof.h vlmprof_file vlmprof_ranges vlmprof_stages
 parts/vlmprof_engine.h:     vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_checkpoint
 parts/engine/backend.h:     vlmprof.h vlmprof_stages vlmprof_ranges
 parts/engine/host_loops.h:  vlmprof.h
-parts/engine/:              vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_config vlmprof_checkpoint vlmprof_file vlmprof_engine parts/engine/
+parts/engine/:              vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_config vlmprof_checkpoint vlmprof_gguf vlmprof_file vlmprof_engine parts/engine/
 parts/kernels/:             vlmprof.h vlmprof_stages vlmprof_ranges parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
 vlmprof_kernels.cu:         vlmprof.h vlmprof_stages vlmprof_ranges parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
 cli/base/:                  vlmprof.h vlmprof_file vlmprof_stages vlmprof_ranges vlmprof_noise vlmprof_analysis vlmprof_chat cli/base/

@@ -396,8 +396,11 @@ static void test_presets(void) {
     check_case("presets of other models: parameters of the published ones, ids inside their rows");
     for (i = 0; vp_model_preset_name(i); i++) {
         static const struct { const char *name; int64_t parameters; } known[] = {
-            {"molmo-7b-d", 8021025280}, {"olmoe-1b-7b", 6919161856}, {"qwen2.5-vl-3b", 3754622976}, {"qwen2.5-vl-7b", 8292166656}, {"qwen3-vl-2b", 2127532032}, {"qwen3-vl-4b", 4437815808},
-            {"qwen3-vl-8b", 8767123696}, {"qwen3-vl-30b-a3b-12-blocks", 8638410992}};
+            {"molmo-7b-d", 8021025280}, {"olmoe-1b-7b", 6919161856}, {"qwen2.5-vl-3b", 3754622976}, {"qwen2.5-vl-7b", 8292166656},
+            {"qwen3-vl-2b", 2127532032}, {"qwen3-vl-4b", 4437815808}, {"qwen3-vl-8b", 8767123696}, {"qwen3-vl-30b-a3b-12-blocks", 8638410992},
+            {"molmo-7b-o", 7665032192}, {"llava-1.5-7b", 7063427072}, {"smolvlm-256m", 256484928}, {"smolvlm-500m", 507482304},
+            {"smolvlm-2.2b", 2246272880}, {"internvl3-1b", 938193024}, {"internvl3-2b", 2088957440}, {"internvl3-8b", 7944373760},
+            {"internvl3.5-1b", 1060897792}, {"internvl3.5-2b", 2348347392}, {"internvl3.5-4b", 4732489216}, {"internvl3.5-8b", 8528318464}};
         const char *name = vp_model_preset_name(i);
         CHECK_INT(vp_model_config_preset(name, &c), VP_OK);
         CHECK_INT(vp_model_preset_ids(name, &ids), VP_OK);
@@ -423,6 +426,84 @@ static void test_presets(void) {
     CHECK_INT(vp_model_tensor(&c, -1, &spec), VP_ERR_RANGE);
     CHECK_INT(vp_model_tensor(&c, vp_model_tensor_count(&c), &spec), VP_ERR_RANGE);
     CHECK_INT(spec.name[0], 0x55);
+}
+
+#define QWEN3_FILE "{\"size\":{\"longest_edge\":16777216,\"shortest_edge\":65536},\"patch_size\":16,\"temporal_patch_size\":2,\"merge_size\":2," \
+                   "\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.5,0.5],\"processor_class\":\"Qwen3VLProcessor\"," \
+                   "\"image_processor_type\":\"Qwen2VLImageProcessorFast\"}"
+/* what the published config.json and preprocessor_config.json say is the preset's shape (12 blocks of 48 where the name says so) */
+static void test_published_configs(void) {
+    static const struct { const char *preset, *config, *preprocessor; } files[] = {
+        { "qwen2.5-vl-7b",
+          "{\"architectures\":[\"Qwen2_5_VLForConditionalGeneration\"],\"attention_dropout\":0.0,\"bos_token_id\":151643,\"eos_token_id\":151645,"
+          "\"vision_start_token_id\":151652,\"vision_end_token_id\":151653,\"vision_token_id\":151654,\"image_token_id\":151655,\"video_token_id\":151656,"
+          "\"hidden_act\":\"silu\",\"hidden_size\":3584,\"initializer_range\":0.02,\"intermediate_size\":18944,\"max_position_embeddings\":128000,"
+          "\"max_window_layers\":28,\"model_type\":\"qwen2_5_vl\",\"num_attention_heads\":28,\"num_hidden_layers\":28,\"num_key_value_heads\":4,"
+          "\"rms_norm_eps\":1e-06,\"rope_theta\":1000000.0,\"sliding_window\":32768,\"tie_word_embeddings\":false,\"torch_dtype\":\"bfloat16\","
+          "\"transformers_version\":\"4.41.2\",\"use_cache\":true,\"use_sliding_window\":false,\"vision_config\":{\"depth\":32,\"hidden_act\":\"silu\","
+          "\"hidden_size\":1280,\"intermediate_size\":3420,\"num_heads\":16,\"in_chans\":3,\"out_hidden_size\":3584,\"patch_size\":14,\"spatial_merge_size\":2,"
+          "\"spatial_patch_size\":14,\"window_size\":112,\"fullatt_block_indexes\":[7,15,23,31],\"tokens_per_second\":2,\"temporal_patch_size\":2},"
+          "\"rope_scaling\":{\"type\":\"mrope\",\"mrope_section\":[16,24,24]},\"vocab_size\":152064}",
+          "{\"min_pixels\":3136,\"max_pixels\":12845056,\"patch_size\":14,\"temporal_patch_size\":2,\"merge_size\":2,\"image_mean\":[0.48145466,0.4578275,"
+          "0.40821073],\"image_std\":[0.26862954,0.26130258,0.27577711],\"image_processor_type\":\"Qwen2VLImageProcessor\","
+          "\"processor_class\":\"Qwen2_5_VLProcessor\"}" },
+        { "qwen3-vl-4b",
+          "{\"architectures\":[\"Qwen3VLForConditionalGeneration\"],\"image_token_id\":151655,\"model_type\":\"qwen3_vl\","
+          "\"text_config\":{\"attention_bias\":false,\"attention_dropout\":0.0,\"bos_token_id\":151643,\"dtype\":\"bfloat16\",\"eos_token_id\":151645,"
+          "\"head_dim\":128,\"hidden_act\":\"silu\",\"hidden_size\":2560,\"initializer_range\":0.02,\"intermediate_size\":9728,"
+          "\"max_position_embeddings\":262144,\"model_type\":\"qwen3_vl_text\",\"num_attention_heads\":32,\"num_hidden_layers\":36,\"num_key_value_heads\":8,"
+          "\"rms_norm_eps\":1e-06,\"rope_scaling\":{\"mrope_interleaved\":true,\"mrope_section\":[24,20,20],\"rope_type\":\"default\"},\"rope_theta\":5000000,"
+          "\"tie_word_embeddings\":true,\"use_cache\":true,\"vocab_size\":151936},\"tie_word_embeddings\":true,\"transformers_version\":\"4.57.0.dev0\","
+          "\"video_token_id\":151656,\"vision_config\":{\"deepstack_visual_indexes\":[5,11,17],\"depth\":24,\"hidden_act\":\"gelu_pytorch_tanh\","
+          "\"hidden_size\":1024,\"in_channels\":3,\"initializer_range\":0.02,\"intermediate_size\":4096,\"model_type\":\"qwen3_vl\",\"num_heads\":16,"
+          "\"num_position_embeddings\":2304,\"out_hidden_size\":2560,\"patch_size\":16,\"spatial_merge_size\":2,\"temporal_patch_size\":2},"
+          "\"vision_end_token_id\":151653,\"vision_start_token_id\":151652}", QWEN3_FILE },
+        { "qwen3-vl-30b-a3b-12-blocks",
+          "{\"architectures\":[\"Qwen3VLMoeForConditionalGeneration\"],\"image_token_id\":151655,\"model_type\":\"qwen3_vl_moe\","
+          "\"text_config\":{\"attention_bias\":false,\"attention_dropout\":0.0,\"bos_token_id\":151643,\"decoder_sparse_step\":1,\"dtype\":\"bfloat16\","
+          "\"eos_token_id\":151645,\"head_dim\":128,\"hidden_act\":\"silu\",\"hidden_size\":2048,\"initializer_range\":0.02,\"intermediate_size\":6144,"
+          "\"max_position_embeddings\":262144,\"mlp_only_layers\":[],\"model_type\":\"qwen3_vl_moe_text\",\"moe_intermediate_size\":768,\"norm_topk_prob\":true,"
+          "\"num_attention_heads\":32,\"num_experts\":128,\"num_experts_per_tok\":8,\"num_hidden_layers\":48,\"num_key_value_heads\":4,\"rms_norm_eps\":1e-06,"
+          "\"rope_scaling\":{\"mrope_interleaved\":true,\"mrope_section\":[24,20,20],\"rope_type\":\"default\"},\"rope_theta\":5000000,\"use_cache\":true,"
+          "\"vocab_size\":151936},\"tie_word_embeddings\":false,\"transformers_version\":\"4.57.0.dev0\",\"video_token_id\":151656,"
+          "\"vision_config\":{\"deepstack_visual_indexes\":[8,16,24],\"depth\":27,\"hidden_act\":\"gelu_pytorch_tanh\",\"hidden_size\":1152,\"in_channels\":3,"
+          "\"initializer_range\":0.02,\"intermediate_size\":4304,\"model_type\":\"qwen3_vl_moe\",\"num_heads\":16,\"num_position_embeddings\":2304,"
+          "\"out_hidden_size\":2048,\"patch_size\":16,\"spatial_merge_size\":2,\"temporal_patch_size\":2},\"vision_end_token_id\":151653,"
+          "\"vision_start_token_id\":151652}", QWEN3_FILE },
+        { "llava-1.5-7b",
+          "{\"architectures\":[\"LlavaForConditionalGeneration\"],\"ignore_index\":-100,\"image_token_index\":32000,\"model_type\":\"llava\","
+          "\"pad_token_id\":32001,\"projector_hidden_act\":\"gelu\",\"text_config\":{\"_name_or_path\":\"lmsys/vicuna-7b-v1.5\","
+          "\"architectures\":[\"LlamaForCausalLM\"],\"max_position_embeddings\":4096,\"model_type\":\"llama\",\"rms_norm_eps\":1e-05,"
+          "\"torch_dtype\":\"float16\",\"vocab_size\":32064},\"tie_word_embeddings\":false,\"torch_dtype\":\"float16\","
+          "\"transformers_version\":\"4.36.0.dev0\",\"vision_config\":{\"hidden_size\":1024,\"image_size\":336,\"intermediate_size\":4096,"
+          "\"model_type\":\"clip_vision_model\",\"num_attention_heads\":16,\"num_hidden_layers\":24,\"patch_size\":14,\"projection_dim\":768,"
+          "\"vocab_size\":32000},\"vision_feature_layer\":-2,\"vision_feature_select_strategy\":\"default\",\"vocab_size\":32064}",
+          "{\"crop_size\":{\"height\":336,\"width\":336},\"do_center_crop\":true,\"do_convert_rgb\":true,\"do_normalize\":true,\"do_rescale\":true,"
+          "\"do_resize\":true,\"image_mean\":[0.48145466,0.4578275,0.40821073],\"image_processor_type\":\"CLIPImageProcessor\",\"image_std\":[0.26862954,"
+          "0.26130258,0.27577711],\"resample\":3,\"rescale_factor\":0.00392156862745098,\"size\":{\"shortest_edge\":336}}" },
+        { "smolvlm-2.2b",
+          "{\"architectures\":[\"Idefics3ForConditionalGeneration\"],\"model_type\":\"idefics3\",\"image_token_id\":49153,\"image_seq_len\":81,"
+          "\"scale_factor\":3,\"tie_word_embeddings\":false,\"text_config\":{\"model_type\":\"llama\",\"hidden_size\":2048,\"intermediate_size\":8192,"
+          "\"num_hidden_layers\":24,\"num_attention_heads\":32,\"num_key_value_heads\":32,\"head_dim\":64,\"rms_norm_eps\":1e-05,\"rope_theta\":273768.0,"
+          "\"vocab_size\":49155,\"max_position_embeddings\":16384,\"tie_word_embeddings\":false},\"vision_config\":{\"model_type\":\"idefics3\","
+          "\"hidden_size\":1152,\"intermediate_size\":4304,\"num_hidden_layers\":27,\"num_attention_heads\":16,\"patch_size\":14,\"image_size\":384},"
+          "\"vocab_size\":49155}",
+          "{\"do_convert_rgb\":true,\"do_image_splitting\":true,\"do_normalize\":true,\"do_pad\":true,\"do_rescale\":true,\"do_resize\":true,"
+          "\"image_mean\":[0.5,0.5,0.5],\"image_processor_type\":\"Idefics3ImageProcessor\",\"image_std\":[0.5,0.5,0.5],"
+          "\"max_image_size\":{\"longest_edge\":384},\"resample\":1,\"size\":{\"longest_edge\":1536}}" },
+    };
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        vp_model_config published, preset;
+        vp_error error = { VP_OK, -1, "", "" };
+        check_case("%s: the published files", files[i].preset);
+        memset(&published, 0, sizeof published);
+        memset(&preset, 0, sizeof preset);
+        if (!CHECK_INT(vp_model_config_parse(files[i].config, strlen(files[i].config), files[i].preprocessor, strlen(files[i].preprocessor), &published, &error),
+                       VP_OK)) printf("%s: %s\n", error.where, error.text);
+        CHECK_INT(vp_model_config_preset(files[i].preset, &preset), VP_OK);
+        if (strstr(files[i].preset, "-12-blocks") && CHECK_INT(published.block_count, 48)) published.block_count = 12;
+        CHECK(memcmp(&published, &preset, sizeof preset) == 0);
+    }
 }
 
 /* ------------------------------------------------------------------------------------------------- safetensors */
@@ -1059,6 +1140,7 @@ int main(void) {
     test_conversions();
     test_config();
     test_presets();
+    test_published_configs();
     test_headers();
     test_find();
     test_folders();

@@ -395,9 +395,26 @@ static void check_dumped(const document *d, const char *key, const char *file) {
     check_free(&a);
     free(want);
 }
+/* the ids that --show_prompt printed; it needs no weights */
+static void check_shown(const document *want) {
+    vp_json_node *nodes = (vp_json_node *)malloc(2000 * sizeof *nodes);
+    vp_json json;
+    if (nodes && CHECK_INT(vp_json_parse(last.out, strlen(last.out), nodes, 2000, &json, NULL, NULL), VP_OK)) {
+        const uint32_t list = vp_json_get(&json, 0, "ids");
+        int32_t count = 0, *ids = numbers_of(want, "input_ids", &count);
+        CHECK_INT(json.nodes[list].count, count);
+        for (uint32_t i = 0; i < json.nodes[list].count && (int32_t)i < count; i++) {
+            int64_t id = -1;
+            vp_json_to_int(&json, list + 1 + i, &id);
+            CHECK_INT(id, ids[i]);
+        }
+        free(ids);
+    }
+    free(nodes);
+}
 /* Image file and question in, ids and greedy tokens of the reference out; --raw_prompt with the template's text gives the same. */
 static void check_other_case(const char *model, const char *name) {
-    char path[256], text[3][2048], image[256] = "", command[8192];
+    char path[256], text[3][2048], image[256] = "", weights[256], command[8192];
     static const char *const keys[3] = { "prompt", "text", "image" };
     document d;
     check_array pixels, want;
@@ -412,10 +429,19 @@ static void check_other_case(const char *model, const char *name) {
         snprintf(path, sizeof path, "othermodels/images/%s", strrchr(text[2], '/') + 1);
         snprintf(image, sizeof image, "%s", check_golden(path));
     }
+    snprintf(path, sizeof path, "othermodels/%s/checkpoint/tokenizer.json", model);
+    snprintf(weights, sizeof weights, "%s", check_golden(path));
+    *strrchr(weights, '/') = 0;
+    snprintf(command, sizeof command, "run %s --model %s -p \"%s\" --show_prompt", image, weights, text[0]);
+    if (strncmp(model, "molmo", 5) && strcmp(text[0], text[1]) && CHECK_INT(cli(command), 0)) check_shown(&d); /* Molmo's: the text's ids */
+    snprintf(path, sizeof path, "othermodels/%s/checkpoint/model.safetensors", model);
+    if (!check_golden(path)) { check_skip(path, "no ../shared/goldens/othermodels"); unload(&d); return; }
+    snprintf(weights, sizeof weights, "%s", check_golden(path));
+    *strrchr(weights, '/') = 0;
     for (int raw = 0; raw < 2; raw++) { /* olmoe's text2 has no template */
         if (!raw && !strcmp(text[0], text[1])) continue;
-        snprintf(command, sizeof command, "run %s --model tests/golden/othermodels/%s/checkpoint -p \"%s\" %s --weights fp32 --ignore_eos --max_new_tokens 6 "
-                 "--cold --dump %%F/other", image, model, text[raw], raw ? "--raw_prompt" : "");
+        snprintf(command, sizeof command, "run %s --model %s -p \"%s\" %s --weights fp32 --ignore_eos --max_new_tokens 6 "
+                 "--cold --dump %%F/other", image, weights, text[raw], raw ? "--raw_prompt" : "");
         CHECK_INT(cli(command), 0);
         CHECK_INT(last.err_lines, 0);
         check_dumped(&d, "input_ids", "other/input_ids.npy");
@@ -437,7 +463,8 @@ static void check_other_case(const char *model, const char *name) {
 static void test_other_models(void) {
 #define OTHER "--model tests/golden/othermodels/"
 #define PICTURE "tests/golden/othermodels/images/mix-200x150.png "
-    static const char *const models[] = { "olmoe", "llava", "smolvlm", "internvl", "molmo_7b_d", "molmo_7b_o" };
+    static const char *const models[] = { "olmoe", "llava", "smolvlm", "internvl", "molmo_7b_d", "molmo_7b_o", "qwen2_5_vl", "qwen3_vl",
+                                         "qwen3_vl_moe" };
     static const char *const cases[] = { "text1", "text2", "text3", "text", "image-a", "image-b" };
     for (size_t m = 0; m < sizeof models / sizeof *models; m++)
         for (int i = m ? 3 : 0; i < (m ? 6 : 3); i++) check_other_case(models[m], cases[i]);
@@ -478,6 +505,18 @@ static void test_other_models(void) {
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --raw_prompt", 2, "must have <image> once");
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p 'a <image> b'", 2, "must have <image> once");
     REFUSED("run " OTHER "llava/checkpoint -p 'a <image> b'", 2, "no image is given");
+    check_case("run: several images, videos");
+    REFUSED("run " PICTURE PICTURE "--synthetic tiny-qwen3-vl-moe -p a", 2, "one operand too many");
+    REFUSED("run " PICTURE "--synthetic tiny-qwen3-vl-moe -p 'a <|image_pad|> b'", 2, "must have <|image_pad|> once");
+    REFUSED("run " PICTURE "--synthetic tiny-qwen3-vl-moe -p '<|vision_start|><|video_pad|><|vision_end|>'", 2, "<|video_pad|> in a prompt stands for a video");
+    write_text(in_folder("video.jsonl"), "{\"question\": \"what <|video_pad|>\"}\n");
+    REFUSED("sweep --synthetic tiny-qwen3-vl-moe --data %F/video.jsonl --plan", 3, "<|video_pad|> in a prompt stands for a video");
+    write_file(in_folder("clip.mp4"), "\0\0\0\030ftypmp42\0\0\0\0mp42isom", 24);
+    REFUSED("run %F/clip.mp4 --synthetic tiny-qwen3-vl-moe -p a", 3, "this is a video");
+    write_file(in_folder("clip.avi"), "RIFF\0\1\0\0AVI LIST", 16);
+    REFUSED("run %F/clip.avi --synthetic tiny-qwen3-vl-moe -p a", 3, "this is a video (AVI)");
+    write_file(in_folder("clip.webm"), "\032\105\337\243\237\102\206\201", 8);
+    REFUSED("run %F/clip.webm --synthetic tiny-qwen3-vl-moe -p a", 3, "this is a video (WebM or Matroska)");
 #undef OTHER
 #undef PICTURE
 }
@@ -502,7 +541,7 @@ static void test_other_folders(void) {
     CHECK_INT(last.err_lines, 0);
     remove(in_folder("llava/processor_config.json"));
     REFUSED("run --model %F/llava -p a", 3, "preprocessor_config.json");
-    check_case("run: another chat template, none, several tokens that end an answer");
+    check_case("run: another chat template, none, tokens that end an answer");
     write_text(in_folder("llava/preprocessor_config.json"), "{\"size\": {\"shortest_edge\": 84}, \"crop_size\": {\"height\": 84, \"width\": 84}}");
     write_text(in_folder("llava/chat_template.jinja"), "{{ messages }}");
     CHECK_INT(cli("run --model %F/llava -p a --max_new_tokens 1 --cold"), 0);
@@ -510,9 +549,25 @@ static void test_other_folders(void) {
     remove(in_folder("llava/chat_template.jinja"));
     write_text(in_folder("llava/generation_config.json"), "{\"eos_token_id\": [2, 3]}");
     CHECK_INT(cli("run --model %F/llava -p a --max_new_tokens 1 --cold"), 0);
-    CHECK(last.err && strstr(last.err, "it has no chat template") && strstr(last.err, "names 2 tokens that end an answer; here 2 alone does"));
+    CHECK(last.err && strstr(last.err, "it has no chat template"));
     CHECK_INT(cli("run --model %F/llava -p a --max_new_tokens 1 --cold --raw_prompt"), 0);
     CHECK(last.err && !strstr(last.err, "chat template"));
+    check_case("run: the second of the tokens that end an answer ends it");
+    CHECK_INT(cli("run --model %F/llava -p a --max_new_tokens 4 --ignore_eos --cold --raw_prompt --json"), 0);
+    if (CHECK(last.out)) {
+        const char *list = strstr(last.out, "\"output_token_ids\"");
+        char file[100];
+        if (CHECK(list) && CHECK((list = strchr(list, '[')) != NULL)) {
+            snprintf(file, sizeof file, "{\"eos_token_id\": [2, %d]}", atoi(list + 1 + strspn(list + 1, " \n")));
+            write_text(in_folder("llava/generation_config.json"), file);
+            CHECK_INT(cli("run --model %F/llava -p a --max_new_tokens 4 --cold --raw_prompt"), 0);
+            CHECK(last.out && strstr(last.out, "the last is EOS"));
+        }
+    }
+    write_text(in_folder("llava/generation_config.json"), "{\"eos_token_id\": [2, \"x\"]}");
+    REFUSED("run --model %F/llava -p a --max_new_tokens 1 --cold", 3, "neither a token's id nor a list");
+    write_text(in_folder("llava/generation_config.json"), "{\"eos_token_id\": [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]}");
+    REFUSED("run --model %F/llava -p a --max_new_tokens 1 --cold", 3, "names 17 tokens that end an answer");
 }
 
 int main(void) {

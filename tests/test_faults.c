@@ -541,7 +541,7 @@ static void test_ceilings(void) {
     cuda_on_cpu_set("LOAD", "60000000"); /* as a GPU's library does */
     if (!CHECK_INT(vp_engine_ceilings(engine, &c, &error), VP_OK)) return;
     cuda_on_cpu_set("LOAD", NULL);
-    blocks = (double)c.read_bytes / 65536.0;
+    blocks = (double)c.read_bytes / 262144.0;
     n = (double)c.product_size;
     CHECK(n > 256.0); /* the first size is not the last one, however long loading its code took */
     CHECK_NEAR(c.bytes_per_s, (double)c.read_bytes * 1e9 / (3000.0 + 2.0 * blocks), 1e-3 * c.bytes_per_s);

@@ -130,6 +130,6 @@ while IFS= read -r command; do
     case $command in *" DIR"*|*" FILE"*|*" A B"*|*" model.json"*|*molmoe-1b*|*" --endpoint "*) continue;; esac
     check "the guides' command runs: $command" timeout 300 bash -c "$PROGRAM${command#vlmprof}" </dev/null
 done <"$work/commands"
-rm -rf build/guide-sweep build/guide-packed build/guide-trace.json
+rm -rf build/guide-sweep build/guide-packed build/guide-qwen build/guide-trace.json
 echo "test_readme: $passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -6,7 +6,9 @@
 
 #define OPTION_MODEL \
     {"model", TEXT, "DIR", NULL, 0, 0, NULL, \
-     "checkpoint folder: config.json, tokenizer.json, and *.safetensors or what convert packed"}
+     "checkpoint folder: config.json, tokenizer.json, and *.safetensors or what convert packed; or a GGUF file"}
+#define OPTION_MMPROJ \
+    {"mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "with a GGUF file: the file of its vision tower"}
 #define OPTION_SYNTHETIC \
     {"synthetic", TEXT, "NAME", NULL, 0, 0, NULL, \
      "seeded random weights in a real shape (tiny, molmoe-1b, ..): latency is real, answers are noise"}
@@ -25,7 +27,8 @@
     {"vision_tokens", COUNT, "N", NULL, 1, 1000000, NULL, "target number of vision tokens: N / 144 - 1 crops"}
 #define OPTION_IMAGE_KNOB(values) \
     {"image_knob", TEXT, values, NULL, 0, 0, NULL, \
-     "the model's own setting of image sizes: Molmo max_crops, SmolVLM longest_edge, InternVL max_patches, min_patches"}
+     "the model's own setting of image sizes: Molmo max_crops, SmolVLM longest_edge, InternVL max_patches, " \
+     "min_patches, Qwen-VL max_pixels, min_pixels"}
 #define OPTION_CSV \
     {"csv", FLAG, NULL, NULL, 0, 0, NULL, "comma-separated values"}
 #define OPTION_IMPORTANCE_SCORES_FILE \

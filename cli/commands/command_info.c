@@ -21,6 +21,7 @@
 static const struct option_spec INFO_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_MODEL,
+    OPTION_MMPROJ,
     OPTION_SYNTHETIC,
     OPTION_GROUP("output"),
     OPTION_JSON,
@@ -94,9 +95,9 @@ enum { PART_VISION, PART_EXPERTS, PART_LANGUAGE, PART_EMBEDDINGS, PART_COUNT };
 
 static const char *const PART_KEYS[PART_COUNT] = {"vision", "experts", "other_llm", "embeddings_and_head"};
 
-static const char *const DTYPE_KEYS[] = {"F32", "BF16", "F16"}; /* by vp_dtype */
+static const char *const DTYPE_KEYS[VP_DTYPE_COUNT] = {"F32", "BF16", "F16", "Q8_0", "Q5_0", "Q4_0", "Q4_K", "Q6_K"};
 /* What a checkpoint holds: parameters by part, tensors by type, tokens of the tokenizer. */
-struct holdings { int64_t parameters, parts[PART_COUNT], tensors, dtypes[3], tokens; };
+struct holdings { int64_t parameters, parts[PART_COUNT], tensors, dtypes[VP_DTYPE_COUNT], tokens; };
 
 static int has_any(const char *name, const char *const *pieces) {
     for (; *pieces; pieces++) if (strstr(name, *pieces)) return 1;
@@ -168,7 +169,8 @@ static void put_model(vp_json_writer *writer, const struct model *model, const s
     put_int(writer, "tensors", holdings->tensors);
     vp_json_key(writer, "dtypes"); /* how many tensors have each */
     vp_json_begin_object(writer);
-    for (int i = 0; i < 3; i++) put_int(writer, DTYPE_KEYS[i], holdings->dtypes[i]);
+    for (int i = 0; i < VP_DTYPE_COUNT; i++)
+        if (i <= VP_DTYPE_F16 || holdings->dtypes[i]) put_int(writer, DTYPE_KEYS[i], holdings->dtypes[i]);
     vp_json_end_object(writer);
     put_bool(writer, "packed", is_packed(model));
     put_int(writer, "files", model->file_count);
@@ -185,8 +187,8 @@ static void put_model(vp_json_writer *writer, const struct model *model, const s
 
 static void print_model(const struct model *model, const struct holdings *holdings) {
     const vp_model_config *config = &model->config;
-    print_plain("model       %s: %s (%s)%s\n", model->name, vp_architecture_name(config->architecture), model->class_name,
-                model->synthetic ? ", random weights" : "");
+    print_plain("model       %s: %s (%s)%s\n", model->name, vp_architecture_name(config->architecture),
+                model->class_name, model->synthetic ? ", random weights" : "");
     char heads[48] = "";
     if (config->kv_head_count != config->head_count)
         snprintf(heads, sizeof heads, " (%d of keys and values)", config->kv_head_count);
@@ -208,7 +210,7 @@ static void print_model(const struct model *model, const struct holdings *holdin
     if (!model->synthetic) {
         print_plain("files       %lld tensors (%s", (long long)holdings->tensors,
                     is_packed(model) ? "packed for the CPU, bf16" : "");
-        for (int i = 0, shown = 0; i < 3; i++)
+        for (int i = 0, shown = 0; i < VP_DTYPE_COUNT; i++)
             if (holdings->dtypes[i])
                 print_plain("%s%lld %s", shown++ ? ", " : "", (long long)holdings->dtypes[i], DTYPE_KEYS[i]);
         print_plain(") in %lld file%s, %.4g GB\n", (long long)model->file_count, model->file_count == 1 ? "" : "s",

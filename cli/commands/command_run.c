@@ -38,6 +38,7 @@
 static const struct option_spec RUN_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_MODEL,
+    OPTION_MMPROJ,
     OPTION_SYNTHETIC,
     {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question (short: -p)"},
     {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style: \" User: S: TEXT Assistant:\""},
@@ -400,8 +401,8 @@ static void print_picture(const struct run_state *state) {
     else
         print_plain("image    %dx%d -> %dx%d, %d view%s of %dx%d (%d rows x %d cols%s)\n", picture->width_px,
                     picture->height_px, picture->resized_width_px, picture->resized_height_px, picture->views,
-                    picture->views == 1 ? "" : "s", state->model.config.geometry.crop_px,
-                    state->model.config.geometry.crop_px, picture->rows, picture->cols,
+                    picture->views == 1 ? "" : "s", state->model.other.processor.view_px,
+                    state->model.other.processor.view_px, picture->rows, picture->cols,
                     has_whole ? " + the whole image" : "");
     print_plain("tokens   %d = %d image (%d features, %d separators, %d marker) + %d text\n",
                 sequence_of(&state->input), state->layout.image_tokens, picture->tokens, picture->separator_tokens,

@@ -28,6 +28,7 @@
 static const struct option_spec SELFTEST_OPTIONS[] = {
     OPTION_GROUP("what is tested"),
     OPTION_MODEL,
+    OPTION_MMPROJ,
     {"synthetic", TEXT, "NAME", "tiny", 0, 0, NULL, "seeded random weights in a real shape (tiny, molmoe-1b, ..)"},
     OPTION_SEED,
     {"device", TEXT, "D", "auto", 0, 0, NULL, "what is tested: auto (all there is), cpu, cuda or cuda:N"},

@@ -40,6 +40,7 @@
 static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_MODEL,
+    OPTION_MMPROJ,
     OPTION_SYNTHETIC,
     {"data", WHOLES, "FILE...", NULL, 0, 0, NULL,
      "JSONL (id, image, question, answers, options, style, dataset a line), VQA v2's question file, or a folder of "
@@ -279,8 +280,9 @@ static int sweep_rules(struct sweep *sweep) {
 static const char SERVER_ONLY[] = "endpoint_model endpoint_api api_key_env api_key_file ca_file timeout_s request_knob "
                                   "family no_cache unique_image twins twins_method";
 static const char SHARED[] = "endpoint data annotations image_dir dataset_name prompt metric num_samples stratify_by "
-                             "answer_hint tier_list vision_tokens_list sampling_strategy num_runs_per_sample stop_half_width "
-                             "max_runs time_box_s max_new_tokens ignore_eos max_retries retry_failed seed output_dir "
+                             "answer_hint tier_list vision_tokens_list sampling_strategy num_runs_per_sample "
+                             "stop_half_width max_runs time_box_s max_new_tokens ignore_eos max_retries "
+                             "retry_failed seed output_dir "
                              "plan json quiet color help";
 /* An option without effect is a mistake. */
 static int check_kind(const struct options *options) {

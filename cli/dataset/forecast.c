@@ -304,7 +304,8 @@ static int calibrate(const struct options *options, const struct model *model, c
     if (result == VP_OK) result = engine_begin(&settings, &engine, &error);
     for (int i = 0; i < CALIBRATION_RUNS && result == VP_OK && !interrupted; i++) {
         vp_stage_times times;
-        result = calibration_pass(engine, &small.config, views ? &layout : NULL, views && is_other ? &picture : NULL, &session, &times, &error);
+        result = calibration_pass(engine, &small.config, views ? &layout : NULL, views && is_other ? &picture : NULL,
+                                  &session, &times, &error);
         for (int stage = 0; stage < VP_STAGE_COUNT && i && result == VP_OK; stage++) { /* the first warms up */
             double ns = (double)(times.device_ns[stage] > 0 ? times.device_ns[stage] : 1);
             rates->flops_ns[stage] = fmax(rates->flops_ns[stage], (double)times.flops[stage] / ns);

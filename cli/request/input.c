@@ -45,7 +45,8 @@ int image_knob_read(const struct options *options, char **name, int32_t **values
         number = copy_text(start, at ? (size_t)(at - start) : strlen(start));
         const int good = can_parse_number(number, &value) && value >= 1 && value <= INT32_MAX;
         free(number);
-        if (!good) return complain(EXIT_USAGE, "--image_knob: \"%s\": want whole numbers from 1, like %s=4", text, *name);
+        if (!good)
+            return complain(EXIT_USAGE, "--image_knob: \"%s\": want whole numbers from 1, like %s=4", text, *name);
         *values = resize(*values, *count + 1, sizeof **values);
         (*values)[(*count)++] = (int32_t)value;
     }
@@ -102,9 +103,9 @@ static void layout_of_picture(const vp_picture *picture, vp_layout *layout) {
     layout->marker_tokens = picture->marker_tokens;
     layout->image_tokens = picture->tokens + picture->separator_tokens + picture->marker_tokens;
 }
-/* What stands around Idefics3's views and Gemma 3's is text, which the tokenizer knows as tokens of its own or does not:
- * the line ends behind the last row, rows and columns beyond the sixth. The markers' count becomes what it makes of
- * them. */
+/* What stands around Idefics3's views and Gemma 3's is text, which the tokenizer knows as tokens of its own or does
+ * not: the line ends behind the last row, rows and columns beyond the sixth. The markers' count becomes what it makes
+ * of them. */
 static vp_result count_markers(const struct model *model, vp_picture *picture) {
     const vp_processor *processor = &model->other.processor;
     const char *placeholder = vp_processor_placeholder(processor->kind);
@@ -140,7 +141,7 @@ vp_result image_size_layout(const struct model *model, const struct image_size *
 }
 
 int model_is_blind(const struct model *model) {
-    return !model_is_molmo(model) && model->other.processor.kind == VP_PROCESSOR_OLMOE;
+    return !model_is_molmo(model) && !vp_processor_placeholder(model->other.processor.kind);
 }
 char *prompt_of_other(const struct model *model, const char *text, int has_image) {
     struct text_buffer made = {NULL, 0, 0};
@@ -156,6 +157,11 @@ char *prompt_of_other(const struct model *model, const char *text, int has_image
     return made.data;
 }
 void warn_of_template(const struct model *model) {
+    if (!model_is_molmo(model) && model->other.processor.kind == VP_PROCESSOR_PLAIN) {
+        if (model->other.has_template)
+            complain(0, "%s: its chat template is not applied: the prompt is the text as it stands", model->name);
+        return;
+    }
     if (!model_is_molmo(model) && !model->other.knows_template)
         complain(0,
                  "%s: %s; the prompt is as the published %s has it (--show_prompt prints it, --raw_prompt takes "
@@ -165,12 +171,20 @@ void warn_of_template(const struct model *model) {
                  vp_architecture_name(model->config.architecture));
 }
 
+/* Complains about a prompt with the token of a video. */
+static int check_videos(const struct model *model, const char *prompt, int code) {
+    const char *video = vp_processor_video(model->other.processor.kind);
+    return !video || !strstr(prompt, video)
+               ? 0
+               : complain(code, "%s in a prompt stands for a video; vlmprof shows models one picture", video);
+}
 int tokenize_other(const struct model *model, const vp_picture *picture, const vp_layout *layout,
                    struct sample *sample) {
     const char *placeholder = vp_processor_placeholder(model->other.processor.kind);
     char *prompt = sample->prompt, *expanded;
     size_t needed = 0;
-    int code;
+    int code = check_videos(model, prompt, EXIT_USAGE);
+    if (code) return code;
     if (vp_processor_expand(&model->other.processor, picture, prompt, NULL, 0, &needed) == VP_ERR_MISMATCH)
         return complain(EXIT_USAGE,
                         picture ? "the prompt must have %s once, where the image goes"
@@ -197,7 +211,8 @@ int tokenize_other(const struct model *model, const vp_picture *picture, const v
 int count_text_of_other(const struct model *model, int has_image, struct sample *sample) {
     const char *placeholder = vp_processor_placeholder(model->other.processor.kind), *first = sample->prompt;
     int32_t found = 0;
-    int code;
+    int code = check_videos(model, first, EXIT_INPUT);
+    if (code) return code;
     while (placeholder && (first = strstr(first, placeholder)) != NULL) {
         first += strlen(placeholder);
         found++;

@@ -1,4 +1,4 @@
-/* model.c: a checkpoint's folder or a synthetic preset, and the engine that runs it. */
+/* model.c: a checkpoint's folder, a GGUF file or a synthetic preset, and the engine that runs it. */
 #include "request/model.h"
 
 #include "base/console.h"
@@ -19,21 +19,29 @@
 int model_is_molmo(const struct model *model) {
     return model->config.architecture == VP_ARCHITECTURE_MOLMOE || model->config.architecture == VP_ARCHITECTURE_MOLMO;
 }
+static void weigh_file(struct model *model, const char *path, const char *name) {
+    struct stat info;
+    if (stat(path, &info)) return;
+    model->identity += hash_number(hash_number(hash_text(HASH_START, name), (int64_t)info.st_size),
+                                   (int64_t)info.st_mtime);
+    model->file_bytes += (int64_t)info.st_size;
+    model->file_count++;
+}
 int model_weigh_files(struct model *model) {
     struct text_list names = {NULL, 0};
-    int code = names_of_folder(model->name, &names);
+    int code;
+    if (model->files.gguf) {
+        weigh_file(model, model->name, "model");
+        if (model->projector) weigh_file(model, model->projector, "projector");
+        return 0;
+    }
+    code = names_of_folder(model->name, &names);
     for (size_t i = 0; i < names.count; i++) {
         const char *name = names.items[i], *dot = strrchr(name, '.');
-        struct stat info;
         char *path;
         if (strcmp(name, VP_PACKED_FILE) && (!dot || strcmp(dot, ".safetensors"))) continue;
         path = join_path(model->name, name);
-        if (stat(path, &info) == 0) {
-            model->identity += hash_number(hash_number(hash_text(HASH_START, name), (int64_t)info.st_size),
-                                           (int64_t)info.st_mtime);
-            model->file_bytes += (int64_t)info.st_size;
-            model->file_count++;
-        }
+        weigh_file(model, path, name);
         free(path);
     }
     text_list_free(&names);
@@ -106,7 +114,7 @@ static int read_processor_config(struct model *model, struct settings *settings)
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     char *text = NULL;
     size_t bytes = 0;
-    int code = file_read_in(model->name, "processor_config.json", &text, &bytes, &model->identity);
+    int code = model_files_read(&model->files, "processor_config.json", &text, &bytes, &model->identity);
     vp_result result = code ? VP_OK : parse_json(&parsed, text, bytes, NULL);
     uint32_t node = code || result != VP_OK ? VP_JSON_NONE : vp_json_get(&parsed.json, 0, "image_processor");
     if (!code && result != VP_OK)
@@ -119,20 +127,16 @@ static int read_processor_config(struct model *model, struct settings *settings)
     free(text);
     return code;
 }
-static int is_there(const struct model *model, const char *name) {
-    char *path = join_path(model->name, name);
-    int there = access(path, F_OK) == 0;
-    free(path);
-    return there;
-}
 static int settings_read(struct model *model, struct settings *settings) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
-    int code = file_read_in(model->name, "config.json", &settings->config, &settings->config_bytes, &model->identity);
-    if (!code && is_there(model, "preprocessor_config.json"))
-        code = file_read_in(model->name, "preprocessor_config.json", &settings->preprocessor,
-                            &settings->preprocessor_bytes, &model->identity);
-    else if (!code && is_there(model, "processor_config.json")) code = read_processor_config(model, settings);
+    int code = model_files_read(&model->files, "config.json", &settings->config, &settings->config_bytes,
+                                &model->identity);
+    if (!code && model_files_has(&model->files, "preprocessor_config.json"))
+        code = model_files_read(&model->files, "preprocessor_config.json", &settings->preprocessor,
+                                &settings->preprocessor_bytes, &model->identity);
+    else if (!code && model_files_has(&model->files, "processor_config.json"))
+        code = read_processor_config(model, settings);
     if (!code
         && (result = vp_model_config_parse(settings->config, settings->config_bytes, settings->preprocessor,
                                            settings->preprocessor_bytes, &model->config, &error))
@@ -168,7 +172,7 @@ static int load_ids(struct model *model, const struct settings *settings, const 
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
     if (!model_is_molmo(model))
-        return other_files_load(model->name, &model->config, model->tokenizer, &settings->config_json.json,
+        return other_files_load(&model->files, &model->config, model->tokenizer, &settings->config_json.json,
                                 settings->preprocessor ? &settings->preprocessor_json.json : NULL, &model->other,
                                 &model->ids, &model->identity);
     if (vp_tokenizer_bos(model->tokenizer) >= 0)
@@ -178,12 +182,15 @@ static int load_ids(struct model *model, const struct settings *settings, const 
 }
 int model_load_folder(struct model *model) {
     struct settings settings;
-    char *tokenizer = NULL, *what = join_path(model->name, "tokenizer.json");
+    char *tokenizer = NULL, *what;
     size_t tokenizer_bytes = 0;
     int code;
     memset(&settings, 0, sizeof settings);
     model->identity = HASH_START;
-    if (!is_folder(model->name)) code = model_complain_missing("--model ", model->name);
+    code = model_files_open(model->name, model->projector, &model->files);
+    if (code) return code;
+    what = model->files.gguf ? copy_text(model->name, strlen(model->name)) : join_path(model->name, "tokenizer.json");
+    if (!model->files.gguf && !is_folder(model->name)) code = model_complain_missing("--model ", model->name);
     else if (is_original(model->name))
         code = complain(
             EXIT_INPUT,
@@ -192,7 +199,7 @@ int model_load_folder(struct model *model) {
             "shapes: convert it to the Hugging Face format with the model's own script first",
             model->name);
     else code = settings_read(model, &settings);
-    if (!code) code = file_read_in(model->name, "tokenizer.json", &tokenizer, &tokenizer_bytes, &model->identity);
+    if (!code) code = model_files_read(&model->files, "tokenizer.json", &tokenizer, &tokenizer_bytes, &model->identity);
     if (!code) code = model_load_tokenizer(tokenizer, tokenizer_bytes, what, &model->tokenizer);
     if (!code) code = load_ids(model, &settings, what);
     if (!code) read_class_name(model, &settings.config_json.json);
@@ -238,11 +245,15 @@ int model_load(const struct options *options, struct model *model) {
         return complain(EXIT_USAGE, "%s needs one of --model DIR and --synthetic NAME", options->command->name);
     model->synthetic = !is_given(options, "model");
     model->name = text_of(options, model->synthetic ? "synthetic" : "model");
+    model->projector = text_of(options, "mmproj");
+    if (model->synthetic && model->projector)
+        return complain(EXIT_USAGE, "--mmproj goes with --model FILE.gguf");
     return model->synthetic ? model_load_preset(model) : model_load_folder(model);
 }
 void model_free(struct model *model) {
     other_files_free(&model->other);
     if (model->checkpoint) vp_checkpoint_close(model->checkpoint);
+    model_files_close(&model->files);
     vp_tokenizer_free(model->tokenizer);
 }
 vp_result engine_progress(void *user, const char *what, int64_t done, int64_t total) {
@@ -256,7 +267,7 @@ int checkpoint_open(struct model *model) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = model->synthetic || model->checkpoint
                            ? VP_OK
-                           : vp_checkpoint_open(model->name, &model->config, &model->checkpoint, &error);
+                           : model_files_checkpoint(&model->files, &model->config, &model->checkpoint, &error);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), model->name, result, &error);
 }
 int is_packed(const struct model *model) {
@@ -288,7 +299,7 @@ vp_result engine_try(const struct options *options, struct model *model, const c
     vp_engine_options settings;
     vp_result result = model->synthetic || model->checkpoint
                            ? VP_OK
-                           : vp_checkpoint_open(model->name, &model->config, &model->checkpoint, error);
+                           : model_files_checkpoint(&model->files, &model->config, &model->checkpoint, error);
     if (result != VP_OK) return result;
     settings = engine_options_of(options, model, max_sequence, max_views);
     settings.weights = strcmp(text_of(options, "weights"), "fp32") ? VP_WEIGHTS_BF16 : VP_WEIGHTS_FP32;

@@ -1,9 +1,10 @@
-/* model.h: a checkpoint's folder or a synthetic preset, and the engine that runs it.
+/* model.h: a checkpoint's folder, a GGUF file or a synthetic preset, and the engine that runs it.
  * Options come in; a model's shape, tokenizer and engine go out. Functions return 0 or an exit code after a message on
  * stderr, unless they say otherwise. */
 #ifndef VLMPROF_CLI_MODEL_H
 #define VLMPROF_CLI_MODEL_H
 #include "base/options.h"
+#include "request/model_files.h"
 #include "request/other_files.h"
 #include "vlmprof.h"
 #include "vlmprof_config.h"
@@ -11,7 +12,9 @@
 #include "vlmprof_tokenizer.h"
 
 struct model {
-    const char *name; /* the folder or the preset */
+    const char *name;      /* the folder, the file or the preset */
+    const char *projector; /* of a file: that of its tower; NULL: none */
+    struct model_files files;
     int synthetic;    /* truth: a preset with random weights */
     vp_model_config config;
     vp_special_ids ids;
@@ -39,7 +42,7 @@ int model_complain_missing(const char *option, const char *name);
 
 /* Load what model->name names, everything but the weights. The rest of *model is zeroed before. */
 int model_load_preset(struct model *model);
-int model_load_folder(struct model *model);
+int model_load_folder(struct model *model); /* or a file */
 
 /* Check --device, and that the GPU it names is there, and --gemm, before anything is loaded or written. */
 int check_device(const struct options *options);

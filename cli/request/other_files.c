@@ -21,50 +21,63 @@ static vp_processor_kind kind_of(const vp_model_config *config) {
     case VP_ARCHITECTURE_QWEN3_VL_MOE: return VP_PROCESSOR_QWEN3_VL;
     case VP_ARCHITECTURE_GEMMA3: return VP_PROCESSOR_GEMMA3;
     case VP_ARCHITECTURE_MOLMO2: return VP_PROCESSOR_MOLMO2;
+    case VP_ARCHITECTURE_LLAMA:
+    case VP_ARCHITECTURE_QWEN2:
+    case VP_ARCHITECTURE_QWEN3: return VP_PROCESSOR_PLAIN;
     default: return VP_PROCESSOR_OLMOE;
     }
 }
 
 /* A JSON file of the folder that may be absent: *text is NULL then. The caller frees *text and parsed->nodes. */
-static int read_optional(const char *folder, const char *name, char **text, struct parsed *parsed,
+static int read_optional(const struct model_files *source, const char *name, char **text, struct parsed *parsed,
                          uint64_t *identity) {
-    char *path = join_path(folder, name);
+    char *path = join_path(source->name, name);
     size_t bytes = 0;
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
-    int code = access(path, F_OK) == 0 ? file_read_in(folder, name, text, &bytes, identity) : 0;
+    int code = model_files_has(source, name) ? model_files_read(source, name, text, &bytes, identity) : 0;
     if (!code && *text && (result = parse_json(parsed, *text, bytes, &error)) != VP_OK)
         code = complain_result(EXIT_INPUT, path, result, &error);
     free(path);
     return code;
 }
 
-/* eos_token_id: a number or a list; of a list the first one. Returns how many there are. */
-static uint32_t read_eos(const vp_json *json, uint32_t object, int32_t *eos) {
-    uint32_t node = vp_json_get(json, object, "eos_token_id"), count = 1;
-    int64_t id = -1;
-    if (node != VP_JSON_NONE && json->nodes[node].type == VP_JSON_ARRAY) {
-        count = json->nodes[node].count;
-        node = vp_json_at(json, node, 0);
+/* eos_token_id: an id or a list of them; absent or null leaves *count as it is. Returns 0 or an exit code. */
+static int read_eos(const char *folder, const vp_json *json, uint32_t object, int32_t *eos, uint32_t *count) {
+    const uint32_t node = vp_json_get(json, object, "eos_token_id");
+    const int is_list = node_is(json, node, VP_JSON_ARRAY);
+    uint32_t found = 0, item = is_list ? node + 1 : node;
+    if (node == VP_JSON_NONE || node_is(json, node, VP_JSON_NULL)) return 0;
+    if (is_list && json->nodes[node].count > OTHER_MORE_EOS + 1)
+        return complain(EXIT_INPUT, "%s: eos_token_id names %u tokens that end an answer; vlmprof reads %d", folder,
+                        json->nodes[node].count, OTHER_MORE_EOS + 1);
+    for (; item < json->nodes[node].end; item = json->nodes[item].end) {
+        int64_t id = -1;
+        if (vp_json_to_int(json, item, &id) != VP_OK || id < 0 || id > INT32_MAX)
+            return complain(EXIT_INPUT, "%s: eos_token_id is neither a token's id nor a list of them", folder);
+        eos[found++] = (int32_t)id;
     }
-    if (node == VP_JSON_NONE || vp_json_to_int(json, node, &id) != VP_OK || id < 0 || id > INT32_MAX) return 0;
-    *eos = (int32_t)id;
-    return count;
+    *count = found;
+    return 0;
 }
-static int load_eos(const char *folder, const vp_json *config, int32_t *eos, uint64_t *identity) {
+static int load_eos(const struct model_files *source, const vp_json *config, struct other_files *files, int32_t *eos,
+                    uint64_t *identity) {
+    int32_t found[OTHER_MORE_EOS + 1];
     struct parsed generation = {{NULL, NULL, 0}, NULL, 0};
     char *text = NULL;
     uint32_t count = 0;
-    int code = read_optional(folder, "generation_config.json", &text, &generation, identity);
-    if (!code && text) count = read_eos(&generation.json, 0, eos);
-    if (!code && !count) count = read_eos(config, 0, eos);
+    int code = read_optional(source, "generation_config.json", &text, &generation, identity);
+    if (!code && text) code = read_eos(source->name, &generation.json, 0, found, &count);
+    if (!code && !count) code = read_eos(source->name, config, 0, found, &count);
     if (!code && !count) {
         const uint32_t inner = vp_json_get(config, 0, "text_config");
-        if (inner != VP_JSON_NONE) count = read_eos(config, inner, eos);
+        if (inner != VP_JSON_NONE) code = read_eos(source->name, config, inner, found, &count);
     }
-    if (!code && count > 1)
-        complain(0, "%s: generation_config.json names %u tokens that end an answer; here %d alone does", folder,
-                 count, *eos);
+    if (!code && count) {
+        *eos = found[0];
+        files->more_eos_count = (int32_t)count - 1;
+        memcpy(files->more_eos, found + 1, (count - 1) * sizeof *found);
+    }
     free(generation.nodes);
     free(text);
     return code;
@@ -88,17 +101,17 @@ static char *whole_text(const vp_json *json, uint32_t node) {
 }
 
 /* what stands in files beside preprocessor_config.json */
-static int load_text(const char *folder, vp_processor *processor, uint64_t *identity) {
+static int load_text(const struct model_files *source, vp_processor *processor, uint64_t *identity) {
     static const char *const names[] = {"processor_config.json", "tokenizer_config.json"};
     struct parsed parsed[2] = {{{NULL, NULL, 0}, NULL, 0}, {{NULL, NULL, 0}, NULL, 0}};
     char *text[2] = {NULL, NULL};
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
     int code = 0;
-    for (int i = 0; i < 2 && !code; i++) code = read_optional(folder, names[i], &text[i], &parsed[i], identity);
+    for (int i = 0; i < 2 && !code; i++) code = read_optional(source, names[i], &text[i], &parsed[i], identity);
     result = code ? VP_OK : vp_processor_read_text(processor, text[0] ? &parsed[0].json : NULL,
                                                    text[1] ? &parsed[1].json : NULL, &error);
-    if (result != VP_OK) code = complain_result(EXIT_INPUT, folder, result, &error);
+    if (result != VP_OK) code = complain_result(EXIT_INPUT, source->name, result, &error);
     for (int i = 0; i < 2; i++) {
         free(parsed[i].nodes);
         free(text[i]);
@@ -108,17 +121,17 @@ static int load_text(const char *folder, vp_processor *processor, uint64_t *iden
 
 /* The folder's chat template, where transformers looks for it: chat_template.jinja, chat_template.json,
  * tokenizer_config.json. */
-static int load_template(const char *folder, struct other_files *files, uint64_t *identity) {
+static int load_template(const struct model_files *source, struct other_files *files, uint64_t *identity) {
     static const char *const names[] = {"chat_template.json", "tokenizer_config.json"};
-    char *path = join_path(folder, "chat_template.jinja"), *template_text = NULL;
+    char *template_text = NULL;
     size_t bytes = 0;
-    int code = access(path, F_OK) == 0 ? file_read_in(folder, "chat_template.jinja", &template_text, &bytes,
-                                                      identity)
-                                       : 0;
+    int code = model_files_has(source, "chat_template.jinja")
+                   ? model_files_read(source, "chat_template.jinja", &template_text, &bytes, identity)
+                   : 0;
     for (int i = 0; i < 2 && !code; i++) {
         struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
         char *text = NULL;
-        code = read_optional(folder, names[i], &text, &parsed, identity);
+        code = read_optional(source, names[i], &text, &parsed, identity);
         if (!code && text && !template_text)
             template_text = whole_text(&parsed.json, vp_json_get(&parsed.json, 0, "chat_template"));
         /* OLMoE's template begins with this token, the others name theirs */
@@ -131,11 +144,10 @@ static int load_template(const char *folder, struct other_files *files, uint64_t
     files->knows_template =
         template_text && vp_processor_knows_template(files->processor.kind, template_text, strlen(template_text));
     free(template_text);
-    free(path);
     return code;
 }
 
-int other_files_load(const char *folder, const vp_model_config *config, const vp_tokenizer *tokenizer,
+int other_files_load(const struct model_files *source, const vp_model_config *config, const vp_tokenizer *tokenizer,
                      const vp_json *config_json, const vp_json *preprocessor, struct other_files *files,
                      vp_special_ids *ids, uint64_t *identity) {
     const char *image_token = vp_processor_image_token(kind_of(config));
@@ -143,20 +155,20 @@ int other_files_load(const char *folder, const vp_model_config *config, const vp
     vp_result result = vp_processor_read(kind_of(config), &config->geometry, preprocessor, &files->processor, &error);
     int32_t rows = config->embedding_size + config->additional_vocab_size;
     int code;
-    if (result != VP_OK) return complain_result(EXIT_INPUT, folder, result, &error);
+    if (result != VP_OK) return complain_result(EXIT_INPUT, source->name, result, &error);
     memset(ids, 0xFF, sizeof *ids);
     ids->bos = vp_tokenizer_bos(tokenizer);
     files->image_token = vp_tokenizer_added_id(tokenizer, image_token);
     if (image_token && files->image_token < 0)
-        return complain(EXIT_INPUT, "%s: tokenizer.json has no token %s, which stands for an image", folder,
-                        image_token);
+        return complain(EXIT_INPUT, "%s: its tokenizer has no token %s, which stands for an image",
+                        source->name, image_token);
     if (files->image_token >= rows || ids->bos >= rows)
         return complain(EXIT_INPUT, "%s: a special token of tokenizer.json has no embedding: config.json has %d rows",
-                        folder, rows);
-    code = load_eos(folder, config_json, &ids->eos, identity);
+                        source->name, rows);
+    code = load_eos(source, config_json, files, &ids->eos, identity);
     if (!code && files->processor.kind == VP_PROCESSOR_MOLMO2)
-        code = load_text(folder, &files->processor, identity);
-    return code ? code : load_template(folder, files, identity);
+        code = load_text(source, &files->processor, identity);
+    return code ? code : load_template(source, files, identity);
 }
 
 /* ---- presets */
@@ -169,6 +181,7 @@ static const char *const markers_of[VP_PROCESSOR_COUNT][8] = {
     {"<|im_end|>", "<|image_pad|>", "<|im_start|>", "<|vision_start|>", "<|vision_end|>"},
     {"<end_of_turn>", "<image_soft_token>", "<start_of_turn>", "<start_of_image>", "<end_of_image>", "<bos>"},
     {"<|im_end|>", "<im_patch>", "<|im_start|>", "<|image|>", "<im_start>", "<low_res_im_start>", "<im_end>", "<im_col>"},
+    {"<|endoftext|>"},
 }; /* the first one ends an answer */
 
 /* all of a kind; Idefics3's name the places of its views, too */

@@ -41,7 +41,10 @@ void session_reserve(struct session *session, const struct pass_input *input) {
     reserve(&session->index, (size_t)input->layout->views * (size_t)vp_geometry_tokens_per_crop(geometry),
             sizeof(int32_t));
     reserve(&session->spans, (size_t)sequence_of(input), sizeof(int32_t));
-    reserve(&session->scratch, input->picture ? values : vp_preprocess_scratch_bytes(geometry, input->layout), 1);
+    size_t view_px = input->picture ? (size_t)session->model->other.processor.view_px : 0;
+    reserve(&session->scratch,
+            input->picture ? (size_t)input->layout->views * view_px * view_px * 3
+                           : vp_preprocess_scratch_bytes(geometry, input->layout), 1);
 }
 
 /* The image's tokens see each other; the first of them stands before the first one of a feature. */
@@ -152,6 +155,8 @@ static vp_request engine_request(const struct session *session, const struct pas
     request.max_new_tokens = input->new_tokens;
     request.ignore_eos = input->ignore_eos;
     request.eos_id = session->model->ids.eos;
+    request.more_eos_ids = session->model->other.more_eos;
+    request.more_eos_count = session->model->other.more_eos_count;
     request.dump = input->dump;
     request.timing = input->timing;
     request.launches = input->launches;

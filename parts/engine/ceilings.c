@@ -24,7 +24,8 @@ static int64_t vk_ceiling_end(vp_engine *engine) {
 }
 
 /* Reading: the weights where they are larger than what was borrowed, because that is what a decode step reads. Each
- * block is read as four streams and as one, in turns. The best round counts: the first one pays for the loading of the kernel, and the clocks of an idle GPU rise for some ms. */
+ * block is read as four streams and as one, in turns. The best round counts: the first one pays for the loading of the
+ * kernel, and the clocks of an idle GPU rise for some ms. */
 static void vk_measure_read(vp_engine *engine, char *memory, vp_ceilings *out) {
     int from_weights = engine->weights_bytes > VK_CEILING_BYTES;
     const float *x = from_weights ? (const float *)engine->weights : (const float *)(void *)memory;

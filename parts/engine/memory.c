@@ -185,6 +185,17 @@ void vk_send(vp_engine *engine, void *to, const void *from, size_t bytes) {
 }
 
 /* source: transformers 5.23.0, modeling_rope_utils.py */
+/* the pair that turns `turns` times in the original positions, as a fraction of pairs */
+static double vk_yarn_pair(const vp_rope *rope, int head_dim, double theta, double turns) {
+    return head_dim * log(rope->original_positions / (turns * 2.0 * 3.14159265358979323846)) / (2.0 * log(theta));
+}
+static float vk_yarn_frequency(float frequency, int pair, int head_dim, double theta, const vp_rope *rope) {
+    double low = fmax(floor(vk_yarn_pair(rope, head_dim, theta, rope->high_frequency)), 0.0);
+    double high = fmin(ceil(vk_yarn_pair(rope, head_dim, theta, rope->low_frequency)), head_dim - 1);
+    float share = (float)((pair - low) / (high == low ? 0.001 : high - low));
+    share = share < 0.0f ? 0.0f : share > 1.0f ? 1.0f : share;
+    return frequency / (float)rope->factor * share + frequency * (1.0f - share);
+}
 static float vk_scale_frequency(float frequency, const vp_rope *rope) {
     double wave = 2.0 * 3.14159265358979323846 / (double)frequency, smooth;
     if (rope->scaling == VP_ROPE_LINEAR) return frequency / (float)rope->factor;
@@ -194,14 +205,17 @@ static float vk_scale_frequency(float frequency, const vp_rope *rope) {
     return (float)((1.0 - smooth) * (double)frequency / rope->factor + smooth * (double)frequency);
 }
 void vk_fill_rope(float *cs, int positions, int head_dim, double theta, const vp_rope *rope) {
+    const int is_yarn = rope->scaling == VP_ROPE_YARN;
+    const double magnitude = is_yarn ? rope->magnitude : 1.0;
     int half = head_dim / 2;
     for (int i = 0; i < half; i++) {
-        float frequency = vk_scale_frequency(
-            1.0f / (float)pow(theta, (double)((float)(2 * i) / (float)head_dim)), rope);
+        float plain = 1.0f / (float)pow(theta, (double)((float)(2 * i) / (float)head_dim));
+        float frequency = is_yarn ? vk_yarn_frequency(plain, i, head_dim, theta, rope)
+                                  : vk_scale_frequency(plain, rope);
         for (int p = 0; p < positions; p++) {
             float angle = (float)p * frequency;
-            cs[(size_t)p * (size_t)head_dim + (size_t)i] = (float)cos((double)angle);
-            cs[(size_t)p * (size_t)head_dim + (size_t)(half + i)] = (float)sin((double)angle);
+            cs[(size_t)p * (size_t)head_dim + (size_t)i] = (float)(magnitude * cos((double)angle));
+            cs[(size_t)p * (size_t)head_dim + (size_t)(half + i)] = (float)(magnitude * sin((double)angle));
         }
     }
 }

@@ -205,6 +205,13 @@ static void vk_decode_step(vp_engine *engine, const vp_request *request, int ste
     engine->backend->mark(engine->queue, vk_token_mark(step), engine->buffers.token);
 }
 
+/* Truth: the token ends the answer. */
+static int vk_ends(const vp_request *request, int32_t token) {
+    int ends = token == request->eos_id;
+    for (int32_t i = 0; i < request->more_eos_count; i++) ends |= token == request->more_eos_ids[i];
+    return ends && !request->ignore_eos;
+}
+
 /* tokens until the last. Where results are known late, the step after token i is sent before token i is known; one that
  * EOS made superfluous is neither waited for nor counted. */
 static vp_result vk_decode(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error) {
@@ -232,7 +239,7 @@ static vp_result vk_decode(vp_engine *engine, const vp_request *request, vp_repl
             vk_dump_fetch(engine, request->dump->logits + (size_t)i * logits, engine->buffers.logits,
                           logits * sizeof(float));
         if (reply->tokens[i] < 0) return vk_not_numbers(error);
-        if (i + 1 == request->max_new_tokens || (!request->ignore_eos && reply->tokens[i] == request->eos_id)) break;
+        if (i + 1 == request->max_new_tokens || vk_ends(request, reply->tokens[i])) break;
         if (!ahead) vk_decode_step(engine, request, i + 1);
     }
     if (ahead && reply->token_count < request->max_new_tokens) {
@@ -334,7 +341,7 @@ static vp_result vk_run(vp_engine *engine, const vp_request *request, vp_reply *
     if (result != VP_OK) return result;
     vk_read_times(engine, reply);
     if (engine->queue->log) vk_read_log(engine, request, reply);
-    reply->ended_by_eos = !request->ignore_eos && reply->tokens[reply->token_count - 1] == request->eos_id;
+    reply->ended_by_eos = vk_ends(request, reply->tokens[reply->token_count - 1]);
     return engine->queue->error ? engine->backend->wait(engine->queue, 0, error) : VP_OK;
 }
 

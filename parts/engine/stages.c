@@ -690,7 +690,7 @@ void vk_sample(vp_engine *engine, int rows) {
 }
 
 void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply) {
-    int views = request->views, batch = engine->view_batch;
+    int views = request->views, batch = engine->view_batch, one_row = 0;
     if (views) {
         for (int v = 0; v < views; v += batch) vk_vit(engine, v, views - v < batch ? views - v : batch);
         vk_end_stage(engine, reply, VP_STAGE_VIT);
@@ -704,15 +704,16 @@ void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply) {
     vk_end_stage(engine, reply, VP_STAGE_EMBED);
     for (int b = 0, i = 0; b < engine->config.block_count; b++) {
         int is_active = i < request->active_block_count && request->active_blocks[i] == b,
-            is_last = is_active && i + 1 == request->active_block_count;
-        if (is_last && engine->backend->decode && !request->dump)
-            vk_block_last(engine, b, request->input_count, request->top_k);
+            adds = views && b < engine->config.deepstack_count;
+        if (is_active && i + 1 == request->active_block_count)
+            one_row = engine->backend->decode && !adds && !request->dump;
+        if (is_active && one_row) vk_block_last(engine, b, request->input_count, request->top_k);
         else if (is_active) vk_block_forward(engine, b, request->input_count, 0, request->top_k);
-        if (views && b < engine->config.deepstack_count) vk_add_deepstack(engine, b, views);
+        if (adds) vk_add_deepstack(engine, b, views);
         if (is_active && request->dump) vk_dump_block(engine, request, i);
         i += is_active;
     }
-    if (engine->backend->decode && request->dump && request->input_count > 1)
+    if (engine->backend->decode && !one_row && request->input_count > 1)
         engine->backend->kernels.advance(engine->queue, engine->buffers.position, request->input_count - 1);
     vk_end_stage(engine, reply, VP_STAGE_PREFILL);
     vk_head(engine, request->input_count - 1);

@@ -11,6 +11,7 @@
 
 #include "host_loops.h"
 #include "model.h"
+#include "vlmprof_gguf.h"
 
 int vk_host_threads(int wanted) {
 #ifdef _OPENMP
@@ -36,6 +37,7 @@ void vk_layout_norm(vk_arena *arena, vk_norm *norm, int width, int has_bias) {
     norm->bias = has_bias ? (float *)vk_take(arena, (size_t)width, 4) : NULL;
 }
 
+enum { VK_BLOCK_VALUES_MAX = 256 };
 uint64_t vk_mix(uint64_t x) {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
@@ -59,7 +61,7 @@ vk_source vk_open_source(vk_loader *loader, const char *name, int64_t rows, int6
         for (int i = 0; i < source.tensor.dimensions; i++) elements *= source.tensor.shape[i];
         if (found != VP_OK)
             loader->result = vp_fail(loader->error, found, -1, name, "the checkpoint has no such tensor");
-        else if (elements != rows * columns)
+        else if (elements != rows * columns || columns % vp_dtype_block(source.tensor.dtype))
             loader->result = vp_fail(loader->error, VP_ERR_MISMATCH, -1, name,
                                      "the tensor has another shape than the config says");
         else vp_checkpoint_advise(loader->checkpoint, &source.tensor, 1);
@@ -139,10 +141,27 @@ static void vk_source_column(const vk_source *source, int64_t row, void *out, in
     }
 }
 
+/* `count` values from element `first` on, both whole blocks */
+static void vk_source_blocks(const vp_tensor *tensor, size_t first, int count, void *out, int wide) {
+    int step = vp_dtype_block(tensor->dtype);
+    const unsigned char *block = tensor->data + first / (size_t)step * (size_t)vp_dtype_block_bytes(tensor->dtype);
+    float values[VK_BLOCK_VALUES_MAX];
+    for (int i = 0; i < count; i += step, block += vp_dtype_block_bytes(tensor->dtype)) {
+        vp_dtype_to_f32(tensor->dtype, block, (size_t)step, values);
+        for (int k = 0; k < step; k++) vk_put(out, (size_t)(i + k), values[k], wide);
+    }
+}
+/* where the file has a row of a head whose rows stand in pairs */
+static int64_t vk_paired_row(const vp_tensor *tensor, int64_t row) {
+    int64_t rows = tensor->shape[0] / tensor->paired_heads, half = rows / 2, in = row % rows;
+    return row - in + (in < half ? 2 * in : 2 * (in - half) + 1);
+}
+
 static VK_CLONES void vk_read_row(const vk_source *source, int64_t row, void *out, int columns, int padded_columns,
                              int wide) {
     const unsigned char *data = source->tensor.data;
-    size_t first = (size_t)(source->first + row) * (size_t)columns;
+    int64_t at = source->first + row;
+    size_t first = (size_t)(source->tensor.paired_heads ? vk_paired_row(&source->tensor, at) : at) * (size_t)columns;
     int rest = padded_columns - columns;
     if (source->patch_px) {
         vk_source_patch(source, row, out, columns, padded_columns, wide);
@@ -164,6 +183,8 @@ static VK_CLONES void vk_read_row(const vk_source *source, int64_t row, void *ou
             if (wide) ((float *)out)[i] = v;
             else ((uint16_t *)out)[i] = vp_f32_to_bf16(v);
         }
+    } else if (source->tensor.dtype > VP_DTYPE_F16) {
+        vk_source_blocks(&source->tensor, first, columns, out, wide);
     } else if (source->tensor.dtype == VP_DTYPE_BF16 && !wide) {
         memcpy(out, data + first * 2, (size_t)columns * 2);
     } else {

@@ -1,68 +1,45 @@
 /* cpu_decode.h - attention of a single query over the cache on the CPU, a part of vlmprof_kernels.cu
  *
- * A task is a head. Its keys and values are short runs, a row of the cache apart, which the processor does not foresee:
- * each is fetched some rows ahead. */
+ * The cache has all heads of a position side by side. A task is a piece of the positions with all heads, so that memory
+ * is read without gaps: a head for each task reads 256 bytes of every 4 kB, which is half as fast. Each piece has a
+ * largest score, a sum and results of its own; at the end these are added up in the order of the pieces. */
 #ifndef VK_CPU_DECODE_H
 #define VK_CPU_DECODE_H
 
-enum { VK_ROWS_AHEAD = 12, VK_LANES = 16 };
-VK_INLINE void vk_fetch_row(const char *row, int bytes) {
-    for (int i = 0; i < bytes; i += 64) __builtin_prefetch(row + i);
-}
+enum { VK_LANES = 16, VK_PIECES = 16, VK_PIECE_KEYS = 64 };
 
-/* scores[j] = q . key j of one head; `ld` elements from row to row */
-VK_INLINE void vk_dots(float *scores, const char *q, const char *key, size_t ld, int head_dim, int keys, float scale,
-                       const int wide) {
-    size_t element = wide ? 4 : 2;
-    for (int j = 0; j < keys; j++, key += ld * element) {
-        float lanes[VK_LANES] = { 0.0f }, sum = 0.0f;
-        int i = 0;
-        vk_fetch_row(key + VK_ROWS_AHEAD * ld * element, head_dim * (int)element);
-        for (; i + VK_LANES <= head_dim; i += VK_LANES)
-            EACH(l, VK_LANES) lanes[l] += vk_get(q, (size_t)(i + l), wide) * vk_get(key, (size_t)(i + l), wide);
-        for (; i < head_dim; i++) sum += vk_get(q, (size_t)i, wide) * vk_get(key, (size_t)i, wide);
-        for (int l = 0; l < VK_LANES; l++) sum += lanes[l];
-        scores[j] = sum * scale;
-    }
-}
-/* sums[i] = sum over the keys of weights[j] * value j [i], for a strip of at most VK_STRIP_COLUMNS of the head's
- * columns: they stay in registers. The first strip fetches the whole head's rows. */
-enum { VK_STRIP_COLUMNS = 4 * VK_LANES };
-VK_INLINE void vk_blend(float *sums, const float *weights, const char *value, size_t ld, int columns, int fetched,
-                      int keys, const int wide) {
-    size_t element = wide ? 4 : 2;
-    float strip[VK_STRIP_COLUMNS] = { 0.0f };
-    for (int j = 0; j < keys; j++, value += ld * element) {
-        float weight = weights[j];
-        if (fetched) vk_fetch_row(value + VK_ROWS_AHEAD * ld * element, fetched);
-        if (columns == VK_STRIP_COLUMNS)
-            EACH(i, VK_STRIP_COLUMNS) strip[i] += weight * vk_get(value, (size_t)i, wide);
-        else EACH(i, columns) strip[i] += weight * vk_get(value, (size_t)i, wide);
-    }
-    memcpy(sums, strip, sizeof strip);
+/* scores[j] = q . key j of one head, for rows of `ld` elements */
+VK_INLINE float vk_dot(const char *q, size_t from_q, const char *key, size_t from, int head_dim, const int wide) {
+    float lanes[VK_LANES] = { 0.0f }, sum = 0.0f;
+    int i = 0;
+    for (; i + VK_LANES <= head_dim; i += VK_LANES)
+        EACH(l, VK_LANES)
+            lanes[l] += vk_get(q, from_q + (size_t)(i + l), wide) * vk_get(key, from + (size_t)(i + l), wide);
+    for (; i < head_dim; i++) sum += vk_get(q, from_q + (size_t)i, wide) * vk_get(key, from + (size_t)i, wide);
+    EACH(l, 8) lanes[l] += lanes[l + 8];
+    EACH(l, 4) lanes[l] += lanes[l + 4];
+    return sum + (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
 }
 /* scores become weights; returns their sum */
-static VK_CLONES float vk_softmax_row(float *scores, int keys) {
-    float most = -INFINITY, sum = 0.0f;
-    EACH_MAX(j, keys, most) most = scores[j] > most ? scores[j] : most;
-    EACH_SUM(j, keys, sum) { scores[j] = vk_exp(scores[j] - most); sum += scores[j]; }
+VK_INLINE float vk_softmax_row(float *scores, int keys, float *most) {
+    float sum = 0.0f, top = -INFINITY;
+    EACH_MAX(j, keys, top) top = scores[j] > top ? scores[j] : top;
+    EACH_SUM(j, keys, sum) { scores[j] = vk_exp(scores[j] - top); sum += scores[j]; }
+    *most = top;
     return sum;
 }
-static VK_CLONES void vk_dots_bf16(float *scores, const char *q, const char *key, size_t ld, int head_dim, int keys,
-                                   float scale) {
-    vk_dots(scores, q, key, ld, head_dim, keys, scale, 0);
+/* sums += weights of 4 keys * their values */
+VK_INLINE void vk_blend(float *sums, const float *weights, const char *value, size_t from, size_t ld, int head_dim,
+                        const int wide) {
+    float a = weights[0], b = weights[1], c = weights[2], d = weights[3];
+    EACH(i, head_dim) {
+        size_t at = from + (size_t)i;
+        sums[i] += a * vk_get(value, at, wide) + b * vk_get(value, at + ld, wide) + c * vk_get(value, at + 2 * ld, wide)
+                   + d * vk_get(value, at + 3 * ld, wide);
+    }
 }
-static VK_CLONES void vk_dots_f32(float *scores, const char *q, const char *key, size_t ld, int head_dim, int keys,
-                                  float scale) {
-    vk_dots(scores, q, key, ld, head_dim, keys, scale, 1);
-}
-static VK_CLONES void vk_blend_bf16(float *sums, const float *weights, const char *value, size_t ld, int columns,
-                                  int fetched, int keys) {
-    vk_blend(sums, weights, value, ld, columns, fetched, keys, 0);
-}
-static VK_CLONES void vk_blend_f32(float *sums, const float *weights, const char *value, size_t ld, int columns,
-                                 int fetched, int keys) {
-    vk_blend(sums, weights, value, ld, columns, fetched, keys, 1);
+VK_INLINE void vk_blend_one(float *sums, float weight, const char *value, size_t from, int head_dim, const int wide) {
+    EACH(i, head_dim) sums[i] += weight * vk_get(value, from + (size_t)i, wide);
 }
 
 typedef struct vk_one_query {
@@ -71,24 +48,65 @@ typedef struct vk_one_query {
     const char *q, *key, *value;
     float *scores; /* f32 [heads, lds] */
     const vk_heads *heads;
-    int keys, lds;
+    int keys, lds, piece_keys;
 } vk_one_query;
-static void vk_one_query_head(const void *context, int64_t head, int thread) {
+/* what a piece leaves: f32 [heads] largest scores | [heads] sums | [heads, head_dim] results */
+static size_t vk_piece_floats(int heads, int head_dim) { return (size_t)heads * (size_t)(head_dim + 2); }
+
+VK_INLINE void vk_one_query_piece(const vk_one_query *one, int piece, const int wide) {
+    int heads = one->heads->heads, head_dim = one->heads->head_dim, sharing = heads / one->heads->kv_heads,
+        first = piece * one->piece_keys,
+        keys = one->keys - first < one->piece_keys ? one->keys - first : one->piece_keys, j = 0;
+    size_t ld = (size_t)one->heads->kv_heads * (size_t)head_dim, from = (size_t)first * ld;
+    float *most = one->cpu->pieces + (size_t)piece * vk_piece_floats(heads, head_dim), *sum = most + heads,
+          *sums = sum + heads, *scores = one->scores + first, scale = 1.0f / sqrtf((float)head_dim);
+    for (; j < keys; j++)
+        for (int h = 0; h < heads; h++)
+            scores[(size_t)h * (size_t)one->lds + (size_t)j] =
+                scale * vk_dot(one->q, (size_t)h * (size_t)head_dim, one->key,
+                               from + (size_t)j * ld + (size_t)(h / sharing) * (size_t)head_dim, head_dim, wide);
+    for (int h = 0; h < heads; h++) sum[h] = vk_softmax_row(scores + (size_t)h * (size_t)one->lds, keys, &most[h]);
+    memset(sums, 0, (size_t)heads * (size_t)head_dim * sizeof *sums);
+    for (j = 0; j + 4 <= keys; j += 4)
+        for (int h = 0; h < heads; h++)
+            vk_blend(sums + (size_t)h * (size_t)head_dim, scores + (size_t)h * (size_t)one->lds + (size_t)j, one->value,
+                     from + (size_t)j * ld + (size_t)(h / sharing) * (size_t)head_dim, ld, head_dim, wide);
+    for (; j < keys; j++)
+        for (int h = 0; h < heads; h++)
+            vk_blend_one(sums + (size_t)h * (size_t)head_dim, scores[(size_t)h * (size_t)one->lds + (size_t)j],
+                         one->value, from + (size_t)j * ld + (size_t)(h / sharing) * (size_t)head_dim, head_dim, wide);
+}
+static VK_CLONES void vk_piece_bf16(const vk_one_query *one, int piece) { vk_one_query_piece(one, piece, 0); }
+static VK_CLONES void vk_piece_f32(const vk_one_query *one, int piece) { vk_one_query_piece(one, piece, 1); }
+static void vk_piece_share(const void *context, int64_t piece, int thread) {
     const vk_one_query *one = (const vk_one_query *)context;
-    int head_dim = one->heads->head_dim, wide = one->cpu->wide;
-    size_t element = wide ? 4 : 2, ld = (size_t)one->heads->kv_heads * (size_t)head_dim,
-           column = (size_t)head * (size_t)head_dim,
-           from = (size_t)(head / (one->heads->heads / one->heads->kv_heads)) * (size_t)head_dim * element;
-    float *scores = one->scores + (size_t)head * (size_t)one->lds, sums[VK_STRIP_COLUMNS], sum;
     (void)thread;
-    (wide ? vk_dots_f32 : vk_dots_bf16)(scores, one->q + column * element, one->key + from, ld, head_dim, one->keys,
-                                        1.0f / sqrtf((float)head_dim));
-    sum = vk_softmax_row(scores, one->keys);
-    for (int c = 0; c < head_dim; c += VK_STRIP_COLUMNS) {
-        int columns = head_dim - c < VK_STRIP_COLUMNS ? head_dim - c : VK_STRIP_COLUMNS;
-        (wide ? vk_blend_f32 : vk_blend_bf16)(sums, scores, one->value + from + (size_t)c * element, ld, columns,
-                                          c ? 0 : head_dim * (int)element, one->keys);
-        for (int i = 0; i < columns; i++) vk_put(one->out, column + (size_t)(c + i), sums[i] / sum, wide);
+    if (one->cpu->wide) vk_piece_f32(one, (int)piece);
+    else vk_piece_bf16(one, (int)piece);
+}
+static VK_CLONES void vk_pieces_add(const vk_one_query *one, int pieces) {
+    int heads = one->heads->heads, head_dim = one->heads->head_dim;
+    size_t floats = vk_piece_floats(heads, head_dim);
+    for (int h = 0; h < heads; h++) {
+        float most = -INFINITY, sum = 0.0f, *into = one->cpu->pieces + 2 * heads + (size_t)h * (size_t)head_dim;
+        for (int p = 0; p < pieces; p++) most = fmaxf(most, one->cpu->pieces[(size_t)p * floats + (size_t)h]);
+        for (int p = 0; p < pieces; p++) {
+            const float *piece = one->cpu->pieces + (size_t)p * floats, *add = into + (size_t)p * floats;
+            float scale = vk_exp(piece[h] - most);
+            sum += scale * piece[heads + h];
+            if (p) EACH(i, head_dim) into[i] += scale * add[i];
+            else EACH(i, head_dim) into[i] *= scale;
+        }
+        EACH(i, head_dim) vk_put(one->out, (size_t)h * (size_t)head_dim + (size_t)i, into[i] / sum, one->cpu->wide);
     }
+}
+/* pieces depend on the keys alone, not on the threads: the same request gives the same bits on all of them */
+static void vk_one_query_run(vk_one_query *one, int worth) {
+    int pieces;
+    one->piece_keys = vk_divide_up(one->keys, VK_PIECES);
+    if (one->piece_keys < VK_PIECE_KEYS) one->piece_keys = VK_PIECE_KEYS;
+    pieces = vk_divide_up(one->keys, one->piece_keys);
+    vk_share(one->cpu, pieces, worth, vk_piece_share, one);
+    vk_pieces_add(one, pieces);
 }
 #endif

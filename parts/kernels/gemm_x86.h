@@ -9,12 +9,12 @@
 #define VK_TAVX2 __attribute__((target("avx2,fma")))
 /* every processor with AMX has these */
 #define VK_TAMX __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,fma")))
-/* A single row waits for weights from memory. Prefetching 1 kB ahead (2 lines per step) is 10-20 % faster than the
- * processor's own prefetching. */
+/* A single row waits for weights from memory. They are prefetched into the second-level cache, a page ahead: Intel's
+ * own prefetching ends with each page, and AMD's is disturbed by what fetches into the first level. */
 #define VK_AHEAD(R, p) \
     if ((R) == 1) { \
-        _mm_prefetch((const char *)(p) + 1024, _MM_HINT_T0); \
-        _mm_prefetch((const char *)(p) + 1088, _MM_HINT_T0); \
+        _mm_prefetch((const char *)(p) + 4096, _MM_HINT_T1); \
+        _mm_prefetch((const char *)(p) + 4160, _MM_HINT_T1); \
     }
 
 /* Calls F(R) for the next R rows, R a constant, until no row is left. R is at most 12: 12 rows fill 24 of 32 vector
@@ -208,6 +208,16 @@ static int vk_has_avx512bf16(void) { return vk_has_avx512() && __builtin_cpu_sup
 
 #if defined(__linux__)
 #define VK_AMX 1
+/* operations on tiles; tests/emulator/amx_on_cpu.h gives the same in software */
+#ifndef AMX_ON_CPU
+#define vk_amx_configure(config) _tile_loadconfig(config)
+#define vk_amx_release() _tile_release()
+#define vk_amx_zero(to) _tile_zero(to)
+#define vk_amx_load(to, from, stride) _tile_loadd(to, from, stride)
+#define vk_amx_stream(to, from, stride) _tile_stream_loadd(to, from, stride)
+#define vk_amx_store(from, to, stride) _tile_stored(from, to, stride)
+#define vk_amx_products(to, left, right) _tile_dpbf16ps(to, left, right)
+#endif
 /* v / (1 + e^(-1.702 v)) as in vk_exp, but with a reciprocal of 14 bits and one Newton step (28 bits) instead of the
  * division */
 VK_TAMX VK_INLINE __m512 vk_quickgelu_avx512(__m512 values) {
@@ -261,28 +271,28 @@ typedef struct vk_shadow {
 VK_TAMX VK_INLINE void vk_amx_steps(const int two, float *y, const uint16_t *x, size_t ldx, const uint16_t *panel,
                                     size_t k, int go_on, vk_shadow *shadow) {
     const long row_bytes = (long)ldx * 2;
-    if (go_on) { _tile_loadd(0, y, 4 * VK_PAD); _tile_loadd(1, y + 16, 4 * VK_PAD); }
-    else { _tile_zero(0); _tile_zero(1); }
-    if (two && go_on) { _tile_loadd(2, y + 16 * VK_PAD, 4 * VK_PAD); _tile_loadd(3, y + 16 * VK_PAD + 16, 4 * VK_PAD); }
-    else if (two) { _tile_zero(2); _tile_zero(3); }
+    if (go_on) { vk_amx_load(0, y, 4 * VK_PAD); vk_amx_load(1, y + 16, 4 * VK_PAD); }
+    else { vk_amx_zero(0); vk_amx_zero(1); }
+    if (two && go_on) { vk_amx_load(2, y + 16 * VK_PAD, 4 * VK_PAD); vk_amx_load(3, y + 16 * VK_PAD + 16, 4 * VK_PAD); }
+    else if (two) { vk_amx_zero(2); vk_amx_zero(3); }
     for (size_t j = 0; j < k; j += 32, panel += 32 * VK_PAD) {
-        if (shadow) _tile_stream_loadd(4, x + j, row_bytes);
-        else _tile_loadd(4, x + j, row_bytes);
-        _tile_loadd(6, panel, 4 * VK_PAD);
-        _tile_loadd(7, panel + VK_PAD, 4 * VK_PAD);
-        if (two && shadow) _tile_stream_loadd(5, x + 16 * ldx + j, row_bytes);
-        else if (two) _tile_loadd(5, x + 16 * ldx + j, row_bytes);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(1, 4, 7);
-        if (two) { _tile_dpbf16ps(2, 5, 6); _tile_dpbf16ps(3, 5, 7); }
+        if (shadow) vk_amx_stream(4, x + j, row_bytes);
+        else vk_amx_load(4, x + j, row_bytes);
+        vk_amx_load(6, panel, 4 * VK_PAD);
+        vk_amx_load(7, panel + VK_PAD, 4 * VK_PAD);
+        if (two && shadow) vk_amx_stream(5, x + 16 * ldx + j, row_bytes);
+        else if (two) vk_amx_load(5, x + 16 * ldx + j, row_bytes);
+        vk_amx_products(0, 4, 6);
+        vk_amx_products(1, 4, 7);
+        if (two) { vk_amx_products(2, 5, 6); vk_amx_products(3, 5, 7); }
         if (!shadow) continue;
         for (int i = 0; i < shadow->lines; i++, shadow->ahead += 64) _mm_prefetch(shadow->ahead, _MM_HINT_T1);
         for (int i = 0; i < 2 && shadow->row < shadow->end; i++, shadow->row++)
             vk_finish_row_amx(shadow->sink, shadow->sums + shadow->row * VK_PAD, shadow->row);
     }
-    _tile_stored(0, y, 4 * VK_PAD);
-    _tile_stored(1, y + 16, 4 * VK_PAD);
-    if (two) { _tile_stored(2, y + 16 * VK_PAD, 4 * VK_PAD); _tile_stored(3, y + 16 * VK_PAD + 16, 4 * VK_PAD); }
+    vk_amx_store(0, y, 4 * VK_PAD);
+    vk_amx_store(1, y + 16, 4 * VK_PAD);
+    if (two) { vk_amx_store(2, y + 16 * VK_PAD, 4 * VK_PAD); vk_amx_store(3, y + 16 * VK_PAD + 16, 4 * VK_PAD); }
 }
 VK_TAMX static void vk_tile_amx(float *y, const void *x, size_t ldx, const void *panel, size_t k, int rows) {
     if (rows == 1) vk_tile_avx512bf16(y, x, ldx, panel, k, rows); /* memory-bound; vector loads read it faster */
@@ -319,9 +329,9 @@ VK_TAMX static void vk_amx_begin(void) {
         uint16_t row_bytes[16];
         uint8_t rows[16];
     } config = { 1, 0, { 0 }, { 64, 64, 64, 64, 64, 64, 64, 64 }, { 16, 16, 16, 16, 16, 16, 16, 16 } };
-    _tile_loadconfig(&config);
+    vk_amx_configure(&config);
 }
-VK_TAMX static void vk_amx_end(void) { _tile_release(); }
+VK_TAMX static void vk_amx_end(void) { vk_amx_release(); }
 /* CPUID says whether the processor has AMX; the kernel must also grant the tile state to this process */
 #ifdef AMX_ON_CPU
 static int vk_has_amx(void) { return vk_has_avx512bf16(); } /* tests/emulator/amx_on_cpu.h */

@@ -1,7 +1,9 @@
 /* bench_engine.c - the stages of MolmoE-1B's widths on the CPU, beside what the machine can do: vision, prefill, decode, and how each grows with
  * views, tokens, experts and keys. Blocks are alike, so a few of them, 2.2 GB, stand for all.
- * bench_engine [GEMM [VIT_BLOCKS [BLOCKS]]]: a kernel's name, or auto; blocks of the tower and of the language model (22 16: the real model, 14 GB).
+ * bench_engine [GEMM [VIT_BLOCKS [BLOCKS [brief]]]]: a kernel's name, or auto; blocks of the tower and of the language model (22 16: the real model,
+ * 14 GB); brief: neither kernel by kernel nor growth.
  * Times are medians of ROUNDS requests after one that warms up; shares are of the ceilings that this process measures first. */
+#define _DEFAULT_SOURCE 1 /* madvise */
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
@@ -11,8 +13,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
-enum { READ_PIECE = 1 << 18, READ_PIECES = 256, ROUNDS = 5, NEW = 9, VIEWS_MAX = 7, TOKENS_MAX = 1024, LAUNCHES = 65536, POINTS = 4 };
+enum { READ_PIECE = 1 << 18, READ_PIECES = 1024, READ_SUMS = 128, ROUNDS = 5, NEW = 9, VIEWS_MAX = 7, TOKENS_MAX = 1024, LAUNCHES = 65536, POINTS = 4 };
 typedef struct bench {
     vp_model_config config;
     vp_engine *engine;
@@ -25,21 +33,63 @@ typedef struct bench {
 } bench;
 typedef struct sample { double vision_ns, prefill_ns, decode_ns, vision_flops, prefill_flops, prefill_bytes, decode_bytes, bytes_per_s; } sample;
 
+/* as many sums as hide the time of an addition, in the processor's widest vectors */
+#if defined(__x86_64__) && defined(__linux__)
+__attribute__((target_clones("avx512f", "avx2", "default")))
+#endif
+static float read_piece(const float *from) {
+    float part[READ_SUMS] = { 0.0f }, sum = 0.0f;
+    for (int i = 0; i < READ_PIECE; i += READ_SUMS) {
+        _Pragma("omp simd")
+        for (int j = 0; j < READ_SUMS; j++) part[j] += from[i + j];
+    }
+    for (int j = 0; j < READ_SUMS; j++) sum += part[j];
+    return sum;
+}
 /* bytes a second that all threads read from memory; in turns with the requests, because a machine's bandwidth changes from second to second */
 static double read_rate(bench *b) {
-    const float *from = b->read;
     float sum = 0.0f;
     int64_t start = vp_clock_ns();
     _Pragma("omp parallel for schedule(static) reduction(+ : sum)")
-    for (int piece = 0; piece < READ_PIECES; piece++) {
-        float part = 0.0f;
-        _Pragma("omp simd reduction(+ : part)")
-        for (int i = 0; i < READ_PIECE; i++) part += from[(size_t)piece * READ_PIECE + (size_t)i];
-        sum += part;
-    }
+    for (int piece = 0; piece < READ_PIECES; piece++) sum += read_piece(b->read + (size_t)piece * READ_PIECE);
     b->read_sum += sum;
     return (double)READ_PIECES * READ_PIECE * 4.0 * 1e9 / (double)(vp_clock_ns() - start);
 }
+/* What the processor's product instruction of a kernel gives when all operands are in registers: no program reaches more. 0: not written for it. */
+#ifdef __x86_64__
+enum { PEAK_STEPS = 3000000, PEAK_SUMS = 12 };
+#define PEAK(name, targets, type, flops, zero, step) \
+    __attribute__((target(targets))) static double name(float *out) { \
+        type sum[PEAK_SUMS], one = zero; \
+        for (int i = 0; i < PEAK_SUMS; i++) sum[i] = zero; \
+        for (int j = 0; j < PEAK_STEPS; j++) { \
+            _Pragma("GCC unroll 12") for (int i = 0; i < PEAK_SUMS; i++) sum[i] = step; \
+        } \
+        for (int i = 0; i < PEAK_SUMS; i++) memcpy(out, &sum[i], sizeof sum[i]), out += 16; \
+        return (double)PEAK_STEPS * PEAK_SUMS * (flops); \
+    }
+PEAK(peak_bf16, "avx512f,avx512bf16", __m512, 64, _mm512_setzero_ps(), _mm512_dpbf16_ps(sum[i], (__m512bh)one, (__m512bh)one))
+PEAK(peak_512, "avx512f", __m512, 32, _mm512_setzero_ps(), _mm512_fmadd_ps(one, one, sum[i]))
+PEAK(peak_256, "avx2,fma", __m256, 16, _mm256_setzero_ps(), _mm256_fmadd_ps(one, one, sum[i]))
+static double peak(const char *gemm) {
+    double (*const work)(float *) = !strcmp(gemm, "avx512bf16") ? peak_bf16 : !strcmp(gemm, "avx512") ? peak_512 : !strcmp(gemm, "avx2") ? peak_256 : NULL;
+    double best = 0.0;
+    for (int round = 0; work && round < ROUNDS; round++) {
+        double flops = 0.0;
+        int64_t start = vp_clock_ns();
+        _Pragma("omp parallel reduction(+ : flops)")
+        {
+            float out[16 * PEAK_SUMS];
+            flops += work(out);
+            __asm__ volatile("" ::"r"(out) : "memory");
+        }
+        best = fmax(best, flops * 1e9 / (double)(vp_clock_ns() - start));
+    }
+    return best;
+}
+#else
+static double peak(const char *gemm) { (void)gemm; return 0.0; }
+#endif
 static int by_value(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
 static void fail(const char *what, const vp_error *error) {
     fprintf(stderr, "bench_engine: %s: %s: %s\n", what, error->where, error->text);
@@ -71,31 +121,37 @@ static double of(const vp_reply *reply, vp_stage first, vp_stage last) {
     for (int stage = (int)first; stage <= (int)last; stage++) ns += (double)reply->times.device_ns[stage];
     return ns;
 }
-static sample measure(bench *b, int views, int tokens, int top_k, int active) {
-    double vision[ROUNDS], prefill[ROUNDS], decode[ROUNDS], rate[ROUNDS];
-    vp_reply reply = run(b, views, tokens, top_k, active, VP_TIMING_STAGE);
-    sample out;
-    for (int round = 0; round < ROUNDS; round++) {
-        rate[round] = read_rate(b);
-        reply = run(b, views, tokens, top_k, active, VP_TIMING_STAGE);
-        vision[round] = of(&reply, VP_STAGE_VIT, VP_STAGE_CONNECTOR);
-        prefill[round] = of(&reply, VP_STAGE_EMBED, VP_STAGE_SAMPLE);
-        decode[round] = of(&reply, VP_STAGE_DECODE, VP_STAGE_DECODE) / (NEW - 1);
+typedef struct setting { int views, tokens, top_k, active; } setting;
+static double median(double *values) {
+    qsort(values, ROUNDS, sizeof *values, by_value);
+    return values[ROUNDS / 2];
+}
+/* all settings in turns, so that a change of the machine's clock or bandwidth meets all of them */
+static void measure(bench *b, const setting *settings, int count, sample *out) {
+    double vision[POINTS][ROUNDS], prefill[POINTS][ROUNDS], decode[POINTS][ROUNDS], rate[POINTS][ROUNDS];
+    for (int round = -1; round < ROUNDS; round++) { /* the first one warms up */
+        for (int i = 0; i < count; i++) {
+            const setting *s = &settings[i];
+            double bytes_per_s = round < 0 ? 0.0 : read_rate(b);
+            vp_reply reply = run(b, s->views, s->tokens, s->top_k, s->active, VP_TIMING_STAGE);
+            if (round < 0) continue;
+            rate[i][round] = bytes_per_s;
+            vision[i][round] = of(&reply, VP_STAGE_VIT, VP_STAGE_CONNECTOR);
+            prefill[i][round] = of(&reply, VP_STAGE_EMBED, VP_STAGE_SAMPLE);
+            decode[i][round] = of(&reply, VP_STAGE_DECODE, VP_STAGE_DECODE) / (NEW - 1);
+            out[i].vision_flops = (double)(reply.times.flops[VP_STAGE_VIT] + reply.times.flops[VP_STAGE_CONNECTOR]);
+            out[i].prefill_flops = out[i].prefill_bytes = 0.0;
+            for (int stage = VP_STAGE_EMBED; stage <= VP_STAGE_SAMPLE; stage++) {
+                out[i].prefill_flops += (double)reply.times.flops[stage];
+                out[i].prefill_bytes += (double)reply.times.bytes[stage];
+            }
+            out[i].decode_bytes = (double)reply.times.bytes[VP_STAGE_DECODE] / (NEW - 1);
+        }
     }
-    qsort(vision, ROUNDS, sizeof *vision, by_value);
-    qsort(prefill, ROUNDS, sizeof *prefill, by_value);
-    qsort(decode, ROUNDS, sizeof *decode, by_value);
-    qsort(rate, ROUNDS, sizeof *rate, by_value);
-    out.bytes_per_s = rate[ROUNDS / 2];
-    out.vision_ns = vision[ROUNDS / 2]; out.prefill_ns = prefill[ROUNDS / 2]; out.decode_ns = decode[ROUNDS / 2];
-    out.vision_flops = (double)(reply.times.flops[VP_STAGE_VIT] + reply.times.flops[VP_STAGE_CONNECTOR]);
-    out.prefill_flops = out.prefill_bytes = 0.0;
-    for (int stage = VP_STAGE_EMBED; stage <= VP_STAGE_SAMPLE; stage++) {
-        out.prefill_flops += (double)reply.times.flops[stage];
-        out.prefill_bytes += (double)reply.times.bytes[stage];
+    for (int i = 0; i < count; i++) {
+        out[i].bytes_per_s = median(rate[i]);
+        out[i].vision_ns = median(vision[i]); out[i].prefill_ns = median(prefill[i]); out[i].decode_ns = median(decode[i]);
     }
-    out.decode_bytes = (double)reply.times.bytes[VP_STAGE_DECODE] / (NEW - 1);
-    return out;
 }
 
 /* y over x as a straight line by least squares, and the largest distance from it as a share of y */
@@ -112,24 +168,26 @@ static void line(const char *what, const double *x, const double *y, int count) 
 }
 static void growth(bench *b, int active) {
     static const double views[POINTS] = { 1, 2, 3, 6 }, tokens[POINTS] = { 128, 256, 451, 900 }, experts[POINTS] = { 1, 2, 4, 8 };
-    double vision[POINTS], prefill[POINTS], decode[POINTS], by_keys[POINTS];
+    double y[POINTS];
+    setting settings[POINTS];
+    sample samples[POINTS];
     printf("growth, %d active blocks\n", active);
-    for (int i = 0; i < POINTS; i++) vision[i] = measure(b, (int)views[i], 128, 1, 1).vision_ns;
-    line("vision by views", views, vision, POINTS);
-    for (int i = 0; i < POINTS; i++) {
-        sample s = measure(b, 0, (int)tokens[i], b->config.top_k, active);
-        prefill[i] = s.prefill_ns;
-        by_keys[i] = s.decode_ns;
-    }
-    line("prefill by tokens", tokens, prefill, POINTS);
-    line("decode step by tokens before", tokens, by_keys, POINTS);
-    for (int i = 0; i < POINTS; i++) {
-        sample s = measure(b, 0, 451, (int)experts[i], active);
-        prefill[i] = s.prefill_ns;
-        decode[i] = s.decode_ns;
-    }
-    line("prefill by experts", experts, prefill, POINTS);
-    line("decode step by experts", experts, decode, POINTS);
+    for (int i = 0; i < POINTS; i++) settings[i] = (setting){ (int)views[i], 128, 1, 1 };
+    measure(b, settings, POINTS, samples);
+    for (int i = 0; i < POINTS; i++) y[i] = samples[i].vision_ns;
+    line("vision by views", views, y, POINTS);
+    for (int i = 0; i < POINTS; i++) settings[i] = (setting){ 0, (int)tokens[i], b->config.top_k, active };
+    measure(b, settings, POINTS, samples);
+    for (int i = 0; i < POINTS; i++) y[i] = samples[i].prefill_ns;
+    line("prefill by tokens", tokens, y, POINTS);
+    for (int i = 0; i < POINTS; i++) y[i] = samples[i].decode_ns;
+    line("decode step by tokens before", tokens, y, POINTS);
+    for (int i = 0; i < POINTS; i++) settings[i] = (setting){ 0, 451, (int)experts[i], active };
+    measure(b, settings, POINTS, samples);
+    for (int i = 0; i < POINTS; i++) y[i] = samples[i].prefill_ns;
+    line("prefill by experts", experts, y, POINTS);
+    for (int i = 0; i < POINTS; i++) y[i] = samples[i].decode_ns;
+    line("decode step by experts", experts, y, POINTS);
 }
 
 /* 0 vision, 1 prefill, 2 decode, 3 anything else */
@@ -194,12 +252,15 @@ static void open_engine(bench *b, const char *gemm, int vit_blocks, int blocks) 
     options.config = &b->config; options.gemm = gemm; options.device = "cpu";
     options.max_sequence = TOKENS_MAX + NEW; options.max_views = VIEWS_MAX;
     if (vp_engine_open(&options, &b->engine, &error) != VP_OK) fail("open", &error);
-    b->read = (float *)malloc((size_t)READ_PIECES * READ_PIECE * sizeof(float));
+    b->read = (float *)aligned_alloc((size_t)1 << 21, (size_t)READ_PIECES * READ_PIECE * sizeof(float));
     b->pixels = (float *)malloc(values * sizeof(float));
     b->masks = (float *)malloc((size_t)VIEWS_MAX * 576 * sizeof(float));
     b->launches = (vp_launch *)malloc(LAUNCHES * sizeof *b->launches);
     b->spans = (vp_span *)malloc(LAUNCHES * sizeof *b->spans);
     if (!b->read || !b->pixels || !b->masks || !b->launches || !b->spans) { fprintf(stderr, "bench_engine: no memory\n"); exit(1); }
+#ifdef __linux__
+    madvise(b->read, (size_t)READ_PIECES * READ_PIECE * sizeof(float), MADV_HUGEPAGE); /* as the engine's weights */
+#endif
     for (int i = 0; i < READ_PIECES * READ_PIECE; i++) b->read[i] = 1e-9f;
     for (size_t i = 0; i < values; i++) { state = state * 1664525u + 1013904223u; b->pixels[i] = (float)(int32_t)state * 4.6e-10f; }
     for (int i = 0; i < VIEWS_MAX * 576; i++) b->masks[i] = 1.0f;
@@ -231,20 +292,27 @@ int main(int argc, char **argv) {
     static bench b;
     vp_engine_options small = vp_engine_options_default();
     int vit_blocks = argc > 2 ? atoi(argv[2]) : 2, blocks = argc > 3 ? atoi(argv[3]) : 2;
-    double floor_ns;
-    sample s, one;
+    double floor_ns, most;
+    sample s, one, samples[2];
+    setting settings[2];
     if (vit_blocks < 2 || vit_blocks > 22 || blocks < 2 || blocks > 16) {
-        fprintf(stderr, "bench_engine [GEMM [VIT_BLOCKS 2..22 [BLOCKS 2..16]]]\n");
+        fprintf(stderr, "bench_engine [GEMM [VIT_BLOCKS 2..22 [BLOCKS 2..16 [brief]]]]\n");
         return 2;
     }
     open_engine(&b, argc > 1 && strcmp(argv[1], "auto") ? argv[1] : NULL, vit_blocks, blocks);
-    one = measure(&b, 0, 451, b.config.top_k, 1);
-    s = measure(&b, 3, 451, b.config.top_k, blocks);
+    settings[0] = (setting){ 3, 451, b.config.top_k, blocks };
+    settings[1] = (setting){ 0, 451, b.config.top_k, 1 };
+    measure(&b, settings, 2, samples);
+    s = samples[0];
+    one = samples[1];
     small.gemm = argc > 1 && strcmp(argv[1], "auto") ? argv[1] : NULL; small.device = "cpu"; small.max_sequence = 16; small.max_views = 1;
     for (int i = 0; i < 3; i++) better(&b, &small);
-    printf("ceilings: %.0f GFLOP/s, %.1f GB/s\n", b.ceilings.flops_per_s / 1e9, b.ceilings.bytes_per_s / 1e9);
+    most = peak(vp_engine_gemm(b.engine, 577));
+    printf("ceilings: %.0f GFLOP/s, %.1f GB/s; products with operands in registers %.0f GFLOP/s\n", b.ceilings.flops_per_s / 1e9,
+           b.ceilings.bytes_per_s / 1e9, most / 1e9);
+    b.ceilings.flops_per_s = fmax(b.ceilings.flops_per_s, most);
     floor_ns = 1e9 * fmax(s.prefill_flops / b.ceilings.flops_per_s, s.prefill_bytes / b.ceilings.bytes_per_s);
-    printf("vision, 3 views, %d blocks: %.1f ms, %.1f %% of the products' ceiling\n", vit_blocks, s.vision_ns / 1e6,
+    printf("vision, 3 views, %d blocks: %.1f ms, %.1f %% of the products' peak\n", vit_blocks, s.vision_ns / 1e6,
            100.0 * s.vision_flops / s.vision_ns * 1e9 / b.ceilings.flops_per_s);
     printf("prefill, 451 tokens, %d blocks: %.1f ms, %.2f of its floor\n", blocks, s.prefill_ns / 1e6, s.prefill_ns / floor_ns);
     printf("decode step, %d blocks: %.2f ms, %.1f GB/s, %.1f %% of the read ceiling, %.1f %% of %.1f GB/s read in turns with it\n", blocks, s.decode_ns / 1e6,
@@ -252,8 +320,8 @@ int main(int argc, char **argv) {
            100.0 * s.decode_bytes / s.decode_ns * 1e9 / s.bytes_per_s, s.bytes_per_s / 1e9);
     printf("of each block: prefill %.1f ms, decode step %.2f ms\n", (s.prefill_ns - one.prefill_ns) / 1e6 / (blocks - 1),
            (s.decode_ns - one.decode_ns) / 1e6 / (blocks - 1));
-    table(&b, blocks);
-    growth(&b, blocks);
+    if (argc <= 4) table(&b, blocks);
+    if (argc <= 4) growth(&b, blocks);
     vp_engine_close(b.engine);
     free(b.read); free(b.pixels); free(b.masks); free(b.launches); free(b.spans);
     return 0;

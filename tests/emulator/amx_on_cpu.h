@@ -25,7 +25,7 @@ static inline amx_tile *amx_tile_of(int index) {
     return &amx_tiles[index];
 }
 /* only what the kernels ask for: eight full tiles */
-static inline void amx_load_config(const void *config) {
+static inline void vk_amx_configure(const void *config) {
     const unsigned char *bytes = (const unsigned char *)config;
     int wrong = bytes[0] != 1 || bytes[1] != 0;
     for (int i = 0; i < 8; i++) wrong |= bytes[16 + 2 * i] != 64 || bytes[17 + 2 * i] != 0 || bytes[48 + i] != 16;
@@ -33,13 +33,13 @@ static inline void amx_load_config(const void *config) {
     amx_configured = 1;
     memset(amx_tiles, 0xff, sizeof amx_tiles); /* NaN: nobody may count on what is in them */
 }
-static inline void amx_release(void) { amx_configured = 0; }
-static inline void amx_zero(int to) { memset(amx_tile_of(to), 0, sizeof(amx_tile)); }
-static inline void amx_load(int to, const void *from, long stride) {
+static inline void vk_amx_release(void) { amx_configured = 0; }
+static inline void vk_amx_zero(int to) { memset(amx_tile_of(to), 0, sizeof(amx_tile)); }
+static inline void vk_amx_load(int to, const void *from, long stride) {
     amx_tile *tile = amx_tile_of(to);
     for (int r = 0; r < 16; r++) memcpy(tile->row[r], (const char *)from + r * stride, 64);
 }
-static inline void amx_store(int from, void *to, long stride) {
+static inline void vk_amx_store(int from, void *to, long stride) {
     const amx_tile *tile = amx_tile_of(from);
     for (int r = 0; r < 16; r++) memcpy((char *)to + r * stride, tile->row[r], 64);
 }
@@ -53,7 +53,7 @@ static inline float amx_value(const unsigned char *bf16) {
     return value;
 }
 /* C[r][c] += A[r][2 k] * B[k][2 c] + A[r][2 k + 1] * B[k][2 c + 1] */
-static inline void amx_products(int to, int left, int right) {
+static inline void vk_amx_products(int to, int left, int right) {
     amx_tile *c = amx_tile_of(to);
     const amx_tile *a = amx_tile_of(left), *b = amx_tile_of(right);
     float pairs[16][32];
@@ -69,18 +69,5 @@ static inline void amx_products(int to, int left, int right) {
         memcpy(c->row[r], sums, 64);
     }
 }
-#undef _tile_loadconfig
-#undef _tile_release
-#undef _tile_zero
-#undef _tile_loadd
-#undef _tile_stream_loadd
-#undef _tile_stored
-#undef _tile_dpbf16ps
-#define _tile_loadconfig(config) amx_load_config(config)
-#define _tile_release() amx_release()
-#define _tile_zero(to) amx_zero(to)
-#define _tile_loadd(to, from, stride) amx_load(to, from, stride)
-#define _tile_stream_loadd(to, from, stride) amx_load(to, from, stride)
-#define _tile_stored(from, to, stride) amx_store(from, to, stride)
-#define _tile_dpbf16ps(to, left, right) amx_products(to, left, right)
+#define vk_amx_stream(to, from, stride) vk_amx_load(to, from, stride)
 #endif

@@ -40,6 +40,7 @@
  *   CUDA_ON_CPU_DEVICES=N       number of devices (default 1; 0: cudaErrorNoDevice)
  *   CUDA_ON_CPU_DRIVER=VERSION  driver version, 13000 by default; 0: no driver. Older than the runtime: cudaErrorInsufficientDriver
  *   CUDA_ON_CPU_CAPABILITY=8.0  9.0 has wgmma, TMA and mbarriers; below 8.0 launches give cudaErrorNoKernelImageForDevice
+ *   CUDA_ON_CPU_MULTIPROCESSORS=8
  *   CUDA_ON_CPU_MEMORY=BYTES    device memory (default 16 GiB)
  *   CUDA_ON_CPU_LOAD=NS         what the first launch of a kernel, the first GEMM of a shape and the first launch of an executable graph that was not
  *                               uploaded cost the host more, in its own time too (default 0): CUDA loads what is used first
@@ -265,7 +266,7 @@ inline const char *const call_names[CALLS] = { "alloc", "host", "launch", "copy"
 
 struct Memory { size_t bytes; unsigned char *pages, *end; bool live, device; }; /* pages..end: what is mapped, page by page, the bytes at its end */
 struct Range { unsigned char *from; size_t bytes; };
-struct Settings { uint64_t seed, memory, host_fast, load_ns; int devices, driver, major, minor; unsigned long long throttle; std::string no_cublas, nvml, report; };
+struct Settings { uint64_t seed, memory, host_fast, load_ns; int devices, driver, major, minor, multiprocessors; unsigned long long throttle; std::string no_cublas, nvml, report; };
 
 struct Work { /* what an operation does when it runs */
     uint64_t cost_ns = 0;
@@ -402,6 +403,9 @@ inline bool set(const char *name, const char *value) {
     else if (n == "CAPABILITY") {
         s.major = 8, s.minor = 0;
         if (value && sscanf(value, "%d.%d", &s.major, &s.minor) != 2) return false;
+    } else if (n == "MULTIPROCESSORS") {
+        s.multiprocessors = value ? atoi(value) : 8;
+        return s.multiprocessors > 0;
     } else if (n == "FAIL") {
         memset(state_pointer->fail_at, 0, sizeof state_pointer->fail_at);
         for (const char *p = value ? value : ""; *p;) {
@@ -418,7 +422,7 @@ inline bool set(const char *name, const char *value) {
     return true;
 }
 inline void read_environment() {
-    for (const char *name : { "SEED", "DEVICES", "DRIVER", "MEMORY", "LOAD", "HOST_FAST", "CUBLAS", "NVML", "THROTTLE", "REPORT", "CAPABILITY", "FAIL" }) {
+    for (const char *name : { "SEED", "DEVICES", "DRIVER", "MEMORY", "LOAD", "HOST_FAST", "CUBLAS", "NVML", "THROTTLE", "REPORT", "CAPABILITY", "MULTIPROCESSORS", "FAIL" }) {
         const char *value = getenv((std::string("CUDA_ON_CPU_") + name).c_str());
         if (!set(name, value && *value ? value : nullptr)) fail("CUDA_ON_CPU_%s=%s makes no sense", name, value);
     }
@@ -2004,7 +2008,7 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int device) {
     prop->totalConstMem = 65536;
     prop->major = s.settings.major;
     prop->minor = s.settings.minor;
-    prop->multiProcessorCount = 8;
+    prop->multiProcessorCount = s.settings.multiprocessors;
     prop->canMapHostMemory = prop->concurrentKernels = prop->unifiedAddressing = prop->managedMemory = prop->cooperativeLaunch = 1;
     prop->asyncEngineCount = 3;
     prop->memoryBusWidth = 5120;

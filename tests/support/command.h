@@ -141,7 +141,8 @@ static inline uint32_t member(const document *d, uint32_t object, const char *ke
 static inline int is_text(const document *d, uint32_t object, const char *key, const char *text) { return vp_json_equals(&d->json, member(d, object, key), text); }
 /* runs a command that must print one JSON document; the caller frees d->nodes when this says 1 */
 static inline int cli_json(const char *command, int code, document *d) {
-    int good = check_note(cli(command) == code, __FILE__, __LINE__, "%s: exit %d, expected %d: %s", command, last.code, code, last.err ? last.err : "");
+    const int got = cli(command); /* before last.err is read */
+    int good = check_note(got == code, __FILE__, __LINE__, "%s: exit %d, expected %d: %s", command, got, code, last.err ? last.err : "");
     return good && check_note(last.out && parse(d, last.out, last.out_bytes), __FILE__, __LINE__, "%s: stdout is no JSON", command);
 }
 static inline void check_keys(const document *d, uint32_t object, const char *keys) { /* separated by blanks */

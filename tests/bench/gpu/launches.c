@@ -1,6 +1,10 @@
 /* launches.c - what a GPU would be sent for the real model in bf16, without a GPU: kernel, threads a block, dynamic shared memory, blocks and launches,
- * one line for each kernel and block size, on stdout. Requests of the real size are only recorded: weights and buffers are addresses that nothing may
- * touch. Linked with the emulated GPU, whose table of launchers is the real one. gpu_report.sh reads it. */
+ * one line for each kernel and block size, on stdout. `launches stages`: one line for each kind of launch of a stage, for the shapes of bench_gpu.c:
+ *
+ *   shape stage part kernel calls grid threads shared_bytes d0 d1 d2 d3 flops bytes     (of one call; a dimension that is none is 0)
+ *
+ * Requests of the real size are only recorded: weights and buffers are addresses that nothing may
+ * touch. Linked with the emulated GPU, whose table of launchers is the real one. gpu_report.sh and predict.py read it. */
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_stages.h"
@@ -41,6 +45,31 @@ static int open_paper(vp_engine *e, vp_error *error) {
     e->masks = e->buffers.masks;
     return arena.used < PAPER_BYTES;
 }
+/* what goes before the layers of the language model, and behind them */
+static const char *stage_of(const vp_launch *l, int decode) {
+    if (decode) return "decode";
+    return l->part <= VP_PART_VIT_ATTENTION ? "vision" : l->part <= VP_PART_PROJECTOR ? "connector" : l->part == VP_PART_EMBED ? "embed"
+         : l->part >= VP_PART_HEAD ? "head" : "prefill";
+}
+static int same_kind(const vp_launch *a, const vp_launch *b) {
+    return !strcmp(a->name, b->name) && a->part == b->part && a->grid == b->grid && a->threads == b->threads && a->shared_bytes == b->shared_bytes
+        && a->flops == b->flops && a->bytes == b->bytes && !memcmp(a->shape, b->shape, sizeof a->shape);
+}
+static void print_stages(const vp_launch *log, int64_t prefill, int64_t all, const char *shape) {
+    static int printed[ROOM];
+    memset(printed, 0, sizeof printed);
+    for (int64_t i = 0; i < all; i++) {
+        const vp_launch *l = &log[i];
+        const char *stage = stage_of(l, i >= prefill);
+        int calls = 0;
+        for (int64_t j = i; j < all && !printed[i]; j++)
+            if (same_kind(l, &log[j]) && !strcmp(stage, stage_of(&log[j], j >= prefill))) { calls++; printed[j] |= j > i; }
+        if (calls)
+            printf("%s %s %s %s %d %u %u %u %d %d %d %d %llu %llu\n", shape, stage, vp_part_name((vp_part)l->part), l->name, calls, l->grid, l->threads,
+                   l->shared_bytes, (int)l->shape[0], (int)l->shape[1], (int)l->shape[2], (int)l->shape[3], (unsigned long long)l->flops,
+                   (unsigned long long)l->bytes);
+    }
+}
 static void count(const vp_launch *l, int decode) {
     row *r = rows;
     if (!l->threads) return; /* a copy or a product of cuBLAS */
@@ -54,31 +83,52 @@ static void count(const vp_launch *l, int decode) {
     if (decode) r->decode++;
     else r->prefill++;
 }
-int main(void) {
-    static vp_engine e;
-    static vp_launch log[ROOM];
-    vp_error error = { VP_OK, -1, "", "" };
+/* a request and a decode step behind it, recorded: launches of the request, 0: more than the log holds */
+static int64_t record(vp_engine *e, vp_launch *log, int tokens, int views, int64_t *all) {
     vp_reply reply;
     vp_request r;
     int32_t blocks[64];
     int64_t prefill;
     memset(&r, 0, sizeof r);
     memset(&reply, 0, sizeof reply);
+    for (int i = 0; i < e->config.block_count; i++) blocks[i] = i;
+    r.input_count = tokens; r.views = views; r.top_k = TOP_K; r.active_blocks = blocks; r.active_block_count = e->config.block_count;
+    e->queue->dry = 1;
+    e->queue->log = log;
+    e->queue->log_capacity = ROOM;
+    e->queue->log_count = 0;
+    vk_prefill(e, &r, &reply);
+    prefill = e->queue->log_count;
+    vk_step(e, &r, tokens);
+    *all = e->queue->log_count;
+    if (*all <= ROOM) return prefill;
+    fprintf(stderr, "launches: more than %d\n", ROOM);
+    return 0;
+}
+int main(int argc, char **argv) {
+    static const int tokens[3] = { 482, 1058, TOKENS }, views[3] = { 3, 7, VIEWS };
+    static vp_engine e;
+    static vp_launch log[ROOM];
+    vp_error error = { VP_OK, -1, "", "" };
+    int64_t prefill, all;
+    int stages = argc == 2 && !strcmp(argv[1], "stages");
+    if (argc > 1 && !stages) { fprintf(stderr, "launches [stages]\n"); return 2; }
     if (vp_model_config_preset("molmoe-1b", &e.config) != VP_OK || !open_paper(&e, &error)) {
         fprintf(stderr, "launches: %s: %s\n", error.where, error.text);
         return 1;
     }
-    for (int i = 0; i < e.config.block_count; i++) blocks[i] = i;
-    r.input_count = TOKENS; r.views = VIEWS; r.top_k = TOP_K; r.active_blocks = blocks; r.active_block_count = e.config.block_count;
-    e.queue->dry = 1;
-    e.queue->log = log;
-    e.queue->log_capacity = ROOM;
-    vk_prefill(&e, &r, &reply);
-    prefill = e.queue->log_count;
-    vk_step(&e, &r, TOKENS);
-    if (e.queue->log_count > ROOM) { fprintf(stderr, "launches: more than %d\n", ROOM); return 1; }
-    for (int64_t i = 0; i < e.queue->log_count; i++) count(&log[i], i >= prefill);
-    printf("total %lld %lld\n", (long long)prefill, (long long)(e.queue->log_count - prefill));
+    for (int i = 0; i < 3 && stages; i++) {
+        char shape[32];
+        prefill = record(&e, log, tokens[i], views[i], &all);
+        if (!prefill) return 1;
+        snprintf(shape, sizeof shape, "%d/%d", views[i], tokens[i]);
+        print_stages(log, prefill, all, shape);
+    }
+    if (stages) return 0;
+    prefill = record(&e, log, TOKENS, VIEWS, &all);
+    if (!prefill) return 1;
+    for (int64_t i = 0; i < all; i++) count(&log[i], i >= prefill);
+    printf("total %lld %lld\n", (long long)prefill, (long long)(all - prefill));
     for (int i = 0; i < row_count; i++)
         printf("%s %u %u %u %lld %lld\n", rows[i].name, rows[i].threads, rows[i].shared_bytes, rows[i].grid, (long long)rows[i].prefill,
                (long long)rows[i].decode);

@@ -1,0 +1,32 @@
+/* model_files.h: where the texts and the weights of a model come from: a folder of transformers, or a GGUF file and
+ * the mmproj file of its tower. A path comes in; texts under the names that they have in a folder, and a checkpoint,
+ * go out. */
+#ifndef VLMPROF_CLI_MODEL_FILES_H
+#define VLMPROF_CLI_MODEL_FILES_H
+#include "vlmprof_checkpoint.h"
+#include "vlmprof_gguf.h"
+
+struct model_files {
+    const char *name;           /* the folder, or the GGUF file */
+    vp_gguf *gguf, *projector;  /* NULL: there is none */
+};
+
+/* Truth: the path names a file, which must then be a GGUF file. */
+int model_files_is_gguf(const char *name);
+
+/* Opens what --model and --mmproj name; projector NULL: no --mmproj. A folder is only remembered. Returns 0 or an
+ * exit code after a message. The caller calls model_files_close, after a failure too. */
+int model_files_open(const char *name, const char *projector, struct model_files *files);
+void model_files_close(struct model_files *files);
+
+/* Truth: there is a file of that name. */
+int model_files_has(const struct model_files *files, const char *name);
+/* Reads it into a malloc'ed text, and takes its bytes into *identity, if that is not NULL. Returns 0 or an exit code. */
+int model_files_read(const struct model_files *files, const char *name, char **text, size_t *bytes,
+                     uint64_t *identity);
+
+/* The weights, compared with the config. The checkpoint must be closed before the files are. */
+vp_result model_files_checkpoint(const struct model_files *files, const vp_model_config *config,
+                                 vp_checkpoint **checkpoint, vp_error *error);
+
+#endif

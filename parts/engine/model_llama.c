@@ -1,0 +1,10 @@
+/* model_llama.c - Llama, Qwen2 and Qwen3: dense language models alone, under transformers' names
+ *
+ * source: transformers 5.23.0, models/{llama,qwen2,qwen3}/modeling_*.py */
+#include "model.h"
+
+static void llama_weights(vk_pass *pass, vk_model *model, const vp_model_config *config) {
+    vk_pass_language(pass, model, config, "model.", "lm_head");
+}
+
+const vk_description vk_llama = { "Llama", NULL, llama_weights, vk_common_draws, vk_common_fp32, NULL };

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""predict.py LAUNCHES GATES: what each kernel of each stage should take on H200 and H100, from counts, as a table in Markdown.
+
+LAUNCHES is what `launches stages` prints (shapes, grids, FLOPs and bytes of each launch of the real model), GATES the counts from SASS of
+`make gpu-report`. Nothing here is measured. The constants are those of a reading of the code by roofline; each stands below with what it is for.
+`predict.py LAUNCHES GATES --json` prints the milliseconds of each kernel of a stage for the comparison at the end of `make bench-gpu`."""
+import json
+import math
+import sys
+
+CHIPS = {"H200": 4.3e12, "H100": 3.0e12}  # bytes a second from memory that a kernel reaches
+RATE = 790e12                             # bf16 FLOP/s of both at the clock that their power allows
+MULTIPROCESSORS = 132
+CLOCK = RATE / (MULTIPROCESSORS * 4096)   # 4096 FLOP a cycle and multiprocessor: the clock at which RATE is the peak
+ISSUE_CLOCK = 1.7e9                       # of kernels that issue instructions rather than tensor work
+L2 = 5.9e12                               # bytes a second to all multiprocessors: 128 x 128 tiles stop at 380 TFLOP/s
+CUBLAS = 580e12                           # what cuBLAS leaves of RATE on these shapes
+GAP = 1.3e-6                              # between two launches that depend on each other
+START = 1.0e-6                            # until a kernel's first bytes are there
+STREAM = 0.85                             # of the memory's rate that a kernel of rows reaches
+IPC = 0.8                                 # instructions a cycle and scheduler
+# the decode kernels that wait for something else than bytes
+LATENCY = {"k_decode_attention": 5e-6, "k_decode_router": 4e-6, "k_decode_out": 3e-6, "k_decode_pick": 2e-6}
+# share of a kernel's loop instructions that one tile's end runs: the others are other cases of it
+END_SHARE = {"k_linear_wgmma64": 0.25, "k_linear_wgmma128": 0.25, "k_gate_up_wgmma128": 0.5, "k_down_wgmma128": 0.5}
+# the floors of that reading, ms: stage, shape index, H200, H100
+FLOORS = {"vision": {"H200": (1.33, 3.10, 5.76), "H100": (1.33, 3.10, 5.76)},
+          "prefill": {"H200": (3.39, 3.86, 5.59), "H100": (4.71, 5.18, 5.99)},
+          "decode": {"H200": (0.56, 0.58, 0.61), "H100": (0.81, 0.83, 0.87)}}
+FIRST = {"vision": {"H200": (3.2, 6.1, 10.8), "H100": (3.3, 6.3, 11.5)},
+         "prefill": {"H200": (6.2, 11.0, 16.0), "H100": (7.4, 11.7, 16.8)},
+         "decode": {"H200": (0.99, 1.03, 1.06), "H100": (1.25, 1.30, 1.34)}}
+
+
+def loop_counts(path):
+    counts = {}
+    for line in open(path):
+        words = line.split()
+        if words and words[0] == "sm_90a":
+            counts[words[1]] = float(words[6])
+    return counts
+
+
+def expected_tiles(pairs, experts, rows):
+    """tiles of `rows` rows when `pairs` uniform choices fall on the experts"""
+    p, total, q = 1.0 / experts, 0.0, 0.0
+    for x in range(1, pairs + 1):
+        log = (math.lgamma(pairs + 1) - math.lgamma(x + 1) - math.lgamma(pairs - x + 1) + x * math.log(p) + (pairs - x) * math.log1p(-p))
+        if log < -40:
+            continue
+        total += math.exp(log) * math.ceil(x / rows)
+    return experts * total
+
+
+def tiles_time(name, l, counts):
+    """products by wgmma: rounds of tiles; a slice takes what the tensor cores or L2 take, a tile's end what its instructions take"""
+    rows = 64 if name.endswith("64") else 128
+    m, n, k, experts = l["d"]
+    columns = 256
+    if "gate_up" in name:
+        row_tiles, column_tiles = expected_tiles(m, 64, rows), math.ceil(n / columns)
+    elif "down" in name:
+        row_tiles, column_tiles = expected_tiles(m, 64, rows), math.ceil(n / columns)
+    else:
+        row_tiles, column_tiles = math.ceil(m / rows), math.ceil(n / columns)
+    steps = math.ceil(k / 64)
+    tensor = rows * columns * 64 * 2 / 4096 / CLOCK
+    bring = (rows + columns) * 64 * 2 * MULTIPROCESSORS / L2
+    end = rows / 64 * counts[name] * END_SHARE[name] / IPC / CLOCK
+    tile = steps * max(tensor, bring) + end
+    return math.ceil(row_tiles * column_tiles / MULTIPROCESSORS) * tile + 1.5e-6
+
+
+def attention_time(name, l, counts):
+    """blocks of 4 warps that each hold 32 queries and walk tiles of keys; a scheduler issues for one warp of each of two resident blocks"""
+    queries, keys = l["d"][1], l["d"][2]
+    key_tile = 64
+    causal = name.endswith("128")
+    row_blocks = math.ceil(queries / 128)
+    blocks = l["grid"]
+    steps = [math.ceil(min(keys, (b + 1) * 128) / key_tile) if causal else math.ceil(keys / key_tile) for b in range(row_blocks)]
+    total = blocks / row_blocks * sum(steps)
+    cycle = counts[name] / IPC / ISSUE_CLOCK
+    return max(total * cycle / MULTIPROCESSORS, max(steps) * cycle)
+
+
+def time_of(l, bandwidth, counts):
+    name = l["name"]
+    memory = START + l["bytes"] / bandwidth
+    if name.startswith("gemm"):
+        # a product with 64 columns in f32 (the router): no tensor cores
+        return max(memory, l["flops"] / (40e12 if l["d"][1] <= 64 else CUBLAS), 4e-6)
+    if name == "copy":
+        return l["bytes"] / (STREAM * bandwidth) + START
+    if name in END_SHARE:
+        return max(memory, tiles_time(name, l, counts))
+    if name.startswith("k_experts_") and name != "k_experts_sum":
+        m, n, k, experts = l["d"]
+        return max(memory, expected_tiles(m, 64, 128) * 128 * n * k * 2 / 380e12)
+    if name.startswith("k_attention_head"):
+        return max(memory, attention_time(name, l, counts))
+    if name.startswith("k_decode"):
+        return max(memory, LATENCY.get(name, 0.0))
+    return max(2e-6, START + l["bytes"] / (STREAM * bandwidth))
+
+
+def read(path):
+    launches = []
+    for line in open(path):
+        w = line.split()
+        launches.append({"shape": w[0], "stage": w[1], "part": w[2], "name": w[3], "calls": int(w[4]), "grid": int(w[5]), "threads": int(w[6]),
+                         "d": [int(x) for x in w[8:12]], "flops": float(w[12]), "bytes": float(w[13])})
+    return launches
+
+
+def main():
+    launches, counts = read(sys.argv[1]), loop_counts(sys.argv[2])
+    shapes = []
+    for l in launches:
+        if l["shape"] not in shapes:
+            shapes.append(l["shape"])
+    kernels, sums = {}, {}
+    for l in launches:
+        for chip, bandwidth in CHIPS.items():
+            ms = l["calls"] * (time_of(l, bandwidth, counts) + GAP) * 1e3
+            key = (l["stage"], l["name"])
+            row = kernels.setdefault(key, {}).setdefault(l["shape"], {"calls": 0, "flops": 0.0, "bytes": 0.0})
+            row[chip] = row.get(chip, 0.0) + ms
+            sums.setdefault(l["stage"], {}).setdefault(l["shape"], {}).setdefault(chip, 0.0)
+            sums[l["stage"]][l["shape"]][chip] += ms
+        row["calls"] += l["calls"]
+        row["flops"] += l["calls"] * l["flops"]
+        row["bytes"] += l["calls"] * l["bytes"]
+    if "--json" in sys.argv:
+        print(json.dumps({shape: {"%s %s" % k: v[shape] for k, v in kernels.items() if shape in v} for shape in shapes}, indent=1))
+        return
+    print("# What the GPU path should take, from counts\n\n"
+          "`make gpu-predict` made this from the launches of molmoe-1b in bf16 (top_k 8, 16 blocks) on an emulated sm_90a with 132 multiprocessors, from\n"
+          "counts of SASS, and from the constants in `tests/bench/gpu/predict.py`. Nothing here was measured on a GPU. Times are ms. Floors and the first\n"
+          "reading are those of the reading by roofline of commit b7e87bf.\n")
+    print("| stage | shape (views/tokens) | H200 floor | first reading | now | ratio | H100 floor | first reading | now | ratio |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for stage in ("vision", "prefill", "decode"):
+        for i, shape in enumerate(shapes):
+            cells = []
+            for chip in CHIPS:
+                floor, now = FLOORS[stage][chip][i], sums[stage][shape][chip]
+                cells += ["%.2f" % floor, "%.2f" % FIRST[stage][chip][i], "%.2f" % now, "**%.2f**" % (now / floor)]
+            print("| %s | %s | %s |" % (stage, shape, " | ".join(cells)))
+    print("\nThe largest shape, kernel by kernel (calls, GFLOP and GB of all calls, ms with the gaps between launches):\n")
+    print("| stage | kernel | calls | GFLOP | GB | H200 ms | H100 ms |")
+    print("|---|---|---|---|---|---|---|")
+    for (stage, name), by_shape in kernels.items():
+        row = by_shape.get(shapes[-1])
+        if row:
+            print("| %s | %s | %d | %.1f | %.3f | %.4f | %.4f |" % (stage, name, row["calls"], row["flops"] * 1e-9, row["bytes"] * 1e-9, row["H200"],
+                                                                   row["H100"]))
+
+
+main()

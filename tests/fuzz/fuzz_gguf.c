@@ -1,0 +1,75 @@
+/* fuzz_gguf.c: hostile GGUF files: keys, strings, tensors and their values. The input is the file. libFuzzer entry. */
+#include "fuzz.h"
+#include "vlmprof.h"
+#define VLMPROF_GGUF_IMPLEMENTATION
+#include "vlmprof_gguf.h"
+
+/* every byte that the reader hands out is read */
+static uint64_t sum_of(const void *data, uint64_t bytes) {
+    uint64_t sum = 0, i;
+    for (i = 0; i < bytes; i++) sum += ((const unsigned char *)data)[i];
+    return sum;
+}
+static void check_error(const vp_error *error) {
+    MUST(error->text[0] && error->code != VP_OK && vp_utf8_valid_bytes(error->text, strlen(error->text)) == strlen(error->text));
+}
+
+static volatile uint64_t seen;
+static void read_values(const vp_gguf *gguf) {
+    vp_gguf_value value, again;
+    uint64_t i;
+    for (i = 0; i < vp_gguf_value_count(gguf); i++) {
+        uint64_t offset = 0, count = 0;
+        vp_gguf_text text;
+        double number;
+        char *name;
+        MUST(vp_gguf_value_at(gguf, i, &value) == VP_OK);
+        seen += sum_of(value.name.text, value.name.bytes) + sum_of(value.data, value.bytes);
+        if (value.item == VP_GGUF_STRING)
+            for (; vp_gguf_next_text(&value, &offset, &text); count++) seen += sum_of(text.text, text.bytes);
+        else
+            for (; vp_gguf_next_number(&value, &offset, &number); count++) seen += number > 0;
+        MUST(count == value.count && offset == value.bytes);
+        if (memchr(value.name.text, 0, value.name.bytes)) continue;
+        name = strndup(value.name.text, value.name.bytes);
+        MUST(vp_gguf_value_find(gguf, name, &again) == VP_OK && again.data == value.data);
+        free(name);
+    }
+    MUST(vp_gguf_value_at(gguf, i, &value) == VP_ERR_RANGE);
+}
+static void read_tensors(const vp_gguf *gguf) {
+    vp_gguf_tensor tensor;
+    uint64_t i;
+    for (i = 0; i < vp_gguf_tensor_count(gguf); i++) {
+        vp_dtype dtype;
+        float values[256];
+        MUST(vp_gguf_tensor_at(gguf, i, &tensor) == VP_OK && tensor.dimensions >= 1 && tensor.dimensions <= 4);
+        seen += sum_of(tensor.name.text, tensor.name.bytes) + sum_of(tensor.data, tensor.bytes);
+        if (!vp_gguf_type_dtype(tensor.type, &dtype)) continue;
+        MUST(tensor.shape[tensor.dimensions - 1] % vp_dtype_block(dtype) == 0);
+        vp_dtype_to_f32(dtype, tensor.data, (size_t)vp_dtype_block(dtype), values);
+        seen += values[0] > 0;
+    }
+    MUST(vp_gguf_tensor_at(gguf, i, &tensor) == VP_ERR_RANGE);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
+    /* a copy that ends where its memory ends: a byte too far is found */
+    uint8_t *file = (uint8_t *)malloc(bytes + !bytes);
+    vp_gguf *gguf = NULL;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result;
+    MUST(file != NULL);
+    if (bytes) memcpy(file, data, bytes);
+    result = vp_gguf_read(file, bytes, "fuzzed", &gguf, &error);
+    if (result == VP_OK) {
+        read_values(gguf);
+        read_tensors(gguf);
+    } else {
+        MUST(!gguf);
+        check_error(&error);
+    }
+    vp_gguf_close(gguf);
+    free(file);
+    return 0;
+}

@@ -1,0 +1,350 @@
+/* test_gguf.c: vlmprof_gguf.h. Blocks give the values of the gguf package, bit by bit; models of several architectures and tokenizers answer as llama.cpp
+ * does from the same file; each kind of a malformed file is refused with its place; files cut and changed anywhere never crash the reader.
+ * Golden files: tests/tools/make_gguf_goldens.py. */
+#include "vlmprof.h"
+#include "vlmprof_config.h"
+#include "vlmprof_engine.h"
+#include "vlmprof_gguf.h"
+#include "vlmprof_tokenizer.h"
+#include "support/check.h"
+
+/* ---- values */
+static void test_blocks(void) {
+    static const char *const names[] = {"f32", "f16", "bf16", "q8_0", "q5_0", "q4_0", "q4_k", "q6_k"};
+    check_array wanted;
+    vp_gguf *gguf = NULL;
+    vp_error error;
+    if (!CHECK(check_npy(check_golden("gguf/types.npy"), &wanted))) return;
+    CHECK_INT(vp_gguf_open(check_golden("gguf/types.gguf"), &gguf, &error), VP_OK);
+    for (int i = 0; i < 8 && gguf; i++) {
+        vp_gguf_tensor tensor;
+        vp_dtype dtype;
+        float values[1024];
+        check_case("%s: the values are the gguf package's, bit by bit", names[i]);
+        if (!CHECK_INT(vp_gguf_tensor_find(gguf, names[i], &tensor), VP_OK) || !CHECK(vp_gguf_type_dtype(tensor.type, &dtype))) continue;
+        CHECK_INT(tensor.bytes, 1024 / vp_dtype_block(dtype) * vp_dtype_block_bytes(dtype));
+        vp_dtype_to_f32(dtype, tensor.data, 1024, values);
+        CHECK(!memcmp(values, wanted.data + (size_t)i * sizeof values, sizeof values));
+    }
+    vp_gguf_close(gguf);
+    check_free(&wanted);
+}
+
+/* ---- models */
+struct opened {
+    vp_gguf *gguf;
+    vp_model_config config;
+    vp_tokenizer *tokenizer;
+    vp_checkpoint *checkpoint;
+    vp_engine *engine;
+};
+static vp_result open_text(const vp_gguf *gguf, struct opened *model, vp_error *error) {
+    char *text = NULL;
+    size_t bytes = 0;
+    vp_result result = vp_gguf_file_text(gguf, NULL, "config.json", &text, &bytes, error);
+    if (result == VP_OK) result = vp_model_config_parse(text, bytes, NULL, 0, &model->config, error);
+    free(text);
+    text = NULL;
+    if (result == VP_OK) result = vp_gguf_file_text(gguf, NULL, "tokenizer.json", &text, &bytes, error);
+    if (result == VP_OK) result = vp_tokenizer_load(text, bytes, &model->tokenizer, error);
+    free(text);
+    if (result == VP_OK) result = vp_gguf_checkpoint(gguf, NULL, &model->config, &model->checkpoint, error);
+    return result;
+}
+static void close_model(struct opened *model) {
+    vp_engine_close(model->engine);
+    vp_checkpoint_close(model->checkpoint);
+    vp_tokenizer_free(model->tokenizer);
+    vp_gguf_close(model->gguf);
+}
+/* ids of a text as a prompt has them, with the token in front; returns their count */
+static int32_t encode(const struct opened *model, const char *text, int32_t *ids) {
+    size_t count = 0;
+    int32_t front = vp_tokenizer_bos(model->tokenizer) >= 0;
+    if (front) ids[0] = vp_tokenizer_bos(model->tokenizer);
+    return vp_tokenizer_encode(model->tokenizer, text, strlen(text), ids + front, 200, &count) == VP_OK ? (int32_t)count + front : -1;
+}
+static int same_ids(const vp_json *json, uint32_t list, const int32_t *ids, int32_t count) {
+    int64_t id = 0;
+    if (list == VP_JSON_NONE || json->nodes[list].count != (uint32_t)count) return 0;
+    for (int32_t i = 0; i < count; i++)
+        if (vp_json_to_int(json, list + 1 + (uint32_t)i, &id) != VP_OK || id != ids[i]) return 0;
+    return 1;
+}
+static void check_answer(const struct opened *model, const vp_json *json, uint32_t item) {
+    int32_t ids[256], blocks[1] = {0}, tokens[16];
+    int64_t steps[16];
+    char prompt[256];
+    size_t needed;
+    vp_request request;
+    vp_reply reply;
+    vp_error error = {VP_OK, -1, "", ""};
+    memset(&request, 0, sizeof request);
+    memset(&reply, 0, sizeof reply);
+    CHECK_INT(vp_json_text(json, vp_json_get(json, item, "prompt"), prompt, sizeof prompt, &needed), VP_OK);
+    request.input_ids = ids;
+    request.input_count = encode(model, prompt, ids);
+    request.top_k = model->config.top_k;
+    request.active_blocks = blocks;
+    request.active_block_count = 1;
+    request.max_new_tokens = (int32_t)json->nodes[vp_json_get(json, item, "ids")].count;
+    request.ignore_eos = 1;
+    request.eos_id = -1;
+    reply.tokens = tokens;
+    reply.step_ns = steps;
+    if (!CHECK_INT(vp_engine_run(model->engine, &request, &reply, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
+    CHECK(same_ids(json, vp_json_get(json, item, "ids"), tokens, reply.token_count));
+}
+static void test_model(const char *name) {
+    struct opened model;
+    vp_engine_options options = vp_engine_options_default();
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_json json;
+    char path[64], *golden;
+    size_t bytes = 0, needed;
+    vp_json_node nodes[1000];
+    uint32_t list, item;
+    memset(&model, 0, sizeof model);
+    snprintf(path, sizeof path, "gguf/%s.json", name);
+    golden = check_read(check_golden(path), &bytes);
+    snprintf(path, sizeof path, "gguf/%s.gguf", name);
+    check_case("%s.gguf: config, tokenizer and tensors are read", name);
+    if (!CHECK(golden) || !CHECK_INT(vp_json_parse(golden, bytes, nodes, 1000, &json, &needed, NULL), VP_OK)) return;
+    CHECK_INT(vp_gguf_open(check_golden(path), &model.gguf, &error), VP_OK);
+    if (!CHECK_INT(open_text(model.gguf, &model, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
+    options.config = &model.config;
+    options.checkpoint = model.checkpoint;
+    options.weights = VP_WEIGHTS_FP32;
+    options.device = "cpu";
+    options.threads = 1;
+    options.max_sequence = 128;
+    if (!model.checkpoint || !CHECK_INT(vp_engine_open(&options, &model.engine, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
+    check_case("%s.gguf: texts have llama.cpp's ids", name);
+    list = vp_json_get(&json, 0, "texts");
+    for (item = list + 1; item < nodes[list].end; item = nodes[item].end) {
+        int32_t ids[256], count;
+        char text[256];
+        CHECK_INT(vp_json_text(&json, vp_json_get(&json, item, "text"), text, sizeof text, &needed), VP_OK);
+        count = encode(&model, text, ids);
+        if (!CHECK(same_ids(&json, vp_json_get(&json, item, "ids"), ids, count))) printf("\"%s\": %d ids\n", text, (int)count);
+    }
+    check_case("%s.gguf: greedy answers are llama.cpp's", name);
+    list = vp_json_get(&json, 0, "answers");
+    for (item = list + 1; model.engine && item < nodes[list].end; item = nodes[item].end) check_answer(&model, &json, item);
+    close_model(&model);
+    free(golden);
+}
+
+/* ---- malformed files, written here */
+struct made { unsigned char data[4096]; size_t bytes; };
+static void put(struct made *file, uint64_t value, int bytes) {
+    for (; bytes > 0; bytes--, value >>= 8) file->data[file->bytes++] = (unsigned char)value;
+}
+static void put_text(struct made *file, const char *text) {
+    put(file, strlen(text), 8);
+    memcpy(file->data + file->bytes, text, strlen(text));
+    file->bytes += strlen(text);
+}
+static void begin(struct made *file, uint64_t version, uint64_t tensors, uint64_t keys) {
+    memset(file, 0, sizeof *file);
+    put(file, 0x46554747, 4);
+    put(file, version, 4);
+    put(file, tensors, 8);
+    put(file, keys, 8);
+}
+static void put_tensor(struct made *file, const char *name, uint64_t dimensions, uint64_t length, uint64_t type, uint64_t offset) {
+    put_text(file, name);
+    put(file, dimensions, 4);
+    for (uint64_t i = 0; i < dimensions && i < 8; i++) put(file, length, 8);
+    put(file, type, 4);
+    put(file, offset, 8);
+}
+/* the data: zeros up to the next multiple of 32, and as many bytes */
+static void put_data(struct made *file, size_t bytes) {
+    file->bytes = (file->bytes + 31) / 32 * 32 + bytes;
+}
+static void refuse(const struct made *file, vp_result wanted, const char *text, int64_t offset) {
+    vp_gguf *gguf = NULL;
+    vp_error error = {VP_OK, -1, "", ""};
+    if (CHECK_INT(vp_gguf_read(file->data, file->bytes, "made", &gguf, &error), wanted) && wanted != VP_OK) {
+        if (!CHECK(strstr(error.text, text))) printf("    %s\n", error.text);
+        CHECK_INT(error.offset, offset);
+        CHECK(gguf == NULL);
+    }
+    vp_gguf_close(gguf);
+}
+static void test_headers(void) {
+    struct made file;
+    check_case("no GGUF file, another version, another byte order, more than the file has room for");
+    begin(&file, 3, 0, 0);
+    refuse(&file, VP_OK, "", 0);
+    file.data[0] = 'g';
+    refuse(&file, VP_ERR_FORMAT, "does not begin with GGUF", 0);
+    file.bytes = 0;
+    refuse(&file, VP_ERR_FORMAT, "does not begin with GGUF", 0);
+    begin(&file, 1, 0, 0);
+    refuse(&file, VP_ERR_UNSUPPORTED, "versions 2 and 3", 4);
+    begin(&file, 3u << 24, 0, 0);
+    refuse(&file, VP_ERR_UNSUPPORTED, "big-endian", 4);
+    begin(&file, 2, 0, UINT64_MAX);
+    refuse(&file, VP_ERR_FORMAT, "more keys than the file has room for", 16);
+    begin(&file, 3, UINT64_MAX / 2, 0);
+    refuse(&file, VP_ERR_FORMAT, "more tensors than the file has room for", 8);
+    check_case("keys: a text or an array that ends behind the file, an unknown kind, an array of arrays, a name twice");
+    begin(&file, 3, 0, 1);
+    put(&file, UINT64_MAX, 8);
+    put(&file, 0, 8);
+    refuse(&file, VP_ERR_FORMAT, "a key ends behind the file", 24);
+    begin(&file, 3, 0, 1);
+    put_text(&file, "k");
+    put(&file, VP_GGUF_KIND_COUNT, 4);
+    refuse(&file, VP_ERR_FORMAT, "none of the format's", 24);
+    begin(&file, 3, 0, 1);
+    put_text(&file, "k");
+    put(&file, VP_GGUF_ARRAY, 4);
+    put(&file, VP_GGUF_U64, 4);
+    put(&file, (uint64_t)1 << 61, 8); /* times 8 is 0 */
+    refuse(&file, VP_ERR_FORMAT, "the value ends behind the file", 24);
+    file.data[37] = VP_GGUF_STRING;
+    refuse(&file, VP_ERR_FORMAT, "a text ends behind the file", 24);
+    file.data[37] = VP_GGUF_ARRAY;
+    refuse(&file, VP_ERR_UNSUPPORTED, "an array of arrays", 24);
+    begin(&file, 3, 0, 1);
+    put_text(&file, "k");
+    put(&file, VP_GGUF_BOOL, 4);
+    put(&file, 2, 1);
+    refuse(&file, VP_ERR_FORMAT, "neither 0 nor 1", 37);
+    begin(&file, 3, 0, 2);
+    for (int i = 0; i < 2; i++) {
+        put_text(&file, "k");
+        put(&file, VP_GGUF_U8, 4);
+        put(&file, 0, 1);
+    }
+    refuse(&file, VP_ERR_FORMAT, "this name stands twice", 46);
+}
+static void test_tensors(void) {
+    struct made file;
+    check_case("tensors: dimensions, shapes, blocks, offsets, data behind the end of the file, unknown types");
+    begin(&file, 3, 1, 0);
+    put_tensor(&file, "t", 1, 64, 0, 0);
+    put_data(&file, 256);
+    refuse(&file, VP_OK, "", 0);
+    file.bytes--;
+    refuse(&file, VP_ERR_FORMAT, "its data end behind the file", 32);
+    begin(&file, 3, 1, 0);
+    put_tensor(&file, "t", 5, 1, 0, 0);
+    put_data(&file, 256);
+    refuse(&file, VP_ERR_FORMAT, "1 to 4 dimensions", 24);
+    begin(&file, 3, 1, 0);
+    put_tensor(&file, "t", 4, 1 << 16, 0, 0); /* 2^64 elements */
+    put_data(&file, 256);
+    refuse(&file, VP_ERR_FORMAT, "0 or too many elements", 24);
+    begin(&file, 3, 1, 0);
+    put_tensor(&file, "t", 2, 0, 0, 0);
+    put_data(&file, 256);
+    refuse(&file, VP_ERR_FORMAT, "0 or too many elements", 24);
+    begin(&file, 3, 1, 0);
+    put_tensor(&file, "t", 1, 48, 8, 0);
+    put_data(&file, 256);
+    refuse(&file, VP_ERR_FORMAT, "not a whole number of its type's blocks", 24);
+    begin(&file, 3, 2, 0);
+    put_tensor(&file, "t", 1, 9, 0, 0);
+    put_tensor(&file, "u", 1, 9, 0, 32); /* the first one ends at 36, so this one begins at 64 */
+    put_data(&file, 256);
+    refuse(&file, VP_ERR_FORMAT, "does not begin where the tensor before it ends", 65);
+    begin(&file, 3, 2, 0);
+    put_tensor(&file, "t", 1, 9, 99, 0);
+    put_tensor(&file, "u", 1, 9, 0, 64);
+    put_data(&file, 256);
+    refuse(&file, VP_ERR_UNSUPPORTED, "its type is unknown", 65);
+    check_case("an alignment that is no power of two, and a part of a split model");
+    begin(&file, 3, 0, 1);
+    put_text(&file, "general.alignment");
+    put(&file, VP_GGUF_U32, 4);
+    put(&file, 48, 4);
+    refuse(&file, VP_ERR_FORMAT, "is no power of two", 53);
+    begin(&file, 3, 0, 1);
+    put_text(&file, "split.count");
+    put(&file, VP_GGUF_U16, 4);
+    put(&file, 2, 2);
+    refuse(&file, VP_ERR_UNSUPPORTED, "gguf-split --merge", 47);
+}
+
+/* ---- a model's file with one thing changed */
+static vp_result open_changed(const char *file, const char *from, const char *to, vp_error *error) {
+    struct opened model;
+    char path[64], *data, *at = NULL;
+    size_t bytes = 0, length = strlen(from);
+    vp_result result;
+    memset(&model, 0, sizeof model);
+    snprintf(path, sizeof path, "gguf/%s.gguf", file);
+    data = check_read(check_golden(path), &bytes);
+    if (!CHECK(data)) return VP_OK;
+    for (size_t i = 0; !at && i + length <= bytes; i++)
+        if (!memcmp(data + i, from, length)) at = data + i;
+    if (CHECK(at != NULL)) memcpy(at, to, strlen(to));
+    result = vp_gguf_read(data, bytes, "changed", &model.gguf, error);
+    if (result == VP_OK) result = open_text(model.gguf, &model, error);
+    close_model(&model);
+    free(data);
+    return result;
+}
+static void test_changes(void) {
+    static const struct { const char *file, *from, *to; vp_result result; const char *text; } changes[] = {
+        {"qwen2", "tokenizer.ggml.pre", "tokenizer.ggml.prr", VP_ERR_UNSUPPORTED, "\"\" is not known here; vlmprof splits words as"},
+        {"qwen2", "tokenizer.ggml.merges", "tokenizer.ggml.merger", VP_ERR_FORMAT, "this key is missing"},
+        {"llama", "tokenizer.ggml.token_type", "tokenizer.ggml.token_typo", VP_ERR_FORMAT, "a token_type for each"},
+        {"llama", "llama.block_count", "llama.block_coant", VP_ERR_FORMAT, "this key is missing"},
+        {"llama", "blk.0.attn_q.weight", "blk.0.attn_x.weight", VP_ERR_MISMATCH, "there is no tensor blk.0.attn_q.weight"},
+        {"qwen2", "blk.0.attn_q.bias", "blk.0.attn_q.bios", VP_ERR_MISMATCH, "there is no tensor blk.0.attn_q.bias"},
+        {"olmoe", "blk.0.ffn_up_exps.weight", "blk.0.ffn_up_expt.weight", VP_ERR_MISMATCH, "there is no tensor blk.0.ffn_up_exps.weight"},
+        {"smollm", "tokenizer.ggml.tokens", "tokenizer.ggml.tokenz", VP_ERR_FORMAT, "want texts"},
+    };
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        vp_error error = {VP_OK, -1, "", ""};
+        check_case("%s.gguf with %s for %s", changes[i].file, changes[i].to, changes[i].from);
+        CHECK_INT(open_changed(changes[i].file, changes[i].from, changes[i].to, &error), changes[i].result);
+        if (!CHECK(strstr(error.text, changes[i].text))) printf("    %s: %s\n", error.where, error.text);
+    }
+}
+/* every prefix of a file, and files with a byte changed: an error or a model, never a crash; the sanitizers watch */
+static void test_damage(void) {
+    size_t bytes = 0;
+    char *data = check_read(check_golden("gguf/llama.gguf"), &bytes);
+    uint32_t seed = 27;
+    int opened = 0;
+    check_case("no damage is too much: prefixes, changed bytes (seed 27)");
+    for (int i = 0; CHECK(data) && i < 400; i++) {
+        struct opened model;
+        vp_error error = {VP_OK, -1, "", ""};
+        char *copy;
+        size_t at, length = bytes;
+        unsigned char kept;
+        memset(&model, 0, sizeof model);
+        seed = seed * 1664525u + 1013904223u;
+        at = (seed >> 8) % 12000; /* keys and entries of tensors */
+        if (i % 4 == 0) length = at;
+        copy = (char *)malloc(length + 1);
+        memcpy(copy, data, length);
+        kept = (unsigned char)seed;
+        if (i % 4 && at < length) copy[at] = (char)kept;
+        if (vp_gguf_read(copy, length, "damaged", &model.gguf, &error) == VP_OK) opened += open_text(model.gguf, &model, &error) == VP_OK;
+        close_model(&model);
+        free(copy);
+    }
+    CHECK(opened > 50); /* most changes hit a text of the vocabulary */
+    free(data);
+}
+
+int main(void) {
+    test_blocks();
+    test_model("llama");
+    test_model("smollm");
+    test_model("qwen2");
+    test_model("olmoe");
+    test_headers();
+    test_tensors();
+    test_changes();
+    test_damage();
+    return check_done("test_gguf");
+}
