@@ -1598,9 +1598,6 @@ typedef struct vp_impl_preset { const char *name, *config, *preprocessor; } vp_i
 #define VP_IMPL_INTERNVL3 "\"model_type\":\"qwen2\",\"vocab_size\":151674,\"rope_theta\":1e6,"
 #define VP_IMPL_INTERNVL3_5 \
     "\"model_type\":\"qwen3\",\"max_position_embeddings\":40960,\"num_key_value_heads\":8,\"rope_theta\":1e6,"
-#define VP_IMPL_MOLMO2_VISION(pooled, out) \
-    "\"vision_config\":{},\"adapter_config\":{\"intermediate_size\":" pooled ",\"text_hidden_size\":" out "}}", \
-    "{\"size\":{\"height\":378,\"width\":378},\"max_crops\":8,\"overlap_margins\":[4,4],\"pooling_size\":[2,2]}"
 static const vp_impl_preset vp_impl_model_presets[] = {
     {"tiny", NULL, NULL},
     {"molmoe-1b", NULL, NULL},
@@ -1691,6 +1688,13 @@ static const vp_impl_preset vp_impl_model_presets[] = {
      "{\"model_type\":\"qwen3_vl\",\"text_config\":{" VP_IMPL_QWEN3_TEXT
      "\"hidden_size\":4096,\"intermediate_size\":12288,\"num_hidden_layers\":36,\"num_attention_heads\":32,"
      "\"num_key_value_heads\":8,\"vocab_size\":151936}," VP_IMPL_QWEN3_VISION("", "4096")},
+    /* source: config.json of allenai/Molmo2-4B, as github.com/albud1978/CV 83e865d holds it (src/models/Molmo2-4B) */
+    {"molmo2-4b",
+     "{\"model_type\":\"molmo2\",\"text_config\":{\"hidden_size\":2560,\"intermediate_size\":9728,\"num_hidden_layers\":36,"
+     "\"num_attention_heads\":32,\"num_key_value_heads\":8,\"head_dim\":128,\"vocab_size\":151936,"
+     "\"rope_theta\":5e6,\"max_position_embeddings\":36864},\"vit_config\":{\"num_hidden_layers\":27},"
+     "\"adapter_config\":{\"vit_layers\":[-3,-9],\"intermediate_size\":9728,\"text_hidden_size\":2560}}",
+     "{\"max_crops\":8,\"use_single_crop_col_tokens\":false}"},
     {"qwen3-vl-30b-a3b-12-blocks",
      "{\"model_type\":\"qwen3_vl_moe\",\"text_config\":{" VP_IMPL_QWEN3_TEXT
      "\"hidden_size\":2048,\"num_hidden_layers\":12,\"num_attention_heads\":32,\"num_key_value_heads\":4,"

@@ -232,6 +232,8 @@ int other_files_preset(const char *name, const vp_model_config *config, struct o
     if (result == VP_OK)
         result = vp_processor_read(kind, &config->geometry, preprocessor ? &parsed.json : NULL, &files->processor,
                                    &error);
+    if (result == VP_OK && preprocessor) /* a preset has one file */
+        result = vp_processor_read_text(&files->processor, &parsed.json, NULL, &error);
     if (result == VP_OK) result = vp_tokenizer_load(json, strlen(json), tokenizer, &error);
     free(parsed.nodes);
     free(json);
