@@ -54,8 +54,8 @@ typedef enum vp_qk_norm { VP_QK_NORM_NONE, VP_QK_NORM_WHOLE, VP_QK_NORM_HEAD } v
 typedef enum vp_gelu { VP_GELU_QUICK, VP_GELU_ERF, VP_GELU_TANH } vp_gelu;
 /* From the tower to the language model. NONE: text only. POOLING: attention over windows, then SwiGLU. The others put
  * the patches of a window side by side; LINEAR: one matrix; MLP: two with GELU between; NORM_MLP: a layer norm first;
- * MERGER: each patch is normed before. MEAN: the mean of a window's patches, normed by RMS, and one matrix. STITCHED: as
- * POOLING, but the windows lie over the patches of all crops put together, and over the first view */
+ * MERGER: each patch is normed before. MEAN: the mean of a window's patches, normed by RMS, and one matrix.
+ * STITCHED: as POOLING, but the windows lie over the patches of all crops put together, and over the first view */
 typedef enum vp_connector {
     VP_CONNECTOR_NONE, VP_CONNECTOR_POOLING, VP_CONNECTOR_LINEAR, VP_CONNECTOR_MLP, VP_CONNECTOR_NORM_MLP,
     VP_CONNECTOR_MERGER, VP_CONNECTOR_MEAN, VP_CONNECTOR_STITCHED
@@ -1690,7 +1690,8 @@ static const vp_impl_preset vp_impl_model_presets[] = {
      "\"num_key_value_heads\":8,\"vocab_size\":151936}," VP_IMPL_QWEN3_VISION("", "4096")},
     /* source: config.json of allenai/Molmo2-4B, as github.com/albud1978/CV 83e865d holds it (src/models/Molmo2-4B) */
     {"molmo2-4b",
-     "{\"model_type\":\"molmo2\",\"text_config\":{\"hidden_size\":2560,\"intermediate_size\":9728,\"num_hidden_layers\":36,"
+     "{\"model_type\":\"molmo2\",\"text_config\":{\"hidden_size\":2560,\"intermediate_size\":9728,"
+     "\"num_hidden_layers\":36,"
      "\"num_attention_heads\":32,\"num_key_value_heads\":8,\"head_dim\":128,\"vocab_size\":151936,"
      "\"rope_theta\":5e6,\"max_position_embeddings\":36864},\"vit_config\":{\"num_hidden_layers\":27},"
      "\"adapter_config\":{\"vit_layers\":[-3,-9],\"intermediate_size\":9728,\"text_hidden_size\":2560}}",
@@ -1892,7 +1893,8 @@ static void vp_impl_walk_molmo(vp_impl_walk *walk, const vp_model_config *config
         else vp_impl_walk_molmo_block(walk, config, b);
     }
     vp_impl_walk_molmo_vision(walk, config);
-    vp_impl_walk_put(walk, config->embedding_size, d, moe || second ? "lm_head.weight" : "model.transformer.ff_out.weight");
+    vp_impl_walk_put(walk, config->embedding_size, d,
+                     moe || second ? "lm_head.weight" : "model.transformer.ff_out.weight");
 }
 
 /* ---- language models as transformers names them */

@@ -59,7 +59,8 @@ VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *ge
                                    vp_processor *processor, vp_error *error);
 
 /* Settings that do not stand in preprocessor_config.json: those of Molmo2's text. Others have none.
- * in:      processor_config, tokenizer_config  the files of that name; NULL: there is none, and the class's defaults hold
+ * in:      processor_config, tokenizer_config  the files of that name; NULL: there is none, and the class's defaults
+ *          hold
  * out:     processor  on success
  * returns: VP_OK; VP_ERR_FORMAT: a switch that is none; VP_ERR_UNSUPPORTED: a first token of over 63 bytes
  * source:  transformers 5.23.0, processing_molmo2.py
@@ -97,7 +98,8 @@ VP_API const char *vp_processor_knob(const vp_processor *processor, int32_t inde
  * threads: reentrant */
 VP_API vp_result vp_processor_set(vp_processor *processor, const char *name, int32_t value, vp_error *error);
 /* Sets the first one to its largest value with which this image costs at most so many image tokens: Idefics3's
- * longest_edge in whole views, up to 4096 pixels, InternVL's max_patches and Molmo2's max_crops up to 64, Qwen's max_pixels up to
+ * longest_edge in whole views, up to 4096 pixels, InternVL's max_patches and Molmo2's max_crops up to 64, Qwen's
+ * max_pixels up to
  * VP_PROCESSOR_VIEW_PIXELS_MAX.
  * returns: VP_OK; VP_ERR_UNSUPPORTED: the processor has no setting; VP_ERR_RANGE: the image costs more whatever is
  *          set, or vp_processor_picture refuses it. On failure the processor is untouched
@@ -204,7 +206,8 @@ static int32_t vp_impl_processor_int(const vp_json *json, const char *field, con
 /* Each step that the file names must be as the official processor has it; what it does not name is so. */
 static vp_result vp_impl_processor_steps(vp_processor_kind kind, const vp_json *json, vp_error *error) {
     static const struct { const char *name; unsigned kinds; } steps[] = {
-        {"do_resize", 254}, {"do_rescale", 254}, {"do_normalize", 254}, {"do_center_crop", 2}, {"do_image_splitting", 4}};
+        {"do_resize", 254}, {"do_rescale", 254}, {"do_normalize", 254}, {"do_center_crop", 2},
+        {"do_image_splitting", 4}};
     static const int resample[VP_PROCESSOR_COUNT] = {0, 3, 1, 3, 3, 3, 2, 2}; /* Pillow's numbers */
     uint32_t node;
     double factor = 0;
@@ -306,7 +309,8 @@ static vp_result vp_impl_processor_molmo2(vp_processor *processor, const vp_json
             || vp_json_to_int(json, vp_json_at(json, node, 0), &pool) != VP_OK
             || vp_json_to_int(json, vp_json_at(json, node, 1), &other) != VP_OK || pool != other || pool < 1
             || pool > 32))
-        return vp_impl_processor_wrong(error, VP_ERR_UNSUPPORTED, "pooling_size", "only square windows are implemented");
+        return vp_impl_processor_wrong(error, VP_ERR_UNSUPPORTED, "pooling_size",
+                                       "only square windows are implemented");
     processor->window_pool = (int32_t)pool;
     processor->col_tokens = processor->low_col_tokens = processor->low_start = 1;
     vp_family_default(vp_family_find("molmo2"), &processor->family);

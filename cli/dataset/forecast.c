@@ -44,7 +44,8 @@ static void cost_linear(struct pass_cost *cost, int stage, double times, double 
 static void cost_pooling(const vp_model_config *config, double views, double windows, double element,
                          struct pass_cost *cost) {
     double width = config->vit_width, features = width * config->vit_layer_count,
-           pool = config->window_pool ? config->window_pool : config->geometry.pool, members = pool * pool, hidden = config->projector_dim;
+           pool = config->window_pool ? config->window_pool : config->geometry.pool, members = pool * pool,
+           hidden = config->projector_dim;
     cost_linear(cost, VP_STAGE_CONNECTOR, views, windows, width, features, element, 4);
     cost_linear(cost, VP_STAGE_CONNECTOR, views, windows * members, 2 * width, features, element, 4);
     cost_linear(cost, VP_STAGE_CONNECTOR, views, windows, width, width, element, element);

@@ -79,7 +79,8 @@ static int write_pixels(const char *folder, const struct session *session, const
                   planes[4] = {views, 3, crop, crop};
     float *own;
     int code;
-    if (!input->picture || session->model->config.connector == VP_CONNECTOR_STITCHED) /* as their processors have them */
+    /* as their processors have them */
+    if (!input->picture || session->model->config.connector == VP_CONNECTOR_STITCHED)
         return write_npy(folder, "pixels", "<f4", 3, patches, session->pixels.data, sizeof(float));
     if (session->model->config.vit_native) {
         const int64_t frames[2] = {views * patches[1], 2 * patches[2]};

@@ -180,7 +180,8 @@ static const char *const markers_of[VP_PROCESSOR_COUNT][8] = {
     {"<|im_end|>", "<|image_pad|>", "<|im_start|>", "<|vision_start|>", "<|vision_end|>"},
     {"<|im_end|>", "<|image_pad|>", "<|im_start|>", "<|vision_start|>", "<|vision_end|>"},
     {"<end_of_turn>", "<image_soft_token>", "<start_of_turn>", "<start_of_image>", "<end_of_image>", "<bos>"},
-    {"<|im_end|>", "<im_patch>", "<|im_start|>", "<|image|>", "<im_start>", "<low_res_im_start>", "<im_end>", "<im_col>"},
+    {"<|im_end|>", "<im_patch>", "<|im_start|>", "<|image|>", "<im_start>", "<low_res_im_start>", "<im_end>",
+     "<im_col>"},
     {"<|endoftext|>"},
 }; /* the first one ends an answer */
 

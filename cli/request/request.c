@@ -82,7 +82,8 @@ static vp_result fill_other_inputs(struct session *session, const struct pass_in
     if (result != VP_OK) return result;
     vp_processor_pixels(processor, input->picture, views, (float *)session->pixels.data);
     memset(session->masks.data, 0, session->masks.bytes);
-    if (session->model->config.image_bidirectional) fill_spans(session, ids, input->layout->image_tokens, sequence_of(input));
+    if (session->model->config.image_bidirectional)
+        fill_spans(session, ids, input->layout->image_tokens, sequence_of(input));
     for (int32_t i = 0; i < sequence_of(input); i++) /* features go to the image's tokens in their order */
         if (ids[i] == session->model->other.image_token && found++ < image_tokens)
             ((int32_t *)session->index.data)[found - 1] = i;

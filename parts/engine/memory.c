@@ -59,7 +59,8 @@ static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *engine) {
     int width = config->vit_width, features = width * config->vit_layer_count, wide = engine->wide;
     size_t batch = (size_t)engine->view_batch, views = (size_t)engine->max_views,
            rows = batch * (size_t)config->vit_positions, features_rows,
-           windows = batch * (size_t)vk_view_tokens(config), members = (size_t)(config->window_pool * config->window_pool),
+           windows = batch * (size_t)vk_view_tokens(config),
+           members = (size_t)(config->window_pool * config->window_pool),
            patches = (size_t)vk_vit_patches(config);
     if (!config->vit_block_count) return;
     if (!engine->backend->host_memory) {

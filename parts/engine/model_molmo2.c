@@ -57,7 +57,8 @@ int vk_image_tokens(const vp_model_config *config, int views, int rows, int cols
     int pool = config->window_pool;
     if (config->connector != VP_CONNECTOR_STITCHED) return views * vp_geometry_tokens_per_crop(geometry);
     return vk_view_tokens(config)
-           + windows_across(canvas_patches(geometry, rows), pool) * windows_across(canvas_patches(geometry, cols), pool);
+           + windows_across(canvas_patches(geometry, rows), pool)
+                 * windows_across(canvas_patches(geometry, cols), pool);
 }
 
 /* which crop of an axis shows patch `at` of all: each keeps what no neighbour's middle shows */

@@ -24,7 +24,8 @@ static vp_result vk_check_request(const vp_engine *engine, const vp_request *req
     if (request->views && config->connector == VP_CONNECTOR_STITCHED
         && (request->grid_rows < 1 || request->grid_cols < 1
             || (int64_t)request->grid_rows * request->grid_cols + 1 != request->views))
-        return vp_fail(error, VP_ERR_RANGE, -1, "request grid", "rows times columns and one must be the number of views");
+        return vp_fail(error, VP_ERR_RANGE, -1, "request grid",
+                       "rows times columns and one must be the number of views");
     if (request->views && config->vit_native
         && (request->grid_rows < 1 || request->grid_cols < 1
             || (int64_t)request->grid_rows * request->grid_cols != request->views))
