@@ -872,7 +872,8 @@ static void l_pool_attention(vk_queue *queue, void *out, const float *q, const f
     int64_t queries = (int64_t)windows * heads * head_dim;
     vk_shape(queue, windows, 1, keys, (int64_t)heads * head_dim);
     LAUNCH(k_pool_attention, windows, vk_threads_for(heads * head_dim),
-           queries * 4 * keys + (int64_t)windows * heads * keys * 5, queries * (4 + 8 * keys + vk_element(wide)), out,
+           queries * 4 * keys + (int64_t)windows * heads * keys * 5,
+           queries * (4 + 8 * keys + vk_element(wide)) + (places ? 4 * (int64_t)windows * keys : 0), out,
            q, kv, places, keys, heads, head_dim, ld_out, 1.0f / sqrtf((float)head_dim), wide);
 }
 static void l_silu_mul(vk_queue *queue, void *out, const float *gate_up, int rows, int width, int ld_out, int wide) {
