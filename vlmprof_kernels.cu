@@ -533,9 +533,9 @@ KERNEL(k_pool_windows, void *keys, void *query, const float *hidden, const float
 }
 
 /* Attention of one query over the keys of its window: q f32 [windows, width], kv f32 [windows * keys, 2 * width]
- * (keys, then values) -> out in-type [windows, ld_out] */
-KERNEL(k_pool_attention, void *out, const float *q, const float *kv, int keys, int heads, int head_dim, int ld_out,
-       float scale, int wide) {
+ * (keys, then values) -> out in-type [windows, ld_out]. places: NULL, or int32 [windows, keys]: negative: no key */
+KERNEL(k_pool_attention, void *out, const float *q, const float *kv, const int32_t *places, int keys, int heads,
+       int head_dim, int ld_out, float scale, int wide) {
     SHARED float weights[VK_POOL_MAX];
     int width = heads * head_dim;
     const float *queries = q + BLK * (size_t)width, *key_rows = kv + BLK * (size_t)keys * 2 * (size_t)width;
@@ -545,7 +545,8 @@ KERNEL(k_pool_attention, void *out, const float *q, const float *kv, int keys, i
         float s = 0.0f;
         EACH_LANE_SUM(i, head_dim, s) s += query[i] * key[i];
         s = warp_sum(s);
-        if (LANE0) weights[hj] = s * scale;
+        if (LANE0)
+            weights[hj] = places && places[BLK * (size_t)keys + (size_t)(hj % keys)] < 0 ? -3e38f : s * scale;
     }
     SYNC();
     for (int h = TID; h < heads; h += NTID) {
@@ -866,13 +867,14 @@ static void l_pool_windows(vk_queue *queue, void *keys, void *query, const float
            4 * (values + small) + (values + queries) * vk_element(wide), keys, query, hidden, mask, dead, pad_embed,
            layer_floats, layers, width, side, pool, ld, wide);
 }
-static void l_pool_attention(vk_queue *queue, void *out, const float *q, const float *kv, int windows, int keys,
-                             int heads, int head_dim, int ld_out, int wide) {
+static void l_pool_attention(vk_queue *queue, void *out, const float *q, const float *kv, const int32_t *places,
+                             int windows, int keys, int heads, int head_dim, int ld_out, int wide) {
     int64_t queries = (int64_t)windows * heads * head_dim;
     vk_shape(queue, windows, 1, keys, (int64_t)heads * head_dim);
     LAUNCH(k_pool_attention, windows, vk_threads_for(heads * head_dim),
-           queries * 4 * keys + (int64_t)windows * heads * keys * 5, queries * (4 + 8 * keys + vk_element(wide)), out,
-           q, kv, keys, heads, head_dim, ld_out, 1.0f / sqrtf((float)head_dim), wide);
+           queries * 4 * keys + (int64_t)windows * heads * keys * 5,
+           queries * (4 + 8 * keys + vk_element(wide)) + (places ? 4 * (int64_t)windows * keys : 0), out,
+           q, kv, places, keys, heads, head_dim, ld_out, 1.0f / sqrtf((float)head_dim), wide);
 }
 static void l_silu_mul(vk_queue *queue, void *out, const float *gate_up, int rows, int width, int ld_out, int wide) {
     int64_t count = (int64_t)rows * width;
@@ -1020,8 +1022,8 @@ static void l_patch_windows(vk_queue *queue, void *out, const float *hidden, int
 #include "kernels/native_launchers.h"
 
 #define VK_KERNEL_TABLE { \
-    l_rmsnorm, l_layernorm, l_convert, l_vit_embed, l_pool_windows, l_pool_attention, l_silu_mul, l_gelu_mul, l_embed, \
-    l_scatter_add, l_qk_norm_rope, l_attention_decode, l_router, l_moe_lists, l_gather, l_combine, l_argmax, \
+    l_rmsnorm, l_layernorm, l_convert, l_vit_embed, l_pool_windows, l_pool_places, l_pool_attention, l_silu_mul, \
+    l_gelu_mul, l_embed, l_scatter_add, l_qk_norm_rope, l_attention_decode, l_router, l_moe_lists, l_gather, l_combine, l_argmax, \
     l_advance, l_read, l_add_rmsnorm, l_add_scaled, l_place_rows, l_patch_windows, l_mean_windows, l_grid_embed, \
     l_grid_turn, l_take_rows, l_compose_rope }
 

@@ -191,7 +191,7 @@ VP_API const vp_range_hooks *vp_engine_range_hooks(void);
 /* optional copies of inner values, for comparison with other implementations; NULL pointers are skipped. Copying is
  * neither counted nor timed */
 typedef struct vp_dump {
-    float *image_features; /* f32 [views, tokens_per_crop, d_model] */
+    float *image_features; /* f32 [views, tokens_per_crop, d_model]; with window_pool [image tokens, d_model] */
     float *vit_features;   /* f32 [views, patches, vit_layer_count * vit_width], before pad_embed */
     float *deepstack_features; /* f32 [deepstack_count, views, d_model] */
     float *block_last;     /* f32 [active blocks, d_model] */
@@ -204,12 +204,15 @@ typedef struct vp_request {
     /* f32 [views, patches, patch_values], a patch row by row, each pixel's three colours together; NULL: no image */
     const float *pixels;
     const float *image_masks;                        /* f32 [views, patches]; read by attention pooling alone */
-    const int32_t *image_input_idx;                  /* int32 [views, tokens_per_crop] */
+    /* int32 [views, tokens_per_crop]; with windows across crops (config.window_pool) [image tokens] */
+    const int32_t *image_input_idx;
     /* int32 [input_count], for images of models with image_bidirectional: token i sees those before span_ends[i], which
      * is i + 1 for tokens of text, and where its image ends for an image's. Other models do not read it */
     const int32_t *span_ends;
     int32_t views;
-    int32_t grid_rows, grid_cols; /* vit_native: of the picture, in views, whose product they are; else unused */
+    /* vit_native: of the picture, in views, whose product they are; window_pool: of the crops, behind one view; else
+     * unused */
+    int32_t grid_rows, grid_cols;
     int32_t top_k;                                   /* 1..expert_count; 0 where there are no experts */
     /* ascending; a block that is not listed is the identity (DeepStack's features are added behind it all the same) */
     const int32_t *active_blocks; int32_t active_block_count;

@@ -396,7 +396,7 @@ static void test_presets(void) {
     check_case("presets of other models: parameters of the published ones, ids inside their rows");
     for (i = 0; vp_model_preset_name(i); i++) {
         static const struct { const char *name; int64_t parameters; } known[] = {
-            {"molmo-7b-d", 8021025280}, {"olmoe-1b-7b", 6919161856}, {"qwen2.5-vl-3b", 3754622976}, {"qwen2.5-vl-7b", 8292166656},
+            {"molmo-7b-d", 8021025280}, {"molmo2-4b", 4850869200}, {"olmoe-1b-7b", 6919161856}, {"qwen2.5-vl-3b", 3754622976}, {"qwen2.5-vl-7b", 8292166656},
             {"qwen3-vl-2b", 2127532032}, {"qwen3-vl-4b", 4437815808}, {"qwen3-vl-8b", 8767123696}, {"qwen3-vl-30b-a3b-12-blocks", 8638410992},
             {"molmo-7b-o", 7665032192}, {"llava-1.5-7b", 7063427072}, {"smolvlm-256m", 256484928}, {"smolvlm-500m", 507482304},
             {"smolvlm-2.2b", 2246272880}, {"internvl3-1b", 938193024}, {"internvl3-2b", 2088957440}, {"internvl3-8b", 7944373760},

@@ -15,6 +15,7 @@ static const struct { const char *name; vp_processor_kind kind; int32_t crop_px,
     { "qwen3_vl", VP_PROCESSOR_QWEN3_VL, 32, 16, 2, { "text", "image-a", "image-b" } },
     { "qwen3_vl_moe", VP_PROCESSOR_QWEN3_VL, 32, 16, 2, { "text", "image-a", "image-b" } },
     { "gemma3", VP_PROCESSOR_GEMMA3, 112, 14, 2, { "text", "image-a", "image-b" } },
+    { "molmo2", VP_PROCESSOR_MOLMO2, 70, 14, 1, { "text", "image-a", "image-b" } },
 };
 enum { MODELS = sizeof models / sizeof models[0], TEXT_BYTES = 1 << 16 };
 
@@ -43,7 +44,8 @@ static vp_geometry geometry_of(size_t model, const json_file *file) {
     geometry.crop_px = models[model].crop_px;
     geometry.patch_px = models[model].patch_px;
     geometry.pool = models[model].pool;
-    geometry.margin_left_patches = geometry.margin_right_patches = 0;
+    geometry.margin_left_patches = geometry.margin_right_patches = models[model].kind == VP_PROCESSOR_MOLMO2;
+    if (models[model].kind == VP_PROCESSOR_MOLMO2) geometry.max_crops = 6;
     for (uint32_t i = 0; file && i < 3; i++) {
         double mean = 0, std = 0;
         CHECK_INT(vp_json_to_double(&file->json, vp_json_at(&file->json, vp_json_get(&file->json, 0, "image_mean"), i), &mean), VP_OK);
@@ -57,7 +59,12 @@ static int open_processor(size_t model, vp_processor *processor) {
     json_file *file = models[model].kind == VP_PROCESSOR_OLMOE ? NULL : json_open(place(model, "checkpoint/preprocessor_config.json"));
     vp_geometry geometry = geometry_of(model, file);
     vp_error error;
-    return CHECK_INT(vp_processor_read(models[model].kind, &geometry, file ? &file->json : NULL, processor, &error), VP_OK);
+    json_file *texts;
+    if (!CHECK_INT(vp_processor_read(models[model].kind, &geometry, file ? &file->json : NULL, processor, &error), VP_OK)) return 0;
+    if (models[model].kind != VP_PROCESSOR_MOLMO2) return 1;
+    file = json_open(place(model, "checkpoint/processor_config.json"));
+    texts = json_open(place(model, "checkpoint/tokenizer_config.json"));
+    return CHECK(file && texts) && CHECK_INT(vp_processor_read_text(processor, &file->json, &texts->json, &error), VP_OK);
 }
 
 static int is_native(size_t model) { return models[model].kind == VP_PROCESSOR_QWEN2_5_VL || models[model].kind == VP_PROCESSOR_QWEN3_VL; }
@@ -86,7 +93,9 @@ static void check_values(size_t model, const char *name, const vp_processor *pro
                     if (!sums) worst = fmax(worst, fabs(from[i * 3 + c] - check_at(&values, ((view * 3 + c) * crop + y) * crop + x)));
                 }
             for (int c = 0; sums && is_native(model) && c < 3; c++) worst = fmax(worst, fabs(2 * sum[c] - check_at(&values, (view * side * side + at) * 3 + c)));
-            for (int c = 0; sums && !is_native(model) && c < 3; c++) worst = fmax(worst, fabs(sum[c] - check_at(&values, (view * 3 + c) * side * side + at)));
+            const int rows_first = models[model].kind == VP_PROCESSOR_MOLMO2; /* [views, patches, 3] */
+            for (int c = 0; sums && rows_first && c < 3; c++) worst = fmax(worst, fabs(sum[c] - check_at(&values, (view * side * side + at) * 3 + c)));
+            for (int c = 0; sums && !is_native(model) && !rows_first && c < 3; c++) worst = fmax(worst, fabs(sum[c] - check_at(&values, (view * 3 + c) * side * side + at)));
         }
     CHECK_NEAR(worst, 0, sums ? 1e-4 : 1e-6);
     if (getenv("VERBOSE")) printf("%s %s: %s differ by %.2g\n", models[model].name, name, sums ? "sums" : "values", worst);

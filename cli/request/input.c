@@ -80,7 +80,8 @@ int image_size_check(const struct options *options, const struct model *model, c
     if (size->knob) result = vp_processor_set(&tried, size->knob, size->knob_value, &error);
     else if (size->vision_tokens && (!vp_processor_knob(&tried, 0) || model_is_blind(model)))
         result = vp_processor_aim(&tried, 1, 1, size->vision_tokens, &error);
-    else if (size->vision_tokens && size->vision_tokens < vp_geometry_tokens_per_crop(&tried.geometry))
+    else if (size->vision_tokens && tried.kind != VP_PROCESSOR_MOLMO2
+             && size->vision_tokens < vp_geometry_tokens_per_crop(&tried.geometry))
         return complain(EXIT_USAGE, "--%s %d: one view of %s has %d tokens already", option, size->vision_tokens, name,
                         vp_geometry_tokens_per_crop(&tried.geometry));
     return result == VP_OK ? 0 : complain(EXIT_USAGE, "--%s: %s: %s: %s", option, name, error.where, error.text);
@@ -220,6 +221,8 @@ int count_text_of_other(const struct model *model, int has_image, struct sample 
         return complain(EXIT_INPUT, "the question has %s in it, which stands for an image", placeholder);
     code = tokenize_prompt(model, sample);
     sample->text_count += (model->ids.bos >= 0) - has_image; /* the placeholder is one token */
+    if (strncmp(sample->prompt, model->other.processor.front, strlen(model->other.processor.front)))
+        sample->text_count++; /* the processor puts it there */
     sample->no_bos = 1;
     return code;
 }

@@ -20,6 +20,7 @@ static vp_processor_kind kind_of(const vp_model_config *config) {
     case VP_ARCHITECTURE_QWEN3_VL:
     case VP_ARCHITECTURE_QWEN3_VL_MOE: return VP_PROCESSOR_QWEN3_VL;
     case VP_ARCHITECTURE_GEMMA3: return VP_PROCESSOR_GEMMA3;
+    case VP_ARCHITECTURE_MOLMO2: return VP_PROCESSOR_MOLMO2;
     case VP_ARCHITECTURE_LLAMA:
     case VP_ARCHITECTURE_QWEN2:
     case VP_ARCHITECTURE_QWEN3: return VP_PROCESSOR_PLAIN;
@@ -99,6 +100,25 @@ static char *whole_text(const vp_json *json, uint32_t node) {
     return NULL;
 }
 
+/* what stands in files beside preprocessor_config.json */
+static int load_text(const struct model_files *source, vp_processor *processor, uint64_t *identity) {
+    static const char *const names[] = {"processor_config.json", "tokenizer_config.json"};
+    struct parsed parsed[2] = {{{NULL, NULL, 0}, NULL, 0}, {{NULL, NULL, 0}, NULL, 0}};
+    char *text[2] = {NULL, NULL};
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result;
+    int code = 0;
+    for (int i = 0; i < 2 && !code; i++) code = read_optional(source, names[i], &text[i], &parsed[i], identity);
+    result = code ? VP_OK : vp_processor_read_text(processor, text[0] ? &parsed[0].json : NULL,
+                                                   text[1] ? &parsed[1].json : NULL, &error);
+    if (result != VP_OK) code = complain_result(EXIT_INPUT, source->name, result, &error);
+    for (int i = 0; i < 2; i++) {
+        free(parsed[i].nodes);
+        free(text[i]);
+    }
+    return code;
+}
+
 /* The folder's chat template, where transformers looks for it: chat_template.jinja, chat_template.json,
  * tokenizer_config.json. */
 static int load_template(const struct model_files *source, struct other_files *files, uint64_t *identity) {
@@ -146,6 +166,8 @@ int other_files_load(const struct model_files *source, const vp_model_config *co
         return complain(EXIT_INPUT, "%s: a special token of tokenizer.json has no embedding: config.json has %d rows",
                         source->name, rows);
     code = load_eos(source, config_json, files, &ids->eos, identity);
+    if (!code && files->processor.kind == VP_PROCESSOR_MOLMO2)
+        code = load_text(source, &files->processor, identity);
     return code ? code : load_template(source, files, identity);
 }
 
@@ -158,6 +180,8 @@ static const char *const markers_of[VP_PROCESSOR_COUNT][8] = {
     {"<|im_end|>", "<|image_pad|>", "<|im_start|>", "<|vision_start|>", "<|vision_end|>"},
     {"<|im_end|>", "<|image_pad|>", "<|im_start|>", "<|vision_start|>", "<|vision_end|>"},
     {"<end_of_turn>", "<image_soft_token>", "<start_of_turn>", "<start_of_image>", "<end_of_image>", "<bos>"},
+    {"<|im_end|>", "<im_patch>", "<|im_start|>", "<|image|>", "<im_start>", "<low_res_im_start>", "<im_end>",
+     "<im_col>"},
     {"<|endoftext|>"},
 }; /* the first one ends an answer */
 
@@ -209,6 +233,8 @@ int other_files_preset(const char *name, const vp_model_config *config, struct o
     if (result == VP_OK)
         result = vp_processor_read(kind, &config->geometry, preprocessor ? &parsed.json : NULL, &files->processor,
                                    &error);
+    if (result == VP_OK && preprocessor) /* a preset has one file */
+        result = vp_processor_read_text(&files->processor, &parsed.json, NULL, &error);
     if (result == VP_OK) result = vp_tokenizer_load(json, strlen(json), tokenizer, &error);
     free(parsed.nodes);
     free(json);

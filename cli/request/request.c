@@ -50,9 +50,22 @@ void session_reserve(struct session *session, const struct pass_input *input) {
                            : vp_preprocess_scratch_bytes(geometry, input->layout), 1);
 }
 
+/* The image's tokens see each other; the first of them stands before the first one of a feature. */
+static void fill_picture_span(struct session *session, const int32_t *ids, int32_t image_tokens, int32_t count) {
+    int32_t *ends = (int32_t *)session->spans.data, first = 0;
+    while (first < count && ids[first] != session->model->other.image_token) first++;
+    for (int32_t i = 0; i < count; i++) {
+        const int inside = i + 1 >= first && i + 1 < first + image_tokens;
+        ends[i] = inside ? first - 1 + image_tokens : i + 1;
+    }
+}
 /* The tokens of a view see each other: they stand side by side. */
-static void fill_spans(struct session *session, const int32_t *ids, int32_t count) {
+static void fill_spans(struct session *session, const int32_t *ids, int32_t image_tokens, int32_t count) {
     int32_t *ends = (int32_t *)session->spans.data;
+    if (session->model->other.processor.kind == VP_PROCESSOR_MOLMO2) { /* its start, columns and ends do, too */
+        fill_picture_span(session, ids, image_tokens, count);
+        return;
+    }
     for (int32_t i = count - 1; i >= 0; i--) {
         const int32_t token = session->model->other.image_token;
         ends[i] = i + 1 < count && ids[i] == token && ids[i + 1] == token ? ends[i + 1] : i + 1;
@@ -72,7 +85,8 @@ static vp_result fill_other_inputs(struct session *session, const struct pass_in
     if (result != VP_OK) return result;
     vp_processor_pixels(processor, input->picture, views, (float *)session->pixels.data);
     memset(session->masks.data, 0, session->masks.bytes);
-    if (session->model->config.image_bidirectional) fill_spans(session, ids, sequence_of(input));
+    if (session->model->config.image_bidirectional)
+        fill_spans(session, ids, input->layout->image_tokens, sequence_of(input));
     for (int32_t i = 0; i < sequence_of(input); i++) /* features go to the image's tokens in their order */
         if (ids[i] == session->model->other.image_token && found++ < image_tokens)
             ((int32_t *)session->index.data)[found - 1] = i;

@@ -87,8 +87,10 @@ typedef struct vk_kernels {
     void (*pool_windows)(vk_queue *queue, void *keys, void *query, const float *hidden, const float *mask,
                          const int32_t *dead, const float *pad_embed, size_t layer_floats, int views, int layers,
                          int width, int side, int pool, int ld, int wide);
-    void (*pool_attention)(vk_queue *queue, void *out, const float *q, const float *kv, int windows, int keys,
-                           int heads, int head_dim, int ld_out, int wide);
+    void (*pool_places)(vk_queue *queue, void *keys, void *query, const float *hidden, const int32_t *places,
+                        size_t layer_floats, int windows, int patches, int layers, int width, int ld, int wide);
+    void (*pool_attention)(vk_queue *queue, void *out, const float *q, const float *kv, const int32_t *places,
+                           int windows, int keys, int heads, int head_dim, int ld_out, int wide);
     void (*silu_mul)(vk_queue *queue, void *out, const float *gate_up, int rows, int width, int ld_out, int wide);
     void (*gelu_mul)(vk_queue *queue, void *out, const float *gate_up, int rows, int width, int ld_out, int wide);
     void (*embed)(vk_queue *queue, float *out, const void *table, const int32_t *ids, int rows, int width, int wide);

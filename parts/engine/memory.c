@@ -19,7 +19,7 @@ static vk_linear *vk_with_bias(vk_model *model, const vp_model_config *config, i
     }
     if (index > blocks)
         return index - blocks <= config->deepstack_count ? &model->deepstack[index - blocks - 1].in : NULL;
-    if (config->connector == VP_CONNECTOR_POOLING) return &model->pool_out;
+    if (model->pool_out.n) return &model->pool_out;
     return model->projector_in.n ? &model->projector_in : NULL;
 }
 vk_linear *vk_rounded(vp_engine *engine, int index) {
@@ -59,7 +59,8 @@ static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *engine) {
     int width = config->vit_width, features = width * config->vit_layer_count, wide = engine->wide;
     size_t batch = (size_t)engine->view_batch, views = (size_t)engine->max_views,
            rows = batch * (size_t)config->vit_positions, features_rows,
-           windows = batch * (size_t)vp_geometry_tokens_per_crop(&config->geometry),
+           windows = batch * (size_t)vk_view_tokens(config),
+           members = (size_t)(config->window_pool * config->window_pool),
            patches = (size_t)vk_vit_patches(config);
     if (!config->vit_block_count) return;
     if (!engine->backend->host_memory) {
@@ -78,7 +79,11 @@ static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *engine) {
     if (config->vit_gated)
         buffers->vit_gate_up = vk_take(arena, (size_t)vk_gated_rows(engine) * 2 * (size_t)config->vit_mlp_dim, 4);
     if (config->vit_native) vk_layout_native_buffers(arena, engine, rows);
+    if (config->connector == VP_CONNECTOR_STITCHED)
+        buffers->places = vk_take(arena, views * (size_t)vk_view_tokens(config) * members, 4);
     if (config->connector == VP_CONNECTOR_POOLING) vk_layout_pooling_buffers(arena, engine, rows, windows);
+    else if (config->connector == VP_CONNECTOR_STITCHED)
+        vk_layout_pooling_buffers(arena, engine, windows * members, windows);
     else {
         int norm = config->connector == VP_CONNECTOR_NORM_MLP || config->connector == VP_CONNECTOR_MERGER
                    || config->connector == VP_CONNECTOR_MEAN;
@@ -86,10 +91,10 @@ static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *engine) {
         buffers->projector_gate_up = vk_take(arena, norm ? windows * (size_t)vk_window_width(config) : 0, 4);
         buffers->projector_hidden = vk_take_rows(arena, windows, config->projector_dim, wide);
     }
-    features_rows = views * (size_t)vp_geometry_tokens_per_crop(&config->geometry);
+    features_rows = views * (size_t)vk_view_tokens(config);
     buffers->image_features = vk_take(
         arena, (size_t)(1 + config->deepstack_count) * features_rows * (size_t)config->d_model, 4);
-    buffers->image_index = vk_take(arena, views * (size_t)vp_geometry_tokens_per_crop(&config->geometry), 4);
+    buffers->image_index = vk_take(arena, features_rows, 4);
     for (int i = 0; vk_rounded(engine, i); i++)
         vk_rounded(engine, i)->bias_bf16 = vk_take(arena, (size_t)vk_rounded(engine, i)->n, 2);
 }
@@ -264,6 +269,7 @@ static int vk_send_tables(vp_engine *engine) {
 vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *error) {
     vk_arena weights = { NULL, 0 }, buffers = { NULL, 0 };
     uint64_t free_bytes;
+    size_t places;
     char text[240];
     vk_fill_extent(engine);
     vk_layout_model(&weights, &engine->model, &engine->config, engine->wide, engine->bits, engine->head_bits);
@@ -298,8 +304,10 @@ vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *erro
     vk_layout_buffers(&buffers, engine);
     engine->jobs = calloc((size_t)engine->config.expert_count + 1, sizeof *engine->jobs);
     engine->counts = calloc((size_t)engine->config.expert_count + 1, sizeof *engine->counts);
-    engine->host_places = calloc(vk_max(3 * (size_t)engine->max_sequence,
-                                        (size_t)engine->max_views * (2 * (size_t)engine->config.vit_positions + 1)),
+    places = vk_max(2 * (size_t)engine->config.vit_positions + 1,
+                    (size_t)vk_view_tokens(&engine->config)
+                        * (size_t)(engine->config.window_pool * engine->config.window_pool));
+    engine->host_places = calloc(vk_max(3 * (size_t)engine->max_sequence, (size_t)engine->max_views * places),
                                  sizeof *engine->host_places);
     if (engine->jobs && engine->counts && engine->host_places
         && engine->backend->use(engine->queue, &engine->extent, engine->buffers.scratch) && vk_send_tables(engine))

@@ -34,11 +34,12 @@ static void vit_block_weights(vk_pass *pass, vk_vit_block *block, const vp_model
 #define PROJECTOR "model.vision_backbone.image_projector."
 void vk_pass_molmo_vision(vk_pass *pass, vk_model *model, const vp_model_config *config) {
     int width = config->vit_width, features = width * config->vit_layer_count, hidden = config->projector_dim;
-    vk_pass_floats(pass, &model->class_embedding, 1, width, VIT "class_embedding");
+    int clip = config->vit_class_token; /* Molmo2's tower is SigLIP's, and nothing pads its pictures */
+    if (clip) vk_pass_floats(pass, &model->class_embedding, 1, width, VIT "class_embedding");
     vk_pass_floats(pass, &model->positions, config->vit_positions, width, VIT "positional_embedding");
-    vk_pass_floats(pass, &model->pad_embed, 2, features, "model.vision_backbone.pad_embed");
-    vk_pass_norm(pass, &model->pre_ln, width, VK_BIAS, VIT "pre_ln");
-    vk_pass_linear(pass, &model->patch, width, vk_patch_values(config), 0, VIT "patch_embedding");
+    if (clip) vk_pass_floats(pass, &model->pad_embed, 2, features, "model.vision_backbone.pad_embed");
+    if (clip) vk_pass_norm(pass, &model->pre_ln, width, VK_BIAS, VIT "pre_ln");
+    vk_pass_linear(pass, &model->patch, width, vk_patch_values(config), clip ? 0 : VK_BIAS, VIT "patch_embedding");
     for (int b = 0; b < config->vit_blocks_needed; b++) vit_block_weights(pass, &model->vit[b], config, b);
     vk_pass_linear(pass, &model->pool_query, width, features, VK_BIAS, POOLING "wq");
     vk_pass_place(pass, &model->pool_key_value, 2 * width, features, VK_BIAS);

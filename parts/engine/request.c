@@ -7,7 +7,7 @@
 
 static vp_result vk_check_request(const vp_engine *engine, const vp_request *request, vp_error *error) {
     const vp_model_config *config = &engine->config;
-    int64_t index_count = (int64_t)request->views * vp_geometry_tokens_per_crop(&config->geometry);
+    int64_t index_count;
     char text[160];
     if (request->input_count < 1 || request->max_new_tokens < 1)
         return vp_fail(error, VP_ERR_RANGE, -1, "request", "needs at least one input token and one new token");
@@ -21,6 +21,11 @@ static vp_result vk_check_request(const vp_engine *engine, const vp_request *req
         return vp_fail(error, VP_ERR_RANGE, -1, "request views", "more views than this engine was opened for");
     if (request->views && (!request->pixels || !request->image_masks || !request->image_input_idx))
         return vp_fail(error, VP_ERR_RANGE, -1, "request", "an image needs pixels, image_masks and image_input_idx");
+    if (request->views && config->connector == VP_CONNECTOR_STITCHED
+        && (request->grid_rows < 1 || request->grid_cols < 1
+            || (int64_t)request->grid_rows * request->grid_cols + 1 != request->views))
+        return vp_fail(error, VP_ERR_RANGE, -1, "request grid",
+                       "rows times columns and one must be the number of views");
     if (request->views && config->vit_native
         && (request->grid_rows < 1 || request->grid_cols < 1
             || (int64_t)request->grid_rows * request->grid_cols != request->views))
@@ -43,6 +48,7 @@ static vp_result vk_check_request(const vp_engine *engine, const vp_request *req
         if (request->input_ids[i] < 0
             || request->input_ids[i] >= config->embedding_size + config->additional_vocab_size)
             return vp_fail(error, VP_ERR_RANGE, i, "input_ids", "a token id without an embedding");
+    index_count = request->views ? vk_image_tokens(config, request->views, request->grid_rows, request->grid_cols) : 0;
     for (int64_t i = 0; i < index_count; i++)
         if (request->image_input_idx[i] >= request->input_count)
             return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx", "a position behind the end of the sequence");
@@ -79,10 +85,10 @@ void vk_dump_vision(vp_engine *engine, const vp_request *request) {
     const vp_model_config *config = &engine->config;
     size_t width = (size_t)config->vit_width, layers = (size_t)config->vit_layer_count,
            patches = (size_t)vk_vit_patches(config), positions = (size_t)config->vit_positions,
-           views = (size_t)engine->max_views, windows = (size_t)vp_geometry_tokens_per_crop(&config->geometry);
+           views = (size_t)engine->max_views;
     if (request->dump->image_features)
         vk_dump_fetch(engine, request->dump->image_features, engine->buffers.image_features,
-                      (size_t)request->views * windows * (size_t)config->d_model * sizeof(float));
+                      (size_t)engine->image_tokens * (size_t)config->d_model * sizeof(float));
     for (size_t l = 0; l < (size_t)config->deepstack_count && request->dump->deepstack_features; l++) {
         size_t level = (size_t)request->views * (size_t)config->d_model;
         vk_dump_fetch(engine, request->dump->deepstack_features + l * level,
@@ -170,8 +176,9 @@ void vk_send_request(vp_engine *engine, const vp_request *request) {
         vk_send(engine, buffers->reach, request->span_ends, (size_t)request->input_count * sizeof(int32_t));
     if (!request->views) return;
     if (config->vit_native) vk_send_grid(engine, request);
-    vk_send(engine, buffers->image_index, request->image_input_idx,
-            views * (size_t)vp_geometry_tokens_per_crop(&config->geometry) * sizeof(int32_t));
+    if (config->connector == VP_CONNECTOR_STITCHED) vk_send_windows(engine, request);
+    engine->image_tokens = vk_image_tokens(config, request->views, request->grid_rows, request->grid_cols);
+    vk_send(engine, buffers->image_index, request->image_input_idx, (size_t)engine->image_tokens * sizeof(int32_t));
     engine->pixels = request->pixels;
     engine->masks = request->image_masks;
     if (!engine->backend->host_memory) {
