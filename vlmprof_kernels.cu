@@ -533,9 +533,9 @@ KERNEL(k_pool_windows, void *keys, void *query, const float *hidden, const float
 }
 
 /* Attention of one query over the keys of its window: q f32 [windows, width], kv f32 [windows * keys, 2 * width]
- * (keys, then values) -> out in-type [windows, ld_out] */
-KERNEL(k_pool_attention, void *out, const float *q, const float *kv, int keys, int heads, int head_dim, int ld_out,
-       float scale, int wide) {
+ * (keys, then values) -> out in-type [windows, ld_out]. places: NULL, or int32 [windows, keys]: negative: no key */
+KERNEL(k_pool_attention, void *out, const float *q, const float *kv, const int32_t *places, int keys, int heads,
+       int head_dim, int ld_out, float scale, int wide) {
     SHARED float weights[VK_POOL_MAX];
     int width = heads * head_dim;
     const float *queries = q + BLK * (size_t)width, *key_rows = kv + BLK * (size_t)keys * 2 * (size_t)width;
@@ -545,7 +545,8 @@ KERNEL(k_pool_attention, void *out, const float *q, const float *kv, int keys, i
         float s = 0.0f;
         EACH_LANE_SUM(i, head_dim, s) s += query[i] * key[i];
         s = warp_sum(s);
-        if (LANE0) weights[hj] = s * scale;
+        if (LANE0)
+            weights[hj] = places && places[BLK * (size_t)keys + (size_t)(hj % keys)] < 0 ? -3e38f : s * scale;
     }
     SYNC();
     for (int h = TID; h < heads; h += NTID) {
@@ -646,7 +647,8 @@ KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, vk_hea
 #endif
 
 #ifdef VK_CUDA
-/* One query against the *position + 1 cached keys, or the last `window` of them, one block per head; scores f32 [heads, lds] is scratch. out, q
+/* One query against the *position + 1 cached keys, or the last `window` of them, one block per head; scores f32
+ * [heads, lds] is scratch. out, q
  * in-type, heads side by side; key, value in-type [positions, d], each head of which serves `sharing` heads of q */
 KERNEL(k_attention_decode, void *out, const void *q, const void *key, const void *value, float *scores,
        const int32_t *position, int lds, int d, int head_dim, int sharing, int window, float scale, int wide) {
@@ -865,13 +867,14 @@ static void l_pool_windows(vk_queue *queue, void *keys, void *query, const float
            4 * (values + small) + (values + queries) * vk_element(wide), keys, query, hidden, mask, dead, pad_embed,
            layer_floats, layers, width, side, pool, ld, wide);
 }
-static void l_pool_attention(vk_queue *queue, void *out, const float *q, const float *kv, int windows, int keys,
-                             int heads, int head_dim, int ld_out, int wide) {
+static void l_pool_attention(vk_queue *queue, void *out, const float *q, const float *kv, const int32_t *places,
+                             int windows, int keys, int heads, int head_dim, int ld_out, int wide) {
     int64_t queries = (int64_t)windows * heads * head_dim;
     vk_shape(queue, windows, 1, keys, (int64_t)heads * head_dim);
     LAUNCH(k_pool_attention, windows, vk_threads_for(heads * head_dim),
-           queries * 4 * keys + (int64_t)windows * heads * keys * 5, queries * (4 + 8 * keys + vk_element(wide)), out,
-           q, kv, keys, heads, head_dim, ld_out, 1.0f / sqrtf((float)head_dim), wide);
+           queries * 4 * keys + (int64_t)windows * heads * keys * 5,
+           queries * (4 + 8 * keys + vk_element(wide)) + (places ? 4 * (int64_t)windows * keys : 0), out,
+           q, kv, places, keys, heads, head_dim, ld_out, 1.0f / sqrtf((float)head_dim), wide);
 }
 static void l_silu_mul(vk_queue *queue, void *out, const float *gate_up, int rows, int width, int ld_out, int wide) {
     int64_t count = (int64_t)rows * width;
@@ -918,7 +921,7 @@ static int64_t vk_attention_decode_flops(int keys, const vk_heads *heads) {
 }
 static int64_t vk_attention_decode_bytes(int keys, const vk_heads *heads, int wide) {
     int64_t head_dim = heads->head_dim;
-    return (vk_seen_keys(keys, heads) * heads->kv_heads * head_dim + heads->heads * head_dim) * 2 * vk_element(wide) + 4;
+    return (vk_seen_keys(keys, heads) * heads->kv_heads + heads->heads) * head_dim * 2 * vk_element(wide) + 4;
 }
 /* of all heads of a job over many tokens: what is needed, not the squares that are computed */
 static int64_t vk_attention_scores(const vk_attention_job *job) {
@@ -1019,8 +1022,8 @@ static void l_patch_windows(vk_queue *queue, void *out, const float *hidden, int
 #include "kernels/native_launchers.h"
 
 #define VK_KERNEL_TABLE { \
-    l_rmsnorm, l_layernorm, l_convert, l_vit_embed, l_pool_windows, l_pool_attention, l_silu_mul, l_gelu_mul, l_embed, \
-    l_scatter_add, l_qk_norm_rope, l_attention_decode, l_router, l_moe_lists, l_gather, l_combine, l_argmax, \
+    l_rmsnorm, l_layernorm, l_convert, l_vit_embed, l_pool_windows, l_pool_places, l_pool_attention, l_silu_mul, \
+    l_gelu_mul, l_embed, l_scatter_add, l_qk_norm_rope, l_attention_decode, l_router, l_moe_lists, l_gather, l_combine, l_argmax, \
     l_advance, l_read, l_add_rmsnorm, l_add_scaled, l_place_rows, l_patch_windows, l_mean_windows, l_grid_embed, \
     l_grid_turn, l_take_rows, l_compose_rope }
 
@@ -1635,112 +1638,7 @@ static vp_result vk_cuda_describe_device(int32_t index, vp_device_info *info, vp
     return VP_OK;
 }
 
-/* ---- telemetry. The library stays loaded, and NVML counts its users: so nothing is stored here, and any thread may
- * call. */
-typedef struct vk_nvml_shares { unsigned gpu, memory; } vk_nvml_shares;
-typedef struct vk_nvml_memory { unsigned long long total, free, used; } vk_nvml_memory;
-typedef struct vk_nvml {
-    int (*start)(void);
-    int (*find)(const char *address, void **device);
-    const char *(*text)(int status);
-    int (*clock)(void *device, int kind, unsigned *mhz);
-    int (*clock_max)(void *device, int kind, unsigned *mhz);
-    int (*power)(void *device, unsigned *milliwatts);
-    int (*power_limit)(void *device, unsigned *milliwatts);
-    int (*temperature)(void *device, int sensor, unsigned *celsius);
-    int (*shares)(void *device, void *percent); /* vk_nvml_shares */
-    int (*reasons)(void *device, unsigned long long *bits);
-    int (*memory)(void *device, void *bytes); /* vk_nvml_memory */
-} vk_nvml;
-enum { VK_NVML_CLOCK_SM = 1, VK_NVML_CLOCK_MEMORY = 2, VK_NVML_SENSOR_GPU = 0 };
-/* function: address of a function pointer; NULL: not there */
-static void vk_nvml_symbol(void *library, void *function, const char *name) {
-    void *found = dlsym(library, name);
-    memcpy(function, &found, sizeof found);
-}
-static vp_result vk_nvml_open(vk_nvml *nvml, vp_error *error) {
-    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    char text[200];
-    int status;
-    memset(nvml, 0, sizeof *nvml);
-    if (!library) {
-        const char *told = dlerror();
-        snprintf(text, sizeof text, "%.150s; it comes with the NVIDIA driver",
-                 told ? told : "libnvidia-ml.so.1 is missing");
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
-    }
-    vk_nvml_symbol(library, &nvml->start, "nvmlInit_v2");
-    vk_nvml_symbol(library, &nvml->find, "nvmlDeviceGetHandleByPciBusId_v2");
-    vk_nvml_symbol(library, &nvml->text, "nvmlErrorString");
-    vk_nvml_symbol(library, &nvml->clock, "nvmlDeviceGetClockInfo");
-    vk_nvml_symbol(library, &nvml->clock_max, "nvmlDeviceGetMaxClockInfo");
-    vk_nvml_symbol(library, &nvml->power, "nvmlDeviceGetPowerUsage");
-    vk_nvml_symbol(library, &nvml->power_limit, "nvmlDeviceGetEnforcedPowerLimit");
-    vk_nvml_symbol(library, &nvml->temperature, "nvmlDeviceGetTemperature");
-    vk_nvml_symbol(library, &nvml->shares, "nvmlDeviceGetUtilizationRates");
-    vk_nvml_symbol(library, &nvml->memory, "nvmlDeviceGetMemoryInfo");
-    /* its name since driver 535; before: */
-    vk_nvml_symbol(library, &nvml->reasons, "nvmlDeviceGetCurrentClocksEventReasons");
-    if (!nvml->reasons) vk_nvml_symbol(library, &nvml->reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
-    if (!nvml->start || !nvml->find)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", "libnvidia-ml.so.1 lacks a function that vlmprof calls");
-    status = nvml->start();
-    if (status == 0) return VP_OK;
-    snprintf(text, sizeof text, "cannot start: %.150s (status %d)", nvml->text ? nvml->text(status) : "nvmlInit_v2",
-             status);
-    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
-}
-/* opens NVML and finds CUDA's device `index` in it, by its PCI address */
-static vp_result vk_nvml_find(vk_nvml *nvml, int32_t index, void **device, vp_error *error) {
-    char address[32], text[200];
-    int status;
-    vp_result result;
-    cudaError_t cuda_status = cudaDeviceGetPCIBusId(address, (int)sizeof address, index);
-    if (cuda_status != cudaSuccess) return vk_cuda_fail(error, cuda_status, "cudaDeviceGetPCIBusId");
-    result = vk_nvml_open(nvml, error);
-    if (result != VP_OK) return result;
-    status = nvml->find(address, device);
-    if (status == 0) return VP_OK;
-    snprintf(text, sizeof text, "does not know the device at %.30s: %.100s (status %d)", address,
-             nvml->text ? nvml->text(status) : "", status);
-    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
-}
-/* UINT64_MAX: not known */
-static uint64_t vk_nvml_free_bytes(int32_t index) {
-    vk_nvml nvml;
-    vk_nvml_memory memory;
-    void *device = NULL;
-    if (vk_nvml_find(&nvml, index, &device, NULL) != VP_OK || !nvml.memory || nvml.memory(device, &memory) != 0)
-        return UINT64_MAX;
-    return memory.free;
-}
-static vp_result vk_cuda_telemetry(int32_t index, vp_telemetry *out, vp_error *error) {
-    vk_nvml nvml;
-    vk_nvml_shares shares;
-    vp_telemetry telemetry;
-    void *device = NULL;
-    unsigned value;
-    unsigned long long bits;
-    vp_result result = vk_cuda_find(index, error);
-    if (result == VP_OK) result = vk_nvml_find(&nvml, index, &device, error);
-    if (result != VP_OK) return result;
-    vk_no_telemetry(&telemetry);
-    if (nvml.clock && nvml.clock(device, VK_NVML_CLOCK_SM, &value) == 0) telemetry.sm_clock_mhz = value;
-    if (nvml.clock && nvml.clock(device, VK_NVML_CLOCK_MEMORY, &value) == 0) telemetry.memory_clock_mhz = value;
-    if (nvml.clock_max && nvml.clock_max(device, VK_NVML_CLOCK_SM, &value) == 0) telemetry.sm_clock_max_mhz = value;
-    if (nvml.clock_max && nvml.clock_max(device, VK_NVML_CLOCK_MEMORY, &value) == 0)
-        telemetry.memory_clock_max_mhz = value;
-    if (nvml.power && nvml.power(device, &value) == 0) telemetry.power_w = value * 1e-3;
-    if (nvml.power_limit && nvml.power_limit(device, &value) == 0) telemetry.power_limit_w = value * 1e-3;
-    if (nvml.temperature && nvml.temperature(device, VK_NVML_SENSOR_GPU, &value) == 0) telemetry.temperature_c = value;
-    if (nvml.shares && nvml.shares(device, &shares) == 0) telemetry.utilisation_percent = shares.gpu;
-    if (nvml.reasons && nvml.reasons(device, &bits) == 0) {
-        telemetry.throttle_reasons = bits;
-        telemetry.has_throttle_reasons = 1;
-    }
-    *out = telemetry;
-    return VP_OK;
-}
+#include "kernels/nvml.h"
 
 /* ---- opening and closing */
 static void vk_cublas_check(vk_queue *queue, cublasStatus_t status, const char *what, int line) {
@@ -2250,8 +2148,8 @@ static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int seq
     vk_cuda *cuda = vk_cuda_of(queue);
     size_t element = cuda->wide ? 4 : 2, from = (size_t)sequence * (size_t)job->tokens;
     cudaDataType type = cuda->wide ? CUDA_R_32F : CUDA_R_16BF;
-    int keys = job->causal && !job->reach ? first + rows : job->tokens, ld = (int)vk_round_up((size_t)job->tokens, VK_PAD),
-        hd = job->head_dim;
+    int keys = job->causal && !job->reach ? first + rows : job->tokens,
+        ld = (int)vk_round_up((size_t)job->tokens, VK_PAD), hd = job->head_dim;
     const char *q = (const char *)job->q + (from + (size_t)first) * (size_t)job->ldq * element;
     const char *k = (const char *)job->k + from * (size_t)job->ldk * element,
                *v = (const char *)job->v + from * (size_t)job->ldk * element;
@@ -2917,7 +2815,8 @@ KERNEL(k_decode_out_plain, float *x, const uint4 *attended, const uint4 *weights
     vk_input in = { VK_PLAIN, NULL, NULL, NULL, attended, 0.0f, 0.0f, 0, 0, wide, -1 };
     vk_rows(VK_FLIGHT, NULL, &in, x, weights, NULL, n, vectors, add);
 }
-/* hidden in-type [rows] = silu(gate norm(x)) * up norm(x) of a dense MLP, or GELU's by way of tanh; norm may be NULL. A warp sums one row of gate
+/* hidden in-type [rows] = silu(gate norm(x)) * up norm(x) of a dense MLP, or GELU's by way of tanh; norm may be NULL.
+ * A warp sums one row of gate
  * and the same row of up. */
 KERNEL(k_decode_dense, void *hidden, const float *x, const float *norm, const uint4 *weights, int rows, int vectors,
        int width, float eps, int gelu, int wide) {
@@ -3146,7 +3045,8 @@ static void vk_cuda_decode_out(vk_queue *queue, const vk_decode_job *job) {
         LAUNCH(k_decode_out_plain, vk_decode_grid(linear->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
                (2 * (int64_t)linear->k + add) * out,
                vk_weight_bytes(linear) + d * vk_element(linear->wide) + 4 * (1 + add) * out,
-               vk_decode_sum(job, job->attn_after), (const uint4 *)job->attended, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), add,
+               vk_decode_sum(job, job->attn_after), (const uint4 *)job->attended, (const uint4 *)linear->weights,
+               linear->n, vk_vectors(linear), add,
                linear->wide);
     } else {
         /* merging: for each split and head difference, exponential, product, sum; for each column product and sum, and
@@ -3167,7 +3067,8 @@ static void vk_cuda_decode_dense_gate_up(vk_queue *queue, const vk_decode_job *j
     int64_t d = job->d, dim = job->expert_dim;
     vk_shape(queue, 1, linear->n, linear->k, 0);
     LAUNCH_SHARED(k_decode_dense, vk_decode_grid(dim, VK_DECODE_THREADS, VK_PAIR_BLOCKS), VK_DECODE_THREADS,
-                  vk_strip_bytes(linear), (norm ? 4 * d : 0) + 2 * (int64_t)linear->n * linear->k + (job->gelu ? 9 : 4) * dim,
+                  vk_strip_bytes(linear),
+                  (norm ? 4 * d : 0) + 2 * (int64_t)linear->n * linear->k + (job->gelu ? 9 : 4) * dim,
                   vk_weight_bytes(linear) + (norm ? 8 : 4) * d + dim * vk_element(linear->wide), job->hidden, job->x,
                   norm, (const uint4 *)linear->weights, job->expert_dim, vk_vectors(linear), job->d, job->eps,
                   job->gelu, linear->wide);
@@ -3180,7 +3081,8 @@ static void vk_cuda_decode_dense_down(vk_queue *queue, const vk_decode_job *job)
     LAUNCH(k_decode_out_plain, vk_decode_grid(out, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS,
            (2 * (int64_t)linear->k + add) * out,
            vk_weight_bytes(linear) + linear->k * vk_element(linear->wide) + 4 * (1 + add) * out,
-           vk_decode_sum(job, job->ff_after), (const uint4 *)job->hidden, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), add,
+           vk_decode_sum(job, job->ff_after), (const uint4 *)job->hidden, (const uint4 *)linear->weights, linear->n,
+           vk_vectors(linear), add,
            linear->wide);
     vk_decode_add(queue, job, job->ff_after);
 }
@@ -3244,8 +3146,9 @@ static const vk_decode_kernels vk_cuda_decode = {
 };
 
 static const vk_backend vk_cuda_backend = {
-    VK_KERNEL_TABLE, 1, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL, vk_cuda_count,
-    vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_reset, VK_GROUP_ROWS, vk_cuda_experts, &vk_cuda_decode,
+    VK_KERNEL_TABLE, 1, 0, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL,
+    vk_cuda_count, vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_energy, vk_cuda_reset, VK_GROUP_ROWS,
+    vk_cuda_experts, &vk_cuda_decode,
     vk_cuda_replay, vk_cuda_record, vk_cuda_keep, NULL
 };
 extern "C" const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
@@ -3396,6 +3299,8 @@ typedef struct vk_cpu {
     void *k_panels, *v_panels, *attend;
     size_t attend_bytes;   /* of one thread */
     float *pieces;         /* of a single query's attention */
+    void *widened;         /* panels of integers as bf16, one a thread */
+    size_t widened_bytes;
     vk_team *team;         /* within vk_cpu_together: threads that wait for loops */
     int64_t *first_task;
     int64_t *marks;        /* ns */
@@ -3422,11 +3327,13 @@ static int vk_task_rows(const vk_gemm_job *job, int threads) {
     if (blocks < wanted) blocks = blocks > split ? blocks : wanted < split ? wanted : split;
     return vk_divide_up(vk_divide_up(job->m, blocks), VK_ROWS_MAX) * VK_ROWS_MAX;
 }
-static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task, vk_epilogue epilogue, int stream) {
+#include "kernels/cpu_quant.h"
+static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task, vk_epilogue epilogue, int stream,
+                         int thread) {
     const vk_linear *linear = job->w;
     const vk_gemm_kernel *kernel = cpu->gemm[linear->wide][vk_shape_of(job->m)];
     vk_tile tile = linear->wide ? kernel->tile_wide : kernel->tile;
-    size_t element = linear->wide ? 4 : 2, panel_bytes = (size_t)linear->k_padded * VK_PAD * element,
+    size_t element = linear->wide ? 4 : 2, panel_bytes = vk_panel_bytes(linear),
            x_bytes = (size_t)job->ldx * element, out = epilogue == VK_ADD_F32 || epilogue == VK_STORE_F32 ? 4 : element;
     int columns = vk_task_columns(job), task_rows = vk_task_rows(job, cpu->queue.threads),
         r0 = (int)(task / columns) * task_rows;
@@ -3442,6 +3349,16 @@ static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task
         sink.bias = linear->bias ? linear->bias + c : NULL;
         sink.cols = c1 - c < VK_PAD ? c1 - c : VK_PAD;
         sink.stream = stream && sink.cols == VK_PAD && ((uintptr_t)sink.y | sink.row_bytes) % 64 == 0;
+        if (linear->bits && job->m == 1) {
+            (linear->bits == 8 ? vk_quant_row8 : vk_quant_row4)(sums, (const uint16_t *)(const void *)x, panel,
+                                                                linear->k_padded);
+            vk_finish_rows(&sink, sums, 0, 1);
+            continue;
+        }
+        if (linear->bits) {
+            vk_quant_widen((uint16_t *)vk_quant_room(cpu, thread), panel, linear->k_padded, linear->bits);
+            panel = (const char *)vk_quant_room(cpu, thread);
+        }
         if (kernel->panel && !linear->wide && job->m > 1) {
             kernel->panel(&sink, sums, x, (size_t)job->ldx, panel, (size_t)linear->k_padded, rows);
             continue;
@@ -3487,9 +3404,8 @@ typedef struct vk_gemm_list {
 static void vk_gemm_share(const void *context, int64_t task, int thread) {
     const vk_gemm_list *list = (const vk_gemm_list *)context;
     int j = 0;
-    (void)thread;
     while (task >= list->first_task[j + 1]) j++;
-    vk_gemm_task(list->cpu, &list->jobs[j], task - list->first_task[j], list->epilogue, list->stream);
+    vk_gemm_task(list->cpu, &list->jobs[j], task - list->first_task[j], list->epilogue, list->stream, thread);
 }
 static void vk_gemm_run(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, int64_t *first_task,
                         vk_epilogue epilogue) {
@@ -3719,8 +3635,8 @@ static void *vk_cpu_allocate(vk_queue *queue, size_t bytes) {
     cpu->memory_bytes = bytes;
     return cpu->memory;
 }
-/* scratch: panels of K | panels of V | a strip of each thread | pieces of attention | tasks before each job of a
- * grouped product */
+/* scratch: panels of K | panels of V | a strip of each thread | pieces of attention | a widened panel of each thread |
+ * tasks before each job of a grouped product */
 static void vk_cpu_layout(vk_cpu *cpu, const vk_extent *extent, vk_arena *arena) {
     size_t element = extent->wide ? 4 : 2, threads = (size_t)cpu->queue.threads;
     size_t panels = vk_max(vk_attention_panel_elements(extent->vit.tokens, extent->vit.kv_heads, extent->vit.head_dim),
@@ -3731,6 +3647,8 @@ static void vk_cpu_layout(vk_cpu *cpu, const vk_extent *extent, vk_arena *arena)
     cpu->attend_bytes = vk_attend_bytes((size_t)head_dim, extent->wide);
     cpu->attend = vk_take(arena, threads, cpu->attend_bytes);
     cpu->pieces = (float *)vk_take(arena, VK_PIECES, 4 * vk_piece_floats(extent->llm.heads, head_dim));
+    cpu->widened_bytes = (size_t)extent->quant_k * VK_PAD * 2;
+    cpu->widened = vk_take(arena, threads, cpu->widened_bytes);
     cpu->first_task = (int64_t *)vk_take(arena, (size_t)extent->experts + 1, sizeof *cpu->first_task);
 }
 static size_t vk_cpu_scratch_bytes(vk_queue *queue, const vk_extent *extent) {
@@ -3760,7 +3678,9 @@ static void vk_cpu_copy(vk_queue *queue, void *to, const void *from, size_t byte
 }
 static int64_t vk_linear_bytes(const vk_linear *linear, int m, vk_epilogue epilogue, int wide) {
     int64_t in = linear->wide ? 4 : 2, out = epilogue == VK_ADD_F32 ? 8 : epilogue == VK_STORE_F32 || wide ? 4 : 2;
-    return (int64_t)linear->n * linear->k * in + (int64_t)m * linear->k * in + (int64_t)m * linear->n * out
+    int64_t weights = (int64_t)linear->n * linear->k;
+    weights = linear->bits ? weights * linear->bits / 8 + weights / VK_QUANT_BLOCK * 4 : weights * in;
+    return weights + (int64_t)m * linear->k * in + (int64_t)m * linear->n * out
            + (linear->bias ? 4 * (int64_t)linear->n : 0);
 }
 static int64_t vk_linear_flops(const vk_linear *linear, int m, vk_epilogue epilogue) {
@@ -3946,10 +3866,15 @@ static vp_result vk_cpu_telemetry_here(int32_t index, vp_telemetry *out, vp_erro
     (void)index;
     return vk_cpu_telemetry("", out, error);
 }
+static vp_result vk_cpu_energy(int32_t index, double *joules, vp_error *error) {
+    (void)index;
+    (void)joules;
+    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "energy", "is counted on GPUs only, by NVML");
+}
 
 static const vk_backend vk_cpu_backend = {
-    VK_KERNEL_TABLE, 0, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), vk_cpu_gemm_name, NULL, NULL,
-    vk_cpu_telemetry_here, NULL, 0, NULL, NULL, NULL, NULL, NULL, vk_cpu_together
+    VK_KERNEL_TABLE, 0, 1, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), vk_cpu_gemm_name, NULL, NULL,
+    vk_cpu_telemetry_here, vk_cpu_energy, NULL, 0, NULL, NULL, NULL, NULL, NULL, vk_cpu_together
 };
 const vk_backend *vk_cpu_code(void) { return &vk_cpu_backend; }
 

@@ -36,6 +36,7 @@ VP_API vp_result vp_json_load(const char *text, size_t bytes, const char *where,
     X(QWEN3_VL, "Qwen3-VL", "Qwen3VLForConditionalGeneration", "qwen3_vl") \
     X(QWEN3_VL_MOE, "Qwen3-VL-MoE", "Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe") \
     X(GEMMA3, "Gemma 3", "Gemma3ForConditionalGeneration", "gemma3") \
+    X(MOLMO2, "Molmo2", "Molmo2ForConditionalGeneration", "molmo2") \
     X(LLAMA, "Llama", "LlamaForCausalLM", "llama") \
     X(QWEN2, "Qwen2", "Qwen2ForCausalLM", "qwen2") \
     X(QWEN3, "Qwen3", "Qwen3ForCausalLM", "qwen3")
@@ -53,17 +54,20 @@ typedef enum vp_qk_norm { VP_QK_NORM_NONE, VP_QK_NORM_WHOLE, VP_QK_NORM_HEAD } v
 typedef enum vp_gelu { VP_GELU_QUICK, VP_GELU_ERF, VP_GELU_TANH } vp_gelu;
 /* From the tower to the language model. NONE: text only. POOLING: attention over windows, then SwiGLU. The others put
  * the patches of a window side by side; LINEAR: one matrix; MLP: two with GELU between; NORM_MLP: a layer norm first;
- * MERGER: each patch is normed before. MEAN: the mean of a window's patches, normed by RMS, and one matrix */
+ * MERGER: each patch is normed before. MEAN: the mean of a window's patches, normed by RMS, and one matrix.
+ * STITCHED: as POOLING, but the windows lie over the patches of all crops put together, and over the first view */
 typedef enum vp_connector {
     VP_CONNECTOR_NONE, VP_CONNECTOR_POOLING, VP_CONNECTOR_LINEAR, VP_CONNECTOR_MLP, VP_CONNECTOR_NORM_MLP,
-    VP_CONNECTOR_MERGER, VP_CONNECTOR_MEAN
+    VP_CONNECTOR_MERGER, VP_CONNECTOR_MEAN, VP_CONNECTOR_STITCHED
 } vp_connector;
 /* How RoPE's frequencies are stretched. LINEAR: all divided by factor. LLAMA3: those whose wavelength is above
- * original_positions / low_frequency, with a smooth passage to those below original_positions / high_frequency */
-typedef enum vp_rope_scaling { VP_ROPE_PLAIN, VP_ROPE_LINEAR, VP_ROPE_LLAMA3 } vp_rope_scaling;
+ * original_positions / low_frequency, with a smooth passage to those below original_positions / high_frequency. YARN:
+ * those of pairs that turn less than low_frequency times in original_positions, with a passage in steps of whole pairs
+ * to those that turn more than high_frequency times; sines and cosines are multiplied by magnitude */
+typedef enum vp_rope_scaling { VP_ROPE_PLAIN, VP_ROPE_LINEAR, VP_ROPE_LLAMA3, VP_ROPE_YARN } vp_rope_scaling;
 typedef struct vp_rope {
     vp_rope_scaling scaling;
-    double factor, low_frequency, high_frequency, original_positions; /* 0 where the scaling has none */
+    double factor, low_frequency, high_frequency, original_positions, magnitude; /* 0 where the scaling has none */
     /* M-RoPE: pairs of a head that turn by time, row and column of an image; 0, 0, 0: all by the place in the sequence.
      * They lie in blocks of so many pairs, or interleaved: pair i by i % 3 until a section's pairs are spent, the rest
      * by time */
@@ -125,6 +129,7 @@ typedef struct vp_model_config {
     /* features of vit_layers[1..] that are added to image tokens behind the first blocks of the language model */
     int32_t deepstack_count;
     vp_connector connector;
+    int32_t window_pool; /* STITCHED: side of a window in patches; geometry.pool is 1. Otherwise 0 */
     int32_t projector_dim;                                     /* hidden width of the image projector; 0: one matrix */
     int32_t image_replaces; /* 1: image features stand in for the embeddings of image tokens; 0: they are added */
     vp_geometry geometry;                                      /* preprocessor_config.json, else config.json */
@@ -142,13 +147,13 @@ typedef struct vp_model_config {
  *          absent field is refused as well.
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/config_molmoe.py and modeling_molmoe.py; the files
  *          beside the published Molmo-7B-D-0924; transformers 5.23.0, models/{olmoe,llava,idefics3,smolvlm,internvl,
- *          llama,qwen2,qwen3,clip,qwen2_5_vl,qwen3_vl,qwen3_vl_moe,gemma3,siglip}/configuration_*.py
+ *          llama,qwen2,qwen3,clip,qwen2_5_vl,qwen3_vl,qwen3_vl_moe,gemma3,siglip,molmo2}/configuration_*.py
  * memory:  temporary: about 40 bytes per JSON value
  * threads: reentrant */
 VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json,
                                        size_t preprocessor_bytes, vp_model_config *config, vp_error *error);
-/* Built-in shapes. "tiny" (MolmoE's architecture), "tiny-dense" (Molmo-7B-D's) and "tiny-qwen3-vl-moe" run in
- * milliseconds; the others are real models', "qwen3-vl-30b-a3b-12-blocks" that of its 48 blocks' first 12. They go with
+/* Built-in shapes. "tiny" (MolmoE's architecture), "tiny-dense" (Molmo-7B-D's), "tiny-qwen3-vl-moe" and
+ * "tiny-gemma3" run in milliseconds; the others are real models', "qwen3-vl-30b-a3b-12-blocks" that of its 48 blocks' first 12. They go with
  * a byte tokenizer, and the ids are behind its ids: the end is the last of the vocabulary. The ids of image tokens are
  * Molmo's.
  * returns: VP_OK, or VP_ERR_NOT_FOUND for another name (outputs untouched); VP_ERR_MEMORY
@@ -673,8 +678,26 @@ static int32_t vp_impl_fields_square(vp_impl_fields *fields, const char *field, 
     return vp_impl_fields_int(fields, field, 1, 65536, absent);
 }
 
+static void vp_impl_config_yarn(vp_impl_fields *rope, vp_model_config *config) {
+    static const vp_impl_setting settings[] = {{"truncate", "true", "null", "true"},
+                                               {"mscale", "null", "null", "null"},
+                                               {"mscale_all_dim", "null", "null", "null"}};
+    const double factor = config->rope.factor;
+    vp_impl_fields_settings(rope, settings, sizeof settings / sizeof settings[0]);
+    config->rope.low_frequency = vp_impl_fields_double(rope, "beta_slow", 0, 1e9, 1.0);
+    config->rope.high_frequency = vp_impl_fields_double(rope, "beta_fast", 0, 1e9, 32.0);
+    config->rope.original_positions = vp_impl_fields_double(rope, "original_max_position_embeddings", 0, 1e9,
+                                                            config->max_positions);
+    config->rope.magnitude = vp_impl_fields_double(rope, "attention_factor", 0, 1e9,
+                                                   factor > 1 ? 0.1 * log(factor) + 1.0 : 1.0);
+    if (rope->result == VP_OK && !(config->rope.high_frequency > config->rope.low_frequency))
+        vp_impl_fields_fail(rope, VP_ERR_RANGE, "beta_fast", "must be above beta_slow");
+    if (rope->result == VP_OK && !(config->rope_theta > 1))
+        vp_impl_fields_fail(rope, VP_ERR_RANGE, "rope_theta", "must be above 1 where frequencies are scaled by yarn");
+}
+
 static void vp_impl_config_rope_of(vp_impl_fields *fields, vp_impl_fields *rope, vp_model_config *config) {
-    static const char *const types[] = {"default", "linear", "llama3", "dynamic", "mrope"}; /* the last is the first */
+    static const char *const types[] = {"default", "linear", "llama3", "yarn", "dynamic", "mrope"};
     const char *field = "rope_type";
     int type = 0;
     uint32_t node;
@@ -682,14 +705,14 @@ static void vp_impl_config_rope_of(vp_impl_fields *fields, vp_impl_fields *rope,
     if (fields->result != VP_OK || rope->object == VP_JSON_NONE) return;
     if (vp_impl_fields_get(rope, field, 1) == VP_JSON_NONE) field = "type";
     node = vp_impl_fields_get(rope, field, 1);
-    while (node != VP_JSON_NONE && type < 5 && !vp_impl_fields_is(rope, field, types[type])) type++;
-    if (type == 5)
-        vp_impl_fields_fail(rope, VP_ERR_UNSUPPORTED, field, "vlmprof knows default, linear, llama3 and dynamic");
+    while (node != VP_JSON_NONE && type < 6 && !vp_impl_fields_is(rope, field, types[type])) type++;
+    if (type == 6)
+        vp_impl_fields_fail(rope, VP_ERR_UNSUPPORTED, field, "vlmprof knows default, linear, llama3, yarn and dynamic");
     if (vp_impl_fields_double(rope, "partial_rotary_factor", 0, 1e9, 1.0) != 1.0)
         vp_impl_fields_fail(rope, VP_ERR_UNSUPPORTED, "partial_rotary_factor", "only whole heads are turned");
-    /* dynamic is plain up to the length of training, and max_positions ends there */
-    if (type == 1 || type == 2) {
-        config->rope.scaling = type == 1 ? VP_ROPE_LINEAR : VP_ROPE_LLAMA3;
+    /* mrope is plain; dynamic is plain up to the length of training, and max_positions ends there */
+    if (type >= 1 && type <= 3) {
+        config->rope.scaling = type == 1 ? VP_ROPE_LINEAR : type == 2 ? VP_ROPE_LLAMA3 : VP_ROPE_YARN;
         config->rope.factor = vp_impl_fields_double(rope, "factor", 0, 1e9, 1.0);
     }
     if (type == 2) {
@@ -700,6 +723,7 @@ static void vp_impl_config_rope_of(vp_impl_fields *fields, vp_impl_fields *rope,
         if (rope->result == VP_OK && !(config->rope.high_frequency > config->rope.low_frequency))
             vp_impl_fields_fail(rope, VP_ERR_RANGE, "high_freq_factor", "must be above low_freq_factor");
     }
+    if (type == 3) vp_impl_config_yarn(rope, config);
     if (rope->result != VP_OK && fields->result == VP_OK) fields->result = rope->result;
 }
 /* RoPE: rope_parameters (transformers 5), or rope_theta and rope_scaling */
@@ -841,7 +865,10 @@ static void vp_impl_config_tower(vp_impl_fields *vision, const vp_impl_tower *ki
         vp_impl_fields_fail(vision, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
         return;
     }
-    if (geometry->crop_px % geometry->patch_px || geometry->crop_px / geometry->patch_px % pool) {
+    /* SigLIP's convolution does not read what is left over: 384 pixels are 27 patches of 14 */
+    if (!kind->class_token) geometry->crop_px -= geometry->crop_px % geometry->patch_px;
+    if (geometry->crop_px < 1 || geometry->crop_px % geometry->patch_px
+        || geometry->crop_px / geometry->patch_px % pool) {
         vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "image_size",
                             "is not a whole number of patches, or these not of windows of the connector");
         return;
@@ -1255,6 +1282,153 @@ static vp_result vp_impl_config_gemma3(vp_impl_fields *fields, const vp_json *pr
     return fields->result;
 }
 
+/* ---- Molmo2 */
+/* the field under its name, or under the older one */
+static const char *vp_impl_molmo2_name(const vp_impl_fields *fields, const char *name, const char *older) {
+    return fields->result == VP_OK && vp_impl_fields_get(fields, name, 1) == VP_JSON_NONE ? older : name;
+}
+
+static void vp_impl_molmo2_language(vp_impl_fields *text, vp_model_config *config) {
+    static const vp_impl_language kind = {"molmo2_text", 151936, 4096, 12288, 36, 32, 8, 128, 36864, 0, 1e-6,
+                                          VP_QK_NORM_HEAD, 1e4};
+    static const vp_impl_setting settings[] = {
+        {"hidden_act", "silu", "silu", "silu"},
+        {"qk_norm_type", "qwen3", "olmo", "qwen3"},
+        {"use_qk_norm", "true", "true", "true"},
+        {"tie_word_embeddings", "false", "false", "false"},
+    };
+    vp_impl_fields_settings(text, settings, sizeof settings / sizeof settings[0]);
+    config->d_model = vp_impl_fields_int(text, "hidden_size", 2, 65536, kind.hidden_size);
+    config->block_count = vp_impl_fields_int(text, "num_hidden_layers", 1, 1024, kind.layers);
+    config->vocab_size = vp_impl_fields_int(text, "vocab_size", 1, 1 << 24, kind.vocab_size);
+    config->embedding_size = config->vocab_size;
+    config->additional_vocab_size = vp_impl_fields_int(text, "additional_vocab_size", 0, 1 << 24, 128);
+    config->max_positions = vp_impl_fields_int(text, "max_position_embeddings", 1, 1 << 24, kind.max_positions);
+    config->max_sequence_length = config->max_positions;
+    config->mlp_dim = vp_impl_fields_int(text, "intermediate_size", 1, 1 << 20, kind.intermediate_size);
+    config->norm_eps = (float)vp_impl_fields_double(
+        text, vp_impl_molmo2_name(text, "rms_norm_eps", "layer_norm_eps"), 0, 1, kind.eps);
+    config->qkv_bias = vp_impl_fields_flag(text, vp_impl_molmo2_name(text, "attention_bias", "qkv_bias"), 0);
+    config->qk_norm = vp_impl_fields_is(text, "qk_norm_type", "olmo") ? VP_QK_NORM_WHOLE : VP_QK_NORM_HEAD;
+    config->norm_after = vp_impl_fields_flag(text, "norm_after", 0);
+    config->image_bidirectional = 1;
+    vp_impl_language_heads(text, &kind, config);
+    vp_impl_config_rope(text, kind.rope_theta, config);
+    if (text->result == VP_OK && config->rope.scaling != VP_ROPE_PLAIN)
+        vp_impl_fields_fail(text, VP_ERR_UNSUPPORTED, "rope_parameters.rope_type",
+                            "only plain frequencies are implemented here");
+    if (text->result == VP_OK && !(config->norm_eps > 0))
+        vp_impl_fields_fail(text, VP_ERR_RANGE, "rms_norm_eps", "the value vanishes in float32");
+}
+
+/* heads that are those of the tower's blocks */
+static void vp_impl_molmo2_heads(vp_impl_fields *fields, const vp_model_config *config) {
+    static const vp_impl_setting settings[] = {{"attention_bias", "true", "true", "true"}};
+    const int32_t heads = config->vit_head_count;
+    vp_impl_fields_settings(fields, settings, 1);
+    if (vp_impl_fields_int(fields, "hidden_size", 1, 65536, 1152) != config->vit_width && fields->result == VP_OK)
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "hidden_size", "is not the tower's");
+    if (vp_impl_fields_int(fields, "num_attention_heads", 1, 4096, 16) != heads && fields->result == VP_OK)
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "num_attention_heads", "is not the tower's");
+    if (vp_impl_fields_int(fields, "num_key_value_heads", 1, 4096, 16) != heads && fields->result == VP_OK)
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "num_key_value_heads", "is not the number of heads");
+    if (vp_impl_fields_int(fields, "head_dim", 1, 65536, 72) != config->vit_head_dim && fields->result == VP_OK)
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "head_dim", "is not hidden_size / num_attention_heads");
+}
+
+/* older files have 27 blocks and name the layers from the end, and their weights end with the deepest of these */
+static void vp_impl_molmo2_layers(vp_impl_fields *adapter, int older, vp_model_config *config) {
+    int32_t i, blocks = config->vit_block_count, *layers = config->vit_layers;
+    layers[0] = 24;
+    layers[1] = 18;
+    config->vit_layer_count = 2;
+    i = vp_impl_fields_ints(adapter, vp_impl_molmo2_name(adapter, "vision_feature_layer", "vit_layers"), -blocks,
+                            blocks - 1, VP_VIT_LAYERS_MAX, layers);
+    if (i > 0) config->vit_layer_count = i;
+    config->vit_blocks_needed = 0;
+    for (i = 0; i < config->vit_layer_count; i++) {
+        layers[i] = layers[i] < 0 ? layers[i] + blocks : layers[i];
+        if (layers[i] >= blocks && adapter->result == VP_OK)
+            vp_impl_fields_fail(adapter, VP_ERR_MISMATCH, "vision_feature_layer",
+                                "this field is absent, and the tower has too few blocks for the model's own layers");
+        if (layers[i] + 1 > config->vit_blocks_needed) config->vit_blocks_needed = layers[i] + 1;
+    }
+    if (older) config->vit_block_count = config->vit_blocks_needed;
+}
+
+static void vp_impl_molmo2_vision(vp_impl_fields *fields, int older, vp_model_config *config) {
+    static const vp_impl_setting settings[] = {{"hidden_act", "silu", "silu", "silu"},
+                                               {"mlp_bias", "false", "false", "false"}};
+    vp_impl_tower siglip = {1152, 4304, 25, 16, 378, 14, 0, "gelu_pytorch_tanh", VP_GELU_TANH, 1e-6};
+    vp_impl_fields vision = vp_impl_fields_inner(fields, older ? "vit_config" : "vision_config",
+                                                 older ? "vit_config." : "vision_config.", 1),
+                   adapter;
+    const char *places = vp_impl_molmo2_name(&vision, "num_position_embeddings", "image_num_pos");
+    siglip.image_size = vp_impl_fields_square(&vision, "image_default_input_size", siglip.image_size);
+    siglip.patch_size = vp_impl_fields_int(&vision, "image_patch_size", 1, 1024, siglip.patch_size);
+    vp_impl_config_tower(&vision, &siglip, 1, config);
+    if (vision.result == VP_OK) vp_impl_molmo2_heads(&vision, config);
+    if (vision.result == VP_OK
+        && vp_impl_fields_int(&vision, places, 1, 1 << 24, config->vit_positions) != config->vit_positions
+        && vision.result == VP_OK)
+        vp_impl_fields_fail(&vision, VP_ERR_MISMATCH, places, "is not (image size / patch size)^2");
+    fields->result = vision.result;
+    adapter = vp_impl_fields_inner(fields, "adapter_config", "adapter_config.", 1);
+    if (fields->result != VP_OK) return;
+    vp_impl_fields_settings(&adapter, settings, sizeof settings / sizeof settings[0]);
+    vp_impl_molmo2_heads(&adapter, config);
+    vp_impl_molmo2_layers(&adapter, older, config);
+    config->projector_dim = vp_impl_fields_int(&adapter, "intermediate_size", 1, 1 << 20, 18944);
+    if (vp_impl_fields_int(&adapter, "text_hidden_size", 1, 65536, 3584) != config->d_model
+        && adapter.result == VP_OK)
+        vp_impl_fields_fail(&adapter, VP_ERR_MISMATCH, "text_hidden_size", "is not the language model's hidden_size");
+    config->connector = VP_CONNECTOR_STITCHED;
+    config->image_replaces = 0;
+    fields->result = adapter.result;
+}
+
+/* crops, their overlap and the windows, which the processor's file alone has */
+static void vp_impl_molmo2_pictures(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
+    vp_geometry *geometry = &config->geometry;
+    vp_impl_fields file = *fields;
+    int32_t pool[2] = {2, 2}, i;
+    geometry->margin_left_patches = geometry->margin_right_patches = 4;
+    geometry->max_crops = 8;
+    for (i = 0; i < 3; i++) geometry->mean[i] = geometry->std[i] = 0.5f;
+    if (preprocessor) {
+        file.json = preprocessor;
+        file.object = 0;
+        file.prefix = "preprocessor_config.json: ";
+        if (preprocessor->nodes[0].type != VP_JSON_OBJECT)
+            vp_impl_fields_fail(&file, VP_ERR_FORMAT, "", "the text is not a JSON object");
+        else if (vp_impl_fields_ints(&file, "pooling_size", 1, 32, 2, pool) == 1 || pool[0] != pool[1])
+            vp_impl_fields_fail(&file, VP_ERR_UNSUPPORTED, "pooling_size", "only square windows are implemented");
+        vp_impl_fields_margins(&file, geometry);
+        geometry->max_crops = vp_impl_fields_int(&file, "max_crops", 1, 4096, geometry->max_crops);
+        fields->result = file.result;
+    }
+    config->window_pool = pool[0];
+    vp_impl_config_colours(fields, preprocessor, geometry);
+    if (fields->result == VP_OK && vp_geometry_check(geometry) != VP_OK)
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "geometry",
+                            "crop side, patch side, overlap_margins and max_crops do not fit together");
+}
+
+static vp_result vp_impl_config_molmo2(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
+    static const vp_impl_setting settings[] = {{"quantization_config", "null", "null", "null"},
+                                               {"tie_word_embeddings", "false", "false", "false"}};
+    vp_impl_fields text;
+    vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
+    text = vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
+    if (fields->result != VP_OK) return fields->result;
+    vp_impl_molmo2_language(&text, config);
+    fields->result = text.result;
+    if (fields->result != VP_OK) return fields->result;
+    vp_impl_molmo2_vision(fields, vp_impl_fields_get(fields, "vision_config", 1) == VP_JSON_NONE, config);
+    if (fields->result == VP_OK) vp_impl_molmo2_pictures(fields, preprocessor, config);
+    return fields->result;
+}
+
 static const char *const vp_impl_architectures[VP_ARCHITECTURE_COUNT][3] = {
 #define VP_IMPL_ARCHITECTURE_ROW(name, text, architecture, model_type) {text, architecture, model_type},
     VP_ARCHITECTURES(VP_IMPL_ARCHITECTURE_ROW)
@@ -1317,6 +1491,7 @@ static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preproc
         case VP_ARCHITECTURE_QWEN3_VL:
         case VP_ARCHITECTURE_QWEN3_VL_MOE: return vp_impl_config_qwen(&fields, preprocessor, config);
         case VP_ARCHITECTURE_GEMMA3: return vp_impl_config_gemma3(&fields, preprocessor, config);
+        case VP_ARCHITECTURE_MOLMO2: return vp_impl_config_molmo2(&fields, preprocessor, config);
         default: return vp_impl_config_molmoe(&fields, preprocessor, config);
     }
 }
@@ -1402,6 +1577,27 @@ typedef struct vp_impl_preset { const char *name, *config, *preprocessor; } vp_i
     "\"hidden_size\":1024,\"intermediate_size\":4096,\"depth\":24,\"deepstack_visual_indexes\":[5,11,17],"
 #define VP_IMPL_QWEN3_TEXT \
     "\"head_dim\":128,\"rms_norm_eps\":1e-6,\"rope_theta\":5e6,\"max_position_embeddings\":262144,"
+/* SmolVLM: config.json of HuggingFaceTB/SmolVLM-{256M,500M,}-Instruct; SmolVLM2's shapes are the same but for rows of
+ * the vocabulary (49280 in all sizes). Views of 512 pixels in the small ones, of 384 in the other, 27 patches of 14. */
+#define VP_IMPL_SMOLVLM(language, vision, view, longest) \
+    "{\"model_type\":\"idefics3\"," vision "\"text_config\":{\"model_type\":\"llama\"," language \
+    ",\"rms_norm_eps\":1e-5}}", \
+    "{\"size\":{\"longest_edge\":" longest "},\"max_image_size\":{\"longest_edge\":" view "}," \
+    "\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.5,0.5]}"
+#define VP_IMPL_SMOLVLM_SMALL \
+    "\"scale_factor\":4,\"vision_config\":{\"hidden_size\":768,\"num_attention_heads\":12,\"patch_size\":16," \
+    "\"image_size\":512},"
+#define VP_IMPL_SMOLVLM_LARGE \
+    "\"scale_factor\":3,\"vision_config\":{\"hidden_size\":1152,\"intermediate_size\":4304," \
+    "\"num_hidden_layers\":27,\"patch_size\":14,\"image_size\":384},"
+/* InternVL: config.json of OpenGVLab/InternVL3-{1B,2B,8B} and InternVL3_5-{1B,2B,4B,8B}; heads are never tied */
+#define VP_IMPL_INTERNVL(language) \
+    "{\"model_type\":\"internvl\",\"text_config\":{" language "},\"vision_config\":{\"attention_bias\":true}}", \
+    "{\"size\":{\"height\":448,\"width\":448},\"min_patches\":1,\"max_patches\":12," \
+    "\"image_mean\":[0.485,0.456,0.406],\"image_std\":[0.229,0.224,0.225]}"
+#define VP_IMPL_INTERNVL3 "\"model_type\":\"qwen2\",\"vocab_size\":151674,\"rope_theta\":1e6,"
+#define VP_IMPL_INTERNVL3_5 \
+    "\"model_type\":\"qwen3\",\"max_position_embeddings\":40960,\"num_key_value_heads\":8,\"rope_theta\":1e6,"
 static const vp_impl_preset vp_impl_model_presets[] = {
     {"tiny", NULL, NULL},
     {"molmoe-1b", NULL, NULL},
@@ -1423,12 +1619,55 @@ static const vp_impl_preset vp_impl_model_presets[] = {
      "\"max_position_embeddings\":4096,\"rope_theta\":5e5,\"attention_layer_norm\":true,\"norm_after\":true}",
      NULL},
     {"olmoe-1b-7b", "{\"model_type\":\"olmoe\",\"intermediate_size\":1024}", NULL},
+    {"llava-1.5-7b", /* config.json of llava-hf/llava-1.5-7b-hf; what is absent is LlamaConfig's */
+     "{\"model_type\":\"llava\",\"text_config\":{\"vocab_size\":32064,\"max_position_embeddings\":4096,"
+     "\"rms_norm_eps\":1e-5},\"vision_config\":{\"hidden_size\":1024,\"intermediate_size\":4096,"
+     "\"num_hidden_layers\":24,\"num_attention_heads\":16,\"image_size\":336,\"patch_size\":14}}",
+     "{\"size\":{\"shortest_edge\":336},\"crop_size\":{\"height\":336,\"width\":336},"
+     "\"image_mean\":[0.48145466,0.4578275,0.40821073],\"image_std\":[0.26862954,0.26130258,0.27577711]}"},
+    {"smolvlm-256m",
+     VP_IMPL_SMOLVLM("\"hidden_size\":576,\"intermediate_size\":1536,\"num_hidden_layers\":30,"
+                     "\"num_attention_heads\":9,\"num_key_value_heads\":3,\"vocab_size\":49280,"
+                     "\"max_position_embeddings\":8192,\"rope_theta\":1e5",
+                     VP_IMPL_SMOLVLM_SMALL, "512", "2048")},
+    {"smolvlm-500m",
+     VP_IMPL_SMOLVLM("\"hidden_size\":960,\"intermediate_size\":2560,\"num_hidden_layers\":32,"
+                     "\"num_attention_heads\":15,\"num_key_value_heads\":5,\"vocab_size\":49280,"
+                     "\"max_position_embeddings\":8192,\"rope_theta\":1e5",
+                     VP_IMPL_SMOLVLM_SMALL, "512", "2048")},
+    {"smolvlm-2.2b",
+     VP_IMPL_SMOLVLM("\"hidden_size\":2048,\"intermediate_size\":8192,\"num_hidden_layers\":24,"
+                     "\"num_attention_heads\":32,\"vocab_size\":49155,\"max_position_embeddings\":16384,"
+                     "\"rope_theta\":273768",
+                     VP_IMPL_SMOLVLM_LARGE, "384", "1536")},
+    {"internvl3-1b",
+     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3 "\"hidden_size\":896,\"intermediate_size\":4864,\"num_hidden_layers\":24,"
+                      "\"num_attention_heads\":14,\"num_key_value_heads\":2")},
+    {"internvl3-2b",
+     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3 "\"hidden_size\":1536,\"intermediate_size\":8960,"
+                      "\"num_hidden_layers\":28,\"num_attention_heads\":12,\"num_key_value_heads\":2")},
+    {"internvl3-8b",
+     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3 "\"hidden_size\":3584,\"intermediate_size\":18944,"
+                      "\"num_hidden_layers\":28,\"num_attention_heads\":28,\"num_key_value_heads\":4")},
+    {"internvl3.5-1b",
+     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 "\"hidden_size\":1024,\"intermediate_size\":3072,"
+                      "\"num_hidden_layers\":28,\"num_attention_heads\":16")},
+    {"internvl3.5-2b",
+     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 "\"hidden_size\":2048,\"intermediate_size\":6144,"
+                      "\"num_hidden_layers\":28,\"num_attention_heads\":16")},
+    {"internvl3.5-4b",
+     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 "\"hidden_size\":2560,\"intermediate_size\":9728,"
+                      "\"num_hidden_layers\":36,\"num_attention_heads\":32")},
+    {"internvl3.5-8b",
+     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 "\"hidden_size\":4096,\"intermediate_size\":12288,"
+                      "\"num_hidden_layers\":36,\"num_attention_heads\":32")},
     {"tiny-qwen3-vl-moe",
      "{\"model_type\":\"qwen3_vl_moe\",\"text_config\":{\"hidden_size\":128,\"num_hidden_layers\":4,"
      "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":32,\"rope_scaling\":{\"mrope_section\":[6,5,5]},"
      "\"num_experts\":8,\"num_experts_per_tok\":2,\"moe_intermediate_size\":64,\"vocab_size\":320,"
-     "\"max_position_embeddings\":4096},\"vision_config\":{\"hidden_size\":64,\"intermediate_size\":128,\"num_heads\":4,"
-     "\"depth\":4,\"num_position_embeddings\":64,\"deepstack_visual_indexes\":[0,1,2],\"out_hidden_size\":128}}",
+     "\"max_position_embeddings\":4096},\"vision_config\":{\"hidden_size\":64,\"intermediate_size\":128,"
+     "\"num_heads\":4,\"depth\":4,\"num_position_embeddings\":64,\"deepstack_visual_indexes\":[0,1,2],"
+     "\"out_hidden_size\":128}}",
      VP_IMPL_QWEN3_FILE("4096", "1048576")},
     {"qwen2.5-vl-3b",
      "{\"model_type\":\"qwen2_5_vl\",\"hidden_size\":2048,\"intermediate_size\":11008,\"num_hidden_layers\":36,"
@@ -1450,11 +1689,33 @@ static const vp_impl_preset vp_impl_model_presets[] = {
      "{\"model_type\":\"qwen3_vl\",\"text_config\":{" VP_IMPL_QWEN3_TEXT
      "\"hidden_size\":4096,\"intermediate_size\":12288,\"num_hidden_layers\":36,\"num_attention_heads\":32,"
      "\"num_key_value_heads\":8,\"vocab_size\":151936}," VP_IMPL_QWEN3_VISION("", "4096")},
+    /* source: config.json of allenai/Molmo2-4B, as github.com/albud1978/CV 83e865d holds it (src/models/Molmo2-4B) */
+    {"molmo2-4b",
+     "{\"model_type\":\"molmo2\",\"text_config\":{\"hidden_size\":2560,\"intermediate_size\":9728,"
+     "\"num_hidden_layers\":36,"
+     "\"num_attention_heads\":32,\"num_key_value_heads\":8,\"head_dim\":128,\"vocab_size\":151936,"
+     "\"rope_theta\":5e6,\"max_position_embeddings\":36864},\"vit_config\":{\"num_hidden_layers\":27},"
+     "\"adapter_config\":{\"vit_layers\":[-3,-9],\"intermediate_size\":9728,\"text_hidden_size\":2560}}",
+     "{\"max_crops\":8,\"use_single_crop_col_tokens\":false}"},
     {"qwen3-vl-30b-a3b-12-blocks",
      "{\"model_type\":\"qwen3_vl_moe\",\"text_config\":{" VP_IMPL_QWEN3_TEXT
      "\"hidden_size\":2048,\"num_hidden_layers\":12,\"num_attention_heads\":32,\"num_key_value_heads\":4,"
      "\"num_experts\":128,\"num_experts_per_tok\":8,\"moe_intermediate_size\":768,\"vocab_size\":151936},"
      VP_IMPL_QWEN3_VISION("", "2048")},
+    {"tiny-gemma3",
+     "{\"model_type\":\"gemma3\",\"mm_tokens_per_image\":16,\"text_config\":{\"hidden_size\":128,"
+     "\"intermediate_size\":256,\"num_hidden_layers\":6,\"num_attention_heads\":4,\"num_key_value_heads\":2,"
+     "\"head_dim\":32,\"query_pre_attn_scalar\":32,\"vocab_size\":320,\"sliding_window\":32,"
+     "\"max_position_embeddings\":4096},\"vision_config\":{\"hidden_size\":64,\"intermediate_size\":128,"
+     "\"num_hidden_layers\":3,\"num_attention_heads\":4,\"image_size\":112,\"patch_size\":14}}",
+     "{\"size\":{\"height\":112,\"width\":112},\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.5,0.5]}"},
+    {"gemma-3-4b", /* config.json of google/gemma-3-4b-it; what is absent is Gemma3TextConfig's */
+     "{\"model_type\":\"gemma3\",\"mm_tokens_per_image\":256,\"text_config\":{\"hidden_size\":2560,"
+     "\"intermediate_size\":10240,\"num_hidden_layers\":34,\"sliding_window\":1024,"
+     "\"rope_scaling\":{\"factor\":8.0,\"rope_type\":\"linear\"}},\"vision_config\":{\"hidden_size\":1152,"
+     "\"intermediate_size\":4304,\"num_hidden_layers\":27,\"num_attention_heads\":16,\"image_size\":896,"
+     "\"patch_size\":14}}",
+     "{\"size\":{\"height\":896,\"width\":896},\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.5,0.5]}"},
 };
 enum { VP_IMPL_PRESETS = (int)(sizeof vp_impl_model_presets / sizeof vp_impl_model_presets[0]) };
 
@@ -1561,7 +1822,7 @@ static void vp_impl_walk_molmo_vision(vp_impl_walk *walk, const vp_model_config 
     int64_t width = config->vit_width, in = (int64_t)config->vit_layer_count * width, mlp = config->vit_mlp_dim,
             patch = (int64_t)config->geometry.patch_px * config->geometry.patch_px * 3;
     int32_t i;
-    vp_impl_walk_put(walk, 2, in, "model.vision_backbone.pad_embed");
+    if (config->vit_class_token) vp_impl_walk_put(walk, 2, in, "model.vision_backbone.pad_embed");
     VP_IMPL_PUT_BOTH(walk, width, in, "%swq", pooling);
     VP_IMPL_PUT_BOTH(walk, width, in, "%swk", pooling);
     VP_IMPL_PUT_BOTH(walk, width, in, "%swv", pooling);
@@ -1569,10 +1830,11 @@ static void vp_impl_walk_molmo_vision(vp_impl_walk *walk, const vp_model_config 
     vp_impl_walk_put(walk, config->projector_dim, width, "%sw1.weight", projector);
     vp_impl_walk_put(walk, config->d_model, config->projector_dim, "%sw2.weight", projector);
     vp_impl_walk_put(walk, config->projector_dim, width, "%sw3.weight", projector);
-    vp_impl_walk_put(walk, width, 0, "%sclass_embedding", vit);
+    if (config->vit_class_token) vp_impl_walk_put(walk, width, 0, "%sclass_embedding", vit);
     vp_impl_walk_put(walk, config->vit_positions, width, "%spositional_embedding", vit);
     vp_impl_walk_put(walk, width, patch, "%spatch_embedding.weight", vit);
-    VP_IMPL_PUT_BOTH(walk, width, 0, "%spre_ln", vit);
+    if (!config->vit_class_token) vp_impl_walk_put(walk, width, 0, "%spatch_embedding.bias", vit);
+    if (config->vit_class_token) VP_IMPL_PUT_BOTH(walk, width, 0, "%spre_ln", vit);
     for (i = 0; i < config->vit_block_count; i++) {
         if (vp_impl_walk_past(walk, 16)) continue;
         VP_IMPL_PUT_BOTH(walk, width, width, "%stransformer.resblocks.%d.attention.wq", vit, (int)i);
@@ -1616,20 +1878,38 @@ static void vp_impl_walk_molmo_block(vp_impl_walk *walk, const vp_model_config *
     vp_impl_walk_put(walk, d, config->mlp_dim, "%s%d.ff_out.weight", prefix, (int)block);
     vp_impl_walk_put(walk, d, 0, "%s%d.ff_norm.weight", prefix, (int)block);
 }
+static void vp_impl_walk_molmo2_block(vp_impl_walk *walk, const vp_model_config *config, int32_t block) {
+    static const char prefix[] = "model.transformer.blocks.";
+    int64_t d = config->d_model, q = (int64_t)config->head_count * config->head_dim,
+            kv = (int64_t)config->kv_head_count * config->head_dim, whole = config->qk_norm == VP_QK_NORM_WHOLE;
+    vp_impl_walk_put(walk, d, 0, "%s%d.attn_norm.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, d, 0, "%s%d.ff_norm.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, q + 2 * kv, d, "%s%d.self_attn.att_proj.weight", prefix, (int)block);
+    if (config->qkv_bias) vp_impl_walk_put(walk, q + 2 * kv, 0, "%s%d.self_attn.att_proj.bias", prefix, (int)block);
+    vp_impl_walk_put(walk, whole ? q : config->head_dim, 0, "%s%d.self_attn.q_norm.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, whole ? kv : config->head_dim, 0, "%s%d.self_attn.k_norm.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, d, q, "%s%d.self_attn.attn_out.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, 2 * (int64_t)config->mlp_dim, d, "%s%d.mlp.ff_proj.weight", prefix, (int)block);
+    vp_impl_walk_put(walk, d, config->mlp_dim, "%s%d.mlp.ff_out.weight", prefix, (int)block);
+}
 static void vp_impl_walk_molmo(vp_impl_walk *walk, const vp_model_config *config) {
-    int moe = config->architecture == VP_ARCHITECTURE_MOLMOE;
-    int64_t d = config->d_model, start = walk->at;
+    int moe = config->architecture == VP_ARCHITECTURE_MOLMOE, second = config->architecture == VP_ARCHITECTURE_MOLMO2;
+    int64_t d = config->d_model, start = walk->at, front;
     int32_t b;
     vp_impl_walk_put(walk, config->embedding_size, d, "model.transformer.wte.embedding");
-    vp_impl_walk_put(walk, config->additional_vocab_size, d, "model.transformer.wte.new_embedding");
+    if (config->additional_vocab_size || !second)
+        vp_impl_walk_put(walk, config->additional_vocab_size, d, "model.transformer.wte.new_embedding");
     vp_impl_walk_put(walk, d, 0, "model.transformer.ln_f.weight");
+    front = walk->at - start;
     for (b = 0; b < config->block_count; b++) {
-        if (b && vp_impl_walk_past(walk, (walk->at - start - 3) / b)) continue; /* all blocks have as many */
+        if (b && vp_impl_walk_past(walk, (walk->at - start - front) / b)) continue; /* all blocks have as many */
         if (moe) vp_impl_walk_molmoe_block(walk, config, b);
+        else if (second) vp_impl_walk_molmo2_block(walk, config, b);
         else vp_impl_walk_molmo_block(walk, config, b);
     }
     vp_impl_walk_molmo_vision(walk, config);
-    vp_impl_walk_put(walk, config->embedding_size, d, moe ? "lm_head.weight" : "model.transformer.ff_out.weight");
+    vp_impl_walk_put(walk, config->embedding_size, d,
+                     moe || second ? "lm_head.weight" : "model.transformer.ff_out.weight");
 }
 
 /* ---- language models as transformers names them */

@@ -25,7 +25,9 @@
 extern "C" {
 #endif
 
-typedef enum vp_weights { VP_WEIGHTS_BF16, VP_WEIGHTS_FP32 } vp_weights; /* fp32: fp32 arithmetic everywhere */
+/* FP32: fp32 arithmetic everywhere. INT8, INT4: the linears of the language model's blocks hold integers with one scale
+ * per row and 32 values; everything else, and all inputs of products, is bf16. On the CPU alone */
+typedef enum vp_weights { VP_WEIGHTS_BF16, VP_WEIGHTS_FP32, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4 } vp_weights;
 typedef struct vp_engine vp_engine;
 
 /* not VP_OK: stop with VP_ERR_INTERRUPTED */
@@ -36,6 +38,7 @@ typedef struct vp_engine_options {
     const vp_checkpoint *checkpoint;
     uint64_t seed;
     vp_weights weights;
+    vp_weights head_weights;   /* INT8 or INT4: the head's, too; otherwise it is as the rest of the model */
     const char *device;   /* "auto", "cpu", "cuda", "cuda:N" */
     const char *gemm;     /* NULL or "auto": measured choice; else one of vp_engine_gemm_name */
     int32_t threads;      /* 0: all cores this process may use */
@@ -72,6 +75,14 @@ VP_API int32_t vp_device_toolkit(void);
  *          code in this build
  * threads: reentrant */
 VP_API vp_result vp_device_telemetry(int32_t cuda_device, vp_telemetry *out, vp_error *error);
+/* What a CUDA device has used since its driver was loaded, through NVML, without a context. Only the difference of two
+ * readings says anything, and the counter moves in steps: on data center GPUs every 20 to 100 ms.
+ * out:     joules  on success only
+ * returns: VP_OK; VP_ERR_UNSUPPORTED with the reason: no NVML, a device that counts none, or a CPU (-1);
+ *          VP_ERR_DEVICE as above
+ * source:  NVML API, nvmlDeviceGetTotalEnergyConsumption
+ * threads: reentrant */
+VP_API vp_result vp_device_energy(int32_t cuda_device, double *joules, vp_error *error);
 
 /* Chooses kernels, reserves memory, and loads or draws the weights. "auto" takes the first CUDA device if
  * vp_device_count reports one, otherwise the CPU; vp_engine_device_note then says why.
@@ -180,7 +191,7 @@ VP_API const vp_range_hooks *vp_engine_range_hooks(void);
 /* optional copies of inner values, for comparison with other implementations; NULL pointers are skipped. Copying is
  * neither counted nor timed */
 typedef struct vp_dump {
-    float *image_features; /* f32 [views, tokens_per_crop, d_model] */
+    float *image_features; /* f32 [views, tokens_per_crop, d_model]; with window_pool [image tokens, d_model] */
     float *vit_features;   /* f32 [views, patches, vit_layer_count * vit_width], before pad_embed */
     float *deepstack_features; /* f32 [deepstack_count, views, d_model] */
     float *block_last;     /* f32 [active blocks, d_model] */
@@ -193,16 +204,20 @@ typedef struct vp_request {
     /* f32 [views, patches, patch_values], a patch row by row, each pixel's three colours together; NULL: no image */
     const float *pixels;
     const float *image_masks;                        /* f32 [views, patches]; read by attention pooling alone */
-    const int32_t *image_input_idx;                  /* int32 [views, tokens_per_crop] */
+    /* int32 [views, tokens_per_crop]; with windows across crops (config.window_pool) [image tokens] */
+    const int32_t *image_input_idx;
     /* int32 [input_count], for images of models with image_bidirectional: token i sees those before span_ends[i], which
      * is i + 1 for tokens of text, and where its image ends for an image's. Other models do not read it */
     const int32_t *span_ends;
     int32_t views;
-    int32_t grid_rows, grid_cols; /* vit_native: of the picture, in views, whose product they are; else unused */
+    /* vit_native: of the picture, in views, whose product they are; window_pool: of the crops, behind one view; else
+     * unused */
+    int32_t grid_rows, grid_cols;
     int32_t top_k;                                   /* 1..expert_count; 0 where there are no experts */
     /* ascending; a block that is not listed is the identity (DeepStack's features are added behind it all the same) */
     const int32_t *active_blocks; int32_t active_block_count;
     int32_t max_new_tokens; int ignore_eos; int32_t eos_id;
+    const int32_t *more_eos_ids; int32_t more_eos_count; /* further ids that end an answer; NULL and 0: none */
     const vp_dump *dump;                             /* NULL: nothing is copied */
     vp_timing timing;
     /* VP_TIMING_KERNEL: room for the launches in their order; NULL and 0: not wanted */

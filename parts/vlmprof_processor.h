@@ -1,8 +1,9 @@
 /* vlmprof_processor.h - v0.2.0 - question and image -> text and pixels, for models other than Molmo - MIT licence
  *
- * What the official processors of OLMoE, LLaVA-1.5, Idefics3, SmolVLM, InternVL, Qwen2.5-VL, Qwen3-VL and Gemma 3 put
- * around a question, what they put in the place of an image, and how they make pixels of it: the "fast" processors of
- * transformers, whose resizing is torch's of 8-bit images. It uses malloc while it resizes.
+ * What the official processors of OLMoE, LLaVA-1.5, Idefics3, SmolVLM, InternVL, Qwen2.5-VL, Qwen3-VL, Gemma 3 and
+ * Molmo2 put around a question, what they put in the place of an image, and how they make pixels of it: the "fast"
+ * processors of transformers, whose resizing is torch's of 8-bit images, Molmo2's of float32 ones. It uses malloc while
+ * it resizes.
  *
  * Needs vlmprof.h and vlmprof_families.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
@@ -24,17 +25,22 @@ extern "C" {
  * is */
 typedef enum vp_processor_kind {
     VP_PROCESSOR_OLMOE, VP_PROCESSOR_LLAVA, VP_PROCESSOR_IDEFICS3, VP_PROCESSOR_INTERNVL, VP_PROCESSOR_QWEN2_5_VL,
-    VP_PROCESSOR_QWEN3_VL, VP_PROCESSOR_GEMMA3, VP_PROCESSOR_PLAIN, VP_PROCESSOR_COUNT
+    VP_PROCESSOR_QWEN3_VL, VP_PROCESSOR_GEMMA3, VP_PROCESSOR_MOLMO2, VP_PROCESSOR_PLAIN, VP_PROCESSOR_COUNT
 } vp_processor_kind;
 enum { VP_PROCESSOR_VIEW_PIXELS_MAX = 100000000 }; /* of all views of one image together, and of what is resized */
 
 /* Treat the members as read-only: vp_processor_read fills them. */
 typedef struct vp_processor {
     vp_processor_kind kind;
-    vp_geometry geometry;      /* crop_px: side of a view, Qwen's a token's share; pool, mean and std */
+    vp_geometry geometry;      /* crop_px: what the tower reads of a view, Qwen's a token's share; pool, mean, std */
+    int32_t view_px;           /* side of a view: crop_px; Idefics3's may have part of a patch more, never read */
     int32_t shortest_edge_px;  /* LLaVA: the image's, before the centre is cut out */
     int32_t longest_edge_px;   /* Idefics3: the image's, after the first resize */
-    vp_family family;          /* rule of the grid of views; unused for OLMoE and LLaVA */
+    int32_t window_pool;       /* Molmo2: side of a window in patches; geometry.pool is 1 there */
+    /* Molmo2: <im_col> behind each row of the crops and of the first view; the first view has a start of its own */
+    int32_t col_tokens, low_col_tokens, low_start;
+    char front[64];            /* Molmo2: what a text is given that does not begin with it; "": nothing */
+    vp_family family;          /* rule of the grid of views; of Molmo2 max_crops alone; unused for OLMoE and LLaVA */
 } vp_processor;
 /* Reads the settings of an image processor.
  * in:      geometry      of the model's tower: crop_px, patch_px, pool, mean and std
@@ -43,14 +49,26 @@ typedef struct vp_processor {
  * returns: VP_OK; VP_ERR_NOT_FOUND: no file, or it lacks a size; VP_ERR_UNSUPPORTED: a step that is not the official
  *          one (where names it); VP_ERR_MISMATCH: sizes that are not the tower's; VP_ERR_FORMAT: a value of the wrong
  *          type; VP_ERR_RANGE: a value out of range, NULL
- * rule:    InternVL always cuts tiles, whatever crop_to_patches says: its processor does. Qwen: min_pixels and
- *          max_pixels win over size; without both the class's 3136 and 1003520
+ * rule:    InternVL always cuts tiles, whatever crop_to_patches says: its processor does. Gemma 3's images are whole,
+ *          whatever do_pan_and_scan says, until vp_processor_set asks for crops: its processor does so, too. Qwen:
+ *          min_pixels and max_pixels win over size; without both the class's 3136 and 1003520
  * source:  transformers 5.23.0, processing_{llava,smolvlm,internvl,qwen2_5_vl,qwen3_vl}.py,
  *          image_processing_{clip,smolvlm,got_ocr2,qwen2_vl}*.py
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *geometry, const vp_json *preprocessor,
                                    vp_processor *processor, vp_error *error);
+
+/* Settings that do not stand in preprocessor_config.json: those of Molmo2's text. Others have none.
+ * in:      processor_config, tokenizer_config  the files of that name; NULL: there is none, and the class's defaults
+ *          hold
+ * out:     processor  on success
+ * returns: VP_OK; VP_ERR_FORMAT: a switch that is none; VP_ERR_UNSUPPORTED: a first token of over 63 bytes
+ * source:  transformers 5.23.0, processing_molmo2.py
+ * memory:  none
+ * threads: reentrant */
+VP_API vp_result vp_processor_read_text(vp_processor *processor, const vp_json *processor_config,
+                                        const vp_json *tokenizer_config, vp_error *error);
 
 /* How an image is cut into views. */
 typedef struct vp_picture {
@@ -59,8 +77,8 @@ typedef struct vp_picture {
     int32_t resized_width_px, resized_height_px; /* what the views are cut from */
     int32_t left_px, top_px;                     /* LLaVA: where the one view begins */
     int32_t rows, cols;                          /* views of the grid */
-    int32_t views;                               /* with the whole image, which stands last; one view is alone */
-    int32_t tokens;                              /* image tokens, views times the tokens of one */
+    int32_t views;      /* with the whole image, which stands last, Gemma 3's and Molmo2's first; one view is alone */
+    int32_t tokens;                              /* image tokens, views times the tokens of one, but Molmo2's */
     int32_t separator_tokens, marker_tokens;     /* others that stand between and around them */
 } vp_picture;
 /* in:      width_px, height_px  of the upright image
@@ -73,15 +91,16 @@ VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t wid
 /* The settings of an image's size that this processor has, by the names in its file; NULL past the end. The first one
  * is what vp_processor_aim sets. LLaVA's images have one size, and Molmo's have crops (vp_tile_options). */
 VP_API const char *vp_processor_knob(const vp_processor *processor, int32_t index);
-/* Sets one of them.
+/* Sets one of them. Gemma 3's turn pan and scan on, with the processor's defaults for the others (crops of at least 256
+ * pixels, at most 4, from a ratio of sides of 1.2 on); max_num_crops 1 turns it off.
  * returns: VP_OK; VP_ERR_NOT_FOUND: the processor has no such setting (the text names those it has); VP_ERR_RANGE.
  *          On failure the processor is untouched
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_processor_set(vp_processor *processor, const char *name, int32_t value, vp_error *error);
 /* Sets the first one to its largest value with which this image costs at most so many image tokens: Idefics3's
- * longest_edge in whole views, up to 4096 pixels, InternVL's max_patches up to 64, Qwen's max_pixels up to
- * VP_PROCESSOR_VIEW_PIXELS_MAX.
+ * longest_edge in whole views, up to 4096 pixels, InternVL's max_patches, Gemma 3's max_num_crops and Molmo2's
+ * max_crops up to 64, Qwen's max_pixels up to VP_PROCESSOR_VIEW_PIXELS_MAX.
  * returns: VP_OK; VP_ERR_UNSUPPORTED: the processor has no setting; VP_ERR_RANGE: the image costs more whatever is
  *          set, or vp_processor_picture refuses it. On failure the processor is untouched
  * memory:  none
@@ -91,7 +110,7 @@ VP_API vp_result vp_processor_aim(vp_processor *processor, int32_t width_px, int
 /* The views' pixels of 8 bits.
  * in:      rgb       uint8 [height, width, 3]
  *          picture   of this image, from vp_processor_picture
- * out:     views     uint8 [views, crop_px, crop_px, 3]
+ * out:     views     uint8 [views, view_px, view_px, 3]
  * returns: VP_OK; VP_ERR_MEMORY; VP_ERR_RANGE a NULL
  * memory:  3 bytes per pixel of the image after each resize, and the weights of one axis
  * threads: reentrant */
@@ -104,6 +123,14 @@ VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_pict
 VP_API void vp_processor_pixels(const vp_processor *processor, const vp_picture *picture, const uint8_t *views,
                                 float *pixels);
 
+/* Resizes 8-bit RGB as Molmo2 does: bilinear without antialiasing, in float32, rounded half to even.
+ * returns: VP_OK; VP_ERR_RANGE, as vp_processor_resize; VP_ERR_MEMORY
+ * rule:    an axis's output i lies at (i + 0.5) * in / out - 0.5, not below 0; fma(a, 1 - w, b * w), width first
+ * source:  pytorch, aten/src/ATen/native/cpu/UpSampleKernel.cpp (InterpolateLinear, channels apart)
+ * memory:  16 bytes per column
+ * threads: reentrant */
+VP_API vp_result vp_processor_resize_plain(const uint8_t *rgb, int32_t width_px, int32_t height_px, uint8_t *resized,
+                                           int32_t new_width_px, int32_t new_height_px);
 typedef enum vp_filter { VP_FILTER_BICUBIC, VP_FILTER_LANCZOS, VP_FILTER_BILINEAR } vp_filter;
 /* Resizes 8-bit RGB as torch does, antialiased.
  * returns: VP_OK; VP_ERR_RANGE: a NULL, a side < 1 or over VP_PROCESSOR_VIEW_PIXELS_MAX pixels; VP_ERR_MEMORY
@@ -179,8 +206,9 @@ static int32_t vp_impl_processor_int(const vp_json *json, const char *field, con
 /* Each step that the file names must be as the official processor has it; what it does not name is so. */
 static vp_result vp_impl_processor_steps(vp_processor_kind kind, const vp_json *json, vp_error *error) {
     static const struct { const char *name; unsigned kinds; } steps[] = {
-        {"do_resize", 126}, {"do_rescale", 126}, {"do_normalize", 126}, {"do_center_crop", 2}, {"do_image_splitting", 4}};
-    static const int resample[VP_PROCESSOR_COUNT] = {0, 3, 1, 3, 3, 3, 2}; /* Pillow's numbers */
+        {"do_resize", 254}, {"do_rescale", 254}, {"do_normalize", 254}, {"do_center_crop", 2},
+        {"do_image_splitting", 4}};
+    static const int resample[VP_PROCESSOR_COUNT] = {0, 3, 1, 3, 3, 3, 2, 2}; /* Pillow's numbers */
     uint32_t node;
     double factor = 0;
     int64_t filter = -1;
@@ -196,7 +224,7 @@ static vp_result vp_impl_processor_steps(vp_processor_kind kind, const vp_json *
     if (node != VP_JSON_NONE && (vp_json_to_int(json, node, &filter) != VP_OK || filter != resample[kind]))
         return vp_impl_processor_wrong(error, VP_ERR_UNSUPPORTED, "resample",
                                        kind == VP_PROCESSOR_IDEFICS3 ? "only 1 (Lanczos) is implemented"
-                                       : kind == VP_PROCESSOR_GEMMA3 ? "only 2 (bilinear) is implemented"
+                                       : resample[kind] == 2         ? "only 2 (bilinear) is implemented"
                                                                      : "only 3 (bicubic) is implemented");
     node = vp_json_get(json, 0, "rescale_factor");
     if (node != VP_JSON_NONE && (vp_json_to_double(json, node, &factor) != VP_OK || fabs(factor * 255 - 1) > 1e-12))
@@ -220,17 +248,18 @@ static vp_result vp_impl_processor_llava(vp_processor *processor, const vp_json 
 }
 
 static vp_result vp_impl_processor_idefics3(vp_processor *processor, const vp_json *json, vp_error *error) {
-    const int32_t crop = processor->geometry.crop_px;
+    const int32_t view = vp_impl_processor_int(json, "max_image_size", "longest_edge");
     vp_result result;
     processor->longest_edge_px = vp_impl_processor_int(json, "size", "longest_edge");
     if (!processor->longest_edge_px)
         return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, "size.longest_edge", "is no number of pixels");
-    if (vp_impl_processor_int(json, "max_image_size", "longest_edge") != crop)
+    if (view - view % processor->geometry.patch_px != processor->geometry.crop_px)
         return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "max_image_size.longest_edge",
                                        "is not the tower's image_size");
+    processor->view_px = view;
     vp_family_default(vp_family_find("smolvlm"), &processor->family);
     result = vp_family_set_number(&processor->family, "longest_edge", processor->longest_edge_px, error);
-    if (result == VP_OK) result = vp_family_set_number(&processor->family, "tile_size", crop, error);
+    if (result == VP_OK) result = vp_family_set_number(&processor->family, "tile_size", view, error);
     return result == VP_OK ? vp_family_set_number(&processor->family, "image_seq_len",
                                                   vp_geometry_tokens_per_crop(&processor->geometry), error)
                            : result;
@@ -254,14 +283,73 @@ static vp_result vp_impl_processor_internvl(vp_processor *processor, const vp_js
                            : result;
 }
 
-static vp_result vp_impl_processor_gemma3(const vp_processor *processor, const vp_json *json, vp_error *error) {
+static vp_result vp_impl_processor_gemma3(vp_processor *processor, const vp_json *json, vp_error *error) {
     const int32_t crop = processor->geometry.crop_px;
-    const uint32_t node = vp_json_get(json, 0, "do_pan_and_scan");
     if (vp_impl_processor_int(json, "size", "height") != crop || vp_impl_processor_int(json, "size", "width") != crop)
         return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "size", "is not the tower's image_size");
-    if (node != VP_JSON_NONE && json->nodes[node].type == VP_JSON_TRUE)
-        return vp_impl_processor_wrong(error, VP_ERR_UNSUPPORTED, "do_pan_and_scan", "only false is implemented");
-    return VP_OK;
+    vp_family_default(vp_family_find("gemma3"), &processor->family);
+    return vp_family_set_number(&processor->family, "image_seq_length",
+                                vp_geometry_tokens_per_crop(&processor->geometry), error);
+}
+
+static vp_result vp_impl_processor_molmo2(vp_processor *processor, const vp_json *json, vp_error *error) {
+    const vp_geometry *geometry = &processor->geometry;
+    const uint32_t node = vp_json_get(json, 0, "pooling_size"), size = vp_json_get(json, 0, "size");
+    int64_t pool = 2, other = 2;
+    if (size != VP_JSON_NONE
+        && (vp_impl_processor_int(json, "size", "height") != geometry->crop_px
+            || vp_impl_processor_int(json, "size", "width") != geometry->crop_px))
+        return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "size", "is not the tower's image_size");
+    if (vp_json_get(json, 0, "patch_size") != VP_JSON_NONE
+        && vp_impl_processor_int(json, "patch_size", NULL) != geometry->patch_px)
+        return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "patch_size", "is not the tower's");
+    if (node != VP_JSON_NONE
+        && (json->nodes[node].type != VP_JSON_ARRAY || json->nodes[node].count != 2
+            || vp_json_to_int(json, vp_json_at(json, node, 0), &pool) != VP_OK
+            || vp_json_to_int(json, vp_json_at(json, node, 1), &other) != VP_OK || pool != other || pool < 1
+            || pool > 32))
+        return vp_impl_processor_wrong(error, VP_ERR_UNSUPPORTED, "pooling_size",
+                                       "only square windows are implemented");
+    processor->window_pool = (int32_t)pool;
+    processor->col_tokens = processor->low_col_tokens = processor->low_start = 1;
+    vp_family_default(vp_family_find("molmo2"), &processor->family);
+    return vp_family_set_number(&processor->family, "max_crops", geometry->max_crops, error);
+}
+static vp_result vp_impl_processor_switch(const vp_json *json, const char *name, int32_t *value, vp_error *error) {
+    const uint32_t node = vp_json_get(json, 0, name);
+    if (node == VP_JSON_NONE || json->nodes[node].type == VP_JSON_NULL) return VP_OK;
+    *value = json->nodes[node].type == VP_JSON_TRUE;
+    if (*value || json->nodes[node].type == VP_JSON_FALSE) return VP_OK;
+    return vp_fail(error, VP_ERR_FORMAT, -1, name, "this field of processor_config.json must be true or false");
+}
+VP_API vp_result vp_processor_read_text(vp_processor *processor, const vp_json *processor_config,
+                                        const vp_json *tokenizer_config, vp_error *error) {
+    static const char *const names[2] = {"bos_token", "eos_token"}; /* the second stands in for the first */
+    vp_result result = VP_OK;
+    size_t needed = 0;
+    int i;
+    if (!processor) return vp_fail(error, VP_ERR_RANGE, -1, "processor", "is NULL");
+    if (processor->kind != VP_PROCESSOR_MOLMO2) return VP_OK;
+    if (processor_config)
+        result = vp_impl_processor_switch(processor_config, "image_use_col_tokens", &processor->col_tokens, error);
+    processor->low_col_tokens = processor->col_tokens;
+    if (processor_config && result == VP_OK)
+        result = vp_impl_processor_switch(processor_config, "use_single_crop_col_tokens", &processor->low_col_tokens,
+                                          error);
+    if (processor_config && result == VP_OK)
+        result = vp_impl_processor_switch(processor_config, "use_single_crop_start_token", &processor->low_start,
+                                          error);
+    for (i = 0; i < 2 && tokenizer_config && result == VP_OK && !processor->front[0]; i++) {
+        uint32_t node = vp_json_get(tokenizer_config, 0, names[i]);
+        if (node != VP_JSON_NONE && tokenizer_config->nodes[node].type == VP_JSON_OBJECT)
+            node = vp_json_get(tokenizer_config, node, "content");
+        if (node == VP_JSON_NONE || tokenizer_config->nodes[node].type != VP_JSON_STRING) continue;
+        if (vp_json_text(tokenizer_config, node, processor->front, sizeof processor->front, &needed) != VP_OK) {
+            processor->front[0] = 0;
+            result = vp_fail(error, VP_ERR_UNSUPPORTED, -1, names[i], "is longer than 63 bytes");
+        }
+    }
+    return result;
 }
 
 static int vp_impl_processor_is_qwen(const vp_processor *processor) {
@@ -312,6 +400,7 @@ VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *ge
     memset(processor, 0, sizeof *processor);
     processor->kind = kind;
     processor->geometry = *geometry;
+    processor->view_px = geometry->crop_px;
     if (!vp_processor_placeholder(kind)) return VP_OK;
     if (vp_geometry_check(geometry) != VP_OK)
         return vp_fail(error, VP_ERR_RANGE, -1, "processor", "the geometry's numbers do not fit together");
@@ -326,6 +415,7 @@ VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *ge
     if (kind == VP_PROCESSOR_IDEFICS3) return vp_impl_processor_idefics3(processor, preprocessor, error);
     if (vp_impl_processor_is_qwen(processor)) return vp_impl_processor_qwen(processor, preprocessor, error);
     if (kind == VP_PROCESSOR_GEMMA3) return vp_impl_processor_gemma3(processor, preprocessor, error);
+    if (kind == VP_PROCESSOR_MOLMO2) return vp_impl_processor_molmo2(processor, preprocessor, error);
     return vp_impl_processor_internvl(processor, preprocessor, error);
 }
 
@@ -366,6 +456,54 @@ static void vp_impl_picture_idefics3(const vp_processor *processor, vp_picture *
     picture->first_height_px = wide ? other : longest;
 }
 
+/* Gemma 3: the image and its crops are each squeezed to a square; a crop that would begin behind the image cannot be */
+static vp_result vp_impl_picture_gemma3(const vp_processor *processor, vp_picture *picture, vp_error *error) {
+    vp_vision_count count;
+    int64_t parts, side;
+    vp_result result = vp_family_count(&processor->family, picture->width_px, picture->height_px, &count, error);
+    if (result != VP_OK) return result;
+    picture->first_width_px = picture->first_height_px = processor->geometry.crop_px;
+    picture->resized_width_px = picture->resized_height_px = processor->geometry.crop_px;
+    picture->views = (int32_t)count.views;
+    picture->rows = count.rows ? (int32_t)count.rows : 1;
+    picture->cols = count.cols ? (int32_t)count.cols : 1;
+    picture->marker_tokens = (int32_t)count.marker_tokens;
+    parts = count.views > 2 ? count.views - 1 : 1;
+    side = picture->cols > 1 ? picture->width_px : picture->height_px;
+    if ((side + parts - 1) / parts * (parts - 1) >= side)
+        return vp_fail(error, VP_ERR_RANGE, -1, "picture", "has too few pixels for so many crops: the last is empty");
+    return VP_OK;
+}
+/* windows over so many crops of an axis, the last patches alone in theirs */
+static int32_t vp_impl_molmo2_windows(const vp_processor *processor, int32_t crops) {
+    const vp_geometry *geometry = &processor->geometry;
+    const int32_t margins = geometry->margin_left_patches + geometry->margin_right_patches,
+                  patches = crops * (geometry->crop_px / geometry->patch_px - margins) + margins;
+    return (patches + processor->window_pool - 1) / processor->window_pool;
+}
+/* Molmo2: the whole image, then crops that overlap; each axis is stretched on its own */
+static vp_result vp_impl_picture_molmo2(const vp_processor *processor, vp_picture *picture, vp_error *error) {
+    const vp_geometry *geometry = &processor->geometry;
+    const int32_t window = vp_geometry_window_px(geometry), margin = vp_geometry_margin_px(geometry),
+                  low = vp_impl_molmo2_windows(processor, 1);
+    vp_tiling tiling = {0, 0};
+    int32_t rows, cols;
+    if (vp_tiler_adaptive(geometry, picture->width_px, picture->height_px,
+                          (int32_t)processor->family.value[VP_SLOT_MAX], &tiling) != VP_OK)
+        return vp_fail(error, VP_ERR_RANGE, -1, "picture", "max_crops is out of range");
+    rows = vp_impl_molmo2_windows(processor, tiling.rows);
+    cols = vp_impl_molmo2_windows(processor, tiling.cols);
+    picture->rows = tiling.rows;
+    picture->cols = tiling.cols;
+    picture->views = 1 + tiling.rows * tiling.cols;
+    picture->resized_width_px = picture->first_width_px = tiling.cols * window + margin;
+    picture->resized_height_px = picture->first_height_px = tiling.rows * window + margin;
+    picture->tokens = low * low + rows * cols;
+    picture->separator_tokens = (processor->low_col_tokens ? low : 0) + (processor->col_tokens ? rows : 0);
+    picture->marker_tokens = 4;
+    return VP_OK;
+}
+
 VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t width_px, int32_t height_px,
                                       vp_picture *picture, vp_error *error) {
     vp_picture made;
@@ -380,11 +518,11 @@ VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t wid
     made.height_px = height_px;
     if (processor->kind == VP_PROCESSOR_LLAVA) {
         vp_impl_picture_llava(processor, &made);
-    } else if (processor->kind == VP_PROCESSOR_GEMMA3) { /* squeezed to a square */
-        made.first_width_px = made.first_height_px = processor->geometry.crop_px;
-        made.resized_width_px = made.resized_height_px = processor->geometry.crop_px;
-        made.rows = made.cols = made.views = 1;
-        made.marker_tokens = 2;
+    } else if (processor->kind == VP_PROCESSOR_GEMMA3) {
+        result = vp_impl_picture_gemma3(processor, &made, error);
+    } else if (processor->kind == VP_PROCESSOR_MOLMO2) {
+        result = vp_impl_picture_molmo2(processor, &made, error);
+        if (result != VP_OK) return result;
     } else {
         result = vp_family_count(&processor->family, width_px, height_px, &count, error);
         if (result != VP_OK) return result;
@@ -404,7 +542,8 @@ VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t wid
         made.first_height_px = made.resized_height_px;
         if (processor->kind == VP_PROCESSOR_IDEFICS3) vp_impl_picture_idefics3(processor, &made);
     }
-    made.tokens = made.views * vp_geometry_tokens_per_crop(&processor->geometry);
+    if (processor->kind != VP_PROCESSOR_MOLMO2)
+        made.tokens = made.views * vp_geometry_tokens_per_crop(&processor->geometry);
     if ((double)made.resized_width_px * made.resized_height_px > VP_PROCESSOR_VIEW_PIXELS_MAX
         || (double)made.first_width_px * made.height_px > VP_PROCESSOR_VIEW_PIXELS_MAX
         || (double)made.resized_width_px * made.first_height_px > VP_PROCESSOR_VIEW_PIXELS_MAX)
@@ -420,9 +559,13 @@ typedef struct vp_impl_processor_knobs { const char *names[2]; int32_t most; } v
 static vp_impl_processor_knobs vp_impl_processor_knobs_of(const vp_processor *processor) {
     static const vp_impl_processor_knobs none = {{NULL, NULL}, 0}, edge = {{"longest_edge", NULL}, 4096},
                                          tiles = {{"max_patches", "min_patches"}, 64},
+                                         pan = {{"max_num_crops", "min_crop_size"}, 64},
+                                         crops = {{"max_crops", NULL}, 64},
                                          pixels = {{"max_pixels", "min_pixels"}, VP_PROCESSOR_VIEW_PIXELS_MAX};
     return processor && processor->kind == VP_PROCESSOR_IDEFICS3   ? edge
            : processor && processor->kind == VP_PROCESSOR_INTERNVL ? tiles
+           : processor && processor->kind == VP_PROCESSOR_GEMMA3   ? pan
+           : processor && processor->kind == VP_PROCESSOR_MOLMO2   ? crops
            : processor && vp_impl_processor_is_qwen(processor)     ? pixels
                                                                    : none;
 }
@@ -469,6 +612,7 @@ VP_API vp_result vp_processor_set(vp_processor *processor, const char *name, int
     }
     processor->family = tried;
     if (processor->kind == VP_PROCESSOR_IDEFICS3) processor->longest_edge_px = value;
+    if (processor->kind == VP_PROCESSOR_GEMMA3) processor->family.value[VP_SLOT_SPLIT] = i || value > 1;
     return VP_OK;
 }
 /* max_pixels is found by halves: the tokens of an image grow with it */
@@ -510,9 +654,10 @@ VP_API vp_result vp_processor_aim(vp_processor *processor, int32_t width_px, int
     }
     if (vp_impl_processor_is_qwen(processor))
         return vp_impl_processor_aim_pixels(processor, width_px, height_px, tokens, error);
-    step = processor->kind == VP_PROCESSOR_IDEFICS3 ? processor->geometry.crop_px : 1;
+    step = processor->kind == VP_PROCESSOR_IDEFICS3 ? processor->view_px : 1;
     /* so many steps make as many views at least */
-    steps = tokens / vp_geometry_tokens_per_crop(&processor->geometry);
+    steps = processor->kind == VP_PROCESSOR_MOLMO2 ? knobs.most
+                                                   : tokens / vp_geometry_tokens_per_crop(&processor->geometry);
     if (steps > knobs.most / step) steps = knobs.most / step;
     result = vp_processor_picture(processor, width_px, height_px, &picture, error);
     if (result != VP_OK) return result;
@@ -660,14 +805,55 @@ VP_API vp_result vp_processor_resize(const uint8_t *rgb, int32_t width_px, int32
     return result;
 }
 
+/* where output i of an axis lies: between inputs `first` and `second`, so far behind the first one */
+typedef struct vp_impl_place { int32_t first, second; float behind, before; } vp_impl_place;
+static vp_impl_place vp_impl_resize_place(int32_t i, int32_t in, int32_t out) {
+    const float scale = (float)in / (float)out, at = ((float)i + 0.5f) * scale - 0.5f, from = at > 0.0f ? at : 0.0f;
+    vp_impl_place place;
+    place.first = (int32_t)from < in - 1 ? (int32_t)from : in - 1;
+    place.second = place.first + (place.first < in - 1);
+    place.behind = from - (float)place.first < 1.0f ? from - (float)place.first : 1.0f;
+    place.before = 1.0f - place.behind;
+    return place;
+}
+static float vp_impl_resize_between(float one, float other, const vp_impl_place *place) {
+    return fmaf(one, place->before, other * place->behind);
+}
+VP_API vp_result vp_processor_resize_plain(const uint8_t *rgb, int32_t width_px, int32_t height_px, uint8_t *resized,
+                                           int32_t new_width_px, int32_t new_height_px) {
+    vp_impl_place *columns;
+    int32_t x, y, channel;
+    if (!rgb || !resized || width_px < 1 || height_px < 1 || new_width_px < 1 || new_height_px < 1
+        || (double)width_px * height_px > VP_PROCESSOR_VIEW_PIXELS_MAX
+        || (double)new_width_px * new_height_px > VP_PROCESSOR_VIEW_PIXELS_MAX)
+        return VP_ERR_RANGE;
+    columns = (vp_impl_place *)malloc((size_t)new_width_px * sizeof *columns);
+    if (!columns) return VP_ERR_MEMORY;
+    for (x = 0; x < new_width_px; x++) columns[x] = vp_impl_resize_place(x, width_px, new_width_px);
+    for (y = 0; y < new_height_px; y++) {
+        const vp_impl_place row = vp_impl_resize_place(y, height_px, new_height_px);
+        const uint8_t *upper = rgb + (size_t)row.first * (size_t)width_px * 3,
+                      *lower = rgb + (size_t)row.second * (size_t)width_px * 3;
+        for (x = 0; x < new_width_px; x++)
+            for (channel = 0; channel < 3; channel++) {
+                const vp_impl_place *column = &columns[x];
+                const size_t one = (size_t)column->first * 3 + (size_t)channel,
+                             other = (size_t)column->second * 3 + (size_t)channel;
+                const float above = vp_impl_resize_between((float)upper[one], (float)upper[other], column),
+                            below = vp_impl_resize_between((float)lower[one], (float)lower[other], column);
+                *resized++ = (uint8_t)rintf(vp_impl_resize_between(above, below, &row));
+            }
+    }
+    free(columns);
+    return VP_OK;
+}
+
 /* ----------------------------------------------------------------------------------------------------------- pixels */
 
 /* The image after all resizes but the whole image's, malloc'ed. */
 static vp_result vp_impl_picture_resized(const vp_processor *processor, const vp_picture *picture, const uint8_t *rgb,
                                          uint8_t **resized) {
-    const vp_filter filter = processor->kind == VP_PROCESSOR_IDEFICS3 ? VP_FILTER_LANCZOS
-                             : processor->kind == VP_PROCESSOR_GEMMA3 ? VP_FILTER_BILINEAR
-                                                                      : VP_FILTER_BICUBIC;
+    const vp_filter filter = processor->kind == VP_PROCESSOR_IDEFICS3 ? VP_FILTER_LANCZOS : VP_FILTER_BICUBIC;
     const int twice = picture->first_width_px != picture->resized_width_px
                       || picture->first_height_px != picture->resized_height_px;
     uint8_t *first = (uint8_t *)malloc((size_t)picture->first_width_px * (size_t)picture->first_height_px * 3), *second;
@@ -685,30 +871,81 @@ static vp_result vp_impl_picture_resized(const vp_processor *processor, const vp
     return result;
 }
 
+/* Gemma 3: the whole image, then its crops, all of one size but the last of a row or column */
+static vp_result vp_impl_views_gemma3(const vp_processor *processor, const vp_picture *picture, const uint8_t *rgb,
+                                      uint8_t *views) {
+    const int32_t side = processor->view_px, width = picture->width_px, height = picture->height_px,
+                  across = (width + picture->cols - 1) / picture->cols,
+                  down = (height + picture->rows - 1) / picture->rows;
+    const size_t view_bytes = (size_t)side * (size_t)side * 3;
+    vp_result result = vp_processor_resize(rgb, width, height, views, side, side, VP_FILTER_BILINEAR);
+    int32_t view, y;
+    uint8_t *crop;
+    if (picture->views < 2 || result != VP_OK) return result;
+    crop = (uint8_t *)malloc((size_t)across * (size_t)down * 3);
+    if (!crop) return VP_ERR_MEMORY;
+    for (view = 1; result == VP_OK && view < picture->views; view++) {
+        const int32_t left = (view - 1) % picture->cols * across, top = (view - 1) / picture->cols * down,
+                      wide = left + across > width ? width - left : across,
+                      high = top + down > height ? height - top : down;
+        for (y = 0; y < high; y++)
+            memcpy(crop + (size_t)y * (size_t)wide * 3, rgb + ((size_t)(top + y) * (size_t)width + (size_t)left) * 3,
+                   (size_t)wide * 3);
+        result = vp_processor_resize(crop, wide, high, views + (size_t)view * view_bytes, side, side,
+                                     VP_FILTER_BILINEAR);
+    }
+    free(crop);
+    return result;
+}
+/* Molmo2: the whole image squeezed to a square, then the crops of the stretched one */
+static vp_result vp_impl_views_molmo2(const vp_processor *processor, const vp_picture *picture, const uint8_t *rgb,
+                                      uint8_t *views) {
+    const size_t crop = (size_t)processor->geometry.crop_px, line = (size_t)picture->resized_width_px * 3,
+                 window = (size_t)vp_geometry_window_px(&processor->geometry);
+    uint8_t *resized = (uint8_t *)malloc((size_t)picture->resized_height_px * line);
+    vp_result result;
+    size_t y;
+    int32_t view;
+    if (!resized) return VP_ERR_MEMORY;
+    result = vp_processor_resize_plain(rgb, picture->width_px, picture->height_px, views, (int32_t)crop, (int32_t)crop);
+    if (result == VP_OK)
+        result = vp_processor_resize_plain(rgb, picture->width_px, picture->height_px, resized,
+                                           picture->resized_width_px, picture->resized_height_px);
+    for (view = 0; result == VP_OK && view < picture->rows * picture->cols; view++) {
+        const size_t left = (size_t)(view % picture->cols) * window, top = (size_t)(view / picture->cols) * window;
+        for (y = 0; y < crop; y++)
+            memcpy(views + (((size_t)view + 1) * crop + y) * crop * 3, resized + (top + y) * line + left * 3, crop * 3);
+    }
+    free(resized);
+    return result;
+}
+
 VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_picture *picture, const uint8_t *rgb,
                                     uint8_t *views) {
     const int is_idefics3 = processor && processor->kind == VP_PROCESSOR_IDEFICS3;
-    const size_t crop = processor ? (size_t)processor->geometry.crop_px : 0, view_bytes = crop * crop * 3;
+    const size_t side = processor ? (size_t)processor->view_px : 0, view_bytes = side * side * 3;
     uint8_t *resized = NULL;
     vp_result result;
     int32_t view;
     size_t y;
     if (!processor || !picture || !rgb || !views) return VP_ERR_RANGE;
+    if (processor->kind == VP_PROCESSOR_GEMMA3) return vp_impl_views_gemma3(processor, picture, rgb, views);
+    if (processor->kind == VP_PROCESSOR_MOLMO2) return vp_impl_views_molmo2(processor, picture, rgb, views);
     result = vp_impl_picture_resized(processor, picture, rgb, &resized);
     for (view = 0; result == VP_OK && view < picture->rows * picture->cols; view++) {
-        const size_t left = (size_t)picture->left_px + (size_t)(view % picture->cols) * crop,
-                     top = (size_t)picture->top_px + (size_t)(view / picture->cols) * crop;
-        for (y = 0; y < crop; y++)
-            memcpy(views + (size_t)view * view_bytes + y * crop * 3,
-                   resized + ((top + y) * (size_t)picture->resized_width_px + left) * 3, crop * 3);
+        const size_t left = (size_t)picture->left_px + (size_t)(view % picture->cols) * side,
+                     top = (size_t)picture->top_px + (size_t)(view / picture->cols) * side;
+        for (y = 0; y < side; y++)
+            memcpy(views + (size_t)view * view_bytes + y * side * 3,
+                   resized + ((top + y) * (size_t)picture->resized_width_px + left) * 3, side * 3);
     }
     /* the whole image: Idefics3 makes it from the enlarged one, InternVL from the original */
     if (result == VP_OK && picture->views > picture->rows * picture->cols)
         result = vp_processor_resize(is_idefics3 ? resized : rgb,
                                      is_idefics3 ? picture->resized_width_px : picture->width_px,
                                      is_idefics3 ? picture->resized_height_px : picture->height_px,
-                                     views + (size_t)view * view_bytes, processor->geometry.crop_px,
-                                     processor->geometry.crop_px, is_idefics3 ? VP_FILTER_LANCZOS : VP_FILTER_BICUBIC);
+                                     views + (size_t)view * view_bytes, processor->view_px,
+                                     processor->view_px, is_idefics3 ? VP_FILTER_LANCZOS : VP_FILTER_BICUBIC);
     free(resized);
     return result;
 }
@@ -716,7 +953,7 @@ VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_pict
 VP_API void vp_processor_pixels(const vp_processor *processor, const vp_picture *picture, const uint8_t *views,
                                 float *pixels) {
     const vp_geometry *geometry = &processor->geometry;
-    const size_t patch = (size_t)geometry->patch_px, crop = (size_t)geometry->crop_px, side = crop / patch;
+    const size_t patch = (size_t)geometry->patch_px, crop = (size_t)processor->view_px, side = crop / patch;
     float table[3][256];
     size_t view, row, col, y, x;
     int channel, level;
@@ -770,6 +1007,8 @@ static const struct {
      "<|im_end|>\n<|im_start|>assistant\n", {UINT64_C(0xedf56504a829b677), UINT64_C(0x99ac253185d6f7c1)}},
     {"<start_of_image>", NULL, "<bos><start_of_turn>user\n", "<start_of_image>", "",
      "<end_of_turn>\n<start_of_turn>model\n", {UINT64_C(0xd19b6ff3a49deea5), 0}},
+    {"<|image|>", "<|video|>", "", "<|image|><|im_start|>user\n", "<|im_start|>user\n",
+     "<|im_end|>\n<|im_start|>assistant\n", {UINT64_C(0x0784b649a4c6b3e8), 0}},
     {NULL, NULL, "", "", "", "", {0, 0}},
 };
 
@@ -781,7 +1020,9 @@ VP_API const char *vp_processor_video(vp_processor_kind kind) {
 }
 
 VP_API const char *vp_processor_image_token(vp_processor_kind kind) {
-    return kind == VP_PROCESSOR_GEMMA3 ? "<image_soft_token>" : vp_processor_placeholder(kind);
+    return kind == VP_PROCESSOR_GEMMA3   ? "<image_soft_token>"
+           : kind == VP_PROCESSOR_MOLMO2 ? "<im_patch>"
+                                         : vp_processor_placeholder(kind);
 }
 
 VP_API int vp_processor_knows_template(vp_processor_kind kind, const char *chat_template, size_t bytes) {
@@ -831,16 +1072,50 @@ static void vp_impl_processor_add_view(vp_impl_processor_text *text, const vp_pr
     for (i = 0; i < tokens; i++) vp_impl_processor_add(text, vp_processor_image_token(processor->kind));
 }
 
+/* Gemma 3's views stand apart, the whole image first */
+static void vp_impl_processor_add_gemma3(vp_impl_processor_text *text, const vp_processor *processor, int32_t views) {
+    int32_t view;
+    if (views > 1) vp_impl_processor_add(text, "Here is the original image ");
+    for (view = 0; view < views; view++) {
+        if (view == 1) vp_impl_processor_add(text, " and here are some crops to help you see better ");
+        if (view > 1) vp_impl_processor_add(text, " ");
+        vp_impl_processor_add(text, "\n\n<start_of_image>");
+        vp_impl_processor_add_view(text, processor);
+        vp_impl_processor_add(text, "<end_of_image>\n\n");
+    }
+}
+
+/* a grid of Molmo2's windows */
+static void vp_impl_processor_add_windows(vp_impl_processor_text *text, const char *start, int32_t rows, int32_t cols,
+                                          int32_t col_tokens) {
+    int32_t row, col;
+    vp_impl_processor_add(text, start);
+    for (row = 0; row < rows; row++) {
+        for (col = 0; col < cols; col++) vp_impl_processor_add(text, "<im_patch>");
+        if (col_tokens) vp_impl_processor_add(text, "<im_col>");
+    }
+    vp_impl_processor_add(text, "<im_end>");
+}
 /* what stands in the place of an image */
 static void vp_impl_processor_add_image(vp_impl_processor_text *text, const vp_processor *processor,
                                         const vp_picture *picture) {
     int32_t row, col, view;
+    if (processor->kind == VP_PROCESSOR_MOLMO2) {
+        const int32_t low = vp_impl_molmo2_windows(processor, 1);
+        vp_impl_processor_add_windows(text, processor->low_start ? "<low_res_im_start>" : "<im_start>", low, low,
+                                      processor->low_col_tokens);
+        vp_impl_processor_add_windows(text, "<im_start>", vp_impl_molmo2_windows(processor, picture->rows),
+                                      vp_impl_molmo2_windows(processor, picture->cols), processor->col_tokens);
+        return;
+    }
     if (processor->kind == VP_PROCESSOR_INTERNVL) vp_impl_processor_add(text, "<img>");
-    if (processor->kind == VP_PROCESSOR_GEMMA3) vp_impl_processor_add(text, "\n\n<start_of_image>");
+    if (processor->kind == VP_PROCESSOR_GEMMA3) {
+        vp_impl_processor_add_gemma3(text, processor, picture->views);
+        return;
+    }
     if (processor->kind != VP_PROCESSOR_IDEFICS3)
         for (view = 0; view < picture->views; view++) vp_impl_processor_add_view(text, processor);
     if (processor->kind == VP_PROCESSOR_INTERNVL) vp_impl_processor_add(text, "</img>");
-    if (processor->kind == VP_PROCESSOR_GEMMA3) vp_impl_processor_add(text, "<end_of_image>\n\n");
     if (processor->kind != VP_PROCESSOR_IDEFICS3) return;
     for (row = 1; picture->views > 1 && row <= picture->rows; row++) {
         for (col = 1; col <= picture->cols; col++) {
@@ -868,6 +1143,7 @@ VP_API vp_result vp_processor_expand(const vp_processor *processor, const vp_pic
     if (!found != !picture || (found && strstr(found + strlen(placeholder), placeholder))) return VP_ERR_MISMATCH;
     for (pass = 0; pass < 2; pass++) {
         made.bytes = 0;
+        if (strncmp(text, processor->front, strlen(processor->front))) vp_impl_processor_add(&made, processor->front);
         vp_impl_processor_add_bytes(&made, text, found ? (size_t)(found - text) : strlen(text));
         if (found) {
             vp_impl_processor_add_image(&made, processor, picture);

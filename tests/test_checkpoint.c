@@ -396,8 +396,12 @@ static void test_presets(void) {
     check_case("presets of other models: parameters of the published ones, ids inside their rows");
     for (i = 0; vp_model_preset_name(i); i++) {
         static const struct { const char *name; int64_t parameters; } known[] = {
-            {"molmo-7b-d", 8021025280}, {"olmoe-1b-7b", 6919161856}, {"qwen2.5-vl-3b", 3754622976}, {"qwen2.5-vl-7b", 8292166656},
-            {"qwen3-vl-2b", 2127532032}, {"qwen3-vl-4b", 4437815808}, {"qwen3-vl-8b", 8767123696}, {"qwen3-vl-30b-a3b-12-blocks", 8638410992}};
+            {"molmo-7b-d", 8021025280}, {"molmo2-4b", 4850869200}, {"olmoe-1b-7b", 6919161856}, {"qwen2.5-vl-3b", 3754622976}, {"qwen2.5-vl-7b", 8292166656},
+            {"qwen3-vl-2b", 2127532032}, {"qwen3-vl-4b", 4437815808}, {"qwen3-vl-8b", 8767123696}, {"qwen3-vl-30b-a3b-12-blocks", 8638410992},
+            {"molmo-7b-o", 7665032192}, {"llava-1.5-7b", 7063427072}, {"smolvlm-256m", 256484928}, {"smolvlm-500m", 507482304},
+            {"smolvlm-2.2b", 2246272880}, {"internvl3-1b", 938193024}, {"internvl3-2b", 2088957440}, {"internvl3-8b", 7944373760},
+            {"internvl3.5-1b", 1060897792}, {"internvl3.5-2b", 2348347392}, {"internvl3.5-4b", 4732489216}, {"internvl3.5-8b", 8528318464},
+            {"gemma-3-4b", 4300079472}};
         const char *name = vp_model_preset_name(i);
         CHECK_INT(vp_model_config_preset(name, &c), VP_OK);
         CHECK_INT(vp_model_preset_ids(name, &ids), VP_OK);
@@ -467,6 +471,27 @@ static void test_published_configs(void) {
           "\"initializer_range\":0.02,\"intermediate_size\":4304,\"model_type\":\"qwen3_vl_moe\",\"num_heads\":16,\"num_position_embeddings\":2304,"
           "\"out_hidden_size\":2048,\"patch_size\":16,\"spatial_merge_size\":2,\"temporal_patch_size\":2},\"vision_end_token_id\":151653,"
           "\"vision_start_token_id\":151652}", QWEN3_FILE },
+        { "llava-1.5-7b",
+          "{\"architectures\":[\"LlavaForConditionalGeneration\"],\"ignore_index\":-100,\"image_token_index\":32000,\"model_type\":\"llava\","
+          "\"pad_token_id\":32001,\"projector_hidden_act\":\"gelu\",\"text_config\":{\"_name_or_path\":\"lmsys/vicuna-7b-v1.5\","
+          "\"architectures\":[\"LlamaForCausalLM\"],\"max_position_embeddings\":4096,\"model_type\":\"llama\",\"rms_norm_eps\":1e-05,"
+          "\"torch_dtype\":\"float16\",\"vocab_size\":32064},\"tie_word_embeddings\":false,\"torch_dtype\":\"float16\","
+          "\"transformers_version\":\"4.36.0.dev0\",\"vision_config\":{\"hidden_size\":1024,\"image_size\":336,\"intermediate_size\":4096,"
+          "\"model_type\":\"clip_vision_model\",\"num_attention_heads\":16,\"num_hidden_layers\":24,\"patch_size\":14,\"projection_dim\":768,"
+          "\"vocab_size\":32000},\"vision_feature_layer\":-2,\"vision_feature_select_strategy\":\"default\",\"vocab_size\":32064}",
+          "{\"crop_size\":{\"height\":336,\"width\":336},\"do_center_crop\":true,\"do_convert_rgb\":true,\"do_normalize\":true,\"do_rescale\":true,"
+          "\"do_resize\":true,\"image_mean\":[0.48145466,0.4578275,0.40821073],\"image_processor_type\":\"CLIPImageProcessor\",\"image_std\":[0.26862954,"
+          "0.26130258,0.27577711],\"resample\":3,\"rescale_factor\":0.00392156862745098,\"size\":{\"shortest_edge\":336}}" },
+        { "smolvlm-2.2b",
+          "{\"architectures\":[\"Idefics3ForConditionalGeneration\"],\"model_type\":\"idefics3\",\"image_token_id\":49153,\"image_seq_len\":81,"
+          "\"scale_factor\":3,\"tie_word_embeddings\":false,\"text_config\":{\"model_type\":\"llama\",\"hidden_size\":2048,\"intermediate_size\":8192,"
+          "\"num_hidden_layers\":24,\"num_attention_heads\":32,\"num_key_value_heads\":32,\"head_dim\":64,\"rms_norm_eps\":1e-05,\"rope_theta\":273768.0,"
+          "\"vocab_size\":49155,\"max_position_embeddings\":16384,\"tie_word_embeddings\":false},\"vision_config\":{\"model_type\":\"idefics3\","
+          "\"hidden_size\":1152,\"intermediate_size\":4304,\"num_hidden_layers\":27,\"num_attention_heads\":16,\"patch_size\":14,\"image_size\":384},"
+          "\"vocab_size\":49155}",
+          "{\"do_convert_rgb\":true,\"do_image_splitting\":true,\"do_normalize\":true,\"do_pad\":true,\"do_rescale\":true,\"do_resize\":true,"
+          "\"image_mean\":[0.5,0.5,0.5],\"image_processor_type\":\"Idefics3ImageProcessor\",\"image_std\":[0.5,0.5,0.5],"
+          "\"max_image_size\":{\"longest_edge\":384},\"resample\":1,\"size\":{\"longest_edge\":1536}}" },
     };
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         vp_model_config published, preset;
@@ -479,6 +504,35 @@ static void test_published_configs(void) {
         CHECK_INT(vp_model_config_preset(files[i].preset, &preset), VP_OK);
         if (strstr(files[i].preset, "-12-blocks") && CHECK_INT(published.block_count, 48)) published.block_count = 12;
         CHECK(memcmp(&published, &preset, sizeof preset) == 0);
+    }
+}
+
+/* RoPE's scalings by the words of published files, and what is refused by name */
+static void test_rope_scaling(void) {
+    static const struct { const char *rope; vp_result code; vp_rope_scaling scaling; const char *where; } rows[] = {
+        { "\"rope_type\":\"default\"", VP_OK, VP_ROPE_PLAIN, "" },
+        { "\"type\":\"dynamic\",\"factor\":2.0", VP_OK, VP_ROPE_PLAIN, "" },
+        { "\"type\":\"linear\",\"factor\":2.0", VP_OK, VP_ROPE_LINEAR, "" },
+        { "\"rope_type\":\"yarn\",\"factor\":4.0,\"original_max_position_embeddings\":32768", VP_OK, VP_ROPE_YARN, "" },
+        { "\"type\":\"yarn\",\"factor\":4.0,\"mscale\":null,\"truncate\":true", VP_OK, VP_ROPE_YARN, "" },
+        { "\"rope_type\":\"yarn\",\"factor\":4.0,\"mscale\":0.7", VP_ERR_UNSUPPORTED, VP_ROPE_PLAIN, "text_config.rope_scaling.mscale" },
+        { "\"rope_type\":\"yarn\",\"factor\":4.0,\"truncate\":false", VP_ERR_UNSUPPORTED, VP_ROPE_PLAIN, "text_config.rope_scaling.truncate" },
+        { "\"rope_type\":\"yarn\",\"factor\":4.0,\"beta_fast\":1,\"beta_slow\":1", VP_ERR_RANGE, VP_ROPE_PLAIN, "text_config.rope_scaling.beta_fast" },
+        { "\"rope_type\":\"longrope\"", VP_ERR_UNSUPPORTED, VP_ROPE_PLAIN, "text_config.rope_scaling.rope_type" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        vp_model_config config;
+        vp_error error = { VP_OK, -1, "", "" };
+        char text[400];
+        check_case("rope: %s", rows[i].rope);
+        snprintf(text, sizeof text, "{\"model_type\":\"llava\",\"text_config\":{\"rope_scaling\":{%s}},\"vision_config\":{}}", rows[i].rope);
+        if (!CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &config, &error), rows[i].code)) printf("%s: %s\n", error.where, error.text);
+        if (rows[i].code != VP_OK) { CHECK(strstr(error.where, strrchr(rows[i].where, '.') + 1)); continue; }
+        CHECK_INT(config.rope.scaling, rows[i].scaling);
+        if (config.rope.scaling != VP_ROPE_YARN) continue;
+        CHECK(config.rope.factor == 4.0 && config.rope.low_frequency == 1.0 && config.rope.high_frequency == 32.0);
+        CHECK(config.rope.magnitude > 1.13862 && config.rope.magnitude < 1.13864); /* 0.1 ln 4 + 1 */
+        CHECK(config.rope.original_positions == (i == 3 ? 32768.0 : 2048.0)); /* the file's, or max_position_embeddings */
     }
 }
 
@@ -1116,6 +1170,7 @@ int main(void) {
     test_conversions();
     test_config();
     test_presets();
+    test_rope_scaling();
     test_published_configs();
     test_headers();
     test_find();

@@ -309,17 +309,56 @@ static void test_pool_windows(int views, int side, int pool, int layers, int w, 
     release_all();
 }
 
-static void test_pool_attention(int windows, int n, int heads, int head_dim, int wide) {
+/* windows over rows of hidden states in any order, the last ones of some beyond an edge */
+static void test_pool_places(int windows, int n, int layers, int w, int wide) {
+    const size_t rows = 50, features = (size_t)(layers * w), ld = padded(features), layer_floats = (rows + 3) * (size_t)w, all = (size_t)(windows * n);
+    const int64_t values = (int64_t)(all * features), queries = (int64_t)windows * (int64_t)features;
+    expected keys, query;
+    float *hidden;
+    int32_t *places;
+    void *k, *q;
+    check_case("pool_places windows %d n %d layers %d w %d wide %d", windows, n, layers, w, wide);
+    keys = expect_new(all, features);
+    query = expect_new((size_t)windows, features);
+    hidden = floats((size_t)layers * layer_floats, 1.0f);
+    places = (int32_t *)take(all * sizeof *places);
+    k = take(all * ld * (wide ? 4 : 2));
+    q = take((size_t)windows * ld * (wide ? 4 : 2));
+    for (size_t i = 0; i < all; i++) places[i] = i % (size_t)n == 1 || (i % (size_t)n && below(3) == 0) ? -1 : (int32_t)below((int)rows);
+    for (size_t b = 0; b < (size_t)windows; b++)
+        for (size_t f = 0; f < features; f++) {
+            double sum = 0.0, size = 0.0, there = 0.0;
+            for (size_t j = 0; j < (size_t)n; j++) {
+                const int32_t place = places[b * (size_t)n + j];
+                const double v = place < 0 ? 0.0 : (double)hidden[f / (size_t)w * layer_floats + (size_t)place * (size_t)w + f % (size_t)w];
+                expect(&keys, (b * (size_t)n + j) * features + f, v, v + 1.0, fabs(v), 1, wide);
+                sum += v;
+                size += fabs(v);
+                there += place >= 0;
+            }
+            expect(&query, b * features + f, sum / there, sum / n, size / there, n, wide); /* damaged: what is not there counts */
+        }
+    SEND(1, values + queries, 4 * values + 4 * (int64_t)all + size_of(wide) * (values + queries),
+         kernels->pool_places(queue, k, q, hidden, places, layer_floats, windows, n, layers, w, (int)ld, wide));
+    verdict(k, ld, wide, &keys);
+    verdict(q, ld, wide, &query);
+    release_all();
+}
+
+static void test_pool_attention(int windows, int n, int heads, int head_dim, int edges, int wide) {
     size_t w = (size_t)(heads * head_dim), ld = padded(w) + VK_PAD;
     int64_t queries = (int64_t)windows * heads * head_dim, scores = (int64_t)windows * heads * n;
     expected e;
     float *q, *kv;
     void *y;
-    check_case("pool_attention windows %d n %d heads %d of %d wide %d", windows, n, heads, head_dim, wide);
+    int32_t *places = NULL;
+    check_case("pool_attention windows %d n %d heads %d of %d edges %d wide %d", windows, n, heads, head_dim, edges, wide);
     e = expect_new((size_t)windows, w);
     q = floats((size_t)windows * w, 2.0f);
     kv = floats((size_t)(windows * n) * 2 * w, 2.0f);
     y = take((size_t)windows * ld * (wide ? 4 : 2));
+    if (edges) places = (int32_t *)take((size_t)(windows * n) * sizeof *places);
+    for (int i = 0; edges && i < windows * n; i++) places[i] = i % n && below(2) ? -1 : i; /* negative: no key */
     for (int b = 0; b < windows; b++)
         for (int h = 0; h < heads; h++) {
             double p[64], bad[64], sum = 0.0, bad_sum = 0.0, spread = 0.0;
@@ -333,6 +372,7 @@ static void test_pool_attention(int windows, int n, int heads, int head_dim, int
                 }
                 spread = fmax(spread, sqrt(squares * head_dim) + fabs(s));
                 p[j] = exp(s / sqrt((double)head_dim));
+                if (places && places[b * n + j] < 0) p[j] = 0.0;
                 bad[j] = exp(s / head_dim); /* damaged: scale without the root */
                 sum += p[j];
                 bad_sum += bad[j];
@@ -349,8 +389,8 @@ static void test_pool_attention(int windows, int n, int heads, int head_dim, int
             }
         }
     /* a product and a sum for each of head_dim, for scores and for values; softmax with a scale */
-    SEND(1, scores * (2 * head_dim + 2 * head_dim + 5), 4 * queries + 4 * queries * 2 * n + size_of(wide) * queries,
-         kernels->pool_attention(queue, y, q, kv, windows, n, heads, head_dim, (int)ld, wide));
+    SEND(1, scores * (2 * head_dim + 2 * head_dim + 5), 4 * queries + 4 * queries * 2 * n + size_of(wide) * queries + (edges ? 4 * windows * n : 0),
+         kernels->pool_attention(queue, y, q, kv, places, windows, n, heads, head_dim, (int)ld, wide));
     verdict(y, ld, wide, &e);
     release_all();
 }
@@ -988,9 +1028,14 @@ static void test_shared_kernels(void) {
         test_pool_windows(1, 4, 2, 2, 33, wide);
         test_pool_windows(3, 6, 3, 1, 8, wide);
         test_pool_windows(2, 24, 2, 2, 64, wide);
-        test_pool_attention(1, 4, 1, 16, wide);
-        test_pool_attention(7, 4, 16, 64, wide);
-        test_pool_attention(some < 144 ? some : 144, 9, 3, 40, wide);
+        test_pool_places(1, 4, 1, 8, wide);
+        test_pool_places(7, 4, 2, 33, wide);
+        test_pool_places(5, 9, 3, 64, wide);
+        test_pool_attention(1, 4, 1, 16, 0, wide);
+        test_pool_attention(7, 4, 16, 64, 0, wide);
+        test_pool_attention(some < 144 ? some : 144, 9, 3, 40, 0, wide);
+        test_pool_attention(7, 4, 16, 72, 1, wide);
+        test_pool_attention(3, 9, 2, 20, 1, wide);
         for (int h = 0; h < 5; h++) {
             test_qk_norm_rope(1, heads[h][0], 1, heads[h][1], VK_NORM_WHOLE, 0.0f, 0, wide);
             test_qk_norm_rope(3, heads[h][0], 1, heads[h][1], VK_NORM_WHOLE, 0.0f, 5, wide);
@@ -1052,7 +1097,7 @@ static layer layer_at(void *weights, void *values, int n, int k, int wide) {
     l.values = values;
     l.linear.weights = weights;
     l.linear.bias = NULL; l.linear.bias_bf16 = NULL;
-    l.linear.n = n; l.linear.k = k; l.linear.k_padded = (int)k_padded; l.linear.wide = wide;
+    l.linear.n = n; l.linear.k = k; l.linear.k_padded = (int)k_padded; l.linear.wide = wide; l.linear.bits = 0;
     for (size_t r = 0; r < (size_t)n; r++) /* rows behind n of a panel stay NaN: they may not reach a result */
         for (size_t c = 0; c < k_padded; c++)
             put(weights, backend->row_major ? r * k_padded + c : panel_index(r, c, k_padded, wide),
@@ -1490,7 +1535,7 @@ static void test_decode_attention(int keys, int heads, int group, int head_dim, 
     use_mode(wide);
     e = expect_new(1, (size_t)d); ek = expect_new(1, (size_t)kv); ev = expect_new(1, (size_t)kv);
     memset(&l, 0, sizeof l);
-    l.linear.wide = wide;
+    l.linear.wide = wide; l.linear.bits = 0;
     qkv = floats((size_t)(d + 2 * kv), 1.0f);
     wq = floats((size_t)d, 2.0f);
     wk = floats((size_t)kv, 2.0f);
@@ -1640,7 +1685,7 @@ static void test_decode_router(int experts, int d, int wide) {
     en = expect_new(1, (size_t)d);
     l = layer_new(experts, d, 1);
     memset(&of_experts, 0, sizeof of_experts);
-    of_experts.linear.wide = wide;
+    of_experts.linear.wide = wide; linear.bits = 0;
     normed = normed_input(&x, &w, d);
     for (int r = 0; r < experts; r++) expect_row(&e, (size_t)r, 0.0, normed, &l, (size_t)r, 0.0);
     for (int i = 0; i < d; i++) expect(&en, (size_t)i, normed[i], normed[(i + 1) % d], fabs(normed[i]), d + 4, wide);
@@ -1671,7 +1716,7 @@ static void test_decode_gate_up(int experts, int top_k, int norm_topk, int h, in
     memset(&router, 0, sizeof router);
     memset(&down, 0, sizeof down);
     router.linear.n = experts;
-    down.linear.k = h; down.linear.k_padded = (int)ldh; down.linear.wide = wide;
+    down.linear.k = h; down.linear.k_padded = (int)ldh; down.linear.wide = wide; linear.bits = 0;
     x = (char *)inputs(1, (size_t)d, padded((size_t)d), wide);
     logits = floats((size_t)experts, 2.0f);
     e = expect_new((size_t)top_k, (size_t)h);
@@ -2054,7 +2099,7 @@ static void test_loading(int n, int k, int row_limit, int wide) {
     loader.backend = &pieces;
     loader.queue = queue;
     loader.done = 0;
-    l.linear.n = n; l.linear.k = k; l.linear.k_padded = (int)k_padded; l.linear.wide = wide; l.linear.bias = NULL; l.linear.bias_bf16 = NULL;
+    l.linear.n = n; l.linear.k = k; l.linear.k_padded = (int)k_padded; l.linear.wide = wide; l.linear.bits = 0; l.linear.bias = NULL; l.linear.bias_bf16 = NULL;
     l.linear.weights = take(layer_bytes(n, k, wide));
     vk_load_linear_rows(&loader, "a.weight", &l.linear, 0, first);
     vk_load_linear_rows(&loader, "b.weight", &l.linear, first, n - first);
@@ -2151,7 +2196,7 @@ static void test_plans(void) {
     settle();
     live = cuda_on_cpu_live();
     memset(&w, 0, sizeof w);
-    w.weights = m.room; w.bias = (const float *)(const void *)m.room; w.n = w.k = w.k_padded = N; w.wide = 1;
+    w.weights = m.room; w.bias = (const float *)(const void *)m.room; w.n = w.k = w.k_padded = N; w.wide = 1; w.bits = 0;
     for (int i = 0; i <= SHAPES; i++) {
         int64_t launches = queue->work.launches;
         backend->linear(queue, m.room + 8192 + SHAPES * N * 4, N, m.room + 8192, N, i < SHAPES ? i + 1 : 1, &w, VK_STORE_F32);

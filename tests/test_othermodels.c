@@ -32,12 +32,14 @@ static const family families[] = {
     { "qwen3_vl", "model.language_model.norm.weight", { "text", "image-a", "image-b" } },
     { "qwen3_vl_moe", "model.language_model.norm.weight", { "text", "image-a", "image-b" } },
     { "gemma3", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "molmo2", "model.transformer.ln_f.weight", { "text", "image-a", "image-b" } },
     { "own_olmoe_a", "model.norm.weight", { "text1", "text2", "text3" } },
     { "own_olmoe_b", "model.norm.weight", { "text1", "text2", "text3" } },
     { "own_llava_a", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_llava_b", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_smolvlm_a", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_smolvlm_b", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_idefics3_a", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_internvl_a", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_internvl_b", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_qwen2_5_vl_a", "model.norm.weight", { "text", "image-a", "image-b" } },
@@ -47,6 +49,8 @@ static const family families[] = {
     { "own_qwen3_vl_moe_a", "model.language_model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_qwen3_vl_moe_b", "model.language_model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_gemma3_a", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_molmo2_a", "model.transformer.ln_f.weight", { "text", "image-a", "image-b" } },
+    { "own_molmo2_b", "model.transformer.ln_f.weight", { "text", "image-a", "image-b" } },
     { "own_gemma3_b", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
 };
 enum { FAMILIES = (int)(sizeof families / sizeof families[0]) };
@@ -95,16 +99,16 @@ static double json_number(const json_file *file, const char *key, double otherwi
 typedef struct test_case {
     const family *of;
     const char *name;
-    int32_t *ids, id_count, *tokens, token_count, views, rows, cols, image_token, *index;
+    int32_t *ids, id_count, *tokens, token_count, views, rows, cols, image_token, *index, *seen;
     float *pixels, *masks;
 } test_case;
-static void free_case(test_case *c) { free(c->ids); free(c->tokens); free(c->index); free(c->pixels); free(c->masks); }
+static void free_case(test_case *c) { free(c->seen); free(c->ids); free(c->tokens); free(c->index); free(c->pixels); free(c->masks); }
 
 /* pictures of crop x crop, one below the other, or beside each other where one picture is cut into them -> patches of normalised values */
 static void load_pictures(test_case *c, const vp_model_config *config, const char *path) {
     const vp_geometry *g = &config->geometry;
     const int32_t side = g->crop_px / g->patch_px, values = 3 * g->patch_px * g->patch_px;
-    int32_t cols;
+    int32_t cols, view_px = g->crop_px;
     size_t bytes = 0;
     char *file = check_read(path, &bytes);
     vp_image image;
@@ -112,18 +116,20 @@ static void load_pictures(test_case *c, const vp_model_config *config, const cha
     float *to;
     if (!CHECK(file) || !CHECK_INT(vp_image_decode((const uint8_t *)file, bytes, &image, &error), VP_OK)) return;
     free(file);
-    CHECK_INT(image.width_px % g->crop_px, 0);
-    CHECK_INT(image.height_px % g->crop_px, 0);
-    c->cols = cols = image.width_px / g->crop_px;
-    c->rows = image.height_px / g->crop_px;
+    if (!config->vit_native) view_px = image.width_px; /* Idefics3's may have a part of a patch more than the tower reads */
+    CHECK_INT(view_px - (config->vit_native ? 0 : view_px % g->patch_px), g->crop_px);
+    CHECK_INT(image.width_px % view_px, 0);
+    CHECK_INT(image.height_px % view_px, 0);
+    c->cols = cols = image.width_px / view_px;
+    c->rows = image.height_px / view_px;
     c->views = c->rows * cols;
     CHECK(config->vit_native || cols == 1);
     to = c->pixels = (float *)malloc((size_t)c->views * (size_t)(side * side * values) * sizeof(float));
     for (int32_t patch = 0; patch < c->views * side * side; patch++)
         for (int32_t y = 0; y < g->patch_px; y++)
             for (int32_t x = 0; x < 3 * g->patch_px; x++) {
-                int32_t view = patch / (side * side), row = view / cols * g->crop_px + patch % (side * side) / side * g->patch_px + y;
-                int32_t at = (row * image.width_px + view % cols * g->crop_px + patch % side * g->patch_px) * 3 + x;
+                int32_t view = patch / (side * side), row = view / cols * view_px + patch % (side * side) / side * g->patch_px + y;
+                int32_t at = (row * image.width_px + view % cols * view_px + patch % side * g->patch_px) * 3 + x;
                 float mean = (float)((double)g->mean[x % 3] * 255.0), std = (float)((double)g->std[x % 3] * 255.0);
                 *to++ = ((float)image.rgb[at] - mean) / std;
             }
@@ -133,6 +139,8 @@ static void load_pictures(test_case *c, const vp_model_config *config, const cha
 static void load_index(test_case *c, const vp_model_config *config, int32_t token) {
     int32_t count = c->views * vp_geometry_tokens_per_crop(&config->geometry), found = 0;
     c->image_token = token;
+    if (config->connector == VP_CONNECTOR_STITCHED) /* windows over the crops' patches put together */
+        for (int32_t i = count = 0; i < c->id_count; i++) count += c->ids[i] == token;
     c->index = (int32_t *)malloc((size_t)count * sizeof *c->index);
     for (int32_t i = 0; i < c->id_count; i++)
         if (c->ids[i] == token && found++ < count) c->index[found - 1] = i;
@@ -168,6 +176,18 @@ static void load_molmo_image(test_case *c, const vp_model_config *config, const 
     free(file);
     vp_image_free(&image);
 }
+/* Molmo2: the crops of the picture, and which tokens are its: they see each other */
+static void load_tiling(test_case *c, const vp_model_config *config, const json_file *info) {
+    int32_t count, *size = json_ints(info, "image_size", &count);
+    vp_tiling tiling = { 0, 0 };
+    if (CHECK_INT(count, 2)) CHECK_INT(vp_tiler_adaptive(&config->geometry, size[0], size[1], config->geometry.max_crops, &tiling), VP_OK);
+    c->rows = tiling.rows;
+    c->cols = tiling.cols;
+    CHECK_INT(tiling.rows * tiling.cols + 1, c->views);
+    free(size);
+    c->seen = json_ints(info, "mm_token_type_ids", &count);
+    CHECK_INT(count, c->id_count);
+}
 /* 0: the case is not here */
 static int load_case(const family *f, const char *name, const vp_model_config *config, test_case *c) {
     char rest[128], image[256];
@@ -190,6 +210,7 @@ static int load_case(const family *f, const char *name, const vp_model_config *c
         if (config->connector == VP_CONNECTOR_POOLING) load_molmo_image(c, config, place("images", strrchr(image, '/') + 1));
         else {
             load_pictures(c, config, place(f->name, rest));
+            if (config->connector == VP_CONNECTOR_STITCHED) load_tiling(c, config, &info);
             load_index(c, config, (int32_t)json_number(&info, "image_token_id", -1));
             c->masks = (float *)calloc((size_t)c->views * (size_t)config->vit_positions, sizeof(float));
         }
@@ -223,7 +244,9 @@ static vp_result run_case(vp_engine *engine, const vp_model_config *config, cons
     r.pixels = c->pixels; r.image_masks = c->masks; r.image_input_idx = c->index; r.views = c->views;
     r.grid_rows = c->rows; r.grid_cols = c->cols;
     for (int32_t i = c->id_count - 1; i >= 0; i--) /* a view's tokens stand side by side and see each other */
-        ends[i] = i + 1 < c->id_count && c->views && c->ids[i] == c->image_token && c->ids[i + 1] == c->image_token ? ends[i + 1] : i + 1;
+        ends[i] = i + 1 < c->id_count && c->views
+                  && (c->seen ? c->seen[i] && c->seen[i + 1] : c->ids[i] == c->image_token && c->ids[i + 1] == c->image_token)
+                  ? ends[i + 1] : i + 1;
     r.span_ends = ends;
     r.top_k = config->top_k; r.active_blocks = blocks; r.active_block_count = active;
     r.max_new_tokens = STEPS; r.ignore_eos = 1; r.eos_id = -1; r.dump = bare ? NULL : &dump;
@@ -274,7 +297,7 @@ static void compare_fp32(const vp_checkpoint *checkpoint, const vp_model_config 
     check_free(&a);
     for (int s = 0; s < STEPS; s++) CHECK_INT(o->tokens[s], c->tokens[s]);
     if (c->views && load_npy(c->of->name, c->name, "image_features.npy", &a)) { /* rows that no overlap drops */
-        int64_t rows = (int64_t)c->views * vp_geometry_tokens_per_crop(&config->geometry), kept = 0;
+        int64_t rows = config->connector == VP_CONNECTOR_STITCHED ? a.count / d : (int64_t)c->views * vp_geometry_tokens_per_crop(&config->geometry), kept = 0;
         float *used = (float *)malloc((size_t)(rows * d) * sizeof(float));
         for (int64_t i = 0; i < rows; i++) if (c->index[i] >= 0) memcpy(used + d * kept++, o->features + i * d, (size_t)d * sizeof(float));
         if (CHECK_INT(kept * d, a.count)) features = relative_error(used, &a, 0, a.count);

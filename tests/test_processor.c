@@ -14,6 +14,8 @@ static const struct { const char *name; vp_processor_kind kind; int32_t crop_px,
     { "qwen2_5_vl", VP_PROCESSOR_QWEN2_5_VL, 28, 14, 2, { "text", "image-a", "image-b" } },
     { "qwen3_vl", VP_PROCESSOR_QWEN3_VL, 32, 16, 2, { "text", "image-a", "image-b" } },
     { "qwen3_vl_moe", VP_PROCESSOR_QWEN3_VL, 32, 16, 2, { "text", "image-a", "image-b" } },
+    { "gemma3", VP_PROCESSOR_GEMMA3, 112, 14, 2, { "text", "image-a", "image-b" } },
+    { "molmo2", VP_PROCESSOR_MOLMO2, 70, 14, 1, { "text", "image-a", "image-b" } },
 };
 enum { MODELS = sizeof models / sizeof models[0], TEXT_BYTES = 1 << 16 };
 
@@ -42,7 +44,8 @@ static vp_geometry geometry_of(size_t model, const json_file *file) {
     geometry.crop_px = models[model].crop_px;
     geometry.patch_px = models[model].patch_px;
     geometry.pool = models[model].pool;
-    geometry.margin_left_patches = geometry.margin_right_patches = 0;
+    geometry.margin_left_patches = geometry.margin_right_patches = models[model].kind == VP_PROCESSOR_MOLMO2;
+    if (models[model].kind == VP_PROCESSOR_MOLMO2) geometry.max_crops = 6;
     for (uint32_t i = 0; file && i < 3; i++) {
         double mean = 0, std = 0;
         CHECK_INT(vp_json_to_double(&file->json, vp_json_at(&file->json, vp_json_get(&file->json, 0, "image_mean"), i), &mean), VP_OK);
@@ -56,7 +59,12 @@ static int open_processor(size_t model, vp_processor *processor) {
     json_file *file = models[model].kind == VP_PROCESSOR_OLMOE ? NULL : json_open(place(model, "checkpoint/preprocessor_config.json"));
     vp_geometry geometry = geometry_of(model, file);
     vp_error error;
-    return CHECK_INT(vp_processor_read(models[model].kind, &geometry, file ? &file->json : NULL, processor, &error), VP_OK);
+    json_file *texts;
+    if (!CHECK_INT(vp_processor_read(models[model].kind, &geometry, file ? &file->json : NULL, processor, &error), VP_OK)) return 0;
+    if (models[model].kind != VP_PROCESSOR_MOLMO2) return 1;
+    file = json_open(place(model, "checkpoint/processor_config.json"));
+    texts = json_open(place(model, "checkpoint/tokenizer_config.json"));
+    return CHECK(file && texts) && CHECK_INT(vp_processor_read_text(processor, &file->json, &texts->json, &error), VP_OK);
 }
 
 static int is_native(size_t model) { return models[model].kind == VP_PROCESSOR_QWEN2_5_VL || models[model].kind == VP_PROCESSOR_QWEN3_VL; }
@@ -85,7 +93,9 @@ static void check_values(size_t model, const char *name, const vp_processor *pro
                     if (!sums) worst = fmax(worst, fabs(from[i * 3 + c] - check_at(&values, ((view * 3 + c) * crop + y) * crop + x)));
                 }
             for (int c = 0; sums && is_native(model) && c < 3; c++) worst = fmax(worst, fabs(2 * sum[c] - check_at(&values, (view * side * side + at) * 3 + c)));
-            for (int c = 0; sums && !is_native(model) && c < 3; c++) worst = fmax(worst, fabs(sum[c] - check_at(&values, (view * 3 + c) * side * side + at)));
+            const int rows_first = models[model].kind == VP_PROCESSOR_MOLMO2; /* [views, patches, 3] */
+            for (int c = 0; sums && rows_first && c < 3; c++) worst = fmax(worst, fabs(sum[c] - check_at(&values, (view * side * side + at) * 3 + c)));
+            for (int c = 0; sums && !is_native(model) && !rows_first && c < 3; c++) worst = fmax(worst, fabs(sum[c] - check_at(&values, (view * 3 + c) * side * side + at)));
         }
     CHECK_NEAR(worst, 0, sums ? 1e-4 : 1e-6);
     if (getenv("VERBOSE")) printf("%s %s: %s differ by %.2g\n", models[model].name, name, sums ? "sums" : "values", worst);
@@ -221,6 +231,70 @@ static void test_refusals(void) {
     CHECK_INT(vp_processor_picture(&processor, 10, 10, &picture, &error), VP_ERR_UNSUPPORTED);
     if (open_processor(1, &processor)) CHECK_INT(vp_processor_picture(&processor, 1, 100000000, &picture, &error), VP_ERR_RANGE);
 }
+/* Gemma 3's crops (pan and scan) as its processor makes them: two side by side, two of 259 and 258 rows, three of 67, 67 and 66 columns; their text. c is cut to its
+ * upper rows. What the knobs refuse */
+static void test_crops(void) {
+    static const struct { const char *name; int32_t rows, cols; const char *knob; int32_t value; } cases[] = {
+        { "pan-a", 1, 2, "min_crop_size", 40 }, { "pan-b", 2, 1, "max_num_crops", 3 }, { "pan-c", 1, 3, "min_crop_size", 50 } };
+    static char text[TEXT_BYTES], expanded[TEXT_BYTES], path[TEXT_BYTES], got[TEXT_BYTES];
+    const size_t model = MODELS - 1;
+    vp_processor processor, fresh;
+    vp_picture picture;
+    vp_error error;
+    if (!open_processor(model, &fresh)) return;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        size_t bytes = 0, needed = 0, differing = 0, count;
+        char rest[64], *data;
+        double height = 0;
+        json_file *file;
+        vp_image image, want;
+        uint8_t *views;
+        check_case("gemma3 %s", cases[i].name);
+        snprintf(rest, sizeof rest, "%s/case.json", cases[i].name);
+        file = json_open(place(model, rest));
+        if (!CHECK(file) || !CHECK(json_text(file, "text", text)) || !CHECK(json_text(file, "expanded_text", expanded)) || !CHECK(json_text(file, "image", path))) continue;
+        CHECK_INT(vp_json_to_double(&file->json, vp_json_get(&file->json, 0, "rows"), &height), VP_OK);
+        data = check_read(place(model, path + strlen("../")), &bytes);
+        if (!CHECK(data) || !CHECK_INT(vp_image_decode((const uint8_t *)data, bytes, &image, &error), VP_OK)) continue;
+        free(data);
+        snprintf(rest, sizeof rest, "%s/pixels.png", cases[i].name);
+        data = check_read(place(model, rest), &bytes);
+        if (!CHECK(data) || !CHECK_INT(vp_image_decode((const uint8_t *)data, bytes, &want, &error), VP_OK)) continue;
+        free(data);
+        processor = fresh;
+        CHECK_INT(vp_processor_set(&processor, cases[i].knob, cases[i].value, &error), VP_OK);
+        CHECK_INT(vp_processor_picture(&processor, image.width_px, (int32_t)height, &picture, &error), VP_OK);
+        CHECK_INT(picture.rows, cases[i].rows);
+        CHECK_INT(picture.cols, cases[i].cols);
+        CHECK_INT(picture.views, 1 + picture.rows * picture.cols);
+        CHECK_INT(picture.views * processor.view_px, want.height_px);
+        count = (size_t)want.height_px * (size_t)want.width_px * 3;
+        views = (uint8_t *)calloc(count, 1);
+        CHECK_INT(vp_processor_views(&processor, &picture, image.rgb, views), VP_OK);
+        for (size_t at = 0; at < count; at++) differing += views[at] != want.rgb[at];
+        CHECK_INT(differing, 0);
+        CHECK_INT(vp_processor_expand(&processor, &picture, text, got, sizeof got, &needed), VP_OK);
+        CHECK_TEXT(got, expanded);
+        free(views);
+        vp_image_free(&image);
+        vp_image_free(&want);
+    }
+    check_case("gemma3: knobs of crops");
+    processor = fresh;
+    CHECK_TEXT(vp_processor_knob(&processor, 0), "max_num_crops");
+    CHECK_INT(vp_processor_picture(&processor, 900, 300, &picture, &error), VP_OK);
+    CHECK_INT(picture.views, 1);
+    CHECK_INT(vp_processor_aim(&processor, 900, 300, 4 * 4 * 4 - 1, &error), VP_OK);
+    CHECK_INT(vp_processor_picture(&processor, 900, 300, &picture, &error), VP_OK);
+    CHECK_INT(picture.tokens, 48);
+    CHECK_INT(vp_processor_set(&processor, "max_num_crops", 1, &error), VP_OK);
+    CHECK_INT(vp_processor_picture(&processor, 900, 300, &picture, &error), VP_OK);
+    CHECK_INT(picture.views, 1);
+    CHECK_INT(vp_processor_set(&processor, "max_num_crops", 0, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_processor_set(&processor, "min_crop_size", 1, &error), VP_OK);
+    CHECK_INT(vp_processor_set(&processor, "max_num_crops", 4, &error), VP_OK);
+    CHECK_INT(vp_processor_picture(&processor, 9, 2, &picture, &error), VP_ERR_RANGE); /* the fourth crop would begin at column 9 */
+}
 /* the limits of an image's pixels: as vlmprof_families.h counts, from the folder or set (transformers' smart_resize) */
 static void test_pixel_limits(void) {
     static const struct { int32_t width, height; int64_t least, most; int32_t cols, rows; } rows[] = {
@@ -350,11 +424,49 @@ static void test_resize(void) {
     CHECK_INT(vp_processor_resize(NULL, 64, 48, to, 64, 48, VP_FILTER_LANCZOS), VP_ERR_RANGE);
 }
 
+/* Idefics3: views of 40 pixels, of which the tower reads 6 patches of 6. The last rows and columns are made, and not read */
+static void test_part_of_a_patch(void) {
+    static const char text[] = "{\"size\": {\"longest_edge\": 80}, \"max_image_size\": {\"longest_edge\": %d}}";
+    static const int32_t sides[] = { 36, 40, 41, 42, 35 };
+    vp_geometry geometry = vp_geometry_default();
+    vp_error error;
+    geometry.crop_px = 36; geometry.patch_px = 6; geometry.pool = 3; geometry.margin_left_patches = geometry.margin_right_patches = 0;
+    for (size_t i = 0; i < sizeof sides / sizeof sides[0]; i++) {
+        static uint8_t rgb[80 * 40 * 3], views[3 * 41 * 41 * 3];
+        static float pixels[3 * 36 * 36 * 3];
+        static vp_json_node nodes[20];
+        const int32_t side = sides[i];
+        char file[200];
+        vp_json json;
+        vp_processor processor;
+        vp_picture picture;
+        vp_result wanted = side >= 36 && side < 42 ? VP_OK : VP_ERR_MISMATCH;
+        check_case("views of %d pixels, patches of 6", (int)side);
+        snprintf(file, sizeof file, text, (int)side);
+        CHECK_INT(vp_json_parse(file, strlen(file), nodes, 20, &json, NULL, NULL), VP_OK);
+        if (!CHECK_INT(vp_processor_read(VP_PROCESSOR_IDEFICS3, &geometry, &json, &processor, &error), wanted) || wanted != VP_OK) continue;
+        CHECK_INT(processor.view_px, side);
+        if (side != 40) continue;
+        for (size_t at = 0; at < sizeof rgb; at++) rgb[at] = (uint8_t)(at * 7 + at / 240 * 31);
+        if (!CHECK_INT(vp_processor_picture(&processor, 80, 40, &picture, &error), VP_OK)) continue;
+        CHECK(picture.rows == 1 && picture.cols == 2 && picture.views == 3 && picture.tokens == 3 * 4);
+        CHECK_INT(vp_processor_views(&processor, &picture, rgb, views), VP_OK);
+        vp_processor_pixels(&processor, &picture, views, pixels);
+        for (int32_t at = 0; at < 2 * 36 * 36; at++) { /* no resize: the pixels of the picture */
+            const int32_t view = at / 1296, patch = at % 1296 / 36, y = patch / 6 * 6 + at % 36 / 6, x = patch % 6 * 6 + at % 6 + view * 40;
+            const float want = ((float)rgb[(y * 80 + x) * 3] - (float)((double)geometry.mean[0] * 255.0)) / (float)((double)geometry.std[0] * 255.0);
+            if (!CHECK(pixels[at * 3] == want)) break;
+        }
+    }
+}
+
 int main(void) {
+    test_part_of_a_patch();
     for (size_t model = 0; model < MODELS; model++)
         for (int i = 0; i < 3; i++) check_model_case(model, models[model].cases[i]);
     test_templates();
     test_refusals();
+    test_crops();
     test_pixel_limits();
     test_pixel_counts();
     test_pixel_knobs();

@@ -83,6 +83,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"sampling_strategy", CHOICE, "NAME", "full", 0, 0, "full balanced stratified boundary custom_sparse lhs seed_lhs",
      "points of the grid: full, balanced, stratified, boundary, custom_sparse, lhs (Latin hypercube), seed_lhs"},
     OPTION_WEIGHTS,
+    OPTION_HEAD_WEIGHTS,
     OPTION_GROUP("measuring"),
     {"num_runs_per_sample", COUNT, "R", "3", 1, 10000, NULL,
      "timed runs of every point; with --stop_half_width the least number"},
@@ -280,8 +281,9 @@ static int sweep_rules(struct sweep *sweep) {
 static const char SERVER_ONLY[] = "endpoint_model endpoint_api api_key_env api_key_file ca_file timeout_s request_knob "
                                   "family no_cache unique_image twins twins_method";
 static const char SHARED[] = "endpoint data annotations image_dir dataset_name prompt metric num_samples stratify_by "
-                             "answer_hint tier_list vision_tokens_list sampling_strategy num_runs_per_sample stop_half_width "
-                             "max_runs time_box_s max_new_tokens ignore_eos max_retries retry_failed seed output_dir "
+                             "answer_hint tier_list vision_tokens_list sampling_strategy num_runs_per_sample "
+                             "stop_half_width max_runs time_box_s max_new_tokens ignore_eos max_retries "
+                             "retry_failed seed output_dir "
                              "plan json quiet color help";
 /* An option without effect is a mistake. */
 static int check_kind(const struct options *options) {

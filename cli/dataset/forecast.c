@@ -29,7 +29,7 @@
 /* FLOPs and bytes of one pass by stage, from its shapes alone, as the engine counts them: tests/test_forecast.c allows
  * a difference of 1 % in FLOPs and 3 % in bytes. */
 struct pass_cost { double flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT]; };
-struct pass_shape { int32_t views, sequence, top_k, block_count, new_tokens; };
+struct pass_shape { int32_t views, features, sequence, top_k, block_count, new_tokens; }; /* features: image tokens */
 static void cost_add(struct pass_cost *cost, int stage, double flops, double bytes) {
     cost->flops[stage] += flops;
     cost->bytes[stage] += bytes;
@@ -40,11 +40,12 @@ static void cost_linear(struct pass_cost *cost, int stage, double times, double 
     cost_add(cost, stage, times * 2 * rows * outputs * inputs,
              times * (outputs * inputs * element + rows * inputs * element + rows * outputs * result_bytes));
 }
-/* Attention over windows, then SwiGLU; the names below are sizes of one view. */
-static void cost_pooling(const vp_model_config *config, double views, double element, struct pass_cost *cost) {
+/* Attention over `windows` windows a view, then SwiGLU; the names below are sizes of one view. */
+static void cost_pooling(const vp_model_config *config, double views, double windows, double element,
+                         struct pass_cost *cost) {
     double width = config->vit_width, features = width * config->vit_layer_count,
-           windows = vp_geometry_tokens_per_crop(&config->geometry),
-           members = config->geometry.pool * config->geometry.pool, hidden = config->projector_dim;
+           pool = config->window_pool ? config->window_pool : config->geometry.pool, members = pool * pool,
+           hidden = config->projector_dim;
     cost_linear(cost, VP_STAGE_CONNECTOR, views, windows, width, features, element, 4);
     cost_linear(cost, VP_STAGE_CONNECTOR, views, windows * members, 2 * width, features, element, 4);
     cost_linear(cost, VP_STAGE_CONNECTOR, views, windows, width, width, element, element);
@@ -86,7 +87,10 @@ static void cost_vision(const vp_model_config *config, const struct pass_shape *
                  * (rows * rows * (4 * width + 5.0 * config->vit_head_count) + 22 * rows * width
                     + 5 * rows * config->vit_mlp_dim),
              views * blocks * (4 * rows * width * element + 2 * rows * width * (4 + element)));
-    if (config->connector == VP_CONNECTOR_POOLING) cost_pooling(config, views, element, cost);
+    if (config->connector == VP_CONNECTOR_POOLING)
+        cost_pooling(config, views, vp_geometry_tokens_per_crop(&config->geometry), element, cost);
+    else if (config->connector == VP_CONNECTOR_STITCHED)
+        cost_pooling(config, views, pass->features / views, element, cost);
     else cost_windows(config, views, element, cost);
 }
 /* Router and experts of `times` blocks over `rows` tokens. */
@@ -127,14 +131,17 @@ static void cost_blocks(const vp_model_config *config, int stage, double times, 
     else cost_dense(config, stage, times, rows, element, cost);
 }
 static void cost_of(const vp_model_config *config, const struct pass_shape *pass, int fp32, struct pass_cost *cost) {
+    double added = config->connector == VP_CONNECTOR_STITCHED
+                       ? pass->features
+                       : pass->views * (double)vp_geometry_tokens_per_crop(&config->geometry);
     double sequence = pass->sequence, steps = pass->new_tokens - 1, width = config->d_model,
            vocabulary = config->embedding_size, element = fp32 ? 4 : 2;
     memset(cost, 0, sizeof *cost);
     if (pass->views) cost_vision(config, pass, element, cost);
     sequence = pass->sequence;
-    cost_add(cost, VP_STAGE_EMBED, pass->views * (double)vp_geometry_tokens_per_crop(&config->geometry) * width,
+    cost_add(cost, VP_STAGE_EMBED, added * width,
              sequence * width * (4 + element)
-                 + 12 * pass->views * (double)vp_geometry_tokens_per_crop(&config->geometry) * width);
+                 + 12 * added * width);
     cost_blocks(config, VP_STAGE_PREFILL, pass->block_count, sequence, sequence * (sequence + 1) / 2, 2 * sequence,
                 pass->top_k, element, cost);
     cost_linear(cost, VP_STAGE_HEAD, 1, 1, vocabulary, width, element, 4);
@@ -289,6 +296,10 @@ static int calibrate(const struct options *options, const struct model *model, c
     int64_t start = vp_clock_ns();
     vp_result result = VP_OK;
     memset(&session, 0, sizeof session);
+    if (!strncmp(text_of(options, "weights"), "int", 3)) {
+        snprintf(rates->reason, sizeof rates->reason, "weights of 8 or 4 bits have no estimate");
+        return 0;
+    }
     small.config = calibration_config(&model->config);
     small.checkpoint = NULL;
     session.model = &small;
@@ -299,12 +310,12 @@ static int calibrate(const struct options *options, const struct model *model, c
     }
     if (sequence < plan->max_sequence) sequence = plan->max_sequence;
     settings = engine_options_of(options, &small, sequence, views > plan->max_views ? views : plan->max_views);
-    settings.weights = fp32 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16;
     settings.gemm = text_of(options, "gemm");
     if (result == VP_OK) result = engine_begin(&settings, &engine, &error);
     for (int i = 0; i < CALIBRATION_RUNS && result == VP_OK && !interrupted; i++) {
         vp_stage_times times;
-        result = calibration_pass(engine, &small.config, views ? &layout : NULL, views && is_other ? &picture : NULL, &session, &times, &error);
+        result = calibration_pass(engine, &small.config, views ? &layout : NULL, views && is_other ? &picture : NULL,
+                                  &session, &times, &error);
         for (int stage = 0; stage < VP_STAGE_COUNT && i && result == VP_OK; stage++) { /* the first warms up */
             double ns = (double)(times.device_ns[stage] > 0 ? times.device_ns[stage] : 1);
             rates->flops_ns[stage] = fmax(rates->flops_ns[stage], (double)times.flops[stage] / ns);
@@ -357,8 +368,9 @@ static void forecast_configuration(const struct model *model, const struct confi
         vp_picture picture;
         const vp_layout *layout =
             configuration_layout(model, configuration, entry, &storage, &picture, reason, sizeof reason);
-        struct pass_shape one = {layout ? layout->views : 0, entry_sequence(entry, layout), configuration->top_k,
-                                 configuration->block_count, configuration->set->new_tokens};
+        struct pass_shape one = {layout ? layout->views : 0, layout ? layout->feature_tokens : 0,
+                                 entry_sequence(entry, layout), configuration->top_k, configuration->block_count,
+                                 configuration->set->new_tokens};
         struct pass_cost spent;
         double ns;
         if (layout) {

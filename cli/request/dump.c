@@ -79,7 +79,9 @@ static int write_pixels(const char *folder, const struct session *session, const
                   planes[4] = {views, 3, crop, crop};
     float *own;
     int code;
-    if (!input->picture) return write_npy(folder, "pixels", "<f4", 3, patches, session->pixels.data, sizeof(float));
+    /* as their processors have them */
+    if (!input->picture || session->model->config.connector == VP_CONNECTOR_STITCHED)
+        return write_npy(folder, "pixels", "<f4", 3, patches, session->pixels.data, sizeof(float));
     if (session->model->config.vit_native) {
         const int64_t frames[2] = {views * patches[1], 2 * patches[2]};
         own = frames_of(geometry, frames[0], (const float *)session->pixels.data);
@@ -117,6 +119,10 @@ int dump_write(const char *folder, const struct session *session, const struct p
             deepstack[3] = {session->model->config.deepstack_count, views, session->model->config.d_model};
     int64_t last[2] = {input->block_count, session->model->config.d_model},
             logits[2] = {run->token_count, session->model->config.embedding_size};
+    if (session->model->config.connector == VP_CONNECTOR_STITCHED && views) { /* of the whole picture */
+        index[0] = features[0] = 1;
+        index[1] = features[1] = input->picture->tokens;
+    }
     int64_t *ids = widen((const int32_t *)session->ids.data, (size_t)sequence[0]),
             *tokens = widen(run->tokens, (size_t)steps[0]);
     int code = write_npy(folder, "input_ids", "<i8", 1, sequence, ids, sizeof *ids);

@@ -45,7 +45,8 @@ int image_knob_read(const struct options *options, char **name, int32_t **values
         number = copy_text(start, at ? (size_t)(at - start) : strlen(start));
         const int good = can_parse_number(number, &value) && value >= 1 && value <= INT32_MAX;
         free(number);
-        if (!good) return complain(EXIT_USAGE, "--image_knob: \"%s\": want whole numbers from 1, like %s=4", text, *name);
+        if (!good)
+            return complain(EXIT_USAGE, "--image_knob: \"%s\": want whole numbers from 1, like %s=4", text, *name);
         *values = resize(*values, *count + 1, sizeof **values);
         (*values)[(*count)++] = (int32_t)value;
     }
@@ -79,7 +80,8 @@ int image_size_check(const struct options *options, const struct model *model, c
     if (size->knob) result = vp_processor_set(&tried, size->knob, size->knob_value, &error);
     else if (size->vision_tokens && (!vp_processor_knob(&tried, 0) || model_is_blind(model)))
         result = vp_processor_aim(&tried, 1, 1, size->vision_tokens, &error);
-    else if (size->vision_tokens && size->vision_tokens < vp_geometry_tokens_per_crop(&tried.geometry))
+    else if (size->vision_tokens && tried.kind != VP_PROCESSOR_MOLMO2
+             && size->vision_tokens < vp_geometry_tokens_per_crop(&tried.geometry))
         return complain(EXIT_USAGE, "--%s %d: one view of %s has %d tokens already", option, size->vision_tokens, name,
                         vp_geometry_tokens_per_crop(&tried.geometry));
     return result == VP_OK ? 0 : complain(EXIT_USAGE, "--%s: %s: %s: %s", option, name, error.where, error.text);
@@ -101,9 +103,9 @@ static void layout_of_picture(const vp_picture *picture, vp_layout *layout) {
     layout->marker_tokens = picture->marker_tokens;
     layout->image_tokens = picture->tokens + picture->separator_tokens + picture->marker_tokens;
 }
-/* What stands around Idefics3's views and Gemma 3's is text, which the tokenizer knows as tokens of its own or does not:
- * the line ends behind the last row, rows and columns beyond the sixth. The markers' count becomes what it makes of
- * them. */
+/* What stands around Idefics3's views and Gemma 3's is text, which the tokenizer knows as tokens of its own or does
+ * not: the line ends behind the last row, rows and columns beyond the sixth. The markers' count becomes what it makes
+ * of them. */
 static vp_result count_markers(const struct model *model, vp_picture *picture) {
     const vp_processor *processor = &model->other.processor;
     const char *placeholder = vp_processor_placeholder(processor->kind);
@@ -219,6 +221,8 @@ int count_text_of_other(const struct model *model, int has_image, struct sample 
         return complain(EXIT_INPUT, "the question has %s in it, which stands for an image", placeholder);
     code = tokenize_prompt(model, sample);
     sample->text_count += (model->ids.bos >= 0) - has_image; /* the placeholder is one token */
+    if (strncmp(sample->prompt, model->other.processor.front, strlen(model->other.processor.front)))
+        sample->text_count++; /* the processor puts it there */
     sample->no_bos = 1;
     return code;
 }

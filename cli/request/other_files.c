@@ -20,6 +20,7 @@ static vp_processor_kind kind_of(const vp_model_config *config) {
     case VP_ARCHITECTURE_QWEN3_VL:
     case VP_ARCHITECTURE_QWEN3_VL_MOE: return VP_PROCESSOR_QWEN3_VL;
     case VP_ARCHITECTURE_GEMMA3: return VP_PROCESSOR_GEMMA3;
+    case VP_ARCHITECTURE_MOLMO2: return VP_PROCESSOR_MOLMO2;
     case VP_ARCHITECTURE_LLAMA:
     case VP_ARCHITECTURE_QWEN2:
     case VP_ARCHITECTURE_QWEN3: return VP_PROCESSOR_PLAIN;
@@ -41,32 +42,42 @@ static int read_optional(const struct model_files *source, const char *name, cha
     return code;
 }
 
-/* eos_token_id: a number or a list; of a list the first one. Returns how many there are. */
-static uint32_t read_eos(const vp_json *json, uint32_t object, int32_t *eos) {
-    uint32_t node = vp_json_get(json, object, "eos_token_id"), count = 1;
-    int64_t id = -1;
-    if (node != VP_JSON_NONE && json->nodes[node].type == VP_JSON_ARRAY) {
-        count = json->nodes[node].count;
-        node = vp_json_at(json, node, 0);
+/* eos_token_id: an id or a list of them; absent or null leaves *count as it is. Returns 0 or an exit code. */
+static int read_eos(const char *folder, const vp_json *json, uint32_t object, int32_t *eos, uint32_t *count) {
+    const uint32_t node = vp_json_get(json, object, "eos_token_id");
+    const int is_list = node_is(json, node, VP_JSON_ARRAY);
+    uint32_t found = 0, item = is_list ? node + 1 : node;
+    if (node == VP_JSON_NONE || node_is(json, node, VP_JSON_NULL)) return 0;
+    if (is_list && json->nodes[node].count > OTHER_MORE_EOS + 1)
+        return complain(EXIT_INPUT, "%s: eos_token_id names %u tokens that end an answer; vlmprof reads %d", folder,
+                        json->nodes[node].count, OTHER_MORE_EOS + 1);
+    for (; item < json->nodes[node].end; item = json->nodes[item].end) {
+        int64_t id = -1;
+        if (vp_json_to_int(json, item, &id) != VP_OK || id < 0 || id > INT32_MAX)
+            return complain(EXIT_INPUT, "%s: eos_token_id is neither a token's id nor a list of them", folder);
+        eos[found++] = (int32_t)id;
     }
-    if (node == VP_JSON_NONE || vp_json_to_int(json, node, &id) != VP_OK || id < 0 || id > INT32_MAX) return 0;
-    *eos = (int32_t)id;
-    return count;
+    *count = found;
+    return 0;
 }
-static int load_eos(const struct model_files *source, const vp_json *config, int32_t *eos, uint64_t *identity) {
+static int load_eos(const struct model_files *source, const vp_json *config, struct other_files *files, int32_t *eos,
+                    uint64_t *identity) {
+    int32_t found[OTHER_MORE_EOS + 1];
     struct parsed generation = {{NULL, NULL, 0}, NULL, 0};
     char *text = NULL;
     uint32_t count = 0;
     int code = read_optional(source, "generation_config.json", &text, &generation, identity);
-    if (!code && text) count = read_eos(&generation.json, 0, eos);
-    if (!code && !count) count = read_eos(config, 0, eos);
+    if (!code && text) code = read_eos(source->name, &generation.json, 0, found, &count);
+    if (!code && !count) code = read_eos(source->name, config, 0, found, &count);
     if (!code && !count) {
         const uint32_t inner = vp_json_get(config, 0, "text_config");
-        if (inner != VP_JSON_NONE) count = read_eos(config, inner, eos);
+        if (inner != VP_JSON_NONE) code = read_eos(source->name, config, inner, found, &count);
     }
-    if (!code && count > 1)
-        complain(0, "%s: generation_config.json names %u tokens that end an answer; here %d alone does",
-                 source->name, count, *eos);
+    if (!code && count) {
+        *eos = found[0];
+        files->more_eos_count = (int32_t)count - 1;
+        memcpy(files->more_eos, found + 1, (count - 1) * sizeof *found);
+    }
     free(generation.nodes);
     free(text);
     return code;
@@ -87,6 +98,25 @@ static char *whole_text(const vp_json *json, uint32_t node) {
     if (vp_json_text(json, node, text, (size_t)json->nodes[node].bytes + 1, &needed) == VP_OK) return text;
     free(text);
     return NULL;
+}
+
+/* what stands in files beside preprocessor_config.json */
+static int load_text(const struct model_files *source, vp_processor *processor, uint64_t *identity) {
+    static const char *const names[] = {"processor_config.json", "tokenizer_config.json"};
+    struct parsed parsed[2] = {{{NULL, NULL, 0}, NULL, 0}, {{NULL, NULL, 0}, NULL, 0}};
+    char *text[2] = {NULL, NULL};
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result;
+    int code = 0;
+    for (int i = 0; i < 2 && !code; i++) code = read_optional(source, names[i], &text[i], &parsed[i], identity);
+    result = code ? VP_OK : vp_processor_read_text(processor, text[0] ? &parsed[0].json : NULL,
+                                                   text[1] ? &parsed[1].json : NULL, &error);
+    if (result != VP_OK) code = complain_result(EXIT_INPUT, source->name, result, &error);
+    for (int i = 0; i < 2; i++) {
+        free(parsed[i].nodes);
+        free(text[i]);
+    }
+    return code;
 }
 
 /* The folder's chat template, where transformers looks for it: chat_template.jinja, chat_template.json,
@@ -135,7 +165,9 @@ int other_files_load(const struct model_files *source, const vp_model_config *co
     if (files->image_token >= rows || ids->bos >= rows)
         return complain(EXIT_INPUT, "%s: a special token of tokenizer.json has no embedding: config.json has %d rows",
                         source->name, rows);
-    code = load_eos(source, config_json, &ids->eos, identity);
+    code = load_eos(source, config_json, files, &ids->eos, identity);
+    if (!code && files->processor.kind == VP_PROCESSOR_MOLMO2)
+        code = load_text(source, &files->processor, identity);
     return code ? code : load_template(source, files, identity);
 }
 
@@ -148,6 +180,8 @@ static const char *const markers_of[VP_PROCESSOR_COUNT][8] = {
     {"<|im_end|>", "<|image_pad|>", "<|im_start|>", "<|vision_start|>", "<|vision_end|>"},
     {"<|im_end|>", "<|image_pad|>", "<|im_start|>", "<|vision_start|>", "<|vision_end|>"},
     {"<end_of_turn>", "<image_soft_token>", "<start_of_turn>", "<start_of_image>", "<end_of_image>", "<bos>"},
+    {"<|im_end|>", "<im_patch>", "<|im_start|>", "<|image|>", "<im_start>", "<low_res_im_start>", "<im_end>",
+     "<im_col>"},
     {"<|endoftext|>"},
 }; /* the first one ends an answer */
 
@@ -199,6 +233,8 @@ int other_files_preset(const char *name, const vp_model_config *config, struct o
     if (result == VP_OK)
         result = vp_processor_read(kind, &config->geometry, preprocessor ? &parsed.json : NULL, &files->processor,
                                    &error);
+    if (result == VP_OK && preprocessor) /* a preset has one file */
+        result = vp_processor_read_text(&files->processor, &parsed.json, NULL, &error);
     if (result == VP_OK) result = vp_tokenizer_load(json, strlen(json), tokenizer, &error);
     free(parsed.nodes);
     free(json);

@@ -8,9 +8,12 @@
 #include "vlmprof_processor.h"
 #include "vlmprof_tokenizer.h"
 
+enum { OTHER_MORE_EOS = 15 };
 struct other_files {
     vp_processor processor;
     int32_t image_token;              /* -1: none */
+    int32_t more_eos[OTHER_MORE_EOS]; /* ids that end an answer beside ids.eos */
+    int32_t more_eos_count;
     char *prompt_front;               /* what stands in front of the prompt's text; NULL: nothing */
     int has_template, knows_template; /* truth: the folder has a chat template; it is the known one */
 };

@@ -8,10 +8,13 @@
 #include <string.h>
 #include <time.h>
 
+enum { ENERGY_WAIT_NS = 500000000 }; /* a counter that does not move for so long has this resolution, or idles */
+
 void session_end_engine(struct session *session) {
     int32_t broken_gpu = session->engine && vp_engine_broken(session->engine) ? gpu_of(session->engine) : -1;
     if (session->engine) vp_engine_close(session->engine);
     session->engine = NULL;
+    session->energy = (struct energy_counter){0, 0};
     if (broken_gpu >= 0) vp_device_reset(broken_gpu, NULL); /* opening the next engine reports what is still wrong */
 }
 void session_free(struct session *session) {
@@ -41,12 +44,28 @@ void session_reserve(struct session *session, const struct pass_input *input) {
     reserve(&session->index, (size_t)input->layout->views * (size_t)vp_geometry_tokens_per_crop(geometry),
             sizeof(int32_t));
     reserve(&session->spans, (size_t)sequence_of(input), sizeof(int32_t));
-    reserve(&session->scratch, input->picture ? values : vp_preprocess_scratch_bytes(geometry, input->layout), 1);
+    size_t view_px = input->picture ? (size_t)session->model->other.processor.view_px : 0;
+    reserve(&session->scratch,
+            input->picture ? (size_t)input->layout->views * view_px * view_px * 3
+                           : vp_preprocess_scratch_bytes(geometry, input->layout), 1);
 }
 
+/* The image's tokens see each other; the first of them stands before the first one of a feature. */
+static void fill_picture_span(struct session *session, const int32_t *ids, int32_t image_tokens, int32_t count) {
+    int32_t *ends = (int32_t *)session->spans.data, first = 0;
+    while (first < count && ids[first] != session->model->other.image_token) first++;
+    for (int32_t i = 0; i < count; i++) {
+        const int inside = i + 1 >= first && i + 1 < first + image_tokens;
+        ends[i] = inside ? first - 1 + image_tokens : i + 1;
+    }
+}
 /* The tokens of a view see each other: they stand side by side. */
-static void fill_spans(struct session *session, const int32_t *ids, int32_t count) {
+static void fill_spans(struct session *session, const int32_t *ids, int32_t image_tokens, int32_t count) {
     int32_t *ends = (int32_t *)session->spans.data;
+    if (session->model->other.processor.kind == VP_PROCESSOR_MOLMO2) { /* its start, columns and ends do, too */
+        fill_picture_span(session, ids, image_tokens, count);
+        return;
+    }
     for (int32_t i = count - 1; i >= 0; i--) {
         const int32_t token = session->model->other.image_token;
         ends[i] = i + 1 < count && ids[i] == token && ids[i + 1] == token ? ends[i + 1] : i + 1;
@@ -66,7 +85,8 @@ static vp_result fill_other_inputs(struct session *session, const struct pass_in
     if (result != VP_OK) return result;
     vp_processor_pixels(processor, input->picture, views, (float *)session->pixels.data);
     memset(session->masks.data, 0, session->masks.bytes);
-    if (session->model->config.image_bidirectional) fill_spans(session, ids, sequence_of(input));
+    if (session->model->config.image_bidirectional)
+        fill_spans(session, ids, input->layout->image_tokens, sequence_of(input));
     for (int32_t i = 0; i < sequence_of(input); i++) /* features go to the image's tokens in their order */
         if (ids[i] == session->model->other.image_token && found++ < image_tokens)
             ((int32_t *)session->index.data)[found - 1] = i;
@@ -139,6 +159,8 @@ static vp_request engine_request(const struct session *session, const struct pas
     request.max_new_tokens = input->new_tokens;
     request.ignore_eos = input->ignore_eos;
     request.eos_id = session->model->ids.eos;
+    request.more_eos_ids = session->model->other.more_eos;
+    request.more_eos_count = session->model->other.more_eos_count;
     request.dump = input->dump;
     request.timing = input->timing;
     request.launches = input->launches;
@@ -180,9 +202,53 @@ static vp_result run_parts(struct session *session, const struct pass_input *inp
     stamps->detok_end_ns = vp_clock_ns();
     return result == VP_OK ? VP_OK : vp_fail(error, result, -1, "detok", vp_result_text(result));
 }
+/* Waits for two steps of the device's counter, half a second at most: its resolution. */
+static void find_energy_counter(struct session *session) {
+    const struct timespec pause = {0, 200000};
+    const int64_t start_ns = vp_clock_ns();
+    const int32_t gpu = gpu_of(session->engine);
+    double last = 0, now = 0;
+    int64_t step_ns = 0;
+    session->energy.update_ns = -1;
+    if (gpu < 0 || vp_device_energy(gpu, &last, NULL) != VP_OK) return;
+    session->energy.update_ns = ENERGY_WAIT_NS;
+    while (vp_clock_ns() - start_ns < ENERGY_WAIT_NS) {
+        nanosleep(&pause, NULL);
+        if (vp_device_energy(gpu, &now, NULL) != VP_OK) return;
+        if (!(now > last)) continue;
+        session->energy.step_j = now - last;
+        last = now;
+        if (step_ns) {
+            session->energy.update_ns = vp_clock_ns() - step_ns;
+            return;
+        }
+        step_ns = vp_clock_ns();
+    }
+}
+/* The counter, and when it was read; at_ns 0: not known. */
+struct energy_reading { double joules; int64_t at_ns; };
+static struct energy_reading read_energy(struct session *session) {
+    struct energy_reading reading = {0, 0};
+    if (!session->energy.update_ns) find_energy_counter(session);
+    if (session->energy.update_ns > 0 && vp_device_energy(gpu_of(session->engine), &reading.joules, NULL) == VP_OK)
+        reading.at_ns = vp_clock_ns();
+    return reading;
+}
+/* What the device used between the two readings; the resolution is what it uses in a step of its counter. */
+static void set_energy(const struct session *session, struct energy_reading before, struct energy_reading after,
+                       struct pass_result *run) {
+    double per_step;
+    run->has_energy = before.at_ns && after.at_ns && after.joules >= before.joules;
+    run->energy_j = run->energy_resolution_j = 0;
+    if (!run->has_energy) return;
+    run->energy_j = after.joules - before.joules;
+    per_step = run->energy_j * (double)session->energy.update_ns / (double)(after.at_ns - before.at_ns + 1);
+    run->energy_resolution_j = per_step > session->energy.step_j ? per_step : session->energy.step_j;
+}
 vp_result request_run(struct session *session, const struct pass_input *input, struct pass_result *run,
                       vp_error *error) {
     struct part_stamps stamps = {0, 0, 0, 0};
+    struct energy_reading energy;
     vp_reply reply;
     vp_result result;
     int64_t begin_ns, total_ns;
@@ -190,6 +256,7 @@ vp_result request_run(struct session *session, const struct pass_input *input, s
     memset(&reply, 0, sizeof reply);
     reply.tokens = run->tokens;
     reply.step_ns = run->step_ns;
+    energy = read_energy(session);
     vp_engine_settle(session->engine);
     begin_ns = vp_clock_ns();
     range_begin(input, "request", __LINE__);
@@ -197,6 +264,7 @@ vp_result request_run(struct session *session, const struct pass_input *input, s
     range_end(input);
     total_ns = vp_clock_ns() - begin_ns;
     if (result != VP_OK) return result;
+    set_energy(session, energy, read_energy(session), run);
     run->total_ns = total_ns;
     run->ended_by_eos = reply.ended_by_eos;
     memset(&run->times, 0, sizeof run->times);

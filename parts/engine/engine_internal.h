@@ -18,7 +18,7 @@ typedef struct vk_buffers {
     float *patch_rows, *vit_x;                                        /* f32 [batch * positions, vit_width] */
     float *hidden; /* f32 [layers, max_views, positions, vit_width]: the block outputs used */
     /* a native tower's: of the picture's patches, in the order of its rows; where each view's patches stand; cos and
-     * sin of rows and columns */
+     * sin of rows and columns. With windows across crops, places: int32 [tokens, patches of a window], -1: none */
     int32_t *places, *view_place;
     float *vit_cs;
     /* pool_query_in: in-type, the connector's input; other connectors than attention pooling need only this, f32
@@ -57,7 +57,8 @@ struct vp_engine {
     vk_model model;
     vk_buffers buffers;
     vk_extent extent;
-    int wide, max_sequence, max_views, view_batch, vit_layer_at[VP_VIT_LAYERS_MAX];
+    int wide, bits, head_bits; /* bits: of the language model's linears, of its head; 0: in-type */
+    int max_sequence, max_views, view_batch, vit_layer_at[VP_VIT_LAYERS_MAX];
     /* rows of the expert buffers: (token, slot) pairs handled at once; of a dense MLP's: tokens */
     int moe_rows;
     /* host side of a grouped product */
@@ -73,7 +74,7 @@ struct vp_engine {
     char device[160], device_note[sizeof ((vp_error *)0)->text];
     /* of the request that runs */
     const float *pixels, *masks;
-    int has_reach;
+    int has_reach, image_tokens;
     int64_t scores[2]; /* of a head over all input tokens: without a window, with it; 0: causal attention's */
     vk_picture_grid grid;
     vk_window windows[VK_WINDOWS];
@@ -96,6 +97,12 @@ static inline int vk_q_width(const vp_model_config *config) { return config->hea
 static inline int vk_kv_width(const vp_model_config *config) { return config->kv_head_count * config->head_dim; }
 static inline int vk_vit_patches(const vp_model_config *config) {
     return config->vit_positions - config->vit_class_token;
+}
+/* image tokens of a view, at most where windows lie across crops */
+static inline int vk_view_tokens(const vp_model_config *config) {
+    int side = config->geometry.crop_px / config->geometry.patch_px,
+        across = config->window_pool ? (side + config->window_pool - 1) / config->window_pool : 0;
+    return across ? across * across : vp_geometry_tokens_per_crop(&config->geometry);
 }
 /* a window's patches side by side */
 static inline int vk_window_width(const vp_model_config *config) {
@@ -139,7 +146,7 @@ void vk_connector(vp_engine *engine, int first, int count);
 /* x = the embeddings of `rows` ids; .. */
 void vk_embed(vp_engine *engine, const int32_t *ids, int rows);
 /* .. plus buffers.image_features where image_index says, or these instead */
-void vk_add_image(vp_engine *engine, int views);
+void vk_add_image(vp_engine *engine);
 /* cos and sin of the `rows` positions that the request can reach */
 void vk_compose_rope(vp_engine *engine, int rows);
 /* x += sum of weight * expert(normed), for `rows` tokens from x's row `first` on */
@@ -173,6 +180,12 @@ void vk_recover(vp_engine *engine);
 /* engine->grid and engine->windows, and the places and positions on the way to the device */
 void vk_send_grid(vp_engine *engine, const vp_request *request);
 void vk_send_positions(vp_engine *engine, const vp_request *request);
+
+/* ---- model_molmo2.c */
+/* of a picture of so many views, which are one and rows x cols crops where windows lie across crops */
+int vk_image_tokens(const vp_model_config *config, int views, int rows, int cols);
+/* the patches of each window */
+void vk_send_windows(vp_engine *engine, const vp_request *request);
 
 /* ---- request.c */
 void vk_send_request(vp_engine *engine, const vp_request *request);

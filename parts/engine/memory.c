@@ -19,7 +19,7 @@ static vk_linear *vk_with_bias(vk_model *model, const vp_model_config *config, i
     }
     if (index > blocks)
         return index - blocks <= config->deepstack_count ? &model->deepstack[index - blocks - 1].in : NULL;
-    if (config->connector == VP_CONNECTOR_POOLING) return &model->pool_out;
+    if (model->pool_out.n) return &model->pool_out;
     return model->projector_in.n ? &model->projector_in : NULL;
 }
 vk_linear *vk_rounded(vp_engine *engine, int index) {
@@ -59,7 +59,8 @@ static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *engine) {
     int width = config->vit_width, features = width * config->vit_layer_count, wide = engine->wide;
     size_t batch = (size_t)engine->view_batch, views = (size_t)engine->max_views,
            rows = batch * (size_t)config->vit_positions, features_rows,
-           windows = batch * (size_t)vp_geometry_tokens_per_crop(&config->geometry),
+           windows = batch * (size_t)vk_view_tokens(config),
+           members = (size_t)(config->window_pool * config->window_pool),
            patches = (size_t)vk_vit_patches(config);
     if (!config->vit_block_count) return;
     if (!engine->backend->host_memory) {
@@ -78,7 +79,11 @@ static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *engine) {
     if (config->vit_gated)
         buffers->vit_gate_up = vk_take(arena, (size_t)vk_gated_rows(engine) * 2 * (size_t)config->vit_mlp_dim, 4);
     if (config->vit_native) vk_layout_native_buffers(arena, engine, rows);
+    if (config->connector == VP_CONNECTOR_STITCHED)
+        buffers->places = vk_take(arena, views * (size_t)vk_view_tokens(config) * members, 4);
     if (config->connector == VP_CONNECTOR_POOLING) vk_layout_pooling_buffers(arena, engine, rows, windows);
+    else if (config->connector == VP_CONNECTOR_STITCHED)
+        vk_layout_pooling_buffers(arena, engine, windows * members, windows);
     else {
         int norm = config->connector == VP_CONNECTOR_NORM_MLP || config->connector == VP_CONNECTOR_MERGER
                    || config->connector == VP_CONNECTOR_MEAN;
@@ -86,10 +91,10 @@ static void vk_layout_vision_buffers(vk_arena *arena, vp_engine *engine) {
         buffers->projector_gate_up = vk_take(arena, norm ? windows * (size_t)vk_window_width(config) : 0, 4);
         buffers->projector_hidden = vk_take_rows(arena, windows, config->projector_dim, wide);
     }
-    features_rows = views * (size_t)vp_geometry_tokens_per_crop(&config->geometry);
+    features_rows = views * (size_t)vk_view_tokens(config);
     buffers->image_features = vk_take(
         arena, (size_t)(1 + config->deepstack_count) * features_rows * (size_t)config->d_model, 4);
-    buffers->image_index = vk_take(arena, views * (size_t)vp_geometry_tokens_per_crop(&config->geometry), 4);
+    buffers->image_index = vk_take(arena, features_rows, 4);
     for (int i = 0; vk_rounded(engine, i); i++)
         vk_rounded(engine, i)->bias_bf16 = vk_take(arena, (size_t)vk_rounded(engine, i)->n, 2);
 }
@@ -156,12 +161,20 @@ void vk_layout_buffers(vk_arena *arena, vp_engine *engine) {
     engine->scratch_bytes = arena->used - engine->scratch_bytes;
 }
 
+/* inputs of the language model's widest linear */
+static int vk_widest(const vp_model_config *config) {
+    int q = vk_q_width(config), mlp = vk_mlp_dim(config), widest = config->d_model;
+    if (q > widest) widest = q;
+    return mlp > widest ? mlp : widest;
+}
+
 void vk_fill_extent(vp_engine *engine) {
     const vp_model_config *config = &engine->config;
     vk_extent *extent = &engine->extent;
     extent->wide = engine->wide;
     extent->marks = (int64_t)VP_STAGE_COUNT + 1 + engine->max_sequence;
     extent->experts = config->expert_count;
+    extent->quant_k = engine->bits || engine->head_bits ? vk_padded(vk_widest(config)) : 0;
     extent->vit.tokens = config->vit_positions * (config->vit_native ? engine->max_views : 1);
     extent->vit.heads = extent->vit.kv_heads = config->vit_head_count;
     extent->vit.head_dim = config->vit_head_dim;
@@ -181,6 +194,17 @@ void vk_send(vp_engine *engine, void *to, const void *from, size_t bytes) {
 }
 
 /* source: transformers 5.23.0, modeling_rope_utils.py */
+/* the pair that turns `turns` times in the original positions, as a fraction of pairs */
+static double vk_yarn_pair(const vp_rope *rope, int head_dim, double theta, double turns) {
+    return head_dim * log(rope->original_positions / (turns * 2.0 * 3.14159265358979323846)) / (2.0 * log(theta));
+}
+static float vk_yarn_frequency(float frequency, int pair, int head_dim, double theta, const vp_rope *rope) {
+    double low = fmax(floor(vk_yarn_pair(rope, head_dim, theta, rope->high_frequency)), 0.0);
+    double high = fmin(ceil(vk_yarn_pair(rope, head_dim, theta, rope->low_frequency)), head_dim - 1);
+    float share = (float)((pair - low) / (high == low ? 0.001 : high - low));
+    share = share < 0.0f ? 0.0f : share > 1.0f ? 1.0f : share;
+    return frequency / (float)rope->factor * share + frequency * (1.0f - share);
+}
 static float vk_scale_frequency(float frequency, const vp_rope *rope) {
     double wave = 2.0 * 3.14159265358979323846 / (double)frequency, smooth;
     if (rope->scaling == VP_ROPE_LINEAR) return frequency / (float)rope->factor;
@@ -190,14 +214,17 @@ static float vk_scale_frequency(float frequency, const vp_rope *rope) {
     return (float)((1.0 - smooth) * (double)frequency / rope->factor + smooth * (double)frequency);
 }
 void vk_fill_rope(float *cs, int positions, int head_dim, double theta, const vp_rope *rope) {
+    const int is_yarn = rope->scaling == VP_ROPE_YARN;
+    const double magnitude = is_yarn ? rope->magnitude : 1.0;
     int half = head_dim / 2;
     for (int i = 0; i < half; i++) {
-        float frequency = vk_scale_frequency(
-            1.0f / (float)pow(theta, (double)((float)(2 * i) / (float)head_dim)), rope);
+        float plain = 1.0f / (float)pow(theta, (double)((float)(2 * i) / (float)head_dim));
+        float frequency = is_yarn ? vk_yarn_frequency(plain, i, head_dim, theta, rope)
+                                  : vk_scale_frequency(plain, rope);
         for (int p = 0; p < positions; p++) {
             float angle = (float)p * frequency;
-            cs[(size_t)p * (size_t)head_dim + (size_t)i] = (float)cos((double)angle);
-            cs[(size_t)p * (size_t)head_dim + (size_t)(half + i)] = (float)sin((double)angle);
+            cs[(size_t)p * (size_t)head_dim + (size_t)i] = (float)(magnitude * cos((double)angle));
+            cs[(size_t)p * (size_t)head_dim + (size_t)(half + i)] = (float)(magnitude * sin((double)angle));
         }
     }
 }
@@ -242,9 +269,10 @@ static int vk_send_tables(vp_engine *engine) {
 vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *error) {
     vk_arena weights = { NULL, 0 }, buffers = { NULL, 0 };
     uint64_t free_bytes;
+    size_t places;
     char text[240];
     vk_fill_extent(engine);
-    vk_layout_model(&weights, &engine->model, &engine->config, engine->wide);
+    vk_layout_model(&weights, &engine->model, &engine->config, engine->wide, engine->bits, engine->head_bits);
     vk_layout_buffers(&buffers, engine);
     engine->weights_bytes = weights.used;
     engine->memory_bytes = weights.used + buffers.used;
@@ -262,7 +290,8 @@ vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *erro
                  "weights need %.2f GB and buffers %.2f GB (%d positions, %d views), %.2f GB are free on %s; %s%s",
                  (double)engine->weights_bytes / 1e9, (double)buffers.used / 1e9, engine->max_sequence,
                  engine->max_views, (double)free_bytes / 1e9, engine->backend->host_memory ? "this machine" : "the GPU",
-                 engine->wide ? "--weights bf16 halves it; " : "",
+                 engine->wide ? "--weights bf16 halves it; "
+                 : engine->backend->integers && !engine->bits ? "--weights int8 and int4 need half and a third; " : "",
                  hopeless ? "the weights alone do not fit"
                           : "smaller: fewer crops, a shorter prompt, fewer new tokens");
         return vp_fail(error, VP_ERR_MEMORY, -1, "engine memory", text);
@@ -271,12 +300,14 @@ vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *erro
     engine->weights = weights.base;
     engine->weights_mapped = packed != NULL;
     weights.used = buffers.used = 0;
-    vk_layout_model(&weights, &engine->model, &engine->config, engine->wide);
+    vk_layout_model(&weights, &engine->model, &engine->config, engine->wide, engine->bits, engine->head_bits);
     vk_layout_buffers(&buffers, engine);
     engine->jobs = calloc((size_t)engine->config.expert_count + 1, sizeof *engine->jobs);
     engine->counts = calloc((size_t)engine->config.expert_count + 1, sizeof *engine->counts);
-    engine->host_places = calloc(vk_max(3 * (size_t)engine->max_sequence,
-                                        (size_t)engine->max_views * (2 * (size_t)engine->config.vit_positions + 1)),
+    places = vk_max(2 * (size_t)engine->config.vit_positions + 1,
+                    (size_t)vk_view_tokens(&engine->config)
+                        * (size_t)(engine->config.window_pool * engine->config.window_pool));
+    engine->host_places = calloc(vk_max(3 * (size_t)engine->max_sequence, (size_t)engine->max_views * places),
                                  sizeof *engine->host_places);
     if (engine->jobs && engine->counts && engine->host_places
         && engine->backend->use(engine->queue, &engine->extent, engine->buffers.scratch) && vk_send_tables(engine))

@@ -34,11 +34,12 @@ static void vit_block_weights(vk_pass *pass, vk_vit_block *block, const vp_model
 #define PROJECTOR "model.vision_backbone.image_projector."
 void vk_pass_molmo_vision(vk_pass *pass, vk_model *model, const vp_model_config *config) {
     int width = config->vit_width, features = width * config->vit_layer_count, hidden = config->projector_dim;
-    vk_pass_floats(pass, &model->class_embedding, 1, width, VIT "class_embedding");
+    int clip = config->vit_class_token; /* Molmo2's tower is SigLIP's, and nothing pads its pictures */
+    if (clip) vk_pass_floats(pass, &model->class_embedding, 1, width, VIT "class_embedding");
     vk_pass_floats(pass, &model->positions, config->vit_positions, width, VIT "positional_embedding");
-    vk_pass_floats(pass, &model->pad_embed, 2, features, "model.vision_backbone.pad_embed");
-    vk_pass_norm(pass, &model->pre_ln, width, VK_BIAS, VIT "pre_ln");
-    vk_pass_linear(pass, &model->patch, width, vk_patch_values(config), 0, VIT "patch_embedding");
+    if (clip) vk_pass_floats(pass, &model->pad_embed, 2, features, "model.vision_backbone.pad_embed");
+    if (clip) vk_pass_norm(pass, &model->pre_ln, width, VK_BIAS, VIT "pre_ln");
+    vk_pass_linear(pass, &model->patch, width, vk_patch_values(config), clip ? 0 : VK_BIAS, VIT "patch_embedding");
     for (int b = 0; b < config->vit_blocks_needed; b++) vit_block_weights(pass, &model->vit[b], config, b);
     vk_pass_linear(pass, &model->pool_query, width, features, VK_BIAS, POOLING "wq");
     vk_pass_place(pass, &model->pool_key_value, 2 * width, features, VK_BIAS);
@@ -59,14 +60,14 @@ static void block_weights(vk_pass *pass, vk_block *block, const vp_model_config 
     vk_pass_norm(pass, &block->ff_norm, d, 0, BLOCK "mlp.ff_norm", index);
     vk_pass_norm(pass, &block->q_norm, d, 0, BLOCK "attn.q_norm", index);
     vk_pass_norm(pass, &block->k_norm, d, 0, BLOCK "attn.k_norm", index);
-    vk_pass_linear(pass, &block->att_proj, 3 * d, d, 0, BLOCK "attn.att_proj", index);
-    vk_pass_linear(pass, &block->attn_out, d, d, 0, BLOCK "attn.attn_out", index);
+    vk_pass_linear(pass, &block->att_proj, 3 * d, d, VK_LLM, BLOCK "attn.att_proj", index);
+    vk_pass_linear(pass, &block->attn_out, d, d, VK_LLM, BLOCK "attn.attn_out", index);
     vk_pass_linear(pass, &block->router, config->expert_count, d, VK_FP32, BLOCK "mlp.gate", index);
     for (int e = 0; e < config->expert_count; e++) {
-        vk_pass_place(pass, &block->gate_up[e], 2 * hidden, d, 0);
+        vk_pass_place(pass, &block->gate_up[e], 2 * hidden, d, VK_LLM);
         vk_pass_rows(pass, &block->gate_up[e], 0, hidden, EXPERT "gate_proj", index, e);
         vk_pass_rows(pass, &block->gate_up[e], hidden, hidden, EXPERT "up_proj", index, e);
-        vk_pass_linear(pass, &block->down[e], d, hidden, 0, EXPERT "down_proj", index, e);
+        vk_pass_linear(pass, &block->down[e], d, hidden, VK_LLM, EXPERT "down_proj", index, e);
     }
 }
 
@@ -78,7 +79,7 @@ static void molmoe_weights(vk_pass *pass, vk_model *model, const vp_model_config
     vk_pass_norm(pass, &model->ln_f, d, 0, "model.transformer.ln_f");
     for (int b = 0; b < config->block_count; b++) block_weights(pass, &model->blocks[b], config, b);
     vk_pass_molmo_vision(pass, model, config);
-    vk_pass_linear(pass, &model->head, base, d, 0, "lm_head");
+    vk_pass_linear(pass, &model->head, base, d, VK_HEAD, "lm_head");
 }
 
 /* synthetic weights: norms near 1, small biases, embeddings near the size of what they are added to */

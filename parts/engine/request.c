@@ -7,7 +7,7 @@
 
 static vp_result vk_check_request(const vp_engine *engine, const vp_request *request, vp_error *error) {
     const vp_model_config *config = &engine->config;
-    int64_t index_count = (int64_t)request->views * vp_geometry_tokens_per_crop(&config->geometry);
+    int64_t index_count;
     char text[160];
     if (request->input_count < 1 || request->max_new_tokens < 1)
         return vp_fail(error, VP_ERR_RANGE, -1, "request", "needs at least one input token and one new token");
@@ -21,6 +21,11 @@ static vp_result vk_check_request(const vp_engine *engine, const vp_request *req
         return vp_fail(error, VP_ERR_RANGE, -1, "request views", "more views than this engine was opened for");
     if (request->views && (!request->pixels || !request->image_masks || !request->image_input_idx))
         return vp_fail(error, VP_ERR_RANGE, -1, "request", "an image needs pixels, image_masks and image_input_idx");
+    if (request->views && config->connector == VP_CONNECTOR_STITCHED
+        && (request->grid_rows < 1 || request->grid_cols < 1
+            || (int64_t)request->grid_rows * request->grid_cols + 1 != request->views))
+        return vp_fail(error, VP_ERR_RANGE, -1, "request grid",
+                       "rows times columns and one must be the number of views");
     if (request->views && config->vit_native
         && (request->grid_rows < 1 || request->grid_cols < 1
             || (int64_t)request->grid_rows * request->grid_cols != request->views))
@@ -43,6 +48,7 @@ static vp_result vk_check_request(const vp_engine *engine, const vp_request *req
         if (request->input_ids[i] < 0
             || request->input_ids[i] >= config->embedding_size + config->additional_vocab_size)
             return vp_fail(error, VP_ERR_RANGE, i, "input_ids", "a token id without an embedding");
+    index_count = request->views ? vk_image_tokens(config, request->views, request->grid_rows, request->grid_cols) : 0;
     for (int64_t i = 0; i < index_count; i++)
         if (request->image_input_idx[i] >= request->input_count)
             return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx", "a position behind the end of the sequence");
@@ -79,10 +85,10 @@ void vk_dump_vision(vp_engine *engine, const vp_request *request) {
     const vp_model_config *config = &engine->config;
     size_t width = (size_t)config->vit_width, layers = (size_t)config->vit_layer_count,
            patches = (size_t)vk_vit_patches(config), positions = (size_t)config->vit_positions,
-           views = (size_t)engine->max_views, windows = (size_t)vp_geometry_tokens_per_crop(&config->geometry);
+           views = (size_t)engine->max_views;
     if (request->dump->image_features)
         vk_dump_fetch(engine, request->dump->image_features, engine->buffers.image_features,
-                      (size_t)request->views * windows * (size_t)config->d_model * sizeof(float));
+                      (size_t)engine->image_tokens * (size_t)config->d_model * sizeof(float));
     for (size_t l = 0; l < (size_t)config->deepstack_count && request->dump->deepstack_features; l++) {
         size_t level = (size_t)request->views * (size_t)config->d_model;
         vk_dump_fetch(engine, request->dump->deepstack_features + l * level,
@@ -170,8 +176,9 @@ void vk_send_request(vp_engine *engine, const vp_request *request) {
         vk_send(engine, buffers->reach, request->span_ends, (size_t)request->input_count * sizeof(int32_t));
     if (!request->views) return;
     if (config->vit_native) vk_send_grid(engine, request);
-    vk_send(engine, buffers->image_index, request->image_input_idx,
-            views * (size_t)vp_geometry_tokens_per_crop(&config->geometry) * sizeof(int32_t));
+    if (config->connector == VP_CONNECTOR_STITCHED) vk_send_windows(engine, request);
+    engine->image_tokens = vk_image_tokens(config, request->views, request->grid_rows, request->grid_cols);
+    vk_send(engine, buffers->image_index, request->image_input_idx, (size_t)engine->image_tokens * sizeof(int32_t));
     engine->pixels = request->pixels;
     engine->masks = request->image_masks;
     if (!engine->backend->host_memory) {
@@ -197,6 +204,13 @@ static void vk_decode_step(vp_engine *engine, const vp_request *request, int ste
     engine->queue->step = step;
     vk_send_step(engine, request, request->input_count + step - 1);
     engine->backend->mark(engine->queue, vk_token_mark(step), engine->buffers.token);
+}
+
+/* Truth: the token ends the answer. */
+static int vk_ends(const vp_request *request, int32_t token) {
+    int ends = token == request->eos_id;
+    for (int32_t i = 0; i < request->more_eos_count; i++) ends |= token == request->more_eos_ids[i];
+    return ends && !request->ignore_eos;
 }
 
 /* tokens until the last. Where results are known late, the step after token i is sent before token i is known; one that
@@ -226,7 +240,7 @@ static vp_result vk_decode(vp_engine *engine, const vp_request *request, vp_repl
             vk_dump_fetch(engine, request->dump->logits + (size_t)i * logits, engine->buffers.logits,
                           logits * sizeof(float));
         if (reply->tokens[i] < 0) return vk_not_numbers(error);
-        if (i + 1 == request->max_new_tokens || (!request->ignore_eos && reply->tokens[i] == request->eos_id)) break;
+        if (i + 1 == request->max_new_tokens || vk_ends(request, reply->tokens[i])) break;
         if (!ahead) vk_decode_step(engine, request, i + 1);
     }
     if (ahead && reply->token_count < request->max_new_tokens) {
@@ -328,7 +342,7 @@ static vp_result vk_run(vp_engine *engine, const vp_request *request, vp_reply *
     if (result != VP_OK) return result;
     vk_read_times(engine, reply);
     if (engine->queue->log) vk_read_log(engine, request, reply);
-    reply->ended_by_eos = !request->ignore_eos && reply->tokens[reply->token_count - 1] == request->eos_id;
+    reply->ended_by_eos = vk_ends(request, reply->tokens[reply->token_count - 1]);
     return engine->queue->error ? engine->backend->wait(engine->queue, 0, error) : VP_OK;
 }
 

@@ -151,29 +151,22 @@ void vk_vit(vp_engine *engine, int first, int count) {
     }
 }
 
-/* attention pooling over windows, then SwiGLU */
-static void vk_pool(vp_engine *engine, int first, int count, float *features) {
+/* attention over `windows` windows of n patches, then SwiGLU. places: NULL, or the patches of each, where some are
+ * beyond an edge */
+static void vk_pool_rows(vp_engine *engine, int windows, int n, const int32_t *places, float *features) {
     const vp_model_config *config = &engine->config;
     const vk_model *model = &engine->model;
     const vk_backend *to = engine->backend;
     vk_buffers *buffers = &engine->buffers;
     vk_queue *queue = engine->queue;
-    int width = config->vit_width, layers = config->vit_layer_count, ldf = vk_padded(width * layers),
-        ld = vk_padded(width), ldh = vk_padded(config->projector_dim), wide = engine->wide,
-        side = vp_geometry_patches_per_side(&config->geometry), pool = config->geometry.pool, n = pool * pool,
-        windows = count * vp_geometry_tokens_per_crop(&config->geometry);
-    size_t view_floats = (size_t)config->vit_positions * (size_t)width;
-    vk_at(queue, VP_PART_POOLING, -1);
-    to->kernels.pool_windows(
-        queue, buffers->pool_keys, buffers->pool_query_in, buffers->hidden + (size_t)first * view_floats,
-        engine->masks + (size_t)first * (size_t)(side * side), buffers->dead + first, model->pad_embed,
-        (size_t)engine->max_views * view_floats, count, layers, width, side, pool, ldf, wide);
+    int width = config->vit_width, ldf = vk_padded(width * config->vit_layer_count), ld = vk_padded(width),
+        ldh = vk_padded(config->projector_dim), wide = engine->wide;
     to->linear(queue, buffers->pool_query, width, buffers->pool_query_in, ldf, windows, &model->pool_query,
                VK_STORE_F32);
     to->linear(queue, buffers->pool_key_value, 2 * width, buffers->pool_keys, ldf, windows * n, &model->pool_key_value,
                VK_STORE_F32);
-    to->kernels.pool_attention(queue, buffers->pool_attended, buffers->pool_query, buffers->pool_key_value, windows, n,
-                               config->vit_head_count, config->vit_head_dim, ld, wide);
+    to->kernels.pool_attention(queue, buffers->pool_attended, buffers->pool_query, buffers->pool_key_value, places,
+                               windows, n, config->vit_head_count, config->vit_head_dim, ld, wide);
     to->linear(queue, buffers->pool_out, ld, buffers->pool_attended, ld, windows, &model->pool_out, VK_STORE);
     vk_at(queue, VP_PART_PROJECTOR, -1);
     to->linear(queue, buffers->projector_gate_up, 2 * config->projector_dim, buffers->pool_out, ld, windows,
@@ -182,6 +175,36 @@ static void vk_pool(vp_engine *engine, int first, int count, float *features) {
                          ldh, wide);
     to->linear(queue, features, config->d_model, buffers->projector_hidden, ldh, windows, &model->projector_down,
                VK_STORE_F32);
+}
+static void vk_pool(vp_engine *engine, int first, int count, float *features) {
+    const vp_model_config *config = &engine->config;
+    vk_buffers *buffers = &engine->buffers;
+    int width = config->vit_width, layers = config->vit_layer_count,
+        side = vp_geometry_patches_per_side(&config->geometry), pool = config->geometry.pool;
+    size_t view_floats = (size_t)config->vit_positions * (size_t)width;
+    vk_at(engine->queue, VP_PART_POOLING, -1);
+    engine->backend->kernels.pool_windows(
+        engine->queue, buffers->pool_keys, buffers->pool_query_in, buffers->hidden + (size_t)first * view_floats,
+        engine->masks + (size_t)first * (size_t)(side * side), buffers->dead + first, engine->model.pad_embed,
+        (size_t)engine->max_views * view_floats, count, layers, width, side, pool, vk_padded(width * layers),
+        engine->wide);
+    vk_pool_rows(engine, count * vp_geometry_tokens_per_crop(&config->geometry), pool * pool, NULL, features);
+}
+/* windows that lie across crops, as many at once as `count` views have at most */
+static void vk_stitch(vp_engine *engine, int first, int count, float *features) {
+    const vp_model_config *config = &engine->config;
+    vk_buffers *buffers = &engine->buffers;
+    int width = config->vit_width, layers = config->vit_layer_count, n = config->window_pool * config->window_pool,
+        most = count * vk_view_tokens(config), rest = engine->image_tokens - first * vk_view_tokens(config),
+        windows = rest < most ? rest : most;
+    const int32_t *places = buffers->places + (size_t)first * (size_t)vk_view_tokens(config) * (size_t)n;
+    if (windows <= 0) return;
+    vk_at(engine->queue, VP_PART_POOLING, -1);
+    engine->backend->kernels.pool_places(
+        engine->queue, buffers->pool_keys, buffers->pool_query_in, buffers->hidden, places,
+        (size_t)engine->max_views * (size_t)config->vit_positions * (size_t)width, windows, n, layers, width,
+        vk_padded(width * layers), engine->wide);
+    vk_pool_rows(engine, windows, n, places, features);
 }
 
 #define VK_TORCH_EPS 1e-5f /* torch.nn.LayerNorm's own; the projectors' configs name none */
@@ -270,11 +293,11 @@ static void vk_merge(vp_engine *engine, int count) {
 
 void vk_connector(vp_engine *engine, int first, int count) {
     float *features = engine->buffers.image_features
-                      + (size_t)first * (size_t)vp_geometry_tokens_per_crop(&engine->config.geometry)
-                            * (size_t)engine->config.d_model;
+                      + (size_t)first * (size_t)vk_view_tokens(&engine->config) * (size_t)engine->config.d_model;
     if (engine->config.connector == VP_CONNECTOR_MERGER) vk_merge(engine, count);
     else if (engine->config.connector == VP_CONNECTOR_POOLING) vk_pool(engine, first, count, features);
     else if (engine->config.connector == VP_CONNECTOR_MEAN) vk_mean(engine, first, count, features);
+    else if (engine->config.connector == VP_CONNECTOR_STITCHED) vk_stitch(engine, first, count, features);
     else vk_project(engine, first, count, features);
 }
 
@@ -284,12 +307,12 @@ void vk_embed(vp_engine *engine, const int32_t *ids, int rows) {
                                    engine->config.d_model, engine->wide);
 }
 
-void vk_add_image(vp_engine *engine, int views) {
+void vk_add_image(vp_engine *engine) {
     vk_buffers *buffers = &engine->buffers;
     const vk_kernels *kernels = &engine->backend->kernels;
     (engine->config.image_replaces ? kernels->place_rows : kernels->scatter_add)(
-        engine->queue, buffers->x, buffers->image_features, buffers->image_index,
-        views * vp_geometry_tokens_per_crop(&engine->config.geometry), engine->config.d_model);
+        engine->queue, buffers->x, buffers->image_features, buffers->image_index, engine->image_tokens,
+        engine->config.d_model);
 }
 
 void vk_compose_rope(vp_engine *engine, int rows) {
@@ -676,7 +699,7 @@ void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply) {
         if (request->dump) vk_dump_vision(engine, request);
     }
     vk_embed(engine, engine->buffers.ids, request->input_count);
-    if (views) vk_add_image(engine, views);
+    if (views) vk_add_image(engine);
     if (vk_has_mrope(&engine->config)) vk_compose_rope(engine, request->input_count + request->max_new_tokens - 1);
     vk_end_stage(engine, reply, VP_STAGE_EMBED);
     for (int b = 0, i = 0; b < engine->config.block_count; b++) {

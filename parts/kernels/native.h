@@ -88,3 +88,28 @@ KERNEL(k_mean_windows, float *out, const float *hidden, int before, int width, i
         out[BLK * (size_t)width + (size_t)i] = sum / (float)(pool * pool);
     }
 }
+
+/* One window of patches of several views, from `layers` saved hidden states, `layer_floats` apart, each f32 [views *
+ * patches of a view, width], side by side. places int32 [windows, patches]: rows there, negative: none. keys in-type
+ * [windows * patches, ld], 0 where there is none; query in-type [windows, ld] = the mean of those there are. */
+KERNEL(k_pool_places, void *keys, void *query, const float *hidden, const int32_t *places, size_t layer_floats,
+       int patches, int layers, int width, int ld, int wide) {
+    const int32_t *place = places + BLK * (size_t)patches;
+    int there = 0;
+    for (int j = 0; j < patches; j++) there += place[j] >= 0;
+    for (int l = 0; l < layers; l++) {
+        const float *states = hidden + (size_t)l * layer_floats;
+        for (int j = 0; j < patches; j++) {
+            const float *state = states + (size_t)(place[j] < 0 ? 0 : place[j]) * (size_t)width;
+            float is_there = place[j] < 0 ? 0.0f : 1.0f;
+            size_t to = (BLK * (size_t)patches + (size_t)j) * (size_t)ld + (size_t)(l * width);
+            EACH(i, width) vk_put(keys, to + (size_t)i, is_there > 0.0f ? state[i] : 0.0f, wide);
+        }
+        EACH(i, width) {
+            float sum = 0.0f;
+            for (int j = 0; j < patches; j++)
+                sum += place[j] < 0 ? 0.0f : states[(size_t)place[j] * (size_t)width + (size_t)i];
+            vk_put(query, BLK * (size_t)ld + (size_t)(l * width + i), sum / (float)there, wide);
+        }
+    }
+}

@@ -40,3 +40,11 @@ static void l_mean_windows(vk_queue *queue, float *out, const float *hidden, int
     LAUNCH(k_mean_windows, windows, vk_threads_for(width), count * (pool * pool + 1), 4 * count * (pool * pool + 1),
            out, hidden, before, width, side, pool);
 }
+static void l_pool_places(vk_queue *queue, void *keys, void *query, const float *hidden, const int32_t *places,
+                          size_t layer_floats, int windows, int patches, int layers, int width, int ld, int wide) {
+    int64_t values = (int64_t)windows * patches * layers * width, queries = (int64_t)windows * layers * width;
+    vk_shape(queue, windows, (int64_t)layers * width, 0, 0);
+    LAUNCH(k_pool_places, windows, vk_threads_for(width), values + queries,
+           4 * (values + (int64_t)windows * patches) + (values + queries) * vk_element(wide), keys, query, hidden,
+           places, layer_floats, patches, layers, width, ld, wide);
+}

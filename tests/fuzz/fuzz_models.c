@@ -52,6 +52,7 @@ static vp_processor_kind kind_of(vp_architecture architecture) {
     case VP_ARCHITECTURE_QWEN2_5_VL: return VP_PROCESSOR_QWEN2_5_VL;
     case VP_ARCHITECTURE_QWEN3_VL:
     case VP_ARCHITECTURE_QWEN3_VL_MOE: return VP_PROCESSOR_QWEN3_VL;
+    case VP_ARCHITECTURE_MOLMO2: return VP_PROCESSOR_MOLMO2;
     default: return VP_PROCESSOR_COUNT;
     }
 }

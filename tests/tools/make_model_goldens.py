@@ -4,12 +4,12 @@
 Run in the repository's root with transformers 5.23.0 and torch 2.15.0 (CPU): python tests/tools/make_model_goldens.py [NAME...]
 Shapes are odd on purpose: heads that share keys by 2, 3, 4 and 6, widths that no kernel likes, tied heads, stretched RoPE, normed
 heads, normalised experts. Weights are random and exact in bfloat16; names are those of published checkpoints."""
-import copy, json, os, struct, sys
+import copy, json, os, struct, sys, tempfile
 import numpy as np
 import torch
 import transformers as T
 from PIL import Image
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 ROOT = "tests/golden/othermodels"
 STEPS = 6
@@ -41,6 +41,10 @@ def fill(model):
 def published(kind, model):
     """state dict -> the names and layouts of published checkpoints"""
     out = {}
+    if kind == "molmo2":  # transformers saves it so
+        with tempfile.TemporaryDirectory() as folder:
+            copy.deepcopy(model).to(torch.bfloat16).save_pretrained(folder)
+            return load_file(f"{folder}/model.safetensors")
     for name, tensor in model.state_dict().items():
         if kind == "olmoe" and ".mlp.experts." in name:
             base = name.rsplit(".", 1)[0]
@@ -82,11 +86,13 @@ def inputs(kind, model, case, mean, std, folder):
     vision = cfg.vision_config
     if kind.startswith("qwen"):
         return native_inputs(cfg, text, case, mean, std, folder)
+    if kind == "molmo2":
+        return stitched_inputs(cfg, text, case, folder)
     side = vision.image_size if isinstance(vision.image_size, int) else vision.image_size[0]
     patch = vision.patch_size if isinstance(vision.patch_size, int) else vision.patch_size[0]
     if kind == "gemma3":
         return views_apart(cfg, text, case, mean, std, folder)
-    pool = 1 if kind == "llava" else cfg.scale_factor if kind == "smolvlm" else int(1 / cfg.downsample_ratio)
+    pool = 1 if kind == "llava" else cfg.scale_factor if kind in ("smolvlm", "idefics3") else int(1 / cfg.downsample_ratio)
     crops = 1 if kind == "llava" else case + 1
     token = cfg.image_token_id
     ids = text[:3] + [token] * (crops * (side // patch // pool) ** 2) + text[3:]
@@ -95,7 +101,7 @@ def inputs(kind, model, case, mean, std, folder):
     mean, std = np.float32(np.float64(mean) * 255), np.float32(np.float64(std) * 255)
     values = (image.reshape(crops, side, side, 3).astype(np.float32) - mean) / std
     values = torch.from_numpy(values.transpose(0, 3, 1, 2).copy())
-    return ids, values[None] if kind == "smolvlm" else values
+    return ids, values[None] if kind in ("smolvlm", "idefics3") else values
 
 
 def views_apart(cfg, text, case, mean, std, folder):
@@ -108,6 +114,28 @@ def views_apart(cfg, text, case, mean, std, folder):
     mean, std = np.float32(np.float64(mean) * 255), np.float32(np.float64(std) * 255)
     values = (image.reshape(case, side, side, 3).astype(np.float32) - mean) / std
     return ids + text[7:], torch.from_numpy(values.transpose(0, 3, 1, 2).copy())
+
+
+SIZES = [(97, 61), (110, 203)]  # width, height
+
+
+def stitched_inputs(cfg, text, case, folder):
+    """Molmo2: what its image processor makes of a picture; the tokens of both grids stand side by side"""
+    processor = T.Molmo2ImageProcessor(**json.load(open(f"{folder}/../checkpoint/preprocessor_config.json")))
+    image = picture(SIZES[case - 1][1], 1, case, SIZES[case - 1][0])
+    given = dict(processor(Image.fromarray(image), return_tensors="pt"))
+    low_rows, low_cols, rows, cols = given["image_grids"][0].tolist()
+    patch, column = cfg.image_patch_id, cfg.image_patch_id + 1
+    tokens = [cfg.low_res_image_start_token_id] + ([patch] * low_cols + [column]) * low_rows + [cfg.image_end_token_id]
+    tokens += [cfg.image_start_token_id] + ([patch] * cols + [column]) * rows + [cfg.image_end_token_id]
+    side, pixels = cfg.vision_config.patch_size, given["pixel_values"]
+    across = cfg.vision_config.image_size[0] // side
+    levels = ((pixels * 0.5 + 0.5) * 255).round().to(torch.uint8).numpy()
+    levels = levels.reshape(-1, across, across, side, side, 3).transpose(0, 1, 3, 2, 4, 5).reshape(-1, across * side, 3)
+    Image.fromarray(levels).save(f"{folder}/pixels.png", optimize=True)
+    given["kinds"] = [0] * 3 + [1] * len(tokens) + [0] * (len(text) - 3)
+    given["image_size"] = list(SIZES[case - 1])
+    return text[:3] + tokens + text[3:], given
 
 
 GRIDS = {"qwen2_5_vl": [(5, 7), (4, 4)], "qwen3_vl": [(3, 5), (6, 4)], "qwen3_vl_moe": [(1, 6), (4, 5)]}  # rows, columns of merged patches
@@ -132,7 +160,9 @@ def native_inputs(cfg, text, case, mean, std, folder):
 def run(model, ids, pixels):
     """greedy, every step recomputed: logits [STEPS, vocab], block_last, image features, and what DeepStack gets"""
     rows, tokens, kept = [], [], {}
-    hook = grid = None
+    hook = grid = kinds = None
+    if isinstance(pixels, dict):
+        kinds = pixels["kinds"]
     if isinstance(pixels, tuple):
         pixels, grid = pixels
     holder = getattr(model.model, "multi_modal_projector", None) or getattr(model.model, "connector", None)
@@ -141,7 +171,7 @@ def run(model, ids, pixels):
 
     def keep(module, given, out):
         if grid is None:
-            kept["features"] = out.detach().float().clone()
+            kept["features"] = (out if kinds is None else out.last_hidden_state).detach().float().clone()
             return
         kept["features"] = out.pooler_output.detach().float().clone()
         levels = getattr(out, "deepstack_features", None)
@@ -152,7 +182,11 @@ def run(model, ids, pixels):
     ids = list(ids)
     for step in range(STEPS):
         with torch.no_grad():
-            extra = {} if pixels is None else {"pixel_values": pixels.to(model.dtype)}
+            extra = {} if pixels is None or kinds is not None else {"pixel_values": pixels.to(model.dtype)}
+            if kinds is not None:
+                extra = {k: v for k, v in pixels.items() if k not in ("kinds", "image_size")}
+                extra["pixel_values"] = extra["pixel_values"].to(model.dtype)
+                extra["mm_token_type_ids"] = torch.tensor([kinds + [0] * (len(ids) - len(kinds))])
             if grid is not None:
                 kinds = torch.tensor([[int(i == model.config.image_token_id) for i in ids]])
                 extra.update(image_grid_thw=grid, mm_token_type_ids=kinds)
@@ -179,7 +213,7 @@ def narrow(model):
     return low
 
 
-def make(name, kind, model, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5)):
+def make(name, kind, model, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), crops=None):
     folder = f"{ROOT}/own_{name}"
     os.makedirs(f"{folder}/checkpoint", exist_ok=True)
     model.eval()
@@ -188,7 +222,11 @@ def make(name, kind, model, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5)):
     config = model.config.to_dict()
     config["architectures"] = [type(model).__name__]
     json.dump(config, open(f"{folder}/checkpoint/config.json", "w"), indent=1, sort_keys=True, default=str)
-    if kind != "olmoe":
+    if kind == "molmo2":
+        side = config["vision_config"]["image_size"][0]
+        json.dump({"image_mean": list(mean), "image_std": list(std), "size": {"height": side, "width": side},
+                   "patch_size": config["vision_config"]["patch_size"], **crops}, open(f"{folder}/checkpoint/preprocessor_config.json", "w"))
+    elif kind != "olmoe":
         json.dump({"image_mean": list(mean), "image_std": list(std)}, open(f"{folder}/checkpoint/preprocessor_config.json", "w"))
     save_file(published(kind, model), f"{folder}/checkpoint/model.safetensors", metadata={"format": "pt"})
     low = narrow(model)
@@ -203,6 +241,8 @@ def make(name, kind, model, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5)):
         info = {"input_ids": ids, "tokens": tokens, "margin": min(margins), "image": None if pixels is None else "pixels.png",
                 "logits_vs_float64": float((logits - double).norm() / double.norm())}
         if pixels is not None:
+            if isinstance(pixels, dict):
+                info["image_size"], info["mm_token_type_ids"] = pixels["image_size"], pixels["kinds"]
             info["image_token_id"] = getattr(model.config, "image_token_index", None) or model.config.image_token_id
             np.save(f"{at}/image_features.npy", features.numpy().astype(np.float32))
             if deepstack is not None:
@@ -239,6 +279,12 @@ smolvlm_b = T.SmolVLMConfig(
     text_config=T.LlamaConfig(hidden_size=66, intermediate_size=34, num_attention_heads=6, num_key_value_heads=2, head_dim=22, **TEXT),
     vision_config=dict(hidden_size=72, intermediate_size=66, num_hidden_layers=2, num_attention_heads=1, image_size=32, patch_size=4),
     image_token_id=90, scale_factor=4)
+idefics3 = T.Idefics3Config(  # pictures of 40 pixels, 6 patches of 6: the tower does not read the last 4 rows and columns
+    text_config=T.LlamaConfig(hidden_size=48, intermediate_size=72, num_attention_heads=6, num_key_value_heads=2, head_dim=16,
+                              rope_parameters={"rope_type": "yarn", "rope_theta": 10000.0, "factor": 8.0, "beta_fast": 4.0,
+                                               "original_max_position_embeddings": 32}, **TEXT),
+    vision_config=dict(hidden_size=36, intermediate_size=44, num_hidden_layers=2, num_attention_heads=3, image_size=40, patch_size=6),
+    image_token_id=90, scale_factor=3)
 internvl = T.InternVLConfig(
     text_config=T.Qwen3Config(hidden_size=44, intermediate_size=52, num_attention_heads=6, num_key_value_heads=2, head_dim=64,
                               rope_parameters={"rope_type": "default", "rope_theta": 1000000.0}, **TEXT),
@@ -296,21 +342,42 @@ gemma3_b = T.Gemma3Config(
                                    query_pre_attn_scalar=22, **{**TEXT, "num_hidden_layers": 7}),
     vision_config=dict(model_type="siglip_vision_model", vision_use_head=False, hidden_size=40, intermediate_size=34, num_hidden_layers=3, num_attention_heads=2,
                        image_size=40, patch_size=10), image_token_index=90, boi_token_index=91, eoi_token_index=92, mm_tokens_per_image=16)
+def molmo2_config(text, vision, layers, pooled):
+    return T.Molmo2Config(
+        text_config=dict(vocab_size=96, additional_vocab_size=9, max_position_embeddings=512, num_hidden_layers=3, **text), vision_config=vision,
+        adapter_config=dict(vision_feature_layer=layers, hidden_size=vision["hidden_size"], num_attention_heads=vision["num_attention_heads"],
+                            num_key_value_heads=vision["num_attention_heads"], head_dim=vision["head_dim"], intermediate_size=pooled,
+                            text_hidden_size=text["hidden_size"]),
+        image_start_token_id=96, image_end_token_id=97, image_patch_id=98, low_res_image_start_token_id=100, frame_start_token_id=103, frame_end_token_id=104)
+
+
+molmo2 = molmo2_config(
+    dict(hidden_size=60, intermediate_size=44, num_attention_heads=6, num_key_value_heads=2, head_dim=14, attention_bias=True,
+         rope_parameters={"rope_type": "default", "rope_theta": 50000.0}),
+    dict(hidden_size=36, intermediate_size=50, num_hidden_layers=3, num_attention_heads=3, num_key_value_heads=3, head_dim=12, image_size=[50, 50],
+         patch_size=10), [2, 0], 28)
+molmo2_b = molmo2_config(
+    dict(hidden_size=44, intermediate_size=70, num_attention_heads=4, num_key_value_heads=1, head_dim=22, qk_norm_type="olmo", norm_after=True,
+         rms_norm_eps=1e-5, rope_parameters={"rope_type": "default", "rope_theta": 10000.0}),
+    dict(hidden_size=40, intermediate_size=34, num_hidden_layers=4, num_attention_heads=2, num_key_value_heads=2, head_dim=20, image_size=[42, 42],
+         patch_size=6), [-1, 1, -4], 36)
 clip = dict(mean=(0.48145466, 0.4578275, 0.40821073), std=(0.26862954, 0.26130258, 0.27577711))
 MODELS = (("olmoe_a", "olmoe", olmoe, {}), ("olmoe_b", "olmoe", olmoe_b, {}), ("llava_a", "llava", llava, clip),
                                  ("llava_b", "llava", llava_b, clip), ("smolvlm_a", "smolvlm", smolvlm, {}), ("smolvlm_b", "smolvlm", smolvlm_b, {}),
-                                 ("internvl_a", "internvl", internvl, {}), ("internvl_b", "internvl", internvl_b, {}),
+                                 ("idefics3_a", "idefics3", idefics3, {}), ("internvl_a", "internvl", internvl, {}), ("internvl_b", "internvl", internvl_b, {}),
                                  ("qwen2_5_vl_a", "qwen2_5_vl", qwen2_5, clip), ("qwen2_5_vl_b", "qwen2_5_vl", qwen2_5_b, clip),
                                  ("qwen3_vl_a", "qwen3_vl", qwen3, {}), ("qwen3_vl_b", "qwen3_vl", qwen3_b, {}),
                                  ("qwen3_vl_moe_a", "qwen3_vl_moe", qwen3_moe, {}), ("qwen3_vl_moe_b", "qwen3_vl_moe", qwen3_moe_b, {}),
-                                 ("gemma3_a", "gemma3", gemma3, {}), ("gemma3_b", "gemma3", gemma3_b, {}))
+                                 ("gemma3_a", "gemma3", gemma3, {}), ("gemma3_b", "gemma3", gemma3_b, {}),
+                                 ("molmo2_a", "molmo2", molmo2, dict(crops=dict(max_crops=6, overlap_margins=[1, 1], pooling_size=[2, 2]))),
+                                 ("molmo2_b", "molmo2", molmo2_b, dict(crops=dict(max_crops=5, overlap_margins=[2, 1], pooling_size=[3, 3]))))
 for name, kind, config, rest in MODELS:
     if sys.argv[1:] and name not in sys.argv[1:]:
         continue
-    if kind.startswith(("qwen", "gemma")):
+    if kind.startswith(("qwen", "gemma", "molmo2", "idefics3")):
         torch.manual_seed(20261123 + sum(name.encode()))
-    cls = {"olmoe": T.OlmoeForCausalLM, "llava": T.LlavaForConditionalGeneration, "smolvlm": T.SmolVLMForConditionalGeneration,
+    cls = {"olmoe": T.OlmoeForCausalLM, "llava": T.LlavaForConditionalGeneration, "smolvlm": T.SmolVLMForConditionalGeneration, "idefics3": T.Idefics3ForConditionalGeneration,
            "internvl": T.InternVLForConditionalGeneration, "qwen2_5_vl": T.Qwen2_5_VLForConditionalGeneration,
-           "gemma3": T.Gemma3ForConditionalGeneration, "qwen3_vl": T.Qwen3VLForConditionalGeneration, "qwen3_vl_moe": T.Qwen3VLMoeForConditionalGeneration}[kind]
+           "gemma3": T.Gemma3ForConditionalGeneration, "molmo2": T.Molmo2ForConditionalGeneration, "qwen3_vl": T.Qwen3VLForConditionalGeneration, "qwen3_vl_moe": T.Qwen3VLMoeForConditionalGeneration}[kind]
     config._attn_implementation = config._experts_implementation = "eager"
     make(name, kind, cls._from_config(config, **EAGER), **rest)

@@ -1,0 +1,166 @@
+/* bench_peers.c - this project's side of tests/bench/peers.py: for each line on stdin one turn, answered by one line of JSON with milliseconds.
+ *   bench_peers engine VIT_BLOCKS BLOCKS VIEWS TOKENS [WEIGHTS]   random weights in MolmoE-1B's shape: vision, prefill, decode a step
+ *   bench_peers tokenizer TOKENIZER_JSON TEXT                     a text file, line by line
+ *   bench_peers crops PHOTO                                       a decoded photograph to a global view and 12 crops of normalised patches */
+#include "vlmprof.h"
+#include "vlmprof_checkpoint.h"
+#include "vlmprof_engine.h"
+#include "vlmprof_file.h"
+#include "vlmprof_image.h"
+#include "vlmprof_stages.h"
+#include "vlmprof_tokenizer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NEW = 17, TOKENS_MAX = 2048, VIEWS_MAX = 13, CROPS = 12 };
+
+static void fail(const char *what, const vp_error *error) {
+    fprintf(stderr, "bench_peers: %s: %s\n", what, error ? error->text : "failed");
+    exit(1);
+}
+static void *room(size_t bytes) {
+    void *memory = calloc(1, bytes);
+    if (!memory) fail("no memory", NULL);
+    return memory;
+}
+/* waits for the next turn; 0: there is none */
+static int turn(void) {
+    char line[16];
+    return fgets(line, sizeof line, stdin) != NULL;
+}
+static double ms_since(int64_t start) { return (double)(vp_clock_ns() - start) / 1e6; }
+static void ready(const char *what) {
+    printf("%s\n", what);
+    fflush(stdout);
+}
+
+static double stages_ms(const vp_reply *reply, vp_stage first, vp_stage last) {
+    double ns = 0.0;
+    for (int stage = (int)first; stage <= (int)last; stage++) ns += (double)reply->times.device_ns[stage];
+    return ns / 1e6;
+}
+static vp_model_config config;
+static vp_engine *open_engine(int vit_blocks, int blocks, const char *weights) {
+    vp_engine_options options = vp_engine_options_default();
+    vp_engine *engine = NULL;
+    vp_error error;
+    vp_model_config_preset("molmoe-1b", &config);
+    config.block_count = blocks;
+    config.vit_blocks_needed = vit_blocks;
+    config.vit_block_count = vit_blocks + 1;
+    if (vit_blocks < 8) config.vit_layers[1] = -2; /* the real one takes its second features from a block that is not there */
+    options.config = &config; options.device = "cpu"; options.max_sequence = TOKENS_MAX + NEW; options.max_views = VIEWS_MAX;
+    if (strcmp(weights, "bf16")) fail("this build has no other weights than bf16", NULL);
+    if (vp_engine_open(&options, &engine, &error) != VP_OK) fail("open", &error);
+    return engine;
+}
+static int bench_engine(int vit_blocks, int blocks, int views, int tokens, const char *weights) {
+    static int32_t ids[TOKENS_MAX], places[VIEWS_MAX * 144], made[NEW], active[64];
+    static int64_t step_ns[NEW];
+    size_t values = (size_t)VIEWS_MAX * 576 * 588;
+    float *pixels = (float *)room(values * sizeof *pixels), *masks = (float *)room((size_t)VIEWS_MAX * 576 * sizeof *masks);
+    vp_engine *engine = open_engine(vit_blocks, blocks, weights);
+    vp_request request;
+    vp_error error;
+    uint32_t state = 1;
+    for (size_t i = 0; i < values; i++) { state = state * 1664525u + 1013904223u; pixels[i] = (float)(int32_t)state * 4.6e-10f; }
+    for (int i = 0; i < VIEWS_MAX * 576; i++) masks[i] = 1.0f;
+    for (int i = 0; i < TOKENS_MAX; i++) ids[i] = (i * 379 + 7) % 50000;
+    for (int i = 0; i < VIEWS_MAX * 144; i++) places[i] = i < 384 && i + 1 < tokens ? i + 1 : -1;
+    for (int i = 0; i < 64; i++) active[i] = i;
+    memset(&request, 0, sizeof request);
+    request.input_ids = ids; request.input_count = tokens; request.pixels = pixels; request.image_masks = masks;
+    request.image_input_idx = places; request.views = views; request.max_new_tokens = NEW; request.ignore_eos = 1;
+    request.timing = VP_TIMING_STAGE; request.top_k = config.top_k; request.active_blocks = active; request.active_block_count = blocks;
+    ready(vp_engine_gemm(engine, 577));
+    while (turn()) {
+        vp_reply reply;
+        memset(&reply, 0, sizeof reply);
+        reply.tokens = made; reply.step_ns = step_ns;
+        if (vp_engine_run(engine, &request, &reply, &error) != VP_OK) fail("request", &error);
+        printf("{\"vision\": %.3f, \"prefill\": %.3f, \"decode\": %.3f}\n", stages_ms(&reply, VP_STAGE_VIT, VP_STAGE_CONNECTOR),
+               stages_ms(&reply, VP_STAGE_EMBED, VP_STAGE_SAMPLE), stages_ms(&reply, VP_STAGE_DECODE, VP_STAGE_DECODE) / (NEW - 1));
+        fflush(stdout);
+    }
+    vp_engine_close(engine);
+    free(pixels); free(masks);
+    return 0;
+}
+
+static int bench_tokenizer(const char *tokenizer_file, const char *text_file) {
+    char *json = NULL, *text = NULL;
+    size_t json_bytes = 0, bytes = 0, count = 0;
+    int32_t *ids;
+    vp_tokenizer *tokenizer = NULL;
+    vp_error error;
+    if (vp_file_read(tokenizer_file, SIZE_MAX / 4, &json, &json_bytes, &error) != VP_OK) fail(tokenizer_file, &error);
+    if (vp_file_read(text_file, SIZE_MAX / 4, &text, &bytes, &error) != VP_OK) fail(text_file, &error);
+    if (vp_tokenizer_load(json, json_bytes, &tokenizer, &error) != VP_OK) fail(tokenizer_file, &error);
+    ids = (int32_t *)room((2 * bytes + 1) * sizeof *ids);
+    ready("one thread");
+    while (turn()) {
+        int64_t start = vp_clock_ns();
+        count = 0;
+        for (const char *line = text, *end = text + bytes; line < end;) {
+            const char *stop = (const char *)memchr(line, '\n', (size_t)(end - line));
+            size_t got = 0;
+            if (!stop) stop = end;
+            if (vp_tokenizer_encode(tokenizer, line, (size_t)(stop - line), ids + count, 2 * bytes + 1 - count, &got) != VP_OK) fail("encode", NULL);
+            count += got;
+            line = stop + 1;
+        }
+        printf("{\"encode\": %.4f, \"tokens\": %zu}\n", ms_since(start), count);
+        fflush(stdout);
+    }
+    vp_tokenizer_free(tokenizer);
+    free(ids); free(json); free(text);
+    return 0;
+}
+
+static int bench_crops(const char *photo) {
+    const vp_geometry geometry = vp_geometry_default();
+    vp_tile_options options = vp_tile_options_default();
+    vp_image image;
+    vp_layout layout;
+    vp_error error;
+    char *file = NULL;
+    size_t bytes = 0, scratch_bytes;
+    float *pixels, *masks;
+    void *scratch;
+    options.rule = VP_TILE_CROPS;
+    options.crops = CROPS;
+    if (vp_file_read(photo, SIZE_MAX / 4, &file, &bytes, &error) != VP_OK) fail(photo, &error);
+    if (vp_image_decode((const uint8_t *)file, bytes, &image, &error) != VP_OK) fail(photo, &error);
+    if (vp_layout_compute(&geometry, &options, image.width_px, image.height_px, &layout, &error) != VP_OK) fail(photo, &error);
+    scratch_bytes = vp_preprocess_scratch_bytes(&geometry, &layout);
+    pixels = (float *)room(vp_preprocess_pixel_count(&geometry, &layout) * sizeof *pixels);
+    masks = (float *)room((size_t)layout.views * 576 * sizeof *masks);
+    scratch = room(scratch_bytes);
+    printf("%d %d %d %d %d %d\n", layout.views, layout.tiling.rows, layout.tiling.cols, layout.resized_width_px, layout.resized_height_px,
+           image.width_px * image.height_px);
+    fflush(stdout);
+    while (turn()) {
+        int64_t start = vp_clock_ns();
+        if (vp_preprocess(&geometry, &layout, image.rgb, pixels, masks, scratch, scratch_bytes) != VP_OK) fail("preprocess", NULL);
+        printf("{\"crops\": %.4f", ms_since(start));
+        start = vp_clock_ns();
+        vp_image_free(&image);
+        if (vp_image_decode((const uint8_t *)file, bytes, &image, &error) != VP_OK) fail(photo, &error);
+        printf(", \"decode_file\": %.4f}\n", ms_since(start));
+        fflush(stdout);
+    }
+    vp_image_free(&image);
+    free(file); free(pixels); free(masks); free(scratch);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc >= 6 && !strcmp(argv[1], "engine"))
+        return bench_engine(atoi(argv[2]), atoi(argv[3]), atoi(argv[4]), atoi(argv[5]), argc > 6 ? argv[6] : "bf16");
+    if (argc == 4 && !strcmp(argv[1], "tokenizer")) return bench_tokenizer(argv[2], argv[3]);
+    if (argc == 3 && !strcmp(argv[1], "crops")) return bench_crops(argv[2]);
+    fprintf(stderr, "bench_peers engine VIT_BLOCKS BLOCKS VIEWS TOKENS [WEIGHTS] | tokenizer JSON TEXT | crops PHOTO\n");
+    return argc > 1 ? 2 : 0; /* without arguments, as make bench runs every program: it is for make bench-peers */
+}
