@@ -153,7 +153,8 @@ typedef struct vp_model_config {
 VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json,
                                        size_t preprocessor_bytes, vp_model_config *config, vp_error *error);
 /* Built-in shapes. "tiny" (MolmoE's architecture), "tiny-dense" (Molmo-7B-D's), "tiny-qwen3-vl-moe" and
- * "tiny-gemma3" run in milliseconds; the others are real models', "qwen3-vl-30b-a3b-12-blocks" that of its 48 blocks' first 12. They go with
+ * "tiny-gemma3" run in milliseconds; the others are real models', "qwen3-vl-30b-a3b-12-blocks" that of its 48 blocks'
+ * first 12. They go with
  * a byte tokenizer, and the ids are behind its ids: the end is the last of the vocabulary. The ids of image tokens are
  * Molmo's.
  * returns: VP_OK, or VP_ERR_NOT_FOUND for another name (outputs untouched); VP_ERR_MEMORY

@@ -54,8 +54,8 @@ typedef struct vp_gguf_tensor {
  * returns: VP_OK; VP_ERR_NOT_FOUND, VP_ERR_READ; VP_ERR_FORMAT a malformed file (where: the file, offset: the byte);
  *          VP_ERR_UNSUPPORTED version 1, big-endian, arrays of arrays, a part of a split model; VP_ERR_MEMORY
  * rule:    version 2 or 3; no key and no tensor stands twice; shapes have 1 to 4 positive dimensions; each tensor
- *          begins where the one before it ends, rounded up to general.alignment (32 unless given; a power of two, 8 to 2^20),
- *          and all lie in the file. Tensors of unknown types have 0 bytes, and must be the last ones.
+ *          begins where the one before it ends, rounded up to general.alignment (32 unless given; a power of two,
+ *          8 to 2^20), and all lie in the file. Tensors of unknown types have 0 bytes, and must be the last ones.
  * source:  github.com/ggml-org/ggml docs/gguf.md; llama.cpp ggml/src/gguf.cpp
  * memory:  at most 80 bytes per key and per tensor; each takes at least 13 bytes of the file
  * threads: reentrant; many threads may read one file */

@@ -552,7 +552,7 @@ VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t wid
     return VP_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------- size of images */
+/* --------------------------------------------------------------------------------------------------- size of images */
 
 /* the settings of a kind, the first one's step and most */
 typedef struct vp_impl_processor_knobs { const char *names[2]; int32_t most; } vp_impl_processor_knobs;
@@ -703,7 +703,8 @@ static void vp_impl_processor_axis_free(vp_impl_processor_axis *axis) {
     free(axis->weights);
 }
 static vp_result vp_impl_processor_axis_make(vp_impl_processor_axis *axis, int32_t in, int32_t out, vp_filter filter) {
-    const double scale = (double)in / out, wide = filter == VP_FILTER_LANCZOS ? 3.0 : filter == VP_FILTER_BICUBIC ? 2.0 : 1.0,
+    const double scale = (double)in / out,
+                 wide = filter == VP_FILTER_LANCZOS ? 3.0 : filter == VP_FILTER_BICUBIC ? 2.0 : 1.0,
                  support = scale >= 1.0 ? wide * scale : wide, inverse = scale >= 1.0 ? 1.0 / scale : 1.0;
     double *exact, largest = 0;
     int32_t i, k;

@@ -25,7 +25,8 @@ typedef struct vp_tokenizer vp_tokenizer;
 /* Reads a tokenizer.json with a BPE model. Byte level: NFC or no normaliser; the pre-tokeniser ByteLevel with GPT-2's
  * pattern, alone or behind Digits (each alone), or behind a Split by the pattern of cl100k (up to three digits in a
  * word) or of Qwen2 (one); decoder ByteLevel. Llama: spaces become U+2581 and one is put in front, no pre-tokeniser,
- * byte fallback; Gemma: the same with nothing in front. A template may put one token in front of a text (vp_tokenizer_bos).
+ * byte fallback; Gemma: the same with nothing in front. A template may put one token in front of a text
+ * (vp_tokenizer_bos).
  * in:      json       [bytes] the text of the file; it is not kept
  * out:     tokenizer  release with vp_tokenizer_free
  *          error      may be NULL; names the option, token or merge, with its byte offset where there is one

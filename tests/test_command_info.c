@@ -14,7 +14,8 @@ static void test_info(void) {
     struct stat info;
     check_case("info: this machine");
     CHECK_INT(cli("info"), 0);
-    CHECK(last.out && strstr(last.out, VLMPROF_VERSION) && strstr(last.out, "\ncpu ") && strstr(last.out, "\nhuge pages  ") && strstr(last.out, "plain") && strstr(last.out, "\ngpu ") && !*last.err);
+    CHECK(last.out && strstr(last.out, VLMPROF_VERSION) && strstr(last.out, "\ncpu ") && strstr(last.out, "\nhuge pages  ")
+          && strstr(last.out, "plain") && strstr(last.out, "\ngpu ") && !*last.err);
     if (cli_json("info --json", 0, &d)) {
         cpu = member(&d, 0, "cpu");
         check_keys(&d, 0, "schema version compiler cuda_toolkit cpu gpus gpus_note gpu_tools model");

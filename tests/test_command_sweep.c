@@ -453,13 +453,16 @@ static void test_other_models(void) {
                 "questions_imgsizemax_num_crops2_topk0_blocks6.json", "Gemma 3", 0);
     check_case("sweep: what other models lack");
     REFUSED("sweep --model " OTHER "olmoe/checkpoint --data samples/questions.jsonl --plan", 3, "line 1: has an image, and the model reads text only");
-    REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --tier_list low", 2, "--tier_list: tiers belong to the Molmo models, not to LLaVA");
-    REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --vision_tokens_list 288", 2, "--vision_tokens_list: LLaVA: vision_tokens: this model's images have one size");
+    REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --tier_list low", 2,
+            "--tier_list: tiers belong to the Molmo models, not to LLaVA");
+    REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --vision_tokens_list 288", 2,
+            "--vision_tokens_list: LLaVA: vision_tokens: this model's images have one size");
     REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --image_knob max_patches=2", 2, "nothing can be set");
     REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --top_k_list 2", 2, "LLaVA has no experts");
     REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --style vqa2", 2, "--style");
     REFUSED("sweep --model " OTHER "internvl/checkpoint --data samples/questions.jsonl --plan --image_knob tiles=2", 2, "there are: max_patches, min_patches");
-    REFUSED("sweep --model " OTHER "internvl/checkpoint --data samples/questions.jsonl --plan --image_knob max_patches=2 --vision_tokens_list 9", 2, "exclude each other");
+    REFUSED("sweep --model " OTHER "internvl/checkpoint --data samples/questions.jsonl --plan --image_knob max_patches=2 --vision_tokens_list 9", 2,
+            "exclude each other");
     REFUSED("sweep --synthetic tiny-qwen3-vl-moe --data samples/questions.jsonl --plan --image_knob longest_edge=448", 2, "there are: max_pixels, min_pixels");
     REFUSED("sweep --synthetic tiny-qwen3-vl-moe --data samples/questions.jsonl --plan --image_knob max_pixels=65536,4095", 2, "below min_pixels, which is 4096");
     REFUSED("sweep --synthetic tiny-qwen3-vl-moe --data samples/questions.jsonl --plan --image_knob min_pixels=1048577", 2, "above max_pixels, which is 1048576");

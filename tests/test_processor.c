@@ -95,7 +95,8 @@ static void check_values(size_t model, const char *name, const vp_processor *pro
             for (int c = 0; sums && is_native(model) && c < 3; c++) worst = fmax(worst, fabs(2 * sum[c] - check_at(&values, (view * side * side + at) * 3 + c)));
             const int rows_first = models[model].kind == VP_PROCESSOR_MOLMO2; /* [views, patches, 3] */
             for (int c = 0; sums && rows_first && c < 3; c++) worst = fmax(worst, fabs(sum[c] - check_at(&values, (view * side * side + at) * 3 + c)));
-            for (int c = 0; sums && !is_native(model) && !rows_first && c < 3; c++) worst = fmax(worst, fabs(sum[c] - check_at(&values, (view * 3 + c) * side * side + at)));
+            for (int c = 0; sums && !is_native(model) && !rows_first && c < 3; c++)
+                worst = fmax(worst, fabs(sum[c] - check_at(&values, (view * 3 + c) * side * side + at)));
         }
     CHECK_NEAR(worst, 0, sums ? 1e-4 : 1e-6);
     if (getenv("VERBOSE")) printf("%s %s: %s differ by %.2g\n", models[model].name, name, sums ? "sums" : "values", worst);
@@ -252,7 +253,8 @@ static void test_crops(void) {
         check_case("gemma3 %s", cases[i].name);
         snprintf(rest, sizeof rest, "%s/case.json", cases[i].name);
         file = json_open(place(model, rest));
-        if (!CHECK(file) || !CHECK(json_text(file, "text", text)) || !CHECK(json_text(file, "expanded_text", expanded)) || !CHECK(json_text(file, "image", path))) continue;
+        if (!CHECK(file) || !CHECK(json_text(file, "text", text)) || !CHECK(json_text(file, "expanded_text", expanded))
+            || !CHECK(json_text(file, "image", path))) continue;
         CHECK_INT(vp_json_to_double(&file->json, vp_json_get(&file->json, 0, "rows"), &height), VP_OK);
         data = check_read(place(model, path + strlen("../")), &bytes);
         if (!CHECK(data) || !CHECK_INT(vp_image_decode((const uint8_t *)data, bytes, &image, &error), VP_OK)) continue;

@@ -712,7 +712,8 @@ static void test_urls(void) {
     static const struct { const char *url, *base, *error; } cases[] = {
         {"http://a", "http://a", NULL}, {"http://a/", "http://a", NULL}, {"http://a/v1", "http://a", NULL}, {"https://a:8000/v1///", "https://a:8000", NULL},
         {"http://a/x/v1/", "http://a/x", NULL}, {"http://a/v1/chat/completions", "http://a", NULL},
-        {"http://a/x/v1/responses/", "http://a/x", NULL}, {"http://a/api/chat", "http://a", NULL}, {"http://a/v1x", "http://a/v1x", NULL}, {"http://v1", "http://v1", NULL}, {"http://[::1]:8000/v1",
+        {"http://a/x/v1/responses/", "http://a/x", NULL}, {"http://a/api/chat", "http://a", NULL}, {"http://a/v1x", "http://a/v1x", NULL},
+        {"http://v1", "http://v1", NULL}, {"http://[::1]:8000/v1",
         "http://[::1]:8000", NULL},
         {"http://[fe80::1]", "http://[fe80::1]", NULL}, {"http://a:65535", "http://a:65535", NULL}, {"Https://A/v1", "Https://A", NULL},
         {NULL, NULL, "http://"}, {"", NULL, "http://"}, {"a", NULL, "http://"}, {"ftp://a", NULL, "http://"}, {"file:///etc/passwd", NULL, "http://"},

@@ -21,7 +21,8 @@ void model_files_close(struct model_files *files);
 
 /* Truth: there is a file of that name. */
 int model_files_has(const struct model_files *files, const char *name);
-/* Reads it into a malloc'ed text, and takes its bytes into *identity, if that is not NULL. Returns 0 or an exit code. */
+/* Reads it into a malloc'ed text, and takes its bytes into *identity, if that is not NULL. Returns 0 or an exit
+ * code. */
 int model_files_read(const struct model_files *files, const char *name, char **text, size_t *bytes,
                      uint64_t *identity);
 

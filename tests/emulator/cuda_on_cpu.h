@@ -267,7 +267,8 @@ inline const char *const call_names[CALLS] = { "alloc", "host", "launch", "copy"
 
 struct Memory { size_t bytes; unsigned char *pages, *end; bool live, device; }; /* pages..end: what is mapped, page by page, the bytes at its end */
 struct Range { unsigned char *from; size_t bytes; };
-struct Settings { uint64_t seed, memory, host_fast, load_ns; int devices, driver, major, minor, multiprocessors; unsigned long long throttle; std::string no_cublas, nvml, report; };
+struct Settings { uint64_t seed, memory, host_fast, load_ns; int devices, driver, major, minor, multiprocessors; unsigned long long throttle;
+                  std::string no_cublas, nvml, report; };
 
 struct Work { /* what an operation does when it runs */
     uint64_t cost_ns = 0;
@@ -423,7 +424,8 @@ inline bool set(const char *name, const char *value) {
     return true;
 }
 inline void read_environment() {
-    for (const char *name : { "SEED", "DEVICES", "DRIVER", "MEMORY", "LOAD", "HOST_FAST", "CUBLAS", "NVML", "THROTTLE", "REPORT", "CAPABILITY", "MULTIPROCESSORS", "FAIL" }) {
+    for (const char *name : { "SEED", "DEVICES", "DRIVER", "MEMORY", "LOAD", "HOST_FAST", "CUBLAS", "NVML",
+                              "THROTTLE", "REPORT", "CAPABILITY", "MULTIPROCESSORS", "FAIL" }) {
         const char *value = getenv((std::string("CUDA_ON_CPU_") + name).c_str());
         if (!set(name, value && *value ? value : nullptr)) fail("CUDA_ON_CPU_%s=%s makes no sense", name, value);
     }
