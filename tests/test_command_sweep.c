@@ -441,7 +441,7 @@ static void test_other_models(void) {
     check_other("smolvlm", "--vision_tokens_list 24 60 --num_active_blocks_list 2", questions, "questions_imgsizetokens24_topk0_blocks2.json", "SmolVLM", 20);
     check_other("internvl", "--image_knob max_patches=1,4 --use_profiler", questions, "questions_imgsizemax_patches1_topk0_blocks4.json", "InternVL", 4);
     check_other("molmo_7b_o", "--image_knob max_crops=1,2", questions, "questions_imgsizemax_crops1_topk0_blocks3.json", "Molmo", 0);
-    check_other("molmo_7b_d", "--tier_list low --num_active_blocks_list 1 3 --kernel_pass", questions, "questions_imgsizetier-low_crops2_topk0_blocks1.json", "Molmo", 0);
+    check_other("molmo_7b_d", "--tier_list low --num_active_blocks_list 1 3 --kernel_pass", questions, "questions_imgsizetier-low_crops1_topk0_blocks1.json", "Molmo", 0);
     snprintf(path, sizeof path, "%s", in_folder("text.jsonl"));
     write_text(path, text);
     check_other("olmoe", "--top_k_list 1 2", path, "text_imgsizeasis_topk1_blocks3.json", "OLMoE", 0);
