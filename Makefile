@@ -67,7 +67,7 @@ INJECTOR := $(B)/tests/fault_injector.so
 # without -j a sub-make uses all cores; with -j it shares the caller's
 JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
-.PHONY: all help deps demo demo-pareto test test-programs check test-sanitized test-threads test-servers test-gpu gpu-compile gpu-report gpu-predict bench bench-peers bench-gpu fuzz full-size man install uninstall clean
+.PHONY: all help deps demo demo-pareto test test-programs check test-sanitized test-threads test-servers test-gpu gpu-compile gpu-report gpu-predict bench bench-peers bench-gpu all-gpu fuzz full-size man install uninstall clean
 all: $(PROGRAM)
 	@if [ -n "$(GPU_OBJECT)" ]; then echo "$(PROGRAM): CPU and GPU backends (nvcc: $(NVCC)); ./vlmprof info shows what it finds here"; \
 	else echo "$(PROGRAM): CPU backend. nvcc not found: no GPU code (CUDA Toolkit 12.8 or later, or NVCC=path)"; fi
@@ -81,6 +81,7 @@ help:
 	@echo "make test-servers the part of make test that asks a real server, llama.cpp's; a skip is a failure"
 	@echo "make check       test, sanitizers, compilers and language modes, nvcc when found, style"
 	@echo "make test-gpu    the tests that need a GPU; a skip is a failure.  make bench-gpu: benchmarks on a GPU"
+	@echo "make all-gpu     both in 10 minutes, what was measured beside what counts predict; raw output in tests/bench/results"
 	@echo "make gpu-compile the kernels for $(GPU_ARCHS), no spills allowed (needs nvcc)"
 	@echo "make gpu-report  registers, spills, occupancy, instructions, waits and shared memory of each kernel against gates (needs nvcc, no GPU)"
 	@echo "make bench       benchmarks;  make bench-peers: beside PyTorch, llama.cpp and others (tests/bench/peers.py)"
@@ -310,6 +311,7 @@ gpu-predict: $(E)/launches
 	@mkdir -p $(B)/gpu
 	@CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_MULTIPROCESSORS=132 $(E)/launches stages >$(B)/gpu/stages.txt
 	@python3 tests/bench/gpu/predict.py $(B)/gpu/stages.txt tests/bench/gpu/gates.txt >tests/bench/results/gpu-predictions.md
+	@python3 tests/bench/gpu/predict.py $(B)/gpu/stages.txt tests/bench/gpu/gates.txt --json >tests/bench/results/gpu-predictions.json
 	@echo "written: tests/bench/results/gpu-predictions.md"
 
 # ---- on a machine with a GPU: the same sources as the emulated tests, on the device itself
@@ -339,6 +341,11 @@ bench-gpu: $(PROBED)
 	@if [ -z "$(NVCC)" ]; then echo "bench-gpu needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
 	@$(MAKE) $(JOBS) $(G)/bench_gpu
 	@tests/bench/bench_gpu.sh $(G)/bench_gpu
+# both, and what was measured beside what counts predict: 10 minutes on the device, raw output in a folder of tests/bench/results
+all-gpu: $(PROBED)
+	@if [ -z "$(NVCC)" ]; then echo "all-gpu needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
+	@$(MAKE) $(JOBS) $(PROGRAM) $(G)/test_kernels $(G)/test_model $(G)/bench_gpu
+	@tests/bench/gpu/run_all.sh tests/bench/results $(PROGRAM) $(G)/bench_gpu $(G)/test_kernels $(G)/test_model
 
 bench: $(PROGRAM) $(BENCH_PROGRAMS)
 	@if [ -z "$(BENCH_PROGRAMS)" ]; then echo "bench: no tests/bench/*.c" >&2; exit 1; fi

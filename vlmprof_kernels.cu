@@ -1638,112 +1638,7 @@ static vp_result vk_cuda_describe_device(int32_t index, vp_device_info *info, vp
     return VP_OK;
 }
 
-/* ---- telemetry. The library stays loaded, and NVML counts its users: so nothing is stored here, and any thread may
- * call. */
-typedef struct vk_nvml_shares { unsigned gpu, memory; } vk_nvml_shares;
-typedef struct vk_nvml_memory { unsigned long long total, free, used; } vk_nvml_memory;
-typedef struct vk_nvml {
-    int (*start)(void);
-    int (*find)(const char *address, void **device);
-    const char *(*text)(int status);
-    int (*clock)(void *device, int kind, unsigned *mhz);
-    int (*clock_max)(void *device, int kind, unsigned *mhz);
-    int (*power)(void *device, unsigned *milliwatts);
-    int (*power_limit)(void *device, unsigned *milliwatts);
-    int (*temperature)(void *device, int sensor, unsigned *celsius);
-    int (*shares)(void *device, void *percent); /* vk_nvml_shares */
-    int (*reasons)(void *device, unsigned long long *bits);
-    int (*memory)(void *device, void *bytes); /* vk_nvml_memory */
-} vk_nvml;
-enum { VK_NVML_CLOCK_SM = 1, VK_NVML_CLOCK_MEMORY = 2, VK_NVML_SENSOR_GPU = 0 };
-/* function: address of a function pointer; NULL: not there */
-static void vk_nvml_symbol(void *library, void *function, const char *name) {
-    void *found = dlsym(library, name);
-    memcpy(function, &found, sizeof found);
-}
-static vp_result vk_nvml_open(vk_nvml *nvml, vp_error *error) {
-    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    char text[200];
-    int status;
-    memset(nvml, 0, sizeof *nvml);
-    if (!library) {
-        const char *told = dlerror();
-        snprintf(text, sizeof text, "%.150s; it comes with the NVIDIA driver",
-                 told ? told : "libnvidia-ml.so.1 is missing");
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
-    }
-    vk_nvml_symbol(library, &nvml->start, "nvmlInit_v2");
-    vk_nvml_symbol(library, &nvml->find, "nvmlDeviceGetHandleByPciBusId_v2");
-    vk_nvml_symbol(library, &nvml->text, "nvmlErrorString");
-    vk_nvml_symbol(library, &nvml->clock, "nvmlDeviceGetClockInfo");
-    vk_nvml_symbol(library, &nvml->clock_max, "nvmlDeviceGetMaxClockInfo");
-    vk_nvml_symbol(library, &nvml->power, "nvmlDeviceGetPowerUsage");
-    vk_nvml_symbol(library, &nvml->power_limit, "nvmlDeviceGetEnforcedPowerLimit");
-    vk_nvml_symbol(library, &nvml->temperature, "nvmlDeviceGetTemperature");
-    vk_nvml_symbol(library, &nvml->shares, "nvmlDeviceGetUtilizationRates");
-    vk_nvml_symbol(library, &nvml->memory, "nvmlDeviceGetMemoryInfo");
-    /* its name since driver 535; before: */
-    vk_nvml_symbol(library, &nvml->reasons, "nvmlDeviceGetCurrentClocksEventReasons");
-    if (!nvml->reasons) vk_nvml_symbol(library, &nvml->reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
-    if (!nvml->start || !nvml->find)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", "libnvidia-ml.so.1 lacks a function that vlmprof calls");
-    status = nvml->start();
-    if (status == 0) return VP_OK;
-    snprintf(text, sizeof text, "cannot start: %.150s (status %d)", nvml->text ? nvml->text(status) : "nvmlInit_v2",
-             status);
-    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
-}
-/* opens NVML and finds CUDA's device `index` in it, by its PCI address */
-static vp_result vk_nvml_find(vk_nvml *nvml, int32_t index, void **device, vp_error *error) {
-    char address[32], text[200];
-    int status;
-    vp_result result;
-    cudaError_t cuda_status = cudaDeviceGetPCIBusId(address, (int)sizeof address, index);
-    if (cuda_status != cudaSuccess) return vk_cuda_fail(error, cuda_status, "cudaDeviceGetPCIBusId");
-    result = vk_nvml_open(nvml, error);
-    if (result != VP_OK) return result;
-    status = nvml->find(address, device);
-    if (status == 0) return VP_OK;
-    snprintf(text, sizeof text, "does not know the device at %.30s: %.100s (status %d)", address,
-             nvml->text ? nvml->text(status) : "", status);
-    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
-}
-/* UINT64_MAX: not known */
-static uint64_t vk_nvml_free_bytes(int32_t index) {
-    vk_nvml nvml;
-    vk_nvml_memory memory;
-    void *device = NULL;
-    if (vk_nvml_find(&nvml, index, &device, NULL) != VP_OK || !nvml.memory || nvml.memory(device, &memory) != 0)
-        return UINT64_MAX;
-    return memory.free;
-}
-static vp_result vk_cuda_telemetry(int32_t index, vp_telemetry *out, vp_error *error) {
-    vk_nvml nvml;
-    vk_nvml_shares shares;
-    vp_telemetry telemetry;
-    void *device = NULL;
-    unsigned value;
-    unsigned long long bits;
-    vp_result result = vk_cuda_find(index, error);
-    if (result == VP_OK) result = vk_nvml_find(&nvml, index, &device, error);
-    if (result != VP_OK) return result;
-    vk_no_telemetry(&telemetry);
-    if (nvml.clock && nvml.clock(device, VK_NVML_CLOCK_SM, &value) == 0) telemetry.sm_clock_mhz = value;
-    if (nvml.clock && nvml.clock(device, VK_NVML_CLOCK_MEMORY, &value) == 0) telemetry.memory_clock_mhz = value;
-    if (nvml.clock_max && nvml.clock_max(device, VK_NVML_CLOCK_SM, &value) == 0) telemetry.sm_clock_max_mhz = value;
-    if (nvml.clock_max && nvml.clock_max(device, VK_NVML_CLOCK_MEMORY, &value) == 0)
-        telemetry.memory_clock_max_mhz = value;
-    if (nvml.power && nvml.power(device, &value) == 0) telemetry.power_w = value * 1e-3;
-    if (nvml.power_limit && nvml.power_limit(device, &value) == 0) telemetry.power_limit_w = value * 1e-3;
-    if (nvml.temperature && nvml.temperature(device, VK_NVML_SENSOR_GPU, &value) == 0) telemetry.temperature_c = value;
-    if (nvml.shares && nvml.shares(device, &shares) == 0) telemetry.utilisation_percent = shares.gpu;
-    if (nvml.reasons && nvml.reasons(device, &bits) == 0) {
-        telemetry.throttle_reasons = bits;
-        telemetry.has_throttle_reasons = 1;
-    }
-    *out = telemetry;
-    return VP_OK;
-}
+#include "kernels/nvml.h"
 
 /* ---- opening and closing */
 static void vk_cublas_check(vk_queue *queue, cublasStatus_t status, const char *what, int line) {
@@ -3251,8 +3146,9 @@ static const vk_decode_kernels vk_cuda_decode = {
 };
 
 static const vk_backend vk_cuda_backend = {
-    VK_KERNEL_TABLE, 1, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL, vk_cuda_count,
-    vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_reset, VK_GROUP_ROWS, vk_cuda_experts, &vk_cuda_decode,
+    VK_KERNEL_TABLE, 1, 0, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL,
+    vk_cuda_count, vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_energy, vk_cuda_reset, VK_GROUP_ROWS,
+    vk_cuda_experts, &vk_cuda_decode,
     vk_cuda_replay, vk_cuda_record, vk_cuda_keep, NULL
 };
 extern "C" const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
@@ -3403,6 +3299,8 @@ typedef struct vk_cpu {
     void *k_panels, *v_panels, *attend;
     size_t attend_bytes;   /* of one thread */
     float *pieces;         /* of a single query's attention */
+    void *widened;         /* panels of integers as bf16, one a thread */
+    size_t widened_bytes;
     vk_team *team;         /* within vk_cpu_together: threads that wait for loops */
     int64_t *first_task;
     int64_t *marks;        /* ns */
@@ -3429,11 +3327,13 @@ static int vk_task_rows(const vk_gemm_job *job, int threads) {
     if (blocks < wanted) blocks = blocks > split ? blocks : wanted < split ? wanted : split;
     return vk_divide_up(vk_divide_up(job->m, blocks), VK_ROWS_MAX) * VK_ROWS_MAX;
 }
-static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task, vk_epilogue epilogue, int stream) {
+#include "kernels/cpu_quant.h"
+static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task, vk_epilogue epilogue, int stream,
+                         int thread) {
     const vk_linear *linear = job->w;
     const vk_gemm_kernel *kernel = cpu->gemm[linear->wide][vk_shape_of(job->m)];
     vk_tile tile = linear->wide ? kernel->tile_wide : kernel->tile;
-    size_t element = linear->wide ? 4 : 2, panel_bytes = (size_t)linear->k_padded * VK_PAD * element,
+    size_t element = linear->wide ? 4 : 2, panel_bytes = vk_panel_bytes(linear),
            x_bytes = (size_t)job->ldx * element, out = epilogue == VK_ADD_F32 || epilogue == VK_STORE_F32 ? 4 : element;
     int columns = vk_task_columns(job), task_rows = vk_task_rows(job, cpu->queue.threads),
         r0 = (int)(task / columns) * task_rows;
@@ -3449,6 +3349,16 @@ static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task
         sink.bias = linear->bias ? linear->bias + c : NULL;
         sink.cols = c1 - c < VK_PAD ? c1 - c : VK_PAD;
         sink.stream = stream && sink.cols == VK_PAD && ((uintptr_t)sink.y | sink.row_bytes) % 64 == 0;
+        if (linear->bits && job->m == 1) {
+            (linear->bits == 8 ? vk_quant_row8 : vk_quant_row4)(sums, (const uint16_t *)(const void *)x, panel,
+                                                                linear->k_padded);
+            vk_finish_rows(&sink, sums, 0, 1);
+            continue;
+        }
+        if (linear->bits) {
+            vk_quant_widen((uint16_t *)vk_quant_room(cpu, thread), panel, linear->k_padded, linear->bits);
+            panel = (const char *)vk_quant_room(cpu, thread);
+        }
         if (kernel->panel && !linear->wide && job->m > 1) {
             kernel->panel(&sink, sums, x, (size_t)job->ldx, panel, (size_t)linear->k_padded, rows);
             continue;
@@ -3494,9 +3404,8 @@ typedef struct vk_gemm_list {
 static void vk_gemm_share(const void *context, int64_t task, int thread) {
     const vk_gemm_list *list = (const vk_gemm_list *)context;
     int j = 0;
-    (void)thread;
     while (task >= list->first_task[j + 1]) j++;
-    vk_gemm_task(list->cpu, &list->jobs[j], task - list->first_task[j], list->epilogue, list->stream);
+    vk_gemm_task(list->cpu, &list->jobs[j], task - list->first_task[j], list->epilogue, list->stream, thread);
 }
 static void vk_gemm_run(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, int64_t *first_task,
                         vk_epilogue epilogue) {
@@ -3726,8 +3635,8 @@ static void *vk_cpu_allocate(vk_queue *queue, size_t bytes) {
     cpu->memory_bytes = bytes;
     return cpu->memory;
 }
-/* scratch: panels of K | panels of V | a strip of each thread | pieces of attention | tasks before each job of a
- * grouped product */
+/* scratch: panels of K | panels of V | a strip of each thread | pieces of attention | a widened panel of each thread |
+ * tasks before each job of a grouped product */
 static void vk_cpu_layout(vk_cpu *cpu, const vk_extent *extent, vk_arena *arena) {
     size_t element = extent->wide ? 4 : 2, threads = (size_t)cpu->queue.threads;
     size_t panels = vk_max(vk_attention_panel_elements(extent->vit.tokens, extent->vit.kv_heads, extent->vit.head_dim),
@@ -3738,6 +3647,8 @@ static void vk_cpu_layout(vk_cpu *cpu, const vk_extent *extent, vk_arena *arena)
     cpu->attend_bytes = vk_attend_bytes((size_t)head_dim, extent->wide);
     cpu->attend = vk_take(arena, threads, cpu->attend_bytes);
     cpu->pieces = (float *)vk_take(arena, VK_PIECES, 4 * vk_piece_floats(extent->llm.heads, head_dim));
+    cpu->widened_bytes = (size_t)extent->quant_k * VK_PAD * 2;
+    cpu->widened = vk_take(arena, threads, cpu->widened_bytes);
     cpu->first_task = (int64_t *)vk_take(arena, (size_t)extent->experts + 1, sizeof *cpu->first_task);
 }
 static size_t vk_cpu_scratch_bytes(vk_queue *queue, const vk_extent *extent) {
@@ -3767,7 +3678,9 @@ static void vk_cpu_copy(vk_queue *queue, void *to, const void *from, size_t byte
 }
 static int64_t vk_linear_bytes(const vk_linear *linear, int m, vk_epilogue epilogue, int wide) {
     int64_t in = linear->wide ? 4 : 2, out = epilogue == VK_ADD_F32 ? 8 : epilogue == VK_STORE_F32 || wide ? 4 : 2;
-    return (int64_t)linear->n * linear->k * in + (int64_t)m * linear->k * in + (int64_t)m * linear->n * out
+    int64_t weights = (int64_t)linear->n * linear->k;
+    weights = linear->bits ? weights * linear->bits / 8 + weights / VK_QUANT_BLOCK * 4 : weights * in;
+    return weights + (int64_t)m * linear->k * in + (int64_t)m * linear->n * out
            + (linear->bias ? 4 * (int64_t)linear->n : 0);
 }
 static int64_t vk_linear_flops(const vk_linear *linear, int m, vk_epilogue epilogue) {
@@ -3953,10 +3866,15 @@ static vp_result vk_cpu_telemetry_here(int32_t index, vp_telemetry *out, vp_erro
     (void)index;
     return vk_cpu_telemetry("", out, error);
 }
+static vp_result vk_cpu_energy(int32_t index, double *joules, vp_error *error) {
+    (void)index;
+    (void)joules;
+    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "energy", "is counted on GPUs only, by NVML");
+}
 
 static const vk_backend vk_cpu_backend = {
-    VK_KERNEL_TABLE, 0, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), vk_cpu_gemm_name, NULL, NULL,
-    vk_cpu_telemetry_here, NULL, 0, NULL, NULL, NULL, NULL, NULL, vk_cpu_together
+    VK_KERNEL_TABLE, 0, 1, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), vk_cpu_gemm_name, NULL, NULL,
+    vk_cpu_telemetry_here, vk_cpu_energy, NULL, 0, NULL, NULL, NULL, NULL, NULL, vk_cpu_together
 };
 const vk_backend *vk_cpu_code(void) { return &vk_cpu_backend; }
 

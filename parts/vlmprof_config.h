@@ -152,8 +152,8 @@ typedef struct vp_model_config {
  * threads: reentrant */
 VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json,
                                        size_t preprocessor_bytes, vp_model_config *config, vp_error *error);
-/* Built-in shapes. "tiny" (MolmoE's architecture), "tiny-dense" (Molmo-7B-D's) and "tiny-qwen3-vl-moe" run in
- * milliseconds; the others are real models', "qwen3-vl-30b-a3b-12-blocks" that of its 48 blocks' first 12. They go with
+/* Built-in shapes. "tiny" (MolmoE's architecture), "tiny-dense" (Molmo-7B-D's), "tiny-qwen3-vl-moe" and
+ * "tiny-gemma3" run in milliseconds; the others are real models', "qwen3-vl-30b-a3b-12-blocks" that of its 48 blocks' first 12. They go with
  * a byte tokenizer, and the ids are behind its ids: the end is the last of the vocabulary. The ids of image tokens are
  * Molmo's.
  * returns: VP_OK, or VP_ERR_NOT_FOUND for another name (outputs untouched); VP_ERR_MEMORY
@@ -1666,7 +1666,8 @@ static const vp_impl_preset vp_impl_model_presets[] = {
      "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":32,\"rope_scaling\":{\"mrope_section\":[6,5,5]},"
      "\"num_experts\":8,\"num_experts_per_tok\":2,\"moe_intermediate_size\":64,\"vocab_size\":320,"
      "\"max_position_embeddings\":4096},\"vision_config\":{\"hidden_size\":64,\"intermediate_size\":128,"
-     "\"num_heads\":4,\"depth\":4,\"num_position_embeddings\":64,\"deepstack_visual_indexes\":[0,1,2],\"out_hidden_size\":128}}",
+     "\"num_heads\":4,\"depth\":4,\"num_position_embeddings\":64,\"deepstack_visual_indexes\":[0,1,2],"
+     "\"out_hidden_size\":128}}",
      VP_IMPL_QWEN3_FILE("4096", "1048576")},
     {"qwen2.5-vl-3b",
      "{\"model_type\":\"qwen2_5_vl\",\"hidden_size\":2048,\"intermediate_size\":11008,\"num_hidden_layers\":36,"
@@ -1701,6 +1702,20 @@ static const vp_impl_preset vp_impl_model_presets[] = {
      "\"hidden_size\":2048,\"num_hidden_layers\":12,\"num_attention_heads\":32,\"num_key_value_heads\":4,"
      "\"num_experts\":128,\"num_experts_per_tok\":8,\"moe_intermediate_size\":768,\"vocab_size\":151936},"
      VP_IMPL_QWEN3_VISION("", "2048")},
+    {"tiny-gemma3",
+     "{\"model_type\":\"gemma3\",\"mm_tokens_per_image\":16,\"text_config\":{\"hidden_size\":128,"
+     "\"intermediate_size\":256,\"num_hidden_layers\":6,\"num_attention_heads\":4,\"num_key_value_heads\":2,"
+     "\"head_dim\":32,\"query_pre_attn_scalar\":32,\"vocab_size\":320,\"sliding_window\":32,"
+     "\"max_position_embeddings\":4096},\"vision_config\":{\"hidden_size\":64,\"intermediate_size\":128,"
+     "\"num_hidden_layers\":3,\"num_attention_heads\":4,\"image_size\":112,\"patch_size\":14}}",
+     "{\"size\":{\"height\":112,\"width\":112},\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.5,0.5]}"},
+    {"gemma-3-4b", /* config.json of google/gemma-3-4b-it; what is absent is Gemma3TextConfig's */
+     "{\"model_type\":\"gemma3\",\"mm_tokens_per_image\":256,\"text_config\":{\"hidden_size\":2560,"
+     "\"intermediate_size\":10240,\"num_hidden_layers\":34,\"sliding_window\":1024,"
+     "\"rope_scaling\":{\"factor\":8.0,\"rope_type\":\"linear\"}},\"vision_config\":{\"hidden_size\":1152,"
+     "\"intermediate_size\":4304,\"num_hidden_layers\":27,\"num_attention_heads\":16,\"image_size\":896,"
+     "\"patch_size\":14}}",
+     "{\"size\":{\"height\":896,\"width\":896},\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.5,0.5]}"},
 };
 enum { VP_IMPL_PRESETS = (int)(sizeof vp_impl_model_presets / sizeof vp_impl_model_presets[0]) };
 

@@ -25,7 +25,9 @@
 extern "C" {
 #endif
 
-typedef enum vp_weights { VP_WEIGHTS_BF16, VP_WEIGHTS_FP32 } vp_weights; /* fp32: fp32 arithmetic everywhere */
+/* FP32: fp32 arithmetic everywhere. INT8, INT4: the linears of the language model's blocks hold integers with one scale
+ * per row and 32 values; everything else, and all inputs of products, is bf16. On the CPU alone */
+typedef enum vp_weights { VP_WEIGHTS_BF16, VP_WEIGHTS_FP32, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4 } vp_weights;
 typedef struct vp_engine vp_engine;
 
 /* not VP_OK: stop with VP_ERR_INTERRUPTED */
@@ -36,6 +38,7 @@ typedef struct vp_engine_options {
     const vp_checkpoint *checkpoint;
     uint64_t seed;
     vp_weights weights;
+    vp_weights head_weights;   /* INT8 or INT4: the head's, too; otherwise it is as the rest of the model */
     const char *device;   /* "auto", "cpu", "cuda", "cuda:N" */
     const char *gemm;     /* NULL or "auto": measured choice; else one of vp_engine_gemm_name */
     int32_t threads;      /* 0: all cores this process may use */
@@ -72,6 +75,14 @@ VP_API int32_t vp_device_toolkit(void);
  *          code in this build
  * threads: reentrant */
 VP_API vp_result vp_device_telemetry(int32_t cuda_device, vp_telemetry *out, vp_error *error);
+/* What a CUDA device has used since its driver was loaded, through NVML, without a context. Only the difference of two
+ * readings says anything, and the counter moves in steps: on data center GPUs every 20 to 100 ms.
+ * out:     joules  on success only
+ * returns: VP_OK; VP_ERR_UNSUPPORTED with the reason: no NVML, a device that counts none, or a CPU (-1);
+ *          VP_ERR_DEVICE as above
+ * source:  NVML API, nvmlDeviceGetTotalEnergyConsumption
+ * threads: reentrant */
+VP_API vp_result vp_device_energy(int32_t cuda_device, double *joules, vp_error *error);
 
 /* Chooses kernels, reserves memory, and loads or draws the weights. "auto" takes the first CUDA device if
  * vp_device_count reports one, otherwise the CPU; vp_engine_device_note then says why.

@@ -53,8 +53,8 @@ typedef struct vp_gguf_tensor {
  * out:     gguf     on success only; release with vp_gguf_close
  * returns: VP_OK; VP_ERR_NOT_FOUND, VP_ERR_READ; VP_ERR_FORMAT a malformed file (where: the file, offset: the byte);
  *          VP_ERR_UNSUPPORTED version 1, big-endian, arrays of arrays, a part of a split model; VP_ERR_MEMORY
- * rule:    version 2 or 3; no key and no tensor stands twice; shapes have 1 to 4 positive dimensions; each tensor begins
- *          where the one before it ends, rounded up to general.alignment (32 unless given; a power of two, 8 to 2^20),
+ * rule:    version 2 or 3; no key and no tensor stands twice; shapes have 1 to 4 positive dimensions; each tensor
+ *          begins where the one before it ends, rounded up to general.alignment (32 unless given; a power of two, 8 to 2^20),
  *          and all lie in the file. Tensors of unknown types have 0 bytes, and must be the last ones.
  * source:  github.com/ggml-org/ggml docs/gguf.md; llama.cpp ggml/src/gguf.cpp
  * memory:  at most 80 bytes per key and per tensor; each takes at least 13 bytes of the file
@@ -101,7 +101,7 @@ VP_API int32_t vp_dtype_block_bytes(vp_dtype dtype);
 /* The text of a file that a model's folder of transformers would have, made from the metadata: config.json,
  * preprocessor_config.json, tokenizer.json, chat_template.jinja.
  * in:      model      a language model: llama, qwen2, qwen3, olmoe
- *          projector  mmproj file of its vision tower: mlp (LLaVA-1.5), idefics3, internvl; NULL: text only
+ *          projector  mmproj file of its vision tower: mlp (LLaVA-1.5); NULL: text only
  * out:     text       malloc'ed, with NUL; the caller frees it
  * returns: VP_OK; VP_ERR_NOT_FOUND such a model has no file of that name; VP_ERR_FORMAT a key is missing or of another
  *          kind; VP_ERR_UNSUPPORTED an architecture, tower, tokenizer or option that vlmprof lacks, by name;
@@ -143,7 +143,7 @@ VP_API vp_result vp_gguf_checkpoint(const vp_gguf *model, const vp_gguf *project
 extern "C" {
 #endif
 
-/* ----------------------------------------------------------------------------------------------------------- reading */
+/* ---------------------------------------------------------------------------------------------------------- reading */
 typedef struct vp_impl_gguf_name { vp_gguf_text name; uint64_t index; } vp_impl_gguf_name;
 struct vp_gguf {
     char *path;
@@ -202,7 +202,7 @@ static vp_result vp_impl_gguf_value(vp_impl_gguf_at *at, vp_gguf_value *value) {
     if (!vp_impl_gguf_string(at, &value->name) || !vp_impl_gguf_number(at, 4, &kind))
         return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, vp_impl_gguf_unnamed, "a key ends behind the file");
     if (kind >= VP_GGUF_KIND_COUNT)
-        return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, value->name, "the kind of its value is none of the format's");
+        return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, value->name, "its kind is none of the format's");
     value->count = 1;
     item = kind;
     if (kind == VP_GGUF_ARRAY) {
@@ -211,7 +211,8 @@ static vp_result vp_impl_gguf_value(vp_impl_gguf_at *at, vp_gguf_value *value) {
         if (item == VP_GGUF_ARRAY)
             return vp_impl_gguf_wrong(at, VP_ERR_UNSUPPORTED, start, value->name, "an array of arrays");
         if (item >= VP_GGUF_KIND_COUNT)
-            return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, value->name, "the kind of its items is none of the format's");
+            return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, value->name,
+                                      "the kind of its items is none of the format's");
     }
     value->kind = (vp_gguf_kind)kind;
     value->item = (vp_gguf_kind)item;
@@ -230,7 +231,8 @@ static vp_result vp_impl_gguf_value(vp_impl_gguf_at *at, vp_gguf_value *value) {
     if (value->item == VP_GGUF_BOOL)
         for (i = 0; i < value->count; i++)
             if (value->data[i] > 1)
-                return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, begin + (size_t)i, value->name, "a truth is neither 0 nor 1");
+                return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, begin + (size_t)i, value->name,
+                                          "a truth is neither 0 nor 1");
     return VP_OK;
 }
 
@@ -264,7 +266,8 @@ static vp_result vp_impl_gguf_tensor(vp_impl_gguf_at *at, vp_gguf_tensor *tensor
     uint64_t dimensions = 0, type = 0, length = 0, elements = 1, i;
     const vp_impl_gguf_type *kind;
     if (!vp_impl_gguf_string(at, &tensor->name) || !vp_impl_gguf_number(at, 4, &dimensions))
-        return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, vp_impl_gguf_unnamed, "a tensor's entry ends behind the file");
+        return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, vp_impl_gguf_unnamed,
+                                  "a tensor's entry ends behind the file");
     if (dimensions < 1 || dimensions > 4)
         return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, tensor->name, "a tensor has 1 to 4 dimensions");
     tensor->dimensions = (int32_t)dimensions;
@@ -370,7 +373,8 @@ static vp_result vp_impl_gguf_tensors(vp_impl_gguf_at *at, vp_gguf *gguf, uint64
     uint64_t i, *offsets;
     vp_result result = VP_OK;
     if (count > (gguf->bytes - at->offset) / 32)
-        return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, 8, vp_impl_gguf_unnamed, "more tensors than the file has room for");
+        return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, 8, vp_impl_gguf_unnamed,
+                                  "more tensors than the file has room for");
     gguf->tensors = (vp_gguf_tensor *)vp_impl_gguf_table(at, count, 32, sizeof *gguf->tensors);
     gguf->tensor_names = (vp_impl_gguf_name *)vp_impl_gguf_table(at, count, 32, sizeof *gguf->tensor_names);
     offsets = (uint64_t *)vp_impl_gguf_table(at, count, 32, sizeof *offsets);
@@ -397,12 +401,14 @@ static vp_result vp_impl_gguf_parse(vp_gguf *gguf, vp_error *error) {
     at.error = error;
     magic = vp_impl_gguf_take(&at, 4);
     if (!magic || memcmp(magic, "GGUF", 4))
-        return vp_impl_gguf_wrong(&at, VP_ERR_FORMAT, 0, vp_impl_gguf_unnamed, "this is no GGUF file: it does not begin with GGUF");
+        return vp_impl_gguf_wrong(&at, VP_ERR_FORMAT, 0, vp_impl_gguf_unnamed,
+                                  "this is no GGUF file: it does not begin with GGUF");
     if (!vp_impl_gguf_number(&at, 4, &version))
         return vp_impl_gguf_wrong(&at, VP_ERR_FORMAT, 4, vp_impl_gguf_unnamed, "the header ends behind the file");
     if (version != 2 && version != 3)
         return vp_impl_gguf_wrong(&at, VP_ERR_UNSUPPORTED, 4, vp_impl_gguf_unnamed,
-                                  version && !(version & 0xffff) ? "a big-endian file" : "vlmprof reads versions 2 and 3");
+                                  version && !(version & 0xffff) ? "a big-endian file"
+                                                                  : "vlmprof reads versions 2 and 3");
     gguf->version = (uint32_t)version;
     if (!vp_impl_gguf_number(&at, 8, &tensors) || !vp_impl_gguf_number(&at, 8, &values))
         return vp_impl_gguf_wrong(&at, VP_ERR_FORMAT, 8, vp_impl_gguf_unnamed, "the header ends behind the file");
@@ -520,7 +526,7 @@ VP_API int vp_gguf_next_number(const vp_gguf_value *value, uint64_t *offset, dou
     return 1;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ blocks */
+/* ----------------------------------------------------------------------------------------------------------- blocks */
 VP_API int32_t vp_dtype_block(vp_dtype dtype) {
     return dtype <= VP_DTYPE_F16 ? 1 : dtype >= VP_DTYPE_Q4_K ? 256 : 32;
 }
@@ -594,7 +600,7 @@ VP_API void vp_dtype_to_f32(vp_dtype dtype, const unsigned char *data, size_t co
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------------- texts */
+/* ------------------------------------------------------------------------------------------------------------ texts */
 /* What is being written: a JSON text that grows, of two files. The first error stays. */
 typedef struct vp_impl_gguf_text {
     const vp_gguf *model, *projector, *from; /* from: where the next keys are read */
@@ -706,14 +712,6 @@ static const vp_impl_gguf_language vp_impl_gguf_languages[VP_IMPL_GGUF_LANGUAGES
     {"llama", "llama.", "LlamaForCausalLM"}, {"qwen2", "qwen2.", "Qwen2ForCausalLM"},
     {"qwen3", "qwen3.", "Qwen3ForCausalLM"}, {"olmoe", "olmoe.", "OlmoeForCausalLM"}};
 
-/* the tower of a file and the model that has it */
-typedef struct vp_impl_gguf_tower { const char *projector, *class_name, *model_type; } vp_impl_gguf_tower;
-static const vp_impl_gguf_tower vp_impl_gguf_towers[] = {
-    {"mlp", "LlavaForConditionalGeneration", "llava"},
-    {"idefics3", "Idefics3ForConditionalGeneration", "idefics3"},
-    {"internvl", "InternVLForConditionalGeneration", "internvl"}};
-enum { VP_IMPL_GGUF_LLAVA, VP_IMPL_GGUF_IDEFICS3, VP_IMPL_GGUF_INTERNVL, VP_IMPL_GGUF_TOWERS };
-
 static int vp_impl_gguf_language_of(vp_impl_gguf_text *out) {
     int i;
     out->from = out->model;
@@ -723,17 +721,15 @@ static int vp_impl_gguf_language_of(vp_impl_gguf_text *out) {
     vp_impl_gguf_unknown(out, "general.architecture", "vlmprof runs llama, qwen2, qwen3 and olmoe of GGUF files");
     return 0;
 }
-static int vp_impl_gguf_tower_of(vp_impl_gguf_text *out) {
-    int i;
+/* LLaVA-1.5 is what an mmproj file may hold */
+static void vp_impl_gguf_check_tower(vp_impl_gguf_text *out) {
     out->from = out->projector;
     out->prefix = "";
     if (!vp_impl_gguf_is(out, "general.architecture", "clip"))
         vp_impl_gguf_unknown(out, "general.architecture", "the mmproj file of a vision tower has clip");
     out->prefix = "clip.";
-    for (i = 0; i < VP_IMPL_GGUF_TOWERS; i++)
-        if (vp_impl_gguf_is(out, "projector_type", vp_impl_gguf_towers[i].projector)) return i;
-    vp_impl_gguf_unknown(out, "projector_type", "vlmprof runs mlp, idefics3 and internvl of mmproj files");
-    return 0;
+    if (!vp_impl_gguf_is(out, "projector_type", "mlp"))
+        vp_impl_gguf_unknown(out, "projector_type", "vlmprof runs mlp (LLaVA-1.5) of mmproj files");
 }
 
 /* rows of the embedding, which the file's own list of tokens may not fill */
@@ -805,15 +801,12 @@ static void vp_impl_gguf_put_language(vp_impl_gguf_text *out, int language) {
     vp_impl_gguf_rope(out, head_dim);
 }
 
-static void vp_impl_gguf_put_tower(vp_impl_gguf_text *out, int tower) {
-    static const char *const gelus[VP_IMPL_GGUF_TOWERS] = {"quick_gelu", "gelu_pytorch_tanh", "gelu"};
-    const char *act = gelus[tower];
-    vp_gguf_tensor bias;
+static void vp_impl_gguf_put_tower(vp_impl_gguf_text *out) {
+    const char *act = "quick_gelu";
     out->from = out->projector;
     out->prefix = "clip.";
     if (vp_impl_gguf_int(out, "use_silu", 0)) act = "silu";
-    else if (!vp_impl_gguf_int(out, "use_gelu", 0)) act = "quick_gelu";
-    else if (tower == VP_IMPL_GGUF_LLAVA) act = "gelu_pytorch_tanh";
+    else if (vp_impl_gguf_int(out, "use_gelu", 0)) act = "gelu";
     vp_json_key(&out->writer, "vision_config");
     vp_json_begin_object(&out->writer);
     vp_impl_gguf_put_text(out, "hidden_act", act);
@@ -828,35 +821,26 @@ static void vp_impl_gguf_put_tower(vp_impl_gguf_text *out, int tower) {
     vp_impl_gguf_put_int(out, "patch_size", vp_impl_gguf_int(out, "patch_size", VP_IMPL_GGUF_REQUIRED));
     vp_impl_gguf_put_double(out, "layer_norm_eps",
                             vp_impl_gguf_double(out, "attention.layer_norm_epsilon", VP_IMPL_GGUF_REQUIRED));
-    if (tower == VP_IMPL_GGUF_INTERNVL)
-        vp_impl_gguf_put_bool(out, "attention_bias",
-                              vp_gguf_tensor_find(out->projector, "v.blk.0.attn_q.bias", &bias) == VP_OK);
     vp_json_end_object(&out->writer);
 }
 static void vp_impl_gguf_config(vp_impl_gguf_text *out) {
-    int language = vp_impl_gguf_language_of(out), tower = out->projector ? vp_impl_gguf_tower_of(out) : -1;
-    const char *class_name = tower < 0 ? vp_impl_gguf_languages[language].class_name
-                                       : vp_impl_gguf_towers[tower].class_name;
+    int language = vp_impl_gguf_language_of(out);
+    if (out->projector) vp_impl_gguf_check_tower(out);
     vp_json_begin_object(&out->writer);
     vp_json_key(&out->writer, "architectures");
     vp_json_begin_array(&out->writer);
-    vp_json_string(&out->writer, class_name);
+    vp_json_string(&out->writer,
+                   out->projector ? "LlavaForConditionalGeneration" : vp_impl_gguf_languages[language].class_name);
     vp_json_end_array(&out->writer);
-    if (tower < 0) vp_impl_gguf_put_language(out, language);
+    if (!out->projector) vp_impl_gguf_put_language(out, language);
     else {
-        int64_t merge;
-        vp_impl_gguf_put_text(out, "model_type", vp_impl_gguf_towers[tower].model_type);
+        vp_impl_gguf_put_text(out, "model_type", "llava");
         vp_json_key(&out->writer, "text_config");
         vp_json_begin_object(&out->writer);
         vp_impl_gguf_put_language(out, language);
         vp_json_end_object(&out->writer);
-        vp_impl_gguf_put_tower(out, tower);
-        merge = vp_impl_gguf_int(out, "projector.scale_factor", 1);
-        if (tower == VP_IMPL_GGUF_IDEFICS3) vp_impl_gguf_put_int(out, "scale_factor", merge);
-        if (tower == VP_IMPL_GGUF_INTERNVL && merge > 0)
-            vp_impl_gguf_put_double(out, "downsample_ratio", 1.0 / (double)merge);
-        if (tower == VP_IMPL_GGUF_LLAVA) /* the last block does not run: clip_graph_llava */
-            vp_impl_gguf_put_int(out, "vision_feature_layer", -2);
+        vp_impl_gguf_put_tower(out);
+        vp_impl_gguf_put_int(out, "vision_feature_layer", -2); /* the last block does not run: clip_graph_llava */
     }
     vp_json_end_object(&out->writer);
 }
@@ -877,35 +861,19 @@ static void vp_impl_gguf_put_rgb(vp_impl_gguf_text *out, const char *name, const
     vp_json_end_array(&out->writer);
 }
 static void vp_impl_gguf_preprocessor(vp_impl_gguf_text *out) {
-    int tower = vp_impl_gguf_tower_of(out);
     char json[200];
-    int64_t side, longest;
+    int64_t side;
+    vp_impl_gguf_check_tower(out);
     out->prefix = "clip.vision.";
     side = vp_impl_gguf_int(out, "image_size", VP_IMPL_GGUF_REQUIRED);
-    longest = vp_impl_gguf_int(out, "preproc_image_size", (double)(4 * side < 4096 ? 4 * side : 4096));
     vp_json_begin_object(&out->writer);
     vp_impl_gguf_put_rgb(out, "image_mean", "image_mean");
     vp_impl_gguf_put_rgb(out, "image_std", "image_std");
-    if (tower == VP_IMPL_GGUF_INTERNVL) {
-        vp_impl_gguf_put_int(out, "min_patches", 1);
-        vp_impl_gguf_put_int(out, "max_patches", 12);
-        snprintf(json, sizeof json, "{\"height\":%lld,\"width\":%lld}", (long long)side, (long long)side);
-        vp_impl_gguf_put_raw(out, "size", json);
-        vp_impl_gguf_put_text(out, "image_processor_type", "GotOcr2ImageProcessor");
-    } else if (tower == VP_IMPL_GGUF_IDEFICS3) {
-        snprintf(json, sizeof json, "{\"longest_edge\":%lld}", (long long)longest);
-        vp_impl_gguf_put_raw(out, "size", json);
-        snprintf(json, sizeof json, "{\"longest_edge\":%lld}", (long long)side);
-        vp_impl_gguf_put_raw(out, "max_image_size", json);
-        vp_impl_gguf_put_text(out, "image_processor_type", "Idefics3ImageProcessor");
-        vp_impl_gguf_put_int(out, "resample", 1);
-    } else {
-        snprintf(json, sizeof json, "{\"shortest_edge\":%lld}", (long long)side);
-        vp_impl_gguf_put_raw(out, "size", json);
-        snprintf(json, sizeof json, "{\"height\":%lld,\"width\":%lld}", (long long)side, (long long)side);
-        vp_impl_gguf_put_raw(out, "crop_size", json);
-        vp_impl_gguf_put_text(out, "image_processor_type", "CLIPImageProcessor");
-    }
+    snprintf(json, sizeof json, "{\"shortest_edge\":%lld}", (long long)side);
+    vp_impl_gguf_put_raw(out, "size", json);
+    snprintf(json, sizeof json, "{\"height\":%lld,\"width\":%lld}", (long long)side, (long long)side);
+    vp_impl_gguf_put_raw(out, "crop_size", json);
+    vp_impl_gguf_put_text(out, "image_processor_type", "CLIPImageProcessor");
     vp_json_end_object(&out->writer);
 }
 
@@ -977,7 +945,11 @@ static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *
 
 /* Two tokens that make another one. SentencePiece joins what makes the best scored token first; of the ways to make it
  * transformers takes the longest left part. */
-typedef struct vp_impl_gguf_merge { vp_gguf_text left, right; float score; int32_t left_id, right_id; } vp_impl_gguf_merge;
+typedef struct vp_impl_gguf_merge {
+    vp_gguf_text left, right;
+    float score;
+    int32_t left_id, right_id;
+} vp_impl_gguf_merge;
 static int32_t vp_impl_gguf_characters(vp_gguf_text text) {
     int32_t count = 0;
     size_t i;
@@ -1155,7 +1127,8 @@ static void vp_impl_gguf_tokenizer(vp_impl_gguf_text *out) {
     pieces = vp_impl_gguf_is(out, "model", "llama");
     if (!pieces && !vp_impl_gguf_is(out, "model", "gpt2"))
         vp_impl_gguf_unknown(out, "model", "vlmprof reads gpt2 (byte-level BPE) and llama (SentencePiece)");
-    if (!pieces) while (split < VP_IMPL_GGUF_SPLITS && !vp_impl_gguf_is(out, "pre", vp_impl_gguf_splits[split].name)) split++;
+    while (!pieces && split < VP_IMPL_GGUF_SPLITS && !vp_impl_gguf_is(out, "pre", vp_impl_gguf_splits[split].name))
+        split++;
     if (split == VP_IMPL_GGUF_SPLITS)
         vp_impl_gguf_unknown(out, "pre", "vlmprof splits words as gpt-2, olmo, smollm and qwen2 do");
     if (pieces && !vp_impl_gguf_int(out, "add_space_prefix", 1))
@@ -1215,7 +1188,7 @@ VP_API vp_result vp_gguf_file_text(const vp_gguf *model, const vp_gguf *projecto
     return VP_OK;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- tensors */
+/* ---------------------------------------------------------------------------------------------------------- tensors */
 typedef struct vp_impl_gguf_rename { const char *name, *gguf; } vp_impl_gguf_rename;
 /* parts of a layer, then of the whole; each is followed by .weight or .bias, or is the whole name */
 static const vp_impl_gguf_rename vp_impl_gguf_layer_names[] = {
@@ -1228,17 +1201,13 @@ static const vp_impl_gguf_rename vp_impl_gguf_language_names[] = {
 static const vp_impl_gguf_rename vp_impl_gguf_tower_layer_names[] = {
     {"layer_norm1", "ln1"}, {"layer_norm2", "ln2"}, {"self_attn.q_proj", "attn_q"}, {"self_attn.k_proj", "attn_k"},
     {"self_attn.v_proj", "attn_v"}, {"self_attn.out_proj", "attn_out"}, {"mlp.fc1", "ffn_up"}, {"mlp.fc2", "ffn_down"},
-    {"layernorm_before", "ln1"}, {"layernorm_after", "ln2"}, {"attention.q_proj", "attn_q"},
-    {"attention.k_proj", "attn_k"}, {"attention.v_proj", "attn_v"}, {"attention.projection_layer", "attn_out"},
-    {"lambda_1", "ls1.weight"}, {"lambda_2", "ls2.weight"}, {NULL, NULL}};
+    {NULL, NULL}};
 static const vp_impl_gguf_rename vp_impl_gguf_tower_names[] = {
     {"embeddings.class_embedding", "v.class_embd"}, {"embeddings.position_embedding", "v.position_embd"},
     {"embeddings.patch_embedding", "v.patch_embd"}, {"pre_layrnorm", "v.pre_ln"}, {"post_layernorm", "v.post_ln"},
-    {"embeddings.cls_token", "v.class_embd"}, {"embeddings.position_embeddings", "v.position_embd.weight"},
-    {"embeddings.patch_embeddings.projection", "v.patch_embd"}, {NULL, NULL}};
+    {NULL, NULL}};
 static const vp_impl_gguf_rename vp_impl_gguf_connector_names[] = {
     {"lm_head", "output"}, {"language_model.lm_head", "output"},
-    {"model.connector.modality_projection.proj", "mm.model.fc"}, {"multi_modal_projector.layer_norm", "mm.model.mlp.0"},
     {"multi_modal_projector.linear_1", "mm.0"}, {"multi_modal_projector.linear_2", "mm.2"}, {NULL, NULL}};
 
 /* A name in the words of transformers, taken apart. */
@@ -1276,26 +1245,17 @@ static int vp_impl_gguf_name_of(vp_architecture architecture, const char *name, 
     static const char *const experts[3][2] = {
         {"gate_proj.weight", "ffn_gate_exps.weight"}, {"up_proj.weight", "ffn_up_exps.weight"},
         {"down_proj.weight", "ffn_down_exps.weight"}};
-    const int llava = architecture == VP_ARCHITECTURE_LLAVA, intern = architecture == VP_ARCHITECTURE_INTERNVL,
-              idefics = architecture == VP_ARCHITECTURE_IDEFICS3;
-    const char *language = llava || intern ? "language_model.model." : idefics ? "model.text_model." : "model.",
-               *tower = llava ? "vision_tower.vision_model." : idefics ? "model.vision_model." : "vision_tower.",
-               *rest, *layer;
+    const char *language = architecture == VP_ARCHITECTURE_LLAVA ? "language_model.model." : "model.", *rest, *layer;
     int i;
     memset(parts, 0, sizeof *parts);
     parts->layer = parts->expert = -1;
-    if ((rest = vp_impl_gguf_behind(name, tower)) != NULL) {
+    if ((rest = vp_impl_gguf_behind(name, "vision_tower.vision_model.")) != NULL) {
         parts->is_tower = 1;
-        layer = vp_impl_gguf_behind(rest, intern ? "encoder.layer." : "encoder.layers.");
+        layer = vp_impl_gguf_behind(rest, "encoder.layers.");
         if (!layer) return vp_impl_gguf_rename_rest(vp_impl_gguf_tower_names, rest, parts);
         layer = vp_impl_gguf_index(layer, &parts->layer);
         snprintf(parts->gguf, sizeof parts->gguf, "v.blk.%d.", (int)parts->layer);
         return vp_impl_gguf_rename_rest(vp_impl_gguf_tower_layer_names, layer, parts);
-    }
-    if (intern && (rest = vp_impl_gguf_behind(name, "multi_modal_projector.linear_")) != NULL) {
-        parts->is_tower = 1;
-        snprintf(parts->gguf, sizeof parts->gguf, "mm.model.mlp.%s%.16s", *rest == '1' ? "1" : "3", rest + 1);
-        return 1;
     }
     if (vp_impl_gguf_rename_rest(vp_impl_gguf_connector_names, name, parts)) {
         parts->is_tower = !strncmp(parts->gguf, "mm.", 3);
@@ -1381,7 +1341,8 @@ static vp_result vp_impl_gguf_gather_one(vp_impl_gguf_gather *gather, const vp_t
     made->tensor.bytes = parts.expert >= 0 ? found->bytes / (uint64_t)config->expert_count : found->bytes;
     made->tensor.data = found->data + (parts.expert > 0 ? made->tensor.bytes * (uint64_t)parts.expert : 0);
     made->tensor.shard = parts.is_tower;
-    if (gather->paired && parts.is_language && strstr(parts.gguf, ".attn_q.")) made->tensor.paired_heads = config->head_count;
+    if (gather->paired && parts.is_language && strstr(parts.gguf, ".attn_q."))
+        made->tensor.paired_heads = config->head_count;
     if (gather->paired && parts.is_language && strstr(parts.gguf, ".attn_k."))
         made->tensor.paired_heads = config->kv_head_count;
     gather->count++;
@@ -1420,7 +1381,8 @@ VP_API vp_result vp_gguf_checkpoint(const vp_gguf *model, const vp_gguf *project
     gather.files[1] = projector;
     gather.config = config;
     gather.error = error;
-    if (vp_gguf_value_find(model, "general.architecture", &value) == VP_OK) vp_gguf_next_text(&value, &offset, &architecture);
+    if (vp_gguf_value_find(model, "general.architecture", &value) == VP_OK)
+        vp_gguf_next_text(&value, &offset, &architecture);
     gather.paired = architecture.bytes == 5 && !memcmp(architecture.text, "llama", 5);
     gather.tensors = (vp_named_tensor *)calloc((size_t)count + 1, sizeof *gather.tensors);
     gather.used[0] = (unsigned char *)calloc((size_t)model->tensor_count + 1, 1);

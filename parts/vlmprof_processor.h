@@ -49,8 +49,9 @@ typedef struct vp_processor {
  * returns: VP_OK; VP_ERR_NOT_FOUND: no file, or it lacks a size; VP_ERR_UNSUPPORTED: a step that is not the official
  *          one (where names it); VP_ERR_MISMATCH: sizes that are not the tower's; VP_ERR_FORMAT: a value of the wrong
  *          type; VP_ERR_RANGE: a value out of range, NULL
- * rule:    InternVL always cuts tiles, whatever crop_to_patches says: its processor does. Qwen: min_pixels and
- *          max_pixels win over size; without both the class's 3136 and 1003520
+ * rule:    InternVL always cuts tiles, whatever crop_to_patches says: its processor does. Gemma 3's images are whole,
+ *          whatever do_pan_and_scan says, until vp_processor_set asks for crops: its processor does so, too. Qwen:
+ *          min_pixels and max_pixels win over size; without both the class's 3136 and 1003520
  * source:  transformers 5.23.0, processing_{llava,smolvlm,internvl,qwen2_5_vl,qwen3_vl}.py,
  *          image_processing_{clip,smolvlm,got_ocr2,qwen2_vl}*.py
  * memory:  none
@@ -76,8 +77,7 @@ typedef struct vp_picture {
     int32_t resized_width_px, resized_height_px; /* what the views are cut from */
     int32_t left_px, top_px;                     /* LLaVA: where the one view begins */
     int32_t rows, cols;                          /* views of the grid */
-    int32_t views;                               /* with the whole image, which stands last; one view is alone. Molmo2's
-                                                  * whole image stands first, and its crops overlap */
+    int32_t views;      /* with the whole image, which stands last, Gemma 3's and Molmo2's first; one view is alone */
     int32_t tokens;                              /* image tokens, views times the tokens of one, but Molmo2's */
     int32_t separator_tokens, marker_tokens;     /* others that stand between and around them */
 } vp_picture;
@@ -91,16 +91,16 @@ VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t wid
 /* The settings of an image's size that this processor has, by the names in its file; NULL past the end. The first one
  * is what vp_processor_aim sets. LLaVA's images have one size, and Molmo's have crops (vp_tile_options). */
 VP_API const char *vp_processor_knob(const vp_processor *processor, int32_t index);
-/* Sets one of them.
+/* Sets one of them. Gemma 3's turn pan and scan on, with the processor's defaults for the others (crops of at least 256
+ * pixels, at most 4, from a ratio of sides of 1.2 on); max_num_crops 1 turns it off.
  * returns: VP_OK; VP_ERR_NOT_FOUND: the processor has no such setting (the text names those it has); VP_ERR_RANGE.
  *          On failure the processor is untouched
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_processor_set(vp_processor *processor, const char *name, int32_t value, vp_error *error);
 /* Sets the first one to its largest value with which this image costs at most so many image tokens: Idefics3's
- * longest_edge in whole views, up to 4096 pixels, InternVL's max_patches and Molmo2's max_crops up to 64, Qwen's
- * max_pixels up to
- * VP_PROCESSOR_VIEW_PIXELS_MAX.
+ * longest_edge in whole views, up to 4096 pixels, InternVL's max_patches, Gemma 3's max_num_crops and Molmo2's
+ * max_crops up to 64, Qwen's max_pixels up to VP_PROCESSOR_VIEW_PIXELS_MAX.
  * returns: VP_OK; VP_ERR_UNSUPPORTED: the processor has no setting; VP_ERR_RANGE: the image costs more whatever is
  *          set, or vp_processor_picture refuses it. On failure the processor is untouched
  * memory:  none
@@ -283,14 +283,13 @@ static vp_result vp_impl_processor_internvl(vp_processor *processor, const vp_js
                            : result;
 }
 
-static vp_result vp_impl_processor_gemma3(const vp_processor *processor, const vp_json *json, vp_error *error) {
+static vp_result vp_impl_processor_gemma3(vp_processor *processor, const vp_json *json, vp_error *error) {
     const int32_t crop = processor->geometry.crop_px;
-    const uint32_t node = vp_json_get(json, 0, "do_pan_and_scan");
     if (vp_impl_processor_int(json, "size", "height") != crop || vp_impl_processor_int(json, "size", "width") != crop)
         return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "size", "is not the tower's image_size");
-    if (node != VP_JSON_NONE && json->nodes[node].type == VP_JSON_TRUE)
-        return vp_impl_processor_wrong(error, VP_ERR_UNSUPPORTED, "do_pan_and_scan", "only false is implemented");
-    return VP_OK;
+    vp_family_default(vp_family_find("gemma3"), &processor->family);
+    return vp_family_set_number(&processor->family, "image_seq_length",
+                                vp_geometry_tokens_per_crop(&processor->geometry), error);
 }
 
 static vp_result vp_impl_processor_molmo2(vp_processor *processor, const vp_json *json, vp_error *error) {
@@ -457,6 +456,24 @@ static void vp_impl_picture_idefics3(const vp_processor *processor, vp_picture *
     picture->first_height_px = wide ? other : longest;
 }
 
+/* Gemma 3: the image and its crops are each squeezed to a square; a crop that would begin behind the image cannot be */
+static vp_result vp_impl_picture_gemma3(const vp_processor *processor, vp_picture *picture, vp_error *error) {
+    vp_vision_count count;
+    int64_t parts, side;
+    vp_result result = vp_family_count(&processor->family, picture->width_px, picture->height_px, &count, error);
+    if (result != VP_OK) return result;
+    picture->first_width_px = picture->first_height_px = processor->geometry.crop_px;
+    picture->resized_width_px = picture->resized_height_px = processor->geometry.crop_px;
+    picture->views = (int32_t)count.views;
+    picture->rows = count.rows ? (int32_t)count.rows : 1;
+    picture->cols = count.cols ? (int32_t)count.cols : 1;
+    picture->marker_tokens = (int32_t)count.marker_tokens;
+    parts = count.views > 2 ? count.views - 1 : 1;
+    side = picture->cols > 1 ? picture->width_px : picture->height_px;
+    if ((side + parts - 1) / parts * (parts - 1) >= side)
+        return vp_fail(error, VP_ERR_RANGE, -1, "picture", "has too few pixels for so many crops: the last is empty");
+    return VP_OK;
+}
 /* windows over so many crops of an axis, the last patches alone in theirs */
 static int32_t vp_impl_molmo2_windows(const vp_processor *processor, int32_t crops) {
     const vp_geometry *geometry = &processor->geometry;
@@ -501,11 +518,8 @@ VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t wid
     made.height_px = height_px;
     if (processor->kind == VP_PROCESSOR_LLAVA) {
         vp_impl_picture_llava(processor, &made);
-    } else if (processor->kind == VP_PROCESSOR_GEMMA3) { /* squeezed to a square */
-        made.first_width_px = made.first_height_px = processor->geometry.crop_px;
-        made.resized_width_px = made.resized_height_px = processor->geometry.crop_px;
-        made.rows = made.cols = made.views = 1;
-        made.marker_tokens = 2;
+    } else if (processor->kind == VP_PROCESSOR_GEMMA3) {
+        result = vp_impl_picture_gemma3(processor, &made, error);
     } else if (processor->kind == VP_PROCESSOR_MOLMO2) {
         result = vp_impl_picture_molmo2(processor, &made, error);
         if (result != VP_OK) return result;
@@ -545,10 +559,12 @@ typedef struct vp_impl_processor_knobs { const char *names[2]; int32_t most; } v
 static vp_impl_processor_knobs vp_impl_processor_knobs_of(const vp_processor *processor) {
     static const vp_impl_processor_knobs none = {{NULL, NULL}, 0}, edge = {{"longest_edge", NULL}, 4096},
                                          tiles = {{"max_patches", "min_patches"}, 64},
+                                         pan = {{"max_num_crops", "min_crop_size"}, 64},
                                          crops = {{"max_crops", NULL}, 64},
                                          pixels = {{"max_pixels", "min_pixels"}, VP_PROCESSOR_VIEW_PIXELS_MAX};
     return processor && processor->kind == VP_PROCESSOR_IDEFICS3   ? edge
            : processor && processor->kind == VP_PROCESSOR_INTERNVL ? tiles
+           : processor && processor->kind == VP_PROCESSOR_GEMMA3   ? pan
            : processor && processor->kind == VP_PROCESSOR_MOLMO2   ? crops
            : processor && vp_impl_processor_is_qwen(processor)     ? pixels
                                                                    : none;
@@ -596,6 +612,7 @@ VP_API vp_result vp_processor_set(vp_processor *processor, const char *name, int
     }
     processor->family = tried;
     if (processor->kind == VP_PROCESSOR_IDEFICS3) processor->longest_edge_px = value;
+    if (processor->kind == VP_PROCESSOR_GEMMA3) processor->family.value[VP_SLOT_SPLIT] = i || value > 1;
     return VP_OK;
 }
 /* max_pixels is found by halves: the tokens of an image grow with it */
@@ -836,9 +853,7 @@ VP_API vp_result vp_processor_resize_plain(const uint8_t *rgb, int32_t width_px,
 /* The image after all resizes but the whole image's, malloc'ed. */
 static vp_result vp_impl_picture_resized(const vp_processor *processor, const vp_picture *picture, const uint8_t *rgb,
                                          uint8_t **resized) {
-    const vp_filter filter = processor->kind == VP_PROCESSOR_IDEFICS3 ? VP_FILTER_LANCZOS
-                             : processor->kind == VP_PROCESSOR_GEMMA3 ? VP_FILTER_BILINEAR
-                                                                      : VP_FILTER_BICUBIC;
+    const vp_filter filter = processor->kind == VP_PROCESSOR_IDEFICS3 ? VP_FILTER_LANCZOS : VP_FILTER_BICUBIC;
     const int twice = picture->first_width_px != picture->resized_width_px
                       || picture->first_height_px != picture->resized_height_px;
     uint8_t *first = (uint8_t *)malloc((size_t)picture->first_width_px * (size_t)picture->first_height_px * 3), *second;
@@ -856,6 +871,32 @@ static vp_result vp_impl_picture_resized(const vp_processor *processor, const vp
     return result;
 }
 
+/* Gemma 3: the whole image, then its crops, all of one size but the last of a row or column */
+static vp_result vp_impl_views_gemma3(const vp_processor *processor, const vp_picture *picture, const uint8_t *rgb,
+                                      uint8_t *views) {
+    const int32_t side = processor->view_px, width = picture->width_px, height = picture->height_px,
+                  across = (width + picture->cols - 1) / picture->cols,
+                  down = (height + picture->rows - 1) / picture->rows;
+    const size_t view_bytes = (size_t)side * (size_t)side * 3;
+    vp_result result = vp_processor_resize(rgb, width, height, views, side, side, VP_FILTER_BILINEAR);
+    int32_t view, y;
+    uint8_t *crop;
+    if (picture->views < 2 || result != VP_OK) return result;
+    crop = (uint8_t *)malloc((size_t)across * (size_t)down * 3);
+    if (!crop) return VP_ERR_MEMORY;
+    for (view = 1; result == VP_OK && view < picture->views; view++) {
+        const int32_t left = (view - 1) % picture->cols * across, top = (view - 1) / picture->cols * down,
+                      wide = left + across > width ? width - left : across,
+                      high = top + down > height ? height - top : down;
+        for (y = 0; y < high; y++)
+            memcpy(crop + (size_t)y * (size_t)wide * 3, rgb + ((size_t)(top + y) * (size_t)width + (size_t)left) * 3,
+                   (size_t)wide * 3);
+        result = vp_processor_resize(crop, wide, high, views + (size_t)view * view_bytes, side, side,
+                                     VP_FILTER_BILINEAR);
+    }
+    free(crop);
+    return result;
+}
 /* Molmo2: the whole image squeezed to a square, then the crops of the stretched one */
 static vp_result vp_impl_views_molmo2(const vp_processor *processor, const vp_picture *picture, const uint8_t *rgb,
                                       uint8_t *views) {
@@ -888,6 +929,7 @@ VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_pict
     int32_t view;
     size_t y;
     if (!processor || !picture || !rgb || !views) return VP_ERR_RANGE;
+    if (processor->kind == VP_PROCESSOR_GEMMA3) return vp_impl_views_gemma3(processor, picture, rgb, views);
     if (processor->kind == VP_PROCESSOR_MOLMO2) return vp_impl_views_molmo2(processor, picture, rgb, views);
     result = vp_impl_picture_resized(processor, picture, rgb, &resized);
     for (view = 0; result == VP_OK && view < picture->rows * picture->cols; view++) {
@@ -1030,6 +1072,19 @@ static void vp_impl_processor_add_view(vp_impl_processor_text *text, const vp_pr
     for (i = 0; i < tokens; i++) vp_impl_processor_add(text, vp_processor_image_token(processor->kind));
 }
 
+/* Gemma 3's views stand apart, the whole image first */
+static void vp_impl_processor_add_gemma3(vp_impl_processor_text *text, const vp_processor *processor, int32_t views) {
+    int32_t view;
+    if (views > 1) vp_impl_processor_add(text, "Here is the original image ");
+    for (view = 0; view < views; view++) {
+        if (view == 1) vp_impl_processor_add(text, " and here are some crops to help you see better ");
+        if (view > 1) vp_impl_processor_add(text, " ");
+        vp_impl_processor_add(text, "\n\n<start_of_image>");
+        vp_impl_processor_add_view(text, processor);
+        vp_impl_processor_add(text, "<end_of_image>\n\n");
+    }
+}
+
 /* a grid of Molmo2's windows */
 static void vp_impl_processor_add_windows(vp_impl_processor_text *text, const char *start, int32_t rows, int32_t cols,
                                           int32_t col_tokens) {
@@ -1054,11 +1109,13 @@ static void vp_impl_processor_add_image(vp_impl_processor_text *text, const vp_p
         return;
     }
     if (processor->kind == VP_PROCESSOR_INTERNVL) vp_impl_processor_add(text, "<img>");
-    if (processor->kind == VP_PROCESSOR_GEMMA3) vp_impl_processor_add(text, "\n\n<start_of_image>");
+    if (processor->kind == VP_PROCESSOR_GEMMA3) {
+        vp_impl_processor_add_gemma3(text, processor, picture->views);
+        return;
+    }
     if (processor->kind != VP_PROCESSOR_IDEFICS3)
         for (view = 0; view < picture->views; view++) vp_impl_processor_add_view(text, processor);
     if (processor->kind == VP_PROCESSOR_INTERNVL) vp_impl_processor_add(text, "</img>");
-    if (processor->kind == VP_PROCESSOR_GEMMA3) vp_impl_processor_add(text, "<end_of_image>\n\n");
     if (processor->kind != VP_PROCESSOR_IDEFICS3) return;
     for (row = 1; picture->views > 1 && row <= picture->rows; row++) {
         for (col = 1; col <= picture->cols; col++) {

@@ -400,7 +400,8 @@ static void test_presets(void) {
             {"qwen3-vl-2b", 2127532032}, {"qwen3-vl-4b", 4437815808}, {"qwen3-vl-8b", 8767123696}, {"qwen3-vl-30b-a3b-12-blocks", 8638410992},
             {"molmo-7b-o", 7665032192}, {"llava-1.5-7b", 7063427072}, {"smolvlm-256m", 256484928}, {"smolvlm-500m", 507482304},
             {"smolvlm-2.2b", 2246272880}, {"internvl3-1b", 938193024}, {"internvl3-2b", 2088957440}, {"internvl3-8b", 7944373760},
-            {"internvl3.5-1b", 1060897792}, {"internvl3.5-2b", 2348347392}, {"internvl3.5-4b", 4732489216}, {"internvl3.5-8b", 8528318464}};
+            {"internvl3.5-1b", 1060897792}, {"internvl3.5-2b", 2348347392}, {"internvl3.5-4b", 4732489216}, {"internvl3.5-8b", 8528318464},
+            {"gemma-3-4b", 4300079472}};
         const char *name = vp_model_preset_name(i);
         CHECK_INT(vp_model_config_preset(name, &c), VP_OK);
         CHECK_INT(vp_model_preset_ids(name, &ids), VP_OK);
@@ -503,6 +504,35 @@ static void test_published_configs(void) {
         CHECK_INT(vp_model_config_preset(files[i].preset, &preset), VP_OK);
         if (strstr(files[i].preset, "-12-blocks") && CHECK_INT(published.block_count, 48)) published.block_count = 12;
         CHECK(memcmp(&published, &preset, sizeof preset) == 0);
+    }
+}
+
+/* RoPE's scalings by the words of published files, and what is refused by name */
+static void test_rope_scaling(void) {
+    static const struct { const char *rope; vp_result code; vp_rope_scaling scaling; const char *where; } rows[] = {
+        { "\"rope_type\":\"default\"", VP_OK, VP_ROPE_PLAIN, "" },
+        { "\"type\":\"dynamic\",\"factor\":2.0", VP_OK, VP_ROPE_PLAIN, "" },
+        { "\"type\":\"linear\",\"factor\":2.0", VP_OK, VP_ROPE_LINEAR, "" },
+        { "\"rope_type\":\"yarn\",\"factor\":4.0,\"original_max_position_embeddings\":32768", VP_OK, VP_ROPE_YARN, "" },
+        { "\"type\":\"yarn\",\"factor\":4.0,\"mscale\":null,\"truncate\":true", VP_OK, VP_ROPE_YARN, "" },
+        { "\"rope_type\":\"yarn\",\"factor\":4.0,\"mscale\":0.7", VP_ERR_UNSUPPORTED, VP_ROPE_PLAIN, "text_config.rope_scaling.mscale" },
+        { "\"rope_type\":\"yarn\",\"factor\":4.0,\"truncate\":false", VP_ERR_UNSUPPORTED, VP_ROPE_PLAIN, "text_config.rope_scaling.truncate" },
+        { "\"rope_type\":\"yarn\",\"factor\":4.0,\"beta_fast\":1,\"beta_slow\":1", VP_ERR_RANGE, VP_ROPE_PLAIN, "text_config.rope_scaling.beta_fast" },
+        { "\"rope_type\":\"longrope\"", VP_ERR_UNSUPPORTED, VP_ROPE_PLAIN, "text_config.rope_scaling.rope_type" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        vp_model_config config;
+        vp_error error = { VP_OK, -1, "", "" };
+        char text[400];
+        check_case("rope: %s", rows[i].rope);
+        snprintf(text, sizeof text, "{\"model_type\":\"llava\",\"text_config\":{\"rope_scaling\":{%s}},\"vision_config\":{}}", rows[i].rope);
+        if (!CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &config, &error), rows[i].code)) printf("%s: %s\n", error.where, error.text);
+        if (rows[i].code != VP_OK) { CHECK(strstr(error.where, strrchr(rows[i].where, '.') + 1)); continue; }
+        CHECK_INT(config.rope.scaling, rows[i].scaling);
+        if (config.rope.scaling != VP_ROPE_YARN) continue;
+        CHECK(config.rope.factor == 4.0 && config.rope.low_frequency == 1.0 && config.rope.high_frequency == 32.0);
+        CHECK(config.rope.magnitude > 1.13862 && config.rope.magnitude < 1.13864); /* 0.1 ln 4 + 1 */
+        CHECK(config.rope.original_positions == (i == 3 ? 32768.0 : 2048.0)); /* the file's, or max_position_embeddings */
     }
 }
 
@@ -1140,6 +1170,7 @@ int main(void) {
     test_conversions();
     test_config();
     test_presets();
+    test_rope_scaling();
     test_published_configs();
     test_headers();
     test_find();

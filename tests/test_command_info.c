@@ -17,7 +17,7 @@ static void test_info(void) {
     CHECK(last.out && strstr(last.out, VLMPROF_VERSION) && strstr(last.out, "\ncpu ") && strstr(last.out, "\nhuge pages  ") && strstr(last.out, "plain") && strstr(last.out, "\ngpu ") && !*last.err);
     if (cli_json("info --json", 0, &d)) {
         cpu = member(&d, 0, "cpu");
-        check_keys(&d, 0, "schema version compiler cuda_toolkit cpu gpus gpus_note model");
+        check_keys(&d, 0, "schema version compiler cuda_toolkit cpu gpus gpus_note gpu_tools model");
         check_keys(&d, cpu, "name threads memory_bytes available_bytes huge_pages gemm gemm_bf16 gemm_fp32");
         check_keys(&d, member(&d, cpu, "gemm_fp32"), "rows_1 rows_8 rows_1024");
         CHECK(is_null(&d, cpu, "huge_pages") == (access("/sys/kernel/mm/transparent_hugepage/enabled", R_OK) != 0));

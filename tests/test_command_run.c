@@ -413,7 +413,7 @@ static void check_shown(const document *want) {
     free(nodes);
 }
 /* Image file and question in, ids and greedy tokens of the reference out; --raw_prompt with the template's text gives the same. */
-static void check_other_case(const char *model, const char *name) {
+static void check_other_case(const char *model, const char *name, const char *knob) {
     char path[256], text[3][2048], image[256] = "", weights[256], command[8192];
     static const char *const keys[3] = { "prompt", "text", "image" };
     document d;
@@ -432,7 +432,7 @@ static void check_other_case(const char *model, const char *name) {
     snprintf(path, sizeof path, "othermodels/%s/checkpoint/tokenizer.json", model);
     snprintf(weights, sizeof weights, "%s", check_golden(path));
     *strrchr(weights, '/') = 0;
-    snprintf(command, sizeof command, "run %s --model %s -p \"%s\" --show_prompt", image, weights, text[0]);
+    snprintf(command, sizeof command, "run %s --model %s -p \"%s\" %s --show_prompt", image, weights, text[0], knob);
     if (strncmp(model, "molmo", 5) && strcmp(text[0], text[1]) && CHECK_INT(cli(command), 0)) check_shown(&d); /* Molmo's: the text's ids */
     snprintf(path, sizeof path, "othermodels/%s/checkpoint/model.safetensors", model);
     if (!check_golden(path)) { check_skip(path, "no ../shared/goldens/othermodels"); unload(&d); return; }
@@ -440,8 +440,8 @@ static void check_other_case(const char *model, const char *name) {
     *strrchr(weights, '/') = 0;
     for (int raw = 0; raw < 2; raw++) { /* olmoe's text2 has no template */
         if (!raw && !strcmp(text[0], text[1])) continue;
-        snprintf(command, sizeof command, "run %s --model %s -p \"%s\" %s --weights fp32 --ignore_eos --max_new_tokens 6 "
-                 "--cold --dump %%F/other", image, weights, text[raw], raw ? "--raw_prompt" : "");
+        snprintf(command, sizeof command, "run %s --model %s -p \"%s\" %s %s --weights fp32 --ignore_eos --max_new_tokens 6 "
+                 "--cold --dump %%F/other", image, weights, text[raw], raw ? "--raw_prompt" : "", knob);
         CHECK_INT(cli(command), 0);
         CHECK_INT(last.err_lines, 0);
         check_dumped(&d, "input_ids", "other/input_ids.npy");
@@ -464,10 +464,12 @@ static void test_other_models(void) {
 #define OTHER "--model tests/golden/othermodels/"
 #define PICTURE "tests/golden/othermodels/images/mix-200x150.png "
     static const char *const models[] = { "olmoe", "llava", "smolvlm", "internvl", "molmo_7b_d", "molmo_7b_o", "qwen2_5_vl", "qwen3_vl",
-                                         "qwen3_vl_moe" };
+                                         "qwen3_vl_moe", "gemma3" };
     static const char *const cases[] = { "text1", "text2", "text3", "text", "image-a", "image-b" };
     for (size_t m = 0; m < sizeof models / sizeof *models; m++)
-        for (int i = m ? 3 : 0; i < (m ? 6 : 3); i++) check_other_case(models[m], cases[i]);
+        for (int i = m ? 3 : 0; i < (m ? 6 : 3); i++) check_other_case(models[m], cases[i], "");
+    check_other_case("gemma3", "pan-a", "--image_knob min_crop_size=40");
+    check_other_case("gemma3", "pan-b", "--image_knob max_num_crops=3");
     check_case("run: what is printed of other models");
     CHECK_INT(cli("run " OTHER "olmoe/checkpoint -p 'How many red circles are there?' --max_new_tokens 1"), 0);
     CHECK(last.out && strstr(last.out, "top_k 2 of 8, blocks 3 of 3") && strstr(last.out, "33 = 33 text, no image"));
@@ -483,6 +485,10 @@ static void test_other_models(void) {
     CHECK(last.out && strstr(last.out, "1 view of"));
     CHECK_INT(cli("run " PICTURE OTHER "internvl/checkpoint -p hi --max_new_tokens 1 --json --vision_tokens 20"), 0);
     CHECK(last.out && strstr(last.out, "\"actual_vision_tokens\": 20") && strstr(last.out, "\"architecture\": \"InternVL\""));
+    CHECK_INT(cli("run " PICTURE "--synthetic tiny-gemma3 -p hi --max_new_tokens 1 --image_knob min_crop_size=40"), 0);
+    CHECK(last.out && strstr(last.out, "3 views of 112x112 (1 rows x 2 cols + the whole image)"));
+    CHECK_INT(cli("run " PICTURE "--synthetic tiny-gemma3 -p hi --max_new_tokens 1 --json --vision_tokens 47 --num_active_blocks 4"), 0);
+    CHECK(last.out && strstr(last.out, "\"actual_vision_tokens\": 16") && strstr(last.out, "\"architecture\": \"Gemma 3\""));
     check_case("run: a profile and a text in place of an image of other models");
     CHECK_INT(cli("run " PICTURE OTHER "internvl/checkpoint -p hi --max_new_tokens 2 --profile --html %F/other.html"), 0);
     CHECK_INT(cli("run " OTHER "llava/checkpoint -p hi --max_new_tokens 2 --profile"), 0);
@@ -501,6 +507,8 @@ static void test_other_models(void) {
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=2 --vision_tokens 9", 2, "exclude each other");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --vision_tokens 3", 2, "one view of InternVL has 4 tokens already");
     REFUSED("run " PICTURE OTHER "molmo_7b_d/checkpoint -p a --image_knob max_crops=2", 2, "--max_crops");
+    REFUSED("run " PICTURE "--synthetic tiny-gemma3 -p a --image_knob max_patches=2", 2, "there are: max_num_crops, min_crop_size");
+    REFUSED("run " PICTURE "--synthetic tiny-gemma3 -p a --top_k 1", 2, "--top_k: Gemma 3 has no experts");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --tier low", 2, "--tier");
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --raw_prompt", 2, "must have <image> once");
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p 'a <image> b'", 2, "must have <image> once");
@@ -570,8 +578,27 @@ static void test_other_folders(void) {
     REFUSED("run --model %F/llava -p a --max_new_tokens 1 --cold", 3, "names 17 tokens that end an answer");
 }
 
+/* integers: answers come, the JSON says which weights they had, and what cannot have them is refused by name */
+static void test_integers(void) {
+    static const char *const kinds[2] = {"int8", "int4"};
+    char command[1024];
+    for (int i = 0; i < 2; i++) {
+        check_case("run --weights %s", kinds[i]);
+        snprintf(command, sizeof command, "run --synthetic tiny -p What --device cpu --weights %s --head_weights int8 --max_new_tokens 3 --ignore_eos --json", kinds[i]);
+        if (!CHECK_INT(cli(command), 0)) continue;
+        snprintf(command, sizeof command, "\"weights\": \"%s\"", kinds[i]);
+        CHECK(last.out && strstr(last.out, command));
+        CHECK(last.out && strstr(last.out, "\"head_weights\": \"int8\""));
+    }
+    check_case("run --weights int8 of packed weights");
+    CHECK_INT(cli("convert --synthetic tiny %F/packed --layout packed"), 0);
+    CHECK_INT(cli("run --model %F/packed -p What --device cpu --weights int8 --max_new_tokens 2"), 3);
+    CHECK(last.err && strstr(last.err, "int8 and int4 need the folder"));
+}
+
 int main(void) {
     if (!command_begin("command_run")) return 1;
+    test_integers();
     test_show_prompt();
     test_run();
     test_end_of_answer();

@@ -441,7 +441,7 @@ static void test_other_models(void) {
     check_other("smolvlm", "--vision_tokens_list 24 60 --num_active_blocks_list 2", questions, "questions_imgsizetokens24_topk0_blocks2.json", "SmolVLM", 20);
     check_other("internvl", "--image_knob max_patches=1,4 --use_profiler", questions, "questions_imgsizemax_patches1_topk0_blocks4.json", "InternVL", 4);
     check_other("molmo_7b_o", "--image_knob max_crops=1,2", questions, "questions_imgsizemax_crops1_topk0_blocks3.json", "Molmo", 0);
-    check_other("molmo_7b_d", "--tier_list low --num_active_blocks_list 1 3 --kernel_pass", questions, "questions_imgsizelow_topk0_blocks1.json", "Molmo", 0);
+    check_other("molmo_7b_d", "--tier_list low --num_active_blocks_list 1 3 --kernel_pass", questions, "questions_imgsizetier-low_crops2_topk0_blocks1.json", "Molmo", 0);
     snprintf(path, sizeof path, "%s", in_folder("text.jsonl"));
     write_text(path, text);
     check_other("olmoe", "--top_k_list 1 2", path, "text_imgsizeasis_topk1_blocks3.json", "OLMoE", 0);
@@ -449,6 +449,8 @@ static void test_other_models(void) {
                 "questions_imgsizemax_pixels16384_topk4_blocks4.json", "Qwen3-VL-MoE", 16);
     check_other("tiny-qwen3-vl-moe", "--vision_tokens_list 20 --top_k_list 8 --use_profiler", questions, "questions_imgsizetokens20_topk8_blocks4.json",
                 "Qwen3-VL-MoE", 16);
+    check_other("tiny-gemma3", "--image_knob max_num_crops=1,2,4 --num_active_blocks_list 2 6", questions,
+                "questions_imgsizemax_num_crops2_topk0_blocks6.json", "Gemma 3", 0);
     check_case("sweep: what other models lack");
     REFUSED("sweep --model " OTHER "olmoe/checkpoint --data samples/questions.jsonl --plan", 3, "line 1: has an image, and the model reads text only");
     REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --tier_list low", 2, "--tier_list: tiers belong to the Molmo models, not to LLaVA");
@@ -462,6 +464,7 @@ static void test_other_models(void) {
     REFUSED("sweep --synthetic tiny-qwen3-vl-moe --data samples/questions.jsonl --plan --image_knob max_pixels=65536,4095", 2, "below min_pixels, which is 4096");
     REFUSED("sweep --synthetic tiny-qwen3-vl-moe --data samples/questions.jsonl --plan --image_knob min_pixels=1048577", 2, "above max_pixels, which is 1048576");
     REFUSED("sweep --synthetic tiny-qwen3-vl-moe --data samples/questions.jsonl --plan --top_k_list 9", 2, "8");
+    REFUSED("sweep --synthetic tiny-gemma3 --data samples/questions.jsonl --plan --top_k_list 2", 2, "Gemma 3 has no experts");
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --plan --answer_hint short", 2, "--answer_hint is for servers");
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --plan --image_knob longest_edge=2", 2, "max_crops");
 }

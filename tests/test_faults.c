@@ -6,6 +6,7 @@
 #include "vlmprof.h"
 #include "vlmprof_stages.h"
 #include "vlmprof_engine.h"
+#include <time.h>
 
 #include "support/check.h"
 #include "support/small_request.h"
@@ -502,6 +503,41 @@ static void test_telemetry(void) {
     cuda_on_cpu_reset(1);
 }
 
+static void refuse_energy(const char *setting, int32_t device, vp_result code, const char *reason) {
+    double joules = -1;
+    vp_error error;
+    check_case("energy, NVML=%s, device %d", setting, (int)device);
+    nvml(setting);
+    CHECK_INT(vp_device_energy(device, &joules, &error), code);
+    CHECK(joules == -1);
+    if (!CHECK(strstr(error.text, reason) != NULL)) printf("  said: %s: %s\n", error.where, error.text);
+}
+/* the emulated counter: 300 W by the host's clock, 301 W on the second device, in steps of 5 ms */
+static void test_energy(void) {
+    const struct timespec pause = { 0, 30000000 };
+    vp_error error;
+    check_case("energy of two devices, by their own counters");
+    setenv("CUDA_ON_CPU_DEVICES", "2", 1);
+    nvml("");
+    for (int i = 0; i < 2; i++) {
+        double before = 0, after = 0;
+        int64_t since = vp_clock_ns(), until;
+        CHECK_INT(vp_device_energy(i, &before, &error), VP_OK);
+        nanosleep(&pause, NULL);
+        CHECK_INT(vp_device_energy(i, &after, &error), VP_OK);
+        until = vp_clock_ns();
+        CHECK(after - before >= (300 + i) * 0.025 && after - before <= (300 + i) * ((double)(until - since) * 1e-9 + 0.006));
+    }
+    refuse_energy("", 2, VP_ERR_DEVICE, "there is no device 2");
+    unsetenv("CUDA_ON_CPU_DEVICES");
+    refuse_energy("", -1, VP_ERR_UNSUPPORTED, "on GPUs only");
+    refuse_energy("0", 0, VP_ERR_UNSUPPORTED, "libnvidia-ml.so.1");
+    refuse_energy("nvmlDeviceGetTotalEnergyConsumption", 0, VP_ERR_UNSUPPORTED, "has no nvmlDeviceGetTotalEnergyConsumption");
+    refuse_energy("nvmlDeviceGetTotalEnergyConsumption=3", 0, VP_ERR_UNSUPPORTED, "counts no energy on this device: Not Supported (status 3)");
+    unsetenv("CUDA_ON_CPU_NVML");
+    cuda_on_cpu_reset(1);
+}
+
 /* a machine described by environment variables refuses with one reason, by the code, and holds nothing */
 static void test_machine(const char *name, const char *value, vp_result code, const char *reason) {
     vp_error error;
@@ -586,6 +622,7 @@ int main(void) {
     test_memory();
     test_ceilings();
     test_telemetry();
+    test_energy();
     test_machine("CUDA_ON_CPU_DEVICES", "0", VP_ERR_DEVICE, "no NVIDIA GPU");
     test_machine("CUDA_ON_CPU_DRIVER", "0", VP_ERR_DEVICE, "no NVIDIA driver");
     test_machine("CUDA_ON_CPU_DRIVER", "11040", VP_ERR_DEVICE, "too old: it serves CUDA 11.4");

@@ -214,7 +214,7 @@ static layer load_layer(int s, int has_bias, int wide) {
     size_t n = (size_t)shapes[s].n, k = (size_t)shapes[s].k;
     memset(&loader, 0, sizeof loader);
     loader.backend = &vk_cpu_backend; loader.checkpoint = own_checkpoint; loader.wide = wide; loader.threads = 2; loader.error = &error;
-    l.linear.n = shapes[s].n; l.linear.k = shapes[s].k; l.linear.k_padded = (int)padded(k); l.linear.wide = wide;
+    l.linear.n = shapes[s].n; l.linear.k = shapes[s].k; l.linear.k_padded = (int)padded(k); l.linear.wide = wide; l.linear.bits = 0;
     l.linear.weights = take(padded(n) * padded(k) * (wide ? 4 : 2)); /* rows behind n stay NaN: they may not reach a result */
     l.linear.bias = has_bias ? floats(n, 1.0f) : NULL;
     snprintf(name, sizeof name, "%dx%d.first", shapes[s].n, shapes[s].k);
@@ -279,7 +279,7 @@ static void test_synthetic(void) {
     linear.n = ROWS; linear.k = K; linear.k_padded = (int)padded(K);
     linear.weights = narrow = (uint16_t *)take(ROWS * padded(K) * 2);
     vk_load_linear_rows(&loader, "a.weight", &linear, 0, ROWS);
-    linear.wide = 1;
+    linear.wide = 1; linear.bits = 0;
     linear.weights = take(ROWS * padded(K) * 4);
     vk_load_linear_rows(&loader, "a.weight", &linear, 0, ROWS);
     other = (float *)take(ROWS * K * 4);
@@ -333,6 +333,72 @@ static void test_linear(int s, int m, int wide) {
         }
         release_all();
     }
+}
+/* Integers: products with the weights that they stand for (the rule is written down here once more), as near as rounding lets them, and these
+ * within half a step (4 bits: a step, at the end that has none) of the checkpoint's. */
+static void test_integers(int s, int m, int bits) {
+    const size_t n = (size_t)shapes[s].n, k = (size_t)shapes[s].k, ldx = padded(k);
+    double *meant = (double *)malloc(n * k * sizeof *meant);
+    vk_loader loader;
+    vk_linear linear;
+    vp_error error;
+    char name[64];
+    void *x;
+    float *y;
+    int far = 0;
+    check_case("integers %dx%d m %d bits %d", shapes[s].n, shapes[s].k, m, bits);
+    draw_anew(check_state.name);
+    memset(&loader, 0, sizeof loader);
+    memset(&linear, 0, sizeof linear);
+    loader.backend = &vk_cpu_backend; loader.checkpoint = own_checkpoint; loader.threads = 2; loader.error = &error;
+    linear.n = shapes[s].n; linear.k = shapes[s].k; linear.k_padded = (int)ldx; linear.bits = bits;
+    linear.weights = take(padded(n) / VK_PAD * vk_panel_bytes(&linear));
+    memset(linear.weights, 0, padded(n) / VK_PAD * vk_panel_bytes(&linear));
+    snprintf(name, sizeof name, "%dx%d.first", shapes[s].n, shapes[s].k);
+    vk_load_linear_rows(&loader, name, &linear, 0, shapes[s].first_rows);
+    snprintf(name, sizeof name, "%dx%d.second", shapes[s].n, shapes[s].k);
+    if (shapes[s].n > shapes[s].first_rows) vk_load_linear_rows(&loader, name, &linear, shapes[s].first_rows, shapes[s].n - shapes[s].first_rows);
+    CHECK_INT(loader.result, VP_OK);
+    for (size_t r = 0; r < n; r++)
+        for (size_t from = 0; from < k; from += VK_QUANT_BLOCK) {
+            const float *w = shape_values[s] + r * k + from;
+            const size_t count = k - from < VK_QUANT_BLOCK ? k - from : VK_QUANT_BLOCK;
+            float most = 0, step;
+            for (size_t i = 0; i < count; i++) if (fabsf(w[i]) > fabsf(most)) most = w[i];
+            step = bits == 8 ? fabsf(most) / 127.0f : most / -8.0f;
+            for (size_t i = 0; i < count; i++) {
+                double whole = step != 0 ? (double)roundf(w[i] * (1.0f / step)) : 0;
+                if (bits == 4) whole = fmin(fmax(whole, -8), 7);
+                meant[r * k + from + i] = whole * (double)step;
+                far += !(fabs(whole * (double)step - (double)w[i]) <= fabs((double)step) * (bits == 8 ? 0.5 : 1.0) * 1.00001);
+            }
+        }
+    CHECK_INT(far, 0);
+    x = inputs((size_t)m, k, ldx, 0);
+    y = (float *)take((size_t)m * n * sizeof *y);
+    for (int i = 0; i < VK_GEMM_KERNELS; i++) {
+        vk_cpu cpu = cpu_with(&vk_gemm_kernels[i], 0, 2);
+        int wrong = 0;
+        if (!is_tested(&vk_gemm_kernels[i], 0)) continue;
+        cpu.widened_bytes = ldx * VK_PAD * 2;
+        cpu.widened = take(2 * cpu.widened_bytes);
+        poison(y, (size_t)m * n * sizeof *y);
+        vk_linear_run(&cpu, y, (int)n, x, (int)ldx, m, &linear, VK_STORE_F32);
+        for (size_t r = 0; r < (size_t)m; r++)
+            for (size_t c = 0; c < n; c++) {
+                double sum = 0, size = 0;
+                for (size_t j = 0; j < k; j++) {
+                    double product = get(x, r * ldx + j, 0) * meant[c * k + j];
+                    sum += product;
+                    size += fabs(product);
+                }
+                /* many rows meet weights rounded to bf16 */
+                wrong += !(fabs((double)y[r * n + c] - sum) <= size * (m == 1 ? 4e-6 : 1.0 / 200) + 1e-6);
+            }
+        check_note(!wrong, __FILE__, __LINE__, "kernel %s: %d sums are wrong", vk_gemm_kernels[i].name, wrong);
+    }
+    free(meant);
+    release_all();
 }
 /* the router of bf16 mode: an f32 layer on a CPU in bf16 mode */
 static void test_mixed_linear(int m) {
@@ -453,6 +519,9 @@ static void test_gemm(void) {
             for (int wide = 0; wide < 2; wide++) test_linear(s, rows[i], wide);
     test_mixed_linear(1);
     test_mixed_linear(33);
+    for (int s = 0; s < 3; s++)
+        for (int m = 1; m < 100; m += 32)
+            for (int bits = 4; bits <= 8; bits += 4) test_integers(s, m, bits);
     for (int i = 0; i < VK_GEMM_KERNELS * 4; i++)
         if (vk_gemm_usable(&vk_gemm_kernels[i / 4], i & 1)) test_jobs(&vk_gemm_kernels[i / 4], i & 1, 1 + (i >> 1 & 1));
     remove_checkpoint();

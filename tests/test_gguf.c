@@ -5,6 +5,7 @@
 #include "vlmprof_config.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_gguf.h"
+#include "vlmprof_image.h"
 #include "vlmprof_tokenizer.h"
 #include "support/check.h"
 
@@ -135,6 +136,108 @@ static void test_model(const char *name) {
     free(golden);
 }
 
+/* ---- a tower */
+/* the picture's patches, as vp_request has them */
+static float *read_patches(const vp_geometry *geometry, int32_t *patches) {
+    size_t bytes = 0;
+    char *file = check_read(check_golden("gguf/picture.png"), &bytes);
+    int32_t side = geometry->crop_px / geometry->patch_px, pixel = 3 * geometry->patch_px;
+    float *values = (float *)malloc((size_t)(geometry->crop_px * geometry->crop_px * 3) * sizeof *values), *to = values;
+    vp_image image;
+    vp_error error;
+    *patches = side * side;
+    if (!CHECK(file) || !CHECK_INT(vp_image_decode((const uint8_t *)file, bytes, &image, &error), VP_OK)) return values;
+    for (int32_t patch = 0; patch < *patches; patch++)
+        for (int32_t y = 0; y < geometry->patch_px; y++)
+            for (int32_t x = 0; x < pixel; x++)
+                *to++ = ((float)image.rgb[((patch / side * geometry->patch_px + y) * image.width_px + patch % side * geometry->patch_px) * 3 + x]
+                             / 255.0f - geometry->mean[x % 3]) / geometry->std[x % 3];
+    vp_image_free(&image);
+    free(file);
+    return values;
+}
+static vp_result open_llava(struct opened *model, vp_gguf *tower, vp_error *error) {
+    char *config = NULL, *preprocessor = NULL;
+    size_t bytes = 0, preprocessor_bytes = 0;
+    vp_result result = vp_gguf_file_text(model->gguf, tower, "config.json", &config, &bytes, error);
+    if (result == VP_OK)
+        result = vp_gguf_file_text(model->gguf, tower, "preprocessor_config.json", &preprocessor, &preprocessor_bytes, error);
+    if (result == VP_OK) result = vp_model_config_parse(config, bytes, preprocessor, preprocessor_bytes, &model->config, error);
+    if (result == VP_OK) result = vp_gguf_checkpoint(model->gguf, tower, &model->config, &model->checkpoint, error);
+    free(config);
+    free(preprocessor);
+    return result;
+}
+static int32_t read_ids(const vp_json *json, uint32_t list, int32_t *ids) {
+    for (uint32_t i = 0; i < json->nodes[list].count; i++) {
+        int64_t id = 0;
+        vp_json_to_int(json, list + 1 + i, &id);
+        ids[i] = (int32_t)id;
+    }
+    return (int32_t)json->nodes[list].count;
+}
+static void test_llava(void) {
+    struct opened model;
+    vp_gguf *tower = NULL;
+    vp_engine_options options = vp_engine_options_default();
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_json_node nodes[400];
+    vp_json json;
+    size_t bytes = 0, needed;
+    char *golden = check_read(check_golden("gguf/llava.json"), &bytes);
+    int32_t places[16], blocks[1] = {0}, patches = 0;
+    float *pixels, masks[16];
+    memset(&model, 0, sizeof model);
+    check_case("llama.gguf with llava-mmproj.gguf: the answers about a picture are those of the published model's arithmetic");
+    if (!CHECK(golden) || !CHECK_INT(vp_json_parse(golden, bytes, nodes, 400, &json, &needed, NULL), VP_OK)) return;
+    CHECK_INT(vp_gguf_open(check_golden("gguf/llama.gguf"), &model.gguf, &error), VP_OK);
+    CHECK_INT(vp_gguf_open(check_golden("gguf/llava-mmproj.gguf"), &tower, &error), VP_OK);
+    if (!CHECK_INT(open_llava(&model, tower, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
+    options.config = &model.config;
+    options.checkpoint = model.checkpoint;
+    options.weights = VP_WEIGHTS_FP32;
+    options.device = "cpu";
+    options.threads = 1;
+    options.max_sequence = 128;
+    options.max_views = 1;
+    pixels = read_patches(&model.config.geometry, &patches);
+    CHECK_INT(patches, 16);
+    for (int32_t i = 0; i < 16; i++) {
+        places[i] = 1 + i; /* behind the BOS */
+        masks[i] = 1.0f;
+    }
+    if (CHECK_INT(vp_engine_open(&options, &model.engine, &error), VP_OK)) {
+        uint32_t list = vp_json_get(&json, 0, "answers");
+        for (uint32_t item = list + 1; item < nodes[list].end; item = nodes[item].end) {
+            int32_t ids[64], tokens[8];
+            int64_t steps[8];
+            vp_request request;
+            vp_reply reply;
+            memset(&request, 0, sizeof request);
+            memset(&reply, 0, sizeof reply);
+            request.input_ids = ids;
+            request.input_count = read_ids(&json, vp_json_get(&json, item, "input_ids"), ids);
+            request.pixels = pixels;
+            request.image_masks = masks;
+            request.image_input_idx = places;
+            request.views = 1;
+            request.active_blocks = blocks;
+            request.active_block_count = 1;
+            request.max_new_tokens = 8;
+            request.ignore_eos = 1;
+            request.eos_id = -1;
+            reply.tokens = tokens;
+            reply.step_ns = steps;
+            if (!CHECK_INT(vp_engine_run(model.engine, &request, &reply, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
+            CHECK(same_ids(&json, vp_json_get(&json, item, "ids"), tokens, reply.token_count));
+        }
+    } else printf("%s: %s\n", error.where, error.text);
+    free(pixels);
+    close_model(&model);
+    vp_gguf_close(tower);
+    free(golden);
+}
+
 /* ---- malformed files, written here */
 struct made { unsigned char data[4096]; size_t bytes; };
 static void put(struct made *file, uint64_t value, int bytes) {
@@ -198,7 +301,7 @@ static void test_headers(void) {
     begin(&file, 3, 0, 1);
     put_text(&file, "k");
     put(&file, VP_GGUF_KIND_COUNT, 4);
-    refuse(&file, VP_ERR_FORMAT, "none of the format's", 24);
+    refuse(&file, VP_ERR_FORMAT, "its kind is none of the format's", 24);
     begin(&file, 3, 0, 1);
     put_text(&file, "k");
     put(&file, VP_GGUF_ARRAY, 4);
@@ -342,6 +445,7 @@ int main(void) {
     test_model("smollm");
     test_model("qwen2");
     test_model("olmoe");
+    test_llava();
     test_headers();
     test_tensors();
     test_changes();

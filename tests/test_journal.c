@@ -282,6 +282,24 @@ static void test_points(void) {
     CHECK(state_of(1, 0) == -1 && state_of(1, 1) == -1 && state_of(4, 0) == -2);
     CHECK(book.configurations[0].closed == 0 && book.configurations[1].closed == 0);
 }
+#define ENERGY(more) ", \"energy_j\": 1.5" more
+static void test_energy(void) {
+    static const struct { const char *more; int good; } rows[] = {
+        {ENERGY(", \"energy_resolution_j\": 0.2"), 1}, {ENERGY(""), 0}, {", \"energy_resolution_j\": 0.2", 0},
+        {ENERGY(", \"energy_resolution_j\": null"), 0}, {", \"energy_j\": \"1\", \"energy_resolution_j\": 0.2", 0}};
+    check_case("the energy of a run: both of its numbers or none");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char line[1024];
+        long long at;
+        fresh();
+        snprintf(line, sizeof line, RUN(0) "%s", rows[i].more);
+        add(SAMPLE(1));
+        at = add_point("x", 1, line, -1);
+        CHECK_INT(read_lines(), 0);
+        CHECK_INT(state_of(1, 0), rows[i].good ? at * 4 + POINT_OPEN : -1);
+        index_free(&book);
+    }
+}
 static void test_other_lines(void) {
     long long first, second, at;
     check_case("a session's device, the last one's");
@@ -606,6 +624,7 @@ int main(void) {
     test_refused();
     test_samples();
     test_points();
+    test_energy();
     test_other_lines();
     test_noise();
     test_damage();

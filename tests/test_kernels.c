@@ -1097,7 +1097,7 @@ static layer layer_at(void *weights, void *values, int n, int k, int wide) {
     l.values = values;
     l.linear.weights = weights;
     l.linear.bias = NULL; l.linear.bias_bf16 = NULL;
-    l.linear.n = n; l.linear.k = k; l.linear.k_padded = (int)k_padded; l.linear.wide = wide;
+    l.linear.n = n; l.linear.k = k; l.linear.k_padded = (int)k_padded; l.linear.wide = wide; l.linear.bits = 0;
     for (size_t r = 0; r < (size_t)n; r++) /* rows behind n of a panel stay NaN: they may not reach a result */
         for (size_t c = 0; c < k_padded; c++)
             put(weights, backend->row_major ? r * k_padded + c : panel_index(r, c, k_padded, wide),
@@ -1535,7 +1535,7 @@ static void test_decode_attention(int keys, int heads, int group, int head_dim, 
     use_mode(wide);
     e = expect_new(1, (size_t)d); ek = expect_new(1, (size_t)kv); ev = expect_new(1, (size_t)kv);
     memset(&l, 0, sizeof l);
-    l.linear.wide = wide;
+    l.linear.wide = wide; l.linear.bits = 0;
     qkv = floats((size_t)(d + 2 * kv), 1.0f);
     wq = floats((size_t)d, 2.0f);
     wk = floats((size_t)kv, 2.0f);
@@ -1685,7 +1685,7 @@ static void test_decode_router(int experts, int d, int wide) {
     en = expect_new(1, (size_t)d);
     l = layer_new(experts, d, 1);
     memset(&of_experts, 0, sizeof of_experts);
-    of_experts.linear.wide = wide;
+    of_experts.linear.wide = wide; linear.bits = 0;
     normed = normed_input(&x, &w, d);
     for (int r = 0; r < experts; r++) expect_row(&e, (size_t)r, 0.0, normed, &l, (size_t)r, 0.0);
     for (int i = 0; i < d; i++) expect(&en, (size_t)i, normed[i], normed[(i + 1) % d], fabs(normed[i]), d + 4, wide);
@@ -1716,7 +1716,7 @@ static void test_decode_gate_up(int experts, int top_k, int norm_topk, int h, in
     memset(&router, 0, sizeof router);
     memset(&down, 0, sizeof down);
     router.linear.n = experts;
-    down.linear.k = h; down.linear.k_padded = (int)ldh; down.linear.wide = wide;
+    down.linear.k = h; down.linear.k_padded = (int)ldh; down.linear.wide = wide; linear.bits = 0;
     x = (char *)inputs(1, (size_t)d, padded((size_t)d), wide);
     logits = floats((size_t)experts, 2.0f);
     e = expect_new((size_t)top_k, (size_t)h);
@@ -2099,7 +2099,7 @@ static void test_loading(int n, int k, int row_limit, int wide) {
     loader.backend = &pieces;
     loader.queue = queue;
     loader.done = 0;
-    l.linear.n = n; l.linear.k = k; l.linear.k_padded = (int)k_padded; l.linear.wide = wide; l.linear.bias = NULL; l.linear.bias_bf16 = NULL;
+    l.linear.n = n; l.linear.k = k; l.linear.k_padded = (int)k_padded; l.linear.wide = wide; l.linear.bits = 0; l.linear.bias = NULL; l.linear.bias_bf16 = NULL;
     l.linear.weights = take(layer_bytes(n, k, wide));
     vk_load_linear_rows(&loader, "a.weight", &l.linear, 0, first);
     vk_load_linear_rows(&loader, "b.weight", &l.linear, first, n - first);
@@ -2196,7 +2196,7 @@ static void test_plans(void) {
     settle();
     live = cuda_on_cpu_live();
     memset(&w, 0, sizeof w);
-    w.weights = m.room; w.bias = (const float *)(const void *)m.room; w.n = w.k = w.k_padded = N; w.wide = 1;
+    w.weights = m.room; w.bias = (const float *)(const void *)m.room; w.n = w.k = w.k_padded = N; w.wide = 1; w.bits = 0;
     for (int i = 0; i <= SHAPES; i++) {
         int64_t launches = queue->work.launches;
         backend->linear(queue, m.room + 8192 + SHAPES * N * 4, N, m.room + 8192, N, i < SHAPES ? i + 1 : 1, &w, VK_STORE_F32);

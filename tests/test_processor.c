@@ -14,6 +14,7 @@ static const struct { const char *name; vp_processor_kind kind; int32_t crop_px,
     { "qwen2_5_vl", VP_PROCESSOR_QWEN2_5_VL, 28, 14, 2, { "text", "image-a", "image-b" } },
     { "qwen3_vl", VP_PROCESSOR_QWEN3_VL, 32, 16, 2, { "text", "image-a", "image-b" } },
     { "qwen3_vl_moe", VP_PROCESSOR_QWEN3_VL, 32, 16, 2, { "text", "image-a", "image-b" } },
+    { "gemma3", VP_PROCESSOR_GEMMA3, 112, 14, 2, { "text", "image-a", "image-b" } },
     { "molmo2", VP_PROCESSOR_MOLMO2, 70, 14, 1, { "text", "image-a", "image-b" } },
 };
 enum { MODELS = sizeof models / sizeof models[0], TEXT_BYTES = 1 << 16 };
@@ -230,6 +231,70 @@ static void test_refusals(void) {
     CHECK_INT(vp_processor_picture(&processor, 10, 10, &picture, &error), VP_ERR_UNSUPPORTED);
     if (open_processor(1, &processor)) CHECK_INT(vp_processor_picture(&processor, 1, 100000000, &picture, &error), VP_ERR_RANGE);
 }
+/* Gemma 3's crops (pan and scan) as its processor makes them: two side by side, two of 259 and 258 rows, three of 67, 67 and 66 columns; their text. c is cut to its
+ * upper rows. What the knobs refuse */
+static void test_crops(void) {
+    static const struct { const char *name; int32_t rows, cols; const char *knob; int32_t value; } cases[] = {
+        { "pan-a", 1, 2, "min_crop_size", 40 }, { "pan-b", 2, 1, "max_num_crops", 3 }, { "pan-c", 1, 3, "min_crop_size", 50 } };
+    static char text[TEXT_BYTES], expanded[TEXT_BYTES], path[TEXT_BYTES], got[TEXT_BYTES];
+    const size_t model = MODELS - 1;
+    vp_processor processor, fresh;
+    vp_picture picture;
+    vp_error error;
+    if (!open_processor(model, &fresh)) return;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        size_t bytes = 0, needed = 0, differing = 0, count;
+        char rest[64], *data;
+        double height = 0;
+        json_file *file;
+        vp_image image, want;
+        uint8_t *views;
+        check_case("gemma3 %s", cases[i].name);
+        snprintf(rest, sizeof rest, "%s/case.json", cases[i].name);
+        file = json_open(place(model, rest));
+        if (!CHECK(file) || !CHECK(json_text(file, "text", text)) || !CHECK(json_text(file, "expanded_text", expanded)) || !CHECK(json_text(file, "image", path))) continue;
+        CHECK_INT(vp_json_to_double(&file->json, vp_json_get(&file->json, 0, "rows"), &height), VP_OK);
+        data = check_read(place(model, path + strlen("../")), &bytes);
+        if (!CHECK(data) || !CHECK_INT(vp_image_decode((const uint8_t *)data, bytes, &image, &error), VP_OK)) continue;
+        free(data);
+        snprintf(rest, sizeof rest, "%s/pixels.png", cases[i].name);
+        data = check_read(place(model, rest), &bytes);
+        if (!CHECK(data) || !CHECK_INT(vp_image_decode((const uint8_t *)data, bytes, &want, &error), VP_OK)) continue;
+        free(data);
+        processor = fresh;
+        CHECK_INT(vp_processor_set(&processor, cases[i].knob, cases[i].value, &error), VP_OK);
+        CHECK_INT(vp_processor_picture(&processor, image.width_px, (int32_t)height, &picture, &error), VP_OK);
+        CHECK_INT(picture.rows, cases[i].rows);
+        CHECK_INT(picture.cols, cases[i].cols);
+        CHECK_INT(picture.views, 1 + picture.rows * picture.cols);
+        CHECK_INT(picture.views * processor.view_px, want.height_px);
+        count = (size_t)want.height_px * (size_t)want.width_px * 3;
+        views = (uint8_t *)calloc(count, 1);
+        CHECK_INT(vp_processor_views(&processor, &picture, image.rgb, views), VP_OK);
+        for (size_t at = 0; at < count; at++) differing += views[at] != want.rgb[at];
+        CHECK_INT(differing, 0);
+        CHECK_INT(vp_processor_expand(&processor, &picture, text, got, sizeof got, &needed), VP_OK);
+        CHECK_TEXT(got, expanded);
+        free(views);
+        vp_image_free(&image);
+        vp_image_free(&want);
+    }
+    check_case("gemma3: knobs of crops");
+    processor = fresh;
+    CHECK_TEXT(vp_processor_knob(&processor, 0), "max_num_crops");
+    CHECK_INT(vp_processor_picture(&processor, 900, 300, &picture, &error), VP_OK);
+    CHECK_INT(picture.views, 1);
+    CHECK_INT(vp_processor_aim(&processor, 900, 300, 4 * 4 * 4 - 1, &error), VP_OK);
+    CHECK_INT(vp_processor_picture(&processor, 900, 300, &picture, &error), VP_OK);
+    CHECK_INT(picture.tokens, 48);
+    CHECK_INT(vp_processor_set(&processor, "max_num_crops", 1, &error), VP_OK);
+    CHECK_INT(vp_processor_picture(&processor, 900, 300, &picture, &error), VP_OK);
+    CHECK_INT(picture.views, 1);
+    CHECK_INT(vp_processor_set(&processor, "max_num_crops", 0, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_processor_set(&processor, "min_crop_size", 1, &error), VP_OK);
+    CHECK_INT(vp_processor_set(&processor, "max_num_crops", 4, &error), VP_OK);
+    CHECK_INT(vp_processor_picture(&processor, 9, 2, &picture, &error), VP_ERR_RANGE); /* the fourth crop would begin at column 9 */
+}
 /* the limits of an image's pixels: as vlmprof_families.h counts, from the folder or set (transformers' smart_resize) */
 static void test_pixel_limits(void) {
     static const struct { int32_t width, height; int64_t least, most; int32_t cols, rows; } rows[] = {
@@ -401,6 +466,7 @@ int main(void) {
         for (int i = 0; i < 3; i++) check_model_case(model, models[model].cases[i]);
     test_templates();
     test_refusals();
+    test_crops();
     test_pixel_limits();
     test_pixel_counts();
     test_pixel_knobs();

@@ -614,6 +614,54 @@ static void test_stop_rule(void) {
 
 /* ---- a device that fails (the emulated GPU's n-th call) */
 #define GPU "sweep --synthetic tiny --data %F/data/words.jsonl --device cuda --tier_list low --top_k_list 1 2 --num_runs_per_sample 2 --max_new_tokens 2 --quiet "
+/* The emulated counter goes at 300 W by the host's clock in steps of 5 ms. */
+static void test_energy(void) {
+    document d;
+    char *text_of_file;
+    check_case("emulated: energy of each request, as an axis of fronts too");
+    if (CHECK(load(&d, in_folder("gpu/words_imgsizetier-low_crops0_topk1_blocks4.json")))) {
+        uint32_t rows = member(&d, 0, "per_sample_results"), row = vp_json_at(&d.json, rows, 0);
+        double joules = number(&d, row, "energy_j"), resolution = number(&d, row, "energy_resolution_j");
+        CHECK(joules >= 0.3 * number(&d, row, "T_total") - 1.51 && joules <= 0.3 * number(&d, row, "T_total") + 30);
+        CHECK(resolution >= 1.4);
+        CHECK_NEAR(number(&d, row, "energy_per_token_j"), joules / 2, 1e-9);
+        CHECK_INT(d.nodes[member(&d, member(&d, row, "runs"), "energy_j")].count, 2);
+        CHECK_INT(number(&d, member(&d, member(&d, member(&d, 0, "statistics"), "over_runs"), "energy_j"), "count"), 2 * d.nodes[rows].count);
+    }
+    unload(&d);
+    RUNS(0, "report %F/gpu --latency token_energy --resamples 20");
+    CHECK(last.out && strstr(last.out, "P50 of energy_per_token_j, J") && !strstr(last.out, "energy_per_token_j, ms"));
+    check_case("emulated: a GPU that counts none, and a CPU: the keys are left out, and no front has that axis");
+    cli("CUDA_ON_CPU_NVML=nvmlDeviceGetTotalEnergyConsumption " GPU "--output_dir %F/none");
+    CHECK_INT(last.code, 0);
+    text_of_file = check_read(in_folder("none/words_imgsizetier-low_crops0_topk1_blocks4.json"), NULL);
+    CHECK(text_of_file && !strstr(text_of_file, "energy_"));
+    free(text_of_file);
+    RUNS(0, "report %F/none --latency energy --resamples 20");
+    CHECK(last.out && !strstr(last.out, "E2: front"));
+    check_case("emulated: info says what can be read of a GPU, and which line locks its clocks");
+    RUNS(0, "info");
+    CHECK(last.out && strstr(last.out, "counted by NVML") && strstr(last.out, "sudo nvidia-smi -i 0 -lgc 1395,1395"));
+    cli("CUDA_ON_CPU_NVML=nvmlDeviceGetTotalEnergyConsumption=3 info");
+    CHECK(last.out && strstr(last.out, "not counted: NVML: counts no energy on this device: Not Supported (status 3)"));
+    cli("CUDA_ON_CPU_NVML=0 info --json");
+    CHECK(last.out && strstr(last.out, "\"energy\": false") && strstr(last.out, "\"telemetry\": false"));
+    remove_folder(in_folder("none"));
+}
+static void test_two_devices(void) {
+    char *journals[2];
+    check_case("emulated: two ranks on a machine with two GPUs take one each, and measure what one does");
+    for (int rank = 0; rank < 2; rank++) {
+        cli(text("CUDA_ON_CPU_DEVICES=2 RANK=%d LOCAL_RANK=%d WORLD_SIZE=2 %s", rank, rank, GPU "--output_dir %F/ranks"));
+        CHECK_INT(last.code, 0);
+        journals[rank] = check_read(in_folder(rank ? "ranks/journal_rank1of2.jsonl" : "ranks/journal_rank0of2.jsonl"), NULL);
+        CHECK(journals[rank] && strstr(journals[rank], rank ? "\"device\":\"cuda:1" : "\"device\":\"cuda:0"));
+        CHECK(journals[rank] && !strstr(journals[rank], rank ? "\"device\":\"cuda:0" : "\"device\":\"cuda:1"));
+        free(journals[rank]);
+    }
+    same_results(in_folder("gpu"), in_folder("ranks"));
+    remove_folder(in_folder("ranks"));
+}
 static void test_device(void) {
     static const char *const kinds[] = {"launch", "gemm", "copy", "sync", "illegal", "event"};
     document d;
@@ -631,6 +679,8 @@ static void test_device(void) {
         CHECK_INT(d.nodes[parts].count, 4);
     }
     unload(&d);
+    test_energy();
+    test_two_devices();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         check_case("emulated: a %s that fails is tried again", kinds[i]);
         for (int n = 30; n <= 470; n += 110) {

@@ -208,7 +208,8 @@ static void test_other_models(void) {
     static const char *const models[][4] = {
         { "olmoe", "text1", "text2", "text3" }, { "llava", "text", "image-a", "image-b" }, { "smolvlm", "text", "image-a", "image-b" },
         { "internvl", "text", "image-a", "image-b" }, { "molmo_7b_d", "text", "image-a", "image-b" }, { "molmo_7b_o", "text", "image-a", "image-b" },
-        { "qwen2_5_vl", "text", "image-a", "image-b" }, { "qwen3_vl", "text", "image-a", "image-b" } };
+        { "qwen2_5_vl", "text", "image-a", "image-b" }, { "qwen3_vl", "text", "image-a", "image-b" },
+        { "gemma3", "text", "image-a", "image-b" } };
     for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
         char path[128];
         vp_tokenizer *t;
@@ -216,7 +217,7 @@ static void test_other_models(void) {
         check_case("%s", path);
         t = load_file(path);
         snprintf(path, sizeof path, "othermodels/%s/texts.jsonl", models[m][0]);
-        if (strcmp(models[m][0], "molmo_7b_d") != 0) check_rows(path, t, NULL, strncmp(models[m][0], "qwen", 4) ? 39 : 43, check_other_text); /* it has internvl's pattern */
+        if (strcmp(models[m][0], "molmo_7b_d") != 0) check_rows(path, t, NULL, !strncmp(models[m][0], "qwen", 4) ? 43 : !strcmp(models[m][0], "gemma3") ? 44 : 39, check_other_text); /* it has internvl's pattern */
         for (int i = 1; i < 4; i++) {
             size_t bytes = 0, count, front, text_bytes;
             char *file;

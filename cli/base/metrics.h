@@ -33,6 +33,8 @@ struct pass_result {
     size_t answer_bytes;
     /* only where launches were recorded: the clock when the engine began, and how many records there are */
     int64_t engine_begin_ns, launch_count, span_count;
+    /* of a GPU that counts it; the resolution is what the device used in one step of its counter */
+    int has_energy; double energy_j, energy_resolution_j;
 };
 
 /* An array of run_count results with room for new_tokens each; runs_free frees it, NULL included. */
@@ -42,7 +44,7 @@ void runs_free(struct pass_result *runs, int32_t run_count);
 /* The numbers of a pass, in ms, named by the keys of the result files. The numbers of the stages follow from
  * METRIC_STAGE on (stage_metric): first the ms of every stage, then one detail of every stage after the other. */
 enum { METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TOTAL, METRIC_PER_TOKEN, METRIC_TTFT, METRIC_UNACCOUNTED,
-       METRIC_CLOSURE, METRIC_STAGE };
+       METRIC_CLOSURE, METRIC_ENERGY, METRIC_TOKEN_ENERGY, METRIC_STAGE };
 
 /* What a number is, with the field's name for it: key, unit, one sentence. This is the only place that says so: tables,
  * the report, its page and the guide `definitions` print it from here. First the metrics, in their order. */
@@ -55,7 +57,9 @@ enum { METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TOTAL, METRIC_PER_TO
         "TPOT, time per output token after the first: T_LLM_decode / (output tokens - 1)") \
     ROW("TTFT", "ms", "time to first token: the stages from preprocess to sample") \
     ROW("unaccounted", "ms", "T_total less the sum of all stages") \
-    ROW("closure", "", "sum of all stages / T_total")
+    ROW("closure", "", "sum of all stages / T_total") \
+    ROW("energy_j", "J", "energy that the GPU used from the beginning of a request to its end, by NVML's counter") \
+    ROW("energy_per_token_j", "J", "energy_j / output tokens, the prompt's share included")
 #define TERM_ROWS(ROW) \
     ROW("T_decode_per_step", "ms", "ITL, inter-token latency: one decode step; TPOT is the mean over a request") \
     ROW("decode_tokens_per_s", "tokens/s", "decode rate: 1000 / TPOT, without the time to the first token") \
@@ -106,6 +110,9 @@ double stage_value(const struct pass_result *run, int stage, int detail);
 /* A metric of one run; NaN when its stages did not run or were not timed, or when a server's answer does not show
  * it. */
 double metric_of(const struct pass_result *run, int metric);
+
+/* Truth: files leave this metric out where it has no value: only some GPUs count energy. */
+int is_left_out(int metric, double value);
 
 /* Truth: the server says that half of the prompt or more came from a cache, so the times are not those of the first
  * request. The first tokens of a chat template are always the same: a few cached ones say nothing. */

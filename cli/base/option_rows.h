@@ -28,7 +28,7 @@
 #define OPTION_IMAGE_KNOB(values) \
     {"image_knob", TEXT, values, NULL, 0, 0, NULL, \
      "the model's own setting of image sizes: Molmo max_crops, SmolVLM longest_edge, InternVL max_patches, " \
-     "min_patches, Qwen-VL max_pixels, min_pixels"}
+     "min_patches, Qwen-VL max_pixels, min_pixels, Gemma 3 max_num_crops, min_crop_size"}
 #define OPTION_CSV \
     {"csv", FLAG, NULL, NULL, 0, 0, NULL, "comma-separated values"}
 #define OPTION_IMPORTANCE_SCORES_FILE \
@@ -37,7 +37,11 @@
 #define OPTION_IGNORE_EOS \
     {"ignore_eos", FLAG, NULL, NULL, 0, 0, NULL, "always make max_new_tokens tokens"}
 #define OPTION_WEIGHTS \
-    {"weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 fp32", "bf16, or fp32: fp32 arithmetic everywhere"}
+    {"weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 fp32 int8 int4", \
+     "bf16; fp32: fp32 arithmetic everywhere; int8, int4: the language model's blocks hold integers with a scale per " \
+     "row and 32 values (on the CPU alone)"}
+#define OPTION_HEAD_WEIGHTS \
+    {"head_weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4", "with --weights int8 or int4: the head's, too"}
 #define OPTION_SEED \
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, \
      "of synthetic weights, of the sampling of data and of caption prompts"}
@@ -50,6 +54,10 @@
 #define OPTION_LATENCY \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft", \
      "the latency that accuracy is held against"}
+/* the same where energy can stand for it */
+#define OPTION_AXIS \
+    {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft energy token_energy", \
+     "what accuracy is held against: a latency, or the J of a request or of an output token (GPU)"}
 #define OPTION_RESAMPLES \
     {"resamples", COUNT, "N", "1000", 10, 1000000, NULL, "draws of the bootstrap over samples"}
 #define OPTION_JSON \

@@ -14,6 +14,7 @@
 #include "vlmprof_stages.h"
 #include "vlmprof_tokenizer.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -261,6 +262,28 @@ static void put_gpus(vp_json_writer *writer, int32_t count) {
         vp_json_end_object(writer);
     }
 }
+/* A clock that the power limit should allow: 71 % of the highest, in steps of 15 MHz. */
+static int64_t steady_clock_mhz(const vp_telemetry *telemetry) {
+    return isfinite(telemetry->sm_clock_max_mhz) ? (int64_t)(telemetry->sm_clock_max_mhz * 0.71 / 15) * 15 : 0;
+}
+/* What can be read of a GPU beside its times, and what makes times repeatable. */
+static void print_gpu_tools(int32_t index) {
+    vp_telemetry telemetry;
+    vp_error error = {VP_OK, -1, "", ""};
+    double joules;
+    if (vp_device_energy(index, &joules, &error) == VP_OK)
+        print_plain("  energy    counted by NVML: results have energy_j\n");
+    else print_plain("  energy    not counted: %s: %s\n", error.where, error.text);
+    if (vp_device_telemetry(index, &telemetry, &error) != VP_OK) {
+        print_plain("  clocks    not known: %s: %s\n", error.where, error.text);
+        return;
+    }
+    if (isfinite(telemetry.sm_clock_mhz) && steady_clock_mhz(&telemetry))
+        print_plain("  clocks    SM %.0f of %.0f MHz. vlmprof sets none; for times that repeat: sudo nvidia-smi -i %d "
+                    "-lgc %lld,%lld (-rgc undoes it)\n",
+                    telemetry.sm_clock_mhz, telemetry.sm_clock_max_mhz, index,
+                    (long long)steady_clock_mhz(&telemetry), (long long)steady_clock_mhz(&telemetry));
+}
 static void print_gpus(int32_t count) {
     for (int32_t i = 0; i < count; i++) {
         vp_device_info gpu;
@@ -278,6 +301,7 @@ static void print_gpus(int32_t count) {
             i, gpu.name, gpu.compute_major, gpu.compute_minor, gpu.multiprocessor_count, (double)gpu.memory_bytes / 1e9,
             free_text, version_text(gpu.driver_version, driver),
             version_text(gpu.runtime_version, runtime));
+        print_gpu_tools(i);
     }
 }
 
@@ -301,6 +325,24 @@ static void print_info(const struct cpu_info *cpu, int32_t gpu_count, const char
     if (model) print_model(model, holdings);
 }
 
+static void put_gpu_tools(vp_json_writer *writer, int32_t index) {
+    vp_telemetry telemetry;
+    vp_error energy = {VP_OK, -1, "", ""}, clocks = {VP_OK, -1, "", ""};
+    double joules;
+    const int counts = vp_device_energy(index, &joules, &energy) == VP_OK,
+              reads = vp_device_telemetry(index, &telemetry, &clocks) == VP_OK;
+    vp_json_begin_object(writer);
+    put_int(writer, "index", index);
+    put_bool(writer, "energy", counts);
+    put_text(writer, "energy_reason", counts ? NULL : energy.text);
+    put_bool(writer, "telemetry", reads);
+    put_text(writer, "telemetry_reason", reads ? NULL : clocks.text);
+    vp_json_key(writer, "steady_clock_mhz");
+    if (reads && steady_clock_mhz(&telemetry)) vp_json_int(writer, steady_clock_mhz(&telemetry));
+    else vp_json_null(writer);
+    vp_json_end_object(writer);
+}
+
 static void print_info_json(const struct cpu_info *cpu, int32_t gpu_count, const char *no_gpu,
                             const struct model *model, const struct holdings *holdings) {
     vp_json_writer writer;
@@ -317,6 +359,10 @@ static void print_info_json(const struct cpu_info *cpu, int32_t gpu_count, const
     put_gpus(&writer, gpu_count);
     vp_json_end_array(&writer);
     put_text(&writer, "gpus_note", no_gpu);
+    vp_json_key(&writer, "gpu_tools");
+    vp_json_begin_array(&writer);
+    for (int32_t i = 0; i < gpu_count; i++) put_gpu_tools(&writer, i);
+    vp_json_end_array(&writer);
     vp_json_key(&writer, "model");
     if (model) put_model(&writer, model, holdings); else vp_json_null(&writer);
     vp_json_end_object(&writer);

@@ -23,7 +23,7 @@
 
 static const struct option_spec REPORT_OPTIONS[] = {
     OPTION_GROUP("what is compared"),
-    OPTION_LATENCY,
+    OPTION_AXIS,
     {"percentile", CHOICE, "P", "50", 0, 0, "50 95 99 mean", "percentile over samples of that latency"},
     OPTION_RESAMPLES,
     OPTION_SEED_OF_BOOTSTRAP,

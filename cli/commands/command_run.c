@@ -60,6 +60,7 @@ static const struct option_spec RUN_OPTIONS[] = {
     {"active_blocks", COUNTS, "I,J,...", NULL, 0, 1000000, NULL, "decoder blocks that run, by index"},
     OPTION_IMPORTANCE_SCORES_FILE,
     OPTION_WEIGHTS,
+    OPTION_HEAD_WEIGHTS,
     OPTION_GROUP("measuring"),
     {"num_runs", COUNT, "R", NULL, 1, 10000, NULL,
      "timed runs, after an untimed one that warms up (default: 1; with --profile 5)"},
@@ -378,13 +379,22 @@ static void print_steps(const struct run_state *state) {
 /* The numbers of the whole request, each with what it is. */
 static void print_terms(const struct run_state *state) {
     static const int shown[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_PER_TOKEN, TERM_DECODE_RATE, TERM_OUTPUT_RATE,
-                                METRIC_CLOSURE};
+                                METRIC_CLOSURE, METRIC_ENERGY, METRIC_TOKEN_ENERGY};
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
         const struct term *term = &TERMS[shown[i]];
         const struct median_range range = range_of_runs(state->runs, state->run_count, term_of, shown[i]);
         char number[80];
+        if (is_left_out(shown[i], range.median)) continue;
+        if (shown[i] == METRIC_ENERGY) {
+            char resolution[80];
+            snprintf(number, sizeof number, "%s J", number_measured(range.median, range.low, range.high).text);
+            snprintf(resolution, sizeof resolution, "; its counter moves in steps of %.3g J",
+                     state->runs[0].energy_resolution_j);
+            print_term(state, term, number, resolution);
+            continue;
+        }
         snprintf(number, sizeof number, "%s%s", number_measured(range.median, range.low, range.high).text,
-                 isfinite(range.median) && !strcmp(term->unit, "ms") ? " ms" : "");
+                 isfinite(range.median) && !strcmp(term->unit, "ms") ? " ms" : !strcmp(term->unit, "J") ? " J" : "");
         print_term(state, term, number, isfinite(range.median) ? "" : "; one token has no decode step");
         if (shown[i] == METRIC_PER_TOKEN) print_steps(state);
     }
@@ -455,6 +465,7 @@ static void put_medians(vp_json_writer *writer, const struct run_state *state) {
         const struct median_range range =
             rate < 0 ? range_of_runs(state->runs, state->run_count, metric_of, i)
                      : range_of_runs(state->runs, state->run_count, term_of, TERM_DECODE_RATE + rate);
+        if (rate < 0 && is_left_out(i, range.median)) continue;
         vp_json_key(writer, rate >= 0          ? TERMS[TERM_DECODE_RATE + rate].key
                             : i < METRIC_STAGE ? METRIC_KEYS[i]
                                                : vp_stage_name((vp_stage)(i - METRIC_STAGE)));

@@ -83,6 +83,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"sampling_strategy", CHOICE, "NAME", "full", 0, 0, "full balanced stratified boundary custom_sparse lhs seed_lhs",
      "points of the grid: full, balanced, stratified, boundary, custom_sparse, lhs (Latin hypercube), seed_lhs"},
     OPTION_WEIGHTS,
+    OPTION_HEAD_WEIGHTS,
     OPTION_GROUP("measuring"),
     {"num_runs_per_sample", COUNT, "R", "3", 1, 10000, NULL,
      "timed runs of every point; with --stop_half_width the least number"},

@@ -547,7 +547,8 @@ static void print_served_json(const struct options *options, const struct served
     put_bool(&writer, "warm", !is_given(options, "cold"));
     put_int(&writer, "num_runs", state->run_count);
     for (int metric = 0; metric < METRIC_STAGE; metric++)
-        put_double(&writer, METRIC_KEYS[metric], metric_mean(state->runs, state->run_count, metric));
+        if (metric != METRIC_ENERGY && metric != METRIC_TOKEN_ENERGY)
+            put_double(&writer, METRIC_KEYS[metric], metric_mean(state->runs, state->run_count, metric));
     put_double(&writer, TERMS[TERM_DECODE_RATE].key,
                1e3 / metric_mean(state->runs, state->run_count, METRIC_PER_TOKEN));
     put_double(&writer, TERMS[TERM_OUTPUT_RATE].key, output_rate_of(&state->runs[0]) * (double)state->runs[0].total_ns

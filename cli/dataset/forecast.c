@@ -296,6 +296,10 @@ static int calibrate(const struct options *options, const struct model *model, c
     int64_t start = vp_clock_ns();
     vp_result result = VP_OK;
     memset(&session, 0, sizeof session);
+    if (!strncmp(text_of(options, "weights"), "int", 3)) {
+        snprintf(rates->reason, sizeof rates->reason, "weights of 8 or 4 bits have no estimate");
+        return 0;
+    }
     small.config = calibration_config(&model->config);
     small.checkpoint = NULL;
     session.model = &small;
@@ -306,7 +310,6 @@ static int calibrate(const struct options *options, const struct model *model, c
     }
     if (sequence < plan->max_sequence) sequence = plan->max_sequence;
     settings = engine_options_of(options, &small, sequence, views > plan->max_views ? views : plan->max_views);
-    settings.weights = fp32 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16;
     settings.gemm = text_of(options, "gemm");
     if (result == VP_OK) result = engine_begin(&settings, &engine, &error);
     for (int i = 0; i < CALIBRATION_RUNS && result == VP_OK && !interrupted; i++) {

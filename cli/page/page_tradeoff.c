@@ -122,8 +122,8 @@ static void front_draw(struct text_buffer *out, const struct report *report, con
     }
     span_room(&y_span, 1);
     plot_open(&plot, out, caption, width, width == PLOT_WIDE ? 460 : width == PLOT_MIDDLE ? 400 : 340);
-    snprintf(label, sizeof label, "%s of %s, ms", percentile_text(report->settings.percentile),
-             METRIC_KEYS[report->settings.axis]);
+    snprintf(label, sizeof label, "%s of %s, %s", percentile_text(report->settings.percentile),
+             METRIC_KEYS[report->settings.axis], TERMS[report->settings.axis].unit);
     plot_frame(&plot, x_span, span_is_wide(x_span), y_span, 0, label, "accuracy");
     front_line(&plot, tradeoff);
     for (int members = 0; members < 2; members++)
@@ -166,7 +166,7 @@ static const vp_effect *effect_of(const struct tradeoff *tradeoff, int which, vp
 static double effect_value(const vp_effect *effect) { return effect ? effect->estimate : 0; }
 static const char *value_label(const struct report *report, int which, char out[48]) {
     if (which) snprintf(out, 48, "mean accuracy");
-    else snprintf(out, 48, "mean %s, ms", METRIC_KEYS[report->settings.axis]);
+    else snprintf(out, 48, "mean %s, %s", METRIC_KEYS[report->settings.axis], TERMS[report->settings.axis].unit);
     return out;
 }
 static const char *knob_label(const struct report *report, const struct tradeoff *tradeoff, int32_t knob) {

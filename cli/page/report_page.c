@@ -281,6 +281,11 @@ static void page_words(struct text_buffer *out, const struct report *report) {
     }
     for (int i = 0; i < TERM_COUNT; i++) {
         if (is_served && (is_of_stages(i) || i == METRIC_UNACCOUNTED || i == METRIC_CLOSURE)) continue;
+        if (i == METRIC_ENERGY || i == METRIC_TOKEN_ENERGY) {
+            int is_known = 0;
+            for (size_t k = 0; k < report->results->count; k++) is_known |= isfinite(report->items[k].mean[i]);
+            if (!is_known) continue;
+        }
         page_element(out, "dt", TERMS[i].key);
         text_add_string(out, "<dd>");
         page_text(out, is_served ? served_meaning(i) : TERMS[i].meaning);

@@ -53,7 +53,7 @@ void front_drawing_add(struct document *document, const struct tradeoff *tradeof
     snprintf(low, sizeof low, "%s", number_short(across.low).text);
     document_text(document, BLOCK_DRAWING, "%9s%s%*s", "", low, (int)(COLUMNS - strlen(low)),
                   number_short(across.high).text);
-    document_text(document, BLOCK_DRAWING, "%9saccuracy against %s, ms%s", "", latency_name,
+    document_text(document, BLOCK_DRAWING, "%9saccuracy against %s%s", "", latency_name,
                   across.is_log ? " (logarithmic)" : "");
     document_text(document, BLOCK_DRAWING, "%9s1, 2, ...: the front, in the order of the table; . others", "");
 }

@@ -210,14 +210,15 @@ static void find_best(struct report *report, const struct tradeoff *tradeoff) {
         const vp_bootstrap_point *point = &tradeoff->points[config];
         vp_estimate latency = point_latency(point), accuracy = point_accuracy(point);
         char name[80];
-        text_list_add(&report->findings, "%.240s%s%s: %s, accuracy %s, %s of %s %s ms", task, *task ? ": " : "",
+        text_list_add(&report->findings, "%.240s%s%s: %s, accuracy %s, %s of %s %s %s", task, *task ? ": " : "",
                       tradeoff->front_count == 1 ? "fastest and most accurate"
                       : i                        ? "most accurate"
                                                  : "fastest on the front",
                       setting_text(&report->results->files[tradeoff->group->paired[config]], name),
                       number_estimate(1, accuracy.value, accuracy.low, accuracy.high).text,
                       percentile_text(report->settings.percentile), METRIC_KEYS[report->settings.axis],
-                      number_estimate(1, latency.value, latency.low, latency.high).text);
+                      number_estimate(1, latency.value, latency.low, latency.high).text,
+                      TERMS[report->settings.axis].unit);
     }
 }
 /* For a configuration at a knob's lowest level, the one at its highest level with all other knobs alike. config_count:

@@ -22,11 +22,18 @@ static int has_image_knobs(const struct report *report) {
     for (size_t i = 0; i < report->results->count; i++) if (report->results->files[i].image_knob) return 1;
     return 0;
 }
+/* Truth: the columns of this metric are left out, because no file has it. */
+static int is_metric_unknown(const struct report *report, int metric) {
+    for (size_t i = 0; i < report->results->count; i++)
+        if (!is_left_out(metric, report->items[i].mean[metric])) return 0;
+    return 1;
+}
 void report_csv_heads(struct text_buffer *out, const struct report *report) {
     text_add_string(out, "task,tier,target_vision_tokens,top_k,num_active_blocks,num_samples");
     if (has_image_knobs(report)) text_add_string(out, ",image_knob,image_knob_value");
     if (has_variants(report)) text_add_string(out, ",variant,endpoint,endpoint_model,request_knobs");
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
+        if (is_metric_unknown(report, metric)) continue;
         static const char *const suffixes[] = {"mean", "p50", "p50_low", "p50_high", "p95", "p99"};
         for (int k = 0; k < 6; k++) {
             char head[64];
@@ -80,6 +87,7 @@ void report_csv_row(struct text_buffer *out, const struct report *report, size_t
         }
     }
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
+        if (is_metric_unknown(report, metric)) continue;
         double values[6];
         values[0] = decomposition->mean[metric];
         values[1] = decomposition->p50[metric].value;
@@ -172,6 +180,7 @@ static void put_decomposition(vp_json_writer *writer, const struct decomposition
     vp_json_key(writer, "latency_ms");
     vp_json_begin_object(writer);
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
+        if (is_left_out(metric, decomposition->mean[metric])) continue;
         vp_json_key(writer, METRIC_KEYS[metric]);
         vp_json_begin_object(writer);
         put_int(writer, "count", (int64_t)decomposition->counts[metric]);

@@ -363,24 +363,28 @@ static void write_front(struct document *document, const struct report *report, 
     if (!(tradeoff->area > 0))
         document_text(document, BLOCK_LINE,
                       "no configuration is more accurate than the fastest one: the front is a single point");
-    table = document_table(document, "configuration|ms|accuracy|member %|equal points|");
+    snprintf(latency, sizeof latency, "configuration|%s|accuracy|member %%|equal points|",
+             TERMS[report->settings.axis].unit);
+    table = document_table(document, latency);
     for (size_t i = 0; i < tradeoff->front_count; i++) {
         write_point(table, report, tradeoff, tradeoff->front[i]);
         text_list_add(table, "%zu", equal_points(tradeoff, tradeoff->front[i]));
         text_list_add(table, "%s", is_listed(tradeoff->kept, tradeoff->kept_count, tradeoff->front[i]) ? "*" : "");
     }
-    snprintf(latency, sizeof latency, "%s of %s", percentile, axis);
+    snprintf(latency, sizeof latency, "%s of %s, %s", percentile, axis, TERMS[report->settings.axis].unit);
     front_drawing_add(document, tradeoff, latency);
 }
 /* Configurations that are not on the front, but are on it in at least 5 % of the draws. */
 static void write_near_front(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
     struct text_list *table = NULL;
+    char head[64];
     for (size_t i = 0; i < tradeoff->config_count; i++) {
         const vp_bootstrap_point *point = &tradeoff->points[i];
         if (!(point->membership >= 0.05) || is_listed(tradeoff->front, tradeoff->front_count, i)) continue;
         if (!table) {
             document_text(document, BLOCK_LINE, "not on it, but perhaps members");
-            table = document_table(document, "configuration|ms|accuracy|member %");
+            snprintf(head, sizeof head, "configuration|%s|accuracy|member %%", TERMS[report->settings.axis].unit);
+            table = document_table(document, head);
         }
         write_point(table, report, tradeoff, i);
     }
@@ -411,6 +415,7 @@ static void write_effect(struct text_list *table, const vp_effect *effect, doubl
     text_list_add(table, "%s", effect ? number_estimate(scale, effect->estimate, effect->low, effect->high).text : "-");
 }
 static void write_effects(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
+    const int is_energy = report->settings.axis >= METRIC_ENERGY;
     struct text_list *table;
     char name[160];
     if (!tradeoff->order) {
@@ -421,10 +426,13 @@ static void write_effects(struct document *document, const struct report *report
     document_text(document, BLOCK_HEADING, "E2: effects of the knobs on mean %s and accuracy, %s [95 %% interval]",
                   METRIC_KEYS[report->settings.axis], report->results->files[tradeoff->group->first].task);
     write_effect_shares(document, tradeoff);
-    document_text(document, BLOCK_LINE, "main effects: a level's mean less the mean of all; latency mean %s ms%s%s",
-                  number_short(tradeoff->effects[0][0].estimate).text, tradeoff->effects[1] ? ", accuracy mean " : "",
+    document_text(document, BLOCK_LINE, "main effects: a level's mean less the mean of all; %s mean %s %s%s%s",
+                  is_energy ? "energy" : "latency",
+                  number_short(tradeoff->effects[0][0].estimate).text, TERMS[report->settings.axis].unit,
+                  tradeoff->effects[1] ? ", accuracy mean " : "",
                   tradeoff->effects[1] ? number_short(tradeoff->effects[1][0].estimate).text : "");
-    table = document_table(document, "level|latency, ms|accuracy, points");
+    table = document_table(document, is_energy ? "level|energy, J|accuracy, points"
+                                               : "level|latency, ms|accuracy, points");
     for (size_t i = 0; i < tradeoff->effect_count; i++) {
         if (tradeoff->effects[0][i].kind != VP_EFFECT_MAIN) continue;
         effect_name(tradeoff, report->results, &tradeoff->effects[0][i], name);

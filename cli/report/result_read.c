@@ -200,6 +200,8 @@ static const struct row_key ROW_KEYS[] = {
     {"T_decode_per_token", METRIC_PER_TOKEN, 0, MS_MOST},
     {"TTFT", METRIC_TTFT, 0, MS_MOST},
     {"unaccounted", METRIC_UNACCOUNTED, -MS_MOST, MS_MOST},
+    {"energy_j", METRIC_ENERGY, 0, 1e9},
+    {"energy_per_token_j", METRIC_TOKEN_ENERGY, 0, 1e9},
     {"accuracy", COLUMN_ACCURACY, -1e6, 1e6},
     {"actual_num_crops", COLUMN_VIEWS, 0, 1e6},
     {"actual_vision_tokens", COLUMN_VISION_TOKENS, 0, 1e9},

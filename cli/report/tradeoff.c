@@ -16,6 +16,8 @@ static int axis_of(const char *name) {
            : !strcmp(name, "prefill") ? METRIC_PREFILL
            : !strcmp(name, "decode")  ? METRIC_DECODE
            : !strcmp(name, "ttft")    ? METRIC_TTFT
+           : !strcmp(name, "energy")  ? METRIC_ENERGY
+           : !strcmp(name, "token_energy") ? METRIC_TOKEN_ENERGY
                                       : METRIC_TOTAL;
 }
 struct report_settings report_settings_of(const struct options *options) {

@@ -274,6 +274,12 @@ int is_packed(const struct model *model) {
     vp_packed packed;
     return model->checkpoint && vp_checkpoint_packed(model->checkpoint, &packed) == VP_OK;
 }
+static vp_weights weights_of(const char *name) {
+    return !strcmp(name, "fp32")   ? VP_WEIGHTS_FP32
+           : !strcmp(name, "int8") ? VP_WEIGHTS_INT8
+           : !strcmp(name, "int4") ? VP_WEIGHTS_INT4
+                                    : VP_WEIGHTS_BF16;
+}
 vp_engine_options engine_options_of(const struct options *options, const struct model *model, int32_t max_sequence,
                                     int32_t max_views) {
     vp_engine_options settings = vp_engine_options_default();
@@ -281,6 +287,10 @@ vp_engine_options engine_options_of(const struct options *options, const struct 
     settings.checkpoint = model->checkpoint;
     settings.seed = (uint64_t)number_of(options, "seed");
     settings.device = text_of(options, "device");
+    if (has_option(options, "weights")) {
+        settings.weights = weights_of(text_of(options, "weights"));
+        settings.head_weights = weights_of(text_of(options, "head_weights"));
+    }
     settings.threads = (int32_t)number_of(options, "threads");
     settings.max_sequence = max_sequence;
     settings.max_views = max_views;
@@ -302,7 +312,6 @@ vp_result engine_try(const struct options *options, struct model *model, const c
                            : model_files_checkpoint(&model->files, &model->config, &model->checkpoint, error);
     if (result != VP_OK) return result;
     settings = engine_options_of(options, model, max_sequence, max_views);
-    settings.weights = strcmp(text_of(options, "weights"), "fp32") ? VP_WEIGHTS_BF16 : VP_WEIGHTS_FP32;
     settings.gemm = text_of(options, "gemm");
     settings.device = device;
     result = engine_begin(&settings, engine, error);

@@ -138,11 +138,22 @@ void put_point_tokens(vp_json_writer *writer, const struct point *point) {
     if (ran) vp_json_bool(writer, point->runs[0].ended_by_eos); else vp_json_null(writer);
 }
 
+/* "energy_resolution_j": of the mean; each run's reading is off by at most a step at either end. */
+static void put_resolution(vp_json_writer *writer, const struct point *point) {
+    double sum = 0;
+    for (int32_t run = 0; run < point->run_count; run++) {
+        if (!point->runs[run].has_energy) return;
+        sum += point->runs[run].energy_resolution_j;
+    }
+    if (point->run_count) put_double(writer, "energy_resolution_j", sum / point->run_count);
+}
 void put_point_times(vp_json_writer *writer, const struct point *point) {
     int32_t longest = 0;
-    for (int metric = 0; metric < METRIC_STAGE; metric++)
-        put_double(writer, METRIC_KEYS[metric],
-                   point->run_count ? metric_mean(point->runs, point->run_count, metric) : (double)NAN);
+    for (int metric = 0; metric < METRIC_STAGE; metric++) {
+        const double mean = point->run_count ? metric_mean(point->runs, point->run_count, metric) : (double)NAN;
+        if (!is_left_out(metric, mean)) put_double(writer, METRIC_KEYS[metric], mean);
+    }
+    put_resolution(writer, point);
     vp_json_key(writer, "stages");
     vp_json_begin_object(writer);
     for (int i = 0; i < VP_STAGE_COUNT; i++)
@@ -175,6 +186,7 @@ void put_point_times(vp_json_writer *writer, const struct point *point) {
     vp_json_key(writer, "runs");
     vp_json_begin_object(writer);
     for (int metric = 0; metric < METRIC_STAGE + VP_STAGE_COUNT; metric++) {
+        if (is_left_out(metric, point->run_count ? metric_of(&point->runs[0], metric) : (double)NAN)) continue;
         vp_json_key(writer,
                     metric < METRIC_STAGE ? METRIC_KEYS[metric] : vp_stage_name((vp_stage)(metric - METRIC_STAGE)));
         vp_json_begin_array(writer);

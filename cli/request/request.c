@@ -8,10 +8,13 @@
 #include <string.h>
 #include <time.h>
 
+enum { ENERGY_WAIT_NS = 500000000 }; /* a counter that does not move for so long has this resolution, or idles */
+
 void session_end_engine(struct session *session) {
     int32_t broken_gpu = session->engine && vp_engine_broken(session->engine) ? gpu_of(session->engine) : -1;
     if (session->engine) vp_engine_close(session->engine);
     session->engine = NULL;
+    session->energy = (struct energy_counter){0, 0};
     if (broken_gpu >= 0) vp_device_reset(broken_gpu, NULL); /* opening the next engine reports what is still wrong */
 }
 void session_free(struct session *session) {
@@ -199,9 +202,53 @@ static vp_result run_parts(struct session *session, const struct pass_input *inp
     stamps->detok_end_ns = vp_clock_ns();
     return result == VP_OK ? VP_OK : vp_fail(error, result, -1, "detok", vp_result_text(result));
 }
+/* Waits for two steps of the device's counter, half a second at most: its resolution. */
+static void find_energy_counter(struct session *session) {
+    const struct timespec pause = {0, 200000};
+    const int64_t start_ns = vp_clock_ns();
+    const int32_t gpu = gpu_of(session->engine);
+    double last = 0, now = 0;
+    int64_t step_ns = 0;
+    session->energy.update_ns = -1;
+    if (gpu < 0 || vp_device_energy(gpu, &last, NULL) != VP_OK) return;
+    session->energy.update_ns = ENERGY_WAIT_NS;
+    while (vp_clock_ns() - start_ns < ENERGY_WAIT_NS) {
+        nanosleep(&pause, NULL);
+        if (vp_device_energy(gpu, &now, NULL) != VP_OK) return;
+        if (!(now > last)) continue;
+        session->energy.step_j = now - last;
+        last = now;
+        if (step_ns) {
+            session->energy.update_ns = vp_clock_ns() - step_ns;
+            return;
+        }
+        step_ns = vp_clock_ns();
+    }
+}
+/* The counter, and when it was read; at_ns 0: not known. */
+struct energy_reading { double joules; int64_t at_ns; };
+static struct energy_reading read_energy(struct session *session) {
+    struct energy_reading reading = {0, 0};
+    if (!session->energy.update_ns) find_energy_counter(session);
+    if (session->energy.update_ns > 0 && vp_device_energy(gpu_of(session->engine), &reading.joules, NULL) == VP_OK)
+        reading.at_ns = vp_clock_ns();
+    return reading;
+}
+/* What the device used between the two readings; the resolution is what it uses in a step of its counter. */
+static void set_energy(const struct session *session, struct energy_reading before, struct energy_reading after,
+                       struct pass_result *run) {
+    double per_step;
+    run->has_energy = before.at_ns && after.at_ns && after.joules >= before.joules;
+    run->energy_j = run->energy_resolution_j = 0;
+    if (!run->has_energy) return;
+    run->energy_j = after.joules - before.joules;
+    per_step = run->energy_j * (double)session->energy.update_ns / (double)(after.at_ns - before.at_ns + 1);
+    run->energy_resolution_j = per_step > session->energy.step_j ? per_step : session->energy.step_j;
+}
 vp_result request_run(struct session *session, const struct pass_input *input, struct pass_result *run,
                       vp_error *error) {
     struct part_stamps stamps = {0, 0, 0, 0};
+    struct energy_reading energy;
     vp_reply reply;
     vp_result result;
     int64_t begin_ns, total_ns;
@@ -209,6 +256,7 @@ vp_result request_run(struct session *session, const struct pass_input *input, s
     memset(&reply, 0, sizeof reply);
     reply.tokens = run->tokens;
     reply.step_ns = run->step_ns;
+    energy = read_energy(session);
     vp_engine_settle(session->engine);
     begin_ns = vp_clock_ns();
     range_begin(input, "request", __LINE__);
@@ -216,6 +264,7 @@ vp_result request_run(struct session *session, const struct pass_input *input, s
     range_end(input);
     total_ns = vp_clock_ns() - begin_ns;
     if (result != VP_OK) return result;
+    set_energy(session, energy, read_energy(session), run);
     run->total_ns = total_ns;
     run->ended_by_eos = reply.ended_by_eos;
     memset(&run->times, 0, sizeof run->times);

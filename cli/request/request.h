@@ -16,6 +16,9 @@ struct session {
     const struct model *model;
     vp_engine *engine; /* NULL: none is open */
     struct buffer pixels, masks, index, spans, ids, scratch, answer;
+    /* how often the device's counter of energy moves, and by how much when it idles; update_ns 0: not known yet, -1: it
+     * counts none */
+    struct energy_counter { int64_t update_ns; double step_j; } energy;
 };
 
 /* Closes the engine. A GPU that it broke gets a new context: this program owns its devices. */

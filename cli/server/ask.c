@@ -174,6 +174,7 @@ void put_null_reasons(vp_json_writer *writer, const struct pass_result *runs, in
     vp_json_begin_object(writer);
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
         const char *reason = NULL;
+        if (is_left_out(metric, (double)NAN)) continue;
         for (int32_t i = 0; i < run_count && !reason; i++) reason = served_lacks(&runs[i], metric);
         if (reason) put_text(writer, METRIC_KEYS[metric], reason);
     }

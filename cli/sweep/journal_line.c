@@ -76,6 +76,8 @@ static const struct member RUN[] = {
     INT("total_ns", 1, LINE_NS_MAX), INT("stamps", 0, INT64_C(1) << 40), OF(OBJECT, "stages"),
     INTEGERS_TO("step_ns", LINE_NS_MAX), INTEGERS_TO("tokens", INT32_MAX), OF(BYTES, "answer"),
     OF(TRUTH, "ended_by_eos"), OF(TRUTH, "throttled"), OF_OR_NULL(OBJECT, "telemetry")};
+/* of a run on a GPU that counts it; older runs have none */
+static const struct member RUN_ENERGY[] = {OF(NUMBER, "energy_j"), OF(NUMBER, "energy_resolution_j")};
 static const struct member SERVED_RUN[] = {
     POINT_MEMBERS, INT("run", 0, LINE_RUNS_MAX - 1), INT("session", -1, INT64_MAX), INT("unix_s", 0, UNIX_S_MAX),
     INT("total_ns", 1, LINE_NS_MAX), OF(BYTES, "answer"), OF(OBJECT, "served")};
@@ -272,8 +274,12 @@ static int are_stages(const vp_json *json, uint32_t object) {
 }
 static int is_run(const vp_json *json) {
     uint32_t steps = vp_json_get(json, 0, "step_ns"), tokens = vp_json_get(json, 0, "tokens");
+    const int has_energy = vp_json_get(json, 0, "energy_j") != VP_JSON_NONE;
     int64_t sum = 0, value = 0;
-    if (!HAS_ONLY(json, 0, RUN) || !are_stages(json, vp_json_get(json, 0, "stages"))) return 0;
+    if (!has_members(json, 0, RUN, COUNT_OF(RUN))
+        || (has_energy && !has_members(json, 0, RUN_ENERGY, COUNT_OF(RUN_ENERGY)))
+        || json->nodes[0].count != COUNT_OF(RUN) + (has_energy ? COUNT_OF(RUN_ENERGY) : 0)
+        || !are_stages(json, vp_json_get(json, 0, "stages"))) return 0;
     for (uint32_t i = steps + 1; i < json->nodes[steps].end && sum <= LINE_NS_MAX; i++)
         if (vp_json_to_int(json, i, &value) == VP_OK) sum += value;
     return sum <= LINE_NS_MAX && json->nodes[tokens].count

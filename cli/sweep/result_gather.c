@@ -82,6 +82,9 @@ static int read_run(const vp_json *json, struct pass_result *run) {
     memset(run, 0, sizeof *run);
     if (!node_is(json, answer, VP_JSON_STRING)) return EXIT_OUTPUT;
     run->total_ns = node_int(json, 0, "total_ns", 0);
+    run->energy_j = node_number(json, vp_json_get(json, 0, "energy_j"));
+    run->energy_resolution_j = node_number(json, vp_json_get(json, 0, "energy_resolution_j"));
+    run->has_energy = isfinite(run->energy_j) && isfinite(run->energy_resolution_j);
     run->answer = zeroed((size_t)json->nodes[answer].bytes + 1, 1); /* unescaping never lengthens */
     if (vp_json_text(json, answer, run->answer, (size_t)json->nodes[answer].bytes + 1, &run->answer_bytes) != VP_OK)
         run->answer_bytes = 0;
@@ -271,7 +274,8 @@ static void gather_served(struct gathered *gathered, const struct measured *meas
     for (int32_t i = 0; i < measured->count && usage; i++) {
         gathered->cached_count += is_prompt_cached(&measured->runs[i]);
         for (int metric = 0; metric < METRIC_STAGE; metric++)
-            if (!gathered->lacks[metric]) gathered->lacks[metric] = served_lacks(&measured->runs[i], metric);
+            if (!gathered->lacks[metric] && !is_left_out(metric, (double)NAN))
+                gathered->lacks[metric] = served_lacks(&measured->runs[i], metric);
     }
 }
 static void gather_layout(struct gathered *gathered, const vp_json *json) {

@@ -93,7 +93,8 @@ static void put_distributions(vp_json_writer *writer, const struct gathered *gat
         vp_json_key(writer, keys[which]);
         vp_json_begin_object(writer);
         for (int k = 0; k < METRIC_ALL; k++)
-            put_distribution(writer, metric_name(k), &gathered->lists[(which ? LIST_RUNS : LIST_METRICS) + k]);
+            if (!is_left_out(k, list_mean(&gathered->lists[LIST_METRICS + k])))
+                put_distribution(writer, metric_name(k), &gathered->lists[(which ? LIST_RUNS : LIST_METRICS) + k]);
         vp_json_end_object(writer);
     }
     vp_json_end_object(writer);
@@ -135,7 +136,8 @@ static void put_aggregate(vp_json_writer *writer, const char *key, const struct 
     vp_json_key(writer, key);
     vp_json_begin_object(writer);
     for (int metric = 0; metric < METRIC_STAGE; metric++)
-        put_statistics(writer, METRIC_KEYS[metric], &gathered->lists[LIST_METRICS + metric]);
+        if (!is_left_out(metric, list_mean(&gathered->lists[LIST_METRICS + metric])))
+            put_statistics(writer, METRIC_KEYS[metric], &gathered->lists[LIST_METRICS + metric]);
     put_statistics(writer, "T_total_runs", &gathered->lists[LIST_RUNS + METRIC_TOTAL]);
     put_double(writer, "vision_tokens_mean", list_mean(&gathered->lists[LIST_ACTUAL]));
     put_double(writer, "vision_tokens_std", list_std(&gathered->lists[LIST_ACTUAL]));
@@ -870,7 +872,7 @@ void summaries_put(vp_json_writer *writer, const struct summaries *all) {
         for (int k = 0; k < METRIC_STAGE; k++) {
             char key[64];
             snprintf(key, sizeof key, "%s_p50", METRIC_KEYS[k]);
-            put_double(writer, key, summary->p50[k]);
+            if (!is_left_out(k, summary->p50[k])) put_double(writer, key, summary->p50[k]);
         }
         put_int(writer, "T_total_count", summary->sample_count);
         put_interval(writer, "T_total_p50_range", isfinite(summary->total.level), summary->total.low,

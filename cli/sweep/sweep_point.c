@@ -227,6 +227,10 @@ static int write_run(struct sweep *sweep, struct open_point *point, const struct
     put_bool(writer, "throttled", sweep->is_throttled);
     vp_json_key(writer, "telemetry");
     if (sweep->has_telemetry) put_telemetry(writer, &sweep->telemetry); else vp_json_null(writer);
+    if (run->has_energy) {
+        put_double(writer, "energy_j", run->energy_j);
+        put_double(writer, "energy_resolution_j", run->energy_resolution_j);
+    }
     return point_append(sweep, point);
 }
 /* A run without stage times and one with them. */

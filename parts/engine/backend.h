@@ -145,7 +145,9 @@ typedef struct vk_linear {
     /* f32 weights and inputs; the router's are so in bf16 mode too, because a flipped expert costs more than rounding.
      * Such a layer gives f32: only the _F32 epilogues */
     int wide;
+    int bits; /* 8 or 4: integers with a scale per row and VK_QUANT_BLOCK values, in panels; 0: in-type */
 } vk_linear;
+enum { VK_QUANT_BLOCK = 32 };
 
 /* y (in-type [m, ldy], or f32 [m, ldy] for the _F32 ones) = epilogue(x W^T + bias); ADD: y +=. GELU is the exact one,
  * GELU_TANH its approximation. */
@@ -233,6 +235,7 @@ typedef struct vk_decode_kernels {
 /* the largest sizes that an engine will request */
 typedef struct vk_extent {
     int wide, experts;
+    int quant_k; /* k_padded of the longest rows of integers; 0: there are none */
     int64_t marks;
     vk_attention_job vit, llm; /* sizes only */
 } vk_extent;
@@ -245,6 +248,7 @@ typedef struct vk_setup {
 typedef struct vk_backend {
     vk_kernels kernels;
     int row_major;      /* weights; see vk_linear */
+    int integers;       /* weights of 8 and 4 bits have products */
     int host_memory;    /* the host reads and writes this memory itself, and inputs need no copy */
     int view_batch;     /* views that pass through the vision stages together */
     int run_ahead;      /* results are known late: a decode step is sent before the token before it is known */
@@ -286,6 +290,7 @@ typedef struct vk_backend {
     vp_result (*device_count)(int32_t *count, vp_error *error);
     vp_result (*device_describe)(int32_t index, vp_device_info *info, vp_error *error);
     vp_result (*telemetry)(int32_t index, vp_telemetry *out, vp_error *error);
+    vp_result (*energy)(int32_t index, double *joules, vp_error *error);
     vp_result (*device_reset)(int32_t index, vp_error *error);
     int tile_rows;                                               /* of moe_lists' tiles, for .. */
     void (*experts)(vk_queue *queue, const vk_experts_job *job); /* .. many tokens in bf16; lists stay on the device */
@@ -313,6 +318,12 @@ const vk_backend *vk_gpu_code(void) __attribute__((weak));
 #endif
 
 static inline size_t vk_round_up(size_t count, size_t to) { return (count + to - 1) / to * to; }
+/* of the weights of 32 outputs: in-type, or blocks of 32 scales (f32) and their integers */
+static inline size_t vk_panel_bytes(const vk_linear *linear) {
+    size_t k = (size_t)linear->k_padded;
+    return linear->bits ? k / VK_QUANT_BLOCK * 32 * (4 + VK_QUANT_BLOCK * (size_t)linear->bits / 8)
+                        : k * 32 * (linear->wide ? 4 : 2);
+}
 static inline size_t vk_max(size_t one, size_t other) { return one > other ? one : other; }
 
 /* One layout function runs twice: with a NULL base it adds up the bytes, with a base it hands out the addresses. */

@@ -71,6 +71,7 @@ static int64_t vk_time_products(vp_engine *engine, char *memory, int size, int c
     weights.weights = memory;
     weights.n = weights.k = weights.k_padded = size;
     weights.wide = engine->wide;
+    weights.bits = 0;
     engine->backend->mark(engine->queue, 0, NULL);
     for (int i = 0; i < count; i++)
         engine->backend->linear(engine->queue, memory + 2 * bytes, size, memory + bytes, size, size, &weights,

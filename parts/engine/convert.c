@@ -100,7 +100,7 @@ static vp_result vk_convert_packed(vk_loader *loader, const vp_convert_options *
     memset(&model, 0, sizeof model);
     memset(&packer, 0, sizeof packer);
     result = vk_model_new(&model, options->config, loader->error);
-    if (result == VP_OK) vk_layout_model(&arena, &model, options->config, 0);
+    if (result == VP_OK) vk_layout_model(&arena, &model, options->config, 0, 0, 0);
     bytes = arena.used;
     if (result == VP_OK) result = vk_check_room(options->directory, (uint64_t)bytes + sizeof header, loader->error);
     if (result == VP_OK && !(packer.base = (char *)vk_reserve_addresses(bytes)))
@@ -116,7 +116,7 @@ static vp_result vk_convert_packed(vk_loader *loader, const vp_convert_options *
         loader->result = vp_output_write(&packer.out, header, sizeof header, loader->error);
         arena.base = packer.base;
         arena.used = 0;
-        vk_layout_model(&arena, &model, options->config, 0);
+        vk_layout_model(&arena, &model, options->config, 0, 0, 0);
         loader->backend = vk_cpu_code(); /* `stage` gives the place itself; no queue is asked */
         loader->total = (int64_t)bytes;
         loader->reached = vk_pack_reached;

@@ -31,6 +31,11 @@ VP_API vp_result vp_device_telemetry(int32_t cuda_device, vp_telemetry *out, vp_
     return vk_gpu() ? vk_gpu()->telemetry(cuda_device, out, error) : vk_no_gpu_code(error);
 }
 
+VP_API vp_result vp_device_energy(int32_t cuda_device, double *joules, vp_error *error) {
+    if (cuda_device == -1) return vk_cpu_code()->energy(cuda_device, joules, error);
+    return vk_gpu() ? vk_gpu()->energy(cuda_device, joules, error) : vk_no_gpu_code(error);
+}
+
 VP_API vp_result vp_device_reset(int32_t cuda_device, vp_error *error) {
     return vk_gpu() ? vk_gpu()->device_reset(cuda_device, error) : vk_no_gpu_code(error);
 }

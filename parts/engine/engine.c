@@ -50,6 +50,9 @@ static vp_result vk_check_packed(const vp_engine *engine, const vp_packed *packe
     vk_arena arena = { NULL, 0 };
     vk_model model = engine->model; /* its tables get the pointers of a NULL arena, which the next layout replaces */
     if (!packed) return VP_OK;
+    if (engine->bits || engine->head_bits)
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
+                       "they are bf16; int8 and int4 need the folder they were made of, or one of convert --layout hf");
     if (engine->wide)
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
                        "they are bf16; fp32 needs the folder they were made of, or one of convert --layout hf");
@@ -57,7 +60,7 @@ static vp_result vk_check_packed(const vp_engine *engine, const vp_packed *packe
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
                        "they are laid out for the CPU; a GPU needs the folder they were made of, or one of convert "
                        "--layout hf; or use --device cpu");
-    vk_layout_model(&arena, &model, &engine->config, 0);
+    vk_layout_model(&arena, &model, &engine->config, 0, 0, 0);
     if (packed->panel_columns != VK_PAD || packed->weights_bytes != arena.used)
         return vp_fail(error, VP_ERR_MISMATCH, -1, "packed weights",
                        "their layout is not this program's; convert the original folder again");
@@ -115,6 +118,8 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
     setup.wide = engine->wide;
     setup.gemm = options->gemm && strcmp(options->gemm, "auto") ? options->gemm : NULL;
     result = vk_choose_device(engine, device, &setup.device, error);
+    if (result == VP_OK && (engine->bits || engine->head_bits) && !engine->backend->integers)
+        result = vp_fail(error, VP_ERR_UNSUPPORTED, -1, "weights", "int8 and int4 run on the CPU alone: --device cpu");
     if (result == VP_OK && engine->backend->decode && engine->config.d_model % 4)
         result = vp_fail(error, VP_ERR_UNSUPPORTED, -1, "hidden_size", "on a GPU it must be a multiple of 4");
     if (result == VP_OK) result = vk_model_new(&engine->model, &engine->config, error);
@@ -124,6 +129,10 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
     if (result == VP_ERR_DEVICE && error && strcmp(device, "auto") == 0)
         vk_append(error, "; --device cpu does without");
     return result;
+}
+
+static int vk_bits_of(vp_weights weights) {
+    return weights == VP_WEIGHTS_INT8 ? 8 : weights == VP_WEIGHTS_INT4 ? 4 : 0;
 }
 
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error) {
@@ -138,6 +147,8 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
     if (!opened) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
     opened->config = *config;
     opened->wide = options->weights == VP_WEIGHTS_FP32;
+    opened->bits = vk_bits_of(options->weights);
+    opened->head_bits = vk_bits_of(options->head_weights);
     opened->max_sequence = options->max_sequence;
     opened->max_views = options->max_views;
     for (int l = 0; l < config->vit_layer_count; l++)

@@ -57,7 +57,8 @@ struct vp_engine {
     vk_model model;
     vk_buffers buffers;
     vk_extent extent;
-    int wide, max_sequence, max_views, view_batch, vit_layer_at[VP_VIT_LAYERS_MAX];
+    int wide, bits, head_bits; /* bits: of the language model's linears, of its head; 0: in-type */
+    int max_sequence, max_views, view_batch, vit_layer_at[VP_VIT_LAYERS_MAX];
     /* rows of the expert buffers: (token, slot) pairs handled at once; of a dense MLP's: tokens */
     int moe_rows;
     /* host side of a grouped product */

@@ -161,12 +161,20 @@ void vk_layout_buffers(vk_arena *arena, vp_engine *engine) {
     engine->scratch_bytes = arena->used - engine->scratch_bytes;
 }
 
+/* inputs of the language model's widest linear */
+static int vk_widest(const vp_model_config *config) {
+    int q = vk_q_width(config), mlp = vk_mlp_dim(config), widest = config->d_model;
+    if (q > widest) widest = q;
+    return mlp > widest ? mlp : widest;
+}
+
 void vk_fill_extent(vp_engine *engine) {
     const vp_model_config *config = &engine->config;
     vk_extent *extent = &engine->extent;
     extent->wide = engine->wide;
     extent->marks = (int64_t)VP_STAGE_COUNT + 1 + engine->max_sequence;
     extent->experts = config->expert_count;
+    extent->quant_k = engine->bits || engine->head_bits ? vk_padded(vk_widest(config)) : 0;
     extent->vit.tokens = config->vit_positions * (config->vit_native ? engine->max_views : 1);
     extent->vit.heads = extent->vit.kv_heads = config->vit_head_count;
     extent->vit.head_dim = config->vit_head_dim;
@@ -264,7 +272,7 @@ vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *erro
     size_t places;
     char text[240];
     vk_fill_extent(engine);
-    vk_layout_model(&weights, &engine->model, &engine->config, engine->wide);
+    vk_layout_model(&weights, &engine->model, &engine->config, engine->wide, engine->bits, engine->head_bits);
     vk_layout_buffers(&buffers, engine);
     engine->weights_bytes = weights.used;
     engine->memory_bytes = weights.used + buffers.used;
@@ -282,7 +290,8 @@ vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *erro
                  "weights need %.2f GB and buffers %.2f GB (%d positions, %d views), %.2f GB are free on %s; %s%s",
                  (double)engine->weights_bytes / 1e9, (double)buffers.used / 1e9, engine->max_sequence,
                  engine->max_views, (double)free_bytes / 1e9, engine->backend->host_memory ? "this machine" : "the GPU",
-                 engine->wide ? "--weights bf16 halves it; " : "",
+                 engine->wide ? "--weights bf16 halves it; "
+                 : engine->backend->integers && !engine->bits ? "--weights int8 and int4 need half and a third; " : "",
                  hopeless ? "the weights alone do not fit"
                           : "smaller: fewer crops, a shorter prompt, fewer new tokens");
         return vp_fail(error, VP_ERR_MEMORY, -1, "engine memory", text);
@@ -291,7 +300,7 @@ vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *erro
     engine->weights = weights.base;
     engine->weights_mapped = packed != NULL;
     weights.used = buffers.used = 0;
-    vk_layout_model(&weights, &engine->model, &engine->config, engine->wide);
+    vk_layout_model(&weights, &engine->model, &engine->config, engine->wide, engine->bits, engine->head_bits);
     vk_layout_buffers(&buffers, engine);
     engine->jobs = calloc((size_t)engine->config.expert_count + 1, sizeof *engine->jobs);
     engine->counts = calloc((size_t)engine->config.expert_count + 1, sizeof *engine->counts);

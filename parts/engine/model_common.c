@@ -32,10 +32,10 @@ static void packed_experts(vk_pass *pass, vk_block *block, const vp_model_config
     int d = config->d_model, dim = config->expert_dim, count = config->expert_count;
     for (int e = 0; e < count; e++) {
         const vk_piece gate_up = { e * d, count * d, 0, 1, 2 * dim }, down = { e * dim, count * dim, 0, 1, d };
-        vk_pass_place(pass, &block->gate_up[e], 2 * dim, d, 0);
+        vk_pass_place(pass, &block->gate_up[e], 2 * dim, d, VK_LLM);
         vk_pass_piece(pass, &block->gate_up[e], 0, 2 * dim, &gate_up, "%slayers.%d.mlp.experts.gate_up_proj", prefix,
                       index);
-        vk_pass_place(pass, &block->down[e], d, dim, 0);
+        vk_pass_place(pass, &block->down[e], d, dim, VK_LLM);
         vk_pass_piece(pass, &block->down[e], 0, d, &down, "%slayers.%d.mlp.experts.down_proj", prefix, index);
     }
 }
@@ -48,10 +48,10 @@ static void layer_experts(vk_pass *pass, vk_block *block, const vp_model_config 
         return;
     }
     for (int e = 0; e < config->expert_count; e++) {
-        vk_pass_place(pass, &block->gate_up[e], 2 * dim, d, 0);
+        vk_pass_place(pass, &block->gate_up[e], 2 * dim, d, VK_LLM);
         vk_pass_rows(pass, &block->gate_up[e], 0, dim, "%slayers.%d.mlp.experts.%d.gate_proj", prefix, index, e);
         vk_pass_rows(pass, &block->gate_up[e], dim, dim, "%slayers.%d.mlp.experts.%d.up_proj", prefix, index, e);
-        vk_pass_linear(pass, &block->down[e], d, dim, 0, "%slayers.%d.mlp.experts.%d.down_proj", prefix, index, e);
+        vk_pass_linear(pass, &block->down[e], d, dim, VK_LLM, "%slayers.%d.mlp.experts.%d.down_proj", prefix, index, e);
     }
 }
 
@@ -81,19 +81,19 @@ static void layer_weights(vk_pass *pass, vk_block *block, const vp_model_config 
                           int index) {
     int d = config->d_model, dim = config->mlp_dim, q = vk_q_width(config), kv = vk_kv_width(config);
     layer_norms(pass, block, config, prefix, index);
-    vk_pass_place(pass, &block->att_proj, q + 2 * kv, d, config->qkv_bias ? VK_BIAS : 0);
+    vk_pass_place(pass, &block->att_proj, q + 2 * kv, d, VK_LLM | (config->qkv_bias ? VK_BIAS : 0));
     vk_pass_rows(pass, &block->att_proj, 0, q, "%slayers.%d.self_attn.q_proj", prefix, index);
     vk_pass_rows(pass, &block->att_proj, q, kv, "%slayers.%d.self_attn.k_proj", prefix, index);
     vk_pass_rows(pass, &block->att_proj, q + kv, kv, "%slayers.%d.self_attn.v_proj", prefix, index);
-    vk_pass_linear(pass, &block->attn_out, d, q, 0, "%slayers.%d.self_attn.o_proj", prefix, index);
+    vk_pass_linear(pass, &block->attn_out, d, q, VK_LLM, "%slayers.%d.self_attn.o_proj", prefix, index);
     if (config->expert_count) {
         layer_experts(pass, block, config, prefix, index);
         return;
     }
-    vk_pass_place(pass, &block->gate_up[0], 2 * dim, d, 0);
+    vk_pass_place(pass, &block->gate_up[0], 2 * dim, d, VK_LLM);
     vk_pass_rows(pass, &block->gate_up[0], 0, dim, "%slayers.%d.mlp.gate_proj", prefix, index);
     vk_pass_rows(pass, &block->gate_up[0], dim, dim, "%slayers.%d.mlp.up_proj", prefix, index);
-    vk_pass_linear(pass, &block->down[0], d, dim, 0, "%slayers.%d.mlp.down_proj", prefix, index);
+    vk_pass_linear(pass, &block->down[0], d, dim, VK_LLM, "%slayers.%d.mlp.down_proj", prefix, index);
 }
 
 void vk_pass_language(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix,
@@ -109,8 +109,8 @@ void vk_pass_language(vk_pass *pass, vk_model *model, const vp_model_config *con
     vk_pass_scale(pass, 0.0f, 0.0f);
     for (int b = 0; b < config->block_count; b++) layer_weights(pass, &model->blocks[b], config, prefix, b);
     /* a tied head is the embedding once more, in the layout of products */
-    if (config->tied_head) vk_pass_linear(pass, &model->head, rows, d, 0, "%sembed_tokens", prefix);
-    else vk_pass_linear(pass, &model->head, rows, d, 0, "%s", head);
+    if (config->tied_head) vk_pass_linear(pass, &model->head, rows, d, VK_HEAD, "%sembed_tokens", prefix);
+    else vk_pass_linear(pass, &model->head, rows, d, VK_HEAD, "%s", head);
 }
 
 /* CLIP and SigLIP: CLIP has a class token and a norm in front, SigLIP a bias of its patches */

@@ -14,12 +14,13 @@ static void block_weights(vk_pass *pass, vk_block *block, const vp_model_config 
     vk_pass_norm(pass, after ? &block->ff_after : &block->ff_norm, d, 0, BLOCK "ff_norm", index);
     if (config->qk_norm) vk_pass_norm(pass, &block->q_norm, q, 0, BLOCK "q_norm", index);
     if (config->qk_norm) vk_pass_norm(pass, &block->k_norm, kv, 0, BLOCK "k_norm", index);
-    vk_pass_linear(pass, &block->att_proj, q + 2 * kv, d, config->qkv_bias ? VK_BIAS : 0, BLOCK "att_proj", index);
-    vk_pass_linear(pass, &block->attn_out, d, q, 0, BLOCK "attn_out", index);
-    vk_pass_place(pass, &block->gate_up[0], 2 * dim, d, 0);
+    vk_pass_linear(pass, &block->att_proj, q + 2 * kv, d, VK_LLM | (config->qkv_bias ? VK_BIAS : 0), BLOCK "att_proj",
+                   index);
+    vk_pass_linear(pass, &block->attn_out, d, q, VK_LLM, BLOCK "attn_out", index);
+    vk_pass_place(pass, &block->gate_up[0], 2 * dim, d, VK_LLM);
     vk_pass_piece(pass, &block->gate_up[0], 0, dim, &gate, BLOCK "ff_proj.weight", index);
     vk_pass_piece(pass, &block->gate_up[0], dim, dim, &up, BLOCK "ff_proj.weight", index);
-    vk_pass_linear(pass, &block->down[0], d, dim, 0, BLOCK "ff_out", index);
+    vk_pass_linear(pass, &block->down[0], d, dim, VK_LLM, BLOCK "ff_out", index);
 }
 
 static void molmo_weights(vk_pass *pass, vk_model *model, const vp_model_config *config) {
@@ -30,7 +31,7 @@ static void molmo_weights(vk_pass *pass, vk_model *model, const vp_model_config 
     vk_pass_norm(pass, &model->ln_f, d, 0, "model.transformer.ln_f");
     for (int b = 0; b < config->block_count; b++) block_weights(pass, &model->blocks[b], config, b);
     vk_pass_molmo_vision(pass, model, config);
-    vk_pass_linear(pass, &model->head, base, d, 0, "model.transformer.ff_out");
+    vk_pass_linear(pass, &model->head, base, d, VK_HEAD, "model.transformer.ff_out");
 }
 
 const vk_description vk_molmo = { "Molmo",        vk_check_molmo_vision, molmo_weights,

@@ -60,14 +60,14 @@ static void block_weights(vk_pass *pass, vk_block *block, const vp_model_config 
     vk_pass_norm(pass, &block->ff_norm, d, 0, BLOCK "mlp.ff_norm", index);
     vk_pass_norm(pass, &block->q_norm, d, 0, BLOCK "attn.q_norm", index);
     vk_pass_norm(pass, &block->k_norm, d, 0, BLOCK "attn.k_norm", index);
-    vk_pass_linear(pass, &block->att_proj, 3 * d, d, 0, BLOCK "attn.att_proj", index);
-    vk_pass_linear(pass, &block->attn_out, d, d, 0, BLOCK "attn.attn_out", index);
+    vk_pass_linear(pass, &block->att_proj, 3 * d, d, VK_LLM, BLOCK "attn.att_proj", index);
+    vk_pass_linear(pass, &block->attn_out, d, d, VK_LLM, BLOCK "attn.attn_out", index);
     vk_pass_linear(pass, &block->router, config->expert_count, d, VK_FP32, BLOCK "mlp.gate", index);
     for (int e = 0; e < config->expert_count; e++) {
-        vk_pass_place(pass, &block->gate_up[e], 2 * hidden, d, 0);
+        vk_pass_place(pass, &block->gate_up[e], 2 * hidden, d, VK_LLM);
         vk_pass_rows(pass, &block->gate_up[e], 0, hidden, EXPERT "gate_proj", index, e);
         vk_pass_rows(pass, &block->gate_up[e], hidden, hidden, EXPERT "up_proj", index, e);
-        vk_pass_linear(pass, &block->down[e], d, hidden, 0, EXPERT "down_proj", index, e);
+        vk_pass_linear(pass, &block->down[e], d, hidden, VK_LLM, EXPERT "down_proj", index, e);
     }
 }
 
@@ -79,7 +79,7 @@ static void molmoe_weights(vk_pass *pass, vk_model *model, const vp_model_config
     vk_pass_norm(pass, &model->ln_f, d, 0, "model.transformer.ln_f");
     for (int b = 0; b < config->block_count; b++) block_weights(pass, &model->blocks[b], config, b);
     vk_pass_molmo_vision(pass, model, config);
-    vk_pass_linear(pass, &model->head, base, d, 0, "lm_head");
+    vk_pass_linear(pass, &model->head, base, d, VK_HEAD, "lm_head");
 }
 
 /* synthetic weights: norms near 1, small biases, embeddings near the size of what they are added to */

@@ -22,12 +22,13 @@ int vk_host_threads(int wanted) {
 #endif
 }
 
-void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int inputs, int has_bias, int wide) {
+void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int inputs, int has_bias, int wide, int bits) {
     linear->n = outputs;
     linear->k = inputs;
     linear->k_padded = (int)vk_round_up((size_t)inputs, VK_PAD);
     linear->wide = wide;
-    linear->weights = vk_take(arena, vk_round_up((size_t)outputs, VK_PAD) * (size_t)linear->k_padded, wide ? 4 : 2);
+    linear->bits = bits;
+    linear->weights = vk_take(arena, vk_round_up((size_t)outputs, VK_PAD) / VK_PAD, vk_panel_bytes(linear));
     linear->bias = has_bias ? (float *)vk_take(arena, (size_t)outputs, 4) : NULL;
     linear->bias_bf16 = NULL; /* no weight: memory.c */
 }
@@ -258,10 +259,37 @@ static VK_CLONES void vk_interleave(uint32_t *panel, const uint32_t *rows, int f
             panel[(size_t)j * VK_PAD + (size_t)(first + c)] = rows[(size_t)c * (size_t)words + (size_t)j];
 }
 
+/* The f32 values of a row -> column `column` of a panel of integers. 8 bits: the largest value becomes 127 or -127; 4
+ * bits: -8, as GGUF's Q4_0 has it. */
+static void vk_quantise(char *panel, int column, const float *row, int k_padded, int bits) {
+    int half = VK_QUANT_BLOCK / 2;
+    for (int first = 0; first < k_padded; first += VK_QUANT_BLOCK) {
+        const float *from = row + first;
+        float most = 0.0f, scale, inverse;
+        for (int k = 0; k < VK_QUANT_BLOCK; k++)
+            if (fabsf(from[k]) > fabsf(most)) most = from[k];
+        scale = bits == 8 ? fabsf(most) / 127.0f : most / -8.0f;
+        inverse = scale != 0.0f ? 1.0f / scale : 0.0f;
+        memcpy(panel + column * 4, &scale, 4);
+        panel += VK_PAD * 4;
+        for (int k = 0; k < (bits == 8 ? VK_QUANT_BLOCK : half); k++) {
+            float low = roundf(from[k] * inverse), high;
+            if (bits == 8) {
+                ((int8_t *)panel)[k * VK_PAD + column] = (int8_t)fminf(fmaxf(low, -127.0f), 127.0f);
+                continue;
+            }
+            low = fminf(fmaxf(low + 8.0f, 0.0f), 15.0f);
+            high = fminf(fmaxf(roundf(from[half + k] * inverse) + 8.0f, 0.0f), 15.0f);
+            ((uint8_t *)panel)[k * VK_PAD + column] = (uint8_t)((int)low | (int)high << 4);
+        }
+        panel += VK_PAD * VK_QUANT_BLOCK * bits / 8;
+    }
+}
+
 /* tensor [rows, k] -> rows first_row.. of panels */
 static int vk_pack_rows(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row,
                         int rows) {
-    size_t row_bytes = (size_t)linear->k_padded * (linear->wide ? 4 : 2);
+    size_t row_bytes = (size_t)linear->k_padded * (linear->wide || linear->bits ? 4 : 2);
     int first_panel = first_row / VK_PAD, last_panel = (first_row + rows - 1) / VK_PAD, failed = 0;
     VK_PRAGMA(omp parallel num_threads(loader->threads) reduction(| : failed))
     {
@@ -271,11 +299,17 @@ static int vk_pack_rows(const vk_loader *loader, const vk_source *source, const 
         for (int p = first_panel; p <= last_panel; p++) {
             int from = p * VK_PAD > first_row ? p * VK_PAD : first_row,
                 to = (p + 1) * VK_PAD < first_row + rows ? (p + 1) * VK_PAD : first_row + rows;
+            char *panel = (char *)linear->weights + (size_t)p * vk_panel_bytes(linear);
             if (!buffer) continue;
             for (int r = from; r < to; r++)
                 vk_source_row(source, r - first_row, buffer + (size_t)(r - from) * row_bytes, linear->k,
-                              linear->k_padded, linear->wide);
-            vk_interleave((uint32_t *)(void *)((char *)linear->weights + (size_t)p * VK_PAD * row_bytes),
+                              linear->k_padded, linear->wide || linear->bits);
+            for (int r = from; linear->bits && r < to; r++)
+                vk_quantise(panel, r - p * VK_PAD,
+                            (const float *)(const void *)(buffer + (size_t)(r - from) * row_bytes), linear->k_padded,
+                            linear->bits);
+            if (linear->bits) continue;
+            vk_interleave((uint32_t *)(void *)panel,
                           (const uint32_t *)(const void *)buffer, from - p * VK_PAD, to - from, (int)(row_bytes / 4));
         }
         free(buffer);
@@ -304,7 +338,8 @@ void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *
                      linear->k_padded, linear->wide);
     else if (!vk_pack_rows(loader, &source, linear, first_row, rows))
         loader->result = vp_fail(loader->error, VP_ERR_MEMORY, -1, name, "no memory for the packing buffer");
-    vk_loaded(loader, &source, name, (int64_t)rows * (int64_t)row_bytes);
+    vk_loaded(loader, &source, name,
+              (int64_t)rows * (int64_t)(linear->bits ? vk_panel_bytes(linear) / VK_PAD : row_bytes));
 }
 
 void vk_load_linear_rows(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows) {

@@ -47,7 +47,7 @@ typedef struct vk_model {
 } vk_model;
 
 /* room for a layer's weights, as the backend wants them */
-void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int inputs, int has_bias, int wide);
+void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int inputs, int has_bias, int wide, int bits);
 void vk_layout_norm(vk_arena *arena, vk_norm *norm, int width, int has_bias);
 
 /* where rows of weights come from: a tensor of the checkpoint, or numbers drawn from its name */

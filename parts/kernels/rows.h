@@ -131,8 +131,8 @@ KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, vk_hea
     EACH(i, kv_width) vk_put(value, row + (size_t)i, vk_cut(v[i], heads.clip), wide);
 }
 
-/* The sum of each block's `count` floats, only to read them: 16 bytes a load, four streams whatever `streams` says: with
- * all threads' loads under way it makes no difference here. */
+/* The sum of each block's `count` floats, only to read them: 16 bytes a load, four streams whatever `streams` says:
+ * with all threads' loads under way it makes no difference here. */
 KERNEL(k_read, float *__restrict__ sums, const float *__restrict__ from, int count, int streams) {
     const float4 *block = (const float4 *)(const void *)(from + BLK * (size_t)count);
     int quarter = count / 16;

@@ -36,6 +36,7 @@ enum {
 #define vk_wgmma_fence cuda_on_cpu_wgmma_fence
 #define vk_wgmma_commit cuda_on_cpu_wgmma_commit
 #define vk_wgmma_wait cuda_on_cpu_wgmma_wait
+#define VK_IN_ORDER() ((void)0)
 #define VK_MORE_REGISTERS(count) ((void)0)
 #define VK_FEWER_REGISTERS(count) ((void)0)
 #elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -57,21 +58,22 @@ FN void vk_barrier_expect(uint64_t *barrier, unsigned bytes) {
 }
 /* until the phase of this parity is over */
 FN void vk_barrier_wait(const uint64_t *barrier, unsigned parity) {
-    asm volatile("{\n.reg .pred p;\nwait: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@!p bra wait;\n}" ::"r"(
-                     (unsigned)vk_shared_address(barrier)),
-                 "r"(parity)
+    asm volatile("{\n.reg .pred p;\nwait: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
+                 "@!p bra wait;\n}" ::"r"((unsigned)vk_shared_address(barrier)), "r"(parity)
                  : "memory");
 }
 FN void vk_fence_async(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 FN void vk_bulk(void *shared_to, const CUtensorMap *map, int x, int y, int z, uint64_t *barrier) {
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], "
-                 "[%5];" ::"r"((unsigned)vk_shared_address(shared_to)),
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"((unsigned)vk_shared_address(shared_to)),
                  "l"(map), "r"(x), "r"(y), "r"(z), "r"((unsigned)vk_shared_address(barrier))
                  : "memory");
 }
 FN void vk_wgmma_fence(void) { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 FN void vk_wgmma_commit(void) { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 #define vk_wgmma_wait(groups) asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(groups) : "memory")
+/* nothing is loaded before this that stands behind it: loads for later columns would take registers */
+#define VK_IN_ORDER() asm volatile("" ::: "memory")
 #define VK_MORE_REGISTERS(count) asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count))
 #define VK_FEWER_REGISTERS(count) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count))
 #define VK_F4(i) "+f"(sums[i][0]), "+f"(sums[i][1]), "+f"(sums[i][2]), "+f"(sums[i][3])
@@ -104,6 +106,13 @@ typedef struct vk_chosen {
     const int32_t *list;
     int ldx, top_k, k_padded;
 } vk_chosen;
+
+/* where the results of a linear go */
+typedef struct vk_wide_linear {
+    void *y;
+    const float *bias; /* f32 [n] or NULL */
+    int ldy, n, epilogue;
+} vk_wide_linear;
 
 #ifdef VK_HAS_WGMMA
 /* K-major rows of 128 bytes, swizzled; 8 of them are 1024 bytes */
@@ -266,9 +275,10 @@ template <int GROUPS> FN void vk_wide_sums(vk_ring *ring, int steps, int group, 
     vk_wgmma_wait(0);
     if (LANE0) vk_barrier_arrive(&ring->empty[before]);
 }
-/* two neighbours of a row, in-type or f32 */
+/* Two neighbours of a row, in-type or f32. CHECKED 0: both columns are there, and lie on one vector. */
+template <int CHECKED>
 FN void vk_wide_store(void *y, size_t at, int column, int n, float left, float right, int wide) {
-    if (column + 1 < n && !(at & 1)) {
+    if (!CHECKED || (column + 1 < n && !(at & 1))) {
         if (wide) *(float2 *)(void *)((float *)y + at) = make_float2(left, right);
         else *(uint32_t *)(void *)((uint16_t *)y + at) = vk_pack2(left, right);
     } else {
@@ -276,45 +286,60 @@ FN void vk_wide_store(void *y, size_t at, int column, int n, float left, float r
         if (column + 1 < n) vk_put(y, at + 1, right, wide);
     }
 }
+/* whether all columns from `first` on are there, and each pair of them lies on one vector */
+FN int vk_wide_is_whole(const vk_wide_linear *to, int first, int columns) {
+    return first + columns <= to->n && !(to->ldy & 1);
+}
 #endif
 
 /* ---- kernels. Their parameters; code for other chips than sm_90a stops there: it is never launched. */
-typedef struct vk_wide_linear {
-    void *y;
-    const float *bias; /* f32 [n] or NULL */
-    int ldy, n, epilogue, wide;
-} vk_wide_linear;
+#ifdef VK_HAS_WGMMA
 FN float vk_wide_activate(float value, int epilogue) {
     return epilogue == VK_QUICKGELU   ? vk_quickgelu(value)
            : epilogue == VK_GELU      ? vk_gelu(value)
            : epilogue == VK_GELU_TANH ? vk_gelu_tanh(value)
                                       : value;
 }
-#ifdef VK_HAS_WGMMA
-/* y = epilogue(x W^T + bias) of this warpgroup's rows */
-template <int GROUPS>
-FN void vk_wide_linear_store(const vk_wide_linear *to, const vk_wide_tile *tile, int group, float (*sums)[4]) {
-    int lane = TID & 31, row = group * 64 + (TID >> 5 & 3) * 16 + (lane >> 2);
+/* y = epilogue(x W^T + bias) of this warpgroup's rows. The end of a tile is as long as a third of a short sum, so that
+ * whole tiles have one for each epilogue, without a question at each value. EPILOGUE -1: any, and columns that end. */
+template <int EPILOGUE, int BIAS>
+FN void vk_wide_linear_rows(const vk_wide_linear *to, const vk_wide_tile *tile, int group, float (*sums)[4]) {
+    enum { CHECKED = EPILOGUE < 0 };
+    const int epilogue = CHECKED ? to->epilogue : EPILOGUE, adds = epilogue == VK_ADD_F32,
+              wide = adds || epilogue == VK_STORE_F32;
+    int lane = TID & 31, row = group * 64 + (TID >> 5 & 3) * 16 + (lane >> 2), first = tile->column + (lane & 3) * 2;
     VK_UNROLL for (int half = 0; half < 2; half++, row += 8) {
         size_t from = (size_t)(tile->first + row) * (size_t)to->ldy;
         if (row >= tile->rows) continue;
         VK_UNROLL for (int i = 0; i < VK_WIDE_COLUMNS / 8; i++) {
-            int column = tile->column + i * 8 + (lane & 3) * 2;
+            int column = first + i * 8, second = !CHECKED || column + 1 < to->n;
             float left = sums[i][2 * half], right = sums[i][2 * half + 1];
-            if (column >= to->n) continue;
-            if (to->bias) {
+            if (i % 8 == 0) VK_IN_ORDER();
+            if (CHECKED && column >= to->n) continue;
+            if (CHECKED ? to->bias != NULL : BIAS) {
                 left += to->bias[column];
-                if (column + 1 < to->n) right += to->bias[column + 1];
+                if (second) right += to->bias[column + 1];
             }
-            if (to->epilogue == VK_ADD_F32) {
+            if (adds) {
                 left += ((const float *)to->y)[from + (size_t)column];
-                if (column + 1 < to->n) right += ((const float *)to->y)[from + (size_t)column + 1];
-            } else {
-                left = vk_wide_activate(left, to->epilogue);
-                right = vk_wide_activate(right, to->epilogue);
+                if (second) right += ((const float *)to->y)[from + (size_t)column + 1];
             }
-            vk_wide_store(to->y, from + (size_t)column, column, to->n, left, right, to->wide);
+            vk_wide_store<CHECKED>(to->y, from + (size_t)column, column, to->n, vk_wide_activate(left, epilogue),
+                                   vk_wide_activate(right, epilogue), wide);
         }
+    }
+}
+FN void vk_wide_linear_store(const vk_wide_linear *to, const vk_wide_tile *tile, int group, float (*sums)[4]) {
+    int kind = vk_wide_is_whole(to, tile->column, VK_WIDE_COLUMNS) ? 2 * to->epilogue + (to->bias != NULL) : -1;
+    switch (kind) {
+    case 2 * VK_STORE: vk_wide_linear_rows<VK_STORE, 0>(to, tile, group, sums); break;
+    case 2 * VK_STORE + 1: vk_wide_linear_rows<VK_STORE, 1>(to, tile, group, sums); break;
+    case 2 * VK_STORE_F32: vk_wide_linear_rows<VK_STORE_F32, 0>(to, tile, group, sums); break;
+    case 2 * VK_STORE_F32 + 1: vk_wide_linear_rows<VK_STORE_F32, 1>(to, tile, group, sums); break;
+    case 2 * VK_QUICKGELU + 1: vk_wide_linear_rows<VK_QUICKGELU, 1>(to, tile, group, sums); break;
+    case 2 * VK_ADD_F32: vk_wide_linear_rows<VK_ADD_F32, 0>(to, tile, group, sums); break;
+    case 2 * VK_ADD_F32 + 1: vk_wide_linear_rows<VK_ADD_F32, 1>(to, tile, group, sums); break;
+    default: vk_wide_linear_rows<-1, 0>(to, tile, group, sums); break;
     }
 }
 template <int GROUPS> FN void vk_wide_linear_block(const vk_wide_tiles *all, const CUtensorMap *a, const CUtensorMap *b,
@@ -334,11 +359,11 @@ template <int GROUPS> FN void vk_wide_linear_block(const vk_wide_tiles *all, con
         if (!vk_wide_tile_at<GROUPS>(all, t, &tile)) continue;
         if (tile.rows <= group * 64) { vk_wide_pass<GROUPS>(&ring, all->steps); continue; }
         vk_wide_sums<GROUPS>(&ring, all->steps, group, sums);
-        vk_wide_linear_store<GROUPS>(to, &tile, group, sums);
+        vk_wide_linear_store(to, &tile, group, sums);
     }
 }
 /* hidden bf16 [pairs, ldy] = silu(gate) * up */
-template <int GROUPS>
+template <int CHECKED>
 FN void vk_wide_gate_up_store(const vk_wide_linear *to, const vk_wide_tile *tile, int group, float (*sums)[4]) {
     int lane = TID & 31, row = group * 64 + (TID >> 5 & 3) * 16 + (lane >> 2);
     VK_UNROLL for (int half = 0; half < 2; half++, row += 8) {
@@ -347,8 +372,8 @@ FN void vk_wide_gate_up_store(const vk_wide_linear *to, const vk_wide_tile *tile
         VK_UNROLL for (int i = 0; i < VK_WIDE_COLUMNS / 16; i++) {
             int column = tile->column + i * 8 + (lane & 3) * 2;
             const float *gate = sums[i] + 2 * half, *up = sums[i + VK_WIDE_COLUMNS / 16] + 2 * half;
-            vk_wide_store(to->y, from + (size_t)column, column, to->n, vk_silu(gate[0]) * up[0],
-                          vk_silu(gate[1]) * up[1], 0);
+            vk_wide_store<CHECKED>(to->y, from + (size_t)column, column, to->n, vk_silu(gate[0]) * up[0],
+                                      vk_silu(gate[1]) * up[1], 0);
         }
     }
 }
@@ -369,11 +394,12 @@ template <int GROUPS> FN void vk_wide_gate_up_block(const vk_wide_tiles *all, co
         if (!vk_wide_tile_at<GROUPS>(all, t, &tile)) continue;
         if (tile.rows <= group * 64) { vk_wide_pass<GROUPS>(&ring, all->steps); continue; }
         vk_wide_sums<GROUPS>(&ring, all->steps, group, sums);
-        vk_wide_gate_up_store<GROUPS>(to, &tile, group, sums);
+        if (vk_wide_is_whole(to, tile.column, VK_WIDE_COLUMNS / 2)) vk_wide_gate_up_store<0>(to, &tile, group, sums);
+        else vk_wide_gate_up_store<1>(to, &tile, group, sums);
     }
 }
 /* y bf16 [pairs, ldy] = share[list[row]] * sums */
-template <int GROUPS>
+template <int CHECKED>
 FN void vk_wide_down_store(const vk_wide_linear *to, const vk_wide_tile *tile, const int32_t *list, const float *share,
                            int group, float (*sums)[4]) {
     int lane = TID & 31, row = group * 64 + (TID >> 5 & 3) * 16 + (lane >> 2);
@@ -384,8 +410,8 @@ FN void vk_wide_down_store(const vk_wide_linear *to, const vk_wide_tile *tile, c
         weight = share[list[tile->first + row]];
         VK_UNROLL for (int i = 0; i < VK_WIDE_COLUMNS / 8; i++) {
             int column = tile->column + i * 8 + (lane & 3) * 2;
-            vk_wide_store(to->y, from + (size_t)column, column, to->n, weight * sums[i][2 * half],
-                          weight * sums[i][2 * half + 1], 0);
+            vk_wide_store<CHECKED>(to->y, from + (size_t)column, column, to->n, weight * sums[i][2 * half],
+                                      weight * sums[i][2 * half + 1], 0);
         }
     }
 }
@@ -406,7 +432,9 @@ template <int GROUPS> FN void vk_wide_down_block(const vk_wide_tiles *all, const
         if (!vk_wide_tile_at<GROUPS>(all, t, &tile)) continue;
         if (tile.rows <= group * 64) { vk_wide_pass<GROUPS>(&ring, all->steps); continue; }
         vk_wide_sums<GROUPS>(&ring, all->steps, group, sums);
-        vk_wide_down_store<GROUPS>(to, &tile, list, share, group, sums);
+        if (vk_wide_is_whole(to, tile.column, VK_WIDE_COLUMNS))
+            vk_wide_down_store<0>(to, &tile, list, share, group, sums);
+        else vk_wide_down_store<1>(to, &tile, list, share, group, sums);
     }
 }
 #define VK_WIDE_BODY(call) call

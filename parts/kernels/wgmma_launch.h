@@ -31,7 +31,7 @@ static int vk_wide_map(const vk_cuda *cuda, CUtensorMap *map, const void *from, 
 }
 /* what TMA can read: 16-byte places and rows */
 static int vk_wide_fits(const void *from, int64_t stride) { return !((size_t)from & 15) && !(stride & 7); }
-/* Which tiles take less time. A slice of 64 rows takes 256 cycles of the tensor cores, one of B and A arrives at 48
+/* Which tiles take less time. A slice of 64 rows takes 512 cycles of the tensor cores, one of B and A arrives at 48
  * bytes a cycle; the last round of blocks counts as a whole one. */
 static int vk_wide_groups(const vk_cuda *cuda, int rows, int n) {
     int64_t columns = (n + VK_WIDE_COLUMNS - 1) / VK_WIDE_COLUMNS, cost[2];
@@ -49,16 +49,16 @@ static int vk_wide_grid(const vk_cuda *cuda, const vk_wide_tiles *all) {
 static int vk_wide_linear_send(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m,
                                const vk_linear *linear, vk_epilogue epilogue) {
     vk_cuda *cuda = vk_cuda_of(queue);
-    int wide = cuda->wide || epilogue == VK_STORE_F32 || epilogue == VK_ADD_F32, groups, grid;
+    int wide = epilogue == VK_STORE_F32 || epilogue == VK_ADD_F32, groups, grid;
     int64_t results = (int64_t)m * linear->n, element = wide ? 4 : 2,
             flops = 2 * results * linear->k
                     + ((linear->bias != NULL) + (epilogue == VK_ADD_F32) + vk_gelu_flops(epilogue)) * results,
             bytes = 2 * ((int64_t)linear->n + m) * linear->k + results * (epilogue == VK_ADD_F32 ? 8 : element)
                     + (linear->bias ? 4 * linear->n : 0);
-    vk_wide_linear to = { y, linear->bias, ldy, linear->n, (int)epilogue, wide };
+    vk_wide_linear to = { y, linear->bias, ldy, linear->n, (int)epilogue };
     vk_wide_tiles all = { NULL, NULL, 0, 0, m, VK_WIDE_COLUMNS, 0 };
     CUtensorMap a, b;
-    if (!cuda->encode || linear->wide || m < 2 || !vk_wide_fits(x, ldx)
+    if (!cuda->encode || cuda->wide || linear->wide || m < 2 || !vk_wide_fits(x, ldx)
         || !vk_wide_fits(linear->weights, linear->k_padded) || ((size_t)y & 7))
         return 0;
     groups = vk_wide_groups(cuda, m, linear->n);
@@ -84,7 +84,7 @@ static int vk_wide_experts_send(vk_queue *queue, const vk_experts_job *job, cons
     vk_wide_tiles all = { job->tiles, job->start, row_tiles, (expert_dim + 127) / 128, job->pairs, 128,
                           (up->k_padded + VK_WIDE_DEPTH - 1) / VK_WIDE_DEPTH };
     vk_chosen chosen = { (const uint16_t *)job->x, job->list, job->ldx, job->top_k, up->k_padded };
-    vk_wide_linear to = { job->hidden, NULL, down->k_padded, expert_dim, VK_STORE, 0 };
+    vk_wide_linear to = { job->hidden, NULL, down->k_padded, expert_dim, VK_STORE };
     CUtensorMap rows, gate_up, columns;
     if (!cuda->encode || !vk_wide_fits(job->x, job->ldx) || !vk_wide_fits(job->hidden, down->k_padded)
         || !vk_wide_fits(up->weights, up->k_padded) || !vk_wide_fits(down->weights, down->k_padded)

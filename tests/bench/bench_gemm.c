@@ -49,7 +49,7 @@ int main(void) {
                 for (int c = 0; c < VK_SHAPES; c++) cpu.gemm[wide][c] = kernel;
                 cpu.begin = kernel->begin; cpu.end = kernel->end;
                 if (at + bytes > pool_bytes) at = 0;
-                linear.weights = pool + at; linear.n = n; linear.k = linear.k_padded = k; linear.wide = wide;
+                linear.weights = pool + at; linear.n = n; linear.k = linear.k_padded = k; linear.wide = wide; linear.bits = 0;
                 at += bytes;
                 start = vp_clock_ns();
                 vk_linear_run(&cpu, y, n, x, k, m, &linear, VK_STORE_F32);

@@ -41,8 +41,8 @@ static double stages_ms(const vp_reply *reply, vp_stage first, vp_stage last) {
     for (int stage = (int)first; stage <= (int)last; stage++) ns += (double)reply->times.device_ns[stage];
     return ns / 1e6;
 }
+static vp_model_config config;
 static vp_engine *open_engine(int vit_blocks, int blocks, const char *weights) {
-    static vp_model_config config;
     vp_engine_options options = vp_engine_options_default();
     vp_engine *engine = NULL;
     vp_error error;
@@ -57,7 +57,7 @@ static vp_engine *open_engine(int vit_blocks, int blocks, const char *weights) {
     return engine;
 }
 static int bench_engine(int vit_blocks, int blocks, int views, int tokens, const char *weights) {
-    static int32_t ids[TOKENS_MAX], places[VIEWS_MAX * 144], made[NEW];
+    static int32_t ids[TOKENS_MAX], places[VIEWS_MAX * 144], made[NEW], active[64];
     static int64_t step_ns[NEW];
     size_t values = (size_t)VIEWS_MAX * 576 * 588;
     float *pixels = (float *)room(values * sizeof *pixels), *masks = (float *)room((size_t)VIEWS_MAX * 576 * sizeof *masks);
@@ -69,10 +69,11 @@ static int bench_engine(int vit_blocks, int blocks, int views, int tokens, const
     for (int i = 0; i < VIEWS_MAX * 576; i++) masks[i] = 1.0f;
     for (int i = 0; i < TOKENS_MAX; i++) ids[i] = (i * 379 + 7) % 50000;
     for (int i = 0; i < VIEWS_MAX * 144; i++) places[i] = i < 384 && i + 1 < tokens ? i + 1 : -1;
+    for (int i = 0; i < 64; i++) active[i] = i;
     memset(&request, 0, sizeof request);
     request.input_ids = ids; request.input_count = tokens; request.pixels = pixels; request.image_masks = masks;
     request.image_input_idx = places; request.views = views; request.max_new_tokens = NEW; request.ignore_eos = 1;
-    request.timing = VP_TIMING_STAGE;
+    request.timing = VP_TIMING_STAGE; request.top_k = config.top_k; request.active_blocks = active; request.active_block_count = blocks;
     ready(vp_engine_gemm(engine, 577));
     while (turn()) {
         vp_reply reply;

@@ -1,6 +1,9 @@
-/* fuzz_gguf.c: hostile GGUF files: keys, strings, tensors and their values. The input is the file. libFuzzer entry. */
+/* fuzz_gguf.c: hostile GGUF files: keys, strings, tensors and their values; the texts and the checkpoint that a model makes of them. The input is
+ * the file, which is its own mmproj file, too. libFuzzer entry. */
 #include "fuzz.h"
 #include "vlmprof.h"
+#include "vlmprof_config.h"
+#include "vlmprof_tokenizer.h"
 #define VLMPROF_GGUF_IMPLEMENTATION
 #include "vlmprof_gguf.h"
 
@@ -53,6 +56,45 @@ static void read_tensors(const vp_gguf *gguf) {
     MUST(vp_gguf_tensor_at(gguf, i, &tensor) == VP_ERR_RANGE);
 }
 
+/* a file of the model's folder; NULL: refused with a reason */
+static char *text_of(const vp_gguf *gguf, const vp_gguf *projector, const char *name, size_t *bytes) {
+    vp_error error = {VP_OK, -1, "", ""};
+    char *text = NULL;
+    if (vp_gguf_file_text(gguf, projector, name, &text, bytes, &error) == VP_OK) {
+        MUST(text && text[*bytes] == 0);
+        return text;
+    }
+    MUST(!text);
+    check_error(&error);
+    return NULL;
+}
+static void open_model(const vp_gguf *gguf, const vp_gguf *projector) {
+    size_t bytes = 0, preprocessor_bytes = 0;
+    char *config = text_of(gguf, projector, "config.json", &bytes), *tokenizer,
+         *preprocessor = projector ? text_of(gguf, projector, "preprocessor_config.json", &preprocessor_bytes) : NULL;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_model_config shape;
+    vp_checkpoint *checkpoint = NULL;
+    vp_tokenizer *made = NULL;
+    vp_tensor_spec spec;
+    vp_tensor tensor;
+    if (config && vp_model_config_parse(config, bytes, preprocessor, preprocessor_bytes, &shape, &error) == VP_OK
+        && vp_gguf_checkpoint(gguf, projector, &shape, &checkpoint, &error) == VP_OK) {
+        for (int64_t i = 0; i < 100 && vp_model_tensor(&shape, i, &spec) == VP_OK; i++)
+            if (vp_checkpoint_find(checkpoint, spec.name, &tensor) == VP_OK) seen += sum_of(tensor.data, tensor.bytes);
+        vp_checkpoint_close(checkpoint);
+    } else if (error.code != VP_OK) check_error(&error);
+    free(config);
+    free(preprocessor);
+    if (!projector && (tokenizer = text_of(gguf, NULL, "tokenizer.json", &bytes)) != NULL) {
+        error.code = VP_OK;
+        if (vp_tokenizer_load(tokenizer, bytes, &made, &error) == VP_OK) vp_tokenizer_free(made);
+        else check_error(&error);
+        free(tokenizer);
+    }
+    free(text_of(gguf, projector, "chat_template.jinja", &bytes));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     /* a copy that ends where its memory ends: a byte too far is found */
     uint8_t *file = (uint8_t *)malloc(bytes + !bytes);
@@ -65,6 +107,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     if (result == VP_OK) {
         read_values(gguf);
         read_tensors(gguf);
+        open_model(gguf, NULL);
+        open_model(gguf, gguf);
     } else {
         MUST(!gguf);
         check_error(&error);

@@ -3,8 +3,8 @@
     python3 conform.py MODEL.gguf [--mmproj FILE] [--image FILE...] [--prompt TEXT...] [--tokens 32] [--weights bf16]
                        [--program ./vlmprof] [--threads 1] [--as_shipped] [--csv]
 
-For each prompt, and each image with it, one line: whether the prompt's ids are equal, whether the image costs as many tokens, and
-how many tokens of the greedy answer are equal before the first one that differs. There llama.cpp's two best tokens are so many
+For each prompt, and each image with it, one line: which stage differs first (prompt: its ids; pixels: how many tokens the image costs;
+features: with an image, the answer; tokens: without one, the answer), and how many tokens of the greedy answer are equal before that. There llama.cpp's two best tokens are so many
 nats apart: a small margin is rounding, a large one a fault. Exit code 0: nothing differs; 1: something does. Needs xllamacpp."""
 import argparse
 import base64
@@ -108,7 +108,7 @@ def compare(a, server, marker, prompt, image):
         got = [i for i in got if i != mine["output_token_ids"][-1]] if len(got) > len(want) else got
     same = equal_beginning(got, want)
     row["tokens"], row["equal"] = len(want), same
-    row["first"] = "prompt" if not row["prompt_equal"] else "tokens" if same < len(want) else "none"
+    row["first"] = ("pixels" if image else "prompt") if not row["prompt_equal"] else "none" if same == len(want) else "features" if image else "tokens"
     steps = theirs.get("completion_probabilities", [])
     row["margin"] = f"{margin(steps[same]):.3f}" if same < len(want) and same < len(steps) else ""
     return row
@@ -136,7 +136,7 @@ def main():
         print(",".join(keys))
     for row in rows:
         print(",".join('"' + str(row[k]).replace('"', '""') + '"' if k in ("prompt", "image") else str(row[k]) for k in keys) if a.csv else
-              f"{row['first']:7} ids {row['prompt_tokens']:>9} tokens {row['equal']:3} of {row['tokens']:3} {row['margin'] and 'margin ' + row['margin']:13} "
+              f"{row['first']:8} ids {row['prompt_tokens']:>9} tokens {row['equal']:3} of {row['tokens']:3} {row['margin'] and 'margin ' + row['margin']:13} "
               f"{os.path.basename(row['image'])} {row['prompt'][:60]}")
     whole, equal = sum(row["first"] == "none" for row in rows), sum(row["equal"] for row in rows)
     print(f"{whole} of {len(rows)} answers equal; {equal} of {sum(row['tokens'] for row in rows)} tokens before the first difference; "

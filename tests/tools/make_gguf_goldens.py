@@ -4,10 +4,14 @@
 
 types.gguf, types.npy    rows of each type with random bits, and their values by the gguf package's dequantize
 NAME.gguf, NAME.json     small language models of random weights; ids of texts and greedy answers of llama.cpp's server from the same file
+llava-mmproj.gguf        a tower of LLaVA's kind that goes with llama.gguf; llava.json: answers about picture.png, which has its size
 Needs gguf 0.19.0, numpy and xllamacpp 2026.10 (llama.cpp). A model whose answers hang on a margin under 0.05 nats is drawn again."""
+import base64
 import json
 import os
+import struct
 import sys
+import zlib
 
 import gguf
 import numpy as np
@@ -18,6 +22,7 @@ import conform
 HALVES = {"Q8_0": [0], "Q5_0": [0], "Q4_0": [0], "Q4_K": [0, 2], "Q6_K": [208]}  # where a block has scales
 WIDTH, HEADS, KV_HEADS, HIDDEN, EXPERTS = 32, 2, 1, 64, 4
 HEAD = WIDTH // HEADS
+SIDE_PX, PATCH_PX, MEAN, STD = 32, 8, [0.5, 0.4375, 0.375], [0.25, 0.25, 0.3125]
 TEXTS = ["hello there", "the 12 theatres, 3.5 km; she said:\n\tno!", "  two  spaces  ", "caf\u00e9 \u4e2d\u6587 \U0001f600", "I'll they're THE'S", ""]
 PROMPTS = ["the hell", "he said 42", "to the other"]
 WORDS = "the he hell hello other there said 12".split()
@@ -62,9 +67,9 @@ def pieces():
     for word in WORDS:
         made += [word[:i] for i in range(2, len(word) + 1)] + ["\u2581" + word[:i] for i in range(1, len(word) + 1)]
     made = sorted(set(made), key=lambda text: (len(text), text))
-    tokens = special + [f"<0x{i:02X}>" for i in range(256)] + letters + made
-    kinds = [2, 3, 3] + [6] * 256 + [1] * (len(letters) + len(made))
-    scores = [0.0] * 259 + [-float(i) for i in range(len(letters) + len(made))]
+    tokens = special + [f"<0x{i:02X}>" for i in range(256)] + letters + made + ["<image>"]
+    kinds = [2, 3, 3] + [6] * 256 + [1] * (len(letters) + len(made)) + [3]
+    scores = [0.0] * 259 + [-float(i) for i in range(len(letters) + len(made))] + [0.0]
     return tokens, kinds, scores
 
 
@@ -151,6 +156,165 @@ def write_model(path, architecture, pre, seed):
     close(w)
 
 
+def write_tower(path, seed):
+    """CLIP of two blocks, of which the last does not run, and two matrices"""
+    rng = np.random.default_rng(seed)
+    w = gguf.GGUFWriter(path, "clip")
+    w.add_type("mmproj")
+    w.add_bool("clip.has_vision_encoder", True)
+    w.add_string("clip.projector_type", "mlp")
+    for key, value in (("image_size", SIDE_PX), ("patch_size", PATCH_PX), ("embedding_length", WIDTH), ("feed_forward_length", HIDDEN * 3 // 4),
+                       ("block_count", 2), ("projection_dim", WIDTH), ("attention.head_count", HEADS)):
+        w.add_uint32("clip.vision." + key, value)
+    w.add_float32("clip.vision.attention.layer_norm_epsilon", 1e-5)
+    w.add_array("clip.vision.image_mean", MEAN)
+    w.add_array("clip.vision.image_std", STD)
+
+    def random(name, *shape, scale=1.0):
+        w.add_tensor(name, (scale * rng.standard_normal(shape) * int(np.prod(shape[1:])) ** -0.5).astype(np.float32))
+
+    def vector(name, width, middle):
+        w.add_tensor(name, (middle + 0.1 * rng.standard_normal(width)).astype(np.float32))
+
+    def norm(name):
+        vector(name + ".weight", WIDTH, 1.0)
+        vector(name + ".bias", WIDTH, 0.0)
+
+    def linear(name, rows, columns, scale=1.0):
+        random(name + ".weight", rows, columns, scale=scale)
+        vector(name + ".bias", rows, 0.0)
+
+    random("v.class_embd", WIDTH)
+    random("v.patch_embd.weight", WIDTH, 3, PATCH_PX, PATCH_PX)
+    random("v.position_embd.weight", (SIDE_PX // PATCH_PX) ** 2 + 1, WIDTH)
+    norm("v.pre_ln")
+    for i in range(2):
+        norm(f"v.blk.{i}.ln1")
+        norm(f"v.blk.{i}.ln2")
+        for name in ("attn_q", "attn_k", "attn_v", "attn_out"):
+            linear(f"v.blk.{i}.{name}", WIDTH, WIDTH, scale=2.0)
+        linear(f"v.blk.{i}.ffn_up", HIDDEN * 3 // 4, WIDTH)
+        linear(f"v.blk.{i}.ffn_down", WIDTH, HIDDEN * 3 // 4)
+    linear("mm.0", WIDTH, WIDTH)
+    linear("mm.2", WIDTH, WIDTH, scale=4.0)
+    close(w)
+
+
+def picture():
+    """colours that change everywhere"""
+    y, x = np.mgrid[0:SIDE_PX, 0:SIDE_PX].astype(np.float64) / SIDE_PX
+    return np.stack([127 + 120 * np.sin(9 * x + 4 * y), 255 * y, 127 + 120 * np.cos(7 * x * y)], axis=-1).astype(np.uint8)
+
+
+def write_picture(path):
+    rows = b"".join(b"\0" + row.tobytes() for row in picture())
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    with open(path, "wb") as file:
+        file.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", SIDE_PX, SIDE_PX, 8, 2, 0, 0, 0)) +
+                   chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b""))
+
+
+class Reference:
+    """LLaVA of llama.gguf and llava-mmproj.gguf in float64, as transformers has it: the class token stands before the patches. llama.cpp's
+    (tools/mtmd/models/llava.cpp) puts it behind them and leaves the first patch out instead; class_last=True gives its numbers."""
+
+    def __init__(self, out, class_last):
+        self.tower, self.text = ({t.name: gguf.quants.dequantize(t.data, t.tensor_type).astype(np.float64).reshape([int(n) for n in t.shape[::-1]])
+                                  for t in gguf.GGUFReader(os.path.join(out, name)).tensors} for name in ("llava-mmproj.gguf", "llama.gguf"))
+        side = SIDE_PX // PATCH_PX
+        pixels = (picture() / 255.0 - np.array(MEAN)) / np.array(STD)
+        patches = pixels.reshape(side, PATCH_PX, side, PATCH_PX, 3).transpose(0, 2, 4, 1, 3).reshape(side * side, -1)
+        rows = [self.tower["v.class_embd"].reshape(1, WIDTH), patches @ self.tower["v.patch_embd.weight"].reshape(WIDTH, -1).T]
+        x = self.norm(np.vstack(rows[::-1] if class_last else rows) + self.tower["v.position_embd.weight"], "v.pre_ln")
+        n = self.norm(x, "v.blk.0.ln1")
+        x = x + self.linear(self.attend(*(self.linear(n, "v.blk.0.attn_" + name) for name in "qkv"), False), "v.blk.0.attn_out")
+        n = self.linear(self.norm(x, "v.blk.0.ln2"), "v.blk.0.ffn_up")
+        x = x + self.linear(n / (1 + np.exp(-1.702 * n)), "v.blk.0.ffn_down")
+        n = self.linear(x[1:], "mm.0")
+        n = 0.5 * n * (1 + np.tanh((2 / np.pi) ** 0.5 * (n + 0.044715 * n ** 3)))
+        self.features = self.linear(n, "mm.2")
+
+    def norm(self, x, name):
+        x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+        return x * self.tower[name + ".weight"] + self.tower[name + ".bias"]
+
+    def linear(self, x, name):
+        return x @ self.tower[name + ".weight"].T + self.tower[name + ".bias"]
+
+    def rms(self, x, name):
+        return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * self.text[name + ".weight"]
+
+    @staticmethod
+    def attend(q, k, v, causal):
+        out = np.zeros_like(q)
+        for head in range(HEADS):
+            at, shared = slice(head * HEAD, (head + 1) * HEAD), head * k.shape[1] // WIDTH
+            of = slice(shared * HEAD, (shared + 1) * HEAD)
+            a = q[:, at] @ k[:, of].T * HEAD ** -0.5
+            a = np.where(np.tril(np.ones(a.shape)) > 0, a, -np.inf) if causal else a
+            a = np.exp(a - a.max(-1, keepdims=True))
+            out[:, at] = a / a.sum(-1, keepdims=True) @ v[:, of]
+        return out
+
+    @staticmethod
+    def turn(x):
+        pairs = x.reshape(len(x), -1, HEAD // 2, 2)
+        angle = np.arange(len(x))[:, None, None] * 5000.0 ** (-np.arange(HEAD // 2) * 2 / HEAD)
+        a, b = pairs[..., 0], pairs[..., 1]
+        return np.stack([a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)], -1).reshape(x.shape)
+
+    def logits(self, ids, image):
+        x = self.text["token_embd.weight"][ids]
+        x[np.array(ids) == image] = self.features
+        n = self.rms(x, "blk.0.attn_norm")
+        q, k, v = (n @ self.text[f"blk.0.attn_{name}.weight"].T for name in "qkv")
+        x = x + self.attend(self.turn(q), self.turn(k), v, True) @ self.text["blk.0.attn_output.weight"].T
+        n = self.rms(x, "blk.0.ffn_norm")
+        gate = n @ self.text["blk.0.ffn_gate.weight"].T
+        x = x + (gate / (1 + np.exp(-gate)) * (n @ self.text["blk.0.ffn_up.weight"].T)) @ self.text["blk.0.ffn_down.weight"].T
+        return (self.rms(x, "output_norm") @ self.text["output.weight"].T)[-1]
+
+    def answer(self, ids, image, tokens):
+        """greedy ids, and the least margin between the best two, as logits"""
+        made, least = [], 1e9
+        for _ in range(tokens):
+            logits = self.logits(ids + made, image)
+            best = np.sort(logits)[-2:]
+            least = min(least, best[1] - best[0])
+            made.append(int(np.argmax(logits)))
+        return made, least
+
+
+def answers_about(out):
+    """greedy answers about the picture: transformers' and llama.cpp's"""
+    class options:
+        model, mmproj, threads, as_shipped = os.path.join(out, "llama.gguf"), os.path.join(out, "llava-mmproj.gguf"), 1, False
+
+    server = conform.start(options)
+    marker = conform.post(server, "/props", None).get("media_marker", "<__media__>")
+    with open(os.path.join(out, "picture.png"), "rb") as file:
+        png = base64.b64encode(file.read()).decode()
+    image = len(pieces()[0]) - 1
+    first, last = Reference(out, False), Reference(out, True)
+    answers, least = [], 1e9
+    for prompt in PROMPTS:
+        ids = conform.post(server, "/tokenize", {"content": prompt, "add_special": False, "parse_special": True})["tokens"]
+        ids = [1] + [image] * (SIDE_PX // PATCH_PX) ** 2 + ids
+        asked = {"prompt_string": marker + prompt, "multimodal_data": [png]}
+        theirs = conform.post(server, "/completion", {"prompt": asked, "n_predict": 8, "temperature": 0, "cache_prompt": False,
+                                                      "return_tokens": True})
+        assert theirs["tokens_evaluated"] == len(ids)
+        made, margin = first.answer(ids, image, 8)
+        swapped, other_margin = last.answer(ids, image, 8)
+        least = min(least, margin, other_margin)
+        answers.append({"prompt": "<image>" + prompt, "input_ids": ids, "ids": made, "llama_cpp_ids": theirs["tokens"],
+                        "ids_with_the_class_token_last": swapped})
+    return answers, least
+
+
 def answers_of(path):
     class options:
         model, mmproj, threads, as_shipped = path, None, 1, False
@@ -181,6 +345,16 @@ def main():
         with open(os.path.join(out, name + ".json"), "w", encoding="utf-8") as file:
             json.dump({"texts": texts, "answers": answers}, file, ensure_ascii=True, indent=1)
             file.write("\n")
+    write_picture(os.path.join(out, "picture.png"))
+    for seed in range(50):
+        write_tower(os.path.join(out, "llava-mmproj.gguf"), seed)
+        answers, least = answers_about(out)
+        if least > 0.05:
+            break
+    print("llava seed", seed, "least margin", least)
+    with open(os.path.join(out, "llava.json"), "w", encoding="utf-8") as file:
+        json.dump({"answers": answers}, file, indent=1)
+        file.write("\n")
     os._exit(0)  # xllamacpp's own end waits for its threads
 
 
