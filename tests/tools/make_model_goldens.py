@@ -44,7 +44,10 @@ def published(kind, model):
     if kind == "molmo2":  # transformers saves it so
         with tempfile.TemporaryDirectory() as folder:
             copy.deepcopy(model).to(torch.bfloat16).save_pretrained(folder)
-            return load_file(f"{folder}/model.safetensors")
+            saved, names = load_file(f"{folder}/model.safetensors"), [f"model.transformer.wte.{name}embedding" for name in ("", "new_")]
+        whole, base = torch.cat([saved[name] for name in names]), model.config.text_config.vocab_size  # it saves halves
+        saved.update({names[0]: whole[:base].clone(), names[1]: whole[base:].clone()})
+        return saved
     for name, tensor in model.state_dict().items():
         if kind == "olmoe" and ".mlp.experts." in name:
             base = name.rsplit(".", 1)[0]
