@@ -655,8 +655,8 @@ static void test_two_devices(void) {
         cli(text("CUDA_ON_CPU_DEVICES=2 RANK=%d LOCAL_RANK=%d WORLD_SIZE=2 %s", rank, rank, GPU "--output_dir %F/ranks"));
         CHECK_INT(last.code, 0);
         journals[rank] = check_read(in_folder(rank ? "ranks/journal_rank1of2.jsonl" : "ranks/journal_rank0of2.jsonl"), NULL);
-        CHECK(journals[rank] && strstr(journals[rank], rank ? "\"device\":\"cuda:1" : "\"device\":\"cuda:0"));
-        CHECK(journals[rank] && !strstr(journals[rank], rank ? "\"device\":\"cuda:0" : "\"device\":\"cuda:1"));
+        CHECK(journals[rank] && strstr(journals[rank], rank ? "\"device\": \"cuda:1" : "\"device\": \"cuda:0"));
+        CHECK(journals[rank] && !strstr(journals[rank], rank ? "\"device\": \"cuda:0" : "\"device\": \"cuda:1"));
         free(journals[rank]);
     }
     same_results(in_folder("gpu"), in_folder("ranks"));
