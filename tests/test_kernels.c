@@ -1685,7 +1685,7 @@ static void test_decode_router(int experts, int d, int wide) {
     en = expect_new(1, (size_t)d);
     l = layer_new(experts, d, 1);
     memset(&of_experts, 0, sizeof of_experts);
-    of_experts.linear.wide = wide; linear.bits = 0;
+    of_experts.linear.wide = wide; of_experts.linear.bits = 0;
     normed = normed_input(&x, &w, d);
     for (int r = 0; r < experts; r++) expect_row(&e, (size_t)r, 0.0, normed, &l, (size_t)r, 0.0);
     for (int i = 0; i < d; i++) expect(&en, (size_t)i, normed[i], normed[(i + 1) % d], fabs(normed[i]), d + 4, wide);
@@ -1716,7 +1716,7 @@ static void test_decode_gate_up(int experts, int top_k, int norm_topk, int h, in
     memset(&router, 0, sizeof router);
     memset(&down, 0, sizeof down);
     router.linear.n = experts;
-    down.linear.k = h; down.linear.k_padded = (int)ldh; down.linear.wide = wide; linear.bits = 0;
+    down.linear.k = h; down.linear.k_padded = (int)ldh; down.linear.wide = wide; down.linear.bits = 0;
     x = (char *)inputs(1, (size_t)d, padded((size_t)d), wide);
     logits = floats((size_t)experts, 2.0f);
     e = expect_new((size_t)top_k, (size_t)h);
@@ -2343,7 +2343,7 @@ static void component_rope(const char *module, int head_dim) {
     check_array positions;
     int32_t at[POSITIONS], most = 0, *position;
     vk_heads shape = heads_of(HEADS, HEADS, head_dim, VK_NORM_WHOLE);
-    const vp_rope plain = { VP_ROPE_PLAIN, 0, 0, 0, 0, {0, 0, 0}, 0 };
+    static const vp_rope plain;
     check_case("component %s", module);
     use_mode(1);
     if (!load_component(module, "positions", &positions)) return;
