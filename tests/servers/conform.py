@@ -5,7 +5,8 @@
 
 For each prompt, and each image with it, one line: which stage differs first (prompt: its ids; pixels: how many tokens the image costs;
 features: with an image, the answer; tokens: without one, the answer), and how many tokens of the greedy answer are equal before that.
-There llama.cpp's two best tokens are so many nats apart: a small margin is rounding, a large one a fault. Exit code 0: nothing differs; 1: something does. Needs xllamacpp."""
+There llama.cpp's two best tokens are so many nats apart: a small margin is rounding, a large one a fault.
+Exit code 0: nothing differs; 1: something does. Needs xllamacpp."""
 import argparse
 import base64
 import http.client
