@@ -92,8 +92,11 @@ struct selftest {
 };
 
 static size_t feature_count(const struct selftest *selftest, const vp_layout *layout) {
-    return (size_t)layout->views * (size_t)vp_geometry_tokens_per_crop(&selftest->model.config.geometry)
-           * (size_t)selftest->model.config.d_model;
+    const vp_model_config *config = &selftest->model.config;
+    const int32_t tokens = config->connector == VP_CONNECTOR_STITCHED
+                               ? layout->feature_tokens
+                               : layout->views * vp_geometry_tokens_per_crop(&config->geometry);
+    return (size_t)tokens * (size_t)config->d_model;
 }
 
 /* Paints two gradients and a texture. */
