@@ -123,8 +123,8 @@ typedef struct vp_launch {
     int64_t host_begin_ns, host_ns;
     uint64_t flops, bytes;
 } vp_launch;
-/* CPU: what one thread did in a launch whose loop several threads shared, without waiting for the others. Threads
- * count from 0; thread 0 sends. launch: index of the launch; begin_ns as there */
+/* CPU: what one thread did in a loop of a launch that several threads shared, without waiting for the others; attention
+ * has two loops. Threads count from 0; thread 0 sends. launch: index of the launch; begin_ns as there */
 typedef struct vp_span { int64_t launch; int32_t thread; int64_t begin_ns, ns; } vp_span;
 
 #ifdef __cplusplus
