@@ -807,37 +807,37 @@ VP_API vp_result vp_processor_resize(const uint8_t *rgb, int32_t width_px, int32
 }
 
 /* where output i of an axis lies: between inputs `first` and `second`, so far behind the first one */
-typedef struct vp_impl_place { int32_t first, second; float behind, before; } vp_impl_place;
-static vp_impl_place vp_impl_resize_place(int32_t i, int32_t in, int32_t out) {
+typedef struct vp_impl_source_place { int32_t first, second; float behind, before; } vp_impl_source_place;
+static vp_impl_source_place vp_impl_resize_place(int32_t i, int32_t in, int32_t out) {
     const float scale = (float)in / (float)out, at = ((float)i + 0.5f) * scale - 0.5f, from = at > 0.0f ? at : 0.0f;
-    vp_impl_place place;
+    vp_impl_source_place place;
     place.first = (int32_t)from < in - 1 ? (int32_t)from : in - 1;
     place.second = place.first + (place.first < in - 1);
     place.behind = from - (float)place.first < 1.0f ? from - (float)place.first : 1.0f;
     place.before = 1.0f - place.behind;
     return place;
 }
-static float vp_impl_resize_between(float one, float other, const vp_impl_place *place) {
+static float vp_impl_resize_between(float one, float other, const vp_impl_source_place *place) {
     return fmaf(one, place->before, other * place->behind);
 }
 VP_API vp_result vp_processor_resize_plain(const uint8_t *rgb, int32_t width_px, int32_t height_px, uint8_t *resized,
                                            int32_t new_width_px, int32_t new_height_px) {
-    vp_impl_place *columns;
+    vp_impl_source_place *columns;
     int32_t x, y, channel;
     if (!rgb || !resized || width_px < 1 || height_px < 1 || new_width_px < 1 || new_height_px < 1
         || (double)width_px * height_px > VP_PROCESSOR_VIEW_PIXELS_MAX
         || (double)new_width_px * new_height_px > VP_PROCESSOR_VIEW_PIXELS_MAX)
         return VP_ERR_RANGE;
-    columns = (vp_impl_place *)malloc((size_t)new_width_px * sizeof *columns);
+    columns = (vp_impl_source_place *)malloc((size_t)new_width_px * sizeof *columns);
     if (!columns) return VP_ERR_MEMORY;
     for (x = 0; x < new_width_px; x++) columns[x] = vp_impl_resize_place(x, width_px, new_width_px);
     for (y = 0; y < new_height_px; y++) {
-        const vp_impl_place row = vp_impl_resize_place(y, height_px, new_height_px);
+        const vp_impl_source_place row = vp_impl_resize_place(y, height_px, new_height_px);
         const uint8_t *upper = rgb + (size_t)row.first * (size_t)width_px * 3,
                       *lower = rgb + (size_t)row.second * (size_t)width_px * 3;
         for (x = 0; x < new_width_px; x++)
             for (channel = 0; channel < 3; channel++) {
-                const vp_impl_place *column = &columns[x];
+                const vp_impl_source_place *column = &columns[x];
                 const size_t one = (size_t)column->first * 3 + (size_t)channel,
                              other = (size_t)column->second * 3 + (size_t)channel;
                 const float above = vp_impl_resize_between((float)upper[one], (float)upper[other], column),

@@ -416,7 +416,8 @@ static void test_timing_kernel(vp_engine *engine, const run *stage, run *r) {
     CHECK(!memcmp(&launches[0], &untouched, sizeof untouched));
     free(launches);
 }
-/* Spans of the threads lie within their launches, each thread has one of a launch, or of attention two, and launches without any ran on one thread; wanting them changes no bit. Behind the capacity nothing is written, and the count goes on. */
+/* Spans of the threads lie within their launches, each thread has one of a launch, or of attention up to two, and launches without any ran on one
+ * thread; wanting them changes no bit. Behind the capacity nothing is written, and the count goes on. */
 static void check_spans(const run *r, const vp_launch *launches, const vp_span *spans, int threads) {
     int64_t parallel = 0, all = 0;
     unsigned char *seen = (unsigned char *)calloc((size_t)r->reply.launch_count * 8, 1);
@@ -429,11 +430,12 @@ static void check_spans(const run *r, const vp_launch *launches, const vp_span *
         CHECK(++seen[s->launch * 8 + s->thread] <= (strcmp(l->name, "attention") ? 1 : 2));
     }
     for (int64_t i = 0; i < r->reply.launch_count; i++) {
-        for (int t = 0; t < threads; t++) { /* a loop of one task has one thread */
-            CHECK(seen[i * 8 + t] <= seen[i * 8] && !seen[i * 8 + t] == !seen[i * 8]);
+        int busy = 0;
+        for (int t = 0; t < threads; t++) {
             all += seen[i * 8 + t];
+            busy += seen[i * 8 + t] != 0;
         }
-        parallel += seen[i * 8] != 0;
+        parallel += busy == threads; /* within a decode step a loop that is not worth it runs on one */
     }
     CHECK_INT(r->reply.span_count, all);
     CHECK(threads == 1 ? parallel == 0 : parallel > r->reply.times.launches[VP_STAGE_VIT] / 2);
