@@ -109,7 +109,8 @@ static void test_cost(void) {
         memset(&s, 0, sizeof s);
         if (!CHECK_INT(vp_engine_open(&e, &engine, NULL), VP_OK)) return;
         for (size_t i = 0; i < (fp32 ? 3 : sizeof passes / sizeof *passes); i++) {
-            struct pass_shape p = {passes[i][0], passes[i][1], passes[i][2], passes[i][3], passes[i][4]};
+            struct pass_shape p = {passes[i][0], passes[i][0] * vp_geometry_tokens_per_crop(&tiny.config.geometry), passes[i][1], passes[i][2],
+                                   passes[i][3], passes[i][4]};
             size_t views = (size_t)p.views, patches = (size_t)tiny.config.vit_positions - 1;
             size_t values = (size_t)tiny.config.geometry.patch_px * (size_t)tiny.config.geometry.patch_px * 3;
             int32_t blocks[4] = {0, 1, 2, 3}, tokens[16];
