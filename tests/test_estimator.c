@@ -446,7 +446,7 @@ static void test_damaged(void) {
     damage(whole, "\"root\": [", "\"root\": 3, \"x\": [", "root is not of the right type");
     damage(whole, "\"degrees_of_freedom\": ", "\"degrees_of_freedom\": 1", "is not rows - used columns");
     damage(whole, "\"slope\": ", "\"slope\": null, \"x\": ", "affine.slope");
-    damage(whole, "\"num_experts\": 64", "\"num_experts\": 0", "num_experts");
+    damage(whole, "\"num_experts\": 64", "\"num_experts\": -1", "num_experts");
     damage(whole, "\"num_experts\": 64", "\"num_experts\": 64, \"num_experts\": 32", "stands twice");
     damage(whole, "\"most\": ", "\"most\": -", "ranges.views.most");
     damage(whole, "\"least\": ", "\"least\": 1e3, \"x\": ", "ranges.views");

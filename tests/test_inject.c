@@ -182,6 +182,7 @@ static int may_end_with(const struct walk *walk, int kind, int code) {
     int is_sweep = is_walk(walk, "sweep"), is_input = kind == INJECT_OPEN_INPUT || kind == INJECT_READ;
     if (code >= 0 && code <= 9 && strchr(KINDS[kind].codes, '0' + code)) return 1;
     if (is_sweep && is_input && code == 1) return strstr(said, "failed points are rows") != NULL; /* an image that was readable before */
+    if (code == 5 && strstr(said, "cannot be written: Cannot allocate memory")) return 1; /* the C library found no memory for the file */
     /* a folder is opened to be synced, too */
     return is_input && code == 5 && (strstr(said, "written") || strstr(said, "not safely on the disk"));
 }

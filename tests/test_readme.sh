@@ -113,7 +113,7 @@ for guide in cli/guides/*.txt; do
     check "guide $name keeps to 100 columns outside commands" [ -z "$(grep -vE '^ +(vlmprof|cc) ' "$guide" | grep -E '.{101}')" ]
     "$PROGRAM" help "$name" >"$work/printed"
     # the line {terms} stands for the program's own table of terms
-    check "guide $name is printed" diff <(sed -E 's/^## (.*)/\U\1/; /^\{terms\}$/d' "$guide") <(sed -E '/^  (T_[A-Za-z_]+|TTFT|unaccounted|closure|[a-z]+_tokens_per_s)$/,+1d' "$work/printed")
+    check "guide $name is printed" diff <(sed -E 's/^## (.*)/\U\1/; /^\{terms\}$/d' "$guide") <(sed -E '/^  (T_[A-Za-z_]+|TTFT|unaccounted|closure|energy_[a-z_]+|[a-z]+_tokens_per_s)$/,+1d' "$work/printed")
 done
 "$PROGRAM" help definitions >"$work/printed"
 check "definitions say what TPOT is, once" [ "$(grep -A1 '^  T_decode_per_token$' "$work/printed" | grep -c 'TPOT, time per output token') $(grep -c 'time per output token' "$work/printed")" = "1 1" ]

@@ -63,7 +63,7 @@ int output_failed(void) {
     return EXIT_OUTPUT;
 }
 int end_output(int code) {
-    errno = 0;
+    if (!ferror(stdout)) errno = 0; /* else a write before this one failed, and errno is still its reason */
     if (fflush(stdout) || ferror(stdout)) output_failed();
     else if (!output_error) return code && interrupted ? EXIT_INTERRUPTED : code;
     if (output_error == EPIPE) return EXIT_OUTPUT;

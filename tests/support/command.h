@@ -174,7 +174,8 @@ static inline void check_stage_detail(const document *d, uint32_t row, double to
         else CHECK_NEAR(number(d, s, "device_ms"), number(d, ms, stages[i]), 0);
         if (ran && i >= 2 && i <= 8) CHECK(number(d, s, "launches") >= 1 && number(d, s, "bytes") > 0);
     }
-    CHECK(number(d, member(d, all, "prefill"), "flops") >= linears && number(d, member(d, all, "prefill"), "flops") <= 2 * linears);
+    /* a GPU computes the last block for the last token alone */
+    CHECK(number(d, member(d, all, "prefill"), "flops") >= linears / 2 && number(d, member(d, all, "prefill"), "flops") <= 2 * linears);
 }
 
 /* A copy of a golden checkpoint: links, but for the file `changed`, which is left to the caller. */
