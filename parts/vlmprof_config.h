@@ -906,6 +906,9 @@ static void vp_impl_config_feature_layer(vp_impl_fields *fields, int32_t absent,
     if (fields->result != VP_OK) return;
     if (vp_impl_fields_get(fields, "vision_feature_layer", 1) == VP_JSON_NONE) layer = absent;
     if (layer == 0) vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "vision_feature_layer", "0 is before any block");
+    if (layer < -blocks)
+        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "vision_feature_layer",
+                            "this field is absent, and the tower has too few blocks for the model's own layer");
     config->vit_layers[0] = layer < 0 ? layer : layer - 1;
     config->vit_blocks_needed = layer < 0 ? blocks + layer + 1 : layer;
 }

@@ -21,6 +21,7 @@ int NVTX_API InitializeInjectionNvtx2(NvtxGetExportTableFunc_t table_of) {
 #else
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof_engine.h"
+#include "vlmprof_gguf.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -997,11 +997,14 @@ static void test_model_hash(void) {
 /* ------------------------------------------------------------------------------------------------------- memory */
 static int64_t file_pages_bytes(void) { /* of mapped files in this process's memory; -1: unknown */
     char line[128];
-    long long kilobytes = -1;
+    long long kilobytes = -1, shared = 0; /* those in /dev/shm are counted apart */
     FILE *f = fopen("/proc/self/status", "r");
-    while (f && fgets(line, sizeof line, f)) if (sscanf(line, "RssFile: %lld", &kilobytes) == 1) break;
+    while (f && fgets(line, sizeof line, f)) {
+        sscanf(line, "RssFile: %lld", &kilobytes);
+        sscanf(line, "RssShmem: %lld", &shared);
+    }
     if (f) fclose(f);
-    return kilobytes < 0 ? -1 : kilobytes * 1024;
+    return kilobytes < 0 ? -1 : (kilobytes + shared) * 1024;
 }
 static uint64_t sum_of(const vp_tensor *t) {
     uint64_t sum = 0, i;

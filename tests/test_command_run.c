@@ -200,7 +200,7 @@ static void test_interrupt(void) {
     }
     check_case("run: Ctrl-C in the warm-up prints nothing");
     child = start("run samples/deep-field.jpg -p hello --synthetic tiny --max_new_tokens 1200 --ignore_eos --threads 1 --dump %F/stopped", NULL, in_folder("stdout"), 0);
-    pause_ms(800);
+    pause_ms(350);
     kill(child, SIGINT);
     CHECK_INT(finish(child, in_folder("stdout")), 130);
     CHECK(last.out_bytes == 0 && last.err && !*last.err && access(in_folder("stopped/tokens.npy"), F_OK) != 0);

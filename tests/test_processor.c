@@ -238,7 +238,7 @@ static void test_crops(void) {
     static const struct { const char *name; int32_t rows, cols; const char *knob; int32_t value; } cases[] = {
         { "pan-a", 1, 2, "min_crop_size", 40 }, { "pan-b", 2, 1, "max_num_crops", 3 }, { "pan-c", 1, 3, "min_crop_size", 50 } };
     static char text[TEXT_BYTES], expanded[TEXT_BYTES], path[TEXT_BYTES], got[TEXT_BYTES];
-    const size_t model = MODELS - 1;
+    const size_t model = MODELS - 2;
     vp_processor processor, fresh;
     vp_picture picture;
     vp_error error;
