@@ -19,6 +19,10 @@ VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows) {
 
 VP_API const char *vp_engine_device(const vp_engine *engine) { return engine->device; }
 
+VP_API const char *vp_engine_launch_timer(const vp_engine *engine) {
+    return engine->backend->launch_timer(engine->queue);
+}
+
 VP_API const char *vp_engine_device_note(const vp_engine *engine) {
     return engine->device_note[0] ? engine->device_note : engine->queue->note;
 }
@@ -122,6 +126,7 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
     memset(&setup, 0, sizeof setup);
     setup.threads = vk_host_threads(options->threads);
     setup.wide = engine->wide;
+    setup.events_only = (options->gpu & VP_GPU_EVENTS) != 0;
     setup.gemm = options->gemm && strcmp(options->gemm, "auto") ? options->gemm : NULL;
     result = vk_choose_device(engine, device, &setup.device, error);
     if (result == VP_OK && (engine->bits || engine->head_bits) && !engine->backend->integers)

@@ -66,6 +66,7 @@ struct vp_engine {
     int32_t *counts;
     vk_spans spans;
     vp_launch *log; /* VP_TIMING_KERNEL; kept from one request to the next */
+    int repeats;    /* the request that just ran has to run again */
     int64_t log_capacity;
     size_t weights_bytes, memory_bytes, cache_bytes, vision_bytes, scratch_bytes;
     int weights_mapped; /* they lie in a file, and are not in the allocation */
