@@ -54,6 +54,7 @@ void vk_pass_scale(vk_pass *pass, float times, float plus);
  * `head` is named without ".weight". */
 void vk_pass_language(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix,
                       const char *head);
+float vk_embedding_scale(const vp_model_config *config, int wide); /* as wide as what it multiplies */
 void vk_pass_clip(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix);
 void vk_pass_projector(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix);
 extern const vk_draw vk_common_draws[];      /* for those names */
