@@ -102,7 +102,8 @@ typedef struct vk_kernels {
                            int windows, int keys, int heads, int head_dim, int ld_out, int wide);
     void (*silu_mul)(vk_queue *queue, void *out, const float *gate_up, int rows, int width, int ld_out, int wide);
     void (*gelu_mul)(vk_queue *queue, void *out, const float *gate_up, int rows, int width, int ld_out, int wide);
-    void (*embed)(vk_queue *queue, float *out, const vk_table *table, const int32_t *ids, int rows, int width, int wide);
+    void (*embed)(vk_queue *queue, float *out, const vk_table *table, const int32_t *ids, int rows, int width,
+                  int wide);
     void (*scatter_add)(vk_queue *queue, float *stream, const float *features, const int32_t *index, int rows,
                         int width);
     void (*qk_norm_rope)(vk_queue *queue, void *q, void *key, void *value, const float *qkv, const vk_heads *heads,
