@@ -44,6 +44,7 @@ static const family families[] = {
     { "own_molmo_a", "model.transformer.ln_f.weight", { "text", "image-a", "image-b" } },
     { "own_molmo_b", "model.transformer.ln_f.weight", { "text", "image-a", "image-b" } },
     { "own_internvl_a", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_internvl_chat", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_internvl_b", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_qwen2_5_vl_a", "model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_qwen2_5_vl_b", "model.norm.weight", { "text", "image-a", "image-b" } },
