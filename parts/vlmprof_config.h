@@ -39,7 +39,8 @@ VP_API vp_result vp_json_load(const char *text, size_t bytes, const char *where,
     X(MOLMO2, "Molmo2", "Molmo2ForConditionalGeneration", "molmo2") \
     X(LLAMA, "Llama", "LlamaForCausalLM", "llama") \
     X(QWEN2, "Qwen2", "Qwen2ForCausalLM", "qwen2") \
-    X(QWEN3, "Qwen3", "Qwen3ForCausalLM", "qwen3")
+    X(QWEN3, "Qwen3", "Qwen3ForCausalLM", "qwen3") \
+    X(GEMMA3_TEXT, "Gemma 3 without a tower", "Gemma3ForCausalLM", "gemma3_text")
 typedef enum vp_architecture {
 #define VP_ARCHITECTURE_ENUM(name, text, architecture, model_type) VP_ARCHITECTURE_##name,
     VP_ARCHITECTURES(VP_ARCHITECTURE_ENUM)
@@ -797,7 +798,7 @@ static void vp_impl_config_llama(vp_impl_fields *fields, const vp_impl_language 
         {"quantization_config", "null", "null", "null"},
     };
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
-    if (config->architecture != VP_ARCHITECTURE_GEMMA3) vp_impl_config_all_full(fields);
+    if (config->rope_local_theta <= 0) vp_impl_config_all_full(fields);
     config->d_model = vp_impl_fields_int(fields, "hidden_size", 2, 65536, kind->hidden_size);
     config->block_count = vp_impl_fields_int(fields, "num_hidden_layers", 1, 1024, kind->layers);
     config->vocab_size = vp_impl_fields_int(fields, "vocab_size", 1, 1 << 24, kind->vocab_size);
@@ -1229,7 +1230,7 @@ static void vp_impl_gemma3_blocks(vp_impl_fields *text, vp_model_config *config)
                             "is no list of as many full_attention and sliding_attention as there are blocks");
 }
 
-static void vp_impl_gemma3_language(vp_impl_fields *fields, vp_model_config *config) {
+static void vp_impl_gemma3_language(vp_impl_fields *text, vp_model_config *config) {
     static const vp_impl_language kind = {"gemma3_text", 262208, 2304, 9216, 26, 8, 4, 256, 131072, 0, 1e-6,
                                           VP_QK_NORM_HEAD, 1e6};
     static const vp_impl_setting settings[] = {
@@ -1238,35 +1239,42 @@ static void vp_impl_gemma3_language(vp_impl_fields *fields, vp_model_config *con
         {"final_logit_softcapping", "null", "null", "null"},
         {"use_bidirectional_attention", "false", "null", "false"},
     };
-    vp_impl_fields text;
     double scalar;
-    config->tied_head = vp_impl_fields_flag(fields, "tie_word_embeddings", 1);
-    text = vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
-    if (fields->result != VP_OK) return;
-    if (vp_impl_fields_get(&text, "model_type", 1) != VP_JSON_NONE
-        && !vp_impl_fields_is(&text, "model_type", kind.model_type))
-        vp_impl_fields_fail(&text, VP_ERR_UNSUPPORTED, "model_type", "is not this model's language model");
-    vp_impl_fields_settings(&text, settings, sizeof settings / sizeof settings[0]);
+    if (vp_impl_fields_get(text, "model_type", 1) != VP_JSON_NONE
+        && !vp_impl_fields_is(text, "model_type", kind.model_type))
+        vp_impl_fields_fail(text, VP_ERR_UNSUPPORTED, "model_type", "is not this model's language model");
+    vp_impl_fields_settings(text, settings, sizeof settings / sizeof settings[0]);
     config->rope_local_theta = 1e4;
-    vp_impl_config_llama(&text, &kind, config);
-    config->sliding_window = vp_impl_fields_int(&text, "sliding_window", 1, 1 << 24, 4096);
-    scalar = vp_impl_fields_double(&text, "query_pre_attn_scalar", 0, 1e9, 256);
-    vp_impl_gemma3_blocks(&text, config);
-    if (text.result == VP_OK) {
+    vp_impl_config_llama(text, &kind, config);
+    config->sliding_window = vp_impl_fields_int(text, "sliding_window", 1, 1 << 24, 4096);
+    scalar = vp_impl_fields_double(text, "query_pre_attn_scalar", 0, 1e9, 256);
+    vp_impl_gemma3_blocks(text, config);
+    if (text->result == VP_OK && !(scalar > 0))
+        vp_impl_fields_fail(text, VP_ERR_RANGE, "query_pre_attn_scalar", "must be positive");
+    if (text->result == VP_OK) {
         config->query_scale = (float)sqrt((double)config->head_dim / scalar);
         config->embedding_scale = (float)sqrt((double)config->d_model);
     }
     config->norm_around = config->norm_plus_one = config->gated_gelu = config->image_bidirectional = 1;
-    fields->result = text.result;
+}
+static vp_result vp_impl_config_gemma3_text(vp_impl_fields *fields, vp_model_config *config) {
+    config->geometry = vp_geometry_default();
+    config->tied_head = 1;
+    vp_impl_gemma3_language(fields, config);
+    return fields->result;
 }
 
 static vp_result vp_impl_config_gemma3(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
     static const vp_impl_tower siglip = {768, 3072, 12, 12, 224, 16, 0, "gelu_pytorch_tanh", VP_GELU_TANH, 1e-6};
     static const vp_impl_setting settings[] = {{"quantization_config", "null", "null", "null"}};
     int32_t tokens = vp_impl_fields_int(fields, "mm_tokens_per_image", 1, 65536, 256), across = 1, side, patch, pool;
-    vp_impl_fields vision;
+    vp_impl_fields text, vision;
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
-    vp_impl_gemma3_language(fields, config);
+    config->tied_head = vp_impl_fields_flag(fields, "tie_word_embeddings", 1);
+    text = vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
+    if (fields->result != VP_OK) return fields->result;
+    vp_impl_gemma3_language(&text, config);
+    fields->result = text.result;
     vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     side = vp_impl_fields_square(&vision, "image_size", siglip.image_size);
@@ -1487,6 +1495,7 @@ static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preproc
             config->geometry = vp_geometry_default();
             vp_impl_config_llama(&fields, &vp_impl_languages[config->architecture - VP_ARCHITECTURE_LLAMA], config);
             return fields.result;
+        case VP_ARCHITECTURE_GEMMA3_TEXT: return vp_impl_config_gemma3_text(&fields, config);
         case VP_ARCHITECTURE_LLAVA: return vp_impl_config_llava(&fields, preprocessor, config);
         case VP_ARCHITECTURE_IDEFICS3:
         case VP_ARCHITECTURE_SMOLVLM: return vp_impl_config_idefics3(&fields, preprocessor, config);
@@ -2083,6 +2092,7 @@ static void vp_impl_walk_model(vp_impl_walk *walk, const vp_model_config *config
         case VP_ARCHITECTURE_LLAMA:
         case VP_ARCHITECTURE_QWEN2:
         case VP_ARCHITECTURE_QWEN3:
+        case VP_ARCHITECTURE_GEMMA3_TEXT:
         case VP_ARCHITECTURE_OLMOE: vp_impl_walk_language(walk, config, "model.", "lm_head"); break;
         case VP_ARCHITECTURE_LLAVA:
             vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");
