@@ -40,7 +40,8 @@ VP_API vp_result vp_json_load(const char *text, size_t bytes, const char *where,
     X(LLAMA, "Llama", "LlamaForCausalLM", "llama") \
     X(QWEN2, "Qwen2", "Qwen2ForCausalLM", "qwen2") \
     X(QWEN3, "Qwen3", "Qwen3ForCausalLM", "qwen3") \
-    X(GEMMA3_TEXT, "Gemma 3 without a tower", "Gemma3ForCausalLM", "gemma3_text")
+    X(GEMMA3_TEXT, "Gemma 3 without a tower", "Gemma3ForCausalLM", "gemma3_text") \
+    X(QWEN3_MOE, "Qwen3-MoE", "Qwen3MoeForCausalLM", "qwen3_moe")
 typedef enum vp_architecture {
 #define VP_ARCHITECTURE_ENUM(name, text, architecture, model_type) VP_ARCHITECTURE_##name,
     VP_ARCHITECTURES(VP_ARCHITECTURE_ENUM)
@@ -148,7 +149,7 @@ typedef struct vp_model_config {
  *          absent field is refused as well.
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/config_molmoe.py and modeling_molmoe.py; the files
  *          beside the published Molmo-7B-D-0924; transformers 5.23.0, models/{olmoe,llava,idefics3,smolvlm,internvl,
- *          llama,qwen2,qwen3,clip,qwen2_5_vl,qwen3_vl,qwen3_vl_moe,gemma3,siglip,molmo2}/configuration_*.py
+ *          llama,qwen2,qwen3,qwen3_moe,clip,qwen2_5_vl,qwen3_vl,qwen3_vl_moe,gemma3,siglip,molmo2}/configuration_*.py
  * memory:  temporary: about 40 bytes per JSON value
  * threads: reentrant */
 VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json,
@@ -914,6 +915,25 @@ static void vp_impl_config_feature_layer(vp_impl_fields *fields, int32_t absent,
     config->vit_blocks_needed = layer < 0 ? blocks + layer + 1 : layer;
 }
 
+static vp_result vp_impl_config_qwen3_moe(vp_impl_fields *fields, vp_model_config *config) {
+    static const vp_impl_language kind = {"qwen3_moe", 151936, 2048, 6144, 24, 32, 4, 0, 32768, 0, 1e-6,
+                                          VP_QK_NORM_HEAD, 1e4};
+    static const vp_impl_setting settings[] = {{"decoder_sparse_step", "1", "1", "1"},
+                                               {"mlp_only_layers", "[]", "null", "[]"}};
+    const char *count = "num_experts";
+    config->geometry = vp_geometry_default();
+    vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
+    vp_impl_config_llama(fields, &kind, config);
+    config->mlp_dim = 0;
+    config->expert_dim = vp_impl_fields_int(fields, "moe_intermediate_size", 1, 1 << 20, 768);
+    if (fields->result == VP_OK && vp_impl_fields_get(fields, count, 1) == VP_JSON_NONE) count = "num_local_experts";
+    config->expert_count = vp_impl_fields_int(fields, count, 1, 1024, 128);
+    config->top_k = vp_impl_fields_int(fields, "num_experts_per_tok", 1, 1024, 8);
+    config->norm_topk = vp_impl_fields_flag(fields, "norm_topk_prob", 0);
+    if (fields->result == VP_OK && config->top_k > config->expert_count)
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "num_experts_per_tok", "is above the number of experts");
+    return fields->result;
+}
 static vp_result vp_impl_config_olmoe(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
     (void)preprocessor;
     config->geometry = vp_geometry_default();
@@ -1496,6 +1516,7 @@ static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preproc
             vp_impl_config_llama(&fields, &vp_impl_languages[config->architecture - VP_ARCHITECTURE_LLAMA], config);
             return fields.result;
         case VP_ARCHITECTURE_GEMMA3_TEXT: return vp_impl_config_gemma3_text(&fields, config);
+        case VP_ARCHITECTURE_QWEN3_MOE: return vp_impl_config_qwen3_moe(&fields, config);
         case VP_ARCHITECTURE_LLAVA: return vp_impl_config_llava(&fields, preprocessor, config);
         case VP_ARCHITECTURE_IDEFICS3:
         case VP_ARCHITECTURE_SMOLVLM: return vp_impl_config_idefics3(&fields, preprocessor, config);
@@ -2093,6 +2114,7 @@ static void vp_impl_walk_model(vp_impl_walk *walk, const vp_model_config *config
         case VP_ARCHITECTURE_QWEN2:
         case VP_ARCHITECTURE_QWEN3:
         case VP_ARCHITECTURE_GEMMA3_TEXT:
+        case VP_ARCHITECTURE_QWEN3_MOE:
         case VP_ARCHITECTURE_OLMOE: vp_impl_walk_language(walk, config, "model.", "lm_head"); break;
         case VP_ARCHITECTURE_LLAVA:
             vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");

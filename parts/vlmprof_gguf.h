@@ -714,7 +714,7 @@ typedef struct vp_impl_gguf_language {
 } vp_impl_gguf_language;
 enum {
     VP_IMPL_GGUF_LLAMA, VP_IMPL_GGUF_QWEN2, VP_IMPL_GGUF_QWEN3, VP_IMPL_GGUF_OLMOE, VP_IMPL_GGUF_GEMMA3,
-    VP_IMPL_GGUF_QWEN2VL, VP_IMPL_GGUF_QWEN3VL, VP_IMPL_GGUF_LANGUAGES
+    VP_IMPL_GGUF_QWEN2VL, VP_IMPL_GGUF_QWEN3VL, VP_IMPL_GGUF_QWEN3MOE, VP_IMPL_GGUF_LANGUAGES
 };
 static const vp_impl_gguf_language vp_impl_gguf_languages[VP_IMPL_GGUF_LANGUAGES] = {
     {"llama", "llama.", "LlamaForCausalLM", "llama", "llama"},
@@ -724,7 +724,8 @@ static const vp_impl_gguf_language vp_impl_gguf_languages[VP_IMPL_GGUF_LANGUAGES
     {"gemma3", "gemma3.", "Gemma3ForCausalLM", "gemma3_text", "gemma3_text"},
     /* without images M-RoPE turns as RoPE does */
     {"qwen2vl", "qwen2vl.", "Qwen2ForCausalLM", "qwen2", "qwen2_5_vl_text"},
-    {"qwen3vl", "qwen3vl.", "Qwen3ForCausalLM", "qwen3", "qwen3_vl_text"}};
+    {"qwen3vl", "qwen3vl.", "Qwen3ForCausalLM", "qwen3", "qwen3_vl_text"},
+    {"qwen3moe", "qwen3moe.", "Qwen3MoeForCausalLM", "qwen3_moe", "qwen3_moe"}};
 /* Towers, by the kind of what joins them to the language model */
 typedef struct vp_impl_gguf_joint {
     const char *projector_type, *class_name, *model_type, *image_token;
@@ -857,7 +858,12 @@ static void vp_impl_gguf_put_gemma3(vp_impl_gguf_text *out, int64_t width, int64
         vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "final_logit_softcapping", "is not implemented");
 }
 static void vp_impl_gguf_put_experts(vp_impl_gguf_text *out, int language) {
-    if (language == VP_IMPL_GGUF_OLMOE) {
+    if (language == VP_IMPL_GGUF_QWEN3MOE) {
+        vp_impl_gguf_put_int(out, "moe_intermediate_size",
+                             vp_impl_gguf_int(out, "expert_feed_forward_length", VP_IMPL_GGUF_REQUIRED));
+        vp_impl_gguf_put_bool(out, "norm_topk_prob", 1); /* llama.cpp's of this architecture always sum to 1 */
+    }
+    if (language == VP_IMPL_GGUF_OLMOE || language == VP_IMPL_GGUF_QWEN3MOE) {
         vp_impl_gguf_put_int(out, "num_experts", vp_impl_gguf_int(out, "expert_count", VP_IMPL_GGUF_REQUIRED));
         vp_impl_gguf_put_int(out, "num_experts_per_tok",
                              vp_impl_gguf_int(out, "expert_used_count", VP_IMPL_GGUF_REQUIRED));

@@ -59,6 +59,8 @@ def add(writer, name, values, kind):
 
 
 def add_vocabulary(w, folder, rows):
+    if not os.path.exists(os.path.join(folder, "tokenizer.json")):
+        return
     tokenizer = read_json(folder, "tokenizer.json")
     model = tokenizer["model"]
     pieces = model["byte_fallback"]
@@ -138,8 +140,9 @@ def write_language(folder, path, kind, config, tensors):
         period = kinds.index("full_attention") + 1 if "full_attention" in kinds else 6
         if period != 6:
             w.add_uint32("gemma3.attention.sliding_window_pattern", period)
-    if text.get("num_experts"):
-        w.add_expert_count(text["num_experts"])
+    experts = text.get("num_experts") or text.get("num_local_experts")
+    if experts:
+        w.add_expert_count(experts)
         w.add_expert_used_count(text["num_experts_per_tok"])
         if text.get("moe_intermediate_size"):
             w.add_expert_feed_forward_length(text["moe_intermediate_size"])
@@ -197,18 +200,21 @@ def write_keys(w, config, processor):
     if model == "qwen2_5_vl":
         w.add_vision_use_silu(True)
         w.add_vision_n_wa_pattern(tower["fullatt_block_indexes"][0] + 1)
+        if tower["window_size"] != 112:
+            w.add_vision_window_size(tower["window_size"])
     elif model != "llava":
         w.add_vision_use_gelu(True)
     if model.startswith("qwen"):  # which the converter leaves out
         size = processor.get("size", {})
-        w.add_vision_min_pixels(processor.get("min_pixels", size.get("shortest_edge")))
-        w.add_vision_max_pixels(processor.get("max_pixels", size.get("longest_edge")))
+        for put, one, other in ((w.add_vision_min_pixels, "min_pixels", "shortest_edge"), (w.add_vision_max_pixels, "max_pixels", "longest_edge")):
+            if one in processor or other in size:
+                put(processor.get(one, size.get(other)))
     if model == "qwen3_vl":
         w.add_vision_spatial_merge_size(tower["spatial_merge_size"])
         w.add_vision_is_deepstack_layers([i in tower["deepstack_visual_indexes"] for i in range(blocks)])
     if model in ("idefics3", "smolvlm"):
         w.add_vision_projector_scale_factor(config.get("scale_factor", 2))
-        w.add_vision_preproc_image_size(processor["size"]["longest_edge"])
+        w.add_vision_preproc_image_size(processor.get("size", {}).get("longest_edge", side_of(tower["image_size"])))
     if model == "internvl":
         w.add_vision_projector_scale_factor(int(1.0 / config["downsample_ratio"]))
         w.add_vision_preproc_min_tiles(processor.get("min_patches", 1))
