@@ -66,6 +66,7 @@ vk_source vk_open_source(vk_loader *loader, const char *name, int64_t rows, int6
             loader->result = vp_fail(loader->error, VP_ERR_MISMATCH, -1, name,
                                      "the tensor has another shape than the config says");
         else vp_checkpoint_advise(loader->checkpoint, &source.tensor, 1);
+        if (source.tensor.with_one) source.plus = 0.0f;
         return source;
     }
     source.synthetic = 1;
