@@ -269,6 +269,7 @@ static int plan_fingerprint(const struct options *options, const struct model *m
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) hash = hash_text(hash, text_of(options, texts[i]));
     hash = hash_number(hash, plan->ignore_eos);
     if (is_given(options, "answer_hint")) hash = hash_text(hash, text_of(options, "answer_hint"));
+    for (size_t i = 0; i < opt(options, "gpu")->count; i++) hash = hash_text(hash, opt(options, "gpu")->items[i]);
     if (text_of(options, "importance_scores_file")) {
         vp_error error = {VP_OK, -1, "", ""};
         char *text = NULL;
