@@ -102,6 +102,13 @@ VP_API vp_result vp_device_energy(int32_t cuda_device, double *joules, vp_error 
  * threads: one engine per thread */
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error);
 VP_API void vp_engine_close(vp_engine *engine); /* NULL is fine */
+/* What vp_engine_open would reserve on the device, without reserving it: several engines at once need the sum. It opens
+ * the device and chooses kernels, as vp_engine_open does.
+ * out:     bytes       weights, cache and buffers
+ *          free_bytes  on the device now; 0: the system does not say
+ * returns: as vp_engine_open, but never VP_ERR_MEMORY for the weights */
+VP_API vp_result vp_engine_needs(const vp_engine_options *options, uint64_t *bytes, uint64_t *free_bytes,
+                                 vp_error *error);
 
 /* HF: model.safetensors, or shards and their index, with the names of vp_model_tensor. Values are bf16, except those
  * that bf16 would change and that the engine keeps in fp32 (norms, biases, router, positions). PACKED:

@@ -286,10 +286,11 @@ static void check_traced(const vp_launch *traced, const answer *a, const vp_laun
         named += l->kernel != NULL;
         nodes += l->node > 0;
         check_note(!strncmp(l->name, e->name, strlen(e->name)) && l->flops == e->flops && l->stage == e->stage && l->step == e->step && apart >= -130 &&
-                   apart <= 130, __FILE__, __LINE__, "launch %lld: %s, %lld ns; by events %s, %lld ns", (long long)i, l->name, (long long)l->ns, e->name, (long long)e->ns);
+                       apart <= 130,
+                   __FILE__, __LINE__, "launch %lld: %s, %lld ns; by events %s, %lld ns", (long long)i, l->name, (long long)l->ns, e->name, (long long)e->ns);
         if (!strncmp(e->name, "gemm", 4))
-            check_note(l->kernel && strstr(l->name, l->kernel) && !strncmp(l->kernel, "emulated_gemm_", 14) && l->threads == 384 && l->registers == 77, __FILE__, __LINE__,
-                       "launch %lld: %s is %s", (long long)i, l->name, l->kernel ? l->kernel : "nothing");
+            check_note(l->kernel && strstr(l->name, l->kernel) && !strncmp(l->kernel, "emulated_gemm_", 14) && l->threads == 384 && l->registers == 77,
+                       __FILE__, __LINE__, "launch %lld: %s is %s", (long long)i, l->name, l->kernel ? l->kernel : "nothing");
         else if (strncmp(e->name, "attention", 9)) CHECK(!l->kernel);
     }
     CHECK(named > 0 && nodes > 0);
