@@ -1536,9 +1536,9 @@ typedef struct vk_cuda {
     cudaEvent_t *mark;
     cudaEvent_t *arrived; /* [marks] without a time: what waits for tokens when timing is off */
     vk_timer *timer;      /* [timers], the first timers_with_events of which have events */
-    const char *events_only; /* why launches are not timed by CUPTI (kernels/cupti.h); NULL: they are, if it is there */
+    const char *events_only; /* why CUPTI (kernels/cupti.h) does not time launches; NULL: it does, where it is */
     int64_t cupti_zero_ns;   /* its clock when mark 0 was reached */
-    int64_t graph_launch, graph_begin_ns, graph_ns; /* the graph that was sent last: its first launch, the host's times */
+    int64_t graph_launch, graph_begin_ns, graph_ns; /* the last graph's first launch, and the host's times */
     int last_mark;        /* slot of the newest one */
     int64_t host_zero_ns; /* the host's clock when mark 0 was reached: launch times of the host count from it */
     vk_kernel_facts facts[VK_FACTS]; /* of kernels that were asked for */

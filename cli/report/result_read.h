@@ -135,7 +135,8 @@ const char *size_text(const struct result_file *file, char out[SIZE_TEXT_BYTES])
 /* Truth: all files are of servers, whose stages nobody knows from outside. */
 int are_all_served(const struct results *results);
 
-/* "medium k4 b12" or "576 tokens k4 b12", and "medium k4 b12 int8" where files differ in their weights; of a server "medium max_pixels=501760". Returns out. */
+/* "medium k4 b12" or "576 tokens k4 b12", and "medium k4 b12 int8" where files differ in their weights; of a server
+ * "medium max_pixels=501760". Returns out. */
 const char *setting_text(const struct result_file *file, char out[80]);
 
 /* The samples of a group that have a number in all of some columns, in all paired configurations. *ids is malloc'ed.

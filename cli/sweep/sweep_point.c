@@ -477,7 +477,7 @@ static int check_memory(const struct sweep *sweep) {
     vp_result result = VP_OK;
     size_t count = 0;
     int code = 0;
-    for (size_t i = 0; i < sweep->engine_count && result == VP_OK; i++) {
+    for (size_t i = 0; i < sweep->engine_count && sweep->engine_count > 1 && result == VP_OK; i++) {
         const struct sweep_engine *engine = &sweep->engines[i];
         int32_t sequence, views;
         char piece[64];
