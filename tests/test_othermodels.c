@@ -543,7 +543,7 @@ static void test_converted(const family *f, int packed) {
     rmdir(directory);
 }
 /* A tied head is held once: with a head of its own the same model has a table of embeddings more. A head of integers is a copy beside it. */
-static uint64_t weights_of(const vp_model_config *config, vp_weights weights, vp_weights head, int tied) {
+static uint64_t weight_bytes(const vp_model_config *config, vp_weights weights, vp_weights head, int tied) {
     vp_engine_options options = vp_engine_options_default();
     vp_model_config changed = *config;
     vp_memory_block block;
@@ -561,14 +561,14 @@ static void test_tied(const family *f) {
     vp_model_config config;
     uint64_t elements;
     check_case("%s: the bytes of a tied head", f->name);
-    if (!place(f->name, "checkpoint/config.json") || !CHECK(read_config(f->name, "config.json", &config)) || !config.tied_head) return;
+    if (!place(f, "checkpoint/config.json") || !CHECK(read_config(f, "config.json", &config)) || !config.tied_head) return;
     elements = (uint64_t)config.embedding_size * (uint64_t)config.d_model;
     for (int wide = 0; wide < 2; wide++) {
         vp_weights weights = wide ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16;
-        CHECK_INT(weights_of(&config, weights, weights, 0) - weights_of(&config, weights, weights, 1), (elements * (wide ? 4 : 2) + 63) / 64 * 64);
+        CHECK_INT(weight_bytes(&config, weights, weights, 0) - weight_bytes(&config, weights, weights, 1), (elements * (wide ? 4 : 2) + 63) / 64 * 64);
     }
     if (!strcmp(TEST_DEVICE, "cpu"))
-        CHECK_INT(weights_of(&config, VP_WEIGHTS_INT8, VP_WEIGHTS_INT8, 0), weights_of(&config, VP_WEIGHTS_INT8, VP_WEIGHTS_INT8, 1));
+        CHECK_INT(weight_bytes(&config, VP_WEIGHTS_INT8, VP_WEIGHTS_INT8, 0), weight_bytes(&config, VP_WEIGHTS_INT8, VP_WEIGHTS_INT8, 1));
 }
 /* the words of published configs say the same as those of transformers 5 */
 static void test_styles(const family *f) {
