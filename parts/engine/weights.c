@@ -289,30 +289,43 @@ static VK_CLONES void vk_draw_panel(const vk_source *source, int64_t row, uint32
     for (int j = whole + (!wide && k % 2); j < words; j++) memset(panel + (size_t)j * VK_PAD, 0, VK_PAD * 4);
 }
 
-/* half away from zero, as roundf, in a form that compilers vectorise; NaN and what is far outside become a limit */
+static inline uint32_t vk_bits(float value) {
+    uint32_t word;
+    memcpy(&word, &value, 4);
+    return word;
+}
+static inline float vk_float(uint32_t word) {
+    float value;
+    memcpy(&value, &word, 4);
+    return value;
+}
+/* Half away from zero, as roundf; NaN and what is over 512 become 512. Comparisons are of integers: compilers do not
+ * vectorise those of floats, which may trap. */
 static inline int vk_rounded_off(float value) {
-    const float held = value > -512.0f ? value < 512.0f ? value : 512.0f : -512.0f;
-    const int whole = (int)held;
-    const float rest = held - (float)whole;
-    return whole + (rest >= 0.5f) - (rest <= -0.5f);
+    const uint32_t word = vk_bits(value), held = (word & 0x7fffffffu) > 0x44000000u ? 0x44000000u : word;
+    /* the largest float below 0.5 */
+    return (int)(vk_float(held) + vk_float((held & 0x80000000u) | 0x3effffffu));
 }
 static inline int vk_clamped(int value, int least, int most) {
     return value < least ? least : value > most ? most : value;
 }
-/* VK_QUANT_BLOCK lines of f32, each with a value of all VK_PAD rows -> columns first.. of a block of a panel of integers.
- * 8 bits: the largest value of a row becomes 127 or -127; 4 bits: -8, as GGUF's Q4_0 has it. */
-static VK_CLONES void vk_quantise_block(char *block, const float *lines, int first, int count, int bits) {
-    const int last = first + count, half = VK_QUANT_BLOCK / 2;
-    float most[VK_PAD] = {0.0f}, inverse[VK_PAD], *scales = (float *)(void *)block;
+static inline void vk_quantise_columns(char *block, const float *lines, int first, int last, int bits) {
+    const int half = VK_QUANT_BLOCK / 2;
+    uint32_t most[VK_PAD] = {0};
+    float inverse[VK_PAD], *scales = (float *)(void *)block;
     unsigned char *values = (unsigned char *)block + VK_PAD * 4;
     for (int k = 0; k < VK_QUANT_BLOCK; k++) {
         const float *line = lines + (size_t)k * VK_PAD;
-        VK_SIMD for (int c = first; c < last; c++) /* a NaN stays: the scale says it, and the logits will */
-            most[c] = !(fabsf(line[c]) <= fabsf(most[c])) ? line[c] : most[c];
+        VK_SIMD for (int c = first; c < last; c++) { /* a NaN is above all: the scale says it, and the logits will */
+            const uint32_t word = vk_bits(line[c]);
+            most[c] = (word & 0x7fffffffu) > (most[c] & 0x7fffffffu) ? word : most[c];
+        }
     }
     VK_SIMD for (int c = first; c < last; c++) {
-        scales[c] = bits == 8 ? fabsf(most[c]) / 127.0f : most[c] / -8.0f;
-        inverse[c] = scales[c] != 0.0f ? 1.0f / scales[c] : 0.0f;
+        const float scale = bits == 8 ? vk_float(most[c] & 0x7fffffffu) / 127.0f : vk_float(most[c]) / -8.0f;
+        const uint32_t is_zero = (vk_bits(scale) & 0x7fffffffu) == 0;
+        scales[c] = scale;
+        inverse[c] = 1.0f / vk_float(is_zero ? 0x7f800000u : vk_bits(scale)); /* 1 / infinity: 0 */
     }
     for (int k = 0; k < (bits == 8 ? VK_QUANT_BLOCK : half); k++) {
         const float *low = lines + (size_t)k * VK_PAD, *high = low + (size_t)half * VK_PAD;
@@ -326,6 +339,15 @@ static VK_CLONES void vk_quantise_block(char *block, const float *lines, int fir
                                         | vk_clamped(vk_rounded_off(high[c] * inverse[c]) + 8, 0, 15) << 4);
         }
     }
+}
+
+/* VK_QUANT_BLOCK lines of f32, each with a value of all VK_PAD rows -> columns first.. of a block of a panel of integers.
+ * 8 bits: the largest value of a row becomes 127 or -127; 4 bits: -8, as GGUF's Q4_0 has it. Each branch is compiled
+ * for its own constants. */
+static VK_CLONES void vk_quantise_block(char *block, const float *lines, int first, int count, int bits) {
+    if (count < VK_PAD) vk_quantise_columns(block, lines, first, first + count, bits);
+    else if (bits == 8) vk_quantise_columns(block, lines, 0, VK_PAD, 8);
+    else vk_quantise_columns(block, lines, 0, VK_PAD, 4);
 }
 
 /* Rows first.. of a panel, `count` of them from row `from` of the source on. rows: room for VK_PAD rows as they are read;
