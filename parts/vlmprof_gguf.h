@@ -100,14 +100,19 @@ VP_API int32_t vp_dtype_block_bytes(vp_dtype dtype);
 /* ---- a model */
 /* The text of a file that a model's folder of transformers would have, made from the metadata: config.json,
  * preprocessor_config.json, tokenizer.json, chat_template.jinja.
- * in:      model      a language model: llama, qwen2, qwen3, olmoe
- *          projector  mmproj file of its vision tower: mlp (LLaVA-1.5); NULL: text only
+ * in:      model      a language model: llama, qwen2, qwen3, olmoe, qwen3moe, gemma3, qwen2vl, qwen3vl
+ *          projector  mmproj file of its vision tower, NULL: text only. Its projector_type: mlp (LLaVA-1.5), idefics3
+ *                     (SmolVLM) and internvl go with llama, qwen2 and qwen3; qwen2.5vl_merger with qwen2vl,
+ *                     qwen3vl_merger with qwen3vl, gemma3 with gemma3
  * out:     text       malloc'ed, with NUL; the caller frees it
  * returns: VP_OK; VP_ERR_NOT_FOUND such a model has no file of that name; VP_ERR_FORMAT a key is missing or of another
  *          kind; VP_ERR_UNSUPPORTED an architecture, tower, tokenizer or option that vlmprof lacks, by name;
  *          VP_ERR_MISMATCH the files do not belong together; VP_ERR_MEMORY
  * rule:    the texts are read by vp_model_config_parse and vp_tokenizer_load, which check them. A SentencePiece
- *          vocabulary (tokenizer.ggml.model "llama") becomes merges ordered by the scores of what they make
+ *          vocabulary (tokenizer.ggml.model "llama") becomes merges ordered by the scores of what they make. Where a
+ *          vocabulary has no token for an image, the padding token, or the unknown, stands for it. What llama.cpp knows
+ *          and files do not say is as there: Qwen's images have 8 to 4096 tokens, InternVL's 1 to 12 tiles; Gemma 3's
+ *          every sixth block sees all, and q of its 62 blocks is scaled by the width of a head of embedding_length
  * source:  llama.cpp src/llama-vocab.cpp, tools/mtmd/clip.cpp, convert_hf_to_gguf.py; transformers 5.23.0,
  *          tokenization_utils_sentencepiece.py
  * memory:  about 8 times the text */
@@ -117,11 +122,14 @@ VP_API vp_result vp_gguf_file_text(const vp_gguf *model, const vp_gguf *projecto
  * in:      config      of vp_gguf_file_text's config.json
  * out:     checkpoint  on success only; it reads the files' mappings, so close it before them
  * returns: VP_OK; VP_ERR_MISMATCH a tensor is missing, has another shape, or is not one of the model's;
- *          VP_ERR_UNSUPPORTED a type other than F32, F16, BF16, Q8_0, Q5_0, Q4_0, Q4_K, Q6_K; VP_ERR_MEMORY
+ *          VP_ERR_UNSUPPORTED a type other than F32, F16, BF16, Q8_0, Q5_0, Q4_0, Q4_K, Q6_K, or one of blocks where
+ *          only the first three are read (Qwen's patches, Gemma 3's projection); VP_ERR_MEMORY
  * rule:    of architecture llama the rows of q and k stand in pairs in the file; they are read in transformers' order.
- *          Experts of a layer are slices of one tensor. What the engine does not run of a tower may be absent.
+ *          Experts of a layer are slices of one tensor. Norms of gemma3 have their 1 in the file. Qwen2.5-VL's q, k and
+ *          v, and both frames of Qwen's patches, are joined. Where old files have up and down of a tower's MLP the wrong
+ *          way round, they are read the right way. What the engine does not run of a tower may be absent.
  * source:  llama.cpp gguf-py/gguf/tensor_mapping.py, convert_hf_to_gguf.py LlamaModel.permute
- * memory:  about 220 bytes per tensor and expert
+ * memory:  about 230 bytes per tensor and expert, and what is joined
  * threads: as vp_checkpoint_open */
 VP_API vp_result vp_gguf_checkpoint(const vp_gguf *model, const vp_gguf *projector, const vp_model_config *config,
                                     vp_checkpoint **checkpoint, vp_error *error);
