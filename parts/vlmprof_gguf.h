@@ -1144,7 +1144,23 @@ static int vp_impl_gguf_token_order(const void *left, const void *right) {
     return vp_impl_gguf_text_order(((const vp_impl_gguf_token *)left)->text,
                                    ((const vp_impl_gguf_token *)right)->text);
 }
-static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *words) {
+/* llama.cpp needs no token for an image, and the vocabularies of LLaVA and Gemma 3 often have none: then the padding,
+ * or the unknown, stands for it. Its embedding is never seen. */
+static void vp_impl_gguf_name_image(vp_impl_gguf_text *out, vp_impl_gguf_words *words, const char *image) {
+    size_t bytes = strlen(image);
+    int64_t stand_in;
+    int32_t id;
+    for (id = 0; id < words->count; id++)
+        if (words->tokens[id].text.bytes == bytes && !memcmp(words->tokens[id].text.text, image, bytes)) return;
+    stand_in = vp_impl_gguf_int(out, "padding_token_id", -1);
+    if (stand_in < 0) stand_in = vp_impl_gguf_int(out, "unknown_token_id", -1);
+    if (stand_in < 0 || stand_in >= words->count) return;
+    words->tokens[stand_in].text.text = image;
+    words->tokens[stand_in].text.bytes = bytes;
+    words->tokens[stand_in].type = VP_IMPL_GGUF_CONTROL;
+}
+/* image: what a token must have as its text; NULL: none must */
+static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *words, const char *image) {
     vp_gguf_value texts, types, scores;
     uint64_t text_at = 0, type_at = 0, score_at = 0;
     int32_t id;
@@ -1176,8 +1192,10 @@ static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *
                               "a token is empty, over 1024 bytes, has a NUL or an unknown type");
             return;
         }
-        if (token->type == VP_IMPL_GGUF_NORMAL) words->sorted[words->sorted_count++] = *token;
     }
+    if (image) vp_impl_gguf_name_image(out, words, image);
+    for (id = 0; id < words->count; id++)
+        if (words->tokens[id].type == VP_IMPL_GGUF_NORMAL) words->sorted[words->sorted_count++] = words->tokens[id];
     if (words->sorted_count)
         qsort(words->sorted, (size_t)words->sorted_count, sizeof *words->sorted, vp_impl_gguf_token_order);
 }
@@ -1269,32 +1287,14 @@ static void vp_impl_gguf_put_one_added(vp_impl_gguf_text *out, int64_t id, vp_gg
     vp_impl_gguf_put_bool(out, "special", special);
     vp_json_end_object(&out->writer);
 }
-/* llama.cpp needs no token for an image, and the vocabularies of LLaVA and Gemma 3 often have none: then the padding,
- * or the unknown, stands for it. Its embedding is never seen. */
-static void vp_impl_gguf_find_image(vp_impl_gguf_text *out, const vp_impl_gguf_words *words, const char *image,
-                                    int64_t *stand_in) {
-    size_t bytes = strlen(image);
+static void vp_impl_gguf_put_added(vp_impl_gguf_text *out, const vp_impl_gguf_words *words) {
     int32_t id;
-    *stand_in = -1;
-    for (id = 0; id < words->count; id++)
-        if (words->tokens[id].text.bytes == bytes && !memcmp(words->tokens[id].text.text, image, bytes)) return;
-    *stand_in = vp_impl_gguf_int(out, "padding_token_id", -1);
-    if (*stand_in < 0) *stand_in = vp_impl_gguf_int(out, "unknown_token_id", -1);
-    if (*stand_in >= words->count) *stand_in = -1;
-}
-static void vp_impl_gguf_put_added(vp_impl_gguf_text *out, const vp_impl_gguf_words *words, const char *image) {
-    vp_gguf_text name;
-    int64_t stand_in = -1;
-    int32_t id;
-    if (image) vp_impl_gguf_find_image(out, words, image, &stand_in);
     vp_json_key(&out->writer, "added_tokens");
     vp_json_begin_array(&out->writer);
     for (id = 0; id < words->count; id++) {
         const vp_impl_gguf_token *token = &words->tokens[id];
-        name.text = id == stand_in ? image : token->text.text;
-        name.bytes = id == stand_in ? strlen(image) : token->text.bytes;
-        if (id == stand_in || (token->type >= VP_IMPL_GGUF_UNKNOWN && token->type <= VP_IMPL_GGUF_USER))
-            vp_impl_gguf_put_one_added(out, id, name, id == stand_in || token->type != VP_IMPL_GGUF_USER);
+        if (token->type >= VP_IMPL_GGUF_UNKNOWN && token->type <= VP_IMPL_GGUF_USER)
+            vp_impl_gguf_put_one_added(out, id, token->text, token->type != VP_IMPL_GGUF_USER);
     }
     vp_json_end_array(&out->writer);
 }
@@ -1406,11 +1406,11 @@ static void vp_impl_gguf_tokenizer(vp_impl_gguf_text *out) {
         split++;
     if (split == VP_IMPL_GGUF_SPLITS) vp_impl_gguf_unknown_split(out);
     space = vp_impl_gguf_int(out, "add_space_prefix", 1) != 0;
-    if (out->result == VP_OK) vp_impl_gguf_read_words(out, &words);
+    if (out->result == VP_OK) vp_impl_gguf_read_words(out, &words, image);
     if (out->result == VP_OK) {
         vp_json_begin_object(&out->writer);
         vp_impl_gguf_put_text(out, "version", "1.0");
-        vp_impl_gguf_put_added(out, &words, image);
+        vp_impl_gguf_put_added(out, &words);
         vp_impl_gguf_put_template(out, &words, pieces);
         if (pieces) vp_impl_gguf_put_bars(out, space);
         else {
