@@ -537,6 +537,7 @@ int main(void) {
     test_model("llama");
     test_model("smollm");
     test_model("qwen2");
+    test_model("qwen3");
     test_model("olmoe");
     test_llava();
     test_headers();
