@@ -126,8 +126,8 @@ VP_API vp_result vp_gguf_file_text(const vp_gguf *model, const vp_gguf *projecto
  *          only the first three are read (Qwen's patches, Gemma 3's projection); VP_ERR_MEMORY
  * rule:    of architecture llama the rows of q and k stand in pairs in the file; they are read in transformers' order.
  *          Experts of a layer are slices of one tensor. Norms of gemma3 have their 1 in the file. Qwen2.5-VL's q, k and
- *          v, and both frames of Qwen's patches, are joined. Where old files have up and down of a tower's MLP the wrong
- *          way round, they are read the right way. What the engine does not run of a tower may be absent.
+ *          v, and both frames of Qwen's patches, are joined. Where old files have up and down of a tower's MLP the
+ *          wrong way round, they are read the right way. What the engine does not run of a tower may be absent.
  * source:  llama.cpp gguf-py/gguf/tensor_mapping.py, convert_hf_to_gguf.py LlamaModel.permute
  * memory:  about 230 bytes per tensor and expert, and what is joined
  * threads: as vp_checkpoint_open */

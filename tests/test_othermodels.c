@@ -46,6 +46,7 @@ static const family families[] = {
     { "own_molmo_a", "model.transformer.ln_f.weight", { "text", "image-a", "image-b" } },
     { "own_molmo_b", "model.transformer.ln_f.weight", { "text", "image-a", "image-b" } },
     { "own_internvl_a", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_internvl_chat", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_internvl_b", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_qwen2_5_vl_a", "model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_qwen2_5_vl_b", "model.norm.weight", { "text", "image-a", "image-b" } },
@@ -542,6 +543,34 @@ static void test_converted(const family *f, int packed) {
     remove(file);
     rmdir(directory);
 }
+/* A tied head is held once: with a head of its own the same model has a table of embeddings more. A head of integers is a copy beside it. */
+static uint64_t weight_bytes(const vp_model_config *config, vp_weights weights, vp_weights head, int tied) {
+    vp_engine_options options = vp_engine_options_default();
+    vp_model_config changed = *config;
+    vp_memory_block block;
+    vp_engine *engine = NULL;
+    vp_error error;
+    changed.tied_head = tied;
+    memset(&block, 0, sizeof block);
+    options.config = &changed; options.weights = weights; options.head_weights = head; options.device = TEST_DEVICE;
+    options.max_sequence = 16; options.max_views = 1;
+    if (CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) CHECK(vp_engine_memory(engine, 0, &block));
+    vp_engine_close(engine);
+    return block.bytes;
+}
+static void test_tied(const family *f) {
+    vp_model_config config;
+    uint64_t elements;
+    check_case("%s: the bytes of a tied head", f->name);
+    if (!place(f, "checkpoint/config.json") || !CHECK(read_config(f, "config.json", &config)) || !config.tied_head) return;
+    elements = (uint64_t)config.embedding_size * (uint64_t)config.d_model;
+    for (int wide = 0; wide < 2; wide++) {
+        vp_weights weights = wide ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16;
+        CHECK_INT(weight_bytes(&config, weights, weights, 0) - weight_bytes(&config, weights, weights, 1), (elements * (wide ? 4 : 2) + 63) / 64 * 64);
+    }
+    if (!strcmp(TEST_DEVICE, "cpu"))
+        CHECK_INT(weight_bytes(&config, VP_WEIGHTS_INT8, VP_WEIGHTS_INT8, 0), weight_bytes(&config, VP_WEIGHTS_INT8, VP_WEIGHTS_INT8, 1));
+}
 /* the words of published configs say the same as those of transformers 5 */
 static void test_styles(const family *f) {
     vp_model_config config, published;
@@ -565,6 +594,7 @@ int main(void) {
         run_family(&families[i], VP_WEIGHTS_FP32, NULL, 0, CASES - 1);
         run_family(&families[i], VP_WEIGHTS_BF16, NULL, 0, CASES - 1);
         test_knobs(&families[i]);
+        test_tied(&families[i]);
         if (strcmp(TEST_DEVICE, "cpu")) continue;
         test_styles(&families[i]);
         if (is_gguf(&families[i])) continue; /* what follows is of folders */
