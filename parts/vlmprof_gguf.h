@@ -837,7 +837,8 @@ static void vp_impl_gguf_put_rope(vp_impl_gguf_text *out, int language, int64_t 
     if (vp_impl_gguf_int(out, "rope.dimension_count", (double)head_dim) != head_dim)
         vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope.dimension_count", "only whole heads are turned");
     if (vp_gguf_tensor_find(out->model, "rope_freqs.weight", &factors) == VP_OK)
-        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope_freqs.weight", "frequencies in a tensor are not read");
+        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope_freqs.weight",
+                          "frequencies in a tensor (as Llama 3.1's) are not read");
     vp_json_key(&out->writer, "rope_parameters");
     vp_json_begin_object(&out->writer);
     if (language == VP_IMPL_GGUF_GEMMA3) {
@@ -1118,17 +1119,24 @@ typedef struct vp_impl_gguf_words {
 
 #define VP_IMPL_GGUF_BAR "\xE2\x96\x81" /* SentencePiece's space */
 #define VP_IMPL_GGUF_BYTES "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":"
-static const struct { const char *name, *normalizer, *pre_tokenizer; } vp_impl_gguf_splits[] = {
-    {"gpt-2", "null", VP_IMPL_GGUF_BYTES "true}"},
-    {"olmo", "{\"type\":\"NFC\"}", VP_IMPL_GGUF_BYTES "true}"},
+/* up to so many digits make a word */
+#define VP_IMPL_GGUF_SPLIT(digits) \
+    "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":" \
+    "\"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}" digits \
+    "| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"},\"behavior\":\"Isolated\"," \
+    "\"invert\":false}," VP_IMPL_GGUF_BYTES "false}]}"
+/* llama: Llama 3's, which takes a word that is a token as it is, and begins with its bos unless the file says no */
+static const struct {
+    const char *name, *normalizer, *pre_tokenizer;
+    int llama;
+} vp_impl_gguf_splits[] = {
+    {"gpt-2", "null", VP_IMPL_GGUF_BYTES "true}", 0},
+    {"olmo", "{\"type\":\"NFC\"}", VP_IMPL_GGUF_BYTES "true}", 0},
     {"smollm", "null",
      "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\",\"individual_digits\":true}," VP_IMPL_GGUF_BYTES
-     "true}]}"},
-    {"qwen2", "{\"type\":\"NFC\"}",
-     "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":"
-     "\"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}| ?[^\\\\s\\\\p{L}\\\\p{N}]+"
-     "[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"},\"behavior\":\"Isolated\",\"invert\":false},"
-     VP_IMPL_GGUF_BYTES "false}]}"}};
+     "true}]}", 0},
+    {"qwen2", "{\"type\":\"NFC\"}", VP_IMPL_GGUF_SPLIT(""), 0},
+    {"llama-bpe", "null", VP_IMPL_GGUF_SPLIT("{1,3}"), 1}};
 enum { VP_IMPL_GGUF_SPLITS = sizeof vp_impl_gguf_splits / sizeof vp_impl_gguf_splits[0] };
 static void vp_impl_gguf_unknown_split(vp_impl_gguf_text *out) {
     char known[300] = "vlmprof splits words as these do:";
@@ -1340,7 +1348,7 @@ static void vp_impl_gguf_put_template(vp_impl_gguf_text *out, const vp_impl_gguf
     vp_json_end_object(&out->writer);
     vp_json_end_object(&out->writer);
 }
-static void vp_impl_gguf_put_bpe(vp_impl_gguf_text *out, const vp_impl_gguf_words *words, int pieces) {
+static void vp_impl_gguf_put_bpe(vp_impl_gguf_text *out, const vp_impl_gguf_words *words, int pieces, int whole) {
     char text[VP_IMPL_GGUF_TOKEN_BYTES_MAX + 1];
     vp_gguf_value merges;
     vp_gguf_text merge;
@@ -1352,6 +1360,7 @@ static void vp_impl_gguf_put_bpe(vp_impl_gguf_text *out, const vp_impl_gguf_word
     vp_impl_gguf_put_raw(out, "unk_token", "null");
     vp_impl_gguf_put_bool(out, "fuse_unk", pieces);
     vp_impl_gguf_put_bool(out, "byte_fallback", pieces);
+    vp_impl_gguf_put_bool(out, "ignore_merges", whole);
     vp_json_key(&out->writer, "vocab");
     vp_json_begin_object(&out->writer);
     for (id = 0; id < words->count; id++) {
@@ -1394,7 +1403,7 @@ static void vp_impl_gguf_put_bars(vp_impl_gguf_text *out, int space) {
 static void vp_impl_gguf_tokenizer(vp_impl_gguf_text *out) {
     vp_impl_gguf_words words = {NULL, NULL, 0, 0};
     const char *image = NULL;
-    int pieces, space, split = 0;
+    int pieces, space, llama, split = 0;
     if (out->projector)
         image = vp_impl_gguf_joints[vp_impl_gguf_joint_of(out, vp_impl_gguf_language_of(out))].image_token;
     out->from = out->model;
@@ -1405,20 +1414,21 @@ static void vp_impl_gguf_tokenizer(vp_impl_gguf_text *out) {
     while (!pieces && split < VP_IMPL_GGUF_SPLITS && !vp_impl_gguf_is(out, "pre", vp_impl_gguf_splits[split].name))
         split++;
     if (split == VP_IMPL_GGUF_SPLITS) vp_impl_gguf_unknown_split(out);
+    llama = !pieces && split < VP_IMPL_GGUF_SPLITS && vp_impl_gguf_splits[split].llama;
     space = vp_impl_gguf_int(out, "add_space_prefix", 1) != 0;
     if (out->result == VP_OK) vp_impl_gguf_read_words(out, &words, image);
     if (out->result == VP_OK) {
         vp_json_begin_object(&out->writer);
         vp_impl_gguf_put_text(out, "version", "1.0");
         vp_impl_gguf_put_added(out, &words);
-        vp_impl_gguf_put_template(out, &words, pieces);
+        vp_impl_gguf_put_template(out, &words, pieces || llama);
         if (pieces) vp_impl_gguf_put_bars(out, space);
         else {
             vp_impl_gguf_put_raw(out, "normalizer", vp_impl_gguf_splits[split].normalizer);
             vp_impl_gguf_put_raw(out, "pre_tokenizer", vp_impl_gguf_splits[split].pre_tokenizer);
             vp_impl_gguf_put_raw(out, "decoder", "{\"type\":\"ByteLevel\"}");
         }
-        if (out->result == VP_OK) vp_impl_gguf_put_bpe(out, &words, pieces);
+        if (out->result == VP_OK) vp_impl_gguf_put_bpe(out, &words, pieces, llama);
         vp_json_end_object(&out->writer);
     }
     free(words.tokens);
