@@ -243,7 +243,7 @@ typedef struct vk_extent {
 
 typedef struct vk_setup {
     int device, threads, wide;
-    int events_only; /* GPU: VP_GPU_EVENTS */
+    int events_only, dependent; /* GPU: VP_GPU_EVENTS, VP_GPU_DEPENDENT */
     const char *gemm;
 } vk_setup;
 
