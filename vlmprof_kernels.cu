@@ -177,22 +177,6 @@ static int vk_threads_for(int count) {
             vk_end(queue); \
         } \
     } while (0)
-/* Kernels of a decode step: with VP_GPU_DEPENDENT one may begin while the one before it runs, >>decode */
-#define LAUNCH_STEP(name, blocks, threads, shared, flops, bytes, ...) \
-    do { \
-        vk_grid(queue, (const void *)name, (int64_t)(blocks), (int)(threads), (int64_t)(shared)); \
-        if (vk_begin(queue, #name, (int64_t)(flops), (int64_t)(bytes))) { \
-            if (vk_is_dependent(queue)) \
-                CUDA_LAUNCH_DEPENDENT(name, (unsigned)(blocks), (unsigned)(threads), (size_t)(shared), \
-                                      (cudaStream_t)queue->stream, __VA_ARGS__); \
-            else \
-                CUDA_LAUNCH(name, (unsigned)(blocks), (unsigned)(threads), (size_t)(shared), \
-                            (cudaStream_t)queue->stream, __VA_ARGS__); \
-            vk_cuda_check(queue, cudaGetLastError(), #name, VK_HERE); \
-            vk_end(queue); \
-        } \
-    } while (0)
-static int vk_is_dependent(const vk_queue *queue); /* >>cuda */
 /* keeps the first failure */
 static int vk_cuda_check(vk_queue *queue, cudaError_t status, const char *what, const char *file, int line) {
     if (status != cudaSuccess)
@@ -1127,18 +1111,20 @@ FN void vk_attend_fetch(uint16_t *to, const uint16_t *from, int first, int rows,
 }
 /* One row of a warp's tile of scores: the maximum, the sum and the results so far are updated, and scores become
  * weights. This lane's part of the row is s[n][half], s[n][half + 1], that is keys n * 8 + lane % 4 * 2 and the
- * next. Keys from `limit` on are masked, and if MASKED those before `begin`: perhaps all of a tile. */
+ * next. Keys from `limit` on are masked, and if MASKED those before `begin`: perhaps all of a tile; none if `whole`,
+ * which is the same for a warp. */
 template <int WIDTH, int MASKED>
-FN void vk_attend_row(float (*s)[4], float (*o)[4], float *most, float *sum, int half, int begin, int limit,
+FN void vk_attend_row(float (*s)[4], float (*o)[4], float *most, float *sum, int half, int begin, int limit, int whole,
                       float scale) {
     enum { KEYS = VK_ATTEND_KEYS(WIDTH) };
     float m = *most, f, shift;
     int key = (TID & 3) * 2;
+    if (!whole)
+        VK_UNROLL for (int n = 0; n < KEYS / 8; n++)
+            VK_UNROLL for (int j = 0; j < 2; j++)
+                if (n * 8 + key + j >= limit || (MASKED && n * 8 + key + j < begin)) s[n][half + j] = -INFINITY;
     VK_UNROLL for (int n = 0; n < KEYS / 8; n++)
-        VK_UNROLL for (int j = 0; j < 2; j++) {
-            if (n * 8 + key + j >= limit || (MASKED && n * 8 + key + j < begin)) s[n][half + j] = -INFINITY;
-            m = fmaxf(m, s[n][half + j]);
-        }
+        VK_UNROLL for (int j = 0; j < 2; j++) m = fmaxf(m, s[n][half + j]);
     m = fmaxf(m, __shfl_xor_sync(~0u, m, 1));
     m = fmaxf(m, __shfl_xor_sync(~0u, m, 2));
     shift = MASKED && m == -INFINITY ? 0.0f : m * scale;
@@ -1213,7 +1199,7 @@ template <int WIDTH, int MASKED> FN void vk_attend_block(const vk_attend *at, in
     vk_copy_commit();
     for (int t = 0; t < tiles; t++) {
         uint16_t *keys = stages + (t & 1) * 2 * TILE, *next = stages + (~t & 1) * 2 * TILE;
-        int from = t * KEYS;
+        int from = t * KEYS, whole;
         float s[2][KEYS / 8][4];
         vk_copy_wait(0);
         SYNC(); /* this tile is complete for all threads, and none still reads the tile before */
@@ -1225,13 +1211,14 @@ template <int WIDTH, int MASKED> FN void vk_attend_block(const vk_attend *at, in
         if (warp_first >= at->tokens || (at->causal && !(MASKED && at->reach) && from > warp_first))
             continue; /* both are multiples of 32: no query here sees a key there */
         vk_attend_scores<WIDTH>(s, queries + (warp_first - first) * LD, keys);
+        whole = !MASKED && from + KEYS <= (at->causal ? warp_first + 1 : at->tokens);
         VK_UNROLL for (int r = 0; r < 4; r++) {
             int row = warp_first + (r >> 1) * 16 + (r & 1) * 8 + (lane >> 2),
                 seen = at->causal && row < at->tokens ? row + 1 : at->tokens,
                 begin = MASKED && at->window && row < at->tokens ? row + 1 - at->window : 0;
             if (MASKED && at->reach && row < at->tokens) seen = at->reach[row];
             vk_attend_row<WIDTH, MASKED>(s[r >> 1], o[r >> 1], &most[r >> 1][r & 1], &sum[r >> 1][r & 1], (r & 1) * 2,
-                                         begin - from, seen - from, at->scale);
+                                         begin - from, seen - from, whole, at->scale);
         }
         vk_attend_values<WIDTH>(o, s, keys + TILE);
     }
@@ -1524,7 +1511,7 @@ typedef struct vk_kernel_facts { const void *kernel; uint32_t registers, shared_
 typedef struct vk_recording { uint64_t key; cudaGraphExec_t steps; } vk_recording;
 typedef struct vk_cuda {
     vk_queue queue; /* first: a vk_queue of this backend is a vk_cuda */
-    int device, wide, multiprocessors, dependent; /* dependent: VP_GPU_DEPENDENT */
+    int device, wide, multiprocessors, dependent, wgmma_linears; /* the last two: VP_GPU_DEPENDENT, VP_GPU_WGMMA */
     CUresult (*encode)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *,
                        const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle,
                        CUtensorMapL2promotion, CUtensorMapFloatOOBfill); /* NULL: no products by wgmma */
@@ -1841,6 +1828,7 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     cuda->device = setup->device;
     cuda->wide = setup->wide;
     if (setup->events_only) cuda->events_only = "as asked";
+    cuda->wgmma_linears = setup->wgmma_linears;
     cuda->dependent = setup->dependent && info.compute_major >= 9;
     if (setup->dependent && !cuda->dependent)
         vk_note(&cuda->queue, "no dependent launches: they need compute capability 9.0");
@@ -3121,6 +3109,7 @@ static int vk_heads_fit(const vk_decode_job *job) {
 }
 static void vk_cuda_decode_attention(vk_queue *queue, const vk_decode_job *job) {
     const vk_heads *shape = &job->heads;
+    const vk_linear *next = vk_is_dependent(queue) ? job->attn_out : NULL; /* brought ahead */
     int wide = job->att_proj->wide, hd = shape->head_dim, heads = shape->heads, warps = VK_ATTENTION_THREADS / 32,
         group = 1, kv_width = shape->kv_heads * hd;
     int64_t d = (int64_t)heads * hd, keys = vk_seen_keys(job->keys, shape), el = vk_element(wide);
@@ -3139,8 +3128,7 @@ static void vk_cuda_decode_attention(vk_queue *queue, const vk_decode_job *job) 
                   4 * (d + 2 * kv_width + vk_turn_floats(shape) + hd + 1) + 2 * keys * kv_width * el
                       + 4 * VK_SPLITS * (d + 2 * heads),
                   job->scratch, job->key, job->value, job->qkv, *shape, job->position, group, 1.0f / sqrtf((float)hd),
-                  (const uint4 *)job->attn_out->weights, vk_is_dependent(queue) ? vk_weight_bytes(job->attn_out) : 0,
-                  wide);
+                  next ? (const uint4 *)next->weights : NULL, next ? vk_weight_bytes(next) : 0, wide);
 }
 /* what attention and MLP add to x, or leave where it is normed first */
 static float *vk_decode_sum(const vk_decode_job *job, const float *after) { return after ? job->y : job->x; }

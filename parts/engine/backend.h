@@ -243,7 +243,7 @@ typedef struct vk_extent {
 
 typedef struct vk_setup {
     int device, threads, wide;
-    int events_only, dependent; /* GPU: VP_GPU_EVENTS, VP_GPU_DEPENDENT */
+    int events_only, dependent, wgmma_linears; /* GPU: vp_gpu_switch */
     const char *gemm;
 } vk_setup;
 

@@ -36,6 +36,22 @@ static void vk_launch_dependent(void (*kernel)(P...), unsigned blocks, unsigned 
 }
 #endif
 
+/* Kernels of a decode step: with VP_GPU_DEPENDENT one may begin while the one before it runs */
+#define LAUNCH_STEP(name, blocks, threads, shared, flops, bytes, ...) \
+    do { \
+        vk_grid(queue, (const void *)name, (int64_t)(blocks), (int)(threads), (int64_t)(shared)); \
+        if (vk_begin(queue, #name, (int64_t)(flops), (int64_t)(bytes))) { \
+            if (vk_is_dependent(queue)) \
+                CUDA_LAUNCH_DEPENDENT(name, (unsigned)(blocks), (unsigned)(threads), (size_t)(shared), \
+                                      (cudaStream_t)queue->stream, __VA_ARGS__); \
+            else \
+                CUDA_LAUNCH(name, (unsigned)(blocks), (unsigned)(threads), (size_t)(shared), \
+                            (cudaStream_t)queue->stream, __VA_ARGS__); \
+            vk_cuda_check(queue, cudaGetLastError(), #name, VK_HERE); \
+            vk_end(queue); \
+        } \
+    } while (0)
+
 /* Memory idles while attention waits for its sums: what the next kernel will read is brought into the second-level
  * cache by then, a line of 128 bytes a thread at a time. bytes 0: nothing */
 FN void vk_bring_ahead(const uint4 *from, int64_t bytes) {
