@@ -152,6 +152,8 @@ static int vk_threads_for(int count) {
     name<<<blocks, threads, shared_bytes, stream>>>(__VA_ARGS__)
 /* of launch records; with an emulated device it runs as that device's clock */
 #define VK_HOST_CLOCK() vp_clock_ns()
+#define CUDA_LAUNCH_DEPENDENT(name, blocks, threads, shared_bytes, stream, ...) \
+    vk_launch_dependent(name, blocks, threads, shared_bytes, stream, __VA_ARGS__)
 #define CUDA_DYNAMIC_SHARED(type, name) \
     extern __shared__ __align__(128) unsigned char vk_shared[]; \
     type *name = (type *)vk_shared
@@ -1120,18 +1122,20 @@ FN void vk_attend_fetch(uint16_t *to, const uint16_t *from, int first, int rows,
 }
 /* One row of a warp's tile of scores: the maximum, the sum and the results so far are updated, and scores become
  * weights. This lane's part of the row is s[n][half], s[n][half + 1], that is keys n * 8 + lane % 4 * 2 and the
- * next. Keys from `limit` on are masked, and if MASKED those before `begin`: perhaps all of a tile. */
+ * next. Keys from `limit` on are masked, and if MASKED those before `begin`: perhaps all of a tile; none if `whole`,
+ * which is the same for a warp. */
 template <int WIDTH, int MASKED>
-FN void vk_attend_row(float (*s)[4], float (*o)[4], float *most, float *sum, int half, int begin, int limit,
+FN void vk_attend_row(float (*s)[4], float (*o)[4], float *most, float *sum, int half, int begin, int limit, int whole,
                       float scale) {
     enum { KEYS = VK_ATTEND_KEYS(WIDTH) };
     float m = *most, f, shift;
     int key = (TID & 3) * 2;
+    if (!whole)
+        VK_UNROLL for (int n = 0; n < KEYS / 8; n++)
+            VK_UNROLL for (int j = 0; j < 2; j++)
+                if (n * 8 + key + j >= limit || (MASKED && n * 8 + key + j < begin)) s[n][half + j] = -INFINITY;
     VK_UNROLL for (int n = 0; n < KEYS / 8; n++)
-        VK_UNROLL for (int j = 0; j < 2; j++) {
-            if (n * 8 + key + j >= limit || (MASKED && n * 8 + key + j < begin)) s[n][half + j] = -INFINITY;
-            m = fmaxf(m, s[n][half + j]);
-        }
+        VK_UNROLL for (int j = 0; j < 2; j++) m = fmaxf(m, s[n][half + j]);
     m = fmaxf(m, __shfl_xor_sync(~0u, m, 1));
     m = fmaxf(m, __shfl_xor_sync(~0u, m, 2));
     shift = MASKED && m == -INFINITY ? 0.0f : m * scale;
@@ -1206,7 +1210,7 @@ template <int WIDTH, int MASKED> FN void vk_attend_block(const vk_attend *at, in
     vk_copy_commit();
     for (int t = 0; t < tiles; t++) {
         uint16_t *keys = stages + (t & 1) * 2 * TILE, *next = stages + (~t & 1) * 2 * TILE;
-        int from = t * KEYS;
+        int from = t * KEYS, whole;
         float s[2][KEYS / 8][4];
         vk_copy_wait(0);
         SYNC(); /* this tile is complete for all threads, and none still reads the tile before */
@@ -1218,13 +1222,14 @@ template <int WIDTH, int MASKED> FN void vk_attend_block(const vk_attend *at, in
         if (warp_first >= at->tokens || (at->causal && !(MASKED && at->reach) && from > warp_first))
             continue; /* both are multiples of 32: no query here sees a key there */
         vk_attend_scores<WIDTH>(s, queries + (warp_first - first) * LD, keys);
+        whole = !MASKED && from + KEYS <= (at->causal ? warp_first + 1 : at->tokens);
         VK_UNROLL for (int r = 0; r < 4; r++) {
             int row = warp_first + (r >> 1) * 16 + (r & 1) * 8 + (lane >> 2),
                 seen = at->causal && row < at->tokens ? row + 1 : at->tokens,
                 begin = MASKED && at->window && row < at->tokens ? row + 1 - at->window : 0;
             if (MASKED && at->reach && row < at->tokens) seen = at->reach[row];
             vk_attend_row<WIDTH, MASKED>(s[r >> 1], o[r >> 1], &most[r >> 1][r & 1], &sum[r >> 1][r & 1], (r & 1) * 2,
-                                         begin - from, seen - from, at->scale);
+                                         begin - from, seen - from, whole, at->scale);
         }
         vk_attend_values<WIDTH>(o, s, keys + TILE);
     }
@@ -1517,7 +1522,7 @@ typedef struct vk_kernel_facts { const void *kernel; uint32_t registers, shared_
 typedef struct vk_recording { uint64_t key; cudaGraphExec_t steps; } vk_recording;
 typedef struct vk_cuda {
     vk_queue queue; /* first: a vk_queue of this backend is a vk_cuda */
-    int device, wide, multiprocessors;
+    int device, wide, multiprocessors, dependent, wgmma_linears; /* the last two: VP_GPU_DEPENDENT, VP_GPU_WGMMA */
     CUresult (*encode)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *,
                        const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle,
                        CUtensorMapL2promotion, CUtensorMapFloatOOBfill); /* NULL: no products by wgmma */
@@ -1549,6 +1554,8 @@ typedef struct vk_cuda {
     int next_recording, no_recordings;
 } vk_cuda;
 static vk_cuda *vk_cuda_of(vk_queue *queue) { return (vk_cuda *)queue; }
+/* Not in prefill, whose last block uses kernels of a step too: position and cache have just been written there. */
+static int vk_is_dependent(const vk_queue *queue) { return ((const vk_cuda *)queue)->dependent && queue->step > 0; }
 
 /* ---- kernels that the CPU does not need: its GEMM and attention tiles do this on the way */
 
@@ -1832,6 +1839,10 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     cuda->device = setup->device;
     cuda->wide = setup->wide;
     if (setup->events_only) cuda->events_only = "as asked";
+    cuda->wgmma_linears = setup->wgmma_linears;
+    cuda->dependent = setup->dependent && info.compute_major >= 9;
+    if (setup->dependent && !cuda->dependent)
+        vk_note(&cuda->queue, "no dependent launches: they need compute capability 9.0");
     status = cudaSetDevice(setup->device);
     if (status == cudaSuccess) {
         what = "cudaStreamCreate";
@@ -2542,12 +2553,16 @@ enum {
 #define VK_UNROLLED_BY_8 _Pragma("unroll 8")
 /* a hint: this will be read soon */
 #define VK_AHEAD_OF(p) asm volatile("prefetch.global.L1 [%0];" ::"l"(p))
+#define VK_AHEAD_IN_L2(p) asm volatile("prefetch.global.L2 [%0];" ::"l"(p))
 #else
 #define VK_AHEAD_OF(p) ((void)(p))
+#define VK_AHEAD_IN_L2(p) cuda_on_cpu_prefetch(p)
 #define VK_UNROLLED
 #define VK_UNROLLED_BY_2
 #define VK_UNROLLED_BY_8
 #endif
+
+#include "kernels/dependent.h"
 
 /* Vectors first + lane, + 32, .. of a row of `count`. Weights are read once; what all blocks read stays in the
  * caches. */
@@ -2614,9 +2629,10 @@ typedef struct vk_input {
     const uint4 *plain;              /* .. as it is */
     float eps, scale;                /* scale: 1 / rms(x), 0 before it is known */
     int d, head_dim, wide, held;     /* held: the first vector of the strip that is there, -1: none */
+    int waited;                      /* for the kernel that makes x */
 } vk_input;
 FN vk_input vk_input_norm(const float *x, const float *norm, int width, float eps, int wide) {
-    vk_input in = { VK_NORM_OF_X, x, norm, NULL, NULL, eps, norm ? 0.0f : 1.0f, width, 0, wide, -1 };
+    vk_input in = { VK_NORM_OF_X, x, norm, NULL, NULL, eps, norm ? 0.0f : 1.0f, width, 0, wide, -1, 0 };
     return in;
 }
 /* 4 columns of what all splits found: sum of weight * value over sum of weights, each split relative to its own
@@ -2693,6 +2709,8 @@ FN float vk_row(const int flight, uint4 *strip, vk_input *in, const uint4 *row, 
         const uint4 *x = in->origin == VK_PLAIN ? in->plain + first : strip;
         uint4 fetched[VK_FLIGHT_MOST];
         vk_fetch(flight, fetched, row + first, 0, mine);
+        if (!in->waited) vk_wait_for_last();
+        in->waited = 1;
         if (in->origin != VK_PLAIN && in->held != first) {
             SYNC(); /* nobody reads the strip before */
             vk_stage(strip, in, first, count);
@@ -2725,6 +2743,7 @@ KERNEL(k_decode_qkv, float *qkv, const float *x, const float *norm, const uint4 
        int vectors, int width, float eps, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_norm(x, norm, width, eps, wide);
+    vk_let_next_begin();
     vk_rows(VK_FLIGHT, strip, &in, qkv, weights, bias, n, vectors, 0);
 }
 
@@ -2792,7 +2811,7 @@ FN void vk_found_meet(vk_found *found, int bits) {
  * first keys are requested before q is ready. group: a power of two, at least the number of vectors of a head. */
 static __global__ void __launch_bounds__(VK_ATTENTION_THREADS)
 k_decode_attention(float *partial, void *key, void *value, const float *qkv, vk_heads shape, const int32_t *position,
-                   int group, float scale, int wide) {
+                   int group, float scale, const uint4 *ahead, int64_t ahead_bytes, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, shared);
     int heads = shape.heads, head_dim = shape.head_dim, d = heads * head_dim, head = (int)(BLK % (size_t)heads),
         split = (int)(BLK / (size_t)heads), last = split == VK_SPLITS - 1, kv_head = head / (heads / shape.kv_heads);
@@ -2815,7 +2834,10 @@ k_decode_attention(float *partial, void *key, void *value, const float *qkv, vk_
         keys[u] = there ? *((const uint4 *)key + (size_t)j * row_vectors + at) : make_uint4(0, 0, 0, 0); \
         values[u] = there ? *((const uint4 *)value + (size_t)j * row_vectors + at) : make_uint4(0, 0, 0, 0); \
     }
-    VK_FETCH_KEYS(from)
+    vk_let_next_begin();
+    vk_bring_ahead(ahead, ahead_bytes);
+    VK_FETCH_KEYS(from) /* written by earlier steps, as the position is */
+    vk_wait_for_last();
     vk_decode_rotate(q, k, v, key, value, qkv, &shape, cached, head, last, wide);
     SYNC();
     found.top = -INFINITY;
@@ -2883,13 +2905,15 @@ static __global__ void __launch_bounds__(VK_OUT_THREADS)
     k_decode_out(float *x, const float *partial, const uint4 *weights, int n, int vectors, int width, int head_dim,
                  int add, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
-    vk_input in = { VK_MERGED, NULL, NULL, partial, NULL, 0.0f, 0.0f, width, head_dim, wide, -1 };
+    vk_input in = { VK_MERGED, NULL, NULL, partial, NULL, 0.0f, 0.0f, width, head_dim, wide, -1, 0 };
+    vk_let_next_begin();
     vk_rows(VK_FLIGHT, strip, &in, x, weights, NULL, n, vectors, add);
 }
 /* x f32 [n] += W attended, in-type, or = without `add`: behind the shared attention; a dense MLP's second product */
 KERNEL(k_decode_out_plain, float *x, const uint4 *attended, const uint4 *weights, int n, int vectors, int add,
        int wide) {
-    vk_input in = { VK_PLAIN, NULL, NULL, NULL, attended, 0.0f, 0.0f, 0, 0, wide, -1 };
+    vk_input in = { VK_PLAIN, NULL, NULL, NULL, attended, 0.0f, 0.0f, 0, 0, wide, -1, 0 };
+    vk_let_next_begin();
     vk_rows(VK_FLIGHT, NULL, &in, x, weights, NULL, n, vectors, add);
 }
 /* hidden in-type [rows] = silu(gate norm(x)) * up norm(x) of a dense MLP, or GELU's by way of tanh; norm may be NULL.
@@ -2899,6 +2923,7 @@ KERNEL(k_decode_dense, void *hidden, const float *x, const float *norm, const ui
        int width, float eps, int gelu, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_norm(x, norm, width, eps, wide);
+    vk_let_next_begin();
     for (size_t first = BLK * (size_t)(NTID >> 5); first < (size_t)rows;
          first += (size_t)gridDim.x * (size_t)(NTID >> 5)) {
         size_t row = first + (size_t)(TID >> 5);
@@ -2915,6 +2940,7 @@ KERNEL(k_decode_router, float *logits, void *normed, const float *x, const float
        int experts, int vectors, int width, float eps, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_norm(x, norm, width, eps, 1);
+    vk_let_next_begin();
     vk_rows(VK_FLIGHT_MOST, strip, &in, logits, weights, NULL, experts, vectors, 0);
     if (BLK == 0) EACH(i, width) vk_put(normed, (size_t)i, norm[i] * (x[i] * in.scale), wide);
 }
@@ -2956,6 +2982,8 @@ KERNEL(k_decode_gate_up, void *hidden, int32_t *index, float *weight, const floa
     CUDA_DYNAMIC_SHARED(uint4, shared);
     int32_t *chosen = (int32_t *)(void *)shared;
     int warps = NTID >> 5, blocks = (expert_dim + warps - 1) / warps;
+    vk_let_next_begin();
+    vk_wait_for_last(); /* which weights are read is known then */
     vk_choose_experts(chosen, index, weight, logits, experts, top_k, norm_topk);
     for (int item = (int)BLK; item < top_k * blocks; item += (int)gridDim.x) {
         int slot = item / blocks, row = item % blocks * warps + (TID >> 5);
@@ -2983,6 +3011,8 @@ KERNEL(k_decode_down, float *x, const uint4 *hidden, const int32_t *index, const
     enum { HALF = VK_FLIGHT / 2 }; /* of each slot: their rows are short */
     int row = (int)BLK * (NTID >> 5) + (TID >> 5);
     float sum = 0.0f;
+    vk_let_next_begin();
+    vk_wait_for_last();
     if (row >= n) return;
     for (int slot = 0; slot < top_k; slot += 2) {
         int two = slot + 1 < top_k;
@@ -3036,6 +3066,7 @@ KERNEL(k_decode_head, float *logits, vk_candidate *candidates, const float *x, c
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_norm(x, norm, width, eps, wide);
     vk_candidate best = { 0.0f, -1 };
+    vk_let_next_begin();
     for (size_t first = BLK * (size_t)(NTID >> 5); first < (size_t)n;
          first += (size_t)gridDim.x * (size_t)(NTID >> 5)) {
         size_t index = first + (size_t)(TID >> 5);
@@ -3051,6 +3082,7 @@ KERNEL(k_decode_head, float *logits, vk_candidate *candidates, const float *x, c
 /* Picks the token; the sequence is one longer. One block. */
 KERNEL(k_decode_pick, int32_t *token, int32_t *position, const vk_candidate *candidates, int count) {
     vk_candidate best = { 0.0f, -1 };
+    vk_wait_for_last();
     for (int i = TID; i < count; i += NTID) best = vk_better(best, candidates[i]);
     best = vk_best_of_block(best);
     if (TID == 0) { *token = best.index; *position += 1; }
@@ -3074,7 +3106,7 @@ static void vk_cuda_decode_qkv(vk_queue *queue, const vk_decode_job *job) {
     const float *norm = job->attn_norm;
     int64_t d = job->d;
     vk_shape(queue, 1, linear->n, linear->k, 0);
-    LAUNCH_SHARED(k_decode_qkv, vk_decode_grid(linear->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS,
+    LAUNCH_STEP(k_decode_qkv, vk_decode_grid(linear->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS,
                   vk_strip_bytes(linear),
                   (norm ? 4 * d : 0) + (2 * (int64_t)linear->k + (linear->bias != NULL)) * linear->n,
                   vk_weight_bytes(linear) + (norm ? 8 : 4) * d + (linear->bias ? 8 : 4) * (int64_t)linear->n, job->qkv,
@@ -3088,6 +3120,7 @@ static int vk_heads_fit(const vk_decode_job *job) {
 }
 static void vk_cuda_decode_attention(vk_queue *queue, const vk_decode_job *job) {
     const vk_heads *shape = &job->heads;
+    const vk_linear *next = vk_is_dependent(queue) ? job->attn_out : NULL; /* brought ahead */
     int wide = job->att_proj->wide, hd = shape->head_dim, heads = shape->heads, warps = VK_ATTENTION_THREADS / 32,
         group = 1, kv_width = shape->kv_heads * hd;
     int64_t d = (int64_t)heads * hd, keys = vk_seen_keys(job->keys, shape), el = vk_element(wide);
@@ -3100,13 +3133,13 @@ static void vk_cuda_decode_attention(vk_queue *queue, const vk_decode_job *job) 
     while (group * 16 < hd * (int)el) group *= 2;
     vk_shape(queue, 1, 1, keys, d);
     /* as k_qk_norm_rope and k_attention_decode, except that q is not written; what each split finds is written */
-    LAUNCH_SHARED(k_decode_attention, heads * VK_SPLITS, VK_ATTENTION_THREADS,
+    LAUNCH_STEP(k_decode_attention, heads * VK_SPLITS, VK_ATTENTION_THREADS,
                   ((3 + warps) * hd + 2 * warps) * (int)sizeof(float),
                   vk_turn_flops(shape) + keys * (4 * d + 5 * heads),
                   4 * (d + 2 * kv_width + vk_turn_floats(shape) + hd + 1) + 2 * keys * kv_width * el
                       + 4 * VK_SPLITS * (d + 2 * heads),
                   job->scratch, job->key, job->value, job->qkv, *shape, job->position, group, 1.0f / sqrtf((float)hd),
-                  wide);
+                  next ? (const uint4 *)next->weights : NULL, next ? vk_weight_bytes(next) : 0, wide);
 }
 /* what attention and MLP add to x, or leave where it is normed first */
 static float *vk_decode_sum(const vk_decode_job *job, const float *after) { return after ? job->y : job->x; }
@@ -3119,7 +3152,7 @@ static void vk_cuda_decode_out(vk_queue *queue, const vk_decode_job *job) {
     int64_t d = linear->k, heads = job->heads.heads, found = VK_SPLITS * (d + 2 * heads), out = linear->n;
     vk_shape(queue, 1, linear->n, linear->k, 0);
     if (!vk_heads_fit(job)) {
-        LAUNCH(k_decode_out_plain, vk_decode_grid(linear->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
+        LAUNCH_STEP(k_decode_out_plain, vk_decode_grid(linear->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS, 0,
                (2 * (int64_t)linear->k + add) * out,
                vk_weight_bytes(linear) + d * vk_element(linear->wide) + 4 * (1 + add) * out,
                vk_decode_sum(job, job->attn_after), (const uint4 *)job->attended, (const uint4 *)linear->weights,
@@ -3128,7 +3161,7 @@ static void vk_cuda_decode_out(vk_queue *queue, const vk_decode_job *job) {
     } else {
         /* merging: for each split and head difference, exponential, product, sum; for each column product and sum, and
          * a division at the end */
-        LAUNCH_SHARED(k_decode_out, vk_decode_grid(linear->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
+        LAUNCH_STEP(k_decode_out, vk_decode_grid(linear->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
                       vk_strip_bytes(linear),
                       (2 * (int64_t)linear->k + add) * out + VK_SPLITS * (4 * heads + 2 * d) + d,
                       vk_weight_bytes(linear) + 4 * found + 4 * (1 + add) * out,
@@ -3143,7 +3176,7 @@ static void vk_cuda_decode_dense_gate_up(vk_queue *queue, const vk_decode_job *j
     const float *norm = job->ff_norm;
     int64_t d = job->d, dim = job->expert_dim;
     vk_shape(queue, 1, linear->n, linear->k, 0);
-    LAUNCH_SHARED(k_decode_dense, vk_decode_grid(dim, VK_DECODE_THREADS, VK_PAIR_BLOCKS), VK_DECODE_THREADS,
+    LAUNCH_STEP(k_decode_dense, vk_decode_grid(dim, VK_DECODE_THREADS, VK_PAIR_BLOCKS), VK_DECODE_THREADS,
                   vk_strip_bytes(linear),
                   (norm ? 4 * d : 0) + 2 * (int64_t)linear->n * linear->k + (job->gelu ? 9 : 4) * dim,
                   vk_weight_bytes(linear) + (norm ? 8 : 4) * d + dim * vk_element(linear->wide), job->hidden, job->x,
@@ -3155,7 +3188,7 @@ static void vk_cuda_decode_dense_down(vk_queue *queue, const vk_decode_job *job)
     int add = !job->ff_after;
     int64_t out = linear->n;
     vk_shape(queue, 1, linear->n, linear->k, 0);
-    LAUNCH(k_decode_out_plain, vk_decode_grid(out, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS,
+    LAUNCH_STEP(k_decode_out_plain, vk_decode_grid(out, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS, 0,
            (2 * (int64_t)linear->k + add) * out,
            vk_weight_bytes(linear) + linear->k * vk_element(linear->wide) + 4 * (1 + add) * out,
            vk_decode_sum(job, job->ff_after), (const uint4 *)job->hidden, (const uint4 *)linear->weights, linear->n,
@@ -3167,7 +3200,7 @@ static void vk_cuda_decode_router(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->router;
     int64_t d = job->d;
     vk_shape(queue, 1, linear->n, linear->k, 0);
-    LAUNCH_SHARED(k_decode_router, vk_decode_grid(linear->n, VK_ROUTER_THREADS, VK_DECODE_BLOCKS), VK_ROUTER_THREADS,
+    LAUNCH_STEP(k_decode_router, vk_decode_grid(linear->n, VK_ROUTER_THREADS, VK_DECODE_BLOCKS), VK_ROUTER_THREADS,
                   vk_strip_bytes(linear), 4 * d + 2 * (int64_t)linear->n * linear->k,
                   vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n + d * vk_element(job->gate_up->wide),
                   job->logits, job->normed, job->x, job->ff_norm, (const uint4 *)linear->weights, linear->n,
@@ -3177,7 +3210,7 @@ static void vk_cuda_decode_gate_up(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->gate_up;
     int64_t experts = job->router->n, top_k = job->top_k, expert_dim = job->expert_dim;
     vk_shape(queue, top_k, linear->n, linear->k, top_k);
-    LAUNCH_SHARED(k_decode_gate_up, vk_decode_grid(top_k * expert_dim, VK_DECODE_THREADS, VK_PAIR_BLOCKS),
+    LAUNCH_STEP(k_decode_gate_up, vk_decode_grid(top_k * expert_dim, VK_DECODE_THREADS, VK_PAIR_BLOCKS),
                   VK_DECODE_THREADS, top_k * (int)sizeof(int32_t),
                   experts * (4 + experts) + top_k * (2 * (int64_t)linear->n * linear->k + 4 * expert_dim)
                       + (job->norm_topk ? 2 * top_k : 0),
@@ -3192,7 +3225,7 @@ static void vk_cuda_decode_down(vk_queue *queue, const vk_decode_job *job) {
     int64_t top_k = job->top_k;
     int warps = VK_DECODE_THREADS / 32;
     vk_shape(queue, top_k, linear->n, linear->k, top_k);
-    LAUNCH(k_decode_down, (linear->n + warps - 1) / warps, VK_DECODE_THREADS,
+    LAUNCH_STEP(k_decode_down, (linear->n + warps - 1) / warps, VK_DECODE_THREADS, 0,
            top_k * linear->n * (2 * (int64_t)linear->k + 2),
            top_k * (vk_weight_bytes(linear) + linear->k * vk_element(linear->wide)) + 8 * top_k
                + 8 * (int64_t)linear->n,
@@ -3205,7 +3238,7 @@ static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
     int grid = vk_decode_grid(linear->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS);
     int64_t d = linear->k;
     vk_shape(queue, 1, linear->n, linear->k, 0);
-    LAUNCH_SHARED(k_decode_head, grid, VK_DECODE_THREADS, vk_strip_bytes(linear), 4 * d + (2 * d + 1) * linear->n,
+    LAUNCH_STEP(k_decode_head, grid, VK_DECODE_THREADS, vk_strip_bytes(linear), 4 * d + (2 * d + 1) * linear->n,
                   vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n + 8 * grid, job->logits,
                   (vk_candidate *)(void *)job->scratch, job->x, job->norm, (const uint4 *)linear->weights, linear->n,
                   vk_vectors(linear), (int)d, job->eps, linear->wide);
@@ -3213,7 +3246,7 @@ static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
 static void vk_cuda_decode_pick(vk_queue *queue, const vk_decode_end_job *job) {
     int count = vk_decode_grid(job->head->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS);
     vk_shape(queue, 1, count, 0, 0);
-    LAUNCH(k_decode_pick, 1, vk_threads_for(count), count + 1, 8 * count + 4 + 8, job->token, job->position,
+    LAUNCH_STEP(k_decode_pick, 1, vk_threads_for(count), 0, count + 1, 8 * count + 4 + 8, job->token, job->position,
            (const vk_candidate *)(const void *)job->scratch, count);
 }
 static const vk_decode_kernels vk_cuda_decode = {

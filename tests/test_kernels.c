@@ -41,6 +41,7 @@ static vp_result open_mode(mode *m, int wide, vp_error *error) {
     memset(&setup, 0, sizeof setup);
     memset(&extent, 0, sizeof extent);
     setup.threads = 2;
+    setup.wgmma_linears = 1; /* on a chip that has them */
     setup.wide = extent.wide = wide;
     extent.marks = MARKS;
     extent.experts = JOBS;

@@ -1,6 +1,8 @@
 /* launches.c - what a GPU would be sent for the real model in bf16, without a GPU: kernel, threads a block, dynamic shared memory, blocks and launches,
  * one line for each kernel and block size, on stdout. `launches stages`: one line for each kind of launch of a stage, for the shapes of bench_gpu.c:
  *
+ * Without that word linears go by wgmma where there is one, so that their kernels have launches.
+ *
  *   shape stage part kernel calls grid threads shared_bytes d0 d1 d2 d3 flops bytes     (of one call; a dimension that is none is 0)
  *
  * Requests of the real size are only recorded: weights and buffers are addresses that nothing may
@@ -24,11 +26,12 @@ typedef struct row { const char *name; uint32_t threads, shared_bytes, grid; int
 static row rows[256];
 static int row_count;
 
-static int open_paper(vp_engine *e, vp_error *error) {
+static int open_paper(vp_engine *e, int wgmma_linears, vp_error *error) {
     vk_arena arena = { NULL, 0 };
     vk_setup setup;
     void *space = mmap(NULL, PAPER_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     memset(&setup, 0, sizeof setup);
+    setup.wgmma_linears = wgmma_linears;
     e->backend = vk_gpu_code();
     e->max_sequence = TOKENS + 8;
     e->max_views = e->view_batch = VIEWS;
@@ -113,7 +116,7 @@ int main(int argc, char **argv) {
     int64_t prefill, all;
     int stages = argc == 2 && !strcmp(argv[1], "stages");
     if (argc > 1 && !stages) { fprintf(stderr, "launches [stages]\n"); return 2; }
-    if (vp_model_config_preset("molmoe-1b", &e.config) != VP_OK || !open_paper(&e, &error)) {
+    if (vp_model_config_preset("molmoe-1b", &e.config) != VP_OK || !open_paper(&e, !stages, &error)) {
         fprintf(stderr, "launches: %s: %s\n", error.where, error.text);
         return 1;
     }

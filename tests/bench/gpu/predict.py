@@ -30,25 +30,25 @@ FLOORS = {"vision": {"H200": (1.33, 3.10, 5.76), "H100": (1.33, 3.10, 5.76)},
 FIRST = {"vision": {"H200": (3.2, 6.1, 10.8), "H100": (3.3, 6.3, 11.5)},
          "prefill": {"H200": (6.2, 11.0, 16.0), "H100": (7.4, 11.7, 16.8)},
          "decode": {"H200": (0.99, 1.03, 1.06), "H100": (1.25, 1.30, 1.34)}}
-# what this script said of commit ec7414a, before the ends of wgmma's tiles were mended
-BEFORE = {"vision": {"H200": (4.56, 7.13, 13.69), "H100": (4.62, 7.28, 13.96)},
-          "prefill": {"H200": (5.47, 9.25, 12.28), "H100": (6.35, 9.51, 12.74)},
+# what this script said of commit 70519bb, whose linears went by wgmma
+BEFORE = {"vision": {"H200": (4.31, 6.70, 12.83), "H100": (4.37, 6.85, 13.11)},
+          "prefill": {"H200": (5.25, 8.84, 11.74), "H100": (6.25, 9.10, 12.20)},
           "decode": {"H200": (0.89, 0.89, 0.89), "H100": (1.13, 1.13, 1.15)}}
 
 REASONS = """
 Where a ratio is over 1.5, the reason:
 
-- vision and prefill, products: a tile of 128 x 256 brings 384 rows for 32768 results, which at 5.9 TB/s of L2 stops at 503 of 790 TFLOP/s. Two blocks
-  that share a half of B each (a cluster, TMA multicast) would stop at 755; they are not built. The constant of L2 is
-  derived from other kernels and may be too low.
-- vision, products: rounds of tiles. 13 passes and 3072 columns are 708 tiles, 5.4 rounds of 132 multiprocessors that cost 6; 3 passes are 168, 1.3
-  rounds that cost 2.
-- vision by cuBLAS, which other chips use, is predicted at 10.5 ms for 13 passes (580 TFLOP/s, with biases in the product and QuickGELU in a launch of
-  its own): less than wgmma's. Nobody has measured either on a GPU; `make all-gpu` shows what wgmma's products really take.
+- linears of towers and prefill go by cuBLAS again, which is counted with 580 TFLOP/s, biases in the product and QuickGELU in a launch of its own:
+  10.5 ms for 13 passes. Our own wgmma kernels (`--gpu wgmma`) stay for experts, where cuBLAS would need a launch an expert, and cannot win here by
+  counts: a tile of 128 x 256 brings 384 rows for 32768 results, which at 5.9 TB/s of L2 stops at 503 of 790 TFLOP/s, and rounds of tiles cost more
+  (13 passes and 3072 columns are 708 tiles, 5.4 rounds of 132 multiprocessors that cost 6; 3 passes are 168, 1.3 rounds that cost 2): the column
+  "before", 12.83 ms. Two blocks that share a half of B (a cluster, TMA multicast) would stop at 755; they are not built. What would
+  turn this around is a measured L2 rate over 7 TB/s; `make all-gpu` shows cuBLAS's products, and with `--gpu wgmma` a profile shows ours.
 - vision and prefill, attention: 1304 and 986 instructions a loop for 128 HMMA are issue-bound, 1.7 ms where 0.5 ms of products would do.
 - prefill: experts' last tiles are partly empty (132 rows an expert at 1058 tokens are 2 tiles of 128); the router is a product of cuBLAS in f32.
-- decode: 99 launches with 1.3 us between them are 0.13 ms, attention and router wait 9 us a block. Dependent launches that fetch weights before they
-  wait would hide most of it; they are not built.
+- decode: 99 launches with 1.3 us between them are 0.13 ms, attention and router wait 9 us a block. `--gpu dependent` (programmatic dependent launch,
+  weights requested before the wait, attn_out brought into L2 during attention) has the same counts of bytes and launches; of the gaps it hides at
+  most 0.13 ms, and 2 us a block of attn_out's reading: 0.73 ms (1.20 to 1.31) if all of it is hidden. It is off until somebody measures it.
 
 The floors of prefill count its last block for all rows; the code computes one row of it, so these ratios flatter by up to a sixteenth."""
 
