@@ -118,8 +118,6 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
     setup.wide = engine->wide;
     setup.gemm = options->gemm && strcmp(options->gemm, "auto") ? options->gemm : NULL;
     result = vk_choose_device(engine, device, &setup.device, error);
-    if (result == VP_OK && (engine->bits || engine->head_bits) && !engine->backend->integers)
-        result = vp_fail(error, VP_ERR_UNSUPPORTED, -1, "weights", "int8 and int4 run on the CPU alone: --device cpu");
     if (result == VP_OK && engine->backend->decode && engine->config.d_model % 4)
         result = vp_fail(error, VP_ERR_UNSUPPORTED, -1, "hidden_size", "on a GPU it must be a multiple of 4");
     if (result == VP_OK) result = vk_model_new(&engine->model, &engine->config, error);

@@ -29,6 +29,7 @@ void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int input
     linear->wide = wide;
     linear->bits = bits;
     linear->weights = vk_take(arena, vk_round_up((size_t)outputs, VK_PAD) / VK_PAD, vk_panel_bytes(linear));
+    linear->scales = vk_row_scales(linear);
     linear->bias = has_bias ? (float *)vk_take(arena, (size_t)outputs, 4) : NULL;
     linear->bias_bf16 = NULL; /* no weight: memory.c */
 }
@@ -259,31 +260,82 @@ static VK_CLONES void vk_interleave(uint32_t *panel, const uint32_t *rows, int f
             panel[(size_t)j * VK_PAD + (size_t)(first + c)] = rows[(size_t)c * (size_t)words + (size_t)j];
 }
 
-/* The f32 values of a row -> column `column` of a panel of integers. 8 bits: the largest value becomes 127 or -127; 4
- * bits: -8, as GGUF's Q4_0 has it. */
-static void vk_quantise(char *panel, int column, const float *row, int k_padded, int bits) {
+/* Integers of VK_QUANT_BLOCK values and their scale. 8 bits: the largest value becomes 127 or -127; 4 bits: -8, as
+ * GGUF's Q4_0 has it, and 8 is added, so that none is negative. */
+static float vk_quantise(int8_t *integers, const float *from, int bits) {
+    float most = 0.0f, scale, inverse;
+    for (int k = 0; k < VK_QUANT_BLOCK; k++)
+        if (fabsf(from[k]) > fabsf(most)) most = from[k];
+    scale = bits == 8 ? fabsf(most) / 127.0f : most / -8.0f;
+    inverse = scale != 0.0f ? 1.0f / scale : 0.0f;
+    for (int k = 0; k < VK_QUANT_BLOCK; k++) {
+        float value = roundf(from[k] * inverse);
+        integers[k] = bits == 8 ? (int8_t)fminf(fmaxf(value, -127.0f), 127.0f)
+                                : (int8_t)fminf(fmaxf(value + 8.0f, 0.0f), 15.0f);
+    }
+    return scale;
+}
+/* the f32 values of a row -> column `column` of a panel of integers; .. */
+static void vk_quantise_column(char *panel, int column, const float *row, int k_padded, int bits) {
     int half = VK_QUANT_BLOCK / 2;
+    int8_t integers[VK_QUANT_BLOCK];
     for (int first = 0; first < k_padded; first += VK_QUANT_BLOCK) {
-        const float *from = row + first;
-        float most = 0.0f, scale, inverse;
-        for (int k = 0; k < VK_QUANT_BLOCK; k++)
-            if (fabsf(from[k]) > fabsf(most)) most = from[k];
-        scale = bits == 8 ? fabsf(most) / 127.0f : most / -8.0f;
-        inverse = scale != 0.0f ? 1.0f / scale : 0.0f;
+        float scale = vk_quantise(integers, row + first, bits);
         memcpy(panel + column * 4, &scale, 4);
         panel += VK_PAD * 4;
-        for (int k = 0; k < (bits == 8 ? VK_QUANT_BLOCK : half); k++) {
-            float low = roundf(from[k] * inverse), high;
-            if (bits == 8) {
-                ((int8_t *)panel)[k * VK_PAD + column] = (int8_t)fminf(fmaxf(low, -127.0f), 127.0f);
-                continue;
-            }
-            low = fminf(fmaxf(low + 8.0f, 0.0f), 15.0f);
-            high = fminf(fmaxf(roundf(from[half + k] * inverse) + 8.0f, 0.0f), 15.0f);
-            ((uint8_t *)panel)[k * VK_PAD + column] = (uint8_t)((int)low | (int)high << 4);
-        }
+        for (int k = 0; k < (bits == 8 ? VK_QUANT_BLOCK : half); k++)
+            panel[k * VK_PAD + column] = (char)(bits == 8 ? integers[k] : integers[k] | integers[half + k] << 4);
         panel += VK_PAD * VK_QUANT_BLOCK * bits / 8;
     }
+}
+/* .. or -> a row of integers and one of scales. Of 4 bits eight values lie in four bytes: value 2 i in nibble i, value
+ * 2 i + 1 in nibble i + 4. */
+static void vk_quantise_row(char *out, float *scales, const float *row, int k_padded, int bits) {
+    int8_t integers[VK_QUANT_BLOCK];
+    for (int first = 0; first < k_padded; first += VK_QUANT_BLOCK, out += VK_QUANT_BLOCK * bits / 8) {
+        scales[first / VK_QUANT_BLOCK] = vk_quantise(integers, row + first, bits);
+        if (bits == 8) memcpy(out, integers, VK_QUANT_BLOCK);
+        for (int k = 0; bits == 4 && k < VK_QUANT_BLOCK / 2; k++) { /* byte k: nibbles 2 k and 2 k + 1 of a word */
+            const int8_t *eight = integers + k / 4 * 8;
+            int low = k % 2 * 4 + k % 4 / 2;
+            out[k] = (char)(eight[low] | eight[low + 2] << 4);
+        }
+    }
+}
+/* tensor [rows, k] -> integers of the rows first_row.. of a linear, and their scales; 0: no memory */
+static int vk_send_integers(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row,
+                            int64_t rows) {
+    size_t blocks = (size_t)linear->k_padded / VK_QUANT_BLOCK,
+           row_bytes = (size_t)linear->k_padded * (size_t)linear->bits / 8;
+    int64_t most = (int64_t)(loader->backend->stage_bytes / row_bytes);
+    int failed = 0;
+    float *scales = malloc(vk_max((size_t)(rows < most ? rows : most) * blocks * sizeof *scales, 1));
+    for (int64_t first = 0; first < rows && scales && !failed; first += most) {
+        int64_t now = rows - first < most ? rows - first : most;
+        char *to = (char *)linear->weights + (size_t)(first_row + first) * row_bytes,
+             *at = (char *)loader->backend->stage(loader->queue, to, (size_t)now * row_bytes);
+        float *scales_to = linear->scales + (size_t)(first_row + first) * blocks;
+        VK_PRAGMA(omp parallel num_threads(loader->threads) reduction(| : failed))
+        {
+            float *row = malloc((size_t)linear->k_padded * sizeof *row);
+            failed = row == NULL;
+            VK_PRAGMA(omp for schedule(static))
+            for (int64_t r = 0; r < now; r++) {
+                if (!row) continue;
+                vk_source_row(source, first + r, row, linear->k, linear->k_padded, 1);
+                vk_quantise_row(at + (size_t)r * row_bytes, scales + (size_t)r * blocks, row, linear->k_padded,
+                                linear->bits);
+            }
+            free(row);
+        }
+        loader->backend->commit(loader->queue, to, (size_t)now * row_bytes);
+        memcpy(loader->backend->stage(loader->queue, scales_to, (size_t)now * blocks * sizeof *scales), scales,
+               (size_t)now * blocks * sizeof *scales);
+        loader->backend->commit(loader->queue, scales_to, (size_t)now * blocks * sizeof *scales);
+    }
+    failed |= scales == NULL;
+    free(scales);
+    return !failed;
 }
 
 /* tensor [rows, k] -> rows first_row.. of panels */
@@ -305,9 +357,9 @@ static int vk_pack_rows(const vk_loader *loader, const vk_source *source, const 
                 vk_source_row(source, r - first_row, buffer + (size_t)(r - from) * row_bytes, linear->k,
                               linear->k_padded, linear->wide || linear->bits);
             for (int r = from; linear->bits && r < to; r++)
-                vk_quantise(panel, r - p * VK_PAD,
-                            (const float *)(const void *)(buffer + (size_t)(r - from) * row_bytes), linear->k_padded,
-                            linear->bits);
+                vk_quantise_column(panel, r - p * VK_PAD,
+                                   (const float *)(const void *)(buffer + (size_t)(r - from) * row_bytes),
+                                   linear->k_padded, linear->bits);
             if (linear->bits) continue;
             vk_interleave((uint32_t *)(void *)panel,
                           (const uint32_t *)(const void *)buffer, from - p * VK_PAD, to - from, (int)(row_bytes / 4));
@@ -333,7 +385,10 @@ void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *
     if (row_bytes > loader->backend->stage_bytes)
         loader->result = vp_fail(loader->error, VP_ERR_UNSUPPORTED, -1, name,
                                  "rows are longer than the buffer that uploads pass through");
-    else if (loader->backend->row_major)
+    else if (linear->bits && loader->backend->row_major) {
+        if (!vk_send_integers(loader, &source, linear, first_row, rows))
+            loader->result = vp_fail(loader->error, VP_ERR_MEMORY, -1, name, "no memory for the packing buffer");
+    } else if (loader->backend->row_major)
         vk_send_rows(loader, &source, (char *)linear->weights + (size_t)first_row * row_bytes, rows, linear->k,
                      linear->k_padded, linear->wide);
     else if (!vk_pack_rows(loader, &source, linear, first_row, rows))
