@@ -826,7 +826,8 @@ KERNEL(k_read, float *sums, const float *from, int count, int streams) {
 static int64_t vk_element(int wide) { return wide ? 4 : 2; }
 static int64_t vk_weight_bytes(const vk_linear *linear) {
     int64_t weights = (int64_t)linear->n * linear->k;
-    return linear->bits ? weights * linear->bits / 8 + weights / VK_QUANT_BLOCK * 4 : weights * vk_element(linear->wide);
+    if (linear->bits) return weights * linear->bits / 8 + weights / VK_QUANT_BLOCK * 4;
+    return weights * vk_element(linear->wide);
 }
 /* FLOPs of a value's activation */
 static int64_t vk_gelu_flops(vk_epilogue epilogue) {
@@ -1459,7 +1460,7 @@ KERNEL(k_experts_sum, float *__restrict__ stream, const uint16_t *__restrict__ y
 enum {
     VK_STAGE_BYTES = 16 << 20,      /* one of two pinned halves that weights and inputs pass through */
     VK_WORKSPACE_BYTES = 32 << 20,  /* what cuBLAS wants on Hopper; given to it so that it never allocates */
-    VK_WIDENED_BYTES = 32 << 20,    /* integers as bf16: what the second-level cache of Hopper or Ampere holds */
+    VK_WIDENED_BYTES = 32 << 20,    /* most of integers as bf16: the second-level cache of Ampere and later holds it */
     VK_INBOX_BYTES = 64 << 10,      /* pinned; small results land here */
     VK_ATTENTION_ROWS = 640,        /* queries whose scores are held at once: all of a ViT view */
     VK_RECORDINGS = 512,            /* decode steps kept as graphs; the oldest makes room: a sweep visits its
@@ -1540,6 +1541,7 @@ typedef struct vk_cuda {
     vk_kernel_facts facts[VK_FACTS]; /* of kernels that were asked for */
     int32_t *tokens;      /* pinned [marks] */
     void *workspace, *weights, *widened;
+    size_t widened_bytes;
     float *scores;
     vk_recording recordings[VK_RECORDINGS];
     int next_recording, no_recordings;
@@ -1888,6 +1890,10 @@ static size_t vk_cuda_score_count(int wide, const vk_attention_job *job) {
     size_t rows = job->tokens < VK_ATTENTION_ROWS ? (size_t)job->tokens : (size_t)VK_ATTENTION_ROWS;
     return vk_cuda_has_tiles(wide, job) ? 0 : (size_t)job->heads * rows * vk_round_up((size_t)job->tokens, VK_PAD);
 }
+static size_t vk_widened_bytes(const vk_extent *extent) {
+    size_t all = 2 * (size_t)extent->quant_values;
+    return vk_round_up(all < (size_t)VK_WIDENED_BYTES ? all : (size_t)VK_WIDENED_BYTES, 256);
+}
 /* scratch: workspace of cuBLAS | attention scores f32 | attention weights in-type | integers as bf16 */
 static size_t vk_cuda_scratch(const vk_extent *extent, size_t at[4]) {
     size_t scores = vk_max(vk_cuda_score_count(extent->wide, &extent->vit),
@@ -1895,7 +1901,7 @@ static size_t vk_cuda_scratch(const vk_extent *extent, size_t at[4]) {
     at[0] = VK_WORKSPACE_BYTES;
     at[1] = at[0] + vk_round_up(scores * 4, 256);
     at[2] = at[1] + vk_round_up(scores * (extent->wide ? 4 : 2), 256);
-    at[3] = at[2] + (extent->quant_k ? VK_WIDENED_BYTES : 0);
+    at[3] = at[2] + vk_widened_bytes(extent);
     return at[3];
 }
 static size_t vk_cuda_scratch_bytes(vk_queue *queue, const vk_extent *extent) {
@@ -1923,6 +1929,7 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
     cuda->scores = (float *)(void *)(base + at[0]);
     cuda->weights = base + at[1];
     cuda->widened = base + at[2];
+    cuda->widened_bytes = vk_widened_bytes(extent);
     cuda->workspace = base;
     cuda->vision_tiles = vk_cuda_has_tiles(extent->wide, &extent->vit);
     cuda->prefill_tiles = vk_cuda_has_tiles(extent->wide, &extent->llm);
@@ -2137,7 +2144,8 @@ static void vk_cuda_experts(vk_queue *queue, const vk_experts_job *job) {
         columns_down = (down->n + VK_GROUP_COLUMNS - 1) / VK_GROUP_COLUMNS;
     const int64_t flops[2] = { pairs * (2 * (int64_t)up->n * up->k + 4 * expert_dim),
                                pairs * (2 * (int64_t)down->n * down->k + down->n) },
-                  bytes[2] = { hit * vk_weight_bytes(up) + 2 * (pairs / job->top_k * up->k + pairs * expert_dim) + 4 * pairs,
+                  bytes[2] = { hit * vk_weight_bytes(up) + 2 * (pairs / job->top_k * up->k + pairs * expert_dim)
+                                   + 4 * pairs,
                                hit * vk_weight_bytes(down) + 2 * (pairs * down->k + pairs * down->n) + 8 * pairs };
     if (up->bits) {
         vk_quant_experts_send(queue, job, tiles, flops, bytes);
@@ -3151,7 +3159,8 @@ static void vk_cuda_decode_gate_up(vk_queue *queue, const vk_decode_job *job) {
     if (linear->bits) { vk_quant_send_gate_up(queue, job, flops, bytes); return; }
     LAUNCH_SHARED(k_decode_gate_up, vk_decode_grid(top_k * expert_dim, VK_DECODE_THREADS, VK_PAIR_BLOCKS),
                   VK_DECODE_THREADS, top_k * (int)sizeof(int32_t), flops, bytes, job->hidden, job->index, job->weight,
-                  job->logits, (const uint4 *)job->normed, (const char *)linear->weights, job->gate_up_stride, (int)experts, job->top_k, job->norm_topk,
+                  job->logits, (const uint4 *)job->normed, (const char *)linear->weights, job->gate_up_stride,
+                  (int)experts, job->top_k, job->norm_topk,
                   job->expert_dim, vk_vectors(linear), job->down->k_padded, linear->wide);
 }
 static void vk_cuda_decode_down(vk_queue *queue, const vk_decode_job *job) {

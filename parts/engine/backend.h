@@ -237,6 +237,7 @@ typedef struct vk_decode_kernels {
 typedef struct vk_extent {
     int wide, experts;
     int quant_k; /* k_padded of the longest rows of integers; 0: there are none */
+    int64_t quant_values; /* of the largest dense linear of integers that meets many rows */
     int64_t marks;
     vk_attention_job vit, llm; /* sizes only */
 } vk_extent;

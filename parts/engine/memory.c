@@ -168,6 +168,14 @@ static int vk_widest(const vp_model_config *config) {
     return mlp > widest ? mlp : widest;
 }
 
+/* weights of its largest dense linear */
+static int64_t vk_most_weights(const vp_model_config *config) {
+    int64_t d = vk_padded(config->d_model), q = vk_q_width(config), mlp = config->mlp_dim,
+            most = (q + 2 * vk_kv_width(config)) * d;
+    if (vk_padded((int)q) * d > most) most = vk_padded((int)q) * d;
+    return 2 * vk_padded((int)mlp) * d > most ? 2 * vk_padded((int)mlp) * d : most;
+}
+
 void vk_fill_extent(vp_engine *engine) {
     const vp_model_config *config = &engine->config;
     vk_extent *extent = &engine->extent;
@@ -175,6 +183,7 @@ void vk_fill_extent(vp_engine *engine) {
     extent->marks = (int64_t)VP_STAGE_COUNT + 1 + engine->max_sequence;
     extent->experts = config->expert_count;
     extent->quant_k = engine->bits || engine->head_bits ? vk_padded(vk_widest(config)) : 0;
+    extent->quant_values = engine->bits ? vk_most_weights(config) : 0;
     extent->vit.tokens = config->vit_positions * (config->vit_native ? engine->max_views : 1);
     extent->vit.heads = extent->vit.kv_heads = config->vit_head_count;
     extent->vit.head_dim = config->vit_head_dim;

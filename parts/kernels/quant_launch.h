@@ -8,7 +8,7 @@ static void vk_quant_linear(vk_queue *queue, void *y, int ldy, const void *x, in
                             vk_epilogue epilogue) {
     vk_cuda *cuda = vk_cuda_of(queue);
     size_t k = (size_t)linear->k_padded, element = epilogue == VK_STORE_F32 || epilogue == VK_ADD_F32 ? 4 : 2;
-    int most = (int)(VK_WIDENED_BYTES / 2 / k), blocks = (int)(k / VK_QUANT_BLOCK), now;
+    int most = (int)(cuda->widened_bytes / 2 / k), blocks = (int)(k / VK_QUANT_BLOCK), now;
     if (most > 256) most = most / 256 * 256;
     for (int first = 0; first < linear->n; first += now) {
         vk_linear panel = *linear;
