@@ -12,8 +12,9 @@
 /* what a vector of 16 bytes holds, and how many vectors of x it meets */
 #define VK_QUANT_VALUES(bits) (128 / (bits))
 #define VK_QUANT_MEETS(bits) (VK_QUANT_VALUES(bits) / 8)
-/* vectors that a lane requests before it uses the first, of each of two rows */
-#define VK_QUANT_FLIGHT(bits) ((bits) == 8 ? 4 : 2)
+/* vectors that a lane requests before it uses the first: 2 of each of two rows, 48 kB on a multiprocessor that holds
+ * three blocks, or 4 of one */
+enum { VK_QUANT_FLIGHT = 4 };
 
 /* Rows of integers. With `index`, of experts: row r is then that of all experts that it names, one behind the other,
  * `stride` bytes apart in memory, each times its share. */
@@ -53,26 +54,17 @@ FN void vk_quant_stage(uint4 *strip, float *sums, vk_input *in, int first, int c
         if ((TID & 7) == 0) sums[i / 32] = sum;
     }
 }
-/* 16 bytes of integers, not scaled, with the same values of x; sum: of those, which 4 bits need */
-template <int BITS> FN float vk_quant_dot(uint4 packed, const float *x, float sum) {
-    const uint32_t word[4] = { packed.x, packed.y, packed.z, packed.w };
-    float even = BITS == 4 ? -24.0f * sum : 0.0f, odd = 0.0f;
+/* sum + eight integers, not scaled, with their values of x; of 4 bits they are 24 too large */
+template <int BITS> FN float vk_quant_dot(float sum, const uint32_t *word, const float *x) {
     if (BITS == 8) {
-        VK_UNROLLED for (int j = 0; j < 4; j++) {
-            uint32_t bytes = word[j] ^ 0x80808080u;
-            even += x[4 * j] * vk_byte(bytes, 0) + x[4 * j + 2] * vk_byte(bytes, 2);
-            odd += x[4 * j + 1] * vk_byte(bytes, 1) + x[4 * j + 3] * vk_byte(bytes, 3);
-        }
+        VK_UNROLLED for (int i = 0; i < 8; i++) sum += x[i] * vk_byte(word[i / 4] ^ 0x80808080u, i % 4);
     } else {
-        VK_UNROLLED for (int j = 0; j < 4; j++)
-            VK_UNROLLED for (int i = 0; i < 4; i++) {
-                even += x[8 * j + 2 * i] * vk_nibble(word[j], i);
-                odd += x[8 * j + 2 * i + 1] * vk_nibble(word[j], i + 4);
-            }
+        VK_UNROLLED for (int i = 0; i < 4; i++)
+            sum += x[2 * i] * vk_nibble(word[0], i) + x[2 * i + 1] * vk_nibble(word[0], i + 4);
     }
-    return even + odd;
+    return sum;
 }
-/* Vectors first + lane, + 32, .. of rows, as long as they are below `end`, and their scales */
+/* vectors first + lane, + 32, .. of rows, as long as they are below `end`, and their scales */
 template <int BITS, int ROWS, int FLIGHT>
 FN void vk_quant_fetch(uint4 (*packed)[FLIGHT], float (*scale)[FLIGHT], const vk_quant *from, const size_t *row,
                        int first, int end) {
@@ -80,12 +72,13 @@ FN void vk_quant_fetch(uint4 (*packed)[FLIGHT], float (*scale)[FLIGHT], const vk
         int at = first + (TID & 31) + 32 * f, live = at < end, slot = from->index && live ? at / from->vectors : 0;
         size_t expert = from->index ? (size_t)from->index[slot] * from->stride : 0,
                vector = (size_t)(at - slot * from->vectors);
-        const uint4 *weights = (const uint4 *)(const void *)(from->weights + expert);
-        const float *scales = (const float *)(const void *)(from->scales + expert);
         VK_UNROLLED for (int r = 0; r < ROWS; r++) {
-            size_t i = row[r] * (size_t)from->vectors + vector;
-            packed[r][f] = live ? __ldcs(weights + i) : make_uint4(0, 0, 0, 0);
-            scale[r][f] = live ? __ldcs(scales + i * VK_QUANT_VALUES(BITS) / VK_QUANT_BLOCK) : 0.0f;
+            size_t i = row[r] + vector;
+            packed[r][f] = live ? __ldcs((const uint4 *)(const void *)(from->weights + expert) + i)
+                                : make_uint4(0, 0, 0, 0);
+            scale[r][f] = live ? __ldcs((const float *)(const void *)(from->scales + expert)
+                                        + i / (VK_QUANT_BLOCK / VK_QUANT_VALUES(BITS)))
+                               : 0.0f;
             if (from->index && live) scale[r][f] *= from->share[slot];
         }
     }
@@ -96,17 +89,22 @@ FN void vk_quant_products(float *sum, uint4 (*packed)[FLIGHT], float (*scale)[FL
                           const float *sums, int first, int count) {
     VK_UNROLLED for (int f = 0; f < FLIGHT; f++) {
         int at = first + (TID & 31) + 32 * f;
-        float x[VK_QUANT_VALUES(BITS)], of_block;
+        float part[ROWS];
         if (at >= count) break;
-        VK_UNROLLED for (int j = 0; j < VK_QUANT_MEETS(BITS); j++)
-            vk_unpack(x + 8 * j, strip[vk_quant_place(at * VK_QUANT_MEETS(BITS) + j)], 0);
-        of_block = BITS == 4 ? sums[at] : 0.0f;
-        VK_UNROLLED for (int r = 0; r < ROWS; r++)
-            sum[r] += scale[r][f] * vk_quant_dot<BITS>(packed[r][f], x, of_block);
+        VK_UNROLLED for (int r = 0; r < ROWS; r++) part[r] = BITS == 4 ? -24.0f * sums[at] : 0.0f;
+        VK_UNROLLED for (int j = 0; j < VK_QUANT_MEETS(BITS); j++) {
+            float x[8];
+            vk_unpack(x, strip[vk_quant_place(at * VK_QUANT_MEETS(BITS) + j)], 0);
+            VK_UNROLLED for (int r = 0; r < ROWS; r++) {
+                const uint32_t word[4] = { packed[r][f].x, packed[r][f].y, packed[r][f].z, packed[r][f].w };
+                part[r] = vk_quant_dot<BITS>(part[r], word + j * BITS / 4, x);
+            }
+        }
+        VK_UNROLLED for (int r = 0; r < ROWS; r++) sum[r] += scale[r][f] * part[r];
     }
 }
-/* The sums of a warp's rows with x, whose `vectors` vectors of integers are behind each other. All warps of the block
- * call this together, also those without a row (live 0). */
+/* The sums of a warp's rows with x: `vectors` vectors of integers, from the row[r]th on. All warps of the block call
+ * this together, also those without a row (live 0). */
 template <int BITS, int ROWS, int FLIGHT>
 FN void vk_quant_sums(float *sum, uint4 *strip, vk_input *in, const vk_quant *from, const size_t *row, int vectors,
                       int live) {
@@ -139,14 +137,15 @@ FN vk_quant vk_quant_of(const char *weights, const char *scales, int vectors) {
 /* y f32 [n] = x W^T (+ bias f32 [n] or NULL), or += with `add`; a warp does two rows */
 template <int BITS>
 FN void vk_quant_rows(uint4 *strip, vk_input *in, float *y, const vk_quant *from, const float *bias, int n, int add) {
-    size_t warps = (size_t)(NTID >> 5);
-    for (size_t first = 2 * BLK * warps; first < (size_t)n; first += 2 * (size_t)gridDim.x * warps) {
-        size_t pair = first + 2 * (size_t)(TID >> 5), row[2] = { pair, pair + 1 < (size_t)n ? pair + 1 : pair };
-        int live = pair < (size_t)n;
+    int warps = NTID >> 5;
+    for (int first = 2 * (int)BLK * warps; first < n; first += 2 * (int)gridDim.x * warps) {
+        int pair = first + 2 * (TID >> 5);
+        size_t width = (size_t)from->vectors, at = (size_t)pair * width,
+               row[2] = { at, pair + 1 < n ? at + width : at };
         float sum[2];
-        vk_quant_sums<BITS, 2, VK_QUANT_FLIGHT(BITS)>(sum, strip, in, from, row, from->vectors, live);
-        VK_UNROLLED for (size_t r = 0; r < 2; r++) {
-            if (!LANE0 || pair + r >= (size_t)n) continue;
+        vk_quant_sums<BITS, 2, VK_QUANT_FLIGHT / 2>(sum, strip, in, from, row, from->vectors, pair < n);
+        VK_UNROLLED for (int r = 0; r < 2; r++) {
+            if (!LANE0 || pair + r >= n) continue;
             if (bias) sum[r] += bias[pair + r];
             y[pair + r] = add ? y[pair + r] + sum[r] : sum[r];
         }
@@ -157,17 +156,18 @@ FN void vk_quant_rows(uint4 *strip, vk_input *in, float *y, const vk_quant *from
         if (bits == 8) vk_quant_rows<8>(__VA_ARGS__); \
         else vk_quant_rows<4>(__VA_ARGS__); \
     } while (0)
+#define VK_QUANT_KERNEL(...) KERNEL_OF(VK_DECODE_THREADS, 3, __VA_ARGS__)
 /* as k_decode_qkv */
-KERNEL(k_quant_qkv, float *qkv, const float *x, const float *norm, const char *weights, const char *scales,
-       const float *bias, int n, int vectors, int width, float eps, int bits) {
+VK_QUANT_KERNEL(k_quant_qkv, float *qkv, const float *x, const float *norm, const char *weights, const char *scales,
+                const float *bias, int n, int vectors, int width, float eps, int bits) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_norm(x, norm, width, eps, 0);
     vk_quant from = vk_quant_of(weights, scales, vectors);
     VK_QUANT_ROWS(strip, &in, qkv, &from, bias, n, 0);
 }
-/* as k_decode_out */
-KERNEL(k_quant_out, float *x, const float *partial, const char *weights, const char *scales, int n, int vectors,
-       int width, int head_dim, int add, int bits) {
+/* as k_decode_out; merging takes more registers */
+KERNEL_OF(VK_DECODE_THREADS, 2, k_quant_out, float *x, const float *partial, const char *weights, const char *scales,
+          int n, int vectors, int width, int head_dim, int add, int bits) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = { VK_MERGED, NULL, NULL, partial, NULL, 0.0f, 0.0f, width, head_dim, 0, -1 };
     vk_quant from = vk_quant_of(weights, scales, vectors);
@@ -178,8 +178,8 @@ FN vk_input vk_input_plain(const uint4 *plain) {
     return in;
 }
 /* as k_decode_out_plain */
-KERNEL(k_quant_plain, float *x, const uint4 *plain, const char *weights, const char *scales, int n, int vectors,
-       int add, int bits) {
+VK_QUANT_KERNEL(k_quant_plain, float *x, const uint4 *plain, const char *weights, const char *scales, int n,
+                int vectors, int add, int bits) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_plain(plain);
     vk_quant from = vk_quant_of(weights, scales, vectors);
@@ -190,14 +190,15 @@ template <int BITS>
 FN void vk_quant_gated(uint16_t *hidden, uint4 *strip, vk_input *in, const vk_quant *from, int rows, int row,
                        int gelu) {
     int live = row < rows;
-    size_t two[2] = { (size_t)(live ? row : 0), (size_t)((live ? row : 0) + rows) };
+    size_t gate = (size_t)(live ? row : 0) * (size_t)from->vectors,
+           two[2] = { gate, gate + (size_t)rows * (size_t)from->vectors };
     float sum[2];
-    vk_quant_sums<BITS, 2, VK_QUANT_FLIGHT(BITS)>(sum, strip, in, from, two, from->vectors, live);
+    vk_quant_sums<BITS, 2, VK_QUANT_FLIGHT / 2>(sum, strip, in, from, two, from->vectors, live);
     if (LANE0 && live) hidden[row] = vk_f2b((gelu ? vk_gelu_tanh(sum[0]) : vk_silu(sum[0])) * sum[1]);
 }
 /* as k_decode_dense */
-KERNEL(k_quant_dense, uint16_t *hidden, const float *x, const float *norm, const char *weights, const char *scales,
-       int rows, int vectors, int width, float eps, int gelu, int bits) {
+VK_QUANT_KERNEL(k_quant_dense, uint16_t *hidden, const float *x, const float *norm, const char *weights,
+                const char *scales, int rows, int vectors, int width, float eps, int gelu, int bits) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_norm(x, norm, width, eps, 0);
     vk_quant from = vk_quant_of(weights, scales, vectors);
@@ -208,9 +209,9 @@ KERNEL(k_quant_dense, uint16_t *hidden, const float *x, const float *norm, const
     }
 }
 /* as k_decode_gate_up; shared memory: the strip, then top_k experts */
-KERNEL(k_quant_gate_up, uint16_t *hidden, int32_t *index, float *weight, const float *logits, const uint4 *normed,
-       const char *weights, const char *scales, size_t stride_bytes, int experts, int top_k, int norm_topk,
-       int expert_dim, int vectors, int ldh, int bits) {
+VK_QUANT_KERNEL(k_quant_gate_up, uint16_t *hidden, int32_t *index, float *weight, const float *logits,
+                const uint4 *normed, const char *weights, const char *scales, size_t stride_bytes, int experts,
+                int top_k, int norm_topk, int expert_dim, int vectors, int ldh, int bits) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     int warps = NTID >> 5, blocks = (expert_dim + warps - 1) / warps;
     int32_t *chosen = (int32_t *)(void *)((char *)strip + vk_quant_shared(vectors * 16 / bits));
@@ -228,15 +229,15 @@ KERNEL(k_quant_gate_up, uint16_t *hidden, int32_t *index, float *weight, const f
 /* As k_decode_down. A row of all chosen experts is one long row, with all their hidden rows. */
 template <int BITS>
 FN void vk_quant_down(float *x, uint4 *strip, vk_input *in, const vk_quant *from, int top_k, int n) {
-    size_t row = BLK * (size_t)(NTID >> 5) + (size_t)(TID >> 5);
+    size_t row = BLK * (size_t)(NTID >> 5) + (size_t)(TID >> 5), first;
     int live = row < (size_t)n;
     float sum;
-    if (!live) row = 0;
-    vk_quant_sums<BITS, 1, 8>(&sum, strip, in, from, &row, top_k * from->vectors, live);
+    first = live ? row * (size_t)from->vectors : 0;
+    vk_quant_sums<BITS, 1, VK_QUANT_FLIGHT>(&sum, strip, in, from, &first, top_k * from->vectors, live);
     if (LANE0 && live) x[row] += sum;
 }
-KERNEL(k_quant_down, float *x, const uint4 *hidden, const int32_t *index, const float *weight, const char *weights,
-       const char *scales, size_t stride_bytes, int top_k, int n, int vectors, int bits) {
+VK_QUANT_KERNEL(k_quant_down, float *x, const uint4 *hidden, const int32_t *index, const float *weight,
+                const char *weights, const char *scales, size_t stride_bytes, int top_k, int n, int vectors, int bits) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_plain(hidden);
     vk_quant from = { weights, scales, index, weight, stride_bytes, vectors };
@@ -245,16 +246,17 @@ KERNEL(k_quant_down, float *x, const uint4 *hidden, const int32_t *index, const 
 }
 template <int BITS>
 FN vk_candidate vk_quant_best(float *logits, uint4 *strip, vk_input *in, const vk_quant *from, int n) {
-    size_t warps = (size_t)(NTID >> 5);
+    int warps = NTID >> 5;
     vk_candidate best = { 0.0f, -1 };
-    for (size_t first = 2 * BLK * warps; first < (size_t)n; first += 2 * (size_t)gridDim.x * warps) {
-        size_t pair = first + 2 * (size_t)(TID >> 5), row[2] = { pair, pair + 1 < (size_t)n ? pair + 1 : pair };
-        int live = pair < (size_t)n;
+    for (int first = 2 * (int)BLK * warps; first < n; first += 2 * (int)gridDim.x * warps) {
+        int pair = first + 2 * (TID >> 5);
+        size_t width = (size_t)from->vectors, at = (size_t)pair * width,
+               row[2] = { at, pair + 1 < n ? at + width : at };
         float sum[2];
-        vk_quant_sums<BITS, 2, VK_QUANT_FLIGHT(BITS)>(sum, strip, in, from, row, from->vectors, live);
-        VK_UNROLLED for (size_t r = 0; r < 2; r++) {
-            int there = pair + r < (size_t)n;
-            vk_candidate one = { sum[r], there && sum[r] == sum[r] ? (int32_t)(pair + r) : -1 };
+        vk_quant_sums<BITS, 2, VK_QUANT_FLIGHT / 2>(sum, strip, in, from, row, from->vectors, pair < n);
+        VK_UNROLLED for (int r = 0; r < 2; r++) {
+            int there = pair + r < n;
+            vk_candidate one = { sum[r], there && sum[r] == sum[r] ? pair + r : -1 };
             if (LANE0 && there) logits[pair + r] = sum[r];
             best = vk_better(best, one);
         }
@@ -262,8 +264,8 @@ FN vk_candidate vk_quant_best(float *logits, uint4 *strip, vk_input *in, const v
     return best;
 }
 /* as k_decode_head, with as many blocks */
-KERNEL(k_quant_head, float *logits, vk_candidate *candidates, const float *x, const float *norm, const char *weights,
-       const char *scales, int n, int vectors, int width, float eps, int bits) {
+VK_QUANT_KERNEL(k_quant_head, float *logits, vk_candidate *candidates, const float *x, const float *norm,
+                const char *weights, const char *scales, int n, int vectors, int width, float eps, int bits) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_norm(x, norm, width, eps, 0);
     vk_quant from = vk_quant_of(weights, scales, vectors);

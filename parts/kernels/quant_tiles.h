@@ -42,24 +42,34 @@ KERNEL(k_quant_widen, uint4 *__restrict__ out, const uint32_t *__restrict__ weig
 /* ---- experts: as k_experts_gate_up and k_experts_down */
 enum { VK_QUANT_X = VK_GROUP_ROWS * VK_GROUP_DEPTH, VK_QUANT_W = VK_GROUP_COLUMNS * VK_GROUP_DEPTH,
        VK_QUANT_BYTES = (VK_GROUP_STAGES * VK_QUANT_X + 2 * VK_QUANT_W) * 2 };
-typedef struct vk_quant_piece { /* a thread's 32 values */
+typedef struct vk_quant_piece { /* a thread's next 32 values: column TID / 2 of the tile, from `k` on */
+    const uint4 *weights;
+    const float *scales;
     uint4 packed[2]; /* of 4 bits only the first */
     float scale;
+    int k;
 } vk_quant_piece;
-/* column TID / 2 of the tile, values from + TID % 2 * 32 on */
 template <int BITS>
-FN void vk_quant_bring(vk_quant_piece *piece, const vk_group *group, const char *weights, const char *scales,
-                       int from) {
-    int column = TID >> 1, k = from + (TID & 1) * VK_QUANT_BLOCK,
-        is_up = group->gated && column >= VK_GROUP_COLUMNS / 2, c = group->column + column - (is_up ? VK_GROUP_COLUMNS / 2 : 0);
-    if (c >= group->n || k >= group->k_padded) return;
-    size_t block = ((size_t)(is_up ? group->n + c : c) * (size_t)group->k_padded + (size_t)k) / VK_QUANT_BLOCK;
-    const uint4 *at = (const uint4 *)(const void *)weights + block * (BITS / 4);
-    piece->packed[0] = at[0];
-    if (BITS == 8) piece->packed[1] = at[1];
-    piece->scale = ((const float *)(const void *)scales)[block];
+FN vk_quant_piece vk_quant_begin(const vk_group *group, const char *scales) {
+    int column = TID >> 1, is_up = group->gated && column >= VK_GROUP_COLUMNS / 2,
+        c = group->column + column - (is_up ? VK_GROUP_COLUMNS / 2 : 0), k = (TID & 1) * VK_QUANT_BLOCK,
+        row = c < group->n ? is_up ? group->n + c : c : 0; /* what is not there meets results that are dropped */
+    size_t block = ((size_t)row * (size_t)group->k_padded + (size_t)k) / VK_QUANT_BLOCK;
+    vk_quant_piece piece = { (const uint4 *)(const void *)group->weights + block * (BITS / 4),
+                             (const float *)(const void *)scales + block, { { 0, 0, 0, 0 }, { 0, 0, 0, 0 } }, 0.0f, k };
+    return piece;
 }
-/* what lies after the last column or k keeps what the piece held: it meets results that are dropped, or no product */
+template <int BITS> FN void vk_quant_bring(vk_quant_piece *piece, int k_padded) {
+    if (piece->k < k_padded) {
+        piece->packed[0] = piece->weights[0];
+        if (BITS == 8) piece->packed[1] = piece->weights[1];
+        piece->scale = piece->scales[0];
+    }
+    piece->weights += VK_GROUP_DEPTH * BITS / 128;
+    piece->scales += VK_GROUP_DEPTH / VK_QUANT_BLOCK;
+    piece->k += VK_GROUP_DEPTH;
+}
+/* what lies after the last k is what the piece held: it meets no product */
 template <int BITS> FN void vk_quant_put(uint16_t *slice, const vk_quant_piece *piece) {
     const uint32_t word[8] = { piece->packed[0].x, piece->packed[0].y, piece->packed[0].z, piece->packed[0].w,
                                piece->packed[1].x, piece->packed[1].y, piece->packed[1].z, piece->packed[1].w };
@@ -72,19 +82,18 @@ template <int BITS> FN void vk_quant_put(uint16_t *slice, const vk_quant_piece *
 template <int BITS>
 FN void vk_quant_group_sums(const vk_group *group, const char *scales, float (*acc)[4][4]) {
     CUDA_DYNAMIC_SHARED(uint16_t, slices);
-    const char *weights = (const char *)group->weights;
     uint16_t *widened = slices + VK_GROUP_STAGES * VK_QUANT_X;
     int steps = (group->k_padded + VK_GROUP_DEPTH - 1) / VK_GROUP_DEPTH, source[4],
         live = __shfl_sync(~0u, group->rows - (TID >> 5 & 1) * 64, 0); /* as in vk_group_sums */
-    vk_quant_piece piece = { { { 0, 0, 0, 0 }, { 0, 0, 0, 0 } }, 0.0f };
+    vk_quant_piece piece = vk_quant_begin<BITS>(group, scales);
     vk_group_begin(group, source, acc);
     for (int s = 0; s < VK_GROUP_STAGES - 1; s++) {
         vk_group_fetch_x(group, slices + s * VK_QUANT_X, source, s * VK_GROUP_DEPTH);
         vk_copy_commit();
     }
-    vk_quant_bring<BITS>(&piece, group, weights, scales, 0);
+    vk_quant_bring<BITS>(&piece, group->k_padded);
     vk_quant_put<BITS>(widened, &piece);
-    vk_quant_bring<BITS>(&piece, group, weights, scales, VK_GROUP_DEPTH);
+    vk_quant_bring<BITS>(&piece, group->k_padded);
     VK_ROLLED for (int s = 0; s < steps; s++) {
         int ahead = s + VK_GROUP_STAGES - 1;
         vk_copy_wait(VK_GROUP_STAGES - 2);
@@ -92,7 +101,7 @@ FN void vk_quant_group_sums(const vk_group *group, const char *scales, float (*a
         vk_group_fetch_x(group, slices + ahead % VK_GROUP_STAGES * VK_QUANT_X, source, ahead * VK_GROUP_DEPTH);
         vk_copy_commit();
         vk_quant_put<BITS>(widened + (~s & 1) * VK_QUANT_W, &piece);
-        vk_quant_bring<BITS>(&piece, group, weights, scales, (s + 2) * VK_GROUP_DEPTH);
+        vk_quant_bring<BITS>(&piece, group->k_padded);
         vk_group_multiply(group, acc, slices + s % VK_GROUP_STAGES * VK_QUANT_X, widened + (s & 1) * VK_QUANT_W,
                           s * VK_GROUP_DEPTH, live);
     }
