@@ -75,7 +75,7 @@ all: $(PROGRAM)
 help:
 	@echo "make             builds ./vlmprof; with GPU code when nvcc is found"
 	@echo "make demo        a sweep of the small model in samples/tiny over drawings and photographs, a minute or two; results and report in build/demo"
-	@echo "make demo-pareto accuracy against latency over $(PARETO_SAMPLES) held-out questions (PARETO_SAMPLES=1000: all), about 12 minutes; opens the report"
+	@echo "make demo-pareto accuracy against latency over $(PARETO_SAMPLES) held-out questions (PARETO_SAMPLES=1000: all), about 16 minutes; opens the report"
 	@echo "make test        all tests, the GPU code's too (emulated on the CPU); the last line is the count; seconds per program in $(B)/tests/times.txt"
 	@echo "make test-threads threads that share what may be shared, with ThreadSanitizer (clang)"
 	@echo "make test-servers the part of make test that asks a real server, llama.cpp's; a skip is a failure"
@@ -185,7 +185,7 @@ $(E)/vlmprof_emulated.o: vlmprof_kernels.cu | $(PROBED_EMULATOR)
 	@$(CXX) $(EMULATED_FLAGS) $(DEPENDENCIES) -c $< -o $@
 $(E)/vlmprof: $(B)/cli.o $(E)/vlmprof_emulated.o $(LIBRARIES)
 	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
-$(E)/emulator: tests/emulator/emulator.cpp tests/emulator/cuda_on_cpu.h | $(PROBED_EMULATOR)
+$(E)/emulator: tests/emulator/emulator.cpp tests/emulator/cuda_on_cpu.h tests/emulator/cupti_on_cpu.h | $(PROBED_EMULATOR)
 	@echo "c++ $<"
 	@mkdir -p $(E)
 	@$(CXX) -std=c++17 $(WARN) $(CFLAGS) -O0 $(SANITIZE) -I. $< -o $@ -ldl -lm
@@ -238,7 +238,7 @@ PARETO = $(B)/demo-pareto-$(PARETO_SAMPLES)
 OPEN ?= $(if $(DISPLAY)$(WAYLAND_DISPLAY),$(shell command -v xdg-open),$(if $(filter Darwin,$(shell uname)),open))
 demo-pareto: $(PROGRAM)
 	@$(PROGRAM) sweep $(SMALL_MODEL) --data samples/tiny/heldout.jsonl --output_dir $(PARETO) --tier_list low medium high \
-	    --top_k_list 1 2 4 --num_active_blocks_list 2 3 5 --num_samples $(PARETO_SAMPLES)
+	    --top_k_list 1 4 --num_active_blocks_list 2 5 --weights_list bf16 int8 int4 --num_samples $(PARETO_SAMPLES)
 	@$(PROGRAM) report $(PARETO) --output_dir $(PARETO)/report
 	@echo "the front and the knobs' effects: $(abspath $(PARETO))/report/report.html"
 	@$(if $(OPEN),$(OPEN) $(PARETO)/report/report.html,echo "open that page in a browser: no display here")
@@ -250,7 +250,7 @@ LONG_TESTS := tests/test_servers.sh $(E)/test_model tests/test_tiny.sh $(addpref
 test: $(PROBED_EMULATOR)
 	@$(MAKE) $(JOBS) -k test-programs || true
 	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(LONG_TESTS) $(filter-out $(LONG_TESTS),$(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS))
-test-programs: $(PROGRAM) $(INJECTOR) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(TEST_PROGRAMS) $(EMULATED_TESTS) $(E)/bench_gpu $(E)/gpu_report $(SAMPLE_PROGRAMS)
+test-programs: $(PROGRAM) $(INJECTOR) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(TEST_PROGRAMS) $(EMULATED_TESTS) $(E)/bench_gpu $(E)/gpu_report $(E)/launches $(SAMPLE_PROGRAMS)
 
 # The same tests with AddressSanitizer and UndefinedBehaviorSanitizer, in a build folder of their own.
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -309,8 +309,8 @@ gpu-report: $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o) $(E)/launches $(E)/gpu_r
 # what each kernel should take on Hopper, from counts: tests/bench/results/gpu-predictions.md
 gpu-predict: $(E)/launches
 	@mkdir -p $(B)/gpu
-	@CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_MULTIPROCESSORS=132 $(E)/launches stages >$(B)/gpu/stages.txt
-	@python3 tests/bench/gpu/predict.py $(B)/gpu/stages.txt tests/bench/gpu/gates.txt >tests/bench/results/gpu-predictions.md
+	@for kind in '' int8 int4; do CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_MULTIPROCESSORS=132 $(E)/launches stages $$kind >$(B)/gpu/stages$$kind.txt || exit 1; done
+	@python3 tests/bench/gpu/predict.py $(B)/gpu/stages.txt tests/bench/gpu/gates.txt $(B)/gpu/stagesint8.txt $(B)/gpu/stagesint4.txt >tests/bench/results/gpu-predictions.md
 	@python3 tests/bench/gpu/predict.py $(B)/gpu/stages.txt tests/bench/gpu/gates.txt --json >tests/bench/results/gpu-predictions.json
 	@echo "written: tests/bench/results/gpu-predictions.md"
 

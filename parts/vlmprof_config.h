@@ -39,7 +39,9 @@ VP_API vp_result vp_json_load(const char *text, size_t bytes, const char *where,
     X(MOLMO2, "Molmo2", "Molmo2ForConditionalGeneration", "molmo2") \
     X(LLAMA, "Llama", "LlamaForCausalLM", "llama") \
     X(QWEN2, "Qwen2", "Qwen2ForCausalLM", "qwen2") \
-    X(QWEN3, "Qwen3", "Qwen3ForCausalLM", "qwen3")
+    X(QWEN3, "Qwen3", "Qwen3ForCausalLM", "qwen3") \
+    X(GEMMA3_TEXT, "Gemma 3 without a tower", "Gemma3ForCausalLM", "gemma3_text") \
+    X(QWEN3_MOE, "Qwen3-MoE", "Qwen3MoeForCausalLM", "qwen3_moe")
 typedef enum vp_architecture {
 #define VP_ARCHITECTURE_ENUM(name, text, architecture, model_type) VP_ARCHITECTURE_##name,
     VP_ARCHITECTURES(VP_ARCHITECTURE_ENUM)
@@ -147,7 +149,7 @@ typedef struct vp_model_config {
  *          absent field is refused as well.
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/config_molmoe.py and modeling_molmoe.py; the files
  *          beside the published Molmo-7B-D-0924; transformers 5.23.0, models/{olmoe,llava,idefics3,smolvlm,internvl,
- *          llama,qwen2,qwen3,clip,qwen2_5_vl,qwen3_vl,qwen3_vl_moe,gemma3,siglip,molmo2}/configuration_*.py
+ *          llama,qwen2,qwen3,qwen3_moe,clip,qwen2_5_vl,qwen3_vl,qwen3_vl_moe,gemma3,siglip,molmo2}/configuration_*.py
  * memory:  temporary: about 40 bytes per JSON value
  * threads: reentrant */
 VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json,
@@ -797,7 +799,7 @@ static void vp_impl_config_llama(vp_impl_fields *fields, const vp_impl_language 
         {"quantization_config", "null", "null", "null"},
     };
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
-    if (config->architecture != VP_ARCHITECTURE_GEMMA3) vp_impl_config_all_full(fields);
+    if (config->rope_local_theta <= 0) vp_impl_config_all_full(fields);
     config->d_model = vp_impl_fields_int(fields, "hidden_size", 2, 65536, kind->hidden_size);
     config->block_count = vp_impl_fields_int(fields, "num_hidden_layers", 1, 1024, kind->layers);
     config->vocab_size = vp_impl_fields_int(fields, "vocab_size", 1, 1 << 24, kind->vocab_size);
@@ -913,6 +915,25 @@ static void vp_impl_config_feature_layer(vp_impl_fields *fields, int32_t absent,
     config->vit_blocks_needed = layer < 0 ? blocks + layer + 1 : layer;
 }
 
+static vp_result vp_impl_config_qwen3_moe(vp_impl_fields *fields, vp_model_config *config) {
+    static const vp_impl_language kind = {"qwen3_moe", 151936, 2048, 6144, 24, 32, 4, 0, 32768, 0, 1e-6,
+                                          VP_QK_NORM_HEAD, 1e4};
+    static const vp_impl_setting settings[] = {{"decoder_sparse_step", "1", "1", "1"},
+                                               {"mlp_only_layers", "[]", "null", "[]"}};
+    const char *count = "num_experts";
+    config->geometry = vp_geometry_default();
+    vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
+    vp_impl_config_llama(fields, &kind, config);
+    config->mlp_dim = 0;
+    config->expert_dim = vp_impl_fields_int(fields, "moe_intermediate_size", 1, 1 << 20, 768);
+    if (fields->result == VP_OK && vp_impl_fields_get(fields, count, 1) == VP_JSON_NONE) count = "num_local_experts";
+    config->expert_count = vp_impl_fields_int(fields, count, 1, 1024, 128);
+    config->top_k = vp_impl_fields_int(fields, "num_experts_per_tok", 1, 1024, 8);
+    config->norm_topk = vp_impl_fields_flag(fields, "norm_topk_prob", 0);
+    if (fields->result == VP_OK && config->top_k > config->expert_count)
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "num_experts_per_tok", "is above the number of experts");
+    return fields->result;
+}
 static vp_result vp_impl_config_olmoe(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
     (void)preprocessor;
     config->geometry = vp_geometry_default();
@@ -1229,7 +1250,7 @@ static void vp_impl_gemma3_blocks(vp_impl_fields *text, vp_model_config *config)
                             "is no list of as many full_attention and sliding_attention as there are blocks");
 }
 
-static void vp_impl_gemma3_language(vp_impl_fields *fields, vp_model_config *config) {
+static void vp_impl_gemma3_language(vp_impl_fields *text, vp_model_config *config) {
     static const vp_impl_language kind = {"gemma3_text", 262208, 2304, 9216, 26, 8, 4, 256, 131072, 0, 1e-6,
                                           VP_QK_NORM_HEAD, 1e6};
     static const vp_impl_setting settings[] = {
@@ -1238,35 +1259,42 @@ static void vp_impl_gemma3_language(vp_impl_fields *fields, vp_model_config *con
         {"final_logit_softcapping", "null", "null", "null"},
         {"use_bidirectional_attention", "false", "null", "false"},
     };
-    vp_impl_fields text;
     double scalar;
-    config->tied_head = vp_impl_fields_flag(fields, "tie_word_embeddings", 1);
-    text = vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
-    if (fields->result != VP_OK) return;
-    if (vp_impl_fields_get(&text, "model_type", 1) != VP_JSON_NONE
-        && !vp_impl_fields_is(&text, "model_type", kind.model_type))
-        vp_impl_fields_fail(&text, VP_ERR_UNSUPPORTED, "model_type", "is not this model's language model");
-    vp_impl_fields_settings(&text, settings, sizeof settings / sizeof settings[0]);
+    if (vp_impl_fields_get(text, "model_type", 1) != VP_JSON_NONE
+        && !vp_impl_fields_is(text, "model_type", kind.model_type))
+        vp_impl_fields_fail(text, VP_ERR_UNSUPPORTED, "model_type", "is not this model's language model");
+    vp_impl_fields_settings(text, settings, sizeof settings / sizeof settings[0]);
     config->rope_local_theta = 1e4;
-    vp_impl_config_llama(&text, &kind, config);
-    config->sliding_window = vp_impl_fields_int(&text, "sliding_window", 1, 1 << 24, 4096);
-    scalar = vp_impl_fields_double(&text, "query_pre_attn_scalar", 0, 1e9, 256);
-    vp_impl_gemma3_blocks(&text, config);
-    if (text.result == VP_OK) {
+    vp_impl_config_llama(text, &kind, config);
+    config->sliding_window = vp_impl_fields_int(text, "sliding_window", 1, 1 << 24, 4096);
+    scalar = vp_impl_fields_double(text, "query_pre_attn_scalar", 0, 1e9, 256);
+    vp_impl_gemma3_blocks(text, config);
+    if (text->result == VP_OK && !(scalar > 0))
+        vp_impl_fields_fail(text, VP_ERR_RANGE, "query_pre_attn_scalar", "must be positive");
+    if (text->result == VP_OK) {
         config->query_scale = (float)sqrt((double)config->head_dim / scalar);
         config->embedding_scale = (float)sqrt((double)config->d_model);
     }
     config->norm_around = config->norm_plus_one = config->gated_gelu = config->image_bidirectional = 1;
-    fields->result = text.result;
+}
+static vp_result vp_impl_config_gemma3_text(vp_impl_fields *fields, vp_model_config *config) {
+    config->geometry = vp_geometry_default();
+    config->tied_head = 1;
+    vp_impl_gemma3_language(fields, config);
+    return fields->result;
 }
 
 static vp_result vp_impl_config_gemma3(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
     static const vp_impl_tower siglip = {768, 3072, 12, 12, 224, 16, 0, "gelu_pytorch_tanh", VP_GELU_TANH, 1e-6};
     static const vp_impl_setting settings[] = {{"quantization_config", "null", "null", "null"}};
     int32_t tokens = vp_impl_fields_int(fields, "mm_tokens_per_image", 1, 65536, 256), across = 1, side, patch, pool;
-    vp_impl_fields vision;
+    vp_impl_fields text, vision;
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
-    vp_impl_gemma3_language(fields, config);
+    config->tied_head = vp_impl_fields_flag(fields, "tie_word_embeddings", 1);
+    text = vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
+    if (fields->result != VP_OK) return fields->result;
+    vp_impl_gemma3_language(&text, config);
+    fields->result = text.result;
     vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     side = vp_impl_fields_square(&vision, "image_size", siglip.image_size);
@@ -1487,6 +1515,8 @@ static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preproc
             config->geometry = vp_geometry_default();
             vp_impl_config_llama(&fields, &vp_impl_languages[config->architecture - VP_ARCHITECTURE_LLAMA], config);
             return fields.result;
+        case VP_ARCHITECTURE_GEMMA3_TEXT: return vp_impl_config_gemma3_text(&fields, config);
+        case VP_ARCHITECTURE_QWEN3_MOE: return vp_impl_config_qwen3_moe(&fields, config);
         case VP_ARCHITECTURE_LLAVA: return vp_impl_config_llava(&fields, preprocessor, config);
         case VP_ARCHITECTURE_IDEFICS3:
         case VP_ARCHITECTURE_SMOLVLM: return vp_impl_config_idefics3(&fields, preprocessor, config);
@@ -2083,6 +2113,8 @@ static void vp_impl_walk_model(vp_impl_walk *walk, const vp_model_config *config
         case VP_ARCHITECTURE_LLAMA:
         case VP_ARCHITECTURE_QWEN2:
         case VP_ARCHITECTURE_QWEN3:
+        case VP_ARCHITECTURE_GEMMA3_TEXT:
+        case VP_ARCHITECTURE_QWEN3_MOE:
         case VP_ARCHITECTURE_OLMOE: vp_impl_walk_language(walk, config, "model.", "lm_head"); break;
         case VP_ARCHITECTURE_LLAVA:
             vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");

@@ -237,6 +237,27 @@ int check_gemm(const struct options *options) {
                ? 0
                : complain(EXIT_USAGE, "--gemm: this processor has no \"%s\"; it has: %s", gemm, names);
 }
+/* words of --gpu */
+static const struct gpu_word { const char *word; uint32_t flag; } GPU_WORDS[] = {{"events", VP_GPU_EVENTS}};
+/* vp_gpu_switch of a word; 0: none has it */
+static uint32_t gpu_switch_of(const char *word) {
+    for (size_t i = 0; i < sizeof GPU_WORDS / sizeof *GPU_WORDS; i++)
+        if (!strcmp(GPU_WORDS[i].word, word)) return GPU_WORDS[i].flag;
+    return 0;
+}
+int check_gpu_switches(const struct options *options) {
+    const struct option_value *words = opt(options, "gpu");
+    for (size_t i = 0; i < words->count; i++)
+        if (!gpu_switch_of(words->items[i]))
+            return complain(EXIT_USAGE, "--gpu: \"%s\" is none of: events", words->items[i]);
+    return 0;
+}
+static uint32_t gpu_switches_of(const struct options *options) {
+    uint32_t switches = 0;
+    for (size_t i = 0; has_option(options, "gpu") && i < opt(options, "gpu")->count; i++)
+        switches |= gpu_switch_of(opt(options, "gpu")->items[i]);
+    return switches;
+}
 
 int model_load(const struct options *options, struct model *model) {
     memset(model, 0, sizeof *model);
@@ -274,7 +295,7 @@ int is_packed(const struct model *model) {
     vp_packed packed;
     return model->checkpoint && vp_checkpoint_packed(model->checkpoint, &packed) == VP_OK;
 }
-static vp_weights weights_of(const char *name) {
+vp_weights weights_of(const char *name) {
     return !strcmp(name, "fp32")   ? VP_WEIGHTS_FP32
            : !strcmp(name, "int8") ? VP_WEIGHTS_INT8
            : !strcmp(name, "int4") ? VP_WEIGHTS_INT4
@@ -292,6 +313,7 @@ vp_engine_options engine_options_of(const struct options *options, const struct 
         settings.head_weights = weights_of(text_of(options, "head_weights"));
     }
     settings.threads = (int32_t)number_of(options, "threads");
+    settings.gpu = gpu_switches_of(options);
     settings.max_sequence = max_sequence;
     settings.max_views = max_views;
     settings.progress = engine_progress;
@@ -304,24 +326,43 @@ vp_result engine_begin(const vp_engine_options *settings, vp_engine **engine, vp
         vp_device_reset(!strncmp(device, "cuda:", 5) ? (int32_t)strtol(device + 5, NULL, 10) : 0, NULL);
     return result;
 }
-vp_result engine_try(const struct options *options, struct model *model, const char *device, int32_t max_sequence,
-                     int32_t max_views, vp_engine **engine, vp_error *error) {
-    vp_engine_options settings;
-    vp_result result = model->synthetic || model->checkpoint
-                           ? VP_OK
-                           : model_files_checkpoint(&model->files, &model->config, &model->checkpoint, error);
+/* What an engine is opened with; the model's files are opened for it. */
+static vp_result engine_settings(const struct options *options, struct model *model, const char *device,
+                                 const char *weights, int32_t max_sequence, int32_t max_views,
+                                 vp_engine_options *settings, vp_error *error) {
+    const vp_result result = model->synthetic || model->checkpoint
+                                 ? VP_OK
+                                 : model_files_checkpoint(&model->files, &model->config, &model->checkpoint, error);
     if (result != VP_OK) return result;
-    settings = engine_options_of(options, model, max_sequence, max_views);
-    settings.gemm = text_of(options, "gemm");
-    settings.device = device;
+    *settings = engine_options_of(options, model, max_sequence, max_views);
+    settings->gemm = text_of(options, "gemm");
+    settings->device = device;
+    settings->weights = weights_of(weights);
+    return VP_OK;
+}
+vp_result engine_try(const struct options *options, struct model *model, const char *device, const char *weights,
+                     int32_t max_sequence, int32_t max_views, vp_engine **engine, vp_error *error) {
+    vp_engine_options settings;
+    vp_result result =
+        engine_settings(options, model, device, weights, max_sequence, max_views, &settings, error);
+    if (result != VP_OK) return result;
     result = engine_begin(&settings, engine, error);
     close_progress();
     return result;
 }
+vp_result engine_weigh(const struct options *options, struct model *model, const char *device, const char *weights,
+                       int32_t max_sequence, int32_t max_views, uint64_t *bytes, uint64_t *free_bytes,
+                       vp_error *error) {
+    vp_engine_options settings;
+    const vp_result result =
+        engine_settings(options, model, device, weights, max_sequence, max_views, &settings, error);
+    return result == VP_OK ? vp_engine_needs(&settings, bytes, free_bytes, error) : result;
+}
 int engine_open(const struct options *options, struct model *model, int32_t max_sequence, int32_t max_views,
                 vp_engine **engine) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result = engine_try(options, model, text_of(options, "device"), max_sequence, max_views, engine, &error);
+    vp_result result = engine_try(options, model, text_of(options, "device"), text_of(options, "weights"), max_sequence,
+                                  max_views, engine, &error);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), model->name, result, &error);
 }
 

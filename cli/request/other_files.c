@@ -23,7 +23,9 @@ static vp_processor_kind kind_of(const vp_model_config *config) {
     case VP_ARCHITECTURE_MOLMO2: return VP_PROCESSOR_MOLMO2;
     case VP_ARCHITECTURE_LLAMA:
     case VP_ARCHITECTURE_QWEN2:
-    case VP_ARCHITECTURE_QWEN3: return VP_PROCESSOR_PLAIN;
+    case VP_ARCHITECTURE_QWEN3:
+    case VP_ARCHITECTURE_QWEN3_MOE:
+    case VP_ARCHITECTURE_GEMMA3_TEXT: return VP_PROCESSOR_PLAIN;
     default: return VP_PROCESSOR_OLMOE;
     }
 }

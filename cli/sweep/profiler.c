@@ -125,7 +125,7 @@ static vp_result add_launch(struct profiler *profiler, const vp_launch *launch) 
     op.part = vp_part_name((vp_part)launch->part);
     op.block = launch->block < 0 ? (int32_t)VP_OP_NONE : launch->block;
     op.step = launch->step > 0 ? launch->step : (int32_t)VP_OP_NONE;
-    op.file = op.stack[0].file = "vlmprof_kernels.cu";
+    op.file = op.stack[0].file = launch->file;
     op.line = op.stack[0].line = launch->line;
     op.stack[0].name = launch->name;
     op.stack_count = 1;
@@ -258,7 +258,8 @@ int profiler_trace_open(struct profiler *profiler, const char *path) {
     vp_error error = {VP_OK, -1, "", ""};
     const vp_trace_metadata metadata[] = {{"vlmprof_version", VLMPROF_VERSION},
                                           {"model", profiler->session->model->name},
-                                          {"device", vp_engine_device(profiler->session->engine)}};
+                                          {"device", vp_engine_device(profiler->session->engine)},
+                                          {"launch_timer", vp_engine_launch_timer(profiler->session->engine)}};
     vp_result result;
     free(profiler->trace_path);
     profiler->trace_path = copy_text(path, strlen(path));
@@ -272,7 +273,7 @@ int profiler_trace_open(struct profiler *profiler, const char *path) {
         settings.world_size = rank.world_size;
     }
     settings.metadata = metadata;
-    settings.metadata_count = 3;
+    settings.metadata_count = 4;
     if (profiler->on_gpu && vp_device_describe(gpu_of(profiler->session->engine), &gpu, &error) == VP_OK) {
         device = vp_trace_device_of(0, gpu.name, gpu.memory_bytes, gpu.compute_major, gpu.compute_minor,
                                     gpu.multiprocessor_count);

@@ -76,7 +76,7 @@ struct vk_description {
     int32_t (*is_dead_view)(const float *pixels, size_t count); /* whether the view holds no picture; NULL: none does */
 };
 extern const vk_description vk_molmoe, vk_molmo, vk_olmoe, vk_llava, vk_idefics3, vk_internvl, vk_qwen2_5_vl,
-    vk_qwen3_vl, vk_gemma3, vk_molmo2, vk_llama;
+    vk_qwen3_vl, vk_gemma3, vk_gemma3_text, vk_molmo2, vk_llama;
 
 const vk_description *vk_description_of(const vp_model_config *config);
 /* what the kernels cannot serve */
