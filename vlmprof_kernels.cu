@@ -1878,7 +1878,7 @@ static size_t vk_cuda_scratch(const vk_extent *extent, size_t at[4]) {
 }
 static size_t vk_cuda_scratch_bytes(vk_queue *queue, const vk_extent *extent) {
     size_t at[4];
-    (void)queue;
+    vk_cuda_of(queue)->widened_bytes = vk_widened_bytes(extent); /* here: requests that are only counted use nothing */
     return vk_cuda_scratch(extent, at) + 256;
 }
 static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) {
@@ -1901,7 +1901,6 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
     cuda->scores = (float *)(void *)(base + at[0]);
     cuda->weights = base + at[1];
     cuda->widened = base + at[2];
-    cuda->widened_bytes = vk_widened_bytes(extent);
     cuda->workspace = base;
     cuda->vision_tiles = vk_cuda_has_tiles(extent->wide, &extent->vit);
     cuda->prefill_tiles = vk_cuda_has_tiles(extent->wide, &extent->llm);
