@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 /* FP32: fp32 arithmetic everywhere. INT8, INT4: the linears of the language model's blocks hold integers with one scale
- * per row and 32 values; everything else, and all inputs of products, is bf16. On the CPU alone */
+ * per row and 32 values; everything else, and all inputs of products, is bf16 */
 typedef enum vp_weights { VP_WEIGHTS_BF16, VP_WEIGHTS_FP32, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4 } vp_weights;
 typedef struct vp_engine vp_engine;
 

@@ -29,6 +29,7 @@ void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int input
     linear->wide = wide;
     linear->bits = bits;
     linear->weights = vk_take(arena, vk_round_up((size_t)outputs, VK_PAD) / VK_PAD, vk_panel_bytes(linear));
+    linear->scales = vk_row_scales(linear);
     linear->bias = has_bias ? (float *)vk_take(arena, (size_t)outputs, 4) : NULL;
     linear->bias_bf16 = NULL; /* no weight: memory.c */
 }
@@ -370,6 +371,64 @@ static void vk_pack_panel(const vk_source *source, const vk_linear *linear, int6
     }
 }
 
+/* A row by the same rule -> integers and scales, where rows follow each other. Of 4 bits eight values lie in four
+ * bytes: value 2 i in nibble i, value 2 i + 1 in nibble i + 4. */
+static VK_CLONES void vk_quantise_row(char *out, float *scales, const float *row, int k_padded, int bits) {
+    for (int first = 0; first < k_padded; first += VK_QUANT_BLOCK, out += VK_QUANT_BLOCK * bits / 8) {
+        const float *from = row + first;
+        float most = 0.0f, scale, inverse;
+        int integers[VK_QUANT_BLOCK];
+        for (int k = 0; k < VK_QUANT_BLOCK; k++) most = !(fabsf(from[k]) <= fabsf(most)) ? from[k] : most;
+        scale = bits == 8 ? fabsf(most) / 127.0f : most / -8.0f;
+        inverse = scale != 0.0f ? 1.0f / scale : 0.0f;
+        for (int k = 0; k < VK_QUANT_BLOCK; k++) {
+            const int whole = vk_rounded_off(from[k] * inverse);
+            integers[k] = bits == 8 ? vk_clamped(whole, -127, 127) : vk_clamped(whole + 8, 0, 15);
+        }
+        scales[first / VK_QUANT_BLOCK] = scale;
+        for (int k = 0; bits == 8 && k < VK_QUANT_BLOCK; k++) out[k] = (char)integers[k];
+        for (int k = 0; bits == 4 && k < VK_QUANT_BLOCK / 2; k++) { /* byte k: nibbles 2 k and 2 k + 1 of a word */
+            const int *low = integers + k / 4 * 8 + k % 2 * 4 + k % 4 / 2;
+            out[k] = (char)(low[0] | low[2] << 4);
+        }
+    }
+}
+/* tensor [rows, k] -> integers of the rows first_row.. of a linear, and their scales; 0: no memory */
+static int vk_send_integers(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row,
+                            int64_t rows) {
+    size_t blocks = (size_t)linear->k_padded / VK_QUANT_BLOCK,
+           row_bytes = (size_t)linear->k_padded * (size_t)linear->bits / 8;
+    int64_t most = (int64_t)(loader->backend->stage_bytes / row_bytes);
+    int failed = 0;
+    float *scales = malloc(vk_max((size_t)(rows < most ? rows : most) * blocks * sizeof *scales, 1));
+    for (int64_t first = 0; first < rows && scales && !failed; first += most) {
+        int64_t now = rows - first < most ? rows - first : most;
+        char *to = (char *)linear->weights + (size_t)(first_row + first) * row_bytes,
+             *at = (char *)loader->backend->stage(loader->queue, to, (size_t)now * row_bytes);
+        float *scales_to = linear->scales + (size_t)(first_row + first) * blocks;
+        VK_PRAGMA(omp parallel num_threads(loader->threads) reduction(| : failed))
+        {
+            float *row = malloc((size_t)linear->k_padded * sizeof *row);
+            failed = row == NULL;
+            VK_PRAGMA(omp for schedule(static))
+            for (int64_t r = 0; r < now; r++) {
+                if (!row) continue;
+                vk_source_row(source, first + r, row, linear->k, linear->k_padded, 1);
+                vk_quantise_row(at + (size_t)r * row_bytes, scales + (size_t)r * blocks, row, linear->k_padded,
+                                linear->bits);
+            }
+            free(row);
+        }
+        loader->backend->commit(loader->queue, to, (size_t)now * row_bytes);
+        memcpy(loader->backend->stage(loader->queue, scales_to, (size_t)now * blocks * sizeof *scales), scales,
+               (size_t)now * blocks * sizeof *scales);
+        loader->backend->commit(loader->queue, scales_to, (size_t)now * blocks * sizeof *scales);
+    }
+    failed |= scales == NULL;
+    free(scales);
+    return !failed;
+}
+
 /* tensor [rows, k] -> rows first_row.. of panels */
 static int vk_pack_rows(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row,
                         int rows) {
@@ -410,7 +469,10 @@ void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *
     if (row_bytes > loader->backend->stage_bytes)
         loader->result = vp_fail(loader->error, VP_ERR_UNSUPPORTED, -1, name,
                                  "rows are longer than the buffer that uploads pass through");
-    else if (loader->backend->row_major)
+    else if (linear->bits && loader->backend->row_major) {
+        if (!vk_send_integers(loader, &source, linear, first_row, rows))
+            loader->result = vp_fail(loader->error, VP_ERR_MEMORY, -1, name, "no memory for the packing buffer");
+    } else if (loader->backend->row_major)
         vk_send_rows(loader, &source, (char *)linear->weights + (size_t)first_row * row_bytes, rows, linear->k,
                      linear->k_padded, linear->wide);
     else if (!vk_pack_rows(loader, &source, linear, first_row, rows))

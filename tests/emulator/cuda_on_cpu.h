@@ -1366,6 +1366,12 @@ inline int __float_as_int(float f) { int u; memcpy(&u, &f, 4); return u; }
 inline int __popc(unsigned v) { return __builtin_popcount(v); }
 inline int __clz(int v) { return v ? __builtin_clz((unsigned)v) : 32; }
 inline int __ffs(int v) { return __builtin_ffs(v); }
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned by) {
+    const uint64_t both = (uint64_t)y << 32 | x;
+    unsigned out = 0;
+    for (unsigned i = 0; i < 4; i++) out |= (unsigned)(both >> (8 * (by >> (4 * i) & 7)) & 255) << (8 * i);
+    return out;
+}
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 inline float __fdividef(float x, float y) { return x / y; }
 template <class T> inline T __ldg(const T *p) { return *p; }
