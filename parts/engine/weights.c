@@ -259,10 +259,11 @@ static VK_CLONES void vk_interleave(uint32_t *panel, const uint32_t *rows, int f
             panel[(size_t)j * VK_PAD + (size_t)(first + c)] = rows[(size_t)c * (size_t)words + (size_t)j];
 }
 
-/* The f32 values of a row -> column `column` of a panel of integers. 8 bits: the largest value becomes 127 or -127; 4
- * bits: -8, as GGUF's Q4_0 has it. */
+/* The f32 values of a row -> column `column` of a panel of integers (kernels/quant_rows.h). 8 bits: the largest value
+ * becomes 127 or -127; 4 bits: -8, as GGUF's Q4_0 has it. */
 static void vk_quantise(char *panel, int column, const float *row, int k_padded, int bits) {
-    int half = VK_QUANT_BLOCK / 2;
+    static const int byte_of[4] = { 0, 2, 1, 3 };
+    int each = bits == 8 ? 4 : 8;
     for (int first = 0; first < k_padded; first += VK_QUANT_BLOCK) {
         const float *from = row + first;
         float most = 0.0f, scale, inverse;
@@ -272,15 +273,12 @@ static void vk_quantise(char *panel, int column, const float *row, int k_padded,
         inverse = scale != 0.0f ? 1.0f / scale : 0.0f;
         memcpy(panel + column * 4, &scale, 4);
         panel += VK_PAD * 4;
-        for (int k = 0; k < (bits == 8 ? VK_QUANT_BLOCK : half); k++) {
-            float low = roundf(from[k] * inverse), high;
-            if (bits == 8) {
-                ((int8_t *)panel)[k * VK_PAD + column] = (int8_t)fminf(fmaxf(low, -127.0f), 127.0f);
-                continue;
-            }
-            low = fminf(fmaxf(low + 8.0f, 0.0f), 15.0f);
-            high = fminf(fmaxf(roundf(from[half + k] * inverse) + 8.0f, 0.0f), 15.0f);
-            ((uint8_t *)panel)[k * VK_PAD + column] = (uint8_t)((int)low | (int)high << 4);
+        for (int k = 0; k < VK_QUANT_BLOCK; k++) {
+            char *at = panel + (k / each * VK_PAD + column) * 4 + byte_of[k % 4];
+            float whole = roundf(from[k] * inverse);
+            if (bits == 8) *at = (char)(int8_t)fminf(fmaxf(whole, -127.0f), 127.0f);
+            else if (k % 8 < 4) *at = (char)(int)fminf(fmaxf(whole + 8.0f, 0.0f), 15.0f);
+            else *at = (char)(uint8_t)((uint8_t)*at | (int)fminf(fmaxf(whole + 8.0f, 0.0f), 15.0f) << 4);
         }
         panel += VK_PAD * VK_QUANT_BLOCK * bits / 8;
     }

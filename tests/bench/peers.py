@@ -9,7 +9,7 @@ each round). Random weights in MolmoE-1B's shape, PEERS_BLOCKS of the tower's an
     PEERS_TORCH      a python with torch; torchvision, PIL and tokenizers where it has them
     PEERS_REFERENCE  a checkout of ChulanZhang/molmo_hf; PEERS_REFERENCE_PYTHON: a python with torch and transformers 4.45 (default PEERS_TORCH)
     PEERS_LLAMA      a python with xllamacpp, gguf and numpy; its OLMoE has the same widths, in bf16, Q8_0 and Q4_0, heads in bf16
-    PEERS_WEIGHTS    weights of this project beside bf16, such as "int8 int4", where this build has them (default none)
+    PEERS_WEIGHTS    weights of this project beside bf16, heads in bf16 (default "int8 int4")
     PEERS_ROUNDS (5), PEERS_BLOCKS (2), PEERS_VIEWS (3), PEERS_TOKENS (451), PEERS_THREADS (all), PEERS_TOKENIZER, PEERS_TEXT, PEERS_PHOTO
     PEERS_ONLY       rows to run: of "crops tokenizer model" (default all)
 
@@ -341,7 +341,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             shape = [str(blocks), str(blocks), str(views), str(tokens)]
             peers = [Peer("vlmprof bf16", [ours, "engine", *shape])]
-            for weights in get("PEERS_WEIGHTS", "").split():
+            for weights in get("PEERS_WEIGHTS", "int8 int4").split():
                 peers.append(Peer("vlmprof " + weights, [ours, "engine", *shape, weights]))
             if reference and has(reference_python, "torch, transformers, einops"):
                 peers.append(Peer("reference bf16", [reference_python, me, "reference", reference, str(blocks), str(views), str(tokens), threads]))
