@@ -77,6 +77,7 @@ static void vk_grid(vk_queue *queue, const void *kernel, int64_t blocks, int thr
  * reads later */
 #ifdef VK_CUDA
 static void vk_stamp_launch(vk_queue *queue, int64_t index, int end); /* >>cuda */
+static void vk_stamp_node(vk_queue *queue, int64_t index); /* of a graph that was just sent */
 #else
 static void vk_stamp_launch(vk_queue *queue, int64_t index, int end) {
     int64_t now = vp_clock_ns();
@@ -86,7 +87,13 @@ static void vk_stamp_launch(vk_queue *queue, int64_t index, int end) {
     else launch->begin_ns = now;
 }
 #endif
-static void vk_log_begin(vk_queue *queue, const char *name, int64_t flops, int64_t bytes, int line) {
+/* a place in the sources: this file, or one of kernels/ that it includes */
+#define VK_HERE __FILE__, __LINE__
+static const char *vk_file_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+static void vk_log_begin(vk_queue *queue, const char *name, int64_t flops, int64_t bytes, const char *file, int line) {
     const vk_next *next = &queue->next;
     int64_t index = queue->log_count++;
     vp_launch *launch;
@@ -99,6 +106,7 @@ static void vk_log_begin(vk_queue *queue, const char *name, int64_t flops, int64
     launch->part = queue->part;
     launch->block = queue->block;
     launch->kind = next->kind;
+    launch->file = vk_file_name(file);
     launch->line = line;
     for (int i = 0; i < 4 && next->shape[i]; i++) launch->shape[launch->dimensions++] = next->shape[i];
     launch->grid = next->grid;
@@ -107,15 +115,18 @@ static void vk_log_begin(vk_queue *queue, const char *name, int64_t flops, int64
     launch->flops = (uint64_t)flops;
     launch->bytes = (uint64_t)bytes;
     if (!queue->dry) vk_stamp_launch(queue, index, 0);
+#ifdef VK_CUDA
+    else if (queue->traced) vk_stamp_node(queue, index);
+#endif
 }
 /* Each operation stands between these two. This one counts it and says whether it is to be sent; .. */
-#define vk_begin(queue, name, flops, bytes) vk_begin_at(queue, name, flops, bytes, __LINE__)
-static int vk_begin_at(vk_queue *queue, const char *name, int64_t flops, int64_t bytes, int line) {
+#define vk_begin(queue, name, flops, bytes) vk_begin_at(queue, name, flops, bytes, VK_HERE)
+static int vk_begin_at(vk_queue *queue, const char *name, int64_t flops, int64_t bytes, const char *file, int line) {
     if (!queue->error) {
         queue->work.launches++;
         queue->work.flops += flops;
         queue->work.bytes += bytes;
-        if (queue->log) vk_log_begin(queue, name, flops, bytes, line);
+        if (queue->log) vk_log_begin(queue, name, flops, bytes, file, line);
     }
     memset(&queue->next, 0, sizeof queue->next);
     return !queue->error && !queue->dry;
@@ -160,17 +171,18 @@ static int vk_threads_for(int count) {
         if (vk_begin(queue, #name, (int64_t)(flops), (int64_t)(bytes))) { \
             CUDA_LAUNCH(name, (unsigned)(blocks), (unsigned)(threads), (size_t)(shared), (cudaStream_t)queue->stream, \
                         __VA_ARGS__); \
-            vk_cuda_check(queue, cudaGetLastError(), #name, __LINE__); \
+            vk_cuda_check(queue, cudaGetLastError(), #name, VK_HERE); \
             vk_end(queue); \
         } \
     } while (0)
 /* keeps the first failure */
-static int vk_cuda_check(vk_queue *queue, cudaError_t status, const char *what, int line) {
+static int vk_cuda_check(vk_queue *queue, cudaError_t status, const char *what, const char *file, int line) {
     if (status != cudaSuccess)
         cudaGetLastError(); /* the queue reports it; the next engine starts without an error */
     if (status != cudaSuccess && !queue->error) {
         queue->error = (int)status;
         queue->error_at = what;
+        queue->file = vk_file_name(file);
         queue->line = line;
     }
     return status == cudaSuccess;
@@ -1035,7 +1047,7 @@ static void l_patch_windows(vk_queue *queue, void *out, const float *hidden, int
     own##_open, own##_close, own##_describe, own##_gemm, own##_free_bytes, own##_scratch_bytes, own##_allocate, \
     own##_use, own##_enter, own##_stage, own##_commit, own##_fetch, own##_copy, own##_linear, own##_grouped, \
     own##_attention, own##_mark, own##_wait, own##_between, own##_token, own##_reserve_log, own##_read_log, \
-    own##_recover, own##_pinned_bytes, own##_borrow, own##_give_back, vk_range_hooks
+    own##_recover, own##_pinned_bytes, own##_borrow, own##_give_back, own##_launch_timer, vk_range_hooks
 
 /* ranges of the host for an attached tool; each object that was built with NVTX has them */
 #ifdef VLMPROF_NVTX
@@ -1442,7 +1454,7 @@ enum {
     VK_CAPABILITY_MIN = 80,
     VK_CUBLAS_ERROR = 100000        /* a queue's error from here on is a cuBLAS status */
 };
-#define VK_TRY(call) vk_cuda_check(queue, call, #call, __LINE__)
+#define VK_TRY(call) vk_cuda_check(queue, call, #call, VK_HERE)
 
 typedef struct vk_cublas {
     void *library;
@@ -1482,8 +1494,14 @@ typedef struct vk_lt_plan {
     cublasLtMatmulAlgo_t algorithm;
     int usable; /* 0: this shape takes two launches */
 } vk_lt_plan;
-/* a launch that is timed on its own: the events before and after it, its kernel, and the mark that it follows */
-typedef struct vk_timer { cudaEvent_t event[2]; const void *kernel; int mark; } vk_timer;
+/* a launch that is timed on its own: the events before and after it, its kernel (NULL: copies and cuBLAS's), and the
+ * mark that it follows; CUPTI's records of it, and the longest kernel among them */
+typedef struct vk_timer {
+    cudaEvent_t event[2];
+    const void *kernel;
+    int mark, records;
+    int64_t longest_ns;
+} vk_timer;
 typedef struct vk_kernel_facts { const void *kernel; uint32_t registers, shared_bytes; } vk_kernel_facts;
 typedef struct vk_recording { uint64_t key; cudaGraphExec_t steps; } vk_recording;
 typedef struct vk_cuda {
@@ -1503,10 +1521,13 @@ typedef struct vk_cuda {
     int half;
     cudaEvent_t sent[2]; /* the copy out of each staging half */
     int in_flight[2];
-    int64_t marks, timers;
+    int64_t marks, timers, timers_with_events;
     cudaEvent_t *mark;
     cudaEvent_t *arrived; /* [marks] without a time: what waits for tokens when timing is off */
-    vk_timer *timer;      /* [timers] */
+    vk_timer *timer;      /* [timers], the first timers_with_events of which have events */
+    const char *events_only; /* why launches are not timed by CUPTI (kernels/cupti.h); NULL: they are, if it is there */
+    int64_t cupti_zero_ns;   /* its clock when mark 0 was reached */
+    int64_t graph_launch, graph_begin_ns, graph_ns; /* the graph that was sent last: its first launch, the host's times */
     int last_mark;        /* slot of the newest one */
     int64_t host_zero_ns; /* the host's clock when mark 0 was reached: launch times of the host count from it */
     vk_kernel_facts facts[VK_FACTS]; /* of kernels that were asked for */
@@ -1641,10 +1662,11 @@ static vp_result vk_cuda_describe_device(int32_t index, vp_device_info *info, vp
 #include "kernels/nvml.h"
 
 /* ---- opening and closing */
-static void vk_cublas_check(vk_queue *queue, cublasStatus_t status, const char *what, int line) {
+static void vk_cublas_check(vk_queue *queue, cublasStatus_t status, const char *what, const char *file, int line) {
     if (status == CUBLAS_STATUS_SUCCESS || queue->error) return;
     queue->error = VK_CUBLAS_ERROR + (int)status;
     queue->error_at = what;
+    queue->file = vk_file_name(file);
     queue->line = line;
 }
 /* each text is noted once; notes are appended */
@@ -1715,11 +1737,11 @@ static vp_result vk_cublas_open(vk_cuda *cuda, vp_error *error) {
                  started ? "" : "; install the CUDA Toolkit's cuBLAS, or name its folder in LD_LIBRARY_PATH");
         return vp_fail(error, VP_ERR_DEVICE, -1, "cuBLAS", text);
     }
-    vk_cublas_check(&cuda->queue, cuda->blas.set_stream(cuda->blas.handle, cuda->stream), "cublasSetStream", __LINE__);
+    vk_cublas_check(&cuda->queue, cuda->blas.set_stream(cuda->blas.handle, cuda->stream), "cublasSetStream", VK_HERE);
     /* sums in fp32 also where a product is split along k; TF32 is off by default */
     vk_cublas_check(&cuda->queue,
                     cuda->blas.set_math_mode(cuda->blas.handle, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
-                    "cublasSetMathMode", __LINE__);
+                    "cublasSetMathMode", VK_HERE);
     vk_lt_open(cuda);
     return VP_OK;
 }
@@ -1730,9 +1752,11 @@ static void vk_lt_forget(const vk_lt *lt, vk_lt_plan *plan) {
     if (plan->y) lt->layout_destroy(plan->y);
     memset(plan, 0, sizeof *plan);
 }
+static void vk_cupti_close(vk_queue *queue); /* kernels/cupti.h */
 static int vk_cuda_engines; /* open in this process, on any device */
 static void vk_cuda_close(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
+    vk_cupti_close(queue);
     cudaSetDevice(cuda->device); /* the caller may have gone on to another, and cuBLAS minds */
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
     for (int i = 0; i < VK_RECORDINGS; i++)
@@ -1743,7 +1767,7 @@ static void vk_cuda_close(vk_queue *queue) {
         if (cuda->mark[i]) cudaEventDestroy(cuda->mark[i]);
     for (int64_t i = 0; cuda->arrived && i < cuda->marks; i++)
         if (cuda->arrived[i]) cudaEventDestroy(cuda->arrived[i]);
-    for (int64_t i = 0; i < 2 * cuda->timers; i++) cudaEventDestroy(cuda->timer[i / 2].event[i % 2]);
+    for (int64_t i = 0; i < 2 * cuda->timers_with_events; i++) cudaEventDestroy(cuda->timer[i / 2].event[i % 2]);
     for (int i = 0; i < 2; i++)
         if (cuda->sent[i]) cudaEventDestroy(cuda->sent[i]);
     if (cuda->staging) cudaFreeHost(cuda->staging);
@@ -1796,6 +1820,7 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     __atomic_add_fetch(&vk_cuda_engines, 1, __ATOMIC_SEQ_CST);
     cuda->device = setup->device;
     cuda->wide = setup->wide;
+    if (setup->events_only) cuda->events_only = "as asked";
     status = cudaSetDevice(setup->device);
     if (status == cudaSuccess) {
         what = "cudaStreamCreate";
@@ -1845,7 +1870,7 @@ static void *vk_cuda_allocate(vk_queue *queue, size_t bytes) {
     if (status != cudaSuccess) {
         cuda->memory = NULL;
         if (status == cudaErrorMemoryAllocation) cudaGetLastError(); /* the caller tells it, with numbers */
-        else vk_cuda_check(queue, status, "cudaMalloc", __LINE__);
+        else vk_cuda_check(queue, status, "cudaMalloc", VK_HERE);
         return NULL;
     }
     VK_TRY(cudaMemsetAsync(cuda->memory, 0, bytes, cuda->stream));
@@ -1894,7 +1919,7 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
     cuda->vision_tiles = vk_cuda_has_tiles(extent->wide, &extent->vit);
     cuda->prefill_tiles = vk_cuda_has_tiles(extent->wide, &extent->llm);
     vk_cublas_check(queue, cuda->blas.set_workspace(cuda->blas.handle, base, VK_WORKSPACE_BYTES), "cublasSetWorkspace",
-                    __LINE__);
+                    VK_HERE);
     cuda->mark = (cudaEvent_t *)calloc((size_t)extent->marks, sizeof *cuda->mark);
     cuda->arrived = (cudaEvent_t *)calloc((size_t)extent->marks, sizeof *cuda->arrived);
     if (!cuda->mark || !cuda->arrived) return 0;
@@ -1954,7 +1979,7 @@ static void vk_cuda_product(vk_queue *queue, void *y, int ldy, cudaDataType type
                     blas->gemm(blas->handle, CUBLAS_OP_T, CUBLAS_OP_N, linear->n, m, linear->k_padded, &one,
                                linear->weights, in, linear->k_padded, x, in, ldx, &beta, y, type, ldy,
                                CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-                    "cublasGemmEx", __LINE__);
+                    "cublasGemmEx", VK_HERE);
     vk_end(queue);
 }
 /* How a product with a bias is done in one launch. Types are those of cublasLtMatmul's table: a bias has the type of
@@ -2031,13 +2056,13 @@ static void vk_lt_product(vk_queue *queue, const vk_lt_plan *plan, void *y, cons
     const float one = 1.0f;
     vk_cuda *cuda = vk_cuda_of(queue);
     vk_cublas_check(queue, cuda->lt.product_set(plan->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias),
-                    "cublasLtMatmulDescSetAttribute", __LINE__);
+                    "cublasLtMatmulDescSetAttribute", VK_HERE);
     if (queue->error) return;
     vk_cublas_check(queue,
                     cuda->lt.multiply((cublasLtHandle_t)cuda->blas.handle, plan->product, &one, linear->weights,
                                       plan->w, x, plan->x, &beta, y, plan->y, y, plan->y, &plan->algorithm,
                                       cuda->workspace, VK_WORKSPACE_BYTES, cuda->stream),
-                    "cublasLtMatmul", __LINE__);
+                    "cublasLtMatmul", VK_HERE);
     vk_end(queue);
 }
 /* One launch; or, with a bias that cublasLt does not add, two: first the bias, then a product that adds to it. Both
@@ -2141,7 +2166,7 @@ static void vk_cuda_attend_product(vk_queue *queue, const vk_attention_job *job,
                                            (char *)y + (size_t)i * (size_t)product->y_head * out, product->out,
                                            product->ldy, product->y_head * group, job->kv_heads, CUBLAS_COMPUTE_32F,
                                            CUBLAS_GEMM_DEFAULT),
-                        what, __LINE__);
+                        what, VK_HERE);
 }
 /* queries in chunks: scores = q k^T, softmax, y = weights v */
 static void vk_cuda_attend(vk_queue *queue, const vk_attention_job *job, int sequence, int first, int rows) {
@@ -2216,10 +2241,18 @@ static void vk_cuda_attention(vk_queue *queue, const vk_attention_job *job) {
 }
 
 /* ---- time */
+static int64_t vk_cuda_elapsed(vk_queue *queue, cudaEvent_t from, cudaEvent_t to) {
+    float ms = 0.0f;
+    VK_TRY(cudaEventElapsedTime(&ms, from, to));
+    return (int64_t)((double)ms * 1e6 + 0.5);
+}
+#include "kernels/cupti.h"
+
 static int64_t vk_cuda_mark(vk_queue *queue, int slot, const int32_t *token) {
     vk_cuda *cuda = vk_cuda_of(queue);
     int timed = queue->timing != VP_TIMING_OFF;
     if (queue->error) return 0;
+    if (slot == 0 && !queue->log) vk_cupti_stop(queue); /* a profiled request has failed before this one */
     if (token) VK_TRY(cudaMemcpyAsync(&cuda->tokens[slot], token, sizeof *token, cudaMemcpyDeviceToHost, cuda->stream));
     if (timed) VK_TRY(cudaEventRecord(cuda->mark[slot], cuda->stream));
     else if (token) VK_TRY(cudaEventRecord(cuda->arrived[slot], cuda->stream));
@@ -2228,6 +2261,11 @@ static int64_t vk_cuda_mark(vk_queue *queue, int slot, const int32_t *token) {
     if (slot == 0 && queue->log) { /* read after the device has passed it, so that no launch appears after its kernel */
         VK_TRY(cudaEventSynchronize(cuda->mark[0]));
         cuda->host_zero_ns = VK_HOST_CLOCK();
+        if (queue->traced) {
+            uint64_t now = 0;
+            vk_cupti.timestamp(&now);
+            cuda->cupti_zero_ns = (int64_t)now;
+        }
     }
     return timed ? vp_clock_ns() : 0;
 }
@@ -2239,22 +2277,17 @@ static vp_result vk_cuda_wait(vk_queue *queue, int slot, vp_error *error) {
     if (!queue->error) return VP_OK;
     snprintf(where, sizeof where, "%.*s", (int)strcspn(queue->error_at, "( "), queue->error_at);
     if (queue->error >= VK_CUBLAS_ERROR)
-        snprintf(text, sizeof text, "cuBLAS status %d (vlmprof_kernels.cu:%d)", queue->error - VK_CUBLAS_ERROR,
+        snprintf(text, sizeof text, "cuBLAS status %d (%s:%d)", queue->error - VK_CUBLAS_ERROR, queue->file,
                  queue->line);
     else
-        snprintf(text, sizeof text, "%s (%s, vlmprof_kernels.cu:%d)", cudaGetErrorString((cudaError_t)queue->error),
-                 cudaGetErrorName((cudaError_t)queue->error), queue->line);
+        snprintf(text, sizeof text, "%s (%s, %s:%d)", cudaGetErrorString((cudaError_t)queue->error),
+                 cudaGetErrorName((cudaError_t)queue->error), queue->file, queue->line);
     return vp_fail(error,
                    queue->error == cudaErrorMemoryAllocation
                            || queue->error == VK_CUBLAS_ERROR + CUBLAS_STATUS_ALLOC_FAILED
                        ? VP_ERR_MEMORY
                        : VP_ERR_DEVICE,
                    -1, where, text);
-}
-static int64_t vk_cuda_elapsed(vk_queue *queue, cudaEvent_t from, cudaEvent_t to) {
-    float ms = 0.0f;
-    VK_TRY(cudaEventElapsedTime(&ms, from, to));
-    return (int64_t)((double)ms * 1e6 + 0.5);
 }
 static int64_t vk_cuda_between(vk_queue *queue, int from, int to) {
     return vk_cuda_elapsed(queue, vk_cuda_of(queue)->mark[from], vk_cuda_of(queue)->mark[to]);
@@ -2265,27 +2298,46 @@ static void vk_stamp_launch(vk_queue *queue, int64_t index, int end) {
     vp_launch *launch = &queue->log[index];
     if (queue->error) return;
     if (end) launch->host_ns = VK_HOST_CLOCK() - launch->host_begin_ns;
-    else {
+    if (end && queue->traced) vk_cupti_leave();
+    if (!end) {
+        if (queue->traced) vk_cupti_enter(index);
         launch->host_begin_ns = VK_HOST_CLOCK();
         timer->kernel = queue->next.kernel;
         timer->mark = vk_cuda_of(queue)->last_mark;
+        timer->longest_ns = 0;
     }
+    if (queue->traced) return;
     VK_TRY(cudaEventRecord(timer->event[end], vk_cuda_of(queue)->stream));
     queue->stamps++;
 }
+static void vk_stamp_node(vk_queue *queue, int64_t index) {
+    vk_cuda *cuda = vk_cuda_of(queue);
+    vp_launch *launch = &queue->log[index];
+    launch->node = (int32_t)(index - cuda->graph_launch) + 1;
+    launch->host_begin_ns = cuda->graph_begin_ns;
+    launch->host_ns = cuda->graph_ns; /* divided among the nodes when all are there */
+    cuda->timer[index].kernel = queue->next.kernel;
+    cuda->timer[index].mark = cuda->last_mark;
+    cuda->timer[index].longest_ns = 0;
+}
 static int vk_cuda_reserve_log(vk_queue *queue, int64_t count) {
     vk_cuda *cuda = vk_cuda_of(queue);
-    vk_timer *grown;
-    if (count <= cuda->timers) return 1;
-    grown = (vk_timer *)realloc(cuda->timer, (size_t)count * sizeof *grown);
-    if (!grown) return 0;
-    cuda->timer = grown;
-    memset(grown + cuda->timers, 0, (size_t)(count - cuda->timers) * sizeof *grown);
-    for (vk_timer *timer = grown + cuda->timers; cuda->timers < count; timer++, cuda->timers++)
-        if (!VK_TRY(cudaEventCreate(&timer->event[0])) || !VK_TRY(cudaEventCreate(&timer->event[1]))) {
-            if (timer->event[0]) cudaEventDestroy(timer->event[0]);
-            return 0;
-        }
+    if (count > cuda->timers) {
+        vk_timer *grown = (vk_timer *)realloc(cuda->timer, (size_t)count * sizeof *grown);
+        if (!grown) return 0;
+        memset(grown + cuda->timers, 0, (size_t)(count - cuda->timers) * sizeof *grown);
+        cuda->timer = grown;
+        cuda->timers = count;
+    }
+    vk_cupti_start(queue);
+    if (queue->traced) return 1;
+    for (; cuda->timers_with_events < count; cuda->timers_with_events++) {
+        vk_timer *timer = &cuda->timer[cuda->timers_with_events];
+        if (VK_TRY(cudaEventCreate(&timer->event[0])) && VK_TRY(cudaEventCreate(&timer->event[1]))) continue;
+        if (timer->event[0]) cudaEventDestroy(timer->event[0]);
+        timer->event[0] = NULL;
+        return 0;
+    }
     return 1;
 }
 /* registers and shared memory of a kernel; 0 if the driver does not report them */
@@ -2319,7 +2371,7 @@ static void vk_cuda_align_host(vk_queue *queue) {
 /* Events report float milliseconds. The time of a launch is measured from the mark before it, of its stage or its
  * decode step: so resolution does not fade during a long request, and rounding never moves launches out of their
  * stage. */
-static void vk_cuda_read_log(vk_queue *queue) {
+static void vk_cuda_read_events(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
     int64_t at_mark = 0;
     int mark = 0;
@@ -2330,12 +2382,21 @@ static void vk_cuda_read_log(vk_queue *queue) {
         mark = timer->mark;
         launch->begin_ns = at_mark + vk_cuda_elapsed(queue, cuda->mark[mark], timer->event[0]);
         launch->ns = at_mark + vk_cuda_elapsed(queue, cuda->mark[mark], timer->event[1]) - launch->begin_ns;
+    }
+}
+static int vk_cuda_read_log(vk_queue *queue) {
+    vk_cuda *cuda = vk_cuda_of(queue);
+    if (!queue->traced) vk_cuda_read_events(queue);
+    else if (!vk_cupti_finish(queue)) return 0;
+    for (int64_t i = 0; i < queue->log_count; i++) {
+        vp_launch *launch = &queue->log[i];
         launch->host_begin_ns -= cuda->host_zero_ns;
-        if (!timer->kernel) continue;
-        launch->registers = vk_cuda_facts(cuda, timer->kernel).registers;
-        launch->shared_bytes += vk_cuda_facts(cuda, timer->kernel).shared_bytes;
+        if (!cuda->timer[i].kernel) continue;
+        launch->registers = vk_cuda_facts(cuda, cuda->timer[i].kernel).registers;
+        launch->shared_bytes += vk_cuda_facts(cuda, cuda->timer[i].kernel).shared_bytes;
     }
     vk_cuda_align_host(queue);
+    return 1;
 }
 /* Waits for what a failed call left behind. Errors that a device does not recover from are returned by every call,
  * also by this one. */
@@ -2357,7 +2418,7 @@ static void *vk_cuda_borrow(vk_queue *queue, size_t bytes) {
     void *memory = NULL;
     cudaError_t status = cudaMalloc(&memory, bytes);
     if (status == cudaErrorMemoryAllocation) { cudaGetLastError(); return NULL; } /* the caller tells it */
-    if (!vk_cuda_check(queue, status, "cudaMalloc", __LINE__)) return NULL;
+    if (!vk_cuda_check(queue, status, "cudaMalloc", VK_HERE)) return NULL;
     VK_TRY(cudaMemsetAsync(memory, 0x3c, bytes, vk_cuda_of(queue)->stream));
     return memory;
 }
@@ -2384,10 +2445,15 @@ static int vk_cuda_replay(vk_queue *queue, uint64_t key) {
     if (queue->error) return 1;
     for (int i = 0; i < VK_RECORDINGS && !cuda->no_recordings; i++)
         if (cuda->recordings[i].steps && cuda->recordings[i].key == key) {
+            if (queue->traced) vk_cupti_enter(queue->log_count);
+            cuda->graph_launch = queue->log_count;
+            if (queue->traced) cuda->graph_begin_ns = VK_HOST_CLOCK();
             status = cudaGraphLaunch(cuda->recordings[i].steps, cuda->stream);
+            if (queue->traced) cuda->graph_ns = VK_HOST_CLOCK() - cuda->graph_begin_ns;
+            if (queue->traced) vk_cupti_leave();
             /* how much of it was sent is unknown: this request fails, the next one does not use it */
             if (status != cudaSuccess) vk_cuda_give_up_recording(queue, status, "cudaGraphLaunch");
-            vk_cuda_check(queue, status, "cudaGraphLaunch", __LINE__);
+            vk_cuda_check(queue, status, "cudaGraphLaunch", VK_HERE);
             return 1;
         }
     return 0;
@@ -3805,16 +3871,18 @@ static int64_t vk_cpu_between(vk_queue *queue, int from, int to) {
 }
 static int32_t vk_cpu_token(vk_queue *queue, int slot) { return vk_cpu_of(queue)->tokens[slot]; }
 static int vk_cpu_reserve_log(vk_queue *queue, int64_t count) { (void)queue; (void)count; return 1; }
-static void vk_cpu_read_log(vk_queue *queue) {
+static int vk_cpu_read_log(vk_queue *queue) {
     for (int64_t i = 0; i < queue->log_count; i++) {
         queue->log[i].host_begin_ns = queue->log[i].begin_ns -= vk_cpu_of(queue)->marks[0];
         queue->log[i].host_ns = queue->log[i].ns;
     }
     for (int64_t i = 0; queue->spans && i < queue->spans->count && i < queue->spans->capacity; i++)
         queue->spans->span[i].begin_ns -= vk_cpu_of(queue)->marks[0];
+    return 1;
 }
 static void vk_cpu_recover(vk_queue *queue) { (void)queue; }
 static uint64_t vk_cpu_pinned_bytes(vk_queue *queue) { (void)queue; return 0; }
+static const char *vk_cpu_launch_timer(vk_queue *queue) { (void)queue; return "the host's clock"; }
 static void *vk_cpu_borrow(vk_queue *queue, size_t bytes) {
     char *memory = (char *)vk_reserve(bytes);
     (void)queue;

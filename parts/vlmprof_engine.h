@@ -32,6 +32,8 @@ typedef struct vp_engine vp_engine;
 
 /* not VP_OK: stop with VP_ERR_INTERRUPTED */
 typedef vp_result (*vp_progress)(void *user, const char *what, int64_t done, int64_t total);
+/* what a GPU does differently, a bit each. EVENTS: launches are timed by events, also where CUPTI is there */
+typedef enum vp_gpu_switch { VP_GPU_EVENTS = 1 } vp_gpu_switch;
 typedef struct vp_engine_options {
     const vp_model_config *config;
     /* NULL: synthetic weights from `seed`; packed weights are used where they lie: bf16 on the CPU only */
@@ -42,6 +44,7 @@ typedef struct vp_engine_options {
     const char *device;   /* "auto", "cpu", "cuda", "cuda:N" */
     const char *gemm;     /* NULL or "auto": measured choice; else one of vp_engine_gemm_name */
     int32_t threads;      /* 0: all cores this process may use */
+    uint32_t gpu;         /* vp_gpu_switch; 0: none */
     int32_t max_sequence; /* longest prompt + new tokens of any request */
     int32_t max_views;    /* most views (crops + global) of any request */
     vp_progress progress; void *progress_user;
@@ -99,6 +102,13 @@ VP_API vp_result vp_device_energy(int32_t cuda_device, double *joules, vp_error 
  * threads: one engine per thread */
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error);
 VP_API void vp_engine_close(vp_engine *engine); /* NULL is fine */
+/* What vp_engine_open would reserve on the device, without reserving it: several engines at once need the sum. It opens
+ * the device and chooses kernels, as vp_engine_open does.
+ * out:     bytes       weights, cache and buffers
+ *          free_bytes  on the device now; 0: the system does not say
+ * returns: as vp_engine_open, but never VP_ERR_MEMORY for the weights */
+VP_API vp_result vp_engine_needs(const vp_engine_options *options, uint64_t *bytes, uint64_t *free_bytes,
+                                 vp_error *error);
 
 /* HF: model.safetensors, or shards and their index, with the names of vp_model_tensor. Values are bf16, except those
  * that bf16 would change and that the engine keeps in fp32 (norms, biases, router, positions). PACKED:
@@ -183,6 +193,11 @@ VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine);
 VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows);
 /* kernels this processor can run; NULL past the end */
 VP_API const char *vp_engine_gemm_name(int32_t index);
+/* How VP_TIMING_KERNEL times launches: "activity records of CUPTI, version 130001", "CUDA events: " and why CUPTI does
+ * not, or "the host's clock". The text is valid until the next call. */
+VP_API const char *vp_engine_launch_timer(const vp_engine *engine);
+/* the same of any GPU of this process, without an engine; NULL: no GPU code in this build */
+VP_API const char *vp_device_launch_timer(void);
 /* For vp_ranges_init: sends ranges to a tool that reads NVTX (Nsight Systems); without such a tool a pair costs a
  * few ns. NULL: built without NVTX, that is without nvcc and without -DVLMPROF_NVTX. Lives as long as the program;
  * any thread may use it. */

@@ -115,9 +115,10 @@ typedef enum vp_latency_features {
     VP_LATENCY_PHYSICAL,
     VP_LATENCY_SEED, /* the experiments' inputs: 1, vision_tokens, text_tokens, tier_index, top_k,
                       * num_active_blocks, output_tokens */
-    VP_LATENCY_MEAN /* the mean of what was measured */
+    VP_LATENCY_MEAN, /* the mean of what was measured */
+    VP_LATENCY_WEIGHTS /* PHYSICAL, and what weights of several precisions cost: for measurements of more than one */
 } vp_latency_features;
-enum { VP_LATENCY_COLUMNS_LIMIT = 7 };
+enum { VP_LATENCY_COLUMNS_LIMIT = 11 };
 typedef struct vp_latency_request {
     int32_t views;         /* passes of the vision transformer: crops + global view; 0 for text only */
     int32_t vision_tokens; /* that the language model sees */
@@ -125,16 +126,20 @@ typedef struct vp_latency_request {
     int32_t sequence;      /* prompt positions: BOS, image and text */
     int32_t output_tokens; /* decode steps are one fewer */
     int32_t tier_index, top_k, expert_count, active_blocks;
+    int32_t weight_bits;   /* of the language model's linears: 4, 8, 16 or 32; only WEIGHTS reads it */
 } vp_latency_request;
 /* One row of a stage's model.
  * out:     x        double [VP_LATENCY_COLUMNS_LIMIT], the first *columns
  * returns: VP_OK; VP_ERR_RANGE a count negative, sequence or output_tokens or active_blocks < 1, top_k outside
- * 1..expert_count; both are 0 of a model without experts
+ * 1..expert_count; both are 0 of a model without experts; WEIGHTS: weight_bits none of those
  * rule:    vision: 1, views, vision tokens
  *          prefill: 1, n, B, B n, B n k (expert FLOPs), B n^2 (attention), B E (1 - (1 - k / E)^n) (experts whose
  *          bytes are read, on average)
  *          decode: S, S B, S B k (bytes of experts), B (S n + S (S - 1) / 2) (positions read from the cache)
  *          other: 1, views, n
+ *          WEIGHTS: prefill also B w, R w, B q, R q, with R its last column above; decode also S B w, S B k w, S B q,
+ *          S B k q. w: bytes of a weight, bits / 8, and of integers 1/8 more for the scale of 32 values; q: 1 of
+ *          integers, which are widened before they multiply, else 0
  *          n sequence, B active blocks, k top_k, E experts, S steps; a stage that does not run has only zeros */
 VP_API vp_result vp_latency_row(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *request,
                                 double *x, int32_t *columns);
@@ -831,17 +836,22 @@ VP_API const char *vp_latency_stage_name(vp_latency_stage stage) {
 
 VP_API const char *vp_latency_column_name(vp_latency_features features, vp_latency_stage stage, int32_t column) {
     static const char *const physical[VP_LATENCY_STAGE_COUNT][VP_LATENCY_COLUMNS_LIMIT] = {
-        {"1", "views", "vision_tokens", NULL, NULL, NULL, NULL},
+        {"1", "views", "vision_tokens"},
         {"1", "sequence", "blocks", "blocks*sequence", "blocks*sequence*top_k", "blocks*sequence^2",
-         "blocks*experts_read"},
-        {"steps", "steps*blocks", "steps*blocks*top_k", "blocks*positions_read", NULL, NULL, NULL},
-        {"1", "views", "sequence", NULL, NULL, NULL, NULL},
+         "blocks*experts_read", "blocks*bytes", "blocks*experts_read*bytes", "blocks*widened",
+         "blocks*experts_read*widened"},
+        {"steps", "steps*blocks", "steps*blocks*top_k", "blocks*positions_read", "steps*blocks*bytes",
+         "steps*blocks*top_k*bytes", "steps*blocks*widened", "steps*blocks*top_k*widened"},
+        {"1", "views", "sequence"},
     };
+    /* columns that the weights add stand behind the physical ones */
+    static const int32_t plain[VP_LATENCY_STAGE_COUNT] = {3, 7, 4, 3};
     static const char *const seed[VP_LATENCY_COLUMNS_LIMIT] = {
         "1", "vision_tokens", "text_tokens", "tier_index", "top_k", "num_active_blocks", "output_tokens"};
     if ((int)stage < 0 || (int)stage >= VP_LATENCY_STAGE_COUNT || column < 0 || column >= VP_LATENCY_COLUMNS_LIMIT)
         return NULL;
-    if (features == VP_LATENCY_PHYSICAL) return physical[stage][column];
+    if (features == VP_LATENCY_WEIGHTS) return physical[stage][column];
+    if (features == VP_LATENCY_PHYSICAL) return column < plain[stage] ? physical[stage][column] : NULL;
     if (features == VP_LATENCY_SEED) return seed[column];
     return features == VP_LATENCY_MEAN && column == 0 ? "1" : NULL;
 }
@@ -850,6 +860,16 @@ static int vp_impl_latency_good(const vp_latency_request *request) {
     return request->views >= 0 && request->vision_tokens >= 0 && request->text_tokens >= 0 && request->sequence >= 1
            && request->output_tokens >= 1 && request->tier_index >= 0 && request->active_blocks >= 1
            && request->top_k >= (request->expert_count > 0) && request->top_k <= request->expert_count;
+}
+
+static int vp_impl_latency_fits(vp_latency_features features, const vp_latency_request *request) {
+    const int32_t bits = request->weight_bits;
+    return vp_impl_latency_good(request)
+           && (features != VP_LATENCY_WEIGHTS || bits == 4 || bits == 8 || bits == 16 || bits == 32);
+}
+
+static int vp_impl_latency_is_physical(vp_latency_features features) {
+    return features == VP_LATENCY_PHYSICAL || features == VP_LATENCY_WEIGHTS;
 }
 
 static int vp_impl_latency_runs(vp_latency_stage stage, const vp_latency_request *request) {
@@ -886,14 +906,29 @@ static int32_t vp_impl_latency_physical(vp_latency_stage stage, const vp_latency
     }
 }
 
+/* adds what the bytes of weights and their widening cost, behind the physical columns */
+static int32_t vp_impl_latency_weights(vp_latency_stage stage, const vp_latency_request *request, double *x,
+                                       int32_t count) {
+    const double widened = request->weight_bits < 16 ? 1.0 : 0.0,
+                 bytes = (double)request->weight_bits / 8.0 + 0.125 * widened;
+    const int32_t dense = stage == VP_LATENCY_PREFILL ? 2 : 1, experts = stage == VP_LATENCY_PREFILL ? 6 : 2;
+    if (stage != VP_LATENCY_PREFILL && stage != VP_LATENCY_DECODE) return count;
+    x[count] = x[dense] * bytes;
+    x[count + 1] = x[experts] * bytes;
+    x[count + 2] = x[dense] * widened;
+    x[count + 3] = x[experts] * widened;
+    return count + 4;
+}
+
 /* the row of a request that was already checked */
 static int32_t vp_impl_latency_row(vp_latency_features features, vp_latency_stage stage,
                                    const vp_latency_request *request, double *x) {
     const int runs = vp_impl_latency_runs(stage, request);
     int32_t count = 1, i;
     x[0] = 1.0;
-    if (features == VP_LATENCY_PHYSICAL) {
+    if (vp_impl_latency_is_physical(features)) {
         count = vp_impl_latency_physical(stage, request, x);
+        if (features == VP_LATENCY_WEIGHTS) count = vp_impl_latency_weights(stage, request, x, count);
     } else if (features == VP_LATENCY_SEED) {
         x[1] = (double)request->vision_tokens;
         x[2] = (double)request->text_tokens;
@@ -908,7 +943,7 @@ static int32_t vp_impl_latency_row(vp_latency_features features, vp_latency_stag
 }
 
 static int vp_impl_latency_kind(vp_latency_features features) {
-    return features == VP_LATENCY_PHYSICAL || features == VP_LATENCY_SEED || features == VP_LATENCY_MEAN;
+    return vp_impl_latency_is_physical(features) || features == VP_LATENCY_SEED || features == VP_LATENCY_MEAN;
 }
 
 VP_API vp_result vp_latency_row(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *request,
@@ -916,7 +951,7 @@ VP_API vp_result vp_latency_row(vp_latency_features features, vp_latency_stage s
     if (!request || !x || !columns || !vp_impl_latency_kind(features) || (int)stage < 0
         || (int)stage >= VP_LATENCY_STAGE_COUNT)
         return VP_ERR_RANGE;
-    if (!vp_impl_latency_good(request)) return VP_ERR_RANGE;
+    if (!vp_impl_latency_fits(features, request)) return VP_ERR_RANGE;
     *columns = vp_impl_latency_row(features, stage, request, x);
     return VP_OK;
 }
@@ -924,12 +959,13 @@ VP_API vp_result vp_latency_row(vp_latency_features features, vp_latency_stage s
 /* Can the fit learn from row i of a stage? 1: yes; 0: no; -1: the row is wrong, and the error says why. */
 static int vp_impl_latency_use(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *request,
                                double measured, size_t row, vp_error *error) {
-    if (!vp_impl_latency_good(request)) {
+    if (!vp_impl_latency_fits(features, request)) {
         vp_fail(error, VP_ERR_RANGE, (int64_t)row, "request", "a count is out of range");
         return -1;
     }
     if (measured != measured || !vp_impl_latency_runs(stage, request)) return 0;
-    if (!vp_all_finite(&measured, 1) || (features == VP_LATENCY_PHYSICAL && !(measured > 1e-100 && measured < 1e100))) {
+    if (!vp_all_finite(&measured, 1)
+        || (vp_impl_latency_is_physical(features) && !(measured > 1e-100 && measured < 1e100))) {
         vp_fail(error, VP_ERR_RANGE, (int64_t)row, vp_latency_stage_name(stage), "a measured latency is not above 0");
         return -1;
     }
@@ -937,8 +973,8 @@ static int vp_impl_latency_use(vp_latency_features features, vp_latency_stage st
 }
 
 static const unsigned char *vp_impl_latency_signs(vp_latency_features features) {
-    static const unsigned char all[VP_LATENCY_COLUMNS_LIMIT] = {1, 1, 1, 1, 1, 1, 1};
-    return features == VP_LATENCY_PHYSICAL ? all : NULL;
+    static const unsigned char all[VP_LATENCY_COLUMNS_LIMIT] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    return vp_impl_latency_is_physical(features) ? all : NULL;
 }
 
 /* how rows weigh: all the same (at first), or by what the fit before predicts */
@@ -998,7 +1034,7 @@ static vp_result vp_impl_latency_fit_stage(vp_latency_features features, vp_late
                                            size_t rows, vp_impl_latency_weigh *weigh, vp_linear *fit,
                                            vp_error *error) {
     vp_result result = vp_impl_latency_fit_once(features, stage, requests, measured, stride, rows, weigh, fit, error);
-    int round, settled = features != VP_LATENCY_PHYSICAL;
+    int round, settled = !vp_impl_latency_is_physical(features);
     for (round = 0; result == VP_OK && fit->rows && !settled && round < VP_IMPL_LATENCY_ROUNDS; round++) {
         weigh->before = *fit;
         weigh->by_prediction = 1;
@@ -1048,7 +1084,8 @@ VP_API vp_result vp_latency_predict(const vp_latency_model *model, const vp_late
                                     vp_latency_prediction *prediction) {
     double x[VP_LATENCY_COLUMNS_LIMIT] = {0.0}, sum;
     int32_t s, j, columns;
-    if (!vp_impl_latency_model_good(model) || !request || !prediction || !vp_impl_latency_good(request))
+    if (!vp_impl_latency_model_good(model) || !request || !prediction
+        || !vp_impl_latency_fits(model->features, request))
         return VP_ERR_RANGE;
     prediction->total = 0.0;
     for (s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
@@ -1076,12 +1113,12 @@ VP_API vp_result vp_latency_interval(const vp_latency_model *model, vp_latency_s
     if (!vp_impl_latency_model_good(model) || (int)stage < 0 || (int)stage >= VP_LATENCY_STAGE_COUNT || !request
         || !range)
         return VP_ERR_RANGE;
-    if (!vp_impl_latency_good(request) || !vp_impl_latency_runs(stage, request)) return VP_ERR_RANGE;
+    if (!vp_impl_latency_fits(model->features, request) || !vp_impl_latency_runs(stage, request)) return VP_ERR_RANGE;
     if (!model->fitted[stage]) return VP_ERR_MISMATCH;
     vp_impl_latency_row(model->features, stage, request, x);
     value = vp_linear_value(&model->fit[stage], x);
     /* what is not measured yet weighs as it is predicted */
-    weight = model->features == VP_LATENCY_PHYSICAL ? 1.0 / (value * value) : 1.0;
+    weight = vp_impl_latency_is_physical(model->features) ? 1.0 / (value * value) : 1.0;
     result = vp_linear_interval(&model->fit[stage], x, weight, level, &made);
     if (result != VP_OK) return result;
     line = &model->affine[stage];
@@ -1169,7 +1206,7 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
     }
     if (!vp_impl_leave_out_take(&folds, columns, group_count, scratch, scratch_bytes))
         return vp_fail(error, VP_ERR_CAPACITY, -1, "fit", "scratch is too small");
-    if (features == VP_LATENCY_PHYSICAL) { /* the folds share the weights of all rows: how noise grows is no secret */
+    if (vp_impl_latency_is_physical(features)) { /* folds share the weights of all rows: how noise grows is no secret */
         result = vp_impl_latency_fit_stage(features, stage, requests, measured, 1, rows, &weigh, &fit, error);
         if (result != VP_OK) return result;
     }

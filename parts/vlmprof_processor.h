@@ -520,6 +520,7 @@ VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t wid
         vp_impl_picture_llava(processor, &made);
     } else if (processor->kind == VP_PROCESSOR_GEMMA3) {
         result = vp_impl_picture_gemma3(processor, &made, error);
+        if (result != VP_OK) return result;
     } else if (processor->kind == VP_PROCESSOR_MOLMO2) {
         result = vp_impl_picture_molmo2(processor, &made, error);
         if (result != VP_OK) return result;

@@ -97,10 +97,11 @@ typedef struct vp_stage_times {
 
 /* STAGE: a stamp at each boundary and each token. OFF: no stamp and no timing event; all times are 0 (`ran`,
  * launches, flops and bytes are still filled in). KERNEL: each launch, product and copy lies between two stamps of
- * its own (GPU: events from a pool that is made before the request starts and read after it), and decode steps are
- * sent kernel by kernel. That costs time: compare totals of this mode only with its own kernel_ns. On a GPU, kernels
- * that are shorter than the host needs to send one appear too long. Tokens and logits have the same bits in all
- * modes. */
+ * its own. That costs time: compare totals of this mode only with its own kernel_ns. On a GPU CUPTI's records take the
+ * place of the stamps, if it is there (vp_engine_launch_timer): decode steps are then sent as ever, and times are those
+ * of the device. Without it the stamps are events, which the device passes before and after a kernel: launch latency is
+ * part of their time, decode steps are sent kernel by kernel, and kernels that are shorter than the host needs to send
+ * one appear too long. Tokens and logits have the same bits in all modes. */
 typedef enum vp_timing { VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL } vp_timing;
 typedef enum vp_launch_kind { VP_LAUNCH_KERNEL, VP_LAUNCH_COPY, VP_LAUNCH_COPY_TO_DEVICE,
                               VP_LAUNCH_COPY_TO_HOST } vp_launch_kind;
@@ -108,15 +109,19 @@ typedef enum vp_launch_kind { VP_LAUNCH_KERNEL, VP_LAUNCH_COPY, VP_LAUNCH_COPY_T
  * launch appears after its kernel. The device's times count from the last boundary of a stage or decode step: their
  * resolution does not fade, and they lie within the stage's times. */
 typedef struct vp_launch {
-    const char *name;                                /* of the kernel, or "gemm", "attention..", "copy.."; static */
+    /* of the kernel, or "gemm", "attention..", "copy..", perhaps "gemm: " and cuBLAS's kernel; static */
+    const char *name;
     int32_t stage, step;                             /* vp_stage; decode step from 1 on, 0 before */
     /* vp_part; block of the ViT or the language model, -1 outside of blocks */
     int32_t part, block;
-    int32_t kind, line;                              /* vp_launch_kind; where vlmprof_kernels.cu sends it */
+    int32_t kind, line;                              /* vp_launch_kind; where it is sent: .. */
+    const char *file;                                /* .. vlmprof_kernels.cu or one of parts/kernels; static */
     /* gemm [m, n, k]; grouped gemm [rows of all, n, k, experts that have any]; attention [batch, queries, keys, width];
      * gather [rows, bytes]; other kernels [rows, width]; copies none */
     int32_t shape[4], dimensions;
-    /* kernels of vlmprof_kernels.cu: blocks, threads a block; GPU: registers a thread; 0: not known */
+    const char *kernel;                              /* of cuBLAS, as CUPTI names it; NULL: not known, or our own */
+    int32_t node;                                    /* of a graph that was sent whole, from 1; 0: sent alone */
+    /* kernels: blocks, threads a block; GPU: registers a thread; 0: not known */
     uint32_t grid, threads, registers, shared_bytes;
     int64_t begin_ns, ns;                            /* from the start of the request, on the device */
     /* the host's clock from the start of the request: sending it; CPU: running it */

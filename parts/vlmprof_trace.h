@@ -857,7 +857,7 @@ static void vp_impl_trace_launch_op(vp_trace *trace, const vp_launch *launch, in
     vp_impl_trace_op_args(trace, id);
     if (trace->shapes) vp_impl_trace_dims(trace, launch->shape, launch->dimensions);
     if (trace->stacks) {
-        snprintf(stack, sizeof stack, "vlmprof_kernels.cu(%d): ", (int)launch->line);
+        snprintf(stack, sizeof stack, "%.40s(%d): ", launch->file, (int)launch->line);
         vp_impl_trace_key(trace, "Call stack");
         vp_impl_trace_put(trace, "\"");
         vp_impl_trace_put(trace, stack);
@@ -919,8 +919,9 @@ static void vp_impl_trace_device_slice(vp_trace *trace, const vp_trace_device *d
     static const char *const copies[] = {"", "Memcpy DtoD (Device -> Device)", "Memcpy HtoD (Pinned -> Device)",
                                          "Memcpy DtoH (Device -> Pinned)"};
     const int kernel = launch->kind == VP_LAUNCH_KERNEL;
-    vp_impl_trace_slice(trace, kernel ? "kernel" : "gpu_memcpy", kernel ? launch->name : copies[launch->kind],
-                        device->id, VP_TRACE_STREAM, at.begin, at.end - at.begin);
+    const char *name = launch->kernel ? launch->kernel : launch->name;
+    vp_impl_trace_slice(trace, kernel ? "kernel" : "gpu_memcpy", kernel ? name : copies[launch->kind], device->id,
+                        VP_TRACE_STREAM, at.begin, at.end - at.begin);
     vp_impl_trace_arg(trace, "External id", op);
     if (kernel) vp_impl_trace_arg(trace, "queued", 0);
     vp_impl_trace_arg(trace, "device", device->id);
@@ -956,10 +957,13 @@ static void vp_impl_trace_launch(vp_trace *trace, vp_impl_trace_walk *walk) {
         if (walk->on_device <= host.begin) walk->on_device = host.begin + 1;
         on = vp_impl_trace_leaf(trace, &walk->on_device, vp_impl_trace_device_of(walk, walk->next), launch->ns,
                                 vp_impl_trace_device_of(walk, walk->next + 1));
-        vp_impl_trace_slice(trace, "cuda_runtime", copy ? "cudaMemcpyAsync" : "cudaLaunchKernel", trace->process,
-                            trace->thread, host.begin, host.end - host.begin);
+        vp_impl_trace_slice(trace, "cuda_runtime",
+                            launch->node ? "cudaGraphLaunch" : copy ? "cudaMemcpyAsync" : "cudaLaunchKernel",
+                            trace->process, trace->thread, host.begin, host.end - host.begin);
         vp_impl_trace_arg(trace, "External id", op);
-        vp_impl_trace_arg(trace, "cbid", copy ? 41 : 211);
+        vp_impl_trace_arg(trace, "cbid", launch->node ? 311 : copy ? 41 : 211);
+        /* one call for all of them: each has its share of the call's time */
+        if (launch->node) vp_impl_trace_arg(trace, "graph node", launch->node);
         vp_impl_trace_arg(trace, "correlation", correlation);
         vp_impl_trace_end(trace);
         vp_impl_trace_flow(trace, 1, correlation, trace->process, trace->thread, host.begin);
@@ -1136,7 +1140,7 @@ static int vp_impl_trace_check_run(const vp_trace *trace, const vp_trace_run *ru
     for (i = 0; i < run->launch_count; i++) {
         const vp_launch *launch = &run->launches[i];
         const int64_t limit = VP_IMPL_TRACE_NS_LIMIT;
-        if (!launch->name || launch->stage < 0 || launch->stage >= VP_STAGE_COUNT || launch->part < 0
+        if (!launch->name || !launch->file || launch->stage < 0 || launch->stage >= VP_STAGE_COUNT || launch->part < 0
             || launch->part >= VP_PART_COUNT || launch->kind < VP_LAUNCH_KERNEL || launch->kind > VP_LAUNCH_COPY_TO_HOST
             || launch->step < 0 || launch->dimensions < 0 || launch->dimensions > 4 || launch->begin_ns < 0
             || launch->begin_ns > limit || launch->ns < 0 || launch->ns > limit || launch->host_begin_ns < 0

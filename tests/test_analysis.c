@@ -1059,7 +1059,7 @@ static double request_ms[REQUESTS * VP_LATENCY_STAGE_COUNT];
 static uint32_t request_config[REQUESTS], request_size[REQUESTS];
 
 static void test_latency_rows(void) {
-    vp_latency_request r = {3, 384, 20, 430, 5, 1, 8, 64, 16};
+    vp_latency_request r = {3, 384, 20, 430, 5, 1, 8, 64, 16, 0};
     double x[VP_LATENCY_COLUMNS_LIMIT];
     int32_t columns = 0, s, j;
     int row = 0;
@@ -1083,6 +1083,21 @@ static void test_latency_rows(void) {
     r.top_k = 64; /* all experts are read */
     CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_PREFILL, &r, x, &columns), VP_OK);
     CHECK(x[6] == 16 * 64);
+    check_case("features of weights");
+    CHECK_INT(vp_latency_row(VP_LATENCY_WEIGHTS, VP_LATENCY_PREFILL, &r, x, &columns), VP_ERR_RANGE); /* 0 bits */
+    r.weight_bits = 4; /* with its scales 5 bits */
+    CHECK_INT(vp_latency_row(VP_LATENCY_WEIGHTS, VP_LATENCY_PREFILL, &r, x, &columns), VP_OK);
+    CHECK(columns == 11 && x[7] == 16 * 0.625 && x[8] == 16 * 64 * 0.625 && x[9] == 16 && x[10] == 16 * 64);
+    CHECK_INT(vp_latency_row(VP_LATENCY_WEIGHTS, VP_LATENCY_DECODE, &r, x, &columns), VP_OK);
+    CHECK(columns == 8 && x[3] == 16 * (430 + 431 + 432 + 433) && x[4] == 64 * 0.625 && x[5] == 64 * 64 * 0.625 && x[6] == 64 && x[7] == 64 * 64);
+    r.weight_bits = 16;
+    CHECK_INT(vp_latency_row(VP_LATENCY_WEIGHTS, VP_LATENCY_DECODE, &r, x, &columns), VP_OK);
+    CHECK(x[4] == 128 && x[6] == 0 && x[7] == 0);
+    for (s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
+        CHECK_INT(vp_latency_row(VP_LATENCY_WEIGHTS, (vp_latency_stage)s, &r, x, &columns), VP_OK);
+        for (j = 0; vp_latency_column_name(VP_LATENCY_WEIGHTS, (vp_latency_stage)s, j); j++) {}
+        CHECK_INT(j, columns);
+    }
     r.output_tokens = 1;
     CHECK_INT(vp_latency_row(VP_LATENCY_SEED, VP_LATENCY_DECODE, &r, x, &columns), VP_OK);
     CHECK(x[0] == 0 && x[6] == 0);
@@ -1093,6 +1108,40 @@ static void test_latency_rows(void) {
     r.output_tokens = 0;
     CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_DECODE, &r, x, &columns), VP_ERR_RANGE);
     CHECK_INT(columns, 77);
+}
+
+/* times that bytes and widening explain are found again, for bits that were in the data */
+static void test_latency_weights(void) {
+    enum { EACH = 12, ROWS = 3 * EACH };
+    static const int32_t bits[3] = {16, 8, 4};
+    static const double bytes[3] = {2, 1.125, 0.625};
+    vp_latency_request asked[ROWS];
+    double measured[ROWS * VP_LATENCY_STAGE_COUNT];
+    vp_latency_model model;
+    vp_latency_prediction prediction;
+    vp_error error;
+    check_case("weights of three kinds: what decode costs");
+    memset(asked, 0, sizeof asked);
+    for (int i = 0; i < ROWS; i++) {
+        vp_latency_request *r = &asked[i];
+        r->sequence = 300 + 70 * (i % 5);
+        r->output_tokens = 9;
+        r->expert_count = 64;
+        r->top_k = 1 << i % 4;
+        r->active_blocks = 8 + 4 * (i % 3);
+        r->weight_bits = bits[i / EACH];
+        for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) measured[i * VP_LATENCY_STAGE_COUNT + s] = (double)NAN;
+        measured[i * VP_LATENCY_STAGE_COUNT + VP_LATENCY_DECODE] =
+            8 * (5 + r->active_blocks * (0.5 + 0.2 * bytes[i / EACH] + (1.5 * bytes[i / EACH] + (i >= EACH ? 0.3 : 0)) * r->top_k));
+    }
+    if (!CHECK_INT(vp_latency_fit(VP_LATENCY_WEIGHTS, asked, measured, ROWS, &model, &error), VP_OK)) return;
+    for (int i = 0; i < ROWS; i++) {
+        CHECK_INT(vp_latency_predict(&model, &asked[i], &prediction), VP_OK);
+        CHECK_NEAR(prediction.stage[VP_LATENCY_DECODE], measured[i * VP_LATENCY_STAGE_COUNT + VP_LATENCY_DECODE], 1e-6 * 1000);
+    }
+    asked[0].weight_bits = 3;
+    CHECK_INT(vp_latency_predict(&model, &asked[0], &prediction), VP_ERR_RANGE);
+    CHECK_INT(vp_latency_fit(VP_LATENCY_WEIGHTS, asked, measured, ROWS, &model, &error), VP_ERR_RANGE);
 }
 
 static double held_out_mape(vp_latency_features features, vp_latency_stage stage, const uint32_t *groups, size_t group_count) {
@@ -1733,6 +1782,7 @@ int main(void) {
     test_effects();
     test_gain();
     test_latency_rows();
+    test_latency_weights();
     test_limits();
     test_machines();
     test_latency();

@@ -397,6 +397,64 @@ static void test_without_experts(void) {
     remove_folder(in_folder("dense"));
 }
 
+/* ---- weights as a knob: each kind has an engine, each file says it, and reports tell them apart */
+static void test_weights(void) {
+    document one, other;
+    check_case("weights: a sweep of bf16 goes on with int4");
+    CHECK_INT(cli("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/w --tier_list low --num_samples 3 --num_runs_per_sample 2 "
+                  "--max_new_tokens 4 --bare_every 0 --device cpu --quiet"), 0);
+    CHECK_INT(cli("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/w --tier_list low --num_samples 3 --num_runs_per_sample 2 "
+                  "--max_new_tokens 4 --bare_every 0 --device cpu --weights_list bf16 int4"), 0);
+    CHECK(last.err && strstr(last.err, "(3 measured now, 0 failed)"));
+    CHECK_INT(cli("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/single --tier_list low --num_samples 3 --num_runs_per_sample 2 "
+                  "--max_new_tokens 4 --bare_every 0 --device cpu --quiet --weights int4"), 0);
+    if (CHECK(load(&one, in_folder("w/questions_imgsizetier-low_crops1_topk2_blocks4_weightsint4.json")))
+        && CHECK(load(&other, in_folder("single/questions_imgsizetier-low_crops1_topk2_blocks4.json")))) {
+        const uint32_t rows = vp_json_get(&one.json, 0, "per_sample_results"), same = vp_json_get(&other.json, 0, "per_sample_results");
+        CHECK(vp_json_equals(&one.json, vp_json_get(&one.json, 0, "weights"), "int4"));
+        CHECK(vp_json_equals(&other.json, vp_json_get(&other.json, 0, "weights"), "int4"));
+        for (uint32_t i = 0; i < 3; i++) {
+            const uint32_t ids = vp_json_get(&one.json, vp_json_at(&one.json, rows, i), "output_token_ids"),
+                           wanted = vp_json_get(&other.json, vp_json_at(&other.json, same, i), "output_token_ids");
+            for (uint32_t k = 0; k < 4; k++) {
+                int64_t token = -1, want = -2;
+                vp_json_to_int(&one.json, vp_json_at(&one.json, ids, k), &token);
+                vp_json_to_int(&other.json, vp_json_at(&other.json, wanted, k), &want);
+                CHECK_INT(token, want);
+            }
+        }
+    }
+    unload(&one);
+    unload(&other);
+    if (CHECK(load(&one, in_folder("w/questions_imgsizetier-low_crops1_topk2_blocks4.json")))) /* its name stays */
+        CHECK(vp_json_equals(&one.json, vp_json_get(&one.json, 0, "weights"), "bf16"));
+    unload(&one);
+    check_case("weights: reports, fit and compare");
+    CHECK_INT(cli("report %F/w"), 0);
+    CHECK(last.out && strstr(last.out, "low k2 b4 int4") && strstr(last.out, "low k2 b4 bf16") && strstr(last.out, "weights int4"));
+    CHECK_INT(cli("report %F/w --csv"), 0);
+    CHECK(last.out && strstr(last.out, ",weights,"));
+    CHECK_INT(cli("report %F/w --output_dir %F/w/report"), 0);
+    CHECK_INT(cli("fit %F/w -o %F/w/model"), 0);
+    CHECK_INT(cli("predict %F/w/model 640x480 --tier low --weights int4"), 0);
+    CHECK(last.out && strstr(last.out, "weights of 4 bits"));
+    CHECK_INT(cli("predict %F/w/model --data %F/single"), 0);
+    CHECK_INT(cli("fit %F/single -o %F/w/model"), 0);
+    REFUSED("predict %F/w/model 640x480 --tier low --weights int8", 2, "the model was fitted to int4 weights alone");
+    CHECK_INT(cli("predict %F/w/model 640x480 --tier low --weights int4"), 0);
+    CHECK_INT(cli("compare %F/w %F/single"), 0); /* int4 with int4 */
+    CHECK(last.out && strstr(last.out, "1 configurations are only in"));
+    CHECK_INT(cli("best %F/w --budget_ms 100000"), 0);
+    remove_folder(in_folder("w/report"));
+    remove_folder(in_folder("w"));
+    CHECK_INT(cli("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/w --tier_list low --num_samples 3 --num_runs_per_sample 2 "
+                  "--max_new_tokens 4 --bare_every 0 --device cpu --quiet"), 0);
+    REFUSED("compare %F/w %F/single", 2, "weights (bf16 / int4)");
+    CHECK(cli("compare %F/w %F/single --force weights") <= 1);
+    remove_folder(in_folder("w"));
+    remove_folder(in_folder("single"));
+}
+
 /* ---- models other than Molmo */
 #define OTHER "tests/golden/othermodels/"
 #define FEW " --num_samples 3 --num_runs_per_sample 2 --max_new_tokens 3 --quiet "
@@ -481,6 +539,7 @@ int main(void) {
     test_full_plan();
     test_noise();
     test_without_experts();
+    test_weights();
     test_other_models();
     return command_end("test_command_sweep");
 }

@@ -272,6 +272,143 @@ static void test_timing(void) {
     CHECK_INT(cuda_on_cpu_live(), 0);
     free(launches);
 }
+/* ---- CUPTI's records instead of events (tests/emulator/cupti_on_cpu.h says what CUDA_ON_CPU_CUPTI takes) */
+enum { CUPTI_ROOM = 4096 };
+/* the same launches, times and tokens as by events, which cost the emulated device nothing */
+static void check_traced(const vp_launch *traced, const answer *a, const vp_launch *by_events, const answer *events) {
+    int named = 0, nodes = 0;
+    CHECK(is_healthy(a));
+    CHECK_INT(a->reply.launch_count, events->reply.launch_count);
+    books_check(traced, &a->reply, 1);
+    for (int64_t i = 0; i < a->reply.launch_count; i++) {
+        const vp_launch *l = &traced[i], *e = &by_events[i];
+        int64_t apart = l->ns - e->ns;
+        named += l->kernel != NULL;
+        nodes += l->node > 0;
+        check_note(!strncmp(l->name, e->name, strlen(e->name)) && l->flops == e->flops && l->stage == e->stage && l->step == e->step && apart >= -130 && apart <= 130,
+                   __FILE__, __LINE__, "launch %lld: %s, %lld ns; by events %s, %lld ns", (long long)i, l->name, (long long)l->ns, e->name, (long long)e->ns);
+        if (!strncmp(e->name, "gemm", 4))
+            check_note(l->kernel && strstr(l->name, l->kernel) && !strncmp(l->kernel, "emulated_gemm_", 14) && l->threads == 384 && l->registers == 77, __FILE__, __LINE__,
+                       "launch %lld: %s is %s", (long long)i, l->name, l->kernel ? l->kernel : "nothing");
+        else if (strncmp(e->name, "attention", 9)) CHECK(!l->kernel);
+    }
+    CHECK(named > 0 && nodes > 0);
+}
+static vp_result open_with_cupti(const char *setting, vp_engine **engine) {
+    vp_error error;
+    setenv("CUDA_ON_CPU_CUPTI", setting, 1);
+    cuda_on_cpu_reset(1);
+    check_case("CUPTI=%s", setting);
+    return open_engine(engine, 320, &error);
+}
+static void test_cupti_works(const char *setting, int whole, vp_launch *launches, const vp_launch *by_events, const answer *events) {
+    vp_engine *engine = NULL, *second = NULL;
+    vp_error error;
+    answer a;
+    vp_request r = request_of(VP_TIMING_KERNEL);
+    long event_calls, graphs;
+    if (!CHECK_INT(open_with_cupti(setting, &engine), VP_OK)) return;
+    r.launches = launches;
+    r.launch_capacity = CUPTI_ROOM;
+    for (int i = 0; i < 2; i++) { /* the first one records the step */
+        event_calls = cuda_on_cpu_calls("event");
+        graphs = cuda_on_cpu_calls("graph");
+        CHECK_INT(run_request(engine, &r, &a, &error), VP_OK);
+        check_traced(launches, &a, by_events, events);
+        CHECK(cuda_on_cpu_calls("event") - event_calls < 60 && cuda_on_cpu_calls("graph") > graphs);
+        CHECK_INT(a.reply.times.stamps, events->reply.times.stamps - 2 * events->reply.launch_count);
+    }
+    for (int64_t i = 0; i < a.reply.launch_count; i++) CHECK((launches[i].node > 0) == (launches[i].stage == VP_STAGE_DECODE));
+    CHECK(strstr(vp_engine_launch_timer(engine), "activity records of CUPTI, version ") != NULL);
+    CHECK_TEXT(vp_engine_device_note(engine), "");
+    if (!whole) { vp_engine_close(engine); return; }
+    r.ignore_eos = 0; /* a step that was sent ahead has records and no launch */
+    r.eos_id = healthy.tokens[1];
+    CHECK_INT(run_request(engine, &r, &a, &error), VP_OK);
+    CHECK(a.reply.ended_by_eos && a.reply.launch_count < events->reply.launch_count);
+    books_check(launches, &a.reply, 1);
+    r.ignore_eos = 1;
+    cuda_on_cpu_fail("launch", 20);
+    CHECK_INT(run_request(engine, &r, &a, &error), VP_ERR_DEVICE);
+    CHECK(strstr(error.text, ".h:") || strstr(error.text, ".cu:"));
+    CHECK_INT(run_request(engine, &r, &a, &error), VP_OK);
+    check_traced(launches, &a, by_events, events);
+    CHECK_INT(open_engine(&second, 320, &error), VP_OK);
+    CHECK_INT(run_request(second, &r, &a, &error), VP_OK);
+    CHECK(is_healthy(&a) && launches[a.reply.launch_count - 1].node == 0);
+    CHECK_TEXT(vp_engine_launch_timer(second), "CUDA events: CUPTI serves another engine of this process");
+    vp_engine_close(engine);
+    CHECK_INT(run_request(second, &r, &a, &error), VP_OK);
+    check_traced(launches, &a, by_events, events);
+    vp_engine_close(second);
+    CHECK_INT(cuda_on_cpu_live(), 0);
+}
+/* records are lost or wrong: the request is repeated, all later ones go by events, and both are told */
+static void test_cupti_fails(const char *setting, const char *timer, const char *note) {
+    static vp_launch launches[CUPTI_ROOM];
+    vp_engine *engine = NULL;
+    vp_error error;
+    answer a;
+    vp_request r = request_of(VP_TIMING_KERNEL);
+    if (!CHECK_INT(open_with_cupti(setting, &engine), VP_OK)) return;
+    r.launches = launches;
+    r.launch_capacity = CUPTI_ROOM;
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(run_request(engine, &r, &a, &error), VP_OK);
+        CHECK(is_healthy(&a));
+        if (!strstr(setting, "swap") || i) books_check(launches, &a.reply, 1);
+    }
+    CHECK(launches[a.reply.launch_count - 1].node == 0 && !launches[a.reply.launch_count - 1].kernel);
+    CHECK_TEXT(vp_engine_launch_timer(engine), timer);
+    CHECK_TEXT(vp_engine_device_note(engine), note);
+    vp_engine_close(engine);
+    CHECK_INT(cuda_on_cpu_live(), 0);
+}
+static void test_cupti(void) {
+    static vp_launch by_events[CUPTI_ROOM], launches[CUPTI_ROOM];
+    static const char *const works[] = { "130001", "18", "28,empty", "130001,small" };
+    const char *lost = "launches are timed by events: CUPTI lost records", *wrong = "launches are timed by events: CUPTI's records did not fit the launches";
+    vp_engine *engine = NULL;
+    vp_engine_options options = vp_engine_options_default();
+    vp_error error;
+    answer events;
+    vp_request r = request_of(VP_TIMING_KERNEL);
+    check_case("launches by events, for comparison");
+    cuda_on_cpu_reset(1);
+    r.launches = by_events;
+    r.launch_capacity = CUPTI_ROOM;
+    if (!CHECK_INT(open_engine(&engine, 320, &error), VP_OK)) return;
+    CHECK_INT(run_request(engine, &r, &events, &error), VP_OK);
+    CHECK_TEXT(vp_engine_launch_timer(engine), "CUDA events: no libcupti.so.13; it comes with the CUDA Toolkit");
+    vp_engine_close(engine);
+    for (size_t i = 0; i < sizeof works / sizeof *works; i++) test_cupti_works(works[i], i == 0, launches, by_events, &events);
+    test_cupti_fails("130001,drop=70", "CUDA events: CUPTI lost records", lost);
+    test_cupti_fails("130001,lose=70", "CUDA events: CUPTI's records did not fit the launches", wrong);
+    test_cupti_fails("130001,swap", "CUDA events: CUPTI's records did not fit the launches", wrong);
+    test_cupti_fails("130001,cuptiActivityFlushAll", "CUDA events: libcupti.so.13 has no cuptiActivityFlushAll", "");
+    test_cupti_fails("17", "CUDA events: libcupti.so.13 has version 17, whose records are not known here", "");
+    test_cupti_fails("140000", "CUDA events: libcupti.so.13 has version 140000, whose records are not known here", "");
+    test_cupti_fails("130001,cuptiGetVersion=35", "CUDA events: cuptiGetVersion: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (status 35)", "");
+    test_cupti_fails("130001,cuptiActivityRegisterCallbacks=1", "CUDA events: cuptiActivityRegisterCallbacks: CUPTI_ERROR_UNKNOWN (status 1)", "");
+    test_cupti_fails("130001,cuptiActivityEnable=39",
+                     "CUDA events: cuptiActivityEnable: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED (status 39)", "");
+    check_case("events, as asked, where CUPTI is there");
+    setenv("CUDA_ON_CPU_CUPTI", "130001", 1);
+    cuda_on_cpu_reset(1);
+    options.config = &config;
+    options.device = "cuda";
+    options.gpu = VP_GPU_EVENTS;
+    options.max_sequence = 320;
+    options.max_views = 1;
+    if (CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) {
+        CHECK_INT(run_request(engine, &r, &events, &error), VP_OK);
+        CHECK(by_events[events.reply.launch_count - 1].node == 0);
+        CHECK_TEXT(vp_engine_launch_timer(engine), "CUDA events: as asked");
+        vp_engine_close(engine);
+    }
+    unsetenv("CUDA_ON_CPU_CUPTI");
+    cuda_on_cpu_reset(1);
+}
 /* A decode step is one graph and nothing else, and holds few kernels: six a block and three around the blocks. Their records say what a hand count gives
  * for the preset's shapes: additions, multiplications, divisions, exponentials and comparisons one each; every operand read or written once. */
 static void test_decode_step(void) {
@@ -615,6 +752,7 @@ int main(void) {
     test_no_recording();
     test_warm();
     test_timing();
+    test_cupti();
     test_decode_step();
     test_biases();
     test_no_plan("cublasLtMatmul", 0, 7, "products with a bias take two launches: cuBLAS lacks cublasLtMatmul");

@@ -78,9 +78,10 @@ static void test_read(void) {
     CHECK_TEXT(got.model, "made");
     for (int i = 0; i < 8; i++) {
         int f = i / 4, r = i % 4;
-        static const char *const names[] = {"views", "vision_tokens", "text_tokens", "sequence", "output_tokens", "tier_index", "top_k", "num_active_blocks"};
+        static const char *const names[] = {"views", "vision_tokens", "text_tokens", "sequence", "output_tokens", "tier_index", "top_k", "num_active_blocks",
+                                            "weight_bits"};
         for (int knob = 0; knob < ESTIMATE_KNOB_COUNT; knob++) {
-            int want = knob < 5 ? 100 * f + 10 * (knob + 1) + r : knob == 5 ? 1 + f : knob == 6 ? 4 + f : 12 + f;
+            int want = knob < 5 ? 100 * f + 10 * (knob + 1) + r : knob == 5 ? 1 + f : knob == 6 ? 4 + f : knob == 7 ? 12 + f : 16;
             CHECK_TEXT(ESTIMATE_KNOBS[knob].name, names[knob]);
             CHECK_INT(knob_at(&got.requests[i], knob), want);
         }
@@ -182,6 +183,13 @@ static void test_warnings(void) {
     files[1].model = NULL;
     CHECK_INT(measure("first", &experts), EXIT_USAGE);
     CHECK(strstr(room_said, "differ in their model (made, not said)") != NULL);
+    make();
+    check_case("files of several weights have a model of weights");
+    make();
+    files[1].weights = (char *)(size_t)"int8";
+    CHECK_INT(measure("first", &experts), 0);
+    CHECK(got.weights_vary && got.requests[0].weight_bits == 16 && got.requests[7].weight_bits == 8);
+    CHECK(features_of(&got, VP_LATENCY_PHYSICAL) == VP_LATENCY_WEIGHTS && features_of(&got, VP_LATENCY_SEED) == VP_LATENCY_SEED);
     make();
     files[0].weights = NULL;
     CHECK_INT(measure("first", &experts), EXIT_USAGE);

@@ -40,6 +40,9 @@ static const family families[] = {
     { "own_smolvlm_a", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_smolvlm_b", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_idefics3_a", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_idefics3_b", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_molmo_a", "model.transformer.ln_f.weight", { "text", "image-a", "image-b" } },
+    { "own_molmo_b", "model.transformer.ln_f.weight", { "text", "image-a", "image-b" } },
     { "own_internvl_a", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_internvl_b", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_qwen2_5_vl_a", "model.norm.weight", { "text", "image-a", "image-b" } },
@@ -153,20 +156,23 @@ static void load_molmo_image(test_case *c, const vp_model_config *config, const 
     vp_image image;
     vp_error error;
     check_array masks, index;
+    const size_t patches = (size_t)config->vit_positions - 1;
+    const int32_t tokens = vp_geometry_tokens_per_crop(&config->geometry);
     size_t bytes = 0, scratch_bytes;
     char *file = check_read(path, &bytes);
     void *scratch;
     if (!CHECK(file) || !CHECK_INT(vp_image_decode((const uint8_t *)file, bytes, &image, &error), VP_OK)) return;
+    options.max_crops = config->geometry.max_crops;
     CHECK_INT(vp_layout_compute(&config->geometry, &options, image.width_px, image.height_px, &layout, &error), VP_OK);
     scratch_bytes = vp_preprocess_scratch_bytes(&config->geometry, &layout);
     scratch = malloc(scratch_bytes);
     c->views = layout.views;
     c->pixels = (float *)malloc(vp_preprocess_pixel_count(&config->geometry, &layout) * sizeof(float));
-    c->masks = (float *)malloc((size_t)layout.views * 576 * sizeof(float));
+    c->masks = (float *)malloc((size_t)layout.views * patches * sizeof(float));
     CHECK_INT(vp_preprocess(&config->geometry, &layout, image.rgb, c->pixels, c->masks, scratch, scratch_bytes), VP_OK);
-    if (CHECK(load_npy(c->of->name, c->name, "image_masks.npy", &masks)) && CHECK_INT(masks.count, (int64_t)layout.views * 576))
+    if (CHECK(load_npy(c->of->name, c->name, "image_masks.npy", &masks)) && CHECK_INT(masks.count, (int64_t)layout.views * (int64_t)patches))
         for (int64_t i = 0; i < masks.count; i++) CHECK_NEAR(c->masks[i], check_at(&masks, i), 1e-6);
-    if (CHECK(load_npy(c->of->name, c->name, "image_input_idx.npy", &index)) && CHECK_INT(index.count, (int64_t)layout.views * 144)) {
+    if (CHECK(load_npy(c->of->name, c->name, "image_input_idx.npy", &index)) && CHECK_INT(index.count, (int64_t)layout.views * tokens)) {
         c->index = (int32_t *)malloc((size_t)index.count * sizeof *c->index);
         for (int64_t i = 0; i < index.count; i++) c->index[i] = (int32_t)check_at(&index, i);
     }
@@ -207,8 +213,12 @@ static int load_case(const family *f, const char *name, const vp_model_config *c
     if (node != VP_JSON_NONE && info.json.nodes[node].type == VP_JSON_STRING) {
         vp_json_text(&info.json, node, image, sizeof image, &needed);
         snprintf(rest, sizeof rest, "%s/pixels.png", name);
-        if (config->connector == VP_CONNECTOR_POOLING) load_molmo_image(c, config, place("images", strrchr(image, '/') + 1));
-        else {
+        if (config->connector == VP_CONNECTOR_POOLING && strchr(image, '/')) {
+            load_molmo_image(c, config, place("images", strrchr(image, '/') + 1));
+        } else if (config->connector == VP_CONNECTOR_POOLING) {
+            snprintf(rest, sizeof rest, "%s/picture.png", name);
+            load_molmo_image(c, config, place(f->name, rest));
+        } else {
             load_pictures(c, config, place(f->name, rest));
             if (config->connector == VP_CONNECTOR_STITCHED) load_tiling(c, config, &info);
             load_index(c, config, (int32_t)json_number(&info, "image_token_id", -1));

@@ -57,6 +57,14 @@ static void test_grid(void) {
         CHECK(one->set == &plan.sets[0] && one->blocks[0] == 0);
         for (int k = 1; k < one->block_count; k++) CHECK(one->blocks[k] > one->blocks[k - 1]);
     }
+    check_case("weights: each point of the grid with each of them");
+    CHECK_INT(make_set("--tier_list low high --top_k_list 1 2 --weights_list bf16 int4 --num_active_blocks_list 4"), 0);
+    CHECK(plan.configuration_count == 8 && plan.weights_count == 2 && plan.point_count == 24);
+    for (size_t i = 0; i < plan.configuration_count && i < 8; i++) {
+        CHECK_TEXT(plan.configurations[i].weights, i % 2 ? "int4" : "bf16");
+        CHECK(plan.configurations[i].weights_at == i % 2 && plan.configurations[i].top_k == (i / 2 % 2 ? 2 : 1));
+    }
+    if (plan.configuration_count == 8) CHECK_TEXT(plan.configurations[3].file_name, "set_imgsizetier-low_crops1_topk2_blocks4_weightsint4.json");
     check_case("without lists: all tiers, experts and blocks as the model has them");
     CHECK_INT(make_set("--ignore_eos"), 0);
     CHECK(plan.configuration_count == 3 && plan.ignore_eos);
@@ -315,6 +323,22 @@ static void refuse(const char *words, const char *message) {
     CHECK_INT(make_set(words), EXIT_USAGE);
     check_note(strstr(room_said, message) != NULL, __FILE__, __LINE__, "%s: \"%s\" is not in \"%s\"", words, message, room_said);
 }
+/* which weights fit into memory together */
+static void test_fitting(void) {
+    static const struct { uint64_t bytes[4], free_bytes; const char *text; } cases[] = {
+        {{29, 15, 9, 6}, 100, "bf16 fp32 int8 int4"}, {{15, 29, 9, 6}, 24, "int8 int4; bf16 int4; bf16 int8"}, {{15, 29, 9, 6}, 29, "fp32; bf16 int4; bf16 int8"},
+        {{15, 29, 9, 6}, 8, "int4"}, {{15, 29, 9, 6}, 5, ""}, {{15, 0, 9, 0}, 100, "bf16 int8"}, {{15, 0, 9, 0}, 20, "int8; bf16"}};
+    check_case("weights that fit into memory together");
+    CHECK_INT(make_set("--weights_list bf16 fp32 int8 int4"), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct text_buffer text = {NULL, 0, 0};
+        plan_fitting(&text, &plan, cases[i].bytes, cases[i].free_bytes);
+        if (i == 1 || i == 2) CHECK(text.data && strstr(text.data, "bf16 int8") && strstr(text.data, "bf16 int4"));
+        else CHECK_TEXT(text.data ? text.data : "", cases[i].text);
+        CHECK(i != 2 || strstr(text.data, "fp32"));
+        free(text.data);
+    }
+}
 static void test_refused(void) {
     check_case("lists that cannot be");
     refuse("--tier_list low --vision_tokens_list 432", "--tier_list and --vision_tokens_list exclude each other");
@@ -322,6 +346,9 @@ static void test_refused(void) {
     refuse("--vision_tokens_list 432 287", "--vision_tokens_list 287: the global view and one crop have 288 tokens already");
     refuse("--top_k_list 8 9", "--top_k_list 9: the model has 8 experts");
     refuse("--num_active_blocks_list 5", "4 blocks");
+    refuse("--weights_list bf16 int5", "--weights_list: \"int5\" is none of: bf16 fp32 int8 int4");
+    refuse("--weights_list bf16 int8 bf16", "--weights_list: bf16 is listed twice");
+    refuse("--weights_list bf16 --weights int8", "--weights and --weights_list exclude each other");
     refuse("--sampling_strategy seed_lhs --tier_list low", "--sampling_strategy seed_lhs draws no point of so small a grid; lengthen the lists or use full");
     CHECK_INT(make_set("--top_k_list 8 --vision_tokens_list 288"), 0);
     CHECK_INT(make("--data samples/none.jsonl"), EXIT_INPUT);
@@ -335,6 +362,7 @@ int main(void) {
     test_grid();
     test_requests();
     test_fingerprint();
+    test_fitting();
     test_refused();
     test_served();
     test_messages();

@@ -36,12 +36,14 @@
      "JSON {\"block\": score}: first and last block stay, the best others fill up"}
 #define OPTION_IGNORE_EOS \
     {"ignore_eos", FLAG, NULL, NULL, 0, 0, NULL, "always make max_new_tokens tokens"}
+#define WEIGHTS_NAMES "bf16 fp32 int8 int4"
 #define OPTION_WEIGHTS \
-    {"weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 fp32 int8 int4", \
+    {"weights", CHOICE, "TYPE", "bf16", 0, 0, WEIGHTS_NAMES, \
      "bf16; fp32: fp32 arithmetic everywhere; int8, int4: the language model's blocks hold integers with a scale per " \
      "row and 32 values (on the CPU alone)"}
 #define OPTION_HEAD_WEIGHTS \
-    {"head_weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4", "with --weights int8 or int4: the head's, too"}
+    {"head_weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4", \
+     "of the head, apart from --weights; bf16: as the rest of the model"}
 #define OPTION_SEED \
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, \
      "of synthetic weights, of the sampling of data and of caption prompts"}

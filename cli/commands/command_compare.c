@@ -104,11 +104,13 @@ static int is_same_request(const struct result_file *before, const struct result
 static int is_different(const struct result_file *before, const struct result_file *after, int what, char out[2][80]) {
     const char *texts[2] = {NULL, NULL};
     int64_t numbers[2] = {-1, -1};
+    struct result_file plain[2] = {*before, *after};
+    plain[0].names_weights = plain[1].names_weights = 0;
     out[0][0] = out[1][0] = 0;
     switch (what) {
-    case ALIKE_CONFIGURATION:
-        setting_text(before, out[0]);
-        setting_text(after, out[1]);
+    case ALIKE_CONFIGURATION: /* weights are told apart below */
+        setting_text(&plain[0], out[0]);
+        setting_text(&plain[1], out[1]);
         return !is_same_request(before, after) && are_texts_different(out[0], out[1]);
     case ALIKE_DEVICE: texts[0] = before->device; texts[1] = after->device; break;
     case ALIKE_CLOCKS:
@@ -173,6 +175,18 @@ static int check_alike(struct comparison_job *job) {
     free(words.data);
     return code;
 }
+/* The place in B of the file whose configuration is the same but for the weights, where neither side varies these; as
+ * many as B has: there is none. */
+static size_t same_but_weights(const struct comparison_job *job, const struct result_file *file) {
+    struct result_file alike = *file;
+    size_t other = 0;
+    for (; other < job->after.count; other++) {
+        if (file->names_weights || job->after.files[other].names_weights) continue;
+        alike.weights = job->after.files[other].weights;
+        if (!compare_settings(&alike, &job->after.files[other])) break;
+    }
+    return other;
+}
 /* The place in B of the file that asked the same; as many as B has: there is none, or it is not the only one. */
 static size_t same_request(const struct comparison_job *job, const struct result_file *file) {
     size_t found = job->after.count, count = 0;
@@ -192,6 +206,7 @@ static int pair_files(struct comparison_job *job) {
         const struct result_file *file = &job->before.files[i];
         size_t other = 0;
         while (other < job->after.count && compare_settings(file, &job->after.files[other])) other++;
+        if (other == job->after.count) other = same_but_weights(job, file);
         if (other == job->after.count) other = same_request(job, file);
         if (other == job->after.count && (job->before.count > 1 || job->after.count > 1)) {
             only_a++;

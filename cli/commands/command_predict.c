@@ -47,6 +47,8 @@ static const struct option_spec PREDICT_OPTIONS[] = {
      "the image's, 0: text only"},
     {"top_k", COUNT, "K", NULL, 1, 1000000, NULL, "experts a token uses (default: the data's median)"},
     {"num_active_blocks", COUNT, "N", NULL, 1, 1000000, NULL, "decoder blocks that run (default: the data's median)"},
+    {"weights", CHOICE, "TYPE", NULL, 0, 0, WEIGHTS_NAMES,
+     "of a model that was fitted to several weights (default: the data's median)"},
     OPTION_GROUP("checks"),
     {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "does a request hold this many ms, and how likely"},
     {"data", TEXT, "DIR", NULL, 0, 0, NULL, "compare predictions with the result files of a folder"},
@@ -136,7 +138,7 @@ static void warn_of_ranges(const struct estimator *estimator, const struct predi
     if (!estimator->says_location)
         text_list_add(warnings, "the model's file is of an older version and does not say that it predicts the "
                                 ESTIMATE_LOCATION ": on noisy data it may be far below; fit it again");
-    for (int k = 0; k < ESTIMATE_KNOB_COUNT; k++) {
+    for (int k = 0; k < knob_count_of(estimator->model.features); k++) {
         const struct knob_range *range = &estimator->ranges[k];
         size_t outside = 0;
         int32_t value = 0;
@@ -170,13 +172,16 @@ static const char *verdict_of(const struct prediction *prediction, double budget
 static void write_prediction(struct document *document, const struct prediction *prediction, double budget) {
     const vp_latency_request *request = &prediction->request;
     struct text_list *table;
-    char experts[48] = "";
+    char experts[48] = "", weights[32] = "";
+    if (request->weight_bits)
+        snprintf(weights, sizeof weights, ", weights of %d bits", request->weight_bits);
     if (request->expert_count)
         snprintf(experts, sizeof experts, "top_k %d of %d, ", request->top_k, request->expert_count);
     document_text(document, BLOCK_HEADING,
-                  "%s%s%d views, %d vision tokens, %d text tokens, sequence %d, %s%d blocks, %d output tokens",
+                  "%s%s%d views, %d vision tokens, %d text tokens, sequence %d, %s%d blocks, %d output tokens%s",
                   prediction->name, prediction->name[0] ? ": " : "", request->views, request->vision_tokens,
-                  request->text_tokens, request->sequence, experts, request->active_blocks, request->output_tokens);
+                  request->text_tokens, request->sequence, experts, request->active_blocks, request->output_tokens,
+                  weights);
     table = document_table(document, "stage|" ESTIMATE_LOCATION " ms|95 % interval|of");
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         int runs = part == ESTIMATE_TOTAL || stage_is_run(part, request);
@@ -196,7 +201,7 @@ static void write_prediction(struct document *document, const struct prediction 
 static void put_prediction(vp_json_writer *writer, const struct prediction *prediction, double budget) {
     vp_json_begin_object(writer);
     put_text(writer, "size", prediction->name[0] ? prediction->name : NULL);
-    for (int k = 0; k < ESTIMATE_KNOB_COUNT; k++)
+    for (int k = 0; k < (prediction->request.weight_bits ? ESTIMATE_KNOB_COUNT : KNOB_WEIGHT_BITS); k++)
         put_int(writer, ESTIMATE_KNOBS[k].name, knob_at(&prediction->request, k));
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         int runs = part == ESTIMATE_TOTAL || stage_is_run(part, &prediction->request);
@@ -257,6 +262,20 @@ static int print_predictions(const struct prediction *predictions, size_t count,
 static int32_t knob_of(const struct options *options, const struct estimator *estimator, int knob) {
     return is_given(options, ESTIMATE_KNOBS[knob].name) ? (int32_t)number_of(options, ESTIMATE_KNOBS[knob].name)
                                                         : estimator->ranges[knob].median;
+}
+/* The bits of --weights, or the median of the model's data; 0: the model knows one kind of weights alone. Returns 0 or
+ * an exit code. */
+static int weight_bits_of(const struct options *options, const struct estimator *estimator, int32_t *bits) {
+    const char *name = text_of(options, "weights");
+    struct result_file file = {.weights = (char *)(uintptr_t)name};
+    *bits = 0;
+    if (estimator->model.features == VP_LATENCY_WEIGHTS) {
+        *bits = name ? (int32_t)weight_bits(&file) : estimator->ranges[KNOB_WEIGHT_BITS].median;
+        return 0;
+    }
+    if (!name || (estimator->weights && !strcmp(estimator->weights, name))) return 0;
+    return complain(EXIT_USAGE, "--weights %s: the model was fitted to %s weights alone; fit it to a sweep of "
+                                "--weights_list", name, estimator->weights ? estimator->weights : "one kind of");
 }
 /* Sets the request of an image size. Returns 0 or an exit code. */
 static int predict_size(const struct options *options, const vp_tile_options *tiles, const char *text,
@@ -328,7 +347,8 @@ static int predict_requests(const struct options *options, const struct estimato
         request->top_k = knob_of(options, estimator, KNOB_EXPERTS);
         request->active_blocks = knob_of(options, estimator, KNOB_ACTIVE);
         request->expert_count = (int32_t)estimator->expert_count;
-        if (request->top_k > request->expert_count)
+        code = weight_bits_of(options, estimator, &request->weight_bits);
+        if (!code && request->top_k > request->expert_count)
             code = complain(EXIT_USAGE, "--top_k: %d is more than the model's %d experts", request->top_k,
                             request->expert_count);
         if (!code)
@@ -405,6 +425,10 @@ static void warn_of_target(const struct estimator *estimator, const struct measu
     if (strcmp(estimator->model_name, measurements->model))
         text_list_add(warnings, "the model is of %s, these files of %s: other weights, other shapes",
                       estimator->model_name, measurements->model);
+    if (estimator->weights && measurements->weights
+        && (measurements->weights_vary || strcmp(estimator->weights, measurements->weights)))
+        text_list_add(warnings, "the model is of %s weights, these files of %s", estimator->weights,
+                      measurements->weights_vary ? "several" : measurements->weights);
     for (size_t i = 0; i < measurements->count; i++) prediction[i].request = measurements->requests[i];
     warn_of_ranges(estimator, prediction, measurements->count, warnings);
     free(prediction);

@@ -83,6 +83,9 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"sampling_strategy", CHOICE, "NAME", "full", 0, 0, "full balanced stratified boundary custom_sparse lhs seed_lhs",
      "points of the grid: full, balanced, stratified, boundary, custom_sparse, lhs (Latin hypercube), seed_lhs"},
     OPTION_WEIGHTS,
+    {"weights_list", TEXTS, "TYPE...", NULL, 0, 0, NULL,
+     "weights of the grid, instead of --weights: each of its points is run with each of bf16, fp32, int8, int4; an "
+     "engine of each is open all the time"},
     OPTION_HEAD_WEIGHTS,
     OPTION_GROUP("measuring"),
     {"num_runs_per_sample", COUNT, "R", "3", 1, 10000, NULL,
@@ -347,9 +350,12 @@ static void count_points(struct sweep *sweep, struct configuration *configuratio
     configuration->in_index = index_configuration_named(&sweep->index, configuration->file_name);
     vp_sampler_shard(configuration->set->count, sweep->rank.rank, sweep->rank.world_size, &first, &stride, &count);
     sweep->point_count += count;
+    configuration->open_count = count;
     if (configuration->in_index >= 0) {
         const struct index_configuration *known = &sweep->index.configurations[configuration->in_index];
-        sweep->done += (size_t)(retries ? known->closed - known->failed : known->closed);
+        const size_t done = (size_t)(retries ? known->closed - known->failed : known->closed);
+        sweep->done += done;
+        configuration->open_count = done < count ? count - done : 0;
         sweep->failed += retries ? 0 : known->failed;
     }
 }
@@ -366,6 +372,7 @@ static int is_same_configuration(const struct sweep *sweep, const struct configu
     const char *tier = planned->tier ? planned->tier->name : NULL;
     if (known->set != planned->set - sweep->plan.sets || !tier != !known->tier) return 0;
     if (!planned->variant != !known->variant) return 0;
+    if (planned->weights && known->weights && strcmp(planned->weights, known->weights) != 0) return 0;
     if (planned->variant && !is_same_variant(planned->variant, known->variant)) return 0;
     if (!planned->image_knob != !known->image_knob
         || (known->image_knob && (strcmp(planned->image_knob, known->image_knob) != 0
@@ -460,9 +467,22 @@ static int sweep_plan(struct sweep *sweep) {
     warn_of_template(&sweep->model);
     return plan_make(options, &sweep->model, &sweep->plan);
 }
+/* Makes room for the engines; none is opened. */
+static void make_engines(struct sweep *sweep) {
+    sweep->engine_count = sweep->plan.weights_count ? sweep->plan.weights_count : 1;
+    sweep->engines = zeroed(sweep->engine_count, sizeof *sweep->engines);
+    for (size_t i = 0; i < sweep->engine_count; i++) {
+        sweep->engines[i].weights = sweep->plan.weights_count ? sweep->plan.weights[i] : NULL;
+        sweep->engines[i].session.model = &sweep->model;
+        sweep->engines[i].session_at = -1;
+    }
+    sweep->engine = sweep->engines;
+}
 /* Opens the journal and makes room for the measurements. Returns 0 or an exit code. */
 static int sweep_prepare(struct sweep *sweep) {
-    int code = is_given(sweep->options, "endpoint") ? served_open(sweep) : 0;
+    int code;
+    make_engines(sweep);
+    code = is_given(sweep->options, "endpoint") ? served_open(sweep) : 0;
     if (!code) code = sweep_open(sweep);
     if (code) return code;
     sweep->run = runs_make(1, sweep->plan.new_tokens);
@@ -483,8 +503,6 @@ static int sweep_prepare(struct sweep *sweep) {
             configuration->shapes[configuration->shape_count++].sequence = (int32_t)(shape->sequence / 256);
         }
     }
-    sweep->session.model = &sweep->model;
-    sweep->session_at = -1;
     return 0;
 }
 static void sweep_free(struct sweep *sweep) {
@@ -495,7 +513,11 @@ static void sweep_free(struct sweep *sweep) {
         free(sweep->open[i].ids);
     }
     free(sweep->open);
-    session_free(&sweep->session);
+    for (size_t i = 0; i < sweep->engine_count; i++) {
+        session_free(&sweep->engines[i].session);
+        free(sweep->engines[i].warm);
+    }
+    free(sweep->engines);
     served_close(sweep);
     index_free(&sweep->index);
     journal_close(&sweep->journal);
@@ -503,7 +525,6 @@ static void sweep_free(struct sweep *sweep) {
     model_free(&sweep->model);
     summaries_free(&sweep->results);
     free(sweep->scratch.nodes);
-    free(sweep->warm);
     free(sweep->held.data);
 }
 static int run_command(const struct options *options) {

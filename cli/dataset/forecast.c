@@ -40,6 +40,25 @@ static void cost_linear(struct pass_cost *cost, int stage, double times, double 
     cost_add(cost, stage, times * 2 * rows * outputs * inputs,
              times * (outputs * inputs * element + rows * inputs * element + rows * outputs * result_bytes));
 }
+/* Bytes a value takes: of activations, of weights of the language model's blocks, of its head's. */
+struct widths { double element, blocks, head; };
+static double bytes_of(const char *weights) { /* integers have a scale of 4 bytes per 32 values */
+    return !strcmp(weights, "fp32") ? 4 : !strcmp(weights, "int8") ? 1.125 : !strcmp(weights, "int4") ? 0.625 : 2;
+}
+static struct widths widths_of(const struct options *options, const char *weights) {
+    const char *head = text_of(options, "head_weights");
+    struct widths widths;
+    widths.element = !strcmp(weights, "fp32") ? 4 : 2;
+    widths.blocks = bytes_of(weights);
+    widths.head = strcmp(head, "bf16") ? bytes_of(head) : widths.element;
+    return widths;
+}
+/* The same with weights of another width than the activations'. */
+static void cost_quantised(struct pass_cost *cost, int stage, double times, double rows, double outputs, double inputs,
+                           double element, double weight, double result_bytes) {
+    cost_linear(cost, stage, times, rows, outputs, inputs, element, result_bytes);
+    cost->bytes[stage] += times * outputs * inputs * (weight - element);
+}
 /* Attention over `windows` windows a view, then SwiGLU; the names below are sizes of one view. */
 static void cost_pooling(const vp_model_config *config, double views, double windows, double element,
                          struct pass_cost *cost) {
@@ -95,7 +114,8 @@ static void cost_vision(const vp_model_config *config, const struct pass_shape *
 }
 /* Router and experts of `times` blocks over `rows` tokens. */
 static void cost_experts(const vp_model_config *config, int stage, double times, double rows, int32_t top_k,
-                         double element, struct pass_cost *cost) {
+                         const struct widths *widths, struct pass_cost *cost) {
+    const double element = widths->element;
     double width = config->d_model, hidden = config->expert_dim, experts = config->expert_count, pairs = rows * top_k,
            used = experts
                   * (1 - pow(1 - top_k / experts, rows)); /* experts that some token chose, when each is as likely */
@@ -104,38 +124,40 @@ static void cost_experts(const vp_model_config *config, int stage, double times,
              times * (rows * width * (element < 4 ? 8 : 0) + 4 * rows * experts));
     cost_add(cost, stage, times * pairs * (6 * hidden * width + 4 * hidden + 2 * width),
              times
-                 * (used * 3 * hidden * width * element
+                 * (used * 3 * hidden * width * widths->blocks
                     + pairs * (2 * width * element + hidden * (16 + 2 * element) + 8 * width + 24)
                     + rows * width * (8 + element)));
 }
-static void cost_dense(const vp_model_config *config, int stage, double times, double rows, double element,
-                       struct pass_cost *cost) {
-    double hidden = config->mlp_dim;
-    cost_linear(cost, stage, times, rows, 2 * hidden, config->d_model, element, 4);
-    cost_linear(cost, stage, times, rows, config->d_model, hidden, element, 8);
+static void cost_dense(const vp_model_config *config, int stage, double times, double rows,
+                       const struct widths *widths, struct pass_cost *cost) {
+    const double hidden = config->mlp_dim, element = widths->element, weight = widths->blocks;
+    cost_quantised(cost, stage, times, rows, 2 * hidden, config->d_model, element, weight, 4);
+    cost_quantised(cost, stage, times, rows, config->d_model, hidden, element, weight, 8);
     cost_add(cost, stage, times * 4 * rows * hidden, times * rows * hidden * (8 + element));
 }
 /* `times` blocks over `rows` new tokens, whose attention has `scores` pairs of query and key and reads `kept` rows
  * of the cache. */
 static void cost_blocks(const vp_model_config *config, int stage, double times, double rows, double scores, double kept,
-                        int32_t top_k, double element, struct pass_cost *cost) {
+                        int32_t top_k, const struct widths *widths, struct pass_cost *cost) {
+    const double element = widths->element, weight = widths->blocks;
     double width = config->d_model, q = (double)config->head_count * config->head_dim,
            kv = (double)config->kv_head_count * config->head_dim;
-    cost_linear(cost, stage, times, rows, q + 2 * kv, width, element, 4);
-    cost_linear(cost, stage, times, rows, width, q, element, 8);
+    cost_quantised(cost, stage, times, rows, q + 2 * kv, width, element, weight, 4);
+    cost_quantised(cost, stage, times, rows, width, q, element, weight, 8);
     cost_add(cost, stage, times * (scores * (4 * q + 5.0 * config->head_count) + rows * (14 * width + 7 * (q + kv))),
              times
                  * (kept * 2 * kv * element
                     + rows * (8 * width + 2 * width * element + 4 * (q + 2 * kv) + (q + 2 * kv) * element)));
-    if (config->expert_count) cost_experts(config, stage, times, rows, top_k, element, cost);
-    else cost_dense(config, stage, times, rows, element, cost);
+    if (config->expert_count) cost_experts(config, stage, times, rows, top_k, widths, cost);
+    else cost_dense(config, stage, times, rows, widths, cost);
 }
-static void cost_of(const vp_model_config *config, const struct pass_shape *pass, int fp32, struct pass_cost *cost) {
+static void cost_of(const vp_model_config *config, const struct pass_shape *pass, const struct widths *widths,
+                    struct pass_cost *cost) {
     double added = config->connector == VP_CONNECTOR_STITCHED
                        ? pass->features
                        : pass->views * (double)vp_geometry_tokens_per_crop(&config->geometry);
     double sequence = pass->sequence, steps = pass->new_tokens - 1, width = config->d_model,
-           vocabulary = config->embedding_size, element = fp32 ? 4 : 2;
+           vocabulary = config->embedding_size, element = widths->element;
     memset(cost, 0, sizeof *cost);
     if (pass->views) cost_vision(config, pass, element, cost);
     sequence = pass->sequence;
@@ -143,12 +165,12 @@ static void cost_of(const vp_model_config *config, const struct pass_shape *pass
              sequence * width * (4 + element)
                  + 12 * added * width);
     cost_blocks(config, VP_STAGE_PREFILL, pass->block_count, sequence, sequence * (sequence + 1) / 2, 2 * sequence,
-                pass->top_k, element, cost);
-    cost_linear(cost, VP_STAGE_HEAD, 1, 1, vocabulary, width, element, 4);
+                pass->top_k, widths, cost);
+    cost_quantised(cost, VP_STAGE_HEAD, 1, 1, vocabulary, width, element, widths->head, 4);
     cost_add(cost, VP_STAGE_SAMPLE, 2 * vocabulary, 4 * vocabulary);
     cost_blocks(config, VP_STAGE_DECODE, pass->block_count * steps, 1, sequence + (steps + 1) / 2,
-                sequence + (steps + 1) / 2, pass->top_k, element, cost);
-    cost_linear(cost, VP_STAGE_DECODE, steps, 1, vocabulary, width, element, 4);
+                sequence + (steps + 1) / 2, pass->top_k, widths, cost);
+    cost_quantised(cost, VP_STAGE_DECODE, steps, 1, vocabulary, width, element, widths->head, 4);
     cost_add(cost, VP_STAGE_DECODE, steps * 2 * vocabulary, steps * 4 * vocabulary);
 }
 
@@ -156,11 +178,13 @@ static void cost_of(const vp_model_config *config, const struct pass_shape *pass
 enum { CALIBRATION_TEXT = 32, CALIBRATION_TOKENS = 4, CALIBRATION_RUNS = 3 };
 
 struct rates {
+    const char *weights;
+    struct widths widths;
     char reason[LINE_BYTES]; /* why there are no rates; "": there are */
     char device[160];
     double flops_ns[VP_STAGE_COUNT], bytes_ns[VP_STAGE_COUNT]; /* FLOPs and bytes per ns of a stage */
     double view_ns;       /* preprocess and h2d of a view */
-    int64_t memory_bytes; /* that the engine of the whole model will need; 0: not known */
+    uint64_t memory_bytes, free_bytes; /* that the engine of the whole model will need, and there are; 0: not known */
     double seconds;       /* that the calibration took */
 };
 /* Truth: many tokens pass through the stage at once, so its arithmetic can be the limit. */
@@ -176,12 +200,6 @@ static int64_t parameter_count(const vp_model_config *config) {
         sum += elements;
     }
     return sum;
-}
-/* Bytes of weights and KV cache. The rest of an engine's memory hardly depends on the number of blocks. */
-static int64_t held_bytes(const vp_model_config *config, int fp32, int32_t max_sequence) {
-    return (fp32 ? 4 : 2)
-           * (parameter_count(config)
-              + 2 * (int64_t)config->kv_head_count * config->head_dim * config->block_count * max_sequence);
 }
 /* A model with the same widths and so few blocks, experts and words that it opens quickly. */
 static vp_model_config calibration_config(const vp_model_config *whole) {
@@ -291,15 +309,10 @@ static int calibrate(const struct options *options, const struct model *model, c
     vp_picture picture;
     vp_layout layout;
     struct session session;
-    int fp32 = !strcmp(text_of(options, "weights"), "fp32");
     int32_t views = 0, sequence = CALIBRATION_TEXT + CALIBRATION_TOKENS;
     int64_t start = vp_clock_ns();
     vp_result result = VP_OK;
     memset(&session, 0, sizeof session);
-    if (!strncmp(text_of(options, "weights"), "int", 3)) {
-        snprintf(rates->reason, sizeof rates->reason, "weights of 8 or 4 bits have no estimate");
-        return 0;
-    }
     small.config = calibration_config(&model->config);
     small.checkpoint = NULL;
     session.model = &small;
@@ -311,6 +324,7 @@ static int calibrate(const struct options *options, const struct model *model, c
     if (sequence < plan->max_sequence) sequence = plan->max_sequence;
     settings = engine_options_of(options, &small, sequence, views > plan->max_views ? views : plan->max_views);
     settings.gemm = text_of(options, "gemm");
+    settings.weights = weights_of(rates->weights);
     if (result == VP_OK) result = engine_begin(&settings, &engine, &error);
     for (int i = 0; i < CALIBRATION_RUNS && result == VP_OK && !interrupted; i++) {
         vp_stage_times times;
@@ -326,13 +340,16 @@ static int calibrate(const struct options *options, const struct model *model, c
     }
     close_progress();
     if (engine) {
-        rates->memory_bytes = (int64_t)vp_engine_bytes(engine) - held_bytes(&small.config, fp32, sequence)
-                              + held_bytes(&model->config, fp32, sequence);
         snprintf(rates->device, sizeof rates->device, "%s", vp_engine_device(engine));
         vp_engine_close(engine);
     }
     session.engine = NULL;
     session_free(&session);
+    settings.config = &model->config;
+    settings.max_sequence = plan->max_sequence > 0 ? plan->max_sequence : 1;
+    settings.max_views = plan->max_views;
+    if (result == VP_OK)
+        result = vp_engine_needs(&settings, &rates->memory_bytes, &rates->free_bytes, &error);
     if (result != VP_OK) error_line(rates->reason, sizeof rates->reason, result, &error);
     rates->seconds = (double)(vp_clock_ns() - start) / 1e9;
     return interrupted ? EXIT_INTERRUPTED : 0;
@@ -360,7 +377,7 @@ struct forecast {
 };
 /* Adds up a configuration's samples; without rates there is no estimate of times. */
 static void forecast_configuration(const struct model *model, const struct configuration *configuration,
-                                   const struct rates *rates, int fp32, struct forecast *forecast) {
+                                   const struct rates *rates, struct forecast *forecast) {
     for (size_t i = 0; i < configuration->set->count; i++) {
         const struct entry *entry = &configuration->set->samples[i];
         char reason[LINE_BYTES];
@@ -385,7 +402,7 @@ static void forecast_configuration(const struct model *model, const struct confi
         if (one.sequence > forecast->longest) forecast->longest = one.sequence;
         forecast->count++;
         if (rates->reason[0]) continue;
-        cost_of(&model->config, &one, fp32, &spent);
+        cost_of(&model->config, &one, &rates->widths, &spent);
         ns = pass_ns(rates, &spent, one.views);
         forecast->ns += ns;
         forecast->squares += ns * ns;
@@ -480,7 +497,7 @@ struct outlook {
     const struct options *options;
     const struct model *model;
     const struct plan *plan;
-    struct rates rates;
+    struct rates *rates; size_t rate_count; /* of the plan's weights; of servers one that only says why not */
     struct forecast *configurations;
     double scale;     /* measured / estimated time, over the configurations that have both; 1 if none has */
     int64_t runs_measured, runs_left;
@@ -510,14 +527,14 @@ static int64_t configuration_runs_left(const struct outlook *outlook, size_t ind
 }
 /* The estimates of all configurations, and how far their times vary over samples. */
 static void estimate_configurations(struct outlook *outlook) {
-    int fp32 = !strcmp(text_of(outlook->options, "weights"), "fp32");
     outlook->fewest = SIZE_MAX;
     outlook->variation = (double)NAN;
     for (size_t i = 0; i < outlook->plan->configuration_count; i++) {
         struct forecast *forecast = &outlook->configurations[i];
         const struct configuration *configuration = &outlook->plan->configurations[i];
         double mean, spread;
-        if (outlook->model) forecast_configuration(outlook->model, configuration, &outlook->rates, fp32, forecast);
+        if (outlook->model)
+            forecast_configuration(outlook->model, configuration, &outlook->rates[configuration->weights_at], forecast);
         else forecast_served(configuration, forecast);
         if (configuration->set->count < outlook->fewest) outlook->fewest = configuration->set->count;
         if (!forecast->count || !(forecast->ns > 0)) continue;
@@ -558,13 +575,28 @@ static int look_ahead(struct outlook *outlook) {
     if (!isfinite(outlook->variation)) outlook->resolution.mean = outlook->resolution.p50 = (double)NAN;
     return 0;
 }
+/* Why there is no estimate; "": there is one of all weights. */
+static const char *no_rates(const struct outlook *outlook) {
+    for (size_t i = 0; i < outlook->rate_count; i++)
+        if (outlook->rates[i].reason[0]) return outlook->rates[i].reason;
+    return "";
+}
+/* Of all engines, which are open at once; 0: not known. */
+static uint64_t all_bytes(const struct outlook *outlook) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < outlook->rate_count; i++) {
+        if (!outlook->rates[i].memory_bytes) return 0;
+        sum += outlook->rates[i].memory_bytes;
+    }
+    return sum;
+}
 /* Where the expected time comes from, as --plan says it. */
 static const char *time_source(const struct outlook *outlook) {
     int estimate = 0;
     for (size_t i = 0; i < outlook->plan->configuration_count; i++)
         estimate |= !outlook->configurations[i].runs_measured && configuration_runs_left(outlook, i) > 0;
     if (!estimate) return outlook->runs_measured ? "measured" : outlook->runs_left ? "none" : "nothing left";
-    return outlook->rates.reason[0] ? "none"
+    return no_rates(outlook)[0]      ? "none"
            : outlook->runs_measured ? "estimate, scaled by what is measured"
                                     : "estimate";
 }
@@ -604,6 +636,7 @@ static void put_plan_configuration(vp_json_writer *writer, const struct outlook 
         put_int(writer, "top_k", configuration->top_k);
         put_int(writer, "num_active_blocks", configuration->block_count);
         put_ints(writer, "active_block_indices", configuration->blocks, configuration->block_count);
+        put_text(writer, "weights", configuration->weights);
     }
     put_int(writer, "num_samples", (int64_t)configuration->set->count);
     put_int(writer, "num_failing", forecast->failing);
@@ -619,8 +652,8 @@ static void put_plan_configuration(vp_json_writer *writer, const struct outlook 
     vp_json_end_object(writer);
 }
 static void put_calibration(vp_json_writer *writer, const struct rates *rates) {
-    vp_json_key(writer, "calibration");
     vp_json_begin_object(writer);
+    put_text(writer, "weights", rates->weights);
     put_text(writer, "reason", rates->reason[0] ? rates->reason : NULL);
     put_text(writer, "device", rates->device[0] ? rates->device : NULL);
     put_double(writer, "seconds", rates->seconds);
@@ -652,9 +685,15 @@ static int print_plan_json(const struct outlook *outlook) {
     put_int(&writer, "num_runs_left", outlook->runs_left);
     put_double(&writer, "expected_seconds", outlook->seconds);
     put_text(&writer, "expected_from", time_source(outlook));
-    put_double(&writer, "engine_bytes",
-               outlook->rates.memory_bytes > 0 ? (double)outlook->rates.memory_bytes : (double)NAN);
-    put_calibration(&writer, &outlook->rates);
+    put_double(&writer, "engine_bytes", all_bytes(outlook) ? (double)all_bytes(outlook) : (double)NAN);
+    vp_json_key(&writer, "calibration"); /* of the first weights */
+    put_calibration(&writer, outlook->rates);
+    if (outlook->rate_count > 1) {
+        vp_json_key(&writer, "calibrations"); /* of all */
+        vp_json_begin_array(&writer);
+        for (size_t i = 0; i < outlook->rate_count; i++) put_calibration(&writer, &outlook->rates[i]);
+        vp_json_end_array(&writer);
+    }
     vp_json_key(&writer, "resolution");
     vp_json_begin_object(&writer);
     put_int(&writer, "num_samples", (int64_t)outlook->fewest);
@@ -700,25 +739,43 @@ static void print_plan_grid(const struct outlook *outlook) {
                     (long long)forecast->failing);
     }
 }
+static void print_plan_memory(const struct outlook *outlook) {
+    const uint64_t bytes = all_bytes(outlook), free_bytes = outlook->rates[0].free_bytes;
+    uint64_t of_weights[8] = {0};
+    struct text_buffer sets = {NULL, 0, 0};
+    if (!bytes) return;
+    print_plain("memory      %.4g GB on %s: weights, KV cache and buffers\n", (double)bytes / 1e9,
+                outlook->rates[0].device);
+    for (size_t i = 0; i < outlook->rate_count && outlook->rate_count > 1; i++)
+        print_plain("            %.4g GB for %s\n", (double)outlook->rates[i].memory_bytes / 1e9,
+                    outlook->rates[i].weights);
+    for (size_t i = 0; i < outlook->rate_count; i++) of_weights[i] = outlook->rates[i].memory_bytes;
+    plan_fitting(&sets, outlook->plan, of_weights, free_bytes);
+    if (free_bytes && bytes > free_bytes)
+        print_plain("            %.4g GB are free: the sweep would %s%s\n", (double)free_bytes / 1e9,
+                    outlook->rate_count == 1 ? "leave out its largest configurations"
+                    : sets.bytes             ? "be refused; these fit together: "
+                                             : "be refused: none of them fits",
+                    outlook->rate_count > 1 && sets.bytes ? sets.data : "");
+    free(sets.data);
+}
 static void print_plan_time(const struct outlook *outlook) {
-    const struct rates *rates = &outlook->rates;
     const char *from = time_source(outlook);
-    if (rates->memory_bytes > 0)
-        print_plain("memory      %.4g GB on %s: weights, KV cache and buffers\n", (double)rates->memory_bytes / 1e9,
-                    rates->device);
     if (isfinite(outlook->seconds) && strcmp(from, "none")) {
         int64_t seconds = (int64_t)ceil(outlook->seconds);
         print_plain("time        %lld:%02lld:%02lld for %lld runs, without decoding images and warming up (%s)\n",
                     (long long)(seconds / 3600), (long long)(seconds / 60 % 60), (long long)(seconds % 60),
                     (long long)outlook->runs_left, from);
-    } else print_plain("time        not known: %s\n", rates->reason[0] ? rates->reason : "no sample can run");
-    if (strncmp(from, "estimate", 8) == 0)
-        print_plain(
-            "            made of each stage's FLOPs and bytes and the rates of a few blocks (%.1f s): vit %.4g, "
-            "prefill %.4g TFLOP/s, "
-            "decode %.4g GB/s;\n            answers are taken to be as long as allowed\n",
-            rates->seconds, rates->flops_ns[VP_STAGE_VIT] / 1e3, rates->flops_ns[VP_STAGE_PREFILL] / 1e3,
-            rates->bytes_ns[VP_STAGE_DECODE]);
+    } else print_plain("time        not known: %s\n", no_rates(outlook)[0] ? no_rates(outlook) : "no sample can run");
+    for (size_t i = 0; i < outlook->rate_count && strncmp(from, "estimate", 8) == 0; i++) {
+        const struct rates *rates = &outlook->rates[i];
+        print_plain("            %s%s (%.1f s): vit %.4g, prefill %.4g TFLOP/s, decode %.4g GB/s%s\n",
+                    i ? "and of " : "made of each stage's FLOPs and bytes and the rates of a few blocks",
+                    i ? rates->weights : "", rates->seconds, rates->flops_ns[VP_STAGE_VIT] / 1e3,
+                    rates->flops_ns[VP_STAGE_PREFILL] / 1e3, rates->bytes_ns[VP_STAGE_DECODE],
+                    i + 1 < outlook->rate_count ? ""
+                                                : ";\n            answers are taken to be as long as allowed");
+    }
 }
 static void print_plan_resolution(const struct outlook *outlook) {
     const vp_resolution *resolution = &outlook->resolution;
@@ -758,6 +815,7 @@ static int print_plan(const struct outlook *outlook) {
                         dataset->reason_count > 1 ? " ..." : "");
     }
     print_plan_grid(outlook);
+    print_plan_memory(outlook);
     print_plan_time(outlook);
     print_plan_resolution(outlook);
     if (plan->repeats)
@@ -774,12 +832,19 @@ int forecast_show(const struct options *options, const struct model *model, cons
     outlook.model = model;
     outlook.plan = plan;
     outlook.configurations = zeroed(plan->configuration_count, sizeof *outlook.configurations);
-    if (model) code = calibrate(options, model, plan, &outlook.rates);
-    else
-        snprintf(outlook.rates.reason, sizeof outlook.rates.reason,
+    outlook.rate_count = model ? plan->weights_count : 1;
+    outlook.rates = zeroed(outlook.rate_count, sizeof *outlook.rates);
+    for (size_t i = 0; i < outlook.rate_count && model && !code; i++) {
+        outlook.rates[i].weights = plan->weights[i];
+        outlook.rates[i].widths = widths_of(options, plan->weights[i]);
+        code = calibrate(options, model, plan, &outlook.rates[i]);
+    }
+    if (!model)
+        snprintf(outlook.rates[0].reason, sizeof outlook.rates[0].reason,
                  "how fast a server is must be measured; once a sweep has begun, --plan reads its journal");
     if (!code) code = look_ahead(&outlook);
     if (!code) code = is_given(options, "json") ? print_plan_json(&outlook) : print_plan(&outlook);
     free(outlook.configurations);
+    free(outlook.rates);
     return code;
 }

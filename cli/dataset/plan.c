@@ -4,6 +4,7 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/option_rows.h"
 #include "request/input.h"
 #include "tile/family.h"
 #include "vlmprof_file.h"
@@ -79,9 +80,15 @@ void configuration_input(const struct plan *plan, const struct configuration *co
     input->ignore_eos = plan->ignore_eos;
 }
 
+/* The end of a file's name; without a list of weights there is none in it. */
+static const char *weights_ending(const struct plan *plan, const struct configuration *configuration, char out[32]) {
+    out[0] = 0;
+    if (plan->names_weights) snprintf(out, 32, "_weights%.20s", configuration->weights);
+    return out;
+}
 /* File name, and the longest request of the configuration. A sequence that does not fit becomes a failed row later. */
 static void plan_configuration(const struct model *model, struct plan *plan, struct configuration *configuration) {
-    char name[512], reason[LINE_BYTES];
+    char name[512], ending[32], reason[LINE_BYTES];
     vp_layout storage;
     vp_picture picture;
     int64_t crops = 0, count = 0;
@@ -100,16 +107,16 @@ static void plan_configuration(const struct model *model, struct plan *plan, str
     if (configuration->need_sequence > plan->max_sequence) plan->max_sequence = configuration->need_sequence;
     if (configuration->need_views > plan->max_views) plan->max_views = configuration->need_views;
     if (configuration->tier) /* the mean is cut to an integer, as the experiments do */
-        snprintf(name, sizeof name, "%s_imgsizetier-%s_crops%d_topk%d_blocks%d.json", configuration->set->task,
+        snprintf(name, sizeof name, "%s_imgsizetier-%s_crops%d_topk%d_blocks%d%s.json", configuration->set->task,
                  configuration->tier->name, count ? (int)(crops / count) : 0, configuration->top_k,
-                 configuration->block_count);
+                 configuration->block_count, weights_ending(plan, configuration, ending));
     else {
         char size[64] = "asis";
         if (configuration->vision_tokens) snprintf(size, sizeof size, "tokens%d", configuration->vision_tokens);
         else if (configuration->image_knob)
             snprintf(size, sizeof size, "%.40s%d", configuration->image_knob, configuration->image_knob_value);
-        snprintf(name, sizeof name, "%.300s_imgsize%s_topk%d_blocks%d.json", configuration->set->task, size,
-                 configuration->top_k, configuration->block_count);
+        snprintf(name, sizeof name, "%.300s_imgsize%s_topk%d_blocks%d%s.json", configuration->set->task, size,
+                 configuration->top_k, configuration->block_count, weights_ending(plan, configuration, ending));
     }
     configuration->file_name = copy_text(name, strlen(name));
 }
@@ -170,6 +177,23 @@ static int check_sizes(const struct options *options, const struct model *model,
     return code;
 }
 
+/* Reads --weights or --weights_list. Returns 0 or an exit code. */
+static int read_weights(const struct options *options, struct plan *plan) {
+    const struct option_value *list = opt(options, "weights_list");
+    if (list->given && is_given(options, "weights"))
+        return complain(EXIT_USAGE, "--weights and --weights_list exclude each other");
+    plan->names_weights = list->given;
+    plan->weights_count = list->given ? list->count : 1;
+    plan->weights = resize(NULL, plan->weights_count, sizeof *plan->weights);
+    plan->weights[0] = text_of(options, "weights");
+    for (size_t i = 0; i < list->count && list->given; i++) {
+        if (!has_word(WEIGHTS_NAMES, list->items[i]))
+            return complain(EXIT_USAGE, "--weights_list: \"%s\" is none of: " WEIGHTS_NAMES, list->items[i]);
+        plan->weights[i] = list->items[i];
+    }
+    return 0;
+}
+
 /* The points of the grid that the strategy visits, as places in the three lists: int32 [*count, 3], malloc'ed. */
 static int grid_points(const struct options *options, const int32_t counts[3], int32_t **index, size_t *count,
                        size_t *repeats) {
@@ -204,7 +228,7 @@ static int plan_grid(const struct options *options, const struct model *model, s
     const struct option_value *ks = opt(options, "top_k_list"), *blocks = opt(options, "num_active_blocks_list");
     int32_t counts[3] = {0, ks->given ? (int32_t)ks->count : 1, blocks->given ? (int32_t)blocks->count : 1},
             *index = NULL;
-    size_t count = 0;
+    size_t count = 0, variants; /* configurations of a point of the grid: they differ in their weights */
     const int has_tiers = model && model_is_molmo(model);
     int code = check_lists(options, model);
     while (has_tiers && vp_tier_at(counts[0])) counts[0]++;
@@ -212,13 +236,15 @@ static int plan_grid(const struct options *options, const struct model *model, s
     else if (!has_tiers) counts[0] = 1; /* images as they are */
     if (!model) counts[1] = (int32_t)plan->variants.count;
     if (!code && model) code = check_sizes(options, model, plan);
+    if (!code && model) code = read_weights(options, plan);
     if (plan->image_knob_count) counts[0] = (int32_t)plan->image_knob_count;
     if (!code) code = grid_points(options, counts, &index, &count, &plan->repeats);
-    plan->configurations = zeroed(plan->set_count * count + 1, sizeof *plan->configurations);
-    for (size_t i = 0; !code && i < plan->set_count * count; i++) {
-        const int32_t *at = index + i % count * 3;
+    variants = model && !code ? plan->weights_count : 1;
+    plan->configurations = zeroed(plan->set_count * count * variants + 1, sizeof *plan->configurations);
+    for (size_t i = 0; !code && i < plan->set_count * count * variants; i++) {
+        const int32_t *at = index + i / variants % count * 3;
         struct configuration *configuration = &plan->configurations[plan->configuration_count++];
-        configuration->set = &plan->sets[i / count];
+        configuration->set = &plan->sets[i / variants / count];
         configuration->in_index = -1;
         plan->point_count += configuration->set->count;
         if (tokens->given) configuration->vision_tokens = (int32_t)tokens->numbers[at[0]];
@@ -230,8 +256,12 @@ static int plan_grid(const struct options *options, const struct model *model, s
         if (!model) {
             configuration->variant = &plan->variants.items[at[1]];
             plan_variant(configuration);
-        } else if ((code = choose_model_knobs(options, model, configuration, at)) == 0)
-            plan_configuration(model, plan, configuration);
+        } else {
+            configuration->weights_at = i % variants;
+            configuration->weights = plan->weights[configuration->weights_at];
+            if ((code = choose_model_knobs(options, model, configuration, at)) == 0)
+                plan_configuration(model, plan, configuration);
+        }
     }
     free(index);
     return code;
@@ -269,6 +299,8 @@ static int plan_fingerprint(const struct options *options, const struct model *m
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) hash = hash_text(hash, text_of(options, texts[i]));
     hash = hash_number(hash, plan->ignore_eos);
     if (is_given(options, "answer_hint")) hash = hash_text(hash, text_of(options, "answer_hint"));
+    if (strcmp(text_of(options, "head_weights"), "bf16") != 0)
+        hash = hash_text(hash, text_of(options, "head_weights"));
     if (text_of(options, "importance_scores_file")) {
         vp_error error = {VP_OK, -1, "", ""};
         char *text = NULL;
@@ -307,6 +339,31 @@ int plan_make(const struct options *options, const struct model *model, struct p
     plan_served_fingerprint(options, plan);
     return 0;
 }
+/* The bytes of a set of engines, as bits of their places, and of the smallest one outside of it. */
+static uint64_t set_bytes(const struct plan *plan, const uint64_t *bytes, size_t set, uint64_t *least_other) {
+    uint64_t sum = 0;
+    *least_other = UINT64_MAX;
+    for (size_t i = 0; i < plan->weights_count; i++) {
+        if (set >> i & 1) sum += bytes[i];
+        else if (bytes[i] && bytes[i] < *least_other) *least_other = bytes[i];
+    }
+    return sum;
+}
+void plan_fitting(struct text_buffer *text, const struct plan *plan, const uint64_t *bytes, uint64_t free_bytes) {
+    for (size_t set = ((size_t)1 << plan->weights_count) - 1; set > 0; set--) {
+        uint64_t least_other, sum = set_bytes(plan, bytes, set, &least_other);
+        int is_needed = 1;
+        const char *between = text->bytes ? "; " : "";
+        for (size_t i = 0; i < plan->weights_count; i++) is_needed &= !(set >> i & 1) || bytes[i] > 0;
+        if (!is_needed || sum > free_bytes || (least_other < UINT64_MAX && sum + least_other <= free_bytes)) continue;
+        for (size_t i = 0; i < plan->weights_count; i++) {
+            if (!(set >> i & 1)) continue;
+            text_add_string(text, between);
+            text_add_string(text, plan->weights[i]);
+            between = " ";
+        }
+    }
+}
 void plan_free(struct plan *plan) {
     for (size_t i = 0; i < plan->set_count; i++) dataset_free(&plan->sets[i]);
     for (size_t i = 0; i < plan->configuration_count; i++) {
@@ -316,6 +373,7 @@ void plan_free(struct plan *plan) {
         free(plan->configurations[i].dropped);
     }
     variants_free(&plan->variants);
+    free((void *)plan->weights);
     free(plan->image_knob);
     free(plan->image_knob_values);
     free(plan->sets);

@@ -24,9 +24,11 @@ struct configuration {
     /* with none of these, images are as the model's own processor has them, and a server gets the files as they are */
     int32_t top_k;
     int32_t *blocks; int32_t block_count; /* those that run, ascending */
+    const char *weights; size_t weights_at; /* of --weights or --weights_list, and the place there; NULL: of a server */
     char *file_name;                      /* of its results */
     int32_t need_sequence, need_views;    /* of its longest request that fits the model */
     int32_t in_index; /* its number in the journal's index; -1: it is new */
+    size_t open_count; /* points that this process has to measure */
     struct shape *shapes; size_t shape_count; /* those whose kernels were timed; sequence in steps of 256 */
     char *dropped;    /* why it does not fit into memory; NULL: it does */
 };
@@ -36,6 +38,8 @@ struct plan {
     char *image_knob; int32_t *image_knob_values; size_t image_knob_count; /* of --image_knob */
     struct dataset *sets; size_t set_count;
     struct configuration *configurations; size_t configuration_count; /* those of a data set stand together */
+    const char **weights; size_t weights_count; /* that points are run with; each has an engine */
+    int names_weights;  /* truth: file names say them */
     int32_t run_count;  /* runs of each point */
     int32_t new_tokens; /* the most of any data set */
     int32_t max_sequence, max_views;
@@ -75,5 +79,9 @@ int configuration_sent_size(const struct configuration *configuration, const str
  * an exit code; the caller calls plan_free in both cases. */
 int plan_make(const struct options *options, const struct model *model, struct plan *plan);
 void plan_free(struct plan *plan);
+
+/* Adds to a text which weights fit into memory together, "bf16 int8; bf16 int4": each set to which no other can be
+ * added. bytes: of an engine of each of the plan's weights; 0: it is not needed. */
+void plan_fitting(struct text_buffer *text, const struct plan *plan, const uint64_t *bytes, uint64_t free_bytes);
 
 #endif

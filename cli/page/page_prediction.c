@@ -164,12 +164,12 @@ static void evaluate_for_page(const struct measurements *measurements, struct ev
     for (int kind = ESTIMATE_KINDS - 1; kind >= 0 && measurements->count; kind--)
         for (int split = SPLIT_NONE; split <= SPLIT_CONFIG; split++) {
             if (split == SPLIT_NONE
-                && vp_latency_fit((vp_latency_features)kind, measurements->requests, measurements->measured,
+                && vp_latency_fit(features_of(measurements, kind), measurements->requests, measurements->measured,
                                   measurements->count, fits, NULL)
                        != VP_OK)
                 continue;
             if (split == SPLIT_NONE) estimator_predict_rows(fits, measurements, predicted);
-            else estimator_predict_left_out((vp_latency_features)kind, measurements, SPLIT_CONFIG, predicted);
+            else estimator_predict_left_out(features_of(measurements, kind), measurements, SPLIT_CONFIG, predicted);
             add_totals(measurements, predicted);
             errors_of(measurements, predicted, evaluation->errors[kind][split]);
         }

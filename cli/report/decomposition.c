@@ -229,7 +229,7 @@ static void add_points(struct xy_list *points, const struct curve_kind *kind, co
         xy_add(points, x, result_at(file, kind->y_column, row));
     }
 }
-/* A curve for each language model, which is a top_k with a number of blocks or a server's variant, over all image
+/* A curve for each language model, which is a top_k with a number of blocks and weights or a server's variant, over all image
  * sizes. */
 static void language_curves(struct curve_list *curves, const struct results *results, size_t group_index,
                             const struct curve_kind *kind) {
@@ -239,14 +239,17 @@ static void language_curves(struct curve_list *curves, const struct results *res
     for (size_t first = 0; first < group->count; first++) {
         struct xy_list points = {NULL, 0, 0};
         const struct result_file *model = &files[first];
-        char label[48];
+        char label[48], weights[16] = "";
         if (is_done[first]) continue;
+        if (model->names_weights && model->weights) snprintf(weights, sizeof weights, " %.12s", model->weights);
         if (model->is_served) snprintf(label, sizeof label, "%s", model->variant_name[0] ? model->variant_name : "all");
-        else if (model->is_dense) snprintf(label, sizeof label, "b%lld", (long long)model->block_count);
-        else snprintf(label, sizeof label, "k%lld b%lld", (long long)model->top_k, (long long)model->block_count);
+        else if (model->is_dense) snprintf(label, sizeof label, "b%lld%s", (long long)model->block_count, weights);
+        else
+            snprintf(label, sizeof label, "k%lld b%lld%s", (long long)model->top_k, (long long)model->block_count,
+                     weights);
         for (size_t i = first; i < group->count; i++) {
             if (files[i].top_k != model->top_k || files[i].block_count != model->block_count
-                || compare_variants(&files[i], model))
+                || compare_weights(&files[i], model) || compare_variants(&files[i], model))
                 continue;
             is_done[i] = 1;
             add_points(&points, kind, &files[i]);

@@ -190,11 +190,11 @@ int estimator_evaluate(const struct measurements *measurements, vp_latency_featu
     evaluation->noise = measurements->noise_count ? measurements->noise / (double)measurements->noise_count
                                                   : (double)NAN;
     for (int kind = 0; kind < ESTIMATE_KINDS && result == VP_OK; kind++) {
-        result = vp_latency_fit((vp_latency_features)kind, measurements->requests, measurements->measured,
+        result = vp_latency_fit(features_of(measurements, kind), measurements->requests, measurements->measured,
                                 measurements->count, fits, &error);
         for (int split = 0; split < SPLIT_COUNT && result == VP_OK; split++) {
             if (split == SPLIT_NONE) estimator_predict_rows(fits, measurements, predicted);
-            else estimator_predict_left_out((vp_latency_features)kind, measurements, split, predicted);
+            else estimator_predict_left_out(features_of(measurements, kind), measurements, split, predicted);
             add_totals(measurements, predicted);
             errors_of(measurements, predicted, evaluation->errors[kind][split]);
             if (kind != (int)chosen || split == SPLIT_SIZE || !evaluation->errors[kind][split][ESTIMATE_TOTAL].of.count)
@@ -213,6 +213,7 @@ void estimator_free(struct estimator *estimator) {
     free(estimator->architecture);
     free(estimator->device);
     free(estimator->provenance);
+    free(estimator->weights);
     free(estimator->recalibration);
     text_list_free(&estimator->warnings);
     free(estimator);
@@ -264,7 +265,8 @@ static void find_correlations(const struct measurements *measurements, struct es
                                                         : residual_correlation(
                                                             measurements, predicted, first < second ? first : second,
                                                             first < second ? second : first,
-                                                            estimator->model.features == VP_LATENCY_PHYSICAL);
+                                                            estimator->model.features == VP_LATENCY_PHYSICAL
+                                                                || estimator->model.features == VP_LATENCY_WEIGHTS);
     free(predicted);
 }
 static void find_limits(const struct measurements *measurements, struct estimator *estimator) {
@@ -327,6 +329,17 @@ static void put_data_sets(vp_json_writer *writer, const struct results *results)
     }
     vp_json_end_array(writer);
 }
+/* The weights of all files, each once. */
+static void put_weights(vp_json_writer *writer, const struct results *results) {
+    vp_json_key(writer, "weights_list");
+    vp_json_begin_array(writer);
+    for (size_t i = 0; i < results->count; i++) {
+        size_t first = 0;
+        while (compare_weights(&results->files[first], &results->files[i])) first++;
+        if (first == i) vp_json_string(writer, results->files[i].weights);
+    }
+    vp_json_end_array(writer);
+}
 /* What a model was made of, as JSON text; malloc'ed. */
 static char *provenance_of(const struct results *results, const struct measurements *measurements) {
     struct text_buffer out = {NULL, 0, 0};
@@ -338,7 +351,8 @@ static char *provenance_of(const struct results *results, const struct measureme
     put_text(&writer, "host", file->host);
     put_text(&writer, "model", measurements->model);
     put_bool(&writer, "synthetic", file->is_synthetic);
-    put_text(&writer, "weights", file->weights);
+    put_text(&writer, "weights", measurements->weights_vary ? NULL : file->weights);
+    if (measurements->weights_vary) put_weights(&writer, results);
     put_text(&writer, "timing", file->timing);
     put_text(&writer, "measured_by", file->version);
     put_text(&writer, "measured_from", file->measured_from);
@@ -355,7 +369,7 @@ static char *provenance_of(const struct results *results, const struct measureme
 int estimator_make(const struct measurements *measurements, const struct results *results, vp_latency_features kind,
                    int64_t experts, struct estimator *estimator) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result = vp_latency_fit(kind, measurements->requests, measurements->measured, measurements->count,
+    vp_result result = vp_latency_fit(features_of(measurements, (int)kind), measurements->requests, measurements->measured, measurements->count,
                                       &estimator->model, &error);
     if (result != VP_OK) return complain_result(exit_code_of(result), "fit", result, &error);
     estimator->expert_count = experts;
@@ -486,7 +500,7 @@ static void put_stage_model(vp_json_writer *writer, const struct estimator *esti
 static void put_ranges(vp_json_writer *writer, const struct estimator *estimator) {
     vp_json_key(writer, "ranges");
     vp_json_begin_object(writer);
-    for (int k = 0; k < ESTIMATE_KNOB_COUNT; k++) {
+    for (int k = 0; k < knob_count_of(estimator->model.features); k++) {
         vp_json_key(writer, ESTIMATE_KNOBS[k].name);
         vp_json_begin_object(writer);
         put_int(writer, "least", estimator->ranges[k].least);
@@ -574,7 +588,9 @@ static void read_stage_model(struct model_reader *reader, uint32_t object, struc
     snprintf(reader->where, sizeof reader->where, "%s", where);
     estimator->model.fitted[stage] = 1;
     affine = model_member(reader, object, "affine", VP_JSON_OBJECT);
-    model_read_linear(reader, object, where, names, count, estimator->model.features == VP_LATENCY_PHYSICAL,
+    model_read_linear(reader, object, where, names, count,
+                      estimator->model.features == VP_LATENCY_PHYSICAL
+                          || estimator->model.features == VP_LATENCY_WEIGHTS,
                       &estimator->model.fit[stage]);
     if (reader->code) return;
     snprintf(reader->where, sizeof reader->where, "%s.affine", where);
@@ -584,7 +600,7 @@ static void read_stage_model(struct model_reader *reader, uint32_t object, struc
     line->count = (size_t)model_count(reader, affine, "measurements", 0, INT64_C(1) << 40);
 }
 static void read_ranges(struct model_reader *reader, uint32_t object, struct estimator *estimator) {
-    for (int k = 0; k < ESTIMATE_KNOB_COUNT && !reader->code; k++) {
+    for (int k = 0; k < knob_count_of(estimator->model.features) && !reader->code; k++) {
         uint32_t range;
         snprintf(reader->where, sizeof reader->where, "ranges");
         range = model_member(reader, object, ESTIMATE_KNOBS[k].name, VP_JSON_OBJECT);
@@ -623,7 +639,7 @@ static void read_estimator_nodes(struct model_reader *reader, struct estimator *
     uint32_t stages, ranges, correlations, provenance, warnings, item, synthetic = vp_json_get(json, 0, "synthetic");
     model_check_duplicates(reader);
     estimator->model.features = (vp_latency_features)model_word(reader, 0, "features", ESTIMATE_KIND_KEYS,
-                                                                    ESTIMATE_KINDS);
+                                                                    ESTIMATE_KEYS);
     estimator->model_name = model_text(reader, 0, "model");
     if (has_value(json, 0, "architecture")) estimator->architecture = model_text(reader, 0, "architecture");
     estimator->device = model_text(reader, 0, "device");
@@ -642,6 +658,7 @@ static void read_estimator_nodes(struct model_reader *reader, struct estimator *
     correlations = model_member(reader, 0, "residual_correlation", VP_JSON_ARRAY);
     if (reader->code) return;
     estimator->provenance = copy_text(json->text + json->nodes[provenance].start, json->nodes[provenance].bytes);
+    estimator->weights = result_text(json, provenance, "weights");
     item = warnings + 1;
     for (uint32_t i = 0; i < json->nodes[warnings].count && !reader->code; i++, item = json->nodes[item].end) {
         char *text = node_text(json, item);

@@ -83,6 +83,7 @@ struct estimator {
     int says_location; /* 0: the file of an older version, whose predictions may be below the mean */
     int64_t expert_count;
     char *model_name, *device, *architecture; /* architecture: NULL: not known */
+    char *weights; /* of all the data, where a file says it; NULL: not known, or several */
     int is_synthetic;
     char *provenance, *recalibration; /* JSON; the latter NULL: as fitted */
     struct text_list warnings;

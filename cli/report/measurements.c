@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const ESTIMATE_KIND_KEYS[ESTIMATE_KINDS] = {"physical", "seed", "mean"};
+const char *const ESTIMATE_KIND_KEYS[ESTIMATE_KEYS] = {"physical", "seed", "mean", "physical_and_weights"};
 
 const char *const SPLIT_KEYS[SPLIT_COUNT] = {"in_sample", "leave_one_configuration_out", "leave_one_image_size_out"};
 
@@ -31,7 +31,15 @@ const struct column ESTIMATE_KNOBS[ESTIMATE_KNOB_COUNT] = {{"views", REQUEST(vie
                                                            {"output_tokens", REQUEST(output_tokens)},
                                                            {"tier_index", REQUEST(tier_index)},
                                                            {"top_k", REQUEST(top_k)},
-                                                           {"num_active_blocks", REQUEST(active_blocks)}};
+                                                           {"num_active_blocks", REQUEST(active_blocks)},
+                                                           {"weight_bits", REQUEST(weight_bits)}};
+
+int knob_count_of(vp_latency_features features) {
+    return features == VP_LATENCY_WEIGHTS ? ESTIMATE_KNOB_COUNT : KNOB_WEIGHT_BITS;
+}
+vp_latency_features features_of(const struct measurements *measurements, int kind) {
+    return kind == VP_LATENCY_PHYSICAL && measurements->weights_vary ? VP_LATENCY_WEIGHTS : (vp_latency_features)kind;
+}
 
 int32_t knob_at(const vp_latency_request *request, int knob) {
     int32_t value;
@@ -75,6 +83,7 @@ static int request_of_row(const struct result_file *file, size_t row, int32_t ex
     request->top_k = (int32_t)file->top_k;
     request->expert_count = expert_count;
     request->active_blocks = (int32_t)file->block_count;
+    request->weight_bits = (int32_t)weight_bits(file);
     return 0;
 }
 double run_noise(const struct result_file *file, size_t row) {
@@ -151,7 +160,8 @@ static int number_experts(const struct options *options, const struct results *r
     *experts = said;
     return 0;
 }
-/* Device, model and weights must be the same in all files: a model of two devices would fit neither. */
+/* Device and model must be the same in all files: a model of two devices would fit neither. Weights may differ where all
+ * of them are known. */
 static int check_same(const struct results *results) {
     static const struct {
         const char *name;
@@ -163,6 +173,9 @@ static int check_same(const struct results *results) {
         for (size_t i = 1; i < results->count; i++) {
             const char *first = *(char *const *)(const void *)((const char *)&results->files[0] + texts[which].offset);
             const char *other = *(char *const *)(const void *)((const char *)&results->files[i] + texts[which].offset);
+            if (texts[which].offset == offsetof(struct result_file, weights) && weight_bits(&results->files[0]) > 1
+                && weight_bits(&results->files[i]) > 1)
+                continue;
             if (strcmp(first ? first : "not said", other ? other : "not said"))
                 return complain(EXIT_USAGE, "%.300s and %.300s differ in their %s (%.100s, %.100s): fit them apart",
                                 results->files[0].path, results->files[i].path, texts[which].name,
@@ -210,9 +223,11 @@ void measurements_read(struct measurements *measurements, const struct results *
     measurements->sizes = resize(NULL, rows, sizeof *measurements->sizes);
     measurements->config_count = results->count;
     measurements->device = results->files[0].device ? results->files[0].device : "not said";
+    measurements->weights = results->files[0].weights;
     measurements->model = results->files[0].model ? results->files[0].model : "not said";
     for (size_t i = 0; i < results->count; i++) {
         size_t first = measurements->count, other = 0;
+        measurements->weights_vary |= compare_weights(&results->files[0], &results->files[i]) != 0;
         while (other < i && !is_same_size(&results->files[other], &results->files[i])) other++;
         if (other == i) measurements->size_count++;
         for (size_t k = 0; k < results->files[i].count; k++)

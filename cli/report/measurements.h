@@ -17,10 +17,13 @@
 /* Parts of a request: the stages of vp_latency_stage, then the total. */
 enum { ESTIMATE_TOTAL = VP_LATENCY_STAGE_COUNT, ESTIMATE_PARTS, ESTIMATE_KINDS = VP_LATENCY_MEAN + 1 };
 
+/* ESTIMATE_KINDS are compared; the physical one is ESTIMATE_WEIGHTS where the measurements have several weights. */
+enum { ESTIMATE_WEIGHTS = VP_LATENCY_WEIGHTS, ESTIMATE_KEYS };
+
 /* What a prediction must not have seen: nothing, the row's configuration, its image size. */
 enum { SPLIT_NONE, SPLIT_CONFIG, SPLIT_SIZE, SPLIT_COUNT };
 
-extern const char *const ESTIMATE_KIND_KEYS[ESTIMATE_KINDS];
+extern const char *const ESTIMATE_KIND_KEYS[ESTIMATE_KEYS];
 extern const char *const SPLIT_KEYS[SPLIT_COUNT];
 extern const char *const SPLIT_NAMES[SPLIT_COUNT];
 
@@ -34,7 +37,10 @@ enum { CURVE_COUNT = 4, CURVE_DRAWS = 200 };
 
 extern const size_t CURVE_POINTS[CURVE_COUNT];
 
-enum { KNOB_TEXT = 2, KNOB_OUTPUT = 4, KNOB_TIER, KNOB_EXPERTS, KNOB_ACTIVE, ESTIMATE_KNOB_COUNT };
+enum { KNOB_TEXT = 2, KNOB_OUTPUT = 4, KNOB_TIER, KNOB_EXPERTS, KNOB_ACTIVE, KNOB_WEIGHT_BITS, ESTIMATE_KNOB_COUNT };
+
+/* How many of them a model of these features knows: the weights' bits are one where the model tells weights apart. */
+int knob_count_of(vp_latency_features features);
 
 extern const struct column ESTIMATE_KNOBS[ESTIMATE_KNOB_COUNT];
 
@@ -54,7 +60,12 @@ struct measurements {
     size_t incomplete, not_positive; /* samples without a count or prefill; stages of 0 ms or less */
     double noise; size_t noise_count; /* sum of the shares by which means are off; samples with two runs or more */
     const char *device, *model;
+    const char *weights;          /* of the first file; NULL: it says none */
+    int weights_vary;             /* truth: the files have several */
 };
+
+/* The features by which a kind is fitted to these measurements. */
+vp_latency_features features_of(const struct measurements *measurements, int kind);
 
 void measurements_free(struct measurements *measurements);
 

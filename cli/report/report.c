@@ -78,7 +78,6 @@ static void warn_of_files(struct report *report) {
         size_t offset;
     } same[] = {{"device", offsetof(struct result_file, device)},
                 {"model", offsetof(struct result_file, model)},
-                {"weights", offsetof(struct result_file, weights)},
                 {"timing", offsetof(struct result_file, timing)},
                 {"version", offsetof(struct result_file, version)}};
     const struct results *results = report->results;
@@ -427,6 +426,7 @@ void put_setting_of(vp_json_writer *writer, const struct result_file *file) {
     if (file->is_served) {
         put_null(writer, "top_k");
         put_null(writer, "num_active_blocks");
+        put_null(writer, "weights");
         put_text(writer, "variant", file->variant);
         put_text(writer, "endpoint", file->endpoint);
         put_text(writer, "endpoint_model", file->endpoint_model);
@@ -436,4 +436,5 @@ void put_setting_of(vp_json_writer *writer, const struct result_file *file) {
     }
     put_int(writer, "top_k", file->top_k);
     put_int(writer, "num_active_blocks", file->block_count);
+    put_text(writer, "weights", file->weights);
 }

@@ -22,6 +22,10 @@ static int has_image_knobs(const struct report *report) {
     for (size_t i = 0; i < report->results->count; i++) if (report->results->files[i].image_knob) return 1;
     return 0;
 }
+/* Truth: the files differ in their weights, so the rows name them. */
+static int has_weights(const struct report *report) {
+    return report->results->count && report->results->files[0].names_weights;
+}
 /* Truth: the columns of this metric are left out, because no file has it. */
 static int is_metric_unknown(const struct report *report, int metric) {
     for (size_t i = 0; i < report->results->count; i++)
@@ -31,6 +35,7 @@ static int is_metric_unknown(const struct report *report, int metric) {
 void report_csv_heads(struct text_buffer *out, const struct report *report) {
     text_add_string(out, "task,tier,target_vision_tokens,top_k,num_active_blocks,num_samples");
     if (has_image_knobs(report)) text_add_string(out, ",image_knob,image_knob_value");
+    if (has_weights(report)) text_add_string(out, ",weights");
     if (has_variants(report)) text_add_string(out, ",variant,endpoint,endpoint_model,request_knobs");
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
         if (is_metric_unknown(report, metric)) continue;
@@ -78,6 +83,10 @@ void report_csv_row(struct text_buffer *out, const struct report *report, size_t
         text_add_string(out, ",");
         csv_text(out, file->image_knob ? file->image_knob : "");
         csv_number(out, file->image_knob ? (double)file->image_knob_value : (double)NAN);
+    }
+    if (has_weights(report)) {
+        text_add_string(out, ",");
+        csv_text(out, file->weights && !file->is_served ? file->weights : "");
     }
     if (has_variants(report)) {
         const char *const texts[] = {file->variant, file->endpoint, file->endpoint_model, file->request_knobs};

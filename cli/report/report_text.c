@@ -44,6 +44,7 @@ static void write_servers(struct document *document, const struct results *resul
 static void write_summary(struct document *document, const struct report *report) {
     const struct results *results = report->results;
     const struct result_file *file = &results->files[0];
+    char *weights = weights_text(results);
     size_t least = SIZE_MAX, most = 0;
     for (size_t i = 0; i < results->count; i++) {
         if (results->files[i].count < least) least = results->files[i].count;
@@ -60,8 +61,9 @@ static void write_summary(struct document *document, const struct report *report
     if (are_all_served(results)) write_servers(document, results);
     else
         document_text(document, BLOCK_LINE, "model %s%s%s%s, %s", file->model ? file->model : "not said",
-                  file->is_synthetic ? " (synthetic weights)" : "", file->weights ? ", " : "",
-                  file->weights ? file->weights : "", file->device ? file->device : "device not said");
+                  file->is_synthetic ? " (synthetic weights)" : "", weights ? ", " : "", weights ? weights : "",
+                  file->device ? file->device : "device not said");
+    free(weights);
     if (least == most) document_text(document, BLOCK_LINE, "%zu samples a configuration", most);
     else document_text(document, BLOCK_LINE, "%zu to %zu samples a configuration", least, most);
     if (report->warnings.count) document_text(document, BLOCK_HEADING, "Warnings");
@@ -158,7 +160,8 @@ static void write_latencies(struct document *document, const struct report *repo
         text_list_add(list, "%s", number_formatted("%.2f", 100 * decomposition->closure).text);
         text_list_add(list, "%s", number_percent(decomposition->idle_share).text);
     }
-    document_text(document, BLOCK_LINE, "configuration: image size, top_k (k), decoder blocks that run (b)");
+    document_text(document, BLOCK_LINE, "configuration: image size, top_k (k), decoder blocks that run (b)%s",
+                  report->results->files[0].names_weights ? ", weights" : "");
     terms_add(document, LATENCY_TERMS, LATENCY_TERM_COUNT);
 }
 static void write_shares(struct document *document, const struct report *report) {

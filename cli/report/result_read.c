@@ -399,7 +399,8 @@ static void read_provenance(struct result_file *file, const vp_json *json) {
     file->version = result_text(json, from, "version");
     file->measured_from = result_text(json, 0, "measured_from");
     file->measured_to = result_text(json, 0, "measured_to");
-    file->weights = result_text(json, config, "weights");
+    file->weights = result_text(json, 0, "weights");
+    if (!file->weights) file->weights = result_text(json, config, "weights"); /* of older files */
     file->importance = result_text(json, config, "importance_scores_file");
     file->seed = node_int(json, config, "seed", -1);
     file->ignore_eos = vp_json_get(json, config, "ignore_eos") == VP_JSON_NONE
@@ -633,12 +634,37 @@ int compare_variants(const struct result_file *left, const struct result_file *r
     if (left->is_served != right->is_served) return left->is_served ? 1 : -1;
     return compare_naturally(left->variant, right->variant);
 }
+int weight_bits(const struct result_file *file) {
+    static const struct { const char *name; int bits; } types[] = {{"int4", 4}, {"int8", 8}, {"bf16", 16}, {"fp32", 32}};
+    for (size_t i = 0; file->weights && i < sizeof types / sizeof *types; i++)
+        if (!strcmp(file->weights, types[i].name)) return types[i].bits;
+    return file->weights != NULL;
+}
+int compare_weights(const struct result_file *left, const struct result_file *right) {
+    const int bits = weight_bits(left), other = weight_bits(right);
+    if (bits != other) return bits < other ? -1 : 1;
+    return bits == 1 ? strcmp(left->weights, right->weights) : 0;
+}
+char *weights_text(const struct results *results) {
+    struct text_buffer text = {NULL, 0, 0};
+    for (size_t i = 0; i < results->count; i++) {
+        const struct result_file *file = &results->files[i];
+        size_t first = 0;
+        if (file->is_served || !file->weights) continue;
+        while (results->files[first].is_served || compare_weights(&results->files[first], file)) first++;
+        if (first < i) continue;
+        text_add_string(&text, text.bytes ? ", " : "");
+        text_add_string(&text, file->weights);
+    }
+    return text.data;
+}
 int compare_settings(const struct result_file *left, const struct result_file *right) {
     const int task = strcmp(left->task, right->task), size = compare_sizes(left, right);
     if (task) return task;
     if (size) return size;
     if (left->top_k != right->top_k) return left->top_k < right->top_k ? -1 : 1;
     if (left->block_count != right->block_count) return left->block_count < right->block_count ? -1 : 1;
+    if (compare_weights(left, right)) return compare_weights(left, right);
     return compare_variants(left, right);
 }
 static int by_setting(const void *left_item, const void *right_item) {
@@ -657,14 +683,17 @@ const char *size_text(const struct result_file *file, char out[SIZE_TEXT_BYTES])
     return out;
 }
 const char *setting_text(const struct result_file *file, char out[80]) {
-    char size[SIZE_TEXT_BYTES];
+    char size[SIZE_TEXT_BYTES], weights[16] = "";
     size_text(file, size);
+    if (file->names_weights && !file->is_served)
+        snprintf(weights, sizeof weights, " %.12s", file->weights ? file->weights : "weights?");
     if (file->is_served)
         snprintf(out, 80, "%.30s%s%.44s", size, file->variant_name[0] ? " " : "", file->variant_name);
-    else if (file->is_dense) snprintf(out, 80, "%.44s%sb%lld", size, size[0] ? " " : "", (long long)file->block_count);
+    else if (file->is_dense)
+        snprintf(out, 80, "%.44s%sb%lld%s", size, size[0] ? " " : "", (long long)file->block_count, weights);
     else
-        snprintf(out, 80, "%.44s%sk%lld b%lld", size, size[0] ? " " : "", (long long)file->top_k,
-                 (long long)file->block_count);
+        snprintf(out, 80, "%.44s%sk%lld b%lld%s", size, size[0] ? " " : "", (long long)file->top_k,
+                 (long long)file->block_count, weights);
     return out;
 }
 int are_all_served(const struct results *results) {
@@ -779,6 +808,18 @@ static char *short_name(const char *variant, size_t number) {
     for (char *byte = name; *byte; byte++) if ((unsigned char)*byte > 126) *byte = '?'; /* a cut may split a letter */
     return copy_text(name, strlen(name));
 }
+/* Files say their weights where these differ. */
+static void name_weights(struct results *results) {
+    const struct result_file *first = NULL;
+    int differ = 0;
+    for (size_t i = 0; i < results->count; i++) {
+        const struct result_file *file = &results->files[i];
+        if (file->is_served) continue;
+        if (!first) first = file;
+        differ |= compare_weights(first, file) != 0;
+    }
+    for (size_t i = 0; i < results->count; i++) results->files[i].names_weights = differ;
+}
 static void name_variants(struct results *results) {
     struct varied varied = {0, 0, {NULL, 0}};
     find_varied(results, &varied);
@@ -868,6 +909,7 @@ static void pair_group(struct results *results, struct result_group *group) {
 }
 static void group_results(struct results *results) {
     size_t kept = 0;
+    name_weights(results);
     name_variants(results);
     qsort(results->files, results->count, sizeof *results->files, by_setting);
     for (size_t i = 0; i < results->count; i++) {

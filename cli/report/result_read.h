@@ -53,6 +53,7 @@ struct result_file {
     char *status, *model, *architecture, *weights, *importance, *data, *data_hash, *metric, *timing, *device, *host,
         *version, *measured_from, *measured_to;
     int is_synthetic;
+    int names_weights;               /* truth: files that were read with it have other weights: names say them */
     int64_t seed, runs_per_sample, max_new_tokens, ignore_eos;
     vp_noise_summary noise;          /* what else the machine did; of older files nothing is known */
     int64_t failed_count, missing_count, throttled_runs, outlier_runs;
@@ -115,6 +116,15 @@ int is_same_size(const struct result_file *left, const struct result_file *right
 /* Orders configurations as results->files has them: below 0, 0 or above 0. 0: the same point of the grid. */
 int compare_settings(const struct result_file *left, const struct result_file *right);
 
+/* Bits of a weight: 4, 8, 16 or 32; 0: the file says nothing, 1: it says what is not known here. */
+int weight_bits(const struct result_file *file);
+
+/* Orders configurations by the bytes of their weights, of which a file may say nothing: int4, int8, bf16, fp32. */
+int compare_weights(const struct result_file *left, const struct result_file *right);
+
+/* The weights of all files, each once: "int4, int8, bf16"; NULL: the first file says none. malloc'ed. */
+char *weights_text(const struct results *results);
+
 /* Orders servers by what differs between them, and the engine's files before them; 0: nothing differs. */
 int compare_variants(const struct result_file *left, const struct result_file *right);
 
@@ -125,7 +135,8 @@ const char *size_text(const struct result_file *file, char out[SIZE_TEXT_BYTES])
 /* Truth: all files are of servers, whose stages nobody knows from outside. */
 int are_all_served(const struct results *results);
 
-/* "medium k4 b12" or "576 tokens k4 b12"; of a server "medium max_pixels=501760". Returns out. */
+/* "medium k4 b12" or "576 tokens k4 b12", and "medium k4 b12 int8" where files differ in their weights; of a server
+ * "medium max_pixels=501760". Returns out. */
 const char *setting_text(const struct result_file *file, char out[80]);
 
 /* The samples of a group that have a number in all of some columns, in all paired configurations. *ids is malloc'ed.

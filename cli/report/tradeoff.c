@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const KNOB_NAMES[KNOBS] = {"image size", "top_k", "blocks", "variant"};
+const char *const KNOB_NAMES[KNOBS] = {"image size", "top_k", "blocks", "weights", "variant"};
 
-const char *const KNOB_KEYS[KNOBS] = {"image_size", "top_k", "num_active_blocks", "variant"};
+const char *const KNOB_KEYS[KNOBS] = {"image_size", "top_k", "num_active_blocks", "weights", "variant"};
 
 /* ---- settings */
 static int axis_of(const char *name) {
@@ -56,6 +56,7 @@ vp_estimate point_accuracy(const vp_bootstrap_point *point) {
 /* ---- levels of the knobs */
 static int compare_knob(const struct result_file *left, const struct result_file *right, int knob) {
     if (knob == KNOB_VARIANT) return compare_variants(left, right);
+    if (knob == KNOB_WEIGHTS) return compare_weights(left, right);
     if (knob == KNOB_TOP_K) return left->top_k != right->top_k ? (left->top_k < right->top_k ? -1 : 1) : 0;
     if (knob == KNOB_BLOCKS)
         return left->block_count != right->block_count ? (left->block_count < right->block_count ? -1 : 1) : 0;
@@ -349,6 +350,7 @@ const char *report_level_text(const struct tradeoff *tradeoff, const struct resu
     if (knob == KNOB_SIZE) size_text(file, out);
     else if (knob == KNOB_VARIANT) snprintf(out, 48, "%s", file->is_served ? file->variant_name : "vlmprof");
     else if (file->is_served) snprintf(out, 48, "not known"); /* beside files of the engine */
+    else if (knob == KNOB_WEIGHTS) snprintf(out, 48, "%.40s", file->weights ? file->weights : "not said");
     else snprintf(out, 48, "%lld", (long long)(knob == KNOB_TOP_K ? file->top_k : file->block_count));
     return out;
 }

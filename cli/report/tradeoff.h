@@ -8,7 +8,7 @@
 #include "vlmprof_analysis.h"
 
 /* KNOB_VARIANT: servers, their models and members of the request, as far as files differ in them */
-enum { KNOB_SIZE, KNOB_TOP_K, KNOB_BLOCKS, KNOB_VARIANT, KNOBS };
+enum { KNOB_SIZE, KNOB_TOP_K, KNOB_BLOCKS, KNOB_WEIGHTS, KNOB_VARIANT, KNOBS };
 
 extern const char *const KNOB_NAMES[KNOBS]; /* for readers */
 extern const char *const KNOB_KEYS[KNOBS];  /* for programs */

@@ -274,7 +274,7 @@ int is_packed(const struct model *model) {
     vp_packed packed;
     return model->checkpoint && vp_checkpoint_packed(model->checkpoint, &packed) == VP_OK;
 }
-static vp_weights weights_of(const char *name) {
+vp_weights weights_of(const char *name) {
     return !strcmp(name, "fp32")   ? VP_WEIGHTS_FP32
            : !strcmp(name, "int8") ? VP_WEIGHTS_INT8
            : !strcmp(name, "int4") ? VP_WEIGHTS_INT4
@@ -304,24 +304,43 @@ vp_result engine_begin(const vp_engine_options *settings, vp_engine **engine, vp
         vp_device_reset(!strncmp(device, "cuda:", 5) ? (int32_t)strtol(device + 5, NULL, 10) : 0, NULL);
     return result;
 }
-vp_result engine_try(const struct options *options, struct model *model, const char *device, int32_t max_sequence,
-                     int32_t max_views, vp_engine **engine, vp_error *error) {
-    vp_engine_options settings;
-    vp_result result = model->synthetic || model->checkpoint
-                           ? VP_OK
-                           : model_files_checkpoint(&model->files, &model->config, &model->checkpoint, error);
+/* What an engine is opened with; the model's files are opened for it. */
+static vp_result engine_settings(const struct options *options, struct model *model, const char *device,
+                                 const char *weights, int32_t max_sequence, int32_t max_views,
+                                 vp_engine_options *settings, vp_error *error) {
+    const vp_result result = model->synthetic || model->checkpoint
+                                 ? VP_OK
+                                 : model_files_checkpoint(&model->files, &model->config, &model->checkpoint, error);
     if (result != VP_OK) return result;
-    settings = engine_options_of(options, model, max_sequence, max_views);
-    settings.gemm = text_of(options, "gemm");
-    settings.device = device;
+    *settings = engine_options_of(options, model, max_sequence, max_views);
+    settings->gemm = text_of(options, "gemm");
+    settings->device = device;
+    settings->weights = weights_of(weights);
+    return VP_OK;
+}
+vp_result engine_try(const struct options *options, struct model *model, const char *device, const char *weights,
+                     int32_t max_sequence, int32_t max_views, vp_engine **engine, vp_error *error) {
+    vp_engine_options settings;
+    vp_result result =
+        engine_settings(options, model, device, weights, max_sequence, max_views, &settings, error);
+    if (result != VP_OK) return result;
     result = engine_begin(&settings, engine, error);
     close_progress();
     return result;
 }
+vp_result engine_weigh(const struct options *options, struct model *model, const char *device, const char *weights,
+                       int32_t max_sequence, int32_t max_views, uint64_t *bytes, uint64_t *free_bytes,
+                       vp_error *error) {
+    vp_engine_options settings;
+    const vp_result result =
+        engine_settings(options, model, device, weights, max_sequence, max_views, &settings, error);
+    return result == VP_OK ? vp_engine_needs(&settings, bytes, free_bytes, error) : result;
+}
 int engine_open(const struct options *options, struct model *model, int32_t max_sequence, int32_t max_views,
                 vp_engine **engine) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result = engine_try(options, model, text_of(options, "device"), max_sequence, max_views, engine, &error);
+    vp_result result = engine_try(options, model, text_of(options, "device"), text_of(options, "weights"), max_sequence,
+                                  max_views, engine, &error);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), model->name, result, &error);
 }
 

@@ -62,17 +62,25 @@ int checkpoint_open(struct model *model);
 /* Truth: the open checkpoint is one that `convert` wrote. */
 int is_packed(const struct model *model);
 
-/* What all engines of a command have in common; weights and gemm are left at their defaults. */
+/* "int8" -> VP_WEIGHTS_INT8; the option's table knows the names. */
+vp_weights weights_of(const char *name);
+
+/* What all engines of a command have in common; gemm is left at its default. */
 vp_engine_options engine_options_of(const struct options *options, const struct model *model, int32_t max_sequence,
                                     int32_t max_views);
 
 /* vp_engine_open. A GPU on which it failed gets a new context for the next attempt: this program owns its devices. */
 vp_result engine_begin(const vp_engine_options *settings, vp_engine **engine, vp_error *error);
 
-/* Opens an engine for requests of at most that many positions and views on a device. Returns the result; nothing is
- * printed. */
-vp_result engine_try(const struct options *options, struct model *model, const char *device, int32_t max_sequence,
-                     int32_t max_views, vp_engine **engine, vp_error *error);
+/* Opens an engine for requests of at most that many positions and views on a device, with such weights ("int8").
+ * Returns the result; nothing is printed. */
+vp_result engine_try(const struct options *options, struct model *model, const char *device, const char *weights,
+                     int32_t max_sequence, int32_t max_views, vp_engine **engine, vp_error *error);
+
+/* The bytes that such an engine reserves on its device, and those that are free there (0: not known). */
+vp_result engine_weigh(const struct options *options, struct model *model, const char *device, const char *weights,
+                       int32_t max_sequence, int32_t max_views, uint64_t *bytes, uint64_t *free_bytes,
+                       vp_error *error);
 
 /* The same on --device. */
 int engine_open(const struct options *options, struct model *model, int32_t max_sequence, int32_t max_views,

@@ -111,6 +111,7 @@ void index_free(struct journal_index *index) {
         free(index->configurations[i].file_name);
         free(index->configurations[i].tier);
         free(index->configurations[i].image_knob);
+        free(index->configurations[i].weights);
         free(index->configurations[i].variant);
         free(index->configurations[i].blocks);
     }
@@ -210,7 +211,7 @@ static char *object_text(const vp_json *json, uint32_t node) {
 static void index_take_configuration(struct journal_index *index, const vp_json *json, uint32_t node, int32_t file,
                                      int64_t at) {
     int32_t known = index_configuration_find(index, json, vp_json_get(json, node, "file_name"));
-    uint32_t blocks = vp_json_get(json, node, "active_block_indices"), item = blocks + 1;
+    uint32_t blocks = vp_json_get(json, node, "active_block_indices"), item = blocks + 1, weights;
     int64_t set = node_int(json, node, "set", 0), value = 0;
     struct index_configuration *configuration;
     if (known >= 0) {
@@ -227,6 +228,10 @@ static void index_take_configuration(struct journal_index *index, const vp_json 
     configuration->image_knob_value = node_int(json, node, "image_knob_value", 0);
     configuration->set = (int32_t)set;
     configuration->place = index->sets[set].configuration_count++;
+    /* before sweeps of several weights, the head's options said them for all configurations */
+    weights = vp_json_get(json, node, "weights");
+    if (weights == VP_JSON_NONE) weights = vp_json_get(json, vp_json_get(json, 0, "options"), "weights");
+    configuration->weights = node_text(json, weights);
     configuration->variant = object_text(json, vp_json_get(json, node, "variant"));
     configuration->vision_tokens = node_int(json, node, "target_vision_tokens", 0);
     configuration->max_crops = node_int(json, node, "max_crops", 0);

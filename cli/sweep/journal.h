@@ -58,6 +58,7 @@ struct index_configuration {
     int32_t set, place;               /* the index of its set, and its own among that set's configurations */
     int64_t vision_tokens, max_crops; /* 0: none; with no size at all: images as they are */
     int32_t top_k, block_count; int32_t *blocks;
+    char *weights;                    /* of the engine that runs it; NULL: of a server */
     int32_t head_file; int64_t head_at; /* the head line that named it first */
     int is_wanted;                    /* truth: part of the newest grid */
     int64_t closed, failed;           /* points with their last line; those that failed */

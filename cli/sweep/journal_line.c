@@ -58,6 +58,8 @@ static const struct member CONFIGURATION[] = {
     OF(TEXT_VALUE, "file_name"), INT("set", 0, INT32_MAX), OF_OR_NULL(TEXT_VALUE, "tier"),
     INT_OR_NULL("target_vision_tokens", INT32_MAX), INT_OR_NULL("max_crops", INT32_MAX), INT("top_k", 0, INT32_MAX),
     INT("num_active_blocks", 0, INT32_MAX), INTEGERS_TO("active_block_indices", INT32_MAX)};
+/* of a configuration of the engine; an older version's says none */
+static const struct member WEIGHTS[] = {OF(TEXT_VALUE, "weights")};
 /* of a configuration whose image size is the model's own setting */
 static const struct member IMAGE_KNOB[] = {OF(TEXT_VALUE, "image_knob"), INT("image_knob_value", 1, INT32_MAX)};
 static const struct member SESSION[] = {
@@ -190,14 +192,17 @@ static int is_configuration(const vp_json *json, uint32_t node, int64_t set_coun
     uint32_t blocks = vp_json_get(json, node, "active_block_indices");
     uint32_t variant = vp_json_get(json, node, "variant");
     const int is_served = variant != VP_JSON_NONE,
-              has_knob = vp_json_get(json, node, "image_knob") != VP_JSON_NONE;
+              has_knob = vp_json_get(json, node, "image_knob") != VP_JSON_NONE,
+              has_weights = vp_json_get(json, node, "weights") != VP_JSON_NONE;
     int has_target;
     char *name, *tier;
     int good;
     if (!has_members(json, node, CONFIGURATION, COUNT_OF(CONFIGURATION))
         || (has_knob && (is_served || !has_members(json, node, IMAGE_KNOB, COUNT_OF(IMAGE_KNOB))))
+        || (has_weights && (is_served || !has_members(json, node, WEIGHTS, COUNT_OF(WEIGHTS))))
         || json->nodes[node].count
                != COUNT_OF(CONFIGURATION) + (uint32_t)is_served + (has_knob ? COUNT_OF(IMAGE_KNOB) : 0)
+                      + (uint32_t)has_weights
         || node_int(json, node, "set", -1) >= set_count)
         return 0;
     if (!is_list_of_integers(json, blocks, &block)) return 0;

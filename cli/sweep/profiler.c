@@ -125,7 +125,7 @@ static vp_result add_launch(struct profiler *profiler, const vp_launch *launch) 
     op.part = vp_part_name((vp_part)launch->part);
     op.block = launch->block < 0 ? (int32_t)VP_OP_NONE : launch->block;
     op.step = launch->step > 0 ? launch->step : (int32_t)VP_OP_NONE;
-    op.file = op.stack[0].file = "vlmprof_kernels.cu";
+    op.file = op.stack[0].file = launch->file;
     op.line = op.stack[0].line = launch->line;
     op.stack[0].name = launch->name;
     op.stack_count = 1;

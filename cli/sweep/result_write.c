@@ -458,7 +458,7 @@ static void put_of_server(vp_json_writer *writer, const char *key, const vp_json
 static void put_variant_setting(vp_json_writer *writer, const struct journal_index *index,
                                 const struct index_configuration *configuration) {
     static const char *const unknown[] = {"top_k", "num_active_blocks", "num_total_blocks", "model_shape",
-                                          "active_block_indices"};
+                                          "active_block_indices", "weights"};
     struct parsed variant = {{NULL, NULL, 0}, NULL, 0}, server = {{NULL, NULL, 0}, NULL, 0};
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) put_null(writer, unknown[i]);
     if (parse_json(&variant, configuration->variant, strlen(configuration->variant), NULL) == VP_OK)
@@ -476,7 +476,7 @@ static void put_null_reasons_of(vp_json_writer *writer, const struct gathered *g
     static const char device[] = "only the server knows", tokens[] = "only the server's tokenizer knows";
     static const struct { const char *key, *reason; } always[] = {
         {"top_k", device}, {"num_active_blocks", device}, {"num_total_blocks", device},
-        {"active_block_indices", device}, {"model_shape", device}, {"stages", device},
+        {"active_block_indices", device}, {"weights", device}, {"model_shape", device}, {"stages", device},
         {"stage_detail", device}, {"output_token_ids", device}, {"content_tokens", device},
         {"theoretical_num_crops", "the server's own rule cuts the image"},
         {"actual_num_crops", "the server's own rule cuts the image"},
@@ -521,6 +521,7 @@ static void put_setting(vp_json_writer *writer, const struct journal_index *inde
     if (index->model_shape) vp_json_raw(writer, index->model_shape, strlen(index->model_shape));
     else vp_json_null(writer);
     put_ints(writer, "active_block_indices", configuration->blocks, configuration->block_count);
+    put_text(writer, "weights", configuration->weights);
 }
 /* A server's variant has its own. */
 static void put_model(vp_json_writer *writer, const struct journal_index *index,

@@ -234,7 +234,7 @@ static int write_served_session(struct sweep *sweep, const struct pass_result *f
     vp_json_end_array(writer);
     vp_json_end_object(writer);
     code = journal_line_append(&sweep->journal);
-    sweep->session_at = at;
+    sweep->engine->session_at = at;
     return code;
 }
 
@@ -393,7 +393,7 @@ int served_run(struct sweep *sweep, struct open_point *point, const struct sampl
     int code = 0;
     *is_device = 0;
     reason[0] = 0;
-    if (sweep->session_at < 0 && (code = warm_up_servers(sweep, point)) != 0) return code;
+    if (sweep->engine->session_at < 0 && (code = warm_up_servers(sweep, point)) != 0) return code;
     if (point->configuration->dropped) {
         snprintf(reason, capacity, "%s", point->configuration->dropped);
         return 0;

@@ -36,12 +36,20 @@ struct open_point {
     double *totals, *scratch; /* [rule.max_runs]; totals: ns of each run */
 };
 
+/* An engine of a sweep: one for each of the plan's weights. Of servers there is one without an engine. */
+struct sweep_engine {
+    const char *weights;
+    struct session session;
+    int was_open;       /* truth: this process has opened it before */
+    int64_t session_at; /* place of its line in the journal; -1: not written yet */
+    struct shape *warm; size_t warm_count; /* shapes it has run: sequence in steps of 256 */
+};
+
 struct sweep {
     /* what is measured, and on what */
     const struct options *options;
     struct model model;
     struct plan plan;
-    struct session session;
     struct served_sweep *served; /* what is open to measure servers; NULL: the engine is measured */
     char device[32]; /* --device; of several processes on one machine, each its own GPU */
     vp_rank rank;
@@ -61,10 +69,10 @@ struct sweep {
     int streak;                 /* how many failed in a row */
     struct summaries results; int has_merged;
 
-    /* the engine that is open */
-    int was_open;       /* truth: this process has opened one before */
-    int64_t session_at; /* place of its line in the journal; -1: not written yet */
-    struct shape *warm; size_t warm_count; /* shapes it has run: sequence in steps of 256 */
+    /* engines */
+    struct sweep_engine *engines; size_t engine_count;
+    struct sweep_engine *engine; /* that of the point that is being measured */
+    int fits;           /* truth: all of them are known to fit into memory together */
     vp_telemetry telemetry; int64_t telemetry_ns; /* the last reading, and when it was taken; 0: never */
     int has_telemetry, is_throttled;              /* truths of the last reading */
 

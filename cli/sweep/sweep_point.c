@@ -61,6 +61,7 @@ static void put_head_configuration(vp_json_writer *writer, const struct sweep *s
     put_int(writer, "top_k", configuration->top_k);
     put_int(writer, "num_active_blocks", configuration->block_count);
     put_ints(writer, "active_block_indices", configuration->blocks, configuration->block_count);
+    if (configuration->weights) put_text(writer, "weights", configuration->weights);
     if (configuration->image_knob) {
         put_text(writer, "image_knob", configuration->image_knob);
         put_int(writer, "image_knob_value", configuration->image_knob_value);
@@ -137,11 +138,11 @@ static int write_session(struct sweep *sweep, const struct pass_input *input, co
     int code;
     vp_json_key(writer, "session");
     vp_json_begin_object(writer);
-    put_provenance(writer, sweep->options, sweep->session.engine);
+    put_provenance(writer, sweep->options, sweep->engine->session.engine);
     put_int(writer, "rank", sweep->rank.rank);
     put_int(writer, "world_size", sweep->rank.world_size);
     put_text(writer, "launcher", sweep->rank.launcher);
-    put_int(writer, "stamp_cost_ns", vp_engine_stamp_cost_ns(sweep->session.engine));
+    put_int(writer, "stamp_cost_ns", vp_engine_stamp_cost_ns(sweep->engine->session.engine));
     vp_json_key(writer, "cold");
     vp_json_begin_object(writer);
     put_double(writer, "T_total", metric_of(cold, METRIC_TOTAL));
@@ -152,7 +153,7 @@ static int write_session(struct sweep *sweep, const struct pass_input *input, co
     vp_json_end_object(writer);
     vp_json_end_object(writer);
     code = journal_line_append(&sweep->journal);
-    sweep->session_at = at;
+    sweep->engine->session_at = at;
     return code;
 }
 static int write_sample(struct sweep *sweep, size_t set, const struct sample *sample) {
@@ -208,7 +209,7 @@ static int write_run(struct sweep *sweep, struct open_point *point, const struct
                      const struct pass_result *run) {
     vp_json_writer *writer = point_begin(sweep, point, sample);
     put_int(writer, "run", point->runs);
-    put_int(writer, "session", sweep->session_at);
+    put_int(writer, "session", sweep->engine->session_at);
     put_int(writer, "unix_s", (int64_t)time(NULL));
     put_int(writer, "total_ns", run->total_ns);
     put_answer(writer, "answer", run);
@@ -244,7 +245,7 @@ static int write_bare(struct sweep *sweep, struct open_point *point, const struc
     put_int(writer, "staged_total_ns", pair->staged_ns);
     put_bool(writer, "bare_first", pair->bare_first);
     vp_json_end_object(writer);
-    put_int(writer, "session", sweep->session_at);
+    put_int(writer, "session", sweep->engine->session_at);
     return point_append(sweep, point);
 }
 /* The twins of a point, or why there are none. */
@@ -262,7 +263,7 @@ static int write_twins(struct sweep *sweep, struct open_point *point, const stru
     for (int32_t i = 0; i < twins->count; i++) twin_pair_put(writer, &twins->pairs[i]);
     vp_json_end_array(writer);
     vp_json_end_object(writer);
-    put_int(writer, "session", sweep->session_at);
+    put_int(writer, "session", sweep->engine->session_at);
     return point_append(sweep, point);
 }
 /* A stage whose kernels were timed: the rest of its time on the device is idle. */
@@ -412,21 +413,27 @@ static int block_end(struct sweep *sweep, int is_last) {
  * in one set of results. Returns 0 or an exit code. */
 static int check_session(struct sweep *sweep) {
     const struct index_file *file = &sweep->index.files[0];
-    const char *note = vp_engine_device_note(sweep->session.engine);
-    if (note[0] && !sweep->was_open)
-        complain(0, gpu_of(sweep->session.engine) < 0 ? "device: cpu (no CUDA: %s)" : "device: %s", note);
-    if (!file->knows_device || file->on_gpu == (gpu_of(sweep->session.engine) >= 0)) return 0;
+    const char *note = vp_engine_device_note(sweep->engine->session.engine);
+    if (note[0] && !sweep->engine->was_open)
+        complain(0, gpu_of(sweep->engine->session.engine) < 0 ? "device: cpu (no CUDA: %s)" : "device: %s", note);
+    if (!file->knows_device || file->on_gpu == (gpu_of(sweep->engine->session.engine) >= 0)) return 0;
     return complain(EXIT_DEVICE, "the points in %s were measured on %s, this is %s: use another --output_dir",
-                    sweep->journal.path, file->device, vp_engine_device(sweep->session.engine));
+                    sweep->journal.path, file->device, vp_engine_device(sweep->engine->session.engine));
 }
-/* The longest sequence and the most views among the configurations that are not dropped. Returns how many these are. */
-static int engine_needs(const struct sweep *sweep, int32_t *sequence, int32_t *views) {
+/* Truth: the engine runs the configuration, which is not dropped. */
+static int has_configuration(const struct sweep *sweep, const struct sweep_engine *engine,
+                             const struct configuration *configuration) {
+    return !configuration->dropped && configuration->weights_at == (size_t)(engine - sweep->engines);
+}
+/* The longest sequence and the most views among an engine's configurations. Returns how many these are. */
+static int engine_needs(const struct sweep *sweep, const struct sweep_engine *engine, int32_t *sequence,
+                        int32_t *views) {
     int left = 0;
     *sequence = 1;
     *views = 1;
     for (size_t i = 0; i < sweep->plan.configuration_count; i++) {
         const struct configuration *configuration = &sweep->plan.configurations[i];
-        if (configuration->dropped) continue;
+        if (!has_configuration(sweep, engine, configuration)) continue;
         left++;
         if (configuration->need_sequence > *sequence) *sequence = configuration->need_sequence;
         if (configuration->need_views > *views) *views = configuration->need_views;
@@ -436,49 +443,111 @@ static int engine_needs(const struct sweep *sweep, int32_t *sequence, int32_t *v
 static int is_as_large(const struct configuration *configuration, int32_t sequence, int32_t views) {
     return views > 1 ? configuration->need_views == views : configuration->need_sequence == sequence;
 }
-/* Drops the configurations with the largest requests: with that many views, or, where there are no crops, with that
- * sequence. Returns how many; 0 when none would be left. */
+/* Drops the engine's configurations with the largest requests: with that many views, or, where there are no crops, with
+ * that sequence. Returns how many; 0 when none would be left. */
 static int drop_largest(struct sweep *sweep, int32_t sequence, int32_t views, const char *reason) {
     int dropped = 0, left = 0;
     for (size_t i = 0; i < sweep->plan.configuration_count; i++)
-        left += !sweep->plan.configurations[i].dropped
+        left += has_configuration(sweep, sweep->engine, &sweep->plan.configurations[i])
                 && !is_as_large(&sweep->plan.configurations[i], sequence, views);
     for (size_t i = 0; left && i < sweep->plan.configuration_count; i++) {
         struct configuration *configuration = &sweep->plan.configurations[i];
-        if (configuration->dropped || !is_as_large(configuration, sequence, views)) continue;
+        if (!has_configuration(sweep, sweep->engine, configuration) || !is_as_large(configuration, sequence, views))
+            continue;
         configuration->dropped = copy_text(reason, strlen(reason));
         complain(EXIT_WORK, "%s does not fit: %s", configuration->file_name, reason);
         dropped++;
     }
     return dropped;
 }
-/* Opens the engine if it is not open, for as many configurations as fit into memory. Returns 0, or the exit code that
- * ends the sweep. With 0, *result and *error say whether an engine that was open before could be opened again. */
-static int engine_ready(struct sweep *sweep, vp_result *result, vp_error *error) {
+/* Truth: points of the engine are left to measure. */
+static int has_work(const struct sweep *sweep, const struct sweep_engine *engine) {
+    for (size_t i = 0; i < sweep->plan.configuration_count; i++)
+        if (has_configuration(sweep, engine, &sweep->plan.configurations[i])
+            && sweep->plan.configurations[i].open_count)
+            return 1;
+    return 0;
+}
+/* Sums what the engines reserve, before any is opened: all of them are open at once. Returns 0, or the exit code that
+ * ends the sweep where they do not fit. */
+static int check_memory(const struct sweep *sweep) {
+    uint64_t *bytes = zeroed(sweep->engine_count, sizeof *bytes), free_bytes = 0, sum = 0;
+    struct text_buffer sets = {NULL, 0, 0}, needs = {NULL, 0, 0};
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result = VP_OK;
+    size_t count = 0;
+    int code = 0;
+    for (size_t i = 0; i < sweep->engine_count && sweep->engine_count > 1 && result == VP_OK; i++) {
+        const struct sweep_engine *engine = &sweep->engines[i];
+        int32_t sequence, views;
+        char piece[64];
+        if (!has_work(sweep, engine)) continue;
+        engine_needs(sweep, engine, &sequence, &views);
+        result = engine_weigh(sweep->options, (struct model *)&sweep->model, sweep->device, engine->weights, sequence,
+                              views, &bytes[i], &free_bytes, &error);
+        sum += bytes[i];
+        snprintf(piece, sizeof piece, "%s%.20s %.2f", count++ ? ", " : "", engine->weights, (double)bytes[i] / 1e9);
+        text_add_string(&needs, piece);
+    }
+    if (result == VP_OK && count > 1 && free_bytes && sum > free_bytes) {
+        plan_fitting(&sets, &sweep->plan, bytes, free_bytes);
+        code = complain(EXIT_DEVICE,
+                        "--weights_list: all engines are open at once and need %.2f GB (%s), %.2f GB are free; %s%s",
+                        (double)sum / 1e9, needs.data, (double)free_bytes / 1e9,
+                        sets.bytes ? "these fit together: " : "none of them fits alone: ",
+                        sets.bytes ? sets.data : "fewer crops, a shorter prompt or fewer new tokens need less");
+    }
+    free(bytes);
+    free(sets.data);
+    free(needs.data);
+    return code; /* an engine that cannot be had at all says why when it is opened */
+}
+/* Opens the point's engine if it is not open, for as many configurations as fit into memory. Returns 0, or the exit
+ * code that ends the sweep. With 0, *result and *error say whether an engine that was open before could be opened
+ * again. */
+static int engine_reopen(struct sweep *sweep, vp_result *result, vp_error *error) {
     int32_t sequence, views;
     int code = 0;
     *result = VP_OK;
-    while (!sweep->session.engine && !code) {
+    while (!sweep->engine->session.engine && !code) {
         char reason[LINE_BYTES];
         vp_error none = {VP_OK, -1, "", ""};
         *error = none;
-        if (!engine_needs(sweep, &sequence, &views)) return 0;
-        *result = engine_try(sweep->options, &sweep->model, sweep->device, sequence, views, &sweep->session.engine,
-                             error);
+        if (!engine_needs(sweep, sweep->engine, &sequence, &views)) return 0;
+        *result = engine_try(sweep->options, &sweep->model, sweep->device, sweep->engine->weights, sequence, views,
+                             &sweep->engine->session.engine, error);
         if (*result == VP_OK) {
-            sweep->warm_count = 0;
-            sweep->session_at = -1;
+            sweep->engine->warm_count = 0;
+            sweep->engine->session_at = -1;
             if (sweep->runs_now == sweep->block_runs) block_begin(sweep); /* loading weights is no measurement */
             code = check_session(sweep);
-            sweep->was_open = 1;
+            sweep->engine->was_open = 1;
             return code;
         }
         if (*result == VP_ERR_INTERRUPTED) return EXIT_INTERRUPTED;
         error_line(reason, sizeof reason, *result, error);
         if (*result == VP_ERR_MEMORY && drop_largest(sweep, sequence, views, reason)) continue;
-        return sweep->was_open ? 0 : complain_result(exit_code_of(*result), sweep->model.name, *result, error);
+        return sweep->engine->was_open
+                   ? 0
+                   : complain_result(exit_code_of(*result), sweep->model.name, *result, error);
     }
     return code;
+}
+/* The same, and before the first point of a process all engines that it will need: loading disturbs no point then. */
+static int engine_ready(struct sweep *sweep, vp_result *result, vp_error *error) {
+    struct sweep_engine *mine = sweep->engine;
+    int code = 0;
+    *result = VP_OK;
+    if (!sweep->fits) {
+        if ((code = check_memory(sweep)) != 0) return code;
+        sweep->fits = 1;
+        for (size_t i = 0; i < sweep->engine_count && !code && *result == VP_OK; i++) {
+            sweep->engine = &sweep->engines[i];
+            if (has_work(sweep, sweep->engine)) code = engine_reopen(sweep, result, error);
+        }
+        sweep->engine = mine;
+    }
+    return code || *result != VP_OK ? code : engine_reopen(sweep, result, error);
 }
 /* Runs a short request that is not measured, once for each shape (views, sequence in steps of 256) and each choice of
  * knobs. The first one of a session is its cold request. Returns 0, with *result, or the exit code that ends the
@@ -486,20 +555,22 @@ static int engine_ready(struct sweep *sweep, vp_result *result, vp_error *error)
 static int warm_up(struct sweep *sweep, const struct pass_input *input, vp_result *result, vp_error *error) {
     struct shape now = {input->layout ? input->layout->views : 0, sequence_of(input) / 256, input->top_k,
                         input->block_count};
+    struct sweep_engine *engine = sweep->engine;
     struct pass_input once = *input;
     int shape_is_warm = 0, knobs_are_warm = 0; /* a GPU records a graph of a decode step for each choice of knobs */
-    for (size_t i = 0; i < sweep->warm_count; i++) {
-        shape_is_warm |= sweep->warm[i].views == now.views && sweep->warm[i].sequence == now.sequence;
-        knobs_are_warm |= sweep->warm[i].top_k == now.top_k && sweep->warm[i].block_count == now.block_count;
+    for (size_t i = 0; i < engine->warm_count; i++) {
+        const struct shape *before = &engine->warm[i];
+        shape_is_warm |= before->views == now.views && before->sequence == now.sequence;
+        knobs_are_warm |= before->top_k == now.top_k && before->block_count == now.block_count;
     }
     if (shape_is_warm && knobs_are_warm) return 0;
     if (once.new_tokens > 2) once.new_tokens = 2;
     once.ignore_eos = 1;
     once.timing = VP_TIMING_STAGE; /* the cold request is recorded with its TTFT */
-    if ((*result = request_run(&sweep->session, &once, sweep->run, error)) != VP_OK) return 0;
-    sweep->warm = resize(sweep->warm, sweep->warm_count + 1, sizeof *sweep->warm);
-    sweep->warm[sweep->warm_count++] = now;
-    return sweep->session_at < 0 ? write_session(sweep, input, sweep->run) : 0;
+    if ((*result = request_run(&engine->session, &once, sweep->run, error)) != VP_OK) return 0;
+    engine->warm = resize(engine->warm, engine->warm_count + 1, sizeof *engine->warm);
+    engine->warm[engine->warm_count++] = now;
+    return engine->session_at < 0 ? write_session(sweep, input, sweep->run) : 0;
 }
 /* Reads the device's clocks and whether they were slowed down since the last reading. */
 static void read_telemetry(struct sweep *sweep) {
@@ -508,7 +579,7 @@ static void read_telemetry(struct sweep *sweep) {
     /* at most every 50 ms: reading takes time, and clocks change slowly */
     if (sweep->telemetry_ns && start - sweep->telemetry_ns < INT64_C(50000000)) return;
     sweep->telemetry_ns = start;
-    if (vp_device_telemetry(gpu_of(sweep->session.engine), &now, NULL) != VP_OK) {
+    if (vp_device_telemetry(gpu_of(sweep->engine->session.engine), &now, NULL) != VP_OK) {
         sweep->has_telemetry = sweep->is_throttled = 0;
         return;
     }
@@ -517,11 +588,19 @@ static void read_telemetry(struct sweep *sweep) {
     sweep->telemetry = now;
     sweep->has_telemetry = 1;
 }
+/* Ends all engines, the broken one last. Engines of one GPU share its context: what breaks one breaks all, and the GPU
+ * can be reset when none is left. */
+static void end_engines(struct sweep *sweep) {
+    for (size_t i = 0; i < sweep->engine_count; i++)
+        if (&sweep->engines[i] != sweep->engine) session_end_engine(&sweep->engines[i].session);
+    session_end_engine(&sweep->engine->session);
+}
 /* Runs one request into sweep->run, again after errors of the device. `reason` becomes empty, or says why the request
  * failed; *is_device is the truth that the device failed. Returns 0, or the exit code that ends the sweep. */
 static int try_run(struct sweep *sweep, struct open_point *point, const struct pass_input *input, char *reason,
                    size_t capacity, int *is_device) {
     *is_device = 0;
+    sweep->engine = &sweep->engines[point->configuration->weights_at];
     for (int32_t attempt = 0;; attempt++) {
         vp_error error = {VP_OK, -1, "", ""};
         vp_result result = VP_OK;
@@ -532,14 +611,14 @@ static int try_run(struct sweep *sweep, struct open_point *point, const struct p
             return 0;
         }
         if (result == VP_OK && (code = warm_up(sweep, input, &result, &error)) != 0) return code;
-        if (result == VP_OK) result = request_run(&sweep->session, input, sweep->run, &error);
+        if (result == VP_OK) result = request_run(&sweep->engine->session, input, sweep->run, &error);
         reason[0] = 0;
         if (result == VP_OK) return 0;
         if (result == VP_ERR_INTERRUPTED) return EXIT_INTERRUPTED;
         error_line(reason, capacity, result, &error);
         if (result != VP_ERR_DEVICE && result != VP_ERR_MEMORY) return 0;
         /* the next attempt opens a new engine, which is a new session */
-        if (sweep->session.engine && vp_engine_broken(sweep->session.engine)) session_end_engine(&sweep->session);
+        if (sweep->engine->session.engine && vp_engine_broken(sweep->engine->session.engine)) end_engines(sweep);
         if (attempt < sweep->max_retries) { point->retries++; continue; }
         if (result == VP_ERR_MEMORY) {
             point->configuration->dropped = copy_text(reason, strlen(reason));
@@ -651,7 +730,7 @@ static int close_point(struct sweep *sweep, struct open_point *point, const stru
     if (!code) {
         const struct profile_place profiled = {(size_t)(point->configuration - sweep->plan.configurations),
                                                point->configuration->file_name, sample->id, point->is_first};
-        code = profile_point(sweep->options, &sweep->session, &point->input, sweep->run, &profiled);
+        code = profile_point(sweep->options, &sweep->engine->session, &point->input, sweep->run, &profiled);
     }
     return code ? code : write_done(sweep, point, sample, stop);
 }

@@ -45,11 +45,12 @@ typedef struct vk_queue {
     void *stream; /* GPU: cudaStream_t */
     /* GPU: the first CUDA or cuBLAS status that was not success, and where; it sticks, and nothing more is sent */
     int error, line;
-    const char *error_at; /* the call or the kernel */
+    const char *error_at, *file; /* the call or the kernel; the source file of `line` */
     char note[400];       /* GPU: what was done in another way than intended, and why */
     int timing;           /* vp_timing of the request that runs */
     int64_t stamps;       /* taken in it */
     vp_launch *log;       /* VP_TIMING_KERNEL: a record of each operation; else NULL */
+    int traced;           /* GPU: the device itself times them, also in a recorded step (kernels/cupti.h) */
     int64_t log_capacity, log_count;
     int32_t step, part, block; /* what the records belong to */
     vk_next next;
@@ -242,6 +243,7 @@ typedef struct vk_extent {
 
 typedef struct vk_setup {
     int device, threads, wide;
+    int events_only; /* GPU: VP_GPU_EVENTS */
     const char *gemm;
 } vk_setup;
 
@@ -279,11 +281,13 @@ typedef struct vk_backend {
     int64_t (*between)(vk_queue *queue, int from, int to);         /* ns between two marks that were reached */
     int32_t (*token)(vk_queue *queue, int slot);
     int (*reserve_log)(vk_queue *queue, int64_t count); /* stamps of so many launches; 0: no memory, or it failed */
-    void (*read_log)(vk_queue *queue);                  /* times into queue->log; mark 0 began the request */
+    /* times into queue->log; mark 0 began the request. 0: not all are known; the next request's will be */
+    int (*read_log)(vk_queue *queue);
     void (*recover)(vk_queue *queue);                   /* forgets the error where the device can go on; waits */
     uint64_t (*pinned_bytes)(vk_queue *queue);          /* of the host's memory that the device reaches */
     void *(*borrow)(vk_queue *queue, size_t bytes);     /* for a measurement, filled with 0x3c; NULL: no room */
     void (*give_back)(vk_queue *queue, void *memory, size_t bytes); /* waits */
+    const char *(*launch_timer)(vk_queue *queue);       /* vp_engine_launch_timer; NULL: of any engine */
     const vp_range_hooks *(*range_hooks)(void); /* of the host for an attached tool; NULL: built without NVTX */
     /* only if the table has them, otherwise NULL */
     const char *(*gemm_name)(int32_t index); /* kernels this processor can run; NULL past the end */

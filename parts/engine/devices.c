@@ -69,6 +69,8 @@ vp_result vk_choose_device(vp_engine *engine, const char *device, int *index, vp
 
 VP_API const char *vp_engine_gemm_name(int32_t index) { return vk_cpu_code()->gemm_name(index); }
 
+VP_API const char *vp_device_launch_timer(void) { return vk_gpu() ? vk_gpu()->launch_timer(NULL) : NULL; }
+
 VP_API const vp_range_hooks *vp_engine_range_hooks(void) {
     const vp_range_hooks *hooks = vk_gpu() ? vk_gpu()->range_hooks() : NULL;
     return hooks ? hooks : vk_cpu_code()->range_hooks();

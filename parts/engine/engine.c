@@ -19,6 +19,10 @@ VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows) {
 
 VP_API const char *vp_engine_device(const vp_engine *engine) { return engine->device; }
 
+VP_API const char *vp_engine_launch_timer(const vp_engine *engine) {
+    return engine->backend->launch_timer(engine->queue);
+}
+
 VP_API const char *vp_engine_device_note(const vp_engine *engine) {
     return engine->device_note[0] ? engine->device_note : engine->queue->note;
 }
@@ -29,6 +33,10 @@ VP_API int vp_engine_broken(const vp_engine *engine) {
 
 VP_API uint64_t vp_engine_bytes(const vp_engine *engine) { return engine->memory_bytes; }
 
+static int vk_bits_of(vp_weights weights) {
+    return weights == VP_WEIGHTS_INT8 ? 8 : weights == VP_WEIGHTS_INT4 ? 4 : 0;
+}
+
 static vp_result vk_check_options(const vp_engine_options *options, vp_error *error) {
     const vp_model_config *config = options->config;
     if (!config) return vp_fail(error, VP_ERR_RANGE, -1, "config", "an engine needs a model config");
@@ -36,6 +44,8 @@ static vp_result vk_check_options(const vp_engine_options *options, vp_error *er
         || options->threads > VK_THREADS_MAX)
         return vp_fail(error, VP_ERR_RANGE, -1, "engine options",
                        "max_sequence must be positive, max_views not negative, threads 0..4096");
+    if (options->weights == VP_WEIGHTS_FP32 && vk_bits_of(options->head_weights))
+        return vp_fail(error, VP_ERR_RANGE, -1, "head_weights", "fp32 arithmetic everywhere leaves no integers");
     return vk_check_config(config, error);
 }
 
@@ -116,6 +126,7 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
     memset(&setup, 0, sizeof setup);
     setup.threads = vk_host_threads(options->threads);
     setup.wide = engine->wide;
+    setup.events_only = (options->gpu & VP_GPU_EVENTS) != 0;
     setup.gemm = options->gemm && strcmp(options->gemm, "auto") ? options->gemm : NULL;
     result = vk_choose_device(engine, device, &setup.device, error);
     if (result == VP_OK && (engine->bits || engine->head_bits) && !engine->backend->integers)
@@ -131,20 +142,11 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
     return result;
 }
 
-static int vk_bits_of(vp_weights weights) {
-    return weights == VP_WEIGHTS_INT8 ? 8 : weights == VP_WEIGHTS_INT4 ? 4 : 0;
-}
-
-VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error) {
-    vp_result result = vk_check_options(options, error);
+/* A zeroed engine on its device, of which nothing is reserved yet. A failure leaves *opened to vp_engine_close. */
+static vp_result vk_begin(const vp_engine_options *options, const vp_packed *packed, vp_engine *opened,
+                          vp_error *error) {
     const vp_model_config *config = options->config;
-    vp_engine *opened;
-    vp_packed mapped;
-    const vp_packed *packed = NULL;
-    if (result != VP_OK) return result;
-    if (options->checkpoint && vp_checkpoint_packed(options->checkpoint, &mapped) == VP_OK) packed = &mapped;
-    opened = calloc(1, sizeof *opened);
-    if (!opened) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
+    vp_result result;
     opened->config = *config;
     opened->wide = options->weights == VP_WEIGHTS_FP32;
     opened->bits = vk_bits_of(options->weights);
@@ -155,11 +157,43 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
         opened->vit_layer_at[l] = config->vit_layers[l] < 0 ? config->vit_block_count + config->vit_layers[l]
                                                             : config->vit_layers[l];
     result = vk_open_backend(opened, options, packed, error);
+    if (result != VP_OK) return result;
+    opened->backend->describe(opened->queue, opened->device, sizeof opened->device);
+    vk_choose_batches(opened);
+    return VP_OK;
+}
+
+VP_API vp_result vp_engine_needs(const vp_engine_options *options, uint64_t *bytes, uint64_t *free_bytes,
+                                 vp_error *error) {
+    vp_result result = vk_check_options(options, error);
+    vp_packed packed;
+    vp_engine *engine;
+    const int is_packed = result == VP_OK && options->checkpoint
+                          && vp_checkpoint_packed(options->checkpoint, &packed) == VP_OK;
+    if (result != VP_OK) return result;
+    engine = calloc(1, sizeof *engine);
+    if (!engine) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
+    result = vk_begin(options, is_packed ? &packed : NULL, engine, error);
     if (result == VP_OK) {
-        opened->backend->describe(opened->queue, opened->device, sizeof opened->device);
-        vk_choose_batches(opened);
-        result = vk_allocate(opened, packed, error);
-    }
+        vk_measure(engine);
+        *bytes = engine->memory_bytes;
+        *free_bytes = engine->backend->free_bytes(engine->queue);
+    } else if (engine->queue) vk_recover(engine);
+    vp_engine_close(engine);
+    return result;
+}
+
+VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error) {
+    vp_result result = vk_check_options(options, error);
+    vp_engine *opened;
+    vp_packed mapped;
+    const vp_packed *packed = NULL;
+    if (result != VP_OK) return result;
+    if (options->checkpoint && vp_checkpoint_packed(options->checkpoint, &mapped) == VP_OK) packed = &mapped;
+    opened = calloc(1, sizeof *opened);
+    if (!opened) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
+    result = vk_begin(options, packed, opened, error);
+    if (result == VP_OK) result = vk_allocate(opened, packed, error);
     if (result == VP_OK && !packed) result = vk_load(opened, options, error);
     if (result == VP_OK) {
         opened->backend->mark(opened->queue, 0, NULL);

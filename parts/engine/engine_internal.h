@@ -66,6 +66,7 @@ struct vp_engine {
     int32_t *counts;
     vk_spans spans;
     vp_launch *log; /* VP_TIMING_KERNEL; kept from one request to the next */
+    int repeats;    /* the request that just ran has to run again */
     int64_t log_capacity;
     size_t weights_bytes, memory_bytes, cache_bytes, vision_bytes, scratch_bytes;
     int weights_mapped; /* they lie in a file, and are not in the allocation */
@@ -124,6 +125,8 @@ static inline int vk_mlp_dim(const vp_model_config *config) {
 vk_linear *vk_rounded(vp_engine *engine, int index);
 void vk_fill_extent(vp_engine *engine);
 void vk_layout_buffers(vk_arena *arena, vp_engine *engine);
+/* How many bytes they take. Their addresses are set by vk_allocate. */
+void vk_measure(vp_engine *engine);
 /* Weights and buffers in one allocation; packed weights stay where they are mapped. */
 vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *error);
 /* host memory to the backend's, in pieces */

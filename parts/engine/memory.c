@@ -266,16 +266,23 @@ static int vk_send_tables(vp_engine *engine) {
     return 1;
 }
 
-vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *error) {
+void vk_measure(vp_engine *engine) {
     vk_arena weights = { NULL, 0 }, buffers = { NULL, 0 };
-    uint64_t free_bytes;
-    size_t places;
-    char text[240];
     vk_fill_extent(engine);
     vk_layout_model(&weights, &engine->model, &engine->config, engine->wide, engine->bits, engine->head_bits);
     vk_layout_buffers(&buffers, engine);
     engine->weights_bytes = weights.used;
     engine->memory_bytes = weights.used + buffers.used;
+}
+
+vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *error) {
+    vk_arena weights = { NULL, 0 }, buffers = { NULL, 0 };
+    uint64_t free_bytes;
+    size_t places;
+    char text[240];
+    vk_measure(engine);
+    weights.used = engine->weights_bytes;
+    buffers.used = engine->memory_bytes - engine->weights_bytes;
     free_bytes = engine->backend->free_bytes(engine->queue);
     if (!packed) weights.base = (char *)engine->backend->allocate(engine->queue, engine->memory_bytes);
     else if (!free_bytes || engine->memory_bytes <= free_bytes) {

@@ -747,7 +747,9 @@ void vk_send_step(vp_engine *engine, const vp_request *request, int position) {
     const vk_backend *to = engine->backend;
     uint64_t key = vk_mix((uint64_t)request->top_k);
     for (int i = 0; i < request->active_block_count; i++) key = vk_mix(key ^ (uint64_t)(request->active_blocks[i] + 1));
-    if (to->replay && !engine->queue->log && to->replay(engine->queue, key)) {
+    vk_queue *queue = engine->queue;
+    const int replays = !queue->log || queue->traced; /* else each launch lies between two events */
+    if (to->replay && replays && to->replay(queue, key)) {
         engine->queue->dry = 1; /* the replay does the work; this counts it, with this step's number of keys */
         vk_step(engine, request, position);
         engine->queue->dry = 0;
@@ -759,11 +761,13 @@ void vk_send_step(vp_engine *engine, const vp_request *request, int position) {
         return;
     }
     vk_step(engine, request, position);
-    if (to->record && !engine->queue->log) {
-        vk_work counted = engine->queue->work; /* what is recorded is not sent */
-        if (!to->record(engine->queue)) return;
+    if (to->record && replays && to->record(queue)) {
+        vk_work counted = queue->work; /* what is recorded is not sent */
+        vp_launch *log = queue->log;
+        queue->log = NULL;
         vk_step(engine, request, position);
-        to->keep(engine->queue, key);
-        engine->queue->work = counted;
+        to->keep(queue, key);
+        queue->log = log;
+        queue->work = counted;
     }
 }

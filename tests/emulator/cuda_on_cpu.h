@@ -47,6 +47,7 @@
  *   CUDA_ON_CPU_HOST_FAST=PPM   how much faster than the device's clock the host's runs (default 0)
  *   CUDA_ON_CPU_CUBLAS=0        dlopen finds no cuBLAS; a function's name: cuBLAS lacks that function (cublasLt's come with it)
  *   CUDA_ON_CPU_NVML=0          dlopen finds no NVML; a function's name: NVML lacks it; NAME=STATUS: it returns that. Several with commas between
+ *   CUDA_ON_CPU_CUPTI=WORDS     what libcupti does: cupti_on_cpu.h; default: dlopen finds none
  *   CUDA_ON_CPU_THROTTLE=BITS   the throttle reasons that NVML tells (default 0)
  *   CUDA_ON_CPU_REPORT=FILE     at exit appends `calls: alloc N host N launch N copy N event N gemm N stream N sync N graph N cublas N plan N; live: N`
  *
@@ -79,6 +80,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <map>
@@ -268,7 +270,7 @@ inline const char *const call_names[CALLS] = { "alloc", "host", "launch", "copy"
 struct Memory { size_t bytes; unsigned char *pages, *end; bool live, device; }; /* pages..end: what is mapped, page by page, the bytes at its end */
 struct Range { unsigned char *from; size_t bytes; };
 struct Settings { uint64_t seed, memory, host_fast, load_ns; int devices, driver, major, minor, multiprocessors; unsigned long long throttle;
-                  std::string no_cublas, nvml, report; };
+                  std::string no_cublas, nvml, cupti, report; };
 
 struct Work { /* what an operation does when it runs */
     uint64_t cost_ns = 0;
@@ -276,6 +278,7 @@ struct Work { /* what an operation does when it runs */
     size_t reads_bytes = 0;
     virtual ~Work() {}
     virtual void run() = 0;
+    virtual void trace(uint64_t, uint64_t, uint32_t) {} /* into CUPTI's records: its beginning, its end, the call's correlation */
 };
 struct Operation {
     std::shared_ptr<Work> work; /* or, without work, a record of or a wait for an event */
@@ -283,6 +286,7 @@ struct Operation {
     uint64_t record = 0; /* the event's n-th record; 0 with an event inside a graph: numbered when the graph is launched */
     bool waits = false;
     uint64_t order = 0, earliest_ns = 0;
+    uint32_t correlation = 0;
 };
 struct Capture {
     std::vector<Operation> operations;
@@ -400,6 +404,7 @@ inline bool set(const char *name, const char *value) {
     else if (n == "MEMORY") s.memory = value ? strtoull(value, nullptr, 10) : (uint64_t)16 << 30;
     else if (n == "CUBLAS") s.no_cublas = value ? value : "";
     else if (n == "NVML") s.nvml = value ? value : "";
+    else if (n == "CUPTI") s.cupti = value ? value : "";
     else if (n == "THROTTLE") s.throttle = value ? strtoull(value, nullptr, 0) : 0;
     else if (n == "REPORT") s.report = value ? value : "";
     else if (n == "CAPABILITY") {
@@ -424,7 +429,7 @@ inline bool set(const char *name, const char *value) {
     return true;
 }
 inline void read_environment() {
-    for (const char *name : { "SEED", "DEVICES", "DRIVER", "MEMORY", "LOAD", "HOST_FAST", "CUBLAS", "NVML",
+    for (const char *name : { "SEED", "DEVICES", "DRIVER", "MEMORY", "LOAD", "HOST_FAST", "CUBLAS", "NVML", "CUPTI",
                               "THROTTLE", "REPORT", "CAPABILITY", "MULTIPROCESSORS", "FAIL" }) {
         const char *value = getenv((std::string("CUDA_ON_CPU_") + name).c_str());
         if (!set(name, value && *value ? value : nullptr)) fail("CUDA_ON_CPU_%s=%s makes no sense", name, value);
@@ -1525,6 +1530,7 @@ inline void step(CUstream_st *t) {
         open_device();
         s.touched = true;
         op.work->run();
+        if (op.correlation) op.work->trace(begin, begin + op.work->cost_ns, op.correlation);
         begin += op.work->cost_ns;
     } else if (op.waits) {
         if (op.event->time_ns > begin) begin = op.event->time_ns;
@@ -1614,6 +1620,9 @@ inline bool blocking_capture(bool invalidate) {
     for (CUstream_st *t : state().streams) if (t->capture && t->blocking) { found = true; if (invalidate) t->capture->invalid = true; }
     return found;
 }
+} // namespace cuda_on_cpu
+#include "cupti_on_cpu.h"
+namespace cuda_on_cpu {
 inline cudaError_t queue(CUstream_st *t, Operation op) {
     State &s = state();
     if (t->capture) {
@@ -1625,6 +1634,7 @@ inline cudaError_t queue(CUstream_st *t, Operation op) {
     if (t == &s.legacy && blocking_capture(true)) return cudaErrorStreamCaptureImplicit;
     op.order = ++s.order;
     op.earliest_ns = s.host_ns;
+    op.correlation = cupti_call;
     t->operations.push_back(op);
     s.pending++;
     return cudaSuccess;
@@ -1632,6 +1642,7 @@ inline cudaError_t queue(CUstream_st *t, Operation op) {
 inline cudaError_t queue_work(CUstream_st *t, std::shared_ptr<Work> work) {
     Operation op;
     op.work = work;
+    if (!t->capture) cupti_enter_call();
     return queue(t, op);
 }
 
@@ -1658,6 +1669,9 @@ template <class... P> struct LaunchWork : Work {
     static void call(const void *work) {
         const LaunchWork *w = (const LaunchWork *)work;
         std::apply(w->kernel, w->arguments);
+    }
+    void trace(uint64_t begin, uint64_t end, uint32_t correlation) override {
+        cupti_kernel("_Z" + std::to_string(strlen(name)) + name + "v", grid, dim, shared_bytes, begin, end, correlation);
     }
     void run() override {
         if (illegal) { state().sticky = cudaErrorIllegalAddress; return; }
@@ -1698,12 +1712,14 @@ struct CopyWork : Work {
     size_t bytes;
     std::vector<unsigned char> taken; /* a pageable source, taken when queued */
     void run() override { memcpy(to, from ? from : taken.data(), bytes); }
+    void trace(uint64_t begin, uint64_t end, uint32_t correlation) override { cupti_copy(1, bytes, begin, end, correlation); }
 };
 struct SetWork : Work {
     unsigned char *to;
     int value;
     size_t bytes;
     void run() override { memset(to, value, bytes); }
+    void trace(uint64_t begin, uint64_t end, uint32_t correlation) override { cupti_copy(2, bytes, begin, end, correlation); }
 };
 inline bool read_by_pending(const unsigned char *p, size_t bytes) {
     State &s = state();
@@ -1851,6 +1867,7 @@ inline cudaError_t end_capture(CUstream_st *t, cudaGraph_t *graph) {
 }
 inline cudaError_t launch_graph(cudaGraphExec_t graph, CUstream_st *t) {
     if (t->capture) { t->capture->invalid = true; return cudaErrorStreamCaptureUnsupported; }
+    cupti_enter_call();
     for (Operation op : graph->operations) {
         CopyWork *c = dynamic_cast<CopyWork *>(op.work.get());
         cudaError_t e;
@@ -1877,6 +1894,7 @@ __attribute__((used)) inline void cuda_on_cpu_reset(uint64_t seed) {
     s.retired.clear();
     s.captures.clear();
     s.loaded.clear();
+    cuda_on_cpu::cupti = cuda_on_cpu::Cupti();
     cuda_on_cpu::read_environment();
     cuda_on_cpu::set("SEED", std::to_string(seed).c_str());
 }
@@ -2408,6 +2426,12 @@ struct GemmWork : Work {
     void *workspace;
     size_t workspace_bytes;
     std::vector<float> panels_a, panel_b;
+    void trace(uint64_t begin, uint64_t end, uint32_t correlation) override {
+        uint64_t split = n < 16 ? (end - begin) / 4 : 0;
+        std::string name = "emulated_gemm_" + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
+        cupti_kernel(name, dim3((unsigned)(m + 127) / 128, (unsigned)(n + 127) / 128, (unsigned)batch), dim3(384), 200000, begin, end - split, correlation);
+        if (split) cupti_kernel("emulated_splitKreduce", dim3(32), dim3(128), 0, end - split, end, correlation);
+    }
     void run() override;
 };
 /* out [columns][rows] = the product of a panel of rows of A and a panel of columns of B, both k-major; `depth` products are one addition */
@@ -2896,13 +2920,14 @@ inline int nvml_reasons_old(void *, unsigned long long *bits) {
 /* ----------------------------------------------------------------- the dynamic linker: cuBLAS and NVML are ours, the rest is real */
 namespace cuda_on_cpu {
 struct Symbol { const char *name; void *address; };
-inline char library, nvml_library; /* their addresses are the handles */
+inline char library, nvml_library, cupti_library; /* their addresses are the handles */
 inline void *open_library(const char *name, int flags) {
     State &s = state();
     s.dl_error_set = false;
     if (name && !strcmp(name, "libnvidia-ml.so.1") && s.settings.nvml != "0") return &nvml_library;
-    if (!name || !(strstr(name, "libcublas") || strstr(name, "libnvidia-ml"))) return ::dlopen(name, flags);
-    if (s.settings.no_cublas != "0" && (!strcmp(name, "libcublas.so.13") || !strcmp(name, "libcublas.so"))) return &library;
+    if (name && !strcmp(name, "libcupti.so.13") && !s.settings.cupti.empty()) return &cupti_library;
+    if (!name || !(strstr(name, "libcupti") || strstr(name, "libcublas") || strstr(name, "libnvidia-ml"))) return ::dlopen(name, flags);
+    if (!strstr(name, "libcupti") && s.settings.no_cublas != "0" && (!strcmp(name, "libcublas.so.13") || !strcmp(name, "libcublas.so"))) return &library;
     s.dl_error = std::string(name) + ": cannot open shared object file: No such file or directory";
     s.dl_error_set = true;
     return nullptr;
@@ -2934,13 +2959,19 @@ inline void *find_symbol(void *handle, const char *name) {
         s.dl_error_set = true;
         return nullptr;
     }
+    if (handle == &cupti_library) {
+        void *found = cupti_symbol(name);
+        if (!found) s.dl_error = std::string("libcupti.so.13: undefined symbol: ") + name;
+        s.dl_error_set = !found;
+        return found;
+    }
     if (handle != &library) return ::dlsym(handle, name);
     for (const Symbol &y : symbols) if (!strcmp(y.name, name) && s.settings.no_cublas != name) return y.address;
     s.dl_error = std::string("libcublas.so.13: undefined symbol: ") + name;
     s.dl_error_set = true;
     return nullptr;
 }
-inline int close_library(void *handle) { return handle == &library || handle == &nvml_library ? 0 : ::dlclose(handle); }
+inline int close_library(void *handle) { return handle == &library || handle == &nvml_library || handle == &cupti_library ? 0 : ::dlclose(handle); }
 inline char *library_error() {
     State &s = state();
     if (!s.dl_error_set) return ::dlerror();

@@ -51,7 +51,7 @@ static inline int books_part_fits(int stage, int part, int block) {
     }
 }
 static inline int books_record(const vp_launch *l, int gpu) {
-    int full = l->name && l->name[0] && l->line > 0 && l->kind >= VP_LAUNCH_KERNEL && l->kind <= VP_LAUNCH_COPY_TO_HOST &&
+    int full = l->name && l->name[0] && l->file && !strchr(l->file, '/') && l->line > 0 && l->kind >= VP_LAUNCH_KERNEL && l->kind <= VP_LAUNCH_COPY_TO_HOST &&
         books_part_fits(l->stage, l->part, l->block) && l->host_ns >= 0 && l->host_begin_ns <= l->begin_ns;
     full = full && (l->kind == VP_LAUNCH_KERNEL ? l->dimensions >= 2 : l->dimensions == 0 && l->flops == 0);
     for (int i = 0; full && i < 4; i++) full = i < l->dimensions ? l->shape[i] > 0 : l->shape[i] == 0;

@@ -2,9 +2,11 @@
 """Small random checkpoints and what transformers computes for them: tests/golden/othermodels/own_*.
 
 Run in the repository's root with transformers 5.23.0 and torch 2.15.0 (CPU): python tests/tools/make_model_goldens.py [NAME...]
+Molmo-7B is not in transformers: MOLMO_FILES names a folder with the modeling_molmo.py, config_molmo.py and image_preprocessing_molmo.py
+that stand beside the published Molmo-7B-D-0924 (they need torchvision and einops); without it these two are left out.
 Shapes are odd on purpose: heads that share keys by 2, 3, 4 and 6, widths that no kernel likes, tied heads, stretched RoPE, normed
 heads, normalised experts. Weights are random and exact in bfloat16; names are those of published checkpoints."""
-import copy, json, os, struct, sys, tempfile
+import copy, functools, importlib, json, os, struct, sys, tempfile, types
 import numpy as np
 import torch
 import transformers as T
@@ -21,7 +23,7 @@ def fill(model):
     gemma = model.config.model_type == "gemma3"  # its own norms are stored without their 1
     with torch.no_grad():
         for name, p in model.named_parameters():
-            if "norm" in name and name.endswith("weight"):
+            if "norm" in name and name.endswith("weight") or name.endswith(("ln_f.weight", "pre_ln.weight")):
                 p.copy_(0.1 * torch.randn_like(p) + (0 if gemma and "vision_tower" not in name else 1))
             elif "lambda" in name:
                 p.copy_(0.3 + 0.1 * torch.randn_like(p))
@@ -86,6 +88,8 @@ def inputs(kind, model, case, mean, std, folder):
     text = [int(i) for i in rng.randint(3, 80, 9 + 4 * case)]
     if kind == "olmoe" or case == 0:
         return text, None
+    if kind == "molmo":
+        return overlapping_inputs(cfg, text, case, folder)
     vision = cfg.vision_config
     if kind.startswith("qwen"):
         return native_inputs(cfg, text, case, mean, std, folder)
@@ -141,6 +145,22 @@ def stitched_inputs(cfg, text, case, folder):
     return text[:3] + tokens + text[3:], given
 
 
+def overlapping_inputs(cfg, text, case, folder):
+    """Molmo-7B: what its image processor makes of a picture; token 1 stands in front of all"""
+    vision, first = cfg.vision_backbone, cfg.embedding_size
+    side = vision["image_default_input_size"][0] // vision["image_patch_size"] // 2
+    given = {"max_crops": cfg.max_crops, "overlap_margins": cfg.overlap_margins, "base_image_input_size": vision["image_default_input_size"],
+             "image_token_length_w": side, "image_token_length_h": side, "image_patch_size": vision["image_patch_size"]}
+    image = picture(SIZES[case - 1][1], 1, case, SIZES[case - 1][0])
+    Image.fromarray(image).save(f"{folder}/picture.png", optimize=True)
+    crops, tokens, index, masks = molmo_files().MolmoImageProcessor().preprocess(image, first + 2, first + 3, first, first + 1, **given)
+    index = np.where(index >= 0, index + 1, index).astype(np.int32)
+    np.save(f"{folder}/image_input_idx.npy", index)
+    np.save(f"{folder}/image_masks.npy", masks.astype(np.float32))
+    values = {"images": torch.from_numpy(crops)[None], "image_masks": torch.from_numpy(masks)[None], "image_input_idx": torch.from_numpy(index)[None]}
+    return [1] + [int(i) for i in tokens] + text, values
+
+
 GRIDS = {"qwen2_5_vl": [(5, 7), (4, 4)], "qwen3_vl": [(3, 5), (6, 4)], "qwen3_vl_moe": [(1, 6), (4, 5)]}  # rows, columns of merged patches
 
 
@@ -160,8 +180,28 @@ def native_inputs(cfg, text, case, mean, std, folder):
     return ids, (torch.from_numpy(values.copy()), grid)
 
 
+def run_molmo(model, ids, values):
+    """as run, by the published files"""
+    rows, tokens, ids, kept = [], [], list(ids), []
+    hook = model.model.vision_backbone.register_forward_hook(lambda module, given, out: kept.append(out[0][0].detach().float()))
+    values = {k: v.to(model.model.transformer.ln_f.weight.dtype) if v.is_floating_point() else v for k, v in (values or {}).items()}
+    for step in range(STEPS):
+        with torch.no_grad():
+            out = model.model(torch.tensor([ids]), output_hidden_states=True, **values)
+        if step == 0:
+            last = torch.stack([h[0, -1] for h in out.hidden_states]).float()
+        rows.append(out.logits[0, -1].float())
+        tokens.append(int(rows[-1].argmax()))
+        ids.append(tokens[-1])
+    hook.remove()
+    features = kept[0].reshape(-1, kept[0].shape[-1])[values["image_input_idx"].reshape(-1) >= 0] if kept else None
+    return torch.stack(rows), tokens, last, features, None
+
+
 def run(model, ids, pixels):
     """greedy, every step recomputed: logits [STEPS, vocab], block_last, image features, and what DeepStack gets"""
+    if model.config.model_type == "molmo":
+        return run_molmo(model, ids, pixels)
     rows, tokens, kept = [], [], {}
     hook = grid = kinds = None
     if isinstance(pixels, dict):
@@ -221,7 +261,8 @@ def make(name, kind, model, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), crops=Non
     os.makedirs(f"{folder}/checkpoint", exist_ok=True)
     model.eval()
     fill(model)
-    model.tie_weights()
+    if kind != "molmo":
+        model.tie_weights()
     config = model.config.to_dict()
     config["architectures"] = [type(model).__name__]
     json.dump(config, open(f"{folder}/checkpoint/config.json", "w"), indent=1, sort_keys=True, default=str)
@@ -229,7 +270,7 @@ def make(name, kind, model, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), crops=Non
         side = config["vision_config"]["image_size"][0]
         json.dump({"image_mean": list(mean), "image_std": list(std), "size": {"height": side, "width": side},
                    "patch_size": config["vision_config"]["patch_size"], **crops}, open(f"{folder}/checkpoint/preprocessor_config.json", "w"))
-    elif kind != "olmoe":
+    elif kind not in ("olmoe", "molmo"):
         json.dump({"image_mean": list(mean), "image_std": list(std)}, open(f"{folder}/checkpoint/preprocessor_config.json", "w"))
     save_file(published(kind, model), f"{folder}/checkpoint/model.safetensors", metadata={"format": "pt"})
     low = narrow(model)
@@ -241,12 +282,13 @@ def make(name, kind, model, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), crops=Non
         double = run(copy.deepcopy(model).double(), ids, pixels)[0].double()
         half = run(low, ids, pixels)[0]
         margins = [float(r.topk(2).values.diff().abs()) for r in logits]
-        info = {"input_ids": ids, "tokens": tokens, "margin": min(margins), "image": None if pixels is None else "pixels.png",
+        info = {"input_ids": ids, "tokens": tokens, "margin": min(margins), "image": None if pixels is None else "picture.png" if kind == "molmo" else "pixels.png",
                 "logits_vs_float64": float((logits - double).norm() / double.norm())}
         if pixels is not None:
-            if isinstance(pixels, dict):
+            if kind == "molmo2":
                 info["image_size"], info["mm_token_type_ids"] = pixels["image_size"], pixels["kinds"]
-            info["image_token_id"] = getattr(model.config, "image_token_index", None) or model.config.image_token_id
+            if kind != "molmo":
+                info["image_token_id"] = getattr(model.config, "image_token_index", None) or model.config.image_token_id
             np.save(f"{at}/image_features.npy", features.numpy().astype(np.float32))
             if deepstack is not None:
                 np.save(f"{at}/deepstack_features.npy", deepstack.numpy().astype(np.float32))
@@ -288,6 +330,11 @@ idefics3 = T.Idefics3Config(  # pictures of 40 pixels, 6 patches of 6: the tower
                                                "original_max_position_embeddings": 32}, **TEXT),
     vision_config=dict(hidden_size=36, intermediate_size=44, num_hidden_layers=2, num_attention_heads=3, image_size=40, patch_size=6),
     image_token_id=90, scale_factor=3)
+idefics3_b = T.Idefics3Config(  # pictures of 22 pixels, 5 patches of 4
+    text_config=T.LlamaConfig(hidden_size=72, intermediate_size=46, num_attention_heads=3, num_key_value_heads=1, head_dim=18, rms_norm_eps=1e-6,
+                              tie_word_embeddings=True, rope_parameters={"rope_type": "default", "rope_theta": 3000.0}, **TEXT),
+    vision_config=dict(hidden_size=26, intermediate_size=38, num_hidden_layers=3, num_attention_heads=1, image_size=22, patch_size=4),
+    image_token_id=90, scale_factor=5, tie_word_embeddings=True)
 internvl = T.InternVLConfig(
     text_config=T.Qwen3Config(hidden_size=44, intermediate_size=52, num_attention_heads=6, num_key_value_heads=2, head_dim=64,
                               rope_parameters={"rope_type": "default", "rope_theta": 1000000.0}, **TEXT),
@@ -364,10 +411,72 @@ molmo2_b = molmo2_config(
          rms_norm_eps=1e-5, rope_parameters={"rope_type": "default", "rope_theta": 10000.0}),
     dict(hidden_size=40, intermediate_size=34, num_hidden_layers=4, num_attention_heads=2, num_key_value_heads=2, head_dim=20, image_size=[42, 42],
          patch_size=6), [-1, 1, -4], 36)
+class MolmoForCausalLM(torch.nn.Module):
+    """the published model with its constants (the tower, the layers read, the added tokens) changed"""
+    _from_config = classmethod(lambda cls, config, **rest: cls(config))
+
+    def __init__(self, config):
+        super().__init__()
+        files, vision = molmo_files(), config.vision_backbone
+        self.config = config
+        self.model = files.Molmo(files.FullMolmoConfig(
+            image_padding_embed="pad_and_partial_pad", image_pooling_2d="attention-meanq", attention_layer_norm=config.attention_layer_norm,
+            rope_impl="llama", vocab_size=config.vocab_size, max_sequence_length=config.max_position_embeddings, qkv_bias=config.qkv_bias,
+            norm_after=config.norm_after, embedding_size=config.embedding_size, embedding_dropout=0, attention_dropout=0, residual_dropout=0,
+            weight_tying=False, include_bias=False, d_model=config.hidden_size, mlp_hidden_size=config.intermediate_size,
+            n_layers=config.num_hidden_layers, additional_vocab_size=config.additional_vocab_size, n_heads=config.num_attention_heads,
+            n_kv_heads=config.num_key_value_heads, rope_theta=config.rope_theta, layer_norm_eps=config.layer_norm_eps,
+            layer_norm_type=config.layer_norm_type, vit_layers=config.vit_layers, vision_backbone=files.VisionBackboneConfig(**vision)), init_params=False)
+
+
+@functools.cache
+def molmo_files():
+    """the published files as one namespace; the copies at hand resize with TensorFlow, of which torchvision does the same"""
+    sys.path.insert(0, os.path.dirname(os.path.abspath(os.environ["MOLMO_FILES"])))
+    package = os.path.basename(os.path.abspath(os.environ["MOLMO_FILES"]))
+    flow = types.SimpleNamespace(float32="float32", Tensor=(), Variable=(), constant=lambda v: v, clip_by_value=torch.clip)
+    flow.image = types.SimpleNamespace(convert_image_dtype=lambda v, dtype: v, ResizeMethod=types.SimpleNamespace(BILINEAR=None), resize=resize_bilinear)
+    sys.modules["tensorflow"] = flow
+    found = types.SimpleNamespace()
+    for name in ("modeling_molmo", "image_preprocessing_molmo"):
+        vars(found).update({k: v for k, v in vars(importlib.import_module(f"{package}.{name}")).items() if not k.startswith("__")})
+    return found
+
+
+def resize_bilinear(image, size, method, antialias):
+    import torchvision
+    from torchvision.transforms.functional import convert_image_dtype
+    image = convert_image_dtype(torch.from_numpy(image).permute(2, 0, 1))
+    return torchvision.transforms.Resize(size, torchvision.transforms.InterpolationMode.BILINEAR, antialias=antialias)(image).permute(1, 2, 0)
+
+
+def molmo_config(layers, crops, margins, vision, **rest):
+    tower = dict(image_mlp_activations="quick_gelu", image_norm_eps=1e-5, **vision)
+    tower["image_default_input_size"] = [tower["image_patch_size"] * round((tower["image_num_pos"] - 1) ** 0.5)] * 2
+    tower.update(image_pos_patch_size=tower["image_patch_size"], image_num_key_value_heads=tower["image_num_heads"])
+    config = types.SimpleNamespace(
+        model_type="molmo", vocab_size=96, embedding_size=96, additional_vocab_size=9, num_hidden_layers=3, max_position_embeddings=512, clip_qkv=None,
+        layer_norm_type="rms", tie_word_embeddings=False, weight_tying=False, vit_layers=layers, max_crops=crops, overlap_margins=margins,
+        vision_backbone=tower, **rest)
+    words = dict(vars(config))
+    config.to_dict = lambda: dict(words)
+    return config
+
+
+molmo = molmo_config(
+    [-1, -3], 6, [4, 4], dict(image_emb_dim=36, image_num_heads=3, image_head_dim=12, image_mlp_dim=50, image_num_layers=3, image_num_pos=145,
+                              image_patch_size=10), hidden_size=60, intermediate_size=88, num_attention_heads=6, num_key_value_heads=2, qkv_bias=True,
+    attention_layer_norm=False, norm_after=False, layer_norm_eps=1e-6, rope_theta=1e6)
+molmo_b = molmo_config(
+    [-2, 0, -1], 5, [2, 2], dict(image_emb_dim=40, image_num_heads=2, image_head_dim=20, image_mlp_dim=34, image_num_layers=4, image_num_pos=37,
+                                 image_patch_size=14), hidden_size=48, intermediate_size=140, num_attention_heads=3, num_key_value_heads=1, qkv_bias=False,
+    attention_layer_norm=True, norm_after=True, layer_norm_eps=1e-5, rope_theta=1e4)
 clip = dict(mean=(0.48145466, 0.4578275, 0.40821073), std=(0.26862954, 0.26130258, 0.27577711))
 MODELS = (("olmoe_a", "olmoe", olmoe, {}), ("olmoe_b", "olmoe", olmoe_b, {}), ("llava_a", "llava", llava, clip),
                                  ("llava_b", "llava", llava_b, clip), ("smolvlm_a", "smolvlm", smolvlm, {}), ("smolvlm_b", "smolvlm", smolvlm_b, {}),
-                                 ("idefics3_a", "idefics3", idefics3, {}), ("internvl_a", "internvl", internvl, {}), ("internvl_b", "internvl", internvl_b, {}),
+                                 ("idefics3_a", "idefics3", idefics3, {}), ("idefics3_b", "idefics3", idefics3_b, {}),
+                                 ("molmo_a", "molmo", molmo, {}), ("molmo_b", "molmo", molmo_b, {}),
+                                 ("internvl_a", "internvl", internvl, {}), ("internvl_b", "internvl", internvl_b, {}),
                                  ("qwen2_5_vl_a", "qwen2_5_vl", qwen2_5, clip), ("qwen2_5_vl_b", "qwen2_5_vl", qwen2_5_b, clip),
                                  ("qwen3_vl_a", "qwen3_vl", qwen3, {}), ("qwen3_vl_b", "qwen3_vl", qwen3_b, {}),
                                  ("qwen3_vl_moe_a", "qwen3_vl_moe", qwen3_moe, {}), ("qwen3_vl_moe_b", "qwen3_vl_moe", qwen3_moe_b, {}),
@@ -375,12 +484,12 @@ MODELS = (("olmoe_a", "olmoe", olmoe, {}), ("olmoe_b", "olmoe", olmoe_b, {}), ("
                                  ("molmo2_a", "molmo2", molmo2, dict(crops=dict(max_crops=6, overlap_margins=[1, 1], pooling_size=[2, 2]))),
                                  ("molmo2_b", "molmo2", molmo2_b, dict(crops=dict(max_crops=5, overlap_margins=[2, 1], pooling_size=[3, 3]))))
 for name, kind, config, rest in MODELS:
-    if sys.argv[1:] and name not in sys.argv[1:]:
+    if sys.argv[1:] and name not in sys.argv[1:] or kind == "molmo" and "MOLMO_FILES" not in os.environ:
         continue
-    if kind.startswith(("qwen", "gemma", "molmo2", "idefics3")):
+    if kind.startswith(("qwen", "gemma", "molmo", "idefics3")):
         torch.manual_seed(20261123 + sum(name.encode()))
     cls = {"olmoe": T.OlmoeForCausalLM, "llava": T.LlavaForConditionalGeneration, "smolvlm": T.SmolVLMForConditionalGeneration, "idefics3": T.Idefics3ForConditionalGeneration,
-           "internvl": T.InternVLForConditionalGeneration, "qwen2_5_vl": T.Qwen2_5_VLForConditionalGeneration,
+           "internvl": T.InternVLForConditionalGeneration, "molmo": MolmoForCausalLM, "qwen2_5_vl": T.Qwen2_5_VLForConditionalGeneration,
            "gemma3": T.Gemma3ForConditionalGeneration, "molmo2": T.Molmo2ForConditionalGeneration, "qwen3_vl": T.Qwen3VLForConditionalGeneration, "qwen3_vl_moe": T.Qwen3VLMoeForConditionalGeneration}[kind]
     config._attn_implementation = config._experts_implementation = "eager"
     make(name, kind, cls._from_config(config, **EAGER), **rest)

@@ -39,7 +39,7 @@ static int open_paper(vp_engine *e, vp_error *error) {
     if (vk_model_new(&e->model, &e->config, error) != VP_OK || e->backend->open(&setup, &e->queue, error) != VP_OK) return 0;
     vk_fill_extent(e);
     arena.base = (char *)space;
-    vk_layout_model(&arena, &e->model, &e->config, 0);
+    vk_layout_model(&arena, &e->model, &e->config, 0, 0, 0);
     vk_layout_buffers(&arena, e);
     e->pixels = e->buffers.pixels;
     e->masks = e->buffers.masks;
