@@ -14,7 +14,8 @@
  * Rooms: >>targets >>kernels >>launchers >>backend | GPU: >>tiles >>cuda >>decode | CPU: >>gemm >>attention >>cpu
  *
  * Numerics. bf16 mode: weights and the inputs of every linear are bf16 (round to nearest even); products are summed
- * in fp32; residual streams, norms, softmax and logits are fp32. fp32 mode: everything is fp32. "in-type" below
+ * in fp32; residual streams, norms, softmax and logits are fp32. fp32 mode: everything is fp32. Linears with weights
+ * of 8 or 4 bits round their inputs to integers, too (kernels/quant_rows.h). "in-type" below
  * means bf16 or f32, depending on the mode. Rows of in-type buffers are padded with zeros to a multiple of VK_PAD
  * elements, so GEMM kernels need no special case for the end of k. */
 #if !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE)
@@ -3338,7 +3339,7 @@ static const vk_gemm_kernel vk_gemm_kernels[] = {
       { vk_row8_vnni, vk_row4_vnni }, { NULL, NULL } },
 #endif
 #ifdef VK_X86
-    { "avx512bf16", vk_has_avx512bf16, vk_tile_avx512bf16, NULL, NULL, NULL, NULL, 24, vk_soften_avx512bf16,
+    { "avx512bf16", vk_has_avx512bf16, vk_tile_avx512bf16, NULL, NULL, NULL, vk_panel_avx512bf16, 24, vk_soften_avx512bf16,
       { vk_row8_vnni, vk_row4_vnni }, { vk_rows8_vnni, vk_rows4_vnni } },
     { "avx512", vk_has_avx512, vk_tile_avx512, vk_tile_avx512_wide, NULL, NULL, NULL, 24, vk_soften_avx512,
       { vk_row8_avx512, vk_row4_avx512 }, { NULL, NULL } },
