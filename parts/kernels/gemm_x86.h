@@ -87,7 +87,11 @@ VK_T512BF16 static void vk_panel_avx512bf16(const vk_sink *sink, float *sums, co
     const char *ahead = (const char *)(weights + k * VK_PAD), *end = ahead + k * VK_PAD * 2;
     int groups = (rows + 11) / 12, lines = (16 + groups - 1) / groups, done = 0;
     float *y = sums;
-#define VK_DO(R)     vk_rows_ahead(R, y, xr, ldx, weights, k, ahead, ahead < end ? lines : 0);     vk_finish_rows(sink, y, done, R);     done += R;     ahead += (size_t)lines * 4 * k
+#define VK_DO(R) \
+    vk_rows_ahead(R, y, xr, ldx, weights, k, ahead, ahead < end ? lines : 0); \
+    vk_finish_rows(sink, y, done, R); \
+    done += R; \
+    ahead += (size_t)lines * 4 * k
     VK_ROWS_12(VK_DO, ldx)
 #undef VK_DO
 }
