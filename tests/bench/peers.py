@@ -14,7 +14,8 @@ each round). Random weights in MolmoE-1B's shape, PEERS_BLOCKS of the tower's an
     PEERS_TOKENIZER, PEERS_TEXT, PEERS_PHOTO
     PEERS_ONLY       rows to run: of "crops tokenizer model" (default all)
     PEERS_ALONE=1    models are opened one after another in each round, not all at once: full-size ones (PEERS_BLOCKS=16) do not fit together.
-                     PEERS_FOLDER keeps llama.cpp's files from round to round and run to run (a folder; 27 GB for 16 blocks)
+                     Each has PEERS_TURNS (1) turns then. PEERS_FOLDER, a folder, keeps the files of llama.cpp (27 GB for 16 blocks)
+    PEERS_CALM       per cent, such as 4: a turn in which other programs used more of the cores than this is taken again, 8 times at most (Linux)
     PEERS_MODELS     which of the models take part, such as "vlmprof bf16,vlmprof int4,llama.cpp q4_0" (default all); the first one is compared with
 
 Called with a worker's name, this file is the other side: it loads a peer, and answers each line with a line of JSON, in milliseconds."""
@@ -254,6 +255,13 @@ def work_llama(folder, kind, blocks, tokens, threads):
 
 
 # ---- the turns
+def cpu_s(process=None):
+    """seconds of CPU that a process, or all of them, have used"""
+    ticks = open(f"/proc/{process}/stat" if process else "/proc/stat").read()
+    fields = ticks.rsplit(")", 1)[1].split()[11:13] if process else [v for i, v in enumerate(ticks.split("\n")[0].split()[1:9]) if i not in (3, 4)]
+    return sum(map(int, fields)) / os.sysconf("SC_CLK_TCK")
+
+
 class Peer:
     def __init__(self, name, command):
         self.name, self.turns, self.command = name, [], command
@@ -271,6 +279,17 @@ class Peer:
         return line.strip()
 
     def turn(self):
+        most = float(os.environ.get("PEERS_CALM", "0")) / 100.0
+        for _ in range(8 if most else 1):
+            start, everyone, own = time.time(), cpu_s() if most else 0.0, cpu_s(self.process.pid) if most else 0.0
+            times = self.one_turn()
+            if not most or cpu_s() - everyone - (cpu_s(self.process.pid) - own) <= most * os.cpu_count() * (time.time() - start) + 0.02:
+                return times
+            time.sleep(1.0)
+        print(f"  {self.name}: other programs used the cores in 8 turns; the last one counts")
+        return times
+
+    def one_turn(self):
         self.process.stdin.write("turn\n")
         self.process.stdin.flush()
         line = self.line()
@@ -286,6 +305,7 @@ class Peer:
 def take_turns(title, peers, rounds, rows, alone=False):
     """peers[0] is this project; rows: (key, peers' names or None for all); alone: each is open only for its turn of a round"""
     print(f"\n{title}", flush=True)
+    each = int(os.environ.get("PEERS_TURNS", "1")) if alone else 1
     for number in range(0 if alone else -1, rounds):
         for peer in peers:
             if alone or number < 0:
@@ -294,9 +314,9 @@ def take_turns(title, peers, rounds, rows, alone=False):
             if alone:
                 peer.turn()
             time.sleep(0.2)
-            times = peer.turn()
+            times = [peer.turn() for _ in range(each)]
             if number >= 0:
-                peer.turns.append(times)
+                peer.turns += times
             if alone:
                 peer.close()
     for key in rows:
