@@ -75,7 +75,7 @@ all: $(PROGRAM)
 help:
 	@echo "make             builds ./vlmprof; with GPU code when nvcc is found"
 	@echo "make demo        a sweep of the small model in samples/tiny over drawings and photographs, a minute or two; results and report in build/demo"
-	@echo "make demo-pareto accuracy against latency over $(PARETO_SAMPLES) held-out questions (PARETO_SAMPLES=1000: all), about 12 minutes; opens the report"
+	@echo "make demo-pareto accuracy against latency over $(PARETO_SAMPLES) held-out questions (PARETO_SAMPLES=1000: all), about 16 minutes; opens the report"
 	@echo "make test        all tests, the GPU code's too (emulated on the CPU); the last line is the count; seconds per program in $(B)/tests/times.txt"
 	@echo "make test-threads threads that share what may be shared, with ThreadSanitizer (clang)"
 	@echo "make test-servers the part of make test that asks a real server, llama.cpp's; a skip is a failure"
@@ -238,7 +238,7 @@ PARETO = $(B)/demo-pareto-$(PARETO_SAMPLES)
 OPEN ?= $(if $(DISPLAY)$(WAYLAND_DISPLAY),$(shell command -v xdg-open),$(if $(filter Darwin,$(shell uname)),open))
 demo-pareto: $(PROGRAM)
 	@$(PROGRAM) sweep $(SMALL_MODEL) --data samples/tiny/heldout.jsonl --output_dir $(PARETO) --tier_list low medium high \
-	    --top_k_list 1 2 4 --num_active_blocks_list 2 3 5 --num_samples $(PARETO_SAMPLES)
+	    --top_k_list 1 4 --num_active_blocks_list 2 5 --weights_list bf16 int8 int4 --num_samples $(PARETO_SAMPLES)
 	@$(PROGRAM) report $(PARETO) --output_dir $(PARETO)/report
 	@echo "the front and the knobs' effects: $(abspath $(PARETO))/report/report.html"
 	@$(if $(OPEN),$(OPEN) $(PARETO)/report/report.html,echo "open that page in a browser: no display here")

@@ -589,12 +589,21 @@ KERNEL(k_silu_mul, void *out, const float *gate_up, int width, int ld_out, int w
     EACH(i, width) vk_put(out, BLK * (size_t)ld_out + (size_t)i, vk_silu(gate[i]) * up[i], wide);
 }
 
-/* out f32 [tokens, width] = embedding rows; table in-type [ids, width]. k_argmax gives a negative id for logits that
- * are not numbers: its row is 0. The step after such a token may already be under way before the host knows. */
-KERNEL(k_embed, float *out, const void *table, const int32_t *ids, int width, int wide) {
-    int id = ids[BLK];
-    size_t from = (size_t)(id < 0 ? 0 : id) * (size_t)width, to = BLK * (size_t)width;
-    EACH(i, width) out[to + (size_t)i] = id < 0 ? 0.0f : vk_get(table, from + (size_t)i, wide);
+/* out f32 [tokens, width] = embedding rows. k_argmax gives a negative id for logits that are not numbers: its row is 0.
+ * The step after such a token may already be under way before the host knows. */
+KERNEL(k_embed, float *out, vk_table table, const int32_t *ids, int width, int wide) {
+    int id = ids[BLK], row = id < 0 ? 0 : id, in_panel = row % VK_PAD, word = wide ? 1 : 2; /* elements of a word */
+    size_t from = (size_t)(table.panels ? row - in_panel : row) * (size_t)table.ld;
+    float *to = out + BLK * (size_t)width;
+    if (table.panels)
+        EACH(i, width)
+            to[i] = vk_get(table.rows, from + (size_t)(i / word * VK_PAD * word + in_panel * word + i % word), wide);
+    else
+        EACH(i, width) to[i] = vk_get(table.rows, from + (size_t)i, wide);
+    if (table.scale != 0.0f)
+        EACH(i, width) to[i] = wide ? table.scale * to[i] : vk_b2f(vk_f2b(table.scale * to[i]));
+    if (id < 0)
+        EACH(i, width) to[i] = 0.0f;
 }
 
 /* image features are ADDED to the embedding of their <im_patch>; index < 0: part of the overlap of neighbouring
@@ -895,10 +904,12 @@ static void l_silu_mul(vk_queue *queue, void *out, const float *gate_up, int row
     LAUNCH(k_silu_mul, rows, vk_threads_for(width), 4 * count, count * (8 + vk_element(wide)), out, gate_up, width,
            ld_out, wide);
 }
-static void l_embed(vk_queue *queue, float *out, const void *table, const int32_t *ids, int rows, int width, int wide) {
+static void l_embed(vk_queue *queue, float *out, const vk_table *table, const int32_t *ids, int rows, int width,
+                    int wide) {
+    int64_t count = (int64_t)rows * width;
     vk_shape(queue, rows, width, 0, 0);
-    LAUNCH(k_embed, rows, vk_threads_for(width), 0, (int64_t)rows * (width * (4 + vk_element(wide)) + 4), out, table,
-           ids, width, wide);
+    LAUNCH(k_embed, rows, vk_threads_for(width), table->scale != 0.0f ? count : 0,
+           count * (4 + vk_element(wide)) + 4 * (int64_t)rows, out, *table, ids, width, wide);
 }
 static void l_scatter_add(vk_queue *queue, float *stream, const float *features, const int32_t *index, int rows,
                           int width) {
@@ -1526,9 +1537,9 @@ typedef struct vk_cuda {
     cudaEvent_t *mark;
     cudaEvent_t *arrived; /* [marks] without a time: what waits for tokens when timing is off */
     vk_timer *timer;      /* [timers], the first timers_with_events of which have events */
-    const char *events_only; /* why launches are not timed by CUPTI (kernels/cupti.h); NULL: they are, if it is there */
+    const char *events_only; /* why CUPTI (kernels/cupti.h) does not time launches; NULL: it does, where it is */
     int64_t cupti_zero_ns;   /* its clock when mark 0 was reached */
-    int64_t graph_launch, graph_begin_ns, graph_ns; /* the graph that was sent last: its first launch, the host's times */
+    int64_t graph_launch, graph_begin_ns, graph_ns; /* the last graph's first launch, and the host's times */
     int last_mark;        /* slot of the newest one */
     int64_t host_zero_ns; /* the host's clock when mark 0 was reached: launch times of the host count from it */
     vk_kernel_facts facts[VK_FACTS]; /* of kernels that were asked for */

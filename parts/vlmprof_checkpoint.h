@@ -48,12 +48,14 @@ typedef struct vp_tensor {
     int64_t shape[VP_TENSOR_DIMENSIONS_MAX];
     const unsigned char *data;
     uint64_t bytes;
-    int32_t shard; /* index of its file; shards are in the order of their names */
+    int32_t shard; /* index of its file; shards are in the order of their names; -1: none */
     /* 0, or the count of heads whose rows stand in pairs: rows 2i and 2i + 1 of a head in the file are its rows i and
      * i + half of its rows (of GGUF files) */
     int32_t paired_heads;
+    int32_t with_one; /* 1: weights of a norm whose model stores them without their 1 have it here (of GGUF files) */
 } vp_tensor;
-typedef struct vp_named_tensor { char name[112]; vp_tensor tensor; } vp_named_tensor;
+/* owned: malloc'ed memory that tensor.data lies in, freed with the checkpoint; NULL: in a file, tensor.shard */
+typedef struct vp_named_tensor { char name[112]; vp_tensor tensor; unsigned char *owned; } vp_named_tensor;
 typedef struct vp_checkpoint vp_checkpoint; /* one mapped safetensors file or a folder of shards */
 
 /* Opens a model folder: model.safetensors; otherwise model.safetensors.index.json and the shards it names; otherwise
@@ -75,7 +77,7 @@ typedef struct vp_checkpoint vp_checkpoint; /* one mapped safetensors file or a 
 VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config *config, vp_checkpoint **checkpoint,
                                     vp_error *error);
 /* A checkpoint of tensors that lie in memory, in at most 2 files, which outlive it.
- * in:      tensors  [count] malloc'ed; on success they belong to the checkpoint
+ * in:      tensors  [count] malloc'ed; on success they belong to the checkpoint. shard -1: in no file
  *          maps     [map_count] of tensor.shard; map_bytes their lengths
  * returns: VP_OK; VP_ERR_MISMATCH a name stands twice; VP_ERR_MEMORY
  * threads: reentrant */
@@ -1042,7 +1044,9 @@ VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tenso
 
 VP_API void vp_checkpoint_close(vp_checkpoint *checkpoint) {
     int32_t i;
+    size_t k;
     if (!checkpoint) return;
+    for (k = 0; k < checkpoint->given_count; k++) free(checkpoint->given[k].owned);
     for (i = 0; i < checkpoint->shard_count; i++) {
         vp_impl_shard *shard = &checkpoint->shards[i];
         if (!checkpoint->given) vp_file_unmap(shard->map, shard->map_bytes);

@@ -32,6 +32,7 @@ VP_API vp_result vp_json_load(const char *text, size_t bytes, const char *where,
     X(IDEFICS3, "Idefics3", "Idefics3ForConditionalGeneration", "idefics3") \
     X(SMOLVLM, "SmolVLM", "SmolVLMForConditionalGeneration", "smolvlm") \
     X(INTERNVL, "InternVL", "InternVLForConditionalGeneration", "internvl") \
+    X(INTERNVL_CHAT, "InternVL (original)", "InternVLChatModel", "internvl_chat") \
     X(QWEN2_5_VL, "Qwen2.5-VL", "Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl") \
     X(QWEN3_VL, "Qwen3-VL", "Qwen3VLForConditionalGeneration", "qwen3_vl") \
     X(QWEN3_VL_MOE, "Qwen3-VL-MoE", "Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe") \
@@ -39,7 +40,9 @@ VP_API vp_result vp_json_load(const char *text, size_t bytes, const char *where,
     X(MOLMO2, "Molmo2", "Molmo2ForConditionalGeneration", "molmo2") \
     X(LLAMA, "Llama", "LlamaForCausalLM", "llama") \
     X(QWEN2, "Qwen2", "Qwen2ForCausalLM", "qwen2") \
-    X(QWEN3, "Qwen3", "Qwen3ForCausalLM", "qwen3")
+    X(QWEN3, "Qwen3", "Qwen3ForCausalLM", "qwen3") \
+    X(GEMMA3_TEXT, "Gemma 3 without a tower", "Gemma3ForCausalLM", "gemma3_text") \
+    X(QWEN3_MOE, "Qwen3-MoE", "Qwen3MoeForCausalLM", "qwen3_moe")
 typedef enum vp_architecture {
 #define VP_ARCHITECTURE_ENUM(name, text, architecture, model_type) VP_ARCHITECTURE_##name,
     VP_ARCHITECTURES(VP_ARCHITECTURE_ENUM)
@@ -147,7 +150,8 @@ typedef struct vp_model_config {
  *          absent field is refused as well.
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/config_molmoe.py and modeling_molmoe.py; the files
  *          beside the published Molmo-7B-D-0924; transformers 5.23.0, models/{olmoe,llava,idefics3,smolvlm,internvl,
- *          llama,qwen2,qwen3,clip,qwen2_5_vl,qwen3_vl,qwen3_vl_moe,gemma3,siglip,molmo2}/configuration_*.py
+ *          llama,qwen2,qwen3,qwen3_moe,clip,qwen2_5_vl,qwen3_vl,qwen3_vl_moe,gemma3,siglip,molmo2}/configuration_*.py;
+ *          OpenGVLab/InternVL, internvl_chat/internvl/model/internvl_chat/configuration_*.py
  * memory:  temporary: about 40 bytes per JSON value
  * threads: reentrant */
 VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json,
@@ -797,7 +801,7 @@ static void vp_impl_config_llama(vp_impl_fields *fields, const vp_impl_language 
         {"quantization_config", "null", "null", "null"},
     };
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
-    if (config->architecture != VP_ARCHITECTURE_GEMMA3) vp_impl_config_all_full(fields);
+    if (config->rope_local_theta <= 0) vp_impl_config_all_full(fields);
     config->d_model = vp_impl_fields_int(fields, "hidden_size", 2, 65536, kind->hidden_size);
     config->block_count = vp_impl_fields_int(fields, "num_hidden_layers", 1, 1024, kind->layers);
     config->vocab_size = vp_impl_fields_int(fields, "vocab_size", 1, 1 << 24, kind->vocab_size);
@@ -814,12 +818,15 @@ static void vp_impl_config_llama(vp_impl_fields *fields, const vp_impl_language 
     if (fields->result == VP_OK && !(config->norm_eps > 0))
         vp_impl_fields_fail(fields, VP_ERR_RANGE, "rms_norm_eps", "the value vanishes in float32");
 }
-/* text_config, of one of the first `kinds` of vp_impl_languages; without a model_type it is the first */
+/* text_config, of one of the first `kinds` of vp_impl_languages; without a model_type it is the first. InternVL's
+ * original form calls it llm_config, whose model decides about its head alone. */
 static void vp_impl_config_language(vp_impl_fields *fields, size_t kinds, vp_model_config *config) {
+    const int is_chat = config->architecture == VP_ARCHITECTURE_INTERNVL_CHAT;
     vp_impl_fields text;
     size_t kind = 0;
-    config->tied_head = vp_impl_fields_flag(fields, "tie_word_embeddings", 0);
-    text = vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
+    if (!is_chat) config->tied_head = vp_impl_fields_flag(fields, "tie_word_embeddings", 0);
+    text = is_chat ? vp_impl_fields_inner(fields, "llm_config", "llm_config.", 1)
+                   : vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
     if (fields->result != VP_OK) return;
     if (vp_impl_fields_get(&text, "model_type", 1) != VP_JSON_NONE)
         while (kind < kinds && !vp_impl_fields_is(&text, "model_type", vp_impl_languages[kind].model_type)) kind++;
@@ -901,18 +908,37 @@ static void vp_impl_config_colours(vp_impl_fields *fields, const vp_json *prepro
 
 /* which output of the tower's blocks the connector gets, counted as transformers' hidden_states: 0 is before block 0 */
 static void vp_impl_config_feature_layer(vp_impl_fields *fields, int32_t absent, vp_model_config *config) {
-    int32_t blocks = config->vit_block_count,
-            layer = vp_impl_fields_int(fields, "vision_feature_layer", -blocks, blocks, 0);
+    const char *field = config->architecture == VP_ARCHITECTURE_INTERNVL_CHAT ? "select_layer" : "vision_feature_layer";
+    int32_t blocks = config->vit_block_count, layer = vp_impl_fields_int(fields, field, -blocks, blocks, 0);
     if (fields->result != VP_OK) return;
-    if (vp_impl_fields_get(fields, "vision_feature_layer", 1) == VP_JSON_NONE) layer = absent;
-    if (layer == 0) vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "vision_feature_layer", "0 is before any block");
+    if (vp_impl_fields_get(fields, field, 1) == VP_JSON_NONE) layer = absent;
+    if (layer == 0) vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, field, "0 is before any block");
     if (layer < -blocks)
-        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "vision_feature_layer",
+        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, field,
                             "this field is absent, and the tower has too few blocks for the model's own layer");
     config->vit_layers[0] = layer < 0 ? layer : layer - 1;
     config->vit_blocks_needed = layer < 0 ? blocks + layer + 1 : layer;
 }
 
+static vp_result vp_impl_config_qwen3_moe(vp_impl_fields *fields, vp_model_config *config) {
+    static const vp_impl_language kind = {"qwen3_moe", 151936, 2048, 6144, 24, 32, 4, 0, 32768, 0, 1e-6,
+                                          VP_QK_NORM_HEAD, 1e4};
+    static const vp_impl_setting settings[] = {{"decoder_sparse_step", "1", "1", "1"},
+                                               {"mlp_only_layers", "[]", "null", "[]"}};
+    const char *count = "num_experts";
+    config->geometry = vp_geometry_default();
+    vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
+    vp_impl_config_llama(fields, &kind, config);
+    config->mlp_dim = 0;
+    config->expert_dim = vp_impl_fields_int(fields, "moe_intermediate_size", 1, 1 << 20, 768);
+    if (fields->result == VP_OK && vp_impl_fields_get(fields, count, 1) == VP_JSON_NONE) count = "num_local_experts";
+    config->expert_count = vp_impl_fields_int(fields, count, 1, 1024, 128);
+    config->top_k = vp_impl_fields_int(fields, "num_experts_per_tok", 1, 1024, 8);
+    config->norm_topk = vp_impl_fields_flag(fields, "norm_topk_prob", 0);
+    if (fields->result == VP_OK && config->top_k > config->expert_count)
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "num_experts_per_tok", "is above the number of experts");
+    return fields->result;
+}
 static vp_result vp_impl_config_olmoe(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
     (void)preprocessor;
     config->geometry = vp_geometry_default();
@@ -1004,12 +1030,25 @@ static vp_result vp_impl_config_idefics3(vp_impl_fields *fields, const vp_json *
     return fields->result;
 }
 
-static vp_result vp_impl_config_internvl(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
-    static const vp_impl_tower intern = {1024, 4096, 24, 16, 448, 14, 1, "gelu", VP_GELU_ERF, 1e-6};
+/* what the two forms of InternVL say of themselves; the original's tower is of the kind of 6B unless it says otherwise.
+ * The original's dynamic tiles and its prompt's template are the processor's business. */
+static void vp_impl_internvl_settings(vp_impl_fields *fields, vp_impl_fields *vision, int is_chat) {
     static const vp_impl_setting settings[] = {
         {"projector_hidden_act", "gelu", "gelu", "gelu"},
         {"vision_feature_select_strategy", "default", "default", "default"},
         {"quantization_config", "null", "null", "null"},
+    };
+    static const vp_impl_setting chat_settings[] = {
+        {"ps_version", "v2", "v2", "v1"},
+        {"use_backbone_lora", "0", "0", "0"},
+        {"use_llm_lora", "0", "0", "0"},
+        {"pad2square", "false", "false", "false"},
+        {"quantization_config", "null", "null", "null"},
+    };
+    static const vp_impl_setting chat_vision_settings[] = {
+        {"norm_type", "layer_norm", "layer_norm", "rms_norm"},
+        {"qk_normalization", "false", "false", "true"},
+        {"use_moe", "false", "null", "false"},
     };
     static const vp_impl_setting vision_settings[] = {
         {"norm_type", "layer_norm", "layer_norm", "layer_norm"},
@@ -1018,19 +1057,35 @@ static vp_result vp_impl_config_internvl(vp_impl_fields *fields, const vp_json *
         {"use_mean_pooling", "true", "true", "true"},
         {"use_qk_norm", "false", "false", "false"},
     };
+    if (is_chat) vp_impl_fields_settings(fields, chat_settings, sizeof chat_settings / sizeof chat_settings[0]);
+    else vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
+    if (is_chat)
+        vp_impl_fields_settings(vision, chat_vision_settings,
+                                sizeof chat_vision_settings / sizeof chat_vision_settings[0]);
+    else vp_impl_fields_settings(vision, vision_settings, sizeof vision_settings / sizeof vision_settings[0]);
+}
+static vp_result vp_impl_config_internvl(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
+    static const vp_impl_tower intern = {1024, 4096, 24, 16, 448, 14, 1, "gelu", VP_GELU_ERF, 1e-6},
+                               intern_6b = {3200, 12800, 48, 25, 224, 14, 1, "gelu", VP_GELU_ERF, 1e-6};
+    const int is_chat = config->architecture == VP_ARCHITECTURE_INTERNVL_CHAT;
     double ratio = vp_impl_fields_double(fields, "downsample_ratio", 0, 1.5, 0.5);
     int32_t pool = ratio > 1.0 / 128 ? (int32_t)(1.0 / ratio + 0.5) : 0;
     vp_impl_fields vision;
     if (fields->result == VP_OK && (pool < 1 || pool > 64 || ratio * pool != 1.0))
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "downsample_ratio", "is not one over a whole number up to 64");
-    vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
-    vp_impl_config_language(fields, 3, config);
     vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
+    vp_impl_internvl_settings(fields, &vision, is_chat);
+    vp_impl_config_language(fields, 3, config);
     if (fields->result != VP_OK) return fields->result;
-    vp_impl_fields_settings(&vision, vision_settings, sizeof vision_settings / sizeof vision_settings[0]);
-    vp_impl_config_tower(&vision, &intern, pool, config);
-    config->vit_qkv_bias = vp_impl_fields_flag(&vision, "attention_bias", 0);
+    vp_impl_config_tower(&vision, is_chat ? &intern_6b : &intern, pool, config);
+    config->vit_qkv_bias = vp_impl_fields_flag(&vision, is_chat ? "qkv_bias" : "attention_bias", 0);
     fields->result = vision.result;
+    if (is_chat && fields->result == VP_OK
+        && vp_impl_fields_int(fields, "force_image_size", 1, 65536, config->geometry.crop_px)
+               != config->geometry.crop_px
+        && fields->result == VP_OK)
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "force_image_size",
+                            "is not the tower's image_size; positions are not stretched");
     vp_impl_config_feature_layer(fields, -1, config);
     config->connector = VP_CONNECTOR_NORM_MLP;
     config->projector_dim = config->d_model;
@@ -1229,7 +1284,7 @@ static void vp_impl_gemma3_blocks(vp_impl_fields *text, vp_model_config *config)
                             "is no list of as many full_attention and sliding_attention as there are blocks");
 }
 
-static void vp_impl_gemma3_language(vp_impl_fields *fields, vp_model_config *config) {
+static void vp_impl_gemma3_language(vp_impl_fields *text, vp_model_config *config) {
     static const vp_impl_language kind = {"gemma3_text", 262208, 2304, 9216, 26, 8, 4, 256, 131072, 0, 1e-6,
                                           VP_QK_NORM_HEAD, 1e6};
     static const vp_impl_setting settings[] = {
@@ -1238,35 +1293,42 @@ static void vp_impl_gemma3_language(vp_impl_fields *fields, vp_model_config *con
         {"final_logit_softcapping", "null", "null", "null"},
         {"use_bidirectional_attention", "false", "null", "false"},
     };
-    vp_impl_fields text;
     double scalar;
-    config->tied_head = vp_impl_fields_flag(fields, "tie_word_embeddings", 1);
-    text = vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
-    if (fields->result != VP_OK) return;
-    if (vp_impl_fields_get(&text, "model_type", 1) != VP_JSON_NONE
-        && !vp_impl_fields_is(&text, "model_type", kind.model_type))
-        vp_impl_fields_fail(&text, VP_ERR_UNSUPPORTED, "model_type", "is not this model's language model");
-    vp_impl_fields_settings(&text, settings, sizeof settings / sizeof settings[0]);
+    if (vp_impl_fields_get(text, "model_type", 1) != VP_JSON_NONE
+        && !vp_impl_fields_is(text, "model_type", kind.model_type))
+        vp_impl_fields_fail(text, VP_ERR_UNSUPPORTED, "model_type", "is not this model's language model");
+    vp_impl_fields_settings(text, settings, sizeof settings / sizeof settings[0]);
     config->rope_local_theta = 1e4;
-    vp_impl_config_llama(&text, &kind, config);
-    config->sliding_window = vp_impl_fields_int(&text, "sliding_window", 1, 1 << 24, 4096);
-    scalar = vp_impl_fields_double(&text, "query_pre_attn_scalar", 0, 1e9, 256);
-    vp_impl_gemma3_blocks(&text, config);
-    if (text.result == VP_OK) {
+    vp_impl_config_llama(text, &kind, config);
+    config->sliding_window = vp_impl_fields_int(text, "sliding_window", 1, 1 << 24, 4096);
+    scalar = vp_impl_fields_double(text, "query_pre_attn_scalar", 0, 1e9, 256);
+    vp_impl_gemma3_blocks(text, config);
+    if (text->result == VP_OK && !(scalar > 0))
+        vp_impl_fields_fail(text, VP_ERR_RANGE, "query_pre_attn_scalar", "must be positive");
+    if (text->result == VP_OK) {
         config->query_scale = (float)sqrt((double)config->head_dim / scalar);
         config->embedding_scale = (float)sqrt((double)config->d_model);
     }
     config->norm_around = config->norm_plus_one = config->gated_gelu = config->image_bidirectional = 1;
-    fields->result = text.result;
+}
+static vp_result vp_impl_config_gemma3_text(vp_impl_fields *fields, vp_model_config *config) {
+    config->geometry = vp_geometry_default();
+    config->tied_head = 1;
+    vp_impl_gemma3_language(fields, config);
+    return fields->result;
 }
 
 static vp_result vp_impl_config_gemma3(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
     static const vp_impl_tower siglip = {768, 3072, 12, 12, 224, 16, 0, "gelu_pytorch_tanh", VP_GELU_TANH, 1e-6};
     static const vp_impl_setting settings[] = {{"quantization_config", "null", "null", "null"}};
     int32_t tokens = vp_impl_fields_int(fields, "mm_tokens_per_image", 1, 65536, 256), across = 1, side, patch, pool;
-    vp_impl_fields vision;
+    vp_impl_fields text, vision;
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
-    vp_impl_gemma3_language(fields, config);
+    config->tied_head = vp_impl_fields_flag(fields, "tie_word_embeddings", 1);
+    text = vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
+    if (fields->result != VP_OK) return fields->result;
+    vp_impl_gemma3_language(&text, config);
+    fields->result = text.result;
     vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     side = vp_impl_fields_square(&vision, "image_size", siglip.image_size);
@@ -1487,10 +1549,13 @@ static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preproc
             config->geometry = vp_geometry_default();
             vp_impl_config_llama(&fields, &vp_impl_languages[config->architecture - VP_ARCHITECTURE_LLAMA], config);
             return fields.result;
+        case VP_ARCHITECTURE_GEMMA3_TEXT: return vp_impl_config_gemma3_text(&fields, config);
+        case VP_ARCHITECTURE_QWEN3_MOE: return vp_impl_config_qwen3_moe(&fields, config);
         case VP_ARCHITECTURE_LLAVA: return vp_impl_config_llava(&fields, preprocessor, config);
         case VP_ARCHITECTURE_IDEFICS3:
         case VP_ARCHITECTURE_SMOLVLM: return vp_impl_config_idefics3(&fields, preprocessor, config);
-        case VP_ARCHITECTURE_INTERNVL: return vp_impl_config_internvl(&fields, preprocessor, config);
+        case VP_ARCHITECTURE_INTERNVL:
+        case VP_ARCHITECTURE_INTERNVL_CHAT: return vp_impl_config_internvl(&fields, preprocessor, config);
         case VP_ARCHITECTURE_QWEN2_5_VL:
         case VP_ARCHITECTURE_QWEN3_VL:
         case VP_ARCHITECTURE_QWEN3_VL_MOE: return vp_impl_config_qwen(&fields, preprocessor, config);
@@ -2017,6 +2082,35 @@ static void vp_impl_walk_intern(vp_impl_walk *walk, const vp_model_config *confi
         VP_IMPL_PUT_BOTH(walk, width, mlp, "%sencoder.layer.%d.mlp.fc2", prefix, (int)i);
     }
 }
+/* InternVL in its original form: q, k and v in one matrix, other names */
+static void vp_impl_walk_internvl_chat(vp_impl_walk *walk, const vp_model_config *config) {
+    static const char prefix[] = "vision_model.";
+    int64_t width = config->vit_width, mlp = config->vit_mlp_dim, d = config->d_model,
+            in = width * config->geometry.pool * config->geometry.pool;
+    int32_t i;
+    vp_impl_walk_put(walk, width, 0, "%sembeddings.class_embedding", prefix);
+    vp_impl_walk_reshape(walk, 2, 0);
+    vp_impl_walk_put(walk, width, 3, "%sembeddings.patch_embedding.weight", prefix);
+    vp_impl_walk_reshape(walk, 0, config->geometry.patch_px);
+    vp_impl_walk_put(walk, width, 0, "%sembeddings.patch_embedding.bias", prefix);
+    vp_impl_walk_put(walk, config->vit_positions, width, "%sembeddings.position_embedding", prefix);
+    vp_impl_walk_reshape(walk, 1, 0);
+    for (i = 0; i < config->vit_block_count; i++) {
+        vp_impl_walk_put(walk, width, 0, "%sencoder.layers.%d.ls1", prefix, (int)i);
+        vp_impl_walk_put(walk, width, 0, "%sencoder.layers.%d.ls2", prefix, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, 0, "%sencoder.layers.%d.norm1", prefix, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, 0, "%sencoder.layers.%d.norm2", prefix, (int)i);
+        vp_impl_walk_put(walk, 3 * width, width, "%sencoder.layers.%d.attn.qkv.weight", prefix, (int)i);
+        if (config->vit_qkv_bias)
+            vp_impl_walk_put(walk, 3 * width, 0, "%sencoder.layers.%d.attn.qkv.bias", prefix, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, width, "%sencoder.layers.%d.attn.proj", prefix, (int)i);
+        VP_IMPL_PUT_BOTH(walk, mlp, width, "%sencoder.layers.%d.mlp.fc1", prefix, (int)i);
+        VP_IMPL_PUT_BOTH(walk, width, mlp, "%sencoder.layers.%d.mlp.fc2", prefix, (int)i);
+    }
+    VP_IMPL_PUT_BOTH(walk, in, 0, "%s", "mlp1.0");
+    VP_IMPL_PUT_BOTH(walk, config->projector_dim, in, "%s", "mlp1.1");
+    VP_IMPL_PUT_BOTH(walk, d, config->projector_dim, "%s", "mlp1.3");
+}
 /* two matrices with GELU between, behind a norm where there is one */
 static void vp_impl_walk_projector(vp_impl_walk *walk, const vp_model_config *config) {
     static const char prefix[] = "multi_modal_projector.";
@@ -2083,6 +2177,8 @@ static void vp_impl_walk_model(vp_impl_walk *walk, const vp_model_config *config
         case VP_ARCHITECTURE_LLAMA:
         case VP_ARCHITECTURE_QWEN2:
         case VP_ARCHITECTURE_QWEN3:
+        case VP_ARCHITECTURE_GEMMA3_TEXT:
+        case VP_ARCHITECTURE_QWEN3_MOE:
         case VP_ARCHITECTURE_OLMOE: vp_impl_walk_language(walk, config, "model.", "lm_head"); break;
         case VP_ARCHITECTURE_LLAVA:
             vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");
@@ -2099,6 +2195,10 @@ static void vp_impl_walk_model(vp_impl_walk *walk, const vp_model_config *config
             vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");
             vp_impl_walk_intern(walk, config, "vision_tower.");
             vp_impl_walk_projector(walk, config);
+            break;
+        case VP_ARCHITECTURE_INTERNVL_CHAT:
+            vp_impl_walk_language(walk, config, "language_model.model.", "language_model.lm_head");
+            vp_impl_walk_internvl_chat(walk, config);
             break;
         case VP_ARCHITECTURE_QWEN2_5_VL:
         case VP_ARCHITECTURE_QWEN3_VL:

@@ -96,9 +96,9 @@ VP_API vp_result vp_device_energy(int32_t cuda_device, double *joules, vp_error 
  *          the device is missing, is too old, lacks cuBLAS, or failed; VP_ERR_UNSUPPORTED a shape that the kernels
  *          lack, or packed weights in fp32 or for a GPU; VP_ERR_MEMORY with the bytes asked and free; VP_ERR_NOT_FOUND
  *          or VP_ERR_MISMATCH a tensor, or packed weights of another layout; VP_ERR_INTERRUPTED by progress
- * memory:  on the device, bf16: 2 bytes a parameter (a tied head's are there twice), buffers, and the KV cache: 4 bytes
- *          * kv_head_count * head_dim * blocks a position; fp32: twice that. On a GPU also 32 MiB of pinned host
- *          memory. While loading also one tensor of the checkpoint at a time
+ * memory:  on the device, bf16: 2 bytes a parameter (a tied head of integers is a second copy), buffers, and the
+ *          KV cache: 4 bytes * kv_head_count * head_dim * blocks a position; fp32: twice that. On a GPU also 32 MiB of
+ *          pinned host memory. While loading also one tensor of the checkpoint at a time
  * threads: one engine per thread */
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error);
 VP_API void vp_engine_close(vp_engine *engine); /* NULL is fine */

@@ -705,33 +705,89 @@ static void vp_impl_gguf_put_raw(vp_impl_gguf_text *out, const char *name, const
     vp_json_raw(&out->writer, json, strlen(json));
 }
 
-/* ---- config.json */
-typedef struct vp_impl_gguf_language { const char *architecture, *prefix, *class_name; } vp_impl_gguf_language;
-enum { VP_IMPL_GGUF_LLAMA, VP_IMPL_GGUF_QWEN2, VP_IMPL_GGUF_QWEN3, VP_IMPL_GGUF_OLMOE, VP_IMPL_GGUF_LANGUAGES };
+/* ---- what the files may hold */
+/* Language models; alone: the class that runs it without a tower, as a folder's config.json has it */
+typedef struct vp_impl_gguf_language {
+    const char *architecture, *prefix;
+    const char *class_name, *model_type;       /* alone */
+    const char *part_type;                     /* model_type as a part of a model with a tower */
+} vp_impl_gguf_language;
+enum {
+    VP_IMPL_GGUF_LLAMA, VP_IMPL_GGUF_QWEN2, VP_IMPL_GGUF_QWEN3, VP_IMPL_GGUF_OLMOE, VP_IMPL_GGUF_GEMMA3,
+    VP_IMPL_GGUF_QWEN2VL, VP_IMPL_GGUF_QWEN3VL, VP_IMPL_GGUF_QWEN3MOE, VP_IMPL_GGUF_LANGUAGES
+};
 static const vp_impl_gguf_language vp_impl_gguf_languages[VP_IMPL_GGUF_LANGUAGES] = {
-    {"llama", "llama.", "LlamaForCausalLM"}, {"qwen2", "qwen2.", "Qwen2ForCausalLM"},
-    {"qwen3", "qwen3.", "Qwen3ForCausalLM"}, {"olmoe", "olmoe.", "OlmoeForCausalLM"}};
+    {"llama", "llama.", "LlamaForCausalLM", "llama", "llama"},
+    {"qwen2", "qwen2.", "Qwen2ForCausalLM", "qwen2", "qwen2"},
+    {"qwen3", "qwen3.", "Qwen3ForCausalLM", "qwen3", "qwen3"},
+    {"olmoe", "olmoe.", "OlmoeForCausalLM", "olmoe", "olmoe"},
+    {"gemma3", "gemma3.", "Gemma3ForCausalLM", "gemma3_text", "gemma3_text"},
+    /* without images M-RoPE turns as RoPE does */
+    {"qwen2vl", "qwen2vl.", "Qwen2ForCausalLM", "qwen2", "qwen2_5_vl_text"},
+    {"qwen3vl", "qwen3vl.", "Qwen3ForCausalLM", "qwen3", "qwen3_vl_text"},
+    {"qwen3moe", "qwen3moe.", "Qwen3MoeForCausalLM", "qwen3_moe", "qwen3_moe"}};
+/* Towers, by the kind of what joins them to the language model */
+typedef struct vp_impl_gguf_joint {
+    const char *projector_type, *class_name, *model_type, *image_token;
+    int language; /* the only one that it goes with; -1: llama, qwen2 or qwen3 */
+} vp_impl_gguf_joint;
+enum {
+    VP_IMPL_GGUF_MLP, VP_IMPL_GGUF_IDEFICS3, VP_IMPL_GGUF_INTERNVL, VP_IMPL_GGUF_MERGER2, VP_IMPL_GGUF_MERGER3,
+    VP_IMPL_GGUF_MEAN, VP_IMPL_GGUF_JOINTS
+};
+static const vp_impl_gguf_joint vp_impl_gguf_joints[VP_IMPL_GGUF_JOINTS] = {
+    {"mlp", "LlavaForConditionalGeneration", "llava", "<image>", -1},
+    {"idefics3", "Idefics3ForConditionalGeneration", "idefics3", "<image>", -1},
+    {"internvl", "InternVLForConditionalGeneration", "internvl", "<IMG_CONTEXT>", -1},
+    {"qwen2.5vl_merger", "Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl", "<|image_pad|>", VP_IMPL_GGUF_QWEN2VL},
+    {"qwen3vl_merger", "Qwen3VLForConditionalGeneration", "qwen3_vl", "<|image_pad|>", VP_IMPL_GGUF_QWEN3VL},
+    {"gemma3", "Gemma3ForConditionalGeneration", "gemma3", "<image_soft_token>", VP_IMPL_GGUF_GEMMA3}};
 
 static int vp_impl_gguf_language_of(vp_impl_gguf_text *out) {
+    char known[200] = "vlmprof runs of GGUF files:";
     int i;
     out->from = out->model;
     out->prefix = "";
-    for (i = 0; i < VP_IMPL_GGUF_LANGUAGES; i++)
+    for (i = 0; i < VP_IMPL_GGUF_LANGUAGES; i++) {
+        size_t used = strlen(known);
         if (vp_impl_gguf_is(out, "general.architecture", vp_impl_gguf_languages[i].architecture)) return i;
-    vp_impl_gguf_unknown(out, "general.architecture", "vlmprof runs llama, qwen2, qwen3 and olmoe of GGUF files");
+        snprintf(known + used, sizeof known - used, " %s", vp_impl_gguf_languages[i].architecture);
+    }
+    vp_impl_gguf_unknown(out, "general.architecture", known);
     return 0;
 }
-/* LLaVA-1.5 is what an mmproj file may hold */
-static void vp_impl_gguf_check_tower(vp_impl_gguf_text *out) {
+/* what the mmproj file has, and whether it goes with the language model */
+static int vp_impl_gguf_joint_of(vp_impl_gguf_text *out, int language) {
+    char text[240] = "vlmprof runs of mmproj files:";
+    const char *key = "projector_type";
+    vp_gguf_value value;
+    int i, joint = VP_IMPL_GGUF_JOINTS;
     out->from = out->projector;
     out->prefix = "";
     if (!vp_impl_gguf_is(out, "general.architecture", "clip"))
         vp_impl_gguf_unknown(out, "general.architecture", "the mmproj file of a vision tower has clip");
     out->prefix = "clip.";
-    if (!vp_impl_gguf_is(out, "projector_type", "mlp"))
-        vp_impl_gguf_unknown(out, "projector_type", "vlmprof runs mlp (LLaVA-1.5) of mmproj files");
+    if (!vp_impl_gguf_key(out, key, 0, 1, &value)) key = "vision.projector_type"; /* of files with audio, too */
+    for (i = 0; i < VP_IMPL_GGUF_JOINTS; i++) {
+        size_t used = strlen(text);
+        if (vp_impl_gguf_is(out, key, vp_impl_gguf_joints[i].projector_type)) joint = i;
+        snprintf(text + used, sizeof text - used, " %s", vp_impl_gguf_joints[i].projector_type);
+    }
+    if (joint == VP_IMPL_GGUF_JOINTS) {
+        vp_impl_gguf_unknown(out, key, text);
+        return 0;
+    }
+    i = vp_impl_gguf_joints[joint].language;
+    if (i >= 0 ? i == language : language <= VP_IMPL_GGUF_QWEN3) return joint;
+    snprintf(text, sizeof text, "%s goes with a language model of architecture %s, not %s",
+             vp_impl_gguf_joints[joint].projector_type,
+             i >= 0 ? vp_impl_gguf_languages[i].architecture : "llama, qwen2 or qwen3",
+             vp_impl_gguf_languages[language].architecture);
+    vp_impl_gguf_fail(out, VP_ERR_MISMATCH, key, text);
+    return 0;
 }
 
+/* ---- config.json */
 /* rows of the embedding, which the file's own list of tokens may not fill */
 static int64_t vp_impl_gguf_rows(vp_impl_gguf_text *out) {
     vp_gguf_tensor table;
@@ -740,8 +796,35 @@ static int64_t vp_impl_gguf_rows(vp_impl_gguf_text *out) {
     vp_impl_gguf_fail(out, VP_ERR_MISMATCH, "token_embd.weight", "the file has no such matrix");
     return 0;
 }
-static void vp_impl_gguf_rope(vp_impl_gguf_text *out, int64_t head_dim) {
+static void vp_impl_gguf_put_rope_type(vp_impl_gguf_text *out) {
     double factor = vp_impl_gguf_double(out, "rope.scaling.factor", 1.0);
+    vp_impl_gguf_put_double(out, "rope_theta", vp_impl_gguf_double(out, "rope.freq_base", 10000.0));
+    if (vp_impl_gguf_is(out, "rope.scaling.type", "linear")) {
+        vp_impl_gguf_put_text(out, "rope_type", "linear");
+        vp_impl_gguf_put_double(out, "factor", factor);
+    } else if (!vp_impl_gguf_is(out, "rope.scaling.type", "") && !vp_impl_gguf_is(out, "rope.scaling.type", "none"))
+        vp_impl_gguf_unknown(out, "rope.scaling.type", "none and linear are");
+}
+/* pairs that turn by time, row and column; of a fourth kind there are none */
+static void vp_impl_gguf_put_sections(vp_impl_gguf_text *out) {
+    vp_gguf_value value;
+    uint64_t offset = 0;
+    double number;
+    int i;
+    if (!vp_impl_gguf_key(out, "rope.dimension_sections", 1, 0, &value) || value.count < 3 || value.count > 4) {
+        vp_impl_gguf_fail(out, VP_ERR_FORMAT, "rope.dimension_sections", "want an array of 3 or 4 numbers");
+        return;
+    }
+    vp_json_key(&out->writer, "mrope_section");
+    vp_json_begin_array(&out->writer);
+    for (i = 0; vp_gguf_next_number(&value, &offset, &number); i++) {
+        if (!(number >= 0 && number <= 65536) || (i == 3 && number != 0))
+            vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope.dimension_sections", "want 3 counts of pairs, and 0");
+        else if (i < 3) vp_json_int(&out->writer, (int64_t)number);
+    }
+    vp_json_end_array(&out->writer);
+}
+static void vp_impl_gguf_put_rope(vp_impl_gguf_text *out, int language, int64_t head_dim) {
     vp_gguf_tensor factors;
     if (vp_impl_gguf_int(out, "rope.dimension_count", (double)head_dim) != head_dim)
         vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope.dimension_count", "only whole heads are turned");
@@ -749,13 +832,45 @@ static void vp_impl_gguf_rope(vp_impl_gguf_text *out, int64_t head_dim) {
         vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope_freqs.weight", "frequencies in a tensor are not read");
     vp_json_key(&out->writer, "rope_parameters");
     vp_json_begin_object(&out->writer);
-    vp_impl_gguf_put_double(out, "rope_theta", vp_impl_gguf_double(out, "rope.freq_base", 10000.0));
-    if (vp_impl_gguf_is(out, "rope.scaling.type", "linear")) {
-        vp_impl_gguf_put_text(out, "rope_type", "linear");
-        vp_impl_gguf_put_double(out, "factor", factor);
-    } else if (!vp_impl_gguf_is(out, "rope.scaling.type", "") && !vp_impl_gguf_is(out, "rope.scaling.type", "none"))
-        vp_impl_gguf_unknown(out, "rope.scaling.type", "none and linear are");
+    if (language == VP_IMPL_GGUF_GEMMA3) {
+        vp_json_key(&out->writer, "full_attention");
+        vp_json_begin_object(&out->writer);
+        vp_impl_gguf_put_rope_type(out);
+        vp_json_end_object(&out->writer);
+        vp_json_key(&out->writer, "sliding_attention");
+        vp_json_begin_object(&out->writer);
+        vp_impl_gguf_put_double(out, "rope_theta", vp_impl_gguf_double(out, "rope.freq_base_swa", 10000.0));
+        vp_json_end_object(&out->writer);
+    } else vp_impl_gguf_put_rope_type(out);
+    if (out->projector && (language == VP_IMPL_GGUF_QWEN2VL || language == VP_IMPL_GGUF_QWEN3VL))
+        vp_impl_gguf_put_sections(out);
     vp_json_end_object(&out->writer);
+}
+/* blocks of two kinds; the file of a model of 27 B has no key for the scale of its q */
+static void vp_impl_gguf_put_gemma3(vp_impl_gguf_text *out, int64_t width, int64_t heads, int64_t head_dim) {
+    int64_t window = vp_impl_gguf_int(out, "attention.sliding_window", 0), blocks;
+    blocks = vp_impl_gguf_int(out, "block_count", VP_IMPL_GGUF_REQUIRED);
+    if (window) vp_impl_gguf_put_int(out, "sliding_window", window);
+    vp_impl_gguf_put_int(out, "sliding_window_pattern",
+                         window ? vp_impl_gguf_int(out, "attention.sliding_window_pattern", 6) : 1);
+    vp_impl_gguf_put_int(out, "query_pre_attn_scalar", blocks == 62 && heads > 0 ? width / heads : head_dim);
+    if (vp_impl_gguf_double(out, "final_logit_softcapping", 0.0) != 0.0)
+        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "final_logit_softcapping", "is not implemented");
+}
+static void vp_impl_gguf_put_experts(vp_impl_gguf_text *out, int language) {
+    if (language == VP_IMPL_GGUF_QWEN3MOE) {
+        vp_impl_gguf_put_int(out, "moe_intermediate_size",
+                             vp_impl_gguf_int(out, "expert_feed_forward_length", VP_IMPL_GGUF_REQUIRED));
+        vp_impl_gguf_put_bool(out, "norm_topk_prob", 1); /* llama.cpp's of this architecture always sum to 1 */
+    }
+    if (language == VP_IMPL_GGUF_OLMOE || language == VP_IMPL_GGUF_QWEN3MOE) {
+        vp_impl_gguf_put_int(out, "num_experts", vp_impl_gguf_int(out, "expert_count", VP_IMPL_GGUF_REQUIRED));
+        vp_impl_gguf_put_int(out, "num_experts_per_tok",
+                             vp_impl_gguf_int(out, "expert_used_count", VP_IMPL_GGUF_REQUIRED));
+        if (vp_impl_gguf_double(out, "attention.clamp_kqv", 0.0) != 0.0)
+            vp_impl_gguf_put_double(out, "clip_qkv", vp_impl_gguf_double(out, "attention.clamp_kqv", 0.0));
+    } else if (vp_impl_gguf_int(out, "expert_count", 0) != 0)
+        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "expert_count", "experts of this architecture are not implemented");
 }
 /* the keys of a language model, with those of its class that the file does not have */
 static void vp_impl_gguf_put_language(vp_impl_gguf_text *out, int language) {
@@ -773,9 +888,10 @@ static void vp_impl_gguf_put_language(vp_impl_gguf_text *out, int language) {
     head_dim = vp_impl_gguf_int(out, "attention.key_length", heads > 0 ? (double)(width / heads) : 0.0);
     if (vp_impl_gguf_int(out, "attention.value_length", (double)head_dim) != head_dim)
         vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "attention.value_length", "is not attention.key_length");
-    if (vp_impl_gguf_int(out, "attention.sliding_window", 0) != 0)
+    if (language == VP_IMPL_GGUF_GEMMA3) vp_impl_gguf_put_gemma3(out, width, heads, head_dim);
+    else if (vp_impl_gguf_int(out, "attention.sliding_window", 0) != 0)
         vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "attention.sliding_window", "sliding windows are not implemented");
-    vp_impl_gguf_put_text(out, "model_type", kind->architecture);
+    vp_impl_gguf_put_text(out, "model_type", out->projector ? kind->part_type : kind->model_type);
     vp_impl_gguf_put_int(out, "hidden_size", width);
     vp_impl_gguf_put_int(out, "num_attention_heads", heads);
     vp_impl_gguf_put_int(out, "num_key_value_heads", vp_impl_gguf_int(out, "attention.head_count_kv", (double)heads));
@@ -790,57 +906,129 @@ static void vp_impl_gguf_put_language(vp_impl_gguf_text *out, int language) {
     vp_impl_gguf_put_int(out, "vocab_size", vp_impl_gguf_rows(out));
     vp_impl_gguf_put_bool(out, "tie_word_embeddings",
                           vp_gguf_tensor_find(out->model, "output.weight", &head) != VP_OK);
-    if (language == VP_IMPL_GGUF_OLMOE) {
-        vp_impl_gguf_put_int(out, "num_experts", vp_impl_gguf_int(out, "expert_count", VP_IMPL_GGUF_REQUIRED));
-        vp_impl_gguf_put_int(out, "num_experts_per_tok",
-                             vp_impl_gguf_int(out, "expert_used_count", VP_IMPL_GGUF_REQUIRED));
-        if (vp_impl_gguf_double(out, "attention.clamp_kqv", 0.0) != 0.0)
-            vp_impl_gguf_put_double(out, "clip_qkv", vp_impl_gguf_double(out, "attention.clamp_kqv", 0.0));
-    } else if (vp_impl_gguf_int(out, "expert_count", 0) != 0)
-        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "expert_count", "experts of this architecture are not implemented");
-    vp_impl_gguf_rope(out, head_dim);
+    vp_impl_gguf_put_experts(out, language);
+    vp_impl_gguf_put_rope(out, language, head_dim);
 }
 
-static void vp_impl_gguf_put_tower(vp_impl_gguf_text *out) {
-    const char *act = "quick_gelu";
-    out->from = out->projector;
+/* what the tower's patches are gathered by: a side of so many */
+static int64_t vp_impl_gguf_scale(vp_impl_gguf_text *out, double absent) {
+    int64_t scale = vp_impl_gguf_int(out, "projector.scale_factor", absent);
+    if (scale >= 1 && scale <= 64) return scale;
+    vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "projector.scale_factor", "is not 1 to 64");
+    return 1;
+}
+/* Qwen2.5-VL: every so many blocks one sees the whole picture */
+static void vp_impl_gguf_put_windows(vp_impl_gguf_text *out, int64_t blocks) {
+    int64_t pattern = vp_impl_gguf_int(out, "n_wa_pattern", VP_IMPL_GGUF_REQUIRED), block;
+    vp_impl_gguf_put_int(out, "window_size", vp_impl_gguf_int(out, "window_size", 112));
+    if (pattern < 1) vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "n_wa_pattern", "is not positive");
+    vp_json_key(&out->writer, "fullatt_block_indexes");
+    vp_json_begin_array(&out->writer);
+    for (block = pattern - 1; pattern >= 1 && block < blocks && block < 64; block += pattern)
+        vp_json_int(&out->writer, block);
+    vp_json_end_array(&out->writer);
+}
+/* Qwen3-VL: positions of a square, and the blocks whose outputs go to the language model's first blocks */
+static void vp_impl_gguf_put_deepstack(vp_impl_gguf_text *out) {
+    vp_gguf_tensor table;
+    vp_gguf_value value;
+    uint64_t offset = 0;
+    double number;
+    int64_t block;
+    if (vp_gguf_tensor_find(out->projector, "v.position_embd.weight", &table) == VP_OK && table.dimensions == 2)
+        vp_impl_gguf_put_int(out, "num_position_embeddings", table.shape[0]);
+    else vp_impl_gguf_fail(out, VP_ERR_MISMATCH, "v.position_embd.weight", "the file has no such matrix");
+    vp_json_key(&out->writer, "deepstack_visual_indexes");
+    vp_json_begin_array(&out->writer);
+    if (vp_impl_gguf_key(out, "is_deepstack_layers", 1, 0, &value))
+        for (block = 0; vp_gguf_next_number(&value, &offset, &number); block++)
+            if (number != 0) vp_json_int(&out->writer, block);
+    vp_json_end_array(&out->writer);
+}
+static void vp_impl_gguf_put_qwen_tower(vp_impl_gguf_text *out, int joint, int64_t text_width) {
+    int64_t blocks = vp_impl_gguf_int(out, "block_count", VP_IMPL_GGUF_REQUIRED);
+    vp_impl_gguf_put_int(out, "depth", blocks);
+    vp_impl_gguf_put_int(out, "num_heads", vp_impl_gguf_int(out, "attention.head_count", VP_IMPL_GGUF_REQUIRED));
+    vp_impl_gguf_put_int(out, "out_hidden_size", text_width);
+    vp_impl_gguf_put_int(out, "spatial_merge_size", vp_impl_gguf_int(out, "spatial_merge_size", 2));
+    if ((float)vp_impl_gguf_double(out, "attention.layer_norm_epsilon", VP_IMPL_GGUF_REQUIRED) != 1e-6f)
+        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "attention.layer_norm_epsilon", "is not 1e-6, as in this tower");
+    if (joint == VP_IMPL_GGUF_MERGER2) vp_impl_gguf_put_windows(out, blocks);
+    else vp_impl_gguf_put_deepstack(out);
+}
+/* the activation, in the words of the tower's class: the file tells GELU's two formulas not apart */
+static const char *vp_impl_gguf_act(vp_impl_gguf_text *out, int joint) {
     out->prefix = "clip.";
-    if (vp_impl_gguf_int(out, "use_silu", 0)) act = "silu";
-    else if (vp_impl_gguf_int(out, "use_gelu", 0)) act = "gelu";
+    if (vp_impl_gguf_int(out, "use_silu", 0)) return "silu";
+    if (!vp_impl_gguf_int(out, "use_gelu", 0)) return "quick_gelu";
+    return joint == VP_IMPL_GGUF_MLP || joint == VP_IMPL_GGUF_INTERNVL ? "gelu" : "gelu_pytorch_tanh";
+}
+static void vp_impl_gguf_put_tower(vp_impl_gguf_text *out, int joint, int64_t text_width) {
+    vp_gguf_tensor bias;
+    out->from = out->projector;
     vp_json_key(&out->writer, "vision_config");
     vp_json_begin_object(&out->writer);
-    vp_impl_gguf_put_text(out, "hidden_act", act);
+    vp_impl_gguf_put_text(out, "hidden_act", vp_impl_gguf_act(out, joint));
     out->prefix = "clip.vision.";
     vp_impl_gguf_put_int(out, "hidden_size", vp_impl_gguf_int(out, "embedding_length", VP_IMPL_GGUF_REQUIRED));
     vp_impl_gguf_put_int(out, "intermediate_size",
                          vp_impl_gguf_int(out, "feed_forward_length", VP_IMPL_GGUF_REQUIRED));
-    vp_impl_gguf_put_int(out, "num_hidden_layers", vp_impl_gguf_int(out, "block_count", VP_IMPL_GGUF_REQUIRED));
-    vp_impl_gguf_put_int(out, "num_attention_heads",
-                         vp_impl_gguf_int(out, "attention.head_count", VP_IMPL_GGUF_REQUIRED));
-    vp_impl_gguf_put_int(out, "image_size", vp_impl_gguf_int(out, "image_size", VP_IMPL_GGUF_REQUIRED));
     vp_impl_gguf_put_int(out, "patch_size", vp_impl_gguf_int(out, "patch_size", VP_IMPL_GGUF_REQUIRED));
-    vp_impl_gguf_put_double(out, "layer_norm_eps",
-                            vp_impl_gguf_double(out, "attention.layer_norm_epsilon", VP_IMPL_GGUF_REQUIRED));
+    if (joint == VP_IMPL_GGUF_MERGER2 || joint == VP_IMPL_GGUF_MERGER3)
+        vp_impl_gguf_put_qwen_tower(out, joint, text_width);
+    else {
+        vp_impl_gguf_put_int(out, "num_hidden_layers", vp_impl_gguf_int(out, "block_count", VP_IMPL_GGUF_REQUIRED));
+        vp_impl_gguf_put_int(out, "num_attention_heads",
+                             vp_impl_gguf_int(out, "attention.head_count", VP_IMPL_GGUF_REQUIRED));
+        vp_impl_gguf_put_int(out, "image_size", vp_impl_gguf_int(out, "image_size", VP_IMPL_GGUF_REQUIRED));
+        vp_impl_gguf_put_double(out, "layer_norm_eps",
+                                vp_impl_gguf_double(out, "attention.layer_norm_epsilon", VP_IMPL_GGUF_REQUIRED));
+        if (joint == VP_IMPL_GGUF_INTERNVL)
+            vp_impl_gguf_put_bool(out, "attention_bias",
+                                  vp_gguf_tensor_find(out->projector, "v.blk.0.attn_q.bias", &bias) == VP_OK);
+    }
     vp_json_end_object(&out->writer);
 }
+/* the keys of the model as a whole */
+static void vp_impl_gguf_put_joint(vp_impl_gguf_text *out, int joint) {
+    out->from = out->projector;
+    out->prefix = "clip.vision.";
+    if (joint == VP_IMPL_GGUF_MLP) /* the last block does not run: clip_graph_llava */
+        vp_impl_gguf_put_int(out, "vision_feature_layer", -2);
+    else if (joint == VP_IMPL_GGUF_IDEFICS3) vp_impl_gguf_put_int(out, "scale_factor", vp_impl_gguf_scale(out, 2));
+    else if (joint == VP_IMPL_GGUF_INTERNVL) {
+        vp_impl_gguf_put_int(out, "vision_feature_layer", -1);
+        vp_impl_gguf_put_double(out, "downsample_ratio", 1.0 / (double)vp_impl_gguf_scale(out, 2));
+    } else if (joint == VP_IMPL_GGUF_MEAN) {
+        int64_t patch = vp_impl_gguf_int(out, "patch_size", VP_IMPL_GGUF_REQUIRED), side;
+        side = vp_impl_gguf_int(out, "image_size", VP_IMPL_GGUF_REQUIRED);
+        side = patch > 0 && side > 0 && side <= 65536 ? side / patch / vp_impl_gguf_scale(out, 4) : 0;
+        vp_impl_gguf_put_int(out, "mm_tokens_per_image", side * side);
+    }
+}
 static void vp_impl_gguf_config(vp_impl_gguf_text *out) {
-    int language = vp_impl_gguf_language_of(out);
-    if (out->projector) vp_impl_gguf_check_tower(out);
+    int language = vp_impl_gguf_language_of(out), joint = out->projector ? vp_impl_gguf_joint_of(out, language) : 0;
+    const char *class_name = out->projector ? vp_impl_gguf_joints[joint].class_name
+                                            : vp_impl_gguf_languages[language].class_name;
+    int64_t width;
     vp_json_begin_object(&out->writer);
     vp_json_key(&out->writer, "architectures");
     vp_json_begin_array(&out->writer);
-    vp_json_string(&out->writer,
-                   out->projector ? "LlavaForConditionalGeneration" : vp_impl_gguf_languages[language].class_name);
+    vp_json_string(&out->writer, class_name);
     vp_json_end_array(&out->writer);
     if (!out->projector) vp_impl_gguf_put_language(out, language);
     else {
-        vp_impl_gguf_put_text(out, "model_type", "llava");
+        vp_gguf_tensor head;
+        vp_impl_gguf_put_text(out, "model_type", vp_impl_gguf_joints[joint].model_type);
+        vp_impl_gguf_put_bool(out, "tie_word_embeddings",
+                              vp_gguf_tensor_find(out->model, "output.weight", &head) != VP_OK);
         vp_json_key(&out->writer, "text_config");
         vp_json_begin_object(&out->writer);
         vp_impl_gguf_put_language(out, language);
+        width = vp_impl_gguf_int(out, "embedding_length", VP_IMPL_GGUF_REQUIRED);
         vp_json_end_object(&out->writer);
-        vp_impl_gguf_put_tower(out);
-        vp_impl_gguf_put_int(out, "vision_feature_layer", -2); /* the last block does not run: clip_graph_llava */
+        vp_impl_gguf_put_tower(out, joint, width);
+        vp_impl_gguf_put_joint(out, joint);
     }
     vp_json_end_object(&out->writer);
 }
@@ -860,20 +1048,54 @@ static void vp_impl_gguf_put_rgb(vp_impl_gguf_text *out, const char *name, const
     for (i = 0; i < 3 && vp_gguf_next_number(&value, &offset, &number); i++) vp_json_double(&out->writer, number);
     vp_json_end_array(&out->writer);
 }
+static void vp_impl_gguf_put_edge(vp_impl_gguf_text *out, const char *name, const char *which, int64_t edge_px) {
+    vp_json_key(&out->writer, name);
+    vp_json_begin_object(&out->writer);
+    vp_impl_gguf_put_int(out, which, edge_px);
+    vp_json_end_object(&out->writer);
+}
+static void vp_impl_gguf_put_square(vp_impl_gguf_text *out, const char *name, int64_t side_px) {
+    vp_json_key(&out->writer, name);
+    vp_json_begin_object(&out->writer);
+    vp_impl_gguf_put_int(out, "height", side_px);
+    vp_impl_gguf_put_int(out, "width", side_px);
+    vp_json_end_object(&out->writer);
+}
+/* Qwen: a file without limits has llama.cpp's, 8 to 4096 tokens */
+static void vp_impl_gguf_put_limits(vp_impl_gguf_text *out) {
+    int64_t merge = vp_impl_gguf_int(out, "spatial_merge_size", 2), token;
+    int64_t patch = vp_impl_gguf_int(out, "patch_size", VP_IMPL_GGUF_REQUIRED);
+    if (merge < 1 || merge > 16 || patch < 1 || patch > 1024)
+        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "patch_size", "patch_size or spatial_merge_size is out of range");
+    token = out->result == VP_OK ? merge * merge * patch * patch : 1;
+    vp_impl_gguf_put_int(out, "patch_size", patch);
+    vp_impl_gguf_put_int(out, "temporal_patch_size", 2);
+    vp_impl_gguf_put_int(out, "merge_size", merge);
+    vp_impl_gguf_put_int(out, "min_pixels", vp_impl_gguf_int(out, "image_min_pixels", 8 * (double)token));
+    vp_impl_gguf_put_int(out, "max_pixels", vp_impl_gguf_int(out, "image_max_pixels", 4096 * (double)token));
+}
 static void vp_impl_gguf_preprocessor(vp_impl_gguf_text *out) {
-    char json[200];
-    int64_t side;
-    vp_impl_gguf_check_tower(out);
+    int joint = vp_impl_gguf_joint_of(out, vp_impl_gguf_language_of(out));
+    int64_t side = 0;
     out->prefix = "clip.vision.";
-    side = vp_impl_gguf_int(out, "image_size", VP_IMPL_GGUF_REQUIRED);
     vp_json_begin_object(&out->writer);
     vp_impl_gguf_put_rgb(out, "image_mean", "image_mean");
     vp_impl_gguf_put_rgb(out, "image_std", "image_std");
-    snprintf(json, sizeof json, "{\"shortest_edge\":%lld}", (long long)side);
-    vp_impl_gguf_put_raw(out, "size", json);
-    snprintf(json, sizeof json, "{\"height\":%lld,\"width\":%lld}", (long long)side, (long long)side);
-    vp_impl_gguf_put_raw(out, "crop_size", json);
-    vp_impl_gguf_put_text(out, "image_processor_type", "CLIPImageProcessor");
+    if (joint == VP_IMPL_GGUF_MERGER2 || joint == VP_IMPL_GGUF_MERGER3) vp_impl_gguf_put_limits(out);
+    else side = vp_impl_gguf_int(out, "image_size", VP_IMPL_GGUF_REQUIRED);
+    if (joint == VP_IMPL_GGUF_MLP) {
+        vp_impl_gguf_put_edge(out, "size", "shortest_edge", side);
+        vp_impl_gguf_put_square(out, "crop_size", side);
+    } else if (joint == VP_IMPL_GGUF_IDEFICS3) {
+        vp_impl_gguf_put_edge(out, "size", "longest_edge",
+                              vp_impl_gguf_int(out, "preproc_image_size", (double)side));
+        vp_impl_gguf_put_edge(out, "max_image_size", "longest_edge", side);
+    } else if (joint == VP_IMPL_GGUF_INTERNVL || joint == VP_IMPL_GGUF_MEAN)
+        vp_impl_gguf_put_square(out, "size", side);
+    if (joint == VP_IMPL_GGUF_INTERNVL) { /* llama.cpp's, where the file has none */
+        vp_impl_gguf_put_int(out, "min_patches", vp_impl_gguf_int(out, "preproc_min_tiles", 1));
+        vp_impl_gguf_put_int(out, "max_patches", vp_impl_gguf_int(out, "preproc_max_tiles", 12));
+    }
     vp_json_end_object(&out->writer);
 }
 
@@ -900,6 +1122,15 @@ static const struct { const char *name, *normalizer, *pre_tokenizer; } vp_impl_g
      "[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"},\"behavior\":\"Isolated\",\"invert\":false},"
      VP_IMPL_GGUF_BYTES "false}]}"}};
 enum { VP_IMPL_GGUF_SPLITS = sizeof vp_impl_gguf_splits / sizeof vp_impl_gguf_splits[0] };
+static void vp_impl_gguf_unknown_split(vp_impl_gguf_text *out) {
+    char known[300] = "vlmprof splits words as these do:";
+    int i;
+    for (i = 0; i < VP_IMPL_GGUF_SPLITS; i++) {
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, " %s", vp_impl_gguf_splits[i].name);
+    }
+    vp_impl_gguf_unknown(out, "pre", known);
+}
 
 static int vp_impl_gguf_token_order(const void *left, const void *right) {
     return vp_impl_gguf_text_order(((const vp_impl_gguf_token *)left)->text,
@@ -1018,23 +1249,44 @@ static void vp_impl_gguf_put_merges(vp_impl_gguf_text *out, const vp_impl_gguf_w
     free(merges);
 }
 
-static void vp_impl_gguf_put_added(vp_impl_gguf_text *out, const vp_impl_gguf_words *words) {
+static void vp_impl_gguf_put_one_added(vp_impl_gguf_text *out, int64_t id, vp_gguf_text text, int special) {
+    vp_json_begin_object(&out->writer);
+    vp_impl_gguf_put_int(out, "id", id);
+    vp_json_key(&out->writer, "content");
+    vp_json_string_bytes(&out->writer, text.text, text.bytes);
+    vp_impl_gguf_put_bool(out, "single_word", 0);
+    vp_impl_gguf_put_bool(out, "lstrip", 0);
+    vp_impl_gguf_put_bool(out, "rstrip", 0);
+    vp_impl_gguf_put_bool(out, "normalized", 0);
+    vp_impl_gguf_put_bool(out, "special", special);
+    vp_json_end_object(&out->writer);
+}
+/* llama.cpp needs no token for an image, and the vocabularies of LLaVA and Gemma 3 often have none: then the padding,
+ * or the unknown, stands for it. Its embedding is never seen. */
+static void vp_impl_gguf_find_image(vp_impl_gguf_text *out, const vp_impl_gguf_words *words, const char *image,
+                                    int64_t *stand_in) {
+    size_t bytes = strlen(image);
     int32_t id;
+    *stand_in = -1;
+    for (id = 0; id < words->count; id++)
+        if (words->tokens[id].text.bytes == bytes && !memcmp(words->tokens[id].text.text, image, bytes)) return;
+    *stand_in = vp_impl_gguf_int(out, "padding_token_id", -1);
+    if (*stand_in < 0) *stand_in = vp_impl_gguf_int(out, "unknown_token_id", -1);
+    if (*stand_in >= words->count) *stand_in = -1;
+}
+static void vp_impl_gguf_put_added(vp_impl_gguf_text *out, const vp_impl_gguf_words *words, const char *image) {
+    vp_gguf_text name;
+    int64_t stand_in = -1;
+    int32_t id;
+    if (image) vp_impl_gguf_find_image(out, words, image, &stand_in);
     vp_json_key(&out->writer, "added_tokens");
     vp_json_begin_array(&out->writer);
     for (id = 0; id < words->count; id++) {
         const vp_impl_gguf_token *token = &words->tokens[id];
-        if (token->type < VP_IMPL_GGUF_UNKNOWN || token->type > VP_IMPL_GGUF_USER) continue;
-        vp_json_begin_object(&out->writer);
-        vp_impl_gguf_put_int(out, "id", id);
-        vp_json_key(&out->writer, "content");
-        vp_json_string_bytes(&out->writer, token->text.text, token->text.bytes);
-        vp_impl_gguf_put_bool(out, "single_word", 0);
-        vp_impl_gguf_put_bool(out, "lstrip", 0);
-        vp_impl_gguf_put_bool(out, "rstrip", 0);
-        vp_impl_gguf_put_bool(out, "normalized", 0);
-        vp_impl_gguf_put_bool(out, "special", token->type != VP_IMPL_GGUF_USER);
-        vp_json_end_object(&out->writer);
+        name.text = id == stand_in ? image : token->text.text;
+        name.bytes = id == stand_in ? strlen(image) : token->text.bytes;
+        if (id == stand_in || (token->type >= VP_IMPL_GGUF_UNKNOWN && token->type <= VP_IMPL_GGUF_USER))
+            vp_impl_gguf_put_one_added(out, id, name, id == stand_in || token->type != VP_IMPL_GGUF_USER);
     }
     vp_json_end_array(&out->writer);
 }
@@ -1112,16 +1364,31 @@ static void vp_impl_gguf_put_bpe(vp_impl_gguf_text *out, const vp_impl_gguf_word
     vp_json_end_array(&out->writer);
     vp_json_end_object(&out->writer);
 }
-static void vp_impl_gguf_tokenizer(vp_impl_gguf_text *out) {
-    static const char *const bar_decoder =
+/* what stands before the words are split, between words and behind: of SentencePiece's vocabularies, whose spaces are
+ * bars; with a space in front of a text or without */
+static void vp_impl_gguf_put_bars(vp_impl_gguf_text *out, int space) {
+    static const char *const replace =
+        "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"" VP_IMPL_GGUF_BAR "\"}";
+    static const char *const front =
+        "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"" VP_IMPL_GGUF_BAR "\"},"
+        "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"" VP_IMPL_GGUF_BAR "\"}]}";
+    static const char *const back =
+        "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"" VP_IMPL_GGUF_BAR
+        "\"},\"content\":\" \"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}]}";
+    static const char *const strip =
         "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":\"" VP_IMPL_GGUF_BAR
         "\"},\"content\":\" \"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \","
         "\"start\":1,\"stop\":0}]}";
-    static const char *const bar_normalizer =
-        "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Prepend\",\"prepend\":\"" VP_IMPL_GGUF_BAR "\"},"
-        "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"" VP_IMPL_GGUF_BAR "\"}]}";
+    vp_impl_gguf_put_raw(out, "normalizer", space ? front : replace);
+    vp_impl_gguf_put_raw(out, "pre_tokenizer", "null");
+    vp_impl_gguf_put_raw(out, "decoder", space ? strip : back);
+}
+static void vp_impl_gguf_tokenizer(vp_impl_gguf_text *out) {
     vp_impl_gguf_words words = {NULL, NULL, 0, 0};
-    int pieces, split = 0;
+    const char *image = NULL;
+    int pieces, space, split = 0;
+    if (out->projector)
+        image = vp_impl_gguf_joints[vp_impl_gguf_joint_of(out, vp_impl_gguf_language_of(out))].image_token;
     out->from = out->model;
     out->prefix = "tokenizer.ggml.";
     pieces = vp_impl_gguf_is(out, "model", "llama");
@@ -1129,19 +1396,20 @@ static void vp_impl_gguf_tokenizer(vp_impl_gguf_text *out) {
         vp_impl_gguf_unknown(out, "model", "vlmprof reads gpt2 (byte-level BPE) and llama (SentencePiece)");
     while (!pieces && split < VP_IMPL_GGUF_SPLITS && !vp_impl_gguf_is(out, "pre", vp_impl_gguf_splits[split].name))
         split++;
-    if (split == VP_IMPL_GGUF_SPLITS)
-        vp_impl_gguf_unknown(out, "pre", "vlmprof splits words as gpt-2, olmo, smollm and qwen2 do");
-    if (pieces && !vp_impl_gguf_int(out, "add_space_prefix", 1))
-        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "add_space_prefix", "false is not implemented");
+    if (split == VP_IMPL_GGUF_SPLITS) vp_impl_gguf_unknown_split(out);
+    space = vp_impl_gguf_int(out, "add_space_prefix", 1) != 0;
     if (out->result == VP_OK) vp_impl_gguf_read_words(out, &words);
     if (out->result == VP_OK) {
         vp_json_begin_object(&out->writer);
         vp_impl_gguf_put_text(out, "version", "1.0");
-        vp_impl_gguf_put_added(out, &words);
-        vp_impl_gguf_put_raw(out, "normalizer", pieces ? bar_normalizer : vp_impl_gguf_splits[split].normalizer);
-        vp_impl_gguf_put_raw(out, "pre_tokenizer", pieces ? "null" : vp_impl_gguf_splits[split].pre_tokenizer);
+        vp_impl_gguf_put_added(out, &words, image);
         vp_impl_gguf_put_template(out, &words, pieces);
-        vp_impl_gguf_put_raw(out, "decoder", pieces ? bar_decoder : "{\"type\":\"ByteLevel\"}");
+        if (pieces) vp_impl_gguf_put_bars(out, space);
+        else {
+            vp_impl_gguf_put_raw(out, "normalizer", vp_impl_gguf_splits[split].normalizer);
+            vp_impl_gguf_put_raw(out, "pre_tokenizer", vp_impl_gguf_splits[split].pre_tokenizer);
+            vp_impl_gguf_put_raw(out, "decoder", "{\"type\":\"ByteLevel\"}");
+        }
         if (out->result == VP_OK) vp_impl_gguf_put_bpe(out, &words, pieces);
         vp_json_end_object(&out->writer);
     }
@@ -1196,19 +1464,41 @@ static const vp_impl_gguf_rename vp_impl_gguf_layer_names[] = {
     {"self_attn.k_proj", "attn_k"}, {"self_attn.v_proj", "attn_v"}, {"self_attn.o_proj", "attn_output"},
     {"self_attn.q_norm", "attn_q_norm"}, {"self_attn.k_norm", "attn_k_norm"}, {"mlp.gate_proj", "ffn_gate"},
     {"mlp.up_proj", "ffn_up"}, {"mlp.down_proj", "ffn_down"}, {"mlp.gate", "ffn_gate_inp"}, {NULL, NULL}};
+/* of models with norms around attention and MLP */
+static const vp_impl_gguf_rename vp_impl_gguf_around_names[] = {
+    {"post_attention_layernorm", "post_attention_norm"}, {"pre_feedforward_layernorm", "ffn_norm"},
+    {"post_feedforward_layernorm", "post_ffw_norm"}, {NULL, NULL}};
 static const vp_impl_gguf_rename vp_impl_gguf_language_names[] = {
     {"embed_tokens", "token_embd"}, {"norm", "output_norm"}, {NULL, NULL}};
+/* CLIP's and SigLIP's, InternViT's, Qwen's */
 static const vp_impl_gguf_rename vp_impl_gguf_tower_layer_names[] = {
     {"layer_norm1", "ln1"}, {"layer_norm2", "ln2"}, {"self_attn.q_proj", "attn_q"}, {"self_attn.k_proj", "attn_k"},
     {"self_attn.v_proj", "attn_v"}, {"self_attn.out_proj", "attn_out"}, {"mlp.fc1", "ffn_up"}, {"mlp.fc2", "ffn_down"},
-    {NULL, NULL}};
+    {"layernorm_before", "ln1"}, {"layernorm_after", "ln2"}, {"attention.q_proj", "attn_q"},
+    {"attention.k_proj", "attn_k"}, {"attention.v_proj", "attn_v"}, {"attention.projection_layer", "attn_out"},
+    {"lambda_1", "ls1.weight"}, {"lambda_2", "ls2.weight"},
+    {"norm1", "ln1"}, {"norm2", "ln2"}, {"attn.qkv", "attn_qkv"}, {"attn.proj", "attn_out"},
+    {"mlp.gate_proj", "ffn_gate"}, {"mlp.up_proj", "ffn_up"}, {"mlp.down_proj", "ffn_down"},
+    {"mlp.linear_fc1", "ffn_up"}, {"mlp.linear_fc2", "ffn_down"}, {NULL, NULL}};
 static const vp_impl_gguf_rename vp_impl_gguf_tower_names[] = {
     {"embeddings.class_embedding", "v.class_embd"}, {"embeddings.position_embedding", "v.position_embd"},
     {"embeddings.patch_embedding", "v.patch_embd"}, {"pre_layrnorm", "v.pre_ln"}, {"post_layernorm", "v.post_ln"},
-    {NULL, NULL}};
+    {"embeddings.cls_token", "v.class_embd"}, {"embeddings.position_embeddings", "v.position_embd.weight"},
+    {"embeddings.patch_embeddings.projection", "v.patch_embd"},
+    {"patch_embed.proj", "v.patch_embd"}, {"pos_embed", "v.position_embd"}, {"merger.ln_q", "v.post_ln"},
+    {"merger.mlp.0", "mm.0"}, {"merger.mlp.2", "mm.2"}, {"merger.norm", "v.post_ln"}, {"merger.linear_fc1", "mm.0"},
+    {"merger.linear_fc2", "mm.2"}, {NULL, NULL}};
+static const vp_impl_gguf_rename vp_impl_gguf_deepstack_names[] = {
+    {"norm", "norm"}, {"linear_fc1", "fc1"}, {"linear_fc2", "fc2"}, {NULL, NULL}};
 static const vp_impl_gguf_rename vp_impl_gguf_connector_names[] = {
     {"lm_head", "output"}, {"language_model.lm_head", "output"},
-    {"multi_modal_projector.linear_1", "mm.0"}, {"multi_modal_projector.linear_2", "mm.2"}, {NULL, NULL}};
+    {"multi_modal_projector.linear_1", "mm.0"}, {"multi_modal_projector.linear_2", "mm.2"},
+    {"model.connector.modality_projection.proj", "mm.model.fc"},
+    {"multi_modal_projector.mm_soft_emb_norm", "mm.soft_emb_norm"},
+    {"multi_modal_projector.mm_input_projection_weight", "mm.input_projection.weight"}, {NULL, NULL}};
+static const vp_impl_gguf_rename vp_impl_gguf_internvl_names[] = {
+    {"multi_modal_projector.layer_norm", "mm.model.mlp.0"}, {"multi_modal_projector.linear_1", "mm.model.mlp.1"},
+    {"multi_modal_projector.linear_2", "mm.model.mlp.3"}, {NULL, NULL}};
 
 /* A name in the words of transformers, taken apart. */
 typedef struct vp_impl_gguf_name_parts {
@@ -1241,42 +1531,68 @@ static const char *vp_impl_gguf_index(const char *text, int32_t *index) {
     *index = (int32_t)strtol(text, &end, 10);
     return *end == '.' ? end + 1 : end;
 }
-static int vp_impl_gguf_name_of(vp_architecture architecture, const char *name, vp_impl_gguf_name_parts *parts) {
-    static const char *const experts[3][2] = {
-        {"gate_proj.weight", "ffn_gate_exps.weight"}, {"up_proj.weight", "ffn_up_exps.weight"},
-        {"down_proj.weight", "ffn_down_exps.weight"}};
-    const char *language = architecture == VP_ARCHITECTURE_LLAVA ? "language_model.model." : "model.", *rest, *layer;
-    int i;
-    memset(parts, 0, sizeof *parts);
-    parts->layer = parts->expert = -1;
-    if ((rest = vp_impl_gguf_behind(name, "vision_tower.vision_model.")) != NULL) {
-        parts->is_tower = 1;
-        layer = vp_impl_gguf_behind(rest, "encoder.layers.");
-        if (!layer) return vp_impl_gguf_rename_rest(vp_impl_gguf_tower_names, rest, parts);
+/* a tower's tensor, from what stands behind the tower's name */
+static int vp_impl_gguf_tower_name(const vp_model_config *config, const char *rest, vp_impl_gguf_name_parts *parts) {
+    static const char *const layers[] = {"encoder.layers.", "encoder.layer.", "blocks."};
+    const char *layer = NULL;
+    size_t i;
+    int32_t level;
+    parts->is_tower = 1;
+    for (i = 0; !layer && i < sizeof layers / sizeof layers[0]; i++) layer = vp_impl_gguf_behind(rest, layers[i]);
+    if (layer) {
         layer = vp_impl_gguf_index(layer, &parts->layer);
         snprintf(parts->gguf, sizeof parts->gguf, "v.blk.%d.", (int)parts->layer);
         return vp_impl_gguf_rename_rest(vp_impl_gguf_tower_layer_names, layer, parts);
     }
-    if (vp_impl_gguf_rename_rest(vp_impl_gguf_connector_names, name, parts)) {
-        parts->is_tower = !strncmp(parts->gguf, "mm.", 3);
-        return 1;
-    }
-    if (!(rest = vp_impl_gguf_behind(name, language))) return 0;
-    layer = vp_impl_gguf_behind(rest, "layers.");
-    if (!layer) return vp_impl_gguf_rename_rest(vp_impl_gguf_language_names, rest, parts);
-    layer = vp_impl_gguf_index(layer, &parts->layer);
-    parts->is_language = 1;
-    snprintf(parts->gguf, sizeof parts->gguf, "blk.%d.", (int)parts->layer);
-    if ((rest = vp_impl_gguf_behind(layer, "mlp.experts.")) == NULL)
-        return vp_impl_gguf_rename_rest(vp_impl_gguf_layer_names, layer, parts);
+    layer = vp_impl_gguf_behind(rest, "deepstack_merger_list.");
+    if (!layer) return vp_impl_gguf_rename_rest(vp_impl_gguf_tower_names, rest, parts);
+    layer = vp_impl_gguf_index(layer, &level);
+    snprintf(parts->gguf, sizeof parts->gguf, "v.deepstack.%d.", (int)config->vit_layers[1 + level]);
+    return vp_impl_gguf_rename_rest(vp_impl_gguf_deepstack_names, layer, parts);
+}
+static int vp_impl_gguf_expert_name(const char *rest, vp_impl_gguf_name_parts *parts) {
+    static const char *const experts[3][2] = {
+        {"gate_proj.weight", "ffn_gate_exps.weight"}, {"up_proj.weight", "ffn_up_exps.weight"},
+        {"down_proj.weight", "ffn_down_exps.weight"}};
+    size_t used = strlen(parts->gguf);
+    int i;
     rest = vp_impl_gguf_index(rest, &parts->expert);
     for (i = 0; i < 3; i++) {
-        size_t used = strlen(parts->gguf);
         if (strcmp(rest, experts[i][0])) continue;
         snprintf(parts->gguf + used, sizeof parts->gguf - used, "%s", experts[i][1]);
         return 1;
     }
     return 0;
+}
+static int vp_impl_gguf_name_of(const vp_model_config *config, const char *name, vp_impl_gguf_name_parts *parts) {
+    /* a longer one first */
+    static const char *const towers[] = {"vision_tower.vision_model.", "model.vision_model.", "vision_tower.",
+                                         "model.visual.", "visual."};
+    static const char *const languages[] = {"language_model.model.", "model.language_model.", "model.text_model.",
+                                            "model."};
+    const char *rest = NULL, *layer;
+    size_t i;
+    memset(parts, 0, sizeof *parts);
+    parts->layer = parts->expert = -1;
+    for (i = 0; !rest && i < sizeof towers / sizeof towers[0]; i++) rest = vp_impl_gguf_behind(name, towers[i]);
+    if (rest) return vp_impl_gguf_tower_name(config, rest, parts);
+    if ((config->architecture == VP_ARCHITECTURE_INTERNVL
+         && vp_impl_gguf_rename_rest(vp_impl_gguf_internvl_names, name, parts))
+        || vp_impl_gguf_rename_rest(vp_impl_gguf_connector_names, name, parts)) {
+        parts->is_tower = !strncmp(parts->gguf, "mm.", 3);
+        return 1;
+    }
+    for (i = 0; !rest && i < sizeof languages / sizeof languages[0]; i++)
+        rest = vp_impl_gguf_behind(name, languages[i]);
+    if (!rest) return 0;
+    layer = vp_impl_gguf_behind(rest, "layers.");
+    if (!layer) return vp_impl_gguf_rename_rest(vp_impl_gguf_language_names, rest, parts);
+    layer = vp_impl_gguf_index(layer, &parts->layer);
+    parts->is_language = 1;
+    snprintf(parts->gguf, sizeof parts->gguf, "blk.%d.", (int)parts->layer);
+    if ((rest = vp_impl_gguf_behind(layer, "mlp.experts.")) != NULL) return vp_impl_gguf_expert_name(rest, parts);
+    return (config->norm_around && vp_impl_gguf_rename_rest(vp_impl_gguf_around_names, layer, parts))
+           || vp_impl_gguf_rename_rest(vp_impl_gguf_layer_names, layer, parts);
 }
 
 /* What is gathered for a checkpoint: tensors under their names, and which ones of the files were taken. */
@@ -1306,45 +1622,148 @@ static int vp_impl_gguf_is_idle(const vp_model_config *config, const vp_impl_ggu
            && (parts->layer >= config->vit_blocks_needed
                || (config->architecture == VP_ARCHITECTURE_LLAVA && !strncmp(parts->gguf, "v.post_ln.", 10)));
 }
+/* A tensor of the file, marked as taken; NULL: there is none. */
+static const vp_gguf_tensor *vp_impl_gguf_take_tensor(vp_impl_gguf_gather *gather, int is_tower, const char *name) {
+    const vp_gguf *file = gather->files[is_tower];
+    const vp_impl_gguf_name *entry =
+        file ? vp_impl_gguf_search(file->tensor_names, file->tensor_count, name) : NULL;
+    if (!entry) return NULL;
+    gather->used[is_tower][entry->index] = 1;
+    return &file->tensors[entry->index];
+}
+static vp_result vp_impl_gguf_missing(const vp_impl_gguf_gather *gather, int is_tower, const char *name) {
+    return vp_failf(gather->error, VP_ERR_MISMATCH, -1,
+                    gather->files[is_tower] ? gather->files[is_tower]->path : "projector", "there is no tensor %s",
+                    name);
+}
+static vp_result vp_impl_gguf_misshapen(const vp_impl_gguf_gather *gather, int is_tower, const char *name) {
+    return vp_failf(gather->error, VP_ERR_MISMATCH, -1, gather->files[is_tower]->path,
+                    "%s has another shape than the keys say", name);
+}
+static vp_result vp_impl_gguf_read_type(const vp_impl_gguf_gather *gather, int is_tower, const char *name,
+                                        const vp_gguf_tensor *found, vp_dtype *dtype) {
+    if (vp_gguf_type_dtype(found->type, dtype)) return VP_OK;
+    return vp_failf(gather->error, VP_ERR_UNSUPPORTED, -1, gather->files[is_tower]->path,
+                    "%s has the type %s, which vlmprof does not read; it reads F32, F16, BF16, Q8_0, Q5_0, Q4_0, Q4_K, "
+                    "Q6_K", name,
+                    vp_gguf_type_name(found->type) ? vp_gguf_type_name(found->type) : "of an unknown number");
+}
+/* Joins tensors of the tower to the one that the model has: `step` bytes of each in turn; 0: all of each. */
+static vp_result vp_impl_gguf_join(vp_impl_gguf_gather *gather, const vp_gguf_tensor *const *pieces, int count,
+                                   uint64_t step, vp_tensor *tensor, unsigned char **owned) {
+    uint64_t at, bytes = pieces[0]->bytes;
+    int i;
+    if (!step) step = bytes;
+    if (bytes > SIZE_MAX / 4 || !(*owned = (unsigned char *)malloc((size_t)bytes * (size_t)count)))
+        return vp_fail(gather->error, VP_ERR_MEMORY, -1, gather->files[1]->path, "not enough memory");
+    for (at = 0; at < bytes; at += step)
+        for (i = 0; i < count; i++)
+            memcpy(*owned + (size_t)at * (size_t)count + (size_t)step * (size_t)i, pieces[i]->data + at, (size_t)step);
+    tensor->data = *owned;
+    tensor->bytes = bytes * (uint64_t)count;
+    tensor->shard = -1;
+    return VP_OK;
+}
+/* Joins the pieces of these names; each has `spec`'s shape but for its dimension `cut`, which has its share. */
+static vp_result vp_impl_gguf_gather_pieces(vp_impl_gguf_gather *gather, const vp_tensor_spec *spec,
+                                            char (*names)[128], int count, int32_t cut,
+                                            vp_named_tensor *made) {
+    const vp_gguf_tensor *pieces[3];
+    vp_tensor_spec share = *spec;
+    vp_result result = VP_OK;
+    uint64_t step = 0;
+    int i, k;
+    share.shape[cut] /= count;
+    for (i = 0; i < count; i++) {
+        pieces[i] = vp_impl_gguf_take_tensor(gather, 1, names[i]);
+        if (!pieces[i]) return vp_impl_gguf_missing(gather, 1, names[i]);
+        if (share.shape[cut] * count != spec->shape[cut] || pieces[i]->type != pieces[0]->type)
+            return vp_impl_gguf_misshapen(gather, 1, names[i]);
+    }
+    if (cut) { /* the piece lacks the dimension, whose share is 1 */
+        for (i = cut; i + 1 < share.dimensions; i++) share.shape[i] = share.shape[i + 1];
+        share.dimensions--;
+    }
+    for (i = 0; i < count; i++)
+        if (!vp_impl_gguf_same_shape(pieces[i], &share, 0)) return vp_impl_gguf_misshapen(gather, 1, names[i]);
+    result = vp_impl_gguf_read_type(gather, 1, names[0], pieces[0], &made->tensor.dtype);
+    if (result != VP_OK) return result;
+    if (cut) {
+        if (made->tensor.dtype > VP_DTYPE_F16)
+            return vp_failf(gather->error, VP_ERR_UNSUPPORTED, -1, gather->files[1]->path,
+                            "%s has a type of blocks; F32, F16 and BF16 are read here", names[0]);
+        for (step = made->tensor.dtype == VP_DTYPE_F32 ? 4 : 2, k = cut; k < share.dimensions; k++)
+            step *= (uint64_t)share.shape[k];
+    }
+    return vp_impl_gguf_join(gather, pieces, count, step, &made->tensor, &made->owned);
+}
+/* Old files have the names of a block's two MLP matrices the wrong way round. */
+static void vp_impl_gguf_mend_name(const vp_impl_gguf_gather *gather, vp_impl_gguf_name_parts *parts) {
+    const vp_model_config *config = gather->config;
+    char *up = strstr(parts->gguf, ".ffn_up."), *down = strstr(parts->gguf, ".ffn_down."), first[32], kind[16];
+    vp_gguf_tensor found;
+    if (!parts->is_tower || config->vit_gated || (!up && !down)) return;
+    snprintf(first, sizeof first, "v.blk.%d.ffn_down.weight", (int)parts->layer);
+    if (vp_gguf_tensor_find(gather->files[1], first, &found) != VP_OK || found.dimensions != 2
+        || found.shape[1] != config->vit_width || found.shape[0] != config->vit_mlp_dim
+        || config->vit_width == config->vit_mlp_dim)
+        return;
+    snprintf(kind, sizeof kind, "%s", strrchr(parts->gguf, '.') + 1);
+    snprintf(parts->gguf, sizeof parts->gguf, "v.blk.%d.%s.%s", (int)parts->layer, up ? "ffn_down" : "ffn_up", kind);
+}
+static vp_result vp_impl_gguf_gather_plain(vp_impl_gguf_gather *gather, const vp_tensor_spec *spec,
+                                           const vp_impl_gguf_name_parts *parts, const vp_gguf_tensor *found,
+                                           vp_named_tensor *made) {
+    const vp_model_config *config = gather->config;
+    vp_result result;
+    if (!vp_impl_gguf_same_shape(found, spec, parts->expert >= 0)
+        || (parts->expert >= 0 && found->shape[0] != config->expert_count))
+        return vp_impl_gguf_misshapen(gather, parts->is_tower, parts->gguf);
+    result = vp_impl_gguf_read_type(gather, parts->is_tower, parts->gguf, found, &made->tensor.dtype);
+    if (result != VP_OK) return result;
+    if (made->tensor.dtype > VP_DTYPE_F16 && !strcmp(parts->gguf, "mm.input_projection.weight"))
+        return vp_failf(gather->error, VP_ERR_UNSUPPORTED, -1, gather->files[1]->path,
+                        "%s has a type of blocks; F32, F16 and BF16 are read here", parts->gguf);
+    made->tensor.bytes = parts->expert >= 0 ? found->bytes / (uint64_t)config->expert_count : found->bytes;
+    made->tensor.data = found->data + (parts->expert > 0 ? made->tensor.bytes * (uint64_t)parts->expert : 0);
+    made->tensor.shard = parts->is_tower;
+    if (gather->paired && parts->is_language && strstr(parts->gguf, ".attn_q."))
+        made->tensor.paired_heads = config->head_count;
+    if (gather->paired && parts->is_language && strstr(parts->gguf, ".attn_k."))
+        made->tensor.paired_heads = config->kv_head_count;
+    return VP_OK;
+}
 static vp_result vp_impl_gguf_gather_one(vp_impl_gguf_gather *gather, const vp_tensor_spec *spec) {
     const vp_model_config *config = gather->config;
     vp_impl_gguf_name_parts parts;
-    const vp_impl_gguf_name *entry;
     const vp_gguf_tensor *found;
-    const vp_gguf *file;
     vp_named_tensor *made = &gather->tensors[gather->count];
-    vp_dtype dtype;
+    const char *fused;
+    char names[3][128];
+    vp_result result;
     int32_t i;
-    if (!vp_impl_gguf_name_of(config->architecture, spec->name, &parts))
+    if (!vp_impl_gguf_name_of(config, spec->name, &parts))
         return vp_fail(gather->error, VP_ERR_UNSUPPORTED, -1, spec->name, "GGUF files have no name for this tensor");
-    file = gather->files[parts.is_tower];
-    entry = file ? vp_impl_gguf_search(file->tensor_names, file->tensor_count, parts.gguf) : NULL;
-    if (!entry)
-        return vp_impl_gguf_is_idle(config, &parts)
-                   ? VP_OK
-                   : vp_failf(gather->error, VP_ERR_MISMATCH, -1, file ? file->path : "projector",
-                              "there is no tensor %s", parts.gguf);
-    found = &file->tensors[entry->index];
-    if (!vp_impl_gguf_same_shape(found, spec, parts.expert >= 0)
-        || (parts.expert >= 0 && found->shape[0] != config->expert_count))
-        return vp_failf(gather->error, VP_ERR_MISMATCH, -1, file->path, "%s has another shape than the keys say",
-                        parts.gguf);
-    if (!vp_gguf_type_dtype(found->type, &dtype))
-        return vp_failf(gather->error, VP_ERR_UNSUPPORTED, -1, file->path, "%s has the type %s, which vlmprof does not "
-                        "read; it reads F32, F16, BF16, Q8_0, Q5_0, Q4_0, Q4_K, Q6_K", parts.gguf,
-                        vp_gguf_type_name(found->type) ? vp_gguf_type_name(found->type) : "of an unknown number");
-    gather->used[parts.is_tower][entry->index] = 1;
+    vp_impl_gguf_mend_name(gather, &parts);
+    found = vp_impl_gguf_take_tensor(gather, parts.is_tower, parts.gguf);
+    fused = strstr(parts.gguf, ".attn_qkv.");
+    if (!found && vp_impl_gguf_is_idle(config, &parts)) return VP_OK;
+    if (parts.is_tower && spec->dimensions == 5) { /* a kernel for each of two frames */
+        snprintf(names[0], sizeof names[0], "%s", parts.gguf);
+        snprintf(names[1], sizeof names[1], "%.120s.1", parts.gguf);
+        result = vp_impl_gguf_gather_pieces(gather, spec, names, 2, 2, made);
+    } else if (!found && fused) {
+        for (i = 0; i < 3; i++)
+            snprintf(names[i], sizeof names[i], "%.*s.attn_%c.%.16s", (int)(fused - parts.gguf), parts.gguf,
+                     "qkv"[i], fused + strlen(".attn_qkv."));
+        result = vp_impl_gguf_gather_pieces(gather, spec, names, 3, 0, made);
+    } else if (!found) result = vp_impl_gguf_missing(gather, parts.is_tower, parts.gguf);
+    else result = vp_impl_gguf_gather_plain(gather, spec, &parts, found, made);
+    if (result != VP_OK) return result;
     snprintf(made->name, sizeof made->name, "%s", spec->name);
-    made->tensor.dtype = dtype;
     made->tensor.dimensions = spec->dimensions;
+    made->tensor.with_one = config->norm_plus_one;
     for (i = 0; i < spec->dimensions; i++) made->tensor.shape[i] = spec->shape[i];
-    made->tensor.bytes = parts.expert >= 0 ? found->bytes / (uint64_t)config->expert_count : found->bytes;
-    made->tensor.data = found->data + (parts.expert > 0 ? made->tensor.bytes * (uint64_t)parts.expert : 0);
-    made->tensor.shard = parts.is_tower;
-    if (gather->paired && parts.is_language && strstr(parts.gguf, ".attn_q."))
-        made->tensor.paired_heads = config->head_count;
-    if (gather->paired && parts.is_language && strstr(parts.gguf, ".attn_k."))
-        made->tensor.paired_heads = config->kv_head_count;
     gather->count++;
     return VP_OK;
 }
@@ -1400,6 +1819,7 @@ VP_API vp_result vp_gguf_checkpoint(const vp_gguf *model, const vp_gguf *project
     map_bytes[1] = projector ? projector->bytes : 0;
     if (result == VP_OK)
         result = vp_checkpoint_of(gather.tensors, gather.count, maps, map_bytes, projector ? 2 : 1, checkpoint, error);
+    for (i = 0; result != VP_OK && gather.tensors && i < count; i++) free(gather.tensors[i].owned);
     if (result != VP_OK) free(gather.tensors);
     free(gather.used[0]);
     free(gather.used[1]);

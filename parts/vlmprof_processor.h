@@ -22,10 +22,11 @@ extern "C" {
 #endif
 
 /* OLMOE and PLAIN read no images; IDEFICS3 is SmolVLM's, too, QWEN3_VL Qwen3-VL-MoE's; PLAIN leaves a question as it
- * is */
+ * is; INTERNVL_CHAT is InternVL's original form: its own system message, the tiles of its config.json */
 typedef enum vp_processor_kind {
     VP_PROCESSOR_OLMOE, VP_PROCESSOR_LLAVA, VP_PROCESSOR_IDEFICS3, VP_PROCESSOR_INTERNVL, VP_PROCESSOR_QWEN2_5_VL,
-    VP_PROCESSOR_QWEN3_VL, VP_PROCESSOR_GEMMA3, VP_PROCESSOR_MOLMO2, VP_PROCESSOR_PLAIN, VP_PROCESSOR_COUNT
+    VP_PROCESSOR_QWEN3_VL, VP_PROCESSOR_GEMMA3, VP_PROCESSOR_MOLMO2, VP_PROCESSOR_PLAIN,
+    VP_PROCESSOR_INTERNVL_CHAT, VP_PROCESSOR_COUNT
 } vp_processor_kind;
 enum { VP_PROCESSOR_VIEW_PIXELS_MAX = 100000000 }; /* of all views of one image together, and of what is resized */
 
@@ -206,9 +207,9 @@ static int32_t vp_impl_processor_int(const vp_json *json, const char *field, con
 /* Each step that the file names must be as the official processor has it; what it does not name is so. */
 static vp_result vp_impl_processor_steps(vp_processor_kind kind, const vp_json *json, vp_error *error) {
     static const struct { const char *name; unsigned kinds; } steps[] = {
-        {"do_resize", 254}, {"do_rescale", 254}, {"do_normalize", 254}, {"do_center_crop", 2},
+        {"do_resize", 766}, {"do_rescale", 766}, {"do_normalize", 766}, {"do_center_crop", 2},
         {"do_image_splitting", 4}};
-    static const int resample[VP_PROCESSOR_COUNT] = {0, 3, 1, 3, 3, 3, 2, 2}; /* Pillow's numbers */
+    static const int resample[VP_PROCESSOR_COUNT] = {0, 3, 1, 3, 3, 3, 2, 2, 0, 3}; /* Pillow's numbers */
     uint32_t node;
     double factor = 0;
     int64_t filter = -1;
@@ -265,11 +266,19 @@ static vp_result vp_impl_processor_idefics3(vp_processor *processor, const vp_js
                            : result;
 }
 
+static int vp_impl_processor_is_internvl(const vp_processor *processor) {
+    return processor->kind == VP_PROCESSOR_INTERNVL || processor->kind == VP_PROCESSOR_INTERNVL_CHAT;
+}
+/* The original form has CLIP's file, whose size is one number, and the numbers of tiles in config.json. */
 static vp_result vp_impl_processor_internvl(vp_processor *processor, const vp_json *json, vp_error *error) {
-    const int32_t crop = processor->geometry.crop_px, least = vp_impl_processor_int(json, "min_patches", NULL),
-                  most = vp_impl_processor_int(json, "max_patches", NULL);
+    const int is_chat = processor->kind == VP_PROCESSOR_INTERNVL_CHAT;
+    const int32_t crop = processor->geometry.crop_px,
+                  least = is_chat ? 1 : vp_impl_processor_int(json, "min_patches", NULL),
+                  most = is_chat ? 6 : vp_impl_processor_int(json, "max_patches", NULL);
     vp_result result;
-    if (vp_impl_processor_int(json, "size", "height") != crop || vp_impl_processor_int(json, "size", "width") != crop)
+    if (is_chat ? vp_impl_processor_int(json, "size", NULL) != crop
+                : vp_impl_processor_int(json, "size", "height") != crop
+                      || vp_impl_processor_int(json, "size", "width") != crop)
         return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "size", "is not the tower's image_size");
     if (!least || !most)
         return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, least ? "max_patches" : "min_patches",
@@ -564,7 +573,7 @@ static vp_impl_processor_knobs vp_impl_processor_knobs_of(const vp_processor *pr
                                          crops = {{"max_crops", NULL}, 64},
                                          pixels = {{"max_pixels", "min_pixels"}, VP_PROCESSOR_VIEW_PIXELS_MAX};
     return processor && processor->kind == VP_PROCESSOR_IDEFICS3   ? edge
-           : processor && processor->kind == VP_PROCESSOR_INTERNVL ? tiles
+           : processor && vp_impl_processor_is_internvl(processor) ? tiles
            : processor && processor->kind == VP_PROCESSOR_GEMMA3   ? pan
            : processor && processor->kind == VP_PROCESSOR_MOLMO2   ? crops
            : processor && vp_impl_processor_is_qwen(processor)     ? pixels
@@ -991,6 +1000,8 @@ static void vp_impl_processor_add_int(vp_impl_processor_text *text, int32_t numb
     vp_impl_processor_add(text, digits.text);
 }
 
+/* InternVL's original form: the template internvl2_5 of OpenGVLab/InternVL's conversation.py, whose system message
+ * says in Chinese who developed the model */
 static const struct {
     const char *placeholder, *video, *before, *with_image, *without_image, *after;
     uint64_t chat_templates[2]; /* FNV-1a of those that give this text */
@@ -1012,6 +1023,17 @@ static const struct {
     {"<|image|>", "<|video|>", "", "<|image|><|im_start|>user\n", "<|im_start|>user\n",
      "<|im_end|>\n<|im_start|>assistant\n", {UINT64_C(0x0784b649a4c6b3e8), 0}},
     {NULL, NULL, "", "", "", "", {0, 0}},
+    {"<IMG_CONTEXT>", NULL,
+     "<|im_start|>system\n"
+     "\xE4\xBD\xA0\xE6\x98\xAF\xE4\xB9\xA6\xE7\x94\x9F\xC2\xB7\xE4\xB8\x87\xE8\xB1\xA1\xEF\xBC\x8C"
+     "\xE8\x8B\xB1\xE6\x96\x87\xE5\x90\x8D\xE6\x98\xAF"
+     "InternVL\xEF\xBC\x8C\xE6\x98\xAF\xE7\x94\xB1\xE4\xB8\x8A\xE6\xB5\xB7\xE4\xBA\xBA\xE5\xB7\xA5"
+     "\xE6\x99\xBA\xE8\x83\xBD\xE5\xAE\x9E\xE9\xAA\x8C\xE5\xAE\xA4\xE3\x80\x81\xE6\xB8\x85\xE5\x8D\x8E"
+     "\xE5\xA4\xA7\xE5\xAD\xA6\xE5\x8F\x8A\xE5\xA4\x9A\xE5\xAE\xB6\xE5\x90\x88\xE4\xBD\x9C\xE5\x8D\x95"
+     "\xE4\xBD\x8D\xE8\x81\x94\xE5\x90\x88\xE5\xBC\x80\xE5\x8F\x91\xE7\x9A\x84\xE5\xA4\x9A\xE6\xA8\xA1"
+     "\xE6\x80\x81\xE5\xA4\xA7\xE8\xAF\xAD\xE8\xA8\x80\xE6\xA8\xA1\xE5\x9E\x8B\xE3\x80\x82"
+     "<|im_end|>\n<|im_start|>user\n",
+     "<IMG_CONTEXT>\n", "", "<|im_end|>\n<|im_start|>assistant\n", {0, 0}},
 };
 
 VP_API const char *vp_processor_placeholder(vp_processor_kind kind) {
@@ -1110,14 +1132,14 @@ static void vp_impl_processor_add_image(vp_impl_processor_text *text, const vp_p
                                       vp_impl_molmo2_windows(processor, picture->cols), processor->col_tokens);
         return;
     }
-    if (processor->kind == VP_PROCESSOR_INTERNVL) vp_impl_processor_add(text, "<img>");
+    if (vp_impl_processor_is_internvl(processor)) vp_impl_processor_add(text, "<img>");
     if (processor->kind == VP_PROCESSOR_GEMMA3) {
         vp_impl_processor_add_gemma3(text, processor, picture->views);
         return;
     }
     if (processor->kind != VP_PROCESSOR_IDEFICS3)
         for (view = 0; view < picture->views; view++) vp_impl_processor_add_view(text, processor);
-    if (processor->kind == VP_PROCESSOR_INTERNVL) vp_impl_processor_add(text, "</img>");
+    if (vp_impl_processor_is_internvl(processor)) vp_impl_processor_add(text, "</img>");
     if (processor->kind != VP_PROCESSOR_IDEFICS3) return;
     for (row = 1; picture->views > 1 && row <= picture->rows; row++) {
         for (col = 1; col <= picture->cols; col++) {

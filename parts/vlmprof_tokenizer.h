@@ -25,8 +25,9 @@ typedef struct vp_tokenizer vp_tokenizer;
 /* Reads a tokenizer.json with a BPE model. Byte level: NFC or no normaliser; the pre-tokeniser ByteLevel with GPT-2's
  * pattern, alone or behind Digits (each alone), or behind a Split by the pattern of cl100k (up to three digits in a
  * word) or of Qwen2 (one); decoder ByteLevel. Llama: spaces become U+2581 and one is put in front, no pre-tokeniser,
- * byte fallback; Gemma: the same with nothing in front. A template may put one token in front of a text
- * (vp_tokenizer_bos).
+ * byte fallback; Gemma: the same with nothing in front. Metaspace in place of these normalisers: spaces become U+2581,
+ * and one is put in front of every piece that has none there, of the text alone, or of nothing; each may begin a word.
+ * A template may put one token in front of a text (vp_tokenizer_bos).
  * in:      json       [bytes] the text of the file; it is not kept
  * out:     tokenizer  release with vp_tokenizer_free
  *          error      may be NULL; names the option, token or merge, with its byte offset where there is one
@@ -133,12 +134,21 @@ typedef enum vp_impl_split {
     VP_IMPL_SPLIT_DIGITS,  /* each number alone, the rest as GPT-2 */
     VP_IMPL_SPLIT_QWEN2,   /* with CL100K's pattern, but each number alone */
     VP_IMPL_SPLIT_CL100K,  /* up to three numbers in a word */
-    VP_IMPL_SPLIT_NONE     /* a piece is one word of characters: Llama */
+    VP_IMPL_SPLIT_NONE,    /* a piece is one word of characters: Llama */
+    VP_IMPL_SPLIT_SPACES   /* words of characters, each from a space on */
 } vp_impl_split;
+/* where U+2581 is put: of the last two, not where one is */
+typedef enum vp_impl_prefix {
+    VP_IMPL_PREFIX_NONE, VP_IMPL_PREFIX_ALL, VP_IMPL_PREFIX_MISSING, VP_IMPL_PREFIX_FIRST
+} vp_impl_prefix;
+/* the vocabulary is of characters, not of bytes */
+static inline int vp_impl_split_is_of_characters(vp_impl_split split) { return split >= VP_IMPL_SPLIT_NONE; }
 
 struct vp_tokenizer {
     vp_unicode_forms *unicode;     /* NULL: no words, no normaliser (byte tokenizer) */
-    int nfc, no_prefix; /* no_prefix: nothing is put in front of a text (Gemma) */
+    int nfc;
+    vp_impl_prefix prefix;  /* in front of a piece; none: Gemma */
+    int metaspace, strips;  /* spaces become U+2581 behind added tokens; decoding drops one in front */
     vp_impl_split split;
     int32_t bos;                   /* of the template; -1: none */
     vp_impl_added_set raw, normalized;
@@ -324,11 +334,16 @@ static void vp_impl_nfc(vp_impl_work *work, const char *piece, size_t bytes, con
 }
 
 /* Llama's spaces: U+2581 and the space are one character, which is a space in here, and one stands in front; Gemma has
- * none there. */
-static void vp_impl_spaces(vp_impl_work *work, const char *piece, size_t bytes, const char **out, size_t *out_bytes) {
+ * none there. is_first: the text begins with the piece. */
+static void vp_impl_spaces(vp_impl_work *work, const char *piece, size_t bytes, int is_first, const char **out,
+                           size_t *out_bytes) {
+    const vp_impl_prefix prefix = work->tokenizer->prefix;
+    const int is_there = bytes && (piece[0] == ' ' || (bytes >= 3 && !memcmp(piece, "\xE2\x96\x81", 3)));
     size_t i, from = 0;
     work->text_used = 0;
-    if (bytes && !work->tokenizer->no_prefix) vp_impl_push_text(work, " ", 1);
+    if (bytes && (prefix == VP_IMPL_PREFIX_ALL
+                  || (!is_there && (prefix == VP_IMPL_PREFIX_MISSING || (prefix == VP_IMPL_PREFIX_FIRST && is_first)))))
+        vp_impl_push_text(work, " ", 1);
     for (i = 0; i + 3 <= bytes; i++) {
         if (memcmp(piece + i, "\xE2\x96\x81", 3) != 0) continue;
         vp_impl_push_text(work, piece + from, i - from);
@@ -344,7 +359,8 @@ static void vp_impl_spaces(vp_impl_work *work, const char *piece, size_t bytes, 
 /* A piece as its words are found in it. */
 static void vp_impl_normalise(vp_impl_work *work, const char **piece, size_t *bytes) {
     if (work->tokenizer->nfc) vp_impl_nfc(work, *piece, *bytes, piece, bytes);
-    else if (work->tokenizer->split == VP_IMPL_SPLIT_NONE) vp_impl_spaces(work, *piece, *bytes, piece, bytes);
+    else if (vp_impl_split_is_of_characters(work->tokenizer->split) && !work->tokenizer->metaspace)
+        vp_impl_spaces(work, *piece, *bytes, 0, piece, bytes);
 }
 
 /* -------------------------------------------------------------------------------------------------------------- BPE */
@@ -354,7 +370,7 @@ static void vp_impl_normalise(vp_impl_work *work, const char **piece, size_t *by
 static inline size_t vp_impl_first_ids(const vp_tokenizer *tokenizer, const uint8_t *word, size_t at, int32_t *ids,
                                        size_t *count) {
     size_t length = 1, i;
-    if (tokenizer->split == VP_IMPL_SPLIT_NONE) {
+    if (vp_impl_split_is_of_characters(tokenizer->split)) {
         const uint32_t code = vp_unicode_next_valid(word + at, &length);
         uint32_t slot = (uint32_t)vp_unicode_mix(code) & tokenizer->character_mask;
         for (; tokenizer->characters[slot].id >= 0; slot = (slot + 1) & tokenizer->character_mask) {
@@ -630,10 +646,12 @@ static size_t vp_impl_word_bytes_digits(const uint8_t *properties, const uint8_t
     return end ? vp_impl_word_bytes(properties, text, end) : length;
 }
 
-static void vp_impl_encode_words(vp_impl_work *work, const char *piece, size_t bytes) {
-    const uint8_t *raw = (const uint8_t *)piece;
+static void vp_impl_encode_words(vp_impl_work *work, const char *piece, size_t bytes, int is_first) {
     const vp_impl_split split = work->tokenizer->split;
+    const uint8_t *raw, *next;
     size_t i, length;
+    if (work->tokenizer->metaspace) vp_impl_spaces(work, piece, bytes, is_first, &piece, &bytes);
+    raw = (const uint8_t *)piece;
     if (!work->tokenizer->unicode) {
         for (i = 0; i < bytes; i++) vp_impl_push_id(work, work->tokenizer->byte_id[raw[i]]);
         return;
@@ -641,7 +659,10 @@ static void vp_impl_encode_words(vp_impl_work *work, const char *piece, size_t b
     for (i = 0; i < bytes && !work->out_of_memory; i += length) {
         const uint8_t *properties = work->tokenizer->unicode->properties;
         if (split == VP_IMPL_SPLIT_NONE) length = bytes;
-        else if (split == VP_IMPL_SPLIT_GPT2) length = vp_impl_word_bytes(properties, raw + i, bytes - i);
+        else if (split == VP_IMPL_SPLIT_SPACES) {
+            next = (const uint8_t *)memchr(raw + i + 1, ' ', bytes - i - 1);
+            length = next ? (size_t)(next - raw) - i : bytes - i;
+        } else if (split == VP_IMPL_SPLIT_GPT2) length = vp_impl_word_bytes(properties, raw + i, bytes - i);
         else if (split == VP_IMPL_SPLIT_DIGITS) length = vp_impl_word_bytes_digits(properties, raw + i, bytes - i);
         else length = vp_impl_word_bytes_cl100k(properties, raw + i, bytes - i, split == VP_IMPL_SPLIT_QWEN2 ? 1 : 3);
         vp_impl_encode_word(work, raw + i, length);
@@ -689,14 +710,14 @@ static size_t vp_impl_added_next(const vp_impl_added_set *set, const char *text,
     return bytes;
 }
 
-/* A piece without raw added tokens. */
-static void vp_impl_encode_piece(vp_impl_work *work, const char *piece, size_t bytes) {
+/* A piece without raw added tokens; is_first: the text begins with it. */
+static void vp_impl_encode_piece(vp_impl_work *work, const char *piece, size_t bytes, int is_first) {
     const vp_impl_added *found;
     size_t from = 0, at;
     vp_impl_normalise(work, &piece, &bytes);
     while (from < bytes && !work->out_of_memory) {
         at = vp_impl_added_next(&work->tokenizer->normalized, piece, from, bytes, &found);
-        vp_impl_encode_words(work, piece + from, at - from);
+        vp_impl_encode_words(work, piece + from, at - from, is_first && !from);
         if (!found) break;
         vp_impl_push_id(work, found->id);
         from = at + found->bytes;
@@ -716,7 +737,7 @@ VP_API vp_result vp_tokenizer_encode(const vp_tokenizer *tokenizer, const char *
     work.tokenizer = tokenizer;
     while (from < bytes && !work.out_of_memory) {
         at = vp_impl_added_next(&tokenizer->raw, text, from, bytes, &found);
-        vp_impl_encode_piece(&work, text + from, at - from);
+        vp_impl_encode_piece(&work, text + from, at - from, !from);
         if (!found) break;
         vp_impl_push_id(&work, found->id);
         from = at + found->bytes;
@@ -795,8 +816,8 @@ static size_t vp_impl_decode_fallback(const vp_tokenizer *tokenizer, const int32
         used += length;
         if (flags & VP_IMPL_TOKEN_BYTE) run++;
     }
-    if (tokenizer->no_prefix || !used || out[0] != ' ') return used;
-    memmove(out, out + 1, used - 1); /* the space that normalising put in front */
+    if (!tokenizer->strips || !used || out[0] != ' ') return used;
+    memmove(out, out + 1, used - 1); /* the space that was put in front */
     return used - 1;
 }
 
@@ -829,7 +850,8 @@ VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_
         if (!pass && (bytes > SIZE_MAX / 3 - 1 || !(buffer = (char *)malloc((size_t)bytes * 3 + 1))))
             return VP_ERR_MEMORY;
     }
-    if (tokenizer->split == VP_IMPL_SPLIT_NONE) used = vp_impl_decode_fallback(tokenizer, ids, count, skip, buffer);
+    if (vp_impl_split_is_of_characters(tokenizer->split))
+        used = vp_impl_decode_fallback(tokenizer, ids, count, skip, buffer);
     else used = vp_impl_lossy(buffer + 2 * bytes, used, buffer);
     if (flags & VP_DECODE_CLEAN_UP) used = vp_impl_clean_up(buffer, used);
     *needed = used;
@@ -1034,7 +1056,6 @@ static vp_result vp_impl_load_normalizer(vp_impl_loader *loader, uint32_t node) 
     if (vp_impl_load_is_null(loader, node)) return VP_OK;
     if (vp_impl_load_is_type(loader, node, "Replace")) {
         loader->tokenizer->split = VP_IMPL_SPLIT_NONE;
-        loader->tokenizer->no_prefix = 1;
         result = vp_impl_load_options(loader, node, "normalizer", replace, 3, values);
         return result == VP_OK ? vp_impl_load_options(loader, values[1], "normalizer", pattern, 1, values) : result;
     }
@@ -1043,6 +1064,7 @@ static vp_result vp_impl_load_normalizer(vp_impl_loader *loader, uint32_t node) 
         return vp_impl_load_options(loader, node, "normalizer", nfc, 1, values);
     }
     loader->tokenizer->split = VP_IMPL_SPLIT_NONE;
+    loader->tokenizer->prefix = VP_IMPL_PREFIX_ALL;
     result = vp_impl_load_options(loader, node, "normalizer", sequence, 2, values);
     if (result != VP_OK) return result;
     if (!vp_impl_load_members(loader, node, "normalizers", 2, members))
@@ -1078,6 +1100,39 @@ static vp_result vp_impl_load_split(vp_impl_loader *loader, uint32_t node) {
 #undef VP_IMPL_CL100K
 }
 
+/* Spaces become U+2581 in what lies between added tokens. */
+static vp_result vp_impl_load_metaspace(vp_impl_loader *loader, uint32_t node) {
+    static const vp_impl_option metaspace[6] = {
+        {"type", "=Metaspace", 1},
+        {"replacement", "=\xE2\x96\x81", 1},
+        {"str_rep", "=\xE2\x96\x81", 0},
+        {"prepend_scheme", "=always|=first|=never", 0},
+        {"split", "true|false|null", 0},
+        {"add_prefix_space", "true|false|null", 0}
+    };
+    vp_tokenizer *tokenizer = loader->tokenizer;
+    uint32_t values[6];
+    int adds, splits;
+    vp_result result = vp_impl_load_options(loader, node, "pre_tokenizer", metaspace, 6, values);
+    if (result != VP_OK) return result;
+    if (tokenizer->nfc)
+        return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, values[0], "pre_tokenizer", "",
+                                  "is not implemented behind the normalizer NFC");
+    adds = vp_impl_load_is_null(loader, values[5]) || vp_impl_option_allows(&loader->json, values[5], "true");
+    splits = vp_impl_load_is_null(loader, values[4]) || vp_impl_option_allows(&loader->json, values[4], "true");
+    tokenizer->metaspace = 1;
+    tokenizer->split = splits ? VP_IMPL_SPLIT_SPACES : VP_IMPL_SPLIT_NONE;
+    tokenizer->prefix = VP_IMPL_PREFIX_MISSING;
+    if (values[3] != VP_JSON_NONE && vp_json_equals(&loader->json, values[3], "first"))
+        tokenizer->prefix = VP_IMPL_PREFIX_FIRST;
+    if (values[3] != VP_JSON_NONE && vp_json_equals(&loader->json, values[3], "never"))
+        tokenizer->prefix = VP_IMPL_PREFIX_NONE;
+    if (!adds && tokenizer->prefix != VP_IMPL_PREFIX_NONE)
+        return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[5], "pre_tokenizer", "add_prefix_space",
+                                  "contradicts prepend_scheme");
+    return VP_OK;
+}
+
 static vp_result vp_impl_load_pre_tokenizer(vp_impl_loader *loader, uint32_t node) {
     static const vp_impl_option byte_level[4] = {
         {"type", "=ByteLevel", 1},
@@ -1104,12 +1159,13 @@ static vp_result vp_impl_load_pre_tokenizer(vp_impl_loader *loader, uint32_t nod
     vp_result result;
     if (loader->tokenizer->split == VP_IMPL_SPLIT_NONE) {
         if (vp_impl_load_is_null(loader, node)) return VP_OK;
-        if (!loader->tokenizer->no_prefix)
+        if (loader->tokenizer->prefix != VP_IMPL_PREFIX_NONE)
             return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, node, "pre_tokenizer", "",
                                       "is not implemented behind the normalizer Prepend");
         result = vp_impl_load_options(loader, node, "pre_tokenizer", spaces, 4, values);
         return result == VP_OK ? vp_impl_load_options(loader, values[1], "pre_tokenizer", space, 1, values) : result;
     }
+    if (vp_impl_load_is_type(loader, node, "Metaspace")) return vp_impl_load_metaspace(loader, node);
     if (!vp_impl_load_is_type(loader, node, "Sequence"))
         return vp_impl_load_options(loader, node, "pre_tokenizer", byte_level, 4, values);
     result = vp_impl_load_options(loader, node, "pre_tokenizer", sequence, 2, values);
@@ -1127,7 +1183,7 @@ static vp_result vp_impl_load_pre_tokenizer(vp_impl_loader *loader, uint32_t nod
     return result == VP_OK ? vp_impl_load_options(loader, members[1], "pre_tokenizer", byte_level, 4, values) : result;
 }
 
-static vp_result vp_impl_load_decoder(const vp_impl_loader *loader, uint32_t node) {
+static vp_result vp_impl_load_decoder(vp_impl_loader *loader, uint32_t node) {
     static const vp_impl_option byte_level[4] = {
         /* none of these changes what ids decode to */
         {"type", "=ByteLevel", 1},
@@ -1143,26 +1199,30 @@ static vp_result vp_impl_load_decoder(const vp_impl_loader *loader, uint32_t nod
     static const vp_impl_option fuse[1] = { { "type", "=Fuse", 1 } };
     static const vp_impl_option strip[4] = { { "type", "=Strip", 1 }, { "content", "= ", 1 }, { "start", "1", 1 },
                                              { "stop", "0", 1 } };
-    const int no_prefix = loader->tokenizer->no_prefix;
+    vp_tokenizer *tokenizer = loader->tokenizer;
     uint32_t values[4], members[4];
     vp_result result;
-    if (loader->tokenizer->split != VP_IMPL_SPLIT_NONE)
+    if (!vp_impl_split_is_of_characters(tokenizer->split))
         return vp_impl_load_options(loader, node, "decoder", byte_level, 4, values);
     result = vp_impl_load_options(loader, node, "decoder", sequence, 2, values);
     if (result != VP_OK) return result;
-    if (!vp_impl_load_members(loader, node, "decoders", no_prefix ? 3 : 4, members))
+    /* Metaspace goes with both */
+    tokenizer->strips = tokenizer->metaspace ? loader->nodes[values[1]].count != 3
+                                             : tokenizer->prefix != VP_IMPL_PREFIX_NONE;
+    if (!vp_impl_load_members(loader, node, "decoders", tokenizer->strips ? 4 : 3, members))
         return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, values[1], "decoder", "decoders", "is not implemented");
     result = vp_impl_load_options(loader, members[0], "decoder", replace, 3, values);
     if (result == VP_OK) result = vp_impl_load_options(loader, values[1], "decoder", pattern, 1, values);
     if (result == VP_OK) result = vp_impl_load_options(loader, members[1], "decoder", fallback, 1, values);
     if (result == VP_OK) result = vp_impl_load_options(loader, members[2], "decoder", fuse, 1, values);
-    if (result == VP_OK && !no_prefix) result = vp_impl_load_options(loader, members[3], "decoder", strip, 4, values);
+    if (result == VP_OK && tokenizer->strips)
+        result = vp_impl_load_options(loader, members[3], "decoder", strip, 4, values);
     return result;
 }
 
 /* values: the nodes of the model's options; vocab is the ninth, merges the tenth */
 static vp_result vp_impl_load_model(const vp_impl_loader *loader, uint32_t node, uint32_t values[10]) {
-    const int falls_back = loader->tokenizer->split == VP_IMPL_SPLIT_NONE;
+    const int falls_back = vp_impl_split_is_of_characters(loader->tokenizer->split);
     const vp_impl_option model[10] = {
         {"type", "=BPE", 0},
         {"dropout", "null|0|0.0", 0},
@@ -1251,7 +1311,8 @@ static size_t vp_impl_load_character_bytes(const char *name, size_t bytes, char 
 /* What a token decodes to; returns its bytes, never more than its name has. */
 static size_t vp_impl_load_token_bytes(const vp_impl_loader *loader, const char *name, size_t bytes, char *out) {
     size_t at = 0, used = 0, length;
-    if (loader->tokenizer->split == VP_IMPL_SPLIT_NONE) return vp_impl_load_character_bytes(name, bytes, out);
+    if (vp_impl_split_is_of_characters(loader->tokenizer->split))
+        return vp_impl_load_character_bytes(name, bytes, out);
     while (at < bytes) {
         uint32_t code = vp_unicode_next_valid((const uint8_t *)name + at, &length);
         if (code >= 512 || loader->byte_of[code] < 0) { /* not of the alphabet: the token is its own text */
@@ -1534,7 +1595,7 @@ static vp_result vp_impl_load_tokens(vp_impl_loader *loader) {
         bytes = vp_impl_load_token_bytes(loader, names->text + names->start[i], bytes, loader->scratch);
         memcpy(tokenizer->token_bytes + tokenizer->token_start[names->id[i]], loader->scratch, bytes);
     }
-    if (tokenizer->split == VP_IMPL_SPLIT_NONE) return vp_impl_load_characters(loader);
+    if (vp_impl_split_is_of_characters(tokenizer->split)) return vp_impl_load_characters(loader);
     for (i = 0; i < 256; i++) {
         char text[4];
         uint32_t index = vp_impl_names_find(names, text, vp_utf8_put(text, loader->alphabet[i]), &slot);

@@ -536,6 +536,42 @@ static void test_rope_scaling(void) {
     }
 }
 
+/* InternVL's original words: the golden's config.json with one thing changed is refused by name, or read as the class's default */
+static void test_internvl_chat(void) {
+    static const struct { const char *from, *to, *where; vp_result code; } rows[] = {
+        { "\"ps_version\": \"v2\"", "\"ps_version\": \"v1\"", "ps_version", VP_ERR_UNSUPPORTED },
+        { "\"ps_version\": \"v2\",", "", "ps_version", VP_ERR_UNSUPPORTED },
+        { "\"select_layer\": -1", "\"select_layer\": 0", "select_layer", VP_ERR_UNSUPPORTED },
+        { "\"select_layer\": -1", "\"select_layer\": -9", "select_layer", VP_ERR_RANGE },
+        { "\"select_layer\": -1,", "", "", VP_OK },
+        { "\"use_llm_lora\": 0", "\"use_llm_lora\": 8", "use_llm_lora", VP_ERR_UNSUPPORTED },
+        { "\"pad2square\": false", "\"pad2square\": true", "pad2square", VP_ERR_UNSUPPORTED },
+        { "\"force_image_size\": 56", "\"force_image_size\": 84", "force_image_size", VP_ERR_UNSUPPORTED },
+        { "\"force_image_size\": 56", "\"force_image_size\": null", "", VP_OK },
+        { "\"model_type\": \"qwen2\"", "\"model_type\": \"internlm2\"", "llm_config.model_type", VP_ERR_UNSUPPORTED },
+        { "\"llm_config\"", "\"text_config\"", "llm_config", VP_ERR_NOT_FOUND },
+        { "\"vision_config\"", "\"tower\"", "vision_config", VP_ERR_NOT_FOUND },
+        { "\"qk_normalization\": false", "\"qk_normalization\": true", "vision_config.qk_normalization", VP_ERR_UNSUPPORTED },
+        { "\"qk_normalization\": false,", "", "vision_config.qk_normalization", VP_ERR_UNSUPPORTED },
+        { "\"norm_type\": \"layer_norm\",", "", "vision_config.norm_type", VP_ERR_UNSUPPORTED },
+        { "\"use_moe\": false", "\"use_moe\": true", "vision_config.use_moe", VP_ERR_UNSUPPORTED },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        size_t bytes = 0;
+        char *file = check_read(check_golden("othermodels/own_internvl_chat/checkpoint/config.json"), &bytes), text[8192], *at;
+        vp_model_config config;
+        vp_error error = { VP_OK, -1, "", "" };
+        check_case("internvl_chat: %s as %s", rows[i].from, rows[i].to);
+        at = file ? strstr(file, rows[i].from) : NULL;
+        if (!CHECK(at && bytes < 7000)) { free(file); continue; }
+        snprintf(text, sizeof text, "%.*s%s%s", (int)(at - file), file, rows[i].to, at + strlen(rows[i].from));
+        if (!CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &config, &error), rows[i].code)) printf("%s: %s\n", error.where, error.text);
+        if (rows[i].code == VP_OK) CHECK(config.vit_layers[0] == -1 && config.vit_blocks_needed == 2 && config.vit_qkv_bias && config.geometry.crop_px == 56);
+        else CHECK_TEXT(error.where, rows[i].where);
+        free(file);
+    }
+}
+
 /* ------------------------------------------------------------------------------------------------- safetensors */
 typedef struct header_case { const char *what, *header; int64_t buffer; vp_result code; const char *text; } header_case;
 #define METADATA "\"__" "metadata" "__\"" /* the style check takes the name itself for a compiler's */
@@ -1174,6 +1210,7 @@ int main(void) {
     test_config();
     test_presets();
     test_rope_scaling();
+    test_internvl_chat();
     test_published_configs();
     test_headers();
     test_find();

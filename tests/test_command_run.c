@@ -459,17 +459,48 @@ static void check_other_case(const char *model, const char *name, const char *kn
     }
     unload(&d);
 }
+/* InternVL's original form: what its config.json says of tiles and prompt. Another template is said, what is not implemented is refused. */
+static void check_changed_chat(void) {
+    static const char *const files[] = { "model.safetensors", "tokenizer.json", "preprocessor_config.json" };
+    static const struct { const char *from, *to, *text; int code; } rows[] = {
+        { "\"max_dynamic_patch\": 12", "\"max_dynamic_patch\": 2", "1 view of 56x56", 0 }, { "\"max_dynamic_patch\": 12,", "", "7 views", 0 },
+        { "internvl2_5", "phi3-chat", "template", 0 }, { "\"use_thumbnail\": true", "\"use_thumbnail\": false", "use_thumbnail", 3 },
+        { "\"dynamic_image_size\": true,", "", "dynamic_image_size", 3 }, { "\"min_dynamic_patch\": 1", "\"min_dynamic_patch\": \"one\"", "min_dynamic_patch", 3 },
+    };
+    char path[600], text[8192];
+    mkdir(in_folder("chat"), 0777);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        size_t bytes = 0;
+        char *data;
+        snprintf(path, sizeof path, "othermodels/own_internvl_chat/checkpoint/%s", files[i]);
+        data = check_read(check_golden(path), &bytes);
+        snprintf(path, sizeof path, "chat/%s", files[i]);
+        if (CHECK(data)) write_file(in_folder(path), data, bytes);
+        free(data);
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char *file = check_read(check_golden("othermodels/own_internvl_chat/checkpoint/config.json"), NULL), *at = file ? strstr(file, rows[i].from) : NULL;
+        check_case("run: InternVL's original form with %s", rows[i].to[0] ? rows[i].to : rows[i].text);
+        if (!CHECK(at)) { free(file); continue; }
+        snprintf(text, sizeof text, "%.*s%s%s", (int)(at - file), file, rows[i].to, at + strlen(rows[i].from));
+        write_file(in_folder("chat/config.json"), text, strlen(text));
+        free(file);
+        CHECK_INT(cli("run tests/golden/othermodels/images/mix-200x150.png --model %F/chat -p hi --max_new_tokens 1"), rows[i].code);
+        CHECK((last.out && strstr(last.out, rows[i].text)) || (last.err && strstr(last.err, rows[i].text)));
+    }
+}
 /* what a model lacks is refused, and what is not known of it said */
 static void test_other_models(void) {
 #define OTHER "--model tests/golden/othermodels/"
 #define PICTURE "tests/golden/othermodels/images/mix-200x150.png "
-    static const char *const models[] = { "olmoe", "llava", "smolvlm", "internvl", "molmo_7b_d", "molmo_7b_o", "qwen2_5_vl", "qwen3_vl",
+    static const char *const models[] = { "olmoe", "llava", "smolvlm", "internvl", "own_internvl_chat", "molmo_7b_d", "molmo_7b_o", "qwen2_5_vl", "qwen3_vl",
                                          "qwen3_vl_moe", "gemma3" };
     static const char *const cases[] = { "text1", "text2", "text3", "text", "image-a", "image-b" };
     for (size_t m = 0; m < sizeof models / sizeof *models; m++)
         for (int i = m ? 3 : 0; i < (m ? 6 : 3); i++) check_other_case(models[m], cases[i], "");
     check_other_case("gemma3", "pan-a", "--image_knob min_crop_size=40");
     check_other_case("gemma3", "pan-b", "--image_knob max_num_crops=3");
+    check_changed_chat();
     check_case("run: what is printed of other models");
     CHECK_INT(cli("run " OTHER "olmoe/checkpoint -p 'How many red circles are there?' --max_new_tokens 1"), 0);
     CHECK(last.out && strstr(last.out, "top_k 2 of 8, blocks 3 of 3") && strstr(last.out, "33 = 33 text, no image"));

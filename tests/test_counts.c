@@ -41,7 +41,7 @@ static dims dims_of(const vp_model_config *c, int wide) {
     m.tokens = c->vit_positions; m.patches = m.tokens - c->vit_class_token; m.pool = c->geometry.pool;
     m.values = 3 * (int64_t)c->geometry.patch_px * c->geometry.patch_px; m.windows = vp_geometry_tokens_per_crop(&c->geometry);
     m.gelu = c->vit_gelu == VP_GELU_QUICK ? 4 : c->vit_gelu == VP_GELU_ERF ? 5 : 8;
-    m.layer_scale = c->architecture == VP_ARCHITECTURE_INTERNVL;
+    m.layer_scale = c->architecture == VP_ARCHITECTURE_INTERNVL || c->architecture == VP_ARCHITECTURE_INTERNVL_CHAT;
     m.pre_norm = c->vit_class_token && !m.layer_scale;
     m.post_norm = c->connector == VP_CONNECTOR_LINEAR;
     m.patch_bias = m.layer_scale || m.post_norm;

@@ -396,24 +396,39 @@ static void test_pool_attention(int windows, int n, int heads, int head_dim, int
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- language */
-static void test_embed(int rows, int d, int wide) {
+static double scaled(float value, float scale, int wide) {
+    if (scale == 0.0f) return (double)value;
+    return wide ? (double)(value * scale) : (double)vp_bf16_to_f32(vp_f32_to_bf16(value * scale));
+}
+/* a table of its own; the head's panels, or its padded rows; and these times a factor */
+static void test_embed(int rows, int d, int wide, int panels, float scale) {
     enum { VOCABULARY = 40 };
+    const size_t ld = panels || scale != 0.0f ? padded((size_t)d) : (size_t)d;
+    vk_table table = { NULL, (int)ld, panels, scale };
     expected e;
     int32_t *ids;
     float *x;
-    void *table;
-    check_case("embed rows %d d %d wide %d", rows, d, wide);
+    void *values, *laid;
+    check_case("embed rows %d d %d wide %d panels %d scale %g", rows, d, wide, panels, (double)scale);
     e = expect_new((size_t)rows, (size_t)d);
-    table = matrix(VOCABULARY, 0, (size_t)d, (size_t)d, 0.0f, wide);
+    values = matrix(VOCABULARY, 0, (size_t)d, (size_t)d, 0.0f, wide);
+    laid = take(padded(VOCABULARY) * ld * (size_t)size_of(wide));
+    for (size_t r = 0; r < VOCABULARY; r++)
+        for (size_t c = 0; c < (size_t)d; c++)
+            put(laid, panels ? panel_index(r, c, ld, wide) : r * ld + c, (float)get(values, r * (size_t)d + c, wide), wide);
+    table.rows = laid;
     ids = (int32_t *)take((size_t)rows * sizeof *ids);
     x = (float *)take((size_t)rows * (size_t)d * sizeof *x);
     for (int r = 0; r < rows; r++) {
         ids[r] = r == 0 ? VOCABULARY - 1 : r == 2 ? -1 : below(VOCABULARY); /* -1: no token, a row of 0 */
         for (int i = 0; i < d; i++)
-            expect_exact(&e, (size_t)r * (size_t)d + (size_t)i, ids[r] < 0 ? 0.0 : get(table, (size_t)(ids[r] * d + i), wide),
-                         get(table, (size_t)((ids[r] + 1) % VOCABULARY * d + i), wide)); /* damaged: the neighbour's row */
+            expect_exact(&e, (size_t)r * (size_t)d + (size_t)i,
+                         ids[r] < 0 ? 0.0 : scaled((float)get(values, (size_t)(ids[r] * d + i), wide), scale, wide),
+                         /* damaged: the neighbour's row */
+                         scaled((float)get(values, (size_t)((ids[r] + 1) % VOCABULARY * d + i), wide), scale, wide));
     }
-    SEND(1, 0, (int64_t)rows * d * (size_of(wide) + 4) + 4 * rows, kernels->embed(queue, x, table, ids, rows, d, wide));
+    SEND(1, scale != 0.0f ? (int64_t)rows * d : 0, (int64_t)rows * d * (size_of(wide) + 4) + 4 * rows,
+         kernels->embed(queue, x, &table, ids, rows, d, wide));
     verdict(x, (size_t)d, 1, &e);
     release_all();
 }
@@ -997,7 +1012,9 @@ static void test_shared_kernels(void) {
                 test_layernorm(rows[r], d, ld, wide);
                 test_convert(rows[r], d, ld, wide);
                 test_silu_mul(rows[r], d, ld, wide);
-                test_embed(rows[r], d, wide);
+                test_embed(rows[r], d, wide, 0, 0.0f);
+                for (int panels = 0; panels < 2; panels++)
+                    for (int s = !panels; s < 2; s++) test_embed(rows[r], d, wide, panels, s ? 50.5f : 0.0f);
             }
     for (int r = 0; r < 3; r++)
         for (int w = 0; w < 4; w++) {

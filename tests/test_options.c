@@ -121,6 +121,7 @@ static void test_usage(void) {
     REFUSED("selftest --model %F/none", 3, "none");
     REFUSED("info --model %F/none", 3, "none");
     REFUSED("run -p a --synthetic tiny --gemm magic", 2, "plain");
+    REFUSED("run -p a --synthetic tiny --gpu events magic", 2, "--gpu: \"magic\" is none of: ");
     REFUSED("run -p a --synthetic huge", 2, "molmoe-1b");
     REFUSED("run -p a", 2, "--model DIR");
     REFUSED("run -p a --synthetic tiny --model x", 2, "one of");

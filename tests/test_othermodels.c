@@ -8,6 +8,7 @@
 #include "vlmprof_image.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
+#include "vlmprof_gguf.h"
 
 #include "support/check.h"
 
@@ -20,6 +21,7 @@
 void cuda_on_cpu_reset(uint64_t seed);
 #endif
 enum { STEPS = 6, CASES = 3 };
+/* gguf/NAME: model.gguf and mmproj.gguf in place of a checkpoint's folder */
 typedef struct family { const char *name, *final_norm, *cases[CASES]; } family;
 static const family families[] = {
     { "olmoe", "model.norm.weight", { "text1", "text2", "text3" } },
@@ -44,6 +46,7 @@ static const family families[] = {
     { "own_molmo_a", "model.transformer.ln_f.weight", { "text", "image-a", "image-b" } },
     { "own_molmo_b", "model.transformer.ln_f.weight", { "text", "image-a", "image-b" } },
     { "own_internvl_a", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_internvl_chat", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_internvl_b", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_qwen2_5_vl_a", "model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_qwen2_5_vl_b", "model.norm.weight", { "text", "image-a", "image-b" } },
@@ -55,20 +58,31 @@ static const family families[] = {
     { "own_molmo2_a", "model.transformer.ln_f.weight", { "text", "image-a", "image-b" } },
     { "own_molmo2_b", "model.transformer.ln_f.weight", { "text", "image-a", "image-b" } },
     { "own_gemma3_b", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "own_gemma3_text", "model.norm.weight", { "text1", "text2", "text3" } },
+    { "own_qwen3_moe_text", "model.norm.weight", { "text1", "text2", "text3" } },
+    { "gguf/idefics3", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
+    { "gguf/internvl", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "gguf/qwen2_5_vl", "model.norm.weight", { "text", "image-a", "image-b" } },
+    { "gguf/qwen3_vl", "model.language_model.norm.weight", { "text", "image-a", "image-b" } },
+    { "gguf/gemma3", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
+    { "gguf/gemma3_text", "model.norm.weight", { "text1", "text2", "text3" } },
+    { "gguf/qwen3_moe", "model.norm.weight", { "text1", "text2", "text3" } },
 };
 enum { FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 /* ---------------------------------------------------------------------------------------------------------------- cases */
-static const char *place(const char *family_name, const char *rest) {
+static int is_gguf(const family *f) { return !strncmp(f->name, "gguf/", 5); }
+static const char *place(const family *f, const char *rest) {
     char path[256];
-    snprintf(path, sizeof path, "othermodels/%s/%s", family_name, rest);
+    snprintf(path, sizeof path, "%s%s/%s", is_gguf(f) ? "" : "othermodels/", f->name, rest);
     return check_golden(path);
 }
-static int load_npy(const char *family_name, const char *name, const char *file, check_array *a) {
+static const char *weights_of(const family *f) { return place(f, is_gguf(f) ? "model.gguf" : "checkpoint/model.safetensors"); }
+static int load_npy(const family *f, const char *name, const char *file, check_array *a) {
     char rest[128];
     snprintf(rest, sizeof rest, "%s/%s", name, file);
     memset(a, 0, sizeof *a);
-    return place(family_name, rest) && check_npy(place(family_name, rest), a);
+    return place(f, rest) && check_npy(place(f, rest), a);
 }
 typedef struct json_file { char *text; vp_json_node *nodes; vp_json json; } json_file;
 static int json_open(const char *path, json_file *file) {
@@ -170,9 +184,9 @@ static void load_molmo_image(test_case *c, const vp_model_config *config, const 
     c->pixels = (float *)malloc(vp_preprocess_pixel_count(&config->geometry, &layout) * sizeof(float));
     c->masks = (float *)malloc((size_t)layout.views * patches * sizeof(float));
     CHECK_INT(vp_preprocess(&config->geometry, &layout, image.rgb, c->pixels, c->masks, scratch, scratch_bytes), VP_OK);
-    if (CHECK(load_npy(c->of->name, c->name, "image_masks.npy", &masks)) && CHECK_INT(masks.count, (int64_t)layout.views * (int64_t)patches))
+    if (CHECK(load_npy(c->of, c->name, "image_masks.npy", &masks)) && CHECK_INT(masks.count, (int64_t)layout.views * (int64_t)patches))
         for (int64_t i = 0; i < masks.count; i++) CHECK_NEAR(c->masks[i], check_at(&masks, i), 1e-6);
-    if (CHECK(load_npy(c->of->name, c->name, "image_input_idx.npy", &index)) && CHECK_INT(index.count, (int64_t)layout.views * tokens)) {
+    if (CHECK(load_npy(c->of, c->name, "image_input_idx.npy", &index)) && CHECK_INT(index.count, (int64_t)layout.views * tokens)) {
         c->index = (int32_t *)malloc((size_t)index.count * sizeof *c->index);
         for (int64_t i = 0; i < index.count; i++) c->index[i] = (int32_t)check_at(&index, i);
     }
@@ -196,7 +210,7 @@ static void load_tiling(test_case *c, const vp_model_config *config, const json_
 }
 /* 0: the case is not here */
 static int load_case(const family *f, const char *name, const vp_model_config *config, test_case *c) {
-    char rest[128], image[256];
+    char rest[128], image[256], picture[300];
     json_file info;
     uint32_t node;
     size_t needed;
@@ -204,8 +218,8 @@ static int load_case(const family *f, const char *name, const vp_model_config *c
     c->of = f;
     c->name = name;
     snprintf(rest, sizeof rest, "%s/case.json", name);
-    if (!place(f->name, rest)) return 0;
-    if (!CHECK(json_open(place(f->name, rest), &info))) return 0;
+    if (!place(f, rest)) return 0;
+    if (!CHECK(json_open(place(f, rest), &info))) return 0;
     c->ids = json_ints(&info, "input_ids", &c->id_count);
     c->tokens = json_ints(&info, "tokens", &c->token_count);
     CHECK_INT(c->token_count, STEPS);
@@ -213,13 +227,14 @@ static int load_case(const family *f, const char *name, const vp_model_config *c
     if (node != VP_JSON_NONE && info.json.nodes[node].type == VP_JSON_STRING) {
         vp_json_text(&info.json, node, image, sizeof image, &needed);
         snprintf(rest, sizeof rest, "%s/pixels.png", name);
+        snprintf(picture, sizeof picture, "othermodels/images%s", strrchr(image, '/') ? strrchr(image, '/') : "");
         if (config->connector == VP_CONNECTOR_POOLING && strchr(image, '/')) {
-            load_molmo_image(c, config, place("images", strrchr(image, '/') + 1));
+            load_molmo_image(c, config, check_golden(picture));
         } else if (config->connector == VP_CONNECTOR_POOLING) {
             snprintf(rest, sizeof rest, "%s/picture.png", name);
-            load_molmo_image(c, config, place(f->name, rest));
+            load_molmo_image(c, config, place(f, rest));
         } else {
-            load_pictures(c, config, place(f->name, rest));
+            load_pictures(c, config, place(f, rest));
             if (config->connector == VP_CONNECTOR_STITCHED) load_tiling(c, config, &info);
             load_index(c, config, (int32_t)json_number(&info, "image_token_id", -1));
             c->masks = (float *)calloc((size_t)c->views * (size_t)config->vit_positions, sizeof(float));
@@ -282,12 +297,12 @@ static double last_block_error(const vp_checkpoint *checkpoint, const char *norm
     float *normed = (float *)malloc((size_t)config->d_model * sizeof(float));
     double sum = 0, error;
     vp_tensor weight;
-    if (!CHECK_INT(vp_checkpoint_find(checkpoint, norm, &weight), VP_OK) || !CHECK_INT(weight.dtype, VP_DTYPE_BF16)) { free(normed); return NAN; }
+    if (!CHECK_INT(vp_checkpoint_find(checkpoint, norm, &weight), VP_OK) || !CHECK(weight.dtype <= VP_DTYPE_BF16)) { free(normed); return NAN; }
     for (int32_t i = 0; i < config->d_model; i++) sum += (double)row[i] * row[i];
     for (int32_t i = 0; i < config->d_model; i++) {
-        uint16_t bits;
-        memcpy(&bits, weight.data + 2 * i, 2);
-        normed[i] = (float)(((double)vp_bf16_to_f32(bits) + config->norm_plus_one) * row[i] / sqrt(sum / config->d_model + (double)config->norm_eps));
+        float value;
+        vp_dtype_to_f32(weight.dtype, weight.data + i * vp_dtype_block_bytes(weight.dtype), 1, &value);
+        normed[i] = (float)(((double)value + (config->norm_plus_one && !weight.with_one)) * row[i] / sqrt(sum / config->d_model + (double)config->norm_eps));
     }
     error = relative_error(normed, want, from, config->d_model);
     free(normed);
@@ -297,16 +312,16 @@ static void compare_fp32(const vp_checkpoint *checkpoint, const vp_model_config 
     int64_t n = config->embedding_size, d = config->d_model, last = config->block_count - 1;
     double logits = 0, blocks = 0, features = 0;
     check_array a;
-    if (CHECK(load_npy(c->of->name, c->name, "logits.npy", &a)) && CHECK_INT(a.count, STEPS * n))
+    if (CHECK(load_npy(c->of, c->name, "logits.npy", &a)) && CHECK_INT(a.count, STEPS * n))
         for (int64_t s = 0; s < STEPS; s++) logits = fmax(logits, relative_error(o->logits + s * n, &a, s * n, n));
     check_free(&a);
-    if (CHECK(load_npy(c->of->name, c->name, "block_last.npy", &a)) && CHECK_INT(a.count, (last + 2) * d)) {
+    if (CHECK(load_npy(c->of, c->name, "block_last.npy", &a)) && CHECK_INT(a.count, (last + 2) * d)) {
         for (int64_t b = 0; b < last; b++) blocks = fmax(blocks, relative_error(o->block_last + b * d, &a, (b + 1) * d, d));
         blocks = fmax(blocks, last_block_error(checkpoint, c->of->final_norm, config, o->block_last + last * d, &a, (last + 1) * d));
     }
     check_free(&a);
     for (int s = 0; s < STEPS; s++) CHECK_INT(o->tokens[s], c->tokens[s]);
-    if (c->views && load_npy(c->of->name, c->name, "image_features.npy", &a)) { /* rows that no overlap drops */
+    if (c->views && load_npy(c->of, c->name, "image_features.npy", &a)) { /* rows that no overlap drops */
         int64_t rows = config->connector == VP_CONNECTOR_STITCHED ? a.count / d : (int64_t)c->views * vp_geometry_tokens_per_crop(&config->geometry), kept = 0;
         float *used = (float *)malloc((size_t)(rows * d) * sizeof(float));
         for (int64_t i = 0; i < rows; i++) if (c->index[i] >= 0) memcpy(used + d * kept++, o->features + i * d, (size_t)d * sizeof(float));
@@ -318,7 +333,7 @@ static void compare_fp32(const vp_checkpoint *checkpoint, const vp_model_config 
     CHECK_NEAR(blocks, 0, 2e-5);
     if (c->views && config->deepstack_count) {
         int64_t count = (int64_t)config->deepstack_count * c->views * d;
-        CHECK(load_npy(c->of->name, c->name, "deepstack_features.npy", &a));
+        CHECK(load_npy(c->of, c->name, "deepstack_features.npy", &a));
         if (CHECK_INT(count, a.count)) features = fmax(features, relative_error(o->deepstack, &a, 0, count));
         check_free(&a);
     }
@@ -332,8 +347,8 @@ static double bf16_bound(const family *f) {
         char rest[128];
         json_file file;
         snprintf(rest, sizeof rest, "%s/bf16_error.json", f->cases[i]);
-        if (!place(f->name, rest)) continue;
-        if (CHECK(json_open(place(f->name, rest), &file))) most = fmax(most, json_number(&file, "rel_l2", 0));
+        if (!place(f, rest)) continue;
+        if (CHECK(json_open(place(f, rest), &file))) most = fmax(most, json_number(&file, "rel_l2", 0));
         json_close(&file);
     }
     return 1.5 * most;
@@ -341,38 +356,65 @@ static double bf16_bound(const family *f) {
 static void compare_bf16(const vp_model_config *config, const test_case *c, const output *o) {
     check_array a;
     double error = NAN;
-    if (CHECK(load_npy(c->of->name, c->name, "logits.npy", &a))) error = relative_error(o->logits, &a, 0, config->embedding_size);
+    if (CHECK(load_npy(c->of, c->name, "logits.npy", &a))) error = relative_error(o->logits, &a, 0, config->embedding_size);
     check_free(&a);
     CHECK_NEAR(error, 0, bf16_bound(c->of));
     if (getenv("VERBOSE")) printf("%s %s bf16: row 0 %.2e, at most %.2e\n", c->of->name, c->name, error, bf16_bound(c->of));
 }
-static int read_config(const char *family_name, const char *file, vp_model_config *config) {
+static int read_config(const family *f, const char *file, vp_model_config *config) {
     char rest[128];
     size_t bytes = 0, preprocessor_bytes = 0;
     char *text, *preprocessor;
     vp_error error;
     int good;
     snprintf(rest, sizeof rest, "checkpoint/%s", file);
-    text = check_read(place(family_name, rest), &bytes);
-    preprocessor = check_read(place(family_name, "checkpoint/preprocessor_config.json"), &preprocessor_bytes);
+    text = check_read(place(f, rest), &bytes);
+    preprocessor = check_read(place(f, "checkpoint/preprocessor_config.json"), &preprocessor_bytes);
     memset(&error, 0, sizeof error);
     good = text && CHECK_INT(vp_model_config_parse(text, bytes, preprocessor, preprocessor_bytes, config, &error), VP_OK);
-    if (error.text[0]) printf("%s %s: %s: %s\n", family_name, file, error.where, error.text);
+    if (error.text[0]) printf("%s %s: %s: %s\n", f->name, file, error.where, error.text);
     free(text);
     free(preprocessor);
     return good;
 }
-static vp_engine *open_engine(const family *f, vp_weights weights, const char *device, const char *gemm, vp_model_config *config, vp_checkpoint **checkpoint) {
+/* what a model is read from; the GGUF files outlive the checkpoint */
+typedef struct opened { vp_checkpoint *checkpoint; vp_gguf *gguf, *tower; } opened;
+static void close_files(opened *files) {
+    vp_checkpoint_close(files->checkpoint);
+    vp_gguf_close(files->tower);
+    vp_gguf_close(files->gguf);
+}
+static vp_result open_gguf(const family *f, vp_model_config *config, opened *files, vp_error *error) {
+    char *text = NULL, *preprocessor = NULL;
+    size_t bytes = 0, preprocessor_bytes = 0;
+    vp_result result = vp_gguf_open(weights_of(f), &files->gguf, error);
+    if (result == VP_OK && place(f, "mmproj.gguf")) result = vp_gguf_open(place(f, "mmproj.gguf"), &files->tower, error);
+    if (result == VP_OK) result = vp_gguf_file_text(files->gguf, files->tower, "config.json", &text, &bytes, error);
+    if (result == VP_OK && files->tower)
+        result = vp_gguf_file_text(files->gguf, files->tower, "preprocessor_config.json", &preprocessor, &preprocessor_bytes, error);
+    if (result == VP_OK) result = vp_model_config_parse(text, bytes, preprocessor, preprocessor_bytes, config, error);
+    if (result == VP_OK) result = vp_gguf_checkpoint(files->gguf, files->tower, config, &files->checkpoint, error);
+    free(text);
+    free(preprocessor);
+    return result;
+}
+static vp_result open_folder(const family *f, const vp_model_config *config, opened *files, vp_error *error) {
+    char folder[256]; /* that has the weights */
+    snprintf(folder, sizeof folder, "%s", weights_of(f));
+    *strrchr(folder, '/') = 0;
+    return vp_checkpoint_open(folder, config, &files->checkpoint, error);
+}
+static vp_engine *open_engine(const family *f, vp_weights weights, const char *device, const char *gemm, vp_model_config *config, opened *files) {
     vp_engine_options options = vp_engine_options_default();
     vp_engine *engine = NULL;
-    char folder[256];
-    vp_error error;
-    if (!CHECK(read_config(f->name, "config.json", config))) return NULL;
-    /* the folder that has the weights */
-    snprintf(folder, sizeof folder, "%s", place(f->name, "checkpoint/model.safetensors"));
-    *strrchr(folder, '/') = 0;
-    if (!CHECK_INT(vp_checkpoint_open(folder, config, checkpoint, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return NULL; }
-    options.config = config; options.checkpoint = *checkpoint; options.weights = weights; options.device = device; options.gemm = gemm;
+    vp_error error = { VP_OK, -1, "", "" };
+    memset(files, 0, sizeof *files);
+    if (!is_gguf(f) && !CHECK(read_config(f, "config.json", config))) return NULL;
+    if (!CHECK_INT(is_gguf(f) ? open_gguf(f, config, files, &error) : open_folder(f, config, files, &error), VP_OK)) {
+        printf("%s: %s\n", error.where, error.text);
+        return NULL;
+    }
+    options.config = config; options.checkpoint = files->checkpoint; options.weights = weights; options.device = device; options.gemm = gemm;
     options.max_sequence = 512; options.max_views = config->vit_native ? 150 : 13;
     if (strcmp(device, "cpu") && config->d_model % 4) { /* own_llava_a */
         CHECK_INT(vp_engine_open(&options, &engine, &error), VP_ERR_UNSUPPORTED);
@@ -389,19 +431,19 @@ static void compare_bare(vp_engine *engine, const vp_model_config *config, const
 }
 static void run_family(const family *f, vp_weights weights, const char *gemm, int first_case, int last_case) {
     vp_model_config config;
-    vp_checkpoint *checkpoint = NULL;
+    opened files;
     vp_engine *engine;
     const char *kind = weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16";
     check_case("%s %s %s: open", f->name, kind, gemm ? gemm : "auto");
-    if (!place(f->name, "checkpoint/model.safetensors")) { check_skip(f->name, "no goldens of this model here"); return; }
-    engine = open_engine(f, weights, TEST_DEVICE, gemm, &config, &checkpoint);
+    if (!weights_of(f)) { check_skip(f->name, "no goldens of this model here"); return; }
+    engine = open_engine(f, weights, TEST_DEVICE, gemm, &config, &files);
     for (int i = first_case; engine && i <= last_case; i++) {
         test_case c;
         output o;
         check_case("%s %s %s %s", f->name, f->cases[i], kind, gemm ? gemm : "auto");
         if (!load_case(f, f->cases[i], &config, &c)) { check_skip(f->cases[i], "these goldens are not here"); continue; }
         if (run_case(engine, &config, &c, -1, 0, &o) == VP_OK) {
-            if (weights == VP_WEIGHTS_FP32) compare_fp32(checkpoint, &config, &c, &o);
+            if (weights == VP_WEIGHTS_FP32) compare_fp32(files.checkpoint, &config, &c, &o);
             else compare_bf16(&config, &c, &o);
             if (i == 0) compare_bare(engine, &config, &c, &o);
         }
@@ -409,14 +451,14 @@ static void run_family(const family *f, vp_weights weights, const char *gemm, in
         free_case(&c);
     }
     vp_engine_close(engine);
-    vp_checkpoint_close(checkpoint);
+    close_files(&files);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- knobs, configs */
 /* a skipped block is the identity: the residual behind the blocks around it is the same on this device and the CPU, and another than with it */
 static void test_knobs(const family *f) {
     vp_model_config config;
-    vp_checkpoint *checkpoint = NULL, *own_checkpoint = NULL;
+    opened files, own_files;
     vp_engine *engine, *cpu;
     test_case c;
     output o, all, own;
@@ -426,9 +468,9 @@ static void test_knobs(const family *f) {
     int32_t token[1], block = 0;
     int64_t step_ns[1];
     check_case("%s: an inactive block, top_k", f->name);
-    if (!place(f->name, "checkpoint/model.safetensors")) { check_skip(f->name, "no goldens of this model here"); return; }
-    engine = open_engine(f, VP_WEIGHTS_FP32, TEST_DEVICE, NULL, &config, &checkpoint);
-    cpu = open_engine(f, VP_WEIGHTS_FP32, "cpu", "plain", &config, &own_checkpoint);
+    if (!weights_of(f)) { check_skip(f->name, "no goldens of this model here"); return; }
+    engine = open_engine(f, VP_WEIGHTS_FP32, TEST_DEVICE, NULL, &config, &files);
+    cpu = open_engine(f, VP_WEIGHTS_FP32, "cpu", "plain", &config, &own_files);
     if (engine && cpu && CHECK(load_case(f, f->cases[0], &config, &c))) {
         double difference = 0, change = 0, size = 0;
         run_case(engine, &config, &c, 1, 0, &o);
@@ -458,14 +500,15 @@ static void test_knobs(const family *f) {
     }
     vp_engine_close(engine);
     vp_engine_close(cpu);
-    vp_checkpoint_close(checkpoint);
-    vp_checkpoint_close(own_checkpoint);
+    close_files(&files);
+    close_files(&own_files);
 }
 /* every form that convert writes gives the same bits in bf16 */
 static void test_converted(const family *f, int packed) {
     char directory[] = "/tmp/vlmprof-othermodels-XXXXXX", file[64];
     vp_model_config config;
-    vp_checkpoint *checkpoint = NULL, *other = NULL;
+    opened files;
+    vp_checkpoint *other = NULL;
     vp_engine *engine, *again = NULL;
     vp_convert_options convert = vp_convert_options_default();
     vp_engine_options options = vp_engine_options_default();
@@ -473,12 +516,12 @@ static void test_converted(const family *f, int packed) {
     test_case c;
     output one, two;
     check_case("%s: converted, %s", f->name, packed ? "packed" : "hf");
-    if (!place(f->name, "checkpoint/model.safetensors")) { check_skip(f->name, "no goldens of this model here"); return; }
+    if (!weights_of(f)) { check_skip(f->name, "no goldens of this model here"); return; }
     memset(&error, 0, sizeof error);
-    engine = open_engine(f, VP_WEIGHTS_BF16, "cpu", "plain", &config, &checkpoint);
+    engine = open_engine(f, VP_WEIGHTS_BF16, "cpu", "plain", &config, &files);
     if (!CHECK(engine && mkdtemp(directory) && load_case(f, f->cases[1], &config, &c))) return;
     snprintf(file, sizeof file, "%s/%s", directory, packed ? VP_PACKED_FILE : "model.safetensors");
-    convert.config = &config; convert.checkpoint = checkpoint; convert.directory = directory; convert.layout = packed ? VP_CONVERT_PACKED : VP_CONVERT_HF;
+    convert.config = &config; convert.checkpoint = files.checkpoint; convert.directory = directory; convert.layout = packed ? VP_CONVERT_PACKED : VP_CONVERT_HF;
     options.weights = VP_WEIGHTS_BF16; options.device = "cpu"; options.gemm = "plain"; options.config = &config; options.max_sequence = 512;
     options.max_views = config.vit_native ? 150 : 13;
     if (CHECK_INT(vp_engine_convert(&convert, &error), VP_OK) && CHECK_INT(vp_checkpoint_open(directory, &config, &other, &error), VP_OK)) {
@@ -494,17 +537,45 @@ static void test_converted(const family *f, int packed) {
     free_case(&c);
     vp_engine_close(engine);
     vp_engine_close(again);
-    vp_checkpoint_close(checkpoint);
+    close_files(&files);
     vp_checkpoint_close(other);
     remove(file);
     rmdir(directory);
+}
+/* A tied head is held once: with a head of its own the same model has a table of embeddings more. A head of integers is a copy beside it. */
+static uint64_t weight_bytes(const vp_model_config *config, vp_weights weights, vp_weights head, int tied) {
+    vp_engine_options options = vp_engine_options_default();
+    vp_model_config changed = *config;
+    vp_memory_block block;
+    vp_engine *engine = NULL;
+    vp_error error;
+    changed.tied_head = tied;
+    memset(&block, 0, sizeof block);
+    options.config = &changed; options.weights = weights; options.head_weights = head; options.device = TEST_DEVICE;
+    options.max_sequence = 16; options.max_views = 1;
+    if (CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) CHECK(vp_engine_memory(engine, 0, &block));
+    vp_engine_close(engine);
+    return block.bytes;
+}
+static void test_tied(const family *f) {
+    vp_model_config config;
+    uint64_t elements;
+    check_case("%s: the bytes of a tied head", f->name);
+    if (!place(f, "checkpoint/config.json") || !CHECK(read_config(f, "config.json", &config)) || !config.tied_head) return;
+    elements = (uint64_t)config.embedding_size * (uint64_t)config.d_model;
+    for (int wide = 0; wide < 2; wide++) {
+        vp_weights weights = wide ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16;
+        CHECK_INT(weight_bytes(&config, weights, weights, 0) - weight_bytes(&config, weights, weights, 1), (elements * (wide ? 4 : 2) + 63) / 64 * 64);
+    }
+    if (!strcmp(TEST_DEVICE, "cpu"))
+        CHECK_INT(weight_bytes(&config, VP_WEIGHTS_INT8, VP_WEIGHTS_INT8, 0), weight_bytes(&config, VP_WEIGHTS_INT8, VP_WEIGHTS_INT8, 1));
 }
 /* the words of published configs say the same as those of transformers 5 */
 static void test_styles(const family *f) {
     vp_model_config config, published;
     check_case("%s: both styles of config.json", f->name);
-    if (!place(f->name, "checkpoint/config_published_style.json")) { check_skip(f->name, "has one style"); return; }
-    if (!CHECK(read_config(f->name, "config.json", &config)) || !CHECK(read_config(f->name, "config_published_style.json", &published))) return;
+    if (!place(f, "checkpoint/config_published_style.json")) { check_skip(f->name, "has one style"); return; }
+    if (!CHECK(read_config(f, "config.json", &config)) || !CHECK(read_config(f, "config_published_style.json", &published))) return;
     CHECK(memcmp(&config, &published, sizeof config) == 0);
 }
 
@@ -522,8 +593,10 @@ int main(void) {
         run_family(&families[i], VP_WEIGHTS_FP32, NULL, 0, CASES - 1);
         run_family(&families[i], VP_WEIGHTS_BF16, NULL, 0, CASES - 1);
         test_knobs(&families[i]);
+        test_tied(&families[i]);
         if (strcmp(TEST_DEVICE, "cpu")) continue;
         test_styles(&families[i]);
+        if (is_gguf(&families[i])) continue; /* what follows is of folders */
         for (int packed = 0; packed < 2; packed++) test_converted(&families[i], packed);
         for (int k = 0; vp_engine_gemm_name(k); k++) /* every GEMM kernel this processor has */
             run_family(&families[i], VP_WEIGHTS_BF16, vp_engine_gemm_name(k), 1, 1);

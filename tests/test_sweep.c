@@ -614,8 +614,8 @@ static void test_stop_rule(void) {
 
 /* ---- a device that fails (the emulated GPU's n-th call) */
 #define GPU "sweep --synthetic tiny --data %F/data/words.jsonl --device cuda --tier_list low --top_k_list 1 2 --num_runs_per_sample 2 --max_new_tokens 2 --quiet "
-/* two samples with answers: ranks have one each, and there is a front */
-#define GPU_PAIR "sweep --synthetic tiny --data %F/data/pair.jsonl --device cuda --tier_list low --top_k_list 1 2 --num_runs_per_sample 2 --max_new_tokens 2 --quiet "
+/* two samples with answers: ranks have one each, and there is a front. Their answers are long enough for the counter of energy to move. */
+#define GPU_PAIR "sweep --synthetic tiny --data %F/data/pair.jsonl --device cuda --tier_list low --top_k_list 1 2 --num_runs_per_sample 2 --max_new_tokens 8 --quiet "
 /* The emulated counter goes at 300 W by the host's clock in steps of 5 ms. */
 static void test_energy(void) {
     static const char pair[] = "{\"id\": \"a\", \"question\": \"one two\", \"answers\": [\"x\"]}\n{\"id\": \"b\", \"question\": \"three\", \"answers\": [\"y\"]}\n";
@@ -652,6 +652,18 @@ static void test_energy(void) {
     cli("CUDA_ON_CPU_NVML=0 info --json");
     CHECK(last.out && strstr(last.out, "\"energy\": false") && strstr(last.out, "\"telemetry\": false"));
     remove_folder(in_folder("none"));
+    check_case("emulated: info and a profile say what times launches");
+    CHECK(strstr(last.out, "\"launch_timer\": \"CUDA events: no libcupti.so.13; it comes with the CUDA Toolkit\"") != NULL);
+    cli("CUDA_ON_CPU_CUPTI=130001 info");
+    CHECK(last.out && strstr(last.out, "launches on a GPU are timed by activity records of CUPTI, version 130001"));
+    cli("CUDA_ON_CPU_CUPTI=130001 run --synthetic tiny --prompt a --device cuda --profile --num_runs 1 --max_new_tokens 4 --trace %F/cupti.json");
+    CHECK(last.out && strstr(last.out, "launches timed by activity records of CUPTI, version 130001") && strstr(last.out, "gemm: emulated_gemm_"));
+    text_of_file = check_read(in_folder("cupti.json"), NULL);
+    CHECK(text_of_file && strstr(text_of_file, "\"cudaGraphLaunch\"") && strstr(text_of_file, "\"name\": \"emulated_gemm_")
+          && strstr(text_of_file, "\"launch_timer\": \"activity records of CUPTI"));
+    free(text_of_file);
+    cli("CUDA_ON_CPU_CUPTI=130001 run --synthetic tiny --prompt a --device cuda --gpu events --profile --num_runs 1 --max_new_tokens 2");
+    CHECK(last.out && strstr(last.out, "launches timed by CUDA events: as asked") && !strstr(last.out, "emulated_gemm_"));
 }
 static void test_two_devices(void) {
     char *journals[2];

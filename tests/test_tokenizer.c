@@ -242,6 +242,53 @@ static void test_other_models(void) {
     }
 }
 
+/* in a text of `capacity` bytes, what begins with `from` and ends with `end` becomes `to` */
+static void swap_part(char *text, size_t capacity, const char *from, const char *end, const char *to) {
+    char *at = strstr(text, from), *rest = at ? strstr(at, end) : NULL;
+    size_t bytes = strlen(to);
+    if (!CHECK(rest) || !CHECK(strlen(text) + bytes < capacity)) return;
+    rest += strlen(end);
+    memmove(at + bytes, rest, strlen(rest) + 1);
+    memcpy(at, to, bytes);
+}
+/* LLaVA's file with Metaspace in place of its normalizers: every scheme, with words that begin at spaces and without; "never" is not stripped */
+static void test_metaspace(void) {
+#define OF(rest) "{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\"" rest "}"
+    static const struct { const char *name, *part, *refusal; } rows[] = {
+        { "always true", OF(",\"prepend_scheme\":\"always\",\"split\":true"), NULL }, { "always true", OF(",\"add_prefix_space\":true"), NULL },
+        { "always false", OF(",\"prepend_scheme\":\"always\",\"split\":false"), NULL }, { "first true", OF(",\"prepend_scheme\":\"first\",\"split\":true"), NULL },
+        { "first false", OF(",\"prepend_scheme\":\"first\",\"split\":false"), NULL }, { "never true", OF(",\"prepend_scheme\":\"never\",\"split\":true"), NULL },
+        { "never false", OF(",\"prepend_scheme\":\"never\",\"add_prefix_space\":false,\"split\":false"), NULL },
+        { "", "{\"type\":\"Metaspace\",\"replacement\":\"_\"}", "replacement '_'" }, { "", OF(",\"prepend_scheme\":\"last\""), "prepend_scheme 'last'" },
+        { "", OF(",\"split\":1"), "split '1'" }, { "", OF(",\"add_prefix_space\":false"), "add_prefix_space 'false'" }, { "", OF(",\"x\":1"), "option 'x'" },
+    };
+#undef OF
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char *edited = (char *)malloc(1 << 20), *file;
+        size_t bytes = 0;
+        vp_tokenizer *t = NULL;
+        vp_error error;
+        if (!edited) abort();
+        check_case("%s", rows[i].part);
+        file = check_read(check_golden("othermodels/llava/checkpoint/tokenizer.json"), &bytes);
+        if (!CHECK(file && bytes < (1 << 19))) { free(file); free(edited); return; }
+        memcpy(edited, file, bytes);
+        edited[bytes] = 0;
+        swap_part(edited, 1 << 20, "\"normalizer\": {", "\"pre_tokenizer\": null", "\"normalizer\": null, \"pre_tokenizer\": PRE");
+        swap_part(edited, 1 << 20, "PRE", "PRE", rows[i].part);
+        if (!strncmp(rows[i].name, "never", 5)) swap_part(edited, 1 << 20, ",\n      {\n        \"type\": \"Strip\"", "}", "");
+        if (rows[i].refusal) {
+            CHECK(vp_tokenizer_load(edited, strlen(edited), &t, &error) != VP_OK);
+            check_note(strstr(error.text, rows[i].refusal) != NULL, __FILE__, __LINE__, "\"%s\" lacks \"%s\"", error.text, rows[i].refusal);
+        } else if (CHECK_INT(vp_tokenizer_load(edited, strlen(edited), &t, &error), VP_OK)) {
+            check_rows("othermodels/llava/metaspace.jsonl", t, rows[i].name, 24, check_other_text);
+        } else printf("%s: %s\n", error.where, error.text);
+        vp_tokenizer_free(t);
+        free(edited);
+        free(file);
+    }
+}
+
 /* the file of a model with `from` replaced by `to` is refused by the name of what is not implemented */
 static void test_other_refusals(void) {
     static const struct { const char *model, *from, *to; vp_result code; const char *where, *text; } rows[] = {
@@ -910,6 +957,7 @@ static void test_memory(void) {
 int main(void) {
     test_goldens();
     test_other_models();
+    test_metaspace();
     test_other_refusals();
     test_classes();
     test_pipeline();

@@ -299,6 +299,7 @@ static int64_t make_run(vp_trace_run *run, int64_t begin, int32_t steps, int64_t
                 l->part = i < per_stage / 2 ? VP_PART_ATTENTION : VP_PART_EXPERTS;
                 l->block = stage == VP_STAGE_H2D ? -1 : i / 4;
                 l->kind = stage == VP_STAGE_H2D ? VP_LAUNCH_COPY_TO_DEVICE : i == per_stage - 1 ? VP_LAUNCH_COPY : VP_LAUNCH_KERNEL;
+                l->file = "vlmprof_kernels.cu";
                 l->line = 100 + i;
                 l->shape[0] = 5; l->shape[1] = 6; l->shape[2] = 7;
                 l->dimensions = i % 3 == 1 ? 3 : 2;

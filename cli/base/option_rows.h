@@ -53,6 +53,9 @@
     {"threads", COUNT, "N", "0", 0, 4096, NULL, "CPU threads; 0: all this process may use"}
 #define OPTION_GEMM \
     {"gemm", TEXT, "NAME", "auto", 0, 0, NULL, "CPU matrix kernel; auto: the fastest, by a short measurement"}
+#define OPTION_GPU \
+    {"gpu", TEXTS, "WORD...", NULL, 0, 0, NULL, \
+     "what a GPU does differently: events (a profile times launches by events where CUPTI could do it)"}
 #define OPTION_LATENCY \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft", \
      "the latency that accuracy is held against"}

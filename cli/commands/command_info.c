@@ -284,6 +284,10 @@ static void print_gpu_tools(int32_t index) {
                     telemetry.sm_clock_mhz, telemetry.sm_clock_max_mhz, index,
                     (long long)steady_clock_mhz(&telemetry), (long long)steady_clock_mhz(&telemetry));
 }
+/* "activity records of CUPTI .." or "CUDA events: why" */
+static void print_launch_timer(void) {
+    if (vp_device_launch_timer()) print_plain("profiles    launches on a GPU are timed by %s\n", vp_device_launch_timer());
+}
 static void print_gpus(int32_t count) {
     for (int32_t i = 0; i < count; i++) {
         vp_device_info gpu;
@@ -322,6 +326,7 @@ static void print_info(const struct cpu_info *cpu, int32_t gpu_count, const char
                     cpu->chosen[fp32][0], cpu->chosen[fp32][1], cpu->chosen[fp32][2]);
     if (no_gpu) print_plain("gpu         none: %s\n", no_gpu);
     print_gpus(gpu_count);
+    if (gpu_count) print_launch_timer();
     if (model) print_model(model, holdings);
 }
 
@@ -359,6 +364,7 @@ static void print_info_json(const struct cpu_info *cpu, int32_t gpu_count, const
     put_gpus(&writer, gpu_count);
     vp_json_end_array(&writer);
     put_text(&writer, "gpus_note", no_gpu);
+    put_text(&writer, "launch_timer", gpu_count ? vp_device_launch_timer() : NULL);
     vp_json_key(&writer, "gpu_tools");
     vp_json_begin_array(&writer);
     for (int32_t i = 0; i < gpu_count; i++) put_gpu_tools(&writer, i);

@@ -72,6 +72,7 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_DEVICE,
     OPTION_THREADS,
     OPTION_GEMM,
+    OPTION_GPU,
     OPTION_GROUP("profiling"),
     {"profile", FLAG, NULL, NULL, 0, 0, NULL,
      "time every operation: torch.profiler's table instead of the stages, of the requests that the schedule records"},
@@ -218,7 +219,7 @@ static int run_prepare(const struct options *options, struct run_state *state) {
     if (is_given(options, "style") && is_given(options, "raw_prompt"))
         return complain(EXIT_USAGE, "--style and --raw_prompt exclude each other");
     if ((code = tile_options_of(options, &state->tiles)) != 0 || (code = check_device(options)) != 0
-        || (code = check_gemm(options)) != 0)
+        || (code = check_gemm(options)) != 0 || (code = check_gpu_switches(options)) != 0)
         return code;
     if ((code = model_load(options, &state->model)) != 0 || (code = run_check_knobs(options, state)) != 0
         || (code = run_choose_knobs(options, state)) != 0)

@@ -111,6 +111,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_DEVICE,
     OPTION_THREADS,
     OPTION_GEMM,
+    OPTION_GPU,
     OPTION_GROUP("profiling"),
     {"use_profiler", FLAG, NULL, NULL, 0, 0, NULL,
      "the first sample of each configuration once more, operation by operation: "
@@ -462,6 +463,7 @@ static int sweep_plan(struct sweep *sweep) {
     if (is_given(options, "endpoint")) return sweep_plan_servers(sweep);
     if ((code = sweep_rank(sweep)) != 0) return code;
     if ((code = check_device(options)) != 0 || (code = check_gemm(options)) != 0
+        || (code = check_gpu_switches(options)) != 0
         || (code = model_load(options, &sweep->model)) != 0 || (code = check_prompts(options, &sweep->model)) != 0)
         return code;
     warn_of_template(&sweep->model);

@@ -299,6 +299,7 @@ static int plan_fingerprint(const struct options *options, const struct model *m
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) hash = hash_text(hash, text_of(options, texts[i]));
     hash = hash_number(hash, plan->ignore_eos);
     if (is_given(options, "answer_hint")) hash = hash_text(hash, text_of(options, "answer_hint"));
+    for (size_t i = 0; i < opt(options, "gpu")->count; i++) hash = hash_text(hash, opt(options, "gpu")->items[i]);
     if (strcmp(text_of(options, "head_weights"), "bf16") != 0)
         hash = hash_text(hash, text_of(options, "head_weights"));
     if (text_of(options, "importance_scores_file")) {

@@ -237,6 +237,27 @@ int check_gemm(const struct options *options) {
                ? 0
                : complain(EXIT_USAGE, "--gemm: this processor has no \"%s\"; it has: %s", gemm, names);
 }
+/* words of --gpu */
+static const struct gpu_word { const char *word; uint32_t flag; } GPU_WORDS[] = {{"events", VP_GPU_EVENTS}};
+/* vp_gpu_switch of a word; 0: none has it */
+static uint32_t gpu_switch_of(const char *word) {
+    for (size_t i = 0; i < sizeof GPU_WORDS / sizeof *GPU_WORDS; i++)
+        if (!strcmp(GPU_WORDS[i].word, word)) return GPU_WORDS[i].flag;
+    return 0;
+}
+int check_gpu_switches(const struct options *options) {
+    const struct option_value *words = opt(options, "gpu");
+    for (size_t i = 0; i < words->count; i++)
+        if (!gpu_switch_of(words->items[i]))
+            return complain(EXIT_USAGE, "--gpu: \"%s\" is none of: events", words->items[i]);
+    return 0;
+}
+static uint32_t gpu_switches_of(const struct options *options) {
+    uint32_t switches = 0;
+    for (size_t i = 0; has_option(options, "gpu") && i < opt(options, "gpu")->count; i++)
+        switches |= gpu_switch_of(opt(options, "gpu")->items[i]);
+    return switches;
+}
 
 int model_load(const struct options *options, struct model *model) {
     memset(model, 0, sizeof *model);
@@ -292,6 +313,7 @@ vp_engine_options engine_options_of(const struct options *options, const struct 
         settings.head_weights = weights_of(text_of(options, "head_weights"));
     }
     settings.threads = (int32_t)number_of(options, "threads");
+    settings.gpu = gpu_switches_of(options);
     settings.max_sequence = max_sequence;
     settings.max_views = max_views;
     settings.progress = engine_progress;

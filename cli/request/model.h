@@ -47,6 +47,7 @@ int model_load_folder(struct model *model); /* or a file */
 /* Check --device, and that the GPU it names is there, and --gemm, before anything is loaded or written. */
 int check_device(const struct options *options);
 int check_gemm(const struct options *options);
+int check_gpu_switches(const struct options *options);
 
 /* Loads what --model or --synthetic names, everything but the weights: shape, tokenizer, ids. The caller calls
  * model_free, after a failure too. */

@@ -16,6 +16,7 @@ static vp_processor_kind kind_of(const vp_model_config *config) {
     case VP_ARCHITECTURE_IDEFICS3:
     case VP_ARCHITECTURE_SMOLVLM: return VP_PROCESSOR_IDEFICS3;
     case VP_ARCHITECTURE_INTERNVL: return VP_PROCESSOR_INTERNVL;
+    case VP_ARCHITECTURE_INTERNVL_CHAT: return VP_PROCESSOR_INTERNVL_CHAT;
     case VP_ARCHITECTURE_QWEN2_5_VL: return VP_PROCESSOR_QWEN2_5_VL;
     case VP_ARCHITECTURE_QWEN3_VL:
     case VP_ARCHITECTURE_QWEN3_VL_MOE: return VP_PROCESSOR_QWEN3_VL;
@@ -23,7 +24,9 @@ static vp_processor_kind kind_of(const vp_model_config *config) {
     case VP_ARCHITECTURE_MOLMO2: return VP_PROCESSOR_MOLMO2;
     case VP_ARCHITECTURE_LLAMA:
     case VP_ARCHITECTURE_QWEN2:
-    case VP_ARCHITECTURE_QWEN3: return VP_PROCESSOR_PLAIN;
+    case VP_ARCHITECTURE_QWEN3:
+    case VP_ARCHITECTURE_QWEN3_MOE:
+    case VP_ARCHITECTURE_GEMMA3_TEXT: return VP_PROCESSOR_PLAIN;
     default: return VP_PROCESSOR_OLMOE;
     }
 }
@@ -147,6 +150,32 @@ static int load_template(const struct model_files *source, struct other_files *f
     return code;
 }
 
+/* InternVL's original form: numbers of tiles and the name of the prompt's template stand in config.json, and the
+ * template's separator ends an answer. A chat_template of its tokenizer is not used by the reference. */
+static int load_internvl_chat(const struct model_files *source, const vp_json *json, const vp_tokenizer *tokenizer,
+                              struct other_files *files, int32_t *eos) {
+    static const char *const flags[] = {"dynamic_image_size", "use_thumbnail"};
+    static const char *const numbers[][2] = {{"min_dynamic_patch", "min_patches"},
+                                             {"max_dynamic_patch", "max_patches"}};
+    const uint32_t template_node = vp_json_get(json, 0, "template");
+    vp_error error = {VP_OK, -1, "", ""};
+    for (int i = 0; i < 2; i++) {
+        const uint32_t flag = vp_json_get(json, 0, flags[i]), number = vp_json_get(json, 0, numbers[i][0]);
+        int64_t value = 0;
+        if (!node_is(json, flag, VP_JSON_TRUE))
+            return complain(EXIT_INPUT, "%s: config.json: %s: only true is implemented", source->name, flags[i]);
+        if (number == VP_JSON_NONE) continue;
+        if (vp_json_to_int(json, number, &value) != VP_OK
+            || vp_family_set_number(&files->processor.family, numbers[i][1], (double)value, &error) != VP_OK)
+            return complain(EXIT_INPUT, "%s: config.json: %s is no number of tiles", source->name, numbers[i][0]);
+    }
+    files->has_template = 1;
+    files->knows_template = node_is(json, template_node, VP_JSON_STRING)
+                            && vp_json_equals(json, template_node, "internvl2_5");
+    *eos = vp_tokenizer_added_id(tokenizer, "<|im_end|>");
+    return 0;
+}
+
 int other_files_load(const struct model_files *source, const vp_model_config *config, const vp_tokenizer *tokenizer,
                      const vp_json *config_json, const vp_json *preprocessor, struct other_files *files,
                      vp_special_ids *ids, uint64_t *identity) {
@@ -165,6 +194,8 @@ int other_files_load(const struct model_files *source, const vp_model_config *co
     if (files->image_token >= rows || ids->bos >= rows)
         return complain(EXIT_INPUT, "%s: a special token of tokenizer.json has no embedding: config.json has %d rows",
                         source->name, rows);
+    if (files->processor.kind == VP_PROCESSOR_INTERNVL_CHAT)
+        return load_internvl_chat(source, config_json, tokenizer, files, &ids->eos);
     code = load_eos(source, config_json, files, &ids->eos, identity);
     if (!code && files->processor.kind == VP_PROCESSOR_MOLMO2)
         code = load_text(source, &files->processor, identity);
@@ -183,6 +214,7 @@ static const char *const markers_of[VP_PROCESSOR_COUNT][8] = {
     {"<|im_end|>", "<im_patch>", "<|im_start|>", "<|image|>", "<im_start>", "<low_res_im_start>", "<im_end>",
      "<im_col>"},
     {"<|endoftext|>"},
+    {"<|im_end|>", "<IMG_CONTEXT>", "<|im_start|>", "<img>", "</img>"},
 }; /* the first one ends an answer */
 
 /* all of a kind; Idefics3's name the places of its views, too */

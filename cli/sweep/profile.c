@@ -243,6 +243,10 @@ static void write_notes(struct text_buffer *out, const struct profiler *profiler
     snprintf(line, sizeof line, "ceilings measured on this device: reading %.4g GB/s, products %.4g TFLOP/s\n",
              profiler->ops.ceilings.bytes_per_s / 1e9, profiler->ops.ceilings.flops_per_s / 1e12);
     text_add_string(out, line);
+    if (profiler->on_gpu) {
+        snprintf(line, sizeof line, "launches timed by %s\n", vp_engine_launch_timer(profiler->session->engine));
+        text_add_string(out, line);
+    }
     if (profiler->ops.dropped_calls + profiler->lost_launches) {
         snprintf(line, sizeof line, "%lld calls are in no row: there was no room\n",
                  (long long)(profiler->ops.dropped_calls + profiler->lost_launches));
@@ -312,6 +316,7 @@ static void put_profile(vp_json_writer *writer, const struct profiler *profiler,
     put_bool(writer, "synthetic", state->model.synthetic);
     put_answer(writer, "answer", state->runs);
     put_text(writer, "timing", "op");
+    put_text(writer, "launch_timer", vp_engine_launch_timer(profiler->session->engine));
     put_int(writer, "steps", profiler->steps);
     put_double(writer, "step_ms", profiler->total_ns / (double)profiler->steps / 1e6);
     put_int(writer, "lost_launches", profiler->lost_launches);

@@ -66,6 +66,7 @@ static void facts_of_machine(struct text_list *facts, const struct profiler *pro
     struct text_buffer line = {NULL, 0, 0};
     fact(facts, "device", vp_engine_device(engine));
     if (vp_engine_device_note(engine)[0]) fact(facts, "device note", vp_engine_device_note(engine));
+    if (profiler->on_gpu) fact(facts, "launches timed by", vp_engine_launch_timer(engine));
     fact(facts, "gemm for 1 row", vp_engine_gemm(engine, 1));
     fact(facts, "gemm for 1024 rows", vp_engine_gemm(engine, 1024));
     fact_line(facts, "ceilings", "reading %.4g GB/s, products %.4g TFLOP/s", profiler->ops.ceilings.bytes_per_s / 1e9,

@@ -258,7 +258,8 @@ int profiler_trace_open(struct profiler *profiler, const char *path) {
     vp_error error = {VP_OK, -1, "", ""};
     const vp_trace_metadata metadata[] = {{"vlmprof_version", VLMPROF_VERSION},
                                           {"model", profiler->session->model->name},
-                                          {"device", vp_engine_device(profiler->session->engine)}};
+                                          {"device", vp_engine_device(profiler->session->engine)},
+                                          {"launch_timer", vp_engine_launch_timer(profiler->session->engine)}};
     vp_result result;
     free(profiler->trace_path);
     profiler->trace_path = copy_text(path, strlen(path));
@@ -272,7 +273,7 @@ int profiler_trace_open(struct profiler *profiler, const char *path) {
         settings.world_size = rank.world_size;
     }
     settings.metadata = metadata;
-    settings.metadata_count = 3;
+    settings.metadata_count = 4;
     if (profiler->on_gpu && vp_device_describe(gpu_of(profiler->session->engine), &gpu, &error) == VP_OK) {
         device = vp_trace_device_of(0, gpu.name, gpu.memory_bytes, gpu.compute_major, gpu.compute_minor,
                                     gpu.multiprocessor_count);

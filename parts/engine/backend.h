@@ -69,6 +69,14 @@ typedef struct vk_heads {
     int window;                     /* keys that a token sees, its own among them; 0: all up to it */
 } vk_heads;
 
+/* Where embeddings lie, in-type: rows of `ld` elements or, of a tied head that is held once, the panels of a vk_linear
+ * whose k_padded is ld. `scale` multiplies them, and in bf16 mode the product rounds; 0: they stay as they are. */
+typedef struct vk_table {
+    const void *rows;
+    int ld, panels;
+    float scale;
+} vk_table;
+
 /* A picture of any size in patches, and the side of the square of learned positions that is stretched over it. Its
  * patches come view by view, row by row in a view of pool x pool. */
 typedef struct vk_picture_grid {
@@ -94,7 +102,8 @@ typedef struct vk_kernels {
                            int windows, int keys, int heads, int head_dim, int ld_out, int wide);
     void (*silu_mul)(vk_queue *queue, void *out, const float *gate_up, int rows, int width, int ld_out, int wide);
     void (*gelu_mul)(vk_queue *queue, void *out, const float *gate_up, int rows, int width, int ld_out, int wide);
-    void (*embed)(vk_queue *queue, float *out, const void *table, const int32_t *ids, int rows, int width, int wide);
+    void (*embed)(vk_queue *queue, float *out, const vk_table *table, const int32_t *ids, int rows, int width,
+                  int wide);
     void (*scatter_add)(vk_queue *queue, float *stream, const float *features, const int32_t *index, int rows,
                         int width);
     void (*qk_norm_rope)(vk_queue *queue, void *q, void *key, void *value, const float *qkv, const vk_heads *heads,

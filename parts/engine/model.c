@@ -9,9 +9,10 @@ enum { NAME_BYTES = 192 };
 
 const vk_description *vk_description_of(const vp_model_config *config) {
     static const vk_description *const descriptions[VP_ARCHITECTURE_COUNT] = {
-        &vk_molmoe,   &vk_molmo,    &vk_olmoe,      &vk_llava,    &vk_idefics3,
-        &vk_idefics3, &vk_internvl, &vk_qwen2_5_vl, &vk_qwen3_vl, &vk_qwen3_vl,
-        &vk_gemma3,   &vk_molmo2,   &vk_llama,      &vk_llama,    &vk_llama
+        &vk_molmoe,   &vk_molmo,    &vk_olmoe,         &vk_llava,       &vk_idefics3,
+        &vk_idefics3, &vk_internvl, &vk_internvl_chat, &vk_qwen2_5_vl,  &vk_qwen3_vl,
+        &vk_qwen3_vl, &vk_gemma3,   &vk_molmo2,        &vk_llama,       &vk_llama,
+        &vk_llama,    &vk_gemma3_text, &vk_olmoe
     };
     return descriptions[config->architecture];
 }

@@ -54,6 +54,7 @@ void vk_pass_scale(vk_pass *pass, float times, float plus);
  * `head` is named without ".weight". */
 void vk_pass_language(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix,
                       const char *head);
+float vk_embedding_scale(const vp_model_config *config, int wide); /* as wide as what it multiplies */
 void vk_pass_clip(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix);
 void vk_pass_projector(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix);
 extern const vk_draw vk_common_draws[];      /* for those names */
@@ -75,8 +76,8 @@ struct vk_description {
     const char *const *fp32;
     int32_t (*is_dead_view)(const float *pixels, size_t count); /* whether the view holds no picture; NULL: none does */
 };
-extern const vk_description vk_molmoe, vk_molmo, vk_olmoe, vk_llava, vk_idefics3, vk_internvl, vk_qwen2_5_vl,
-    vk_qwen3_vl, vk_gemma3, vk_molmo2, vk_llama;
+extern const vk_description vk_molmoe, vk_molmo, vk_olmoe, vk_llava, vk_idefics3, vk_internvl, vk_internvl_chat,
+    vk_qwen2_5_vl, vk_qwen3_vl, vk_gemma3, vk_gemma3_text, vk_molmo2, vk_llama;
 
 const vk_description *vk_description_of(const vp_model_config *config);
 /* what the kernels cannot serve */

@@ -96,21 +96,27 @@ static void layer_weights(vk_pass *pass, vk_block *block, const vp_model_config 
     vk_pass_linear(pass, &block->down[0], d, dim, VK_LLM, "%slayers.%d.mlp.down_proj", prefix, index);
 }
 
+float vk_embedding_scale(const vp_model_config *config, int wide) {
+    return wide ? config->embedding_scale : vp_bf16_to_f32(vp_f32_to_bf16(config->embedding_scale));
+}
+
 void vk_pass_language(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix,
                       const char *head) {
-    int d = config->d_model, rows = config->embedding_size;
-    float scale = config->embedding_scale;
-    vk_pass_table(pass, &model->embedding, rows, d);
-    /* the factor is as wide as what it multiplies */
-    vk_pass_scale(pass, pass->wide ? scale : vp_bf16_to_f32(vp_f32_to_bf16(scale)), 0.0f);
-    vk_pass_table_rows(pass, model->embedding, 0, rows, d, "%sembed_tokens.weight", prefix);
+    int d = config->d_model, rows = config->embedding_size,
+        once = config->tied_head && !(pass->arena ? pass->head_bits : model->head.bits);
+    if (!once) {
+        vk_pass_table(pass, &model->embedding, rows, d);
+        vk_pass_scale(pass, vk_embedding_scale(config, pass->wide), 0.0f);
+        vk_pass_table_rows(pass, model->embedding, 0, rows, d, "%sembed_tokens.weight", prefix);
+    }
     vk_pass_scale(pass, config->norm_plus_one ? 1.0f : 0.0f, 1.0f);
     vk_pass_norm(pass, &model->ln_f, d, 0, "%snorm", prefix);
     vk_pass_scale(pass, 0.0f, 0.0f);
     for (int b = 0; b < config->block_count; b++) layer_weights(pass, &model->blocks[b], config, prefix, b);
-    /* a tied head is the embedding once more, in the layout of products */
+    /* a tied head of integers is a second copy */
     if (config->tied_head) vk_pass_linear(pass, &model->head, rows, d, VK_HEAD, "%sembed_tokens", prefix);
     else vk_pass_linear(pass, &model->head, rows, d, VK_HEAD, "%s", head);
+    if (once) model->embedding = model->head.weights;
 }
 
 /* CLIP and SigLIP: CLIP has a class token and a norm in front, SigLIP a bias of its patches */

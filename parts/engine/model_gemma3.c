@@ -29,4 +29,10 @@ static void gemma3_weights(vk_pass *pass, vk_model *model, const vp_model_config
                   "multi_modal_projector.mm_input_projection_weight");
 }
 
+static void gemma3_text_weights(vk_pass *pass, vk_model *model, const vp_model_config *config) {
+    vk_pass_language(pass, model, config, "model.", "lm_head");
+}
+
+const vk_description vk_gemma3_text = { "Gemma 3 without a tower", NULL, gemma3_text_weights, gemma3_draws,
+                                        vk_common_fp32, NULL };
 const vk_description vk_gemma3 = { "Gemma 3", NULL, gemma3_weights, gemma3_draws, vk_common_fp32, NULL };

@@ -1,7 +1,8 @@
-/* model_internvl.c - InternVL3 and 3.5 in transformers' form: InternViT, windows of patches, a norm and two matrices,
- * Qwen2, Qwen3 or Llama
+/* model_internvl.c - InternVL3 and 3.5: InternViT, windows of patches, a norm and two matrices, Qwen2, Qwen3 or Llama;
+ * in transformers' form and under the original names
  *
- * source: transformers 5.23.0, models/internvl/modeling_internvl.py */
+ * source: transformers 5.23.0, models/internvl/modeling_internvl.py; convert_internvl_weights_to_hf.py of
+ * huggingface/transformers 015d3b2; OpenGVLab/InternVL, modeling_intern_vit.py and modeling_internvl_chat.py */
 #include "model.h"
 
 #define TOWER "vision_tower."
@@ -33,3 +34,35 @@ static void internvl_weights(vk_pass *pass, vk_model *model, const vp_model_conf
 }
 
 const vk_description vk_internvl = { "InternVL", NULL, internvl_weights, vk_common_draws, vk_common_fp32, NULL };
+
+/* ---- the original form: q, k and v are one matrix */
+#undef TOWER
+#undef LAYER
+#define TOWER "vision_model."
+#define LAYER TOWER "encoder.layers.%d."
+static void chat_block_weights(vk_pass *pass, vk_vit_block *block, const vp_model_config *config, int index) {
+    int width = config->vit_width, hidden = config->vit_mlp_dim;
+    vk_pass_floats(pass, &block->scale1, 1, width, LAYER "ls1", index);
+    vk_pass_floats(pass, &block->scale2, 1, width, LAYER "ls2", index);
+    vk_pass_norm(pass, &block->attention_norm, width, VK_BIAS, LAYER "norm1", index);
+    vk_pass_norm(pass, &block->ffn_norm, width, VK_BIAS, LAYER "norm2", index);
+    vk_pass_linear(pass, &block->qkv, 3 * width, width, config->vit_qkv_bias ? VK_BIAS : 0, LAYER "attn.qkv", index);
+    vk_pass_linear(pass, &block->wo, width, width, VK_BIAS, LAYER "attn.proj", index);
+    vk_pass_linear(pass, &block->w1, hidden, width, VK_BIAS, LAYER "mlp.fc1", index);
+    vk_pass_linear(pass, &block->w2, width, hidden, VK_BIAS, LAYER "mlp.fc2", index);
+}
+static void internvl_chat_weights(vk_pass *pass, vk_model *model, const vp_model_config *config) {
+    int width = config->vit_width, in = width * config->geometry.pool * config->geometry.pool;
+    vk_pass_language(pass, model, config, "language_model.model.", "language_model.lm_head");
+    vk_pass_floats(pass, &model->class_embedding, 1, width, TOWER "embeddings.class_embedding");
+    vk_pass_floats(pass, &model->positions, config->vit_positions, width, TOWER "embeddings.position_embedding");
+    vk_pass_patches(pass, &model->patch, width, config->geometry.patch_px, 1, VK_BIAS,
+                    TOWER "embeddings.patch_embedding");
+    for (int b = 0; b < config->vit_blocks_needed; b++) chat_block_weights(pass, &model->vit[b], config, b);
+    vk_pass_norm(pass, &model->projector_norm, in, VK_BIAS, "mlp1.0");
+    vk_pass_linear(pass, &model->projector_in, config->projector_dim, in, VK_BIAS, "mlp1.1");
+    vk_pass_linear(pass, &model->projector_down, config->d_model, config->projector_dim, VK_BIAS, "mlp1.3");
+}
+static const char *const chat_fp32[] = { "class_embedding", "position_embedding", NULL };
+const vk_description vk_internvl_chat = { "InternVL (original)", NULL, internvl_chat_weights, vk_common_draws,
+                                          chat_fp32, NULL };

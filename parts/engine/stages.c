@@ -302,9 +302,16 @@ void vk_connector(vp_engine *engine, int first, int count) {
 }
 
 void vk_embed(vp_engine *engine, const int32_t *ids, int rows) {
+    const vk_model *model = &engine->model;
+    vk_table table = { model->embedding, engine->config.d_model, 0, 0.0f };
+    if (model->embedding == model->head.weights) {
+        table.ld = model->head.k_padded;
+        table.panels = !engine->backend->row_major;
+        table.scale = vk_embedding_scale(&engine->config, engine->wide);
+    }
     vk_at(engine->queue, VP_PART_EMBED, -1);
-    engine->backend->kernels.embed(engine->queue, engine->buffers.x, engine->model.embedding, ids, rows,
-                                   engine->config.d_model, engine->wide);
+    engine->backend->kernels.embed(engine->queue, engine->buffers.x, &table, ids, rows, engine->config.d_model,
+                                   engine->wide);
 }
 
 void vk_add_image(vp_engine *engine) {

@@ -66,6 +66,7 @@ vk_source vk_open_source(vk_loader *loader, const char *name, int64_t rows, int6
             loader->result = vp_fail(loader->error, VP_ERR_MISMATCH, -1, name,
                                      "the tensor has another shape than the config says");
         else vp_checkpoint_advise(loader->checkpoint, &source.tensor, 1);
+        if (source.tensor.with_one) source.plus = 0.0f;
         return source;
     }
     source.synthetic = 1;
@@ -259,56 +260,115 @@ static VK_CLONES void vk_interleave(uint32_t *panel, const uint32_t *rows, int f
             panel[(size_t)j * VK_PAD + (size_t)(first + c)] = rows[(size_t)c * (size_t)words + (size_t)j];
 }
 
-/* The f32 values of a row -> column `column` of a panel of integers (kernels/quant_rows.h). 8 bits: the largest value
- * becomes 127 or -127; 4 bits: -8, as GGUF's Q4_0 has it. */
-static void vk_quantise(char *panel, int column, const float *row, int k_padded, int bits) {
-    static const int byte_of[4] = { 0, 2, 1, 3 };
-    int each = bits == 8 ? 4 : 8;
-    for (int first = 0; first < k_padded; first += VK_QUANT_BLOCK) {
-        const float *from = row + first;
-        float most = 0.0f, scale, inverse;
-        for (int k = 0; k < VK_QUANT_BLOCK; k++)
-            if (fabsf(from[k]) > fabsf(most)) most = from[k];
-        scale = bits == 8 ? fabsf(most) / 127.0f : most / -8.0f;
-        inverse = scale != 0.0f ? 1.0f / scale : 0.0f;
-        memcpy(panel + column * 4, &scale, 4);
-        panel += VK_PAD * 4;
-        for (int k = 0; k < VK_QUANT_BLOCK; k++) {
-            char *at = panel + (k / each * VK_PAD + column) * 4 + byte_of[k % 4];
-            float whole = roundf(from[k] * inverse);
-            if (bits == 8) *at = (char)(int8_t)fminf(fmaxf(whole, -127.0f), 127.0f);
-            else if (k % 8 < 4) *at = (char)(int)fminf(fmaxf(whole + 8.0f, 0.0f), 15.0f);
-            else *at = (char)(uint8_t)((uint8_t)*at | (int)fminf(fmaxf(whole + 8.0f, 0.0f), 15.0f) << 4);
+/* Truth: rows can be drawn where they belong, without a row in between. */
+static int vk_is_drawn_whole(const vk_source *source) {
+    return source->synthetic && !source->patch_px && !source->columns && !source->times;
+}
+/* The same bits as VK_PAD rows from vk_source_row, interleaved: a value depends on its row and column alone. */
+static VK_CLONES void vk_draw_panel(const vk_source *source, int64_t row, uint32_t *panel, int k, int k_padded,
+                                    int wide) {
+    const int whole = wide ? k : k / 2, words = wide ? k_padded : k_padded / 2;
+    const float scale = source->scale, offset = source->offset;
+    uint32_t keys[VK_PAD];
+    for (int c = 0; c < VK_PAD; c++) keys[c] = vk_row_key(source, source->first + row + c);
+    for (int j = 0; j < whole; j++) {
+        uint32_t *line = panel + (size_t)j * VK_PAD;
+        if (wide) {
+            VK_SIMD for (int c = 0; c < VK_PAD; c++)
+                ((float *)(void *)line)[c] = offset + scale * vk_drawn(keys[c], (uint32_t)j);
+        } else {
+            VK_SIMD for (int c = 0; c < VK_PAD; c++)
+                line[c] = vk_f2b(offset + scale * vk_drawn(keys[c], (uint32_t)(2 * j)))
+                          | (uint32_t)vk_f2b(offset + scale * vk_drawn(keys[c], (uint32_t)(2 * j + 1))) << 16;
         }
-        panel += VK_PAD * VK_QUANT_BLOCK * bits / 8;
+    }
+    if (!wide && k % 2)
+        for (int c = 0; c < VK_PAD; c++)
+            panel[(size_t)whole * VK_PAD + (size_t)c] =
+                vk_f2b(offset + scale * vk_drawn(keys[c], (uint32_t)(k - 1)));
+    for (int j = whole + (!wide && k % 2); j < words; j++) memset(panel + (size_t)j * VK_PAD, 0, VK_PAD * 4);
+}
+
+/* half away from zero, as roundf, in a form that compilers vectorise; NaN and what is far outside become a limit */
+static inline int vk_rounded_off(float value) {
+    const float held = value > -512.0f ? value < 512.0f ? value : 512.0f : -512.0f;
+    const int whole = (int)held;
+    const float rest = held - (float)whole;
+    return whole + (rest >= 0.5f) - (rest <= -0.5f);
+}
+static inline int vk_clamped(int value, int least, int most) {
+    return value < least ? least : value > most ? most : value;
+}
+/* VK_QUANT_BLOCK lines of f32, each with a value of all VK_PAD rows -> columns first.. of a block of a panel of integers
+ * (kernels/quant_rows.h). 8 bits: the largest value of a row becomes 127 or -127; 4 bits: -8, as GGUF's Q4_0 has it. */
+static VK_CLONES void vk_quantise_block(char *block, const float *lines, int first, int count, int bits) {
+    static const int line_of[4] = {0, 2, 1, 3}; /* of a word's bytes */
+    const int last = first + count, each = bits == 8 ? 4 : 8;
+    float most[VK_PAD] = {0.0f}, inverse[VK_PAD], *scales = (float *)(void *)block;
+    uint32_t *words = (uint32_t *)(void *)(block + VK_PAD * 4);
+    for (int k = 0; k < VK_QUANT_BLOCK; k++) {
+        const float *line = lines + (size_t)k * VK_PAD;
+        VK_SIMD for (int c = first; c < last; c++) /* a NaN stays: the scale says it, and the logits will */
+            most[c] = !(fabsf(line[c]) <= fabsf(most[c])) ? line[c] : most[c];
+    }
+    VK_SIMD for (int c = first; c < last; c++) {
+        scales[c] = bits == 8 ? fabsf(most[c]) / 127.0f : most[c] / -8.0f;
+        inverse[c] = scales[c] != 0.0f ? 1.0f / scales[c] : 0.0f;
+    }
+    for (int k = 0; k < VK_QUANT_BLOCK; k += each, words += VK_PAD) {
+        VK_SIMD for (int c = first; c < last; c++) words[c] = 0;
+        for (int i = 0; i < 4; i++) {
+            const float *low = lines + (size_t)(k + line_of[i]) * VK_PAD, *high = low + 4 * VK_PAD;
+            if (bits == 8) {
+                VK_SIMD for (int c = first; c < last; c++)
+                    words[c] |= (uint32_t)(vk_clamped(vk_rounded_off(low[c] * inverse[c]), -127, 127) & 0xff) << 8 * i;
+            } else {
+                VK_SIMD for (int c = first; c < last; c++)
+                    words[c] |= (uint32_t)(vk_clamped(vk_rounded_off(low[c] * inverse[c]) + 8, 0, 15)
+                                           | vk_clamped(vk_rounded_off(high[c] * inverse[c]) + 8, 0, 15) << 4) << 8 * i;
+            }
+        }
+    }
+}
+
+/* Rows first.. of a panel, `count` of them from row `from` of the source on. rows: room for VK_PAD rows as they are read;
+ * lines: f32 [k_padded, VK_PAD], for integers alone. */
+static void vk_pack_panel(const vk_source *source, const vk_linear *linear, int64_t from, char *panel, int first,
+                          int count, char *rows, float *lines) {
+    const int wide = linear->wide || linear->bits;
+    const size_t row_bytes = (size_t)linear->k_padded * (wide ? 4 : 2);
+    uint32_t *words = linear->bits ? (uint32_t *)(void *)lines : (uint32_t *)(void *)panel;
+    if (count == VK_PAD && vk_is_drawn_whole(source)) {
+        vk_draw_panel(source, from, words, linear->k, linear->k_padded, wide);
+    } else {
+        for (int r = 0; r < count; r++)
+            vk_source_row(source, from + r, rows + (size_t)r * row_bytes, linear->k, linear->k_padded, wide);
+        vk_interleave(words, (const uint32_t *)(const void *)rows, first, count, (int)(row_bytes / 4));
+    }
+    for (int k = 0; linear->bits && k < linear->k_padded; k += VK_QUANT_BLOCK) {
+        vk_quantise_block(panel, lines + (size_t)k * VK_PAD, first, count, linear->bits);
+        panel += VK_PAD * 4 + VK_PAD * VK_QUANT_BLOCK * linear->bits / 8;
     }
 }
 
 /* tensor [rows, k] -> rows first_row.. of panels */
 static int vk_pack_rows(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row,
                         int rows) {
-    size_t row_bytes = (size_t)linear->k_padded * (linear->wide || linear->bits ? 4 : 2);
+    const size_t row_bytes = (size_t)linear->k_padded * (linear->wide || linear->bits ? 4 : 2),
+                 line_bytes = linear->bits ? (size_t)linear->k_padded * VK_PAD * 4 : 0;
     int first_panel = first_row / VK_PAD, last_panel = (first_row + rows - 1) / VK_PAD, failed = 0;
     VK_PRAGMA(omp parallel num_threads(loader->threads) reduction(| : failed))
     {
-        char *buffer = malloc(row_bytes * VK_PAD);
+        char *buffer = malloc(row_bytes * VK_PAD + line_bytes);
         failed = buffer == NULL;
         VK_PRAGMA(omp for schedule(dynamic))
         for (int p = first_panel; p <= last_panel; p++) {
             int from = p * VK_PAD > first_row ? p * VK_PAD : first_row,
                 to = (p + 1) * VK_PAD < first_row + rows ? (p + 1) * VK_PAD : first_row + rows;
-            char *panel = (char *)linear->weights + (size_t)p * vk_panel_bytes(linear);
             if (!buffer) continue;
-            for (int r = from; r < to; r++)
-                vk_source_row(source, r - first_row, buffer + (size_t)(r - from) * row_bytes, linear->k,
-                              linear->k_padded, linear->wide || linear->bits);
-            for (int r = from; linear->bits && r < to; r++)
-                vk_quantise(panel, r - p * VK_PAD,
-                            (const float *)(const void *)(buffer + (size_t)(r - from) * row_bytes), linear->k_padded,
-                            linear->bits);
-            if (linear->bits) continue;
-            vk_interleave((uint32_t *)(void *)panel,
-                          (const uint32_t *)(const void *)buffer, from - p * VK_PAD, to - from, (int)(row_bytes / 4));
+            vk_pack_panel(source, linear, from - first_row,
+                          (char *)linear->weights + (size_t)p * vk_panel_bytes(linear), from - p * VK_PAD, to - from,
+                          buffer, (float *)(void *)(buffer + row_bytes * VK_PAD));
         }
         free(buffer);
     }

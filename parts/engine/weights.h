@@ -41,7 +41,8 @@ typedef struct vk_model {
     vk_norm pre_ln, post_ln, projector_norm, ln_f;
     vk_linear patch, pool_query, pool_key_value, pool_out, projector_gate_up, projector_in, projector_down, head;
     vk_merger deepstack[VP_VIT_LAYERS_MAX - 1];
-    void *embedding; /* in-type [embedding_size + additional_vocab_size, d_model] */
+    /* in-type [embedding_size + additional_vocab_size, d_model], times vk_embedding_scale; or head.weights, unscaled */
+    void *embedding;
     vk_vit_block *vit;
     vk_block *blocks;
 } vk_model;

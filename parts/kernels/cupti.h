@@ -7,53 +7,10 @@
  * request are worth nothing: the engine repeats it with events.
  *
  * CUPTI is one for the process. It serves the first engine that profiles until that is closed; others use events.
- * source: CUDA Toolkit 13.0, CUPTI, "Activity API"; cupti_activity.h: CUpti_ActivityKernel8 to 10, ..Memcpy5, ..Memcpy6,
- *         ..Memset4, ..ExternalCorrelation, whose beginnings are alike since 11.8 */
+ * source: CUDA Toolkit 13.0, CUPTI, "Activity API" */
 #include <pthread.h>
 
-enum {
-    VK_CUPTI_MEMCPY = 1, VK_CUPTI_MEMSET = 2, VK_CUPTI_DRIVER = 4, VK_CUPTI_RUNTIME = 5, VK_CUPTI_KERNEL = 10,
-    VK_CUPTI_CORRELATION = 39,     /* kinds of records */
-    VK_CUPTI_OURS = 3,             /* CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0 */
-    VK_CUPTI_END = 12,             /* CUPTI_ERROR_MAX_LIMIT_REACHED: no record follows */
-    VK_CUPTI_OLDEST = 18,          /* CUPTI's number of 11.8 */
-    VK_CUPTI_TOO_NEW = 140000,     /* of 14.0, whose records nobody has seen */
-    VK_CUPTI_BUFFER_BYTES = 2 << 20
-};
-/* the beginnings of records */
-typedef struct vk_cupti_kernel {
-    uint32_t kind;
-    uint8_t cache, shared_config;
-    uint16_t registers;
-    uint32_t partitioned[2];
-    uint64_t begin_ns, end_ns, completed_ns;
-    uint32_t device, context, stream;
-    int32_t grid[3], block[3], static_bytes, dynamic_bytes;
-    uint32_t local_thread, local_total, correlation;
-    int64_t grid_id;
-    const char *name;
-} vk_cupti_kernel;
-typedef struct vk_cupti_copy { /* also of a memset */
-    uint32_t kind, how;
-    uint64_t bytes, begin_ns, end_ns;
-    uint32_t device, context, stream, correlation;
-} vk_cupti_copy;
-typedef struct vk_cupti_link {
-    uint32_t kind, whose;
-    uint64_t id;
-    uint32_t correlation, reserved;
-} vk_cupti_link;
-typedef void (*vk_cupti_wants)(uint8_t **buffer, size_t *bytes, size_t *most_records);
-typedef void (*vk_cupti_gives)(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid_bytes);
-#define VK_CUPTI_FUNCTIONS(X) \
-    X(version, cuptiGetVersion, (uint32_t *)) X(timestamp, cuptiGetTimestamp, (uint64_t *)) \
-    X(describe, cuptiGetResultString, (int, const char **)) \
-    X(callbacks, cuptiActivityRegisterCallbacks, (vk_cupti_wants, vk_cupti_gives)) \
-    X(enable, cuptiActivityEnable, (int)) X(disable, cuptiActivityDisable, (int)) \
-    X(flush, cuptiActivityFlushAll, (uint32_t)) X(next, cuptiActivityGetNextRecord, (uint8_t *, size_t, void **)) \
-    X(dropped, cuptiActivityGetNumDroppedRecords, (void *, uint32_t, size_t *)) \
-    X(push, cuptiActivityPushExternalCorrelationId, (int, uint64_t)) \
-    X(pop, cuptiActivityPopExternalCorrelationId, (int, uint64_t *))
+#include "kernels/cupti_records.h"
 
 /* the device's work for one call; name NULL: a copy */
 typedef struct vk_activity {
@@ -65,7 +22,7 @@ typedef struct vk_call { uint32_t correlation; int32_t launch; } vk_call; /* tha
 #define VK_CUPTI_FIELD(field, name, parameters) int (*field) parameters;
 static struct vk_cupti {
     VK_CUPTI_FUNCTIONS(VK_CUPTI_FIELD)
-    int state;             /* 0: not opened yet, 1: there, -1: not there */
+    int state;             /* 1: there, -1: not there; looked for again while there is no owner */
     char text[200];        /* which one it is, or why not */
     const vk_queue *owner; /* the engine that it serves */
     uint32_t request;      /* the upper half of ids */
@@ -80,7 +37,7 @@ static struct vk_cupti {
 static const int vk_cupti_kinds[] = { VK_CUPTI_KERNEL, VK_CUPTI_MEMCPY, VK_CUPTI_MEMSET, VK_CUPTI_RUNTIME,
                                       VK_CUPTI_DRIVER, VK_CUPTI_CORRELATION };
 enum { VK_CUPTI_KINDS = sizeof vk_cupti_kinds / sizeof vk_cupti_kinds[0] };
-static pthread_mutex_t vk_cupti_lock = PTHREAD_MUTEX_INITIALIZER; /* CUPTI brings records by a thread of its own */
+static pthread_mutex_t vk_cupti_lock = PTHREAD_MUTEX_INITIALIZER; /* CUPTI has a thread of its own */
 
 /* room for one more; 0: no memory, which loses a record */
 static int vk_cupti_room(void *array, size_t count, size_t *room, size_t element) {
@@ -209,7 +166,7 @@ static const char *vk_cuda_launch_timer(vk_queue *queue) {
     static char text[240];
     int there;
     pthread_mutex_lock(&vk_cupti_lock);
-    there = vk_cupti.state ? vk_cupti.state > 0 : vk_cupti_find();
+    there = vk_cupti.owner ? vk_cupti.state > 0 : vk_cupti_find();
     if (queue && vk_cuda_of(queue)->events_only)
         snprintf(text, sizeof text, "CUDA events: %.200s", vk_cuda_of(queue)->events_only);
     else if (!there) snprintf(text, sizeof text, "CUDA events: %.200s", vk_cupti.text);
@@ -232,9 +189,8 @@ static void vk_cupti_start(vk_queue *queue) {
     vk_cupti_stop(queue);
     if (vk_cuda_of(queue)->events_only) return;
     pthread_mutex_lock(&vk_cupti_lock);
-    ours = vk_cupti.state ? vk_cupti.state > 0 : vk_cupti_find();
-    if (ours && !vk_cupti.owner) vk_cupti.owner = queue;
-    ours = ours && vk_cupti.owner == queue;
+    if (!vk_cupti.owner && vk_cupti_find()) vk_cupti.owner = queue;
+    ours = vk_cupti.owner == queue && vk_cupti.state > 0;
     if (ours) {
         vk_cupti.activity_count = vk_cupti.call_count = 0;
         vk_cupti.lost = 0;
@@ -258,7 +214,6 @@ static void vk_cupti_close(vk_queue *queue) {
     vk_cupti_stop(queue);
     pthread_mutex_lock(&vk_cupti_lock);
     if (vk_cupti.owner == queue) vk_cupti.owner = NULL;
-    if (!vk_cupti.owner) vk_cupti.state = 0; /* the next engine looks again */
     pthread_mutex_unlock(&vk_cupti_lock);
 }
 static void vk_cupti_enter(int64_t launch) {

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Small random checkpoints and what transformers computes for them: tests/golden/othermodels/own_*.
+"""Small random checkpoints and what transformers computes for them: tests/golden/othermodels/own_*, and as GGUF files tests/golden/gguf/*.
 
 Run in the repository's root with transformers 5.23.0 and torch 2.15.0 (CPU): python tests/tools/make_model_goldens.py [NAME...]
 Molmo-7B is not in transformers: MOLMO_FILES names a folder with the modeling_molmo.py, config_molmo.py and image_preprocessing_molmo.py
 that stand beside the published Molmo-7B-D-0924 (they need torchvision and einops); without it these two are left out.
 Shapes are odd on purpose: heads that share keys by 2, 3, 4 and 6, widths that no kernel likes, tied heads, stretched RoPE, normed
 heads, normalised experts. Weights are random and exact in bfloat16; names are those of published checkpoints."""
-import copy, functools, importlib, json, os, struct, sys, tempfile, types
+import copy, functools, importlib, json, os, shutil, struct, sys, tempfile, types
 import numpy as np
 import torch
 import transformers as T
@@ -20,7 +20,7 @@ torch.set_num_threads(2)
 
 
 def fill(model):
-    gemma = model.config.model_type == "gemma3"  # its own norms are stored without their 1
+    gemma = model.config.model_type.startswith("gemma3")  # its own norms are stored without their 1
     with torch.no_grad():
         for name, p in model.named_parameters():
             if "norm" in name and name.endswith("weight") or name.endswith(("ln_f.weight", "pre_ln.weight")):
@@ -51,7 +51,7 @@ def published(kind, model):
         saved.update({names[0]: whole[:base].clone(), names[1]: whole[base:].clone()})
         return saved
     for name, tensor in model.state_dict().items():
-        if kind == "olmoe" and ".mlp.experts." in name:
+        if kind in ("olmoe", "qwen3_moe") and ".mlp.experts." in name:
             base = name.rsplit(".", 1)[0]
             for e in range(tensor.shape[0]):
                 if name.endswith("gate_up_proj"):
@@ -82,11 +82,14 @@ def picture(side, count, seed, width=0):
     return np.clip(base + rng.randint(-30, 31, base.shape), 0, 255).astype(np.uint8)
 
 
+TEXT_ONLY = ("olmoe", "gemma3_text", "qwen3_moe")
+
+
 def inputs(kind, model, case, mean, std, folder):
     """ids with image tokens, and pixel_values of the crops"""
     cfg, rng = model.config, np.random.RandomState(case + 7)
     text = [int(i) for i in rng.randint(3, 80, 9 + 4 * case)]
-    if kind == "olmoe" or case == 0:
+    if kind in TEXT_ONLY or case == 0:
         return text, None
     if kind == "molmo":
         return overlapping_inputs(cfg, text, case, folder)
@@ -231,8 +234,8 @@ def run(model, ids, pixels):
                 extra["pixel_values"] = extra["pixel_values"].to(model.dtype)
                 extra["mm_token_type_ids"] = torch.tensor([kinds + [0] * (len(ids) - len(kinds))])
             if grid is not None:
-                kinds = torch.tensor([[int(i == model.config.image_token_id) for i in ids]])
-                extra.update(image_grid_thw=grid, mm_token_type_ids=kinds)
+                marks = torch.tensor([[int(i == model.config.image_token_id) for i in ids]])
+                extra.update(image_grid_thw=grid, mm_token_type_ids=marks)
             if model.config.model_type == "gemma3":
                 extra["token_type_ids"] = torch.tensor([[int(i == model.config.image_token_index) for i in ids]])
             out = model(input_ids=torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.long), output_hidden_states=True,
@@ -257,7 +260,7 @@ def narrow(model):
 
 
 def make(name, kind, model, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), crops=None):
-    folder = f"{ROOT}/own_{name}"
+    folder = f"{ROOT}/own_{name}" if not name.startswith("gguf_") else f"tests/golden/gguf/{name[5:]}"
     os.makedirs(f"{folder}/checkpoint", exist_ok=True)
     model.eval()
     fill(model)
@@ -270,11 +273,11 @@ def make(name, kind, model, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), crops=Non
         side = config["vision_config"]["image_size"][0]
         json.dump({"image_mean": list(mean), "image_std": list(std), "size": {"height": side, "width": side},
                    "patch_size": config["vision_config"]["patch_size"], **crops}, open(f"{folder}/checkpoint/preprocessor_config.json", "w"))
-    elif kind not in ("olmoe", "molmo"):
+    elif kind not in TEXT_ONLY + ("molmo",):
         json.dump({"image_mean": list(mean), "image_std": list(std)}, open(f"{folder}/checkpoint/preprocessor_config.json", "w"))
     save_file(published(kind, model), f"{folder}/checkpoint/model.safetensors", metadata={"format": "pt"})
     low = narrow(model)
-    for case, case_name in enumerate(("text1", "text2", "text3") if kind == "olmoe" else ("text", "image-a", "image-b")):
+    for case, case_name in enumerate(("text1", "text2", "text3") if kind in TEXT_ONLY else ("text", "image-a", "image-b")):
         at = f"{folder}/{case_name}"
         os.makedirs(at, exist_ok=True)
         ids, pixels = inputs(kind, model, case, mean, std, at)
@@ -298,6 +301,10 @@ def make(name, kind, model, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), crops=Non
         np.save(f"{at}/block_last.npy", last.numpy().astype(np.float32))
         print(name, case_name, len(ids), "margin %.3f noise %.1e bf16 %.1e" % (min(margins), info["logits_vs_float64"],
                                                                               float((half[0] - logits[0]).norm() / logits[0].norm())))
+    if name.startswith("gguf_"):
+        import gguf_of_folder  # beside this file
+        gguf_of_folder.convert(f"{folder}/checkpoint", f"{folder}/model.gguf", None if kind in TEXT_ONLY else f"{folder}/mmproj.gguf", "bf16")
+        shutil.rmtree(f"{folder}/checkpoint")
 
 
 EAGER = {"attn_implementation": "eager"}
@@ -471,6 +478,33 @@ molmo_b = molmo_config(
     [-2, 0, -1], 5, [2, 2], dict(image_emb_dim=40, image_num_heads=2, image_head_dim=20, image_mlp_dim=34, image_num_layers=4, image_num_pos=37,
                                  image_patch_size=14), hidden_size=48, intermediate_size=140, num_attention_heads=3, num_key_value_heads=1, qkv_bias=False,
     attention_layer_norm=True, norm_after=True, layer_norm_eps=1e-5, rope_theta=1e4)
+# shapes that GGUF files can say, as small as they come
+SMALL = dict(hidden_size=32, intermediate_size=24, num_attention_heads=4, num_key_value_heads=2, rms_norm_eps=1e-6)
+SMALL_TOWER = dict(hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=3, patch_size=6)
+gguf_idefics3 = T.Idefics3Config(text_config=T.LlamaConfig(**SMALL, tie_word_embeddings=True, **TEXT), vision_config=dict(image_size=24, **SMALL_TOWER),
+                                 image_token_id=90, scale_factor=2, tie_word_embeddings=True)
+gguf_internvl = T.InternVLConfig(
+    text_config=T.Qwen2Config(**SMALL, tie_word_embeddings=True, **TEXT), image_token_id=90, tie_word_embeddings=True,
+    vision_config=dict(SMALL_TOWER, image_size=[24, 24], patch_size=[6, 6], attention_bias=True))
+gguf_qwen2_5 = T.Qwen2_5_VLConfig(
+    text_config=qwen_text([1, 2, 1], False, **SMALL, tie_word_embeddings=True), image_token_id=90, tie_word_embeddings=True,
+    vision_config=dict(depth=4, hidden_size=24, intermediate_size=20, num_heads=3, patch_size=6, window_size=36, fullatt_block_indexes=[1, 3],
+                       out_hidden_size=32))
+gguf_qwen3 = T.Qwen3VLConfig(
+    text_config=qwen_text([2, 1, 1], True, head_dim=8, **SMALL, tie_word_embeddings=True), image_token_id=90, tie_word_embeddings=True,
+    vision_config=dict(depth=3, hidden_size=24, intermediate_size=28, num_heads=3, patch_size=6, num_position_embeddings=16, deepstack_visual_indexes=[0, 2],
+                       out_hidden_size=32))
+GEMMA = dict(head_dim=8, query_pre_attn_scalar=8, sliding_window=7)
+gguf_gemma3 = T.Gemma3Config(
+    text_config=T.Gemma3TextConfig(**GEMMA, layer_types=["sliding_attention", "full_attention"] * 2,
+                                   rope_parameters={"full_attention": {"rope_type": "linear", "rope_theta": 50000.0, "factor": 4.0},
+                                                    "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}},
+                                   **SMALL, **{**TEXT, "num_hidden_layers": 4}),
+    vision_config=dict(model_type="siglip_vision_model", vision_use_head=False, image_size=24, **SMALL_TOWER), image_token_index=94,
+    boi_token_index=91, eoi_token_index=92, mm_tokens_per_image=4)
+gemma3_text = T.Gemma3TextConfig(**GEMMA, **SMALL, **{**TEXT, "num_hidden_layers": 7})
+qwen3_moe_text = T.Qwen3MoeConfig(**SMALL, head_dim=12, num_experts=6, num_experts_per_tok=3, moe_intermediate_size=20, norm_topk_prob=True,
+                                  rope_parameters={"rope_type": "default", "rope_theta": 300000.0}, **TEXT)
 clip = dict(mean=(0.48145466, 0.4578275, 0.40821073), std=(0.26862954, 0.26130258, 0.27577711))
 MODELS = (("olmoe_a", "olmoe", olmoe, {}), ("olmoe_b", "olmoe", olmoe_b, {}), ("llava_a", "llava", llava, clip),
                                  ("llava_b", "llava", llava_b, clip), ("smolvlm_a", "smolvlm", smolvlm, {}), ("smolvlm_b", "smolvlm", smolvlm_b, {}),
@@ -481,15 +515,21 @@ MODELS = (("olmoe_a", "olmoe", olmoe, {}), ("olmoe_b", "olmoe", olmoe_b, {}), ("
                                  ("qwen3_vl_a", "qwen3_vl", qwen3, {}), ("qwen3_vl_b", "qwen3_vl", qwen3_b, {}),
                                  ("qwen3_vl_moe_a", "qwen3_vl_moe", qwen3_moe, {}), ("qwen3_vl_moe_b", "qwen3_vl_moe", qwen3_moe_b, {}),
                                  ("gemma3_a", "gemma3", gemma3, {}), ("gemma3_b", "gemma3", gemma3_b, {}),
+                                 ("gemma3_text", "gemma3_text", gemma3_text, {}), ("qwen3_moe_text", "qwen3_moe", qwen3_moe_text, {}),
+                                 ("gguf_idefics3", "idefics3", gguf_idefics3, {}), ("gguf_internvl", "internvl", gguf_internvl, {}),
+                                 ("gguf_qwen2_5_vl", "qwen2_5_vl", gguf_qwen2_5, clip), ("gguf_qwen3_vl", "qwen3_vl", gguf_qwen3, {}),
+                                 ("gguf_gemma3", "gemma3", gguf_gemma3, {}), ("gguf_gemma3_text", "gemma3_text", gemma3_text, {}),
+                                 ("gguf_qwen3_moe", "qwen3_moe", qwen3_moe_text, {}),
                                  ("molmo2_a", "molmo2", molmo2, dict(crops=dict(max_crops=6, overlap_margins=[1, 1], pooling_size=[2, 2]))),
                                  ("molmo2_b", "molmo2", molmo2_b, dict(crops=dict(max_crops=5, overlap_margins=[2, 1], pooling_size=[3, 3]))))
 for name, kind, config, rest in MODELS:
     if sys.argv[1:] and name not in sys.argv[1:] or kind == "molmo" and "MOLMO_FILES" not in os.environ:
         continue
-    if kind.startswith(("qwen", "gemma", "molmo", "idefics3")):
+    if kind.startswith(("qwen", "gemma", "molmo", "idefics3")) or name.startswith("gguf"):
         torch.manual_seed(20261123 + sum(name.encode()))
     cls = {"olmoe": T.OlmoeForCausalLM, "llava": T.LlavaForConditionalGeneration, "smolvlm": T.SmolVLMForConditionalGeneration, "idefics3": T.Idefics3ForConditionalGeneration,
            "internvl": T.InternVLForConditionalGeneration, "molmo": MolmoForCausalLM, "qwen2_5_vl": T.Qwen2_5_VLForConditionalGeneration,
-           "gemma3": T.Gemma3ForConditionalGeneration, "molmo2": T.Molmo2ForConditionalGeneration, "qwen3_vl": T.Qwen3VLForConditionalGeneration, "qwen3_vl_moe": T.Qwen3VLMoeForConditionalGeneration}[kind]
+           "gemma3": T.Gemma3ForConditionalGeneration, "molmo2": T.Molmo2ForConditionalGeneration, "qwen3_vl": T.Qwen3VLForConditionalGeneration, "qwen3_vl_moe": T.Qwen3VLMoeForConditionalGeneration,
+           "gemma3_text": T.Gemma3ForCausalLM, "qwen3_moe": T.Qwen3MoeForCausalLM}[kind]
     config._attn_implementation = config._experts_implementation = "eager"
     make(name, kind, cls._from_config(config, **EAGER), **rest)
