@@ -14,7 +14,8 @@
  * Rooms: >>targets >>kernels >>launchers >>backend | GPU: >>tiles >>cuda >>decode | CPU: >>gemm >>attention >>cpu
  *
  * Numerics. bf16 mode: weights and the inputs of every linear are bf16 (round to nearest even); products are summed
- * in fp32; residual streams, norms, softmax and logits are fp32. fp32 mode: everything is fp32. "in-type" below
+ * in fp32; residual streams, norms, softmax and logits are fp32. fp32 mode: everything is fp32. Linears with weights
+ * of 8 or 4 bits round their inputs to integers, too (kernels/quant_rows.h). "in-type" below
  * means bf16 or f32, depending on the mode. Rows of in-type buffers are padded with zeros to a multiple of VK_PAD
  * elements, so GEMM kernels need no special case for the end of k. */
 #if !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE)
@@ -3360,6 +3361,7 @@ static VK_CLONES void vk_tile_plain_wide(float *y, const void *x, size_t ldx, co
 #elif defined(VK_NEON)
 #include "kernels/gemm_neon.h"
 #endif
+#include "kernels/quant_rows.h"
 static int vk_has_c(void) { return 1; }
 
 /* A GEMM kernel: its tile for bf16 and for f32 weights (NULL: it has none), its own panel function for bf16 (NULL:
@@ -3372,24 +3374,34 @@ typedef struct vk_gemm_kernel {
     vk_panel panel;
     int strip;        /* queries that attention hands to its tiles: a multiple of the rows that they take at once */
     vk_soften soften; /* of scores to bf16 weights */
+    vk_quant_row row[2];   /* integers of 8 and of 4 bits, one row of inputs */
+    vk_quant_rows rows[2]; /* many rows, or NULL: its bf16 tiles take widened panels */
 } vk_gemm_kernel;
 static const vk_gemm_kernel vk_gemm_kernels[] = {
 #ifdef VK_AMX
-    { "amx", vk_has_amx, vk_tile_amx, NULL, vk_amx_begin, vk_amx_end, vk_panel_amx, 32, vk_soften_avx512bf16 },
+    { "amx", vk_has_amx, vk_tile_amx, NULL, vk_amx_begin, vk_amx_end, vk_panel_amx, 32, vk_soften_avx512bf16,
+      { vk_row8_vnni, vk_row4_vnni }, { NULL, NULL } },
 #endif
 #ifdef VK_X86
-    { "avx512bf16", vk_has_avx512bf16, vk_tile_avx512bf16, NULL, NULL, NULL, NULL, 24, vk_soften_avx512bf16 },
-    { "avx512", vk_has_avx512, vk_tile_avx512, vk_tile_avx512_wide, NULL, NULL, NULL, 24, vk_soften_avx512 },
-    { "avx2", vk_has_avx2, vk_tile_avx2, vk_tile_avx2_wide, NULL, NULL, NULL, 24, vk_soften_bf16 },
+    { "avx512bf16", vk_has_avx512bf16, vk_tile_avx512bf16, NULL, NULL, NULL, vk_panel_avx512bf16, 24, vk_soften_avx512bf16,
+      { vk_row8_vnni, vk_row4_vnni }, { vk_rows8_vnni, vk_rows4_vnni } },
+    { "avx512", vk_has_avx512, vk_tile_avx512, vk_tile_avx512_wide, NULL, NULL, NULL, 24, vk_soften_avx512,
+      { vk_row8_avx512, vk_row4_avx512 }, { NULL, NULL } },
+    { "avx2", vk_has_avx2, vk_tile_avx2, vk_tile_avx2_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
+      { vk_row8_avx2, vk_row4_avx2 }, { NULL, NULL } },
 #endif
 #ifdef VK_NEON_BF16
-    { "bfmmla", vk_has_bf16, vk_tile_bfmmla, NULL, NULL, NULL, NULL, 32, vk_soften_bf16 },
-    { "bfdot", vk_has_bf16, vk_tile_bfdot, NULL, NULL, NULL, NULL, 24, vk_soften_bf16 },
+    { "bfmmla", vk_has_bf16, vk_tile_bfmmla, NULL, NULL, NULL, NULL, 32, vk_soften_bf16,
+      { vk_row8_plain, vk_row4_plain }, { NULL, NULL } },
+    { "bfdot", vk_has_bf16, vk_tile_bfdot, NULL, NULL, NULL, NULL, 24, vk_soften_bf16,
+      { vk_row8_plain, vk_row4_plain }, { NULL, NULL } },
 #endif
 #ifdef VK_NEON
-    { "neon", vk_has_neon, vk_tile_neon, vk_tile_neon_wide, NULL, NULL, NULL, 24, vk_soften_bf16 },
+    { "neon", vk_has_neon, vk_tile_neon, vk_tile_neon_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
+      { vk_row8_plain, vk_row4_plain }, { NULL, NULL } },
 #endif
-    { "plain", vk_has_c, vk_tile_plain, vk_tile_plain_wide, NULL, NULL, NULL, 24, vk_soften_bf16 },
+    { "plain", vk_has_c, vk_tile_plain, vk_tile_plain_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
+      { vk_row8_plain, vk_row4_plain }, { NULL, NULL } },
 };
 enum { VK_GEMM_KERNELS = (int)(sizeof vk_gemm_kernels / sizeof vk_gemm_kernels[0]) };
 
@@ -3411,6 +3423,8 @@ typedef struct vk_cpu {
     float *pieces;         /* of a single query's attention */
     void *widened;         /* panels of integers as bf16, one a thread */
     size_t widened_bytes;
+    void *integers;        /* inputs of linears with integers */
+    size_t integers_bytes;
     vk_team *team;         /* within vk_cpu_together: threads that wait for loops */
     int64_t *first_task;
     int64_t *marks;        /* ns */
@@ -3439,16 +3453,17 @@ static int vk_task_rows(const vk_gemm_job *job, int threads) {
 }
 #include "kernels/cpu_quant.h"
 static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task, vk_epilogue epilogue, int stream,
-                         int thread) {
+                         const char *integers, int thread) {
     const vk_linear *linear = job->w;
-    const vk_gemm_kernel *kernel = cpu->gemm[linear->wide][vk_shape_of(job->m)];
+    const vk_gemm_kernel *kernel = vk_job_kernel(cpu, job);
     vk_tile tile = linear->wide ? kernel->tile_wide : kernel->tile;
     size_t element = linear->wide ? 4 : 2, panel_bytes = vk_panel_bytes(linear),
            x_bytes = (size_t)job->ldx * element, out = epilogue == VK_ADD_F32 || epilogue == VK_STORE_F32 ? 4 : element;
     int columns = vk_task_columns(job), task_rows = vk_task_rows(job, cpu->queue.threads),
         r0 = (int)(task / columns) * task_rows;
     int rows = job->m - r0 < task_rows ? job->m - r0 : task_rows, width = vk_task_width(job),
-        c0 = (int)(task % columns) * width, c1 = linear->n - c0 < width ? linear->n : c0 + width;
+        blocks = linear->k_padded / VK_QUANT_BLOCK, c0 = (int)(task % columns) * width,
+        c1 = linear->n - c0 < width ? linear->n : c0 + width;
     const char *x = (const char *)job->x + (size_t)r0 * x_bytes;
     float room[VK_TASK_ROWS * VK_PAD + 16], *sums = room + (64 - (uintptr_t)room % 64) % 64 / sizeof(float);
     vk_sink sink;
@@ -3460,9 +3475,14 @@ static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task
         sink.cols = c1 - c < VK_PAD ? c1 - c : VK_PAD;
         sink.stream = stream && sink.cols == VK_PAD && ((uintptr_t)sink.y | sink.row_bytes) % 64 == 0;
         if (linear->bits && job->m == 1) {
-            (linear->bits == 8 ? vk_quant_row8 : vk_quant_row4)(sums, (const uint16_t *)(const void *)x, panel,
-                                                                linear->k_padded);
+            kernel->row[linear->bits == 4](sums, (const vk_fine *)(const void *)integers, panel, blocks);
             vk_finish_rows(&sink, sums, 0, 1);
+            continue;
+        }
+        if (linear->bits && kernel->rows[linear->bits == 4]) {
+            const vk_coarse *xr = (const vk_coarse *)(const void *)integers + (size_t)r0 * (size_t)blocks;
+            kernel->rows[linear->bits == 4](sums, xr, panel, blocks, rows);
+            vk_finish_rows(&sink, sums, 0, rows);
             continue;
         }
         if (linear->bits) {
@@ -3515,13 +3535,22 @@ static void vk_gemm_share(const void *context, int64_t task, int thread) {
     const vk_gemm_list *list = (const vk_gemm_list *)context;
     int j = 0;
     while (task >= list->first_task[j + 1]) j++;
-    vk_gemm_task(list->cpu, &list->jobs[j], task - list->first_task[j], list->epilogue, list->stream, thread);
+    vk_gemm_task(list->cpu, &list->jobs[j], task - list->first_task[j], list->epilogue, list->stream,
+                 vk_quant_inputs(list->cpu, list->jobs, j), thread);
 }
-static void vk_gemm_run(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, int64_t *first_task,
+/* jobs from the first on, as many as there is room for their inputs as integers; returns how many */
+static int vk_gemm_some(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, int64_t *first_task,
                         vk_epilogue epilogue) {
-    int64_t total = 0, products = 0, sums = 0;
+    int64_t total = 0, products = 0, sums = 0, rows = 0;
+    size_t integers = 0;
     vk_gemm_list list;
+    vk_quant_list inputs;
     for (int j = 0; j < count; j++) {
+        size_t bytes = vk_quant_bytes_of(cpu, jobs, j);
+        if (j && integers + bytes > cpu->integers_bytes) count = j;
+        if (j == count) break;
+        integers += bytes;
+        rows += jobs[j].m;
         first_task[j] = total;
         total += vk_gemm_tasks(&jobs[j], cpu->queue.threads);
         products += (int64_t)jobs[j].m * jobs[j].w->n * jobs[j].w->k;
@@ -3530,7 +3559,19 @@ static void vk_gemm_run(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, i
     first_task[count] = total;
     list.cpu = cpu; list.jobs = jobs; list.first_task = first_task; list.epilogue = epilogue;
     list.stream = !cpu->wide && epilogue != VK_ADD_F32 && sums > VK_STREAM_SUMS;
+    inputs.cpu = cpu; inputs.jobs = jobs; inputs.count = count;
+    rows = integers ? (rows + VK_QUANT_TASK - 1) / VK_QUANT_TASK : 0;
+    if (rows) vk_share(cpu, rows, integers > VK_PARALLEL_BYTES, vk_quant_share, &inputs);
     vk_share(cpu, total, products > (cpu->team ? VK_TEAM_PRODUCTS : VK_PARALLEL_PRODUCTS), vk_gemm_share, &list);
+    return count;
+}
+static void vk_gemm_run(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, int64_t *first_task,
+                        vk_epilogue epilogue) {
+    while (count > 0) {
+        int done = vk_gemm_some(cpu, jobs, count, first_task, epilogue);
+        jobs += done;
+        count -= done;
+    }
 }
 static void vk_linear_run(const vk_cpu *cpu, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *linear,
                           vk_epilogue epilogue) {
@@ -3746,7 +3787,7 @@ static void *vk_cpu_allocate(vk_queue *queue, size_t bytes) {
     return cpu->memory;
 }
 /* scratch: panels of K | panels of V | a strip of each thread | pieces of attention | a widened panel of each thread |
- * tasks before each job of a grouped product */
+ * inputs of linears with integers | tasks before each job of a grouped product */
 static void vk_cpu_layout(vk_cpu *cpu, const vk_extent *extent, vk_arena *arena) {
     size_t element = extent->wide ? 4 : 2, threads = (size_t)cpu->queue.threads;
     size_t panels = vk_max(vk_attention_panel_elements(extent->vit.tokens, extent->vit.kv_heads, extent->vit.head_dim),
@@ -3759,6 +3800,10 @@ static void vk_cpu_layout(vk_cpu *cpu, const vk_extent *extent, vk_arena *arena)
     cpu->pieces = (float *)vk_take(arena, VK_PIECES, 4 * vk_piece_floats(extent->llm.heads, head_dim));
     cpu->widened_bytes = (size_t)extent->quant_k * VK_PAD * 2;
     cpu->widened = vk_take(arena, threads, cpu->widened_bytes);
+    /* the rows of one job at least; a decode step's experts all at once */
+    cpu->integers_bytes = (size_t)(extent->llm.tokens > extent->experts ? extent->llm.tokens : extent->experts + 1)
+                          * (size_t)(extent->quant_k / VK_QUANT_BLOCK) * sizeof(vk_fine);
+    cpu->integers = vk_take(arena, cpu->integers_bytes, 1);
     cpu->first_task = (int64_t *)vk_take(arena, (size_t)extent->experts + 1, sizeof *cpu->first_task);
 }
 static size_t vk_cpu_scratch_bytes(vk_queue *queue, const vk_extent *extent) {

@@ -334,11 +334,55 @@ static void test_linear(int s, int m, int wide) {
         release_all();
     }
 }
-/* Integers: products with the weights that they stand for (the rule is written down here once more), as near as rounding lets them, and these
- * within half a step (4 bits: a step, at the end that has none) of the checkpoint's. */
+/* What inputs become before they meet integers, the rule written down once more. One row: 16 bits, a power of two as scale; many rows: 8 bits.
+ * Returns the largest distance from the inputs as a share of their block's largest. */
+static double integer_inputs(double *meant, const void *x, size_t rows, size_t k, size_t ldx) {
+    double far = 0;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t from = 0; from < k; from += VK_QUANT_BLOCK) {
+            const size_t end = k - from < VK_QUANT_BLOCK ? k : from + VK_QUANT_BLOCK;
+            double most = 0, step;
+            float inverse;
+            for (size_t i = from; i < end; i++) most = fmax(most, fabs(get(x, r * ldx + i, 0)));
+            step = rows > 1 ? (double)((float)most / 127.0f) : most > 0 ? ldexp(1.0, ilogb(most) - 14) : 0;
+            inverse = rows > 1 ? 127.0f / (float)most : (float)(1.0 / step);
+            for (size_t i = from; i < end; i++) {
+                meant[r * k + i] = most > 0 ? (double)nearbyintf((float)get(x, r * ldx + i, 0) * inverse) * step : 0;
+                if (most > 0) far = fmax(far, fabs(meant[r * k + i] - get(x, r * ldx + i, 0)) / most);
+            }
+        }
+    return far;
+}
+/* one that is not a number must not become one, and what is 0 stays it */
+static void test_integer_ends(void) {
+    uint16_t x[VK_QUANT_BLOCK] = { 0 };
+    vk_fine fine;
+    vk_coarse coarse;
+    check_case("integers of zeros, tiny and infinite inputs");
+    for (int bits = 4; bits <= 8; bits += 4) {
+        x[3] = 0;
+        vk_quant_fine(&fine, x, 1, bits);
+        vk_quant_coarse(&coarse, x, 1, bits);
+        CHECK(fine.scale > 0 && fine.value[3] == 0 && fine.offset == 0 && coarse.scale == 0 && coarse.value[0] == 0 && coarse.offset == 0);
+        x[3] = 0x0001;
+        vk_quant_fine(&fine, x, 1, bits);
+        CHECK(fine.scale > 0 && fine.value[3] == 0);
+        for (int i = 0; i < 2; i++) {
+            x[3] = i ? 0x7f80 : 0xffc0;
+            vk_quant_fine(&fine, x, 1, bits);
+            vk_quant_coarse(&coarse, x, 1, bits);
+            CHECK(isnan(fine.scale) && isnan(coarse.scale));
+        }
+    }
+}
+/* Integers: products of what the weights and the inputs stand for (the rules are written down here once more), as near as rounding lets them;
+ * weights within half a step (4 bits: a step, at the end that has none) of the checkpoint's, inputs within their promise. Where many rows meet
+ * widened weights, these are rounded to bf16. The distance from the products of the inputs as they are is within 1.5 of what weights of 8 bits
+ * cost by themselves. */
 static void test_integers(int s, int m, int bits) {
     const size_t n = (size_t)shapes[s].n, k = (size_t)shapes[s].k, ldx = padded(k);
-    double *meant = (double *)malloc(n * k * sizeof *meant);
+    double *meant = (double *)malloc(n * k * sizeof *meant), *given = (double *)malloc((size_t)m * k * sizeof *given),
+           promise = m > 1 ? 1.0 / 254 : 1.0 / 65536;
     vk_loader loader;
     vk_linear linear;
     vp_error error;
@@ -376,28 +420,38 @@ static void test_integers(int s, int m, int bits) {
     CHECK_INT(far, 0);
     x = inputs((size_t)m, k, ldx, 0);
     y = (float *)take((size_t)m * n * sizeof *y);
+    CHECK(integer_inputs(given, x, (size_t)m, k, ldx) <= promise * 1.00001);
     for (int i = 0; i < VK_GEMM_KERNELS; i++) {
         vk_cpu cpu = cpu_with(&vk_gemm_kernels[i], 0, 2);
+        const int widens = m > 1 && !vk_gemm_kernels[i].rows[bits == 4];
+        double off = 0, weights_off = 0;
         int wrong = 0;
         if (!is_tested(&vk_gemm_kernels[i], 0)) continue;
+        cpu.integers_bytes = (size_t)m * ldx / VK_QUANT_BLOCK * sizeof(vk_fine);
+        cpu.integers = take(cpu.integers_bytes);
         cpu.widened_bytes = ldx * VK_PAD * 2;
         cpu.widened = take(2 * cpu.widened_bytes);
         poison(y, (size_t)m * n * sizeof *y);
         vk_linear_run(&cpu, y, (int)n, x, (int)ldx, m, &linear, VK_STORE_F32);
         for (size_t r = 0; r < (size_t)m; r++)
             for (size_t c = 0; c < n; c++) {
-                double sum = 0, size = 0;
+                double sum = 0, size = 0, exact = 0, of_checkpoint = 0;
                 for (size_t j = 0; j < k; j++) {
-                    double product = get(x, r * ldx + j, 0) * meant[c * k + j];
+                    double input = get(x, r * ldx + j, 0), product = (widens ? input : given[r * k + j]) * meant[c * k + j];
                     sum += product;
                     size += fabs(product);
+                    exact += input * meant[c * k + j];
+                    of_checkpoint += input * (double)shape_values[s][c * k + j];
                 }
-                /* many rows meet weights rounded to bf16 */
-                wrong += !(fabs((double)y[r * n + c] - sum) <= size * (m == 1 ? 4e-6 : 1.0 / 200) + 1e-6);
+                wrong += !(fabs((double)y[r * n + c] - sum) <= size * (widens ? 1.0 / 200 : 4e-6) + 1e-6);
+                off += ((double)y[r * n + c] - of_checkpoint) * ((double)y[r * n + c] - of_checkpoint);
+                weights_off += (exact - of_checkpoint) * (exact - of_checkpoint);
             }
+        if (k > VK_QUANT_BLOCK) CHECK_NEAR(sqrt(off / weights_off), 1.0, 0.5); /* of enough sums for a mean */
         check_note(!wrong, __FILE__, __LINE__, "kernel %s: %d sums are wrong", vk_gemm_kernels[i].name, wrong);
     }
     free(meant);
+    free(given);
     release_all();
 }
 /* the router of bf16 mode: an f32 layer on a CPU in bf16 mode */
@@ -519,6 +573,7 @@ static void test_gemm(void) {
             for (int wide = 0; wide < 2; wide++) test_linear(s, rows[i], wide);
     test_mixed_linear(1);
     test_mixed_linear(33);
+    test_integer_ends();
     for (int s = 0; s < 3; s++)
         for (int m = 1; m < 100; m += 32)
             for (int bits = 4; bits <= 8; bits += 4) test_integers(s, m, bits);

@@ -310,11 +310,12 @@ static inline int vk_rounded_off(float value) {
 static inline int vk_clamped(int value, int least, int most) {
     return value < least ? least : value > most ? most : value;
 }
+/* a block of VK_QUANT_BLOCK lines of a panel of integers: kernels/quant_rows.h */
 static inline void vk_quantise_columns(char *block, const float *lines, int first, int last, int bits) {
-    const int half = VK_QUANT_BLOCK / 2;
-    uint32_t most[VK_PAD] = {0};
+    static const int line_of[4] = {0, 2, 1, 3}; /* of a word's bytes */
+    const int each = bits == 8 ? 4 : 8;
+    uint32_t most[VK_PAD] = {0}, *words = (uint32_t *)(void *)(block + VK_PAD * 4);
     float inverse[VK_PAD], *scales = (float *)(void *)block;
-    unsigned char *values = (unsigned char *)block + VK_PAD * 4;
     for (int k = 0; k < VK_QUANT_BLOCK; k++) {
         const float *line = lines + (size_t)k * VK_PAD;
         VK_SIMD for (int c = first; c < last; c++) { /* a NaN is above all: the scale says it, and the logits will */
@@ -328,16 +329,18 @@ static inline void vk_quantise_columns(char *block, const float *lines, int firs
         scales[c] = scale;
         inverse[c] = 1.0f / vk_float(is_zero ? 0x7f800000u : vk_bits(scale)); /* 1 / infinity: 0 */
     }
-    for (int k = 0; k < (bits == 8 ? VK_QUANT_BLOCK : half); k++) {
-        const float *low = lines + (size_t)k * VK_PAD, *high = low + (size_t)half * VK_PAD;
-        unsigned char *to = values + (size_t)k * VK_PAD;
-        if (bits == 8) {
-            VK_SIMD for (int c = first; c < last; c++)
-                to[c] = (unsigned char)(int8_t)vk_clamped(vk_rounded_off(low[c] * inverse[c]), -127, 127);
-        } else {
-            VK_SIMD for (int c = first; c < last; c++)
-                to[c] = (unsigned char)(vk_clamped(vk_rounded_off(low[c] * inverse[c]) + 8, 0, 15)
-                                        | vk_clamped(vk_rounded_off(high[c] * inverse[c]) + 8, 0, 15) << 4);
+    for (int k = 0; k < VK_QUANT_BLOCK; k += each, words += VK_PAD) {
+        VK_SIMD for (int c = first; c < last; c++) words[c] = 0;
+        for (int i = 0; i < 4; i++) {
+            const float *low = lines + (size_t)(k + line_of[i]) * VK_PAD, *high = low + 4 * VK_PAD;
+            if (bits == 8) {
+                VK_SIMD for (int c = first; c < last; c++)
+                    words[c] |= (uint32_t)(vk_clamped(vk_rounded_off(low[c] * inverse[c]), -127, 127) & 0xff) << 8 * i;
+            } else {
+                VK_SIMD for (int c = first; c < last; c++)
+                    words[c] |= (uint32_t)(vk_clamped(vk_rounded_off(low[c] * inverse[c]) + 8, 0, 15)
+                                           | vk_clamped(vk_rounded_off(high[c] * inverse[c]) + 8, 0, 15) << 4) << 8 * i;
+            }
         }
     }
 }

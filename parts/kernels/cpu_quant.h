@@ -1,64 +1,87 @@
 /* cpu_quant.h - linears whose weights are integers of 8 or 4 bits, a part of the room >>gemm of vlmprof_kernels.cu
  *
- * A panel is 32 rows of weights. It goes in blocks of 32 values of k: 32 scales (f32, one a row), then the integers,
- * value by value, 32 rows side by side. 8 bits: weight = scale * integer. 4 bits: weight = scale * (integer - 8); a
- * byte holds value j of the block below value j + 16. A single row of inputs meets the integers as they are read: a
- * decode step waits for memory, and reads 9 or 5 bits a weight instead of 16. Many rows meet a panel that was widened
- * to bf16 first, which the cache keeps while they pass. */
+ * Before such products their inputs become integers, once for all panels (quant_rows.h). A kernel without products of
+ * bytes widens each panel to bf16 when many rows meet it; the cache keeps it while they pass. */
 #ifndef VK_CPU_QUANT_H
 #define VK_CPU_QUANT_H
 
-/* sums f32 [32] of one row of bf16 inputs and a panel. The inputs' padding is 0. */
-static VK_CLONES void vk_quant_row8(float *sums, const uint16_t *x, const char *panel, int k_padded) {
-    float total[VK_PAD] = { 0.0f };
-    for (int first = 0; first < k_padded; first += VK_QUANT_BLOCK, panel += VK_PAD * (4 + VK_QUANT_BLOCK)) {
-        const float *scale = (const float *)(const void *)panel;
-        const int8_t *q = (const int8_t *)(panel + VK_PAD * 4);
-        float part[VK_PAD] = { 0.0f };
-        for (int k = 0; k < VK_QUANT_BLOCK; k++) {
-            float value = vk_b2f(x[first + k]);
-            __builtin_prefetch((const char *)q + 2048);
-            EACH(c, VK_PAD) part[c] += value * (float)q[k * VK_PAD + c];
-        }
-        EACH(c, VK_PAD) total[c] += scale[c] * part[c];
-    }
-    memcpy(sums, total, sizeof total);
-}
-static VK_CLONES void vk_quant_row4(float *sums, const uint16_t *x, const char *panel, int k_padded) {
-    enum { HALF = VK_QUANT_BLOCK / 2 };
-    float total[VK_PAD] = { 0.0f };
-    for (int first = 0; first < k_padded; first += VK_QUANT_BLOCK, panel += VK_PAD * (4 + HALF)) {
-        const float *scale = (const float *)(const void *)panel;
-        const uint8_t *q = (const uint8_t *)(panel + VK_PAD * 4);
-        float part[VK_PAD] = { 0.0f }, inputs = 0.0f;
-        for (int k = 0; k < HALF; k++) {
-            float low = vk_b2f(x[first + k]), high = vk_b2f(x[first + HALF + k]);
-            inputs += low + high;
-            __builtin_prefetch((const char *)q + 2048);
-            EACH(c, VK_PAD)
-                part[c] += low * (float)(q[k * VK_PAD + c] & 15) + high * (float)(q[k * VK_PAD + c] >> 4);
-        }
-        EACH(c, VK_PAD) total[c] += scale[c] * (part[c] - 8.0f * inputs);
-    }
-    memcpy(sums, total, sizeof total);
-}
 /* a panel as bf16: two values of k side by side for each of 32 rows */
 static VK_CLONES void vk_quant_widen(uint16_t *out, const char *panel, int k_padded, int bits) {
-    for (int first = 0; first < k_padded; first += VK_QUANT_BLOCK, panel += VK_PAD * (4 + VK_QUANT_BLOCK * bits / 8)) {
+    uint32_t *pairs = (uint32_t *)(void *)out;
+    for (int first = 0; first < k_padded; first += VK_QUANT_BLOCK) {
         const float *scale = (const float *)(const void *)panel;
-        const uint8_t *q = (const uint8_t *)(panel + VK_PAD * 4);
-        for (int k = 0; k < VK_QUANT_BLOCK; k += 2, out += 2 * VK_PAD)
-            for (int odd = 0; odd < 2; odd++) {
-                int at = k + odd, line = bits == 8 ? at : at % (VK_QUANT_BLOCK / 2),
-                    shift = at / (VK_QUANT_BLOCK / 2) * 4;
-                const uint8_t *from = q + line * VK_PAD;
-                if (bits == 8) EACH(c, VK_PAD) out[2 * c + odd] = vk_f2b(scale[c] * (float)(int8_t)from[c]);
-                else EACH(c, VK_PAD) out[2 * c + odd] = vk_f2b(scale[c] * (float)((from[c] >> shift & 15) - 8));
-            }
+        const uint32_t *words = (const uint32_t *)(const void *)(panel + VK_PAD * 4);
+        panel += bits == 8 ? VK_QUANT_BYTES_8 : VK_QUANT_BYTES_4;
+        for (int k = 0; k < VK_QUANT_BLOCK; k += 2, pairs += VK_PAD) {
+            int shift = bits == 8 ? k % 4 * 4 : k % 4 * 4 + k % 8 / 4 * 4;
+            const uint32_t *line = words + k / (bits == 8 ? 4 : 8) * VK_PAD;
+            if (bits == 8)
+                EACH(c, VK_PAD) {
+                    uint32_t word = line[c] >> shift;
+                    pairs[c] = vk_f2b(scale[c] * (float)(int8_t)word)
+                               | (uint32_t)vk_f2b(scale[c] * (float)(int8_t)(word >> 16)) << 16;
+                }
+            else
+                EACH(c, VK_PAD) {
+                    uint32_t word = line[c] >> shift;
+                    pairs[c] = vk_f2b(scale[c] * (float)((int)(word & 15) - 8))
+                               | (uint32_t)vk_f2b(scale[c] * (float)((int)(word >> 16 & 15) - 8)) << 16;
+                }
+        }
     }
 }
 /* what one thread widens to: a panel of the longest rows */
 static void *vk_quant_room(const vk_cpu *cpu, int thread) {
     return (char *)cpu->widened + (size_t)thread * cpu->widened_bytes;
+}
+static const vk_gemm_kernel *vk_job_kernel(const vk_cpu *cpu, const vk_gemm_job *job) {
+    return cpu->gemm[job->w->wide][vk_shape_of(job->m)];
+}
+/* what a job's inputs take as integers; 0: they stay as they are */
+static size_t vk_quant_row_bytes(const vk_cpu *cpu, const vk_gemm_job *job) {
+    size_t blocks = (size_t)job->w->k_padded / VK_QUANT_BLOCK;
+    if (!job->w->bits || job->m == 0) return 0;
+    if (job->m == 1) return blocks * sizeof(vk_fine);
+    return vk_job_kernel(cpu, job)->rows[job->w->bits == 4] ? blocks * sizeof(vk_coarse) : 0;
+}
+/* a decode step's experts share a row of inputs */
+static int vk_quant_again(const vk_gemm_job *jobs, int j) {
+    return j > 0 && jobs[j].m == 1 && jobs[j - 1].m == 1 && jobs[j].x == jobs[j - 1].x
+           && jobs[j].w->bits == jobs[j - 1].w->bits;
+}
+static size_t vk_quant_bytes_of(const vk_cpu *cpu, const vk_gemm_job *jobs, int j) {
+    return vk_quant_again(jobs, j) ? 0 : vk_quant_row_bytes(cpu, &jobs[j]) * (size_t)jobs[j].m;
+}
+/* the integers of a job's inputs: behind those of the jobs before it */
+static char *vk_quant_inputs(const vk_cpu *cpu, const vk_gemm_job *jobs, int j) {
+    char *at = (char *)cpu->integers;
+    while (vk_quant_again(jobs, j)) j--;
+    for (int i = 0; i < j; i++) at += vk_quant_bytes_of(cpu, jobs, i);
+    return at;
+}
+/* a task is some rows of all jobs' */
+enum { VK_QUANT_TASK = 16 };
+typedef struct vk_quant_list {
+    const vk_cpu *cpu;
+    const vk_gemm_job *jobs;
+    int count;
+} vk_quant_list;
+static void vk_quant_share(const void *context, int64_t task, int thread) {
+    const vk_quant_list *list = (const vk_quant_list *)context;
+    int64_t first = task * VK_QUANT_TASK, end = first + VK_QUANT_TASK, before = 0;
+    (void)thread;
+    for (int j = 0; j < list->count && before < end; before += list->jobs[j].m, j++) {
+        const vk_gemm_job *job = &list->jobs[j];
+        size_t bytes = vk_quant_row_bytes(list->cpu, job);
+        int from = first > before ? (int)(first - before) : 0, blocks = job->w->k_padded / VK_QUANT_BLOCK;
+        char *to;
+        if (!bytes || from >= job->m || vk_quant_again(list->jobs, j)) continue;
+        to = vk_quant_inputs(list->cpu, list->jobs, j) + (size_t)from * bytes;
+        for (int r = from; r < job->m && before + r < end; r++, to += bytes) {
+            const uint16_t *x = (const uint16_t *)job->x + (size_t)r * (size_t)job->ldx;
+            if (job->m == 1) vk_quant_fine((vk_fine *)(void *)to, x, blocks, job->w->bits);
+            else vk_quant_coarse((vk_coarse *)(void *)to, x, blocks, job->w->bits);
+        }
+    }
 }
 #endif

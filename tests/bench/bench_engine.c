@@ -1,7 +1,7 @@
 /* bench_engine.c - the stages of MolmoE-1B's widths on the CPU, beside what the machine can do: vision, prefill, decode, and how each grows with
  * views, tokens, experts and keys. Blocks are alike, so a few of them, 2.2 GB, stand for all.
- * bench_engine [GEMM [VIT_BLOCKS [BLOCKS [brief]]]]: a kernel's name, or auto; blocks of the tower and of the language model (22 16: the real model,
- * 14 GB); brief: neither kernel by kernel nor growth.
+ * bench_engine [GEMM [VIT_BLOCKS [BLOCKS [brief|table|growth|all [WEIGHTS]]]]]: a kernel's name, or auto; blocks of the tower and of the language model
+ * (22 16: the real model, 14 GB); brief: neither kernel by kernel (table) nor growth; weights of the language model: bf16, int8 or int4.
  * Times are medians of ROUNDS requests after one that warms up; shares are of the ceilings that this process measures first. */
 #define _DEFAULT_SOURCE 1 /* madvise */
 #include "vlmprof.h"
@@ -236,7 +236,7 @@ static void table(bench *b, int active) {
     free(busy);
 }
 
-static void open_engine(bench *b, const char *gemm, int vit_blocks, int blocks) {
+static void open_engine(bench *b, const char *gemm, int vit_blocks, int blocks, vp_weights weights) {
     vp_engine_options options = vp_engine_options_default();
     vp_error error;
     int64_t start = vp_clock_ns();
@@ -247,7 +247,7 @@ static void open_engine(bench *b, const char *gemm, int vit_blocks, int blocks) 
     b->config.vit_blocks_needed = vit_blocks;
     b->config.vit_block_count = vit_blocks + 1;
     if (vit_blocks < 8) b->config.vit_layers[1] = -2;
-    options.config = &b->config; options.gemm = gemm; options.device = "cpu";
+    options.config = &b->config; options.gemm = gemm; options.device = "cpu"; options.weights = weights;
     options.max_sequence = TOKENS_MAX + NEW; options.max_views = VIEWS_MAX;
     if (vp_engine_open(&options, &b->engine, &error) != VP_OK) fail("open", &error);
     b->read = (float *)aligned_alloc((size_t)1 << 21, (size_t)READ_PIECES * READ_PIECE * sizeof(float));
@@ -290,14 +290,16 @@ int main(int argc, char **argv) {
     static bench b;
     vp_engine_options small = vp_engine_options_default();
     int vit_blocks = argc > 2 ? atoi(argv[2]) : 2, blocks = argc > 3 ? atoi(argv[3]) : 2;
+    const char *what = argc > 4 ? argv[4] : "all", *weights = argc > 5 ? argv[5] : "bf16";
     double floor_ns;
     sample s, one, samples[2];
     setting settings[2];
     if (vit_blocks < 2 || vit_blocks > 22 || blocks < 2 || blocks > 16) {
-        fprintf(stderr, "bench_engine [GEMM [VIT_BLOCKS 2..22 [BLOCKS 2..16 [brief]]]]\n");
+        fprintf(stderr, "bench_engine [GEMM [VIT_BLOCKS 2..22 [BLOCKS 2..16 [brief|table|growth|all [bf16|int8|int4]]]]]\n");
         return 2;
     }
-    open_engine(&b, argc > 1 && strcmp(argv[1], "auto") ? argv[1] : NULL, vit_blocks, blocks);
+    open_engine(&b, argc > 1 && strcmp(argv[1], "auto") ? argv[1] : NULL, vit_blocks, blocks,
+                !strcmp(weights, "int8") ? VP_WEIGHTS_INT8 : !strcmp(weights, "int4") ? VP_WEIGHTS_INT4 : VP_WEIGHTS_BF16);
     settings[0] = (setting){ 3, 451, b.config.top_k, blocks };
     settings[1] = (setting){ 0, 451, b.config.top_k, 1 };
     measure(&b, settings, 2, samples);
@@ -317,8 +319,8 @@ int main(int argc, char **argv) {
            100.0 * s.decode_bytes / s.decode_ns * 1e9 / s.bytes_per_s, s.bytes_per_s / 1e9);
     printf("of each block: prefill %.1f ms, decode step %.2f ms\n", (s.prefill_ns - one.prefill_ns) / 1e6 / (blocks - 1),
            (s.decode_ns - one.decode_ns) / 1e6 / (blocks - 1));
-    if (argc <= 4) table(&b, blocks);
-    if (argc <= 4) growth(&b, blocks);
+    if (!strcmp(what, "all") || !strcmp(what, "table")) table(&b, blocks);
+    if (!strcmp(what, "all") || !strcmp(what, "growth")) growth(&b, blocks);
     vp_engine_close(b.engine);
     free(b.read); free(b.pixels); free(b.masks); free(b.launches); free(b.spans);
     return 0;

@@ -52,7 +52,9 @@ static vp_engine *open_engine(int vit_blocks, int blocks, const char *weights) {
     config.vit_block_count = vit_blocks + 1;
     if (vit_blocks < 8) config.vit_layers[1] = -2; /* the real one takes its second features from a block that is not there */
     options.config = &config; options.device = "cpu"; options.max_sequence = TOKENS_MAX + NEW; options.max_views = VIEWS_MAX;
-    if (strcmp(weights, "bf16")) fail("this build has no other weights than bf16", NULL);
+    if (!strcmp(weights, "int8")) options.weights = VP_WEIGHTS_INT8;
+    else if (!strcmp(weights, "int4")) options.weights = VP_WEIGHTS_INT4;
+    else if (strcmp(weights, "bf16")) fail("weights are bf16, int8 or int4", NULL);
     if (vp_engine_open(&options, &engine, &error) != VP_OK) fail("open", &error);
     return engine;
 }

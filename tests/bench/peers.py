@@ -9,9 +9,14 @@ each round). Random weights in MolmoE-1B's shape, PEERS_BLOCKS of the tower's an
     PEERS_TORCH      a python with torch; torchvision, PIL and tokenizers where it has them
     PEERS_REFERENCE  a checkout of ChulanZhang/molmo_hf; PEERS_REFERENCE_PYTHON: a python with torch and transformers 4.45 (default PEERS_TORCH)
     PEERS_LLAMA      a python with xllamacpp, gguf and numpy; its OLMoE has the same widths, in bf16, Q8_0 and Q4_0, heads in bf16
-    PEERS_WEIGHTS    weights of this project beside bf16, such as "int8 int4", where this build has them (default none)
-    PEERS_ROUNDS (5), PEERS_BLOCKS (2), PEERS_VIEWS (3), PEERS_TOKENS (451), PEERS_THREADS (all), PEERS_TOKENIZER, PEERS_TEXT, PEERS_PHOTO
+    PEERS_WEIGHTS    weights of this project beside bf16, heads in bf16 (default "int8 int4")
+    PEERS_ROUNDS (5), PEERS_BLOCKS (2), PEERS_TOWER (of the tower, if others), PEERS_VIEWS (3), PEERS_TOKENS (451), PEERS_THREADS (all),
+    PEERS_TOKENIZER, PEERS_TEXT, PEERS_PHOTO
     PEERS_ONLY       rows to run: of "crops tokenizer model" (default all)
+    PEERS_ALONE=1    models are opened one after another in each round, not all at once: full-size ones (PEERS_BLOCKS=16) do not fit together.
+                     Each has PEERS_TURNS (1) turns then. PEERS_FOLDER, a folder, keeps the files of llama.cpp (27 GB for 16 blocks)
+    PEERS_CALM       per cent, such as 4: a turn in which other programs used more of the cores than this is taken again, 8 times at most (Linux)
+    PEERS_MODELS     which of the models take part, such as "vlmprof bf16,vlmprof int4,llama.cpp q4_0" (default all); the first one is compared with
 
 Called with a worker's name, this file is the other side: it loads a peer, and answers each line with a line of JSON, in milliseconds."""
 import json
@@ -126,7 +131,7 @@ def work_pil(photo, rows, columns, threads):
     answer("PIL " + PIL.__version__, turn)
 
 
-def reference_model(repository, blocks):
+def reference_model(repository, tower, blocks):
     """The reference's own model file with random bf16 weights; its package's __init__ would import what only training needs."""
     import importlib
     import types
@@ -139,8 +144,8 @@ def reference_model(repository, blocks):
     settings = json.load(open(repository + "/configs/model/config.json"))
     settings.pop("auto_map", None)
     settings["n_layers"] = blocks
-    settings["vision_backbone"]["image_num_layers"] = blocks
-    if blocks < 8:
+    settings["vision_backbone"]["image_num_layers"] = tower
+    if tower < 8:
         settings["vit_layers"] = [-2, -1]
     config = importlib.import_module("molmo.models.config_molmoe").MolmoConfig(**settings)
     torch.manual_seed(1)
@@ -160,12 +165,12 @@ def reference_model(repository, blocks):
     return model
 
 
-def work_reference(repository, blocks, views, tokens, threads):
+def work_reference(repository, tower, blocks, views, tokens, threads):
     import torch
     import transformers
     torch.set_num_threads(int(threads))
     views, tokens = int(views), int(tokens)
-    model = reference_model(repository, int(blocks))
+    model = reference_model(repository, int(tower), int(blocks))
     images, masks = torch.randn(1, views, 576, 588).to(torch.bfloat16), torch.ones(1, views, 576)
     ids, seen = torch.randint(0, 50000, (1, tokens)), torch.ones(1, tokens + NEW, dtype=torch.long)
 
@@ -214,6 +219,7 @@ def write_olmoe(path, blocks, kind):
         tensors += [(at + name, (WIDTH, WIDTH), inner) for name in ("attn_q", "attn_k", "attn_v", "attn_output")]
         tensors += [(at + "ffn_gate_inp", (EXPERTS, WIDTH), types.F32), (at + "ffn_gate_exps", (EXPERTS, HIDDEN, WIDTH), inner),
                     (at + "ffn_up_exps", (EXPERTS, HIDDEN, WIDTH), inner), (at + "ffn_down_exps", (EXPERTS, WIDTH, HIDDEN), inner)]
+    made = {}  # blocks share their numbers: a file of 13 GB takes no more memory than one block
     for name, shape, kind in tensors:
         count = int(numpy.prod(shape))
         if kind is None:
@@ -222,14 +228,18 @@ def write_olmoe(path, blocks, kind):
             writer.add_tensor(name + ".weight", numbers.reshape(-1)[:count].reshape(shape))
         else:
             size, elements = gguf.GGML_QUANT_SIZES[kind][1], gguf.GGML_QUANT_SIZES[kind][0]
-            writer.add_tensor(name + ".weight", numpy.resize(raw[kind], (*shape[:-1], shape[-1] // elements * size)), raw_dtype=kind)
+            if (shape, kind) not in made:
+                made[shape, kind] = numpy.resize(raw[kind], (*shape[:-1], shape[-1] // elements * size))
+            writer.add_tensor(name + ".weight", made[shape, kind], raw_dtype=kind)
     writer.write_header_to_file(); writer.write_kv_data_to_file(); writer.write_tensors_to_file(); writer.close()
 
 
 def work_llama(folder, kind, blocks, tokens, threads):
     import xllamacpp
-    path, tokens, threads = os.path.join(folder, f"olmoe-{kind}.gguf"), int(tokens), int(threads)
-    write_olmoe(path, int(blocks), kind)
+    path, tokens, threads = os.path.join(folder, f"olmoe-{kind}-{blocks}.gguf"), int(tokens), int(threads)
+    if not os.path.exists(path):
+        write_olmoe(path + ".part", int(blocks), kind)
+        os.rename(path + ".part", path)
     settings = xllamacpp.CommonParams()
     settings.model.path = path
     settings.n_ctx = 1024; settings.n_batch = settings.n_ubatch = 512; settings.n_gpu_layers = 0; settings.warmup = True
@@ -245,12 +255,22 @@ def work_llama(folder, kind, blocks, tokens, threads):
 
 
 # ---- the turns
+def cpu_s(process=None):
+    """seconds of CPU that a process, or all of them, have used"""
+    ticks = open(f"/proc/{process}/stat" if process else "/proc/stat").read()
+    fields = ticks.rsplit(")", 1)[1].split()[11:13] if process else [v for i, v in enumerate(ticks.split("\n")[0].split()[1:9]) if i not in (3, 4)]
+    return sum(map(int, fields)) / os.sysconf("SC_CLK_TCK")
+
+
 class Peer:
     def __init__(self, name, command):
-        self.name, self.turns = name, []
+        self.name, self.turns, self.command = name, [], command
+
+    def open(self):
         environment = dict(os.environ, TOKENIZERS_PARALLELISM="true", HF_HUB_OFFLINE="1")
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
         self.ready = self.line()
+        return self
 
     def line(self):
         line = self.process.stdout.readline()
@@ -259,6 +279,17 @@ class Peer:
         return line.strip()
 
     def turn(self):
+        most = float(os.environ.get("PEERS_CALM", "0")) / 100.0
+        for _ in range(8 if most else 1):
+            start, everyone, own = time.time(), cpu_s() if most else 0.0, cpu_s(self.process.pid) if most else 0.0
+            times = self.one_turn()
+            if not most or cpu_s() - everyone - (cpu_s(self.process.pid) - own) <= most * os.cpu_count() * (time.time() - start) + 0.02:
+                return times
+            time.sleep(1.0)
+        print(f"  {self.name}: other programs used the cores in 8 turns; the last one counts")
+        return times
+
+    def one_turn(self):
         self.process.stdin.write("turn\n")
         self.process.stdin.flush()
         line = self.line()
@@ -271,17 +302,23 @@ class Peer:
         self.process.wait()
 
 
-def take_turns(title, peers, rounds, rows):
-    """peers[0] is this project; rows: (key, peers' names or None for all)"""
+def take_turns(title, peers, rounds, rows, alone=False):
+    """peers[0] is this project; rows: (key, peers' names or None for all); alone: each is open only for its turn of a round"""
     print(f"\n{title}", flush=True)
-    for peer in peers:
-        print(f"  {peer.name}: {peer.ready}", flush=True)
-    for number in range(-1, rounds):
+    each = int(os.environ.get("PEERS_TURNS", "1")) if alone else 1
+    for number in range(0 if alone else -1, rounds):
         for peer in peers:
+            if alone or number < 0:
+                peer.open()
+                print(f"  {peer.name}: {peer.ready}", flush=True)
+            if alone:
+                peer.turn()
             time.sleep(0.2)
-            times = peer.turn()
+            times = [peer.turn() for _ in range(each)]
             if number >= 0:
-                peer.turns.append(times)
+                peer.turns += times
+            if alone:
+                peer.close()
     for key in rows:
         for peer in peers:
             if key not in peer.turns[0]:
@@ -291,14 +328,15 @@ def take_turns(title, peers, rounds, rows):
             ratio = statistics.median(value / first[own] for value, first in zip(values, peers[0].turns))
             print(f"  {key:13} {peer.name:22} {statistics.median(values):10.2f} ms  {ratio:6.2f} x  [{' '.join('%.2f' % value for value in values)}]")
     for peer in peers:
-        peer.close()
+        if not alone:
+            peer.close()
     sys.stdout.flush()
 
 
 def main():
     get = os.environ.get
     rounds, blocks, views, tokens = (int(get("PEERS_" + name, value)) for name, value in (("ROUNDS", 5), ("BLOCKS", 2), ("VIEWS", 3), ("TOKENS", 451)))
-    threads, only = get("PEERS_THREADS", str(os.cpu_count())), get("PEERS_ONLY", "crops tokenizer model").split()
+    tower, threads, only = get("PEERS_TOWER", str(blocks)), get("PEERS_THREADS", str(os.cpu_count())), get("PEERS_ONLY", "crops tokenizer model").split()
     torch, llama, reference = get("PEERS_TORCH"), get("PEERS_LLAMA"), get("PEERS_REFERENCE")
     reference_python = get("PEERS_REFERENCE_PYTHON", torch)
     ours, me = os.path.join(HERE, "../../build/bench/bench_peers"), os.path.abspath(__file__)
@@ -318,7 +356,8 @@ def main():
         print(f"  left out: {what} ({why})")
     if "crops" in only:
         first = Peer("vlmprof, 1 thread", [ours, "crops", photo])
-        made_of, rows, columns = first.ready.split()[:3]
+        made_of, rows, columns = first.open().ready.split()[:3]
+        first.close()
         peers = [first]
         for worker, module in (("torchvision", "torchvision"), ("pil", "PIL")):
             if not has(torch, module):
@@ -338,13 +377,14 @@ def main():
         counts = {peer.name: peer.turns[-1]["tokens"] for peer in peers}
         print("  tokens: " + ", ".join(f"{name} {count}" for name, count in counts.items()))
     if "model" in only:
-        with tempfile.TemporaryDirectory() as folder:
-            shape = [str(blocks), str(blocks), str(views), str(tokens)]
+        with tempfile.TemporaryDirectory() as made:
+            folder = get("PEERS_FOLDER", made)
+            shape = [tower, str(blocks), str(views), str(tokens)]
             peers = [Peer("vlmprof bf16", [ours, "engine", *shape])]
-            for weights in get("PEERS_WEIGHTS", "").split():
+            for weights in get("PEERS_WEIGHTS", "int8 int4").split():
                 peers.append(Peer("vlmprof " + weights, [ours, "engine", *shape, weights]))
             if reference and has(reference_python, "torch, transformers, einops"):
-                peers.append(Peer("reference bf16", [reference_python, me, "reference", reference, str(blocks), str(views), str(tokens), threads]))
+                peers.append(Peer("reference bf16", [reference_python, me, "reference", reference, *shape, threads]))
             else:
                 left_out("the reference", "PEERS_REFERENCE, or a python with torch, transformers and einops")
             if has(llama, "xllamacpp, gguf, numpy"):
@@ -352,8 +392,10 @@ def main():
                     peers.append(Peer("llama.cpp " + kind, [llama, me, "llama", folder, kind, str(blocks), str(tokens), threads]))
             else:
                 left_out("llama.cpp", "PEERS_LLAMA, a python with xllamacpp, gguf and numpy")
-            take_turns(f"{blocks} blocks of the tower, {views} views; {blocks} blocks of the language model, {tokens} tokens; a decode step", peers, rounds,
-                       ["vision", "prefill", "decode"])
+            wanted = get("PEERS_MODELS", "").split(",")
+            peers = [peer for peer in peers if wanted == [""] or peer.name in wanted]
+            take_turns(f"{tower} blocks of the tower, {views} views; {blocks} blocks of the language model, {tokens} tokens; a decode step", peers, rounds,
+                       ["vision", "prefill", "decode"], bool(get("PEERS_ALONE")))
 
 
 if __name__ == "__main__":

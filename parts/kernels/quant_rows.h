@@ -1,0 +1,293 @@
+/* quant_rows.h - products of rows of inputs and a panel of integers, a part of the room >>gemm of vlmprof_kernels.cu
+ *
+ * A panel is 32 rows of weights. It goes in blocks of 32 values of k: 32 scales (f32, one a row), then the integers, 4
+ * bytes of a row beside 4 bytes of the next one. 8 bits: weight = scale * integer; the bytes are values 0, 2, 1, 3 of
+ * four. 4 bits: weight = scale * (integer - 8); the low halves of the bytes are values 0, 2, 1, 3 of eight, the high
+ * halves 4, 6, 5, 7. So the even and the odd bytes are pairs of neighbours, which 16-bit products take.
+ *
+ * Inputs become integers as well, block by block, and sums of a block are exact. One row (decode) waits for memory: its
+ * inputs have 16 bits and a power of two as their scale, so that what is at least 1/128 of the block's largest stays as
+ * it is in bf16, and the rest is off by at most 2^-16 of the largest. Many rows have 8 bits where the processor
+ * multiplies bytes: off by at most 1/254 of the block's largest. */
+#ifndef VK_QUANT_ROWS_H
+#define VK_QUANT_ROWS_H
+
+enum { VK_QUANT_BYTES_8 = VK_PAD * (4 + VK_QUANT_BLOCK), VK_QUANT_BYTES_4 = VK_PAD * (4 + VK_QUANT_BLOCK / 2) };
+/* `offset` takes back what is added to the weights so that they are not negative: 8, or 128 for products of bytes */
+typedef struct vk_fine { float scale; int32_t offset; int16_t value[VK_QUANT_BLOCK]; } vk_fine;
+/* 4 values in a word, in the order of the weights' bytes */
+typedef struct vk_coarse { float scale; int32_t offset; uint32_t value[VK_QUANT_BLOCK / 4]; } vk_coarse;
+/* sums f32 [32] of one row, sums f32 [rows, 32] of rows of `blocks` blocks each */
+typedef void (*vk_quant_row)(float *sums, const vk_fine *x, const char *panel, int blocks);
+typedef void (*vk_quant_rows)(float *sums, const vk_coarse *x, const char *panel, int blocks, int rows);
+
+/* rounds to the nearest; |value| is less than 2^22 */
+VK_INLINE int32_t vk_whole(float value) {
+    int32_t word;
+    value += 12582912.0f;
+    memcpy(&word, &value, 4);
+    return word - 0x4b400000;
+}
+VK_INLINE int vk_quant_most(const uint16_t *x) {
+    int most = 0;
+    VK_PRAGMA(omp simd reduction(max : most)) for (int i = 0; i < VK_QUANT_BLOCK; i++)
+        most = (x[i] & 0x7fff) > most ? x[i] & 0x7fff : most;
+    return most;
+}
+/* Inputs of a block with an infinity or NaN give NaN: they must not vanish. */
+static VK_CLONES void vk_quant_fine(vk_fine *to, const uint16_t *x, int blocks, int bits) {
+    for (int b = 0; b < blocks; b++, x += VK_QUANT_BLOCK, to++) {
+        int exponent = vk_quant_most(x) >> 7, sum = 0;
+        uint32_t scale, inverse;
+        float times;
+        if (exponent < 15) exponent = 15;
+        scale = exponent == 255 ? 0x7fc00000u : (uint32_t)(exponent - 14) << 23;
+        inverse = (uint32_t)(268 - exponent) << 23;
+        memcpy(&to->scale, &scale, 4);
+        memcpy(&times, &inverse, 4);
+        VK_PRAGMA(omp simd reduction(+ : sum)) for (int i = 0; i < VK_QUANT_BLOCK; i++) {
+            int32_t value = vk_whole(vk_b2f(x[i]) * times);
+            to->value[i] = (int16_t)value;
+            sum += value;
+        }
+        to->offset = bits == 4 ? -8 * sum : 0;
+    }
+}
+static VK_CLONES void vk_quant_coarse(vk_coarse *to, const uint16_t *x, int blocks, int bits) {
+    for (int b = 0; b < blocks; b++, x += VK_QUANT_BLOCK, to++) {
+        int most = vk_quant_most(x), sum = 0;
+        float largest = vk_b2f((uint16_t)most), times = most ? 127.0f / largest : 0.0f;
+        int8_t values[VK_QUANT_BLOCK];
+        to->scale = most < 0x7f80 ? largest / 127.0f : NAN;
+        VK_PRAGMA(omp simd reduction(+ : sum)) for (int i = 0; i < VK_QUANT_BLOCK; i++) {
+            int32_t value = vk_whole(vk_b2f(x[i]) * times);
+            values[i] = (int8_t)value;
+            sum += value;
+        }
+        memcpy(to->value, values, sizeof values);
+        VK_SIMD for (int i = 0; i < VK_QUANT_BLOCK / 4; i++) {
+            uint32_t word = to->value[i];
+            to->value[i] = (word & 0xff0000ffu) | (word >> 8 & 0xff00u) | (word << 8 & 0xff0000u);
+        }
+        to->offset = (bits == 4 ? -8 : -128) * sum;
+    }
+}
+
+/* plain C, for any processor */
+static VK_CLONES void vk_row8_plain(float *sums, const vk_fine *x, const char *panel, int blocks) {
+    float total[VK_PAD] = { 0.0f };
+    for (; blocks > 0; blocks--, x++, panel += VK_QUANT_BYTES_8) {
+        const float *scale = (const float *)(const void *)panel;
+        const uint32_t *words = (const uint32_t *)(const void *)(panel + VK_PAD * 4);
+        int32_t part[VK_PAD] = { 0 };
+        for (const int16_t *v = x->value; v < x->value + VK_QUANT_BLOCK; v += 4, words += VK_PAD)
+            EACH(c, VK_PAD) {
+                uint32_t word = words[c];
+                part[c] += v[0] * (int8_t)word + v[1] * (int8_t)(word >> 16) + v[2] * (int8_t)(word >> 8)
+                           + v[3] * (int8_t)(word >> 24);
+            }
+        EACH(c, VK_PAD) total[c] += scale[c] * x->scale * (float)part[c];
+    }
+    memcpy(sums, total, sizeof total);
+}
+static VK_CLONES void vk_row4_plain(float *sums, const vk_fine *x, const char *panel, int blocks) {
+    float total[VK_PAD] = { 0.0f };
+    for (; blocks > 0; blocks--, x++, panel += VK_QUANT_BYTES_4) {
+        const float *scale = (const float *)(const void *)panel;
+        const uint32_t *words = (const uint32_t *)(const void *)(panel + VK_PAD * 4);
+        int32_t part[VK_PAD];
+        EACH(c, VK_PAD) part[c] = x->offset;
+        for (const int16_t *v = x->value; v < x->value + VK_QUANT_BLOCK; v += 8, words += VK_PAD)
+            EACH(c, VK_PAD) {
+                int32_t word = (int32_t)words[c];
+                part[c] += v[0] * (word & 15) + v[1] * (word >> 16 & 15) + v[2] * (word >> 8 & 15)
+                           + v[3] * (word >> 24 & 15) + v[4] * (word >> 4 & 15) + v[5] * (word >> 20 & 15)
+                           + v[6] * (word >> 12 & 15) + v[7] * (word >> 28 & 15);
+            }
+        EACH(c, VK_PAD) total[c] += scale[c] * x->scale * (float)part[c];
+    }
+    memcpy(sums, total, sizeof total);
+}
+
+#ifdef VK_X86
+#define VK_TVNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
+#define VK_PAIR_512(from) _mm512_set1_epi32(vk_word(from))
+VK_INLINE int32_t vk_word(const void *from) {
+    int32_t word;
+    memcpy(&word, from, 4);
+    return word;
+}
+
+/* One row. DOT(sum, a, b): sum + products of pairs of 16 bits. Four bits: two of a word's four values are multiplied
+ * where they are, 16 and 256 times too large, which the sums make good: 8 * 15 * 256 * 32767 is less than 2^31.
+ * Nothing is prefetched: with it, reading was slower where it was measured (AMD Zen 4), by a third with a gap at the
+ * scales. */
+#define VK_QUANT_512(of, TARGET, DOT) \
+    TARGET static void vk_row8_##of(float *sums, const vk_fine *x, const char *panel, int blocks) { \
+        __m512 total[2] = { _mm512_setzero_ps(), _mm512_setzero_ps() }; \
+        for (; blocks > 0; blocks--, x++, panel += VK_QUANT_BYTES_8) { \
+            const char *q = panel + VK_PAD * 4; \
+            __m512 scale = _mm512_set1_ps(x->scale); \
+            __m512i even[2] = { _mm512_setzero_si512(), _mm512_setzero_si512() }, odd[2] = { even[0], even[0] }; \
+            VK_UNROLL for (int g = 0; g < VK_QUANT_BLOCK; g += 4, q += 128) { \
+                __m512i a = VK_PAIR_512(x->value + g), b = VK_PAIR_512(x->value + g + 2); \
+                VK_UNROLL for (int h = 0; h < 2; h++) { \
+                    __m512i w = _mm512_loadu_si512(q + 64 * h); \
+                    even[h] = DOT(even[h], _mm512_srai_epi16(_mm512_slli_epi16(w, 8), 8), a); \
+                    odd[h] = DOT(odd[h], _mm512_srai_epi16(w, 8), b); \
+                } \
+            } \
+            VK_UNROLL for (int h = 0; h < 2; h++) \
+                total[h] = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_loadu_ps(panel + 64 * h), scale), \
+                                           _mm512_cvtepi32_ps(_mm512_add_epi32(even[h], odd[h])), total[h]); \
+        } \
+        _mm512_storeu_ps(sums, total[0]); \
+        _mm512_storeu_ps(sums + 16, total[1]); \
+    } \
+    TARGET static void vk_row4_##of(float *sums, const vk_fine *x, const char *panel, int blocks) { \
+        const __m512i first = _mm512_set1_epi16(0xf), second = _mm512_set1_epi16(0xf0), \
+                      third = _mm512_set1_epi16(0xf00); \
+        __m512 total[2] = { _mm512_setzero_ps(), _mm512_setzero_ps() }; \
+        for (; blocks > 0; blocks--, x++, panel += VK_QUANT_BYTES_4) { \
+            const char *q = panel + VK_PAD * 4; \
+            __m512 scale = _mm512_set1_ps(x->scale); \
+            __m512i part[2][4], offset = _mm512_set1_epi32(x->offset); \
+            VK_UNROLL for (int h = 0; h < 2; h++) { \
+                part[h][0] = offset; \
+                part[h][1] = part[h][2] = part[h][3] = _mm512_setzero_si512(); \
+            } \
+            VK_UNROLL for (int g = 0; g < VK_QUANT_BLOCK; g += 8, q += 128) { \
+                __m512i a = VK_PAIR_512(x->value + g), b = VK_PAIR_512(x->value + g + 2), \
+                        c = VK_PAIR_512(x->value + g + 4), d = VK_PAIR_512(x->value + g + 6); \
+                VK_UNROLL for (int h = 0; h < 2; h++) { \
+                    __m512i w = _mm512_loadu_si512(q + 64 * h); \
+                    part[h][0] = DOT(part[h][0], _mm512_and_si512(w, first), a); \
+                    part[h][1] = DOT(part[h][1], _mm512_and_si512(w, third), b); \
+                    part[h][2] = DOT(part[h][2], _mm512_and_si512(w, second), c); \
+                    part[h][3] = DOT(part[h][3], _mm512_srli_epi16(w, 12), d); \
+                } \
+            } \
+            VK_UNROLL for (int h = 0; h < 2; h++) { \
+                __m512i sum = _mm512_add_epi32(_mm512_srai_epi32(part[h][1], 8), _mm512_srai_epi32(part[h][2], 4)); \
+                sum = _mm512_add_epi32(sum, _mm512_add_epi32(part[h][0], part[h][3])); \
+                total[h] = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_loadu_ps(panel + 64 * h), scale), \
+                                           _mm512_cvtepi32_ps(sum), total[h]); \
+            } \
+        } \
+        _mm512_storeu_ps(sums, total[0]); \
+        _mm512_storeu_ps(sums + 16, total[1]); \
+    }
+#define VK_DOT_512(sum, a, b) _mm512_add_epi32(sum, _mm512_madd_epi16(a, b))
+VK_QUANT_512(avx512, VK_T512, VK_DOT_512)
+VK_QUANT_512(vnni, VK_TVNNI, _mm512_dpwssd_epi32)
+#undef VK_DOT_512
+#undef VK_QUANT_512
+#undef VK_PAIR_512
+
+/* AVX2: 8 of the 32 sums at a time */
+VK_TAVX2 static void vk_row8_avx2(float *sums, const vk_fine *x, const char *panel, int blocks) {
+    __m256 total[4];
+    for (int h = 0; h < 4; h++) total[h] = _mm256_setzero_ps();
+    for (; blocks > 0; blocks--, x++, panel += VK_QUANT_BYTES_8) {
+        const float *scales = (const float *)(const void *)panel;
+        __m256 scale = _mm256_set1_ps(x->scale);
+        VK_UNROLL for (int h = 0; h < 4; h++) {
+            const char *q = panel + VK_PAD * 4 + 32 * h;
+            __m256i even = _mm256_setzero_si256(), odd = even;
+            VK_UNROLL for (int g = 0; g < VK_QUANT_BLOCK; g += 4, q += 128) {
+                __m256i w = _mm256_loadu_si256((const __m256i *)(const void *)q);
+                __m256i low = _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8), high = _mm256_srai_epi16(w, 8);
+                even = _mm256_add_epi32(even, _mm256_madd_epi16(low, _mm256_set1_epi32(vk_word(x->value + g))));
+                odd = _mm256_add_epi32(odd, _mm256_madd_epi16(high, _mm256_set1_epi32(vk_word(x->value + g + 2))));
+            }
+            total[h] = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_loadu_ps(scales + 8 * h), scale),
+                                       _mm256_cvtepi32_ps(_mm256_add_epi32(even, odd)), total[h]);
+        }
+    }
+    for (int h = 0; h < 4; h++) _mm256_storeu_ps(sums + 8 * h, total[h]);
+}
+VK_TAVX2 static void vk_row4_avx2(float *sums, const vk_fine *x, const char *panel, int blocks) {
+    const __m256i first = _mm256_set1_epi16(0xf), second = _mm256_set1_epi16(0xf0), third = _mm256_set1_epi16(0xf00);
+    __m256 total[4];
+    for (int h = 0; h < 4; h++) total[h] = _mm256_setzero_ps();
+    for (; blocks > 0; blocks--, x++, panel += VK_QUANT_BYTES_4) {
+        const float *scales = (const float *)(const void *)panel;
+        __m256 scale = _mm256_set1_ps(x->scale);
+        VK_UNROLL for (int h = 0; h < 4; h++) {
+            const char *q = panel + VK_PAD * 4 + 32 * h;
+            __m256i part[4] = { _mm256_set1_epi32(x->offset), _mm256_setzero_si256(), _mm256_setzero_si256(),
+                                _mm256_setzero_si256() };
+            VK_UNROLL for (int g = 0; g < VK_QUANT_BLOCK; g += 8, q += 128) {
+                __m256i w = _mm256_loadu_si256((const __m256i *)(const void *)q);
+                __m256i of[4] = { _mm256_and_si256(w, first), _mm256_and_si256(w, third), _mm256_and_si256(w, second),
+                                  _mm256_srli_epi16(w, 12) };
+                VK_UNROLL for (int i = 0; i < 4; i++)
+                    part[i] = _mm256_add_epi32(
+                        part[i], _mm256_madd_epi16(of[i], _mm256_set1_epi32(vk_word(x->value + g + 2 * i))));
+            }
+            part[0] = _mm256_add_epi32(_mm256_add_epi32(part[0], part[3]),
+                                       _mm256_add_epi32(_mm256_srai_epi32(part[1], 8), _mm256_srai_epi32(part[2], 4)));
+            total[h] = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_loadu_ps(scales + 8 * h), scale),
+                                       _mm256_cvtepi32_ps(part[0]), total[h]);
+        }
+    }
+    for (int h = 0; h < 4; h++) _mm256_storeu_ps(sums + 8 * h, total[h]);
+}
+
+/* Many rows, 4 products of bytes a lane. The weights are the factor without a sign. */
+VK_TVNNI VK_INLINE void vk_quant_scaled(const int count, float *y, __m512i (*part)[2], const vk_coarse *x, int blocks,
+                                        const char *panel) {
+    __m512 low = _mm512_loadu_ps(panel), high = _mm512_loadu_ps(panel + 64);
+    VK_UNROLL for (int i = 0; i < count; i++) {
+        __m512 scale = _mm512_set1_ps(x[i * blocks].scale);
+        float *to = y + i * VK_PAD;
+        _mm512_storeu_ps(to, _mm512_fmadd_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(part[i][0]), scale), low,
+                                             _mm512_loadu_ps(to)));
+        _mm512_storeu_ps(to + 16, _mm512_fmadd_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(part[i][1]), scale), high,
+                                                  _mm512_loadu_ps(to + 16)));
+    }
+}
+VK_TVNNI VK_INLINE void vk_quant_bytes(const int count, __m512i (*part)[2], const vk_coarse *x, int blocks, int word,
+                                       __m512i low, __m512i high) {
+    VK_UNROLL for (int i = 0; i < count; i++) {
+        __m512i values = _mm512_set1_epi32((int32_t)x[i * blocks].value[word]);
+        part[i][0] = _mm512_dpbusd_epi32(part[i][0], low, values);
+        part[i][1] = _mm512_dpbusd_epi32(part[i][1], high, values);
+    }
+}
+VK_TVNNI VK_INLINE void vk_quant_rows_vnni(const int count, float *y, const vk_coarse *x, const char *panel, int blocks,
+                                           const int bits) {
+    const __m512i sign = _mm512_set1_epi8((char)0x80), half = _mm512_set1_epi8(0xf);
+    memset(y, 0, (size_t)count * VK_PAD * sizeof *y);
+    for (int b = 0; b < blocks; b++, x++, panel += bits == 8 ? VK_QUANT_BYTES_8 : VK_QUANT_BYTES_4) {
+        const char *q = panel + VK_PAD * 4;
+        __m512i part[12][2];
+        VK_UNROLL for (int i = 0; i < count; i++)
+            part[i][0] = part[i][1] = _mm512_set1_epi32(x[i * blocks].offset);
+        VK_UNROLL for (int word = 0; word < VK_QUANT_BLOCK / 4; word += bits == 8 ? 1 : 2, q += 128) {
+            __m512i low = _mm512_loadu_si512(q), high = _mm512_loadu_si512(q + 64);
+            if (bits == 8) {
+                vk_quant_bytes(count, part, x, blocks, word, _mm512_xor_si512(low, sign), _mm512_xor_si512(high, sign));
+                continue;
+            }
+            vk_quant_bytes(count, part, x, blocks, word, _mm512_and_si512(low, half), _mm512_and_si512(high, half));
+            vk_quant_bytes(count, part, x, blocks, word + 1, _mm512_and_si512(_mm512_srli_epi16(low, 4), half),
+                           _mm512_and_si512(_mm512_srli_epi16(high, 4), half));
+        }
+        vk_quant_scaled(count, y, part, x, blocks, panel);
+    }
+}
+VK_TVNNI static void vk_rows8_vnni(float *y, const vk_coarse *x, const char *panel, int blocks, int rows) {
+    const vk_coarse *xr = x;
+#define VK_DO(R) vk_quant_rows_vnni(R, y, xr, panel, blocks, 8)
+    VK_ROWS_12(VK_DO, blocks)
+#undef VK_DO
+}
+VK_TVNNI static void vk_rows4_vnni(float *y, const vk_coarse *x, const char *panel, int blocks, int rows) {
+    const vk_coarse *xr = x;
+#define VK_DO(R) vk_quant_rows_vnni(R, y, xr, panel, blocks, 4)
+    VK_ROWS_12(VK_DO, blocks)
+#undef VK_DO
+}
+#endif
+#endif
