@@ -1128,20 +1128,18 @@ FN void vk_attend_fetch(uint16_t *to, const uint16_t *from, int first, int rows,
 }
 /* One row of a warp's tile of scores: the maximum, the sum and the results so far are updated, and scores become
  * weights. This lane's part of the row is s[n][half], s[n][half + 1], that is keys n * 8 + lane % 4 * 2 and the
- * next. Keys from `limit` on are masked, and if MASKED those before `begin`: perhaps all of a tile; none if `whole`,
- * which is the same for a warp. */
+ * next. Keys from `limit` on are masked, and if MASKED those before `begin`: perhaps all of a tile. */
 template <int WIDTH, int MASKED>
-FN void vk_attend_row(float (*s)[4], float (*o)[4], float *most, float *sum, int half, int begin, int limit, int whole,
+FN void vk_attend_row(float (*s)[4], float (*o)[4], float *most, float *sum, int half, int begin, int limit,
                       float scale) {
     enum { KEYS = VK_ATTEND_KEYS(WIDTH) };
     float m = *most, f, shift;
     int key = (TID & 3) * 2;
-    if (!whole)
-        VK_UNROLL for (int n = 0; n < KEYS / 8; n++)
-            VK_UNROLL for (int j = 0; j < 2; j++)
-                if (n * 8 + key + j >= limit || (MASKED && n * 8 + key + j < begin)) s[n][half + j] = -INFINITY;
     VK_UNROLL for (int n = 0; n < KEYS / 8; n++)
-        VK_UNROLL for (int j = 0; j < 2; j++) m = fmaxf(m, s[n][half + j]);
+        VK_UNROLL for (int j = 0; j < 2; j++) {
+            if (n * 8 + key + j >= limit || (MASKED && n * 8 + key + j < begin)) s[n][half + j] = -INFINITY;
+            m = fmaxf(m, s[n][half + j]);
+        }
     m = fmaxf(m, __shfl_xor_sync(~0u, m, 1));
     m = fmaxf(m, __shfl_xor_sync(~0u, m, 2));
     shift = MASKED && m == -INFINITY ? 0.0f : m * scale;
@@ -1216,7 +1214,7 @@ template <int WIDTH, int MASKED> FN void vk_attend_block(const vk_attend *at, in
     vk_copy_commit();
     for (int t = 0; t < tiles; t++) {
         uint16_t *keys = stages + (t & 1) * 2 * TILE, *next = stages + (~t & 1) * 2 * TILE;
-        int from = t * KEYS, whole;
+        int from = t * KEYS;
         float s[2][KEYS / 8][4];
         vk_copy_wait(0);
         SYNC(); /* this tile is complete for all threads, and none still reads the tile before */
@@ -1228,14 +1226,13 @@ template <int WIDTH, int MASKED> FN void vk_attend_block(const vk_attend *at, in
         if (warp_first >= at->tokens || (at->causal && !(MASKED && at->reach) && from > warp_first))
             continue; /* both are multiples of 32: no query here sees a key there */
         vk_attend_scores<WIDTH>(s, queries + (warp_first - first) * LD, keys);
-        whole = !MASKED && from + KEYS <= (at->causal ? warp_first + 1 : at->tokens);
         VK_UNROLL for (int r = 0; r < 4; r++) {
             int row = warp_first + (r >> 1) * 16 + (r & 1) * 8 + (lane >> 2),
                 seen = at->causal && row < at->tokens ? row + 1 : at->tokens,
                 begin = MASKED && at->window && row < at->tokens ? row + 1 - at->window : 0;
             if (MASKED && at->reach && row < at->tokens) seen = at->reach[row];
             vk_attend_row<WIDTH, MASKED>(s[r >> 1], o[r >> 1], &most[r >> 1][r & 1], &sum[r >> 1][r & 1], (r & 1) * 2,
-                                         begin - from, seen - from, whole, at->scale);
+                                         begin - from, seen - from, at->scale);
         }
         vk_attend_values<WIDTH>(o, s, keys + TILE);
     }
