@@ -100,14 +100,19 @@ VP_API int32_t vp_dtype_block_bytes(vp_dtype dtype);
 /* ---- a model */
 /* The text of a file that a model's folder of transformers would have, made from the metadata: config.json,
  * preprocessor_config.json, tokenizer.json, chat_template.jinja.
- * in:      model      a language model: llama, qwen2, qwen3, olmoe
- *          projector  mmproj file of its vision tower: mlp (LLaVA-1.5); NULL: text only
+ * in:      model      a language model: llama, qwen2, qwen3, olmoe, qwen3moe, gemma3, qwen2vl, qwen3vl
+ *          projector  mmproj file of its vision tower, NULL: text only. Its projector_type: mlp (LLaVA-1.5), idefics3
+ *                     (SmolVLM) and internvl go with llama, qwen2 and qwen3; qwen2.5vl_merger with qwen2vl,
+ *                     qwen3vl_merger with qwen3vl, gemma3 with gemma3
  * out:     text       malloc'ed, with NUL; the caller frees it
  * returns: VP_OK; VP_ERR_NOT_FOUND such a model has no file of that name; VP_ERR_FORMAT a key is missing or of another
  *          kind; VP_ERR_UNSUPPORTED an architecture, tower, tokenizer or option that vlmprof lacks, by name;
  *          VP_ERR_MISMATCH the files do not belong together; VP_ERR_MEMORY
  * rule:    the texts are read by vp_model_config_parse and vp_tokenizer_load, which check them. A SentencePiece
- *          vocabulary (tokenizer.ggml.model "llama") becomes merges ordered by the scores of what they make
+ *          vocabulary (tokenizer.ggml.model "llama") becomes merges ordered by the scores of what they make. Where a
+ *          vocabulary has no token for an image, the padding token, or the unknown, stands for it. What llama.cpp knows
+ *          and files do not say is as there: Qwen's images have 8 to 4096 tokens, InternVL's 1 to 12 tiles; Gemma 3's
+ *          every sixth block sees all, and q of its 62 blocks is scaled by the width of a head of embedding_length
  * source:  llama.cpp src/llama-vocab.cpp, tools/mtmd/clip.cpp, convert_hf_to_gguf.py; transformers 5.23.0,
  *          tokenization_utils_sentencepiece.py
  * memory:  about 8 times the text */
@@ -117,11 +122,14 @@ VP_API vp_result vp_gguf_file_text(const vp_gguf *model, const vp_gguf *projecto
  * in:      config      of vp_gguf_file_text's config.json
  * out:     checkpoint  on success only; it reads the files' mappings, so close it before them
  * returns: VP_OK; VP_ERR_MISMATCH a tensor is missing, has another shape, or is not one of the model's;
- *          VP_ERR_UNSUPPORTED a type other than F32, F16, BF16, Q8_0, Q5_0, Q4_0, Q4_K, Q6_K; VP_ERR_MEMORY
+ *          VP_ERR_UNSUPPORTED a type other than F32, F16, BF16, Q8_0, Q5_0, Q4_0, Q4_K, Q6_K, or one of blocks where
+ *          only the first three are read (Qwen's patches, Gemma 3's projection); VP_ERR_MEMORY
  * rule:    of architecture llama the rows of q and k stand in pairs in the file; they are read in transformers' order.
- *          Experts of a layer are slices of one tensor. What the engine does not run of a tower may be absent.
+ *          Experts of a layer are slices of one tensor. Norms of gemma3 have their 1 in the file. Qwen2.5-VL's q, k and
+ *          v, and both frames of Qwen's patches, are joined. Where old files have up and down of a tower's MLP the
+ *          wrong way round, they are read the right way. What the engine does not run of a tower may be absent.
  * source:  llama.cpp gguf-py/gguf/tensor_mapping.py, convert_hf_to_gguf.py LlamaModel.permute
- * memory:  about 220 bytes per tensor and expert
+ * memory:  about 230 bytes per tensor and expert, and what is joined
  * threads: as vp_checkpoint_open */
 VP_API vp_result vp_gguf_checkpoint(const vp_gguf *model, const vp_gguf *projector, const vp_model_config *config,
                                     vp_checkpoint **checkpoint, vp_error *error);
@@ -829,7 +837,8 @@ static void vp_impl_gguf_put_rope(vp_impl_gguf_text *out, int language, int64_t 
     if (vp_impl_gguf_int(out, "rope.dimension_count", (double)head_dim) != head_dim)
         vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope.dimension_count", "only whole heads are turned");
     if (vp_gguf_tensor_find(out->model, "rope_freqs.weight", &factors) == VP_OK)
-        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope_freqs.weight", "frequencies in a tensor are not read");
+        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope_freqs.weight",
+                          "frequencies in a tensor (as Llama 3.1's) are not read");
     vp_json_key(&out->writer, "rope_parameters");
     vp_json_begin_object(&out->writer);
     if (language == VP_IMPL_GGUF_GEMMA3) {
@@ -1110,17 +1119,24 @@ typedef struct vp_impl_gguf_words {
 
 #define VP_IMPL_GGUF_BAR "\xE2\x96\x81" /* SentencePiece's space */
 #define VP_IMPL_GGUF_BYTES "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":"
-static const struct { const char *name, *normalizer, *pre_tokenizer; } vp_impl_gguf_splits[] = {
-    {"gpt-2", "null", VP_IMPL_GGUF_BYTES "true}"},
-    {"olmo", "{\"type\":\"NFC\"}", VP_IMPL_GGUF_BYTES "true}"},
+/* up to so many digits make a word */
+#define VP_IMPL_GGUF_SPLIT(digits) \
+    "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":" \
+    "\"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}" digits \
+    "| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"},\"behavior\":\"Isolated\"," \
+    "\"invert\":false}," VP_IMPL_GGUF_BYTES "false}]}"
+/* llama: Llama 3's, which takes a word that is a token as it is, and begins with its bos unless the file says no */
+static const struct {
+    const char *name, *normalizer, *pre_tokenizer;
+    int llama;
+} vp_impl_gguf_splits[] = {
+    {"gpt-2", "null", VP_IMPL_GGUF_BYTES "true}", 0},
+    {"olmo", "{\"type\":\"NFC\"}", VP_IMPL_GGUF_BYTES "true}", 0},
     {"smollm", "null",
      "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\",\"individual_digits\":true}," VP_IMPL_GGUF_BYTES
-     "true}]}"},
-    {"qwen2", "{\"type\":\"NFC\"}",
-     "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":"
-     "\"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}| ?[^\\\\s\\\\p{L}\\\\p{N}]+"
-     "[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"},\"behavior\":\"Isolated\",\"invert\":false},"
-     VP_IMPL_GGUF_BYTES "false}]}"}};
+     "true}]}", 0},
+    {"qwen2", "{\"type\":\"NFC\"}", VP_IMPL_GGUF_SPLIT(""), 0},
+    {"llama-bpe", "null", VP_IMPL_GGUF_SPLIT("{1,3}"), 1}};
 enum { VP_IMPL_GGUF_SPLITS = sizeof vp_impl_gguf_splits / sizeof vp_impl_gguf_splits[0] };
 static void vp_impl_gguf_unknown_split(vp_impl_gguf_text *out) {
     char known[300] = "vlmprof splits words as these do:";
@@ -1136,7 +1152,23 @@ static int vp_impl_gguf_token_order(const void *left, const void *right) {
     return vp_impl_gguf_text_order(((const vp_impl_gguf_token *)left)->text,
                                    ((const vp_impl_gguf_token *)right)->text);
 }
-static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *words) {
+/* llama.cpp needs no token for an image, and the vocabularies of LLaVA and Gemma 3 often have none: then the padding,
+ * or the unknown, stands for it. Its embedding is never seen. */
+static void vp_impl_gguf_name_image(vp_impl_gguf_text *out, vp_impl_gguf_words *words, const char *image) {
+    size_t bytes = strlen(image);
+    int64_t stand_in;
+    int32_t id;
+    for (id = 0; id < words->count; id++)
+        if (words->tokens[id].text.bytes == bytes && !memcmp(words->tokens[id].text.text, image, bytes)) return;
+    stand_in = vp_impl_gguf_int(out, "padding_token_id", -1);
+    if (stand_in < 0) stand_in = vp_impl_gguf_int(out, "unknown_token_id", -1);
+    if (stand_in < 0 || stand_in >= words->count) return;
+    words->tokens[stand_in].text.text = image;
+    words->tokens[stand_in].text.bytes = bytes;
+    words->tokens[stand_in].type = VP_IMPL_GGUF_CONTROL;
+}
+/* image: what a token must have as its text; NULL: none must */
+static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *words, const char *image) {
     vp_gguf_value texts, types, scores;
     uint64_t text_at = 0, type_at = 0, score_at = 0;
     int32_t id;
@@ -1168,8 +1200,10 @@ static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *
                               "a token is empty, over 1024 bytes, has a NUL or an unknown type");
             return;
         }
-        if (token->type == VP_IMPL_GGUF_NORMAL) words->sorted[words->sorted_count++] = *token;
     }
+    if (image) vp_impl_gguf_name_image(out, words, image);
+    for (id = 0; id < words->count; id++)
+        if (words->tokens[id].type == VP_IMPL_GGUF_NORMAL) words->sorted[words->sorted_count++] = words->tokens[id];
     if (words->sorted_count)
         qsort(words->sorted, (size_t)words->sorted_count, sizeof *words->sorted, vp_impl_gguf_token_order);
 }
@@ -1261,32 +1295,14 @@ static void vp_impl_gguf_put_one_added(vp_impl_gguf_text *out, int64_t id, vp_gg
     vp_impl_gguf_put_bool(out, "special", special);
     vp_json_end_object(&out->writer);
 }
-/* llama.cpp needs no token for an image, and the vocabularies of LLaVA and Gemma 3 often have none: then the padding,
- * or the unknown, stands for it. Its embedding is never seen. */
-static void vp_impl_gguf_find_image(vp_impl_gguf_text *out, const vp_impl_gguf_words *words, const char *image,
-                                    int64_t *stand_in) {
-    size_t bytes = strlen(image);
+static void vp_impl_gguf_put_added(vp_impl_gguf_text *out, const vp_impl_gguf_words *words) {
     int32_t id;
-    *stand_in = -1;
-    for (id = 0; id < words->count; id++)
-        if (words->tokens[id].text.bytes == bytes && !memcmp(words->tokens[id].text.text, image, bytes)) return;
-    *stand_in = vp_impl_gguf_int(out, "padding_token_id", -1);
-    if (*stand_in < 0) *stand_in = vp_impl_gguf_int(out, "unknown_token_id", -1);
-    if (*stand_in >= words->count) *stand_in = -1;
-}
-static void vp_impl_gguf_put_added(vp_impl_gguf_text *out, const vp_impl_gguf_words *words, const char *image) {
-    vp_gguf_text name;
-    int64_t stand_in = -1;
-    int32_t id;
-    if (image) vp_impl_gguf_find_image(out, words, image, &stand_in);
     vp_json_key(&out->writer, "added_tokens");
     vp_json_begin_array(&out->writer);
     for (id = 0; id < words->count; id++) {
         const vp_impl_gguf_token *token = &words->tokens[id];
-        name.text = id == stand_in ? image : token->text.text;
-        name.bytes = id == stand_in ? strlen(image) : token->text.bytes;
-        if (id == stand_in || (token->type >= VP_IMPL_GGUF_UNKNOWN && token->type <= VP_IMPL_GGUF_USER))
-            vp_impl_gguf_put_one_added(out, id, name, id == stand_in || token->type != VP_IMPL_GGUF_USER);
+        if (token->type >= VP_IMPL_GGUF_UNKNOWN && token->type <= VP_IMPL_GGUF_USER)
+            vp_impl_gguf_put_one_added(out, id, token->text, token->type != VP_IMPL_GGUF_USER);
     }
     vp_json_end_array(&out->writer);
 }
@@ -1332,7 +1348,7 @@ static void vp_impl_gguf_put_template(vp_impl_gguf_text *out, const vp_impl_gguf
     vp_json_end_object(&out->writer);
     vp_json_end_object(&out->writer);
 }
-static void vp_impl_gguf_put_bpe(vp_impl_gguf_text *out, const vp_impl_gguf_words *words, int pieces) {
+static void vp_impl_gguf_put_bpe(vp_impl_gguf_text *out, const vp_impl_gguf_words *words, int pieces, int whole) {
     char text[VP_IMPL_GGUF_TOKEN_BYTES_MAX + 1];
     vp_gguf_value merges;
     vp_gguf_text merge;
@@ -1344,6 +1360,7 @@ static void vp_impl_gguf_put_bpe(vp_impl_gguf_text *out, const vp_impl_gguf_word
     vp_impl_gguf_put_raw(out, "unk_token", "null");
     vp_impl_gguf_put_bool(out, "fuse_unk", pieces);
     vp_impl_gguf_put_bool(out, "byte_fallback", pieces);
+    vp_impl_gguf_put_bool(out, "ignore_merges", whole);
     vp_json_key(&out->writer, "vocab");
     vp_json_begin_object(&out->writer);
     for (id = 0; id < words->count; id++) {
@@ -1386,7 +1403,7 @@ static void vp_impl_gguf_put_bars(vp_impl_gguf_text *out, int space) {
 static void vp_impl_gguf_tokenizer(vp_impl_gguf_text *out) {
     vp_impl_gguf_words words = {NULL, NULL, 0, 0};
     const char *image = NULL;
-    int pieces, space, split = 0;
+    int pieces, space, llama, split = 0;
     if (out->projector)
         image = vp_impl_gguf_joints[vp_impl_gguf_joint_of(out, vp_impl_gguf_language_of(out))].image_token;
     out->from = out->model;
@@ -1397,20 +1414,21 @@ static void vp_impl_gguf_tokenizer(vp_impl_gguf_text *out) {
     while (!pieces && split < VP_IMPL_GGUF_SPLITS && !vp_impl_gguf_is(out, "pre", vp_impl_gguf_splits[split].name))
         split++;
     if (split == VP_IMPL_GGUF_SPLITS) vp_impl_gguf_unknown_split(out);
+    llama = !pieces && split < VP_IMPL_GGUF_SPLITS && vp_impl_gguf_splits[split].llama;
     space = vp_impl_gguf_int(out, "add_space_prefix", 1) != 0;
-    if (out->result == VP_OK) vp_impl_gguf_read_words(out, &words);
+    if (out->result == VP_OK) vp_impl_gguf_read_words(out, &words, image);
     if (out->result == VP_OK) {
         vp_json_begin_object(&out->writer);
         vp_impl_gguf_put_text(out, "version", "1.0");
-        vp_impl_gguf_put_added(out, &words, image);
-        vp_impl_gguf_put_template(out, &words, pieces);
+        vp_impl_gguf_put_added(out, &words);
+        vp_impl_gguf_put_template(out, &words, pieces || llama);
         if (pieces) vp_impl_gguf_put_bars(out, space);
         else {
             vp_impl_gguf_put_raw(out, "normalizer", vp_impl_gguf_splits[split].normalizer);
             vp_impl_gguf_put_raw(out, "pre_tokenizer", vp_impl_gguf_splits[split].pre_tokenizer);
             vp_impl_gguf_put_raw(out, "decoder", "{\"type\":\"ByteLevel\"}");
         }
-        if (out->result == VP_OK) vp_impl_gguf_put_bpe(out, &words, pieces);
+        if (out->result == VP_OK) vp_impl_gguf_put_bpe(out, &words, pieces, llama);
         vp_json_end_object(&out->writer);
     }
     free(words.tokens);

@@ -21,12 +21,14 @@
 extern "C" {
 #endif
 
-/* OLMOE and PLAIN read no images; IDEFICS3 is SmolVLM's, too, QWEN3_VL Qwen3-VL-MoE's; PLAIN leaves a question as it
- * is; INTERNVL_CHAT is InternVL's original form: its own system message, the tiles of its config.json */
+/* OLMOE, PLAIN, CHATML and those behind it read no images; IDEFICS3 is SmolVLM's, too, QWEN3_VL Qwen3-VL-MoE's;
+ * INTERNVL_CHAT is InternVL's original form: its own system message, the tiles of its config.json. PLAIN leaves a
+ * question as it is; CHATML and those behind it are texts of language models by their chat templates */
 typedef enum vp_processor_kind {
     VP_PROCESSOR_OLMOE, VP_PROCESSOR_LLAVA, VP_PROCESSOR_IDEFICS3, VP_PROCESSOR_INTERNVL, VP_PROCESSOR_QWEN2_5_VL,
     VP_PROCESSOR_QWEN3_VL, VP_PROCESSOR_GEMMA3, VP_PROCESSOR_MOLMO2, VP_PROCESSOR_PLAIN,
-    VP_PROCESSOR_INTERNVL_CHAT, VP_PROCESSOR_COUNT
+    VP_PROCESSOR_INTERNVL_CHAT, VP_PROCESSOR_CHATML, VP_PROCESSOR_QWEN2_5, VP_PROCESSOR_GEMMA3_TEXT,
+    VP_PROCESSOR_COUNT
 } vp_processor_kind;
 enum { VP_PROCESSOR_VIEW_PIXELS_MAX = 100000000 }; /* of all views of one image together, and of what is resized */
 
@@ -162,6 +164,9 @@ VP_API const char *vp_processor_image_token(vp_processor_kind kind);
 VP_API const char *vp_processor_video(vp_processor_kind kind);
 /* Truth: this is a chat template that gives the text of vp_processor_prompt. Line ends behind it do not count. */
 VP_API int vp_processor_knows_template(vp_processor_kind kind, const char *chat_template, size_t bytes);
+/* The kind of a language model's text by its chat template, compared whole: ChatML without a system's message,
+ * Qwen2.5's, Gemma 3's (whose <bos> is the tokenizer's); PLAIN: none of these. memory: none. threads: reentrant */
+VP_API vp_processor_kind vp_processor_text_kind(const char *chat_template, size_t bytes);
 /* What the tokenizer gets: the text with the placeholder replaced by the image's tokens.
  * in:      picture  NULL: without an image the text is copied
  * returns: VP_OK; VP_ERR_CAPACITY as above; VP_ERR_MISMATCH: not exactly one placeholder, or without an image not
@@ -1034,6 +1039,14 @@ static const struct {
      "\xE6\x80\x81\xE5\xA4\xA7\xE8\xAF\xAD\xE8\xA8\x80\xE6\xA8\xA1\xE5\x9E\x8B\xE3\x80\x82"
      "<|im_end|>\n<|im_start|>user\n",
      "<IMG_CONTEXT>\n", "", "<|im_end|>\n<|im_start|>assistant\n", {0, 0}},
+    {NULL, NULL, "<|im_start|>user\n", "", "", "<|im_end|>\n<|im_start|>assistant\n",
+     {UINT64_C(0x88bf4138d5c826f0), 0}},
+    {NULL, NULL,
+     "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\n"
+     "<|im_start|>user\n",
+     "", "", "<|im_end|>\n<|im_start|>assistant\n", {UINT64_C(0xe642ce246d7f2e3d), 0}},
+    {NULL, NULL, "<start_of_turn>user\n", "", "", "<end_of_turn>\n<start_of_turn>model\n",
+     {UINT64_C(0xd19b6ff3a49deea5), 0}},
 };
 
 VP_API const char *vp_processor_placeholder(vp_processor_kind kind) {
@@ -1065,6 +1078,13 @@ static vp_result vp_impl_processor_room(size_t made, const char *out, size_t cap
     return out && made < capacity ? VP_OK : VP_ERR_CAPACITY;
 }
 
+VP_API vp_processor_kind vp_processor_text_kind(const char *chat_template, size_t bytes) {
+    int kind = VP_PROCESSOR_CHATML;
+    while (kind < VP_PROCESSOR_COUNT && !vp_processor_knows_template((vp_processor_kind)kind, chat_template, bytes))
+        kind++;
+    return kind < VP_PROCESSOR_COUNT ? (vp_processor_kind)kind : VP_PROCESSOR_PLAIN;
+}
+
 VP_API vp_result vp_processor_prompt(vp_processor_kind kind, const char *question, int has_image, char *out,
                                      size_t capacity, size_t *needed) {
     vp_impl_processor_text text = {NULL, 0};
@@ -1073,7 +1093,7 @@ VP_API vp_result vp_processor_prompt(vp_processor_kind kind, const char *questio
     if ((unsigned)kind >= VP_PROCESSOR_COUNT || !question || !needed || (has_image && !vp_processor_placeholder(kind)))
         return VP_ERR_RANGE;
     bytes = strlen(question);
-    if (kind == VP_PROCESSOR_GEMMA3) { /* its template trims */
+    if (kind == VP_PROCESSOR_GEMMA3 || kind == VP_PROCESSOR_GEMMA3_TEXT) { /* its template trims */
         while (bytes && strchr(" \t\n\r\v\f", question[bytes - 1])) bytes--;
         while (bytes && strchr(" \t\n\r\v\f", *question)) { question++; bytes--; }
     }

@@ -156,6 +156,7 @@ struct vp_tokenizer {
     size_t added_used;
     uint32_t token_count;         /* largest id + 1 */
     uint8_t *token_flags;
+    int whole_words; /* truth: a word that is a token is that token, whatever the merges make of it (ignore_merges) */
     uint64_t *token_start;        /* [token_count + 1] into token_bytes: what a token decodes to */
     char *token_bytes;
     int32_t byte_id[256];         /* -1: the vocabulary lacks it */
@@ -1231,7 +1232,7 @@ static vp_result vp_impl_load_model(const vp_impl_loader *loader, uint32_t node,
         {"end_of_word_suffix", "null|=", 0},
         {"fuse_unk", falls_back ? "true|false" : "false", 0},
         {"byte_fallback", falls_back ? "true" : "false", falls_back},
-        {"ignore_merges", "false", 0},
+        {"ignore_merges", falls_back ? "false" : "true|false", 0},
         {"vocab", "*", 1},
         {"merges", "*", 1}
     };
@@ -1253,6 +1254,7 @@ static vp_result vp_impl_load_structure(vp_impl_loader *loader) {
     if (result == VP_OK) result = vp_impl_load_model(loader, parts[8], values);
     if (result != VP_OK) return result;
     loader->added_node = parts[3];
+    loader->tokenizer->whole_words = values[7] != VP_JSON_NONE && loader->nodes[values[7]].type == VP_JSON_TRUE;
     loader->vocabulary_node = values[8];
     loader->merges_node = values[9];
     if (loader->nodes[values[8]].type != VP_JSON_OBJECT)
@@ -1683,7 +1685,9 @@ static vp_result vp_impl_load_words(vp_impl_loader *loader) {
         if (count > VP_IMPL_TEXT_BYTES) continue;
         vp_impl_merge_word(&loader->work, bytes, (size_t)count);
         if (loader->work.out_of_memory) return vp_impl_load_no_memory(loader);
-        if (loader->work.id_count != 1 || loader->work.ids[0] != id) continue;
+        if ((loader->work.id_count != 1 || loader->work.ids[0] != id)
+            && (!tokenizer->whole_words || (tokenizer->token_flags[id] & VP_IMPL_TOKEN_SPECIAL)))
+            continue;
         hash = vp_impl_word_hash(bytes, (size_t)count);
         for (slot = hash & tokenizer->word_mask; tokenizer->words[slot].id >= 0;)
             slot = (slot + 1) & tokenizer->word_mask;

@@ -60,6 +60,8 @@ static const double COSTS[VP_LATENCY_STAGE_COUNT][VP_LATENCY_COLUMNS_LIMIT] = {
 #define SCATTER 0.02
 enum { EXPERTS = 64, SAMPLES = 14, CONFIGS = 27, ROWS = SAMPLES * CONFIGS };
 static const char *const TIERS[] = {"low", "medium", "high"};
+static const char *architecture; /* of the model, whose images have so many crops; NULL: as many as there are views but one */
+static int crops;
 static double lognormal; /* sigma of the noise where that is not SCATTER; the cost is then the median */
 static struct { vp_latency_request requests[ROWS]; double measured[ROWS][VP_LATENCY_STAGE_COUNT], total[ROWS]; uint32_t configs[ROWS]; int count; } made;
 static double normal(vp_random *random) {
@@ -101,7 +103,7 @@ static void put_ms(FILE *f, const char *key, double value) {
 static void write_row(FILE *f, int row, int sample) {
     const vp_latency_request *q = &made.requests[row];
     fprintf(f, "%s{\"sample_id\": %d, \"status\": \"ok\", \"accuracy\": 1", sample ? ",\n" : "", sample);
-    if (q->views) fprintf(f, ", \"actual_num_crops\": %d, \"actual_vision_tokens\": %d", q->views - 1, q->vision_tokens);
+    if (q->views) fprintf(f, ", \"actual_num_crops\": %d, \"actual_vision_tokens\": %d", architecture ? crops : q->views - 1, q->vision_tokens);
     fprintf(f, ", \"input_text_tokens\": %d, \"total_sequence_length\": %d, \"output_tokens\": %d", q->text_tokens, q->sequence, q->output_tokens);
     put_ms(f, "T_vision_total", made.measured[row][0]);
     put_ms(f, "T_LLM_prefill", made.measured[row][1]);
@@ -122,7 +124,9 @@ static void write_sweep(const char *name, const char *device, uint32_t seed, dou
         snprintf(path, sizeof path, "%s/t_imgsizetier-%s_crops%d_topk%d_blocks%d.json", in_folder(name), TIERS[tier], tier, top_k, blocks);
         f = fopen(path, "wb");
         if (!f) { CHECK(!"a result file can be written"); return; }
-        fprintf(f, "{\"schema\": \"vlmprof-sweep-2\", \"status\": \"complete\", \"timing\": \"stage\", \"synthetic\": false, \"model\": \"made\",\n"
+        fprintf(f, "{\"schema\": \"vlmprof-sweep-2\", \"status\": \"complete\", \"timing\": \"stage\", \"synthetic\": false, \"model\": \"made\",\n");
+        if (architecture) fprintf(f, " \"architecture\": \"%s\",\n", architecture);
+        fprintf(f,
                    " \"dataset_name\": \"%s\", \"data_hash\": \"abc\", \"tier\": \"%s\", \"top_k\": %d, \"num_active_blocks\": %d, \"num_experts\": %d,\n"
                    " \"provenance\": {\"device\": \"%s\", \"version\": \"1\", \"host\": \"h\"}, \"per_sample_results\": [\n", name, TIERS[tier], top_k, blocks,
                 EXPERTS, device);
@@ -313,6 +317,24 @@ static void test_predictions(void) {
     CHECK_INT(run("fit %%F/b --features seed -o %%F/seed.json"), 0);
     CHECK(strstr(last.out, "no result file") == NULL);
     CHECK_INT(run("predict %%F/seed.json --tier low 640x480"), 0);
+}
+
+/* Crops of some models are all that their towers see; where one crop is the image itself, nothing is added to it */
+static void test_views(void) {
+    static const struct { const char *architecture; int views_of_one, views_of_nine; } models[] = {
+        {"Qwen2.5-VL", 1, 9}, {"LLaVA", 1, 9}, {"Gemma 3", 1, 10}, {"InternVL", 1, 10}, {"SmolVLM", 1, 10}, {"MolmoE", 2, 10}, {"Molmo2", 2, 10}};
+    for (size_t i = 0; i < 2 * sizeof models / sizeof *models; i++) {
+        const int is_one = i % 2;
+        architecture = models[i / 2].architecture;
+        crops = is_one ? 1 : 9;
+        check_case("views of %s, %d crops", architecture, crops);
+        write_sweep("views", "machine A", 5, 1, 0, CONFIGS, 0);
+        CHECK_INT(run("fit %%F/views -o %%F/views.json --json"), 0);
+        parse(last.out);
+        CHECK_INT((int)number_at("ranges.views.least"), 0); /* text alone */
+        CHECK_INT((int)number_at("ranges.views.most"), is_one ? models[i / 2].views_of_one : models[i / 2].views_of_nine);
+    }
+    architecture = NULL;
 }
 
 /* Times of sigma 0.5, log-normal: their mean is exp(0.125) = 1.133 of their median. The model goes through the mean, its intervals hold what comes next. */
@@ -543,6 +565,7 @@ int main(void) {
     test_recovery();
     test_held_out();
     test_predictions();
+    test_views();
     test_noise();
     test_recalibration();
     test_damaged();

@@ -410,6 +410,99 @@ static void test_changes(void) {
         if (!CHECK(strstr(error.text, changes[i].text))) printf("    %s: %s\n", error.where, error.text);
     }
 }
+/* the mmproj files of towers: with another language model, and with one thing changed */
+static void test_towers(void) {
+    static const struct { const char *model, *tower, *from, *to; vp_result result; const char *text; } rows[] = {
+        {"gemma3/model", "qwen2_5_vl/mmproj", "", "", VP_ERR_MISMATCH, "qwen2.5vl_merger goes with a language model of architecture qwen2vl, not gemma3"},
+        {"olmoe", "idefics3/mmproj", "", "", VP_ERR_MISMATCH, "idefics3 goes with a language model of architecture llama, qwen2 or qwen3, not olmoe"},
+        {"internvl/model", "gemma3/mmproj", "", "", VP_ERR_MISMATCH, "gemma3 goes with a language model of architecture gemma3, not qwen2"},
+        {"internvl/model", "internvl/mmproj", "internvl", "pixtral2", VP_ERR_UNSUPPORTED, "\"pixtral2\" is not known here; vlmprof runs of mmproj files: mlp idefics3"},
+        {"internvl/model", "internvl/mmproj", "mm.model.mlp.3.weight", "mm.model.mlp.2.weight", VP_ERR_MISMATCH, "there is no tensor mm.model.mlp.3.weight"},
+        {"qwen2_5_vl/model", "qwen2_5_vl/mmproj", "v.blk.0.attn_k.weight", "v.blk.0.attn_x.weight", VP_ERR_MISMATCH, "there is no tensor v.blk.0.attn_k.weight"},
+        {"qwen2_5_vl/model", "qwen2_5_vl/mmproj", "v.patch_embd.weight.1", "v.patch_embd.weight.2", VP_ERR_MISMATCH, "there is no tensor v.patch_embd.weight.1"},
+        {"qwen2_5_vl/model", "qwen2_5_vl/mmproj", "n_wa_pattern", "n_wb_pattern", VP_ERR_FORMAT, "this key is missing"},
+        {"qwen3_vl/model", "qwen3_vl/mmproj", "v.position_embd.weight", "v.position_embd.wxight", VP_ERR_MISMATCH, "the file has no such matrix"},
+        {"gemma3/model", "gemma3/mmproj", "mm.soft_emb_norm.weight", "mm.soft_emb_nerm.weight", VP_ERR_MISMATCH, "there is no tensor mm.soft_emb_norm.weight"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct opened model;
+        vp_gguf *tower = NULL;
+        vp_error error = {VP_OK, -1, "", ""};
+        size_t bytes = 0, length = strlen(rows[i].from);
+        char path[64], *data, *at = NULL;
+        memset(&model, 0, sizeof model);
+        check_case("%s.gguf with %s.gguf, %s", rows[i].model, rows[i].tower, rows[i].to);
+        snprintf(path, sizeof path, "gguf/%s.gguf", rows[i].model);
+        CHECK_INT(vp_gguf_open(check_golden(path), &model.gguf, &error), VP_OK);
+        snprintf(path, sizeof path, "gguf/%s.gguf", rows[i].tower);
+        data = check_read(check_golden(path), &bytes);
+        for (size_t k = 0; length && !at && k + length <= bytes; k++)
+            if (!memcmp(data + k, rows[i].from, length)) at = data + k;
+        if (at) memcpy(at, rows[i].to, strlen(rows[i].to));
+        CHECK(!length || at);
+        CHECK_INT(vp_gguf_read(data, bytes, "changed", &tower, &error), VP_OK);
+        CHECK_INT(open_llava(&model, tower, &error), rows[i].result);
+        if (!CHECK(strstr(error.text, rows[i].text))) printf("    %s: %s\n", error.where, error.text);
+        close_model(&model);
+        vp_gguf_close(tower);
+        free(data);
+    }
+}
+/* a vocabulary without a token for images */
+static void test_stand_in(void) {
+    struct opened model;
+    vp_gguf *tower = NULL;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_tokenizer *tokenizer = NULL;
+    char *text = NULL, *data;
+    size_t bytes = 0, file_bytes = 0;
+    memset(&model, 0, sizeof model);
+    check_case("no <image> in the vocabulary: the unknown token stands for it");
+    data = check_read(check_golden("gguf/llama.gguf"), &file_bytes);
+    if (!CHECK(data)) return;
+    for (size_t i = 0; i + 7 <= file_bytes; i++)
+        if (!memcmp(data + i, "<image>", 7)) memcpy(data + i, "<imago>", 7);
+    CHECK_INT(vp_gguf_read(data, file_bytes, "changed", &model.gguf, &error), VP_OK);
+    CHECK_INT(vp_gguf_open(check_golden("gguf/llava-mmproj.gguf"), &tower, &error), VP_OK);
+    CHECK_INT(vp_gguf_file_text(model.gguf, NULL, "tokenizer.json", &text, &bytes, &error), VP_OK);
+    if (CHECK_INT(vp_tokenizer_load(text, bytes, &tokenizer, &error), VP_OK)) CHECK_INT(vp_tokenizer_added_id(tokenizer, "<image>"), -1);
+    vp_tokenizer_free(tokenizer);
+    free(text);
+    tokenizer = NULL;
+    text = NULL;
+    CHECK_INT(vp_gguf_file_text(model.gguf, tower, "tokenizer.json", &text, &bytes, &error), VP_OK);
+    if (CHECK_INT(vp_tokenizer_load(text, bytes, &tokenizer, &error), VP_OK)) CHECK_INT(vp_tokenizer_added_id(tokenizer, "<image>"), 0);
+    vp_tokenizer_free(tokenizer);
+    free(text);
+    vp_gguf_close(tower);
+    vp_gguf_close(model.gguf);
+    free(data);
+}
+static void test_swapped(void) {
+    static const char *const files[] = {"gguf/idefics3/mmproj.gguf", "gguf/idefics3/mmproj-old.gguf"}, *const names[] = {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"};
+    struct opened models[2];
+    vp_gguf *towers[2] = {NULL, NULL};
+    vp_error error = {VP_OK, -1, "", ""};
+    check_case("a tower whose ffn_up and ffn_down are each other's, as old files have it");
+    memset(models, 0, sizeof models);
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(vp_gguf_open(check_golden("gguf/idefics3/model.gguf"), &models[i].gguf, &error), VP_OK);
+        CHECK_INT(vp_gguf_open(check_golden(files[i]), &towers[i], &error), VP_OK);
+        if (!CHECK_INT(open_llava(&models[i], towers[i], &error), VP_OK)) printf("    %s: %s\n", error.where, error.text);
+    }
+    for (int i = 0; i < 8 && models[0].checkpoint && models[1].checkpoint; i++) {
+        vp_tensor one, other;
+        char name[96];
+        snprintf(name, sizeof name, "model.vision_model.encoder.layers.%d.mlp.%s", i / 4, names[i % 4]);
+        CHECK_INT(vp_checkpoint_find(models[0].checkpoint, name, &one), VP_OK);
+        CHECK_INT(vp_checkpoint_find(models[1].checkpoint, name, &other), VP_OK);
+        CHECK(one.bytes == other.bytes && !memcmp(one.data, other.data, (size_t)one.bytes));
+    }
+    for (int i = 0; i < 2; i++) {
+        close_model(&models[i]);
+        vp_gguf_close(towers[i]);
+    }
+}
 /* every prefix of a file, and files with a byte changed: an error or a model, never a crash; the sanitizers watch */
 static void test_damage(void) {
     size_t bytes = 0;
@@ -444,11 +537,15 @@ int main(void) {
     test_model("llama");
     test_model("smollm");
     test_model("qwen2");
+    test_model("qwen3");
     test_model("olmoe");
     test_llava();
     test_headers();
     test_tensors();
     test_changes();
+    test_towers();
+    test_stand_in();
+    test_swapped();
     test_damage();
     return check_done("test_gguf");
 }

@@ -177,10 +177,36 @@ static void test_templates(void) {
         if (!text && !strcmp(models[model].name, "qwen3_vl_moe")) { check_skip("chat template", "not among the committed goldens"); continue; }
         if (!CHECK(text)) continue;
         for (int kind = 0; kind < VP_PROCESSOR_COUNT; kind++)
-            CHECK_INT(vp_processor_knows_template((vp_processor_kind)kind, text, bytes), kind == (int)models[model].kind);
+            CHECK_INT(vp_processor_knows_template((vp_processor_kind)kind, text, bytes), kind == (int)models[model].kind
+                                                                                                   || (models[model].kind == VP_PROCESSOR_GEMMA3 && kind == VP_PROCESSOR_GEMMA3_TEXT));
         text[0]++;
         CHECK(!vp_processor_knows_template(models[model].kind, text, bytes));
         free(text);
+    }
+}
+/* texts of language models by their chat templates; what transformers' templates give for " Q " */
+static void test_text_kinds(void) {
+    static const char chatml[] = "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}"
+                                 "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+    static const struct { vp_processor_kind kind; const char *text; } rows[] = {
+        { VP_PROCESSOR_CHATML, "<|im_start|>user\n Q <|im_end|>\n<|im_start|>assistant\n" },
+        { VP_PROCESSOR_QWEN2_5, "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\n"
+                                "<|im_start|>user\n Q <|im_end|>\n<|im_start|>assistant\n" },
+        { VP_PROCESSOR_GEMMA3_TEXT, "<start_of_turn>user\nQ<end_of_turn>\n<start_of_turn>model\n" },
+        { VP_PROCESSOR_PLAIN, " Q " },
+    };
+    size_t bytes = 0;
+    char got[256], *gemma = check_read(check_golden("othermodels/gemma3/checkpoint/chat_template.jinja"), &bytes);
+    check_case("chat templates of language models");
+    CHECK_INT(vp_processor_text_kind(chatml, strlen(chatml)), VP_PROCESSOR_CHATML);
+    CHECK_INT(vp_processor_text_kind(chatml, strlen(chatml) - 1), VP_PROCESSOR_PLAIN);
+    CHECK_INT(vp_processor_text_kind(gemma, bytes), VP_PROCESSOR_GEMMA3_TEXT);
+    CHECK_INT(vp_processor_text_kind("", 0), VP_PROCESSOR_PLAIN);
+    free(gemma);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        CHECK_INT(vp_processor_prompt(rows[i].kind, " Q ", 0, got, sizeof got, &bytes), VP_OK);
+        CHECK_TEXT(got, rows[i].text);
+        CHECK_INT(vp_processor_prompt(rows[i].kind, " Q ", 1, got, sizeof got, &bytes), VP_ERR_RANGE);
     }
 }
 /* the file of a model with `from` replaced by `to` is refused by the name of the setting */
@@ -468,6 +494,7 @@ int main(void) {
     for (size_t model = 0; model < MODELS; model++)
         for (int i = 0; i < 3; i++) check_model_case(model, models[model].cases[i]);
     test_templates();
+    test_text_kinds();
     test_refusals();
     test_crops();
     test_pixel_limits();

@@ -37,6 +37,7 @@ static void counted_free(void *p) {
 #define free(p) counted_free(p)
 #define VLMPROF_TOKENIZER_IMPLEMENTATION
 #include "vlmprof.h"
+#include "vlmprof_gguf.h"
 #include "vlmprof_tokenizer.h"
 #undef calloc
 #undef malloc
@@ -202,6 +203,28 @@ static void check_other_text(const vp_tokenizer *t, const row *r) {
     count = row_numbers(r, "random", want_ids);
     bytes = row_text(r, "decoded", want_text, sizeof want_text);
     decode_is(t, want_ids, count, VP_DECODE_SKIP_SPECIAL, want_text, bytes);
+}
+/* the same vocabularies as llama.cpp's files have them (tests/tools/gguf_of_folder.py): scores or merges, kinds of tokens, a pattern by its name */
+static void test_gguf_vocabularies(void) {
+    static const char *const models[] = { "gemma3", "llava", "smolvlm", "internvl", "llama3" };
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
+        char path[128], *text = NULL;
+        size_t bytes = 0;
+        vp_gguf *gguf = NULL;
+        vp_tokenizer *t = NULL;
+        vp_error error = { VP_OK, -1, "", "" };
+        snprintf(path, sizeof path, "gguf/vocabulary-%s.gguf", models[m]);
+        check_case("%s", path);
+        CHECK_INT(vp_gguf_open(check_golden(path), &gguf, &error), VP_OK);
+        CHECK_INT(vp_gguf_file_text(gguf, NULL, "tokenizer.json", &text, &bytes, &error), VP_OK);
+        if (!text || !CHECK_INT(vp_tokenizer_load(text, bytes, &t, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
+        /* Llama 3's: words that are tokens, though no merges make them */
+        snprintf(path, sizeof path, strcmp(models[m], "llama3") ? "othermodels/%s/texts.jsonl" : "gguf/vocabulary-%s.jsonl", models[m]);
+        if (t) check_rows(path, t, NULL, !strcmp(models[m], "gemma3") ? 44 : !strcmp(models[m], "llama3") ? 50 : 39, check_other_text);
+        vp_tokenizer_free(t);
+        free(text);
+        vp_gguf_close(gguf);
+    }
 }
 /* tokenizers of other models: tests/golden/othermodels/README.md */
 static void test_other_models(void) {
@@ -733,7 +756,7 @@ static void test_load_errors(void) {
         { "\"end_of_word_suffix\":\"\"", "\"end_of_word_suffix\":\"</w>\"", VP_ERR_UNSUPPORTED, "model", "end_of_word_suffix" },
         { "\"fuse_unk\":false", "\"fuse_unk\":true", VP_ERR_UNSUPPORTED, "model", "fuse_unk" },
         { "\"byte_fallback\":false", "\"byte_fallback\":true", VP_ERR_UNSUPPORTED, "model", "byte_fallback" },
-        { "\"ignore_merges\":false", "\"ignore_merges\":true", VP_ERR_UNSUPPORTED, "model", "ignore_merges" },
+        { "\"ignore_merges\":false", "\"ignore_merges\":7", VP_ERR_UNSUPPORTED, "model", "ignore_merges" },
         { "\"ignore_merges\"", "\"improve_merges\"", VP_ERR_UNSUPPORTED, "model", "improve_merges" },
         { "\"vocab\":{", "\"vocab\":[],\"x\":{", VP_ERR_UNSUPPORTED, "model", "'x'" },
         { "\"merges\":[", "\"merges\":null,\"merges\":[", VP_ERR_FORMAT, "model", "twice" },
@@ -957,6 +980,7 @@ static void test_memory(void) {
 int main(void) {
     test_goldens();
     test_other_models();
+    test_gguf_vocabularies();
     test_metaspace();
     test_other_refusals();
     test_classes();

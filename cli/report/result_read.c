@@ -237,12 +237,21 @@ static int row_member(const vp_json *json, uint32_t key, const struct row_key **
         if (key_is(json, key, others[i].name, strlen(others[i].name))) return others[i].what;
     return ROW_OTHER;
 }
-/* Completes a row by what it implies. Views are the crops and the global view. N tokens take N - 1 decode steps, though
- * the experiments divided by N. */
+/* What the tower saw of an image of so many crops. Molmo's have a global view besides; where one crop is the image
+ * itself, it is alone; a LLaVA has no other, and Qwen's crops are the patches of one view. */
+static double views_of(const struct result_file *file, double crops) {
+    static const char *const alone[] = {"Idefics3", "SmolVLM", "InternVL", "Gemma 3"};
+    static const char *const only[] = {"LLaVA", "Qwen2.5-VL", "Qwen3-VL", "Qwen3-VL-MoE"};
+    for (size_t i = 0; file->architecture && i < 4; i++)
+        if (!strcmp(file->architecture, only[i]) || (crops <= 1 && !strcmp(file->architecture, alone[i])))
+            return crops;
+    return crops + 1;
+}
+/* Completes a row by what it implies. N tokens take N - 1 decode steps, though the experiments divided by N. */
 static void finish_row(struct result_file *file, size_t rows) {
     double crops = result_at(file, COLUMN_VIEWS, file->count),
            tokens = result_at(file, COLUMN_OUTPUT_TOKENS, file->count), steps = tokens - 1;
-    if (isfinite(crops)) file->columns[COLUMN_VIEWS][file->count] = crops + 1;
+    if (isfinite(crops)) file->columns[COLUMN_VIEWS][file->count] = views_of(file, crops);
     else if (file->is_served) {
         if (result_at(file, COLUMN_IMAGE_BYTES, file->count) <= 0)
             result_put(file, rows, COLUMN_VISION_TOKENS, file->count, 0);

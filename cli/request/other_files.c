@@ -144,6 +144,8 @@ static int load_template(const struct model_files *source, struct other_files *f
         free(text);
     }
     files->has_template = template_text != NULL;
+    if (template_text && files->processor.kind == VP_PROCESSOR_PLAIN)
+        files->processor.kind = vp_processor_text_kind(template_text, strlen(template_text));
     files->knows_template =
         template_text && vp_processor_knows_template(files->processor.kind, template_text, strlen(template_text));
     free(template_text);

@@ -1,5 +1,6 @@
 /* fuzz_gguf.c: hostile GGUF files: keys, strings, tensors and their values; the texts and the checkpoint that a model makes of them. The input is
- * the file, which is its own mmproj file, too. libFuzzer entry. */
+ * a file, which is its own mmproj file, too; or the bytes of the first file (u32), that file, and behind it the mmproj file that goes with it.
+ * libFuzzer entry. */
 #include "fuzz.h"
 #include "vlmprof.h"
 #include "vlmprof_config.h"
@@ -86,7 +87,7 @@ static void open_model(const vp_gguf *gguf, const vp_gguf *projector) {
     } else if (error.code != VP_OK) check_error(&error);
     free(config);
     free(preprocessor);
-    if (!projector && (tokenizer = text_of(gguf, NULL, "tokenizer.json", &bytes)) != NULL) {
+    if ((tokenizer = text_of(gguf, projector, "tokenizer.json", &bytes)) != NULL) {
         error.code = VP_OK;
         if (vp_tokenizer_load(tokenizer, bytes, &made, &error) == VP_OK) vp_tokenizer_free(made);
         else check_error(&error);
@@ -95,25 +96,41 @@ static void open_model(const vp_gguf *gguf, const vp_gguf *projector) {
     free(text_of(gguf, projector, "chat_template.jinja", &bytes));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
-    /* a copy that ends where its memory ends: a byte too far is found */
-    uint8_t *file = (uint8_t *)malloc(bytes + !bytes);
+/* the file of a copy that ends where its memory ends: a byte too far is found; NULL: refused */
+static vp_gguf *read_copy(const uint8_t *data, size_t bytes, uint8_t **copy) {
     vp_gguf *gguf = NULL;
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
-    MUST(file != NULL);
-    if (bytes) memcpy(file, data, bytes);
-    result = vp_gguf_read(file, bytes, "fuzzed", &gguf, &error);
-    if (result == VP_OK) {
-        read_values(gguf);
-        read_tensors(gguf);
-        open_model(gguf, NULL);
-        open_model(gguf, gguf);
-    } else {
+    *copy = (uint8_t *)malloc(bytes + !bytes);
+    MUST(*copy != NULL);
+    if (bytes) memcpy(*copy, data, bytes);
+    if (vp_gguf_read(*copy, bytes, "fuzzed", &gguf, &error) != VP_OK) {
         MUST(!gguf);
         check_error(&error);
+        return NULL;
+    }
+    read_values(gguf);
+    read_tensors(gguf);
+    return gguf;
+}
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
+    uint8_t *copies[2] = {NULL, NULL};
+    vp_gguf *gguf, *projector = NULL;
+    size_t first = bytes;
+    if (bytes >= 8 && memcmp(data, "GGUF", 4) && !memcmp(data + 4, "GGUF", 4)) {
+        first = (size_t)(data[0] | data[1] << 8 | data[2] << 16);
+        data += 4;
+        bytes -= 4;
+        if (first > bytes) first = bytes;
+        projector = read_copy(data + first, bytes - first, &copies[1]);
+    }
+    gguf = read_copy(data, first, &copies[0]);
+    if (gguf) {
+        open_model(gguf, NULL);
+        open_model(gguf, projector ? projector : gguf);
     }
     vp_gguf_close(gguf);
-    free(file);
+    vp_gguf_close(projector);
+    free(copies[0]);
+    free(copies[1]);
     return 0;
 }

@@ -268,6 +268,20 @@ def write_tower(folder, path, kind, config, tensors):
     close(w)
 
 
+def write_swapped(path, to):
+    """a tower's file as converters of 2023 wrote it: the names of up and down the wrong way round"""
+    reader, w = gguf.GGUFReader(path), gguf.GGUFWriter(to, "clip")
+    for key, field in reader.fields.items():
+        if not key.startswith(("GGUF.", "general.architecture")):
+            w.add_key_value(key, field.contents(), field.types[0], field.types[-1] if len(field.types) > 1 else None)
+    for tensor in reader.tensors:
+        name = tensor.name.replace("ffn_up", "?").replace("ffn_down", "ffn_up").replace("?", "ffn_down")
+        data = tensor.data.view(np.uint16) if tensor.tensor_type == KINDS["bf16"] else tensor.data
+        shape = [int(n) for n in tensor.shape[::-1]]
+        w.add_tensor(name, data.reshape(shape), raw_shape=shape, raw_dtype=tensor.tensor_type)
+    close(w)
+
+
 def convert(folder, model, projector, kind="f32"):
     config, tensors = read_json(folder, "config.json"), read_tensors(folder)
     write_language(folder, model, kind, config, tensors)

@@ -142,6 +142,9 @@ def write_model(path, architecture, pre, seed):
         if architecture == "qwen2":
             w.add_tensor(f"blk.0.{name}.bias", rng.standard_normal(rows).astype(np.float32))
     random("blk.0.attn_output.weight", WIDTH, WIDTH)
+    if architecture == "qwen3":
+        norm("blk.0.attn_q_norm.weight", HEAD)
+        norm("blk.0.attn_k_norm.weight", HEAD)
     if architecture == "olmoe":
         norm("blk.0.attn_q_norm.weight", WIDTH)
         norm("blk.0.attn_k_norm.weight", kv)
@@ -334,7 +337,7 @@ def answers_of(path):
 def main():
     out = sys.argv[1]
     write_types(out)
-    for name, architecture, pre in (("llama", "llama", None), ("smollm", "llama", "smollm"), ("qwen2", "qwen2", "qwen2"), ("olmoe", "olmoe", "olmo")):
+    for name, architecture, pre in (("llama", "llama", None), ("smollm", "llama", "smollm"), ("qwen2", "qwen2", "qwen2"), ("qwen3", "qwen3", "qwen2"), ("olmoe", "olmoe", "olmo")):
         path = os.path.join(out, name + ".gguf")
         for seed in range(50):
             write_model(path, architecture, pre, seed)

@@ -304,6 +304,8 @@ def make(name, kind, model, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), crops=Non
     if name.startswith("gguf_"):
         import gguf_of_folder  # beside this file
         gguf_of_folder.convert(f"{folder}/checkpoint", f"{folder}/model.gguf", None if kind in TEXT_ONLY else f"{folder}/mmproj.gguf", "bf16")
+        if kind == "idefics3":
+            gguf_of_folder.write_swapped(f"{folder}/mmproj.gguf", f"{folder}/mmproj-old.gguf")
         shutil.rmtree(f"{folder}/checkpoint")
 
 
