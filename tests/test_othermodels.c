@@ -430,6 +430,29 @@ static void compare_bare(vp_engine *engine, const vp_model_config *config, const
         for (int s = 0; s < STEPS; s++) CHECK_INT(again.tokens[s], o->tokens[s]);
     free_output(&again);
 }
+/* of several ids that end an answer, the first that comes does */
+static void compare_stops(vp_engine *engine, const vp_model_config *config, const test_case *c, const output *o) {
+    int32_t blocks[64], *ends = (int32_t *)malloc((size_t)c->id_count * sizeof *ends), tokens[STEPS], more[2] = { 0, o->tokens[2] }, first = 0;
+    int64_t step_ns[STEPS];
+    vp_request r;
+    vp_reply reply;
+    vp_error error;
+    memset(&r, 0, sizeof r);
+    memset(&reply, 0, sizeof reply);
+    memset(&error, 0, sizeof error);
+    for (int s = 0; s < STEPS; s++) if (more[0] == o->tokens[s]) { more[0]++; s = -1; } /* an id that never comes */
+    while (o->tokens[first] != more[1]) first++;
+    for (int32_t i = 0; i < c->id_count; i++) ends[i] = i + 1;
+    for (int32_t b = 0; b < config->block_count; b++) blocks[b] = b;
+    r.input_ids = c->ids; r.input_count = c->id_count; r.span_ends = ends; r.active_blocks = blocks; r.active_block_count = config->block_count;
+    r.top_k = config->top_k; r.max_new_tokens = STEPS; r.eos_id = more[0]; r.more_eos_ids = more; r.more_eos_count = 2;
+    reply.tokens = tokens; reply.step_ns = step_ns;
+    if (!CHECK_INT(vp_engine_run(engine, &r, &reply, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
+    CHECK_INT(reply.token_count, first + 1);
+    CHECK_INT(reply.ended_by_eos, 1);
+    for (int s = 0; s <= first; s++) CHECK_INT(tokens[s], o->tokens[s]);
+    free(ends);
+}
 static void run_family(const family *f, vp_weights weights, const char *gemm, int first_case, int last_case) {
     vp_model_config config;
     opened files;
@@ -447,6 +470,7 @@ static void run_family(const family *f, vp_weights weights, const char *gemm, in
             if (weights == VP_WEIGHTS_FP32) compare_fp32(files.checkpoint, &config, &c, &o);
             else compare_bf16(&config, &c, &o);
             if (i == 0) compare_bare(engine, &config, &c, &o);
+            if (i == 0) compare_stops(engine, &config, &c, &o);
         }
         free_output(&o);
         free_case(&c);
