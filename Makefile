@@ -185,7 +185,7 @@ $(E)/vlmprof_emulated.o: vlmprof_kernels.cu | $(PROBED_EMULATOR)
 	@$(CXX) $(EMULATED_FLAGS) $(DEPENDENCIES) -c $< -o $@
 $(E)/vlmprof: $(B)/cli.o $(E)/vlmprof_emulated.o $(LIBRARIES)
 	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
-$(E)/emulator: tests/emulator/emulator.cpp tests/emulator/cuda_on_cpu.h tests/emulator/cupti_on_cpu.h | $(PROBED_EMULATOR)
+$(E)/emulator: tests/emulator/emulator.cpp tests/emulator/cuda_on_cpu.h tests/emulator/cupti_on_cpu.h tests/emulator/dependent_on_cpu.h | $(PROBED_EMULATOR)
 	@echo "c++ $<"
 	@mkdir -p $(E)
 	@$(CXX) -std=c++17 $(WARN) $(CFLAGS) -O0 $(SANITIZE) -I. $< -o $@ -ldl -lm
@@ -309,8 +309,8 @@ gpu-report: $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o) $(E)/launches $(E)/gpu_r
 # what each kernel should take on Hopper, from counts: tests/bench/results/gpu-predictions.md
 gpu-predict: $(E)/launches
 	@mkdir -p $(B)/gpu
-	@CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_MULTIPROCESSORS=132 $(E)/launches stages >$(B)/gpu/stages.txt
-	@python3 tests/bench/gpu/predict.py $(B)/gpu/stages.txt tests/bench/gpu/gates.txt >tests/bench/results/gpu-predictions.md
+	@for kind in '' int8 int4; do CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_MULTIPROCESSORS=132 $(E)/launches stages $$kind >$(B)/gpu/stages$$kind.txt || exit 1; done
+	@python3 tests/bench/gpu/predict.py $(B)/gpu/stages.txt tests/bench/gpu/gates.txt $(B)/gpu/stagesint8.txt $(B)/gpu/stagesint4.txt >tests/bench/results/gpu-predictions.md
 	@python3 tests/bench/gpu/predict.py $(B)/gpu/stages.txt tests/bench/gpu/gates.txt --json >tests/bench/results/gpu-predictions.json
 	@echo "written: tests/bench/results/gpu-predictions.md"
 

@@ -152,6 +152,8 @@ static int vk_threads_for(int count) {
     name<<<blocks, threads, shared_bytes, stream>>>(__VA_ARGS__)
 /* of launch records; with an emulated device it runs as that device's clock */
 #define VK_HOST_CLOCK() vp_clock_ns()
+#define CUDA_LAUNCH_DEPENDENT(name, blocks, threads, shared_bytes, stream, ...) \
+    vk_launch_dependent(name, blocks, threads, shared_bytes, stream, __VA_ARGS__)
 #define CUDA_DYNAMIC_SHARED(type, name) \
     extern __shared__ __align__(128) unsigned char vk_shared[]; \
     type *name = (type *)vk_shared
@@ -845,6 +847,11 @@ KERNEL(k_read, float *sums, const float *from, int count, int streams) {
 /* ============================================================================================== launchers >>launchers
  * The shared kernels behind one table, the same for every target: vk_kernels. */
 static int64_t vk_element(int wide) { return wide ? 4 : 2; }
+static int64_t vk_weight_bytes(const vk_linear *linear) {
+    int64_t weights = (int64_t)linear->n * linear->k;
+    if (linear->bits) return weights * linear->bits / 8 + weights / VK_QUANT_BLOCK * 4;
+    return weights * vk_element(linear->wide);
+}
 /* FLOPs of a value's activation */
 static int64_t vk_gelu_flops(vk_epilogue epilogue) {
     return epilogue == VK_QUICKGELU ? 4 : epilogue == VK_GELU ? 5 : epilogue == VK_GELU_TANH ? 8 : 0;
@@ -1120,18 +1127,20 @@ FN void vk_attend_fetch(uint16_t *to, const uint16_t *from, int first, int rows,
 }
 /* One row of a warp's tile of scores: the maximum, the sum and the results so far are updated, and scores become
  * weights. This lane's part of the row is s[n][half], s[n][half + 1], that is keys n * 8 + lane % 4 * 2 and the
- * next. Keys from `limit` on are masked, and if MASKED those before `begin`: perhaps all of a tile. */
+ * next. Keys from `limit` on are masked, and if MASKED those before `begin`: perhaps all of a tile; none if `whole`,
+ * which is the same for a warp. */
 template <int WIDTH, int MASKED>
-FN void vk_attend_row(float (*s)[4], float (*o)[4], float *most, float *sum, int half, int begin, int limit,
+FN void vk_attend_row(float (*s)[4], float (*o)[4], float *most, float *sum, int half, int begin, int limit, int whole,
                       float scale) {
     enum { KEYS = VK_ATTEND_KEYS(WIDTH) };
     float m = *most, f, shift;
     int key = (TID & 3) * 2;
+    if (!whole)
+        VK_UNROLL for (int n = 0; n < KEYS / 8; n++)
+            VK_UNROLL for (int j = 0; j < 2; j++)
+                if (n * 8 + key + j >= limit || (MASKED && n * 8 + key + j < begin)) s[n][half + j] = -INFINITY;
     VK_UNROLL for (int n = 0; n < KEYS / 8; n++)
-        VK_UNROLL for (int j = 0; j < 2; j++) {
-            if (n * 8 + key + j >= limit || (MASKED && n * 8 + key + j < begin)) s[n][half + j] = -INFINITY;
-            m = fmaxf(m, s[n][half + j]);
-        }
+        VK_UNROLL for (int j = 0; j < 2; j++) m = fmaxf(m, s[n][half + j]);
     m = fmaxf(m, __shfl_xor_sync(~0u, m, 1));
     m = fmaxf(m, __shfl_xor_sync(~0u, m, 2));
     shift = MASKED && m == -INFINITY ? 0.0f : m * scale;
@@ -1206,7 +1215,7 @@ template <int WIDTH, int MASKED> FN void vk_attend_block(const vk_attend *at, in
     vk_copy_commit();
     for (int t = 0; t < tiles; t++) {
         uint16_t *keys = stages + (t & 1) * 2 * TILE, *next = stages + (~t & 1) * 2 * TILE;
-        int from = t * KEYS;
+        int from = t * KEYS, whole;
         float s[2][KEYS / 8][4];
         vk_copy_wait(0);
         SYNC(); /* this tile is complete for all threads, and none still reads the tile before */
@@ -1218,13 +1227,14 @@ template <int WIDTH, int MASKED> FN void vk_attend_block(const vk_attend *at, in
         if (warp_first >= at->tokens || (at->causal && !(MASKED && at->reach) && from > warp_first))
             continue; /* both are multiples of 32: no query here sees a key there */
         vk_attend_scores<WIDTH>(s, queries + (warp_first - first) * LD, keys);
+        whole = !MASKED && from + KEYS <= (at->causal ? warp_first + 1 : at->tokens);
         VK_UNROLL for (int r = 0; r < 4; r++) {
             int row = warp_first + (r >> 1) * 16 + (r & 1) * 8 + (lane >> 2),
                 seen = at->causal && row < at->tokens ? row + 1 : at->tokens,
                 begin = MASKED && at->window && row < at->tokens ? row + 1 - at->window : 0;
             if (MASKED && at->reach && row < at->tokens) seen = at->reach[row];
             vk_attend_row<WIDTH, MASKED>(s[r >> 1], o[r >> 1], &most[r >> 1][r & 1], &sum[r >> 1][r & 1], (r & 1) * 2,
-                                         begin - from, seen - from, at->scale);
+                                         begin - from, seen - from, whole, at->scale);
         }
         vk_attend_values<WIDTH>(o, s, keys + TILE);
     }
@@ -1289,17 +1299,23 @@ typedef struct vk_group {
 FN uint16_t *vk_group_at(uint16_t *slice, int row, int vector) {
     return slice + row * VK_GROUP_DEPTH + (vector ^ (row & 7)) * 8;
 }
+FN void vk_group_fetch_x(const vk_group *group, uint16_t *slice, const int source[4], int from) {
+    int vector = TID & 7, row = TID >> 3;
+    if (from + vector * 8 >= group->k_padded) return;
+    VK_UNROLL for (int j = 0; j < 4; j++)
+        if (row + 32 * j < group->rows)
+            vk_copy_async(vk_group_at(slice, row + 32 * j, vector),
+                          group->x + (size_t)source[j] * (size_t)group->ldx + (size_t)(from + vector * 8));
+}
 /* gated: the first half of a tile's columns are gates; the second half are the ups of the same columns, n rows of
  * weights later */
 FN void vk_group_fetch(const vk_group *group, uint16_t *slice, const int source[4], int from) {
     int vector = TID & 7, row = TID >> 3;
     uint16_t *weights = slice + VK_GROUP_ROWS * VK_GROUP_DEPTH;
+    vk_group_fetch_x(group, slice, source, from);
     if (from + vector * 8 >= group->k_padded) return;
     VK_UNROLL for (int j = 0; j < 4; j++) {
         int r = row + 32 * j, c = group->gated && j > 1 ? group->column + r - VK_GROUP_COLUMNS / 2 : group->column + r;
-        if (r < group->rows)
-            vk_copy_async(vk_group_at(slice, r, vector),
-                          group->x + (size_t)source[j] * (size_t)group->ldx + (size_t)(from + vector * 8));
         if (c < group->n)
             vk_copy_async(vk_group_at(weights, r, vector),
                           group->weights + (size_t)(group->gated && j > 1 ? group->n + c : c) * (size_t)group->k_padded
@@ -1307,10 +1323,10 @@ FN void vk_group_fetch(const vk_group *group, uint16_t *slice, const int source[
     }
 }
 /* acc += a slice's products; `live`: how many rows of this warp exist, the same number in all lanes */
-FN void vk_group_multiply(const vk_group *group, float (*acc)[4][4], uint16_t *slice, int from, int live) {
+FN void vk_group_multiply(const vk_group *group, float (*acc)[4][4], uint16_t *slice, uint16_t *weights, int from,
+                          int live) {
     int lane = TID & 31, warp = TID >> 5,
         column = (warp >> 1) * (group->gated ? 16 : 32) + (lane >> 4) * 8 + (lane & 7);
-    uint16_t *weights = slice + VK_GROUP_ROWS * VK_GROUP_DEPTH;
     if (live <= 0) return;
     VK_UNROLL for (int c = 0; c < VK_GROUP_DEPTH / 16; c++) {
         uint32_t a[4], b[8];
@@ -1324,18 +1340,22 @@ FN void vk_group_multiply(const vk_group *group, float (*acc)[4][4], uint16_t *s
         }
     }
 }
-FN void vk_group_sums(const vk_group *group, float (*acc)[4][4]) {
-    CUDA_DYNAMIC_SHARED(uint16_t, slices);
-    enum { SLICE = (VK_GROUP_ROWS + VK_GROUP_COLUMNS) * VK_GROUP_DEPTH };
-    int steps = (group->k_padded + VK_GROUP_DEPTH - 1) / VK_GROUP_DEPTH, source[4],
-        /* of a register of lane 0: so the compiler knows that no warp parts on it */
-        live = __shfl_sync(~0u, group->rows - (TID >> 5 & 1) * 64, 0);
+/* the rows that a thread fetches, and sums of 0 */
+FN void vk_group_begin(const vk_group *group, int source[4], float (*acc)[4][4]) {
     VK_UNROLL for (int j = 0; j < 4; j++) {
         int r = (TID >> 3) + 32 * j;
         source[j] = r >= group->rows ? 0 : group->list ? group->list[r] / group->top_k : r;
     }
     VK_UNROLL for (int i = 0; i < 4; i++)
         VK_UNROLL for (int n = 0; n < 4; n++) acc[i][n][0] = acc[i][n][1] = acc[i][n][2] = acc[i][n][3] = 0.0f;
+}
+FN void vk_group_sums(const vk_group *group, float (*acc)[4][4]) {
+    CUDA_DYNAMIC_SHARED(uint16_t, slices);
+    enum { SLICE = (VK_GROUP_ROWS + VK_GROUP_COLUMNS) * VK_GROUP_DEPTH };
+    int steps = (group->k_padded + VK_GROUP_DEPTH - 1) / VK_GROUP_DEPTH, source[4],
+        /* of a register of lane 0: so the compiler knows that no warp parts on it */
+        live = __shfl_sync(~0u, group->rows - (TID >> 5 & 1) * 64, 0);
+    vk_group_begin(group, source, acc);
     for (int s = 0; s < VK_GROUP_STAGES - 1; s++) {
         vk_group_fetch(group, slices + s * SLICE, source, s * VK_GROUP_DEPTH);
         vk_copy_commit();
@@ -1346,7 +1366,8 @@ FN void vk_group_sums(const vk_group *group, float (*acc)[4][4]) {
         SYNC(); /* this slice is complete for all threads, and none still reads the slice before */
         vk_group_fetch(group, slices + ahead % VK_GROUP_STAGES * SLICE, source, ahead * VK_GROUP_DEPTH);
         vk_copy_commit();
-        vk_group_multiply(group, acc, slices + s % VK_GROUP_STAGES * SLICE, s * VK_GROUP_DEPTH, live);
+        uint16_t *slice = slices + s % VK_GROUP_STAGES * SLICE;
+        vk_group_multiply(group, acc, slice, slice + VK_GROUP_ROWS * VK_GROUP_DEPTH, s * VK_GROUP_DEPTH, live);
     }
 }
 /* block b's tile; 0: there is none. x: of the whole product */
@@ -1365,6 +1386,41 @@ FN int vk_group_tile(vk_group *group, int *first, const int32_t *tiles, const in
     group->column = (int)(BLK % (size_t)column_tiles) * (group->gated ? VK_GROUP_COLUMNS / 2 : VK_GROUP_COLUMNS);
     return rows > 0;
 }
+/* bf16 results of a row: hidden = silu(gate) * up; .. */
+FN void vk_group_store_gated(const vk_group *group, float (*acc)[4][4], uint16_t *hidden, int first, int ldy) {
+    int lane = TID & 31, warp = TID >> 5;
+    VK_UNROLL for (int i = 0; i < 8; i++) {
+        int row = (warp & 1) * 64 + i / 2 * 16 + i % 2 * 8 + (lane >> 2);
+        if (row >= group->rows) continue;
+        VK_UNROLL for (int c = 0; c < 2; c++) {
+            int column = group->column + (warp >> 1) * 16 + c * 8 + (lane & 3) * 2;
+            const float *gate = acc[i / 2][c] + i % 2 * 2, *up = acc[i / 2][c + 2] + i % 2 * 2;
+            uint16_t *to = hidden + (size_t)(first + row) * (size_t)ldy + (size_t)column; /* ldy is even */
+            uint32_t two = vk_pack2(vk_silu(gate[0]) * up[0], vk_silu(gate[1]) * up[1]);
+            if (column + 1 < group->n) *(uint32_t *)(void *)to = two;
+            else if (column < group->n) *to = (uint16_t)two;
+        }
+    }
+}
+/* .. y = share[list[row]] * sum */
+FN void vk_group_store_shares(const vk_group *group, float (*acc)[4][4], uint16_t *y, const int32_t *list,
+                              const float *share, int first, int ldy) {
+    int lane = TID & 31, warp = TID >> 5;
+    VK_UNROLL for (int i = 0; i < 8; i++) {
+        int row = (warp & 1) * 64 + i / 2 * 16 + i % 2 * 8 + (lane >> 2);
+        float weight;
+        if (row >= group->rows) continue;
+        weight = share[list[first + row]];
+        VK_UNROLL for (int c = 0; c < 4; c++) {
+            int column = group->column + (warp >> 1) * 32 + c * 8 + (lane & 3) * 2;
+            const float *sum = acc[i / 2][c] + i % 2 * 2;
+            uint16_t *to = y + (size_t)(first + row) * (size_t)ldy + (size_t)column; /* ldy is even */
+            uint32_t two = vk_pack2(weight * sum[0], weight * sum[1]);
+            if (column + 1 < group->n) *(uint32_t *)(void *)to = two;
+            else if (column < group->n) *to = (uint16_t)two;
+        }
+    }
+}
 /* hidden bf16 [pairs, ldy] = silu(gate) * up of the token that list[row] = token * top_k + slot names; weights: n rows
  * of gates over n of ups */
 KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_gate_up, uint16_t *hidden, const uint16_t *x, const char *weights,
@@ -1372,24 +1428,13 @@ KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_gate_up, uint16_t *hidden, const uint16
           int k_padded, int ldx, int ldy, int top_k) {
     vk_group group;
     float acc[4][4][4];
-    int first, lane = TID & 31, warp = TID >> 5;
+    int first;
     if (!vk_group_tile(&group, &first, tiles, start, list, x, weights, stride_bytes, column_tiles, n, k_padded, ldx,
                        top_k))
         return;
     group.gated = 1; /* a constant for the compiler */
     vk_group_sums(&group, acc);
-    VK_UNROLL for (int i = 0; i < 8; i++) {
-        int row = (warp & 1) * 64 + i / 2 * 16 + i % 2 * 8 + (lane >> 2);
-        if (row >= group.rows) continue;
-        VK_UNROLL for (int c = 0; c < 2; c++) {
-            int column = group.column + (warp >> 1) * 16 + c * 8 + (lane & 3) * 2;
-            const float *gate = acc[i / 2][c] + i % 2 * 2, *up = acc[i / 2][c + 2] + i % 2 * 2;
-            uint16_t *to = hidden + (size_t)(first + row) * (size_t)ldy + (size_t)column; /* ldy is even */
-            uint32_t two = vk_pack2(vk_silu(gate[0]) * up[0], vk_silu(gate[1]) * up[1]);
-            if (column + 1 < n) *(uint32_t *)(void *)to = two;
-            else if (column < n) *to = (uint16_t)two;
-        }
-    }
+    vk_group_store_gated(&group, acc, hidden, first, ldy);
 }
 /* y bf16 [pairs, ldy] = share[list[row]] * (hidden times an expert's weights [n, k_padded]) */
 KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_down, uint16_t *y, const uint16_t *hidden, const char *weights,
@@ -1397,27 +1442,14 @@ KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_down, uint16_t *y, const uint16_t *hidd
           int column_tiles, int n, int k_padded, int ldx, int ldy) {
     vk_group group;
     float acc[4][4][4];
-    int first, lane = TID & 31, warp = TID >> 5;
+    int first;
     if (!vk_group_tile(&group, &first, tiles, start, NULL, hidden, weights, stride_bytes, column_tiles, n, k_padded,
                        ldx, 1))
         return;
     group.gated = 0;
     group.list = NULL;
     vk_group_sums(&group, acc);
-    VK_UNROLL for (int i = 0; i < 8; i++) {
-        int row = (warp & 1) * 64 + i / 2 * 16 + i % 2 * 8 + (lane >> 2);
-        float weight;
-        if (row >= group.rows) continue;
-        weight = share[list[first + row]];
-        VK_UNROLL for (int c = 0; c < 4; c++) {
-            int column = group.column + (warp >> 1) * 32 + c * 8 + (lane & 3) * 2;
-            const float *sum = acc[i / 2][c] + i % 2 * 2;
-            uint16_t *to = y + (size_t)(first + row) * (size_t)ldy + (size_t)column; /* ldy is even */
-            uint32_t two = vk_pack2(weight * sum[0], weight * sum[1]);
-            if (column + 1 < n) *(uint32_t *)(void *)to = two;
-            else if (column < n) *to = (uint16_t)two;
-        }
-    }
+    vk_group_store_shares(&group, acc, y, list, share, first, ldy);
 }
 /* stream row t f32 [width] += the sum of its top_k slots' rows of y bf16, 8 columns a thread. Every token reads its own
  * rows in the order of the slots: so there are no atomics, and the order is fixed. */
@@ -1448,6 +1480,7 @@ KERNEL(k_experts_sum, float *__restrict__ stream, const uint16_t *__restrict__ y
 }
 
 #include "kernels/wgmma.h"
+#include "kernels/quant_tiles.h"
 
 /* ====================================================================================================== cuda >>cuda
  * The GPU backend: one stream, one arena, cuBLAS opened at run time. Only these wait: `wait`, `fetch`, and `stage`
@@ -1455,6 +1488,7 @@ KERNEL(k_experts_sum, float *__restrict__ stream, const uint16_t *__restrict__ y
 enum {
     VK_STAGE_BYTES = 16 << 20,      /* one of two pinned halves that weights and inputs pass through */
     VK_WORKSPACE_BYTES = 32 << 20,  /* what cuBLAS wants on Hopper; given to it so that it never allocates */
+    VK_WIDENED_BYTES = 32 << 20,    /* most of integers as bf16: the second-level cache of Ampere and later holds it */
     VK_INBOX_BYTES = 64 << 10,      /* pinned; small results land here */
     VK_ATTENTION_ROWS = 640,        /* queries whose scores are held at once: all of a ViT view */
     VK_RECORDINGS = 512,            /* decode steps kept as graphs; the oldest makes room: a sweep visits its
@@ -1517,7 +1551,7 @@ typedef struct vk_kernel_facts { const void *kernel; uint32_t registers, shared_
 typedef struct vk_recording { uint64_t key; cudaGraphExec_t steps; } vk_recording;
 typedef struct vk_cuda {
     vk_queue queue; /* first: a vk_queue of this backend is a vk_cuda */
-    int device, wide, multiprocessors;
+    int device, wide, multiprocessors, dependent, wgmma_linears; /* the last two: VP_GPU_DEPENDENT, VP_GPU_WGMMA */
     CUresult (*encode)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *,
                        const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle,
                        CUtensorMapL2promotion, CUtensorMapFloatOOBfill); /* NULL: no products by wgmma */
@@ -1543,68 +1577,18 @@ typedef struct vk_cuda {
     int64_t host_zero_ns; /* the host's clock when mark 0 was reached: launch times of the host count from it */
     vk_kernel_facts facts[VK_FACTS]; /* of kernels that were asked for */
     int32_t *tokens;      /* pinned [marks] */
-    void *workspace, *weights;
+    void *workspace, *weights, *widened;
+    size_t widened_bytes;
     float *scores;
     vk_recording recordings[VK_RECORDINGS];
     int next_recording, no_recordings;
 } vk_cuda;
 static vk_cuda *vk_cuda_of(vk_queue *queue) { return (vk_cuda *)queue; }
+/* Not in prefill, whose last block uses kernels of a step too: position and cache have just been written there. */
+static int vk_is_dependent(const vk_queue *queue) { return ((const vk_cuda *)queue)->dependent && queue->step > 0; }
 
-/* ---- kernels that the CPU does not need: its GEMM and attention tiles do this on the way */
+#include "kernels/leftovers.h"
 
-/* Work that products leave over. y in-type [rows, ldy], the first n columns: QuickGELU in place, `vectors` times 8
- * bf16 at once, then one by one. One block per row. */
-FN uint32_t vk_quickgelu_pair(uint32_t two) {
-    return vk_f2b(vk_quickgelu(vk_b2f((uint16_t)two)))
-           | (uint32_t)vk_f2b(vk_quickgelu(vk_b2f((uint16_t)(two >> 16)))) << 16;
-}
-KERNEL(k_quickgelu, void *y, int n, int ldy, int vectors, int wide) {
-    size_t row = BLK * (size_t)ldy;
-    uint4 *eight = (uint4 *)(void *)((uint16_t *)y + row);
-    EACH(i, vectors) {
-        uint4 v = eight[i];
-        v.x = vk_quickgelu_pair(v.x);
-        v.y = vk_quickgelu_pair(v.y);
-        v.z = vk_quickgelu_pair(v.z);
-        v.w = vk_quickgelu_pair(v.w);
-        eight[i] = v;
-    }
-    for (int i = 8 * vectors + TID; i < n; i += NTID)
-        vk_put(y, row + (size_t)i, vk_quickgelu(vk_get(y, row + (size_t)i, wide)), wide);
-}
-/* GELU in place, y as above */
-KERNEL(k_gelu, void *y, int n, int ldy, int tanh_kind, int wide) {
-    size_t row = BLK * (size_t)ldy;
-    EACH(i, n) {
-        float value = vk_get(y, row + (size_t)i, wide);
-        vk_put(y, row + (size_t)i, tanh_kind ? vk_gelu_tanh(value) : vk_gelu(value), wide);
-    }
-}
-/* writes the bias f32 [n] into each row of y [rows, ldy], in-type, or adds it if `add`; a product that adds to y
- * follows */
-KERNEL(k_bias_rows, void *y, const float *bias, int n, int ldy, int add, int wide) {
-    size_t row = BLK * (size_t)ldy;
-    EACH(i, n) vk_put(y, row + (size_t)i, add ? vk_get(y, row + (size_t)i, wide) + bias[i] : bias[i], wide);
-}
-/* Attention weights in-type [count, ld] = softmax of scores f32 [count, ld] * scale over the first `live` keys; 0
- * from there to `keys`. causal: row r of each head's `rows` sees live + r keys, or reach[live - 1 + r] of them, where
- * there is a reach, and with a window none before live + r - window. One warp per row. */
-KERNEL(k_softmax_rows, void *weights, const float *scores, int count, int rows, int live, int keys, int ld, int causal,
-       const int32_t *reach, int window, float scale, int wide) {
-    size_t row = BLK * (size_t)(NTID >> 5) + (size_t)(TID >> 5), o = row * (size_t)ld;
-    if (row < (size_t)count) {
-        int own = causal ? live + (int)(row % (size_t)rows) : live, seen = reach ? reach[own - 1] : own,
-            gone = window && own > window ? own - window : 0;
-        float m = -INFINITY, sum = 0.0f;
-        for (int i = gone + (TID & 31); i < seen; i += 32) m = scores[o + (size_t)i] > m ? scores[o + (size_t)i] : m;
-        m = warp_max(m);
-        for (int i = gone + (TID & 31); i < seen; i += 32) sum += vk_exp((scores[o + (size_t)i] - m) * scale);
-        sum = warp_sum(sum);
-        for (int i = TID & 31; i < keys; i += 32)
-            vk_put(weights, o + (size_t)i,
-                   i >= gone && i < seen ? vk_exp((scores[o + (size_t)i] - m) * scale) / sum : 0.0f, wide);
-    }
-}
 /* ---- devices */
 static vp_result vk_cuda_fail(vp_error *error, cudaError_t status, const char *what) {
     char text[160];
@@ -1810,6 +1794,7 @@ static vp_result vk_cuda_reset(int32_t index, vp_error *error) {
     return status == cudaSuccess ? VP_OK : vk_cuda_fail(error, status, "cudaDeviceReset");
 }
 #include "kernels/wgmma_launch.h"
+#include "kernels/quant_launch.h"
 
 static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error *error) {
     vp_device_info info;
@@ -1832,6 +1817,10 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     cuda->device = setup->device;
     cuda->wide = setup->wide;
     if (setup->events_only) cuda->events_only = "as asked";
+    cuda->wgmma_linears = setup->wgmma_linears;
+    cuda->dependent = setup->dependent && info.compute_major >= 9;
+    if (setup->dependent && !cuda->dependent)
+        vk_note(&cuda->queue, "no dependent launches: they need compute capability 9.0");
     status = cudaSetDevice(setup->device);
     if (status == cudaSuccess) {
         what = "cudaStreamCreate";
@@ -1895,23 +1884,28 @@ static size_t vk_cuda_score_count(int wide, const vk_attention_job *job) {
     size_t rows = job->tokens < VK_ATTENTION_ROWS ? (size_t)job->tokens : (size_t)VK_ATTENTION_ROWS;
     return vk_cuda_has_tiles(wide, job) ? 0 : (size_t)job->heads * rows * vk_round_up((size_t)job->tokens, VK_PAD);
 }
-/* scratch: workspace of cuBLAS | attention scores f32 | attention weights in-type */
-static size_t vk_cuda_scratch(const vk_extent *extent, size_t at[3]) {
+static size_t vk_widened_bytes(const vk_extent *extent) {
+    size_t all = 2 * (size_t)extent->quant_values;
+    return vk_round_up(all < (size_t)VK_WIDENED_BYTES ? all : (size_t)VK_WIDENED_BYTES, 256);
+}
+/* scratch: workspace of cuBLAS | attention scores f32 | attention weights in-type | integers as bf16 */
+static size_t vk_cuda_scratch(const vk_extent *extent, size_t at[4]) {
     size_t scores = vk_max(vk_cuda_score_count(extent->wide, &extent->vit),
                            vk_cuda_score_count(extent->wide, &extent->llm));
     at[0] = VK_WORKSPACE_BYTES;
     at[1] = at[0] + vk_round_up(scores * 4, 256);
     at[2] = at[1] + vk_round_up(scores * (extent->wide ? 4 : 2), 256);
-    return at[2];
+    at[3] = at[2] + vk_widened_bytes(extent);
+    return at[3];
 }
 static size_t vk_cuda_scratch_bytes(vk_queue *queue, const vk_extent *extent) {
-    size_t at[3];
-    (void)queue;
+    size_t at[4];
+    vk_cuda_of(queue)->widened_bytes = vk_widened_bytes(extent); /* here: requests that are only counted use nothing */
     return vk_cuda_scratch(extent, at) + 256;
 }
 static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) {
     vk_cuda *cuda = vk_cuda_of(queue);
-    size_t at[3];
+    size_t at[4];
     char *base = (char *)vk_round_up((size_t)scratch, 256);
     vk_cuda_scratch(extent, at);
 #define VK_ATTEND_ROOM(kernel, width) \
@@ -1923,9 +1917,12 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
 #undef VK_ATTEND_ROOM
     VK_TRY(cudaFuncSetAttribute(k_experts_gate_up, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
     VK_TRY(cudaFuncSetAttribute(k_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
+    VK_TRY(cudaFuncSetAttribute(k_quant_experts_gate_up, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_QUANT_BYTES));
+    VK_TRY(cudaFuncSetAttribute(k_quant_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_QUANT_BYTES));
     vk_wide_use(queue);
     cuda->scores = (float *)(void *)(base + at[0]);
     cuda->weights = base + at[1];
+    cuda->widened = base + at[2];
     cuda->workspace = base;
     cuda->vision_tiles = vk_cuda_has_tiles(extent->wide, &extent->vit);
     cuda->prefill_tiles = vk_cuda_has_tiles(extent->wide, &extent->llm);
@@ -2091,6 +2088,7 @@ static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int
     size_t starts = (size_t)y | (size_t)x | (size_t)linear->weights | (size_t)bias | 64; /* the arena's */
     vk_lt_shape shape = { m, linear->n, linear->k_padded, ldx, ldy, (int)in, (int)out, (int)(starts & (~starts + 1)) };
     vk_lt_plan *plan;
+    if (linear->bits) { vk_quant_linear(queue, y, ldy, x, ldx, m, linear, epilogue); return; }
     if (vk_wide_linear_send(queue, y, ldy, x, ldx, m, linear, epilogue)) return;
     plan = linear->bias && !queue->error ? vk_lt_find(queue, &shape, bias) : NULL;
     if (plan) {
@@ -2139,8 +2137,14 @@ static void vk_cuda_experts(vk_queue *queue, const vk_experts_job *job) {
         columns_down = (down->n + VK_GROUP_COLUMNS - 1) / VK_GROUP_COLUMNS;
     const int64_t flops[2] = { pairs * (2 * (int64_t)up->n * up->k + 4 * expert_dim),
                                pairs * (2 * (int64_t)down->n * down->k + down->n) },
-                  bytes[2] = { 2 * (hit * up->n * up->k + pairs / job->top_k * up->k + pairs * expert_dim) + 4 * pairs,
-                               2 * (hit * down->n * down->k + pairs * down->k + pairs * down->n) + 8 * pairs };
+                  bytes[2] = { hit * vk_weight_bytes(up) + 2 * (pairs / job->top_k * up->k + pairs * expert_dim)
+                                   + 4 * pairs,
+                               hit * vk_weight_bytes(down) + 2 * (pairs * down->k + pairs * down->n) + 8 * pairs };
+    if (up->bits) {
+        vk_quant_experts_send(queue, job, tiles, flops, bytes);
+        vk_experts_add(queue, job);
+        return;
+    }
     if (vk_wide_experts_send(queue, job, flops, bytes)) { vk_experts_add(queue, job); return; }
     vk_shape(queue, pairs, up->n, up->k, hit);
     LAUNCH_SHARED(k_experts_gate_up, tiles * columns, VK_GROUP_THREADS, VK_GROUP_BYTES, flops[0], bytes[0],
@@ -2542,12 +2546,16 @@ enum {
 #define VK_UNROLLED_BY_8 _Pragma("unroll 8")
 /* a hint: this will be read soon */
 #define VK_AHEAD_OF(p) asm volatile("prefetch.global.L1 [%0];" ::"l"(p))
+#define VK_AHEAD_IN_L2(p) asm volatile("prefetch.global.L2 [%0];" ::"l"(p))
 #else
 #define VK_AHEAD_OF(p) ((void)(p))
+#define VK_AHEAD_IN_L2(p) cuda_on_cpu_prefetch(p)
 #define VK_UNROLLED
 #define VK_UNROLLED_BY_2
 #define VK_UNROLLED_BY_8
 #endif
+
+#include "kernels/dependent.h"
 
 /* Vectors first + lane, + 32, .. of a row of `count`. Weights are read once; what all blocks read stays in the
  * caches. */
@@ -2614,9 +2622,10 @@ typedef struct vk_input {
     const uint4 *plain;              /* .. as it is */
     float eps, scale;                /* scale: 1 / rms(x), 0 before it is known */
     int d, head_dim, wide, held;     /* held: the first vector of the strip that is there, -1: none */
+    int waited;                      /* for the kernel that makes x */
 } vk_input;
 FN vk_input vk_input_norm(const float *x, const float *norm, int width, float eps, int wide) {
-    vk_input in = { VK_NORM_OF_X, x, norm, NULL, NULL, eps, norm ? 0.0f : 1.0f, width, 0, wide, -1 };
+    vk_input in = { VK_NORM_OF_X, x, norm, NULL, NULL, eps, norm ? 0.0f : 1.0f, width, 0, wide, -1, 0 };
     return in;
 }
 /* 4 columns of what all splits found: sum of weight * value over sum of weights, each split relative to its own
@@ -2663,24 +2672,36 @@ FN float vk_squares(const float *row, int width) {
     }
     return sum;
 }
-/* vectors first .. first + count of x into shared memory, in-type, zeros after the last column; all threads of the
- * block call this together */
+/* what a norm needs before its first column; all threads of the block call this together */
+FN void vk_input_ready(vk_input *in) {
+    if (in->origin != VK_NORM_OF_X || in->scale != 0.0f) return;
+    for (int i = 32 * TID; i < in->d; i += 32 * NTID) VK_AHEAD_OF(in->norm + i); /* comes while x is summed */
+    in->scale = 1.0f / sqrtf(block_sum(vk_squares(in->x, in->d)) / (float)in->d + in->eps);
+}
+/* columns column .. column + 3 of x, zeros after the last one */
+FN void vk_input_four(float v[4], const vk_input *in, int column) {
+    if (in->origin == VK_NORM_OF_X) {
+        float4 x = vk_columns(in->x, column, in->d),
+               w = in->norm ? vk_columns(in->norm, column, in->d) : make_float4(1.0f, 1.0f, 1.0f, 1.0f);
+        v[0] = w.x * (x.x * in->scale);
+        v[1] = w.y * (x.y * in->scale);
+        v[2] = w.z * (x.z * in->scale);
+        v[3] = w.w * (x.w * in->scale);
+    } else if (in->origin == VK_PLAIN) {
+        uint2 four = *((const uint2 *)(const void *)in->plain + column / 4); /* bf16 */
+        v[0] = vk_low(four.x);
+        v[1] = vk_high(four.x);
+        v[2] = vk_low(four.y);
+        v[3] = vk_high(four.y);
+    } else if (column < in->d) vk_merge_columns(v, in->partial, column, in->d, in->head_dim);
+}
+/* vectors first .. first + count of x into shared memory, in-type; all threads of the block call this together */
 FN void vk_stage(uint4 *strip, vk_input *in, int first, int count) {
     int a_vector = in->wide ? 4 : 8, from = first * a_vector, columns = count * a_vector;
-    if (in->origin == VK_NORM_OF_X && in->scale == 0.0f) {
-        for (int i = 32 * TID; i < in->d; i += 32 * NTID) VK_AHEAD_OF(in->norm + i); /* comes while x is summed */
-        in->scale = 1.0f / sqrtf(block_sum(vk_squares(in->x, in->d)) / (float)in->d + in->eps);
-    }
+    vk_input_ready(in);
     for (int i = 4 * TID; i < columns; i += 4 * NTID) {
         float v[4] = { 0.0f, 0.0f, 0.0f, 0.0f };
-        if (in->origin == VK_NORM_OF_X) {
-            float4 x = vk_columns(in->x, from + i, in->d),
-                   w = in->norm ? vk_columns(in->norm, from + i, in->d) : make_float4(1.0f, 1.0f, 1.0f, 1.0f);
-            v[0] = w.x * (x.x * in->scale);
-            v[1] = w.y * (x.y * in->scale);
-            v[2] = w.z * (x.z * in->scale);
-            v[3] = w.w * (x.w * in->scale);
-        } else if (from + i < in->d) vk_merge_columns(v, in->partial, from + i, in->d, in->head_dim);
+        vk_input_four(v, in, from + i);
         for (int c = 0; c < 4; c++) vk_put(strip, (size_t)(i + c), v[c], in->wide);
     }
 }
@@ -2693,6 +2714,8 @@ FN float vk_row(const int flight, uint4 *strip, vk_input *in, const uint4 *row, 
         const uint4 *x = in->origin == VK_PLAIN ? in->plain + first : strip;
         uint4 fetched[VK_FLIGHT_MOST];
         vk_fetch(flight, fetched, row + first, 0, mine);
+        if (!in->waited) vk_wait_for_last();
+        in->waited = 1;
         if (in->origin != VK_PLAIN && in->held != first) {
             SYNC(); /* nobody reads the strip before */
             vk_stage(strip, in, first, count);
@@ -2725,6 +2748,7 @@ KERNEL(k_decode_qkv, float *qkv, const float *x, const float *norm, const uint4 
        int vectors, int width, float eps, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_norm(x, norm, width, eps, wide);
+    vk_let_next_begin();
     vk_rows(VK_FLIGHT, strip, &in, qkv, weights, bias, n, vectors, 0);
 }
 
@@ -2792,7 +2816,7 @@ FN void vk_found_meet(vk_found *found, int bits) {
  * first keys are requested before q is ready. group: a power of two, at least the number of vectors of a head. */
 static __global__ void __launch_bounds__(VK_ATTENTION_THREADS)
 k_decode_attention(float *partial, void *key, void *value, const float *qkv, vk_heads shape, const int32_t *position,
-                   int group, float scale, int wide) {
+                   int group, float scale, const uint4 *ahead, int64_t ahead_bytes, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, shared);
     int heads = shape.heads, head_dim = shape.head_dim, d = heads * head_dim, head = (int)(BLK % (size_t)heads),
         split = (int)(BLK / (size_t)heads), last = split == VK_SPLITS - 1, kv_head = head / (heads / shape.kv_heads);
@@ -2815,7 +2839,10 @@ k_decode_attention(float *partial, void *key, void *value, const float *qkv, vk_
         keys[u] = there ? *((const uint4 *)key + (size_t)j * row_vectors + at) : make_uint4(0, 0, 0, 0); \
         values[u] = there ? *((const uint4 *)value + (size_t)j * row_vectors + at) : make_uint4(0, 0, 0, 0); \
     }
-    VK_FETCH_KEYS(from)
+    vk_let_next_begin();
+    vk_bring_ahead(ahead, ahead_bytes);
+    VK_FETCH_KEYS(from) /* written by earlier steps, as the position is */
+    vk_wait_for_last();
     vk_decode_rotate(q, k, v, key, value, qkv, &shape, cached, head, last, wide);
     SYNC();
     found.top = -INFINITY;
@@ -2883,13 +2910,15 @@ static __global__ void __launch_bounds__(VK_OUT_THREADS)
     k_decode_out(float *x, const float *partial, const uint4 *weights, int n, int vectors, int width, int head_dim,
                  int add, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
-    vk_input in = { VK_MERGED, NULL, NULL, partial, NULL, 0.0f, 0.0f, width, head_dim, wide, -1 };
+    vk_input in = { VK_MERGED, NULL, NULL, partial, NULL, 0.0f, 0.0f, width, head_dim, wide, -1, 0 };
+    vk_let_next_begin();
     vk_rows(VK_FLIGHT, strip, &in, x, weights, NULL, n, vectors, add);
 }
 /* x f32 [n] += W attended, in-type, or = without `add`: behind the shared attention; a dense MLP's second product */
 KERNEL(k_decode_out_plain, float *x, const uint4 *attended, const uint4 *weights, int n, int vectors, int add,
        int wide) {
-    vk_input in = { VK_PLAIN, NULL, NULL, NULL, attended, 0.0f, 0.0f, 0, 0, wide, -1 };
+    vk_input in = { VK_PLAIN, NULL, NULL, NULL, attended, 0.0f, 0.0f, 0, 0, wide, -1, 0 };
+    vk_let_next_begin();
     vk_rows(VK_FLIGHT, NULL, &in, x, weights, NULL, n, vectors, add);
 }
 /* hidden in-type [rows] = silu(gate norm(x)) * up norm(x) of a dense MLP, or GELU's by way of tanh; norm may be NULL.
@@ -2899,6 +2928,7 @@ KERNEL(k_decode_dense, void *hidden, const float *x, const float *norm, const ui
        int width, float eps, int gelu, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_norm(x, norm, width, eps, wide);
+    vk_let_next_begin();
     for (size_t first = BLK * (size_t)(NTID >> 5); first < (size_t)rows;
          first += (size_t)gridDim.x * (size_t)(NTID >> 5)) {
         size_t row = first + (size_t)(TID >> 5);
@@ -2915,6 +2945,7 @@ KERNEL(k_decode_router, float *logits, void *normed, const float *x, const float
        int experts, int vectors, int width, float eps, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_norm(x, norm, width, eps, 1);
+    vk_let_next_begin();
     vk_rows(VK_FLIGHT_MOST, strip, &in, logits, weights, NULL, experts, vectors, 0);
     if (BLK == 0) EACH(i, width) vk_put(normed, (size_t)i, norm[i] * (x[i] * in.scale), wide);
 }
@@ -2956,6 +2987,8 @@ KERNEL(k_decode_gate_up, void *hidden, int32_t *index, float *weight, const floa
     CUDA_DYNAMIC_SHARED(uint4, shared);
     int32_t *chosen = (int32_t *)(void *)shared;
     int warps = NTID >> 5, blocks = (expert_dim + warps - 1) / warps;
+    vk_let_next_begin();
+    vk_wait_for_last(); /* which weights are read is known then */
     vk_choose_experts(chosen, index, weight, logits, experts, top_k, norm_topk);
     for (int item = (int)BLK; item < top_k * blocks; item += (int)gridDim.x) {
         int slot = item / blocks, row = item % blocks * warps + (TID >> 5);
@@ -2983,6 +3016,8 @@ KERNEL(k_decode_down, float *x, const uint4 *hidden, const int32_t *index, const
     enum { HALF = VK_FLIGHT / 2 }; /* of each slot: their rows are short */
     int row = (int)BLK * (NTID >> 5) + (TID >> 5);
     float sum = 0.0f;
+    vk_let_next_begin();
+    vk_wait_for_last();
     if (row >= n) return;
     for (int slot = 0; slot < top_k; slot += 2) {
         int two = slot + 1 < top_k;
@@ -3036,6 +3071,7 @@ KERNEL(k_decode_head, float *logits, vk_candidate *candidates, const float *x, c
     CUDA_DYNAMIC_SHARED(uint4, strip);
     vk_input in = vk_input_norm(x, norm, width, eps, wide);
     vk_candidate best = { 0.0f, -1 };
+    vk_let_next_begin();
     for (size_t first = BLK * (size_t)(NTID >> 5); first < (size_t)n;
          first += (size_t)gridDim.x * (size_t)(NTID >> 5)) {
         size_t index = first + (size_t)(TID >> 5);
@@ -3051,6 +3087,7 @@ KERNEL(k_decode_head, float *logits, vk_candidate *candidates, const float *x, c
 /* Picks the token; the sequence is one longer. One block. */
 KERNEL(k_decode_pick, int32_t *token, int32_t *position, const vk_candidate *candidates, int count) {
     vk_candidate best = { 0.0f, -1 };
+    vk_wait_for_last();
     for (int i = TID; i < count; i += NTID) best = vk_better(best, candidates[i]);
     best = vk_best_of_block(best);
     if (TID == 0) { *token = best.index; *position += 1; }
@@ -3066,20 +3103,18 @@ static int vk_vectors(const vk_linear *linear) { return linear->k_padded * (line
 static size_t vk_strip_bytes(const vk_linear *linear) {
     return (size_t)(vk_vectors(linear) < VK_STRIP ? vk_vectors(linear) : VK_STRIP) * 16;
 }
-static int64_t vk_weight_bytes(const vk_linear *linear) {
-    return (int64_t)linear->n * linear->k * vk_element(linear->wide);
-}
+#include "kernels/quant_decode.h"
 static void vk_cuda_decode_qkv(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->att_proj;
     const float *norm = job->attn_norm;
-    int64_t d = job->d;
+    int64_t d = job->d, n = linear->n,
+            flops = (norm ? 4 * d : 0) + (2 * (int64_t)linear->k + (linear->bias != NULL)) * n,
+            bytes = vk_weight_bytes(linear) + (norm ? 8 : 4) * d + (linear->bias ? 8 : 4) * n;
     vk_shape(queue, 1, linear->n, linear->k, 0);
-    LAUNCH_SHARED(k_decode_qkv, vk_decode_grid(linear->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS,
-                  vk_strip_bytes(linear),
-                  (norm ? 4 * d : 0) + (2 * (int64_t)linear->k + (linear->bias != NULL)) * linear->n,
-                  vk_weight_bytes(linear) + (norm ? 8 : 4) * d + (linear->bias ? 8 : 4) * (int64_t)linear->n, job->qkv,
-                  job->x, norm, (const uint4 *)linear->weights, linear->bias, linear->n, vk_vectors(linear), job->d,
-                  job->eps, linear->wide);
+    if (linear->bits) { vk_quant_send_qkv(queue, job, flops, bytes); return; }
+    LAUNCH_STEP(k_decode_qkv, vk_decode_grid(linear->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS,
+                  vk_strip_bytes(linear), flops, bytes, job->qkv, job->x, norm, (const uint4 *)linear->weights,
+                  linear->bias, linear->n, vk_vectors(linear), job->d, job->eps, linear->wide);
 }
 /* heads whose rows are whole vectors, no more than a warp has lanes */
 static int vk_heads_fit(const vk_decode_job *job) {
@@ -3088,6 +3123,7 @@ static int vk_heads_fit(const vk_decode_job *job) {
 }
 static void vk_cuda_decode_attention(vk_queue *queue, const vk_decode_job *job) {
     const vk_heads *shape = &job->heads;
+    const vk_linear *next = vk_is_dependent(queue) ? job->attn_out : NULL; /* brought ahead */
     int wide = job->att_proj->wide, hd = shape->head_dim, heads = shape->heads, warps = VK_ATTENTION_THREADS / 32,
         group = 1, kv_width = shape->kv_heads * hd;
     int64_t d = (int64_t)heads * hd, keys = vk_seen_keys(job->keys, shape), el = vk_element(wide);
@@ -3100,74 +3136,69 @@ static void vk_cuda_decode_attention(vk_queue *queue, const vk_decode_job *job) 
     while (group * 16 < hd * (int)el) group *= 2;
     vk_shape(queue, 1, 1, keys, d);
     /* as k_qk_norm_rope and k_attention_decode, except that q is not written; what each split finds is written */
-    LAUNCH_SHARED(k_decode_attention, heads * VK_SPLITS, VK_ATTENTION_THREADS,
+    LAUNCH_STEP(k_decode_attention, heads * VK_SPLITS, VK_ATTENTION_THREADS,
                   ((3 + warps) * hd + 2 * warps) * (int)sizeof(float),
                   vk_turn_flops(shape) + keys * (4 * d + 5 * heads),
                   4 * (d + 2 * kv_width + vk_turn_floats(shape) + hd + 1) + 2 * keys * kv_width * el
                       + 4 * VK_SPLITS * (d + 2 * heads),
                   job->scratch, job->key, job->value, job->qkv, *shape, job->position, group, 1.0f / sqrtf((float)hd),
-                  wide);
+                  next ? (const uint4 *)next->weights : NULL, next ? vk_weight_bytes(next) : 0, wide);
 }
 /* what attention and MLP add to x, or leave where it is normed first */
 static float *vk_decode_sum(const vk_decode_job *job, const float *after) { return after ? job->y : job->x; }
 static void vk_decode_add(vk_queue *queue, const vk_decode_job *job, const float *norm) {
     if (norm) l_add_rmsnorm(queue, job->x, job->y, norm, 1, job->d, job->eps);
 }
+/* x += or y = W plain, in-type */
+static void vk_cuda_decode_plain(vk_queue *queue, const vk_linear *linear, float *to, const void *plain, int threads,
+                                 int add) {
+    int64_t out = linear->n, flops = (2 * (int64_t)linear->k + add) * out,
+            bytes = vk_weight_bytes(linear) + linear->k * vk_element(linear->wide) + 4 * (1 + add) * out;
+    if (linear->bits) { vk_quant_send_plain(queue, linear, to, plain, add, flops, bytes); return; }
+    LAUNCH_STEP(k_decode_out_plain, vk_decode_grid(out, threads, VK_DECODE_BLOCKS), threads, 0, flops, bytes, to,
+           (const uint4 *)plain, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), add, linear->wide);
+}
+/* merging: for each split and head difference, exponential, product, sum; for each column product and sum, and a
+ * division at the end */
 static void vk_cuda_decode_out(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->attn_out;
     int add = !job->attn_after;
-    int64_t d = linear->k, heads = job->heads.heads, found = VK_SPLITS * (d + 2 * heads), out = linear->n;
+    int64_t d = linear->k, heads = job->heads.heads, found = VK_SPLITS * (d + 2 * heads), out = linear->n,
+            flops = (2 * d + add) * out + VK_SPLITS * (4 * heads + 2 * d) + d,
+            bytes = vk_weight_bytes(linear) + 4 * found + 4 * (1 + add) * out;
+    float *to = vk_decode_sum(job, job->attn_after);
     vk_shape(queue, 1, linear->n, linear->k, 0);
-    if (!vk_heads_fit(job)) {
-        LAUNCH(k_decode_out_plain, vk_decode_grid(linear->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
-               (2 * (int64_t)linear->k + add) * out,
-               vk_weight_bytes(linear) + d * vk_element(linear->wide) + 4 * (1 + add) * out,
-               vk_decode_sum(job, job->attn_after), (const uint4 *)job->attended, (const uint4 *)linear->weights,
-               linear->n, vk_vectors(linear), add,
-               linear->wide);
-    } else {
-        /* merging: for each split and head difference, exponential, product, sum; for each column product and sum, and
-         * a division at the end */
-        LAUNCH_SHARED(k_decode_out, vk_decode_grid(linear->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
-                      vk_strip_bytes(linear),
-                      (2 * (int64_t)linear->k + add) * out + VK_SPLITS * (4 * heads + 2 * d) + d,
-                      vk_weight_bytes(linear) + 4 * found + 4 * (1 + add) * out,
-                      vk_decode_sum(job, job->attn_after), job->scratch,
-                      (const uint4 *)linear->weights, linear->n, vk_vectors(linear), linear->k, job->heads.head_dim,
-                      add, linear->wide);
-    }
+    if (!vk_heads_fit(job)) vk_cuda_decode_plain(queue, linear, to, job->attended, VK_OUT_THREADS, add);
+    else if (linear->bits) vk_quant_send_out(queue, job, to, add, flops, bytes);
+    else
+        LAUNCH_STEP(k_decode_out, vk_decode_grid(linear->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
+                      vk_strip_bytes(linear), flops, bytes, to, job->scratch, (const uint4 *)linear->weights,
+                      linear->n, vk_vectors(linear), linear->k, job->heads.head_dim, add, linear->wide);
     vk_decode_add(queue, job, job->attn_after);
 }
 static void vk_cuda_decode_dense_gate_up(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->gate_up;
     const float *norm = job->ff_norm;
-    int64_t d = job->d, dim = job->expert_dim;
+    int64_t d = job->d, dim = job->expert_dim,
+            flops = (norm ? 4 * d : 0) + 2 * (int64_t)linear->n * linear->k + (job->gelu ? 9 : 4) * dim,
+            bytes = vk_weight_bytes(linear) + (norm ? 8 : 4) * d + dim * vk_element(linear->wide);
     vk_shape(queue, 1, linear->n, linear->k, 0);
-    LAUNCH_SHARED(k_decode_dense, vk_decode_grid(dim, VK_DECODE_THREADS, VK_PAIR_BLOCKS), VK_DECODE_THREADS,
-                  vk_strip_bytes(linear),
-                  (norm ? 4 * d : 0) + 2 * (int64_t)linear->n * linear->k + (job->gelu ? 9 : 4) * dim,
-                  vk_weight_bytes(linear) + (norm ? 8 : 4) * d + dim * vk_element(linear->wide), job->hidden, job->x,
-                  norm, (const uint4 *)linear->weights, job->expert_dim, vk_vectors(linear), job->d, job->eps,
-                  job->gelu, linear->wide);
+    if (linear->bits) { vk_quant_send_dense(queue, job, flops, bytes); return; }
+    LAUNCH_STEP(k_decode_dense, vk_decode_grid(dim, VK_DECODE_THREADS, VK_PAIR_BLOCKS), VK_DECODE_THREADS,
+                  vk_strip_bytes(linear), flops, bytes, job->hidden, job->x, norm, (const uint4 *)linear->weights,
+                  job->expert_dim, vk_vectors(linear), job->d, job->eps, job->gelu, linear->wide);
 }
 static void vk_cuda_decode_dense_down(vk_queue *queue, const vk_decode_job *job) {
-    const vk_linear *linear = job->down;
-    int add = !job->ff_after;
-    int64_t out = linear->n;
-    vk_shape(queue, 1, linear->n, linear->k, 0);
-    LAUNCH(k_decode_out_plain, vk_decode_grid(out, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS,
-           (2 * (int64_t)linear->k + add) * out,
-           vk_weight_bytes(linear) + linear->k * vk_element(linear->wide) + 4 * (1 + add) * out,
-           vk_decode_sum(job, job->ff_after), (const uint4 *)job->hidden, (const uint4 *)linear->weights, linear->n,
-           vk_vectors(linear), add,
-           linear->wide);
+    vk_shape(queue, 1, job->down->n, job->down->k, 0);
+    vk_cuda_decode_plain(queue, job->down, vk_decode_sum(job, job->ff_after), job->hidden, VK_DECODE_THREADS,
+                         !job->ff_after);
     vk_decode_add(queue, job, job->ff_after);
 }
 static void vk_cuda_decode_router(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->router;
     int64_t d = job->d;
     vk_shape(queue, 1, linear->n, linear->k, 0);
-    LAUNCH_SHARED(k_decode_router, vk_decode_grid(linear->n, VK_ROUTER_THREADS, VK_DECODE_BLOCKS), VK_ROUTER_THREADS,
+    LAUNCH_STEP(k_decode_router, vk_decode_grid(linear->n, VK_ROUTER_THREADS, VK_DECODE_BLOCKS), VK_ROUTER_THREADS,
                   vk_strip_bytes(linear), 4 * d + 2 * (int64_t)linear->n * linear->k,
                   vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n + d * vk_element(job->gate_up->wide),
                   job->logits, job->normed, job->x, job->ff_norm, (const uint4 *)linear->weights, linear->n,
@@ -3175,45 +3206,47 @@ static void vk_cuda_decode_router(vk_queue *queue, const vk_decode_job *job) {
 }
 static void vk_cuda_decode_gate_up(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->gate_up;
-    int64_t experts = job->router->n, top_k = job->top_k, expert_dim = job->expert_dim;
+    int64_t experts = job->router->n, top_k = job->top_k, expert_dim = job->expert_dim,
+            flops = experts * (4 + experts) + top_k * (2 * (int64_t)linear->n * linear->k + 4 * expert_dim)
+                    + (job->norm_topk ? 2 * top_k : 0),
+            bytes = 4 * experts + top_k * vk_weight_bytes(linear)
+                    + (linear->k + top_k * expert_dim) * vk_element(linear->wide) + 8 * top_k;
     vk_shape(queue, top_k, linear->n, linear->k, top_k);
-    LAUNCH_SHARED(k_decode_gate_up, vk_decode_grid(top_k * expert_dim, VK_DECODE_THREADS, VK_PAIR_BLOCKS),
-                  VK_DECODE_THREADS, top_k * (int)sizeof(int32_t),
-                  experts * (4 + experts) + top_k * (2 * (int64_t)linear->n * linear->k + 4 * expert_dim)
-                      + (job->norm_topk ? 2 * top_k : 0),
-                  4 * experts + top_k * vk_weight_bytes(linear)
-                      + (linear->k + top_k * expert_dim) * vk_element(linear->wide) + 8 * top_k,
-                  job->hidden, job->index, job->weight, job->logits, (const uint4 *)job->normed,
-                  (const char *)linear->weights, job->gate_up_stride, (int)experts, job->top_k, job->norm_topk,
+    if (linear->bits) { vk_quant_send_gate_up(queue, job, flops, bytes); return; }
+    LAUNCH_STEP(k_decode_gate_up, vk_decode_grid(top_k * expert_dim, VK_DECODE_THREADS, VK_PAIR_BLOCKS),
+                  VK_DECODE_THREADS, top_k * (int)sizeof(int32_t), flops, bytes, job->hidden, job->index, job->weight,
+                  job->logits, (const uint4 *)job->normed, (const char *)linear->weights, job->gate_up_stride,
+                  (int)experts, job->top_k, job->norm_topk,
                   job->expert_dim, vk_vectors(linear), job->down->k_padded, linear->wide);
 }
 static void vk_cuda_decode_down(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->down;
-    int64_t top_k = job->top_k;
+    int64_t top_k = job->top_k, flops = top_k * linear->n * (2 * (int64_t)linear->k + 2),
+            bytes = top_k * (vk_weight_bytes(linear) + linear->k * vk_element(linear->wide)) + 8 * top_k
+                    + 8 * (int64_t)linear->n;
     int warps = VK_DECODE_THREADS / 32;
     vk_shape(queue, top_k, linear->n, linear->k, top_k);
-    LAUNCH(k_decode_down, (linear->n + warps - 1) / warps, VK_DECODE_THREADS,
-           top_k * linear->n * (2 * (int64_t)linear->k + 2),
-           top_k * (vk_weight_bytes(linear) + linear->k * vk_element(linear->wide)) + 8 * top_k
-               + 8 * (int64_t)linear->n,
-           job->x, (const uint4 *)job->hidden, job->index, job->weight, (const char *)linear->weights, job->down_stride,
+    if (linear->bits) { vk_quant_send_down(queue, job, flops, bytes); return; }
+    LAUNCH_STEP(k_decode_down, (linear->n + warps - 1) / warps, VK_DECODE_THREADS, 0, flops, bytes, job->x,
+           (const uint4 *)job->hidden, job->index, job->weight, (const char *)linear->weights, job->down_stride,
            job->top_k, linear->n, vk_vectors(linear), linear->wide);
 }
 /* one comparison per row to find the best of a block, and one per block */
 static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
     const vk_linear *linear = job->head;
     int grid = vk_decode_grid(linear->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS);
-    int64_t d = linear->k;
+    int64_t d = linear->k, flops = 4 * d + (2 * d + 1) * linear->n,
+            bytes = vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n + 8 * grid;
     vk_shape(queue, 1, linear->n, linear->k, 0);
-    LAUNCH_SHARED(k_decode_head, grid, VK_DECODE_THREADS, vk_strip_bytes(linear), 4 * d + (2 * d + 1) * linear->n,
-                  vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n + 8 * grid, job->logits,
+    if (linear->bits) { vk_quant_send_head(queue, job, grid, flops, bytes); return; }
+    LAUNCH_STEP(k_decode_head, grid, VK_DECODE_THREADS, vk_strip_bytes(linear), flops, bytes, job->logits,
                   (vk_candidate *)(void *)job->scratch, job->x, job->norm, (const uint4 *)linear->weights, linear->n,
                   vk_vectors(linear), (int)d, job->eps, linear->wide);
 }
 static void vk_cuda_decode_pick(vk_queue *queue, const vk_decode_end_job *job) {
     int count = vk_decode_grid(job->head->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS);
     vk_shape(queue, 1, count, 0, 0);
-    LAUNCH(k_decode_pick, 1, vk_threads_for(count), count + 1, 8 * count + 4 + 8, job->token, job->position,
+    LAUNCH_STEP(k_decode_pick, 1, vk_threads_for(count), 0, count + 1, 8 * count + 4 + 8, job->token, job->position,
            (const vk_candidate *)(const void *)job->scratch, count);
 }
 static const vk_decode_kernels vk_cuda_decode = {
@@ -3223,7 +3256,7 @@ static const vk_decode_kernels vk_cuda_decode = {
 };
 
 static const vk_backend vk_cuda_backend = {
-    VK_KERNEL_TABLE, 1, 0, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL,
+    VK_KERNEL_TABLE, 1, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL,
     vk_cuda_count, vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_energy, vk_cuda_reset, VK_GROUP_ROWS,
     vk_cuda_experts, &vk_cuda_decode,
     vk_cuda_replay, vk_cuda_record, vk_cuda_keep, NULL
@@ -3755,9 +3788,7 @@ static void vk_cpu_copy(vk_queue *queue, void *to, const void *from, size_t byte
 }
 static int64_t vk_linear_bytes(const vk_linear *linear, int m, vk_epilogue epilogue, int wide) {
     int64_t in = linear->wide ? 4 : 2, out = epilogue == VK_ADD_F32 ? 8 : epilogue == VK_STORE_F32 || wide ? 4 : 2;
-    int64_t weights = (int64_t)linear->n * linear->k;
-    weights = linear->bits ? weights * linear->bits / 8 + weights / VK_QUANT_BLOCK * 4 : weights * in;
-    return weights + (int64_t)m * linear->k * in + (int64_t)m * linear->n * out
+    return vk_weight_bytes(linear) + (int64_t)m * linear->k * in + (int64_t)m * linear->n * out
            + (linear->bias ? 4 * (int64_t)linear->n : 0);
 }
 static int64_t vk_linear_flops(const vk_linear *linear, int m, vk_epilogue epilogue) {
@@ -3952,7 +3983,7 @@ static vp_result vk_cpu_energy(int32_t index, double *joules, vp_error *error) {
 }
 
 static const vk_backend vk_cpu_backend = {
-    VK_KERNEL_TABLE, 0, 1, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), vk_cpu_gemm_name, NULL, NULL,
+    VK_KERNEL_TABLE, 0, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), vk_cpu_gemm_name, NULL, NULL,
     vk_cpu_telemetry_here, vk_cpu_energy, NULL, 0, NULL, NULL, NULL, NULL, NULL, vk_cpu_together
 };
 const vk_backend *vk_cpu_code(void) { return &vk_cpu_backend; }

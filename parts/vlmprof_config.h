@@ -1631,7 +1631,11 @@ static vp_model_config vp_impl_preset_tiny(void) {
     return config;
 }
 
-/* the others, in the words of their config.json and preprocessor_config.json */
+/* The others, in the words of their config.json and preprocessor_config.json. What was checked of them, in
+ * tests/test_checkpoint.c (2026-11-23): the shapes of all but the tiny ones sum to the parameters that the test pins
+ * for each; molmo-7b-d, llava-1.5-7b, smolvlm-2.2b, internvl3-1b, qwen2.5-vl-7b, qwen3-vl-4b and
+ * qwen3-vl-30b-a3b-12-blocks are what published files say, field by field. Of the rest, what changes no tensor's shape
+ * (RoPE, eps, positions, sizes of pictures) was compared with no file. */
 typedef struct vp_impl_preset { const char *name, *config, *preprocessor; } vp_impl_preset;
 #define VP_IMPL_QWEN2_5_VISION(out) \
     "\"vision_config\":{\"hidden_size\":1280,\"depth\":32,\"out_hidden_size\":" out "}}", \
@@ -1646,8 +1650,7 @@ typedef struct vp_impl_preset { const char *name, *config, *preprocessor; } vp_i
     "\"hidden_size\":1024,\"intermediate_size\":4096,\"depth\":24,\"deepstack_visual_indexes\":[5,11,17],"
 #define VP_IMPL_QWEN3_TEXT \
     "\"head_dim\":128,\"rms_norm_eps\":1e-6,\"rope_theta\":5e6,\"max_position_embeddings\":262144,"
-/* SmolVLM: config.json of HuggingFaceTB/SmolVLM-{256M,500M,}-Instruct; SmolVLM2's shapes are the same but for rows of
- * the vocabulary (49280 in all sizes). Views of 512 pixels in the small ones, of 384 in the other, 27 patches of 14. */
+/* SmolVLM: views of 512 pixels in the small ones, of 384 in the other, 27 patches of 14 */
 #define VP_IMPL_SMOLVLM(language, vision, view, longest) \
     "{\"model_type\":\"idefics3\"," vision "\"text_config\":{\"model_type\":\"llama\"," language \
     ",\"rms_norm_eps\":1e-5}}", \
@@ -1659,7 +1662,8 @@ typedef struct vp_impl_preset { const char *name, *config, *preprocessor; } vp_i
 #define VP_IMPL_SMOLVLM_LARGE \
     "\"scale_factor\":3,\"vision_config\":{\"hidden_size\":1152,\"intermediate_size\":4304," \
     "\"num_hidden_layers\":27,\"patch_size\":14,\"image_size\":384},"
-/* InternVL: config.json of OpenGVLab/InternVL3-{1B,2B,8B} and InternVL3_5-{1B,2B,4B,8B}; heads are never tied */
+/* InternVL3 and 3.5; heads are not tied. 1B: the config that github.com/shivangjhalani/multicoco prints
+ * (InternVL3-1B_data.md) */
 #define VP_IMPL_INTERNVL(language) \
     "{\"model_type\":\"internvl\",\"text_config\":{" language "},\"vision_config\":{\"attention_bias\":true}}", \
     "{\"size\":{\"height\":448,\"width\":448},\"min_patches\":1,\"max_patches\":12," \
@@ -1688,7 +1692,7 @@ static const vp_impl_preset vp_impl_model_presets[] = {
      "\"max_position_embeddings\":4096,\"rope_theta\":5e5,\"attention_layer_norm\":true,\"norm_after\":true}",
      NULL},
     {"olmoe-1b-7b", "{\"model_type\":\"olmoe\",\"intermediate_size\":1024}", NULL},
-    {"llava-1.5-7b", /* config.json of llava-hf/llava-1.5-7b-hf; what is absent is LlamaConfig's */
+    {"llava-1.5-7b", /* what is absent is LlamaConfig's */
      "{\"model_type\":\"llava\",\"text_config\":{\"vocab_size\":32064,\"max_position_embeddings\":4096,"
      "\"rms_norm_eps\":1e-5},\"vision_config\":{\"hidden_size\":1024,\"intermediate_size\":4096,"
      "\"num_hidden_layers\":24,\"num_attention_heads\":16,\"image_size\":336,\"patch_size\":14}}",
@@ -1778,7 +1782,7 @@ static const vp_impl_preset vp_impl_model_presets[] = {
      "\"max_position_embeddings\":4096},\"vision_config\":{\"hidden_size\":64,\"intermediate_size\":128,"
      "\"num_hidden_layers\":3,\"num_attention_heads\":4,\"image_size\":112,\"patch_size\":14}}",
      "{\"size\":{\"height\":112,\"width\":112},\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.5,0.5]}"},
-    {"gemma-3-4b", /* config.json of google/gemma-3-4b-it; what is absent is Gemma3TextConfig's */
+    {"gemma-3-4b", /* what is absent is Gemma3TextConfig's */
      "{\"model_type\":\"gemma3\",\"mm_tokens_per_image\":256,\"text_config\":{\"hidden_size\":2560,"
      "\"intermediate_size\":10240,\"num_hidden_layers\":34,\"sliding_window\":1024,"
      "\"rope_scaling\":{\"factor\":8.0,\"rope_type\":\"linear\"}},\"vision_config\":{\"hidden_size\":1152,"

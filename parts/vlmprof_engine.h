@@ -26,14 +26,17 @@ extern "C" {
 #endif
 
 /* FP32: fp32 arithmetic everywhere. INT8, INT4: the linears of the language model's blocks hold integers with one scale
- * per row and 32 values; everything else, and all inputs of products, is bf16. On the CPU alone */
+ * per row and 32 values; everything else, and all inputs of products, is bf16 */
 typedef enum vp_weights { VP_WEIGHTS_BF16, VP_WEIGHTS_FP32, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4 } vp_weights;
 typedef struct vp_engine vp_engine;
 
 /* not VP_OK: stop with VP_ERR_INTERRUPTED */
 typedef vp_result (*vp_progress)(void *user, const char *what, int64_t done, int64_t total);
-/* what a GPU does differently, a bit each. EVENTS: launches are timed by events, also where CUPTI is there */
-typedef enum vp_gpu_switch { VP_GPU_EVENTS = 1 } vp_gpu_switch;
+/* what a GPU does differently, a bit each. EVENTS: launches are timed by events, also where CUPTI is there. DEPENDENT:
+ * in decode steps a kernel asks for its weights while the one before it still runs (programmatic dependent launch; from
+ * compute capability 9.0 on); the same bits, but what it gains was never measured. With events around launches there is
+ * nothing to gain. WGMMA: on Hopper linears of many rows go by our own kernels, as experts do, instead of cuBLAS */
+typedef enum vp_gpu_switch { VP_GPU_EVENTS = 1, VP_GPU_DEPENDENT = 2, VP_GPU_WGMMA = 4 } vp_gpu_switch;
 typedef struct vp_engine_options {
     const vp_model_config *config;
     /* NULL: synthetic weights from `seed`; packed weights are used where they lie: bf16 on the CPU only */

@@ -15,12 +15,21 @@ selftest() { # with each schedule in turn, until one fails
 kernels() { # the tests of single kernels, which have schedules of their own; needs build/emulated/test_kernels.o
     timeout 300 "$work/test_kernels" >"$work/log" 2>&1
 } 2>/dev/null
+step() { # decode steps of dependent launches, with each schedule: the same answer as without them
+    local seed want got
+    want=$(CUDA_ON_CPU_CAPABILITY=9.0 "$B/emulated/vlmprof" run --synthetic tiny --prompt one --max_new_tokens 4 --ignore_eos --device cuda --quiet | grep ^answer)
+    for seed in 1 2 3; do
+        got=$(CUDA_ON_CPU_SEED=$seed CUDA_ON_CPU_CAPABILITY=9.0 timeout 300 "$work/vlmprof" run --synthetic tiny --prompt one --max_new_tokens 4 --ignore_eos \
+            --device cuda --gpu dependent --quiet 2>"$work/log" | grep ^answer)
+        [ -n "$want" ] && [ "$got" = "$want" ] || { echo "vlmprof: $got, expected $want" >>"$work/log"; return 1; }
+    done
+} 2>/dev/null
 build() {
     $CXX -x c++ -std=c++17 -O1 -w -Wno-psabi -DVLMPROF_SM_90A -I"$work" -I. -Iparts -include tests/emulator/cuda_on_cpu.h -c "$work/vlmprof_kernels.cu" -o "$work/emulated.o" &&
         $CXX -fopenmp "$B/cli.o" "$work/emulated.o" "$B/librooms.a" "$B/libvlmprof.a" -o "$work/vlmprof" -ldl -lm &&
         $CXX -fopenmp "$B/emulated/test_kernels.o" "$work/emulated.o" "$B/libvlmprof.a" -o "$work/test_kernels" -ldl -lm
 }
-plant() { # plant KIND SED [FINDER: selftest, or kernels where no model of selftest comes by]
+plant() { # plant KIND SED [FINDER: selftest, kernels where no model of selftest comes by, or step]
     local finder=${3:-selftest}
     mkdir -p "$work/kernels"
     for file in vlmprof_kernels.cu parts/kernels/*.h; do sed "$2" "$file" > "$work/${file#parts/}"; done
@@ -68,5 +77,12 @@ plant "wrong descriptor" 's/(uint64_t)(1024 >> 4) << 32/(uint64_t)(512 >> 4) << 
 plant "missing fence between the proxies" '/vk_fence_async();/d' kernels
 plant "missing wgmma fence" '/^        vk_wgmma_fence();/d' kernels
 plant "bytes of a bulk copy miscounted" 's/groups \* VK_WIDE_A_BYTES + VK_WIDE_B_BYTES/GROUPS * VK_WIDE_A_BYTES + VK_WIDE_B_BYTES/' kernels
+plant "as it is, dependent launches" '' step
+plant "a step's kernel that does not wait" '/if (!in->waited) vk_wait_for_last();/d' step
+plant "a step's product that waits behind its norm" '/if (!in->waited) vk_wait_for_last();/d; s/in->held = first;/in->held = first; vk_wait_for_last();/' step
+plant "experts' products that do not wait" '/vk_wait_for_last(); .. which weights/d' step
+plant "attention that does not wait" '/VK_FETCH_KEYS(from) .. written by/,/vk_decode_rotate/ s/vk_wait_for_last();//' step
+plant "a wait behind attention's rotation" '/VK_FETCH_KEYS(from) .. written by/,/    SYNC();/ { s/vk_wait_for_last();//; s/    SYNC();/    vk_wait_for_last(); SYNC();/ }' step
+plant "dependent launches in prefill" 's/->dependent \&\& queue->step > 0;/->dependent;/' step
 echo "planted: $passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]

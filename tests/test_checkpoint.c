@@ -471,6 +471,28 @@ static void test_published_configs(void) {
           "\"initializer_range\":0.02,\"intermediate_size\":4304,\"model_type\":\"qwen3_vl_moe\",\"num_heads\":16,\"num_position_embeddings\":2304,"
           "\"out_hidden_size\":2048,\"patch_size\":16,\"spatial_merge_size\":2,\"temporal_patch_size\":2},\"vision_end_token_id\":151653,"
           "\"vision_start_token_id\":151652}", QWEN3_FILE },
+        /* github.com/reubzdubz/Molmo7B_D_NF4Quant edf464b, config.json without its quantisation */
+        { "molmo-7b-d",
+          "{\"architectures\":[\"MolmoForCausalLM\"],\"attention_layer_norm\":false,\"clip_qkv\":null,\"embedding_size\":152064,\"hidden_size\":3584,"
+          "\"initializer_range\":0.02,\"intermediate_size\":37888,\"layer_norm_eps\":1e-06,\"layer_norm_type\":\"rms\",\"max_position_embeddings\":4096,"
+          "\"model_type\":\"molmo\",\"norm_after\":false,\"num_attention_heads\":28,\"num_hidden_layers\":28,\"num_key_value_heads\":4,\"qkv_bias\":true,"
+          "\"rope_theta\":1000000.0,\"tie_word_embeddings\":false,\"use_cache\":true,\"use_position_ids\":true,\"vocab_size\":152064,\"weight_tying\":false}",
+          "{}" },
+        /* InternVL3-1B in its original words, as github.com/shivangjhalani/multicoco prints it (InternVL3-1B_data.md) */
+        { "internvl3-1b",
+          "{\"architectures\":[\"InternVLChatModel\"],\"downsample_ratio\":0.5,\"dynamic_image_size\":true,\"force_image_size\":448,\"hidden_size\":896,"
+          "\"image_fold\":null,\"llm_config\":{\"architectures\":[\"Qwen2ForCausalLM\"],\"attention_dropout\":0.0,\"bos_token_id\":151643,\"eos_token_id\":151643,"
+          "\"hidden_act\":\"silu\",\"hidden_size\":896,\"initializer_range\":0.02,\"intermediate_size\":4864,\"layer_types\":[\"full_attention\"],"
+          "\"max_position_embeddings\":32768,\"max_window_layers\":70,\"model_type\":\"qwen2\",\"moe_config\":null,\"num_attention_heads\":14,"
+          "\"num_hidden_layers\":24,\"num_key_value_heads\":2,\"rms_norm_eps\":1e-06,\"rope_scaling\":{\"factor\":2.0,\"rope_type\":\"dynamic\","
+          "\"type\":\"dynamic\"},\"rope_theta\":1000000.0,\"sliding_window\":null,\"use_cache\":false,\"use_sliding_window\":false,\"vocab_size\":151674},"
+          "\"max_dynamic_patch\":12,\"min_dynamic_patch\":1,\"model_type\":\"internvl_chat\",\"pad2square\":false,\"ps_version\":\"v2\",\"select_layer\":-1,"
+          "\"system_message\":null,\"template\":\"internvl2_5\",\"tie_word_embeddings\":false,\"use_backbone_lora\":0,\"use_llm_lora\":0,\"use_thumbnail\":true,"
+          "\"vision_config\":{\"architectures\":[\"InternVisionModel\"],\"attention_dropout\":0.0,\"drop_path_rate\":0.1,\"hidden_act\":\"gelu\","
+          "\"hidden_size\":1024,\"image_size\":448,\"initializer_factor\":0.1,\"intermediate_size\":4096,\"layer_norm_eps\":1e-06,"
+          "\"model_type\":\"intern_vit_6b\",\"norm_type\":\"layer_norm\",\"num_attention_heads\":16,\"num_channels\":3,\"num_experts\":8,"
+          "\"num_hidden_layers\":24,\"patch_size\":14,\"qk_normalization\":false,\"qkv_bias\":true,\"use_moe\":false}}",
+          "{\"image_mean\":[0.485,0.456,0.406],\"image_std\":[0.229,0.224,0.225]}" },
         { "llava-1.5-7b",
           "{\"architectures\":[\"LlavaForConditionalGeneration\"],\"ignore_index\":-100,\"image_token_index\":32000,\"model_type\":\"llava\","
           "\"pad_token_id\":32001,\"projector_hidden_act\":\"gelu\",\"text_config\":{\"_name_or_path\":\"lmsys/vicuna-7b-v1.5\","
@@ -502,6 +524,7 @@ static void test_published_configs(void) {
         if (!CHECK_INT(vp_model_config_parse(files[i].config, strlen(files[i].config), files[i].preprocessor, strlen(files[i].preprocessor), &published, &error),
                        VP_OK)) printf("%s: %s\n", error.where, error.text);
         CHECK_INT(vp_model_config_preset(files[i].preset, &preset), VP_OK);
+        if (published.architecture == VP_ARCHITECTURE_INTERNVL_CHAT) published.architecture = VP_ARCHITECTURE_INTERNVL; /* other names of the same */
         if (strstr(files[i].preset, "-12-blocks") && CHECK_INT(published.block_count, 48)) published.block_count = 12;
         CHECK(memcmp(&published, &preset, sizeof preset) == 0);
     }

@@ -45,6 +45,25 @@ static void broken_gpu(const char *name, const char *value, const char *words, i
     unsetenv(name);
 }
 
+/* integers: the same answer as from the CPU, after a prompt with a picture, from a cache, and from memory that is smaller by what they save */
+static void test_integers(void) {
+    static const char *const kinds[2] = {"int8", "int4"};
+    for (int i = 0; i < 2; i++) {
+        char command[300], answers[2][200] = {"", " "};
+        check_case("emulated: run --weights %s", kinds[i]);
+        for (int on_gpu = 0; on_gpu < 2; on_gpu++) {
+            document d;
+            snprintf(command, sizeof command, "run samples/cat.jpg -p What --synthetic tiny --tier low --weights %s --head_weights %s --max_new_tokens 5 --ignore_eos "
+                     "--device %s --json", kinds[i], kinds[!i], on_gpu ? "cuda" : "cpu");
+            if (!cli_json(command, 0, &d)) continue;
+            snprintf(answers[on_gpu], sizeof answers[on_gpu], "%.*s", (int)d.nodes[member(&d, 0, "answer")].bytes, d.json.text + d.nodes[member(&d, 0, "answer")].start);
+            CHECK(strstr(d.json.text, "\"weights\": \"int") && strstr(d.json.text, "\"head_weights\": \"int"));
+            free(d.nodes);
+        }
+        CHECK_TEXT(answers[1], answers[0]);
+    }
+}
+
 static void test_emulated(void) {
     static char path[300];
     const char *ours = program;
@@ -85,6 +104,7 @@ static void test_emulated(void) {
     broken_gpu("CUDA_ON_CPU_CUBLAS", "0", "cuBLAS", 4);
     broken_gpu("CUDA_ON_CPU_MEMORY", "1000000", "GB", 4);
     broken_gpu("CUDA_ON_CPU_FAIL", "launch:5", "cuda", 4);
+    test_integers();
     check_case("emulated: selftest finds GPU and CPU equal");
     if (cli_json("selftest --device cuda --json", 0, &d)) {
         CHECK_INT(check_selftest(&d, "cuda"), 2);

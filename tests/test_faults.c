@@ -416,6 +416,43 @@ static void test_cupti(void) {
     unsetenv("CUDA_ON_CPU_CUPTI");
     cuda_on_cpu_reset(1);
 }
+/* decode steps of dependent launches: the same bits, under several schedules, as graphs and kernel by kernel */
+static void test_dependents(void) {
+    vp_engine_options options = vp_engine_options_default();
+    vp_request r = request_of(VP_TIMING_STAGE);
+    size_t bytes = (size_t)NEW_TOKENS * (size_t)config.embedding_size * sizeof(float);
+    float *want = (float *)malloc(bytes), *logits = (float *)malloc(bytes);
+    vp_error error;
+    answer a;
+    setenv("CUDA_ON_CPU_CAPABILITY", "9.0", 1);
+    options.config = &config;
+    options.device = "cuda";
+    options.max_sequence = 320;
+    options.max_views = 1;
+    for (int seed = 0; seed < 3; seed++) {
+        vp_engine *engine = NULL;
+        vp_dump dump;
+        check_case("dependent launches, seed %d", seed);
+        memset(&dump, 0, sizeof dump);
+        cuda_on_cpu_reset((uint64_t)seed + 1);
+        options.gpu = seed ? VP_GPU_DEPENDENT : 0;
+        dump.logits = seed ? logits : want;
+        r.dump = &dump;
+        if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) break;
+        for (int i = 0; i < 2; i++) { /* sent one by one, then as a graph */
+            memset(logits, 0, bytes);
+            CHECK_INT(run_request(engine, &r, &a, &error), VP_OK);
+            CHECK(!seed || !memcmp(logits, want, bytes));
+        }
+        CHECK_TEXT(vp_engine_device_note(engine), "");
+        vp_engine_close(engine);
+        CHECK_INT(cuda_on_cpu_live(), 0);
+    }
+    unsetenv("CUDA_ON_CPU_CAPABILITY");
+    cuda_on_cpu_reset(1);
+    free(want);
+    free(logits);
+}
 /* A decode step is one graph and nothing else, and holds few kernels: six a block and three around the blocks. Their records say what a hand count gives
  * for the preset's shapes: additions, multiplications, divisions, exponentials and comparisons one each; every operand read or written once. */
 static void test_decode_step(void) {
@@ -760,6 +797,7 @@ int main(void) {
     test_warm();
     test_timing();
     test_cupti();
+    test_dependents();
     test_decode_step();
     test_biases();
     test_no_plan("cublasLtMatmul", 0, 7, "products with a bias take two launches: cuBLAS lacks cublasLtMatmul");

@@ -21,7 +21,8 @@ enum {
     CHUNK = 640,                                          /* queries that the GPU's attention handles at a time */
     RECORDED = 512,                                       /* steps that the GPU keeps */
     TOKENS_MAX = 1100, HEADS_MAX = 4, HEAD_DIM_MAX = 128, /* of attention over many queries here */
-    JOBS = 9, MARKS = 8
+    JOBS = 9, MARKS = 8,
+    QUANT_ROOM = 64 << 10                                 /* integers that the GPU widens at a time */
 };
 
 /* ------------------------------------------------------------------------------------------------------------ the backend */
@@ -41,8 +42,11 @@ static vp_result open_mode(mode *m, int wide, vp_error *error) {
     memset(&setup, 0, sizeof setup);
     memset(&extent, 0, sizeof extent);
     setup.threads = 2;
+    setup.wgmma_linears = 1; /* on a chip that has them */
     setup.wide = extent.wide = wide;
     extent.marks = MARKS;
+    extent.quant_k = wide ? 0 : 1024;
+    extent.quant_values = wide ? 0 : QUANT_ROOM;
     extent.experts = JOBS;
     extent.vit.tokens = extent.llm.tokens = TOKENS_MAX;
     extent.vit.heads = extent.vit.kv_heads = extent.llm.heads = extent.llm.kv_heads = HEADS_MAX;
@@ -1102,19 +1106,66 @@ static void test_shared_kernels(void) {
 /* ---------------------------------------------------------------------------------------------------------------- linears */
 /* a linear layer as the backend wants its weights; values: the same as in-type [n, k] */
 typedef struct layer { vk_linear linear; void *values; } layer;
+static int bits; /* of the layers that are not f32: 0: bf16; on a GPU also 8 and 4. Their values are then whole multiples of powers of two: bf16 has them */
 static void *layer_values(int n, int k, int wide) {
     void *values = hold((size_t)n * (size_t)k * (wide ? 4 : 2));
-    for (size_t i = 0; i < (size_t)n * (size_t)k; i++) put(values, i, i % (size_t)k + 1 < (size_t)k ? uniform() : 0.5f + 0.4f * uniform(), wide);
-    return values; /* the last product is what the damaged reference lacks: it is never small */
+    float most = bits == 8 ? 127.0f : 7.0f, scale = 1.0f;
+    for (size_t i = 0; i < (size_t)n * (size_t)k; i++) {
+        int at = (int)(i % (size_t)k), last = at + 1 == k; /* the last product is what the damaged reference lacks: it is never small */
+        float value = last ? 0.5f + 0.4f * uniform() : uniform();
+        if (bits && !wide && at % VK_QUANT_BLOCK == 0) scale = (at + VK_QUANT_BLOCK < k && below(2) ? 0.5f : 1.0f) / (most + 1.0f);
+        put(values, i, bits && !wide ? scale * roundf(most * value) : value, wide);
+    }
+    return values;
 }
-static size_t layer_bytes(int n, int k, int wide) { return (on_gpu() ? (size_t)n : padded((size_t)n)) * padded((size_t)k) * (wide ? 4 : 2); }
+/* of a linear's weights as vk_linear has them, and as they are counted */
+static size_t layer_bytes(int n, int k, int wide) {
+    if (bits && !wide) return (size_t)n * padded((size_t)k) * (size_t)bits / 8 + (size_t)n * padded((size_t)k) / VK_QUANT_BLOCK * 4;
+    return (on_gpu() ? (size_t)n : padded((size_t)n)) * padded((size_t)k) * (wide ? 4 : 2);
+}
+static int64_t counted_bytes(int n, int k, int wide) {
+    int64_t count = (int64_t)n * k;
+    return bits && !wide ? count * bits / 8 + count / VK_QUANT_BLOCK * 4 : count * size_of(wide);
+}
+/* integers as a GPU has them; the largest power of two of which all values are multiples is the scale */
+static void put_integers(const vk_linear *linear, const void *values) {
+    size_t k = (size_t)linear->k, blocks = (size_t)linear->k_padded / VK_QUANT_BLOCK;
+    uint8_t *integers = (uint8_t *)linear->weights;
+    for (size_t block = 0; block < (size_t)linear->n * blocks; block++, integers += VK_QUANT_BLOCK * bits / 8) {
+        size_t row = block / blocks, first = block % blocks * VK_QUANT_BLOCK;
+        float v[VK_QUANT_BLOCK] = { 0.0f }, scale = 2.0f;
+        int whole = 0, number = 1;
+        for (size_t i = 0; i < VK_QUANT_BLOCK && first + i < k; i++) {
+            v[i] = (float)get(values, row * k + first + i, 0);
+            number &= v[i] == v[i];
+        }
+        while (number && !whole) {
+            whole = 1;
+            scale /= 2.0f;
+            for (int i = 0; i < VK_QUANT_BLOCK; i++) whole &= v[i] / scale == roundf(v[i] / scale);
+        }
+        linear->scales[block] = number ? scale : (float)NAN;
+        memset(integers, 0, (size_t)(VK_QUANT_BLOCK * bits / 8));
+        for (int i = 0; i < VK_QUANT_BLOCK; i++) {
+            int q = number ? (int)(v[i] / scale) : 0;
+            if (bits == 8) integers[i] = (uint8_t)(int8_t)q;
+            else { /* value 2 i of eight is nibble i of their word, value 2 i + 1 nibble i + 4 */
+                int nibble = i % 2 * 4 + i % 8 / 2;
+                integers[i / 8 * 4 + nibble / 2] |= (uint8_t)((q + 8) << nibble % 2 * 4);
+            }
+            if (q < (bits == 8 ? -127 : -8) || q > (bits == 8 ? 127 : 7)) CHECK(!"a value that these bits do not hold");
+        }
+    }
+}
 static layer layer_at(void *weights, void *values, int n, int k, int wide) {
     size_t k_padded = padded((size_t)k);
     layer l;
     l.values = values;
     l.linear.weights = weights;
     l.linear.bias = NULL; l.linear.bias_bf16 = NULL;
-    l.linear.n = n; l.linear.k = k; l.linear.k_padded = (int)k_padded; l.linear.wide = wide; l.linear.bits = 0;
+    l.linear.n = n; l.linear.k = k; l.linear.k_padded = (int)k_padded; l.linear.wide = wide; l.linear.bits = wide ? 0 : bits;
+    l.linear.scales = vk_row_scales(&l.linear);
+    if (l.linear.bits) { put_integers(&l.linear, values); return l; }
     for (size_t r = 0; r < (size_t)n; r++) /* rows behind n of a panel stay NaN: they may not reach a result */
         for (size_t c = 0; c < k_padded; c++)
             put(weights, backend->row_major ? r * k_padded + c : panel_index(r, c, k_padded, wide),
@@ -1125,7 +1176,7 @@ static layer layer_new(int n, int k, int wide) { return layer_at(take(layer_byte
 
 /* y [m, n] of out_bytes an element, which ADD reads too. On a GPU a bias has the type of y; QuickGELU is a launch of its own, in place; and where the
  * queue says so, so is the bias, written to y before the product, which then adds to y. */
-static vk_work linear_work(const vk_linear *w, int m, vk_epilogue epilogue, int out_bytes) {
+static vk_work product_work(const vk_linear *w, int m, vk_epilogue epilogue, int out_bytes) {
     int64_t results = (int64_t)m * w->n, products = results * w->k;
     int at_once = on_gpu() && by_wgmma && !w->wide && m > 1, apart = on_gpu() && !at_once && w->bias && strstr(queue->note, "take two launches");
     vk_work work = work_of(1, 2 * products, size_of(w->wide) * ((int64_t)w->n * w->k + (int64_t)m * w->k) + results * out_bytes);
@@ -1138,6 +1189,24 @@ static vk_work linear_work(const vk_linear *w, int m, vk_epilogue epilogue, int 
     if (apart) { work.launches++; work.bytes += 2 * results * out_bytes; }
     return work;
 }
+/* integers: panels that there is room for, each widened and then as the bf16 it became */
+static vk_work linear_work(const vk_linear *w, int m, vk_epilogue epilogue, int out_bytes) {
+    vk_work work = work_of(0, 0, 0);
+    int most = QUANT_ROOM / w->k_padded;
+    if (!w->bits) return product_work(w, m, epilogue, out_bytes);
+    if (most > 256) most = most / 256 * 256;
+    for (int first = 0; first < w->n; first += most) {
+        vk_linear panel = *w;
+        int64_t values;
+        vk_work one;
+        panel.n = w->n - first < most ? w->n - first : most;
+        values = (int64_t)panel.n * w->k_padded;
+        one = product_work(&panel, m, epilogue, out_bytes);
+        work = work_of(work.launches + 1 + one.launches, work.flops + values + one.flops,
+                       work.bytes + values * w->bits / 8 + values / VK_QUANT_BLOCK * 4 + 2 * values + one.bytes);
+    }
+    return work;
+}
 /* every epilogue with and without bias. The router's layer is f32 in bf16 mode, too: layer_wide in a mode that is not, with f32 results. */
 static void test_linear(int n, int k, int m, int layer_wide, int wide) {
     static const char *const names[6] = { "store", "f32", "quickgelu", "add", "gelu", "gelu_tanh" };
@@ -1147,7 +1216,7 @@ static void test_linear(int n, int k, int m, int layer_wide, int wide) {
     float *added, *bias, *as_bf16;
     uint16_t *rounded;
     void *x;
-    check_case("linear %dx%d m %d, layer wide %d, mode wide %d", n, k, m, layer_wide, wide);
+    check_case("linear %dx%d m %d, layer wide %d, mode wide %d, bits %d", n, k, m, layer_wide, wide, bits);
     use_mode(wide);
     l = layer_new(n, k, layer_wide);
     x = inputs((size_t)m, (size_t)k, ldx, layer_wide);
@@ -1237,7 +1306,7 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
     hit = pairs < experts ? pairs : experts;
     if (!backend->experts || experts > 16) return;
     tiles = pairs / backend->tile_rows + experts;
-    check_case("experts %d of %dx%d top_k %d, %d %d %d ..", experts, d, h, top_k, counts[0], counts[1], counts[2]);
+    check_case("experts %d of %dx%d top_k %d, %d %d %d .., bits %d", experts, d, h, top_k, counts[0], counts[1], counts[2], bits);
     use_mode(0);
     weights = (char *)take((size_t)experts * (up_bytes + down_bytes));
     for (int i = 0; i < experts; i++) {
@@ -1306,8 +1375,8 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
     for (int i = 0; i < tokens * d; i++) stream[i] = 0.5f;
     /* gate and up, silu as in silu_mul; x once a token, list; down's products are scaled, then summed */
     SEND_WORK(work_of(3, (int64_t)pairs * (2 * 2 * h * d + 4 * h) + (int64_t)pairs * (2 * d * h + d) + (int64_t)pairs * d,
-                      2 * ((int64_t)hit * 2 * h * d + (int64_t)tokens * d + (int64_t)pairs * h) + 4 * (int64_t)pairs +
-                          2 * ((int64_t)hit * d * h + (int64_t)pairs * h + (int64_t)pairs * d) + 8 * (int64_t)pairs +
+                      hit * counted_bytes(2 * h, d, 0) + 2 * ((int64_t)tokens * d + (int64_t)pairs * h) + 4 * (int64_t)pairs +
+                          hit * counted_bytes(d, h, 0) + 2 * ((int64_t)pairs * h + (int64_t)pairs * d) + 8 * (int64_t)pairs +
                           2 * (int64_t)pairs * d + 8 * (int64_t)tokens * d + 4 * (int64_t)pairs),
               backend->experts(queue, &job));
     for (size_t i = 0; i < (size_t)pairs * ldx; i++) if (i % ldx >= (size_t)d) y[i] = 0xffff;
@@ -1327,6 +1396,17 @@ static void test_experts_all(void) {
     test_experts(256, 16, 8, 8, even);
     test_experts(37, 100, 1, 8, even);
 }
+/* rows that are few and many, weights in one panel and in several */
+static void test_linears_of_integers(void) {
+    static const int counts[5] = { 1, 2, 3, 7, 33 };
+    for (int c = 0; c < 5; c++) {
+        test_linear(1, 32, counts[c], 0, 0);
+        test_linear(100, 100, counts[c], 0, 0);
+    }
+    test_linear(37, 96, 129, 0, 0);
+    test_linear(160, 1000, 33, 0, 0);
+    test_experts_all();
+}
 static void test_linears(void) {
     static const int shapes[4][2] = { { 1, 32 }, { 40, 24 }, { 100, 100 }, { 160, 1000 } }, counts[4] = { 1, 3, 33, 129 };
     for (int mixture = 0; mixture < 3; mixture++) { /* bf16, f32 layer in bf16 mode, fp32 */
@@ -1340,9 +1420,12 @@ static void test_linears(void) {
         test_grouped(40, 24, wide);
     }
     test_experts_all();
+    for (bits = 4; on_gpu() && bits <= 8; bits += 4) test_linears_of_integers();
+    bits = 0;
 }
 /* the same on Hopper: tiles of 64 and of 128 rows, one and several a block, a last slice of half the depth */
 static void test_wgmma(void) {
+    static const int even_three[3] = { 4, 4, 4 };
     if (!emulated) return; /* on such a device test_linears did it */
     by_wgmma = 1;
     for (int i = 0; i < 2; i++) {
@@ -1353,6 +1436,11 @@ static void test_wgmma(void) {
     test_linear(1100, 130, 577, 0, 0);
     test_linear(24, 320, 2600, 0, 0);
     test_experts_all();
+    for (bits = 4; bits <= 8; bits += 4) {
+        test_linear(300, 544, 33, 0, 0);
+        test_experts(64, 32, 2, 3, even_three);
+    }
+    bits = 0;
     by_wgmma = 0;
 }
 
@@ -1503,7 +1591,7 @@ static void test_decode_qkv(int n, int d, int plain, int wide) {
     expected e;
     float *x, *w;
     double *normed;
-    check_case("decode qkv %dx%d plain %d wide %d", n, d, plain, wide);
+    check_case("decode qkv %dx%d plain %d wide %d bits %d", n, d, plain, wide, bits);
     use_mode(wide);
     e = expect_new(1, (size_t)n);
     l = layer_new(n, d, wide);
@@ -1514,7 +1602,7 @@ static void test_decode_qkv(int n, int d, int plain, int wide) {
     job.x = x; job.attn_norm = plain ? NULL : w; job.att_proj = &l.linear;
     job.qkv = (float *)take((size_t)(n + 9) * sizeof(float));
     /* norm as rmsnorm; weights, x and its norm in, results out */
-    SEND(1, (plain ? n : 4 * d) + 2 * (int64_t)n * d, size_of(wide) * n * d + 4 * d + (plain ? 4 * n : 4 * d) + 4 * n, decode->qkv(queue, &job));
+    SEND(1, (plain ? n : 4 * d) + 2 * (int64_t)n * d, counted_bytes(n, d, wide) + 4 * d + (plain ? 4 * n : 4 * d) + 4 * n, decode->qkv(queue, &job));
     verdict(job.qkv, (size_t)n + 9, 1, &e);
     keep_results();
 }
@@ -1610,7 +1698,7 @@ static void test_decode_dense(int h, int d, int n, int after, int wide) {
     expected e, sums, out;
     float *x, *w;
     double *input, *hidden;
-    check_case("decode dense h %d d %d n %d after %d wide %d", h, d, n, after, wide);
+    check_case("decode dense h %d d %d n %d after %d wide %d bits %d", h, d, n, after, wide, bits);
     use_mode(wide);
     up = layer_new(2 * h, d, wide);
     down = layer_new(n, h, wide);
@@ -1630,7 +1718,7 @@ static void test_decode_dense(int h, int d, int n, int after, int wide) {
     }
     job.x = x; job.ff_norm = after ? NULL : w; job.gate_up = &up.linear; job.expert_dim = h;
     job.hidden = take(ldh * (wide ? 4 : 2));
-    SEND(1, (after ? 0 : 4 * d) + 2 * (int64_t)(2 * h) * d + 4 * h, size_of(wide) * (2 * (int64_t)h * d + h) + (after ? 4 : 8) * d,
+    SEND(1, (after ? 0 : 4 * d) + 2 * (int64_t)(2 * h) * d + 4 * h, counted_bytes(2 * h, d, wide) + size_of(wide) * h + (after ? 4 : 8) * d,
          decode->dense_gate_up(queue, &job));
     verdict(job.hidden, (size_t)h, wide, &e);
     hidden = (double *)hold((size_t)h * sizeof *hidden);
@@ -1641,8 +1729,8 @@ static void test_decode_dense(int h, int d, int n, int after, int wide) {
     second.ff_after = after ? floats((size_t)n, 1.0f) : NULL;
     second.down = &down.linear;
     for (int r = 0; r < n; r++) expect_row(&out, (size_t)r, after ? 0.0 : (double)second.x[r], hidden, &down, (size_t)r, 0.0);
-    if (after) SEND(2, 2 * (int64_t)n * h + 5 * n, size_of(wide) * ((int64_t)n * h + h) + 4 * n + 16 * n, decode->dense_down(queue, &second));
-    else SEND(1, (int64_t)n * (2 * h + 1), size_of(wide) * ((int64_t)n * h + h) + 8 * n, decode->dense_down(queue, &second));
+    if (after) SEND(2, 2 * (int64_t)n * h + 5 * n, counted_bytes(n, h, wide) + size_of(wide) * h + 4 * n + 16 * n, decode->dense_down(queue, &second));
+    else SEND(1, (int64_t)n * (2 * h + 1), counted_bytes(n, h, wide) + size_of(wide) * h + 8 * n, decode->dense_down(queue, &second));
     verdict(after ? second.y : second.x, (size_t)n, 1, &out);
     keep_results();
 }
@@ -1656,7 +1744,7 @@ static void test_decode_out(int heads, int head_dim, int after, int wide) {
     float *x, *partial;
     void *attended;
     double *input;
-    check_case("decode attn_out heads %d of %d after %d wide %d", heads, head_dim, after, wide);
+    check_case("decode attn_out heads %d of %d after %d wide %d bits %d", heads, head_dim, after, wide, bits);
     use_mode(wide);
     e = expect_new(1, (size_t)d);
     l = layer_new(d, d, wide);
@@ -1680,11 +1768,11 @@ static void test_decode_out(int heads, int head_dim, int after, int wide) {
     job.attn_after = after ? floats((size_t)d, 1.0f) : NULL;
     /* for each split and head a difference, an exponential, a product, a sum; for each column of them a product and a sum; then the divisions */
     if (after) { /* y, which add_rmsnorm then adds */
-        SEND(2, results * 2 * d + (fits ? merging : 0) + 5 * d, size_of(wide) * results * d + (fits ? 4 * found : size_of(wide) * d) + 4 * results + 16 * d,
+        SEND(2, results * 2 * d + (fits ? merging : 0) + 5 * d, counted_bytes(d, d, wide) + (fits ? 4 * found : size_of(wide) * d) + 4 * results + 16 * d,
              decode->attn_out(queue, &job));
         verdict(job.y, (size_t)d, 1, &e);
     } else {
-        SEND(1, results * (2 * d + 1) + (fits ? merging : 0), size_of(wide) * results * d + (fits ? 4 * found : size_of(wide) * d) + 8 * results,
+        SEND(1, results * (2 * d + 1) + (fits ? merging : 0), counted_bytes(d, d, wide) + (fits ? 4 * found : size_of(wide) * d) + 8 * results,
              decode->attn_out(queue, &job));
         verdict(x, (size_t)d, 1, &e);
     }
@@ -1726,7 +1814,7 @@ static void test_decode_gate_up(int experts, int top_k, int norm_topk, int h, in
     double sum = 0.0, chosen = 0.0;
     int32_t want[16], bad[16];
     unsigned char taken[16] = { 0 }, bad_taken[16] = { 0 };
-    check_case("decode gate_up experts %d top_k %d norm %d h %d d %d wide %d", experts, top_k, norm_topk, h, d, wide);
+    check_case("decode gate_up experts %d top_k %d norm %d h %d d %d wide %d bits %d", experts, top_k, norm_topk, h, d, wide, bits);
     use_mode(wide);
     weights = (char *)take((size_t)experts * bytes);
     for (int i = 0; i < experts; i++) l[i] = layer_at(weights + (size_t)i * bytes, layer_values(2 * h, d, wide), 2 * h, d, wide);
@@ -1768,7 +1856,7 @@ static void test_decode_gate_up(int experts, int top_k, int norm_topk, int h, in
     job.hidden = take((size_t)top_k * ldh * element);
     /* the choice as router; products; silu and times up. Logits and the input in, weights of the chosen; what was chosen and hidden rows out */
     SEND(1, (int64_t)experts * (4 + experts) + (int64_t)top_k * (2 * h) * (2 * d) + (int64_t)top_k * h * 4 + (norm_topk ? 2 * top_k : 0),
-         4 * experts + size_of(wide) * ((int64_t)top_k * 2 * h * d + d + top_k * h) + top_k * (4 + 4), decode->gate_up(queue, &job));
+         4 * experts + top_k * counted_bytes(2 * h, d, wide) + size_of(wide) * (d + top_k * h) + top_k * (4 + 4), decode->gate_up(queue, &job));
     for (int i = 0; i < top_k && memcmp(want, bad, (size_t)top_k * sizeof *want) == 0; i++) bad[i] = -1; /* no tie among these logits */
     verdict_ints(job.index, want, bad, (size_t)top_k);
     verdict(job.weight, (size_t)top_k, 1, &ew);
@@ -1784,7 +1872,7 @@ static void test_decode_down(int n, int h, int top_k, int wide) {
     expected e;
     float *x;
     char *weights, *hidden;
-    check_case("decode down %dx%d top_k %d wide %d", n, h, top_k, wide);
+    check_case("decode down %dx%d top_k %d wide %d bits %d", n, h, top_k, wide, bits);
     use_mode(wide);
     weights = (char *)take(EXPERTS * bytes);
     for (int i = 0; i < EXPERTS; i++) l[i] = layer_at(weights + (size_t)i * bytes, layer_values(n, h, wide), n, h, wide);
@@ -1806,7 +1894,7 @@ static void test_decode_down(int n, int h, int top_k, int wide) {
     }
     job.x = x; job.down = &l[0].linear; job.down_stride = bytes; job.top_k = top_k; job.hidden = hidden;
     /* products; times weight, sum. Weights of the chosen, hidden rows, index and weight in; x in and out */
-    SEND(1, (int64_t)top_k * n * (2 * h + 2), size_of(wide) * ((int64_t)top_k * n * h + top_k * h) + top_k * (4 + 4) + n * (4 + 4), decode->down(queue, &job));
+    SEND(1, (int64_t)top_k * n * (2 * h + 2), top_k * counted_bytes(n, h, wide) + size_of(wide) * top_k * h + top_k * (4 + 4) + n * (4 + 4), decode->down(queue, &job));
     verdict(x, (size_t)n, 1, &e);
     keep_results();
 }
@@ -1820,7 +1908,7 @@ static void test_decode_end(int n, int d, int numbers, int wide) {
     float *x, *w;
     double *normed;
     int32_t *out, want[3] = { -1, 6, -7 }, bad[3] = { -1, 6, 0 };
-    check_case("decode head %dx%d numbers %d wide %d", n, d, numbers, wide);
+    check_case("decode head %dx%d numbers %d wide %d bits %d", n, d, numbers, wide, bits);
     use_mode(wide);
     memset(&job, 0, sizeof job);
     e = expect_new(1, (size_t)n);
@@ -1841,7 +1929,7 @@ static void test_decode_end(int n, int d, int numbers, int wide) {
     job.x = x; job.norm = w; job.eps = 1e-5f; job.head = &l.linear; job.token = out; job.position = out + 1;
     job.logits = (float *)take((size_t)n * sizeof(float));
     job.scratch = (float *)take(2 * VK_DECODE_BLOCKS * sizeof(float));
-    SEND(1, 4 * d + (int64_t)n * (2 * d + 1), size_of(wide) * n * d + 4 * d + 4 * d + 4 * n + 8 * blocks, decode->head(queue, &job));
+    SEND(1, 4 * d + (int64_t)n * (2 * d + 1), counted_bytes(n, d, wide) + 4 * d + 4 * d + 4 * n + 8 * blocks, decode->head(queue, &job));
     if (numbers == n) verdict(job.logits, (size_t)n, 1, &e);
     SEND(1, blocks + 1, 8 * blocks + 4 + 4 + 4, decode->pick(queue, &job));
     verdict_ints(out, want, bad, 3);
@@ -1897,9 +1985,34 @@ static void test_decode_once(int wide) {
     test_decode_end(60, 24, 1, wide);
     test_decode_end(60, 24, 0, wide);
 }
-#ifdef TEST_EMULATED
-extern int cuda_on_cpu_set(const char *name, const char *value);
-#endif
+/* integers: rows that are no multiple of two or of a block's warps; a last block of 32 that is not whole; k of one block and of an odd number of them; more
+ * than a strip of x; more rows than the grid has warps; heads whose attention is merged, and others */
+static void test_decode_integers(void) {
+    test_decode_qkv(1, 32, 0, 0);
+    test_decode_qkv(12, 24, 1, 0);
+    test_decode_qkv(37, 96, 0, 0);
+    test_decode_qkv(33, 1120, 1, 0);
+    test_decode_qkv(3, 8992, 1, 0);
+    test_decode_qkv(16 * VK_DECODE_BLOCKS + 35, 40, 0, 0);
+    test_decode_out(3, 16, 1, 0);
+    test_decode_out(3, 32, 0, 0);
+    test_decode_out(2, 6, 1, 0);
+    test_decode_dense(37, 100, 24, 0, 0);
+    test_decode_dense(9, 30, 102, 1, 0);
+    test_decode_dense(7, 8200, 40, 0, 0);
+    test_decode_gate_up(1, 1, 0, 3, 24, 0);
+    test_decode_gate_up(16, 6, 1, 9, 2080, 0);
+    test_decode_gate_up(3, 3, 0, 1100, 24, 0);
+    test_decode_gate_up(4, 2, 0, 9, 8200, 0);
+    test_decode_down(5, 24, 1, 0);
+    test_decode_down(37, 100, 2, 0);
+    test_decode_down(16, 2100, 5, 0); /* more than a strip, that ends within a row */
+    test_decode_down(100, 40, 12, 0);
+    test_decode_end(7, 24, 7, 0);
+    test_decode_end(8 * VK_DECODE_BLOCKS + 70, 40, 8 * VK_DECODE_BLOCKS + 70, 0);
+    test_decode_end(61, 24, 1, 0);
+    test_decode_end(60, 24, 0, 0);
+}
 /* every schedule of threads, and every run, must give the same bits */
 static void test_decode(void) {
     uint64_t first = 0;
@@ -1913,6 +2026,8 @@ static void test_decode(void) {
         random_state = 20261122; /* the same inputs */
         results_sum = 0;
         for (int wide = 0; wide < 2; wide++) test_decode_once(wide);
+        for (bits = 4; bits <= 8; bits += 4) test_decode_integers();
+        bits = 0;
         if (pass == 1) first = results_sum;
         check_case("decode, pass %d", pass);
         CHECK(results_sum == first);
@@ -2140,6 +2255,94 @@ static void test_loading(int n, int k, int row_limit, int wide) {
     }
     release_all();
 }
+/* Numbers on their way to integers of a GPU, in pieces, and what they stand for: the rule of the CPU (test_gemm.c), written down once more. Then the products
+ * of a single row, within 1e-5 of what exact ones give of the largest, and of several: at most 1.5 times as far off as weights rounded to bf16 take them. */
+static void test_integers(int n, int k, int row_limit, int kind) {
+    static const int rows[5] = { 1, 2, 3, 7, 33 };
+    size_t k_padded = padded((size_t)k), row_bytes = k_padded * (size_t)kind / 8, blocks = k_padded / VK_QUANT_BLOCK, ldx = k_padded + VK_PAD;
+    int first = n / 3, wrong = 0;
+    vk_backend pieces = *backend;
+    vk_decode_job job = decode_job(NULL, k, 0);
+    vk_loader loader;
+    vk_linear l;
+    vp_error error;
+    float *values, *x_wide, *y;
+    double *meant;
+    void *x;
+    check_case("integers %dx%d, %d rows at a time, bits %d", n, k, row_limit, kind);
+    use_mode(0);
+    memset(&loader, 0, sizeof loader);
+    memset(&l, 0, sizeof l);
+    loader.backend = vk_cpu_code(); loader.threads = 2; loader.seed = 3; loader.error = &error;
+    values = (float *)hold((size_t)n * (size_t)k * sizeof *values);
+    meant = (double *)hold((size_t)n * (size_t)k * sizeof *meant);
+    vk_load_rows(&loader, "a.weight", values, first, k, 1);
+    vk_load_rows(&loader, "b.weight", values + (size_t)first * (size_t)k, n - first, k, 1);
+    pieces.stage_bytes = (size_t)row_limit * row_bytes + k_padded * 2; /* a row of bf16 must pass */
+    loader.backend = &pieces; loader.queue = queue; loader.done = 0;
+    l.n = n; l.k = k; l.k_padded = (int)k_padded; l.bits = kind;
+    l.weights = take((size_t)n * (row_bytes + blocks * 4));
+    l.scales = vk_row_scales(&l);
+    if (first) vk_load_linear_rows(&loader, "a.weight", &l, 0, first);
+    vk_load_linear_rows(&loader, "b.weight", &l, first, n - first);
+    CHECK_INT(loader.result, VP_OK);
+    CHECK_INT(loader.done, (int64_t)((size_t)n * (row_bytes + blocks * 4)));
+    settle();
+    for (size_t r = 0; r < (size_t)n; r++)
+        for (size_t c = 0; c < k_padded; c += VK_QUANT_BLOCK) {
+            const uint8_t *integers = (const uint8_t *)l.weights + r * row_bytes + c * (size_t)kind / 8;
+            const float scale = l.scales[r * blocks + c / VK_QUANT_BLOCK];
+            float most = 0.0f, scale_meant;
+            for (size_t i = c; i < c + VK_QUANT_BLOCK && i < (size_t)k; i++)
+                if (fabsf(values[r * (size_t)k + i]) > fabsf(most)) most = values[r * (size_t)k + i];
+            scale_meant = kind == 8 ? fabsf(most) / 127.0f : most / -8.0f;
+            wrong += !(scale == scale_meant);
+            for (size_t i = 0; i < VK_QUANT_BLOCK; i++) {
+                size_t nibble = i % 2 * 4 + i % 8 / 2;
+                int got = kind == 8 ? (int8_t)integers[i] : (integers[i / 8 * 4 + nibble / 2] >> nibble % 2 * 4 & 15) - 8, want = 0;
+                if (c + i < (size_t)k) want = (int)roundf(values[r * (size_t)k + c + i] * (1.0f / scale_meant));
+                if (kind == 4 && want > 7) want = 7;
+                wrong += got != want;
+                if (c + i < (size_t)k) meant[r * (size_t)k + c + i] = (double)want * (double)scale_meant;
+            }
+        }
+    CHECK_INT(wrong, 0);
+    x = inputs(33, (size_t)k, ldx, 0);
+    x_wide = floats((size_t)k + 4, 1.0f);
+    y = (float *)take(33 * (size_t)n * sizeof *y);
+    for (int i = 0; i < k; i++) x_wide[i] = (float)get(x, (size_t)i, 0);
+    for (int t = -1; t < 5; t++) { /* the kernel for a single row; then `linear` */
+        size_t count = t < 0 ? 1 : (size_t)rows[t];
+        double most = 0.0, off = 0.0, rounded_off = 0.0;
+        poison(y, count * (size_t)n * sizeof *y);
+        job.x = x_wide; job.att_proj = &l; job.qkv = y;
+        if (t < 0) {
+            backend->decode->qkv(queue, &job);
+            settle();
+            CHECK_SAME_BITS(y, (size_t)n * sizeof *y, backend->decode->qkv(queue, &job));
+        } else {
+            backend->linear(queue, y, n, x, (int)ldx, (int)count, &l, VK_STORE_F32);
+            settle();
+            CHECK_SAME_BITS(y, count * (size_t)n * sizeof *y, backend->linear(queue, y, n, x, (int)ldx, (int)count, &l, VK_STORE_F32));
+        }
+        for (size_t r = 0; r < count; r++)
+            for (size_t c = 0; c < (size_t)n; c++) {
+                double exact = 0.0, rounded = 0.0, error_now;
+                for (size_t i = 0; i < (size_t)k; i++) {
+                    exact += get(x, r * ldx + i, 0) * meant[c * (size_t)k + i];
+                    rounded += get(x, r * ldx + i, 0) * (double)vp_bf16_to_f32(vp_f32_to_bf16((float)meant[c * (size_t)k + i]));
+                }
+                error_now = fabs((double)y[r * (size_t)n + c] - exact);
+                if (!(error_now <= off)) off = error_now; /* NaN sticks */
+                most = fmax(most, fabs(exact));
+                rounded_off = fmax(rounded_off, fabs(rounded - exact));
+            }
+        if (getenv("VERBOSE")) printf("%s, %d rows: off by %.2g of the largest, by bf16 %.2g\n", check_state.name, t < 0 ? 0 : rows[t], off / most, rounded_off / most);
+        check_note(off <= (t < 0 ? 1e-5 * most : 1.5 * rounded_off), __FILE__, __LINE__, "%d rows: off by %.3g, bf16 by %.3g, the largest is %.3g",
+                   t < 0 ? 0 : rows[t], off, rounded_off, most);
+    }
+    release_all();
+}
 static void test_opening(void) {
     char text[160] = "", *zeros;
     vk_setup setup;
@@ -2252,6 +2455,12 @@ static void test_backend(void) {
         test_loading(40, 24, 5, wide);
         test_loading(100, 100, 1, wide);
         test_loading(100, 100, 1000, wide);
+    }
+    for (int kind = 4; on_gpu() && kind <= 8; kind += 4) {
+        test_integers(40, 24, 5, kind);
+        test_integers(37, 96, 1, kind);
+        test_integers(100, 1120, 1000, kind);
+        test_integers(70, 352, 7, kind);
     }
 }
 

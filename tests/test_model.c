@@ -6,6 +6,12 @@
 #include "vlmprof_image.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/engine_internal.h"
 
 #include "support/check.h"
 
@@ -350,6 +356,60 @@ static int run_all(char letter, vp_weights weights, const char *gemm, int only_s
     vp_checkpoint_close(cpu_checkpoint);
     return count;
 }
+/* What 8 and 4 bits make of a linear of an fp32 engine on the CPU, in panels: whole multiples of a scale for 32 values */
+static void round_linear(const vk_linear *linear, int bits) {
+    float *panel = (float *)linear->weights;
+    for (int r = 0; r < (linear->n + VK_PAD - 1) / VK_PAD * VK_PAD; r++)
+        for (int first = 0; first < linear->k_padded; first += VK_QUANT_BLOCK) {
+            float *from = panel + ((size_t)(r / VK_PAD) * (size_t)linear->k_padded + (size_t)first) * VK_PAD + r % VK_PAD, most = 0, scale;
+            for (int i = 0; i < VK_QUANT_BLOCK; i++) if (fabsf(from[i * VK_PAD]) > fabsf(most)) most = from[i * VK_PAD];
+            scale = bits == 8 ? fabsf(most) / 127.0f : most / -8.0f;
+            for (int i = 0; i < VK_QUANT_BLOCK && scale != 0; i++) {
+                float whole = roundf(from[i * VK_PAD] * (1.0f / scale));
+                from[i * VK_PAD] = scale * (bits == 4 && whole > 7.0f ? 7.0f : whole);
+            }
+        }
+}
+static void round_model(vp_engine *engine, int bits) {
+    for (int b = 0; b < engine->config.block_count; b++) {
+        const vk_block *block = &engine->model.blocks[b];
+        round_linear(&block->att_proj, bits);
+        round_linear(&block->attn_out, bits);
+        for (int e = 0; e < engine->config.expert_count; e++) {
+            round_linear(&block->gate_up[e], bits);
+            round_linear(&block->down[e], bits);
+        }
+    }
+}
+/* Integers, against an fp32 engine with the weights that they stand for: as near as bf16 is to fp32 */
+static void run_integers(char letter, vp_weights weights) {
+    char name[16];
+    vp_model_config config;
+    vp_checkpoint *checkpoint = NULL, *exact_checkpoint = NULL;
+    vp_engine *engine, *exact;
+    const char *kind = weights == VP_WEIGHTS_INT8 ? "int8" : "int4";
+    snprintf(name, sizeof name, "tiny-%c", letter);
+    check_case("open %s %s", name, kind);
+    engine = open_engine(name, weights, NULL, TEST_DEVICE, &config, &checkpoint);
+    exact = open_engine(name, VP_WEIGHTS_FP32, NULL, "cpu", &config, &exact_checkpoint);
+    if (exact) round_model(exact, weights == VP_WEIGHTS_INT8 ? 8 : 4);
+    for (int i = 0; engine && exact && i < CASE_COUNT; i++) {
+        golden g;
+        output o;
+        if (case_names[i][0] != letter || !strstr("a2-adaptive-small-k1 a4-medium-k4-skip a6-text-only b1-low-k8", case_names[i])) continue;
+        check_case("%s %s", case_names[i], kind);
+        if (!load_case(case_names[i], &config, &g)) continue;
+        run_case(engine, &config, &g, &o);
+        compare_backends(exact, &config, &g, &o, weights);
+        if (strcmp(TEST_DEVICE, "cpu") && g.input_count < 100) compare_bare(engine, &config, &g, &o);
+        free_output(&o);
+        free_case(&g);
+    }
+    vp_engine_close(engine);
+    vp_engine_close(exact);
+    vp_checkpoint_close(checkpoint);
+    vp_checkpoint_close(exact_checkpoint);
+}
 /* three small cases under several schedules: a result that depends on the order of threads, warps, blocks or streams is a missing barrier or wait */
 static void run_seeds(void) {
 #ifdef TEST_EMULATED
@@ -358,6 +418,7 @@ static void run_seeds(void) {
         cuda_on_cpu_reset(seed);
         run_all(seed % 2 ? 'a' : 'b', VP_WEIGHTS_FP32, NULL, 1, NULL);
         run_all(seed % 2 ? 'b' : 'a', VP_WEIGHTS_BF16, NULL, 1, unused);
+        run_integers(seed % 2 ? 'b' : 'a', seed % 2 ? VP_WEIGHTS_INT8 : VP_WEIGHTS_INT4);
     }
 #endif
 }
@@ -391,6 +452,8 @@ int main(void) {
         CHECK_INT(count, IN_BF16);
         CHECK_NEAR(ratios[count / 2], 0, 1.5);
     }
+    run_integers('a', VP_WEIGHTS_INT4);
+    run_integers('b', VP_WEIGHTS_INT8);
     /* every GEMM kernel this processor has, not only the chosen one */
     for (int i = 0; strcmp(TEST_DEVICE, "cpu") == 0 && vp_engine_gemm_name(i); i++) {
         const char *gemm = vp_engine_gemm_name(i);

@@ -662,6 +662,8 @@ static void test_energy(void) {
     CHECK(text_of_file && strstr(text_of_file, "\"cudaGraphLaunch\"") && strstr(text_of_file, "\"name\": \"emulated_gemm_")
           && strstr(text_of_file, "\"launch_timer\": \"activity records of CUPTI"));
     free(text_of_file);
+    cli("CUDA_ON_CPU_CAPABILITY=9.0 run --synthetic tiny --prompt a --device cuda --gpu dependent wgmma --max_new_tokens 3 --json");
+    CHECK_INT(last.code, 0);
     cli("CUDA_ON_CPU_CUPTI=130001 run --synthetic tiny --prompt a --device cuda --gpu events --profile --num_runs 1 --max_new_tokens 2");
     CHECK(last.out && strstr(last.out, "launches timed by CUDA events: as asked") && !strstr(last.out, "emulated_gemm_"));
 }

@@ -40,7 +40,7 @@
 #define OPTION_WEIGHTS \
     {"weights", CHOICE, "TYPE", "bf16", 0, 0, WEIGHTS_NAMES, \
      "bf16; fp32: fp32 arithmetic everywhere; int8, int4: the language model's blocks hold integers with a scale per " \
-     "row and 32 values (on the CPU alone)"}
+     "row and 32 values"}
 #define OPTION_HEAD_WEIGHTS \
     {"head_weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4", \
      "of the head, apart from --weights; bf16: as the rest of the model"}
@@ -55,7 +55,9 @@
     {"gemm", TEXT, "NAME", "auto", 0, 0, NULL, "CPU matrix kernel; auto: the fastest, by a short measurement"}
 #define OPTION_GPU \
     {"gpu", TEXTS, "WORD...", NULL, 0, 0, NULL, \
-     "what a GPU does differently: events (a profile times launches by events where CUPTI could do it)"}
+     "what a GPU does differently: events (a profile times launches by events where CUPTI could do it), " \
+     "dependent (decode kernels fetch weights while the one before runs), wgmma (Hopper: linears by our own kernels, not " \
+     "cuBLAS); neither was tried on a GPU yet"}
 #define OPTION_LATENCY \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft", \
      "the latency that accuracy is held against"}

@@ -155,7 +155,8 @@ typedef struct vk_linear {
     /* f32 weights and inputs; the router's are so in bf16 mode too, because a flipped expert costs more than rounding.
      * Such a layer gives f32: only the _F32 epilogues */
     int wide;
-    int bits; /* 8 or 4: integers with a scale per row and VK_QUANT_BLOCK values, in panels; 0: in-type */
+    int bits; /* 8 or 4: integers with a scale per row and VK_QUANT_BLOCK values; 0: in-type */
+    float *scales; /* of integers, row after row behind them if the backend says row_major; panels hold their own */
 } vk_linear;
 enum { VK_QUANT_BLOCK = 32 };
 
@@ -246,20 +247,20 @@ typedef struct vk_decode_kernels {
 typedef struct vk_extent {
     int wide, experts;
     int quant_k; /* k_padded of the longest rows of integers; 0: there are none */
+    int64_t quant_values; /* of the largest dense linear of integers that meets many rows */
     int64_t marks;
     vk_attention_job vit, llm; /* sizes only */
 } vk_extent;
 
 typedef struct vk_setup {
     int device, threads, wide;
-    int events_only; /* GPU: VP_GPU_EVENTS */
+    int events_only, dependent, wgmma_linears; /* GPU: vp_gpu_switch */
     const char *gemm;
 } vk_setup;
 
 typedef struct vk_backend {
     vk_kernels kernels;
     int row_major;      /* weights; see vk_linear */
-    int integers;       /* weights of 8 and 4 bits have products */
     int host_memory;    /* the host reads and writes this memory itself, and inputs need no copy */
     int view_batch;     /* views that pass through the vision stages together */
     int run_ahead;      /* results are known late: a decode step is sent before the token before it is known */
@@ -336,6 +337,11 @@ static inline size_t vk_panel_bytes(const vk_linear *linear) {
     size_t k = (size_t)linear->k_padded;
     return linear->bits ? k / VK_QUANT_BLOCK * 32 * (4 + VK_QUANT_BLOCK * (size_t)linear->bits / 8)
                         : k * 32 * (linear->wide ? 4 : 2);
+}
+/* where scales lie if the backend says row_major */
+static inline float *vk_row_scales(const vk_linear *linear) {
+    return (float *)((uintptr_t)linear->weights
+                     + (uintptr_t)linear->n * (uintptr_t)linear->k_padded * (uintptr_t)linear->bits / 8);
 }
 static inline size_t vk_max(size_t one, size_t other) { return one > other ? one : other; }
 

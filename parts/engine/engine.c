@@ -127,10 +127,10 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
     setup.threads = vk_host_threads(options->threads);
     setup.wide = engine->wide;
     setup.events_only = (options->gpu & VP_GPU_EVENTS) != 0;
+    setup.wgmma_linears = (options->gpu & VP_GPU_WGMMA) != 0;
+    setup.dependent = (options->gpu & VP_GPU_DEPENDENT) != 0;
     setup.gemm = options->gemm && strcmp(options->gemm, "auto") ? options->gemm : NULL;
     result = vk_choose_device(engine, device, &setup.device, error);
-    if (result == VP_OK && (engine->bits || engine->head_bits) && !engine->backend->integers)
-        result = vp_fail(error, VP_ERR_UNSUPPORTED, -1, "weights", "int8 and int4 run on the CPU alone: --device cpu");
     if (result == VP_OK && engine->backend->decode && engine->config.d_model % 4)
         result = vp_failf(error, VP_ERR_UNSUPPORTED, -1, "hidden_size",
                           "%d is no multiple of 4, and the GPU's decode steps read rows in fours: this model runs with "

@@ -168,6 +168,14 @@ static int vk_widest(const vp_model_config *config) {
     return mlp > widest ? mlp : widest;
 }
 
+/* weights of its largest dense linear */
+static int64_t vk_most_weights(const vp_model_config *config) {
+    int64_t d = vk_padded(config->d_model), q = vk_q_width(config), mlp = config->mlp_dim,
+            most = (q + 2 * vk_kv_width(config)) * d;
+    if (vk_padded((int)q) * d > most) most = vk_padded((int)q) * d;
+    return 2 * vk_padded((int)mlp) * d > most ? 2 * vk_padded((int)mlp) * d : most;
+}
+
 void vk_fill_extent(vp_engine *engine) {
     const vp_model_config *config = &engine->config;
     vk_extent *extent = &engine->extent;
@@ -175,6 +183,7 @@ void vk_fill_extent(vp_engine *engine) {
     extent->marks = (int64_t)VP_STAGE_COUNT + 1 + engine->max_sequence;
     extent->experts = config->expert_count;
     extent->quant_k = engine->bits || engine->head_bits ? vk_padded(vk_widest(config)) : 0;
+    extent->quant_values = engine->bits ? vk_most_weights(config) : 0;
     extent->vit.tokens = config->vit_positions * (config->vit_native ? engine->max_views : 1);
     extent->vit.heads = extent->vit.kv_heads = config->vit_head_count;
     extent->vit.head_dim = config->vit_head_dim;
@@ -298,7 +307,7 @@ vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *erro
                  (double)engine->weights_bytes / 1e9, (double)buffers.used / 1e9, engine->max_sequence,
                  engine->max_views, (double)free_bytes / 1e9, engine->backend->host_memory ? "this machine" : "the GPU",
                  engine->wide ? "--weights bf16 halves it; "
-                 : engine->backend->integers && !engine->bits ? "--weights int8 and int4 need half and a third; " : "",
+                 : !engine->bits ? "--weights int8 and int4 need half and a third; " : "",
                  hopeless ? "the weights alone do not fit"
                           : "smaller: fewer crops, a shorter prompt, fewer new tokens");
         return vp_fail(error, VP_ERR_MEMORY, -1, "engine memory", text);

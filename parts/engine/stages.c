@@ -635,7 +635,9 @@ static void vk_block_last(vp_engine *engine, int block, int rows, int top_k) {
     int q = vk_q_width(config), kv = vk_kv_width(config), wide = engine->wide;
     size_t cache = (size_t)block * (size_t)engine->max_sequence * (size_t)kv * (wide ? 4 : 2);
     /* its rows lie as q | k | v */
-    linear.weights = (char *)linear.weights + (size_t)q * (size_t)linear.k_padded * (wide ? 4 : 2);
+    linear.weights = (char *)linear.weights
+                     + (size_t)q * (size_t)linear.k_padded * (size_t)(linear.bits ? linear.bits : wide ? 32 : 16) / 8;
+    if (linear.bits) linear.scales += (size_t)q * (size_t)(linear.k_padded / VK_QUANT_BLOCK);
     if (linear.bias) linear.bias += q;
     linear.n = 2 * kv;
     heads.heads = 0;

@@ -29,6 +29,7 @@ void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int input
     linear->wide = wide;
     linear->bits = bits;
     linear->weights = vk_take(arena, vk_round_up((size_t)outputs, VK_PAD) / VK_PAD, vk_panel_bytes(linear));
+    linear->scales = vk_row_scales(linear);
     linear->bias = has_bias ? (float *)vk_take(arena, (size_t)outputs, 4) : NULL;
     linear->bias_bf16 = NULL; /* no weight: memory.c */
 }
@@ -289,30 +290,43 @@ static VK_CLONES void vk_draw_panel(const vk_source *source, int64_t row, uint32
     for (int j = whole + (!wide && k % 2); j < words; j++) memset(panel + (size_t)j * VK_PAD, 0, VK_PAD * 4);
 }
 
-/* half away from zero, as roundf, in a form that compilers vectorise; NaN and what is far outside become a limit */
+static inline uint32_t vk_bits(float value) {
+    uint32_t word;
+    memcpy(&word, &value, 4);
+    return word;
+}
+static inline float vk_float(uint32_t word) {
+    float value;
+    memcpy(&value, &word, 4);
+    return value;
+}
+/* Half away from zero, as roundf; NaN and what is over 512 become 512. Comparisons are of integers: compilers do not
+ * vectorise those of floats, which may trap. */
 static inline int vk_rounded_off(float value) {
-    const float held = value > -512.0f ? value < 512.0f ? value : 512.0f : -512.0f;
-    const int whole = (int)held;
-    const float rest = held - (float)whole;
-    return whole + (rest >= 0.5f) - (rest <= -0.5f);
+    const uint32_t word = vk_bits(value), held = (word & 0x7fffffffu) > 0x44000000u ? 0x44000000u : word;
+    /* the largest float below 0.5 */
+    return (int)(vk_float(held) + vk_float((held & 0x80000000u) | 0x3effffffu));
 }
 static inline int vk_clamped(int value, int least, int most) {
     return value < least ? least : value > most ? most : value;
 }
-/* VK_QUANT_BLOCK lines of f32, each with a value of all VK_PAD rows -> columns first.. of a block of a panel of integers.
- * 8 bits: the largest value of a row becomes 127 or -127; 4 bits: -8, as GGUF's Q4_0 has it. */
-static VK_CLONES void vk_quantise_block(char *block, const float *lines, int first, int count, int bits) {
-    const int last = first + count, half = VK_QUANT_BLOCK / 2;
-    float most[VK_PAD] = {0.0f}, inverse[VK_PAD], *scales = (float *)(void *)block;
+static inline void vk_quantise_columns(char *block, const float *lines, int first, int last, int bits) {
+    const int half = VK_QUANT_BLOCK / 2;
+    uint32_t most[VK_PAD] = {0};
+    float inverse[VK_PAD], *scales = (float *)(void *)block;
     unsigned char *values = (unsigned char *)block + VK_PAD * 4;
     for (int k = 0; k < VK_QUANT_BLOCK; k++) {
         const float *line = lines + (size_t)k * VK_PAD;
-        VK_SIMD for (int c = first; c < last; c++) /* a NaN stays: the scale says it, and the logits will */
-            most[c] = !(fabsf(line[c]) <= fabsf(most[c])) ? line[c] : most[c];
+        VK_SIMD for (int c = first; c < last; c++) { /* a NaN is above all: the scale says it, and the logits will */
+            const uint32_t word = vk_bits(line[c]);
+            most[c] = (word & 0x7fffffffu) > (most[c] & 0x7fffffffu) ? word : most[c];
+        }
     }
     VK_SIMD for (int c = first; c < last; c++) {
-        scales[c] = bits == 8 ? fabsf(most[c]) / 127.0f : most[c] / -8.0f;
-        inverse[c] = scales[c] != 0.0f ? 1.0f / scales[c] : 0.0f;
+        const float scale = bits == 8 ? vk_float(most[c] & 0x7fffffffu) / 127.0f : vk_float(most[c]) / -8.0f;
+        const uint32_t is_zero = (vk_bits(scale) & 0x7fffffffu) == 0;
+        scales[c] = scale;
+        inverse[c] = 1.0f / vk_float(is_zero ? 0x7f800000u : vk_bits(scale)); /* 1 / infinity: 0 */
     }
     for (int k = 0; k < (bits == 8 ? VK_QUANT_BLOCK : half); k++) {
         const float *low = lines + (size_t)k * VK_PAD, *high = low + (size_t)half * VK_PAD;
@@ -326,6 +340,15 @@ static VK_CLONES void vk_quantise_block(char *block, const float *lines, int fir
                                         | vk_clamped(vk_rounded_off(high[c] * inverse[c]) + 8, 0, 15) << 4);
         }
     }
+}
+
+/* VK_QUANT_BLOCK lines of f32, each with a value of all VK_PAD rows -> columns first.. of a block of a panel of integers.
+ * 8 bits: the largest value of a row becomes 127 or -127; 4 bits: -8, as GGUF's Q4_0 has it. Each branch is compiled
+ * for its own constants. */
+static VK_CLONES void vk_quantise_block(char *block, const float *lines, int first, int count, int bits) {
+    if (count < VK_PAD) vk_quantise_columns(block, lines, first, first + count, bits);
+    else if (bits == 8) vk_quantise_columns(block, lines, 0, VK_PAD, 8);
+    else vk_quantise_columns(block, lines, 0, VK_PAD, 4);
 }
 
 /* Rows first.. of a panel, `count` of them from row `from` of the source on. rows: room for VK_PAD rows as they are read;
@@ -346,6 +369,64 @@ static void vk_pack_panel(const vk_source *source, const vk_linear *linear, int6
         vk_quantise_block(panel, lines + (size_t)k * VK_PAD, first, count, linear->bits);
         panel += VK_PAD * 4 + VK_PAD * VK_QUANT_BLOCK * linear->bits / 8;
     }
+}
+
+/* A row by the same rule -> integers and scales, where rows follow each other. Of 4 bits eight values lie in four
+ * bytes: value 2 i in nibble i, value 2 i + 1 in nibble i + 4. */
+static VK_CLONES void vk_quantise_row(char *out, float *scales, const float *row, int k_padded, int bits) {
+    for (int first = 0; first < k_padded; first += VK_QUANT_BLOCK, out += VK_QUANT_BLOCK * bits / 8) {
+        const float *from = row + first;
+        float most = 0.0f, scale, inverse;
+        int integers[VK_QUANT_BLOCK];
+        for (int k = 0; k < VK_QUANT_BLOCK; k++) most = !(fabsf(from[k]) <= fabsf(most)) ? from[k] : most;
+        scale = bits == 8 ? fabsf(most) / 127.0f : most / -8.0f;
+        inverse = scale != 0.0f ? 1.0f / scale : 0.0f;
+        for (int k = 0; k < VK_QUANT_BLOCK; k++) {
+            const int whole = vk_rounded_off(from[k] * inverse);
+            integers[k] = bits == 8 ? vk_clamped(whole, -127, 127) : vk_clamped(whole + 8, 0, 15);
+        }
+        scales[first / VK_QUANT_BLOCK] = scale;
+        for (int k = 0; bits == 8 && k < VK_QUANT_BLOCK; k++) out[k] = (char)integers[k];
+        for (int k = 0; bits == 4 && k < VK_QUANT_BLOCK / 2; k++) { /* byte k: nibbles 2 k and 2 k + 1 of a word */
+            const int *low = integers + k / 4 * 8 + k % 2 * 4 + k % 4 / 2;
+            out[k] = (char)(low[0] | low[2] << 4);
+        }
+    }
+}
+/* tensor [rows, k] -> integers of the rows first_row.. of a linear, and their scales; 0: no memory */
+static int vk_send_integers(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row,
+                            int64_t rows) {
+    size_t blocks = (size_t)linear->k_padded / VK_QUANT_BLOCK,
+           row_bytes = (size_t)linear->k_padded * (size_t)linear->bits / 8;
+    int64_t most = (int64_t)(loader->backend->stage_bytes / row_bytes);
+    int failed = 0;
+    float *scales = malloc(vk_max((size_t)(rows < most ? rows : most) * blocks * sizeof *scales, 1));
+    for (int64_t first = 0; first < rows && scales && !failed; first += most) {
+        int64_t now = rows - first < most ? rows - first : most;
+        char *to = (char *)linear->weights + (size_t)(first_row + first) * row_bytes,
+             *at = (char *)loader->backend->stage(loader->queue, to, (size_t)now * row_bytes);
+        float *scales_to = linear->scales + (size_t)(first_row + first) * blocks;
+        VK_PRAGMA(omp parallel num_threads(loader->threads) reduction(| : failed))
+        {
+            float *row = malloc((size_t)linear->k_padded * sizeof *row);
+            failed = row == NULL;
+            VK_PRAGMA(omp for schedule(static))
+            for (int64_t r = 0; r < now; r++) {
+                if (!row) continue;
+                vk_source_row(source, first + r, row, linear->k, linear->k_padded, 1);
+                vk_quantise_row(at + (size_t)r * row_bytes, scales + (size_t)r * blocks, row, linear->k_padded,
+                                linear->bits);
+            }
+            free(row);
+        }
+        loader->backend->commit(loader->queue, to, (size_t)now * row_bytes);
+        memcpy(loader->backend->stage(loader->queue, scales_to, (size_t)now * blocks * sizeof *scales), scales,
+               (size_t)now * blocks * sizeof *scales);
+        loader->backend->commit(loader->queue, scales_to, (size_t)now * blocks * sizeof *scales);
+    }
+    failed |= scales == NULL;
+    free(scales);
+    return !failed;
 }
 
 /* tensor [rows, k] -> rows first_row.. of panels */
@@ -388,7 +469,10 @@ void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *
     if (row_bytes > loader->backend->stage_bytes)
         loader->result = vp_fail(loader->error, VP_ERR_UNSUPPORTED, -1, name,
                                  "rows are longer than the buffer that uploads pass through");
-    else if (loader->backend->row_major)
+    else if (linear->bits && loader->backend->row_major) {
+        if (!vk_send_integers(loader, &source, linear, first_row, rows))
+            loader->result = vp_fail(loader->error, VP_ERR_MEMORY, -1, name, "no memory for the packing buffer");
+    } else if (loader->backend->row_major)
         vk_send_rows(loader, &source, (char *)linear->weights + (size_t)first_row * row_bytes, rows, linear->k,
                      linear->k_padded, linear->wide);
     else if (!vk_pack_rows(loader, &source, linear, first_row, rows))

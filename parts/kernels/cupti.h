@@ -282,7 +282,7 @@ static int vk_cupti_match(vk_queue *queue) {
     for (size_t i = 0; i < vk_cupti.call_count; i++) {
         const vk_call *call = &vk_cupti.calls[i];
         size_t count = 0;
-        if (i && call[-1].correlation == call->correlation) continue; /* a call of the runtime, and the driver's in it */
+        if (i && call[-1].correlation == call->correlation) continue; /* a call of the runtime, the driver's in it */
         while (at < vk_cupti.activity_count && vk_cupti.activities[at].correlation < call->correlation) at++;
         while (at + count < vk_cupti.activity_count
                && vk_cupti.activities[at + count].correlation == call->correlation)

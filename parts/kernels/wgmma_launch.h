@@ -45,7 +45,8 @@ static int vk_wide_grid(const vk_cuda *cuda, const vk_wide_tiles *all) {
     int64_t tiles = (int64_t)all->row_tiles * all->column_tiles;
     return (int)(tiles < cuda->multiprocessors ? tiles : cuda->multiprocessors);
 }
-/* y = epilogue(x W^T + bias) in one launch; 0: not here */
+/* y = epilogue(x W^T + bias) in one launch; 0: not here. Only where asked for: by counts cuBLAS takes less
+ * (tests/bench/results/gpu-predictions.md) */
 static int vk_wide_linear_send(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m,
                                const vk_linear *linear, vk_epilogue epilogue) {
     vk_cuda *cuda = vk_cuda_of(queue);
@@ -58,7 +59,7 @@ static int vk_wide_linear_send(vk_queue *queue, void *y, int ldy, const void *x,
     vk_wide_linear to = { y, linear->bias, ldy, linear->n, (int)epilogue };
     vk_wide_tiles all = { NULL, NULL, 0, 0, m, VK_WIDE_COLUMNS, 0 };
     CUtensorMap a, b;
-    if (!cuda->encode || cuda->wide || linear->wide || m < 2 || !vk_wide_fits(x, ldx)
+    if (!cuda->encode || !cuda->wgmma_linears || cuda->wide || linear->wide || m < 2 || !vk_wide_fits(x, ldx)
         || !vk_wide_fits(linear->weights, linear->k_padded) || ((size_t)y & 7))
         return 0;
     groups = vk_wide_groups(cuda, m, linear->n);

@@ -27,6 +27,8 @@
  * than what the host had waited for when it queued it. So an interval between two events is the same for every seed. The host's own work takes
  * no time, but reading VK_HOST_CLOCK takes 400 ns.
  *
+ * Programmatic dependent launches (CUDA_LAUNCH_DEPENDENT, capability 9.0): dependent_on_cpu.h.
+ *
  * Environment, read at first use and by cuda_on_cpu_reset:
  *   CUDA_ON_CPU_SEED=N          schedule of threads and streams (default 1)
  *   CUDA_ON_CPU_FAIL=KIND:N,... the N-th call of that kind, from 1, does nothing and returns an error:
@@ -122,6 +124,8 @@
 #define __shared__ static __attribute__((used, section("cuda_shared")))
 #define CUDA_DYNAMIC_SHARED(type, name) type *name = (type *)cuda_on_cpu::dynamic_shared()
 #define CUDA_LAUNCH(kernel, ...) cuda_on_cpu::launch(#kernel, kernel, __VA_ARGS__)
+/* the same as a dependent of the kernel before it (programmatic stream serialization) */
+#define CUDA_LAUNCH_DEPENDENT(kernel, ...) (cuda_on_cpu::dependent.next = true, cuda_on_cpu::launch(#kernel, kernel, __VA_ARGS__))
 #define VK_HOST_CLOCK() cuda_on_cpu_host_clock()
 #define CUDART_VERSION 13000
 #define CUDART_INF_F __builtin_inff()
@@ -278,6 +282,7 @@ struct Work { /* what an operation does when it runs */
     size_t reads_bytes = 0;
     virtual ~Work() {}
     virtual void run() = 0;
+    virtual bool is_kernel() const { return false; }
     virtual void trace(uint64_t, uint64_t, uint32_t) {} /* into CUPTI's records: its beginning, its end, the call's correlation */
 };
 struct Operation {
@@ -589,6 +594,7 @@ inline Kind kind_of(const void *pointer, size_t bytes) {
 }
 inline bool on_device(const void *p, size_t bytes) { Kind k = kind_of(p, bytes); return k == DEVICE || k == SHARED; }
 
+inline bool kernel_hides; /* dependent_on_cpu.h */
 /* says what a wild access hit, for accesses that the processor stopped */
 void on_thread_guard(const unsigned char *address);
 inline void on_fault(int signal_number, siginfo_t *info, void *) {
@@ -596,6 +602,8 @@ inline void on_fault(int signal_number, siginfo_t *info, void *) {
     unsigned char *p = (unsigned char *)info->si_addr;
     if (p >= s.space && p < s.space_end) {
         auto at = find_memory(p), next = s.memory.upper_bound(p);
+        if (kernel_hides && at != s.memory.end() && at->second.live && at->second.device && p < at->second.end)
+            fail("a dependent launch writes before griddepcontrol.wait, while the kernel before it may still read");
         if (!s.open && at != s.memory.end() && at->second.live && at->second.device && p < at->second.end) fail("host code touched device memory");
         if (at != s.memory.end() && !at->second.live && p < at->second.end) fail("access to freed memory, byte %td of %zu", p - at->first, at->second.bytes);
         if (next != s.memory.end() && (at == s.memory.end() || next->first - p < p - at->second.end))
@@ -665,7 +673,7 @@ struct Meeting { const char *name; void (*finish)(Warp &, uint32_t group); }; /*
 struct Product { uint64_t a, b; int group; bool onto; }; /* a wgmma under way */
 struct Warp {
     uint32_t alive, ready, fresh, waiting, at_barrier; /* lanes: not ended; able to go on; not begun; in a warp operation; at the barrier */
-    uint32_t at_mbarrier;
+    uint32_t at_mbarrier, at_grid; /* at_grid: at griddepcontrol.wait */
     std::vector<Product> products; /* wgmma: in order; sums: of all lanes while some are under way */
     std::vector<float> sums;
     float *sums_of[32];
@@ -1009,7 +1017,11 @@ inline void deliver(size_t index) {
     change_mbarrier(b.barrier, 0, -(int64_t)(row_bytes * m.box[1] * m.box[2]));
 }
 
+} // namespace cuda_on_cpu
+#include "dependent_on_cpu.h"
+namespace cuda_on_cpu {
 inline void run_block() {
+    hide();
     spoil(cuda_shared_begin, block.static_bytes);
     if (block.shared_bytes) memset(block.shared, FRESH, block.shared_bytes);
     block.alive = block.threads;
@@ -1020,7 +1032,7 @@ inline void run_block() {
         unsigned n = block.threads - i * 32;
         Warp &w = warps[i];
         w.alive = w.fresh = n >= 32 ? ~(uint32_t)0 : ((uint32_t)1 << n) - 1;
-        w.ready = w.waiting = w.at_barrier = w.at_mbarrier = 0;
+        w.ready = w.waiting = w.at_barrier = w.at_mbarrier = w.at_grid = 0;
         w.products.clear();
         w.product_group = 0;
         w.fenced = false;
@@ -1029,6 +1041,7 @@ inline void run_block() {
     while (block.alive) {
         uint32_t ready = block.ready_warps, part;
         if (!bulk.empty() && (!ready || !random_below(4))) { deliver(random_below((unsigned)bulk.size())); continue; }
+        if (!ready && end_grid_wait()) continue;
         if (!ready) deadlock();
         part = ready & ~(((uint32_t)1 << random_below(block.warps)) - 1);
         unsigned n = (unsigned)__builtin_ctz(part ? part : ready);
@@ -1038,6 +1051,7 @@ inline void run_block() {
         running.number = random_below(32);
         switch_context(&scheduler, find_next());
     }
+    end_dependent_block();
 }
 /* AddressSanitizer wants to know the stack of the thread that calls CUDA */
 inline void prepare_scheduler() {
@@ -1352,6 +1366,12 @@ inline int __float_as_int(float f) { int u; memcpy(&u, &f, 4); return u; }
 inline int __popc(unsigned v) { return __builtin_popcount(v); }
 inline int __clz(int v) { return v ? __builtin_clz((unsigned)v) : 32; }
 inline int __ffs(int v) { return __builtin_ffs(v); }
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned by) {
+    const uint64_t both = (uint64_t)y << 32 | x;
+    unsigned out = 0;
+    for (unsigned i = 0; i < 4; i++) out |= (unsigned)(both >> (8 * (by >> (4 * i) & 7)) & 255) << (8 * i);
+    return out;
+}
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 inline float __fdividef(float x, float y) { return x / y; }
 template <class T> inline T __ldg(const T *p) { return *p; }
@@ -1438,6 +1458,21 @@ inline void cuda_on_cpu_mbarrier_wait(const uint64_t *barrier, unsigned parity) 
     running.lane->parity = parity;
     running.warp->at_mbarrier |= (uint32_t)1 << running.number;
     leave();
+}
+inline void cuda_on_cpu_grid_wait() {
+    using namespace cuda_on_cpu;
+    if (!dependent.now || dependent.waited) return;
+    running.warp->at_grid |= (uint32_t)1 << running.number;
+    leave();
+}
+inline void cuda_on_cpu_grid_launch_dependents() {
+    using namespace cuda_on_cpu;
+    dependent.early = dependent.early || (dependent.now && !dependent.waited);
+}
+/* a hint: of an address that must be there */
+inline void cuda_on_cpu_prefetch(const void *p) {
+    using namespace cuda_on_cpu;
+    if (!on_device(p, 1)) fail("a prefetch reads no live device memory");
 }
 inline void cuda_on_cpu_fence_proxy_async() {
     using namespace cuda_on_cpu;
@@ -1530,6 +1565,7 @@ inline void step(CUstream_st *t) {
         open_device();
         s.touched = true;
         op.work->run();
+        if (!op.work->is_kernel()) forget_dependents();
         if (op.correlation) op.work->trace(begin, begin + op.work->cost_ns, op.correlation);
         begin += op.work->cost_ns;
     } else if (op.waits) {
@@ -1653,9 +1689,9 @@ template <class... P> struct LaunchWork : Work {
     dim3 grid, dim;
     size_t shared_bytes;
     std::tuple<P...> arguments;
-    bool illegal;
-    LaunchWork(const char *n, void (*k)(P...), dim3 g, dim3 d, size_t s, bool bad, P... a)
-        : name(n), kernel(k), grid(g), dim(d), shared_bytes(s), arguments(a...), illegal(bad) {
+    bool illegal, is_dependent;
+    LaunchWork(const char *n, void (*k)(P...), dim3 g, dim3 d, size_t s, bool bad, bool depends, P... a)
+        : name(n), kernel(k), grid(g), dim(d), shared_bytes(s), arguments(a...), illegal(bad), is_dependent(depends) {
         cost_ns = 3000 + 2 * (uint64_t)g.x * g.y * g.z;
         check();
     }
@@ -1666,6 +1702,7 @@ template <class... P> struct LaunchWork : Work {
     }
     template <size_t... I> void check_each(std::index_sequence<I...>) { (check_one<P>((unsigned)I + 1, std::get<I>(arguments)), ...); }
     void check() { check_each(std::index_sequence_for<P...>()); }
+    bool is_kernel() const override { return true; }
     static void call(const void *work) {
         const LaunchWork *w = (const LaunchWork *)work;
         std::apply(w->kernel, w->arguments);
@@ -1676,7 +1713,9 @@ template <class... P> struct LaunchWork : Work {
     void run() override {
         if (illegal) { state().sticky = cudaErrorIllegalAddress; return; }
         check(); /* again: a graph may be launched long after its capture */
+        begin_kernel(is_dependent);
         run_grid(name, grid, dim, shared_bytes, call, this);
+        end_kernel();
     }
 };
 inline cudaError_t check_launch(const void *kernel, dim3 grid, dim3 dim, size_t shared_bytes) {
@@ -1693,16 +1732,20 @@ template <class... P>
 inline void launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 dim, size_t shared_bytes, cudaStream_t stream,
                    typename Given<P>::type... arguments) {
     Lock lock(state().lock);
+    bool depends = dependent.next;
+    dependent.next = false;
     cudaError_t e = enter();
     CUstream_st *t;
     if (e) { result(e); return; }
+    if (depends && state().settings.major < 9) { result(cudaErrorNotSupported); return; }
+    dependent.used = dependent.used || depends;
     if (counted(LAUNCH)) { result(cudaErrorLaunchOutOfResources); return; }
     e = check_launch((const void *)kernel, grid, dim, shared_bytes);
     if (e) { result(e); return; }
     t = stream_of(stream);
     if (!t) { result(cudaErrorInvalidResourceHandle); return; }
     load(name);
-    result(queue_work(t, std::make_shared<LaunchWork<P...>>(name, kernel, grid, dim, shared_bytes, counted(ILLEGAL), arguments...)));
+    result(queue_work(t, std::make_shared<LaunchWork<P...>>(name, kernel, grid, dim, shared_bytes, counted(ILLEGAL), depends, arguments...)));
 }
 
 /* ----------------------------------------------------------------- copies */
@@ -1895,6 +1938,7 @@ __attribute__((used)) inline void cuda_on_cpu_reset(uint64_t seed) {
     s.captures.clear();
     s.loaded.clear();
     cuda_on_cpu::cupti = cuda_on_cpu::Cupti();
+    cuda_on_cpu::dependent = cuda_on_cpu::Dependent();
     cuda_on_cpu::read_environment();
     cuda_on_cpu::set("SEED", std::to_string(seed).c_str());
 }

@@ -1223,6 +1223,69 @@ static void test_missing_barriers() {
         }
     }
 }
+/* y = x + w, with one mistake or none; w is what no kernel writes */
+enum { GOOD, READS_EARLY, NEVER_WAITS, WRITES_EARLY, WAITS_LATE_IN_SOME };
+static __global__ void k_dependent(float *y, const float *x, const float *w, int how) {
+    unsigned t = threadIdx.x;
+    float v = w[t], early = how == READS_EARLY || (how == WAITS_LATE_IN_SOME && t == 70) ? x[t] : 0.0f;
+    cuda_on_cpu_grid_launch_dependents();
+    cuda_on_cpu_prefetch(w + t);
+    if (how == WRITES_EARLY) y[t] = 0.0f;
+    if (how == NEVER_WAITS) return;
+    cuda_on_cpu_grid_wait();
+    y[t] = v + (how == READS_EARLY || (how == WAITS_LATE_IN_SOME && t == 70) ? early : x[t]);
+}
+/* reads what the kernel before the kernel before wrote, before it waits */
+static __global__ void k_dependent_second(float *y, const float *x, const float *old) {
+    unsigned t = threadIdx.x;
+    float v = old[t];
+    cuda_on_cpu_grid_wait();
+    y[t] = v + x[t];
+}
+static void test_dependents() {
+    std::vector<float> x = ramp(128, 1), once(128), twice(128), both(128);
+    const char *const names[] = { "as it should be", "reads too early", "never waits", "writes too early", "one thread reads too early" };
+    for (size_t i = 0; i < 128; i++) { once[i] = 2 * x[i]; twice[i] = 3 * x[i]; both[i] = 5 * x[i]; }
+    setenv("CUDA_ON_CPU_CAPABILITY", "9.0", 1);
+    cuda_on_cpu_reset(1);
+    for (int how = GOOD; how <= WAITS_LATE_IN_SOME; how++) {
+        check_case("dependent launches: %s", names[how]);
+        auto run = [&] {
+            Device<float> w(x), a(128), b(128);
+            cuda_on_cpu::dependent.used = true; /* else what runs before the first such launch is queued is not watched */
+            CUDA_LAUNCH(k_dependent, 1, 128, 0, nullptr, a.p, w.p, w.p, GOOD);
+            CUDA_LAUNCH_DEPENDENT(k_dependent, 3, 128, 0, nullptr, b.p, a.p, w.p, how);
+            return same(a.host(), once) && same(b.host(), twice);
+        };
+        if (how == NEVER_WAITS) CHECK(dies("k_dependent was launched as a dependent, and a block of it ends without griddepcontrol.wait", run));
+        else if (how == WRITES_EARLY) CHECK(dies("writes before griddepcontrol.wait", run));
+        else {
+            int right = seeds_right(run);
+            CHECK(how == GOOD ? right == SEEDS : right == 0);
+        }
+    }
+    for (int early = 0; early < 2; early++) {
+        check_case("dependent launches: the kernel before %s", early ? "lets its successor begin before it has waited" : "was launched as any other");
+        int right = seeds_right([&] {
+            Device<float> w(x), a(128), b(128), c(128);
+            cuda_on_cpu::dependent.used = true;
+            CUDA_LAUNCH(k_dependent, 1, 128, 0, nullptr, a.p, w.p, w.p, GOOD);
+            if (early) CUDA_LAUNCH_DEPENDENT(k_dependent, 1, 128, 0, nullptr, b.p, a.p, w.p, GOOD);
+            else CUDA_LAUNCH(k_dependent, 1, 128, 0, nullptr, b.p, a.p, w.p, GOOD);
+            CUDA_LAUNCH_DEPENDENT(k_dependent_second, 1, 128, 0, nullptr, c.p, b.p, a.p);
+            return same(c.host(), both);
+        });
+        CHECK(early ? right == 0 : right == SEEDS);
+    }
+    check_case("dependent launches need capability 9.0");
+    unsetenv("CUDA_ON_CPU_CAPABILITY");
+    cuda_on_cpu_reset(1);
+    {
+        Device<float> w(x), a(128);
+        CUDA_LAUNCH_DEPENDENT(k_dependent, 1, 128, 0, nullptr, a.p, w.p, w.p, GOOD);
+        CHECK_INT(cudaGetLastError(), cudaErrorNotSupported);
+    }
+}
 static __attribute__((noinline)) float deep(float v) {
     volatile float big[100000];
     for (int i = 0; i < 100000; i++) big[i] = v;
@@ -1510,6 +1573,7 @@ int main() {
     test_device();
     test_launches();
     test_missing_barriers();
+    test_dependents();
     test_divergence();
     test_bounds();
     test_wrong_memory();

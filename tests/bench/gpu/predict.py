@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""predict.py LAUNCHES GATES: what each kernel of each stage should take on H200 and H100, from counts, as a table in Markdown.
+"""predict.py LAUNCHES GATES [INT8 INT4]: what each kernel of each stage should take on H200 and H100, from counts, as a table in Markdown.
 
 LAUNCHES is what `launches stages` prints (shapes, grids, FLOPs and bytes of each launch of the real model), GATES the counts from SASS of
-`make gpu-report`. Nothing here is measured. The constants are those of a reading of the code by roofline; each stands below with what it is for.
+`make gpu-report`; INT8 and INT4 are LAUNCHES of integer weights (`launches stages int8`). Nothing here is measured. The constants are those of a
+reading of the code by roofline; each stands below with what it is for.
 `predict.py LAUNCHES GATES --json` prints the milliseconds of each kernel of a stage for the comparison at the end of `make bench-gpu`."""
 import json
 import math
@@ -19,6 +20,10 @@ GAP = 1.3e-6                              # between two launches that depend on 
 START = 1.0e-6                            # until a kernel's first bytes are there
 STREAM = 0.85                             # of the memory's rate that a kernel of rows reaches
 IPC = 0.8                                 # instructions a cycle and scheduler
+# of integer weights: operations of a lane for a weight (decode: counted in the source: making it f32, its product, its share of unpacking x), and what
+# widening adds to the tiles of experts (multiplied at 380 TFLOP/s): 4.5 operations a weight of 128 x 64 beside 512 HMMA of 8 warps
+QUANT_OPERATIONS = {"int8": 3.4, "int4": 3.7}
+QUANT_WIDENING = 128 * 64 * 4.5 / 32 / 4 / IPC / ISSUE_CLOCK / (2 * 128 * 128 * 64 / (380e12 / MULTIPROCESSORS))
 # the decode kernels that wait for something else than bytes
 LATENCY = {"k_decode_attention": 5e-6, "k_decode_router": 4e-6, "k_decode_out": 3e-6, "k_decode_pick": 2e-6}
 # instructions of a warp at the end of a tile's 64 rows, counted in the straight lines of SASS (`make gpu-report` leaves build/gpu/sm_90a.sass)
@@ -30,25 +35,25 @@ FLOORS = {"vision": {"H200": (1.33, 3.10, 5.76), "H100": (1.33, 3.10, 5.76)},
 FIRST = {"vision": {"H200": (3.2, 6.1, 10.8), "H100": (3.3, 6.3, 11.5)},
          "prefill": {"H200": (6.2, 11.0, 16.0), "H100": (7.4, 11.7, 16.8)},
          "decode": {"H200": (0.99, 1.03, 1.06), "H100": (1.25, 1.30, 1.34)}}
-# what this script said of commit ec7414a, before the ends of wgmma's tiles were mended
-BEFORE = {"vision": {"H200": (4.56, 7.13, 13.69), "H100": (4.62, 7.28, 13.96)},
-          "prefill": {"H200": (5.47, 9.25, 12.28), "H100": (6.35, 9.51, 12.74)},
+# what this script said of commit 70519bb, whose linears went by wgmma
+BEFORE = {"vision": {"H200": (4.31, 6.70, 12.83), "H100": (4.37, 6.85, 13.11)},
+          "prefill": {"H200": (5.25, 8.84, 11.74), "H100": (6.25, 9.10, 12.20)},
           "decode": {"H200": (0.89, 0.89, 0.89), "H100": (1.13, 1.13, 1.15)}}
 
 REASONS = """
 Where a ratio is over 1.5, the reason:
 
-- vision and prefill, products: a tile of 128 x 256 brings 384 rows for 32768 results, which at 5.9 TB/s of L2 stops at 503 of 790 TFLOP/s. Two blocks
-  that share a half of B each (a cluster, TMA multicast) would stop at 755; they are not built. The constant of L2 is
-  derived from other kernels and may be too low.
-- vision, products: rounds of tiles. 13 passes and 3072 columns are 708 tiles, 5.4 rounds of 132 multiprocessors that cost 6; 3 passes are 168, 1.3
-  rounds that cost 2.
-- vision by cuBLAS, which other chips use, is predicted at 10.5 ms for 13 passes (580 TFLOP/s, with biases in the product and QuickGELU in a launch of
-  its own): less than wgmma's. Nobody has measured either on a GPU; `make all-gpu` shows what wgmma's products really take.
+- linears of towers and prefill go by cuBLAS again, which is counted with 580 TFLOP/s, biases in the product and QuickGELU in a launch of its own:
+  10.5 ms for 13 passes. Our own wgmma kernels (`--gpu wgmma`) stay for experts, where cuBLAS would need a launch an expert, and cannot win here by
+  counts: a tile of 128 x 256 brings 384 rows for 32768 results, which at 5.9 TB/s of L2 stops at 503 of 790 TFLOP/s, and rounds of tiles cost more
+  (13 passes and 3072 columns are 708 tiles, 5.4 rounds of 132 multiprocessors that cost 6; 3 passes are 168, 1.3 rounds that cost 2): the column
+  "before", 12.83 ms. Two blocks that share a half of B (a cluster, TMA multicast) would stop at 755; they are not built. What would
+  turn this around is a measured L2 rate over 7 TB/s; `make all-gpu` shows cuBLAS's products, and with `--gpu wgmma` a profile shows ours.
 - vision and prefill, attention: 1304 and 986 instructions a loop for 128 HMMA are issue-bound, 1.7 ms where 0.5 ms of products would do.
 - prefill: experts' last tiles are partly empty (132 rows an expert at 1058 tokens are 2 tiles of 128); the router is a product of cuBLAS in f32.
-- decode: 99 launches with 1.3 us between them are 0.13 ms, attention and router wait 9 us a block. Dependent launches that fetch weights before they
-  wait would hide most of it; they are not built.
+- decode: 99 launches with 1.3 us between them are 0.13 ms, attention and router wait 9 us a block. `--gpu dependent` (programmatic dependent launch,
+  weights requested before the wait, attn_out brought into L2 during attention) has the same counts of bytes and launches; of the gaps it hides at
+  most 0.13 ms, and 2 us a block of attn_out's reading: 0.73 ms (1.20 to 1.31) if all of it is hidden. It is off until somebody measures it.
 
 The floors of prefill count its last block for all rows; the code computes one row of it, so these ratios flatter by up to a sixteenth."""
 
@@ -130,6 +135,14 @@ def time_of(l, bandwidth, counts):
     if name.startswith("k_experts_") and name != "k_experts_sum":
         m, n, k, experts = l["d"]
         return max(memory, expected_tiles(m, 64, 128) * 128 * n * k * 2 / 380e12)
+    if name.startswith("k_quant_experts_"):
+        m, n, k, experts = l["d"]
+        return max(memory, expected_tiles(m, 64, 128) * 128 * n * k * 2 / 380e12 * (1 + QUANT_WIDENING))
+    if name == "k_quant_widen":
+        return max(2e-6, START + l["bytes"] / L2)
+    if name.startswith("k_quant"):
+        issue = l["flops"] / 2 * QUANT_OPERATIONS[l["kind"]] / 32 / (4 * MULTIPROCESSORS * IPC * ISSUE_CLOCK)
+        return max(memory, START + issue, LATENCY.get(name.replace("quant", "decode"), 0.0))
     if name.startswith("k_attention_head"):
         return max(memory, attention_time(name, l, counts))
     if name.startswith("k_decode"):
@@ -137,17 +150,55 @@ def time_of(l, bandwidth, counts):
     return max(2e-6, START + l["bytes"] / (STREAM * bandwidth))
 
 
-def read(path):
+def read(path, kind="bf16"):
     launches = []
     for line in open(path):
         w = line.split()
-        launches.append({"shape": w[0], "stage": w[1], "part": w[2], "name": w[3], "calls": int(w[4]), "grid": int(w[5]), "threads": int(w[6]),
+        launches.append({"kind": kind, "shape": w[0], "stage": w[1], "part": w[2], "name": w[3], "calls": int(w[4]), "grid": int(w[5]), "threads": int(w[6]),
                          "d": [int(x) for x in w[8:12]], "flops": float(w[12]), "bytes": float(w[13])})
     return launches
 
 
+def print_integers(paths, counts):
+    """decode and prefill with weights of 8 and 4 bits, of blocks and head"""
+    every = {kind: read(path, kind) for kind, path in paths.items()}
+    last = every["bf16"][-1]["shape"]
+    print("\nInteger weights, of blocks and head, the same shape: 9 and 5 bits a weight with their scales (bytes of one launch's weights / weights; one scale\n"
+          "in f32 for 32). A decode kernel takes what its bytes take, or the operations that make integers f32 (%.1f and %.1f a weight), if that is more.\n"
+          "Dense linears of prefill are widened through the second-level cache (k_quant_widen, at L2's rate); experts go by mma.sync on every chip.\n"
+          % (QUANT_OPERATIONS["int8"], QUANT_OPERATIONS["int4"]))
+    print("| stage | weights | kernel | calls | GB | bytes a weight | H200 ms | H100 ms |")
+    print("|---|---|---|---|---|---|---|---|")
+    totals = {}
+    for kind, launches in every.items():
+        for stage in ("prefill", "decode"):
+            rows = {}
+            for l in launches:
+                if l["shape"] != last or l["stage"] != stage:
+                    continue
+                row = rows.setdefault(l["name"], [0, 0.0, 0.0, 0.0, 0.0])
+                weights = l["d"][1] * l["d"][2] * max(1, l["d"][3])
+                row[0] += l["calls"]
+                row[1] += l["calls"] * l["bytes"]
+                row[2] += l["calls"] * weights
+                row[3] += l["calls"] * (time_of(l, CHIPS["H200"], counts) + GAP) * 1e3
+                row[4] += l["calls"] * (time_of(l, CHIPS["H100"], counts) + GAP) * 1e3
+            totals[kind, stage] = [sum(r[i] for r in rows.values()) for i in (1, 3, 4)]
+            for name, row in rows.items():
+                if not name.startswith("k_quant"):
+                    continue
+                each = "-" if name == "k_quant_widen" else "%.3f" % (row[1] / row[2])
+                print("| %s | %s | %s | %d | %.3f | %s | %.4f | %.4f |" % (stage, kind, name, row[0], row[1] * 1e-9, each, row[3], row[4]))
+    print("\n| stage | weights | GB | H200 ms | H100 ms | of bf16 |")
+    print("|---|---|---|---|---|---|")
+    for (kind, stage), (size, h200, h100) in sorted(totals.items(), key=lambda item: item[0][1]):
+        print("| %s | %s | %.3f | %.3f | %.3f | %.2f, %.2f |" % (stage, kind, size * 1e-9, h200, h100, h200 / totals["bf16", stage][1],
+                                                                 h100 / totals["bf16", stage][2]))
+
+
 def main():
-    launches, counts = read(sys.argv[1]), loop_counts(sys.argv[2])
+    files = [a for a in sys.argv[1:] if a != "--json"]
+    launches, counts = read(files[0]), loop_counts(files[1])
     shapes = []
     for l in launches:
         if l["shape"] not in shapes:
@@ -189,6 +240,8 @@ def main():
         if row:
             print("| %s | %s | %d | %.1f | %.3f | %.4f | %.4f |" % (stage, name, row["calls"], row["flops"] * 1e-9, row["bytes"] * 1e-9, row["H200"],
                                                                    row["H100"]))
+    if len(files) == 4:
+        print_integers({"bf16": files[0], "int8": files[2], "int4": files[3]}, counts)
 
 
 main()

@@ -1,0 +1,106 @@
+/* dependent_on_cpu.h - programmatic dependent launches of the emulated GPU; included by cuda_on_cpu.h
+ *
+ * A kernel that is launched so may begin while the one before it runs. Here it does, as far as it can go: until no thread of its block can go on
+ * without griddepcontrol.wait, what the kernel before wrote is NaN, and device memory cannot be written, which the kernel before may still read. If that one let its
+ * successor begin before it waited itself, the same goes for what the one before it wrote, and so on. A block that ends without waiting is
+ * reported: the next kernel's wait says nothing of the kernels before it. */
+namespace cuda_on_cpu {
+struct Dependent {
+    bool next = false;    /* the next launch is one */
+    bool used = false;    /* there was one: what kernels write is found by comparing memory from then on */
+    bool now = false;     /* the kernel that runs is one; .. */
+    bool waited = false;  /* .. a thread of its block has waited; .. */
+    bool early = false;   /* .. it let the next one begin before it waited */
+    bool hides = false;
+    std::vector<Range> hidden; /* what the kernel that runs must not see before it waits */
+    std::vector<Range> next_hidden;
+    std::vector<unsigned char> kept; /* the bytes of `hidden` while they are NaN */
+    std::map<unsigned char *, std::vector<unsigned char>> before; /* device memory before the kernel */
+};
+inline Dependent dependent;
+
+inline void protect_writes(bool forbidden) {
+    for (auto &m : state().memory)
+        if (m.second.live && m.second.device)
+            mprotect(m.second.pages, (size_t)(m.second.end - m.second.pages), forbidden ? PROT_READ : PROT_READ | PROT_WRITE);
+}
+inline void hide() {
+    dependent.waited = false;
+    if (!dependent.now) return;
+    dependent.kept.clear();
+    for (Range &r : dependent.hidden) {
+        dependent.kept.insert(dependent.kept.end(), r.from, r.from + r.bytes);
+        memset(r.from, FRESH, r.bytes);
+    }
+    protect_writes(true);
+    dependent.hides = kernel_hides = true;
+}
+inline void show() {
+    size_t at = 0;
+    if (!dependent.hides) return;
+    dependent.hides = kernel_hides = false;
+    protect_writes(false);
+    for (Range &r : dependent.hidden) {
+        memcpy(r.from, dependent.kept.data() + at, r.bytes);
+        at += r.bytes;
+    }
+}
+/* all threads of the block that are left wait for something, and some for the kernel before: it has ended now */
+inline bool end_grid_wait() {
+    bool any = false;
+    for (unsigned i = 0; i < block.warps; i++) {
+        Warp &w = warps[i];
+        if (!w.at_grid) continue;
+        any = true;
+        w.ready |= w.at_grid;
+        w.at_grid = 0;
+        block.ready_warps |= (uint32_t)1 << i;
+    }
+    if (any) { show(); dependent.waited = true; }
+    return any;
+}
+inline void end_dependent_block() {
+    if (!dependent.now || dependent.waited) return;
+    show();
+    fail("%s was launched as a dependent, and a block of it ends without griddepcontrol.wait", current_kernel);
+}
+/* around each kernel; what else a stream does is waited for by the next kernel in any case */
+inline void begin_kernel(bool is_dependent) {
+    dependent.now = is_dependent;
+    dependent.early = false;
+    dependent.hidden.clear();
+    if (is_dependent) dependent.hidden.swap(dependent.next_hidden);
+    dependent.next_hidden.clear();
+    if (!dependent.used) return;
+    for (auto it = dependent.before.begin(); it != dependent.before.end();)
+        it = state().memory.count(it->first) && state().memory[it->first].live ? std::next(it) : dependent.before.erase(it);
+    for (auto &m : state().memory)
+        if (m.second.live && m.second.device) dependent.before[m.first].assign(m.first, m.first + m.second.bytes);
+}
+inline void end_kernel() {
+    if (dependent.used)
+        for (auto &m : dependent.before) {
+            unsigned char *now = m.first, *was = m.second.data();
+            size_t bytes = m.second.size();
+            for (size_t page = 0; page < bytes; page += PAGE) {
+                size_t end = page + PAGE < bytes ? page + PAGE : bytes;
+                if (!memcmp(now + page, was + page, end - page)) continue;
+                for (size_t at = page; at < end; at += 4) {
+                    size_t width = end - at < 4 ? end - at : 4;
+                    if (!memcmp(now + at, was + at, width)) continue;
+                    if (!dependent.next_hidden.empty() && dependent.next_hidden.back().from + dependent.next_hidden.back().bytes == now + at)
+                        dependent.next_hidden.back().bytes += width;
+                    else dependent.next_hidden.push_back(Range{ now + at, width });
+                }
+            }
+        }
+    if (dependent.now && dependent.early) /* each place once */
+        for (Range &r : dependent.hidden) {
+            bool twice = false;
+            for (Range &n : dependent.next_hidden) twice = twice || (r.from < n.from + n.bytes && n.from < r.from + r.bytes);
+            if (!twice) dependent.next_hidden.push_back(r);
+        }
+    dependent.now = false;
+}
+inline void forget_dependents() { dependent.next_hidden.clear(); }
+} // namespace cuda_on_cpu
