@@ -833,7 +833,8 @@ static void vp_impl_gguf_put_factors(vp_impl_gguf_text *out, const vp_gguf_tenso
         known = fabs((double)value - wanted) <= 1e-4 * fabs(wanted);
     }
     if (!known || !(factor >= 1.0))
-        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope_freqs.weight", "these are not the factors of Llama 3.1's rule");
+        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope_freqs.weight",
+                          "these are not the factors of Llama 3.1's rule");
     vp_impl_gguf_put_double(out, "rope_theta", theta);
     vp_impl_gguf_put_text(out, "rope_type", "llama3");
     vp_impl_gguf_put_double(out, "factor", factor);
