@@ -112,7 +112,8 @@ VP_API int32_t vp_dtype_block_bytes(vp_dtype dtype);
  *          vocabulary (tokenizer.ggml.model "llama") becomes merges ordered by the scores of what they make. Where a
  *          vocabulary has no token for an image, the padding token, or the unknown, stands for it. What llama.cpp knows
  *          and files do not say is as there: Qwen's images have 8 to 4096 tokens, InternVL's 1 to 12 tiles; Gemma 3's
- *          every sixth block sees all, and q of its 62 blocks is scaled by the width of a head of embedding_length
+ *          every sixth block sees all, and q of its 62 blocks is scaled by the width of a head of embedding_length;
+ *          rope_freqs.weight of llama must be by Llama 3.1's rule for 8192 positions
  * source:  llama.cpp src/llama-vocab.cpp, tools/mtmd/clip.cpp, convert_hf_to_gguf.py; transformers 5.23.0,
  *          tokenization_utils_sentencepiece.py
  * memory:  about 8 times the text */
@@ -813,6 +814,34 @@ static void vp_impl_gguf_put_rope_type(vp_impl_gguf_text *out) {
     } else if (!vp_impl_gguf_is(out, "rope.scaling.type", "") && !vp_impl_gguf_is(out, "rope.scaling.type", "none"))
         vp_impl_gguf_unknown(out, "rope.scaling.type", "none and linear are");
 }
+/* Llama 3.1's files hold what each pair's frequency is divided by, not the rule: it is known by its published numbers,
+ * and by the factor, which the slowest pair has. */
+static void vp_impl_gguf_put_factors(vp_impl_gguf_text *out, const vp_gguf_tensor *factors, int64_t head_dim) {
+    const double turn = 6.283185307179586, low = 1.0, high = 4.0, positions = 8192.0;
+    double theta = vp_impl_gguf_double(out, "rope.freq_base", 10000.0), factor = 1.0;
+    int64_t pairs = head_dim / 2, i;
+    int known = factors->type == 0 && factors->dimensions == 1 && factors->shape[0] == pairs && theta > 1;
+    float value = 1.0f;
+    if (known) vp_dtype_to_f32(VP_DTYPE_F32, factors->data + (pairs - 1) * 4, 1, &value);
+    factor = (double)value;
+    for (i = 0; known && i < pairs; i++) {
+        double waves = positions * pow(theta, -2.0 * (double)i / (double)head_dim) / turn; /* in all positions */
+        double smooth = (waves - low) / (high - low), wanted = 1.0;
+        vp_dtype_to_f32(VP_DTYPE_F32, factors->data + i * 4, 1, &value);
+        if (waves < low) wanted = factor;
+        else if (waves <= high) wanted = 1.0 / ((1.0 - smooth) / factor + smooth);
+        known = fabs((double)value - wanted) <= 1e-4 * fabs(wanted);
+    }
+    if (!known || !(factor >= 1.0))
+        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope_freqs.weight",
+                          "these are not the factors of Llama 3.1's rule");
+    vp_impl_gguf_put_double(out, "rope_theta", theta);
+    vp_impl_gguf_put_text(out, "rope_type", "llama3");
+    vp_impl_gguf_put_double(out, "factor", factor);
+    vp_impl_gguf_put_double(out, "low_freq_factor", low);
+    vp_impl_gguf_put_double(out, "high_freq_factor", high);
+    vp_impl_gguf_put_double(out, "original_max_position_embeddings", positions);
+}
 /* pairs that turn by time, row and column; of a fourth kind there are none */
 static void vp_impl_gguf_put_sections(vp_impl_gguf_text *out) {
     vp_gguf_value value;
@@ -836,12 +865,13 @@ static void vp_impl_gguf_put_rope(vp_impl_gguf_text *out, int language, int64_t 
     vp_gguf_tensor factors;
     if (vp_impl_gguf_int(out, "rope.dimension_count", (double)head_dim) != head_dim)
         vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope.dimension_count", "only whole heads are turned");
-    if (vp_gguf_tensor_find(out->model, "rope_freqs.weight", &factors) == VP_OK)
-        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope_freqs.weight",
-                          "frequencies in a tensor (as Llama 3.1's) are not read");
     vp_json_key(&out->writer, "rope_parameters");
     vp_json_begin_object(&out->writer);
-    if (language == VP_IMPL_GGUF_GEMMA3) {
+    if (vp_gguf_tensor_find(out->model, "rope_freqs.weight", &factors) == VP_OK) {
+        if (language != VP_IMPL_GGUF_LLAMA)
+            vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope_freqs.weight", "only llama's are read");
+        else if (out->result == VP_OK) vp_impl_gguf_put_factors(out, &factors, head_dim);
+    } else if (language == VP_IMPL_GGUF_GEMMA3) {
         vp_json_key(&out->writer, "full_attention");
         vp_json_begin_object(&out->writer);
         vp_impl_gguf_put_rope_type(out);
@@ -1786,9 +1816,10 @@ static vp_result vp_impl_gguf_gather_one(vp_impl_gguf_gather *gather, const vp_t
     return VP_OK;
 }
 /* what is left over would change what the model says */
-static vp_result vp_impl_gguf_gather_rest(const vp_impl_gguf_gather *gather) {
+static vp_result vp_impl_gguf_gather_rest(vp_impl_gguf_gather *gather) {
     uint64_t i;
     int f;
+    if (gather->config->rope.scaling == VP_ROPE_LLAMA3) vp_impl_gguf_take_tensor(gather, 0, "rope_freqs.weight");
     for (f = 0; f < 2 && gather->files[f]; f++)
         for (i = 0; i < gather->files[f]->tensor_count; i++) {
             const vp_gguf_tensor *tensor = &gather->files[f]->tensors[i];

@@ -410,6 +410,32 @@ static void test_changes(void) {
         if (!CHECK(strstr(error.text, changes[i].text))) printf("    %s: %s\n", error.where, error.text);
     }
 }
+/* factors of RoPE's frequencies, as the converter of llama.cpp computes them for Llama 3.2 */
+static void test_rope(void) {
+    vp_error error = {VP_OK, -1, "", ""};
+    size_t bytes = 0, text_bytes = 0;
+    char *data = check_read(check_golden("gguf/rope.gguf"), &bytes), *text = NULL;
+    vp_gguf *gguf = NULL;
+    vp_gguf_tensor factors;
+    vp_model_config config;
+    check_case("rope_freqs.weight of Llama 3.2 is known by its rule");
+    if (!CHECK(data) || !CHECK_INT(vp_gguf_read(data, bytes, "rope.gguf", &gguf, &error), VP_OK)) return;
+    CHECK_INT(vp_gguf_file_text(gguf, NULL, "config.json", &text, &text_bytes, &error), VP_OK);
+    CHECK_INT(vp_model_config_parse(text, text_bytes, NULL, 0, &config, &error), VP_OK);
+    CHECK_INT(config.rope.scaling, VP_ROPE_LLAMA3);
+    CHECK_NEAR(config.rope.factor, 32, 0);
+    CHECK_NEAR(config.rope.original_positions, 8192, 0);
+    CHECK_NEAR(config.rope_theta, 500000, 0);
+    free(text);
+    text = NULL;
+    check_case("a factor of another rule is refused");
+    CHECK_INT(vp_gguf_tensor_find(gguf, "rope_freqs.weight", &factors), VP_OK);
+    data[(const char *)factors.data - data + 2] ^= 8; /* the first is 1 */
+    CHECK_INT(vp_gguf_file_text(gguf, NULL, "config.json", &text, &text_bytes, &error), VP_ERR_UNSUPPORTED);
+    CHECK(strstr(error.text, "not the factors of Llama 3.1's rule"));
+    vp_gguf_close(gguf);
+    free(data);
+}
 /* the mmproj files of towers: with another language model, and with one thing changed */
 static void test_towers(void) {
     static const struct { const char *model, *tower, *from, *to; vp_result result; const char *text; } rows[] = {
@@ -543,6 +569,7 @@ int main(void) {
     test_headers();
     test_tensors();
     test_changes();
+    test_rope();
     test_towers();
     test_stand_in();
     test_swapped();

@@ -66,6 +66,7 @@ static const family families[] = {
     { "gguf/qwen3_vl", "model.language_model.norm.weight", { "text", "image-a", "image-b" } },
     { "gguf/gemma3", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "gguf/gemma3_text", "model.norm.weight", { "text1", "text2", "text3" } },
+    { "gguf/llama3", "model.norm.weight", { "text1", "text2", "text3" } },
     { "gguf/qwen3_moe", "model.norm.weight", { "text1", "text2", "text3" } },
 };
 enum { FAMILIES = (int)(sizeof families / sizeof families[0]) };

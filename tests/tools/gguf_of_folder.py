@@ -146,6 +146,11 @@ def write_language(folder, path, kind, config, tensors):
         w.add_expert_used_count(text["num_experts_per_tok"])
         if text.get("moe_intermediate_size"):
             w.add_expert_feed_forward_length(text["moe_intermediate_size"])
+    if rope.get("rope_type") == "llama3":  # LlamaModel.generate_extra_tensors
+        freqs = rope["rope_theta"] ** (-np.arange(0, text["head_dim"], 2) / text["head_dim"])
+        factor, low, high = rope["factor"], rope["low_freq_factor"], rope["high_freq_factor"]
+        smooth = np.clip((rope["original_max_position_embeddings"] * freqs / (2 * np.pi) - low) / (high - low), 0, 1)
+        w.add_tensor("rope_freqs.weight", (1 / ((1 - smooth) / factor + smooth)).astype(np.float32))
     add_vocabulary(w, folder, text["vocab_size"])
     names = gguf.get_tensor_name_map({v: k for k, v in gguf.MODEL_ARCH_NAMES.items()}[architecture], text["num_hidden_layers"])
     experts = {}

@@ -4,6 +4,7 @@
 
 types.gguf, types.npy    rows of each type with random bits, and their values by the gguf package's dequantize
 NAME.gguf, NAME.json     small language models of random weights; ids of texts and greedy answers of llama.cpp's server from the same file
+rope.gguf                Llama 3.2's frequencies
 llava-mmproj.gguf        a tower of LLaVA's kind that goes with llama.gguf; llava.json: answers about picture.png, which has its size
 Needs gguf 0.19.0, numpy and xllamacpp 2026.10 (llama.cpp). A model whose answers hang on a margin under 0.05 nats is drawn again."""
 import base64
@@ -50,6 +51,25 @@ def write_types(out):
         values.append(gguf.quants.dequantize(raw, kind).astype(np.float32).reshape(2, 512))
     close(writer)
     np.save(os.path.join(out, "types.npy"), np.stack(values))
+
+
+def write_rope(path):
+    """what LlamaModel.generate_extra_tensors of llama.cpp's converter writes for Llama 3.2"""
+    w, factors = gguf.GGUFWriter(path, "llama"), []
+    w.add_context_length(131072)
+    w.add_embedding_length(64)
+    w.add_block_count(1)
+    w.add_feed_forward_length(32)
+    w.add_head_count(1)
+    w.add_layer_norm_rms_eps(1e-5)
+    w.add_rope_freq_base(500000.0)
+    for i in range(0, 64, 2):
+        wavelength = 2 * np.pi * 500000.0 ** (i / 64)
+        smooth = (8192 / wavelength - 1) / (4 - 1)
+        factors.append(1.0 if wavelength < 8192 / 4 else 32.0 if wavelength > 8192 else 1 / ((1 - smooth) / 32 + smooth))
+    w.add_tensor("rope_freqs.weight", np.array(factors, np.float32))
+    w.add_tensor("token_embd.weight", np.zeros((8, 64), np.float32))
+    close(w)
 
 
 def close(writer):
@@ -337,6 +357,7 @@ def answers_of(path):
 def main():
     out = sys.argv[1]
     write_types(out)
+    write_rope(os.path.join(out, "rope.gguf"))
     for name, architecture, pre in (("llama", "llama", None), ("smollm", "llama", "smollm"), ("qwen2", "qwen2", "qwen2"), ("qwen3", "qwen3", "qwen2"), ("olmoe", "olmoe", "olmo")):
         path = os.path.join(out, name + ".gguf")
         for seed in range(50):

@@ -82,7 +82,7 @@ def picture(side, count, seed, width=0):
     return np.clip(base + rng.randint(-30, 31, base.shape), 0, 255).astype(np.uint8)
 
 
-TEXT_ONLY = ("olmoe", "gemma3_text", "qwen3_moe")
+TEXT_ONLY = ("olmoe", "gemma3_text", "qwen3_moe", "llama")
 
 
 def inputs(kind, model, case, mean, std, folder):
@@ -504,6 +504,9 @@ gguf_gemma3 = T.Gemma3Config(
                                    **SMALL, **{**TEXT, "num_hidden_layers": 4}),
     vision_config=dict(model_type="siglip_vision_model", vision_use_head=False, image_size=24, **SMALL_TOWER), image_token_index=94,
     boi_token_index=91, eoi_token_index=92, mm_tokens_per_image=4)
+llama3_text = T.LlamaConfig(**SMALL, head_dim=16, rope_parameters={"rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0,
+                                                                  "high_freq_factor": 4.0, "original_max_position_embeddings": 8192},
+                            **{**TEXT, "max_position_embeddings": 16384})
 gemma3_text = T.Gemma3TextConfig(**GEMMA, **SMALL, **{**TEXT, "num_hidden_layers": 7})
 qwen3_moe_text = T.Qwen3MoeConfig(**SMALL, head_dim=12, num_experts=6, num_experts_per_tok=3, moe_intermediate_size=20, norm_topk_prob=True,
                                   rope_parameters={"rope_type": "default", "rope_theta": 300000.0}, **TEXT)
@@ -521,7 +524,7 @@ MODELS = (("olmoe_a", "olmoe", olmoe, {}), ("olmoe_b", "olmoe", olmoe_b, {}), ("
                                  ("gguf_idefics3", "idefics3", gguf_idefics3, {}), ("gguf_internvl", "internvl", gguf_internvl, {}),
                                  ("gguf_qwen2_5_vl", "qwen2_5_vl", gguf_qwen2_5, clip), ("gguf_qwen3_vl", "qwen3_vl", gguf_qwen3, {}),
                                  ("gguf_gemma3", "gemma3", gguf_gemma3, {}), ("gguf_gemma3_text", "gemma3_text", gemma3_text, {}),
-                                 ("gguf_qwen3_moe", "qwen3_moe", qwen3_moe_text, {}),
+                                 ("gguf_qwen3_moe", "qwen3_moe", qwen3_moe_text, {}), ("gguf_llama3", "llama", llama3_text, {}),
                                  ("molmo2_a", "molmo2", molmo2, dict(crops=dict(max_crops=6, overlap_margins=[1, 1], pooling_size=[2, 2]))),
                                  ("molmo2_b", "molmo2", molmo2_b, dict(crops=dict(max_crops=5, overlap_margins=[2, 1], pooling_size=[3, 3]))))
 for name, kind, config, rest in MODELS:
@@ -532,6 +535,6 @@ for name, kind, config, rest in MODELS:
     cls = {"olmoe": T.OlmoeForCausalLM, "llava": T.LlavaForConditionalGeneration, "smolvlm": T.SmolVLMForConditionalGeneration, "idefics3": T.Idefics3ForConditionalGeneration,
            "internvl": T.InternVLForConditionalGeneration, "molmo": MolmoForCausalLM, "qwen2_5_vl": T.Qwen2_5_VLForConditionalGeneration,
            "gemma3": T.Gemma3ForConditionalGeneration, "molmo2": T.Molmo2ForConditionalGeneration, "qwen3_vl": T.Qwen3VLForConditionalGeneration, "qwen3_vl_moe": T.Qwen3VLMoeForConditionalGeneration,
-           "gemma3_text": T.Gemma3ForCausalLM, "qwen3_moe": T.Qwen3MoeForCausalLM}[kind]
+           "gemma3_text": T.Gemma3ForCausalLM, "llama": T.LlamaForCausalLM, "qwen3_moe": T.Qwen3MoeForCausalLM}[kind]
     config._attn_implementation = config._experts_implementation = "eager"
     make(name, kind, cls._from_config(config, **EAGER), **rest)
