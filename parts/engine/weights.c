@@ -299,8 +299,8 @@ static inline int vk_rounded_off(float value) {
 static inline int vk_clamped(int value, int least, int most) {
     return value < least ? least : value > most ? most : value;
 }
-/* VK_QUANT_BLOCK lines of f32, each with a value of all VK_PAD rows -> columns first.. of a block of a panel of integers
- * (kernels/quant_rows.h). 8 bits: the largest value of a row becomes 127 or -127; 4 bits: -8, as GGUF's Q4_0 has it. */
+/* VK_QUANT_BLOCK lines of f32, each with a value of all VK_PAD rows -> columns first.. of a block of a panel of
+ * integers (kernels/quant_rows.h). 8 bits: the largest value of a row becomes 127 or -127; 4 bits: -8, as GGUF's Q4_0 has it. */
 static VK_CLONES void vk_quantise_block(char *block, const float *lines, int first, int count, int bits) {
     static const int line_of[4] = {0, 2, 1, 3}; /* of a word's bytes */
     const int last = first + count, each = bits == 8 ? 4 : 8;
@@ -318,7 +318,7 @@ static VK_CLONES void vk_quantise_block(char *block, const float *lines, int fir
     for (int k = 0; k < VK_QUANT_BLOCK; k += each, words += VK_PAD) {
         VK_SIMD for (int c = first; c < last; c++) words[c] = 0;
         for (int i = 0; i < 4; i++) {
-            const float *low = lines + (size_t)(k + line_of[i]) * VK_PAD, *high = low + 4 * VK_PAD;
+            const float *low = lines + (size_t)(k + line_of[i]) * VK_PAD, *high = bits == 8 ? low : low + 4 * VK_PAD;
             if (bits == 8) {
                 VK_SIMD for (int c = first; c < last; c++)
                     words[c] |= (uint32_t)(vk_clamped(vk_rounded_off(low[c] * inverse[c]), -127, 127) & 0xff) << 8 * i;
