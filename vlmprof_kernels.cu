@@ -3350,7 +3350,7 @@ static const vk_gemm_kernel vk_gemm_kernels[] = {
       { vk_row8_vnni, vk_row4_vnni }, { NULL, NULL } },
 #endif
 #ifdef VK_X86
-    { "avx512bf16", vk_has_avx512bf16, vk_tile_avx512bf16, NULL, NULL, NULL, vk_panel_avx512bf16, 24, vk_soften_avx512bf16,
+    { "avx512bf16", vk_has_avx512bf16, vk_tile_avx512bf16, NULL, NULL, NULL, NULL, 24, vk_soften_avx512bf16,
       { vk_row8_vnni, vk_row4_vnni }, { vk_rows8_vnni, vk_rows4_vnni } },
     { "avx512", vk_has_avx512, vk_tile_avx512, vk_tile_avx512_wide, NULL, NULL, NULL, 24, vk_soften_avx512,
       { vk_row8_avx512, vk_row4_avx512 }, { NULL, NULL } },
