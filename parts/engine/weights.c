@@ -300,7 +300,8 @@ static inline int vk_clamped(int value, int least, int most) {
     return value < least ? least : value > most ? most : value;
 }
 /* VK_QUANT_BLOCK lines of f32, each with a value of all VK_PAD rows -> columns first.. of a block of a panel of
- * integers (kernels/quant_rows.h). 8 bits: the largest value of a row becomes 127 or -127; 4 bits: -8, as GGUF's Q4_0 has it. */
+ * integers (kernels/quant_rows.h). 8 bits: the largest value of a row becomes 127 or -127; 4 bits: -8, as GGUF's Q4_0
+ * has it. */
 static VK_CLONES void vk_quantise_block(char *block, const float *lines, int first, int count, int bits) {
     static const int line_of[4] = {0, 2, 1, 3}; /* of a word's bytes */
     const int last = first + count, each = bits == 8 ? 4 : 8;
