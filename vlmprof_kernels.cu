@@ -3371,8 +3371,8 @@ typedef struct vk_gemm_kernel {
     vk_panel panel;
     int strip;        /* queries that attention hands to its tiles: a multiple of the rows that they take at once */
     vk_soften soften; /* of scores to bf16 weights */
-    vk_quant_row row[2];   /* integers of 8 and of 4 bits, one row of inputs */
-    vk_quant_rows rows[2]; /* many rows, or NULL: its bf16 tiles take widened panels */
+    vk_quant_row row[2];   /* integers of 8 and 4 bits: one row of inputs; many, or NULL: widened panels */
+    vk_quant_rows rows[2];
 } vk_gemm_kernel;
 static const vk_gemm_kernel vk_gemm_kernels[] = {
 #ifdef VK_AMX
@@ -3380,7 +3380,7 @@ static const vk_gemm_kernel vk_gemm_kernels[] = {
       { vk_row8_vnni, vk_row4_vnni }, { NULL, NULL } },
 #endif
 #ifdef VK_X86
-    { "avx512bf16", vk_has_avx512bf16, vk_tile_avx512bf16, NULL, NULL, NULL, vk_panel_avx512bf16, 24, vk_soften_avx512bf16,
+    { "avx512bf16", vk_has_avx512bf16, vk_tile_avx512bf16, NULL, NULL, NULL, NULL, 24, vk_soften_avx512bf16,
       { vk_row8_vnni, vk_row4_vnni }, { vk_rows8_vnni, vk_rows4_vnni } },
     { "avx512", vk_has_avx512, vk_tile_avx512, vk_tile_avx512_wide, NULL, NULL, NULL, 24, vk_soften_avx512,
       { vk_row8_avx512, vk_row4_avx512 }, { NULL, NULL } },
@@ -3459,8 +3459,7 @@ static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task
     int columns = vk_task_columns(job), task_rows = vk_task_rows(job, cpu->queue.threads),
         r0 = (int)(task / columns) * task_rows;
     int rows = job->m - r0 < task_rows ? job->m - r0 : task_rows, width = vk_task_width(job),
-        blocks = linear->k_padded / VK_QUANT_BLOCK, c0 = (int)(task % columns) * width,
-        c1 = linear->n - c0 < width ? linear->n : c0 + width;
+        c0 = (int)(task % columns) * width, c1 = linear->n - c0 < width ? linear->n : c0 + width;
     const char *x = (const char *)job->x + (size_t)r0 * x_bytes;
     float room[VK_TASK_ROWS * VK_PAD + 16], *sums = room + (64 - (uintptr_t)room % 64) % 64 / sizeof(float);
     vk_sink sink;
@@ -3471,14 +3470,7 @@ static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task
         sink.bias = linear->bias ? linear->bias + c : NULL;
         sink.cols = c1 - c < VK_PAD ? c1 - c : VK_PAD;
         sink.stream = stream && sink.cols == VK_PAD && ((uintptr_t)sink.y | sink.row_bytes) % 64 == 0;
-        if (linear->bits && job->m == 1) {
-            kernel->row[linear->bits == 4](sums, (const vk_fine *)(const void *)integers, panel, blocks);
-            vk_finish_rows(&sink, sums, 0, 1);
-            continue;
-        }
-        if (linear->bits && kernel->rows[linear->bits == 4]) {
-            const vk_coarse *xr = (const vk_coarse *)(const void *)integers + (size_t)r0 * (size_t)blocks;
-            kernel->rows[linear->bits == 4](sums, xr, panel, blocks, rows);
+        if (linear->bits && vk_quant_panel(kernel, job, sums, integers, panel, r0, rows)) {
             vk_finish_rows(&sink, sums, 0, rows);
             continue;
         }
@@ -3544,8 +3536,7 @@ static int vk_gemm_some(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, i
     vk_quant_list inputs;
     for (int j = 0; j < count; j++) {
         size_t bytes = vk_quant_bytes_of(cpu, jobs, j);
-        if (j && integers + bytes > cpu->integers_bytes) count = j;
-        if (j == count) break;
+        if (j && integers + bytes > cpu->integers_bytes) { count = j; break; }
         integers += bytes;
         rows += jobs[j].m;
         first_task[j] = total;
@@ -3557,7 +3548,7 @@ static int vk_gemm_some(const vk_cpu *cpu, const vk_gemm_job *jobs, int count, i
     list.cpu = cpu; list.jobs = jobs; list.first_task = first_task; list.epilogue = epilogue;
     list.stream = !cpu->wide && epilogue != VK_ADD_F32 && sums > VK_STREAM_SUMS;
     inputs.cpu = cpu; inputs.jobs = jobs; inputs.count = count;
-    rows = integers ? (rows + VK_QUANT_TASK - 1) / VK_QUANT_TASK : 0;
+    rows = integers ? vk_divide_up((int)rows, VK_QUANT_TASK) : 0;
     if (rows) vk_share(cpu, rows, integers > VK_PARALLEL_BYTES, vk_quant_share, &inputs);
     vk_share(cpu, total, products > (cpu->team ? VK_TEAM_PRODUCTS : VK_PARALLEL_PRODUCTS), vk_gemm_share, &list);
     return count;

@@ -332,7 +332,7 @@ static inline void vk_quantise_columns(char *block, const float *lines, int firs
     for (int k = 0; k < VK_QUANT_BLOCK; k += each, words += VK_PAD) {
         VK_SIMD for (int c = first; c < last; c++) words[c] = 0;
         for (int i = 0; i < 4; i++) {
-            const float *low = lines + (size_t)(k + line_of[i]) * VK_PAD, *high = low + 4 * VK_PAD;
+            const float *low = lines + (size_t)(k + line_of[i]) * VK_PAD, *high = bits == 8 ? low : low + 4 * VK_PAD;
             if (bits == 8) {
                 VK_SIMD for (int c = first; c < last; c++)
                     words[c] |= (uint32_t)(vk_clamped(vk_rounded_off(low[c] * inverse[c]), -127, 127) & 0xff) << 8 * i;
@@ -345,8 +345,8 @@ static inline void vk_quantise_columns(char *block, const float *lines, int firs
     }
 }
 
-/* VK_QUANT_BLOCK lines of f32, each with a value of all VK_PAD rows -> columns first.. of a block of a panel of integers.
- * 8 bits: the largest value of a row becomes 127 or -127; 4 bits: -8, as GGUF's Q4_0 has it. Each branch is compiled
+/* VK_QUANT_BLOCK lines of f32, each with a value of all VK_PAD rows -> columns first.. of a block of a panel of
+ * integers. 8 bits: the largest value of a row becomes 127 or -127; 4 bits: -8, as GGUF's Q4_0 has it. Each branch is compiled
  * for its own constants. */
 static VK_CLONES void vk_quantise_block(char *block, const float *lines, int first, int count, int bits) {
     if (count < VK_PAD) vk_quantise_columns(block, lines, first, first + count, bits);
@@ -354,8 +354,8 @@ static VK_CLONES void vk_quantise_block(char *block, const float *lines, int fir
     else vk_quantise_columns(block, lines, 0, VK_PAD, 4);
 }
 
-/* Rows first.. of a panel, `count` of them from row `from` of the source on. rows: room for VK_PAD rows as they are read;
- * lines: f32 [k_padded, VK_PAD], for integers alone. */
+/* Rows first.. of a panel, `count` of them from row `from` of the source on. rows: room for VK_PAD rows as they are
+ * read; lines: f32 [k_padded, VK_PAD], for integers alone. */
 static void vk_pack_panel(const vk_source *source, const vk_linear *linear, int64_t from, char *panel, int first,
                           int count, char *rows, float *lines) {
     const int wide = linear->wide || linear->bits;

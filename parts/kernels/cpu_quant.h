@@ -44,6 +44,19 @@ static size_t vk_quant_row_bytes(const vk_cpu *cpu, const vk_gemm_job *job) {
     if (job->m == 1) return blocks * sizeof(vk_fine);
     return vk_job_kernel(cpu, job)->rows[job->w->bits == 4] ? blocks * sizeof(vk_coarse) : 0;
 }
+/* sums of rows r0.. of a job's inputs, as integers, and a panel; returns 0 where the panel is to be widened instead */
+static int vk_quant_panel(const vk_gemm_kernel *kernel, const vk_gemm_job *job, float *sums, const char *integers,
+                          const char *panel, int r0, int rows) {
+    int blocks = job->w->k_padded / VK_QUANT_BLOCK, four = job->w->bits == 4;
+    if (job->m == 1) {
+        kernel->row[four](sums, (const vk_fine *)(const void *)integers, panel, blocks);
+    } else {
+        const vk_coarse *x = (const vk_coarse *)(const void *)integers + (size_t)r0 * (size_t)blocks;
+        if (!kernel->rows[four]) return 0;
+        kernel->rows[four](sums, x, panel, blocks, rows);
+    }
+    return 1;
+}
 /* a decode step's experts share a row of inputs */
 static int vk_quant_again(const vk_gemm_job *jobs, int j) {
     return j > 0 && jobs[j].m == 1 && jobs[j - 1].m == 1 && jobs[j].x == jobs[j - 1].x

@@ -58,44 +58,6 @@ VK_T512BF16 static void vk_tile_avx512bf16(float *y, const void *x, size_t ldx, 
 #undef VK_DO
 }
 
-/* A panel and all rows of a task, 12 at a time. Meanwhile the next panel is fetched into the second-level cache: an
- * expert has few rows, and its weights come from memory. Of 8 pairs of k `lines` lines are fetched. */
-VK_T512BF16 VK_INLINE void vk_rows_ahead(const int count, float *y, const uint16_t *x, size_t ldx,
-                                         const uint16_t *panel, size_t k, const char *ahead, int lines) {
-    __m512 sums[12][2];
-    VK_UNROLL for (int i = 0; i < count; i++) sums[i][0] = sums[i][1] = _mm512_setzero_ps();
-    for (size_t from = 0; from < k; from += 16) {
-        for (int i = 0; i < lines; i++, ahead += 64) _mm_prefetch(ahead, _MM_HINT_T1);
-        for (size_t j = from; j < from + 16; j += 2, panel += 2 * VK_PAD) {
-            __m512bh b0 = (__m512bh)_mm512_loadu_si512(panel), b1 = (__m512bh)_mm512_loadu_si512(panel + VK_PAD);
-            VK_UNROLL for (int i = 0; i < count; i++) {
-                int32_t pair;
-                memcpy(&pair, x + (size_t)i * ldx + j, 4);
-                sums[i][0] = _mm512_dpbf16_ps(sums[i][0], (__m512bh)_mm512_set1_epi32(pair), b0);
-                sums[i][1] = _mm512_dpbf16_ps(sums[i][1], (__m512bh)_mm512_set1_epi32(pair), b1);
-            }
-        }
-    }
-    VK_UNROLL for (int i = 0; i < count; i++) {
-        _mm512_storeu_ps(y + i * VK_PAD, sums[i][0]);
-        _mm512_storeu_ps(y + i * VK_PAD + 16, sums[i][1]);
-    }
-}
-VK_T512BF16 static void vk_panel_avx512bf16(const vk_sink *sink, float *sums, const void *x, size_t ldx,
-                                            const void *panel, size_t k, int rows) {
-    const uint16_t *xr = (const uint16_t *)x, *weights = (const uint16_t *)panel;
-    const char *ahead = (const char *)(weights + k * VK_PAD), *end = ahead + k * VK_PAD * 2;
-    int groups = (rows + 11) / 12, lines = (16 + groups - 1) / groups, done = 0;
-    float *y = sums;
-#define VK_DO(R) \
-    vk_rows_ahead(R, y, xr, ldx, weights, k, ahead, ahead < end ? lines : 0); \
-    vk_finish_rows(sink, y, done, R); \
-    done += R; \
-    ahead += (size_t)lines * 4 * k
-    VK_ROWS_12(VK_DO, ldx)
-#undef VK_DO
-}
-
 /* fp32 FMA on bf16 pairs. Inputs are widened first, one strip of k at a time that stays in the first-level cache: a
  * broadcast from memory is free, one from a register is not. After the first strip, sums continue from y. */
 enum { VK_STRIP = 256 };
