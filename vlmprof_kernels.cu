@@ -3592,60 +3592,7 @@ static void l_attention_decode(vk_queue *queue, void *out, const void *q, const 
     vk_end(queue);
 }
 
-/* The kernel that is fastest here, measured per shape class on a panel that fits in the cache. CPU flags alone
- * mislead: on one processor the AVX-512 BF16 unit is the fastest, on another it is slower than fp32 FMA. */
-static int64_t vk_time_kernel(const vk_gemm_kernel *kernel, int wide, int rows, const void *x, const void *panel,
-                              int k) {
-    float sums[VK_ROWS_MAX * VK_PAD];
-    vk_tile tile = wide ? kernel->tile_wide : kernel->tile;
-    int64_t start;
-    if (kernel->begin) kernel->begin();
-    tile(sums, x, (size_t)k, panel, (size_t)k, rows);
-    start = vp_clock_ns();
-    for (int i = 0; i < 4; i++) tile(sums, x, (size_t)k, panel, (size_t)k, rows);
-    start = vp_clock_ns() - start;
-    if (kernel->end) kernel->end();
-    return start;
-}
-static int vk_gemm_usable(const vk_gemm_kernel *kernel, int wide) {
-    return (wide ? kernel->tile_wide : kernel->tile) != NULL && kernel->present();
-}
-/* In turns, the best of each: what else runs on the machine, or a clock that rises, meets all of them. */
-static const vk_gemm_kernel *vk_gemm_fastest(const char *name, int wide, int rows, const void *x, const void *panel,
-                                             int k) {
-    const vk_gemm_kernel *fastest = NULL;
-    int64_t best = INT64_MAX;
-    for (int round = 0; round < 12; round++)
-        for (int i = 0; i < VK_GEMM_KERNELS; i++) {
-            const vk_gemm_kernel *kernel = &vk_gemm_kernels[i];
-            int64_t took;
-            if ((name && strcmp(kernel->name, name)) || !vk_gemm_usable(kernel, wide)) continue;
-            took = vk_time_kernel(kernel, wide, rows, x, panel, k);
-            if (took < best) { best = took; fastest = kernel; }
-        }
-    return fastest;
-}
-/* `name` forces the kernel, also for f32 layers in bf16 mode where it has such a one; else the measurement decides */
-static vp_result vk_gemm_choose(vk_cpu *cpu, const char *name, vp_error *error) {
-    enum { K = 1024 };
-    size_t rows_bytes = sizeof(float) * K * (VK_ROWS_MAX + VK_ROWS_MAX), panel_bytes = sizeof(float) * K * VK_PAD;
-    char *inputs = (char *)calloc(1, rows_bytes + panel_bytes);
-    if (!inputs) return vp_fail(error, VP_ERR_MEMORY, -1, "gemm choice", "no memory for the measurement");
-    for (int wide = cpu->wide; wide < 2; wide++)
-        for (int s = 0; s < VK_SHAPES; s++) {
-            const vk_gemm_kernel *kernel =
-                vk_gemm_fastest(name, wide, vk_shape_rows[s], inputs, inputs + rows_bytes, K);
-            if (!kernel && wide != cpu->wide)
-                kernel = vk_gemm_fastest(NULL, wide, vk_shape_rows[s], inputs, inputs + rows_bytes, K);
-            cpu->gemm[wide][s] = kernel;
-            if (kernel && kernel->begin) { cpu->begin = kernel->begin; cpu->end = kernel->end; }
-        }
-    free(inputs);
-    if (!cpu->gemm[cpu->wide][0])
-        return vp_fail(error, VP_ERR_RANGE, -1, name,
-                       "this processor has no GEMM kernel of that name for this arithmetic");
-    return VP_OK;
-}
+#include "kernels/gemm_choice.h"
 
 /* ======================================================================================================== cpu >>cpu
  * The CPU behind the backend table: when a call returns, everything is done. */

@@ -1153,8 +1153,8 @@ typedef struct vp_impl_gguf_words {
 #define VP_IMPL_GGUF_SPLIT(digits) \
     "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":" \
     "\"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}" digits \
-    "| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"},\"behavior\":\"Isolated\"," \
-    "\"invert\":false}," VP_IMPL_GGUF_BYTES "false}]}"
+    "| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"}," \
+    "\"behavior\":\"Isolated\",\"invert\":false}," VP_IMPL_GGUF_BYTES "false}]}"
 /* llama: Llama 3's, which takes a word that is a token as it is, and begins with its bos unless the file says no */
 static const struct {
     const char *name, *normalizer, *pre_tokenizer;

@@ -505,7 +505,8 @@ static void test_stand_in(void) {
     free(data);
 }
 static void test_swapped(void) {
-    static const char *const files[] = {"gguf/idefics3/mmproj.gguf", "gguf/idefics3/mmproj-old.gguf"}, *const names[] = {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"};
+    static const char *const files[] = {"gguf/idefics3/mmproj.gguf", "gguf/idefics3/mmproj-old.gguf"};
+    static const char *const names[] = {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"};
     struct opened models[2];
     vp_gguf *towers[2] = {NULL, NULL};
     vp_error error = {VP_OK, -1, "", ""};

@@ -178,7 +178,7 @@ static void test_templates(void) {
         if (!CHECK(text)) continue;
         for (int kind = 0; kind < VP_PROCESSOR_COUNT; kind++)
             CHECK_INT(vp_processor_knows_template((vp_processor_kind)kind, text, bytes), kind == (int)models[model].kind
-                                                                                                   || (models[model].kind == VP_PROCESSOR_GEMMA3 && kind == VP_PROCESSOR_GEMMA3_TEXT));
+                          || (models[model].kind == VP_PROCESSOR_GEMMA3 && kind == VP_PROCESSOR_GEMMA3_TEXT));
         text[0]++;
         CHECK(!vp_processor_knows_template(models[model].kind, text, bytes));
         free(text);

@@ -286,7 +286,8 @@ static void print_gpu_tools(int32_t index) {
 }
 /* "activity records of CUPTI .." or "CUDA events: why" */
 static void print_launch_timer(void) {
-    if (vp_device_launch_timer()) print_plain("profiles    launches on a GPU are timed by %s\n", vp_device_launch_timer());
+    if (vp_device_launch_timer())
+        print_plain("profiles    launches on a GPU are timed by %s\n", vp_device_launch_timer());
 }
 static void print_gpus(int32_t count) {
     for (int32_t i = 0; i < count; i++) {

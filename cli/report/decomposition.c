@@ -229,8 +229,8 @@ static void add_points(struct xy_list *points, const struct curve_kind *kind, co
         xy_add(points, x, result_at(file, kind->y_column, row));
     }
 }
-/* A curve for each language model, which is a top_k with a number of blocks and weights or a server's variant, over all image
- * sizes. */
+/* A curve for each language model, which is a top_k with a number of blocks and weights or a server's variant, over all
+ * image sizes. */
 static void language_curves(struct curve_list *curves, const struct results *results, size_t group_index,
                             const struct curve_kind *kind) {
     const struct result_group *group = &results->groups[group_index];

@@ -369,8 +369,8 @@ static char *provenance_of(const struct results *results, const struct measureme
 int estimator_make(const struct measurements *measurements, const struct results *results, vp_latency_features kind,
                    int64_t experts, struct estimator *estimator) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result = vp_latency_fit(features_of(measurements, (int)kind), measurements->requests, measurements->measured, measurements->count,
-                                      &estimator->model, &error);
+    vp_result result = vp_latency_fit(features_of(measurements, (int)kind), measurements->requests,
+                                      measurements->measured, measurements->count, &estimator->model, &error);
     if (result != VP_OK) return complain_result(exit_code_of(result), "fit", result, &error);
     estimator->expert_count = experts;
     estimator->is_synthetic = results->files[0].is_synthetic;

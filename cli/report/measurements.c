@@ -160,8 +160,8 @@ static int number_experts(const struct options *options, const struct results *r
     *experts = said;
     return 0;
 }
-/* Device and model must be the same in all files: a model of two devices would fit neither. Weights may differ where all
- * of them are known. */
+/* Device and model must be the same in all files: a model of two devices would fit neither. Weights may differ where
+ * all of them are known. */
 static int check_same(const struct results *results) {
     static const struct {
         const char *name;

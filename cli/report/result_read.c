@@ -644,7 +644,8 @@ int compare_variants(const struct result_file *left, const struct result_file *r
     return compare_naturally(left->variant, right->variant);
 }
 int weight_bits(const struct result_file *file) {
-    static const struct { const char *name; int bits; } types[] = {{"int4", 4}, {"int8", 8}, {"bf16", 16}, {"fp32", 32}};
+    static const struct { const char *name; int bits; } types[] = {
+        {"int4", 4}, {"int8", 8}, {"bf16", 16}, {"fp32", 32}};
     for (size_t i = 0; file->weights && i < sizeof types / sizeof *types; i++)
         if (!strcmp(file->weights, types[i].name)) return types[i].bits;
     return file->weights != NULL;

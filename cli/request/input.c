@@ -159,7 +159,8 @@ char *prompt_of_other(const struct model *model, const char *text, int has_image
 void warn_of_template(const struct model *model) {
     if (!model_is_molmo(model) && model->other.processor.kind == VP_PROCESSOR_PLAIN) {
         if (model->other.has_template)
-            complain(0, "%s: its chat template is none that vlmprof knows: the prompt is the text as it stands", model->name);
+            complain(0, "%s: its chat template is none that vlmprof knows: the prompt is the text as it stands",
+                     model->name);
         return;
     }
     if (!model_is_molmo(model) && !model->other.knows_template)

@@ -346,8 +346,8 @@ static inline void vk_quantise_columns(char *block, const float *lines, int firs
 }
 
 /* VK_QUANT_BLOCK lines of f32, each with a value of all VK_PAD rows -> columns first.. of a block of a panel of
- * integers. 8 bits: the largest value of a row becomes 127 or -127; 4 bits: -8, as GGUF's Q4_0 has it. Each branch is compiled
- * for its own constants. */
+ * integers. 8 bits: the largest value of a row becomes 127 or -127; 4 bits: -8, as GGUF's Q4_0 has it. Each branch is
+ * compiled for its own constants. */
 static VK_CLONES void vk_quantise_block(char *block, const float *lines, int first, int count, int bits) {
     if (count < VK_PAD) vk_quantise_columns(block, lines, first, first + count, bits);
     else if (bits == 8) vk_quantise_columns(block, lines, 0, VK_PAD, 8);
