@@ -44,6 +44,7 @@ typedef struct vp_engine_options {
     uint64_t seed;
     vp_weights weights;
     vp_weights head_weights;   /* INT8 or INT4: the head's, too; otherwise it is as the rest of the model */
+    vp_weights vision_weights; /* the same of the linears of tower and connector */
     const char *device;   /* "auto", "cpu", "cuda", "cuda:N" */
     const char *gemm;     /* NULL or "auto": measured choice; else one of vp_engine_gemm_name */
     int32_t threads;      /* 0: all cores this process may use */

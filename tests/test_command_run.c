@@ -610,6 +610,41 @@ static void test_other_folders(void) {
 }
 
 /* integers: answers come, the JSON says which weights they had, and what cannot have them is refused by name */
+/* how far vision features of integers are from those of bf16: root of the mean square, of bf16's */
+static double feature_difference(void) {
+    check_array plain, rounded;
+    double sum = 0, of = 0;
+    if (!CHECK(check_npy(in_folder("plain/image_features.npy"), &plain))) return -1;
+    if (!CHECK(check_npy(in_folder("rounded/image_features.npy"), &rounded))) return -1;
+    for (int64_t i = 0; i < plain.count && i < rounded.count; i++) {
+        const double one = check_at(&plain, i), other = check_at(&rounded, i);
+        sum += (one - other) * (one - other);
+        of += one * one;
+    }
+    CHECK_INT(plain.count, rounded.count);
+    check_free(&plain);
+    check_free(&rounded);
+    return of > 0 ? sqrt(sum / of) : -1;
+}
+static void test_vision_integers(void) {
+    static const struct { const char *kind; double least, most; } kinds[2] = {{"int8", 0.002, 0.06}, {"int4", 0.05, 0.5}};
+    char command[1024];
+    check_case("run --vision_weights");
+    CHECK_INT(cli("run samples/cat.jpg -p What --synthetic tiny --tier low --device cpu --max_new_tokens 1 --cold --dump %F/plain"), 0);
+    for (int i = 0; i < 2; i++) {
+        double difference;
+        snprintf(command, sizeof command, "run samples/cat.jpg -p What --synthetic tiny --tier low --device cpu --max_new_tokens 1 --cold --dump %%F/rounded "
+                 "--vision_weights %s --json", kinds[i].kind);
+        if (!CHECK_INT(cli(command), 0)) continue;
+        snprintf(command, sizeof command, "\"vision_weights\": \"%s\"", kinds[i].kind);
+        CHECK(last.out && strstr(last.out, command));
+        difference = feature_difference(); /* random weights, and inputs of 8 bits: 2.6 and 25 % */
+        CHECK(difference > kinds[i].least && difference < kinds[i].most);
+        remove_folder(in_folder("rounded"));
+    }
+    remove_folder(in_folder("plain"));
+    REFUSED("run samples/cat.jpg -p What --synthetic tiny --device cpu --weights fp32 --vision_weights int8", 2, "leaves no integers");
+}
 static void test_integers(void) {
     static const char *const kinds[2] = {"int8", "int4"};
     char command[1024];
@@ -630,6 +665,7 @@ static void test_integers(void) {
 int main(void) {
     if (!command_begin("command_run")) return 1;
     test_integers();
+    test_vision_integers();
     test_show_prompt();
     test_run();
     test_end_of_answer();

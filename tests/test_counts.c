@@ -293,7 +293,7 @@ static vp_engine *open_paper(const vp_model_config *config, int wide, int max_se
     arena.base = (char *)mmap(NULL, PAPER_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (!CHECK(arena.base != (char *)MAP_FAILED)) return NULL;
     e->weights = arena.base;
-    vk_layout_model(&arena, &e->model, config, wide, 0, 0);
+    vk_layout_model(&arena, &e->model, config, wide, &e->bits);
     vk_layout_buffers(&arena, e);
     e->pixels = (const float *)vk_take(&arena, (size_t)max_views * 576 * 588, 4);
     e->masks = (const float *)vk_take(&arena, (size_t)max_views * 576, 4);

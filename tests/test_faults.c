@@ -609,7 +609,7 @@ static void test_memory(void) {
     CHECK(!engine);
     CHECK_TEXT(error.where, "engine memory");
     if (!CHECK(strstr(error.text, "weights need ") && strstr(error.text, "buffers ") && strstr(error.text, "(320 positions, 1 views)") &&
-               strstr(error.text, "are free on the GPU; smaller: fewer crops"))) printf("  said: %s\n", error.text);
+               strstr(error.text, "are free on the GPU; --weights int8 and int4 need half and a third; smaller: fewer crops"))) printf("  said: %s\n", error.text);
     CHECK_INT(cuda_on_cpu_live(), 0);
     if (!CHECK_INT(open_engine(&engine, input_count + NEW_TOKENS, &error), VP_OK)) return;
     CHECK_INT(run_request(engine, &r, &a, &error), VP_OK);

@@ -44,6 +44,9 @@
 #define OPTION_HEAD_WEIGHTS \
     {"head_weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4", \
      "of the head, apart from --weights; bf16: as the rest of the model"}
+#define OPTION_VISION_WEIGHTS \
+    {"vision_weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4", \
+     "of the linears of tower and connector, apart from --weights; bf16: as the rest of the model"}
 #define OPTION_SEED \
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, \
      "of synthetic weights, of the sampling of data and of caption prompts"}

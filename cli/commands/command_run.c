@@ -61,6 +61,7 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_IMPORTANCE_SCORES_FILE,
     OPTION_WEIGHTS,
     OPTION_HEAD_WEIGHTS,
+    OPTION_VISION_WEIGHTS,
     OPTION_GROUP("measuring"),
     {"num_runs", COUNT, "R", NULL, 1, 10000, NULL,
      "timed runs, after an untimed one that warms up (default: 1; with --profile 5)"},

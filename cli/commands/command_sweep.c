@@ -87,6 +87,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      "weights of the grid, instead of --weights: each of its points is run with each of bf16, fp32, int8, int4; an "
      "engine of each is open all the time"},
     OPTION_HEAD_WEIGHTS,
+    OPTION_VISION_WEIGHTS,
     OPTION_GROUP("measuring"),
     {"num_runs_per_sample", COUNT, "R", "3", 1, 10000, NULL,
      "timed runs of every point; with --stop_half_width the least number"},

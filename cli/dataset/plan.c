@@ -302,6 +302,8 @@ static int plan_fingerprint(const struct options *options, const struct model *m
     for (size_t i = 0; i < opt(options, "gpu")->count; i++) hash = hash_text(hash, opt(options, "gpu")->items[i]);
     if (strcmp(text_of(options, "head_weights"), "bf16") != 0)
         hash = hash_text(hash, text_of(options, "head_weights"));
+    if (strcmp(text_of(options, "vision_weights"), "bf16") != 0)
+        hash = hash_text(hash_text(hash, "vision"), text_of(options, "vision_weights"));
     if (text_of(options, "importance_scores_file")) {
         vp_error error = {VP_OK, -1, "", ""};
         char *text = NULL;

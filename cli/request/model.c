@@ -313,6 +313,7 @@ vp_engine_options engine_options_of(const struct options *options, const struct 
     if (has_option(options, "weights")) {
         settings.weights = weights_of(text_of(options, "weights"));
         settings.head_weights = weights_of(text_of(options, "head_weights"));
+        settings.vision_weights = weights_of(text_of(options, "vision_weights"));
     }
     settings.threads = (int32_t)number_of(options, "threads");
     settings.gpu = gpu_switches_of(options);

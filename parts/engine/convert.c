@@ -90,6 +90,7 @@ static void vk_pack_reached(vk_loader *loader, const void *at) {
 }
 
 static vp_result vk_convert_packed(vk_loader *loader, const vp_convert_options *options) {
+    static const vk_precision in_type;
     unsigned char header[VP_PACKED_HEADER_BYTES];
     vk_arena arena = { NULL, 0 };
     vk_packer packer;
@@ -100,7 +101,7 @@ static vp_result vk_convert_packed(vk_loader *loader, const vp_convert_options *
     memset(&model, 0, sizeof model);
     memset(&packer, 0, sizeof packer);
     result = vk_model_new(&model, options->config, loader->error);
-    if (result == VP_OK) vk_layout_model(&arena, &model, options->config, 0, 0, 0);
+    if (result == VP_OK) vk_layout_model(&arena, &model, options->config, 0, &in_type);
     bytes = arena.used;
     if (result == VP_OK) result = vk_check_room(options->directory, (uint64_t)bytes + sizeof header, loader->error);
     if (result == VP_OK && !(packer.base = (char *)vk_reserve_addresses(bytes)))
@@ -116,7 +117,7 @@ static vp_result vk_convert_packed(vk_loader *loader, const vp_convert_options *
         loader->result = vp_output_write(&packer.out, header, sizeof header, loader->error);
         arena.base = packer.base;
         arena.used = 0;
-        vk_layout_model(&arena, &model, options->config, 0, 0, 0);
+        vk_layout_model(&arena, &model, options->config, 0, &in_type);
         loader->backend = vk_cpu_code(); /* `stage` gives the place itself; no queue is asked */
         loader->total = (int64_t)bytes;
         loader->reached = vk_pack_reached;

@@ -44,8 +44,10 @@ static vp_result vk_check_options(const vp_engine_options *options, vp_error *er
         || options->threads > VK_THREADS_MAX)
         return vp_fail(error, VP_ERR_RANGE, -1, "engine options",
                        "max_sequence must be positive, max_views not negative, threads 0..4096");
-    if (options->weights == VP_WEIGHTS_FP32 && vk_bits_of(options->head_weights))
-        return vp_fail(error, VP_ERR_RANGE, -1, "head_weights", "fp32 arithmetic everywhere leaves no integers");
+    if (options->weights == VP_WEIGHTS_FP32
+        && (vk_bits_of(options->head_weights) || vk_bits_of(options->vision_weights)))
+        return vp_fail(error, VP_ERR_RANGE, -1, vk_bits_of(options->head_weights) ? "head_weights" : "vision_weights",
+                       "fp32 arithmetic everywhere leaves no integers");
     return vk_check_config(config, error);
 }
 
@@ -57,10 +59,11 @@ static void vk_append(vp_error *error, const char *text) {
 /* Packed weights serve one arithmetic on one kind of device; anything else is said, never done another way.
  * packed NULL: nothing to check. */
 static vp_result vk_check_packed(const vp_engine *engine, const vp_packed *packed, vp_error *error) {
+    static const vk_precision in_type;
     vk_arena arena = { NULL, 0 };
     vk_model model = engine->model; /* its tables get the pointers of a NULL arena, which the next layout replaces */
     if (!packed) return VP_OK;
-    if (engine->bits || engine->head_bits)
+    if (vk_has_integers(&engine->bits))
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
                        "they are bf16; int8 and int4 need the folder they were made of, or one of convert --layout hf");
     if (engine->wide)
@@ -70,7 +73,7 @@ static vp_result vk_check_packed(const vp_engine *engine, const vp_packed *packe
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
                        "they are laid out for the CPU; a GPU needs the folder they were made of, or one of convert "
                        "--layout hf; or use --device cpu");
-    vk_layout_model(&arena, &model, &engine->config, 0, 0, 0);
+    vk_layout_model(&arena, &model, &engine->config, 0, &in_type);
     if (packed->panel_columns != VK_PAD || packed->weights_bytes != arena.used)
         return vp_fail(error, VP_ERR_MISMATCH, -1, "packed weights",
                        "their layout is not this program's; convert the original folder again");
@@ -151,8 +154,9 @@ static vp_result vk_begin(const vp_engine_options *options, const vp_packed *pac
     vp_result result;
     opened->config = *config;
     opened->wide = options->weights == VP_WEIGHTS_FP32;
-    opened->bits = vk_bits_of(options->weights);
-    opened->head_bits = vk_bits_of(options->head_weights);
+    opened->bits.blocks = vk_bits_of(options->weights);
+    opened->bits.head = vk_bits_of(options->head_weights);
+    opened->bits.vision = vk_bits_of(options->vision_weights);
     opened->max_sequence = options->max_sequence;
     opened->max_views = options->max_views;
     for (int l = 0; l < config->vit_layer_count; l++)

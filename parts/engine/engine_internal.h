@@ -57,7 +57,8 @@ struct vp_engine {
     vk_model model;
     vk_buffers buffers;
     vk_extent extent;
-    int wide, bits, head_bits; /* bits: of the language model's linears, of its head; 0: in-type */
+    int wide;
+    vk_precision bits;
     int max_sequence, max_views, view_batch, vit_layer_at[VP_VIT_LAYERS_MAX];
     /* rows of the expert buffers: (token, slot) pairs handled at once; of a dense MLP's: tokens */
     int moe_rows;
@@ -90,6 +91,7 @@ struct vp_engine {
 static inline int vk_has_tiles(const vp_engine *engine) {
     return engine->backend->experts && !engine->wide && engine->config.expert_count;
 }
+static inline int vk_has_integers(const vk_precision *bits) { return bits->blocks || bits->head || bits->vision; }
 static inline int vk_padded(int n) { return (int)vk_round_up((size_t)n, VK_PAD); }
 static inline int vk_patch_values(const vp_model_config *config) {
     return config->geometry.patch_px * config->geometry.patch_px * 3;

@@ -161,11 +161,27 @@ void vk_layout_buffers(vk_arena *arena, vp_engine *engine) {
     engine->scratch_bytes = arena->used - engine->scratch_bytes;
 }
 
-/* inputs of the language model's widest linear */
-static int vk_widest(const vp_model_config *config) {
+/* inputs of the widest linear of the tower and the connector */
+static int vk_widest_of_vision(const vp_model_config *config) {
+    const int inputs[] = { vk_patch_values(config), config->vit_width, config->vit_mlp_dim,
+                           config->vit_width * config->vit_layer_count, vk_window_width(config),
+                           config->projector_dim };
+    int widest = 0;
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) if (inputs[i] > widest) widest = inputs[i];
+    return widest;
+}
+/* inputs of the widest linear, of the tower's and the connector's if `vision` */
+static int vk_widest(const vp_model_config *config, int vision) {
     int q = vk_q_width(config), mlp = vk_mlp_dim(config), widest = config->d_model;
     if (q > widest) widest = q;
-    return mlp > widest ? mlp : widest;
+    if (mlp > widest) widest = mlp;
+    return vision && vk_widest_of_vision(config) > widest ? vk_widest_of_vision(config) : widest;
+}
+static int64_t vk_max_values(int64_t left, int64_t right) { return left > right ? left : right; }
+/* no linear there has more weights: outputs are the widest inputs, d_model, or two MLPs side by side */
+static int64_t vk_most_of_vision(const vp_model_config *config) {
+    int64_t widest = vk_padded(vk_widest_of_vision(config));
+    return widest * vk_max_values(2 * widest, config->d_model);
 }
 
 /* weights of its largest dense linear */
@@ -182,8 +198,9 @@ void vk_fill_extent(vp_engine *engine) {
     extent->wide = engine->wide;
     extent->marks = (int64_t)VP_STAGE_COUNT + 1 + engine->max_sequence;
     extent->experts = config->expert_count;
-    extent->quant_k = engine->bits || engine->head_bits ? vk_padded(vk_widest(config)) : 0;
-    extent->quant_values = engine->bits ? vk_most_weights(config) : 0;
+    extent->quant_k = vk_has_integers(&engine->bits) ? vk_padded(vk_widest(config, engine->bits.vision > 0)) : 0;
+    extent->quant_values = engine->bits.blocks ? vk_most_weights(config) : 0;
+    if (engine->bits.vision) extent->quant_values = vk_max_values(extent->quant_values, vk_most_of_vision(config));
     extent->vit.tokens = config->vit_positions * (config->vit_native ? engine->max_views : 1);
     extent->vit.heads = extent->vit.kv_heads = config->vit_head_count;
     extent->vit.head_dim = config->vit_head_dim;
@@ -278,7 +295,7 @@ static int vk_send_tables(vp_engine *engine) {
 void vk_measure(vp_engine *engine) {
     vk_arena weights = { NULL, 0 }, buffers = { NULL, 0 };
     vk_fill_extent(engine);
-    vk_layout_model(&weights, &engine->model, &engine->config, engine->wide, engine->bits, engine->head_bits);
+    vk_layout_model(&weights, &engine->model, &engine->config, engine->wide, &engine->bits);
     vk_layout_buffers(&buffers, engine);
     engine->weights_bytes = weights.used;
     engine->memory_bytes = weights.used + buffers.used;
@@ -307,7 +324,7 @@ vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *erro
                  (double)engine->weights_bytes / 1e9, (double)buffers.used / 1e9, engine->max_sequence,
                  engine->max_views, (double)free_bytes / 1e9, engine->backend->host_memory ? "this machine" : "the GPU",
                  engine->wide ? "--weights bf16 halves it; "
-                 : !engine->bits ? "--weights int8 and int4 need half and a third; " : "",
+                 : !engine->bits.blocks ? "--weights int8 and int4 need half and a third; " : "",
                  hopeless ? "the weights alone do not fit"
                           : "smaller: fewer crops, a shorter prompt, fewer new tokens");
         return vp_fail(error, VP_ERR_MEMORY, -1, "engine memory", text);
@@ -316,7 +333,7 @@ vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *erro
     engine->weights = weights.base;
     engine->weights_mapped = packed != NULL;
     weights.used = buffers.used = 0;
-    vk_layout_model(&weights, &engine->model, &engine->config, engine->wide, engine->bits, engine->head_bits);
+    vk_layout_model(&weights, &engine->model, &engine->config, engine->wide, &engine->bits);
     vk_layout_buffers(&buffers, engine);
     engine->jobs = calloc((size_t)engine->config.expert_count + 1, sizeof *engine->jobs);
     engine->counts = calloc((size_t)engine->config.expert_count + 1, sizeof *engine->counts);

@@ -57,14 +57,14 @@ void vk_model_free(vk_model *model) {
     free(model->vit);
 }
 
-void vk_layout_model(vk_arena *arena, vk_model *model, const vp_model_config *config, int wide, int bits,
-                     int head_bits) {
-    vk_pass pass = { arena, NULL, wide, bits, head_bits };
+void vk_layout_model(vk_arena *arena, vk_model *model, const vp_model_config *config, int wide,
+                     const vk_precision *bits) {
+    vk_pass pass = { arena, NULL, wide, *bits };
     model->description->weights(&pass, model, config);
 }
 
 vp_result vk_load_model(vk_loader *loader, vk_model *model, const vp_model_config *config) {
-    vk_pass pass = { NULL, loader, loader->wide, 0, 0 };
+    vk_pass pass = { NULL, loader, loader->wide, { 0, 0, 0 } };
     loader->description = model->description;
     model->description->weights(&pass, model, config);
     return loader->result;
@@ -120,9 +120,12 @@ void vk_pass_linear(vk_pass *pass, vk_linear *linear, int outputs, int inputs, i
 }
 
 void vk_pass_place(vk_pass *pass, vk_linear *linear, int outputs, int inputs, int flags) {
+    const int bits = flags & VK_FP32   ? 0
+                     : flags & VK_LLM  ? pass->bits.blocks
+                     : flags & VK_HEAD ? pass->bits.head
+                                       : pass->bits.vision;
     if (pass->arena)
-        vk_layout_linear(pass->arena, linear, outputs, inputs, flags & VK_BIAS, pass->wide || (flags & VK_FP32),
-                         flags & VK_LLM ? pass->bits : flags & VK_HEAD ? pass->head_bits : 0);
+        vk_layout_linear(pass->arena, linear, outputs, inputs, flags & VK_BIAS, pass->wide || (flags & VK_FP32), bits);
 }
 
 void vk_pass_rows(vk_pass *pass, const vk_linear *linear, int first_row, int rows, const char *name, ...) {

@@ -16,10 +16,10 @@ typedef struct vk_pass {
     vk_arena *arena;
     vk_loader *loader;
     int wide;
-    int bits, head_bits; /* of the language model's linears, and of its head; 0: in-type */
+    vk_precision bits;
 } vk_pass;
-/* has a bias; stays in fp32 in bf16 mode, too; is a linear of a language model's block, or its head: these may be
- * integers */
+/* has a bias; stays in fp32 in every mode; is a linear of a language model's block, or its head (else of tower or
+ * connector) */
 enum { VK_BIAS = 1, VK_FP32 = 2, VK_LLM = 4, VK_HEAD = 8 };
 #ifdef __GNUC__
 #define VK_FORMAT(name, first) __attribute__((format(printf, name, first)))
@@ -85,7 +85,7 @@ vp_result vk_check_config(const vp_model_config *config, vp_error *error);
 /* the structs that hold the pointers; the weights themselves lie in the arena */
 vp_result vk_model_new(vk_model *model, const vp_model_config *config, vp_error *error);
 void vk_model_free(vk_model *model);
-void vk_layout_model(vk_arena *arena, vk_model *model, const vp_model_config *config, int wide, int bits,
-                     int head_bits);
+void vk_layout_model(vk_arena *arena, vk_model *model, const vp_model_config *config, int wide,
+                     const vk_precision *bits);
 vp_result vk_load_model(vk_loader *loader, vk_model *model, const vp_model_config *config);
 #endif

@@ -103,7 +103,7 @@ float vk_embedding_scale(const vp_model_config *config, int wide) {
 void vk_pass_language(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix,
                       const char *head) {
     int d = config->d_model, rows = config->embedding_size,
-        once = config->tied_head && !(pass->arena ? pass->head_bits : model->head.bits);
+        once = config->tied_head && !(pass->arena ? pass->bits.head : model->head.bits);
     if (!once) {
         vk_pass_table(pass, &model->embedding, rows, d);
         vk_pass_scale(pass, vk_embedding_scale(config, pass->wide), 0.0f);

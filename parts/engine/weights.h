@@ -9,6 +9,10 @@
 
 typedef struct vk_description vk_description; /* model.h */
 
+/* bits of the integers that linears hold: of the language model's blocks, of its head, of tower and connector; 0:
+ * in-type */
+typedef struct vk_precision { int blocks, head, vision; } vk_precision;
+
 /* ---- what the stages multiply with */
 typedef struct vk_norm {
     float *weight, *bias;

@@ -34,7 +34,7 @@ static int open_paper(vp_engine *e, int wgmma_linears, int bits, vp_error *error
     memset(&setup, 0, sizeof setup);
     setup.wgmma_linears = wgmma_linears;
     e->backend = vk_gpu_code();
-    e->bits = e->head_bits = bits;
+    e->bits.blocks = e->bits.head = bits;
     e->max_sequence = TOKENS + 8;
     e->max_views = e->view_batch = VIEWS;
     e->moe_rows = 32768;
@@ -44,7 +44,7 @@ static int open_paper(vp_engine *e, int wgmma_linears, int bits, vp_error *error
     if (vk_model_new(&e->model, &e->config, error) != VP_OK || e->backend->open(&setup, &e->queue, error) != VP_OK) return 0;
     vk_fill_extent(e);
     arena.base = (char *)space;
-    vk_layout_model(&arena, &e->model, &e->config, 0, bits, bits);
+    vk_layout_model(&arena, &e->model, &e->config, 0, &e->bits);
     vk_layout_buffers(&arena, e);
     e->pixels = e->buffers.pixels;
     e->masks = e->buffers.masks;
