@@ -1400,7 +1400,7 @@ static void test_experts_all(void) {
 static void test_linears_of_integers(void) {
     static const int counts[5] = { 1, 2, 3, 7, 33 };
     for (int c = 0; c < 5; c++) {
-        test_linear(1, 32, counts[c], 0, 0);
+        test_linear(5, 32, counts[c], 0, 0);
         test_linear(100, 100, counts[c], 0, 0);
     }
     test_linear(37, 96, 129, 0, 0);
