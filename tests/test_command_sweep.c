@@ -442,7 +442,7 @@ static void test_weights(void) {
     CHECK_INT(cli("fit %F/single -o %F/w/model"), 0);
     REFUSED("predict %F/w/model 640x480 --tier low --weights int8", 2, "the model was fitted to int4 weights alone");
     CHECK_INT(cli("predict %F/w/model 640x480 --tier low --weights int4"), 0);
-    CHECK_INT(cli("compare %F/w %F/single"), 0); /* int4 with int4 */
+    CHECK(cli("compare %F/w %F/single") <= 1); /* int4 with int4; 1: times differ */
     CHECK(last.out && strstr(last.out, "1 configurations are only in"));
     CHECK_INT(cli("best %F/w --budget_ms 100000"), 0);
     remove_folder(in_folder("w/report"));
