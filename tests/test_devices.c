@@ -53,8 +53,8 @@ static void test_integers(void) {
         check_case("emulated: run --weights %s", kinds[i]);
         for (int on_gpu = 0; on_gpu < 2; on_gpu++) {
             document d;
-            snprintf(command, sizeof command, "run samples/cat.jpg -p What --synthetic tiny --tier low --weights %s --head_weights %s --vision_weights %s --max_new_tokens 5 "
-                     "--ignore_eos --device %s --json", kinds[i], kinds[!i], kinds[i], on_gpu ? "cuda" : "cpu");
+            snprintf(command, sizeof command, "run samples/cat.jpg -p What --synthetic tiny --tier low --weights %s --head_weights %s --vision_weights %s "
+                     "--max_new_tokens 5 --ignore_eos --device %s --json", kinds[i], kinds[!i], kinds[i], on_gpu ? "cuda" : "cpu");
             if (!cli_json(command, 0, &d)) continue;
             snprintf(answers[on_gpu], sizeof answers[on_gpu], "%.*s", (int)d.nodes[member(&d, 0, "answer")].bytes, d.json.text + d.nodes[member(&d, 0, "answer")].start);
             CHECK(strstr(d.json.text, "\"weights\": \"int") && strstr(d.json.text, "\"head_weights\": \"int"));
