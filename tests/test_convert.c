@@ -198,8 +198,57 @@ static void test_packed_pinned(const vp_model_config *c, const vp_checkpoint *cp
     for (size_t i = VP_PACKED_HEADER_BYTES; file && i < bytes; i++) hash = (hash ^ (unsigned char)file[i]) * UINT64_C(1099511628211);
     CHECK_INT(bytes, 3265024);
     if (!CHECK(hash == UINT64_C(0xbf4162fcaaf9ce9f))) printf("  (%016llx)\n", (unsigned long long)hash);
-    CHECK_INT(VP_PACKED_VERSION, 1);
+    CHECK_INT(VP_PACKED_VERSION, 2);
     free(file);
+}
+
+/* ------------------------------------------------------------------------------------------------------ packed integers */
+typedef struct precision { vp_weights blocks, head, vision; } precision;
+/* an engine of a checkpoint (NULL: synthetic) whose linears hold such weights; answer: of the test's request, or NULL */
+static vp_engine *engine_of(const vp_model_config *c, const vp_checkpoint *cp, const precision *weights, answer *a) {
+    vp_engine_options o = options_of(c, cp);
+    vp_engine *engine = NULL;
+    vp_error error;
+    o.weights = weights->blocks; o.head_weights = weights->head; o.vision_weights = weights->vision;
+    if (!CHECK_INT(vp_engine_open(&o, &engine, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return NULL; }
+    if (a) request_once(engine, c, a);
+    return engine;
+}
+/* The bytes of a packed file are those that an engine makes when it opens the original in the same precision, and `answers` the same. */
+static void test_integers(const char *name, const vp_model_config *c, const vp_checkpoint *original, const precision *weights, int answers) {
+    static answer quantised, mapped;
+    vp_convert_options o = convert_of(c, original, VP_CONVERT_PACKED);
+    vp_checkpoint *cp = NULL;
+    vp_engine *one, *other;
+    vp_packed packed;
+    vp_error error;
+    check_case("%s: packed integers, precisions %d %d %d", name, weights->blocks, weights->head, weights->vision);
+    o.weights = weights->blocks; o.head_weights = weights->head; o.vision_weights = weights->vision;
+    o.threads = 3;
+    convert(&o);
+    if (!CHECK_INT(vp_checkpoint_open(folder, c, &cp, &error), VP_OK) || !CHECK_INT(vp_checkpoint_packed(cp, &packed), VP_OK)) return;
+    one = engine_of(c, original, weights, answers ? &quantised : NULL);
+    other = engine_of(c, cp, weights, answers ? &mapped : NULL);
+    if (one && other) {
+        const unsigned char *first = (const unsigned char *)one->model.embedding;
+        CHECK(other->model.embedding == (const void *)packed.weights && other->weights_bytes == packed.weights_bytes);
+        CHECK(one->weights_bytes == packed.weights_bytes && !memcmp(first, packed.weights, packed.weights_bytes));
+        if (answers) CHECK(same(&quantised, &mapped, c));
+    }
+    vp_engine_close(one);
+    vp_engine_close(other);
+    vp_checkpoint_close(cp);
+}
+static void test_integers_of_models(const vp_model_config *tiny_a, const vp_checkpoint *cp) {
+    static const char *const names[] = {"tiny", "tiny-dense", "tiny-qwen3-vl-moe", "tiny-gemma3"}; /* a tied head is a copy of its own */
+    static const precision mixed[] = {{VP_WEIGHTS_INT8, VP_WEIGHTS_BF16, VP_WEIGHTS_BF16}, {VP_WEIGHTS_INT4, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4},
+                                      {VP_WEIGHTS_BF16, VP_WEIGHTS_INT4, VP_WEIGHTS_BF16}, {VP_WEIGHTS_INT4, VP_WEIGHTS_BF16, VP_WEIGHTS_INT8}};
+    vp_model_config c;
+    for (int i = 0; i < 4; i++) {
+        test_integers("tiny-a", tiny_a, cp, &mixed[i], 1);
+        if (!CHECK_INT(vp_model_config_preset(names[i], &c), VP_OK)) continue;
+        test_integers(names[i], &c, NULL, &mixed[1], i == 0);
+    }
 }
 
 /* -------------------------------------------------------------------------------------------------- packed in the engine */
@@ -246,7 +295,9 @@ static void test_packed_engine(const vp_model_config *c, const vp_checkpoint *or
     vp_engine_close(engine);
     e.progress = NULL;
     e.weights = VP_WEIGHTS_FP32;
-    packed_refused("not in fp32", &e, VP_ERR_UNSUPPORTED, "fp32 needs the folder");
+    packed_refused("not in fp32", &e, VP_ERR_UNSUPPORTED, "they are bf16; another precision needs the folder");
+    e.weights = VP_WEIGHTS_INT8;
+    packed_refused("not as integers", &e, VP_ERR_UNSUPPORTED, "they are bf16; another precision needs the folder");
     e.weights = VP_WEIGHTS_BF16;
     e.max_sequence = INT32_MAX;
     packed_refused("buffers that fit no memory", &e, VP_ERR_MEMORY, "weights need");
@@ -344,6 +395,7 @@ int main(void) {
         test_forms("tiny-a", &a, cp_a, 0);
         test_shards(&a, cp_a);
         test_packed_pinned(&a, cp_a);
+        test_integers_of_models(&a, cp_a);
         test_packed_engine(&a, cp_a);
         test_errors(&a, cp_a);
     }
