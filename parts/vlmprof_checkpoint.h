@@ -99,8 +99,8 @@ VP_API int32_t vp_checkpoint_shard_count(const vp_checkpoint *checkpoint);
  * threads: reentrant */
 VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tensor *tensor, int needed);
 
-/* A packed file. vp_engine_convert writes it, and vp_engine_open uses it in place: a header, then the weights of the CPU
- * engine, byte for byte as they stand in its memory. Version 1 was bf16 only and had none of the fields behind
+/* A packed file. vp_engine_convert writes it, and vp_engine_open uses it in place: a header, then the weights of the
+ * CPU engine, byte for byte as they stand in its memory. Version 1 was bf16 only and had none of the fields behind
  * weights_bytes; a file of it is read with 16 bits everywhere. */
 #define VP_PACKED_FILE "model.packed"
 enum { VP_PACKED_VERSION = 2, VP_PACKED_HEADER_BYTES = 4096 };
@@ -126,7 +126,7 @@ VP_API void vp_packed_header(const vp_packed *packed, unsigned char header[VP_PA
 VP_API vp_result vp_checkpoint_packed(const vp_checkpoint *checkpoint, vp_packed *packed);
 /* The name of 16, 8 or 4 bits: "bf16", "int8", "int4". */
 VP_API const char *vp_packed_precision(uint32_t bits);
-/* What packed weights hold, to be shown: "int4, head int8, vision int4"; head and vision stay out where they are bf16. */
+/* What packed weights hold, to be shown: "int4, head int8, vision int4"; head and vision are named unless bf16. */
 VP_API void vp_packed_text(const vp_packed *packed, char text[40]);
 VP_API void vp_checkpoint_close(vp_checkpoint *checkpoint); /* NULL is allowed */
 

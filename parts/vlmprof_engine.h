@@ -99,8 +99,9 @@ VP_API vp_result vp_device_energy(int32_t cuda_device, double *joules, vp_error 
  * out:     engine   on success only; give it to vp_engine_close
  * returns: VP_OK; VP_ERR_RANGE a bad option, or a GEMM kernel that this processor or arithmetic lacks; VP_ERR_DEVICE
  *          the device is missing, is too old, lacks cuBLAS, or failed; VP_ERR_UNSUPPORTED a shape that the kernels
- *          lack, or packed weights in another precision or for a GPU; VP_ERR_MEMORY with the bytes asked and free; VP_ERR_NOT_FOUND
- *          or VP_ERR_MISMATCH a tensor, or packed weights of another layout; VP_ERR_INTERRUPTED by progress
+ *          lack, or packed weights in another precision or for a GPU; VP_ERR_MEMORY with the bytes asked and free;
+ *          VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor, or packed weights of another layout; VP_ERR_INTERRUPTED by
+ *          progress
  * memory:  on the device, bf16: 2 bytes a parameter (a tied head of integers is a second copy), buffers, and the
  *          KV cache: 4 bytes * kv_head_count * head_dim * blocks a position; fp32: twice that. On a GPU also 32 MiB of
  *          pinned host memory. While loading also one tensor of the checkpoint at a time
@@ -133,8 +134,8 @@ typedef struct vp_convert_options {
 } vp_convert_options;
 /* HF, bf16, seed 42, shards of 5 GB, all cores; config and directory are the caller's to fill in */
 VP_API vp_convert_options vp_convert_options_default(void);
-/* Writes the weights of a model in another form. A run of its precision gives the same bits from every form. Each file is on the
- * disk when this returns.
+/* Writes the weights of a model in another form. A run of its precision gives the same bits from every form. Each file
+ * is on the disk when this returns.
  * returns: VP_OK; VP_ERR_RANGE a bad option; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor; VP_ERR_UNSUPPORTED a shape
  *          that the kernels lack; VP_ERR_WRITE no room, or a file cannot be written; VP_ERR_MEMORY; VP_ERR_INTERRUPTED
  *          by progress. What was written then stays behind

@@ -202,6 +202,16 @@ static void test_packed_pinned(const vp_model_config *c, const vp_checkpoint *cp
     free(file);
 }
 
+static void packed_refused(const char *what, const vp_engine_options *o, vp_result code, const char *text) {
+    vp_engine *engine = NULL;
+    vp_error error;
+    check_case("packed weights: %s", what);
+    memset(&error, 0, sizeof error);
+    CHECK_INT(vp_engine_open(o, &engine, &error), code);
+    CHECK(!engine && error.code == code);
+    if (!CHECK(strstr(error.text, text) != NULL)) printf("  (%s)\n", error.text);
+}
+
 /* ------------------------------------------------------------------------------------------------------ packed integers */
 typedef struct precision { vp_weights blocks, head, vision; } precision;
 /* an engine of a checkpoint (NULL: synthetic) whose linears hold such weights; answer: of the test's request, or NULL */
@@ -213,6 +223,13 @@ static vp_engine *engine_of(const vp_model_config *c, const vp_checkpoint *cp, c
     if (!CHECK_INT(vp_engine_open(&o, &engine, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return NULL; }
     if (a) request_once(engine, c, a);
     return engine;
+}
+static void write_header(const vp_packed *packed) {
+    unsigned char header[VP_PACKED_HEADER_BYTES];
+    FILE *f = fopen(in_folder(VP_PACKED_FILE), "r+b");
+    vp_packed_header(packed, header);
+    CHECK(f && fwrite(header, 1, sizeof header, f) == sizeof header);
+    if (f) fclose(f);
 }
 /* The bytes of a packed file are those that an engine makes when it opens the original in the same precision, and `answers` the same. */
 static void test_integers(const char *name, const vp_model_config *c, const vp_checkpoint *original, const precision *weights, int answers) {
@@ -239,11 +256,42 @@ static void test_integers(const char *name, const vp_model_config *c, const vp_c
     vp_engine_close(other);
     vp_checkpoint_close(cp);
 }
+/* whole headers over the bytes of an int4 file that say something else of them */
+static void test_integers_refused(const vp_model_config *c, const vp_checkpoint *original) {
+    static const precision int4 = {VP_WEIGHTS_INT4, VP_WEIGHTS_BF16, VP_WEIGHTS_BF16};
+    vp_convert_options o = convert_of(c, original, VP_CONVERT_PACKED);
+    vp_checkpoint *cp = NULL;
+    vp_packed packed, other;
+    vp_error error;
+    o.weights = int4.blocks;
+    convert(&o);
+    if (!CHECK_INT(vp_checkpoint_open(folder, c, &cp, &error), VP_OK) || !CHECK_INT(vp_checkpoint_packed(cp, &packed), VP_OK)) return;
+    vp_checkpoint_close(cp);
+    for (int i = 0; i < 6; i++) {
+        vp_engine_options e = options_of(c, NULL);
+        other = packed;
+        e.weights = int4.blocks;
+        if (i == 0) other.quant_values = 64;
+        if (i == 1) other.quant_order = 2;
+        if (i == 2) { other.block_bits = 8; e.weights = VP_WEIGHTS_INT8; }
+        if (i == 3) { other.vision_bits = 4; e.vision_weights = VP_WEIGHTS_INT4; }
+        if (i == 4) { other.version = 1; e.weights = VP_WEIGHTS_BF16; }
+        write_header(&other);
+        cp = NULL;
+        CHECK_INT(vp_checkpoint_open(folder, c, &cp, &error), VP_OK);
+        e.checkpoint = cp;
+        if (i == 5) e.weights = VP_WEIGHTS_BF16;
+        if (i < 5) packed_refused("integers that their header tells wrong", &e, VP_ERR_MISMATCH, "convert the original folder again");
+        else packed_refused("int4 is not bf16", &e, VP_ERR_UNSUPPORTED, "they are int4; another precision needs the folder they were made of");
+        vp_checkpoint_close(cp);
+    }
+}
 static void test_integers_of_models(const vp_model_config *tiny_a, const vp_checkpoint *cp) {
     static const char *const names[] = {"tiny", "tiny-dense", "tiny-qwen3-vl-moe", "tiny-gemma3"}; /* a tied head is a copy of its own */
     static const precision mixed[] = {{VP_WEIGHTS_INT8, VP_WEIGHTS_BF16, VP_WEIGHTS_BF16}, {VP_WEIGHTS_INT4, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4},
                                       {VP_WEIGHTS_BF16, VP_WEIGHTS_INT4, VP_WEIGHTS_BF16}, {VP_WEIGHTS_INT4, VP_WEIGHTS_BF16, VP_WEIGHTS_INT8}};
     vp_model_config c;
+    test_integers_refused(tiny_a, cp);
     for (int i = 0; i < 4; i++) {
         test_integers("tiny-a", tiny_a, cp, &mixed[i], 1);
         if (!CHECK_INT(vp_model_config_preset(names[i], &c), VP_OK)) continue;
@@ -252,15 +300,6 @@ static void test_integers_of_models(const vp_model_config *tiny_a, const vp_chec
 }
 
 /* -------------------------------------------------------------------------------------------------- packed in the engine */
-static void packed_refused(const char *what, const vp_engine_options *o, vp_result code, const char *text) {
-    vp_engine *engine = NULL;
-    vp_error error;
-    check_case("packed weights: %s", what);
-    memset(&error, 0, sizeof error);
-    CHECK_INT(vp_engine_open(o, &engine, &error), code);
-    CHECK(!engine && error.code == code);
-    if (!CHECK(strstr(error.text, text) != NULL)) printf("  (%s)\n", error.text);
-}
 static vp_result count_call(void *user, const char *what, int64_t done, int64_t total) {
     (void)what; (void)done; (void)total;
     ++*(int *)user;
@@ -273,9 +312,8 @@ static void test_packed_engine(const vp_model_config *c, const vp_checkpoint *or
     vp_packed packed, other;
     vp_engine *engine = NULL;
     vp_error error;
-    unsigned char header[VP_PACKED_HEADER_BYTES];
+    static answer packed_now, packed_once;
     int calls = 0;
-    FILE *f;
     convert(&o);
     check_case("packed weights are used where they are mapped");
     if (!CHECK_INT(vp_checkpoint_open(folder, c, &cp, &error), VP_OK) || !CHECK_INT(vp_checkpoint_packed(cp, &packed), VP_OK)) return;
@@ -307,13 +345,17 @@ static void test_packed_engine(const vp_model_config *c, const vp_checkpoint *or
     CHECK_INT(vp_engine_convert(&o, &error), VP_ERR_UNSUPPORTED);
     CHECK(strstr(error.text, "the folder they were made of"));
     vp_checkpoint_close(cp);
+    check_case("packed weights of version 1");
+    answer_of_folder(c, &packed_now);
+    other = packed;
+    other.version = 1;
+    write_header(&other);
+    answer_of_folder(c, &packed_once);
+    CHECK(same(&packed_now, &packed_once, c));
     for (int i = 0; i < 2; i++) { /* headers that are whole, of another program */
         other = packed;
         if (i) other.weights_bytes -= 64; else other.panel_columns = 16;
-        vp_packed_header(&other, header);
-        f = fopen(in_folder(VP_PACKED_FILE), "r+b");
-        if (!CHECK(f && fwrite(header, 1, sizeof header, f) == sizeof header)) return;
-        fclose(f);
+        write_header(&other);
         if (i) CHECK_INT(truncate(in_folder(VP_PACKED_FILE), (off_t)(VP_PACKED_HEADER_BYTES + other.weights_bytes)), 0);
         cp = NULL;
         CHECK_INT(vp_checkpoint_open(folder, c, &cp, &error), VP_OK);
@@ -349,6 +391,10 @@ static void test_errors(const vp_model_config *c, const vp_checkpoint *cp) {
     o = good; o.threads = -1; refused("threads -1", &o, VP_ERR_RANGE, "convert options");
     o = good; o.threads = VK_THREADS_MAX + 1; refused("too many threads", &o, VP_ERR_RANGE, "convert options");
     o = good; o.shard_bytes = 0; refused("empty shards", &o, VP_ERR_RANGE, "convert options");
+    o = good; o.weights = VP_WEIGHTS_INT4; refused("integers in safetensors", &o, VP_ERR_RANGE, "convert options");
+    o = good; o.vision_weights = VP_WEIGHTS_INT8; refused("integers of the tower in safetensors", &o, VP_ERR_RANGE, "convert options");
+    o = good; o.layout = VP_CONVERT_PACKED; o.weights = VP_WEIGHTS_FP32; refused("packed fp32", &o, VP_ERR_RANGE, "convert options");
+    o = good; o.layout = VP_CONVERT_PACKED; o.head_weights = (vp_weights)9; refused("an unknown precision", &o, VP_ERR_RANGE, "convert options");
     o = good; o.layout = (vp_convert_layout)7; refused("an unknown layout", &o, VP_ERR_RANGE, "convert options");
     for (int packed = 0; packed < 2; packed++) {
         o = good;

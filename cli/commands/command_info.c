@@ -225,8 +225,8 @@ static void print_model(const struct model *model, const struct holdings *holdin
         vp_packed packed;
         char held[40] = "";
         if (is_packed(model, &packed)) vp_packed_text(&packed, held);
-        print_plain("files       %lld tensors (%s%s", (long long)holdings->tensors, held[0] ? "packed for the CPU, " : "",
-                    held);
+        print_plain("files       %lld tensors (%s%s", (long long)holdings->tensors,
+                    held[0] ? "packed for the CPU, " : "", held);
         for (int i = 0, shown = 0; i < VP_DTYPE_COUNT; i++)
             if (holdings->dtypes[i])
                 print_plain("%s%lld %s", shown++ ? ", " : "", (long long)holdings->dtypes[i], DTYPE_KEYS[i]);

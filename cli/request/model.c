@@ -266,12 +266,13 @@ int is_packed(const struct model *model, vp_packed *packed) {
     return model->checkpoint && vp_checkpoint_packed(model->checkpoint, packed ? packed : &found) == VP_OK;
 }
 const char *const PRECISION_OPTIONS[PRECISIONS] = {"weights", "head_weights", "vision_weights"};
-static int refuse_precision(const struct model *model, const vp_packed *packed, const char *option, const char *wanted) {
-    char holds[40];
-    vp_packed_text(packed, holds);
+static int refuse_precision(const struct model *model, const vp_packed *packed, const char *option,
+                            const char *wanted) {
+    char held[40];
+    vp_packed_text(packed, held);
     return complain(EXIT_INPUT,
-                    "%s: the packed weights are %s, not --%s %s: leave the option out, or give the folder that they were "
-                    "made of", model->name, holds, option, wanted);
+                    "%s: the packed weights are %s, not --%s %s: leave the option out, or give the folder they were "
+                    "made of", model->name, held, option, wanted);
 }
 /* The precisions of packed weights stand in for those that are not given. */
 static int take_packed_precisions(const struct options *options, struct model *model) {
