@@ -850,7 +850,7 @@ KERNEL(k_read, float *sums, const float *from, int count, int streams) {
 static int64_t vk_element(int wide) { return wide ? 4 : 2; }
 static int64_t vk_weight_bytes(const vk_linear *linear) {
     int64_t weights = (int64_t)linear->n * linear->k;
-    if (linear->bits) return weights * linear->bits / 8 + weights / VK_QUANT_BLOCK * 4;
+    if (linear->bits) return weights * linear->bits / 8 + weights / VK_QUANT_BLOCK * 2;
     return weights * vk_element(linear->wide);
 }
 /* FLOPs of a value's activation */

@@ -57,6 +57,9 @@ typedef struct vp_engine_options {
 /* bf16, seed 42, device auto, measured kernels, all cores; config, max_sequence and max_views are the caller's to
  * fill in */
 VP_API vp_engine_options vp_engine_options_default(void);
+/* of the generator of synthetic weights: one seed gives the same bits on all devices and with any number of threads, as
+ * long as this stays what it is. It is in a sweep's fingerprint: a sweep does not go on with other weights. */
+#define VP_SYNTHETIC_VERSION 1
 
 /* ---- CUDA devices. The GPU code exists only if vlmprof_kernels.cu, compiled by nvcc, is linked in addition to the
  * object that a C compiler makes of it. */
@@ -144,6 +147,15 @@ VP_API vp_convert_options vp_convert_options_default(void);
 VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *error);
 
 /* ---- what an engine is made of, and what its device can do */
+/* What vp_engine_open took, by part, ns */
+typedef struct vp_opening {
+    int64_t device_ns;  /* the device made ready, its kernels measured and chosen */
+    int64_t memory_ns;  /* memory asked for, tables filled */
+    int64_t weights_ns; /* weights read or drawn, laid out, quantised: the system gives their pages here; 0: packed */
+    int64_t pages_ns;   /* all pages of a packed file brought into memory, so that no request waits for them */
+    uint64_t page_bytes;
+} vp_opening;
+VP_API vp_opening vp_engine_opening(const vp_engine *engine);
 VP_API uint64_t vp_engine_bytes(const vp_engine *engine); /* weights + cache + scratch, on the device */
 /* what vp_engine_bytes is made of, and what the host holds beside it */
 typedef struct vp_memory_block {

@@ -187,21 +187,38 @@ static void test_shards(const vp_model_config *c, const vp_checkpoint *cp) {
     check_values(c, cp, 0);
 }
 /* the bytes of a packed file are what a version stands for */
-static void test_packed_pinned(const vp_model_config *c, const vp_checkpoint *cp) {
-    vp_convert_options o = convert_of(c, cp, VP_CONVERT_PACKED);
+static void check_pinned(const vp_convert_options *o, int64_t want_bytes, uint64_t want) {
     size_t bytes = 0;
     char *file;
     uint64_t hash = UINT64_C(14695981039346656037);
-    check_case("packed: the layout is pinned; where this fails by intent, VP_PACKED_VERSION goes up with it");
-    convert(&o);
+    convert(o);
     file = check_read(in_folder(VP_PACKED_FILE), &bytes);
     for (size_t i = VP_PACKED_HEADER_BYTES; file && i < bytes; i++) hash = (hash ^ (unsigned char)file[i]) * UINT64_C(1099511628211);
-    CHECK_INT(bytes, 3265024);
-    if (!CHECK(hash == UINT64_C(0xbf4162fcaaf9ce9f))) printf("  (%016llx)\n", (unsigned long long)hash);
-    CHECK_INT(VP_PACKED_VERSION, 2);
+    CHECK_INT((int64_t)bytes, want_bytes);
+    if (!CHECK(hash == want)) printf("  (%016llx)\n", (unsigned long long)hash);
     free(file);
 }
+static void test_packed_pinned(const vp_model_config *c, const vp_checkpoint *cp) {
+    vp_convert_options o = convert_of(c, cp, VP_CONVERT_PACKED);
+    check_case("packed: the layout is pinned; where this fails by intent, VP_PACKED_VERSION goes up with it");
+    check_pinned(&o, 3265024, UINT64_C(0xbf4162fcaaf9ce9f));
+    CHECK_INT(VP_PACKED_VERSION, 2);
+    check_case("packed: that of integers, too; where this fails by intent, VK_QUANT_ORDER goes up with it");
+    o.weights = VP_WEIGHTS_INT8;
+    check_pinned(&o, 1, 1);
+    o.weights = VP_WEIGHTS_INT4;
+    check_pinned(&o, 1, 1);
+    CHECK_INT(VK_QUANT_ORDER, 1);
+}
+/* so are those of a seed */
+static void test_synthetic_pinned(const vp_model_config *c) {
+    vp_convert_options o = convert_of(c, NULL, VP_CONVERT_PACKED);
+    check_case("synthetic weights are pinned; where this fails by intent, VP_SYNTHETIC_VERSION goes up with it");
+    CHECK_INT(VP_SYNTHETIC_VERSION, 1);
+    check_pinned(&o, 3068416, UINT64_C(0x8f44cdb4c2acf50d));
+}
 
+/* an engine does not open, for this reason */
 static void packed_refused(const char *what, const vp_engine_options *o, vp_result code, const char *text) {
     vp_engine *engine = NULL;
     vp_error error;
@@ -437,6 +454,7 @@ int main(void) {
     for (int i = 0; i < PATCHES; i++) masks[i] = i < 500 ? 1.0f : 0.5f;
     vp_model_config_preset("tiny", &tiny);
     test_forms("synthetic tiny", &tiny, NULL, 4 * 5 + 1 + 9 + 5 * 10); /* norms, biases, routers, pad_embed, positions, class_embedding */
+    test_synthetic_pinned(&tiny);
     if (open_golden("tiny-a", &a, &cp_a)) {
         test_forms("tiny-a", &a, cp_a, 0);
         test_shards(&a, cp_a);

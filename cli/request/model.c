@@ -66,7 +66,7 @@ int model_load_preset(struct model *model) {
     }
     if (result != VP_OK)
         return complain(exit_code_of(result), "--synthetic %s: %s", model->name, vp_result_text(result));
-    model->identity = hash_text(HASH_START, model->name);
+    model->identity = hash_number(hash_text(HASH_START, model->name), VP_SYNTHETIC_VERSION);
     snprintf(model->class_name, sizeof model->class_name, "preset");
     if (!model_is_molmo(model))
         return other_files_preset(model->name, &model->config, &model->other, &model->ids, &model->tokenizer);

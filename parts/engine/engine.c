@@ -31,6 +31,8 @@ VP_API int vp_engine_broken(const vp_engine *engine) {
     return engine->queue->error != 0; /* vk_recover has forgotten all others */
 }
 
+VP_API vp_opening vp_engine_opening(const vp_engine *engine) { return engine->opening; }
+
 VP_API uint64_t vp_engine_bytes(const vp_engine *engine) { return engine->memory_bytes; }
 
 static vp_result vk_check_options(const vp_engine_options *options, vp_error *error) {
@@ -191,17 +193,25 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
     vp_engine *opened;
     vp_packed mapped;
     const vp_packed *packed = NULL;
+    int64_t at[4] = { vp_clock_ns() }; /* begun; device, memory and weights ready */
     if (result != VP_OK) return result;
     if (options->checkpoint && vp_checkpoint_packed(options->checkpoint, &mapped) == VP_OK) packed = &mapped;
     opened = calloc(1, sizeof *opened);
     if (!opened) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
     result = vk_begin(options, packed, opened, error);
+    at[1] = vp_clock_ns();
     if (result == VP_OK) result = vk_allocate(opened, packed, error);
+    at[2] = vp_clock_ns();
     if (result == VP_OK && !packed) result = vk_load(opened, options, error);
     if (result == VP_OK) {
         opened->backend->mark(opened->queue, 0, NULL);
         result = opened->backend->wait(opened->queue, 0, error);
     }
+    at[3] = vp_clock_ns();
+    opened->opening.device_ns = at[1] - at[0];
+    opened->opening.memory_ns = at[2] - at[1];
+    if (!packed) opened->opening.weights_ns = at[3] - at[2];
+    else if (result == VP_OK) vk_bring_pages(opened);
     if (result != VP_OK) {
         if (opened->queue) vk_recover(opened);
         vp_engine_close(opened);
