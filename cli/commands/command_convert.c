@@ -428,6 +428,10 @@ static int convert_inputs(struct convert_job *job) {
     if ((code = job->model.synthetic ? model_load_preset(&job->model) : model_load_folder(&job->model)) != 0
         || (code = checkpoint_open(&job->model)) != 0)
         return code;
+    if (job->model.synthetic && job->model.config.architecture != VP_ARCHITECTURE_MOLMOE)
+        return complain(EXIT_USAGE,
+                        "convert --synthetic takes molmoe-1b and tiny: a folder of %s would lack its config.json; run, "
+                        "sweep and selftest take --synthetic %s", job->model.name, job->model.name);
     if (is_packed(&job->model, NULL))
         return complain(EXIT_INPUT, "%s: the weights are packed already; give the folder they were made of",
                         job->model.name);
