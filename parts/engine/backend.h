@@ -255,7 +255,7 @@ typedef struct vk_extent {
 
 typedef struct vk_setup {
     int device, threads, wide;
-    int events_only, dependent, wgmma_linears; /* GPU: vp_gpu_switch */
+    int events_only, dependent, wgmma_linears, tuned; /* GPU: vp_gpu_switch */
     const char *gemm;
 } vk_setup;
 
