@@ -30,7 +30,7 @@ static const struct option_spec CONVERT_OPTIONS[] = {
     {"layout", CHOICE, "FORM", "hf", 0, 0, "hf packed",
      "hf: bf16 safetensors, for any device and other programs; packed: what the CPU maps as it is"},
     {"weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4",
-     "packed: of the language model's blocks, as run has it; int8 and int4 open at once, too"},
+     "packed: of the language model's blocks, as run --weights makes them"},
     OPTION_HEAD_WEIGHTS,
     OPTION_VISION_WEIGHTS,
     {"max_shard_mb", COUNT, "N", "5000", 1, 1000000, NULL, "hf: most MB of tensors in one file"},
