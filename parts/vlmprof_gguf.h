@@ -1716,7 +1716,7 @@ static vp_result vp_impl_gguf_join(vp_impl_gguf_gather *gather, const vp_gguf_te
 static vp_result vp_impl_gguf_gather_pieces(vp_impl_gguf_gather *gather, const vp_tensor_spec *spec,
                                             char (*names)[128], int count, int32_t cut,
                                             vp_named_tensor *made) {
-    const vp_gguf_tensor *pieces[3];
+    const vp_gguf_tensor *pieces[3] = {NULL, NULL, NULL};
     vp_tensor_spec share = *spec;
     vp_result result = VP_OK;
     uint64_t step = 0;
