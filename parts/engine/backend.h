@@ -156,7 +156,7 @@ typedef struct vk_linear {
      * Such a layer gives f32: only the _F32 epilogues */
     int wide;
     int bits; /* 8 or 4: integers with a scale per row and VK_QUANT_BLOCK values; 0: in-type */
-    uint16_t *scales; /* bf16, of integers, row after row behind them if the backend says row_major; panels hold their own */
+    uint16_t *scales; /* bf16, row after row behind the integers if the backend says row_major; panels hold their own */
 } vk_linear;
 enum { VK_QUANT_BLOCK = 32 };
 

@@ -29,8 +29,8 @@ template <int BITS> FN uint4 vk_quant_widen(uint32_t word, uint32_t next, float 
     return make_uint4(two[0], two[1], two[2], two[3]);
 }
 /* out bf16: `count` times eight values of integers that follow each other */
-KERNEL(k_quant_widen, uint4 *__restrict__ out, const uint32_t *__restrict__ weights, const uint16_t *__restrict__ scales,
-       int count, int bits) {
+KERNEL(k_quant_widen, uint4 *__restrict__ out, const uint32_t *__restrict__ weights,
+       const uint16_t *__restrict__ scales, int count, int bits) {
     int i = (int)BLK * NTID + TID;
     float scale;
     if (i >= count) return;
@@ -56,7 +56,8 @@ FN vk_quant_piece vk_quant_begin(const vk_group *group, const char *scales) {
         row = c < group->n ? is_up ? group->n + c : c : 0; /* what is not there meets results that are dropped */
     size_t block = ((size_t)row * (size_t)group->k_padded + (size_t)k) / VK_QUANT_BLOCK;
     vk_quant_piece piece = { (const uint4 *)(const void *)group->weights + block * (BITS / 4),
-                             (const uint16_t *)(const void *)scales + block, { { 0, 0, 0, 0 }, { 0, 0, 0, 0 } }, 0.0f, k };
+                             (const uint16_t *)(const void *)scales + block,
+                             { { 0, 0, 0, 0 }, { 0, 0, 0, 0 } }, 0.0f, k };
     return piece;
 }
 template <int BITS> FN void vk_quant_bring(vk_quant_piece *piece, int k_padded) {
