@@ -57,6 +57,7 @@ changed('merges-in-pairs', lambda t: t['model'].update(merges=[m.split(' ', 1) i
 changed('merge-unknown', lambda t: t['model']['merges'].append('x qq'))
 changed('byte-fallback', lambda t: t['model'].update(byte_fallback=True))
 changed('id-twice', lambda t: t['added_tokens'][1].update(id=0))
+changed('ignore-merges', lambda t: (t['model'].update(ignore_merges=True), t['model']['vocab'].update(bab=10)))
 changed('id-far', lambda t: t['added_tokens'][1].update(id=1 << 22))
 changed('stripping', lambda t: t['added_tokens'][1].update(lstrip=True, rstrip=True, single_word=True))
 changed('truncation', lambda t: t.update(truncation={'max_length': 3, 'strategy': 'LongestFirst', 'stride': 0, 'direction': 'Right'}))
