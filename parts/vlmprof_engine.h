@@ -32,14 +32,20 @@ typedef struct vp_engine vp_engine;
 
 /* not VP_OK: stop with VP_ERR_INTERRUPTED */
 typedef vp_result (*vp_progress)(void *user, const char *what, int64_t done, int64_t total);
-/* what a GPU does differently, a bit each. EVENTS: launches are timed by events, also where CUPTI is there. DEPENDENT:
- * in decode steps a kernel asks for its weights while the one before it still runs (programmatic dependent launch; from
- * compute capability 9.0 on); the same bits, but what it gains was never measured. With events around launches there is
- * nothing to gain. WGMMA: on Hopper linears of many rows go by our own kernels, as experts do, instead of cuBLAS */
-typedef enum vp_gpu_switch { VP_GPU_EVENTS = 1, VP_GPU_DEPENDENT = 2, VP_GPU_WGMMA = 4 } vp_gpu_switch;
+/* what a GPU does differently, a bit each. EVENTS: launches are timed by events, also where CUPTI is there.
+ * DEPENDENT: in decode steps a kernel asks for its weights while the one before it still runs (programmatic
+ * dependent launch; from compute capability 9.0 on); the same bits, but what it gains was never measured. With
+ * events around launches there is nothing to gain. WGMMA: on Hopper linears of many rows go by our own kernels, as
+ * experts do, instead of cuBLAS. TUNED: the first product of each shape times 8 algorithms of cuBLAS and keeps the
+ * fastest, in warm-up requests; which one that is, and so the last bits of results, may differ from one process to
+ * the next */
+typedef enum vp_gpu_switch {
+    VP_GPU_EVENTS = 1, VP_GPU_DEPENDENT = 2, VP_GPU_WGMMA = 4, VP_GPU_TUNED = 16
+} vp_gpu_switch;
 typedef struct vp_engine_options {
     const vp_model_config *config;
-    /* NULL: synthetic weights from `seed`; packed weights are used where they lie: bf16 on the CPU only */
+    /* NULL: synthetic weights from `seed`; packed weights are used where they lie, on the CPU only, and the three
+     * precisions below must be theirs (vp_checkpoint_packed) */
     const vp_checkpoint *checkpoint;
     uint64_t seed;
     vp_weights weights;
@@ -101,8 +107,9 @@ VP_API vp_result vp_device_energy(int32_t cuda_device, double *joules, vp_error 
  * out:     engine   on success only; give it to vp_engine_close
  * returns: VP_OK; VP_ERR_RANGE a bad option, or a GEMM kernel that this processor or arithmetic lacks; VP_ERR_DEVICE
  *          the device is missing, is too old, lacks cuBLAS, or failed; VP_ERR_UNSUPPORTED a shape that the kernels
- *          lack, or packed weights in fp32 or for a GPU; VP_ERR_MEMORY with the bytes asked and free; VP_ERR_NOT_FOUND
- *          or VP_ERR_MISMATCH a tensor, or packed weights of another layout; VP_ERR_INTERRUPTED by progress
+ *          lack, or packed weights in another precision or for a GPU; VP_ERR_MEMORY with the bytes asked and free;
+ *          VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor, or packed weights of another layout; VP_ERR_INTERRUPTED by
+ *          progress
  * memory:  on the device, bf16: 2 bytes a parameter (a tied head of integers is a second copy), buffers, and the
  *          KV cache: 4 bytes * kv_head_count * head_dim * blocks a position; fp32: twice that. On a GPU also 32 MiB of
  *          pinned host memory. While loading also one tensor of the checkpoint at a time
@@ -119,7 +126,8 @@ VP_API vp_result vp_engine_needs(const vp_engine_options *options, uint64_t *byt
 
 /* HF: model.safetensors, or shards and their index, with the names of vp_model_tensor. Values are bf16, except those
  * that bf16 would change and that the engine keeps in fp32 (norms, biases, router, positions). PACKED:
- * VP_PACKED_FILE, which vp_engine_open uses without a copy. */
+ * VP_PACKED_FILE, which vp_engine_open uses without a copy: linears hold what they would after opening with the same
+ * precisions. */
 typedef enum vp_convert_layout { VP_CONVERT_HF, VP_CONVERT_PACKED } vp_convert_layout;
 typedef struct vp_convert_options {
     const vp_model_config *config;
@@ -127,14 +135,15 @@ typedef struct vp_convert_options {
     uint64_t seed;
     const char *directory;           /* is there; files of the names above are overwritten */
     vp_convert_layout layout;
+    vp_weights weights, head_weights, vision_weights; /* as vp_engine_options has them, never FP32; HF: BF16 only */
     uint64_t shard_bytes;            /* HF: most bytes of tensors in one file, where not one tensor alone has more */
     int32_t threads;                 /* 0: all cores this process may use */
     vp_progress progress; void *progress_user;
 } vp_convert_options;
-/* HF, seed 42, shards of 5 GB, all cores; config and directory are the caller's to fill in */
+/* HF, bf16, seed 42, shards of 5 GB, all cores; config and directory are the caller's to fill in */
 VP_API vp_convert_options vp_convert_options_default(void);
-/* Writes the weights of a model in another form. A bf16 run gives the same bits from every form. Each file is on the
- * disk when this returns.
+/* Writes the weights of a model in another form. A run of its precision gives the same bits from every form. Each file
+ * is on the disk when this returns.
  * returns: VP_OK; VP_ERR_RANGE a bad option; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor; VP_ERR_UNSUPPORTED a shape
  *          that the kernels lack; VP_ERR_WRITE no room, or a file cannot be written; VP_ERR_MEMORY; VP_ERR_INTERRUPTED
  *          by progress. What was written then stays behind

@@ -667,7 +667,7 @@ static void test_integers(void) {
     CHECK_INT(cli("run --synthetic tiny -p What --device cpu --max_new_tokens 2"), 0);
     CHECK(last.out && strstr(last.out, " s, weights drawn in "));
     CHECK_INT(cli("run --model %F/packed -p What --device cpu --weights int8 --max_new_tokens 2"), 3);
-    CHECK(last.err && strstr(last.err, "int8 and int4 need the folder"));
+    CHECK(last.err && strstr(last.err, "the packed weights are bf16, not --weights int8"));
 }
 
 int main(void) {

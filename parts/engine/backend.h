@@ -158,7 +158,8 @@ typedef struct vk_linear {
     int bits; /* 8 or 4: integers with a scale per row and VK_QUANT_BLOCK values; 0: in-type */
     uint16_t *scales; /* bf16, row after row behind the integers if the backend says row_major; panels hold their own */
 } vk_linear;
-enum { VK_QUANT_BLOCK = 32 };
+/* VK_QUANT_ORDER: in packed files the number of the order that quant_rows.h describes; another order, another number */
+enum { VK_QUANT_BLOCK = 32, VK_QUANT_ORDER = 1 };
 
 /* y (in-type [m, ldy], or f32 [m, ldy] for the _F32 ones) = epilogue(x W^T + bias); ADD: y +=. GELU is the exact one,
  * GELU_TANH its approximation. */
@@ -254,7 +255,7 @@ typedef struct vk_extent {
 
 typedef struct vk_setup {
     int device, threads, wide;
-    int events_only, dependent, wgmma_linears; /* GPU: vp_gpu_switch */
+    int events_only, dependent, wgmma_linears, tuned; /* GPU: vp_gpu_switch */
     const char *gemm;
 } vk_setup;
 

@@ -342,7 +342,7 @@ vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *erro
                  (double)engine->weights_bytes / 1e9, (double)buffers.used / 1e9, engine->max_sequence,
                  engine->max_views, (double)free_bytes / 1e9, engine->backend->host_memory ? "this machine" : "the GPU",
                  engine->wide ? "--weights bf16 halves it; "
-                 : !engine->bits.blocks ? "--weights int8 and int4 need half and a third; " : "",
+                 : !engine->bits.blocks && !packed ? "--weights int8 and int4 need half and a third; " : "",
                  hopeless ? "the weights alone do not fit"
                           : "smaller: fewer crops, a shorter prompt, fewer new tokens");
         return vp_fail(error, VP_ERR_MEMORY, -1, "engine memory", text);

@@ -22,6 +22,14 @@ int vk_host_threads(int wanted) {
 #endif
 }
 
+static int vk_bits_of(vp_weights weights) {
+    return weights == VP_WEIGHTS_INT8 ? 8 : weights == VP_WEIGHTS_INT4 ? 4 : 0;
+}
+vk_precision vk_precision_of(vp_weights blocks, vp_weights head, vp_weights vision) {
+    const vk_precision bits = { vk_bits_of(blocks), vk_bits_of(head), vk_bits_of(vision) };
+    return bits;
+}
+
 void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int inputs, int has_bias, int wide, int bits) {
     linear->n = outputs;
     linear->k = inputs;
