@@ -1491,8 +1491,8 @@ enum {
     VK_ATTENTION_ROWS = 640,        /* queries whose scores are held at once: all of a ViT view */
     VK_RECORDINGS = 512,            /* decode steps kept as graphs; the oldest makes room: a sweep visits its
                                      * configurations in turn */
-    VK_PLANS = 1024,                /* shapes of products whose algorithms are kept; the oldest makes room: 7 a number of
-                                     * views, and if tuned 5 a length of the prompt */
+    VK_PLANS = 1024,                /* shapes of products whose algorithms are kept; the oldest makes room: 7 a number
+                                     * of views, and if tuned 5 a length of the prompt */
     VK_LT_ALGORITHMS = 8,
     VK_LT_ROUNDS = 3,
     VK_FACTS = 64,                  /* kernels whose registers are remembered */
