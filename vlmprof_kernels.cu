@@ -3189,10 +3189,6 @@ static const vk_backend vk_cuda_backend = {
 extern "C" const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
 #else /* !VK_CUDA */
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* =================================================================================================== gemm >>gemm
  * y[m, n] = x[m, k] W[n, k]^T on the CPU. Weights are packed once, at load, into panels of 32 rows of W:
  *   bf16  [n / 32][k / 2][32][2]   pairs along k, as AMX and AVX-512 BF16 read them; AVX2 and plain C split a pair by
@@ -3894,8 +3890,4 @@ static const vk_backend vk_cpu_backend = {
     vk_cpu_telemetry_here, vk_cpu_energy, NULL, 0, NULL, NULL, NULL, NULL, NULL, vk_cpu_together
 };
 const vk_backend *vk_cpu_code(void) { return &vk_cpu_backend; }
-
-#ifdef __cplusplus
-}
-#endif
 #endif /* !VK_CUDA */
