@@ -35,8 +35,12 @@ typedef vp_result (*vp_progress)(void *user, const char *what, int64_t done, int
 /* what a GPU does differently, a bit each. EVENTS: launches are timed by events, also where CUPTI is there. DEPENDENT:
  * in decode steps a kernel asks for its weights while the one before it still runs (programmatic dependent launch; from
  * compute capability 9.0 on); the same bits, but what it gains was never measured. With events around launches there is
- * nothing to gain. WGMMA: on Hopper linears of many rows go by our own kernels, as experts do, instead of cuBLAS */
-typedef enum vp_gpu_switch { VP_GPU_EVENTS = 1, VP_GPU_DEPENDENT = 2, VP_GPU_WGMMA = 4 } vp_gpu_switch;
+ * nothing to gain. WGMMA: on Hopper linears of many rows go by our own kernels, as experts do, instead of cuBLAS.
+ * PERSISTENT: a decode step of MolmoE in bf16 or fp32 is one cooperative kernel, one block a multiprocessor; the same
+ * bits; not in profiles; what it gains was never measured, either */
+typedef enum vp_gpu_switch {
+    VP_GPU_EVENTS = 1, VP_GPU_DEPENDENT = 2, VP_GPU_WGMMA = 4, VP_GPU_PERSISTENT = 8
+} vp_gpu_switch;
 typedef struct vp_engine_options {
     const vp_model_config *config;
     /* NULL: synthetic weights from `seed`; packed weights are used where they lie: bf16 on the CPU only */
