@@ -126,7 +126,7 @@ $(B)/parts/vlmprof_%.o: parts/vlmprof_%.h | $(PROBED)
 	@$(CC) $(HEADER_FLAGS) -DVLMPROF_$(call UPPER,$*)_IMPLEMENTATION $(DEPENDENCIES) -x c -c $< -o $@
 $(B)/parts/engine/%.o: parts/engine/%.c | $(PROBED)
 	@echo "cc  $<"; mkdir -p $(@D)
-	@$(CC) $(ENGINE_FLAGS) -Wmissing-prototypes $(DEPENDENCIES) -c $< -o $@
+	@$(CC) $(ENGINE_FLAGS) -ffp-contract=off -Wmissing-prototypes $(DEPENDENCIES) -c $< -o $@
 $(B)/vlmprof_kernels.o: vlmprof_kernels.cu | $(PROBED)
 	@echo "cc  $<"
 	@$(CC) $(ENGINE_FLAGS) $(DEPENDENCIES) -x c -c $< -o $@

@@ -853,7 +853,7 @@ KERNEL(k_read, float *sums, const float *from, int count, int streams) {
 static int64_t vk_element(int wide) { return wide ? 4 : 2; }
 static int64_t vk_weight_bytes(const vk_linear *linear) {
     int64_t weights = (int64_t)linear->n * linear->k;
-    if (linear->bits) return weights * linear->bits / 8 + weights / VK_QUANT_BLOCK * 4;
+    if (linear->bits) return weights * linear->bits / 8 + weights / VK_QUANT_BLOCK * 2;
     return weights * vk_element(linear->wide);
 }
 /* FLOPs of a value's activation */
@@ -1494,8 +1494,10 @@ enum {
     VK_ATTENTION_ROWS = 640,        /* queries whose scores are held at once: all of a ViT view */
     VK_RECORDINGS = 512,            /* decode steps kept as graphs; the oldest makes room: a sweep visits its
                                      * configurations in turn */
-    VK_PLANS = 256,                 /* shapes of products with a bias whose algorithms are kept; the oldest makes
-                                     * room: 7 a number of views */
+    VK_PLANS = 1024,                /* shapes of products whose algorithms are kept; the oldest makes room: 7 a number of
+                                     * views, and if tuned 5 a length of the prompt */
+    VK_LT_ALGORITHMS = 8,
+    VK_LT_ROUNDS = 3,
     VK_FACTS = 64,                  /* kernels whose registers are remembered */
     VK_CAPABILITY_MIN = 80,
     VK_CUBLAS_ERROR = 100000        /* a queue's error from here on is a cuBLAS status */
@@ -1532,13 +1534,13 @@ typedef struct vk_lt { VK_LT_FUNCTIONS(VK_LT_FIELD) int present; } vk_lt;
 #undef VK_LT_FIELD
 /* y [m, n] = x W^T + bias: what an algorithm depends on. All operands and the bias begin at multiples of `alignment`
  * bytes. */
-typedef struct vk_lt_shape { int m, n, k, ldx, ldy, in, out, alignment; } vk_lt_shape;
+typedef struct vk_lt_shape { int m, n, k, ldx, ldy, in, out, alignment, biased; } vk_lt_shape;
 typedef struct vk_lt_plan {
     vk_lt_shape shape;
     cublasLtMatmulDesc_t product;
     cublasLtMatrixLayout_t w, x, y;
     cublasLtMatmulAlgo_t algorithm;
-    int usable; /* 0: this shape takes two launches */
+    int usable, tuned; /* usable 0: this shape takes two launches */
 } vk_lt_plan;
 /* a launch that is timed on its own: the events before and after it, its kernel (NULL: copies and cuBLAS's), and the
  * mark that it follows; CUPTI's records of it, and the longest kernel among them */
@@ -1553,7 +1555,7 @@ struct vk_step_plan; /* kernels/persistent.h */
 typedef struct vk_recording { uint64_t key; cudaGraphExec_t steps; struct vk_step_plan *plan; } vk_recording;
 typedef struct vk_cuda {
     vk_queue queue; /* first: a vk_queue of this backend is a vk_cuda */
-    int device, wide, multiprocessors, dependent, wgmma_linears; /* the last two: VP_GPU_DEPENDENT, VP_GPU_WGMMA */
+    int device, wide, multiprocessors, dependent, wgmma_linears, tuned; /* the last three: vp_gpu_switch */
     CUresult (*encode)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *,
                        const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle,
                        CUtensorMapL2promotion, CUtensorMapFloatOOBfill); /* NULL: no products by wgmma */
@@ -1836,6 +1838,7 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     cuda->wide = setup->wide;
     if (setup->events_only) cuda->events_only = "as asked";
     cuda->wgmma_linears = setup->wgmma_linears;
+    cuda->tuned = setup->tuned;
     cuda->dependent = setup->dependent && info.compute_major >= 9;
     if (setup->dependent && !cuda->dependent)
         vk_note(&cuda->queue, "no dependent launches: they need compute capability 9.0");
@@ -2011,89 +2014,7 @@ static void vk_cuda_product(vk_queue *queue, void *y, int ldy, cudaDataType type
                     "cublasGemmEx", VK_HERE);
     vk_end(queue);
 }
-/* How a product with a bias is done in one launch. Types are those of cublasLtMatmul's table: a bias has the type of
- * the result (cublasLt.h, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), so bf16 results need it in bf16. The workspace is
- * cuBLAS's own: there is one stream, so no two products are under way at once. Partial sums stay fp32: if products
- * are split along k, only algorithms that reduce in compute type are used. */
-static cublasStatus_t vk_lt_make(vk_cuda *cuda, vk_lt_plan *plan, const char **what) {
-    const vk_lt *lt = &cuda->lt;
-    const vk_lt_shape *shape = &plan->shape;
-    /* a search takes no more of it than how it is aligned; products bring their own */
-    const void *bias = (const void *)(size_t)shape->alignment;
-    const cublasOperation_t transposed = CUBLAS_OP_T;
-    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-    const uint64_t workspace = VK_WORKSPACE_BYTES;
-    const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, alignment = (uint32_t)shape->alignment;
-    cudaDataType in = (cudaDataType)shape->in, out = (cudaDataType)shape->out;
-    cublasLtMatmulPreference_t wish = NULL;
-    cublasLtMatmulHeuristicResult_t found;
-    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
-    int count = 0;
-#define VK_LT_TRY(field, ...) \
-    if (status == CUBLAS_STATUS_SUCCESS && (status = lt->field(__VA_ARGS__)) != CUBLAS_STATUS_SUCCESS) *what = #field
-    memset(&found, 0, sizeof found);
-    VK_LT_TRY(product_create, &plan->product, CUBLAS_COMPUTE_32F, CUDA_R_32F);
-    VK_LT_TRY(product_set, plan->product, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed);
-    VK_LT_TRY(product_set, plan->product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
-    VK_LT_TRY(product_set, plan->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
-    VK_LT_TRY(layout_create, &plan->w, in, (uint64_t)shape->k, (uint64_t)shape->n, shape->k);
-    VK_LT_TRY(layout_create, &plan->x, in, (uint64_t)shape->k, (uint64_t)shape->m, shape->ldx);
-    VK_LT_TRY(layout_create, &plan->y, out, (uint64_t)shape->n, (uint64_t)shape->m, shape->ldy);
-    VK_LT_TRY(preference_create, &wish);
-    VK_LT_TRY(preference_set, wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
-    VK_LT_TRY(preference_set, wish, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions);
-    VK_LT_TRY(preference_set, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &alignment, sizeof alignment);
-    VK_LT_TRY(preference_set, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &alignment, sizeof alignment);
-    VK_LT_TRY(preference_set, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &alignment, sizeof alignment);
-    VK_LT_TRY(preference_set, wish, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &alignment, sizeof alignment);
-    VK_LT_TRY(find, (cublasLtHandle_t)cuda->blas.handle, plan->product, plan->w, plan->x, plan->y, plan->y, wish, 1,
-              &found, &count);
-#undef VK_LT_TRY
-    if (wish) lt->preference_destroy(wish);
-    if (status == CUBLAS_STATUS_SUCCESS) status = count > 0 ? found.state : CUBLAS_STATUS_NOT_SUPPORTED;
-    plan->algorithm = found.algo;
-    return status;
-}
-/* The plan for this shape, made at its first use: this takes host time, in warm-up requests. NULL: two launches, and
- * a note says so. */
-static vk_lt_plan *vk_lt_find(vk_queue *queue, const vk_lt_shape *shape, const void *bias) {
-    vk_cuda *cuda = vk_cuda_of(queue);
-    vk_lt_plan *plan;
-    const char *what = "find";
-    char text[160];
-    cublasStatus_t status;
-    if (!cuda->lt.present) return NULL;
-    if (!bias) vk_note(queue, "a product and its bias take two launches: the bias has no bf16 form");
-    if (!bias) return NULL;
-    for (int i = 0; i < VK_PLANS && cuda->plans[i].shape.m; i++)
-        if (!memcmp(&cuda->plans[i].shape, shape, sizeof *shape)) return cuda->plans[i].usable ? &cuda->plans[i] : NULL;
-    plan = &cuda->plans[cuda->next_plan];
-    cuda->next_plan = (cuda->next_plan + 1) % VK_PLANS;
-    vk_lt_forget(&cuda->lt, plan);
-    plan->shape = *shape;
-    status = vk_lt_make(cuda, plan, &what);
-    plan->usable = status == CUBLAS_STATUS_SUCCESS;
-    if (plan->usable) return plan;
-    snprintf(text, sizeof text, "a product of %d x %d x %d and its bias take two launches: cublasLt's %s, status %d",
-             shape->m, shape->n, shape->k, what, (int)status);
-    vk_note(queue, text);
-    return NULL;
-}
-/* ends what the caller's vk_begin began */
-static void vk_lt_product(vk_queue *queue, const vk_lt_plan *plan, void *y, const void *x, const vk_linear *linear,
-                          const void *bias, float beta) {
-    const float one = 1.0f;
-    vk_cuda *cuda = vk_cuda_of(queue);
-    vk_cublas_check(queue, cuda->lt.product_set(plan->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias),
-                    "cublasLtMatmulDescSetAttribute", VK_HERE);
-    if (queue->error) return;
-    vk_cublas_check(queue,
-                    cuda->lt.multiply((cublasLtHandle_t)cuda->blas.handle, plan->product, &one, linear->weights,
-                                      plan->w, x, plan->x, &beta, y, plan->y, y, plan->y, &plan->algorithm,
-                                      cuda->workspace, VK_WORKSPACE_BYTES, cuda->stream),
-                    "cublasLtMatmul", VK_HERE);
-    vk_end(queue);
-}
+#include "kernels/lt_products.h"
 /* One launch; or, with a bias that cublasLt does not add, two: first the bias, then a product that adds to it. Both
  * ways add the bias to fp32 sums, which are rounded to bf16 for bf16 results. QuickGELU, which no library has, is
  * one launch more. */
@@ -2107,15 +2028,18 @@ static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int
             operands = ((int64_t)linear->n + m) * linear->k * (linear->wide ? 4 : 2), element = out_wide ? 4 : 2,
             touched = results * element * (add ? 2 : 1);
     size_t starts = (size_t)y | (size_t)x | (size_t)linear->weights | (size_t)bias | 64; /* the arena's */
-    vk_lt_shape shape = { m, linear->n, linear->k_padded, ldx, ldy, (int)in, (int)out, (int)(starts & (~starts + 1)) };
+    vk_lt_shape shape = { m, linear->n, linear->k_padded, ldx, ldy, (int)in, (int)out, (int)(starts & (~starts + 1)),
+                          linear->bias != NULL };
+    vk_lt_job job = { y, x, linear->weights, bias, add ? 1.0f : 0.0f };
     vk_lt_plan *plan;
     if (linear->bits) { vk_quant_linear(queue, y, ldy, x, ldx, m, linear, epilogue); return; }
     if (vk_wide_linear_send(queue, y, ldy, x, ldx, m, linear, epilogue)) return;
-    plan = linear->bias && !queue->error ? vk_lt_find(queue, &shape, bias) : NULL;
+    plan = (linear->bias || cuda->tuned) && !queue->error ? vk_lt_find(queue, &shape, &job) : NULL;
     if (plan) {
         vk_shape(queue, m, linear->n, linear->k, 0);
-        if (vk_begin(queue, "gemm_bias", products + results * (add ? 2 : 1), operands + touched + element * linear->n))
-            vk_lt_product(queue, plan, y, x, linear, bias, add ? 1.0f : 0.0f);
+        if (vk_begin(queue, linear->bias ? "gemm_bias" : "gemm", products + results * (add + (linear->bias != NULL)),
+                     operands + touched + (linear->bias ? element * linear->n : 0)))
+            vk_lt_product(queue, plan, &job);
     } else {
         int onto = add || linear->bias; /* the product adds to what y holds */
         vk_shape(queue, m, linear->n, 0, 0);
@@ -2721,7 +2645,8 @@ FN float vk_squares(const float *row, int width, int threads) {
 FN void vk_input_ready(vk_input *in) {
     if (in->origin != VK_NORM_OF_X || in->scale != 0.0f) return;
     for (int i = 32 * TID; i < in->d; i += 32 * NTID) VK_AHEAD_OF(in->norm + i); /* comes while x is summed */
-    in->scale = 1.0f / sqrtf(block_sum(vk_squares(in->x, in->d, in->summing ? in->summing : NTID)) / (float)in->d + in->eps);
+    in->scale = 1.0f / sqrtf(block_sum(vk_squares(in->x, in->d, in->summing ? in->summing : NTID)) / (float)in->d
+                             + in->eps);
 }
 /* columns column .. column + 3 of x, zeros after the last one */
 FN void vk_input_four(float v[4], const vk_input *in, int column) {

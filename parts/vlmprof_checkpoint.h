@@ -99,25 +99,35 @@ VP_API int32_t vp_checkpoint_shard_count(const vp_checkpoint *checkpoint);
  * threads: reentrant */
 VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tensor *tensor, int needed);
 
-/* A packed file. vp_engine_convert writes it, and vp_engine_open uses it in place: a header, then the bf16 weights
- * of the CPU engine, byte for byte as they stand in its memory. */
+/* A packed file. vp_engine_convert writes it, and vp_engine_open uses it in place: a header, then the weights of the
+ * CPU engine, byte for byte as they stand in its memory. Version 1 was bf16 only and had none of the fields behind
+ * weights_bytes; a file of it is read with 16 bits everywhere. */
 #define VP_PACKED_FILE "model.packed"
-enum { VP_PACKED_VERSION = 1, VP_PACKED_HEADER_BYTES = 4096 };
+enum { VP_PACKED_VERSION = 2, VP_PACKED_HEADER_BYTES = 4096 };
 typedef struct vp_packed {
+    uint32_t version;             /* VP_PACKED_VERSION, or 1 */
+    uint32_t panel_columns;       /* of the kernels the weights were packed for */
     uint64_t model_hash;          /* vp_model_hash */
     uint64_t weights_bytes;
-    uint32_t panel_columns;       /* of the kernels the weights were packed for */
+    /* a weight's in the linears of the language model's blocks, of its head, of tower and connector: 16 bf16, 8, 4 */
+    uint32_t block_bits, head_bits, vision_bits;
+    uint32_t quant_values;        /* how many integers share a scale */
+    uint32_t quant_order;         /* of integers and bf16 scales in a panel: 1, as parts/kernels/quant_rows.h says */
     const unsigned char *weights; /* in the mapping; not part of the header */
 } vp_packed;
 /* A hash of all tensors' names and shapes and of the number of vision blocks that run. Packed weights fit every
  * config with the same hash. */
 VP_API uint64_t vp_model_hash(const vp_model_config *config);
-/* The header for packed weights: magic "VLMPACK", byte order, version, its own length, the fields above, zeros, and
- * in the last 8 bytes the FNV-1a hash of everything before them. */
+/* The header for packed weights: magic "VLMPACK", byte order, version, its own length, the other fields above in their
+ * order, zeros, and in the last 8 bytes the FNV-1a hash of everything before them. */
 VP_API void vp_packed_header(const vp_packed *packed, unsigned char header[VP_PACKED_HEADER_BYTES]);
 /* out:     packed  on success only; packed->weights lives until vp_checkpoint_close
  * returns: VP_OK; VP_ERR_NOT_FOUND the folder held safetensors */
 VP_API vp_result vp_checkpoint_packed(const vp_checkpoint *checkpoint, vp_packed *packed);
+/* The name of 16, 8 or 4 bits: "bf16", "int8", "int4". */
+VP_API const char *vp_packed_precision(uint32_t bits);
+/* What packed weights hold, to be shown: "int4, head int8, vision int4"; head and vision are named unless bf16. */
+VP_API void vp_packed_text(const vp_packed *packed, char text[40]);
 VP_API void vp_checkpoint_close(vp_checkpoint *checkpoint); /* NULL is allowed */
 
 #ifdef __cplusplus
@@ -837,44 +847,69 @@ VP_API uint64_t vp_model_hash(const vp_model_config *config) {
 enum { VP_IMPL_PACKED_ORDER = 0x01020304, VP_IMPL_PACKED_SUM_AT = VP_PACKED_HEADER_BYTES - 8 };
 
 VP_API void vp_packed_header(const vp_packed *packed, unsigned char header[VP_PACKED_HEADER_BYTES]) {
-    const uint32_t words[4] = {VP_IMPL_PACKED_ORDER, VP_PACKED_VERSION, VP_PACKED_HEADER_BYTES, packed->panel_columns};
+    const uint32_t words[4] = {VP_IMPL_PACKED_ORDER, packed->version, VP_PACKED_HEADER_BYTES, packed->panel_columns};
+    const uint32_t precision[5] = {packed->block_bits, packed->head_bits, packed->vision_bits, packed->quant_values,
+                                   packed->quant_order};
     uint64_t sum;
     memset(header, 0, VP_PACKED_HEADER_BYTES);
     memcpy(header, VP_IMPL_PACKED_MAGIC, 8);
     memcpy(header + 8, words, 16);
     memcpy(header + 24, &packed->model_hash, 8);
     memcpy(header + 32, &packed->weights_bytes, 8);
+    if (packed->version > 1) memcpy(header + 40, precision, sizeof precision);
     sum = vp_impl_fnv(VP_IMPL_FNV_START, header, VP_IMPL_PACKED_SUM_AT);
     memcpy(header + VP_IMPL_PACKED_SUM_AT, &sum, 8);
+}
+
+static int vp_impl_packed_has_bits(uint32_t bits) { return bits == 16 || bits == 8 || bits == 4; }
+
+/* the fields of a mapped header */
+static void vp_impl_packed_read(const vp_impl_shard *shard, vp_packed *packed) {
+    uint32_t words[5];
+    memcpy(words, shard->map + 12, 12);
+    packed->version = words[0];
+    packed->panel_columns = words[2];
+    memcpy(&packed->model_hash, shard->map + 24, 8);
+    memcpy(&packed->weights_bytes, shard->map + 32, 8);
+    memcpy(words, shard->map + 40, sizeof words);
+    packed->block_bits = packed->version == 1 ? 16 : words[0];
+    packed->head_bits = packed->version == 1 ? 16 : words[1];
+    packed->vision_bits = packed->version == 1 ? 16 : words[2];
+    packed->quant_values = words[3];
+    packed->quant_order = words[4];
+    packed->weights = shard->map + VP_PACKED_HEADER_BYTES;
 }
 
 /* checks the header of a mapped file: the file must hold exactly what its header declares */
 static vp_result vp_impl_packed_check(const vp_impl_shard *shard, const vp_model_config *config, vp_packed *packed,
                                       vp_error *error) {
     unsigned char wanted[VP_PACKED_HEADER_BYTES];
-    uint32_t words[4];
+    uint32_t order;
     uint64_t there;
     if (memcmp(shard->map, VP_IMPL_PACKED_MAGIC, 8))
         return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "this is no file that convert packed");
     if (shard->map_bytes < VP_PACKED_HEADER_BYTES)
         return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the file is truncated within its header");
-    memcpy(words, shard->map + 8, sizeof words);
-    memcpy(&packed->model_hash, shard->map + 24, 8);
-    memcpy(&packed->weights_bytes, shard->map + 32, 8);
-    packed->panel_columns = words[3];
-    packed->weights = shard->map + VP_PACKED_HEADER_BYTES;
-    if (words[0] != VP_IMPL_PACKED_ORDER)
+    memcpy(&order, shard->map + 8, sizeof order);
+    vp_impl_packed_read(shard, packed);
+    if (order != VP_IMPL_PACKED_ORDER)
         return vp_fail(error, VP_ERR_UNSUPPORTED, 8, shard->path,
                        "the weights were packed on a machine of another byte order; convert them here");
-    if (words[1] != VP_PACKED_VERSION)
+    if (packed->version < 1 || packed->version > VP_PACKED_VERSION)
         return vp_failf(error, VP_ERR_UNSUPPORTED, 12, shard->path,
-                        "the packed layout is version %lu, this program reads version %d; "
+                        "the packed layout is version %lu, this program reads versions 1 to %d; "
                         "convert the original folder again",
-                        (unsigned long)words[1], (int)VP_PACKED_VERSION);
+                        (unsigned long)packed->version, (int)VP_PACKED_VERSION);
     there = shard->map_bytes - VP_PACKED_HEADER_BYTES;
     vp_packed_header(packed, wanted);
     if (memcmp(shard->map, wanted, sizeof wanted))
         return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the header is damaged; convert again");
+    if (!vp_impl_packed_has_bits(packed->block_bits) || !vp_impl_packed_has_bits(packed->head_bits)
+        || !vp_impl_packed_has_bits(packed->vision_bits))
+        return vp_failf(error, VP_ERR_UNSUPPORTED, 40, shard->path,
+                        "the weights have %lu, %lu and %lu bits, this program reads 16, 8 and 4; convert again",
+                        (unsigned long)packed->block_bits, (unsigned long)packed->head_bits,
+                        (unsigned long)packed->vision_bits);
     if (packed->weights_bytes != there)
         return vp_failf(error, VP_ERR_FORMAT, -1, shard->path,
                              "the file is %s: it has %llu bytes of weights, its header says %llu; convert again",
@@ -907,6 +942,15 @@ VP_API vp_result vp_checkpoint_packed(const vp_checkpoint *checkpoint, vp_packed
     if (!checkpoint->packed.weights) return VP_ERR_NOT_FOUND;
     *packed = checkpoint->packed;
     return VP_OK;
+}
+
+VP_API const char *vp_packed_precision(uint32_t bits) { return bits == 8 ? "int8" : bits == 4 ? "int4" : "bf16"; }
+
+VP_API void vp_packed_text(const vp_packed *packed, char text[40]) {
+    snprintf(text, 40, "%s%s%s%s%s", vp_packed_precision(packed->block_bits), packed->head_bits == 16 ? "" : ", head ",
+             packed->head_bits == 16 ? "" : vp_packed_precision(packed->head_bits),
+             packed->vision_bits == 16 ? "" : ", vision ",
+             packed->vision_bits == 16 ? "" : vp_packed_precision(packed->vision_bits));
 }
 
 /* -------------------------------------------------------------------------------------------------------- the whole */

@@ -35,15 +35,18 @@ typedef vp_result (*vp_progress)(void *user, const char *what, int64_t done, int
 /* what a GPU does differently, a bit each. EVENTS: launches are timed by events, also where CUPTI is there. DEPENDENT:
  * in decode steps a kernel asks for its weights while the one before it still runs (programmatic dependent launch; from
  * compute capability 9.0 on); the same bits, but what it gains was never measured. With events around launches there is
- * nothing to gain. WGMMA: on Hopper linears of many rows go by our own kernels, as experts do, instead of cuBLAS.
- * PERSISTENT: a decode step of MolmoE in bf16 or fp32 is one cooperative kernel, one block a multiprocessor; the same
- * bits; not in profiles; what it gains was never measured, either */
+ * nothing to gain. WGMMA: on Hopper linears of many rows go by our own kernels, as experts do, instead of cuBLAS. TUNED:
+ * the first product of each shape times 8 algorithms of cuBLAS and keeps the fastest, in warm-up requests; which one
+ * that is, and so the last bits of results, may differ from one process to the next. PERSISTENT: a decode step of MolmoE
+ * in bf16 or fp32 is one cooperative kernel, one block a multiprocessor; the same bits; not in profiles; what it gains
+ * was never measured, either */
 typedef enum vp_gpu_switch {
-    VP_GPU_EVENTS = 1, VP_GPU_DEPENDENT = 2, VP_GPU_WGMMA = 4, VP_GPU_PERSISTENT = 8
+    VP_GPU_EVENTS = 1, VP_GPU_DEPENDENT = 2, VP_GPU_WGMMA = 4, VP_GPU_PERSISTENT = 8, VP_GPU_TUNED = 16
 } vp_gpu_switch;
 typedef struct vp_engine_options {
     const vp_model_config *config;
-    /* NULL: synthetic weights from `seed`; packed weights are used where they lie: bf16 on the CPU only */
+    /* NULL: synthetic weights from `seed`; packed weights are used where they lie, on the CPU only, and the three
+     * precisions below must be theirs (vp_checkpoint_packed) */
     const vp_checkpoint *checkpoint;
     uint64_t seed;
     vp_weights weights;
@@ -60,6 +63,9 @@ typedef struct vp_engine_options {
 /* bf16, seed 42, device auto, measured kernels, all cores; config, max_sequence and max_views are the caller's to
  * fill in */
 VP_API vp_engine_options vp_engine_options_default(void);
+/* of the generator of synthetic weights: one seed gives the same bits on all devices and with any number of threads, as
+ * long as this stays what it is. It is in a sweep's fingerprint: a sweep does not go on with other weights. */
+#define VP_SYNTHETIC_VERSION 1
 
 /* ---- CUDA devices. The GPU code exists only if vlmprof_kernels.cu, compiled by nvcc, is linked in addition to the
  * object that a C compiler makes of it. */
@@ -102,8 +108,9 @@ VP_API vp_result vp_device_energy(int32_t cuda_device, double *joules, vp_error 
  * out:     engine   on success only; give it to vp_engine_close
  * returns: VP_OK; VP_ERR_RANGE a bad option, or a GEMM kernel that this processor or arithmetic lacks; VP_ERR_DEVICE
  *          the device is missing, is too old, lacks cuBLAS, or failed; VP_ERR_UNSUPPORTED a shape that the kernels
- *          lack, or packed weights in fp32 or for a GPU; VP_ERR_MEMORY with the bytes asked and free; VP_ERR_NOT_FOUND
- *          or VP_ERR_MISMATCH a tensor, or packed weights of another layout; VP_ERR_INTERRUPTED by progress
+ *          lack, or packed weights in another precision or for a GPU; VP_ERR_MEMORY with the bytes asked and free;
+ *          VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor, or packed weights of another layout; VP_ERR_INTERRUPTED by
+ *          progress
  * memory:  on the device, bf16: 2 bytes a parameter (a tied head of integers is a second copy), buffers, and the
  *          KV cache: 4 bytes * kv_head_count * head_dim * blocks a position; fp32: twice that. On a GPU also 32 MiB of
  *          pinned host memory. While loading also one tensor of the checkpoint at a time
@@ -120,7 +127,8 @@ VP_API vp_result vp_engine_needs(const vp_engine_options *options, uint64_t *byt
 
 /* HF: model.safetensors, or shards and their index, with the names of vp_model_tensor. Values are bf16, except those
  * that bf16 would change and that the engine keeps in fp32 (norms, biases, router, positions). PACKED:
- * VP_PACKED_FILE, which vp_engine_open uses without a copy. */
+ * VP_PACKED_FILE, which vp_engine_open uses without a copy: linears hold what they would after opening with the same
+ * precisions. */
 typedef enum vp_convert_layout { VP_CONVERT_HF, VP_CONVERT_PACKED } vp_convert_layout;
 typedef struct vp_convert_options {
     const vp_model_config *config;
@@ -128,14 +136,15 @@ typedef struct vp_convert_options {
     uint64_t seed;
     const char *directory;           /* is there; files of the names above are overwritten */
     vp_convert_layout layout;
+    vp_weights weights, head_weights, vision_weights; /* as vp_engine_options has them, never FP32; HF: BF16 only */
     uint64_t shard_bytes;            /* HF: most bytes of tensors in one file, where not one tensor alone has more */
     int32_t threads;                 /* 0: all cores this process may use */
     vp_progress progress; void *progress_user;
 } vp_convert_options;
-/* HF, seed 42, shards of 5 GB, all cores; config and directory are the caller's to fill in */
+/* HF, bf16, seed 42, shards of 5 GB, all cores; config and directory are the caller's to fill in */
 VP_API vp_convert_options vp_convert_options_default(void);
-/* Writes the weights of a model in another form. A bf16 run gives the same bits from every form. Each file is on the
- * disk when this returns.
+/* Writes the weights of a model in another form. A run of its precision gives the same bits from every form. Each file
+ * is on the disk when this returns.
  * returns: VP_OK; VP_ERR_RANGE a bad option; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor; VP_ERR_UNSUPPORTED a shape
  *          that the kernels lack; VP_ERR_WRITE no room, or a file cannot be written; VP_ERR_MEMORY; VP_ERR_INTERRUPTED
  *          by progress. What was written then stays behind
@@ -144,6 +153,15 @@ VP_API vp_convert_options vp_convert_options_default(void);
 VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *error);
 
 /* ---- what an engine is made of, and what its device can do */
+/* What vp_engine_open took, by part, ns */
+typedef struct vp_opening {
+    int64_t device_ns;  /* the device made ready, its kernels measured and chosen */
+    int64_t memory_ns;  /* memory asked for, tables filled */
+    int64_t weights_ns; /* weights read or drawn, laid out, quantised: the system gives their pages here; 0: packed */
+    int64_t pages_ns;   /* all pages of a packed file brought into memory, so that no request waits for them */
+    uint64_t page_bytes;
+} vp_opening;
+VP_API vp_opening vp_engine_opening(const vp_engine *engine);
 VP_API uint64_t vp_engine_bytes(const vp_engine *engine); /* weights + cache + scratch, on the device */
 /* what vp_engine_bytes is made of, and what the host holds beside it */
 typedef struct vp_memory_block {

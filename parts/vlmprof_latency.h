@@ -138,7 +138,7 @@ typedef struct vp_latency_request {
  *          decode: S, S B, S B k (bytes of experts), B (S n + S (S - 1) / 2) (positions read from the cache)
  *          other: 1, views, n
  *          WEIGHTS: prefill also B w, R w, B q, R q, with R its last column above; decode also S B w, S B k w, S B q,
- *          S B k q. w: bytes of a weight, bits / 8, and of integers 1/8 more for the scale of 32 values; q: 1 of
+ *          S B k q. w: bytes of a weight, bits / 8, and of integers 1/16 more for the scale of 32 values; q: 1 of
  *          integers, which are widened before they multiply, else 0
  *          n sequence, B active blocks, k top_k, E experts, S steps; a stage that does not run has only zeros */
 VP_API vp_result vp_latency_row(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *request,
@@ -910,7 +910,7 @@ static int32_t vp_impl_latency_physical(vp_latency_stage stage, const vp_latency
 static int32_t vp_impl_latency_weights(vp_latency_stage stage, const vp_latency_request *request, double *x,
                                        int32_t count) {
     const double widened = request->weight_bits < 16 ? 1.0 : 0.0,
-                 bytes = (double)request->weight_bits / 8.0 + 0.125 * widened;
+                 bytes = (double)request->weight_bits / 8.0 + 0.0625 * widened;
     const int32_t dense = stage == VP_LATENCY_PREFILL ? 2 : 1, experts = stage == VP_LATENCY_PREFILL ? 6 : 2;
     if (stage != VP_LATENCY_PREFILL && stage != VP_LATENCY_DECODE) return count;
     x[count] = x[dense] * bytes;

@@ -970,17 +970,52 @@ static void packed_refused(const char *what, const vp_model_config *config, vp_r
     if (!CHECK(strstr(error.text, text) != NULL)) printf("  (%s)\n", error.text);
     CHECK(strstr(error.where, folder) != NULL);
 }
+/* files of version 1 are bf16; of version 2 only known precisions are taken */
+static void test_packed_precisions(const vp_packed *packed, const vp_model_config *config) {
+    vp_packed other = *packed, got;
+    vp_checkpoint *cp = NULL;
+    vp_error error;
+    char text[40];
+    check_case("packed: version 1 is bf16");
+    other.version = 1;
+    packed_write(&other, -1, 0);
+    CHECK_INT(vp_checkpoint_open(folder, config, &cp, &error), VP_OK);
+    CHECK_INT(vp_checkpoint_packed(cp, &got), VP_OK);
+    CHECK(got.version == 1 && got.block_bits == 16 && got.head_bits == 16 && got.vision_bits == 16 && got.weights[199] == 199);
+    vp_packed_text(&got, text);
+    CHECK_TEXT(text, "bf16");
+    vp_checkpoint_close(cp);
+    packed_write(&other, 40, 0);
+    packed_refused("version 1 with a precision", config, VP_ERR_FORMAT, "header is damaged");
+    for (int i = 0; i < 3; i++) {
+        other = *packed;
+        *(i == 0 ? &other.block_bits : i == 1 ? &other.head_bits : &other.vision_bits) = i == 1 ? UINT32_MAX : 0;
+        packed_write(&other, -1, 0);
+        packed_refused("an unknown precision", config, VP_ERR_UNSUPPORTED, "this program reads 16, 8 and 4");
+    }
+    other = *packed;
+    other.vision_bits = 4;
+    vp_packed_text(&other, text);
+    CHECK_TEXT(text, "int4, head int8, vision int4");
+}
 static void test_packed(void) {
-    static const int bits[] = {24, 31, 32, 40, 2000, 4087, 4088, 4095};
+    static const int bits[] = {24, 31, 32, 40, 44, 48, 52, 56, 60, 2000, 4087, 4088, 4095};
     vp_model_config c;
     vp_packed packed, got, poison;
     vp_checkpoint *cp = NULL;
     vp_tensor t;
     vp_error error;
     unsigned char header[VP_PACKED_HEADER_BYTES];
+    char text[40];
     size_t i;
     vp_model_config_preset("tiny", &c);
     memset(&packed, 0, sizeof packed);
+    packed.version = VP_PACKED_VERSION;
+    packed.block_bits = 4;
+    packed.head_bits = 8;
+    packed.vision_bits = 16;
+    packed.quant_values = 32;
+    packed.quant_order = 1;
     packed.model_hash = vp_model_hash(&c);
     packed.weights_bytes = PACKED_BYTES;
     packed.panel_columns = 32;
@@ -993,6 +1028,9 @@ static void test_packed(void) {
     CHECK_INT(vp_checkpoint_open(folder, &c, &cp, &error), VP_OK);
     CHECK_INT(vp_checkpoint_packed(cp, &got), VP_OK);
     CHECK(got.model_hash == packed.model_hash && got.weights_bytes == PACKED_BYTES && got.panel_columns == 32);
+    CHECK(got.version == 2 && got.block_bits == 4 && got.head_bits == 8 && got.vision_bits == 16 && got.quant_values == 32 && got.quant_order == 1);
+    vp_packed_text(&got, text);
+    CHECK_TEXT(text, "int4, head int8");
     CHECK(got.weights && got.weights[0] == 0 && got.weights[199] == 199);
     CHECK_INT((uintptr_t)got.weights % 64, 0);
     CHECK_INT(vp_checkpoint_shard_count(cp), 1);
@@ -1002,7 +1040,8 @@ static void test_packed(void) {
     vp_checkpoint_close(cp);
     check_case("packed: the header is pinned");
     vp_packed_header(&packed, header);
-    CHECK(!memcmp(header, "VLMPACK\0\4\3\2\1\1\0\0\0\0\20\0\0\40\0\0\0", 24) || header[8] == 1);
+    CHECK(!memcmp(header, "VLMPACK\0\4\3\2\1\2\0\0\0\0\20\0\0\40\0\0\0", 24) || header[8] == 1);
+    CHECK(!memcmp(header + 40, "\4\0\0\0\10\0\0\0\20\0\0\0\40\0\0\0\1\0\0\0\0", 21) || header[8] == 1);
     for (i = 0; i < sizeof bits / sizeof bits[0]; i++) {
         packed_write(&packed, bits[i], 0);
         packed_refused("a damaged header", &c, VP_ERR_FORMAT, "header is damaged");
@@ -1012,7 +1051,12 @@ static void test_packed(void) {
     packed_write(&packed, 8, 0);
     packed_refused("another byte order", &c, VP_ERR_UNSUPPORTED, "byte order");
     packed_write(&packed, 12, 0);
-    packed_refused("another version", &c, VP_ERR_UNSUPPORTED, "is version 0, this program reads version 1");
+    packed_refused("a newer version", &c, VP_ERR_UNSUPPORTED, "is version 3, this program reads versions 1 to 2");
+    packed.version = 0;
+    packed_write(&packed, -1, 0);
+    packed_refused("no version", &c, VP_ERR_UNSUPPORTED, "is version 0, this program reads versions 1 to 2");
+    packed.version = VP_PACKED_VERSION;
+    test_packed_precisions(&packed, &c);
     packed_write(&packed, 16, 0);
     packed_refused("another length of the header", &c, VP_ERR_FORMAT, "header is damaged");
     packed_write(&packed, -1, 1);

@@ -129,6 +129,9 @@ static void test_convert_refusals(const char *tiny_a) {
     REFUSED("convert a b --synthetic tiny", 2, "no IN");
     REFUSED("convert --synthetic huge %F/x", 2, "molmoe-1b");
     REFUSED("convert a b --layout gguf", 2, "hf packed");
+    REFUSED("convert a b --layout packed --weights fp32", 2, "bf16 int8 int4");
+    REFUSED("convert a b --weights int8", 2, "--weights int8 goes with --layout packed");
+    REFUSED("convert a b --layout hf --vision_weights int4", 2, "--vision_weights int4 goes with --layout packed");
     REFUSED("convert a b --max_shard_mb 0", 2, "outside 1..");
     REFUSED("convert %F/none %F/x", 3, "no such folder");
     snprintf(words, sizeof words, "convert %s %%F/form0/../form0/../../%s", tiny_a, strrchr(folder, '/') + 1);
@@ -155,7 +158,7 @@ static void test_convert_packed(void) {
     size_t bytes = 0;
     char *file = check_read(in_folder("form1/model.packed"), &bytes);
     check_case("convert: what packed weights do not do");
-    REFUSED("run -p a --model %F/form1 --weights fp32", 3, "fp32 needs the folder");
+    REFUSED("run -p a --model %F/form1 --weights fp32", 3, "the packed weights are bf16, not --weights fp32: leave the option out");
     REFUSED("selftest --model %F/form1", 3, "selftest compares with fp32");
     if (cli_json("info --model %F/form1 --json", 0, &d)) {
         uint32_t m = member(&d, 0, "model");
@@ -187,6 +190,47 @@ static void test_convert_packed(void) {
     }
     free(file);
 }
+/* A packed model of integers answers as its folder does in the same precision, which is the default then; another one is refused. */
+static void test_convert_integers(const char *tiny_a) {
+    static const char *const dumps[] = {"image_features.npy", "logits.npy", "tokens.npy"};
+    char words[1500], one[64], other[64], *journal;
+    document d;
+    check_case("convert: packed integers answer as integers made at opening, bit by bit");
+    snprintf(words, sizeof words, "convert %s %%F/integers --layout packed --weights int4 --head_weights int8", tiny_a);
+    CHECK_INT(cli(words), 0);
+    snprintf(words, sizeof words, SAME_RUN "--model %s --weights int4 --head_weights int8", check_golden("images/img-333x517.png"), "dump", tiny_a);
+    CHECK_INT(cli(words), 0);
+    snprintf(words, sizeof words, SAME_RUN "--model %%F/integers --json", check_golden("images/img-333x517.png"), "dump2");
+    CHECK_INT(cli(words), 0);
+    CHECK(last.out && strstr(last.out, "\"weights\": \"int4\"") && strstr(last.out, "\"head_weights\": \"int8\""));
+    for (size_t i = 0; i < sizeof dumps / sizeof dumps[0]; i++) {
+        snprintf(one, sizeof one, "dump/%s", dumps[i]);
+        snprintf(other, sizeof other, "dump2/%s", dumps[i]);
+        check_note(same_files(in_folder(one), in_folder(other)), __FILE__, __LINE__, "%s differs", dumps[i]);
+    }
+    remove_folder(in_folder("dump"));
+    remove_folder(in_folder("dump2"));
+    check_case("convert: the precision of packed integers");
+    CHECK_INT(cli("run -p a --model %F/integers --weights int4 --device cpu --max_new_tokens 1"), 0);
+    REFUSED("run -p a --model %F/integers --weights bf16", 3, "the packed weights are int4, head int8, not --weights bf16: leave the option out");
+    REFUSED("run -p a --model %F/integers --head_weights int4", 3, "not --head_weights int4");
+    REFUSED("sweep --model %F/integers --data samples/questions.jsonl --output_dir %F/swept --weights_list int4 int8", 3, "not --weights_list int8");
+    CHECK_INT(count_files("swept"), -1);
+    CHECK_INT(cli("sweep --model %F/integers --data samples/questions.jsonl --num_samples 1 --tier_list low --max_new_tokens 1 --device cpu --output_dir %F/swept "
+                  "--weights_list int4"), 0);
+    journal = check_read(in_folder("swept/journal.jsonl"), NULL);
+    CHECK(journal && strstr(journal, "\"head_weights\": \"int8\""));
+    free(journal);
+    remove_folder(in_folder("swept"));
+    CHECK_INT(cli("info --model %F/integers"), 0);
+    CHECK(last.out && strstr(last.out, "packed for the CPU, int4, head int8)"));
+    if (cli_json("info --model %F/integers --json", 0, &d)) {
+        uint32_t held = member(&d, member(&d, 0, "model"), "packed_weights");
+        CHECK(is_text(&d, held, "weights", "int4") && is_text(&d, held, "head_weights", "int8") && is_text(&d, held, "vision_weights", "bf16"));
+        unload(&d);
+    }
+    remove_folder(in_folder("integers"));
+}
 static void test_convert_folder(void) {
     document d;
     check_case("convert: its own output is replaced, whole; others' files stay");
@@ -197,6 +241,7 @@ static void test_convert_folder(void) {
     CHECK_INT(cli("run -p a --model %F/form0 --device cpu --max_new_tokens 1"), 0);
     if (CHECK(load(&d, in_folder("form0/vlmprof_convert.json")))) {
         CHECK(is_text(&d, 0, "schema", "vlmprof-convert-1") && is_text(&d, 0, "layout", "packed") && is_text(&d, 0, "synthetic", "tiny"));
+        CHECK(is_text(&d, 0, "weights", "bf16") && is_text(&d, 0, "vision_weights", "bf16"));
         CHECK_INT(d.nodes[member(&d, 0, "files")].count, 3);
         unload(&d);
     }
@@ -252,6 +297,7 @@ static void test_convert(void) {
         program = ours;
     }
     test_convert_packed();
+    test_convert_integers(tiny_a);
     test_convert_folder();
     stop_convert(SIGINT, 130);
     stop_convert(SIGTERM, 130);

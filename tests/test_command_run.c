@@ -98,6 +98,10 @@ static void test_run_json(void) {
         CHECK_INT(number(&d, 0, "total_sequence_length"), 1 + (480 + 24 + 4) + number(&d, 0, "input_text_tokens"));
         check_keys(&d, vp_json_get(&d.json, 0, "provenance"), "version build host date device device_note gpu gemm_rows_1 argv seed threads clocks");
         check_stage_detail(&d, 0, number(&d, 0, "total_sequence_length"), 4);
+        check_case("run: what opening took stands apart from the request");
+        s = vp_json_get(&d.json, 0, "opening");
+        check_keys(&d, s, "device_ms memory_ms weights_ms pages_ms page_bytes");
+        CHECK(number(&d, s, "weights_ms") > 0 && number(&d, s, "pages_ms") == 0 && number(&d, s, "page_bytes") == 0);
         free(d.nodes);
     }
     check_case("run: text only, one token");
@@ -658,8 +662,12 @@ static void test_integers(void) {
     }
     check_case("run --weights int8 of packed weights");
     CHECK_INT(cli("convert --synthetic tiny %F/packed --layout packed"), 0);
+    CHECK_INT(cli("run --model %F/packed -p What --device cpu --max_new_tokens 2"), 0);
+    CHECK(last.out && strstr(last.out, "\nopening  kernels chosen in ") && strstr(last.out, " GB of a packed file brought into memory in "));
+    CHECK_INT(cli("run --synthetic tiny -p What --device cpu --max_new_tokens 2"), 0);
+    CHECK(last.out && strstr(last.out, " s, weights drawn in "));
     CHECK_INT(cli("run --model %F/packed -p What --device cpu --weights int8 --max_new_tokens 2"), 3);
-    CHECK(last.err && strstr(last.err, "int8 and int4 need the folder"));
+    CHECK(last.err && strstr(last.err, "the packed weights are bf16, not --weights int8"));
 }
 
 int main(void) {

@@ -187,22 +187,38 @@ static void test_shards(const vp_model_config *c, const vp_checkpoint *cp) {
     check_values(c, cp, 0);
 }
 /* the bytes of a packed file are what a version stands for */
-static void test_packed_pinned(const vp_model_config *c, const vp_checkpoint *cp) {
-    vp_convert_options o = convert_of(c, cp, VP_CONVERT_PACKED);
+static void check_pinned(const vp_convert_options *o, int64_t want_bytes, uint64_t want) {
     size_t bytes = 0;
     char *file;
     uint64_t hash = UINT64_C(14695981039346656037);
-    check_case("packed: the layout is pinned; where this fails by intent, VP_PACKED_VERSION goes up with it");
-    convert(&o);
+    convert(o);
     file = check_read(in_folder(VP_PACKED_FILE), &bytes);
     for (size_t i = VP_PACKED_HEADER_BYTES; file && i < bytes; i++) hash = (hash ^ (unsigned char)file[i]) * UINT64_C(1099511628211);
-    CHECK_INT(bytes, 3265024);
-    if (!CHECK(hash == UINT64_C(0xbf4162fcaaf9ce9f))) printf("  (%016llx)\n", (unsigned long long)hash);
-    CHECK_INT(VP_PACKED_VERSION, 1);
+    CHECK_INT((int64_t)bytes, want_bytes);
+    if (!CHECK(hash == want)) printf("  (%016llx)\n", (unsigned long long)hash);
     free(file);
 }
+static void test_packed_pinned(const vp_model_config *c, const vp_checkpoint *cp) {
+    vp_convert_options o = convert_of(c, cp, VP_CONVERT_PACKED);
+    check_case("packed: the layout is pinned; where this fails by intent, VP_PACKED_VERSION goes up with it");
+    check_pinned(&o, 3265024, UINT64_C(0xbf4162fcaaf9ce9f));
+    CHECK_INT(VP_PACKED_VERSION, 2);
+    check_case("packed: that of integers, too; where this fails by intent, VK_QUANT_ORDER goes up with it");
+    o.weights = VP_WEIGHTS_INT8;
+    check_pinned(&o, 2281984, UINT64_C(0x8fcb1e5f7f37833e));
+    o.weights = VP_WEIGHTS_INT4;
+    check_pinned(&o, 1757696, UINT64_C(0x10e689efa9810a7e));
+    CHECK_INT(VK_QUANT_ORDER, 1);
+}
+/* so are those of a seed */
+static void test_synthetic_pinned(const vp_model_config *c) {
+    vp_convert_options o = convert_of(c, NULL, VP_CONVERT_PACKED);
+    check_case("synthetic weights are pinned; where this fails by intent, VP_SYNTHETIC_VERSION goes up with it");
+    CHECK_INT(VP_SYNTHETIC_VERSION, 1);
+    check_pinned(&o, 3068416, UINT64_C(0x8f44cdb4c2acf50d));
+}
 
-/* -------------------------------------------------------------------------------------------------- packed in the engine */
+/* an engine does not open, for this reason */
 static void packed_refused(const char *what, const vp_engine_options *o, vp_result code, const char *text) {
     vp_engine *engine = NULL;
     vp_error error;
@@ -212,6 +228,95 @@ static void packed_refused(const char *what, const vp_engine_options *o, vp_resu
     CHECK(!engine && error.code == code);
     if (!CHECK(strstr(error.text, text) != NULL)) printf("  (%s)\n", error.text);
 }
+
+/* ------------------------------------------------------------------------------------------------------ packed integers */
+typedef struct precision { vp_weights blocks, head, vision; } precision;
+/* an engine of a checkpoint (NULL: synthetic) whose linears hold such weights; answer: of the test's request, or NULL */
+static vp_engine *engine_of(const vp_model_config *c, const vp_checkpoint *cp, const precision *weights, answer *a) {
+    vp_engine_options o = options_of(c, cp);
+    vp_engine *engine = NULL;
+    vp_error error;
+    o.weights = weights->blocks; o.head_weights = weights->head; o.vision_weights = weights->vision;
+    if (!CHECK_INT(vp_engine_open(&o, &engine, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return NULL; }
+    if (a) request_once(engine, c, a);
+    return engine;
+}
+static void write_header(const vp_packed *packed) {
+    unsigned char header[VP_PACKED_HEADER_BYTES];
+    FILE *f = fopen(in_folder(VP_PACKED_FILE), "r+b");
+    vp_packed_header(packed, header);
+    CHECK(f && fwrite(header, 1, sizeof header, f) == sizeof header);
+    if (f) fclose(f);
+}
+/* The bytes of a packed file are those that an engine makes when it opens the original in the same precision, and `answers` the same. */
+static void test_integers(const char *name, const vp_model_config *c, const vp_checkpoint *original, const precision *weights, int answers) {
+    static answer quantised, mapped;
+    vp_convert_options o = convert_of(c, original, VP_CONVERT_PACKED);
+    vp_checkpoint *cp = NULL;
+    vp_engine *one, *other;
+    vp_packed packed;
+    vp_error error;
+    check_case("%s: packed integers, precisions %d %d %d", name, weights->blocks, weights->head, weights->vision);
+    o.weights = weights->blocks; o.head_weights = weights->head; o.vision_weights = weights->vision;
+    o.threads = 3;
+    convert(&o);
+    if (!CHECK_INT(vp_checkpoint_open(folder, c, &cp, &error), VP_OK) || !CHECK_INT(vp_checkpoint_packed(cp, &packed), VP_OK)) return;
+    one = engine_of(c, original, weights, answers ? &quantised : NULL);
+    other = engine_of(c, cp, weights, answers ? &mapped : NULL);
+    if (one && other) {
+        const unsigned char *first = (const unsigned char *)one->model.embedding;
+        CHECK(other->model.embedding == (const void *)packed.weights && other->weights_bytes == packed.weights_bytes);
+        CHECK(one->weights_bytes == packed.weights_bytes && !memcmp(first, packed.weights, packed.weights_bytes));
+        if (answers) CHECK(same(&quantised, &mapped, c));
+    }
+    vp_engine_close(one);
+    vp_engine_close(other);
+    vp_checkpoint_close(cp);
+}
+/* whole headers over the bytes of an int4 file that say something else of them */
+static void test_integers_refused(const vp_model_config *c, const vp_checkpoint *original) {
+    static const precision int4 = {VP_WEIGHTS_INT4, VP_WEIGHTS_BF16, VP_WEIGHTS_BF16};
+    vp_convert_options o = convert_of(c, original, VP_CONVERT_PACKED);
+    vp_checkpoint *cp = NULL;
+    vp_packed packed, other;
+    vp_error error;
+    o.weights = int4.blocks;
+    convert(&o);
+    if (!CHECK_INT(vp_checkpoint_open(folder, c, &cp, &error), VP_OK) || !CHECK_INT(vp_checkpoint_packed(cp, &packed), VP_OK)) return;
+    vp_checkpoint_close(cp);
+    for (int i = 0; i < 6; i++) {
+        vp_engine_options e = options_of(c, NULL);
+        other = packed;
+        e.weights = int4.blocks;
+        if (i == 0) other.quant_values = 64;
+        if (i == 1) other.quant_order = 2;
+        if (i == 2) { other.block_bits = 8; e.weights = VP_WEIGHTS_INT8; }
+        if (i == 3) { other.vision_bits = 4; e.vision_weights = VP_WEIGHTS_INT4; }
+        if (i == 4) { other.version = 1; e.weights = VP_WEIGHTS_BF16; }
+        write_header(&other);
+        cp = NULL;
+        CHECK_INT(vp_checkpoint_open(folder, c, &cp, &error), VP_OK);
+        e.checkpoint = cp;
+        if (i == 5) e.weights = VP_WEIGHTS_BF16;
+        if (i < 5) packed_refused("integers that their header tells wrong", &e, VP_ERR_MISMATCH, "convert the original folder again");
+        else packed_refused("int4 is not bf16", &e, VP_ERR_UNSUPPORTED, "they are int4; another precision needs the folder they were made of");
+        vp_checkpoint_close(cp);
+    }
+}
+static void test_integers_of_models(const vp_model_config *tiny_a, const vp_checkpoint *cp) {
+    static const char *const names[] = {"tiny", "tiny-dense", "tiny-qwen3-vl-moe", "tiny-gemma3"}; /* a tied head is a copy of its own */
+    static const precision mixed[] = {{VP_WEIGHTS_INT8, VP_WEIGHTS_BF16, VP_WEIGHTS_BF16}, {VP_WEIGHTS_INT4, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4},
+                                      {VP_WEIGHTS_BF16, VP_WEIGHTS_INT4, VP_WEIGHTS_BF16}, {VP_WEIGHTS_INT4, VP_WEIGHTS_BF16, VP_WEIGHTS_INT8}};
+    vp_model_config c;
+    test_integers_refused(tiny_a, cp);
+    for (int i = 0; i < 4; i++) {
+        test_integers("tiny-a", tiny_a, cp, &mixed[i], 1);
+        if (!CHECK_INT(vp_model_config_preset(names[i], &c), VP_OK)) continue;
+        test_integers(names[i], &c, NULL, &mixed[1], i == 0);
+    }
+}
+
+/* -------------------------------------------------------------------------------------------------- packed in the engine */
 static vp_result count_call(void *user, const char *what, int64_t done, int64_t total) {
     (void)what; (void)done; (void)total;
     ++*(int *)user;
@@ -224,9 +329,8 @@ static void test_packed_engine(const vp_model_config *c, const vp_checkpoint *or
     vp_packed packed, other;
     vp_engine *engine = NULL;
     vp_error error;
-    unsigned char header[VP_PACKED_HEADER_BYTES];
+    static answer packed_now, packed_once;
     int calls = 0;
-    FILE *f;
     convert(&o);
     check_case("packed weights are used where they are mapped");
     if (!CHECK_INT(vp_checkpoint_open(folder, c, &cp, &error), VP_OK) || !CHECK_INT(vp_checkpoint_packed(cp, &packed), VP_OK)) return;
@@ -246,7 +350,9 @@ static void test_packed_engine(const vp_model_config *c, const vp_checkpoint *or
     vp_engine_close(engine);
     e.progress = NULL;
     e.weights = VP_WEIGHTS_FP32;
-    packed_refused("not in fp32", &e, VP_ERR_UNSUPPORTED, "fp32 needs the folder");
+    packed_refused("not in fp32", &e, VP_ERR_UNSUPPORTED, "they are bf16; another precision needs the folder");
+    e.weights = VP_WEIGHTS_INT8;
+    packed_refused("not as integers", &e, VP_ERR_UNSUPPORTED, "they are bf16; another precision needs the folder");
     e.weights = VP_WEIGHTS_BF16;
     e.max_sequence = INT32_MAX;
     packed_refused("buffers that fit no memory", &e, VP_ERR_MEMORY, "weights need");
@@ -256,13 +362,17 @@ static void test_packed_engine(const vp_model_config *c, const vp_checkpoint *or
     CHECK_INT(vp_engine_convert(&o, &error), VP_ERR_UNSUPPORTED);
     CHECK(strstr(error.text, "the folder they were made of"));
     vp_checkpoint_close(cp);
+    check_case("packed weights of version 1");
+    answer_of_folder(c, &packed_now);
+    other = packed;
+    other.version = 1;
+    write_header(&other);
+    answer_of_folder(c, &packed_once);
+    CHECK(same(&packed_now, &packed_once, c));
     for (int i = 0; i < 2; i++) { /* headers that are whole, of another program */
         other = packed;
         if (i) other.weights_bytes -= 64; else other.panel_columns = 16;
-        vp_packed_header(&other, header);
-        f = fopen(in_folder(VP_PACKED_FILE), "r+b");
-        if (!CHECK(f && fwrite(header, 1, sizeof header, f) == sizeof header)) return;
-        fclose(f);
+        write_header(&other);
         if (i) CHECK_INT(truncate(in_folder(VP_PACKED_FILE), (off_t)(VP_PACKED_HEADER_BYTES + other.weights_bytes)), 0);
         cp = NULL;
         CHECK_INT(vp_checkpoint_open(folder, c, &cp, &error), VP_OK);
@@ -298,6 +408,10 @@ static void test_errors(const vp_model_config *c, const vp_checkpoint *cp) {
     o = good; o.threads = -1; refused("threads -1", &o, VP_ERR_RANGE, "convert options");
     o = good; o.threads = VK_THREADS_MAX + 1; refused("too many threads", &o, VP_ERR_RANGE, "convert options");
     o = good; o.shard_bytes = 0; refused("empty shards", &o, VP_ERR_RANGE, "convert options");
+    o = good; o.weights = VP_WEIGHTS_INT4; refused("integers in safetensors", &o, VP_ERR_RANGE, "convert options");
+    o = good; o.vision_weights = VP_WEIGHTS_INT8; refused("integers of the tower in safetensors", &o, VP_ERR_RANGE, "convert options");
+    o = good; o.layout = VP_CONVERT_PACKED; o.weights = VP_WEIGHTS_FP32; refused("packed fp32", &o, VP_ERR_RANGE, "convert options");
+    o = good; o.layout = VP_CONVERT_PACKED; o.head_weights = (vp_weights)9; refused("an unknown precision", &o, VP_ERR_RANGE, "convert options");
     o = good; o.layout = (vp_convert_layout)7; refused("an unknown layout", &o, VP_ERR_RANGE, "convert options");
     for (int packed = 0; packed < 2; packed++) {
         o = good;
@@ -340,10 +454,12 @@ int main(void) {
     for (int i = 0; i < PATCHES; i++) masks[i] = i < 500 ? 1.0f : 0.5f;
     vp_model_config_preset("tiny", &tiny);
     test_forms("synthetic tiny", &tiny, NULL, 4 * 5 + 1 + 9 + 5 * 10); /* norms, biases, routers, pad_embed, positions, class_embedding */
+    test_synthetic_pinned(&tiny);
     if (open_golden("tiny-a", &a, &cp_a)) {
         test_forms("tiny-a", &a, cp_a, 0);
         test_shards(&a, cp_a);
         test_packed_pinned(&a, cp_a);
+        test_integers_of_models(&a, cp_a);
         test_packed_engine(&a, cp_a);
         test_errors(&a, cp_a);
     }

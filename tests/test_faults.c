@@ -453,6 +453,63 @@ static void test_dependents(void) {
     free(want);
     free(logits);
 }
+/* One request with VP_GPU_TUNED, or without: its logits; ns of its products, which the virtual clock gives; how many products were asked for. Of the
+ * algorithms of the emulated cuBLAS the third is the fastest, with 70 % of the first one's time. `fail`: a call of that kind fails while algorithms are timed. */
+typedef struct tuning { float *logits; int64_t product_ns; long products; int is_noted; } tuning;
+static void tune(tuning *t, uint32_t gpu, const char *fail, int nth) {
+    enum { ROOM = 1024 };
+    static vp_launch launches[ROOM];
+    vp_engine_options options = vp_engine_options_default();
+    vp_request r = request_of(VP_TIMING_KERNEL);
+    vp_engine *engine = NULL;
+    vp_dump dump;
+    vp_error error;
+    answer a;
+    memset(&dump, 0, sizeof dump);
+    options.config = &config;
+    options.device = "cuda";
+    options.gpu = gpu;
+    options.max_sequence = 320;
+    options.max_views = 1;
+    cuda_on_cpu_reset(1);
+    t->logits = (float *)calloc((size_t)NEW_TOKENS * (size_t)config.embedding_size, sizeof(float));
+    t->product_ns = 0;
+    dump.logits = t->logits;
+    r.dump = &dump;
+    r.launches = launches;
+    r.launch_capacity = ROOM;
+    if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) return;
+    if (fail) cuda_on_cpu_fail(fail, nth);
+    CHECK_INT(run_request(engine, &r, &a, &error), VP_OK); /* warms up */
+    cuda_on_cpu_fail(NULL, 0);
+    t->products = cuda_on_cpu_calls("gemm");
+    CHECK_INT(run_request(engine, &r, &a, &error), VP_OK);
+    t->products = cuda_on_cpu_calls("gemm") - t->products;
+    CHECK(a.reply.launch_count < ROOM);
+    for (int i = 0; i < a.reply.launch_count; i++)
+        if (!strncmp(launches[i].name, "gemm", 4) && launches[i].step == 0) t->product_ns += launches[i].ns;
+    t->is_noted = strstr(vp_engine_device_note(engine), "algorithms were not timed") != NULL;
+    vp_engine_close(engine);
+    CHECK_INT(cuda_on_cpu_live(), 0);
+}
+static void test_tuned(void) {
+    const size_t bytes = (size_t)NEW_TOKENS * (size_t)config.embedding_size * sizeof(float);
+    static const struct { const char *kind; int nth; } faults[] = { { NULL, 0 }, { "gemm", 1 }, { "gemm", 9 }, { "alloc", 1 } };
+    tuning plain, tuned;
+    check_case("products as cuBLAS expects them to be fastest");
+    tune(&plain, 0, NULL, 0);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        check_case("products tuned, fault %s %d", faults[i].kind ? faults[i].kind : "none", faults[i].nth);
+        tune(&tuned, VP_GPU_TUNED, faults[i].kind, faults[i].nth);
+        CHECK(!memcmp(tuned.logits, plain.logits, bytes)); /* what a product adds to was put back after each round */
+        CHECK_INT(tuned.products, plain.products);         /* a shape is timed once */
+        CHECK_INT(tuned.is_noted, faults[i].kind && !strcmp(faults[i].kind, "alloc"));
+        if (!faults[i].kind) CHECK_NEAR((double)tuned.product_ns / (double)plain.product_ns, 0.7, 0.005);
+        else CHECK(tuned.product_ns < plain.product_ns && (double)tuned.product_ns > 0.69 * (double)plain.product_ns);
+        free(tuned.logits);
+    }
+    free(plain.logits);
+}
 /* A decode step is one graph and nothing else, and holds few kernels: six a block and three around the blocks. Their records say what a hand count gives
  * for the preset's shapes: additions, multiplications, divisions, exponentials and comparisons one each; every operand read or written once. */
 static void test_decode_step(void) {
@@ -798,6 +855,7 @@ int main(void) {
     test_timing();
     test_cupti();
     test_dependents();
+    test_tuned();
     test_decode_step();
     test_biases();
     test_no_plan("cublasLtMatmul", 0, 7, "products with a bias take two launches: cuBLAS lacks cublasLtMatmul");

@@ -409,12 +409,12 @@ static void test_integers(int s, int m, int bits) {
             const size_t count = k - from < VK_QUANT_BLOCK ? k - from : VK_QUANT_BLOCK;
             float most = 0, step;
             for (size_t i = 0; i < count; i++) if (fabsf(w[i]) > fabsf(most)) most = w[i];
-            step = bits == 8 ? fabsf(most) / 127.0f : most / -8.0f;
+            step = vk_b2f(vk_f2b(bits == 8 ? fabsf(most) / 127.0f : most / -8.0f));
             for (size_t i = 0; i < count; i++) {
                 double whole = step != 0 ? (double)roundf(w[i] * (1.0f / step)) : 0;
-                if (bits == 4) whole = fmin(fmax(whole, -8), 7);
+                whole = fmin(fmax(whole, bits == 4 ? -8 : -127), bits == 4 ? 7 : 127);
                 meant[r * k + from + i] = whole * (double)step;
-                far += !(fabs(whole * (double)step - (double)w[i]) <= fabs((double)step) * (bits == 8 ? 0.5 : 1.0) * 1.00001);
+                far += !(fabs(whole * (double)step - (double)w[i]) <= fabs((double)step) * (bits == 8 ? 0.5 : 1.02) * 1.00001);
             }
         }
     CHECK_INT(far, 0);

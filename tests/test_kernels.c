@@ -1120,12 +1120,12 @@ static void *layer_values(int n, int k, int wide) {
 }
 /* of a linear's weights as vk_linear has them, and as they are counted */
 static size_t layer_bytes(int n, int k, int wide) {
-    if (bits && !wide) return (size_t)n * padded((size_t)k) * (size_t)bits / 8 + (size_t)n * padded((size_t)k) / VK_QUANT_BLOCK * 4;
+    if (bits && !wide) return (size_t)n * padded((size_t)k) * (size_t)bits / 8 + (size_t)n * padded((size_t)k) / VK_QUANT_BLOCK * 2;
     return (on_gpu() ? (size_t)n : padded((size_t)n)) * padded((size_t)k) * (wide ? 4 : 2);
 }
 static int64_t counted_bytes(int n, int k, int wide) {
     int64_t count = (int64_t)n * k;
-    return bits && !wide ? count * bits / 8 + count / VK_QUANT_BLOCK * 4 : count * size_of(wide);
+    return bits && !wide ? count * bits / 8 + count / VK_QUANT_BLOCK * 2 : count * size_of(wide);
 }
 /* integers as a GPU has them; the largest power of two of which all values are multiples is the scale */
 static void put_integers(const vk_linear *linear, const void *values) {
@@ -1144,7 +1144,7 @@ static void put_integers(const vk_linear *linear, const void *values) {
             scale /= 2.0f;
             for (int i = 0; i < VK_QUANT_BLOCK; i++) whole &= v[i] / scale == roundf(v[i] / scale);
         }
-        linear->scales[block] = number ? scale : (float)NAN;
+        linear->scales[block] = vp_f32_to_bf16(number ? scale : (float)NAN);
         memset(integers, 0, (size_t)(VK_QUANT_BLOCK * bits / 8));
         for (int i = 0; i < VK_QUANT_BLOCK; i++) {
             int q = number ? (int)(v[i] / scale) : 0;
@@ -1203,7 +1203,7 @@ static vk_work linear_work(const vk_linear *w, int m, vk_epilogue epilogue, int 
         values = (int64_t)panel.n * w->k_padded;
         one = product_work(&panel, m, epilogue, out_bytes);
         work = work_of(work.launches + 1 + one.launches, work.flops + values + one.flops,
-                       work.bytes + values * w->bits / 8 + values / VK_QUANT_BLOCK * 4 + 2 * values + one.bytes);
+                       work.bytes + values * w->bits / 8 + values / VK_QUANT_BLOCK * 2 + 2 * values + one.bytes);
     }
     return work;
 }
@@ -2281,27 +2281,28 @@ static void test_integers(int n, int k, int row_limit, int kind) {
     pieces.stage_bytes = (size_t)row_limit * row_bytes + k_padded * 2; /* a row of bf16 must pass */
     loader.backend = &pieces; loader.queue = queue; loader.done = 0;
     l.n = n; l.k = k; l.k_padded = (int)k_padded; l.bits = kind;
-    l.weights = take((size_t)n * (row_bytes + blocks * 4));
+    l.weights = take((size_t)n * (row_bytes + blocks * 2));
     l.scales = vk_row_scales(&l);
     if (first) vk_load_linear_rows(&loader, "a.weight", &l, 0, first);
     vk_load_linear_rows(&loader, "b.weight", &l, first, n - first);
     CHECK_INT(loader.result, VP_OK);
-    CHECK_INT(loader.done, (int64_t)((size_t)n * (row_bytes + blocks * 4)));
+    CHECK_INT(loader.done, (int64_t)((size_t)n * (row_bytes + blocks * 2)));
     settle();
     for (size_t r = 0; r < (size_t)n; r++)
         for (size_t c = 0; c < k_padded; c += VK_QUANT_BLOCK) {
             const uint8_t *integers = (const uint8_t *)l.weights + r * row_bytes + c * (size_t)kind / 8;
-            const float scale = l.scales[r * blocks + c / VK_QUANT_BLOCK];
+            const float scale = vp_bf16_to_f32(l.scales[r * blocks + c / VK_QUANT_BLOCK]);
             float most = 0.0f, scale_meant;
             for (size_t i = c; i < c + VK_QUANT_BLOCK && i < (size_t)k; i++)
                 if (fabsf(values[r * (size_t)k + i]) > fabsf(most)) most = values[r * (size_t)k + i];
-            scale_meant = kind == 8 ? fabsf(most) / 127.0f : most / -8.0f;
+            scale_meant = vp_bf16_to_f32(vp_f32_to_bf16(kind == 8 ? fabsf(most) / 127.0f : most / -8.0f));
             wrong += !(scale == scale_meant);
             for (size_t i = 0; i < VK_QUANT_BLOCK; i++) {
                 size_t nibble = i % 2 * 4 + i % 8 / 2;
                 int got = kind == 8 ? (int8_t)integers[i] : (integers[i / 8 * 4 + nibble / 2] >> nibble % 2 * 4 & 15) - 8, want = 0;
                 if (c + i < (size_t)k) want = (int)roundf(values[r * (size_t)k + c + i] * (1.0f / scale_meant));
-                if (kind == 4 && want > 7) want = 7;
+                if (want > (kind == 8 ? 127 : 7)) want = kind == 8 ? 127 : 7;
+                if (want < (kind == 8 ? -127 : -8)) want = kind == 8 ? -127 : -8;
                 wrong += got != want;
                 if (c + i < (size_t)k) meant[r * (size_t)k + c + i] = (double)want * (double)scale_meant;
             }

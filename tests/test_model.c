@@ -366,10 +366,10 @@ static void round_linear(const vk_linear *linear, int bits) {
         for (int first = 0; first < linear->k_padded; first += VK_QUANT_BLOCK) {
             float *from = panel + ((size_t)(r / VK_PAD) * (size_t)linear->k_padded + (size_t)first) * VK_PAD + r % VK_PAD, most = 0, scale;
             for (int i = 0; i < VK_QUANT_BLOCK; i++) if (fabsf(from[i * VK_PAD]) > fabsf(most)) most = from[i * VK_PAD];
-            scale = bits == 8 ? fabsf(most) / 127.0f : most / -8.0f;
+            scale = vp_bf16_to_f32(vp_f32_to_bf16(bits == 8 ? fabsf(most) / 127.0f : most / -8.0f));
             for (int i = 0; i < VK_QUANT_BLOCK && scale != 0; i++) {
                 float whole = roundf(from[i * VK_PAD] * (1.0f / scale));
-                from[i * VK_PAD] = scale * (bits == 4 && whole > 7.0f ? 7.0f : whole);
+                from[i * VK_PAD] = scale * fminf(fmaxf(whole, bits == 4 ? -8.0f : -127.0f), bits == 4 ? 7.0f : 127.0f);
             }
         }
 }

@@ -38,6 +38,12 @@ int64_t number_of(const struct options *options, const char *name) { return opt(
 const char *text_of(const struct options *options, const char *name) { return opt(options, name)->text; }
 int is_given(const struct options *options, const char *name) { return opt(options, name)->given; }
 
+void option_decide(const struct options *options, const char *name, const char *text) {
+    int index = option_find(options->command, name, strlen(name));
+    if (index < 0) abort();
+    if (!options->values[index].given) options->values[index].text = text;
+}
+
 int edit_distance(const char *one, const char *other) {
     int row[65], one_length = (int)strlen(one), other_length = (int)strlen(other);
     if (one_length > 64 || other_length > 64) return 1000;

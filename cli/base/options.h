@@ -55,6 +55,10 @@ int64_t number_of(const struct options *options, const char *name);
 const char *text_of(const struct options *options, const char *name);
 int is_given(const struct options *options, const char *name);
 
+/* Gives an option that is not on the command line this text instead of its row's default: the model's files decide. The
+ * text lives as long as the options. */
+void option_decide(const struct options *options, const char *name, const char *text);
+
 /* How many letters two names differ by; 1000 when one is longer than 64 bytes. */
 int edit_distance(const char *one, const char *other);
 

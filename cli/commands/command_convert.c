@@ -28,7 +28,11 @@ static const struct option_spec CONVERT_OPTIONS[] = {
     OPTION_SEED,
     OPTION_GROUP("output"),
     {"layout", CHOICE, "FORM", "hf", 0, 0, "hf packed",
-     "hf: bf16 safetensors, for any device and other programs; packed: what the CPU maps as it is, bf16 only"},
+     "hf: bf16 safetensors, for any device and other programs; packed: what the CPU maps as it is"},
+    {"weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4",
+     "packed: of the language model's blocks, as run has it; int8 and int4 open at once, too"},
+    OPTION_HEAD_WEIGHTS,
+    OPTION_VISION_WEIGHTS,
     {"max_shard_mb", COUNT, "N", "5000", 1, 1000000, NULL, "hf: most MB of tensors in one file"},
     OPTION_THREADS,
     {"json", FLAG, NULL, NULL, 0, 0, NULL,
@@ -310,6 +314,8 @@ static int write_converted(const struct convert_job *job) {
     put_text(&writer, "schema", "vlmprof-convert-1");
     put_text(&writer, "version", VLMPROF_VERSION);
     put_text(&writer, "layout", text_of(job->options, "layout"));
+    for (int i = 0; i < PRECISIONS; i++)
+        put_text(&writer, PRECISION_OPTIONS[i], text_of(job->options, PRECISION_OPTIONS[i]));
     put_text(&writer, job->model.synthetic ? "synthetic" : "source", job->model.name);
     vp_json_key(&writer, "seed");
     if (job->model.synthetic) vp_json_int(&writer, number_of(job->options, "seed")); else vp_json_null(&writer);
@@ -333,6 +339,9 @@ static int write_weights(struct convert_job *job) {
     settings.seed = (uint64_t)number_of(job->options, "seed");
     settings.directory = job->staging;
     settings.layout = job->packed ? VP_CONVERT_PACKED : VP_CONVERT_HF;
+    settings.weights = weights_of(text_of(job->options, "weights"));
+    settings.head_weights = weights_of(text_of(job->options, "head_weights"));
+    settings.vision_weights = weights_of(text_of(job->options, "vision_weights"));
     settings.shard_bytes = (uint64_t)number_of(job->options, "max_shard_mb") * 1000000u;
     settings.threads = (int32_t)number_of(job->options, "threads");
     settings.progress = engine_progress;
@@ -409,13 +418,17 @@ static int convert_inputs(struct convert_job *job) {
     job->out = options->operands[wanted - 1];
     if (!*job->out) return complain(EXIT_USAGE, "convert: OUT is empty");
     job->packed = !strcmp(text_of(options, "layout"), "packed");
+    for (int i = 0; i < PRECISIONS && !job->packed; i++)
+        if (strcmp(text_of(options, PRECISION_OPTIONS[i]), "bf16") != 0)
+            return complain(EXIT_USAGE, "--%s %s goes with --layout packed: safetensors are written as bf16",
+                            PRECISION_OPTIONS[i], text_of(options, PRECISION_OPTIONS[i]));
     job->staging = join_path(job->out, CONVERTING);
     if (!job->model.synthetic && !is_folder(job->model.name))
         return model_complain_missing("", job->model.name);
     if ((code = job->model.synthetic ? model_load_preset(&job->model) : model_load_folder(&job->model)) != 0
         || (code = checkpoint_open(&job->model)) != 0)
         return code;
-    if (is_packed(&job->model))
+    if (is_packed(&job->model, NULL))
         return complain(EXIT_INPUT, "%s: the weights are packed already; give the folder they were made of",
                         job->model.name);
     return 0;
@@ -427,6 +440,8 @@ static int print_converted(const struct convert_job *job, const struct model *wr
     vp_json_begin_object(&writer);
     put_text(&writer, "output_dir", job->out);
     put_text(&writer, "layout", text_of(job->options, "layout"));
+    for (int i = 0; i < PRECISIONS; i++)
+        put_text(&writer, PRECISION_OPTIONS[i], text_of(job->options, PRECISION_OPTIONS[i]));
     put_text(&writer, "model", job->model.name);
     put_bool(&writer, "synthetic", job->model.synthetic);
     if (job->model.synthetic) put_int(&writer, "seed", number_of(job->options, "seed")); else put_null(&writer, "seed");
@@ -491,5 +506,6 @@ static int run_command(const struct options *options) {
 const struct command command_convert = {
     "convert", "(IN | --synthetic NAME) OUT",
     "write a model as a bf16 folder, or packed for the CPU so that it opens at once",
-    "vlmprof convert checkpoint checkpoint-bf16\n  vlmprof convert checkpoint checkpoint-packed --layout packed",
+    "vlmprof convert checkpoint checkpoint-bf16\n"
+    "  vlmprof convert checkpoint checkpoint-int4 --layout packed --weights int4",
     2, CONVERT_OPTIONS, sizeof CONVERT_OPTIONS / sizeof *CONVERT_OPTIONS, NULL, run_command};

@@ -139,6 +139,19 @@ static int64_t cache_bytes(const struct model *model, int fp32) {
     return (fp32 ? 8 : 4) * (int64_t)model->config.kv_head_count * model->config.head_dim * model->config.block_count;
 }
 
+/* whether the weights are packed, and what their linears hold */
+static void put_packed(vp_json_writer *writer, const struct model *model) {
+    vp_packed packed;
+    const int is = is_packed(model, &packed);
+    put_bool(writer, "packed", is);
+    if (!is) { put_null(writer, "packed_weights"); return; }
+    const uint32_t bits[PRECISIONS] = {packed.block_bits, packed.head_bits, packed.vision_bits};
+    vp_json_key(writer, "packed_weights");
+    vp_json_begin_object(writer);
+    for (int i = 0; i < PRECISIONS; i++) put_text(writer, PRECISION_OPTIONS[i], vp_packed_precision(bits[i]));
+    vp_json_end_object(writer);
+}
+
 static void put_model(vp_json_writer *writer, const struct model *model, const struct holdings *holdings) {
     const vp_model_config *config = &model->config;
     vp_json_begin_object(writer);
@@ -173,7 +186,7 @@ static void put_model(vp_json_writer *writer, const struct model *model, const s
     for (int i = 0; i < VP_DTYPE_COUNT; i++)
         if (i <= VP_DTYPE_F16 || holdings->dtypes[i]) put_int(writer, DTYPE_KEYS[i], holdings->dtypes[i]);
     vp_json_end_object(writer);
-    put_bool(writer, "packed", is_packed(model));
+    put_packed(writer, model);
     put_int(writer, "files", model->file_count);
     put_int(writer, "file_bytes", model->file_bytes);
     for (int fp32 = 0; fp32 < 2; fp32++) {
@@ -209,8 +222,11 @@ static void print_model(const struct model *model, const struct holdings *holdin
                 (double)holdings->parts[PART_EXPERTS] / 1e6, (double)holdings->parts[PART_LANGUAGE] / 1e6,
                 (double)holdings->parts[PART_EMBEDDINGS] / 1e6);
     if (!model->synthetic) {
-        print_plain("files       %lld tensors (%s", (long long)holdings->tensors,
-                    is_packed(model) ? "packed for the CPU, bf16" : "");
+        vp_packed packed;
+        char held[40] = "";
+        if (is_packed(model, &packed)) vp_packed_text(&packed, held);
+        print_plain("files       %lld tensors (%s%s", (long long)holdings->tensors,
+                    held[0] ? "packed for the CPU, " : "", held);
         for (int i = 0, shown = 0; i < VP_DTYPE_COUNT; i++)
             if (holdings->dtypes[i])
                 print_plain("%s%lld %s", shown++ ? ", " : "", (long long)holdings->dtypes[i], DTYPE_KEYS[i]);

@@ -421,6 +421,29 @@ static void print_picture(const struct run_state *state) {
                 picture->marker_tokens, state->input.text_count);
 }
 
+/* What opening the engine took, apart from any request. */
+static void print_opening(const struct run_state *state) {
+    const vp_opening opening = vp_engine_opening(state->session.engine);
+    print_plain("opening  kernels chosen in %.2f s, ", (double)opening.device_ns / 1e9);
+    if (opening.page_bytes)
+        print_plain("%.3g GB of a packed file brought into memory in %.2f s\n", (double)opening.page_bytes / 1e9,
+                    (double)opening.pages_ns / 1e9);
+    else
+        print_plain("weights %s in %.2f s\n", state->model.synthetic ? "drawn" : "loaded",
+                    (double)opening.weights_ns / 1e9);
+}
+static void put_opening(vp_json_writer *writer, const struct run_state *state) {
+    const vp_opening opening = vp_engine_opening(state->session.engine);
+    vp_json_key(writer, "opening");
+    vp_json_begin_object(writer);
+    put_double(writer, "device_ms", (double)opening.device_ns / 1e6);
+    put_double(writer, "memory_ms", (double)opening.memory_ns / 1e6);
+    put_double(writer, "weights_ms", (double)opening.weights_ns / 1e6);
+    put_double(writer, "pages_ms", (double)opening.pages_ns / 1e6);
+    put_int(writer, "page_bytes", (int64_t)opening.page_bytes);
+    vp_json_end_object(writer);
+}
+
 static void print_run(const struct options *options, const struct run_state *state) {
     const vp_layout *layout = state->input.layout;
     const struct pass_result *run = &state->runs[0];
@@ -438,6 +461,7 @@ static void print_run(const struct options *options, const struct run_state *sta
                 note[0] ? " (" : "", note[0] ? cpu : "", note, note[0] ? ")" : "",
                 vp_engine_gemm(state->session.engine, 1),
                 vp_engine_gemm(state->session.engine, 1024));
+    print_opening(state);
     if (state->input.picture) print_picture(state);
     else if (layout) {
         print_plain("image    %dx%d -> tiling %dx%d (rows x cols), %d crops + global view, canvas %dx%d, %s\n",
@@ -533,6 +557,7 @@ static void print_run_json(const struct options *options, const struct run_state
                state->runs[0].token_count * 1e3 / metric_mean(state->runs, state->run_count, METRIC_TOTAL));
     put_point_times(&writer, &point);
     put_medians(&writer, state);
+    put_opening(&writer, state);
     put_noise(&writer, &state->noise);
     put_list(&writer, "warnings", &state->warnings);
     vp_json_key(&writer, "provenance");

@@ -276,11 +276,10 @@ static int selftest_prepare(struct selftest *selftest) {
     if ((code = check_device(selftest->options)) != 0 || (code = model_load(selftest->options, &selftest->model)) != 0
         || (code = checkpoint_open(&selftest->model)) != 0)
         return code;
-    if (is_packed(&selftest->model))
-        return complain(
-            EXIT_INPUT,
-            "%s: packed weights are bf16, and selftest compares with fp32: give the folder they were made of",
-            selftest->model.name);
+    if (is_packed(&selftest->model, NULL))
+        return complain(EXIT_INPUT,
+                        "%s: packed weights have one precision, and selftest compares with fp32: give the folder they "
+                        "were made of", selftest->model.name);
     is_blind = model_is_blind(&selftest->model);
     is_dense = !selftest->model.config.expert_count;
     if ((code = trial_make(selftest, 0, "text", "Is there a clock next to the bridge?", 0, 0, -1)) != 0

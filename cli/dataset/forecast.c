@@ -43,7 +43,7 @@ static void cost_linear(struct pass_cost *cost, int stage, double times, double 
 /* Bytes a value takes: of activations, of weights of the language model's blocks, of its head's. */
 struct widths { double element, blocks, head; };
 static double bytes_of(const char *weights) { /* integers have a scale of 4 bytes per 32 values */
-    return !strcmp(weights, "fp32") ? 4 : !strcmp(weights, "int8") ? 1.125 : !strcmp(weights, "int4") ? 0.625 : 2;
+    return !strcmp(weights, "fp32") ? 4 : !strcmp(weights, "int8") ? 1.0625 : !strcmp(weights, "int4") ? 0.5625 : 2;
 }
 static struct widths widths_of(const struct options *options, const char *weights) {
     const char *head = text_of(options, "head_weights");

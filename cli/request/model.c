@@ -66,7 +66,7 @@ int model_load_preset(struct model *model) {
     }
     if (result != VP_OK)
         return complain(exit_code_of(result), "--synthetic %s: %s", model->name, vp_result_text(result));
-    model->identity = hash_text(HASH_START, model->name);
+    model->identity = hash_number(hash_text(HASH_START, model->name), VP_SYNTHETIC_VERSION);
     snprintf(model->class_name, sizeof model->class_name, "preset");
     if (!model_is_molmo(model))
         return other_files_preset(model->name, &model->config, &model->other, &model->ids, &model->tokenizer);
@@ -241,6 +241,7 @@ int check_gemm(const struct options *options) {
 static const struct gpu_word { const char *word; uint32_t flag; } GPU_WORDS[] = {{"events", VP_GPU_EVENTS},
                                                                         {"dependent", VP_GPU_DEPENDENT},
                                                                         {"wgmma", VP_GPU_WGMMA},
+                                                                        {"tuned", VP_GPU_TUNED},
                                                                         {"persistent", VP_GPU_PERSISTENT}};
 /* vp_gpu_switch of a word; 0: none has it */
 static uint32_t gpu_switch_of(const char *word) {
@@ -252,7 +253,8 @@ int check_gpu_switches(const struct options *options) {
     const struct option_value *words = opt(options, "gpu");
     for (size_t i = 0; i < words->count; i++)
         if (!gpu_switch_of(words->items[i]))
-            return complain(EXIT_USAGE, "--gpu: \"%s\" is none of: events dependent wgmma persistent", words->items[i]);
+            return complain(EXIT_USAGE, "--gpu: \"%s\" is none of: events dependent wgmma tuned persistent",
+                            words->items[i]);
     return 0;
 }
 static uint32_t gpu_switches_of(const struct options *options) {
@@ -262,7 +264,43 @@ static uint32_t gpu_switches_of(const struct options *options) {
     return switches;
 }
 
+int is_packed(const struct model *model, vp_packed *packed) {
+    vp_packed found;
+    return model->checkpoint && vp_checkpoint_packed(model->checkpoint, packed ? packed : &found) == VP_OK;
+}
+const char *const PRECISION_OPTIONS[PRECISIONS] = {"weights", "head_weights", "vision_weights"};
+static int refuse_precision(const struct model *model, const vp_packed *packed, const char *option,
+                            const char *wanted) {
+    char held[40];
+    vp_packed_text(packed, held);
+    return complain(EXIT_INPUT,
+                    "%s: the packed weights are %s, not --%s %s: leave the option out, or give the folder they were "
+                    "made of", model->name, held, option, wanted);
+}
+/* The precisions of packed weights stand in for those that are not given. */
+static int take_packed_precisions(const struct options *options, struct model *model) {
+    const char *const *names = PRECISION_OPTIONS;
+    vp_packed packed;
+    int code;
+    if (model->synthetic || !has_option(options, "weights") || !model_files_has(&model->files, VP_PACKED_FILE))
+        return 0;
+    if ((code = checkpoint_open(model)) != 0) return code;
+    if (!is_packed(model, &packed)) return 0;
+    const char *const held[] = {vp_packed_precision(packed.block_bits), vp_packed_precision(packed.head_bits),
+                                vp_packed_precision(packed.vision_bits)};
+    for (int i = 0; i < PRECISIONS; i++) {
+        if (is_given(options, names[i]) && strcmp(text_of(options, names[i]), held[i]) != 0)
+            return refuse_precision(model, &packed, names[i], text_of(options, names[i]));
+        option_decide(options, names[i], held[i]);
+    }
+    for (size_t i = 0; has_option(options, "weights_list") && i < opt(options, "weights_list")->count; i++)
+        if (strcmp(opt(options, "weights_list")->items[i], held[0]) != 0)
+            return refuse_precision(model, &packed, "weights_list", opt(options, "weights_list")->items[i]);
+    return 0;
+}
+
 int model_load(const struct options *options, struct model *model) {
+    int code;
     memset(model, 0, sizeof *model);
     if (is_given(options, "model") + is_given(options, "synthetic") > 1
         || (!is_given(options, "model") && !text_of(options, "synthetic")))
@@ -272,7 +310,8 @@ int model_load(const struct options *options, struct model *model) {
     model->projector = text_of(options, "mmproj");
     if (model->synthetic && model->projector)
         return complain(EXIT_USAGE, "--mmproj goes with --model FILE.gguf");
-    return model->synthetic ? model_load_preset(model) : model_load_folder(model);
+    code = model->synthetic ? model_load_preset(model) : model_load_folder(model);
+    return code ? code : take_packed_precisions(options, model);
 }
 void model_free(struct model *model) {
     other_files_free(&model->other);
@@ -293,10 +332,6 @@ int checkpoint_open(struct model *model) {
                            ? VP_OK
                            : model_files_checkpoint(&model->files, &model->config, &model->checkpoint, &error);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), model->name, result, &error);
-}
-int is_packed(const struct model *model) {
-    vp_packed packed;
-    return model->checkpoint && vp_checkpoint_packed(model->checkpoint, &packed) == VP_OK;
 }
 vp_weights weights_of(const char *name) {
     return !strcmp(name, "fp32")   ? VP_WEIGHTS_FP32

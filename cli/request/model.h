@@ -49,8 +49,9 @@ int check_device(const struct options *options);
 int check_gemm(const struct options *options);
 int check_gpu_switches(const struct options *options);
 
-/* Loads what --model or --synthetic names, everything but the weights: shape, tokenizer, ids. The caller calls
- * model_free, after a failure too. */
+/* Loads what --model or --synthetic names, everything but the weights: shape, tokenizer, ids. Packed weights decide the
+ * options of precisions that are not given; others than theirs are refused. The caller calls model_free, after a
+ * failure too. */
 int model_load(const struct options *options, struct model *model);
 void model_free(struct model *model);
 
@@ -60,8 +61,12 @@ vp_result engine_progress(void *user, const char *what, int64_t done, int64_t to
 /* Opens the weights of a folder, unless they are open or the model is synthetic. */
 int checkpoint_open(struct model *model);
 
-/* Truth: the open checkpoint is one that `convert` wrote. */
-int is_packed(const struct model *model);
+/* The options that say what linears hold: those of the language model's blocks, of its head, of tower and connector. */
+enum { PRECISIONS = 3 };
+extern const char *const PRECISION_OPTIONS[PRECISIONS];
+
+/* Truth: the open checkpoint is one that `convert` packed. packed: NULL, or what it is. */
+int is_packed(const struct model *model, vp_packed *packed);
 
 /* "int8" -> VP_WEIGHTS_INT8; the option's table knows the names. */
 vp_weights weights_of(const char *name);

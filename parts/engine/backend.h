@@ -156,9 +156,10 @@ typedef struct vk_linear {
      * Such a layer gives f32: only the _F32 epilogues */
     int wide;
     int bits; /* 8 or 4: integers with a scale per row and VK_QUANT_BLOCK values; 0: in-type */
-    float *scales; /* of integers, row after row behind them if the backend says row_major; panels hold their own */
+    uint16_t *scales; /* bf16, row after row behind the integers if the backend says row_major; panels hold their own */
 } vk_linear;
-enum { VK_QUANT_BLOCK = 32 };
+/* VK_QUANT_ORDER: in packed files the number of the order that quant_rows.h describes; another order, another number */
+enum { VK_QUANT_BLOCK = 32, VK_QUANT_ORDER = 1 };
 
 /* y (in-type [m, ldy], or f32 [m, ldy] for the _F32 ones) = epilogue(x W^T + bias); ADD: y +=. GELU is the exact one,
  * GELU_TANH its approximation. */
@@ -256,7 +257,7 @@ typedef struct vk_extent {
 
 typedef struct vk_setup {
     int device, threads, wide;
-    int events_only, dependent, wgmma_linears, persistent; /* GPU: vp_gpu_switch */
+    int events_only, dependent, wgmma_linears, persistent, tuned; /* GPU: vp_gpu_switch */
     const char *gemm;
 } vk_setup;
 
@@ -334,16 +335,16 @@ const vk_backend *vk_gpu_code(void) __attribute__((weak));
 #endif
 
 static inline size_t vk_round_up(size_t count, size_t to) { return (count + to - 1) / to * to; }
-/* of the weights of 32 outputs: in-type, or blocks of 32 scales (f32) and their integers */
+/* of the weights of 32 outputs: in-type, or blocks of 32 scales (bf16) and their integers */
 static inline size_t vk_panel_bytes(const vk_linear *linear) {
     size_t k = (size_t)linear->k_padded;
-    return linear->bits ? k / VK_QUANT_BLOCK * 32 * (4 + VK_QUANT_BLOCK * (size_t)linear->bits / 8)
+    return linear->bits ? k / VK_QUANT_BLOCK * 32 * (2 + VK_QUANT_BLOCK * (size_t)linear->bits / 8)
                         : k * 32 * (linear->wide ? 4 : 2);
 }
 /* where scales lie if the backend says row_major */
-static inline float *vk_row_scales(const vk_linear *linear) {
-    return (float *)((uintptr_t)linear->weights
-                     + (uintptr_t)linear->n * (uintptr_t)linear->k_padded * (uintptr_t)linear->bits / 8);
+static inline uint16_t *vk_row_scales(const vk_linear *linear) {
+    return (uint16_t *)((uintptr_t)linear->weights
+                        + (uintptr_t)linear->n * (uintptr_t)linear->k_padded * (uintptr_t)linear->bits / 8);
 }
 static inline size_t vk_max(size_t one, size_t other) { return one > other ? one : other; }
 

@@ -89,8 +89,20 @@ static void vk_pack_reached(vk_loader *loader, const void *at) {
     if (complete - packer->written >= VK_PIECE_BYTES) vk_pack_until(loader, complete);
 }
 
+/* all but the model and the length */
+static void vk_describe_packed(const vk_precision *bits, vp_packed *packed) {
+    memset(packed, 0, sizeof *packed);
+    packed->version = VP_PACKED_VERSION;
+    packed->panel_columns = VK_PAD;
+    packed->block_bits = vk_stored_bits(bits->blocks);
+    packed->head_bits = vk_stored_bits(bits->head);
+    packed->vision_bits = vk_stored_bits(bits->vision);
+    packed->quant_values = VK_QUANT_BLOCK;
+    packed->quant_order = VK_QUANT_ORDER;
+}
+
 static vp_result vk_convert_packed(vk_loader *loader, const vp_convert_options *options) {
-    static const vk_precision in_type;
+    const vk_precision bits = vk_precision_of(options->weights, options->head_weights, options->vision_weights);
     unsigned char header[VP_PACKED_HEADER_BYTES];
     vk_arena arena = { NULL, 0 };
     vk_packer packer;
@@ -101,7 +113,7 @@ static vp_result vk_convert_packed(vk_loader *loader, const vp_convert_options *
     memset(&model, 0, sizeof model);
     memset(&packer, 0, sizeof packer);
     result = vk_model_new(&model, options->config, loader->error);
-    if (result == VP_OK) vk_layout_model(&arena, &model, options->config, 0, &in_type);
+    if (result == VP_OK) vk_layout_model(&arena, &model, options->config, 0, &bits);
     bytes = arena.used;
     if (result == VP_OK) result = vk_check_room(options->directory, (uint64_t)bytes + sizeof header, loader->error);
     if (result == VP_OK && !(packer.base = (char *)vk_reserve_addresses(bytes)))
@@ -109,15 +121,14 @@ static vp_result vk_convert_packed(vk_loader *loader, const vp_convert_options *
                          "no room for the packed weights in this process's addresses");
     if (result == VP_OK) result = vk_output_open(&packer.out, options->directory, VP_PACKED_FILE, loader->error);
     if (result == VP_OK) {
-        memset(&packed, 0, sizeof packed);
+        vk_describe_packed(&bits, &packed);
         packed.model_hash = vp_model_hash(options->config);
         packed.weights_bytes = bytes;
-        packed.panel_columns = VK_PAD;
         vp_packed_header(&packed, header);
         loader->result = vp_output_write(&packer.out, header, sizeof header, loader->error);
         arena.base = packer.base;
         arena.used = 0;
-        vk_layout_model(&arena, &model, options->config, 0, &in_type);
+        vk_layout_model(&arena, &model, options->config, 0, &bits);
         loader->backend = vk_cpu_code(); /* `stage` gives the place itself; no queue is asked */
         loader->total = (int64_t)bytes;
         loader->reached = vk_pack_reached;
@@ -355,6 +366,12 @@ VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *
         || (options->layout != VP_CONVERT_HF && options->layout != VP_CONVERT_PACKED))
         return vp_fail(error, VP_ERR_RANGE, -1, "convert options",
                        "threads 0..4096, shard_bytes from 1, layout HF or PACKED");
+    if ((unsigned)options->weights > VP_WEIGHTS_INT4 || options->weights == VP_WEIGHTS_FP32
+        || (unsigned)options->head_weights > VP_WEIGHTS_INT4 || options->head_weights == VP_WEIGHTS_FP32
+        || (unsigned)options->vision_weights > VP_WEIGHTS_INT4 || options->vision_weights == VP_WEIGHTS_FP32)
+        return vp_fail(error, VP_ERR_RANGE, -1, "convert options", "weights are written as bf16, int8 or int4");
+    if (options->layout == VP_CONVERT_HF && (options->weights || options->head_weights || options->vision_weights))
+        return vp_fail(error, VP_ERR_RANGE, -1, "convert options", "integers need the layout PACKED");
     if (options->checkpoint && vp_checkpoint_packed(options->checkpoint, &packed) == VP_OK)
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
                        "they cannot be converted; give the folder they were made of");

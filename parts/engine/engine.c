@@ -31,22 +31,20 @@ VP_API int vp_engine_broken(const vp_engine *engine) {
     return engine->queue->error != 0; /* vk_recover has forgotten all others */
 }
 
+VP_API vp_opening vp_engine_opening(const vp_engine *engine) { return engine->opening; }
+
 VP_API uint64_t vp_engine_bytes(const vp_engine *engine) { return engine->memory_bytes; }
 
-static int vk_bits_of(vp_weights weights) {
-    return weights == VP_WEIGHTS_INT8 ? 8 : weights == VP_WEIGHTS_INT4 ? 4 : 0;
-}
-
 static vp_result vk_check_options(const vp_engine_options *options, vp_error *error) {
+    const vk_precision bits = vk_precision_of(options->weights, options->head_weights, options->vision_weights);
     const vp_model_config *config = options->config;
     if (!config) return vp_fail(error, VP_ERR_RANGE, -1, "config", "an engine needs a model config");
     if (options->max_sequence < 1 || options->max_views < 0 || options->threads < 0
         || options->threads > VK_THREADS_MAX)
         return vp_fail(error, VP_ERR_RANGE, -1, "engine options",
                        "max_sequence must be positive, max_views not negative, threads 0..4096");
-    if (options->weights == VP_WEIGHTS_FP32
-        && (vk_bits_of(options->head_weights) || vk_bits_of(options->vision_weights)))
-        return vp_fail(error, VP_ERR_RANGE, -1, vk_bits_of(options->head_weights) ? "head_weights" : "vision_weights",
+    if (options->weights == VP_WEIGHTS_FP32 && (bits.head || bits.vision))
+        return vp_fail(error, VP_ERR_RANGE, -1, bits.head ? "head_weights" : "vision_weights",
                        "fp32 arithmetic everywhere leaves no integers");
     return vk_check_config(config, error);
 }
@@ -59,22 +57,25 @@ static void vk_append(vp_error *error, const char *text) {
 /* Packed weights serve one arithmetic on one kind of device; anything else is said, never done another way.
  * packed NULL: nothing to check. */
 static vp_result vk_check_packed(const vp_engine *engine, const vp_packed *packed, vp_error *error) {
-    static const vk_precision in_type;
     vk_arena arena = { NULL, 0 };
     vk_model model = engine->model; /* its tables get the pointers of a NULL arena, which the next layout replaces */
+    char text[40];
     if (!packed) return VP_OK;
-    if (vk_has_integers(&engine->bits))
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
-                       "they are bf16; int8 and int4 need the folder they were made of, or one of convert --layout hf");
-    if (engine->wide)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
-                       "they are bf16; fp32 needs the folder they were made of, or one of convert --layout hf");
+    vp_packed_text(packed, text);
+    if (engine->wide || packed->block_bits != vk_stored_bits(engine->bits.blocks)
+        || packed->head_bits != vk_stored_bits(engine->bits.head)
+        || packed->vision_bits != vk_stored_bits(engine->bits.vision))
+        return vp_failf(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
+                        "they are %s; another precision needs the folder they were made of, or one of convert "
+                        "--layout hf", text);
     if (!engine->backend->host_memory || engine->backend->row_major)
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
                        "they are laid out for the CPU; a GPU needs the folder they were made of, or one of convert "
                        "--layout hf; or use --device cpu");
-    vk_layout_model(&arena, &model, &engine->config, 0, &in_type);
-    if (packed->panel_columns != VK_PAD || packed->weights_bytes != arena.used)
+    vk_layout_model(&arena, &model, &engine->config, 0, &engine->bits);
+    if (packed->panel_columns != VK_PAD || packed->weights_bytes != arena.used
+        || (vk_has_integers(&engine->bits)
+            && (packed->quant_values != VK_QUANT_BLOCK || packed->quant_order != VK_QUANT_ORDER)))
         return vp_fail(error, VP_ERR_MISMATCH, -1, "packed weights",
                        "their layout is not this program's; convert the original folder again");
     return VP_OK;
@@ -130,6 +131,7 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
     setup.threads = vk_host_threads(options->threads);
     setup.wide = engine->wide;
     setup.events_only = (options->gpu & VP_GPU_EVENTS) != 0;
+    setup.tuned = (options->gpu & VP_GPU_TUNED) != 0;
     setup.wgmma_linears = (options->gpu & VP_GPU_WGMMA) != 0;
     setup.persistent = (options->gpu & VP_GPU_PERSISTENT) != 0;
     setup.dependent = (options->gpu & VP_GPU_DEPENDENT) != 0;
@@ -155,9 +157,7 @@ static vp_result vk_begin(const vp_engine_options *options, const vp_packed *pac
     vp_result result;
     opened->config = *config;
     opened->wide = options->weights == VP_WEIGHTS_FP32;
-    opened->bits.blocks = vk_bits_of(options->weights);
-    opened->bits.head = vk_bits_of(options->head_weights);
-    opened->bits.vision = vk_bits_of(options->vision_weights);
+    opened->bits = vk_precision_of(options->weights, options->head_weights, options->vision_weights);
     opened->max_sequence = options->max_sequence;
     opened->max_views = options->max_views;
     for (int l = 0; l < config->vit_layer_count; l++)
@@ -195,17 +195,25 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
     vp_engine *opened;
     vp_packed mapped;
     const vp_packed *packed = NULL;
+    int64_t at[4] = { vp_clock_ns() }; /* begun; device, memory and weights ready */
     if (result != VP_OK) return result;
     if (options->checkpoint && vp_checkpoint_packed(options->checkpoint, &mapped) == VP_OK) packed = &mapped;
     opened = calloc(1, sizeof *opened);
     if (!opened) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
     result = vk_begin(options, packed, opened, error);
+    at[1] = vp_clock_ns();
     if (result == VP_OK) result = vk_allocate(opened, packed, error);
+    at[2] = vp_clock_ns();
     if (result == VP_OK && !packed) result = vk_load(opened, options, error);
     if (result == VP_OK) {
         opened->backend->mark(opened->queue, 0, NULL);
         result = opened->backend->wait(opened->queue, 0, error);
     }
+    at[3] = vp_clock_ns();
+    opened->opening.device_ns = at[1] - at[0];
+    opened->opening.memory_ns = at[2] - at[1];
+    if (!packed) opened->opening.weights_ns = at[3] - at[2];
+    else if (result == VP_OK) vk_bring_pages(opened);
     if (result != VP_OK) {
         if (opened->queue) vk_recover(opened);
         vp_engine_close(opened);

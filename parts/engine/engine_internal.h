@@ -70,6 +70,7 @@ struct vp_engine {
     int repeats;    /* the request that just ran has to run again */
     int64_t log_capacity;
     size_t weights_bytes, memory_bytes, cache_bytes, vision_bytes, scratch_bytes;
+    vp_opening opening;
     int weights_mapped; /* they lie in a file, and are not in the allocation */
     const void *weights;
     vp_ceilings ceilings; /* bytes_per_s 0: not measured yet */
@@ -130,6 +131,7 @@ void vk_layout_buffers(vk_arena *arena, vp_engine *engine);
 /* How many bytes they take. Their addresses are set by vk_allocate. */
 void vk_measure(vp_engine *engine);
 /* Weights and buffers in one allocation; packed weights stay where they are mapped. */
+void vk_bring_pages(vp_engine *engine);
 vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *error);
 /* host memory to the backend's, in pieces */
 void vk_send(vp_engine *engine, void *to, const void *from, size_t bytes);

@@ -1,5 +1,6 @@
 /* memory.c - everything that an engine holds: how much, where, and what is put there when it opens */
 #include "engine_internal.h"
+#include "host_loops.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -301,6 +302,23 @@ void vk_measure(vp_engine *engine) {
     engine->memory_bytes = weights.used + buffers.used;
 }
 
+/* A mapped file's pages come when they are first read: all of them are read here, by all threads. */
+void vk_bring_pages(vp_engine *engine) {
+    enum { PAGE = 4096, PIECE = 8 << 20 };
+    const char *weights = (const char *)engine->weights;
+    const size_t bytes = engine->weights_bytes;
+    const int64_t start = vp_clock_ns();
+    uint64_t sum = 0;
+    VK_PRAGMA(omp parallel for schedule(dynamic) num_threads(engine->queue->threads) reduction(+ : sum))
+    for (int64_t piece = 0; piece < (int64_t)((bytes + PIECE - 1) / PIECE); piece++) {
+        const size_t from = (size_t)piece * PIECE, to = from + PIECE < bytes ? from + PIECE : bytes;
+        for (size_t at = from; at < to; at += PAGE) sum += *(volatile const unsigned char *)(weights + at);
+    }
+    (void)sum;
+    engine->opening.pages_ns = vp_clock_ns() - start;
+    engine->opening.page_bytes = bytes;
+}
+
 vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *error) {
     vk_arena weights = { NULL, 0 }, buffers = { NULL, 0 };
     uint64_t free_bytes;
@@ -324,7 +342,7 @@ vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *erro
                  (double)engine->weights_bytes / 1e9, (double)buffers.used / 1e9, engine->max_sequence,
                  engine->max_views, (double)free_bytes / 1e9, engine->backend->host_memory ? "this machine" : "the GPU",
                  engine->wide ? "--weights bf16 halves it; "
-                 : !engine->bits.blocks ? "--weights int8 and int4 need half and a third; " : "",
+                 : !engine->bits.blocks && !packed ? "--weights int8 and int4 need half and a third; " : "",
                  hopeless ? "the weights alone do not fit"
                           : "smaller: fewer crops, a shorter prompt, fewer new tokens");
         return vp_fail(error, VP_ERR_MEMORY, -1, "engine memory", text);

@@ -12,7 +12,7 @@ vp_result vk_check_molmo_vision(const vp_model_config *config, vp_error *error) 
     return VP_OK;
 }
 
-/* ---- weights, in the order of loading. A packed file is this, bf16: a change of order, panels or padding needs a new
+/* ---- weights, in the order of loading. A packed file is this: a change of order, panels or padding needs a new
  * VP_PACKED_VERSION. */
 
 #define VIT "model.vision_backbone.image_vit."

@@ -22,6 +22,14 @@ int vk_host_threads(int wanted) {
 #endif
 }
 
+static int vk_bits_of(vp_weights weights) {
+    return weights == VP_WEIGHTS_INT8 ? 8 : weights == VP_WEIGHTS_INT4 ? 4 : 0;
+}
+vk_precision vk_precision_of(vp_weights blocks, vp_weights head, vp_weights vision) {
+    const vk_precision bits = { vk_bits_of(blocks), vk_bits_of(head), vk_bits_of(vision) };
+    return bits;
+}
+
 void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int inputs, int has_bias, int wide, int bits) {
     linear->n = outputs;
     linear->k = inputs;
@@ -310,12 +318,18 @@ static inline int vk_rounded_off(float value) {
 static inline int vk_clamped(int value, int least, int most) {
     return value < least ? least : value > most ? most : value;
 }
+/* bf16, of the largest value: integers are chosen by the rounded scale, so that rounding it costs next to nothing */
+static inline uint16_t vk_scale_of(float most, int bits) {
+    const float scale = bits == 8 ? vk_float(vk_bits(most) & 0x7fffffffu) / 127.0f : most / -8.0f;
+    return (vk_bits(scale) & 0x7fffffffu) > 0x7f800000u ? 0x7fc0 : vk_f2b(scale);
+}
 /* a block of VK_QUANT_BLOCK lines of a panel of integers: kernels/quant_rows.h */
 static inline void vk_quantise_columns(char *block, const float *lines, int first, int last, int bits) {
     static const int line_of[4] = {0, 2, 1, 3}; /* of a word's bytes */
     const int each = bits == 8 ? 4 : 8;
-    uint32_t most[VK_PAD] = {0}, *words = (uint32_t *)(void *)(block + VK_PAD * 4);
-    float inverse[VK_PAD], *scales = (float *)(void *)block;
+    uint32_t most[VK_PAD] = {0}, *words = (uint32_t *)(void *)(block + VK_PAD * 2);
+    uint16_t *scales = (uint16_t *)(void *)block;
+    float inverse[VK_PAD];
     for (int k = 0; k < VK_QUANT_BLOCK; k++) {
         const float *line = lines + (size_t)k * VK_PAD;
         VK_SIMD for (int c = first; c < last; c++) { /* a NaN is above all: the scale says it, and the logits will */
@@ -324,10 +338,10 @@ static inline void vk_quantise_columns(char *block, const float *lines, int firs
         }
     }
     VK_SIMD for (int c = first; c < last; c++) {
-        const float scale = bits == 8 ? vk_float(most[c] & 0x7fffffffu) / 127.0f : vk_float(most[c]) / -8.0f;
-        const uint32_t is_zero = (vk_bits(scale) & 0x7fffffffu) == 0;
+        const uint16_t scale = vk_scale_of(vk_float(most[c]), bits);
+        const uint32_t word = (uint32_t)scale << 16, is_zero = (word & 0x7fffffffu) == 0;
         scales[c] = scale;
-        inverse[c] = 1.0f / vk_float(is_zero ? 0x7f800000u : vk_bits(scale)); /* 1 / infinity: 0 */
+        inverse[c] = 1.0f / vk_float(is_zero ? 0x7f800000u : word); /* 1 / infinity: 0 */
     }
     for (int k = 0; k < VK_QUANT_BLOCK; k += each, words += VK_PAD) {
         VK_SIMD for (int c = first; c < last; c++) words[c] = 0;
@@ -370,25 +384,25 @@ static void vk_pack_panel(const vk_source *source, const vk_linear *linear, int6
     }
     for (int k = 0; linear->bits && k < linear->k_padded; k += VK_QUANT_BLOCK) {
         vk_quantise_block(panel, lines + (size_t)k * VK_PAD, first, count, linear->bits);
-        panel += VK_PAD * 4 + VK_PAD * VK_QUANT_BLOCK * linear->bits / 8;
+        panel += VK_PAD * 2 + VK_PAD * VK_QUANT_BLOCK * linear->bits / 8;
     }
 }
 
 /* A row by the same rule -> integers and scales, where rows follow each other. Of 4 bits eight values lie in four
  * bytes: value 2 i in nibble i, value 2 i + 1 in nibble i + 4. */
-static VK_CLONES void vk_quantise_row(char *out, float *scales, const float *row, int k_padded, int bits) {
+static VK_CLONES void vk_quantise_row(char *out, uint16_t *scales, const float *row, int k_padded, int bits) {
     for (int first = 0; first < k_padded; first += VK_QUANT_BLOCK, out += VK_QUANT_BLOCK * bits / 8) {
         const float *from = row + first;
         float most = 0.0f, scale, inverse;
         int integers[VK_QUANT_BLOCK];
         for (int k = 0; k < VK_QUANT_BLOCK; k++) most = !(fabsf(from[k]) <= fabsf(most)) ? from[k] : most;
-        scale = bits == 8 ? fabsf(most) / 127.0f : most / -8.0f;
+        scales[first / VK_QUANT_BLOCK] = vk_scale_of(most, bits);
+        scale = vk_float((uint32_t)scales[first / VK_QUANT_BLOCK] << 16);
         inverse = scale != 0.0f ? 1.0f / scale : 0.0f;
         for (int k = 0; k < VK_QUANT_BLOCK; k++) {
             const int whole = vk_rounded_off(from[k] * inverse);
             integers[k] = bits == 8 ? vk_clamped(whole, -127, 127) : vk_clamped(whole + 8, 0, 15);
         }
-        scales[first / VK_QUANT_BLOCK] = scale;
         for (int k = 0; bits == 8 && k < VK_QUANT_BLOCK; k++) out[k] = (char)integers[k];
         for (int k = 0; bits == 4 && k < VK_QUANT_BLOCK / 2; k++) { /* byte k: nibbles 2 k and 2 k + 1 of a word */
             const int *low = integers + k / 4 * 8 + k % 2 * 4 + k % 4 / 2;
@@ -403,12 +417,12 @@ static int vk_send_integers(const vk_loader *loader, const vk_source *source, co
            row_bytes = (size_t)linear->k_padded * (size_t)linear->bits / 8;
     int64_t most = (int64_t)(loader->backend->stage_bytes / row_bytes);
     int failed = 0;
-    float *scales = malloc(vk_max((size_t)(rows < most ? rows : most) * blocks * sizeof *scales, 1));
+    uint16_t *scales = malloc(vk_max((size_t)(rows < most ? rows : most) * blocks * sizeof *scales, 1));
     for (int64_t first = 0; first < rows && scales && !failed; first += most) {
         int64_t now = rows - first < most ? rows - first : most;
         char *to = (char *)linear->weights + (size_t)(first_row + first) * row_bytes,
              *at = (char *)loader->backend->stage(loader->queue, to, (size_t)now * row_bytes);
-        float *scales_to = linear->scales + (size_t)(first_row + first) * blocks;
+        uint16_t *scales_to = linear->scales + (size_t)(first_row + first) * blocks;
         VK_PRAGMA(omp parallel num_threads(loader->threads) reduction(| : failed))
         {
             float *row = malloc((size_t)linear->k_padded * sizeof *row);

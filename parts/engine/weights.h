@@ -12,6 +12,8 @@ typedef struct vk_description vk_description; /* model.h */
 /* bits of the integers that linears hold: of the language model's blocks, of its head, of tower and connector; 0:
  * in-type */
 typedef struct vk_precision { int blocks, head, vision; } vk_precision;
+vk_precision vk_precision_of(vp_weights blocks, vp_weights head, vp_weights vision);
+static inline uint32_t vk_stored_bits(int bits) { return bits ? (uint32_t)bits : 16; } /* as packed files count them */
 
 /* ---- what the stages multiply with */
 typedef struct vk_norm {

@@ -9,8 +9,8 @@
 static VK_CLONES void vk_quant_widen(uint16_t *out, const char *panel, int k_padded, int bits) {
     uint32_t *pairs = (uint32_t *)(void *)out;
     for (int first = 0; first < k_padded; first += VK_QUANT_BLOCK) {
-        const float *scale = (const float *)(const void *)panel;
-        const uint32_t *words = (const uint32_t *)(const void *)(panel + VK_PAD * 4);
+        const uint16_t *scale = (const uint16_t *)(const void *)panel;
+        const uint32_t *words = (const uint32_t *)(const void *)(panel + VK_PAD * 2);
         panel += bits == 8 ? VK_QUANT_BYTES_8 : VK_QUANT_BYTES_4;
         for (int k = 0; k < VK_QUANT_BLOCK; k += 2, pairs += VK_PAD) {
             int shift = bits == 8 ? k % 4 * 4 : k % 4 * 4 + k % 8 / 4 * 4;
@@ -18,14 +18,14 @@ static VK_CLONES void vk_quant_widen(uint16_t *out, const char *panel, int k_pad
             if (bits == 8)
                 EACH(c, VK_PAD) {
                     uint32_t word = line[c] >> shift;
-                    pairs[c] = vk_f2b(scale[c] * (float)(int8_t)word)
-                               | (uint32_t)vk_f2b(scale[c] * (float)(int8_t)(word >> 16)) << 16;
+                    pairs[c] = vk_f2b(vk_b2f(scale[c]) * (float)(int8_t)word)
+                               | (uint32_t)vk_f2b(vk_b2f(scale[c]) * (float)(int8_t)(word >> 16)) << 16;
                 }
             else
                 EACH(c, VK_PAD) {
                     uint32_t word = line[c] >> shift;
-                    pairs[c] = vk_f2b(scale[c] * (float)((int)(word & 15) - 8))
-                               | (uint32_t)vk_f2b(scale[c] * (float)((int)(word >> 16 & 15) - 8)) << 16;
+                    pairs[c] = vk_f2b(vk_b2f(scale[c]) * (float)((int)(word & 15) - 8))
+                               | (uint32_t)vk_f2b(vk_b2f(scale[c]) * (float)((int)(word >> 16 & 15) - 8)) << 16;
                 }
         }
     }

@@ -1,13 +1,13 @@
 /* quant_decode.h - one token through linears whose weights are integers of 8 or 4 bits, on a GPU; included by
  * vlmprof_kernels.cu, whose room >>decode has the same kernels for bf16 and fp32
  *
- * A decode step waits for memory, and reads 9 or 5 bits a weight instead of 16. Integers lie row after row, k_padded *
- * bits / 8 bytes each, and scales f32 [n, k_padded / 32] behind them (vk_linear.scales). Of 4 bits a word holds 8
- * values: value 2 i is its nibble i, value 2 i + 1 its nibble i + 4; weight = scale * (nibble - 8). A warp sums two
- * rows, so that what it unpacks of x, bf16 in shared memory, serves twice: an H200 brings 29 weights of 4 bits in a
- * cycle of a multiprocessor, which issues 128 operations meanwhile. A weight becomes f32 by bits alone: 16 + nibble is
- * 0x41800000 | nibble << 19, and the 24 too much are subtracted as 24 * sum of x, once in 32 values; 2^23 + 128 + byte
- * is 0x4b000000 | byte ^ 128. Products and sums are f32, nothing is rounded but x. */
+ * A decode step waits for memory, and reads 8.5 or 4.5 bits a weight instead of 16. Integers lie row after row,
+ * k_padded * bits / 8 bytes each, and scales bf16 [n, k_padded / 32] behind them (vk_linear.scales). Of 4 bits a word
+ * holds 8 values: value 2 i is its nibble i, value 2 i + 1 its nibble i + 4; weight = scale * (nibble - 8). A warp
+ * sums two rows, so that what it unpacks of x, bf16 in shared memory, serves twice: an H200 brings 33 weights of 4
+ * bits in a cycle of a multiprocessor, which issues 128 operations meanwhile. A weight becomes f32 by bits alone: 16 +
+ * nibble is 0x41800000 | nibble << 19, and the 24 too much are subtracted as 24 * sum of x, once in 32 values; 2^23 +
+ * 128 + byte is 0x4b000000 | byte ^ 128. Products and sums are f32, nothing is rounded but x. */
 
 /* what a vector of 16 bytes holds, and how many vectors of x it meets */
 #define VK_QUANT_VALUES(bits) (128 / (bits))
@@ -76,8 +76,8 @@ FN void vk_quant_fetch(uint4 (*packed)[FLIGHT], float (*scale)[FLIGHT], const vk
             size_t i = row[r] + vector;
             packed[r][f] = live ? __ldcs((const uint4 *)(const void *)(from->weights + expert) + i)
                                 : make_uint4(0, 0, 0, 0);
-            scale[r][f] = live ? __ldcs((const float *)(const void *)(from->scales + expert)
-                                        + i / (VK_QUANT_BLOCK / VK_QUANT_VALUES(BITS)))
+            scale[r][f] = live ? vk_b2f(__ldcs((const uint16_t *)(const void *)(from->scales + expert)
+                                               + i / (VK_QUANT_BLOCK / VK_QUANT_VALUES(BITS))))
                                : 0.0f;
             if (from->index && live) scale[r][f] *= from->share[slot];
         }

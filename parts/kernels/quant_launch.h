@@ -22,8 +22,9 @@ static void vk_quant_linear(vk_queue *queue, void *y, int ldy, const void *x, in
         if (panel.bias_bf16) panel.bias_bf16 = (uint16_t *)panel.bias_bf16 + first;
         vk_shape(queue, now, linear->k, 0, 0);
         LAUNCH(k_quant_widen, (vectors + VK_BLOCK_MAX - 1) / VK_BLOCK_MAX, VK_BLOCK_MAX, 8 * (int64_t)vectors,
-               (int64_t)vectors * (linear->bits + 17), (uint4 *)cuda->widened, (const uint32_t *)(const void *)weights,
-               linear->scales + (size_t)first * (size_t)blocks, vectors, linear->bits);
+               (int64_t)vectors * (2 * linear->bits + 33) / 2, (uint4 *)cuda->widened,
+               (const uint32_t *)(const void *)weights, linear->scales + (size_t)first * (size_t)blocks, vectors,
+               linear->bits);
         vk_cuda_linear(queue, (char *)y + (size_t)first * element, ldy, x, ldx, m, &panel, epilogue);
     }
 }

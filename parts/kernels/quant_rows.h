@@ -1,6 +1,6 @@
 /* quant_rows.h - products of rows of inputs and a panel of integers, a part of the room >>gemm of vlmprof_kernels.cu
  *
- * A panel is 32 rows of weights. It goes in blocks of 32 values of k: 32 scales (f32, one a row), then the integers, 4
+ * A panel is 32 rows of weights. It goes in blocks of 32 values of k: 32 scales (bf16, one a row), then the integers, 4
  * bytes of a row beside 4 bytes of the next one. 8 bits: weight = scale * integer; the bytes are values 0, 2, 1, 3 of
  * four. 4 bits: weight = scale * (integer - 8); the low halves of the bytes are values 0, 2, 1, 3 of eight, the high
  * halves 4, 6, 5, 7. So the even and the odd bytes are pairs of neighbours, which 16-bit products take.
@@ -12,7 +12,7 @@
 #ifndef VK_QUANT_ROWS_H
 #define VK_QUANT_ROWS_H
 
-enum { VK_QUANT_BYTES_8 = VK_PAD * (4 + VK_QUANT_BLOCK), VK_QUANT_BYTES_4 = VK_PAD * (4 + VK_QUANT_BLOCK / 2) };
+enum { VK_QUANT_BYTES_8 = VK_PAD * (2 + VK_QUANT_BLOCK), VK_QUANT_BYTES_4 = VK_PAD * (2 + VK_QUANT_BLOCK / 2) };
 /* `offset` takes back what is added to the weights so that they are not negative: 8, or 128 for products of bytes */
 typedef struct vk_fine { float scale; int32_t offset; int16_t value[VK_QUANT_BLOCK]; } vk_fine;
 /* 4 values in a word, in the order of the weights' bytes */
@@ -77,8 +77,8 @@ static VK_CLONES void vk_quant_coarse(vk_coarse *to, const uint16_t *x, int bloc
 static VK_CLONES void vk_row8_plain(float *sums, const vk_fine *x, const char *panel, int blocks) {
     float total[VK_PAD] = { 0.0f };
     for (; blocks > 0; blocks--, x++, panel += VK_QUANT_BYTES_8) {
-        const float *scale = (const float *)(const void *)panel;
-        const uint32_t *words = (const uint32_t *)(const void *)(panel + VK_PAD * 4);
+        const uint16_t *scale = (const uint16_t *)(const void *)panel;
+        const uint32_t *words = (const uint32_t *)(const void *)(panel + VK_PAD * 2);
         int32_t part[VK_PAD] = { 0 };
         for (const int16_t *v = x->value; v < x->value + VK_QUANT_BLOCK; v += 4, words += VK_PAD)
             EACH(c, VK_PAD) {
@@ -86,15 +86,15 @@ static VK_CLONES void vk_row8_plain(float *sums, const vk_fine *x, const char *p
                 part[c] += v[0] * (int8_t)word + v[1] * (int8_t)(word >> 16) + v[2] * (int8_t)(word >> 8)
                            + v[3] * (int8_t)(word >> 24);
             }
-        EACH(c, VK_PAD) total[c] += scale[c] * x->scale * (float)part[c];
+        EACH(c, VK_PAD) total[c] += vk_b2f(scale[c]) * x->scale * (float)part[c];
     }
     memcpy(sums, total, sizeof total);
 }
 static VK_CLONES void vk_row4_plain(float *sums, const vk_fine *x, const char *panel, int blocks) {
     float total[VK_PAD] = { 0.0f };
     for (; blocks > 0; blocks--, x++, panel += VK_QUANT_BYTES_4) {
-        const float *scale = (const float *)(const void *)panel;
-        const uint32_t *words = (const uint32_t *)(const void *)(panel + VK_PAD * 4);
+        const uint16_t *scale = (const uint16_t *)(const void *)panel;
+        const uint32_t *words = (const uint32_t *)(const void *)(panel + VK_PAD * 2);
         int32_t part[VK_PAD];
         EACH(c, VK_PAD) part[c] = x->offset;
         for (const int16_t *v = x->value; v < x->value + VK_QUANT_BLOCK; v += 8, words += VK_PAD)
@@ -104,13 +104,20 @@ static VK_CLONES void vk_row4_plain(float *sums, const vk_fine *x, const char *p
                            + v[3] * (word >> 24 & 15) + v[4] * (word >> 4 & 15) + v[5] * (word >> 20 & 15)
                            + v[6] * (word >> 12 & 15) + v[7] * (word >> 28 & 15);
             }
-        EACH(c, VK_PAD) total[c] += scale[c] * x->scale * (float)part[c];
+        EACH(c, VK_PAD) total[c] += vk_b2f(scale[c]) * x->scale * (float)part[c];
     }
     memcpy(sums, total, sizeof total);
 }
 
 #ifdef VK_X86
 #define VK_TVNNI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
+/* 16 and 8 scales as f32 */
+#define VK_SCALES_512(from) \
+    _mm512_castsi512_ps(_mm512_slli_epi32( \
+        _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(from))), 16))
+#define VK_SCALES_256(from) \
+    _mm256_castsi256_ps(_mm256_slli_epi32( \
+        _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(from))), 16))
 #define VK_PAIR_512(from) _mm512_set1_epi32(vk_word(from))
 VK_INLINE int32_t vk_word(const void *from) {
     int32_t word;
@@ -126,7 +133,7 @@ VK_INLINE int32_t vk_word(const void *from) {
     TARGET static void vk_row8_##of(float *sums, const vk_fine *x, const char *panel, int blocks) { \
         __m512 total[2] = { _mm512_setzero_ps(), _mm512_setzero_ps() }; \
         for (; blocks > 0; blocks--, x++, panel += VK_QUANT_BYTES_8) { \
-            const char *q = panel + VK_PAD * 4; \
+            const char *q = panel + VK_PAD * 2; \
             __m512 scale = _mm512_set1_ps(x->scale); \
             __m512i even[2] = { _mm512_setzero_si512(), _mm512_setzero_si512() }, odd[2] = { even[0], even[0] }; \
             VK_UNROLL for (int g = 0; g < VK_QUANT_BLOCK; g += 4, q += 128) { \
@@ -138,7 +145,7 @@ VK_INLINE int32_t vk_word(const void *from) {
                 } \
             } \
             VK_UNROLL for (int h = 0; h < 2; h++) \
-                total[h] = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_loadu_ps(panel + 64 * h), scale), \
+                total[h] = _mm512_fmadd_ps(_mm512_mul_ps(VK_SCALES_512(panel + 32 * h), scale), \
                                            _mm512_cvtepi32_ps(_mm512_add_epi32(even[h], odd[h])), total[h]); \
         } \
         _mm512_storeu_ps(sums, total[0]); \
@@ -149,7 +156,7 @@ VK_INLINE int32_t vk_word(const void *from) {
                       third = _mm512_set1_epi16(0xf00); \
         __m512 total[2] = { _mm512_setzero_ps(), _mm512_setzero_ps() }; \
         for (; blocks > 0; blocks--, x++, panel += VK_QUANT_BYTES_4) { \
-            const char *q = panel + VK_PAD * 4; \
+            const char *q = panel + VK_PAD * 2; \
             __m512 scale = _mm512_set1_ps(x->scale); \
             __m512i part[2][4], offset = _mm512_set1_epi32(x->offset); \
             VK_UNROLL for (int h = 0; h < 2; h++) { \
@@ -170,7 +177,7 @@ VK_INLINE int32_t vk_word(const void *from) {
             VK_UNROLL for (int h = 0; h < 2; h++) { \
                 __m512i sum = _mm512_add_epi32(_mm512_srai_epi32(part[h][1], 8), _mm512_srai_epi32(part[h][2], 4)); \
                 sum = _mm512_add_epi32(sum, _mm512_add_epi32(part[h][0], part[h][3])); \
-                total[h] = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_loadu_ps(panel + 64 * h), scale), \
+                total[h] = _mm512_fmadd_ps(_mm512_mul_ps(VK_SCALES_512(panel + 32 * h), scale), \
                                            _mm512_cvtepi32_ps(sum), total[h]); \
             } \
         } \
@@ -189,10 +196,9 @@ VK_TAVX2 static void vk_row8_avx2(float *sums, const vk_fine *x, const char *pan
     __m256 total[4];
     for (int h = 0; h < 4; h++) total[h] = _mm256_setzero_ps();
     for (; blocks > 0; blocks--, x++, panel += VK_QUANT_BYTES_8) {
-        const float *scales = (const float *)(const void *)panel;
         __m256 scale = _mm256_set1_ps(x->scale);
         VK_UNROLL for (int h = 0; h < 4; h++) {
-            const char *q = panel + VK_PAD * 4 + 32 * h;
+            const char *q = panel + VK_PAD * 2 + 32 * h;
             __m256i even = _mm256_setzero_si256(), odd = even;
             VK_UNROLL for (int g = 0; g < VK_QUANT_BLOCK; g += 4, q += 128) {
                 __m256i w = _mm256_loadu_si256((const __m256i *)(const void *)q);
@@ -200,7 +206,7 @@ VK_TAVX2 static void vk_row8_avx2(float *sums, const vk_fine *x, const char *pan
                 even = _mm256_add_epi32(even, _mm256_madd_epi16(low, _mm256_set1_epi32(vk_word(x->value + g))));
                 odd = _mm256_add_epi32(odd, _mm256_madd_epi16(high, _mm256_set1_epi32(vk_word(x->value + g + 2))));
             }
-            total[h] = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_loadu_ps(scales + 8 * h), scale),
+            total[h] = _mm256_fmadd_ps(_mm256_mul_ps(VK_SCALES_256(panel + 16 * h), scale),
                                        _mm256_cvtepi32_ps(_mm256_add_epi32(even, odd)), total[h]);
         }
     }
@@ -211,10 +217,9 @@ VK_TAVX2 static void vk_row4_avx2(float *sums, const vk_fine *x, const char *pan
     __m256 total[4];
     for (int h = 0; h < 4; h++) total[h] = _mm256_setzero_ps();
     for (; blocks > 0; blocks--, x++, panel += VK_QUANT_BYTES_4) {
-        const float *scales = (const float *)(const void *)panel;
         __m256 scale = _mm256_set1_ps(x->scale);
         VK_UNROLL for (int h = 0; h < 4; h++) {
-            const char *q = panel + VK_PAD * 4 + 32 * h;
+            const char *q = panel + VK_PAD * 2 + 32 * h;
             __m256i part[4] = { _mm256_set1_epi32(x->offset), _mm256_setzero_si256(), _mm256_setzero_si256(),
                                 _mm256_setzero_si256() };
             VK_UNROLL for (int g = 0; g < VK_QUANT_BLOCK; g += 8, q += 128) {
@@ -227,7 +232,7 @@ VK_TAVX2 static void vk_row4_avx2(float *sums, const vk_fine *x, const char *pan
             }
             part[0] = _mm256_add_epi32(_mm256_add_epi32(part[0], part[3]),
                                        _mm256_add_epi32(_mm256_srai_epi32(part[1], 8), _mm256_srai_epi32(part[2], 4)));
-            total[h] = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_loadu_ps(scales + 8 * h), scale),
+            total[h] = _mm256_fmadd_ps(_mm256_mul_ps(VK_SCALES_256(panel + 16 * h), scale),
                                        _mm256_cvtepi32_ps(part[0]), total[h]);
         }
     }
@@ -237,7 +242,7 @@ VK_TAVX2 static void vk_row4_avx2(float *sums, const vk_fine *x, const char *pan
 /* Many rows, 4 products of bytes a lane. The weights are the factor without a sign. */
 VK_TVNNI VK_INLINE void vk_quant_scaled(const int count, float *y, __m512i (*part)[2], const vk_coarse *x, int blocks,
                                         const char *panel) {
-    __m512 low = _mm512_loadu_ps(panel), high = _mm512_loadu_ps(panel + 64);
+    __m512 low = VK_SCALES_512(panel), high = VK_SCALES_512(panel + 32);
     VK_UNROLL for (int i = 0; i < count; i++) {
         __m512 scale = _mm512_set1_ps(x[i * blocks].scale);
         float *to = y + i * VK_PAD;
@@ -260,7 +265,7 @@ VK_TVNNI VK_INLINE void vk_quant_rows_vnni(const int count, float *y, const vk_c
     const __m512i sign = _mm512_set1_epi8((char)0x80), half = _mm512_set1_epi8(0xf);
     memset(y, 0, (size_t)count * VK_PAD * sizeof *y);
     for (int b = 0; b < blocks; b++, x++, panel += bits == 8 ? VK_QUANT_BYTES_8 : VK_QUANT_BYTES_4) {
-        const char *q = panel + VK_PAD * 4;
+        const char *q = panel + VK_PAD * 2;
         __m512i part[12][2];
         VK_UNROLL for (int i = 0; i < count; i++)
             part[i][0] = part[i][1] = _mm512_set1_epi32(x[i * blocks].offset);

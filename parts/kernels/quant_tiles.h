@@ -29,12 +29,12 @@ template <int BITS> FN uint4 vk_quant_widen(uint32_t word, uint32_t next, float 
     return make_uint4(two[0], two[1], two[2], two[3]);
 }
 /* out bf16: `count` times eight values of integers that follow each other */
-KERNEL(k_quant_widen, uint4 *__restrict__ out, const uint32_t *__restrict__ weights, const float *__restrict__ scales,
-       int count, int bits) {
+KERNEL(k_quant_widen, uint4 *__restrict__ out, const uint32_t *__restrict__ weights,
+       const uint16_t *__restrict__ scales, int count, int bits) {
     int i = (int)BLK * NTID + TID;
     float scale;
     if (i >= count) return;
-    scale = scales[i / (VK_QUANT_BLOCK / 8)];
+    scale = vk_b2f(scales[i / (VK_QUANT_BLOCK / 8)]);
     out[i] = bits == 8 ? vk_quant_widen<8>(weights[2 * (size_t)i], weights[2 * (size_t)i + 1], scale)
                        : vk_quant_widen<4>(weights[i], 0, scale);
 }
@@ -44,7 +44,7 @@ enum { VK_QUANT_X = VK_GROUP_ROWS * VK_GROUP_DEPTH, VK_QUANT_W = VK_GROUP_COLUMN
        VK_QUANT_BYTES = (VK_GROUP_STAGES * VK_QUANT_X + 2 * VK_QUANT_W) * 2 };
 typedef struct vk_quant_piece { /* a thread's next 32 values: column TID / 2 of the tile, from `k` on */
     const uint4 *weights;
-    const float *scales;
+    const uint16_t *scales;
     uint4 packed[2]; /* of 4 bits only the first */
     float scale;
     int k;
@@ -56,14 +56,15 @@ FN vk_quant_piece vk_quant_begin(const vk_group *group, const char *scales) {
         row = c < group->n ? is_up ? group->n + c : c : 0; /* what is not there meets results that are dropped */
     size_t block = ((size_t)row * (size_t)group->k_padded + (size_t)k) / VK_QUANT_BLOCK;
     vk_quant_piece piece = { (const uint4 *)(const void *)group->weights + block * (BITS / 4),
-                             (const float *)(const void *)scales + block, { { 0, 0, 0, 0 }, { 0, 0, 0, 0 } }, 0.0f, k };
+                             (const uint16_t *)(const void *)scales + block,
+                             { { 0, 0, 0, 0 }, { 0, 0, 0, 0 } }, 0.0f, k };
     return piece;
 }
 template <int BITS> FN void vk_quant_bring(vk_quant_piece *piece, int k_padded) {
     if (piece->k < k_padded) {
         piece->packed[0] = piece->weights[0];
         if (BITS == 8) piece->packed[1] = piece->weights[1];
-        piece->scale = piece->scales[0];
+        piece->scale = vk_b2f(piece->scales[0]);
     }
     piece->weights += VK_GROUP_DEPTH * BITS / 128;
     piece->scales += VK_GROUP_DEPTH / VK_QUANT_BLOCK;

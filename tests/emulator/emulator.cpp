@@ -1314,8 +1314,8 @@ static __global__ void k_together(int *y, unsigned *arrived, int how) {
 }
 static void test_cooperative() {
     enum { BLOCKS = 5, THREADS = 64, N = BLOCKS * THREADS };
-    static const char *const names[COOPERATIVE_HOWS] = { "as it should be", "no release", "no acquire", "one wait too few", "wrong phase", "no barrier before the release",
-                                                         "no barrier behind the acquire", "waits for more than can come", "two blocks write one place" };
+    static const char *const names[COOPERATIVE_HOWS] = { "as it should be", "no release", "no acquire", "one wait too few", "wrong phase",
+        "no barrier before the release", "no barrier behind the acquire", "waits for more than can come", "two blocks write one place" };
     std::vector<int> want(4 * N);
     for (int i = 0; i < N; i++) want[(size_t)i] = i + 1;
     for (int round = 1; round < 4; round++) {

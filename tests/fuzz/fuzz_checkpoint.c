@@ -68,7 +68,8 @@ static void write_file(int file, const uint8_t *prefix, size_t prefix_bytes, con
 }
 
 /* The first byte says how: 1 the file as it is, else a header of the next 20 bytes' fields, its sum right; 2 the true length; 4 with the config;
- * 8 and with its hash; 16 the next three bytes are a change of one byte of the header. The weights follow. */
+ * 8 and with its hash; 32 the next six bytes are the version, the precisions and the order of integers, else it is version 1; 16 the next three
+ * bytes are a change of one byte of the header. The weights follow. */
 static void open_packed(const uint8_t *data, size_t size) {
     const int how = size ? data[0] : 1;
     unsigned char header[VP_PACKED_HEADER_BYTES];
@@ -86,6 +87,17 @@ static void open_packed(const uint8_t *data, size_t size) {
         memcpy(&packed.panel_columns, data + 16, 4);
         data += 20;
         size -= 20;
+        packed.version = 1;
+        if ((how & 32) && size >= 6) {
+            packed.version = data[0];
+            packed.block_bits = data[1];
+            packed.head_bits = data[2];
+            packed.vision_bits = data[3];
+            packed.quant_values = data[4];
+            packed.quant_order = data[5];
+            data += 6;
+            size -= 6;
+        }
         if (how & 8) packed.model_hash = vp_model_hash(&config);
         if (how & 2) packed.weights_bytes = (how & 16) && size >= 3 ? size - 3 : size;
         vp_packed_header(&packed, header);
@@ -103,6 +115,11 @@ static void open_packed(const uint8_t *data, size_t size) {
         MUST(vp_checkpoint_packed(cp, &found) == VP_OK && vp_checkpoint_find(cp, "x", &t) == VP_ERR_NOT_FOUND);
         MUST(!(how & 4) || found.model_hash == vp_model_hash(&config));
         MUST((how & 1) || found.weights_bytes == size);
+        MUST(found.version == 1 || found.version == 2);
+        for (i = 0; i < 3; i++) {
+            const uint32_t bits = i == 0 ? found.block_bits : i == 1 ? found.head_bits : found.vision_bits;
+            MUST(bits == 16 || (found.version == 2 && (bits == 8 || bits == 4)));
+        }
         for (i = 0; i < found.weights_bytes; i += 997) byte ^= found.weights[i];
         if (found.weights_bytes) byte ^= found.weights[found.weights_bytes - 1];
         (void)byte;

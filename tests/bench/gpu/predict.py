@@ -163,8 +163,8 @@ def print_integers(paths, counts):
     """decode and prefill with weights of 8 and 4 bits, of blocks and head"""
     every = {kind: read(path, kind) for kind, path in paths.items()}
     last = every["bf16"][-1]["shape"]
-    print("\nInteger weights, of blocks and head, the same shape: 9 and 5 bits a weight with their scales (bytes of one launch's weights / weights; one scale\n"
-          "in f32 for 32). A decode kernel takes what its bytes take, or the operations that make integers f32 (%.1f and %.1f a weight), if that is more.\n"
+    print("\nInteger weights, of blocks and head, the same shape: 8.5 and 4.5 bits a weight with their scales (bytes of one launch's weights / weights; one scale\n"
+          "in bf16 for 32). A decode kernel takes what its bytes take, or the operations that make integers f32 (%.1f and %.1f a weight), if that is more.\n"
           "Dense linears of prefill are widened through the second-level cache (k_quant_widen, at L2's rate); experts go by mma.sync on every chip.\n"
           % (QUANT_OPERATIONS["int8"], QUANT_OPERATIONS["int4"]))
     print("| stage | weights | kernel | calls | GB | bytes a weight | H200 ms | H100 ms |")
