@@ -21,6 +21,7 @@ struct Resident { /* a block while others run */
     Block block;
     std::vector<unsigned char> fixed, dynamic;
     Clock clock;
+    unsigned releases;
 };
 struct Cooperative {
     bool next = false; /* the next launch is one */
@@ -93,9 +94,15 @@ inline void make_atomic(void *p, size_t bytes) {
         w->writer[i] = ATOMIC;
     }
 }
+inline bool planted(const char *fault) {
+    const Settings &s = state().settings;
+    return cooperative.now && s.planted_at && cooperative.blocks[cooperative.me].releases == s.planted_at && s.planted == fault;
+}
 inline void release_to(const void *p) {
     Cooperative &c = cooperative;
     if (!c.now) return;
+    c.blocks[c.me].releases++;
+    if (planted("release")) return;
     Clock &mine = c.blocks[c.me].clock, &of_place = c.released[p];
     collect();
     of_place.resize(mine.size());
@@ -194,6 +201,7 @@ inline void run_together(size_t count, void (*place)(size_t)) {
         r.dynamic.assign(block.shared, block.shared + block.shared_bytes);
         r.clock.assign(count, 0);
         r.clock[i] = 1;
+        r.releases = 0;
     }
     watch_writes(true);
     while (left) {

@@ -46,6 +46,8 @@
  *   CUDA_ON_CPU_CAPABILITY=8.0  9.0 has wgmma, TMA and mbarriers; below 8.0 launches give cudaErrorNoKernelImageForDevice
  *   CUDA_ON_CPU_MULTIPROCESSORS=8
  *   CUDA_ON_CPU_COOPERATIVE=0   no cooperative launches (default 1)
+ *   CUDA_ON_CPU_PLANT=FAULT:N   a mistake in what the blocks of cooperative launches do behind their N-th release, from 1: release (that one orders
+ *                               nothing), acquire (they acquire nothing), wait (they do not wait), phase (they wait for the phase before)
  *   CUDA_ON_CPU_MEMORY=BYTES    device memory (default 16 GiB)
  *   CUDA_ON_CPU_LOAD=NS         what the first launch of a kernel, the first GEMM of a shape and the first launch of an executable graph that was not
  *                               uploaded cost the host more, in its own time too (default 0): CUDA loads what is used first
@@ -281,7 +283,7 @@ inline const char *const call_names[CALLS] = { "alloc", "host", "launch", "copy"
 struct Memory { size_t bytes; unsigned char *pages, *end; bool live, device; }; /* pages..end: what is mapped, page by page, the bytes at its end */
 struct Range { unsigned char *from; size_t bytes; };
 struct Settings { uint64_t seed, memory, host_fast, load_ns; int devices, driver, major, minor, multiprocessors, cooperative; unsigned long long throttle;
-                  std::string no_cublas, nvml, cupti, report; };
+                  unsigned planted_at; std::string no_cublas, nvml, cupti, report, planted; };
 
 struct Work { /* what an operation does when it runs */
     uint64_t cost_ns = 0;
@@ -422,6 +424,11 @@ inline bool set(const char *name, const char *value) {
     else if (n == "CAPABILITY") {
         s.major = 8, s.minor = 0;
         if (value && sscanf(value, "%d.%d", &s.major, &s.minor) != 2) return false;
+    } else if (n == "PLANT") {
+        const char *colon = value ? strchr(value, ':') : nullptr;
+        s.planted_at = colon ? (unsigned)atoi(colon + 1) : 0;
+        s.planted = colon ? std::string(value, colon) : std::string();
+        return !value || (s.planted_at && (s.planted == "release" || s.planted == "acquire" || s.planted == "wait" || s.planted == "phase"));
     } else if (n == "COOPERATIVE") {
         s.cooperative = value ? atoi(value) : 1;
     } else if (n == "MULTIPROCESSORS") {
@@ -444,7 +451,7 @@ inline bool set(const char *name, const char *value) {
 }
 inline void read_environment() {
     for (const char *name : { "SEED", "DEVICES", "DRIVER", "MEMORY", "LOAD", "HOST_FAST", "CUBLAS", "NVML", "CUPTI",
-                              "THROTTLE", "REPORT", "CAPABILITY", "MULTIPROCESSORS", "COOPERATIVE", "FAIL" }) {
+                              "THROTTLE", "REPORT", "CAPABILITY", "MULTIPROCESSORS", "COOPERATIVE", "PLANT", "FAIL" }) {
         const char *value = getenv((std::string("CUDA_ON_CPU_") + name).c_str());
         if (!set(name, value && *value ? value : nullptr)) fail("CUDA_ON_CPU_%s=%s makes no sense", name, value);
     }
@@ -1384,8 +1391,8 @@ inline unsigned cuda_on_cpu_load(unsigned *p, bool acquire) {
     using namespace cuda_on_cpu;
     if (cooperative.now) poll();
     make_atomic(p, sizeof *p);
-    if (acquire) acquire_from(p);
-    return *p;
+    if (acquire && !planted("acquire")) acquire_from(p);
+    return *p + (planted("wait") ? 1u << 30 : planted("phase") ? block.grid.x : 0u);
 }
 inline int atomicAdd(int *p, int v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), (int)((unsigned)*p + (unsigned)v)); }
 inline unsigned atomicAdd(unsigned *p, unsigned v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), *p + v); }
