@@ -223,9 +223,11 @@ typedef struct vk_decode_job {
 } vk_decode_job;
 
 typedef struct vk_decode_end_job {
-    const float *x, *norm;
+    float *x;
+    const float *norm;
     float eps;
     const vk_linear *head;
+    vk_table table; /* of the embedding of the token before, which x came from */
     float *logits, *scratch;
     int32_t *token, *position; /* the largest logit's, -1 for logits that are no numbers; one more than before */
 } vk_decode_end_job;
@@ -255,7 +257,7 @@ typedef struct vk_extent {
 
 typedef struct vk_setup {
     int device, threads, wide;
-    int events_only, dependent, wgmma_linears, tuned; /* GPU: vp_gpu_switch */
+    int events_only, dependent, wgmma_linears, persistent, tuned; /* GPU: vp_gpu_switch */
     const char *gemm;
 } vk_setup;
 
