@@ -1494,8 +1494,8 @@ enum {
     VK_ATTENTION_ROWS = 640,        /* queries whose scores are held at once: all of a ViT view */
     VK_RECORDINGS = 512,            /* decode steps kept as graphs; the oldest makes room: a sweep visits its
                                      * configurations in turn */
-    VK_PLANS = 1024,                /* shapes of products whose algorithms are kept; the oldest makes room: 7 a number of
-                                     * views, and if tuned 5 a length of the prompt */
+    VK_PLANS = 1024,                /* shapes of products whose algorithms are kept; the oldest makes room: 7 a number
+                                     * of views, and if tuned 5 a length of the prompt */
     VK_LT_ALGORITHMS = 8,
     VK_LT_ROUNDS = 3,
     VK_FACTS = 64,                  /* kernels whose registers are remembered */
@@ -2489,7 +2489,7 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
  *  - Small work (norms, the merge of attention, the choice of experts, silu) is repeated by every block that needs it,
  *    on its way to shared memory: reading 16 kB from the second-level cache costs less than a kernel of its own, which
  *    takes about 1.5 us between neighbours in a graph.
- * Grids are what an H200 holds at once, two or three blocks on each multiprocessor, if there are enough rows; blocks
+ * Grids are what the GPU holds at once, two or three blocks on each multiprocessor, if there are enough rows; blocks
  * walk the rows in strides of the grid. One warp sums a row in an order that does not depend on the grid, and
  * nothing is added by atomics: the same input gives the same bits.
  *
@@ -2503,7 +2503,8 @@ enum {
     VK_DECODE_THREADS = 256,
     VK_ATTENTION_THREADS = 512, /* a block for each multiprocessor: .. */
     VK_ATTENTION_FLIGHT = 4,    /* .. 64 kB of keys and values under way */
-    VK_PAIR_BLOCKS = 264,       /* of gate and up: two rows a warp, so fewer fit */
+    VK_RESIDENT = 3,            /* blocks that a multiprocessor holds at once, on every chip (make gpu-report) */
+    VK_RESIDENT_PAIRS = 2,      /* of gate and up: two rows a warp, so fewer fit */
     VK_OUT_THREADS = 512,       /* of attn_out, whose blocks each merge all of attention: half as many blocks */
     VK_ROUTER_THREADS = 128     /* few rows: small blocks reach more multiprocessors */
 };
@@ -3090,8 +3091,10 @@ KERNEL(k_decode_pick, int32_t *token, int32_t *position, const vk_candidate *can
 
 /* ---- launchers. FLOPs and bytes are counted as everywhere: what the arithmetic needs, and every operand once,
  * however often blocks read it again. */
-static int vk_decode_grid(int64_t rows, int threads, int64_t most) {
-    int64_t blocks = (rows + threads / 32 - 1) / (threads / 32);
+static int vk_decode_grid(const vk_queue *queue, int64_t rows, int threads, int resident) {
+    int64_t blocks = (rows + threads / 32 - 1) / (threads / 32),
+            most = (int64_t)((const vk_cuda *)queue)->multiprocessors * resident;
+    if (most > VK_DECODE_BLOCKS) most = VK_DECODE_BLOCKS;
     return (int)(blocks < most ? blocks : most);
 }
 static int vk_vectors(const vk_linear *linear) { return linear->k_padded * (linear->wide ? 4 : 2) / 16; }
@@ -3109,7 +3112,7 @@ static void vk_cuda_decode_qkv(vk_queue *queue, const vk_decode_job *job) {
     vk_plan_block(queue, job);
     vk_shape(queue, 1, linear->n, linear->k, 0);
     if (linear->bits) { vk_quant_send_qkv(queue, job, flops, bytes); return; }
-    LAUNCH_STEP(k_decode_qkv, vk_decode_grid(linear->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS,
+    LAUNCH_STEP(k_decode_qkv, vk_decode_grid(queue, linear->n, VK_DECODE_THREADS, VK_RESIDENT), VK_DECODE_THREADS,
                   vk_strip_bytes(linear), flops, bytes, job->qkv, job->x, norm, (const uint4 *)linear->weights,
                   linear->bias, linear->n, vk_vectors(linear), job->d, job->eps, linear->wide);
 }
@@ -3152,7 +3155,7 @@ static void vk_cuda_decode_plain(vk_queue *queue, const vk_linear *linear, float
     int64_t out = linear->n, flops = (2 * (int64_t)linear->k + add) * out,
             bytes = vk_weight_bytes(linear) + linear->k * vk_element(linear->wide) + 4 * (1 + add) * out;
     if (linear->bits) { vk_quant_send_plain(queue, linear, to, plain, add, flops, bytes); return; }
-    LAUNCH_STEP(k_decode_out_plain, vk_decode_grid(out, threads, VK_DECODE_BLOCKS), threads, 0, flops, bytes, to,
+    LAUNCH_STEP(k_decode_out_plain, vk_decode_grid(queue, out, threads, VK_RESIDENT), threads, 0, flops, bytes, to,
            (const uint4 *)plain, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), add, linear->wide);
 }
 /* merging: for each split and head difference, exponential, product, sum; for each column product and sum, and a
@@ -3168,7 +3171,7 @@ static void vk_cuda_decode_out(vk_queue *queue, const vk_decode_job *job) {
     if (!vk_heads_fit(job)) vk_cuda_decode_plain(queue, linear, to, job->attended, VK_OUT_THREADS, add);
     else if (linear->bits) vk_quant_send_out(queue, job, to, add, flops, bytes);
     else
-        LAUNCH_STEP(k_decode_out, vk_decode_grid(linear->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
+        LAUNCH_STEP(k_decode_out, vk_decode_grid(queue, linear->n, VK_OUT_THREADS, VK_RESIDENT), VK_OUT_THREADS,
                       vk_strip_bytes(linear), flops, bytes, to, job->scratch, (const uint4 *)linear->weights,
                       linear->n, vk_vectors(linear), linear->k, job->heads.head_dim, add, linear->wide);
     vk_decode_add(queue, job, job->attn_after);
@@ -3181,7 +3184,7 @@ static void vk_cuda_decode_dense_gate_up(vk_queue *queue, const vk_decode_job *j
             bytes = vk_weight_bytes(linear) + (norm ? 8 : 4) * d + dim * vk_element(linear->wide);
     vk_shape(queue, 1, linear->n, linear->k, 0);
     if (linear->bits) { vk_quant_send_dense(queue, job, flops, bytes); return; }
-    LAUNCH_STEP(k_decode_dense, vk_decode_grid(dim, VK_DECODE_THREADS, VK_PAIR_BLOCKS), VK_DECODE_THREADS,
+    LAUNCH_STEP(k_decode_dense, vk_decode_grid(queue, dim, VK_DECODE_THREADS, VK_RESIDENT_PAIRS), VK_DECODE_THREADS,
                   vk_strip_bytes(linear), flops, bytes, job->hidden, job->x, norm, (const uint4 *)linear->weights,
                   job->expert_dim, vk_vectors(linear), job->d, job->eps, job->gelu, linear->wide);
 }
@@ -3195,7 +3198,7 @@ static void vk_cuda_decode_router(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->router;
     int64_t d = job->d;
     vk_shape(queue, 1, linear->n, linear->k, 0);
-    LAUNCH_STEP(k_decode_router, vk_decode_grid(linear->n, VK_ROUTER_THREADS, VK_DECODE_BLOCKS), VK_ROUTER_THREADS,
+    LAUNCH_STEP(k_decode_router, vk_decode_grid(queue, linear->n, VK_ROUTER_THREADS, VK_RESIDENT), VK_ROUTER_THREADS,
                   vk_strip_bytes(linear), 4 * d + 2 * (int64_t)linear->n * linear->k,
                   vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n + d * vk_element(job->gate_up->wide),
                   job->logits, job->normed, job->x, job->ff_norm, (const uint4 *)linear->weights, linear->n,
@@ -3210,7 +3213,7 @@ static void vk_cuda_decode_gate_up(vk_queue *queue, const vk_decode_job *job) {
                     + (linear->k + top_k * expert_dim) * vk_element(linear->wide) + 8 * top_k;
     vk_shape(queue, top_k, linear->n, linear->k, top_k);
     if (linear->bits) { vk_quant_send_gate_up(queue, job, flops, bytes); return; }
-    LAUNCH_STEP(k_decode_gate_up, vk_decode_grid(top_k * expert_dim, VK_DECODE_THREADS, VK_PAIR_BLOCKS),
+    LAUNCH_STEP(k_decode_gate_up, vk_decode_grid(queue, top_k * expert_dim, VK_DECODE_THREADS, VK_RESIDENT_PAIRS),
                   VK_DECODE_THREADS, top_k * (int)sizeof(int32_t), flops, bytes, job->hidden, job->index, job->weight,
                   job->logits, (const uint4 *)job->normed, (const char *)linear->weights, job->gate_up_stride,
                   (int)experts, job->top_k, job->norm_topk,
@@ -3231,7 +3234,7 @@ static void vk_cuda_decode_down(vk_queue *queue, const vk_decode_job *job) {
 /* one comparison per row to find the best of a block, and one per block */
 static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
     const vk_linear *linear = job->head;
-    int grid = vk_decode_grid(linear->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS);
+    int grid = vk_decode_grid(queue, linear->n, VK_DECODE_THREADS, VK_RESIDENT);
     int64_t d = linear->k, flops = 4 * d + (2 * d + 1) * linear->n,
             bytes = vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n + 8 * grid;
     vk_plan_end(queue, job);
@@ -3242,7 +3245,7 @@ static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
                   vk_vectors(linear), (int)d, job->eps, linear->wide);
 }
 static void vk_cuda_decode_pick(vk_queue *queue, const vk_decode_end_job *job) {
-    int count = vk_decode_grid(job->head->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS);
+    int count = vk_decode_grid(queue, job->head->n, VK_DECODE_THREADS, VK_RESIDENT);
     vk_shape(queue, 1, count, 0, 0);
     LAUNCH_STEP(k_decode_pick, 1, vk_threads_for(count), 0, count + 1, 8 * count + 4 + 8, job->token, job->position,
            (const vk_candidate *)(const void *)job->scratch, count);
@@ -3262,10 +3265,6 @@ static const vk_backend vk_cuda_backend = {
 };
 extern "C" const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
 #else /* !VK_CUDA */
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* =================================================================================================== gemm >>gemm
  * y[m, n] = x[m, k] W[n, k]^T on the CPU. Weights are packed once, at load, into panels of 32 rows of W:
@@ -3968,8 +3967,4 @@ static const vk_backend vk_cpu_backend = {
     vk_cpu_telemetry_here, vk_cpu_energy, NULL, 0, NULL, NULL, NULL, NULL, NULL, vk_cpu_together
 };
 const vk_backend *vk_cpu_code(void) { return &vk_cpu_backend; }
-
-#ifdef __cplusplus
-}
-#endif
 #endif /* !VK_CUDA */

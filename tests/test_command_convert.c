@@ -128,6 +128,9 @@ static void test_convert_refusals(const char *tiny_a) {
     REFUSED("convert a b c", 2, "one operand too many");
     REFUSED("convert a b --synthetic tiny", 2, "no IN");
     REFUSED("convert --synthetic huge %F/x", 2, "molmoe-1b");
+    REFUSED("convert --synthetic tiny-dense %F/x", 2, "takes molmoe-1b and tiny: a folder of tiny-dense would lack its config.json");
+    REFUSED("convert --synthetic tiny-gemma3 %F/x --layout packed", 2, "takes molmoe-1b and tiny");
+    CHECK_INT(count_files("x"), -1);
     REFUSED("convert a b --layout gguf", 2, "hf packed");
     REFUSED("convert a b --layout packed --weights fp32", 2, "bf16 int8 int4");
     REFUSED("convert a b --weights int8", 2, "--weights int8 goes with --layout packed");
@@ -294,6 +297,9 @@ static void test_convert(void) {
         REFUSED("run -p a --model %F/form1", 3, "or use --device cpu");
         CHECK_INT(cli("run -p a --model %F/form1 --device cpu --max_new_tokens 1"), 0);
         CHECK_INT(cli("run -p a --model %F/form0 --device cuda --max_new_tokens 1"), 0);
+        CHECK_INT(cli("convert --synthetic tiny %F/integers --layout packed --weights int4"), 0);
+        REFUSED("run -p a --model %F/integers --device cuda", 3, "laid out for the CPU; a GPU needs the folder");
+        REFUSED("run -p a --model %F/integers --device cuda --weights int4", 3, "or use --device cpu");
         program = ours;
     }
     test_convert_packed();

@@ -571,7 +571,7 @@ static void test_persistent(void) {
 static void test_decode_step(void) {
     enum { ROOM = 4096, MOST_A_BLOCK = 10, KERNELS = 9, SPLITS = 8 };
     int64_t d = config.d_model, heads = config.head_count, hd = config.head_dim, e = config.expert_count, h = config.expert_dim, k = 2,
-            n = config.embedding_size, keys = input_count + 1, grid = (n + 7) / 8;
+            n = config.embedding_size, keys = input_count + 1, grid = (n + 7) / 8 < 24 ? (n + 7) / 8 : 24; /* 3 blocks on each of 8 multiprocessors */
     const struct { const char *name; int64_t flops, bytes; } want[KERNELS] = { /* step 1; bf16 but for the router */
         { "k_embed", 0, 2 * d + 4 * d + 4 },
         { "k_decode_qkv", 4 * d + 2 * 3 * d * d, 2 * 3 * d * d + 8 * d + 4 * 3 * d },

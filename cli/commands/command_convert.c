@@ -30,7 +30,7 @@ static const struct option_spec CONVERT_OPTIONS[] = {
     {"layout", CHOICE, "FORM", "hf", 0, 0, "hf packed",
      "hf: bf16 safetensors, for any device and other programs; packed: what the CPU maps as it is"},
     {"weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4",
-     "packed: of the language model's blocks, as run has it; int8 and int4 open at once, too"},
+     "packed: of the language model's blocks, as run --weights makes them"},
     OPTION_HEAD_WEIGHTS,
     OPTION_VISION_WEIGHTS,
     {"max_shard_mb", COUNT, "N", "5000", 1, 1000000, NULL, "hf: most MB of tensors in one file"},
@@ -428,6 +428,10 @@ static int convert_inputs(struct convert_job *job) {
     if ((code = job->model.synthetic ? model_load_preset(&job->model) : model_load_folder(&job->model)) != 0
         || (code = checkpoint_open(&job->model)) != 0)
         return code;
+    if (job->model.synthetic && job->model.config.architecture != VP_ARCHITECTURE_MOLMOE)
+        return complain(EXIT_USAGE,
+                        "convert --synthetic takes molmoe-1b and tiny: a folder of %s would lack its config.json; run, "
+                        "sweep and selftest take --synthetic %s", job->model.name, job->model.name);
     if (is_packed(&job->model, NULL))
         return complain(EXIT_INPUT, "%s: the weights are packed already; give the folder they were made of",
                         job->model.name);

@@ -202,7 +202,7 @@ typedef struct vk_experts_job {
 /* One transformer block over one token at *position, and what its kernels pass on to each other. Weights are as in
  * vk_linear; gate_up and down are those of expert 0; the others follow at these distances. A dense block has no router:
  * gate_up and down are its own. */
-enum { VK_SPLITS = 8, VK_DECODE_BLOCKS = 396 };
+enum { VK_SPLITS = 8, VK_DECODE_BLOCKS = 1024 }; /* at most, of one launch */
 typedef struct vk_decode_job {
     const vk_linear *att_proj, *attn_out, *router, *gate_up, *down;
     size_t gate_up_stride, down_stride; /* bytes */
