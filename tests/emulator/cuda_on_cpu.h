@@ -1786,8 +1786,8 @@ inline void launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 dim, 
     if (e) { result(e); return; }
     if (depends && state().settings.major < 9) { result(cudaErrorNotSupported); return; }
     if (together && !state().settings.cooperative) { result(cudaErrorNotSupported); return; }
-    uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z, fit = (uint64_t)state().settings.multiprocessors * (2048 / (dim.x * dim.y * dim.z));
-    if (together && blocks > fit) {
+    uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z, threads = (uint64_t)dim.x * dim.y * dim.z;
+    if (together && threads && blocks > (uint64_t)state().settings.multiprocessors * (2048 / threads)) {
         result(cudaErrorCooperativeLaunchTooLarge);
         return;
     }
