@@ -593,10 +593,10 @@ KERNEL(k_silu_mul, void *out, const float *gate_up, int width, int ld_out, int w
 
 /* out f32 [tokens, width] = embedding rows. k_argmax gives a negative id for logits that are not numbers: its row is 0.
  * The step after such a token may already be under way before the host knows. */
-KERNEL(k_embed, float *out, vk_table table, const int32_t *ids, int width, int wide) {
-    int id = ids[BLK], row = id < 0 ? 0 : id, in_panel = row % VK_PAD, word = wide ? 1 : 2; /* elements of a word */
+FN void vk_embed_row(float *to, const vk_table *from_table, int id, int width, int wide) {
+    const vk_table table = *from_table;
+    int row = id < 0 ? 0 : id, in_panel = row % VK_PAD, word = wide ? 1 : 2; /* elements of a word */
     size_t from = (size_t)(table.panels ? row - in_panel : row) * (size_t)table.ld;
-    float *to = out + BLK * (size_t)width;
     if (table.panels)
         EACH(i, width)
             to[i] = vk_get(table.rows, from + (size_t)(i / word * VK_PAD * word + in_panel * word + i % word), wide);
@@ -606,6 +606,9 @@ KERNEL(k_embed, float *out, vk_table table, const int32_t *ids, int width, int w
         EACH(i, width) to[i] = wide ? table.scale * to[i] : vk_b2f(vk_f2b(table.scale * to[i]));
     if (id < 0)
         EACH(i, width) to[i] = 0.0f;
+}
+KERNEL(k_embed, float *out, vk_table table, const int32_t *ids, int width, int wide) {
+    vk_embed_row(out + BLK * (size_t)width, &table, ids[BLK], width, wide);
 }
 
 /* image features are ADDED to the embedding of their <im_patch>; index < 0: part of the overlap of neighbouring
@@ -1491,8 +1494,8 @@ enum {
     VK_ATTENTION_ROWS = 640,        /* queries whose scores are held at once: all of a ViT view */
     VK_RECORDINGS = 512,            /* decode steps kept as graphs; the oldest makes room: a sweep visits its
                                      * configurations in turn */
-    VK_PLANS = 1024,                /* shapes of products whose algorithms are kept; the oldest makes room: 7 a number of
-                                     * views, and if tuned 5 a length of the prompt */
+    VK_PLANS = 1024,                /* shapes of products whose algorithms are kept; the oldest makes room: 7 a number
+                                     * of views, and if tuned 5 a length of the prompt */
     VK_LT_ALGORITHMS = 8,
     VK_LT_ROUNDS = 3,
     VK_FACTS = 64,                  /* kernels whose registers are remembered */
@@ -1548,7 +1551,8 @@ typedef struct vk_timer {
     int64_t longest_ns;
 } vk_timer;
 typedef struct vk_kernel_facts { const void *kernel; uint32_t registers, shared_bytes; } vk_kernel_facts;
-typedef struct vk_recording { uint64_t key; cudaGraphExec_t steps; } vk_recording;
+struct vk_step_plan; /* kernels/persistent.h */
+typedef struct vk_recording { uint64_t key; cudaGraphExec_t steps; struct vk_step_plan *plan; } vk_recording;
 typedef struct vk_cuda {
     vk_queue queue; /* first: a vk_queue of this backend is a vk_cuda */
     int device, wide, multiprocessors, dependent, wgmma_linears, tuned; /* the last three: vp_gpu_switch */
@@ -1583,9 +1587,23 @@ typedef struct vk_cuda {
     float *scores;
     vk_recording recordings[VK_RECORDINGS];
     int next_recording, no_recordings;
+    int persistent, step_blocks; /* VP_GPU_PERSISTENT; blocks of k_decode_step */
+    char *step_memory;           /* a plan, then the counter of its blocks */
+    struct vk_step_plan *plan;   /* the one that is being made; otherwise NULL */
+    const struct vk_step_plan *plan_sent;
+    const char *plan_fault;
+    int64_t plan_launches;
 } vk_cuda;
 static vk_cuda *vk_cuda_of(vk_queue *queue) { return (vk_cuda *)queue; }
 /* Not in prefill, whose last block uses kernels of a step too: position and cache have just been written there. */
+/* Not in profiles, which time kernels of their own. */
+static int vk_is_persistent(const vk_queue *queue) { return ((const vk_cuda *)queue)->persistent && !queue->log; }
+static void vk_plan_open(vk_queue *queue);
+static void vk_plan_block(vk_queue *queue, const vk_decode_job *job);
+static void vk_plan_end(vk_queue *queue, const vk_decode_end_job *job);
+static int vk_plan_begin(vk_queue *queue);
+static void vk_plan_keep(vk_queue *queue, uint64_t key);
+static void vk_plan_send(vk_queue *queue, const struct vk_step_plan *plan);
 static int vk_is_dependent(const vk_queue *queue) { return ((const vk_cuda *)queue)->dependent && queue->step > 0; }
 
 #include "kernels/leftovers.h"
@@ -1757,6 +1775,7 @@ static void vk_cuda_close(vk_queue *queue) {
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
     for (int i = 0; i < VK_RECORDINGS; i++)
         if (cuda->recordings[i].steps) cudaGraphExecDestroy(cuda->recordings[i].steps);
+    for (int i = 0; i < VK_RECORDINGS; i++) free(cuda->recordings[i].plan);
     for (int i = 0; i < VK_PLANS; i++) vk_lt_forget(&cuda->lt, &cuda->plans[i]);
     if (cuda->blas.handle) cuda->blas.destroy(cuda->blas.handle);
     for (int64_t i = 0; cuda->mark && i < cuda->marks; i++)
@@ -1770,6 +1789,7 @@ static void vk_cuda_close(vk_queue *queue) {
     if (cuda->inbox) cudaFreeHost(cuda->inbox);
     if (cuda->tokens) cudaFreeHost(cuda->tokens);
     if (cuda->memory) cudaFree(cuda->memory);
+    if (cuda->step_memory) cudaFree(cuda->step_memory);
     if (cuda->stream) cudaStreamDestroy(cuda->stream);
     /* a broken context stays: the program around this engine may hold things in it. vp_device_reset is its choice. */
     __atomic_sub_fetch(&vk_cuda_engines, 1, __ATOMIC_SEQ_CST);
@@ -1840,6 +1860,8 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     result = status == cudaSuccess ? vk_cublas_open(cuda, error) : vk_cuda_fail(error, status, what);
     if (result != VP_OK) { vk_cuda_close(&cuda->queue); return result; }
     vk_wide_open(&cuda->queue, &info);
+    cuda->persistent = setup->persistent;
+    if (cuda->persistent) vk_plan_open(&cuda->queue);
     cuda->queue.stream = cuda->stream;
     *queue = &cuda->queue;
     return VP_OK;
@@ -1855,6 +1877,7 @@ static const char *vk_cuda_gemm(vk_queue *queue, int wide, int rows) {
     vk_cuda *cuda = vk_cuda_of(queue);
     const char *vision = cuda->vision_tiles ? " vision" : "", *prefill = cuda->prefill_tiles ? " prefill" : "",
                *experts = wide ? "" : " experts";
+    if (rows == 1 && cuda->persistent) return "gemv, one kernel a step";
     if (rows == 1) return cuda->no_recordings ? "gemv, kernel by kernel" : "gemv, one graph a step";
     snprintf(cuda->ways, sizeof cuda->ways, "cublas (biases: %s; tiles:%s%s%s%s)",
              cuda->lt.present ? "cublasLt" : "apart", vision, prefill, experts,
@@ -2270,6 +2293,7 @@ static int vk_cuda_reserve_log(vk_queue *queue, int64_t count) {
         cuda->timer = grown;
         cuda->timers = count;
     }
+    if (cuda->persistent) vk_note(queue, "profiles time decode steps by the kernels of a graph, not as one kernel");
     vk_cupti_start(queue);
     if (queue->traced) return 1;
     for (; cuda->timers_with_events < count; cuda->timers_with_events++) {
@@ -2384,6 +2408,12 @@ static int vk_cuda_replay(vk_queue *queue, uint64_t key) {
     vk_cuda *cuda = vk_cuda_of(queue);
     cudaError_t status;
     if (queue->error) return 1;
+    for (int i = 0; i < VK_RECORDINGS && vk_is_persistent(queue); i++)
+        if (cuda->recordings[i].plan && cuda->recordings[i].key == key) {
+            vk_plan_send(queue, cuda->recordings[i].plan);
+            return 1;
+        }
+    if (vk_is_persistent(queue)) return 0;
     for (int i = 0; i < VK_RECORDINGS && !cuda->no_recordings; i++)
         if (cuda->recordings[i].steps && cuda->recordings[i].key == key) {
             if (queue->traced) vk_cupti_enter(queue->log_count);
@@ -2402,19 +2432,37 @@ static int vk_cuda_replay(vk_queue *queue, uint64_t key) {
 static int vk_cuda_record(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
     cudaError_t status;
-    if (queue->error || cuda->no_recordings) return 0;
+    if (queue->error) return 0;
+    if (vk_is_persistent(queue)) return vk_plan_begin(queue);
+    if (cuda->no_recordings) return 0;
     status = cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal);
     if (status != cudaSuccess) vk_cuda_give_up_recording(queue, status, "cudaStreamBeginCapture");
     return status == cudaSuccess;
 }
+/* the step's place, or the oldest one, emptied: a step may be there as a graph and, for profiles, as a plan */
+static vk_recording *vk_recording_of(vk_cuda *cuda, uint64_t key) {
+    vk_recording *slot;
+    for (int i = 0; i < VK_RECORDINGS; i++) {
+        slot = &cuda->recordings[i];
+        if (slot->key == key && (slot->steps || slot->plan)) return slot;
+    }
+    slot = &cuda->recordings[cuda->next_recording];
+    cuda->next_recording = (cuda->next_recording + 1) % VK_RECORDINGS;
+    if (slot->steps) cudaGraphExecDestroy(slot->steps);
+    free(slot->plan);
+    memset(slot, 0, sizeof *slot);
+    slot->key = key;
+    return slot;
+}
 static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
     vk_cuda *cuda = vk_cuda_of(queue);
-    vk_recording *slot = &cuda->recordings[cuda->next_recording];
     cudaGraph_t graph = NULL;
     cudaGraphExec_t steps = NULL;
     const char *what = queue->error_at;
     /* also after a failure: the stream must not stay capturing */
-    cudaError_t ended = cudaStreamEndCapture(cuda->stream, &graph), status = ended;
+    cudaError_t ended, status;
+    if (cuda->plan) { vk_plan_keep(queue, key); return; }
+    ended = status = cudaStreamEndCapture(cuda->stream, &graph);
     if (queue->error) {
         /* nothing that was recorded has run, so only the recording failed; if the device is lost, the next call
          * reports it */
@@ -2427,10 +2475,7 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
     if (steps && status != cudaSuccess) cudaGraphExecDestroy(steps);
     if (graph) cudaGraphDestroy(graph);
     if (status != cudaSuccess) { vk_cuda_give_up_recording(queue, status, what); return; }
-    if (slot->steps) cudaGraphExecDestroy(slot->steps);
-    slot->steps = steps;
-    slot->key = key;
-    cuda->next_recording = (cuda->next_recording + 1) % VK_RECORDINGS;
+    vk_recording_of(cuda, key)->steps = steps;
 }
 
 /* ================================================================================================== decode >>decode
@@ -2448,7 +2493,7 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
  *  - Small work (norms, the merge of attention, the choice of experts, silu) is repeated by every block that needs it,
  *    on its way to shared memory: reading 16 kB from the second-level cache costs less than a kernel of its own, which
  *    takes about 1.5 us between neighbours in a graph.
- * Grids are what an H200 holds at once, two or three blocks on each multiprocessor, if there are enough rows; blocks
+ * Grids are what the GPU holds at once, two or three blocks on each multiprocessor, if there are enough rows; blocks
  * walk the rows in strides of the grid. One warp sums a row in an order that does not depend on the grid, and
  * nothing is added by atomics: the same input gives the same bits.
  *
@@ -2462,7 +2507,8 @@ enum {
     VK_DECODE_THREADS = 256,
     VK_ATTENTION_THREADS = 512, /* a block for each multiprocessor: .. */
     VK_ATTENTION_FLIGHT = 4,    /* .. 64 kB of keys and values under way */
-    VK_PAIR_BLOCKS = 264,       /* of gate and up: two rows a warp, so fewer fit */
+    VK_RESIDENT = 3,            /* blocks that a multiprocessor holds at once, on every chip (make gpu-report) */
+    VK_RESIDENT_PAIRS = 2,      /* of gate and up: two rows a warp, so fewer fit */
     VK_OUT_THREADS = 512,       /* of attn_out, whose blocks each merge all of attention: half as many blocks */
     VK_ROUTER_THREADS = 128     /* few rows: small blocks reach more multiprocessors */
 };
@@ -2544,14 +2590,16 @@ typedef enum vk_origin { VK_NORM_OF_X, VK_MERGED, VK_PLAIN } vk_origin;
 typedef struct vk_input {
     vk_origin origin;
     const float *x, *norm;           /* f32 [d]: norm * x / rms(x), or x alone if norm is NULL; .. */
-    const float *partial;            /* .. what k_decode_attention left, merged; .. */
+    const float *partial;            /* .. what vk_decode_attend left, merged; .. */
     const uint4 *plain;              /* .. as it is */
     float eps, scale;                /* scale: 1 / rms(x), 0 before it is known */
     int d, head_dim, wide, held;     /* held: the first vector of the strip that is there, -1: none */
-    int waited;                      /* for the kernel that makes x */
+    int waited;                      /* for the kernel that makes x; .. */
+    vk_turns *turns;                 /* .. NULL, or it is a phase */
+    int summing;                     /* threads that sum x's squares, as in a kernel of so many; 0: all */
 } vk_input;
 FN vk_input vk_input_norm(const float *x, const float *norm, int width, float eps, int wide) {
-    vk_input in = { VK_NORM_OF_X, x, norm, NULL, NULL, eps, norm ? 0.0f : 1.0f, width, 0, wide, -1, 0 };
+    vk_input in = { VK_NORM_OF_X, x, norm, NULL, NULL, eps, norm ? 0.0f : 1.0f, width, 0, wide, -1, 0, NULL, 0 };
     return in;
 }
 /* 4 columns of what all splits found: sum of weight * value over sum of weights, each split relative to its own
@@ -2589,10 +2637,10 @@ FN float4 vk_columns(const float *row, int column, int width) {
     if (column + 3 >= width) four.w = 0.0f;
     return four;
 }
-/* a thread's part of the sum of squares of a row */
-FN float vk_squares(const float *row, int width) {
+/* a thread's part of the sum of squares of a row, which `threads` of the block share */
+FN float vk_squares(const float *row, int width, int threads) {
     float sum = 0.0f;
-    VK_UNROLLED_BY_2 for (int i = 4 * TID; i < width; i += 4 * NTID) {
+    VK_UNROLLED_BY_2 for (int i = 4 * TID; i < width && TID < threads; i += 4 * threads) {
         float4 four = vk_columns(row, i, width);
         sum += four.x * four.x + four.y * four.y + (four.z * four.z + four.w * four.w);
     }
@@ -2602,7 +2650,8 @@ FN float vk_squares(const float *row, int width) {
 FN void vk_input_ready(vk_input *in) {
     if (in->origin != VK_NORM_OF_X || in->scale != 0.0f) return;
     for (int i = 32 * TID; i < in->d; i += 32 * NTID) VK_AHEAD_OF(in->norm + i); /* comes while x is summed */
-    in->scale = 1.0f / sqrtf(block_sum(vk_squares(in->x, in->d)) / (float)in->d + in->eps);
+    in->scale = 1.0f / sqrtf(block_sum(vk_squares(in->x, in->d, in->summing ? in->summing : NTID)) / (float)in->d
+                             + in->eps);
 }
 /* columns column .. column + 3 of x, zeros after the last one */
 FN void vk_input_four(float v[4], const vk_input *in, int column) {
@@ -2640,7 +2689,7 @@ FN float vk_row(const int flight, uint4 *strip, vk_input *in, const uint4 *row, 
         const uint4 *x = in->origin == VK_PLAIN ? in->plain + first : strip;
         uint4 fetched[VK_FLIGHT_MOST];
         vk_fetch(flight, fetched, row + first, 0, mine);
-        if (!in->waited) vk_wait_for_last();
+        if (!in->waited) vk_wait_for_inputs(in->turns);
         in->waited = 1;
         if (in->origin != VK_PLAIN && in->held != first) {
             SYNC(); /* nobody reads the strip before */
@@ -2688,7 +2737,7 @@ FN float vk_group_sum(float value, int group) {
 FN float vk_decode_scale(const vk_heads *heads, const float *row, int width, int head) {
     int whole = heads->norm == VK_NORM_WHOLE, count = whole ? width : heads->head_dim;
     if (heads->norm == VK_NORM_NONE) return 1.0f;
-    return 1.0f / sqrtf(block_sum(vk_squares(whole ? row : row + head * heads->head_dim, count)) / (float)count
+    return 1.0f / sqrtf(block_sum(vk_squares(whole ? row : row + head * heads->head_dim, count, NTID)) / (float)count
                         + heads->eps);
 }
 /* Norm, cut and RoPE of a head's q. The last split also does those of its k, and if it `writes`, k and v go to the
@@ -2740,12 +2789,11 @@ FN void vk_found_meet(vk_found *found, int bits) {
  * Lanes form groups, each as large as a head's row needs; each group takes one key, VK_ATTENTION_FLIGHT at a time.
  * partial f32: [VK_SPLITS, d] sums of exp(score - top) * value, then [VK_SPLITS, heads] of top and sum of exp. The
  * first keys are requested before q is ready. group: a power of two, at least the number of vectors of a head. */
-static __global__ void __launch_bounds__(VK_ATTENTION_THREADS)
-k_decode_attention(float *partial, void *key, void *value, const float *qkv, vk_heads shape, const int32_t *position,
-                   int group, float scale, const uint4 *ahead, int64_t ahead_bytes, int wide) {
-    CUDA_DYNAMIC_SHARED(uint4, shared);
-    int heads = shape.heads, head_dim = shape.head_dim, d = heads * head_dim, head = (int)(BLK % (size_t)heads),
-        split = (int)(BLK / (size_t)heads), last = split == VK_SPLITS - 1, kv_head = head / (heads / shape.kv_heads);
+FN void vk_decode_attend(uint4 *shared, float *partial, void *key, void *value, const float *qkv, const vk_heads *of,
+                         const int32_t *position, int group, float scale, int item, vk_turns *turns, int wide) {
+    const vk_heads shape = *of;
+    int heads = shape.heads, head_dim = shape.head_dim, d = heads * head_dim, head = item % heads,
+        split = item / heads, last = split == VK_SPLITS - 1, kv_head = head / (heads / shape.kv_heads);
     int cached = *position, gone = shape.window && cached >= shape.window ? cached + 1 - shape.window : 0,
         share = (cached - gone + VK_SPLITS - 1) / VK_SPLITS, from = gone + split * share,
         to = from + share < cached ? from + share : cached;
@@ -2765,10 +2813,8 @@ k_decode_attention(float *partial, void *key, void *value, const float *qkv, vk_
         keys[u] = there ? *((const uint4 *)key + (size_t)j * row_vectors + at) : make_uint4(0, 0, 0, 0); \
         values[u] = there ? *((const uint4 *)value + (size_t)j * row_vectors + at) : make_uint4(0, 0, 0, 0); \
     }
-    vk_let_next_begin();
-    vk_bring_ahead(ahead, ahead_bytes);
     VK_FETCH_KEYS(from) /* written by earlier steps, as the position is */
-    vk_wait_for_last();
+    vk_wait_for_inputs(turns);
     vk_decode_rotate(q, k, v, key, value, qkv, &shape, cached, head, last, wide);
     SYNC();
     found.top = -INFINITY;
@@ -2831,19 +2877,31 @@ k_decode_attention(float *partial, void *key, void *value, const float *qkv, vk_
         out[1] = weights;
     }
 }
+static __global__ void __launch_bounds__(VK_ATTENTION_THREADS)
+k_decode_attention(float *partial, void *key, void *value, const float *qkv, vk_heads shape, const int32_t *position,
+                   int group, float scale, const uint4 *ahead, int64_t ahead_bytes, int wide) {
+    CUDA_DYNAMIC_SHARED(uint4, shared);
+    vk_let_next_begin();
+    vk_bring_ahead(ahead, ahead_bytes);
+    vk_decode_attend(shared, partial, key, value, qkv, &shape, position, group, scale, (int)BLK, NULL, wide);
+}
+FN vk_input vk_input_merged(const float *partial, int width, int head_dim, int wide) {
+    vk_input in = { VK_MERGED, NULL, NULL, partial, NULL, 0.0f, 0.0f, width, head_dim, wide, -1, 0, NULL, 0 };
+    return in;
+}
 /* x f32 [n] += W (attention merged), or = without `add` */
 static __global__ void __launch_bounds__(VK_OUT_THREADS)
     k_decode_out(float *x, const float *partial, const uint4 *weights, int n, int vectors, int width, int head_dim,
                  int add, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
-    vk_input in = { VK_MERGED, NULL, NULL, partial, NULL, 0.0f, 0.0f, width, head_dim, wide, -1, 0 };
+    vk_input in = vk_input_merged(partial, width, head_dim, wide);
     vk_let_next_begin();
     vk_rows(VK_FLIGHT, strip, &in, x, weights, NULL, n, vectors, add);
 }
 /* x f32 [n] += W attended, in-type, or = without `add`: behind the shared attention; a dense MLP's second product */
 KERNEL(k_decode_out_plain, float *x, const uint4 *attended, const uint4 *weights, int n, int vectors, int add,
        int wide) {
-    vk_input in = { VK_PLAIN, NULL, NULL, NULL, attended, 0.0f, 0.0f, 0, 0, wide, -1, 0 };
+    vk_input in = { VK_PLAIN, NULL, NULL, NULL, attended, 0.0f, 0.0f, 0, 0, wide, -1, 0, NULL, 0 };
     vk_let_next_begin();
     vk_rows(VK_FLIGHT, NULL, &in, x, weights, NULL, n, vectors, add);
 }
@@ -2907,14 +2965,11 @@ FN void vk_choose_experts(int32_t *chosen, int32_t *index, float *weight, const 
 }
 /* hidden in-type [top_k, ldh] = silu(gate x) * up x of the chosen experts. A warp sums one row of gate and the same
  * row of up. index and weight [top_k] are the choice. */
-KERNEL(k_decode_gate_up, void *hidden, int32_t *index, float *weight, const float *logits, const uint4 *normed,
-       const char *weights, size_t stride_bytes, int experts, int top_k, int norm_topk, int expert_dim, int vectors,
-       int ldh, int wide) {
-    CUDA_DYNAMIC_SHARED(uint4, shared);
-    int32_t *chosen = (int32_t *)(void *)shared;
+FN void vk_decode_chosen(int32_t *chosen, void *hidden, int32_t *index, float *weight, const float *logits,
+                         const uint4 *normed, const char *weights, size_t stride_bytes, int experts, int top_k,
+                         int norm_topk, int expert_dim, int vectors, int ldh, vk_turns *turns, int wide) {
     int warps = NTID >> 5, blocks = (expert_dim + warps - 1) / warps;
-    vk_let_next_begin();
-    vk_wait_for_last(); /* which weights are read is known then */
+    vk_wait_for_inputs(turns); /* which weights are read is known then */
     vk_choose_experts(chosen, index, weight, logits, experts, top_k, norm_topk);
     for (int item = (int)BLK; item < top_k * blocks; item += (int)gridDim.x) {
         int slot = item / blocks, row = item % blocks * warps + (TID >> 5);
@@ -2935,16 +2990,20 @@ KERNEL(k_decode_gate_up, void *hidden, int32_t *index, float *weight, const floa
         if (LANE0) vk_put(hidden, (size_t)slot * (size_t)ldh + (size_t)row, vk_silu(gate_sum) * up_sum, wide);
     }
 }
+KERNEL(k_decode_gate_up, void *hidden, int32_t *index, float *weight, const float *logits, const uint4 *normed,
+       const char *weights, size_t stride_bytes, int experts, int top_k, int norm_topk, int expert_dim, int vectors,
+       int ldh, int wide) {
+    CUDA_DYNAMIC_SHARED(uint4, shared);
+    vk_let_next_begin();
+    vk_decode_chosen((int32_t *)(void *)shared, hidden, index, weight, logits, normed, weights, stride_bytes, experts,
+                     top_k, norm_topk, expert_dim, vectors, ldh, NULL, wide);
+}
 /* x f32 [n] += sum over the chosen experts of weight * (W hidden row), in the order of the slots. A warp does one
  * row for all of them, two slots at a time. */
-KERNEL(k_decode_down, float *x, const uint4 *hidden, const int32_t *index, const float *weight, const char *weights,
-       size_t stride_bytes, int top_k, int n, int vectors, int wide) {
+FN void vk_decode_back(float *x, const uint4 *hidden, const int32_t *index, const float *weight, const char *weights,
+                       size_t stride_bytes, int top_k, int row, int vectors, int wide) {
     enum { HALF = VK_FLIGHT / 2 }; /* of each slot: their rows are short */
-    int row = (int)BLK * (NTID >> 5) + (TID >> 5);
     float sum = 0.0f;
-    vk_let_next_begin();
-    vk_wait_for_last();
-    if (row >= n) return;
     for (int slot = 0; slot < top_k; slot += 2) {
         int two = slot + 1 < top_k;
         const uint4 *w = (const uint4 *)(const void *)(weights + (size_t)index[slot] * stride_bytes)
@@ -2970,6 +3029,13 @@ KERNEL(k_decode_down, float *x, const uint4 *hidden, const int32_t *index, const
     sum = warp_sum(sum);
     if (LANE0) x[row] += sum;
 }
+KERNEL(k_decode_down, float *x, const uint4 *hidden, const int32_t *index, const float *weight, const char *weights,
+       size_t stride_bytes, int top_k, int n, int vectors, int wide) {
+    int row = (int)BLK * (NTID >> 5) + (TID >> 5);
+    vk_let_next_begin();
+    vk_wait_for_last();
+    if (row < n) vk_decode_back(x, hidden, index, weight, weights, stride_bytes, top_k, row, vectors, wide);
+}
 
 /* a row that may have the largest value. NaN never has it; of equal values the lower row has it; index -1: none */
 typedef struct vk_candidate { float value; int32_t index; } vk_candidate;
@@ -2992,17 +3058,14 @@ FN vk_candidate vk_best_of_block(vk_candidate best) {
     return best;
 }
 /* logits f32 [n] = W (norm(x)), and the best row of each block */
-KERNEL(k_decode_head, float *logits, vk_candidate *candidates, const float *x, const float *norm, const uint4 *weights,
-       int n, int vectors, int width, float eps, int wide) {
-    CUDA_DYNAMIC_SHARED(uint4, strip);
-    vk_input in = vk_input_norm(x, norm, width, eps, wide);
+FN void vk_decode_best(uint4 *strip, vk_input *in, float *logits, vk_candidate *candidates, const uint4 *weights, int n,
+                       int vectors) {
     vk_candidate best = { 0.0f, -1 };
-    vk_let_next_begin();
     for (size_t first = BLK * (size_t)(NTID >> 5); first < (size_t)n;
          first += (size_t)gridDim.x * (size_t)(NTID >> 5)) {
         size_t index = first + (size_t)(TID >> 5);
         int live = index < (size_t)n;
-        float sum = vk_row(VK_FLIGHT, strip, &in, weights + (live ? index : 0) * (size_t)vectors, vectors, live);
+        float sum = vk_row(VK_FLIGHT, strip, in, weights + (live ? index : 0) * (size_t)vectors, vectors, live);
         vk_candidate row = { sum, live && sum == sum ? (int32_t)index : -1 };
         if (LANE0 && live) logits[index] = sum;
         best = vk_better(best, row);
@@ -3010,25 +3073,40 @@ KERNEL(k_decode_head, float *logits, vk_candidate *candidates, const float *x, c
     best = vk_best_of_block(best);
     if (TID == 0) candidates[BLK] = best;
 }
-/* Picks the token; the sequence is one longer. One block. The host reads the token in tokens[position % places], its own
- * memory, once it has waited: a copy would be an operation of its own for 4 bytes. */
+KERNEL(k_decode_head, float *logits, vk_candidate *candidates, const float *x, const float *norm, const uint4 *weights,
+       int n, int vectors, int width, float eps, int wide) {
+    CUDA_DYNAMIC_SHARED(uint4, strip);
+    vk_input in = vk_input_norm(x, norm, width, eps, wide);
+    vk_let_next_begin();
+    vk_decode_best(strip, &in, logits, candidates, weights, n, vectors);
+}
+FN vk_candidate vk_best_of_all(const vk_candidate *candidates, int count) {
+    vk_candidate best = { 0.0f, -1 };
+    for (int i = TID; i < count; i += NTID) best = vk_better(best, candidates[i]);
+    return vk_best_of_block(best);
+}
+/* The sequence is one longer. The host reads the token in tokens[position % places], its own memory, once it has waited:
+ * a copy would be an operation of its own for 4 bytes. */
+FN void vk_take_token(int32_t *token, int32_t *position, int32_t *tokens, int places, int32_t best) {
+    int at = *position + 1;
+    *token = tokens[at % places] = best;
+    *position = at;
+}
+/* One block. */
 KERNEL(k_decode_pick, int32_t *token, int32_t *position, int32_t *tokens, int places, const vk_candidate *candidates,
        int count) {
-    vk_candidate best = { 0.0f, -1 };
+    vk_candidate best;
     vk_wait_for_last();
-    for (int i = TID; i < count; i += NTID) best = vk_better(best, candidates[i]);
-    best = vk_best_of_block(best);
-    if (TID == 0) {
-        int at = *position + 1;
-        *token = tokens[at % places] = best.index;
-        *position = at;
-    }
+    best = vk_best_of_all(candidates, count);
+    if (TID == 0) vk_take_token(token, position, tokens, places, best.index);
 }
 
 /* ---- launchers. FLOPs and bytes are counted as everywhere: what the arithmetic needs, and every operand once,
  * however often blocks read it again. */
-static int vk_decode_grid(int64_t rows, int threads, int64_t most) {
-    int64_t blocks = (rows + threads / 32 - 1) / (threads / 32);
+static int vk_decode_grid(const vk_queue *queue, int64_t rows, int threads, int resident) {
+    int64_t blocks = (rows + threads / 32 - 1) / (threads / 32),
+            most = (int64_t)((const vk_cuda *)queue)->multiprocessors * resident;
+    if (most > VK_DECODE_BLOCKS) most = VK_DECODE_BLOCKS;
     return (int)(blocks < most ? blocks : most);
 }
 static int vk_vectors(const vk_linear *linear) { return linear->k_padded * (linear->wide ? 4 : 2) / 16; }
@@ -3036,15 +3114,17 @@ static size_t vk_strip_bytes(const vk_linear *linear) {
     return (size_t)(vk_vectors(linear) < VK_STRIP ? vk_vectors(linear) : VK_STRIP) * 16;
 }
 #include "kernels/quant_decode.h"
+#include "kernels/persistent.h"
 static void vk_cuda_decode_qkv(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->att_proj;
     const float *norm = job->attn_norm;
     int64_t d = job->d, n = linear->n,
             flops = (norm ? 4 * d : 0) + (2 * (int64_t)linear->k + (linear->bias != NULL)) * n,
             bytes = vk_weight_bytes(linear) + (norm ? 8 : 4) * d + (linear->bias ? 8 : 4) * n;
+    vk_plan_block(queue, job);
     vk_shape(queue, 1, linear->n, linear->k, 0);
     if (linear->bits) { vk_quant_send_qkv(queue, job, flops, bytes); return; }
-    LAUNCH_STEP(k_decode_qkv, vk_decode_grid(linear->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS), VK_DECODE_THREADS,
+    LAUNCH_STEP(k_decode_qkv, vk_decode_grid(queue, linear->n, VK_DECODE_THREADS, VK_RESIDENT), VK_DECODE_THREADS,
                   vk_strip_bytes(linear), flops, bytes, job->qkv, job->x, norm, (const uint4 *)linear->weights,
                   linear->bias, linear->n, vk_vectors(linear), job->d, job->eps, linear->wide);
 }
@@ -3087,7 +3167,7 @@ static void vk_cuda_decode_plain(vk_queue *queue, const vk_linear *linear, float
     int64_t out = linear->n, flops = (2 * (int64_t)linear->k + add) * out,
             bytes = vk_weight_bytes(linear) + linear->k * vk_element(linear->wide) + 4 * (1 + add) * out;
     if (linear->bits) { vk_quant_send_plain(queue, linear, to, plain, add, flops, bytes); return; }
-    LAUNCH_STEP(k_decode_out_plain, vk_decode_grid(out, threads, VK_DECODE_BLOCKS), threads, 0, flops, bytes, to,
+    LAUNCH_STEP(k_decode_out_plain, vk_decode_grid(queue, out, threads, VK_RESIDENT), threads, 0, flops, bytes, to,
            (const uint4 *)plain, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), add, linear->wide);
 }
 /* merging: for each split and head difference, exponential, product, sum; for each column product and sum, and a
@@ -3103,7 +3183,7 @@ static void vk_cuda_decode_out(vk_queue *queue, const vk_decode_job *job) {
     if (!vk_heads_fit(job)) vk_cuda_decode_plain(queue, linear, to, job->attended, VK_OUT_THREADS, add);
     else if (linear->bits) vk_quant_send_out(queue, job, to, add, flops, bytes);
     else
-        LAUNCH_STEP(k_decode_out, vk_decode_grid(linear->n, VK_OUT_THREADS, VK_DECODE_BLOCKS), VK_OUT_THREADS,
+        LAUNCH_STEP(k_decode_out, vk_decode_grid(queue, linear->n, VK_OUT_THREADS, VK_RESIDENT), VK_OUT_THREADS,
                       vk_strip_bytes(linear), flops, bytes, to, job->scratch, (const uint4 *)linear->weights,
                       linear->n, vk_vectors(linear), linear->k, job->heads.head_dim, add, linear->wide);
     vk_decode_add(queue, job, job->attn_after);
@@ -3116,7 +3196,7 @@ static void vk_cuda_decode_dense_gate_up(vk_queue *queue, const vk_decode_job *j
             bytes = vk_weight_bytes(linear) + (norm ? 8 : 4) * d + dim * vk_element(linear->wide);
     vk_shape(queue, 1, linear->n, linear->k, 0);
     if (linear->bits) { vk_quant_send_dense(queue, job, flops, bytes); return; }
-    LAUNCH_STEP(k_decode_dense, vk_decode_grid(dim, VK_DECODE_THREADS, VK_PAIR_BLOCKS), VK_DECODE_THREADS,
+    LAUNCH_STEP(k_decode_dense, vk_decode_grid(queue, dim, VK_DECODE_THREADS, VK_RESIDENT_PAIRS), VK_DECODE_THREADS,
                   vk_strip_bytes(linear), flops, bytes, job->hidden, job->x, norm, (const uint4 *)linear->weights,
                   job->expert_dim, vk_vectors(linear), job->d, job->eps, job->gelu, linear->wide);
 }
@@ -3130,7 +3210,7 @@ static void vk_cuda_decode_router(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->router;
     int64_t d = job->d;
     vk_shape(queue, 1, linear->n, linear->k, 0);
-    LAUNCH_STEP(k_decode_router, vk_decode_grid(linear->n, VK_ROUTER_THREADS, VK_DECODE_BLOCKS), VK_ROUTER_THREADS,
+    LAUNCH_STEP(k_decode_router, vk_decode_grid(queue, linear->n, VK_ROUTER_THREADS, VK_RESIDENT), VK_ROUTER_THREADS,
                   vk_strip_bytes(linear), 4 * d + 2 * (int64_t)linear->n * linear->k,
                   vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n + d * vk_element(job->gate_up->wide),
                   job->logits, job->normed, job->x, job->ff_norm, (const uint4 *)linear->weights, linear->n,
@@ -3145,7 +3225,7 @@ static void vk_cuda_decode_gate_up(vk_queue *queue, const vk_decode_job *job) {
                     + (linear->k + top_k * expert_dim) * vk_element(linear->wide) + 8 * top_k;
     vk_shape(queue, top_k, linear->n, linear->k, top_k);
     if (linear->bits) { vk_quant_send_gate_up(queue, job, flops, bytes); return; }
-    LAUNCH_STEP(k_decode_gate_up, vk_decode_grid(top_k * expert_dim, VK_DECODE_THREADS, VK_PAIR_BLOCKS),
+    LAUNCH_STEP(k_decode_gate_up, vk_decode_grid(queue, top_k * expert_dim, VK_DECODE_THREADS, VK_RESIDENT_PAIRS),
                   VK_DECODE_THREADS, top_k * (int)sizeof(int32_t), flops, bytes, job->hidden, job->index, job->weight,
                   job->logits, (const uint4 *)job->normed, (const char *)linear->weights, job->gate_up_stride,
                   (int)experts, job->top_k, job->norm_topk,
@@ -3166,9 +3246,10 @@ static void vk_cuda_decode_down(vk_queue *queue, const vk_decode_job *job) {
 /* one comparison per row to find the best of a block, and one per block */
 static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
     const vk_linear *linear = job->head;
-    int grid = vk_decode_grid(linear->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS);
+    int grid = vk_decode_grid(queue, linear->n, VK_DECODE_THREADS, VK_RESIDENT);
     int64_t d = linear->k, flops = 4 * d + (2 * d + 1) * linear->n,
             bytes = vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n + 8 * grid;
+    vk_plan_end(queue, job);
     vk_shape(queue, 1, linear->n, linear->k, 0);
     if (linear->bits) { vk_quant_send_head(queue, job, grid, flops, bytes); return; }
     LAUNCH_STEP(k_decode_head, grid, VK_DECODE_THREADS, vk_strip_bytes(linear), flops, bytes, job->logits,
@@ -3176,13 +3257,14 @@ static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
                   vk_vectors(linear), (int)d, job->eps, linear->wide);
 }
 static void vk_cuda_decode_pick(vk_queue *queue, const vk_decode_end_job *job) {
-    int count = vk_decode_grid(job->head->n, VK_DECODE_THREADS, VK_DECODE_BLOCKS);
+    int count = vk_decode_grid(queue, job->head->n, VK_DECODE_THREADS, VK_RESIDENT);
     vk_shape(queue, 1, count, 0, 0);
     /* bytes: the device's; the host's token is none of them */
     LAUNCH_STEP(k_decode_pick, 1, vk_threads_for(count), 0, count + 1, 8 * count + 4 + 8, job->token, job->position,
                 vk_cuda_of(queue)->tokens_there, (int)vk_cuda_of(queue)->marks,
                 (const vk_candidate *)(const void *)job->scratch, count);
 }
+#include "kernels/persistent_launch.h"
 static const vk_decode_kernels vk_cuda_decode = {
     vk_cuda_decode_qkv, vk_cuda_decode_attention, vk_cuda_decode_out, vk_cuda_decode_router, vk_cuda_decode_gate_up,
     vk_cuda_decode_down, vk_cuda_decode_dense_gate_up, vk_cuda_decode_dense_down, vk_cuda_decode_head,
@@ -3197,10 +3279,6 @@ static const vk_backend vk_cuda_backend = {
 };
 extern "C" const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
 #else /* !VK_CUDA */
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 /* =================================================================================================== gemm >>gemm
  * y[m, n] = x[m, k] W[n, k]^T on the CPU. Weights are packed once, at load, into panels of 32 rows of W:
@@ -3906,8 +3984,4 @@ static const vk_backend vk_cpu_backend = {
     vk_cpu_telemetry_here, vk_cpu_energy, NULL, 0, NULL, NULL, NULL, NULL, NULL, vk_cpu_together
 };
 const vk_backend *vk_cpu_code(void) { return &vk_cpu_backend; }
-
-#ifdef __cplusplus
-}
-#endif
 #endif /* !VK_CUDA */

@@ -32,14 +32,16 @@ typedef struct vp_engine vp_engine;
 
 /* not VP_OK: stop with VP_ERR_INTERRUPTED */
 typedef vp_result (*vp_progress)(void *user, const char *what, int64_t done, int64_t total);
-/* what a GPU does differently, a bit each. EVENTS: launches are timed by events, also where CUPTI is there. DEPENDENT:
- * in decode steps a kernel asks for its weights while the one before it still runs (programmatic dependent launch; from
- * compute capability 9.0 on); the same bits, but what it gains was never measured. With events around launches there is
- * nothing to gain. WGMMA: on Hopper linears of many rows go by our own kernels, as experts do, instead of cuBLAS. TUNED:
- * the first product of each shape times 8 algorithms of cuBLAS and keeps the fastest, in warm-up requests; which one
- * that is, and so the last bits of results, may differ from one process to the next */
+/* what a GPU does differently, a bit each. EVENTS: launches are timed by events, also where CUPTI is there.
+ * DEPENDENT: in decode steps a kernel asks for its weights while the one before it still runs (programmatic
+ * dependent launch; from compute capability 9.0 on); the same bits, but what it gains was never measured. With
+ * events around launches there is nothing to gain. WGMMA: on Hopper linears of many rows go by our own kernels, as
+ * experts do, instead of cuBLAS. TUNED: the first product of each shape times 8 algorithms of cuBLAS and keeps the
+ * fastest, in warm-up requests; which one that is, and so the last bits of results, may differ from one process to
+ * the next. PERSISTENT: a decode step of MolmoE in bf16 or fp32 is one cooperative kernel, one block a
+ * multiprocessor; the same bits; not in profiles; what it gains was never measured, either */
 typedef enum vp_gpu_switch {
-    VP_GPU_EVENTS = 1, VP_GPU_DEPENDENT = 2, VP_GPU_WGMMA = 4, VP_GPU_TUNED = 16
+    VP_GPU_EVENTS = 1, VP_GPU_DEPENDENT = 2, VP_GPU_WGMMA = 4, VP_GPU_PERSISTENT = 8, VP_GPU_TUNED = 16
 } vp_gpu_switch;
 typedef struct vp_engine_options {
     const vp_model_config *config;

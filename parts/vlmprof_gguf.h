@@ -1222,8 +1222,14 @@ static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *
         vp_gguf_next_text(&texts, &text_at, &token->text);
         vp_gguf_next_number(&types, &type_at, &number);
         token->type = number >= 1 && number <= 6 ? (int32_t)number : 0;
-        if (scored && vp_gguf_next_number(&scores, &score_at, &number)) token->score = (float)number;
         token->id = id;
+        if (scored && vp_gguf_next_number(&scores, &score_at, &number)) {
+            if (!(number >= -1e30 && number <= 1e30)) { /* NaN has no place in an order */
+                vp_impl_gguf_fail(out, VP_ERR_FORMAT, "scores", "is not a finite number");
+                return;
+            }
+            token->score = (float)number;
+        }
         if (!token->type || !token->text.bytes || token->text.bytes > VP_IMPL_GGUF_TOKEN_BYTES_MAX
             || memchr(token->text.text, 0, token->text.bytes)) {
             vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "tokens",
@@ -1716,7 +1722,7 @@ static vp_result vp_impl_gguf_join(vp_impl_gguf_gather *gather, const vp_gguf_te
 static vp_result vp_impl_gguf_gather_pieces(vp_impl_gguf_gather *gather, const vp_tensor_spec *spec,
                                             char (*names)[128], int count, int32_t cut,
                                             vp_named_tensor *made) {
-    const vp_gguf_tensor *pieces[3];
+    const vp_gguf_tensor *pieces[3] = {NULL, NULL, NULL};
     vp_tensor_spec share = *spec;
     vp_result result = VP_OK;
     uint64_t step = 0;

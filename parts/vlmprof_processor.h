@@ -559,9 +559,9 @@ VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t wid
     }
     if (processor->kind != VP_PROCESSOR_MOLMO2)
         made.tokens = made.views * vp_geometry_tokens_per_crop(&processor->geometry);
-    if ((double)made.resized_width_px * made.resized_height_px > VP_PROCESSOR_VIEW_PIXELS_MAX
-        || (double)made.first_width_px * made.height_px > VP_PROCESSOR_VIEW_PIXELS_MAX
-        || (double)made.resized_width_px * made.first_height_px > VP_PROCESSOR_VIEW_PIXELS_MAX)
+    if ((double)made.resized_width_px * made.resized_height_px > (double)VP_PROCESSOR_VIEW_PIXELS_MAX
+        || (double)made.first_width_px * made.height_px > (double)VP_PROCESSOR_VIEW_PIXELS_MAX
+        || (double)made.resized_width_px * made.first_height_px > (double)VP_PROCESSOR_VIEW_PIXELS_MAX)
         return vp_fail(error, VP_ERR_RANGE, -1, "picture", "the resized image has over 100 million pixels");
     *picture = made;
     return VP_OK;
@@ -800,9 +800,9 @@ VP_API vp_result vp_processor_resize(const uint8_t *rgb, int32_t width_px, int32
     uint8_t *between = NULL;
     vp_result result = VP_OK;
     if (!rgb || !resized || width_px < 1 || height_px < 1 || new_width_px < 1 || new_height_px < 1
-        || (double)width_px * height_px > VP_PROCESSOR_VIEW_PIXELS_MAX
-        || (double)new_width_px * height_px > VP_PROCESSOR_VIEW_PIXELS_MAX
-        || (double)new_width_px * new_height_px > VP_PROCESSOR_VIEW_PIXELS_MAX)
+        || (double)width_px * height_px > (double)VP_PROCESSOR_VIEW_PIXELS_MAX
+        || (double)new_width_px * height_px > (double)VP_PROCESSOR_VIEW_PIXELS_MAX
+        || (double)new_width_px * new_height_px > (double)VP_PROCESSOR_VIEW_PIXELS_MAX)
         return VP_ERR_RANGE;
     if (width_px == new_width_px && height_px == new_height_px) {
         memcpy(resized, rgb, width * height * 3);

@@ -24,6 +24,30 @@ step() { # decode steps of dependent launches, with each schedule: the same answ
         [ -n "$want" ] && [ "$got" = "$want" ] || { echo "vlmprof: $got, expected $want" >>"$work/log"; return 1; }
     done
 } 2>/dev/null
+together() { # decode steps of one kernel, under two schedules: the same answer as without it
+    local seed want got
+    want=$("$B/emulated/vlmprof" run --synthetic tiny --prompt one --max_new_tokens 4 --ignore_eos --device cuda --quiet | grep ^answer)
+    for seed in 1 2; do
+        got=$(CUDA_ON_CPU_SEED=$seed CUDA_ON_CPU_MULTIPROCESSORS=3 timeout 300 "${1:-$work/vlmprof}" run --synthetic tiny --prompt one --max_new_tokens 4 --ignore_eos \
+            --device cuda --gpu persistent --quiet 2>"$work/log" | grep ^answer)
+        [ -n "$want" ] && [ "$got" = "$want" ] || { echo "vlmprof: $got, expected $want" >>"$work/log"; return 1; }
+    done
+} 2>/dev/null
+order() { # order FAULT: a mistake that the emulated GPU itself makes where the blocks meet, between each two phases of a block, the head and the choice
+    local at found=
+    for at in 1 2 3 4 5 6 7 25 26; do
+        export CUDA_ON_CPU_PLANT=$1:$at
+        if together "$B/emulated/vlmprof"; then found="$found $at"; fi
+        unset CUDA_ON_CPU_PLANT
+    done
+    if [ -n "$found" ]; then
+        echo "FAILED $1 of one kernel a step: nobody noticed it at the meetings$found"
+        failed=$((failed + 1))
+    else
+        passed=$((passed + 1))
+        echo "found: $1 of one kernel a step"
+    fi
+}
 build() {
     $CXX -x c++ -std=c++17 -O1 -w -Wno-psabi -DVLMPROF_SM_90A -I"$work" -I. -Iparts -include tests/emulator/cuda_on_cpu.h -c "$work/vlmprof_kernels.cu" -o "$work/emulated.o" &&
         $CXX -fopenmp "$B/cli.o" "$work/emulated.o" "$B/librooms.a" "$B/libvlmprof.a" -o "$work/vlmprof" -ldl -lm &&
@@ -55,7 +79,7 @@ plant "as it is" ''
 plant "missing barrier" '/^KERNEL(k_pool_attention/,/^}/ s/SYNC();//'
 plant "missing wait" '/cudaEventSynchronize(cuda->sent/d'
 plant "missing barrier in a decode product" '/^FN float vk_row(/,/^}/ s/^            SYNC();$//'
-plant "missing barrier in decode attention" '/^k_decode_attention(/,/^}/ s/^    SYNC();$//'
+plant "missing barrier in decode attention" '/^FN void vk_decode_attend(/,/^}/ s/^    SYNC();$//'
 plant "divergent barrier" 's/if (LANE0) weights\[hj\] = s \* scale;/if (LANE0) { weights[hj] = s * scale; SYNC(); }/'
 plant "out of bounds" 's/at\[2\] = at\[1\] + vk_round_up(.*$/at[2] = at[1];/'
 plant "the neighbour's bias" 's/vk_lt_product(queue, plan, y, x, linear, bias,/vk_lt_product(queue, plan, y, x, linear, (const char *)bias - 64,/'
@@ -78,11 +102,16 @@ plant "missing fence between the proxies" '/vk_fence_async();/d' kernels
 plant "missing wgmma fence" '/^        vk_wgmma_fence();/d' kernels
 plant "bytes of a bulk copy miscounted" 's/groups \* VK_WIDE_A_BYTES + VK_WIDE_B_BYTES/GROUPS * VK_WIDE_A_BYTES + VK_WIDE_B_BYTES/' kernels
 plant "as it is, dependent launches" '' step
-plant "a step's kernel that does not wait" '/if (!in->waited) vk_wait_for_last();/d' step
-plant "a step's product that waits behind its norm" '/if (!in->waited) vk_wait_for_last();/d; s/in->held = first;/in->held = first; vk_wait_for_last();/' step
-plant "experts' products that do not wait" '/vk_wait_for_last(); .. which weights/d' step
-plant "attention that does not wait" '/VK_FETCH_KEYS(from) .. written by/,/vk_decode_rotate/ s/vk_wait_for_last();//' step
-plant "a wait behind attention's rotation" '/VK_FETCH_KEYS(from) .. written by/,/    SYNC();/ { s/vk_wait_for_last();//; s/    SYNC();/    vk_wait_for_last(); SYNC();/ }' step
+plant "a step's kernel that does not wait" '/if (!in->waited) vk_wait_for_inputs(in->turns);/d' step
+plant "a step's product that waits behind its norm" '/if (!in->waited) vk_wait_for_inputs(in->turns);/d; s/in->held = first;/in->held = first; vk_wait_for_last();/' step
+plant "experts' products that do not wait" '/vk_wait_for_inputs(turns); .. which weights/d' step
+plant "attention that does not wait" '/VK_FETCH_KEYS(from) .. written by/,/vk_decode_rotate/ s/vk_wait_for_inputs(turns);//' step
+plant "a wait behind attention's rotation" '/VK_FETCH_KEYS(from) .. written by/,/    SYNC();/ { s/vk_wait_for_inputs(turns);//; s/    SYNC();/    vk_wait_for_last(); SYNC();/ }' step
 plant "dependent launches in prefill" 's/->dependent \&\& queue->step > 0;/->dependent;/' step
+plant "as it is, one kernel a step" '' together
+plant "a meeting of blocks too few" '/vk_step_router(shared, block, &turns);/ { n; d }' together
+plant "a release before the block's writes" '/^FN void vk_turns_end(/,/^}/ s/^    SYNC();$//' together
+plant "a read before the block's acquire" '/^FN void vk_turns_wait(/,/^}/ s/^    SYNC();$//' together
+for fault in release acquire wait phase; do order $fault; done
 echo "planted: $passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]

@@ -410,6 +410,26 @@ static void test_changes(void) {
         if (!CHECK(strstr(error.text, changes[i].text))) printf("    %s: %s\n", error.where, error.text);
     }
 }
+/* merges are sorted by scores: one that has no order would leave them in any */
+static void test_scores(void) {
+    static const unsigned char nan[4] = {0, 0, 0xc0, 0x7f}, infinite[4] = {0, 0, 0x80, 0xff};
+    for (int i = 0; i < 2; i++) {
+        vp_error error = {VP_OK, -1, "", ""};
+        size_t bytes = 0, text_bytes = 0;
+        char *data = check_read(check_golden("gguf/llama.gguf"), &bytes), *text = NULL;
+        vp_gguf *gguf = NULL;
+        vp_gguf_value scores;
+        check_case("a score that is %s is refused", i ? "infinite" : "NaN");
+        if (!CHECK(data) || !CHECK_INT(vp_gguf_read(data, bytes, "llama.gguf", &gguf, &error), VP_OK)) return;
+        CHECK_INT(vp_gguf_value_find(gguf, "tokenizer.ggml.scores", &scores), VP_OK);
+        memcpy(data + ((const char *)scores.data - data) + 4 * 300, i ? infinite : nan, 4);
+        CHECK_INT(vp_gguf_file_text(gguf, NULL, "tokenizer.json", &text, &text_bytes, &error), VP_ERR_FORMAT);
+        CHECK(strstr(error.text, "scores: is not a finite number"));
+        free(text);
+        vp_gguf_close(gguf);
+        free(data);
+    }
+}
 /* factors of RoPE's frequencies, as the converter of llama.cpp computes them for Llama 3.2 */
 static void test_rope(void) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -570,6 +590,7 @@ int main(void) {
     test_headers();
     test_tensors();
     test_changes();
+    test_scores();
     test_rope();
     test_towers();
     test_stand_in();

@@ -241,7 +241,8 @@ int check_gemm(const struct options *options) {
 static const struct gpu_word { const char *word; uint32_t flag; } GPU_WORDS[] = {{"events", VP_GPU_EVENTS},
                                                                         {"dependent", VP_GPU_DEPENDENT},
                                                                         {"wgmma", VP_GPU_WGMMA},
-                                                                        {"tuned", VP_GPU_TUNED}};
+                                                                        {"tuned", VP_GPU_TUNED},
+                                                                        {"persistent", VP_GPU_PERSISTENT}};
 /* vp_gpu_switch of a word; 0: none has it */
 static uint32_t gpu_switch_of(const char *word) {
     for (size_t i = 0; i < sizeof GPU_WORDS / sizeof *GPU_WORDS; i++)
@@ -252,7 +253,8 @@ int check_gpu_switches(const struct options *options) {
     const struct option_value *words = opt(options, "gpu");
     for (size_t i = 0; i < words->count; i++)
         if (!gpu_switch_of(words->items[i]))
-            return complain(EXIT_USAGE, "--gpu: \"%s\" is none of: events dependent wgmma tuned", words->items[i]);
+            return complain(EXIT_USAGE, "--gpu: \"%s\" is none of: events dependent wgmma tuned persistent",
+                            words->items[i]);
     return 0;
 }
 static uint32_t gpu_switches_of(const struct options *options) {

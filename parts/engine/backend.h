@@ -202,7 +202,7 @@ typedef struct vk_experts_job {
 /* One transformer block over one token at *position, and what its kernels pass on to each other. Weights are as in
  * vk_linear; gate_up and down are those of expert 0; the others follow at these distances. A dense block has no router:
  * gate_up and down are its own. */
-enum { VK_SPLITS = 8, VK_DECODE_BLOCKS = 396 };
+enum { VK_SPLITS = 8, VK_DECODE_BLOCKS = 1024 }; /* at most, of one launch */
 typedef struct vk_decode_job {
     const vk_linear *att_proj, *attn_out, *router, *gate_up, *down;
     size_t gate_up_stride, down_stride; /* bytes */
@@ -223,9 +223,11 @@ typedef struct vk_decode_job {
 } vk_decode_job;
 
 typedef struct vk_decode_end_job {
-    const float *x, *norm;
+    float *x;
+    const float *norm;
     float eps;
     const vk_linear *head;
+    vk_table table; /* of the embedding of the token before, which x came from */
     float *logits, *scratch;
     int32_t *token, *position; /* the largest logit's, -1 for logits that are no numbers; one more than before */
 } vk_decode_end_job;
@@ -255,7 +257,7 @@ typedef struct vk_extent {
 
 typedef struct vk_setup {
     int device, threads, wide;
-    int events_only, dependent, wgmma_linears, tuned; /* GPU: vp_gpu_switch */
+    int events_only, dependent, wgmma_linears, persistent, tuned; /* GPU: vp_gpu_switch */
     const char *gemm;
 } vk_setup;
 

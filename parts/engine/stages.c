@@ -301,7 +301,7 @@ void vk_connector(vp_engine *engine, int first, int count) {
     else vk_project(engine, first, count, features);
 }
 
-void vk_embed(vp_engine *engine, const int32_t *ids, int rows) {
+static vk_table vk_embedding_of(const vp_engine *engine) {
     const vk_model *model = &engine->model;
     vk_table table = { model->embedding, engine->config.d_model, 0, 0.0f };
     if (model->embedding == model->head.weights) {
@@ -309,6 +309,10 @@ void vk_embed(vp_engine *engine, const int32_t *ids, int rows) {
         table.panels = !engine->backend->row_major;
         table.scale = vk_embedding_scale(&engine->config, engine->wide);
     }
+    return table;
+}
+void vk_embed(vp_engine *engine, const int32_t *ids, int rows) {
+    vk_table table = vk_embedding_of(engine);
     vk_at(engine->queue, VP_PART_EMBED, -1);
     engine->backend->kernels.embed(engine->queue, engine->buffers.x, &table, ids, rows, engine->config.d_model,
                                    engine->wide);
@@ -665,6 +669,7 @@ static vk_decode_end_job vk_decode_end_job_of(vp_engine *engine, int row) {
     job.head = &engine->model.head;
     job.logits = buffers->logits;
     job.scratch = buffers->decode_scratch;
+    job.table = vk_embedding_of(engine);
     job.token = buffers->token;
     job.position = buffers->position;
     return job;

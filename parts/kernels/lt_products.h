@@ -1,10 +1,11 @@
-/* lt_products.h - products by cublasLt, which adds a bias to them and has several algorithms for each shape; included by
- * vlmprof_kernels.cu */
+/* lt_products.h - products by cublasLt, which adds a bias to them and has several algorithms for each shape; included
+ * by vlmprof_kernels.cu */
 
-/* How a product, with a bias or without, is done in one launch; `found`: algorithms, the one it expects to be fastest first. Types are those of cublasLtMatmul's table: a bias has the type of
- * the result (cublasLt.h, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), so bf16 results need it in bf16. The workspace is
- * cuBLAS's own: there is one stream, so no two products are under way at once. Partial sums stay fp32: if products
- * are split along k, only algorithms that reduce in compute type are used. */
+/* How a product, with a bias or without, is done in one launch; `found`: algorithms, the one it expects to be fastest
+ * first. Types are those of cublasLtMatmul's table: a bias has the type of the result (cublasLt.h,
+ * CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), so bf16 results need it in bf16. The workspace is cuBLAS's own: there is one
+ * stream, so no two products are under way at once. Partial sums stay fp32: if products are split along k, only
+ * algorithms that reduce in compute type are used. */
 static cublasStatus_t vk_lt_make(vk_cuda *cuda, vk_lt_plan *plan, cublasLtMatmulHeuristicResult_t *found, int *count,
                                  const char **what) {
     const vk_lt *lt = &cuda->lt;

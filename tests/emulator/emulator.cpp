@@ -1315,6 +1315,73 @@ static void test_dependents() {
         CHECK_INT(cudaGetLastError(), cudaErrorNotSupported);
     }
 }
+/* Three rounds: every block adds up what all blocks wrote in the round before. Between rounds all blocks meet at a counter. One mistake or none. */
+enum { NO_RELEASE = 1, NO_ACQUIRE, NO_WAIT, WRONG_PHASE, NO_BARRIER_BEFORE, NO_BARRIER_BEHIND, ONE_WAITS_FOR_MORE, TWO_WRITE, COOPERATIVE_HOWS };
+static __global__ void k_together(int *y, unsigned *arrived, int how) {
+    __shared__ int own[64];
+    int n = (int)(gridDim.x * blockDim.x), me = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    unsigned target = 0;
+    own[threadIdx.x] = me; /* shared memory is the block's own */
+    y[me] = me + 1;
+    for (int round = 1; round < 4; round++) {
+        int sum = 0;
+        const int *last = y + (round - 1) * n;
+        target += gridDim.x;
+        if (how != NO_BARRIER_BEFORE) __syncthreads();
+        if (threadIdx.x == 0) {
+            cuda_on_cpu_add(arrived, 1, how != NO_RELEASE || round != 2);
+            while (how != NO_WAIT || round != 2) {
+                unsigned seen = cuda_on_cpu_load(arrived, how != NO_ACQUIRE || round != 2);
+                if (seen >= target - (how == WRONG_PHASE ? gridDim.x : 0) + (how == ONE_WAITS_FOR_MORE && blockIdx.x == 2)) break;
+            }
+        }
+        if (how != NO_BARRIER_BEHIND) __syncthreads();
+        for (int i = 0; i < n; i++) sum += last[i] * (i % 7 + 1);
+        y[round * n + me] = sum % 1000 + own[threadIdx.x];
+        if (how == TWO_WRITE) y[4 * n] = me;
+    }
+}
+static void test_cooperative() {
+    enum { BLOCKS = 5, THREADS = 64, N = BLOCKS * THREADS };
+    static const char *const names[COOPERATIVE_HOWS] = { "as it should be", "no release", "no acquire", "one wait too few", "wrong phase",
+        "no barrier before the release", "no barrier behind the acquire", "waits for more than can come", "two blocks write one place" };
+    std::vector<int> want(4 * N);
+    for (int i = 0; i < N; i++) want[(size_t)i] = i + 1;
+    for (int round = 1; round < 4; round++) {
+        int sum = 0;
+        for (int i = 0; i < N; i++) sum += want[(size_t)((round - 1) * N + i)] * (i % 7 + 1);
+        for (int i = 0; i < N; i++) want[(size_t)(round * N + i)] = sum % 1000 + i;
+    }
+    for (int how = 0; how < COOPERATIVE_HOWS; how++) {
+        check_case("cooperative launches: %s", names[how]);
+        auto run = [&] {
+            Device<int> y(4 * N + 1);
+            Device<unsigned> arrived(std::vector<unsigned>(1, 0));
+            CUDA_LAUNCH_COOPERATIVE(k_together, BLOCKS, THREADS, 0, nullptr, y.p, arrived.p, how);
+            std::vector<int> h = y.host();
+            h.pop_back();
+            return h == want && arrived.host()[0] == 3 * BLOCKS;
+        };
+        if (how == TWO_WRITE) CHECK(dies("write the same place", run));
+        else if (how == ONE_WAITS_FOR_MORE) CHECK(dies("deadlock: the blocks that are left wait for each other", run));
+        else {
+            int right = seeds_right(run);
+            if (how) CHECK(right < SEEDS);
+            else CHECK_INT(right, SEEDS);
+        }
+    }
+    check_case("cooperative launches: no more blocks than fit, and only where the device has them");
+    Device<int> y(4 * 257 * 64 + 1);
+    Device<unsigned> arrived(std::vector<unsigned>(1, 0));
+    CUDA_LAUNCH_COOPERATIVE(k_together, 257, THREADS, 0, nullptr, y.p, arrived.p, 0);
+    CHECK_INT(cudaGetLastError(), cudaErrorCooperativeLaunchTooLarge);
+    setenv("CUDA_ON_CPU_COOPERATIVE", "0", 1);
+    cuda_on_cpu_reset(1);
+    CUDA_LAUNCH_COOPERATIVE(k_together, BLOCKS, THREADS, 0, nullptr, y.p, arrived.p, 0);
+    CHECK_INT(cudaGetLastError(), cudaErrorNotSupported);
+    unsetenv("CUDA_ON_CPU_COOPERATIVE");
+    cuda_on_cpu_reset(1);
+}
 static __attribute__((noinline)) float deep(float v) {
     volatile float big[100000];
     for (int i = 0; i < 100000; i++) big[i] = v;
@@ -1603,6 +1670,7 @@ int main() {
     test_launches();
     test_missing_barriers();
     test_dependents();
+    test_cooperative();
     test_divergence();
     test_bounds();
     test_wrong_memory();

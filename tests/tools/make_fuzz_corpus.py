@@ -57,6 +57,7 @@ changed('merges-in-pairs', lambda t: t['model'].update(merges=[m.split(' ', 1) i
 changed('merge-unknown', lambda t: t['model']['merges'].append('x qq'))
 changed('byte-fallback', lambda t: t['model'].update(byte_fallback=True))
 changed('id-twice', lambda t: t['added_tokens'][1].update(id=0))
+changed('ignore-merges', lambda t: (t['model'].update(ignore_merges=True), t['model']['vocab'].update(bab=10)))
 changed('id-far', lambda t: t['added_tokens'][1].update(id=1 << 22))
 changed('stripping', lambda t: t['added_tokens'][1].update(lstrip=True, rstrip=True, single_word=True))
 changed('truncation', lambda t: t.update(truncation={'max_length': 3, 'strategy': 'LongestFirst', 'stride': 0, 'direction': 'Right'}))
@@ -259,3 +260,47 @@ sent('nul', chat, whole, b'{"model":"a\\u0000b","choices":[{"message":{"content"
 for name, path, value in (('new', 'mm_processor_kwargs.max_pixels', '1024'), ('images', 'image_url.detail', 'low'), ('every', 'messages[*].content[*].x.y', ' {"z": null} '),
                           ('item', 'messages[0].content[1]', '[]'), ('replaced', 'messages', '{}'), ('key', 'model.x', '1'), ('wrong', 'a..b[', '"')):
     sent('knob-' + name, knob, unknown, path.encode() + b'\xff' + value.encode())
+
+# ---- gguf: a language model of one block with each way to split words; of Llama 3.1's kind (llama-bpe), with the factors of its frequencies
+def gguf_text(text):
+    return struct.pack('<Q', len(text.encode())) + text.encode()
+
+
+def gguf_value(name, value):
+    if isinstance(value, list):
+        kind, items = (8, b''.join(map(gguf_text, value))) if isinstance(value[0], str) else (5, struct.pack('<%di' % len(value), *value))
+        return gguf_text(name) + struct.pack('<IIQ', 9, kind, len(value)) + items
+    kind, form = (8, None) if isinstance(value, str) else (7, '<?') if isinstance(value, bool) else (4, '<I') if isinstance(value, int) else (6, '<f')
+    return gguf_text(name) + struct.pack('<I', kind) + (struct.pack(form, value) if form else gguf_text(value))
+
+
+def gguf_file(values, tensors):
+    """tensors: name -> (ggml's type, shape with the outermost first, bytes)"""
+    head, data = struct.pack('<4sIQQ', b'GGUF', 3, len(tensors), len(values)) + b''.join(gguf_value(*item) for item in values.items()), b''
+    for name, (kind, shape, content) in tensors.items():
+        head += gguf_text(name) + struct.pack('<I%dQIQ' % len(shape), len(shape), *shape[::-1], kind, len(data))
+        data += content + bytes(-len(content) % 32)
+    return head + bytes(-len(head) % 32) + data
+
+
+shown = [byte for byte in range(33, 256) if byte not in range(127, 161) and byte != 173]
+alphabet = [chr(byte) for byte in shown] + [chr(256 + i) for i in range(256 - len(shown))]
+for pre in ('gpt-2', 'olmo', 'smollm', 'qwen2', 'llama-bpe'):
+    values = {'general.architecture': 'llama', 'llama.context_length': 64, 'llama.embedding_length': 16, 'llama.block_count': 1, 'llama.feed_forward_length': 16,
+              'llama.attention.head_count': 2, 'llama.attention.layer_norm_rms_epsilon': 1e-5, 'llama.rope.freq_base': 5e5, 'tokenizer.ggml.model': 'gpt2',
+              'tokenizer.ggml.pre': pre, 'tokenizer.ggml.bos_token_id': 258, 'tokenizer.ggml.eos_token_id': 259, 'tokenizer.ggml.add_bos_token': pre == 'olmo',
+              'tokenizer.chat_template': '{{ messages[0]["content"] }}', 'tokenizer.ggml.merges': ['1 2', '12 3'],
+              'tokenizer.ggml.tokens': alphabet + ['12', '123', '<s>', '</s>'], 'tokenizer.ggml.token_type': [1] * 258 + [3, 4]}
+    tensors = {'token_embd.weight': (1, [8, 16], bytes(256)), 'output_norm.weight': (0, [16], bytes(64))}
+    for name in ('attn_q', 'attn_k', 'attn_v', 'attn_output', 'ffn_gate', 'ffn_up', 'ffn_down'):
+        tensors['blk.0.%s.weight' % name] = (1, [16, 16], bytes(512))
+    for name in ('attn_norm', 'ffn_norm'):
+        tensors['blk.0.%s.weight' % name] = (0, [16], bytes(64))
+    if pre == 'llama-bpe':
+        del values['tokenizer.ggml.add_bos_token']  # Llama 3's files have none, and begin with it
+        factors = []
+        for i in range(4):
+            waves = 8192 / (2 * 3.141592653589793 * 5e5 ** (i / 4))
+            factors.append(1.0 if waves > 4 else 32.0 if waves < 1 else 1 / ((1 - (waves - 1) / 3) / 32 + (waves - 1) / 3))
+        tensors['rope_freqs.weight'] = (0, [4], struct.pack('<4f', *factors))
+    write('gguf/words-' + pre, gguf_file(values, tensors))
