@@ -3085,8 +3085,8 @@ FN vk_candidate vk_best_of_all(const vk_candidate *candidates, int count) {
     for (int i = TID; i < count; i += NTID) best = vk_better(best, candidates[i]);
     return vk_best_of_block(best);
 }
-/* The sequence is one longer. The host reads the token in tokens[position % places], its own memory, once it has waited:
- * a copy would be an operation of its own for 4 bytes. */
+/* The sequence is one longer. The host reads the token in tokens[position % places], its own memory, once it has
+ * waited: a copy would be an operation of its own for 4 bytes. */
 FN void vk_take_token(int32_t *token, int32_t *position, int32_t *tokens, int places, int32_t best) {
     int at = *position + 1;
     *token = tokens[at % places] = best;

@@ -1790,15 +1790,12 @@ inline void launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 dim, 
     if (e) { result(e); return; }
     if (depends && state().settings.major < 9) { result(cudaErrorNotSupported); return; }
     if (together && !state().settings.cooperative) { result(cudaErrorNotSupported); return; }
-    uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z, fit = (uint64_t)state().settings.multiprocessors * (2048 / (dim.x * dim.y * dim.z));
-    if (together && blocks > fit) {
-        result(cudaErrorCooperativeLaunchTooLarge);
-        return;
-    }
     dependent.used = dependent.used || depends;
     if (counted(LAUNCH)) { result(cudaErrorLaunchOutOfResources); return; }
     e = check_launch((const void *)kernel, grid, dim, shared_bytes);
     if (e) { result(e); return; }
+    uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z, fit = (uint64_t)state().settings.multiprocessors * (2048 / (dim.x * dim.y * dim.z));
+    if (together && blocks > fit) { result(cudaErrorCooperativeLaunchTooLarge); return; }
     t = stream_of(stream);
     if (!t) { result(cudaErrorInvalidResourceHandle); return; }
     load(name);
