@@ -1580,7 +1580,8 @@ typedef struct vk_cuda {
     int last_mark;        /* slot of the newest one */
     int64_t host_zero_ns; /* the host's clock when mark 0 was reached: launch times of the host count from it */
     vk_kernel_facts facts[VK_FACTS]; /* of kernels that were asked for */
-    int32_t *tokens;      /* pinned [marks] */
+    int32_t *tokens;      /* [marks] in mapped host memory, by position: k_decode_pick writes them there, .. */
+    int32_t *tokens_there; /* .. at this address */
     void *workspace, *weights, *widened;
     size_t widened_bytes;
     float *scores;
@@ -1958,7 +1959,8 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
     cuda->marks = extent->marks;
     for (int64_t i = 0; i < cuda->marks && VK_TRY(cudaEventCreate(&cuda->mark[i])) &&
          VK_TRY(cudaEventCreateWithFlags(&cuda->arrived[i], cudaEventDisableTiming)); i++) {}
-    VK_TRY(cudaMallocHost((void **)&cuda->tokens, (size_t)cuda->marks * sizeof *cuda->tokens));
+    if (VK_TRY(cudaHostAlloc((void **)&cuda->tokens, (size_t)cuda->marks * sizeof *cuda->tokens, cudaHostAllocMapped)))
+        VK_TRY(cudaHostGetDevicePointer((void **)&cuda->tokens_there, cuda->tokens, 0));
     return !queue->error;
 }
 
@@ -2213,7 +2215,6 @@ static int64_t vk_cuda_mark(vk_queue *queue, int slot, const int32_t *token) {
     int timed = queue->timing != VP_TIMING_OFF;
     if (queue->error) return 0;
     if (slot == 0 && !queue->log) vk_cupti_stop(queue); /* a profiled request has failed before this one */
-    if (token) VK_TRY(cudaMemcpyAsync(&cuda->tokens[slot], token, sizeof *token, cudaMemcpyDeviceToHost, cuda->stream));
     if (timed) VK_TRY(cudaEventRecord(cuda->mark[slot], cuda->stream));
     else if (token) VK_TRY(cudaEventRecord(cuda->arrived[slot], cuda->stream));
     queue->stamps += timed;
@@ -2252,7 +2253,10 @@ static vp_result vk_cuda_wait(vk_queue *queue, int slot, vp_error *error) {
 static int64_t vk_cuda_between(vk_queue *queue, int from, int to) {
     return vk_cuda_elapsed(queue, vk_cuda_of(queue)->mark[from], vk_cuda_of(queue)->mark[to]);
 }
-static int32_t vk_cuda_token(vk_queue *queue, int slot) { return vk_cuda_of(queue)->tokens[slot]; }
+static int32_t vk_cuda_token(vk_queue *queue, int slot, int position) {
+    (void)slot;
+    return vk_cuda_of(queue)->tokens[position % vk_cuda_of(queue)->marks];
+}
 static void vk_stamp_launch(vk_queue *queue, int64_t index, int end) {
     vk_timer *timer = &vk_cuda_of(queue)->timer[index];
     vp_launch *launch = &queue->log[index];
@@ -3088,12 +3092,20 @@ FN vk_candidate vk_best_of_all(const vk_candidate *candidates, int count) {
     for (int i = TID; i < count; i += NTID) best = vk_better(best, candidates[i]);
     return vk_best_of_block(best);
 }
-/* Picks the token; the sequence is one longer. One block. */
-KERNEL(k_decode_pick, int32_t *token, int32_t *position, const vk_candidate *candidates, int count) {
+/* The sequence is one longer. The host reads the token in tokens[position % places], its own memory, once it has
+ * waited: a copy would be an operation of its own for 4 bytes. */
+FN void vk_take_token(int32_t *token, int32_t *position, int32_t *tokens, int places, int32_t best) {
+    int at = *position + 1;
+    *token = tokens[at % places] = best;
+    *position = at;
+}
+/* One block. */
+KERNEL(k_decode_pick, int32_t *token, int32_t *position, int32_t *tokens, int places, const vk_candidate *candidates,
+       int count) {
     vk_candidate best;
     vk_wait_for_last();
     best = vk_best_of_all(candidates, count);
-    if (TID == 0) { *token = best.index; *position += 1; }
+    if (TID == 0) vk_take_token(token, position, tokens, places, best.index);
 }
 
 /* ---- launchers. FLOPs and bytes are counted as everywhere: what the arithmetic needs, and every operand once,
@@ -3254,8 +3266,10 @@ static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
 static void vk_cuda_decode_pick(vk_queue *queue, const vk_decode_end_job *job) {
     int count = vk_decode_grid(queue, job->head->n, VK_DECODE_THREADS, VK_RESIDENT);
     vk_shape(queue, 1, count, 0, 0);
+    /* bytes: the device's; the host's token is none of them */
     LAUNCH_STEP(k_decode_pick, 1, vk_threads_for(count), 0, count + 1, 8 * count + 4 + 8, job->token, job->position,
-           (const vk_candidate *)(const void *)job->scratch, count);
+                vk_cuda_of(queue)->tokens_there, (int)vk_cuda_of(queue)->marks,
+                (const vk_candidate *)(const void *)job->scratch, count);
 }
 #include "kernels/persistent_launch.h"
 static const vk_decode_kernels vk_cuda_decode = {
@@ -3854,7 +3868,10 @@ static vp_result vk_cpu_wait(vk_queue *queue, int slot, vp_error *error) {
 static int64_t vk_cpu_between(vk_queue *queue, int from, int to) {
     return vk_cpu_of(queue)->marks[to] - vk_cpu_of(queue)->marks[from];
 }
-static int32_t vk_cpu_token(vk_queue *queue, int slot) { return vk_cpu_of(queue)->tokens[slot]; }
+static int32_t vk_cpu_token(vk_queue *queue, int slot, int position) {
+    (void)position;
+    return vk_cpu_of(queue)->tokens[slot];
+}
 static int vk_cpu_reserve_log(vk_queue *queue, int64_t count) { (void)queue; (void)count; return 1; }
 static int vk_cpu_read_log(vk_queue *queue) {
     for (int64_t i = 0; i < queue->log_count; i++) {

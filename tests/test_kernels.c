@@ -1939,6 +1939,7 @@ static void test_decode_end(int n, int d, int numbers, int wide) {
     if (numbers == n) verdict(job.logits, (size_t)n, 1, &e);
     SEND(1, blocks + 1, 8 * blocks + 4 + 4 + 4, decode->pick(queue, &job));
     verdict_ints(out, want, bad, 3);
+    CHECK_INT(backend->token(queue, 0, 6), want[0]); /* the host has it too */
     keep_results();
 }
 static void test_decode_once(int wide) {
@@ -2103,30 +2104,50 @@ static void test_order(void) {
     for (int i = 0; i < N; i++) CHECK(got[i] == (float)(i * 10 + 4) && got[1024 + i] == (float)(i * 10 + 3));
     release_all();
 }
+/* a step's end: `best` is x's largest; it becomes the token, and the sequence is one longer */
+static void end_step(int32_t *token, int32_t *position, const float *x, int n, int32_t best) {
+    vk_linear one;
+    vk_decode_end_job job;
+    if (!decode) {
+        kernels->argmax(queue, token, x, 1, n);
+        kernels->advance(queue, position, 1);
+        return;
+    }
+    memset(&one, 0, sizeof one);
+    memset(&job, 0, sizeof job);
+    one.n = 1; /* a candidate */
+    job.head = &one; job.token = token; job.position = position;
+    job.scratch = (float *)take(2 * sizeof(float));
+    job.scratch[0] = x[best];
+    memcpy(&job.scratch[1], &best, sizeof best);
+    decode->pick(queue, &job);
+}
 /* time goes on from mark to mark and adds up, and every mark keeps the token of its moment */
 static void test_marks(void) {
     enum { N = 50304 };
     float *x;
-    int32_t *token;
+    int32_t *token, *position;
     vp_error error;
     check_case("marks, times, tokens");
     x = floats(2 * N, 1.0f);
     token = (int32_t *)take(sizeof *token);
+    position = (int32_t *)take(sizeof *position);
+    *position = 4;
     x[777] = x[N + 40000] = 5.0f;
     for (int round = 0; round < 2; round++) { /* marks are used again */
         int64_t first, second, both;
         before.work = queue->work;
         backend->mark(queue, 1, NULL);
         check_work(work_of(0, 0, 0), __LINE__);
-        kernels->argmax(queue, token, x + round * N, 1, N);
+        end_step(token, position, x + round * N, N, round ? 40000 : 777);
         backend->mark(queue, 2, token);
-        kernels->argmax(queue, token, x + (1 - round) * N, 1, N);
+        end_step(token, position, x + (1 - round) * N, N, round ? 777 : 40000);
         backend->mark(queue, 3, token);
         CHECK_INT(backend->wait(queue, 2, &error), VP_OK);
-        CHECK_INT(backend->token(queue, 2), round ? 40000 : 777);
+        CHECK_INT(backend->token(queue, 2, 2 * round + 5), round ? 40000 : 777);
         CHECK_INT(backend->wait(queue, 3, &error), VP_OK);
-        CHECK_INT(backend->token(queue, 3), round ? 777 : 40000);
-        CHECK_INT(backend->token(queue, 2), round ? 40000 : 777);
+        CHECK_INT(backend->token(queue, 3, 2 * round + 6), round ? 777 : 40000);
+        CHECK_INT(backend->token(queue, 2, 2 * round + 5), round ? 40000 : 777);
         first = backend->between(queue, 1, 2);
         second = backend->between(queue, 2, 3);
         both = backend->between(queue, 1, 3);

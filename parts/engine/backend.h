@@ -292,7 +292,8 @@ typedef struct vk_backend {
     int64_t (*mark)(vk_queue *queue, int slot, const int32_t *token);
     vp_result (*wait)(vk_queue *queue, int slot, vp_error *error); /* until the mark is reached */
     int64_t (*between)(vk_queue *queue, int from, int to);         /* ns between two marks that were reached */
-    int32_t (*token)(vk_queue *queue, int slot);
+    /* the token that mark `slot` waited for, which lies at `position` of the sequence */
+    int32_t (*token)(vk_queue *queue, int slot, int position);
     int (*reserve_log)(vk_queue *queue, int64_t count); /* stamps of so many launches; 0: no memory, or it failed */
     /* times into queue->log; mark 0 began the request. 0: not all are known; the next request's will be */
     int (*read_log)(vk_queue *queue);

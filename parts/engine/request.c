@@ -230,7 +230,7 @@ static vp_result vk_decode(vp_engine *engine, const vp_request *request, vp_repl
         }
         result = to->wait(engine->queue, vk_token_mark(i), error);
         if (result != VP_OK) return result;
-        reply->tokens[i] = to->token(engine->queue, vk_token_mark(i));
+        reply->tokens[i] = to->token(engine->queue, vk_token_mark(i), request->input_count + i);
         reply->token_count = i + 1;
         if (i)
             reply->step_ns[i - 1] = request->timing == VP_TIMING_OFF

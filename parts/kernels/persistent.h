@@ -26,6 +26,8 @@ typedef struct vk_step_block {
 typedef struct vk_step_plan {
     vk_decode_end_job end;
     vk_linear head;
+    int32_t *tokens; /* of the host: vk_take_token */
+    int places;
     int count; /* of blocks */
     vk_step_block blocks[VK_STEP_BLOCKS];
 } vk_step_plan;
@@ -138,8 +140,7 @@ KERNEL_OF(VK_STEP_THREADS, 1, k_decode_step, const vk_step_plan *plan, unsigned 
     {
         vk_candidate best = vk_best_of_all((const vk_candidate *)(const void *)end->scratch, (int)gridDim.x);
         if (TID == 0) {
-            *end->token = best.index;
-            *end->position += 1;
+            vk_take_token(end->token, end->position, plan->tokens, plan->places, best.index);
             atomicExch(arrived, 0u);
         }
     }

@@ -59,6 +59,8 @@ static void vk_plan_end(vk_queue *queue, const vk_decode_end_job *job) {
     if (!cuda->plan) return;
     if (job->head->bits) cuda->plan_fault = "weights of integers";
     cuda->plan->end = *job;
+    cuda->plan->tokens = cuda->tokens_there;
+    cuda->plan->places = (int)cuda->marks;
     cuda->plan->head = *job->head;
 }
 /* 1: what is sent from now on is only counted and described, until vk_plan_keep */

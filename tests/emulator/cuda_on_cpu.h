@@ -13,7 +13,8 @@
  *   warps     Shuffles, votes, ldmatrix and mma.sync meet the lanes that the mask names. Values of lanes that have exited are NaN.
  *   shared    Static and dynamic shared memory is NaN at the start of each block. cp.async delivers at the wait, its target is NaN until then.
  *   streams   Nothing runs when it is queued, but at a synchronisation that needs it or at random calls. Streams interleave at random. A copy
- *             from pinned memory reads it when it runs; the target of a copy to pinned memory is NaN until then.
+ *             from pinned memory reads it when it runs; the target of a copy to pinned memory is NaN until then. Mapped pinned memory keeps what
+ *             it holds until the kernel that writes there runs.
  *   memory    Fresh device memory is NaN. The host cannot touch device memory; accesses outside an allocation or after cudaFree are reported
  *             (guard pages on both sides; below 256 bytes by AddressSanitizer or, for writes, at the next synchronisation).
  *   arguments Pointers given to kernels, copies and GEMMs must lie in live device memory, whole ranges where they are known.
@@ -280,7 +281,7 @@ namespace cuda_on_cpu {
 enum Call { ALLOC, HOST, LAUNCH, COPY, EVENT, GEMM, STREAM, SYNC, GRAPH, CUBLAS, PLAN, ILLEGAL, CALLS };
 inline const char *const call_names[CALLS] = { "alloc", "host", "launch", "copy", "event", "gemm", "stream", "sync", "graph", "cublas", "plan", "illegal" };
 
-struct Memory { size_t bytes; unsigned char *pages, *end; bool live, device; }; /* pages..end: what is mapped, page by page, the bytes at its end */
+struct Memory { size_t bytes; unsigned char *pages, *end; bool live, device, mapped; }; /* pages..end: what is mapped, page by page, the bytes at its end */
 struct Range { unsigned char *from; size_t bytes; };
 struct Settings { uint64_t seed, memory, host_fast, load_ns; int devices, driver, major, minor, multiprocessors, cooperative; unsigned long long throttle;
                   unsigned planted_at; std::string no_cublas, nvml, cupti, report, planted; };
@@ -528,7 +529,7 @@ inline void *allocate(size_t bytes, bool device) {
     size_t used = round_up(bytes, ALIGN), span = round_up(used, used >= BIG_PAGE ? BIG_PAGE : PAGE);
     unsigned char *end = (unsigned char *)round_up((size_t)s.space_next + span, used >= BIG_PAGE ? BIG_PAGE : PAGE), *p = end - used;
     if (end + GAP > s.space_end || used < bytes) return nullptr;
-    Memory m = { bytes, (unsigned char *)((size_t)p / PAGE * PAGE), end, true, device };
+    Memory m = { bytes, (unsigned char *)((size_t)p / PAGE * PAGE), end, true, device, false };
     if (mprotect(m.pages, (size_t)(m.end - m.pages), PROT_READ | PROT_WRITE)) return nullptr;
     if (used >= BIG_PAGE) madvise(m.pages, (size_t)(m.end - m.pages), MADV_HUGEPAGE);
     memset(m.pages, SLACK, (size_t)(p - m.pages));
@@ -609,6 +610,9 @@ inline Kind kind_of(const void *pointer, size_t bytes) {
     return PAGEABLE;
 }
 inline bool on_device(const void *p, size_t bytes) { Kind k = kind_of(p, bytes); return k == DEVICE || k == SHARED; }
+
+/* the host's memory that kernels may use */
+inline bool is_mapped(const void *p) { return kind_of(p, 1) == PINNED && find_memory(p)->second.mapped; }
 
 inline bool kernel_hides; /* dependent_on_cpu.h */
 bool begin_write(unsigned char *p); /* cooperative_on_cpu.h */
@@ -1744,7 +1748,7 @@ template <class... P> struct LaunchWork : Work {
     }
     template <class T> void check_one(unsigned n, T p) {
         if constexpr (std::is_pointer<T>::value && !std::is_function<typename std::remove_pointer<T>::type>::value) {
-            if (p && !on_device((const void *)p, 1)) fail("kernel %s: argument %u is no device pointer", name, n);
+            if (p && !on_device((const void *)p, 1) && !is_mapped((const void *)p)) fail("kernel %s: argument %u is no device pointer", name, n);
         } else { (void)n; (void)p; }
     }
     template <size_t... I> void check_each(std::index_sequence<I...>) { (check_one<P>((unsigned)I + 1, std::get<I>(arguments)), ...); }
@@ -1786,15 +1790,12 @@ inline void launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 dim, 
     if (e) { result(e); return; }
     if (depends && state().settings.major < 9) { result(cudaErrorNotSupported); return; }
     if (together && !state().settings.cooperative) { result(cudaErrorNotSupported); return; }
-    uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z, threads = (uint64_t)dim.x * dim.y * dim.z;
-    if (together && threads && blocks > (uint64_t)state().settings.multiprocessors * (2048 / threads)) {
-        result(cudaErrorCooperativeLaunchTooLarge);
-        return;
-    }
     dependent.used = dependent.used || depends;
     if (counted(LAUNCH)) { result(cudaErrorLaunchOutOfResources); return; }
     e = check_launch((const void *)kernel, grid, dim, shared_bytes);
     if (e) { result(e); return; }
+    uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z, fit = (uint64_t)state().settings.multiprocessors * (2048 / (dim.x * dim.y * dim.z));
+    if (together && blocks > fit) { result(cudaErrorCooperativeLaunchTooLarge); return; }
     t = stream_of(stream);
     if (!t) { result(cudaErrorInvalidResourceHandle); return; }
     load(name);
@@ -2259,11 +2260,11 @@ inline cudaError_t cuda_on_cpu_malloc(void **pointer, size_t bytes) {
 inline cudaError_t cuda_on_cpu_host_alloc(void **pointer, size_t bytes, unsigned flags) {
     CUDA_ON_CPU_ENTER(true);
     CUDA_ON_CPU_COUNT(HOST, cudaErrorMemoryAllocation);
-    (void)s;
     if (flags > 7) return cuda_on_cpu::result(cudaErrorInvalidValue);
     if (cuda_on_cpu::capture_forbids()) return cuda_on_cpu::result(cudaErrorStreamCaptureUnsupported);
     void *made = bytes ? cuda_on_cpu::allocate(bytes, false) : nullptr;
     if (bytes && !made) return cuda_on_cpu::result(cudaErrorMemoryAllocation);
+    if (made) s.memory[(unsigned char *)made].mapped = (flags & cudaHostAllocMapped) != 0;
     *pointer = made;
     return cudaSuccess;
 }
@@ -2283,6 +2284,15 @@ template <class T> inline cudaError_t cudaHostAlloc(T **pointer, size_t bytes, u
     return e;
 }
 template <class T> inline cudaError_t cudaMallocHost(T **pointer, size_t bytes) { return cudaHostAlloc(pointer, bytes, 0); }
+/* only of what was asked to be mapped; the address is the same, as with unified addresses */
+inline cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags) {
+    CUDA_ON_CPU_ENTER(true);
+    CUDA_ON_CPU_COUNT(HOST, cudaErrorMemoryAllocation);
+    (void)s;
+    if (!device || flags || !cuda_on_cpu::is_mapped(host)) return cuda_on_cpu::result(cudaErrorInvalidValue);
+    *device = host;
+    return cudaSuccess;
+}
 /* frees even after a sticky error, so that leaks can be counted */
 inline cudaError_t cuda_on_cpu_free(const char *call, void *pointer, bool device) {
     cuda_on_cpu::State &s = cuda_on_cpu::state();

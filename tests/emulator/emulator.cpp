@@ -503,6 +503,25 @@ static bool staging_right(bool wait) {
     cudaStreamDestroy(stream);
     return right;
 }
+/* a kernel writes to the host's memory, which is read behind an event */
+static bool mapped_right(bool wait) {
+    Device<float> a(std::vector<float>(64, 3.0f));
+    float *host = nullptr;
+    void *there = nullptr;
+    cudaEvent_t event;
+    cudaHostAlloc(&host, 256, cudaHostAllocMapped);
+    cudaHostGetDevicePointer(&there, host, 0);
+    memset(host, 0, 256);
+    cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+    CUDA_LAUNCH(k_add, 1, 64, 0, nullptr, (float *)there, a.p, 1.0f, 64);
+    cudaEventRecord(event, nullptr);
+    if (wait) cudaEventSynchronize(event);
+    bool right = host[0] == 4 && host[63] == 4;
+    cudaDeviceSynchronize();
+    cudaEventDestroy(event);
+    cudaFreeHost(host);
+    return right;
+}
 /* one stream produces, the other consumes */
 static bool pipeline_right(bool wait) {
     Device<float> a(std::vector<float>(256, 0.0f)), b(std::vector<float>(256, 0.0f));
@@ -540,6 +559,16 @@ static void test_streams() {
     check_case("planted: staging used again without a wait, for some seed");
     CHECK_INT(seeds_right([] { return staging_right(true); }), SEEDS);
     CHECK(seeds_right([] { return staging_right(false); }) < SEEDS);
+    check_case("planted: mapped memory is read before the kernel has run, for some seed");
+    CHECK_INT(seeds_right([] { return mapped_right(true); }), SEEDS);
+    CHECK(seeds_right([] { return mapped_right(false); }) < SEEDS);
+    check_case("only mapped memory has an address for kernels");
+    float *pinned = nullptr;
+    void *there = nullptr;
+    CHECK(ok(cudaMallocHost(&pinned, 256)));
+    CHECK_INT(cudaHostGetDevicePointer(&there, pinned, 0), cudaErrorInvalidValue);
+    CHECK(cudaGetLastError() == cudaErrorInvalidValue && !there);
+    CHECK(ok(cudaFreeHost(pinned)));
     check_case("planted: no event between two streams, for some seed");
     CHECK_INT(seeds_right([] { return pipeline_right(true); }), SEEDS);
     CHECK(seeds_right([] { return pipeline_right(false); }) < SEEDS);

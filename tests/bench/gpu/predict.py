@@ -113,8 +113,8 @@ def tiles_time(name, l):
 def attention_time(name, l, counts):
     """blocks of 4 warps that each hold 32 queries and walk tiles of keys; a scheduler issues for one warp of each of two resident blocks"""
     queries, keys = l["d"][1], l["d"][2]
-    key_tile = 64
     causal = name.endswith("128")
+    key_tile = 32 if causal else 64  # VK_ATTEND_KEYS: 128 HMMA of a warp either way
     row_blocks = math.ceil(queries / 128)
     blocks = l["grid"]
     steps = [math.ceil(min(keys, (b + 1) * 128) / key_tile) if causal else math.ceil(keys / key_tile) for b in range(row_blocks)]
