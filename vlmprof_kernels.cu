@@ -2782,6 +2782,32 @@ FN void vk_found_meet(vk_found *found, int bits) {
         found->sum[c] += __shfl_xor_sync(~0u, found->sum[c], bits);
     }
 }
+/* What a split found: the teams of a warp meet, then the warps; partial as k_decode_attention's */
+FN void vk_found_leave(vk_found *found, float *sums, float *tops, float *partial, const vk_heads *shape, int group,
+                       int item, int column, int columns) {
+    int heads = shape->heads, head_dim = shape->head_dim, d = heads * head_dim, head = item % heads,
+        split = item / heads, warp = TID >> 5, live = column < head_dim;
+    float most = -INFINITY, weights = 0.0f;
+    for (int bits = group; bits < 32; bits <<= 1) vk_found_meet(found, bits);
+    if ((TID & 31) < group && live) {
+        for (int c = 0; c < 8; c++)
+            if (c < columns) sums[warp * head_dim + column + c] = found->sum[c];
+        if (LANE0) { tops[2 * warp] = found->top; tops[2 * warp + 1] = found->weights; }
+    }
+    SYNC();
+    for (int w = 0; w < NTID >> 5; w++) most = tops[2 * w] > most ? tops[2 * w] : most;
+    EACH(c, head_dim) {
+        float sum = 0.0f;
+        for (int w = 0; w < NTID >> 5; w++) sum += vk_exp(tops[2 * w] - vk_base(most)) * sums[w * head_dim + c];
+        partial[(size_t)split * (size_t)d + (size_t)(head * head_dim + c)] = sum;
+    }
+    if (TID == 0) {
+        float *out = partial + (size_t)VK_SPLITS * (size_t)d + 2 * (size_t)(split * heads + head);
+        for (int w = 0; w < NTID >> 5; w++) weights += vk_exp(tops[2 * w] - vk_base(most)) * tops[2 * w + 1];
+        out[0] = most;
+        out[1] = weights;
+    }
+}
 /* One query against the cache. The keys are dealt out to VK_SPLITS blocks per head of q; block b does head b % heads.
  * Lanes form groups, each as large as a head's row needs; each group takes one key, VK_ATTENTION_FLIGHT at a time.
  * partial f32: [VK_SPLITS, d] sums of exp(score - top) * value, then [VK_SPLITS, heads] of top and sum of exp. The
@@ -2789,19 +2815,19 @@ FN void vk_found_meet(vk_found *found, int bits) {
 FN void vk_decode_attend(uint4 *shared, float *partial, void *key, void *value, const float *qkv, const vk_heads *of,
                          const int32_t *position, int group, float scale, int item, vk_turns *turns, int wide) {
     const vk_heads shape = *of;
-    int heads = shape.heads, head_dim = shape.head_dim, d = heads * head_dim, head = item % heads,
-        split = item / heads, last = split == VK_SPLITS - 1, kv_head = head / (heads / shape.kv_heads);
+    int heads = shape.heads, head_dim = shape.head_dim, head = item % heads, split = item / heads,
+        last = split == VK_SPLITS - 1, kv_head = head / (heads / shape.kv_heads);
     int cached = *position, gone = shape.window && cached >= shape.window ? cached + 1 - shape.window : 0,
         share = (cached - gone + VK_SPLITS - 1) / VK_SPLITS, from = gone + split * share,
         to = from + share < cached ? from + share : cached;
     int lane = TID & (group - 1), team = TID / group, teams = NTID / group, columns = wide ? 4 : 8,
-        column = lane * columns, warp = TID >> 5;
+        column = lane * columns;
     size_t row_vectors = (size_t)(shape.kv_heads * head_dim / columns),
            at = (size_t)(kv_head * head_dim / columns + lane);
     float *q = (float *)(void *)shared, *k = q + head_dim, *v = k + head_dim, *sums = v + head_dim,
           *tops = sums + (NTID >> 5) * head_dim;
     uint4 keys[VK_ATTENTION_FLIGHT], values[VK_ATTENTION_FLIGHT];
-    float mine[8], most = -INFINITY, weights = 0.0f;
+    float mine[8];
     vk_found found;
     int live = column < head_dim;
 #define VK_FETCH_KEYS(tile) \
@@ -2853,26 +2879,7 @@ FN void vk_decode_attend(uint4 *shared, float *partial, void *key, void *value, 
         VK_FETCH_KEYS(tile + VK_ATTENTION_FLIGHT * teams)
     }
 #undef VK_FETCH_KEYS
-    /* the teams of a warp, then the warps */
-    for (int bits = group; bits < 32; bits <<= 1) vk_found_meet(&found, bits);
-    if ((TID & 31) < group && live) {
-        for (int c = 0; c < 8; c++)
-            if (c < columns) sums[warp * head_dim + column + c] = found.sum[c];
-        if (LANE0) { tops[2 * warp] = found.top; tops[2 * warp + 1] = found.weights; }
-    }
-    SYNC();
-    for (int w = 0; w < NTID >> 5; w++) most = tops[2 * w] > most ? tops[2 * w] : most;
-    EACH(c, head_dim) {
-        float sum = 0.0f;
-        for (int w = 0; w < NTID >> 5; w++) sum += vk_exp(tops[2 * w] - vk_base(most)) * sums[w * head_dim + c];
-        partial[(size_t)split * (size_t)d + (size_t)(head * head_dim + c)] = sum;
-    }
-    if (TID == 0) {
-        float *out = partial + (size_t)VK_SPLITS * (size_t)d + 2 * (size_t)(split * heads + head);
-        for (int w = 0; w < NTID >> 5; w++) weights += vk_exp(tops[2 * w] - vk_base(most)) * tops[2 * w + 1];
-        out[0] = most;
-        out[1] = weights;
-    }
+    vk_found_leave(&found, sums, tops, partial, &shape, group, item, column, columns);
 }
 static __global__ void __launch_bounds__(VK_ATTENTION_THREADS)
 k_decode_attention(float *partial, void *key, void *value, const float *qkv, vk_heads shape, const int32_t *position,

@@ -8,7 +8,7 @@
  *
  * Weights do not depend on the phase before: a warp asks for its first ones before it waits (vk_row), attention for
  * its first keys. Which experts are read is known only then: meanwhile the next att_proj is brought into the
- * second-level cache, and attn_out during attention.
+ * second-level cache, attn_out during attention and the router during attn_out.
  *
  * A phase may read what earlier phases wrote and write what none of the same phase reads; each x[row] is read and
  * written by one warp alone. No load may be marked as read-only for the whole kernel (const __restrict__, __ldg) but
@@ -58,12 +58,15 @@ FN void vk_step_attention(uint4 *shared, const vk_step_block *block, vk_turns *t
 }
 FN void vk_step_out(uint4 *shared, const vk_step_block *block, vk_turns *turns) {
     const vk_linear *linear = &block->attn_out;
+    int vectors = vk_linear_vectors(&block->router);
     vk_input in = vk_turns_input(vk_input_merged(block->job.scratch, linear->k, block->job.heads.head_dim,
                                                  linear->wide), turns, 0);
+    vk_bring_ahead((const uint4 *)block->router.weights, (int64_t)block->router.n * vectors * 16);
     vk_rows(VK_FLIGHT, shared, &in, block->job.x, (const uint4 *)linear->weights, NULL, linear->n,
             vk_linear_vectors(linear), 1);
 }
-/* few rows: one to a block, as long as there are blocks */
+/* few rows: one to a block, as long as there are blocks. They are in the second-level cache by now, so fewer vectors
+ * at a time than k_decode_router asks for will do, and leave registers. */
 FN void vk_step_router(uint4 *shared, const vk_step_block *block, vk_turns *turns) {
     const vk_decode_job *job = &block->job;
     const vk_linear *linear = &block->router;
@@ -71,7 +74,7 @@ FN void vk_step_router(uint4 *shared, const vk_step_block *block, vk_turns *turn
     int vectors = vk_linear_vectors(linear), grid = (int)gridDim.x;
     for (int first = (int)BLK; first < linear->n; first += grid * (NTID >> 5)) {
         int row = first + grid * (TID >> 5), live = row < linear->n;
-        float sum = vk_row(VK_FLIGHT_MOST, shared, &in,
+        float sum = vk_row(VK_FLIGHT, shared, &in,
                            (const uint4 *)linear->weights + (size_t)(live ? row : 0) * (size_t)vectors, vectors, live);
         if (LANE0 && live) job->logits[row] = sum;
     }

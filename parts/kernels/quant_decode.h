@@ -295,8 +295,8 @@ static void vk_quant_send_out(vk_queue *queue, const vk_decode_job *job, float *
                               int64_t bytes) {
     const vk_linear *linear = job->attn_out;
     LAUNCH_SHARED(k_quant_out, vk_quant_grid(queue, (linear->n + 1) / 2), VK_DECODE_THREADS, vk_quant_room(linear, 1),
-                  flops, bytes, to, job->scratch, VK_QUANT_WEIGHTS(linear), linear->n, vk_quant_vectors(linear), linear->k,
-                  job->heads.head_dim, add, linear->bits);
+                  flops, bytes, to, job->scratch, VK_QUANT_WEIGHTS(linear), linear->n, vk_quant_vectors(linear),
+                  linear->k, job->heads.head_dim, add, linear->bits);
 }
 static void vk_quant_send_plain(vk_queue *queue, const vk_linear *linear, float *to, const void *plain, int add,
                                 int64_t flops, int64_t bytes) {
@@ -307,8 +307,8 @@ static void vk_quant_send_plain(vk_queue *queue, const vk_linear *linear, float 
 static void vk_quant_send_dense(vk_queue *queue, const vk_decode_job *job, int64_t flops, int64_t bytes) {
     const vk_linear *linear = job->gate_up;
     LAUNCH_SHARED(k_quant_dense, vk_quant_grid(queue, job->expert_dim), VK_DECODE_THREADS, vk_quant_room(linear, 1),
-                  flops, bytes, (uint16_t *)job->hidden, job->x, job->ff_norm, VK_QUANT_WEIGHTS(linear), job->expert_dim,
-                  vk_quant_vectors(linear), job->d, job->eps, job->gelu, linear->bits);
+                  flops, bytes, (uint16_t *)job->hidden, job->x, job->ff_norm, VK_QUANT_WEIGHTS(linear),
+                  job->expert_dim, vk_quant_vectors(linear), job->d, job->eps, job->gelu, linear->bits);
 }
 static void vk_quant_send_gate_up(vk_queue *queue, const vk_decode_job *job, int64_t flops, int64_t bytes) {
     const vk_linear *linear = job->gate_up;

@@ -28,6 +28,7 @@ QUANT_WIDENING = 128 * 64 * 4.5 / 32 / 4 / IPC / ISSUE_CLOCK / (2 * 128 * 128 * 
 LATENCY = {"k_decode_attention": 5e-6, "k_decode_router": 4e-6, "k_decode_out": 3e-6, "k_decode_pick": 2e-6}
 # instructions of a warp at the end of a tile's 64 rows, counted in the straight lines of SASS (`make gpu-report` leaves build/gpu/sm_90a.sass)
 END = {"gate_up": 1030, "down": 266, "bf16": 84, "f32": 148, "bias": 410, "add": 276, "add bias": 536, "quickgelu": 2205}
+MEETING = (1.2e-6, 2.0e-6)                # all blocks of one kernel at a counter in the second-level cache: at best, at worst
 # the floors of that reading, ms: stage, shape index, H200, H100
 FLOORS = {"vision": {"H200": (1.33, 3.10, 5.76), "H100": (1.33, 3.10, 5.76)},
           "prefill": {"H200": (3.39, 3.86, 5.59), "H100": (4.71, 5.18, 5.99)},
@@ -159,6 +160,26 @@ def read(path, kind="bf16"):
     return launches
 
 
+def print_persistent(launches, shapes):
+    """a decode step as one kernel: the same bytes and waits, meetings in place of launches"""
+    print("\n`--gpu persistent`, a prediction from counts, never measured: a decode step as one kernel has the same bytes; %.1f to %.1f us a meeting of all\n"
+          "blocks stand in place of %.1f us a launch and %.1f us until its first bytes. At worst nothing covers them; at best the weights that are asked for\n"
+          "before a meeting cover all but those in front of the experts' two products and of the choice, whose addresses are not known before. Other waits of\n"
+          "attention, router and attn_out stay as they are.\n" % (MEETING[0] * 1e6, MEETING[1] * 1e6, GAP * 1e6, START * 1e6))
+    print("| shape | GB | meetings | not covered at best | H200 ms, graph | H200 ms, one kernel | H100 ms, graph | H100 ms, one kernel |")
+    print("|---|---|---|---|---|---|---|---|")
+    for shape in shapes:
+        decode = [l for l in launches if l["shape"] == shape and l["stage"] == "decode"]
+        meetings = sum(l["calls"] for l in decode) - 1
+        bare = sum(l["calls"] for l in decode if l["name"] in ("k_decode_gate_up", "k_decode_down", "k_decode_pick"))
+        cells = []
+        for bandwidth in CHIPS.values():
+            graph = sum(l["calls"] * (time_of(l, bandwidth, {}) + GAP) for l in decode)
+            work = sum(l["calls"] * max(l["bytes"] / bandwidth, LATENCY.get(l["name"], START) - START) for l in decode)
+            cells += ["%.2f" % (graph * 1e3), "%.2f to %.2f" % ((work + bare * MEETING[0]) * 1e3, (work + meetings * MEETING[1]) * 1e3)]
+        print("| %s | %.3f | %d | %d | %s |" % (shape, sum(l["calls"] * l["bytes"] for l in decode) * 1e-9, meetings, bare, " | ".join(cells)))
+
+
 def print_integers(paths, counts):
     """decode and prefill with weights of 8 and 4 bits, of blocks and head"""
     every = {kind: read(path, kind) for kind, path in paths.items()}
@@ -232,6 +253,7 @@ def main():
                 cells += ["%.2f" % floor, "%.2f" % FIRST[stage][chip][i], "%.2f" % BEFORE[stage][chip][i], "%.2f" % now, "**%.2f**" % (now / floor)]
             print("| %s | %s | %s |" % (stage, shape, " | ".join(cells)))
     print(REASONS)
+    print_persistent(launches, shapes)
     print("\nThe largest shape, kernel by kernel (calls, GFLOP and GB of all calls, ms with the gaps between launches):\n")
     print("| stage | kernel | calls | GFLOP | GB | H200 ms | H100 ms |")
     print("|---|---|---|---|---|---|---|")
