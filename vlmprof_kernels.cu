@@ -316,7 +316,8 @@ FN uint32_t vk_pack2(float low, float high) {
 #ifdef VK_X86
 #include <immintrin.h>
 #if !defined(__clang__) && defined(__cplusplus)
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized" /* g++ 12 says so of its own avx512fintrin.h */
+#pragma GCC diagnostic ignored "-Wuninitialized" /* g++ 12 says so of its own avx512fintrin.h */
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 #elif defined(VK_NEON)
 #include <arm_neon.h>

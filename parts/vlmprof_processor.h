@@ -381,7 +381,7 @@ static vp_result vp_impl_processor_limit(const vp_json *json, const char *name, 
     if (!is_there) node = vp_json_get(json, size, edge);
     if (node == VP_JSON_NONE)
         return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, name, "is not there, nor as an edge of size");
-    if (vp_json_to_int(json, node, pixels) != VP_OK || *pixels < 1 || *pixels > VP_PROCESSOR_VIEW_PIXELS_MAX)
+    if (vp_json_to_int(json, node, pixels) != VP_OK || *pixels < 1 || *pixels > (double)VP_PROCESSOR_VIEW_PIXELS_MAX)
         return vp_impl_processor_wrong(error, VP_ERR_RANGE, name, "is no number of pixels up to 100 million");
     return VP_OK;
 }
@@ -615,7 +615,7 @@ VP_API vp_result vp_processor_set(vp_processor *processor, const char *name, int
     if (!processor || !name) return vp_fail(error, VP_ERR_RANGE, -1, "processor", "is NULL, or has no name to set");
     while (vp_processor_knob(processor, i) && strcmp(vp_processor_knob(processor, i), name)) i++;
     if (!vp_processor_knob(processor, i)) return vp_impl_processor_no_knob(processor, name, error);
-    if (vp_impl_processor_is_qwen(processor) && value > VP_PROCESSOR_VIEW_PIXELS_MAX)
+    if (vp_impl_processor_is_qwen(processor) && value > (double)VP_PROCESSOR_VIEW_PIXELS_MAX)
         return vp_fail(error, VP_ERR_RANGE, -1, name, "is no number of pixels up to 100 million");
     tried = processor->family;
     result = vp_family_set_number(&tried, name, value, error);
@@ -840,8 +840,8 @@ VP_API vp_result vp_processor_resize_plain(const uint8_t *rgb, int32_t width_px,
     vp_impl_source_place *columns;
     int32_t x, y, channel;
     if (!rgb || !resized || width_px < 1 || height_px < 1 || new_width_px < 1 || new_height_px < 1
-        || (double)width_px * height_px > VP_PROCESSOR_VIEW_PIXELS_MAX
-        || (double)new_width_px * new_height_px > VP_PROCESSOR_VIEW_PIXELS_MAX)
+        || (double)width_px * height_px > (double)VP_PROCESSOR_VIEW_PIXELS_MAX
+        || (double)new_width_px * new_height_px > (double)VP_PROCESSOR_VIEW_PIXELS_MAX)
         return VP_ERR_RANGE;
     columns = (vp_impl_source_place *)malloc((size_t)new_width_px * sizeof *columns);
     if (!columns) return VP_ERR_MEMORY;

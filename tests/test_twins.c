@@ -81,6 +81,9 @@ static void test_search_ends(void) {
     CHECK(!search.is_found && search.tries <= TWIN_TRIES);
     for (twin_search_begin(INT64_MAX, NULL, &search); search.next >= 0;) twin_search_take(&search, -1);
     CHECK(!search.is_found && search.nearest.tokens == -1);
+    const struct twin_text known = {0, 5, 4};
+    twin_search_begin(INT64_MAX, &known, &search);
+    CHECK_INT(search.next, 0);
     for (uint64_t seed = 0; seed < 200; seed++) {
         uint64_t state = seed;
         for (twin_search_begin(500, NULL, &search); search.next >= 0;) {

@@ -26,7 +26,7 @@ void twin_search_begin(int64_t wanted, const struct twin_text *known, struct twi
         return;
     }
     /* most fillers cost a token each */
-    search->next = known->repeats + wanted - known->tokens;
+    search->next = wanted - known->tokens > REPEATS_MOST ? 0 : known->repeats + (wanted - known->tokens);
     if (search->next < 0 || search->next > REPEATS_MOST) search->next = 0;
 }
 static void next_filler(struct twin_search *search) {
@@ -53,6 +53,7 @@ void twin_search_take(struct twin_search *search, int64_t tokens) {
     if (at < 0) return;
     keep_nearest(search, tokens);
     search->is_found = tokens == search->wanted;
+    if (tokens < 0) tokens = 0;
     if (search->is_found || ++search->tries >= TWIN_TRIES) {
         search->next = -1;
         return;

@@ -34,11 +34,12 @@ VK_INLINE int vk_quant_most(const uint16_t *x) {
         most = (x[i] & 0x7fff) > most ? x[i] & 0x7fff : most;
     return most;
 }
-/* Inputs of a block with an infinity or NaN give NaN: they must not vanish. */
+/* Inputs of a block with an infinity or NaN give NaN: they must not vanish. Their whole numbers mean nothing, and may
+ * have a sum that wraps. */
 static VK_CLONES void vk_quant_fine(vk_fine *to, const uint16_t *x, int blocks, int bits) {
     for (int b = 0; b < blocks; b++, x += VK_QUANT_BLOCK, to++) {
-        int exponent = vk_quant_most(x) >> 7, sum = 0;
-        uint32_t scale, inverse;
+        int exponent = vk_quant_most(x) >> 7;
+        uint32_t scale, inverse, sum = 0;
         float times;
         if (exponent < 15) exponent = 15;
         scale = exponent == 255 ? 0x7fc00000u : (uint32_t)(exponent - 14) << 23;
@@ -48,28 +49,29 @@ static VK_CLONES void vk_quant_fine(vk_fine *to, const uint16_t *x, int blocks, 
         VK_PRAGMA(omp simd reduction(+ : sum)) for (int i = 0; i < VK_QUANT_BLOCK; i++) {
             int32_t value = vk_whole(vk_b2f(x[i]) * times);
             to->value[i] = (int16_t)value;
-            sum += value;
+            sum += (uint32_t)value;
         }
-        to->offset = bits == 4 ? -8 * sum : 0;
+        to->offset = bits == 4 && exponent < 255 ? -8 * (int32_t)sum : 0;
     }
 }
 static VK_CLONES void vk_quant_coarse(vk_coarse *to, const uint16_t *x, int blocks, int bits) {
     for (int b = 0; b < blocks; b++, x += VK_QUANT_BLOCK, to++) {
-        int most = vk_quant_most(x), sum = 0;
+        int most = vk_quant_most(x);
+        uint32_t sum = 0;
         float largest = vk_b2f((uint16_t)most), times = most ? 127.0f / largest : 0.0f;
         int8_t values[VK_QUANT_BLOCK];
         to->scale = most < 0x7f80 ? largest / 127.0f : NAN;
         VK_PRAGMA(omp simd reduction(+ : sum)) for (int i = 0; i < VK_QUANT_BLOCK; i++) {
             int32_t value = vk_whole(vk_b2f(x[i]) * times);
             values[i] = (int8_t)value;
-            sum += value;
+            sum += (uint32_t)value;
         }
         memcpy(to->value, values, sizeof values);
         VK_SIMD for (int i = 0; i < VK_QUANT_BLOCK / 4; i++) {
             uint32_t word = to->value[i];
             to->value[i] = (word & 0xff0000ffu) | (word >> 8 & 0xff00u) | (word << 8 & 0xff0000u);
         }
-        to->offset = (bits == 4 ? -8 : -128) * sum;
+        to->offset = most < 0x7f80 ? (bits == 4 ? -8 : -128) * (int32_t)sum : 0;
     }
 }
 
