@@ -163,7 +163,8 @@ static void test_medians(void) {
         }
         CHECK_NEAR(number(&d, 0, "decode_tokens_per_s"), 1e3 / number(&d, 0, "T_decode_per_token"), 1e-6 * number(&d, 0, "decode_tokens_per_s"));
         CHECK_NEAR(number(&d, 0, "output_tokens_per_s"), 3e3 / number(&d, 0, "T_total"), 1e-6 * number(&d, 0, "output_tokens_per_s"));
-        CHECK(median_number(&d, "decode_tokens_per_s", "median") > median_number(&d, "output_tokens_per_s", "median"));
+        /* a first token that takes longer than each of the others, which another program may turn round: decoding has the higher rate */
+        CHECK(number(&d, 0, "TTFT") <= number(&d, 0, "T_decode_per_token") || number(&d, 0, "decode_tokens_per_s") > number(&d, 0, "output_tokens_per_s"));
         free(d.nodes);
     }
     check_case("run: the text says what is known of the median");
