@@ -2707,9 +2707,15 @@ FN void vk_decode_attend(uint4 *shared, float *partial, void *key, void *value, 
 #undef VK_FETCH_KEYS
     vk_found_leave(&found, sums, tops, partial, &shape, group, item, column, columns);
 }
-static __global__ void __launch_bounds__(VK_ATTENTION_THREADS)
-k_decode_attention(float *partial, void *key, void *value, const float *qkv, vk_heads shape, const int32_t *position,
-                   int group, float scale, const uint4 *ahead, int64_t ahead_bytes, int wide) {
+/* 128 blocks for 16 heads: an A100 has 108 multiprocessors, and needs two of them on some */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define VK_ATTENTION_RESIDENT 2
+#else
+#define VK_ATTENTION_RESIDENT 1
+#endif
+KERNEL_OF(VK_ATTENTION_THREADS, VK_ATTENTION_RESIDENT, k_decode_attention, float *partial, void *key,
+          void *value, const float *qkv, vk_heads shape, const int32_t *position, int group, float scale,
+          const uint4 *ahead, int64_t ahead_bytes, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, shared);
     vk_let_next_begin();
     vk_bring_ahead(ahead, ahead_bytes);

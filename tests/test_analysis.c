@@ -1085,11 +1085,11 @@ static void test_latency_rows(void) {
     CHECK(x[6] == 16 * 64);
     check_case("features of weights");
     CHECK_INT(vp_latency_row(VP_LATENCY_WEIGHTS, VP_LATENCY_PREFILL, &r, x, &columns), VP_ERR_RANGE); /* 0 bits */
-    r.weight_bits = 4; /* with its scales 5 bits */
+    r.weight_bits = 4; /* with its scales 4.5 bits */
     CHECK_INT(vp_latency_row(VP_LATENCY_WEIGHTS, VP_LATENCY_PREFILL, &r, x, &columns), VP_OK);
-    CHECK(columns == 11 && x[7] == 16 * 0.625 && x[8] == 16 * 64 * 0.625 && x[9] == 16 && x[10] == 16 * 64);
+    CHECK(columns == 11 && x[7] == 16 * 0.5625 && x[8] == 16 * 64 * 0.5625 && x[9] == 16 && x[10] == 16 * 64);
     CHECK_INT(vp_latency_row(VP_LATENCY_WEIGHTS, VP_LATENCY_DECODE, &r, x, &columns), VP_OK);
-    CHECK(columns == 8 && x[3] == 16 * (430 + 431 + 432 + 433) && x[4] == 64 * 0.625 && x[5] == 64 * 64 * 0.625 && x[6] == 64 && x[7] == 64 * 64);
+    CHECK(columns == 8 && x[3] == 16 * (430 + 431 + 432 + 433) && x[4] == 64 * 0.5625 && x[5] == 64 * 64 * 0.5625 && x[6] == 64 && x[7] == 64 * 64);
     r.weight_bits = 16;
     CHECK_INT(vp_latency_row(VP_LATENCY_WEIGHTS, VP_LATENCY_DECODE, &r, x, &columns), VP_OK);
     CHECK(x[4] == 128 && x[6] == 0 && x[7] == 0);

@@ -45,12 +45,12 @@ REASONS = """
 Where a ratio is over 1.5, the reason:
 
 - linears of towers and prefill go by cuBLAS again, which is counted with 580 TFLOP/s, biases in the product and QuickGELU in a launch of its own:
-  10.5 ms for 13 passes. Our own wgmma kernels (`--gpu wgmma`) stay for experts, where cuBLAS would need a launch an expert, and cannot win here by
+  10.2 ms for 13 passes. Our own wgmma kernels (`--gpu wgmma`) stay for experts, where cuBLAS would need a launch an expert, and cannot win here by
   counts: a tile of 128 x 256 brings 384 rows for 32768 results, which at 5.9 TB/s of L2 stops at 503 of 790 TFLOP/s, and rounds of tiles cost more
   (13 passes and 3072 columns are 708 tiles, 5.4 rounds of 132 multiprocessors that cost 6; 3 passes are 168, 1.3 rounds that cost 2): the column
   "before", 12.83 ms. Two blocks that share a half of B (a cluster, TMA multicast) would stop at 755; they are not built. What would
   turn this around is a measured L2 rate over 7 TB/s; `make all-gpu` shows cuBLAS's products, and with `--gpu wgmma` a profile shows ours.
-- vision and prefill, attention: 1304 and 986 instructions a loop for 128 HMMA are issue-bound, 1.7 ms where 0.5 ms of products would do.
+- vision and prefill, attention: 1016 and 826 instructions a loop for 128 HMMA are issue-bound, 1.3 and 0.6 ms where 0.5 and 0.3 ms of products would do.
 - prefill: experts' last tiles are partly empty (132 rows an expert at 1058 tokens are 2 tiles of 128); the router is a product of cuBLAS in f32.
 - decode: 99 launches with 1.3 us between them are 0.13 ms, attention and router wait 9 us a block. `--gpu dependent` (programmatic dependent launch,
   weights requested before the wait, attn_out brought into L2 during attention) has the same counts of bytes and launches; of the gaps it hides at
