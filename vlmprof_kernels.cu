@@ -1378,7 +1378,7 @@ struct vk_step_plan; /* kernels/persistent.h */
 typedef struct vk_recording { uint64_t key; cudaGraphExec_t steps; struct vk_step_plan *plan; } vk_recording;
 typedef struct vk_cuda {
     vk_queue queue; /* first: a vk_queue of this backend is a vk_cuda */
-    int device, wide, multiprocessors, dependent, wgmma_linears, tuned; /* the last three: vp_gpu_switch */
+    int device, wide, multiprocessors, shared_most, dependent, wgmma_linears, tuned; /* the last three: vp_gpu_switch */
     CUresult (*encode)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *,
                        const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle,
                        CUtensorMapL2promotion, CUtensorMapFloatOOBfill); /* NULL: no products by wgmma */
@@ -1668,6 +1668,10 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
         vk_note(&cuda->queue, "no dependent launches: they need compute capability 9.0");
     status = cudaSetDevice(setup->device);
     if (status == cudaSuccess) {
+        what = "cudaDeviceGetAttribute";
+        status = cudaDeviceGetAttribute(&cuda->shared_most, cudaDevAttrMaxSharedMemoryPerBlockOptin, setup->device);
+    }
+    if (status == cudaSuccess) {
         what = "cudaStreamCreate";
         status = cudaStreamCreateWithFlags(&cuda->stream, cudaStreamNonBlocking);
     }
@@ -1751,6 +1755,7 @@ static size_t vk_cuda_scratch_bytes(vk_queue *queue, const vk_extent *extent) {
     vk_cuda_of(queue)->widened_bytes = vk_widened_bytes(extent); /* here: requests that are only counted use nothing */
     return vk_cuda_scratch(extent, at) + 256;
 }
+static void vk_route_use(vk_queue *queue); /* kernels/route.h */
 static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) {
     vk_cuda *cuda = vk_cuda_of(queue);
     size_t at[4];
@@ -1767,6 +1772,7 @@ static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) 
     VK_TRY(cudaFuncSetAttribute(k_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
     VK_TRY(cudaFuncSetAttribute(k_quant_experts_gate_up, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_QUANT_BYTES));
     VK_TRY(cudaFuncSetAttribute(k_quant_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_QUANT_BYTES));
+    vk_route_use(queue);
     vk_wide_use(queue);
     cuda->scores = (float *)(void *)(base + at[0]);
     cuda->weights = base + at[1];
@@ -2951,6 +2957,7 @@ static size_t vk_strip_bytes(const vk_linear *linear) {
 }
 #include "kernels/quant_decode.h"
 #include "kernels/persistent.h"
+#include "kernels/route.h"
 static void vk_cuda_decode_qkv(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->att_proj;
     const float *norm = job->attn_norm;
@@ -3110,7 +3117,7 @@ static const vk_decode_kernels vk_cuda_decode = {
 static const vk_backend vk_cuda_backend = {
     VK_KERNEL_TABLE, 1, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL,
     vk_cuda_count, vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_energy, vk_cuda_reset, VK_GROUP_ROWS,
-    vk_cuda_experts, &vk_cuda_decode,
+    vk_cuda_experts, vk_cuda_route, &vk_cuda_decode,
     vk_cuda_replay, vk_cuda_record, vk_cuda_keep, NULL
 };
 extern "C" const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
@@ -3817,7 +3824,7 @@ static vp_result vk_cpu_energy(int32_t index, double *joules, vp_error *error) {
 
 static const vk_backend vk_cpu_backend = {
     VK_KERNEL_TABLE, 0, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), vk_cpu_gemm_name, NULL, NULL,
-    vk_cpu_telemetry_here, vk_cpu_energy, NULL, 0, NULL, NULL, NULL, NULL, NULL, vk_cpu_together
+    vk_cpu_telemetry_here, vk_cpu_energy, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, vk_cpu_together
 };
 const vk_backend *vk_cpu_code(void) { return &vk_cpu_backend; }
 #endif /* !VK_CUDA */

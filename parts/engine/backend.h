@@ -199,6 +199,17 @@ typedef struct vk_experts_job {
     int ldx, ldy, pairs, top_k, experts;
 } vk_experts_job;
 
+/* Which experts many rows go to: normed = norm(x), what the experts read, and the top_k of softmax(router(normed)) */
+typedef struct vk_route_job {
+    void *normed;              /* in-type [rows, ld] */
+    int32_t *index;            /* [rows, top_k] */
+    float *weight;             /* [rows, top_k]; with norm_topk each row's sum to 1 */
+    const float *x, *norm;     /* f32 [rows, router->k], [router->k] */
+    const vk_linear *router;
+    float eps;
+    int rows, ld, top_k, norm_topk, wide;
+} vk_route_job;
+
 /* One transformer block over one token at *position, and what its kernels pass on to each other. Weights are as in
  * vk_linear; gate_up and down are those of expert 0; the others follow at these distances. A dense block has no router:
  * gate_up and down are its own. */
@@ -312,6 +323,7 @@ typedef struct vk_backend {
     vp_result (*device_reset)(int32_t index, vp_error *error);
     int tile_rows;                                               /* of moe_lists' tiles, for .. */
     void (*experts)(vk_queue *queue, const vk_experts_job *job); /* .. many tokens in bf16; lists stay on the device */
+    int (*route)(vk_queue *queue, const vk_route_job *job);      /* in one launch; NULL or 0: not these sizes */
     const vk_decode_kernels *decode; /* without it the operations above serve single tokens */
     /* A recorded step. record() .. keep(key) takes what is sent without running it; replay(key) sends it, 0: unknown
      * key. If recording fails, queue->note says so, and no request is affected. */

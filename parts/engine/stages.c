@@ -422,11 +422,6 @@ static void vk_moe_tokens(vp_engine *engine, const vk_block *layer, int first, i
 
 void vk_moe(vp_engine *engine, int block, int first, int rows, int top_k) {
     const vk_block *layer = &engine->model.blocks[block];
-    vk_buffers *buffers = &engine->buffers;
-    vk_at(engine->queue, VP_PART_ROUTER, block);
-    engine->backend->kernels.router(engine->queue, buffers->expert_index, buffers->expert_weight,
-                                    buffers->router_logits + (size_t)first * (size_t)engine->config.expert_count, rows,
-                                    engine->config.expert_count, top_k, engine->config.norm_topk);
     vk_at(engine->queue, VP_PART_EXPERTS, block);
     if (vk_has_tiles(engine)) vk_moe_tiles(engine, layer, first, rows, top_k);
     else vk_moe_tokens(engine, layer, first, rows, top_k);
@@ -537,15 +532,14 @@ static void vk_block_decode(vp_engine *engine, int block, int row, int position,
 }
 
 /* what attention or the MLP reads: x, normed where norms are in front */
-static void vk_norm_before(vp_engine *engine, const vk_norm *norm, int rows) {
+static void vk_norm_before(vp_engine *engine, const vk_norm *norm, int first, int rows) {
     const vp_model_config *config = &engine->config;
     const vk_kernels *kernels = &engine->backend->kernels;
-    vk_buffers *buffers = &engine->buffers;
     int d = config->d_model, ld = vk_padded(d);
-    if (!norm->weight) kernels->convert(engine->queue, buffers->normed, buffers->x, rows, d, ld, engine->wide);
-    else
-        kernels->rmsnorm(engine->queue, buffers->normed, buffers->x, norm->weight, rows, d, ld, config->norm_eps,
-                         engine->wide);
+    const float *x = engine->buffers.x + (size_t)first * (size_t)d;
+    void *normed = (char *)engine->buffers.normed + (size_t)first * (size_t)ld * (engine->wide ? 4 : 2);
+    if (!norm->weight) kernels->convert(engine->queue, normed, x, rows, d, ld, engine->wide);
+    else kernels->rmsnorm(engine->queue, normed, x, norm->weight, rows, d, ld, config->norm_eps, engine->wide);
 }
 
 /* attention over `rows` new tokens, from `normed` to `attended`, the cache appended */
@@ -588,6 +582,32 @@ static void vk_attend(vp_engine *engine, int block, int rows, int position) {
     to->attention(queue, &job);
 }
 
+/* which experts `rows` rows from `first` on go to, and `normed` of them, which the experts read */
+static void vk_choose(vp_engine *engine, int block, int first, int rows, int top_k) {
+    const vp_model_config *config = &engine->config;
+    const vk_block *layer = &engine->model.blocks[block];
+    const vk_backend *to = engine->backend;
+    vk_buffers *buffers = &engine->buffers;
+    int d = config->d_model, ld = vk_padded(d), experts = config->expert_count;
+    size_t at = (size_t)first * (size_t)ld;
+    const float *x = buffers->x + (size_t)first * (size_t)d;
+    vk_route_job job = { (char *)buffers->normed + at * (engine->wide ? 4 : 2), buffers->expert_index,
+                         buffers->expert_weight, x, layer->ff_norm.weight, &layer->router, config->norm_eps, rows, ld,
+                         top_k, config->norm_topk, engine->wide };
+    vk_at(engine->queue, VP_PART_ROUTER, block);
+    if (to->route && to->route(engine->queue, &job)) return;
+    vk_at(engine->queue, VP_PART_DENSE, block);
+    vk_norm_before(engine, &layer->ff_norm, first, rows);
+    vk_at(engine->queue, VP_PART_ROUTER, block);
+    if (!engine->wide)
+        to->kernels.rmsnorm(engine->queue, (float *)buffers->normed_wide + at, x, layer->ff_norm.weight, rows, d, ld,
+                            config->norm_eps, 1);
+    to->linear(engine->queue, buffers->router_logits, experts, (float *)buffers->normed_wide + at, ld, rows,
+               &layer->router, VK_STORE_F32);
+    to->kernels.router(engine->queue, buffers->expert_index, buffers->expert_weight, buffers->router_logits, rows,
+                       experts, top_k, config->norm_topk);
+}
+
 void vk_block_forward(vp_engine *engine, int block, int rows, int position, int top_k) {
     const vp_model_config *config = &engine->config;
     const vk_block *layer = &engine->model.blocks[block];
@@ -595,35 +615,32 @@ void vk_block_forward(vp_engine *engine, int block, int rows, int position, int 
     vk_buffers *buffers = &engine->buffers;
     vk_queue *queue = engine->queue;
     int after = layer->attn_after.weight != NULL;
-    int d = config->d_model, ld = vk_padded(d), chunk = engine->moe_rows / (config->expert_count ? top_k : 1);
+    int d = config->d_model, chunk = engine->moe_rows / (config->expert_count ? top_k : 1);
     if (rows == 1 && to->decode) {
         vk_block_decode(engine, block, 0, position, top_k);
         return;
     }
     vk_at(queue, VP_PART_DENSE, block);
-    vk_norm_before(engine, &layer->attn_norm, rows);
+    vk_norm_before(engine, &layer->attn_norm, 0, rows);
     vk_attend(engine, block, rows, position);
     vk_at(queue, VP_PART_DENSE, block);
     to->linear(queue, after ? buffers->y : buffers->x, d, buffers->attended, vk_padded(vk_q_width(config)), rows,
                &layer->attn_out, after ? VK_STORE_F32 : VK_ADD_F32);
     if (after)
         to->kernels.add_rmsnorm(queue, buffers->x, buffers->y, layer->attn_after.weight, rows, d, config->norm_eps);
-    vk_norm_before(engine, &layer->ff_norm, rows);
     if (!config->expert_count) {
+        vk_norm_before(engine, &layer->ff_norm, 0, rows);
         for (int first = 0; first < rows; first += chunk)
             vk_dense(engine, layer, first, rows - first < chunk ? rows - first : chunk);
         if (layer->ff_after.weight)
             to->kernels.add_rmsnorm(queue, buffers->x, buffers->y, layer->ff_after.weight, rows, d, config->norm_eps);
         return;
     }
-    vk_at(queue, VP_PART_ROUTER, block);
-    if (!engine->wide)
-        to->kernels.rmsnorm(queue, buffers->normed_wide, buffers->x, layer->ff_norm.weight, rows, d, ld,
-                            config->norm_eps, 1);
-    to->linear(queue, buffers->router_logits, config->expert_count, buffers->normed_wide, ld, rows, &layer->router,
-               VK_STORE_F32);
-    for (int first = 0; first < rows; first += chunk)
-        vk_moe(engine, block, first, rows - first < chunk ? rows - first : chunk, top_k);
+    for (int first = 0; first < rows; first += chunk) {
+        int now = rows - first < chunk ? rows - first : chunk;
+        vk_choose(engine, block, first, now, top_k);
+        vk_moe(engine, block, first, now, top_k);
+    }
 }
 
 /* The last block of a prefill, of which only the last row goes on: keys and values of the rows before it, then a decode
@@ -647,7 +664,7 @@ static void vk_block_last(vp_engine *engine, int block, int rows, int top_k) {
     heads.heads = 0;
     if (rows > 1) {
         vk_at(queue, VP_PART_DENSE, block);
-        vk_norm_before(engine, &layer->attn_norm, rows - 1);
+        vk_norm_before(engine, &layer->attn_norm, 0, rows - 1);
         to->linear(queue, buffers->qkv, 2 * kv, buffers->normed, vk_padded(config->d_model), rows - 1, &linear,
                    VK_STORE_F32);
         vk_at(queue, VP_PART_ATTENTION, block);

@@ -1,0 +1,141 @@
+/* route.h - which experts many rows go to, in one launch; included by vlmprof_kernels.cu, GPU only
+ *
+ * Norm, logits, softmax and choice of VK_ROUTE_ROWS rows by one block: as launches of their own they write and read
+ * the normed rows and the logits once more, and a product of 64 columns in f32 leaves most of a GPU idle. The normed
+ * rows stay in shared memory. The router's weights pass by once: a warp multiplies every eighth vector of all its
+ * rows, 4 rows by 8 experts a lane, and asks for the next vectors before it multiplies; the warps' sums are added in
+ * their order, so the same input gives the same bits. All of it is f32: a flipped expert costs more than rounding. */
+enum {
+    VK_ROUTE_ROWS = 16, VK_ROUTE_THREADS = 256,
+    VK_ROUTE_EXPERTS = 64 /* at a time */
+};
+/* of floats: a normed row, 16 bytes further than a multiple of all banks */
+#define VK_ROUTE_PITCH(vectors) ((vectors) * 4 + 4)
+
+/* 4 weights of each of this lane's experts, the first of which is `expert` */
+FN void vk_route_fetch(float4 out[8], const float4 *weights, int expert, int experts, int vectors, int at) {
+    VK_UNROLLED for (int j = 0; j < 8; j++) {
+        int i = expert + 8 * j;
+        out[j] = at < vectors && i < experts ? weights[(size_t)i * (size_t)vectors + (size_t)at]
+                                             : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    }
+}
+/* this warp's share of the logits of 64 experts from `first` on: sums[i][j] of row lane / 8 + 4 i and expert
+ * first + lane % 8 + 8 j */
+FN void vk_route_sums(float sums[4][8], const float *rows, const float4 *weights, int first, int experts, int vectors) {
+    int warp = TID >> 5, lane = TID & 31, expert = first + (lane & 7);
+    float4 now[8], next[8];
+    VK_UNROLLED for (int i = 0; i < 32; i++) sums[i >> 3][i & 7] = 0.0f;
+    vk_route_fetch(next, weights, expert, experts, vectors, warp);
+    for (int at = warp; at < vectors; at += VK_ROUTE_THREADS / 32) {
+        VK_UNROLLED for (int j = 0; j < 8; j++) now[j] = next[j];
+        vk_route_fetch(next, weights, expert, experts, vectors, at + VK_ROUTE_THREADS / 32);
+        VK_UNROLLED for (int i = 0; i < 4; i++) {
+            const float4 x = *(const float4 *)(const void *)(rows + ((lane >> 3) + 4 * i) * VK_ROUTE_PITCH(vectors)
+                                                             + 4 * at);
+            VK_UNROLLED for (int j = 0; j < 8; j++)
+                sums[i][j] += (x.x * now[j].x + x.y * now[j].y) + (x.z * now[j].z + x.w * now[j].w);
+        }
+    }
+}
+/* a warp: norm(x) to shared memory, zeros where no weights are, and to `normed` in-type */
+FN void vk_route_norm(float *to, void *normed, size_t normed_at, const float *x, const float *norm, int width,
+                      int vectors, float eps, int wide) {
+    int lane = TID & 31;
+    float sum = 0.0f, scale;
+    for (int i = 4 * lane; i < 4 * vectors; i += 128) {
+        float4 v = vk_columns(x, i, width);
+        *(float4 *)(void *)(to + i) = v;
+        sum += (v.x * v.x + v.y * v.y) + (v.z * v.z + v.w * v.w);
+    }
+    scale = 1.0f / sqrtf(warp_sum(sum) / (float)width + eps);
+    for (int i = 4 * lane; i < width; i += 128) {
+        float4 v = *(float4 *)(void *)(to + i), w = *(const float4 *)(const void *)(norm + i);
+        v = make_float4(w.x * (v.x * scale), w.y * (v.y * scale), w.z * (v.z * scale), w.w * (v.w * scale));
+        *(float4 *)(void *)(to + i) = v;
+        if (wide) *(float4 *)(void *)((float *)normed + normed_at + i) = v;
+        else
+            *(uint2 *)(void *)((uint16_t *)normed + normed_at + i)
+                = make_uint2(vk_pack2(v.x, v.y), vk_pack2(v.z, v.w));
+    }
+}
+/* a warp: the top_k of a row's logits, places as in k_router */
+FN void vk_route_choose(int32_t *index, float *weight, const float *logits, int experts, int top_k, int norm_topk) {
+    int lane = TID & 31;
+    float most = -INFINITY, sum = 0.0f, chosen = 0.0f;
+    for (int i = lane; i < experts; i += 32) most = fmaxf(most, logits[i]);
+    most = warp_max(most);
+    for (int i = lane; i < experts; i += 32) sum += vk_exp(logits[i] - most);
+    sum = warp_sum(sum);
+    for (int j = lane; j < top_k; j += 32) { index[j] = 0; weight[j] = 0.0f; } /* logits that are not numbers */
+    __syncwarp();
+    for (int i = lane; i < experts; i += 32) {
+        float mine = logits[i], share = vk_exp(mine - most) / sum;
+        int place = 0;
+        VK_UNROLLED_BY_8 for (int j = 0; j < experts; j++)
+            place += (logits[j] > mine) | ((logits[j] == mine) & (j < i));
+        if (place >= top_k || mine != mine) continue;
+        index[place] = i;
+        weight[place] = share;
+        chosen += share;
+    }
+    if (!norm_topk) return;
+    chosen = warp_sum(chosen);
+    __syncwarp();
+    for (int j = lane; j < top_k; j += 32) weight[j] /= chosen;
+}
+/* where experts go, and how many there are */
+typedef struct vk_route_shape {
+    int rows, width, ld, experts, vectors, top_k, norm_topk, wide;
+    float eps;
+} vk_route_shape;
+KERNEL_OF(VK_ROUTE_THREADS, 1, k_route, void *normed, int32_t *index, float *weight, const float *x, const float *norm,
+          const float4 *weights, const vk_route_shape shape) {
+    CUDA_DYNAMIC_SHARED(float, shared);
+    int warp = TID >> 5, lane = TID & 31, pitch = VK_ROUTE_PITCH(shape.vectors), experts = shape.experts;
+    float *logits = shared + VK_ROUTE_ROWS * pitch, sums[4][8];
+    for (int i = warp; i < VK_ROUTE_ROWS; i += VK_ROUTE_THREADS / 32) {
+        size_t row = BLK * VK_ROUTE_ROWS + (size_t)i;
+        if (row < (size_t)shape.rows)
+            vk_route_norm(shared + i * pitch, normed, row * (size_t)shape.ld, x + row * (size_t)shape.width, norm,
+                          shape.width, shape.vectors, shape.eps, shape.wide);
+        else for (int j = lane; j < 4 * shape.vectors; j += 32) shared[i * pitch + j] = 0.0f;
+    }
+    SYNC();
+    for (int first = 0; first < experts; first += VK_ROUTE_EXPERTS) {
+        vk_route_sums(sums, shared, weights, first, experts, shape.vectors);
+        for (int turn = 0; turn < VK_ROUTE_THREADS / 32; turn++) {
+            VK_UNROLLED for (int i = 0; i < 32; i++) {
+                int expert = first + (lane & 7) + 8 * (i & 7);
+                float *to = logits + ((lane >> 3) + 4 * (i >> 3)) * experts + expert;
+                if (warp == turn && expert < experts) *to = turn ? *to + sums[i >> 3][i & 7] : sums[i >> 3][i & 7];
+            }
+            SYNC();
+        }
+    }
+    for (int i = warp; i < VK_ROUTE_ROWS; i += VK_ROUTE_THREADS / 32) {
+        size_t row = BLK * VK_ROUTE_ROWS + (size_t)i;
+        if (row < (size_t)shape.rows)
+            vk_route_choose(index + row * (size_t)shape.top_k, weight + row * (size_t)shape.top_k,
+                            logits + i * experts, experts, shape.top_k, shape.norm_topk);
+    }
+}
+
+static void vk_route_use(vk_queue *queue) {
+    VK_TRY(cudaFuncSetAttribute(k_route, cudaFuncAttributeMaxDynamicSharedMemorySize, vk_cuda_of(queue)->shared_most));
+}
+static int vk_cuda_route(vk_queue *queue, const vk_route_job *job) {
+    const vk_cuda *cuda = vk_cuda_of(queue);
+    const vk_linear *linear = job->router;
+    int64_t rows = job->rows, d = linear->k, experts = linear->n,
+            flops = rows * (4 * d + 2 * experts * d + experts * (4 + experts) + (job->norm_topk ? 2 * job->top_k : 0)),
+            bytes = rows * (d * (4 + vk_element(job->wide)) + 8 * job->top_k) + 4 * d + 4 * experts * d,
+            shared = VK_ROUTE_ROWS * (VK_ROUTE_PITCH((int64_t)linear->k_padded / 4) + experts) * 4;
+    vk_route_shape shape = { job->rows, linear->k, job->ld, linear->n, linear->k_padded / 4, job->top_k,
+                             job->norm_topk, job->wide, job->eps };
+    if (linear->bits || linear->bias || linear->k % 4 || shared > cuda->shared_most) return 0;
+    vk_shape(queue, job->rows, linear->n, linear->k, 0);
+    LAUNCH_SHARED(k_route, (rows + VK_ROUTE_ROWS - 1) / VK_ROUTE_ROWS, VK_ROUTE_THREADS, shared, flops, bytes,
+                  job->normed, job->index, job->weight, job->x, job->norm, (const float4 *)linear->weights, shape);
+    return 1;
+}
