@@ -12,30 +12,42 @@ enum {
 /* of floats: a normed row, 16 bytes further than a multiple of all banks */
 #define VK_ROUTE_PITCH(vectors) ((vectors) * 4 + 4)
 
-/* 4 weights of each of this lane's experts, the first of which is `expert` */
-FN void vk_route_fetch(float4 out[8], const float4 *weights, int expert, int experts, int vectors, int at) {
-    VK_UNROLLED for (int j = 0; j < 8; j++) {
-        int i = expert + 8 * j;
-        out[j] = at < vectors && i < experts ? weights[(size_t)i * (size_t)vectors + (size_t)at]
-                                             : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+/* vector `at` of each of this lane's experts */
+FN void vk_route_fetch(float4 out[8], const float4 *weights, const int from[8], int at) {
+    VK_UNROLLED for (int j = 0; j < 8; j++) out[j] = weights[from[j] + at];
+}
+/* sums += vector `at` of this lane's four rows times the weights */
+FN void vk_route_multiply(float sums[4][8], const float *rows, const float4 weights[8], int at, int pitch) {
+    VK_UNROLLED for (int i = 0; i < 4; i++) {
+        const float4 x = *(const float4 *)(const void *)(rows + 4 * i * pitch + 4 * at);
+        VK_UNROLLED for (int j = 0; j < 8; j++) {
+            float sum = sums[i][j]; /* four fused operations; sums of pairs take six */
+            sum += x.x * weights[j].x;
+            sum += x.y * weights[j].y;
+            sum += x.z * weights[j].z;
+            sums[i][j] = sum + x.w * weights[j].w;
+        }
     }
 }
-/* this warp's share of the logits of 64 experts from `first` on: sums[i][j] of row lane / 8 + 4 i and expert
- * first + lane % 8 + 8 j */
+/* This warp's share of the logits of 64 experts from `first` on: sums[i][j] of row lane / 8 + 4 i and expert
+ * first + lane % 8 + 8 j. Where there is none, it multiplies the last one, and nobody reads that. */
 FN void vk_route_sums(float sums[4][8], const float *rows, const float4 *weights, int first, int experts, int vectors) {
-    int warp = TID >> 5, lane = TID & 31, expert = first + (lane & 7);
-    float4 now[8], next[8];
+    enum { STEP = VK_ROUTE_THREADS / 32 };
+    int lane = TID & 31, pitch = VK_ROUTE_PITCH(vectors), last = vectors - 1, at = TID >> 5, from[8];
+    float4 one[8], two[8];
+    VK_UNROLLED for (int j = 0; j < 8; j++) {
+        int expert = first + (lane & 7) + 8 * j;
+        from[j] = (expert < experts ? expert : experts - 1) * vectors;
+    }
     VK_UNROLLED for (int i = 0; i < 32; i++) sums[i >> 3][i & 7] = 0.0f;
-    vk_route_fetch(next, weights, expert, experts, vectors, warp);
-    for (int at = warp; at < vectors; at += VK_ROUTE_THREADS / 32) {
-        VK_UNROLLED for (int j = 0; j < 8; j++) now[j] = next[j];
-        vk_route_fetch(next, weights, expert, experts, vectors, at + VK_ROUTE_THREADS / 32);
-        VK_UNROLLED for (int i = 0; i < 4; i++) {
-            const float4 x = *(const float4 *)(const void *)(rows + ((lane >> 3) + 4 * i) * VK_ROUTE_PITCH(vectors)
-                                                             + 4 * at);
-            VK_UNROLLED for (int j = 0; j < 8; j++)
-                sums[i][j] += (x.x * now[j].x + x.y * now[j].y) + (x.z * now[j].z + x.w * now[j].w);
-        }
+    rows += (lane >> 3) * pitch;
+    vk_route_fetch(one, weights, from, at < vectors ? at : last);
+    for (; at < vectors; at += 2 * STEP) {
+        vk_route_fetch(two, weights, from, at + STEP < vectors ? at + STEP : last);
+        vk_route_multiply(sums, rows, one, at, pitch);
+        if (at + STEP >= vectors) break;
+        vk_route_fetch(one, weights, from, at + 2 * STEP < vectors ? at + 2 * STEP : last);
+        vk_route_multiply(sums, rows, two, at + STEP, pitch);
     }
 }
 /* a warp: norm(x) to shared memory, zeros where no weights are, and to `normed` in-type */

@@ -28,6 +28,7 @@ QUANT_WIDENING = 128 * 64 * 4.5 / 32 / 4 / IPC / ISSUE_CLOCK / (2 * 128 * 128 * 
 LATENCY = {"k_decode_attention": 5e-6, "k_decode_router": 4e-6, "k_decode_out": 3e-6, "k_decode_pick": 2e-6}
 # instructions of a warp at the end of a tile's 64 rows, counted in the straight lines of SASS (`make gpu-report` leaves build/gpu/sm_90a.sass)
 END = {"gate_up": 1030, "down": 266, "bf16": 84, "f32": 148, "bias": 410, "add": 276, "add bias": 536, "quickgelu": 2205}
+ROUTE_LOOP = 328                          # instructions of a warp of k_route for two vectors of 64 experts by 16 rows, 256 of them FFMA
 MEETING = (1.2e-6, 2.0e-6)                # all blocks of one kernel at a counter in the second-level cache: at best, at worst
 # the floors of that reading, ms: stage, shape index, H200, H100
 FLOORS = {"vision": {"H200": (1.33, 3.10, 5.76), "H100": (1.33, 3.10, 5.76)},
@@ -51,7 +52,8 @@ Where a ratio is over 1.5, the reason:
   "before", 12.83 ms. Two blocks that share a half of B (a cluster, TMA multicast) would stop at 755; they are not built. What would
   turn this around is a measured L2 rate over 7 TB/s; `make all-gpu` shows cuBLAS's products, and with `--gpu wgmma` a profile shows ours.
 - vision and prefill, attention: 1016 and 826 instructions a loop for 128 HMMA are issue-bound, 1.3 and 0.6 ms where 0.5 and 0.3 ms of products would do.
-- prefill: experts' last tiles are partly empty (132 rows an expert at 1058 tokens are 2 tiles of 128); the router is a product of cuBLAS in f32.
+- prefill: experts' last tiles are partly empty (132 rows an expert at 1058 tokens are 2 tiles of 128); k_route, in f32 without tensor cores,
+  is 0.37 ms (0.55 as norms, a product of cuBLAS and a choice of their own).
 - decode: 99 launches with 1.3 us between them are 0.13 ms, attention and router wait 9 us a block. `--gpu dependent` (programmatic dependent launch,
   weights requested before the wait, attn_out brought into L2 during attention) has the same counts of bytes and launches; of the gaps it hides at
   most 0.13 ms, and 2 us a block of attn_out's reading: 0.73 ms (1.20 to 1.31) if all of it is hidden. It is off until somebody measures it.
@@ -129,6 +131,10 @@ def time_of(l, bandwidth, counts):
     if name.startswith("gemm"):
         # a product with 64 columns in f32 (the router): no tensor cores
         return max(memory, l["flops"] / (40e12 if l["d"][1] <= 64 else CUBLAS), 4e-6)
+    if name == "k_route":
+        # rows come in, then eight warps multiply, a sixteenth of the vectors twice each; weights come from L2 meanwhile
+        loops = math.ceil(l["d"][1] / 64) * math.ceil(l["d"][2] / 4 / 16)
+        return START + l["bytes"] / (STREAM * bandwidth) + math.ceil(l["grid"] / MULTIPROCESSORS) * loops * 2 * ROUTE_LOOP / IPC / ISSUE_CLOCK
     if name == "copy":
         return l["bytes"] / (STREAM * bandwidth) + START
     if "wgmma" in name:
