@@ -151,6 +151,7 @@ static int vk_threads_for(int count) {
 #include <dlfcn.h>
 #define CUDA_LAUNCH(name, blocks, threads, shared_bytes, stream, ...) \
     name<<<blocks, threads, shared_bytes, stream>>>(__VA_ARGS__)
+#define CUDA_LAUNCH_PAIRS CUDA_LAUNCH /* the kernel says so itself */
 /* of launch records; with an emulated device it runs as that device's clock */
 #define VK_HOST_CLOCK() vp_clock_ns()
 #define CUDA_LAUNCH_DEPENDENT(name, blocks, threads, shared_bytes, stream, ...) \
@@ -165,15 +166,26 @@ static int vk_threads_for(int count) {
 /* a kernel for exactly this many threads; `resident` blocks per multiprocessor limit its registers */
 #define KERNEL_OF(threads, resident, name, ...) \
     static __global__ void __launch_bounds__(threads, resident) name(__VA_ARGS__)
+/* two neighbouring blocks reach into each other's shared memory: a cluster, from compute capability 9.0 on. Code for
+ * other chips is never launched. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define KERNEL_OF_PAIRS KERNEL_OF
+#else
+#define KERNEL_OF_PAIRS(threads, resident, name, ...) \
+    static __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads, resident) name(__VA_ARGS__)
+#endif
 #define LAUNCH(name, blocks, threads, flops, bytes, ...) \
     LAUNCH_SHARED(name, blocks, threads, 0, flops, bytes, __VA_ARGS__)
 /* with this many bytes of dynamic shared memory; GPU only */
-#define LAUNCH_SHARED(name, blocks, threads, shared, flops, bytes, ...) \
+#define LAUNCH_SHARED(name, ...) LAUNCH_BY(CUDA_LAUNCH, name, __VA_ARGS__)
+/* of a kernel of pairs: an even number of blocks */
+#define LAUNCH_PAIRS(name, ...) LAUNCH_BY(CUDA_LAUNCH_PAIRS, name, __VA_ARGS__)
+#define LAUNCH_BY(send, name, blocks, threads, shared, flops, bytes, ...) \
     do { \
         vk_grid(queue, (const void *)name, (int64_t)(blocks), (int)(threads), (int64_t)(shared)); \
         if (vk_begin(queue, #name, (int64_t)(flops), (int64_t)(bytes))) { \
-            CUDA_LAUNCH(name, (unsigned)(blocks), (unsigned)(threads), (size_t)(shared), (cudaStream_t)queue->stream, \
-                        __VA_ARGS__); \
+            send(name, (unsigned)(blocks), (unsigned)(threads), (size_t)(shared), (cudaStream_t)queue->stream, \
+                 __VA_ARGS__); \
             vk_cuda_check(queue, cudaGetLastError(), #name, VK_HERE); \
             vk_end(queue); \
         } \
@@ -1378,7 +1390,9 @@ struct vk_step_plan; /* kernels/persistent.h */
 typedef struct vk_recording { uint64_t key; cudaGraphExec_t steps; struct vk_step_plan *plan; } vk_recording;
 typedef struct vk_cuda {
     vk_queue queue; /* first: a vk_queue of this backend is a vk_cuda */
-    int device, wide, multiprocessors, shared_most, dependent, wgmma_linears, tuned; /* the last three: vp_gpu_switch */
+    int device, wide, multiprocessors, shared_most;
+    int dependent, wgmma_linears, tuned; /* vp_gpu_switch */
+    int pairs; /* of blocks that are on the device at once, as clusters; 0: not asked for, or not here */
     CUresult (*encode)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *,
                        const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle,
                        CUtensorMapL2promotion, CUtensorMapFloatOOBfill); /* NULL: no products by wgmma */
@@ -1661,7 +1675,7 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     cuda->device = setup->device;
     cuda->wide = setup->wide;
     if (setup->events_only) cuda->events_only = "as asked";
-    cuda->wgmma_linears = setup->wgmma_linears;
+    cuda->wgmma_linears = setup->wgmma_linears || setup->clusters;
     cuda->tuned = setup->tuned;
     cuda->dependent = setup->dependent && info.compute_major >= 9;
     if (setup->dependent && !cuda->dependent)
@@ -1686,7 +1700,7 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     if (status == cudaSuccess) status = cudaMallocHost((void **)&cuda->inbox, VK_INBOX_BYTES);
     result = status == cudaSuccess ? vk_cublas_open(cuda, error) : vk_cuda_fail(error, status, what);
     if (result != VP_OK) { vk_cuda_close(&cuda->queue); return result; }
-    vk_wide_open(&cuda->queue, &info);
+    vk_wide_open(&cuda->queue, &info, setup->clusters);
     cuda->persistent = setup->persistent;
     if (cuda->persistent) vk_plan_open(&cuda->queue);
     cuda->queue.stream = cuda->stream;
@@ -1756,6 +1770,9 @@ static size_t vk_cuda_scratch_bytes(vk_queue *queue, const vk_extent *extent) {
     return vk_cuda_scratch(extent, at) + 256;
 }
 static void vk_route_use(vk_queue *queue); /* kernels/route.h */
+static int vk_cuda_tile_rows(vk_queue *queue, const vk_experts_job *job) {
+    return vk_wide_takes_pairs(vk_cuda_of(queue), job) ? 2 * VK_GROUP_ROWS : VK_GROUP_ROWS;
+}
 static int vk_cuda_use(vk_queue *queue, const vk_extent *extent, void *scratch) {
     vk_cuda *cuda = vk_cuda_of(queue);
     size_t at[4];
@@ -3116,7 +3133,7 @@ static const vk_decode_kernels vk_cuda_decode = {
 
 static const vk_backend vk_cuda_backend = {
     VK_KERNEL_TABLE, 1, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL,
-    vk_cuda_count, vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_energy, vk_cuda_reset, VK_GROUP_ROWS,
+    vk_cuda_count, vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_energy, vk_cuda_reset, vk_cuda_tile_rows,
     vk_cuda_experts, vk_cuda_route, &vk_cuda_decode,
     vk_cuda_replay, vk_cuda_record, vk_cuda_keep, NULL
 };
@@ -3824,7 +3841,7 @@ static vp_result vk_cpu_energy(int32_t index, double *joules, vp_error *error) {
 
 static const vk_backend vk_cpu_backend = {
     VK_KERNEL_TABLE, 0, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), vk_cpu_gemm_name, NULL, NULL,
-    vk_cpu_telemetry_here, vk_cpu_energy, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, vk_cpu_together
+    vk_cpu_telemetry_here, vk_cpu_energy, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, vk_cpu_together
 };
 const vk_backend *vk_cpu_code(void) { return &vk_cpu_backend; }
 #endif /* !VK_CUDA */

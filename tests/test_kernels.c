@@ -29,12 +29,12 @@ enum {
 typedef struct mode { vk_queue *queue; char *room; size_t piece; } mode; /* room: three pieces of the backend's own memory */
 static const vk_backend *backend;
 static const vk_kernels *kernels;
-static mode modes[3];   /* bf16, fp32; emulated: bf16 on Hopper */
+static mode modes[4];   /* bf16, fp32; bf16 on Hopper: emulated, and by pairs of blocks */
 static vk_queue *queue; /* of the mode that is tested */
 static int some, many;  /* rows of ordinary cases; enough rows for two threads, where that is not slow */
 
 static int on_gpu(void) { return !backend->host_memory; }
-static vp_result open_mode(mode *m, int wide, vp_error *error) {
+static vp_result open_mode(mode *m, int wide, int clusters, vp_error *error) {
     vk_setup setup;
     vk_extent extent;
     size_t scratch;
@@ -43,6 +43,7 @@ static vp_result open_mode(mode *m, int wide, vp_error *error) {
     memset(&extent, 0, sizeof extent);
     setup.threads = 2;
     setup.wgmma_linears = 1; /* on a chip that has them */
+    setup.clusters = clusters;
     setup.wide = extent.wide = wide;
     extent.marks = MARKS;
     extent.quant_k = wide ? 0 : 1024;
@@ -60,9 +61,9 @@ static vp_result open_mode(mode *m, int wide, vp_error *error) {
     if (!m->room || !backend->use(m->queue, &extent, m->room + 3 * m->piece)) return vp_fail(error, VP_ERR_MEMORY, -1, "test_kernels", "no memory");
     return VP_OK;
 }
-/* by_wgmma: bf16 products of many rows go as on Hopper; emulated, by a queue of its own */
+/* by_wgmma: bf16 products of many rows go as on Hopper; 2: by pairs of blocks. Emulated, and pairs, by a queue of its own */
 static int by_wgmma;
-static void use_mode(int wide) { queue = modes[!wide && by_wgmma && emulated ? 2 : wide].queue; }
+static void use_mode(int wide) { queue = modes[!wide && (by_wgmma == 2 || (by_wgmma && emulated)) ? 1 + by_wgmma : wide].queue; }
 /* until the backend has done everything */
 static void settle(void) {
     vp_error error = { VP_OK, -1, "", "" };
@@ -1305,7 +1306,7 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
     tokens = pairs / top_k;
     hit = pairs < experts ? pairs : experts;
     if (!backend->experts || experts > 16) return;
-    tiles = pairs / backend->tile_rows + experts;
+    tiles = pairs / VK_TILE_ROWS + experts;
     check_case("experts %d of %dx%d top_k %d, %d %d %d .., bits %d", experts, d, h, top_k, counts[0], counts[1], counts[2], bits);
     use_mode(0);
     weights = (char *)take((size_t)experts * (up_bytes + down_bytes));
@@ -1320,7 +1321,6 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
         while (!left) left = counts[++expert];
         index[(i * 7 + 3) % pairs] = expert; /* pairs is no multiple of 7 */
     }
-    moe_reference(lists, index, experts, pairs, backend->tile_rows, 0);
     memset(&job, 0, sizeof job);
     job.start = lists + experts; job.list = job.start + experts + 1; job.slot_row = job.list + pairs; job.tiles = job.list + 2 * pairs;
     job.x = x; job.ldx = (int)ldx; job.ldy = (int)ldx; job.pairs = pairs; job.top_k = top_k; job.experts = experts;
@@ -1332,6 +1332,9 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
     job.hidden = hidden = (uint16_t *)take((size_t)pairs * ldh * 2);
     memset(hidden, 0, (size_t)pairs * ldh * 2);
     job.y = y = (uint16_t *)take((size_t)pairs * ldx * 2);
+    job.tile_rows = backend->tile_rows(queue, &job);
+    CHECK_INT(job.tile_rows, by_wgmma == 2 && !bits && pairs >= 124 * experts ? 256 : 128);
+    moe_reference(lists, index, experts, pairs, job.tile_rows, 0);
     e = expect_new((size_t)pairs, (size_t)d);
     mid = expect_new((size_t)pairs, (size_t)h);
     sum = expect_new((size_t)tokens, (size_t)d);
@@ -1423,11 +1426,13 @@ static void test_linears(void) {
     for (bits = 4; on_gpu() && bits <= 8; bits += 4) test_linears_of_integers();
     bits = 0;
 }
-/* the same on Hopper: tiles of 64 and of 128 rows, one and several a block, a last slice of half the depth */
-static void test_wgmma(void) {
-    static const int even_three[3] = { 4, 4, 4 };
-    if (!emulated) return; /* on such a device test_linears did it */
-    by_wgmma = 1;
+/* the same on Hopper: tiles of 64 and of 128 rows, one and several a block, a last slice of half the depth. way 2: by pairs of blocks, of which one may
+ * have no rows, where that takes less time */
+static void test_wgmma(int way) {
+    static const int even_three[3] = { 4, 4, 4 }, many_rows[3] = { 120, 0, 260 }, full[3] = { 256, 129, 1 };
+    int real = by_wgmma;
+    if (!emulated && (way == 1 || !real)) return; /* on such a device test_linears did the first way */
+    by_wgmma = way;
     for (int i = 0; i < 2; i++) {
         static const int rows[2] = { 33, 129 };
         test_linear(40, 24, rows[i], 0, 0);
@@ -1441,7 +1446,12 @@ static void test_wgmma(void) {
         test_experts(64, 32, 2, 3, even_three);
     }
     bits = 0;
-    by_wgmma = 0;
+    if (way == 2) { /* five pairs of tiles for four pairs of blocks, and one that ends after five columns */
+        test_linear(261, 320, 1100, 0, 0);
+        test_experts(96, 140, 1, 3, many_rows);
+        test_experts(40, 300, 2, 3, full);
+    }
+    by_wgmma = real;
 }
 
 /* --------------------------------------------------------------------------------------------------------------- attention */
@@ -2484,7 +2494,7 @@ static void test_failure(const char *what, const char *where, vp_result expected
     vp_error error;
     vk_linear w;
     check_case("a failing %s", what);
-    if (!CHECK_INT(open_mode(&m, 0, &error), VP_OK)) return;
+    if (!CHECK_INT(open_mode(&m, 0, 0, &error), VP_OK)) return;
     CHECK(cuda_on_cpu_live() > live);
     queue = m.queue;
     settle();
@@ -2516,7 +2526,7 @@ static void test_plans(void) {
     vp_error error;
     vk_linear w;
     check_case("plans of %d shapes", SHAPES);
-    if (!CHECK_INT(open_mode(&m, 1, &error), VP_OK)) return;
+    if (!CHECK_INT(open_mode(&m, 1, 0, &error), VP_OK)) return;
     queue = m.queue;
     settle();
     live = cuda_on_cpu_live();
@@ -2982,26 +2992,29 @@ int main(void) {
     some = emulated ? 20 : 100;
     check_case("open the backend");
     for (int wide = 0; wide < 2; wide++)
-        if (!CHECK_INT(open_mode(&modes[wide], wide, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return check_done(program); }
+        if (!CHECK_INT(open_mode(&modes[wide], wide, 0, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return check_done(program); }
     if (emulated) {
         cuda_on_cpu_set("CAPABILITY", "9.0");
-        CHECK_INT(open_mode(&modes[2], 0, &error), VP_OK);
-        CHECK(strstr(modes[2].queue->note, "wgmma") == NULL);
+        for (int pairs = 0; pairs < 2; pairs++) {
+            CHECK_INT(open_mode(&modes[2 + pairs], 0, pairs, &error), VP_OK);
+            CHECK(strstr(modes[2 + pairs].queue->note, "wgmma") == NULL && strstr(modes[2 + pairs].queue->note, "clusters") == NULL);
+        }
         cuda_on_cpu_set("CAPABILITY", NULL);
     } else if (on_gpu()) {
         vp_device_info info;
         by_wgmma = backend->device_describe(0, &info, NULL) == VP_OK && info.compute_major == 9 && info.compute_minor == 0;
+        if (by_wgmma) CHECK_INT(open_mode(&modes[3], 0, 1, &error), VP_OK);
     }
     test_opening();
     test_shared_kernels();
     test_linears();
-    test_wgmma();
+    for (int way = 1; way < 3; way++) test_wgmma(way);
     test_attentions();
     test_routes();
     test_decode();
     test_backend();
     test_failures();
     test_components(device);
-    for (int wide = 0; wide < 3; wide++) if (modes[wide].queue) backend->close(modes[wide].queue);
+    for (int wide = 0; wide < 4; wide++) if (modes[wide].queue) backend->close(modes[wide].queue);
     return check_done(program);
 }

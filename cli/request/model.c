@@ -242,7 +242,8 @@ static const struct gpu_word { const char *word; uint32_t flag; } GPU_WORDS[] = 
                                                                         {"dependent", VP_GPU_DEPENDENT},
                                                                         {"wgmma", VP_GPU_WGMMA},
                                                                         {"tuned", VP_GPU_TUNED},
-                                                                        {"persistent", VP_GPU_PERSISTENT}};
+                                                                        {"persistent", VP_GPU_PERSISTENT},
+                                                                        {"clusters", VP_GPU_CLUSTERS}};
 /* vp_gpu_switch of a word; 0: none has it */
 static uint32_t gpu_switch_of(const char *word) {
     for (size_t i = 0; i < sizeof GPU_WORDS / sizeof *GPU_WORDS; i++)
@@ -253,7 +254,7 @@ int check_gpu_switches(const struct options *options) {
     const struct option_value *words = opt(options, "gpu");
     for (size_t i = 0; i < words->count; i++)
         if (!gpu_switch_of(words->items[i]))
-            return complain(EXIT_USAGE, "--gpu: \"%s\" is none of: events dependent wgmma tuned persistent",
+            return complain(EXIT_USAGE, "--gpu: \"%s\" is none of: events dependent wgmma tuned persistent clusters",
                             words->items[i]);
     return 0;
 }

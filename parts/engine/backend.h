@@ -197,7 +197,9 @@ typedef struct vk_experts_job {
     const int32_t *start, *list, *slot_row, *tiles;
     const float *weight; /* [pairs] of the routing, token * top_k + slot */
     int ldx, ldy, pairs, top_k, experts;
+    int tile_rows; /* of tiles: what the backend's tile_rows() said */
 } vk_experts_job;
+enum { VK_TILE_ROWS = 128 }; /* at least */
 
 /* Which experts many rows go to: normed = norm(x), what the experts read, and the top_k of softmax(router(normed)) */
 typedef struct vk_route_job {
@@ -268,7 +270,7 @@ typedef struct vk_extent {
 
 typedef struct vk_setup {
     int device, threads, wide;
-    int events_only, dependent, wgmma_linears, persistent, tuned; /* GPU: vp_gpu_switch */
+    int events_only, dependent, wgmma_linears, clusters, persistent, tuned; /* GPU: vp_gpu_switch */
     const char *gemm;
 } vk_setup;
 
@@ -321,7 +323,8 @@ typedef struct vk_backend {
     vp_result (*telemetry)(int32_t index, vp_telemetry *out, vp_error *error);
     vp_result (*energy)(int32_t index, double *joules, vp_error *error);
     vp_result (*device_reset)(int32_t index, vp_error *error);
-    int tile_rows;                                               /* of moe_lists' tiles, for .. */
+    /* of moe_lists' tiles, for what is in `job` but lists and tiles; .. */
+    int (*tile_rows)(vk_queue *queue, const vk_experts_job *job);
     void (*experts)(vk_queue *queue, const vk_experts_job *job); /* .. many tokens in bf16; lists stay on the device */
     int (*route)(vk_queue *queue, const vk_route_job *job);      /* in one launch; NULL or 0: not these sizes */
     const vk_decode_kernels *decode; /* without it the operations above serve single tokens */

@@ -133,6 +133,7 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
     setup.events_only = (options->gpu & VP_GPU_EVENTS) != 0;
     setup.tuned = (options->gpu & VP_GPU_TUNED) != 0;
     setup.wgmma_linears = (options->gpu & VP_GPU_WGMMA) != 0;
+    setup.clusters = (options->gpu & VP_GPU_CLUSTERS) != 0;
     setup.persistent = (options->gpu & VP_GPU_PERSISTENT) != 0;
     setup.dependent = (options->gpu & VP_GPU_DEPENDENT) != 0;
     setup.gemm = options->gemm && strcmp(options->gemm, "auto") ? options->gemm : NULL;

@@ -147,7 +147,7 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *engine) {
     buffers->gathered = vk_take_rows(arena, vk_has_tiles(engine) ? 0 : pairs, d, wide);
     buffers->gate_up = vk_take(arena, (vk_has_tiles(engine) ? 0 : mlp_rows) * 2 * (size_t)vk_mlp_dim(config), 4);
     if (vk_has_tiles(engine))
-        buffers->expert_tiles = vk_take(arena, 2 * (pairs / (size_t)engine->backend->tile_rows + experts), 4);
+        buffers->expert_tiles = vk_take(arena, 2 * (pairs / (size_t)VK_TILE_ROWS + experts), 4);
     buffers->expert_hidden = vk_take_rows(arena, mlp_rows, vk_mlp_dim(config), wide);
     buffers->expert_out = vk_has_tiles(engine) ? vk_take_rows(arena, pairs, d, 0)
                                                : vk_take(arena, pairs * (size_t)d, 4);

@@ -10,6 +10,12 @@
  * One thread asks TMA for whole slices. Rows that are chosen by a list (the tokens of an expert) TMA of this chip
  * cannot fetch: the producers copy them by cp.async, and fence.proxy.async stands between those copies and wgmma.
  *
+ * In pairs (VP_GPU_CLUSTERS) two neighbouring blocks are a cluster and work on tiles below each other, with the same
+ * columns of B: each brings one half of a slice of B for both, by TMA multicast, so that the second-level cache gives 32
+ * kB a slice and block instead of 48. Hence a stage is free when nobody of either block reads it: consumers arrive at
+ * `empty` of both. A block that has no rows brings its half all the same, and neither ends before the other, which may
+ * still reach into its shared memory.
+ *
  * A row's sum does not depend on the tile it is in, nothing is added by atomics: the same input gives the same bits. */
 enum {
     VK_WIDE_COLUMNS = 256, VK_WIDE_DEPTH = 64, VK_WIDE_GROUP = 128, /* threads of a warpgroup */
@@ -31,6 +37,12 @@ enum {
 #define vk_barriers_ready() ((void)0)
 #define vk_fence_async cuda_on_cpu_fence_proxy_async
 #define vk_bulk cuda_on_cpu_bulk_3d
+#define vk_bulk_to_both(to, map, x, y, z, barrier) cuda_on_cpu_bulk_3d_multicast(to, map, x, y, z, barrier, 3)
+#define vk_barrier_arrive_at cuda_on_cpu_mbarrier_arrive_at
+#define vk_barrier_wait_for_both cuda_on_cpu_mbarrier_wait
+#define vk_pair_rank cuda_on_cpu_cluster_rank
+#define vk_pair_meet cuda_on_cpu_cluster_sync
+#define vk_pair_barriers_ready() ((void)0)
 #define vk_shared_address cuda_on_cpu_wgmma_address
 #define vk_wgmma(sums, a, b, onto) cuda_on_cpu_wgmma(&sums[0][0], a, b, onto)
 #define vk_wgmma_fence cuda_on_cpu_wgmma_fence
@@ -67,6 +79,36 @@ FN void vk_bulk(void *shared_to, const CUtensorMap *map, int x, int y, int z, ui
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
                  "[%0], [%1, {%2, %3, %4}], [%5];" ::"r"((unsigned)vk_shared_address(shared_to)),
                  "l"(map), "r"(x), "r"(y), "r"(z), "r"((unsigned)vk_shared_address(barrier))
+                 : "memory");
+}
+/* ---- of two blocks: the same places of shared memory in both */
+FN unsigned vk_pair_rank(void) {
+    unsigned rank;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+/* all threads of both blocks */
+FN void vk_pair_meet(void) {
+    asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+FN void vk_pair_barriers_ready(void) { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+FN void vk_barrier_arrive_at(uint64_t *barrier, unsigned rank) {
+    asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
+                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(
+                     (unsigned)vk_shared_address(barrier)),
+                 "r"(rank)
+                 : "memory");
+}
+FN void vk_barrier_wait_for_both(const uint64_t *barrier, unsigned parity) {
+    asm volatile("{\n.reg .pred p;\nwait: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], %1;\n"
+                 "@!p bra wait;\n}" ::"r"((unsigned)vk_shared_address(barrier)), "r"(parity)
+                 : "memory");
+}
+/* to the same place of both blocks; each block's barrier counts the bytes that it gets */
+FN void vk_bulk_to_both(void *shared_to, const CUtensorMap *map, int x, int y, int z, uint64_t *barrier) {
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+                 "[%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"((unsigned)vk_shared_address(shared_to)),
+                 "l"(map), "r"(x), "r"(y), "r"(z), "r"((unsigned)vk_shared_address(barrier)), "h"((short)3)
                  : "memory");
 }
 FN void vk_wgmma_fence(void) { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -137,7 +179,7 @@ template <int GROUPS> FN void vk_ring_next(vk_ring *ring) {
     ring->phase ^= 1;
 }
 /* copied: also the 128 producers, each for its rows, arrive at `full` */
-template <int GROUPS> FN vk_ring vk_ring_new(unsigned char *shared, int copied) {
+template <int GROUPS, int PAIR> FN vk_ring vk_ring_new(unsigned char *shared, int copied) {
     vk_ring ring;
     ring.slices = (unsigned char *)(((size_t)shared + 1023) & ~(size_t)1023);
     ring.full = (uint64_t *)(void *)(ring.slices + VK_WIDE_STAGES(GROUPS) * VK_WIDE_STAGE_BYTES(GROUPS));
@@ -148,17 +190,38 @@ template <int GROUPS> FN vk_ring vk_ring_new(unsigned char *shared, int copied) 
     if (TID == 0) {
         for (int i = 0; i < VK_WIDE_STAGES(GROUPS); i++) {
             vk_barrier_init(&ring.full[i], copied ? 1 + VK_WIDE_GROUP : 1);
-            vk_barrier_init(&ring.empty[i], 4 * GROUPS); /* a warp each */
+            vk_barrier_init(&ring.empty[i], 4 * GROUPS * (1 + PAIR)); /* a warp each */
         }
         vk_barriers_ready();
+        if (PAIR) vk_pair_barriers_ready();
     }
-    SYNC();
+    if (PAIR) vk_pair_meet();
+    else SYNC();
     return ring;
 }
-/* what a block works on: rows first .. first + rows of A, 256 rows of B (of `expert`) from `column` on */
+/* a warp has read the stage */
+template <int PAIR> FN void vk_ring_free(const vk_ring *ring, int stage) {
+    if (LANE0) {
+        if (PAIR) { vk_barrier_arrive_at(&ring->empty[stage], 0); vk_barrier_arrive_at(&ring->empty[stage], 1); }
+        else vk_barrier_arrive(&ring->empty[stage]);
+    }
+}
+template <int PAIR> FN void vk_ring_wait_free(const vk_ring *ring) {
+    if (PAIR) vk_barrier_wait_for_both(&ring->empty[ring->stage], ring->phase ^ 1);
+    else vk_barrier_wait(&ring->empty[ring->stage], ring->phase ^ 1);
+}
+/* what a block works on: rows first .. first + rows of A (none where rows < 1), 256 rows of B (of `expert`) from
+ * `column` on */
 typedef struct vk_wide_tile { int first, rows, column, expert; } vk_wide_tile;
+/* tiles of this block: from, from + step, .. of `count`; those of a pair are the same, its blocks take halves of them */
+typedef struct vk_wide_turns { int from, step, count; } vk_wide_turns;
+template <int PAIR> FN vk_wide_turns vk_wide_turns_of(const vk_wide_tiles *all) {
+    vk_wide_turns turns = { (int)BLK / (1 + PAIR), (int)gridDim.x / (1 + PAIR), all->row_tiles * all->column_tiles };
+    return turns;
+}
 /* 0: nothing to do there */
-template <int GROUPS> FN int vk_wide_tile_at(const vk_wide_tiles *all, int index, vk_wide_tile *tile) {
+template <int GROUPS, int PAIR> FN int vk_wide_tile_at(const vk_wide_tiles *all, int index, vk_wide_tile *tile) {
+    int half = PAIR ? (int)vk_pair_rank() * 64 * GROUPS : 0, live;
     tile->expert = 0;
     if (all->tiles) {
         const int32_t *at = all->tiles + 2 * (index / all->column_tiles);
@@ -167,35 +230,45 @@ template <int GROUPS> FN int vk_wide_tile_at(const vk_wide_tiles *all, int index
         tile->rows = all->start[at[0] + 1] - at[1];
         tile->column = index % all->column_tiles * all->columns;
     } else { /* neighbours share columns */
-        tile->first = index % all->row_tiles * (64 * GROUPS);
+        tile->first = index % all->row_tiles * (64 * GROUPS * (1 + PAIR));
         tile->rows = all->rows - tile->first;
         tile->column = index / all->row_tiles * all->columns;
     }
+    live = tile->rows > 0;
+    tile->first += half;
+    tile->rows -= half;
     if (tile->rows > 64 * GROUPS) tile->rows = 64 * GROUPS;
-    return tile->rows > 0;
+    return live;
 }
 /* One slice of B, by TMA. gated: 128 gates, and the ups of the same columns, `gated` rows later */
-FN void vk_wide_bring_b(unsigned char *to, const CUtensorMap *b, const vk_wide_tile *tile, int from, int gated,
-                        uint64_t *full) {
+template <int PAIR> FN void vk_wide_bring_b(unsigned char *to, const CUtensorMap *b, const vk_wide_tile *tile, int from,
+                                            int gated, uint64_t *full) {
+    int second = tile->column + (gated ? gated : 128);
+    if (PAIR) {
+        int rank = (int)vk_pair_rank();
+        vk_bulk_to_both(to + rank * VK_WIDE_B_BYTES / 2, b, from, rank ? second : tile->column, tile->expert, full);
+        return;
+    }
     vk_bulk(to, b, from, tile->column, tile->expert, full);
-    vk_bulk(to + VK_WIDE_B_BYTES / 2, b, from, tile->column + (gated ? gated : 128), tile->expert, full);
+    vk_bulk(to + VK_WIDE_B_BYTES / 2, b, from, second, tile->expert, full);
 }
 /* the producer where A's rows follow each other: one thread */
-template <int GROUPS> FN void vk_wide_bring(vk_ring ring, const vk_wide_tiles *all, const CUtensorMap *a,
-                                            const CUtensorMap *b) {
-    int count = all->row_tiles * all->column_tiles;
+template <int GROUPS, int PAIR> FN void vk_wide_bring(vk_ring ring, const vk_wide_tiles *all, const CUtensorMap *a,
+                                                      const CUtensorMap *b) {
+    vk_wide_turns turns = vk_wide_turns_of<PAIR>(all);
     vk_wide_tile tile;
-    for (int t = (int)BLK; t < count; t += (int)gridDim.x) {
-        int live = vk_wide_tile_at<GROUPS>(all, t, &tile), groups = (tile.rows + 63) / 64;
+    for (int t = turns.from; t < turns.count; t += turns.step) {
+        int live = vk_wide_tile_at<GROUPS, PAIR>(all, t, &tile), groups = tile.rows > 0 ? (tile.rows + 63) / 64 : 0;
         if (!live) continue;
         for (int s = 0; s < all->steps; s++) {
             unsigned char *slice = vk_ring_slice<GROUPS>(&ring);
-            vk_barrier_wait(&ring.empty[ring.stage], ring.phase ^ 1);
+            vk_ring_wait_free<PAIR>(&ring);
             vk_barrier_expect(&ring.full[ring.stage], (unsigned)(groups * VK_WIDE_A_BYTES + VK_WIDE_B_BYTES));
             for (int g = 0; g < groups; g++)
                 vk_bulk(slice + g * VK_WIDE_A_BYTES, a, s * VK_WIDE_DEPTH, tile.first + 64 * g, 0,
                         &ring.full[ring.stage]);
-            vk_wide_bring_b(slice + GROUPS * VK_WIDE_A_BYTES, b, &tile, s * VK_WIDE_DEPTH, 0, &ring.full[ring.stage]);
+            vk_wide_bring_b<PAIR>(slice + GROUPS * VK_WIDE_A_BYTES, b, &tile, s * VK_WIDE_DEPTH, 0,
+                                  &ring.full[ring.stage]);
             vk_ring_next<GROUPS>(&ring);
         }
     }
@@ -215,13 +288,13 @@ template <int GROUPS> FN void vk_wide_copy(const vk_ring *ring, const vk_chosen 
     vk_copy_commit();
 }
 /* the producers where it does: 128 threads. A slice is announced when VK_WIDE_LAG later ones are under way. */
-template <int GROUPS> FN void vk_wide_bring_chosen(vk_ring ring, const vk_wide_tiles *all, const vk_chosen *chosen,
-                                                   const CUtensorMap *b, int gated) {
-    int count = all->row_tiles * all->column_tiles;
+template <int GROUPS, int PAIR> FN void vk_wide_bring_chosen(vk_ring ring, const vk_wide_tiles *all,
+                                                             const vk_chosen *chosen, const CUtensorMap *b, int gated) {
+    vk_wide_turns turns = vk_wide_turns_of<PAIR>(all);
     vk_wide_tile tile;
-    for (int t = (int)BLK; t < count; t += (int)gridDim.x) {
+    for (int t = turns.from; t < turns.count; t += turns.step) {
         vk_ring late = ring;
-        if (!vk_wide_tile_at<GROUPS>(all, t, &tile)) continue;
+        if (!vk_wide_tile_at<GROUPS, PAIR>(all, t, &tile)) continue;
         __syncwarp(); /* nobody of this warp needs the rows before: each warp reads what it writes */
         for (int i = TID & 31; i < 16 * GROUPS; i += 32) {
             int row = (TID >> 5) * 4 + (i & 3) + 16 * (i >> 2);
@@ -230,11 +303,11 @@ template <int GROUPS> FN void vk_wide_bring_chosen(vk_ring ring, const vk_wide_t
         __syncwarp();
         for (int s = 0; s < all->steps + VK_WIDE_LAG; s++) {
             if (s < all->steps) {
-                vk_barrier_wait(&ring.empty[ring.stage], ring.phase ^ 1);
+                vk_ring_wait_free<PAIR>(&ring);
                 if (TID == 0) {
                     vk_barrier_expect(&ring.full[ring.stage], VK_WIDE_B_BYTES);
-                    vk_wide_bring_b(vk_ring_slice<GROUPS>(&ring) + GROUPS * VK_WIDE_A_BYTES, b, &tile,
-                                    s * VK_WIDE_DEPTH, gated, &ring.full[ring.stage]);
+                    vk_wide_bring_b<PAIR>(vk_ring_slice<GROUPS>(&ring) + GROUPS * VK_WIDE_A_BYTES, b, &tile,
+                                          s * VK_WIDE_DEPTH, gated, &ring.full[ring.stage]);
                 }
                 vk_wide_copy<GROUPS>(&ring, chosen, tile.rows, s * VK_WIDE_DEPTH);
                 vk_ring_next<GROUPS>(&ring);
@@ -248,15 +321,15 @@ template <int GROUPS> FN void vk_wide_bring_chosen(vk_ring ring, const vk_wide_t
     }
 }
 /* a group without rows keeps the ring going */
-template <int GROUPS> FN void vk_wide_pass(vk_ring *ring, int steps) {
+template <int GROUPS, int PAIR> FN void vk_wide_pass(vk_ring *ring, int steps) {
     for (int s = 0; s < steps; s++) {
         vk_barrier_wait(&ring->full[ring->stage], ring->phase);
-        if (LANE0) vk_barrier_arrive(&ring->empty[ring->stage]);
+        vk_ring_free<PAIR>(ring, ring->stage);
         vk_ring_next<GROUPS>(ring);
     }
 }
 /* A warpgroup's sums of a tile; group: its number. Nothing but wgmma touches them in the loop. */
-template <int GROUPS> FN void vk_wide_sums(vk_ring *ring, int steps, int group, float (*sums)[4]) {
+template <int GROUPS, int PAIR> FN void vk_wide_sums(vk_ring *ring, int steps, int group, float (*sums)[4]) {
     int before = -1;
     VK_UNROLL for (int i = 0; i < VK_WIDE_COLUMNS / 8; i++) sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0.0f;
     for (int s = 0; s < steps; s++) {
@@ -268,12 +341,12 @@ template <int GROUPS> FN void vk_wide_sums(vk_ring *ring, int steps, int group, 
         VK_UNROLL for (int k = 0; k < VK_WIDE_DEPTH / 16; k++) vk_wgmma(sums, a + 2 * k, b + 2 * k, 1);
         vk_wgmma_commit();
         vk_wgmma_wait(1); /* the slice before is read */
-        if (before >= 0 && LANE0) vk_barrier_arrive(&ring->empty[before]);
+        if (before >= 0) vk_ring_free<PAIR>(ring, before);
         before = ring->stage;
         vk_ring_next<GROUPS>(ring);
     }
     vk_wgmma_wait(0);
-    if (LANE0) vk_barrier_arrive(&ring->empty[before]);
+    vk_ring_free<PAIR>(ring, before);
 }
 /* Two neighbours of a row, in-type or f32. CHECKED 0: both columns are there, and lie on one vector. */
 template <int CHECKED>
@@ -342,25 +415,32 @@ FN void vk_wide_linear_store(const vk_wide_linear *to, const vk_wide_tile *tile,
     default: vk_wide_linear_rows<-1, 0>(to, tile, group, sums); break;
     }
 }
-template <int GROUPS> FN void vk_wide_linear_block(const vk_wide_tiles *all, const CUtensorMap *a, const CUtensorMap *b,
-                                                   const vk_wide_linear *to) {
+/* the multiplying warpgroups' way through the tiles: `store` is what becomes of a tile's sums */
+#define VK_WIDE_MULTIPLY(store) \
+    do { \
+        vk_wide_turns turns = vk_wide_turns_of<PAIR>(all); \
+        for (int t = turns.from; t < turns.count; t += turns.step) { \
+            float sums[VK_WIDE_COLUMNS / 8][4]; \
+            if (!vk_wide_tile_at<GROUPS, PAIR>(all, t, &tile)) continue; \
+            if (tile.rows <= group * 64) { vk_wide_pass<GROUPS, PAIR>(&ring, all->steps); continue; } \
+            vk_wide_sums<GROUPS, PAIR>(&ring, all->steps, group, sums); \
+            store; \
+        } \
+    } while (0)
+template <int GROUPS, int PAIR> FN void vk_wide_linear_block(const vk_wide_tiles *all, const CUtensorMap *a,
+                                                             const CUtensorMap *b, const vk_wide_linear *to) {
     CUDA_DYNAMIC_SHARED(unsigned char, shared);
-    vk_ring ring = vk_ring_new<GROUPS>(shared, 0);
+    vk_ring ring = vk_ring_new<GROUPS, PAIR>(shared, 0);
     int group = __shfl_sync(~0u, TID / VK_WIDE_GROUP, 0) - 1;
     vk_wide_tile tile;
     if (group < 0) {
         VK_FEWER_REGISTERS(32);
-        if (TID == 0) vk_wide_bring<GROUPS>(ring, all, a, b);
-        return;
+        if (TID == 0) vk_wide_bring<GROUPS, PAIR>(ring, all, a, b);
+    } else {
+        VK_MORE_REGISTERS(232);
+        VK_WIDE_MULTIPLY(vk_wide_linear_store(to, &tile, group, sums));
     }
-    VK_MORE_REGISTERS(232);
-    for (int t = (int)BLK; t < all->row_tiles * all->column_tiles; t += (int)gridDim.x) {
-        float sums[VK_WIDE_COLUMNS / 8][4];
-        if (!vk_wide_tile_at<GROUPS>(all, t, &tile)) continue;
-        if (tile.rows <= group * 64) { vk_wide_pass<GROUPS>(&ring, all->steps); continue; }
-        vk_wide_sums<GROUPS>(&ring, all->steps, group, sums);
-        vk_wide_linear_store(to, &tile, group, sums);
-    }
+    if (PAIR) vk_pair_meet();
 }
 /* hidden bf16 [pairs, ldy] = silu(gate) * up */
 template <int CHECKED>
@@ -377,26 +457,22 @@ FN void vk_wide_gate_up_store(const vk_wide_linear *to, const vk_wide_tile *tile
         }
     }
 }
-template <int GROUPS> FN void vk_wide_gate_up_block(const vk_wide_tiles *all, const vk_chosen *chosen,
-                                                    const CUtensorMap *b, const vk_wide_linear *to) {
+template <int GROUPS, int PAIR> FN void vk_wide_gate_up_block(const vk_wide_tiles *all, const vk_chosen *chosen,
+                                                              const CUtensorMap *b, const vk_wide_linear *to) {
     CUDA_DYNAMIC_SHARED(unsigned char, shared);
-    vk_ring ring = vk_ring_new<GROUPS>(shared, 1);
+    vk_ring ring = vk_ring_new<GROUPS, PAIR>(shared, 1);
     int group = __shfl_sync(~0u, TID / VK_WIDE_GROUP, 0) - 1;
     vk_wide_tile tile;
     if (group < 0) {
         VK_FEWER_REGISTERS(40);
-        vk_wide_bring_chosen<GROUPS>(ring, all, chosen, b, to->n);
-        return;
+        vk_wide_bring_chosen<GROUPS, PAIR>(ring, all, chosen, b, to->n);
+    } else {
+        VK_MORE_REGISTERS(232);
+        VK_WIDE_MULTIPLY(if (vk_wide_is_whole(to, tile.column, VK_WIDE_COLUMNS / 2))
+                             vk_wide_gate_up_store<0>(to, &tile, group, sums);
+                         else vk_wide_gate_up_store<1>(to, &tile, group, sums));
     }
-    VK_MORE_REGISTERS(232);
-    for (int t = (int)BLK; t < all->row_tiles * all->column_tiles; t += (int)gridDim.x) {
-        float sums[VK_WIDE_COLUMNS / 8][4];
-        if (!vk_wide_tile_at<GROUPS>(all, t, &tile)) continue;
-        if (tile.rows <= group * 64) { vk_wide_pass<GROUPS>(&ring, all->steps); continue; }
-        vk_wide_sums<GROUPS>(&ring, all->steps, group, sums);
-        if (vk_wide_is_whole(to, tile.column, VK_WIDE_COLUMNS / 2)) vk_wide_gate_up_store<0>(to, &tile, group, sums);
-        else vk_wide_gate_up_store<1>(to, &tile, group, sums);
-    }
+    if (PAIR) vk_pair_meet();
 }
 /* y bf16 [pairs, ldy] = share[list[row]] * sums */
 template <int CHECKED>
@@ -415,27 +491,23 @@ FN void vk_wide_down_store(const vk_wide_linear *to, const vk_wide_tile *tile, c
         }
     }
 }
-template <int GROUPS> FN void vk_wide_down_block(const vk_wide_tiles *all, const CUtensorMap *a, const CUtensorMap *b,
-                                                 const vk_wide_linear *to, const int32_t *list, const float *share) {
+template <int GROUPS, int PAIR> FN void vk_wide_down_block(const vk_wide_tiles *all, const CUtensorMap *a,
+                                                           const CUtensorMap *b, const vk_wide_linear *to,
+                                                           const int32_t *list, const float *share) {
     CUDA_DYNAMIC_SHARED(unsigned char, shared);
-    vk_ring ring = vk_ring_new<GROUPS>(shared, 0);
+    vk_ring ring = vk_ring_new<GROUPS, PAIR>(shared, 0);
     int group = __shfl_sync(~0u, TID / VK_WIDE_GROUP, 0) - 1;
     vk_wide_tile tile;
     if (group < 0) {
         VK_FEWER_REGISTERS(32);
-        if (TID == 0) vk_wide_bring<GROUPS>(ring, all, a, b);
-        return;
+        if (TID == 0) vk_wide_bring<GROUPS, PAIR>(ring, all, a, b);
+    } else {
+        VK_MORE_REGISTERS(232);
+        VK_WIDE_MULTIPLY(if (vk_wide_is_whole(to, tile.column, VK_WIDE_COLUMNS))
+                             vk_wide_down_store<0>(to, &tile, list, share, group, sums);
+                         else vk_wide_down_store<1>(to, &tile, list, share, group, sums));
     }
-    VK_MORE_REGISTERS(232);
-    for (int t = (int)BLK; t < all->row_tiles * all->column_tiles; t += (int)gridDim.x) {
-        float sums[VK_WIDE_COLUMNS / 8][4];
-        if (!vk_wide_tile_at<GROUPS>(all, t, &tile)) continue;
-        if (tile.rows <= group * 64) { vk_wide_pass<GROUPS>(&ring, all->steps); continue; }
-        vk_wide_sums<GROUPS>(&ring, all->steps, group, sums);
-        if (vk_wide_is_whole(to, tile.column, VK_WIDE_COLUMNS))
-            vk_wide_down_store<0>(to, &tile, list, share, group, sums);
-        else vk_wide_down_store<1>(to, &tile, list, share, group, sums);
-    }
+    if (PAIR) vk_pair_meet();
 }
 #define VK_WIDE_BODY(call) call
 #else
@@ -445,25 +517,29 @@ template <int GROUPS> FN void vk_wide_down_block(const vk_wide_tiles *all, const
 /* Tiles of 64 rows, of linears that would leave multiprocessors without work, and of 128. 192 would take 128 sums of
  * each of 512 threads, more registers than a kernel of so many threads is compiled with. */
 #define VK_WIDE_MAP const __grid_constant__ CUtensorMap
-KERNEL_OF(2 * VK_WIDE_GROUP, 1, k_linear_wgmma64, const vk_wide_tiles all, VK_WIDE_MAP a, VK_WIDE_MAP b,
-          const vk_wide_linear to) {
-    (void)a;
-    VK_WIDE_BODY(vk_wide_linear_block<1>(&all, &a, &b, &to));
-}
-KERNEL_OF(3 * VK_WIDE_GROUP, 1, k_linear_wgmma128, const vk_wide_tiles all, VK_WIDE_MAP a, VK_WIDE_MAP b,
-          const vk_wide_linear to) {
-    (void)a;
-    VK_WIDE_BODY(vk_wide_linear_block<2>(&all, &a, &b, &to));
-}
-KERNEL_OF(3 * VK_WIDE_GROUP, 1, k_gate_up_wgmma128, const vk_wide_tiles all, const vk_chosen chosen, VK_WIDE_MAP b,
-          const vk_wide_linear to) {
-    (void)chosen;
-    VK_WIDE_BODY(vk_wide_gate_up_block<2>(&all, &chosen, &b, &to));
-}
-KERNEL_OF(3 * VK_WIDE_GROUP, 1, k_down_wgmma128, const vk_wide_tiles all, VK_WIDE_MAP a, VK_WIDE_MAP b,
-          const vk_wide_linear to, const int32_t *list, const float *share) {
-    (void)a;
-    (void)list;
-    (void)share;
-    VK_WIDE_BODY(vk_wide_down_block<2>(&all, &a, &b, &to, list, share));
-}
+#define VK_WIDE_LINEAR(kernel, name, threads, groups, pair) \
+    kernel(threads, 1, name, const vk_wide_tiles all, VK_WIDE_MAP a, VK_WIDE_MAP b, const vk_wide_linear to) { \
+        (void)a; \
+        VK_WIDE_BODY((vk_wide_linear_block<groups, pair>(&all, &a, &b, &to))); \
+    }
+#define VK_WIDE_GATE_UP(kernel, name, pair) \
+    kernel(3 * VK_WIDE_GROUP, 1, name, const vk_wide_tiles all, const vk_chosen chosen, VK_WIDE_MAP b, \
+           const vk_wide_linear to) { \
+        (void)chosen; \
+        VK_WIDE_BODY((vk_wide_gate_up_block<2, pair>(&all, &chosen, &b, &to))); \
+    }
+#define VK_WIDE_DOWN(kernel, name, pair) \
+    kernel(3 * VK_WIDE_GROUP, 1, name, const vk_wide_tiles all, VK_WIDE_MAP a, VK_WIDE_MAP b, const vk_wide_linear to, \
+           const int32_t *list, const float *share) { \
+        (void)a; \
+        (void)list; \
+        (void)share; \
+        VK_WIDE_BODY((vk_wide_down_block<2, pair>(&all, &a, &b, &to, list, share))); \
+    }
+VK_WIDE_LINEAR(KERNEL_OF, k_linear_wgmma64, 2 * VK_WIDE_GROUP, 1, 0)
+VK_WIDE_LINEAR(KERNEL_OF, k_linear_wgmma128, 3 * VK_WIDE_GROUP, 2, 0)
+VK_WIDE_LINEAR(KERNEL_OF_PAIRS, k_linear_wgmma_pair, 3 * VK_WIDE_GROUP, 2, 1)
+VK_WIDE_GATE_UP(KERNEL_OF, k_gate_up_wgmma128, 0)
+VK_WIDE_GATE_UP(KERNEL_OF_PAIRS, k_gate_up_wgmma_pair, 1)
+VK_WIDE_DOWN(KERNEL_OF, k_down_wgmma128, 0)
+VK_WIDE_DOWN(KERNEL_OF_PAIRS, k_down_wgmma_pair, 1)

@@ -31,26 +31,49 @@ static int vk_wide_map(const vk_cuda *cuda, CUtensorMap *map, const void *from, 
 }
 /* what TMA can read: 16-byte places and rows */
 static int vk_wide_fits(const void *from, int64_t stride) { return !((size_t)from & 15) && !(stride & 7); }
-/* Which tiles take less time. A slice of 64 rows takes 512 cycles of the tensor cores, one of B and A arrives at 48
- * bytes a cycle; the last round of blocks counts as a whole one. */
+/* Which tiles take less time: of how many 64 rows, 4 for those of a pair. A slice of 64 rows takes 512 cycles of the
+ * tensor cores, one of B and A arrives at 31 bytes a cycle, and half of B for each of a pair; the last round of blocks
+ * counts as a whole one. */
 static int vk_wide_groups(const vk_cuda *cuda, int rows, int n) {
-    int64_t columns = (n + VK_WIDE_COLUMNS - 1) / VK_WIDE_COLUMNS, cost[2];
-    for (int groups = 1; groups <= 2; groups++) {
-        int64_t tiles = (rows + 64 * groups - 1) / (64 * groups) * columns, bytes = VK_WIDE_STAGE_BYTES(groups) / 48;
-        cost[groups - 1] = (tiles + cuda->multiprocessors - 1) / cuda->multiprocessors * bytes;
+    static const struct { int groups, tensor, bytes; } kind[3] = {
+        { 1, 512, VK_WIDE_STAGE_BYTES(1) }, { 2, 1024, VK_WIDE_STAGE_BYTES(2) },
+        { 4, 1024, VK_WIDE_STAGE_BYTES(2) - VK_WIDE_B_BYTES / 2 }
+    };
+    int64_t columns = (n + VK_WIDE_COLUMNS - 1) / VK_WIDE_COLUMNS, least = INT64_MAX;
+    int best = 1;
+    for (int i = 0; i < (cuda->pairs ? 3 : 2); i++) {
+        int64_t tiles = (rows + 64 * kind[i].groups - 1) / (64 * kind[i].groups) * columns,
+                at_once = i < 2 ? cuda->multiprocessors : cuda->pairs,
+                slice = kind[i].bytes / 31 > kind[i].tensor ? kind[i].bytes / 31 : kind[i].tensor,
+                cost = (tiles + at_once - 1) / at_once * slice;
+        if (cost > least) continue;
+        least = cost;
+        best = kind[i].groups;
     }
-    return cost[0] < cost[1] ? 1 : 2;
+    return best;
 }
-static int vk_wide_grid(const vk_cuda *cuda, const vk_wide_tiles *all) {
-    int64_t tiles = (int64_t)all->row_tiles * all->column_tiles;
-    return (int)(tiles < cuda->multiprocessors ? tiles : cuda->multiprocessors);
+static int vk_wide_grid(const vk_cuda *cuda, const vk_wide_tiles *all, int pair) {
+    int64_t tiles = (int64_t)all->row_tiles * all->column_tiles, most = pair ? cuda->pairs : cuda->multiprocessors;
+    return (int)(tiles < most ? tiles : most) * (1 + pair);
+}
+/* what both products of the experts need */
+static int vk_wide_takes_experts(const vk_cuda *cuda, const vk_experts_job *job) {
+    const vk_linear *up = job->gate_up, *down = job->down;
+    return cuda->encode && !up->bits && vk_wide_fits(job->x, job->ldx) && vk_wide_fits(job->hidden, down->k_padded)
+           && vk_wide_fits(up->weights, up->k_padded) && vk_wide_fits(down->weights, down->k_padded)
+           && (job->experts < 2 || !((job->gate_up_stride | job->down_stride) & 15));
+}
+/* Pairs take two tiles for each expert where one may do: less time where a third of the experts has more rows than one
+ * tile, that is from 124 rows an expert on. */
+static int vk_wide_takes_pairs(const vk_cuda *cuda, const vk_experts_job *job) {
+    return cuda->pairs && job->pairs >= 124 * (int64_t)job->experts && vk_wide_takes_experts(cuda, job);
 }
 /* y = epilogue(x W^T + bias) in one launch; 0: not here. Only where asked for: by counts cuBLAS takes less
  * (tests/bench/results/gpu-predictions.md) */
 static int vk_wide_linear_send(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m,
                                const vk_linear *linear, vk_epilogue epilogue) {
     vk_cuda *cuda = vk_cuda_of(queue);
-    int wide = epilogue == VK_STORE_F32 || epilogue == VK_ADD_F32, groups, grid;
+    int wide = epilogue == VK_STORE_F32 || epilogue == VK_ADD_F32, groups, pair, grid;
     int64_t results = (int64_t)m * linear->n, element = wide ? 4 : 2,
             flops = 2 * results * linear->k
                     + ((linear->bias != NULL) + (epilogue == VK_ADD_F32) + vk_gelu_flops(epilogue)) * results,
@@ -63,15 +86,18 @@ static int vk_wide_linear_send(vk_queue *queue, void *y, int ldy, const void *x,
         || !vk_wide_fits(linear->weights, linear->k_padded) || ((size_t)y & 7))
         return 0;
     groups = vk_wide_groups(cuda, m, linear->n);
+    pair = groups == 4;
     all.row_tiles = (m + 64 * groups - 1) / (64 * groups);
     all.column_tiles = (linear->n + VK_WIDE_COLUMNS - 1) / VK_WIDE_COLUMNS;
     all.steps = (linear->k_padded + VK_WIDE_DEPTH - 1) / VK_WIDE_DEPTH;
     if (!vk_wide_map(cuda, &a, x, linear->k_padded, m, ldx, 1, 0, 64)
         || !vk_wide_map(cuda, &b, linear->weights, linear->k_padded, linear->n, linear->k_padded, 1, 0, 128))
         return 0;
-    grid = vk_wide_grid(cuda, &all);
+    grid = vk_wide_grid(cuda, &all, pair);
     vk_shape(queue, m, linear->n, linear->k, 0);
-    if (groups == 1)
+    if (pair)
+        LAUNCH_PAIRS(k_linear_wgmma_pair, grid, 3 * VK_WIDE_GROUP, VK_WIDE_BYTES(2), flops, bytes, all, a, b, to);
+    else if (groups == 1)
         LAUNCH_SHARED(k_linear_wgmma64, grid, 2 * VK_WIDE_GROUP, VK_WIDE_BYTES(1), flops, bytes, all, a, b, to);
     else LAUNCH_SHARED(k_linear_wgmma128, grid, 3 * VK_WIDE_GROUP, VK_WIDE_BYTES(2), flops, bytes, all, a, b, to);
     return 1;
@@ -81,24 +107,30 @@ static int vk_wide_experts_send(vk_queue *queue, const vk_experts_job *job, cons
                                 const int64_t bytes[2]) {
     vk_cuda *cuda = vk_cuda_of(queue);
     const vk_linear *up = job->gate_up, *down = job->down;
-    int expert_dim = up->n / 2, row_tiles = job->pairs / VK_GROUP_ROWS + job->experts;
+    int expert_dim = up->n / 2, row_tiles = job->pairs / job->tile_rows + job->experts,
+        pair = job->tile_rows == 2 * VK_GROUP_ROWS;
     vk_wide_tiles all = { job->tiles, job->start, row_tiles, (expert_dim + 127) / 128, job->pairs, 128,
                           (up->k_padded + VK_WIDE_DEPTH - 1) / VK_WIDE_DEPTH };
     vk_chosen chosen = { (const uint16_t *)job->x, job->list, job->ldx, job->top_k, up->k_padded };
     vk_wide_linear to = { job->hidden, NULL, down->k_padded, expert_dim, VK_STORE };
     CUtensorMap rows, gate_up, columns;
-    if (!cuda->encode || !vk_wide_fits(job->x, job->ldx) || !vk_wide_fits(job->hidden, down->k_padded)
-        || !vk_wide_fits(up->weights, up->k_padded) || !vk_wide_fits(down->weights, down->k_padded)
-        || (job->experts > 1 && ((job->gate_up_stride | job->down_stride) & 15))
-        || !vk_wide_map(cuda, &gate_up, up->weights, up->k_padded, up->n, up->k_padded, job->experts,
+    if (!vk_wide_takes_experts(cuda, job)) return 0;
+    if (!vk_wide_map(cuda, &gate_up, up->weights, up->k_padded, up->n, up->k_padded, job->experts,
                         job->gate_up_stride, 128)
         || !vk_wide_map(cuda, &columns, down->weights, down->k_padded, down->n, down->k_padded, job->experts,
                         job->down_stride, 128)
-        || !vk_wide_map(cuda, &rows, job->hidden, down->k_padded, job->pairs, down->k_padded, 1, 0, 64))
-        return 0;
+        || !vk_wide_map(cuda, &rows, job->hidden, down->k_padded, job->pairs, down->k_padded, 1, 0, 64)) {
+        /* tiles of pairs are none of the kernels that would do without */
+        if (pair) vk_cuda_check(queue, cudaErrorInvalidValue, "cuTensorMapEncodeTiled", VK_HERE);
+        return pair;
+    }
     vk_shape(queue, job->pairs, up->n, up->k, job->pairs < job->experts ? job->pairs : job->experts);
-    LAUNCH_SHARED(k_gate_up_wgmma128, vk_wide_grid(cuda, &all), 3 * VK_WIDE_GROUP, VK_WIDE_BYTES(2), flops[0],
-                  bytes[0], all, chosen, gate_up, to);
+    if (pair)
+        LAUNCH_PAIRS(k_gate_up_wgmma_pair, vk_wide_grid(cuda, &all, 1), 3 * VK_WIDE_GROUP, VK_WIDE_BYTES(2), flops[0],
+                     bytes[0], all, chosen, gate_up, to);
+    else
+        LAUNCH_SHARED(k_gate_up_wgmma128, vk_wide_grid(cuda, &all, 0), 3 * VK_WIDE_GROUP, VK_WIDE_BYTES(2), flops[0],
+                      bytes[0], all, chosen, gate_up, to);
     all.column_tiles = (down->n + VK_WIDE_COLUMNS - 1) / VK_WIDE_COLUMNS;
     all.columns = VK_WIDE_COLUMNS;
     all.steps = (down->k_padded + VK_WIDE_DEPTH - 1) / VK_WIDE_DEPTH;
@@ -106,19 +138,57 @@ static int vk_wide_experts_send(vk_queue *queue, const vk_experts_job *job, cons
     to.ldy = job->ldy;
     to.n = down->n;
     vk_shape(queue, job->pairs, down->n, down->k, job->pairs < job->experts ? job->pairs : job->experts);
-    LAUNCH_SHARED(k_down_wgmma128, vk_wide_grid(cuda, &all), 3 * VK_WIDE_GROUP, VK_WIDE_BYTES(2), flops[1], bytes[1],
-                  all, rows, columns, to, job->list, job->weight);
+    if (pair)
+        LAUNCH_PAIRS(k_down_wgmma_pair, vk_wide_grid(cuda, &all, 1), 3 * VK_WIDE_GROUP, VK_WIDE_BYTES(2), flops[1],
+                     bytes[1], all, rows, columns, to, job->list, job->weight);
+    else
+        LAUNCH_SHARED(k_down_wgmma128, vk_wide_grid(cuda, &all, 0), 3 * VK_WIDE_GROUP, VK_WIDE_BYTES(2), flops[1],
+                      bytes[1], all, rows, columns, to, job->list, job->weight);
     return 1;
 }
-/* on Hopper, where this build has its code */
-static void vk_wide_open(vk_queue *queue, const vp_device_info *info) {
+#ifdef CUDA_ON_CPU
+#define vk_max_pairs cuda_on_cpu_max_pairs
+#else
+template <class... P>
+static cudaError_t vk_max_pairs(int *count, void (*kernel)(P...), int threads, size_t shared_bytes) {
+    cudaLaunchConfig_t config = {};
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim.x = 2;
+    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+    config.gridDim = dim3(2);
+    config.blockDim = dim3((unsigned)threads);
+    config.dynamicSmemBytes = shared_bytes;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    return cudaOccupancyMaxActiveClusters(count, kernel, &config);
+}
+#endif
+/* How many pairs the device holds at once. Half as many as it has multiprocessors, fewer where a group of these, which a
+ * pair may not leave, has an odd number of them; more pairs than that would wait until the first ones have ended. */
+static int vk_wide_pairs(void) {
+    int count = 0;
+    if (cudaFuncSetAttribute(k_gate_up_wgmma_pair, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES(2))
+            == cudaSuccess
+        && vk_max_pairs(&count, k_gate_up_wgmma_pair, 3 * VK_WIDE_GROUP, VK_WIDE_BYTES(2)) == cudaSuccess)
+        return count;
+    cudaGetLastError(); /* as in vk_cuda_check */
+    return 0;
+}
+/* on Hopper, where this build has its code; clusters: whether pairs are asked for */
+static void vk_wide_open(vk_queue *queue, const vp_device_info *info, int clusters) {
     vk_cuda *cuda = vk_cuda_of(queue);
     cuda->multiprocessors = info->multiprocessor_count;
 #ifdef VLMPROF_SM_90A
-    if (info->compute_major != 9 || info->compute_minor != 0) return;
-    cuda->encode = vk_wide_encoder();
-    if (!cuda->encode) vk_note(queue, "products go without wgmma: the driver has no cuTensorMapEncodeTiled");
+    if (info->compute_major == 9 && info->compute_minor == 0) {
+        cuda->encode = vk_wide_encoder();
+        if (!cuda->encode) vk_note(queue, "products go without wgmma: the driver has no cuTensorMapEncodeTiled");
+        if (cuda->encode && clusters) cuda->pairs = vk_wide_pairs();
+    }
 #endif
+    if (!clusters || cuda->pairs) return;
+    vk_note(queue, cuda->encode ? "products go without clusters: the device has no room for two blocks that share memory"
+                                : "products go without clusters: they need compute capability 9.0");
 }
 static void vk_wide_use(vk_queue *queue) {
     if (!vk_cuda_of(queue)->encode) return;
@@ -126,4 +196,7 @@ static void vk_wide_use(vk_queue *queue) {
     VK_TRY(cudaFuncSetAttribute(k_linear_wgmma128, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES(2)));
     VK_TRY(cudaFuncSetAttribute(k_gate_up_wgmma128, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES(2)));
     VK_TRY(cudaFuncSetAttribute(k_down_wgmma128, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES(2)));
+    if (!vk_cuda_of(queue)->pairs) return; /* that of gate_up: vk_wide_pairs */
+    VK_TRY(cudaFuncSetAttribute(k_linear_wgmma_pair, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES(2)));
+    VK_TRY(cudaFuncSetAttribute(k_down_wgmma_pair, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES(2)));
 }

@@ -30,7 +30,7 @@
  * no time, but reading VK_HOST_CLOCK takes 400 ns.
  *
  * Programmatic dependent launches (CUDA_LAUNCH_DEPENDENT, capability 9.0): dependent_on_cpu.h. Cooperative launches
- * (CUDA_LAUNCH_COOPERATIVE), whose blocks run at once: cooperative_on_cpu.h.
+ * (CUDA_LAUNCH_COOPERATIVE), whose blocks run at once: cooperative_on_cpu.h. CUDA_LAUNCH_PAIRS: clusters_on_cpu.h.
  *
  * Environment, read at first use and by cuda_on_cpu_reset:
  *   CUDA_ON_CPU_SEED=N          schedule of threads and streams (default 1)
@@ -47,6 +47,7 @@
  *   CUDA_ON_CPU_CAPABILITY=8.0  9.0 has wgmma, TMA and mbarriers; below 8.0 launches give cudaErrorNoKernelImageForDevice
  *   CUDA_ON_CPU_MULTIPROCESSORS=8
  *   CUDA_ON_CPU_COOPERATIVE=0   no cooperative launches (default 1)
+ *   CUDA_ON_CPU_CLUSTERS=N      clusters of two blocks that are there at once (default: a block of them fills a multiprocessor)
  *   CUDA_ON_CPU_PLANT=FAULT:N   a mistake in what the blocks of cooperative launches do behind their N-th release, from 1: release (that one orders
  *                               nothing), acquire (they acquire nothing), wait (they do not wait), phase (they wait for the phase before)
  *   CUDA_ON_CPU_MEMORY=BYTES    device memory (default 16 GiB)
@@ -125,6 +126,7 @@
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 #define __align__(n) __attribute__((aligned(n)))
 /* One block runs at a time. The section's bounds let each block start with NaN; `used`: what never writes it may not take it for 0. */
 #define __shared__ static __attribute__((used, section("cuda_shared")))
@@ -134,6 +136,8 @@
 #define CUDA_LAUNCH_DEPENDENT(kernel, ...) (cuda_on_cpu::dependent.next = true, cuda_on_cpu::launch(#kernel, kernel, __VA_ARGS__))
 /* all blocks of the grid at once (cudaLaunchCooperativeKernel) */
 #define CUDA_LAUNCH_COOPERATIVE(kernel, ...) (cuda_on_cpu::cooperative.next = true, cuda_on_cpu::launch(#kernel, kernel, __VA_ARGS__))
+/* of a kernel with __cluster_dims__(2, 1, 1): pairs of blocks at once */
+#define CUDA_LAUNCH_PAIRS(kernel, ...) (cuda_on_cpu::cluster.next = true, cuda_on_cpu::launch(#kernel, kernel, __VA_ARGS__))
 #define VK_HOST_CLOCK() cuda_on_cpu_host_clock()
 #define CUDART_VERSION 13000
 #define CUDART_INF_F __builtin_inff()
@@ -175,6 +179,7 @@ inline float4 make_float4(float x, float y, float z, float w) { return float4{x,
     X(cudaErrorLaunchTimeout, 702, "the launch timed out and was terminated") X(cudaErrorAssert, 710, "device-side assert triggered") \
     X(cudaErrorMisalignedAddress, 716, "misaligned address") X(cudaErrorLaunchFailure, 719, "unspecified launch failure") \
     X(cudaErrorCooperativeLaunchTooLarge, 720, "too many blocks in cooperative launch") \
+    X(cudaErrorInvalidClusterSize, 912, "misconfiguration of cluster size") \
     X(cudaErrorNotPermitted, 800, "operation not permitted") X(cudaErrorNotSupported, 801, "operation not supported") \
     X(cudaErrorSystemDriverMismatch, 803, "system has unsupported display driver / cuda driver combination") \
     X(cudaErrorStreamCaptureUnsupported, 900, "operation not permitted when stream is capturing") \
@@ -283,7 +288,7 @@ inline const char *const call_names[CALLS] = { "alloc", "host", "launch", "copy"
 
 struct Memory { size_t bytes; unsigned char *pages, *end; bool live, device, mapped; }; /* pages..end: what is mapped, page by page, the bytes at its end */
 struct Range { unsigned char *from; size_t bytes; };
-struct Settings { uint64_t seed, memory, host_fast, load_ns; int devices, driver, major, minor, multiprocessors, cooperative; unsigned long long throttle;
+struct Settings { uint64_t seed, memory, host_fast, load_ns; int devices, driver, major, minor, multiprocessors, cooperative, clusters; unsigned long long throttle;
                   unsigned planted_at; std::string no_cublas, nvml, cupti, report, planted; };
 
 struct Work { /* what an operation does when it runs */
@@ -432,6 +437,8 @@ inline bool set(const char *name, const char *value) {
         return !value || (s.planted_at && (s.planted == "release" || s.planted == "acquire" || s.planted == "wait" || s.planted == "phase"));
     } else if (n == "COOPERATIVE") {
         s.cooperative = value ? atoi(value) : 1;
+    } else if (n == "CLUSTERS") {
+        s.clusters = value ? atoi(value) : -1;
     } else if (n == "MULTIPROCESSORS") {
         s.multiprocessors = value ? atoi(value) : 8;
         return s.multiprocessors > 0;
@@ -452,7 +459,7 @@ inline bool set(const char *name, const char *value) {
 }
 inline void read_environment() {
     for (const char *name : { "SEED", "DEVICES", "DRIVER", "MEMORY", "LOAD", "HOST_FAST", "CUBLAS", "NVML", "CUPTI",
-                              "THROTTLE", "REPORT", "CAPABILITY", "MULTIPROCESSORS", "COOPERATIVE", "PLANT", "FAIL" }) {
+                              "THROTTLE", "REPORT", "CAPABILITY", "MULTIPROCESSORS", "COOPERATIVE", "CLUSTERS", "PLANT", "FAIL" }) {
         const char *value = getenv((std::string("CUDA_ON_CPU_") + name).c_str());
         if (!set(name, value && *value ? value : nullptr)) fail("CUDA_ON_CPU_%s=%s makes no sense", name, value);
     }
@@ -695,7 +702,7 @@ struct Meeting { const char *name; void (*finish)(Warp &, uint32_t group); }; /*
 struct Product { uint64_t a, b; int group; bool onto; }; /* a wgmma under way */
 struct Warp {
     uint32_t alive, ready, fresh, waiting, at_barrier; /* lanes: not ended; able to go on; not begun; in a warp operation; at the barrier */
-    uint32_t at_mbarrier, at_grid, at_poll; /* at_grid: at griddepcontrol.wait; at_poll: in cuda_on_cpu_load */
+    uint32_t at_mbarrier, at_grid, at_poll, at_cluster; /* at_grid: at griddepcontrol.wait; at_poll: in cuda_on_cpu_load; at_cluster: at the cluster's barrier */
     std::vector<Product> products; /* wgmma: in order; sums: of all lanes while some are under way */
     std::vector<float> sums;
     float *sums_of[32];
@@ -710,7 +717,7 @@ struct Warp {
 struct Block {
     uint3 index;
     dim3 dim, grid;
-    unsigned threads, warps, alive, arrived;
+    unsigned threads, warps, alive, arrived, cluster_arrived;
     uint32_t ready_warps;
     unsigned step; /* to the next lane: 1, or 31 for backwards */
     const char *site_file;
@@ -959,6 +966,10 @@ inline void thread_loop() {
             fail("deadlock: waits for phase %u of the mbarrier at byte %td of shared memory", lanes[i].parity,
                  (const unsigned char *)lanes[i].barrier - block.shared);
         }
+        if (w.at_cluster >> n & 1) {
+            running.lane = &lanes[i];
+            fail("deadlock: %u threads of the block wait at the cluster's barrier", block.cluster_arrived);
+        }
         if (!(w.waiting >> n & 1)) continue;
         running.lane = &lanes[i];
         fail("deadlock: %s waits for lanes %08x%s", w.meeting[n]->name, w.mask[n] & w.alive & ~w.waiting, w.at_barrier ? " that wait at a barrier" : "");
@@ -1019,6 +1030,7 @@ inline void change_mbarrier(uint64_t *b, unsigned arrivals, int64_t bytes) {
 }
 /* where byte `offset` of a tile whose rows have 128 bytes lies: bits 4-6 of the address exchanged by its bits 7-9 */
 inline size_t swizzled(size_t address) { return address ^ ((address >> 7 & 7) << 4); }
+inline size_t bytes_of(const Bulk &b) { return (size_t)2 * b.map.box[0] * b.map.box[1] * b.map.box[2]; }
 inline void deliver(size_t index) {
     Bulk b = bulk[index];
     const TensorMap &m = b.map;
@@ -1040,6 +1052,19 @@ inline void deliver(size_t index) {
 }
 
 } // namespace cuda_on_cpu
+struct alignas(64) CUtensorMap { uint64_t opaque[16]; };
+#define __grid_constant__
+namespace cuda_on_cpu {
+inline Bulk new_bulk(void *shared_to, const CUtensorMap *map, int x, int y, int z, const uint64_t *barrier) {
+    Bulk b = { {}, { x, y, z }, (unsigned char *)shared_to, (uint64_t *)(uintptr_t)barrier };
+    memcpy(&b.map, map, sizeof b.map);
+    if ((uintptr_t)shared_to % (b.map.swizzle ? 1024 : 128)) fail("a bulk copy's target is not aligned");
+    if (b.to < block.shared || b.to + bytes_of(b) > block.shared + block.shared_bytes) fail("a bulk copy's target leaves shared memory");
+    if (!on_device(b.map.base, 1)) fail("a bulk copy's tensor lies in no live device memory");
+    check_mbarrier(barrier);
+    return b;
+}
+} // namespace cuda_on_cpu
 #include "dependent_on_cpu.h"
 #include "cooperative_on_cpu.h"
 namespace cuda_on_cpu {
@@ -1047,14 +1072,14 @@ inline void begin_block() {
     spoil(cuda_shared_begin, block.static_bytes);
     if (block.shared_bytes) memset(block.shared, FRESH, block.shared_bytes);
     block.alive = block.threads;
-    block.arrived = 0;
+    block.arrived = block.cluster_arrived = 0;
     block.step = random_below(2) ? 1 : 31;
     block.ready_warps = block.warps == 32 ? ~(uint32_t)0 : ((uint32_t)1 << block.warps) - 1;
     for (unsigned i = 0; i < block.warps; i++) {
         unsigned n = block.threads - i * 32;
         Warp &w = warps[i];
         w.alive = w.fresh = n >= 32 ? ~(uint32_t)0 : ((uint32_t)1 << n) - 1;
-        w.ready = w.waiting = w.at_barrier = w.at_mbarrier = w.at_grid = w.at_poll = 0;
+        w.ready = w.waiting = w.at_barrier = w.at_mbarrier = w.at_grid = w.at_poll = w.at_cluster = 0;
         w.products.clear();
         w.product_group = 0;
         w.fenced = false;
@@ -1118,7 +1143,11 @@ inline void place_block(size_t b) {
     const dim3 &grid = block.grid;
     block.index = uint3{(unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y), (unsigned)(b / grid.x / grid.y)};
 }
-inline void run_grid(const char *name, dim3 grid, dim3 dim, size_t shared_bytes, bool together, void (*call)(const void *), const void *arguments) {
+} // namespace cuda_on_cpu
+#include "clusters_on_cpu.h"
+namespace cuda_on_cpu {
+enum Way { APART, TOGETHER, PAIRS }; /* blocks of a launch */
+inline void run_grid(const char *name, dim3 grid, dim3 dim, size_t shared_bytes, Way way, void (*call)(const void *), const void *arguments) {
     uint64_t count = (uint64_t)grid.x * grid.y * grid.z, first = random_below((unsigned)(count > 0xffffffffu ? 0xffffffffu : count));
     bool down = random_below(2);
     current_kernel = name;
@@ -1135,8 +1164,12 @@ inline void run_grid(const char *name, dim3 grid, dim3 dim, size_t shared_bytes,
         warps[t / 32].lanes = &lanes[t / 32 * 32];
         l.index = uint3{t % dim.x, t / dim.x % dim.y, t / (dim.x * dim.y)};
     }
-    if (together) run_together((size_t)count, place_block);
-    else for (uint64_t i = 0; i < count; i++) { /* in a drawn order: no block may rely on another */
+    if (way == TOGETHER) run_together((size_t)count, place_block);
+    else if (way == PAIRS) {
+        first /= CLUSTER;
+        count /= CLUSTER;
+        for (uint64_t i = 0; i < count; i++) run_cluster((size_t)((first + (down ? count - i : i)) % count) * CLUSTER, place_block);
+    } else for (uint64_t i = 0; i < count; i++) { /* in a drawn order: no block may rely on another */
         place_block((size_t)((first + (down ? count - i : i)) % count));
         run_block();
     }
@@ -1531,18 +1564,10 @@ inline void cuda_on_cpu_fence_proxy_async() {
     running.lane->unfenced.clear();
 }
 /* cp.async.bulk.tensor.3d.shared.global.tile.mbarrier::complete_tx::bytes */
-struct alignas(64) CUtensorMap { uint64_t opaque[16]; };
-#define __grid_constant__
 inline void cuda_on_cpu_bulk_3d(void *shared_to, const CUtensorMap *map, int x, int y, int z, uint64_t *barrier) {
     using namespace cuda_on_cpu;
-    Bulk b = { {}, { x, y, z }, (unsigned char *)shared_to, barrier };
-    memcpy(&b.map, map, sizeof b.map);
-    size_t bytes = (size_t)2 * b.map.box[0] * b.map.box[1] * b.map.box[2];
-    if ((uintptr_t)shared_to % (b.map.swizzle ? 1024 : 128)) fail("a bulk copy's target is not aligned");
-    if (b.to < block.shared || b.to + bytes > block.shared + block.shared_bytes) fail("a bulk copy's target leaves shared memory");
-    if (!on_device(b.map.base, 1)) fail("a bulk copy's tensor lies in no live device memory");
-    check_mbarrier(barrier);
-    memset(b.to, FRESH, bytes);
+    Bulk b = new_bulk(shared_to, map, x, y, z, barrier);
+    memset(b.to, FRESH, bytes_of(b));
     bulk.push_back(b);
 }
 /* wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16, both operands in shared memory */
@@ -1740,9 +1765,10 @@ template <class... P> struct LaunchWork : Work {
     dim3 grid, dim;
     size_t shared_bytes;
     std::tuple<P...> arguments;
-    bool illegal, is_dependent, is_cooperative;
-    LaunchWork(const char *n, void (*k)(P...), dim3 g, dim3 d, size_t s, bool bad, bool depends, bool together, P... a)
-        : name(n), kernel(k), grid(g), dim(d), shared_bytes(s), arguments(a...), illegal(bad), is_dependent(depends), is_cooperative(together) {
+    bool illegal, is_dependent;
+    Way way;
+    LaunchWork(const char *n, void (*k)(P...), dim3 g, dim3 d, size_t s, bool bad, bool depends, Way w, P... a)
+        : name(n), kernel(k), grid(g), dim(d), shared_bytes(s), arguments(a...), illegal(bad), is_dependent(depends), way(w) {
         cost_ns = 3000 + 2 * (uint64_t)g.x * g.y * g.z;
         check();
     }
@@ -1765,7 +1791,7 @@ template <class... P> struct LaunchWork : Work {
         if (illegal) { state().sticky = cudaErrorIllegalAddress; return; }
         check(); /* again: a graph may be launched long after its capture */
         begin_kernel(is_dependent);
-        run_grid(name, grid, dim, shared_bytes, is_cooperative, call, this);
+        run_grid(name, grid, dim, shared_bytes, way, call, this);
         end_kernel();
     }
 };
@@ -1783,23 +1809,25 @@ template <class... P>
 inline void launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 dim, size_t shared_bytes, cudaStream_t stream,
                    typename Given<P>::type... arguments) {
     Lock lock(state().lock);
-    bool depends = dependent.next, together = cooperative.next;
-    dependent.next = cooperative.next = false;
+    bool depends = dependent.next;
+    Way way = cooperative.next ? TOGETHER : cluster.next ? PAIRS : APART;
+    dependent.next = cooperative.next = cluster.next = false;
     cudaError_t e = enter();
     CUstream_st *t;
     if (e) { result(e); return; }
     if (depends && state().settings.major < 9) { result(cudaErrorNotSupported); return; }
-    if (together && !state().settings.cooperative) { result(cudaErrorNotSupported); return; }
+    if (way == TOGETHER && !state().settings.cooperative) { result(cudaErrorNotSupported); return; }
     dependent.used = dependent.used || depends;
     if (counted(LAUNCH)) { result(cudaErrorLaunchOutOfResources); return; }
     e = check_launch((const void *)kernel, grid, dim, shared_bytes);
     if (e) { result(e); return; }
     uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z, fit = (uint64_t)state().settings.multiprocessors * (2048 / (dim.x * dim.y * dim.z));
-    if (together && blocks > fit) { result(cudaErrorCooperativeLaunchTooLarge); return; }
+    if (way == TOGETHER && blocks > fit) { result(cudaErrorCooperativeLaunchTooLarge); return; }
+    if (way == PAIRS && blocks % CLUSTER) { result(cudaErrorInvalidClusterSize); return; }
     t = stream_of(stream);
     if (!t) { result(cudaErrorInvalidResourceHandle); return; }
     load(name);
-    result(queue_work(t, std::make_shared<LaunchWork<P...>>(name, kernel, grid, dim, shared_bytes, counted(ILLEGAL), depends, together, arguments...)));
+    result(queue_work(t, std::make_shared<LaunchWork<P...>>(name, kernel, grid, dim, shared_bytes, counted(ILLEGAL), depends, way, arguments...)));
 }
 
 /* ----------------------------------------------------------------- copies */
@@ -2231,6 +2259,15 @@ inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const v
     attributes->ptxVersion = attributes->binaryVersion = s.settings.major * 10 + s.settings.minor;
     attributes->maxDynamicSharedSizeBytes = limit == s.dynamic_shared_limit.end() ? 49152 : limit->second;
     attributes->preferredShmemCarveout = -1;
+    return cudaSuccess;
+}
+/* cudaOccupancyMaxActiveClusters of clusters of two blocks */
+template <class... P> inline cudaError_t cuda_on_cpu_max_pairs(int *count, void (*kernel)(P...), int threads, size_t shared_bytes) {
+    CUDA_ON_CPU_ENTER(true);
+    auto limit = s.dynamic_shared_limit.find((const void *)kernel);
+    if (s.settings.major < 9 || threads > 1024 || shared_bytes > (limit == s.dynamic_shared_limit.end() ? 49152u : (size_t)limit->second))
+        return cuda_on_cpu::result(cudaErrorInvalidClusterSize);
+    *count = s.settings.clusters < 0 ? s.settings.multiprocessors / 2 : s.settings.clusters;
     return cudaSuccess;
 }
 template <class... P> inline cudaError_t cudaFuncSetAttribute(void (*kernel)(P...), cudaFuncAttribute attribute, int value) {
