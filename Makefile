@@ -310,8 +310,8 @@ gpu-report: $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o) $(E)/launches $(E)/gpu_r
 # what each kernel should take on Hopper, from counts: tests/bench/results/gpu-predictions.md
 gpu-predict: $(E)/launches
 	@mkdir -p $(B)/gpu
-	@for kind in '' int8 int4; do CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_MULTIPROCESSORS=132 $(E)/launches stages $$kind >$(B)/gpu/stages$$kind.txt || exit 1; done
-	@python3 tests/bench/gpu/predict.py $(B)/gpu/stages.txt tests/bench/gpu/gates.txt $(B)/gpu/stagesint8.txt $(B)/gpu/stagesint4.txt >tests/bench/results/gpu-predictions.md
+	@for kind in '' int8 int4 clusters; do CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_MULTIPROCESSORS=132 $(E)/launches stages $$kind >$(B)/gpu/stages$$kind.txt || exit 1; done
+	@python3 tests/bench/gpu/predict.py $(B)/gpu/stages.txt tests/bench/gpu/gates.txt $(B)/gpu/stagesint8.txt $(B)/gpu/stagesint4.txt $(B)/gpu/stagesclusters.txt >tests/bench/results/gpu-predictions.md
 	@python3 tests/bench/gpu/predict.py $(B)/gpu/stages.txt tests/bench/gpu/gates.txt --json >tests/bench/results/gpu-predictions.json
 	@echo "written: tests/bench/results/gpu-predictions.md"
 

@@ -1675,7 +1675,7 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     cuda->device = setup->device;
     cuda->wide = setup->wide;
     if (setup->events_only) cuda->events_only = "as asked";
-    cuda->wgmma_linears = setup->wgmma_linears || setup->clusters;
+    cuda->wgmma_linears = setup->wgmma_linears;
     cuda->tuned = setup->tuned;
     cuda->dependent = setup->dependent && info.compute_major >= 9;
     if (setup->dependent && !cuda->dependent)

@@ -39,9 +39,9 @@ typedef vp_result (*vp_progress)(void *user, const char *what, int64_t done, int
  * experts do, instead of cuBLAS. TUNED: the first product of each shape times 8 algorithms of cuBLAS and keeps the
  * fastest, in warm-up requests; which one that is, and so the last bits of results, may differ from one process to
  * the next. PERSISTENT: a decode step of MolmoE in bf16 or fp32 is one cooperative kernel, one block a
- * multiprocessor; the same bits; not in profiles; what it gains was never measured, either. CLUSTERS: WGMMA, and
- * products of many rows, those of experts too, go by pairs of blocks that bring their weights for each other (TMA
- * multicast); the same bits as WGMMA's; never measured */
+ * multiprocessor; the same bits; not in profiles; what it gains was never measured, either. CLUSTERS: on
+ * Hopper products of many rows, those of experts too, go by pairs of our own blocks that bring weights for each other
+ * (TMA multicast), where counts say that this takes less time; never measured */
 typedef enum vp_gpu_switch {
     VP_GPU_EVENTS = 1, VP_GPU_DEPENDENT = 2, VP_GPU_WGMMA = 4, VP_GPU_PERSISTENT = 8, VP_GPU_TUNED = 16,
     VP_GPU_CLUSTERS = 32

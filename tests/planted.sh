@@ -93,15 +93,14 @@ plant "wait for one slice of experts too few" 's/vk_copy_wait(VK_GROUP_STAGES - 
 plant "missing wait for a slice" '/vk_barrier_wait(&ring->full\[ring->stage\], ring->phase);/d' kernels
 plant "missing wait for wgmma" 's/vk_wgmma_wait(1);/vk_wgmma_wait(2);/' kernels
 plant "missing wait for the last wgmma" '/^    vk_wgmma_wait(0);/d' kernels
-plant "missing wait for a free stage" 's/^    else vk_barrier_wait(&ring->empty\[ring->stage\], ring->phase ^ 1);/    else {}/' kernels
-plant "wrong phase of an mbarrier" 's/ring->phase ^ 1);/ring->phase);/' kernels
+plant "missing wait for a free stage" '/vk_barrier_wait(&ring.empty\[ring.stage\], ring.phase ^ 1);/d' kernels
+plant "wrong phase of an mbarrier" 's/ring.phase ^ 1);/ring.phase);/' kernels
 plant "wrong swizzle of copied rows" 's/((vector ^ (row & 7)) << 4)/(vector << 4)/' kernels
 plant "wrong swizzle of a bulk copy" 's/CU_TENSOR_MAP_SWIZZLE_128B, CU/CU_TENSOR_MAP_SWIZZLE_NONE, CU/' kernels
 plant "wrong descriptor" 's/(uint64_t)(1024 >> 4) << 32/(uint64_t)(512 >> 4) << 32/' kernels
 plant "missing fence between the proxies" '/vk_fence_async();/d' kernels
 plant "missing wgmma fence" '/^        vk_wgmma_fence();/d' kernels
 plant "bytes of a bulk copy miscounted" 's/groups \* VK_WIDE_A_BYTES + VK_WIDE_B_BYTES/GROUPS * VK_WIDE_A_BYTES + VK_WIDE_B_BYTES/' kernels
-plant "a pair's wait for a free stage missing" 's/vk_barrier_wait_for_both(&ring->empty.*$/{}/' kernels
 plant "a pair that begins before the other block's barriers are made" '/^    if (PAIR) vk_pair_meet();$/ { N; s/.*else SYNC();/    SYNC();/ }' kernels
 plant "a block of a pair that ends before the other" '/^    if (PAIR) vk_pair_meet();$/ { N; s/.*\n}/}/ }' kernels
 plant "a stage that its own block alone frees" 's/vk_barrier_arrive_at(&ring->empty\[stage\], 0); vk_barrier_arrive_at(&ring->empty\[stage\], 1);/for (int i = 0; i < 2; i++) vk_barrier_arrive(\&ring->empty[stage]);/' kernels

@@ -36,7 +36,7 @@ check "info, selftest, benchmark and steps leave their output" bash -c \
     'cd "$1"/all/gpu-* && grep -q "^gpu 0" info.txt && grep -q " 0 failed" selftest.txt && grep -q "^decode " bench.txt && grep -q "^passing: exit 0" steps.txt' \
     - "$work"
 check "its last table is what was measured against what was predicted" bash -c 'cd "$1"/all/gpu-* && grep -qE \
-    "^prefill +k_router +[0-9]+ +[0-9.]+ +[0-9.]+ +[0-9.]+$" against-predicted.txt && grep -q "^decode *all kernels" against-predicted.txt' - "$work"
+    "^prefill +k_route +[0-9]+ +[0-9.]+ +[0-9.]+ +[0-9.]+$" against-predicted.txt && grep -q "^decode *all kernels" against-predicted.txt' - "$work"
 printf '{"device": "cuda:0: NVIDIA H200", "launches": [{"stage": "decode", "launch": "k_decode_pick", "calls": 4, "ms": 0.0264}], "vision": [
   {"shape": "13 passes", "measured_ms": 20.0, "launches": 7}], "prefill": [], "decode": [
   {"shape": "after 482, top_k 8, 16 blocks", "measured_ms": 1.0, "launches": 99}, {"shape": "after 482, top_k 4, 12 blocks", "measured_ms": 1.0, "launches": 9}]}' \

@@ -39,7 +39,6 @@ enum {
 #define vk_bulk cuda_on_cpu_bulk_3d
 #define vk_bulk_to_both(to, map, x, y, z, barrier) cuda_on_cpu_bulk_3d_multicast(to, map, x, y, z, barrier, 3)
 #define vk_barrier_arrive_at cuda_on_cpu_mbarrier_arrive_at
-#define vk_barrier_wait_for_both cuda_on_cpu_mbarrier_wait
 #define vk_pair_rank cuda_on_cpu_cluster_rank
 #define vk_pair_meet cuda_on_cpu_cluster_sync
 #define vk_pair_barriers_ready() ((void)0)
@@ -92,16 +91,12 @@ FN void vk_pair_meet(void) {
     asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
 FN void vk_pair_barriers_ready(void) { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+/* No words of memory are passed on by it: what stays in order are wgmma's reads, which were waited for, and what TMA
+ * writes behind the arrival. With .release.cluster each arrival would be a fence of the whole GPU (MEMBAR.ALL.GPU). */
 FN void vk_barrier_arrive_at(uint64_t *barrier, unsigned rank) {
     asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
-                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(
-                     (unsigned)vk_shared_address(barrier)),
+                 "mbarrier.arrive.shared::cluster.b64 _, [there];\n}" ::"r"((unsigned)vk_shared_address(barrier)),
                  "r"(rank)
-                 : "memory");
-}
-FN void vk_barrier_wait_for_both(const uint64_t *barrier, unsigned parity) {
-    asm volatile("{\n.reg .pred p;\nwait: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], %1;\n"
-                 "@!p bra wait;\n}" ::"r"((unsigned)vk_shared_address(barrier)), "r"(parity)
                  : "memory");
 }
 /* to the same place of both blocks; each block's barrier counts the bytes that it gets */
@@ -206,14 +201,10 @@ template <int PAIR> FN void vk_ring_free(const vk_ring *ring, int stage) {
         else vk_barrier_arrive(&ring->empty[stage]);
     }
 }
-template <int PAIR> FN void vk_ring_wait_free(const vk_ring *ring) {
-    if (PAIR) vk_barrier_wait_for_both(&ring->empty[ring->stage], ring->phase ^ 1);
-    else vk_barrier_wait(&ring->empty[ring->stage], ring->phase ^ 1);
-}
 /* what a block works on: rows first .. first + rows of A (none where rows < 1), 256 rows of B (of `expert`) from
  * `column` on */
 typedef struct vk_wide_tile { int first, rows, column, expert; } vk_wide_tile;
-/* tiles of this block: from, from + step, .. of `count`; those of a pair are the same, its blocks take halves of them */
+/* tiles of this block: from, from + step, .. of `count`; the blocks of a pair have the same, and take halves of them */
 typedef struct vk_wide_turns { int from, step, count; } vk_wide_turns;
 template <int PAIR> FN vk_wide_turns vk_wide_turns_of(const vk_wide_tiles *all) {
     vk_wide_turns turns = { (int)BLK / (1 + PAIR), (int)gridDim.x / (1 + PAIR), all->row_tiles * all->column_tiles };
@@ -262,7 +253,7 @@ template <int GROUPS, int PAIR> FN void vk_wide_bring(vk_ring ring, const vk_wid
         if (!live) continue;
         for (int s = 0; s < all->steps; s++) {
             unsigned char *slice = vk_ring_slice<GROUPS>(&ring);
-            vk_ring_wait_free<PAIR>(&ring);
+            vk_barrier_wait(&ring.empty[ring.stage], ring.phase ^ 1);
             vk_barrier_expect(&ring.full[ring.stage], (unsigned)(groups * VK_WIDE_A_BYTES + VK_WIDE_B_BYTES));
             for (int g = 0; g < groups; g++)
                 vk_bulk(slice + g * VK_WIDE_A_BYTES, a, s * VK_WIDE_DEPTH, tile.first + 64 * g, 0,
@@ -303,7 +294,7 @@ template <int GROUPS, int PAIR> FN void vk_wide_bring_chosen(vk_ring ring, const
         __syncwarp();
         for (int s = 0; s < all->steps + VK_WIDE_LAG; s++) {
             if (s < all->steps) {
-                vk_ring_wait_free<PAIR>(&ring);
+                vk_barrier_wait(&ring.empty[ring.stage], ring.phase ^ 1);
                 if (TID == 0) {
                     vk_barrier_expect(&ring.full[ring.stage], VK_WIDE_B_BYTES);
                     vk_wide_bring_b<PAIR>(vk_ring_slice<GROUPS>(&ring) + GROUPS * VK_WIDE_A_BYTES, b, &tile,

@@ -52,6 +52,14 @@ static int vk_wide_groups(const vk_cuda *cuda, int rows, int n) {
     }
     return best;
 }
+/* Whether pairs should take less time than cuBLAS. That one is counted with 580 TFLOP/s, pairs with 755 of what their
+ * rounds of tiles hold: 78 % of it must be work. An activation is a launch of its own beside cuBLAS, a third more. */
+static int vk_wide_pays(const vk_cuda *cuda, int rows, int n, vk_epilogue epilogue) {
+    int64_t tiles = (int64_t)((rows + 255) / 256) * ((n + VK_WIDE_COLUMNS - 1) / VK_WIDE_COLUMNS),
+            rounds = cuda->pairs ? (tiles + cuda->pairs - 1) / cuda->pairs : 0;
+    return rounds && (int64_t)rows * n * 100 >= rounds * cuda->pairs * 256 * VK_WIDE_COLUMNS
+                                                    * (vk_gelu_flops(epilogue) ? 60 : 78);
+}
 static int vk_wide_grid(const vk_cuda *cuda, const vk_wide_tiles *all, int pair) {
     int64_t tiles = (int64_t)all->row_tiles * all->column_tiles, most = pair ? cuda->pairs : cuda->multiprocessors;
     return (int)(tiles < most ? tiles : most) * (1 + pair);
@@ -68,7 +76,7 @@ static int vk_wide_takes_experts(const vk_cuda *cuda, const vk_experts_job *job)
 static int vk_wide_takes_pairs(const vk_cuda *cuda, const vk_experts_job *job) {
     return cuda->pairs && job->pairs >= 124 * (int64_t)job->experts && vk_wide_takes_experts(cuda, job);
 }
-/* y = epilogue(x W^T + bias) in one launch; 0: not here. Only where asked for: by counts cuBLAS takes less
+/* y = epilogue(x W^T + bias) in one launch; 0: not here. Only where asked for: without pairs cuBLAS should take less
  * (tests/bench/results/gpu-predictions.md) */
 static int vk_wide_linear_send(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m,
                                const vk_linear *linear, vk_epilogue epilogue) {
@@ -82,10 +90,11 @@ static int vk_wide_linear_send(vk_queue *queue, void *y, int ldy, const void *x,
     vk_wide_linear to = { y, linear->bias, ldy, linear->n, (int)epilogue };
     vk_wide_tiles all = { NULL, NULL, 0, 0, m, VK_WIDE_COLUMNS, 0 };
     CUtensorMap a, b;
-    if (!cuda->encode || !cuda->wgmma_linears || cuda->wide || linear->wide || m < 2 || !vk_wide_fits(x, ldx)
+    if (!cuda->encode || !(cuda->wgmma_linears || vk_wide_pays(cuda, m, linear->n, epilogue)) || cuda->wide
+        || linear->wide || m < 2 || !vk_wide_fits(x, ldx)
         || !vk_wide_fits(linear->weights, linear->k_padded) || ((size_t)y & 7))
         return 0;
-    groups = vk_wide_groups(cuda, m, linear->n);
+    groups = cuda->wgmma_linears ? vk_wide_groups(cuda, m, linear->n) : 4;
     pair = groups == 4;
     all.row_tiles = (m + 64 * groups - 1) / (64 * groups);
     all.column_tiles = (linear->n + VK_WIDE_COLUMNS - 1) / VK_WIDE_COLUMNS;
@@ -164,8 +173,8 @@ static cudaError_t vk_max_pairs(int *count, void (*kernel)(P...), int threads, s
     return cudaOccupancyMaxActiveClusters(count, kernel, &config);
 }
 #endif
-/* How many pairs the device holds at once. Half as many as it has multiprocessors, fewer where a group of these, which a
- * pair may not leave, has an odd number of them; more pairs than that would wait until the first ones have ended. */
+/* How many pairs the device holds at once. Half as many as it has multiprocessors, fewer where a group of these, which
+ * no pair spans, has an odd number of them; more pairs than that would wait until the first ones have ended. */
 static int vk_wide_pairs(void) {
     int count = 0;
     if (cudaFuncSetAttribute(k_gate_up_wgmma_pair, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES(2))
@@ -187,7 +196,7 @@ static void vk_wide_open(vk_queue *queue, const vp_device_info *info, int cluste
     }
 #endif
     if (!clusters || cuda->pairs) return;
-    vk_note(queue, cuda->encode ? "products go without clusters: the device has no room for two blocks that share memory"
+    vk_note(queue, cuda->encode ? "products go without clusters: the device holds no two blocks that share memory"
                                 : "products go without clusters: they need compute capability 9.0");
 }
 static void vk_wide_use(vk_queue *queue) {

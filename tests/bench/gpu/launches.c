@@ -1,8 +1,8 @@
 /* launches.c - what a GPU would be sent for the real model in bf16, without a GPU: kernel, threads a block, dynamic shared memory, blocks and launches,
- * one line for each kernel and block size, on stdout; also for the kernels of integer weights (blocks' and head's). `launches stages [int8|int4]`: one line
+ * one line for each kernel and block size, on stdout; also for the kernels of integer weights (blocks' and head's). `launches stages [int8|int4|clusters]`: one line
  * for each kind of launch of a stage, for the shapes of bench_gpu.c:
  *
- * Without that word linears go by wgmma where there is one, so that their kernels have launches.
+ * clusters: with VP_GPU_CLUSTERS. Without `stages` linears go by wgmma where there is one, and again by clusters, so that their kernels have launches.
  *
  *   shape stage part kernel calls grid threads shared_bytes d0 d1 d2 d3 flops bytes     (of one call; a dimension that is none is 0)
  *
@@ -27,12 +27,13 @@ typedef struct row { const char *name; uint32_t threads, shared_bytes, grid; int
 static row rows[256];
 static int row_count;
 
-static int open_paper(vp_engine *e, int wgmma_linears, int bits, vp_error *error) {
+static int open_paper(vp_engine *e, int wgmma_linears, int clusters, int bits, vp_error *error) {
     vk_arena arena = { NULL, 0 };
     vk_setup setup;
     void *space = mmap(NULL, PAPER_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     memset(&setup, 0, sizeof setup);
     setup.wgmma_linears = wgmma_linears;
+    setup.clusters = clusters;
     e->backend = vk_gpu_code();
     e->bits.blocks = e->bits.head = bits;
     e->max_sequence = TOKENS + 8;
@@ -110,19 +111,20 @@ static int64_t record(vp_engine *e, vp_launch *log, int tokens, int views, int64
     fprintf(stderr, "launches: more than %d\n", ROOM);
     return 0;
 }
-static int usage(void) { fprintf(stderr, "launches [stages [int8|int4]]\n"); return 2; }
+static int usage(void) { fprintf(stderr, "launches [stages [int8|int4|clusters]]\n"); return 2; }
 int main(int argc, char **argv) {
-    static const int tokens[3] = { 482, 1058, TOKENS }, views[3] = { 3, 7, VIEWS }, kinds[3] = { 0, 8, 4 };
-    static vp_engine engines[3];
+    static const int tokens[3] = { 482, 1058, TOKENS }, views[3] = { 3, 7, VIEWS }, kinds[4] = { 0, 8, 4, 0 };
+    static const char *const marks[4] = { "", "k_quant_", "k_quant_", "_pair" }; /* kernels that are counted for each kind */
+    static vp_engine engines[4];
     static vp_launch log[ROOM];
     vp_error error = { VP_OK, -1, "", "" };
     int64_t prefill, all, totals[2] = { 0, 0 };
-    int stages = argc > 1, only = argc < 3 ? 0 : !strcmp(argv[2], "int8") ? 1 : !strcmp(argv[2], "int4") ? 2 : -1;
+    int stages = argc > 1, only = argc < 3 ? 0 : !strcmp(argv[2], "int8") ? 1 : !strcmp(argv[2], "int4") ? 2 : !strcmp(argv[2], "clusters") ? 3 : -1;
     if (argc > 3 || only < 0 || (stages && strcmp(argv[1], "stages"))) return usage();
-    for (int kind = 0; kind < 3; kind++) {
+    for (int kind = 0; kind < 4; kind++) {
         vp_engine *e = &engines[kind];
         if (stages && kind != only) continue;
-        if (vp_model_config_preset("molmoe-1b", &e->config) != VP_OK || !open_paper(e, !stages, kinds[kind], &error)) {
+        if (vp_model_config_preset("molmoe-1b", &e->config) != VP_OK || !open_paper(e, !stages, kind == 3, kinds[kind], &error)) {
             fprintf(stderr, "launches: %s: %s\n", error.where, error.text);
             return 1;
         }
@@ -137,7 +139,7 @@ int main(int argc, char **argv) {
         prefill = record(e, log, TOKENS, VIEWS, &all);
         if (!prefill) return 1;
         for (int64_t i = 0; i < all; i++)
-            if (!kind || !strncmp(log[i].name, "k_quant_", 8)) count(&log[i], i >= prefill);
+            if (strstr(log[i].name, marks[kind])) count(&log[i], i >= prefill);
         if (!kind) { totals[0] = prefill; totals[1] = all - prefill; }
     }
     printf("total %lld %lld\n", (long long)totals[0], (long long)totals[1]);

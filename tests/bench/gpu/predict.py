@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""predict.py LAUNCHES GATES [INT8 INT4]: what each kernel of each stage should take on H200 and H100, from counts, as a table in Markdown.
+"""predict.py LAUNCHES GATES [INT8 INT4 CLUSTERS]: what each kernel of each stage should take on H200 and H100, from counts, as a table in Markdown.
 
 LAUNCHES is what `launches stages` prints (shapes, grids, FLOPs and bytes of each launch of the real model), GATES the counts from SASS of
-`make gpu-report`; INT8 and INT4 are LAUNCHES of integer weights (`launches stages int8`). Nothing here is measured. The constants are those of a
+`make gpu-report`; INT8 and INT4 are LAUNCHES of integer weights (`launches stages int8`), CLUSTERS those of
+`--gpu clusters`. Nothing here is measured. The constants are those of a
 reading of the code by roofline; each stands below with what it is for.
 `predict.py LAUNCHES GATES --json` prints the milliseconds of each kernel of a stage for the comparison at the end of `make bench-gpu`."""
 import json
@@ -49,8 +50,8 @@ Where a ratio is over 1.5, the reason:
   10.2 ms for 13 passes. Our own wgmma kernels (`--gpu wgmma`) stay for experts, where cuBLAS would need a launch an expert, and cannot win here by
   counts: a tile of 128 x 256 brings 384 rows for 32768 results, which at 5.9 TB/s of L2 stops at 503 of 790 TFLOP/s, and rounds of tiles cost more
   (13 passes and 3072 columns are 708 tiles, 5.4 rounds of 132 multiprocessors that cost 6; 3 passes are 168, 1.3 rounds that cost 2): the column
-  "before", 12.83 ms. Two blocks that share a half of B (a cluster, TMA multicast) would stop at 755; they are not built. What would
-  turn this around is a measured L2 rate over 7 TB/s; `make all-gpu` shows cuBLAS's products, and with `--gpu wgmma` a profile shows ours.
+  "before", 12.83 ms. Two blocks that bring B for each other stop at 755: `--gpu clusters`, below, for those that may measure it. What
+  would turn this around is a measured L2 rate over 7 TB/s; `make all-gpu` shows cuBLAS's products, and with `--gpu wgmma` a profile shows ours.
 - vision and prefill, attention: 1016 and 826 instructions a loop for 128 HMMA are issue-bound, 1.3 and 0.6 ms where 0.5 and 0.3 ms of products would do.
 - prefill: experts' last tiles are partly empty (132 rows an expert at 1058 tokens are 2 tiles of 128); k_route, in f32 without tensor cores,
   is 0.37 ms (0.55 as norms, a product of cuBLAS and a choice of their own).
@@ -96,20 +97,17 @@ def end_of(l):
 def tiles_time(name, l):
     """products by wgmma: rounds of tiles; a slice takes what the tensor cores or L2 take, a tile's end what its instructions take"""
     rows = 64 if name.endswith("64") else 128
+    pair = 2 if name.endswith("pair") else 1  # two blocks with the same columns, which each brings half of
     m, n, k, experts = l["d"]
     columns = 256
-    if "gate_up" in name:
-        row_tiles, column_tiles = expected_tiles(m, 64, rows), math.ceil(n / columns)
-    elif "down" in name:
-        row_tiles, column_tiles = expected_tiles(m, 64, rows), math.ceil(n / columns)
-    else:
-        row_tiles, column_tiles = math.ceil(m / rows), math.ceil(n / columns)
+    row_tiles = expected_tiles(m, 64, rows * pair) if "linear" not in name else math.ceil(m / (rows * pair))
+    column_tiles = math.ceil(n / columns)
     steps = math.ceil(k / 64)
     tensor = rows * columns * 64 * 2 / 4096 / CLOCK
-    bring = (rows + columns) * 64 * 2 * MULTIPROCESSORS / L2
+    bring = (rows + columns / pair) * 64 * 2 * MULTIPROCESSORS / L2
     end = rows / 64 * END[end_of(l)] / IPC / CLOCK
     tile = steps * max(tensor, bring) + end
-    return math.ceil(row_tiles * column_tiles / MULTIPROCESSORS) * tile + 1.5e-6
+    return math.ceil(row_tiles * column_tiles / (MULTIPROCESSORS // pair)) * tile + 1.5e-6
 
 
 def attention_time(name, l, counts):
@@ -184,6 +182,25 @@ def print_persistent(launches, shapes):
             work = sum(l["calls"] * max(l["bytes"] / bandwidth, LATENCY.get(l["name"], START) - START) for l in decode)
             cells += ["%.2f" % (graph * 1e3), "%.2f to %.2f" % ((work + bare * MEETING[0]) * 1e3, (work + meetings * MEETING[1]) * 1e3)]
         print("| %s | %.3f | %d | %d | %s |" % (shape, sum(l["calls"] * l["bytes"] for l in decode) * 1e-9, meetings, bare, " | ".join(cells)))
+
+
+def print_clusters(path, counts, shapes, sums):
+    """vision and prefill when products of many rows go by pairs of blocks"""
+    launches = read(path)
+    print("\n`--gpu clusters`, a prediction from counts, never measured: a pair of blocks brings 384 rows of 128 bytes for 256 x 256 results where two blocks\n"
+          "alone bring 512 %s, so the second-level cache no longer stops them at 503 of %d TFLOP/s but at 755; bias and activation\n"
+          "are in the product. Experts go in pairs from 124 rows an expert on, linears where 78 %% of what the rounds of tiles hold is work (60 %% with an\n"
+          "activation, which is a launch of its own beside cuBLAS); the others stay with cuBLAS.\n"
+          % ("(a half of B is brought once for both)", RATE * 1e-12))
+    print("| stage | shape | H200 ms, default | H200 ms, clusters | ratio | H100 ms, default | H100 ms, clusters | ratio |")
+    print("|---|---|---|---|---|---|---|---|")
+    for stage in ("vision", "prefill"):
+        for i, shape in enumerate(shapes):
+            cells = []
+            for chip, bandwidth in CHIPS.items():
+                now = sum(l["calls"] * (time_of(l, bandwidth, counts) + GAP) * 1e3 for l in launches if l["shape"] == shape and l["stage"] == stage)
+                cells += ["%.2f" % sums[stage][shape][chip], "%.2f" % now, "**%.2f**" % (now / FLOORS[stage][chip][i])]
+            print("| %s | %s | %s |" % (stage, shape, " | ".join(cells)))
 
 
 def print_integers(paths, counts):
@@ -268,7 +285,8 @@ def main():
         if row:
             print("| %s | %s | %d | %.1f | %.3f | %.4f | %.4f |" % (stage, name, row["calls"], row["flops"] * 1e-9, row["bytes"] * 1e-9, row["H200"],
                                                                    row["H100"]))
-    if len(files) == 4:
+    if len(files) == 5:
+        print_clusters(files[4], counts, shapes, sums)
         print_integers({"bf16": files[0], "int8": files[2], "int4": files[3]}, counts)
 
 
