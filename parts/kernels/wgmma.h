@@ -11,10 +11,10 @@
  * cannot fetch: the producers copy them by cp.async, and fence.proxy.async stands between those copies and wgmma.
  *
  * In pairs (VP_GPU_CLUSTERS) two neighbouring blocks are a cluster and work on tiles below each other, with the same
- * columns of B: each brings one half of a slice of B for both, by TMA multicast, so that the second-level cache gives 32
- * kB a slice and block instead of 48. Hence a stage is free when nobody of either block reads it: consumers arrive at
- * `empty` of both. A block that has no rows brings its half all the same, and neither ends before the other, which may
- * still reach into its shared memory.
+ * columns of B: each brings one half of a slice of B for both, by TMA multicast, so that the second-level cache gives
+ * 32 kB a slice and block instead of 48. Hence a stage is free when nobody of either block reads it: consumers arrive
+ * at `empty` of both. A block that has no rows brings its half all the same, and neither ends before the other, which
+ * may still reach into its shared memory.
  *
  * A row's sum does not depend on the tile it is in, nothing is added by atomics: the same input gives the same bits. */
 enum {
