@@ -61,8 +61,8 @@
      "what a GPU does differently: events (a profile times launches by events where CUPTI could do it), " \
      "dependent (decode kernels fetch weights while the one before runs), wgmma (Hopper: linears by our own kernels, " \
      "not cuBLAS), tuned (cuBLAS's fastest of 8 algorithms by shape, timed in the warm-up), persistent (a decode " \
-     "step of MolmoE is one kernel), clusters (Hopper: products of many rows by pairs of our own blocks, where counts say " \
-     "that pays); none but events was tried on a GPU yet"}
+     "step of MolmoE is one kernel), clusters (Hopper: products of many rows by pairs of our own blocks, where " \
+     "counts say that it pays); none but events was tried on a GPU yet"}
 #define OPTION_LATENCY \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft", \
      "the latency that accuracy is held against"}
