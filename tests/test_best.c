@@ -67,6 +67,10 @@ static void test_texts(void) {
         if (!strstr(last.err, "low k4 b12")) break;
     }
     check_kept_run("best-fastest.txt", 1);
+    t.more = ", \"head_weights\": \"int8\", \"vision_weights\": \"bf16\"";
+    write_sweep("head", &t);
+    CHECK_INT(run("best %%F/head --budget_ms 1000"), 0);
+    CHECK(strstr(last.out, " --weights fp32 --head_weights int8 --max_new_tokens 8") != NULL);
     t.more = ", \"ignore_eos\": true";
     write_sweep("more", &t);
     CHECK_INT(run("best %%F/more --budget_ms 1000"), 0);

@@ -151,6 +151,9 @@ static char *server_options_text(const struct result_file *file) {
 }
 /* The options of `vlmprof run` that set this configuration; malloc'ed. */
 static char *options_text(const struct result_file *file) {
+    const struct { const char *option, *value; } precisions[] = {{" --weights ", file->weights},
+                                                                 {" --head_weights ", file->head_weights},
+                                                                 {" --vision_weights ", file->vision_weights}};
     struct text_buffer out = {NULL, 0, 0};
     char piece[96];
     int is_first_n = 1;
@@ -182,9 +185,10 @@ static char *options_text(const struct result_file *file) {
         snprintf(piece, sizeof piece, "%s%d", i ? "," : "", (int)file->blocks[i]);
         text_add_string(&out, piece);
     }
-    if (file->weights && strcmp(file->weights, "bf16")) {
-        text_add_string(&out, " --weights ");
-        shell_word(&out, file->weights);
+    for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++) {
+        if (!precisions[i].value || !strcmp(precisions[i].value, "bf16")) continue;
+        text_add_string(&out, precisions[i].option);
+        shell_word(&out, precisions[i].value);
     }
     if (file->max_new_tokens > 0) {
         snprintf(piece, sizeof piece, " --max_new_tokens %lld", (long long)file->max_new_tokens);

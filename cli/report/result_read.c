@@ -23,7 +23,8 @@ static void result_file_free(struct result_file *file) {
                       &file->data_hash, &file->metric,  &file->timing,        &file->device,
                       &file->host,      &file->version, &file->measured_from, &file->measured_to,
                       &file->endpoint,  &file->endpoint_model, &file->request_knobs, &file->server,
-                      &file->variant,   &file->variant_name,   &file->image_knob,    &file->architecture};
+                      &file->variant,   &file->variant_name,   &file->image_knob,    &file->architecture,
+                      &file->head_weights, &file->vision_weights};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) free(*texts[i]);
     for (int i = 0; i < COLUMN_COUNT; i++) free(file->columns[i]);
     free(file->blocks);
@@ -410,6 +411,8 @@ static void read_provenance(struct result_file *file, const vp_json *json) {
     file->measured_to = result_text(json, 0, "measured_to");
     file->weights = result_text(json, 0, "weights");
     if (!file->weights) file->weights = result_text(json, config, "weights"); /* of older files */
+    file->head_weights = result_text(json, config, "head_weights");
+    file->vision_weights = result_text(json, config, "vision_weights");
     file->importance = result_text(json, config, "importance_scores_file");
     file->seed = node_int(json, config, "seed", -1);
     file->ignore_eos = vp_json_get(json, config, "ignore_eos") == VP_JSON_NONE

@@ -52,6 +52,7 @@ struct result_file {
     int32_t *blocks; size_t listed_blocks; /* active_block_indices */
     char *status, *model, *architecture, *weights, *importance, *data, *data_hash, *metric, *timing, *device, *host,
         *version, *measured_from, *measured_to;
+    char *head_weights, *vision_weights; /* --head_weights, --vision_weights; NULL: the file says none */
     int is_synthetic;
     int names_weights;               /* truth: files that were read with it have other weights: names say them */
     int64_t seed, runs_per_sample, max_new_tokens, ignore_eos;
