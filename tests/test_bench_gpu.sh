@@ -11,7 +11,8 @@ has() { [ "$(count "$2")" -eq "$1" ]; }
 row='"floor_ms": [0-9]+\.[0-9]+, "measured_ms": [0-9]+\.[0-9]+, "ratio": [0-9]+\.[0-9]+, "launches": [1-9]'
 
 check "the script ends well" env BENCH_GPU_OUT="$work" BENCH_GPU_SIZE=tiny tests/bench/bench_gpu.sh "$B/emulated/bench_gpu"
-check "a row for each measurement: 1 of vision, 2 of prefill, 2 of decode" has 5 "$row"
+check "a row for each measurement: 1 of vision, 2 of prefill, 2 of decode; of 8 other ways 1 each, of integers no vision" has 27 "$row"
+check "the other ways have their names" has 3 '"shape": "clusters: [a-z0-9]+ '
 check "ceilings, commit, date, driver and clocks" has 7 '^  "(read_bytes_per_s|copy_bytes_per_s|bf16_flops_per_s|commit|date|driver_cuda_version|sm_clock_mhz_before)": [^ ]'
 check "the way of the products" has 1 '^  "gemm": "cublas \(biases: cublasLt; tiles:.* experts\)"'
 check "stage mode's cost" has 1 '"stage_mode": \{"on_ms": [0-9.]+, "off_ms": [0-9.]+, "stamps": [1-9][0-9]*, '

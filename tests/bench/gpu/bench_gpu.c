@@ -1,6 +1,7 @@
 /* bench_gpu.c - the real model's shape with random weights on a GPU: ceilings, vision of 3, 7 and 13 passes, prefill of 482, 1058 and 1922 tokens,
  * decode for top_k 4, 8, 12 and 12, 14, 16 blocks; what the floor is, what was measured, the ratio; what timing by stages costs; launches of a decode
- * step; where a request's time goes, kernel by kernel. A table on stdout, all of it as JSON in a file.
+ * step; where a request's time goes, kernel by kernel; the largest shapes once more with each word of --gpu and with integer weights of blocks and head.
+ * A table on stdout, all of it as JSON in a file.
  *
  *   bench_gpu OUT.json COMMIT DATE [tiny]     tiny: the small model and few runs, to try the program itself on any device
  *
@@ -26,7 +27,9 @@ typedef struct bench {
     float *pixels, *masks;
     int32_t *ids, *index;
     vp_launch *launches;
-    int runs, steps, max_views, failed, entries; /* entries: of the JSON list that is open */
+    int runs, steps, max_views, max_sequence, failed, entries; /* entries: of the JSON list that is open */
+    double weight_bytes; /* of a weight of the language model's linears */
+    const char *way;     /* what stands before a shape */
 } bench;
 
 static int compare_times(const void *a, const void *b) { return (*(const int64_t *)a > *(const int64_t *)b) - (*(const int64_t *)a < *(const int64_t *)b); }
@@ -45,14 +48,14 @@ static double floor_vision(const vp_model_config *c, int views, const vp_ceiling
            values = (double)c->geometry.patch_px * c->geometry.patch_px * 3, weights = layers * (4 * w * w + 2 * w * f) + values * w;
     return longer(views * (2 * t * layers * (4 * w * w + 2 * w * f) + 2 * patches * values * w + 4 * layers * t * t * w), 2 * weights, at);
 }
-static double floor_prefill(const vp_model_config *c, double tokens, double k, double blocks, const vp_ceilings *at) {
+static double floor_prefill(const vp_model_config *c, double tokens, double k, double blocks, double bytes, const vp_ceilings *at) {
     double d = c->d_model, h = c->expert_dim, e = c->expert_count, hit = e * (1.0 - pow(1.0 - k / e, tokens)), dense = 4 * d * d + e * d;
-    return longer(blocks * (2 * tokens * dense + 2 * tokens * tokens * d), blocks * (2 * dense + 4 * tokens * d), at) +
-           longer(blocks * tokens * k * 6 * d * h, blocks * hit * 6 * d * h, at);
+    return longer(blocks * (2 * tokens * dense + 2 * tokens * tokens * d), blocks * (bytes * dense + 4 * tokens * d), at) +
+           longer(blocks * tokens * k * 6 * d * h, blocks * hit * 3 * bytes * d * h, at);
 }
-static double floor_decode(const vp_model_config *c, double position, double k, double blocks, const vp_ceilings *at) {
+static double floor_decode(const vp_model_config *c, double position, double k, double blocks, double bytes, const vp_ceilings *at) {
     double d = c->d_model, h = c->expert_dim, e = c->expert_count, weights = blocks * (4 * d * d + e * d + k * 3 * d * h) + c->embedding_size * d;
-    return longer(2 * weights + blocks * 4 * position * d, 2 * weights + blocks * 4 * position * d, at);
+    return longer(2 * weights + blocks * 4 * position * d, bytes * weights + blocks * 4 * position * d, at);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- requests */
@@ -92,9 +95,9 @@ static void close_list(bench *b) {
     b->entries = 1; /* the object goes on with a comma */
 }
 static void result(bench *b, const char *what, const char *shape, double floor_ms, double ms, int64_t launches) {
-    printf("%-9s %-34s %10.4f %10.4f %7.2f %8lld\n", what, shape, floor_ms, ms, ms / floor_ms, (long long)launches);
+    printf("%-9s %-46s %10.4f %10.4f %7.2f %8lld\n", what, shape, floor_ms, ms, ms / floor_ms, (long long)launches);
     fflush(stdout);
-    fprintf(b->json, "%s\n    {\"shape\": \"%s\", \"floor_ms\": %.6f, \"measured_ms\": %.6f, \"ratio\": %.4f, \"launches\": %lld}", b->entries ? "," : "", shape,
+    fprintf(b->json, "%s\n    {\"shape\": \"%s\", \"floor_ms\": %.9f, \"measured_ms\": %.6f, \"ratio\": %.4f, \"launches\": %lld}", b->entries ? "," : "", shape,
             floor_ms, ms, ms / floor_ms, (long long)launches);
     b->entries++;
 }
@@ -109,7 +112,7 @@ static void vision(bench *b, int views) {
         if (!run(b, &r, &reply)) return;
         if (i >= 0) ns[i] = reply.times.device_ns[VP_STAGE_VIT];
     }
-    snprintf(shape, sizeof shape, "%d passes", views);
+    snprintf(shape, sizeof shape, "%s%d passes", b->way, views);
     result(b, "vision", shape, floor_vision(&b->config, views, &b->ceilings), (double)median(ns, b->runs) * 1e-6, reply.times.launches[VP_STAGE_VIT]);
 }
 static void prefill(bench *b, int tokens, int k) {
@@ -125,8 +128,8 @@ static void prefill(bench *b, int tokens, int k) {
         if (!run(b, &r, &reply)) return;
         if (i >= 0) ns[i] = reply.times.device_ns[VP_STAGE_PREFILL];
     }
-    snprintf(shape, sizeof shape, "%d tokens, top_k %d, %d blocks", tokens, k, count);
-    result(b, "prefill", shape, floor_prefill(&b->config, tokens, k, count, &b->ceilings), (double)median(ns, b->runs) * 1e-6,
+    snprintf(shape, sizeof shape, "%s%d tokens, top_k %d, %d blocks", b->way, tokens, k, count);
+    result(b, "prefill", shape, floor_prefill(&b->config, tokens, k, count, b->weight_bytes, &b->ceilings), (double)median(ns, b->runs) * 1e-6,
            reply.times.launches[VP_STAGE_PREFILL]);
 }
 static void decode(bench *b, int tokens, int k, int count) {
@@ -143,8 +146,8 @@ static void decode(bench *b, int tokens, int k, int count) {
         for (int s = 2; s < b->steps && i >= 0; s++) ns[at++] = reply.step_ns[s]; /* a graph's first steps are longer */
     }
     launches = reply.times.launches[VP_STAGE_DECODE] / b->steps;
-    snprintf(shape, sizeof shape, "after %d, top_k %d, %d blocks", tokens, k, count);
-    result(b, "decode", shape, floor_decode(&b->config, tokens + b->steps / 2, k, count, &b->ceilings), (double)median(ns, at) * 1e-6, launches);
+    snprintf(shape, sizeof shape, "%safter %d, top_k %d, %d blocks", b->way, tokens, k, count);
+    result(b, "decode", shape, floor_decode(&b->config, tokens + b->steps / 2, k, count, b->weight_bytes, &b->ceilings), (double)median(ns, at) * 1e-6, launches);
 }
 /* whole requests by the host's clock, timing by stages and off in turn */
 static void stage_cost(bench *b, int tokens, int k) {
@@ -205,8 +208,22 @@ static void kernels(bench *b, int tokens, int views, int k) {
 }
 
 /* --------------------------------------------------------------------------------------------------------------------- frame */
-static int open_bench(bench *b, int tiny) {
+/* by the words of --gpu, and with weights of that precision in blocks and head; 0: said on stderr */
+static int open_engine(bench *b, uint32_t gpu, vp_weights weights) {
     vp_engine_options options = vp_engine_options_default();
+    vp_error error = { VP_OK, -1, "", "" };
+    options.config = &b->config;
+    options.device = "cuda";
+    options.gpu = gpu;
+    options.weights = options.head_weights = weights;
+    options.max_sequence = b->max_sequence;
+    options.max_views = b->max_views;
+    b->weight_bytes = weights == VP_WEIGHTS_INT8 ? 8.5 / 8 : weights == VP_WEIGHTS_INT4 ? 4.5 / 8 : 2.0;
+    if (vp_engine_open(&options, &b->engine, &error) == VP_OK) return 1;
+    fprintf(stderr, "bench_gpu: %s: %s\n", error.where, error.text);
+    return 0;
+}
+static int open_bench(bench *b, int tiny) {
     vp_error error = { VP_OK, -1, "", "" };
     size_t patches, values;
     if (vp_model_config_preset(tiny ? "tiny" : "molmoe-1b", &b->config) != VP_OK) return 0;
@@ -215,22 +232,21 @@ static int open_bench(bench *b, int tiny) {
     b->max_views = tiny ? 1 : 13;
     patches = (size_t)b->config.vit_positions - 1;
     values = patches * (size_t)(b->config.geometry.patch_px * b->config.geometry.patch_px * 3);
-    options.config = &b->config;
-    options.device = "cuda";
-    options.max_sequence = tiny ? 256 : 2048;
-    options.max_views = b->max_views;
+    b->max_sequence = tiny ? 256 : 2048;
+    b->way = "";
     b->pixels = (float *)malloc((size_t)b->max_views * values * sizeof(float));
     b->masks = (float *)malloc((size_t)b->max_views * patches * sizeof(float));
-    b->ids = (int32_t *)malloc((size_t)options.max_sequence * sizeof(int32_t));
+    b->ids = (int32_t *)malloc((size_t)b->max_sequence * sizeof(int32_t));
     b->index = (int32_t *)malloc((size_t)b->max_views * patches * sizeof(int32_t));
     b->launches = (vp_launch *)malloc(LAUNCHES_MAX * sizeof *b->launches);
     if (!b->pixels || !b->masks || !b->ids || !b->index || !b->launches) { fprintf(stderr, "bench_gpu: no memory\n"); return 0; }
     for (size_t i = 0; i < (size_t)b->max_views * values; i++) b->pixels[i] = (float)((i * 2654435761u >> 8) % 1999) / 1000.0f - 0.9995f;
     for (size_t i = 0; i < (size_t)b->max_views * patches; i++) b->masks[i] = 1.0f;
-    for (int i = 0; i < options.max_sequence; i++) b->ids[i] = (int32_t)((unsigned)i * 2654435761u % (unsigned)b->config.vocab_size);
+    for (int i = 0; i < b->max_sequence; i++) b->ids[i] = (int32_t)((unsigned)i * 2654435761u % (unsigned)b->config.vocab_size);
     /* features of views go nowhere: of the text it is only the length that counts here */
     for (size_t i = 0; i < (size_t)b->max_views * patches; i++) b->index[i] = -100;
-    if (vp_engine_open(&options, &b->engine, &error) == VP_OK && vp_engine_ceilings(b->engine, &b->ceilings, &error) == VP_OK) return 1;
+    if (!open_engine(b, 0, VP_WEIGHTS_BF16)) return 0;
+    if (vp_engine_ceilings(b->engine, &b->ceilings, &error) == VP_OK) return 1;
     fprintf(stderr, "bench_gpu: %s: %s\n", error.where, error.text);
     return 0;
 }
@@ -257,7 +273,7 @@ static void machine(bench *b, const char *when) { /* clocks before and behind th
 }
 static void measure(bench *b, int tiny) {
     static const int views[3] = { 3, 7, 13 }, tokens[3] = { 482, 1058, 1922 }, ks[3] = { 4, 8, 12 }, blocks[3] = { 12, 14, 16 };
-    printf("%-9s %-34s %10s %10s %7s %8s\n", "", "", "floor ms", "measured", "ratio", "launches");
+    printf("%-9s %-46s %10s %10s %7s %8s\n", "", "", "floor ms", "measured", "ratio", "launches");
     b->entries = 1;
     open_list(b, "vision");
     for (int i = 0; i < (tiny ? 1 : 3); i++) vision(b, tiny ? 1 : views[i]);
@@ -271,6 +287,25 @@ static void measure(bench *b, int tiny) {
     close_list(b);
     stage_cost(b, tiny ? 20 : tokens[0], tiny ? 2 : 8);
     kernels(b, tiny ? 20 : tokens[2], tiny ? 1 : 13, tiny ? 2 : 8);
+}
+/* the largest shapes in other ways, each by an engine of its own, and first once more as it was: the card is warmer now */
+static void measure_ways(bench *b, int tiny) {
+    static const struct { const char *name; uint32_t gpu; vp_weights weights; } ways[] = {
+        { "default: ", 0, VP_WEIGHTS_BF16 }, { "tuned: ", VP_GPU_TUNED, VP_WEIGHTS_BF16 }, { "wgmma: ", VP_GPU_WGMMA, VP_WEIGHTS_BF16 },
+        { "clusters: ", VP_GPU_CLUSTERS, VP_WEIGHTS_BF16 }, { "dependent: ", VP_GPU_DEPENDENT, VP_WEIGHTS_BF16 },
+        { "persistent: ", VP_GPU_PERSISTENT, VP_WEIGHTS_BF16 }, { "int8: ", 0, VP_WEIGHTS_INT8 }, { "int4: ", 0, VP_WEIGHTS_INT4 } };
+    open_list(b, "ways");
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        vp_engine_close(b->engine);
+        b->engine = NULL;
+        if (!open_engine(b, ways[i].gpu, ways[i].weights)) { b->failed = 1; break; }
+        b->way = ways[i].name;
+        if (vp_engine_device_note(b->engine)[0]) printf("%s%s\n", b->way, vp_engine_device_note(b->engine));
+        if (ways[i].weights == VP_WEIGHTS_BF16) vision(b, b->max_views);
+        prefill(b, tiny ? 20 : 1922, tiny ? 2 : 8);
+        decode(b, tiny ? 20 : 1922, tiny ? 2 : 8, b->config.block_count);
+    }
+    close_list(b);
 }
 int main(int argc, char **argv) {
     static bench b;
@@ -300,6 +335,7 @@ int main(int argc, char **argv) {
     number(b.json, "bf16_flops_per_s", b.ceilings.flops_per_s);
     machine(&b, "before");
     measure(&b, tiny);
+    measure_ways(&b, tiny);
     machine(&b, "after");
     fprintf(b.json, "\n}\n");
     if (fclose(b.json)) { fprintf(stderr, "bench_gpu: %s cannot be written\n", argv[1]); return 5; }

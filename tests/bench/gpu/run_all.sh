@@ -26,7 +26,7 @@ TAIL=3 step nvidia-smi 20 nvidia-smi -q -d CLOCK,POWER,PERFORMANCE,MEMORY
 TAIL=4 step info 30 "$program" info
 step selftest 60 "$program" selftest --device cuda
 for test in "$@"; do step "$(basename "$test")" 120 "$test"; done
-TAIL=80 step bench 200 "$bench" "$folder/bench.json" "$commit" "$date" ${BENCH_GPU_SIZE:-}
+TAIL=100 step bench 300 "$bench" "$folder/bench.json" "$commit" "$date" ${BENCH_GPU_SIZE:-}
 TAIL=120 step against-predicted 20 python3 tests/bench/gpu/compare.py "$folder/bench.json" tests/bench/results/gpu-predictions.json
 echo "raw output: $folder"
 [ ${#failed[@]} -eq 0 ] || { echo "failed: ${failed[*]}"; exit 1; }
