@@ -1382,6 +1382,82 @@ static void test_cooperative() {
     unsetenv("CUDA_ON_CPU_COOPERATIVE");
     cuda_on_cpu_reset(1);
 }
+/* Three rounds through one stage of shared memory: each block of a pair brings a half for both, and all threads of both add up the whole. One mistake
+ * or none. */
+enum { NO_MEETING_BEFORE = 1, NO_MEETING_BEHIND, FREES_ITS_OWN, BRINGS_FOR_ITSELF, FOR_A_THIRD, WAITS_AT_FREE_NEVER, PAIR_HOWS };
+struct Map { uint64_t words[16]; }; /* a CUtensorMap without its alignment, which compilers pass differently */
+static __global__ void k_pair(float *y, Map words, int how) {
+    CUDA_DYNAMIC_SHARED(unsigned char, shared);
+    CUtensorMap map;
+    enum { HALF = 64 * 64 * 2 };
+    unsigned char *stage = (unsigned char *)(((uintptr_t)shared + 1023) / 1024 * 1024);
+    uint64_t *full = (uint64_t *)(void *)(stage + 2 * HALF), *free_again = full + 1;
+    unsigned rank = cuda_on_cpu_cluster_rank(), phase = 0;
+    int pair = (int)blockIdx.x / 2;
+    memcpy(&map, &words, sizeof map);
+    if (threadIdx.x == 0) {
+        cuda_on_cpu_mbarrier_init(full, 1);
+        cuda_on_cpu_mbarrier_init(free_again, 2);
+    }
+    if (how == NO_MEETING_BEFORE) __syncthreads();
+    else cuda_on_cpu_cluster_sync();
+    for (int round = 0; round < 3; round++, phase ^= 1) {
+        float sum = 0.0f;
+        if (threadIdx.x == 0) {
+            if (how != WAITS_AT_FREE_NEVER) cuda_on_cpu_mbarrier_wait(free_again, phase ^ 1);
+            cuda_on_cpu_mbarrier_expect(full, 2 * HALF);
+            if (how == BRINGS_FOR_ITSELF) cuda_on_cpu_bulk_3d(stage + rank * HALF, &map, 0, (int)rank * 64, round + pair, full);
+            else cuda_on_cpu_bulk_3d_multicast(stage + rank * HALF, &map, 0, (int)rank * 64, round + pair, full, how == FOR_A_THIRD ? 7 : 3);
+        }
+        cuda_on_cpu_mbarrier_wait(full, phase);
+        for (unsigned i = 0; i < HALF; i++) sum += cuda_on_cpu::bf16_float(((const uint16_t *)(const void *)stage)[i]);
+        y[blockIdx.x * blockDim.x + threadIdx.x] += sum;
+        __syncthreads();
+        if (threadIdx.x == 0)
+            for (unsigned to = 0; to < 2; to++) cuda_on_cpu_mbarrier_arrive_at(free_again, how == FREES_ITS_OWN ? rank : to);
+    }
+    if (how != NO_MEETING_BEHIND) cuda_on_cpu_cluster_sync();
+}
+static void test_pairs() {
+    enum { PAIRS = 3, THREADS = 64, LAYERS = PAIRS + 2, LAYER = 128 * 64 };
+    static const char *const names[PAIR_HOWS] = { "as it should be", "no meeting before", "no meeting behind", "a stage that only its own block frees",
+        "a half for its own block alone", "for a third block", "no wait for a free stage" };
+    static const char *const said[PAIR_HOWS] = { "", "another block's mbarrier is used before its init", "a block of the cluster that has ended", "", "deadlock: ",
+        "a multicast to blocks 7", "" };
+    std::vector<uint16_t> x(LAYERS * LAYER);
+    std::vector<float> want(2 * PAIRS * THREADS);
+    for (size_t i = 0; i < x.size(); i++) x[i] = i % LAYER % 3 ? 0x3f80 : (uint16_t)(0x4000 + i / LAYER * 8); /* 1, or 2 and more: sums that floats hold */
+    for (size_t i = 0; i < want.size(); i++)
+        for (size_t layer = i / (2 * THREADS); layer < i / (2 * THREADS) + 3; layer++)
+            for (size_t j = 0; j < LAYER; j++) want[i] += cuda_on_cpu::bf16_float(x[layer * LAYER + j]);
+    for (int how = 0; how < PAIR_HOWS; how++) {
+        check_case("pairs of blocks: %s", names[how]);
+        auto run = [&] {
+            Device<uint16_t> from(x);
+            Device<float> y(std::vector<float>(want.size(), 0.0f));
+            CUtensorMap map;
+            cuuint64_t size[3] = { 64, 128, LAYERS }, bytes[2] = { 128, LAYER * 2 };
+            cuuint32_t box[3] = { 64, 64, 1 }, step[3] = { 1, 1, 1 };
+            cuda_on_cpu_encode_tiled(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, from.p, size, bytes, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                     CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+            Map words;
+            memcpy(&words, &map, sizeof words);
+            CUDA_LAUNCH_PAIRS(k_pair, 2 * PAIRS, THREADS, 2 * 64 * 64 * 2 + 1024 + 128, nullptr, y.p, words, how);
+            return same(y.host(), want);
+        };
+        if (*said[how]) CHECK(dies(said[how], [&] { for (int seed = 1; seed <= SEEDS; seed++) { cuda_on_cpu_reset((uint64_t)seed); run(); } }));
+        else if (how) CHECK(dies("", [&] { if (seeds_right(run) < SEEDS) abort(); }));
+        else CHECK_INT(seeds_right(run), SEEDS);
+    }
+    check_case("pairs of blocks: an even number of them");
+    {
+        Device<float> y(64);
+        Map none = {};
+        CUDA_LAUNCH_PAIRS(k_pair, 3, THREADS, 1024, nullptr, y.p, none, 0);
+        CHECK_INT(cudaGetLastError(), cudaErrorInvalidClusterSize);
+    }
+    cuda_on_cpu_reset(1);
+}
 static __attribute__((noinline)) float deep(float v) {
     volatile float big[100000];
     for (int i = 0; i < 100000; i++) big[i] = v;
@@ -1671,6 +1747,7 @@ int main() {
     test_missing_barriers();
     test_dependents();
     test_cooperative();
+    test_pairs();
     test_divergence();
     test_bounds();
     test_wrong_memory();
