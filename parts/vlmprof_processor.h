@@ -381,7 +381,7 @@ static vp_result vp_impl_processor_limit(const vp_json *json, const char *name, 
     if (!is_there) node = vp_json_get(json, size, edge);
     if (node == VP_JSON_NONE)
         return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, name, "is not there, nor as an edge of size");
-    if (vp_json_to_int(json, node, pixels) != VP_OK || *pixels < 1 || *pixels > (double)VP_PROCESSOR_VIEW_PIXELS_MAX)
+    if (vp_json_to_int(json, node, pixels) != VP_OK || *pixels < 1 || *pixels > (int64_t)VP_PROCESSOR_VIEW_PIXELS_MAX)
         return vp_impl_processor_wrong(error, VP_ERR_RANGE, name, "is no number of pixels up to 100 million");
     return VP_OK;
 }
