@@ -34,6 +34,16 @@ struct Cooperative {
 };
 inline Cooperative cooperative;
 
+/* memcpy, but over the redzones that g++ -fsanitize-sections=cuda_shared puts between the arrays, and those between what lies in one page */
+inline void move_shared(unsigned char *to, const unsigned char *from, size_t bytes) {
+#if defined(CUDA_ON_CPU_ASAN) && defined(__x86_64__)
+    asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+#else
+    if (bytes) memcpy(to, from, bytes);
+#endif
+}
+/* what takes pages as a whole */
+#define CUDA_ON_CPU_PAGES __attribute__((no_sanitize("address")))
 inline void protect_page(unsigned char *page, bool writable) {
     if (mprotect(page, PAGE, writable ? PROT_READ | PROT_WRITE : PROT_READ)) fail("mprotect failed");
 }
@@ -41,12 +51,14 @@ inline void protect_page(unsigned char *page, bool writable) {
 inline bool begin_write(unsigned char *p) {
     unsigned char *page = p - (uintptr_t)p % PAGE;
     if (!cooperative.now || cooperative.touched.count(page)) return false;
-    cooperative.touched[page].assign(page, page + PAGE);
+    std::vector<unsigned char> &was = cooperative.touched[page];
+    was.resize(PAGE);
+    move_shared(was.data(), page, PAGE);
     protect_page(page, true);
     return true;
 }
 /* what this turn has written gets its writer and its time */
-inline void collect() {
+CUDA_ON_CPU_PAGES inline void collect() {
     Cooperative &c = cooperative;
     Clock &mine = c.blocks[c.me].clock;
     for (auto &t : c.touched) {
@@ -68,7 +80,7 @@ inline void collect() {
     c.touched.clear();
 }
 /* memory as the block sees it, or as it is */
-inline void look(const Clock *clock, size_t block_index) {
+CUDA_ON_CPU_PAGES inline void look(const Clock *clock, size_t block_index) {
     for (auto &p : cooperative.pages) {
         uint16_t *now = (uint16_t *)(void *)p.first;
         const Written &w = *p.second;
@@ -87,7 +99,7 @@ inline void make_atomic(void *p, size_t bytes) {
     unsigned char *at = (unsigned char *)p, *page = at - (uintptr_t)at % PAGE;
     collect();
     std::unique_ptr<Written> &w = cooperative.pages[page];
-    if (!w) { w.reset(new Written()); memcpy(w->real, page, PAGE); }
+    if (!w) { w.reset(new Written()); move_shared((unsigned char *)w->real, page, PAGE); }
     for (size_t i = (size_t)(at - page) / 2; i < ((size_t)(at - page) + bytes) / 2; i++) {
         if (w->writer[i] == ATOMIC) continue;
         if (w->writer[i]) fail("an atomic operation where a block wrote without one");
@@ -134,14 +146,6 @@ inline bool end_polls() {
         block.ready_warps |= (uint32_t)1 << i;
     }
     return any;
-}
-/* memcpy, but over the redzones that g++ -fsanitize-sections=cuda_shared puts between the arrays */
-inline void move_shared(unsigned char *to, const unsigned char *from, size_t bytes) {
-#if defined(CUDA_ON_CPU_ASAN) && defined(__x86_64__)
-    asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
-#else
-    if (bytes) memcpy(to, from, bytes);
-#endif
 }
 inline void exchange_block(Resident &r) {
     for (unsigned i = 0; i < block.threads; i++) std::swap(lanes[i], r.lanes[i]);
