@@ -1871,7 +1871,7 @@ VP_API int64_t vp_count_tokens(const char *model, int32_t width_px, int32_t heig
     if (!preset) return VP_ERR_NOT_FOUND;
     vp_family_default(preset, &family);
     result = vp_family_count(&family, width_px, height_px, &count, NULL);
-    return result == VP_OK ? count.total_tokens : result;
+    return result == VP_OK ? count.total_tokens : (int64_t)result;
 }
 
 VP_API const vp_family_key *vp_family_knob(const vp_family *family) {
