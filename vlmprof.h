@@ -2,6 +2,20 @@
  *
  * MANUAL
  *
+ * Do this:
+ *       #define VLMPROF_IMPLEMENTATION
+ *       #include "vlmprof.h"
+ *   in one C or C++ file, and #include "vlmprof.h" wherever else you need it. Link with -lm. Then call, by task:
+ *     vision tokens of an image        vp_layout_compute; of other models vp_count_tokens (vlmprof_families.h)
+ *     crops for a number of tokens     vp_select_crops, vp_select_vision_tokens, vp_select_tiling
+ *     where each vision token goes     vp_tokens_index_map, vp_tokens_image_ids
+ *     time the stages of a request     vp_stage_begin, vp_stage_end, vp_stage_statistics, vp_stage_unaccounted_ns
+ *     percentiles and their intervals  vp_statistics_compute, vp_statistics_percentile_interval
+ *     is another run needed            vp_stop_decide
+ *     draw samples as NumPy does       vp_sampler_choice, vp_sampler_dataset; grids of knobs: vp_sampler_grid
+ *     write JSON                       vp_json_writer_init, vp_json_begin_object, vp_json_key, ..., vp_json_finish
+ *     read JSON                        vp_json_parse, vp_json_get, vp_json_at, vp_json_to_int, vp_json_text
+ *
  * What it is
  *   A vision-language model looks at an image: where do the milliseconds go, and what accuracy do they buy? This
  *   header holds the core of such a measurement: tilings of images, crop selection, counts of vision tokens,
@@ -17,6 +31,10 @@
  *     VLMPROF_STATIC          makes the functions static; needs VLMPROF_IMPLEMENTATION
  *     VLMPROF_CLOCK_NS        an int64_t expression that vp_clock_ns reads instead of the system's monotonic clock
  *     VP_API                  replaces the linkage word before every function, for shared libraries
+ *     VP_MALLOC(bytes), VP_CALLOC(count, bytes), VP_REALLOC(memory, bytes), VP_FREE(memory)
+ *                             replace malloc, calloc, realloc and free in the companions that allocate. Define all
+ *                             four, in every file that includes a header. What a declaration calls malloc'ed is then
+ *                             released with VP_FREE. vlmprof.h itself allocates nothing
  *   It needs stdint, stddef, string, math and time; link with -lm. It is plain C11 that is C++17 as well.
  *
  * Companion headers
@@ -77,8 +95,9 @@
  *   >>tiler           geometry of crops and patches, tilings, layout of an image
  *   >>select          target tokens <-> crops <-> tiling <-> resolution
  *   >>tokens          position of every vision token in the sequence
- *   >>sampler         MT19937 as NumPy has it, choice without replacement, active blocks, knob grids, ranks and shards
- *   >>timer           monotonic clock, sums and percentiles as NumPy computes them, intervals, outliers, stop rule
+ *   >>sampler         MT19937 as NumPy has it, choice without replacement, active blocks, knob grids, shards
+ *   >>timer           monotonic clock, stages of a request, sums and percentiles as NumPy computes them, intervals,
+ *                     outliers, stop rule
  *   >>json            writer, strict reader, numbers, UTF-8
  *   >>implementation  start of the second half
  *
@@ -171,7 +190,15 @@ extern "C" {
 #endif
 #endif
 
-/* a function that stands in the header because a loop calls it */
+/* the memory of companions, which include <stdlib.h> */
+#ifndef VP_MALLOC
+#define VP_MALLOC(bytes) malloc(bytes)
+#define VP_CALLOC(count, bytes) calloc(count, bytes)
+#define VP_REALLOC(memory, bytes) realloc(memory, bytes)
+#define VP_FREE(memory) free(memory)
+#endif
+
+/* a function that is in the header because a loop calls it */
 #ifdef __GNUC__
 #define VP_INLINE static inline __attribute__((unused))
 #else
@@ -525,35 +552,6 @@ VP_API vp_result vp_sampler_grid(vp_grid_strategy strategy, const int32_t counts
 VP_API vp_result vp_sampler_shard(size_t count, int32_t rank, int32_t ranks, size_t *first, size_t *stride,
                                   size_t *shard_count);
 
-/* which one of several processes this is */
-typedef struct vp_rank {
-    /* "torchrun", "Open MPI", "PMI" (MPICH, Intel MPI, Hydra), "Slurm" or "none"; static text */
-    const char *launcher;
-    const char *ignored;          /* the next launcher that also left its variables here; NULL: none */
-    int32_t rank, world_size;     /* 0..world_size - 1; alone: 0 and 1 */
-    int32_t local_rank;           /* index among the processes of this machine; -1: unknown */
-    int32_t local_world_size;     /* processes on this machine; -1: unknown */
-} vp_rank;
-/* Reads what launchers put into the environment.
- * in:      lookup  returns the text of a variable, or NULL if it is not set (getenv); `user` is passed to it
- * out:     rank    on VP_OK
- * returns: VP_OK, also if there is no launcher; VP_ERR_NOT_FOUND: one variable of a pair is missing; VP_ERR_FORMAT:
- *          a variable is not a number >= 0; VP_ERR_RANGE: a rank is not below its count. error->where is the
- *          variable's name
- * rule:    the first launcher in this order whose variables are set: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE;
- *          OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE; PMI_RANK, PMI_SIZE, MPI_LOCALRANKID,
- *          MPI_LOCALNRANKS; SLURM_PROCID, SLURM_NTASKS (formerly SLURM_NPROCS), SLURM_LOCALID. Slurm's count is used
- *          only inside a step of srun: there SLURM_STEP_ID is a number below 0xfffffff0. (Batch scripts and the
- *          shells of salloc have SLURM_NTASKS too, but step numbers from there on.) If a launcher does not report a
- *          local rank, it is taken from a later launcher with the same rank and count
- * memory:  none. threads: as lookup */
-VP_API vp_result vp_rank_from_environment(const char *(*lookup)(void *user, const char *name), void *user,
-                                          vp_rank *rank, vp_error *error);
-/* The device of a process: its local rank modulo the number of devices that it sees. This also works with a launcher
- * that shows each process only its own device.
- * returns: 0..visible_count - 1; -1: visible_count < 1, or several devices are visible and the local rank is unknown */
-VP_API int32_t vp_rank_device(const vp_rank *rank, int32_t visible_count);
-
 /* ================================================================================================= timer >>timer
  * A clock, and the numbers that describe samples. Values may be of any unit; all functions but the clock are pure.
  * source:  numpy 1.26.4 mean, std (ddof 0), percentile (linear), bit for bit
@@ -567,6 +565,37 @@ typedef struct vp_statistics {
     size_t count;
     double mean, std, min, p50, p95, p99, max; /* std: population (ddof 0); percentiles: numpy linear (type 7) */
 } vp_statistics;
+
+/* ---- the stages of your own requests. A mark is a stage that ran once; marks nest: mark a request, and inside it its
+ * vision encoder, prefill and decode steps. Work on a GPU must have ended before its mark ends. */
+typedef struct vp_stage_mark {
+    const char *name;         /* the caller's; it lives as long as the mark */
+    int64_t begin_ns, end_ns; /* of vp_clock_ns; end_ns is -1 until the stage ends */
+    size_t inside;            /* index of the mark around this one; SIZE_MAX: none */
+} vp_stage_mark;
+typedef struct vp_stage_clock {
+    vp_stage_mark *marks;   /* [capacity], the first `count` in the order in which they began */
+    size_t capacity, count;
+    size_t open;            /* index of the innermost mark that has not ended; SIZE_MAX: none */
+    size_t lost, lost_open; /* marks that found no room, and those of them that have not ended */
+} vp_stage_clock;
+/* A clock without marks over the caller's memory. */
+VP_API vp_stage_clock vp_stage_clock_over(vp_stage_mark *marks, size_t capacity);
+/* Begins a stage inside the innermost open one. Without room the mark is counted as lost, and no statistics are given.
+ * memory:  none. numeric: the clock is read last in begin and first in end, about 40 ns together on x86-64 Linux */
+VP_API void vp_stage_begin(vp_stage_clock *clock, const char *name);
+/* Ends the innermost open stage.
+ * returns: VP_OK; VP_ERR_STATE: no stage is open */
+VP_API vp_result vp_stage_end(vp_stage_clock *clock);
+/* Statistics of all ended marks of a name, in nanoseconds.
+ * out:     scratch     double [clock->count]
+ * returns: VP_OK; VP_ERR_NOT_FOUND: no mark of that name has ended; VP_ERR_CAPACITY: marks were lost */
+VP_API vp_result vp_stage_statistics(const vp_stage_clock *clock, const char *name, double *scratch,
+                                     vp_statistics *statistics);
+/* The time of a mark that no mark directly inside it covers: what the stages of a request leave unaccounted.
+ * returns: nanoseconds; -1: no such mark, or it has not ended */
+VP_API int64_t vp_stage_unaccounted_ns(const vp_stage_clock *clock, size_t mark);
+
 /* numpy's pairwise sum.
  * rule: below 8 values in order; up to 128 eight running sums; above, two halves split at a multiple of 8 */
 VP_API double vp_statistics_sum(const double *values, size_t count);
@@ -688,27 +717,6 @@ typedef struct vp_stop_rule {
  *          every run makes the stated confidence slightly optimistic */
 VP_API vp_result vp_stop_decide(const vp_stop_rule *rule, const double *values, size_t count, int64_t elapsed_ns,
                                 double *scratch, vp_stop *stop);
-
-/* The smallest differences between two configurations that a two-sided test at 5 % finds with power 0.8. NaN: too
- * few values for an answer. */
-typedef struct vp_resolution {
-    double accuracy;  /* of 0/1 scores, absolute, by McNemar's test over the same questions */
-    /* of a latency, as a share of it, each configuration measured `count` times apart; pairs over the same samples
-     * find less */
-    double mean, p50;
-} vp_resolution;
-/* What a sample size can resolve.
- * in:      discordance  0..1  share of the questions on which just one of the two is right; 0.5: two that guess; 1: the
- *                       worst case
- *          variation    >= 0  coefficient of variation (standard deviation / mean) of the latency
- * returns: VP_OK; VP_ERR_RANGE: a share outside its range
- * rule:    accuracy: the d with sqrt(count) d = z(0.975) sqrt(discordance) + z(0.8) sqrt(discordance - d^2); NaN below
- *          10 discordant questions. mean: (t(0.975) + t(0.8)) variation sqrt(2 / count), 2 count - 2 degrees; p50:
- *          sqrt(pi / 2) times that, as for normal values
- * source:  Connor, Sample size for testing differences in proportions for the paired-sample design (Biometrics 43,
- *          1987) */
-VP_API vp_result vp_statistics_resolution(size_t count, double discordance, double variation,
-                                          vp_resolution *resolution);
 
 /* ---- distributions that tests and intervals are made of
  * The regularised incomplete beta function I_x(a, b). Both x and y = 1 - x are given, because the one near 1 cannot
@@ -1908,152 +1916,6 @@ VP_API vp_result vp_sampler_shard(size_t count, int32_t rank, int32_t ranks, siz
     return VP_OK;
 }
 
-typedef struct vp_impl_launcher {
-    const char *name, *rank, *world, *world_before, *local, *local_world;
-} vp_impl_launcher;
-enum { VP_IMPL_LAUNCHERS = 4, VP_IMPL_LAUNCHER_SLURM = 3 };
-static const vp_impl_launcher vp_impl_launchers[VP_IMPL_LAUNCHERS] = {
-    {"torchrun", "RANK", "WORLD_SIZE", NULL, "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
-    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL, "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    {"PMI", "PMI_RANK", "PMI_SIZE", NULL, "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
-    {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_NPROCS", "SLURM_LOCALID", NULL},
-};
-
-typedef struct vp_impl_environment {
-    const char *(*lookup)(void *user, const char *name);
-    void *user;
-    vp_error *error;
-} vp_impl_environment;
-
-/* decimal digits and nothing else, at most `limit`; -1 for any other text */
-static int64_t vp_impl_digits(const char *text, int64_t limit) {
-    int64_t value = 0;
-    if (!*text) return -1;
-    for (; *text; text++) {
-        if (*text < '0' || *text > '9') return -1;
-        value = value * 10 + (*text - '0');
-        if (value > limit) return -1;
-    }
-    return value;
-}
-
-/* The number in a variable, or `missing` if it is not set (name NULL: there is no such variable). */
-static vp_result vp_impl_environment_number(const vp_impl_environment *environment, const char *name, int32_t missing,
-                                            int32_t *out) {
-    const char *text = name ? environment->lookup(environment->user, name) : NULL;
-    vp_message m = {{0}, 0};
-    int64_t value;
-    if (!text) {
-        *out = missing;
-        return VP_OK;
-    }
-    value = vp_impl_digits(text, INT32_MAX);
-    if (value >= 0) {
-        *out = (int32_t)value;
-        return VP_OK;
-    }
-    vp_message_text(&m, "is \"");
-    vp_message_text(&m, text);
-    vp_message_text(&m, "\", no number from 0 on: start with a launcher that sets it, or unset it");
-    return vp_fail(environment->error, VP_ERR_FORMAT, -1, name, m.text);
-}
-
-/* is the process in a step of srun? */
-static int vp_impl_environment_step(const vp_impl_environment *environment) {
-    const char *step = environment->lookup(environment->user, "SLURM_STEP_ID");
-    return step && vp_impl_digits(step, (int64_t)0xffffffef) >= 0;
-}
-
-static int vp_impl_environment_has(const vp_impl_environment *environment, int launcher) {
-    const vp_impl_launcher *variables = &vp_impl_launchers[launcher];
-    if (launcher == VP_IMPL_LAUNCHER_SLURM) return vp_impl_environment_step(environment);
-    return environment->lookup(environment->user, variables->rank)
-           || environment->lookup(environment->user, variables->world);
-}
-
-/* place < count, both known; `name` and `count_name` are the names of their variables */
-static vp_result vp_impl_environment_order(const vp_impl_environment *environment, const char *name, int32_t place,
-                                           const char *count_name, int32_t count) {
-    vp_message m = {{0}, 0};
-    if (place < count) return VP_OK;
-    vp_message_text(&m, "is ");
-    vp_message_int(&m, place);
-    vp_message_text(&m, ", but ");
-    vp_message_text(&m, count_name);
-    vp_message_text(&m, " is ");
-    vp_message_int(&m, count);
-    vp_message_text(&m, ": ranks count from 0 and stay below it");
-    return vp_fail(environment->error, VP_ERR_RANGE, -1, name, m.text);
-}
-
-static vp_result vp_impl_environment_read(const vp_impl_environment *environment, const vp_impl_launcher *launcher,
-                                          vp_rank *out) {
-    const char *world = launcher->world_before && !environment->lookup(environment->user, launcher->world)
-                            ? launcher->world_before
-                            : launcher->world;
-    vp_message m = {{0}, 0};
-    vp_result result;
-    if ((result = vp_impl_environment_number(environment, launcher->rank, -1, &out->rank)) != VP_OK) return result;
-    if ((result = vp_impl_environment_number(environment, world, -1, &out->world_size)) != VP_OK) return result;
-    if (out->rank < 0 || out->world_size < 0) {
-        vp_message_text(&m, "is not set, but ");
-        vp_message_text(&m, launcher->name);
-        vp_message_text(&m, out->rank >= 0 ? " set " : out->world_size >= 0 ? " set " : " set SLURM_STEP_ID");
-        if (out->rank >= 0) vp_message_text(&m, launcher->rank);
-        else if (out->world_size >= 0) vp_message_text(&m, world);
-        vp_message_text(&m, ": set both, or neither");
-        return vp_fail(environment->error, VP_ERR_NOT_FOUND, -1, out->rank < 0 ? launcher->rank : launcher->world,
-                       m.text);
-    }
-    if ((result = vp_impl_environment_order(environment, launcher->rank, out->rank, world, out->world_size)) != VP_OK)
-        return result;
-    if ((result = vp_impl_environment_number(environment, launcher->local, -1, &out->local_rank)) != VP_OK)
-        return result;
-    if ((result = vp_impl_environment_number(environment, launcher->local_world, -1, &out->local_world_size)) != VP_OK)
-        return result;
-    if ((result = vp_impl_environment_order(environment, launcher->local, out->local_rank, world, out->world_size))
-        != VP_OK)
-        return result;
-    if (out->local_world_size < 0) return VP_OK;
-    return vp_impl_environment_order(environment, launcher->local, out->local_rank, launcher->local_world,
-                                     out->local_world_size);
-}
-
-VP_API vp_result vp_rank_from_environment(const char *(*lookup)(void *user, const char *name), void *user,
-                                          vp_rank *rank, vp_error *error) {
-    vp_impl_environment environment;
-    vp_rank out = {"none", NULL, 0, 1, 0, 1}, other;
-    int launcher, first;
-    vp_result result;
-    environment.lookup = lookup;
-    environment.user = user;
-    environment.error = error;
-    for (first = 0; first < VP_IMPL_LAUNCHERS && !vp_impl_environment_has(&environment, first); first++) {}
-    if (first < VP_IMPL_LAUNCHERS) {
-        if ((result = vp_impl_environment_read(&environment, &vp_impl_launchers[first], &out)) != VP_OK) return result;
-        out.launcher = vp_impl_launchers[first].name;
-        environment.error = NULL; /* errors in a launcher that is not used do not matter */
-        for (launcher = first + 1; launcher < VP_IMPL_LAUNCHERS; launcher++) {
-            if (!vp_impl_environment_has(&environment, launcher)) continue;
-            if (!out.ignored) out.ignored = vp_impl_launchers[launcher].name;
-            if (out.local_rank >= 0
-                || vp_impl_environment_read(&environment, &vp_impl_launchers[launcher], &other) != VP_OK)
-                continue;
-            if (other.rank == out.rank && other.world_size == out.world_size) out.local_rank = other.local_rank;
-        }
-        if (out.world_size == 1) out.local_rank = 0;
-        if (out.world_size == 1) out.local_world_size = 1;
-    }
-    *rank = out;
-    return VP_OK;
-}
-
-VP_API int32_t vp_rank_device(const vp_rank *rank, int32_t visible_count) {
-    if (visible_count < 1 || (visible_count > 1 && rank->local_rank < 0)) return -1;
-    return visible_count == 1 ? 0 : rank->local_rank % visible_count;
-}
-
 /* ================================================================================================= timer >>timer */
 #ifndef VLMPROF_CLOCK_NS
 #define VLMPROF_CLOCK_NS vp_impl_clock_ns()
@@ -2100,6 +1962,61 @@ static int64_t vp_impl_clock_ns(void) {
 
 VP_API int64_t vp_clock_ns(void) {
     return VLMPROF_CLOCK_NS;
+}
+
+VP_API vp_stage_clock vp_stage_clock_over(vp_stage_mark *marks, size_t capacity) {
+    vp_stage_clock clock = {NULL, 0, 0, SIZE_MAX, 0, 0};
+    clock.marks = marks;
+    clock.capacity = capacity;
+    return clock;
+}
+
+VP_API void vp_stage_begin(vp_stage_clock *clock, const char *name) {
+    vp_stage_mark *mark = clock->marks + clock->count;
+    if (clock->lost_open || clock->count >= clock->capacity) { /* what is inside a lost mark is lost too */
+        clock->lost++;
+        clock->lost_open++;
+        return;
+    }
+    mark->name = name;
+    mark->end_ns = -1;
+    mark->inside = clock->open;
+    clock->open = clock->count++;
+    mark->begin_ns = vp_clock_ns();
+}
+
+VP_API vp_result vp_stage_end(vp_stage_clock *clock) {
+    const int64_t now_ns = vp_clock_ns();
+    if (clock->lost_open) {
+        clock->lost_open--;
+        return VP_OK;
+    }
+    if (clock->open == SIZE_MAX) return VP_ERR_STATE;
+    clock->marks[clock->open].end_ns = now_ns;
+    clock->open = clock->marks[clock->open].inside;
+    return VP_OK;
+}
+
+VP_API vp_result vp_stage_statistics(const vp_stage_clock *clock, const char *name, double *scratch,
+                                     vp_statistics *statistics) {
+    size_t i, count = 0;
+    if (clock->lost) return VP_ERR_CAPACITY;
+    for (i = 0; i < clock->count; i++) {
+        const vp_stage_mark *mark = &clock->marks[i];
+        if (mark->end_ns != -1 && strcmp(mark->name, name) == 0)
+            scratch[count++] = (double)(mark->end_ns - mark->begin_ns);
+    }
+    return count ? vp_statistics_compute(scratch, count, scratch, statistics) : VP_ERR_NOT_FOUND;
+}
+
+VP_API int64_t vp_stage_unaccounted_ns(const vp_stage_clock *clock, size_t mark) {
+    int64_t rest_ns;
+    size_t i;
+    if (mark >= clock->count || clock->marks[mark].end_ns == -1) return -1;
+    rest_ns = clock->marks[mark].end_ns - clock->marks[mark].begin_ns;
+    for (i = mark + 1; i < clock->count && clock->marks[i].begin_ns <= clock->marks[mark].end_ns; i++)
+        if (clock->marks[i].inside == mark) rest_ns -= clock->marks[i].end_ns - clock->marks[i].begin_ns;
+    return rest_ns;
 }
 
 /* values[index], or (values[index] - centre)^2: the two things that are summed. Each step is a statement of its own,
@@ -2438,27 +2355,6 @@ VP_API vp_result vp_stop_decide(const vp_stop_rule *rule, const double *values, 
         *stop = VP_STOP_INTERVAL;
     else if (count >= (uint64_t)rule->max_runs) *stop = VP_STOP_MAX;
     else if (rule->box_ns > 0 && elapsed_ns >= rule->box_ns) *stop = VP_STOP_BOX;
-    return VP_OK;
-}
-
-VP_API vp_result vp_statistics_resolution(size_t count, double discordance, double variation,
-                                          vp_resolution *resolution) {
-    const double n = (double)count, one = vp_statistics_student(0.975, (double)INFINITY),
-                 two = vp_statistics_student(0.8, (double)INFINITY);
-    vp_resolution out = {(double)NAN, (double)NAN, (double)NAN};
-    if (!(discordance >= 0.0 && discordance <= 1.0) || !(variation >= 0.0 && variation - variation == 0.0))
-        return VP_ERR_RANGE;
-    if (n * discordance >= 10.0) { /* the rule solved for d: a quadratic equation */
-        const double d = sqrt(discordance) * (one * sqrt(n) + two * sqrt(n + two * two - one * one)) / (n + two * two);
-        if (d <= discordance) out.accuracy = d;
-    }
-    if (count >= 2) {
-        const double degrees = 2.0 * n - 2.0;
-        out.mean = (vp_statistics_student(0.975, degrees) + vp_statistics_student(0.8, degrees)) * variation
-                   * sqrt(2.0 / n);
-        out.p50 = 1.2533141373155003 * out.mean;
-    }
-    *resolution = out;
     return VP_OK;
 }
 

@@ -82,6 +82,27 @@ VP_API size_t vp_mann_whitney_scratch_bytes(size_t count_x, size_t count_y);
 VP_API vp_result vp_mann_whitney(const double *x, size_t count_x, const double *y, size_t count_y, void *scratch,
                                  size_t scratch_bytes, vp_rank_test *test);
 
+/* The smallest differences between two configurations that a two-sided test at 5 % finds with power 0.8. NaN: too
+ * few values for an answer. */
+typedef struct vp_resolution {
+    double accuracy;  /* of 0/1 scores, absolute, by McNemar's test over the same questions */
+    /* of a latency, as a share of it, each configuration measured `count` times apart; pairs over the same samples
+     * find less */
+    double mean, p50;
+} vp_resolution;
+/* What a sample size can resolve.
+ * in:      discordance  0..1  share of the questions on which just one of the two is right; 0.5: two that guess; 1: the
+ *                       worst case
+ *          variation    >= 0  coefficient of variation (standard deviation / mean) of the latency
+ * returns: VP_OK; VP_ERR_RANGE: a share outside its range
+ * rule:    accuracy: the d with sqrt(count) d = z(0.975) sqrt(discordance) + z(0.8) sqrt(discordance - d^2); NaN below
+ *          10 discordant questions. mean: (t(0.975) + t(0.8)) variation sqrt(2 / count), 2 count - 2 degrees; p50:
+ *          sqrt(pi / 2) times that, as for normal values
+ * source:  Connor, Sample size for testing differences in proportions for the paired-sample design (Biometrics 43,
+ *          1987) */
+VP_API vp_result vp_statistics_resolution(size_t count, double discordance, double variation,
+                                          vp_resolution *resolution);
+
 /* ---- intervals of accuracies: honest with few samples, and where all answers agree. No interval here has the width 0
  * unless its level is so low that it rounds to 0
  * Wilson's score interval of one rate.
@@ -546,6 +567,28 @@ VP_API vp_result vp_paired_t(const double *x, const double *y, size_t count, dou
     mean += rest / (double)count;
     squares -= rest * rest / (double)count;
     return vp_impl_mean_interval(count, mean, squares > 0.0 ? squares : 0.0, vp_impl_quantile(count, level), interval);
+}
+
+/* ---- what a sample size can resolve */
+VP_API vp_result vp_statistics_resolution(size_t count, double discordance, double variation,
+                                          vp_resolution *resolution) {
+    const double n = (double)count, one = vp_statistics_student(0.975, (double)INFINITY),
+                 two = vp_statistics_student(0.8, (double)INFINITY);
+    vp_resolution out = {(double)NAN, (double)NAN, (double)NAN};
+    if (!(discordance >= 0.0 && discordance <= 1.0) || !(variation >= 0.0 && variation - variation == 0.0))
+        return VP_ERR_RANGE;
+    if (n * discordance >= 10.0) { /* the rule solved for d: a quadratic equation */
+        const double d = sqrt(discordance) * (one * sqrt(n) + two * sqrt(n + two * two - one * one)) / (n + two * two);
+        if (d <= discordance) out.accuracy = d;
+    }
+    if (count >= 2) {
+        const double degrees = 2.0 * n - 2.0;
+        out.mean = (vp_statistics_student(0.975, degrees) + vp_statistics_student(0.8, degrees)) * variation
+                   * sqrt(2.0 / n);
+        out.p50 = 1.2533141373155003 * out.mean;
+    }
+    *resolution = out;
+    return VP_OK;
 }
 
 /* ---- intervals of accuracies */

@@ -899,7 +899,7 @@ static int vp_impl_caption_reserve(vp_impl_caption_list *list, size_t more, size
     if (!vp_size_add(list->count, more, &needed)) return 0;
     if (list->data && needed <= list->capacity) return 1;
     while (capacity < needed) capacity = capacity > SIZE_MAX / 2 ? needed : capacity * 2;
-    if (!vp_size_multiply(capacity, element_bytes, &bytes) || !(data = realloc(list->data, bytes))) return 0;
+    if (!vp_size_multiply(capacity, element_bytes, &bytes) || !(data = VP_REALLOC(list->data, bytes))) return 0;
     list->data = data;
     list->capacity = capacity;
     return 1;
@@ -927,12 +927,12 @@ static int vp_impl_caption_grow_words(vp_impl_caption_book *book) {
     const vp_impl_caption_entry *words = (const vp_impl_caption_entry *)book->words.data;
     size_t size = book->word_table_size ? book->word_table_size * 2 : 1024, i, at;
     uint32_t *table;
-    if (size < book->word_table_size || !(table = (uint32_t *)calloc(size, sizeof *table))) return 0;
+    if (size < book->word_table_size || !(table = (uint32_t *)VP_CALLOC(size, sizeof *table))) return 0;
     for (i = 0; i < book->words.count; i++) {
         for (at = (size_t)words[i].hash & (size - 1); table[at]; at = (at + 1) & (size - 1)) {}
         table[at] = (uint32_t)i + 1;
     }
-    free(book->word_table);
+    VP_FREE(book->word_table);
     book->word_table = table;
     book->word_table_size = size;
     return 1;
@@ -1027,7 +1027,7 @@ static vp_result vp_impl_caption_read(vp_impl_caption_book *book, const vp_capti
 static int vp_impl_caption_grow_grams(vp_impl_caption_book *book) {
     size_t size = book->gram_table_size ? book->gram_table_size * 2 : 1024, i, at;
     vp_impl_caption_gram *table;
-    if (size < book->gram_table_size || !(table = (vp_impl_caption_gram *)calloc(size, sizeof *table))) return 0;
+    if (size < book->gram_table_size || !(table = (vp_impl_caption_gram *)VP_CALLOC(size, sizeof *table))) return 0;
     for (i = 0; i < book->gram_table_size; i++) {
         const vp_impl_caption_gram *gram = &book->gram_table[i];
         if (!gram->id) continue;
@@ -1035,7 +1035,7 @@ static int vp_impl_caption_grow_grams(vp_impl_caption_book *book) {
         while (table[at].id) at = (at + 1) & (size - 1);
         table[at] = *gram;
     }
-    free(book->gram_table);
+    VP_FREE(book->gram_table);
     book->gram_table = table;
     book->gram_table_size = size;
     return 1;
@@ -1062,8 +1062,10 @@ static vp_result vp_impl_caption_number_grams(vp_impl_caption_book *book) {
     const vp_impl_caption_line *lines = (const vp_impl_caption_line *)book->lines.data;
     size_t line, i, n;
     book->grams[0] = (uint32_t *)book->numbers.data;
-    for (n = 1; n < VP_IMPL_CAPTION_N; n++)
-        if (!(book->grams[n] = (uint32_t *)malloc((book->numbers.count + 1) * sizeof(uint32_t)))) return VP_ERR_MEMORY;
+    for (n = 1; n < VP_IMPL_CAPTION_N; n++) {
+        book->grams[n] = (uint32_t *)VP_MALLOC((book->numbers.count + 1) * sizeof(uint32_t));
+        if (!book->grams[n]) return VP_ERR_MEMORY;
+    }
     for (line = 0; line < book->lines.count; line++)
         for (n = 1; n < VP_IMPL_CAPTION_N; n++)
             for (i = 0; i + n < lines[line].count; i++) {
@@ -1079,15 +1081,15 @@ static vp_result vp_impl_caption_prepare(vp_impl_caption_book *book, size_t imag
     size_t numbers = book->words.count + book->gram_count + 1, longest = book->line_words_max + 1, i, bytes;
     if (!vp_size_multiply(image_count, sizeof(double), &bytes) || !vp_size_add(bytes, sizeof(double), &bytes))
         return VP_ERR_MEMORY;
-    book->document_count = (uint32_t *)calloc(numbers, sizeof(uint32_t));
-    book->in_candidate = (uint32_t *)calloc(numbers, sizeof(uint32_t));
-    book->in_reference = (uint32_t *)calloc(numbers, sizeof(uint32_t));
-    book->in_both = (uint32_t *)calloc(numbers, sizeof(uint32_t));
-    book->candidate_list = (uint32_t *)calloc(longest, VP_IMPL_CAPTION_N * sizeof(uint32_t));
-    book->reference_list = (uint32_t *)calloc(longest, VP_IMPL_CAPTION_N * sizeof(uint32_t));
-    book->places = (uint64_t *)calloc(book->words.count + 1, sizeof(uint64_t));
-    book->carry = (unsigned char *)calloc(longest, 1);
-    book->log_of = (double *)malloc(bytes);
+    book->document_count = (uint32_t *)VP_CALLOC(numbers, sizeof(uint32_t));
+    book->in_candidate = (uint32_t *)VP_CALLOC(numbers, sizeof(uint32_t));
+    book->in_reference = (uint32_t *)VP_CALLOC(numbers, sizeof(uint32_t));
+    book->in_both = (uint32_t *)VP_CALLOC(numbers, sizeof(uint32_t));
+    book->candidate_list = (uint32_t *)VP_CALLOC(longest, VP_IMPL_CAPTION_N * sizeof(uint32_t));
+    book->reference_list = (uint32_t *)VP_CALLOC(longest, VP_IMPL_CAPTION_N * sizeof(uint32_t));
+    book->places = (uint64_t *)VP_CALLOC(book->words.count + 1, sizeof(uint64_t));
+    book->carry = (unsigned char *)VP_CALLOC(longest, 1);
+    book->log_of = (double *)VP_MALLOC(bytes);
     if (!book->document_count || !book->in_candidate || !book->in_reference || !book->in_both || !book->candidate_list
         || !book->reference_list || !book->places || !book->carry || !book->log_of)
         return VP_ERR_MEMORY;
@@ -1098,23 +1100,23 @@ static vp_result vp_impl_caption_prepare(vp_impl_caption_book *book, size_t imag
 
 static void vp_impl_caption_release(vp_impl_caption_book *book) {
     size_t n;
-    free(book->letters.data);
-    free(book->words.data);
-    free(book->numbers.data);
-    free(book->lines.data);
-    free(book->scratch.data);
-    free(book->word_table);
-    free(book->gram_table);
-    for (n = 1; n < VP_IMPL_CAPTION_N; n++) free(book->grams[n]);
-    free(book->document_count);
-    free(book->in_candidate);
-    free(book->in_reference);
-    free(book->in_both);
-    free(book->candidate_list);
-    free(book->reference_list);
-    free(book->log_of);
-    free(book->places);
-    free(book->carry);
+    VP_FREE(book->letters.data);
+    VP_FREE(book->words.data);
+    VP_FREE(book->numbers.data);
+    VP_FREE(book->lines.data);
+    VP_FREE(book->scratch.data);
+    VP_FREE(book->word_table);
+    VP_FREE(book->gram_table);
+    for (n = 1; n < VP_IMPL_CAPTION_N; n++) VP_FREE(book->grams[n]);
+    VP_FREE(book->document_count);
+    VP_FREE(book->in_candidate);
+    VP_FREE(book->in_reference);
+    VP_FREE(book->in_both);
+    VP_FREE(book->candidate_list);
+    VP_FREE(book->reference_list);
+    VP_FREE(book->log_of);
+    VP_FREE(book->places);
+    VP_FREE(book->carry);
 }
 
 /* how many images have an n-gram in their references; meanwhile in_candidate holds the last such image */

@@ -210,7 +210,7 @@ static vp_result vp_impl_chat_grow(char **text, size_t bytes, size_t *capacity, 
     if (needed <= *capacity) return VP_OK;
     if (!vp_size_multiply(*capacity, 2, &doubled) || doubled < needed) doubled = needed;
     if (doubled < 64) doubled = 64;
-    grown = (char *)realloc(*text, doubled);
+    grown = (char *)VP_REALLOC(*text, doubled);
     if (!grown) return VP_ERR_MEMORY;
     *text = grown;
     *capacity = doubled;
@@ -277,7 +277,7 @@ static void vp_impl_chat_image_text(vp_json_writer *writer, const vp_chat_image 
     } else {
         vp_json_fail(writer, result);
     }
-    free(out.text);
+    VP_FREE(out.text);
 }
 static void vp_impl_chat_member(vp_json_writer *writer, const char *key, const char *text) {
     vp_json_key(writer, key);
@@ -514,7 +514,7 @@ static vp_result vp_impl_chat_parse(const char *text, size_t bytes, vp_json_node
     if (result != VP_ERR_CAPACITY) return result;
     if (needed > VP_IMPL_CHAT_NODES_MAX)
         return vp_fail(error, VP_ERR_RANGE, -1, "JSON", "the text has more than a million values");
-    grown = (vp_json_node *)realloc(*nodes, needed * 2 * sizeof **nodes);
+    grown = (vp_json_node *)VP_REALLOC(*nodes, needed * 2 * sizeof **nodes);
     if (!grown) return vp_fail(error, VP_ERR_MEMORY, -1, "JSON", "no memory for a JSON text");
     *nodes = grown;
     *capacity = needed * 2;
@@ -548,12 +548,12 @@ static vp_result vp_impl_chat_knob(vp_chat_api api, const vp_chat_knob *knob, vp
                                                             : vp_impl_chat_walk(&setting, 0, 0);
         if (result == VP_OK) result = vp_impl_chat_copy(&setting, body->bytes);
     }
-    free(nodes);
+    VP_FREE(nodes);
     if (result != VP_OK) {
-        free(setting.out.text);
+        VP_FREE(setting.out.text);
         return result;
     }
-    free(body->text);
+    VP_FREE(body->text);
     *body = setting.out;
     return VP_OK;
 }
@@ -595,7 +595,7 @@ VP_API vp_result vp_chat_body(vp_chat_api api, const vp_chat_request *request, c
                     vp_impl_chat_knob_text(result));
     }
     if (result != VP_OK) {
-        free(out.text);
+        VP_FREE(out.text);
         return result;
     }
     *body = out.text;
@@ -611,8 +611,8 @@ VP_API void vp_sse_init(vp_sse *sse, size_t most_bytes, vp_sse_event event, void
     sse->user = user;
 }
 VP_API void vp_sse_free(vp_sse *sse) {
-    free(sse->line);
-    free(sse->data);
+    VP_FREE(sse->line);
+    VP_FREE(sse->data);
     vp_sse_init(sse, sse->most_bytes, sse->event, sse->user);
 }
 static vp_result vp_impl_sse_append(vp_sse *sse, char **text, size_t *bytes, size_t *capacity, const char *more,
@@ -723,18 +723,18 @@ static vp_result vp_impl_chat_words(const vp_json *json, uint32_t node, char *ou
     char *text;
     size_t start, bytes = 0;
     if (vp_json_text(json, node, NULL, 0, &bytes) == VP_ERR_CAPACITY) {
-        text = (char *)malloc(bytes + 1);
+        text = (char *)VP_MALLOC(bytes + 1);
         if (!text) return VP_ERR_MEMORY;
         vp_json_text(json, node, text, bytes + 1, NULL);
     } else {
         vp_impl_chat_span(json, node, &start, &bytes);
-        text = (char *)malloc(bytes + 1);
+        text = (char *)VP_MALLOC(bytes + 1);
         if (!text) return VP_ERR_MEMORY;
         memcpy(text, json->text + start, bytes);
         text[bytes] = 0;
     }
     vp_text_copy(out, capacity, text);
-    free(text);
+    VP_FREE(text);
     return VP_OK;
 }
 /* A member that holds the words of a value; a text that is not there leaves it as it is. */
@@ -742,10 +742,10 @@ static vp_result vp_impl_chat_keep(vp_chat_reply *reply, char **member, const vp
     char words[VP_IMPL_CHAT_WORDS_MAX], *copy;
     if (node == VP_JSON_NONE || json->nodes[node].type == VP_JSON_NULL) return VP_OK;
     if (vp_impl_chat_words(json, node, words, sizeof words) != VP_OK) return vp_impl_chat_no_memory(reply);
-    copy = (char *)malloc(strlen(words) + 1);
+    copy = (char *)VP_MALLOC(strlen(words) + 1);
     if (!copy) return vp_impl_chat_no_memory(reply);
     memcpy(copy, words, strlen(words) + 1);
-    free(*member);
+    VP_FREE(*member);
     *member = copy;
     return VP_OK;
 }
@@ -779,17 +779,17 @@ VP_API void vp_chat_failure(const char *body, size_t bytes, char *out, size_t ca
         for (i = 0; i < 3 && !vp_impl_chat_is_set(&json, said); i++) said = vp_json_get(&json, 0, names[i]);
     if (nodes && vp_impl_chat_is_set(&json, said)) {
         if (vp_impl_chat_words(&json, vp_impl_chat_said(&json, said), out, capacity) != VP_OK) out[0] = 0;
-        free(nodes);
+        VP_FREE(nodes);
         return;
     }
-    free(nodes);
-    copy = (char *)malloc(bytes + 1);
+    VP_FREE(nodes);
+    copy = (char *)VP_MALLOC(bytes + 1);
     if (!copy) return;
     for (i = 0; i < bytes; i++) copy[i] = body[i] ? body[i] : ' ';
     copy[bytes] = 0;
     for (i = 0; (i += vp_utf8_valid_bytes(copy + i, bytes - i)) < bytes; ) copy[i] = '?';
     vp_text_copy(out, capacity, copy);
-    free(copy);
+    VP_FREE(copy);
 }
 
 /* ---- answers: texts, pieces, counts */
@@ -831,7 +831,7 @@ static vp_result vp_impl_chat_piece(vp_chat_reply *reply, size_t text_bytes, siz
     if (bytes == 0) return VP_OK;
     if (reply->piece_count == state->piece_capacity) {
         const size_t capacity = state->piece_capacity ? state->piece_capacity * 2 : 64;
-        vp_chat_piece *grown = (vp_chat_piece *)realloc(reply->pieces, capacity * sizeof *grown);
+        vp_chat_piece *grown = (vp_chat_piece *)VP_REALLOC(reply->pieces, capacity * sizeof *grown);
         if (!grown) return vp_impl_chat_no_memory(reply);
         reply->pieces = grown;
         state->piece_capacity = capacity;
@@ -898,11 +898,11 @@ static vp_result vp_impl_chat_set_timings(vp_chat_reply *reply, const char *text
     char *copy;
     if (bytes > VP_IMPL_CHAT_TIMINGS_MAX)
         return vp_impl_chat_fail(reply, VP_ERR_RANGE, "timings", "the server's times are longer than 64 KiB");
-    copy = (char *)malloc(bytes + 1);
+    copy = (char *)VP_MALLOC(bytes + 1);
     if (!copy) return vp_impl_chat_no_memory(reply);
     memcpy(copy, text, bytes);
     copy[bytes] = 0;
-    free(reply->timings);
+    VP_FREE(reply->timings);
     reply->timings = copy;
     return VP_OK;
 }
@@ -1052,7 +1052,7 @@ static vp_result vp_impl_chat_ollama_times(vp_chat_reply *reply, const vp_json *
     result = ((vp_impl_chat_state *)reply->state)->result;
     if (result == VP_OK && vp_json_finish(&writer) != VP_OK) result = vp_impl_chat_no_memory(reply);
     if (result == VP_OK && any) result = vp_impl_chat_set_timings(reply, out.text, out.bytes);
-    free(out.text);
+    VP_FREE(out.text);
     return result;
 }
 static vp_result vp_impl_chat_ollama(vp_chat_reply *reply, const vp_json *json) {
@@ -1112,7 +1112,7 @@ static vp_result vp_impl_chat_event(void *user, const char *name, const char *da
         char words[VP_IMPL_CHAT_WORDS_MAX];
         if (reply->failure) return VP_OK;
         vp_chat_failure(data, bytes, words, sizeof words);
-        reply->failure = (char *)malloc(strlen(words) + 1);
+        reply->failure = (char *)VP_MALLOC(strlen(words) + 1);
         if (!reply->failure) return vp_impl_chat_no_memory(reply);
         memcpy(reply->failure, words, strlen(words) + 1);
         return VP_OK;
@@ -1132,12 +1132,12 @@ static int vp_impl_chat_is_type(const char *content_type, const char *type) {
 }
 VP_API vp_result vp_chat_reply_begin(vp_chat_reply *reply, vp_chat_api api, const char *content_type,
                                      size_t most_bytes) {
-    vp_impl_chat_state *state = (vp_impl_chat_state *)calloc(1, sizeof *state);
+    vp_impl_chat_state *state = (vp_impl_chat_state *)VP_CALLOC(1, sizeof *state);
     memset(reply, 0, sizeof *reply);
-    reply->text = (char *)calloc(1, 1);
-    reply->reasoning = (char *)calloc(1, 1);
+    reply->text = (char *)VP_CALLOC(1, 1);
+    reply->reasoning = (char *)VP_CALLOC(1, 1);
     if (!state || !reply->text || !reply->reasoning) {
-        free(state);
+        VP_FREE(state);
         vp_chat_reply_free(reply);
         return VP_ERR_MEMORY;
     }
@@ -1241,17 +1241,17 @@ VP_API void vp_chat_reply_free(vp_chat_reply *reply) {
     vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
     if (state) {
         vp_sse_free(&state->sse);
-        free(state->body.text);
-        free(state->nodes);
-        free(state);
+        VP_FREE(state->body.text);
+        VP_FREE(state->nodes);
+        VP_FREE(state);
     }
-    free(reply->text);
-    free(reply->reasoning);
-    free(reply->finish_reason);
-    free(reply->model);
-    free(reply->timings);
-    free(reply->failure);
-    free(reply->pieces);
+    VP_FREE(reply->text);
+    VP_FREE(reply->reasoning);
+    VP_FREE(reply->finish_reason);
+    VP_FREE(reply->model);
+    VP_FREE(reply->timings);
+    VP_FREE(reply->failure);
+    VP_FREE(reply->pieces);
     memset(reply, 0, sizeof *reply);
 }
 #ifdef __cplusplus

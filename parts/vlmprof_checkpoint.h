@@ -378,8 +378,8 @@ static vp_result vp_impl_header_metadata(const vp_impl_header *header, uint32_t 
     if (header->json->nodes[object].type != VP_JSON_OBJECT)
         return vp_impl_header_fail(header, VP_IMPL_METADATA, "this is not an object");
     count = header->json->nodes[object].count;
-    names = end = (char *)malloc(vp_impl_json_keep_bytes(header->json, object, 0));
-    keys = (const char **)malloc(((size_t)count + 1) * sizeof *keys);
+    names = end = (char *)VP_MALLOC(vp_impl_json_keep_bytes(header->json, object, 0));
+    keys = (const char **)VP_MALLOC(((size_t)count + 1) * sizeof *keys);
     if (!names || !keys)
         result = vp_fail(header->error, VP_ERR_MEMORY, -1, header->where, "not enough memory for the header");
     for (i = 0; i < count && result == VP_OK; i++, key = header->json->nodes[key + 1].end) {
@@ -394,8 +394,8 @@ static vp_result vp_impl_header_metadata(const vp_impl_header *header, uint32_t 
             if (!strcmp(keys[i - 1], keys[i]))
                 result = vp_impl_header_fail(header, VP_IMPL_METADATA, "a key stands twice");
     }
-    free(names);
-    free((void *)keys);
+    VP_FREE(names);
+    VP_FREE((void *)keys);
     return result;
 }
 
@@ -439,10 +439,10 @@ static vp_result vp_impl_header_read(const vp_impl_header *header, vp_checkpoint
     char *end;
     if (header->json->nodes[0].type != VP_JSON_OBJECT)
         return vp_fail(header->error, VP_ERR_FORMAT, 8, header->where, "the header is not a JSON object");
-    end = cp->shards[shard].names = (char *)malloc(vp_impl_json_keep_bytes(header->json, 0, 0));
+    end = cp->shards[shard].names = (char *)VP_MALLOC(vp_impl_json_keep_bytes(header->json, 0, 0));
     if (needed > cp->entry_capacity) {
         vp_impl_entry *grown = vp_size_multiply(needed, sizeof *grown, &bytes)
-                                   ? (vp_impl_entry *)realloc(cp->entries, bytes)
+                                   ? (vp_impl_entry *)VP_REALLOC(cp->entries, bytes)
                                    : NULL;
         if (!grown) return vp_fail(header->error, VP_ERR_MEMORY, -1, header->where, "not enough memory for the header");
         cp->entries = grown;
@@ -502,14 +502,14 @@ static vp_result vp_impl_shard_read(vp_checkpoint *cp, int32_t index, vp_error *
     header.data_start = 8 + header_bytes;
     header.error = error;
     result = vp_impl_header_read(&header, cp, index, shard->map_bytes - header.data_start);
-    free((void *)json.nodes);
+    VP_FREE((void *)json.nodes);
     return result;
 }
 
 /* ---------------------------------------------------------------------------------------------------- whole folders */
 static char *vp_impl_path_join(const char *directory, const char *file) {
     size_t directory_bytes = strlen(directory), file_bytes = strlen(file);
-    char *path = (char *)malloc(directory_bytes + file_bytes + 2);
+    char *path = (char *)VP_MALLOC(directory_bytes + file_bytes + 2);
     if (!path) return NULL;
     memcpy(path, directory, directory_bytes);
     if (directory_bytes && directory[directory_bytes - 1] != '/') path[directory_bytes++] = '/';
@@ -521,14 +521,14 @@ static char *vp_impl_path_join(const char *directory, const char *file) {
 static int vp_impl_path_exists(const char *directory, const char *file) {
     char *path = vp_impl_path_join(directory, file);
     int there = path ? vp_path_kind(path) != VP_PATH_NONE : -1;
-    free(path);
+    VP_FREE(path);
     return there;
 }
 
 static vp_result vp_impl_checkpoint_add(vp_checkpoint *cp, const char *directory, const char *file, vp_error *error) {
     vp_impl_shard *grown, *shard;
     if (cp->shard_count == INT32_MAX) return vp_fail(error, VP_ERR_RANGE, -1, directory, "too many shards");
-    grown = (vp_impl_shard *)realloc(cp->shards, ((size_t)cp->shard_count + 1) * sizeof *grown);
+    grown = (vp_impl_shard *)VP_REALLOC(cp->shards, ((size_t)cp->shard_count + 1) * sizeof *grown);
     if (!grown) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
     cp->shards = grown;
     shard = &grown[cp->shard_count];
@@ -693,17 +693,17 @@ static vp_result vp_impl_checkpoint_index(vp_checkpoint *cp, const char *directo
             result = vp_fail(error, VP_ERR_FORMAT, -1, where, "there is no weight_map");
     }
     if (result == VP_OK) {
-        texts = (char *)malloc(vp_impl_json_keep_bytes(&json, map, 1));
+        texts = (char *)VP_MALLOC(vp_impl_json_keep_bytes(&json, map, 1));
         if (vp_size_multiply((size_t)json.nodes[map].count + 1, sizeof *places, &place_bytes))
-            places = (vp_impl_place *)malloc(place_bytes);
+            places = (vp_impl_place *)VP_MALLOC(place_bytes);
         if (!texts || !places) result = vp_fail(error, VP_ERR_MEMORY, -1, where, "not enough memory for the index");
     }
     if (result == VP_OK) result = vp_impl_index_parse(&json, map, where, texts, places, error);
     if (result == VP_OK) result = vp_impl_index_open(cp, directory, where, places, json.nodes[map].count, error);
-    free(places);
-    free(texts);
-    free((void *)json.nodes);
-    free(text);
+    VP_FREE(places);
+    VP_FREE(texts);
+    VP_FREE((void *)json.nodes);
+    VP_FREE(text);
     return result;
 }
 
@@ -925,7 +925,7 @@ static vp_result vp_impl_checkpoint_packed(vp_checkpoint *cp, const char *direct
                                            vp_error *error) {
     vp_packed packed;
     vp_result result;
-    cp->shards = (vp_impl_shard *)calloc(1, sizeof *cp->shards);
+    cp->shards = (vp_impl_shard *)VP_CALLOC(1, sizeof *cp->shards);
     if (!cp->shards) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
     cp->shard_count = 1;
     cp->shards[0].path = vp_impl_path_join(directory, VP_PACKED_FILE);
@@ -975,7 +975,7 @@ static vp_result vp_impl_checkpoint_read(vp_checkpoint *cp, const char *director
         char *path = vp_impl_path_join(directory, index);
         result = path ? vp_impl_checkpoint_index(cp, directory, path, error)
                       : vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
-        free(path);
+        VP_FREE(path);
     } else {
         result = vp_impl_checkpoint_none(directory, error);
     }
@@ -996,7 +996,7 @@ VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config
     if (kind != VP_PATH_FOLDER)
         return vp_fail(error, VP_ERR_READ, -1, directory,
                        "this is a file; give the folder that holds config.json and the weights");
-    cp = (vp_checkpoint *)calloc(1, sizeof *cp);
+    cp = (vp_checkpoint *)VP_CALLOC(1, sizeof *cp);
     if (!cp) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
     result = vp_impl_checkpoint_read(cp, directory, config, error);
     if (result != VP_OK) {
@@ -1013,18 +1013,18 @@ static int vp_impl_given_order(const void *left, const void *right) {
 VP_API vp_result vp_checkpoint_of(vp_named_tensor *tensors, size_t count, const unsigned char *const *maps,
                                   const size_t *map_bytes, int32_t map_count, vp_checkpoint **checkpoint,
                                   vp_error *error) {
-    vp_checkpoint *cp = (vp_checkpoint *)calloc(1, sizeof *cp);
+    vp_checkpoint *cp = (vp_checkpoint *)VP_CALLOC(1, sizeof *cp);
     size_t i;
-    if (cp) cp->shards = (vp_impl_shard *)calloc((size_t)map_count + 1, sizeof *cp->shards);
+    if (cp) cp->shards = (vp_impl_shard *)VP_CALLOC((size_t)map_count + 1, sizeof *cp->shards);
     if (!cp || !cp->shards) {
-        free(cp);
+        VP_FREE(cp);
         return vp_fail(error, VP_ERR_MEMORY, -1, "vp_checkpoint_of", "not enough memory");
     }
     qsort(tensors, count, sizeof *tensors, vp_impl_given_order);
     for (i = 1; i < count; i++) {
         if (strcmp(tensors[i - 1].name, tensors[i].name)) continue;
-        free(cp->shards);
-        free(cp);
+        VP_FREE(cp->shards);
+        VP_FREE(cp);
         return vp_fail(error, VP_ERR_MISMATCH, -1, tensors[i].name, "this tensor stands twice");
     }
     for (i = 0; i < (size_t)map_count; i++) {
@@ -1090,17 +1090,17 @@ VP_API void vp_checkpoint_close(vp_checkpoint *checkpoint) {
     int32_t i;
     size_t k;
     if (!checkpoint) return;
-    for (k = 0; k < checkpoint->given_count; k++) free(checkpoint->given[k].owned);
+    for (k = 0; k < checkpoint->given_count; k++) VP_FREE(checkpoint->given[k].owned);
     for (i = 0; i < checkpoint->shard_count; i++) {
         vp_impl_shard *shard = &checkpoint->shards[i];
         if (!checkpoint->given) vp_file_unmap(shard->map, shard->map_bytes);
-        free(shard->names);
-        free(shard->path);
+        VP_FREE(shard->names);
+        VP_FREE(shard->path);
     }
-    free(checkpoint->given);
-    free(checkpoint->shards);
-    free(checkpoint->entries);
-    free(checkpoint);
+    VP_FREE(checkpoint->given);
+    VP_FREE(checkpoint->shards);
+    VP_FREE(checkpoint->entries);
+    VP_FREE(checkpoint);
 }
 
 #ifdef __cplusplus

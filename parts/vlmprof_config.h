@@ -220,11 +220,11 @@ VP_API vp_result vp_json_load(const char *text, size_t bytes, const char *where,
     size_t needed = 0, total;
     vp_result result = vp_json_parse(text, bytes, NULL, 0, NULL, &needed, &local);
     if (result != VP_OK && result != VP_ERR_CAPACITY) return vp_fail(error, result, local.offset, where, local.text);
-    if (!vp_size_multiply(needed ? needed : 1, sizeof *nodes, &total) || !(nodes = (vp_json_node *)malloc(total)))
+    if (!vp_size_multiply(needed ? needed : 1, sizeof *nodes, &total) || !(nodes = (vp_json_node *)VP_MALLOC(total)))
         return vp_fail(error, VP_ERR_MEMORY, -1, where, "not enough memory for the JSON text");
     result = vp_json_parse(text, bytes, nodes, needed, json, &needed, &local);
     if (result == VP_OK) return VP_OK;
-    free(nodes);
+    VP_FREE(nodes);
     return vp_fail(error, result, local.offset, where, local.text);
 }
 
@@ -1580,8 +1580,8 @@ VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_by
         result = vp_json_load(preprocessor_json, preprocessor_bytes, "preprocessor_config.json", &preprocessor,
                                    error);
     if (result == VP_OK) result = vp_impl_config_read(&json, preprocessor_json ? &preprocessor : NULL, &made, error);
-    free((void *)json.nodes);
-    free((void *)preprocessor.nodes);
+    VP_FREE((void *)json.nodes);
+    VP_FREE((void *)preprocessor.nodes);
     if (result == VP_OK) *config = made;
     return result;
 }

@@ -105,8 +105,7 @@ VP_API vp_result vp_family_set_canvases(vp_family *family, const int32_t (*sides
  *          VP_ERR_RANGE: a value that the key cannot have
  * rule:    model_type decides, unless it is llava's; then the image processor decides. Of a key the first file that
  *          has it counts */
-struct vp_json;
-VP_API vp_result vp_family_from_config(vp_family *family, const struct vp_json *const files[3], vp_error *error);
+VP_API vp_result vp_family_from_config(vp_family *family, const vp_json *const files[3], vp_error *error);
 
 /* what an image costs; -1: the rule has no such number */
 typedef struct vp_vision_count {
@@ -129,6 +128,12 @@ typedef struct vp_vision_count {
  *          says */
 VP_API vp_result vp_family_count(const vp_family *family, int32_t width_px, int32_t height_px, vp_vision_count *count,
                                  vp_error *error);
+/* The same by a name, with the values of the published checkpoints: vp_count_tokens("qwen3-vl", 1920, 1080).
+ * in:      model  a preset's name, alias or model_type
+ * returns: tokens of the image, total_tokens of above; VP_ERR_NOT_FOUND: no such preset, VP_ERR_RANGE or
+ *          VP_ERR_UNSUPPORTED as vp_family_count, all below 0
+ * memory:  about 20 kB of stack */
+VP_API int64_t vp_count_tokens(const char *model, int32_t width_px, int32_t height_px);
 /* The key that limits a family's tokens (max_pixels, max_crops, longest_edge ...), or NULL. */
 VP_API const vp_family_key *vp_family_knob(const vp_family *family);
 /* Finds the largest value of the knob that keeps images within a number of tokens.
@@ -1858,6 +1863,17 @@ VP_API vp_result vp_family_from_config(vp_family *family, const vp_json *const f
 }
 
 /* ---- the other way */
+VP_API int64_t vp_count_tokens(const char *model, int32_t width_px, int32_t height_px) {
+    const vp_family_preset *preset = vp_family_find(model);
+    vp_family family;
+    vp_vision_count count;
+    vp_result result;
+    if (!preset) return VP_ERR_NOT_FOUND;
+    vp_family_default(preset, &family);
+    result = vp_family_count(&family, width_px, height_px, &count, NULL);
+    return result == VP_OK ? count.total_tokens : (int64_t)result;
+}
+
 VP_API const vp_family_key *vp_family_knob(const vp_family *family) {
     static const vp_slot order[] = {VP_SLOT_MAX, VP_SLOT_SIDE};
     const int rule = family->preset->rule_index;

@@ -169,7 +169,7 @@ static size_t vp_impl_folder_bytes(const char *path) {
 }
 static char *vp_impl_path_beside(const char *path, const char *name, size_t name_bytes) {
     size_t folder = vp_impl_folder_bytes(path);
-    char *out = (char *)malloc(folder + name_bytes + 1);
+    char *out = (char *)VP_MALLOC(folder + name_bytes + 1);
     if (!out) return NULL;
     memcpy(out, path, folder);
     memcpy(out + folder, name, name_bytes);
@@ -269,7 +269,7 @@ static int vp_impl_output_end(vp_output *output) {
     if (code != 0 || !output->temporary) return code;
     if (!MoveFileExA(output->temporary, output->path, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH))
         return vp_impl_windows_code();
-    free(output->temporary);
+    VP_FREE(output->temporary);
     output->temporary = NULL;
     return 0;
 }
@@ -346,13 +346,13 @@ static char *vp_impl_follow(const char *path) {
         if (bytes == (ssize_t)sizeof link) errno = ENAMETOOLONG;
         if (bytes <= 0 || bytes == (ssize_t)sizeof link) break;
         next = vp_impl_path_beside(link[0] == '/' ? "" : at, link, (size_t)bytes);
-        free(at);
+        VP_FREE(at);
         at = next;
     }
     if (!at) errno = ENOMEM;
     else {
         int code = errno;
-        free(at);
+        VP_FREE(at);
         errno = code;
     }
     return NULL;
@@ -401,7 +401,7 @@ VP_API int vp_folder_sync(const char *folder) {
 static int vp_impl_sync_folder_of(const char *path) {
     char *folder = vp_impl_path_beside(path, ".", 1);
     int code = folder ? vp_folder_sync(folder) : ENOMEM;
-    free(folder);
+    VP_FREE(folder);
     return code == EACCES ? 0 : code; /* a folder that may be written but not read */
 }
 /* The bytes must be on the disk before the file gets its name; some file systems have no fsync, nor has a pipe. Closes
@@ -413,7 +413,7 @@ static int vp_impl_output_end(vp_output *output) {
     if (code == 0 && output->temporary) {
         if (rename(output->temporary, output->path) != 0) code = errno;
         else {
-            free(output->temporary);
+            VP_FREE(output->temporary);
             output->temporary = NULL;
             code = vp_impl_sync_folder_of(output->path);
         }
@@ -515,7 +515,7 @@ static vp_result vp_impl_file_read(const char *path, int streams, size_t limit_b
     if (limit_bytes > SIZE_MAX - 2) limit_bytes = SIZE_MAX - 2;
     if (capacity > limit_bytes + 2) capacity = limit_bytes + 2;
     for (;;) {
-        char *grown = (char *)realloc(data, capacity);
+        char *grown = (char *)VP_REALLOC(data, capacity);
         if (!grown) { result = vp_fail(error, VP_ERR_MEMORY, -1, path, "not enough memory for the file"); break; }
         data = grown;
         used += fread(data + used, 1, capacity - 1 - used, file);
@@ -533,7 +533,7 @@ static vp_result vp_impl_file_read(const char *path, int streams, size_t limit_b
     }
     fclose(file);
     if (result != VP_OK) {
-        free(data);
+        VP_FREE(data);
         return result;
     }
     data[used] = 0;
@@ -566,7 +566,7 @@ static int vp_impl_output_begin(vp_output *output) {
         output->fd = vp_impl_create(output->temporary);
         if (output->fd >= 0) return 0;
         code = errno;
-        free(output->temporary);
+        VP_FREE(output->temporary);
         output->temporary = NULL;
         if (code != EEXIST) return code;
     }
@@ -612,8 +612,8 @@ VP_API void vp_output_discard(vp_output *output) {
     int code = errno;
     if (output->temporary) unlink(output->temporary);
     if (output->fd >= 0) close(output->fd);
-    free(output->temporary);
-    free(output->path);
+    VP_FREE(output->temporary);
+    VP_FREE(output->path);
     output->fd = -1;
     output->temporary = output->path = NULL;
     errno = code;

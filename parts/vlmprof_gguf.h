@@ -330,7 +330,7 @@ static const vp_impl_gguf_name *vp_impl_gguf_search(const vp_impl_gguf_name *nam
 /* memory for a table; `least`: bytes that each entry takes of the file */
 static void *vp_impl_gguf_table(const vp_impl_gguf_at *at, uint64_t count, uint64_t least, size_t entry) {
     if (count > (at->gguf->bytes - at->offset) / least) return NULL;
-    return calloc((size_t)count + 1, entry);
+    return VP_CALLOC((size_t)count + 1, entry);
 }
 static vp_result vp_impl_gguf_values(vp_impl_gguf_at *at, vp_gguf *gguf, uint64_t count) {
     uint64_t i;
@@ -397,7 +397,7 @@ static vp_result vp_impl_gguf_tensors(vp_impl_gguf_at *at, vp_gguf *gguf, uint64
     }
     if (result == VP_OK) result = vp_impl_gguf_sort(at, gguf->tensor_names, count);
     if (result == VP_OK) result = vp_impl_gguf_place(at, gguf, offsets);
-    free(offsets);
+    VP_FREE(offsets);
     return result;
 }
 static vp_result vp_impl_gguf_parse(vp_gguf *gguf, vp_error *error) {
@@ -435,12 +435,12 @@ static vp_result vp_impl_gguf_parse(vp_gguf *gguf, vp_error *error) {
 
 static vp_result vp_impl_gguf_begin(const unsigned char *map, size_t bytes, const char *where, int mapped,
                                     vp_gguf **gguf, vp_error *error) {
-    vp_gguf *made = (vp_gguf *)calloc(1, sizeof *made);
+    vp_gguf *made = (vp_gguf *)VP_CALLOC(1, sizeof *made);
     size_t length = strlen(where) + 1;
-    char *path = made ? (char *)malloc(length) : NULL;
+    char *path = made ? (char *)VP_MALLOC(length) : NULL;
     vp_result result;
     if (!path) {
-        free(made);
+        VP_FREE(made);
         if (mapped) vp_file_unmap(map, bytes);
         return vp_fail(error, VP_ERR_MEMORY, -1, where, "not enough memory");
     }
@@ -469,12 +469,12 @@ VP_API vp_result vp_gguf_read(const void *data, size_t bytes, const char *where,
 VP_API void vp_gguf_close(vp_gguf *gguf) {
     if (!gguf) return;
     if (gguf->mapped) vp_file_unmap(gguf->map, gguf->bytes);
-    free(gguf->values);
-    free(gguf->value_names);
-    free(gguf->tensors);
-    free(gguf->tensor_names);
-    free(gguf->path);
-    free(gguf);
+    VP_FREE(gguf->values);
+    VP_FREE(gguf->value_names);
+    VP_FREE(gguf->tensors);
+    VP_FREE(gguf->tensor_names);
+    VP_FREE(gguf->path);
+    VP_FREE(gguf);
 }
 VP_API const char *vp_gguf_path(const vp_gguf *gguf) { return gguf ? gguf->path : ""; }
 VP_API uint32_t vp_gguf_version(const vp_gguf *gguf) { return gguf ? gguf->version : 0; }
@@ -625,7 +625,7 @@ static vp_result vp_impl_gguf_sink(void *user, const char *text, size_t bytes) {
     vp_impl_gguf_text *out = (vp_impl_gguf_text *)user;
     if (bytes >= out->capacity - out->bytes) {
         size_t capacity = (out->capacity + bytes) * 2;
-        char *grown = (char *)realloc(out->text, capacity);
+        char *grown = (char *)VP_REALLOC(out->text, capacity);
         if (!grown) return VP_ERR_MEMORY;
         out->text = grown;
         out->capacity = capacity;
@@ -1209,7 +1209,7 @@ static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *
         return;
     }
     scored = vp_impl_gguf_key(out, "scores", 1, 0, &scores) && scores.count == texts.count;
-    words->tokens = (vp_impl_gguf_token *)calloc((size_t)texts.count, 2 * sizeof *words->tokens);
+    words->tokens = (vp_impl_gguf_token *)VP_CALLOC((size_t)texts.count, 2 * sizeof *words->tokens);
     if (!words->tokens) {
         vp_impl_gguf_fail(out, VP_ERR_MEMORY, "tokens", "not enough memory");
         return;
@@ -1303,7 +1303,7 @@ static size_t vp_impl_gguf_find_merges(const vp_impl_gguf_words *words, vp_impl_
 }
 static void vp_impl_gguf_put_merges(vp_impl_gguf_text *out, const vp_impl_gguf_words *words) {
     size_t count = vp_impl_gguf_find_merges(words, NULL), i;
-    vp_impl_gguf_merge *merges = (vp_impl_gguf_merge *)calloc(count + 1, sizeof *merges);
+    vp_impl_gguf_merge *merges = (vp_impl_gguf_merge *)VP_CALLOC(count + 1, sizeof *merges);
     if (!merges) {
         vp_impl_gguf_fail(out, VP_ERR_MEMORY, "scores", "not enough memory");
         return;
@@ -1316,7 +1316,7 @@ static void vp_impl_gguf_put_merges(vp_impl_gguf_text *out, const vp_impl_gguf_w
         vp_json_string_bytes(&out->writer, merges[i].right.text, merges[i].right.bytes);
         vp_json_end_array(&out->writer);
     }
-    free(merges);
+    VP_FREE(merges);
 }
 
 static void vp_impl_gguf_put_one_added(vp_impl_gguf_text *out, int64_t id, vp_gguf_text text, int special) {
@@ -1467,7 +1467,7 @@ static void vp_impl_gguf_tokenizer(vp_impl_gguf_text *out) {
         if (out->result == VP_OK) vp_impl_gguf_put_bpe(out, &words, pieces, llama);
         vp_json_end_object(&out->writer);
     }
-    free(words.tokens);
+    VP_FREE(words.tokens);
 }
 
 VP_API vp_result vp_gguf_file_text(const vp_gguf *model, const vp_gguf *projector, const char *name, char **text,
@@ -1484,7 +1484,7 @@ VP_API vp_result vp_gguf_file_text(const vp_gguf *model, const vp_gguf *projecto
     out.prefix = "";
     out.error = error;
     out.capacity = 4096;
-    out.text = (char *)malloc(out.capacity);
+    out.text = (char *)VP_MALLOC(out.capacity);
     if (!out.text) return vp_fail(error, VP_ERR_MEMORY, -1, name, "not enough memory");
     vp_json_writer_init_sink(&out.writer, vp_impl_gguf_sink, &out, 0);
     if (!strcmp(name, "config.json")) vp_impl_gguf_config(&out);
@@ -1502,7 +1502,7 @@ VP_API vp_result vp_gguf_file_text(const vp_gguf *model, const vp_gguf *projecto
                                                                 : "a text of the tokenizer is not UTF-8");
     if (out.result == VP_OK) out.result = vp_impl_gguf_sink(&out, "", 1);
     if (out.result != VP_OK) {
-        free(out.text);
+        VP_FREE(out.text);
         return out.result;
     }
     *text = out.text;
@@ -1708,7 +1708,7 @@ static vp_result vp_impl_gguf_join(vp_impl_gguf_gather *gather, const vp_gguf_te
     uint64_t at, bytes = pieces[0]->bytes;
     int i;
     if (!step) step = bytes;
-    if (bytes > SIZE_MAX / 4 || !(*owned = (unsigned char *)malloc((size_t)bytes * (size_t)count)))
+    if (bytes > SIZE_MAX / 4 || !(*owned = (unsigned char *)VP_MALLOC((size_t)bytes * (size_t)count)))
         return vp_fail(gather->error, VP_ERR_MEMORY, -1, gather->files[1]->path, "not enough memory");
     for (at = 0; at < bytes; at += step)
         for (i = 0; i < count; i++)
@@ -1858,9 +1858,9 @@ VP_API vp_result vp_gguf_checkpoint(const vp_gguf *model, const vp_gguf *project
     if (vp_gguf_value_find(model, "general.architecture", &value) == VP_OK)
         vp_gguf_next_text(&value, &offset, &architecture);
     gather.paired = architecture.bytes == 5 && !memcmp(architecture.text, "llama", 5);
-    gather.tensors = (vp_named_tensor *)calloc((size_t)count + 1, sizeof *gather.tensors);
-    gather.used[0] = (unsigned char *)calloc((size_t)model->tensor_count + 1, 1);
-    gather.used[1] = (unsigned char *)calloc((projector ? (size_t)projector->tensor_count : 0) + 1, 1);
+    gather.tensors = (vp_named_tensor *)VP_CALLOC((size_t)count + 1, sizeof *gather.tensors);
+    gather.used[0] = (unsigned char *)VP_CALLOC((size_t)model->tensor_count + 1, 1);
+    gather.used[1] = (unsigned char *)VP_CALLOC((projector ? (size_t)projector->tensor_count : 0) + 1, 1);
     if (!gather.tensors || !gather.used[0] || !gather.used[1])
         result = vp_fail(error, VP_ERR_MEMORY, -1, model->path, "not enough memory");
     for (i = 0; i < count && result == VP_OK; i++) {
@@ -1874,10 +1874,10 @@ VP_API vp_result vp_gguf_checkpoint(const vp_gguf *model, const vp_gguf *project
     map_bytes[1] = projector ? projector->bytes : 0;
     if (result == VP_OK)
         result = vp_checkpoint_of(gather.tensors, gather.count, maps, map_bytes, projector ? 2 : 1, checkpoint, error);
-    for (i = 0; result != VP_OK && gather.tensors && i < count; i++) free(gather.tensors[i].owned);
-    if (result != VP_OK) free(gather.tensors);
-    free(gather.used[0]);
-    free(gather.used[1]);
+    for (i = 0; result != VP_OK && gather.tensors && i < count; i++) VP_FREE(gather.tensors[i].owned);
+    if (result != VP_OK) VP_FREE(gather.tensors);
+    VP_FREE(gather.used[0]);
+    VP_FREE(gather.used[1]);
     return result;
 }
 

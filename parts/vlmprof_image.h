@@ -625,10 +625,10 @@ VP_API vp_result vp_image_resize(const uint8_t *rgb, int32_t width_px, int32_t h
         || !vp_impl_axis_set(&x, VP_FIT_PAD, width_px, new_width_px, 0, new_width_px)
         || !vp_impl_axis_set(&y, VP_FIT_PAD, height_px, new_height_px, 0, new_height_px))
         return VP_ERR_RANGE;
-    line = (float *)malloc((size_t)width_px * 3 * sizeof *line);
-    x_weights = (float *)malloc((size_t)new_width_px * (size_t)x.taps * sizeof *x_weights);
-    y_weights = (float *)malloc((size_t)y.taps * sizeof *y_weights);
-    x_first = (int32_t *)malloc((size_t)new_width_px * sizeof *x_first);
+    line = (float *)VP_MALLOC((size_t)width_px * 3 * sizeof *line);
+    x_weights = (float *)VP_MALLOC((size_t)new_width_px * (size_t)x.taps * sizeof *x_weights);
+    y_weights = (float *)VP_MALLOC((size_t)y.taps * sizeof *y_weights);
+    x_first = (int32_t *)VP_MALLOC((size_t)new_width_px * sizeof *x_first);
     if (line && x_weights && y_weights && x_first) {
         for (i = 0; i < new_width_px; i++) {
             float *weights = x_weights + (size_t)i * (size_t)x.taps;
@@ -642,10 +642,10 @@ VP_API vp_result vp_image_resize(const uint8_t *rgb, int32_t width_px, int32_t h
         }
     }
     i = line && x_weights && y_weights && x_first;
-    free(line);
-    free(x_weights);
-    free(y_weights);
-    free(x_first);
+    VP_FREE(line);
+    VP_FREE(x_weights);
+    VP_FREE(y_weights);
+    VP_FREE(x_first);
     return i ? VP_OK : VP_ERR_MEMORY;
 }
 
@@ -682,7 +682,7 @@ enum { VP_IMPL_BLOCK_HEADER = 16, VP_IMPL_BLOCK_SLACK = 65536 };
 
 static void *vp_impl_stb_malloc(size_t bytes) {
     unsigned char *block = bytes <= SIZE_MAX - VP_IMPL_BLOCK_HEADER
-                               ? (unsigned char *)calloc(1, bytes + VP_IMPL_BLOCK_HEADER)
+                               ? (unsigned char *)VP_CALLOC(1, bytes + VP_IMPL_BLOCK_HEADER)
                                : NULL;
     if (!block) return NULL;
     memcpy(block, &bytes, sizeof bytes);
@@ -698,7 +698,7 @@ static void *vp_impl_stb_realloc(void *memory, size_t old_bytes, size_t bytes) {
         errno = ERANGE; /* vp_impl_stb_fail tells this apart from memory that ran out */
         return NULL;
     }
-    block = (unsigned char *)realloc(block, bytes + VP_IMPL_BLOCK_HEADER);
+    block = (unsigned char *)VP_REALLOC(block, bytes + VP_IMPL_BLOCK_HEADER);
     if (!block) return NULL;
     if (bytes > old_bytes) memset(block + VP_IMPL_BLOCK_HEADER + old_bytes, 0, bytes - old_bytes);
     memcpy(block, &first, sizeof first);
@@ -706,7 +706,7 @@ static void *vp_impl_stb_realloc(void *memory, size_t old_bytes, size_t bytes) {
 }
 
 static void vp_impl_stb_free(void *memory) {
-    if (memory) free((unsigned char *)memory - VP_IMPL_BLOCK_HEADER);
+    if (memory) VP_FREE((unsigned char *)memory - VP_IMPL_BLOCK_HEADER);
 }
 
 #define STBI_MALLOC(bytes) vp_impl_stb_malloc(bytes)
@@ -756,8 +756,8 @@ extern "C" {
 /* The memory of vp_image.rgb: stb_image's own where that is our copy, plain malloc where stb_image is the program's. */
 #ifdef VLMPROF_STB_EXTERNAL
 enum { VP_IMPL_BLOCK_SLACK = 65536 };
-static void *vp_impl_rgb_malloc(size_t bytes) { return malloc(bytes ? bytes : 1); }
-static void vp_impl_rgb_free(uint8_t *rgb) { free(rgb); }
+static void *vp_impl_rgb_malloc(size_t bytes) { return VP_MALLOC(bytes ? bytes : 1); }
+static void vp_impl_rgb_free(uint8_t *rgb) { VP_FREE(rgb); }
 static uint8_t *vp_impl_rgb_take(uint8_t *decoded, size_t bytes) {
     uint8_t *rgb = decoded ? (uint8_t *)vp_impl_rgb_malloc(bytes) : NULL;
     if (rgb) memcpy(rgb, decoded, bytes);
@@ -1120,7 +1120,7 @@ static vp_result vp_impl_image_plausible(const vp_impl_image_info *info, size_t 
  * check it.) */
 static uint8_t *vp_impl_png_palette(const uint8_t *file, size_t bytes, const vp_impl_image_info *info) {
     size_t more = 768 - info->palette_bytes, end = info->palette_at + info->palette_bytes;
-    uint8_t *copy = bytes <= SIZE_MAX - more ? (uint8_t *)malloc(bytes + more) : NULL;
+    uint8_t *copy = bytes <= SIZE_MAX - more ? (uint8_t *)VP_MALLOC(bytes + more) : NULL;
     if (!copy) return NULL;
     memcpy(copy, file, end);
     memset(copy + end, 0, more);
@@ -1200,7 +1200,7 @@ static vp_result vp_impl_image_stored(const uint8_t *file, size_t bytes, const v
             bytes += 768 - info->palette_bytes;
         }
         out->rgb = stbi_load_from_memory(file, (int)bytes, &width, &height, &channels, 3);
-        free(copy);
+        VP_FREE(copy);
         if (!out->rgb) return vp_impl_stb_fail(info, error);
         out->rgb = vp_impl_rgb_take(out->rgb, (size_t)width * (size_t)height * 3);
         if (!out->rgb) return vp_fail(error, VP_ERR_MEMORY, -1, "image", "not enough memory for it");

@@ -713,9 +713,9 @@ typedef struct vp_impl_processor_axis {
 } vp_impl_processor_axis;
 
 static void vp_impl_processor_axis_free(vp_impl_processor_axis *axis) {
-    free(axis->first);
-    free(axis->count);
-    free(axis->weights);
+    VP_FREE(axis->first);
+    VP_FREE(axis->count);
+    VP_FREE(axis->weights);
 }
 static vp_result vp_impl_processor_axis_make(vp_impl_processor_axis *axis, int32_t in, int32_t out, vp_filter filter) {
     const double scale = (double)in / out,
@@ -725,12 +725,12 @@ static vp_result vp_impl_processor_axis_make(vp_impl_processor_axis *axis, int32
     int32_t i, k;
     memset(axis, 0, sizeof *axis);
     axis->taps = (int32_t)ceil(support) * 2 + 1;
-    axis->first = (int32_t *)malloc((size_t)out * sizeof *axis->first);
-    axis->count = (int32_t *)malloc((size_t)out * sizeof *axis->count);
-    axis->weights = (int16_t *)malloc((size_t)out * (size_t)axis->taps * sizeof *axis->weights);
-    exact = (double *)malloc((size_t)out * (size_t)axis->taps * sizeof *exact);
+    axis->first = (int32_t *)VP_MALLOC((size_t)out * sizeof *axis->first);
+    axis->count = (int32_t *)VP_MALLOC((size_t)out * sizeof *axis->count);
+    axis->weights = (int16_t *)VP_MALLOC((size_t)out * (size_t)axis->taps * sizeof *axis->weights);
+    exact = (double *)VP_MALLOC((size_t)out * (size_t)axis->taps * sizeof *exact);
     if (!axis->first || !axis->count || !axis->weights || !exact) {
-        free(exact);
+        VP_FREE(exact);
         vp_impl_processor_axis_free(axis);
         return VP_ERR_MEMORY;
     }
@@ -758,7 +758,7 @@ static vp_result vp_impl_processor_axis_make(vp_impl_processor_axis *axis, int32
             axis->weights[(size_t)i * (size_t)axis->taps + (size_t)k] =
                 (int16_t)(weight < 0 ? (int)(-0.5 + weight) : (int)(0.5 + weight));
         }
-    free(exact);
+    VP_FREE(exact);
     return VP_OK;
 }
 
@@ -809,7 +809,7 @@ VP_API vp_result vp_processor_resize(const uint8_t *rgb, int32_t width_px, int32
         return VP_OK;
     }
     if (width_px != new_width_px && height_px != new_height_px) {
-        between = (uint8_t *)malloc(new_width * height * 3);
+        between = (uint8_t *)VP_MALLOC(new_width * height * 3);
         if (!between) return VP_ERR_MEMORY;
         across.out = between;
         down.in = between;
@@ -817,7 +817,7 @@ VP_API vp_result vp_processor_resize(const uint8_t *rgb, int32_t width_px, int32
     if (width_px != new_width_px) result = vp_impl_resize_axis(&across, width_px, new_width_px, filter);
     if (result == VP_OK && height_px != new_height_px)
         result = vp_impl_resize_axis(&down, height_px, new_height_px, filter);
-    free(between);
+    VP_FREE(between);
     return result;
 }
 
@@ -843,7 +843,7 @@ VP_API vp_result vp_processor_resize_plain(const uint8_t *rgb, int32_t width_px,
         || (double)width_px * height_px > (double)VP_PROCESSOR_VIEW_PIXELS_MAX
         || (double)new_width_px * new_height_px > (double)VP_PROCESSOR_VIEW_PIXELS_MAX)
         return VP_ERR_RANGE;
-    columns = (vp_impl_source_place *)malloc((size_t)new_width_px * sizeof *columns);
+    columns = (vp_impl_source_place *)VP_MALLOC((size_t)new_width_px * sizeof *columns);
     if (!columns) return VP_ERR_MEMORY;
     for (x = 0; x < new_width_px; x++) columns[x] = vp_impl_resize_place(x, width_px, new_width_px);
     for (y = 0; y < new_height_px; y++) {
@@ -860,7 +860,7 @@ VP_API vp_result vp_processor_resize_plain(const uint8_t *rgb, int32_t width_px,
                 *resized++ = (uint8_t)rintf(vp_impl_resize_between(above, below, &row));
             }
     }
-    free(columns);
+    VP_FREE(columns);
     return VP_OK;
 }
 
@@ -872,17 +872,18 @@ static vp_result vp_impl_picture_resized(const vp_processor *processor, const vp
     const vp_filter filter = processor->kind == VP_PROCESSOR_IDEFICS3 ? VP_FILTER_LANCZOS : VP_FILTER_BICUBIC;
     const int twice = picture->first_width_px != picture->resized_width_px
                       || picture->first_height_px != picture->resized_height_px;
-    uint8_t *first = (uint8_t *)malloc((size_t)picture->first_width_px * (size_t)picture->first_height_px * 3), *second;
+    uint8_t *first = (uint8_t *)VP_MALLOC((size_t)picture->first_width_px * (size_t)picture->first_height_px * 3),
+            *second;
     vp_result result = first ? vp_processor_resize(rgb, picture->width_px, picture->height_px, first,
                                                    picture->first_width_px, picture->first_height_px, filter)
                              : VP_ERR_MEMORY;
     *resized = first;
     if (result != VP_OK || !twice) return result;
-    second = (uint8_t *)malloc((size_t)picture->resized_width_px * (size_t)picture->resized_height_px * 3);
+    second = (uint8_t *)VP_MALLOC((size_t)picture->resized_width_px * (size_t)picture->resized_height_px * 3);
     result = second ? vp_processor_resize(first, picture->first_width_px, picture->first_height_px, second,
                                           picture->resized_width_px, picture->resized_height_px, filter)
                     : VP_ERR_MEMORY;
-    free(first);
+    VP_FREE(first);
     *resized = second;
     return result;
 }
@@ -898,7 +899,7 @@ static vp_result vp_impl_views_gemma3(const vp_processor *processor, const vp_pi
     int32_t view, y;
     uint8_t *crop;
     if (picture->views < 2 || result != VP_OK) return result;
-    crop = (uint8_t *)malloc((size_t)across * (size_t)down * 3);
+    crop = (uint8_t *)VP_MALLOC((size_t)across * (size_t)down * 3);
     if (!crop) return VP_ERR_MEMORY;
     for (view = 1; result == VP_OK && view < picture->views; view++) {
         const int32_t left = (view - 1) % picture->cols * across, top = (view - 1) / picture->cols * down,
@@ -910,7 +911,7 @@ static vp_result vp_impl_views_gemma3(const vp_processor *processor, const vp_pi
         result = vp_processor_resize(crop, wide, high, views + (size_t)view * view_bytes, side, side,
                                      VP_FILTER_BILINEAR);
     }
-    free(crop);
+    VP_FREE(crop);
     return result;
 }
 /* Molmo2: the whole image squeezed to a square, then the crops of the stretched one */
@@ -918,7 +919,7 @@ static vp_result vp_impl_views_molmo2(const vp_processor *processor, const vp_pi
                                       uint8_t *views) {
     const size_t crop = (size_t)processor->geometry.crop_px, line = (size_t)picture->resized_width_px * 3,
                  window = (size_t)vp_geometry_window_px(&processor->geometry);
-    uint8_t *resized = (uint8_t *)malloc((size_t)picture->resized_height_px * line);
+    uint8_t *resized = (uint8_t *)VP_MALLOC((size_t)picture->resized_height_px * line);
     vp_result result;
     size_t y;
     int32_t view;
@@ -932,7 +933,7 @@ static vp_result vp_impl_views_molmo2(const vp_processor *processor, const vp_pi
         for (y = 0; y < crop; y++)
             memcpy(views + (((size_t)view + 1) * crop + y) * crop * 3, resized + (top + y) * line + left * 3, crop * 3);
     }
-    free(resized);
+    VP_FREE(resized);
     return result;
 }
 
@@ -962,7 +963,7 @@ VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_pict
                                      is_idefics3 ? picture->resized_height_px : picture->height_px,
                                      views + (size_t)view * view_bytes, processor->view_px,
                                      processor->view_px, is_idefics3 ? VP_FILTER_LANCZOS : VP_FILTER_BICUBIC);
-    free(resized);
+    VP_FREE(resized);
     return result;
 }
 

@@ -419,7 +419,7 @@ static int vp_impl_server_keep(vp_impl_flight *flight, const char *data, size_t 
     }
     while (capacity <= flight->body_bytes + bytes) capacity *= 2;
     if (capacity != flight->body_capacity) {
-        grown = (char *)realloc(flight->body, capacity);
+        grown = (char *)VP_REALLOC(flight->body, capacity);
         if (!grown) {
             vp_impl_server_break(flight, VP_ERR_MEMORY, "no memory for the answer");
             return 0;
@@ -570,7 +570,7 @@ static int vp_impl_server_is_loopback(const char *url) {
 }
 static char *vp_impl_server_join(const char *first, const char *second) {
     const size_t first_bytes = strlen(first), second_bytes = strlen(second);
-    char *text = (char *)malloc(first_bytes + second_bytes + 1);
+    char *text = (char *)VP_MALLOC(first_bytes + second_bytes + 1);
     if (!text) return NULL;
     memcpy(text, first, first_bytes);
     memcpy(text + first_bytes, second, second_bytes + 1);
@@ -596,7 +596,7 @@ static int vp_impl_server_header_list(vp_server *server, vp_impl_curl_list **lis
     line = vp_impl_server_join("Authorization: Bearer ", server->api_key);
     longer = line ? server->curl.curl_slist_append(*list, line) : NULL;
     vp_impl_server_wipe(line);
-    free(line);
+    VP_FREE(line);
     return longer != NULL;
 }
 static vp_result vp_impl_server_prepare(vp_server *server, const vp_server_options *options, vp_error *error) {
@@ -643,7 +643,7 @@ VP_API vp_result vp_server_open(const vp_server_options *options, vp_server **se
     if (wrong) return vp_fail(error, VP_ERR_FORMAT, -1, "url", wrong); /* not the URL: it may hold a password */
     wrong = vp_impl_server_bad_option(options);
     if (wrong) return vp_fail(error, VP_ERR_RANGE, -1, wrong, "the value is outside its range (a key is one word)");
-    opened = (vp_server *)calloc(1, sizeof *opened);
+    opened = (vp_server *)VP_CALLOC(1, sizeof *opened);
     if (!opened) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "no memory for a server");
     opened->epoll = opened->timer = -1;
     result = vp_impl_server_load(&opened->curl, error);
@@ -696,9 +696,9 @@ static vp_result vp_impl_server_room(vp_server *server) {
     const size_t capacity = server->flight_capacity ? server->flight_capacity * 2 : 16;
     vp_impl_flight **flights, **heap;
     if (server->flight_count < server->flight_capacity) return VP_OK;
-    flights = (vp_impl_flight **)realloc(server->flights, capacity * sizeof *flights);
+    flights = (vp_impl_flight **)VP_REALLOC(server->flights, capacity * sizeof *flights);
     if (flights) server->flights = flights;
-    heap = (vp_impl_flight **)realloc(server->heap, capacity * sizeof *heap);
+    heap = (vp_impl_flight **)VP_REALLOC(server->heap, capacity * sizeof *heap);
     if (heap) server->heap = heap;
     if (!flights || !heap) return VP_ERR_MEMORY;
     server->flight_capacity = capacity;
@@ -713,12 +713,12 @@ static vp_impl_flight *vp_impl_server_flight(vp_server *server) {
         return flight;
     }
     if (vp_impl_server_room(server) != VP_OK) return NULL;
-    flight = (vp_impl_flight *)calloc(1, sizeof *flight);
+    flight = (vp_impl_flight *)VP_CALLOC(1, sizeof *flight);
     if (!flight) return NULL;
     flight->server = server;
     flight->easy = server->curl.curl_easy_init();
     if (!flight->easy) {
-        free(flight);
+        VP_FREE(flight);
         return NULL;
     }
     server->flights[server->flight_count++] = flight;
@@ -730,8 +730,8 @@ static vp_impl_flight *vp_impl_server_flight(vp_server *server) {
 }
 static void vp_impl_server_release(vp_impl_flight *flight) {
     vp_server *server = flight->server;
-    free(flight->own_url);
-    free(flight->body);
+    VP_FREE(flight->own_url);
+    VP_FREE(flight->body);
     flight->own_url = flight->body = NULL;
     flight->get_url = NULL;
     flight->body_bytes = flight->body_capacity = 0;
@@ -1103,12 +1103,12 @@ VP_API vp_result vp_server_get(vp_server *server, const char *path, int *status,
     memset(&exchange, 0, sizeof exchange);
     result = vp_impl_server_begin(server, &exchange, url, error);
     if (result != VP_OK) {
-        free(url);
+        VP_FREE(url);
         return result;
     }
     result = vp_impl_server_finish_one(server, &exchange, &body, &body_bytes, error);
     if (result == VP_OK && exchange.http_status < 400 && !body) {
-        body = (char *)calloc(1, 1);
+        body = (char *)VP_CALLOC(1, 1);
         if (!body) result = vp_fail(error, VP_ERR_MEMORY, -1, "server", "no memory for the answer");
     }
     if (result == VP_OK) *status = exchange.http_status;
@@ -1116,7 +1116,7 @@ VP_API vp_result vp_server_get(vp_server *server, const char *path, int *status,
         *text = body;
         *bytes = body_bytes;
     } else {
-        free(body);
+        VP_FREE(body);
     }
     return result;
 }
@@ -1137,9 +1137,9 @@ VP_API void vp_server_close(vp_server *server) {
                                                "the request was broken off");
         }
         server->curl.curl_easy_cleanup(flight->easy);
-        free(flight->own_url);
-        free(flight->body);
-        free(flight);
+        VP_FREE(flight->own_url);
+        VP_FREE(flight->body);
+        VP_FREE(flight);
     }
     if (server->multi) server->curl.curl_multi_cleanup(server->multi);
     vp_impl_server_free_list(server, server->get_headers);
@@ -1148,13 +1148,13 @@ VP_API void vp_server_close(vp_server *server) {
     if (server->epoll >= 0) close(server->epoll);
     if (server->timer >= 0) close(server->timer);
     vp_impl_server_wipe(server->api_key);
-    free(server->api_key);
-    free(server->ca_file);
-    free(server->url);
-    free(server->post_url);
-    free(server->flights);
-    free(server->heap);
-    free(server);
+    VP_FREE(server->api_key);
+    VP_FREE(server->ca_file);
+    VP_FREE(server->url);
+    VP_FREE(server->post_url);
+    VP_FREE(server->flights);
+    VP_FREE(server->heap);
+    VP_FREE(server);
 }
 #else /* no epoll: a server cannot be opened, so the others have none to work with */
 VP_API vp_result vp_server_open(const vp_server_options *options, vp_server **server, vp_error *error) {

@@ -191,10 +191,10 @@ typedef struct vp_impl_work {
 } vp_impl_work;
 
 static void vp_impl_work_free(vp_impl_work *work) {
-    free(work->ids);
-    free(work->text);
-    free(work->segment);
-    free(work->word);
+    VP_FREE(work->ids);
+    VP_FREE(work->text);
+    VP_FREE(work->segment);
+    VP_FREE(work->word);
 }
 
 /* Room for `need` elements; 0 (and out_of_memory) if there is none. The content is kept. */
@@ -204,7 +204,7 @@ static int vp_impl_work_room(vp_impl_work *work, void **buffer, size_t *capacity
     if (need <= *capacity) return 1;
     while (capacity_new < need && capacity_new <= SIZE_MAX / 2) capacity_new *= 2;
     if (capacity_new < need) capacity_new = need;
-    grown = capacity_new <= SIZE_MAX / element_bytes ? realloc(*buffer, capacity_new * element_bytes) : NULL;
+    grown = capacity_new <= SIZE_MAX / element_bytes ? VP_REALLOC(*buffer, capacity_new * element_bytes) : NULL;
     if (!grown) {
         work->out_of_memory = 1;
         return 0;
@@ -848,7 +848,7 @@ VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_
                 return VP_ERR_RANGE;
             }
         }
-        if (!pass && (bytes > SIZE_MAX / 3 - 1 || !(buffer = (char *)malloc((size_t)bytes * 3 + 1))))
+        if (!pass && (bytes > SIZE_MAX / 3 - 1 || !(buffer = (char *)VP_MALLOC((size_t)bytes * 3 + 1))))
             return VP_ERR_MEMORY;
     }
     if (vp_impl_split_is_of_characters(tokenizer->split))
@@ -862,7 +862,7 @@ VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_
         memcpy(out, buffer, used);
         out[used] = 0;
     }
-    free(buffer);
+    VP_FREE(buffer);
     return result;
 }
 
@@ -1381,11 +1381,12 @@ static vp_result vp_impl_load_vocabulary(vp_impl_loader *loader) {
     }
     all = object->count + added;
     names->mask = vp_impl_load_slots(all) - 1;
-    names->text = (char *)malloc(loader->json_bytes + 1); /* an unescaped text is never longer than the escaped one */
-    names->start = (uint64_t *)calloc((size_t)all + 1, sizeof *names->start);
-    names->id = (int32_t *)calloc((size_t)all + 1, sizeof *names->id);
-    names->added = (uint8_t *)calloc((size_t)all + 1, 1);
-    names->slots = (uint32_t *)calloc((size_t)names->mask + 1, sizeof *names->slots);
+    /* an unescaped text is never longer than the escaped one */
+    names->text = (char *)VP_MALLOC(loader->json_bytes + 1);
+    names->start = (uint64_t *)VP_CALLOC((size_t)all + 1, sizeof *names->start);
+    names->id = (int32_t *)VP_CALLOC((size_t)all + 1, sizeof *names->id);
+    names->added = (uint8_t *)VP_CALLOC((size_t)all + 1, 1);
+    names->slots = (uint32_t *)VP_CALLOC((size_t)names->mask + 1, sizeof *names->slots);
     if (!names->text || !names->start || !names->id || !names->added || !names->slots)
         return vp_impl_load_no_memory(loader);
     for (key = loader->vocabulary_node + 1; key < object->end; key = nodes[key + 1].end) {
@@ -1508,9 +1509,9 @@ static vp_result vp_impl_load_added(vp_impl_loader *loader) {
     if (vp_impl_load_is_null(loader, loader->added_node)) return VP_OK;
     text_bytes = (size_t)array->bytes; /* NFC makes a text at most three times as long */
     if (text_bytes > SIZE_MAX / 3 - 1) return vp_impl_load_no_memory(loader);
-    loader->tokenizer->added_text = (char *)malloc(text_bytes * 3 + 1);
-    loader->tokenizer->raw.tokens = (vp_impl_added *)calloc((size_t)array->count + 1, sizeof(vp_impl_added));
-    loader->tokenizer->normalized.tokens = (vp_impl_added *)calloc((size_t)array->count + 1, sizeof(vp_impl_added));
+    loader->tokenizer->added_text = (char *)VP_MALLOC(text_bytes * 3 + 1);
+    loader->tokenizer->raw.tokens = (vp_impl_added *)VP_CALLOC((size_t)array->count + 1, sizeof(vp_impl_added));
+    loader->tokenizer->normalized.tokens = (vp_impl_added *)VP_CALLOC((size_t)array->count + 1, sizeof(vp_impl_added));
     if (!loader->tokenizer->added_text || !loader->tokenizer->raw.tokens || !loader->tokenizer->normalized.tokens)
         return vp_impl_load_no_memory(loader);
     for (node = loader->added_node + 1; node < array->end; node = loader->nodes[node].end) {
@@ -1531,7 +1532,7 @@ static vp_result vp_impl_load_characters(vp_impl_loader *loader) {
     uint32_t i, slot;
     size_t length;
     tokenizer->character_mask = vp_impl_load_slots(names->vocabulary_count) - 1;
-    tokenizer->characters = (vp_impl_character *)malloc(((size_t)tokenizer->character_mask + 1)
+    tokenizer->characters = (vp_impl_character *)VP_MALLOC(((size_t)tokenizer->character_mask + 1)
                                                         * sizeof *tokenizer->characters);
     if (!tokenizer->characters) return vp_impl_load_no_memory(loader);
     for (i = 0; i <= tokenizer->character_mask; i++) tokenizer->characters[i].id = -1;
@@ -1573,9 +1574,9 @@ static vp_result vp_impl_load_tokens(vp_impl_loader *loader) {
         if ((uint32_t)names->id[i] >= tokenizer->token_count) tokenizer->token_count = (uint32_t)names->id[i] + 1;
         total = names->start[i + 1];
     }
-    tokenizer->token_flags = (uint8_t *)calloc((size_t)tokenizer->token_count + 1, 1);
-    tokenizer->token_start = (uint64_t *)calloc((size_t)tokenizer->token_count + 1, sizeof *tokenizer->token_start);
-    tokenizer->token_bytes = (char *)malloc((size_t)total + 1);
+    tokenizer->token_flags = (uint8_t *)VP_CALLOC((size_t)tokenizer->token_count + 1, 1);
+    tokenizer->token_start = (uint64_t *)VP_CALLOC((size_t)tokenizer->token_count + 1, sizeof *tokenizer->token_start);
+    tokenizer->token_bytes = (char *)VP_MALLOC((size_t)total + 1);
     if (!tokenizer->token_flags || !tokenizer->token_start || !tokenizer->token_bytes)
         return vp_impl_load_no_memory(loader);
     for (i = 0; i < names->count; i++) { /* lengths first: ids come in any order */
@@ -1632,7 +1633,7 @@ static vp_result vp_impl_load_merges(vp_impl_loader *loader) {
     vp_tokenizer *tokenizer = loader->tokenizer;
     uint32_t node, rank = 0, i, slot;
     tokenizer->merge_mask = vp_impl_load_slots(array->count) - 1;
-    tokenizer->merges = (vp_impl_merge *)malloc(((size_t)tokenizer->merge_mask + 1) * sizeof *tokenizer->merges);
+    tokenizer->merges = (vp_impl_merge *)VP_MALLOC(((size_t)tokenizer->merge_mask + 1) * sizeof *tokenizer->merges);
     if (!tokenizer->merges) return vp_impl_load_no_memory(loader);
     for (i = 0; i <= tokenizer->merge_mask; i++) tokenizer->merges[i].rank = UINT32_MAX;
     for (node = loader->merges_node + 1; node < array->end; node = nodes[node].end) {
@@ -1673,7 +1674,7 @@ static vp_result vp_impl_load_words(vp_impl_loader *loader) {
     vp_tokenizer *tokenizer = loader->tokenizer;
     uint32_t i, slot;
     tokenizer->word_mask = vp_impl_load_slots(loader->names.vocabulary_count) - 1;
-    tokenizer->words = (vp_impl_word *)malloc(((size_t)tokenizer->word_mask + 1) * sizeof *tokenizer->words);
+    tokenizer->words = (vp_impl_word *)VP_MALLOC(((size_t)tokenizer->word_mask + 1) * sizeof *tokenizer->words);
     if (!tokenizer->words) return vp_impl_load_no_memory(loader);
     for (i = 0; i <= tokenizer->word_mask; i++) tokenizer->words[i].id = -1;
     for (i = 0; i < loader->names.vocabulary_count; i++) {
@@ -1713,17 +1714,17 @@ static vp_result vp_impl_load_all(vp_impl_loader *loader, const char *json) {
     vp_result result = VP_ERR_CAPACITY;
     vp_error parse_error; /* not the caller's: a second try may succeed */
     while (result == VP_ERR_CAPACITY) {
-        free(loader->nodes);
+        VP_FREE(loader->nodes);
         loader->nodes = needed <= SIZE_MAX / sizeof *loader->nodes
-                            ? (vp_json_node *)malloc(needed * sizeof *loader->nodes)
+                            ? (vp_json_node *)VP_MALLOC(needed * sizeof *loader->nodes)
                             : NULL;
         if (!loader->nodes) return vp_impl_load_no_memory(loader);
         result = vp_json_parse(json, loader->json_bytes, loader->nodes, needed, &loader->json, &needed, &parse_error);
     }
     if (result != VP_OK)
         return vp_fail(loader->error, parse_error.code, parse_error.offset, parse_error.where, parse_error.text);
-    loader->scratch = (char *)malloc(loader->json_bytes + 1);
-    loader->tokenizer->unicode = (vp_unicode_forms *)malloc(sizeof *loader->tokenizer->unicode);
+    loader->scratch = (char *)VP_MALLOC(loader->json_bytes + 1);
+    loader->tokenizer->unicode = (vp_unicode_forms *)VP_MALLOC(sizeof *loader->tokenizer->unicode);
     if (!loader->scratch || !loader->tokenizer->unicode) return vp_impl_load_no_memory(loader);
     vp_unicode_forms_init(loader->tokenizer->unicode);
     vp_impl_load_alphabet(loader);
@@ -1756,18 +1757,18 @@ VP_API vp_result vp_tokenizer_load(const char *json, size_t bytes, vp_tokenizer 
     memset(&loader, 0, sizeof loader);
     loader.json_bytes = bytes;
     loader.error = error;
-    loader.work.tokenizer = loader.tokenizer = (vp_tokenizer *)calloc(1, sizeof *loader.tokenizer);
+    loader.work.tokenizer = loader.tokenizer = (vp_tokenizer *)VP_CALLOC(1, sizeof *loader.tokenizer);
     if (loader.tokenizer) loader.tokenizer->bos = -1;
     result = loader.tokenizer ? vp_impl_load_all(&loader, json) : vp_impl_load_no_memory(&loader);
     if (result == VP_OK) *tokenizer = loader.tokenizer; else vp_tokenizer_free(loader.tokenizer);
     vp_impl_work_free(&loader.work);
-    free(loader.nodes);
-    free(loader.scratch);
-    free(loader.names.text);
-    free(loader.names.start);
-    free(loader.names.id);
-    free(loader.names.added);
-    free(loader.names.slots);
+    VP_FREE(loader.nodes);
+    VP_FREE(loader.scratch);
+    VP_FREE(loader.names.text);
+    VP_FREE(loader.names.start);
+    VP_FREE(loader.names.id);
+    VP_FREE(loader.names.added);
+    VP_FREE(loader.names.slots);
     return result;
 }
 
@@ -1775,10 +1776,10 @@ VP_API vp_result vp_tokenizer_load(const char *json, size_t bytes, vp_tokenizer 
 static vp_result vp_impl_bytes_fill(vp_tokenizer *tokenizer) {
     size_t used = 0;
     uint32_t i, id, k;
-    tokenizer->token_flags = (uint8_t *)calloc((size_t)tokenizer->token_count + 1, 1);
-    tokenizer->token_start = (uint64_t *)calloc((size_t)tokenizer->token_count + 1, sizeof *tokenizer->token_start);
-    tokenizer->token_bytes = (char *)malloc(256 + 7 * 16);
-    tokenizer->raw.tokens = (vp_impl_added *)calloc(7, sizeof *tokenizer->raw.tokens);
+    tokenizer->token_flags = (uint8_t *)VP_CALLOC((size_t)tokenizer->token_count + 1, 1);
+    tokenizer->token_start = (uint64_t *)VP_CALLOC((size_t)tokenizer->token_count + 1, sizeof *tokenizer->token_start);
+    tokenizer->token_bytes = (char *)VP_MALLOC(256 + 7 * 16);
+    tokenizer->raw.tokens = (vp_impl_added *)VP_CALLOC(7, sizeof *tokenizer->raw.tokens);
     if (!tokenizer->token_flags || !tokenizer->token_start || !tokenizer->token_bytes || !tokenizer->raw.tokens)
         return VP_ERR_MEMORY;
     for (i = 0; i < 256; i++) {
@@ -1823,7 +1824,7 @@ VP_API vp_result vp_tokenizer_bytes(const vp_special_ids *ids, vp_tokenizer **to
             return VP_ERR_RANGE;
     }
     if (ids->bos != ids->eos) return VP_ERR_MISMATCH;
-    made = (vp_tokenizer *)calloc(1, sizeof *made);
+    made = (vp_tokenizer *)VP_CALLOC(1, sizeof *made);
     if (!made) return VP_ERR_MEMORY;
     memcpy(made->special, special, sizeof special);
     made->bos = -1;
@@ -1838,17 +1839,17 @@ VP_API vp_result vp_tokenizer_bytes(const vp_special_ids *ids, vp_tokenizer **to
 
 VP_API void vp_tokenizer_free(vp_tokenizer *tokenizer) {
     if (!tokenizer) return;
-    free(tokenizer->unicode);
-    free(tokenizer->raw.tokens);
-    free(tokenizer->normalized.tokens);
-    free(tokenizer->added_text);
-    free(tokenizer->token_flags);
-    free(tokenizer->token_start);
-    free(tokenizer->token_bytes);
-    free(tokenizer->merges);
-    free(tokenizer->words);
-    free(tokenizer->characters);
-    free(tokenizer);
+    VP_FREE(tokenizer->unicode);
+    VP_FREE(tokenizer->raw.tokens);
+    VP_FREE(tokenizer->normalized.tokens);
+    VP_FREE(tokenizer->added_text);
+    VP_FREE(tokenizer->token_flags);
+    VP_FREE(tokenizer->token_start);
+    VP_FREE(tokenizer->token_bytes);
+    VP_FREE(tokenizer->merges);
+    VP_FREE(tokenizer->words);
+    VP_FREE(tokenizer->characters);
+    VP_FREE(tokenizer);
 }
 
 VP_API int32_t vp_tokenizer_bos(const vp_tokenizer *tokenizer) { return tokenizer ? tokenizer->bos : -1; }

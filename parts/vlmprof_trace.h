@@ -668,11 +668,11 @@ static void vp_impl_trace_rows(vp_trace *trace, const vp_trace_options *options)
 }
 static vp_trace *vp_impl_trace_make(const vp_trace_options *options) {
     const size_t bytes = strlen(options->path) + 1;
-    vp_trace *trace = (vp_trace *)calloc(1, sizeof *trace);
+    vp_trace *trace = (vp_trace *)VP_CALLOC(1, sizeof *trace);
     if (!trace) return NULL;
     trace->output.fd = -1;
-    trace->path = (char *)malloc(bytes);
-    trace->devices = (vp_trace_device *)calloc((size_t)options->device_count + 1, sizeof *trace->devices);
+    trace->path = (char *)VP_MALLOC(bytes);
+    trace->devices = (vp_trace_device *)VP_CALLOC((size_t)options->device_count + 1, sizeof *trace->devices);
     if (!trace->path || !trace->devices) {
         vp_trace_free(trace);
         return NULL;
@@ -719,9 +719,9 @@ VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace
 VP_API void vp_trace_free(vp_trace *trace) {
     if (!trace) return;
     vp_output_discard(&trace->output);
-    free(trace->path);
-    free(trace->devices);
-    free(trace);
+    VP_FREE(trace->path);
+    VP_FREE(trace->devices);
+    VP_FREE(trace);
 }
 
 /* ---- steps ---- */

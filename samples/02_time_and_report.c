@@ -1,14 +1,19 @@
-/* The header in a foreign program: no model, no GPU, no weights. It times a piece of its own code and prints the
- * statistics as JSON.
+/* The header in a foreign program: no model, no GPU, no weights. It marks the stages of its own requests and prints
+ * their statistics as JSON.
  * cc -I. samples/02_time_and_report.c -lm && ./a.out */
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
 #include <stdio.h>
 
-enum { RUNS = 200, WARMUP = 20, SIDE = 64 };
+enum { REQUESTS = 200, WARMUP = 20, SIDE = 64, STAGES = 3 };
+static float a[SIDE * SIDE], b[SIDE * SIDE], c[SIDE * SIDE];
 
-/* the code to be measured: one product of two small matrices */
-static void multiply(const float *a, const float *b, float *c) {
+/* two stages to be measured: new inputs, and the product of two small matrices */
+static void fill(int request) {
+    int i;
+    for (i = 0; i < SIDE * SIDE; i++) { a[i] = (float)((i + request) % 7); b[i] = (float)(i % 5); }
+}
+static void multiply(void) {
     int i, j, k;
     for (i = 0; i < SIDE; i++)
         for (j = 0; j < SIDE; j++) {
@@ -18,36 +23,54 @@ static void multiply(const float *a, const float *b, float *c) {
         }
 }
 
+static void put(vp_json_writer *writer, const char *key, double value_ns) {
+    vp_json_key(writer, key);
+    vp_json_double(writer, value_ns * 1e-3);
+}
+
 int main(void) {
-    static float a[SIDE * SIDE], b[SIDE * SIDE], c[SIDE * SIDE];
-    double latency_us[RUNS], scratch[RUNS];
-    vp_statistics statistics;
+    static const char *const names[STAGES] = {"request", "fill", "multiply"};
+    vp_stage_mark marks[REQUESTS * STAGES];
+    vp_stage_clock clock = vp_stage_clock_over(marks, REQUESTS * STAGES);
+    double scratch[REQUESTS * STAGES], unaccounted_ns = 0;
     vp_json_writer writer;
-    char text[1024];
+    char text[2048];
     int i;
 
-    for (i = 0; i < SIDE * SIDE; i++) { a[i] = (float)(i % 7); b[i] = (float)(i % 5); }
-    for (i = -WARMUP; i < RUNS; i++) { /* the cold runs are not mixed with the warm ones */
-        int64_t start_ns = vp_clock_ns();
-        multiply(a, b, c);
-        if (i >= 0) latency_us[i] = (double)(vp_clock_ns() - start_ns) * 1e-3;
+    for (i = 0; i < WARMUP; i++) { fill(i); multiply(); } /* the cold requests are not mixed with the warm ones */
+    for (i = 0; i < REQUESTS; i++) {
+        vp_stage_begin(&clock, "request");
+        vp_stage_begin(&clock, "fill");
+        fill(i);
+        vp_stage_end(&clock);
+        vp_stage_begin(&clock, "multiply");
+        multiply();
+        vp_stage_end(&clock);
+        vp_stage_end(&clock);
+        unaccounted_ns += (double)vp_stage_unaccounted_ns(&clock, (size_t)i * STAGES);
     }
-    if (vp_statistics_compute(latency_us, RUNS, scratch, &statistics) != VP_OK) return 1;
 
     vp_json_writer_init(&writer, text, sizeof text, 2);
     vp_json_begin_object(&writer);
-    vp_json_key(&writer, "what");     vp_json_string(&writer, "product of two 64 x 64 matrices");
-    vp_json_key(&writer, "count");    vp_json_int(&writer, (int64_t)statistics.count);
+    vp_json_key(&writer, "unit");  vp_json_string(&writer, "us");
+    vp_json_key(&writer, "count"); vp_json_int(&writer, REQUESTS);
     /* keeps the product from being optimised away */
     vp_json_key(&writer, "checksum"); vp_json_double(&writer, (double)c[SIDE + 1]);
-    vp_json_key(&writer, "unit");     vp_json_string(&writer, "us");
-    vp_json_key(&writer, "mean");     vp_json_double(&writer, statistics.mean);
-    vp_json_key(&writer, "std");      vp_json_double(&writer, statistics.std);
-    vp_json_key(&writer, "min");      vp_json_double(&writer, statistics.min);
-    vp_json_key(&writer, "p50");      vp_json_double(&writer, statistics.p50);
-    vp_json_key(&writer, "p95");      vp_json_double(&writer, statistics.p95);
-    vp_json_key(&writer, "p99");      vp_json_double(&writer, statistics.p99);
-    vp_json_key(&writer, "max");      vp_json_double(&writer, statistics.max);
+    for (i = 0; i < STAGES; i++) {
+        vp_statistics statistics;
+        if (vp_stage_statistics(&clock, names[i], scratch, &statistics) != VP_OK) return 1;
+        vp_json_key(&writer, names[i]);
+        vp_json_begin_object(&writer);
+        put(&writer, "mean", statistics.mean);
+        put(&writer, "std", statistics.std);
+        put(&writer, "min", statistics.min);
+        put(&writer, "p50", statistics.p50);
+        put(&writer, "p95", statistics.p95);
+        put(&writer, "p99", statistics.p99);
+        put(&writer, "max", statistics.max);
+        vp_json_end_object(&writer);
+    }
+    put(&writer, "unaccounted_mean", unaccounted_ns / REQUESTS);
     vp_json_end_object(&writer);
     if (vp_json_finish(&writer) != VP_OK) return 1;
     puts(text);

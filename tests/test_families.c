@@ -605,6 +605,17 @@ static void test_command(void) {
     }
 }
 
+/* the count by a name is that of the preset with its published values */
+static void test_count_tokens(void) {
+    check_case("vp_count_tokens");
+    CHECK_INT(vp_count_tokens("smolvlm", 1920, 1080), 862);
+    CHECK_INT(vp_count_tokens("qwen3-vl", 1920, 1080), vp_count_tokens("Qwen3_VL_HF", 1920, 1080));
+    CHECK(vp_count_tokens("qwen3-vl", 1920, 1080) > 1000);
+    CHECK_INT(vp_count_tokens("nosuch", 1920, 1080), VP_ERR_NOT_FOUND);
+    CHECK_INT(vp_count_tokens("qwen3-vl", 0, 1080), VP_ERR_RANGE);
+    CHECK_INT(vp_count_tokens("qwen3-vl", 1, 1080), VP_ERR_RANGE);
+}
+
 int main(void) {
     test_golden();
     test_vectors();
@@ -614,5 +625,6 @@ int main(void) {
     test_largest();
     test_config();
     test_command();
+    test_count_tokens();
     return check_done("test_families");
 }

@@ -297,10 +297,6 @@ void options_free(struct options *options) {
     free((void *)options->operands);
 }
 
-const char *environment(void *user, const char *name) {
-    (void)user;
-    return getenv(name);
-}
 int check_sort_key(const char *key) {
     struct text_buffer all = {NULL, 0, 0};
     int code;

@@ -82,9 +82,6 @@ int has_family_keys(const struct options *options);
 int options_parse(struct options *options, int argc, char **argv);
 void options_free(struct options *options);
 
-/* getenv with the signature that vp_rank_from_environment takes. */
-const char *environment(void *user, const char *name);
-
 /* Checks a --sort_by key of the operations' table; NULL is good. Returns 0, or an exit code after listing the keys. */
 int check_sort_key(const char *key);
 

@@ -229,7 +229,7 @@ static int sweep_report(const struct sweep *sweep) {
 /* Finds which part of the sweep this process has, and on which device it runs. Returns 0 or an exit code. */
 static int sweep_rank(struct sweep *sweep) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result = vp_rank_from_environment(environment, NULL, &sweep->rank, &error);
+    vp_result result = launched_read(environment, NULL, &sweep->rank, &error);
     const char *device = text_of(sweep->options, "device");
     int32_t visible = 0, index;
     if (result != VP_OK) return complain_result(EXIT_USAGE, "environment", result, &error);
@@ -237,7 +237,7 @@ static int sweep_rank(struct sweep *sweep) {
     if (sweep->rank.world_size < 2 || (strcmp(device, "auto") && strcmp(device, "cuda"))
         || vp_device_count(&visible, NULL) != VP_OK)
         return 0;
-    index = vp_rank_device(&sweep->rank, visible);
+    index = launched_device(&sweep->rank, visible);
     /* started by hand with RANK and WORLD_SIZE only: the ranks take the GPUs in turn */
     if (index < 0 && sweep->rank.local_rank < 0) index = sweep->rank.rank % visible;
     snprintf(sweep->device, sizeof sweep->device, "cuda:%d", index);
@@ -434,7 +434,7 @@ static int sweep_open(struct sweep *sweep) {
 /* Makes the plan of a sweep of servers. Several processes would disturb one another's times. */
 static int sweep_plan_servers(struct sweep *sweep) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result = vp_rank_from_environment(environment, NULL, &sweep->rank, &error);
+    vp_result result = launched_read(environment, NULL, &sweep->rank, &error);
     if (result != VP_OK) return complain_result(EXIT_USAGE, "environment", result, &error);
     if (sweep->rank.world_size > 1)
         return complain(EXIT_USAGE, "WORLD_SIZE is %d: servers are measured by one process, with one request at a time",

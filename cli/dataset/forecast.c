@@ -11,6 +11,7 @@
 #include "request/request.h"
 #include "vlmprof.h"
 #include "vlmprof_config.h"
+#include "vlmprof_analysis.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_file.h"
 #include "vlmprof_image.h"

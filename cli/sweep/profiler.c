@@ -7,6 +7,7 @@
 
 #include "base/console.h"
 #include "base/files.h"
+#include "base/launcher.h"
 #include "request/provenance.h"
 #include "vlmprof.h"
 
@@ -254,7 +255,7 @@ int profiler_trace_open(struct profiler *profiler, const char *path) {
     vp_trace_options settings = vp_trace_options_default();
     vp_trace_device device;
     vp_device_info gpu;
-    vp_rank rank;
+    struct launched rank;
     vp_error error = {VP_OK, -1, "", ""};
     const vp_trace_metadata metadata[] = {{"vlmprof_version", VLMPROF_VERSION},
                                           {"model", profiler->session->model->name},
@@ -268,7 +269,7 @@ int profiler_trace_open(struct profiler *profiler, const char *path) {
     settings.record_shapes = is_given(profiler->options, "record_shapes");
     settings.with_stack = is_given(profiler->options, "with_stack");
     settings.profile_memory = is_given(profiler->options, "profile_memory");
-    if (vp_rank_from_environment(environment, NULL, &rank, NULL) == VP_OK) {
+    if (launched_read(environment, NULL, &rank, NULL) == VP_OK) {
         settings.rank = rank.rank;
         settings.world_size = rank.world_size;
     }

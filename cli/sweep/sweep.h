@@ -3,6 +3,7 @@
 #ifndef VLMPROF_CLI_SWEEP_H
 #define VLMPROF_CLI_SWEEP_H
 #include "base/json.h"
+#include "base/launcher.h"
 #include "base/memory.h"
 #include "base/metrics.h"
 #include "base/options.h"
@@ -52,7 +53,7 @@ struct sweep {
     struct plan plan;
     struct served_sweep *served; /* what is open to measure servers; NULL: the engine is measured */
     char device[32]; /* --device; of several processes on one machine, each its own GPU */
-    vp_rank rank;
+    struct launched rank;
 
     /* how it is measured */
     vp_stop_rule rule;

@@ -1,0 +1,118 @@
+/* test_stage_clock.c: marks of stages under a made-up clock: times, nesting, what is unaccounted, marks without room. The companions take memory from the
+ * program's own functions and give all of it back. */
+#include <stdint.h>
+#include <stdlib.h>
+static int64_t made_up_ns;
+static int blocks_held, asked;
+static void *count_malloc(size_t bytes) { blocks_held++; asked++; return malloc(bytes); }
+static void *count_calloc(size_t count, size_t bytes) { blocks_held++; asked++; return calloc(count, bytes); }
+static void *count_realloc(void *memory, size_t bytes) { blocks_held += !memory; asked++; return realloc(memory, bytes); }
+static void count_free(void *memory) { blocks_held -= memory != NULL; free(memory); }
+#define VP_MALLOC(bytes) count_malloc(bytes)
+#define VP_CALLOC(count, bytes) count_calloc(count, bytes)
+#define VP_REALLOC(memory, bytes) count_realloc(memory, bytes)
+#define VP_FREE(memory) count_free(memory)
+#define VLMPROF_CLOCK_NS made_up_ns
+#define VLMPROF_STATIC
+#define VLMPROF_IMPLEMENTATION
+#include "vlmprof.h"
+#include "vlmprof_file.h"
+#include "vlmprof_image.h"
+#include "vlmprof_tokenizer.h"
+#include "support/check.h"
+
+enum { ROOM = 32 };
+/* one request: 5 ns before the vision encoder, 100 in it, 7 between, prefill 40 with 30 of attention inside, 3 after it */
+static void request(vp_stage_clock *clock, int64_t vision_ns) {
+    vp_stage_begin(clock, "request");
+    made_up_ns += 5;
+    vp_stage_begin(clock, "vision");
+    made_up_ns += vision_ns;
+    vp_stage_end(clock);
+    made_up_ns += 7;
+    vp_stage_begin(clock, "prefill");
+    made_up_ns += 6;
+    vp_stage_begin(clock, "attention");
+    made_up_ns += 30;
+    vp_stage_end(clock);
+    made_up_ns += 4;
+    vp_stage_end(clock);
+    made_up_ns += 3;
+    vp_stage_end(clock);
+}
+static void test_marks(void) {
+    vp_stage_mark marks[ROOM];
+    vp_stage_clock clock = vp_stage_clock_over(marks, ROOM);
+    double scratch[ROOM];
+    vp_statistics statistics;
+    check_case("stages: statistics of each name, in nanoseconds");
+    made_up_ns = 1000;
+    request(&clock, 100);
+    request(&clock, 300);
+    CHECK_INT(clock.count, 8);
+    CHECK_INT(vp_stage_statistics(&clock, "vision", scratch, &statistics), VP_OK);
+    CHECK(statistics.count == 2 && statistics.mean == 200 && statistics.min == 100 && statistics.max == 300 && statistics.p50 == 200);
+    CHECK_INT(vp_stage_statistics(&clock, "request", scratch, &statistics), VP_OK);
+    CHECK(statistics.count == 2 && statistics.min == 155 && statistics.max == 355);
+    CHECK_INT(vp_stage_statistics(&clock, "attention", scratch, &statistics), VP_OK);
+    CHECK(statistics.mean == 30 && statistics.std == 0);
+    check_case("stages: nesting, and what no stage inside covers");
+    CHECK(marks[0].inside == SIZE_MAX && marks[1].inside == 0 && marks[2].inside == 0 && marks[3].inside == 2 && marks[4].inside == SIZE_MAX);
+    CHECK_INT(vp_stage_unaccounted_ns(&clock, 0), 15); /* attention is prefill's, not the request's own */
+    CHECK_INT(vp_stage_unaccounted_ns(&clock, 2), 10);
+    CHECK_INT(vp_stage_unaccounted_ns(&clock, 3), 30);
+    CHECK_INT(vp_stage_unaccounted_ns(&clock, 4), 15);
+    CHECK_INT(vp_stage_unaccounted_ns(&clock, 8), -1);
+}
+static void test_refusals(void) {
+    vp_stage_mark marks[3];
+    vp_stage_clock clock = vp_stage_clock_over(marks, 3);
+    vp_statistics statistics, poison;
+    double scratch[3];
+    memset(&poison, 0xA5, sizeof poison);
+    statistics = poison;
+    check_case("stages: nothing open, nothing ended, no such name");
+    CHECK_INT(vp_stage_end(&clock), VP_ERR_STATE);
+    CHECK_INT(vp_stage_statistics(&clock, "vision", scratch, &statistics), VP_ERR_NOT_FOUND);
+    vp_stage_begin(&clock, "vision");
+    CHECK_INT(vp_stage_statistics(&clock, "vision", scratch, &statistics), VP_ERR_NOT_FOUND);
+    CHECK_INT(vp_stage_unaccounted_ns(&clock, 0), -1);
+    CHECK_INT(vp_stage_end(&clock), VP_OK);
+    CHECK_INT(vp_stage_statistics(&clock, "prefill", scratch, &statistics), VP_ERR_NOT_FOUND);
+    CHECK(memcmp(&statistics, &poison, sizeof poison) == 0);
+    CHECK_INT(vp_stage_unaccounted_ns(&clock, 0), 0);
+    CHECK_INT(vp_stage_end(&clock), VP_ERR_STATE);
+    check_case("stages: a mark without room is counted, and its end ends no other");
+    request(&clock, 10); /* request and vision have room, prefill and attention do not */
+    CHECK(clock.count == 3 && clock.lost == 2 && clock.lost_open == 0 && clock.open == SIZE_MAX);
+    CHECK_INT(marks[1].end_ns - marks[1].begin_ns, 65);
+    CHECK_INT(marks[2].end_ns - marks[2].begin_ns, 10);
+    CHECK_INT(vp_stage_statistics(&clock, "vision", scratch, &statistics), VP_ERR_CAPACITY);
+    CHECK(memcmp(&statistics, &poison, sizeof poison) == 0);
+}
+static void test_memory(void) {
+    char *text = NULL;
+    size_t bytes = 0;
+    vp_image image;
+    vp_tokenizer *tokenizer = NULL;
+    check_case("memory: the program's own functions are asked, and get all of it back");
+    CHECK_INT(vp_file_read("samples/sign.png", SIZE_MAX, &text, &bytes, NULL), VP_OK);
+    CHECK_INT(blocks_held, 1);
+    if (text && vp_image_decode((const uint8_t *)text, bytes, &image, NULL) == VP_OK) vp_image_free(&image);
+    VP_FREE(text);
+    CHECK_INT(blocks_held, 0);
+    CHECK_INT(vp_file_read("tests/golden/tokenizer/small-tokenizer.json", SIZE_MAX, &text, &bytes, NULL), VP_OK);
+    CHECK_INT(vp_tokenizer_load(text, bytes, &tokenizer, NULL), VP_OK);
+    VP_FREE(text);
+    CHECK(blocks_held > 3);
+    vp_tokenizer_free(tokenizer);
+    CHECK_INT(blocks_held, 0);
+    CHECK(asked > 10);
+}
+
+int main(void) {
+    test_marks();
+    test_refusals();
+    test_memory();
+    return check_done("test_stage_clock");
+}
