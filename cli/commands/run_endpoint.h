@@ -9,7 +9,7 @@
 
 /* Rows of run's table: what only a server's request has. */
 #define OPTIONS_OF_RUN_ENDPOINT \
-    OPTION_ENDPOINT, OPTION_ENDPOINT_MODEL, OPTIONS_OF_CLIENT, OPTION_REQUEST_KNOB, \
+    OPTION_ENDPOINT(0), OPTION_ENDPOINT_MODEL, OPTIONS_OF_CLIENT, OPTION_REQUEST_KNOB, \
     OPTIONS_OF_TWINS, \
     {"resize", TEXT, "WxH", NULL, 0, 0, NULL, "resize the image before it is sent"}, \
     {"unique_image", FLAG, NULL, NULL, 0, 0, NULL, \
@@ -19,9 +19,6 @@
     {"family", TEXT, "NAME", NULL, 0, 0, NULL, \
      "count the image's tokens by the rule of this model family, too; its keys as with tile, like --max_pixels N"}
 
-/* Checks that no option of the engine stands beside --endpoint, and none of the server without it. Returns 0 or an
- * exit code. */
-int run_endpoint_check(const struct options *options);
 int run_endpoint(const struct options *options);
 
 #endif
