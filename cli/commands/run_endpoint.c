@@ -45,15 +45,12 @@ struct served_run {
 /* ---- the request */
 /* Resizes the image, which then has the pixels that are sent. Returns 0 or an exit code with a reason. */
 static int served_resize(struct served_run *state, int32_t width_px, int32_t height_px, char *reason, size_t capacity) {
-    vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
-    int code = picture_resized(&state->image, width_px, height_px, &state->picture, reason, capacity);
+    vp_image resized;
+    int code = picture_resized(&state->image, width_px, height_px, &resized, &state->picture, reason, capacity);
     if (code) return code;
     vp_image_free(&state->image);
-    result = vp_image_decode((const uint8_t *)state->picture.bytes, state->picture.byte_count, &state->image, &error);
-    if (result == VP_OK) return 0;
-    error_line(reason, capacity, result, &error);
-    return EXIT_DEVICE; /* memory: this program wrote the file */
+    state->image = resized;
+    return 0;
 }
 /* Reads the image, and makes of it what is sent. Returns 0 or an exit code. */
 static int served_load_image(const struct options *options, struct served_run *state) {
