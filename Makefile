@@ -45,7 +45,8 @@ CLI_SOURCES := $(wildcard cli/*/*.c)
 HEADER_OBJECTS = $(B)/vlmprof.o $(PART_HEADERS:parts/%.h=$(B)/parts/%.o)
 ENGINE_OBJECTS = $(ENGINE_SOURCES:%.c=$(B)/%.o) $(B)/vlmprof_kernels.o
 GUIDES := $(wildcard cli/guides/*.txt)
-CLI_OBJECTS = $(CLI_SOURCES:%.c=$(B)/%.o) $(B)/cli/guides.o
+ASSETS := $(wildcard cli/page/*.css cli/page/*.js)
+CLI_OBJECTS = $(CLI_SOURCES:%.c=$(B)/%.o) $(B)/cli/guides.o $(B)/cli/assets.o
 LIBRARY = $(B)/libvlmprof.a
 ROOMS = $(B)/librooms.a
 E := $(B)/emulated
@@ -145,6 +146,14 @@ $(B)/cli/guides.c: $(GUIDES) Makefile
 $(B)/cli/guides.o: $(B)/cli/guides.c cli/help/guide.h cli/base/metrics.h | $(PROBED)
 	@echo "cc  $(GUIDES)"
 	@$(CC) $(HEADER_FLAGS) -c $< -o $@
+# the pages' style sheets and scripts as arrays of lines, page.css as PAGE_CSS; cli/page/page.h declares them
+$(B)/cli/assets.c: $(ASSETS) Makefile
+	@mkdir -p $(@D)
+	@{ echo '#include "page/page.h"'; for asset in $(ASSETS); do basename $$asset | sed 's/\(.*\)\.\(.*\)/const char *const \U\1_\2[] = {/'; \
+	sed -e 's/[\\"?]/\\&/g; s/.*/"&\\n",/' $$asset; echo 'NULL};'; done; } >$@
+$(B)/cli/assets.o: $(B)/cli/assets.c | $(PROBED)
+	@echo "cc  $(ASSETS)"
+	@$(CC) $(HEADER_FLAGS) $(DEPENDENCIES) -c $< -o $@
 $(B)/cli.o: cli.c | $(PROBED)
 	@echo "cc  $<"
 	@$(CC) $(HEADER_FLAGS) -fopenmp $(DEPENDENCIES) -c $< -o $@

@@ -5,7 +5,7 @@ export LC_ALL=C
 product=(vlmprof.h cli.c vlmprof_kernels.cu)
 while IFS= read -r file; do product+=("$file"); done < <(find parts cli \( -name '*.c' -o -name '*.h' \) 2>/dev/null | sort)
 sources=("${product[@]}")
-while IFS= read -r file; do sources+=("$file"); done < <(find tests samples \( -name '*.c' -o -name '*.h' -o -name '*.cu' \) | sort)
+while IFS= read -r file; do sources+=("$file"); done < <(find tests samples cli/page/*.css cli/page/*.js \( -name '*.[ch]' -o -name '*.cu' -o -name '*.css' -o -name '*.js' \) | sort)
 texts=("${sources[@]}" README.md Makefile samples/README.md)
 while IFS= read -r file; do texts+=("$file"); done < <(find tests .ci -name '*.sh' -o -path '.ci/run' | sort)
 passed=0 failed=0

@@ -49,7 +49,7 @@ static const struct option_spec RUN_OPTIONS[] = {
      "print the prompt's text and ids as JSON and end; the model does not run",
      .excludes = "profile dump endpoint"},
     RULED_GROUP("a server instead of a model", .needs = "endpoint"),
-    OPTIONS_OF_RUN_ENDPOINT,
+    OPTIONS_OF_RUN_ENDPOINT(0),
     OPTION_GROUP("knobs"),
     OPTION_PREPROCESS,
     OPTION_TIER,
