@@ -135,7 +135,8 @@ static int served_body(const struct options *options, const struct served_run *s
 static int served_prepare(const struct options *options, struct served_run *state) {
     vp_exchange exchange;
     int code;
-    if (!text_of(options, "prompt")) return complain(EXIT_USAGE, "%s needs a question: -p TEXT", options->command->name);
+    if (!text_of(options, "prompt"))
+        return complain(EXIT_USAGE, "%s needs a question: -p TEXT", options->command->name);
     if (options->operand_count) state->image_path = options->operands[0];
     if ((code = knobs_of_options(options, &state->knobs)) != 0) return code;
     if (knobs_combinations(&state->knobs) > 1)
