@@ -58,7 +58,7 @@ LIBRARIES = $(if $(CLI_SOURCES),$(ROOMS)) $(LIBRARY)
 
 # test_faults.c makes calls of the emulated GPU fail: it has no other form
 TEST_SOURCES := $(filter-out tests/test_faults.c,$(wildcard tests/test_*.c))
-TEST_SCRIPTS := $(wildcard tests/test_*.sh) tests/check_layers.sh
+TEST_SCRIPTS := $(wildcard tests/test_*.sh) tests/check_layers.sh tests/check_style.sh
 BENCH_SOURCES := $(wildcard tests/bench/*.c)
 FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
 SAMPLE_SOURCES := $(wildcard samples/*.c samples/*.cpp)
@@ -83,7 +83,7 @@ help:
 	@echo "make test        all tests, the GPU code's too (emulated on the CPU); the last line is the count; seconds per program in $(B)/tests/times.txt"
 	@echo "make test-threads threads that share what may be shared, with ThreadSanitizer (clang)"
 	@echo "make test-servers the part of make test that asks a real server, llama.cpp's; a skip is a failure"
-	@echo "make check       test, sanitizers, compilers and language modes, nvcc when found, style"
+	@echo "make check       test, sanitizers, compilers and language modes, nvcc when found"
 	@echo "make test-gpu    the tests that need a GPU; a skip is a failure.  make bench-gpu: benchmarks on a GPU"
 	@echo "make all-gpu     both in 10 minutes, what was measured beside what counts predict; raw output in tests/bench/results"
 	@echo "make gpu-compile the kernels for $(GPU_ARCHS), no spills allowed (needs nvcc)"
@@ -286,7 +286,6 @@ test-servers: $(PROGRAM)
 check: export TINY_QUESTIONS := 100
 check: test
 	@tests/deps.sh clang
-	@tests/check_style.sh
 	@CC="$(CC)" tests/check_compile.sh
 	@B=$(B) CXX="$(CXX)" tests/planted.sh
 	@B=$(B) PROGRAM=$(PROGRAM) tests/check_page.sh
