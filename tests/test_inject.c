@@ -17,7 +17,8 @@ static const struct walk {
     int places;        /* of each kind at most */
 } WALKS[] = {
     {"run", "run --model tests/golden/models/tiny-a -p What? " SHORT "--profile --num_runs 1 --trace %F/out/trace.json -o %F/out/table --html %F/out/page.html", NULL, 6},
-    {"run with threads", "run --model tests/golden/othermodels/molmo_7b_o/checkpoint " IMAGE "-p What? --tier low --max_new_tokens 2 --threads 2 --dump %F/out/dump", NULL, 4},
+    {"run with threads",
+     "run --model tests/golden/othermodels/molmo_7b_o/checkpoint " IMAGE "-p What? --tier low --max_new_tokens 2 --threads 2 --dump %F/out/dump", NULL, 4},
     {"sweep", "sweep --synthetic tiny-qwen3-vl-moe --data %F/data.jsonl --output_dir %F/out --quiet " GRID SHORT,
      "sweep --synthetic tiny-qwen3-vl-moe --data %F/data.jsonl --output_dir %F/out --quiet --retry_failed " GRID SHORT, 5},
     {"merge", "merge %F/out --quiet", NULL, 20},

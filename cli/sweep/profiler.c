@@ -68,7 +68,8 @@ static int64_t launch_bound(const struct model *model, int32_t new_tokens) {
     int64_t most = 64 * (blocks + model->config.vit_block_count + 16) + (int64_t)new_tokens * blocks * 48;
     return most < PROFILE_LAUNCHES_MOST ? most : (int64_t)PROFILE_LAUNCHES_MOST;
 }
-/* What the device can, measured. Tests whose subject it is not may give it, in their own build: "BYTES_PER_S FLOPS_PER_S". */
+/* What the device can do, measured. Tests of something else may give it, in their own build:
+ * "BYTES_PER_S FLOPS_PER_S". */
 static vp_result find_ceilings(vp_engine *engine, vp_ceilings *out, vp_error *error) {
 #ifdef VLMPROF_TEST_HOOKS
     const char *given = getenv("VLMPROF_TEST_CEILINGS");
