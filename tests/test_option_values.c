@@ -1,7 +1,8 @@
 /* test_option_values.c: every option of every command, from the commands' own tables, with values that nobody means: empty, a blank, no UTF-8, 100 kB,
- * hyphens, numbers out of range, no numbers. The program must end soon, by an exit code that its help names, and with words on stderr where it failed.
- * What no number, no choice and no flag can be must be refused with 2. A new option is covered when its command is; a new command needs a row in BASE.
- * Runs $PROGRAM (default ./vlmprof) inside a temporary folder, so that odd names of outputs land there. */
+ * hyphens, numbers out of range, no numbers. They are parsed in this process: what no number, no choice and no flag can be must be refused with 2. With
+ * what the parser lets pass the program is run: it must end by an exit code that its help names, and with words on stderr where it failed; one value of
+ * each option, the next one of the list for the next option, with VLMPROF_TEST_ALL=1 all of them. A new option is covered when its command is; a new
+ * command needs a row in BASE. Runs $PROGRAM (default ./vlmprof) inside a temporary folder, so that odd names of outputs land there. */
 #define _DEFAULT_SOURCE 1
 #include "vlmprof.h"
 #include "base/options.h"
@@ -12,10 +13,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include "support/room.h"
 #include <signal.h>
 #include <sys/wait.h>
 
-enum { WORDS = 40, LONG_BYTES = 100000, SECONDS = 60 };
+enum { WORDS = 40, LONG_BYTES = 100000, SECONDS = 600 /* only against a program that hangs */ };
+#define COMMAND(name) &command_##name,
+static const struct command *const COMMANDS[] = {VLMPROF_COMMANDS(COMMAND) NULL};
 static char program[4096], root[2048], *long_value, *long_digits;
 
 /* A short piece of work of each command, words separated by blanks; %R is the repository's root, %P the port of a server. The folder has r/ (a sweep's
@@ -30,7 +34,7 @@ static const struct { const char *command, *words; } BASE[] = {
               "--num_active_blocks_list=2 --num_runs_per_sample=1 --threads=1 --quiet"},
     {"merge", "r"}, {"tokenize", "--tokenizer=%R/samples/tiny/model/tokenizer.json hello"}, {"score", "--metric=em rows.jsonl"}, {"rescore", "result.json"},
     {"convert", "--synthetic=tiny converted"}, {"report", "r"}, {"fit", "r"}, {"predict", "model.json 640x480"}, {"best", "r --budget_ms=1000"}, {"compare", "r r"},
-    {"trace", "t.json"}, {"info", ""}, {"help", ""}, {"selftest", "--synthetic=tiny --threads=1"},
+    {"trace", "t.json"}, {"info", ""}, {"help", ""}, {"selftest", "--synthetic=tiny-gemma3 --threads=1"},
 };
 
 /* a server that counts an image as gemma3 does */
@@ -57,12 +61,18 @@ static int run_words(char *const *words) {
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) { }
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
-/* Splits a row of BASE at its blanks, leaves out the option `name`, and puts `more` behind the command. */
-static void run_base(const struct command *command, const char *base, const char *name, char *more, int *code) {
+/* The words of the row of BASE for a command, without the option `name`, and `more` behind them. Returns their count; 0: there is no row. */
+static int base_words(const struct command *command, const char *name, char *more, char **words) {
     static char room[4096];
-    char *words[WORDS] = {program, (char *)(size_t)command->name, NULL}, *to = room;
+    char *to = room;
     int count = 2;
+    const char *base = NULL;
     size_t bytes = strlen(name);
+    for (size_t i = 0; i < sizeof BASE / sizeof *BASE; i++)
+        if (!strcmp(BASE[i].command, command->name)) base = BASE[i].words;
+    if (!base) return 0;
+    words[0] = program;
+    words[1] = (char *)(size_t)command->name;
     while (*base) {
         size_t length = strcspn(base, " ");
         int same = !strncmp(base, "--", 2) && !strncmp(base + 2, name, bytes) && (length == bytes + 2 || base[bytes + 2] == '=');
@@ -81,9 +91,13 @@ static void run_base(const struct command *command, const char *base, const char
         }
         base += length + (base[length] == ' ');
     }
-    words[count++] = more;
+    if (more) words[count++] = more;
     words[count] = NULL;
-    *code = run_words(words);
+    return count;
+}
+static int run_base(const struct command *command, const char *name, char *more) {
+    char *words[WORDS];
+    return base_words(command, name, more, words) ? run_words(words) : -1;
 }
 /* May this value be refused only: no such number, no such word, a value where none belongs? */
 static int must_refuse(const struct option_spec *spec, const char *value) {
@@ -91,46 +105,70 @@ static int must_refuse(const struct option_spec *spec, const char *value) {
     if (spec->kind == CHOICE) return 1;
     return (spec->kind == COUNT || spec->kind == REAL || spec->kind == COUNTS) && strcmp(value, "-1") != 0;
 }
-static void try_value(const struct command *command, const struct option_spec *spec, const char *base, const char *value) {
-    char *word = (char *)malloc(strlen(spec->name) + strlen(value) + 4), *said;
-    int code = -1;
+/* Parses the command's words with this value of an option. Returns the exit code. */
+static int parse_value(const struct command *command, const struct option_spec *spec, const char *value) {
+    char *word = (char *)malloc(strlen(spec->name) + strlen(value) + 4), *words[WORDS];
+    struct options options;
+    int code;
     sprintf(word, "--%s=%s", spec->name, value);
-    run_base(command, base, spec->name, word, &code);
+    memset(&options, 0, sizeof options);
+    options.command = command;
+    options.commands = COMMANDS;
+    code = HEARD(options_parse(&options, base_words(command, spec->name, word, words), words));
+    options_free(&options);
+    check_note(code == 0 || (code == 2 && !strncmp(room_said, "vlmprof: ", 9)), __FILE__, __LINE__, "%s %.80s: exit %d: %.200s", command->name, word, code,
+               room_said);
+    check_note(!must_refuse(spec, value) || code == 2, __FILE__, __LINE__, "%s %.80s: exit %d, expected 2: %.200s", command->name, word, code, room_said);
+    free(word);
+    return code;
+}
+/* Runs the program with this value. It must end with `wanted`; -1: with any code that the help names. */
+static void run_value(const struct command *command, const struct option_spec *spec, const char *value, int wanted) {
+    char *word = (char *)malloc(strlen(spec->name) + strlen(value) + 4), *said;
+    int code;
+    sprintf(word, "--%s=%s", spec->name, value);
+    code = run_base(command, spec->name, word);
     said = check_read("stderr", NULL);
     check_note(code >= 0 && (code <= 5 || code == 130), __FILE__, __LINE__, "%s %.80s: %s", command->name, word,
                code < 0 ? "ended by a signal, or took too long" : "an exit code that the help does not name");
     check_note(code != 2 || (said && !strncmp(said, "vlmprof: ", 9)), __FILE__, __LINE__, "%s %.80s: exit 2 without words", command->name, word);
-    check_note(!must_refuse(spec, value) || code == 2, __FILE__, __LINE__, "%s %.80s: exit %d, expected 2: %.200s", command->name, word, code, said ? said : "");
+    check_note(wanted < 0 || code == wanted, __FILE__, __LINE__, "%s %.80s: exit %d, expected %d: %.200s", command->name, word, code, wanted, said ? said : "");
     free(said);
     free(word);
 }
-static void test_command(const struct command *command) {
+static int takes_numbers(const struct option_spec *spec) { return spec->kind == COUNT || spec->kind == REAL || spec->kind == COUNTS; }
+/* The odd values of an option. Returns how many. */
+static size_t values_of(const struct option_spec *spec, const char **values) {
     static const char *const odd[] = {"", " ", "\xff\xfe", "-", "--", "nan", "inf", "99999999999999999999", "1e400", "0x10", ",", "-1"};
-    const char *base = NULL;
-    int code;
+    static char least[32], most[32];
+    size_t count = 0;
+    for (; count < sizeof odd / sizeof *odd; count++) values[count] = odd[count];
+    values[count++] = takes_numbers(spec) ? long_digits : long_value;
+    snprintf(least, sizeof least, "%lld", (long long)spec->least - (spec->least > INT64_MIN));
+    snprintf(most, sizeof most, "%lld", (long long)spec->most + (spec->most < INT64_MAX));
+    if (takes_numbers(spec) && spec->least > INT64_MIN) values[count++] = least;
+    if (takes_numbers(spec) && spec->most < INT64_MAX) values[count++] = most;
+    return count;
+}
+static void test_command(const struct command *command) {
+    static size_t turn; /* which of the values that pass is run next */
+    int has_refused = 0;
     check_case("%s: its base line works", command->name);
-    for (size_t i = 0; i < sizeof BASE / sizeof *BASE; i++)
-        if (!strcmp(BASE[i].command, command->name)) base = BASE[i].words;
-    if (!check_note(base != NULL, __FILE__, __LINE__, "%s has no row in BASE", command->name)) return;
-    run_base(command, base, "help", NULL, &code);
-    check_note(code == 0, __FILE__, __LINE__, "%s %s: exit %d", command->name, base, code);
+    CHECK_INT(run_base(command, "help", NULL), 0);
     for (size_t at = 0; at < command->option_count; at++) {
         const struct option_spec *spec = &command->options[at];
-        char number[32];
+        const char *values[20], *passed[20];
+        size_t count, pass_count = 0, first, most;
         if (spec->kind == GROUP) continue;
         check_case("%s --%s with odd values", command->name, spec->name);
-        for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) try_value(command, spec, base, odd[i]);
-        try_value(command, spec, base, spec->kind == COUNT || spec->kind == REAL || spec->kind == COUNTS ? long_digits : long_value);
-        if (spec->kind == COUNT || spec->kind == REAL || spec->kind == COUNTS) {
-            if (spec->least > INT64_MIN) {
-                snprintf(number, sizeof number, "%lld", (long long)spec->least - 1);
-                try_value(command, spec, base, number);
-            }
-            if (spec->most < INT64_MAX) {
-                snprintf(number, sizeof number, "%lld", (long long)spec->most + 1);
-                try_value(command, spec, base, number);
-            }
+        count = values_of(spec, values);
+        for (size_t i = 0; i < count; i++) {
+            if (parse_value(command, spec, values[i]) == 0) passed[pass_count++] = values[i];
+            else if (!has_refused++) run_value(command, spec, values[i], 2);
         }
+        first = turn++;
+        most = check_all() ? pass_count : pass_count > 0;
+        for (size_t i = 0; i < most; i++) run_value(command, spec, passed[(first + i) % pass_count], -1);
     }
 }
 /* Is a text one JSON document, or lines of JSON? */
@@ -148,14 +186,11 @@ static int is_json(const char *text) {
 static void test_quiet_and_json(const struct command *command) {
     static char *const flags[] = {"--quiet", "--json"};
     const int has_json = strcmp(command->name, "help") != 0;
-    const char *base = NULL;
-    for (size_t i = 0; i < sizeof BASE / sizeof *BASE; i++)
-        if (!strcmp(BASE[i].command, command->name)) base = BASE[i].words;
-    for (int i = 0; base && i < 1 + has_json; i++) {
+    for (int i = 0; i < 1 + has_json; i++) {
         char *out, *err;
-        int code = -1;
+        int code;
         check_case("%s %s", command->name, flags[i]);
-        run_base(command, base, flags[i] + 2, flags[i], &code);
+        code = run_base(command, flags[i] + 2, flags[i]);
         out = check_read("stdout", NULL);
         err = check_read("stderr", NULL);
         check_note(code == 0, __FILE__, __LINE__, "%s %s: exit %d: %.200s", command->name, flags[i], code, err ? err : "");
@@ -166,10 +201,6 @@ static void test_quiet_and_json(const struct command *command) {
     }
 }
 int main(void) {
-    static const struct command *const commands[] = {
-#define COMMAND(name) &command_##name,
-        VLMPROF_COMMANDS(COMMAND)
-    };
     static const hostile_step call[] = {{HOSTILE_CALL, NULL, 0}, {HOSTILE_KEEP, NULL, 0}};
     static const hostile_reply replies[] = {call};
     char line[3 * sizeof program + 2 * sizeof root + 600];
@@ -186,17 +217,17 @@ int main(void) {
     server.call = answer;
     if (chdir(folder)) return 1;
     write_text("rows.jsonl", "{\"prediction\": \"yes\", \"references\": [\"yes\"]}\n");
-    snprintf(line, sizeof line, "%s sweep --synthetic tiny --data %s/samples/questions.jsonl --output_dir r --num_samples 2 --max_new_tokens 2 "
-             "--tier_list low high --top_k_list 2 4 --num_active_blocks_list 2 4 --num_runs_per_sample 1 --quiet >/dev/null 2>&1 && "
-             "%s run --synthetic tiny -p hi --max_new_tokens 1 --profile --trace t.json >/dev/null 2>&1 && %s fit r -o model.json >/dev/null && "
-             "cp $(ls r/*_topk2_blocks2.json | head -1) result.json", program, root, program, program);
+    snprintf(line, sizeof line, "%s sweep --model %s/tests/golden/othermodels/molmo_7b_o/checkpoint --data %s/samples/questions.jsonl --output_dir r --num_samples 2 "
+             "--max_new_tokens 2 --image_knob max_crops=1,2 --num_active_blocks_list 2 3 --num_runs_per_sample 1 --bare_every 0 --quiet >/dev/null 2>&1 && "
+             "%s run --synthetic tiny -p hi --max_new_tokens 1 --profile --num_runs 1 --trace t.json >/dev/null 2>&1 && %s fit r -o model.json >/dev/null && "
+             "cp r/*_imgsizemax_crops1_topk0_blocks2.json result.json", program, root, root, program, program);
     check_case("the files that commands read");
     CHECK_INT(system(line), 0);
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) test_quiet_and_json(commands[i]);
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) test_command(commands[i]);
+    for (const struct command *const *command = COMMANDS; *command; command++) test_quiet_and_json(*command);
+    for (const struct command *const *command = COMMANDS; *command; command++) test_command(*command);
     hostile_stop(&server);
     if (chdir(root)) return 1;
-    remove_folder(folder);
+    room_end();
     free(long_value);
     free(long_digits);
     return check_done("test_option_values");
