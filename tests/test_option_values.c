@@ -185,9 +185,9 @@ int main(void) {
     server.call = answer;
     if (chdir(folder)) return 1;
     write_text("rows.jsonl", "{\"prediction\": \"yes\", \"references\": [\"yes\"]}\n");
-    snprintf(line, sizeof line, "%s sweep --synthetic tiny --data %s/samples/questions.jsonl --output_dir r --num_samples 2 --max_new_tokens 2 "
+    snprintf(line, sizeof line, "\"%s\" sweep --synthetic tiny --data \"%s\"/samples/questions.jsonl --output_dir r --num_samples 2 --max_new_tokens 2 "
              "--tier_list low high --top_k_list 2 4 --num_active_blocks_list 2 4 --num_runs_per_sample 1 --quiet >/dev/null 2>&1 && "
-             "%s run --synthetic tiny -p hi --max_new_tokens 1 --profile --trace t.json >/dev/null 2>&1 && %s fit r -o model.json >/dev/null && "
+             "\"%s\" run --synthetic tiny -p hi --max_new_tokens 1 --profile --trace t.json >/dev/null 2>&1 && \"%s\" fit r -o model.json >/dev/null && "
              "cp $(ls r/*_topk2_blocks2.json | head -1) result.json", program, root, program, program);
     check_case("the files that commands read");
     CHECK_INT(system(line), 0);
