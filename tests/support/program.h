@@ -30,13 +30,13 @@ static inline int run(const char *format, ...) {
     va_start(list, format);
     vsnprintf(command, sizeof command, format, list);
     va_end(list);
-    used = (size_t)snprintf(line, sizeof line, "%s ", program);
+    used = (size_t)snprintf(line, sizeof line, "</dev/null %s ", program); /* first: the line may name another input */
     for (const char *p = command; *p && used < sizeof line - 100; p++) {
         quoted ^= *p == '"';
         if (p[0] == '%' && p[1] == 'F') { used += (size_t)snprintf(line + used, sizeof line - used, quoted ? "$TEST_FOLDER" : "\"$TEST_FOLDER\""); p++; }
         else line[used++] = *p;
     }
-    snprintf(line + used, sizeof line - used, " >\"$TEST_FOLDER/stdout\" 2>\"$TEST_FOLDER/stderr\" </dev/null");
+    snprintf(line + used, sizeof line - used, " >\"$TEST_FOLDER/stdout\" 2>\"$TEST_FOLDER/stderr\"");
     status = system(line);
     free(last.out);
     free(last.err);
