@@ -89,7 +89,7 @@ mounted "mount --bind '$work/meminfo' /proc/meminfo"
 name="2 TB, a system that does not tell what is available"
 can "$name" "${prefix[@]}" true && machine "$name" "$cpu" "${prefix[@]}"
 mounted "mount -t tmpfs none /sys"
-can "no /sys" "${prefix[@]}" true && machine "no /sys" "${prefix[@]}"
+can "no /sys" "${prefix[@]}" true && machine "no /sys" "$cpu" "${prefix[@]}"
 
 # ---- cores and instructions
 core=$(taskset -cp $$ 2>/dev/null | sed -nE 's/.*: *([0-9]+).*/\1/p')

@@ -360,7 +360,7 @@ static void test_files(const char *program) {
         fputs("{\"id\": 1, \"question\": \"Why?\", \"answers\": [\"so\"]}\n{\"id\": 2, \"question\": \"Where?\", \"image\": \"gone.jpg\"}\n", f);
         fclose(f);
     }
-    snprintf(arguments, sizeof arguments, "--data %s --tier_list high --num_runs_per_sample 1 --ignore_eos", path);
+    snprintf(arguments, sizeof arguments, "--data '%s' --tier_list high --num_runs_per_sample 1 --ignore_eos", path);
     text = sweep(program, arguments, 1, 1);
     CHECK(text && strstr(text, "complete with failures") && strstr(text, "\"status\": \"failed\""));
     free(text);
@@ -400,7 +400,7 @@ static void test_knobs(const char *program) {
         fputs(table[i].scores, f);
         fclose(f);
         snprintf(arguments, sizeof arguments, "--data samples/questions.jsonl --tier_list low --num_samples 1 --num_runs_per_sample 1 --top_k_list 8"
-                 " --num_active_blocks_list %d --importance_scores_file %s", table[i].blocks, path);
+                 " --num_active_blocks_list %d --importance_scores_file '%s'", table[i].blocks, path);
         text = sweep(program, arguments, 0, 1);
         check_note(text && strstr(text, table[i].want) && strstr(text, "\"top_k\": 8,"), __FILE__, __LINE__, "%s: %s", table[i].scores, table[i].want);
         free(text);

@@ -8,8 +8,10 @@
 
 static char folder[256];
 
-/* Makes it; 0 after a message when that fails. Commands of a shell find it in $TEST_FOLDER. */
+/* Makes it; 0 after a message when that fails. Commands of a shell find it in $TEST_FOLDER. No launcher of this machine is meant. */
 static inline int folder_make(const char *name) {
+    static const char *const launchers[] = {"RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "SLURM_STEP_ID"};
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) unsetenv(launchers[i]);
     return temporary_folder(name, folder, sizeof folder) && setenv("TEST_FOLDER", folder, 1) == 0
            && setenv("VLMPROF_TEST_SYSTEM", folder, 0) == 0             /* outputs do not depend on what else this machine does */
            && setenv("VLMPROF_TEST_CEILINGS", "1e11 1e12", 0) == 0; /* programs with hooks do not measure for tenths of a second what it can */
