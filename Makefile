@@ -2,15 +2,27 @@
 # CC, CXX, CFLAGS, KERNEL_FLAGS, NVCC (empty: no GPU code), PREFIX and DESTDIR can be set from outside.
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/bash
+# As many jobs as there are cores and gigabytes of free memory; a caller's -j counts. Several targets, one of them a command, run one after another.
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += $(shell [[ "$$MAKEFLAGS" == *-j* ]] || \
+    awk -v jobs="$$(nproc)" '/^MemAvailable:/ && $$2 < jobs * 1e6 { jobs = int($$2 / 1e6) } END { print "-j" (jobs > 1 ? jobs : 1) }' /proc/meminfo)
+endif
+ifneq ($(and $(word 2,$(MAKECMDGOALS)),$(filter clean install uninstall check demo% test% bench% fuzz% full-size,$(MAKECMDGOALS))),)
+.NOTPARALLEL:
+endif
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
 CC ?= cc
 # the C++ compiler beside the C compiler: one sanitizer runtime for both
 CXX := $(if $(findstring clang,$(CC)),$(subst clang,clang++,$(CC)),$(if $(filter %-gcc,$(CC)),$(CC:%-gcc=%-g++),g++))
-CFLAGS ?= -O2 -g
+CFLAGS ?= -O2 -g1
+# the program around the library computes little, and is a third of what is compiled
+CLI_FLAGS ?= $(if $(filter file,$(origin CFLAGS)),-O1)
 KERNEL_FLAGS ?= -O3
-NVCC ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
+ifeq ($(origin NVCC),undefined)
+NVCC := $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
+endif
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 TEST_TIMEOUT_S ?= 600
@@ -18,7 +30,7 @@ B ?= build
 PROGRAM ?= ./vlmprof
 
 # one fat object: machine code for A100, H100/H200 (with wgmma and TMA, which sm_90a alone has) and B200, and PTX for what comes after; no C++ runtime is needed to link it
-NVCC_FLAGS = -std=c++17 -O3 -DVLMPROF_SM_90A $(INCLUDES) -Xcompiler -fno-threadsafe-statics,-fno-exceptions,-Wall,-Wextra
+NVCC_FLAGS = -std=c++17 -O3 --threads 0 -DVLMPROF_SM_90A $(INCLUDES) -Xcompiler -fno-threadsafe-statics,-fno-exceptions,-Wall,-Wextra
 NVCC_ARCHS := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_100,code=[sm_100,compute_100]
 CUDA_TOOLKIT = $(dir $(realpath $(shell command -v $(NVCC))))..
 CUDA_LIBRARIES = $(foreach place,lib64 lib targets/x86_64-linux/lib,-L$(CUDA_TOOLKIT)/$(place)) -lcudart_static -ldl -lrt -lpthread
@@ -58,7 +70,10 @@ LIBRARIES = $(if $(CLI_SOURCES),$(ROOMS)) $(LIBRARY)
 
 # test_faults.c makes calls of the emulated GPU fail: it has no other form
 TEST_SOURCES := $(filter-out tests/test_faults.c,$(wildcard tests/test_*.c))
-TEST_SCRIPTS := $(wildcard tests/test_*.sh) tests/check_layers.sh tests/check_style.sh
+TEST_SCRIPTS := $(wildcard tests/test_*.sh tests/strange_machines.sh) tests/check_layers.sh tests/check_style.sh
+# A test whose first five lines have `/* slow: WHY */` (a script: `# slow: WHY`) is left to test-all; `slow-emulated: WHY` does that for its form on
+# the emulated GPU.
+marked = $(shell awk 'FNR > 5 { nextfile } /^(\/\*|\#) $(1): / { print FILENAME }' $(wildcard tests/*.c tests/*.sh tests/fuzz/fuzz_*.c))
 BENCH_SOURCES := $(wildcard tests/bench/*.c)
 FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
 SAMPLE_SOURCES := $(wildcard samples/*.c samples/*.cpp)
@@ -68,10 +83,8 @@ FUZZ_PROGRAMS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(B)/fuzz/%)
 SAMPLE_PROGRAMS := $(addprefix $(B)/,$(basename $(SAMPLE_SOURCES)))
 # a library that makes the n-th call of a kind fail; the stdio functions that the compiler may replace by others keep their names at -O0
 INJECTOR := $(B)/tests/fault_injector.so
-# without -j a sub-make uses all cores; with -j it shares the caller's
-JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
-.PHONY: all help deps demo demo-pareto test test-programs check test-sanitized test-threads test-servers test-gpu gpu-compile gpu-report gpu-predict bench bench-peers bench-gpu all-gpu fuzz full-size man install uninstall clean
+.PHONY: all help deps demo demo-pareto test test-slow test-all test-programs test-slow-programs check test-sanitized test-threads test-servers test-gpu gpu-compile gpu-report gpu-predict bench bench-peers bench-gpu all-gpu fuzz full-size man install uninstall clean
 all: $(PROGRAM)
 	@if [ -n "$(GPU_OBJECT)" ]; then echo "$(PROGRAM): CPU and GPU backends (nvcc: $(NVCC)); ./vlmprof info shows what it finds here"; \
 	else echo "$(PROGRAM): CPU backend. nvcc not found: no GPU code (CUDA Toolkit 12.8 or later, or NVCC=path)"; fi
@@ -80,10 +93,11 @@ help:
 	@echo "make             builds ./vlmprof; with GPU code when nvcc is found"
 	@echo "make demo        a sweep of the small model in samples/tiny over drawings and photographs, a minute or two; results and report in build/demo"
 	@echo "make demo-pareto accuracy against latency over $(PARETO_SAMPLES) held-out questions (PARETO_SAMPLES=1000: all), about 16 minutes; opens the report"
-	@echo "make test        all tests, the GPU code's too (emulated on the CPU); the last line is the count; seconds per program in $(B)/tests/times.txt"
+	@echo "make test        the quick tests, the GPU code's too (emulated on the CPU); the last line is the count; seconds per program in $(B)/tests/times.txt"
+	@echo "make test-all    these and the slow ones (make test-slow)"
 	@echo "make test-threads threads that share what may be shared, with ThreadSanitizer (clang)"
-	@echo "make test-servers the part of make test that asks a real server, llama.cpp's; a skip is a failure"
-	@echo "make check       test, sanitizers, compilers and language modes, nvcc when found"
+	@echo "make test-servers the part of make test-all that asks a real server, llama.cpp's; a skip is a failure"
+	@echo "make check       test-all, sanitizers, compilers and language modes, nvcc when found"
 	@echo "make test-gpu    the tests that need a GPU; a skip is a failure.  make bench-gpu: benchmarks on a GPU"
 	@echo "make all-gpu     both in 10 minutes, what was measured beside what counts predict; raw output in tests/bench/results"
 	@echo "make gpu-compile the kernels for $(GPU_ARCHS), no spills allowed (needs nvcc)"
@@ -136,7 +150,7 @@ $(B)/vlmprof_kernels.o: vlmprof_kernels.cu | $(PROBED)
 	@$(CC) $(ENGINE_FLAGS) $(DEPENDENCIES) -x c -c $< -o $@
 $(B)/cli/%.o: cli/%.c | $(PROBED)
 	@echo "cc  $<"; mkdir -p $(@D)
-	@$(CC) $(HEADER_FLAGS) -Wmissing-prototypes -fopenmp $(DEPENDENCIES) -c $< -o $@
+	@$(CC) $(HEADER_FLAGS) $(CLI_FLAGS) -Wmissing-prototypes -fopenmp $(DEPENDENCIES) -c $< -o $@
 # the guides as arrays of lines; cli/help/guide.h declares them. The line {terms} becomes two for each term of cli/base/metrics.h.
 $(B)/cli/guides.c: $(GUIDES) Makefile
 	@mkdir -p $(@D)
@@ -170,9 +184,16 @@ $(B)/vlmprof_cuda.o: vlmprof_kernels.cu
 	@echo "nvcc $<"
 	@mkdir -p $(B)
 	@$(NVCC) $(NVCC_FLAGS) $(NVCC_ARCHS) -MMD -MP -MF $(B)/vlmprof_cuda.d -c $< -o $@
-GPU_OBJECT := $(if $(NVCC),$(B)/vlmprof_cuda.o)
-$(PROGRAM): $(B)/cli.o $(GPU_OBJECT) $(LIBRARIES)
-	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(if $(GPU_OBJECT),$(CUDA_LIBRARIES)) $(SYSTEM)
+# Where no GPU could run it, demo and tests go without. A program that was linked without it is linked again for those who build it to keep.
+GPU_DRIVER := $(wildcard /dev/nvidia* /dev/dxg /dev/nvhost*)
+NO_GPU_CODE := $(if $(NVCC),$(if $(GPU_DRIVER),,$(filter demo% test test-all test-slow% test-programs test-servers,$(MAKECMDGOALS))))
+GPU_OBJECT := $(if $(NVCC),$(if $(NO_GPU_CODE),,$(B)/vlmprof_cuda.o))
+LINKED_WITH_GPU := $(if $(GPU_OBJECT),$(B)/linked-with-gpu)
+$(B)/linked-with-gpu:
+	@mkdir -p $(B) && touch $@
+$(PROGRAM): $(GPU_OBJECT) $(LINKED_WITH_GPU) $(LIBRARY) $(ROOMS) $(B)/cli.o
+	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $(B)/cli.o $(GPU_OBJECT) $(LIBRARIES) -o $@ $(if $(GPU_OBJECT),$(CUDA_LIBRARIES)) $(SYSTEM)
+	@$(if $(GPU_OBJECT),:,rm -f $(B)/linked-with-gpu)
 
 # The programs that only tests use have hooks: a pause that a test plants between stages, ceilings that are given instead of measured. Objects with hooks
 # take the place of the archive's; they are never part of what is built or installed.
@@ -192,7 +213,7 @@ $(B)/tests/vlmprof-clock: $(B)/tests/vlmprof-clock.o $(HOOKED_OBJECTS) $(B)/cli.
 	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
 
 # ---- the same with the GPU emulated (tests/emulator/cuda_on_cpu.h): the whole command, and the tests that run on any device
-EMULATED_FLAGS = -x c++ -std=c++17 -DVLMPROF_SM_90A -Wno-psabi $(WARN) $(INCLUDES) $(CFLAGS) -O2 $(SANITIZE) -include tests/emulator/cuda_on_cpu.h
+EMULATED_FLAGS = -x c++ -std=c++17 -DVLMPROF_SM_90A -Wno-psabi $(WARN) $(INCLUDES) $(CFLAGS) -O1 $(SANITIZE) -include tests/emulator/cuda_on_cpu.h
 $(E)/vlmprof_emulated.o: vlmprof_kernels.cu | $(PROBED_EMULATOR)
 	@echo "c++ $< (GPU code, emulated)"
 	@mkdir -p $(E)
@@ -244,6 +265,7 @@ demo: $(PROGRAM)
 	@$(PROGRAM) sweep $(SMALL_MODEL) --data samples/tiny/heldout.jsonl samples/questions.jsonl --output_dir $(B)/demo --tier_list low medium high \
 	    --top_k_list 1 2 --num_active_blocks_list 3 5 --num_samples $(DEMO_SAMPLES)
 	@$(PROGRAM) report $(B)/demo --output_dir $(B)/demo/report
+	@$(if $(NO_GPU_CODE),echo "No GPU driver here: $(PROGRAM) may lack the GPU code, which make builds with $(NVCC).")
 	@echo "The small model knows drawings only: the accuracy on \"heldout\" is its own, that on the photographs of \"questions\" means nothing. Latency is real on both."
 	@echo "The best configuration within 100 ms: $(PROGRAM) best $(B)/demo --dataset_name heldout --budget_ms 100"
 
@@ -259,18 +281,33 @@ demo-pareto: $(PROGRAM)
 	@$(if $(OPEN),$(OPEN) $(PARETO)/report/report.html,echo "open that page in a browser: no display here")
 
 # the slowest of $(B)/tests/times.txt start first, so that none runs alone at the end
-LONG_TESTS := tests/test_servers.sh $(E)/test_model tests/test_tiny.sh $(addprefix $(B)/tests/test_,option_values sweep profile inject command_sweep outputs) \
+LONG_TESTS := $(E)/test_model tests/test_tiny.sh $(addprefix $(B)/tests/test_,option_values sweep profile inject command_sweep outputs) \
     $(E)/test_othermodels $(E)/test_faults $(B)/tests/test_journal_hostile tests/test_readme.sh
+ALL_TESTS = $(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS)
+SLOW_SOURCES := $(call marked,slow)
+SLOW_TESTS = $(filter $(ALL_TESTS),$(SLOW_SOURCES) $(SLOW_SOURCES:tests/%.c=$(B)/tests/%) $(SLOW_SOURCES:tests/fuzz/fuzz_%.c=$(B)/tests/corpus_%) \
+    $(patsubst tests/%.c,$(E)/%,$(call marked,slow-emulated) $(filter tests/test_faults.c,$(SLOW_SOURCES))))
+QUICK_TESTS = $(filter-out $(SLOW_TESTS),$(ALL_TESTS))
+in_order = $(filter $(1),$(LONG_TESTS)) $(filter-out $(LONG_TESTS),$(1))
+RUN_TESTS = @B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh
 # Building goes on past a test that does not compile: run.sh counts it as failed, so that the last line is always the count.
 test: $(PROBED_EMULATOR)
-	@$(MAKE) $(JOBS) -k test-programs || true
-	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(LONG_TESTS) $(filter-out $(LONG_TESTS),$(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS))
-test-programs: $(PROGRAM) $(INJECTOR) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(TEST_PROGRAMS) $(EMULATED_TESTS) $(E)/bench_gpu $(E)/gpu_report $(E)/launches $(SAMPLE_PROGRAMS)
+	@$(MAKE) -k test-programs || true
+	$(RUN_TESTS) $(call in_order,$(QUICK_TESTS))
+test-slow: $(PROBED_EMULATOR)
+	@$(MAKE) -k test-slow-programs || true
+	$(RUN_TESTS) $(call in_order,$(SLOW_TESTS))
+test-all: $(PROBED_EMULATOR)
+	@tests/total.sh "$(MAKE) test" "$(MAKE) test-slow"
+# what takes longest to compile comes first
+TEST_TOOLS = $(E)/vlmprof_emulated.o $(E)/emulator $(PROGRAM) $(INJECTOR) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(E)/bench_gpu $(E)/gpu_report $(E)/launches $(SAMPLE_PROGRAMS)
+test-programs: $(TEST_TOOLS) $(filter-out %.sh,$(QUICK_TESTS))
+test-slow-programs: $(TEST_TOOLS) $(filter-out %.sh,$(SLOW_TESTS)) $(B)/tests/full_size
 
 # The same tests with AddressSanitizer and UndefinedBehaviorSanitizer, in a build folder of their own.
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 test-sanitized:
-	@$(MAKE) test B=build/sanitized-$(notdir $(CC)) PROGRAM=build/sanitized-$(notdir $(CC))/vlmprof CC="$(CC)" CFLAGS="-O1 -g" KERNEL_FLAGS=-O2 NVCC= TEST_TIMEOUT_S=1800 SANITIZE="$(SANITIZERS)"
+	@$(MAKE) test-all B=build/sanitized-$(notdir $(CC)) PROGRAM=build/sanitized-$(notdir $(CC))/vlmprof CC="$(CC)" CFLAGS="-O1 -g" KERNEL_FLAGS=-O2 NVCC= TEST_TIMEOUT_S=1800 SANITIZE="$(SANITIZERS)"
 
 # Threads that share what may be shared, with ThreadSanitizer. libarcher explains libomp's barriers to it, and comes with libomp.
 test-threads:
@@ -284,7 +321,7 @@ test-servers: $(PROGRAM)
 	@PROGRAM=$(PROGRAM) tests/test_servers.sh | tee $(B)/test-servers.log; tail -n 1 $(B)/test-servers.log | grep -q ' 0 failed, 0 skipped$$'
 
 check: export TINY_QUESTIONS := 100
-check: test
+check: test-all
 	@tests/deps.sh clang
 	@CC="$(CC)" tests/check_compile.sh
 	@B=$(B) CXX="$(CXX)" tests/planted.sh
@@ -338,7 +375,7 @@ $(G)/test_%: $(G)/test_%.o $(B)/vlmprof_cuda.o $(LIBRARY)
 .PRECIOUS: $(G)/test_%.o
 test-gpu: $(PROBED)
 	@if [ -z "$(NVCC)" ]; then echo "test-gpu needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
-	@$(MAKE) $(JOBS) $(PROGRAM) $(G)/test_kernels $(G)/test_model
+	@$(MAKE) $(PROGRAM) $(G)/test_kernels $(G)/test_model
 	@$(PROGRAM) selftest --device cuda
 	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_JOBS=1 TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(G)/test_kernels $(G)/test_model | tee $(G)/test.log; \
 	    tail -n 1 $(G)/test.log | grep -q ' 0 failed, 0 skipped$$'
@@ -353,12 +390,12 @@ $(G)/bench_gpu: $(E)/bench_gpu.o $(B)/vlmprof_cuda.o $(LIBRARY)
 	@$(CC) -fopenmp $(LDFLAGS) $^ -o $@ $(CUDA_LIBRARIES) $(SYSTEM)
 bench-gpu: $(PROBED)
 	@if [ -z "$(NVCC)" ]; then echo "bench-gpu needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
-	@$(MAKE) $(JOBS) $(G)/bench_gpu
+	@$(MAKE) $(G)/bench_gpu
 	@tests/bench/bench_gpu.sh $(G)/bench_gpu
 # both, and what was measured beside what counts predict: 10 minutes on the device, raw output in a folder of tests/bench/results
 all-gpu: $(PROBED)
 	@if [ -z "$(NVCC)" ]; then echo "all-gpu needs nvcc (CUDA Toolkit 12.8 or later), or NVCC=path" >&2; exit 1; fi
-	@$(MAKE) $(JOBS) $(PROGRAM) $(G)/test_kernels $(G)/test_model $(G)/bench_gpu
+	@$(MAKE) $(PROGRAM) $(G)/test_kernels $(G)/test_model $(G)/bench_gpu
 	@tests/bench/gpu/run_all.sh tests/bench/results $(PROGRAM) $(G)/bench_gpu $(G)/test_kernels $(G)/test_model
 
 bench: $(PROGRAM) $(BENCH_PROGRAMS)
@@ -402,9 +439,10 @@ fuzz: fuzz-deps
 	    $$program $$words -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 -artifact_prefix=$$program- $$program.corpus $$seeds; done
 .PHONY: fuzz-deps instrumented FORCE
 
-full-size: $(PROGRAM) $(LIBRARY)
-	@if [ ! -x tests/full_size.sh ]; then echo "full-size: tests/full_size.sh is missing" >&2; exit 1; fi
-	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" tests/full_size.sh
+# random weights in the shape of the real model
+full-size: $(B)/tests/full_size
+	@awk '/^MemAvailable:/ && $$2 < 17e6 { print "full-size: needs 17 GB of free memory, " $$2 " kB are free"; exit 1 }' /proc/meminfo >&2
+	@$<
 
 # ---- manual pages and completions, from the program's own tables and guides
 PAGES = $(B)/man/written

@@ -234,7 +234,7 @@ typedef enum vp_result {
 typedef struct vp_error {
     vp_result code;
     int64_t offset;
-    char where[160]; /* file, field, tensor or call */
+    char where[320]; /* file, field, tensor or call; of a long path "..." and its end */
     char text[640];  /* one line: what is wrong and what to do */
 } vp_error;
 
@@ -943,12 +943,19 @@ VP_API void vp_message_int(vp_message *message, int64_t value) {
 
 VP_API vp_result vp_fail(vp_error *error, vp_result code, int64_t offset, const char *where, const char *text) {
     if (error) {
-        size_t at = 0, bytes;
+        size_t at = 0, bytes = where ? strlen(where) : 0;
         error->code = code;
         error->offset = offset;
-        vp_text_copy(error->where, sizeof error->where, where);
+        if (bytes >= sizeof error->where) { /* its end says which file it is */
+            where += bytes - sizeof error->where + sizeof "...";
+            while (((unsigned char)*where & 0xC0) == 0x80) where++;
+            memcpy(error->where, "...", sizeof "...");
+            at = strlen(error->where);
+        }
+        vp_text_copy(error->where + at, sizeof error->where - at, where);
         vp_text_copy(error->text, sizeof error->text, text);
         /* a name in it may have been cut inside a character */
+        at = 0;
         bytes = strlen(error->text);
         while ((at += vp_utf8_valid_bytes(error->text + at, bytes - at)) < bytes) error->text[at] = '?';
     }

@@ -141,20 +141,25 @@ VP_API vp_result vp_arrivals_begin(vp_arrivals_kind kind, double rate, double sh
     vp_random_seed(&arrivals->random, seed);
     return VP_OK;
 }
+/* A number as JSON has it, whatever the locale; a 0 before the point may be missing. */
+static int vp_impl_load_number(const char *text, size_t bytes, double *value) {
+    char number[64] = "0";
+    const size_t zero = *text == '.';
+    if (bytes + zero > sizeof number) return 0;
+    memcpy(number + zero, text, bytes);
+    return vp_number_parse(number, bytes + zero, value) == VP_OK;
+}
 VP_API vp_result vp_arrivals_parse(const char *text, double rate, uint32_t seed, vp_arrivals *arrivals) {
     const size_t bytes = strcspn(text, ":");
     double shape = 1.0;
-    char *end = NULL;
     int32_t kind = 0;
     while (vp_arrivals_name(kind)
            && (strncmp(vp_arrivals_name(kind), text, bytes) != 0 || vp_arrivals_name(kind)[bytes]))
         kind++;
     if (!vp_arrivals_name(kind)) return VP_ERR_NOT_FOUND;
     if ((kind == VP_ARRIVALS_GAMMA) != (text[bytes] == ':')) return VP_ERR_FORMAT;
-    if (text[bytes] == ':') {
-        shape = strtod(text + bytes + 1, &end);
-        if (end == text + bytes + 1 || *end) return VP_ERR_FORMAT;
-    }
+    if (text[bytes] == ':' && !vp_impl_load_number(text + bytes + 1, strlen(text + bytes + 1), &shape))
+        return VP_ERR_FORMAT;
     return vp_arrivals_begin((vp_arrivals_kind)kind, rate, shape, seed, arrivals);
 }
 /* Box and Muller's; the second of their two values is left out, so that a draw depends on nothing before it. */
@@ -203,13 +208,11 @@ VP_API vp_result vp_slo_parse(const char *text, vp_slo *slo, vp_error *error) {
     while (*text || vp_impl_nan(limits[0] + limits[1] + limits[2])) {
         const size_t bytes = strcspn(text, ",");
         size_t name = strcspn(text, ":"), i = 0;
-        char *end = NULL;
         while (i < 3 && (strlen(names[i]) != name || memcmp(names[i], text, name) != 0)) i++;
         if (i == 3 || name >= bytes)
             return vp_impl_slo_fail(error, VP_ERR_FORMAT, text, bytes, "is not ttft:MS, tpot:MS or e2e:MS");
         if (!vp_impl_nan(limits[i])) return vp_impl_slo_fail(error, VP_ERR_FORMAT, text, bytes, "is there twice");
-        limits[i] = strtod(text + name + 1, &end);
-        if (end != text + bytes || end == text + name + 1)
+        if (!vp_impl_load_number(text + name + 1, bytes - name - 1, &limits[i]))
             return vp_impl_slo_fail(error, VP_ERR_FORMAT, text, bytes, "has no number of milliseconds");
         if (!(limits[i] > 0.0 && limits[i] < 1e12))
             return vp_impl_slo_fail(error, VP_ERR_RANGE, text, bytes, "must be above 0");

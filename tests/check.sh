@@ -1,4 +1,5 @@
 # check.sh, read by the test scripts: a work folder that goes when they end, and check, which counts in passed and failed.
+unset RANK WORLD_SIZE OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE PMI_RANK PMI_SIZE SLURM_STEP_ID # no launcher of this machine is meant
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0

@@ -2,7 +2,9 @@
 # run.sh PROGRAM...: runs test programs from the repository's root, as many at a time as there are cores (TEST_JOBS), shows what each printed when it has
 # ended, adds up their lines `name: N passed, N failed, N skipped` and prints the sum as its last line. A program that was not built, crashed, ran past
 # its time, printed no such line, or ended non-zero without naming a failure counts as one failure. Exits 1 when something failed.
+# A skip whose reason does not match a line of tests/allowed_skips.txt counts as a failure, too; what was skipped is listed before the last line.
 # $B/tests/times.txt lists each program's processor seconds and wall seconds, the slowest first.
+unset MAKEFLAGS MFLAGS MAKELEVEL # a make that a test starts is not a part of the one that started this
 export OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=1000 # as ./vlmprof sets for itself: idle threads do not spin through other programs' time
 export VLMPROF_TEST_SYSTEM=/dev/null # what else this machine does is not known: no output depends on it
 # folders of tests lie in memory where there is room: a sweep's journal is written through to the disk at each point
@@ -10,9 +12,9 @@ if [ -z "$TMPDIR" ] && [ "$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)"
     TMPDIR=$(mktemp -d /dev/shm/vlmprof-tests-XXXXXX) && export TMPDIR && shm=$TMPDIR || unset TMPDIR
 fi
 export TEST_TIMEOUT_S=${TEST_TIMEOUT_S:-600}
-sums=$(mktemp) || exit 1
-export sums
-trap 'rm -rf "$sums" $shm' EXIT
+sums=$(mktemp) && skips=$(mktemp) || exit 1
+export sums skips
+trap 'rm -rf "$sums" "$skips" $shm' EXIT
 
 run_one() { # run_one PROGRAM: its output as one piece, its counts as a line of $sums
     local program=$1 name log status counts p f s wall=0 user=0 system=0 TIMEFORMAT='%R %U %S'
@@ -37,9 +39,14 @@ run_one() { # run_one PROGRAM: its output as one piece, its counts as a line of 
             echo "FAILED $name: exit status $status although no check failed" >>"$log"
             f=1
         fi
+        sed -n "s/^skipped: /$name: /p" "$log" >"$log.skips"
+        while IFS= read -r skip; do
+            echo "FAILED $skip: tests/allowed_skips.txt does not allow this skip" >>"$log"
+            f=$((f + 1)) s=$((s - 1))
+        done < <(grep -vE -f <(sed '/^#/d; s/.*/^&$/' tests/allowed_skips.txt) "$log.skips")
     fi
-    { flock 9; cat "$log"; echo "$p $f $s $user $system $wall $program" >>"$sums"; } 9<"$sums"
-    rm -f "$log" "$log.time"
+    { flock 9; cat "$log"; echo "$p $f $s $user $system $wall $program" >>"$sums"; cat "$log.skips" >>"$skips" 2>/dev/null; } 9<"$sums"
+    rm -f "$log" "$log.time" "$log.skips"
 }
 export -f run_one
 
@@ -49,6 +56,10 @@ if [ $# -eq 0 ]; then
 else
     printf '%s\0' "$@" | xargs -0 -n 1 -P "${TEST_JOBS:-$(nproc 2>/dev/null || echo 1)}" bash -c 'run_one "$0"'
 fi
-mkdir -p "${B:-build}/tests" && awk '{ printf "%.1f %.1f %s\n", $4 + $5, $6, $7 }' "$sums" | sort -rn >"${B:-build}/tests/times.txt"
+# times of programs that ran before stay in the list
+times=${B:-build}/tests/times.txt
+mkdir -p "${times%/*}" && touch "$times" && awk '!seen[$NF]++' <(awk '{ printf "%.1f %.1f %s\n", $4 + $5, $6, $7 }' "$sums") "$times" | sort -rn >"$times.new" &&
+    mv "$times.new" "$times"
+[ -s "$skips" ] && echo "skipped:" && sort "$skips" | uniq -c
 # a program whose counts are missing: its runner itself was ended
 awk -v wanted=$(($# ? $# : 1)) '{ p += $1; f += $2; s += $3 } END { f += wanted - NR; printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 }' "$sums"

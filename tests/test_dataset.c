@@ -22,14 +22,13 @@ static void hush(int on) {
     }
 }
 static int load_set(const char *words, struct options *o, struct dataset *d) {
-    static char room[8][2048];
+    static char room[8][4096];
     static int turn;
-    static char *argv[32];
-    char *line = room[turn++ & 7], *word;
-    int argc = 0, code;
-    snprintf(line, sizeof room[0], "vlmprof sweep --synthetic tiny %s", words);
-    for (word = strtok(line, " "); word && argc < 31; word = strtok(NULL, " ")) argv[argc++] = word;
-    argv[argc] = NULL;
+    static char *argv[ARGUMENTS];
+    char line[2048];
+    int argc, code;
+    snprintf(line, sizeof line, "vlmprof sweep --synthetic tiny %s", words);
+    argc = split(line, room[turn++ & 7], sizeof room[0], argv);
     memset(o, 0, sizeof *o);
     memset(d, 0, sizeof *d);
     o->command = &command_sweep;
@@ -304,8 +303,7 @@ static void test_stratify(void) {
         sprintf(questions + used, "]}");
         write_text(in_folder("q60.json"), questions);
         free(questions);
-        snprintf(text, sizeof text, "--data %s --num_samples 30 --stratify_by kind", in_folder("q60.json"));
-        CHECK_INT(load_set(text, &o, &set), 0);
+        CHECK_INT(load_set("--data %F/q60.json --num_samples 30 --stratify_by kind", &o, &set), 0);
         CHECK_INT(set.count, 30);
         for (size_t i = 0; i < set.count; i++) of_kind[set.samples[i].id * 7 % 10]++;
         for (int i = 0; i < 10; i++) CHECK_INT(of_kind[i], 3);
@@ -324,15 +322,13 @@ static int says(const char *file, const char *words) {
 
 #define ROWS "{\"id\": \"a\", \"question\": \"What is it?\", \"answers\": [\"cat\"]}\n\n{\"id\": \"b\", \"question\": \"And this?\"}\n"
 static void test_changed(void) {
-    char words[600];
     struct options o;
     struct dataset d;
     struct sample a;
     check_case("a record is read when its turn comes, and refused when it changed");
     CHECK(sizeof(struct entry) <= 64);
     write_text(in_folder("rows.jsonl"), ROWS);
-    snprintf(words, sizeof words, "--data %s", in_folder("rows.jsonl"));
-    CHECK_INT(load_set(words, &o, &d), 0);
+    CHECK_INT(load_set("--data %F/rows.jsonl", &o, &d), 0);
     CHECK_INT(d.count, 2);
     CHECK_INT(take(&d, 1, &a), 0);
     CHECK_TEXT(a.prompt, " User: And this? Assistant:");
@@ -351,15 +347,13 @@ static void test_changed(void) {
     unload_set(&o, &d);
 }
 static void test_changed_notes(void) {
-    char words[600];
     struct options o;
     struct dataset d;
     struct sample a;
     check_case("VQA v2: a changed annotation is refused too");
     write_text(in_folder("q.json"), "{\"data_subtype\": \"val2014\", \"questions\": [{\"image_id\": 1, \"question\": \"A?\", \"question_id\": 10}]}");
     write_text(in_folder("a.json"), "{\"annotations\": [{\"question_id\": 10, \"answers\": [{\"answer\": \"yes\"}]}]}");
-    snprintf(words, sizeof words, "--data %s --annotations %s", in_folder("q.json"), in_folder("a.json"));
-    CHECK_INT(load_set(words, &o, &d), 0);
+    CHECK_INT(load_set("--data %F/q.json --annotations %F/a.json", &o, &d), 0);
     CHECK_INT(take(&d, 0, &a), 0);
     CHECK(a.record && strstr(a.record, "\"answers\": [\"yes\"]"));
     CHECK(a.reason && strstr(a.reason, "COCO_val2014_000000000001.jpg: "));

@@ -10,6 +10,7 @@
 #include "engine/engine_internal.h"
 
 #include "support/check.h"
+#include "support/folder.h"
 #include "support/books.h"
 
 enum { PROMPT = 40, IMAGE_AT = 3, FEATURES = 20, NEW = 12, PATCHES = 576, VALUES = 588, WINDOWS = 144, BLOCKS = 4, LOGITS = 704 };
@@ -558,23 +559,8 @@ static void test_timing(vp_engine *engine) {
 }
 
 /* ------------------------------------------------------------------------------------------------------------------ telemetry */
-static void put(const char *root, const char *path, const char *text) {
-    char name[512];
-    FILE *f;
-    snprintf(name, sizeof name, "%s%s", root, path);
-    for (char *slash = strchr(name + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        (void)mkdir(name, 0755);
-        *slash = '/';
-    }
-    f = fopen(name, "w");
-    if (!CHECK(f)) return;
-    CHECK(fputs(text, f) >= 0);
-    CHECK(fclose(f) == 0);
-}
 /* processors without a name in /proc/cpuinfo: ARM cores by their numbers, several kinds, unknown ones, nothing at all */
 static void test_cpu_name(void) {
-    static const char root[] = "build/cpu-name-test";
     static const char *const cases[][2] = {
         {"processor\t: 0\nmodel name\t: Some CPU @ 2.00GHz\nmodel name\t: Another\n", "Some CPU @ 2.00GHz"},
         {"processor\t: 0\nBogoMIPS\t: 50.00\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd0c\nCPU revision\t: 1\n", "Neoverse-N1"},
@@ -586,41 +572,39 @@ static void test_cpu_name(void) {
     char name[96], narrow[16];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         check_case("the processor's name: %s", cases[i][1]);
-        put(root, "/proc/cpuinfo", cases[i][0]);
-        vk_cpu_name(root, name, sizeof name);
+        put_file("/proc/cpuinfo", cases[i][0]);
+        vk_cpu_name(folder, name, sizeof name);
         CHECK_TEXT(name, cases[i][1]);
     }
     check_case("the processor's name: what does not fit, no file");
-    put(root, "/proc/cpuinfo", cases[2][0]);
-    vk_cpu_name(root, narrow, sizeof narrow);
+    put_file("/proc/cpuinfo", cases[2][0]);
+    vk_cpu_name(folder, narrow, sizeof narrow);
     CHECK_TEXT(narrow, "Cortex-A55");
-    CHECK_INT(system("rm -rf build/cpu-name-test"), 0);
-    vk_cpu_name(root, name, sizeof name);
+    remove_folder(in_folder("proc"));
+    vk_cpu_name(folder, name, sizeof name);
     CHECK_TEXT(name, "name not known");
 }
 /* a made-up /sys and /proc: what is told is read, what is not told or makes no sense is NaN, never 0 */
 static void test_telemetry(void) {
-    static const char root[] = "build/telemetry-test";
     vp_telemetry t, untouched;
     vp_error error;
     check_case("telemetry of a CPU that tells all");
-    CHECK_INT(system("rm -rf build/telemetry-test"), 0);
-    put(root, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "2000000\n");
-    put(root, "/sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "3000000\n");
-    put(root, "/sys/devices/system/cpu/cpu2/online", "0\n"); /* off: no clock */
-    put(root, "/sys/devices/system/cpu/cpu3/cpufreq/scaling_cur_freq", "<unknown>\n");
-    put(root, "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "3900000\n");
-    put(root, "/sys/devices/system/cpu/cpu3/cpufreq/cpuinfo_max_freq", "3500000\n");
-    put(root, "/sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "7\n");
-    put(root, "/sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count", "5\n");
-    put(root, "/sys/class/thermal/thermal_zone0/type", "acpitz\n");
-    put(root, "/sys/class/thermal/thermal_zone0/temp", "99000\n");
-    put(root, "/sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n");
-    put(root, "/sys/class/thermal/thermal_zone1/temp", "61500\n");
-    put(root, "/sys/class/thermal/thermal_zone2/type", "cpu-thermal\n");
-    put(root, "/sys/class/thermal/thermal_zone2/temp", "45000\n");
-    put(root, "/proc/cpuinfo", "processor\t: 0\ncpu MHz\t\t: 1000.500\nprocessor\t: 1\ncpu MHz\t\t: 1200.000\n");
-    CHECK_INT(vk_cpu_telemetry(root, &t, &error), VP_OK);
+    put_file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "2000000\n");
+    put_file("/sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "3000000\n");
+    put_file("/sys/devices/system/cpu/cpu2/online", "0\n"); /* off: no clock */
+    put_file("/sys/devices/system/cpu/cpu3/cpufreq/scaling_cur_freq", "<unknown>\n");
+    put_file("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "3900000\n");
+    put_file("/sys/devices/system/cpu/cpu3/cpufreq/cpuinfo_max_freq", "3500000\n");
+    put_file("/sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "7\n");
+    put_file("/sys/devices/system/cpu/cpu1/thermal_throttle/core_throttle_count", "5\n");
+    put_file("/sys/class/thermal/thermal_zone0/type", "acpitz\n");
+    put_file("/sys/class/thermal/thermal_zone0/temp", "99000\n");
+    put_file("/sys/class/thermal/thermal_zone1/type", "x86_pkg_temp\n");
+    put_file("/sys/class/thermal/thermal_zone1/temp", "61500\n");
+    put_file("/sys/class/thermal/thermal_zone2/type", "cpu-thermal\n");
+    put_file("/sys/class/thermal/thermal_zone2/temp", "45000\n");
+    put_file("/proc/cpuinfo", "processor\t: 0\ncpu MHz\t\t: 1000.500\nprocessor\t: 1\ncpu MHz\t\t: 1200.000\n");
+    CHECK_INT(vk_cpu_telemetry(folder, &t, &error), VP_OK);
     CHECK_NEAR(t.sm_clock_mhz, 2500, 1e-9);
     CHECK_NEAR(t.sm_clock_max_mhz, 3900, 1e-9);
     CHECK_NEAR(t.temperature_c, 61.5, 1e-9);
@@ -628,19 +612,18 @@ static void test_telemetry(void) {
     CHECK(isnan(t.memory_clock_mhz) && isnan(t.memory_clock_max_mhz) && isnan(t.power_w) && isnan(t.power_limit_w) && isnan(t.utilisation_percent));
     CHECK_INT(t.has_throttle_reasons, 0);
     check_case("telemetry of a CPU that tells its clock in /proc/cpuinfo alone");
-    CHECK_INT(system("rm -rf build/telemetry-test/sys"), 0);
-    CHECK_INT(vk_cpu_telemetry(root, &t, &error), VP_OK);
+    remove_folder(in_folder("sys"));
+    CHECK_INT(vk_cpu_telemetry(folder, &t, &error), VP_OK);
     CHECK_NEAR(t.sm_clock_mhz, 1100, 1e-9);
     CHECK(isnan(t.sm_clock_max_mhz) && isnan(t.temperature_c) && isnan(t.throttle_count));
     check_case("telemetry of a CPU that tells nothing");
-    put(root, "/proc/cpuinfo", "processor\t: 0\nBogoMIPS\t: 50.00\ncpu MHz\t\t: none\ncpu MHz without a colon\n");
-    put(root, "/sys/class/thermal/thermal_zone0/type", "cpu-thermal\n");
-    put(root, "/sys/class/thermal/thermal_zone0/temp", "-274000\n");
+    put_file("/proc/cpuinfo", "processor\t: 0\nBogoMIPS\t: 50.00\ncpu MHz\t\t: none\ncpu MHz without a colon\n");
+    put_file("/sys/class/thermal/thermal_zone0/type", "cpu-thermal\n");
+    put_file("/sys/class/thermal/thermal_zone0/temp", "-274000\n");
     memset(&untouched, 0x5a, sizeof untouched);
     t = untouched;
-    CHECK_INT(vk_cpu_telemetry(root, &t, &error), VP_ERR_UNSUPPORTED);
+    CHECK_INT(vk_cpu_telemetry(folder, &t, &error), VP_ERR_UNSUPPORTED);
     CHECK(!memcmp(&t, &untouched, sizeof t) && error.text[0]);
-    CHECK_INT(system("rm -rf build/telemetry-test"), 0);
     check_case("telemetry of this machine, and of a GPU that is not there");
     if (vp_device_telemetry(-1, &t, &error) == VP_OK)
         CHECK((isnan(t.sm_clock_mhz) || t.sm_clock_mhz > 0) && (isnan(t.temperature_c) || t.temperature_c > -100));
@@ -797,8 +780,10 @@ int main(void) {
     }
     test_open_errors();
     test_open();
+    if (!folder_make("engine")) return 1;
     test_cpu_name();
     test_telemetry();
+    remove_folder(folder);
     for (int i = 0; i < 2; i++) {
         vp_weights weights = i ? VP_WEIGHTS_BF16 : VP_WEIGHTS_FP32;
         vp_engine_options o = options_of(weights, NULL, 2);

@@ -10,6 +10,7 @@
 #include "support/check.h"
 
 #include "support/expect.h"
+#include "support/temporary.h"
 
 #include <unistd.h>
 
@@ -158,11 +159,9 @@ static int write_checkpoint(void) {
     static const char *const names[3] = { "F32", "BF16", "F16" };
     char header[2048] = "{", path[400];
     unsigned char length[8] = { 0 }, value[4];
-    const char *base = getenv("TMPDIR");
     size_t at = 1, offset = 0;
     FILE *f;
-    snprintf(folder, sizeof folder, "%s/vlmprof-kernels-XXXXXX", base && strlen(base) < 200 ? base : "/tmp");
-    if (!mkdtemp(folder)) return 0;
+    if (!temporary_folder("kernels", folder, sizeof folder)) return 0;
     for (int s = 0; s < SHAPES; s++)
         for (int part = 0; part < 2; part++) {
             vp_dtype type = part ? shapes[s].second : shapes[s].first;

@@ -8,17 +8,6 @@
 #include <math.h>
 #include <sys/stat.h>
 
-/* a file below the test's folder, with the folders that it needs */
-static void put(const char *name, const char *text) {
-    char path[600];
-    snprintf(path, sizeof path, "%s%s", folder, name);
-    for (char *slash = path + strlen(folder) + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
-        *slash = 0;
-        mkdir(path, 0777);
-        *slash = '/';
-    }
-    write_text(path, text);
-}
 static vp_noise_reading reading(void) {
     vp_noise_reading now;
     memset(&now, 0x5a, sizeof now);
@@ -35,12 +24,12 @@ static void test_read(void) {
     CHECK(now.cpu_count == -1 && now.total_ticks == -1 && now.busy_ticks == -1 && now.steal_ticks == -1 && now.own_ticks == -1);
     CHECK(isnan(now.load) && isnan(now.mhz_low) && isnan(now.mhz_high));
     check_case("each number from its field: guests are in user already, children that ended are its own");
-    put("/proc/stat", "cpu  100 20 3000 40000 500000 6 7 8 90 10\n" CPUS);
-    put("/proc/self/stat", SELF("1000", "200"));
-    put("/proc/loadavg", "1.68 0.17 0.37 1/88 31755\n");
-    put("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "2000000\n");
-    put("/sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "<unknown>\n");
-    put("/sys/devices/system/cpu/cpu3/cpufreq/scaling_cur_freq", "3000000\n");
+    put_file("/proc/stat", "cpu  100 20 3000 40000 500000 6 7 8 90 10\n" CPUS);
+    put_file("/proc/self/stat", SELF("1000", "200"));
+    put_file("/proc/loadavg", "1.68 0.17 0.37 1/88 31755\n");
+    put_file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "2000000\n");
+    put_file("/sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "<unknown>\n");
+    put_file("/sys/devices/system/cpu/cpu3/cpufreq/scaling_cur_freq", "3000000\n");
     now = reading();
     CHECK_INT(now.cpu_count, 2);
     CHECK_INT(now.busy_ticks, 100 + 20 + 3000 + 6 + 7);
@@ -50,7 +39,7 @@ static void test_read(void) {
     CHECK(now.load == 1.68 && now.mhz_low == 2000 && now.mhz_high == 3000);
     check_case("where there is no cpufreq, /proc/cpuinfo says the frequency");
     remove_folder(in_folder("sys"));
-    put("/proc/cpuinfo", "processor\t: 0\ncpu MHz\t\t: 1000.500\nprocessor\t: 1\ncpu MHz\t\t: 1200.000\ncpu MHz without a colon\ncpu MHz\t\t: 0\ncpu MHz\t\t: 99");
+    put_file("/proc/cpuinfo", "processor\t: 0\ncpu MHz\t\t: 1000.500\nprocessor\t: 1\ncpu MHz\t\t: 1200.000\ncpu MHz without a colon\ncpu MHz\t\t: 0\ncpu MHz\t\t: 99");
     now = reading();
     CHECK(now.mhz_low == 1000.5 && now.mhz_high == 1200);
 }
@@ -65,22 +54,22 @@ static void test_torn(void) {
     check_case("a line of /proc/stat that is torn, lacks numbers or holds others leaves all of it unknown");
     for (size_t i = 0; i < sizeof stats / sizeof *stats; i++) {
         vp_noise_reading now;
-        put("/proc/stat", stats[i]);
+        put_file("/proc/stat", stats[i]);
         now = reading();
         check_note(now.total_ticks == -1 && now.busy_ticks == -1 && now.steal_ticks == -1 && now.cpu_count == -1, __FILE__, __LINE__, "\"%s\" was read", stats[i]);
     }
     for (size_t i = 0; i < sizeof selves / sizeof *selves; i++) {
-        put("/proc/self/stat", selves[i]);
+        put_file("/proc/self/stat", selves[i]);
         check_note(reading().own_ticks == -1, __FILE__, __LINE__, "\"%s\" was read", selves[i]);
     }
     for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) {
-        put("/proc/loadavg", loads[i]);
+        put_file("/proc/loadavg", loads[i]);
         check_note(isnan(reading().load), __FILE__, __LINE__, "\"%s\" was read", loads[i]);
     }
     check_case("a frequency that is none, or of no processor");
-    put("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "2000000000000\n");
-    put("/sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "20000");
-    put("/proc/cpuinfo", "processor\t: 0\ncpu MHz\t\t: fast\n");
+    put_file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "2000000000000\n");
+    put_file("/sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "20000");
+    put_file("/proc/cpuinfo", "processor\t: 0\ncpu MHz\t\t: fast\n");
     CHECK(isnan(reading().mhz_low) && isnan(reading().mhz_high));
     check_case("a path that is too long, and this machine's own files");
     {

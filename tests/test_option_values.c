@@ -217,10 +217,10 @@ int main(void) {
     server.call = answer;
     if (chdir(folder)) return 1;
     write_text("rows.jsonl", "{\"prediction\": \"yes\", \"references\": [\"yes\"]}\n");
-    snprintf(line, sizeof line, "%s sweep --model %s/tests/golden/othermodels/molmo_7b_o/checkpoint --data %s/samples/questions.jsonl --output_dir r --num_samples 2 "
-             "--max_new_tokens 2 --image_knob max_crops=1,2 --num_active_blocks_list 2 3 --num_runs_per_sample 1 --bare_every 0 --quiet >/dev/null 2>&1 && "
-             "%s run --synthetic tiny -p hi --max_new_tokens 1 --profile --num_runs 1 --trace t.json >/dev/null 2>&1 && %s fit r -o model.json >/dev/null && "
-             "cp r/*_imgsizemax_crops1_topk0_blocks2.json result.json", program, root, root, program, program);
+    snprintf(line, sizeof line, "\"%s\" sweep --model \"%s\"/tests/golden/othermodels/molmo_7b_o/checkpoint --data \"%s\"/samples/questions.jsonl --output_dir r "
+             "--num_samples 2 --max_new_tokens 2 --image_knob max_crops=1,2 --num_active_blocks_list 2 3 --num_runs_per_sample 1 --bare_every 0 --quiet >/dev/null "
+             "2>&1 && \"%s\" run --synthetic tiny -p hi --max_new_tokens 1 --profile --num_runs 1 --trace t.json >/dev/null 2>&1 && \"%s\" fit r -o model.json "
+             ">/dev/null && cp r/*_imgsizemax_crops1_topk0_blocks2.json result.json", program, root, root, program, program);
     check_case("the files that commands read");
     CHECK_INT(system(line), 0);
     for (const struct command *const *command = COMMANDS; *command; command++) test_quiet_and_json(*command);

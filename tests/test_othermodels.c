@@ -11,6 +11,7 @@
 #include "vlmprof_gguf.h"
 
 #include "support/check.h"
+#include "support/temporary.h"
 
 #include <unistd.h>
 
@@ -531,7 +532,7 @@ static void test_knobs(const family *f) {
 }
 /* every form that convert writes gives the same bits in bf16 */
 static void test_converted(const family *f, int packed) {
-    char directory[] = "/tmp/vlmprof-othermodels-XXXXXX", file[64];
+    char directory[300], file[400];
     vp_model_config config;
     opened files;
     vp_checkpoint *other = NULL;
@@ -545,7 +546,7 @@ static void test_converted(const family *f, int packed) {
     if (!weights_of(f)) { check_skip(f->name, "no goldens of this model here"); return; }
     memset(&error, 0, sizeof error);
     engine = open_engine(f, VP_WEIGHTS_BF16, "cpu", "plain", &config, &files);
-    if (!CHECK(engine && mkdtemp(directory) && load_case(f, f->cases[1], &config, &c))) return;
+    if (!CHECK(engine && temporary_folder("othermodels", directory, sizeof directory) && load_case(f, f->cases[1], &config, &c))) return;
     snprintf(file, sizeof file, "%s/%s", directory, packed ? VP_PACKED_FILE : "model.safetensors");
     convert.config = &config; convert.checkpoint = files.checkpoint; convert.directory = directory; convert.layout = packed ? VP_CONVERT_PACKED : VP_CONVERT_HF;
     options.weights = VP_WEIGHTS_BF16; options.device = "cpu"; options.gemm = "plain"; options.config = &config; options.max_sequence = 512;

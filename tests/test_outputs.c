@@ -50,11 +50,7 @@ static void test_output(size_t at) {
     unlink(in_folder("out"));
     check_case("%s: a pipe is written, and stays one", name);
     CHECK_INT(mkfifo(in_folder("pipe"), 0600), 0);
-    {
-        char line[700];
-        snprintf(line, sizeof line, "timeout 60 cat %s/pipe >%s/read &", folder, folder);
-        CHECK_INT(system(line), 0);
-    }
+    CHECK_INT(system("timeout 60 cat \"$TEST_FOLDER/pipe\" >\"$TEST_FOLDER/read\" &"), 0);
     CHECK_INT(run("%s%%F/pipe", command), 0);
     for (int i = 0; i < 100 && !begins(in_folder("read"), with); i++) usleep(20000);
     CHECK(begins(in_folder("read"), with) && kind_of(in_folder("pipe")) == S_IFIFO);
@@ -93,7 +89,7 @@ static void test_ends(void) {
     static char line[1200];
     check_case("a closed pipe: exit 5 without words");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        snprintf(line, sizeof line, "sh -c '{ sleep 0.3; %s \"$@\"; echo $? >%s/code; } | true' sh", kept, folder);
+        snprintf(line, sizeof line, "sh -c '{ sleep 0.3; %s \"$@\"; echo $? >\"$TEST_FOLDER/code\"; } | true' sh", kept);
         program = line;
         run("%s", commands[i]);
         program = kept;

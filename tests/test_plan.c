@@ -30,7 +30,7 @@ static int make(const char *words) {
 /* ... of the set of three records: a wide image, a small one, none */
 static int make_set(const char *words) {
     char line[1200];
-    snprintf(line, sizeof line, "--data %s %s", in_folder("set.jsonl"), words);
+    snprintf(line, sizeof line, "--data %%F/set.jsonl %s", words);
     return make(line);
 }
 static void write_set(const char *name, const char *question) {
@@ -72,18 +72,13 @@ static void test_grid(void) {
         CHECK(plan.configurations[i].tier == vp_tier_at((int32_t)i) && plan.configurations[i].top_k == tiny.config.top_k && plan.configurations[i].block_count == 4);
     check_case("target tokens instead of tiers; two data sets, each with the whole grid");
     write_set("more.jsonl", "And?");
-    {
-        char words[1300];
-        snprintf(words, sizeof words, "--vision_tokens_list 288 432 --data %s %s", in_folder("set.jsonl"), in_folder("more.jsonl"));
-        CHECK_INT(make(words), 0);
-        CHECK(plan.configuration_count == 4 && plan.point_count == 12 && plan.set_count == 2);
-        CHECK_TEXT(plan.configurations[0].file_name, "set_imgsizetokens288_topk2_blocks4.json");
-        CHECK_TEXT(plan.configurations[3].file_name, "more_imgsizetokens432_topk2_blocks4.json");
-        CHECK(plan.configurations[1].vision_tokens == 432 && !plan.configurations[1].tier && plan.configurations[2].set == &plan.sets[1]);
-        snprintf(words, sizeof words, "--data %s %s/./set.jsonl", in_folder("set.jsonl"), folder);
-        CHECK_INT(make(words), EXIT_USAGE);
-        CHECK(strstr(room_said, "set.jsonl are both called set; sweep them into two folders") != NULL);
-    }
+    CHECK_INT(make("--vision_tokens_list 288 432 --data %F/set.jsonl %F/more.jsonl"), 0);
+    CHECK(plan.configuration_count == 4 && plan.point_count == 12 && plan.set_count == 2);
+    CHECK_TEXT(plan.configurations[0].file_name, "set_imgsizetokens288_topk2_blocks4.json");
+    CHECK_TEXT(plan.configurations[3].file_name, "more_imgsizetokens432_topk2_blocks4.json");
+    CHECK(plan.configurations[1].vision_tokens == 432 && !plan.configurations[1].tier && plan.configurations[2].set == &plan.sets[1]);
+    CHECK_INT(make("--data %F/set.jsonl %F/./set.jsonl"), EXIT_USAGE);
+    CHECK(strstr(room_said, "set.jsonl are both called set; sweep them into two folders") != NULL);
     check_case("a strategy draws points of the grid, and says how often it repeats one");
     CHECK_INT(make_set("--sampling_strategy custom_sparse --tier_list low medium high --top_k_list 1 2 4 --num_active_blocks_list 1 2 4"), 0);
     {
@@ -167,15 +162,10 @@ static void test_requests(void) {
     }
     check_case("a configuration's name has the mean of its crops, cut to a whole number");
     write_text(in_folder("text.jsonl"), "{\"question\": \"Why?\"}\n");
-    {
-        char words[700];
-        snprintf(words, sizeof words, "--tier_list medium --data %s", in_folder("text.jsonl"));
-        CHECK_INT(make(words), 0);
-        CHECK_TEXT(plan.configurations[0].file_name, "text_imgsizetier-medium_crops0_topk2_blocks4.json");
-        snprintf(words, sizeof words, "--vision_tokens_list 432 --data %s", in_folder("set.jsonl"));
-        CHECK_INT(make(words), 0);
-        CHECK(configuration_tiles(&plan.configurations[0]).rule == VP_TILE_TOKENS && configuration_tiles(&plan.configurations[0]).vision_tokens == 432);
-    }
+    CHECK_INT(make("--tier_list medium --data %F/text.jsonl"), 0);
+    CHECK_TEXT(plan.configurations[0].file_name, "text_imgsizetier-medium_crops0_topk2_blocks4.json");
+    CHECK_INT(make("--vision_tokens_list 432 --data %F/set.jsonl"), 0);
+    CHECK(configuration_tiles(&plan.configurations[0]).rule == VP_TILE_TOKENS && configuration_tiles(&plan.configurations[0]).vision_tokens == 432);
 }
 static uint64_t print_of(const char *words) {
     CHECK_INT(make_set(words), 0);
@@ -204,10 +194,9 @@ static void test_fingerprint(void) {
     CHECK(print_of("") != first);
     tiny.identity--;
     {
-        char words[700];
+        static const char words[] = "--importance_scores_file %F/scores.json";
         uint64_t scored;
         write_text(in_folder("scores.json"), "{\"0\": 0.1, \"1\": 0.4, \"2\": 0.2, \"3\": 0.3}");
-        snprintf(words, sizeof words, "--importance_scores_file %s", in_folder("scores.json"));
         scored = print_of(words);
         write_text(in_folder("scores.json"), "{\"0\": 0.1, \"1\": 0.4, \"2\": 0.3, \"3\": 0.2}");
         CHECK(scored != first && print_of(words) != scored);
@@ -223,7 +212,7 @@ static int make_served(const char *words) {
     plan_free(&plan);
     options_free(&options);
     memset(&plan, 0, sizeof plan);
-    snprintf(line, sizeof line, "--data %s --endpoint http://h:1/v1/ %s", in_folder("set.jsonl"), words);
+    snprintf(line, sizeof line, "--data %%F/set.jsonl --endpoint http://h:1/v1/ %s", words);
     listen_begin();
     code = options_of_words(&options, &command_sweep, line);
     if (!code) code = plan_make(&options, NULL, &plan);

@@ -110,7 +110,7 @@ static void test_system(void) {
 }
 int main(void) {
     const char *base = getenv("TMPDIR");
-    if (!base) base = getenv("TEMP"); /* Windows */
+    if (!base || !*base) base = getenv("TEMP"); /* Windows */
     snprintf(folder, sizeof folder, "%s/vlmprof-portable-%lld", base && strlen(base) < 150 ? base : "/tmp", (long long)vp_process_id());
     if (make_folder(folder) != 0) return 1;
     test_write();

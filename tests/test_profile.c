@@ -113,7 +113,7 @@ static void test_shapes(void) {
     static vp_json_node nodes[40000];
     const char *golden = check_golden("trace/torch_cpu.pt.trace.json");
     static csv ours;
-    char *text, *saved = in_folder("shapes.json");
+    char *text;
     vp_json json;
     uint32_t ops;
     check_case("input shapes stand in the field of their own");
@@ -127,8 +127,8 @@ static void test_shapes(void) {
     ops = vp_json_get(&json, 0, "ops");
     if (!CHECK(ops != VP_JSON_NONE)) return;
     text[nodes[ops].start + nodes[ops].bytes] = 0;
-    write_text(saved, text + nodes[ops].start);
-    CHECK_INT(run("trace %s --csv", saved), 0);
+    write_text(in_folder("shapes.json"), text + nodes[ops].start);
+    CHECK_INT(run("trace %%F/shapes.json --csv"), 0);
     csv_read(&ours, last.out);
     CHECK_INT(ours.count, nodes[vp_json_get(&json, ops, "rows")].count);
     CHECK_NEAR(row_number(&ours, csv_find_shaped(&ours, "aten::gelu", "[[2, 32], []]"), "calls"), 2, 0);
@@ -140,7 +140,7 @@ static void test_shapes(void) {
                "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":10,\"dur\":9,\"args\":{\"Input Dims\":[[2, 3], []]}},\n"
                "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"b\",\"pid\":1,\"tid\":1,\"ts\":20,\"dur\":9,\"args\":{\"Input Dims\":\"none\"}},\n"
                "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"b\",\"pid\":1,\"tid\":1,\"ts\":30,\"dur\":9,\"args\":{\"Input Dims\":[]}}]}");
-    CHECK_INT(run("trace %s --csv --group_by_input_shape", in_folder("blanks.json")), 0);
+    CHECK_INT(run("trace %%F/blanks.json --csv --group_by_input_shape"), 0);
     CHECK(strstr(last.out, "\na,,,,,\"[[2, 3], []]\",,,,2,") && strstr(last.out, "\nb,,,,,[],,,,2,"));
 }
 
@@ -465,8 +465,8 @@ static void test_schedule(void) {
     CHECK(strstr(last.err, "cut short after 1 of 2 active requests"));
     CHECK_INT(count_files(in_folder("out/profiler_traces")), 2);
     free(t.text);
-    CHECK_INT(system("grep -q 'ProfilerStep#2\"' $(ls $TEST_FOLDER/out/profiler_traces/* | head -n 1) && "
-                     "grep -q 'ProfilerStep#6\"' $(ls $TEST_FOLDER/out/profiler_traces/* | tail -n 1)"), 0);
+    CHECK_INT(system("grep -q 'ProfilerStep#2\"' \"$(ls \"$TEST_FOLDER\"/out/profiler_traces/* | head -n 1)\" && "
+                     "grep -q 'ProfilerStep#6\"' \"$(ls \"$TEST_FOLDER\"/out/profiler_traces/* | tail -n 1)\""), 0);
     check_case("a name that is taken is a notice; --warmup 0 warns; --trace_max_bytes holds");
     CHECK_INT(run(TINY " --profile --repeat 2 --warmup 0 --output_dir %%F/out --chrome_trace --trace_max_bytes 60000"), 0);
     CHECK(strstr(last.err, "is saved already") && strstr(last.err, "--warmup 0: the first recorded request"));
@@ -575,8 +575,8 @@ static void test_interrupt(void) {
     static char line[1400];
     const char *kept = program;
     check_case("Ctrl-C: exit 130, the table and a whole trace are there, no temporary file");
-    snprintf(line, sizeof line, "sh -c '\"$0\" \"$@\" & p=$!; n=0; until ls %s/.vlmprof-writing-* >/dev/null 2>&1 || [ $n -gt 300 ]; do sleep 0.1; n=$((n+1)); done; "
-                                "sleep 0.3; kill -INT $p; wait $p' %s", folder, kept);
+    snprintf(line, sizeof line, "sh -c '\"$0\" \"$@\" & p=$!; n=0; until ls \"$TEST_FOLDER\"/.vlmprof-writing-* >/dev/null 2>&1 || [ $n -gt 300 ]; do sleep 0.1; n=$((n+1)); done; "
+                                "sleep 0.3; kill -INT $p; wait $p' %s", kept);
     program = line;
     run(TINY " --profile --active 100000 --trace %%F/stop.json");
     program = kept;
@@ -628,7 +628,7 @@ static void test_sweep(void) {
     free(text);
     CHECK(access(in_folder("swept/profiler_results_config_0_sample_1.txt"), F_OK) != 0);
     CHECK_INT(count_files(in_folder("swept/profiler_traces")), 1);
-    CHECK_INT(system("[ $(wc -l < $TEST_FOLDER/plain/journal.jsonl) -eq $(wc -l < $TEST_FOLDER/swept/journal.jsonl) ]"), 0);
+    CHECK_INT(system("[ $(wc -l <\"$TEST_FOLDER\"/plain/journal.jsonl) -eq $(wc -l <\"$TEST_FOLDER\"/swept/journal.jsonl) ]"), 0);
     check_case("... of all samples; a file of another configuration is written anew; a finished sweep writes none");
     write_text(in_folder("swept/profiler_results_config_1_sample_0.txt"), "other\n");
     remove_folder(in_folder("plain"));
@@ -642,7 +642,6 @@ static void test_sweep(void) {
 
 int main(void) {
     if (!program_begin("profile")) return 1;
-    setenv("TEST_FOLDER", folder, 1);
     test_torch("trace/torch_cpu.csv", "", 0);
     test_torch("trace/torch_cpu_shapes.csv", "--group_by_input_shape", 1);
     test_torch_text();

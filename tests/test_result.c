@@ -55,12 +55,22 @@ static void test_fail(void) {
     vp_fail(&error, VP_ERR_READ, -1, text, text);
     CHECK_INT(strlen(error.where), sizeof error.where - 1);
     CHECK_INT(strlen(error.text), sizeof error.text - 1);
-    /* a character of 1 to 4 bytes across the cut goes as a whole: the euro sign at every place near the end */
-    for (length = sizeof error.where - 8; length < sizeof error.where + 2; length++) {
+    check_case("a long path keeps its end, behind three points; a character at the cut goes as a whole");
+    for (length = sizeof error.where - 2; length < sizeof error.where + 3; length++) {
         memset(text, 'x', sizeof text);
-        memcpy(text + length, "\xe2\x82\xac", 4);
+        memcpy(text + length - 2, "/f", 3);
         vp_fail(&error, VP_ERR_READ, -1, text, "");
-        CHECK_INT(strlen(error.where), length + 3 < sizeof error.where ? length + 3 : length < sizeof error.where ? length : sizeof error.where - 1);
+        CHECK_INT(strlen(error.where), length < sizeof error.where ? length : sizeof error.where - 1);
+        CHECK(!strncmp(error.where, "...", 3) == (length >= sizeof error.where) && !strcmp(error.where + strlen(error.where) - 3, "x/f"));
+    }
+    for (length = 0; length < 8; length++) { /* the euro sign at every place near the cut */
+        memset(text, 'x', sizeof text);
+        text[sizeof error.where + 20] = 0;
+        memcpy(text + 20 + length, "\xe2\x82\xac", 3);
+        vp_fail(&error, VP_ERR_READ, -1, text, "");
+        CHECK_INT(strlen(error.where), sizeof error.where - 1 - (length == 2 ? 1 : length == 3 ? 2 : 0));
+        CHECK_INT(vp_utf8_valid_bytes(error.where, strlen(error.where)), strlen(error.where));
+        CHECK_INT(strstr(error.where, "\xe2\x82\xac") != NULL, length > 3);
     }
 }
 

@@ -5,8 +5,7 @@
 #include "vlmprof.h"
 #include "support/check.h"
 #include "support/chat_server.h"
-#include <dirent.h>
-#include <unistd.h>
+#include "support/folder.h"
 
 typedef struct document { char *text; vp_json_node *nodes; vp_json json; } document;
 
@@ -210,7 +209,7 @@ static void test_validator(void) {
 
 /* ---------------------------------------------------------------------------------------------------- result files */
 static document schema;
-static char folder[] = "/tmp/vlmprof-schema-XXXXXX", result_path[600];
+static char result_path[600];
 
 static uint32_t row_of(const vp_json *j, uint32_t index) { return vp_json_at(j, vp_json_get(j, 0, "per_sample_results"), index); }
 
@@ -244,9 +243,8 @@ static char *sweep(const char *program, const char *arguments, int want_code, in
     char command[1200], out[300];
     int code;
     snprintf(out, sizeof out, "%s/out%d", folder, turn++);
-    snprintf(command, sizeof command, "OMP_WAIT_POLICY=passive %s sweep %s --max_new_tokens 3 --output_dir %s %s >/dev/null 2>%s/err", program,
-             strstr(arguments, "--endpoint") ? "" : "--synthetic tiny",
-             out, arguments, folder);
+    snprintf(command, sizeof command, "OMP_WAIT_POLICY=passive %s sweep %s --max_new_tokens 3 --output_dir '%s' %s >/dev/null 2>\"$TEST_FOLDER\"/err", program,
+             strstr(arguments, "--endpoint") ? "" : "--synthetic tiny", out, arguments);
     code = system(command);
     check_note(code == want_code << 8, __FILE__, __LINE__, "%s: status %d", command, code);
     return check_files(out, want_files);
@@ -330,7 +328,7 @@ static void test_served_files(const char *program) {
     check_case("result files: servers");
     chat_start(&server);
     snprintf(arguments, sizeof arguments, "--endpoint http://127.0.0.1:%d --endpoint_model model-a model-b --request_knob image_url.detail=low "
-                                          "--family qwen2_vl --vision_tokens_list 60 --data %s/odd.jsonl --num_runs_per_sample 2", server.port, folder);
+                                          "--family qwen2_vl --vision_tokens_list 60 --data \"$TEST_FOLDER\"/odd.jsonl --num_runs_per_sample 2", server.port);
     text = sweep(program, arguments, 1, 2);
     CHECK(text && strstr(text, "\"served_runs\": [{\"usage\"") && strstr(text, "\"status\": \"failed\""));
     free(text);
@@ -362,7 +360,7 @@ static void test_files(const char *program) {
         fputs("{\"id\": 1, \"question\": \"Why?\", \"answers\": [\"so\"]}\n{\"id\": 2, \"question\": \"Where?\", \"image\": \"gone.jpg\"}\n", f);
         fclose(f);
     }
-    snprintf(arguments, sizeof arguments, "--data %s --tier_list high --num_runs_per_sample 1 --ignore_eos", path);
+    snprintf(arguments, sizeof arguments, "--data '%s' --tier_list high --num_runs_per_sample 1 --ignore_eos", path);
     text = sweep(program, arguments, 1, 1);
     CHECK(text && strstr(text, "complete with failures") && strstr(text, "\"status\": \"failed\""));
     free(text);
@@ -372,10 +370,10 @@ static void test_files(const char *program) {
 static void test_partial(const char *program) {
     char command[1500], *text;
     check_case("result files: a part of a sweep, merged");
-    snprintf(command, sizeof command, "RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 OMP_WAIT_POLICY=passive %s sweep --synthetic tiny --max_new_tokens 3 --output_dir %s/part "
-             "--data samples/questions.jsonl --tier_list low --num_samples 4 --num_runs_per_sample 1 >/dev/null 2>%s/err", program, folder, folder);
+    snprintf(command, sizeof command, "RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 OMP_WAIT_POLICY=passive %s sweep --synthetic tiny --max_new_tokens 3 "
+             "--output_dir \"$TEST_FOLDER\"/part --data samples/questions.jsonl --tier_list low --num_samples 4 --num_runs_per_sample 1 >/dev/null 2>&1", program);
     CHECK_INT(system(command), 0);
-    snprintf(command, sizeof command, "%s merge %s/part --partial >/dev/null 2>%s/err", program, folder, folder);
+    snprintf(command, sizeof command, "%s merge \"$TEST_FOLDER\"/part --partial >/dev/null 2>&1", program);
     CHECK_INT(system(command), 1 << 8);
     snprintf(command, sizeof command, "%s/part", folder);
     text = check_files(command, 1);
@@ -402,7 +400,7 @@ static void test_knobs(const char *program) {
         fputs(table[i].scores, f);
         fclose(f);
         snprintf(arguments, sizeof arguments, "--data samples/questions.jsonl --tier_list low --num_samples 1 --num_runs_per_sample 1 --top_k_list 8"
-                 " --num_active_blocks_list %d --importance_scores_file %s", table[i].blocks, path);
+                 " --num_active_blocks_list %d --importance_scores_file '%s'", table[i].blocks, path);
         text = sweep(program, arguments, 0, 1);
         check_note(text && strstr(text, table[i].want) && strstr(text, "\"top_k\": 8,"), __FILE__, __LINE__, "%s: %s", table[i].scores, table[i].want);
         free(text);
@@ -425,14 +423,11 @@ static void test_gpu_files(void) {
 
 int main(void) {
     const char *program = getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof";
-    char command[100];
     checker c;
-    int made;
     memset(&c, 0, sizeof c);
     test_validator();
     check_case("the schema: no unknown word, every key described");
-    made = mkdtemp(folder) != NULL;
-    if (CHECK(made) && CHECK(document_parse(&schema, check_read("samples/result.schema.json", NULL)))) {
+    if (CHECK(folder_make("schema")) && CHECK(document_parse(&schema, check_read("samples/result.schema.json", NULL)))) {
         c.schema = &schema.json;
         check_note(schema_check(&c, 0, 0, "", 0), __FILE__, __LINE__, "%s: %s", c.where, c.what);
         test_files(program);
@@ -442,7 +437,6 @@ int main(void) {
         test_gpu_files();
     }
     document_free(&schema);
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    if (made && system(command)) printf("%s is left\n", folder);
+    remove_folder(folder);
     return check_done("test_schema");
 }

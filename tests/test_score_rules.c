@@ -232,30 +232,30 @@ static void test_sweep_metrics(void) {
     CHECK(is_null(&d, row, "accuracy") && !is_null(&d, row, "accuracy_reason"));
     unload(&d);
     check_case("rescore: the same answers have the same scores, by another rule others, and a changed one is found");
-    snprintf(line, sizeof line, "rescore %s", path);
+    snprintf(line, sizeof line, "rescore '%s'", path);
     CHECK_INT(cli(line), 0);
     CHECK(last.err && strstr(last.err, "vlmprof: mc: 3 rows") && strstr(last.err, "1 without a score"));
     CHECK(last.out && strstr(last.out, "{\"sample_id\": 0, \"accuracy\": ") && strstr(last.out, "\"accuracy_stored\": "));
-    snprintf(line, sizeof line, "rescore %s --metric mmmu", path);
+    snprintf(line, sizeof line, "rescore '%s' --metric mmmu", path);
     CHECK_INT(cli(line), 0);
     CHECK(last.err && strstr(last.err, "vlmprof: mmmu: 3 rows"));
     CHECK(replace_once(path, "\"accuracy_reason\": null, \"pred\"", "\"accuracy_reason\": null, \"accuracy\": 0.25, \"pred\""));
-    snprintf(line, sizeof line, "rescore %s", path);
+    snprintf(line, sizeof line, "rescore '%s'", path);
     CHECK_INT(cli(line), 1);
     CHECK(last.err && strstr(last.err, "1 of 3 stored accuracies differ"));
-    snprintf(line, sizeof line, "rescore %s --json", path);
+    snprintf(line, sizeof line, "rescore '%s' --json", path);
     CHECK_INT(cli(line), 1);
     CHECK(last.out && strstr(last.out, "{\"summary\": {\"metric\": \"mc\", \"rows\": 3, \"scored\": 2, \"unscored\": 1, "));
     CHECK(last.out && strstr(last.out, ", \"mean_stored\": ") && strstr(last.out, ", \"differ\": 1}}\n"));
-    snprintf(line, sizeof line, "rescore %s --metric em", path); /* another rule: nothing to compare with */
+    snprintf(line, sizeof line, "rescore '%s' --metric em", path); /* another rule: nothing to compare with */
     CHECK_INT(cli(line), 0);
-    snprintf(line, sizeof line, "rescore %s --metric em --json", path);
+    snprintf(line, sizeof line, "rescore '%s' --metric em --json", path);
     CHECK_INT(cli(line), 0);
     CHECK(last.out && strstr(last.out, ", \"differ\": null}}\n"));
-    snprintf(line, sizeof line, "rescore %s --metric cider --json", path);
+    snprintf(line, sizeof line, "rescore '%s' --metric cider --json", path);
     CHECK_INT(cli(line), 0);
     CHECK(last.out && strstr(last.out, "{\"summary\": {\"metric\": \"cider\", \"name\": null, \"rows\": 3, "));
-    snprintf(line, sizeof line, "rescore %s --metric cider", path);
+    snprintf(line, sizeof line, "rescore '%s' --metric cider", path);
     CHECK_INT(cli(line), 0);
     CHECK(last.out && !strstr(last.out, "summary"));
     CHECK(last.out && strstr(last.out, "{\"sample_id\": 0, ") && strstr(last.out, "\"corpus\": {\"bleu\": ["));

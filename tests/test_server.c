@@ -34,6 +34,7 @@ static void *test_dlsym(void *library, const char *name) {
 #undef dlopen
 #undef dlsym
 #include "support/check.h"
+#include "support/folder.h"
 #include "support/hostile_server.h"
 
 #define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
@@ -794,7 +795,7 @@ static void test_library(void) {
 static void test_tls(void) {
     static const struct { const char *name, *host; int is_trusted; vp_result result; } cases[] = {{"a certificate that is trusted", "localhost", 1, VP_OK},
         {"a certificate that is not", "localhost", 0, VP_ERR_DEVICE}, {"another host's certificate", "127.0.0.1", 1, VP_ERR_DEVICE}};
-    char folder[] = "/tmp/vlmprof-tls-XXXXXX", command[400], file[64], port[16], url[64];
+    char port[40], url[64];
     struct sockaddr_in address;
     socklen_t bytes = sizeof address;
     int listening = socket(AF_INET, SOCK_STREAM, 0), i, wait;
@@ -802,16 +803,15 @@ static void test_tls(void) {
     memset(&address, 0, sizeof address);
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (!mkdtemp(folder) || bind(listening, (struct sockaddr *)&address, sizeof address) || getsockname(listening, (struct sockaddr *)&address, &bytes)) exit(1);
+    if (!folder_make("tls") || bind(listening, (struct sockaddr *)&address, sizeof address) || getsockname(listening, (struct sockaddr *)&address, &bytes)) exit(1);
     close(listening); /* that port is free */
-    snprintf(port, sizeof port, "%d", ntohs(address.sin_port));
-    snprintf(command, sizeof command, "cd %s && openssl req -x509 -newkey rsa:2048 -nodes -keyout key -out cert -days 2 -subj /CN=localhost "
-             "-addext subjectAltName=DNS:localhost >log 2>&1", folder);
-    if (system(command) != 0) {
+    snprintf(port, sizeof port, "127.0.0.1:%d", ntohs(address.sin_port));
+    if (system("cd \"$TEST_FOLDER\" && openssl req -x509 -newkey rsa:2048 -nodes -keyout key -out cert -days 2 -subj /CN=localhost "
+               "-addext subjectAltName=DNS:localhost >log 2>&1") != 0) {
         check_skip("certificates", "no openssl command that makes one");
+        remove_folder(folder);
         return;
     }
-    snprintf(file, sizeof file, "%s/cert", folder);
     child = fork();
     if (child == 0) {
         if (chdir(folder) == 0 && freopen("log", "w", stdout) && freopen("log", "w", stderr))
@@ -827,9 +827,9 @@ static void test_tls(void) {
         size_t text_bytes;
         int status;
         check_case("TLS: %s", cases[i].name);
-        snprintf(url, sizeof url, "https://%s:%s", cases[i].host, port);
+        snprintf(url, sizeof url, "https://%s:%d", cases[i].host, ntohs(address.sin_port));
         options.url = url;
-        options.ca_file = cases[i].is_trusted ? file : NULL;
+        options.ca_file = cases[i].is_trusted ? in_folder("cert") : NULL;
         options.max_retries = 0;
         server = open_server(&options);
         for (wait = 0; wait < 100; wait++) { /* until it listens */
@@ -844,8 +844,7 @@ static void test_tls(void) {
     }
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    CHECK_INT(system(command), 0);
+    remove_folder(folder);
 }
 /* Without memory at the n-th allocation of the part: VP_ERR_MEMORY, and nothing is lost (the sanitizer counts). */
 static void test_memory(void) {

@@ -186,7 +186,7 @@ static void test_readers(void) {
     RUNS(0, "best %F/out --budget_ms 100000");
     CHECK(strstr(last.out, "--endpoint_model model-") && strstr(last.out, "--request_knob image_url.detail="));
     RUNS(0, "merge %F/out");
-    snprintf(line, sizeof line, "rescore %s --metric anls --json", result_of("out", "asis_model-b", "detail=high"));
+    snprintf(line, sizeof line, "rescore '%s' --metric anls --json", result_of("out", "asis_model-b", "detail=high"));
     RUNS(0, line);
     RUNS(0, "fit %F/out");
     CHECK(strstr(last.out, "TTFT") && strstr(last.out, "image token"));

@@ -365,22 +365,21 @@ static void test_sweep(void) {
     server.choose = answer_sizes;
     steps_of_texts = 1;
     write_set();
-    snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model m --data %s --max_new_tokens 2 --num_runs_per_sample 1 "
-                                      "--family qwen2_vl --vision_tokens_list 16 64 144 --twins 3 --output_dir %s",
-             server.port, in_folder("set.jsonl"), in_folder("out"));
+    snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model m --data %%F/set.jsonl --max_new_tokens 2 "
+                                      "--num_runs_per_sample 1 --family qwen2_vl --vision_tokens_list 16 64 144 --twins 3 --output_dir %%F/out", server.port);
     check_case("sweep --twins over three sizes: each point has its pairs, the report's line finds the fixed part and the part per token");
     CHECK_INT(run("%s", command), 0);
     CHECK(strstr(last.out, "T_image_outside") != NULL);
-    CHECK_INT(run("report %s --json", in_folder("out")), 0);
+    CHECK_INT(run("report %%F/out --json"), 0);
     CHECK_NEAR(number_after(last.out, "\"y\": \"T_image_outside\"", "\"slope\": "), MS_PER_TOKEN, 0.15);
     CHECK_NEAR(number_after(last.out, "\"y\": \"T_image_outside\"", "\"intercept_ms\": "), FIXED_MS, 20);
     CHECK(holds_within(last.out, "\"y\": \"T_image_outside\"", "\"slope_interval\": ", MS_PER_TOKEN, 0.08));
     CHECK(holds_within(last.out, "\"y\": \"T_image_outside\"", "\"intercept_interval\": ", FIXED_MS, 10));
     CHECK(number_after(last.out, "\"T_image_outside\": {", "\"pairs\": ") == 9);
     CHECK(number_after(last.out, "\"T_image_outside\": {", "\"server_prompt_difference_ms\": ") == 40);
-    CHECK_INT(run("report %s", in_folder("out")), 0);
+    CHECK_INT(run("report %%F/out"), 0);
     CHECK(strstr(last.out, "ms fixed + ") != NULL && strstr(last.out, "what an image costs, from outside") != NULL);
-    CHECK_INT(run("report %s --html", in_folder("out")), 0);
+    CHECK_INT(run("report %%F/out --html"), 0);
     CHECK(strstr(last.out, "T_image_outside against image tokens") != NULL);
     check_case("run again nothing is asked; result files are made again from the journal, word by word");
     before = check_read(result_of("out"), NULL);
@@ -388,7 +387,7 @@ static void test_sweep(void) {
     CHECK_INT(run("%s", command), 0);
     CHECK(strstr(last.err, "(0 measured now") != NULL);
     CHECK_INT(unlink(result_of("out")), 0);
-    CHECK_INT(run("merge %s", in_folder("out")), 0);
+    CHECK_INT(run("merge %%F/out"), 0);
     after = check_read(result_of("out"), NULL);
     CHECK(before && after && !strcmp(before, after));
     free(before);
@@ -416,14 +415,14 @@ static void test_sweep(void) {
     free(journal);
     check_case("a server that counts in steps of 5: refused with its reason, which stands in the files; adjusted measures, and says so");
     steps_of_texts = 5;
-    snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model m --data %s --num_samples 1 --max_new_tokens 2 "
-                                      "--num_runs_per_sample 1 --family qwen2_vl --vision_tokens_list 64 --twins 3", server.port, in_folder("set.jsonl"));
-    CHECK_INT(run("%s --output_dir %s", command, in_folder("steps")), 0);
+    snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model m --data %%F/set.jsonl --num_samples 1 "
+                                      "--max_new_tokens 2 --num_runs_per_sample 1 --family qwen2_vl --vision_tokens_list 64 --twins 3", server.port);
+    CHECK_INT(run("%s --output_dir %%F/steps", command), 0);
     CHECK(strstr(last.err, "no text with exactly") != NULL);
     before = check_read(result_of("steps"), NULL);
     CHECK(before && strstr(before, "\"T_image_outside\": null") && strstr(before, "\"T_image_outside\": \"no text with exactly"));
     free(before);
-    CHECK_INT(run("%s --output_dir %s --twins_method adjusted", command, in_folder("adjusted")), 0);
+    CHECK_INT(run("%s --output_dir %%F/adjusted --twins_method adjusted", command), 0);
     CHECK(strstr(last.err, "adjusted") != NULL);
     CHECK_INT(run("run samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 3 --resize 200x200", server.port), 3);
     CHECK(strstr(last.err, "the nearest has") != NULL && strstr(last.err, "--twins_method adjusted") != NULL);
@@ -439,7 +438,7 @@ static void test_sweep(void) {
     is_cached_always = 0;
     check_case("refused: a method without twins, twins without a server");
     CHECK_INT(run("run samples/cat.jpg -p x --endpoint http://127.0.0.1:%d --endpoint_model m --twins_method adjusted", server.port), 2);
-    CHECK_INT(run("sweep --synthetic tiny --data samples/questions.jsonl --twins 3 --output_dir %s", in_folder("no")), 2);
+    CHECK_INT(run("sweep --synthetic tiny --data samples/questions.jsonl --twins 3 --output_dir %%F/no"), 2);
     hostile_stop(&server);
 }
 

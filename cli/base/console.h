@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 enum { EXIT_WORK = 1, EXIT_USAGE = 2, EXIT_INPUT = 3, EXIT_DEVICE = 4, EXIT_OUTPUT = 5, EXIT_INTERRUPTED = 130 };
-enum { LINE_BYTES = 832 }; /* capacity of an error line: the place and the text of a vp_error fit */
+enum { LINE_BYTES = 992 }; /* capacity of an error line: the place and the text of a vp_error fit */
 
 /* Truth: a signal came after end_in_order. A sweep then finishes its current point. */
 extern volatile sig_atomic_t interrupted;

@@ -240,14 +240,18 @@ static void print_model(const struct model *model, const struct holdings *holdin
                     fp32) * config->max_positions / 1e9);
 }
 
+static void put_known(vp_json_writer *writer, const char *key, int64_t value) {
+    if (value < 0) put_null(writer, key);
+    else put_int(writer, key, value);
+}
 static void put_cpu(vp_json_writer *writer, const struct cpu_info *cpu) {
     char text[24];
     vp_json_key(writer, "cpu");
     vp_json_begin_object(writer);
     put_text(writer, "name", cpu->name);
     put_int(writer, "threads", cpu->threads);
-    put_int(writer, "memory_bytes", cpu->memory_bytes);
-    put_int(writer, "available_bytes", cpu->available_bytes);
+    put_known(writer, "memory_bytes", cpu->memory_bytes);
+    put_known(writer, "available_bytes", cpu->available_bytes);
     put_text(writer, "huge_pages", cpu->huge_pages[0] ? cpu->huge_pages : NULL);
     vp_json_key(writer, "gemm");
     vp_json_begin_array(writer);
@@ -326,12 +330,18 @@ static void print_gpus(int32_t count) {
     }
 }
 
+static const char *gigabytes(int64_t bytes, char text[32]) {
+    if (bytes < 0) return "an unknown amount";
+    snprintf(text, 32, "%.4g GB", (double)bytes / 1e9);
+    return text;
+}
 static void print_info(const struct cpu_info *cpu, int32_t gpu_count, const char *no_gpu, const struct model *model,
                        const struct holdings *holdings) {
+    char all[32], available[32];
     print_plain("vlmprof     %s, %s\n", VLMPROF_VERSION, build_text());
     print_plain("cpu         %s, %lld thread%s\n", cpu->name, (long long)cpu->threads, cpu->threads == 1 ? "" : "s");
-    print_plain("memory      %.4g GB, %.4g GB available\n", (double)cpu->memory_bytes / 1e9,
-                (double)cpu->available_bytes / 1e9);
+    print_plain("memory      %s, %s available\n", gigabytes(cpu->memory_bytes, all),
+                gigabytes(cpu->available_bytes, available));
     if (!strcmp(cpu->huge_pages, "never"))
         print_plain("huge pages  none: the system gives none (transparent_hugepage is never); decoding is slower\n");
     else print_plain("huge pages  %s\n", cpu->huge_pages[0] ? cpu->huge_pages : "not known");

@@ -1,9 +1,9 @@
 /* bench_checkpoint.c: time and memory of loading weights: a made-up MolmoE of the real one's widths, cut to one block of 16 experts, is written as a bf16 folder
  * of one file and of shards, and packed; each is opened in a process of its own. "at most" is VmHWM, which counts the pages of mapped files too:
  * what loading holds at once must stay near the weights plus one tensor. Build: make build/bench/bench_checkpoint */
-#define _DEFAULT_SOURCE
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
+#include "../support/temporary.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
 #include <sys/wait.h>
@@ -84,15 +84,13 @@ static int step(const char *name, vp_convert_layout layout, uint64_t shard_bytes
 int main(void) {
     static const struct { const char *name; vp_convert_layout layout; uint64_t shard_bytes; } forms[] = {
         {"safetensors, one file", VP_CONVERT_HF, 5000000000u}, {"safetensors, shards", VP_CONVERT_HF, 100000000u}, {"packed", VP_CONVERT_PACKED, 5000000000u}};
-    const char *base = getenv("TMPDIR");
     char command[400];
     vp_error error;
     size_t i;
     int failed = 0;
     if (vp_model_config_parse(config_text, sizeof config_text - 1, NULL, 0, &config, &error) != VP_OK) fail("config", &error);
     for (i = 0; i < sizeof forms / sizeof forms[0] && !failed; i++) {
-        snprintf(folder, sizeof folder, "%s/vlmprof-bench-XXXXXX", base && strlen(base) < 200 ? base : "/tmp");
-        if (!mkdtemp(folder)) { perror(folder); return 1; }
+        if (!temporary_folder("bench", folder, sizeof folder)) return 1;
         failed = step(NULL, forms[i].layout, forms[i].shard_bytes) || step(forms[i].name, forms[i].layout, 0);
         snprintf(command, sizeof command, "rm -rf '%s'", folder);
         if (system(command)) failed = 1;

@@ -3,7 +3,7 @@
  * 1,000 samples and all of them, whose images are missing, so that each point is a failed row and what is measured is the reading; then again, when
  * all points are in the journal. Files lie in a temporary folder.
  * Runs $PROGRAM (default ./vlmprof). Build: cc -O2 tests/bench/bench_dataset.c */
-#define _DEFAULT_SOURCE
+#include "../support/temporary.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,11 +92,9 @@ int main(void) {
     static const char *const one[] = {ONE, NULL}, *const plan_one[] = {ONE, "--plan", NULL}, *const strata[] = {ONE, "--stratify_by", "answer_type", NULL},
                       *const plan_nine[] = {"--top_k_list", "1", "2", "4", "--plan", NULL};
     static const char vqa[] = "v2_OpenEnded_mscoco_val2014_questions.json";
-    const char *base = getenv("TMPDIR");
     char command[400];
     int failed;
-    snprintf(folder, sizeof folder, "%s/vlmprof-bench-XXXXXX", base && strlen(base) < 200 ? base : "/tmp");
-    if (!mkdtemp(folder)) { perror(folder); return 1; }
+    if (!temporary_folder("bench", folder, sizeof folder)) return 1;
     make_rows();
     make_files();
     failed = bench("JSONL, plan of 1,000 samples, 1 configuration", 0, "rows.jsonl", "1000", plan_one);

@@ -3,6 +3,7 @@
  * Faults that abort are planted in child processes. "for some seed" below: right for every seed with the cure, wrong for one of them without. */
 #include "tests/emulator/cuda_on_cpu.h"
 #include "tests/support/check.h"
+#include "tests/support/temporary.h"
 
 #include <sys/wait.h>
 
@@ -1686,8 +1687,7 @@ static void test_fault_switches() {
     cuda_on_cpu_unshare(shared.data());
 }
 static void test_accounts() {
-    char path[] = "/tmp/emulator-XXXXXX", text[300] = "";
-    int file = mkstemp(path);
+    char folder[300], path[330];
     check_case("leaks are counted, kind by kind");
     cudaStream_t s = nullptr;
     cudaEvent_t e = nullptr;
@@ -1699,6 +1699,8 @@ static void test_accounts() {
     CHECK(ok(cudaStreamDestroy(s)) && ok(cudaEventDestroy(e)) && ok(cudaFree(p)) && ok(cudaFreeHost(q)) && !cublasDestroy_v2(h));
     CHECK_INT(cuda_on_cpu_live(), 0);
     check_case("CUDA_ON_CPU_REPORT and CUDA_ON_CPU_FAIL from the environment");
+    if (!CHECK(temporary_folder("emulator", folder, sizeof folder))) return;
+    snprintf(path, sizeof path, "%s/report", folder);
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
@@ -1713,10 +1715,11 @@ static void test_accounts() {
         exit(0);
     }
     waitpid(child, nullptr, 0);
-    CHECK(file >= 0 && read(file, text, sizeof text - 1) > 0);
+    char *text = check_read(path, nullptr);
     CHECK_TEXT(text, "calls: alloc 5 host 1 launch 1 copy 2 event 8 gemm 1 stream 2 sync 1 graph 4 cublas 1 plan 0; live: 2\n");
-    close(file);
+    free(text);
     unlink(path);
+    rmdir(folder);
 }
 
 int main() {

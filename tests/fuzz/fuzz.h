@@ -5,6 +5,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "tests/support/temporary.h"
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

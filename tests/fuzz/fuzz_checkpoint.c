@@ -36,14 +36,14 @@ static void check_error(const vp_error *error) {
 
 /* A folder for each form of a checkpoint; its names lead to files in memory. */
 enum { FOLDER_SINGLE, FOLDER_INDEX, FOLDER_PACKED, FOLDER_COUNT };
-static char folders[FOLDER_COUNT][32] = {"/tmp/vlmprof-fuzz-XXXXXX", "/tmp/vlmprof-fuzz-XXXXXX", "/tmp/vlmprof-fuzz-XXXXXX"};
+static char folders[FOLDER_COUNT][300];
 static const struct { int folder; const char *name; } links[] = {
     {FOLDER_SINGLE, "model.safetensors"}, {FOLDER_INDEX, "model.safetensors.index.json"}, {FOLDER_INDEX, "a"}, {FOLDER_PACKED, VP_PACKED_FILE}};
 enum { FILE_SINGLE, FILE_INDEX, FILE_SHARD, FILE_PACKED, FILE_COUNT }; /* in the order of links */
 static struct memory_file files[FILE_COUNT];
 
 static const char *link_path(int file) {
-    static char path[128];
+    static char path[400];
     vp_impl_print(path, sizeof path, "%s/%s", folders[links[file].folder], links[file].name);
     return path;
 }
@@ -54,7 +54,7 @@ static void remove_folders(void) {
 }
 static void prepare(void) {
     int i;
-    for (i = 0; i < FOLDER_COUNT; i++) MUST(mkdtemp(folders[i]) != NULL);
+    for (i = 0; i < FOLDER_COUNT; i++) MUST(temporary_folder("fuzz", folders[i], sizeof folders[i]));
     for (i = 0; i < FILE_COUNT; i++) MUST(symlink(memory_file_fill(&files[i], "\2\0\0\0\0\0\0\0{}", 10), link_path(i)) == 0);
     atexit(remove_folders);
 }

@@ -7,7 +7,7 @@
 #include "dataset/dataset.h"
 
 /* Two folders: both have the questions under their official name, the second one their annotations too. The names lead to files in memory. */
-static char folders[2][32] = {"/tmp/vlmprof-fuzz-XXXXXX", "/tmp/vlmprof-fuzz-XXXXXX"};
+static char folders[2][300];
 static char *questions_paths[2], *annotations_path;
 static struct memory_file questions, annotations;
 static struct model tiny;
@@ -23,7 +23,7 @@ static void prepare(void) {
     memory_file_fill(&questions, "", 0);
     memory_file_fill(&annotations, "", 0);
     for (int i = 0; i < 2; i++) {
-        MUST(mkdtemp(folders[i]) != NULL);
+        MUST(temporary_folder("fuzz", folders[i], sizeof folders[i]));
         questions_paths[i] = join_path(folders[i], "v2_OpenEnded_mscoco_val2014_questions.json");
         MUST(symlink(questions.path, questions_paths[i]) == 0);
     }

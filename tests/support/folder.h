@@ -2,19 +2,19 @@
  * 200809L (mkdtemp) before the first header. */
 #ifndef FOLDER_H
 #define FOLDER_H
+#include "temporary.h"
 #include <dirent.h>
 #include <unistd.h>
 
 static char folder[256];
 
-/* Makes it, in $TMPDIR or /tmp; 0 after a message when that fails. */
+/* Makes it; 0 after a message when that fails. Commands of a shell find it in $TEST_FOLDER. No launcher of this machine is meant. */
 static inline int folder_make(const char *name) {
-    const char *base = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%s/vlmprof-%s-XXXXXX", base && strlen(base) < 200 ? base : "/tmp", name);
-    /* outputs do not depend on what else this machine does; programs with hooks do not measure for tenths of a second what it can */
-    if (mkdtemp(folder)) return setenv("VLMPROF_TEST_SYSTEM", folder, 0) == 0 && setenv("VLMPROF_TEST_CEILINGS", "1e11 1e12", 0) == 0;
-    perror(folder);
-    return 0;
+    static const char *const launchers[] = {"RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE", "SLURM_STEP_ID"};
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) unsetenv(launchers[i]);
+    return temporary_folder(name, folder, sizeof folder) && setenv("TEST_FOLDER", folder, 1) == 0
+           && setenv("VLMPROF_TEST_SYSTEM", folder, 0) == 0             /* outputs do not depend on what else this machine does */
+           && setenv("VLMPROF_TEST_CEILINGS", "1e11 1e12", 0) == 0; /* programs with hooks do not measure for tenths of a second what it can */
 }
 /* a program in the build's folder: "tests/vlmprof-hooks", "tests/vlmprof-clock", "emulated/vlmprof" */
 static inline const char *built(const char *name) {
@@ -48,6 +48,17 @@ static inline void write_file(const char *path, const void *data, size_t bytes) 
     check_note(good, __FILE__, __LINE__, "%s cannot be written", path);
 }
 static inline void write_text(const char *path, const char *text) { write_file(path, text, strlen(text)); }
+/* a file of the test's folder, whose name begins with a slash, and the folders that it needs */
+static inline void put_file(const char *name, const char *text) {
+    char path[600];
+    snprintf(path, sizeof path, "%s%s", folder, name);
+    for (char *slash = path + strlen(folder) + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
+        *slash = 0;
+        mkdir(path, 0777);
+        *slash = '/';
+    }
+    write_text(path, text);
+}
 /* a folder with all that is in it, or one file */
 static inline void remove_folder(const char *path) {
     DIR *d = opendir(path);

@@ -2,6 +2,7 @@
  * wrong or for ever, closes and resets. Each request takes the next reply of the script; the last one stays. A thread a connection. */
 #ifndef HOSTILE_SERVER_H
 #define HOSTILE_SERVER_H
+#include "loopback.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -210,6 +211,7 @@ static inline void *hostile_listen(void *argument) {
 static inline void hostile_start(hostile_server *server, const hostile_reply *replies, int reply_count) {
     struct sockaddr_in address;
     socklen_t bytes = sizeof address;
+    loopback_or_skip();
     memset(server, 0, sizeof *server);
     server->replies = replies;
     server->reply_count = reply_count;

@@ -21,21 +21,22 @@ static inline char *text_of_file(const char *path) {
     char *text = check_read(path, NULL);
     return text ? text : (char *)calloc(1, 1);
 }
-/* Runs a command line; %F in it, written %%F in the format, is the test's folder. Returns the exit code. */
+/* Runs a command line; %F in it, written %%F in the format, is the test's folder: $TEST_FOLDER, whose blanks do not part it. Returns the exit code. */
 static inline int run(const char *format, ...) {
     char command[2048], line[4096];
     size_t used;
-    int status;
+    int status, quoted = 0;
     va_list list;
     va_start(list, format);
     vsnprintf(command, sizeof command, format, list);
     va_end(list);
     used = (size_t)snprintf(line, sizeof line, "</dev/null %s ", program); /* first: the line may name another input */
-    for (const char *p = command; *p && used < sizeof line - 900; p++) {
-        if (p[0] == '%' && p[1] == 'F') { used += (size_t)snprintf(line + used, sizeof line - used, "%s", folder); p++; }
+    for (const char *p = command; *p && used < sizeof line - 100; p++) {
+        quoted ^= *p == '"';
+        if (p[0] == '%' && p[1] == 'F') { used += (size_t)snprintf(line + used, sizeof line - used, quoted ? "$TEST_FOLDER" : "\"$TEST_FOLDER\""); p++; }
         else line[used++] = *p;
     }
-    snprintf(line + used, sizeof line - used, " >%s/stdout 2>%s/stderr", folder, folder);
+    snprintf(line + used, sizeof line - used, " >\"$TEST_FOLDER/stdout\" 2>\"$TEST_FOLDER/stderr\"");
     status = system(line);
     free(last.out);
     free(last.err);

@@ -35,15 +35,23 @@ static inline int listen_end_with(int code) {
         check_note(strstr(room_said, words) != NULL, __FILE__, __LINE__, "\"%s\" is not in \"%s\"", words, room_said); \
     } while (0)
 
-/* Options as the program reads them; words are separated by single blanks. options_free frees them; the words stay until eight more lines came. */
+/* Options as the program reads them; words are separated by single blanks, %F in them is the test's folder. options_free frees them; the words stay until
+ * eight more lines came. */
 static inline int options_of_words(struct options *options, const struct command *command, const char *words) {
-    static char lines[8][2048];
+    static char lines[8][4096];
     static char *argv[8][64];
     static int turn;
-    char *line = lines[turn & 7], **words_of = argv[turn++ & 7];
+    char line[2048], *to = lines[turn & 7], *end = to + sizeof lines[0], **words_of = argv[turn++ & 7];
     int argc = 0;
-    snprintf(line, sizeof lines[0], "vlmprof %s %s", command->name, words);
-    for (char *word = strtok(line, " "); word && argc < 63; word = strtok(NULL, " ")) words_of[argc++] = word;
+    snprintf(line, sizeof line, "vlmprof %s %s", command->name, words);
+    for (char *word = strtok(line, " "); word && argc < 63; word = strtok(NULL, " ")) {
+        words_of[argc++] = to;
+        for (; *word && to + sizeof folder + 1 < end; word++) {
+            if (word[0] == '%' && word[1] == 'F') { to += snprintf(to, sizeof folder, "%s", folder); word++; }
+            else *to++ = *word;
+        }
+        *to++ = 0;
+    }
     words_of[argc] = NULL;
     memset(options, 0, sizeof *options);
     options->command = command;
