@@ -285,6 +285,9 @@ LONG_TESTS := $(E)/test_model tests/test_tiny.sh $(addprefix $(B)/tests/test_,op
     $(E)/test_othermodels $(E)/test_faults $(B)/tests/test_journal_hostile tests/test_readme.sh
 ALL_TESTS = $(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS)
 SLOW_SOURCES := $(call marked,slow)
+# what has more to test where VLMPROF_TEST_ALL is set
+DEEPER := $(shell grep -lE 'VLMPROF_TEST_ALL|check_all\(' tests/*.c tests/*.sh)
+DEEPER_TESTS = $(filter $(ALL_TESTS),$(DEEPER) $(DEEPER:tests/%.c=$(B)/tests/%) $(DEEPER:tests/%.c=$(E)/%))
 SLOW_TESTS = $(filter $(ALL_TESTS),$(SLOW_SOURCES) $(SLOW_SOURCES:tests/%.c=$(B)/tests/%) $(SLOW_SOURCES:tests/fuzz/fuzz_%.c=$(B)/tests/corpus_%) \
     $(patsubst tests/%.c,$(E)/%,$(call marked,slow-emulated) $(filter tests/test_faults.c,$(SLOW_SOURCES))))
 QUICK_TESTS = $(filter-out $(SLOW_TESTS),$(ALL_TESTS))
@@ -296,13 +299,13 @@ test: $(PROBED_EMULATOR)
 	$(RUN_TESTS) $(call in_order,$(QUICK_TESTS))
 test-slow: $(PROBED_EMULATOR)
 	@$(MAKE) -k test-slow-programs || true
-	$(RUN_TESTS) $(call in_order,$(SLOW_TESTS))
+	$(subst @,@VLMPROF_TEST_ALL=1 ,$(RUN_TESTS)) $(call in_order,$(sort $(SLOW_TESTS) $(DEEPER_TESTS)))
 test-all: $(PROBED_EMULATOR)
 	@tests/total.sh "$(MAKE) test" "$(MAKE) test-slow"
 # what takes longest to compile comes first
 TEST_TOOLS = $(E)/vlmprof_emulated.o $(E)/emulator $(PROGRAM) $(INJECTOR) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(E)/bench_gpu $(E)/gpu_report $(E)/launches $(SAMPLE_PROGRAMS)
 test-programs: $(TEST_TOOLS) $(filter-out %.sh,$(QUICK_TESTS))
-test-slow-programs: $(TEST_TOOLS) $(filter-out %.sh,$(SLOW_TESTS)) $(B)/tests/full_size
+test-slow-programs: $(TEST_TOOLS) $(filter-out %.sh,$(SLOW_TESTS) $(DEEPER_TESTS)) $(B)/tests/full_size
 
 # The same tests with AddressSanitizer and UndefinedBehaviorSanitizer, in a build folder of their own.
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -321,6 +324,7 @@ test-servers: $(PROGRAM)
 	@PROGRAM=$(PROGRAM) tests/test_servers.sh | tee $(B)/test-servers.log; tail -n 1 $(B)/test-servers.log | grep -q ' 0 failed, 0 skipped$$'
 
 check: export TINY_QUESTIONS := 100
+check: export TEST_STRICT_SKIPS := 1
 check: test-all
 	@tests/deps.sh clang
 	@CC="$(CC)" tests/check_compile.sh

@@ -2,7 +2,7 @@
 # run.sh PROGRAM...: runs test programs from the repository's root, as many at a time as there are cores (TEST_JOBS), shows what each printed when it has
 # ended, adds up their lines `name: N passed, N failed, N skipped` and prints the sum as its last line. A program that was not built, crashed, ran past
 # its time, printed no such line, or ended non-zero without naming a failure counts as one failure. Exits 1 when something failed.
-# A skip whose reason does not match a line of tests/allowed_skips.txt counts as a failure, too; what was skipped is listed before the last line.
+# What was skipped is listed before the last line; with TEST_STRICT_SKIPS a skip that no line of tests/allowed_skips.txt allows counts as a failure.
 # $B/tests/times.txt lists each program's processor seconds and wall seconds, the slowest first.
 unset MAKEFLAGS MFLAGS MAKELEVEL # a make that a test starts is not a part of the one that started this
 export OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=1000 # as ./vlmprof sets for itself: idle threads do not spin through other programs' time
@@ -40,7 +40,7 @@ run_one() { # run_one PROGRAM: its output as one piece, its counts as a line of 
             f=1
         fi
         sed -n "s/^skipped: /$name: /p" "$log" >"$log.skips"
-        while IFS= read -r skip; do
+        [ -n "$TEST_STRICT_SKIPS" ] && while IFS= read -r skip; do
             echo "FAILED $skip: tests/allowed_skips.txt does not allow this skip" >>"$log"
             f=$((f + 1)) s=$((s - 1))
         done < <(grep -vE -f <(sed '/^#/d; s/.*/^&$/' tests/allowed_skips.txt) "$log.skips")

@@ -1,4 +1,5 @@
 #!/bin/bash
+# slow: the benchmarks of the GPU on the emulated one, 40 s
 # test_bench_gpu.sh: what `make bench-gpu` runs works: the script and the program on the emulated GPU, at tiny size. Times are the emulator's: nothing
 # is said about them but that there are some. Ends with a count line.
 cd "$(dirname "$0")/.." || exit 1

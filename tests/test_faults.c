@@ -1,3 +1,4 @@
+/* slow: each call of the runtime fails once, 40 s */
 /* test_faults.c - every call of the GPU runtime and of cuBLAS that a request makes fails once: the engine must say so with the right code, serve
  * the next request or say that it is broken, hold nothing afterwards, and work again in a new engine. Runs on the emulated GPU
  * (tests/emulator/cuda_on_cpu.h), whose n-th call of a kind can be made to fail; with it machines without a GPU, with an old driver, an old or small GPU,

@@ -441,17 +441,18 @@ static int is_sanitized(void) {
 
 int main(void) {
     double ratios[CASES_MAX];
-    int count = 0;
+    int count = 0, is_small = TEST_SMALL;
     run_seeds();
 #ifdef TEST_EMULATED
     if (is_sanitized()) return check_done("test_model_" TEST_DEVICE); /* the small cases are enough there, and all would take an hour */
+    is_small |= !check_all();
 #endif
-    run_all('a', VP_WEIGHTS_FP32, NULL, TEST_SMALL, NULL);
-    run_all('b', VP_WEIGHTS_FP32, NULL, TEST_SMALL, NULL);
-    count += run_all('a', VP_WEIGHTS_BF16, NULL, TEST_SMALL, ratios);
-    count += run_all('b', VP_WEIGHTS_BF16, NULL, TEST_SMALL, ratios + count);
+    run_all('a', VP_WEIGHTS_FP32, NULL, is_small, NULL);
+    run_all('b', VP_WEIGHTS_FP32, NULL, is_small, NULL);
+    count += run_all('a', VP_WEIGHTS_BF16, NULL, is_small, ratios);
+    count += run_all('b', VP_WEIGHTS_BF16, NULL, is_small, ratios + count);
     qsort(ratios, (size_t)count, sizeof ratios[0], compare_doubles);
-    if (!TEST_SMALL) {
+    if (!is_small) {
         check_case("bf16: median over cases of error / the reference's nearby median");
         CHECK_INT(count, IN_BF16);
         CHECK_NEAR(ratios[count / 2], 0, 1.5);
