@@ -212,6 +212,13 @@ $(B)/tests/vlmprof-clock.o: vlmprof.h tests/support/counting_clock.h | $(PROBED)
 $(B)/tests/vlmprof-clock: $(B)/tests/vlmprof-clock.o $(HOOKED_OBJECTS) $(B)/cli.o $(LIBRARIES)
 	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
 
+# the same with a server and a clock that are made up: load, audit and ask wait for nothing and say the same each time
+$(B)/tests/vlmprof-virtual.o: tests/support/virtual_server.h vlmprof.h $(HEADERS) | $(PROBED)
+	@echo "cc  $<"; mkdir -p $(@D)
+	@$(CC) $(HEADER_FLAGS) -x c -c $< -o $@
+$(B)/tests/vlmprof-virtual: $(B)/tests/vlmprof-virtual.o $(B)/cli.o $(LIBRARIES)
+	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
+
 # ---- the same with the GPU emulated (tests/emulator/cuda_on_cpu.h): the whole command, and the tests that run on any device
 EMULATED_FLAGS = -x c++ -std=c++17 -DVLMPROF_SM_90A -Wno-psabi $(WARN) $(INCLUDES) $(CFLAGS) -O1 $(SANITIZE) -include tests/emulator/cuda_on_cpu.h
 $(E)/vlmprof_emulated.o: vlmprof_kernels.cu | $(PROBED_EMULATOR)
@@ -286,7 +293,7 @@ LONG_TESTS := $(E)/test_model tests/test_tiny.sh $(addprefix $(B)/tests/test_,op
 ALL_TESTS = $(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS)
 SLOW_SOURCES := $(call marked,slow)
 # what has more to test where VLMPROF_TEST_ALL is set
-DEEPER := $(shell grep -lE 'VLMPROF_TEST_ALL|check_all\(' tests/*.c tests/*.sh)
+DEEPER := $(shell grep -lE 'VLMPROF_TEST_ALL|check_all' tests/*.c tests/*.sh)
 DEEPER_TESTS = $(filter $(ALL_TESTS),$(DEEPER) $(DEEPER:tests/%.c=$(B)/tests/%) $(DEEPER:tests/%.c=$(E)/%))
 SLOW_TESTS = $(filter $(ALL_TESTS),$(SLOW_SOURCES) $(SLOW_SOURCES:tests/%.c=$(B)/tests/%) $(SLOW_SOURCES:tests/fuzz/fuzz_%.c=$(B)/tests/corpus_%) \
     $(patsubst tests/%.c,$(E)/%,$(call marked,slow-emulated) $(filter tests/test_faults.c,$(SLOW_SOURCES))))
@@ -303,7 +310,7 @@ test-slow: $(PROBED_EMULATOR)
 test-all: $(PROBED_EMULATOR)
 	@tests/total.sh "$(MAKE) test" "$(MAKE) test-slow"
 # what takes longest to compile comes first
-TEST_TOOLS = $(E)/vlmprof_emulated.o $(E)/emulator $(PROGRAM) $(INJECTOR) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(E)/bench_gpu $(E)/gpu_report $(E)/launches $(SAMPLE_PROGRAMS)
+TEST_TOOLS = $(E)/vlmprof_emulated.o $(E)/emulator $(PROGRAM) $(INJECTOR) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(B)/tests/vlmprof-virtual $(E)/bench_gpu $(E)/gpu_report $(E)/launches $(SAMPLE_PROGRAMS)
 test-programs: $(TEST_TOOLS) $(filter-out %.sh,$(QUICK_TESTS))
 test-slow-programs: $(TEST_TOOLS) $(filter-out %.sh,$(SLOW_TESTS) $(DEEPER_TESTS)) $(B)/tests/full_size
 

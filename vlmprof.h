@@ -1993,13 +1993,13 @@ VP_API void vp_stage_begin(vp_stage_clock *clock, const char *name) {
 }
 
 VP_API vp_result vp_stage_end(vp_stage_clock *clock) {
-    const int64_t now_ns = vp_clock_ns();
+    const int64_t stamp_ns = vp_clock_ns();
     if (clock->lost_open) {
         clock->lost_open--;
         return VP_OK;
     }
     if (clock->open == SIZE_MAX) return VP_ERR_STATE;
-    clock->marks[clock->open].end_ns = now_ns;
+    clock->marks[clock->open].end_ns = stamp_ns;
     clock->open = clock->marks[clock->open].inside;
     return VP_OK;
 }

@@ -27,7 +27,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # what a test runs beside $PROGRAM, as its text names it, and what make builds for that
 BESIDE = {"emulated/vlmprof": "build/emulated/vlmprof", "tests/vlmprof-hooks": "build/tests/vlmprof-hooks",
-          "tests/vlmprof-clock": "build/tests/vlmprof-clock", "tests/fault_injector.so": "build/tests/fault_injector.so"}
+          "tests/vlmprof-clock": "build/tests/vlmprof-clock", "tests/vlmprof-virtual": "build/tests/vlmprof-virtual",
+          "tests/fault_injector.so": "build/tests/fault_injector.so"}
 OPERATORS = [("<=", "<"), (">=", ">"), ("==", "!="), ("!=", "=="), ("&&", "||"), ("||", "&&"), (" < ", " <= "), (" > ", " >= "), (" + ", " - "),
              (" - ", " + "), (" * ", " / "), (" / ", " * "), ("+= ", "-= "), ("++", "--")]
 DECLARED = re.compile(r"\s+(?:(?:static|const|struct|enum|unsigned) )*[A-Za-z_]\w*[ *]+\w+$")  # what stands before the length of an array

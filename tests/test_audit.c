@@ -608,6 +608,7 @@ static void test_interrupt(void) {
     char url[80], *out;
     int status = 0;
     pid_t child;
+    const int before = hostile_count(&server, &server.request_count);
     check_case("the command: Ctrl-C");
     snprintf(url, sizeof url, "http://127.0.0.1:%d", server.port);
     fflush(stdout);
@@ -616,7 +617,7 @@ static void test_interrupt(void) {
         execl(program, program, "audit", "--endpoint", url, "--endpoint_model", "internvl,slow", "--family", "internvl", "--image_pixels", "100000", (char *)NULL);
         _exit(99);
     }
-    nanosleep(&(struct timespec){2, 0}, NULL);
+    while (hostile_count(&server, &server.request_count) < before + 12) nanosleep(&(struct timespec){0, 20000000}, NULL); /* some sizes are counted */
     kill(child, SIGINT);
     CHECK_INT(waitpid(child, &status, 0), child);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 130);

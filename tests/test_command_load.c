@@ -1,5 +1,5 @@
-/* test_command_load.c: `load` as a user runs it, against a server whose queue is known: files, the second run, reports, the search for a rate, Ctrl-C,
- * and what is refused. */
+/* test_command_load.c: `load` as a user runs it, against a server whose queue is known: files, the second run, reports,
+ * and what is refused. (What it prints, the search for a rate and Ctrl-C: test_virtual.c.) */
 #define _GNU_SOURCE
 #include "support/queue_server.h"
 
@@ -29,10 +29,10 @@ static int there(const char *name) {
 static void test_trials(void) {
     int before;
     check_case("two rates and one number of requests at once: a file each, a table, exit code 0");
-    CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 80 --arrivals constant --slo e2e:60,ttft:50", command), 0);
+    CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 80 --arrivals constant --slo e2e:60000,ttft:50000", command), 0);
     CHECK(has(last.out, "rate 40") && has(last.out, "rate 80") && has(last.out, "E2E P95 from send") && has(last.out, "goodput"));
     CHECK(there("l/questions_load_rate40.json") && there("l/questions_load_rate80.json"));
-    CHECK_INT(run("%s --output_dir %%F/l --concurrency 3 --slo e2e:60,ttft:50", command), 0);
+    CHECK_INT(run("%s --output_dir %%F/l --concurrency 3 --slo e2e:60000,ttft:50000", command), 0);
     CHECK(there("l/questions_load_concurrency3.json"));
     {
         char *text = text_of_file(in_folder("l/questions_load_rate40.json"));
@@ -43,10 +43,10 @@ static void test_trials(void) {
     check_case("the same command again measures nothing but the warm-up and prints the same");
     {
         char *first = NULL;
-        CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 80 --arrivals constant --slo e2e:60,ttft:50 --quiet", command), 0);
+        CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 80 --arrivals constant --slo e2e:60000,ttft:50000 --quiet", command), 0);
         before = server.request_count;
         first = strdup(last.out);
-        CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 80 --arrivals constant --slo e2e:60,ttft:50 --quiet", command), 0);
+        CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 80 --arrivals constant --slo e2e:60000,ttft:50000 --quiet", command), 0);
         CHECK_INT(server.request_count, before + 1);
         CHECK_TEXT(last.out, first);
         free(first);
@@ -55,7 +55,7 @@ static void test_trials(void) {
     CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 --arrivals constant --slo e2e:61", command), 2);
     CHECK(has(last.err, "of another plan"));
     check_case("--json: one document with the levels");
-    CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 --arrivals constant --slo e2e:60,ttft:50 --json", command), 0);
+    CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 --arrivals constant --slo e2e:60000,ttft:50000 --json", command), 0);
     CHECK(last.out[0] == '{' && has(last.out, "\"levels\"") && has(last.out, "\"good_share\"") && has(last.out, "\"find_rate\": null"));
     check_case("report: findings and tables of the folder; Markdown; a page");
     CHECK_INT(run("report %%F/l"), 0);
@@ -70,28 +70,6 @@ static void test_trials(void) {
         free(page);
     }
     CHECK_INT(run("report %%F/l --csv"), 2);
-}
-static void test_find_rate(void) {
-    double low = 0, high = 0;
-    const char *at;
-    check_case("--find_rate: a server that takes 8 ms a request holds a limit of 30 ms up to 125 requests per second");
-    CHECK_INT(run("%s --output_dir %%F/f --find_rate --request_rate 60 --arrivals constant --slo e2e:30 --slo_share 80 --rate_precision 50 --json", command), 0);
-    if ((at = strstr(last.out, "\"highest_that_holds\": ")) != NULL) low = atof(at + 22);
-    if ((at = strstr(last.out, "\"lowest_that_fails\": ")) != NULL) high = atof(at + 21);
-    CHECK(low > 0 && low <= 130);
-    CHECK(high > 110 && high < 400);
-}
-static void test_signals(void) {
-    char *text;
-    check_case("Ctrl-C: what had ended is kept as a partial trial, exit code 130; the next run measures it whole");
-    CHECK_INT(run("help >/dev/null; timeout --preserve-status -s INT 0.7 %s %s --output_dir %%F/i --request_rate 50 --arrivals constant", program, command), 130);
-    text = text_of_file(in_folder("i/questions_load_rate50.json"));
-    CHECK(has(text, "\"status\": \"partial\""));
-    free(text);
-    CHECK_INT(run("%s --output_dir %%F/i --request_rate 50 --arrivals constant", command), 0);
-    text = text_of_file(in_folder("i/questions_load_rate50.json"));
-    CHECK(has(text, "\"status\": \"complete\""));
-    free(text);
 }
 static void test_refusals(void) {
     static const struct { const char *options, *words; } rows[] = {
@@ -146,8 +124,6 @@ int main(void) {
         return check_done("test_command_load");
     }
     test_trials();
-    test_find_rate();
-    test_signals();
     test_refusals();
     program_end();
     return check_done("test_command_load");

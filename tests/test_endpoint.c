@@ -72,18 +72,20 @@ static void test_marked(void) {
 }
 static void test_resized(void) {
     uint8_t *rgb = noise_pixels(64, 32);
-    vp_image image = {64, 32, rgb}, small;
+    vp_image image = {64, 32, rgb}, small, kept;
     struct picture picture;
     char reason[400] = "";
     check_case("a picture resized before it is sent");
-    CHECK_INT(picture_resized(&image, 16, 24, &picture, reason, sizeof reason), 0);
+    CHECK_INT(picture_resized(&image, 16, 24, &kept, &picture, reason, sizeof reason), 0);
     CHECK(decode(&picture, &small));
     CHECK(small.width_px == 16 && small.height_px == 24 && picture.width_px == 16 && picture.height_px == 24);
+    CHECK(kept.width_px == 16 && kept.height_px == 24 && memcmp(kept.rgb, small.rgb, 16 * 24 * 3) == 0); /* the pixels that are sent */
+    vp_image_free(&kept);
     vp_image_free(&small);
     picture_free(&picture);
-    CHECK_INT(picture_resized(&image, 0, 24, &picture, reason, sizeof reason), 2);
+    CHECK_INT(picture_resized(&image, 0, 24, &kept, &picture, reason, sizeof reason), 2);
     CHECK(strstr(reason, "0x24"));
-    CHECK_INT(picture_resized(&image, 20000, 20000, &picture, reason, sizeof reason), 2);
+    CHECK_INT(picture_resized(&image, 20000, 20000, &kept, &picture, reason, sizeof reason), 2);
     free(rgb);
 }
 /* A file with these bytes has this type and size; type NULL: it is refused with these words. */

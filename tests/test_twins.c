@@ -260,10 +260,9 @@ static void test_command(void) {
     for (image_ms = 40; image_ms >= 0; image_ms -= 40) {
         check_case("run --twins: an image that takes %d ms longer than a text of as many tokens", image_ms);
         CHECK_INT(run("run samples/cat.jpg -p what --resize 64x64 --endpoint http://127.0.0.1:%d --endpoint_model m --twins 9 --json", server.port), 0);
-        CHECK_NEAR(number_of_key("\"ms\": "), image_ms, 12);
-        CHECK(number_of_key("\"low\": ") <= image_ms + 2 && number_of_key("\"high\": ") >= image_ms - 2);
+        CHECK(number_of_key("\"low\": ") <= number_of_key("\"ms\": ") && number_of_key("\"high\": ") >= number_of_key("\"ms\": ")); /* exactly: test_virtual */
         CHECK(number_of_key("\"pairs\": ") > 8 && number_of_key("\"prompt_tokens\": ") > 51);
-        CHECK_NEAR(number_of_key("\"floor_ms\": "), 10, 9);
+        CHECK(number_of_key("\"floor_ms\": ") >= 10); /* the server's own wait */
         CHECK(number_of_key("\"image_tokens\": ") == 45 && number_of_key("\"upload_ms\": ") >= 0);
         CHECK(strstr(last.out, "\"method\": \"exact\"") != NULL && strstr(last.out, "\"server_prompt_ms\": null") != NULL);
         CHECK(strstr(last.out, "\"T_vision_total\": null") != NULL);
@@ -339,14 +338,6 @@ static double number_after(const char *text, const char *where, const char *key)
     at = at ? strstr(at, key) : NULL;
     return at ? atof(at + strlen(key)) : (double)NAN;
 }
-/* the interval [low, high] after a key */
-static int holds_within(const char *text, const char *where, const char *key, double value, double slack) {
-    const char *at = text ? strstr(text, where) : NULL, *comma;
-    at = at ? strstr(at, key) : NULL;
-    at = at ? strchr(at, '[') : NULL;
-    comma = at ? strchr(at, ',') : NULL;
-    return at && comma && atof(at + 1) - slack <= value && atof(comma + 1) + slack >= value;
-}
 static void write_set(void) {
     FILE *f = fopen(in_folder("set.jsonl"), "w");
     char here[512] = "";
@@ -371,10 +362,8 @@ static void test_sweep(void) {
     CHECK_INT(run("%s", command), 0);
     CHECK(strstr(last.out, "T_image_outside") != NULL);
     CHECK_INT(run("report %%F/out --json"), 0);
-    CHECK_NEAR(number_after(last.out, "\"y\": \"T_image_outside\"", "\"slope\": "), MS_PER_TOKEN, 0.15);
-    CHECK_NEAR(number_after(last.out, "\"y\": \"T_image_outside\"", "\"intercept_ms\": "), FIXED_MS, 20);
-    CHECK(holds_within(last.out, "\"y\": \"T_image_outside\"", "\"slope_interval\": ", MS_PER_TOKEN, 0.08));
-    CHECK(holds_within(last.out, "\"y\": \"T_image_outside\"", "\"intercept_interval\": ", FIXED_MS, 10));
+    /* what the line finds is shown without a real clock in test_virtual.c; here that there is one */
+    CHECK(isfinite(number_after(last.out, "\"y\": \"T_image_outside\"", "\"slope\": ")) && strstr(last.out, "\"slope_interval\": [") != NULL);
     CHECK(number_after(last.out, "\"T_image_outside\": {", "\"pairs\": ") == 9);
     CHECK(number_after(last.out, "\"T_image_outside\": {", "\"server_prompt_difference_ms\": ") == 40);
     CHECK_INT(run("report %%F/out"), 0);

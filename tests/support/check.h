@@ -83,9 +83,6 @@ static inline int check_near(double got, double want, double tolerance, const ch
 /* make test-all sets VLMPROF_TEST_ALL: a test tries all of what it tries some of else. Its source names that variable, so that it is run again. */
 static inline int check_all(void) { return getenv("VLMPROF_TEST_ALL") != NULL; }
 
-/* Truth: make test-all asks for what is exhaustive, too (VLMPROF_TEST_ALL); without it a test keeps to what make test has the time for. */
-static inline int check_all(void) { return getenv("VLMPROF_TEST_ALL") != NULL; }
-
 /* Golden data: tests/golden has what every machine checks; ../shared/goldens (optional) has the rest. Programs run in the repository's root. */
 static inline const char *check_golden(const char *relative) {
     static char path[4][512];

@@ -1,0 +1,217 @@
+/* virtual_server.h: a chat server and its client in one, on a clock that is made up: vp_clock_ns and the functions of vlmprof_server.h, in the place of
+ * the library's own. No request leaves the process, waiting costs no time, and every time is the same each time. The server is a queue: `places`
+ * requests are served at once, each for service_ns (with an image image_ns more, and token_ns for each of its tokens); the others wait in the order in
+ * which they came. The answer's pieces come gap_ns apart. A test includes this before everything else and sets virtual_server; $B/tests/vlmprof-virtual
+ * is the program with it (VLMPROF_VIRTUAL in the environment: "places=2 service_us=10000 .."). */
+#ifndef VIRTUAL_SERVER_H
+#define VIRTUAL_SERVER_H
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <stdint.h>
+int64_t virtual_clock_ns(void);
+#define VLMPROF_CLOCK_NS virtual_clock_ns()
+#define VLMPROF_IMPLEMENTATION
+#include "vlmprof.h"
+#undef VLMPROF_IMPLEMENTATION
+#include "vlmprof_chat.h"
+#include "vlmprof_families.h"
+#include "vlmprof_server.h"
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Times are in ns since the program began. */
+static struct {
+    int places, pieces, count; /* count: of requests that were sent */
+    int64_t service_ns, image_ns, token_ns, gap_ns;
+    int64_t stall_at_ns, stall_ns; /* from then on the client stands still for so long; 0: never */
+    int64_t interrupt_ns;          /* SIGINT comes; 0: never */
+    int64_t tick_ns;               /* that the clock goes on at each reading */
+    int fail_from;                 /* the number of the first request that the server refuses with 503; 0: none */
+    int64_t sent_ns[65536], served_ns[65536]; /* of each request in the order in which they were sent */
+} virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 1000, 0, {0}, {0}};
+enum { VIRTUAL_PLACES = 64, VIRTUAL_FLIGHTS = 4096, VIRTUAL_NETWORK_NS = 100000 };
+static int64_t virtual_now_ns = 1000000000, virtual_free_ns[VIRTUAL_PLACES];
+
+struct vp_server {
+    vp_server_options options;
+    char url[300];
+    vp_exchange *flights[VIRTUAL_FLIGHTS]; /* that wait or were sent */
+    int flight_count;
+};
+
+static void virtual_setting(const char *name, int64_t *to, int64_t unit) {
+    const char *all = getenv("VLMPROF_VIRTUAL"), *at = all ? strstr(all, name) : NULL;
+    if (at && at[strlen(name)] == '=') *to = (int64_t)(atof(at + strlen(name) + 1) * (double)unit);
+}
+static void virtual_read(void) {
+    int64_t places = virtual_server.places, pieces = virtual_server.pieces, fail = 0;
+    virtual_setting("places", &places, 1);
+    virtual_setting("pieces", &pieces, 1);
+    virtual_setting("fail_from", &fail, 1);
+    virtual_setting("service_us", &virtual_server.service_ns, 1000);
+    virtual_setting("image_us", &virtual_server.image_ns, 1000);
+    virtual_setting("token_us", &virtual_server.token_ns, 1000);
+    virtual_setting("gap_us", &virtual_server.gap_ns, 1000);
+    virtual_setting("stall_at_ms", &virtual_server.stall_at_ns, 1000000);
+    virtual_setting("stall_ms", &virtual_server.stall_ns, 1000000);
+    virtual_setting("interrupt_ms", &virtual_server.interrupt_ns, 1000000);
+    virtual_server.places = (int)places;
+    virtual_server.pieces = (int)pieces;
+    virtual_server.fail_from = (int)fail;
+}
+int64_t virtual_clock_ns(void) { return virtual_now_ns += virtual_server.tick_ns; }
+
+vp_server_options vp_server_options_default(void) {
+    vp_server_options options;
+    memset(&options, 0, sizeof options);
+    options.most_bytes = 1 << 20;
+    return options;
+}
+vp_result vp_server_open(const vp_server_options *options, vp_server **server, vp_error *error) {
+    vp_server *made = (vp_server *)calloc(1, sizeof *made);
+    (void)error;
+    if (!made) return VP_ERR_MEMORY;
+    virtual_read();
+    made->options = *options;
+    snprintf(made->url, sizeof made->url, "%.*s", (int)vp_chat_base_bytes(options->url), options->url);
+    *server = made;
+    return VP_OK;
+}
+void vp_server_close(vp_server *server) { free(server); }
+const char *vp_server_url(const vp_server *server) { return server->url; }
+const char *vp_server_library(const vp_server *server) { (void)server; return "virtual/1"; }
+void vp_exchange_free(vp_exchange *exchange) { vp_chat_reply_free(&exchange->reply); }
+vp_result vp_server_start(vp_server *server, vp_exchange *exchange, vp_error *error) {
+    if (exchange->state != VP_EXCHANGE_NEW || server->flight_count == VIRTUAL_FLIGHTS) return vp_fail(error, VP_ERR_STATE, -1, "start", "too many");
+    exchange->state = VP_EXCHANGE_WAITING;
+    server->flights[server->flight_count++] = exchange;
+    return VP_OK;
+}
+
+/* The pixels of a PNG file in base64, by its bytes 16 to 23; 0 x 0: there is none. */
+static void virtual_size(const char *body, int32_t *width, int32_t *height) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = strstr(body, ";base64,");
+    unsigned char bytes[24];
+    *width = *height = 0;
+    if (!at || strncmp(at - 9, "image/png", 9)) return;
+    for (int i = 0, k = 0; i < 32; i += 4, k += 3) {
+        unsigned four = 0;
+        for (int d = 0; d < 4; d++) four = four << 6 | (unsigned)(strchr(digits, at[8 + i + d]) - digits);
+        bytes[k] = (unsigned char)(four >> 16), bytes[k + 1] = (unsigned char)(four >> 8 & 255), bytes[k + 2] = (unsigned char)(four & 255);
+    }
+    *width = bytes[18] << 8 | bytes[19];
+    *height = bytes[22] << 8 | bytes[23];
+}
+/* Image tokens as Qwen2-VL counts them, 64 for other files. */
+static int64_t virtual_image_tokens(const char *body) {
+    int32_t width, height;
+    virtual_size(body, &width, &height);
+    return width ? vp_count_tokens("qwen2-vl", width, height) : strstr(body, "image_url") ? 64 : 0;
+}
+/* A token of text for each two bytes of the question. */
+static long virtual_prompt_tokens(const char *body) {
+    const char *said = strstr(body, "\"type\": \"text\", \"text\": \""), *plain = strstr(body, "\"content\": \"");
+    const char *text = said ? said + 25 : plain ? plain + 12 : "";
+    return 7 + (long)virtual_image_tokens(body) + (long)(strcspn(text, "\"") + 1) / 2;
+}
+static int64_t virtual_image_ns(const char *body) {
+    const int64_t tokens = virtual_image_tokens(body);
+    return tokens ? virtual_server.image_ns + virtual_server.token_ns * tokens : 0;
+}
+/* Sends a request that is due: its answer's times follow from those before it. */
+static void virtual_send(vp_exchange *exchange) {
+    int place = 0;
+    const int64_t arrived = virtual_now_ns + VIRTUAL_NETWORK_NS;
+    int64_t begin;
+    for (int i = 1; i < virtual_server.places; i++) if (virtual_free_ns[i] < virtual_free_ns[place]) place = i;
+    begin = arrived > virtual_free_ns[place] ? arrived : virtual_free_ns[place];
+    exchange->state = VP_EXCHANGE_SENT;
+    exchange->start_ns = virtual_now_ns;
+    exchange->sent_ns = exchange->uploaded_ns = virtual_now_ns + VIRTUAL_NETWORK_NS / 2;
+    exchange->attempts = 1;
+    exchange->is_new_connection = virtual_server.count == 0;
+    exchange->headers_ns = virtual_free_ns[place] = begin + virtual_server.service_ns + virtual_image_ns(exchange->body);
+    exchange->end_ns = exchange->headers_ns + virtual_server.gap_ns * (virtual_server.pieces - 1);
+    if (virtual_server.count < 65536) {
+        virtual_server.sent_ns[virtual_server.count] = virtual_now_ns;
+        virtual_server.served_ns[virtual_server.count] = exchange->headers_ns;
+    }
+    virtual_server.count++;
+    if (virtual_server.fail_from && virtual_server.count >= virtual_server.fail_from) exchange->http_status = 503;
+}
+static void virtual_end(vp_exchange *exchange, const vp_server_options *options) {
+    char text[400];
+    if (exchange->http_status == 503) {
+        exchange->state = VP_EXCHANGE_FAILED;
+        exchange->result = vp_fail(&exchange->error, VP_ERR_DEVICE, -1, "server", "HTTP 503: busy");
+        return;
+    }
+    exchange->http_status = 200;
+    vp_chat_reply_begin(&exchange->reply, options->api, "text/event-stream", 1 << 20);
+    for (int i = 0; i < virtual_server.pieces; i++) {
+        snprintf(text, sizeof text, "data: {\"choices\":[{\"delta\":{\"content\":\"a \"}}]}\n\n");
+        vp_chat_reply_feed(&exchange->reply, text, strlen(text), exchange->headers_ns + virtual_server.gap_ns * i, NULL);
+    }
+    snprintf(text, sizeof text, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%ld,\"completion_tokens\":%d,\"prompt_tokens_details\":{\"cached_tokens\":0}}}\n\n"
+             "data: [DONE]\n\n", virtual_prompt_tokens(exchange->body), virtual_server.pieces);
+    vp_chat_reply_feed(&exchange->reply, text, strlen(text), exchange->end_ns, NULL);
+    exchange->result = vp_chat_reply_end(&exchange->reply, &exchange->error);
+    exchange->state = exchange->result == VP_OK ? VP_EXCHANGE_DONE : VP_EXCHANGE_FAILED;
+}
+/* The clock goes on to this time, over a stall and a signal. */
+static int virtual_pass(int64_t until_ns) {
+    const int64_t began = 1000000000;
+    if (virtual_server.stall_ns && until_ns >= began + virtual_server.stall_at_ns) {
+        until_ns = until_ns > began + virtual_server.stall_at_ns + virtual_server.stall_ns ? until_ns
+                                                                                             : began + virtual_server.stall_at_ns + virtual_server.stall_ns;
+        virtual_server.stall_ns = 0;
+    }
+    if (until_ns > virtual_now_ns) virtual_now_ns = until_ns;
+    if (!virtual_server.interrupt_ns || virtual_now_ns < began + virtual_server.interrupt_ns) return 0;
+    virtual_server.interrupt_ns = 0;
+    raise(SIGINT);
+    return 1;
+}
+vp_result vp_server_step(vp_server *server, int64_t until_ns, vp_exchange **finished, vp_error *error) {
+    (void)error;
+    *finished = NULL;
+    for (;;) {
+        int next = -1;
+        int64_t at = INT64_MAX;
+        for (int i = 0; i < server->flight_count; i++) {
+            const vp_exchange *exchange = server->flights[i];
+            const int64_t when = exchange->state == VP_EXCHANGE_SENT ? exchange->end_ns : exchange->scheduled_ns;
+            if (when < at) { at = when; next = i; }
+        }
+        if (next < 0) return VP_OK;
+        if (until_ns && at > until_ns) return virtual_pass(until_ns) ? VP_ERR_INTERRUPTED : VP_OK;
+        if (virtual_pass(at)) return VP_ERR_INTERRUPTED;
+        if (server->flights[next]->state == VP_EXCHANGE_WAITING) { virtual_send(server->flights[next]); continue; }
+        *finished = server->flights[next];
+        server->flights[next] = server->flights[--server->flight_count];
+        virtual_end(*finished, &server->options);
+        return VP_OK;
+    }
+}
+vp_result vp_server_ask(vp_server *server, vp_exchange *exchange, vp_error *error) {
+    vp_exchange *finished = NULL;
+    vp_result result = vp_server_start(server, exchange, error);
+    if (result == VP_OK) result = vp_server_step(server, 0, &finished, error);
+    if (result != VP_OK) { server->flight_count = 0; return result; }
+    if (error) *error = exchange->error;
+    return exchange->result;
+}
+vp_result vp_server_get(vp_server *server, const char *path, int *status, char **text, size_t *bytes, vp_error *error) {
+    static const char models[] = "{\"data\":[{\"id\":\"m\"}]}";
+    (void)server, (void)error;
+    *status = strcmp(path, "/v1/models") ? 404 : 200;
+    if (*status == 404) return VP_OK;
+    *text = strdup(models);
+    *bytes = sizeof models - 1;
+    return VP_OK;
+}
+#endif

@@ -1,0 +1,120 @@
+/* test_virtual.c: load, its report, page, fit and prediction, ask --twins and audit against a server and a clock that are made up ($B/tests/vlmprof-virtual):
+ * what they print, word by word (tests/golden/texts/virtual-*). Dates and the machine are masked. KEEP_TEXTS=1 writes the texts anew. */
+#define _POSIX_C_SOURCE 200809L
+#include "vlmprof.h"
+#include "support/check.h"
+#include "support/program.h"
+#include "support/made_results.h"
+#include "support/texts.h"
+#include <unistd.h>
+
+#define SERVER "--endpoint http://127.0.0.1:8 --endpoint_model m "
+#define LOAD "load " SERVER "--data samples/questions.jsonl --num_samples 4 --arrivals constant --output_dir %%F/"
+static void server(const char *settings) { setenv("VLMPROF_VIRTUAL", settings, 1); }
+static void kept(const char *name, int code) {
+    char file[80];
+    snprintf(file, sizeof file, "virtual-%s.txt", name);
+    check_kept_run(file, code);
+}
+static void test_trials(void) {
+    char *page;
+    server("");
+    check_case("load at two rates and four numbers of requests at once");
+    run(LOAD "l --duration_s 1 --request_rate 40 80 --slo e2e:60,ttft:50");
+    kept("rates", 0);
+    run("load " SERVER "--data samples/questions.jsonl --num_samples 4 --output_dir %%F/l --duration_s 2 --concurrency 1 2 4 8 --slo e2e:60,ttft:50");
+    kept("concurrency", 0);
+    check_case("the same command again measures nothing and prints the same");
+    run("load " SERVER "--data samples/questions.jsonl --num_samples 4 --output_dir %%F/l --duration_s 2 --concurrency 1 2 4 8 --slo e2e:60,ttft:50 --quiet");
+    kept("again", 0);
+    check_case("report of the trials: the objective is the first finding; Markdown, JSON and the page");
+    run("report %%F/l");
+    kept("report", 0);
+    run("report %%F/l --markdown");
+    kept("report-markdown", 0);
+    CHECK_INT(run("report %%F/l --html=%%F/l.html"), 0);
+    page = text_of_file(in_folder("l.html"));
+    for (char *at = page; at && (at = strstr(at, "nonce")) != NULL; at += 7) memset(at + (at[5] == '-' ? 6 : 7), '0', 16); /* it is made of the page, which names the folder */
+    for (char *at = page; at && (at = strstr(at, "<dd>20")) != NULL; at += 24) memcpy(at + 4, "0000-00-00T00:00:00Z", 20);
+    if (CHECK(page != NULL)) check_kept("virtual-page.html", page);
+    free(page);
+}
+static void test_rates(void) {
+    check_case("--find_rate: a server that takes 8 ms a request holds 125 a second");
+    server("");
+    run(LOAD "f --duration_s 1 --find_rate --request_rate 60 --slo e2e:30 --slo_share 80 --rate_precision 20");
+    kept("find-rate", 0);
+    check_case("a client that stands still for 400 ms: seen from when requests were due, hidden from the send");
+    server("stall_at_ms=300 stall_ms=400 service_us=1000");
+    run(LOAD "s --duration_s 1 --request_rate 100 --ramp_s 0.01 --cool_down_s 0.01");
+    kept("stall", 0);
+}
+static void test_ends(void) {
+    char *text;
+    check_case("Ctrl-C: what had ended is kept as a partial trial; the next run measures it whole");
+    server("interrupt_ms=700");
+    run(LOAD "i --duration_s 1 --request_rate 50");
+    kept("interrupt", 130);
+    text = text_of_file(in_folder("i/questions_load_rate50.json"));
+    CHECK(text && strstr(text, "\"status\": \"partial\""));
+    free(text);
+    server("");
+    CHECK_INT(run(LOAD "i --duration_s 1 --request_rate 50 --quiet"), 0);
+    text = text_of_file(in_folder("i/questions_load_rate50.json"));
+    CHECK(text && strstr(text, "\"status\": \"complete\""));
+    free(text);
+    check_case("a server that refuses from the first and from a later request on");
+    server("fail_from=2");
+    run(LOAD "x --duration_s 1 --request_rate 50");
+    kept("refused", 4);
+    server("fail_from=30");
+    run(LOAD "y --duration_s 1 --request_rate 50");
+    kept("refused-later", last.code);
+}
+static void test_twins(void) {
+    check_case("ask --twins: an image that takes 40 ms longer than a text of as many tokens, and one that takes no longer");
+    server("image_us=40000 gap_us=1000");
+    run("ask samples/cat.jpg -p what " SERVER "--resize 280x280 --twins 9");
+    kept("twins", 0);
+    server("gap_us=1000");
+    run("ask samples/cat.jpg -p what " SERVER "--resize 280x280 --twins 9 --quiet");
+    kept("twins-none", 0);
+    check_case("sweep --twins over three sizes: the line finds 30 ms and 0.6 ms a token");
+    server("image_us=30000 token_us=600 gap_us=1000");
+    run("sweep " SERVER "--data %%F/set.jsonl --max_new_tokens 2 --num_runs_per_sample 1 --family qwen2_vl --vision_tokens_list 16 64 144 --twins 3 --output_dir "
+        "%%F/w --quiet");
+    CHECK_INT(last.code, 0);
+    run("report %%F/w");
+    CHECK(strstr(last.out, "0.600 [0.600, 0.600]  ms/token     30.00") != NULL);
+    check_case("audit: equal by the family's rule, and by another");
+    server("");
+    run("audit " SERVER "--family qwen2-vl --images 12 --image_pixels 100000");
+    kept("audit", 0);
+    run("audit " SERVER "--family gemma3 --images 12 --image_pixels 100000");
+    kept("audit-other", 1);
+    server("image_us=300000 interrupt_ms=2000");
+    run("audit " SERVER "--family qwen2-vl --images 12 --image_pixels 100000");
+    kept("audit-interrupt", 130);
+}
+
+static void write_set(void) {
+    char here[2048], text[4600];
+    size_t bytes = 0;
+    if (!getcwd(here, sizeof here)) return;
+    for (int i = 0; i < 2; i++)
+        bytes += (size_t)snprintf(text + bytes, sizeof text - bytes, "{\"id\": %d, \"image\": \"%s/samples/%s.jpg\", \"question\": \"What is it?\", "
+                                  "\"answers\": [\"a\"]}\n", i, here, i ? "astronaut" : "cat");
+    write_text(in_folder("set.jsonl"), text);
+}
+
+int main(void) {
+    if (!program_begin("virtual")) return 1;
+    write_set();
+    program = built("tests/vlmprof-virtual");
+    test_trials();
+    test_rates();
+    test_ends();
+    test_twins();
+    program_end();
+    return check_done("test_virtual");
+}
