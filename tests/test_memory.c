@@ -118,7 +118,7 @@ static void test_list(void) {
     CHECK(!list.items && !list.count);
     text_list_free(&list);
     check_case("a formatted text is cut at the length of a line");
-    text_list_add(&list, "%0900d", 1);
+    text_list_add(&list, "%0*d", LINE_BYTES + 1, 1);
     CHECK_INT(strlen(list.items[0]), LINE_BYTES - 1);
     text_list_free(&list);
 }

@@ -575,8 +575,8 @@ static void test_interrupt(void) {
     static char line[1400];
     const char *kept = program;
     check_case("Ctrl-C: exit 130, the table and a whole trace are there, no temporary file");
-    snprintf(line, sizeof line,
-             "sh -c '\"$0\" \"$@\" & p=$!; n=0; until ls \"$TEST_FOLDER\"/.vlmprof-writing-* >/dev/null 2>&1 || [ $n -gt 300 ]; do sleep 0.1; n=$((n+1)); done; "
+    snprintf(line, sizeof line, "sh -c '\"$0\" \"$@\" & p=$!; n=0; "
+                                "until ls \"$TEST_FOLDER\"/.vlmprof-writing-* >/dev/null 2>&1 || [ $n -gt 300 ]; do sleep 0.1; n=$((n+1)); done; "
                                 "sleep 0.3; kill -INT $p; wait $p' %s", kept);
     program = line;
     run(TINY " --profile --active 100000 --trace %%F/stop.json");

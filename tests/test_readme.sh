@@ -71,9 +71,12 @@ while IFS= read -r command; do
         check "README's option $option is in the help of ${name:-the program}" grep -qE -e "$option\b" "$work/help"
     done
 done < "$work/commands"
+# what they write to build/ is written to a folder of this test's own
+runs() { timeout 300 bash -c "$(sed "s|\bbuild/|\"\$0\"/|g; s|^\./vlmprof|vlmprof|; s|^vlmprof|\"\$1\"|" <<<"$1")" "$work/build" "$PROGRAM" </dev/null; }
+mkdir "$work/build"
 while IFS= read -r command; do
     case $command in *" DIR"*|*" FILE"*|*molmoe-1b*|*" --endpoint "*) continue;; esac
-    check "README's command runs: $command" timeout 300 bash -c "${command/.\/vlmprof/$PROGRAM}" </dev/null
+    check "README's command runs: $command" runs "$command"
 done < "$work/commands"
 
 # load_results.py, on what the commands left: its table has each file and sample, its self times are those of vlmprof trace
@@ -81,12 +84,12 @@ python=${PYTHON:-python3} skipped=0
 check "load_results.py names what it needs" grep -q "pip install pandas matplotlib" samples/load_results.py
 if "$python" -c 'import pandas, matplotlib' 2>"$work/missing"; then
     check "load_results.py shows its help" "$python" samples/load_results.py --help
-    check "load_results.py loads results and a trace" "$python" samples/load_results.py build/readme-sweep --png "$work/front.png" --trace build/trace.json
+    check "load_results.py loads results and a trace" "$python" samples/load_results.py "$work/build/readme-sweep" --png "$work/front.png" --trace "$work/build/trace.json"
     cp "$work/out" "$work/loaded"
     check "load_results.py has a row for each of 8 configurations" [ "$(grep -cE ' +questions +(low|medium) +[12] +[24] +3 ' "$work/loaded")" -eq 8 ]
     check "load_results.py counts samples" grep -q '^8 configurations, 24 samples; times are ms$' "$work/loaded"
     check "load_results.py draws a PNG" [ "$(head -c 4 "$work/front.png" | tail -c 3)" = PNG ]
-    "$PROGRAM" trace build/trace.json --sort_by self_cpu_time_total --json >"$work/trace-table"
+    "$PROGRAM" trace "$work/build/trace.json" --sort_by self_cpu_time_total --json >"$work/trace-table"
     cat >"$work/top.py" <<'EOF'
 import json, sys
 rows = json.load(open(sys.argv[1]))["ops"]["rows"][:5]
@@ -102,7 +105,6 @@ else
     echo "skipped: samples/load_results.py: $(tail -n 1 "$work/missing") (PYTHON=path of one that has pandas and matplotlib)"
     skipped=1
 fi
-rm -rf build/readme-sweep
 
 # guides: each says its name and summary; every option that they name is one of a command's; lines "    vlmprof .." are run, those with files of
 # yours (DIR, FILE, OUT, A B, model.json) or 15 GB only looked up
@@ -128,8 +130,7 @@ grep -hE '^    vlmprof ' $(ls cli/guides/*.txt | grep -v -e numbers -e servers) 
 check "guides have commands" [ "$(wc -l <"$work/commands")" -ge 10 ]
 while IFS= read -r command; do
     case $command in *" DIR"*|*" FILE"*|*" A B"*|*" model.json"*|*molmoe-1b*|*" --endpoint "*) continue;; esac
-    check "the guides' command runs: $command" timeout 300 bash -c "$PROGRAM${command#vlmprof}" </dev/null
+    check "the guides' command runs: $command" runs "$command"
 done <"$work/commands"
-rm -rf build/guide-sweep build/guide-packed build/guide-qwen build/guide-trace.json
 echo "test_readme: $passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

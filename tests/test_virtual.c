@@ -34,7 +34,8 @@ static void test_trials(void) {
     kept("report-markdown", 0);
     CHECK_INT(run("report %%F/l --html=%%F/l.html"), 0);
     page = text_of_file(in_folder("l.html"));
-    for (char *at = page; at && (at = strstr(at, "nonce")) != NULL; at += 7) memset(at + (at[5] == '-' ? 6 : 7), '0', 16); /* it is made of the page, which names the folder */
+    for (char *at = page; at && (at = strstr(at, "nonce")) != NULL; at += 7)
+        memset(at + (at[5] == '-' ? 6 : 7), '0', 16); /* it is made of the page, which names the folder */
     for (char *at = page; at && (at = strstr(at, "<dd>20")) != NULL; at += 24) memcpy(at + 4, "0000-00-00T00:00:00Z", 20);
     if (CHECK(page != NULL)) check_kept("virtual-page.html", page);
     free(page);

@@ -10,7 +10,7 @@ cmp -s requirements.txt "$folder/requirements.txt" && probe >/dev/null && exit 0
 "$python" -c 'import ctypes, venv' 2>/dev/null || refuse "no $python with venv"
 if [ -e "$folder" ] && [ ! -e "$folder/pyvenv.cfg" ]; then refuse "$folder is no virtual environment"; fi
 rm -rf "$folder"
-said=$("$python" -m venv "$folder" 2>&1) || refuse "$python -m venv: $(grep . <<<"$said" | tail -n 1)"
+said=$("$python" -m venv "$folder" 2>&1) || refuse "$python -m venv: $(grep -m 1 ensurepip <<<"$said" || grep . <<<"$said" | tail -n 1)"
 # an index that does not answer is given up soon: pip alone waits for each of its addresses in turn
 package=$(sed -n '1s/==.*//p' requirements.txt)
 said=$(timeout 20 "$folder/bin/pip" index versions --disable-pip-version-check --retries 0 --timeout 10 "$package" 2>&1) ||
