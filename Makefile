@@ -71,7 +71,7 @@ INJECTOR := $(B)/tests/fault_injector.so
 # without -j a sub-make uses all cores; with -j it shares the caller's
 JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
-.PHONY: all help deps demo demo-pareto test test-programs check test-sanitized test-threads test-servers test-gpu gpu-compile gpu-report gpu-predict bench bench-peers bench-gpu all-gpu fuzz full-size man install uninstall clean
+.PHONY: all help deps demo demo-pareto test test-programs check test-sanitized test-threads test-servers test-gpu gpu-compile gpu-report gpu-predict bench bench-peers numbers bench-gpu all-gpu fuzz full-size man install uninstall clean
 all: $(PROGRAM)
 	@if [ -n "$(GPU_OBJECT)" ]; then echo "$(PROGRAM): CPU and GPU backends (nvcc: $(NVCC)); ./vlmprof info shows what it finds here"; \
 	else echo "$(PROGRAM): CPU backend. nvcc not found: no GPU code (CUDA Toolkit 12.8 or later, or NVCC=path)"; fi
@@ -89,6 +89,7 @@ help:
 	@echo "make gpu-compile the kernels for $(GPU_ARCHS), no spills allowed (needs nvcc)"
 	@echo "make gpu-report  registers, spills, occupancy, instructions, waits and shared memory of each kernel against gates (needs nvcc, no GPU)"
 	@echo "make bench       benchmarks;  make bench-peers: beside PyTorch, llama.cpp and others (tests/bench/peers.py)"
+	@echo "make numbers     measures the figures of vlmprof help numbers here and writes that page, on a quiet machine"
 	@echo "make fuzz        FUZZ_SECONDS=$(FUZZ_SECONDS) for each fuzzer;  make full-size: checks at the real model's size"
 	@echo "make install     PREFIX=$(PREFIX), DESTDIR: program, header, library, pkg-config, CMake, manual pages, completions;  make uninstall;  make man;  make clean"
 
@@ -369,6 +370,10 @@ bench: $(PROGRAM) $(BENCH_PROGRAMS)
 PYTHON3 ?= python3
 bench-peers: $(B)/bench/bench_peers
 	@$(PYTHON3) tests/bench/peers.py
+
+# guide numbers, measured here: about 6 minutes, and the real model's shape where 16 GB of memory are free. The program with the new page is built by make.
+numbers: $(PROGRAM) $(BENCH_PROGRAMS) $(B)/tests/test_report
+	@PROGRAM=$(PROGRAM) $(PYTHON3) tests/bench/write_numbers.py
 
 # ---- each fuzzer's seeds and old findings as a test, with any compiler
 $(B)/tests/corpus_%: tests/fuzz/fuzz_%.c tests/fuzz/run_files.c $(LIBRARIES) | $(PROBED)
