@@ -71,7 +71,7 @@ INJECTOR := $(B)/tests/fault_injector.so
 # without -j a sub-make uses all cores; with -j it shares the caller's
 JOBS = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 
-.PHONY: all help deps demo demo-pareto test test-programs check test-sanitized test-threads test-servers test-gpu gpu-compile gpu-report gpu-predict bench bench-peers numbers bench-gpu all-gpu fuzz full-size man install uninstall clean
+.PHONY: all help deps demo demo-pareto test test-programs check test-sanitized test-threads test-servers test-gpu gpu-compile gpu-report gpu-predict bench bench-peers numbers readme-count bench-gpu all-gpu fuzz full-size man install uninstall clean
 all: $(PROGRAM)
 	@if [ -n "$(GPU_OBJECT)" ]; then echo "$(PROGRAM): CPU and GPU backends (nvcc: $(NVCC)); ./vlmprof info shows what it finds here"; \
 	else echo "$(PROGRAM): CPU backend. nvcc not found: no GPU code (CUDA Toolkit 12.8 or later, or NVCC=path)"; fi
@@ -265,7 +265,7 @@ LONG_TESTS := tests/test_servers.sh $(E)/test_model tests/test_tiny.sh $(addpref
 # Building goes on past a test that does not compile: run.sh counts it as failed, so that the last line is always the count.
 test: $(PROBED_EMULATOR)
 	@$(MAKE) $(JOBS) -k test-programs || true
-	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(LONG_TESTS) $(filter-out $(LONG_TESTS),$(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS))
+	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TOTAL=$(B)/tests/total.txt TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(LONG_TESTS) $(filter-out $(LONG_TESTS),$(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS))
 test-programs: $(PROGRAM) $(INJECTOR) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(TEST_PROGRAMS) $(EMULATED_TESTS) $(E)/bench_gpu $(E)/gpu_report $(E)/launches $(SAMPLE_PROGRAMS)
 
 # The same tests with AddressSanitizer and UndefinedBehaviorSanitizer, in a build folder of their own.
@@ -370,6 +370,10 @@ bench: $(PROGRAM) $(BENCH_PROGRAMS)
 PYTHON3 ?= python3
 bench-peers: $(B)/bench/bench_peers
 	@$(PYTHON3) tests/bench/peers.py
+
+# README's count of tests, from the last make test
+readme-count:
+	@B=$(B) tests/readme_count.sh write
 
 # guide numbers, measured here: about 6 minutes, and the real model's shape where 16 GB of memory are free. The program with the new page is built by make.
 numbers: $(PROGRAM) $(BENCH_PROGRAMS) $(B)/tests/test_report

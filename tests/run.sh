@@ -2,7 +2,7 @@
 # run.sh PROGRAM...: runs test programs from the repository's root, as many at a time as there are cores (TEST_JOBS), shows what each printed when it has
 # ended, adds up their lines `name: N passed, N failed, N skipped` and prints the sum as its last line. A program that was not built, crashed, ran past
 # its time, printed no such line, or ended non-zero without naming a failure counts as one failure. Exits 1 when something failed.
-# $B/tests/times.txt lists each program's processor seconds and wall seconds, the slowest first.
+# With TEST_TOTAL=FILE the last line is kept there, too. $B/tests/times.txt lists each program's processor seconds and wall seconds, the slowest first.
 export OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=1000 # as ./vlmprof sets for itself: idle threads do not spin through other programs' time
 export VLMPROF_TEST_SYSTEM=/dev/null # what else this machine does is not known: no output depends on it
 # folders of tests lie in memory where there is room: a sweep's journal is written through to the disk at each point
@@ -51,4 +51,5 @@ else
 fi
 mkdir -p "${B:-build}/tests" && awk '{ printf "%.1f %.1f %s\n", $4 + $5, $6, $7 }' "$sums" | sort -rn >"${B:-build}/tests/times.txt"
 # a program whose counts are missing: its runner itself was ended
-awk -v wanted=$(($# ? $# : 1)) '{ p += $1; f += $2; s += $3 } END { f += wanted - NR; printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 }' "$sums"
+awk -v wanted=$(($# ? $# : 1)) -v kept="$TEST_TOTAL" '{ p += $1; f += $2; s += $3 } END { f += wanted - NR; total = p " passed, " f " failed, " s " skipped"
+    print total; if (kept != "") print total >kept; exit f > 0 }' "$sums"
