@@ -84,7 +84,7 @@ SAMPLE_PROGRAMS := $(addprefix $(B)/,$(basename $(SAMPLE_SOURCES)))
 # a library that makes the n-th call of a kind fail; the stdio functions that the compiler may replace by others keep their names at -O0
 INJECTOR := $(B)/tests/fault_injector.so
 
-.PHONY: all help deps demo demo-pareto test test-slow test-all test-programs test-slow-programs check test-sanitized test-threads test-servers test-gpu gpu-compile gpu-report gpu-predict bench bench-peers bench-gpu all-gpu fuzz full-size man install uninstall clean
+.PHONY: all help deps demo demo-pareto test test-slow test-all test-programs test-slow-programs check test-sanitized test-threads test-servers test-gpu gpu-compile gpu-report gpu-predict bench bench-peers numbers readme-count bench-gpu all-gpu fuzz full-size man install uninstall clean
 all: $(PROGRAM)
 	@if [ -n "$(GPU_OBJECT)" ]; then echo "$(PROGRAM): CPU and GPU backends (nvcc: $(NVCC)); ./vlmprof info shows what it finds here"; \
 	else echo "$(PROGRAM): CPU backend. nvcc not found: no GPU code (CUDA Toolkit 12.8 or later, or NVCC=path)"; fi
@@ -103,6 +103,7 @@ help:
 	@echo "make gpu-compile the kernels for $(GPU_ARCHS), no spills allowed (needs nvcc)"
 	@echo "make gpu-report  registers, spills, occupancy, instructions, waits and shared memory of each kernel against gates (needs nvcc, no GPU)"
 	@echo "make bench       benchmarks;  make bench-peers: beside PyTorch, llama.cpp and others (tests/bench/peers.py)"
+	@echo "make numbers     measures the figures of vlmprof help numbers here and writes that page, on a quiet machine"
 	@echo "make fuzz        FUZZ_SECONDS=$(FUZZ_SECONDS) for each fuzzer;  make full-size: checks at the real model's size"
 	@echo "make install     PREFIX=$(PREFIX), DESTDIR: program, header, library, pkg-config, CMake, manual pages, completions;  make uninstall;  make man;  make clean"
 
@@ -303,7 +304,7 @@ RUN_TESTS = @B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_
 # Building goes on past a test that does not compile: run.sh counts it as failed, so that the last line is always the count.
 test: $(PROBED_EMULATOR)
 	@$(MAKE) -k test-programs || true
-	$(RUN_TESTS) $(call in_order,$(QUICK_TESTS))
+	$(subst @,@TEST_TOTAL=$(B)/tests/total.txt ,$(RUN_TESTS)) $(call in_order,$(QUICK_TESTS))
 test-slow: $(PROBED_EMULATOR)
 	@$(MAKE) -k test-slow-programs || true
 	$(subst @,@VLMPROF_TEST_ALL=1 ,$(RUN_TESTS)) $(call in_order,$(sort $(SLOW_TESTS) $(DEEPER_TESTS)))
@@ -417,6 +418,14 @@ bench: $(PROGRAM) $(BENCH_PROGRAMS)
 PYTHON3 ?= python3
 bench-peers: $(B)/bench/bench_peers
 	@$(PYTHON3) tests/bench/peers.py
+
+# README's count of tests, from the last make test
+readme-count:
+	@B=$(B) tests/readme_count.sh write
+
+# guide numbers, measured here: about 6 minutes, and the real model's shape where 16 GB of memory are free. The program with the new page is built by make.
+numbers: $(PROGRAM) $(BENCH_PROGRAMS) $(B)/tests/test_report
+	@PROGRAM=$(PROGRAM) $(PYTHON3) tests/bench/write_numbers.py
 
 # ---- each fuzzer's seeds and old findings as a test, with any compiler
 $(B)/tests/corpus_%: tests/fuzz/fuzz_%.c tests/fuzz/run_files.c $(LIBRARIES) | $(PROBED)

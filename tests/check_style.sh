@@ -49,7 +49,7 @@ tracked=${tracked:-$(find . -path ./build -prune -o -type f -print)}
 rule "nothing that an editor or a patch left" "$(grep -E '\.(orig|rej|bak|swp)$|~$' <<<"$tracked")"
 # (make runs tests/test_*.sh; a script that names itself alone is no way to it)
 rule "each script is named by a target, another script, a test, a guide or a README" "$(find Makefile README.md .ci/run cli parts samples tests -type f \
-    \( -name Makefile -o -path '.ci/run' -o -name '*.txt' -path '*guides*' -o -name '*.md' -o -name '*.sh' -o -name '*.py' -o -name '*.[ch]' \) -print0 |
+    \( -name Makefile -o -path '.ci/run' -o -name '*.txt' -path '*guides*' -o -name '*.md' -o -name '*.sh' -o -name '*.py' -o -name '*.[ch]' -o -name '*.template' \) -print0 |
     xargs -0 grep -oE '[A-Za-z0-9_]+\.(sh|py)' | awk -F: '{ file = $1; sub(/.*\//, "", file); if (file != $2) named[$2] = 1 }
         END { while (("find tests samples .ci -name \"*.sh\" -o -name \"*.py\"" | getline path) > 0) {
             name = path; sub(/.*\//, "", name); if (!(name in named) && name !~ /^test_.*\.sh$/) print path } }')"

@@ -3,7 +3,7 @@
 # ended, adds up their lines `name: N passed, N failed, N skipped` and prints the sum as its last line. A program that was not built, crashed, ran past
 # its time, printed no such line, or ended non-zero without naming a failure counts as one failure. Exits 1 when something failed.
 # What was skipped is listed before the last line; with TEST_STRICT_SKIPS a skip that no line of tests/allowed_skips.txt allows counts as a failure.
-# $B/tests/times.txt lists each program's processor seconds and wall seconds, the slowest first.
+# With TEST_TOTAL=FILE the last line is kept there, too. $B/tests/times.txt lists each program's processor seconds and wall seconds, the slowest first.
 unset MAKEFLAGS MFLAGS MAKELEVEL # a make that a test starts is not a part of the one that started this
 export OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=1000 # as ./vlmprof sets for itself: idle threads do not spin through other programs' time
 export VLMPROF_TEST_SYSTEM=/dev/null # what else this machine does is not known: no output depends on it
@@ -62,4 +62,5 @@ mkdir -p "${times%/*}" && touch "$times" && awk '!seen[$NF]++' <(awk '{ printf "
     mv "$times.new" "$times"
 [ -s "$skips" ] && echo "skipped:" && sort "$skips" | uniq -c
 # a program whose counts are missing: its runner itself was ended
-awk -v wanted=$(($# ? $# : 1)) '{ p += $1; f += $2; s += $3 } END { f += wanted - NR; printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 }' "$sums"
+awk -v wanted=$(($# ? $# : 1)) -v kept="$TEST_TOTAL" '{ p += $1; f += $2; s += $3 } END { f += wanted - NR; total = p " passed, " f " failed, " s " skipped"
+    print total; if (kept != "") print total >kept; exit f > 0 }' "$sums"

@@ -3,6 +3,7 @@
  * 1,000 samples and all of them, whose images are missing, so that each point is a failed row and what is measured is the reading; then again, when
  * all points are in the journal. Files lie in a temporary folder.
  * Runs $PROGRAM (default ./vlmprof). Build: cc -O2 tests/bench/bench_dataset.c */
+#define _DEFAULT_SOURCE 1
 #include "../support/temporary.h"
 #include <stdio.h>
 #include <stdlib.h>
