@@ -391,9 +391,15 @@ vp_result engine_weigh(const struct options *options, struct model *model, const
                        int32_t max_sequence, int32_t max_views, uint64_t *bytes, uint64_t *free_bytes,
                        vp_error *error) {
     vp_engine_options settings;
-    const vp_result result =
-        engine_settings(options, model, device, weights, max_sequence, max_views, &settings, error);
-    return result == VP_OK ? vp_engine_needs(&settings, bytes, free_bytes, error) : result;
+    vp_engine *engine = NULL;
+    vp_result result = engine_settings(options, model, device, weights, max_sequence, max_views, &settings, error);
+    settings.counts_only = 1;
+    if (result == VP_OK) result = vp_engine_open(&settings, &engine, error);
+    if (result != VP_OK) return result;
+    *bytes = vp_engine_bytes(engine);
+    *free_bytes = vp_engine_free_bytes(engine);
+    vp_engine_close(engine);
+    return VP_OK;
 }
 int engine_open(const struct options *options, struct model *model, int32_t max_sequence, int32_t max_views,
                 vp_engine **engine) {

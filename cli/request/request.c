@@ -170,6 +170,26 @@ static vp_request engine_request(const struct session *session, const struct pas
     return request;
 }
 
+/* Ids that have the image's tokens in the order of a prompt, in front: the spans of their sequence are as long. */
+static void fill_counted_spans(struct session *session, const struct pass_input *input) {
+    const int32_t views = input->layout->views, a_view = input->picture->tokens / views;
+    int32_t *ids, at = 1;
+    reserve(&session->ids, (size_t)sequence_of(input), sizeof(int32_t));
+    reserve(&session->spans, (size_t)sequence_of(input), sizeof(int32_t));
+    ids = (int32_t *)session->ids.data;
+    for (int32_t i = 0; i < sequence_of(input); i++) ids[i] = -1;
+    for (int32_t view = 0; view < views; view++, at++) /* something else stands between views */
+        for (int32_t i = 0; i < a_view && at < sequence_of(input); i++) ids[at++] = session->model->other.image_token;
+    fill_spans(session, ids, input->layout->image_tokens, sequence_of(input));
+}
+vp_result request_count(struct session *session, const struct pass_input *input, vp_stage_times *work,
+                        vp_error *error) {
+    vp_request request;
+    if (input->layout && session->model->config.image_bidirectional) fill_counted_spans(session, input);
+    request = engine_request(session, input);
+    return vp_engine_count(session->engine, &request, work, error);
+}
+
 /* The clock around the parts of a pass that run outside the engine. */
 struct part_stamps { int64_t preprocess_begin_ns, preprocess_end_ns, detok_begin_ns, detok_end_ns; };
 

@@ -56,6 +56,11 @@ int64_t positions_of(const struct pass_input *input);
 /* Makes room for a pass, outside of any timed part. request_run does so too. */
 void session_reserve(struct session *session, const struct pass_input *input);
 
+/* What the engine counts of a pass without running it (vp_engine_count): the session's engine may be one that only
+ * counts. Pixels and ids are not needed. */
+vp_result request_count(struct session *session, const struct pass_input *input, vp_stage_times *work,
+                        vp_error *error);
+
 /* Runs one pass. *run comes from runs_make with room for input->new_tokens; its old answer is freed. With
  * VP_TIMING_OFF its stages did not run, and only the total is set. After a failure *error says why and *run is no
  * result. input->ranges: every range that the pass opens is closed, after a failure too. */
