@@ -470,7 +470,8 @@ static double plain_worst(const uint8_t *from, int32_t width, int32_t height, co
     return worst;
 }
 static void test_resize_plain(void) {
-    static const int32_t sides[][4] = { { 23, 17, 46, 34 }, { 23, 17, 9, 5 }, { 23, 17, 50, 6 }, { 23, 17, 7, 64 }, { 23, 17, 23, 17 }, { 23, 17, 1, 1 }, { 1, 1, 5, 4 }, { 2, 391, 3, 60 } };
+    static const int32_t sides[][4] = { { 23, 17, 46, 34 }, { 23, 17, 9, 5 }, { 23, 17, 50, 6 }, { 23, 17, 7, 64 }, { 23, 17, 23, 17 }, { 23, 17, 1, 1 },
+                                       { 1, 1, 5, 4 }, { 2, 391, 3, 60 } };
     static uint8_t from[23 * 17 * 3 * 2], to[64 * 64 * 3];
     /* half a level from rounding to 8 bits; a float's place on the axis is off by 4 roundings of up to 391, each of two axes turns that into levels */
     const double tolerance = 0.5 + 2 * 255 * 391 * 4 * ldexp(1, -24);

@@ -80,6 +80,9 @@ static inline int check_near(double got, double want, double tolerance, const ch
     return check_note(fabs(got - want) <= tolerance, file, line, "%s is %.9g, expected %.9g within %.3g", what, got, want, tolerance);
 }
 
+/* make test-all sets VLMPROF_TEST_ALL: a test tries all of what it tries some of else. Its source names that variable, so that it is run again. */
+static inline int check_all(void) { return getenv("VLMPROF_TEST_ALL") != NULL; }
+
 /* Golden data: tests/golden has what every machine checks; ../shared/goldens (optional) has the rest. Programs run in the repository's root. */
 static inline const char *check_golden(const char *relative) {
     static char path[4][512];
