@@ -5,8 +5,7 @@
 #define _DEFAULT_SOURCE 1
 #include "cli/sweep/plan_cost.c"
 #include "commands/commands.h"
-#include "request/prompt.h"
-#include "tile/image.h"
+#include "model/image.h"
 #include "support/check.h"
 #include "support/program.h"
 #include "support/made_results.h"
@@ -106,7 +105,6 @@ static void check_counts(struct model *m, const struct image_size *size, const c
     struct sample sample;
     vp_image image;
     vp_layout layout;
-    vp_picture picture;
     vp_stage_times work;
     vp_error error = {VP_OK, -1, "", ""};
     char reason[300];
@@ -114,13 +112,12 @@ static void check_counts(struct model *m, const struct image_size *size, const c
     memset(&s, 0, sizeof s);
     memset(&input, 0, sizeof input);
     memset(&sample, 0, sizeof sample);
-    memset(&picture, 0, sizeof picture);
     if (!CHECK_INT(load_image("samples/cat.jpg", &image, reason, sizeof reason), 0)) return;
-    CHECK_INT(image_size_layout(m, size, image.width_px, image.height_px, &picture, &layout, &error), VP_OK);
-    sample.prompt = model_is_molmo(m) ? make_prompt(NULL, "What animal is this?") : prompt_of_other(m, "What animal is this?", 1);
-    CHECK_INT(model_is_molmo(m) ? tokenize_prompt(m, &sample) : tokenize_other(m, &picture, &layout, &sample), 0);
+    CHECK_INT(m->rules->cut(m, size, image.width_px, image.height_px, &layout, &error), VP_OK);
+    sample.prompt = m->rules->prompt(m, NULL, "What animal is this?", 1);
+    CHECK_INT(tokenize_sample(m, &layout, &sample), 0);
     for (int32_t i = 0; i < m->config.block_count; i++) blocks[i] = i;
-    input.image = &image; input.layout = &layout; input.picture = model_is_molmo(m) ? NULL : &picture;
+    input.image = &image; input.layout = &layout;
     input.text_ids = sample.text_ids; input.text_count = sample.text_count; input.no_bos = sample.no_bos;
     input.top_k = m->config.expert_count ? m->config.expert_count : 0; /* all experts have tokens */
     input.blocks = blocks; input.block_count = m->config.block_count; input.new_tokens = new_tokens; input.ignore_eos = 1;
@@ -151,12 +148,12 @@ static void test_counts(void) {
     static const char *const presets[] = {"tiny", "tiny-dense", "tiny-gemma3", "tiny-qwen3-vl-moe"}, *const weights[] = {"bf16", "fp32", "int8", "int4"};
     for (int i = 0; i < 4; i++) {
         struct model m;
-        struct image_size size = {NULL, 0, NULL, 0};
+        struct image_size size = {NULL, 0, NULL, 0, NULL};
         memset(&m, 0, sizeof m);
         m.name = presets[i];
         check_case("%s: a pass's launches, FLOPs and bytes are counted as they are sent", presets[i]);
         if (!CHECK_INT(model_load_preset(&m), 0)) continue;
-        if (model_is_molmo(&m)) size.tier = vp_tier_at(1);
+        if (m.rules->is_tiled) size.tier = vp_tier_at(1);
         else if (i == 2) { size.knob = "max_num_crops"; size.knob_value = 4; } /* views whose tokens see their own view alone */
         for (int kind = 0; kind < 4; kind++) check_counts(&m, &size, weights[kind], kind == 3 ? 1 : 5);
         model_free(&m);

@@ -11,7 +11,7 @@
 #include "commands/commands.h"
 #include "dataset/plan.h"
 #include "request/input.h"
-#include "request/model.h"
+#include "model/model.h"
 #include "request/request.h"
 #include "score/score_rules.h"
 #include "sweep/journal.h"
@@ -418,12 +418,12 @@ static int sweep_plan_servers(struct sweep *sweep) {
     sweep->timing_off = 1;
     return plan_make(sweep->options, NULL, &sweep->plan);
 }
-/* Molmo's prompts have styles; other models are asked as chat servers are. Returns 0 or EXIT_USAGE. */
+/* Prompts have styles, or models are asked as chat servers are. Returns 0 or EXIT_USAGE. */
 static int check_prompts(const struct options *options, const struct model *model) {
-    if (model_is_molmo(model) && is_given(options, "answer_hint"))
+    if (model->rules->has_styles && is_given(options, "answer_hint"))
         return complain(EXIT_USAGE, "--answer_hint is for servers and for models other than Molmo's, which know by "
                                     "--style what a short answer is");
-    if (!model_is_molmo(model) && is_given(options, "style"))
+    if (!model->rules->has_styles && is_given(options, "style"))
         return complain(EXIT_USAGE, "--style: styles of prompts belong to the Molmo models, not to %s; --answer_hint "
                                     "says what a short answer is",
                         vp_architecture_name(model->config.architecture));

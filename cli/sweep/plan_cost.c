@@ -68,84 +68,39 @@ static vp_model_config calibration_config(const vp_model_config *whole) {
     if (config.embedding_size > 8192) config.embedding_size = config.vocab_size = 8192;
     return config;
 }
-/* Preprocesses a grey image into the session's buffers. picture: NULL for Molmo's models. */
-static vp_result calibration_pixels(const vp_model_config *config, const vp_layout *layout, const vp_picture *picture,
-                                    struct session *session, int64_t *preprocess_ns) {
-    size_t bytes = (size_t)layout->width_px * (size_t)layout->height_px * 3;
-    uint8_t *rgb = resize(NULL, bytes, 1);
-    int64_t begin_ns;
-    vp_result result;
-    memset(rgb, 100, bytes);
-    begin_ns = vp_clock_ns();
-    if (picture) {
-        const vp_processor *processor = &session->model->other.processor;
-        uint8_t *views = (uint8_t *)session->scratch.data;
-        result = vp_processor_views(processor, picture, rgb, views);
-        if (result == VP_OK) vp_processor_pixels(processor, picture, views, (float *)session->pixels.data);
-        memset(session->masks.data, 0, session->masks.bytes);
-        for (int32_t i = 0; i < picture->tokens; i++) ((int32_t *)session->index.data)[i] = i;
-        *preprocess_ns = vp_clock_ns() - begin_ns;
-        free(rgb);
-        return result;
-    }
-    result = vp_preprocess(&config->geometry, layout, rgb, (float *)session->pixels.data, (float *)session->masks.data,
-                           session->scratch.data, session->scratch.bytes);
-    if (result == VP_OK)
-        result = vp_tokens_index_map(&config->geometry, layout, 1, (int32_t *)session->index.data,
-                                     session->index.bytes / sizeof(int32_t));
-    *preprocess_ns = vp_clock_ns() - begin_ns;
-    free(rgb);
-    return result;
-}
-/* One request of CALIBRATION_TEXT tokens and, with a layout, an image. *times: of its stages, preprocessing
- * included. */
-static vp_result calibration_pass(vp_engine *engine, const vp_model_config *config, const vp_layout *layout,
-                                  const vp_picture *picture, struct session *session, vp_stage_times *times,
+/* One request of CALIBRATION_TEXT tokens and, with a layout, a grey image. The session's model has few words: all
+ * special ids are 0, but the image's token. */
+static vp_result calibration_pass(struct session *session, const vp_layout *layout, struct pass_result *run,
                                   vp_error *error) {
-    vp_request request;
-    vp_reply reply;
-    int32_t tokens[CALIBRATION_TOKENS], *blocks = resize(NULL, (size_t)config->block_count, sizeof *blocks);
-    int64_t step_ns[CALIBRATION_TOKENS], preprocess_ns = 0;
-    vp_result result = VP_OK;
+    const struct model *model = session->model;
+    const int32_t features = layout ? layout->feature_tokens : 0, block_count = model->config.block_count;
+    int32_t *ids, *blocks = resize(NULL, (size_t)block_count, sizeof *blocks);
+    vp_image image = {0, 0, NULL};
     struct pass_input input;
-    for (int32_t i = 0; i < config->block_count; i++) blocks[i] = i;
-    memset(&request, 0, sizeof request);
-    memset(&reply, 0, sizeof reply);
+    vp_result result;
     memset(&input, 0, sizeof input);
-    input.layout = layout;
-    input.picture = picture;
-    input.text_count = CALIBRATION_TEXT;
-    input.new_tokens = CALIBRATION_TOKENS;
-    session_reserve(session, &input);
+    for (int32_t i = 0; i < block_count; i++) blocks[i] = i;
     if (layout) {
-        result = calibration_pixels(config, layout, picture, session, &preprocess_ns);
-        request.pixels = (const float *)session->pixels.data;
-        request.image_masks = (const float *)session->masks.data;
-        request.image_input_idx = (const int32_t *)session->index.data;
-        request.views = layout->views;
-        request.grid_rows = layout->tiling.rows;
-        request.grid_cols = layout->tiling.cols;
-        request.span_ends = (const int32_t *)session->spans.data;
-        for (int32_t i = 0; i < sequence_of(&input); i++) ((int32_t *)session->spans.data)[i] = i + 1;
-        for (int32_t i = 0; picture && i < picture->tokens; i++)
-            ((int32_t *)session->spans.data)[i] = picture->tokens;
+        image.width_px = layout->width_px;
+        image.height_px = layout->height_px;
+        image.rgb = resize(NULL, (size_t)layout->width_px * (size_t)layout->height_px, 3);
+        memset(image.rgb, 100, (size_t)layout->width_px * (size_t)layout->height_px * 3);
+        input.image = &image;
     }
-    memset(session->ids.data, 0, session->ids.bytes);
-    for (int32_t i = 0; i < sequence_of(&input); i++) ((int32_t *)session->ids.data)[i] = i % 256;
-    request.input_ids = (const int32_t *)session->ids.data;
-    request.input_count = sequence_of(&input);
-    request.top_k = config->top_k;
-    request.active_blocks = blocks;
-    request.active_block_count = config->block_count;
-    request.max_new_tokens = CALIBRATION_TOKENS;
-    request.ignore_eos = 1;
-    reply.tokens = tokens;
-    reply.step_ns = step_ns;
-    if (result == VP_OK) result = vp_engine_run(engine, &request, &reply, error);
-    vp_engine_settle(engine);
-    *times = reply.times;
-    times->device_ns[VP_STAGE_PREPROCESS] = preprocess_ns;
+    input.layout = layout;
+    input.no_bos = !model->rules->is_tiled;
+    input.text_count = CALIBRATION_TEXT;
+    input.top_k = model->config.top_k;
+    input.blocks = blocks;
+    input.block_count = block_count;
+    input.new_tokens = CALIBRATION_TOKENS;
+    input.ignore_eos = 1;
+    input.text_ids = ids = zeroed((size_t)sequence_of(&input), sizeof *ids);
+    for (int32_t i = 1; i < sequence_of(&input); i++) ids[i] = i <= features ? model->image_token : 2 + i % 250;
+    result = request_run(session, &input, run, error);
+    free(image.rgb);
     free(blocks);
+    free(ids);
     return result;
 }
 /* Measures the rates: the fastest of some passes. If it fails there is a plan all the same, without an estimate, and
@@ -154,13 +109,11 @@ static int calibrate(const struct options *options, const struct model *model, c
                      struct rates *rates) {
     struct model small = *model;
     vp_engine_options settings;
-    vp_engine *engine = NULL;
     vp_error error = {VP_OK, -1, "", ""};
-    const int is_other = !model_is_molmo(model);
-    /* of Molmo's, the whole image and one crop */
-    const int32_t tokens = is_other ? 0 : 2 * vp_geometry_tokens_per_crop(&model->config.geometry);
-    const struct image_size size = {NULL, tokens, NULL, 0};
-    vp_picture picture;
+    /* where there are crops, the whole image and one crop */
+    const int32_t tokens = model->rules->is_tiled ? 2 * vp_geometry_tokens_per_crop(&model->config.geometry) : 0;
+    const struct image_size size = {NULL, tokens, NULL, 0, NULL};
+    struct pass_result *run = runs_make(1, CALIBRATION_TOKENS);
     vp_layout layout;
     struct session session;
     int32_t views = 0, sequence = CALIBRATION_TEXT + CALIBRATION_TOKENS;
@@ -169,9 +122,11 @@ static int calibrate(const struct options *options, const struct model *model, c
     memset(&session, 0, sizeof session);
     small.config = calibration_config(&model->config);
     small.checkpoint = NULL;
+    memset(&small.ids, 0, sizeof small.ids);
+    small.image_token = 1;
     session.model = &small;
-    if (plan->has_images
-        && (result = image_size_layout(model, &size, 640, 480, &picture, &layout, &error)) == VP_OK) {
+    session.energy.update_ns = -1; /* its counter is not read */
+    if (plan->has_images && (result = model->rules->cut(model, &size, 640, 480, &layout, &error)) == VP_OK) {
         views = layout.views;
         sequence += layout.image_tokens;
     }
@@ -179,26 +134,22 @@ static int calibrate(const struct options *options, const struct model *model, c
     settings = engine_options_of(options, &small, sequence, views > plan->max_views ? views : plan->max_views);
     settings.gemm = text_of(options, "gemm");
     settings.weights = weights_of(rates->weights);
-    if (result == VP_OK) result = engine_begin(&settings, &engine, &error);
+    if (result == VP_OK) result = engine_begin(&settings, &session.engine, &error);
     for (int i = 0; i < CALIBRATION_RUNS && result == VP_OK && !interrupted; i++) {
-        vp_stage_times times;
-        result = calibration_pass(engine, &small.config, views ? &layout : NULL, views && is_other ? &picture : NULL,
-                                  &session, &times, &error);
+        const vp_stage_times *times = &run->times;
+        result = calibration_pass(&session, views ? &layout : NULL, run, &error);
         for (int stage = 0; stage < VP_STAGE_COUNT && i && result == VP_OK; stage++) { /* the first warms up */
-            double ns = (double)(times.device_ns[stage] > 0 ? times.device_ns[stage] : 1);
-            rates->flops_ns[stage] = fmax(rates->flops_ns[stage], (double)times.flops[stage] / ns);
-            rates->bytes_ns[stage] = fmax(rates->bytes_ns[stage], (double)times.bytes[stage] / ns);
+            double ns = (double)(times->device_ns[stage] > 0 ? times->device_ns[stage] : 1);
+            rates->flops_ns[stage] = fmax(rates->flops_ns[stage], (double)times->flops[stage] / ns);
+            rates->bytes_ns[stage] = fmax(rates->bytes_ns[stage], (double)times->bytes[stage] / ns);
         }
         if (views && result == VP_OK)
-            rates->view_ns = (double)(times.device_ns[VP_STAGE_PREPROCESS] + times.device_ns[VP_STAGE_H2D]) / views;
+            rates->view_ns = (double)(times->wall_ns[VP_STAGE_PREPROCESS] + times->device_ns[VP_STAGE_H2D]) / views;
     }
     close_progress();
-    if (engine) {
-        snprintf(rates->device, sizeof rates->device, "%s", vp_engine_device(engine));
-        vp_engine_close(engine);
-    }
-    session.engine = NULL;
+    if (session.engine) snprintf(rates->device, sizeof rates->device, "%s", vp_engine_device(session.engine));
     session_free(&session);
+    runs_free(run, 1);
     settings.config = &model->config;
     settings.max_sequence = plan->max_sequence > 0 ? plan->max_sequence : 1;
     settings.max_views = plan->max_views;
@@ -273,13 +224,12 @@ static void forecast_configuration(const struct plan *plan, const struct model *
         const struct entry *entry = &configuration->set->samples[i];
         char reason[LINE_BYTES];
         vp_layout storage;
-        vp_picture picture;
         const vp_layout *layout =
-            configuration_layout(model, configuration, entry, &storage, &picture, reason, sizeof reason);
+            configuration_layout(model, configuration, entry, &storage, reason, sizeof reason);
         const struct sample sample = {.text_count = entry->text_count, .no_bos = entry->no_bos};
         struct pass_input input;
         double ns;
-        configuration_input(plan, configuration, &sample, layout, layout ? &picture : NULL, NULL, &input);
+        configuration_input(plan, configuration, &sample, layout, NULL, &input);
         if (layout) {
             forecast->layouts++;
             forecast->crops += layout->crops;

@@ -4,7 +4,7 @@
 #define VLMPROF_CLI_PLAN_COST_H
 #include "base/options.h"
 #include "dataset/plan.h"
-#include "request/model.h"
+#include "model/model.h"
 
 /* Times a few blocks of the model's shape to estimate the rest, and prints the forecast; journals that are in
  * output_dir already replace estimates. Of the model only its shape is used; model NULL: of servers, whose times only a
