@@ -61,6 +61,9 @@ typedef struct vp_engine_options {
     uint32_t gpu;         /* vp_gpu_switch; 0: none */
     int32_t max_sequence; /* longest prompt + new tokens of any request */
     int32_t max_views;    /* most views (crops + global) of any request */
+    /* 1: neither memory nor weights are there. Such an engine answers vp_engine_count, vp_engine_bytes,
+     * vp_engine_memory and vp_engine_free_bytes, and runs nothing */
+    int32_t counts_only;
     vp_progress progress; void *progress_user;
 } vp_engine_options;
 /* bf16, seed 42, device auto, measured kernels, all cores; config, max_sequence and max_views are the caller's to
@@ -120,14 +123,6 @@ VP_API vp_result vp_device_energy(int32_t cuda_device, double *joules, vp_error 
  * threads: one engine per thread */
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error);
 VP_API void vp_engine_close(vp_engine *engine); /* NULL is fine */
-/* What vp_engine_open would reserve on the device, without reserving it: several engines at once need the sum. It opens
- * the device and chooses kernels, as vp_engine_open does.
- * out:     bytes       weights, cache and buffers
- *          free_bytes  on the device now; 0: the system does not say
- * returns: as vp_engine_open, but never VP_ERR_MEMORY for the weights */
-VP_API vp_result vp_engine_needs(const vp_engine_options *options, uint64_t *bytes, uint64_t *free_bytes,
-                                 vp_error *error);
-
 /* HF: model.safetensors, or shards and their index, with the names of vp_model_tensor. Values are bf16, except those
  * that bf16 would change and that the engine keeps in fp32 (norms, biases, router, positions). PACKED:
  * VP_PACKED_FILE, which vp_engine_open uses without a copy: linears hold what they would after opening with the same
@@ -165,7 +160,9 @@ typedef struct vp_opening {
     uint64_t page_bytes;
 } vp_opening;
 VP_API vp_opening vp_engine_opening(const vp_engine *engine);
-VP_API uint64_t vp_engine_bytes(const vp_engine *engine); /* weights + cache + scratch, on the device */
+/* weights + cache + scratch, on the device; with counts_only what they would take */
+VP_API uint64_t vp_engine_bytes(const vp_engine *engine);
+VP_API uint64_t vp_engine_free_bytes(const vp_engine *engine); /* on the device now; 0: the system does not say */
 /* what vp_engine_bytes is made of, and what the host holds beside it */
 typedef struct vp_memory_block {
     const char *name;          /* static */
@@ -283,7 +280,8 @@ typedef struct vp_reply {
  * in:      request  checked completely before anything runs: ids, positions, blocks and sizes fit the model and the
  *                   engine
  * out:     reply    tokens, step_ns (those that ran), token_count, ended_by_eos, times, launch_count, span_count
- * returns: VP_OK; VP_ERR_RANGE a value does not fit the model or the engine (reply untouched); VP_ERR_FORMAT logits
+ * returns: VP_OK; VP_ERR_RANGE a value does not fit the model or the engine (reply untouched); VP_ERR_STATE the engine
+ *          only counts (reply untouched); VP_ERR_FORMAT logits
  *          that are not numbers: the weights or pixels are damaged (reply is then unusable); VP_ERR_DEVICE or
  *          VP_ERR_MEMORY a CUDA call failed: the same request may succeed if it is sent again, unless vp_engine_broken
  * numeric: fp32 or bf16 as opened, fp32 sums; the same request gives the same bits on the same machine with the same
@@ -293,6 +291,15 @@ typedef struct vp_reply {
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/modeling_molmoe.py
  * example: cli/request/request.c */
 VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error);
+/* What a request needs, by the same code that would send it: nothing is sent.
+ * in:      request  as for vp_engine_run; input_ids, pixels, image_masks and image_input_idx are not read
+ * out:     work     launches, flops, bytes and ran of H2D .. DECODE; all else is 0
+ * returns: VP_OK; VP_ERR_RANGE a value does not fit the model or the engine
+ * rule:    max_new_tokens tokens are made; experts share the tokens of a prompt evenly. A router that leaves experts
+ *          of a block without tokens reads fewer bytes in PREFILL, and as many FLOPs are done; where each product is a
+ *          launch of its own (fp32 on a GPU), fewer launches as well. All other numbers are those of vp_engine_run
+ * memory:  none */
+VP_API vp_result vp_engine_count(vp_engine *engine, const vp_request *request, vp_stage_times *work, vp_error *error);
 /* Waits until the device is idle. A GPU may still work on a decode step that an end-of-sequence token made
  * superfluous. Call this between requests and outside of timed sections, so that the next request does not wait for
  * it. */

@@ -73,24 +73,19 @@ VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *ge
 VP_API vp_result vp_processor_read_text(vp_processor *processor, const vp_json *processor_config,
                                         const vp_json *tokenizer_config, vp_error *error);
 
-/* How an image is cut into views. */
-typedef struct vp_picture {
-    int32_t width_px, height_px;                 /* of the upright image */
-    int32_t first_width_px, first_height_px;     /* after the first resize; Idefics3 has another one behind it */
-    int32_t resized_width_px, resized_height_px; /* what the views are cut from */
-    int32_t left_px, top_px;                     /* LLaVA: where the one view begins */
-    int32_t rows, cols;                          /* views of the grid */
-    int32_t views;      /* with the whole image, which stands last, Gemma 3's and Molmo2's first; one view is alone */
-    int32_t tokens;                              /* image tokens, views times the tokens of one, but Molmo2's */
-    int32_t separator_tokens, marker_tokens;     /* others that stand between and around them */
-} vp_picture;
-/* in:      width_px, height_px  of the upright image
+/* How an image is cut into views.
+ * in:      width_px, height_px  of the upright image
+ * out:     layout   on success: tiling (views of the grid), views (with the whole image, which stands last, Gemma 3's
+ *                   and Molmo2's first; one view is alone), canvas and resized sides (what the views are cut from),
+ *                   offset (LLaVA: where the one view begins), feature_tokens (image tokens, views times the tokens of
+ *                   one, but Molmo2's), col_tokens and marker_tokens (others that stand between and around them);
+ *                   crops: those of the grid. The other members are 0
  * returns: VP_OK; VP_ERR_UNSUPPORTED: the model reads no images; VP_ERR_RANGE: a side is out of range, a resized side
  *          has no pixel or there are too many pixels, NULL
  * memory:  none
  * threads: reentrant */
-VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t width_px, int32_t height_px,
-                                      vp_picture *picture, vp_error *error);
+VP_API vp_result vp_processor_layout(const vp_processor *processor, int32_t width_px, int32_t height_px,
+                                     vp_layout *layout, vp_error *error);
 /* The settings of an image's size that this processor has, by the names in its file; NULL past the end. The first one
  * is what vp_processor_aim sets. LLaVA's images have one size, and Molmo's have crops (vp_tile_options). */
 VP_API const char *vp_processor_knob(const vp_processor *processor, int32_t index);
@@ -105,25 +100,25 @@ VP_API vp_result vp_processor_set(vp_processor *processor, const char *name, int
  * longest_edge in whole views, up to 4096 pixels, InternVL's max_patches, Gemma 3's max_num_crops and Molmo2's
  * max_crops up to 64, Qwen's max_pixels up to VP_PROCESSOR_VIEW_PIXELS_MAX.
  * returns: VP_OK; VP_ERR_UNSUPPORTED: the processor has no setting; VP_ERR_RANGE: the image costs more whatever is
- *          set, or vp_processor_picture refuses it. On failure the processor is untouched
+ *          set, or vp_processor_layout refuses it. On failure the processor is untouched
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_processor_aim(vp_processor *processor, int32_t width_px, int32_t height_px, int32_t tokens,
                                   vp_error *error);
 /* The views' pixels of 8 bits.
  * in:      rgb       uint8 [height, width, 3]
- *          picture   of this image, from vp_processor_picture
+ *          layout    of this image, from vp_processor_layout
  * out:     views     uint8 [views, view_px, view_px, 3]
  * returns: VP_OK; VP_ERR_MEMORY; VP_ERR_RANGE a NULL
  * memory:  3 bytes per pixel of the image after each resize, and the weights of one axis
  * threads: reentrant */
-VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_picture *picture, const uint8_t *rgb,
+VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_layout *layout, const uint8_t *rgb,
                                     uint8_t *views);
 /* out:     pixels    f32 [views, patches, patch_px * patch_px * 3]: patches row by row; inside (y, x, channel)
  * rule:    (value - 255 mean) / (255 std), both rounded to float32
  * memory:  none
  * threads: reentrant */
-VP_API void vp_processor_pixels(const vp_processor *processor, const vp_picture *picture, const uint8_t *views,
+VP_API void vp_processor_pixels(const vp_processor *processor, const vp_layout *layout, const uint8_t *views,
                                 float *pixels);
 
 /* Resizes 8-bit RGB as Molmo2 does: bilinear without antialiasing, in float32, rounded half to even.
@@ -168,11 +163,11 @@ VP_API int vp_processor_knows_template(vp_processor_kind kind, const char *chat_
  * Qwen2.5's, Gemma 3's (whose <bos> is the tokenizer's); PLAIN: none of these. memory: none. threads: reentrant */
 VP_API vp_processor_kind vp_processor_text_kind(const char *chat_template, size_t bytes);
 /* What the tokenizer gets: the text with the placeholder replaced by the image's tokens.
- * in:      picture  NULL: without an image the text is copied
+ * in:      layout   NULL: without an image the text is copied
  * returns: VP_OK; VP_ERR_CAPACITY as above; VP_ERR_MISMATCH: not exactly one placeholder, or without an image not
  *          none; VP_ERR_RANGE: NULL
  * threads: reentrant */
-VP_API vp_result vp_processor_expand(const vp_processor *processor, const vp_picture *picture, const char *text,
+VP_API vp_result vp_processor_expand(const vp_processor *processor, const vp_layout *layout, const char *text,
                                      char *out, size_t capacity, size_t *needed);
 
 #ifdef __cplusplus
@@ -436,28 +431,32 @@ VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *ge
 /* ------------------------------------------------------------------------------------------------------------ views */
 
 /* LLaVA: the shortest edge gets its size, then the centre is cut out */
-static void vp_impl_picture_llava(const vp_processor *processor, vp_picture *picture) {
+static void vp_impl_layout_llava(const vp_processor *processor, vp_layout *layout) {
     const double edge = processor->shortest_edge_px;
     const int32_t crop = processor->geometry.crop_px;
-    const int wide = picture->width_px > picture->height_px;
-    const double longest = wide ? edge * picture->width_px / picture->height_px
-                                : edge * picture->height_px / picture->width_px;
+    const int wide = layout->width_px > layout->height_px;
+    const double longest = wide ? edge * layout->width_px / layout->height_px
+                                : edge * layout->height_px / layout->width_px;
     const int32_t other = longest < 1e9 ? (int32_t)longest : 1000000000;
-    picture->first_width_px = wide ? other : processor->shortest_edge_px;
-    picture->first_height_px = wide ? processor->shortest_edge_px : other;
-    picture->resized_width_px = picture->first_width_px;
-    picture->resized_height_px = picture->first_height_px;
-    picture->left_px = (picture->resized_width_px - crop) / 2;
-    picture->top_px = (picture->resized_height_px - crop) / 2;
-    picture->rows = picture->cols = picture->views = 1;
+    layout->resized_width_px = wide ? other : processor->shortest_edge_px;
+    layout->resized_height_px = wide ? processor->shortest_edge_px : other;
+    layout->offset_left_px = (layout->resized_width_px - crop) / 2;
+    layout->offset_top_px = (layout->resized_height_px - crop) / 2;
+    layout->tiling.rows = layout->tiling.cols = layout->views = 1;
 }
 
-/* Idefics3: the longest edge gets its size, the other one is cut to a whole number and made even; 4096 at most */
-static void vp_impl_picture_idefics3(const vp_processor *processor, vp_picture *picture) {
-    const double aspect = (double)picture->width_px / (double)picture->height_px;
-    const int wide = picture->width_px >= picture->height_px;
-    int32_t longest = processor->longest_edge_px, other = (int32_t)(wide ? longest / aspect : longest * aspect);
+/* What the first resize gives. Idefics3 has another one behind it: its longest edge gets its size, the other one is cut
+ * to a whole number and made even; 4096 at most. */
+static void vp_impl_processor_first(const vp_processor *processor, const vp_layout *layout, int32_t *width_px,
+                                    int32_t *height_px) {
+    const double aspect = (double)layout->width_px / (double)layout->height_px;
+    const int wide = layout->width_px >= layout->height_px;
+    int32_t longest = processor->longest_edge_px, other;
     double again;
+    *width_px = layout->resized_width_px;
+    *height_px = layout->resized_height_px;
+    if (processor->kind != VP_PROCESSOR_IDEFICS3) return;
+    other = (int32_t)(wide ? longest / aspect : longest * aspect);
     other += other & 1;
     if (other < 1) other = 1;
     again = wide ? (double)longest / other : (double)other / longest;
@@ -466,24 +465,23 @@ static void vp_impl_picture_idefics3(const vp_processor *processor, vp_picture *
         other = (int32_t)(wide ? 4096.0 / again : 4096.0 * again);
         if (other < 1) other = 1;
     }
-    picture->first_width_px = wide ? longest : other;
-    picture->first_height_px = wide ? other : longest;
+    *width_px = wide ? longest : other;
+    *height_px = wide ? other : longest;
 }
 
 /* Gemma 3: the image and its crops are each squeezed to a square; a crop that would begin behind the image cannot be */
-static vp_result vp_impl_picture_gemma3(const vp_processor *processor, vp_picture *picture, vp_error *error) {
+static vp_result vp_impl_layout_gemma3(const vp_processor *processor, vp_layout *layout, vp_error *error) {
     vp_vision_count count;
     int64_t parts, side;
-    vp_result result = vp_family_count(&processor->family, picture->width_px, picture->height_px, &count, error);
+    vp_result result = vp_family_count(&processor->family, layout->width_px, layout->height_px, &count, error);
     if (result != VP_OK) return result;
-    picture->first_width_px = picture->first_height_px = processor->geometry.crop_px;
-    picture->resized_width_px = picture->resized_height_px = processor->geometry.crop_px;
-    picture->views = (int32_t)count.views;
-    picture->rows = count.rows ? (int32_t)count.rows : 1;
-    picture->cols = count.cols ? (int32_t)count.cols : 1;
-    picture->marker_tokens = (int32_t)count.marker_tokens;
+    layout->resized_width_px = layout->resized_height_px = processor->geometry.crop_px;
+    layout->views = (int32_t)count.views;
+    layout->tiling.rows = count.rows ? (int32_t)count.rows : 1;
+    layout->tiling.cols = count.cols ? (int32_t)count.cols : 1;
+    layout->marker_tokens = (int32_t)count.marker_tokens;
     parts = count.views > 2 ? count.views - 1 : 1;
-    side = picture->cols > 1 ? picture->width_px : picture->height_px;
+    side = layout->tiling.cols > 1 ? layout->width_px : layout->height_px;
     if ((side + parts - 1) / parts * (parts - 1) >= side)
         return vp_fail(error, VP_ERR_RANGE, -1, "picture", "has too few pixels for so many crops: the last is empty");
     return VP_OK;
@@ -496,34 +494,34 @@ static int32_t vp_impl_molmo2_windows(const vp_processor *processor, int32_t cro
     return (patches + processor->window_pool - 1) / processor->window_pool;
 }
 /* Molmo2: the whole image, then crops that overlap; each axis is stretched on its own */
-static vp_result vp_impl_picture_molmo2(const vp_processor *processor, vp_picture *picture, vp_error *error) {
+static vp_result vp_impl_layout_molmo2(const vp_processor *processor, vp_layout *layout, vp_error *error) {
     const vp_geometry *geometry = &processor->geometry;
     const int32_t window = vp_geometry_window_px(geometry), margin = vp_geometry_margin_px(geometry),
                   low = vp_impl_molmo2_windows(processor, 1);
     vp_tiling tiling = {0, 0};
     int32_t rows, cols;
-    if (vp_tiler_adaptive(geometry, picture->width_px, picture->height_px,
+    if (vp_tiler_adaptive(geometry, layout->width_px, layout->height_px,
                           (int32_t)processor->family.value[VP_SLOT_MAX], &tiling) != VP_OK)
         return vp_fail(error, VP_ERR_RANGE, -1, "picture", "max_crops is out of range");
     rows = vp_impl_molmo2_windows(processor, tiling.rows);
     cols = vp_impl_molmo2_windows(processor, tiling.cols);
-    picture->rows = tiling.rows;
-    picture->cols = tiling.cols;
-    picture->views = 1 + tiling.rows * tiling.cols;
-    picture->resized_width_px = picture->first_width_px = tiling.cols * window + margin;
-    picture->resized_height_px = picture->first_height_px = tiling.rows * window + margin;
-    picture->tokens = low * low + rows * cols;
-    picture->separator_tokens = (processor->low_col_tokens ? low : 0) + (processor->col_tokens ? rows : 0);
-    picture->marker_tokens = 4;
+    layout->tiling = tiling;
+    layout->views = 1 + tiling.rows * tiling.cols;
+    layout->resized_width_px = tiling.cols * window + margin;
+    layout->resized_height_px = tiling.rows * window + margin;
+    layout->feature_tokens = low * low + rows * cols;
+    layout->col_tokens = (processor->low_col_tokens ? low : 0) + (processor->col_tokens ? rows : 0);
+    layout->marker_tokens = 4;
     return VP_OK;
 }
 
-VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t width_px, int32_t height_px,
-                                      vp_picture *picture, vp_error *error) {
-    vp_picture made;
+VP_API vp_result vp_processor_layout(const vp_processor *processor, int32_t width_px, int32_t height_px,
+                                      vp_layout *layout, vp_error *error) {
+    vp_layout made;
     vp_vision_count count;
     vp_result result;
-    if (!processor || !picture || width_px < 1 || height_px < 1)
+    int32_t first_width, first_height;
+    if (!processor || !layout || width_px < 1 || height_px < 1)
         return vp_fail(error, VP_ERR_RANGE, -1, "picture", "no processor, no place for the picture, or an empty image");
     if (!vp_processor_placeholder(processor->kind))
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "image", "this model reads text alone");
@@ -531,39 +529,42 @@ VP_API vp_result vp_processor_picture(const vp_processor *processor, int32_t wid
     made.width_px = width_px;
     made.height_px = height_px;
     if (processor->kind == VP_PROCESSOR_LLAVA) {
-        vp_impl_picture_llava(processor, &made);
+        vp_impl_layout_llava(processor, &made);
     } else if (processor->kind == VP_PROCESSOR_GEMMA3) {
-        result = vp_impl_picture_gemma3(processor, &made, error);
+        result = vp_impl_layout_gemma3(processor, &made, error);
         if (result != VP_OK) return result;
     } else if (processor->kind == VP_PROCESSOR_MOLMO2) {
-        result = vp_impl_picture_molmo2(processor, &made, error);
+        result = vp_impl_layout_molmo2(processor, &made, error);
         if (result != VP_OK) return result;
     } else {
         result = vp_family_count(&processor->family, width_px, height_px, &count, error);
         if (result != VP_OK) return result;
         made.resized_width_px = (int32_t)count.resized_width_px;
         made.resized_height_px = (int32_t)count.resized_height_px;
-        made.rows = count.rows ? (int32_t)count.rows : 1; /* one view alone has no rows there */
-        made.cols = count.cols ? (int32_t)count.cols : 1;
+        made.tiling.rows = count.rows ? (int32_t)count.rows : 1; /* one view alone has no rows there */
+        made.tiling.cols = count.cols ? (int32_t)count.cols : 1;
         made.views = (int32_t)count.views;
         if (vp_impl_processor_is_qwen(processor)) { /* its rows and columns are patches, and its view is the image */
-            made.rows /= processor->geometry.pool;
-            made.cols /= processor->geometry.pool;
-            made.views = made.rows * made.cols;
+            made.tiling.rows /= processor->geometry.pool;
+            made.tiling.cols /= processor->geometry.pool;
+            made.views = made.tiling.rows * made.tiling.cols;
         }
-        made.separator_tokens = (int32_t)count.separator_tokens;
+        made.col_tokens = (int32_t)count.separator_tokens;
         made.marker_tokens = (int32_t)count.marker_tokens;
-        made.first_width_px = made.resized_width_px;
-        made.first_height_px = made.resized_height_px;
-        if (processor->kind == VP_PROCESSOR_IDEFICS3) vp_impl_picture_idefics3(processor, &made);
     }
     if (processor->kind != VP_PROCESSOR_MOLMO2)
-        made.tokens = made.views * vp_geometry_tokens_per_crop(&processor->geometry);
+        made.feature_tokens = made.views * vp_geometry_tokens_per_crop(&processor->geometry);
+    vp_impl_processor_first(processor, &made, &first_width, &first_height);
     if ((double)made.resized_width_px * made.resized_height_px > (double)VP_PROCESSOR_VIEW_PIXELS_MAX
-        || (double)made.first_width_px * made.height_px > (double)VP_PROCESSOR_VIEW_PIXELS_MAX
-        || (double)made.resized_width_px * made.first_height_px > (double)VP_PROCESSOR_VIEW_PIXELS_MAX)
+        || (double)first_width * made.height_px > (double)VP_PROCESSOR_VIEW_PIXELS_MAX
+        || (double)made.resized_width_px * first_height > (double)VP_PROCESSOR_VIEW_PIXELS_MAX)
         return vp_fail(error, VP_ERR_RANGE, -1, "picture", "the resized image has over 100 million pixels");
-    *picture = made;
+    made.crops = made.tiling.rows * made.tiling.cols;
+    made.canvas_width_px = made.resized_width_px;
+    made.canvas_height_px = made.resized_height_px;
+    made.theoretical_tokens = made.feature_tokens;
+    made.image_tokens = made.feature_tokens + made.col_tokens + made.marker_tokens;
+    *layout = made;
     return VP_OK;
 }
 
@@ -634,15 +635,15 @@ VP_API vp_result vp_processor_set(vp_processor *processor, const char *name, int
 static vp_result vp_impl_processor_aim_pixels(vp_processor *processor, int32_t width_px, int32_t height_px,
                                               int32_t tokens, vp_error *error) {
     vp_processor tried = *processor;
-    vp_picture picture;
+    vp_layout layout;
     int64_t low = tried.family.value[VP_SLOT_MIN] - 1, high = VP_PROCESSOR_VIEW_PIXELS_MAX; /* low: fits; high: may */
     vp_message text = {{0}, 0};
-    vp_result result = vp_processor_picture(&tried, width_px, height_px, &picture, error);
+    vp_result result = vp_processor_layout(&tried, width_px, height_px, &layout, error);
     if (result != VP_OK) return result;
     while (low < high) {
         const int64_t middle = low + (high - low + 1) / 2;
         tried.family.value[VP_SLOT_MAX] = middle;
-        if (vp_processor_picture(&tried, width_px, height_px, &picture, NULL) == VP_OK && picture.tokens <= tokens)
+        if (vp_processor_layout(&tried, width_px, height_px, &layout, NULL) == VP_OK && layout.feature_tokens <= tokens)
             low = middle;
         else high = middle - 1;
     }
@@ -656,7 +657,7 @@ VP_API vp_result vp_processor_aim(vp_processor *processor, int32_t width_px, int
                                   vp_error *error) {
     vp_impl_processor_knobs knobs;
     vp_processor tried;
-    vp_picture picture;
+    vp_layout layout;
     vp_message text = {{0}, 0};
     vp_result result;
     int32_t step, steps;
@@ -674,12 +675,13 @@ VP_API vp_result vp_processor_aim(vp_processor *processor, int32_t width_px, int
     steps = processor->kind == VP_PROCESSOR_MOLMO2 ? knobs.most
                                                    : tokens / vp_geometry_tokens_per_crop(&processor->geometry);
     if (steps > knobs.most / step) steps = knobs.most / step;
-    result = vp_processor_picture(processor, width_px, height_px, &picture, error);
+    result = vp_processor_layout(processor, width_px, height_px, &layout, error);
     if (result != VP_OK) return result;
     for (tried = *processor; steps >= 1; steps--) {
         /* below InternVL's min_patches there is no grid */
         if (vp_processor_set(&tried, knobs.names[0], steps * step, NULL) != VP_OK
-            || vp_processor_picture(&tried, width_px, height_px, &picture, NULL) != VP_OK || picture.tokens > tokens)
+            || vp_processor_layout(&tried, width_px, height_px, &layout, NULL) != VP_OK
+            || layout.feature_tokens > tokens)
             continue;
         *processor = tried;
         return VP_OK;
@@ -867,21 +869,21 @@ VP_API vp_result vp_processor_resize_plain(const uint8_t *rgb, int32_t width_px,
 /* ----------------------------------------------------------------------------------------------------------- pixels */
 
 /* The image after all resizes but the whole image's, malloc'ed. */
-static vp_result vp_impl_picture_resized(const vp_processor *processor, const vp_picture *picture, const uint8_t *rgb,
+static vp_result vp_impl_after_resizes(const vp_processor *processor, const vp_layout *layout, const uint8_t *rgb,
                                          uint8_t **resized) {
     const vp_filter filter = processor->kind == VP_PROCESSOR_IDEFICS3 ? VP_FILTER_LANCZOS : VP_FILTER_BICUBIC;
-    const int twice = picture->first_width_px != picture->resized_width_px
-                      || picture->first_height_px != picture->resized_height_px;
-    uint8_t *first = (uint8_t *)VP_MALLOC((size_t)picture->first_width_px * (size_t)picture->first_height_px * 3),
-            *second;
-    vp_result result = first ? vp_processor_resize(rgb, picture->width_px, picture->height_px, first,
-                                                   picture->first_width_px, picture->first_height_px, filter)
-                             : VP_ERR_MEMORY;
+    int32_t width, height;
+    uint8_t *first, *second;
+    vp_result result;
+    vp_impl_processor_first(processor, layout, &width, &height);
+    first = (uint8_t *)VP_MALLOC((size_t)width * (size_t)height * 3);
+    result = first ? vp_processor_resize(rgb, layout->width_px, layout->height_px, first, width, height, filter)
+                   : VP_ERR_MEMORY;
     *resized = first;
-    if (result != VP_OK || !twice) return result;
-    second = (uint8_t *)VP_MALLOC((size_t)picture->resized_width_px * (size_t)picture->resized_height_px * 3);
-    result = second ? vp_processor_resize(first, picture->first_width_px, picture->first_height_px, second,
-                                          picture->resized_width_px, picture->resized_height_px, filter)
+    if (result != VP_OK || (width == layout->resized_width_px && height == layout->resized_height_px)) return result;
+    second = (uint8_t *)VP_MALLOC((size_t)layout->resized_width_px * (size_t)layout->resized_height_px * 3);
+    result = second ? vp_processor_resize(first, width, height, second, layout->resized_width_px,
+                                          layout->resized_height_px, filter)
                     : VP_ERR_MEMORY;
     VP_FREE(first);
     *resized = second;
@@ -889,20 +891,20 @@ static vp_result vp_impl_picture_resized(const vp_processor *processor, const vp
 }
 
 /* Gemma 3: the whole image, then its crops, all of one size but the last of a row or column */
-static vp_result vp_impl_views_gemma3(const vp_processor *processor, const vp_picture *picture, const uint8_t *rgb,
+static vp_result vp_impl_views_gemma3(const vp_processor *processor, const vp_layout *layout, const uint8_t *rgb,
                                       uint8_t *views) {
-    const int32_t side = processor->view_px, width = picture->width_px, height = picture->height_px,
-                  across = (width + picture->cols - 1) / picture->cols,
-                  down = (height + picture->rows - 1) / picture->rows;
+    const int32_t side = processor->view_px, width = layout->width_px, height = layout->height_px,
+                  across = (width + layout->tiling.cols - 1) / layout->tiling.cols,
+                  down = (height + layout->tiling.rows - 1) / layout->tiling.rows;
     const size_t view_bytes = (size_t)side * (size_t)side * 3;
     vp_result result = vp_processor_resize(rgb, width, height, views, side, side, VP_FILTER_BILINEAR);
     int32_t view, y;
     uint8_t *crop;
-    if (picture->views < 2 || result != VP_OK) return result;
+    if (layout->views < 2 || result != VP_OK) return result;
     crop = (uint8_t *)VP_MALLOC((size_t)across * (size_t)down * 3);
     if (!crop) return VP_ERR_MEMORY;
-    for (view = 1; result == VP_OK && view < picture->views; view++) {
-        const int32_t left = (view - 1) % picture->cols * across, top = (view - 1) / picture->cols * down,
+    for (view = 1; result == VP_OK && view < layout->views; view++) {
+        const int32_t left = (view - 1) % layout->tiling.cols * across, top = (view - 1) / layout->tiling.cols * down,
                       wide = left + across > width ? width - left : across,
                       high = top + down > height ? height - top : down;
         for (y = 0; y < high; y++)
@@ -915,21 +917,22 @@ static vp_result vp_impl_views_gemma3(const vp_processor *processor, const vp_pi
     return result;
 }
 /* Molmo2: the whole image squeezed to a square, then the crops of the stretched one */
-static vp_result vp_impl_views_molmo2(const vp_processor *processor, const vp_picture *picture, const uint8_t *rgb,
+static vp_result vp_impl_views_molmo2(const vp_processor *processor, const vp_layout *layout, const uint8_t *rgb,
                                       uint8_t *views) {
-    const size_t crop = (size_t)processor->geometry.crop_px, line = (size_t)picture->resized_width_px * 3,
+    const size_t crop = (size_t)processor->geometry.crop_px, line = (size_t)layout->resized_width_px * 3,
                  window = (size_t)vp_geometry_window_px(&processor->geometry);
-    uint8_t *resized = (uint8_t *)VP_MALLOC((size_t)picture->resized_height_px * line);
+    uint8_t *resized = (uint8_t *)VP_MALLOC((size_t)layout->resized_height_px * line);
     vp_result result;
     size_t y;
     int32_t view;
     if (!resized) return VP_ERR_MEMORY;
-    result = vp_processor_resize_plain(rgb, picture->width_px, picture->height_px, views, (int32_t)crop, (int32_t)crop);
+    result = vp_processor_resize_plain(rgb, layout->width_px, layout->height_px, views, (int32_t)crop, (int32_t)crop);
     if (result == VP_OK)
-        result = vp_processor_resize_plain(rgb, picture->width_px, picture->height_px, resized,
-                                           picture->resized_width_px, picture->resized_height_px);
-    for (view = 0; result == VP_OK && view < picture->rows * picture->cols; view++) {
-        const size_t left = (size_t)(view % picture->cols) * window, top = (size_t)(view / picture->cols) * window;
+        result = vp_processor_resize_plain(rgb, layout->width_px, layout->height_px, resized,
+                                           layout->resized_width_px, layout->resized_height_px);
+    for (view = 0; result == VP_OK && view < layout->tiling.rows * layout->tiling.cols; view++) {
+        const size_t left = (size_t)(view % layout->tiling.cols) * window,
+                     top = (size_t)(view / layout->tiling.cols) * window;
         for (y = 0; y < crop; y++)
             memcpy(views + (((size_t)view + 1) * crop + y) * crop * 3, resized + (top + y) * line + left * 3, crop * 3);
     }
@@ -937,7 +940,7 @@ static vp_result vp_impl_views_molmo2(const vp_processor *processor, const vp_pi
     return result;
 }
 
-VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_picture *picture, const uint8_t *rgb,
+VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_layout *layout, const uint8_t *rgb,
                                     uint8_t *views) {
     const int is_idefics3 = processor && processor->kind == VP_PROCESSOR_IDEFICS3;
     const size_t side = processor ? (size_t)processor->view_px : 0, view_bytes = side * side * 3;
@@ -945,29 +948,29 @@ VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_pict
     vp_result result;
     int32_t view;
     size_t y;
-    if (!processor || !picture || !rgb || !views) return VP_ERR_RANGE;
-    if (processor->kind == VP_PROCESSOR_GEMMA3) return vp_impl_views_gemma3(processor, picture, rgb, views);
-    if (processor->kind == VP_PROCESSOR_MOLMO2) return vp_impl_views_molmo2(processor, picture, rgb, views);
-    result = vp_impl_picture_resized(processor, picture, rgb, &resized);
-    for (view = 0; result == VP_OK && view < picture->rows * picture->cols; view++) {
-        const size_t left = (size_t)picture->left_px + (size_t)(view % picture->cols) * side,
-                     top = (size_t)picture->top_px + (size_t)(view / picture->cols) * side;
+    if (!processor || !layout || !rgb || !views) return VP_ERR_RANGE;
+    if (processor->kind == VP_PROCESSOR_GEMMA3) return vp_impl_views_gemma3(processor, layout, rgb, views);
+    if (processor->kind == VP_PROCESSOR_MOLMO2) return vp_impl_views_molmo2(processor, layout, rgb, views);
+    result = vp_impl_after_resizes(processor, layout, rgb, &resized);
+    for (view = 0; result == VP_OK && view < layout->tiling.rows * layout->tiling.cols; view++) {
+        const size_t left = (size_t)layout->offset_left_px + (size_t)(view % layout->tiling.cols) * side,
+                     top = (size_t)layout->offset_top_px + (size_t)(view / layout->tiling.cols) * side;
         for (y = 0; y < side; y++)
             memcpy(views + (size_t)view * view_bytes + y * side * 3,
-                   resized + ((top + y) * (size_t)picture->resized_width_px + left) * 3, side * 3);
+                   resized + ((top + y) * (size_t)layout->resized_width_px + left) * 3, side * 3);
     }
     /* the whole image: Idefics3 makes it from the enlarged one, InternVL from the original */
-    if (result == VP_OK && picture->views > picture->rows * picture->cols)
+    if (result == VP_OK && layout->views > layout->tiling.rows * layout->tiling.cols)
         result = vp_processor_resize(is_idefics3 ? resized : rgb,
-                                     is_idefics3 ? picture->resized_width_px : picture->width_px,
-                                     is_idefics3 ? picture->resized_height_px : picture->height_px,
+                                     is_idefics3 ? layout->resized_width_px : layout->width_px,
+                                     is_idefics3 ? layout->resized_height_px : layout->height_px,
                                      views + (size_t)view * view_bytes, processor->view_px,
                                      processor->view_px, is_idefics3 ? VP_FILTER_LANCZOS : VP_FILTER_BICUBIC);
     VP_FREE(resized);
     return result;
 }
 
-VP_API void vp_processor_pixels(const vp_processor *processor, const vp_picture *picture, const uint8_t *views,
+VP_API void vp_processor_pixels(const vp_processor *processor, const vp_layout *layout, const uint8_t *views,
                                 float *pixels) {
     const vp_geometry *geometry = &processor->geometry;
     const size_t patch = (size_t)geometry->patch_px, crop = (size_t)processor->view_px, side = crop / patch;
@@ -979,7 +982,7 @@ VP_API void vp_processor_pixels(const vp_processor *processor, const vp_picture 
                     std = (float)((double)geometry->std[channel] * 255.0);
         for (level = 0; level < 256; level++) table[channel][level] = ((float)level - mean) / std;
     }
-    for (view = 0; view < (size_t)picture->views; view++)
+    for (view = 0; view < (size_t)layout->views; view++)
         for (row = 0; row < side; row++)
             for (col = 0; col < side; col++)
                 for (y = 0; y < patch; y++) {
@@ -1143,27 +1146,27 @@ static void vp_impl_processor_add_windows(vp_impl_processor_text *text, const ch
 }
 /* what stands in the place of an image */
 static void vp_impl_processor_add_image(vp_impl_processor_text *text, const vp_processor *processor,
-                                        const vp_picture *picture) {
+                                        const vp_layout *layout) {
     int32_t row, col, view;
     if (processor->kind == VP_PROCESSOR_MOLMO2) {
         const int32_t low = vp_impl_molmo2_windows(processor, 1);
         vp_impl_processor_add_windows(text, processor->low_start ? "<low_res_im_start>" : "<im_start>", low, low,
                                       processor->low_col_tokens);
-        vp_impl_processor_add_windows(text, "<im_start>", vp_impl_molmo2_windows(processor, picture->rows),
-                                      vp_impl_molmo2_windows(processor, picture->cols), processor->col_tokens);
+        vp_impl_processor_add_windows(text, "<im_start>", vp_impl_molmo2_windows(processor, layout->tiling.rows),
+                                      vp_impl_molmo2_windows(processor, layout->tiling.cols), processor->col_tokens);
         return;
     }
     if (vp_impl_processor_is_internvl(processor)) vp_impl_processor_add(text, "<img>");
     if (processor->kind == VP_PROCESSOR_GEMMA3) {
-        vp_impl_processor_add_gemma3(text, processor, picture->views);
+        vp_impl_processor_add_gemma3(text, processor, layout->views);
         return;
     }
     if (processor->kind != VP_PROCESSOR_IDEFICS3)
-        for (view = 0; view < picture->views; view++) vp_impl_processor_add_view(text, processor);
+        for (view = 0; view < layout->views; view++) vp_impl_processor_add_view(text, processor);
     if (vp_impl_processor_is_internvl(processor)) vp_impl_processor_add(text, "</img>");
     if (processor->kind != VP_PROCESSOR_IDEFICS3) return;
-    for (row = 1; picture->views > 1 && row <= picture->rows; row++) {
-        for (col = 1; col <= picture->cols; col++) {
+    for (row = 1; layout->views > 1 && row <= layout->tiling.rows; row++) {
+        for (col = 1; col <= layout->tiling.cols; col++) {
             vp_impl_processor_add(text, "<fake_token_around_image><row_");
             vp_impl_processor_add_int(text, row);
             vp_impl_processor_add(text, "_col_");
@@ -1171,27 +1174,27 @@ static void vp_impl_processor_add_image(vp_impl_processor_text *text, const vp_p
             vp_impl_processor_add(text, ">");
             vp_impl_processor_add_view(text, processor);
         }
-        vp_impl_processor_add(text, row < picture->rows ? "\n" : "\n\n");
+        vp_impl_processor_add(text, row < layout->tiling.rows ? "\n" : "\n\n");
     }
     vp_impl_processor_add(text, "<fake_token_around_image><global-img>");
     vp_impl_processor_add_view(text, processor);
     vp_impl_processor_add(text, "<fake_token_around_image>");
 }
 
-VP_API vp_result vp_processor_expand(const vp_processor *processor, const vp_picture *picture, const char *text,
+VP_API vp_result vp_processor_expand(const vp_processor *processor, const vp_layout *layout, const char *text,
                                      char *out, size_t capacity, size_t *needed) {
     const char *placeholder = processor ? vp_processor_placeholder(processor->kind) : NULL, *found;
     vp_impl_processor_text made = {NULL, 0};
     int pass;
     if (!processor || !text || !needed) return VP_ERR_RANGE;
     found = placeholder ? strstr(text, placeholder) : NULL;
-    if (!found != !picture || (found && strstr(found + strlen(placeholder), placeholder))) return VP_ERR_MISMATCH;
+    if (!found != !layout || (found && strstr(found + strlen(placeholder), placeholder))) return VP_ERR_MISMATCH;
     for (pass = 0; pass < 2; pass++) {
         made.bytes = 0;
         if (strncmp(text, processor->front, strlen(processor->front))) vp_impl_processor_add(&made, processor->front);
         vp_impl_processor_add_bytes(&made, text, found ? (size_t)(found - text) : strlen(text));
         if (found) {
-            vp_impl_processor_add_image(&made, processor, picture);
+            vp_impl_processor_add_image(&made, processor, layout);
             vp_impl_processor_add(&made, found + strlen(placeholder));
         }
         if (!pass && vp_impl_processor_room(made.bytes, out, capacity, needed) != VP_OK) return VP_ERR_CAPACITY;

@@ -12,8 +12,6 @@
 
 #include "support/check.h"
 
-#include <sys/mman.h>
-
 /* ---------------------------------------------------------------------------------------------------------------- the list */
 enum { ENTRIES_MAX = 64, ROOM = 16384 };
 typedef struct entry { int part; const char *name; int64_t shape[4], calls, flops, bytes, seen; } entry;
@@ -268,44 +266,19 @@ static void test_golden(const char *name, int wide, int top_k) {
 }
 
 /* ----------------------------------------------------------------------------------------------- the real size, only recorded */
-#define PAPER_BYTES ((size_t)1 << 36)
 /* an engine without memory: addresses that fault when they are touched, so that recording shows to be only that */
 static vp_engine *open_paper(const vp_model_config *config, int wide, int max_sequence, int max_views) {
-    vp_engine *e = (vp_engine *)calloc(1, sizeof *e);
-    vk_setup setup;
+    vp_engine_options options = vp_engine_options_default();
+    vp_engine *e = NULL;
     vp_error error;
-    vk_arena arena = { NULL, 0 };
-    if (!CHECK(e)) return NULL;
-    memset(&setup, 0, sizeof setup);
-    setup.threads = 1;
-    setup.wide = e->wide = wide;
-    e->config = *config;
-    e->backend = vk_cpu_code();
-    e->max_sequence = max_sequence;
-    e->max_views = max_views;
-    e->view_batch = 1;
-    e->moe_rows = 16384;
-    e->jobs = (vk_gemm_job *)calloc((size_t)config->expert_count, sizeof *e->jobs);
-    e->counts = (int32_t *)calloc((size_t)config->expert_count, sizeof *e->counts);
-    if (!CHECK(e->jobs && e->counts) || !CHECK_INT(vk_model_new(&e->model, config, &error), VP_OK) ||
-        !CHECK_INT(e->backend->open(&setup, &e->queue, &error), VP_OK)) return NULL;
-    vk_fill_extent(e);
-    arena.base = (char *)mmap(NULL, PAPER_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (!CHECK(arena.base != (char *)MAP_FAILED)) return NULL;
-    e->weights = arena.base;
-    vk_layout_model(&arena, &e->model, config, wide, &e->bits);
-    vk_layout_buffers(&arena, e);
-    e->pixels = (const float *)vk_take(&arena, (size_t)max_views * 576 * 588, 4);
-    e->masks = (const float *)vk_take(&arena, (size_t)max_views * 576, 4);
+    options.config = config; options.device = "cpu"; options.gemm = "plain"; options.threads = 1; options.counts_only = 1;
+    options.weights = wide ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16; options.max_sequence = max_sequence; options.max_views = max_views;
+    if (!CHECK_INT(vp_engine_open(&options, &e, &error), VP_OK)) return NULL;
+    e->pixels = e->masks = (const float *)e->weights;
     e->queue->dry = 1;
     e->queue->log = launches;
     e->queue->log_capacity = ROOM;
-    CHECK(arena.used < PAPER_BYTES);
     return e;
-}
-static void close_paper(vp_engine *e) {
-    munmap((void *)(uintptr_t)e->weights, PAPER_BYTES);
-    vp_engine_close(e);
 }
 /* TFLOPs and GB worked out on paper for MolmoE-1B in bf16 at k = 8: products 2 m n k, attention over the lower triangle, every weight once */
 typedef struct paper { int tokens; double dense, experts, attention, vit, decode_gb; } paper;
@@ -360,7 +333,7 @@ static void test_paper(const char *name, const vp_model_config *config, int wide
     verdict(launches, e->queue->log_count);
     if (on->decode_gb > 0.0 && !wide)
         CHECK_NEAR(sum_of(e->queue->log_count, VP_PART_EMBED, VP_PART_SAMPLE, 1) * 1e-9, on->decode_gb, 0.005 * on->decode_gb);
-    close_paper(e);
+    vp_engine_close(e);
 }
 
 int main(void) {

@@ -249,24 +249,11 @@ static int load_case(const family *f, const char *name, const vp_model_config *c
 /* ---------------------------------------------------------------------------------------------------------------- runs */
 typedef struct output { float *logits, *features, *deepstack, *block_last; int32_t tokens[STEPS]; vp_reply reply; } output;
 static void free_output(output *o) { free(o->logits); free(o->features); free(o->deepstack); free(o->block_last); }
-static vp_result run_case(vp_engine *engine, const vp_model_config *config, const test_case *c, int32_t skipped, int bare, output *o) {
-    int32_t blocks[64], active = 0, *ends = (int32_t *)malloc((size_t)c->id_count * sizeof *ends);
-    int64_t step_ns[STEPS];
+/* ends: [id_count], blocks: [block_count] */
+static vp_request request_of(const vp_model_config *config, const test_case *c, int32_t skipped, int32_t *ends, int32_t *blocks) {
     vp_request r;
-    vp_dump dump;
-    vp_error error;
-    vp_result result;
-    size_t per_view = (size_t)vp_geometry_tokens_per_crop(&config->geometry);
-    memset(o, 0, sizeof *o);
     memset(&r, 0, sizeof r);
-    memset(&dump, 0, sizeof dump);
-    memset(&error, 0, sizeof error);
-    for (int32_t b = 0; b < config->block_count; b++) if (b != skipped) blocks[active++] = b;
-    o->logits = dump.logits = (float *)malloc((size_t)STEPS * (size_t)config->embedding_size * sizeof(float));
-    o->features = dump.image_features = (float *)malloc(((size_t)c->views * per_view * (size_t)config->d_model + 1) * sizeof(float));
-    o->deepstack = dump.deepstack_features =
-        (float *)malloc(((size_t)config->deepstack_count * (size_t)c->views * (size_t)config->d_model + 1) * sizeof(float));
-    o->block_last = dump.block_last = (float *)malloc((size_t)active * (size_t)config->d_model * sizeof(float));
+    for (int32_t b = 0; b < config->block_count; b++) if (b != skipped) blocks[r.active_block_count++] = b;
     r.input_ids = c->ids; r.input_count = c->id_count;
     r.pixels = c->pixels; r.image_masks = c->masks; r.image_input_idx = c->index; r.views = c->views;
     r.grid_rows = c->rows; r.grid_cols = c->cols;
@@ -275,8 +262,27 @@ static vp_result run_case(vp_engine *engine, const vp_model_config *config, cons
                   && (c->seen ? c->seen[i] && c->seen[i + 1] : c->ids[i] == c->image_token && c->ids[i + 1] == c->image_token)
                   ? ends[i + 1] : i + 1;
     r.span_ends = ends;
-    r.top_k = config->top_k; r.active_blocks = blocks; r.active_block_count = active;
-    r.max_new_tokens = STEPS; r.ignore_eos = 1; r.eos_id = -1; r.dump = bare ? NULL : &dump;
+    r.top_k = config->top_k; r.active_blocks = blocks;
+    r.max_new_tokens = STEPS; r.ignore_eos = 1; r.eos_id = -1;
+    return r;
+}
+static vp_result run_case(vp_engine *engine, const vp_model_config *config, const test_case *c, int32_t skipped, int bare, output *o) {
+    int32_t blocks[64], *ends = (int32_t *)malloc((size_t)c->id_count * sizeof *ends);
+    int64_t step_ns[STEPS];
+    vp_request r = request_of(config, c, skipped, ends, blocks);
+    vp_dump dump;
+    vp_error error;
+    vp_result result;
+    size_t per_view = (size_t)vp_geometry_tokens_per_crop(&config->geometry);
+    memset(o, 0, sizeof *o);
+    memset(&dump, 0, sizeof dump);
+    memset(&error, 0, sizeof error);
+    o->logits = dump.logits = (float *)malloc((size_t)STEPS * (size_t)config->embedding_size * sizeof(float));
+    o->features = dump.image_features = (float *)malloc(((size_t)c->views * per_view * (size_t)config->d_model + 1) * sizeof(float));
+    o->deepstack = dump.deepstack_features =
+        (float *)malloc(((size_t)config->deepstack_count * (size_t)c->views * (size_t)config->d_model + 1) * sizeof(float));
+    o->block_last = dump.block_last = (float *)malloc((size_t)r.active_block_count * (size_t)config->d_model * sizeof(float));
+    r.dump = bare ? NULL : &dump;
     o->reply.tokens = o->tokens; o->reply.step_ns = step_ns;
     result = vp_engine_run(engine, &r, &o->reply, &error);
     free(ends);
@@ -598,6 +604,90 @@ static void test_tied(const family *f) {
     if (!strcmp(TEST_DEVICE, "cpu"))
         CHECK_INT(weight_bytes(&config, VP_WEIGHTS_INT8, VP_WEIGHTS_INT8, 0), weight_bytes(&config, VP_WEIGHTS_INT8, VP_WEIGHTS_INT8, 1));
 }
+/* Launches and bytes that a prompt's experts without tokens would have added: the router decides which ones have none. On tiles, and in the last block
+ * of a GPU's prefill, there are no products an expert, and nothing depends on it. */
+static void count_idle(const vp_model_config *config, const vp_request *r, const vp_reply *reply, vp_weights weights, int64_t *missing, int64_t *bytes) {
+    const int64_t pairs = (int64_t)r->input_count * r->top_k, most = pairs < config->expert_count ? pairs : config->expert_count,
+                  values = 3 * (int64_t)config->expert_dim * config->d_model;
+    int64_t idle = 0, used[64] = { 0 };
+    int are_grouped = 0;
+    for (int64_t i = 0; i < reply->launch_count; i++) {
+        const vp_launch *l = &r->launches[i];
+        const int is_grouped = !strcmp(l->name, "gemm_grouped");
+        if (l->stage != VP_STAGE_PREFILL || l->part != VP_PART_EXPERTS || (!is_grouped && strcmp(l->name, "gemm"))) continue;
+        are_grouped |= is_grouped;
+        used[l->block] += is_grouped ? l->shape[3] : 1;
+    }
+    for (int b = 0; b < 64; b++) if (used[b]) idle += 2 * most - used[b]; /* both products */
+    *missing = are_grouped ? 0 : idle;
+    *bytes = idle / 2 * (weights == VP_WEIGHTS_FP32 ? 4 * values : weights == VP_WEIGHTS_BF16 ? 2 * values
+                         : values * (weights == VP_WEIGHTS_INT8 ? 17 : 9) / 16);
+}
+/* what vp_engine_count says of a request, on an engine without memory, is what is recorded when it runs: each stage's launches, FLOPs, bytes */
+static void compare_counted(vp_engine *engine, vp_engine *paper, const vp_model_config *config, const test_case *c, int32_t skipped, vp_weights weights) {
+    enum { ROOM = 1 << 16 };
+    static vp_launch launches[ROOM];
+    int32_t blocks[64], tokens[STEPS], *ends = (int32_t *)malloc((size_t)c->id_count * sizeof *ends);
+    int64_t step_ns[STEPS], missing, idle_bytes;
+    vp_request r = request_of(config, c, skipped, ends, blocks), bare;
+    vp_reply reply;
+    vp_stage_times work;
+    vp_error error;
+    memset(&reply, 0, sizeof reply);
+    reply.tokens = tokens; reply.step_ns = step_ns;
+    r.timing = VP_TIMING_KERNEL; r.launches = launches; r.launch_capacity = ROOM;
+    if (CHECK_INT(vp_engine_run(engine, &r, &reply, &error), VP_OK) && CHECK(reply.launch_count <= ROOM)) {
+        bare = r;
+        bare.input_ids = NULL; bare.pixels = bare.image_masks = NULL; bare.image_input_idx = NULL;
+        CHECK_INT(vp_engine_run(paper, &r, &reply, &error), VP_ERR_STATE);
+        CHECK_INT(vp_engine_count(paper, &bare, &work, &error), VP_OK);
+        count_idle(config, &r, &reply, weights, &missing, &idle_bytes);
+        CHECK(missing >= 0 && missing % 2 == 0 && idle_bytes >= 0);
+        for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
+            const int is_prefill = stage == VP_STAGE_PREFILL;
+            const int64_t counted[] = {work.ran[stage], work.flops[stage], work.launches[stage] - (is_prefill ? missing : 0),
+                                       work.bytes[stage] - (is_prefill ? idle_bytes : 0)},
+                          ran[] = {reply.times.ran[stage], reply.times.flops[stage], reply.times.launches[stage], reply.times.bytes[stage]};
+            for (int k = 0; k < 4; k++)
+                check_note(counted[k] == ran[k], __FILE__, __LINE__, "%s: %s counted: %lld, recorded: %lld", vp_stage_name((vp_stage)stage),
+                           (const char *const[]){"stages", "FLOPs", "launches", "bytes"}[k], (long long)counted[k], (long long)ran[k]);
+        }
+        CHECK(work.flops[VP_STAGE_PREFILL] > 0 && work.bytes[VP_STAGE_DECODE] > 0);
+        bare.input_count = 513;
+        CHECK_INT(vp_engine_count(paper, &bare, &work, &error), VP_ERR_RANGE);
+    }
+    free(ends);
+}
+static void test_counted(const family *f) {
+    static const struct { vp_weights blocks, head, vision; } kinds[] = {
+        { VP_WEIGHTS_FP32, VP_WEIGHTS_BF16, VP_WEIGHTS_BF16 }, { VP_WEIGHTS_BF16, VP_WEIGHTS_BF16, VP_WEIGHTS_BF16 },
+        { VP_WEIGHTS_INT8, VP_WEIGHTS_BF16, VP_WEIGHTS_BF16 }, { VP_WEIGHTS_INT4, VP_WEIGHTS_INT8, VP_WEIGHTS_BF16 },
+        { VP_WEIGHTS_BF16, VP_WEIGHTS_INT4, VP_WEIGHTS_INT8 }};
+    vp_engine_options options = vp_engine_options_default();
+    vp_model_config config;
+    vp_error error;
+    if (is_gguf(f) || !weights_of(f) || !CHECK(read_config(f, "config.json", &config))) return;
+    if (strcmp(TEST_DEVICE, "cpu") && config.d_model % 4) return;
+    options.config = &config; options.device = TEST_DEVICE; options.max_sequence = 512; options.max_views = config.vit_native ? 150 : 13;
+    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+        vp_engine *engine = NULL, *paper = NULL;
+        options.weights = kinds[kind].blocks; options.head_weights = kinds[kind].head; options.vision_weights = kinds[kind].vision;
+        options.counts_only = 0;
+        check_case("%s, weights %zu: what is counted is what runs", f->name, kind);
+        if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) continue;
+        options.counts_only = 1;
+        if (CHECK_INT(vp_engine_open(&options, &paper, &error), VP_OK)) CHECK_INT(vp_engine_bytes(paper), vp_engine_bytes(engine));
+        for (int i = 0; i < 2 && paper; i++) { /* a text, an image */
+            test_case c;
+            if (!load_case(f, f->cases[i], &config, &c)) continue;
+            check_case("%s, weights %zu, %s: what is counted is what runs", f->name, kind, f->cases[i]);
+            compare_counted(engine, paper, &config, &c, i - 1, options.weights);
+            free_case(&c);
+        }
+        vp_engine_close(engine);
+        vp_engine_close(paper);
+    }
+}
 /* The words of published configs say the same as those of transformers 5, where a model has both. Returns 1 if it has. */
 static int test_styles(const family *f) {
     vp_model_config config, published;
@@ -626,6 +716,7 @@ int main(void) {
         run_family(&families[i], VP_WEIGHTS_BF16, NULL, 0, CASES - 1);
         test_knobs(&families[i]);
         test_tied(&families[i]);
+        test_counted(&families[i]);
         if (strcmp(TEST_DEVICE, "cpu")) continue;
         styles += test_styles(&families[i]);
         if (is_gguf(&families[i])) continue; /* what follows is of folders */

@@ -7,7 +7,7 @@
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/room.h"
-#include "request/prompt.h"
+#include "model/prompt.h"
 #include "tile/family.h"
 
 static struct model tiny;
@@ -108,7 +108,7 @@ static void test_requests(void) {
         const struct configuration *one = &plan.configurations[i];
         int32_t need = 0, views = 0;
         for (size_t k = 0; k < set->count; k++) {
-            const vp_layout *found = configuration_layout(&tiny, one, &set->samples[k], &layout, NULL, reason, sizeof reason);
+            const vp_layout *found = configuration_layout(&tiny, one, &set->samples[k], &layout, reason, sizeof reason);
             int32_t sequence = 1 + (found ? found->image_tokens : 0) + set->samples[k].text_count;
             CHECK_TEXT(reason, "");
             CHECK((found != NULL) == (k < 2));
@@ -131,11 +131,11 @@ static void test_requests(void) {
         other.reasons[0] = (char *)(size_t)"broken";
         one.set = &other;
         entry.reason = 1;
-        CHECK(!configuration_layout(&tiny, &one, &entry, &layout, NULL, reason, sizeof reason));
+        CHECK(!configuration_layout(&tiny, &one, &entry, &layout, reason, sizeof reason));
         CHECK_TEXT(reason, "broken");
         entry.reason = 0;
         entry.width_px = 0;
-        CHECK(!configuration_layout(&tiny, &one, &entry, &layout, NULL, reason, sizeof reason) && reason[0]);
+        CHECK(!configuration_layout(&tiny, &one, &entry, &layout, reason, sizeof reason) && reason[0]);
     }
     check_case("tiles of a configuration, and what a pass gets");
     {
@@ -147,7 +147,7 @@ static void test_requests(void) {
     sample.no_bos = 1;
     sample.text_ids = &most;
     plan.ignore_eos = 1;
-    configuration_input(&plan, &plan.configurations[1], &sample, &layout, NULL, NULL, &input);
+    configuration_input(&plan, &plan.configurations[1], &sample, &layout, NULL, &input);
     CHECK(input.layout == &layout && !input.image && input.text_count == 5 && input.no_bos == 1 && input.text_ids == &most && input.ignore_eos == 1);
     CHECK(input.top_k == 2 && input.block_count == 4 && input.blocks == plan.configurations[1].blocks && input.new_tokens == 9);
     check_case("what does not fit into the model takes no memory; nothing at all fits here");

@@ -70,7 +70,7 @@ static int open_processor(size_t model, vp_processor *processor) {
 static int is_native(size_t model) { return models[model].kind == VP_PROCESSOR_QWEN2_5_VL || models[model].kind == VP_PROCESSOR_QWEN3_VL; }
 /* pixel_values.npy: the values, [views, 3, height, width], or their sums over each patch and channel, [views, 3, rows, columns]; of pictures of any size
  * [patches, 3], over two equal frames */
-static void check_values(size_t model, const char *name, const vp_processor *processor, const vp_picture *picture, const float *pixels) {
+static void check_values(size_t model, const char *name, const vp_processor *processor, const vp_layout *picture, const float *pixels) {
     char rest[64];
     check_array values;
     const int32_t patch = processor->geometry.patch_px, crop = processor->geometry.crop_px, side = crop / patch;
@@ -103,7 +103,7 @@ static void check_values(size_t model, const char *name, const vp_processor *pro
     check_free(&values);
 }
 /* the views of an image are those of pixels.png, level by level, and their values the processor's */
-static void check_picture(size_t model, const char *name, const vp_processor *processor, const char *path, vp_picture *picture) {
+static void check_picture(size_t model, const char *name, const vp_processor *processor, const char *path, vp_layout *picture) {
     char rest[64];
     size_t bytes = 0, view_bytes;
     char *file = check_read(place(model, path), &bytes);
@@ -113,7 +113,7 @@ static void check_picture(size_t model, const char *name, const vp_processor *pr
     float *pixels;
     if (!CHECK(file) || !CHECK_INT(vp_image_decode((const uint8_t *)file, bytes, &image, &error), VP_OK)) return;
     free(file);
-    CHECK_INT(vp_processor_picture(processor, image.width_px, image.height_px, picture, &error), VP_OK);
+    CHECK_INT(vp_processor_layout(processor, image.width_px, image.height_px, picture, &error), VP_OK);
     snprintf(rest, sizeof rest, "%s/pixels.png", name);
     file = check_read(place(model, rest), &bytes);
     if (!CHECK(file) || !CHECK_INT(vp_image_decode((const uint8_t *)file, bytes, &want, &error), VP_OK)) return;
@@ -121,7 +121,7 @@ static void check_picture(size_t model, const char *name, const vp_processor *pr
     if (is_native(model)) {
         CHECK_INT(picture->resized_width_px, want.width_px);
         CHECK_INT(picture->resized_height_px, want.height_px);
-        CHECK_INT(picture->tokens, want.width_px / processor->geometry.crop_px * (want.height_px / processor->geometry.crop_px));
+        CHECK_INT(picture->feature_tokens, want.width_px / processor->geometry.crop_px * (want.height_px / processor->geometry.crop_px));
     } else CHECK_INT(picture->views * processor->geometry.crop_px, want.height_px);
     view_bytes = (size_t)picture->views * (size_t)processor->geometry.crop_px * (size_t)processor->geometry.crop_px * 3;
     views = (uint8_t *)calloc(view_bytes, 1);
@@ -130,7 +130,7 @@ static void check_picture(size_t model, const char *name, const vp_processor *pr
     CHECK_INT(vp_processor_views(processor, picture, image.rgb, views), VP_OK);
     for (size_t i = 0, differing = 0; i <= view_bytes; i++) {
         if (i == view_bytes) { CHECK_INT(differing, 0); break; }
-        size_t crop = (size_t)processor->geometry.crop_px, line = i / (crop * 3), view = line / crop, cols = is_native(model) ? (size_t)picture->cols : 1;
+        size_t crop = (size_t)processor->geometry.crop_px, line = i / (crop * 3), view = line / crop, cols = is_native(model) ? (size_t)picture->tiling.cols : 1;
         differing += views[i] != want.rgb[((view / cols * crop + line % crop) * cols + view % cols) * crop * 3 + i % (crop * 3)];
     }
     vp_processor_pixels(processor, picture, views, pixels);
@@ -144,7 +144,7 @@ static void check_model_case(size_t model, const char *name) {
     static char question[TEXT_BYTES], text[TEXT_BYTES], expanded[TEXT_BYTES], image[TEXT_BYTES], got[TEXT_BYTES];
     char rest[64];
     vp_processor processor;
-    vp_picture picture;
+    vp_layout picture;
     json_file *file;
     size_t needed = 0, again = 0;
     int has_image;
@@ -233,7 +233,7 @@ static void test_refusals(void) {
         { 5, "\"temporal_patch_size\": 2", "\"temporal_patch_size\": 1", VP_ERR_MISMATCH, "temporal_patch_size" },
     };
     vp_processor processor;
-    vp_picture picture;
+    vp_layout picture;
     vp_geometry geometry = vp_geometry_default();
     vp_error error;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -255,8 +255,8 @@ static void test_refusals(void) {
     check_case("no file, no image, too many pixels");
     CHECK_INT(vp_processor_read(VP_PROCESSOR_LLAVA, &geometry, NULL, &processor, &error), VP_ERR_NOT_FOUND);
     CHECK_INT(vp_processor_read(VP_PROCESSOR_OLMOE, &geometry, NULL, &processor, &error), VP_OK);
-    CHECK_INT(vp_processor_picture(&processor, 10, 10, &picture, &error), VP_ERR_UNSUPPORTED);
-    if (open_processor(1, &processor)) CHECK_INT(vp_processor_picture(&processor, 1, 100000000, &picture, &error), VP_ERR_RANGE);
+    CHECK_INT(vp_processor_layout(&processor, 10, 10, &picture, &error), VP_ERR_UNSUPPORTED);
+    if (open_processor(1, &processor)) CHECK_INT(vp_processor_layout(&processor, 1, 100000000, &picture, &error), VP_ERR_RANGE);
 }
 /* Gemma 3's crops (pan and scan) as its processor makes them: two side by side, two of 259 and 258 rows, three of 67, 67 and 66 columns; their text. c is cut to its
  * upper rows. What the knobs refuse */
@@ -266,7 +266,7 @@ static void test_crops(void) {
     static char text[TEXT_BYTES], expanded[TEXT_BYTES], path[TEXT_BYTES], got[TEXT_BYTES];
     size_t model = 0;
     vp_processor processor, fresh;
-    vp_picture picture;
+    vp_layout picture;
     vp_error error;
     while (models[model].kind != VP_PROCESSOR_GEMMA3) model++;
     if (!open_processor(model, &fresh)) return;
@@ -292,10 +292,10 @@ static void test_crops(void) {
         free(data);
         processor = fresh;
         CHECK_INT(vp_processor_set(&processor, cases[i].knob, cases[i].value, &error), VP_OK);
-        CHECK_INT(vp_processor_picture(&processor, image.width_px, (int32_t)height, &picture, &error), VP_OK);
-        CHECK_INT(picture.rows, cases[i].rows);
-        CHECK_INT(picture.cols, cases[i].cols);
-        CHECK_INT(picture.views, 1 + picture.rows * picture.cols);
+        CHECK_INT(vp_processor_layout(&processor, image.width_px, (int32_t)height, &picture, &error), VP_OK);
+        CHECK_INT(picture.tiling.rows, cases[i].rows);
+        CHECK_INT(picture.tiling.cols, cases[i].cols);
+        CHECK_INT(picture.views, 1 + picture.tiling.rows * picture.tiling.cols);
         CHECK_INT(picture.views * processor.view_px, want.height_px);
         count = (size_t)want.height_px * (size_t)want.width_px * 3;
         views = (uint8_t *)calloc(count, 1);
@@ -311,18 +311,18 @@ static void test_crops(void) {
     check_case("gemma3: knobs of crops");
     processor = fresh;
     CHECK_TEXT(vp_processor_knob(&processor, 0), "max_num_crops");
-    CHECK_INT(vp_processor_picture(&processor, 900, 300, &picture, &error), VP_OK);
+    CHECK_INT(vp_processor_layout(&processor, 900, 300, &picture, &error), VP_OK);
     CHECK_INT(picture.views, 1);
     CHECK_INT(vp_processor_aim(&processor, 900, 300, 4 * 4 * 4 - 1, &error), VP_OK);
-    CHECK_INT(vp_processor_picture(&processor, 900, 300, &picture, &error), VP_OK);
-    CHECK_INT(picture.tokens, 48);
+    CHECK_INT(vp_processor_layout(&processor, 900, 300, &picture, &error), VP_OK);
+    CHECK_INT(picture.feature_tokens, 48);
     CHECK_INT(vp_processor_set(&processor, "max_num_crops", 1, &error), VP_OK);
-    CHECK_INT(vp_processor_picture(&processor, 900, 300, &picture, &error), VP_OK);
+    CHECK_INT(vp_processor_layout(&processor, 900, 300, &picture, &error), VP_OK);
     CHECK_INT(picture.views, 1);
     CHECK_INT(vp_processor_set(&processor, "max_num_crops", 0, &error), VP_ERR_RANGE);
     CHECK_INT(vp_processor_set(&processor, "min_crop_size", 1, &error), VP_OK);
     CHECK_INT(vp_processor_set(&processor, "max_num_crops", 4, &error), VP_OK);
-    CHECK_INT(vp_processor_picture(&processor, 9, 2, &picture, &error), VP_ERR_RANGE); /* the fourth crop would begin at column 9 */
+    CHECK_INT(vp_processor_layout(&processor, 9, 2, &picture, &error), VP_ERR_RANGE); /* the fourth crop would begin at column 9 */
 }
 /* the limits of an image's pixels: as vlmprof_families.h counts, from the folder or set (transformers' smart_resize) */
 static void test_pixel_limits(void) {
@@ -331,7 +331,7 @@ static void test_pixel_limits(void) {
         { 1000, 900, 0, 28 * 28 * 50, 7, 6 }
     };
     vp_processor processor;
-    vp_picture picture;
+    vp_layout picture;
     vp_vision_count count;
     vp_error error;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -339,14 +339,14 @@ static void test_pixel_limits(void) {
         if (!open_processor(4, &processor)) return;
         if (rows[i].least) CHECK_INT(vp_family_set_number(&processor.family, "min_pixels", (double)rows[i].least, &error), VP_OK);
         if (rows[i].most) CHECK_INT(vp_family_set_number(&processor.family, "max_pixels", (double)rows[i].most, &error), VP_OK);
-        CHECK_INT(vp_processor_picture(&processor, rows[i].width, rows[i].height, &picture, &error), VP_OK);
+        CHECK_INT(vp_processor_layout(&processor, rows[i].width, rows[i].height, &picture, &error), VP_OK);
         CHECK_INT(vp_family_count(&processor.family, rows[i].width, rows[i].height, &count, &error), VP_OK);
-        CHECK_INT(picture.tokens, count.feature_tokens);
-        CHECK_INT(picture.cols, rows[i].cols);
-        CHECK_INT(picture.rows, rows[i].rows);
-        CHECK_INT(picture.views, picture.rows * picture.cols);
+        CHECK_INT(picture.feature_tokens, count.feature_tokens);
+        CHECK_INT(picture.tiling.cols, rows[i].cols);
+        CHECK_INT(picture.tiling.rows, rows[i].rows);
+        CHECK_INT(picture.views, picture.tiling.rows * picture.tiling.cols);
     }
-    CHECK_INT(vp_processor_picture(&processor, 1, 1000, &picture, &error), VP_ERR_RANGE); /* sides that differ by more than 200 */
+    CHECK_INT(vp_processor_layout(&processor, 1, 1000, &picture, &error), VP_ERR_RANGE); /* sides that differ by more than 200 */
 }
 /* sizes, limits and what transformers' processor makes of them (tests/golden/families): the picture, its tokens, and as many in the text */
 static void test_pixel_counts(void) {
@@ -354,7 +354,7 @@ static void test_pixel_counts(void) {
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         char *text = check_read(check_golden(files[i].file), NULL), *line = text ? strchr(text, '\n') : NULL;
         vp_processor fresh, processor;
-        vp_picture picture;
+        vp_layout picture;
         vp_error error;
         int refused = 0, counted = 0;
         check_case("%s", files[i].file);
@@ -369,16 +369,16 @@ static void test_pixel_counts(void) {
             CHECK_INT(vp_processor_set(&processor, "max_pixels", most, &error), VP_OK);
             CHECK_INT(vp_processor_set(&processor, "min_pixels", least, &error), VP_OK);
             if (fields == 4) { /* its own code refuses the size */
-                CHECK_INT(vp_processor_picture(&processor, width, height, &picture, &error), VP_ERR_RANGE);
+                CHECK_INT(vp_processor_layout(&processor, width, height, &picture, &error), VP_ERR_RANGE);
                 refused++;
                 continue;
             }
-            if (!CHECK_INT(vp_processor_picture(&processor, width, height, &picture, &error), VP_OK)) continue;
+            if (!CHECK_INT(vp_processor_layout(&processor, width, height, &picture, &error), VP_OK)) continue;
             CHECK_INT(picture.resized_width_px, new_width);
             CHECK_INT(picture.resized_height_px, new_height);
-            CHECK_INT(picture.rows * processor.geometry.pool, rows);
-            CHECK_INT(picture.cols * processor.geometry.pool, cols);
-            CHECK_INT(picture.tokens, tokens);
+            CHECK_INT(picture.tiling.rows * processor.geometry.pool, rows);
+            CHECK_INT(picture.tiling.cols * processor.geometry.pool, cols);
+            CHECK_INT(picture.feature_tokens, tokens);
             vp_processor_expand(&processor, &picture, "<|image_pad|>", NULL, 0, &needed);
             vp_processor_expand(&processor, NULL, "", NULL, 0, &around);
             CHECK_INT(needed, (size_t)tokens * strlen("<|image_pad|>") + around);
@@ -392,7 +392,7 @@ static void test_pixel_counts(void) {
 /* max_pixels and min_pixels as knobs, and max_pixels by a target: no larger value keeps within it */
 static void test_pixel_knobs(void) {
     vp_processor processor, other;
-    vp_picture picture;
+    vp_layout picture;
     vp_error error;
     check_case("pixels as knobs");
     if (!open_processor(4, &processor)) return;
@@ -409,8 +409,8 @@ static void test_pixel_knobs(void) {
     CHECK_INT(vp_processor_set(&processor, "max_pixels", 3136, &error), VP_OK);
     CHECK_INT(vp_processor_set(&processor, "min_pixels", 3137, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.text, "is above max_pixels, which is 3136");
-    CHECK_INT(vp_processor_picture(&processor, 640, 480, &picture, &error), VP_OK);
-    CHECK_INT(picture.tokens, 2);
+    CHECK_INT(vp_processor_layout(&processor, 640, 480, &picture, &error), VP_OK);
+    CHECK_INT(picture.feature_tokens, 2);
     for (int32_t width = 30; width <= 1500; width = width * 3 / 2)
         for (int32_t tokens = 4; tokens <= 1500; tokens = tokens * 5 / 3) {
             const int32_t height = 600;
@@ -418,15 +418,15 @@ static void test_pixel_knobs(void) {
             processor = other;
             if (vp_processor_aim(&processor, width, height, tokens, &error) != VP_OK) { /* the least that min_pixels allows is too much */
                 CHECK_INT(vp_processor_set(&processor, "max_pixels", 3136, &error), VP_OK);
-                CHECK(vp_processor_picture(&processor, width, height, &picture, &error) != VP_OK || picture.tokens > tokens);
+                CHECK(vp_processor_layout(&processor, width, height, &picture, &error) != VP_OK || picture.feature_tokens > tokens);
                 continue;
             }
             most = processor.family.value[VP_SLOT_MAX];
-            CHECK_INT(vp_processor_picture(&processor, width, height, &picture, &error), VP_OK);
-            CHECK(picture.tokens <= tokens);
+            CHECK_INT(vp_processor_layout(&processor, width, height, &picture, &error), VP_OK);
+            CHECK(picture.feature_tokens <= tokens);
             for (int64_t more = most + 1; more < 4 * most && more <= VP_PROCESSOR_VIEW_PIXELS_MAX; more += most / 7 + 1) {
                 CHECK_INT(vp_processor_set(&processor, "max_pixels", (int32_t)more, &error), VP_OK);
-                CHECK(vp_processor_picture(&processor, width, height, &picture, &error) != VP_OK || picture.tokens > tokens);
+                CHECK(vp_processor_layout(&processor, width, height, &picture, &error) != VP_OK || picture.feature_tokens > tokens);
             }
         }
     processor = other;
@@ -506,7 +506,7 @@ static void test_part_of_a_patch(void) {
         char file[200];
         vp_json json;
         vp_processor processor;
-        vp_picture picture;
+        vp_layout picture;
         vp_result wanted = side >= 36 && side < 42 ? VP_OK : VP_ERR_MISMATCH;
         check_case("views of %d pixels, patches of 6", (int)side);
         snprintf(file, sizeof file, text, (int)side);
@@ -515,8 +515,8 @@ static void test_part_of_a_patch(void) {
         CHECK_INT(processor.view_px, side);
         if (side != 40) continue;
         for (size_t at = 0; at < sizeof rgb; at++) rgb[at] = (uint8_t)(at * 7 + at / 240 * 31);
-        if (!CHECK_INT(vp_processor_picture(&processor, 80, 40, &picture, &error), VP_OK)) continue;
-        CHECK(picture.rows == 1 && picture.cols == 2 && picture.views == 3 && picture.tokens == 3 * 4);
+        if (!CHECK_INT(vp_processor_layout(&processor, 80, 40, &picture, &error), VP_OK)) continue;
+        CHECK(picture.tiling.rows == 1 && picture.tiling.cols == 2 && picture.views == 3 && picture.feature_tokens == 3 * 4);
         CHECK_INT(vp_processor_views(&processor, &picture, rgb, views), VP_OK);
         vp_processor_pixels(&processor, &picture, views, pixels);
         for (int32_t at = 0; at < 2 * 36 * 36; at++) { /* no resize: the pixels of the picture */

@@ -52,7 +52,7 @@ static int set_up(void) {
     if (!CHECK_INT(model_load_folder(&model), 0) || !CHECK_INT(checkpoint_open(&model), 0)) return 0;
     memset(rgb, 128, sizeof rgb);
     tiles.max_crops = 1;
-    if (!CHECK_INT(tokenize_prompt(&model, &sample), 0)
+    if (!CHECK_INT(tokenize_sample(&model, &layout, &sample), 0)
         || !CHECK_INT(vp_layout_compute(&model.config.geometry, &tiles, IMAGE_PX, IMAGE_PX, &layout, &error), VP_OK))
         return 0;
     for (int32_t i = 0; i < model.config.block_count; i++) blocks[i] = i;

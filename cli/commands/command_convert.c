@@ -9,7 +9,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "request/model.h"
+#include "model/model.h"
 #include "vlmprof.h"
 #include "vlmprof_config.h"
 #include "vlmprof_engine.h"

@@ -5,7 +5,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "request/model.h"
+#include "model/model.h"
 #include "request/provenance.h"
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"

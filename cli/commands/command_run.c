@@ -14,15 +14,15 @@
 #include "commands/run_endpoint.h"
 #include "request/dump.h"
 #include "request/input.h"
-#include "request/model.h"
-#include "request/prompt.h"
+#include "model/model.h"
+#include "model/prompt.h"
 #include "request/provenance.h"
 #include "request/record.h"
 #include "request/request.h"
 #include "score/scoring.h"
 #include "sweep/profile.h"
 #include "sweep/profiler.h"
-#include "tile/image.h"
+#include "model/image.h"
 #include "tile/tile_options.h"
 #include "vlmprof.h"
 #include "vlmprof_config.h"
@@ -155,8 +155,9 @@ static int run_choose_knobs(const struct options *options, struct run_state *sta
 
 /* Loads the image of the request and computes its layout. Returns 0 or an exit code. */
 static int run_load_image(const char *path, struct run_state *state) {
+    const struct model *model = &state->model;
     const struct image_size size = {NULL, state->tiles.rule == VP_TILE_TOKENS ? state->tiles.vision_tokens : 0,
-                                    state->image_knob, state->image_knob_value};
+                                    state->image_knob, state->image_knob_value, &state->tiles};
     vp_error error = {VP_OK, -1, "", ""};
     char reason[LINE_BYTES];
     vp_result result;
@@ -167,12 +168,7 @@ static int run_load_image(const char *path, struct run_state *state) {
     state->sample.height_px = state->image.height_px;
     state->input.image = &state->image;
     state->input.layout = &state->layout;
-    if (!model_is_molmo(&state->model)) {
-        state->input.picture = &state->picture;
-        result = image_size_layout(&state->model, &size, state->image.width_px, state->image.height_px,
-                                   &state->picture, &state->layout, &error);
-    } else result = vp_layout_compute(&state->model.config.geometry, &state->tiles, state->image.width_px,
-                                      state->image.height_px, &state->layout, &error);
+    result = model->rules->cut(model, &size, state->image.width_px, state->image.height_px, &state->layout, &error);
     return result == VP_OK ? 0 : complain_result(EXIT_INPUT, path, result, &error);
 }
 
@@ -180,7 +176,9 @@ static int run_load_image(const char *path, struct run_state *state) {
 static int run_check_knobs(const struct options *options, struct run_state *state) {
     static const char *const knobs[] = {"style", "preprocess", "tier", "max_crops", "crops"};
     const struct model *model = &state->model;
-    struct image_size size = {NULL, state->tiles.rule == VP_TILE_TOKENS ? state->tiles.vision_tokens : 0, NULL, 0};
+    const int is_tiled = model->rules->is_tiled;
+    struct image_size size = {NULL, state->tiles.rule == VP_TILE_TOKENS ? state->tiles.vision_tokens : 0, NULL, 0,
+                              NULL};
     int32_t *values = NULL;
     size_t count = 0;
     int code = image_knob_read(options, &state->image_knob, &values, &count);
@@ -190,11 +188,11 @@ static int run_check_knobs(const struct options *options, struct run_state *stat
     }
     free(values);
     if (!code && count > 1) code = complain(EXIT_USAGE, "--image_knob: run takes one value; sweep tries several");
-    if (!code && count && (is_given(options, "vision_tokens") || model_is_molmo(model)))
-        return complain(EXIT_USAGE, model_is_molmo(model) ? "--image_knob: Molmo's crops are --max_crops, --tier ..."
-                                                          : "--image_knob and --vision_tokens exclude each other");
-    if (!code) code = image_size_check(options, model, &size);
-    for (size_t i = 0; !model_is_molmo(model) && i < sizeof knobs / sizeof *knobs; i++)
+    if (!code && count && (is_given(options, "vision_tokens") || is_tiled))
+        return complain(EXIT_USAGE, is_tiled ? "--image_knob: Molmo's crops are --max_crops, --tier ..."
+                                             : "--image_knob and --vision_tokens exclude each other");
+    if (!code) code = model->rules->knobs(options, model, &size);
+    for (size_t i = 0; !is_tiled && i < sizeof knobs / sizeof *knobs; i++)
         if (!code && is_given(options, knobs[i]))
             code = complain(EXIT_USAGE, "--%s: %s belong to the Molmo models, not to %s", knobs[i],
                             i ? "tiles and tiers" : "styles of prompts",
@@ -211,9 +209,8 @@ static int run_prompt(const struct options *options, struct run_state *state) {
         return complain(EXIT_USAGE, "%s: %s reads text only: leave the image out", state->model.name,
                         vp_architecture_name(state->model.config.architecture));
     if (raw) state->sample.prompt = copy_text(text, strlen(text));
-    else if (model_is_molmo(&state->model)) state->sample.prompt = make_prompt(text_of(options, "style"), text);
     else {
-        state->sample.prompt = prompt_of_other(&state->model, text, has_image);
+        state->sample.prompt = state->model.rules->prompt(&state->model, text_of(options, "style"), text, has_image);
         warn_of_template(&state->model);
     }
     state->sample.question = copy_text(text, strlen(text));
@@ -409,23 +406,23 @@ static void print_terms(const struct run_state *state) {
     }
 }
 
-/* The lines on image and tokens of a model other than Molmo. */
+/* The lines on image and tokens where the model's processor cuts the image. */
 static void print_picture(const struct run_state *state) {
-    const vp_picture *picture = state->input.picture;
-    const int has_whole = picture->views > picture->rows * picture->cols;
+    const vp_layout *layout = &state->layout;
+    const int has_whole = layout->views > layout->crops;
     if (state->model.config.vit_native)
-        print_plain("image    %dx%d -> %dx%d, %d rows x %d cols of tokens of %dx%d\n", picture->width_px,
-                    picture->height_px, picture->resized_width_px, picture->resized_height_px, picture->rows,
-                    picture->cols, state->model.config.geometry.crop_px, state->model.config.geometry.crop_px);
+        print_plain("image    %dx%d -> %dx%d, %d rows x %d cols of tokens of %dx%d\n", layout->width_px,
+                    layout->height_px, layout->resized_width_px, layout->resized_height_px, layout->tiling.rows,
+                    layout->tiling.cols, state->model.config.geometry.crop_px, state->model.config.geometry.crop_px);
     else
-        print_plain("image    %dx%d -> %dx%d, %d view%s of %dx%d (%d rows x %d cols%s)\n", picture->width_px,
-                    picture->height_px, picture->resized_width_px, picture->resized_height_px, picture->views,
-                    picture->views == 1 ? "" : "s", state->model.other.processor.view_px,
-                    state->model.other.processor.view_px, picture->rows, picture->cols,
+        print_plain("image    %dx%d -> %dx%d, %d view%s of %dx%d (%d rows x %d cols%s)\n", layout->width_px,
+                    layout->height_px, layout->resized_width_px, layout->resized_height_px, layout->views,
+                    layout->views == 1 ? "" : "s", state->model.processor.view_px,
+                    state->model.processor.view_px, layout->tiling.rows, layout->tiling.cols,
                     has_whole ? " + the whole image" : "");
     print_plain("tokens   %d = %d image (%d features, %d separators, %d marker) + %d text\n",
-                sequence_of(&state->input), state->layout.image_tokens, picture->tokens, picture->separator_tokens,
-                picture->marker_tokens, state->input.text_count);
+                sequence_of(&state->input), layout->image_tokens, layout->feature_tokens, layout->col_tokens,
+                layout->marker_tokens, state->input.text_count);
 }
 
 /* What opening the engine took, apart from any request. */
@@ -469,7 +466,7 @@ static void print_run(const struct options *options, const struct run_state *sta
                 vp_engine_gemm(state->session.engine, 1),
                 vp_engine_gemm(state->session.engine, 1024));
     print_opening(state);
-    if (state->input.picture) print_picture(state);
+    if (state->input.layout && !state->model.rules->is_tiled) print_picture(state);
     else if (layout) {
         print_plain("image    %dx%d -> tiling %dx%d (rows x cols), %d crops + global view, canvas %dx%d, %s\n",
                     layout->width_px, layout->height_px, layout->tiling.rows, layout->tiling.cols, layout->crops,
@@ -544,9 +541,9 @@ static void print_run_json(const struct options *options, const struct run_state
     put_text(&writer, "image", state->sample.image_path);
     if (point.layout) put_pair(&writer, "image_size", state->sample.height_px, state->sample.width_px);
     else put_null(&writer, "image_size");
-    put_text(&writer, "preprocess", !model_is_molmo(&state->model) ? NULL
-                                    : state->tiles.tier            ? "tier"
-                                                                   : text_of(options, "preprocess"));
+    put_text(&writer, "preprocess", !state->model.rules->is_tiled ? NULL
+                                    : state->tiles.tier           ? "tier"
+                                                                  : text_of(options, "preprocess"));
     put_text(&writer, "image_knob", state->image_knob);
     if (state->image_knob) put_int(&writer, "image_knob_value", state->image_knob_value);
     else put_null(&writer, "image_knob_value");
@@ -577,15 +574,14 @@ static void print_run_json(const struct options *options, const struct run_state
     putchar('\n');
 }
 
-/* --show_prompt: prints the prompt's text, its ids (which follow BOS and the image's tokens; of models other than Molmo
- * all ids of the sequence) and the sequence length. */
+/* --show_prompt: prints the prompt's text, its ids as struct prompt_tokens has them, and the sequence length. */
 static void print_prompt(const struct run_state *state) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 0);
     vp_json_begin_object(&writer);
     put_text(&writer, "prompt_text", state->sample.prompt);
     put_ints(&writer, "ids", state->input.text_ids,
-             model_is_molmo(&state->model) ? state->input.text_count : sequence_of(&state->input));
+             state->input.no_bos ? sequence_of(&state->input) : state->input.text_count);
     put_int(&writer, "text_tokens", state->input.text_count);
     put_int(&writer, "image_tokens", state->input.layout ? state->input.layout->image_tokens : 0);
     put_int(&writer, "total_sequence_length", sequence_of(&state->input));

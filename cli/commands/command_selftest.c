@@ -10,8 +10,8 @@
 #include "commands/commands.h"
 #include "request/dump.h"
 #include "request/input.h"
-#include "request/model.h"
-#include "request/prompt.h"
+#include "model/model.h"
+#include "model/prompt.h"
 #include "request/provenance.h"
 #include "request/record.h"
 #include "request/request.h"
@@ -61,7 +61,6 @@ struct trial {
     struct sample sample;
     vp_image image;
     vp_layout layout;
-    vp_picture picture; /* the same of models other than Molmo */
     int32_t *blocks;
     struct pass_input input;
 };
@@ -115,16 +114,14 @@ static void paint_trial(vp_image *image, int32_t width_px, int32_t height_px) {
 /* Adds the image of a request, cut as the model's own processor does. Returns 0 or an exit code. */
 static int trial_image(struct selftest *selftest, struct trial *trial, int32_t width_px, int32_t height_px) {
     const struct model *model = &selftest->model;
-    const struct image_size size = {NULL, 0, model_is_molmo(model) ? "max_crops" : NULL,
-                                    model->config.geometry.max_crops};
+    const struct image_size size = {NULL, 0, NULL, 0, NULL};
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
     paint_trial(&trial->image, width_px, height_px);
-    result = image_size_layout(model, &size, width_px, height_px, &trial->picture, &trial->layout, &error);
+    result = model->rules->cut(model, &size, width_px, height_px, &trial->layout, &error);
     if (result != VP_OK) return complain_result(EXIT_INPUT, model->name, result, &error);
     trial->input.image = &trial->image;
     trial->input.layout = &trial->layout;
-    if (!model_is_molmo(model)) trial->input.picture = &trial->picture;
     if (trial->layout.views > selftest->max_views) selftest->max_views = trial->layout.views;
     return 0;
 }
@@ -139,11 +136,8 @@ static int trial_make(struct selftest *selftest, int index, const char *name, co
     const int has_image = width_px && !model_is_blind(model);
     int code = has_image ? trial_image(selftest, trial, width_px, height_px) : 0;
     trial->name = name;
-    trial->sample.prompt = model_is_molmo(model) ? make_prompt(NULL, question)
-                                                 : prompt_of_other(model, question, has_image);
-    if (!code) code = model_is_molmo(model) ? tokenize_prompt(model, &trial->sample)
-                                            : tokenize_other(model, trial->input.picture, trial->input.layout,
-                                                             &trial->sample);
+    trial->sample.prompt = model->rules->prompt(model, NULL, question, has_image);
+    if (!code) code = tokenize_sample(model, trial->input.layout, &trial->sample);
     if (code) return code;
     trial->blocks = resize(NULL, (size_t)config->block_count, sizeof *trial->blocks);
     for (int32_t block = 0; block < config->block_count; block++)

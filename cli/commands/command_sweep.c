@@ -9,13 +9,13 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "dataset/forecast.h"
 #include "dataset/plan.h"
 #include "request/input.h"
-#include "request/model.h"
+#include "model/model.h"
 #include "request/request.h"
 #include "score/score_rules.h"
 #include "sweep/journal.h"
+#include "sweep/plan_cost.h"
 #include "sweep/profile.h"
 #include "sweep/profiler.h"
 #include "sweep/ranks.h"
@@ -35,7 +35,7 @@
 #include <unistd.h>
 
 /* Who reads the values: dataset/dataset.c those of the data and the drawing of samples; dataset/plan.c the grid's;
- * dataset/variants.c and server/endpoint.c those of servers; dataset/forecast.c, what --plan needs; request/model.c
+ * dataset/variants.c and server/endpoint.c those of servers; sweep/plan_cost.c, what --plan needs; request/model.c
  * those of the model and the device; sweep/sweep_point.c timing, progress and points that failed before;
  * sweep/profile.c those of --use_profiler; this file the others. */
 static const struct option_spec SWEEP_OPTIONS[] = {
@@ -418,12 +418,12 @@ static int sweep_plan_servers(struct sweep *sweep) {
     sweep->timing_off = 1;
     return plan_make(sweep->options, NULL, &sweep->plan);
 }
-/* Molmo's prompts have styles; other models are asked as chat servers are. Returns 0 or EXIT_USAGE. */
+/* Prompts have styles, or models are asked as chat servers are. Returns 0 or EXIT_USAGE. */
 static int check_prompts(const struct options *options, const struct model *model) {
-    if (model_is_molmo(model) && is_given(options, "answer_hint"))
+    if (model->rules->has_styles && is_given(options, "answer_hint"))
         return complain(EXIT_USAGE, "--answer_hint is for servers and for models other than Molmo's, which know by "
                                     "--style what a short answer is");
-    if (!model_is_molmo(model) && is_given(options, "style"))
+    if (!model->rules->has_styles && is_given(options, "style"))
         return complain(EXIT_USAGE, "--style: styles of prompts belong to the Molmo models, not to %s; --answer_hint "
                                     "says what a short answer is",
                         vp_architecture_name(model->config.architecture));
@@ -514,7 +514,7 @@ static int run_command(const struct options *options) {
     end_in_order();
     code = sweep_plan(&sweep);
     if (!code && is_given(options, "plan"))
-        code = forecast_show(options, is_given(options, "endpoint") ? NULL : &sweep.model, &sweep.plan);
+        code = plan_cost_show(options, is_given(options, "endpoint") ? NULL : &sweep.model, &sweep.plan);
     else if (!code) {
         code = sweep_prepare(&sweep);
         if (!code && !interrupted) code = sweep_loop(&sweep);

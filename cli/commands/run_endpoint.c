@@ -14,7 +14,7 @@
 #include "server/picture.h"
 #include "server/twin_pairs.h"
 #include "tile/family.h"
-#include "tile/image.h"
+#include "model/image.h"
 #include "tile/tile_options.h"
 #include "vlmprof.h"
 #include "vlmprof_families.h"

@@ -7,8 +7,8 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "request/input.h"
-#include "request/prompt.h"
-#include "tile/image.h"
+#include "model/prompt.h"
+#include "model/image.h"
 #include "vlmprof.h"
 #include "vlmprof_file.h"
 
@@ -333,16 +333,15 @@ static int check_references(const char *path, const vp_json *json, const struct 
 static int names_image(const struct dataset *dataset, const vp_json *json) {
     return dataset->kind == DATA_VQA || has_value(json, 0, "image");
 }
-/* Puts the question of a model other than Molmo into its conversation and counts the tokens. Returns 0 or an exit
- * code. */
+/* Puts a question into the model's conversation and counts the tokens. Returns 0 or an exit code. */
 static int make_conversation(const struct dataset *dataset, const struct model *model, int has_image,
                              struct sample *sample) {
     char *question = sample->prompt;
     if (has_image && model_is_blind(model))
         return bad_record(dataset->path, sample->id, "has an image, and the model reads text only");
-    sample->prompt = prompt_of_other(model, question, has_image);
+    sample->prompt = model->rules->prompt(model, NULL, question, has_image);
     free(question);
-    return count_text_of_other(model, has_image, sample)
+    return count_sample(model, has_image, sample)
                ? bad_record(dataset->path, sample->id, "cannot be asked of this model")
                : 0;
 }
@@ -355,7 +354,7 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
     vp_error error = {VP_OK, -1, "", ""};
     const char *last_question;
     char reason[LINE_BYTES];
-    const int is_message = !model || !model_is_molmo(model);
+    const int is_message = !model || !model->rules->has_styles;
     int code = 0;
     vp_result result;
     memset(&fields, 0, sizeof fields);
@@ -377,7 +376,7 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
         sample->style = info.style ? copy_text(info.style, strlen(info.style)) : NULL;
         if (model && is_message)
             code = make_conversation(dataset, model, !sample->no_image && names_image(dataset, json), sample);
-        else if (model) code = tokenize_prompt(model, sample);
+        else if (model) code = count_sample(model, !sample->no_image, sample);
     } else {
         error_line(reason, sizeof reason, result, &error);
         code = bad_record(dataset->path, sample->id, reason);

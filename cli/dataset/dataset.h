@@ -7,7 +7,7 @@
 #include "base/json_stream.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "request/model.h"
+#include "model/model.h"
 #include "request/record.h"
 #include "vlmprof_image.h"
 #include "vlmprof_prompt.h"

@@ -16,7 +16,7 @@
 
 static struct image_size size_of(const struct configuration *configuration) {
     const struct image_size size = {configuration->tier, configuration->vision_tokens, configuration->image_knob,
-                                    configuration->image_knob_value};
+                                    configuration->image_knob_value, NULL};
     return size;
 }
 vp_tile_options configuration_tiles(const struct configuration *configuration) {
@@ -24,14 +24,13 @@ vp_tile_options configuration_tiles(const struct configuration *configuration) {
     return image_size_tiles(&size);
 }
 const vp_layout *configuration_layout(const struct model *model, const struct configuration *configuration,
-                                      const struct entry *entry, vp_layout *layout, vp_picture *picture, char *reason,
-                                      size_t capacity) {
+                                      const struct entry *entry, vp_layout *layout, char *reason, size_t capacity) {
     const struct image_size size = size_of(configuration);
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
     snprintf(reason, capacity, "%s", entry->reason ? configuration->set->reasons[entry->reason - 1] : "");
     if (!entry->has_image || entry->reason) return NULL;
-    result = image_size_layout(model, &size, entry->width_px, entry->height_px, picture, layout, &error);
+    result = model->rules->cut(model, &size, entry->width_px, entry->height_px, layout, &error);
     if (result == VP_OK) return layout;
     error_line(reason, capacity, result, &error);
     return NULL;
@@ -64,12 +63,11 @@ int32_t entry_sequence(const struct entry *entry, const vp_layout *layout) {
 }
 
 void configuration_input(const struct plan *plan, const struct configuration *configuration,
-                         const struct sample *sample, const vp_layout *layout, const vp_picture *picture,
-                         const vp_image *image, struct pass_input *input) {
+                         const struct sample *sample, const vp_layout *layout, const vp_image *image,
+                         struct pass_input *input) {
     memset(input, 0, sizeof *input);
     input->image = image;
     input->layout = layout;
-    input->picture = picture;
     input->text_ids = sample->text_ids;
     input->text_count = sample->text_count;
     input->no_bos = sample->no_bos;
@@ -90,12 +88,11 @@ static const char *weights_ending(const struct plan *plan, const struct configur
 static void plan_configuration(const struct model *model, struct plan *plan, struct configuration *configuration) {
     char name[512], ending[32], reason[LINE_BYTES];
     vp_layout storage;
-    vp_picture picture;
     int64_t crops = 0, count = 0;
     for (size_t i = 0; i < configuration->set->count; i++) {
         const struct entry *entry = &configuration->set->samples[i];
         const vp_layout *layout =
-            configuration_layout(model, configuration, entry, &storage, &picture, reason, sizeof reason);
+            configuration_layout(model, configuration, entry, &storage, reason, sizeof reason);
         int64_t need = (int64_t)entry_sequence(entry, layout) + configuration->set->new_tokens - 1;
         if (layout) { crops += layout->crops; count++; }
         plan->has_images |= layout != NULL;
@@ -135,17 +132,17 @@ static int check_lists(const struct options *options, const struct model *model)
                               *ks = opt(options, "top_k_list");
     const vp_geometry geometry = model ? model->config.geometry : vp_geometry_default();
     /* by a family's rule any number can be aimed at */
-    const int is_molmo = model && model_is_molmo(model);
+    const int is_tiled = !model || model->rules->is_tiled;
     const int32_t least = !model && is_given(options, "family") ? 1 : 2 * vp_geometry_tokens_per_crop(&geometry);
     for (size_t i = 0; i < tiers->count; i++) if (!vp_tier_find(tiers->items[i]))
         return complain(EXIT_USAGE, "--tier_list: \"%s\" is none of: low medium high", tiers->items[i]);
-    for (size_t i = 0; i < tokens->count && (is_molmo || !model); i++) if (tokens->numbers[i] < least)
+    for (size_t i = 0; i < tokens->count && is_tiled; i++) if (tokens->numbers[i] < least)
             return complain(EXIT_USAGE, "--vision_tokens_list %s: the global view and one crop have %d tokens already",
                             tokens->items[i], least);
     if (!model && tiers->given && is_given(options, "family"))
         return complain(EXIT_USAGE, "--tier_list: tiers are crops of MolmoE's canvas; with --family aim at tokens: "
                                     "--vision_tokens_list");
-    if (model && !is_molmo && tiers->given)
+    if (!is_tiled && tiers->given)
         return complain(EXIT_USAGE, "--tier_list: tiers belong to the Molmo models, not to %s",
                         vp_architecture_name(model->config.architecture));
     if (model && ks->given && !model->config.expert_count)
@@ -163,12 +160,12 @@ static int check_sizes(const struct options *options, const struct model *model,
     const struct option_value *tokens = opt(options, "vision_tokens_list");
     int code = image_knob_read(options, &plan->image_knob, &plan->image_knob_values, &plan->image_knob_count);
     for (size_t i = 0; i < plan->image_knob_count && !code; i++) {
-        const struct image_size size = {NULL, 0, plan->image_knob, plan->image_knob_values[i]};
-        code = image_size_check(options, model, &size);
+        const struct image_size size = {NULL, 0, plan->image_knob, plan->image_knob_values[i], NULL};
+        code = model->rules->knobs(options, model, &size);
     }
     for (size_t i = 0; i < tokens->count && !code; i++) {
-        const struct image_size size = {NULL, (int32_t)tokens->numbers[i], NULL, 0};
-        code = image_size_check(options, model, &size);
+        const struct image_size size = {NULL, (int32_t)tokens->numbers[i], NULL, 0, NULL};
+        code = model->rules->knobs(options, model, &size);
     }
     return code;
 }
@@ -223,7 +220,7 @@ static int plan_grid(const struct options *options, const struct model *model, s
     int32_t counts[3] = {0, ks->given ? (int32_t)ks->count : 1, blocks->given ? (int32_t)blocks->count : 1},
             *index = NULL;
     size_t count = 0, variants; /* configurations of a point of the grid: they differ in their weights */
-    const int has_tiers = model && model_is_molmo(model);
+    const int has_tiers = model && model->rules->is_tiled;
     int code = check_lists(options, model);
     while (has_tiers && vp_tier_at(counts[0])) counts[0]++;
     if (tokens->given || tiers->given) counts[0] = (int32_t)(tokens->given ? tokens->count : tiers->count);

@@ -5,7 +5,7 @@
 #include "base/options.h"
 #include "dataset/dataset.h"
 #include "dataset/variants.h"
-#include "request/model.h"
+#include "model/model.h"
 #include "request/record.h"
 #include "request/request.h"
 #include "vlmprof.h"
@@ -53,21 +53,18 @@ struct plan {
 /* Molmo's tiling, also of what a server is sent. */
 vp_tile_options configuration_tiles(const struct configuration *configuration);
 
-/* The layout of a sample's image in a configuration, stored in *layout, and of models other than Molmo how it is cut,
- * in *picture. Returns NULL without an image and where the image cannot be used; then `reason` says why, otherwise it
- * is "". */
+/* The layout of a sample's image in a configuration, stored in *layout. Returns NULL without an image and where the
+ * image cannot be used; then `reason` says why, otherwise it is "". */
 const vp_layout *configuration_layout(const struct model *model, const struct configuration *configuration,
-                                      const struct entry *entry, vp_layout *layout, vp_picture *picture, char *reason,
-                                      size_t capacity);
+                                      const struct entry *entry, vp_layout *layout, char *reason, size_t capacity);
 
 /* Tokens of the prompt and the image, BOS included. layout NULL: text only. */
 int32_t entry_sequence(const struct entry *entry, const vp_layout *layout);
 
-/* Fills *input with the request of a sample in a configuration. It refers to all that comes in. picture: NULL for
- * Molmo's models and without an image. */
+/* Fills *input with the request of a sample in a configuration. It refers to all that comes in. */
 void configuration_input(const struct plan *plan, const struct configuration *configuration,
-                         const struct sample *sample, const vp_layout *layout, const vp_picture *picture,
-                         const vp_image *image, struct pass_input *input);
+                         const struct sample *sample, const vp_layout *layout, const vp_image *image,
+                         struct pass_input *input);
 
 /* The size that a sample's image has when it is sent to a server in a configuration; 0 x 0: the file as it is. The size
  * is that of MolmoE's canvas or, with --family, the one that family_size_for finds. Returns 0, or EXIT_INPUT with a

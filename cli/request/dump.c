@@ -80,16 +80,17 @@ static int write_pixels(const char *folder, const struct session *session, const
     float *own;
     int code;
     /* as their processors have them */
-    if (!input->picture || session->model->config.connector == VP_CONNECTOR_STITCHED)
-        return write_npy(folder, "pixels", "<f4", 3, patches, session->pixels.data, sizeof(float));
+    if (session->model->rules->is_tiled || !input->layout
+        || session->model->config.connector == VP_CONNECTOR_STITCHED)
+        return write_npy(folder, "pixels", "<f4", 3, patches, session->inputs.pixels.data, sizeof(float));
     if (session->model->config.vit_native) {
         const int64_t frames[2] = {views * patches[1], 2 * patches[2]};
-        own = frames_of(geometry, frames[0], (const float *)session->pixels.data);
+        own = frames_of(geometry, frames[0], (const float *)session->inputs.pixels.data);
         code = write_npy(folder, "pixels", "<f4", 2, frames, own, sizeof *own);
         free(own);
         return code;
     }
-    own = planes_of(geometry, views, (const float *)session->pixels.data);
+    own = planes_of(geometry, views, (const float *)session->inputs.pixels.data);
     code = write_npy(folder, "pixels", "<f4", 4, planes, own, sizeof *own);
     free(own);
     return code;
@@ -114,20 +115,20 @@ int dump_write(const char *folder, const struct session *session, const struct p
     int64_t views = input->layout ? input->layout->views : 0, per_crop = vp_geometry_tokens_per_crop(geometry),
             side = vp_geometry_patches_per_side(geometry);
     int64_t sequence[1] = {sequence_of(input)}, steps[1] = {run->token_count}, index[2] = {views, per_crop},
-            masks[2] = {input->picture ? 0 : views, side * side}; /* other models have none */
+            masks[2] = {session->model->rules->is_tiled ? views : 0, side * side}; /* others have none */
     int64_t features[3] = {views, per_crop, session->model->config.d_model},
             deepstack[3] = {session->model->config.deepstack_count, views, session->model->config.d_model};
     int64_t last[2] = {input->block_count, session->model->config.d_model},
             logits[2] = {run->token_count, session->model->config.embedding_size};
     if (session->model->config.connector == VP_CONNECTOR_STITCHED && views) { /* of the whole picture */
         index[0] = features[0] = 1;
-        index[1] = features[1] = input->picture->tokens;
+        index[1] = features[1] = input->layout->feature_tokens;
     }
-    int64_t *ids = widen((const int32_t *)session->ids.data, (size_t)sequence[0]),
+    int64_t *ids = widen((const int32_t *)session->inputs.ids.data, (size_t)sequence[0]),
             *tokens = widen(run->tokens, (size_t)steps[0]);
     int code = write_npy(folder, "input_ids", "<i8", 1, sequence, ids, sizeof *ids);
-    if (!code) code = write_npy(folder, "image_input_idx", "<i4", 2, index, session->index.data, sizeof(int32_t));
-    if (!code) code = write_npy(folder, "image_masks", "<f4", 2, masks, session->masks.data, sizeof(float));
+    if (!code) code = write_npy(folder, "image_input_idx", "<i4", 2, index, session->inputs.index.data, sizeof(int32_t));
+    if (!code) code = write_npy(folder, "image_masks", "<f4", 2, masks, session->inputs.masks.data, sizeof(float));
     if (!code) code = write_pixels(folder, session, input, views);
     if (!code) code = write_npy(folder, "image_features", "<f4", 3, features, dump->image_features, sizeof(float));
     if (!code && session->model->config.deepstack_count)

@@ -2,7 +2,7 @@
 #ifndef VLMPROF_CLI_DUMP_H
 #define VLMPROF_CLI_DUMP_H
 #include "base/metrics.h"
-#include "request/model.h"
+#include "model/model.h"
 #include "request/request.h"
 #include "vlmprof_engine.h"
 

@@ -18,13 +18,10 @@ void session_end_engine(struct session *session) {
     if (broken_gpu >= 0) vp_device_reset(broken_gpu, NULL); /* opening the next engine reports what is still wrong */
 }
 void session_free(struct session *session) {
-    free(session->pixels.data);
-    free(session->masks.data);
-    free(session->index.data);
-    free(session->spans.data);
-    free(session->ids.data);
-    free(session->scratch.data);
-    free(session->answer.data);
+    struct input_buffers *inputs = &session->inputs;
+    struct buffer *const buffers[] = {&inputs->pixels, &inputs->masks, &inputs->index,  &inputs->spans,
+                                      &inputs->ids,    &inputs->scratch, &session->answer};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) free(buffers[i]->data);
     session_end_engine(session);
 }
 int32_t sequence_of(const struct pass_input *input) {
@@ -33,88 +30,31 @@ int32_t sequence_of(const struct pass_input *input) {
 int64_t positions_of(const struct pass_input *input) { return (int64_t)sequence_of(input) + input->new_tokens - 1; }
 
 void session_reserve(struct session *session, const struct pass_input *input) {
-    const vp_geometry *geometry = &session->model->config.geometry;
-    reserve(&session->ids, (size_t)sequence_of(input), sizeof(int32_t));
+    const struct model *model = session->model;
+    const vp_layout *layout = input->layout;
+    struct input_buffers *inputs = &session->inputs;
+    const size_t side = (size_t)vp_geometry_patches_per_side(&model->config.geometry),
+                 crop_px = (size_t)model->config.geometry.crop_px;
+    reserve(&inputs->ids, (size_t)sequence_of(input), sizeof(int32_t));
     reserve(&session->answer, (size_t)input->new_tokens * 64 + 1024, 1);
-    if (!input->layout) return;
-    size_t patches = (size_t)vp_geometry_patches_per_side(geometry) * (size_t)vp_geometry_patches_per_side(geometry);
-    size_t values = (size_t)input->layout->views * (size_t)geometry->crop_px * (size_t)geometry->crop_px * 3;
-    reserve(&session->pixels, values, sizeof(float));
-    reserve(&session->masks, (size_t)input->layout->views * patches, sizeof(float));
-    reserve(&session->index, (size_t)input->layout->views * (size_t)vp_geometry_tokens_per_crop(geometry),
+    if (!layout) return;
+    reserve(&inputs->pixels, (size_t)layout->views * crop_px * crop_px * 3, sizeof(float));
+    reserve(&inputs->masks, (size_t)layout->views * side * side, sizeof(float));
+    reserve(&inputs->index, (size_t)layout->views * (size_t)vp_geometry_tokens_per_crop(&model->config.geometry),
             sizeof(int32_t));
-    reserve(&session->spans, (size_t)sequence_of(input), sizeof(int32_t));
-    size_t view_px = input->picture ? (size_t)session->model->other.processor.view_px : 0;
-    reserve(&session->scratch,
-            input->picture ? (size_t)input->layout->views * view_px * view_px * 3
-                           : vp_preprocess_scratch_bytes(geometry, input->layout), 1);
+    reserve(&inputs->spans, (size_t)sequence_of(input), sizeof(int32_t));
+    reserve(&inputs->scratch, model->rules->scratch_bytes(model, layout), 1);
 }
-
-/* The image's tokens see each other; the first of them stands before the first one of a feature. */
-static void fill_picture_span(struct session *session, const int32_t *ids, int32_t image_tokens, int32_t count) {
-    int32_t *ends = (int32_t *)session->spans.data, first = 0;
-    while (first < count && ids[first] != session->model->other.image_token) first++;
-    for (int32_t i = 0; i < count; i++) {
-        const int inside = i + 1 >= first && i + 1 < first + image_tokens;
-        ends[i] = inside ? first - 1 + image_tokens : i + 1;
-    }
-}
-/* The tokens of a view see each other: they stand side by side. */
-static void fill_spans(struct session *session, const int32_t *ids, int32_t image_tokens, int32_t count) {
-    int32_t *ends = (int32_t *)session->spans.data;
-    if (session->model->other.processor.kind == VP_PROCESSOR_MOLMO2) { /* its start, columns and ends do, too */
-        fill_picture_span(session, ids, image_tokens, count);
-        return;
-    }
-    for (int32_t i = count - 1; i >= 0; i--) {
-        const int32_t token = session->model->other.image_token;
-        ends[i] = i + 1 < count && ids[i] == token && ids[i + 1] == token ? ends[i + 1] : i + 1;
-    }
-}
-/* The same for models other than Molmo: their sequence is whole, and no share of a patch is padding. */
-static vp_result fill_other_inputs(struct session *session, const struct pass_input *input) {
-    const vp_processor *processor = &session->model->other.processor;
-    uint8_t *views = (uint8_t *)session->scratch.data;
-    int32_t *ids = (int32_t *)session->ids.data;
-    const size_t image_tokens = input->picture ? (size_t)input->picture->tokens : 0;
-    size_t found = 0;
-    vp_result result;
-    memcpy(ids, input->text_ids, (size_t)sequence_of(input) * sizeof *ids);
-    if (!input->picture) return VP_OK;
-    result = vp_processor_views(processor, input->picture, input->image->rgb, views);
-    if (result != VP_OK) return result;
-    vp_processor_pixels(processor, input->picture, views, (float *)session->pixels.data);
-    memset(session->masks.data, 0, session->masks.bytes);
-    if (session->model->config.image_bidirectional)
-        fill_spans(session, ids, input->layout->image_tokens, sequence_of(input));
-    for (int32_t i = 0; i < sequence_of(input); i++) /* features go to the image's tokens in their order */
-        if (ids[i] == session->model->other.image_token && found++ < image_tokens)
-            ((int32_t *)session->index.data)[found - 1] = i;
-    return found == image_tokens ? VP_OK : VP_ERR_MISMATCH;
-}
-/* Fills the session's buffers: pixels, index map, and the sequence of BOS, image tokens and text. */
+/* Fills the session's buffers: pixels, index map, and the ids of the whole sequence. */
 static vp_result fill_inputs(struct session *session, const struct pass_input *input) {
-    const vp_geometry *geometry = &session->model->config.geometry;
-    int32_t *ids = (int32_t *)session->ids.data, image_tokens = input->layout ? input->layout->image_tokens : 0;
-    vp_result result = VP_OK;
-    if (!model_is_molmo(session->model)) return fill_other_inputs(session, input);
-    if (!input->no_bos) ids[0] = session->model->ids.bos; /* only a prompt without image can lack it */
-    memcpy(ids + !input->no_bos + image_tokens, input->text_ids, (size_t)input->text_count * sizeof *ids);
-    if (!input->layout) return VP_OK;
-    result = vp_preprocess(geometry, input->layout, input->image->rgb, (float *)session->pixels.data,
-                           (float *)session->masks.data, session->scratch.data, session->scratch.bytes);
-    if (result == VP_OK)
-        result = vp_tokens_image_ids(geometry, input->layout, &session->model->ids, ids + 1, (size_t)image_tokens);
-    if (result == VP_OK)
-        result = vp_tokens_index_map(geometry, input->layout, 1, (int32_t *)session->index.data,
-                                     session->index.bytes / sizeof(int32_t));
-    return result;
+    const struct prompt_tokens tokens = {(int32_t *)(uintptr_t)input->text_ids, input->text_count, input->no_bos};
+    return session->model->rules->fill(session->model, input->layout, input->image ? input->image->rgb : NULL, &tokens,
+                                       sequence_of(input), &session->inputs);
 }
 
 /* The tokens of the run as text, in the session's buffer `answer`; run->answer_bytes becomes its length. */
 static vp_result decode_answer(struct session *session, struct pass_result *run) {
-    /* Molmo's tokenizers clean up, as the reference scores it; the others' do not */
-    int flags = VP_DECODE_SKIP_SPECIAL | (model_is_molmo(session->model) ? VP_DECODE_CLEAN_UP : 0);
+    const int flags = VP_DECODE_SKIP_SPECIAL | session->model->rules->decode_flags;
     const vp_tokenizer *tokenizer = session->model->tokenizer;
     size_t count = (size_t)run->token_count;
     vp_result result = vp_tokenizer_decode(tokenizer, run->tokens, count, flags, (char *)session->answer.data,
@@ -140,18 +80,19 @@ static void range_end(const struct pass_input *input) { if (input->ranges) vp_ra
 
 /* What the engine is asked for: the session's buffers, which fill_inputs has filled, and the knobs of the input. */
 static vp_request engine_request(const struct session *session, const struct pass_input *input) {
+    const struct input_buffers *inputs = &session->inputs;
     vp_request request;
     memset(&request, 0, sizeof request);
-    request.input_ids = (const int32_t *)session->ids.data;
+    request.input_ids = (const int32_t *)inputs->ids.data;
     request.input_count = sequence_of(input);
     if (input->layout) {
-        request.pixels = (const float *)session->pixels.data;
-        request.image_masks = (const float *)session->masks.data;
-        request.image_input_idx = (const int32_t *)session->index.data;
+        request.pixels = (const float *)inputs->pixels.data;
+        request.image_masks = (const float *)inputs->masks.data;
+        request.image_input_idx = (const int32_t *)inputs->index.data;
         request.views = input->layout->views;
         request.grid_rows = input->layout->tiling.rows; /* read where a picture's views are its tokens */
         request.grid_cols = input->layout->tiling.cols;
-        request.span_ends = (const int32_t *)session->spans.data;
+        request.span_ends = (const int32_t *)inputs->spans.data;
     }
     request.top_k = input->top_k;
     request.active_blocks = input->blocks;
@@ -159,8 +100,8 @@ static vp_request engine_request(const struct session *session, const struct pas
     request.max_new_tokens = input->new_tokens;
     request.ignore_eos = input->ignore_eos;
     request.eos_id = session->model->ids.eos;
-    request.more_eos_ids = session->model->other.more_eos;
-    request.more_eos_count = session->model->other.more_eos_count;
+    request.more_eos_ids = session->model->more_eos;
+    request.more_eos_count = session->model->more_eos_count;
     request.dump = input->dump;
     request.timing = input->timing;
     request.launches = input->launches;
@@ -168,6 +109,17 @@ static vp_request engine_request(const struct session *session, const struct pas
     request.spans = input->spans;
     request.span_capacity = input->span_capacity;
     return request;
+}
+
+vp_result request_count(struct session *session, const struct pass_input *input, vp_stage_times *work,
+                        vp_error *error) {
+    const struct model *model = session->model;
+    vp_request request;
+    if (input->layout && model->config.image_bidirectional)
+        model->rules->spans(model, input->layout, sequence_of(input),
+                            reserve(&session->inputs.spans, (size_t)sequence_of(input), sizeof(int32_t)));
+    request = engine_request(session, input);
+    return vp_engine_count(session->engine, &request, work, error);
 }
 
 /* The clock around the parts of a pass that run outside the engine. */

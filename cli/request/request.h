@@ -4,7 +4,7 @@
 #define VLMPROF_CLI_REQUEST_H
 #include "base/memory.h"
 #include "base/metrics.h"
-#include "request/model.h"
+#include "model/model.h"
 #include "vlmprof.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_image.h"
@@ -15,7 +15,7 @@
 struct session {
     const struct model *model;
     vp_engine *engine; /* NULL: none is open */
-    struct buffer pixels, masks, index, spans, ids, scratch, answer;
+    struct input_buffers inputs; struct buffer answer;
     /* how often the device's counter of energy moves, and by how much when it idles; update_ns 0: not known yet, -1: it
      * counts none */
     struct energy_counter { int64_t update_ns; double step_j; } energy;
@@ -31,10 +31,8 @@ void session_free(struct session *session);
 struct pass_input {
     const vp_image *image;   /* NULL: text only */
     const vp_layout *layout; /* of the image; NULL: text only */
-    const vp_picture *picture; /* models other than Molmo: how the image is cut; NULL: text only */
-    /* Molmo: what follows BOS and image. Other models: the whole sequence, and how many of it are not the image's */
-    const int32_t *text_ids; int32_t text_count;
-    int no_bos; /* truth: a prompt without BOS; it has no image then */
+    /* as struct prompt_tokens has them: what follows BOS and image, or the whole sequence; the image's do not count */
+    const int32_t *text_ids; int32_t text_count; int no_bos;
     int32_t top_k;
     const int32_t *blocks; int32_t block_count; /* decoder blocks that run, ascending */
     int32_t new_tokens; /* at most; exactly with ignore_eos */
@@ -55,6 +53,11 @@ int64_t positions_of(const struct pass_input *input);
 
 /* Makes room for a pass, outside of any timed part. request_run does so too. */
 void session_reserve(struct session *session, const struct pass_input *input);
+
+/* What the engine counts of a pass without running it (vp_engine_count): the session's engine may be one that only
+ * counts. Pixels and ids are not needed. */
+vp_result request_count(struct session *session, const struct pass_input *input, vp_stage_times *work,
+                        vp_error *error);
 
 /* Runs one pass. *run comes from runs_make with room for input->new_tokens; its old answer is freed. With
  * VP_TIMING_OFF its stages did not run, and only the total is set. After a failure *error says why and *run is no

@@ -4,7 +4,7 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/memory.h"
-#include "tile/image.h"
+#include "model/image.h"
 #include "vlmprof_file.h"
 
 #include <stdio.h>

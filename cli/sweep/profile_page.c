@@ -48,7 +48,7 @@ static void facts_of_request(struct text_list *facts, const struct options *opti
                   state->model.config.block_count);
     if (layout) {
         fact(facts, "image", state->sample.image_path);
-        if (state->input.picture)
+        if (!state->model.rules->is_tiled)
             fact_line(facts, "size", "%dx%d px, %d view%s", layout->width_px, layout->height_px, layout->views,
                       layout->views == 1 ? "" : "s");
         else

@@ -7,7 +7,7 @@
 #include "server/ask.h"
 #include "server/endpoint.h"
 #include "server/picture.h"
-#include "tile/image.h"
+#include "model/image.h"
 #include "vlmprof_image.h"
 
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include "base/metrics.h"
 #include "base/options.h"
 #include "dataset/plan.h"
-#include "request/model.h"
+#include "model/model.h"
 #include "request/request.h"
 #include "sweep/journal.h"
 #include "sweep/result_write.h"
@@ -20,7 +20,7 @@
 struct open_point {
     struct configuration *configuration;
     vp_layout own_layout; const vp_layout *layout; /* NULL: text only, or the image cannot be used */
-    vp_picture picture; int32_t *ids; /* of models other than Molmo: how the image is cut; the sequence */
+    int32_t *ids; /* where they depend on how the image is cut */
     struct pass_input input;
     struct sent_picture *sent; /* to a server: the image as it is sent; NULL: text only */
     int64_t tokens_by_rule;    /* what it costs by the rule of --family; -1: not known */

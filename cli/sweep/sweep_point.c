@@ -44,7 +44,7 @@ int is_same_grid(const struct sweep *sweep) {
 static void put_head_configuration(vp_json_writer *writer, const struct sweep *sweep,
                                    const struct configuration *configuration) {
     const vp_geometry geometry = sweep->served ? vp_geometry_default() : sweep->model.config.geometry;
-    const int is_molmo = sweep->served || model_is_molmo(&sweep->model);
+    const int is_tiled = sweep->served || sweep->model.rules->is_tiled;
     int32_t crops = 0;
     vp_json_begin_object(writer);
     put_text(writer, "file_name", configuration->file_name);
@@ -55,7 +55,7 @@ static void put_head_configuration(vp_json_writer *writer, const struct sweep *s
     vp_json_key(writer, "max_crops");
     if (configuration->tier) vp_json_int(writer, configuration->tier->max_crops);
     else if (!(configuration->variant && configuration->variant->family) && configuration->vision_tokens
-             && is_molmo && vp_select_crops(&geometry, configuration->vision_tokens, &crops) == VP_OK)
+             && is_tiled && vp_select_crops(&geometry, configuration->vision_tokens, &crops) == VP_OK)
         vp_json_int(writer, crops);
     else vp_json_null(writer);
     put_int(writer, "top_k", configuration->top_k);
@@ -321,7 +321,7 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
         described.target_tokens = point->configuration->vision_tokens ? point->configuration->vision_tokens
                                                                       : point->layout->theoretical_tokens;
         described.target_crops = point->layout->crops;
-        if (point->configuration->vision_tokens && model_is_molmo(&sweep->model))
+        if (point->configuration->vision_tokens && sweep->model.rules->is_tiled)
             vp_select_crops(&sweep->model.config.geometry, point->configuration->vision_tokens,
                             &described.target_crops);
     }
@@ -687,11 +687,9 @@ static int has_timed_shape(const struct configuration *configuration, int32_t vi
 static int lacks_kernels(const struct sweep *sweep, const struct open_point *point, const struct entry *entry) {
     char reason[LINE_BYTES];
     vp_layout storage;
-    vp_picture picture;
     const vp_layout *layout;
     if (!point->lacks_kernels) return 0;
-    layout = configuration_layout(&sweep->model, point->configuration, entry, &storage, &picture, reason,
-                                  sizeof reason);
+    layout = configuration_layout(&sweep->model, point->configuration, entry, &storage, reason, sizeof reason);
     return !reason[0]
            && !has_timed_shape(point->configuration, layout ? layout->views : 0, entry_sequence(entry, layout) / 256);
 }
@@ -806,15 +804,15 @@ static int served_sample_begin(struct sweep *sweep, size_t count, const struct s
     }
     return code || !vanished ? code : check_streak(sweep, EXIT_INPUT, reason);
 }
-/* Makes the sequence of a model other than Molmo, whose image's tokens depend on how it is cut. `reason` becomes why it
- * cannot be. Returns 0 or an exit code. */
+/* Makes the sequence of a sample whose tokens depend on how its image is cut. `reason` becomes why it cannot be. Returns
+ * 0 or an exit code. */
 static int point_tokenize(const struct sweep *sweep, struct open_point *point, const struct sample *sample,
                           char *reason, size_t capacity) {
     struct sample whole;
     int code;
     memset(&whole, 0, sizeof whole);
     whole.prompt = sample->prompt;
-    code = tokenize_other(&sweep->model, point->input.picture, point->layout, &whole);
+    code = tokenize_sample(&sweep->model, point->layout, &whole);
     free(point->ids);
     point->input.text_ids = point->ids = whole.text_ids;
     if (!code && whole.text_count != sample->text_count)
@@ -825,18 +823,16 @@ static int point_tokenize(const struct sweep *sweep, struct open_point *point, c
 /* Decodes the image of a sample that was loaded, and writes the open points that cannot run as failed. */
 static int sample_begin(struct sweep *sweep, size_t count, const struct sample *sample, const struct entry *entry,
                         vp_image *image) {
-    const int is_other = !model_is_molmo(&sweep->model);
     char image_reason[LINE_BYTES] = "", reason[LINE_BYTES];
     int tried = 0, vanished = 0, code = 0;
     for (size_t i = 0; i < count && !code; i++) {
         struct open_point *point = &sweep->open[i];
         if (!point->is_open && !point->lacks_kernels) continue;
-        point->layout = configuration_layout(&sweep->model, point->configuration, entry, &point->own_layout,
-                                             &point->picture, reason, sizeof reason);
+        point->layout = configuration_layout(&sweep->model, point->configuration, entry, &point->own_layout, reason,
+                                             sizeof reason);
         if (sample->reason) snprintf(reason, sizeof reason, "%s", sample->reason);
-        configuration_input(&sweep->plan, point->configuration, sample, point->layout,
-                            point->layout && is_other ? &point->picture : NULL, image, &point->input);
-        if (is_other && !reason[0]) code = point_tokenize(sweep, point, sample, reason, sizeof reason);
+        configuration_input(&sweep->plan, point->configuration, sample, point->layout, image, &point->input);
+        if (!sample->text_ids && !reason[0]) code = point_tokenize(sweep, point, sample, reason, sizeof reason);
         if (sweep->timing_off) point->input.timing = VP_TIMING_OFF;
         if (point->layout && !tried++ && sample_image(sample, image, image_reason, sizeof image_reason) == EXIT_DEVICE)
             return complain(EXIT_DEVICE, "%s", image_reason);

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "tile/family.h"
-#include "tile/image.h"
+#include "model/image.h"
 #include "tile/tile_options.h"
 #include "vlmprof.h"
 #include "vlmprof_families.h"

@@ -35,6 +35,10 @@ VP_API vp_opening vp_engine_opening(const vp_engine *engine) { return engine->op
 
 VP_API uint64_t vp_engine_bytes(const vp_engine *engine) { return engine->memory_bytes; }
 
+VP_API uint64_t vp_engine_free_bytes(const vp_engine *engine) {
+    return engine->backend->free_bytes(engine->queue);
+}
+
 static vp_result vk_check_options(const vp_engine_options *options, vp_error *error) {
     const vk_precision bits = vk_precision_of(options->weights, options->head_weights, options->vision_weights);
     const vp_model_config *config = options->config;
@@ -171,26 +175,6 @@ static vp_result vk_begin(const vp_engine_options *options, const vp_packed *pac
     return VP_OK;
 }
 
-VP_API vp_result vp_engine_needs(const vp_engine_options *options, uint64_t *bytes, uint64_t *free_bytes,
-                                 vp_error *error) {
-    vp_result result = vk_check_options(options, error);
-    vp_packed packed;
-    vp_engine *engine;
-    const int is_packed = result == VP_OK && options->checkpoint
-                          && vp_checkpoint_packed(options->checkpoint, &packed) == VP_OK;
-    if (result != VP_OK) return result;
-    engine = calloc(1, sizeof *engine);
-    if (!engine) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
-    result = vk_begin(options, is_packed ? &packed : NULL, engine, error);
-    if (result == VP_OK) {
-        vk_measure(engine);
-        *bytes = engine->memory_bytes;
-        *free_bytes = engine->backend->free_bytes(engine->queue);
-    } else if (engine->queue) vk_recover(engine);
-    vp_engine_close(engine);
-    return result;
-}
-
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error) {
     vp_result result = vk_check_options(options, error);
     vp_engine *opened;
@@ -202,6 +186,13 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
     opened = calloc(1, sizeof *opened);
     if (!opened) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
     result = vk_begin(options, packed, opened, error);
+    if (options->counts_only) {
+        if (result == VP_OK) result = vk_lay_out(opened, error);
+        if (result != VP_OK && opened->queue) vk_recover(opened);
+        if (result == VP_OK) *engine = opened;
+        else vp_engine_close(opened);
+        return result;
+    }
     at[1] = vp_clock_ns();
     if (result == VP_OK) result = vk_allocate(opened, packed, error);
     at[2] = vp_clock_ns();
@@ -225,6 +216,7 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
 }
 
 VP_API void vp_engine_settle(vp_engine *engine) {
+    if (engine->paper_bytes) return;
     engine->queue->timing = VP_TIMING_STAGE;
     engine->backend->mark(engine->queue, 0, NULL);
     (void)engine->backend->wait(engine->queue, 0, NULL);
@@ -255,6 +247,7 @@ VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine) {
 VP_API void vp_engine_close(vp_engine *engine) {
     if (!engine) return;
     if (engine->queue) engine->backend->close(engine->queue);
+    vk_free_paper(engine);
     vk_model_free(&engine->model);
     free(engine->jobs);
     free(engine->counts);

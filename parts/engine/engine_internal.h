@@ -72,6 +72,7 @@ struct vp_engine {
     size_t weights_bytes, memory_bytes, cache_bytes, vision_bytes, scratch_bytes;
     vp_opening opening;
     int weights_mapped; /* they lie in a file, and are not in the allocation */
+    size_t paper_bytes; /* counts_only: addresses that nothing reads or writes, in the place of memory; else 0 */
     const void *weights;
     vp_ceilings ceilings; /* bytes_per_s 0: not measured yet */
     char device[160], device_note[sizeof ((vp_error *)0)->text];
@@ -133,6 +134,9 @@ void vk_measure(vp_engine *engine);
 /* Weights and buffers in one allocation; packed weights stay where they are mapped. */
 void vk_bring_pages(vp_engine *engine);
 vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *error);
+/* The same places on paper: addresses alone, for a request that is only counted. */
+vp_result vk_lay_out(vp_engine *engine, vp_error *error);
+void vk_free_paper(vp_engine *engine);
 /* host memory to the backend's, in pieces */
 void vk_send(vp_engine *engine, void *to, const void *from, size_t bytes);
 /* cos and sin of every position; the reference computes frequencies and angles in fp32 */

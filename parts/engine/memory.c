@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static void *vk_take_rows(vk_arena *arena, size_t rows, int width, int wide) {
     return vk_take(arena, (rows + VK_ROWS_MAX) * (size_t)vk_padded(width), wide ? 4 : 2);
@@ -214,7 +215,8 @@ void vk_fill_extent(vp_engine *engine) {
 void vk_send(vp_engine *engine, void *to, const void *from, size_t bytes) {
     for (size_t at = 0; at < bytes;) {
         size_t piece = bytes - at < engine->backend->stage_bytes ? bytes - at : engine->backend->stage_bytes;
-        memcpy(engine->backend->stage(engine->queue, (char *)to + at, piece), (const char *)from + at, piece);
+        if (!engine->queue->dry)
+            memcpy(engine->backend->stage(engine->queue, (char *)to + at, piece), (const char *)from + at, piece);
         engine->backend->commit(engine->queue, (char *)to + at, piece);
         at += piece;
     }
@@ -319,10 +321,40 @@ void vk_bring_pages(vp_engine *engine) {
     engine->opening.page_bytes = bytes;
 }
 
+/* Hands out the addresses, and makes the tables of the host. Returns 1, or 0 without memory. */
+static int vk_place(vp_engine *engine, char *weights_base, char *buffers_base) {
+    vk_arena weights = { weights_base, 0 }, buffers = { buffers_base, 0 };
+    size_t places = vk_max(2 * (size_t)engine->config.vit_positions + 1,
+                           (size_t)vk_view_tokens(&engine->config)
+                               * (size_t)(engine->config.window_pool * engine->config.window_pool));
+    engine->weights = weights.base;
+    vk_layout_model(&weights, &engine->model, &engine->config, engine->wide, &engine->bits);
+    vk_layout_buffers(&buffers, engine);
+    engine->jobs = calloc((size_t)engine->config.expert_count + 1, sizeof *engine->jobs);
+    engine->counts = calloc((size_t)engine->config.expert_count + 1, sizeof *engine->counts);
+    engine->host_places = calloc(vk_max(3 * (size_t)engine->max_sequence, (size_t)engine->max_views * places),
+                                 sizeof *engine->host_places);
+    return engine->jobs && engine->counts && engine->host_places;
+}
+
+vp_result vk_lay_out(vp_engine *engine, vp_error *error) {
+    char *base;
+    vk_measure(engine);
+    base = mmap(NULL, engine->memory_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base != MAP_FAILED) {
+        engine->paper_bytes = engine->memory_bytes;
+        engine->weights = base;
+        if (vk_place(engine, base, base + engine->weights_bytes)) return VP_OK;
+    }
+    return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
+}
+void vk_free_paper(vp_engine *engine) {
+    if (engine->paper_bytes) munmap((void *)(uintptr_t)engine->weights, engine->paper_bytes);
+}
+
 vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *error) {
     vk_arena weights = { NULL, 0 }, buffers = { NULL, 0 };
     uint64_t free_bytes;
-    size_t places;
     char text[240];
     vk_measure(engine);
     weights.used = engine->weights_bytes;
@@ -348,19 +380,8 @@ vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *erro
         return vp_fail(error, VP_ERR_MEMORY, -1, "engine memory", text);
     }
     if (!packed) buffers.base = weights.base + weights.used;
-    engine->weights = weights.base;
     engine->weights_mapped = packed != NULL;
-    weights.used = buffers.used = 0;
-    vk_layout_model(&weights, &engine->model, &engine->config, engine->wide, &engine->bits);
-    vk_layout_buffers(&buffers, engine);
-    engine->jobs = calloc((size_t)engine->config.expert_count + 1, sizeof *engine->jobs);
-    engine->counts = calloc((size_t)engine->config.expert_count + 1, sizeof *engine->counts);
-    places = vk_max(2 * (size_t)engine->config.vit_positions + 1,
-                    (size_t)vk_view_tokens(&engine->config)
-                        * (size_t)(engine->config.window_pool * engine->config.window_pool));
-    engine->host_places = calloc(vk_max(3 * (size_t)engine->max_sequence, (size_t)engine->max_views * places),
-                                 sizeof *engine->host_places);
-    if (engine->jobs && engine->counts && engine->host_places
+    if (vk_place(engine, weights.base, buffers.base)
         && engine->backend->use(engine->queue, &engine->extent, engine->buffers.scratch) && vk_send_tables(engine))
         return VP_OK;
     if (engine->queue->error) return engine->backend->wait(engine->queue, 0, error);

@@ -67,7 +67,7 @@ void vk_send_positions(vp_engine *engine, const vp_request *request) {
     int count = request->input_count + request->max_new_tokens - 1, next = 0, view = 0, cols = request->grid_cols;
     size_t stride = (size_t)engine->max_sequence;
     int32_t *positions = engine->host_places;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count && !engine->queue->dry; i++) {
         int in_image = view < request->views && request->image_input_idx[view] == i;
         positions[i] = next;
         positions[stride + (size_t)i] = next + (in_image ? view / cols : 0);

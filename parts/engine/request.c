@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static vp_result vk_check_request(const vp_engine *engine, const vp_request *request, vp_error *error) {
+/* sizes, knobs, and room for records: what a request that is only counted needs, too */
+static vp_result vk_check_shape(const vp_engine *engine, const vp_request *request, vp_error *error) {
     const vp_model_config *config = &engine->config;
-    int64_t index_count;
     char text[160];
     if (request->input_count < 1 || request->max_new_tokens < 1)
         return vp_fail(error, VP_ERR_RANGE, -1, "request", "needs at least one input token and one new token");
@@ -19,8 +19,6 @@ static vp_result vk_check_request(const vp_engine *engine, const vp_request *req
     }
     if (request->views < 0 || request->views > engine->max_views)
         return vp_fail(error, VP_ERR_RANGE, -1, "request views", "more views than this engine was opened for");
-    if (request->views && (!request->pixels || !request->image_masks || !request->image_input_idx))
-        return vp_fail(error, VP_ERR_RANGE, -1, "request", "an image needs pixels, image_masks and image_input_idx");
     if (request->views && config->connector == VP_CONNECTOR_STITCHED
         && (request->grid_rows < 1 || request->grid_cols < 1
             || (int64_t)request->grid_rows * request->grid_cols + 1 != request->views))
@@ -44,17 +42,6 @@ static vp_result vk_check_request(const vp_engine *engine, const vp_request *req
         if (request->active_blocks[i] < 0 || request->active_blocks[i] >= config->block_count
             || (i && request->active_blocks[i] <= request->active_blocks[i - 1]))
             return vp_fail(error, VP_ERR_RANGE, i, "active_blocks", "must be ascending block numbers of this model");
-    for (int i = 0; i < request->input_count; i++)
-        if (request->input_ids[i] < 0
-            || request->input_ids[i] >= config->embedding_size + config->additional_vocab_size)
-            return vp_fail(error, VP_ERR_RANGE, i, "input_ids", "a token id without an embedding");
-    index_count = request->views ? vk_image_tokens(config, request->views, request->grid_rows, request->grid_cols) : 0;
-    for (int64_t i = 0; i < index_count; i++)
-        if (request->image_input_idx[i] >= request->input_count)
-            return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx", "a position behind the end of the sequence");
-        else if (config->vit_native && request->image_input_idx[i] <= (i ? request->image_input_idx[i - 1] : -1))
-            return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx",
-                           "must ascend: the picture's views in their order");
     if (request->views && config->image_bidirectional && !request->span_ends)
         return vp_fail(error, VP_ERR_RANGE, -1, "span_ends", "this model's images need them");
     for (int i = 0; i < request->input_count && request->span_ends && config->image_bidirectional; i++)
@@ -67,6 +54,26 @@ static vp_result vk_check_request(const vp_engine *engine, const vp_request *req
         return vp_fail(error, VP_ERR_RANGE, -1, "launches", "launch_capacity needs that much room in launches");
     if (request->span_capacity < 0 || (request->span_capacity && !request->spans))
         return vp_fail(error, VP_ERR_RANGE, -1, "spans", "span_capacity needs that much room in spans");
+    return VP_OK;
+}
+static vp_result vk_check_request(const vp_engine *engine, const vp_request *request, vp_error *error) {
+    const vp_model_config *config = &engine->config;
+    const vp_result result = vk_check_shape(engine, request, error);
+    int64_t index_count;
+    if (result != VP_OK) return result;
+    if (request->views && (!request->pixels || !request->image_masks || !request->image_input_idx))
+        return vp_fail(error, VP_ERR_RANGE, -1, "request", "an image needs pixels, image_masks and image_input_idx");
+    for (int i = 0; i < request->input_count; i++)
+        if (request->input_ids[i] < 0
+            || request->input_ids[i] >= config->embedding_size + config->additional_vocab_size)
+            return vp_fail(error, VP_ERR_RANGE, i, "input_ids", "a token id without an embedding");
+    index_count = request->views ? vk_image_tokens(config, request->views, request->grid_rows, request->grid_cols) : 0;
+    for (int64_t i = 0; i < index_count; i++)
+        if (request->image_input_idx[i] >= request->input_count)
+            return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx", "a position behind the end of the sequence");
+        else if (config->vit_native && request->image_input_idx[i] <= (i ? request->image_input_idx[i - 1] : -1))
+            return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx",
+                           "must ascend: the picture's views in their order");
     return VP_OK;
 }
 
@@ -124,18 +131,23 @@ void vk_dump_block(vp_engine *engine, const vp_request *request, int slot) {
     }
 }
 
-void vk_end_stage(vp_engine *engine, vp_reply *reply, vp_stage stage) {
+/* what was sent since the stage before ended */
+static void vk_end_count(vp_engine *engine, vp_stage_times *times, vp_stage stage) {
     const vk_work *now = &engine->queue->work;
+    times->launches[stage] = now->launches - engine->counted.launches;
+    times->flops[stage] = now->flops - engine->counted.flops;
+    times->bytes[stage] = now->bytes - engine->counted.bytes;
+    times->ran[stage] = 1;
+    engine->counted = *now;
+}
+
+void vk_end_stage(vp_engine *engine, vp_reply *reply, vp_stage stage) {
     int64_t now_ns;
+    vk_end_count(engine, &reply->times, stage);
     if (engine->queue->dry) return;
     now_ns = engine->backend->mark(engine->queue, stage + 1, stage == VP_STAGE_SAMPLE ? engine->buffers.token : NULL);
     reply->times.wall_ns[stage] = now_ns - engine->since_ns;
-    reply->times.launches[stage] = now->launches - engine->counted.launches;
-    reply->times.flops[stage] = now->flops - engine->counted.flops;
-    reply->times.bytes[stage] = now->bytes - engine->counted.bytes;
-    reply->times.ran[stage] = 1;
     engine->since_ns = now_ns;
-    engine->counted = *now;
     for (; engine->queue->log && engine->logged < engine->queue->log_count
            && engine->logged < engine->queue->log_capacity;
          engine->logged++)
@@ -192,7 +204,7 @@ void vk_send_request(vp_engine *engine, const vp_request *request) {
         int32_t dead[64];
         size_t count = views - first < 64 ? views - first : 64;
         for (size_t v = 0; v < count; v++)
-            dead[v] = is_dead ? is_dead(request->pixels + (first + v) * values, values) : 0;
+            dead[v] = is_dead && !engine->queue->dry ? is_dead(request->pixels + (first + v) * values, values) : 0;
         vk_send(engine, buffers->dead + first, dead, count * sizeof dead[0]);
     }
 }
@@ -255,11 +267,8 @@ static void vk_read_times(vp_engine *engine, vp_reply *reply) {
     vp_stage_times *times = &reply->times;
     int last = 0, timed = engine->queue->timing != VP_TIMING_OFF;
     int64_t at = 0;
-    times->ran[VP_STAGE_DECODE] = reply->token_count > 1;
-    if (times->ran[VP_STAGE_DECODE]) {
-        times->launches[VP_STAGE_DECODE] = engine->queue->work.launches - engine->counted.launches;
-        times->flops[VP_STAGE_DECODE] = engine->queue->work.flops - engine->counted.flops;
-        times->bytes[VP_STAGE_DECODE] = engine->queue->work.bytes - engine->counted.bytes;
+    if (reply->token_count > 1) {
+        vk_end_count(engine, times, VP_STAGE_DECODE);
         if (timed) times->wall_ns[VP_STAGE_DECODE] = vp_clock_ns() - engine->since_ns;
         engine->queue->stamps += timed;
     }
@@ -275,20 +284,42 @@ static void vk_read_times(vp_engine *engine, vp_reply *reply) {
         times->device_ns[VP_STAGE_DECODE] += reply->step_ns[i];
 }
 
-/* VP_TIMING_KERNEL: room for every launch that this request can make, found by a run that counts and sends nothing */
-static vp_result vk_open_log(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error) {
+/* A dry run of the whole request: what each stage counts. */
+static void vk_count(vp_engine *engine, const vp_request *request, vp_stage_times *times) {
+    const vk_work before = engine->queue->work;
+    vp_request shape = *request;
+    vp_reply reply;
+    memset(&reply, 0, sizeof reply);
+    if (!shape.pixels) shape.pixels = shape.image_masks = engine->weights; /* any address: nothing is read */
+    engine->queue->dry = 1;
+    engine->counted = before;
+    vk_send_request(engine, &shape);
+    vk_end_stage(engine, &reply, VP_STAGE_H2D);
+    vk_prefill(engine, &shape, &reply);
+    for (int i = 1; i < shape.max_new_tokens; i++) vk_step(engine, &shape, shape.input_count + i - 1);
+    if (shape.max_new_tokens > 1) vk_end_count(engine, &reply.times, VP_STAGE_DECODE);
+    engine->queue->dry = 0;
+    engine->queue->work = before;
+    *times = reply.times;
+}
+
+VP_API vp_result vp_engine_count(vp_engine *engine, const vp_request *request, vp_stage_times *work, vp_error *error) {
+    const vp_result result = vk_check_shape(engine, request, error);
+    if (result == VP_OK) vk_count(engine, request, work);
+    return result;
+}
+
+/* VP_TIMING_KERNEL: room for every launch that this request can make */
+static vp_result vk_open_log(vp_engine *engine, const vp_request *request, vp_error *error) {
     vk_queue *queue = engine->queue;
-    vk_work before = queue->work;
-    int64_t prefill, most;
+    vp_request begun = *request;
+    vp_stage_times work;
+    int64_t most = 0;
     char text[160];
-    queue->dry = 1;
-    vk_send_request(engine, request);
-    vk_prefill(engine, request, reply); /* leaves the reply alone: no stage ends in a dry run */
-    prefill = queue->work.launches - before.launches;
-    vk_step(engine, request, request->input_count);
-    most = prefill + (queue->work.launches - before.launches - prefill) * (request->max_new_tokens - 1);
-    queue->dry = 0;
-    queue->work = before;
+    if (begun.max_new_tokens > 2) begun.max_new_tokens = 2; /* no step has more launches than the first */
+    vk_count(engine, &begun, &work);
+    for (int stage = 0; stage < VP_STAGE_COUNT; stage++)
+        most += work.launches[stage] * (stage == VP_STAGE_DECODE ? request->max_new_tokens - 1 : 1);
     if (most > engine->log_capacity) {
         vp_launch *grown = realloc(engine->log, (size_t)most * sizeof *grown);
         if (grown) {
@@ -350,11 +381,13 @@ static vp_result vk_run(vp_engine *engine, const vp_request *request, vp_reply *
 
 VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error) {
     vp_result result = vk_check_request(engine, request, error);
+    if (result == VP_OK && engine->paper_bytes)
+        result = vp_fail(error, VP_ERR_STATE, -1, "engine", "was opened to count requests, not to run them");
     if (result != VP_OK) return result;
     engine->backend->enter(engine->queue);
     do { /* a second time where the times of launches got lost: timed in the other way then */
         engine->repeats = 0;
-        if (request->timing == VP_TIMING_KERNEL) result = vk_open_log(engine, request, reply, error);
+        if (request->timing == VP_TIMING_KERNEL) result = vk_open_log(engine, request, error);
         if (result == VP_OK) result = vk_run(engine, request, reply, error);
     } while (result == VP_OK && engine->repeats);
     engine->queue->log = NULL;

@@ -728,7 +728,7 @@ void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply) {
         vk_end_stage(engine, reply, VP_STAGE_VIT);
         for (int v = 0; v < views; v += batch) vk_connector(engine, v, views - v < batch ? views - v : batch);
         vk_end_stage(engine, reply, VP_STAGE_CONNECTOR);
-        if (request->dump) vk_dump_vision(engine, request);
+        if (request->dump && !engine->queue->dry) vk_dump_vision(engine, request);
     }
     vk_embed(engine, engine->buffers.ids, request->input_count);
     if (views) vk_add_image(engine);
@@ -742,7 +742,7 @@ void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply) {
         if (is_active && one_row) vk_block_last(engine, b, request->input_count, request->top_k);
         else if (is_active) vk_block_forward(engine, b, request->input_count, 0, request->top_k);
         if (adds) vk_add_deepstack(engine, b, views);
-        if (is_active && request->dump) vk_dump_block(engine, request, i);
+        if (is_active && request->dump && !engine->queue->dry) vk_dump_block(engine, request, i);
         i += is_active;
     }
     if (engine->backend->decode && !one_row && request->input_count > 1)

@@ -59,9 +59,14 @@ int main(int argc, char **argv) {
     options.max_views = 2;
     for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
         double touch_s[ROUNDS], open_s[ROUNDS], touch, open;
-        uint64_t bytes = 0, free_bytes = 0;
+        vp_engine *paper = NULL;
+        uint64_t bytes;
         options.weights = kinds[kind].weights;
-        if (vp_engine_needs(&options, &bytes, &free_bytes, NULL) != VP_OK) return 1;
+        options.counts_only = 1;
+        if (vp_engine_open(&options, &paper, NULL) != VP_OK) return 1;
+        options.counts_only = 0;
+        bytes = vp_engine_bytes(paper);
+        vp_engine_close(paper);
         for (int round = -1; round < ROUNDS; round++) { /* one that warms up */
             vp_engine *engine = NULL;
             vp_error error = { VP_OK, -1, "", "" };

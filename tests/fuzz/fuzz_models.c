@@ -62,24 +62,24 @@ static void check_processor(const vp_model_config *config, const vp_json *json, 
     const vp_processor_kind kind = kind_of(config->architecture);
     const int32_t wanted = 256;
     vp_processor processor;
-    vp_picture picture;
+    vp_layout picture;
     vp_error error;
     size_t text = 0, expanded = 0;
     char prompt[256];
     memset(&error, 0, sizeof error);
     if (kind == VP_PROCESSOR_COUNT) return;
     if (vp_processor_read(kind, &config->geometry, json, &processor, &error) != VP_OK
-        || vp_processor_picture(&processor, width, height, &picture, &error) != VP_OK) {
+        || vp_processor_layout(&processor, width, height, &picture, &error) != VP_OK) {
         check_error(&error);
         return;
     }
-    MUST(picture.views >= 1 && picture.tokens >= 1 && picture.rows >= 1 && picture.cols >= 1);
+    MUST(picture.views >= 1 && picture.feature_tokens >= 1 && picture.tiling.rows >= 1 && picture.tiling.cols >= 1);
     MUST((int64_t)picture.views * config->geometry.crop_px * config->geometry.crop_px <= VP_PROCESSOR_VIEW_PIXELS_MAX);
     MUST(vp_processor_prompt(kind, "What?", 1, prompt, sizeof prompt, &text) == VP_OK);
     MUST(vp_processor_expand(&processor, &picture, prompt, NULL, 0, &expanded) == VP_ERR_CAPACITY && expanded);
     if (!vp_processor_knob(&processor, 0)) return;
     if (vp_processor_aim(&processor, width, height, wanted, &error) != VP_OK) { check_error(&error); return; }
-    MUST(vp_processor_picture(&processor, width, height, &picture, &error) == VP_OK && picture.tokens <= wanted);
+    MUST(vp_processor_layout(&processor, width, height, &picture, &error) == VP_OK && picture.feature_tokens <= wanted);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -19,37 +19,20 @@
 
 #include "engine/engine_internal.h"
 
-#include <sys/mman.h>
-
-#define PAPER_BYTES ((size_t)1 << 37)
 enum { TOKENS = 1922, VIEWS = 13, TOP_K = 8, ROOM = 1 << 16 };
 typedef struct row { const char *name; uint32_t threads, shared_bytes, grid; int64_t prefill, decode; } row;
 static row rows[256];
 static int row_count;
 
-static int open_paper(vp_engine *e, int wgmma_linears, int clusters, int bits, vp_error *error) {
-    vk_arena arena = { NULL, 0 };
-    vk_setup setup;
-    void *space = mmap(NULL, PAPER_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    memset(&setup, 0, sizeof setup);
-    setup.wgmma_linears = wgmma_linears;
-    setup.clusters = clusters;
-    e->backend = vk_gpu_code();
-    e->bits.blocks = e->bits.head = bits;
-    e->max_sequence = TOKENS + 8;
-    e->max_views = e->view_batch = VIEWS;
-    e->moe_rows = 32768;
-    e->jobs = (vk_gemm_job *)calloc((size_t)e->config.expert_count, sizeof *e->jobs);
-    e->counts = (int32_t *)calloc((size_t)e->config.expert_count, sizeof *e->counts);
-    if (space == MAP_FAILED || !e->jobs || !e->counts) { vp_fail(error, VP_ERR_MEMORY, -1, "launches", "no memory"); return 0; }
-    if (vk_model_new(&e->model, &e->config, error) != VP_OK || e->backend->open(&setup, &e->queue, error) != VP_OK) return 0;
-    vk_fill_extent(e);
-    arena.base = (char *)space;
-    vk_layout_model(&arena, &e->model, &e->config, 0, &e->bits);
-    vk_layout_buffers(&arena, e);
+static vp_engine *open_paper(const vp_model_config *config, uint32_t gpu, vp_weights weights, vp_error *error) {
+    vp_engine_options options = vp_engine_options_default();
+    vp_engine *e = NULL;
+    options.config = config; options.device = "cuda"; options.gpu = gpu; options.counts_only = 1;
+    options.weights = options.head_weights = weights; options.max_sequence = TOKENS + 8; options.max_views = VIEWS;
+    if (vp_engine_open(&options, &e, error) != VP_OK) return NULL;
     e->pixels = e->buffers.pixels;
     e->masks = e->buffers.masks;
-    return arena.used < PAPER_BYTES;
+    return e;
 }
 /* what goes before the layers of the language model, and behind them */
 static const char *stage_of(const vp_launch *l, int decode) {
@@ -113,18 +96,20 @@ static int64_t record(vp_engine *e, vp_launch *log, int tokens, int views, int64
 }
 static int usage(void) { fprintf(stderr, "launches [stages [int8|int4|clusters]]\n"); return 2; }
 int main(int argc, char **argv) {
-    static const int tokens[3] = { 482, 1058, TOKENS }, views[3] = { 3, 7, VIEWS }, kinds[4] = { 0, 8, 4, 0 };
+    static const int tokens[3] = { 482, 1058, TOKENS }, views[3] = { 3, 7, VIEWS };
+    static const vp_weights kinds[4] = { VP_WEIGHTS_BF16, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4, VP_WEIGHTS_BF16 };
     static const char *const marks[4] = { "", "k_quant_", "k_quant_", "_pair" }; /* kernels that are counted for each kind */
-    static vp_engine engines[4];
+    vp_model_config config;
     static vp_launch log[ROOM];
     vp_error error = { VP_OK, -1, "", "" };
     int64_t prefill, all, totals[2] = { 0, 0 };
     int stages = argc > 1, only = argc < 3 ? 0 : !strcmp(argv[2], "int8") ? 1 : !strcmp(argv[2], "int4") ? 2 : !strcmp(argv[2], "clusters") ? 3 : -1;
     if (argc > 3 || only < 0 || (stages && strcmp(argv[1], "stages"))) return usage();
     for (int kind = 0; kind < 4; kind++) {
-        vp_engine *e = &engines[kind];
+        vp_engine *e = NULL;
+        const uint32_t gpu = (stages ? 0u : (uint32_t)VP_GPU_WGMMA) | (kind == 3 ? (uint32_t)VP_GPU_CLUSTERS : 0u);
         if (stages && kind != only) continue;
-        if (vp_model_config_preset("molmoe-1b", &e->config) != VP_OK || !open_paper(e, !stages, kind == 3, kinds[kind], &error)) {
+        if (vp_model_config_preset("molmoe-1b", &config) != VP_OK || (e = open_paper(&config, gpu, kinds[kind], &error)) == NULL) {
             fprintf(stderr, "launches: %s: %s\n", error.where, error.text);
             return 1;
         }
@@ -135,12 +120,16 @@ int main(int argc, char **argv) {
             snprintf(shape, sizeof shape, "%d/%d", views[i], tokens[i]);
             print_stages(log, prefill, all, shape);
         }
-        if (stages) return 0;
+        if (stages) {
+            vp_engine_close(e);
+            return 0;
+        }
         prefill = record(e, log, TOKENS, VIEWS, &all);
         if (!prefill) return 1;
         for (int64_t i = 0; i < all; i++)
             if (strstr(log[i].name, marks[kind])) count(&log[i], i >= prefill);
         if (!kind) { totals[0] = prefill; totals[1] = all - prefill; }
+        vp_engine_close(e);
     }
     printf("total %lld %lld\n", (long long)totals[0], (long long)totals[1]);
     for (int i = 0; i < row_count; i++)

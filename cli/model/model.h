@@ -4,30 +4,41 @@
 #ifndef VLMPROF_CLI_MODEL_H
 #define VLMPROF_CLI_MODEL_H
 #include "base/options.h"
-#include "request/model_files.h"
-#include "request/other_files.h"
+#include "model/model_files.h"
+#include "model/rules.h"
 #include "vlmprof.h"
 #include "vlmprof_config.h"
 #include "vlmprof_engine.h"
+#include "vlmprof_processor.h"
 #include "vlmprof_tokenizer.h"
 
+enum { MORE_EOS_MOST = 15 };
 struct model {
     const char *name;      /* the folder, the file or the preset */
     const char *projector; /* of a file: that of its tower; NULL: none */
     struct model_files files;
     int synthetic;    /* truth: a preset with random weights */
     vp_model_config config;
-    vp_special_ids ids;
+    const struct model_rules *rules; /* of its family */
+    vp_special_ids ids;              /* -1: there is none */
+    int32_t more_eos[MORE_EOS_MOST]; /* ids that end an answer beside ids.eos */
+    int32_t more_eos_count;
+    int32_t image_token;             /* of a feature, in hf.c's families; -1: none */
+    vp_processor processor;          /* the same families' */
+    char *prompt_front;              /* what stands in front of their prompts' text; NULL: nothing */
+    char *prompt_note;               /* why prompts may not be as the model knows them; NULL: they are */
     vp_tokenizer *tokenizer;
     vp_checkpoint *checkpoint; /* NULL: not open, or synthetic */
     uint64_t identity; /* of config, tokenizer and the weight files' names, sizes and times */
     int64_t file_bytes, file_count; /* of the weight files */
     char class_name[64];   /* config.json's architectures[0], only to be shown */
-    struct other_files other; /* of models other than Molmo (model_is_molmo) */
 };
 
-/* Truth: Molmo's tiling, image tokens and prompts apply; other models have a processor of their own. */
-int model_is_molmo(const struct model *model);
+/* Truth: the model reads text alone. */
+int model_is_blind(const struct model *model);
+
+/* Says on stderr when prompts may not be as the model knows them. */
+void warn_of_template(const struct model *model);
 
 /* Adds the weight files of the folder to identity, file_bytes and file_count. These are sums, so that the order of the
  * files in the folder does not matter. Returns 0 or an exit code. */

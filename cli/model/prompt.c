@@ -1,5 +1,5 @@
 /* prompt.c: a record's fields to the text of its prompt. */
-#include "request/prompt.h"
+#include "model/prompt.h"
 
 #include "base/json.h"
 

@@ -1,11 +1,10 @@
 /* model.c: a checkpoint's folder, a GGUF file or a synthetic preset, and the engine that runs it. */
-#include "request/model.h"
+#include "model/model.h"
 
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "request/prompt.h"
 #include "vlmprof_file.h"
 #include "vlmprof_stages.h"
 
@@ -16,8 +15,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int model_is_molmo(const struct model *model) {
-    return model->config.architecture == VP_ARCHITECTURE_MOLMOE || model->config.architecture == VP_ARCHITECTURE_MOLMO;
+static const struct model_rules *rules_of(const vp_model_config *config) {
+    return config->architecture == VP_ARCHITECTURE_MOLMOE || config->architecture == VP_ARCHITECTURE_MOLMO
+               ? &MOLMO_RULES
+               : &HF_RULES;
+}
+int model_is_blind(const struct model *model) { return !model->config.vit_block_count; }
+void warn_of_template(const struct model *model) {
+    if (model->prompt_note) complain(0, "%s: %s", model->name, model->prompt_note);
 }
 static void weigh_file(struct model *model, const char *path, const char *name) {
     struct stat info;
@@ -54,6 +59,23 @@ int model_load_tokenizer(const char *json, size_t bytes, const char *what, vp_to
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), what, result, &error);
 }
 
+int tokenize_text(const struct model *model, const char *text, struct prompt_tokens *tokens) {
+    size_t count = 0, bytes = strlen(text);
+    vp_result result;
+    tokens->ids = resize(NULL, bytes + 1, sizeof *tokens->ids); /* a byte makes one token at most... */
+    result = vp_tokenizer_encode(model->tokenizer, text, bytes, tokens->ids, bytes + 1, &count);
+    if (result == VP_ERR_CAPACITY) { /* ... but normalisation can lengthen the text */
+        tokens->ids = resize(tokens->ids, count, sizeof *tokens->ids);
+        result = vp_tokenizer_encode(model->tokenizer, text, bytes, tokens->ids, count, &count);
+    }
+    if (result != VP_OK || count > INT32_MAX / 2)
+        return complain(result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_USAGE, "the prompt cannot be tokenized: %s",
+                        result != VP_OK ? vp_result_text(result) : "it is too long");
+    tokens->count = (int32_t)count;
+    tokens->ids = resize(tokens->ids, count, sizeof *tokens->ids); /* a data set keeps many */
+    return 0;
+}
+
 int model_load_preset(struct model *model) {
     vp_result result = vp_model_config_preset(model->name, &model->config);
     if (result == VP_ERR_NOT_FOUND) {
@@ -68,23 +90,8 @@ int model_load_preset(struct model *model) {
         return complain(exit_code_of(result), "--synthetic %s: %s", model->name, vp_result_text(result));
     model->identity = hash_number(hash_text(HASH_START, model->name), VP_SYNTHETIC_VERSION);
     snprintf(model->class_name, sizeof model->class_name, "preset");
-    if (!model_is_molmo(model))
-        return other_files_preset(model->name, &model->config, &model->other, &model->ids, &model->tokenizer);
-    result = vp_model_preset_ids(model->name, &model->ids);
-    if (result == VP_OK) result = vp_tokenizer_bytes(&model->ids, &model->tokenizer);
-    return result == VP_OK ? 0
-                           : complain(exit_code_of(result), "--synthetic %s: %s", model->name, vp_result_text(result));
-}
-
-/* special ids stand at the end of the vocabulary: where they have embedding rows, the text's tokens have */
-static int check_ids(const struct model *model, const char *what) {
-    const int32_t ids[] = {model->ids.bos, model->ids.im_start, model->ids.im_end, model->ids.im_patch,
-                           model->ids.im_col};
-    int32_t rows = model->config.embedding_size + model->config.additional_vocab_size;
-    for (int i = 0; i < 5; i++)
-        if (ids[i] >= rows)
-            return complain(EXIT_INPUT, "%s: token %d has no embedding: config.json has %d rows", what, ids[i], rows);
-    return 0;
+    model->rules = rules_of(&model->config);
+    return model->rules->load_preset(model);
 }
 
 /* config.json's architectures[0]: only to be shown */
@@ -167,19 +174,6 @@ int model_complain_missing(const char *option, const char *name) {
                     "%s --local-dir %s",
                     option, name, name, slash + 1);
 }
-/* The special ids: Molmo's by the contents that all its tokenizers have, the other models' by their own files. */
-static int load_ids(struct model *model, const struct settings *settings, const char *what) {
-    vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
-    if (!model_is_molmo(model))
-        return other_files_load(&model->files, &model->config, model->tokenizer, &settings->config_json.json,
-                                settings->preprocessor ? &settings->preprocessor_json.json : NULL, &model->other,
-                                &model->ids, &model->identity);
-    if (vp_tokenizer_bos(model->tokenizer) >= 0)
-        return complain(EXIT_INPUT, "%s: the template puts a token in front of a text, which no Molmo's does", what);
-    result = vp_tokenizer_special_ids(model->tokenizer, &model->ids, &error);
-    return result == VP_OK ? check_ids(model, what) : complain_result(EXIT_INPUT, what, result, &error);
-}
 int model_load_folder(struct model *model) {
     struct settings settings;
     char *tokenizer = NULL, *what;
@@ -201,7 +195,11 @@ int model_load_folder(struct model *model) {
     else code = settings_read(model, &settings);
     if (!code) code = model_files_read(&model->files, "tokenizer.json", &tokenizer, &tokenizer_bytes, &model->identity);
     if (!code) code = model_load_tokenizer(tokenizer, tokenizer_bytes, what, &model->tokenizer);
-    if (!code) code = load_ids(model, &settings, what);
+    if (!code) {
+        model->rules = rules_of(&model->config);
+        code = model->rules->load(model, what, &settings.config_json.json,
+                                  settings.preprocessor ? &settings.preprocessor_json.json : NULL);
+    }
     if (!code) read_class_name(model, &settings.config_json.json);
     if (!code) code = model_weigh_files(model);
     settings_free(&settings);
@@ -312,7 +310,8 @@ int model_load(const struct options *options, struct model *model) {
     return code ? code : take_packed_precisions(options, model);
 }
 void model_free(struct model *model) {
-    other_files_free(&model->other);
+    free(model->prompt_front);
+    free(model->prompt_note);
     if (model->checkpoint) vp_checkpoint_close(model->checkpoint);
     model_files_close(&model->files);
     vp_tokenizer_free(model->tokenizer);
@@ -391,9 +390,15 @@ vp_result engine_weigh(const struct options *options, struct model *model, const
                        int32_t max_sequence, int32_t max_views, uint64_t *bytes, uint64_t *free_bytes,
                        vp_error *error) {
     vp_engine_options settings;
-    const vp_result result =
-        engine_settings(options, model, device, weights, max_sequence, max_views, &settings, error);
-    return result == VP_OK ? vp_engine_needs(&settings, bytes, free_bytes, error) : result;
+    vp_engine *engine = NULL;
+    vp_result result = engine_settings(options, model, device, weights, max_sequence, max_views, &settings, error);
+    settings.counts_only = 1;
+    if (result == VP_OK) result = vp_engine_open(&settings, &engine, error);
+    if (result != VP_OK) return result;
+    *bytes = vp_engine_bytes(engine);
+    *free_bytes = vp_engine_free_bytes(engine);
+    vp_engine_close(engine);
+    return VP_OK;
 }
 int engine_open(const struct options *options, struct model *model, int32_t max_sequence, int32_t max_views,
                 vp_engine **engine) {

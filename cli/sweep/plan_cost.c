@@ -1,5 +1,7 @@
-/* forecast.c: sweep --plan: the memory and the time of a sweep, and what its samples can tell apart. */
-#include "dataset/forecast.h"
+/* plan_cost.c: sweep --plan: the memory and the time of a sweep, and what its samples can tell apart.
+ * The time of a pass is what the engine counts of it (request_count), by rates that a small model of the same widths
+ * reaches on this machine. */
+#include "sweep/plan_cost.h"
 
 #include "base/console.h"
 #include "base/files.h"
@@ -26,161 +28,12 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* ---- the work of a pass: the model itself is not run, and nothing is written */
-/* FLOPs and bytes of one pass by stage, from its shapes alone, as the engine counts them: tests/test_forecast.c allows
- * a difference of 1 % in FLOPs and 3 % in bytes. */
-struct pass_cost { double flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT]; };
-struct pass_shape { int32_t views, features, sequence, top_k, block_count, new_tokens; }; /* features: image tokens */
-static void cost_add(struct pass_cost *cost, int stage, double flops, double bytes) {
-    cost->flops[stage] += flops;
-    cost->bytes[stage] += bytes;
-}
-/* A linear layer that is done `times` times; each time its weights are read again. element: bytes of a weight. */
-static void cost_linear(struct pass_cost *cost, int stage, double times, double rows, double outputs, double inputs,
-                        double element, double result_bytes) {
-    cost_add(cost, stage, times * 2 * rows * outputs * inputs,
-             times * (outputs * inputs * element + rows * inputs * element + rows * outputs * result_bytes));
-}
-/* Bytes a value takes: of activations, of weights of the language model's blocks, of its head's. */
-struct widths { double element, blocks, head; };
-static double bytes_of(const char *weights) { /* integers have a scale of 4 bytes per 32 values */
-    return !strcmp(weights, "fp32") ? 4 : !strcmp(weights, "int8") ? 1.0625 : !strcmp(weights, "int4") ? 0.5625 : 2;
-}
-static struct widths widths_of(const struct options *options, const char *weights) {
-    const char *head = text_of(options, "head_weights");
-    struct widths widths;
-    widths.element = !strcmp(weights, "fp32") ? 4 : 2;
-    widths.blocks = bytes_of(weights);
-    widths.head = strcmp(head, "bf16") ? bytes_of(head) : widths.element;
-    return widths;
-}
-/* The same with weights of another width than the activations'. */
-static void cost_quantised(struct pass_cost *cost, int stage, double times, double rows, double outputs, double inputs,
-                           double element, double weight, double result_bytes) {
-    cost_linear(cost, stage, times, rows, outputs, inputs, element, result_bytes);
-    cost->bytes[stage] += times * outputs * inputs * (weight - element);
-}
-/* Attention over `windows` windows a view, then SwiGLU; the names below are sizes of one view. */
-static void cost_pooling(const vp_model_config *config, double views, double windows, double element,
-                         struct pass_cost *cost) {
-    double width = config->vit_width, features = width * config->vit_layer_count,
-           pool = config->window_pool ? config->window_pool : config->geometry.pool, members = pool * pool,
-           hidden = config->projector_dim;
-    cost_linear(cost, VP_STAGE_CONNECTOR, views, windows, width, features, element, 4);
-    cost_linear(cost, VP_STAGE_CONNECTOR, views, windows * members, 2 * width, features, element, 4);
-    cost_linear(cost, VP_STAGE_CONNECTOR, views, windows, width, width, element, element);
-    cost_linear(cost, VP_STAGE_CONNECTOR, views, windows, 2 * hidden, width, element, 4);
-    cost_linear(cost, VP_STAGE_CONNECTOR, views, windows, config->d_model, hidden, element, 4);
-    cost_add(
-        cost, VP_STAGE_CONNECTOR,
-        views * windows
-            * (members * (3 * features + 4 * width + 2 * width + 5.0 * config->vit_head_count) + features + 4 * hidden),
-        views * windows
-            * (members * features * (4 + element) + features * element + width * (4 + 8 * members + element)
-               + hidden * (8 + element)));
-}
-/* A window's patches through one matrix, or through two with GELU between, behind a norm where there is one. */
-static void cost_windows(const vp_model_config *config, double views, double element, struct pass_cost *cost) {
-    double windows = vp_geometry_tokens_per_crop(&config->geometry), hidden = config->projector_dim,
-           width = (double)config->vit_width * config->geometry.pool * config->geometry.pool,
-           normed = config->connector == VP_CONNECTOR_NORM_MLP;
-    cost_add(cost, VP_STAGE_CONNECTOR, views * windows * (8 * width * normed + 5 * hidden),
-             views * windows * width * (4 + element + 8 * normed));
-    if (hidden > 0) cost_linear(cost, VP_STAGE_CONNECTOR, views, windows, hidden, width, element, element);
-    cost_linear(cost, VP_STAGE_CONNECTOR, views, windows, config->d_model, hidden > 0 ? hidden : width, element, 4);
-}
-/* Image encoder and connector of all views; the names below are sizes of one view. */
-static void cost_vision(const vp_model_config *config, const struct pass_shape *pass, double element,
-                        struct pass_cost *cost) {
-    double width = config->vit_width, tokens = config->vit_positions, blocks = config->vit_blocks_needed,
-           views = pass->views, rows = tokens, features = width * config->vit_layer_count,
-           values = (double)config->geometry.patch_px * config->geometry.patch_px * 3;
-    cost_add(cost, VP_STAGE_VIT, views * 9 * rows * width,
-             views * (rows * values * (4 + element) + 20 * rows * width + 8 * rows * features));
-    cost_linear(cost, VP_STAGE_VIT, views, tokens - config->vit_class_token, width, values, element, 4);
-    cost_linear(cost, VP_STAGE_VIT, views * blocks, rows, 3 * width, width, element, element);
-    cost_linear(cost, VP_STAGE_VIT, views * blocks, rows, width, width, element, 8);
-    cost_linear(cost, VP_STAGE_VIT, views * blocks, rows, config->vit_mlp_dim, width, element, element);
-    cost_linear(cost, VP_STAGE_VIT, views * blocks, rows, width, config->vit_mlp_dim, element, 8);
-    cost_add(cost, VP_STAGE_VIT,
-             views * blocks
-                 * (rows * rows * (4 * width + 5.0 * config->vit_head_count) + 22 * rows * width
-                    + 5 * rows * config->vit_mlp_dim),
-             views * blocks * (4 * rows * width * element + 2 * rows * width * (4 + element)));
-    if (config->connector == VP_CONNECTOR_POOLING)
-        cost_pooling(config, views, vp_geometry_tokens_per_crop(&config->geometry), element, cost);
-    else if (config->connector == VP_CONNECTOR_STITCHED)
-        cost_pooling(config, views, pass->features / views, element, cost);
-    else cost_windows(config, views, element, cost);
-}
-/* Router and experts of `times` blocks over `rows` tokens. */
-static void cost_experts(const vp_model_config *config, int stage, double times, double rows, int32_t top_k,
-                         const struct widths *widths, struct pass_cost *cost) {
-    const double element = widths->element;
-    double width = config->d_model, hidden = config->expert_dim, experts = config->expert_count, pairs = rows * top_k,
-           used = experts
-                  * (1 - pow(1 - top_k / experts, rows)); /* experts that some token chose, when each is as likely */
-    cost_linear(cost, stage, times, rows, experts, width, 4, 4);
-    cost_add(cost, stage, times * (rows * experts * (4 + experts) + 2 * experts * pairs),
-             times * (rows * width * (element < 4 ? 8 : 0) + 4 * rows * experts));
-    cost_add(cost, stage, times * pairs * (6 * hidden * width + 4 * hidden + 2 * width),
-             times
-                 * (used * 3 * hidden * width * widths->blocks
-                    + pairs * (2 * width * element + hidden * (16 + 2 * element) + 8 * width + 24)
-                    + rows * width * (8 + element)));
-}
-static void cost_dense(const vp_model_config *config, int stage, double times, double rows,
-                       const struct widths *widths, struct pass_cost *cost) {
-    const double hidden = config->mlp_dim, element = widths->element, weight = widths->blocks;
-    cost_quantised(cost, stage, times, rows, 2 * hidden, config->d_model, element, weight, 4);
-    cost_quantised(cost, stage, times, rows, config->d_model, hidden, element, weight, 8);
-    cost_add(cost, stage, times * 4 * rows * hidden, times * rows * hidden * (8 + element));
-}
-/* `times` blocks over `rows` new tokens, whose attention has `scores` pairs of query and key and reads `kept` rows
- * of the cache. */
-static void cost_blocks(const vp_model_config *config, int stage, double times, double rows, double scores, double kept,
-                        int32_t top_k, const struct widths *widths, struct pass_cost *cost) {
-    const double element = widths->element, weight = widths->blocks;
-    double width = config->d_model, q = (double)config->head_count * config->head_dim,
-           kv = (double)config->kv_head_count * config->head_dim;
-    cost_quantised(cost, stage, times, rows, q + 2 * kv, width, element, weight, 4);
-    cost_quantised(cost, stage, times, rows, width, q, element, weight, 8);
-    cost_add(cost, stage, times * (scores * (4 * q + 5.0 * config->head_count) + rows * (14 * width + 7 * (q + kv))),
-             times
-                 * (kept * 2 * kv * element
-                    + rows * (8 * width + 2 * width * element + 4 * (q + 2 * kv) + (q + 2 * kv) * element)));
-    if (config->expert_count) cost_experts(config, stage, times, rows, top_k, widths, cost);
-    else cost_dense(config, stage, times, rows, widths, cost);
-}
-static void cost_of(const vp_model_config *config, const struct pass_shape *pass, const struct widths *widths,
-                    struct pass_cost *cost) {
-    double added = config->connector == VP_CONNECTOR_STITCHED
-                       ? pass->features
-                       : pass->views * (double)vp_geometry_tokens_per_crop(&config->geometry);
-    double sequence = pass->sequence, steps = pass->new_tokens - 1, width = config->d_model,
-           vocabulary = config->embedding_size, element = widths->element;
-    memset(cost, 0, sizeof *cost);
-    if (pass->views) cost_vision(config, pass, element, cost);
-    sequence = pass->sequence;
-    cost_add(cost, VP_STAGE_EMBED, added * width,
-             sequence * width * (4 + element)
-                 + 12 * added * width);
-    cost_blocks(config, VP_STAGE_PREFILL, pass->block_count, sequence, sequence * (sequence + 1) / 2, 2 * sequence,
-                pass->top_k, widths, cost);
-    cost_quantised(cost, VP_STAGE_HEAD, 1, 1, vocabulary, width, element, widths->head, 4);
-    cost_add(cost, VP_STAGE_SAMPLE, 2 * vocabulary, 4 * vocabulary);
-    cost_blocks(config, VP_STAGE_DECODE, pass->block_count * steps, 1, sequence + (steps + 1) / 2,
-                sequence + (steps + 1) / 2, pass->top_k, widths, cost);
-    cost_quantised(cost, VP_STAGE_DECODE, steps, 1, vocabulary, width, element, widths->head, 4);
-    cost_add(cost, VP_STAGE_DECODE, steps * 2 * vocabulary, steps * 4 * vocabulary);
-}
-
 /* ---- this machine's rates: a few passes of a model of the same widths and few blocks, random weights */
 enum { CALIBRATION_TEXT = 32, CALIBRATION_TOKENS = 4, CALIBRATION_RUNS = 3 };
 
 struct rates {
     const char *weights;
-    struct widths widths;
+    struct session counter; /* of an engine of the whole model, which only counts */
     char reason[LINE_BYTES]; /* why there are no rates; "": there are */
     char device[160];
     double flops_ns[VP_STAGE_COUNT], bytes_ns[VP_STAGE_COUNT]; /* FLOPs and bytes per ns of a stage */
@@ -215,84 +68,39 @@ static vp_model_config calibration_config(const vp_model_config *whole) {
     if (config.embedding_size > 8192) config.embedding_size = config.vocab_size = 8192;
     return config;
 }
-/* Preprocesses a grey image into the session's buffers. picture: NULL for Molmo's models. */
-static vp_result calibration_pixels(const vp_model_config *config, const vp_layout *layout, const vp_picture *picture,
-                                    struct session *session, int64_t *preprocess_ns) {
-    size_t bytes = (size_t)layout->width_px * (size_t)layout->height_px * 3;
-    uint8_t *rgb = resize(NULL, bytes, 1);
-    int64_t begin_ns;
-    vp_result result;
-    memset(rgb, 100, bytes);
-    begin_ns = vp_clock_ns();
-    if (picture) {
-        const vp_processor *processor = &session->model->other.processor;
-        uint8_t *views = (uint8_t *)session->scratch.data;
-        result = vp_processor_views(processor, picture, rgb, views);
-        if (result == VP_OK) vp_processor_pixels(processor, picture, views, (float *)session->pixels.data);
-        memset(session->masks.data, 0, session->masks.bytes);
-        for (int32_t i = 0; i < picture->tokens; i++) ((int32_t *)session->index.data)[i] = i;
-        *preprocess_ns = vp_clock_ns() - begin_ns;
-        free(rgb);
-        return result;
-    }
-    result = vp_preprocess(&config->geometry, layout, rgb, (float *)session->pixels.data, (float *)session->masks.data,
-                           session->scratch.data, session->scratch.bytes);
-    if (result == VP_OK)
-        result = vp_tokens_index_map(&config->geometry, layout, 1, (int32_t *)session->index.data,
-                                     session->index.bytes / sizeof(int32_t));
-    *preprocess_ns = vp_clock_ns() - begin_ns;
-    free(rgb);
-    return result;
-}
-/* One request of CALIBRATION_TEXT tokens and, with a layout, an image. *times: of its stages, preprocessing
- * included. */
-static vp_result calibration_pass(vp_engine *engine, const vp_model_config *config, const vp_layout *layout,
-                                  const vp_picture *picture, struct session *session, vp_stage_times *times,
+/* One request of CALIBRATION_TEXT tokens and, with a layout, a grey image. The session's model has few words: all
+ * special ids are 0, but the image's token. */
+static vp_result calibration_pass(struct session *session, const vp_layout *layout, struct pass_result *run,
                                   vp_error *error) {
-    vp_request request;
-    vp_reply reply;
-    int32_t tokens[CALIBRATION_TOKENS], *blocks = resize(NULL, (size_t)config->block_count, sizeof *blocks);
-    int64_t step_ns[CALIBRATION_TOKENS], preprocess_ns = 0;
-    vp_result result = VP_OK;
+    const struct model *model = session->model;
+    const int32_t features = layout ? layout->feature_tokens : 0, block_count = model->config.block_count;
+    int32_t *ids, *blocks = resize(NULL, (size_t)block_count, sizeof *blocks);
+    vp_image image = {0, 0, NULL};
     struct pass_input input;
-    for (int32_t i = 0; i < config->block_count; i++) blocks[i] = i;
-    memset(&request, 0, sizeof request);
-    memset(&reply, 0, sizeof reply);
+    vp_result result;
     memset(&input, 0, sizeof input);
-    input.layout = layout;
-    input.picture = picture;
-    input.text_count = CALIBRATION_TEXT;
-    input.new_tokens = CALIBRATION_TOKENS;
-    session_reserve(session, &input);
+    for (int32_t i = 0; i < block_count; i++) blocks[i] = i;
     if (layout) {
-        result = calibration_pixels(config, layout, picture, session, &preprocess_ns);
-        request.pixels = (const float *)session->pixels.data;
-        request.image_masks = (const float *)session->masks.data;
-        request.image_input_idx = (const int32_t *)session->index.data;
-        request.views = layout->views;
-        request.grid_rows = layout->tiling.rows;
-        request.grid_cols = layout->tiling.cols;
-        request.span_ends = (const int32_t *)session->spans.data;
-        for (int32_t i = 0; i < sequence_of(&input); i++) ((int32_t *)session->spans.data)[i] = i + 1;
-        for (int32_t i = 0; picture && i < picture->tokens; i++)
-            ((int32_t *)session->spans.data)[i] = picture->tokens;
+        image.width_px = layout->width_px;
+        image.height_px = layout->height_px;
+        image.rgb = resize(NULL, (size_t)layout->width_px * (size_t)layout->height_px, 3);
+        memset(image.rgb, 100, (size_t)layout->width_px * (size_t)layout->height_px * 3);
+        input.image = &image;
     }
-    memset(session->ids.data, 0, session->ids.bytes);
-    for (int32_t i = 0; i < sequence_of(&input); i++) ((int32_t *)session->ids.data)[i] = i % 256;
-    request.input_ids = (const int32_t *)session->ids.data;
-    request.input_count = sequence_of(&input);
-    request.top_k = config->top_k;
-    request.active_blocks = blocks;
-    request.active_block_count = config->block_count;
-    request.max_new_tokens = CALIBRATION_TOKENS;
-    request.ignore_eos = 1;
-    reply.tokens = tokens;
-    reply.step_ns = step_ns;
-    if (result == VP_OK) result = vp_engine_run(engine, &request, &reply, error);
-    vp_engine_settle(engine);
-    *times = reply.times;
-    times->device_ns[VP_STAGE_PREPROCESS] = preprocess_ns;
+    input.layout = layout;
+    input.no_bos = !model->rules->is_tiled;
+    input.text_count = CALIBRATION_TEXT;
+    input.top_k = model->config.top_k;
+    input.blocks = blocks;
+    input.block_count = block_count;
+    input.new_tokens = CALIBRATION_TOKENS;
+    input.ignore_eos = 1;
+    input.text_ids = ids = zeroed((size_t)sequence_of(&input), sizeof *ids);
+    for (int32_t i = 1; i < sequence_of(&input); i++) ids[i] = i <= features ? model->image_token : 2 + i % 250;
+    result = request_run(session, &input, run, error);
+    free(image.rgb);
     free(blocks);
+    free(ids);
     return result;
 }
 /* Measures the rates: the fastest of some passes. If it fails there is a plan all the same, without an estimate, and
@@ -301,13 +109,11 @@ static int calibrate(const struct options *options, const struct model *model, c
                      struct rates *rates) {
     struct model small = *model;
     vp_engine_options settings;
-    vp_engine *engine = NULL;
     vp_error error = {VP_OK, -1, "", ""};
-    const int is_other = !model_is_molmo(model);
-    /* of Molmo's, the whole image and one crop */
-    const int32_t tokens = is_other ? 0 : 2 * vp_geometry_tokens_per_crop(&model->config.geometry);
-    const struct image_size size = {NULL, tokens, NULL, 0};
-    vp_picture picture;
+    /* where there are crops, the whole image and one crop */
+    const int32_t tokens = model->rules->is_tiled ? 2 * vp_geometry_tokens_per_crop(&model->config.geometry) : 0;
+    const struct image_size size = {NULL, tokens, NULL, 0, NULL};
+    struct pass_result *run = runs_make(1, CALIBRATION_TOKENS);
     vp_layout layout;
     struct session session;
     int32_t views = 0, sequence = CALIBRATION_TEXT + CALIBRATION_TOKENS;
@@ -316,9 +122,11 @@ static int calibrate(const struct options *options, const struct model *model, c
     memset(&session, 0, sizeof session);
     small.config = calibration_config(&model->config);
     small.checkpoint = NULL;
+    memset(&small.ids, 0, sizeof small.ids);
+    small.image_token = 1;
     session.model = &small;
-    if (plan->has_images
-        && (result = image_size_layout(model, &size, 640, 480, &picture, &layout, &error)) == VP_OK) {
+    session.energy.update_ns = -1; /* its counter is not read */
+    if (plan->has_images && (result = model->rules->cut(model, &size, 640, 480, &layout, &error)) == VP_OK) {
         views = layout.views;
         sequence += layout.image_tokens;
     }
@@ -326,43 +134,44 @@ static int calibrate(const struct options *options, const struct model *model, c
     settings = engine_options_of(options, &small, sequence, views > plan->max_views ? views : plan->max_views);
     settings.gemm = text_of(options, "gemm");
     settings.weights = weights_of(rates->weights);
-    if (result == VP_OK) result = engine_begin(&settings, &engine, &error);
+    if (result == VP_OK) result = engine_begin(&settings, &session.engine, &error);
     for (int i = 0; i < CALIBRATION_RUNS && result == VP_OK && !interrupted; i++) {
-        vp_stage_times times;
-        result = calibration_pass(engine, &small.config, views ? &layout : NULL, views && is_other ? &picture : NULL,
-                                  &session, &times, &error);
+        const vp_stage_times *times = &run->times;
+        result = calibration_pass(&session, views ? &layout : NULL, run, &error);
         for (int stage = 0; stage < VP_STAGE_COUNT && i && result == VP_OK; stage++) { /* the first warms up */
-            double ns = (double)(times.device_ns[stage] > 0 ? times.device_ns[stage] : 1);
-            rates->flops_ns[stage] = fmax(rates->flops_ns[stage], (double)times.flops[stage] / ns);
-            rates->bytes_ns[stage] = fmax(rates->bytes_ns[stage], (double)times.bytes[stage] / ns);
+            double ns = (double)(times->device_ns[stage] > 0 ? times->device_ns[stage] : 1);
+            rates->flops_ns[stage] = fmax(rates->flops_ns[stage], (double)times->flops[stage] / ns);
+            rates->bytes_ns[stage] = fmax(rates->bytes_ns[stage], (double)times->bytes[stage] / ns);
         }
         if (views && result == VP_OK)
-            rates->view_ns = (double)(times.device_ns[VP_STAGE_PREPROCESS] + times.device_ns[VP_STAGE_H2D]) / views;
+            rates->view_ns = (double)(times->wall_ns[VP_STAGE_PREPROCESS] + times->device_ns[VP_STAGE_H2D]) / views;
     }
     close_progress();
-    if (engine) {
-        snprintf(rates->device, sizeof rates->device, "%s", vp_engine_device(engine));
-        vp_engine_close(engine);
-    }
-    session.engine = NULL;
+    if (session.engine) snprintf(rates->device, sizeof rates->device, "%s", vp_engine_device(session.engine));
     session_free(&session);
+    runs_free(run, 1);
     settings.config = &model->config;
     settings.max_sequence = plan->max_sequence > 0 ? plan->max_sequence : 1;
     settings.max_views = plan->max_views;
-    if (result == VP_OK)
-        result = vp_engine_needs(&settings, &rates->memory_bytes, &rates->free_bytes, &error);
+    settings.counts_only = 1;
+    rates->counter.model = model;
+    if (result == VP_OK) result = engine_begin(&settings, &rates->counter.engine, &error);
+    if (result == VP_OK) {
+        rates->memory_bytes = vp_engine_bytes(rates->counter.engine);
+        rates->free_bytes = vp_engine_free_bytes(rates->counter.engine);
+    }
     if (result != VP_OK) error_line(rates->reason, sizeof rates->reason, result, &error);
     rates->seconds = (double)(vp_clock_ns() - start) / 1e9;
     return interrupted ? EXIT_INTERRUPTED : 0;
 }
 /* The time of a pass. A stage of many tokens takes what its arithmetic takes, or what reading its bytes at the rate of
  * decode takes, whichever is longer; the other stages take what their bytes take. */
-static double pass_ns(const struct rates *rates, const struct pass_cost *cost, int32_t views) {
+static double pass_ns(const struct rates *rates, const vp_stage_times *work, int32_t views) {
     double sum = views * rates->view_ns;
     for (int i = VP_STAGE_VIT; i <= VP_STAGE_DECODE; i++) {
-        double by_flops = is_compute_stage(i) ? cost->flops[i] / rates->flops_ns[i] : 0;
-        double by_bytes = cost->bytes[i] / rates->bytes_ns[is_compute_stage(i) ? VP_STAGE_DECODE : i];
-        if (cost->flops[i] > 0 || cost->bytes[i] > 0) sum += by_flops > by_bytes ? by_flops : by_bytes;
+        double by_flops = is_compute_stage(i) ? (double)work->flops[i] / rates->flops_ns[i] : 0;
+        double by_bytes = (double)work->bytes[i] / rates->bytes_ns[is_compute_stage(i) ? VP_STAGE_DECODE : i];
+        if (work->ran[i]) sum += by_flops > by_bytes ? by_flops : by_bytes;
     }
     return sum;
 }
@@ -376,38 +185,67 @@ struct forecast {
     double ns, squares; /* estimate of one run: sums over these of the time and of its square */
     double measured_ns; int64_t runs_measured, points_closed; /* from the journals in output_dir */
 };
+/* What passes of one shape take: the samples of a configuration have few shapes. */
+struct shape_cost { int32_t rows, cols, views, sequence; double ns; };
+struct shape_costs { struct shape_cost *items; size_t count; };
+/* The time of a pass by its count; 0 where rates->reason says why there is none. */
+static double pass_cost(struct rates *rates, const struct pass_input *input, struct shape_costs *known) {
+    struct shape_cost shape = {0, 0, 0, sequence_of(input), 0};
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_stage_times work;
+    vp_result result;
+    if (input->layout) {
+        shape.rows = input->layout->tiling.rows;
+        shape.cols = input->layout->tiling.cols;
+        shape.views = input->layout->views;
+    }
+    for (size_t i = 0; i < known->count; i++) {
+        const struct shape_cost *item = &known->items[i];
+        if (item->rows == shape.rows && item->cols == shape.cols && item->views == shape.views
+            && item->sequence == shape.sequence)
+            return item->ns;
+    }
+    result = request_count(&rates->counter, input, &work, &error);
+    if (result != VP_OK) {
+        error_line(rates->reason, sizeof rates->reason, result, &error);
+        return 0;
+    }
+    shape.ns = pass_ns(rates, &work, shape.views);
+    known->items = resize(known->items, known->count + 1, sizeof *known->items);
+    known->items[known->count++] = shape;
+    return shape.ns;
+}
 /* Adds up a configuration's samples; without rates there is no estimate of times. */
-static void forecast_configuration(const struct model *model, const struct configuration *configuration,
-                                   const struct rates *rates, struct forecast *forecast) {
+static void forecast_configuration(const struct plan *plan, const struct model *model,
+                                   const struct configuration *configuration, struct rates *rates,
+                                   struct forecast *forecast) {
+    struct shape_costs known = {NULL, 0};
     for (size_t i = 0; i < configuration->set->count; i++) {
         const struct entry *entry = &configuration->set->samples[i];
         char reason[LINE_BYTES];
         vp_layout storage;
-        vp_picture picture;
         const vp_layout *layout =
-            configuration_layout(model, configuration, entry, &storage, &picture, reason, sizeof reason);
-        struct pass_shape one = {layout ? layout->views : 0, layout ? layout->feature_tokens : 0,
-                                 entry_sequence(entry, layout), configuration->top_k, configuration->block_count,
-                                 configuration->set->new_tokens};
-        struct pass_cost spent;
+            configuration_layout(model, configuration, entry, &storage, reason, sizeof reason);
+        const struct sample sample = {.text_count = entry->text_count, .no_bos = entry->no_bos};
+        struct pass_input input;
         double ns;
+        configuration_input(plan, configuration, &sample, layout, NULL, &input);
         if (layout) {
             forecast->layouts++;
             forecast->crops += layout->crops;
             forecast->vision_tokens += layout->feature_tokens;
         }
-        if (reason[0] || (int64_t)one.sequence + one.new_tokens - 1 > model->config.max_positions) {
+        if (reason[0] || positions_of(&input) > model->config.max_positions) {
             forecast->failing++;
             continue;
         }
-        if (one.sequence > forecast->longest) forecast->longest = one.sequence;
+        if (sequence_of(&input) > forecast->longest) forecast->longest = sequence_of(&input);
         forecast->count++;
-        if (rates->reason[0]) continue;
-        cost_of(&model->config, &one, &rates->widths, &spent);
-        ns = pass_ns(rates, &spent, one.views);
+        ns = rates->reason[0] ? 0 : pass_cost(rates, &input, &known);
         forecast->ns += ns;
         forecast->squares += ns * ns;
     }
+    free(known.items);
 }
 
 /* Adds up a configuration's samples for a server: which can be sent. Image tokens are known by the rule of --family,
@@ -427,8 +265,7 @@ static void forecast_served(const struct configuration *configuration, struct fo
 }
 
 /* Adds the runs of a journal to forecast[], by configuration. A journal of another plan is only named in `note`.
- * The journal is read line by line, without the index of sweep/journal.h: dataset/ is below sweep/. Returns 0 or an
- * exit code. */
+ * Returns 0 or an exit code. */
 static int read_measured(const struct plan *plan, const char *path, struct forecast *forecast, char *note,
                          size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -535,7 +372,8 @@ static void estimate_configurations(struct outlook *outlook) {
         const struct configuration *configuration = &outlook->plan->configurations[i];
         double mean, spread;
         if (outlook->model)
-            forecast_configuration(outlook->model, configuration, &outlook->rates[configuration->weights_at], forecast);
+            forecast_configuration(outlook->plan, outlook->model, configuration,
+                                   &outlook->rates[configuration->weights_at], forecast);
         else forecast_served(configuration, forecast);
         if (configuration->set->count < outlook->fewest) outlook->fewest = configuration->set->count;
         if (!forecast->count || !(forecast->ns > 0)) continue;
@@ -825,7 +663,7 @@ static int print_plan(const struct outlook *outlook) {
     if (outlook->note[0]) print_plain("note        %s\n", outlook->note);
     return fflush(stdout) || ferror(stdout) ? output_failed() : 0;
 }
-int forecast_show(const struct options *options, const struct model *model, const struct plan *plan) {
+int plan_cost_show(const struct options *options, const struct model *model, const struct plan *plan) {
     struct outlook outlook;
     int code = 0;
     memset(&outlook, 0, sizeof outlook);
@@ -837,7 +675,6 @@ int forecast_show(const struct options *options, const struct model *model, cons
     outlook.rates = zeroed(outlook.rate_count, sizeof *outlook.rates);
     for (size_t i = 0; i < outlook.rate_count && model && !code; i++) {
         outlook.rates[i].weights = plan->weights[i];
-        outlook.rates[i].widths = widths_of(options, plan->weights[i]);
         code = calibrate(options, model, plan, &outlook.rates[i]);
     }
     if (!model)
@@ -845,6 +682,7 @@ int forecast_show(const struct options *options, const struct model *model, cons
                  "how fast a server is must be measured; once a sweep has begun, --plan reads its journal");
     if (!code) code = look_ahead(&outlook);
     if (!code) code = is_given(options, "json") ? print_plan_json(&outlook) : print_plan(&outlook);
+    for (size_t i = 0; i < outlook.rate_count; i++) session_free(&outlook.rates[i].counter);
     free(outlook.configurations);
     free(outlook.rates);
     return code;

@@ -1,5 +1,5 @@
 /* model_files.c: where the texts and the weights of a model come from. */
-#include "request/model_files.h"
+#include "model/model_files.h"
 
 #include "base/console.h"
 #include "base/files.h"

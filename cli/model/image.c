@@ -1,6 +1,6 @@
 /* image.c: an image file to RGB, and RGB to a PNG file's bytes.
  * The file is read whole and decoded by the library; an error becomes one line that names the file once. */
-#include "tile/image.h"
+#include "model/image.h"
 
 #include "base/console.h"
 #include "base/files.h"

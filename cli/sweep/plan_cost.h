@@ -1,14 +1,14 @@
-/* forecast.h: sweep --plan: the memory and the time of a sweep, and what its samples can tell apart.
+/* plan_cost.h: sweep --plan: the memory and the time of a sweep, and what its samples can tell apart.
  * A plan comes in; text or JSON goes to stdout. */
-#ifndef VLMPROF_CLI_FORECAST_H
-#define VLMPROF_CLI_FORECAST_H
+#ifndef VLMPROF_CLI_PLAN_COST_H
+#define VLMPROF_CLI_PLAN_COST_H
 #include "base/options.h"
 #include "dataset/plan.h"
-#include "request/model.h"
+#include "model/model.h"
 
 /* Times a few blocks of the model's shape to estimate the rest, and prints the forecast; journals that are in
  * output_dir already replace estimates. Of the model only its shape is used; model NULL: of servers, whose times only a
  * journal tells. Returns 0 or an exit code. */
-int forecast_show(const struct options *options, const struct model *model, const struct plan *plan);
+int plan_cost_show(const struct options *options, const struct model *model, const struct plan *plan);
 
 #endif

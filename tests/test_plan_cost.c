@@ -1,10 +1,11 @@
-/* test_forecast.c: sweep --plan beside a sweep that was measured: each configuration's time is the mean of its own rows, counts of what is done and
- * left, and the time left is that of the runs left; FLOPs, bytes and memory of the forecast against the engine's.
+/* test_plan_cost.c: sweep --plan beside a sweep that was measured: each configuration's time is the mean of its own rows, counts of what is done and
+ * left, and the time left is that of the runs left; what a pass needs, and memory, as the engine has them.
  * Includes the room for its inner parts, and runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE 1
-#include "cli/dataset/forecast.c"
+#include "cli/sweep/plan_cost.c"
 #include "commands/commands.h"
+#include "model/image.h"
 #include "support/check.h"
 #include "support/program.h"
 #include "support/made_results.h"
@@ -93,56 +94,69 @@ static int parse_words(const char *words, struct options *o) {
     return options_parse(o, argc, argv);
 }
 
-/* ---- the forecast's FLOPs and bytes are the engine's */
-static void test_cost(void) {
-    static const int32_t passes[][5] = {{0, 40, 1, 4, 3}, {0, 200, 2, 4, 9}, {3, 600, 2, 4, 4}, {5, 800, 1, 2, 2}};
-    for (int kind = 0; kind < 5; kind++) {
-        static const char *const weights[] = {"bf16", "fp32", "int8", "int4", "int4"};
-        const int fp32 = kind == 1;
-        struct widths widths = {fp32 ? 4 : 2, bytes_of(weights[kind]), fp32 ? 4 : kind == 4 ? 1.125 : 2};
-        vp_engine_options e = vp_engine_options_default();
-        vp_engine *engine = NULL;
-        struct session s;
-        e.config = &tiny.config;
-        e.device = "cpu";
-        e.weights = weights_of(weights[kind]);
-        e.head_weights = kind == 4 ? VP_WEIGHTS_INT8 : VP_WEIGHTS_BF16;
-        check_case("FLOPs and bytes of a pass against the engine's counters, %s", weights[kind]);
-        e.max_sequence = 1300;
-        e.max_views = 8;
-        memset(&s, 0, sizeof s);
-        if (!CHECK_INT(vp_engine_open(&e, &engine, NULL), VP_OK)) return;
-        for (size_t i = 0; i < (fp32 ? 3 : sizeof passes / sizeof *passes); i++) {
-            struct pass_shape p = {passes[i][0], passes[i][0] * vp_geometry_tokens_per_crop(&tiny.config.geometry), passes[i][1], passes[i][2],
-                                   passes[i][3], passes[i][4]};
-            size_t views = (size_t)p.views, patches = (size_t)tiny.config.vit_positions - 1;
-            size_t values = (size_t)tiny.config.geometry.patch_px * (size_t)tiny.config.geometry.patch_px * 3;
-            int32_t blocks[4] = {0, 1, 2, 3}, tokens[16];
-            int32_t *ids = (int32_t *)resize(NULL, (size_t)p.sequence, sizeof *ids);
-            int32_t *index = (int32_t *)zeroed(views * (size_t)vp_geometry_tokens_per_crop(&tiny.config.geometry) + 1, sizeof *index);
-            float *pixels = (float *)zeroed(views * patches * values + 1, sizeof *pixels), *masks = (float *)zeroed(views * patches + 1, sizeof *masks);
-            int64_t step_ns[16];
-            vp_request q;
-            vp_reply reply;
-            struct pass_cost c;
-            for (int32_t k = 0; k < p.sequence; k++) ids[k] = k * 37 % 250;
-            memset(&q, 0, sizeof q);
-            memset(&reply, 0, sizeof reply);
-            q.input_ids = ids; q.input_count = p.sequence; q.views = p.views;
-            q.pixels = pixels; q.image_masks = masks; q.image_input_idx = index;
-            q.top_k = p.top_k; q.active_blocks = blocks; q.active_block_count = p.block_count;
-            q.max_new_tokens = p.new_tokens; q.ignore_eos = 1;
-            reply.tokens = tokens; reply.step_ns = step_ns;
-            CHECK_INT(vp_engine_run(engine, &q, &reply, NULL), VP_OK);
-            cost_of(&tiny.config, &p, &widths, &c);
-            for (int stage = VP_STAGE_VIT; stage <= VP_STAGE_DECODE; stage++) {
-                double flops = (double)reply.times.flops[stage], bytes = (double)reply.times.bytes[stage];
-                CHECK_NEAR(c.flops[stage], flops, 0.01 * flops);
-                CHECK_NEAR(c.bytes[stage], bytes, (kind < 3 ? 0.03 : 0.04) * bytes); /* what is left out is the same in all, and weights of int4 are few */
-            }
-            free(ids); free(index); free(pixels); free(masks);
-        }
-        vp_engine_close(engine);
+/* ---- the plan's counts are the engine's */
+/* A preset's request of samples/cat.jpg and a question runs, and is counted: every stage's launches, FLOPs and bytes are the same. */
+static void check_counts(struct model *m, const struct image_size *size, const char *weights, int32_t new_tokens) {
+    enum { NEW_MOST = 9 };
+    vp_engine_options e = vp_engine_options_default();
+    struct session s, counter;
+    struct pass_input input;
+    struct pass_result *run;
+    struct sample sample;
+    vp_image image;
+    vp_layout layout;
+    vp_stage_times work;
+    vp_error error = {VP_OK, -1, "", ""};
+    char reason[300];
+    int32_t blocks[64];
+    memset(&s, 0, sizeof s);
+    memset(&input, 0, sizeof input);
+    memset(&sample, 0, sizeof sample);
+    if (!CHECK_INT(load_image("samples/cat.jpg", &image, reason, sizeof reason), 0)) return;
+    CHECK_INT(m->rules->cut(m, size, image.width_px, image.height_px, &layout, &error), VP_OK);
+    sample.prompt = m->rules->prompt(m, NULL, "What animal is this?", 1);
+    CHECK_INT(tokenize_sample(m, &layout, &sample), 0);
+    for (int32_t i = 0; i < m->config.block_count; i++) blocks[i] = i;
+    input.image = &image; input.layout = &layout;
+    input.text_ids = sample.text_ids; input.text_count = sample.text_count; input.no_bos = sample.no_bos;
+    input.top_k = m->config.expert_count ? m->config.expert_count : 0; /* all experts have tokens */
+    input.blocks = blocks; input.block_count = m->config.block_count; input.new_tokens = new_tokens; input.ignore_eos = 1;
+    e.config = &m->config; e.device = "cpu"; e.gemm = "plain"; e.weights = weights_of(weights);
+    e.max_sequence = (int32_t)positions_of(&input); e.max_views = layout.views;
+    s.model = m;
+    counter = s;
+    run = runs_make(1, NEW_MOST);
+    CHECK_INT(vp_engine_open(&e, &s.engine, &error), VP_OK);
+    e.counts_only = 1;
+    CHECK_INT(vp_engine_open(&e, &counter.engine, &error), VP_OK);
+    CHECK_INT(request_run(&s, &input, run, &error), VP_OK);
+    input.image = NULL; input.text_ids = NULL;
+    CHECK_INT(request_count(&counter, &input, &work, &error), VP_OK);
+    for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
+        CHECK_INT(work.launches[stage], run->times.launches[stage]);
+        CHECK_INT(work.flops[stage], run->times.flops[stage]);
+        CHECK_INT(work.bytes[stage], run->times.bytes[stage]);
+    }
+    CHECK(work.flops[VP_STAGE_VIT] > 0 && work.flops[VP_STAGE_PREFILL] > 0 && (new_tokens == 1 || work.flops[VP_STAGE_DECODE] > 0));
+    runs_free(run, 1);
+    session_free(&s);
+    session_free(&counter);
+    sample_free(&sample);
+    vp_image_free(&image);
+}
+static void test_counts(void) {
+    static const char *const presets[] = {"tiny", "tiny-dense", "tiny-gemma3", "tiny-qwen3-vl-moe"}, *const weights[] = {"bf16", "fp32", "int8", "int4"};
+    for (int i = 0; i < 4; i++) {
+        struct model m;
+        struct image_size size = {NULL, 0, NULL, 0, NULL};
+        memset(&m, 0, sizeof m);
+        m.name = presets[i];
+        check_case("%s: a pass's launches, FLOPs and bytes are counted as they are sent", presets[i]);
+        if (!CHECK_INT(model_load_preset(&m), 0)) continue;
+        if (m.rules->is_tiled) size.tier = vp_tier_at(1);
+        else if (i == 2) { size.knob = "max_num_crops"; size.knob_value = 4; } /* views whose tokens see their own view alone */
+        for (int kind = 0; kind < 4; kind++) check_counts(&m, &size, weights[kind], kind == 3 ? 1 : 5);
+        model_free(&m);
     }
 }
 static void test_memory(void) {
@@ -152,7 +166,7 @@ static void test_memory(void) {
     struct model m = tiny;
     vp_engine_options e = vp_engine_options_default();
     vp_engine *engine = NULL;
-    uint64_t bytes = 0, free_bytes = 0;
+    uint64_t bytes;
     check_case("the forecast's memory is what the engine asks for");
     CHECK_INT(parse_words("--data samples/questions.jsonl --device cpu", &o), 0);
     memset(&p, 0, sizeof p);
@@ -170,15 +184,21 @@ static void test_memory(void) {
     CHECK_INT(x.memory_bytes, vp_engine_bytes(engine));
     vp_engine_close(engine);
     check_case("what an engine would reserve, without reserving it");
+    session_free(&x.counter);
     e.weights = VP_WEIGHTS_INT4;
     e.head_weights = VP_WEIGHTS_INT8;
-    CHECK_INT(vp_engine_needs(&e, &bytes, &free_bytes, NULL), VP_OK);
-    CHECK(free_bytes > bytes);
+    e.counts_only = 1;
+    CHECK_INT(vp_engine_open(&e, &engine, NULL), VP_OK);
+    bytes = vp_engine_bytes(engine);
+    CHECK(vp_engine_free_bytes(engine) > bytes);
+    vp_engine_close(engine);
+    e.counts_only = 0;
     CHECK_INT(vp_engine_open(&e, &engine, NULL), VP_OK);
     CHECK_INT(bytes, vp_engine_bytes(engine));
     vp_engine_close(engine);
     e.weights = VP_WEIGHTS_FP32;
-    CHECK_INT(vp_engine_needs(&e, &bytes, &free_bytes, NULL), VP_ERR_RANGE);
+    e.counts_only = 1;
+    CHECK_INT(vp_engine_open(&e, &engine, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_model_config_preset("molmoe-1b", &m.config), VP_OK);
     m.config = calibration_config(&m.config);
     CHECK(parameter_count(&m.config) < 400000000 && m.config.d_model == 2048 && m.config.vit_width == 1024);
@@ -227,16 +247,16 @@ static void test_plan(void) {
 }
 
 int main(void) {
-    if (!program_begin("forecast")) return 1;
+    if (!program_begin("plan_cost")) return 1;
     tiny.name = "tiny";
     CHECK_INT(model_load_preset(&tiny), 0);
     test_measured();
     test_estimated();
-    test_cost();
+    test_counts();
     test_memory();
     test_plan();
     model_free(&tiny);
     program_end();
     free(json_nodes);
-    return check_done("test_forecast");
+    return check_done("test_plan_cost");
 }

@@ -1,0 +1,468 @@
+/* hf.c: the rules of models that say in their Hugging Face folders how prompts and images are made: their processor cuts
+ * the image, and the image's tokens stand where the prompt has a placeholder. */
+#include "base/console.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "model/model.h"
+#include "model/rules.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static vp_processor_kind kind_of(const vp_model_config *config) {
+    switch (config->architecture) {
+    case VP_ARCHITECTURE_LLAVA: return VP_PROCESSOR_LLAVA;
+    case VP_ARCHITECTURE_IDEFICS3:
+    case VP_ARCHITECTURE_SMOLVLM: return VP_PROCESSOR_IDEFICS3;
+    case VP_ARCHITECTURE_INTERNVL: return VP_PROCESSOR_INTERNVL;
+    case VP_ARCHITECTURE_INTERNVL_CHAT: return VP_PROCESSOR_INTERNVL_CHAT;
+    case VP_ARCHITECTURE_QWEN2_5_VL: return VP_PROCESSOR_QWEN2_5_VL;
+    case VP_ARCHITECTURE_QWEN3_VL:
+    case VP_ARCHITECTURE_QWEN3_VL_MOE: return VP_PROCESSOR_QWEN3_VL;
+    case VP_ARCHITECTURE_GEMMA3: return VP_PROCESSOR_GEMMA3;
+    case VP_ARCHITECTURE_MOLMO2: return VP_PROCESSOR_MOLMO2;
+    case VP_ARCHITECTURE_LLAMA:
+    case VP_ARCHITECTURE_QWEN2:
+    case VP_ARCHITECTURE_QWEN3:
+    case VP_ARCHITECTURE_QWEN3_MOE:
+    case VP_ARCHITECTURE_GEMMA3_TEXT: return VP_PROCESSOR_PLAIN;
+    default: return VP_PROCESSOR_OLMOE;
+    }
+}
+
+/* A JSON file of the folder that may be absent: *text is NULL then. The caller frees *text and parsed->nodes. */
+static int read_optional(const struct model_files *source, const char *name, char **text, struct parsed *parsed,
+                         uint64_t *identity) {
+    char *path = join_path(source->name, name);
+    size_t bytes = 0;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result;
+    int code = model_files_has(source, name) ? model_files_read(source, name, text, &bytes, identity) : 0;
+    if (!code && *text && (result = parse_json(parsed, *text, bytes, &error)) != VP_OK)
+        code = complain_result(EXIT_INPUT, path, result, &error);
+    free(path);
+    return code;
+}
+
+/* eos_token_id: an id or a list of them; absent or null leaves *count as it is. Returns 0 or an exit code. */
+static int read_eos(const char *folder, const vp_json *json, uint32_t object, int32_t *eos, uint32_t *count) {
+    const uint32_t node = vp_json_get(json, object, "eos_token_id");
+    const int is_list = node_is(json, node, VP_JSON_ARRAY);
+    uint32_t found = 0, item = is_list ? node + 1 : node;
+    if (node == VP_JSON_NONE || node_is(json, node, VP_JSON_NULL)) return 0;
+    if (is_list && json->nodes[node].count > MORE_EOS_MOST + 1)
+        return complain(EXIT_INPUT, "%s: eos_token_id names %u tokens that end an answer; vlmprof reads %d", folder,
+                        json->nodes[node].count, MORE_EOS_MOST + 1);
+    for (; item < json->nodes[node].end; item = json->nodes[item].end) {
+        int64_t id = -1;
+        if (vp_json_to_int(json, item, &id) != VP_OK || id < 0 || id > INT32_MAX)
+            return complain(EXIT_INPUT, "%s: eos_token_id is neither a token's id nor a list of them", folder);
+        eos[found++] = (int32_t)id;
+    }
+    *count = found;
+    return 0;
+}
+static int load_eos(struct model *model, const vp_json *config) {
+    const struct model_files *source = &model->files;
+    int32_t found[MORE_EOS_MOST + 1];
+    struct parsed generation = {{NULL, NULL, 0}, NULL, 0};
+    char *text = NULL;
+    uint32_t count = 0;
+    int code = read_optional(source, "generation_config.json", &text, &generation, &model->identity);
+    if (!code && text) code = read_eos(source->name, &generation.json, 0, found, &count);
+    if (!code && !count) code = read_eos(source->name, config, 0, found, &count);
+    if (!code && !count) {
+        const uint32_t inner = vp_json_get(config, 0, "text_config");
+        if (inner != VP_JSON_NONE) code = read_eos(source->name, config, inner, found, &count);
+    }
+    if (!code && count) {
+        model->ids.eos = found[0];
+        model->more_eos_count = (int32_t)count - 1;
+        memcpy(model->more_eos, found + 1, (count - 1) * sizeof *found);
+    }
+    free(generation.nodes);
+    free(text);
+    return code;
+}
+
+/* The text of a token in tokenizer_config.json, malloc'ed: a string, or an object with `content`. */
+static char *token_text(const vp_json *json, const char *key) {
+    uint32_t node = vp_json_get(json, 0, key);
+    if (node_is(json, node, VP_JSON_OBJECT)) node = vp_json_get(json, node, "content");
+    return node_is(json, node, VP_JSON_STRING) ? node_text(json, node) : NULL;
+}
+/* A string of JSON, unescaped and malloc'ed; NULL: it is none. */
+static char *whole_text(const vp_json *json, uint32_t node) {
+    size_t needed = 0;
+    char *text;
+    if (!node_is(json, node, VP_JSON_STRING)) return NULL;
+    text = resize(NULL, (size_t)json->nodes[node].bytes + 1, 1);
+    if (vp_json_text(json, node, text, (size_t)json->nodes[node].bytes + 1, &needed) == VP_OK) return text;
+    free(text);
+    return NULL;
+}
+
+/* what stands in files beside preprocessor_config.json */
+static int load_text(struct model *model) {
+    static const char *const names[] = {"processor_config.json", "tokenizer_config.json"};
+    struct parsed parsed[2] = {{{NULL, NULL, 0}, NULL, 0}, {{NULL, NULL, 0}, NULL, 0}};
+    char *text[2] = {NULL, NULL};
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result;
+    int code = 0;
+    for (int i = 0; i < 2 && !code; i++)
+        code = read_optional(&model->files, names[i], &text[i], &parsed[i], &model->identity);
+    result = code ? VP_OK : vp_processor_read_text(&model->processor, text[0] ? &parsed[0].json : NULL,
+                                                   text[1] ? &parsed[1].json : NULL, &error);
+    if (result != VP_OK) code = complain_result(EXIT_INPUT, model->name, result, &error);
+    for (int i = 0; i < 2; i++) {
+        free(parsed[i].nodes);
+        free(text[i]);
+    }
+    return code;
+}
+
+/* What a reader of prompts must know: whether they are as the folder's chat template has them. */
+static void note_template(struct model *model, int has_template, int is_known) {
+    char note[LINE_BYTES];
+    if (model->processor.kind == VP_PROCESSOR_PLAIN) {
+        if (!has_template) return;
+        snprintf(note, sizeof note,
+                 "its chat template is none that vlmprof knows: the prompt is the text as it stands");
+    } else if (is_known) return;
+    else
+        snprintf(note, sizeof note,
+                 "%s; the prompt is as the published %s has it (--show_prompt prints it, --raw_prompt takes another)",
+                 has_template ? "its chat template is not the known one" : "it has no chat template",
+                 vp_architecture_name(model->config.architecture));
+    model->prompt_note = copy_text(note, strlen(note));
+}
+/* The folder's chat template, where transformers looks for it: chat_template.jinja, chat_template.json,
+ * tokenizer_config.json. */
+static int load_template(struct model *model) {
+    static const char *const names[] = {"chat_template.json", "tokenizer_config.json"};
+    const struct model_files *source = &model->files;
+    char *template_text = NULL;
+    size_t bytes = 0;
+    int code = model_files_has(source, "chat_template.jinja")
+                   ? model_files_read(source, "chat_template.jinja", &template_text, &bytes, &model->identity)
+                   : 0;
+    for (int i = 0; i < 2 && !code; i++) {
+        struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+        char *text = NULL;
+        code = read_optional(source, names[i], &text, &parsed, &model->identity);
+        if (!code && text && !template_text)
+            template_text = whole_text(&parsed.json, vp_json_get(&parsed.json, 0, "chat_template"));
+        /* OLMoE's template begins with this token, the others name theirs */
+        if (!code && text && i == 1 && model->processor.kind == VP_PROCESSOR_OLMOE)
+            model->prompt_front = token_text(&parsed.json, "bos_token");
+        free(parsed.nodes);
+        free(text);
+    }
+    if (template_text && model->processor.kind == VP_PROCESSOR_PLAIN)
+        model->processor.kind = vp_processor_text_kind(template_text, strlen(template_text));
+    note_template(model, template_text != NULL,
+                  template_text
+                      && vp_processor_knows_template(model->processor.kind, template_text, strlen(template_text)));
+    free(template_text);
+    return code;
+}
+
+/* InternVL's original form: numbers of tiles and the name of the prompt's template stand in config.json, and the
+ * template's separator ends an answer. A chat_template of its tokenizer is not used by the reference. */
+static int load_internvl_chat(struct model *model, const vp_json *json) {
+    static const char *const flags[] = {"dynamic_image_size", "use_thumbnail"};
+    static const char *const numbers[][2] = {{"min_dynamic_patch", "min_patches"},
+                                             {"max_dynamic_patch", "max_patches"}};
+    const uint32_t template_node = vp_json_get(json, 0, "template");
+    vp_error error = {VP_OK, -1, "", ""};
+    for (int i = 0; i < 2; i++) {
+        const uint32_t flag = vp_json_get(json, 0, flags[i]), number = vp_json_get(json, 0, numbers[i][0]);
+        int64_t value = 0;
+        if (!node_is(json, flag, VP_JSON_TRUE))
+            return complain(EXIT_INPUT, "%s: config.json: %s: only true is implemented", model->name, flags[i]);
+        if (number == VP_JSON_NONE) continue;
+        if (vp_json_to_int(json, number, &value) != VP_OK
+            || vp_family_set_number(&model->processor.family, numbers[i][1], (double)value, &error) != VP_OK)
+            return complain(EXIT_INPUT, "%s: config.json: %s is no number of tiles", model->name, numbers[i][0]);
+    }
+    note_template(model, 1,
+                  node_is(json, template_node, VP_JSON_STRING) && vp_json_equals(json, template_node, "internvl2_5"));
+    model->ids.eos = vp_tokenizer_added_id(model->tokenizer, "<|im_end|>");
+    return 0;
+}
+
+static int hf_load(struct model *model, const char *what, const vp_json *config_json, const vp_json *preprocessor) {
+    const vp_model_config *config = &model->config;
+    const vp_processor_kind kind = kind_of(config);
+    const char *image_token = vp_processor_image_token(kind);
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result = vp_processor_read(kind, &config->geometry, preprocessor, &model->processor, &error);
+    int32_t rows = config->embedding_size + config->additional_vocab_size;
+    int code;
+    (void)what;
+    if (result != VP_OK) return complain_result(EXIT_INPUT, model->name, result, &error);
+    memset(&model->ids, 0xFF, sizeof model->ids);
+    model->ids.bos = vp_tokenizer_bos(model->tokenizer);
+    model->image_token = vp_tokenizer_added_id(model->tokenizer, image_token);
+    if (image_token && model->image_token < 0)
+        return complain(EXIT_INPUT, "%s: its tokenizer has no token %s, which stands for an image", model->name,
+                        image_token);
+    if (model->image_token >= rows || model->ids.bos >= rows)
+        return complain(EXIT_INPUT, "%s: a special token of tokenizer.json has no embedding: config.json has %d rows",
+                        model->name, rows);
+    if (kind == VP_PROCESSOR_INTERNVL_CHAT) return load_internvl_chat(model, config_json);
+    code = load_eos(model, config_json);
+    if (!code && kind == VP_PROCESSOR_MOLMO2) code = load_text(model);
+    return code ? code : load_template(model);
+}
+
+/* ---- presets */
+static const char *const markers_of[VP_PROCESSOR_COUNT][8] = {
+    {"<|endoftext|>"},
+    {"</s>", "<image>"},
+    {"<end_of_utterance>", "<image>", "<|im_start|>", "<fake_token_around_image>", "<global-img>"},
+    {"<|im_end|>", "<IMG_CONTEXT>", "<|im_start|>", "<img>", "</img>"},
+    {"<|im_end|>", "<|image_pad|>", "<|im_start|>", "<|vision_start|>", "<|vision_end|>"},
+    {"<|im_end|>", "<|image_pad|>", "<|im_start|>", "<|vision_start|>", "<|vision_end|>"},
+    {"<end_of_turn>", "<image_soft_token>", "<start_of_turn>", "<start_of_image>", "<end_of_image>", "<bos>"},
+    {"<|im_end|>", "<im_patch>", "<|im_start|>", "<|image|>", "<im_start>", "<low_res_im_start>", "<im_end>",
+     "<im_col>"},
+    {"<|endoftext|>"},
+    {"<|im_end|>", "<IMG_CONTEXT>", "<|im_start|>", "<img>", "</img>"},
+}; /* the first one ends an answer */
+
+/* all of a kind; Idefics3's name the places of its views, too */
+static void list_markers(vp_processor_kind kind, struct text_list *markers) {
+    for (int i = 0; i < 8 && markers_of[kind][i]; i++) text_list_copy(markers, markers_of[kind][i]);
+    for (int place = 0; kind == VP_PROCESSOR_IDEFICS3 && place < 36; place++)
+        text_list_add(markers, "<row_%d_col_%d>", place / 6 + 1, place % 6 + 1);
+}
+/* tokenizer.json of a token per byte, in GPT-2's alphabet, and of the markers, the first one with the last id */
+static char *bytes_json(const struct text_list *markers, int32_t last_id) {
+    struct text_buffer json = {NULL, 0, 0};
+    char row[200];
+    int32_t shifted = 256;
+    text_add_string(&json, "{\"version\":\"1.0\",\"added_tokens\":[");
+    for (size_t i = 0; i < markers->count; i++) {
+        snprintf(row, sizeof row,
+                 "%s{\"id\":%d,\"content\":\"%s\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,"
+                 "\"normalized\":false,\"special\":true}",
+                 i ? "," : "", last_id - (int32_t)i, markers->items[i]);
+        text_add_string(&json, row);
+    }
+    text_add_string(&json, "],\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":true},"
+                           "\"decoder\":{\"type\":\"ByteLevel\"},\"model\":{\"type\":\"BPE\",\"vocab\":{");
+    for (int32_t byte = 0; byte < 256; byte++) {
+        const int is_shown = (byte > 32 && byte < 127) || (byte > 160 && byte != 173);
+        snprintf(row, sizeof row, "\"\\u%04x\":%d,", (unsigned)(is_shown ? byte : shifted++), byte);
+        text_add_string(&json, row);
+    }
+    for (size_t i = 0; i < markers->count; i++) {
+        snprintf(row, sizeof row, "%s\"%s\":%d", i ? "," : "", markers->items[i], last_id - (int32_t)i);
+        text_add_string(&json, row);
+    }
+    text_add_string(&json, "},\"merges\":[]}}");
+    return json.data;
+}
+static int hf_load_preset(struct model *model) {
+    const vp_processor_kind kind = kind_of(&model->config);
+    const char *preprocessor = vp_model_preset_preprocessor(model->name);
+    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result = preprocessor ? parse_json(&parsed, preprocessor, strlen(preprocessor), &error) : VP_OK;
+    struct text_list markers = {NULL, 0};
+    char *json;
+    list_markers(kind, &markers);
+    json = bytes_json(&markers, model->config.vocab_size - 1);
+    text_list_free(&markers);
+    if (result == VP_OK)
+        result = vp_processor_read(kind, &model->config.geometry, preprocessor ? &parsed.json : NULL,
+                                   &model->processor, &error);
+    if (result == VP_OK && preprocessor) /* a preset has one file */
+        result = vp_processor_read_text(&model->processor, &parsed.json, NULL, &error);
+    if (result == VP_OK) result = vp_tokenizer_load(json, strlen(json), &model->tokenizer, &error);
+    free(parsed.nodes);
+    free(json);
+    if (result != VP_OK) return complain_result(exit_code_of(result), model->name, result, &error);
+    memset(&model->ids, 0xFF, sizeof model->ids);
+    model->ids.eos = vp_tokenizer_added_id(model->tokenizer, markers_of[kind][0]);
+    model->image_token = vp_tokenizer_added_id(model->tokenizer, vp_processor_image_token(kind));
+    return 0;
+}
+
+/* ---- images */
+static int hf_knobs(const struct options *options, const struct model *model, const struct image_size *size) {
+    const char *name = vp_architecture_name(model->config.architecture),
+               *option = size->knob                             ? "image_knob"
+                         : has_option(options, "vision_tokens") ? "vision_tokens"
+                                                                : "vision_tokens_list";
+    vp_processor tried = model->processor;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result = VP_OK;
+    if (size->knob) result = vp_processor_set(&tried, size->knob, size->knob_value, &error);
+    else if (size->vision_tokens && (!vp_processor_knob(&tried, 0) || model_is_blind(model)))
+        result = vp_processor_aim(&tried, 1, 1, size->vision_tokens, &error);
+    else if (size->vision_tokens && tried.kind != VP_PROCESSOR_MOLMO2
+             && size->vision_tokens < vp_geometry_tokens_per_crop(&tried.geometry))
+        return complain(EXIT_USAGE, "--%s %d: one view of %s has %d tokens already", option, size->vision_tokens, name,
+                        vp_geometry_tokens_per_crop(&tried.geometry));
+    return result == VP_OK ? 0 : complain(EXIT_USAGE, "--%s: %s: %s: %s", option, name, error.where, error.text);
+}
+/* What stands around Idefics3's views and Gemma 3's is text, which the tokenizer knows as tokens of its own or does
+ * not: the line ends behind the last row, rows and columns beyond the sixth. The markers' count becomes what it makes
+ * of them. */
+static vp_result count_markers(const struct model *model, vp_layout *layout) {
+    const vp_processor *processor = &model->processor;
+    const char *placeholder = vp_processor_placeholder(processor->kind);
+    size_t bytes = 0, count = 0;
+    char *text;
+    vp_result result;
+    vp_processor_expand(processor, layout, placeholder, NULL, 0, &bytes);
+    text = resize(NULL, bytes + 1, 1);
+    result = vp_processor_expand(processor, layout, placeholder, text, bytes + 1, &bytes);
+    if (result == VP_OK) result = vp_tokenizer_encode(model->tokenizer, text, bytes, NULL, 0, &count);
+    free(text);
+    if (result != VP_OK && result != VP_ERR_CAPACITY) return result;
+    layout->image_tokens = (int32_t)count;
+    layout->marker_tokens = (int32_t)count - layout->feature_tokens - layout->col_tokens;
+    return VP_OK;
+}
+static vp_result hf_cut(const struct model *model, const struct image_size *size, int32_t width_px, int32_t height_px,
+                        vp_layout *layout, vp_error *error) {
+    vp_processor processor = model->processor;
+    vp_result result = VP_OK;
+    if (size->knob) result = vp_processor_set(&processor, size->knob, size->knob_value, error);
+    else if (size->vision_tokens)
+        result = vp_processor_aim(&processor, width_px, height_px, size->vision_tokens, error);
+    if (result == VP_OK) result = vp_processor_layout(&processor, width_px, height_px, layout, error);
+    return result == VP_OK && (processor.kind == VP_PROCESSOR_IDEFICS3 || processor.kind == VP_PROCESSOR_GEMMA3)
+               ? count_markers(model, layout)
+               : result;
+}
+static size_t hf_scratch_bytes(const struct model *model, const vp_layout *layout) {
+    const size_t view_px = (size_t)model->processor.view_px;
+    return (size_t)layout->views * view_px * view_px * 3;
+}
+
+/* ---- prompts */
+static char *hf_prompt(const struct model *model, const char *style, const char *question, int has_image) {
+    struct text_buffer made = {NULL, 0, 0};
+    const vp_processor_kind kind = model->processor.kind;
+    size_t needed = 0;
+    char *formatted;
+    (void)style;
+    vp_processor_prompt(kind, question, has_image, NULL, 0, &needed);
+    formatted = resize(NULL, needed + 1, 1);
+    vp_processor_prompt(kind, question, has_image, formatted, needed + 1, &needed);
+    if (model->prompt_front) text_add_string(&made, model->prompt_front);
+    text_add_string(&made, formatted);
+    free(formatted);
+    return made.data;
+}
+/* Complains about a prompt with the token of a video. */
+static int check_videos(const struct model *model, const char *prompt, int code) {
+    const char *video = vp_processor_video(model->processor.kind);
+    return !video || !strstr(prompt, video)
+               ? 0
+               : complain(code, "%s in a prompt stands for a video; vlmprof shows models one picture", video);
+}
+static int hf_count(const struct model *model, const char *prompt, int has_image, struct prompt_tokens *tokens) {
+    const char *placeholder = vp_processor_placeholder(model->processor.kind), *front = model->processor.front,
+               *first = prompt;
+    int32_t found = 0;
+    int code = check_videos(model, prompt, EXIT_INPUT);
+    if (code) return code;
+    while (placeholder && (first = strstr(first, placeholder)) != NULL) {
+        first += strlen(placeholder);
+        found++;
+    }
+    if (found != has_image)
+        return complain(EXIT_INPUT, "the question has %s in it, which stands for an image", placeholder);
+    code = tokenize_text(model, prompt, tokens);
+    free(tokens->ids);
+    tokens->ids = NULL;
+    tokens->count += (model->ids.bos >= 0) - has_image; /* the placeholder is one token */
+    if (strncmp(prompt, front, strlen(front))) tokens->count++; /* the processor puts it there */
+    tokens->no_bos = 1;
+    return code;
+}
+static int hf_tokenize(const struct model *model, const char *prompt, const vp_layout *layout,
+                       struct prompt_tokens *tokens) {
+    char *expanded;
+    size_t needed = 0;
+    int code = check_videos(model, prompt, EXIT_USAGE);
+    if (code) return code;
+    if (vp_processor_expand(&model->processor, layout, prompt, NULL, 0, &needed) == VP_ERR_MISMATCH)
+        return complain(EXIT_USAGE,
+                        layout ? "the prompt must have %s once, where the image goes"
+                               : "the prompt has %s, but no image is given",
+                        vp_processor_placeholder(model->processor.kind));
+    expanded = resize(NULL, needed + 1, 1);
+    vp_processor_expand(&model->processor, layout, prompt, expanded, needed + 1, &needed);
+    code = tokenize_text(model, expanded, tokens);
+    free(expanded);
+    tokens->no_bos = 1;
+    if (code) return code;
+    if (model->ids.bos >= 0) {
+        tokens->ids = resize(tokens->ids, (size_t)tokens->count + 1, sizeof *tokens->ids);
+        memmove(tokens->ids + 1, tokens->ids, (size_t)tokens->count++ * sizeof *tokens->ids);
+        tokens->ids[0] = model->ids.bos;
+    }
+    if (layout) tokens->count -= layout->image_tokens;
+    return 0;
+}
+
+/* ---- what the engine is shown */
+/* Tokens of an image that see each other: Molmo2's from `first` on, its start, columns and ends, too; Gemma 3's those
+ * of one view, which stand side by side. */
+static void fill_span(int32_t *ends, int32_t first, int32_t tokens, int32_t count) {
+    for (int32_t i = first < 0 ? 0 : first; i < first + tokens && i < count; i++) ends[i] = first + tokens;
+}
+static void fill_spans(const struct model *model, const int32_t *ids, int32_t image_tokens, int32_t count,
+                       int32_t *ends) {
+    const int32_t token = model->image_token;
+    int32_t first = 0;
+    for (int32_t i = 0; i < count; i++) ends[i] = i + 1;
+    if (model->processor.kind == VP_PROCESSOR_MOLMO2) {
+        while (first < count && ids[first] != token) first++;
+        fill_span(ends, first - 1, image_tokens, count); /* its start stands before the first feature */
+        return;
+    }
+    for (int32_t i = count - 2; i >= 0; i--)
+        if (ids[i] == token && ids[i + 1] == token) ends[i] = ends[i + 1];
+}
+static void hf_spans(const struct model *model, const vp_layout *layout, int32_t count, int32_t *ends) {
+    const int is_molmo2 = model->processor.kind == VP_PROCESSOR_MOLMO2;
+    const int32_t views = is_molmo2 ? 1 : layout->views,
+                  tokens = is_molmo2 ? layout->image_tokens : layout->feature_tokens / views;
+    for (int32_t i = 0; i < count; i++) ends[i] = i + 1;
+    for (int32_t view = 0; view < views; view++) fill_span(ends, view * tokens, tokens, count);
+}
+/* The sequence is whole, and no share of a patch is padding. */
+static vp_result hf_fill(const struct model *model, const vp_layout *layout, const uint8_t *rgb,
+                         const struct prompt_tokens *tokens, int32_t count, struct input_buffers *buffers) {
+    uint8_t *views = (uint8_t *)buffers->scratch.data;
+    int32_t *ids = (int32_t *)buffers->ids.data;
+    int32_t found = 0;
+    vp_result result;
+    memcpy(ids, tokens->ids, (size_t)count * sizeof *ids);
+    if (!layout) return VP_OK;
+    result = vp_processor_views(&model->processor, layout, rgb, views);
+    if (result != VP_OK) return result;
+    vp_processor_pixels(&model->processor, layout, views, (float *)buffers->pixels.data);
+    memset(buffers->masks.data, 0, buffers->masks.bytes);
+    if (model->config.image_bidirectional)
+        fill_spans(model, ids, layout->image_tokens, count, (int32_t *)buffers->spans.data);
+    for (int32_t i = 0; i < count; i++) /* features go to the image's tokens in their order */
+        if (ids[i] == model->image_token && found++ < layout->feature_tokens)
+            ((int32_t *)buffers->index.data)[found - 1] = i;
+    return found == layout->feature_tokens ? VP_OK : VP_ERR_MISMATCH;
+}
+
+const struct model_rules HF_RULES = {
+    .load = hf_load, .load_preset = hf_load_preset, .prompt = hf_prompt, .knobs = hf_knobs, .cut = hf_cut,
+    .count = hf_count, .tokenize = hf_tokenize, .scratch_bytes = hf_scratch_bytes, .fill = hf_fill,
+    .spans = hf_spans};
