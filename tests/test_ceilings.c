@@ -1,8 +1,8 @@
 /* test_ceilings.c: what vp_engine_ceilings makes of times: the best round of reading, of copying and of products, when it stops, and what fails. The device
  * is made up here; each of its operations takes as long as a script says, by a clock that nothing else moves. */
-#define VLMPROF_CLOCK_NS now_ns
+#define VLMPROF_CLOCK_NS time_ns
 #include <stdint.h>
-static int64_t now_ns;
+static int64_t time_ns;
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
 #include "engine/engine_internal.h"
@@ -27,13 +27,13 @@ static void device_read(vk_queue *queue, float *sums, const float *x, int blocks
     device.streams[device.reads % 16] = streams;
     device.read_bytes = (uint64_t)blocks * (uint64_t)piece * sizeof(float);
     device.read_from = x;
-    now_ns += device.read_ns[device.reads < 3 ? device.reads : 3];
+    time_ns += device.read_ns[device.reads < 3 ? device.reads : 3];
     device.reads++;
 }
 static void device_copy(vk_queue *queue, void *to, const void *from, size_t bytes) {
     CHECK_INT(bytes, BORROWED / 2);
     CHECK((uintptr_t)to == (uintptr_t)from + bytes);
-    now_ns += device.copy_ns[device.copies < 3 ? device.copies : 3];
+    time_ns += device.copy_ns[device.copies < 3 ? device.copies : 3];
     device.copies++;
     queue->error = device.fails;
 }
@@ -44,13 +44,13 @@ static void device_linear(vk_queue *queue, void *y, int ldy, const void *x, int 
     (void)x;
     CHECK(ldy == m && ldx == m && w->n == m && w->k == m && w->k_padded == m && epilogue == VK_STORE);
     while (place < 4 && 256 << place < m) place++;
-    now_ns += device.product_ns[place] + (device.products[place] ? 0 : 60 * MS);
+    time_ns += device.product_ns[place] + (device.products[place] ? 0 : 60 * MS);
     device.products[place]++;
 }
 static int64_t device_mark(vk_queue *queue, int slot, const int32_t *token) {
     (void)queue;
     (void)token;
-    return device.marked[slot] = now_ns;
+    return device.marked[slot] = time_ns;
 }
 static vp_result device_wait(vk_queue *queue, int slot, vp_error *error) {
     (void)slot;
