@@ -463,7 +463,7 @@ static void check_other(const char *model, const char *options, const char *data
     document d;
     const int is_preset = !strncmp(model, "tiny", 4);
     check_case("%s", model);
-    snprintf(command, sizeof command, "sweep %s%s%s --data %s --output_dir %%F/other %s" FEW, is_preset ? "--synthetic " : "--model " OTHER, model,
+    snprintf(command, sizeof command, "sweep %s%s%s --data '%s' --output_dir %%F/other %s" FEW, is_preset ? "--synthetic " : "--model " OTHER, model,
              is_preset ? "" : "/checkpoint", data, options);
     CHECK_INT(cli(command), 0);
     CHECK_INT(cli(command), 0); /* nothing is left to do */

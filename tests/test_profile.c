@@ -218,7 +218,7 @@ static void test_known(void) {
     CHECK_INT(run("trace %%F/known.json --csv --table memory"), 0);
     CHECK_TEXT(last.out, "device,changes,most_allocated_bytes,most_reserved_bytes,left_bytes,at_us\ndevice 0,2,1536,2048,0,12.000\n");
     check_case("text and JSON of the same");
-    snprintf(piped, sizeof piped, "sh -c 'cat %s | %s \"$@\"' sh", in_folder("known.json"), program);
+    snprintf(piped, sizeof piped, "sh -c 'cat \"$TEST_FOLDER/known.json\" | %s \"$@\"' sh", program);
     program = piped;
     CHECK_INT(run("trace - --json"), 0);
     program = kept;
