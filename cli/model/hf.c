@@ -1,5 +1,5 @@
-/* hf.c: the rules of models that say in their Hugging Face folders how prompts and images are made: their processor cuts
- * the image, and the image's tokens stand where the prompt has a placeholder. */
+/* hf.c: the rules of models that say in their Hugging Face folders how prompts and images are made: their processor
+ * cuts the image, and the image's tokens stand where the prompt has a placeholder. */
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"

@@ -127,7 +127,8 @@ int dump_write(const char *folder, const struct session *session, const struct p
     int64_t *ids = widen((const int32_t *)session->inputs.ids.data, (size_t)sequence[0]),
             *tokens = widen(run->tokens, (size_t)steps[0]);
     int code = write_npy(folder, "input_ids", "<i8", 1, sequence, ids, sizeof *ids);
-    if (!code) code = write_npy(folder, "image_input_idx", "<i4", 2, index, session->inputs.index.data, sizeof(int32_t));
+    if (!code)
+        code = write_npy(folder, "image_input_idx", "<i4", 2, index, session->inputs.index.data, sizeof(int32_t));
     if (!code) code = write_npy(folder, "image_masks", "<f4", 2, masks, session->inputs.masks.data, sizeof(float));
     if (!code) code = write_pixels(folder, session, input, views);
     if (!code) code = write_npy(folder, "image_features", "<f4", 3, features, dump->image_features, sizeof(float));

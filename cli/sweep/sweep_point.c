@@ -804,8 +804,8 @@ static int served_sample_begin(struct sweep *sweep, size_t count, const struct s
     }
     return code || !vanished ? code : check_streak(sweep, EXIT_INPUT, reason);
 }
-/* Makes the sequence of a sample whose tokens depend on how its image is cut. `reason` becomes why it cannot be. Returns
- * 0 or an exit code. */
+/* Makes the sequence of a sample whose tokens depend on how its image is cut. `reason` becomes why it cannot be.
+ * Returns 0 or an exit code. */
 static int point_tokenize(const struct sweep *sweep, struct open_point *point, const struct sample *sample,
                           char *reason, size_t capacity) {
     struct sample whole;
