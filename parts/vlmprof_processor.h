@@ -431,7 +431,7 @@ VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *ge
 /* ------------------------------------------------------------------------------------------------------------ views */
 
 /* LLaVA: the shortest edge gets its size, then the centre is cut out */
-static void vp_impl_layout_llava(const vp_processor *processor, vp_layout *layout) {
+static void vp_impl_processor_llava_layout(const vp_processor *processor, vp_layout *layout) {
     const double edge = processor->shortest_edge_px;
     const int32_t crop = processor->geometry.crop_px;
     const int wide = layout->width_px > layout->height_px;
@@ -470,7 +470,7 @@ static void vp_impl_processor_first(const vp_processor *processor, const vp_layo
 }
 
 /* Gemma 3: the image and its crops are each squeezed to a square; a crop that would begin behind the image cannot be */
-static vp_result vp_impl_layout_gemma3(const vp_processor *processor, vp_layout *layout, vp_error *error) {
+static vp_result vp_impl_processor_gemma3_layout(const vp_processor *processor, vp_layout *layout, vp_error *error) {
     vp_vision_count count;
     int64_t parts, side;
     vp_result result = vp_family_count(&processor->family, layout->width_px, layout->height_px, &count, error);
@@ -494,7 +494,7 @@ static int32_t vp_impl_molmo2_windows(const vp_processor *processor, int32_t cro
     return (patches + processor->window_pool - 1) / processor->window_pool;
 }
 /* Molmo2: the whole image, then crops that overlap; each axis is stretched on its own */
-static vp_result vp_impl_layout_molmo2(const vp_processor *processor, vp_layout *layout, vp_error *error) {
+static vp_result vp_impl_processor_molmo2_layout(const vp_processor *processor, vp_layout *layout, vp_error *error) {
     const vp_geometry *geometry = &processor->geometry;
     const int32_t window = vp_geometry_window_px(geometry), margin = vp_geometry_margin_px(geometry),
                   low = vp_impl_molmo2_windows(processor, 1);
@@ -529,12 +529,12 @@ VP_API vp_result vp_processor_layout(const vp_processor *processor, int32_t widt
     made.width_px = width_px;
     made.height_px = height_px;
     if (processor->kind == VP_PROCESSOR_LLAVA) {
-        vp_impl_layout_llava(processor, &made);
+        vp_impl_processor_llava_layout(processor, &made);
     } else if (processor->kind == VP_PROCESSOR_GEMMA3) {
-        result = vp_impl_layout_gemma3(processor, &made, error);
+        result = vp_impl_processor_gemma3_layout(processor, &made, error);
         if (result != VP_OK) return result;
     } else if (processor->kind == VP_PROCESSOR_MOLMO2) {
-        result = vp_impl_layout_molmo2(processor, &made, error);
+        result = vp_impl_processor_molmo2_layout(processor, &made, error);
         if (result != VP_OK) return result;
     } else {
         result = vp_family_count(&processor->family, width_px, height_px, &count, error);
@@ -869,7 +869,7 @@ VP_API vp_result vp_processor_resize_plain(const uint8_t *rgb, int32_t width_px,
 /* ----------------------------------------------------------------------------------------------------------- pixels */
 
 /* The image after all resizes but the whole image's, malloc'ed. */
-static vp_result vp_impl_after_resizes(const vp_processor *processor, const vp_layout *layout, const uint8_t *rgb,
+static vp_result vp_impl_processor_resized(const vp_processor *processor, const vp_layout *layout, const uint8_t *rgb,
                                          uint8_t **resized) {
     const vp_filter filter = processor->kind == VP_PROCESSOR_IDEFICS3 ? VP_FILTER_LANCZOS : VP_FILTER_BICUBIC;
     int32_t width, height;
@@ -951,7 +951,7 @@ VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_layo
     if (!processor || !layout || !rgb || !views) return VP_ERR_RANGE;
     if (processor->kind == VP_PROCESSOR_GEMMA3) return vp_impl_views_gemma3(processor, layout, rgb, views);
     if (processor->kind == VP_PROCESSOR_MOLMO2) return vp_impl_views_molmo2(processor, layout, rgb, views);
-    result = vp_impl_after_resizes(processor, layout, rgb, &resized);
+    result = vp_impl_processor_resized(processor, layout, rgb, &resized);
     for (view = 0; result == VP_OK && view < layout->tiling.rows * layout->tiling.cols; view++) {
         const size_t left = (size_t)layout->offset_left_px + (size_t)(view % layout->tiling.cols) * side,
                      top = (size_t)layout->offset_top_px + (size_t)(view / layout->tiling.cols) * side;

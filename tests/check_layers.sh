@@ -50,7 +50,7 @@ cli/trace/:                 vlmprof.h vlmprof_file vlmprof_ranges vlmprof_trace 
 cli/help/:                  vlmprof.h vlmprof_families cli/base/ cli/help/
 cli/server/:                vlmprof.h vlmprof_file vlmprof_image vlmprof_families vlmprof_chat vlmprof_server vlmprof_noise cli/base/ cli/model/image.h cli/tile/ cli/server/
 cli/request/:               subjects cli/base/ cli/model/ cli/tile/ cli/score/ cli/server/ cli/request/
-cli/dataset/:               subjects cli/base/ cli/model/ cli/tile/ cli/score/ cli/server/ cli/request/ cli/dataset/
+cli/dataset/:               vlmprof.h vlmprof_chat vlmprof_families vlmprof_file vlmprof_image vlmprof_prompt vlmprof_score cli/base/ cli/model/ cli/tile/ cli/score/ cli/server/ cli/request/ cli/dataset/
 cli/sweep/profile_page.c:   subjects cli/base/ cli/request/ cli/sweep/ cli/page/flame.h cli/page/flame_page.h
 cli/sweep/:                 subjects cli/base/ cli/model/ cli/tile/ cli/score/ cli/server/ cli/request/ cli/dataset/ cli/sweep/
 cli/load/load_law.:         vlmprof.h vlmprof_load vlmprof_latency cli/base/ cli/report/ cli/load/
