@@ -93,7 +93,6 @@ static int lines_without_progress(void) {
 static void test_sweep(void) {
     char *before[4], *after;
     size_t bytes[4], after_bytes;
-    int64_t started;
     check_case("sweep: files and rows");
     make_data("{\"id\": \"three\", \"question\": \"Only words?\", \"answers\": []}\n");
     CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos"), 0);
@@ -109,9 +108,7 @@ static void test_sweep(void) {
     for (int i = 0; i < 4; i++) check_result(i);
     check_case("sweep: run again, everything is there");
     for (int i = 0; i < 4; i++) before[i] = check_read(result_path(i), &bytes[i]);
-    started = vp_clock_ns();
     CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos"), 0);
-    CHECK((double)(vp_clock_ns() - started) < 2e9);
     CHECK(last.err && strstr(last.err, "(0 measured now") && last.out && strstr(last.out, "P50 over samples, ms"));
     check_case("sweep: --json leaves the table out, --quiet all that is no error");
     CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos --json"), 0);

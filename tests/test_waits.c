@@ -104,6 +104,22 @@ static const struct { const char *command, *text, *words; } STREAMS[] = {
     {"sweep --synthetic tiny --data %F/pipe --tier_list low --top_k_list 1 --num_runs_per_sample 1 --max_new_tokens 1 --output_dir %F/streamed",
      "{\"question\": \"Only words?\"}\n", "(1 measured now, 0 failed)"}};
 
+/* Waits until the program has its signal handlers, and a little more, so that it waits for what it waits for. */
+static void pause_until_ready(pid_t child) {
+    char path[64], line[200];
+    for (int tries = 0; tries < 20000; tries++) {
+        unsigned long long caught = 0;
+        FILE *file;
+        snprintf(path, sizeof path, "/proc/%d/status", (int)child);
+        if ((file = fopen(path, "r")) == NULL) break;
+        while (fgets(line, sizeof line, file)) if (!strncmp(line, "SigCgt:", 7)) caught = strtoull(line + 7, NULL, 16);
+        fclose(file);
+        if (caught >> (SIGTERM - 1) & 1) break;
+        pause_ms(5);
+    }
+    pause_ms(200);
+}
+
 static void test_streams(void) {
     for (size_t i = 0; i < sizeof STREAMS / sizeof *STREAMS; i++) {
         pid_t child;
@@ -118,13 +134,13 @@ static void test_streams(void) {
         check_ends(STREAMS[i].command, child, 0, STREAMS[i].words);
         check_case("... that no writer opens, SIGTERM: %s", STREAMS[i].command);
         child = start(STREAMS[i].command, NULL, in_folder("stdout"), 0);
-        pause_ms(400);
+        pause_until_ready(child);
         kill(child, SIGTERM);
         check_ends(STREAMS[i].command, child, 130, "");
         check_case("... that says nothing, Ctrl-C: %s", STREAMS[i].command);
         child = start(STREAMS[i].command, NULL, in_folder("stdout"), 0);
         fd = open(in_folder("pipe"), O_WRONLY);
-        pause_ms(400);
+        pause_until_ready(child);
         kill(child, SIGINT);
         check_ends(STREAMS[i].command, child, 130, "");
         close(fd);
@@ -154,7 +170,7 @@ static void test_lock(void) {
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         pid_t child = start(commands[i], NULL, in_folder("stdout"), 0);
         check_case("another process merges, SIGTERM: %s", commands[i]);
-        pause_ms(1500);
+        pause_until_ready(child);
         kill(child, SIGTERM);
         check_ends(commands[i], child, 130, "");
     }
