@@ -62,6 +62,7 @@ cli/commands/command_best.c: subjects rooms cli/commands/commands.h cli/commands
 cli/commands/predict_server.: subjects rooms cli/commands/predict_server.h
 cli/commands/command_predict.c: subjects rooms cli/commands/commands.h cli/commands/predict_server.h
 cli/commands/command_run.c: subjects rooms cli/commands/commands.h cli/commands/run_endpoint.h
+cli/commands/command_ask.c: cli/base/ cli/commands/commands.h cli/commands/run_endpoint.h
 cli/commands/:              subjects rooms cli/commands/commands.h
 cli.c:                      vlmprof.h cli/base/ cli/help/ cli/request/provenance.h cli/commands/commands.h
 TABLE

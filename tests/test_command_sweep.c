@@ -526,7 +526,7 @@ static void test_other_models(void) {
     REFUSED("sweep --synthetic tiny-qwen3-vl-moe --data samples/questions.jsonl --plan --image_knob min_pixels=1048577", 2, "above max_pixels, which is 1048576");
     REFUSED("sweep --synthetic tiny-qwen3-vl-moe --data samples/questions.jsonl --plan --top_k_list 9", 2, "8");
     REFUSED("sweep --synthetic tiny-gemma3 --data samples/questions.jsonl --plan --top_k_list 2", 2, "Gemma 3 has no experts");
-    REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --plan --answer_hint short", 2, "--answer_hint is for servers");
+    REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --plan --answer_hint short", 2, "--answer_hint needs --endpoint");
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --plan --image_knob longest_edge=2", 2, "max_crops");
 }
 

@@ -198,9 +198,9 @@ static void test_hostile(void) {
     free(page);
 }
 static void test_usage(void) {
-    check_case("--html goes with --profile; a file that cannot be written is exit code 5");
+    check_case("--html needs --profile; a file that cannot be written is exit code 5");
     CHECK_INT(run(TINY " --html %%F/never.html"), 2);
-    CHECK(strstr(last.err, "--html goes with --profile: add that"));
+    CHECK(strstr(last.err, "--html needs --profile"));
     CHECK(access(in_folder("never.html"), F_OK) != 0);
     CHECK_INT(run(TINY " --profile --num_runs 1 --html %%F/no/such/page.html"), 5);
     CHECK(strstr(last.err, "no/such/page.html"));

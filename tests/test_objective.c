@@ -172,7 +172,7 @@ static void test_usage(void) {
     run("best %%F/a --slo ttft:300 --budget_ms 3");
     check_refused(2, "exclude each other");
     run("best %%F/a --budget_ms 3 --slo_share 90");
-    check_refused(2, "--slo_share goes with --slo");
+    check_refused(2, "--slo_share needs --slo");
     run("best %%F/a --slo ttft:x");
     check_refused(2, "--slo");
     run("best %%F/a --slo ttft:-3");

@@ -22,6 +22,7 @@ static char program[4096], root[2048], *long_value, *long_digits;
  * results) and t.json (a trace). An option under test replaces its own value here. */
 static const struct { const char *command, *words; } BASE[] = {
     {"run", "--synthetic=tiny --prompt=hi --max_new_tokens=1 --threads=1"},
+    {"ask", "--endpoint=http://127.0.0.1:%P --endpoint_model=m --prompt=hi --max_new_tokens=1"},
     {"tile", "640x480"},
     {"load", "--endpoint=http://127.0.0.1:%P --endpoint_model=m --data=%R/samples/questions.jsonl --output_dir=loaded --concurrency=1 --duration_s=0.1 --num_samples=1"},
     {"audit", "--endpoint=http://127.0.0.1:%P --endpoint_model=m --family=gemma3 --sizes=64x64"},

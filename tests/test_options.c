@@ -58,7 +58,7 @@ static void test_help(void) {
     check_case("help: what is refused");
     REFUSED("help tokn", 2, "did you mean tokenize, tokens?");
     REFUSED("help nothing-like-it", 2, "unknown command or topic");
-    REFUSED("help run --list", 2, "exclude each other");
+    REFUSED("help run --list", 2, "take no command or topic");
     REFUSED("help --man --completion bash", 2, "exclude each other");
     REFUSED("help --completion tcsh", 2, "bash zsh fish");
     REFUSED("help run tile", 2, "one operand too many");
@@ -117,14 +117,14 @@ static void test_usage(void) {
     REFUSED("info now", 2, "now");
     REFUSED("info --synthetic huge", 2, "molmoe-1b");
     REFUSED("selftest --synthetic huge", 2, "molmoe-1b");
-    REFUSED("selftest --synthetic tiny --model x", 2, "one of");
+    REFUSED("selftest --synthetic tiny --model x", 2, "--model and --synthetic exclude each other");
     REFUSED("selftest --model %F/none", 3, "none");
     REFUSED("info --model %F/none", 3, "none");
     REFUSED("run -p a --synthetic tiny --gemm magic", 2, "plain");
     REFUSED("run -p a --synthetic tiny --gpu events magic", 2, "--gpu: \"magic\" is none of: ");
     REFUSED("run -p a --synthetic huge", 2, "molmoe-1b");
     REFUSED("run -p a", 2, "--model DIR");
-    REFUSED("run -p a --synthetic tiny --model x", 2, "one of");
+    REFUSED("run -p a --synthetic tiny --model x", 2, "--model and --synthetic exclude each other");
     REFUSED("run --synthetic tiny", 2, "-p TEXT");
     REFUSED("run a.png b.png -p a --synthetic tiny", 2, "b.png");
     REFUSED("run -p a --synthetic tiny --style vqa2 --raw_prompt", 2, "exclude");
@@ -234,12 +234,42 @@ static void test_refusals(void) {
         }
     }
 }
+/* rules of rows: what must be given together, what must not, and what lifts a rule */
+static void test_rules(void) {
+    static const struct { const struct command *command; const char *words, *said; } rows[] = {
+        {&command_sweep, "--data a --output_dir b --tier_list low --vision_tokens_list 432", "--tier_list and --vision_tokens_list exclude each other\n"},
+        {&command_sweep, "--data a --output_dir b --weights_list bf16 --weights int8", "--weights_list and --weights exclude each other\n"},
+        {&command_sweep, "--data a", "sweep needs --output_dir DIR; see vlmprof sweep --help\n"},
+        {&command_sweep, "--data a --plan", ""},
+        {&command_sweep, "--plan", "sweep needs --data FILE..."},
+        {&command_sweep, "--data a --plan --row_limit 3", "--row_limit needs --use_profiler\n"},
+        {&command_sweep, "--data a --plan --use_profiler --row_limit 3", ""},
+        {&command_sweep, "--data a --plan --use_profiler --endpoint c", "--use_profiler and --endpoint exclude each other: operations are those"},
+        {&command_sweep, "--data a --plan --device cpu --endpoint c", "--device and --endpoint exclude each other: the server decides; "},
+        {&command_run, "--endpoint a --seed 3", "--seed and --endpoint exclude each other: "},
+        {&command_run, "--endpoint a --seed 3 --twins 2", ""},
+        {&command_run, "--seed 3", ""},
+        {&command_run, "--twins 2", "--twins needs --endpoint URL\n"},
+        {&command_run, "--endpoint a --twins_method exact", "--twins_method needs --twins N\n"},
+        {&command_tile, "--draw x.png", "--draw needs --family NAME, --checkpoint DIR or --compare A,B,...\n"},
+        {&command_tile, "--draw x.png --checkpoint a", ""},
+        {&command_tile, "--csv --json", "--csv and --json exclude each other\n"}};
+    struct options o;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        check_case("rules: %s", rows[i].words);
+        CHECK_INT(HEARD(options_of_words(&o, rows[i].command, rows[i].words)), 0);
+        CHECK_INT(HEARD(options_check(&o)), *rows[i].said ? 2 : 0);
+        check_note(*rows[i].said ? strstr(room_said, rows[i].said) != NULL : !*room_said, __FILE__, __LINE__, "%s", room_said);
+        options_free(&o);
+    }
+}
 int main(void) {
     if (!command_begin("options")) return 1;
     test_help();
     test_usage();
     test_values();
     test_refusals();
+    test_rules();
     free(room_said);
     return command_end("test_options");
 }

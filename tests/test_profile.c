@@ -337,7 +337,7 @@ static void test_mutations(void) {
 static void test_usage(void) {
     static const struct { const char *arguments; int code; const char *says; } cases[] = {
         {"", 2, "needs a file"}, {"a b", 2, "one operand too many"}, {"known.json --csv --json", 2, "exclude each other"},
-        {"known.json --json --table ops", 2, "leave --table out"}, {"known.json --csv --table summary", 2, "no summary"},
+        {"known.json --json --table ops", 2, "--table and --json exclude each other"}, {"known.json --csv --table summary", 2, "no summary"},
         {"known.json --sort_by speed", 2, "\"speed\" is none of: cpu_time"}, {"known.json --table all,ops", 2, "is none of"},
         {"known.json --row_limit -1", 2, "outside"}, {"nothing.json", 3, "No such file"}, {". ", 3, "is a folder"}};
     check_case("usage of trace: exit codes and one line each");
@@ -588,13 +588,13 @@ static void test_interrupt(void) {
 }
 static void test_profile_usage(void) {
     static const struct { const char *arguments; int code; const char *says; } cases[] = {
-        {"--row_limit 3", 2, "--row_limit goes with --profile"}, {"--trace a.json", 2, "--trace goes with --profile"},
+        {"--row_limit 3", 2, "--row_limit needs --profile"}, {"--trace a.json", 2, "--trace needs --profile"},
         {"--profile --trace a --output_dir b", 2, "exclude each other"}, {"--profile --chrome_trace", 2, "needs --output_dir"},
         {"--profile --group_by colour", 2, "\"colour\" is none of: none shape"}, {"--profile --sort_by speed", 2, "none of: cpu_time"},
-        {"--profile --repeat 0", 2, "--num_runs"}, {"--profile --cold --warmup 1", 2, "leave --warmup out"},
+        {"--profile --repeat 0", 2, "--num_runs"}, {"--profile --cold --warmup 1", 2, "--cold exclude each other"},
         {"--profile --num_runs 1 --active 1", 2, "none of 1 request would be recorded"},
-        {"--profile --active 3 --schedule_every_n_steps 2", 2, "schedule: every_n_steps is 2"}, {"--profile --cost_rounds 3", 2, "goes with --cost"},
-        {"--profile --json --profile_format csv", 2, "leave --profile_format out"}, {"--profile --show_prompt", 2, "leave --profile out"},
+        {"--profile --active 3 --schedule_every_n_steps 2", 2, "schedule: every_n_steps is 2"}, {"--profile --cost_rounds 3", 2, "--cost_rounds needs --cost"},
+        {"--profile --json --profile_format csv", 2, "--profile_format and --json exclude each other"}, {"--profile --show_prompt", 2, "exclude each other"},
         {"--profile --dump x", 2, "exclude each other"}, {"--profile --active 0", 2, "outside"},
         {"--profile --trace %F/no/such/t.json", 5, "no/such/t.json"}, {"--profile -o %F/no/such/table", 5, "cannot be written"},
         {"--profile --output_dir %F/known.json", 5, "a file of this name stands there"}};
@@ -604,7 +604,7 @@ static void test_profile_usage(void) {
         check_note(strstr(last.err, cases[i].says) && (!*last.out || cases[i].code == 5), __FILE__, __LINE__, "case %zu says %s", i, last.err);
     }
     CHECK_INT(run("sweep --synthetic tiny --data x --output_dir y --use_profiler_on_all_samples"), 2);
-    CHECK(strstr(last.err, "goes with --use_profiler"));
+    CHECK(strstr(last.err, "needs --use_profiler"));
 }
 
 /* ---- sweep --use_profiler */

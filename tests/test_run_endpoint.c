@@ -287,7 +287,7 @@ static void test_failures(void) {
     said("--model and --endpoint exclude each other");
     CHECK_INT(ask("good", "--synthetic tiny"), 2);
     CHECK_INT(ask("good", "--top_k 1"), 2);
-    said("--top_k is for vlmprof's own engine");
+    said("--top_k and --endpoint exclude each other: the server decides");
     CHECK_INT(ask("good", "--profile"), 2);
     CHECK_INT(ask("good", "--dump x"), 2);
     CHECK_INT(ask("good", "--max_crops 4"), 2);
@@ -306,7 +306,7 @@ static void test_failures(void) {
     CHECK_INT(run("run -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --request_knob image_url.detail=low", server.port), 2);
     said("there is no image");
     CHECK_INT(run("run -p Hi --synthetic tiny --no_cache"), 2);
-    said("--no_cache is for a server: it needs --endpoint URL");
+    said("--no_cache needs --endpoint URL");
     CHECK_INT(run("run -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --resize 5x5", server.port), 2);
     said("need an image");
     CHECK_INT(run("run -p Hi --endpoint ftp://127.0.0.1 --endpoint_model good"), 2);

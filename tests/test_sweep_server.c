@@ -419,9 +419,9 @@ static void test_failures(void) {
 static void test_refusals(void) {
     static const struct { const char *options, *words; } table[] = {
         {"--synthetic tiny", "--synthetic and --endpoint exclude each other"},
-        {"--top_k_list 1 2", "--top_k_list is for vlmprof's own engine"},
-        {"--use_profiler", "--use_profiler is for vlmprof's own engine"},
-        {"--style vqa2", "--style is for vlmprof's own engine"},
+        {"--top_k_list 1 2", "--top_k_list and --endpoint exclude each other: the server decides"},
+        {"--use_profiler", "--use_profiler and --endpoint exclude each other"},
+        {"--style vqa2", "--style and --endpoint exclude each other"},
         {"--request_knob image_url", "want PATH=VALUE"},
         {"--request_knob messages[7].x=1", "--request_knob"},
         {"--family qwen2_vl --tier_list low", "with --family aim at tokens"},
@@ -442,7 +442,7 @@ static void test_refusals(void) {
     REFUSED("sweep --endpoint http://me:secret@127.0.0.1:1 --endpoint_model a --data %F/set.jsonl --output_dir %F/none", 2,
             "must not hold a user or a password");
     check_case("refused: options of servers without one, several processes, a folder of another plan");
-    REFUSED("sweep --synthetic tiny --data %F/set.jsonl --output_dir %F/none --request_knob a=1", 2, "it needs --endpoint URL");
+    REFUSED("sweep --synthetic tiny --data %F/set.jsonl --output_dir %F/none --request_knob a=1", 2, "--request_knob needs --endpoint URL");
     REFUSED(with_port("sweep " URL "--data %F/set.jsonl --output_dir %F/none"), 2, "needs --endpoint_model");
     setenv("WORLD_SIZE", "2", 1);
     setenv("RANK", "0", 1);

@@ -4,65 +4,78 @@
 #define VLMPROF_CLI_OPTION_ROWS_H
 #include "base/options.h"
 
+/* Rules of rows that belong to vlmprof's own engine, where the command also takes --endpoint. */
+#define OF_ENGINE \
+    .excludes = "endpoint", .because = "the server decides; what it takes by request is --request_knob"
+
 #define OPTION_MODEL \
     {"model", TEXT, "DIR", NULL, 0, 0, NULL, \
-     "checkpoint folder: config.json, tokenizer.json, and *.safetensors or what convert packed; or a GGUF file"}
+     "checkpoint folder: config.json, tokenizer.json, and *.safetensors or what convert packed; or a GGUF file", \
+     .excludes = "synthetic endpoint"}
 #define OPTION_MMPROJ \
-    {"mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "with a GGUF file: the file of its vision tower"}
+    {"mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "with a GGUF file: the file of its vision tower", \
+     .needs = "model", .because = "it is the vision tower of --model FILE.gguf"}
 #define OPTION_SYNTHETIC \
     {"synthetic", TEXT, "NAME", NULL, 0, 0, NULL, \
-     "seeded random weights in a real shape (tiny, molmoe-1b, ..): latency is real, answers are noise"}
+     "seeded random weights in a real shape (tiny, molmoe-1b, ..): latency is real, answers are noise", \
+     .excludes = "model endpoint"}
 #define OPTION_PREPROCESS \
     {"preprocess", CHOICE, "HOW", "adaptive", 0, 0, "adaptive adaptive-fill tier", \
-     "adaptive: fit and pad; adaptive-fill: fill and centre-crop; tier: fill, crops by --tier"}
+     "adaptive: fit and pad; adaptive-fill: fill and centre-crop; tier: fill, crops by --tier", OF_ENGINE}
 #define OPTION_TIER \
     {"tier", CHOICE, "T", NULL, 0, 0, "low medium high", \
-     "crops of a tier: low 1-3, medium 4-8, high 9-15; implies --preprocess tier"}
+     "crops of a tier: low 1-3, medium 4-8, high 9-15; implies --preprocess tier", \
+     .excludes = "crops vision_tokens endpoint"}
 #define OPTION_MAX_CROPS \
     {"max_crops", COUNT, "N", "12", 1, 1024, NULL, \
-     "most crops of adaptive tiling, without the global view; run: the checkpoint's"}
+     "most crops of adaptive tiling, without the global view; run: the checkpoint's", \
+     .excludes = "crops vision_tokens endpoint", .unless = "family", .because = "it is for adaptive tiling"}
 #define OPTION_CROPS \
-    {"crops", COUNT, "N", NULL, 1, 1024, NULL, "exactly N crops, in the factorisation nearest to the image's shape"}
+    {"crops", COUNT, "N", NULL, 1, 1024, NULL, "exactly N crops, in the factorisation nearest to the image's shape", \
+     .excludes = "vision_tokens endpoint"}
 #define OPTION_VISION_TOKENS \
-    {"vision_tokens", COUNT, "N", NULL, 1, 1000000, NULL, "target number of vision tokens: N / 144 - 1 crops"}
+    {"vision_tokens", COUNT, "N", NULL, 1, 1000000, NULL, "target number of vision tokens: N / 144 - 1 crops", \
+     OF_ENGINE}
 #define OPTION_IMAGE_KNOB(values) \
     {"image_knob", TEXT, values, NULL, 0, 0, NULL, \
      "the model's own setting of image sizes: Molmo max_crops, SmolVLM longest_edge, InternVL max_patches, " \
-     "min_patches, Qwen-VL max_pixels, min_pixels, Gemma 3 max_num_crops, min_crop_size"}
+     "min_patches, Qwen-VL max_pixels, min_pixels, Gemma 3 max_num_crops, min_crop_size", \
+     .excludes = "tier_list vision_tokens_list vision_tokens endpoint"}
 #define OPTION_CSV \
-    {"csv", FLAG, NULL, NULL, 0, 0, NULL, "comma-separated values"}
+    {"csv", FLAG, NULL, NULL, 0, 0, NULL, "comma-separated values", .excludes = "json"}
 #define OPTION_IMPORTANCE_SCORES_FILE \
     {"importance_scores_file", TEXT, "FILE", NULL, 0, 0, NULL, \
-     "JSON {\"block\": score}: first and last block stay, the best others fill up"}
+     "JSON {\"block\": score}: first and last block stay, the best others fill up", OF_ENGINE}
 #define OPTION_IGNORE_EOS \
     {"ignore_eos", FLAG, NULL, NULL, 0, 0, NULL, "always make max_new_tokens tokens"}
 #define WEIGHTS_NAMES "bf16 fp32 int8 int4"
 #define OPTION_WEIGHTS \
     {"weights", CHOICE, "TYPE", "bf16", 0, 0, WEIGHTS_NAMES, \
      "bf16; fp32: fp32 arithmetic everywhere; int8, int4: the language model's blocks hold integers with a scale per " \
-     "row and 32 values"}
+     "row and 32 values", \
+     OF_ENGINE}
 #define OPTION_HEAD_WEIGHTS \
     {"head_weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4", \
-     "of the head, apart from --weights; bf16: as the rest of the model"}
+     "of the head, apart from --weights; bf16: as the rest of the model", OF_ENGINE}
 #define OPTION_VISION_WEIGHTS \
     {"vision_weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4", \
-     "of the linears of tower and connector, apart from --weights; bf16: as the rest of the model"}
+     "of the linears of tower and connector, apart from --weights; bf16: as the rest of the model", OF_ENGINE}
 #define OPTION_SEED \
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, \
      "of synthetic weights, of the sampling of data and of caption prompts"}
 #define OPTION_DEVICE \
-    {"device", TEXT, "D", "auto", 0, 0, NULL, "auto (the first GPU, else the CPU), cpu, cuda or cuda:N"}
+    {"device", TEXT, "D", "auto", 0, 0, NULL, "auto (the first GPU, else the CPU), cpu, cuda or cuda:N", OF_ENGINE}
 #define OPTION_THREADS \
-    {"threads", COUNT, "N", "0", 0, 4096, NULL, "CPU threads; 0: all this process may use"}
+    {"threads", COUNT, "N", "0", 0, 4096, NULL, "CPU threads; 0: all this process may use", OF_ENGINE}
 #define OPTION_GEMM \
-    {"gemm", TEXT, "NAME", "auto", 0, 0, NULL, "CPU matrix kernel; auto: the fastest, by a short measurement"}
+    {"gemm", TEXT, "NAME", "auto", 0, 0, NULL, "CPU matrix kernel; auto: the fastest, by a short measurement", OF_ENGINE}
 #define OPTION_GPU \
     {"gpu", TEXTS, "WORD...", NULL, 0, 0, NULL, \
      "what a GPU does differently: events (a profile times launches by events where CUPTI could do it), " \
      "dependent (decode kernels fetch weights while the one before runs), wgmma (Hopper: linears by our own kernels, " \
      "not cuBLAS), tuned (cuBLAS's fastest of 8 algorithms by shape, timed in the warm-up), persistent (a decode " \
      "step of MolmoE is one kernel), clusters (Hopper: products of many rows by pairs of our own blocks, where " \
-     "counts say that it pays); none but events was tried on a GPU yet"}
+     "counts say that it pays); none but events was tried on a GPU yet", OF_ENGINE}
 #define OPTION_LATENCY \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft", \
      "the latency that accuracy is held against"}
@@ -112,6 +125,9 @@
 /* A row that is no option: the title of the options below it in the help. */
 #define OPTION_GROUP(title) \
     {title, GROUP, NULL, NULL, 0, 0, NULL, NULL}
+/* The same with rules: RULED_GROUP("profiling", .needs = "profile"). */
+#define RULED_GROUP(title, ...) \
+    {title, GROUP, NULL, NULL, 0, 0, NULL, NULL, __VA_ARGS__}
 #define OPTION_SEED_OF_BOOTSTRAP \
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of the bootstrap"}
 #endif

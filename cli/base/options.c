@@ -297,6 +297,66 @@ void options_free(struct options *options) {
     free((void *)options->operands);
 }
 
+/* ---- the rows' rules */
+/* The first of some names whose option is on the command line, as a row; NULL: none is. */
+static const struct option_spec *first_given(const struct options *options, const char *names) {
+    for (size_t i = 0; names && i < options->command->option_count; i++)
+        if (options->values[i].given && has_word(names, options->command->options[i].name))
+            return &options->command->options[i];
+    return NULL;
+}
+static int is_named(const struct option_spec *spec, const char *names) {
+    return spec->kind != GROUP && has_word(names, spec->name);
+}
+/* The rows of some names as "--a X, --b Y or --c"; "": the command has none of them. */
+static void add_names(struct text_buffer *text, const struct options *options, const char *names) {
+    size_t count = 0, added = 0;
+    for (size_t i = 0; i < options->command->option_count; i++)
+        count += (size_t)is_named(&options->command->options[i], names);
+    for (size_t i = 0; i < options->command->option_count; i++) {
+        const struct option_spec *spec = &options->command->options[i];
+        if (!is_named(spec, names)) continue;
+        text_add_string(text, !added ? "" : added + 1 < count ? ", " : " or ");
+        text_add_string(text, "--");
+        text_add_string(text, spec->name);
+        text_add_string(text, spec->argument ? " " : "");
+        text_add_string(text, spec->argument ? spec->argument : "");
+        added++;
+    }
+}
+/* Checks an option that is given against a rule: its own row's or its group's. Returns 0 or an exit code. */
+static int check_rule(const struct options *options, const struct option_spec *spec, const struct option_spec *rule) {
+    const struct option_spec *other = first_given(options, rule->excludes);
+    const char *because = rule->because ? rule->because : "";
+    struct text_buffer needed = {NULL, 0, 0};
+    int code = 0;
+    if (first_given(options, rule->unless)) return 0;
+    if (other && other != spec)
+        return complain(EXIT_USAGE, "--%s and --%s exclude each other%s%s", spec->name, other->name,
+                        *because ? ": " : "", because);
+    if (!rule->needs || has_word(rule->needs, spec->name) || first_given(options, rule->needs)) return 0;
+    add_names(&needed, options, rule->needs);
+    if (needed.bytes)
+        code = complain(EXIT_USAGE, "--%s needs %s", spec->name, needed.data);
+    free(needed.data);
+    return code;
+}
+int options_check(const struct options *options) {
+    const struct option_spec *group = NULL;
+    int code = 0;
+    for (size_t i = 0; i < options->command->option_count && !code; i++) {
+        const struct option_spec *spec = &options->command->options[i];
+        if (spec->kind == GROUP) group = spec;
+        else if (options->values[i].given) {
+            if ((code = check_rule(options, spec, spec)) == 0 && group) code = check_rule(options, spec, group);
+        } else if (spec->is_required && !first_given(options, spec->unless))
+            code = complain(EXIT_USAGE, "%s needs --%s %s%s%s; see vlmprof %s --help", options->command->name,
+                            spec->name, spec->argument, spec->because ? ": " : "", spec->because ? spec->because : "",
+                            options->command->name);
+    }
+    return code;
+}
+
 int check_sort_key(const char *key) {
     struct text_buffer all = {NULL, 0, 0};
     int code;

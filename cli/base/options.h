@@ -19,7 +19,17 @@ struct option_spec {
     int64_t least, most;  /* range of COUNT, REAL and COUNTS */
     const char *choices;  /* words of CHOICE, separated by spaces */
     const char *help;
+    /* Rules. A row without rules leaves them out; those of a GROUP hold for every row below it. Names of options are
+     * separated by spaces; names that the command does not have are passed over. */
+    const char *needs;    /* one of these must be given too */
+    const char *excludes; /* none of these may be given */
+    const char *unless;   /* beside one of these no rule of the row holds */
+    const char *because;  /* the reason why it excludes them, or why it is required */
+    int is_required;      /* truth: the command needs it */
 };
+#ifdef __GNUC__
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* rows leave out the rules that they do not have */
+#endif
 
 struct option_value {
     int given;                                          /* truth: it is on the command line; a default does not count */
@@ -81,6 +91,9 @@ int has_family_keys(const struct options *options);
  * exit code. The caller calls options_free in both cases. */
 int options_parse(struct options *options, int argc, char **argv);
 void options_free(struct options *options);
+
+/* Checks the rules of the rows whose options are given. Returns 0 or an exit code. */
+int options_check(const struct options *options);
 
 /* Checks a --sort_by key of the operations' table; NULL is good. Returns 0, or an exit code after listing the keys. */
 int check_sort_key(const char *key);

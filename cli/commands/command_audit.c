@@ -31,17 +31,18 @@ enum { ASKED_WITHOUT = 4 };
 
 static const struct option_spec AUDIT_OPTIONS[] = {
     OPTION_GROUP("the server"),
-    OPTION_ENDPOINT,
+    OPTION_ENDPOINT(1),
     OPTION_ENDPOINT_MODEL,
     OPTIONS_OF_CLIENT,
     OPTION_REQUEST_KNOB,
     OPTION_GROUP("the rule"),
     {"family", TEXT, "NAME", NULL, 0, 0, NULL,
-     "the model family; its keys as with tile, like --max_pixels N, where the server is configured otherwise"},
+     "the model family; its keys as with tile, like --max_pixels N, where the server is configured otherwise",
+     .is_required = 1, .because = "vlmprof tile --list_families shows all"},
     OPTION_GROUP("the images"),
     {"images", COUNT, "N", "24", CORNERS_LEAST, CORNERS_MOST, NULL, "how many sizes, at the corners of the rule"},
     {"image_pixels", COUNT, "N", "4194304", 16384, VP_IMAGE_PIXELS_MAX, NULL, "no image has more pixels"},
-    {"sizes", TEXTS, "WxH,...", NULL, 0, 0, NULL, "these sizes instead"},
+    {"sizes", TEXTS, "WxH,...", NULL, 0, 0, NULL, "these sizes instead", .excludes = "images image_pixels"},
     OPTION_GROUP("output"),
     OPTION_JSON,
     OPTIONS_OF_ALL,
@@ -130,8 +131,6 @@ static int make_rules(const struct options *options, struct audit *audit) {
     int code;
     audit->rule = zeroed(1, sizeof *audit->rule);
     audit->without = zeroed(1, sizeof *audit->without);
-    if (!text_of(options, "family"))
-        return complain(EXIT_USAGE, "audit needs --family NAME; vlmprof tile --list_families shows all");
     if ((code = family_by_name(text_of(options, "family"), &audit->rule->family)) != 0
         || (code = family_set_keys(options, &audit->rule->family, 1)) != 0
         || (code = knobs_of_options(options, &audit->knobs)) != 0)
@@ -155,10 +154,6 @@ static int make_rules(const struct options *options, struct audit *audit) {
 /* Makes everything ready that can be wrong before the server is asked. Returns 0 or an exit code. */
 static int audit_prepare(const struct options *options, struct audit *audit) {
     int code;
-    if (!is_given(options, "endpoint")) return complain(EXIT_USAGE, "audit needs --endpoint URL");
-    if (is_given(options, "sizes") && (is_given(options, "images") || is_given(options, "image_pixels")))
-        return complain(EXIT_USAGE, "--sizes and --%s exclude each other",
-                        is_given(options, "images") ? "images" : "image_pixels");
     if ((code = make_rules(options, audit)) != 0
         || (code = (is_given(options, "sizes") ? add_sizes : add_corners)(options, audit)) != 0)
         return code;

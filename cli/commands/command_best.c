@@ -32,8 +32,10 @@ static const struct option_spec BEST_OPTIONS[] = {
     {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "most ms that the latency may take"},
     {"slo", TEXT, "LIMITS", NULL, 0, 0, NULL,
      "ttft:MS,tpot:MS,e2e:MS or some of them, instead of a budget: what a good sample meets; of trials of load, a "
-     "request"},
-    {"slo_share", REAL, "PERCENT", "95", 1, 99, NULL, "with --slo: samples or requests that must be good"},
+     "request",
+     .excludes = "budget_ms latency percentile"},
+    {"slo_share", REAL, "PERCENT", "95", 1, 99, NULL, "with --slo: samples or requests that must be good",
+     .needs = "slo"},
     {"min_accuracy", REAL, "A", NULL, 0, 1000, NULL, "least accuracy, 0.6 for example"},
     OPTION_GROUP("output"),
     OPTION_JSON,
@@ -283,18 +285,12 @@ static int complain_of_budget(const struct results *results, const struct tradeo
 }
 /* Reads --slo. Returns 0 or an exit code. */
 static int objective_of(const struct options *options, struct objective *objective) {
-    static const char *const others[] = {"budget_ms", "latency", "percentile"};
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
     objective->text = text_of(options, "slo");
     objective->share = opt(options, "slo_share")->real / 100;
-    if (!objective->text && is_given(options, "slo_share"))
-        return complain(EXIT_USAGE, "best: --slo_share goes with --slo");
     if (!objective->text && !is_given(options, "budget_ms"))
         return complain(EXIT_USAGE, "best: --budget_ms MS is needed, or --slo LIMITS");
-    for (size_t i = 0; objective->text && i < sizeof others / sizeof *others; i++)
-        if (is_given(options, others[i]))
-            return complain(EXIT_USAGE, "best: --slo and --%s exclude each other", others[i]);
     if (!objective->text) return 0;
     result = vp_slo_parse(objective->text, &objective->slo, &error);
     return result == VP_OK ? 0 : complain_result(EXIT_USAGE, "--slo", result, &error);

@@ -13,8 +13,10 @@
 static const struct option_spec HELP_OPTIONS[] = {
     OPTION_GROUP("output"),
     {"man", FLAG, NULL, NULL, 0, 0, NULL, "the manual page, as man reads it"},
-    {"list", FLAG, NULL, NULL, 0, 0, NULL, "the names of all commands and topics, one per line"},
-    {"completion", CHOICE, "SHELL", NULL, 0, 0, "bash zsh fish", "completion of commands and options for a shell"},
+    {"list", FLAG, NULL, NULL, 0, 0, NULL, "the names of all commands and topics, one per line",
+     .excludes = "man completion"},
+    {"completion", CHOICE, "SHELL", NULL, 0, 0, "bash zsh fish", "completion of commands and options for a shell",
+     .excludes = "man"},
     OPTIONS_OF_ALL,
 };
 
@@ -27,8 +29,8 @@ static int run_help(const struct options *options) {
     const struct guide *guide = word ? guide_find(word) : NULL;
     const struct command *const *command = options->commands;
     const int manual = is_given(options, "man");
-    if (is_given(options, "list") + is_given(options, "completion") + (word || manual) > 1)
-        return complain(EXIT_USAGE, "help: --list, --completion and a command or topic exclude each other");
+    if (word && (is_given(options, "list") || is_given(options, "completion")))
+        return complain(EXIT_USAGE, "help: --list and --completion take no command or topic, so leave \"%s\" out", word);
     if (is_given(options, "list")) print_names(options->commands);
     else if (is_given(options, "completion")) completion_print(text_of(options, "completion"), options->commands);
     else if (!word && manual) manual_print_program(options->commands);

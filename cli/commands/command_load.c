@@ -31,12 +31,13 @@
 
 static const struct option_spec LOAD_OPTIONS[] = {
     OPTION_GROUP("input"),
-    OPTION_ENDPOINT,
+    OPTION_ENDPOINT(1),
     OPTION_ENDPOINT_MODEL,
     OPTIONS_OF_CLIENT,
     {"data", TEXT, "FILE", NULL, 0, 0, NULL,
      "JSONL (id, image, question, answers, options, dataset a line), VQA v2's question file, or a folder of images "
-     "with -p; the images are sent as they are"},
+     "with -p; the images are sent as they are",
+     .is_required = 1, .because = "images and questions"},
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL,
      "VQA v2's answers (default: the file of the official name beside the questions)"},
     {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL,
@@ -56,7 +57,8 @@ static const struct option_spec LOAD_OPTIONS[] = {
      "R requests per second, whether the server keeps up or not; several: one trial each"},
     {"arrivals", TEXT, "HOW", "poisson", 0, 0, NULL,
      "gaps between requests: constant, poisson, gamma:SHAPE (below 1: bursts), or trace=FILE: a time in s on each "
-     "line, instead of --request_rate"},
+     "line, instead of --request_rate",
+     .excludes = "concurrency", .because = "with --concurrency a request is due when another has ended"},
     {"duration_s", REAL, "S", "60", 0, 86400, NULL, "requests are sent for S seconds; then the last answers come"},
     {"ramp_s", REAL, "S", "0", 0, 86400, NULL,
      "requests that are due in the first S seconds are not counted (default: a tenth of the duration)"},
@@ -65,9 +67,11 @@ static const struct option_spec LOAD_OPTIONS[] = {
      "what makes a request good: ttft:MS,tpot:MS,e2e:MS, any of them, all must hold"},
     {"find_rate", FLAG, NULL, NULL, 0, 0, NULL,
      "find the highest rate at which --slo_share of the requests are good; begins at --request_rate or 1; a trial "
-     "lasts longer than --duration_s where it needs more requests to decide"},
-    {"slo_share", REAL, "PERCENT", "95", 1, 99, NULL, "with --find_rate: requests that must be good"},
-    {"rate_precision", REAL, "PERCENT", "10", 1, 100, NULL, "with --find_rate: ends when the rate is known that well"},
+     "lasts longer than --duration_s where it needs more requests to decide",
+     .needs = "slo"},
+    {"slo_share", REAL, "PERCENT", "95", 1, 99, NULL, "with --find_rate: requests that must be good", .needs = "find_rate"},
+    {"rate_precision", REAL, "PERCENT", "10", 1, 100, NULL, "with --find_rate: ends when the rate is known that well",
+     .needs = "find_rate"},
     OPTION_GROUP("requests"),
     OPTION_REQUEST_KNOB,
     {"max_new_tokens", COUNT, "N", NULL, 1, 1000000, NULL,
@@ -78,7 +82,7 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, "ask the server to leave its prompt cache out (cache_prompt)"},
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of the samples, their order and the arrivals"},
     OPTION_GROUP("output"),
-    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files, one for each trial"},
+    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files, one for each trial", .is_required = 1},
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
@@ -118,11 +122,6 @@ static int check_levels(const struct options *options) {
     if (is_trace(options) && (rates->given || is_given(options, "find_rate")))
         return complain(EXIT_USAGE, "--arrivals trace=FILE says when requests are due: leave --request_rate and "
                                     "--find_rate out");
-    if (is_given(options, "concurrency") && is_given(options, "arrivals"))
-        return complain(EXIT_USAGE, "--arrivals goes with --request_rate: with --concurrency a request is due when "
-                                    "another has ended");
-    if (is_given(options, "find_rate") && !is_given(options, "slo"))
-        return complain(EXIT_USAGE, "--find_rate needs --slo: what makes a request good");
     if (is_given(options, "find_rate") && rates->count > 1)
         return complain(EXIT_USAGE, "--find_rate begins at one --request_rate");
     for (size_t i = 0; i < rates->count; i++)
@@ -137,9 +136,6 @@ static int check_load_options(struct load *load) {
     vp_arrivals arrivals;
     vp_result result;
     int code;
-    if (!is_given(options, "endpoint")) return complain(EXIT_USAGE, "load needs --endpoint URL and --data FILE");
-    if (!is_given(options, "data")) return complain(EXIT_USAGE, "load needs --data FILE: images and questions");
-    if (!is_given(options, "output_dir")) return complain(EXIT_USAGE, "load needs --output_dir DIR");
     if ((code = check_levels(options)) != 0) return code;
     if (!is_trace(options)
         && vp_arrivals_parse(text_of(options, "arrivals"), 1, 0, &arrivals) != VP_OK)

@@ -25,7 +25,8 @@ static const struct option_spec MERGE_OPTIONS[] = {
      "write what is there: ranks, points that are missing are counted in the files"},
     {"layout", CHOICE, "NAME", NULL, 0, 0, "reference",
      "reference: copies the result files in DIR to OUTPUT_DIR/TASK/combined_profiling_results_*.json, which the "
-     "reference's scripts read (help reference)"},
+     "reference's scripts read (help reference)",
+     .needs = "output_dir", .excludes = "partial", .because = "it copies finished result files"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL,
      "a JSON object on stdout instead of the table: files, P50s, accuracies; with --layout files and warnings"},
     OPTIONS_OF_ALL,
@@ -53,9 +54,6 @@ static int lay_out(const struct options *options) {
     const char *folder = text_of(options, "output_dir");
     struct reference_layout layout = {{NULL, 0}, {NULL, 0}};
     int code;
-    if (!folder) return complain(EXIT_USAGE, "--layout needs --output_dir: the folder for the copies");
-    if (is_given(options, "partial"))
-        return complain(EXIT_USAGE, "--layout copies finished result files: --partial belongs to journals");
     code = reference_layout_write(options->operands, options->operand_count, folder, &layout);
     if (code > EXIT_WORK) {
         reference_layout_free(&layout);

@@ -22,8 +22,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Rules of what says what a request is. */
+#define OF_REQUEST .excludes = "data recalibrate", .because = "the result files say it"
 static const struct option_spec PREDICT_OPTIONS[] = {
-    OPTION_GROUP("input"),
+    RULED_GROUP("input", OF_REQUEST),
     {"text_tokens", COUNT, "N", NULL, 0, 1000000000, NULL, "tokens of the prompt's text (default: the data's median)"},
     {"output_tokens", COUNT, "N", NULL, 1, 1000000000, NULL, "tokens of the answer (default: the data's median)"},
     {"views", COUNT, "N", NULL, 0, 100000, NULL,
@@ -37,7 +39,7 @@ static const struct option_spec PREDICT_OPTIONS[] = {
      "bytes of the image that is sent (default: the data's median); only laws with a cost per byte use it"},
     {"rate", REAL, "R", NULL, 0, 1000000000, NULL,
      "under a load of R requests per second, between rates that trials of load measured"},
-    OPTION_GROUP("knobs"),
+    RULED_GROUP("knobs", OF_REQUEST),
     OPTION_PREPROCESS,
     OPTION_TIER,
     OPTION_MAX_CROPS,
@@ -50,11 +52,13 @@ static const struct option_spec PREDICT_OPTIONS[] = {
     {"weights", CHOICE, "TYPE", NULL, 0, 0, WEIGHTS_NAMES,
      "of a model that was fitted to several weights (default: the data's median)"},
     OPTION_GROUP("checks"),
-    {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "does a request hold this many ms, and how likely"},
-    {"data", TEXT, "DIR", NULL, 0, 0, NULL, "compare predictions with the result files of a folder"},
-    OPTION_GROUP("another device"),
+    {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "does a request hold this many ms, and how likely",
+     .excludes = "recalibrate"},
+    {"data", TEXT, "DIR", NULL, 0, 0, NULL, "compare predictions with the result files of a folder",
+     .excludes = "recalibrate"},
+    RULED_GROUP("another device", .needs = "recalibrate"),
     {"recalibrate", TEXT, "DIR", NULL, 0, 0, NULL,
-     "fit the model to the device of these result files, by a line a stage"},
+     "fit the model to the device of these result files, by a line a stage", .needs = "output"},
     {"measurements", COUNT, "N", "25", 2, INT32_MAX, NULL,
      "with --recalibrate: how many of them it may use (short: -n)"},
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "with --recalibrate: of the choice of measurements"},
@@ -656,28 +660,11 @@ static int predict_recalibrate(const struct options *options, struct estimator *
 }
 /* Checks, before anything is read, that the options go together. Returns 0 or an exit code. */
 static int check_predict_options(const struct options *options) {
-    static const char *const of_request[] = {
-        "tier",        "crops",    "max_crops", "preprocess",        "views",        "vision_tokens",
-        "text_tokens", "sequence", "top_k",     "num_active_blocks", "output_tokens"};
     int by_files = is_given(options, "data") || is_given(options, "recalibrate");
     if (!options->operand_count)
         return complain(EXIT_USAGE, "predict: give a model of vlmprof fit; see vlmprof predict --help");
-    if (is_given(options, "data") && is_given(options, "recalibrate"))
-        return complain(EXIT_USAGE, "predict: --data and --recalibrate exclude each other");
-    if (is_given(options, "recalibrate") && !is_given(options, "output"))
-        return complain(EXIT_USAGE, "predict: --recalibrate needs -o FILE for the new model");
-    if (!is_given(options, "recalibrate")
-        && (is_given(options, "output") || is_given(options, "measurements") || is_given(options, "seed")))
-        return complain(EXIT_USAGE, "predict: -o, -n and --seed go with --recalibrate DIR");
-    if (is_given(options, "recalibrate") && is_given(options, "budget_ms"))
-        return complain(EXIT_USAGE, "predict: --budget_ms goes with requests and --data");
     if (by_files && options->operand_count > 1)
         return complain(EXIT_USAGE, "predict: sizes and --data or --recalibrate exclude each other");
-    for (size_t i = 0; i < sizeof of_request / sizeof of_request[0] && by_files; i++)
-        if (is_given(options, of_request[i]))
-            return complain(EXIT_USAGE,
-                            "predict: --%s is for a request; with --data and --recalibrate the files say it",
-                            of_request[i]);
     return 0;
 }
 /* Reads the model, of the engine into *estimator or of servers into *laws and *loads. Returns 0 or an exit code. */

@@ -21,6 +21,7 @@
 #include "request/request.h"
 #include "score/scoring.h"
 #include "sweep/profile.h"
+#include "sweep/profiler.h"
 #include "tile/image.h"
 #include "tile/tile_options.h"
 #include "vlmprof.h"
@@ -41,12 +42,14 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_MMPROJ,
     OPTION_SYNTHETIC,
     {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question (short: -p)"},
-    {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style: \" User: S: TEXT Assistant:\""},
-    {"raw_prompt", FLAG, NULL, NULL, 0, 0, NULL, "tokenize TEXT as it is"},
+    {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style: \" User: S: TEXT Assistant:\"",
+     .excludes = "raw_prompt endpoint"},
+    {"raw_prompt", FLAG, NULL, NULL, 0, 0, NULL, "tokenize TEXT as it is", OF_ENGINE},
     {"show_prompt", FLAG, NULL, NULL, 0, 0, NULL,
-     "print the prompt's text and ids as JSON and end; the model does not run"},
-    OPTION_GROUP("a server instead of a model"),
-    OPTIONS_OF_RUN_ENDPOINT,
+     "print the prompt's text and ids as JSON and end; the model does not run",
+     .excludes = "profile dump endpoint"},
+    RULED_GROUP("a server instead of a model", .needs = "endpoint"),
+    OPTIONS_OF_RUN_ENDPOINT(0),
     OPTION_GROUP("knobs"),
     OPTION_PREPROCESS,
     OPTION_TIER,
@@ -54,10 +57,10 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_CROPS,
     OPTION_VISION_TOKENS,
     OPTION_IMAGE_KNOB("NAME=N"),
-    {"top_k", COUNT, "K", NULL, 1, 1000000, NULL, "experts a token uses (default: as trained)"},
+    {"top_k", COUNT, "K", NULL, 1, 1000000, NULL, "experts a token uses (default: as trained)", OF_ENGINE},
     {"num_active_blocks", COUNT, "N", NULL, 1, 1000000, NULL,
-     "decoder blocks that run: the first N, or by importance (default: all)"},
-    {"active_blocks", COUNTS, "I,J,...", NULL, 0, 1000000, NULL, "decoder blocks that run, by index"},
+     "decoder blocks that run: the first N, or by importance (default: all)", OF_ENGINE},
+    {"active_blocks", COUNTS, "I,J,...", NULL, 0, 1000000, NULL, "decoder blocks that run, by index", OF_ENGINE},
     OPTION_IMPORTANCE_SCORES_FILE,
     OPTION_WEIGHTS,
     OPTION_HEAD_WEIGHTS,
@@ -69,36 +72,41 @@ static const struct option_spec RUN_OPTIONS[] = {
      "leave the warm-up out: the first timed run pays for what starts up, and no other request runs"},
     {"max_new_tokens", COUNT, "N", "32", 1, 1000000, NULL, "most tokens of the answer"},
     OPTION_IGNORE_EOS,
-    OPTION_SEED,
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of synthetic weights; with --twins of the order in the pairs",
+     .excludes = "endpoint", .unless = "twins", .because = "a server has weights of its own"},
     OPTION_DEVICE,
     OPTION_THREADS,
     OPTION_GEMM,
     OPTION_GPU,
-    OPTION_GROUP("profiling"),
+    RULED_GROUP("profiling", .needs = "profile", .excludes = "endpoint",
+                .because = "operations are those of vlmprof's own engine"),
     {"profile", FLAG, NULL, NULL, 0, 0, NULL,
      "time every operation: torch.profiler's table instead of the stages, of the requests that the schedule records"},
     OPTIONS_OF_OPERATIONS,
     {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile csv json folded",
      "key_averages' table, cProfile's (ncalls tottime ...), csv, json, which vlmprof trace sorts again, or folded: "
-     "stacks for FlameGraph and speedscope, in ns"},
+     "stacks for FlameGraph and speedscope, in ns",
+     .excludes = "json"},
     {"output", TEXT, "FILE", NULL, 0, 0, NULL, "with --profile: write the table there (short: -o)"},
-    {"trace", TEXT, "FILE", NULL, 0, 0, NULL, "with --profile: a Chrome trace of the first recorded cycle"},
+    {"trace", TEXT, "FILE", NULL, 0, 0, NULL, "with --profile: a Chrome trace of the first recorded cycle",
+     .excludes = "output_dir"},
     {"html", TEXT, "FILE", NULL, 0, 0, NULL,
      "with --profile: one page with a flame chart over time and the table of operations; it needs no network"},
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL,
      "with --profile: a Chrome trace of each recorded cycle, DIR/profiler_traces/<worker>.<ns>.pt.trace.json"},
     {"chrome_trace", FLAG, NULL, NULL, 0, 0, NULL,
-     "with --output_dir: the trace of the first cycle as DIR/chrome_trace.json instead"},
+     "with --output_dir: the trace of the first cycle as DIR/chrome_trace.json instead", .needs = "output_dir"},
     OPTION_TRACE_MAX_BYTES,
     {"cost", FLAG, NULL, NULL, 0, 0, NULL,
      "with --profile: what each mode costs (off, stage, op, trace), by runs in random order"},
     {"cost_rounds", COUNT, "N", "20", 2, 100000, NULL,
-     "with --cost: rounds of a run in each mode; below 6 medians have no interval"},
-    OPTION_GROUP("schedule of the profile"),
+     "with --cost: rounds of a run in each mode; below 6 medians have no interval", .needs = "cost"},
+    RULED_GROUP("schedule of the profile", .needs = "profile"),
     {"skip_first", COUNT, "N", "0", 0, 1000000, NULL, "schedule: requests before the first cycle"},
     {"wait", COUNT, "N", "0", 0, 1000000, NULL, "schedule: a cycle's requests that run as ever"},
     {"warmup", COUNT, "N", "1", 0, 1000000, NULL,
-     "schedule: then so many with every operation timed, thrown away; --cold: 0"},
+     "schedule: then so many with every operation timed, thrown away; --cold: 0",
+     .excludes = "cold"},
     {"active", COUNT, "N", "1", 1, 1000000, NULL,
      "schedule: then so many that are recorded; without an option of the schedule --num_runs"},
     {"repeat", COUNT, "N", "1", 0, 1000000, NULL,
@@ -107,7 +115,8 @@ static const struct option_spec RUN_OPTIONS[] = {
      "schedule: cycles begin so many requests apart; 0: one after the other"},
     OPTION_GROUP("output"),
     {"dump", TEXT, "DIR", NULL, 0, 0, NULL,
-     "write inputs, features, residuals, logits and tokens as .npy (copying is inside the times)"},
+     "write inputs, features, residuals, logits and tokens as .npy (copying is inside the times)",
+     .excludes = "profile endpoint"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
@@ -217,8 +226,6 @@ static int run_prompt(const struct options *options, struct run_state *state) {
 static int run_prepare(const struct options *options, struct run_state *state) {
     int code;
     if (!text_of(options, "prompt")) return complain(EXIT_USAGE, "run needs a question: -p TEXT");
-    if (is_given(options, "style") && is_given(options, "raw_prompt"))
-        return complain(EXIT_USAGE, "--style and --raw_prompt exclude each other");
     if ((code = tile_options_of(options, &state->tiles)) != 0 || (code = check_device(options)) != 0
         || (code = check_gemm(options)) != 0 || (code = check_gpu_switches(options)) != 0)
         return code;
@@ -589,14 +596,10 @@ static void print_prompt(const struct run_state *state) {
 static int run_command(const struct options *options) {
     struct run_state state;
     const int shows = is_given(options, "show_prompt"), profiles = is_given(options, "profile");
-    int code = run_endpoint_check(options);
-    if (code) return code;
+    int code;
     if (is_given(options, "endpoint")) return run_endpoint(options);
     memset(&state, 0, sizeof state);
-    if (shows && (is_given(options, "dump") || profiles))
-        return complain(EXIT_USAGE, "--show_prompt does not run the model: leave --%s out",
-                        profiles ? "profile" : "dump");
-    if ((code = profile_check(options)) != 0) return code;
+    if (profiles && (code = profiler_check(options)) != 0) return code;
     code = run_prepare(options, &state);
     if (!code && !shows) code = profiles ? profile_run(options, &state) : run_measure(options, &state);
     if (!code && shows) print_prompt(&state);

@@ -16,7 +16,8 @@
 static const struct option_spec SCORE_OPTIONS[] = {
     OPTION_GROUP("scoring"),
     {"metric", TEXT, "M", NULL, 0, 0, NULL,
-     "scoring rule: vqa_seed, vqa_official, em, anls, mmmu, cider, bleu ...; a wrong one lists all"},
+     "scoring rule: vqa_seed, vqa_official, em, anls, mmmu, cider, bleu ...; a wrong one lists all",
+     .is_required = 1},
     {"clean", CHOICE, "HOW", "rule", 0, 0, "rule none last frequent run",
      "cleaning of predictions: the rule's own (captions: built-in tokenizer), none, the last line, the most "
      "frequent line, or as in a sweep"},
@@ -61,7 +62,6 @@ static int run_command(const struct options *options) {
     memset(&job, 0, sizeof job);
     job.options = options;
     job.name = text_of(options, "metric");
-    if (!job.name) return complain(EXIT_USAGE, "score needs --metric M; see vlmprof score --help");
     if ((rule = score_rule_find(job.name)) == NULL) return unknown_metric(job.name, METRICS);
     code = score_read(&job);
     if (!code) code = is_corpus(rule) ? score_captions(&job, rule->metric) : score_rows(&job, rule);

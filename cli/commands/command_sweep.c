@@ -17,6 +17,7 @@
 #include "score/score_rules.h"
 #include "sweep/journal.h"
 #include "sweep/profile.h"
+#include "sweep/profiler.h"
 #include "sweep/ranks.h"
 #include "server/endpoint.h"
 #include "sweep/result_write.h"
@@ -44,7 +45,8 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_SYNTHETIC,
     {"data", WHOLES, "FILE...", NULL, 0, 0, NULL,
      "JSONL (id, image, question, answers, options, style, dataset a line), VQA v2's question file, or a folder of "
-     "images with -p"},
+     "images with -p",
+     .is_required = 1},
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL,
      "VQA v2's answers (default: the file of the official name beside the questions)"},
     {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL,
@@ -53,13 +55,13 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      "task in the file names (default: the data file's stem); a known one (text_vqa ...) sets style, metric, "
      "max_new_tokens"},
     {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question for each image of a folder (short: -p)"},
-    {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style of records without one (default: the data set's)"},
+    {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style of records without one (default: the data set's)", OF_ENGINE},
     {"metric", TEXT, "M", NULL, 0, 0, NULL,
      "scoring rule of the accuracy (default: the data set's; vqa_seed for an unknown one)"},
     {"num_samples", COUNT, "N", "1000", 1, INT32_MAX, NULL,
      "samples drawn from each data file, the same for all configurations"},
     {"stratify_by", TEXT, "FIELD", NULL, 0, 0, NULL, "draw samples so that this field's values keep their shares"},
-    OPTION_GROUP("servers"),
+    RULED_GROUP("servers", .needs = "endpoint"),
     OPTION_ENDPOINTS,
     OPTION_ENDPOINT_MODELS,
     OPTIONS_OF_CLIENT,
@@ -73,19 +75,22 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTIONS_OF_TWINS,
     OPTION_GROUP("knobs"),
     {"tier_list", TEXTS, "T...", NULL, 0, 0, NULL,
-     "tiers of the grid (default of Molmo's models, without another image size: all)"},
+     "tiers of the grid (default of Molmo's models, without another image size: all)",
+     .excludes = "vision_tokens_list"},
     {"vision_tokens_list", COUNTS, "N...", NULL, 1, 1000000, NULL,
      "target vision tokens of the grid, instead of tiers"},
     OPTION_IMAGE_KNOB("NAME=N,N..."),
-    {"top_k_list", COUNTS, "K...", NULL, 1, 1000000, NULL, "experts a token uses (default: as trained)"},
-    {"num_active_blocks_list", COUNTS, "N...", NULL, 1, 1000000, NULL, "decoder blocks that run (default: all)"},
+    {"top_k_list", COUNTS, "K...", NULL, 1, 1000000, NULL, "experts a token uses (default: as trained)", OF_ENGINE},
+    {"num_active_blocks_list", COUNTS, "N...", NULL, 1, 1000000, NULL, "decoder blocks that run (default: all)",
+     OF_ENGINE},
     OPTION_IMPORTANCE_SCORES_FILE,
     {"sampling_strategy", CHOICE, "NAME", "full", 0, 0, "full balanced stratified boundary custom_sparse lhs seed_lhs",
      "points of the grid: full, balanced, stratified, boundary, custom_sparse, lhs (Latin hypercube), seed_lhs"},
     OPTION_WEIGHTS,
     {"weights_list", TEXTS, "TYPE...", NULL, 0, 0, NULL,
      "weights of the grid, instead of --weights: each of its points is run with each of bf16, fp32, int8, int4; an "
-     "engine of each is open all the time"},
+     "engine of each is open all the time",
+     .excludes = "weights endpoint"},
     OPTION_HEAD_WEIGHTS,
     OPTION_VISION_WEIGHTS,
     OPTION_GROUP("measuring"),
@@ -93,15 +98,17 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      "timed runs of every point; with --stop_half_width the least number"},
     {"stop_half_width", REAL, "PERCENT", "0", 0, 100, NULL,
      "run a point until the 95 % interval of its P50 of T_total is within +-PERCENT; 0: --num_runs_per_sample runs"},
-    {"max_runs", COUNT, "N", "100", 1, 10000, NULL, "with --stop_half_width: most runs of a point"},
+    {"max_runs", COUNT, "N", "100", 1, 10000, NULL, "with --stop_half_width: most runs of a point",
+     .needs = "stop_half_width"},
     {"time_box_s", REAL, "S", "0", 0, 1000000, NULL,
-     "with --stop_half_width: most seconds of runs of a point; 0: no limit"},
+     "with --stop_half_width: most seconds of runs of a point; 0: no limit", .needs = "stop_half_width"},
     {"timing", CHOICE, "MODE", "stage", 0, 0, "stage off",
-     "stage: times of all stages; off: of the whole request only"},
+     "stage: times of all stages; off: of the whole request only", OF_ENGINE},
     {"bare_every", COUNT, "N", "8", 0, 1000000, NULL,
-     "every N-th point is run twice more, without and with stage times: what the tool itself costs; 0: never"},
+     "every N-th point is run twice more, without and with stage times: what the tool itself costs; 0: never",
+     OF_ENGINE},
     {"kernel_pass", FLAG, NULL, NULL, 0, 0, NULL,
-     "one more run per shape and configuration with every kernel timed: the device's idle share"},
+     "one more run per shape and configuration with every kernel timed: the device's idle share", OF_ENGINE},
     {"max_new_tokens", COUNT, "N", NULL, 1, 1000000, NULL,
      "most tokens of an answer (default: the data set's, else 16)"},
     OPTION_IGNORE_EOS,
@@ -113,7 +120,8 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_THREADS,
     OPTION_GEMM,
     OPTION_GPU,
-    OPTION_GROUP("profiling"),
+    RULED_GROUP("profiling", .needs = "use_profiler", .excludes = "endpoint",
+                .because = "operations are those of vlmprof's own engine"),
     {"use_profiler", FLAG, NULL, NULL, 0, 0, NULL,
      "the first sample of each configuration once more, operation by operation: "
      "profiler_results_config_<i>_sample_<j>.txt"},
@@ -122,7 +130,8 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"trace", FLAG, NULL, NULL, 0, 0, NULL, "with --use_profiler: a Chrome trace of each in profiler_traces"},
     OPTION_TRACE_MAX_BYTES,
     OPTION_GROUP("output"),
-    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files and the journal"},
+    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files and the journal",
+     .is_required = 1, .unless = "plan"},
     {"plan", FLAG, NULL, NULL, 0, 0, NULL,
      "print the grid, its memory and expected time, and what the samples can tell apart; nothing is measured or "
      "written"},
@@ -272,49 +281,15 @@ static int sweep_rules(struct sweep *sweep) {
     sweep->timing_off = !strcmp(text_of(options, "timing"), "off");
     sweep->kernel_pass = is_given(options, "kernel_pass") && !sweep->timing_off;
     if (!(sweep->rule.half_width > 0) && (is_given(options, "max_runs") || is_given(options, "time_box_s")))
-        return complain(
-            EXIT_USAGE,
-            "--max_runs and --time_box_s go with --stop_half_width: "
-            "without it every point has --num_runs_per_sample runs");
+        return complain(EXIT_USAGE, "--max_runs and --time_box_s need a --stop_half_width above 0");
     if (is_given(options, "max_runs") && sweep->rule.max_runs < sweep->rule.min_runs)
         return complain(EXIT_USAGE, "--max_runs %lld is less than --num_runs_per_sample %lld",
                         (long long)sweep->rule.max_runs, (long long)sweep->rule.min_runs);
     if (sweep->rule.max_runs < sweep->rule.min_runs) sweep->rule.max_runs = sweep->rule.min_runs;
     return 0;
 }
-/* What a sweep of servers takes alone, and what it shares with a sweep of the engine. */
-static const char SERVER_ONLY[] = "endpoint_model endpoint_api api_key_env api_key_file ca_file timeout_s request_knob "
-                                  "family no_cache unique_image twins twins_method";
-static const char SHARED[] = "endpoint data annotations image_dir dataset_name prompt metric num_samples stratify_by "
-                             "answer_hint tier_list vision_tokens_list sampling_strategy num_runs_per_sample "
-                             "stop_half_width max_runs time_box_s max_new_tokens ignore_eos max_retries "
-                             "retry_failed seed output_dir "
-                             "plan json quiet color help";
-/* An option without effect is a mistake. */
-static int check_kind(const struct options *options) {
-    const int is_served = is_given(options, "endpoint");
-    for (size_t i = 0; i < options->command->option_count; i++) {
-        const char *name = options->command->options[i].name;
-        const int of_server = has_word(SERVER_ONLY, name);
-        if (options->command->options[i].kind == GROUP || !options->values[i].given || has_word(SHARED, name)) continue;
-        if (of_server && !is_served) return complain(EXIT_USAGE, "--%s is for servers: it needs --endpoint URL", name);
-        if (!of_server && is_served && (!strcmp(name, "model") || !strcmp(name, "synthetic")))
-            return complain(EXIT_USAGE, "--%s and --endpoint exclude each other; a server's model is --endpoint_model",
-                            name);
-        if (!of_server && is_served)
-            return complain(EXIT_USAGE, "--%s is for vlmprof's own engine: with --endpoint the server decides; what it "
-                                        "takes by request is --request_knob", name);
-    }
-    if (is_given(options, "twins_method") && !is_given(options, "twins"))
-        return complain(EXIT_USAGE, "--twins_method goes with --twins");
-    return 0;
-}
 static int check_sweep_options(const struct options *options) {
     vp_score_metric metric;
-    if (!is_given(options, "data"))
-        return complain(EXIT_USAGE, "sweep needs --data FILE.jsonl (or VQA v2's question file, or a folder of images)");
-    if (!is_given(options, "output_dir") && !is_given(options, "plan"))
-        return complain(EXIT_USAGE, "sweep needs --output_dir DIR");
     if (text_of(options, "metric") && vp_score_metric_find(text_of(options, "metric"), &metric) != VP_OK)
         return unknown_metric(text_of(options, "metric"), METRICS_OF_ROWS);
     if (text_of(options, "dataset_name")
@@ -458,8 +433,8 @@ static int check_prompts(const struct options *options, const struct model *mode
 static int sweep_plan(struct sweep *sweep) {
     const struct options *options = sweep->options;
     int code;
-    if ((code = check_kind(options)) != 0 || (code = check_sweep_options(options)) != 0
-        || (code = profile_check_sweep(options)) != 0 || (code = sweep_rules(sweep)) != 0)
+    if ((code = check_sweep_options(options)) != 0 || (code = profiler_check(options)) != 0
+        || (code = sweep_rules(sweep)) != 0)
         return code;
     if (is_given(options, "endpoint")) return sweep_plan_servers(sweep);
     if ((code = sweep_rank(sweep)) != 0) return code;

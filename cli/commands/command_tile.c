@@ -30,15 +30,19 @@ static const struct option_spec TILE_OPTIONS[] = {
     {"sizes", TEXT, "LIST", NULL, 0, 0, NULL, "file with one WxH a line (- is stdin)"},
     OPTION_GROUP("other model families"),
     {"family", TEXT, "NAME", NULL, 0, 0, NULL,
-     "another model family (qwen2.5-vl, internvl3 ...); its keys become options: --max_pixels N"},
+     "another model family (qwen2.5-vl, internvl3 ...); its keys become options: --max_pixels N",
+     .excludes = "checkpoint compare"},
     {"checkpoint", TEXT, "DIR", NULL, 0, 0, NULL,
-     "family and limits from the config files of a folder (no weights are read)"},
+     "family and limits from the config files of a folder (no weights are read)", .excludes = "compare"},
     {"compare", TEXT, "A,B,...", NULL, 0, 0, NULL, "several families, a row for each"},
     {"list_families", FLAG, NULL, NULL, 0, 0, NULL, "names, rules, certainty and keys of all families"},
     {"max_tokens", COUNT, "N", NULL, 1, INT64_C(1000000000), NULL,
-     "the other way: the largest limit of the family that keeps the images at N tokens"},
-    {"percentile", COUNT, "P", "95", 1, 100, NULL, "with --max_tokens and several images: this share of them"},
-    {"draw", TEXT, "OUT.png", NULL, 0, 0, NULL, "picture of one image with the family's tiles and global view"},
+     "the other way: the largest limit of the family that keeps the images at N tokens",
+     .needs = "family checkpoint compare"},
+    {"percentile", COUNT, "P", "95", 1, 100, NULL, "with --max_tokens and several images: this share of them",
+     .needs = "max_tokens"},
+    {"draw", TEXT, "OUT.png", NULL, 0, 0, NULL, "picture of one image with the family's tiles and global view",
+     .needs = "family checkpoint compare"},
     OPTION_GROUP("output"),
     OPTION_CSV,
     OPTION_JSON,
@@ -332,12 +336,8 @@ static int run_command(const struct options *options) {
     job.csv = is_given(options, "csv");
     job.json = is_given(options, "json");
     if (is_given(options, "list_families") || has_family_keys(options)) return tile_families_run(options);
-    if (is_given(options, "max_tokens") || is_given(options, "draw"))
-        return complain(EXIT_USAGE, "--%s goes with --family, --checkpoint or --compare",
-                        is_given(options, "draw") ? "draw" : "max_tokens");
     if (!list && !options->operand_count)
         return complain(EXIT_USAGE, "tile needs sizes (640x480), image files, or --sizes LIST");
-    if (job.csv && job.json) return complain(EXIT_USAGE, "--csv and --json exclude each other");
     if ((code = tile_options_of(options, &job.tiles)) != 0) return code;
     job.columns = job.tiles.fit == VP_FIT_PAD ? COLUMNS_PAD : COLUMNS_FILL;
     job.column_count = job.tiles.fit == VP_FIT_PAD ? (int)(sizeof COLUMNS_PAD / sizeof *COLUMNS_PAD)

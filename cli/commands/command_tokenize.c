@@ -32,8 +32,9 @@ static const struct option_spec TOKENIZE_OPTIONS[] = {
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of caption prompts whose record has none"},
     OPTION_GROUP("decoding"),
     {"decode", FLAG, NULL, NULL, 0, 0, NULL, "the other way: TEXT or lines are token ids, text comes out"},
-    {"skip_special", FLAG, NULL, NULL, 0, 0, NULL, "with --decode: leave special tokens out"},
-    {"clean_up", FLAG, NULL, NULL, 0, 0, NULL, "with --decode: no space before punctuation, as scoring does"},
+    {"skip_special", FLAG, NULL, NULL, 0, 0, NULL, "with --decode: leave special tokens out", .needs = "decode"},
+    {"clean_up", FLAG, NULL, NULL, 0, 0, NULL, "with --decode: no space before punctuation, as scoring does",
+     .needs = "decode"},
     OPTION_GROUP("output"),
     OPTION_JSON_LINES,
     OPTIONS_OF_ALL,
@@ -320,7 +321,6 @@ static int run_command(const struct options *options) {
     job.flags = (is_given(options, "skip_special") ? VP_DECODE_SKIP_SPECIAL : 0)
                 | (is_given(options, "clean_up") ? VP_DECODE_CLEAN_UP : 0);
     job.seed = number_of(options, "seed");
-    if (job.flags && !job.decode) return complain(EXIT_USAGE, "--skip_special and --clean_up go with --decode");
     if (is_given(options, "jsonl") && options->operand_count)
         return complain(EXIT_USAGE, "--jsonl reads lines from stdin: leave \"%s\" out", options->operands[0]);
     code = load_any_tokenizer(options, &model);

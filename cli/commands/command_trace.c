@@ -24,7 +24,8 @@
 static const struct option_spec TRACE_OPTIONS[] = {
     OPTION_GROUP("what is shown"),
     {"table", CHOICE, "WHICH", "all", 0, 0, "all summary annotations ops kernels launches tracks memory",
-     "only this one: summary annotations ops kernels launches tracks memory; of --csv ops unless it is given"},
+     "only this one: summary annotations ops kernels launches tracks memory; of --csv ops unless it is given",
+     .excludes = "json", .because = "--json has all tables"},
     OPTION_SORT_BY,
     {"row_limit", COUNT, "N", "20", 0, INT32_MAX, NULL,
      "most rows of a table; --json and --csv have all unless it is given"},
@@ -472,10 +473,6 @@ static int show_saved(const struct options *options, const char *path) {
 /* Checks that the options go together. Returns 0 or an exit code. */
 static int check_trace_options(const struct options *options) {
     if (!options->operand_count) return complain(EXIT_USAGE, "trace needs a file: a *.pt.trace.json, or - for stdin");
-    if (is_given(options, "json") && is_given(options, "csv"))
-        return complain(EXIT_USAGE, "--json and --csv exclude each other");
-    if (is_given(options, "json") && is_given(options, "table"))
-        return complain(EXIT_USAGE, "--json has all tables: leave --table out");
     if (is_given(options, "csv") && !strcmp(text_of(options, "table"), "summary"))
         return complain(EXIT_USAGE, "--csv has tables only, no summary");
     return check_sort_key(text_of(options, "sort_by"));

@@ -42,30 +42,6 @@ struct served_run {
     struct text_list warnings;
 };
 
-static const char SERVER_ONLY[] = "endpoint_model endpoint_api api_key_env api_key_file ca_file timeout_s request_knob "
-                                  "resize twins twins_method unique_image no_cache family";
-static const char SHARED[] = "endpoint prompt num_runs cold max_new_tokens ignore_eos json quiet color help";
-int run_endpoint_check(const struct options *options) {
-    const int serves = is_given(options, "endpoint");
-    for (size_t i = 0; i < options->command->option_count; i++) {
-        const char *name = options->command->options[i].name;
-        const int of_server = has_word(SERVER_ONLY, name);
-        if (!options->values[i].given || has_word(SHARED, name)) continue;
-        if (!strcmp(name, "max_crops") && is_given(options, "family")) continue;
-        if (!strcmp(name, "seed") && is_given(options, "twins")) continue; /* of the order in the pairs */
-        if (of_server && !serves) return complain(EXIT_USAGE, "--%s is for a server: it needs --endpoint URL", name);
-        if (!of_server && serves && (!strcmp(name, "model") || !strcmp(name, "synthetic")))
-            return complain(EXIT_USAGE, "--%s and --endpoint exclude each other; a server's model is --endpoint_model",
-                            name);
-        if (!of_server && serves)
-            return complain(EXIT_USAGE, "--%s is for vlmprof's own engine: with --endpoint the server decides; what it "
-                                        "takes by request is --request_knob", name);
-    }
-    if (is_given(options, "twins_method") && !is_given(options, "twins"))
-        return complain(EXIT_USAGE, "--twins_method goes with --twins");
-    return 0;
-}
-
 /* ---- the request */
 /* Resizes the image, which then has the pixels that are sent. Returns 0 or an exit code with a reason. */
 static int served_resize(struct served_run *state, int32_t width_px, int32_t height_px, char *reason, size_t capacity) {
@@ -159,7 +135,7 @@ static int served_body(const struct options *options, const struct served_run *s
 static int served_prepare(const struct options *options, struct served_run *state) {
     vp_exchange exchange;
     int code;
-    if (!text_of(options, "prompt")) return complain(EXIT_USAGE, "run needs a question: -p TEXT");
+    if (!text_of(options, "prompt")) return complain(EXIT_USAGE, "%s needs a question: -p TEXT", options->command->name);
     if (options->operand_count) state->image_path = options->operands[0];
     if ((code = knobs_of_options(options, &state->knobs)) != 0) return code;
     if (knobs_combinations(&state->knobs) > 1)

@@ -1,4 +1,4 @@
-/* run_endpoint.h: `run` with --endpoint: a server answers the question, seen from its client.
+/* run_endpoint.h: `ask`, and `run` with --endpoint: a server answers the question, seen from its client.
  * Options come in; the answer and its times go to stdout as text or JSON. */
 #ifndef VLMPROF_CLI_RUN_ENDPOINT_H
 #define VLMPROF_CLI_RUN_ENDPOINT_H
@@ -7,9 +7,9 @@
 #include "server/knobs.h"
 #include "server/twin_pairs.h"
 
-/* Rows of run's table: what only a server's request has. */
-#define OPTIONS_OF_RUN_ENDPOINT \
-    OPTION_ENDPOINT, OPTION_ENDPOINT_MODEL, OPTIONS_OF_CLIENT, OPTION_REQUEST_KNOB, \
+/* Rows: what only a server's request has. must: 1 where there is no other way to answer. */
+#define OPTIONS_OF_RUN_ENDPOINT(must) \
+    OPTION_ENDPOINT(must), OPTION_ENDPOINT_MODEL, OPTIONS_OF_CLIENT, OPTION_REQUEST_KNOB, \
     OPTIONS_OF_TWINS, \
     {"resize", TEXT, "WxH", NULL, 0, 0, NULL, "resize the image before it is sent"}, \
     {"unique_image", FLAG, NULL, NULL, 0, 0, NULL, \
@@ -19,9 +19,6 @@
     {"family", TEXT, "NAME", NULL, 0, 0, NULL, \
      "count the image's tokens by the rule of this model family, too; its keys as with tile, like --max_pixels N"}
 
-/* Checks that no option of the engine stands beside --endpoint, and none of the server without it. Returns 0 or an
- * exit code. */
-int run_endpoint_check(const struct options *options);
 int run_endpoint(const struct options *options);
 
 #endif

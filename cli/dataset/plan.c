@@ -137,8 +137,6 @@ static int check_lists(const struct options *options, const struct model *model)
     /* by a family's rule any number can be aimed at */
     const int is_molmo = model && model_is_molmo(model);
     const int32_t least = !model && is_given(options, "family") ? 1 : 2 * vp_geometry_tokens_per_crop(&geometry);
-    if (tiers->given && tokens->given)
-        return complain(EXIT_USAGE, "--tier_list and --vision_tokens_list exclude each other");
     for (size_t i = 0; i < tiers->count; i++) if (!vp_tier_find(tiers->items[i]))
         return complain(EXIT_USAGE, "--tier_list: \"%s\" is none of: low medium high", tiers->items[i]);
     for (size_t i = 0; i < tokens->count && (is_molmo || !model); i++) if (tokens->numbers[i] < least)
@@ -164,8 +162,6 @@ static int check_lists(const struct options *options, const struct model *model)
 static int check_sizes(const struct options *options, const struct model *model, struct plan *plan) {
     const struct option_value *tokens = opt(options, "vision_tokens_list");
     int code = image_knob_read(options, &plan->image_knob, &plan->image_knob_values, &plan->image_knob_count);
-    if (!code && plan->image_knob_count && (tokens->given || is_given(options, "tier_list")))
-        code = complain(EXIT_USAGE, "--image_knob, --tier_list and --vision_tokens_list exclude each other");
     for (size_t i = 0; i < plan->image_knob_count && !code; i++) {
         const struct image_size size = {NULL, 0, plan->image_knob, plan->image_knob_values[i]};
         code = image_size_check(options, model, &size);
@@ -180,8 +176,6 @@ static int check_sizes(const struct options *options, const struct model *model,
 /* Reads --weights or --weights_list. Returns 0 or an exit code. */
 static int read_weights(const struct options *options, struct plan *plan) {
     const struct option_value *list = opt(options, "weights_list");
-    if (list->given && is_given(options, "weights"))
-        return complain(EXIT_USAGE, "--weights and --weights_list exclude each other");
     plan->names_weights = list->given;
     plan->weights_count = list->given ? list->count : 1;
     plan->weights = resize(NULL, plan->weights_count, sizeof *plan->weights);

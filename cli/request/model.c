@@ -303,14 +303,11 @@ static int take_packed_precisions(const struct options *options, struct model *m
 int model_load(const struct options *options, struct model *model) {
     int code;
     memset(model, 0, sizeof *model);
-    if (is_given(options, "model") + is_given(options, "synthetic") > 1
-        || (!is_given(options, "model") && !text_of(options, "synthetic")))
+    if (!is_given(options, "model") && !text_of(options, "synthetic"))
         return complain(EXIT_USAGE, "%s needs one of --model DIR and --synthetic NAME", options->command->name);
     model->synthetic = !is_given(options, "model");
     model->name = text_of(options, model->synthetic ? "synthetic" : "model");
     model->projector = text_of(options, "mmproj");
-    if (model->synthetic && model->projector)
-        return complain(EXIT_USAGE, "--mmproj goes with --model FILE.gguf");
     code = model->synthetic ? model_load_preset(model) : model_load_folder(model);
     return code ? code : take_packed_precisions(options, model);
 }

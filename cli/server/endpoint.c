@@ -46,8 +46,6 @@ static int key_of_file(struct endpoint *endpoint, const char *path) {
 /* The key that the options name. No message repeats what was given for --api_key_env: it may be the key itself. */
 static int key_of_options(const struct options *options, struct endpoint *endpoint) {
     const char *name = text_of(options, "api_key_env"), *path = text_of(options, "api_key_file"), *key;
-    if (path && is_given(options, "api_key_env"))
-        return complain(EXIT_USAGE, "--api_key_env and --api_key_file exclude each other");
     if (path) return key_of_file(endpoint, path);
     key = getenv(name);
     if (is_given(options, "api_key_env") && (!key || !*key))

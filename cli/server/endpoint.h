@@ -9,9 +9,10 @@
 #include "vlmprof_server.h"
 #include <stddef.h>
 
-#define OPTION_ENDPOINT \
+#define OPTION_ENDPOINT(must) \
     {"endpoint", TEXT, "URL", NULL, 0, 0, NULL, \
-     "a server to ask, with or without /v1: vLLM, SGLang, llama.cpp, TGI, Ollama or a hosted one"}
+     "a server to ask, with or without /v1: vLLM, SGLang, llama.cpp, TGI, Ollama or a hosted one", \
+     .is_required = must}
 #define OPTION_ENDPOINT_MODEL \
     {"endpoint_model", TEXT, "NAME", NULL, 0, 0, NULL, "the server's name of the model"}
 /* How the server is talked to; endpoint_open reads these. */
@@ -20,7 +21,8 @@
      "chat: OpenAI's chat completions; responses: OpenAI's responses; ollama: Ollama's own"}, \
     {"api_key_env", TEXT, "NAME", "OPENAI_API_KEY", 0, 0, NULL, \
      "environment variable that holds the server's API key, if there is one"}, \
-    {"api_key_file", TEXT, "FILE", NULL, 0, 0, NULL, "file whose first line is the API key"}, \
+    {"api_key_file", TEXT, "FILE", NULL, 0, 0, NULL, "file whose first line is the API key", \
+     .excludes = "api_key_env"}, \
     {"ca_file", TEXT, "FILE", NULL, 0, 0, NULL, "certificates to trust, PEM, for a server with one of its own"}, \
     {"timeout_s", COUNT, "S", "600", 1, 86400, NULL, "a request that takes longer than S seconds is given up"}
 

@@ -12,7 +12,9 @@
      "measure what the image costs: N times in turns with a text of as many prompt tokens; TTFT differs by " \
      "preprocessing, upload and vision encoder"}, \
     {"twins_method", CHOICE, "NAME", "exact", 0, 0, TWIN_METHODS, \
-     "exact: only texts of exactly as many tokens; adjusted: the nearest one, corrected by what a token of text costs"}
+     "exact: only texts of exactly as many tokens; adjusted: the nearest one, corrected by what a token of text " \
+     "costs", \
+     .needs = "twins"}
 
 struct twin_plan {
     struct endpoint *endpoint;

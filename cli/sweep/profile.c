@@ -74,48 +74,6 @@ static int plan_steps(const struct options *options, vp_schedule *schedule, int6
             "of the table");
     return 0;
 }
-int profile_check(const struct options *options) {
-    static const char *const only[] = {"sort_by",
-                                       "group_by",
-                                       "group_by_input_shape",
-                                       "group_by_stack_n",
-                                       "row_limit",
-                                       "profile_format",
-                                       "trace",
-                                       "output_dir",
-                                       "chrome_trace",
-                                       "trace_max_bytes",
-                                       "record_shapes",
-                                       "profile_memory",
-                                       "with_stack",
-                                       "wait",
-                                       "warmup",
-                                       "active",
-                                       "repeat",
-                                       "skip_first",
-                                       "schedule_every_n_steps",
-                                       "cost",
-                                       "cost_rounds",
-                                       "output",
-                                       "html"};
-    for (size_t i = 0; i < sizeof only / sizeof *only && !is_given(options, "profile"); i++)
-        if (is_given(options, only[i])) return complain(EXIT_USAGE, "--%s goes with --profile: add that", only[i]);
-    if (is_given(options, "trace") && is_given(options, "output_dir"))
-        return complain(EXIT_USAGE, "--trace FILE and --output_dir DIR exclude each other");
-    if (is_given(options, "chrome_trace") && !is_given(options, "output_dir"))
-        return complain(EXIT_USAGE, "--chrome_trace needs --output_dir DIR");
-    if (is_given(options, "cost_rounds") && !is_given(options, "cost"))
-        return complain(EXIT_USAGE, "--cost_rounds goes with --cost");
-    if (is_given(options, "cold") && is_given(options, "warmup"))
-        return complain(EXIT_USAGE, "--cold leaves the warm-up out: leave --warmup out, too");
-    if (is_given(options, "dump") && is_given(options, "profile"))
-        return complain(EXIT_USAGE, "--dump and --profile exclude each other: copying would be timed");
-    if (is_given(options, "json") && is_given(options, "profile_format"))
-        return complain(
-            EXIT_USAGE,
-            "--json has a form of its own: leave --profile_format out (--profile_format json is the bare table)");
-    return profiler_check(options);
-}
 /* ---- a step: what a request needs from disk and text, then the request */
 /* Decodes the image again, in the place of the one that the state holds. */
 static int reload_image(struct profiler *profiler, struct run_state *state) {
@@ -424,22 +382,6 @@ int profile_run(const struct options *options, struct run_state *state) {
 }
 
 /* ---- sweep --use_profiler */
-int profile_check_sweep(const struct options *options) {
-    static const char *const only[] = {"use_profiler_on_all_samples",
-                                       "sort_by",
-                                       "group_by",
-                                       "group_by_input_shape",
-                                       "group_by_stack_n",
-                                       "row_limit",
-                                       "trace",
-                                       "trace_max_bytes",
-                                       "record_shapes",
-                                       "profile_memory",
-                                       "with_stack"};
-    for (size_t i = 0; i < sizeof only / sizeof *only && !is_given(options, "use_profiler"); i++)
-        if (is_given(options, only[i])) return complain(EXIT_USAGE, "--%s goes with --use_profiler", only[i]);
-    return profiler_check(options);
-}
 /* Truth: the file is there and begins with this line. The index of a configuration changes when the grid does, so a
  * file of that name can be another configuration's. */
 static int has_first_line(const char *path, const char *head) {

@@ -8,10 +8,6 @@
 #include "request/input.h"
 #include "request/request.h"
 
-/* Check the options of the profiler before anything is loaded: of `run`, of `sweep`. */
-int profile_check(const struct options *options);
-int profile_check_sweep(const struct options *options);
-
 /* run --profile: opens the engine, runs the requests of the schedule, prints the table. The state's model, sample,
  * image and input are ready; its session and runs are filled here and freed by the caller. */
 int profile_run(const struct options *options, struct run_state *state);

@@ -170,8 +170,6 @@ static int families_of(struct family_job *job, const struct options *options) {
     static const char *const foreign[] = {"preprocess", "tier", "crops", "vision_tokens"};
     const char *wanted = job->compare ? text_of(options, "compare") : text_of(options, "family");
     int code = 0;
-    if (is_given(options, "family") + is_given(options, "checkpoint") + is_given(options, "compare") != 1)
-        return complain(EXIT_USAGE, "--family, --checkpoint and --compare exclude each other");
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
         if (is_given(options, foreign[i]))
             return complain(EXIT_USAGE, "--%s is for Molmo's own tiling; leave it out with a family", foreign[i]);
@@ -659,7 +657,6 @@ int tile_families_run(const struct options *options) {
     job.csv = is_given(options, "csv");
     job.json = is_given(options, "json");
     job.compare = is_given(options, "compare");
-    if (job.csv && job.json) return complain(EXIT_USAGE, "--csv and --json exclude each other");
     if (is_given(options, "list_families")) {
         (job.json ? list_families_json : list_families)();
         return 0;

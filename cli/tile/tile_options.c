@@ -16,16 +16,11 @@ int tile_options_of(const struct options *options, vp_tile_options *tiles) {
     *tiles = vp_tile_options_default();
     tiles->fit = strcmp(how, "adaptive") ? VP_FIT_FILL : VP_FIT_PAD;
     tiles->max_crops = (int32_t)number_of(options, "max_crops");
-    if (by_tier + by_crops + by_tokens > 1)
-        return complain(EXIT_USAGE, "--tier, --crops and --vision_tokens exclude each other");
     if (by_tier && is_given(options, "preprocess") && strcmp(how, "tier"))
         return complain(EXIT_USAGE, "--tier %s goes with --preprocess tier, not %s", tier, how);
     if (!by_tier && !strcmp(how, "tier"))
         return complain(EXIT_USAGE,
                         "--preprocess tier needs --tier low, medium or high (for --crops: --preprocess adaptive-fill)");
-    if (is_given(options, "max_crops") && (by_crops || by_tokens))
-        return complain(EXIT_USAGE,
-                        "--max_crops is for adaptive tiling; leave it out with --crops and --vision_tokens");
     if (by_tier) {
         tiles->rule = VP_TILE_TIER;
         tiles->fit = VP_FIT_FILL;
