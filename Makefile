@@ -45,7 +45,11 @@ CLI_SOURCES := $(wildcard cli/*/*.c)
 HEADER_OBJECTS = $(B)/vlmprof.o $(PART_HEADERS:parts/%.h=$(B)/parts/%.o)
 ENGINE_OBJECTS = $(ENGINE_SOURCES:%.c=$(B)/%.o) $(B)/vlmprof_kernels.o
 GUIDES := $(wildcard cli/guides/*.txt)
-CLI_OBJECTS = $(CLI_SOURCES:%.c=$(B)/%.o) $(B)/cli/guides.o
+ASSETS := $(wildcard cli/page/*.css cli/page/*.js)
+CLI_OBJECTS = $(CLI_SOURCES:%.c=$(B)/%.o) $(B)/cli/guides.o $(B)/cli/assets.o
+# sources with hooks for tests, and their objects in the programs that only tests use
+HOOKED := $(shell grep -l VLMPROF_TEST_HOOKS cli.c $(CLI_SOURCES))
+HOOKED_OBJECTS := $(HOOKED:%.c=$(B)/hooked/%.o)
 LIBRARY = $(B)/libvlmprof.a
 ROOMS = $(B)/librooms.a
 E := $(B)/emulated
@@ -54,7 +58,7 @@ LIBRARIES = $(if $(CLI_SOURCES),$(ROOMS)) $(LIBRARY)
 
 # test_faults.c makes calls of the emulated GPU fail: it has no other form
 TEST_SOURCES := $(filter-out tests/test_faults.c,$(wildcard tests/test_*.c))
-TEST_SCRIPTS := $(wildcard tests/test_*.sh) tests/check_layers.sh
+TEST_SCRIPTS := $(wildcard tests/test_*.sh) tests/check_layers.sh tests/check_style.sh
 BENCH_SOURCES := $(wildcard tests/bench/*.c)
 FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
 SAMPLE_SOURCES := $(wildcard samples/*.c samples/*.cpp)
@@ -79,7 +83,7 @@ help:
 	@echo "make test        all tests, the GPU code's too (emulated on the CPU); the last line is the count; seconds per program in $(B)/tests/times.txt"
 	@echo "make test-threads threads that share what may be shared, with ThreadSanitizer (clang)"
 	@echo "make test-servers the part of make test that asks a real server, llama.cpp's; a skip is a failure"
-	@echo "make check       test, sanitizers, compilers and language modes, nvcc when found, style"
+	@echo "make check       test, sanitizers, compilers and language modes, nvcc when found"
 	@echo "make test-gpu    the tests that need a GPU; a skip is a failure.  make bench-gpu: benchmarks on a GPU"
 	@echo "make all-gpu     both in 10 minutes, what was measured beside what counts predict; raw output in tests/bench/results"
 	@echo "make gpu-compile the kernels for $(GPU_ARCHS), no spills allowed (needs nvcc)"
@@ -113,7 +117,7 @@ $(DECLARATIONS): $(HEADERS)
 	@touch $@
 $(addprefix $(B)/include/,$(notdir $(HEADERS))): $(DECLARATIONS)
 	@:
-COMPILED = $(HEADER_OBJECTS) $(ENGINE_OBJECTS) $(CLI_OBJECTS) $(B)/cli.o $(B)/vlmprof_cuda.o $(E)/vlmprof_emulated.o $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o)
+COMPILED = $(HEADER_OBJECTS) $(ENGINE_OBJECTS) $(CLI_OBJECTS) $(HOOKED_OBJECTS) $(B)/cli.o $(B)/vlmprof_cuda.o $(E)/vlmprof_emulated.o $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o)
 $(COMPILED): INCLUDES := -I$(B)/include $(INCLUDES)
 $(COMPILED): | $(DECLARATIONS)
 
@@ -145,6 +149,14 @@ $(B)/cli/guides.c: $(GUIDES) Makefile
 $(B)/cli/guides.o: $(B)/cli/guides.c cli/help/guide.h cli/base/metrics.h | $(PROBED)
 	@echo "cc  $(GUIDES)"
 	@$(CC) $(HEADER_FLAGS) -c $< -o $@
+# the pages' style sheets and scripts as arrays of lines, page.css as PAGE_CSS; cli/page/page.h declares them
+$(B)/cli/assets.c: $(ASSETS) Makefile
+	@mkdir -p $(@D)
+	@{ echo '#include "page/page.h"'; for asset in $(ASSETS); do basename $$asset | sed 's/\(.*\)\.\(.*\)/const char *const \U\1_\2[] = {/'; \
+	sed -e 's/[\\"?]/\\&/g; s/.*/"&\\n",/' $$asset; echo 'NULL};'; done; } >$@
+$(B)/cli/assets.o: $(B)/cli/assets.c | $(PROBED)
+	@echo "cc  $(ASSETS)"
+	@$(CC) $(HEADER_FLAGS) $(DEPENDENCIES) -c $< -o $@
 $(B)/cli.o: cli.c | $(PROBED)
 	@echo "cc  $<"
 	@$(CC) $(HEADER_FLAGS) -fopenmp $(DEPENDENCIES) -c $< -o $@
@@ -162,19 +174,21 @@ GPU_OBJECT := $(if $(NVCC),$(B)/vlmprof_cuda.o)
 $(PROGRAM): $(B)/cli.o $(GPU_OBJECT) $(LIBRARIES)
 	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(if $(GPU_OBJECT),$(CUDA_LIBRARIES)) $(SYSTEM)
 
-# the same with a pause that a test plants between stages; never part of what is built or installed
-HOOKED := $(shell grep -l VLMPROF_TEST_HOOKS cli.c $(CLI_SOURCES))
-$(B)/tests/vlmprof-hooks: $(HOOKED) $(B)/cli.o $(LIBRARIES)
-	@echo "cc  $< (test hooks)"
+# The programs that only tests use have hooks: a pause that a test plants between stages, ceilings that are given instead of measured. Objects with hooks
+# take the place of the archive's; they are never part of what is built or installed.
+$(B)/hooked/%.o: %.c | $(PROBED)
+	@echo "cc  $< (test hooks)"; mkdir -p $(@D)
+	@$(CC) $(HEADER_FLAGS) -DVLMPROF_TEST_HOOKS -fopenmp $(DEPENDENCIES) -c $< -o $@
+$(B)/tests/vlmprof-hooks: $(HOOKED_OBJECTS) $(B)/cli.o $(LIBRARIES)
 	@mkdir -p $(@D)
-	@$(CC) $(HEADER_FLAGS) -DVLMPROF_TEST_HOOKS $(HOOKED) $(if $(filter cli.c,$(HOOKED)),,$(B)/cli.o) $(LIBRARIES) -fopenmp $(LDFLAGS) -o $@ $(SYSTEM)
+	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
 
 # the same with a clock that counts its readings: what it measures is the same each time
 $(B)/tests/vlmprof-clock.o: vlmprof.h tests/support/counting_clock.h | $(PROBED)
 	@echo "cc  $< (counting clock)"
 	@mkdir -p $(@D)
 	@$(CC) $(HEADER_FLAGS) -include tests/support/counting_clock.h -DVLMPROF_IMPLEMENTATION -x c -c $< -o $@
-$(B)/tests/vlmprof-clock: $(B)/tests/vlmprof-clock.o $(B)/cli.o $(LIBRARIES)
+$(B)/tests/vlmprof-clock: $(B)/tests/vlmprof-clock.o $(HOOKED_OBJECTS) $(B)/cli.o $(LIBRARIES)
 	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
 
 # ---- the same with the GPU emulated (tests/emulator/cuda_on_cpu.h): the whole command, and the tests that run on any device
@@ -183,7 +197,7 @@ $(E)/vlmprof_emulated.o: vlmprof_kernels.cu | $(PROBED_EMULATOR)
 	@echo "c++ $< (GPU code, emulated)"
 	@mkdir -p $(E)
 	@$(CXX) $(EMULATED_FLAGS) $(DEPENDENCIES) -c $< -o $@
-$(E)/vlmprof: $(B)/cli.o $(E)/vlmprof_emulated.o $(LIBRARIES)
+$(E)/vlmprof: $(HOOKED_OBJECTS) $(B)/cli.o $(E)/vlmprof_emulated.o $(LIBRARIES)
 	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
 $(E)/emulator: tests/emulator/emulator.cpp tests/emulator/cuda_on_cpu.h tests/emulator/cupti_on_cpu.h tests/emulator/dependent_on_cpu.h \
     tests/emulator/cooperative_on_cpu.h | $(PROBED_EMULATOR)
@@ -272,7 +286,6 @@ test-servers: $(PROGRAM)
 check: export TINY_QUESTIONS := 100
 check: test
 	@tests/deps.sh clang
-	@tests/check_style.sh
 	@CC="$(CC)" tests/check_compile.sh
 	@B=$(B) CXX="$(CXX)" tests/planted.sh
 	@B=$(B) PROGRAM=$(PROGRAM) tests/check_page.sh

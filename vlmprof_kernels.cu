@@ -39,17 +39,6 @@ enum {
 #define VK_CUDA 1
 #endif
 
-/* NVTX, through which tools like Nsight Systems receive ranges: a header of the CUDA Toolkit without a library. A
- * build without nvcc requests it with -DVLMPROF_NVTX -isystem <toolkit>/include. */
-#if defined(__CUDACC__) && defined(__has_include)
-#if __has_include(<nvtx3/nvToolsExt.h>) && !defined(VLMPROF_NVTX)
-#define VLMPROF_NVTX 1
-#endif
-#endif
-#ifdef VLMPROF_NVTX
-#include <nvtx3/nvToolsExt.h>
-#endif
-
 /* ================================================================================================ targets >>targets
  * name                 GPU                                  CPU
  * KERNEL / LAUNCH      __global__ / <<<blocks, threads>>>   static function / OpenMP loop over blocks. `flops` and
@@ -1084,21 +1073,7 @@ static void l_patch_windows(vk_queue *queue, void *out, const float *hidden, int
     own##_attention, own##_mark, own##_wait, own##_between, own##_token, own##_reserve_log, own##_read_log, \
     own##_recover, own##_pinned_bytes, own##_borrow, own##_give_back, own##_launch_timer, vk_range_hooks
 
-/* ranges of the host for an attached tool; each object that was built with NVTX has them */
-#ifdef VLMPROF_NVTX
-static void vk_nvtx_push(void *user, const char *name) {
-    (void)user;
-    nvtxRangePushA(name);
-}
-static void vk_nvtx_pop(void *user) {
-    (void)user;
-    nvtxRangePop();
-}
-static const vp_range_hooks vk_nvtx_hooks = { vk_nvtx_push, vk_nvtx_pop, NULL };
-static const vp_range_hooks *vk_range_hooks(void) { return &vk_nvtx_hooks; }
-#else
-static const vp_range_hooks *vk_range_hooks(void) { return NULL; }
-#endif
+#include "kernels/nvtx.h"
 
 static void vk_no_telemetry(vp_telemetry *telemetry) {
     telemetry->sm_clock_mhz = telemetry->sm_clock_max_mhz = telemetry->memory_clock_mhz =

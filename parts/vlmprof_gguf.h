@@ -62,8 +62,6 @@ typedef struct vp_gguf_tensor {
 VP_API vp_result vp_gguf_open(const char *path, vp_gguf **gguf, vp_error *error);
 VP_API vp_result vp_gguf_read(const void *data, size_t bytes, const char *where, vp_gguf **gguf, vp_error *error);
 VP_API void vp_gguf_close(vp_gguf *gguf); /* NULL is allowed */
-VP_API const char *vp_gguf_path(const vp_gguf *gguf);
-VP_API uint32_t vp_gguf_version(const vp_gguf *gguf);
 
 /* Keys and tensors in the order of the file. returns: VP_OK; VP_ERR_RANGE an index past the end, NULL; _find:
  * VP_ERR_NOT_FOUND. memory: none. threads: reentrant */
@@ -159,7 +157,6 @@ struct vp_gguf {
     const unsigned char *map;
     size_t bytes;
     int mapped; /* truth: by vp_gguf_open */
-    uint32_t version;
     uint64_t value_count, tensor_count;
     vp_gguf_value *values;
     vp_gguf_tensor *tensors;
@@ -418,7 +415,6 @@ static vp_result vp_impl_gguf_parse(vp_gguf *gguf, vp_error *error) {
         return vp_impl_gguf_wrong(&at, VP_ERR_UNSUPPORTED, 4, vp_impl_gguf_unnamed,
                                   version && !(version & 0xffff) ? "a big-endian file"
                                                                   : "vlmprof reads versions 2 and 3");
-    gguf->version = (uint32_t)version;
     if (!vp_impl_gguf_number(&at, 8, &tensors) || !vp_impl_gguf_number(&at, 8, &values))
         return vp_impl_gguf_wrong(&at, VP_ERR_FORMAT, 8, vp_impl_gguf_unnamed, "the header ends behind the file");
     result = vp_impl_gguf_values(&at, gguf, values);
@@ -476,8 +472,6 @@ VP_API void vp_gguf_close(vp_gguf *gguf) {
     VP_FREE(gguf->path);
     VP_FREE(gguf);
 }
-VP_API const char *vp_gguf_path(const vp_gguf *gguf) { return gguf ? gguf->path : ""; }
-VP_API uint32_t vp_gguf_version(const vp_gguf *gguf) { return gguf ? gguf->version : 0; }
 VP_API uint64_t vp_gguf_value_count(const vp_gguf *gguf) { return gguf ? gguf->value_count : 0; }
 VP_API uint64_t vp_gguf_tensor_count(const vp_gguf *gguf) { return gguf ? gguf->tensor_count : 0; }
 VP_API vp_result vp_gguf_value_at(const vp_gguf *gguf, uint64_t index, vp_gguf_value *value) {

@@ -12,7 +12,7 @@
  *                         before this header's implementation, that is taken to be so. stb_image must decode PNG and
  *                         JPEG, with its settings as they are at the start. Its memory is then its own: what PNG data
  *                         inflate to is bounded by its limits, not by ours.
- *   VLMPROF_NO_STB        no stb_image at all: vp_image_size and vp_image_decode return VP_ERR_UNSUPPORTED;
+ *   VLMPROF_NO_STB        no stb_image at all: vp_image_size, _decode and _resized return VP_ERR_UNSUPPORTED;
  *                         preprocessing works as ever
  *
  * Needs vlmprof.h, and includes what is missing.
@@ -106,6 +106,10 @@ VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *lay
  * threads: reentrant */
 VP_API vp_result vp_image_resize(const uint8_t *rgb, int32_t width_px, int32_t height_px, uint8_t *resized,
                                  int32_t new_width_px, int32_t new_height_px);
+/* The same as an image of its own; of the same size it is a copy.
+ * out:     resized  on success; release with vp_image_free
+ * returns: as vp_image_resize */
+VP_API vp_result vp_image_resized(const vp_image *image, int32_t width_px, int32_t height_px, vp_image *resized);
 
 #ifdef __cplusplus
 }
@@ -1245,6 +1249,21 @@ VP_API vp_result vp_image_decode(const uint8_t *file, size_t bytes, vp_image *im
     return VP_OK;
 }
 
+VP_API vp_result vp_image_resized(const vp_image *image, int32_t width_px, int32_t height_px, vp_image *resized) {
+    const int is_same = width_px == image->width_px && height_px == image->height_px;
+    vp_image made;
+    vp_result result = VP_OK;
+    made.width_px = width_px;
+    made.height_px = height_px;
+    if (width_px < 1 || height_px < 1 || (int64_t)width_px * height_px > VP_IMAGE_PIXELS_MAX) return VP_ERR_RANGE;
+    made.rgb = (uint8_t *)vp_impl_rgb_malloc((size_t)width_px * (size_t)height_px * 3);
+    if (!made.rgb) return VP_ERR_MEMORY;
+    if (is_same) memcpy(made.rgb, image->rgb, (size_t)width_px * (size_t)height_px * 3);
+    else result = vp_image_resize(image->rgb, image->width_px, image->height_px, made.rgb, width_px, height_px);
+    if (result == VP_OK) *resized = made; else vp_impl_rgb_free(made.rgb);
+    return result;
+}
+
 VP_API void vp_image_free(vp_image *image) {
     if (!image) return;
     vp_impl_rgb_free(image->rgb);
@@ -1264,6 +1283,10 @@ VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width
 VP_API vp_result vp_image_decode(const uint8_t *file, size_t bytes, vp_image *image, vp_error *error) {
     (void)file, (void)bytes, (void)image;
     return vp_impl_image_without_stb(error);
+}
+VP_API vp_result vp_image_resized(const vp_image *image, int32_t width_px, int32_t height_px, vp_image *resized) {
+    (void)image, (void)width_px, (void)height_px, (void)resized; /* no image can exist */
+    return VP_ERR_UNSUPPORTED;
 }
 VP_API void vp_image_free(vp_image *image) {
     (void)image; /* no image can exist */

@@ -5,7 +5,7 @@ export LC_ALL=C
 product=(vlmprof.h cli.c vlmprof_kernels.cu)
 while IFS= read -r file; do product+=("$file"); done < <(find parts cli \( -name '*.c' -o -name '*.h' \) 2>/dev/null | sort)
 sources=("${product[@]}")
-while IFS= read -r file; do sources+=("$file"); done < <(find tests samples \( -name '*.c' -o -name '*.h' -o -name '*.cu' \) | sort)
+while IFS= read -r file; do sources+=("$file"); done < <(find tests samples cli/page/*.css cli/page/*.js \( -name '*.[ch]' -o -name '*.cu' -o -name '*.css' -o -name '*.js' \) | sort)
 texts=("${sources[@]}" README.md Makefile samples/README.md)
 while IFS= read -r file; do texts+=("$file"); done < <(find tests .ci -name '*.sh' -o -path '.ci/run' | sort)
 passed=0 failed=0
@@ -44,5 +44,32 @@ rule "no own macro with a leading underscore" "$(grep -nE '^ *# *define +_' "${s
 manual=$(sed -n '/Table of contents/,/Vocabulary/p' vlmprof.h | grep -oE '>>[a-z_]+' | sort -u)
 banners=$(sed -n '/#ifndef VLMPROF_H/,$p' vlmprof.h | grep -oE '>>[a-z_]+' | sort -u)
 rule "table of contents and banners name the same tags" "$(diff <(echo "$manual") <(echo "$banners"))"
+tracked=$(git ls-files 2>/dev/null)
+tracked=${tracked:-$(find . -path ./build -prune -o -type f -print)}
+rule "nothing that an editor or a patch left" "$(grep -E '\.(orig|rej|bak|swp)$|~$' <<<"$tracked")"
+# (make runs tests/test_*.sh; a script that names itself alone is no way to it)
+rule "each script is named by a target, another script, a test, a guide or a README" "$(find Makefile README.md .ci/run cli parts samples tests -type f \
+    \( -name Makefile -o -path '.ci/run' -o -name '*.txt' -path '*guides*' -o -name '*.md' -o -name '*.sh' -o -name '*.py' -o -name '*.[ch]' \) -print0 |
+    xargs -0 grep -oE '[A-Za-z0-9_]+\.(sh|py)' | awk -F: '{ file = $1; sub(/.*\//, "", file); if (file != $2) named[$2] = 1 }
+        END { while (("find tests samples .ci -name \"*.sh\" -o -name \"*.py\"" | getline path) > 0) {
+            name = path; sub(/.*\//, "", name); if (!(name in named) && name !~ /^test_.*\.sh$/) print path } }')"
+rule "each function is called by the program, a test or a sample (tests/tools/functions.awk)" "$(
+    awk -v unused='^(cli|parts|vlmprof|tests/support)' -f tests/tools/functions.awk "${sources[@]}" $(find tests samples -name '*.cpp') parts/*.hpp)"
+rule "each source has a row of tests/mutate_tests.txt, each row a source, each of its tests a file" "$(printf '%s\n' "${product[@]}" | awk '
+    function file_of(test) {
+        sub(/.*\//, "", test)
+        if (test == "emulator") return "tests/emulator/emulator.cpp"
+        if (test ~ /\.sh$/) return "tests/" test
+        return test ~ /^corpus_/ ? "tests/fuzz/fuzz_" substr(test, 8) ".c" : "tests/" test ".c"
+    }
+    function is_there(path,   line, found) { found = (getline line <path) >= 0; close(path); return found }
+    FILENAME != "-" && /^[^#]/ { row[++rows] = $1; sub(/:$/, "", row[rows]); tests[rows] = substr($0, length($1) + 2)
+        if (tests[rows] ~ /^\(.*\)$/) next
+        for (i = 2; i <= NF; i++) if ($i != "test_@" && !is_there(file_of($i))) print row[rows] ": there is no " file_of($i) }
+    FILENAME == "-" { for (i = 1; i <= rows && index($0, row[i]) != 1; i++); fits[i] = 1
+        if (i > rows) { print $0 ": no row"; next }
+        own = $0; sub(/.*\//, "", own); sub(/^vlmprof_/, "", own); sub(/\..*/, "", own)
+        if (tests[i] == "test_@" && !is_there(file_of("test_" own)) && $0 ~ /\.c$|^parts/) print $0 ": there is no " file_of("test_" own) }
+    END { for (i = 1; i <= rows; i++) if (!fits[i]) print row[i] ": no source begins so" }' tests/mutate_tests.txt -)"
 echo "check_style: $passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]

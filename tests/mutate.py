@@ -4,17 +4,20 @@
     tests/mutate.py [--seed N] [--count N] [--jobs N] [--keep FOLDER] [--list] [--tests PROGRAM,..] SOURCE...
 
 Plants COUNT faults in the sources (files, or folders for all their .c, .h and .cu), one at a time, in a copy of the tree: another operator,
-constant, index or condition, a statement dropped. Each time the copy is built by make and the tests of that room alone are run (TESTS below,
-or --tests). Prints each survivor with its place and change, and the share that was found. A fault that does not compile is not counted: another is
-drawn. A fault that makes no difference can be listed in tests/mutate_equal.txt with its reason; it is not drawn. The same seed draws
-the same faults. Without --keep the copy lies in a temporary folder and is removed.
+constant, index or condition, a statement dropped. Each room (a folder, or a file of the top one) gets its share of COUNT by its lines. Each time the copy
+is built by make, without nvcc, and the tests of that source alone are run (tests/mutate_tests.txt, or --tests). Prints each survivor with its place and
+change, and the share that was found in each room. A fault that does not compile is not counted: another one of its room is drawn. A fault that makes no
+difference can be listed in tests/mutate_equal.txt with its reason; it is not drawn. The same seed draws the same faults from the same sources. Without
+--keep the copy lies in a temporary folder and is removed.
 """
 import argparse
 import filecmp
 import os
 import random
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,62 +25,12 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# Room -> the tests that hold it, quick ones first; the first row that a source begins with. Programs that are not in the tree are passed over.
-TESTS = [
-    ("cli/base/options", "test_options"),
-    ("cli/base/json_stream", "test_json_stream test_dataset corpus_dataset"),
-    ("cli/base/json", "test_json_values"),
-    ("cli/base/", "test_@ test_report_text"),
-    ("cli/tile/image", "test_command_tile test_dataset"),
-    ("cli/tile/", "test_texts test_command_tile test_families"),
-    ("cli/score/", "test_texts test_score_rules test_score"),
-    ("cli/trace/", "test_texts test_profile test_trace"),
-    ("cli/request/provenance", "test_provenance test_schema test_command_run"),
-    ("cli/request/record", "test_record test_result_write test_schema"),
-    ("cli/request/", "test_@ test_command_run test_clock test_result_write test_command_sweep test_profile test_schema"),
-    ("cli/dataset/dataset", "test_dataset corpus_dataset"),
-    ("cli/dataset/plan", "test_plan test_forecast test_dataset test_command_sweep"),
-    ("cli/dataset/", "test_forecast test_clock test_dataset test_command_sweep"),
-    ("cli/results/", "test_kept test_plan test_journal test_merge test_report test_best test_compare"),
-    ("cli/sweep/journal", "test_kept test_journal test_journal_hostile test_merge test_result_write test_command_sweep test_sweep"),
-    ("cli/sweep/ranks", "test_ranks test_merge test_sweep"),
-    ("cli/sweep/result_write", "test_kept test_merge test_result_write test_command_sweep test_schema test_sweep"),
-    ("cli/sweep/profile", "test_clock test_profile"),
-    ("cli/sweep/", "test_clock test_merge test_result_write test_sweep"),
-    ("cli/page/report_page", "test_texts test_report_page"),
-    ("cli/page/page", "test_texts test_report_page"),
-    ("cli/page/plot", "test_texts test_report_page"),
-    ("cli/report/estimator", "test_texts test_estimator"),
-    ("cli/report/measurements", "test_measurements test_estimator"),
-    ("cli/report/", "test_texts test_report_text test_report test_best test_compare test_report_page"),
-    ("cli/commands/command_best", "test_texts test_best"),
-    ("cli/commands/command_compare", "test_texts test_compare"),
-    ("cli/commands/command_report", "test_texts test_report_text test_report"),
-    ("cli/commands/command_fit", "test_texts test_estimator"),
-    ("cli/commands/command_predict", "test_texts test_estimator"),
-    ("cli/commands/command_trace", "test_texts test_profile"),
-    ("cli/commands/command_sweep", "test_clock test_forecast test_result_write test_sweep"),
-    ("cli/commands/command_merge", "test_merge test_result_write test_sweep"),
-    ("cli/commands/command_convert", "test_command_convert test_convert"),
-    ("cli/commands/command_tile", "test_texts test_command_tile"),
-    ("cli/commands/command_score", "test_texts test_score_rules test_score"),
-    ("cli/commands/command_rescore", "test_texts test_score_rules test_score"),
-    ("cli/commands/command_run", "test_clock test_command_run"),
-    ("cli/commands/", "test_@ test_texts test_command_run test_command_tokenize test_command_info test_command_selftest"),
-    ("cli.c", "test_options"),
-    ("parts/vlmprof_checkpoint", "test_checkpoint"),
-    ("parts/vlmprof_image", "test_image"),
-    ("parts/vlmprof_engine", "test_engine"),
-    ("parts/engine/", "test_engine test_convert test_counts"),
-    ("parts/vlmprof_", "test_@"),  # of the same name
-    ("vlmprof_kernels.cu", "test_kernels test_gemm test_engine test_counts"),
-    ("vlmprof.h", "test_result test_tiler test_sampler test_timer test_json"),
-]
-# tests that run more than $PROGRAM
-NEEDED = {"test_clock": ["build/tests/vlmprof-clock"], "test_sweep": ["build/emulated/vlmprof", "build/tests/vlmprof-hooks"],
-          "test_command_selftest": ["build/emulated/vlmprof"]}
+# what a test runs beside $PROGRAM, as its text names it, and what make builds for that
+BESIDE = {"emulated/vlmprof": "build/emulated/vlmprof", "tests/vlmprof-hooks": "build/tests/vlmprof-hooks",
+          "tests/vlmprof-clock": "build/tests/vlmprof-clock", "tests/fault_injector.so": "build/tests/fault_injector.so"}
 OPERATORS = [("<=", "<"), (">=", ">"), ("==", "!="), ("!=", "=="), ("&&", "||"), ("||", "&&"), (" < ", " <= "), (" > ", " >= "), (" + ", " - "),
              (" - ", " + "), (" * ", " / "), (" / ", " * "), ("+= ", "-= "), ("++", "--")]
+DECLARED = re.compile(r"\s+(?:(?:static|const|struct|enum|unsigned) )*[A-Za-z_]\w*[ *]+\w+$")  # what stands before the length of an array
 STATEMENT = re.compile(r"^(\s+)(?!return\b|break\b|goto\b|case\b|default\b|else\b|\w*free\(|memset\(|static\b|const\b|(?:[A-Za-z_]\w*[ *]+)+\w+(?:\[[^\]]*\])?\s*(?:=|;|,))"
                        r"[A-Za-z_*(].*;\s*(?:/\*.*\*/)?\s*$")
 
@@ -131,7 +84,8 @@ def faults_of(path, text):
         value = match.group()
         add(match.start(), match.end(), value + "5" if "." in value else "1" if value == "0" else "0" if value == "1" else str(int(value) + 1), "constant")
     for match in re.finditer(r"(?<=[\w)])\[([A-Za-z_]\w*)\]", text):
-        add(match.start(), match.end(), "[0]", "index")
+        if not DECLARED.match(text[text.rfind("\n", 0, match.start()) + 1:match.start()]):
+            add(match.start(), match.end(), "[0]", "index")
     for match in re.finditer(r"\bif \(", text):
         close, depth = match.end(), 1
         while close < len(text) and depth:
@@ -175,37 +129,179 @@ def without_place(line):
     return " ".join((path + ": " + rest).split())
 
 
-def tests_of(path, available):
-    for prefix, names in TESTS:
+def read_table():
+    """tests/mutate_tests.txt: [(beginning of a path, its tests)]"""
+    with open(os.path.join(ROOT, "tests", "mutate_tests.txt"), encoding="utf-8") as file:
+        return [line.rstrip("\n").split(": ", 1) for line in file if line.strip() and not line.startswith("#")]
+
+
+def source_of(test):
+    """the file that a test of the table is made of"""
+    name = test.split("/")[-1]
+    if name == "emulator":
+        return "tests/emulator/emulator.cpp"
+    if name.endswith(".sh"):
+        return "tests/" + name
+    return "tests/fuzz/fuzz_%s.c" % name[7:] if name.startswith("corpus_") else "tests/%s.c" % name
+
+
+def program_of(test):
+    """the program that make builds of it"""
+    return "tests/" + test if test.endswith(".sh") else "build/" + test if "/" in test else "build/tests/" + test
+
+
+def tests_of(path, table):
+    for prefix, names in table:
         if path.startswith(prefix):
-            name = re.sub(r"^vlmprof_|\.\w+$", "", os.path.basename(path))
-            return [test for test in names.replace("@", name).split() if test in available]
+            own = "test_" + re.sub(r"^vlmprof_|\.\w+$", "", os.path.basename(path))
+            found = [] if names.startswith("(") else [own if test == "test_@" else test for test in names.split()]
+            return [test for i, test in enumerate(found) if test not in found[:i] and os.path.exists(os.path.join(ROOT, source_of(test)))]
     return []
 
 
-def programs(tests, changed=""):
-    """what make builds for these tests; where the file `changed` alone is another than before: what can be another"""
-    built = ["build/tests/" + test for test in tests if not changed.startswith("cli/") or holds_rooms(test)]
-    return ["./vlmprof"] + built + sorted({more for test in tests for more in NEEDED.get(test, [])})
+def text_of(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()
 
 
-def holds_rooms(test):
-    """does the test link rooms of cli/, rather than run the program?"""
-    path = os.path.join(ROOT, "tests", test + ".c")
-    if not os.path.exists(path):
-        return True
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    return "support/room.h" in text or bool(re.search(r'include "(?!support/|vlmprof\w*\.h)', text))
+def targets(test, changed=""):
+    """what make builds for a test; where the file `changed` alone is another than before: what can be another"""
+    text = text_of(source_of(test))
+    for header in re.findall(r'include "(support/[^"]+)"', text):
+        text += text_of("tests/" + header)
+    built = ["./vlmprof"] + [BESIDE[name] for name in BESIDE if name in text]
+    holds_rooms = "support/room.h" in text or re.search(r'include "(?!support/|vlmprof\w*\.h)', text)  # it links rooms of cli/, too
+    if not test.endswith(".sh") and (not changed.startswith("cli") or holds_rooms or test.startswith("corpus_")):
+        built.append(program_of(test))
+    return built
+
+
+def room_of(path):
+    return os.path.dirname(path) or path
 
 
 def run(command, folder, seconds, **more):
-    """exit code; None: it took too long"""
+    """exit code; None: it took too long. With all that it started it is ended then."""
+    process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+                               **more)
     try:
-        return subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=seconds,
-                              **more).returncode
+        return process.wait(seconds)
     except subprocess.TimeoutExpired:
         return None
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+
+
+class Tree:
+    """A copy of the tree in which faults are planted."""
+
+    def __init__(self, folder, options):
+        self.folder, self.options, self.seconds = folder, options, {}
+        self.make = ["make", "-j%d" % options.jobs, "NVCC=", "CFLAGS=-O1"]
+        self.environment = dict(os.environ, B="build", PROGRAM="./vlmprof", OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="1000", VLMPROF_TEST_SYSTEM="/dev/null",
+                                TMPDIR=os.path.join(folder, "build"))
+        names = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+        for name in names:
+            old, new = os.path.join(ROOT, name), os.path.join(folder, name)
+            if not name or not os.path.isfile(old) or os.path.exists(new) and filecmp.cmp(old, new, shallow=False):
+                continue
+            os.makedirs(os.path.dirname(new), exist_ok=True)
+            shutil.copyfile(old, new)  # with the time of now: make must see it
+            shutil.copymode(old, new)
+        os.makedirs(self.environment["TMPDIR"], exist_ok=True)
+
+    def build(self, what):
+        return run(self.make + what, self.folder, 3600) == 0
+
+    def passes(self, test, seconds):
+        def limit():  # a fault may ask for all memory there is
+            resource.setrlimit(resource.RLIMIT_DATA, (12 << 30, 12 << 30))
+        return run([program_of(test)], self.folder, seconds, env=self.environment, preexec_fn=limit) == 0
+
+    def prepare(self, tests):
+        """builds and runs tests that were not yet run on the tree as it is; returns the one that fails, or None"""
+        for test in tests:
+            if test in self.seconds:
+                continue
+            if not self.build(targets(test)):
+                return test
+            begin = time.time()
+            if not self.passes(test, self.options.timeout):
+                return test
+            self.seconds[test] = time.time() - begin
+        return None
+
+    def plant(self, fault, text, tests):
+        """the test that finds the fault; "": none does; None: it does not compile"""
+        path, start, end, new, _ = fault
+        place = os.path.join(self.folder, path)
+        with open(place, "w", encoding="utf-8") as file:
+            file.write(text[:start] + new + text[end:])
+        try:
+            for test in tests:  # each is built when its turn comes: most faults are found by the first one
+                if not self.build(targets(test, path)):
+                    return None
+                if not self.passes(test, 10 * self.seconds[test] + 20):
+                    return test
+            return ""
+        finally:
+            with open(place, "w", encoding="utf-8") as file:
+                file.write(text)
+
+
+def draw_order(faults, draw):
+    """A kind is drawn first, then a fault of it: there are many more constants than dropped statements."""
+    by_kind, order = {}, []
+    for fault in faults:
+        by_kind.setdefault(fault[4], []).append(fault)
+    while by_kind:
+        kind = draw.choice(sorted(by_kind))
+        order.append(by_kind[kind].pop(draw.randrange(len(by_kind[kind]))))
+        if not by_kind[kind]:
+            del by_kind[kind]
+    return order
+
+
+def shares(lines, count):
+    """room -> its part of count, by its lines; the largest remainders get what is left"""
+    total = sum(lines.values())
+    exact = {room: count * lines[room] / total for room in lines}
+    part = {room: int(exact[room]) for room in lines}
+    for room in sorted(lines, key=lambda room: (part[room] - exact[room], room))[:count - sum(part.values())]:
+        part[room] += 1
+    return part
+
+
+def sources_of(arguments):
+    paths = set()
+    for source in arguments:
+        full = os.path.join(ROOT, source)
+        if os.path.isdir(full):
+            for folder, _, names in os.walk(full):
+                paths |= {os.path.relpath(os.path.join(folder, name), ROOT) for name in names if name.endswith((".c", ".h", ".cu"))}
+        else:
+            paths.add(os.path.relpath(full, ROOT))
+    return sorted(paths)
+
+
+def plant_room(tree, order, count, texts, chosen):
+    """plants faults in this order until so many were judged: [how many were found, how many survived, how many did not compile]"""
+    counts = [0, 0, 0]
+    for fault in order:
+        if counts[0] + counts[1] >= count:
+            break
+        failing = tree.prepare(chosen[fault[0]])
+        if failing:
+            sys.exit("%s does not build, or fails without a fault" % failing)
+        finder = tree.plant(fault, texts[fault[0]], chosen[fault[0]])
+        counts[2 if finder is None else 0 if finder else 1] += 1
+        if finder is not None:
+            print("%s %s" % ("found by %s:" % finder if finder else "SURVIVED", shown(texts[fault[0]], fault)), flush=True)
+    return counts
 
 
 def main():
@@ -214,105 +310,48 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--timeout", type=int, default=300, help="seconds of a test program")
+    parser.add_argument("--timeout", type=int, default=600, help="seconds of a test program without a fault; with one it gets ten times what it took, and 20 s")
     parser.add_argument("--tests", help="these instead of the table's")
     parser.add_argument("--keep", help="folder of the copy, kept for the next call")
     parser.add_argument("--list", action="store_true", help="show what would be planted")
     options = parser.parse_args()
 
-    paths = []
-    for source in options.sources:
-        full = os.path.join(ROOT, source)
-        if os.path.isdir(full):
-            for folder, _, names in os.walk(full):
-                paths += [os.path.relpath(os.path.join(folder, name), ROOT) for name in names if name.endswith((".c", ".h", ".cu"))]
+    table = read_table()
+    texts = {path: text_of(path) for path in sources_of(options.sources)}
+    chosen = {path: options.tests.split(",") if options.tests else tests_of(path, table) for path in texts}
+    equals, orders, lines = equal_list(), {}, {}
+    for path in sorted(texts):
+        if chosen[path]:
+            orders.setdefault(room_of(path), []).extend(faults_of(path, texts[path]))
+            lines[room_of(path)] = lines.get(room_of(path), 0) + texts[path].count("\n")
         else:
-            paths.append(os.path.relpath(full, ROOT))
-    texts = {}
-    for path in sorted(set(paths)):
-        with open(os.path.join(ROOT, path), encoding="utf-8") as file:
-            texts[path] = file.read()
-    equals = equal_list()
-    faults = [fault for path in sorted(texts) for fault in faults_of(path, texts[path])]
-    # a kind is drawn first, then a fault of it: there are many more constants than dropped statements
+            print("no tests, not drawn: %s" % path)
     draw = random.Random(options.seed)
-    by_kind = {}
-    for fault in faults:
-        by_kind.setdefault(fault[4], []).append(fault)
-    order = []
-    while by_kind:
-        kind = draw.choice(sorted(by_kind))
-        order.append(by_kind[kind].pop(draw.randrange(len(by_kind[kind]))))
-        if not by_kind[kind]:
-            del by_kind[kind]
-    order = [fault for fault in order if without_place(shown(texts[fault[0]], fault)) not in equals]
-    print("%d places for a fault in %d files, seed %d" % (len(order), len(texts), options.seed))
+    for room in sorted(orders):
+        orders[room] = [fault for fault in draw_order(orders[room], draw) if without_place(shown(texts[fault[0]], fault)) not in equals]
+    part = shares({room: lines[room] for room in lines if orders[room]}, options.count)
+    print("%d places for a fault in %d files, seed %d" % (sum(map(len, orders.values())), len(texts), options.seed), flush=True)
     if options.list:
-        for fault in order[:options.count]:
-            print(shown(texts[fault[0]], fault))
+        for room in sorted(part):
+            for fault in orders[room][:part[room]]:
+                print(shown(texts[fault[0]], fault))
         return 0
 
-    tree = os.path.abspath(options.keep) if options.keep else tempfile.mkdtemp(prefix="vlmprof-mutate-")
-    for name in subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n"):
-        old, new = os.path.join(ROOT, name), os.path.join(tree, name)
-        if not name or not os.path.isfile(old):
-            continue
-        if os.path.exists(new) and filecmp.cmp(old, new, shallow=False):
-            continue
-        os.makedirs(os.path.dirname(new), exist_ok=True)
-        shutil.copyfile(old, new)  # with the time of now: make must see it
-        shutil.copymode(old, new)
-    available = {os.path.splitext(name)[0] for name in os.listdir(os.path.join(ROOT, "tests")) if name.startswith("test_") and name.endswith(".c")}
-    available |= {"corpus_" + name[5:-2] for name in os.listdir(os.path.join(ROOT, "tests", "fuzz")) if name.startswith("fuzz_")}
-    if options.tests:
-        available |= set(options.tests.split(","))
-    make = ["make", "-j%d" % options.jobs, "NVCC=", "CFLAGS=-O1"]
-    environment = dict(os.environ, B="build", PROGRAM="./vlmprof", OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="1000")
-    found = survived = tried = 0
+    folder = os.path.abspath(options.keep) if options.keep else tempfile.mkdtemp(prefix="vlmprof-mutate-")
+    counts = {}
     try:
-        chosen = {path: options.tests.split(",") if options.tests else tests_of(path, available) for path in texts}
-        needed = sorted({test for path in texts for test in chosen[path]})
-        begin = time.time()
-        if run(make + programs(needed), tree, 3600) != 0:
-            print("the tree as it is does not build: cd %s && %s" % (tree, " ".join(make + programs(needed))), file=sys.stderr)
-            return 1
-        for test in needed:
-            if run(["build/tests/" + test], tree, options.timeout, env=environment) != 0:
-                print("%s fails without a fault" % test, file=sys.stderr)
-                return 1
-        print("built and passed as it is: %s, %.0f s" % (" ".join(needed), time.time() - begin), flush=True)
-        for fault in order:
-            if found + survived >= options.count:
-                break
-            path, start, end, new, _ = fault
-            text, names, place = texts[path], chosen[path], os.path.join(tree, path)
-            if not names:
-                print("no tests: %s" % path, flush=True)
-                return 1
-            tried += 1
-            with open(place, "w", encoding="utf-8") as file:
-                file.write(text[:start] + new + text[end:])
-            # each test is built when its turn comes: most faults are found by the first one
-            built, finder = run(make + ["./vlmprof"], tree, 1200), None
-            for test in names:
-                if built == 0:
-                    built = run(make + programs([test], path), tree, 1200)
-                if built == 0 and run(["build/tests/" + test], tree, options.timeout, env=environment) != 0:
-                    finder = test
-                if built != 0 or finder:
-                    break
-            with open(place, "w", encoding="utf-8") as file:
-                file.write(text)
-            if built != 0:
-                continue
-            found += finder is not None
-            survived += finder is None
-            print("%s %s" % ("found by %s:" % finder if finder else "SURVIVED", shown(text, fault)), flush=True)
+        tree = Tree(folder, options)
+        for room in sorted(part):
+            if part[room]:
+                counts[room] = plant_room(tree, orders[room], part[room], texts, chosen)
     finally:
         if not options.keep:
-            shutil.rmtree(tree, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
+    for room in sorted(counts):
+        print("%-24s %d/%d" % (room, counts[room][0], counts[room][0] + counts[room][1]))
+    found, survived, failed = (sum(counts[room][i] for room in counts) for i in range(3))
     total = found + survived
-    print("mutate: %d of %d faults found, %.0f %% (%d more did not compile)" % (found, total, 100.0 * found / total if total else 0, tried - total))
+    print("mutate: %d of %d faults found, %.0f %% (%d more did not compile)" % (found, total, 100.0 * found / total if total else 0, failed))
     return 0 if total and not survived else 1
 
 

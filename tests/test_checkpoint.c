@@ -309,6 +309,11 @@ static void test_config(void) {
         config_expect(config_text, text, k->code, k->where);
         free(text);
     }
+    check_case("a number outside its range: the error says the range");
+    text = replaced(config_text, "\"n_layers\": 4", "\"n_layers\": 1025");
+    CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &c, &error), VP_ERR_RANGE);
+    CHECK_TEXT(error.text, "this field must be in 1..1024");
+    free(text);
     check_case("not objects");
     config_expect("[]", NULL, VP_ERR_FORMAT, "config.json");
     config_expect("", NULL, VP_ERR_FORMAT, "config.json");

@@ -140,6 +140,11 @@ static void test_open_errors(void) {
     c = config; c.vit_head_count = VK_POOL_MAX / 4 + 1; refused("too many heads", &o, VP_ERR_UNSUPPORTED, "image_num_heads");
     c = config; c.vit_layer_count = 0; refused("no ViT layer", &o, VP_ERR_RANGE, "vit_layers");
     c = config; c.vit_layer_count = VP_VIT_LAYERS_MAX + 1; refused("five ViT layers", &o, VP_ERR_RANGE, "vit_layers");
+    c = config; c.architecture = VP_ARCHITECTURE_COUNT; refused("no known architecture", &o, VP_ERR_RANGE, "architecture");
+    c = config; c.kv_head_count = 0; refused("no head of keys", &o, VP_ERR_RANGE, "kv_head_count");
+    c = config; c.kv_head_count = 3; refused("4 heads that read 3 of keys", &o, VP_ERR_RANGE, "kv_head_count");
+    c = config; c.norm_after = 1; refused("experts with norms behind them", &o, VP_ERR_UNSUPPORTED, "moe_num_experts");
+    c = config; c.geometry.patch_px = 37; refused("patches of 37 pixels", &o, VP_ERR_UNSUPPORTED, "patch_size");
     c = config; c.block_count = BLOCKS + 1;
     refused("a checkpoint with a block too few", &o, VP_ERR_NOT_FOUND, "model.transformer.blocks.4.attn.attn_norm.weight");
     c = config; c.additional_vocab_size = 17;

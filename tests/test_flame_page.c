@@ -1,12 +1,11 @@
 /* test_flame_page.c: the page of run --profile --html. A profiled request becomes a page that is read again: its markup is plain, its script runs by its
- * hash, its table has each row of the tool's own table with the same sums, and the chart's data hold each operation at a time within its stage.
+ * nonce, its table has each row of the tool's own table with the same sums, and the chart's data hold each operation at a time within its stage.
  * Made-up requests of a large model show that the page stays small and says what it leaves out.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/document.h"
 #include "page/flame_data.h"
 #include "page/flame_page.h"
-#include "page/page_hash.h"
 #include "vlmprof.h"
 #include "support/check.h"
 #include "support/page_reader.h"
@@ -61,22 +60,6 @@ static drawn drawn_of(const char *name) { /* NULL: all */
 }
 
 /* ---- tests */
-static void test_hash(void) {
-    char hash[PAGE_HASH_BYTES], *many = malloc(1000000);
-    static const struct { const char *text, *hash; } cases[] = { /* FIPS 180-4's examples, and the two lengths around a block's end */
-        {"", "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="}, {"abc", "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0="},
-        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", "JI1qYdIGOLjlwCaTDD5gOaM85Flk/yFn9uzt1BnbBsE="},
-        {"0123456789012345678901234567890123456789012345678901234", "801aD4DAy/hMjAuQIYwiY3q9GZllJJ2nNqIBQ8jJydk="}};
-    check_case("a script's hash");
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        page_hash(cases[i].text, strlen(cases[i].text), hash);
-        CHECK_TEXT(hash, cases[i].hash);
-    }
-    memset(many, 'a', 1000000);
-    page_hash(many, 1000000, hash);
-    CHECK_TEXT(hash, "zcduXJkU+5KBocfihNc+Z/GAmkiklyAOBG05zMcRLNA=");
-    free(many);
-}
 /* Each row of the saved table stands in the page with its self and total time; its sum is there, too. */
 static void check_rows(const char *page, const char *table) {
     vp_json_node *rows = malloc(400000 * sizeof *rows);
@@ -308,7 +291,6 @@ int main(void) {
     if (!program_begin("flame")) return 1;
     nodes = malloc(NODES_MOST * sizeof *nodes);
     if (!nodes) return 1;
-    test_hash();
     test_kinds();
     test_page();
     test_sums();

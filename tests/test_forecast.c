@@ -96,7 +96,6 @@ static int parse_words(const char *words, struct options *o) {
 /* ---- the forecast's FLOPs and bytes are the engine's */
 static void test_cost(void) {
     static const int32_t passes[][5] = {{0, 40, 1, 4, 3}, {0, 200, 2, 4, 9}, {3, 600, 2, 4, 4}, {5, 800, 1, 2, 2}};
-    check_case("FLOPs and bytes of a pass against the engine's counters");
     for (int kind = 0; kind < 5; kind++) {
         static const char *const weights[] = {"bf16", "fp32", "int8", "int4", "int4"};
         const int fp32 = kind == 1;

@@ -639,7 +639,41 @@ static void test_attentions(void) {
 }
 
 #ifndef AMX_ON_CPU
+/* Scratch: what was counted is what is handed out, each piece on a line of its own, none behind the end. */
+static void test_scratch(int wide) {
+    vk_cpu cpu;
+    vk_extent extent;
+    size_t bytes;
+    void *scratch;
+    check_case("the CPU's scratch, %s", wide ? "fp32" : "bf16");
+    memset(&cpu, 0, sizeof cpu);
+    memset(&extent, 0, sizeof extent);
+    cpu.queue.threads = 3;
+    extent.wide = wide;
+    extent.experts = 9;
+    extent.quant_k = 96;
+    extent.marks = 5;
+    extent.vit.tokens = 37; extent.vit.heads = extent.vit.kv_heads = 3; extent.vit.head_dim = 40;
+    extent.llm.tokens = 50; extent.llm.heads = 6; extent.llm.kv_heads = 2; extent.llm.head_dim = 16;
+    bytes = vk_cpu_scratch_bytes(&cpu.queue, &extent);
+    scratch = aligned_alloc(64, bytes);
+    if (CHECK(scratch && vk_cpu_use(&cpu.queue, &extent, scratch))) {
+        const char *at[] = { (char *)cpu.k_panels, (char *)cpu.v_panels, (char *)cpu.attend, (char *)cpu.pieces, (char *)cpu.widened, (char *)cpu.integers,
+                             (char *)cpu.first_task, (char *)scratch + bytes };
+        const size_t panels = 3 * 64 * 64 * (wide ? 4 : 2), /* the tower's: more than 2 heads of 64 tokens x 32 */
+            needs[] = { panels, panels, 3 * cpu.attend_bytes, VK_PIECES * 4 * vk_piece_floats(6, 40), 3 * cpu.widened_bytes, cpu.integers_bytes, 10 * sizeof(int64_t) };
+        CHECK(at[0] == (char *)scratch);
+        for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
+            CHECK((uintptr_t)at[i] % 64 == 0 && at[i + 1] >= at[i] + needs[i] && at[i + 1] < at[i] + needs[i] + 64);
+    }
+    free(cpu.marks);
+    free(cpu.tokens);
+    free(scratch);
+}
+
 int main(void) {
+    test_scratch(0);
+    test_scratch(1);
     test_exp();
     test_softmaxes();
     test_gemm();

@@ -524,6 +524,34 @@ static void test_stand_in(void) {
     vp_gguf_close(model.gguf);
     free(data);
 }
+/* Qwen's towers: what a file does not say is llama.cpp's: 2 x 2 patches a token, 8 to 4096 tokens a picture */
+static void test_limits(void) {
+    static const struct { const char *key; int64_t tokens; } limits[] = {{"min_pixels", 8}, {"max_pixels", 4096}};
+    vp_gguf *model = NULL, *tower = NULL;
+    vp_gguf_value value;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_json json;
+    vp_json_node nodes[100];
+    size_t bytes = 0, needed;
+    char *text = NULL;
+    int64_t patch = 0, number = 0;
+    check_case("a tower without spatial_merge_size and without limits of pixels");
+    CHECK_INT(vp_gguf_open(check_golden("gguf/qwen2_5_vl/model.gguf"), &model, &error), VP_OK);
+    CHECK_INT(vp_gguf_open(check_golden("gguf/qwen2_5_vl/mmproj.gguf"), &tower, &error), VP_OK);
+    CHECK_INT(vp_gguf_value_find(tower, "clip.vision.spatial_merge_size", &value), VP_ERR_NOT_FOUND);
+    if (CHECK_INT(vp_gguf_file_text(model, tower, "preprocessor_config.json", &text, &bytes, &error), VP_OK)
+        && CHECK_INT(vp_json_parse(text, bytes, nodes, 100, &json, &needed, NULL), VP_OK)) {
+        CHECK_INT(vp_json_to_int(&json, vp_json_get(&json, 0, "patch_size"), &patch), VP_OK);
+        CHECK(vp_json_to_int(&json, vp_json_get(&json, 0, "merge_size"), &number) == VP_OK && number == 2);
+        for (int i = 0; i < 2; i++) {
+            CHECK_INT(vp_json_to_int(&json, vp_json_get(&json, 0, limits[i].key), &number), VP_OK);
+            CHECK_INT(number, limits[i].tokens * 2 * 2 * patch * patch);
+        }
+    }
+    free(text);
+    vp_gguf_close(tower);
+    vp_gguf_close(model);
+}
 static void test_swapped(void) {
     static const char *const files[] = {"gguf/idefics3/mmproj.gguf", "gguf/idefics3/mmproj-old.gguf"};
     static const char *const names[] = {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"};
@@ -594,6 +622,7 @@ int main(void) {
     test_rope();
     test_towers();
     test_stand_in();
+    test_limits();
     test_swapped();
     test_damage();
     return check_done("test_gguf");

@@ -384,6 +384,21 @@ static void test_resize(void) {
     }
     check_case("sizes that are refused");
     uint8_t one[3] = {1, 2, 3}, out[3] = {9, 9, 9};
+    {
+        uint8_t three[9] = {1, 2, 3, 50, 60, 70, 200, 210, 220}, wanted[6];
+        const vp_image image = {3, 1, three};
+        vp_image made = {0, 0, NULL};
+        CHECK_INT(vp_image_resized(&image, 2, 1, &made), VP_OK);
+        CHECK_INT(vp_image_resize(three, 3, 1, wanted, 2, 1), VP_OK);
+        CHECK(made.width_px == 2 && made.height_px == 1 && memcmp(made.rgb, wanted, sizeof wanted) == 0);
+        vp_image_free(&made);
+        CHECK_INT(vp_image_resized(&image, 3, 1, &made), VP_OK);
+        CHECK(made.rgb != three && memcmp(made.rgb, three, sizeof three) == 0);
+        vp_image_free(&made);
+        CHECK_INT(vp_image_resized(&image, 0, 1, &made), VP_ERR_RANGE);
+        CHECK_INT(vp_image_resized(&image, 10001, 10000, &made), VP_ERR_RANGE);
+        CHECK(made.rgb == NULL);
+    }
     CHECK_INT(vp_image_resize(NULL, 1, 1, out, 1, 1), VP_ERR_RANGE);
     CHECK_INT(vp_image_resize(one, 1, 1, NULL, 1, 1), VP_ERR_RANGE);
     CHECK_INT(vp_image_resize(one, 0, 1, out, 1, 1), VP_ERR_RANGE);

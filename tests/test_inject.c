@@ -1,28 +1,30 @@
 /* test_inject.c: run, sweep, merge, report and convert, in which the n-th call of a kind fails (tests/fault_injector.c): memory, mmap, opening, reading,
  * writing, fsync, rename. Each must end by itself with the exit code that the help names for it, with words, leave no half written file, and lose
  * nothing: the same command, run again without faults, gives what an unbroken run gives.
- * Places are spread over the life of the command; INJECT_ALL=1 tries all. Runs $PROGRAM (default ./vlmprof) with $B/tests/fault_injector.so. */
+ * Places are spread over the life of the command: some, four times as many with VLMPROF_TEST_ALL=1, all with INJECT_ALL=1. Runs $B/tests/vlmprof-hooks with
+ * $B/tests/fault_injector.so. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "fault_injector.h"
 #include "support/command.h"
 
 #define IMAGE "tests/golden/images/img-200x150.png "
-#define SHORT "--max_new_tokens 2 --threads 1 "
-#define GRID "--tier_list low --top_k_list 1 2 --num_active_blocks_list 2 --num_runs_per_sample 1 --bare_every 0 "
+#define SHORT "--max_new_tokens 2 --threads 1 --gemm plain "
+#define GRID "--image_knob max_pixels=16384 --top_k_list 1 2 --num_active_blocks_list 2 --num_runs_per_sample 1 --bare_every 0 "
 static const struct walk {
     const char *name, *words;
     const char *again; /* the same without faults, where that is more than the words; NULL: the words */
-    int places;        /* tried of each kind */
+    int places;        /* of each kind at most */
 } WALKS[] = {
-    {"run", "run --model tests/golden/models/tiny-a -p What? " SHORT "--profile --trace %F/out/trace.json -o %F/out/table --html %F/out/page.html", NULL, 8},
-    {"run with threads", "run --model tests/golden/models/tiny-b " IMAGE "-p What? --tier low --max_new_tokens 2 --threads 2 --dump %F/out/dump", NULL, 6},
-    {"sweep", "sweep --synthetic tiny --data %F/data.jsonl --output_dir %F/out --quiet " GRID SHORT,
-     "sweep --synthetic tiny --data %F/data.jsonl --output_dir %F/out --quiet --retry_failed " GRID SHORT, 7},
+    {"run", "run --model tests/golden/models/tiny-a -p What? " SHORT "--profile --num_runs 1 --trace %F/out/trace.json -o %F/out/table --html %F/out/page.html", NULL, 6},
+    {"run with threads",
+     "run --model tests/golden/othermodels/molmo_7b_o/checkpoint " IMAGE "-p What? --tier low --max_new_tokens 2 --threads 2 --dump %F/out/dump", NULL, 4},
+    {"sweep", "sweep --synthetic tiny-qwen3-vl-moe --data %F/data.jsonl --output_dir %F/out --quiet " GRID SHORT,
+     "sweep --synthetic tiny-qwen3-vl-moe --data %F/data.jsonl --output_dir %F/out --quiet --retry_failed " GRID SHORT, 5},
     {"merge", "merge %F/out --quiet", NULL, 20},
     {"report", "report %F/base --output_dir %F/out", NULL, 20},
-    {"convert", "convert tests/golden/models/tiny-b %F/out/model --threads 1", NULL, 7},
-    {"convert packed", "convert tests/golden/models/tiny-b %F/out/model --threads 2 --layout packed", NULL, 4},
+    {"convert", "convert tests/golden/models/tiny-b %F/out/model --threads 1", NULL, 4},
+    {"convert packed", "convert tests/golden/othermodels/molmo_7b_o/checkpoint %F/out/model --threads 2 --layout packed", NULL, 4},
 };
 static const struct kind { const char *name, *codes; } KINDS[INJECT_KINDS] = {
     {"memory", "04"}, {"mmap", "04"}, {"opening an input", "03"}, {"opening an output", "5"}, {"reading", "03"},
@@ -110,7 +112,7 @@ static int same_results(const char *whole, const char *other) {
     for (int file = 1; file <= 2; file++) {
         char path[2][700], *text[2], *at[2];
         for (int i = 0; i < 2; i++) {
-            snprintf(path[i], sizeof path[i], "%.400s/data_imgsizetier-low_crops1_topk%d_blocks2.json", i ? other : whole, file);
+            snprintf(path[i], sizeof path[i], "%.400s/data_imgsizemax_pixels16384_topk%d_blocks2.json", i ? other : whole, file);
             text[i] = check_read(path[i], NULL);
         }
         if (!check_note(text[0] && text[1], __FILE__, __LINE__, "%s is not there", path[1])) return 0;
@@ -199,7 +201,7 @@ static void try_place(const struct walk *walk, int kind, long at) {
 }
 static void test_walk(const struct walk *walk) {
     struct injected counted;
-    long places = getenv("INJECT_ALL") ? 1000000 : walk->places;
+    long places = getenv("INJECT_ALL") ? 1000000 : check_all() ? 4 * walk->places : walk->places;
     memset(&counted, 0, sizeof counted);
     check_case("%s without a fault", walk->name);
     prepare(walk);
@@ -234,7 +236,8 @@ int main(void) {
         return check_done("test_inject");
     }
     if (!command_begin("inject") || !getcwd(here, sizeof here)) return 1;
-    snprintf(injector, sizeof injector, "%s/tests/fault_injector.so", getenv("B") ? getenv("B") : "build");
+    snprintf(injector, sizeof injector, "%s", built("tests/fault_injector.so"));
+    program = built("tests/vlmprof-hooks");
     setenv("OMP_WAIT_POLICY", "passive", 1); /* else the program starts itself once more */
     setenv("GOMP_SPINCOUNT", "1000", 1);
     snprintf(text, sizeof text,

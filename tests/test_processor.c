@@ -453,6 +453,44 @@ static void test_resize(void) {
     CHECK_INT(vp_processor_resize(NULL, 64, 48, to, 64, 48, VP_FILTER_LANCZOS), VP_ERR_RANGE);
 }
 
+/* between pixels' centres in a straight line, the border's value beyond them: Molmo2's filter, against the same in doubles. `shift` damages that. */
+static double plain_at(const uint8_t *rgb, int32_t width, int32_t height, double x, double y, int channel) {
+    const double across = fmin(fmax(x, 0), width - 1), down = fmin(fmax(y, 0), height - 1);
+    const int32_t left = (int32_t)across, top = (int32_t)down, right = left < width - 1 ? left + 1 : left, bottom = top < height - 1 ? top + 1 : top;
+    const double upper = rgb[(top * width + left) * 3 + channel] * (1 - (across - left)) + rgb[(top * width + right) * 3 + channel] * (across - left),
+                 lower = rgb[(bottom * width + left) * 3 + channel] * (1 - (across - left)) + rgb[(bottom * width + right) * 3 + channel] * (across - left);
+    return upper * (1 - (down - top)) + lower * (down - top);
+}
+static double plain_worst(const uint8_t *from, int32_t width, int32_t height, const uint8_t *to, int32_t new_width, int32_t new_height, double shift) {
+    double worst = 0;
+    for (int32_t i = 0; i < new_width * new_height * 3; i++) {
+        const double x = (i / 3 % new_width + 0.5) * width / new_width - 0.5 + shift, y = (i / 3 / new_width + 0.5) * height / new_height - 0.5 + shift;
+        worst = fmax(worst, fabs(to[i] - plain_at(from, width, height, x, y, i % 3)));
+    }
+    return worst;
+}
+static void test_resize_plain(void) {
+    static const int32_t sides[][4] = { { 23, 17, 46, 34 }, { 23, 17, 9, 5 }, { 23, 17, 50, 6 }, { 23, 17, 7, 64 }, { 23, 17, 23, 17 }, { 23, 17, 1, 1 },
+                                       { 1, 1, 5, 4 }, { 2, 391, 3, 60 } };
+    static uint8_t from[23 * 17 * 3 * 2], to[64 * 64 * 3];
+    /* half a level from rounding to 8 bits; a float's place on the axis is off by 4 roundings of up to 391, each of two axes turns that into levels */
+    const double tolerance = 0.5 + 2 * 255 * 391 * 4 * ldexp(1, -24);
+    for (size_t i = 0; i < sizeof from; i++) from[i] = (uint8_t)(i * i * 31 + i * 7);
+    for (size_t i = 0; i < sizeof sides / sizeof sides[0]; i++) {
+        const int32_t *s = sides[i];
+        check_case("plain resize, %d x %d to %d x %d", (int)s[0], (int)s[1], (int)s[2], (int)s[3]);
+        CHECK_INT(vp_processor_resize_plain(from, s[0], s[1], to, s[2], s[3]), VP_OK);
+        CHECK_NEAR(plain_worst(from, s[0], s[1], to, s[2], s[3], 0), 0, tolerance);
+        CHECK(s[0] == 1 || plain_worst(from, s[0], s[1], to, s[2], s[3], 0.25) > 2 * tolerance);
+    }
+    check_case("plain resize: errors");
+    CHECK_INT(vp_processor_resize_plain(from, 23, 17, to, 0, 5), VP_ERR_RANGE);
+    CHECK_INT(vp_processor_resize_plain(from, 23, 0, to, 5, 5), VP_ERR_RANGE);
+    CHECK_INT(vp_processor_resize_plain(NULL, 23, 17, to, 5, 5), VP_ERR_RANGE);
+    CHECK_INT(vp_processor_resize_plain(from, 23, 17, NULL, 5, 5), VP_ERR_RANGE);
+    CHECK_INT(vp_processor_resize_plain(from, 1 << 20, 1 << 20, to, 5, 5), VP_ERR_RANGE);
+}
+
 /* Idefics3: views of 40 pixels, of which the tower reads 6 patches of 6. The last rows and columns are made, and not read */
 static void test_part_of_a_patch(void) {
     static const char text[] = "{\"size\": {\"longest_edge\": 80}, \"max_image_size\": {\"longest_edge\": %d}}";
@@ -501,5 +539,6 @@ int main(void) {
     test_pixel_counts();
     test_pixel_knobs();
     test_resize();
+    test_resize_plain();
     return check_done("test_processor");
 }

@@ -62,6 +62,8 @@ static int parts_in_order(const char *text) {
 }
 
 /* ---- tests */
+#define POLICY "<meta content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-"
+#define END "1</script>\n</body></html>\n"
 static void test_reader(void) {
     static const struct { const char *text, *wrong; } cases[] = {
         {"<!DOCTYPE html>\n<p>a &lt; b</p>", NULL}, {"<p>a</p>", "no doctype"}, {"<!DOCTYPE html>\n<p>a < b</p>", "a < that begins no tag"},
@@ -76,6 +78,12 @@ static void test_reader(void) {
         const char *wrong = page_fault(cases[i].text);
         CHECK_TEXT(wrong ? wrong : "good", cases[i].wrong ? cases[i].wrong : "good");
     }
+    check_case("and those whose scripts are not as their head says");
+    CHECK(page_scripts_are_right(POLICY "0123456789abcdef'\"><script type=\"application/json\">{}</script><script nonce=\"0123456789abcdef\">" END));
+    CHECK(!page_scripts_are_right(POLICY "0123456789abcdef'\"><script nonce=\"1123456789abcdef\">" END));
+    CHECK(!page_scripts_are_right(POLICY "0123456789abcdef'\"><script>1</script><script nonce=\"0123456789abcdef\">" END));
+    CHECK(!page_scripts_are_right(POLICY "0123456789abcdef'\">0123456789abcdef<script nonce=\"0123456789abcdef\">" END));
+    CHECK(!page_scripts_are_right(POLICY "0123456789abcdef' 'unsafe-inline'\"><script nonce=\"0123456789abcdef\">" END));
 }
 static void test_small(void) {
     static const sweep small = {"small", "questions", "tiny", 3, 2, 2, 20, 1};
@@ -110,6 +118,11 @@ static void test_small(void) {
     free(last.out);
     last.out = check_read(in_folder("answers/report.html"), NULL);
     CHECK(last.out && !strcmp(last.out, file));
+    check_case("equal pages have equal nonces; other times make another");
+    write_sweep(&small);
+    CHECK_INT(run("report %%F/small --html"), 0);
+    page_is_good(last.out);
+    CHECK(strcmp(page_nonce_of(last.out).text, page_nonce_of(file).text));
     free(file);
     check_case("what cannot be");
     CHECK_INT(run("report %%F/small --html --csv"), 2);

@@ -316,6 +316,23 @@ static void test_failures(void) {
     CHECK_INT(run("run README.md -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 3);
     said("no PNG, JPEG, WebP or GIF");
 }
+/* `ask` prints what `run --endpoint` prints: the same lines but for the measured times */
+static void test_ask(void) {
+    char lines[2][4000];
+    check_case("ask does what run --endpoint does");
+    for (int i = 0; i < 2; i++) {
+        size_t bytes = 0;
+        asked_before = 0;
+        CHECK_INT(run("%s samples/cat.jpg -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --max_new_tokens 8", i ? "run" : "ask", server.port), 0);
+        for (const char *line = last.out; *line && bytes + 40 < sizeof lines[0]; line += strcspn(line, "\n"), line += *line == '\n')
+            bytes += (size_t)snprintf(lines[i] + bytes, sizeof lines[0] - bytes, "%.*s\n", (int)strcspn(line, " \n"), line); /* the first words */
+    }
+    CHECK_TEXT(lines[0], lines[1]);
+    CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --top_k 2", server.port), 2);
+    said("--top_k is not an option of ask");
+    CHECK_INT(run("ask -p Hi"), 2);
+    said("ask needs --endpoint URL");
+}
 /* Ctrl-C while a run waits for the server: the runs that are whole are printed. */
 static void test_interrupt(void) {
     const struct timespec tick = {0, 50000000};
@@ -346,6 +363,7 @@ int main(void) {
     test_sent();
     test_key();
     test_failures();
+    test_ask();
     test_interrupt();
     hostile_stop(&server);
     program_end();

@@ -284,13 +284,14 @@ static void test_pages(void) {
     write_foreign(in_folder("foreign/text-vqa_imgsizetier-low_crops2_topk4_blocks12.json"), "latency_stats", FOREIGN_ROWS);
     check_page("foreign");
 }
-/* What each of many commands ends with and says, all in one file. */
+/* What each of many commands ends with and says, all in one file; none is ended by a signal. */
 static void check_many(const char *name, const char *const *commands, size_t count) {
     kept_text all = {NULL, 0, 0};
     for (size_t i = 0; i < count; i++) {
         char head[400];
         check_case("%s", commands[i]);
         run("%s", commands[i]);
+        CHECK(last.code >= 0);
         kept_add(&all, head, (size_t)snprintf(head, sizeof head, "$ %s\nexit %d\n", commands[i], last.code));
         kept_add(&all, last.out, strlen(last.out));
         kept_add(&all, last.err, strlen(last.err));

@@ -355,6 +355,27 @@ static void test_other_refusals(void) {
     }
 }
 
+/* texts, their ids and what these decode to, with the tokenizer of a golden model */
+static void test_tiny(void) {
+    size_t bytes = 0, needed = 0;
+    char *text = check_read(check_golden("components/tokenizer-tiny-a.json"), &bytes);
+    vp_tokenizer *t = load_file("models/tiny-a/tokenizer.json");
+    static vp_json_node nodes[2000];
+    vp_json json;
+    uint32_t rows = 0;
+    check_case("texts of the model tiny-a");
+    if (!CHECK(text && t) || !CHECK_INT(vp_json_parse(text, bytes, nodes, 2000, &json, &needed, NULL), VP_OK)) return;
+    for (uint32_t item = 1; item < nodes[0].end; item = nodes[item].end, rows++) {
+        row *r = row_of(text + nodes[item].start, (size_t)nodes[item].bytes);
+        size_t text_bytes = row_text(r, "text", want_text, sizeof want_text), count = row_ids(r, want_ids);
+        encode_is(t, want_text, text_bytes, want_ids, count);
+        text_bytes = row_text(r, "decoded", want_text, sizeof want_text);
+        decode_is(t, want_ids, count, 0, want_text, text_bytes);
+    }
+    CHECK_INT(rows, 24);
+    vp_tokenizer_free(t);
+    free(text);
+}
 static void test_goldens(void) {
     vp_tokenizer *small = load_file("tokenizer/small-tokenizer.json"), *real;
     check_rows("tokenizer/encodings.jsonl", small, "small", 100, check_encoding);
@@ -978,6 +999,7 @@ static void test_memory(void) {
 }
 
 int main(void) {
+    test_tiny();
     test_goldens();
     test_other_models();
     test_gguf_vocabularies();

@@ -68,7 +68,8 @@
 #define OPTION_THREADS \
     {"threads", COUNT, "N", "0", 0, 4096, NULL, "CPU threads; 0: all this process may use", OF_ENGINE}
 #define OPTION_GEMM \
-    {"gemm", TEXT, "NAME", "auto", 0, 0, NULL, "CPU matrix kernel; auto: the fastest, by a short measurement", OF_ENGINE}
+    {"gemm", TEXT, "NAME", "auto", 0, 0, NULL, "CPU matrix kernel; auto: the fastest, by a short measurement", \
+     OF_ENGINE}
 #define OPTION_GPU \
     {"gpu", TEXTS, "WORD...", NULL, 0, 0, NULL, \
      "what a GPU does differently: events (a profile times launches by events where CUPTI could do it), " \

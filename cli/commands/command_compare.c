@@ -399,7 +399,8 @@ static void warn_of_pairs(struct comparison_job *job) {
     for (size_t place = 0; place < job->pair_count; place++) {
         const struct result_file *before = job->pairs[place].before, *after = job->pairs[place].after;
         size_t both = 0;
-        if (before->is_served && after->is_served && knob_compare(KNOB_REQUEST, &before->knobs, &after->knobs) && !asked++)
+        if (before->is_served && after->is_served && knob_compare(KNOB_REQUEST, &before->knobs, &after->knobs)
+            && !asked++)
             text_list_add(&job->warnings, "they differ in members of the request (%.80s / %.80s)",
                           knob_text(&before->knobs, KNOB_REQUEST), knob_text(&after->knobs, KNOB_REQUEST));
         for (size_t i = 0; i < before->count; i++) {

@@ -30,7 +30,8 @@ static int run_help(const struct options *options) {
     const struct command *const *command = options->commands;
     const int manual = is_given(options, "man");
     if (word && (is_given(options, "list") || is_given(options, "completion")))
-        return complain(EXIT_USAGE, "help: --list and --completion take no command or topic, so leave \"%s\" out", word);
+        return complain(EXIT_USAGE, "help: --list and --completion take no command or topic, so leave \"%s\" out",
+                        word);
     if (is_given(options, "list")) print_names(options->commands);
     else if (is_given(options, "completion")) completion_print(text_of(options, "completion"), options->commands);
     else if (!word && manual) manual_print_program(options->commands);

@@ -69,7 +69,8 @@ static const struct option_spec LOAD_OPTIONS[] = {
      "find the highest rate at which --slo_share of the requests are good; begins at --request_rate or 1; a trial "
      "lasts longer than --duration_s where it needs more requests to decide",
      .needs = "slo"},
-    {"slo_share", REAL, "PERCENT", "95", 1, 99, NULL, "with --find_rate: requests that must be good", .needs = "find_rate"},
+    {"slo_share", REAL, "PERCENT", "95", 1, 99, NULL, "with --find_rate: requests that must be good",
+     .needs = "find_rate"},
     {"rate_precision", REAL, "PERCENT", "10", 1, 100, NULL, "with --find_rate: ends when the rate is known that well",
      .needs = "find_rate"},
     OPTION_GROUP("requests"),

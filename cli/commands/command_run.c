@@ -116,8 +116,8 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-/* Chooses the decoder blocks of the request: by --active_blocks, or as many as --num_active_blocks says. Returns 0 or an
- * exit code. */
+/* Chooses the decoder blocks of the request: by --active_blocks, or as many as --num_active_blocks says. Returns 0 or
+ * an exit code. */
 static int run_choose_blocks(const struct options *options, struct run_state *state) {
     const int32_t all = state->model.config.block_count;
     const struct option_value *list = opt(options, "active_blocks");
@@ -155,9 +155,10 @@ static int run_choose_knobs(const struct options *options, struct run_state *sta
     if (state->tiles.tier) knob_set_text(&state->knobs, KNOB_TIER, state->tiles.tier->name);
     if ((code = run_choose_blocks(options, state)) != 0) return code;
     for (int knob = KNOB_EACH; knob < KNOB_EACH_END; knob++) {
-        if (!KNOBS[knob].option || !is_given(options, KNOBS[knob].option)) continue;
-        if (KNOBS[knob].type == KNOB_IS_NUMBER) knob_set_number(&state->knobs, knob, number_of(options, KNOBS[knob].option));
-        else knob_set_text(&state->knobs, knob, text_of(options, KNOBS[knob].option));
+        const char *option = KNOBS[knob].option;
+        if (!is_given(options, option)) continue;
+        if (KNOBS[knob].type == KNOB_IS_NUMBER) knob_set_number(&state->knobs, knob, number_of(options, option));
+        else knob_set_text(&state->knobs, knob, text_of(options, option));
     }
     input_apply_knobs(&state->input, &state->knobs);
     return 0;

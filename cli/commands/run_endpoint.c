@@ -45,15 +45,12 @@ struct served_run {
 /* ---- the request */
 /* Resizes the image, which then has the pixels that are sent. Returns 0 or an exit code with a reason. */
 static int served_resize(struct served_run *state, int32_t width_px, int32_t height_px, char *reason, size_t capacity) {
-    vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
-    int code = picture_resized(&state->image, width_px, height_px, &state->picture, reason, capacity);
+    vp_image resized;
+    int code = picture_resized(&state->image, width_px, height_px, &resized, &state->picture, reason, capacity);
     if (code) return code;
     vp_image_free(&state->image);
-    result = vp_image_decode((const uint8_t *)state->picture.bytes, state->picture.byte_count, &state->image, &error);
-    if (result == VP_OK) return 0;
-    error_line(reason, capacity, result, &error);
-    return EXIT_DEVICE; /* memory: this program wrote the file */
+    state->image = resized;
+    return 0;
 }
 /* Reads the image, and makes of it what is sent. Returns 0 or an exit code. */
 static int served_load_image(const struct options *options, struct served_run *state) {
@@ -135,7 +132,8 @@ static int served_body(const struct options *options, const struct served_run *s
 static int served_prepare(const struct options *options, struct served_run *state) {
     vp_exchange exchange;
     int code;
-    if (!text_of(options, "prompt")) return complain(EXIT_USAGE, "%s needs a question: -p TEXT", options->command->name);
+    if (!text_of(options, "prompt"))
+        return complain(EXIT_USAGE, "%s needs a question: -p TEXT", options->command->name);
     if (options->operand_count) state->image_path = options->operands[0];
     if ((code = knobs_of_options(options, &state->knobs)) != 0) return code;
     if (knobs_combinations(&state->knobs) > 1)

@@ -1,4 +1,4 @@
-/* flame_page.c: one profiled request as a page of HTML. The chart itself is drawn by the page's script (flame_script.c)
+/* flame_page.c: one profiled request as a page of HTML. The chart itself is drawn by the page's script (flame.js)
  * from the data that flame_data.c writes; tables, words and provenance need no script. */
 #include "page/flame_page.h"
 
@@ -6,9 +6,7 @@
 #include "base/document.h"
 #include "base/metrics.h"
 #include "page/flame_data.h"
-#include "page/flame_script.h"
 #include "page/page.h"
-#include "page/page_style.h"
 #include "page/plot.h"
 
 #include <math.h>
@@ -52,12 +50,12 @@ static void page_stage_table(struct text_buffer *out, const struct flame *flame)
     struct stage_row rows[STAGE_ROWS_MOST];
     size_t count = stage_rows(flame, rows);
     double rest = request_ms(flame);
-    page_add(out,
-             "<section id=\"stages\"><h2>Stages</h2><p class=\"soft\">Mean of %lld request%s.</p>\n"
-             "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Stages\"><table><thead><tr>"
-             "<th scope=\"col\">stage<th scope=\"col\">ms<th scope=\"col\">share, %%<th scope=\"col\">operations, ms"
-             "<th scope=\"col\">idle, ms<th scope=\"col\">idle, %%</thead><tbody>\n",
-             (long long)flame->request_count, flame->request_count == 1 ? "" : "s");
+    page_section_open(out, "stages", "Stages");
+    page_add(out, "<p class=\"soft\">Mean of %lld request%s.</p>\n", (long long)flame->request_count,
+             flame->request_count == 1 ? "" : "s");
+    page_table_open(out, "Stages", 0);
+    page_heads(out, HEAD_FIXED, "stage|ms|share, %|operations, ms|idle, ms|idle, %");
+    text_add_string(out, "</thead><tbody>\n");
     for (size_t i = 0; i < count; i++) {
         page_add(out, "<tr><th scope=\"row\">%s", rows[i].name);
         stage_cells(out, rows[i].ms, rows[i].ms / request_ms(flame));
@@ -73,7 +71,8 @@ static void page_stage_table(struct text_buffer *out, const struct flame *flame)
     stage_cells(out, rest, rest / request_ms(flame));
     text_add_string(out, "<td>-<td>-<td>-\n</tbody><tfoot><tr><th scope=\"row\">request");
     stage_cells(out, request_ms(flame), 1);
-    text_add_string(out, "<td>-<td>-<td>-\n</tfoot></table></div></section>\n");
+    text_add_string(out, "<td>-<td>-<td>-\n</tfoot></table></div>");
+    page_section_close(out);
 }
 
 /* ---- the table of operations */
@@ -86,12 +85,12 @@ static int64_t total_ns(const struct flame *flame, const vp_op *op) {
 static int is_launch(const vp_op *op) { return op->part && op->stage; }
 /* The columns by which the table is grouped. */
 static void group_heads(struct text_buffer *out, uint32_t group_by) {
-    static const struct { uint32_t flag; const char *head; } heads[] = {
-        {VP_OPS_BY_STAGE, "class=\"x\"><button>stage"}, {VP_OPS_BY_PART, "class=\"x\"><button>part"},
-        {VP_OPS_BY_BLOCK, "><button>block"},            {VP_OPS_BY_STEP, "><button>step"},
-        {VP_OPS_BY_SHAPE, "class=\"x\"><button>shape"}, {VP_OPS_BY_PLACE, "class=\"x\"><button>place"}};
+    static const struct { uint32_t flag; page_head kind; const char *head; } heads[] = {
+        {VP_OPS_BY_STAGE, HEAD_TEXTS, "stage"},   {VP_OPS_BY_PART, HEAD_TEXTS, "part"},
+        {VP_OPS_BY_BLOCK, HEAD_NUMBERS, "block"}, {VP_OPS_BY_STEP, HEAD_NUMBERS, "step"},
+        {VP_OPS_BY_SHAPE, HEAD_TEXTS, "shape"},   {VP_OPS_BY_PLACE, HEAD_TEXTS, "place"}};
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
-        if (group_by & heads[i].flag) page_add(out, "<th scope=\"col\" %s</button>", heads[i].head);
+        if (group_by & heads[i].flag) page_heads(out, heads[i].kind, heads[i].head);
 }
 static void text_cell(struct text_buffer *out, const char *text) {
     text_add_string(out, "<td class=\"x\">");
@@ -153,28 +152,22 @@ static void operation_sum(struct text_buffer *out, const struct flame *flame, co
              (double)sum->bytes / count / 1e6);
 }
 static void page_operations(struct text_buffer *out, const struct flame *flame, const vp_op *sum) {
-    const char *clock = flame->on_device ? "device self" : "self";
     int64_t shown = flame->ops->count < FLAME_ROWS_MOST ? flame->ops->count : (int64_t)FLAME_ROWS_MOST;
+    page_section_open(out, "table", "Operations");
     page_add(out,
-             "<section id=\"table\"><h2>Operations</h2><p>The rows of the table of <span class=\"day\">run --profile"
-             "</span>, per request: mean of %lld request%s. Operations nest; self times are without what is within, so "
-             "they add up to %s. A click on a head sorts, the filter takes words of the columns of texts."
-             "</p>\n"
-             "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Operations\"><table class=\"sort\">"
-             "<thead><tr><th scope=\"col\" class=\"x\"><button>operation</button>",
+             "<p>The rows of the table of <span class=\"day\">run --profile</span>, per request: mean of %lld "
+             "request%s. Operations nest; self times are without what is within, so they add up to %s. A click on a "
+             "head sorts, the filter takes words of the columns of texts.</p>\n",
              (long long)flame->request_count, flame->request_count == 1 ? "" : "s",
              flame->on_device ? "all that the device did" : "the request");
+    page_table_open(out, "Operations", 1);
+    page_heads(out, HEAD_TEXTS, "operation");
     group_heads(out, flame->ops->group_by);
-    page_add(out,
-             "<th scope=\"col\"><button>calls</button><th scope=\"col\"><button>%s, ms</button>"
-             "<th scope=\"col\"><button>self, %%</button><th scope=\"col\"><button>total, ms</button>"
-             "<th scope=\"col\"><button>&micro;s a call</button>",
-             clock);
-    if (flame->on_device) text_add_string(out, "<th scope=\"col\"><button>host self, ms</button>");
-    text_add_string(out,
-                    "<th scope=\"col\"><button>GFLOP</button><th scope=\"col\"><button>MB</button>"
-                    "<th scope=\"col\"><button>TFLOP/s</button><th scope=\"col\"><button>GB/s</button>"
-                    "<th scope=\"col\"><button>% of ceiling</button></thead><tbody>\n");
+    page_heads(out, HEAD_NUMBERS, flame->on_device ? "calls|device self, ms" : "calls|self, ms");
+    page_heads(out, HEAD_NUMBERS, "self, %|total, ms|&micro;s a call");
+    if (flame->on_device) page_heads(out, HEAD_NUMBERS, "host self, ms");
+    page_heads(out, HEAD_NUMBERS, "GFLOP|MB|TFLOP/s|GB/s|% of ceiling");
+    text_add_string(out, "</thead><tbody>\n");
     for (int64_t i = 0; i < shown; i++)
         operation_row(out, flame, &flame->ops->rows[i], (double)self_ns(flame, sum));
     operation_sum(out, flame, sum);
@@ -183,7 +176,7 @@ static void page_operations(struct text_buffer *out, const struct flame *flame, 
                  (long long)(flame->ops->count - shown));
     if (flame->ops->dropped_calls)
         page_add(out, "<p>%lld calls are in no row: there was no room.</p>\n", (long long)flame->ops->dropped_calls);
-    text_add_string(out, "</section>\n");
+    page_section_close(out);
 }
 
 /* ---- head, findings, words */
@@ -206,25 +199,6 @@ static void page_name(struct text_buffer *out, const struct flame *flame) {
     text_add_string(out, "&rdquo;");
     free(question);
 }
-static void page_head(struct text_buffer *out, const struct flame *flame, const struct text_buffer *script) {
-    page_begin(out, script);
-    text_add_string(out, "<title>vlmprof: ");
-    page_name(out, flame);
-    text_add_string(out, ", ");
-    page_text(out, flame->device);
-    page_add(out, ", %.10s</title>\n", flame->date);
-    page_style(out);
-    flame_style(out);
-    text_add_string(out, "</head><body>\n<header><h1>");
-    page_name(out, flame);
-    text_add_string(out, "</h1><p class=\"soft\">");
-    page_text(out, flame->device);
-    page_add(out, ", <span class=\"day\">%.10s</span></p>", flame->date);
-    text_add_string(out,
-                    "<nav aria-label=\"Sections\"><a href=\"#findings\">In short</a><a href=\"#flame\">Flame chart</a>"
-                    "<a href=\"#stages\">Stages</a><a href=\"#table\">Operations</a><a href=\"#words\">Words</a>"
-                    "<a href=\"#source\">Provenance</a></nav></header>\n<main>\n");
-}
 /* The operation with the most self time, a part of the model at a time where the table tells parts apart: rows that
  * differ in shapes, blocks or steps alone are one. Its name is NULL where nothing was launched. */
 static vp_op costliest(const struct flame *flame) {
@@ -242,7 +216,8 @@ static void page_findings(struct text_buffer *out, const struct flame *flame, co
     size_t count = stage_rows(flame, rows), most = 0;
     const vp_op op = costliest(flame);
     for (size_t i = 1; i < count; i++) if (rows[i].ms > rows[most].ms) most = i;
-    text_add_string(out, "<section id=\"findings\"><h2>In short</h2>\n<p>");
+    page_section_open(out, "findings", "In short");
+    text_add_string(out, "<p>");
     if (count)
         page_add(out, "The stage %s takes %s %% of a request (%s of %s ms, from the image file to the text)",
                  rows[most].name, number_percent(rows[most].ms / request_ms(flame)).text,
@@ -266,12 +241,8 @@ static void page_findings(struct text_buffer *out, const struct flame *flame, co
     if (flame->cost) page_text(out, flame->cost);
     else text_add_string(out, "How much, --cost measures.");
     text_add_string(out, "</p>\n");
-    if (flame->warnings->count) {
-        text_add_string(out, "<div id=\"warnings\"><h3>Warnings</h3>");
-        page_items(out, flame->warnings, 0, flame->warnings->count);
-        text_add_string(out, "</div>\n");
-    }
-    text_add_string(out, "</section>\n");
+    page_warnings(out, flame->warnings);
+    page_section_close(out);
 }
 static void page_chart(struct text_buffer *out, const struct flame *flame) {
     struct text_buffer data = {NULL, 0, 0};
@@ -280,7 +251,7 @@ static void page_chart(struct text_buffer *out, const struct flame *flame) {
     snprintf(caption, sizeof caption, "%s%lld recorded request%s: %s ms",
              flame->request_count > 1 ? "The last of " : "", (long long)flame->request_count,
              flame->request_count > 1 ? "s" : "", number_short((double)flame->request.total_ns / 1e6).text);
-    text_add_string(out, "<section id=\"flame\"><h2>Flame chart</h2>\n");
+    page_section_open(out, "flame", "Flame chart");
     figure_open(out, caption,
                 "from left to right: time; rows from the top: stages, passes of the image tower and decode steps, "
                 "blocks, operations by kind",
@@ -292,72 +263,59 @@ static void page_chart(struct text_buffer *out, const struct flame *flame) {
     text_add_string(out,
                     "<svg class=\"flame\" role=\"group\" aria-label=\"Flame chart\"></svg>\n"
                     "<noscript><p>A script of this page draws the chart, and it does not run here. The tables below "
-                    "are "
-                    "whole.</p></noscript>\n");
+                    "are whole.</p></noscript>\n");
     figure_close(out);
     text_add_string(out,
                     "<p class=\"soft screen\">A click, or Enter, zooms to a stage, a pass, a step or a block. Keys "
-                    "within the "
-                    "chart: arrows go from box to box, + and - zoom, Backspace goes back, 0 shows the whole "
-                    "request.</p>\n");
+                    "within the chart: arrows go from box to box, + and - zoom, Backspace goes back, 0 shows the "
+                    "whole request.</p>\n");
     if (left_out)
         page_add(out, "<p id=\"left\">%lld of %lld operations are not drawn, so that the page stays small: those of "
-            "the "
-                      "boxes with a dashed line. The tables count them; --trace FILE has them one by one.</p>\n",
+                      "the boxes with a dashed line. The tables count them; --trace FILE has them one by one.</p>\n",
                  (long long)left_out, (long long)(flame->request.launch_count + flame->request.lost_launches));
     text_add_string(out, "<script type=\"application/json\" id=\"data\">");
     text_add(out, data.data, data.bytes);
-    text_add_string(out, "</script></section>\n");
+    text_add_string(out, "</script>");
+    page_section_close(out);
     free(data.data);
 }
-static void page_words(struct text_buffer *out) {
-    static const char *const words[][2] = {
-        {"request", "from the image file to the answer's text; a step of the schedule"},
-        {"stage", "vit: the image tower; connector: from its features to tokens; prefill: the decoder blocks over "
-            "image "
-                  "and question; decode: one step for each further token; h2d: inputs to the device; embed, head, "
-                  "sample: around the blocks; preprocess, detok: on the host, pixels and text"},
-        {"pass", "the image tower over one view of the image, or over some at once"},
-        {"step", "a decode step: one new token"},
-        {"block", "one layer of the image tower or of the decoder"},
-        {"operation", "a kernel, a matrix product or a copy: what the engine starts as one piece"},
-        {"part", "what an operation serves: attention, router, experts ..; the same in prefill and decode"},
-        {"self, total", "without and with the operations within"},
-        {"idle", "time of a stage in which none of its operations runs"},
-        {"GFLOP, MB", "arithmetic and bytes that the shapes need, per request: each operand read or written once"},
-        {"% of ceiling", "of the lower roof, the memory's or the arithmetic's, as measured on this device. Above 100: "
-                         "operands stayed in a cache"}};
-    text_add_string(out, "<section id=\"words\"><h2>Words</h2><dl>\n");
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        page_element(out, "dt", words[i][0]);
-        page_element(out, "dd", words[i][1]);
-        text_add_string(out, "\n");
-    }
-    text_add_string(out, "</dl></section>\n");
-}
+static const char *const WORDS[][2] = {
+    {"request", "from the image file to the answer's text; a step of the schedule"},
+    {"stage", "vit: the image tower; connector: from its features to tokens; prefill: the decoder blocks over "
+              "image and question; decode: one step for each further token; h2d: inputs to the device; embed, head, "
+              "sample: around the blocks; preprocess, detok: on the host, pixels and text"},
+    {"pass", "the image tower over one view of the image, or over some at once"},
+    {"step", "a decode step: one new token"},
+    {"block", "one layer of the image tower or of the decoder"},
+    {"operation", "a kernel, a matrix product or a copy: what the engine starts as one piece"},
+    {"part", "what an operation serves: attention, router, experts ..; the same in prefill and decode"},
+    {"self, total", "without and with the operations within"},
+    {"idle", "time of a stage in which none of its operations runs"},
+    {"GFLOP, MB", "arithmetic and bytes that the shapes need, per request: each operand read or written once"},
+    {"% of ceiling", "of the lower roof, the memory's or the arithmetic's, as measured on this device. Above 100: "
+                     "operands stayed in a cache"}};
 static void page_provenance(struct text_buffer *out, const struct flame *flame) {
-    text_add_string(out, "<section id=\"source\"><h2>Provenance</h2><dl>\n");
-    for (size_t i = 0; i + 1 < flame->facts.count; i += 2) {
-        page_element(out, "dt", flame->facts.items[i]);
-        page_element(out, "dd", flame->facts.items[i + 1]);
-        text_add_string(out, "\n");
-    }
-    text_add_string(out, "</dl></section>\n");
+    page_list_open(out, "source", "Provenance");
+    for (size_t i = 0; i + 1 < flame->facts.count; i += 2)
+        page_list_item(out, flame->facts.items[i], flame->facts.items[i + 1]);
+    page_list_close(out);
 }
 void flame_page_write(const struct flame *flame, struct text_buffer *out) {
-    struct text_buffer script = {NULL, 0, 0};
+    static const struct page_link links[] = {{"findings", "In short"}, {"flame", "Flame chart"}, {"stages", "Stages"},
+        {"table", "Operations"}, {"words", "Words"}, {"source", "Provenance"}, {NULL, NULL}};
+    struct page page = {0};
     vp_op sum = vp_op_default();
     vp_ops_total(flame->ops, &sum);
-    page_script(&script);
-    flame_script(&script);
-    page_head(out, flame, &script);
-    page_findings(out, flame, &sum);
-    page_chart(out, flame);
-    page_stage_table(out, flame);
-    page_operations(out, flame, &sum);
-    page_words(out);
-    page_provenance(out, flame);
-    text_add_string(out, "</main>\n");
-    page_end(out, &script);
-    free(script.data);
+    page.is_titled_by_both = page.has_chart = 1;
+    page_name(&page.heading, flame);
+    page_text(&page.subtitle, flame->device);
+    text_add_string(&page.subtitle, ", ");
+    page_day(&page.subtitle, flame->date);
+    page_findings(&page.body, flame, &sum);
+    page_chart(&page.body, flame);
+    page_stage_table(&page.body, flame);
+    page_operations(&page.body, flame, &sum);
+    page_words(&page.body, WORDS, sizeof WORDS / sizeof *WORDS);
+    page_provenance(&page.body, flame);
+    page_write(&page, links, out);
 }

@@ -4,7 +4,6 @@
 #include "base/console.h"
 #include "base/document.h"
 #include "page/page.h"
-#include "page/page_style.h"
 #include "page/plot.h"
 
 #include <math.h>
@@ -146,8 +145,8 @@ static void page_figures(struct text_buffer *out, const struct load_levels *leve
                              *const heads[] = {"By requests per second", "By requests at once"};
     for (int by_concurrency = 0; by_concurrency < 2; by_concurrency++) {
         if (!count_of(levels, by_concurrency)) continue;
-        page_add(out, "<section id=\"%s\"><h2>%s</h2>\n<div class=\"grid\">\n", ids[by_concurrency],
-                 heads[by_concurrency]);
+        page_section_open(out, ids[by_concurrency], heads[by_concurrency]);
+        text_add_string(out, "<div class=\"grid\">\n");
         for (size_t i = 0; i < sizeof FIGURES / sizeof *FIGURES; i++)
             figure_draw(out, &FIGURES[i], levels, by_concurrency);
         text_add_string(out, "</div></section>\n");
@@ -155,45 +154,22 @@ static void page_figures(struct text_buffer *out, const struct load_levels *leve
 }
 
 /* ---- texts */
-static void page_head(struct text_buffer *out, const struct load_levels *levels, const struct text_buffer *script) {
-    const struct load_level *first = &levels->items[0];
-    char title[300];
-    snprintf(title, sizeof title, "%.100s at %.120s under load", first->model ? first->model : "a server",
-             first->endpoint ? first->endpoint : "?");
-    page_begin(out, script);
-    text_add_string(out, "<title>vlmprof: ");
-    page_text(out, title);
-    text_add_string(out, "</title>\n");
-    page_style(out);
-    text_add_string(out, "</head><body>\n<header><h1>");
-    page_text(out, title);
-    text_add_string(out, "</h1><p class=\"soft\">");
-    page_text(out, first->task ? first->task : "");
-    page_add(out, ", %zu trial%s, <span class=\"day\">%.10s</span></p>", levels->count,
-             levels->count == 1 ? "" : "s", first->date ? first->date : "");
-    text_add_string(out, "<nav aria-label=\"Sections\"><a href=\"#short\">In short</a>");
-    if (count_of(levels, 0)) text_add_string(out, "<a href=\"#rate\">By rate</a>");
-    if (count_of(levels, 1)) text_add_string(out, "<a href=\"#concurrency\">By requests at once</a>");
-    text_add_string(out, "<a href=\"#numbers\">Numbers</a><a href=\"#words\">Words</a>"
-                         "<a href=\"#source\">Provenance</a></nav></header>\n<main>\n");
-}
 static void page_findings(struct text_buffer *out, const struct load_levels *levels) {
     struct text_list texts = {NULL, 0};
     load_findings(levels, &texts);
-    text_add_string(out, "<section id=\"short\"><h2>In short</h2>\n");
+    page_section_open(out, "short", "In short");
     page_items(out, &texts, 0, texts.count);
-    text_add_string(out, "</section>\n");
+    page_section_close(out);
     text_list_free(&texts);
 }
 static void page_table(struct text_buffer *out, const struct load_levels *levels) {
     struct document document = {NULL, 0, NULL};
     load_levels_add(&document, levels->items, levels->count);
-    text_add_string(out, "<section id=\"numbers\"><h2>Numbers</h2>\n");
+    page_section_open(out, "numbers", "Numbers");
     for (size_t i = 0; i < document.count; i++) {
         const struct text_block *block = &document.blocks[i];
         if (block->kind != BLOCK_TABLE) continue;
-        text_add_string(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Trials\"><table>"
-                             "<thead><tr>");
+        page_table_open(out, "Trials", 0);
         for (size_t k = 0; k < block->cells.count; k++) {
             if (k == block->columns) text_add_string(out, "</tr></thead><tbody>\n");
             else if (k && k % block->columns == 0) text_add_string(out, "</tr>\n");
@@ -206,56 +182,52 @@ static void page_table(struct text_buffer *out, const struct load_levels *levels
         }
         text_add_string(out, "</tr></tbody></table></div>\n");
     }
-    text_add_string(out, "</section>\n");
+    page_section_close(out);
     document_free(&document);
 }
-static void page_words(struct text_buffer *out) {
-    static const char *const words[][2] = {
-        {"due", "when a request should have been sent: by the arrivals, or when another request had ended"},
-        {"E2E, TTFT", "to the last and to the first piece of the answer, from when the request was due"},
-        {"from the send", "the same from when the request was sent: what it waited before is left out, so that a busy "
-                          "client looks like a fast server"},
-        {"TPOT", "time per output token after the first, by the server's own count of tokens"},
-        {"good", "the request met all limits of --slo; without limits: it was answered"},
-        {"goodput", "good requests per second"},
-        {"ended", "requests per second that ended; well below those that were due the queue grows for as long as the "
-                  "trial lasts"},
-        {"interval", "95 %, from as many independent requests as the trial is worth: requests of a busy server wait "
-                     "for one another"},
-        {"window", "requests that were due in the ramp or in the cool-down are not counted"}};
-    text_add_string(out, "<section id=\"words\"><h2>Words</h2><dl>\n");
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        page_element(out, "dt", words[i][0]);
-        page_element(out, "dd", words[i][1]);
-        text_add_string(out, "\n");
-    }
-    text_add_string(out, "</dl></section>\n");
-}
+static const char *const WORDS[][2] = {
+    {"due", "when a request should have been sent: by the arrivals, or when another request had ended"},
+    {"E2E, TTFT", "to the last and to the first piece of the answer, from when the request was due"},
+    {"from the send", "the same from when the request was sent: what it waited before is left out, so that a busy "
+                      "client looks like a fast server"},
+    {"TPOT", "time per output token after the first, by the server's own count of tokens"},
+    {"good", "the request met all limits of --slo; without limits: it was answered"},
+    {"goodput", "good requests per second"},
+    {"ended", "requests per second that ended; well below those that were due the queue grows for as long as the "
+              "trial lasts"},
+    {"interval", "95 %, from as many independent requests as the trial is worth: requests of a busy server wait "
+                 "for one another"},
+    {"window", "requests that were due in the ramp or in the cool-down are not counted"}};
 static void page_provenance(struct text_buffer *out, const struct load_levels *levels) {
-    text_add_string(out, "<section id=\"source\"><h2>Provenance</h2><dl>\n");
+    page_list_open(out, "source", "Provenance");
     for (size_t i = 0; i < levels->count; i++) {
         const struct load_level *level = &levels->items[i];
         char text[48], line[300];
-        page_element(out, "dt", load_level_text(level, text));
         snprintf(line, sizeof line, "%.60s; arrivals %.40s; limits %.80s; window %g to %g s%s",
                  level->date ? level->date : "no date", level->arrivals ? level->arrivals : "by the answers",
                  level->slo ? level->slo : "none", level->summary.from_s, level->summary.to_s,
                  level->is_complete ? "" : "; interrupted");
-        page_element(out, "dd", line);
-        text_add_string(out, "\n");
+        page_list_item(out, load_level_text(level, text), line);
     }
-    text_add_string(out, "</dl></section>\n");
+    page_list_close(out);
 }
 void load_page_write(const struct load_levels *levels, struct text_buffer *out) {
-    struct text_buffer script = {NULL, 0, 0};
-    page_script(&script);
-    page_head(out, levels, &script);
-    page_findings(out, levels);
-    page_figures(out, levels);
-    page_table(out, levels);
-    page_words(out);
-    page_provenance(out, levels);
-    text_add_string(out, "</main>\n");
-    page_end(out, &script);
-    free(script.data);
+    static const struct page_link links[] = {{"short", "In short"}, {"rate", "By rate"},
+        {"concurrency", "By requests at once"}, {"numbers", "Numbers"}, {"words", "Words"}, {"source", "Provenance"},
+        {NULL, NULL}};
+    const struct load_level *first = &levels->items[0];
+    struct page page = {0};
+    char title[300];
+    snprintf(title, sizeof title, "%.100s at %.120s under load", first->model ? first->model : "a server",
+             first->endpoint ? first->endpoint : "?");
+    page_text(&page.heading, title);
+    page_text(&page.subtitle, first->task ? first->task : "");
+    page_add(&page.subtitle, ", %zu trial%s, ", levels->count, levels->count == 1 ? "" : "s");
+    page_day(&page.subtitle, first->date);
+    page_findings(&page.body, levels);
+    page_figures(&page.body, levels);
+    page_table(&page.body, levels);
+    page_words(&page.body, WORDS, sizeof WORDS / sizeof *WORDS);
+    page_provenance(&page.body, levels);
+    page_write(&page, links, out);
 }

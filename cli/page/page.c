@@ -1,11 +1,13 @@
-/* page.c: what the HTML page is built of: markup, escaped texts, elements. */
+/* page.c: what the HTML pages are built of, and what stands around it. */
 #include "page/page.h"
 
 #include "base/console.h"
 #include "vlmprof.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void page_add(struct text_buffer *out, const char *format, ...) {
@@ -38,6 +40,13 @@ void page_element(struct text_buffer *out, const char *tag, const char *text) {
     page_text(out, text);
     page_add(out, "</%s>", tag);
 }
+void page_day(struct text_buffer *out, const char *date) {
+    char day[11];
+    snprintf(day, sizeof day, "%s", date ? date : "");
+    text_add_string(out, "<span class=\"day\">");
+    page_text(out, day);
+    text_add_string(out, "</span>");
+}
 void page_set_open(struct text_buffer *out, const struct results *results, size_t group) {
     page_add(out, "<div data-set=\"%zu\">", group);
     page_element(out, "h3", results->files[results->groups[group].first].task);
@@ -50,4 +59,105 @@ void page_items(struct text_buffer *out, const struct text_list *items, size_t f
         text_add_string(out, "\n");
     }
     text_add_string(out, "</ul>\n");
+}
+void page_warnings(struct text_buffer *out, const struct text_list *warnings) {
+    if (!warnings->count) return;
+    text_add_string(out, "<div id=\"warnings\"><h3>Warnings</h3>");
+    page_items(out, warnings, 0, warnings->count);
+    text_add_string(out, "</div>\n");
+}
+
+/* ---- sections, lists of names, tables */
+void page_section_open(struct text_buffer *out, const char *id, const char *heading) {
+    page_add(out, "<section id=\"%s\"><h2>%s</h2>\n", id, heading);
+}
+void page_section_close(struct text_buffer *out) { text_add_string(out, "</section>\n"); }
+void page_list_open(struct text_buffer *out, const char *id, const char *heading) {
+    page_section_open(out, id, heading);
+    text_add_string(out, "<dl>\n");
+}
+void page_list_item(struct text_buffer *out, const char *name, const char *text) {
+    page_element(out, "dt", name);
+    page_element(out, "dd", text);
+    text_add_string(out, "\n");
+}
+void page_list_close(struct text_buffer *out) { text_add_string(out, "</dl></section>\n"); }
+void page_words(struct text_buffer *out, const char *const words[][2], size_t count) {
+    page_list_open(out, "words", "Words");
+    for (size_t i = 0; i < count; i++) page_list_item(out, words[i][0], words[i][1]);
+    page_list_close(out);
+}
+void page_table_open(struct text_buffer *out, const char *label, int is_sorted) {
+    page_add(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"%s\"><table%s><thead><tr>", label,
+             is_sorted ? " class=\"sort\"" : "");
+}
+void page_heads(struct text_buffer *out, page_head kind, const char *names) {
+    for (const char *name = names; *name; name += strcspn(name, "|"), name += *name == '|')
+        page_add(out, "<th scope=\"col\"%s>%s%.*s%s", kind == HEAD_TEXTS ? " class=\"x\"" : "",
+                 kind == HEAD_FIXED ? "" : "<button>", (int)strcspn(name, "|"), name,
+                 kind == HEAD_FIXED ? "" : "</button>");
+}
+
+/* ---- the whole page */
+static void add_lines(struct text_buffer *out, const char *const *lines) {
+    while (*lines) text_add_string(out, *lines++);
+}
+/* Markup without its tags: a title has none. */
+static void add_untagged(struct text_buffer *out, const char *markup) {
+    while (*markup) {
+        const size_t bytes = strcspn(markup, "<");
+        text_add(out, markup, bytes);
+        markup += bytes;
+        markup += strcspn(markup, ">");
+        if (*markup) markup++;
+    }
+}
+static void add_links(struct text_buffer *out, const struct page *page, const struct page_link *links) {
+    char section[60];
+    text_add_string(out, "<nav aria-label=\"Sections\">");
+    for (; links->id; links++) {
+        snprintf(section, sizeof section, "<section id=\"%s\">", links->id);
+        if (strstr(page->body.data, section)) page_add(out, "<a href=\"#%s\">%s</a>", links->id, links->name);
+    }
+    text_add_string(out, "</nav>");
+}
+/* No script runs but the one that carries the nonce. A server would draw a new nonce for each load; that of a file
+ * stays, so it must not be known to who wrote the texts that the page shows: it is made from all that the page says,
+ * measured times among them. What keeps those texts from being markup is page_text; this is the second door. */
+static void add_head(struct text_buffer *out, const struct page *page, uint64_t nonce) {
+    page_add(out,
+             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+             "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
+             "<meta name=\"referrer\" content=\"no-referrer\">\n"
+             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+             "style-src 'unsafe-inline'; script-src 'nonce-%016" PRIx64 "'\">\n<title>vlmprof: ",
+             nonce);
+    add_untagged(out, page->heading.data);
+    if (page->is_titled_by_both) {
+        text_add_string(out, ", ");
+        add_untagged(out, page->subtitle.data);
+    }
+    text_add_string(out, "</title>\n<style>\n");
+    add_lines(out, PAGE_CSS);
+    if (page->has_chart) add_lines(out, FLAME_CSS);
+    text_add_string(out, "</style>\n</head>");
+}
+void page_write(struct page *page, const struct page_link *links, struct text_buffer *out) {
+    const uint64_t nonce = hash_text(hash_text(HASH_START, page->heading.data), page->body.data);
+    struct text_buffer *const parts[] = {&page->heading, &page->subtitle, &page->body};
+    add_head(out, page, nonce);
+    if (page->body_class) page_add(out, "<body class=\"%s\">\n<header><h1>", page->body_class);
+    else text_add_string(out, "<body>\n<header><h1>");
+    text_add(out, page->heading.data, page->heading.bytes);
+    text_add_string(out, "</h1><p class=\"soft\">");
+    text_add(out, page->subtitle.data, page->subtitle.bytes);
+    text_add_string(out, "</p>");
+    add_links(out, page, links);
+    text_add_string(out, "</header>\n<main>\n");
+    text_add(out, page->body.data, page->body.bytes);
+    page_add(out, "</main>\n<script nonce=\"%016" PRIx64 "\">", nonce);
+    add_lines(out, PAGE_JS);
+    if (page->has_chart) add_lines(out, FLAME_JS);
+    text_add_string(out, "</script>\n</body></html>\n");
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) free(parts[i]->data);
 }

@@ -1,4 +1,5 @@
-/* page.h: what the HTML page is built of: markup, escaped texts, elements. */
+/* page.h: what the HTML pages are built of: escaped texts, elements, sections, tables, and what stands around them.
+ * A page needs no network and no other file: page_write puts the style sheets and scripts of this folder into it. */
 #ifndef VLMPROF_CLI_PAGE_H
 #define VLMPROF_CLI_PAGE_H
 #include "base/memory.h"
@@ -13,10 +14,51 @@ void page_text(struct text_buffer *out, const char *text);
 /* Adds <tag>text</tag>; tag is a name of our own. */
 void page_element(struct text_buffer *out, const char *tag, const char *text);
 
+/* Adds the day of a date and time in ISO 8601; date may be NULL. */
+void page_day(struct text_buffer *out, const char *date);
+
 /* Adds the texts of a list from one place up to another, as a list; nothing where there are none. */
 void page_items(struct text_buffer *out, const struct text_list *items, size_t from, size_t to);
 
+/* Adds the box of warnings; nothing where there are none. */
+void page_warnings(struct text_buffer *out, const struct text_list *warnings);
+
 /* Opens the part of a section that shows one data set, under its name; the reader can hide it. Ends with </div>. */
 void page_set_open(struct text_buffer *out, const struct results *results, size_t group);
+
+/* A section; its id is where links of the page's head lead. */
+void page_section_open(struct text_buffer *out, const char *id, const char *heading);
+void page_section_close(struct text_buffer *out);
+
+/* A section that is one list of names and what they mean or are, and an item of it. */
+void page_list_open(struct text_buffer *out, const char *id, const char *heading);
+void page_list_item(struct text_buffer *out, const char *name, const char *text);
+void page_list_close(struct text_buffer *out);
+
+/* The section of words: names and meanings. */
+void page_words(struct text_buffer *out, const char *const words[][2], size_t count);
+
+/* A table that scrolls sideways, up to the heads of its columns. Ends with </table></div>. */
+void page_table_open(struct text_buffer *out, const char *label, int is_sorted);
+
+/* Adds heads; names are separated by |. A click on the head of a sorted table's column sorts by numbers or letters. */
+typedef enum page_head { HEAD_FIXED, HEAD_NUMBERS, HEAD_TEXTS } page_head;
+void page_heads(struct text_buffer *out, page_head kind, const char *names);
+
+/* A whole page. Its writer adds markup to the buffers. */
+struct page {
+    struct text_buffer heading, subtitle, body;
+    const char *body_class;   /* or NULL */
+    int is_titled_by_both;    /* the page's title is heading and subtitle, not the heading alone */
+    int has_chart;            /* the flame chart's style sheet and script belong to it */
+};
+/* A link of the page's head; it is left out where the page has no such section. The last one has no id. */
+struct page_link { const char *id, *name; };
+
+/* Adds the page, and frees its buffers. */
+void page_write(struct page *page, const struct page_link *links, struct text_buffer *out);
+
+/* The style sheets and scripts of this folder by their lines; the last one is NULL. */
+extern const char *const PAGE_CSS[], *const PAGE_JS[], *const FLAME_CSS[], *const FLAME_JS[];
 
 #endif

@@ -601,7 +601,7 @@ static int has_work_above(const struct report *report) {
 
 /* ---- the sections */
 void page_stages(struct text_buffer *out, const struct report *report) {
-    text_add_string(out, "<section id=\"stages\"><h2>Where the time goes</h2>\n");
+    page_section_open(out, "stages", "Where the time goes");
     page_items(out, &report->findings, report->stage_findings, report->findings.count);
     /* of servers the findings say that there is nothing to draw */
     for (size_t group = 0; group < report->results->group_count && !are_all_served(report->results); group++) {
@@ -611,22 +611,22 @@ void page_stages(struct text_buffer *out, const struct report *report) {
         page_parts(out, report, &report->results->groups[group]);
         text_add_string(out, "</div></div>\n");
     }
-    text_add_string(out, "</section>\n");
+    page_section_close(out);
 }
 void page_scaling(struct text_buffer *out, const struct report *report) {
     static const char *const kinds[] = {"vision", "image", "prefill", "decode", "decode context"};
-    text_add_string(out, "<section id=\"scaling\"><h2>How the time grows</h2>\n");
+    page_section_open(out, "scaling", "How the time grows");
     for (size_t group = 0; group < report->results->group_count; group++) {
         page_set_open(out, report->results, group);
         text_add_string(out, "<div class=\"grid\">");
         for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) page_curves(out, report, group, kinds[i]);
         text_add_string(out, "</div></div>\n");
     }
-    text_add_string(out, "</section>\n");
+    page_section_close(out);
 }
 void page_rooflines(struct text_buffer *out, const struct report *report) {
     if (!(report->peak_tflops > 0) || !(report->peak_gbs > 0)) return;
-    text_add_string(out, "<section id=\"roofs\"><h2>Rooflines</h2>\n");
+    page_section_open(out, "roofs", "Rooflines");
     page_add(out, "<p class=\"soft\">Roofs %s TFLOP/s and %s GB/s: %s.", number_short(report->peak_tflops).text,
              number_short(report->peak_gbs).text,
              report->peaks_are_given
@@ -636,5 +636,6 @@ void page_rooflines(struct text_buffer *out, const struct report *report) {
     text_add_string(out, "</p>\n<div class=\"grid\">");
     page_work(out, report, 0);
     page_work(out, report, 1);
-    text_add_string(out, "</div></section>\n");
+    text_add_string(out, "</div>");
+    page_section_close(out);
 }

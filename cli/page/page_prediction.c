@@ -132,21 +132,15 @@ static void held_row(struct text_buffer *out, const char *features, const char *
 }
 /* The table of errors, in sample and held out, with the baselines, and what it warns of. */
 static void page_errors(struct text_buffer *out, const struct evaluation *evaluation) {
-    static const char heads[] = "stage|features|rows predicted|" ERROR_COLUMNS;
     const struct part_errors *held_out[ESTIMATE_KINDS];
     struct text_list warnings = {NULL, 0};
     for (int kind = 0; kind < ESTIMATE_KINDS; kind++) held_out[kind] = evaluation->errors[kind][SPLIT_CONFIG];
     if (!held_out[VP_LATENCY_PHYSICAL][ESTIMATE_TOTAL].of.count) return;
     warn_of_errors(held_out, VP_LATENCY_PHYSICAL, &warnings);
-    if (warnings.count) text_add_string(out, "<ul>\n");
-    for (size_t i = 0; i < warnings.count; i++) page_element(out, "li", warnings.items[i]);
-    if (warnings.count) text_add_string(out, "</ul>\n");
+    page_items(out, &warnings, 0, warnings.count);
     text_list_free(&warnings);
-    text_add_string(out,
-                    "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Errors\">"
-                    "<table><thead><tr>");
-    for (const char *head = heads; *head; head += strcspn(head, "|"), head += *head == '|')
-        page_add(out, "<th scope=\"col\">%.*s</th>", (int)strcspn(head, "|"), head);
+    page_table_open(out, "Errors", 0);
+    page_heads(out, HEAD_FIXED, "stage|features|rows predicted|" ERROR_COLUMNS);
     text_add_string(out, "</tr></thead><tbody>\n");
     for (int part = 0; part < ESTIMATE_PARTS; part++)
         for (int kind = 0; kind < ESTIMATE_KINDS; kind++)
@@ -187,7 +181,6 @@ static void page_fitted(struct text_buffer *out, const struct report *report) {
     evaluate_for_page(&measurements, evaluation, predicted);
     text_add_string(
         out,
-        "<section id=\"predicted\"><h2>Predicted against measured</h2>\n"
         "<p class=\"soft\">Each configuration is predicted by a model of all others: linear in physical features, no "
         "coefficient below 0. Predicted is the " ESTIMATE_LOCATION " time of such requests; measured is each sample's "
         ESTIMATE_LOCATION " over its runs. Large marks: " ESTIMATE_LOCATION "s of configurations; dots: samples; "
@@ -204,16 +197,13 @@ static void page_fitted(struct text_buffer *out, const struct report *report) {
         text_add_string(
             out, "<p>Nothing can be predicted: one configuration alone, or no token counts and stage times.</p>");
     page_errors(out, evaluation);
-    text_add_string(out, "</section>\n");
     free(evaluation);
     measurements_free(&measurements);
     free(predicted);
 }
 void page_predictions(struct text_buffer *out, const struct report *report) {
-    if (!are_all_served(report->results)) page_fitted(out, report);
-    else
-        page_add(out,
-                 "<section id=\"predicted\"><h2>Predicted against measured</h2>"
-                 "<p>Nothing is predicted: %s.</p></section>\n",
-                 STAGES_UNKNOWN_TEXT);
+    page_section_open(out, "predicted", "Predicted against measured");
+    if (are_all_served(report->results)) page_add(out, "<p>Nothing is predicted: %s.</p>", STAGES_UNKNOWN_TEXT);
+    else page_fitted(out, report);
+    page_section_close(out);
 }

@@ -436,13 +436,13 @@ static void page_each(struct text_buffer *out, const struct report *report,
         }
         text_add_string(out, "</div>\n");
     }
-    text_add_string(out, "</section>\n");
+    page_section_close(out);
 }
 void page_fronts(struct text_buffer *out, const struct report *report) {
-    text_add_string(out, "<section id=\"front\"><h2>Pareto front</h2>\n");
+    page_section_open(out, "front", "Pareto front");
     page_each(out, report, page_front);
 }
 void page_knobs(struct text_buffer *out, const struct report *report) {
-    text_add_string(out, "<section id=\"knobs\"><h2>What each knob buys</h2>\n");
+    page_section_open(out, "knobs", "What each knob buys");
     page_each(out, report, page_coupling);
 }

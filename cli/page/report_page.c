@@ -10,7 +10,6 @@
 #include "page/page.h"
 #include "page/page_latency.h"
 #include "page/page_prediction.h"
-#include "page/page_style.h"
 #include "page/page_tradeoff.h"
 #include "page/plot.h"
 #include "report/report_text.h"
@@ -77,23 +76,22 @@ static void page_table(struct text_buffer *out, const struct report *report) {
         {"configuration", 0}, {"samples", 0}, {"accuracy", 0}, {"T_total P50, ms", 0}, {"P95, ms", 0},
         {"TTFT, ms", 0}, {"vision, ms", 1}, {"prefill, ms", 1}, {"decode, ms", 0}, {"TPOT, ms", 0},
         {"closure, %", 1}, {"run spread, %", 0}, {"idle, %", 1}, {"front", 0}, {"member, %", 0}};
-    text_add_string(
-        out,
-        "<section id=\"table\"><h2>All configurations</h2><p>Times are medians over samples, P95 aside; accuracy is "
-        "the mean; in brackets 95 % intervals; a click on a head sorts.</p>\n"
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
-        "aria-label=\"All configurations\"><table class=\"sort\"><thead><tr>");
+    page_section_open(out, "table", "All configurations");
+    text_add_string(out, "<p>Times are medians over samples, P95 aside; accuracy is the mean; in brackets 95 % "
+                         "intervals; a click on a head sorts.</p>\n");
+    page_table_open(out, "All configurations", 1);
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
-        if (!heads[i].is_of_stages || !are_all_served(report->results))
-            page_add(out, "<th scope=\"col\"><button>%s</button>", heads[i].name);
+        if (!heads[i].is_of_stages || !are_all_served(report->results)) page_heads(out, HEAD_NUMBERS, heads[i].name);
     text_add_string(out, "</thead><tbody>\n");
     for (size_t group = 0; group < report->results->group_count; group++)
         for (size_t i = 0; i < report->results->groups[group].count; i++)
             table_row(out, report, group, report->results->groups[group].first + i);
-    text_add_string(out, "</tbody></table></div></section>\n");
+    text_add_string(out, "</tbody></table></div>");
+    page_section_close(out);
 }
 /* The text that the files have at an offset of struct result_file; where they differ, the first three. */
 static void provenance_text(struct text_buffer *out, const struct results *results, const char *name, size_t offset) {
+    struct text_buffer texts = {NULL, 0, 0};
     const char *seen[4];
     size_t count = 0;
     for (size_t i = 0; i < results->count && count < 4; i++) {
@@ -103,40 +101,38 @@ static void provenance_text(struct text_buffer *out, const struct results *resul
         if (text && known == count) seen[count++] = text;
     }
     if (!count) return;
-    page_element(out, "dt", name);
-    text_add_string(out, "<dd>");
     for (size_t i = 0; i < count && i < 3; i++) {
-        if (i) text_add_string(out, "; ");
-        page_text(out, seen[i]);
+        if (i) text_add_string(&texts, "; ");
+        text_add_string(&texts, seen[i]);
     }
-    text_add_string(out, count > 3 ? "; and others</dd>\n" : "</dd>\n");
+    if (count > 3) text_add_string(&texts, "; and others");
+    page_list_item(out, name, texts.data);
+    free(texts.data);
 }
 /* The number that the first file has at an offset of struct result_file, and whether others differ. */
 static void provenance_number(struct text_buffer *out, const struct results *results, const char *name, size_t offset) {
     int64_t first, other;
     int differ = 0;
+    char text[48];
     memcpy(&first, (const char *)&results->files[0] + offset, sizeof first);
     for (size_t i = 1; i < results->count; i++) {
         memcpy(&other, (const char *)&results->files[i] + offset, sizeof other);
         differ |= other != first;
     }
-    if (first >= 0 || differ)
-        page_add(out, "<dt>%s</dt><dd>%lld%s</dd>\n", name, (long long)first, differ ? " (others differ)" : "");
+    snprintf(text, sizeof text, "%lld%s", (long long)first, differ ? " (others differ)" : "");
+    if (first >= 0 || differ) page_list_item(out, name, text);
 }
 /* The earliest and the latest time. They are compared as texts, because ISO 8601 sorts by time. */
 static void provenance_times(struct text_buffer *out, const struct results *results) {
     const char *first = NULL, *last = NULL;
+    char text[LINE_BYTES];
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
         if (file->measured_from && (!first || strcmp(file->measured_from, first) < 0)) first = file->measured_from;
         if (file->measured_to && (!last || strcmp(file->measured_to, last) > 0)) last = file->measured_to;
     }
-    if (!first || !last) return;
-    text_add_string(out, "<dt>measured</dt><dd>");
-    page_text(out, first);
-    text_add_string(out, " to ");
-    page_text(out, last);
-    text_add_string(out, "</dd>\n");
+    snprintf(text, sizeof text, "%s to %s", first ? first : "", last ? last : "");
+    if (first && last) page_list_item(out, "measured", text);
 }
 static void page_provenance(struct text_buffer *out, const struct report *report) {
     static const struct { const char *name; size_t offset;
@@ -161,29 +157,28 @@ static void page_provenance(struct text_buffer *out, const struct report *report
                    {"experts", offsetof(struct result_file, expert_count)},
                    {"decoder blocks", offsetof(struct result_file, total_blocks)}};
     const struct result_file *file = &report->results->files[0];
-    text_add_string(out, "<section id=\"source\"><h2>Provenance</h2><dl>\n");
+    char text[200];
+    page_list_open(out, "source", "Provenance");
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         provenance_text(out, report->results, texts[i].name, texts[i].offset);
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         provenance_number(out, report->results, numbers[i].name, numbers[i].offset);
     provenance_times(out, report->results);
     if (isfinite(file->cost_share)) {
-        vp_estimate tool;
-        tool.value = 100 * file->cost_share; tool.low = 100 * file->cost_low; tool.high = 100 * file->cost_high;
-        char reason[200];
-        say_unknown_cost(reason, sizeof reason, tool, (size_t)file->cost_pairs, "pairs of runs");
-        if (is_cost_known(tool))
-            page_add(out, "<dt>cost of stage times</dt><dd>%s %% of T_total</dd>\n", number_cost(tool).text);
-        else page_add(out, "<dt>cost of stage times</dt><dd>%s</dd>\n", reason);
+        const vp_estimate tool = {100 * file->cost_share, 100 * file->cost_low, 100 * file->cost_high};
+        if (is_cost_known(tool)) snprintf(text, sizeof text, "%s %% of T_total", number_cost(tool).text);
+        else say_unknown_cost(text, sizeof text, tool, (size_t)file->cost_pairs, "pairs of runs");
+        page_list_item(out, "cost of stage times", text);
     }
-    page_add(out, "<dt>report by</dt><dd>vlmprof %s, %zu resamples, seed %u</dd>\n", VLMPROF_VERSION,
-             report->settings.resamples, (unsigned)report->settings.seed);
-    text_add_string(out, "</dl></section>\n");
+    snprintf(text, sizeof text, "vlmprof %s, %zu resamples, seed %u", VLMPROF_VERSION, report->settings.resamples,
+             (unsigned)report->settings.seed);
+    page_list_item(out, "report by", text);
+    page_list_close(out);
 }
 
 /* ---- the page */
 /* Data sets, model, device and date: what the page is of. */
-static void page_name(struct text_buffer *out, const struct report *report, int is_markup) {
+static void page_name(struct text_buffer *out, const struct report *report) {
     const struct result_file *file = &report->results->files[0];
     const char *date = NULL;
     for (size_t i = 0; i < report->results->group_count && i < 3; i++) {
@@ -204,67 +199,39 @@ static void page_name(struct text_buffer *out, const struct report *report, int 
         if (from && (!date || strcmp(from, date) < 0)) date = from;
     }
     if (date) {
-        char day[11]; /* of 2026-11-22T20:00:00Z */
-        snprintf(day, sizeof day, "%s", date);
-        text_add_string(out, is_markup ? ", <span class=\"day\">" : ", ");
-        page_text(out, day);
-        if (is_markup) text_add_string(out, "</span>");
+        text_add_string(out, ", ");
+        page_day(out, date);
     }
-}
-static void page_head(struct text_buffer *out, const struct report *report, const struct text_buffer *script) {
-    size_t samples = 0;
-    for (size_t i = 0; i < report->results->count; i++)
-        if (report->results->files[i].count > samples) samples = report->results->files[i].count;
-    page_begin(out, script);
-    text_add_string(out, "<title>vlmprof: ");
-    page_name(out, report, 0);
-    text_add_string(out, "</title>\n");
-    page_style(out);
-    text_add_string(out, "</head><body");
-    if (is_large(report->results->count)) text_add_string(out, " class=\"large\"");
-    text_add_string(out, ">\n<header><h1>");
-    page_name(out, report, 1);
-    page_add(out, "</h1><p class=\"soft\">%zu configuration%s, up to %zu samples each</p>", report->results->count,
-             report->results->count == 1 ? "" : "s", samples);
-    text_add_string(
-        out,
-        "<nav aria-label=\"Sections\"><a href=\"#findings\">In short</a><a href=\"#front\">Pareto front</a>"
-        "<a href=\"#knobs\">Knobs</a><a href=\"#stages\">Stages</a><a href=\"#scaling\">Scaling</a>");
-    if (report->peak_tflops > 0 && report->peak_gbs > 0) text_add_string(out, "<a href=\"#roofs\">Rooflines</a>");
-    text_add_string(out,
-                    "<a href=\"#predicted\">Predictions</a><a href=\"#table\">Table</a><a href=\"#words\">Words</a>"
-                    "<a href=\"#source\">Provenance</a></nav></header>\n<main>\n");
 }
 /* What the name of a configuration says, by the example of the first one. */
 static void page_example(struct text_buffer *out, const struct result_file *file) {
     char name[80];
     const int64_t top_k = knob_number(&file->knobs, KNOB_TOP_K), blocks = knob_number(&file->knobs, KNOB_BLOCKS);
+    char size[KNOB_TEXT_BYTES];
     if (file->is_served) return;
     text_add_string(out, "<p class=\"soft\">&ldquo;");
     page_text(out, setting_text(file, name));
     text_add_string(out, "&rdquo; reads: ");
-    if (knob_is_set(&file->knobs, KNOB_TIER)) {
-        text_add_string(out, "image tier ");
-        page_text(out, knob_text(&file->knobs, KNOB_TIER));
+    if (knob_is_set(&file->knobs, KNOB_TOKENS) && !knob_is_set(&file->knobs, KNOB_TIER))
+        page_add(out, "images of %lld vision tokens", (long long)knob_number(&file->knobs, KNOB_TOKENS));
+    else {
+        text_add_string(out, knob_is_set(&file->knobs, KNOB_TIER) ? "image tier " : "images ");
+        page_text(out, knob_size_text(&file->knobs, size)[0] ? size : "as they are");
     }
-    else page_add(out, "images of %lld vision tokens", knob_is_set(&file->knobs, KNOB_TOKENS) ? (long long)knob_number(&file->knobs, KNOB_TOKENS) : -1LL);
     page_add(out, ", %lld expert%s per token (top_k), %lld decoder block%s. Brackets hold 95 %% intervals. All words "
              "stand <a href=\"#words\">below</a>.</p>\n", (long long)top_k, top_k == 1 ? "" : "s",
              (long long)blocks, blocks == 1 ? "" : "s");
 }
 static void page_findings(struct text_buffer *out, const struct report *report) {
-    text_add_string(out, "<section id=\"findings\"><h2>In short</h2>\n");
+    page_section_open(out, "findings", "In short");
     page_example(out, &report->results->files[0]);
-    if (report->warnings.count) {
-        text_add_string(out, "<div id=\"warnings\"><h3>Warnings</h3>");
-        page_items(out, &report->warnings, 0, report->warnings.count);
-        text_add_string(out, "</div>\n");
-    }
+    page_warnings(out, &report->warnings);
     page_items(out, &report->findings, 0, report->stage_findings);
-    text_add_string(out, "</section>\n");
+    page_section_close(out);
 }
-static void page_words(struct text_buffer *out, const struct report *report) {
+static void page_terms(struct text_buffer *out, const struct report *report) {
     const int is_served = are_all_served(report->results);
+    char meaning[LINE_BYTES];
     static const char *const words[][2] = {
         {"configuration", "one setting of the knobs: image size, top_k and blocks"},
         {"tier", "image size: low, medium and high allow more and more crops of an image"},
@@ -276,12 +243,11 @@ static void page_words(struct text_buffer *out, const struct report *report) {
         {"Pareto front", "the configurations that no other one beats in both latency and accuracy"},
         {"member", "share of the resamples in which a configuration is on the front"},
         {"run spread", "standard deviation / mean over the runs of a sample; the median over the samples"}};
-    text_add_string(out, "<section id=\"words\"><h2>Words</h2><dl>\n");
+    page_list_open(out, "words", "Words");
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         const int is_of_engine = strchr(words[i][0], ',') && words[i][0][1] == ',';
         if (is_served ? is_of_engine : !strcmp(words[i][0], "variant")) continue;
-        page_element(out, "dt", words[i][0]);
-        page_element(out, "dd", words[i][1]);
+        page_list_item(out, words[i][0], words[i][1]);
     }
     for (int i = 0; i < TERM_COUNT; i++) {
         if (is_served && (is_of_stages(i) || i == METRIC_UNACCOUNTED || i == METRIC_CLOSURE)) continue;
@@ -290,28 +256,33 @@ static void page_words(struct text_buffer *out, const struct report *report) {
             for (size_t k = 0; k < report->results->count; k++) is_known |= isfinite(report->items[k].mean[i]);
             if (!is_known) continue;
         }
-        page_element(out, "dt", TERMS[i].key);
-        text_add_string(out, "<dd>");
-        page_text(out, is_served ? served_meaning(i) : TERMS[i].meaning);
-        page_add(out, "%s%s</dd>\n", *TERMS[i].unit ? ", " : "", TERMS[i].unit);
+        snprintf(meaning, sizeof meaning, "%s%s%s", is_served ? served_meaning(i) : TERMS[i].meaning,
+                 *TERMS[i].unit ? ", " : "", TERMS[i].unit);
+        page_list_item(out, TERMS[i].key, meaning);
     }
-    text_add_string(out, "</dl></section>\n");
+    page_list_close(out);
 }
 void report_page_write(const struct report *report, struct text_buffer *out) {
-    struct text_buffer script = {NULL, 0, 0};
-    page_script(&script);
-    page_head(out, report, &script);
-    page_findings(out, report);
-    page_fronts(out, report);
-    page_knobs(out, report);
-    page_stages(out, report);
-    page_scaling(out, report);
-    page_rooflines(out, report);
-    page_predictions(out, report);
-    page_table(out, report);
-    page_words(out, report);
-    page_provenance(out, report);
-    text_add_string(out, "</main>\n");
-    page_end(out, &script);
-    free(script.data);
+    static const struct page_link links[] = {{"findings", "In short"}, {"front", "Pareto front"}, {"knobs", "Knobs"},
+        {"stages", "Stages"}, {"scaling", "Scaling"}, {"roofs", "Rooflines"}, {"predicted", "Predictions"},
+        {"table", "Table"}, {"words", "Words"}, {"source", "Provenance"}, {NULL, NULL}};
+    struct page page = {0};
+    size_t samples = 0;
+    for (size_t i = 0; i < report->results->count; i++)
+        if (report->results->files[i].count > samples) samples = report->results->files[i].count;
+    if (is_large(report->results->count)) page.body_class = "large";
+    page_name(&page.heading, report);
+    page_add(&page.subtitle, "%zu configuration%s, up to %zu samples each", report->results->count,
+             report->results->count == 1 ? "" : "s", samples);
+    page_findings(&page.body, report);
+    page_fronts(&page.body, report);
+    page_knobs(&page.body, report);
+    page_stages(&page.body, report);
+    page_scaling(&page.body, report);
+    page_rooflines(&page.body, report);
+    page_predictions(&page.body, report);
+    page_table(&page.body, report);
+    page_terms(&page.body, report);
+    page_provenance(&page.body, report);
+    page_write(&page, links, out);
 }

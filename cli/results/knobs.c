@@ -237,7 +237,8 @@ static int has_knob(const vp_json *json, uint32_t object, int knob, int or_null,
     if (row->number_key && !is_integer(json, number, row->least, INT32_MAX)) return 0;
     if (!row->list_key) return 1;
     list = vp_json_get(json, object, row->list_key);
-    if (!node_is(json, list, VP_JSON_ARRAY) || json->nodes[list].count != node_int(json, object, row->key, -1)) return 0;
+    if (!node_is(json, list, VP_JSON_ARRAY) || json->nodes[list].count != node_int(json, object, row->key, -1))
+        return 0;
     for (uint32_t i = list + 1; i < json->nodes[list].end; i = json->nodes[i].end)
         if (!is_integer(json, i, 0, block_count - 1)) return 0;
     return 1;

@@ -44,7 +44,8 @@
         apply_blocks, \
         .key = "num_active_blocks", .list_key = "active_block_indices", .type = KNOB_IS_NUMBER, .of = KNOB_OF_ENGINE, \
         .axis = "blocks", .axis_key = "num_active_blocks", .always = KNOB_IN_ALL, .most_read = 1000000, \
-        .in_name = "blocks", .in_setting = "b", .in_model = 1, .list = "num_active_blocks_list", .option = "num_active_blocks")
+        .in_name = "blocks", .in_setting = "b", .in_model = 1, \
+        .list = "num_active_blocks_list", .option = "num_active_blocks")
 
 /* Those with which each point of the grid is measured: with each value of the list, or as the model has it. */
 #define KNOB_EACH_ROWS(ROW) \
@@ -113,7 +114,10 @@ extern const struct knob KNOBS[KNOB_COUNT];
 /* A knob's value. What it has beside is_set is in its row. */
 struct knob_value { int is_set; int64_t number; char *text; int32_t *list; int32_t list_count; };
 /* A configuration: a value for each knob. Zeroed: none is set. It owns its texts and lists. */
-struct knob_values { struct knob_value of[KNOB_COUNT]; int64_t max_crops; /* that its images can have; 0: not known */ };
+struct knob_values {
+    struct knob_value of[KNOB_COUNT];
+    int64_t max_crops; /* that its images can have; 0: not known */
+};
 
 void knob_values_free(struct knob_values *values);
 void knob_set_number(struct knob_values *values, int knob, int64_t number);
@@ -134,7 +138,8 @@ enum { KNOB_SIZE = KNOB_TIER, KNOB_VARIANT = KNOB_ENDPOINT };
 int knob_is_axis(int knob); /* truth: the first knob of an axis */
 
 /* Orders values: below 0, 0 or above 0. Image sizes go from small to large: tiers in their order, then unknown names,
- * then target tokens; values of a model's own setting among themselves. Weights go by their bits. Not for KNOB_VARIANT. */
+ * then target tokens; values of a model's own setting among themselves. Weights go by their bits. Of
+ * KNOB_VARIANT only the endpoints are compared. */
 int knob_compare(int axis, const struct knob_values *left, const struct knob_values *right);
 int64_t knob_size_rank(const struct knob_values *values);
 

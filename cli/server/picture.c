@@ -80,19 +80,13 @@ void picture_of_pixels(const uint8_t *rgb, int32_t width_px, int32_t height_px, 
     picture->width_px = width_px;
     picture->height_px = height_px;
 }
-int picture_resized(const vp_image *image, int32_t width_px, int32_t height_px, struct picture *picture, char *reason,
-                    size_t capacity) {
-    vp_result result = VP_ERR_RANGE;
-    uint8_t *rgb = NULL;
-    if (width_px > 0 && height_px > 0 && (int64_t)width_px * height_px <= VP_IMAGE_PIXELS_MAX) {
-        rgb = resize(NULL, (size_t)width_px * (size_t)height_px, 3);
-        result = vp_image_resize(image->rgb, image->width_px, image->height_px, rgb, width_px, height_px);
-    }
-    if (result == VP_OK) picture_of_pixels(rgb, width_px, height_px, picture);
+int picture_resized(const vp_image *image, int32_t width_px, int32_t height_px, vp_image *resized,
+                    struct picture *picture, char *reason, size_t capacity) {
+    const vp_result result = vp_image_resized(image, width_px, height_px, resized);
+    if (result == VP_OK) picture_of_pixels(resized->rgb, width_px, height_px, picture);
     else if (result == VP_ERR_MEMORY) snprintf(reason, capacity, "%s", vp_result_text(result));
     else
         snprintf(reason, capacity, "%dx%d: an image has 1 to %d pixels", width_px, height_px, VP_IMAGE_PIXELS_MAX);
-    free(rgb);
     return result == VP_OK ? 0 : result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_USAGE;
 }
 void picture_marked(const vp_image *image, uint64_t number, struct picture *picture) {

@@ -22,9 +22,9 @@ int picture_of_file(const char *path, struct picture *picture, char *reason, siz
 /* A PNG file of pixels, [height, width, 3]. */
 void picture_of_pixels(const uint8_t *rgb, int32_t width_px, int32_t height_px, struct picture *picture);
 
-/* A PNG file of an image that vlmprof resizes to this size. */
-int picture_resized(const vp_image *image, int32_t width_px, int32_t height_px, struct picture *picture, char *reason,
-                    size_t capacity);
+/* An image in this size, and a PNG file of it. *resized gets the pixels, which the caller frees with vp_image_free. */
+int picture_resized(const vp_image *image, int32_t width_px, int32_t height_px, vp_image *resized,
+                    struct picture *picture, char *reason, size_t capacity);
 
 /* A PNG file of the same image in which the lowest bits of the last row say `number`: nobody sees the difference, and
  * no cache knows the file. Images of fewer than 22 columns hold fewer of its bits. */

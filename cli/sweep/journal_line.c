@@ -179,7 +179,8 @@ static int is_result_name(const char *name) { return name && !strchr(name, '/') 
 static int is_configuration(const vp_json *json, uint32_t node, int64_t set_count, int64_t block_count) {
     char *name;
     int good;
-    if (!has_members(json, node, CONFIGURATION, COUNT_OF(CONFIGURATION)) || node_int(json, node, "set", -1) >= set_count)
+    if (!has_members(json, node, CONFIGURATION, COUNT_OF(CONFIGURATION))
+        || node_int(json, node, "set", -1) >= set_count)
         return 0;
     name = node_text(json, vp_json_get(json, node, "file_name"));
     good = is_result_name(name) && knob_is_journal(json, node, COUNT_OF(CONFIGURATION), block_count);

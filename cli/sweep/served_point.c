@@ -242,6 +242,7 @@ static int write_served_session(struct sweep *sweep, const struct pass_result *f
 static int make_picture(struct sweep *sweep, const struct sample *sample, struct sent_picture *sent) {
     struct served_sweep *served = sweep->served;
     const int is_pixels = sent->width_px > 0 || served->unique_image;
+    const int keeps_pixels = served->unique_image || is_given(sweep->options, "twins");
     char reason[LINE_BYTES] = "";
     int code = 0;
     if (is_pixels && !served->image.rgb) code = sample_image(sample, &served->image, reason, sizeof reason);
@@ -254,14 +255,15 @@ static int make_picture(struct sweep *sweep, const struct sample *sample, struct
                      sample->height_px);
             code = EXIT_INPUT;
         }
-    } else if (!code && sent->width_px)
-        code = picture_resized(&served->image, sent->width_px, sent->height_px, &sent->picture, reason, sizeof reason);
-    else if (!code)
-        picture_of_pixels(served->image.rgb, served->image.width_px, served->image.height_px, &sent->picture);
-    if (!code && (served->unique_image || is_given(sweep->options, "twins"))
-        && vp_image_decode((const uint8_t *)sent->picture.bytes, sent->picture.byte_count, &sent->pixels, NULL)
-               != VP_OK)
-        return complain(EXIT_DEVICE, "%s: memory is out", sample->image_path);
+        if (!code && keeps_pixels) code = sample_image(sample, &sent->pixels, reason, sizeof reason);
+    } else if (!code)
+        code = picture_resized(&served->image, sent->width_px ? sent->width_px : served->image.width_px,
+                               sent->width_px ? sent->height_px : served->image.height_px, &sent->pixels,
+                               &sent->picture, reason, sizeof reason);
+    if (sent->pixels.rgb && !keeps_pixels) {
+        vp_image_free(&sent->pixels);
+        sent->pixels.rgb = NULL;
+    }
     if (code == EXIT_DEVICE) return complain(EXIT_DEVICE, "%s", reason);
     if (code) sent->reason = copy_text(reason, strlen(reason));
     return 0;

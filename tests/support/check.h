@@ -1,6 +1,8 @@
 /* check.h: the whole test framework. A test program includes it after vlmprof.h, calls CHECK macros inside named cases and ends
  * with `return check_done("name");`, which prints `name: N passed, N failed, N skipped` (tests/run.sh adds them up).
- * A case counts as one; its first failing check is printed with its place, the rest of that case is only counted. */
+ * A case counts as one; its first failing check is printed with its place, the rest of that case is only counted. A case without
+ * a check fails, and so does a program without a case. A failing check outside of all cases is a failed case of its own.
+ * check_skip ends the open case: one that has checked nothing yet is skipped, else what it checked counts. */
 #ifndef CHECK_H
 #define CHECK_H
 #include <math.h>
@@ -11,12 +13,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static struct { int passed, failed, skipped, case_failed, in_case; char name[256]; } check_state;
+static struct { int passed, failed, skipped, checks, case_failed, in_case; char name[256]; } check_state;
 
 static inline void check_end_case(void) {
     if (!check_state.in_case) return;
-    if (check_state.case_failed) check_state.failed++; else check_state.passed++;
+    if (!check_state.checks) printf("FAILED %s: nothing was checked\n", check_state.name);
+    if (check_state.case_failed || !check_state.checks) check_state.failed++; else check_state.passed++;
     check_state.in_case = 0;
+}
+static inline void check_begin_case(void) {
+    check_state.in_case = 1;
+    check_state.checks = check_state.case_failed = 0;
 }
 static inline void check_case(const char *format, ...) {
     va_list list;
@@ -24,19 +31,21 @@ static inline void check_case(const char *format, ...) {
     va_start(list, format);
     vsnprintf(check_state.name, sizeof check_state.name, format, list);
     va_end(list);
-    check_state.in_case = 1;
-    check_state.case_failed = 0;
+    check_begin_case();
 }
 static inline void check_skip(const char *what, const char *reason) {
+    if (!check_state.checks) check_state.in_case = 0;
     check_end_case();
     check_state.skipped++;
     printf("skipped: %s: %s\n", what, reason);
 }
 static inline int check_note(int good, const char *file, int line, const char *format, ...) {
     va_list list;
+    if (!good && !check_state.in_case) check_begin_case();
+    check_state.checks++;
     if (good) return 1;
     if (!check_state.case_failed++) {
-        printf("FAILED %s: %s:%d: ", check_state.name, file, line);
+        printf("FAILED %s: %s:%d: ", check_state.name[0] ? check_state.name : "before the first case", file, line);
         va_start(list, format);
         vprintf(format, list);
         va_end(list);
@@ -46,6 +55,10 @@ static inline int check_note(int good, const char *file, int line, const char *f
 }
 static inline int check_done(const char *program) {
     check_end_case();
+    if (!check_state.passed && !check_state.failed && !check_state.skipped) {
+        printf("FAILED %s: no case\n", program);
+        check_state.failed++;
+    }
     printf("%s: %d passed, %d failed, %d skipped\n", program, check_state.passed, check_state.failed, check_state.skipped);
     return check_state.failed != 0;
 }
@@ -66,6 +79,9 @@ static inline int check_text(const char *got, const char *want, const char *what
 static inline int check_near(double got, double want, double tolerance, const char *what, const char *file, int line) {
     return check_note(fabs(got - want) <= tolerance, file, line, "%s is %.9g, expected %.9g within %.3g", what, got, want, tolerance);
 }
+
+/* make test-all sets VLMPROF_TEST_ALL: a test tries all of what it tries some of else. Its source names that variable, so that it is run again. */
+static inline int check_all(void) { return getenv("VLMPROF_TEST_ALL") != NULL; }
 
 /* Golden data: tests/golden has what every machine checks; ../shared/goldens (optional) has the rest. Programs run in the repository's root. */
 static inline const char *check_golden(const char *relative) {

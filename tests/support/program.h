@@ -30,12 +30,12 @@ static inline int run(const char *format, ...) {
     va_start(list, format);
     vsnprintf(command, sizeof command, format, list);
     va_end(list);
-    used = (size_t)snprintf(line, sizeof line, "%s ", program);
+    used = (size_t)snprintf(line, sizeof line, "</dev/null %s ", program); /* first: the line may name another input */
     for (const char *p = command; *p && used < sizeof line - 900; p++) {
         if (p[0] == '%' && p[1] == 'F') { used += (size_t)snprintf(line + used, sizeof line - used, "%s", folder); p++; }
         else line[used++] = *p;
     }
-    snprintf(line + used, sizeof line - used, " >%s/stdout 2>%s/stderr </dev/null", folder, folder);
+    snprintf(line + used, sizeof line - used, " >%s/stdout 2>%s/stderr", folder, folder);
     status = system(line);
     free(last.out);
     free(last.err);

@@ -1,0 +1,239 @@
+/* flame.js: the flame chart. Boxes stand in four rows: stages, passes and decode steps, blocks, operations. */
+{
+const data = JSON.parse(document.querySelector('#data').textContent), total = data.total
+const figure = document.querySelector('#flame figure'), svg = figure.querySelector('svg.flame')
+const ROWS = ['stage', 'pass, step', 'block', 'operation'], rows = ROWS.map(() => [])
+const add = (row, name, begin, end, parent, more) => {
+  const node = {row, name, begin, end, parent, ...more}
+  rows[row].push(node)
+  return node
+}
+const stages = data.stages.map(([name, begin, ns, host]) =>
+  add(0, name, begin, begin + ns, null, host ? {kind: 6} : {}))
+const groups = data.groups.map(([stage, name, begin, ns, whole]) =>
+  add(1, name, begin, begin + ns, stages[stage], {part: !whole}))
+for (const [stage, group, block, begin, list] of data.runs) {
+  const parent = group < 0 ? stages[stage] : groups[group]
+  const holder = block < 0 ? parent : add(2, 'block ' + block, begin, begin, parent)
+  let at = begin
+  for (let i = 0; i < list.length; i += 3) {
+    const call = data.calls[list[i]], from = at + list[i + 1]
+    at = from + list[i + 2]
+    add(3, data.names[call[0]], from, at, holder, {kind: call[2], call})
+  }
+  if (block >= 0) holder.end = at
+}
+for (const row of rows) row.sort((x, y) => x.begin - y.begin)
+
+/* What a title says of a box. */
+const round = (x, digits) => +x.toPrecision(digits)
+const time = ns =>
+  ns >= 1e6 ? round(ns / 1e6, 4) + ' ms' : ns >= 1e3 ? round(ns / 1e3, 3) + ' \u00b5s' : ns ? ns + ' ns' : '0 ms'
+const amount = (x, unit) => {
+  let i = 0
+  for (; x >= 999.5 && i < 5; i++) x /= 1000
+  return round(x, 3) + ' ' + ['', 'k', 'M', 'G', 'T', 'P'][i] + unit
+}
+const percent = share => round(100 * share, 3) + ' %'
+const path = node => node ? [...path(node.parent), node.name] : []
+const top = node => node.parent ? top(node.parent) : node
+const says = box => {
+  const n = box.nodes[0], last = box.nodes[box.nodes.length - 1]
+  if (box.nodes.length > 1) return [
+    `${box.nodes.length} ${['stages', 'passes or steps', 'blocks', 'operations'][n.row]}, ${time(box.ns)} together`,
+    path(n).join(' \u203a '), 'to ' + path(last).join(' \u203a '),
+    `from ${time(n.begin)} to ${time(last.end)}, ${percent(box.ns / total)} of the request`,
+    'a click shows them apart'].join('\n')
+  const ns = n.end - n.begin, lines = [path(n).join(' \u203a '), `starts at ${time(n.begin)}, takes ${time(ns)}`]
+  const stage = top(n)
+  lines.push(percent(ns / total) + ' of the request'
+    + (n.parent ? `, ${percent(ns / (stage.end - stage.begin))} of ${stage.name}` : ''))
+  if (n.part) lines.push('its operations are not in this page')
+  if (n.call) {
+    const [, part, , shape, flops, bytes] = n.call
+    lines.push('part ' + data.parts[part] + (shape.length ? ', shape ' + shape.join(' \u00d7 ') : ''))
+    if (flops) lines.push(amount(flops, 'FLOP') + (ns ? ', ' + amount(flops / ns * 1e9, 'FLOP/s') : ''))
+    if (bytes) lines.push(amount(bytes, 'B') + (ns ? ', ' + amount(bytes / ns * 1e9, 'B/s') : ''))
+  }
+  return lines.join('\n')
+}
+
+/* The drawing: boxes too narrow to be told apart become one, which has the colour of the kind that takes most of it. */
+const TOP = 26, ROW = 26, LETTER = 6.8
+let view = [0, total], past = [], boxes = [], held = null, width = 0, left = 0
+const element = (tag, attributes, parent) => {
+  const e = document.createElementNS(svg.namespaceURI, tag)
+  for (const [name, value] of Object.entries(attributes)) e.setAttribute(name, value)
+  parent.append(e)
+  return e
+}
+const write = (x, y, text, parent, more) => element('text', {x, y, ...more}, parent).textContent = text
+const place = t => left + (t - view[0]) / (view[1] - view[0]) * (width - left)
+const boxesOf = row => {
+  const found = []
+  let open = null
+  for (const n of row) {
+    if (n.end <= view[0] || n.begin >= view[1]) continue
+    const x = Math.max(place(n.begin), left), end = Math.min(place(n.end), width)
+    if (end - x >= 2) {
+      open = null
+      found.push({nodes: [n], x, end})
+    } else if (open && x - open.end < 1 && end - open.x < 8 && open.nodes[0].parent == n.parent) {
+      open.nodes.push(n)
+      open.end = Math.max(open.end, end)
+    } else {
+      open = {nodes: [n], x, end: Math.max(end, x + 1)}
+      found.push(open)
+    }
+  }
+  for (const box of found) {
+    const sums = {}
+    box.ns = 0
+    for (const n of box.nodes) {
+      box.ns += n.end - n.begin
+      sums[n.kind] = (sums[n.kind] ?? 0) + n.end - n.begin
+    }
+    const kinds = Object.keys(sums).filter(k => k != 'undefined')
+    box.kind = kinds.length ? kinds.reduce((x, y) => sums[y] > sums[x] ? y : x) : null
+  }
+  return found
+}
+const drawAxis = height => {
+  const most = Math.max(2, (width - left) / 90), raw = (view[1] - view[0]) / 1e6 / most
+  const power = 10 ** Math.floor(Math.log10(raw)), step = power * ([1, 2, 5].find(s => s * power >= raw) ?? 10)
+  const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9))
+  let used = -1e9
+  for (let i = Math.ceil(view[0] / 1e6 / step - 1e-9); i * step <= view[1] / 1e6 * (1 + 1e-12); i++) {
+    const x = place(i * step * 1e6), text = (i * step).toFixed(digits) + (used < 0 ? ' ms' : '')
+    const half = text.length * LETTER / 2
+    const middle = Math.min(Math.max(x, left + half), width - half)
+    element('path', {class: 'g', d: `M${x.toFixed(1)} ${TOP - 8}V${height}`}, svg)
+    if (middle - half < used) continue
+    write(middle, TOP - 12, text, svg, {'text-anchor': 'middle', class: 'n'})
+    used = middle + half + 8
+  }
+}
+const label = (name, px) => {
+  const most = Math.floor((px - 7) / LETTER)
+  return name.length <= most ? name : most >= 5 ? name.slice(0, most - 1) + '\u2026' : ''
+}
+const draw = px => {
+  const style = getComputedStyle(figure), height = TOP + ROW * ROWS.length
+  const off = new Set(all('.legend [aria-pressed=false]', figure).map(e => e.dataset.k))
+  width = Math.floor(px ?? figure.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight))
+  left = width >= 620 ? 72 : 0
+  svg.setAttribute('viewBox', `0 0 ${width} ${height}`)
+  svg.replaceChildren()
+  drawAxis(height)
+  boxes = []
+  for (let r = 0; r < rows.length; r++) {
+    const y = TOP + r * ROW
+    if (left) write(0, y + 16, ROWS[r], svg, {class: 'n'})
+    for (const box of boxesOf(rows[r])) {
+      const n = box.nodes[0], w = box.end - box.x, kind = box.kind == null ? 'n' : 'k s' + box.kind
+      const classes = kind + (n.part ? ' part' : '') + (off.has('s' + box.kind) ? ' off' : '')
+      const g = element('g', {class: classes, role: 'button', tabindex: -1}, svg)
+      const text = box.nodes.length == 1 ? label(n.name, w) : ''
+      element('rect', {x: box.x.toFixed(1), y: y + 1, width: Math.max(1, w - (w > 4 ? 1 : 0)).toFixed(1),
+        height: ROW - 4, rx: w > 8 ? 2 : 0}, g)
+      if (text) write((box.x + 4).toFixed(1), y + 16, text, g, {'aria-hidden': true})
+      g.dataset.t = says(box)
+      g.setAttribute('aria-label', g.dataset.t.replaceAll('\n', '; '))
+      boxes.push(Object.assign(box, {g, row: r}))
+    }
+  }
+  const first = boxes.find(b => b.nodes.includes(held)) ?? boxes[0]
+  first?.g.setAttribute('tabindex', 0)
+  return first
+}
+
+/* Moving: the buttons, what they do, and the line that says what is shown. */
+const loose = () => document.createElement('div')
+const bar = make('p', '', loose()), places = make('p', 'Go to: ', loose()), said = make('p', '', loose())
+bar.className = places.className = 'tools'
+said.className = 'soft'
+said.setAttribute('role', 'status')
+svg.before(bar, places)
+svg.after(said)
+const tell = () => {
+  const [from, to] = view, isWhole = from == 0 && to == total
+  const around = n => n.begin <= from && n.end >= to && n.end > n.begin
+  const within = rows.slice(0, 3).map(row => row.find(around)).filter(n => n).pop()
+  const merged = boxes.filter(b => b.nodes.length > 1).reduce((sum, b) => sum + b.nodes.length, 0)
+  const what = isWhole ? 'the whole request' : path(within).join(' \u203a ') || 'a part of the request'
+  said.textContent = `Shown: ${what}, ${time(from)} to ${time(to)}` + (isWhole ? '' : `, ${time(to - from)} long`) + '.'
+    + (merged ? ` ${merged} boxes are too narrow here and drawn together.` : '')
+  const idle = {past: !past.length, zoomed: isWhole}
+  for (const b of all('button', bar)) b.disabled = idle[b.dataset.when] ?? false
+}
+const go = (from, to, keep) => {
+  const ns = Math.min(Math.max(to - from, Math.min(1000, total)), total)
+  from = Math.min(Math.max(from, 0), total - ns)
+  if (!keep && (from != view[0] || from + ns != view[1])) past.push(view)
+  view = [from, from + ns]
+  const inside = svg.contains(document.activeElement), first = draw()
+  show(null)
+  if (inside && first) first.g.focus()
+  tell()
+}
+const back = () => { if (past.length) { view = past.pop(); go(...view, true) } }
+const whole = () => go(0, total)
+const scale = by => {
+  const [a, b] = view, half = (b - a) * by / 2, isHeldShown = held && held.begin < b && held.end > a
+  const middle = isHeldShown ? (Math.max(a, held.begin) + Math.min(b, held.end)) / 2 : (a + b) / 2
+  go(middle - half, middle + half)
+}
+const move = by => go(view[0] + by * (view[1] - view[0]), view[1] + by * (view[1] - view[0]))
+const BUTTONS = [['Whole request', whole, 'zoomed'], ['Back', back, 'past'], ['Zoom in', () => scale(0.5)],
+  ['Zoom out', () => scale(2), 'zoomed'], ['Earlier', () => move(-0.5), 'zoomed'], ['Later', () => move(0.5), 'zoomed']]
+for (const [text, does, when] of BUTTONS) {
+  const button = make('button', text, bar)
+  button.onclick = does
+  if (when) button.dataset.when = when
+}
+for (const stage of rows[0]) make('button', stage.name, places).onclick = () => {
+  held = stage
+  go(stage.begin, stage.end)
+}
+
+/* Zooming by a click or Enter, and the keys. */
+const enter = box => {
+  const n = box.nodes[0], last = box.nodes[box.nodes.length - 1]
+  held = n
+  if (n.row < 3 || box.nodes.length > 1) go(n.begin, last.end)
+  const same = boxes.find(b => b.nodes.includes(n))
+  if (same) show(same.g)
+}
+const boxOf = target => boxes.find(b => b.g == target?.closest?.('g'))
+svg.onclick = e => { const box = boxOf(e.target); if (box) enter(box) }
+const keep = box => {
+  for (const b of boxes) b.g.setAttribute('tabindex', b == box ? 0 : -1)
+  held = box.nodes[0]
+  box.g.focus()
+}
+const near = (box, row) => {
+  const at = box.x + 0.5, inRow = boxes.filter(b => b.row == row && !b.g.matches('.off'))
+  const far = b => at < b.x ? b.x - at : at > b.end ? at - b.end : 0
+  if (inRow.length) return inRow.reduce((a, b) => far(b) < far(a) ? b : a)
+  return row > 0 && row < rows.length - 1 ? near(box, row + (row > box.row ? 1 : -1)) : null
+}
+svg.onkeydown = e => {
+  const box = boxOf(document.activeElement)
+  if (!box || e.ctrlKey || e.metaKey || e.altKey) return
+  const row = boxes.filter(b => b.row == box.row && !b.g.matches('.off')), i = row.indexOf(box)
+  const to = {ArrowRight: row[i + 1], ArrowLeft: row[i - 1], Home: row[0], End: row[row.length - 1],
+    ArrowUp: box.row > 0 ? near(box, box.row - 1) : null, ArrowDown: box.row < 3 ? near(box, box.row + 1) : null}
+  const does = {Enter: () => enter(box), ' ': () => enter(box), Backspace: back, 0: whole, '+': () => scale(0.5),
+    '-': () => scale(2)}[e.key]
+  if (e.key in to || does) e.preventDefault()
+  if (to[e.key]) keep(to[e.key])
+  else if (does) { held = box.nodes[0]; does() }
+}
+svg.addEventListener('focusin', e => { const box = boxOf(e.target); if (box) held = box.nodes[0] })
+let drawn = 0
+const fit = () => { if (figure.clientWidth != drawn) { drawn = figure.clientWidth; draw(); tell() } }
+new ResizeObserver(fit).observe(figure)
+addEventListener('beforeprint', () => draw(690))
+addEventListener('afterprint', () => draw())
+fit()
+}

@@ -1,0 +1,223 @@
+/* test_ceilings.c: what vp_engine_ceilings makes of times: the best round of reading, of copying and of products, when it stops, and what fails. The device
+ * is made up here; each of its operations takes as long as a script says, by a clock that nothing else moves. */
+#define VLMPROF_CLOCK_NS now_ns
+#include <stdint.h>
+static int64_t now_ns;
+#define VLMPROF_IMPLEMENTATION
+#include "vlmprof.h"
+#include "engine/engine_internal.h"
+#include "support/check.h"
+
+enum { MIB = 1 << 20, BORROWED = 256 * MIB, MS = 1000000 };
+
+/* ---- the device */
+static struct device {
+    int64_t read_ns[4], copy_ns[4]; /* of the first rounds; the last of them is that of all others, too */
+    int64_t product_ns[5];          /* of 256, 512 .. 4096 rows; the first of a size takes 60 ms more */
+    int has_no_memory, fails;       /* fails: the first copy */
+    /* what it was asked for */
+    int reads, copies, borrowed, given_back, entered, recovered, streams[16], products[5];
+    uint64_t read_bytes;
+    const void *read_from;
+    int64_t marked[2];
+} device;
+static void device_read(vk_queue *queue, float *sums, const float *x, int blocks, int piece, int streams) {
+    (void)queue;
+    (void)sums;
+    device.streams[device.reads % 16] = streams;
+    device.read_bytes = (uint64_t)blocks * (uint64_t)piece * sizeof(float);
+    device.read_from = x;
+    now_ns += device.read_ns[device.reads < 3 ? device.reads : 3];
+    device.reads++;
+}
+static void device_copy(vk_queue *queue, void *to, const void *from, size_t bytes) {
+    CHECK_INT(bytes, BORROWED / 2);
+    CHECK((uintptr_t)to == (uintptr_t)from + bytes);
+    now_ns += device.copy_ns[device.copies < 3 ? device.copies : 3];
+    device.copies++;
+    queue->error = device.fails;
+}
+static void device_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w, vk_epilogue epilogue) {
+    int place = 0;
+    (void)queue;
+    (void)y;
+    (void)x;
+    CHECK(ldy == m && ldx == m && w->n == m && w->k == m && w->k_padded == m && epilogue == VK_STORE);
+    while (place < 4 && 256 << place < m) place++;
+    now_ns += device.product_ns[place] + (device.products[place] ? 0 : 60 * MS);
+    device.products[place]++;
+}
+static int64_t device_mark(vk_queue *queue, int slot, const int32_t *token) {
+    (void)queue;
+    (void)token;
+    return device.marked[slot] = now_ns;
+}
+static vp_result device_wait(vk_queue *queue, int slot, vp_error *error) {
+    (void)slot;
+    return queue->error ? vp_fail(error, VP_ERR_DEVICE, -1, "copy", "it failed") : VP_OK;
+}
+static int64_t device_between(vk_queue *queue, int from, int to) {
+    (void)queue;
+    return device.marked[to] - device.marked[from];
+}
+static void device_enter(vk_queue *queue) {
+    (void)queue;
+    device.entered++;
+}
+static void device_recover(vk_queue *queue) {
+    queue->error = 0;
+    device.recovered++;
+}
+static void *device_borrow(vk_queue *queue, size_t bytes) {
+    (void)queue;
+    CHECK_INT(bytes, BORROWED);
+    device.borrowed++;
+    return device.has_no_memory ? NULL : (void *)((uintptr_t)64); /* nothing is read or written */
+}
+static void device_give_back(vk_queue *queue, void *memory, size_t bytes) {
+    (void)queue;
+    CHECK((uintptr_t)memory == 64 && bytes == BORROWED);
+    device.given_back++;
+}
+
+/* an engine of it, whose weights take so many bytes; host_memory: as the CPU's */
+static vp_engine engine;
+static vk_backend backend;
+static vk_queue queue;
+static void begin(size_t weights_bytes, int host_memory) {
+    static const struct device script = {
+        {40 * MS, 20 * MS, 30 * MS, 30 * MS}, {9 * MS, 8 * MS, 7 * MS, 8 * MS}, {2 * MS, 8 * MS, 9 * MS, 100 * MS, 100 * MS},
+        0, 0, 0, 0, 0, 0, 0, 0, {0}, {0}, 0, NULL, {0, 0}};
+    device = script;
+    memset(&engine, 0, sizeof engine);
+    memset(&backend, 0, sizeof backend);
+    memset(&queue, 0, sizeof queue);
+    backend.kernels.read = device_read;
+    backend.copy = device_copy;
+    backend.linear = device_linear;
+    backend.mark = device_mark;
+    backend.wait = device_wait;
+    backend.between = device_between;
+    backend.enter = device_enter;
+    backend.recover = device_recover;
+    backend.borrow = device_borrow;
+    backend.give_back = device_give_back;
+    backend.host_memory = host_memory;
+    engine.backend = &backend;
+    engine.queue = &queue;
+    engine.weights = &engine;
+    engine.weights_bytes = weights_bytes;
+}
+static vp_ceilings measured(void) {
+    vp_ceilings c;
+    vp_error error = {VP_OK, -1, "", ""};
+    memset(&c, 0, sizeof c);
+    CHECK_INT(vp_engine_ceilings(&engine, &c, &error), VP_OK);
+    return c;
+}
+static void check_products(int a, int b, int c, int d, int e) {
+    const int wanted[5] = {a, b, c, d, e};
+    for (int i = 0; i < 5; i++) CHECK_INT(device.products[i], wanted[i]);
+}
+static double product_rate(int size, double ns) { return 2.0 * size * size * size * 1e9 / ns; }
+
+static void test_cpu(void) {
+    vp_ceilings c, again;
+    check_case("the best round counts: of reading, of copying there and back, of products");
+    begin(MIB, 1);
+    c = measured();
+    CHECK(c.read_bytes == BORROWED - MIB && c.read_bytes == device.read_bytes && device.read_from != engine.weights);
+    CHECK_NEAR(c.bytes_per_s, (double)c.read_bytes * 1e9 / (20 * MS), 1);
+    CHECK_NEAR(c.copy_bytes_per_s, (double)BORROWED * 1e9 / (7 * MS), 1);
+    CHECK_NEAR(c.flops_per_s, product_rate(1024, 9 * MS), 1);
+    CHECK_INT(c.product_size, 1024);
+    check_case("rounds end after 100 ms; four streams and one read in turns");
+    CHECK_INT(device.reads, 4); /* 40 + 20 + 30 + 30 */
+    for (int i = 0; i < 4; i++) CHECK_INT(device.streams[i], i % 2 ? 1 : 4);
+    CHECK_INT(device.copies, 13); /* 9 + 8 + 7 + 10 x 8 */
+    check_case("products of a size end after 25 ms, sizes where 12 products took longer than 100 ms; the first of a size does not count");
+    check_products(1 + 13, 1 + 4, 1 + 3, 0, 0);
+    check_case("the memory is given back, and the second call remembers");
+    CHECK(device.entered == 1 && device.borrowed == 1 && device.given_back == 1 && device.recovered == 0);
+    again = measured();
+    CHECK(!memcmp(&c, &again, sizeof c) && device.entered == 1 && device.borrowed == 1);
+    check_case("16 rounds at most; two at least");
+    begin(MIB, 1);
+    memset(device.read_ns, 0, sizeof device.read_ns);
+    device.read_ns[3] = MS;
+    for (int i = 0; i < 4; i++) device.copy_ns[i] = 400 * MS;
+    measured();
+    CHECK_INT(device.reads, 16);
+    CHECK_INT(device.copies, 2);
+    check_case("two sizes of products at least, unless the machine is overloaded");
+    begin(MIB, 1);
+    device.product_ns[0] = 50 * MS;
+    device.product_ns[1] = 60 * MS;
+    c = measured();
+    check_products(3, 3, 0, 0, 0);
+    CHECK_INT(c.product_size, 512);
+    begin(MIB, 1);
+    device.product_ns[0] = 900 * MS;
+    c = measured();
+    check_products(3, 0, 0, 0, 0);
+    CHECK_NEAR(c.flops_per_s, product_rate(256, 900 * MS), 1);
+}
+static void test_gpu(void) {
+    vp_ceilings c;
+    check_case("a GPU gets short products eight in a row; all sizes where none is long; the best of them");
+    begin(MIB, 0);
+    for (int i = 0; i < 4; i++) device.product_ns[i] = MS / 10;
+    device.product_ns[4] = 2 * MS;
+    c = measured();
+    check_products(1 + 1 + 15 * 8, 1 + 1 + 15 * 8, 1 + 1 + 15 * 8, 1 + 1 + 15 * 8, 1 + 13);
+    CHECK_NEAR(c.flops_per_s, product_rate(2048, MS / 10), 1);
+    CHECK_INT(c.product_size, 2048);
+    check_case("weights larger than what is borrowed are read themselves, 1 GiB of them at most");
+    begin((size_t)300 * MIB + 100, 0);
+    c = measured();
+    CHECK(device.read_from == engine.weights && c.read_bytes == (uint64_t)300 * MIB && device.read_bytes == c.read_bytes);
+    begin((size_t)3000 * MIB, 0);
+    c = measured();
+    CHECK(device.read_from == engine.weights && c.read_bytes == (uint64_t)1024 * MIB && device.read_bytes == c.read_bytes);
+    begin(BORROWED, 0);
+    measured();
+    CHECK(device.read_from != engine.weights);
+}
+static void refused(vp_result code, const char *text, int given_back, int recovered) {
+    vp_ceilings c, untouched;
+    vp_error error = {VP_OK, -1, "", ""};
+    memset(&untouched, 0x5a, sizeof untouched);
+    c = untouched;
+    CHECK_INT(vp_engine_ceilings(&engine, &c, &error), code);
+    CHECK_INT(error.code, code);
+    CHECK(!memcmp(&c, &untouched, sizeof c) && engine.ceilings.bytes_per_s == 0.0 && queue.error == 0);
+    check_note(strstr(error.text, text) != NULL, __FILE__, __LINE__, "\"%s\" is not in \"%s\"", text, error.text);
+    CHECK_INT(device.given_back, given_back);
+    CHECK_INT(device.recovered, recovered);
+}
+static void test_errors(void) {
+    check_case("no memory to borrow");
+    begin(MIB, 0);
+    device.has_no_memory = 1;
+    refused(VP_ERR_MEMORY, "takes 256 MiB for a moment", 0, 0);
+    CHECK(device.reads == 0 && device.copies == 0);
+    check_case("the device fails on the way: nothing more is sent, and it can go on");
+    begin(MIB, 0);
+    device.fails = 1;
+    refused(VP_ERR_DEVICE, "it failed", 1, 1);
+    CHECK_INT(device.copies, 1);
+    check_products(0, 0, 0, 0, 0);
+    for (int i = 0; i < 3; i++) {
+        check_case("a clock that does not move during %s", i == 0 ? "reading" : i == 1 ? "copies" : "products");
+        begin(MIB, 0);
+        memset(i == 0 ? device.read_ns : i == 1 ? device.copy_ns : device.product_ns, 0, i == 2 ? sizeof device.product_ns : sizeof device.read_ns);
+        refused(VP_ERR_DEVICE, "the device's clock told no time", 1, 0);
+    }
+}
+
+int main(void) {
+    test_cpu();
+    test_gpu();
+    test_errors();
+    return check_done("test_ceilings");
+}
