@@ -41,6 +41,7 @@ parts/engine/:              vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_conf
 parts/kernels/:             vlmprof.h vlmprof_stages vlmprof_ranges parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
 vlmprof_kernels.cu:         vlmprof.h vlmprof_stages vlmprof_ranges parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
 cli/base/:                  vlmprof.h vlmprof_file vlmprof_stages vlmprof_ranges vlmprof_noise vlmprof_analysis vlmprof_chat cli/base/
+cli/results/:               vlmprof.h cli/base/ cli/results/
 cli/model/image.:           vlmprof.h vlmprof_file vlmprof_image cli/base/ cli/model/image.h
 cli/model/prompt.:          vlmprof.h vlmprof_prompt cli/base/ cli/model/prompt.h
 cli/model/:                 subjects cli/base/ cli/model/
@@ -49,13 +50,13 @@ cli/score/:                 vlmprof.h vlmprof_file vlmprof_score vlmprof_caption
 cli/trace/:                 vlmprof.h vlmprof_file vlmprof_ranges vlmprof_trace cli/base/ cli/trace/
 cli/help/:                  vlmprof.h vlmprof_families cli/base/ cli/help/
 cli/server/:                vlmprof.h vlmprof_file vlmprof_image vlmprof_families vlmprof_chat vlmprof_server vlmprof_noise cli/base/ cli/model/image.h cli/tile/ cli/server/
-cli/request/:               subjects cli/base/ cli/model/ cli/tile/ cli/score/ cli/server/ cli/request/
-cli/dataset/:               vlmprof.h vlmprof_chat vlmprof_families vlmprof_file vlmprof_image vlmprof_prompt vlmprof_score cli/base/ cli/model/ cli/tile/ cli/score/ cli/server/ cli/request/ cli/dataset/
-cli/sweep/profile_page.c:   subjects cli/base/ cli/request/ cli/sweep/ cli/page/flame.h cli/page/flame_page.h
-cli/sweep/:                 subjects cli/base/ cli/model/ cli/tile/ cli/score/ cli/server/ cli/request/ cli/dataset/ cli/sweep/
+cli/request/:               subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/request/
+cli/dataset/:               vlmprof.h vlmprof_chat vlmprof_families vlmprof_file vlmprof_image vlmprof_prompt vlmprof_score cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/request/ cli/dataset/
+cli/sweep/profile_page.c:   subjects cli/base/ cli/results/ cli/request/ cli/sweep/ cli/page/flame.h cli/page/flame_page.h
+cli/sweep/:                 subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/request/ cli/dataset/ cli/sweep/
 cli/load/load_law.:         vlmprof.h vlmprof_load vlmprof_latency cli/base/ cli/report/ cli/load/
 cli/load/:                  subjects cli/base/ cli/score/ cli/request/record.h cli/server/ cli/dataset/ cli/load/
-cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_config vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise vlmprof_load cli/base/ cli/report/
+cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_config vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise vlmprof_load cli/base/ cli/results/ cli/report/
 cli/page/load_page.:        vlmprof.h cli/base/ cli/load/load_result.h cli/page/
 cli/page/:                  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_analysis vlmprof_latency cli/base/ cli/report/ cli/page/
 cli/commands/commands.h:    cli/base/
@@ -70,13 +71,14 @@ cli/commands/:              subjects rooms cli/commands/commands.h
 cli.c:                      vlmprof.h cli/base/ cli/help/ cli/request/provenance.h cli/commands/commands.h
 TABLE
 sets() { # names that stand for several
-    sed -E -e 's/\bsubjects\b/vlmprof.h parts\/vlmprof_/g' -e 's/\brooms\b/cli\/base\/ cli\/model\/ cli\/tile\/ cli\/score\/ cli\/trace\/ cli\/help\/ cli\/server\/ cli\/request\/ cli\/dataset\/ cli\/sweep\/ cli\/load\/ cli\/report\/ cli\/page\//g' \
+    sed -E -e 's/\bsubjects\b/vlmprof.h parts\/vlmprof_/g' -e 's/\brooms\b/cli\/base\/ cli\/model\/ cli\/results\/ cli\/tile\/ cli\/score\/ cli\/trace\/ cli\/help\/ cli\/server\/ cli\/request\/ cli\/dataset\/ cli\/sweep\/ cli\/load\/ cli\/report\/ cli\/page\//g' \
         -e 's/(^| )vlmprof_([a-z]+)( |$)/\1parts\/vlmprof_\2.h\3/g; s/(^| )vlmprof_([a-z]+)( |$)/\1parts\/vlmprof_\2.h\3/g'
 }
 # Who reads results, journals, scores, sizes and traces needs no engine; what one request is made of knows no data set and no sweep.
 engine="parts/vlmprof_engine.h parts/engine/ vlmprof_kernels.cu cli/model/model.h cli/request/request.h"
 cat >"$work/never" <<TABLE
 cli/base/:                    $engine
+cli/results/:                 $engine
 cli/tile/:                    $engine
 cli/score/:                   $engine
 cli/trace/:                   $engine

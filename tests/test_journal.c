@@ -101,13 +101,14 @@ static void test_head(void) {
     check_case("... and its configurations, each with a place in its set");
     CHECK_INT(book.configuration_count, 3);
     for (int i = 0; i < 3; i++) {
+        const struct knob_value *blocks = &book.configurations[i].knobs.of[KNOB_BLOCKS];
         one = &book.configurations[i];
         CHECK_INT(one->set, i == 2);
         CHECK_INT(one->place, i % 2);
-        CHECK_INT(one->top_k, i ? 2 : 1);
-        CHECK_TEXT(one->tier, "low");
-        CHECK(one->vision_tokens == 0 && one->max_crops == 3 && one->block_count == 3);
-        CHECK(one->blocks[0] == 0 && one->blocks[1] == 2 && one->blocks[2] == 5);
+        CHECK_INT(knob_number(&one->knobs, KNOB_TOP_K), i ? 2 : 1);
+        CHECK_TEXT(knob_text(&one->knobs, KNOB_TIER), "low");
+        CHECK(!knob_is_set(&one->knobs, KNOB_TOKENS) && one->knobs.max_crops == 3 && blocks->number == 3 && blocks->list_count == 3);
+        CHECK(blocks->list[0] == 0 && blocks->list[1] == 2 && blocks->list[2] == 5);
         CHECK(one->is_wanted && !one->closed && !one->failed && one->head_file == 0 && one->head_at == 0);
     }
     CHECK_INT(index_configuration_named(&book, "x_imgsize"), 0);

@@ -20,18 +20,18 @@ static struct measurements got;
 /* two files of four samples each: of file f and row r the counts are 100 f + 10 k + r */
 static void make(void) {
     static const int counts[] = {COLUMN_VIEWS, COLUMN_VISION_TOKENS, COLUMN_TEXT_TOKENS, COLUMN_SEQUENCE, COLUMN_OUTPUT_TOKENS};
+    for (int f = 0; f < 3; f++) knob_values_free(&files[f].knobs);
     memset(files, 0, sizeof files);
     for (int f = 0; f < 3; f++) {
         struct result_file *file = &files[f];
         file->path = f ? f == 1 ? (char *)(size_t)"second" : (char *)(size_t)"third" : (char *)(size_t)"first";
-        file->tier = f ? (char *)(size_t)"high" : (char *)(size_t)"medium";
+        knob_set_text(&file->knobs, KNOB_TIER, f ? "high" : "medium");
         file->device = (char *)(size_t)"cpu: made";
         file->model = (char *)(size_t)"made";
-        file->weights = (char *)(size_t)"bf16";
-        file->top_k = 4 + f;
-        file->block_count = 12 + f;
+        knob_set_text(&file->knobs, KNOB_WEIGHTS, "bf16");
+        knob_set_number(&file->knobs, KNOB_TOP_K, 4 + f);
+        knob_set_number(&file->knobs, KNOB_BLOCKS, 12 + f);
         file->expert_count = 64;
-        file->target_tokens = -1;
         file->count = ROWS;
         for (int k = 0; k < COLUMN_COUNT; k++) file->columns[k] = values[f][k];
         for (int r = 0; r < ROWS; r++) {
@@ -99,16 +99,16 @@ static void test_read(void) {
     CHECK(warnings.count == 1 && is_warned("8 measurements are few: errors and intervals say little"));
     check_case("files of one size share its number");
     make();
-    files[1].tier = files[0].tier;
+    knob_set_text(&files[1].knobs, KNOB_TIER, knob_text(&files[0].knobs, KNOB_TIER));
     results.count = 3;
     CHECK_INT(measure("first", &experts), 0);
     CHECK(got.count == 12 && got.size_count == 2 && got.config_count == 3);
     for (int i = 0; i < 12; i++) CHECK(got.configs[i] == (uint32_t)i / 4 && got.sizes[i] == (i < 8 ? 0 : 2));
     check_case("a tier without a number, and none");
     make();
-    files[0].tier = (char *)(size_t)"other";
-    files[1].tier = NULL;
-    files[1].target_tokens = 432;
+    knob_set_text(&files[0].knobs, KNOB_TIER, "other");
+    knob_set_text(&files[1].knobs, KNOB_TIER, NULL);
+    knob_set_number(&files[1].knobs, KNOB_TOKENS, 432);
     CHECK_INT(measure("first", &experts), 0);
     CHECK(got.requests[0].tier_index == 0 && got.requests[7].tier_index == 0);
 }
@@ -186,12 +186,12 @@ static void test_warnings(void) {
     make();
     check_case("files of several weights have a model of weights");
     make();
-    files[1].weights = (char *)(size_t)"int8";
+    knob_set_text(&files[1].knobs, KNOB_WEIGHTS, "int8");
     CHECK_INT(measure("first", &experts), 0);
     CHECK(got.weights_vary && got.requests[0].weight_bits == 16 && got.requests[7].weight_bits == 8);
     CHECK(features_of(&got, VP_LATENCY_PHYSICAL) == VP_LATENCY_WEIGHTS && features_of(&got, VP_LATENCY_SEED) == VP_LATENCY_SEED);
     make();
-    files[0].weights = NULL;
+    knob_set_text(&files[0].knobs, KNOB_WEIGHTS, NULL);
     CHECK_INT(measure("first", &experts), EXIT_USAGE);
     CHECK(strstr(room_said, "differ in their weights (not said, bf16)") != NULL);
     make();
@@ -298,10 +298,10 @@ static void test_experts(void) {
     CHECK(strstr(room_said, "second is of a model with 32 experts, others of one with 16: fit them apart") != NULL);
     CHECK_INT(measure("first --num_experts 32", &experts), EXIT_USAGE);
     files[1].expert_count = 16;
-    files[1].top_k = 17;
+    knob_set_number(&files[1].knobs, KNOB_TOP_K, 17);
     CHECK_INT(measure("first", &experts), EXIT_INPUT);
     CHECK(strstr(room_said, "second: top_k 17 is more than the model's 16 experts") != NULL);
-    files[1].top_k = 16;
+    knob_set_number(&files[1].knobs, KNOB_TOP_K, 16);
     CHECK_INT(measure("first", &experts), 0);
     check_case("names");
     CHECK_TEXT(part_name(ESTIMATE_TOTAL), "total");
@@ -316,6 +316,7 @@ int main(void) {
     test_bias();
     test_warnings_of_errors();
     test_experts();
+    for (int f = 0; f < 3; f++) knob_values_free(&files[f].knobs);
     measurements_free(&got);
     text_list_free(&warnings);
     room_end();

@@ -52,31 +52,33 @@ static void test_grid(void) {
     for (size_t i = 0; i < plan.configuration_count && i < 8; i++) {
         const struct configuration *one = &plan.configurations[i];
         CHECK_TEXT(one->file_name, names[i]);
-        CHECK_TEXT(one->tier->name, i < 4 ? "low" : "high");
-        CHECK(one->top_k == (i / 2 % 2 ? 2 : 1) && one->block_count == (i % 2 ? 4 : 2) && one->vision_tokens == 0 && one->in_index == -1);
-        CHECK(one->set == &plan.sets[0] && one->blocks[0] == 0);
-        for (int k = 1; k < one->block_count; k++) CHECK(one->blocks[k] > one->blocks[k - 1]);
+        CHECK_TEXT(knob_text(&one->knobs, KNOB_TIER), i < 4 ? "low" : "high");
+        CHECK(knob_number(&one->knobs, KNOB_TOP_K) == (i / 2 % 2 ? 2 : 1) && knob_number(&one->knobs, KNOB_BLOCKS) == (i % 2 ? 4 : 2));
+        CHECK(!knob_is_set(&one->knobs, KNOB_TOKENS) && one->in_index == -1);
+        CHECK(one->set == &plan.sets[0] && one->knobs.of[KNOB_BLOCKS].list[0] == 0);
+        for (int k = 1; k < one->knobs.of[KNOB_BLOCKS].list_count; k++) CHECK(one->knobs.of[KNOB_BLOCKS].list[k] > one->knobs.of[KNOB_BLOCKS].list[k - 1]);
     }
     check_case("weights: each point of the grid with each of them");
     CHECK_INT(make_set("--tier_list low high --top_k_list 1 2 --weights_list bf16 int4 --num_active_blocks_list 4"), 0);
     CHECK(plan.configuration_count == 8 && plan.weights_count == 2 && plan.point_count == 24);
     for (size_t i = 0; i < plan.configuration_count && i < 8; i++) {
-        CHECK_TEXT(plan.configurations[i].weights, i % 2 ? "int4" : "bf16");
-        CHECK(plan.configurations[i].weights_at == i % 2 && plan.configurations[i].top_k == (i / 2 % 2 ? 2 : 1));
+        CHECK_TEXT(knob_text(&plan.configurations[i].knobs, KNOB_WEIGHTS), i % 2 ? "int4" : "bf16");
+        CHECK(plan.configurations[i].weights_at == i % 2 && knob_number(&plan.configurations[i].knobs, KNOB_TOP_K) == (i / 2 % 2 ? 2 : 1));
     }
     if (plan.configuration_count == 8) CHECK_TEXT(plan.configurations[3].file_name, "set_imgsizetier-low_crops1_topk2_blocks4_weightsint4.json");
     check_case("without lists: all tiers, experts and blocks as the model has them");
     CHECK_INT(make_set("--ignore_eos"), 0);
     CHECK(plan.configuration_count == 3 && plan.ignore_eos);
     for (size_t i = 0; i < plan.configuration_count && i < 3; i++)
-        CHECK(plan.configurations[i].tier == vp_tier_at((int32_t)i) && plan.configurations[i].top_k == tiny.config.top_k && plan.configurations[i].block_count == 4);
+        CHECK(knob_tier(&plan.configurations[i].knobs) == vp_tier_at((int32_t)i) && knob_number(&plan.configurations[i].knobs, KNOB_TOP_K) == tiny.config.top_k
+              && knob_number(&plan.configurations[i].knobs, KNOB_BLOCKS) == 4);
     check_case("target tokens instead of tiers; two data sets, each with the whole grid");
     write_set("more.jsonl", "And?");
     CHECK_INT(make("--vision_tokens_list 288 432 --data %F/set.jsonl %F/more.jsonl"), 0);
     CHECK(plan.configuration_count == 4 && plan.point_count == 12 && plan.set_count == 2);
     CHECK_TEXT(plan.configurations[0].file_name, "set_imgsizetokens288_topk2_blocks4.json");
     CHECK_TEXT(plan.configurations[3].file_name, "more_imgsizetokens432_topk2_blocks4.json");
-    CHECK(plan.configurations[1].vision_tokens == 432 && !plan.configurations[1].tier && plan.configurations[2].set == &plan.sets[1]);
+    CHECK(knob_number(&plan.configurations[1].knobs, KNOB_TOKENS) == 432 && !knob_tier(&plan.configurations[1].knobs) && plan.configurations[2].set == &plan.sets[1]);
     CHECK_INT(make("--data %F/set.jsonl %F/./set.jsonl"), EXIT_USAGE);
     CHECK(strstr(room_said, "set.jsonl are both called set; sweep them into two folders") != NULL);
     check_case("a strategy draws points of the grid, and says how often it repeats one");
@@ -89,8 +91,9 @@ static void test_grid(void) {
         CHECK(plan.configuration_count == count && plan.repeats == repeats && count > 0 && count <= 27);
         for (size_t i = 0; i < plan.configuration_count && i < count; i++) {
             static const int32_t levels[] = {1, 2, 4};
-            CHECK(plan.configurations[i].tier == vp_tier_at(index[3 * i]));
-            CHECK(plan.configurations[i].top_k == levels[index[3 * i + 1]] && plan.configurations[i].block_count == levels[index[3 * i + 2]]);
+            CHECK(knob_tier(&plan.configurations[i].knobs) == vp_tier_at(index[3 * i]));
+            CHECK(knob_number(&plan.configurations[i].knobs, KNOB_TOP_K) == levels[index[3 * i + 1]]);
+            CHECK(knob_number(&plan.configurations[i].knobs, KNOB_BLOCKS) == levels[index[3 * i + 2]]);
         }
     }
 }
@@ -140,7 +143,7 @@ static void test_requests(void) {
     check_case("tiles of a configuration, and what a pass gets");
     {
         vp_tile_options tiles = configuration_tiles(&plan.configurations[1]);
-        CHECK(tiles.rule == VP_TILE_TIER && tiles.fit == VP_FIT_FILL && tiles.tier == plan.configurations[1].tier);
+        CHECK(tiles.rule == VP_TILE_TIER && tiles.fit == VP_FIT_FILL && tiles.tier == knob_tier(&plan.configurations[1].knobs));
     }
     memset(&sample, 0, sizeof sample);
     sample.text_count = 5;
@@ -149,7 +152,7 @@ static void test_requests(void) {
     plan.ignore_eos = 1;
     configuration_input(&plan, &plan.configurations[1], &sample, &layout, NULL, &input);
     CHECK(input.layout == &layout && !input.image && input.text_count == 5 && input.no_bos == 1 && input.text_ids == &most && input.ignore_eos == 1);
-    CHECK(input.top_k == 2 && input.block_count == 4 && input.blocks == plan.configurations[1].blocks && input.new_tokens == 9);
+    CHECK(input.top_k == 2 && input.block_count == 4 && input.blocks == plan.configurations[1].knobs.of[KNOB_BLOCKS].list && input.new_tokens == 9);
     check_case("what does not fit into the model takes no memory; nothing at all fits here");
     CHECK_INT(make_set("--tier_list low --max_new_tokens 4096"), 0);
     CHECK(plan.configurations[0].need_sequence == 0 && plan.max_sequence == 0 && plan.max_views == 1 && plan.configuration_count == 1);
@@ -230,7 +233,8 @@ static void test_served(void) {
     CHECK_INT(plan.configuration_count, 8);
     for (size_t i = 0; i < plan.configuration_count; i++) {
         const struct configuration *one = &plan.configurations[i];
-        CHECK(one->variant && !one->top_k && !one->block_count && !strchr(one->file_name, '/') && strstr(one->file_name, "set_imgsizetier-") == one->file_name);
+        CHECK(one->variant && !knob_is_set(&one->knobs, KNOB_TOP_K) && !knob_is_set(&one->knobs, KNOB_BLOCKS));
+        CHECK(!strchr(one->file_name, '/') && strstr(one->file_name, "set_imgsizetier-") == one->file_name);
         for (size_t k = 0; k < i; k++) CHECK(strcmp(one->file_name, plan.configurations[k].file_name) != 0);
     }
     CHECK_TEXT(plan.configurations[0].variant->endpoint, "http://h:1");
@@ -239,7 +243,8 @@ static void test_served(void) {
     CHECK_INT(plan.sets[0].samples[0].text_count, 0);
     prints[count++] = plan.fingerprint;
     CHECK_INT(make_served("--endpoint_model c"), 0);
-    CHECK(plan.fingerprint == prints[0] && plan.configuration_count == 1 && !plan.configurations[0].tier && !plan.configurations[0].vision_tokens);
+    CHECK(plan.fingerprint == prints[0] && plan.configuration_count == 1 && !knob_is_set(&plan.configurations[0].knobs, KNOB_TIER)
+          && !knob_is_set(&plan.configurations[0].knobs, KNOB_TOKENS));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         snprintf(line, sizeof line, "--endpoint_model c %s", others[i]);
         CHECK_INT(make_served(line), 0);

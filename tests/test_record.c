@@ -19,6 +19,7 @@ static const char *end(void) {
 static struct sample sample;
 static vp_layout layout;
 static struct point point;
+static struct knob_values knobs;
 static struct pass_result *runs;
 /* two runs of 3 and 2 tokens; stage i of run r takes (i + 1) * (r + 1) ms */
 static void make(void) {
@@ -33,8 +34,11 @@ static void make(void) {
     sample.text_count = 7;
     sample.prompt = (char *)(size_t)"the prompt";
     sample.record = (char *)(size_t)"{\"question\": \"q\", \"answers\": [\"cat\", \"cat\", \"cat\"]}";
-    point.sample = &sample; point.layout = &layout; point.tier = "low"; point.target_tokens = 440; point.target_crops = 3; point.top_k = 4;
-    point.blocks = blocks; point.block_count = 2; point.runs = runs; point.run_count = 2; point.metric = VP_SCORE_VQA_SEED;
+    point.sample = &sample; point.layout = &layout; point.knobs = &knobs; point.target_tokens = 440; point.target_crops = 3;
+    knob_set_text(&knobs, KNOB_TIER, "low");
+    knob_set_number(&knobs, KNOB_TOP_K, 4);
+    knob_set_list(&knobs, KNOB_BLOCKS, blocks, 2);
+    point.runs = runs; point.run_count = 2; point.metric = VP_SCORE_VQA_SEED;
     for (int r = 0; r < 2; r++) {
         runs[r].total_ns = INT64_C(100000000) * (r + 1);
         runs[r].token_count = 3 - r;
@@ -59,7 +63,7 @@ static void test_layout(void) {
         "\"input_text_tokens\": 7, \"actual_text_tokens\": 7, \"total_sequence_length\": 408}");
     check_case("... of text alone, and where the image cannot be used");
     point.layout = NULL;
-    point.tier = NULL;
+    knob_set_text(&knobs, KNOB_TIER, NULL);
     sample.no_bos = 1;
     begin();
     put_point_layout(&writer, &point);
@@ -190,6 +194,7 @@ int main(void) {
     test_times();
     test_answer();
     test_metadata();
+    knob_values_free(&knobs);
     runs_free(runs, 2);
     free(out.data);
     return check_done("test_record");

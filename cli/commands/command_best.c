@@ -114,16 +114,24 @@ static void shell_word(struct text_buffer *out, const char *word) {
         else text_add(out, byte, 1);
     if (!plain) text_add_string(out, "'");
 }
+static void add_answer_options(struct text_buffer *out, const struct result_file *file) {
+    char piece[96];
+    if (file->max_new_tokens > 0) {
+        snprintf(piece, sizeof piece, " --max_new_tokens %lld", (long long)file->max_new_tokens);
+        text_add_string(out, piece);
+    }
+    if (file->ignore_eos > 0) text_add_string(out, " --ignore_eos");
+}
 /* The options of `vlmprof run` that ask this server so; malloc'ed. */
 static char *server_options_text(const struct result_file *file) {
+    const char *request = knob_text(&file->knobs, KNOB_REQUEST);
     struct parsed knobs = {{NULL, NULL, 0}, NULL, 0};
     struct text_buffer out = {NULL, 0, 0};
-    char piece[96];
     text_add_string(&out, "--endpoint ");
-    shell_word(&out, file->endpoint);
+    shell_word(&out, knob_text(&file->knobs, KNOB_ENDPOINT));
     text_add_string(&out, " --endpoint_model ");
-    shell_word(&out, file->endpoint_model);
-    if (parse_json(&knobs, file->request_knobs, strlen(file->request_knobs), NULL) == VP_OK)
+    shell_word(&out, knob_text(&file->knobs, KNOB_ENDPOINT_MODEL));
+    if (parse_json(&knobs, request, strlen(request), NULL) == VP_OK)
         for (uint32_t i = 1, member = 0; member < knobs.json.nodes[0].count;
              member++, i = knobs.json.nodes[i + 1].end) {
             const vp_json_node *value = &knobs.json.nodes[i + 1];
@@ -144,59 +152,50 @@ static char *server_options_text(const struct result_file *file) {
             free(path);
         }
     free(knobs.nodes);
-    if (file->max_new_tokens > 0) {
-        snprintf(piece, sizeof piece, " --max_new_tokens %lld", (long long)file->max_new_tokens);
-        text_add_string(&out, piece);
-    }
-    if (file->ignore_eos > 0) text_add_string(&out, " --ignore_eos");
+    add_answer_options(&out, file);
     return out.data;
+}
+/* Adds the option of `vlmprof run` that sets a knob, unless it is the usual value. */
+static void add_knob_option(struct text_buffer *out, const struct knob_values *knobs, int knob) {
+    const struct knob_value *value = &knobs->of[knob];
+    const char *option = KNOBS[knob].option;
+    char piece[96];
+    int is_first_n = 1;
+    if (!option || !value->is_set || (knob == KNOB_TOP_K && knobs_are_dense(knobs))) return;
+    if (KNOBS[knob].usual && !strcmp(value->text, KNOBS[knob].usual)) return;
+    for (int32_t i = 0; i < value->list_count; i++) is_first_n &= value->list[i] == i;
+    if (knob == KNOB_IMAGE) { /* run has an option for Molmo's */
+        const int is_crops = !strcmp(value->text, "max_crops");
+        text_add_string(out, is_crops ? " --" : " --image_knob ");
+        shell_word(out, value->text);
+        snprintf(piece, sizeof piece, is_crops ? " %lld" : "=%lld", (long long)value->number);
+        text_add_string(out, piece);
+    } else if (!is_first_n) {
+        for (int32_t i = 0; i < value->list_count; i++) {
+            snprintf(piece, sizeof piece, "%s%d", i ? "," : " --active_blocks ", (int)value->list[i]);
+            text_add_string(out, piece);
+        }
+    } else if (KNOBS[knob].type == KNOB_IS_NUMBER) {
+        snprintf(piece, sizeof piece, " --%s %lld", option, (long long)value->number);
+        text_add_string(out, piece);
+    } else {
+        snprintf(piece, sizeof piece, " --%s ", option);
+        text_add_string(out, piece);
+        shell_word(out, value->text);
+    }
 }
 /* The options of `vlmprof run` that set this configuration; malloc'ed. */
 static char *options_text(const struct result_file *file) {
-    const struct { const char *option, *value; } precisions[] = {{" --weights ", file->weights},
-                                                                 {" --head_weights ", file->head_weights},
-                                                                 {" --vision_weights ", file->vision_weights}};
     struct text_buffer out = {NULL, 0, 0};
-    char piece[96];
-    int is_first_n = 1;
     if (file->is_served) return server_options_text(file);
     text_add_string(&out, file->is_synthetic ? "--synthetic " : "--model ");
     shell_word(&out, file->model ? file->model : "DIR");
-    if (file->tier) {
-        text_add_string(&out, " --tier ");
-        shell_word(&out, file->tier);
-    } else if (file->target_tokens > 0) {
-        snprintf(piece, sizeof piece, " --vision_tokens %lld", (long long)file->target_tokens);
-        text_add_string(&out, piece);
-    } else if (file->image_knob) {
-        const int is_crops = !strcmp(file->image_knob, "max_crops"); /* run has an option for Molmo's */
-        text_add_string(&out, is_crops ? " --" : " --image_knob ");
-        shell_word(&out, file->image_knob);
-        snprintf(piece, sizeof piece, is_crops ? " %lld" : "=%lld", (long long)file->image_knob_value);
-        text_add_string(&out, piece);
+    for (int knob = 0, has_size = 0; knob < KNOB_COUNT; knob++) {
+        const int is_size = KNOBS[knob].of == KNOB_OF_IMAGES && knob_is_set(&file->knobs, knob);
+        if (!is_size || !has_size) add_knob_option(&out, &file->knobs, knob);
+        has_size |= is_size;
     }
-    if (!file->is_dense) {
-        snprintf(piece, sizeof piece, " --top_k %lld", (long long)file->top_k);
-        text_add_string(&out, piece);
-    }
-    for (size_t i = 0; i < file->listed_blocks; i++) is_first_n &= file->blocks[i] == (int32_t)i;
-    if (is_first_n) snprintf(piece, sizeof piece, " --num_active_blocks %lld", (long long)file->block_count);
-    else snprintf(piece, sizeof piece, " --active_blocks ");
-    text_add_string(&out, piece);
-    for (size_t i = 0; !is_first_n && i < file->listed_blocks; i++) {
-        snprintf(piece, sizeof piece, "%s%d", i ? "," : "", (int)file->blocks[i]);
-        text_add_string(&out, piece);
-    }
-    for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++) {
-        if (!precisions[i].value || !strcmp(precisions[i].value, "bf16")) continue;
-        text_add_string(&out, precisions[i].option);
-        shell_word(&out, precisions[i].value);
-    }
-    if (file->max_new_tokens > 0) {
-        snprintf(piece, sizeof piece, " --max_new_tokens %lld", (long long)file->max_new_tokens);
-        text_add_string(&out, piece);
-    }
-    if (file->ignore_eos > 0) text_add_string(&out, " --ignore_eos");
+    add_answer_options(&out, file);
     return out.data;
 }
 static void print_pick(const struct results *results, const struct tradeoff *tradeoff,

@@ -97,15 +97,16 @@ static double throttled_share(const struct result_file *file) {
  * differs among the files of one side. */
 static int is_same_request(const struct result_file *before, const struct result_file *after) {
     return before->is_served && after->is_served && !strcmp(before->task, after->task) && is_same_size(before, after)
-           && !strcmp(before->request_knobs, after->request_knobs)
-           && !strcmp(before->endpoint_model, after->endpoint_model);
+           && !knob_compare(KNOB_REQUEST, &before->knobs, &after->knobs)
+           && !knob_compare(KNOB_ENDPOINT_MODEL, &before->knobs, &after->knobs);
 }
 /* Truth: the files differ in this. `out` gets what each of them says. */
 static int is_different(const struct result_file *before, const struct result_file *after, int what, char out[2][80]) {
     const char *texts[2] = {NULL, NULL};
     int64_t numbers[2] = {-1, -1};
+    const struct knob_value *one = &before->knobs.of[KNOB_BLOCKS], *other = &after->knobs.of[KNOB_BLOCKS];
     struct result_file plain[2] = {*before, *after};
-    plain[0].names_weights = plain[1].names_weights = 0;
+    plain[0].told_apart = plain[1].told_apart = 0;
     out[0][0] = out[1][0] = 0;
     switch (what) {
     case ALIKE_CONFIGURATION: /* weights are told apart below */
@@ -118,7 +119,10 @@ static int is_different(const struct result_file *before, const struct result_fi
         snprintf(out[1], 80, "%.0f %% throttled", 100 * throttled_share(after));
         return fabs(throttled_share(before) - throttled_share(after)) > 0.05;
     case ALIKE_MODEL: texts[0] = before->model; texts[1] = after->model; break;
-    case ALIKE_WEIGHTS: texts[0] = before->weights; texts[1] = after->weights; break;
+    case ALIKE_WEIGHTS:
+        texts[0] = knob_text(&before->knobs, KNOB_WEIGHTS);
+        texts[1] = knob_text(&after->knobs, KNOB_WEIGHTS);
+        break;
     case ALIKE_DATA:
         texts[0] = before->data_hash ? before->data_hash : before->data;
         texts[1] = after->data_hash ? after->data_hash : after->data;
@@ -129,11 +133,11 @@ static int is_different(const struct result_file *before, const struct result_fi
     case ALIKE_METRIC: texts[0] = before->metric; texts[1] = after->metric; break;
     case ALIKE_NEW_TOKENS: numbers[0] = before->max_new_tokens; numbers[1] = after->max_new_tokens; break;
     default:
-        snprintf(out[0], 80, "%zu blocks", before->listed_blocks);
-        snprintf(out[1], 80, "%zu others", after->listed_blocks);
-        return before->listed_blocks && after->listed_blocks
-               && (before->listed_blocks != after->listed_blocks
-                   || memcmp(before->blocks, after->blocks, before->listed_blocks * sizeof *before->blocks));
+        snprintf(out[0], 80, "%d blocks", one->list_count);
+        snprintf(out[1], 80, "%d others", other->list_count);
+        return one->list_count && other->list_count
+               && (one->list_count != other->list_count
+                   || memcmp(one->list, other->list, (size_t)one->list_count * sizeof *one->list));
     }
     for (int i = 0; i < 2; i++) {
         if (texts[i] || numbers[i] < 0) snprintf(out[i], 80, "%.60s", texts[i] ? texts[i] : "not said");
@@ -181,8 +185,8 @@ static size_t same_but_weights(const struct comparison_job *job, const struct re
     struct result_file alike = *file;
     size_t other = 0;
     for (; other < job->after.count; other++) {
-        if (file->names_weights || job->after.files[other].names_weights) continue;
-        alike.weights = job->after.files[other].weights;
+        if ((file->told_apart | job->after.files[other].told_apart) >> KNOB_WEIGHTS & 1) continue;
+        alike.knobs.of[KNOB_WEIGHTS] = job->after.files[other].knobs.of[KNOB_WEIGHTS];
         if (!compare_settings(&alike, &job->after.files[other])) break;
     }
     return other;
@@ -395,9 +399,10 @@ static void warn_of_pairs(struct comparison_job *job) {
     for (size_t place = 0; place < job->pair_count; place++) {
         const struct result_file *before = job->pairs[place].before, *after = job->pairs[place].after;
         size_t both = 0;
-        if (before->is_served && after->is_served && strcmp(before->request_knobs, after->request_knobs) && !asked++)
+        if (before->is_served && after->is_served && knob_compare(KNOB_REQUEST, &before->knobs, &after->knobs)
+            && !asked++)
             text_list_add(&job->warnings, "they differ in members of the request (%.80s / %.80s)",
-                          before->request_knobs, after->request_knobs);
+                          knob_text(&before->knobs, KNOB_REQUEST), knob_text(&after->knobs, KNOB_REQUEST));
         for (size_t i = 0; i < before->count; i++) {
             size_t row = result_row(after, before->ids[i]);
             double before_tokens = result_at(before, COLUMN_OUTPUT_TOKENS, i), after_tokens;

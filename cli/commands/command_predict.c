@@ -147,7 +147,7 @@ static void warn_of_ranges(const struct estimator *estimator, const struct predi
         size_t outside = 0;
         int32_t value = 0;
         /* only the features of VP_LATENCY_SEED use these knobs */
-        if ((k == KNOB_TEXT || k == KNOB_TIER) && estimator->model.features != VP_LATENCY_SEED) continue;
+        if ((k == FEATURE_TEXT || k == FEATURE_TIER) && estimator->model.features != VP_LATENCY_SEED) continue;
         for (size_t i = 0; i < count; i++) {
             int32_t at = knob_at(&predictions[i].request, k);
             if ((at < range->least || at > range->most) && !outside++) value = at;
@@ -205,7 +205,7 @@ static void write_prediction(struct document *document, const struct prediction 
 static void put_prediction(vp_json_writer *writer, const struct prediction *prediction, double budget) {
     vp_json_begin_object(writer);
     put_text(writer, "size", prediction->name[0] ? prediction->name : NULL);
-    for (int k = 0; k < (prediction->request.weight_bits ? ESTIMATE_KNOB_COUNT : KNOB_WEIGHT_BITS); k++)
+    for (int k = 0; k < (prediction->request.weight_bits ? ESTIMATE_KNOB_COUNT : FEATURE_WEIGHT_BITS); k++)
         put_int(writer, ESTIMATE_KNOBS[k].name, knob_at(&prediction->request, k));
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         int runs = part == ESTIMATE_TOTAL || stage_is_run(part, &prediction->request);
@@ -271,10 +271,9 @@ static int32_t knob_of(const struct options *options, const struct estimator *es
  * an exit code. */
 static int weight_bits_of(const struct options *options, const struct estimator *estimator, int32_t *bits) {
     const char *name = text_of(options, "weights");
-    struct result_file file = {.weights = (char *)(uintptr_t)name};
     *bits = 0;
     if (estimator->model.features == VP_LATENCY_WEIGHTS) {
-        *bits = name ? (int32_t)weight_bits(&file) : estimator->ranges[KNOB_WEIGHT_BITS].median;
+        *bits = name ? (int32_t)weight_bits(name) : estimator->ranges[FEATURE_WEIGHT_BITS].median;
         return 0;
     }
     if (!name || (estimator->weights && !strcmp(estimator->weights, name))) return 0;
@@ -346,10 +345,10 @@ static int predict_requests(const struct options *options, const struct estimato
     if (!code && options->operand_count > 1) code = tile_options_of(options, &tiles);
     for (size_t i = 0; i < count && !code; i++) {
         vp_latency_request *request = &predictions[i].request;
-        request->text_tokens = knob_of(options, estimator, KNOB_TEXT);
-        request->output_tokens = knob_of(options, estimator, KNOB_OUTPUT);
-        request->top_k = knob_of(options, estimator, KNOB_EXPERTS);
-        request->active_blocks = knob_of(options, estimator, KNOB_ACTIVE);
+        request->text_tokens = knob_of(options, estimator, FEATURE_TEXT);
+        request->output_tokens = knob_of(options, estimator, FEATURE_OUTPUT);
+        request->top_k = knob_of(options, estimator, FEATURE_EXPERTS);
+        request->active_blocks = knob_of(options, estimator, FEATURE_ACTIVE);
         request->expert_count = (int32_t)estimator->expert_count;
         code = weight_bits_of(options, estimator, &request->weight_bits);
         if (!code && request->top_k > request->expert_count)

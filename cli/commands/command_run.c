@@ -57,14 +57,9 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_CROPS,
     OPTION_VISION_TOKENS,
     OPTION_IMAGE_KNOB("NAME=N"),
-    {"top_k", COUNT, "K", NULL, 1, 1000000, NULL, "experts a token uses (default: as trained)", OF_ENGINE},
-    {"num_active_blocks", COUNT, "N", NULL, 1, 1000000, NULL,
-     "decoder blocks that run: the first N, or by importance (default: all)", OF_ENGINE},
-    {"active_blocks", COUNTS, "I,J,...", NULL, 0, 1000000, NULL, "decoder blocks that run, by index", OF_ENGINE},
+    KNOB_GRID_ROWS(KNOB_RUN_OPTIONS)
     OPTION_IMPORTANCE_SCORES_FILE,
-    OPTION_WEIGHTS,
-    OPTION_HEAD_WEIGHTS,
-    OPTION_VISION_WEIGHTS,
+    KNOB_EACH_ROWS(KNOB_RUN_OPTIONS)
     OPTION_GROUP("measuring"),
     {"num_runs", COUNT, "R", NULL, 1, 10000, NULL,
      "timed runs, after an untimed one that warms up (default: 1; with --profile 5)"},
@@ -121,35 +116,51 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-/* Sets top_k and the decoder blocks of the request. Returns 0 or an exit code. */
+/* Chooses the decoder blocks of the request: by --active_blocks, or as many as --num_active_blocks says. Returns 0 or
+ * an exit code. */
+static int run_choose_blocks(const struct options *options, struct run_state *state) {
+    const int32_t all = state->model.config.block_count;
+    const struct option_value *list = opt(options, "active_blocks");
+    int32_t *blocks = resize(NULL, (size_t)all, sizeof *blocks), count = 0;
+    int code = 0;
+    if (!list->given) {
+        count = is_given(options, "num_active_blocks") ? (int32_t)number_of(options, "num_active_blocks") : all;
+        code = model_choose_blocks(options, &state->model, count, blocks);
+    }
+    for (int32_t block = 0; block < all && list->given; block++)
+        for (size_t i = 0; i < list->count; i++) if (list->numbers[i] == block) blocks[count++] = block;
+    for (size_t i = 0; i < list->count && list->given && !code; i++)
+        if (list->numbers[i] >= all)
+            code = complain(EXIT_USAGE, "--active_blocks %lld: the model has blocks 0..%d", (long long)list->numbers[i],
+                            all - 1);
+    if (!code) knob_set_list(&state->knobs, KNOB_BLOCKS, blocks, count);
+    free(blocks);
+    return code;
+}
+/* Sets the knobs of the request. Returns 0 or an exit code. */
 static int run_choose_knobs(const struct options *options, struct run_state *state) {
     const vp_model_config *config = &state->model.config;
     int64_t top_k = is_given(options, "top_k") ? number_of(options, "top_k") : config->top_k;
-    const struct option_value *list = opt(options, "active_blocks");
+    int code;
     if (!config->expert_count && is_given(options, "top_k"))
         return complain(EXIT_USAGE, "--top_k: %s has no experts to choose from",
                         vp_architecture_name(config->architecture));
     if (top_k > config->expert_count)
         return complain(EXIT_USAGE, "--top_k %lld: the model has %d experts", (long long)top_k, config->expert_count);
-    if (list->given && (is_given(options, "num_active_blocks") || is_given(options, "importance_scores_file")))
+    if (is_given(options, "active_blocks")
+        && (is_given(options, "num_active_blocks") || is_given(options, "importance_scores_file")))
         return complain(EXIT_USAGE,
                         "--active_blocks names the blocks; leave --num_active_blocks and --importance_scores_file out");
-    state->input.top_k = (int32_t)top_k;
-    state->blocks = resize(NULL, (size_t)config->block_count, sizeof *state->blocks);
-    state->input.blocks = state->blocks;
-    if (!list->given) {
-        state->input.block_count = is_given(options, "num_active_blocks")
-                                       ? (int32_t)number_of(options, "num_active_blocks")
-                                       : config->block_count;
-        return model_choose_blocks(options, &state->model, state->input.block_count, state->blocks);
+    knob_set_number(&state->knobs, KNOB_TOP_K, top_k);
+    if (state->tiles.tier) knob_set_text(&state->knobs, KNOB_TIER, state->tiles.tier->name);
+    if ((code = run_choose_blocks(options, state)) != 0) return code;
+    for (int knob = KNOB_EACH; knob < KNOB_EACH_END; knob++) {
+        const char *option = KNOBS[knob].option;
+        if (!is_given(options, option)) continue;
+        if (KNOBS[knob].type == KNOB_IS_NUMBER) knob_set_number(&state->knobs, knob, number_of(options, option));
+        else knob_set_text(&state->knobs, knob, text_of(options, option));
     }
-    for (int32_t block = 0; block < config->block_count; block++)
-        for (size_t i = 0; i < list->count; i++)
-            if (list->numbers[i] == block) state->blocks[state->input.block_count++] = block;
-    for (size_t i = 0; i < list->count; i++)
-        if (list->numbers[i] >= config->block_count)
-            return complain(EXIT_USAGE, "--active_blocks %lld: the model has blocks 0..%d", (long long)list->numbers[i],
-                            config->block_count - 1);
+    input_apply_knobs(&state->input, &state->knobs);
     return 0;
 }
 
@@ -157,7 +168,8 @@ static int run_choose_knobs(const struct options *options, struct run_state *sta
 static int run_load_image(const char *path, struct run_state *state) {
     const struct model *model = &state->model;
     const struct image_size size = {NULL, state->tiles.rule == VP_TILE_TOKENS ? state->tiles.vision_tokens : 0,
-                                    state->image_knob, state->image_knob_value, &state->tiles};
+                                    knob_text(&state->knobs, KNOB_IMAGE),
+                                    (int32_t)knob_number(&state->knobs, KNOB_IMAGE), &state->tiles};
     vp_error error = {VP_OK, -1, "", ""};
     char reason[LINE_BYTES];
     vp_result result;
@@ -181,11 +193,15 @@ static int run_check_knobs(const struct options *options, struct run_state *stat
                               NULL};
     int32_t *values = NULL;
     size_t count = 0;
-    int code = image_knob_read(options, &state->image_knob, &values, &count);
+    char *name = NULL;
+    int code = image_knob_read(options, &name, &values, &count);
     if (!code && count) {
-        size.knob = state->image_knob;
-        size.knob_value = state->image_knob_value = values[0];
+        knob_set_text(&state->knobs, KNOB_IMAGE, name);
+        knob_set_number(&state->knobs, KNOB_IMAGE, values[0]);
+        size.knob = knob_text(&state->knobs, KNOB_IMAGE);
+        size.knob_value = values[0];
     }
+    free(name);
     free(values);
     if (!code && count > 1) code = complain(EXIT_USAGE, "--image_knob: run takes one value; sweep tries several");
     if (!code && count && (is_given(options, "vision_tokens") || is_tiled))
@@ -512,25 +528,18 @@ static void put_medians(vp_json_writer *writer, const struct run_state *state) {
 static void print_run_json(const struct options *options, const struct run_state *state) {
     vp_score_outcome scored;
     struct scoring scoring;
-    struct point point = {&state->sample,
-                          state->input.layout,
-                          state->tiles.tier ? state->tiles.tier->name : NULL,
-                          0,
-                          0,
-                          state->input.top_k,
-                          state->input.blocks,
-                          state->input.block_count,
-                          state->runs,
-                          state->run_count,
-                          NULL,
-                          VP_SCORE_VQA_SEED,
-                          is_given(options, "ignore_eos"),
-                          0};
+    const struct point point = {.sample = &state->sample,
+                                .layout = state->input.layout,
+                                .knobs = &state->knobs,
+                                .target_tokens = state->input.layout
+                                                     ? target_tokens_of(&state->tiles, state->input.layout)
+                                                     : 0,
+                                .target_crops = state->input.layout ? state->input.layout->crops : 0,
+                                .runs = state->runs,
+                                .run_count = state->run_count,
+                                .metric = VP_SCORE_VQA_SEED,
+                                .ignore_eos = is_given(options, "ignore_eos")};
     vp_json_writer writer;
-    if (point.layout) {
-        point.target_tokens = target_tokens_of(&state->tiles, point.layout);
-        point.target_crops = point.layout->crops;
-    }
     vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
     vp_json_begin_object(&writer);
     put_text(&writer, "schema", "vlmprof-run-2");
@@ -544,10 +553,9 @@ static void print_run_json(const struct options *options, const struct run_state
     put_text(&writer, "preprocess", !state->model.rules->is_tiled ? NULL
                                     : state->tiles.tier           ? "tier"
                                                                   : text_of(options, "preprocess"));
-    put_text(&writer, "image_knob", state->image_knob);
-    if (state->image_knob) put_int(&writer, "image_knob_value", state->image_knob_value);
-    else put_null(&writer, "image_knob_value");
-    put_ints(&writer, "active_block_indices", state->input.blocks, state->input.block_count);
+    knob_put(&writer, KNOB_IMAGE, &state->knobs);
+    knob_put_more(&writer, KNOB_IMAGE, &state->knobs);
+    knob_put_more(&writer, KNOB_BLOCKS, &state->knobs);
     put_point_layout(&writer, &point);
     put_point_tokens(&writer, &point);
     score_point(&point, &scoring, &scored);
@@ -608,8 +616,7 @@ static int run_command(const struct options *options) {
     model_free(&state.model);
     sample_free(&state.sample);
     if (state.image.rgb) vp_image_free(&state.image);
-    free(state.image_knob);
-    free(state.blocks);
+    knob_values_free(&state.knobs);
     free(state.dump.image_features);
     free(state.dump.deepstack_features);
     free(state.dump.block_last);

@@ -74,25 +74,11 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      "change the lowest bits of a few pixels for every run: no cache has seen such an image"},
     OPTIONS_OF_TWINS,
     OPTION_GROUP("knobs"),
-    {"tier_list", TEXTS, "T...", NULL, 0, 0, NULL,
-     "tiers of the grid (default of Molmo's models, without another image size: all)",
-     .excludes = "vision_tokens_list"},
-    {"vision_tokens_list", COUNTS, "N...", NULL, 1, 1000000, NULL,
-     "target vision tokens of the grid, instead of tiers"},
-    OPTION_IMAGE_KNOB("NAME=N,N..."),
-    {"top_k_list", COUNTS, "K...", NULL, 1, 1000000, NULL, "experts a token uses (default: as trained)", OF_ENGINE},
-    {"num_active_blocks_list", COUNTS, "N...", NULL, 1, 1000000, NULL, "decoder blocks that run (default: all)",
-     OF_ENGINE},
+    KNOB_GRID_ROWS(KNOB_SWEEP_OPTIONS)
     OPTION_IMPORTANCE_SCORES_FILE,
     {"sampling_strategy", CHOICE, "NAME", "full", 0, 0, "full balanced stratified boundary custom_sparse lhs seed_lhs",
      "points of the grid: full, balanced, stratified, boundary, custom_sparse, lhs (Latin hypercube), seed_lhs"},
-    OPTION_WEIGHTS,
-    {"weights_list", TEXTS, "TYPE...", NULL, 0, 0, NULL,
-     "weights of the grid, instead of --weights: each of its points is run with each of bf16, fp32, int8, int4; an "
-     "engine of each is open all the time",
-     .excludes = "weights endpoint"},
-    OPTION_HEAD_WEIGHTS,
-    OPTION_VISION_WEIGHTS,
+    KNOB_EACH_ROWS(KNOB_SWEEP_OPTIONS)
     OPTION_GROUP("measuring"),
     {"num_runs_per_sample", COUNT, "R", "3", 1, 10000, NULL,
      "timed runs of every point; with --stop_half_width the least number"},
@@ -336,28 +322,11 @@ static void count_points(struct sweep *sweep, struct configuration *configuratio
         sweep->failed += retries ? 0 : known->failed;
     }
 }
-static int is_same_variant(const struct variant *planned, const char *known) {
-    char *text = variant_text(planned);
-    const int same = !strcmp(text, known);
-    free(text);
-    return same;
-}
 /* Truth: both are one point of the grid. Their names can differ: that of a tier contains the mean of the crops, and it
  * changes when an image that could not be read is there again. */
 static int is_same_configuration(const struct sweep *sweep, const struct configuration *planned,
                                  const struct index_configuration *known) {
-    const char *tier = planned->tier ? planned->tier->name : NULL;
-    if (known->set != planned->set - sweep->plan.sets || !tier != !known->tier) return 0;
-    if (!planned->variant != !known->variant) return 0;
-    if (planned->weights && known->weights && strcmp(planned->weights, known->weights) != 0) return 0;
-    if (planned->variant && !is_same_variant(planned->variant, known->variant)) return 0;
-    if (!planned->image_knob != !known->image_knob
-        || (known->image_knob && (strcmp(planned->image_knob, known->image_knob) != 0
-                                  || planned->image_knob_value != known->image_knob_value)))
-        return 0;
-    if (tier ? strcmp(tier, known->tier) != 0 : known->vision_tokens != planned->vision_tokens) return 0;
-    return known->top_k == planned->top_k && known->block_count == planned->block_count
-           && !memcmp(known->blocks, planned->blocks, (size_t)known->block_count * sizeof *known->blocks);
+    return known->set == planned->set - sweep->plan.sets && knob_values_are_same(&planned->knobs, &known->knobs);
 }
 /* Gives the planned configurations the names that they have in the journals of an index. */
 static void adopt_names(struct sweep *sweep, const struct journal_index *index) {

@@ -15,8 +15,9 @@
 #include <string.h>
 
 static struct image_size size_of(const struct configuration *configuration) {
-    const struct image_size size = {configuration->tier, configuration->vision_tokens, configuration->image_knob,
-                                    configuration->image_knob_value, NULL};
+    const struct knob_values *knobs = &configuration->knobs;
+    const struct image_size size = {knob_tier(knobs), (int32_t)knob_number(knobs, KNOB_TOKENS),
+                                    knob_text(knobs, KNOB_IMAGE), (int32_t)knob_number(knobs, KNOB_IMAGE), NULL};
     return size;
 }
 vp_tile_options configuration_tiles(const struct configuration *configuration) {
@@ -44,10 +45,11 @@ int configuration_sent_size(const struct configuration *configuration, const str
     vp_layout layout;
     vp_result result;
     *width_px = *height_px = 0;
-    if (!configuration->tier && !configuration->vision_tokens) return 0;
+    if (!knob_is_set(&configuration->knobs, KNOB_TIER) && !knob_is_set(&configuration->knobs, KNOB_TOKENS)) return 0;
     if (configuration->variant->family)
         return family_size_for(configuration->variant->family, entry->width_px, entry->height_px,
-                               configuration->vision_tokens, width_px, height_px, reason, capacity);
+                               (int32_t)knob_number(&configuration->knobs, KNOB_TOKENS), width_px, height_px, reason,
+                               capacity);
     result = vp_layout_compute(&geometry, &tiles, entry->width_px, entry->height_px, &layout, &error);
     if (result != VP_OK) {
         error_line(reason, capacity, result, &error);
@@ -71,22 +73,26 @@ void configuration_input(const struct plan *plan, const struct configuration *co
     input->text_ids = sample->text_ids;
     input->text_count = sample->text_count;
     input->no_bos = sample->no_bos;
-    input->top_k = configuration->top_k;
-    input->blocks = configuration->blocks;
-    input->block_count = configuration->block_count;
+    input_apply_knobs(input, &configuration->knobs);
     input->new_tokens = configuration->set->new_tokens;
     input->ignore_eos = plan->ignore_eos;
 }
 
-/* The end of a file's name; without a list of weights there is none in it. */
-static const char *weights_ending(const struct plan *plan, const struct configuration *configuration, char out[32]) {
-    out[0] = 0;
-    if (plan->names_weights) snprintf(out, 32, "_weights%.20s", configuration->weights);
-    return out;
+/* The name of a configuration's file. crops: the mean of a tier's, cut to an integer, as the experiments do. */
+static void name_configuration(const struct plan *plan, struct configuration *configuration, int crops) {
+    struct text_buffer name = {NULL, 0, 0};
+    char *variant = configuration->variant ? variant_file_name(configuration->variant) : NULL;
+    text_add(&name, configuration->set->task, strnlen(configuration->set->task, 300));
+    knob_add_name(&name, &configuration->knobs, crops, plan->named);
+    if (variant) text_add_string(&name, "_");
+    if (variant) text_add_string(&name, variant);
+    text_add_string(&name, ".json");
+    free(variant);
+    configuration->file_name = name.data;
 }
 /* File name, and the longest request of the configuration. A sequence that does not fit becomes a failed row later. */
 static void plan_configuration(const struct model *model, struct plan *plan, struct configuration *configuration) {
-    char name[512], ending[32], reason[LINE_BYTES];
+    char reason[LINE_BYTES];
     vp_layout storage;
     int64_t crops = 0, count = 0;
     for (size_t i = 0; i < configuration->set->count; i++) {
@@ -103,30 +109,18 @@ static void plan_configuration(const struct model *model, struct plan *plan, str
     }
     if (configuration->need_sequence > plan->max_sequence) plan->max_sequence = configuration->need_sequence;
     if (configuration->need_views > plan->max_views) plan->max_views = configuration->need_views;
-    if (configuration->tier) /* the mean is cut to an integer, as the experiments do */
-        snprintf(name, sizeof name, "%s_imgsizetier-%s_crops%d_topk%d_blocks%d%s.json", configuration->set->task,
-                 configuration->tier->name, count ? (int)(crops / count) : 0, configuration->top_k,
-                 configuration->block_count, weights_ending(plan, configuration, ending));
-    else {
-        char size[64] = "asis";
-        if (configuration->vision_tokens) snprintf(size, sizeof size, "tokens%d", configuration->vision_tokens);
-        else if (configuration->image_knob)
-            snprintf(size, sizeof size, "%.40s%d", configuration->image_knob, configuration->image_knob_value);
-        snprintf(name, sizeof name, "%.300s_imgsize%s_topk%d_blocks%d%s.json", configuration->set->task, size,
-                 configuration->top_k, configuration->block_count, weights_ending(plan, configuration, ending));
-    }
-    configuration->file_name = copy_text(name, strlen(name));
-}
-/* File name of a configuration of servers. */
-static void plan_variant(struct configuration *configuration) {
-    char *variant = variant_file_name(configuration->variant), size[64] = "asis", name[512];
-    if (configuration->tier) snprintf(size, sizeof size, "tier-%s", configuration->tier->name);
-    else if (configuration->vision_tokens) snprintf(size, sizeof size, "tokens%d", configuration->vision_tokens);
-    snprintf(name, sizeof name, "%.300s_imgsize%s_%s.json", configuration->set->task, size, variant);
-    configuration->file_name = copy_text(name, strlen(name));
-    free(variant);
+    name_configuration(plan, configuration, count ? (int)(crops / count) : 0);
 }
 
+/* Complains about a word of a knob's list that is none of its choices. Returns 0 or EXIT_USAGE. */
+static int check_words(const struct options *options, int knob) {
+    const struct option_value *list = opt(options, KNOBS[knob].list);
+    for (size_t i = 0; i < list->count && list->given; i++)
+        if (!has_word(KNOBS[knob].choices, list->items[i]))
+            return complain(EXIT_USAGE, "--%s: \"%s\" is none of: %s", KNOBS[knob].list, list->items[i],
+                            KNOBS[knob].choices);
+    return 0;
+}
 static int check_lists(const struct options *options, const struct model *model) {
     const struct option_value *tiers = opt(options, "tier_list"), *tokens = opt(options, "vision_tokens_list"),
                               *ks = opt(options, "top_k_list");
@@ -134,8 +128,7 @@ static int check_lists(const struct options *options, const struct model *model)
     /* by a family's rule any number can be aimed at */
     const int is_tiled = !model || model->rules->is_tiled;
     const int32_t least = !model && is_given(options, "family") ? 1 : 2 * vp_geometry_tokens_per_crop(&geometry);
-    for (size_t i = 0; i < tiers->count; i++) if (!vp_tier_find(tiers->items[i]))
-        return complain(EXIT_USAGE, "--tier_list: \"%s\" is none of: low medium high", tiers->items[i]);
+    if (check_words(options, KNOB_TIER)) return EXIT_USAGE;
     for (size_t i = 0; i < tokens->count && is_tiled; i++) if (tokens->numbers[i] < least)
             return complain(EXIT_USAGE, "--vision_tokens_list %s: the global view and one crop have %d tokens already",
                             tokens->items[i], least);
@@ -155,106 +148,154 @@ static int check_lists(const struct options *options, const struct model *model)
     return 0;
 }
 
+/* The grid while it is made. */
+struct grid {
+    const struct options *options; const struct model *model; struct plan *plan; /* model NULL: of servers */
+    char *image_knob; int32_t *image_values; size_t image_count; /* of --image_knob */
+    int32_t counts[3], *index; size_t count; /* values of image size, top_k (or variants) and blocks; the points */
+    size_t each;                             /* configurations of a point */
+};
 /* Reads --image_knob and checks that the model can have each image size of the lists. Returns 0 or an exit code. */
-static int check_sizes(const struct options *options, const struct model *model, struct plan *plan) {
-    const struct option_value *tokens = opt(options, "vision_tokens_list");
-    int code = image_knob_read(options, &plan->image_knob, &plan->image_knob_values, &plan->image_knob_count);
-    for (size_t i = 0; i < plan->image_knob_count && !code; i++) {
-        const struct image_size size = {NULL, 0, plan->image_knob, plan->image_knob_values[i], NULL};
-        code = model->rules->knobs(options, model, &size);
+static int check_sizes(struct grid *grid) {
+    const struct option_value *tokens = opt(grid->options, "vision_tokens_list");
+    int code = image_knob_read(grid->options, &grid->image_knob, &grid->image_values, &grid->image_count);
+    for (size_t i = 0; i < grid->image_count && !code; i++) {
+        const struct image_size size = {NULL, 0, grid->image_knob, grid->image_values[i], NULL};
+        code = grid->model->rules->knobs(grid->options, grid->model, &size);
     }
     for (size_t i = 0; i < tokens->count && !code; i++) {
         const struct image_size size = {NULL, (int32_t)tokens->numbers[i], NULL, 0, NULL};
-        code = model->rules->knobs(options, model, &size);
+        code = grid->model->rules->knobs(grid->options, grid->model, &size);
     }
     return code;
 }
-
-/* Reads --weights or --weights_list. Returns 0 or an exit code. */
-static int read_weights(const struct options *options, struct plan *plan) {
-    const struct option_value *list = opt(options, "weights_list");
-    plan->names_weights = list->given;
-    plan->weights_count = list->given ? list->count : 1;
-    plan->weights = resize(NULL, plan->weights_count, sizeof *plan->weights);
-    plan->weights[0] = text_of(options, "weights");
-    for (size_t i = 0; i < list->count && list->given; i++) {
-        if (!has_word(WEIGHTS_NAMES, list->items[i]))
-            return complain(EXIT_USAGE, "--weights_list: \"%s\" is none of: " WEIGHTS_NAMES, list->items[i]);
-        plan->weights[i] = list->items[i];
+/* The number of values of a knob's list; 1 without a list: as the model has it. */
+static size_t list_count(const struct options *options, int knob) {
+    return KNOBS[knob].list && is_given(options, KNOBS[knob].list) ? opt(options, KNOBS[knob].list)->count : 1;
+}
+/* Sets a knob to a value of its list. Returns 0 without a list. */
+static int set_listed(const struct options *options, int knob, size_t at, struct knob_values *values) {
+    const struct option_value *list = opt(options, KNOBS[knob].list);
+    if (!list->given) return 0;
+    if (KNOBS[knob].type == KNOB_IS_NUMBER) knob_set_number(values, knob, list->numbers[at]);
+    else knob_set_text(values, knob, list->items[at]);
+    return 1;
+}
+/* Reads --weights or --weights_list, and the lists of the other knobs that each point is measured with. Returns 0 or an
+ * exit code. */
+static int read_each(struct grid *grid) {
+    const struct option_value *list = opt(grid->options, "weights_list");
+    struct plan *plan = grid->plan;
+    grid->each = 1;
+    for (int knob = KNOB_EACH; knob < KNOB_EACH_END; knob++) {
+        if (KNOBS[knob].choices && KNOBS[knob].list && check_words(grid->options, knob)) return EXIT_USAGE;
+        grid->each *= list_count(grid->options, knob);
     }
+    if (list->given) plan->named |= 1u << KNOB_WEIGHTS;
+    plan->weights_count = list_count(grid->options, KNOB_WEIGHTS);
+    plan->weights = resize(NULL, plan->weights_count, sizeof *plan->weights);
+    plan->weights[0] = text_of(grid->options, "weights");
+    for (size_t i = 0; i < list->count && list->given; i++) plan->weights[i] = list->items[i];
     return 0;
 }
 
-/* The points of the grid that the strategy visits, as places in the three lists: int32 [*count, 3], malloc'ed. */
-static int grid_points(const struct options *options, const int32_t counts[3], int32_t **index, size_t *count,
-                       size_t *repeats) {
-    const char *name = text_of(options, "sampling_strategy");
-    uint32_t seed = (uint32_t)number_of(options, "seed");
-    size_t points = vp_sampler_lhs_points(counts);
+/* The points of the grid that the strategy visits, as places in the three lists: int32 [count, 3]. */
+static int grid_points(struct grid *grid) {
+    const char *name = text_of(grid->options, "sampling_strategy");
+    uint32_t seed = (uint32_t)number_of(grid->options, "seed");
+    size_t points = vp_sampler_lhs_points(grid->counts), *repeats = &grid->plan->repeats;
     vp_grid_strategy strategy = VP_GRID_FULL;
     vp_result result = vp_sampler_strategy_find(name, &strategy); /* the option table knows the names */
-    if (result == VP_OK) result = vp_sampler_grid(strategy, counts, seed, points, NULL, 0, count, repeats);
+    if (result == VP_OK)
+        result = vp_sampler_grid(strategy, grid->counts, seed, points, NULL, 0, &grid->count, repeats);
     if (result != VP_OK && result != VP_ERR_CAPACITY)
         return complain(EXIT_USAGE, "--sampling_strategy %s: %s", name, vp_result_text(result));
-    if (!*count)
+    if (!grid->count)
         return complain(EXIT_USAGE,
                         "--sampling_strategy %s draws no point of so small a grid; lengthen the lists or use full",
                         name);
-    *index = resize(NULL, *count * 3, sizeof **index);
-    result = vp_sampler_grid(strategy, counts, seed, points, *index, *count, count, repeats);
+    grid->index = resize(NULL, grid->count * 3, sizeof *grid->index);
+    result = vp_sampler_grid(strategy, grid->counts, seed, points, grid->index, grid->count, &grid->count, repeats);
     return result == VP_OK ? 0 : complain(EXIT_USAGE, "--sampling_strategy %s: %s", name, vp_result_text(result));
 }
-
-/* Sets what a configuration of the engine has beside its image size. Returns 0 or an exit code. */
-static int choose_model_knobs(const struct options *options, const struct model *model,
-                              struct configuration *configuration, const int32_t *at) {
-    const struct option_value *ks = opt(options, "top_k_list"), *blocks = opt(options, "num_active_blocks_list");
-    configuration->top_k = ks->given ? (int32_t)ks->numbers[at[1]] : model->config.top_k;
-    configuration->block_count = blocks->given ? (int32_t)blocks->numbers[at[2]] : model->config.block_count;
-    configuration->blocks = resize(NULL, (size_t)model->config.block_count, sizeof *configuration->blocks);
-    return model_choose_blocks(options, model, configuration->block_count, configuration->blocks);
+/* Sets the image size of a configuration, and the most crops that it can have. */
+static void set_size(const struct grid *grid, size_t at, struct configuration *configuration) {
+    const int is_tiled = !grid->model || grid->model->rules->is_tiled;
+    const vp_geometry geometry = grid->model ? grid->model->config.geometry : vp_geometry_default();
+    struct knob_values *knobs = &configuration->knobs;
+    int32_t crops = 0;
+    if (!set_listed(grid->options, KNOB_TOKENS, at, knobs) && !set_listed(grid->options, KNOB_TIER, at, knobs)) {
+        if (grid->image_knob) {
+            knob_set_text(knobs, KNOB_IMAGE, grid->image_knob);
+            knob_set_number(knobs, KNOB_IMAGE, grid->image_values[at]);
+        } else if (grid->model && is_tiled) knob_set_text(knobs, KNOB_TIER, vp_tier_at((int32_t)at)->name);
+    }
+    if (knob_tier(knobs)) knobs->max_crops = knob_tier(knobs)->max_crops;
+    else if (!(configuration->variant && configuration->variant->family) && knob_is_set(knobs, KNOB_TOKENS) && is_tiled
+             && vp_select_crops(&geometry, (int32_t)knob_number(knobs, KNOB_TOKENS), &crops) == VP_OK)
+        knobs->max_crops = crops;
+}
+/* Sets what a configuration of the engine has besides its image size; at: its place in the grid, and among those of its
+ * point. Returns 0 or an exit code. */
+static int set_model_knobs(const struct grid *grid, const int32_t *at, size_t place,
+                           struct configuration *configuration) {
+    const vp_model_config *config = &grid->model->config;
+    struct knob_values *knobs = &configuration->knobs;
+    int32_t *blocks = resize(NULL, (size_t)config->block_count, sizeof *blocks), count;
+    int code;
+    if (!set_listed(grid->options, KNOB_TOP_K, (size_t)at[1], knobs)) knob_set_number(knobs, KNOB_TOP_K, config->top_k);
+    if (!set_listed(grid->options, KNOB_BLOCKS, (size_t)at[2], knobs))
+        knob_set_number(knobs, KNOB_BLOCKS, config->block_count);
+    count = (int32_t)knob_number(knobs, KNOB_BLOCKS);
+    code = model_choose_blocks(grid->options, grid->model, count, blocks);
+    if (!code) knob_set_list(knobs, KNOB_BLOCKS, blocks, count);
+    free(blocks);
+    for (int knob = KNOB_EACH_END; knob-- > KNOB_EACH;) {
+        const size_t values = list_count(grid->options, knob), value = place % values;
+        place /= values;
+        if (knob == KNOB_WEIGHTS) knob_set_text(knobs, knob, grid->plan->weights[configuration->weights_at = value]);
+        else if (KNOBS[knob].list) set_listed(grid->options, knob, value, knobs);
+    }
+    return code;
+}
+static int count_grid(struct grid *grid) {
+    const struct option_value *tiers = opt(grid->options, "tier_list"),
+                              *tokens = opt(grid->options, "vision_tokens_list");
+    const int has_tiers = grid->model && grid->model->rules->is_tiled;
+    int code = check_lists(grid->options, grid->model);
+    grid->counts[1] = (int32_t)(grid->model ? list_count(grid->options, KNOB_TOP_K) : grid->plan->variants.count);
+    grid->counts[2] = (int32_t)list_count(grid->options, KNOB_BLOCKS);
+    grid->each = 1;
+    while (has_tiers && vp_tier_at(grid->counts[0])) grid->counts[0]++;
+    if (tokens->given || tiers->given) grid->counts[0] = (int32_t)(tokens->given ? tokens->count : tiers->count);
+    else if (!has_tiers) grid->counts[0] = 1; /* images as they are */
+    if (!code && grid->model) code = check_sizes(grid);
+    if (!code && grid->model) code = read_each(grid);
+    if (grid->image_count) grid->counts[0] = (int32_t)grid->image_count;
+    return code ? code : grid_points(grid);
 }
 static int plan_grid(const struct options *options, const struct model *model, struct plan *plan) {
-    const struct option_value *tiers = opt(options, "tier_list"), *tokens = opt(options, "vision_tokens_list");
-    const struct option_value *ks = opt(options, "top_k_list"), *blocks = opt(options, "num_active_blocks_list");
-    int32_t counts[3] = {0, ks->given ? (int32_t)ks->count : 1, blocks->given ? (int32_t)blocks->count : 1},
-            *index = NULL;
-    size_t count = 0, variants; /* configurations of a point of the grid: they differ in their weights */
-    const int has_tiers = model && model->rules->is_tiled;
-    int code = check_lists(options, model);
-    while (has_tiers && vp_tier_at(counts[0])) counts[0]++;
-    if (tokens->given || tiers->given) counts[0] = (int32_t)(tokens->given ? tokens->count : tiers->count);
-    else if (!has_tiers) counts[0] = 1; /* images as they are */
-    if (!model) counts[1] = (int32_t)plan->variants.count;
-    if (!code && model) code = check_sizes(options, model, plan);
-    if (!code && model) code = read_weights(options, plan);
-    if (plan->image_knob_count) counts[0] = (int32_t)plan->image_knob_count;
-    if (!code) code = grid_points(options, counts, &index, &count, &plan->repeats);
-    variants = model && !code ? plan->weights_count : 1;
-    plan->configurations = zeroed(plan->set_count * count * variants + 1, sizeof *plan->configurations);
-    for (size_t i = 0; !code && i < plan->set_count * count * variants; i++) {
-        const int32_t *at = index + i / variants % count * 3;
+    struct grid grid = {.options = options, .model = model, .plan = plan};
+    int code = count_grid(&grid);
+    const size_t count = code ? 0 : plan->set_count * grid.count * grid.each;
+    plan->configurations = zeroed(count + 1, sizeof *plan->configurations);
+    for (size_t i = 0; !code && i < count; i++) {
+        const int32_t *at = grid.index + i / grid.each % grid.count * 3;
         struct configuration *configuration = &plan->configurations[plan->configuration_count++];
-        configuration->set = &plan->sets[i / variants / count];
+        configuration->set = &plan->sets[i / grid.each / grid.count];
         configuration->in_index = -1;
         plan->point_count += configuration->set->count;
-        if (tokens->given) configuration->vision_tokens = (int32_t)tokens->numbers[at[0]];
-        else if (tiers->given) configuration->tier = vp_tier_find(tiers->items[at[0]]);
-        else if (plan->image_knob) {
-            configuration->image_knob = plan->image_knob;
-            configuration->image_knob_value = plan->image_knob_values[at[0]];
-        } else if (has_tiers) configuration->tier = vp_tier_at(at[0]);
+        if (!model) configuration->variant = &plan->variants.items[at[1]];
+        set_size(&grid, (size_t)at[0], configuration);
         if (!model) {
-            configuration->variant = &plan->variants.items[at[1]];
-            plan_variant(configuration);
-        } else {
-            configuration->weights_at = i % variants;
-            configuration->weights = plan->weights[configuration->weights_at];
-            if ((code = choose_model_knobs(options, model, configuration, at)) == 0)
-                plan_configuration(model, plan, configuration);
-        }
+            knob_copy_servers(&configuration->knobs, &configuration->variant->values);
+            name_configuration(plan, configuration, 0);
+        } else if ((code = set_model_knobs(&grid, at, i % grid.each, configuration)) == 0)
+            plan_configuration(model, plan, configuration);
     }
-    free(index);
+    free(grid.image_knob);
+    free(grid.image_values);
+    free(grid.index);
     return code;
 }
 
@@ -361,15 +402,13 @@ void plan_fitting(struct text_buffer *text, const struct plan *plan, const uint6
 void plan_free(struct plan *plan) {
     for (size_t i = 0; i < plan->set_count; i++) dataset_free(&plan->sets[i]);
     for (size_t i = 0; i < plan->configuration_count; i++) {
-        free(plan->configurations[i].blocks);
+        knob_values_free(&plan->configurations[i].knobs);
         free(plan->configurations[i].file_name);
         free(plan->configurations[i].shapes);
         free(plan->configurations[i].dropped);
     }
     variants_free(&plan->variants);
     free((void *)plan->weights);
-    free(plan->image_knob);
-    free(plan->image_knob_values);
     free(plan->sets);
     free(plan->configurations);
 }

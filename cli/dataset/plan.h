@@ -8,6 +8,7 @@
 #include "model/model.h"
 #include "request/record.h"
 #include "request/request.h"
+#include "results/knobs.h"
 #include "vlmprof.h"
 #include "vlmprof_image.h"
 
@@ -17,14 +18,9 @@ struct shape { int32_t views, sequence, top_k, block_count; };
 /* A data set and a setting of the knobs. */
 struct configuration {
     const struct dataset *set;
-    const struct variant *variant; /* of a server, which has no top_k and no blocks; NULL: the engine runs it */
-    const vp_tier *tier;   /* NULL: by vision_tokens */
-    int32_t vision_tokens; /* aimed at; 0: not */
-    const char *image_knob; int32_t image_knob_value; /* the model's own setting of image sizes; NULL: none */
-    /* with none of these, images are as the model's own processor has them, and a server gets the files as they are */
-    int32_t top_k;
-    int32_t *blocks; int32_t block_count; /* those that run, ascending */
-    const char *weights; size_t weights_at; /* of --weights or --weights_list, and the place there; NULL: of a server */
+    const struct variant *variant; /* of a server; NULL: the engine runs it */
+    struct knob_values knobs;
+    size_t weights_at;     /* place of its weights in the plan's: which engine runs it */
     char *file_name;                      /* of its results */
     int32_t need_sequence, need_views;    /* of its longest request that fits the model */
     int32_t in_index; /* its number in the journal's index; -1: it is new */
@@ -35,11 +31,10 @@ struct configuration {
 
 struct plan {
     struct variants variants; /* of servers; none: the engine is measured */
-    char *image_knob; int32_t *image_knob_values; size_t image_knob_count; /* of --image_knob */
     struct dataset *sets; size_t set_count;
     struct configuration *configurations; size_t configuration_count; /* those of a data set stand together */
     const char **weights; size_t weights_count; /* that points are run with; each has an engine */
-    int names_weights;  /* truth: file names say them */
+    uint32_t named;     /* knobs that file names say although they may have the same value, as bits */
     int32_t run_count;  /* runs of each point */
     int32_t new_tokens; /* the most of any data set */
     int32_t max_sequence, max_views;

@@ -15,8 +15,7 @@ enum { NAME_BYTES_MAX = 60 }; /* of the part of a file name that people read */
 
 void variants_free(struct variants *variants) {
     for (size_t i = 0; i < variants->count; i++) {
-        free(variants->items[i].endpoint);
-        free(variants->items[i].model);
+        knob_values_free(&variants->items[i].values);
         free(variants->items[i].knobs);
         free(variants->items[i].words);
         free(variants->items[i].family);
@@ -50,13 +49,35 @@ static int variant_family(const struct options *options, struct variant *variant
     }
     return code;
 }
+/* The members of the request that the variant sets, as a JSON object on one line. */
+static void set_request(struct variant *variant) {
+    struct text_buffer text = {NULL, 0, 0};
+    vp_json_writer writer;
+    vp_json_writer_init_sink(&writer, text_sink, &text, 0);
+    vp_json_begin_object(&writer);
+    for (size_t i = 0; i < variant->knob_count; i++) {
+        struct parsed value = {{NULL, NULL, 0}, NULL, 0};
+        vp_json_key(&writer, variant->knobs[i].path);
+        if (parse_json(&value, variant->knobs[i].value, strlen(variant->knobs[i].value), NULL) == VP_OK)
+            json_node(&writer, &value.json, 0);
+        else vp_json_null(&writer);
+        free(value.nodes);
+    }
+    vp_json_end_object(&writer);
+    knob_set_text(&variant->values, KNOB_REQUEST, vp_json_finish(&writer) == VP_OK ? text.data : "{}");
+    free(text.data);
+}
 static int add_variant(const struct options *options, struct variants *variants, const char *url, const char *model,
                        size_t combination) {
     struct text_buffer words = {NULL, 0, 0};
     struct variant *variant = &variants->items[variants->count++];
+    char *base = endpoint_base(url);
     memset(variant, 0, sizeof *variant);
-    variant->endpoint = endpoint_base(url);
-    variant->model = copy_text(model, strlen(model));
+    knob_set_text(&variant->values, KNOB_ENDPOINT, base);
+    knob_set_text(&variant->values, KNOB_ENDPOINT_MODEL, model);
+    free(base);
+    variant->endpoint = knob_text(&variant->values, KNOB_ENDPOINT);
+    variant->model = knob_text(&variant->values, KNOB_ENDPOINT_MODEL);
     if (!variant->endpoint)
         return complain(EXIT_USAGE, "--endpoint: a URL must not hold a user or a password, which would stand in every "
                                     "result; --api_key_env or --api_key_file name a key");
@@ -64,6 +85,7 @@ static int add_variant(const struct options *options, struct variants *variants,
     variant->knobs = resize(NULL, variants->knobs.count + 1, sizeof *variant->knobs);
     knobs_combination(&variants->knobs, combination, variant->knobs);
     variant->text_knob_count = knobs_image_last(variant->knobs, variant->knob_count);
+    set_request(variant);
     knobs_words(&variants->knobs, combination, &words);
     variant->words = words.data ? words.data : copy_text("", 0);
     for (size_t i = 0; i + 1 < variants->count && !combination; i++)
@@ -93,41 +115,18 @@ int variants_make(const struct options *options, struct variants *variants) {
     return code;
 }
 
-void variant_put(vp_json_writer *writer, const struct variant *variant) {
-    vp_json_begin_object(writer);
-    vp_json_key(writer, "endpoint");
-    json_lossy(writer, variant->endpoint);
-    vp_json_key(writer, "endpoint_model");
-    json_lossy(writer, variant->model);
-    vp_json_key(writer, "request_knobs");
-    vp_json_begin_object(writer);
-    for (size_t i = 0; i < variant->knob_count; i++) {
-        struct parsed value = {{NULL, NULL, 0}, NULL, 0};
-        vp_json_key(writer, variant->knobs[i].path);
-        if (parse_json(&value, variant->knobs[i].value, strlen(variant->knobs[i].value), NULL) == VP_OK)
-            json_node(writer, &value.json, 0);
-        else vp_json_null(writer);
-        free(value.nodes);
-    }
-    vp_json_end_object(writer);
-    vp_json_end_object(writer);
-}
-char *variant_text(const struct variant *variant) {
-    struct text_buffer text = {NULL, 0, 0};
-    vp_json_writer writer;
-    vp_json_writer_init_sink(&writer, text_sink, &text, 0);
-    variant_put(&writer, variant);
-    if (vp_json_finish(&writer) == VP_OK) return text.data;
-    free(text.data);
-    return copy_text("", 0);
-}
 char *variant_file_name(const struct variant *variant) {
-    char *whole = variant_text(variant), readable[NAME_BYTES_MAX + 1], name[NAME_BYTES_MAX + 24];
-    const uint64_t hash = hash_text(HASH_START, whole);
+    char readable[NAME_BYTES_MAX + 1], name[NAME_BYTES_MAX + 24];
+    struct text_buffer whole = {NULL, 0, 0};
+    vp_json_writer writer;
+    uint64_t hash;
+    vp_json_writer_init_sink(&writer, text_sink, &whole, 0);
+    knob_put_variant(&writer, &variant->values);
+    hash = hash_text(HASH_START, vp_json_finish(&writer) == VP_OK ? whole.data : "");
     snprintf(readable, sizeof readable, "%s%s%s", variant->model, variant->words[0] ? "-" : "", variant->words);
     for (char *byte = readable; *byte; byte++)
         if (!isalnum((unsigned char)*byte) && *byte != '.' && *byte != '=') *byte = '-';
     snprintf(name, sizeof name, "%s-%08x", readable, (unsigned)(hash ^ hash >> 32) & 0xffffffffu);
-    free(whole);
+    free(whole.data);
     return copy_text(name, strlen(name));
 }

@@ -4,6 +4,7 @@
 #define VLMPROF_CLI_VARIANTS_H
 #include "base/json.h"
 #include "base/options.h"
+#include "results/knobs.h"
 #include "server/knobs.h"
 #include "vlmprof_chat.h"
 #include "vlmprof_families.h"
@@ -19,7 +20,8 @@
      "the model's family, and its keys as options: counts image tokens by its rule; --vision_tokens_list aims by it"}
 
 struct variant {
-    char *endpoint, *model; /* endpoint: without /v1 and without a slash at its end */
+    struct knob_values values;     /* of the server; the endpoint is without /v1 and without a slash at its end */
+    const char *endpoint, *model;  /* of these */
     vp_chat_knob *knobs; size_t knob_count; /* they point into the request_knobs; those of image parts stand last */
     size_t text_knob_count;                 /* those before them: of a request without an image */
     char *words;            /* "max_pixels=1024 detail=low"; "": no knobs */
@@ -31,10 +33,6 @@ struct variants { struct variant *items; size_t count; struct request_knobs knob
  * 0 or an exit code; the caller calls variants_free in both cases. */
 int variants_make(const struct options *options, struct variants *variants);
 void variants_free(struct variants *variants);
-
-/* {"endpoint", "endpoint_model", "request_knobs": {path: value}} as a value, and the same as a malloc'ed line. */
-void variant_put(vp_json_writer *writer, const struct variant *variant);
-char *variant_text(const struct variant *variant);
 
 /* A name for files, of letters, digits and ".=-", malloc'ed: other variants have other names. */
 char *variant_file_name(const struct variant *variant);

@@ -172,8 +172,9 @@ static const char *value_label(const struct report *report, int which, char out[
 static const char *knob_label(const struct report *report, const struct tradeoff *tradeoff, int32_t knob) {
     const size_t *examples = tradeoff->level_example[KNOB_SIZE]; /* filled whichever knobs vary */
     const struct result_file *file = &report->results->files[tradeoff->group->paired[examples[0]]];
-    const int is_tokens = tradeoff->knob_of[knob] == KNOB_SIZE && !file->tier && file->target_tokens >= 0;
-    return is_tokens ? "image size, target vision tokens" : KNOB_NAMES[tradeoff->knob_of[knob]];
+    const int is_tokens = tradeoff->knob_of[knob] == KNOB_SIZE && !knob_is_set(&file->knobs, KNOB_TIER)
+                          && knob_is_set(&file->knobs, KNOB_TOKENS);
+    return is_tokens ? "image size, target vision tokens" : KNOBS[tradeoff->knob_of[knob]].axis;
 }
 /* An axis of a knob's levels at equal steps. A level is named where there is room. */
 static void plot_levels(struct plot *plot, const struct report *report, const struct tradeoff *tradeoff, int32_t knob) {
@@ -230,7 +231,7 @@ static void main_effect_draw(struct text_buffer *out, const struct report *repor
     for (int32_t i = 0; i < tradeoff->knobs.level_counts[knob]; i++) {
         vp_estimate whole = level_mean(tradeoff, knob, i, which);
         char title[256], level[48];
-        snprintf(title, sizeof title, "%s %s: %s", KNOB_NAMES[tradeoff->knob_of[knob]],
+        snprintf(title, sizeof title, "%s %s: %s", KNOBS[tradeoff->knob_of[knob]].axis,
                  report_level_text(tradeoff, report->results, tradeoff->knob_of[knob], i, level),
                  number_of_estimate(whole).text);
         plot_whiskers(&plot, scale_place(&plot.x, i), scale_place(&plot.y, whole.value), estimate_none(), whole);
@@ -246,7 +247,7 @@ static void page_main_effect(struct text_buffer *out, const struct report *repor
     for (int32_t i = 0; i < tradeoff->knobs.level_counts[knob]; i++)
         if (!effect_of(tradeoff, which, VP_EFFECT_MAIN, knob, i, -1, -1)) return;
     snprintf(caption, sizeof caption, "%s by %s", which ? "Accuracy" : "Latency",
-             KNOB_NAMES[tradeoff->knob_of[knob]]);
+             KNOBS[tradeoff->knob_of[knob]].axis);
     figure_open(out, caption,
                 which && tradeoff->range.is_known
                       ? "Mark: mean over all samples and all other knobs. Whiskers: 95 % interval of the difference to "
@@ -290,8 +291,8 @@ static void interaction_line(struct plot *plot, const struct report *report, con
         over.value = effect ? effect->estimate : 0;
         over.low = effect ? effect->low : (double)NAN;
         over.high = effect ? effect->high : (double)NAN;
-        snprintf(title, sizeof title, "%s %s, %s %s: %s\nover what both do alone: %s", KNOB_NAMES[kind_a],
-                 report_level_text(tradeoff, report->results, kind_a, i, first), KNOB_NAMES[kind_b],
+        snprintf(title, sizeof title, "%s %s, %s %s: %s\nover what both do alone: %s", KNOBS[kind_a].axis,
+                 report_level_text(tradeoff, report->results, kind_a, i, first), KNOBS[kind_b].axis,
                  report_level_text(tradeoff, report->results, kind_b, level_b, second), number_short(mean).text,
                  number_of_estimate(over).text);
         plot_mark(plot, sign, scale_place(&plot->x, i), scale_place(&plot->y, mean), 3.4, 1, title);
@@ -329,13 +330,13 @@ static void page_interaction(struct text_buffer *out, const struct report *repor
     int shown = lines < LINES_SHOWN ? lines : LINES_SHOWN;
     char caption[160], level[48];
     snprintf(caption, sizeof caption, "%s by %s and %s", pair->which ? "Accuracy" : "Latency",
-             KNOB_NAMES[tradeoff->knob_of[pair->knob_a]], KNOB_NAMES[tradeoff->knob_of[pair->knob_b]]);
+             KNOBS[tradeoff->knob_of[pair->knob_a]].axis, KNOBS[tradeoff->knob_of[pair->knob_b]].axis);
     figure_open(out, caption,
                 "Mark: mean over all samples and all other knobs. Line: one level of the second knob; lines that are "
                 "not parallel are an interaction.",
                 0);
     legend_open(out);
-    page_text(out, KNOB_NAMES[tradeoff->knob_of[pair->knob_b]]);
+    page_text(out, KNOBS[tradeoff->knob_of[pair->knob_b]].axis);
     text_add_string(out, ": ");
     for (int32_t k = 0; k < lines; k++) {
         int at = shown_at((size_t)k, (size_t)lines, LINES_SHOWN);
@@ -369,11 +370,11 @@ static void shares_draw(struct text_buffer *out, const struct tradeoff *tradeoff
     for (int32_t term = 0, first = 0, second = 0; term < terms; term++) {
         char name[80] = "what is left";
         double y = 4 + 34.0 * term;
-        if (term < knobs) snprintf(name, sizeof name, "%s", KNOB_NAMES[tradeoff->knob_of[term]]);
+        if (term < knobs) snprintf(name, sizeof name, "%s", KNOBS[tradeoff->knob_of[term]].axis);
         else if (term < terms - 1) {
             if (++second == knobs) second = ++first + 1;
-            snprintf(name, sizeof name, "%s x %s", KNOB_NAMES[tradeoff->knob_of[first]],
-                     KNOB_NAMES[tradeoff->knob_of[second]]);
+            snprintf(name, sizeof name, "%s x %s", KNOBS[tradeoff->knob_of[first]].axis,
+                     KNOBS[tradeoff->knob_of[second]].axis);
         }
         plot_text(&plot, plot.x.from - 8, y + 18, "end", "", name);
         for (int which = 0; which < 2 && tradeoff->shares[which]; which++) {

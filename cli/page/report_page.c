@@ -141,9 +141,9 @@ static void page_provenance(struct text_buffer *out, const struct report *report
                  {"data hash", offsetof(struct result_file, data_hash)},
                  {"accuracy by", offsetof(struct result_file, metric)},
                  {"model", offsetof(struct result_file, model)},
-                 {"weights", offsetof(struct result_file, weights)},
+                 {"weights", offsetof(struct result_file, knobs.of[KNOB_WEIGHTS].text)},
                  {"importance scores", offsetof(struct result_file, importance)},
-                 {"endpoint", offsetof(struct result_file, endpoint)},
+                 {"endpoint", offsetof(struct result_file, knobs.of[KNOB_ENDPOINT].text)},
                  {"server", offsetof(struct result_file, server)},
                  {"device", offsetof(struct result_file, device)},
                  {"host", offsetof(struct result_file, host)},
@@ -206,15 +206,21 @@ static void page_name(struct text_buffer *out, const struct report *report) {
 /* What the name of a configuration says, by the example of the first one. */
 static void page_example(struct text_buffer *out, const struct result_file *file) {
     char name[80];
-    if (file->top_k < 0 || file->block_count < 0) return;
+    const int64_t top_k = knob_number(&file->knobs, KNOB_TOP_K), blocks = knob_number(&file->knobs, KNOB_BLOCKS);
+    char size[KNOB_TEXT_BYTES];
+    if (file->is_served) return;
     text_add_string(out, "<p class=\"soft\">&ldquo;");
     page_text(out, setting_text(file, name));
     text_add_string(out, "&rdquo; reads: ");
-    if (file->tier) { text_add_string(out, "image tier "); page_text(out, file->tier); }
-    else page_add(out, "images of %lld vision tokens", (long long)file->target_tokens);
+    if (knob_is_set(&file->knobs, KNOB_TOKENS) && !knob_is_set(&file->knobs, KNOB_TIER))
+        page_add(out, "images of %lld vision tokens", (long long)knob_number(&file->knobs, KNOB_TOKENS));
+    else {
+        text_add_string(out, knob_is_set(&file->knobs, KNOB_TIER) ? "image tier " : "images ");
+        page_text(out, knob_size_text(&file->knobs, size)[0] ? size : "as they are");
+    }
     page_add(out, ", %lld expert%s per token (top_k), %lld decoder block%s. Brackets hold 95 %% intervals. All words "
-             "stand <a href=\"#words\">below</a>.</p>\n", (long long)file->top_k, file->top_k == 1 ? "" : "s",
-             (long long)file->block_count, file->block_count == 1 ? "" : "s");
+             "stand <a href=\"#words\">below</a>.</p>\n", (long long)top_k, top_k == 1 ? "" : "s",
+             (long long)blocks, blocks == 1 ? "" : "s");
 }
 static void page_findings(struct text_buffer *out, const struct report *report) {
     page_section_open(out, "findings", "In short");

@@ -239,22 +239,17 @@ static void language_curves(struct curve_list *curves, const struct results *res
     for (size_t first = 0; first < group->count; first++) {
         struct xy_list points = {NULL, 0, 0};
         const struct result_file *model = &files[first];
-        char label[48], weights[16] = "";
+        char label[KNOB_TEXT_BYTES];
         if (is_done[first]) continue;
-        if (model->names_weights && model->weights) snprintf(weights, sizeof weights, " %.12s", model->weights);
-        if (model->is_served) snprintf(label, sizeof label, "%s", model->variant_name[0] ? model->variant_name : "all");
-        else if (model->is_dense) snprintf(label, sizeof label, "b%lld%s", (long long)model->block_count, weights);
-        else
-            snprintf(label, sizeof label, "k%lld b%lld%s", (long long)model->top_k, (long long)model->block_count,
-                     weights);
         for (size_t i = first; i < group->count; i++) {
-            if (files[i].top_k != model->top_k || files[i].block_count != model->block_count
-                || compare_weights(&files[i], model) || compare_variants(&files[i], model))
-                continue;
+            int differ = 0;
+            for (int axis = 0; axis < KNOB_COUNT && !differ; axis++)
+                differ = knob_is_axis(axis) && axis != KNOB_SIZE && compare_axis(&files[i], model, axis);
+            if (differ) continue;
             is_done[i] = 1;
             add_points(&points, kind, &files[i]);
         }
-        add_curve(curves, group_index, kind, label, &points);
+        add_curve(curves, group_index, kind, language_text(model, label)[0] ? label : "all", &points);
     }
     free(is_done);
 }

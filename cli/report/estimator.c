@@ -335,8 +335,8 @@ static void put_weights(vp_json_writer *writer, const struct results *results) {
     vp_json_begin_array(writer);
     for (size_t i = 0; i < results->count; i++) {
         size_t first = 0;
-        while (compare_weights(&results->files[first], &results->files[i])) first++;
-        if (first == i) vp_json_string(writer, results->files[i].weights);
+        while (compare_axis(&results->files[first], &results->files[i], KNOB_WEIGHTS)) first++;
+        if (first == i) vp_json_string(writer, knob_text(&results->files[i].knobs, KNOB_WEIGHTS));
     }
     vp_json_end_array(writer);
 }
@@ -351,7 +351,7 @@ static char *provenance_of(const struct results *results, const struct measureme
     put_text(&writer, "host", file->host);
     put_text(&writer, "model", measurements->model);
     put_bool(&writer, "synthetic", file->is_synthetic);
-    put_text(&writer, "weights", measurements->weights_vary ? NULL : file->weights);
+    put_text(&writer, "weights", measurements->weights_vary ? NULL : measurements->weights);
     if (measurements->weights_vary) put_weights(&writer, results);
     put_text(&writer, "timing", file->timing);
     put_text(&writer, "measured_by", file->version);

@@ -35,7 +35,7 @@ const struct column ESTIMATE_KNOBS[ESTIMATE_KNOB_COUNT] = {{"views", REQUEST(vie
                                                            {"weight_bits", REQUEST(weight_bits)}};
 
 int knob_count_of(vp_latency_features features) {
-    return features == VP_LATENCY_WEIGHTS ? ESTIMATE_KNOB_COUNT : KNOB_WEIGHT_BITS;
+    return features == VP_LATENCY_WEIGHTS ? ESTIMATE_KNOB_COUNT : FEATURE_WEIGHT_BITS;
 }
 vp_latency_features features_of(const struct measurements *measurements, int kind) {
     return kind == VP_LATENCY_PHYSICAL && measurements->weights_vary ? VP_LATENCY_WEIGHTS : (vp_latency_features)kind;
@@ -60,8 +60,7 @@ void measurements_free(struct measurements *measurements) {
     free(measurements->sizes);
 }
 static int32_t tier_index_of(const struct result_file *file) {
-    for (int32_t i = 0; file->tier && vp_tier_at(i); i++) if (!strcmp(file->tier, vp_tier_at(i)->name)) return i;
-    return 0;
+    return knob_tier(&file->knobs) ? (int32_t)knob_size_rank(&file->knobs) : 0;
 }
 /* The request of a sample. Returns 0, or EXIT_INPUT where the file does not say something about it. */
 static int request_of_row(const struct result_file *file, size_t row, int32_t expert_count,
@@ -80,10 +79,10 @@ static int request_of_row(const struct result_file *file, size_t row, int32_t ex
     request->sequence = counts[3];
     request->output_tokens = counts[4];
     request->tier_index = tier_index_of(file);
-    request->top_k = (int32_t)file->top_k;
+    request->top_k = (int32_t)knob_number(&file->knobs, KNOB_TOP_K);
     request->expert_count = expert_count;
-    request->active_blocks = (int32_t)file->block_count;
-    request->weight_bits = (int32_t)weight_bits(file);
+    request->active_blocks = (int32_t)knob_number(&file->knobs, KNOB_BLOCKS);
+    request->weight_bits = (int32_t)weight_bits(knob_text(&file->knobs, KNOB_WEIGHTS));
     return 0;
 }
 double run_noise(const struct result_file *file, size_t row) {
@@ -131,15 +130,15 @@ static int number_experts(const struct options *options, const struct results *r
     int64_t said = -1;
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
-        if (file->is_dense != results->files[0].is_dense)
+        if (knobs_are_dense(&file->knobs) != knobs_are_dense(&results->files[0].knobs))
             return complain(EXIT_USAGE, "%s is of a model without experts, others are not: fit them apart",
-                            results->files[file->is_dense ? i : 0].path);
+                            results->files[knobs_are_dense(&file->knobs) ? i : 0].path);
         if (file->expert_count > 0 && said > 0 && file->expert_count != said)
             return complain(EXIT_USAGE, "%s is of a model with %lld experts, others of one with %lld: fit them apart",
                             file->path, (long long)file->expert_count, (long long)said);
         if (file->expert_count > 0) said = file->expert_count;
     }
-    if (results->count && results->files[0].is_dense) {
+    if (results->count && knobs_are_dense(&results->files[0].knobs)) {
         if (has_option(options, "num_experts") && is_given(options, "num_experts"))
             return complain(EXIT_USAGE, "--num_experts: %s is of a model without experts", results->files[0].path);
         *experts = 0;
@@ -154,31 +153,29 @@ static int number_experts(const struct options *options, const struct results *r
                         "--num_experts N says it; MolmoE-1B has 64",
                         results->files[0].path);
     for (size_t i = 0; i < results->count; i++)
-        if (results->files[i].top_k > said)
+        if (knob_number(&results->files[i].knobs, KNOB_TOP_K) > said)
             return complain(EXIT_INPUT, "%s: top_k %lld is more than the model's %lld experts", results->files[i].path,
-                            (long long)results->files[i].top_k, (long long)said);
+                            (long long)knob_number(&results->files[i].knobs, KNOB_TOP_K), (long long)said);
     *experts = said;
     return 0;
 }
 /* Device and model must be the same in all files: a model of two devices would fit neither. Weights may differ where
  * all of them are known. */
 static int check_same(const struct results *results) {
-    static const struct {
-        const char *name;
-        size_t offset;
-    } texts[] = {{"device", offsetof(struct result_file, device)},
-                 {"model", offsetof(struct result_file, model)},
-                 {"weights", offsetof(struct result_file, weights)}};
-    for (size_t which = 0; which < sizeof texts / sizeof texts[0]; which++)
+    static const char *const names[] = {"device", "model", "weights"};
+    for (int which = 0; which < 3; which++)
         for (size_t i = 1; i < results->count; i++) {
-            const char *first = *(char *const *)(const void *)((const char *)&results->files[0] + texts[which].offset);
-            const char *other = *(char *const *)(const void *)((const char *)&results->files[i] + texts[which].offset);
-            if (texts[which].offset == offsetof(struct result_file, weights) && weight_bits(&results->files[0]) > 1
-                && weight_bits(&results->files[i]) > 1)
-                continue;
+            const struct result_file *one = &results->files[0], *file = &results->files[i];
+            const char *first = which == 0   ? one->device
+                                : which == 1 ? one->model
+                                             : knob_text(&one->knobs, KNOB_WEIGHTS);
+            const char *other = which == 0   ? file->device
+                                : which == 1 ? file->model
+                                             : knob_text(&file->knobs, KNOB_WEIGHTS);
+            if (which == 2 && weight_bits(first) > 1 && weight_bits(other) > 1) continue;
             if (strcmp(first ? first : "not said", other ? other : "not said"))
                 return complain(EXIT_USAGE, "%.300s and %.300s differ in their %s (%.100s, %.100s): fit them apart",
-                                results->files[0].path, results->files[i].path, texts[which].name,
+                                results->files[0].path, results->files[i].path, names[which],
                                 first ? first : "not said", other ? other : "not said");
         }
     return 0;
@@ -196,7 +193,7 @@ static void warn_of_measurements(const struct measurements *measurements, const 
     if (synthetic)
         text_list_add(
             warnings,
-            results->files[0].is_dense
+            knobs_are_dense(&results->files[0].knobs)
                 ? "synthetic weights: latency is real, accuracy is not"
                 : "synthetic weights: latency is real, but random experts are chosen more evenly than trained ones");
     if (measurements->count < 30)
@@ -210,6 +207,9 @@ static void warn_of_measurements(const struct measurements *measurements, const 
                       measurements->incomplete);
     if (measurements->not_positive)
         text_list_add(warnings, "%zu stage times of 0 ms or less left out", measurements->not_positive);
+    for (int axis = KNOB_SIZE + 1; axis < KNOB_COUNT; axis++)
+        if (knob_is_axis(axis) && !KNOBS[axis].in_model && results->files[0].told_apart >> axis & 1)
+            text_list_add(warnings, "the configurations differ in %s, which the model does not know", KNOBS[axis].axis);
     for (size_t i = 0; i < results->notes.count; i++) text_list_add(warnings, "%s", results->notes.items[i]);
 }
 void measurements_read(struct measurements *measurements, const struct results *results, int64_t experts) {
@@ -223,11 +223,11 @@ void measurements_read(struct measurements *measurements, const struct results *
     measurements->sizes = resize(NULL, rows, sizeof *measurements->sizes);
     measurements->config_count = results->count;
     measurements->device = results->files[0].device ? results->files[0].device : "not said";
-    measurements->weights = results->files[0].weights;
+    measurements->weights = knob_text(&results->files[0].knobs, KNOB_WEIGHTS);
     measurements->model = results->files[0].model ? results->files[0].model : "not said";
     for (size_t i = 0; i < results->count; i++) {
         size_t first = measurements->count, other = 0;
-        measurements->weights_vary |= compare_weights(&results->files[0], &results->files[i]) != 0;
+        measurements->weights_vary |= compare_axis(&results->files[0], &results->files[i], KNOB_WEIGHTS) != 0;
         while (other < i && !is_same_size(&results->files[other], &results->files[i])) other++;
         if (other == i) measurements->size_count++;
         for (size_t k = 0; k < results->files[i].count; k++)

@@ -37,7 +37,8 @@ enum { CURVE_COUNT = 4, CURVE_DRAWS = 200 };
 
 extern const size_t CURVE_POINTS[CURVE_COUNT];
 
-enum { KNOB_TEXT = 2, KNOB_OUTPUT = 4, KNOB_TIER, KNOB_EXPERTS, KNOB_ACTIVE, KNOB_WEIGHT_BITS, ESTIMATE_KNOB_COUNT };
+enum { FEATURE_TEXT = 2, FEATURE_OUTPUT = 4, FEATURE_TIER, FEATURE_EXPERTS, FEATURE_ACTIVE, FEATURE_WEIGHT_BITS,
+       ESTIMATE_KNOB_COUNT };
 
 /* How many of them a model of these features knows: the weights' bits are one where the model tells weights apart. */
 int knob_count_of(vp_latency_features features);

@@ -287,7 +287,7 @@ static void find_changes(struct report *report, const struct tradeoff *tradeoff)
             accuracy_text(tradeoff, pairs, low, high, accuracy);
         }
         text_list_add(&report->findings, "%.240s%s%s from %s to %s changes mean %s by %+.1f %% [%+.1f, %+.1f]%s%s",
-                      task, *task ? ": " : "", KNOB_NAMES[tradeoff->knob_of[k]],
+                      task, *task ? ": " : "", KNOBS[tradeoff->knob_of[k]].axis,
                       report_level_text(tradeoff, report->results, tradeoff->knob_of[k], 0, first),
                       report_level_text(tradeoff, report->results, tradeoff->knob_of[k],
                                         tradeoff->knobs.level_counts[k] - 1, last),
@@ -416,25 +416,16 @@ int is_on_front(const struct report *report, size_t file) {
 }
 void put_setting_of(vp_json_writer *writer, const struct result_file *file) {
     put_text(writer, "dataset_name", file->task);
-    put_text(writer, "tier", file->tier);
-    vp_json_key(writer, "target_vision_tokens");
-    if (file->target_tokens >= 0) vp_json_int(writer, file->target_tokens); else vp_json_null(writer);
-    if (file->image_knob) {
-        put_text(writer, "image_knob", file->image_knob);
-        put_int(writer, "image_knob_value", file->image_knob_value);
+    for (int knob = 0; knob < KNOB_COUNT; knob++) {
+        const int is_unknown = file->is_served && KNOBS[knob].of == KNOB_OF_ENGINE;
+        if (KNOBS[knob].of == KNOB_OF_SWEEP) continue;
+        if ((is_unknown || !knob_is_set(&file->knobs, knob)) && !(KNOBS[knob].always & KNOB_IN_REPORTS)) continue;
+        if (knob == KNOB_VARIANT) put_text(writer, "variant", file->variant);
+        if (is_unknown) {
+            put_null(writer, KNOBS[knob].key);
+            continue;
+        }
+        knob_put(writer, knob, &file->knobs);
+        if (KNOBS[knob].number_key) knob_put_more(writer, knob, &file->knobs);
     }
-    if (file->is_served) {
-        put_null(writer, "top_k");
-        put_null(writer, "num_active_blocks");
-        put_null(writer, "weights");
-        put_text(writer, "variant", file->variant);
-        put_text(writer, "endpoint", file->endpoint);
-        put_text(writer, "endpoint_model", file->endpoint_model);
-        vp_json_key(writer, "request_knobs");
-        vp_json_raw(writer, file->request_knobs, strlen(file->request_knobs));
-        return;
-    }
-    put_int(writer, "top_k", file->top_k);
-    put_int(writer, "num_active_blocks", file->block_count);
-    put_text(writer, "weights", file->weights);
 }

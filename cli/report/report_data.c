@@ -12,19 +12,43 @@
 #include <stdio.h>
 
 /* ---- CSV: a row for each configuration */
-/* Truth: a file is of a server, so the rows name variants. */
-static int has_variants(const struct report *report) {
-    for (size_t i = 0; i < report->results->count; i++) if (report->results->files[i].is_served) return 1;
+/* Truth: the rows name the knob: all do, or it is set in one of the files and, where only that counts, varies. */
+static int has_knob(const struct report *report, int knob) {
+    const struct results *results = report->results;
+    if (KNOBS[knob].always & KNOB_IN_CSV) return 1;
+    if (KNOBS[knob].only_varied) return results->count && (results->files[0].told_apart >> knob & 1);
+    for (size_t i = 0; i < results->count && KNOBS[knob].of != KNOB_OF_SWEEP; i++)
+        if (knob_is_set(&results->files[i].knobs, knob)) return 1;
     return 0;
 }
-/* Truth: a file's image size is a setting of its model, so the rows name these. */
-static int has_image_knobs(const struct report *report) {
-    for (size_t i = 0; i < report->results->count; i++) if (report->results->files[i].image_knob) return 1;
-    return 0;
+static int is_always(int knob) { return (KNOBS[knob].always & KNOB_IN_CSV) != 0; }
+/* The heads of the knobs that all reports name, or of the others. */
+static void knob_heads(struct text_buffer *out, const struct report *report, int always) {
+    for (int knob = 0; knob < KNOB_COUNT; knob++) {
+        if (is_always(knob) != always || !has_knob(report, knob)) continue;
+        if (knob == KNOB_VARIANT) text_add_string(out, ",variant");
+        text_add_string(out, ",");
+        text_add_string(out, KNOBS[knob].key);
+        if (!KNOBS[knob].number_key) continue;
+        text_add_string(out, ",");
+        text_add_string(out, KNOBS[knob].number_key);
+    }
 }
-/* Truth: the files differ in their weights, so the rows name them. */
-static int has_weights(const struct report *report) {
-    return report->results->count && report->results->files[0].names_weights;
+static void csv_field(struct text_buffer *out, const char *text) {
+    text_add_string(out, ",");
+    csv_text(out, text ? text : "");
+}
+static void knob_fields(struct text_buffer *out, const struct report *report, const struct result_file *file,
+                        int always) {
+    for (int knob = 0; knob < KNOB_COUNT; knob++) {
+        const int is_set = knob_is_set(&file->knobs, knob) && !(file->is_served && KNOBS[knob].of == KNOB_OF_ENGINE);
+        const double number = is_set ? (double)knob_number(&file->knobs, knob) : (double)NAN;
+        if (is_always(knob) != always || !has_knob(report, knob)) continue;
+        if (knob == KNOB_VARIANT) csv_field(out, file->variant);
+        if (KNOBS[knob].type == KNOB_IS_NUMBER) csv_number(out, number);
+        else csv_field(out, is_set ? knob_text(&file->knobs, knob) : NULL);
+        if (KNOBS[knob].number_key) csv_number(out, number);
+    }
 }
 /* Truth: the columns of this metric are left out, because no file has it. */
 static int is_metric_unknown(const struct report *report, int metric) {
@@ -33,10 +57,10 @@ static int is_metric_unknown(const struct report *report, int metric) {
     return 1;
 }
 void report_csv_heads(struct text_buffer *out, const struct report *report) {
-    text_add_string(out, "task,tier,target_vision_tokens,top_k,num_active_blocks,num_samples");
-    if (has_image_knobs(report)) text_add_string(out, ",image_knob,image_knob_value");
-    if (has_weights(report)) text_add_string(out, ",weights");
-    if (has_variants(report)) text_add_string(out, ",variant,endpoint,endpoint_model,request_knobs");
+    text_add_string(out, "task");
+    knob_heads(out, report, 1);
+    text_add_string(out, ",num_samples");
+    knob_heads(out, report, 0);
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
         if (is_metric_unknown(report, metric)) continue;
         static const char *const suffixes[] = {"mean", "p50", "p50_low", "p50_high", "p95", "p99"};
@@ -73,28 +97,9 @@ void report_csv_row(struct text_buffer *out, const struct report *report, size_t
     while (file_index >= tradeoff->group->first + tradeoff->group->count) tradeoff++;
     while (config < tradeoff->config_count && tradeoff->group->paired[config] != file_index) config++;
     csv_text(out, file->task);
-    text_add_string(out, ",");
-    csv_text(out, file->tier ? file->tier : "");
-    csv_number(out, file->target_tokens >= 0 ? (double)file->target_tokens : (double)NAN);
-    csv_number(out, file->is_served ? (double)NAN : (double)file->top_k);
-    csv_number(out, file->is_served ? (double)NAN : (double)file->block_count);
+    knob_fields(out, report, file, 1);
     csv_number(out, (double)file->count);
-    if (has_image_knobs(report)) {
-        text_add_string(out, ",");
-        csv_text(out, file->image_knob ? file->image_knob : "");
-        csv_number(out, file->image_knob ? (double)file->image_knob_value : (double)NAN);
-    }
-    if (has_weights(report)) {
-        text_add_string(out, ",");
-        csv_text(out, file->weights && !file->is_served ? file->weights : "");
-    }
-    if (has_variants(report)) {
-        const char *const texts[] = {file->variant, file->endpoint, file->endpoint_model, file->request_knobs};
-        for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-            text_add_string(out, ",");
-            csv_text(out, texts[i] ? texts[i] : "");
-        }
-    }
+    knob_fields(out, report, file, 0);
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
         if (is_metric_unknown(report, metric)) continue;
         double values[6];
@@ -303,13 +308,13 @@ static void put_effects(vp_json_writer *writer, const struct report *report, con
             effect_name(tradeoff, report->results, effect, name);
             put_text(writer, "kind", kinds[effect->kind]);
             put_text(writer, "name", name);
-            put_text(writer, "knob", effect->knob_a < 0 ? NULL : KNOB_KEYS[tradeoff->knob_of[effect->knob_a]]);
+            put_text(writer, "knob", effect->knob_a < 0 ? NULL : KNOBS[tradeoff->knob_of[effect->knob_a]].axis_key);
             put_text(writer, "level",
                      effect->knob_a < 0 ? NULL
                                         : report_level_text(tradeoff, report->results,
                                                             tradeoff->knob_of[effect->knob_a], effect->level_a, level));
             if (effect->kind == VP_EFFECT_PAIR) {
-                put_text(writer, "second_knob", KNOB_KEYS[tradeoff->knob_of[effect->knob_b]]);
+                put_text(writer, "second_knob", KNOBS[tradeoff->knob_of[effect->knob_b]].axis_key);
                 put_text(writer, "second_level",
                          report_level_text(tradeoff, report->results, tradeoff->knob_of[effect->knob_b],
                                            effect->level_b, level));
@@ -329,11 +334,11 @@ static void put_shares(vp_json_writer *writer, const struct tradeoff *tradeoff) 
          tradeoff->order && row <= knobs + (tradeoff->order == 2 ? knobs * (knobs - 1) / 2 : 0); row++, term++) {
         char name[80] = "left";
         int32_t pair = row - knobs, first = 0;
-        if (pair < 0) snprintf(name, sizeof name, "%s", KNOB_KEYS[tradeoff->knob_of[row]]);
+        if (pair < 0) snprintf(name, sizeof name, "%s", KNOBS[tradeoff->knob_of[row]].axis_key);
         else if (tradeoff->order == 2 && pair < knobs * (knobs - 1) / 2) {
             while (pair >= knobs - 1 - first) pair -= knobs - 1 - first++;
-            snprintf(name, sizeof name, "%s x %s", KNOB_KEYS[tradeoff->knob_of[first]],
-                     KNOB_KEYS[tradeoff->knob_of[first + 1 + pair]]);
+            snprintf(name, sizeof name, "%s x %s", KNOBS[tradeoff->knob_of[first]].axis_key,
+                     KNOBS[tradeoff->knob_of[first + 1 + pair]].axis_key);
         }
         vp_json_begin_object(writer);
         put_text(writer, "term", name);
@@ -350,7 +355,7 @@ static void put_knob_fronts(vp_json_writer *writer, const struct report *report,
         const struct knob_front *front = &tradeoff->fronts[i];
         char level[48];
         vp_json_begin_object(writer);
-        put_text(writer, "knob", KNOB_KEYS[front->knob]);
+        put_text(writer, "knob", KNOBS[front->knob].axis_key);
         put_text(writer, "level", report_level_text(tradeoff, report->results, front->knob, front->level, level));
         put_double(writer, "area", front->area);
         vp_json_key(writer, "front"); /* places in configurations */
@@ -369,7 +374,7 @@ static void put_gains(vp_json_writer *writer, const struct tradeoff *tradeoff) {
         vp_json_begin_object(writer);
         put_int(writer, "from", (int64_t)gain->from);
         put_int(writer, "to", (int64_t)gain->to);
-        put_text(writer, "knob", KNOB_KEYS[gain->knob]);
+        put_text(writer, "knob", KNOBS[gain->knob].axis_key);
         put_double(writer, "latency_ms", gain->gain.latency.mean);
         put_range(writer, "latency_interval", gain->gain.latency.low, gain->gain.latency.high);
         put_double(writer, "accuracy", gain->gain.accuracy.mean);

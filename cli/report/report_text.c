@@ -28,9 +28,9 @@ static void write_servers(struct document *document, const struct results *resul
         const struct result_file *file = &results->files[i];
         struct text_buffer line = {NULL, 0, 0};
         text_add_string(&line, "model ");
-        text_add_string(&line, file->endpoint_model);
+        text_add_string(&line, knob_text(&file->knobs, KNOB_ENDPOINT_MODEL));
         text_add_string(&line, " at ");
-        text_add_string(&line, file->endpoint);
+        text_add_string(&line, knob_text(&file->knobs, KNOB_ENDPOINT));
         if (file->server) {
             text_add_string(&line, ", ");
             text_add_string(&line, file->server);
@@ -161,7 +161,7 @@ static void write_latencies(struct document *document, const struct report *repo
         text_list_add(list, "%s", number_percent(decomposition->idle_share).text);
     }
     document_text(document, BLOCK_LINE, "configuration: image size, top_k (k), decoder blocks that run (b)%s",
-                  report->results->files[0].names_weights ? ", weights" : "");
+                  report->results->files[0].told_apart >> KNOB_WEIGHTS & 1 ? ", weights" : "");
     terms_add(document, LATENCY_TERMS, LATENCY_TERM_COUNT);
 }
 static void write_shares(struct document *document, const struct report *report) {
@@ -403,12 +403,12 @@ static void write_effect_shares(struct document *document, const struct tradeoff
     document_text(document, BLOCK_LINE, "shares of the variance between the configurations' means, %%");
     table = document_table(document, "term|latency|accuracy");
     for (int32_t first = 0; first < knobs; first++)
-        write_share_row(table, tradeoff, KNOB_NAMES[tradeoff->knob_of[first]], first);
+        write_share_row(table, tradeoff, KNOBS[tradeoff->knob_of[first]].axis, first);
     for (int32_t first = 0; first < knobs && tradeoff->order == 2; first++) {
         for (int32_t second = first + 1; second < knobs; second++) {
             char name[64];
-            snprintf(name, sizeof name, "%s x %s", KNOB_NAMES[tradeoff->knob_of[first]],
-                     KNOB_NAMES[tradeoff->knob_of[second]]);
+            snprintf(name, sizeof name, "%s x %s", KNOBS[tradeoff->knob_of[first]].axis,
+                     KNOBS[tradeoff->knob_of[second]].axis);
             write_share_row(table, tradeoff, name, term++);
         }
     }
@@ -511,7 +511,7 @@ static void write_knob_fronts(struct document *document, const struct report *re
     for (size_t i = 0; i < tradeoff->knob_front_count; i++) {
         const struct knob_front *front = &tradeoff->fronts[i];
         char level[48], fast[80], best[80];
-        text_list_add(table, "%s %s", KNOB_NAMES[front->knob],
+        text_list_add(table, "%s %s", KNOBS[front->knob].axis,
                       report_level_text(tradeoff, report->results, front->knob, front->level, level));
         text_list_add(table, "%zu", front->count);
         text_list_add(table, "%s", number_percent(front->area / tradeoff->area).text);
@@ -541,7 +541,7 @@ static void write_gains(struct document *document, const struct report *report, 
             report_level_text(tradeoff, report->results, gain->knob, level_index, level);
         }
         text_list_add(table, "%s", setting_text(&report->results->files[tradeoff->group->paired[gain->from]], from));
-        text_list_add(table, "%s %s", KNOB_NAMES[gain->knob], level);
+        text_list_add(table, "%s %s", KNOBS[gain->knob].axis, level);
         text_list_add(
             table, "%s",
             number_estimate(1, gain->gain.latency.mean, gain->gain.latency.low, gain->gain.latency.high).text);

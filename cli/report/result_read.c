@@ -18,16 +18,13 @@
 int stage_column(int stage, int detail) { return COLUMN_STAGE + detail * VP_STAGE_COUNT + stage; }
 
 static void result_file_free(struct result_file *file) {
-    char **texts[] = {&file->path,      &file->task,    &file->tier,          &file->status,
-                      &file->model,     &file->weights, &file->importance,    &file->data,
-                      &file->data_hash, &file->metric,  &file->timing,        &file->device,
-                      &file->host,      &file->version, &file->measured_from, &file->measured_to,
-                      &file->endpoint,  &file->endpoint_model, &file->request_knobs, &file->server,
-                      &file->variant,   &file->variant_name,   &file->image_knob,    &file->architecture,
-                      &file->head_weights, &file->vision_weights};
+    char **texts[] = {&file->path,   &file->task,          &file->status,      &file->model,     &file->importance,
+                      &file->data,   &file->data_hash,     &file->metric,      &file->timing,    &file->device,
+                      &file->host,   &file->version,       &file->measured_from, &file->measured_to, &file->server,
+                      &file->variant, &file->variant_name, &file->architecture};
+    knob_values_free(&file->knobs);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) free(*texts[i]);
     for (int i = 0; i < COLUMN_COUNT; i++) free(file->columns[i]);
-    free(file->blocks);
     free(file->ids);
     free(file->run_total);
     free(file->run_at);
@@ -355,15 +352,19 @@ static int read_rows(struct result_file *file, const vp_json *json, uint32_t arr
     return sort_rows(file);
 }
 
-static int read_blocks(struct result_file *file, const vp_json *json, uint32_t array) {
+/* Reads the list besides a knob's number. */
+static int read_knob_list(struct result_file *file, const vp_json *json, int knob) {
+    const char *key = KNOBS[knob].list_key;
+    const uint32_t array = vp_json_get(json, 0, key);
+    struct knob_value *blocks = &file->knobs.of[knob];
     uint32_t item = array + 1;
     if (!node_is(json, array, VP_JSON_ARRAY)) return 0;
-    file->blocks = zeroed((size_t)json->nodes[array].count + 1, sizeof *file->blocks);
+    blocks->list = zeroed((size_t)json->nodes[array].count + 1, sizeof *blocks->list);
     for (uint32_t i = 0; i < json->nodes[array].count; i++, item = json->nodes[item].end) {
         int64_t value;
         if (vp_json_to_int(json, item, &value) != VP_OK || value < 0 || value > 1000000)
-            return result_fail(file, json, item, SIZE_MAX, "active_block_indices", "holds no block's number");
-        file->blocks[file->listed_blocks++] = (int32_t)value;
+            return result_fail(file, json, item, SIZE_MAX, key, "holds no block's number");
+        blocks->list[blocks->list_count++] = (int32_t)value;
     }
     return 0;
 }
@@ -399,6 +400,27 @@ static char *task_of_path(const char *path) {
     for (char *byte = task; *byte; byte++) if ((unsigned char)*byte < 32 || *byte == 127) *byte = '?';
     return task;
 }
+static void read_knob_text(struct result_file *file, const vp_json *json, uint32_t object, int knob) {
+    char *text = result_text(json, object, KNOBS[knob].key);
+    knob_set_text(&file->knobs, knob, text);
+    free(text);
+}
+/* Reads the knobs of images and of the engine. 0 or an exit code. */
+static int read_knobs(struct result_file *file, const vp_json *json) {
+    for (int knob = 0; knob < KNOB_COUNT; knob++) {
+        const struct knob *row = &KNOBS[knob];
+        const char *key = row->type == KNOB_IS_NUMBER ? row->key : row->number_key;
+        int64_t number = -1;
+        if (row->of != KNOB_OF_IMAGES && row->of != KNOB_OF_ENGINE) continue;
+        if (row->type == KNOB_IS_TEXT) read_knob_text(file, json, 0, knob);
+        if (key && read_count(file, json, 0, key, row->most_read ? row->most_read : INT32_MAX, &number))
+            return EXIT_INPUT;
+        if (number < 0) continue;
+        if (row->type == KNOB_IS_NUMBER) knob_set_number(&file->knobs, knob, number);
+        else file->knobs.of[knob].number = number;
+    }
+    return 0;
+}
 static void read_provenance(struct result_file *file, const vp_json *json) {
     uint32_t from = vp_json_get(json, 0, "provenance"), config = vp_json_get(json, 0, "config"),
              cost = vp_json_get(json, 0, "tool_cost");
@@ -409,10 +431,9 @@ static void read_provenance(struct result_file *file, const vp_json *json) {
     file->version = result_text(json, from, "version");
     file->measured_from = result_text(json, 0, "measured_from");
     file->measured_to = result_text(json, 0, "measured_to");
-    file->weights = result_text(json, 0, "weights");
-    if (!file->weights) file->weights = result_text(json, config, "weights"); /* of older files */
-    file->head_weights = result_text(json, config, "head_weights");
-    file->vision_weights = result_text(json, config, "vision_weights");
+    for (int knob = 0; knob < KNOB_COUNT; knob++) /* those of a sweep, and the weights of older files */
+        if (KNOBS[knob].of == KNOB_OF_SWEEP || (knob == KNOB_WEIGHTS && !knob_is_set(&file->knobs, knob)))
+            read_knob_text(file, json, config, knob);
     file->importance = result_text(json, config, "importance_scores_file");
     file->seed = node_int(json, config, "seed", -1);
     file->ignore_eos = vp_json_get(json, config, "ignore_eos") == VP_JSON_NONE
@@ -432,7 +453,7 @@ static char *server_words(const struct result_file *file, const vp_json *json) {
     for (uint32_t i = 0; node_is(json, servers, VP_JSON_ARRAY) && i < json->nodes[servers].count; i++) {
         const uint32_t server = vp_json_at(json, servers, i);
         if (node_is(json, server, VP_JSON_OBJECT)
-            && vp_json_equals(json, vp_json_get(json, server, "endpoint"), file->endpoint))
+            && vp_json_equals(json, vp_json_get(json, server, "endpoint"), knob_text(&file->knobs, KNOB_ENDPOINT)))
             return result_text(json, server, "server");
     }
     return NULL;
@@ -471,27 +492,22 @@ static int read_outside(struct result_file *file, const vp_json *json) {
 }
 /* Reads which server the file is of, if it is of one. 0 or an exit code. */
 static int read_server(struct result_file *file, const vp_json *json) {
-    const uint32_t knobs = vp_json_get(json, 0, "request_knobs");
-    struct text_buffer text = {NULL, 0, 0};
-    vp_json_writer writer;
+    const uint32_t request = vp_json_get(json, 0, KNOBS[KNOB_REQUEST].key);
+    char *text;
     file->variant = copy_text("", 0);
     file->variant_name = copy_text("", 0);
-    file->endpoint = result_text(json, 0, "endpoint");
-    file->is_served = file->endpoint != NULL;
+    read_knob_text(file, json, 0, KNOB_ENDPOINT);
+    file->is_served = knobs_are_served(&file->knobs);
     if (!file->is_served) return 0;
-    file->endpoint_model = result_text(json, 0, "endpoint_model");
-    if (!file->endpoint_model)
-        return result_fail(file, json, vp_json_get(json, 0, "endpoint_model"), SIZE_MAX, "endpoint_model",
-                           "is missing");
-    if (!node_is(json, knobs, VP_JSON_OBJECT))
-        return result_fail(file, json, knobs, SIZE_MAX, "request_knobs", "is no object");
-    vp_json_writer_init_sink(&writer, text_sink, &text, 0);
-    json_node(&writer, json, knobs);
-    if (vp_json_finish(&writer) != VP_OK) {
-        free(text.data);
-        return result_fail(file, json, knobs, SIZE_MAX, "request_knobs", "cannot be written again");
-    }
-    file->request_knobs = text.data;
+    read_knob_text(file, json, 0, KNOB_ENDPOINT_MODEL);
+    if (!knob_is_set(&file->knobs, KNOB_ENDPOINT_MODEL))
+        return result_fail(file, json, vp_json_get(json, 0, KNOBS[KNOB_ENDPOINT_MODEL].key), SIZE_MAX,
+                           KNOBS[KNOB_ENDPOINT_MODEL].key, "is missing");
+    if (!node_is(json, request, VP_JSON_OBJECT))
+        return result_fail(file, json, request, SIZE_MAX, KNOBS[KNOB_REQUEST].key, "is no object");
+    text = copy_text(json->text + json->nodes[request].start, (size_t)json->nodes[request].bytes);
+    knob_set_text(&file->knobs, KNOB_REQUEST, text);
+    free(text);
     file->server = server_words(file, json);
     return read_count(file, json, 0, "num_cached_runs", INT64_C(1) << 60, &file->cached_runs)
            || read_outside(file, json) ? EXIT_INPUT : 0;
@@ -503,8 +519,6 @@ static int read_head(struct result_file *file, const vp_json *json) {
     file->is_foreign = vp_json_get(json, 0, "schema") == VP_JSON_NONE;
     file->task = result_text(json, 0, "dataset_name");
     if (!file->task) file->task = task_of_path(file->path);
-    file->tier = result_text(json, 0, "tier");
-    file->image_knob = result_text(json, 0, "image_knob");
     file->architecture = result_text(json, 0, "architecture");
     file->status = result_text(json, 0, "status");
     file->model = result_text(json, 0, "model");
@@ -513,10 +527,7 @@ static int read_head(struct result_file *file, const vp_json *json) {
     file->metric = result_text(json, 0, "accuracy_metric");
     file->timing = result_text(json, 0, "timing");
     file->is_synthetic = node_is(json, vp_json_get(json, 0, "synthetic"), VP_JSON_TRUE);
-    if (read_count(file, json, 0, "target_vision_tokens", 1000000000, &file->target_tokens)
-        || read_count(file, json, 0, "image_knob_value", INT32_MAX, &file->image_knob_value)
-        || read_count(file, json, 0, "top_k", 1000000, &file->top_k)
-        || read_count(file, json, 0, "num_active_blocks", 1000000, &file->block_count)
+    if (read_knobs(file, json)
         || read_count(file, json, 0, "num_total_blocks", 1000000, &file->total_blocks)
         || read_count(file, json, shape == VP_JSON_NONE ? 0 : shape, "num_experts", 1000000, &file->expert_count)
         || read_count(file, json, 0, "num_runs_per_sample", 1000000, &file->runs_per_sample)
@@ -526,14 +537,17 @@ static int read_head(struct result_file *file, const vp_json *json) {
         || read_count(file, json, 0, "num_outlier_runs", INT64_C(1) << 60, &file->outlier_runs))
         return EXIT_INPUT;
     if (read_server(file, json)) return EXIT_INPUT;
-    if (file->is_served) file->top_k = file->block_count = -1;
-    file->is_dense = shape != VP_JSON_NONE && vp_json_get(json, shape, "num_experts") != VP_JSON_NONE
-                     && file->expert_count == 0;
-    if (file->top_k < 1 && !file->is_served && !file->is_dense)
-        return result_fail(file, json, vp_json_get(json, 0, "top_k"), SIZE_MAX, "top_k", "is missing or 0");
-    if (file->block_count < 1 && !file->is_served)
-        return result_fail(file, json, vp_json_get(json, 0, "num_active_blocks"), SIZE_MAX, "num_active_blocks",
+    if (!file->is_served && shape != VP_JSON_NONE && vp_json_get(json, shape, "num_experts") != VP_JSON_NONE
+        && file->expert_count == 0)
+        knob_set_number(&file->knobs, KNOB_TOP_K, 0);
+    else if (!file->is_served && knob_number(&file->knobs, KNOB_TOP_K) < 1)
+        return result_fail(file, json, vp_json_get(json, 0, KNOBS[KNOB_TOP_K].key), SIZE_MAX, KNOBS[KNOB_TOP_K].key,
                            "is missing or 0");
+    if (!file->is_served && knob_number(&file->knobs, KNOB_BLOCKS) < 1)
+        return result_fail(file, json, vp_json_get(json, 0, KNOBS[KNOB_BLOCKS].key), SIZE_MAX, KNOBS[KNOB_BLOCKS].key,
+                           "is missing or 0");
+    for (int knob = 0; knob < KNOB_COUNT && file->is_served; knob++)
+        if (KNOBS[knob].of == KNOB_OF_ENGINE) file->knobs.of[knob].is_set = 0;
     node = vp_json_get(json, 0, "accuracy");
     file->accuracy = (double)NAN;
     if (node != VP_JSON_NONE && read_number(file, json, node, SIZE_MAX, "accuracy", -1e6, 1e6, &file->accuracy))
@@ -546,7 +560,9 @@ static int read_head(struct result_file *file, const vp_json *json) {
     read_provenance(file, json);
     read_kernel_pass(file, json, vp_json_get(json, 0, "kernel_pass"));
     read_noise(json, vp_json_get(json, 0, "noise"), &file->noise);
-    return read_blocks(file, json, vp_json_get(json, 0, "active_block_indices"));
+    for (int knob = 0; knob < KNOB_COUNT; knob++)
+        if (KNOBS[knob].list_key && read_knob_list(file, json, knob)) return EXIT_INPUT;
+    return 0;
 }
 /* Reads file->path. file->kind and file->error say why a file is not to be used. */
 static void read_result(struct result_file *file, struct parsed *scratch) {
@@ -608,20 +624,6 @@ static int list_results(struct text_list *paths, const char *operand) {
     text_list_sort(paths, first);
     return 0;
 }
-int64_t size_rank(const struct result_file *file) {
-    if (file->tier) {
-        for (int32_t i = 0; vp_tier_at(i); i++) if (!strcmp(file->tier, vp_tier_at(i)->name)) return i;
-        return 100;
-    }
-    return file->image_knob ? file->image_knob_value : 1000 + file->target_tokens;
-}
-static const char *size_name(const struct result_file *file) {
-    return file->tier ? file->tier : file->image_knob ? file->image_knob : "";
-}
-int compare_sizes(const struct result_file *left, const struct result_file *right) {
-    if (size_rank(left) != size_rank(right)) return size_rank(left) < size_rank(right) ? -1 : 1;
-    return strcmp(size_name(left), size_name(right));
-}
 /* Texts with their numbers by value: "n=9" before "n=10". */
 static int compare_naturally(const char *left, const char *right) {
     const char *first = left, *second = right;
@@ -642,43 +644,29 @@ static int compare_naturally(const char *left, const char *right) {
     }
     return *first || *second ? (*first ? 1 : -1) : strcmp(left, right);
 }
-int compare_variants(const struct result_file *left, const struct result_file *right) {
+int compare_axis(const struct result_file *left, const struct result_file *right, int axis) {
+    if (axis != KNOB_VARIANT) return knob_compare(axis, &left->knobs, &right->knobs);
     if (left->is_served != right->is_served) return left->is_served ? 1 : -1;
     return compare_naturally(left->variant, right->variant);
-}
-int weight_bits(const struct result_file *file) {
-    static const struct { const char *name; int bits; } types[] = {
-        {"int4", 4}, {"int8", 8}, {"bf16", 16}, {"fp32", 32}};
-    for (size_t i = 0; file->weights && i < sizeof types / sizeof *types; i++)
-        if (!strcmp(file->weights, types[i].name)) return types[i].bits;
-    return file->weights != NULL;
-}
-int compare_weights(const struct result_file *left, const struct result_file *right) {
-    const int bits = weight_bits(left), other = weight_bits(right);
-    if (bits != other) return bits < other ? -1 : 1;
-    return bits == 1 ? strcmp(left->weights, right->weights) : 0;
 }
 char *weights_text(const struct results *results) {
     struct text_buffer text = {NULL, 0, 0};
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
         size_t first = 0;
-        if (file->is_served || !file->weights) continue;
-        while (results->files[first].is_served || compare_weights(&results->files[first], file)) first++;
+        if (file->is_served || !knob_is_set(&file->knobs, KNOB_WEIGHTS)) continue;
+        while (results->files[first].is_served || compare_axis(&results->files[first], file, KNOB_WEIGHTS)) first++;
         if (first < i) continue;
         text_add_string(&text, text.bytes ? ", " : "");
-        text_add_string(&text, file->weights);
+        text_add_string(&text, knob_text(&file->knobs, KNOB_WEIGHTS));
     }
     return text.data;
 }
 int compare_settings(const struct result_file *left, const struct result_file *right) {
-    const int task = strcmp(left->task, right->task), size = compare_sizes(left, right);
-    if (task) return task;
-    if (size) return size;
-    if (left->top_k != right->top_k) return left->top_k < right->top_k ? -1 : 1;
-    if (left->block_count != right->block_count) return left->block_count < right->block_count ? -1 : 1;
-    if (compare_weights(left, right)) return compare_weights(left, right);
-    return compare_variants(left, right);
+    int order = strcmp(left->task, right->task);
+    for (int axis = 0; axis < KNOB_COUNT && !order; axis++)
+        if (knob_is_axis(axis)) order = compare_axis(left, right, axis);
+    return order;
 }
 static int by_setting(const void *left_item, const void *right_item) {
     const struct result_file *left = (const struct result_file *)left_item,
@@ -686,27 +674,29 @@ static int by_setting(const void *left_item, const void *right_item) {
     int order = compare_settings(left, right);
     return order ? order : strcmp(left->path, right->path);
 }
-const char *size_text(const struct result_file *file, char out[SIZE_TEXT_BYTES]) {
-    if (file->tier) snprintf(out, SIZE_TEXT_BYTES, "%.30s", file->tier);
-    else if (file->target_tokens >= 0)
-        snprintf(out, SIZE_TEXT_BYTES, "%lld tokens", (long long)file->target_tokens);
-    else if (file->image_knob)
-        snprintf(out, SIZE_TEXT_BYTES, "%.30s %lld", file->image_knob, (long long)file->image_knob_value);
-    else snprintf(out, SIZE_TEXT_BYTES, "%s", file->is_foreign ? "" : "as it is");
+static const char *size_text(const struct result_file *file, char out[KNOB_TEXT_BYTES]) {
+    if (!knob_size_text(&file->knobs, out)[0] && !file->is_foreign) snprintf(out, KNOB_TEXT_BYTES, "as it is");
+    return out;
+}
+const char *axis_text(const struct result_file *file, int axis, char out[KNOB_TEXT_BYTES]) {
+    if (axis == KNOB_SIZE) return size_text(file, out);
+    if (axis == KNOB_VARIANT) snprintf(out, KNOB_TEXT_BYTES, "%s", file->is_served ? file->variant_name : "vlmprof");
+    else if (file->is_served) snprintf(out, KNOB_TEXT_BYTES, "not known"); /* beside files of the engine */
+    else knob_value_text(&file->knobs, axis, out);
+    return out;
+}
+const char *language_text(const struct result_file *file, char out[KNOB_TEXT_BYTES]) {
+    if (!file->is_served) return knob_engine_text(&file->knobs, file->told_apart, out);
+    snprintf(out, KNOB_TEXT_BYTES, "%s", file->variant_name);
     return out;
 }
 const char *setting_text(const struct result_file *file, char out[80]) {
-    char size[SIZE_TEXT_BYTES], weights[16] = "";
+    char size[KNOB_TEXT_BYTES], language[KNOB_TEXT_BYTES];
     size_text(file, size);
-    if (file->names_weights && !file->is_served)
-        snprintf(weights, sizeof weights, " %.12s", file->weights ? file->weights : "weights?");
-    if (file->is_served)
-        snprintf(out, 80, "%.30s%s%.44s", size, file->variant_name[0] ? " " : "", file->variant_name);
-    else if (file->is_dense)
-        snprintf(out, 80, "%.44s%sb%lld%s", size, size[0] ? " " : "", (long long)file->block_count, weights);
-    else
-        snprintf(out, 80, "%.44s%sk%lld b%lld%s", size, size[0] ? " " : "", (long long)file->top_k,
-                 (long long)file->block_count, weights);
+    language_text(file, language);
+    /* an engine's setting always says something */
+    snprintf(out, 80, "%.*s%s%.47s", file->is_served ? 30 : 44, size,
+             (file->is_served ? language : size)[0] ? " " : "", language);
     return out;
 }
 int are_all_served(const struct results *results) {
@@ -717,11 +707,12 @@ int are_all_served(const struct results *results) {
 /* ---- variants of servers: what the files differ in */
 enum { VARIANT_NAME_MOST = 44 };
 
+static const char *request_of(const struct result_file *file) { return knob_text(&file->knobs, KNOB_REQUEST); }
 /* A knob's value as it is written, a text without its quotes, malloc'ed; NULL: the file has no such knob. */
 static char *knob_value(const struct result_file *file, const char *path) {
     struct parsed knobs = {{NULL, NULL, 0}, NULL, 0};
     char *value = NULL;
-    if (parse_json(&knobs, file->request_knobs, strlen(file->request_knobs), NULL) == VP_OK) {
+    if (parse_json(&knobs, request_of(file), strlen(request_of(file)), NULL) == VP_OK) {
         const uint32_t node = vp_json_get(&knobs.json, 0, path);
         if (node != VP_JSON_NONE)
             value = copy_text(knobs.json.text + knobs.json.nodes[node].start, (size_t)knobs.json.nodes[node].bytes);
@@ -754,7 +745,7 @@ static void find_varied_knobs(const struct results *results, struct text_list *p
         struct parsed knobs = {{NULL, NULL, 0}, NULL, 0};
         const struct result_file *file = &results->files[i];
         if (file->is_served
-            && parse_json(&knobs, file->request_knobs, strlen(file->request_knobs), NULL) == VP_OK)
+            && parse_json(&knobs, request_of(file), strlen(request_of(file)), NULL) == VP_OK)
             for (uint32_t k = 1, member = 0; member < knobs.json.nodes[0].count;
                  member++, k = knobs.json.nodes[k + 1].end) {
                 char *path = node_text(&knobs.json, k);
@@ -786,18 +777,18 @@ static void find_varied(const struct results *results, struct varied *varied) {
         if (!file->is_served) continue;
         served++;
         if (!first) first = file;
-        varied->models |= strcmp(file->endpoint_model, first->endpoint_model) != 0;
-        varied->endpoints |= strcmp(file->endpoint, first->endpoint) != 0;
+        varied->models |= knob_compare(KNOB_ENDPOINT_MODEL, &file->knobs, &first->knobs) != 0;
+        varied->endpoints |= knob_compare(KNOB_ENDPOINT, &file->knobs, &first->knobs) != 0;
     }
     varied->models |= served && served < results->count;
     find_varied_knobs(results, &varied->knobs);
 }
 static char *variant_of(const struct result_file *file, const struct varied *varied) {
     struct text_buffer text = {NULL, 0, 0};
-    text_add_string(&text, varied->models ? file->endpoint_model : "");
+    text_add_string(&text, varied->models ? knob_text(&file->knobs, KNOB_ENDPOINT_MODEL) : "");
     if (varied->endpoints) {
         text_add_string(&text, text.bytes ? " " : "");
-        text_add_string(&text, without_scheme(file->endpoint));
+        text_add_string(&text, without_scheme(knob_text(&file->knobs, KNOB_ENDPOINT)));
     }
     for (size_t i = 0; i < varied->knobs.count; i++) {
         char *value = knob_value(file, varied->knobs.items[i]);
@@ -821,17 +812,18 @@ static char *short_name(const char *variant, size_t number) {
     for (char *byte = name; *byte; byte++) if ((unsigned char)*byte > 126) *byte = '?'; /* a cut may split a letter */
     return copy_text(name, strlen(name));
 }
-/* Files say their weights where these differ. */
-static void name_weights(struct results *results) {
+/* Finds the knobs in which files of the engine differ. */
+static void tell_apart(struct results *results) {
     const struct result_file *first = NULL;
-    int differ = 0;
+    uint32_t differ = 0;
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
         if (file->is_served) continue;
         if (!first) first = file;
-        differ |= compare_weights(first, file) != 0;
+        for (int knob = 0; knob < KNOB_COUNT; knob++)
+            if (knob_compare(knob, &first->knobs, &file->knobs)) differ |= 1u << knob;
     }
-    for (size_t i = 0; i < results->count; i++) results->files[i].names_weights = differ;
+    for (size_t i = 0; i < results->count; i++) results->files[i].told_apart = differ;
 }
 static void name_variants(struct results *results) {
     struct varied varied = {0, 0, {NULL, 0}};
@@ -922,7 +914,7 @@ static void pair_group(struct results *results, struct result_group *group) {
 }
 static void group_results(struct results *results) {
     size_t kept = 0;
-    name_weights(results);
+    tell_apart(results);
     name_variants(results);
     qsort(results->files, results->count, sizeof *results->files, by_setting);
     for (size_t i = 0; i < results->count; i++) {
@@ -1038,5 +1030,5 @@ double *paired_column(const struct results *results, const struct result_group *
     return values;
 }
 int is_same_size(const struct result_file *left, const struct result_file *right) {
-    return !compare_sizes(left, right);
+    return !compare_axis(left, right, KNOB_SIZE);
 }

@@ -4,6 +4,7 @@
 #include "base/console.h"
 #include "base/memory.h"
 #include "base/metrics.h"
+#include "results/knobs.h"
 #include "vlmprof.h"
 #include "vlmprof_noise.h"
 #include "vlmprof_stages.h"
@@ -35,13 +36,12 @@ enum { FILE_RESULT, FILE_OTHER_JSON, FILE_OWN_REPORT, FILE_NOT_JSON };
 struct result_file {
     char *path;
     int is_foreign;                  /* truth: of the experiments, without a "schema" */
-    char *task, *tier;               /* tier NULL: by target tokens, or not said */
-    char *image_knob; int64_t image_knob_value; /* the model's own setting of image sizes; NULL: none */
-    int64_t target_tokens, top_k, block_count, total_blocks, expert_count;
-    int is_dense; /* truth: the file says that the model has no experts; top_k is 0 */
-    /* of a server, which has neither top_k nor blocks (-1); target_tokens are -1 where images are sent as they are */
-    int is_served;
-    char *endpoint, *endpoint_model, *request_knobs, *server; /* request_knobs: an object; server: what it says it is */
+    char *task;
+    struct knob_values knobs;
+    uint32_t told_apart;             /* knobs whose values differ among the files that were read with it, as bits */
+    int64_t total_blocks, expert_count;
+    int is_served;                   /* truth: of a server */
+    char *server;                    /* what it says it is */
     char *variant;                   /* model, endpoint and knobs as far as the files differ in them; never NULL */
     char *variant_name;              /* the same, short enough for a table */
     struct outside {                 /* T_image_outside, by the twins of all samples; NaN and 0 without them */
@@ -49,12 +49,9 @@ struct result_file {
         int64_t pairs, adjusted, left_out;
     } outside;
     int64_t cached_runs;             /* whose prompt the server read from a cache; -1: not said */
-    int32_t *blocks; size_t listed_blocks; /* active_block_indices */
-    char *status, *model, *architecture, *weights, *importance, *data, *data_hash, *metric, *timing, *device, *host,
-        *version, *measured_from, *measured_to;
-    char *head_weights, *vision_weights; /* --head_weights, --vision_weights; NULL: the file says none */
+    char *status, *model, *architecture, *importance, *data, *data_hash, *metric, *timing, *device, *host, *version,
+        *measured_from, *measured_to;
     int is_synthetic;
-    int names_weights;               /* truth: files that were read with it have other weights: names say them */
     int64_t seed, runs_per_sample, max_new_tokens, ignore_eos;
     vp_noise_summary noise;          /* what else the machine did; of older files nothing is known */
     int64_t failed_count, missing_count, throttled_runs, outlier_runs;
@@ -108,33 +105,27 @@ char *result_text(const vp_json *json, uint32_t object, const char *key);
 struct row_order { int64_t id; size_t at; };
 int by_row_id(const void *left_item, const void *right_item);
 
-/* Orders image sizes from small to large: tiers in their order, then unknown names, then target tokens; values of a
- * model's own setting among themselves. 0: the same size. */
-int64_t size_rank(const struct result_file *file);
-int compare_sizes(const struct result_file *left, const struct result_file *right);
+/* Truth: the same image size. */
 int is_same_size(const struct result_file *left, const struct result_file *right);
+
+/* Orders the values of an axis: below 0, 0 or above 0. Variants of servers go by what differs between them, behind the
+ * engine's files. */
+int compare_axis(const struct result_file *left, const struct result_file *right, int axis);
 
 /* Orders configurations as results->files has them: below 0, 0 or above 0. 0: the same point of the grid. */
 int compare_settings(const struct result_file *left, const struct result_file *right);
 
-/* Bits of a weight: 4, 8, 16 or 32; 0: the file says nothing, 1: it says what is not known here. */
-int weight_bits(const struct result_file *file);
-
-/* Orders configurations by the bytes of their weights, of which a file may say nothing: int4, int8, bf16, fp32. */
-int compare_weights(const struct result_file *left, const struct result_file *right);
-
 /* The weights of all files, each once: "int4, int8, bf16"; NULL: the first file says none. malloc'ed. */
 char *weights_text(const struct results *results);
 
-/* Orders servers by what differs between them, and the engine's files before them; 0: nothing differs. */
-int compare_variants(const struct result_file *left, const struct result_file *right);
-
-/* What the size of a file's images is called: "medium", "576 tokens", "as it is". Returns out. */
-enum { SIZE_TEXT_BYTES = 48 };
-const char *size_text(const struct result_file *file, char out[SIZE_TEXT_BYTES]);
+/* The value of an axis: "medium", "4", "int8", a variant's name. Returns out. */
+const char *axis_text(const struct result_file *file, int axis, char out[KNOB_TEXT_BYTES]);
 
 /* Truth: all files are of servers, whose stages nobody knows from outside. */
 int are_all_served(const struct results *results);
+
+/* The setting without its image size: "k4 b12", a variant's name. Returns out. */
+const char *language_text(const struct result_file *file, char out[KNOB_TEXT_BYTES]);
 
 /* "medium k4 b12" or "576 tokens k4 b12", and "medium k4 b12 int8" where files differ in their weights; of a server
  * "medium max_pixels=501760". Returns out. */

@@ -47,7 +47,8 @@ static void law_rows_free(struct law_rows *rows) {
     free(rows->bins);
 }
 static int is_of_law(const struct result_file *file, const struct result_file *first) {
-    return !strcmp(file->endpoint, first->endpoint) && !strcmp(file->endpoint_model, first->endpoint_model);
+    return !knob_compare(KNOB_ENDPOINT, &file->knobs, &first->knobs)
+           && !knob_compare(KNOB_ENDPOINT_MODEL, &file->knobs, &first->knobs);
 }
 /* Truth: every request of the law's server has this number. */
 static int is_known(const struct results *results, const struct result_file *first, int column) {
@@ -76,7 +77,8 @@ static int can_request(const struct result_file *file, size_t row, int source, s
            && result_at(file, METRIC_TTFT, row) > 0;
 }
 int law_is_of(const struct server_law *law, const struct result_file *file) {
-    return file->is_served && !strcmp(file->endpoint, law->endpoint) && !strcmp(file->endpoint_model, law->model);
+    return file->is_served && !strcmp(knob_text(&file->knobs, KNOB_ENDPOINT), law->endpoint)
+           && !strcmp(knob_text(&file->knobs, KNOB_ENDPOINT_MODEL), law->model);
 }
 int law_request_of(const struct server_law *law, const struct result_file *file, size_t row,
                    struct law_request *request) {
@@ -112,7 +114,7 @@ static void find_bins(struct law_rows *rows) {
     free(sorted);
 }
 static int is_same_config(const struct result_file *left, const struct result_file *right) {
-    return is_same_size(left, right) && !strcmp(left->request_knobs, right->request_knobs);
+    return is_same_size(left, right) && !knob_compare(KNOB_REQUEST, &left->knobs, &right->knobs);
 }
 static void read_law_rows(struct law_rows *rows, const struct results *results, const struct result_file *first,
                           int source) {
@@ -401,10 +403,12 @@ static void warn_of_law(struct server_law *law, const struct law_rows *rows) {
 static int fit_law(const struct results *results, const struct result_file *first, struct server_law *law) {
     vp_error error = {VP_OK, -1, "", ""};
     struct law_rows rows;
+    const char *endpoint = knob_text(&first->knobs, KNOB_ENDPOINT);
+    const char *model = knob_text(&first->knobs, KNOB_ENDPOINT_MODEL);
     int code = 0;
     memset(law, 0, sizeof *law);
-    law->endpoint = copy_text(first->endpoint, strlen(first->endpoint));
-    law->model = copy_text(first->endpoint_model, strlen(first->endpoint_model));
+    law->endpoint = copy_text(endpoint, strlen(endpoint));
+    law->model = copy_text(model, strlen(model));
     law->source = source_of(results, first);
     read_law_rows(&rows, results, first, law->source);
     if (!rows.count)

@@ -6,10 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const KNOB_NAMES[KNOBS] = {"image size", "top_k", "blocks", "weights", "variant"};
-
-const char *const KNOB_KEYS[KNOBS] = {"image_size", "top_k", "num_active_blocks", "weights", "variant"};
-
 /* ---- settings */
 static int axis_of(const char *name) {
     return !strcmp(name, "vision")    ? METRIC_VISION
@@ -54,14 +50,6 @@ vp_estimate point_accuracy(const vp_bootstrap_point *point) {
 }
 
 /* ---- levels of the knobs */
-static int compare_knob(const struct result_file *left, const struct result_file *right, int knob) {
-    if (knob == KNOB_VARIANT) return compare_variants(left, right);
-    if (knob == KNOB_WEIGHTS) return compare_weights(left, right);
-    if (knob == KNOB_TOP_K) return left->top_k != right->top_k ? (left->top_k < right->top_k ? -1 : 1) : 0;
-    if (knob == KNOB_BLOCKS)
-        return left->block_count != right->block_count ? (left->block_count < right->block_count ? -1 : 1) : 0;
-    return compare_sizes(left, right);
-}
 /* Finds the values of a knob, ascending, with a configuration of each. Returns their number, or VP_KNOB_LEVEL_LIMIT + 1
  * where there are too many. */
 static int32_t find_levels(struct tradeoff *tradeoff, const struct results *results, int knob) {
@@ -70,8 +58,8 @@ static int32_t find_levels(struct tradeoff *tradeoff, const struct results *resu
     for (size_t i = 0; i < tradeoff->config_count; i++) {
         const struct result_file *file = &results->files[tradeoff->group->paired[i]];
         int32_t at = 0;
-        while (at < count && compare_knob(&results->files[tradeoff->group->paired[examples[at]]], file, knob) < 0) at++;
-        if (at < count && !compare_knob(&results->files[tradeoff->group->paired[examples[at]]], file, knob)) continue;
+        while (at < count && compare_axis(&results->files[tradeoff->group->paired[examples[at]]], file, knob) < 0) at++;
+        if (at < count && !compare_axis(&results->files[tradeoff->group->paired[examples[at]]], file, knob)) continue;
         if (count == VP_KNOB_LEVEL_LIMIT) return count + 1;
         memmove(examples + at + 1, examples + at, (size_t)(count - at) * sizeof *examples);
         examples[at] = i;
@@ -82,8 +70,8 @@ static int32_t find_levels(struct tradeoff *tradeoff, const struct results *resu
 /* Fills tradeoff->knobs with the levels of the knobs that vary. Leaves it without a knob when none varies, or when one
  * has too many levels. */
 static void find_knobs(struct tradeoff *tradeoff, const struct results *results) {
-    for (int k = 0; k < KNOBS; k++) {
-        int32_t count = find_levels(tradeoff, results, k);
+    for (int k = 0; k < KNOB_COUNT; k++) {
+        int32_t count = knob_is_axis(k) ? find_levels(tradeoff, results, k) : 0;
         if (count > VP_KNOB_LEVEL_LIMIT) {
             tradeoff->knobs.knob_count = 0;
             return;
@@ -92,12 +80,12 @@ static void find_knobs(struct tradeoff *tradeoff, const struct results *results)
         tradeoff->knobs.level_counts[tradeoff->knobs.knob_count] = count;
         tradeoff->knob_of[tradeoff->knobs.knob_count++] = k;
     }
-    tradeoff->levels = zeroed(tradeoff->config_count * KNOBS, sizeof *tradeoff->levels);
+    tradeoff->levels = zeroed(tradeoff->config_count * KNOB_COUNT, sizeof *tradeoff->levels);
     for (size_t i = 0; i < tradeoff->config_count; i++) {
         for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
             const size_t *examples = tradeoff->level_example[tradeoff->knob_of[k]];
             int32_t *level = &tradeoff->levels[i * (size_t)tradeoff->knobs.knob_count + (size_t)k];
-            while (compare_knob(&results->files[tradeoff->group->paired[examples[*level]]],
+            while (compare_axis(&results->files[tradeoff->group->paired[examples[*level]]],
                                 &results->files[tradeoff->group->paired[i]], tradeoff->knob_of[k]))
                 ++*level;
         }
@@ -346,13 +334,7 @@ void tradeoff_free(struct tradeoff *tradeoff) {
 }
 const char *report_level_text(const struct tradeoff *tradeoff, const struct results *results, int knob, int32_t level,
                               char out[48]) {
-    const struct result_file *file = &results->files[tradeoff->group->paired[tradeoff->level_example[knob][level]]];
-    if (knob == KNOB_SIZE) size_text(file, out);
-    else if (knob == KNOB_VARIANT) snprintf(out, 48, "%s", file->is_served ? file->variant_name : "vlmprof");
-    else if (file->is_served) snprintf(out, 48, "not known"); /* beside files of the engine */
-    else if (knob == KNOB_WEIGHTS) snprintf(out, 48, "%.40s", file->weights ? file->weights : "not said");
-    else snprintf(out, 48, "%lld", (long long)(knob == KNOB_TOP_K ? file->top_k : file->block_count));
-    return out;
+    return axis_text(&results->files[tradeoff->group->paired[tradeoff->level_example[knob][level]]], knob, out);
 }
 int is_listed(const uint32_t *items, size_t count, size_t value) {
     for (size_t i = 0; i < count; i++) if (items[i] == value) return 1;
@@ -364,10 +346,10 @@ void effect_name(const struct tradeoff *tradeoff, const struct results *results,
     if (effect->kind == VP_EFFECT_MEAN) { snprintf(out, 160, "mean"); return; }
     report_level_text(tradeoff, results, tradeoff->knob_of[effect->knob_a], effect->level_a, level);
     if (effect->kind != VP_EFFECT_PAIR) {
-        snprintf(out, 160, "%s %s", KNOB_NAMES[tradeoff->knob_of[effect->knob_a]], level);
+        snprintf(out, 160, "%s %s", KNOBS[tradeoff->knob_of[effect->knob_a]].axis, level);
         return;
     }
     report_level_text(tradeoff, results, tradeoff->knob_of[effect->knob_b], effect->level_b, second_level);
-    snprintf(out, 160, "%s %s x %s %s", KNOB_NAMES[tradeoff->knob_of[effect->knob_a]], level,
-             KNOB_NAMES[tradeoff->knob_of[effect->knob_b]], second_level);
+    snprintf(out, 160, "%s %s x %s %s", KNOBS[tradeoff->knob_of[effect->knob_a]].axis, level,
+             KNOBS[tradeoff->knob_of[effect->knob_b]].axis, second_level);
 }

@@ -7,12 +7,6 @@
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"
 
-/* KNOB_VARIANT: servers, their models and members of the request, as far as files differ in them */
-enum { KNOB_SIZE, KNOB_TOP_K, KNOB_BLOCKS, KNOB_WEIGHTS, KNOB_VARIANT, KNOBS };
-
-extern const char *const KNOB_NAMES[KNOBS]; /* for readers */
-extern const char *const KNOB_KEYS[KNOBS];  /* for programs */
-
 /* What report and best share. */
 struct report_settings {
     int axis;             /* METRIC_*: the latency that accuracy is compared with */
@@ -44,8 +38,8 @@ struct tradeoff {
     double *at_latency, *at_accuracy; /* the points as two arrays */
     uint32_t *front, *kept; size_t front_count, kept_count; /* kept: after epsilon */
     double epsilon_latency, area, area_latency, area_accuracy;
-    int32_t *levels; vp_knobs knobs; int knob_of[KNOBS]; /* knobs that vary: KNOB_* of each column of levels */
-    size_t level_example[KNOBS][VP_KNOB_LEVEL_LIMIT];    /* a configuration with that level, for its name */
+    int32_t *levels; vp_knobs knobs; int knob_of[KNOB_COUNT]; /* axes that vary: KNOB_* of each column of levels */
+    size_t level_example[KNOB_COUNT][VP_KNOB_LEVEL_LIMIT];    /* a configuration with that level, for its name */
     /* [0] of latency, [1] of accuracy: effects on the means over samples; order 0: none could be computed */
     vp_effect *effects[2]; size_t effect_count; double *shares[2]; int32_t order;
     struct knob_front *fronts; size_t knob_front_count;

@@ -11,6 +11,22 @@ int32_t target_tokens_of(const vp_tile_options *tiles, const vp_layout *layout) 
     return tiles->rule == VP_TILE_TOKENS ? tiles->vision_tokens : layout->theoretical_tokens;
 }
 
+/* ---- knobs of the engine: how each is set in a request */
+static void no_apply(struct pass_input *input, const struct knob_value *value) { (void)input; (void)value; }
+static void apply_top_k(struct pass_input *input, const struct knob_value *value) {
+    input->top_k = (int32_t)value->number;
+}
+static void apply_blocks(struct pass_input *input, const struct knob_value *value) {
+    input->blocks = value->list;
+    input->block_count = value->list_count;
+}
+#define APPLY_OF(id, sweep, run, apply, ...) apply,
+static void (*const APPLY[KNOB_COUNT])(struct pass_input *, const struct knob_value *) = {KNOB_ROWS(APPLY_OF)};
+void input_apply_knobs(struct pass_input *input, const struct knob_values *values) {
+    for (int knob = 0; knob < KNOB_COUNT; knob++)
+        if (knob_is_set(values, knob)) APPLY[knob](input, &values->of[knob]);
+}
+
 int image_knob_read(const struct options *options, char **name, int32_t **values, size_t *count) {
     const char *text = text_of(options, "image_knob"), *at = text ? strchr(text, '=') : NULL;
     int64_t value = 0;

@@ -6,6 +6,7 @@
 #include "model/model.h"
 #include "request/record.h"
 #include "request/request.h"
+#include "results/knobs.h"
 #include "vlmprof.h"
 #include "vlmprof_noise.h"
 #include "vlmprof_engine.h"
@@ -31,13 +32,15 @@ struct run_state {
     vp_image image;
     vp_layout layout; /* of the image */
     vp_tile_options tiles;
-    char *image_knob; int32_t image_knob_value; /* of --image_knob; NULL: not given */
-    int32_t *blocks;
+    struct knob_values knobs;
     struct pass_input input; /* refers to the members above */
     vp_dump dump;
     struct pass_result *runs; int32_t run_capacity, run_count; /* how many there is room for, how many are whole */
     vp_noise_summary noise; struct text_list warnings; /* what else the machine did while they ran */
 };
+
+/* Sets the knobs of the engine that are set in *values, which the input then refers to. */
+void input_apply_knobs(struct pass_input *input, const struct knob_values *values);
 
 /* Tokenizes state->sample.prompt, for any model, and sets the input's ids. An image is loaded before. */
 int tokenize_input(struct run_state *state);

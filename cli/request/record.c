@@ -21,13 +21,13 @@ void sample_free(struct sample *sample) {
 
 void put_point_layout(vp_json_writer *writer, const struct point *point) {
     const vp_layout *layout = point->layout;
-    put_text(writer, "tier", point->tier);
+    knob_put(writer, KNOB_TIER, point->knobs);
     vp_json_key(writer, "target_vision_tokens");
     if (layout) vp_json_int(writer, point->target_tokens); else vp_json_null(writer);
     vp_json_key(writer, "target_crops");
     if (layout) vp_json_int(writer, point->target_crops); else vp_json_null(writer);
-    put_int(writer, "top_k", point->top_k);
-    put_int(writer, "num_active_blocks", point->block_count);
+    knob_put(writer, KNOB_TOP_K, point->knobs);
+    knob_put(writer, KNOB_BLOCKS, point->knobs);
     for (int actual = 0; actual < 2; actual++) {
         static const char *const keys[2][4] = {
             {"theoretical_num_crops", "theoretical_tiling", "theoretical_image_size", "theoretical_vision_tokens"},
@@ -62,7 +62,7 @@ void put_served_layout(vp_json_writer *writer, const struct point *point, const 
                                           "actual_num_crops", "actual_tiling"};
     const vp_chat_usage usage = usage_of(point);
     const uint32_t sent = vp_json_get(sizes, 0, "sent_image");
-    put_text(writer, "tier", point->tier);
+    knob_put(writer, KNOB_TIER, point->knobs);
     put_count_or_null(writer, "target_vision_tokens", node_int(sizes, 0, "target_vision_tokens", -1));
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) put_null(writer, unknown[i]);
     if (node_is(sizes, sent, VP_JSON_OBJECT))

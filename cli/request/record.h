@@ -4,6 +4,7 @@
 #define VLMPROF_CLI_RECORD_H
 #include "base/json.h"
 #include "base/metrics.h"
+#include "results/knobs.h"
 #include "score/scoring.h"
 #include "vlmprof.h"
 #include "vlmprof_prompt.h"
@@ -27,10 +28,8 @@ void sample_free(struct sample *sample);
 struct point {
     const struct sample *sample;
     const vp_layout *layout;   /* NULL: text only, or not known */
-    const char *tier;          /* NULL: not by tier */
+    const struct knob_values *knobs;
     int32_t target_tokens, target_crops; /* 0: none */
-    int32_t top_k;
-    const int32_t *blocks; int32_t block_count;
     const struct pass_result *runs; int32_t run_count; /* 0 when it failed */
     const char *reason; /* why it failed; NULL: it did not */
     vp_score_metric metric;

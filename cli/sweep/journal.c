@@ -109,11 +109,7 @@ void index_free(struct journal_index *index) {
     }
     for (int32_t i = 0; i < index->configuration_count; i++) {
         free(index->configurations[i].file_name);
-        free(index->configurations[i].tier);
-        free(index->configurations[i].image_knob);
-        free(index->configurations[i].weights);
-        free(index->configurations[i].variant);
-        free(index->configurations[i].blocks);
+        knob_values_free(&index->configurations[i].knobs);
     }
     free(index->model);
     free(index->timing);
@@ -211,8 +207,7 @@ static char *object_text(const vp_json *json, uint32_t node) {
 static void index_take_configuration(struct journal_index *index, const vp_json *json, uint32_t node, int32_t file,
                                      int64_t at) {
     int32_t known = index_configuration_find(index, json, vp_json_get(json, node, "file_name"));
-    uint32_t blocks = vp_json_get(json, node, "active_block_indices"), item = blocks + 1, weights;
-    int64_t set = node_int(json, node, "set", 0), value = 0;
+    int64_t set = node_int(json, node, "set", 0);
     struct index_configuration *configuration;
     if (known >= 0) {
         index->configurations[known].is_wanted = 1;
@@ -223,23 +218,9 @@ static void index_take_configuration(struct journal_index *index, const vp_json 
     configuration = &index->configurations[index->configuration_count++];
     memset(configuration, 0, sizeof *configuration);
     configuration->file_name = node_text(json, vp_json_get(json, node, "file_name"));
-    configuration->tier = node_text(json, vp_json_get(json, node, "tier"));
-    configuration->image_knob = node_text(json, vp_json_get(json, node, "image_knob"));
-    configuration->image_knob_value = node_int(json, node, "image_knob_value", 0);
     configuration->set = (int32_t)set;
     configuration->place = index->sets[set].configuration_count++;
-    /* before sweeps of several weights, the head's options said them for all configurations */
-    weights = vp_json_get(json, node, "weights");
-    if (weights == VP_JSON_NONE) weights = vp_json_get(json, vp_json_get(json, 0, "options"), "weights");
-    configuration->weights = node_text(json, weights);
-    configuration->variant = object_text(json, vp_json_get(json, node, "variant"));
-    configuration->vision_tokens = node_int(json, node, "target_vision_tokens", 0);
-    configuration->max_crops = node_int(json, node, "max_crops", 0);
-    configuration->top_k = (int32_t)node_int(json, node, "top_k", 0);
-    configuration->block_count = (int32_t)json->nodes[blocks].count;
-    configuration->blocks = resize(NULL, (size_t)configuration->block_count, sizeof *configuration->blocks);
-    for (int32_t i = 0; i < configuration->block_count; i++, item = json->nodes[item].end)
-        configuration->blocks[i] = vp_json_to_int(json, item, &value) == VP_OK ? (int32_t)value : -1;
+    knob_read_journal(json, node, vp_json_get(json, 0, "options"), &configuration->knobs);
     configuration->head_file = file;
     configuration->head_at = at;
     configuration->is_wanted = 1;
@@ -335,7 +316,7 @@ static int is_of_kind(const vp_json *json, line_kind kind, const struct index_co
     const int is_served = kind == LINE_TWINS ? 1
                           : kind == LINE_RUN ? vp_json_get(json, 0, "served") != VP_JSON_NONE
                                              : vp_json_get(json, sizes, "sent_image") != VP_JSON_NONE;
-    return is_served == (configuration->variant != NULL);
+    return is_served == knobs_are_served(&configuration->knobs);
 }
 /* Takes over a line of a point. Truth: it counts; not so when the configuration or the sample is not known, or when it
  * does not follow the point's last line. The point then stays as it was, and what it lacks is measured again. */

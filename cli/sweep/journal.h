@@ -6,6 +6,7 @@
 #define VLMPROF_CLI_JOURNAL_H
 #include "base/json.h"
 #include "base/memory.h"
+#include "results/knobs.h"
 #include "vlmprof.h"
 #include "vlmprof_noise.h"
 
@@ -52,13 +53,9 @@ struct index_set {
 };
 
 struct index_configuration {
-    char *file_name, *tier;           /* tier NULL: another size */
-    char *image_knob; int64_t image_knob_value; /* the model's own setting of image sizes; NULL: none */
-    char *variant;                    /* of a server: {"endpoint", "endpoint_model", "request_knobs"}; NULL: none */
+    char *file_name;
     int32_t set, place;               /* the index of its set, and its own among that set's configurations */
-    int64_t vision_tokens, max_crops; /* 0: none; with no size at all: images as they are */
-    int32_t top_k, block_count; int32_t *blocks;
-    char *weights;                    /* of the engine that runs it; NULL: of a server */
+    struct knob_values knobs;
     int32_t head_file; int64_t head_at; /* the head line that named it first */
     int is_wanted;                    /* truth: part of the newest grid */
     int64_t closed, failed;           /* points with their last line; those that failed */

@@ -5,6 +5,7 @@
 #include "sweep/journal_line.h"
 
 #include "base/json.h"
+#include "results/knobs.h"
 #include "server/twins.h"
 #include "vlmprof_score.h"
 #include "vlmprof_stages.h"
@@ -44,8 +45,6 @@ static const struct member HEAD[] = {
 static const struct member SERVER[] = {
     OF(LIST, "endpoints"), OF(LIST, "endpoint_models"), OF(TEXT_VALUE, "endpoint_api"), OF(OBJECT, "request_knobs"),
     OF_OR_NULL(TEXT_VALUE, "family"), OF(OBJECT, "family_keys")};
-static const struct member VARIANT[] = {
-    OF(TEXT_VALUE, "endpoint"), OF(TEXT_VALUE, "endpoint_model"), OF(OBJECT, "request_knobs")};
 /* of the model, as the checkpoint's config says it; a head that an older version wrote has none */
 static const struct member MODEL_SHAPE[] = {
     INT("num_experts", 0, INT32_MAX), INT("top_k", 0, INT32_MAX), INT("d_model", 1, INT32_MAX),
@@ -54,14 +53,8 @@ static const struct member MODEL_SHAPE[] = {
 static const struct member DATA[] = {
     OF(TEXT_VALUE, "task"), OF(TEXT_VALUE, "path"), OF(TEXT_VALUE, "metric"), INT("max_new_tokens", 0, INT32_MAX),
     INT("num_samples", 0, INT64_C(1) << 40), OF(TEXT_VALUE, "content_hash")};
-static const struct member CONFIGURATION[] = {
-    OF(TEXT_VALUE, "file_name"), INT("set", 0, INT32_MAX), OF_OR_NULL(TEXT_VALUE, "tier"),
-    INT_OR_NULL("target_vision_tokens", INT32_MAX), INT_OR_NULL("max_crops", INT32_MAX), INT("top_k", 0, INT32_MAX),
-    INT("num_active_blocks", 0, INT32_MAX), INTEGERS_TO("active_block_indices", INT32_MAX)};
-/* of a configuration of the engine; an older version's says none */
-static const struct member WEIGHTS[] = {OF(TEXT_VALUE, "weights")};
-/* of a configuration whose image size is the model's own setting */
-static const struct member IMAGE_KNOB[] = {OF(TEXT_VALUE, "image_knob"), INT("image_knob_value", 1, INT32_MAX)};
+/* besides its knobs */
+static const struct member CONFIGURATION[] = {OF(TEXT_VALUE, "file_name"), INT("set", 0, INT32_MAX)};
 static const struct member SESSION[] = {
     OF(TEXT_VALUE, "version"), OF(TEXT_VALUE, "build"), OF(TEXT_VALUE, "host"), OF(TEXT_VALUE, "date"),
     OF(TEXT_VALUE, "device"), INT("seed", INT64_MIN, INT64_MAX), OF(LIST, "argv"), OF(NUMBER, "stamp_cost_ns"),
@@ -182,39 +175,16 @@ static int has_only(const vp_json *json, uint32_t object, const struct member *m
 /* ---- what the members must say of each other */
 /* Truth: the name can be that of a result file. It becomes a path. */
 static int is_result_name(const char *name) { return name && !strchr(name, '/') && strstr(name, "_imgsize"); }
-static int is_variant(const vp_json *json, uint32_t node) {
-    uint32_t knobs = vp_json_get(json, node, "request_knobs");
-    return HAS_ONLY(json, node, VARIANT) && json->nodes[knobs].count <= LINE_KNOBS_MAX;
-}
 /* block_count: of the model; 0: a server runs it. */
 static int is_configuration(const vp_json *json, uint32_t node, int64_t set_count, int64_t block_count) {
-    const struct member block = INT("", 0, block_count - 1);
-    uint32_t blocks = vp_json_get(json, node, "active_block_indices");
-    uint32_t variant = vp_json_get(json, node, "variant");
-    const int is_served = variant != VP_JSON_NONE,
-              has_knob = vp_json_get(json, node, "image_knob") != VP_JSON_NONE,
-              has_weights = vp_json_get(json, node, "weights") != VP_JSON_NONE;
-    int has_target;
-    char *name, *tier;
+    char *name;
     int good;
     if (!has_members(json, node, CONFIGURATION, COUNT_OF(CONFIGURATION))
-        || (has_knob && (is_served || !has_members(json, node, IMAGE_KNOB, COUNT_OF(IMAGE_KNOB))))
-        || (has_weights && (is_served || !has_members(json, node, WEIGHTS, COUNT_OF(WEIGHTS))))
-        || json->nodes[node].count
-               != COUNT_OF(CONFIGURATION) + (uint32_t)is_served + (has_knob ? COUNT_OF(IMAGE_KNOB) : 0)
-                      + (uint32_t)has_weights
         || node_int(json, node, "set", -1) >= set_count)
         return 0;
-    if (!is_list_of_integers(json, blocks, &block)) return 0;
-    if (is_served != (block_count == 0) || (is_served && !is_variant(json, variant))) return 0;
     name = node_text(json, vp_json_get(json, node, "file_name"));
-    tier = node_text(json, vp_json_get(json, node, "tier"));
-    has_target = has_value(json, node, "target_vision_tokens");
-    good = is_result_name(name) && (!tier || vp_tier_find(tier))
-           && (tier != NULL) + has_target + has_knob <= 1 /* one size; without any, images as they are */
-           && json->nodes[blocks].count == node_int(json, node, "num_active_blocks", -1);
+    good = is_result_name(name) && knob_is_journal(json, node, COUNT_OF(CONFIGURATION), block_count);
     free(name);
-    free(tier);
     return good;
 }
 static int is_data(const vp_json *json, uint32_t node) {

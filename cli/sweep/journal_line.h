@@ -12,8 +12,8 @@ typedef enum line_kind {
 
 #define JOURNAL_SCHEMA "vlmprof-journal-2"
 #define LINE_NS_MAX INT64_C(500000000000000) /* of a run: six days; sums over a point's runs do not overflow */
-/* runs of a point; bytes of a plan's fingerprint; request knobs of a configuration */
-enum { LINE_RUNS_MAX = 10000, LINE_PLAN_BYTES_MAX = 23, LINE_KNOBS_MAX = 256 };
+/* runs of a point; bytes of a plan's fingerprint */
+enum { LINE_RUNS_MAX = 10000, LINE_PLAN_BYTES_MAX = 23 };
 
 line_kind journal_line_kind(const vp_json *json);
 

@@ -256,7 +256,8 @@ static void forecast_served(const struct configuration *configuration, struct fo
         const struct entry *entry = &configuration->set->samples[i];
         vp_vision_count count;
         if (entry->reason) forecast->failing++; else forecast->count++;
-        if (!entry->has_image || entry->reason || !variant->family || configuration->vision_tokens
+        if (!entry->has_image || entry->reason || !variant->family
+            || knob_is_set(&configuration->knobs, KNOB_TOKENS)
             || vp_family_count(variant->family, entry->width_px, entry->height_px, &count, NULL) != VP_OK)
             continue;
         forecast->layouts++;
@@ -465,18 +466,7 @@ static void put_plan_configuration(vp_json_writer *writer, const struct outlook 
     vp_json_begin_object(writer);
     put_text(writer, "file_name", configuration->file_name);
     put_text(writer, "dataset_name", configuration->set->task);
-    put_text(writer, "tier", configuration->tier ? configuration->tier->name : NULL);
-    vp_json_key(writer, "target_vision_tokens");
-    if (configuration->vision_tokens) vp_json_int(writer, configuration->vision_tokens); else vp_json_null(writer);
-    if (configuration->variant) {
-        vp_json_key(writer, "variant");
-        variant_put(writer, configuration->variant);
-    } else {
-        put_int(writer, "top_k", configuration->top_k);
-        put_int(writer, "num_active_blocks", configuration->block_count);
-        put_ints(writer, "active_block_indices", configuration->blocks, configuration->block_count);
-        put_text(writer, "weights", configuration->weights);
-    }
+    knob_put_plan(writer, &configuration->knobs);
     put_int(writer, "num_samples", (int64_t)configuration->set->count);
     put_int(writer, "num_failing", forecast->failing);
     put_double(writer, "selected_crops_mean", outlook->model ? (double)forecast->crops / layouts : (double)NAN);

@@ -211,11 +211,8 @@ struct point measured_point(const struct journal_index *index, const struct inde
     struct point point;
     memset(&point, 0, sizeof point);
     point.sample = &measured->sample;
-    point.tier = configuration->tier;
-    point.top_k = configuration->top_k;
-    point.blocks = configuration->blocks;
-    point.block_count = configuration->block_count;
-    point.is_served = configuration->variant != NULL;
+    point.knobs = &configuration->knobs;
+    point.is_served = knobs_are_served(&configuration->knobs);
     point.runs = measured->runs;
     point.run_count = measured->failed ? 0 : measured->count;
     point.reason = measured->failed;

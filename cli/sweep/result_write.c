@@ -183,7 +183,7 @@ static void put_vision(vp_json_writer *writer, const struct index_configuration 
     put_double(writer, "actual_vision_tokens_mean", list_mean(&gathered->lists[LIST_ACTUAL]));
     put_double(writer, "actual_vision_tokens_std", list_std(&gathered->lists[LIST_ACTUAL]));
     vp_json_key(writer, "max_crops");
-    if (configuration->max_crops) vp_json_int(writer, configuration->max_crops); else vp_json_null(writer);
+    if (configuration->knobs.max_crops) vp_json_int(writer, configuration->knobs.max_crops); else vp_json_null(writer);
     if (list_has_statistics(&gathered->lists[LIST_TILING], &statistics, &sorted)) {
         int32_t code = (int32_t)most_frequent(sorted, statistics.count), rows = code / 65536, cols = code % 65536;
         size_t example = 0;
@@ -454,21 +454,14 @@ static void put_of_server(vp_json_writer *writer, const char *key, const vp_json
     vp_json_key(writer, key);
     if (node == VP_JSON_NONE) vp_json_null(writer); else json_node(writer, server, node);
 }
-/* What a server has instead of experts and blocks. */
-static void put_variant_setting(vp_json_writer *writer, const struct journal_index *index,
-                                const struct index_configuration *configuration) {
-    static const char *const unknown[] = {"top_k", "num_active_blocks", "num_total_blocks", "model_shape",
-                                          "active_block_indices", "weights"};
-    struct parsed variant = {{NULL, NULL, 0}, NULL, 0}, server = {{NULL, NULL, 0}, NULL, 0};
-    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) put_null(writer, unknown[i]);
-    if (parse_json(&variant, configuration->variant, strlen(configuration->variant), NULL) == VP_OK)
-        put_members(writer, &variant.json);
+/* What a sweep of servers set for all of them. */
+static void put_server(vp_json_writer *writer, const struct journal_index *index) {
+    struct parsed server = {{NULL, NULL, 0}, NULL, 0};
     if (index->server && parse_json(&server, index->server, strlen(index->server), NULL) == VP_OK) {
         put_of_server(writer, "endpoint_api", &server.json);
         put_of_server(writer, "family", &server.json);
         put_of_server(writer, "family_keys", &server.json);
     }
-    free(variant.nodes);
     free(server.nodes);
 }
 /* Why numbers of a server's file are null. */
@@ -493,10 +486,8 @@ static void put_null_reasons_of(vp_json_writer *writer, const struct gathered *g
         if (gathered->lacks[metric]) put_text(writer, METRIC_KEYS[metric], gathered->lacks[metric]);
     vp_json_end_object(writer);
 }
-static void put_setting(vp_json_writer *writer, const struct journal_index *index,
-                        const struct index_configuration *configuration) {
-    const vp_tier *tier = configuration->tier ? vp_tier_find(configuration->tier) : NULL;
-    put_text(writer, "tier", configuration->tier);
+/* "tier_range": the crops that the tier allows */
+static void put_tier_range(vp_json_writer *writer, const vp_tier *tier) {
     vp_json_key(writer, "tier_range");
     if (tier) {
         vp_json_begin_object(writer);
@@ -504,42 +495,32 @@ static void put_setting(vp_json_writer *writer, const struct journal_index *inde
         put_int(writer, "max_crops", tier->max_crops);
         vp_json_end_object(writer);
     } else vp_json_null(writer);
-    vp_json_key(writer, "target_vision_tokens");
-    if (configuration->tier || !configuration->vision_tokens) vp_json_null(writer);
-    else vp_json_int(writer, configuration->vision_tokens);
-    put_text(writer, "image_knob", configuration->image_knob);
-    if (configuration->image_knob) put_int(writer, "image_knob_value", configuration->image_knob_value);
-    else put_null(writer, "image_knob_value");
-    if (configuration->variant) {
-        put_variant_setting(writer, index, configuration);
-        return;
-    }
-    put_int(writer, "top_k", configuration->top_k);
-    put_int(writer, "num_active_blocks", configuration->block_count);
-    put_int(writer, "num_total_blocks", index->total_blocks);
-    vp_json_key(writer, "model_shape");
-    if (index->model_shape) vp_json_raw(writer, index->model_shape, strlen(index->model_shape));
-    else vp_json_null(writer);
-    put_ints(writer, "active_block_indices", configuration->blocks, configuration->block_count);
-    put_text(writer, "weights", configuration->weights);
 }
-/* A server's variant has its own. */
-static void put_model(vp_json_writer *writer, const struct journal_index *index,
-                      const struct index_configuration *configuration) {
-    struct parsed variant = {{NULL, NULL, 0}, NULL, 0};
-    char *name = NULL;
-    if (configuration->variant
-        && parse_json(&variant, configuration->variant, strlen(configuration->variant), NULL) == VP_OK)
-        name = node_text(&variant.json, vp_json_get(&variant.json, 0, "endpoint_model"));
-    put_text(writer, "model", name ? name : index->model);
-    free(name);
-    free(variant.nodes);
+/* The model's blocks and shape; of a server nobody knows them. */
+static void put_model_shape(vp_json_writer *writer, const struct journal_index *index, int is_known) {
+    if (is_known) put_int(writer, "num_total_blocks", index->total_blocks);
+    else put_null(writer, "num_total_blocks");
+    vp_json_key(writer, "model_shape");
+    if (is_known && index->model_shape) vp_json_raw(writer, index->model_shape, strlen(index->model_shape));
+    else vp_json_null(writer);
+}
+static void put_setting(vp_json_writer *writer, const struct journal_index *index, const struct knob_values *knobs) {
+    const int is_server = knobs_are_served(knobs);
+    for (int knob = 0; knob < KNOB_COUNT; knob++) {
+        if (!knob_is_set(knobs, knob) && !(KNOBS[knob].always & KNOB_IN_RESULTS)) continue;
+        knob_put(writer, knob, knobs);
+        if (knob == KNOB_TIER) put_tier_range(writer, knob_tier(knobs));
+        if (knob == KNOB_BLOCKS) put_model_shape(writer, index, !is_server);
+        knob_put_more(writer, knob, knobs);
+    }
+    if (is_server) put_server(writer, index);
 }
 /* The members before the rows. samples/result.schema.json describes the keys: change both together. "plan", "status"
  * and "num_failed" stand first: the next sweep reads only the first bytes of the file to know it (result_check). */
 static void put_result_head(vp_json_writer *writer, struct journal_index *index,
                             const struct index_configuration *configuration, const struct gathered *gathered) {
     const struct index_set *set = &index->sets[configuration->set];
+    const int is_server = knobs_are_served(&configuration->knobs);
     put_text(writer, "schema", "vlmprof-sweep-2");
     put_text(writer, "plan", index->plan);
     put_text(writer, "status",
@@ -553,13 +534,13 @@ static void put_result_head(vp_json_writer *writer, struct journal_index *index,
     put_int(writer, "num_runs_per_sample", index->run_count);
     put_text(writer, "timing", index->timing);
     put_bool(writer, "synthetic", index->synthetic);
-    put_model(writer, index, configuration);
+    put_text(writer, "model", is_server ? knob_text(&configuration->knobs, KNOB_ENDPOINT_MODEL) : index->model);
     put_text(writer, "architecture", index->architecture);
     put_text(writer, "dataset_name", set->task);
     put_text(writer, "data", set->path);
     put_text(writer, "data_hash", set->hash);
     put_int(writer, "max_new_tokens", set->new_tokens);
-    put_setting(writer, index, configuration);
+    put_setting(writer, index, &configuration->knobs);
     put_double(writer, "accuracy", list_mean(&gathered->lists[LIST_ACCURACY]));
     put_double(writer, "accuracy_std", list_std(&gathered->lists[LIST_ACCURACY]));
     put_text(writer, "accuracy_metric", set->metric);
@@ -569,7 +550,7 @@ static void put_result_head(vp_json_writer *writer, struct journal_index *index,
     put_accuracy_spread(writer, gathered);
     put_vision(writer, configuration, gathered);
     put_run_counts(writer, gathered);
-    if (configuration->variant) {
+    if (is_server) {
         put_int(writer, "num_cached_runs", gathered->cached_count);
         put_outside(writer, &gathered->twins, -1, -1);
         put_null_reasons_of(writer, gathered);
@@ -702,7 +683,7 @@ static int write_result(struct journal_index *index, const struct index_configur
     }
     unfinished_end(&unfinished);
     if (!code) {
-        summarize(all, path, configuration->variant != NULL, gathered);
+        summarize(all, path, knobs_are_served(&configuration->knobs), gathered);
         path = NULL;
     }
     gathered_free(gathered);

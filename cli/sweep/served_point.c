@@ -147,9 +147,8 @@ void served_put_sizes(vp_json_writer *writer, const struct open_point *point) {
     const struct sent_picture *sent = point->sent && !point->sent->reason ? point->sent : NULL;
     vp_json_key(writer, "sizes");
     vp_json_begin_object(writer);
-    put_text(writer, "tier", configuration->tier ? configuration->tier->name : NULL);
-    if (configuration->vision_tokens) put_int(writer, "target_vision_tokens", configuration->vision_tokens);
-    else put_null(writer, "target_vision_tokens");
+    knob_put(writer, KNOB_TIER, &configuration->knobs);
+    knob_put(writer, KNOB_TOKENS, &configuration->knobs);
     vp_json_key(writer, "sent_image");
     if (sent) {
         vp_json_begin_object(writer);
@@ -185,7 +184,7 @@ static void put_words(vp_json_writer *writer, const char *key, struct endpoint *
 static void put_first(vp_json_writer *writer, const struct variant *variant, const struct pass_result *first) {
     vp_json_begin_object(writer);
     vp_json_key(writer, "variant");
-    variant_put(writer, variant);
+    knob_put_variant(writer, &variant->values);
     put_double(writer, "T_total", metric_of(first, METRIC_TOTAL));
     put_double(writer, "TTFT", metric_of(first, METRIC_TTFT));
     put_usage(writer, &first->served->usage);

@@ -43,33 +43,10 @@ int is_same_grid(const struct sweep *sweep) {
 }
 static void put_head_configuration(vp_json_writer *writer, const struct sweep *sweep,
                                    const struct configuration *configuration) {
-    const vp_geometry geometry = sweep->served ? vp_geometry_default() : sweep->model.config.geometry;
-    const int is_tiled = sweep->served || sweep->model.rules->is_tiled;
-    int32_t crops = 0;
     vp_json_begin_object(writer);
     put_text(writer, "file_name", configuration->file_name);
     put_int(writer, "set", (int64_t)(configuration->set - sweep->plan.sets));
-    put_text(writer, "tier", configuration->tier ? configuration->tier->name : NULL);
-    vp_json_key(writer, "target_vision_tokens");
-    if (configuration->vision_tokens) vp_json_int(writer, configuration->vision_tokens); else vp_json_null(writer);
-    vp_json_key(writer, "max_crops");
-    if (configuration->tier) vp_json_int(writer, configuration->tier->max_crops);
-    else if (!(configuration->variant && configuration->variant->family) && configuration->vision_tokens
-             && is_tiled && vp_select_crops(&geometry, configuration->vision_tokens, &crops) == VP_OK)
-        vp_json_int(writer, crops);
-    else vp_json_null(writer);
-    put_int(writer, "top_k", configuration->top_k);
-    put_int(writer, "num_active_blocks", configuration->block_count);
-    put_ints(writer, "active_block_indices", configuration->blocks, configuration->block_count);
-    if (configuration->weights) put_text(writer, "weights", configuration->weights);
-    if (configuration->image_knob) {
-        put_text(writer, "image_knob", configuration->image_knob);
-        put_int(writer, "image_knob_value", configuration->image_knob_value);
-    }
-    if (configuration->variant) {
-        vp_json_key(writer, "variant");
-        variant_put(writer, configuration->variant);
-    }
+    knob_put_journal(writer, &configuration->knobs);
     vp_json_end_object(writer);
 }
 static void put_head_dataset(vp_json_writer *writer, const struct dataset *dataset) {
@@ -314,16 +291,13 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
     memset(&described, 0, sizeof described);
     described.sample = sample;
     described.layout = point->layout;
-    described.tier = point->configuration->tier ? point->configuration->tier->name : NULL;
-    described.top_k = point->configuration->top_k;
-    described.block_count = point->configuration->block_count;
+    described.knobs = &point->configuration->knobs;
     if (point->layout) {
-        described.target_tokens = point->configuration->vision_tokens ? point->configuration->vision_tokens
-                                                                      : point->layout->theoretical_tokens;
+        const int32_t target = (int32_t)knob_number(described.knobs, KNOB_TOKENS);
+        described.target_tokens = target ? target : point->layout->theoretical_tokens;
         described.target_crops = point->layout->crops;
-        if (point->configuration->vision_tokens && sweep->model.rules->is_tiled)
-            vp_select_crops(&sweep->model.config.geometry, point->configuration->vision_tokens,
-                            &described.target_crops);
+        if (target && sweep->model.rules->is_tiled)
+            vp_select_crops(&sweep->model.config.geometry, target, &described.target_crops);
     }
     vp_json_key(writer, "sizes");
     vp_json_begin_object(writer);

@@ -16,7 +16,7 @@ static void check_index(const struct journal_index *index, const size_t *file_by
     }
     for (int32_t i = 0; i < index->configuration_count; i++) {
         const struct index_configuration *configuration = &index->configurations[i];
-        MUST(configuration->set >= 0 && configuration->set < index->set_count && configuration->block_count >= 0);
+        MUST(configuration->set >= 0 && configuration->set < index->set_count && configuration->knobs.of[KNOB_BLOCKS].list_count >= 0);
         MUST(configuration->failed >= 0 && configuration->failed <= configuration->closed);
         MUST(index_configuration_named(index, configuration->file_name) == i);
     }

@@ -8,8 +8,8 @@
 static void check_file(const struct result_file *file) {
     char name[80];
     MUST(!file->error[0] && file->task && setting_text(file, name) == name && file->variant && file->variant_name);
-    MUST(file->is_served ? file->top_k == -1 && file->block_count == -1 && file->endpoint_model && file->request_knobs
-                         : file->top_k >= 1 && file->block_count >= 1 && !file->variant[0]);
+    MUST(file->is_served ? !knob_is_set(&file->knobs, KNOB_TOP_K) && knob_text(&file->knobs, KNOB_ENDPOINT_MODEL) && knob_text(&file->knobs, KNOB_REQUEST)
+                         : knob_number(&file->knobs, KNOB_BLOCKS) >= 1 && !file->variant[0]);
     for (size_t i = 0; i < file->count; i++) {
         MUST(file->ids[i] >= 0 && (!i || file->ids[i - 1] < file->ids[i]) && file->run_at[i] <= file->run_at[i + 1]);
         MUST(result_row(file, file->ids[i]) == i && result_at(file, METRIC_TOTAL, i) > 0);

@@ -1,0 +1,328 @@
+/* knobs.c: what a configuration is made of, one row for each knob. */
+#include "results/knobs.h"
+
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KNOB_MEMBERS(id, sweep, run, apply, ...) {__VA_ARGS__},
+const struct knob KNOBS[KNOB_COUNT] = {KNOB_ROWS(KNOB_MEMBERS)};
+
+void knob_values_free(struct knob_values *values) {
+    for (int knob = 0; knob < KNOB_COUNT; knob++) {
+        free(values->of[knob].text);
+        free(values->of[knob].list);
+    }
+    memset(values, 0, sizeof *values);
+}
+void knob_set_number(struct knob_values *values, int knob, int64_t number) {
+    values->of[knob].is_set = 1;
+    values->of[knob].number = number;
+}
+void knob_set_text(struct knob_values *values, int knob, const char *text) {
+    char *copy = text ? copy_text(text, strlen(text)) : NULL;
+    free(values->of[knob].text);
+    values->of[knob].text = copy;
+    values->of[knob].is_set = copy != NULL;
+}
+void knob_set_list(struct knob_values *values, int knob, const int32_t *list, int32_t count) {
+    int32_t *copy = resize(NULL, (size_t)count + 1, sizeof *copy);
+    memcpy(copy, list, (size_t)count * sizeof *copy);
+    free(values->of[knob].list);
+    values->of[knob].list = copy;
+    values->of[knob].list_count = count;
+    knob_set_number(values, knob, count);
+}
+void knob_copy_servers(struct knob_values *values, const struct knob_values *from) {
+    for (int knob = 0; knob < KNOB_COUNT; knob++)
+        if (KNOBS[knob].of == KNOB_OF_SERVERS) knob_set_text(values, knob, knob_text(from, knob));
+}
+int knob_is_set(const struct knob_values *values, int knob) { return values->of[knob].is_set; }
+const char *knob_text(const struct knob_values *values, int knob) { return values->of[knob].text; }
+int64_t knob_number(const struct knob_values *values, int knob) { return values->of[knob].number; }
+int knobs_are_served(const struct knob_values *values) { return knob_is_set(values, KNOB_ENDPOINT); }
+int knobs_are_dense(const struct knob_values *values) {
+    return knob_is_set(values, KNOB_TOP_K) && !knob_number(values, KNOB_TOP_K);
+}
+const vp_tier *knob_tier(const struct knob_values *values) {
+    const char *name = knob_text(values, KNOB_TIER);
+    return name ? vp_tier_find(name) : NULL;
+}
+
+/* ---- axes */
+int knob_is_axis(int knob) { return KNOBS[knob].axis_key != NULL; }
+int64_t knob_size_rank(const struct knob_values *values) {
+    const char *tier = knob_text(values, KNOB_TIER);
+    if (tier) {
+        for (int32_t i = 0; vp_tier_at(i); i++) if (!strcmp(tier, vp_tier_at(i)->name)) return i;
+        return 100;
+    }
+    if (knob_is_set(values, KNOB_IMAGE)) return knob_number(values, KNOB_IMAGE);
+    return knob_is_set(values, KNOB_TOKENS) ? 1000 + knob_number(values, KNOB_TOKENS) : 999;
+}
+static int order_of(int64_t left, int64_t right) { return left < right ? -1 : left > right; }
+static int compare_texts(const char *left, const char *right) { return strcmp(left ? left : "", right ? right : ""); }
+static const char *size_name(const struct knob_values *values) {
+    const char *tier = knob_text(values, KNOB_TIER);
+    return tier ? tier : knob_text(values, KNOB_IMAGE);
+}
+int weight_bits(const char *name) {
+    static const struct { const char *name; int bits; } types[] = {
+        {"int4", 4}, {"int8", 8}, {"bf16", 16}, {"fp32", 32}};
+    for (size_t i = 0; name && i < sizeof types / sizeof *types; i++)
+        if (!strcmp(name, types[i].name)) return types[i].bits;
+    return name != NULL;
+}
+int knob_compare(int axis, const struct knob_values *left, const struct knob_values *right) {
+    const struct knob_value *one = &left->of[axis], *other = &right->of[axis];
+    int order;
+    if (axis == KNOB_SIZE) {
+        order = order_of(knob_size_rank(left), knob_size_rank(right));
+        return order ? order : compare_texts(size_name(left), size_name(right));
+    }
+    if (axis == KNOB_WEIGHTS) {
+        const int bits = weight_bits(one->text);
+        order = order_of(bits, weight_bits(other->text));
+        return order || bits != 1 ? order : compare_texts(one->text, other->text);
+    }
+    order = order_of(one->is_set, other->is_set);
+    if (!order) order = order_of(one->number, other->number);
+    return order ? order : compare_texts(one->text, other->text);
+}
+int knob_values_are_same(const struct knob_values *left, const struct knob_values *right) {
+    for (int knob = 0; knob < KNOB_COUNT; knob++) {
+        const struct knob_value *one = &left->of[knob], *other = &right->of[knob];
+        if (KNOBS[knob].of == KNOB_OF_SWEEP || (knob == KNOB_WEIGHTS && (!one->is_set || !other->is_set))) continue;
+        if (one->is_set != other->is_set || one->number != other->number || compare_texts(one->text, other->text)
+            || one->list_count != other->list_count
+            || (one->list_count && memcmp(one->list, other->list, (size_t)one->list_count * sizeof *one->list) != 0))
+            return 0;
+    }
+    return 1;
+}
+
+/* ---- texts */
+const char *knob_size_text(const struct knob_values *values, char out[KNOB_TEXT_BYTES]) {
+    out[0] = 0;
+    if (knob_is_set(values, KNOB_TIER)) snprintf(out, KNOB_TEXT_BYTES, "%.30s", knob_text(values, KNOB_TIER));
+    else if (knob_is_set(values, KNOB_TOKENS))
+        snprintf(out, KNOB_TEXT_BYTES, "%lld tokens", (long long)knob_number(values, KNOB_TOKENS));
+    else if (knob_is_set(values, KNOB_IMAGE))
+        snprintf(out, KNOB_TEXT_BYTES, "%.30s %lld", knob_text(values, KNOB_IMAGE),
+                 (long long)knob_number(values, KNOB_IMAGE));
+    return out;
+}
+/* Truth: a table names the knob. A model without experts has no top_k to name. */
+static int is_in_setting(const struct knob_values *values, int knob, uint32_t told_apart) {
+    if (!KNOBS[knob].in_setting || (knob == KNOB_TOP_K && knobs_are_dense(values))) return 0;
+    return KNOBS[knob].only_varied ? (told_apart >> knob & 1) != 0 : knob_is_set(values, knob);
+}
+const char *knob_engine_text(const struct knob_values *values, uint32_t told_apart, char out[KNOB_TEXT_BYTES]) {
+    size_t used = 0;
+    out[0] = 0;
+    for (int knob = 0; knob < KNOB_COUNT; knob++) {
+        char value[KNOB_TEXT_BYTES];
+        if (!is_in_setting(values, knob, told_apart)) continue;
+        if (knob_is_set(values, knob)) knob_value_text(values, knob, value);
+        else snprintf(value, sizeof value, "%s?", KNOBS[knob].axis);
+        used += (size_t)snprintf(out + used, KNOB_TEXT_BYTES - used, "%s%s%.12s", used ? " " : "",
+                                 KNOBS[knob].in_setting, value);
+        if (used >= KNOB_TEXT_BYTES) break;
+    }
+    return out;
+}
+const char *knob_value_text(const struct knob_values *values, int knob, char out[KNOB_TEXT_BYTES]) {
+    if (!knob_is_set(values, knob)) snprintf(out, KNOB_TEXT_BYTES, "not said");
+    else if (KNOBS[knob].type == KNOB_IS_NUMBER)
+        snprintf(out, KNOB_TEXT_BYTES, "%lld", (long long)knob_number(values, knob));
+    else snprintf(out, KNOB_TEXT_BYTES, "%.40s", knob_text(values, knob));
+    return out;
+}
+void knob_add_name(struct text_buffer *name, const struct knob_values *values, int crops, uint32_t named) {
+    const int is_server = knobs_are_served(values);
+    char part[64] = "_imgsizeasis";
+    if (knob_is_set(values, KNOB_TIER) && is_server)
+        snprintf(part, sizeof part, "_imgsizetier-%s", knob_text(values, KNOB_TIER));
+    else if (knob_is_set(values, KNOB_TIER))
+        snprintf(part, sizeof part, "_imgsizetier-%s_crops%d", knob_text(values, KNOB_TIER), crops);
+    else if (knob_is_set(values, KNOB_TOKENS))
+        snprintf(part, sizeof part, "_imgsizetokens%lld", (long long)knob_number(values, KNOB_TOKENS));
+    else if (knob_is_set(values, KNOB_IMAGE))
+        snprintf(part, sizeof part, "_imgsize%.40s%lld", knob_text(values, KNOB_IMAGE),
+                 (long long)knob_number(values, KNOB_IMAGE));
+    text_add_string(name, part);
+    for (int knob = 0; knob < KNOB_COUNT; knob++) {
+        char value[KNOB_TEXT_BYTES];
+        if (!KNOBS[knob].in_name || !knob_is_set(values, knob)) continue;
+        if (KNOBS[knob].only_varied && !(named >> knob & 1)) continue;
+        snprintf(part, sizeof part, "_%s%.20s", KNOBS[knob].in_name, knob_value_text(values, knob, value));
+        text_add_string(name, part);
+    }
+}
+
+/* ---- JSON */
+void knob_put(vp_json_writer *writer, int knob, const struct knob_values *values) {
+    const struct knob_value *value = &values->of[knob];
+    vp_json_key(writer, KNOBS[knob].key);
+    if (!value->is_set) vp_json_null(writer);
+    else if (KNOBS[knob].type == KNOB_IS_NUMBER) vp_json_int(writer, value->number);
+    else if (KNOBS[knob].type == KNOB_IS_OBJECT) vp_json_raw(writer, value->text, strlen(value->text));
+    else json_lossy(writer, value->text);
+}
+void knob_put_more(vp_json_writer *writer, int knob, const struct knob_values *values) {
+    const struct knob_value *value = &values->of[knob];
+    const char *key = KNOBS[knob].number_key;
+    if (key && value->is_set) put_int(writer, key, value->number);
+    else if (key) put_null(writer, key);
+    if ((key = KNOBS[knob].list_key) == NULL) return;
+    if (value->is_set) put_ints(writer, key, value->list, value->list_count); else put_null(writer, key);
+}
+void knob_put_variant(vp_json_writer *writer, const struct knob_values *values) {
+    vp_json_begin_object(writer);
+    for (int knob = 0; knob < KNOB_COUNT; knob++)
+        if (KNOBS[knob].of == KNOB_OF_SERVERS) knob_put(writer, knob, values);
+    vp_json_end_object(writer);
+}
+/* Truth: journals have the knob among the members of a configuration itself, in all of them or in some. */
+static int is_kept(int knob, int in_all) {
+    return (KNOBS[knob].of == KNOB_OF_IMAGES || KNOBS[knob].of == KNOB_OF_ENGINE)
+           && !(KNOBS[knob].always & KNOB_IN_JOURNAL) == !in_all;
+}
+/* Of a server the engine's numbers are 0, its lists empty. */
+void knob_put_journal(vp_json_writer *writer, const struct knob_values *values) {
+    for (int knob = 0; knob < KNOB_COUNT; knob++) {
+        if (!is_kept(knob, 1)) continue;
+        if (KNOBS[knob].of == KNOB_OF_ENGINE && !knob_is_set(values, knob)) {
+            put_int(writer, KNOBS[knob].key, 0);
+            if (KNOBS[knob].list_key) put_ints(writer, KNOBS[knob].list_key, NULL, 0);
+            continue;
+        }
+        knob_put(writer, knob, values);
+        knob_put_more(writer, knob, values);
+        if (knob != KNOB_TOKENS) continue;
+        vp_json_key(writer, "max_crops");
+        if (values->max_crops) vp_json_int(writer, values->max_crops); else vp_json_null(writer);
+    }
+    for (int knob = KNOB_COUNT; knob-- > 0;) {
+        if (!is_kept(knob, 0) || !knob_is_set(values, knob)) continue;
+        knob_put(writer, knob, values);
+        knob_put_more(writer, knob, values);
+    }
+    if (!knobs_are_served(values)) return;
+    vp_json_key(writer, "variant");
+    knob_put_variant(writer, values);
+}
+static int is_text(const vp_json *json, uint32_t node) {
+    char *text = node_text(json, node);
+    free(text);
+    return text != NULL;
+}
+static int is_integer(const vp_json *json, uint32_t node, int64_t least, int64_t most) {
+    int64_t value = 0;
+    return vp_json_to_int(json, node, &value) == VP_OK && value >= least && value <= most;
+}
+/* Truth: the object has the knob's members as they are written. or_null: the knob need not be set. */
+static int has_knob(const vp_json *json, uint32_t object, int knob, int or_null, int64_t block_count) {
+    const struct knob *row = &KNOBS[knob];
+    const uint32_t node = vp_json_get(json, object, row->key);
+    const uint32_t number = row->number_key ? vp_json_get(json, object, row->number_key) : VP_JSON_NONE;
+    uint32_t list;
+    if (or_null && node_is(json, node, VP_JSON_NULL)) return 1;
+    if (row->type == KNOB_IS_NUMBER ? !is_integer(json, node, row->least, INT32_MAX)
+        : row->type == KNOB_IS_TEXT ? !is_text(json, node)
+                                    : !node_is(json, node, VP_JSON_OBJECT))
+        return 0;
+    if (row->number_key && !is_integer(json, number, row->least, INT32_MAX)) return 0;
+    if (!row->list_key) return 1;
+    list = vp_json_get(json, object, row->list_key);
+    if (!node_is(json, list, VP_JSON_ARRAY) || json->nodes[list].count != node_int(json, object, row->key, -1))
+        return 0;
+    for (uint32_t i = list + 1; i < json->nodes[list].end; i = json->nodes[i].end)
+        if (!is_integer(json, i, 0, block_count - 1)) return 0;
+    return 1;
+}
+static uint32_t members_of(int knob) {
+    return 1 + (KNOBS[knob].number_key != NULL) + (KNOBS[knob].list_key != NULL);
+}
+/* Truth: endpoint, model and members of the request, and nothing else. */
+static int is_variant(const vp_json *json, uint32_t object) {
+    uint32_t members = 0;
+    if (!node_is(json, object, VP_JSON_OBJECT)) return 0;
+    for (int knob = 0; knob < KNOB_COUNT; knob++) {
+        if (KNOBS[knob].of != KNOB_OF_SERVERS) continue;
+        if (!has_knob(json, object, knob, 0, 0)) return 0;
+        members += members_of(knob);
+    }
+    return json->nodes[object].count == members
+           && json->nodes[vp_json_get(json, object, KNOBS[KNOB_REQUEST].key)].count <= KNOB_MEMBERS_MAX;
+}
+int knob_is_journal(const vp_json *json, uint32_t object, uint32_t others, int64_t block_count) {
+    const uint32_t variant = vp_json_get(json, object, "variant"), crops = vp_json_get(json, object, "max_crops");
+    const int is_server = variant != VP_JSON_NONE;
+    uint32_t members = others + 1 + (uint32_t)is_server, sizes = 0;
+    char *tier;
+    int good;
+    if (!node_is(json, object, VP_JSON_OBJECT) || is_server != (block_count == 0)
+        || (is_server && !is_variant(json, variant))
+        || !(node_is(json, crops, VP_JSON_NULL) || is_integer(json, crops, 0, INT32_MAX)))
+        return 0;
+    for (int knob = 0; knob < KNOB_COUNT; knob++) {
+        const int in_all = is_kept(knob, 1), is_there = vp_json_get(json, object, KNOBS[knob].key) != VP_JSON_NONE;
+        if (!in_all && !is_kept(knob, 0)) continue;
+        if (!in_all && (!is_there || is_server)) continue;
+        if (!has_knob(json, object, knob, in_all && KNOBS[knob].of == KNOB_OF_IMAGES, block_count)) return 0;
+        members += members_of(knob);
+        sizes += KNOBS[knob].of == KNOB_OF_IMAGES && has_value(json, object, KNOBS[knob].key);
+    }
+    tier = node_text(json, vp_json_get(json, object, KNOBS[KNOB_TIER].key));
+    good = !tier || vp_tier_find(tier) != NULL;
+    free(tier);
+    /* one size; without any, images as they are */
+    return good && sizes <= 1 && json->nodes[object].count == members;
+}
+/* An object as JSON on one line, malloc'ed. */
+static char *object_text(const vp_json *json, uint32_t node) {
+    return copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
+}
+static void read_knob(const vp_json *json, uint32_t object, int knob, struct knob_values *values) {
+    const struct knob *row = &KNOBS[knob];
+    const uint32_t node = vp_json_get(json, object, row->key),
+                   list = row->list_key ? vp_json_get(json, object, row->list_key) : VP_JSON_NONE;
+    struct knob_value *value = &values->of[knob];
+    int64_t number = 0;
+    if (node == VP_JSON_NONE || node_is(json, node, VP_JSON_NULL)) return;
+    value->is_set = 1;
+    if (row->type == KNOB_IS_NUMBER) value->number = node_int(json, object, row->key, 0);
+    else value->text = row->type == KNOB_IS_TEXT ? node_text(json, node) : object_text(json, node);
+    if (row->number_key) value->number = node_int(json, object, row->number_key, 0);
+    if (list == VP_JSON_NONE) return;
+    value->list = resize(NULL, (size_t)json->nodes[list].count + 1, sizeof *value->list);
+    for (uint32_t i = list + 1; i < json->nodes[list].end; i = json->nodes[i].end)
+        value->list[value->list_count++] = vp_json_to_int(json, i, &number) == VP_OK ? (int32_t)number : -1;
+}
+void knob_read_journal(const vp_json *json, uint32_t object, uint32_t options, struct knob_values *values) {
+    const uint32_t variant = vp_json_get(json, object, "variant");
+    memset(values, 0, sizeof *values);
+    for (int knob = 0; knob < KNOB_COUNT; knob++) {
+        if (KNOBS[knob].of == KNOB_OF_SERVERS) read_knob(json, variant, knob, values);
+        else if (KNOBS[knob].of == KNOB_OF_IMAGES || (KNOBS[knob].of == KNOB_OF_ENGINE && variant == VP_JSON_NONE))
+            read_knob(json, object, knob, values);
+    }
+    /* before sweeps of several weights, the head's options said them for all configurations */
+    if (!knob_is_set(values, KNOB_WEIGHTS) && variant == VP_JSON_NONE) read_knob(json, options, KNOB_WEIGHTS, values);
+    values->max_crops = node_int(json, object, "max_crops", 0);
+}
+void knob_put_plan(vp_json_writer *writer, const struct knob_values *values) {
+    const int is_server = knobs_are_served(values);
+    for (int knob = 0; knob < KNOB_COUNT; knob++) {
+        if (KNOBS[knob].of == KNOB_OF_SERVERS || (KNOBS[knob].of == KNOB_OF_ENGINE && is_server)) continue;
+        if (!knob_is_set(values, knob) && !(KNOBS[knob].always & KNOB_IN_REPORTS)) continue;
+        knob_put(writer, knob, values);
+        knob_put_more(writer, knob, values);
+    }
+    if (!is_server) return;
+    vp_json_key(writer, "variant");
+    knob_put_variant(writer, values);
+}

@@ -1,0 +1,181 @@
+/* knobs.h: what a configuration is made of, one row for each knob.
+ * A sweep varies these, journals and result files name them, reports compare their values, `best` prints their options:
+ * all of them loop over the rows below. A new knob is its row here and its apply function in request/input.c. */
+#ifndef VLMPROF_CLI_RESULTS_KNOBS_H
+#define VLMPROF_CLI_RESULTS_KNOBS_H
+#include "base/json.h"
+#include "base/option_rows.h"
+#include "vlmprof.h"
+
+/* ROW(ID, (rows of sweep's options), (rows of run's options), apply function or no_apply, members of struct knob)
+ * Those of the grid, whose points --sampling_strategy draws. */
+#define KNOB_GRID_ROWS(ROW) \
+    ROW(TIER, \
+        ({"tier_list", TEXTS, "T...", NULL, 0, 0, NULL, \
+          "tiers of the grid (default of Molmo's models, without another image size: all)", \
+          .excludes = "vision_tokens_list"},), (), no_apply, \
+        .key = "tier", .type = KNOB_IS_TEXT, .of = KNOB_OF_IMAGES, .axis = "image size", .axis_key = "image_size", \
+        .always = KNOB_IN_ALL, .choices = "low medium high", .list = "tier_list", \
+        .option = "tier") \
+    ROW(TOKENS, \
+        ({"vision_tokens_list", COUNTS, "N...", NULL, 1, 1000000, NULL, \
+          "target vision tokens of the grid, instead of tiers"},), (), no_apply, \
+        .key = "target_vision_tokens", .type = KNOB_IS_NUMBER, .of = KNOB_OF_IMAGES, .axis = "image size", \
+        .always = KNOB_IN_ALL, .most_read = 1000000000, .list = "vision_tokens_list", .option = "vision_tokens") \
+    ROW(IMAGE, (OPTION_IMAGE_KNOB("NAME=N,N..."),), (), no_apply, \
+        .key = "image_knob", .number_key = "image_knob_value", .type = KNOB_IS_TEXT, .of = KNOB_OF_IMAGES, \
+        .axis = "image size", .always = KNOB_IN_RESULTS, .least = 1, .most_read = INT32_MAX, .option = "image_knob") \
+    ROW(TOP_K, \
+        ({"top_k_list", COUNTS, "K...", NULL, 1, 1000000, NULL, "experts a token uses (default: as trained)", \
+          OF_ENGINE},), \
+        ({"top_k", COUNT, "K", NULL, 1, 1000000, NULL, "experts a token uses (default: as trained)", OF_ENGINE},), \
+        apply_top_k, \
+        .key = "top_k", .type = KNOB_IS_NUMBER, .of = KNOB_OF_ENGINE, .axis = "top_k", .axis_key = "top_k", \
+        .always = KNOB_IN_ALL, .most_read = 1000000, .in_name = "topk", .in_setting = "k", .in_model = 1, \
+        .list = "top_k_list", \
+        .option = "top_k") \
+    ROW(BLOCKS, \
+        ({"num_active_blocks_list", COUNTS, "N...", NULL, 1, 1000000, NULL, \
+          "decoder blocks that run (default: all)", OF_ENGINE},), \
+        ({"num_active_blocks", COUNT, "N", NULL, 1, 1000000, NULL, \
+          "decoder blocks that run: the first N, or by importance (default: all)", OF_ENGINE}, \
+         {"active_blocks", COUNTS, "I,J,...", NULL, 0, 1000000, NULL, "decoder blocks that run, by index", \
+          OF_ENGINE},), \
+        apply_blocks, \
+        .key = "num_active_blocks", .list_key = "active_block_indices", .type = KNOB_IS_NUMBER, .of = KNOB_OF_ENGINE, \
+        .axis = "blocks", .axis_key = "num_active_blocks", .always = KNOB_IN_ALL, .most_read = 1000000, \
+        .in_name = "blocks", .in_setting = "b", .in_model = 1, \
+        .list = "num_active_blocks_list", .option = "num_active_blocks")
+
+/* Those with which each point of the grid is measured: with each value of the list, or as the model has it. */
+#define KNOB_EACH_ROWS(ROW) \
+    ROW(WEIGHTS, \
+        (OPTION_WEIGHTS, \
+         {"weights_list", TEXTS, "TYPE...", NULL, 0, 0, NULL, \
+          "weights of the grid, instead of --weights: each of its points is run with each of bf16, fp32, int8, int4; " \
+          "an engine of each is open all the time", .excludes = "weights endpoint"},), \
+        (OPTION_WEIGHTS,), no_apply, \
+        .key = "weights", .type = KNOB_IS_TEXT, .of = KNOB_OF_ENGINE, .axis = "weights", .axis_key = "weights", \
+        .always = KNOB_IN_RESULTS | KNOB_IN_REPORTS, .only_varied = 1, .choices = WEIGHTS_NAMES, .in_name = "weights", \
+        .in_setting = "", .in_model = 1, .list = "weights_list", .option = "weights", .usual = "bf16") \
+    ROW(HEAD_WEIGHTS, (OPTION_HEAD_WEIGHTS,), (OPTION_HEAD_WEIGHTS,), no_apply, \
+        .key = "head_weights", .type = KNOB_IS_TEXT, .of = KNOB_OF_SWEEP, .option = "head_weights", .usual = "bf16") \
+    ROW(VISION_WEIGHTS, (OPTION_VISION_WEIGHTS,), (OPTION_VISION_WEIGHTS,), no_apply, \
+        .key = "vision_weights", .type = KNOB_IS_TEXT, .of = KNOB_OF_SWEEP, .option = "vision_weights", \
+        .usual = "bf16")
+
+/* Those of servers. Their options are a group of their own; dataset/variants.c reads them. */
+#define KNOB_SERVER_ROWS(ROW) \
+    ROW(ENDPOINT, (), (), no_apply, .key = "endpoint", .type = KNOB_IS_TEXT, .of = KNOB_OF_SERVERS, \
+        .axis = "variant", .axis_key = "variant") \
+    ROW(ENDPOINT_MODEL, (), (), no_apply, .key = "endpoint_model", .type = KNOB_IS_TEXT, .of = KNOB_OF_SERVERS, \
+        .axis = "variant") \
+    ROW(REQUEST, (), (), no_apply, .key = "request_knobs", .type = KNOB_IS_OBJECT, .of = KNOB_OF_SERVERS, \
+        .axis = "variant")
+
+#define KNOB_ROWS(ROW) KNOB_GRID_ROWS(ROW) KNOB_EACH_ROWS(ROW) KNOB_SERVER_ROWS(ROW)
+#define KNOB_ID(id, ...) KNOB_##id,
+#define KNOB_UNPACK(...) __VA_ARGS__
+#define KNOB_SWEEP_OPTIONS(id, sweep, run, apply, ...) KNOB_UNPACK sweep
+#define KNOB_RUN_OPTIONS(id, sweep, run, apply, ...) KNOB_UNPACK run
+enum { KNOB_MEMBERS_MAX = 256 }; /* members of a request that a journal may name */
+enum knob_id { KNOB_ROWS(KNOB_ID) KNOB_COUNT };
+enum { KNOB_EACH = KNOB_WEIGHTS, KNOB_EACH_END = KNOB_ENDPOINT }; /* KNOB_EACH_ROWS */
+
+/* A knob of images, of vlmprof's own engine, of all configurations of a sweep at once (its options say it), of
+ * servers. */
+enum knob_of { KNOB_OF_IMAGES, KNOB_OF_ENGINE, KNOB_OF_SWEEP, KNOB_OF_SERVERS };
+enum knob_type { KNOB_IS_NUMBER, KNOB_IS_TEXT, KNOB_IS_OBJECT };
+
+/* Where a knob is written whether it is set or not. */
+enum { KNOB_IN_JOURNAL = 1, KNOB_IN_RESULTS = 2, KNOB_IN_REPORTS = 4, KNOB_IN_CSV = 8, KNOB_IN_ALL = 15 };
+
+struct knob {
+    const char *key;        /* in JSON and CSV */
+    const char *number_key; /* of a text that has a number besides; NULL: none */
+    const char *list_key;   /* of a number that counts a list; NULL: none */
+    enum knob_type type;
+    enum knob_of of;
+    const char *axis;     /* what readers call it; neighbours with the same axis exclude each other. NULL: not varied */
+    const char *axis_key; /* what programs call it: of the axis' first knob */
+    int always;           /* KNOB_IN_... */
+    int only_varied;      /* truth: names and tables leave it out where all values are the same */
+    int64_t least, most_read; /* of the number; most_read 0: INT32_MAX */
+    const char *choices;    /* words of a text; NULL: any */
+    const char *in_name;    /* before the value in a file's name, "topk4"; NULL: not in it */
+    const char *in_setting; /* before the value in a table, "k4"; NULL: not in it */
+    int in_model;           /* truth: `fit` has a feature of it */
+    const char *list;       /* sweep's option; NULL: others read it */
+    const char *option;     /* run's option; NULL: others write it */
+    const char *usual;      /* the value that needs no option; NULL: each needs it */
+};
+extern const struct knob KNOBS[KNOB_COUNT];
+
+/* A knob's value. What it has beside is_set is in its row. */
+struct knob_value { int is_set; int64_t number; char *text; int32_t *list; int32_t list_count; };
+/* A configuration: a value for each knob. Zeroed: none is set. It owns its texts and lists. */
+struct knob_values {
+    struct knob_value of[KNOB_COUNT];
+    int64_t max_crops; /* that its images can have; 0: not known */
+};
+
+void knob_values_free(struct knob_values *values);
+void knob_set_number(struct knob_values *values, int knob, int64_t number);
+void knob_set_text(struct knob_values *values, int knob, const char *text); /* NULL: not set */
+void knob_set_list(struct knob_values *values, int knob, const int32_t *list, int32_t count);
+
+void knob_copy_servers(struct knob_values *values, const struct knob_values *from); /* the knobs of servers */
+
+int knob_is_set(const struct knob_values *values, int knob);
+const char *knob_text(const struct knob_values *values, int knob); /* NULL: not set */
+int64_t knob_number(const struct knob_values *values, int knob);   /* 0: not set */
+int knobs_are_served(const struct knob_values *values);            /* truth: of a server */
+int knobs_are_dense(const struct knob_values *values);             /* truth: of a model without experts */
+const vp_tier *knob_tier(const struct knob_values *values);        /* NULL: no tier, or an unknown one */
+
+/* ---- axes: a knob, or several that exclude each other, called by the first of them */
+enum { KNOB_SIZE = KNOB_TIER, KNOB_VARIANT = KNOB_ENDPOINT };
+int knob_is_axis(int knob); /* truth: the first knob of an axis */
+
+/* Orders values: below 0, 0 or above 0. Image sizes go from small to large: tiers in their order, then unknown names,
+ * then target tokens; values of a model's own setting among themselves. Weights go by their bits. Of
+ * KNOB_VARIANT only the endpoints are compared. */
+int knob_compare(int axis, const struct knob_values *left, const struct knob_values *right);
+int64_t knob_size_rank(const struct knob_values *values);
+
+/* Bits of a weight: 4, 8, 16 or 32; 0: NULL, 1: a type that is not known here. */
+int weight_bits(const char *name);
+
+/* Truth: the same values of all knobs that a journal keeps. A weight that an old journal does not say fits any. */
+int knob_values_are_same(const struct knob_values *left, const struct knob_values *right);
+
+/* ---- texts */
+enum { KNOB_TEXT_BYTES = 48 };
+/* "medium", "576 tokens", "max_crops 4"; "": none is set. Returns out. */
+const char *knob_size_text(const struct knob_values *values, char out[KNOB_TEXT_BYTES]);
+/* The values of the engine's knobs as tables have them, "k4 b12 int8"; told_apart: knobs whose values differ among the
+ * configurations, as bits. Returns out. */
+const char *knob_engine_text(const struct knob_values *values, uint32_t told_apart, char out[KNOB_TEXT_BYTES]);
+/* A value as an axis names it: "4", "int8". Not of images and servers. */
+const char *knob_value_text(const struct knob_values *values, int knob, char out[KNOB_TEXT_BYTES]);
+/* Adds the parts of a file's name that say image size and engine's knobs. crops: the mean of a tier's; named: knobs
+ * that are only named where they vary, as bits. */
+void knob_add_name(struct text_buffer *name, const struct knob_values *values, int crops, uint32_t named);
+
+/* ---- JSON */
+/* Writes a knob's key with its value; null where it isn't set. `more`: the keys of its number or list besides. */
+void knob_put(vp_json_writer *writer, int knob, const struct knob_values *values);
+void knob_put_more(vp_json_writer *writer, int knob, const struct knob_values *values);
+/* {"endpoint", "endpoint_model", "request_knobs": {path: value}} as a value. */
+void knob_put_variant(vp_json_writer *writer, const struct knob_values *values);
+/* The members of a configuration in a plan: its knobs, or "variant" of a server. */
+void knob_put_plan(vp_json_writer *writer, const struct knob_values *values);
+/* The members of a configuration in a journal's head. */
+void knob_put_journal(vp_json_writer *writer, const struct knob_values *values);
+/* Truth: the object is a configuration as knob_put_journal writes it, with `others` more members. block_count: of the
+ * model; 0: a server runs it. */
+int knob_is_journal(const vp_json *json, uint32_t object, uint32_t others, int64_t block_count);
+/* Reads such an object, which was checked. options: the head's, for configurations that older versions wrote. */
+void knob_read_journal(const vp_json *json, uint32_t object, uint32_t options, struct knob_values *values);
+
+#endif
