@@ -9,7 +9,8 @@ export OMP_WAIT_POLICY=passive GOMP_SPINCOUNT=1000 # as ./vlmprof sets for itsel
 export VLMPROF_TEST_SYSTEM=/dev/null # what else this machine does is not known: no output depends on it
 # folders of tests lie in memory where there is room: a sweep's journal is written through to the disk at each point
 if [ -z "$TMPDIR" ] && [ "$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 ] 2>/dev/null; then
-    TMPDIR=$(mktemp -d /dev/shm/vlmprof-tests-XXXXXX) && export TMPDIR && shm=$TMPDIR || unset TMPDIR
+    # other users may pass through it: some tests start programs as one of them
+    TMPDIR=$(mktemp -d /dev/shm/vlmprof-tests-XXXXXX) && chmod 711 "$TMPDIR" && export TMPDIR && shm=$TMPDIR || unset TMPDIR
 fi
 export TEST_TIMEOUT_S=${TEST_TIMEOUT_S:-600}
 sums=$(mktemp) && skips=$(mktemp) || exit 1

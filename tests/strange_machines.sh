@@ -105,7 +105,7 @@ done
 # ---- users
 if [ "$(id -u)" = 0 ]; then
     nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=/nonexistent)
-    can "not root" "${nobody[@]}" test -r Makefile -a -x "$PROGRAM" && machine "not root" "$user $folders" "${nobody[@]}"
+    can "not root" "${nobody[@]}" test -r Makefile -a -x "$PROGRAM" -a -x "$work" && machine "not root" "$user $folders" "${nobody[@]}"
     skip "root by a name space" "this user is root already"
 else
     skip "not root" "this user is not root already"
@@ -136,7 +136,7 @@ can "no terminal at all" setsid true && machine "no terminal at all" "console do
 machine "no environment" "$launcher files portable plan" env -i PATH="$PATH" B="$B" PROGRAM="$PROGRAM" TMPDIR="$TMPDIR"
 machine "no home" "$folders endpoint" env -u HOME
 machine "a home that cannot be written" "$folders endpoint" env HOME=/proc XDG_CONFIG_HOME=/proc XDG_CACHE_HOME=/proc XDG_RUNTIME_DIR=/proc
-machine "a rank of torchrun" "$launcher forecast plan" env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2
+machine "a rank of torchrun" "$launcher plan_cost plan" env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2
 machine "a step of srun" "$launcher plan" env SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_LOCALID=1
 machine "a key" "$network" env OPENAI_API_KEY=sk-somebody VLLM_API_KEY=sk-somebody
 machine "POSIX's tools" "document tests/test_host.sh tests/test_gpu_report.sh" env POSIXLY_CORRECT=1

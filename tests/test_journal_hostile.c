@@ -1,3 +1,4 @@
+/* slow: each line of a journal damaged in each way, 15 s */
 /* test_journal_hostile.c: a journal that somebody changed: each key of each kind of line renamed and removed, each value replaced, lines torn, doubled,
  * swapped, deleted, mixed with those of another plan, bytes that are no text. Each line is whole or damaged: what is damaged is reported with its place
  * and measured again, nothing crashes, and the results become those of the unbroken sweep. The rooms read most journals in this process; $PROGRAM

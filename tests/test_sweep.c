@@ -1,3 +1,4 @@
+/* slow: sweeps that are killed, damaged and run on emulated devices, 50 s */
 /* test_sweep.c: a sweep's numbers can be trusted, killed and scaled out. Kills at random moments and injected faults of write, fsync, rename and
  * ftruncate, resumed until done, against the unbroken run; ranks against one process; merge; damaged journals; device errors and memory that does
  * not suffice on the emulated GPU; closure with a planted pause; the stop rule; the tool's own cost.
