@@ -289,8 +289,9 @@ demo-pareto: $(PROGRAM)
 	@$(if $(OPEN),$(OPEN) $(PARETO)/report/report.html,echo "open that page in a browser: no display here")
 
 # the slowest of $(B)/tests/times.txt start first, so that none runs alone at the end
-LONG_TESTS := $(E)/test_model tests/test_tiny.sh $(addprefix $(B)/tests/test_,option_values sweep profile inject command_sweep outputs) \
-    $(E)/test_othermodels $(E)/test_faults $(B)/tests/test_journal_hostile tests/test_readme.sh
+LONG_TESTS := tests/test_servers.sh $(B)/tests/test_sweep $(E)/test_faults tests/test_tiny.sh tests/strange_machines.sh tests/test_bench_gpu.sh $(E)/test_kernels \
+    $(B)/tests/test_command_sweep tests/test_readme.sh $(B)/tests/test_profile $(E)/test_othermodels $(B)/tests/test_othermodels $(E)/test_model $(B)/tests/test_twins \
+    $(addprefix $(B)/tests/test_,outputs journal_hostile devices command_run gemm model audit sweep_server clock compare flame_page plan_cost)
 ALL_TESTS = $(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS)
 SLOW_SOURCES := $(call marked,slow)
 # what has more to test where VLMPROF_TEST_ALL is set
@@ -299,7 +300,7 @@ DEEPER_TESTS = $(filter $(ALL_TESTS),$(DEEPER) $(DEEPER:tests/%.c=$(B)/tests/%) 
 SLOW_TESTS = $(filter $(ALL_TESTS),$(SLOW_SOURCES) $(SLOW_SOURCES:tests/%.c=$(B)/tests/%) $(SLOW_SOURCES:tests/fuzz/fuzz_%.c=$(B)/tests/corpus_%) \
     $(patsubst tests/%.c,$(E)/%,$(call marked,slow-emulated) $(filter tests/test_faults.c,$(SLOW_SOURCES))))
 QUICK_TESTS = $(filter-out $(SLOW_TESTS),$(ALL_TESTS))
-in_order = $(filter $(1),$(LONG_TESTS)) $(filter-out $(LONG_TESTS),$(1))
+in_order = $(foreach test,$(LONG_TESTS),$(filter $(test),$(1))) $(filter-out $(LONG_TESTS),$(1))
 RUN_TESTS = @B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh
 # Building goes on past a test that does not compile: run.sh counts it as failed, so that the last line is always the count.
 test: $(PROBED_EMULATOR)

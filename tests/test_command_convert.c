@@ -1,3 +1,4 @@
+/* slow: checkpoints written by the command, up to 14 GB of them, 6 s */
 /* test_command_convert.c: convert as a program: the same answers from every form of a model, refusals, what a stop leaves.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files lie in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L

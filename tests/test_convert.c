@@ -1,3 +1,4 @@
+/* slow: checkpoints written, read and packed in every form, 7 s */
 /* test_convert.c - the weights of a model in other forms: the same request gives the same bits from a checkpoint, from its bf16 folder, whole
  * or in shards, and from packed weights, which the engine uses where they are mapped; every error of vp_engine_convert, and what an engine
  * refuses to do with packed weights. Headers are tested in test_checkpoint.c, the command in test_command_convert.c. */

@@ -446,7 +446,7 @@ int main(void) {
     run_seeds();
 #ifdef TEST_EMULATED
     if (is_sanitized()) return check_done("test_model_" TEST_DEVICE); /* the small cases are enough there, and all would take an hour */
-    is_small |= !check_all();
+    if (!check_all()) return check_done("test_model_" TEST_DEVICE); /* nor has make test the time for more */
 #endif
     run_all('a', VP_WEIGHTS_FP32, NULL, is_small, NULL);
     run_all('b', VP_WEIGHTS_FP32, NULL, is_small, NULL);
