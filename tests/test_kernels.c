@@ -1,3 +1,4 @@
+/* slow-emulated: each GPU kernel alone on the emulated GPU, 25 s; in make test whole models run there */
 /* test_kernels.c - every kernel of vlmprof_kernels.cu by itself and every operation of a backend, against plain loops in double precision,
  * and single modules of the reference implementation (tests/golden/components). How cases are judged is in expect.h.
  *

@@ -720,7 +720,7 @@ int main(void) {
         if (strcmp(TEST_DEVICE, "cpu")) continue;
         styles += test_styles(&families[i]);
         if (is_gguf(&families[i])) continue; /* what follows is of folders */
-        for (int packed = 0; packed < 2; packed++) test_converted(&families[i], packed);
+        for (int packed = 0; packed < 2 && check_all(); packed++) test_converted(&families[i], packed);
         for (int k = 0; check_all() && vp_engine_gemm_name(k); k++) /* every GEMM kernel this processor has */
             run_family(&families[i], VP_WEIGHTS_BF16, vp_engine_gemm_name(k), 1, 1);
     }

@@ -354,6 +354,7 @@ static void test_usage(void) {
 
 /* ---- run --profile */
 #define TINY "run samples/cat.jpg -p What --synthetic tiny --tier low --max_new_tokens 4 --ignore_eos --threads 1"
+#define WORDS_ALONE "run -p What --synthetic tiny --max_new_tokens 3 --ignore_eos --threads 1"
 enum { TINY_STEPS = 3, TINY_BLOCKS = 4 };
 /* the sum of a column over all rows, or over those with that stage */
 static double column_sum(const csv *t, const char *column, const char *stage) {
@@ -524,12 +525,12 @@ static void test_saved(void) {
     CHECK_TEXT(last.out, first);
     free(first);
     check_case("--cost with 5 rounds: no interval, which is said in words, and null in JSON; with 6 there is one");
-    CHECK_INT(run(TINY " --profile --cost --cost_rounds 5 --row_limit 1"), 0);
+    CHECK_INT(run(WORDS_ALONE " --profile --num_runs 1 --cost --cost_rounds 5 --row_limit 1"), 0);
     CHECK(strstr(last.out, "stage: 5 rounds are too few to tell: an interval needs 6\n") && !strstr(last.out, "nan"));
-    CHECK_INT(run(TINY " --profile --cost --cost_rounds 5 --json"), 0);
+    CHECK_INT(run(WORDS_ALONE " --profile --num_runs 1 --cost --cost_rounds 5 --json"), 0);
     CHECK(isnan(json_number("cost.stage.median_difference_percent.low")) && isfinite(json_number("cost.stage.median_difference_percent.value")));
     CHECK(strstr(last.out, "\"rounds_to_tell_1_percent\": null") && !strstr(last.out, ": nan") && !strstr(last.out, ": -nan") && !strstr(last.out, ": NaN"));
-    CHECK_INT(run(TINY " --profile --cost --cost_rounds 6 --json"), 0);
+    CHECK_INT(run(WORDS_ALONE " --profile --num_runs 1 --cost --cost_rounds 6 --json"), 0);
     CHECK(isfinite(json_number("cost.stage.median_difference_percent.low")) && json_number("cost.stage.median_difference_percent.rounds_to_tell_1_percent") > 0);
     check_case("--json with --cost: the report, four modes with intervals");
     make_empty(in_folder("temporary"));
