@@ -1,5 +1,5 @@
 #!/bin/bash
-# run.sh PROGRAM...: runs test programs from the repository's root, one more at a time than there are cores, as some wait (TEST_JOBS), shows what each printed when it has
+# run.sh PROGRAM...: runs test programs from the repository's root, two more at a time than there are cores, as some wait (TEST_JOBS), shows what each printed when it has
 # ended, adds up their lines `name: N passed, N failed, N skipped` and prints the sum as its last line. A program that was not built, crashed, ran past
 # its time, printed no such line, or ended non-zero without naming a failure counts as one failure. Exits 1 when something failed.
 # What was skipped is listed before the last line; with TEST_STRICT_SKIPS a skip that no line of tests/allowed_skips.txt allows counts as a failure.
@@ -55,7 +55,7 @@ if [ $# -eq 0 ]; then
     echo "FAILED: no test programs"
     echo "0 1 0 0 0 0 none" >>"$sums"
 else
-    printf '%s\0' "$@" | xargs -0 -n 1 -P "${TEST_JOBS:-$(($(nproc 2>/dev/null || echo 1) + 1))}" bash -c 'run_one "$0"'
+    printf '%s\0' "$@" | xargs -0 -n 1 -P "${TEST_JOBS:-$(($(nproc 2>/dev/null || echo 1) + 2))}" bash -c 'run_one "$0"'
 fi
 # times of programs that ran before stay in the list
 times=${B:-build}/tests/times.txt
