@@ -273,7 +273,7 @@ demo: $(PROGRAM)
 	@$(PROGRAM) sweep $(SMALL_MODEL) --data samples/tiny/heldout.jsonl samples/questions.jsonl --output_dir $(B)/demo --tier_list low medium high \
 	    --top_k_list 1 2 --num_active_blocks_list 3 5 --num_samples $(DEMO_SAMPLES)
 	@$(PROGRAM) report $(B)/demo --output_dir $(B)/demo/report
-	@$(if $(NO_GPU_CODE),echo "No GPU driver here: $(PROGRAM) may lack the GPU code, which make builds with $(NVCC).")
+	@$(if $(NO_GPU_CODE),echo "No GPU driver here: $(PROGRAM) may lack the GPU code. make builds it with $(NVCC).")
 	@echo "The small model knows drawings only: the accuracy on \"heldout\" is its own, that on the photographs of \"questions\" means nothing. Latency is real on both."
 	@echo "The best configuration within 100 ms: $(PROGRAM) best $(B)/demo --dataset_name heldout --budget_ms 100"
 
