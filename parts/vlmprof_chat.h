@@ -707,7 +707,7 @@ typedef struct vp_impl_chat_state {
     vp_result result;                  /* what ended it */
     vp_error error;
 } vp_impl_chat_state;
-enum { VP_IMPL_CHAT_WORDS_MAX = 4096, VP_IMPL_CHAT_TIMINGS_MAX = 65536 };
+enum { VP_IMPL_CHAT_TIMINGS_MAX = 65536 };
 
 static vp_result vp_impl_chat_fail(vp_chat_reply *reply, vp_result code, const char *where, const char *text) {
     vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
@@ -718,35 +718,32 @@ static vp_result vp_impl_chat_no_memory(vp_chat_reply *reply) {
     return vp_impl_chat_fail(reply, VP_ERR_MEMORY, "answer", "no memory for the server's answer");
 }
 
-/* The words of a value on one line: of a text, or of its JSON. */
-static vp_result vp_impl_chat_words(const vp_json *json, uint32_t node, char *out, size_t capacity) {
+/* The words of a value on one line, whole: of a text, or of its JSON. NULL: no memory. */
+static char *vp_impl_chat_words(const vp_json *json, uint32_t node) {
     char *text;
     size_t start, bytes = 0;
     if (vp_json_text(json, node, NULL, 0, &bytes) == VP_ERR_CAPACITY) {
         text = (char *)VP_MALLOC(bytes + 1);
-        if (!text) return VP_ERR_MEMORY;
+        if (!text) return NULL;
         vp_json_text(json, node, text, bytes + 1, NULL);
     } else {
         vp_impl_chat_span(json, node, &start, &bytes);
         text = (char *)VP_MALLOC(bytes + 1);
-        if (!text) return VP_ERR_MEMORY;
+        if (!text) return NULL;
         memcpy(text, json->text + start, bytes);
         text[bytes] = 0;
     }
-    vp_text_copy(out, capacity, text);
-    VP_FREE(text);
-    return VP_OK;
+    vp_text_copy(text, bytes + 1, text);
+    return text;
 }
 /* A member that holds the words of a value; a text that is not there leaves it as it is. */
 static vp_result vp_impl_chat_keep(vp_chat_reply *reply, char **member, const vp_json *json, uint32_t node) {
-    char words[VP_IMPL_CHAT_WORDS_MAX], *copy;
+    char *words;
     if (node == VP_JSON_NONE || json->nodes[node].type == VP_JSON_NULL) return VP_OK;
-    if (vp_impl_chat_words(json, node, words, sizeof words) != VP_OK) return vp_impl_chat_no_memory(reply);
-    copy = (char *)VP_MALLOC(strlen(words) + 1);
-    if (!copy) return vp_impl_chat_no_memory(reply);
-    memcpy(copy, words, strlen(words) + 1);
+    words = vp_impl_chat_words(json, node);
+    if (!words) return vp_impl_chat_no_memory(reply);
     VP_FREE(*member);
-    *member = copy;
+    *member = words;
     return VP_OK;
 }
 static vp_result vp_impl_chat_keep_text(vp_chat_reply *reply, char **member, const vp_json *json, uint32_t node,
@@ -767,29 +764,34 @@ static vp_result vp_impl_chat_failure(vp_chat_reply *reply, const vp_json *json,
     return reply->failure ? VP_OK
                           : vp_impl_chat_keep(reply, &reply->failure, json, vp_impl_chat_said(json, error));
 }
-VP_API void vp_chat_failure(const char *body, size_t bytes, char *out, size_t capacity) {
+/* What the body of an error says, on one line and whole. NULL: no memory. */
+static char *vp_impl_chat_body_words(const char *body, size_t bytes) {
     static const char *const names[] = {"error", "message", "detail"};
     vp_json_node *nodes = NULL;
     size_t node_capacity = 0, i;
     vp_json json;
     uint32_t said = VP_JSON_NONE;
     char *copy;
-    out[0] = 0;
     if (vp_impl_chat_parse(body, bytes, &nodes, &node_capacity, &json, NULL) == VP_OK)
         for (i = 0; i < 3 && !vp_impl_chat_is_set(&json, said); i++) said = vp_json_get(&json, 0, names[i]);
     if (nodes && vp_impl_chat_is_set(&json, said)) {
-        if (vp_impl_chat_words(&json, vp_impl_chat_said(&json, said), out, capacity) != VP_OK) out[0] = 0;
+        copy = vp_impl_chat_words(&json, vp_impl_chat_said(&json, said));
         VP_FREE(nodes);
-        return;
+        return copy;
     }
     VP_FREE(nodes);
     copy = (char *)VP_MALLOC(bytes + 1);
-    if (!copy) return;
+    if (!copy) return NULL;
     for (i = 0; i < bytes; i++) copy[i] = body[i] ? body[i] : ' ';
     copy[bytes] = 0;
     for (i = 0; (i += vp_utf8_valid_bytes(copy + i, bytes - i)) < bytes; ) copy[i] = '?';
-    vp_text_copy(out, capacity, copy);
-    VP_FREE(copy);
+    vp_text_copy(copy, bytes + 1, copy);
+    return copy;
+}
+VP_API void vp_chat_failure(const char *body, size_t bytes, char *out, size_t capacity) {
+    char *words = vp_impl_chat_body_words(body, bytes);
+    vp_text_copy(out, capacity, words);
+    VP_FREE(words);
 }
 
 /* ---- answers: texts, pieces, counts */
@@ -1109,13 +1111,9 @@ static vp_result vp_impl_chat_event(void *user, const char *name, const char *da
         return VP_OK;
     }
     if (is_error && *data != '{') { /* words without JSON around them */
-        char words[VP_IMPL_CHAT_WORDS_MAX];
         if (reply->failure) return VP_OK;
-        vp_chat_failure(data, bytes, words, sizeof words);
-        reply->failure = (char *)VP_MALLOC(strlen(words) + 1);
-        if (!reply->failure) return vp_impl_chat_no_memory(reply);
-        memcpy(reply->failure, words, strlen(words) + 1);
-        return VP_OK;
+        reply->failure = vp_impl_chat_body_words(data, bytes);
+        return reply->failure ? VP_OK : vp_impl_chat_no_memory(reply);
     }
     return vp_impl_chat_object(reply, data, bytes, is_error);
 }

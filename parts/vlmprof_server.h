@@ -75,7 +75,8 @@ typedef enum vp_exchange_state { VP_EXCHANGE_NEW, VP_EXCHANGE_WAITING, VP_EXCHAN
  * uploaded_ns the same of its last bytes; what the system's socket still holds then is on its way. The others are when
  * libcurl handed the bytes over, right after it read them from the socket; what arrived together has
  * one stamp.
- * The API key, where it has 8 characters or more, is replaced by [key] in all that a server sends back. */
+ * The API key, where it has 8 characters or more, is replaced by [key] in all that a server sends back: also escaped
+ * for JSON or a URL, broken by line ends, and its first 8 characters or more at the end of a text. */
 typedef struct vp_exchange {
     const char *body; size_t body_bytes; /* in; the caller's until it is DONE or FAILED */
     int64_t scheduled_ns;                /* in: do not send before; 0: at once */
@@ -263,17 +264,76 @@ static void vp_impl_server_wipe(char *text) {
     volatile char *at = text; /* the compiler must not leave it out */
     if (at) while (*at) *at++ = 0;
 }
-/* Takes the API key out of a text that a server may have echoed it in. A shorter one is a word like "EMPTY". */
+static int vp_impl_server_hex(const char *at, const char *end, int digits, unsigned *value) {
+    for (*value = 0; digits > 0; digits--, at++) {
+        const char letter = at < end ? (char)(*at | 0x20) : 0;
+        if (letter >= '0' && letter <= '9') *value = *value * 16 + (unsigned)(letter - '0');
+        else if (letter >= 'a' && letter <= 'f') *value = *value * 16 + (unsigned)(letter - 'a') + 10;
+        else return 0;
+    }
+    return 1;
+}
+/* How a text is read: as it is, with the escapes of JSON and URLs, with those of JSON inside JSON strings. */
+typedef enum vp_impl_server_spelling { VP_IMPL_SERVER_PLAIN, VP_IMPL_SERVER_ESCAPED, VP_IMPL_SERVER_NESTED }
+    vp_impl_server_spelling;
+/* Reads a character. Returns its bytes. */
+static size_t vp_impl_server_character(const char *at, const char *end, vp_impl_server_spelling spelling,
+                                       unsigned *character) {
+    const char *rest = at;
+    *character = (unsigned char)*at;
+    if (spelling == VP_IMPL_SERVER_PLAIN) return 1;
+    if (*at == '%') return vp_impl_server_hex(at + 1, end, 2, character) ? 3 : (*character = '%', 1);
+    if (*at != '\\') return 1;
+    do rest++; while (spelling == VP_IMPL_SERVER_NESTED && rest < end && *rest == '\\');
+    if (rest < end && *rest == 'u' && vp_impl_server_hex(rest + 1, end, 4, character)) return (size_t)(rest - at) + 5;
+    *character = '\\';
+    if (rest == end || !*rest || !strchr("/\"\\bfnrt", *rest)) return 1;
+    *character = strchr("bfnrt", *rest) ? ' ' : (unsigned char)*rest;
+    return (size_t)(rest - at) + 1;
+}
+/* Returns 1 where a text or a JSON string ends, also inside an escape. */
+static int vp_impl_server_is_end(const char *at, const char *end) {
+    const char *rest = at;
+    unsigned value;
+    if (at < end && *at == '%') return end - at < 3;
+    while (rest < end && *rest == '\\') rest++;
+    if (rest == end || *rest == '"') return 1;
+    return rest > at && *rest == 'u' && end - rest < 5 && vp_impl_server_hex(rest + 1, end, (int)(end - rest) - 1, &value);
+}
+/* Bytes at the start of a text that are the key, or its first 8 characters or more where the text or a JSON string ends
+ * behind them; 0: none. Characters may be escaped, and blanks, line ends or what vp_text_copy makes of them (?) may be
+ * between them. */
+static size_t vp_impl_server_key_bytes(const char *key, const char *text, const char *end,
+                                       vp_impl_server_spelling spelling) {
+    const char *at = text, *letter = key;
+    while (at < end && *letter) {
+        unsigned character;
+        const size_t bytes = vp_impl_server_character(at, end, spelling, &character);
+        if (character == (unsigned char)*letter) letter++;
+        else if (letter == key || !(character <= ' ' || character == '?' || character == 127)) break;
+        at += bytes;
+    }
+    if (!*letter) return (size_t)(at - text);
+    if (letter - key < VP_IMPL_SERVER_SECRET_MIN) return 0;
+    return vp_impl_server_is_end(at, end) ? (size_t)(at - text) : 0;
+}
+/* Takes the API key out of a text that a server may have echoed it in; every text of a server passes here before it is
+ * cut. A shorter key is a word like "EMPTY". Returns the text's new length. */
 static size_t vp_impl_server_scrub(const vp_server *server, char *text, size_t bytes) {
     static const char mark[] = "[key]";
-    const size_t key_bytes = server->api_key ? strlen(server->api_key) : 0;
+    const char *key = server->api_key;
     char *at = text, *out = text, *end = text ? text + bytes : text;
-    if (!text || key_bytes < VP_IMPL_SERVER_SECRET_MIN) return bytes;
+    if (!text || !key || strlen(key) < VP_IMPL_SERVER_SECRET_MIN) return bytes;
     while (at < end) {
-        if ((size_t)(end - at) >= key_bytes && *at == *server->api_key && memcmp(at, server->api_key, key_bytes) == 0) {
+        size_t found = 0;
+        int spelling;
+        for (spelling = VP_IMPL_SERVER_PLAIN; spelling <= VP_IMPL_SERVER_NESTED && !found; spelling++)
+            if (*at == *key || *at == '\\' || *at == '%')
+                found = vp_impl_server_key_bytes(key, at, end, (vp_impl_server_spelling)spelling);
+        if (found) {
             memcpy(out, mark, sizeof mark - 1);
             out += sizeof mark - 1;
-            at += key_bytes;
+            at += found;
         } else {
             *out++ = *at++;
         }
@@ -769,9 +829,12 @@ static void vp_impl_server_finish(vp_impl_flight *flight) {
 static void vp_impl_server_fail(vp_impl_flight *flight, vp_result code, const char *text) {
     const char *url = flight->get_url ? flight->get_url : flight->server->post_url;
     char whole[640];
-    if (flight->exchange->attempts > 1)
-        snprintf(whole, sizeof whole, "%.560s (after %d attempts)", text, (int)flight->exchange->attempts);
-    else snprintf(whole, sizeof whole, "%.600s", text);
+    snprintf(whole, sizeof whole, "%.600s", text);
+    vp_impl_server_scrub(flight->server, whole, strlen(whole)); /* libcurl's words may repeat a server's */
+    if (flight->exchange->attempts > 1) {
+        const size_t bytes = strlen(whole) < 560 ? strlen(whole) : 560;
+        snprintf(whole + bytes, sizeof whole - bytes, " (after %d attempts)", (int)flight->exchange->attempts);
+    }
     vp_fail(&flight->exchange->error, code, -1, url, whole);
     vp_impl_server_finish(flight);
 }
@@ -826,9 +889,11 @@ static void vp_impl_server_refused(vp_impl_flight *flight) {
     if (status < 400) {
         vp_impl_server_scrub(flight->server, flight->location, strlen(flight->location));
         vp_impl_server_target(flight->location, words, 160);
+        vp_impl_server_scrub(flight->server, words, strlen(words)); /* a part of a URL has an end of its own */
         snprintf(text, sizeof text, "HTTP %d: the server redirects to %.160s, and redirects are not followed: give that"
                  " URL", status, words);
     } else {
+        flight->body_bytes = vp_impl_server_scrub(flight->server, flight->body, flight->body_bytes);
         if (flight->body) vp_chat_failure(flight->body, flight->body_bytes, words, sizeof words);
         vp_impl_server_scrub_words(flight->server, words);
         if (flight->pause_ms > VP_IMPL_SERVER_PAUSE_MAX_MS)

@@ -484,6 +484,129 @@ static void test_key(void) {
     }
 }
 
+/* Spells a key as a server may: each character as it is, as an escape of JSON, of a URL, in JSON inside JSON, with a line end behind it. */
+enum { SPELLINGS = 8 };
+static size_t spell(const char *key, int spelling, vp_random *random, char *out) {
+    char *to = out;
+    for (; *key; key++) {
+        const int way = spelling < SPELLINGS - 1 ? spelling : (int)(vp_random_double(random) * (SPELLINGS - 1));
+        const int is_special = *key == '"' || *key == '\\' || *key == '/';
+        switch (way) {
+        case 1: to += sprintf(to, "\\u%04x", *key); break;
+        case 2: to += sprintf(to, "\\u%04X", *key); break;
+        case 3: to += sprintf(to, "%%%02X", *key); break;
+        case 4: to += sprintf(to, is_special ? "\\%c" : "%c", *key); break;
+        case 5: to += sprintf(to, "%c%s", *key, (const char *[]){"\n", "\r\n\t", "\\n", "?"}[key[1] % 4]); break;
+        case 6: to += sprintf(to, "\\\\u%04x", *key); break;
+        default: *to++ = *key;
+        }
+    }
+    *to = 0;
+    return (size_t)(to - out);
+}
+/* What a reader of a text could still find: escapes undone twice, line ends and what stands for them left out. */
+#define HEX "0123456789abcdefABCDEF"
+static void read_through(char *text) {
+    for (int pass = 0; pass < 2; pass++) {
+        char *to = text;
+        for (const char *at = text; *at; ) {
+            unsigned value;
+            if (at[0] == '\\' && at[1] == 'u' && strspn(at + 2, HEX) >= 4 && sscanf(at + 2, "%4x", &value) == 1) *to++ = (char)value, at += 6;
+            else if (at[0] == '%' && strspn(at + 1, HEX) >= 2 && sscanf(at + 1, "%2x", &value) == 1) *to++ = (char)value, at += 3;
+            else if (at[0] == '\\' && at[1] == 'n') at += 2;
+            else if (at[0] == '\\' && at[1] && strchr("/\\\"", at[1])) *to++ = at[1], at += 2;
+            else if ((unsigned char)*at > ' ' && *at != '?') *to++ = *at++;
+            else at++;
+        }
+        *to = 0;
+    }
+}
+static void test_scrub(void) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+=~\"";
+    static char text[8192], before[8192], spelled[4096];
+    vp_random random;
+    vp_server server;
+    char key[201], first[9] = "";
+    int found = 0, lost = 0, changed = 0;
+    memset(&server, 0, sizeof server);
+    server.api_key = key;
+    check_case("keys of 8 to 200 characters, seed 38: every place, every spelling, every cut");
+    vp_random_seed(&random, 38);
+    for (size_t length = 8; length <= 200; length += length < 40 ? 1 : 20) {
+        for (size_t i = 0; i < length; i++) key[i] = letters[(size_t)(vp_random_double(&random) * (double)(sizeof letters - 1))];
+        key[length] = 0;
+        memcpy(first, key, 8);
+        for (int spelling = 0; spelling < SPELLINGS; spelling++) {
+            const size_t bytes = spell(key, spelling, &random, spelled);
+            for (size_t place = 0; place < 12; place++) {
+                const size_t used = place % 4, rest = place / 4;
+                for (size_t cut = rest ? bytes : 1; cut <= bytes; cut++) { /* cut only at the end of a text */
+                    size_t kept = 0;
+                    memset(text, '#', used);
+                    memcpy(text + used, spelled, cut);
+                    memset(text + used + cut, '#', rest);
+                    text[used + cut + rest] = 0;
+                    kept = vp_impl_server_scrub(&server, text, used + cut + rest);
+                    lost += kept != strlen(text) || strspn(text, "#") < used;
+                    found += cut == bytes && strstr(text, "[key]") == NULL;
+                    read_through(text);
+                    lost += strstr(text, first) != NULL;
+                }
+            }
+        }
+        snprintf(text, sizeof text, "{\"a\":\"%.*s\",\"b\":\"#\"}", 8, "########");
+        snprintf(before, sizeof before, "%s", text);
+        changed += vp_impl_server_scrub(&server, text, strlen(text)) != strlen(before) || strcmp(text, before) != 0;
+    }
+    CHECK_INT(found, 0);
+    CHECK_INT(lost, 0);
+    CHECK_INT(changed, 0);
+    check_case("the first 8 characters at the end of a JSON string are enough, 7 are a word, and so are 8 inside a text");
+    strcpy(key, "sk-of-a-user-0815");
+    strcpy(text, "{\"a\": \"sk-of-a-\", \"b\": \"sk-of-a\", \"c\": \"sk-of-a-boat\"}");
+    vp_impl_server_scrub(&server, text, strlen(text));
+    CHECK_TEXT(text, "{\"a\": \"[key]\", \"b\": \"sk-of-a\", \"c\": \"sk-of-a-boat\"}");
+    strcpy(key, "EMPTY");
+    strcpy(text, "EMPTY");
+    CHECK_INT(vp_impl_server_scrub(&server, text, 5), 5);
+    CHECK_TEXT(text, "EMPTY");
+}
+/* The ways out of which keys have come: escaped in timings, cut, broken off, with a line end inside. */
+static void test_key_spelled(void) {
+    static const char key[] = "sk-very-secret-key/0123456789";
+    static const hostile_step escaped[] = {SAY(HOSTILE_STREAM "\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"yes\"},\"finish_reason\":\"stop\"}],"
+            "\"timings\":{\"k\":\"\\u0073k-very-secret-key\\/0123456789\"}}\n\ndata: [DONE]\n\n"), {HOSTILE_CLOSE, NULL, 0}},
+        cut[] = {SAY(HOSTILE_STREAM "\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"yes\"},\"finish_reason\":\"stop\"}],\"model\":\""),
+            {HOSTILE_REPEAT, "x", 4070}, SAY("sk-very-secret-key/0123456789\"}\n\ndata: [DONE]\n\n"), {HOSTILE_CLOSE, NULL, 0}},
+        moved[] = {SAY(HOSTILE_NO("302 Away", "Location: http://sk-very-secret-key%2f012345678/x\r\n", "")), {HOSTILE_CLOSE, NULL, 0}},
+        half[] = {SAY(HOSTILE_NO("302 Away", "Location: http://sk-very-secret-key/0123456789\r\n", "")), {HOSTILE_CLOSE, NULL, 0}},
+        broken[] = {SAY(HOSTILE_NO("401 No", "", "{\"error\":\"bad sk-very-sec\\nret-key/0123456789\"}")), {HOSTILE_CLOSE, NULL, 0}},
+        lines[] = {SAY(HOSTILE_STREAM "\r\nevent: error\ndata: bad sk-very-sec\ndata: ret-key/0123456789\n\n"), {HOSTILE_CLOSE, NULL, 0}};
+    static const hostile_step *const scripts[] = {escaped, cut, moved, half, broken, lines};
+    for (int i = 0; i < COUNT(scripts); i++) {
+        const hostile_reply replies[] = {scripts[i]};
+        hostile_server hostile;
+        vp_exchange exchange = exchange_of(BODY);
+        vp_server_options options;
+        vp_server *server;
+        vp_error error = {VP_OK, 0, "", ""};
+        char url[64], all[8192];
+        check_case("the API key in another spelling: %d", i);
+        hostile_start(&hostile, replies, 1);
+        options = options_of(&hostile, url, sizeof url);
+        options.api_key = key;
+        server = open_server(&options);
+        CHECK_INT(vp_server_ask(server, &exchange, &error), i < 2 ? VP_OK : VP_ERR_DEVICE);
+        snprintf(all, sizeof all, "%s %s %s %s", error.text, exchange.reply.model ? exchange.reply.model : "",
+                 exchange.reply.timings ? exchange.reply.timings : "", exchange.reply.failure ? exchange.reply.failure : "");
+        if (!CHECK(strstr(all, "k-very") == NULL)) printf("  %s\n", all);
+        CHECK(i == 1 || strstr(all, "[key]") != NULL);
+        vp_exchange_free(&exchange);
+        vp_server_close(server);
+        hostile_stop(&hostile);
+    }
+}
+
 /* --------------------------------------------------------------------------------------------------------------- waiting */
 static void test_timeouts(void) {
     static const hostile_step stalled[] = {SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_DELTA("half"), 0}, {HOSTILE_WAIT, NULL, 60000}, {HOSTILE_CLOSE, NULL, 0}},
@@ -897,6 +1020,8 @@ int main(void) {
     test_dead_connections();
     test_request();
     test_key();
+    test_key_spelled();
+    test_scrub();
     test_long_words();
     test_timeouts();
     test_signals();

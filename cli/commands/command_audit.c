@@ -8,6 +8,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
+#include "model/image.h"
 #include "request/provenance.h"
 #include "server/ask.h"
 #include "server/audit.h"
@@ -90,8 +91,7 @@ static int add_sizes(const struct options *options, struct audit *audit) {
         vp_result result;
         if (!can_parse_size(text, SIZE_SEPARATORS, &width, &height))
             return complain(EXIT_USAGE, "--sizes: \"%.60s\": want WIDTHxHEIGHT in pixels, like 640x480", text);
-        if (width < 1 || height < 1 || width > VP_IMAGE_PIXELS_MAX || height > VP_IMAGE_PIXELS_MAX
-            || width * height > VP_IMAGE_PIXELS_MAX)
+        if (!has_image_size(width, height))
             return complain(EXIT_USAGE, "--sizes: %s: an image has 1 to %d pixels", text, VP_IMAGE_PIXELS_MAX);
         *corner = (struct corner){(int32_t)width, (int32_t)height, {0, 0, 0, 0, 0, 0, 0, 0, 0}, "given"};
         result = audit_count(audit->rule, corner->width_px, corner->height_px, &corner->count, &error);

@@ -39,7 +39,12 @@ int load_image(const char *path, vp_image *image, char *reason, size_t capacity)
     else snprintf(reason, capacity, "%.180s: %.320s", path, line);
     return result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT;
 }
+int has_image_size(int64_t width_px, int64_t height_px) {
+    return width_px > 0 && height_px > 0 && width_px <= VP_IMAGE_PIXELS_MAX / height_px;
+}
 static void add_bytes(void *out, void *data, int bytes) { text_add((struct text_buffer *)out, data, (size_t)bytes); }
-void add_png(struct text_buffer *out, const uint8_t *rgb, int32_t width_px, int32_t height_px) {
-    stbi_write_png_to_func(add_bytes, out, width_px, height_px, 3, rgb, width_px * 3);
+int add_png(struct text_buffer *out, const uint8_t *rgb, int32_t width_px, int32_t height_px) {
+    /* stb counts bytes in int and checks no product */
+    if (!has_image_size(width_px, height_px)) return 0;
+    return stbi_write_png_to_func(add_bytes, out, width_px, height_px, 3, rgb, width_px * 3);
 }

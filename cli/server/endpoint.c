@@ -199,11 +199,6 @@ char *endpoint_words(struct endpoint *endpoint) {
 }
 
 /* ---- one request */
-void endpoint_hide_key(const struct endpoint *endpoint, char *text) {
-    const size_t bytes = endpoint->key ? strlen(endpoint->key) : 0;
-    for (char *found = text; found && bytes && (found = strstr(found, endpoint->key)) != NULL; found += bytes)
-        memset(found, '*', bytes);
-}
 /* What to do about a failure; appended to its line. */
 static void add_advice(struct endpoint *endpoint, const vp_exchange *exchange, struct text_buffer *line) {
     char text[LINE_BYTES] = "";

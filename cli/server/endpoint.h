@@ -48,9 +48,6 @@ int endpoint_is_local(const struct endpoint *endpoint);
 int endpoint_try(struct endpoint *endpoint, vp_exchange *exchange, char *reason, size_t capacity);
 int endpoint_ask(struct endpoint *endpoint, vp_exchange *exchange);
 
-/* Replaces the key in a text by stars: a server's words may repeat it. NULL is allowed. */
-void endpoint_hide_key(const struct endpoint *endpoint, char *text);
-
 /* The names of the server's models. Returns 0 or an exit code with a line in `reason`. */
 int endpoint_models(struct endpoint *endpoint, struct text_list *names, char *reason, size_t capacity);
 

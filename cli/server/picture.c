@@ -47,11 +47,17 @@ static int size_at(const char *bytes, size_t count, int32_t *width_px, int32_t *
 }
 /* Finds the size of a known kind of file. */
 static vp_result picture_measure(struct picture *picture, vp_error *error) {
+    char text[LINE_BYTES];
+    vp_result result = VP_OK;
     if (!strcmp(picture->media_type, "image/png") || !strcmp(picture->media_type, "image/jpeg"))
-        return vp_image_size((const uint8_t *)picture->bytes, picture->byte_count, &picture->width_px,
-                             &picture->height_px, error);
-    if (size_at(picture->bytes, picture->byte_count, &picture->width_px, &picture->height_px)) return VP_OK;
-    return vp_fail(error, VP_ERR_FORMAT, -1, "", "its header is cut or damaged");
+        result = vp_image_size((const uint8_t *)picture->bytes, picture->byte_count, &picture->width_px,
+                               &picture->height_px, error);
+    else if (!size_at(picture->bytes, picture->byte_count, &picture->width_px, &picture->height_px))
+        return vp_fail(error, VP_ERR_FORMAT, -1, "", "its header is cut or damaged");
+    if (result != VP_OK || has_image_size(picture->width_px, picture->height_px)) return result;
+    snprintf(text, sizeof text, "the header says %d x %d pixels, the limit is %d in all", picture->width_px,
+             picture->height_px, VP_IMAGE_PIXELS_MAX);
+    return vp_fail(error, VP_ERR_RANGE, -1, "", text);
 }
 int picture_of_file(const char *path, struct picture *picture, char *reason, size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -71,14 +77,16 @@ int picture_of_file(const char *path, struct picture *picture, char *reason, siz
     else snprintf(reason, capacity, "%.180s: %.320s", path, line);
     return result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_INPUT;
 }
-void picture_of_pixels(const uint8_t *rgb, int32_t width_px, int32_t height_px, struct picture *picture) {
+int picture_of_pixels(const uint8_t *rgb, int32_t width_px, int32_t height_px, struct picture *picture) {
     struct text_buffer png = {NULL, 0, 0};
-    add_png(&png, rgb, width_px, height_px);
+    memset(picture, 0, sizeof *picture);
+    if (!add_png(&png, rgb, width_px, height_px)) return 0;
     picture->bytes = png.data;
     picture->byte_count = png.bytes;
     picture->media_type = "image/png";
     picture->width_px = width_px;
     picture->height_px = height_px;
+    return 1;
 }
 int picture_resized(const vp_image *image, int32_t width_px, int32_t height_px, vp_image *resized,
                     struct picture *picture, char *reason, size_t capacity) {

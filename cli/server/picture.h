@@ -15,12 +15,12 @@ struct picture {
  * them. */
 const char *media_type_of(const char *bytes, size_t count);
 
-/* The bytes of a file as they are. Like picture_resized it returns 0, or an exit code with a reason in `reason`;
+/* The bytes of a file as they are; at most VP_IMAGE_PIXELS_MAX pixels by its header. Like picture_resized it returns 0, or an exit code with a reason in `reason`;
  * nothing is printed. */
 int picture_of_file(const char *path, struct picture *picture, char *reason, size_t capacity);
 
-/* A PNG file of pixels, [height, width, 3]. */
-void picture_of_pixels(const uint8_t *rgb, int32_t width_px, int32_t height_px, struct picture *picture);
+/* A PNG file of pixels, [height, width, 3]. Returns 0, and an empty picture, for a size that has_image_size rejects. */
+int picture_of_pixels(const uint8_t *rgb, int32_t width_px, int32_t height_px, struct picture *picture);
 
 /* An image in this size, and a PNG file of it. *resized gets the pixels, which the caller frees with vp_image_free. */
 int picture_resized(const vp_image *image, int32_t width_px, int32_t height_px, vp_image *resized,

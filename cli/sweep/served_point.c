@@ -172,7 +172,6 @@ static void put_words(vp_json_writer *writer, const char *key, struct endpoint *
     vp_json_key(writer, key);
     if (vp_server_get(endpoint->server, path, &status, &text, &bytes, NULL) == VP_OK && text
         && bytes <= WORDS_BYTES_MAX) {
-        endpoint_hide_key(endpoint, text);
         if (parse_json(&parsed, text, bytes, NULL) == VP_OK && node_is(&parsed.json, 0, VP_JSON_OBJECT))
             json_node(writer, &parsed.json, 0);
         else vp_json_null(writer);
@@ -196,7 +195,6 @@ static void put_server(vp_json_writer *writer, const struct sweep *sweep, size_t
     const struct variants *variants = &sweep->plan.variants;
     struct endpoint *endpoint = &sweep->served->endpoints[variant];
     char *words = endpoint_words(endpoint);
-    endpoint_hide_key(endpoint, words);
     vp_json_begin_object(writer);
     put_text(writer, "endpoint", variants->items[variant].endpoint);
     put_text(writer, "server", words);
@@ -328,23 +326,41 @@ static int ask_once(struct sweep *sweep, size_t variant, struct question *questi
         asked->status = exchange.http_status;
         asked->attempts = exchange.attempts;
     }
-    if (!code) {
-        ask_result(&exchange, run);
-        endpoint_hide_key(endpoint, run->answer);
-        endpoint_hide_key(endpoint, run->served->reasoning);
-        endpoint_hide_key(endpoint, run->served->timings);
-        endpoint_hide_key(endpoint, run->served->model);
-    }
+    if (!code) ask_result(&exchange, run);
     ask_free(&exchange);
     return code;
 }
 /* Truth: the server understood the request and does not take it: another attempt would end the same. */
 static int is_refused(int status) { return status == 400 || status == 413 || status == 422; }
 
-/* A plain image as large as that of the first point: what is sent later is not in a cache then. */
+static int64_t entry_pixels(const struct entry *entry) { return (int64_t)entry->width_px * entry->height_px; }
+static int by_pixels(const void *left, const void *right) {
+    const int64_t a = entry_pixels(*(const struct entry *const *)left),
+                  b = entry_pixels(*(const struct entry *const *)right);
+    return (a > b) - (a < b);
+}
+/* The image with the median number of pixels in a data set; NULL: no sample has one. */
+static const struct entry *median_image(const struct dataset *set) {
+    const struct entry **images = resize(NULL, set->count + 1, sizeof *images), *median = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < set->count; i++)
+        if (entry_pixels(&set->samples[i]) > 0) images[count++] = &set->samples[i];
+    qsort(images, count, sizeof *images, by_pixels);
+    if (count) median = images[(count - 1) / 2];
+    free(images);
+    return median;
+}
+/* A plain image of the first point's size, or the median image's if that is smaller. Other pixels than the data's: what
+ * is sent later is not in a cache then. */
 static void make_warm_picture(const struct open_point *point, struct picture *picture) {
-    const int32_t width_px = point->sent->picture.width_px, height_px = point->sent->picture.height_px;
-    uint8_t *rgb = resize(NULL, (size_t)width_px * (size_t)height_px, 3);
+    const struct entry *median = median_image(point->configuration->set);
+    int32_t width_px = point->sent->picture.width_px, height_px = point->sent->picture.height_px;
+    uint8_t *rgb;
+    if (median && entry_pixels(median) < (int64_t)width_px * height_px) {
+        width_px = median->width_px;
+        height_px = median->height_px;
+    }
+    rgb = resize(NULL, (size_t)width_px * (size_t)height_px, 3);
     memset(rgb, 127, (size_t)width_px * (size_t)height_px * 3);
     picture_of_pixels(rgb, width_px, height_px, picture);
     free(rgb);
