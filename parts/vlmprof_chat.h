@@ -102,7 +102,7 @@ VP_API vp_result vp_sse_feed(vp_sse *sse, const char *bytes, size_t count);
 VP_API void vp_sse_free(vp_sse *sse);
 
 /* ---- answers */
-/* Token counts as the server says them; -1: it does not. cached: of the prompt, read from a cache. */
+/* Token counts as the server says them, up to INT32_MAX; -1: it does not. cached: of the prompt, read from a cache */
 typedef struct vp_chat_usage {
     int64_t prompt_tokens, completion_tokens, image_tokens, cached_tokens, reasoning_tokens;
 } vp_chat_usage;
@@ -845,16 +845,21 @@ static vp_result vp_impl_chat_piece(vp_chat_reply *reply, size_t text_bytes, siz
     reply->last_ns = state->now_ns;
     return VP_OK;
 }
-/* A member that counts tokens; one that is not there leaves the count as it is. */
-static vp_result vp_impl_chat_count(vp_chat_reply *reply, const vp_json *json, uint32_t object, const char *name,
-                                    int64_t *count) {
+/* A whole number of 0 or more; one that is not there leaves the number as it is. */
+static vp_result vp_impl_chat_number(vp_chat_reply *reply, const vp_json *json, uint32_t object, const char *name,
+                                     int64_t most, int64_t *number) {
     const uint32_t node = vp_json_get(json, object, name);
     int64_t value;
     if (!vp_impl_chat_is_set(json, node)) return VP_OK;
-    if (vp_json_to_int(json, node, &value) != VP_OK || value < 0)
+    if (vp_json_to_int(json, node, &value) != VP_OK || value < 0 || value > most)
         return vp_impl_chat_fail(reply, VP_ERR_FORMAT, name, "the server sends something that is no count");
-    *count = value;
+    *number = value;
     return VP_OK;
+}
+/* A member that counts tokens: at most INT32_MAX, so that sums and differences of counts cannot overflow. */
+static vp_result vp_impl_chat_count(vp_chat_reply *reply, const vp_json *json, uint32_t object, const char *name,
+                                    int64_t *count) {
+    return vp_impl_chat_number(reply, json, object, name, INT32_MAX, count);
 }
 typedef struct vp_impl_chat_counter { const char *object, *name; int64_t *count; } vp_impl_chat_counter;
 static vp_result vp_impl_chat_count_all(vp_chat_reply *reply, const vp_json *json, uint32_t root,
@@ -1043,7 +1048,7 @@ static vp_result vp_impl_chat_ollama_times(vp_chat_reply *reply, const vp_json *
     vp_json_begin_object(&writer);
     for (i = 0; i < sizeof names / sizeof *names; i++) {
         int64_t duration = -1;
-        result = vp_impl_chat_count(reply, json, 0, names[i], &duration);
+        result = vp_impl_chat_number(reply, json, 0, names[i], INT64_MAX, &duration);
         if (result != VP_OK) break;
         if (duration < 0) continue;
         vp_json_key(&writer, names[i]);
@@ -1230,9 +1235,12 @@ VP_API vp_result vp_chat_reply_end(vp_chat_reply *reply, vp_error *error) {
     if (usage->cached_tokens < 0) usage->cached_tokens = state->timed_cached;
     if (usage->completion_tokens < 0) usage->completion_tokens = state->timed_completion;
     /* llama.cpp counts the prompt without what it read from the cache */
-    if (usage->prompt_tokens < 0 && state->timed_prompt >= 0 && state->timed_cached >= 0
-        && state->timed_prompt <= INT64_MAX - state->timed_cached)
+    if (usage->prompt_tokens < 0 && state->timed_prompt >= 0 && state->timed_cached >= 0) {
+        if (state->timed_prompt > INT32_MAX - state->timed_cached)
+            return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "prompt_n", "the server sends something that is no count"),
+                   vp_impl_chat_report(state, error);
         usage->prompt_tokens = state->timed_prompt + state->timed_cached;
+    }
     return vp_impl_chat_report(state, error);
 }
 VP_API void vp_chat_reply_free(vp_chat_reply *reply) {

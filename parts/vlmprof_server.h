@@ -298,7 +298,8 @@ static int vp_impl_server_is_end(const char *at, const char *end) {
     if (at < end && *at == '%') return end - at < 3;
     while (rest < end && *rest == '\\') rest++;
     if (rest == end || *rest == '"') return 1;
-    return rest > at && *rest == 'u' && end - rest < 5 && vp_impl_server_hex(rest + 1, end, (int)(end - rest) - 1, &value);
+    return rest > at && *rest == 'u' && end - rest < 5
+           && vp_impl_server_hex(rest + 1, end, (int)(end - rest) - 1, &value);
 }
 /* Bytes at the start of a text that are the key, or its first 8 characters or more where the text or a JSON string ends
  * behind them; 0: none. Characters may be escaped, and blanks, line ends or what vp_text_copy makes of them (?) may be

@@ -9,10 +9,13 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 int is_folder(const char *path) {
     struct stat info;
@@ -37,6 +40,13 @@ int make_folder(const char *path) {
     }
     free(prefix);
     return 0;
+}
+int lock_folder(const char *path, const char *who, int *lock) {
+    *lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*lock < 0 || flock(*lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return 0;
+    close(*lock);
+    *lock = -1;
+    return complain(EXIT_USAGE, "%s: another %s is writing to this folder", path, who);
 }
 char *join_path(const char *folder, const char *name) {
     struct text_buffer path = {NULL, 0, 0};

@@ -11,6 +11,10 @@ int is_folder(const char *path);
 /* Makes a folder and its parents. */
 int make_folder(const char *path);
 
+/* Keeps others with the same lock out of a folder until *lock is closed. *lock is -1 where the folder cannot be locked.
+ * Returns EXIT_USAGE, and says who writes there, when another process has it. */
+int lock_folder(const char *path, const char *who, int *lock);
+
 /* FOLDER/NAME, malloc'ed. */
 char *join_path(const char *folder, const char *name);
 

@@ -90,8 +90,30 @@ int has_value(const vp_json *json, uint32_t object, const char *key) {
 }
 void json_node(vp_json_writer *writer, const vp_json *json, uint32_t node) {
     const vp_json_node *value = &json->nodes[node];
-    int quotes = value->type == VP_JSON_STRING; /* the node of a string begins behind its quote */
-    vp_json_raw(writer, json->text + value->start - quotes, (size_t)value->bytes + 2 * (size_t)quotes);
+    const size_t quotes = value->type == VP_JSON_STRING; /* the node of a string begins behind its quote */
+    char *text = copy_text(json->text + value->start - quotes, (size_t)value->bytes + 2 * quotes);
+    for (char *end = text; (end = strpbrk(end, "\r\n")) != NULL;) *end = ' '; /* strings contain no raw line end */
+    vp_json_raw(writer, text, (size_t)value->bytes + 2 * quotes);
+    free(text);
+}
+int json_depth(const vp_json *json, uint32_t node) {
+    uint32_t ends[64]; /* of the containers around the node; vp_json_parse reads 64 levels */
+    int depth = 0, deepest = 0;
+    for (uint32_t at = node; at < json->nodes[node].end; at++) {
+        while (depth && at >= ends[depth - 1]) depth--;
+        if (!node_is(json, at, VP_JSON_OBJECT) && !node_is(json, at, VP_JSON_ARRAY)) continue;
+        ends[depth++] = json->nodes[at].end;
+        if (depth > deepest) deepest = depth;
+    }
+    return deepest;
+}
+void json_object_or_null(vp_json_writer *writer, const char *text, size_t bytes) {
+    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+    if (text && parse_json(&parsed, text, bytes, NULL) == VP_OK && node_is(&parsed.json, 0, VP_JSON_OBJECT)
+        && json_depth(&parsed.json, 0) <= FOREIGN_DEPTH_MAX)
+        json_node(writer, &parsed.json, 0);
+    else vp_json_null(writer);
+    free(parsed.nodes);
 }
 
 int64_t node_int(const vp_json *json, uint32_t object, const char *key, int64_t otherwise) {

@@ -32,7 +32,14 @@ double node_number(const vp_json *json, uint32_t node); /* NaN when it is no num
 /* Fails with VP_ERR_FORMAT: "KEY" must be WANT. */
 vp_result bad_member(vp_error *error, const char *key, const char *want);
 int has_value(const vp_json *json, uint32_t object, const char *key);       /* truth: the key is there and not null */
-void json_node(vp_json_writer *writer, const vp_json *json, uint32_t node); /* writes the node as it was read */
+/* Writes the node as it was read, on one line. */
+void json_node(vp_json_writer *writer, const vp_json *json, uint32_t node);
+int json_depth(const vp_json *json, uint32_t node); /* levels of objects and lists; 0 for any other value */
+
+/* Writes an object that a server sent, on one line; null for a text that is not one, is NULL or is nested deeper than
+ * FOREIGN_DEPTH_MAX: journals and results put levels of their own around it, and no JSON text may have more than 64. */
+enum { FOREIGN_DEPTH_MAX = 48 };
+void json_object_or_null(vp_json_writer *writer, const char *text, size_t bytes);
 
 /* The integer under a key, or `otherwise`. */
 int64_t node_int(const vp_json *json, uint32_t object, const char *key, int64_t otherwise);

@@ -28,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 static const struct option_spec LOAD_OPTIONS[] = {
     OPTION_GROUP("input"),
@@ -103,6 +104,7 @@ struct load {
     struct load_level *levels; size_t level_count;
     vp_rate_search search;
     struct text_list warnings;
+    int lock; /* on --output_dir; -1: none */
 };
 
 /* ---- options */
@@ -259,7 +261,8 @@ static int load_prepare(struct load *load) {
         return code;
     make_order(load);
     plan_fingerprint(load);
-    return make_folder(text_of(options, "output_dir"));
+    code = make_folder(text_of(options, "output_dir"));
+    return code ? code : lock_folder(text_of(options, "output_dir"), "load", &load->lock);
 }
 
 /* ---- a trial */
@@ -531,12 +534,14 @@ static void load_free(struct load *load) {
     free(load->order);
     free(load->trace_s);
     free(load->words);
+    if (load->lock >= 0) close(load->lock);
 }
 static int run_command(const struct options *options) {
     struct load load;
     int code, reported;
     memset(&load, 0, sizeof load);
     load.options = options;
+    load.lock = -1;
     end_in_order();
     code = load_prepare(&load);
     if (!code) {

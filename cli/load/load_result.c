@@ -4,6 +4,7 @@
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
+#include "load/load_check.h"
 #include "vlmprof_file.h"
 
 #include <math.h>
@@ -68,9 +69,8 @@ static void put_series_value(vp_json_writer *writer, const char *key, const vp_s
     put_double(writer, "correlation_time", value->correlation_time);
     vp_json_end_object(writer);
 }
-void put_load_summary(vp_json_writer *writer, const struct load_summary *original) {
+static void put_load_members(vp_json_writer *writer, const struct load_summary *original) {
     struct load_summary summary = *original;
-    vp_json_key(writer, "summary");
     vp_json_begin_object(writer);
     for (size_t i = 0; i < COUNT_OF(LOAD_COUNTS); i++)
         put_int(writer, LOAD_COUNTS[i].key, *count_at(&summary, LOAD_COUNTS[i].offset));
@@ -93,6 +93,10 @@ void put_load_summary(vp_json_writer *writer, const struct load_summary *origina
         vp_json_end_object(writer);
     }
     vp_json_end_object(writer);
+}
+void put_load_summary(vp_json_writer *writer, const struct load_summary *summary) {
+    vp_json_key(writer, "summary");
+    put_load_members(writer, summary);
 }
 void put_load_level(vp_json_writer *writer, const struct load_level *level) {
     put_text(writer, "status", level->is_complete ? "complete" : "partial");
@@ -176,6 +180,86 @@ static int is_level(const struct load_level *level) {
     if ((level->rate > 0) == (level->concurrency > 0) || !(level->rate < 1e9)) return 0;
     return summary->due >= 0 && summary->from_s >= 0 && summary->to_s > summary->from_s && summary->to_s < 1e9;
 }
+/* A stamp of put_stamp in ns; -1: there is none. */
+static int64_t stamp_ns(const vp_json *json, uint32_t object, const char *key) {
+    const double ms = node_number(json, vp_json_get(json, object, key));
+    return ms >= 0 && ms < 1e12 ? (int64_t)llround(ms * 1e6) : -1;
+}
+/* Returns 1 if every request was due and its counts are possible; then the array is filled. */
+static int can_read_requests(const vp_json *json, uint32_t list, struct load_request **requests, size_t *count) {
+    static char failed[] = "failed";
+    uint32_t item = list + 1;
+    if (!node_is(json, list, VP_JSON_ARRAY)) return 0;
+    *requests = zeroed((size_t)json->nodes[list].count + 1, sizeof **requests);
+    for (*count = 0; *count < json->nodes[list].count; item = json->nodes[item].end) {
+        struct load_request *request = &(*requests)[(*count)++];
+        struct load_record *record = &request->record;
+        request->sample_id = node_int(json, item, "sample_id", -1);
+        record->due_ns = stamp_ns(json, item, "due_ms");
+        record->start_ns = stamp_ns(json, item, "start_ms");
+        record->first_ns = stamp_ns(json, item, "first_ms");
+        record->last_ns = stamp_ns(json, item, "last_ms");
+        record->end_ns = stamp_ns(json, item, "end_ms");
+        record->usage.prompt_tokens = node_int(json, item, "prompt_tokens", -1);
+        record->usage.completion_tokens = node_int(json, item, "completion_tokens", -1);
+        record->usage.cached_tokens = node_int(json, item, "cached_tokens", -1);
+        record->attempts = (int32_t)node_int(json, item, "attempts", 1);
+        record->is_new_connection = node_is(json, vp_json_get(json, item, "new_connection"), VP_JSON_TRUE);
+        record->reason = has_value(json, item, "failed") ? failed : NULL;
+        record->accuracy = node_number(json, vp_json_get(json, item, "accuracy"));
+        if (record->due_ns < 0 || record->usage.prompt_tokens > INT32_MAX || record->usage.completion_tokens > INT32_MAX
+            || record->usage.cached_tokens > INT32_MAX) return 0;
+    }
+    return 1;
+}
+/* The numbers of requests, as the trial counted them. */
+static struct load_summary summarize_again(const struct load_level *level, const struct load_request *requests,
+                                           size_t count, const vp_slo *slo) {
+    struct load_records records;
+    struct load_summary summary;
+    memset(&records, 0, sizeof records);
+    records.items = zeroed(count + 1, sizeof *records.items);
+    for (; records.count < count; records.count++) records.items[records.count] = requests[records.count].record;
+    summary = load_summarize(&records, level->summary.from_s, level->summary.to_s, slo);
+    free(records.items);
+    return summary;
+}
+/* Returns 0, or an exit code after a message: the file's summary is not that of its requests. */
+static int check_summary(const struct load_level *level, const vp_json *json, const struct load_summary *computed) {
+    struct text_buffer text = {NULL, 0, 0};
+    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+    vp_json_writer writer;
+    int code;
+    vp_json_writer_init_sink(&writer, text_sink, &text, 0);
+    put_load_members(&writer, computed);
+    code = vp_json_finish(&writer) == VP_OK && parse_json(&parsed, text.data, text.bytes, NULL) == VP_OK
+               ? load_check_summary(level->path, json, vp_json_get(json, 0, "summary"), &parsed.json)
+               : complain(EXIT_WORK, "%s: the summary of its requests cannot be written as JSON", level->path);
+    free(parsed.nodes);
+    free(text.data);
+    return code;
+}
+/* Replaces the summary that was read by that of the requests, if it says the same. Returns 0 or an exit code after a
+ * message. */
+static int check_level(struct load_level *level, const vp_json *json) {
+    struct load_request *requests = NULL;
+    struct load_summary again;
+    vp_slo slo;
+    size_t count = 0;
+    int code;
+    if (level->slo && vp_slo_parse(level->slo, &slo, NULL) != VP_OK)
+        return complain(EXIT_INPUT, "%s: slo \"%.60s\" is not a list of limits", level->path, level->slo);
+    if (!can_read_requests(json, vp_json_get(json, 0, "requests"), &requests, &count))
+        code = complain(EXIT_INPUT, "%s: requests is no list of requests that were due", level->path);
+    else {
+        again = summarize_again(level, requests, count, level->slo ? &slo : NULL);
+        again.incomplete = level->summary.incomplete; /* no request says this */
+        code = check_summary(level, json, &again);
+        level->summary = again;
+    }
+    free(requests);
+    return code;
+}
 int load_level_read(const char *path, struct load_level *level) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     const vp_json *json = &parsed.json;
@@ -208,40 +292,13 @@ int load_level_read(const char *path, struct load_level *level) {
         level->is_complete = status && !strcmp(status, "complete");
         read_summary(json, vp_json_get(json, 0, "summary"), &level->summary);
         if (!is_level(level)) code = complain(EXIT_INPUT, "%s: request_rate, concurrency or the window is wrong", path);
+        else code = check_level(level, json);
     }
     free(status);
     free(text);
     free(parsed.nodes);
     if (code) load_level_free(level);
     return code;
-}
-/* A stamp of put_stamp in ns; -1: there is none. */
-static int64_t stamp_ns(const vp_json *json, uint32_t object, const char *key) {
-    const double ms = node_number(json, vp_json_get(json, object, key));
-    return ms >= 0 && ms < 1e12 ? (int64_t)llround(ms * 1e6) : -1;
-}
-/* Truth: every request was due, and the array is filled. */
-static int can_read_requests(const vp_json *json, uint32_t list, struct load_request **requests, size_t *count) {
-    static char failed[] = "failed";
-    uint32_t item = list + 1;
-    if (!node_is(json, list, VP_JSON_ARRAY)) return 0;
-    *requests = zeroed((size_t)json->nodes[list].count + 1, sizeof **requests);
-    for (*count = 0; *count < json->nodes[list].count; item = json->nodes[item].end) {
-        struct load_request *request = &(*requests)[(*count)++];
-        struct load_record *record = &request->record;
-        request->sample_id = node_int(json, item, "sample_id", -1);
-        record->due_ns = stamp_ns(json, item, "due_ms");
-        record->start_ns = stamp_ns(json, item, "start_ms");
-        record->first_ns = stamp_ns(json, item, "first_ms");
-        record->last_ns = stamp_ns(json, item, "last_ms");
-        record->end_ns = stamp_ns(json, item, "end_ms");
-        record->usage.prompt_tokens = node_int(json, item, "prompt_tokens", -1);
-        record->usage.completion_tokens = node_int(json, item, "completion_tokens", -1);
-        record->reason = has_value(json, item, "failed") ? failed : NULL;
-        record->accuracy = (double)NAN;
-        if (record->due_ns < 0) return 0;
-    }
-    return 1;
 }
 int load_level_requests(const struct load_level *level, struct load_request **requests, size_t *count) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
@@ -262,22 +319,17 @@ int load_level_requests(const struct load_level *level, struct load_request **re
     return code;
 }
 int load_level_judge(struct load_level *level, const vp_slo *slo) {
-    struct load_records records;
     struct load_request *requests;
     struct load_summary summary;
     size_t count;
     const int code = load_level_requests(level, &requests, &count);
     if (code) return code;
-    memset(&records, 0, sizeof records);
-    records.items = zeroed(count + 1, sizeof *records.items);
-    for (; records.count < count; records.count++) records.items[records.count] = requests[records.count].record;
-    summary = load_summarize(&records, level->summary.from_s, level->summary.to_s, slo);
+    summary = summarize_again(level, requests, count, slo);
     level->summary.due = summary.due;
     level->summary.good_share = summary.good_share;
     level->summary.goodput = summary.goodput;
     level->summary.goodput_low = summary.goodput_low;
     level->summary.goodput_high = summary.goodput_high;
-    free(records.items);
     free(requests);
     return 0;
 }

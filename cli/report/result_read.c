@@ -182,7 +182,7 @@ static int read_outside_row(struct result_file *file, const vp_json *json, uint3
     if (node_is(json, object, VP_JSON_NULL)) return 0;
     if (read_number(file, json, vp_json_get(json, object, "ms"), row, "T_image_outside.ms", -MS_MOST, MS_MOST, &ms)
         || read_number(file, json, vp_json_get(json, object, "image_tokens"), row, "T_image_outside.image_tokens", 0,
-                       1e9, &tokens))
+                       INT32_MAX, &tokens))
         return EXIT_INPUT;
     result_put(file, rows, COLUMN_IMAGE_OUTSIDE, file->count, ms);
     result_put(file, rows, COLUMN_IMAGE_TOKENS, file->count, tokens);
@@ -202,12 +202,12 @@ static const struct row_key ROW_KEYS[] = {
     {"energy_per_token_j", METRIC_TOKEN_ENERGY, 0, 1e9},
     {"accuracy", COLUMN_ACCURACY, -1e6, 1e6},
     {"actual_num_crops", COLUMN_VIEWS, 0, 1e6},
-    {"actual_vision_tokens", COLUMN_VISION_TOKENS, 0, 1e9},
-    {"input_text_tokens", COLUMN_TEXT_TOKENS, 0, 1e9},
-    {"actual_text_tokens", COLUMN_TEXT_TOKENS, 0, 1e9},
-    {"total_sequence_length", COLUMN_SEQUENCE, 0, 1e9},
-    {"output_tokens", COLUMN_OUTPUT_TOKENS, 0, 1e9},
-    {"image_tokens_by_rule", COLUMN_TOKENS_BY_RULE, 0, 1e9},
+    {"actual_vision_tokens", COLUMN_VISION_TOKENS, 0, INT32_MAX},
+    {"input_text_tokens", COLUMN_TEXT_TOKENS, 0, INT32_MAX},
+    {"actual_text_tokens", COLUMN_TEXT_TOKENS, 0, INT32_MAX},
+    {"total_sequence_length", COLUMN_SEQUENCE, 0, INT32_MAX},
+    {"output_tokens", COLUMN_OUTPUT_TOKENS, 0, INT32_MAX},
+    {"image_tokens_by_rule", COLUMN_TOKENS_BY_RULE, 0, INT32_MAX},
 };
 
 enum { ROW_KEY_COUNT = sizeof ROW_KEYS / sizeof ROW_KEYS[0] };

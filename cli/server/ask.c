@@ -119,12 +119,8 @@ void put_gaps(vp_json_writer *writer, const struct pass_result *runs, int32_t ru
     vp_json_end_array(writer);
 }
 void put_server_timings(vp_json_writer *writer, const struct served *served) {
-    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     vp_json_key(writer, "server_timings");
-    if (served->timings && parse_json(&parsed, served->timings, strlen(served->timings), NULL) == VP_OK)
-        json_node(writer, &parsed.json, 0);
-    else vp_json_null(writer);
-    free(parsed.nodes);
+    json_object_or_null(writer, served->timings, served->timings ? strlen(served->timings) : 0);
 }
 static void put_ms(vp_json_writer *writer, const char *key, int64_t ns) {
     put_double(writer, key, ns < 0 ? (double)NAN : (double)ns / 1e6);

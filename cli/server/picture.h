@@ -15,8 +15,8 @@ struct picture {
  * them. */
 const char *media_type_of(const char *bytes, size_t count);
 
-/* The bytes of a file as they are; at most VP_IMAGE_PIXELS_MAX pixels by its header. Like picture_resized it returns 0, or an exit code with a reason in `reason`;
- * nothing is printed. */
+/* The bytes of a file as they are; at most VP_IMAGE_PIXELS_MAX pixels by its header. Like picture_resized it returns 0,
+ * or an exit code with a reason in `reason`; nothing is printed. */
 int picture_of_file(const char *path, struct picture *picture, char *reason, size_t capacity);
 
 /* A PNG file of pixels, [height, width, 3]. Returns 0, and an empty picture, for a size that has_image_size rejects. */

@@ -9,16 +9,6 @@
 static void put_count(vp_json_writer *writer, const char *key, int64_t count) {
     if (count < 0 || count > INT32_MAX) put_null(writer, key); else put_int(writer, key, count);
 }
-/* The server's JSON on one line; what is no object becomes null. */
-static void put_timings(vp_json_writer *writer, const char *timings) {
-    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-    vp_json_key(writer, "timings");
-    if (timings && parse_json(&parsed, timings, strlen(timings), NULL) == VP_OK
-        && node_is(&parsed.json, 0, VP_JSON_OBJECT))
-        json_node(writer, &parsed.json, 0);
-    else vp_json_null(writer);
-    free(parsed.nodes);
-}
 static void put_pieces(vp_json_writer *writer, const struct served *served) {
     vp_json_key(writer, "piece_ns");
     vp_json_begin_array(writer);
@@ -49,7 +39,8 @@ void served_put(vp_json_writer *writer, const struct served *served) {
     put_text(writer, "model", served->model);
     put_text(writer, "finish_reason", served->finish_reason);
     put_text(writer, "reasoning", served->reasoning);
-    put_timings(writer, served->timings);
+    vp_json_key(writer, "timings");
+    json_object_or_null(writer, served->timings, served->timings ? strlen(served->timings) : 0);
     put_bool(writer, "is_streamed", served->is_streamed);
     put_bool(writer, "is_new_connection", served->is_new_connection);
     put_int(writer, "http_status", served->http_status);

@@ -165,18 +165,12 @@ void served_put_sizes(vp_json_writer *writer, const struct open_point *point) {
 }
 /* What a server says of itself, as JSON on one line; null where it says nothing, or too much. */
 static void put_words(vp_json_writer *writer, const char *key, struct endpoint *endpoint, const char *path) {
-    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     char *text = NULL;
     size_t bytes = 0;
     int status = 0;
+    const int is_told = vp_server_get(endpoint->server, path, &status, &text, &bytes, NULL) == VP_OK;
     vp_json_key(writer, key);
-    if (vp_server_get(endpoint->server, path, &status, &text, &bytes, NULL) == VP_OK && text
-        && bytes <= WORDS_BYTES_MAX) {
-        if (parse_json(&parsed, text, bytes, NULL) == VP_OK && node_is(&parsed.json, 0, VP_JSON_OBJECT))
-            json_node(writer, &parsed.json, 0);
-        else vp_json_null(writer);
-    } else vp_json_null(writer);
-    free(parsed.nodes);
+    json_object_or_null(writer, is_told && bytes <= WORDS_BYTES_MAX ? text : NULL, bytes);
     free(text);
 }
 /* The first request of a variant in this process, which is not measured. */

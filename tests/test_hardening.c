@@ -1,0 +1,237 @@
+/* test_hardening.c: the program against servers and files that are made to break it: pictures whose headers lie, keys that come back, counts at the
+ * edge of their type, two loads in one folder, summaries that their requests contradict.
+ * Runs $PROGRAM (default ./vlmprof) from the repository's root; files lie in a temporary folder. */
+#define _GNU_SOURCE 1
+#include "vlmprof.h"
+#include "support/command.h"
+#include "support/chat_server.h"
+
+static hostile_server server;
+static const char KEY[] = "sk-never-in-a-file-4711";
+
+/* a command in which %P stands for the server's port */
+static const char *with_port(const char *command) {
+    static char line[4000];
+    const char *mark;
+    char *to = line;
+    for (; (mark = strstr(command, "%P")) != NULL; command = mark + 2)
+        to += snprintf(to, sizeof line - (size_t)(to - line), "%.*s%d", (int)(mark - command), command, server.port);
+    snprintf(to, sizeof line - (size_t)(to - line), "%s", command);
+    return line;
+}
+#define URL "--endpoint http://127.0.0.1:%P --endpoint_model model-a "
+#define RUNS(want, command) runs_at(__LINE__, want, command)
+static int runs_at(int line, int want, const char *command) {
+    cli(with_port(command));
+    return check_note(last.code == want, __FILE__, line, "%s: exit %d, expected %d: %s", command, last.code, want, last.err ? last.err : "");
+}
+#define SAYS(words) check_note(last.err && strstr(last.err, words), __FILE__, __LINE__, "stderr lacks \"%s\": %s", words, last.err ? last.err : "")
+/* Truth: a file below the folder contains the text. */
+static int holds(const char *path, const char *text) {
+    DIR *listing = opendir(path);
+    struct dirent *entry;
+    int found = 0;
+    char name[1024];
+    while (listing && (entry = readdir(listing)) != NULL) {
+        size_t bytes = 0;
+        char *data;
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
+        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+        data = check_read(name, &bytes);
+        found |= data && memmem(data, bytes, text, strlen(text)) != NULL;
+        free(data);
+        found |= holds(name, text);
+    }
+    if (listing) closedir(listing);
+    return found;
+}
+
+/* ---- pictures */
+/* A PNG file of one grey pixel whose header says another size. */
+static void write_png(const char *name, uint32_t width, uint32_t height) {
+    uint8_t file[] = {0x89, 'P', 'N', 'G', 13, 10, 26, 10, 0, 0, 0, 13, 'I', 'H', 'D', 'R', 0, 0, 0, 0, 0, 0, 0, 0, 8, 2, 0, 0, 0, 0, 0, 0, 0,
+                      0, 0, 0, 9, 'I', 'D', 'A', 'T', 0x78, 0x9c, 0x63, 0, 0, 0, 1, 0, 1, 0x5f, 0xe5, 0xc3, 0x4b, 0, 0, 0, 0, 'I', 'E', 'N', 'D',
+                      0xae, 0x42, 0x60, 0x82};
+    uint32_t crc = 0xffffffffu;
+    for (int i = 0; i < 4; i++) {
+        file[16 + i] = (uint8_t)(width >> (24 - 8 * i));
+        file[20 + i] = (uint8_t)(height >> (24 - 8 * i));
+    }
+    for (int i = 12; i < 29; i++) {
+        crc ^= file[i];
+        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (0xedb88320u & (0 - (crc & 1)));
+    }
+    for (int i = 0; i < 4; i++) file[29 + i] = (uint8_t)(~crc >> (24 - 8 * i));
+    write_file(in_folder(name), (char *)file, sizeof file);
+}
+static void test_pictures(void) {
+    char text[2000], here[512] = "";
+    CHECK(getcwd(here, sizeof here) != NULL);
+    write_png("wraps.png", 37837, 37840);
+    write_png("wide.png", 65535, 65535);
+    snprintf(text, sizeof text, "{\"id\": 1, \"image\": \"%s/wraps.png\", \"question\": \"What?\", \"answers\": [\"bus\"]}\n"
+             "{\"id\": 2, \"image\": \"%s/wide.png\", \"question\": \"What?\", \"answers\": [\"bus\"]}\n"
+             "{\"id\": 3, \"image\": \"%s/%s\", \"question\": \"What?\", \"answers\": [\"bus\"]}\n",
+             folder, folder, here, check_golden("images/img-200x150.png"));
+    write_text(in_folder("lies.jsonl"), text);
+    check_case("headers of 1.4 and 4.3 billion pixels: their points fail, the others are measured");
+    RUNS(1, "sweep " URL "--data %F/lies.jsonl --max_new_tokens 8 --num_runs_per_sample 1 --output_dir %F/out");
+    SAYS("(3 measured now, 2 failed)");
+    CHECK(holds(in_folder("out"), "37837 x 37840 pixels, the limit is 100000000"));
+    remove_folder(in_folder("out"));
+    check_case("the same with the picture alone, and with --unique_image");
+    RUNS(3, "ask %F/wraps.png -p What " URL);
+    SAYS("37837 x 37840");
+    RUNS(3, "ask %F/wide.png -p What --unique_image " URL);
+    RUNS(0, "load " URL "--data %F/lies.jsonl --concurrency 1 --duration_s 0.2 --output_dir %F/load");
+    SAYS("2 of 3 samples are left out");
+    remove_folder(in_folder("load"));
+    RUNS(3, "run %F/wraps.png -p What --synthetic tiny");
+}
+/* The width that the header of the PNG file in a request's body says; 0: there is none. */
+static int width_of_body(const char *body) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *data = strstr(body, ";base64,");
+    uint8_t bytes[24];
+    if (!data || strlen(data) < 8 + 32) return 0;
+    for (int i = 0; i < 8; i++) {
+        uint32_t three = 0;
+        for (int k = 0; k < 4; k++) three = three << 6 | (uint32_t)(strchr(digits, data[8 + 4 * i + k]) - digits);
+        for (int k = 0; k < 3; k++) bytes[3 * i + k] = (uint8_t)(three >> (16 - 8 * k));
+    }
+    return bytes[16] << 24 | bytes[17] << 16 | bytes[18] << 8 | bytes[19];
+}
+static int first_width;
+static hostile_reply note_width(hostile_server *from) {
+    if (!first_width && !strncmp(from->request, "POST", 4)) first_width = width_of_body(from->request_body);
+    return chat_choose(from);
+}
+static void test_warm_up(void) {
+    static const char *const names[] = {"images/img-640x300.png", "images/img-90x90.png", "images/img-200x150.png"};
+    char text[3000], here[512] = "";
+    size_t used = 0;
+    CHECK(getcwd(here, sizeof here) != NULL);
+    for (int i = 0; i < 3; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "{\"id\": %d, \"image\": \"%s/%s\", \"question\": \"What?\", \"answers\": [\"bus\"]}\n", i, here,
+                                 check_golden(names[i]));
+    write_text(in_folder("set.jsonl"), text);
+    check_case("the warm-up's picture is the median image's size where the first one is larger");
+    server.choose = note_width;
+    RUNS(0, "sweep " URL "--data %F/set.jsonl --max_new_tokens 8 --num_runs_per_sample 1 --output_dir %F/out");
+    server.choose = chat_choose;
+    CHECK_INT(first_width, 200);
+    remove_folder(in_folder("out"));
+}
+
+/* ---- what a server sends */
+/* An answer in one piece with these usage and timings. */
+static const char *usage_sent = "{}", *timings_sent = "{}", *props_sent = "{}";
+static hostile_reply answer(hostile_server *from) {
+    static char body[20000], reply[21000];
+    static hostile_step steps[2];
+    if (!strncmp(from->request, "GET /props", 10)) snprintf(body, sizeof body, "%s", props_sent);
+    else if (strncmp(from->request, "POST", 4)) return chat_choose(from);
+    else
+        snprintf(body, sizeof body, "{\"model\":\"model-a\",\"choices\":[{\"message\":{\"content\":\"bus\"},\"finish_reason\":\"stop\"}],\"usage\":%s,\"timings\":%s}",
+                 usage_sent, timings_sent);
+    snprintf(reply, sizeof reply, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s", strlen(body), body);
+    steps[0] = (hostile_step){HOSTILE_SEND, reply, 0};
+    steps[1] = (hostile_step){HOSTILE_KEEP, NULL, 0};
+    return steps;
+}
+#define SWEEP "sweep " URL "--data %F/set.jsonl --max_new_tokens 8 --num_runs_per_sample 1 --output_dir %F/out "
+/* A sweep, and the same once more: everything that was written is read back. */
+static void sweep_twice(int want, const char *summary) {
+    RUNS(want, SWEEP);
+    SAYS(summary);
+    RUNS(want, SWEEP);
+    SAYS("(0 measured now");
+    CHECK(!strstr(last.err, "damaged") && !strstr(last.err, "out of place"));
+}
+static void test_sent(void) {
+    static char deep[512];
+    server.choose = answer;
+    check_case("the key as JSON escapes, in the server's own times and in what it says of itself");
+    timings_sent = "{\"prompt_ms\":1.5,\"seen\":\"Bearer \\u0073k-never-in-a-file-4711\"}";
+    props_sent = "{\"build_info\":\"b7\",\"arguments\":[\"--api-key\",\"sk\\u002dnever-in-a-file-4711\"]}";
+    sweep_twice(0, "(3 measured now, 0 failed)");
+    CHECK(holds(in_folder("out"), "Bearer [key]") && holds(in_folder("out"), "\"[key]\""));
+    CHECK(!holds(folder, "k-never-in") && !holds(folder, "never-in-a-file"));
+    remove_folder(in_folder("out"));
+    check_case("numbers and words of a server that come on several lines");
+    timings_sent = "{\n  \"prompt_ms\": 1.5,\r\n  \"predicted_ms\": 2\n}";
+    props_sent = "{\n  \"build_info\": \"b7\",\n  \"slots\": [\n    1\n  ]\n}\n";
+    sweep_twice(0, "(3 measured now, 0 failed)");
+    RUNS(0, "report %F/out");
+    CHECK(holds(in_folder("out"), "\"prompt_ms\": 1.5"));
+    remove_folder(in_folder("out"));
+    check_case("numbers and words that are nested as deep as JSON may be");
+    snprintf(deep, sizeof deep, "{\"a\":%.60s1%.60s}", "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
+             "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]");
+    timings_sent = props_sent = deep;
+    sweep_twice(0, "(3 measured now, 0 failed)");
+    remove_folder(in_folder("out"));
+    timings_sent = props_sent = "{}";
+    check_case("the largest counts are kept and read back; above them the point fails");
+    usage_sent = "{\"prompt_tokens\":2147483647,\"completion_tokens\":2147483647,\"prompt_tokens_details\":{\"image_tokens\":2147483647,\"cached_tokens\":2147483647}}";
+    sweep_twice(0, "(3 measured now, 0 failed)");
+    RUNS(0, "report %F/out");
+    remove_folder(in_folder("out"));
+    usage_sent = "{\"prompt_tokens\":9223372036854775807,\"completion_tokens\":9223372036854775807}";
+    RUNS(3, SWEEP);
+    SAYS("no count");
+    RUNS(3, "load " URL "--data %F/set.jsonl --concurrency 1 --duration_s 1 --output_dir %F/load");
+    usage_sent = "{}";
+    server.choose = chat_choose;
+    remove_folder(in_folder("out"));
+    remove_folder(in_folder("load"));
+}
+
+/* ---- trials of load */
+#define LOAD "load " URL "--data %F/set.jsonl --max_new_tokens 4 --output_dir %F/load "
+static void test_load(void) {
+    static const char *const altered[][2] = {{"\"summary\"", "\"goodput_per_s\": "}, {"\"summary\"", "\"output_tokens\": "}, {"\"summary\"", "\"num_failed\": "},
+        {"\"p50\"", "\"value\": "}};
+    char *text, *changed, *at;
+    size_t bytes = 0;
+    pid_t first;
+    check_case("two loads into one folder: the second ends with 2, and changes nothing");
+    first = start(with_port(LOAD "--concurrency 1 --duration_s 3"), NULL, in_folder("first.out"), 0);
+    for (int i = 0; i < 4000 && chat.answers < 3; i++) pause_ms(1);
+    cli_with(with_port(LOAD "--concurrency 1 --duration_s 1"), NULL, in_folder("stdout"), 0);
+    CHECK_INT(last.code, 2);
+    SAYS("another load is writing to this folder");
+    finish(first, in_folder("first.out"));
+    CHECK_INT(last.code, 0);
+    RUNS(0, LOAD "--concurrency 1 --duration_s 3"); /* there already */
+    RUNS(0, "report %F/load");
+    check_case("a summary that its requests contradict is an error with both numbers");
+    text = check_read(in_folder("load/set_load_concurrency1.json"), &bytes);
+    if (!CHECK(text != NULL)) return;
+    for (size_t i = 0; i < sizeof altered / sizeof *altered; i++) {
+        changed = malloc(bytes + 2);
+        at = strstr(strstr(text, altered[i][0]), altered[i][1]) + strlen(altered[i][1]);
+        memcpy(changed, text, (size_t)(at - text));
+        changed[at - text] = '9'; /* a digit more */
+        memcpy(changed + (at - text) + 1, at, bytes - (size_t)(at - text));
+        write_file(in_folder("load/set_load_concurrency1.json"), changed, bytes + 1);
+        RUNS(3, "report %F/load");
+        SAYS("but its requests give");
+        RUNS(3, "best %F/load --slo ttft:500");
+        free(changed);
+    }
+    free(text);
+    remove_folder(in_folder("load"));
+}
+
+int main(void) {
+    if (!command_begin("hardening")) return 1;
+    setenv("OPENAI_API_KEY", KEY, 1);
+    chat_start(&server);
+    test_pictures();
+    test_warm_up();
+    test_sent();
+    test_load();
+    hostile_stop(&server);
+    return command_end("test_hardening");
+}
