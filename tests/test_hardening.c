@@ -196,6 +196,7 @@ static void test_load(void) {
     size_t bytes = 0;
     pid_t first;
     check_case("two loads into one folder: the second ends with 2, and changes nothing");
+    chat.answers = 0;
     first = start(with_port(LOAD "--concurrency 1 --duration_s 3"), NULL, in_folder("first.out"), 0);
     for (int i = 0; i < 4000 && chat.answers < 3; i++) pause_ms(1);
     cli_with(with_port(LOAD "--concurrency 1 --duration_s 1"), NULL, in_folder("stdout"), 0);

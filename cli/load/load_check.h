@@ -4,9 +4,9 @@
 #define VLMPROF_CLI_LOAD_CHECK_H
 #include "vlmprof.h"
 
-/* Compares the members of a file's summary with `computed`, the summary of the file's requests as put_load_summary
- * writes its object. Members that the file lacks are not compared, because older files have fewer. Returns 0, or EXIT_INPUT
- * after a message with both numbers. */
+/* Compares the members of a file's summary with `computed`: an object of the same members, computed from the file's
+ * requests. Members that the file lacks are not compared, because older files have fewer. Returns 0, or EXIT_INPUT after
+ * a message with both numbers. */
 int load_check_summary(const char *path, const vp_json *json, uint32_t summary, const vp_json *computed);
 
 #endif
