@@ -10,6 +10,7 @@
 #include "base/options.h"
 #include "commands/commands.h"
 #include "model/model.h"
+#include "model/model_files.h"
 #include "vlmprof.h"
 #include "vlmprof_config.h"
 #include "vlmprof_engine.h"
@@ -26,6 +27,8 @@ static const struct option_spec CONVERT_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_SYNTHETIC,
     OPTION_SEED,
+    {"mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "where IN is a GGUF file: the file of its vision tower",
+     .excludes = "synthetic"},
     OPTION_GROUP("output"),
     {"layout", CHOICE, "FORM", "hf", 0, 0, "hf packed",
      "hf: bf16 safetensors, for any device and other programs; packed: what the CPU maps as it is"},
@@ -75,6 +78,21 @@ static int is_small_file(const char *name) {
     if (!strncmp(name, "LICENSE", 7) || !strncmp(name, "NOTICE", 6)) return 1;
     for (size_t i = 0; dot && i < sizeof endings / sizeof endings[0]; i++) if (!strcmp(dot, endings[i])) return 1;
     return 0;
+}
+/* A GGUF file has no files beside it: what the folder would have is made from its metadata. */
+static int write_gguf_files(const struct convert_job *job) {
+    static const char *const names[] = {"config.json", "tokenizer.json", "preprocessor_config.json",
+                                        "chat_template.jinja"};
+    int code = 0;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !code; i++) {
+        char *text = NULL;
+        size_t bytes = 0;
+        if (!model_files_has(&job->model.files, names[i])) continue;
+        code = model_files_read(&job->model.files, names[i], &text, &bytes, NULL);
+        if (!code) code = file_write_whole(job->staging, names[i], text, bytes);
+        free(text);
+    }
+    return code;
 }
 static int copy_small_files(const struct convert_job *job) {
     struct text_list inside = {NULL, 0};
@@ -347,6 +365,10 @@ static int write_weights(struct convert_job *job) {
     settings.progress = engine_progress;
     result = vp_engine_convert(&settings, &error);
     close_progress();
+    if (result == VP_ERR_NOT_FOUND && job->model.files.gguf && !job->packed)
+        return complain(EXIT_INPUT, "%s: %s: %s; a GGUF file leaves out tensors that its answers do not need, and a "
+                                    "folder of safetensors has them all: use --layout packed", job->model.name,
+                        error.where, error.text);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), job->out, result, &error);
 }
 static int move_file(const struct convert_job *job, const char *name) {
@@ -423,7 +445,8 @@ static int convert_inputs(struct convert_job *job) {
             return complain(EXIT_USAGE, "--%s %s goes with --layout packed: safetensors are written as bf16",
                             PRECISION_OPTIONS[i], text_of(options, PRECISION_OPTIONS[i]));
     job->staging = join_path(job->out, CONVERTING);
-    if (!job->model.synthetic && !is_folder(job->model.name))
+    job->model.projector = text_of(options, "mmproj");
+    if (!job->model.synthetic && !is_folder(job->model.name) && !model_files_is_gguf(job->model.name))
         return model_complain_missing("", job->model.name);
     if ((code = job->model.synthetic ? model_load_preset(&job->model) : model_load_folder(&job->model)) != 0
         || (code = checkpoint_open(&job->model)) != 0)
@@ -490,7 +513,9 @@ static int run_command(const struct options *options) {
     if (!code) code = open_folder(&job);
     opened = !code;
     unfinished_begin(&unfinished, remove_unfinished, &job);
-    if (!code) code = job.model.synthetic ? write_preset_config(&job) : copy_small_files(&job);
+    if (!code)
+        code = job.model.synthetic ? write_preset_config(&job)
+               : job.model.files.gguf ? write_gguf_files(&job) : copy_small_files(&job);
     if (!code && job.model.synthetic) code = write_preset_tokenizer(&job);
     if (!code) code = write_weights(&job);
     if (!code) code = write_converted(&job);

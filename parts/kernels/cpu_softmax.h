@@ -12,13 +12,13 @@ typedef struct vk_met { float most, sum; } vk_met;
 typedef float (*vk_soften)(vk_met *met, void *weights, const float *scores, size_t step, int live, int keys,
                            float scale);
 
-/* 2^x within 3e-7, for x of at most 0; 0 below -126. The polynomial is the minimax one of degree 5 on [0, 1), whose
+/* 2^x within 3e-7, for x of at most 0; 0 below -126; NaN for NaN, which no integer can hold. The polynomial is the minimax one of degree 5 on [0, 1), whose
  * own error is 7.5e-8. */
 FN float vk_exp2_below(float x) {
     float whole, part, p, power;
     int32_t exponent;
     uint32_t bits;
-    part = x < -127.0f ? -127.0f : x;
+    part = x >= -127.0f ? x : -127.0f;
     exponent = (int32_t)part;
     whole = (float)exponent;
     exponent -= whole > part;
@@ -31,7 +31,7 @@ FN float vk_exp2_below(float x) {
     p = p * part + 9.999999251e-1f;
     bits = (uint32_t)(exponent + 127 > 0 ? exponent + 127 : 0) << 23;
     memcpy(&power, &bits, 4);
-    return p * power;
+    return x == x ? p * power : x;
 }
 static VK_CLONES float vk_soften_plain(vk_met *met, void *weights, const float *scores, size_t step, int live, int keys,
                                        float scale, int wide) {
