@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define COMMAND(name) &command_##name,
@@ -31,6 +32,20 @@ static void restart_with_short_spin(char **argv) {
     execv("/proc/self/exe", argv); /* returns only when it fails: the program then continues as it is */
 }
 
+/* Makes sure that the stack is large enough: a frame that does not fit ends the program with a segmentation fault.
+ * After raising the limit the program starts once more, because threads got theirs before main. Returns 0 or an exit
+ * code. */
+static int check_stack(char **argv) {
+    const rlim_t least = 512 << 10, usual = 8 << 20; /* bytes; 128 KiB were enough for every command that was tried */
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur >= least) return 0;
+    if (limit.rlim_max >= least) {
+        limit.rlim_cur = limit.rlim_max < usual ? limit.rlim_max : usual;
+        if (!setrlimit(RLIMIT_STACK, &limit)) execv("/proc/self/exe", argv);
+    }
+    return complain(EXIT_DEVICE, "the stack is limited to %llu KiB, and vlmprof needs %llu: raise the limit (ulimit "
+                                 "-s)", (unsigned long long)limit.rlim_cur >> 10, (unsigned long long)least >> 10);
+}
 /* Parses the command's options and runs it, or prints its help. Returns the exit code. */
 static int start_command(const struct command *command, int argc, char **argv) {
     struct options options;
@@ -68,6 +83,8 @@ static int start(int argc, char **argv) {
     return end_output(code);
 }
 int main(int argc, char **argv) {
+    const int code = check_stack(argv);
+    if (code) return code;
     catch_signals();
     answer_for_libraries();
     return own_end(start(argc, argv));

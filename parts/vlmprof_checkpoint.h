@@ -70,7 +70,8 @@ typedef struct vp_checkpoint vp_checkpoint; /* one mapped safetensors file or a 
  *          weights of another version or byte order, or a needed tensor is not F32, BF16 or F16; VP_ERR_MEMORY
  * rule:    header <= 100,000,000 bytes of JSON that begins with "{"; offsets tile the buffer without hole, overlap or
  *          rest; each key once. The index names its shards by plain names: one with a slash, a backslash or ".." is
- *          VP_ERR_FORMAT, so that a checkpoint reads nothing outside its folder
+ *          VP_ERR_FORMAT, so that no text in a folder leads out of it. Symbolic links are followed: the folders of
+ *          Hugging Face's cache consist of them
  * source:  github.com/huggingface/safetensors, safetensors/src/tensor.rs
  * memory:  about 120 bytes per tensor; the files are mapped read-only and must not shrink while they are open
  * threads: one thread opens; many threads may then read one checkpoint */

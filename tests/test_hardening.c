@@ -252,6 +252,54 @@ static void test_convert(void) {
     REFUSED("convert %F/text.gguf %F/model", 3, "text.gguf");
 }
 
+/* ---- a folder as Hugging Face's cache has it: links into ../../blobs */
+static void test_links(void) {
+    char here[512] = "", from[1024], to[1024], name[64];
+    DIR *listing = opendir(check_golden("models/tiny-a"));
+    struct dirent *entry;
+    int blobs = 0;
+    check_case("a model of Hugging Face's cache: every file is a relative link out of the folder");
+    mkdir(in_folder("cache"), 0777);
+    mkdir(in_folder("cache/blobs"), 0777);
+    mkdir(in_folder("cache/snapshots"), 0777);
+    mkdir(in_folder("cache/snapshots/1a2b"), 0777);
+    CHECK(getcwd(here, sizeof here) != NULL);
+    while (listing && (entry = readdir(listing)) != NULL) {
+        size_t bytes = 0;
+        char *data;
+        snprintf(from, sizeof from, "%s/%s", check_golden("models/tiny-a"), entry->d_name);
+        if (entry->d_name[0] == '.' || (data = check_read(from, &bytes)) == NULL) continue;
+        snprintf(to, sizeof to, "%s/cache/blobs/%d", folder, blobs);
+        write_file(to, data, bytes);
+        free(data);
+        snprintf(name, sizeof name, "../../blobs/%d", blobs++);
+        snprintf(to, sizeof to, "%s/cache/snapshots/1a2b/%s", folder, entry->d_name);
+        CHECK_INT(symlink(name, to), 0);
+    }
+    if (listing) closedir(listing);
+    CHECK_INT(cli("run samples/cat.jpg -p What --max_new_tokens 2 --model %F/cache/snapshots/1a2b"), 0);
+    CHECK_INT(cli("convert %F/cache/snapshots/1a2b %F/model"), 0);
+    CHECK_INT(cli("run samples/cat.jpg -p What --max_new_tokens 2 --model %F/model"), 0);
+    remove_folder(in_folder("model"));
+}
+/* ---- a small stack */
+static void test_stack(void) {
+    static const struct { const char *limit; int code; } cases[] = {{"-s 64", 4}, {"-s 256", 4}, {"-S -s 64", 0}, {"-s 512", 0}};
+    char command[900];
+    check_case("a stack that is too small is an error, or is made larger where that is allowed");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int k = 0; k < 2; k++) {
+            int status;
+            snprintf(command, sizeof command, "ulimit %s; '%s' %s >'%s/stdout' 2>'%s/stderr'", cases[i].limit, program,
+                     k ? "run samples/cat.jpg -p What --synthetic tiny --threads 2" : "info", folder, folder);
+            status = system(command);
+            CHECK_INT(WIFEXITED(status) ? WEXITSTATUS(status) : -1, cases[i].code);
+            free(last.err);
+            last.err = check_read(in_folder("stderr"), NULL);
+            if (cases[i].code) SAYS("raise the limit (ulimit -s)");
+        }
+}
+
 int main(void) {
     if (!command_begin("hardening")) return 1;
     setenv("OPENAI_API_KEY", KEY, 1);
@@ -261,6 +309,8 @@ int main(void) {
     test_sent();
     test_load();
     test_convert();
+    test_links();
+    test_stack();
     hostile_stop(&server);
     return command_end("test_hardening");
 }
