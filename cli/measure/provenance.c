@@ -1,5 +1,5 @@
 /* provenance.c: build, machine, device and options, as JSON. */
-#include "request/provenance.h"
+#include "measure/provenance.h"
 
 #include "base/json.h"
 

@@ -1,10 +1,10 @@
 /* profile_cost.c: what the profiler itself costs: run --profile --cost. */
-#include "sweep/profile_cost.h"
+#include "profile/profile_cost.h"
 
 #include "base/console.h"
 #include "base/json.h"
 #include "base/noise.h"
-#include "sweep/profiler.h"
+#include "profile/profiler.h"
 
 #include <errno.h>
 #include <stdio.h>
