@@ -97,7 +97,7 @@ static void print_steps(const struct timed_runs *timed) {
         snprintf(number, sizeof number, "%s..", number_measured(median, (double)NAN, (double)NAN).text);
         snprintf(number + strlen(number), sizeof number - strlen(number), "%s ms",
                  number_measured(steps[count - 1], (double)NAN, (double)NAN).text);
-        print_term(timed, TERMS[TERM_STEP].key, number,
+        print_term(timed, is_served ? "itl" : TERMS[TERM_STEP].key, number,
                    is_served ? served_meaning(TERM_STEP) : TERMS[TERM_STEP].meaning,
                    is_served ? "median..longest" : "median..longest of all steps");
     }
