@@ -21,7 +21,7 @@ product=(vlmprof.h cli.c vlmprof_kernels.cu)
 while IFS= read -r file; do product+=("$file"); done < <(find parts cli \( -name '*.c' -o -name '*.h' \) 2>/dev/null | sort)
 sources=("${product[@]}")
 while IFS= read -r file; do sources+=("$file"); done < <(find tests samples cli/page/*.css cli/page/*.js \( -name '*.[ch]' -o -name '*.cu' -o -name '*.css' -o -name '*.js' \) | sort)
-texts=("${sources[@]}" README.md Makefile samples/README.md)
+texts=("${sources[@]}" README.md Makefile mk/*.mk packaging/* samples/README.md)
 while IFS= read -r file; do texts+=("$file"); done < <(find tests .ci -name '*.sh' -o -path '.ci/run' | sort)
 passed=0 failed=0
 
@@ -48,7 +48,7 @@ rule "fewer than 10 % of the functions' parameters have one letter ($share; test
 rule "no tabs" "$(grep -n $'\t' "${sources[@]}")"
 rule "no blanks at the end of a line" "$(grep -nE ' +$' "${sources[@]}")"
 rule "nothing left to be done later" "$(grep -nE '\b(TOD[O]|FIXM[E]|XX[X])\b' "${texts[@]}")"
-rule "no fast-math, nothing tied to this processor" "$(grep -nE 'f(fast|unsafe)-mat[h]|-Ofas[t]|-march=nativ[e]|use_fast_mat[h]' Makefile .ci/run $(find tests -name '*.sh'); grep -nE '(pragma|optimize).*fast-mat[h]' "${sources[@]}")"
+rule "no fast-math, nothing tied to this processor" "$(grep -nE 'f(fast|unsafe)-mat[h]|-Ofas[t]|-march=nativ[e]|use_fast_mat[h]' Makefile mk/*.mk .ci/run $(find tests -name '*.sh'); grep -nE '(pragma|optimize).*fast-mat[h]' "${sources[@]}")"
 rule "no path of a developer's machine" "$(grep -nE '(^|[^A-Za-z.])/(wor[k]|hom[e]|roo[t])(/|$)' "${texts[@]}")"
 # double underscores belong to the compiler: its names begin with them; a feature-test macro is the only leading underscore that is defined
 rule "no double underscore inside a name" "$(grep -noE '\b[A-Za-z0-9]\w*__\w*' "${sources[@]}" | grep -vE ':(_mm|_tile|stbi__|[0-9a-z]+__(low|medium|high|adaptive))')"
@@ -64,10 +64,10 @@ tracked=$(git ls-files 2>/dev/null)
 tracked=${tracked:-$(find . -path ./build -prune -o -type f -print)}
 rule "nothing that an editor or a patch left" "$(grep -E '\.(orig|rej|bak|swp)$|~$' <<<"$tracked")"
 # (make runs tests/test_*.sh; a script that names itself alone is no way to it)
-rule "each script is named by a target, another script, a test, a guide or a README" "$(find Makefile README.md .ci/run cli parts samples tests -type f \
-    \( -name Makefile -o -path '.ci/run' -o -name '*.txt' -path '*guides*' -o -name '*.md' -o -name '*.sh' -o -name '*.py' -o -name '*.[ch]' -o -name '*.template' \) -print0 |
+rule "each script is named by a target, another script, a test, a guide or a README" "$(find Makefile mk packaging README.md .ci/run cli parts samples tests -type f \
+    \( -name Makefile -o -name '*.mk' -o -path '.ci/run' -o -name '*.txt' -path '*guides*' -o -name '*.md' -o -name '*.sh' -o -name '*.py' -o -name '*.[ch]' -o -name '*.template' \) -print0 |
     xargs -0 grep -oE '[A-Za-z0-9_]+\.(sh|py)' | awk -F: '{ file = $1; sub(/.*\//, "", file); if (file != $2) named[$2] = 1 }
-        END { while (("find tests samples .ci -name \"*.sh\" -o -name \"*.py\"" | getline path) > 0) {
+        END { while (("find tests samples packaging .ci -name \"*.sh\" -o -name \"*.py\"" | getline path) > 0) {
             name = path; sub(/.*\//, "", name); if (!(name in named) && name !~ /^test_.*\.sh$/) print path } }')"
 rule "each function is called by the program, a test or a sample (tests/tools/functions.awk)" "$(
     awk -v unused='^(cli|parts|vlmprof|tests/support)' -f tests/tools/functions.awk "${sources[@]}" $(find tests samples -name '*.cpp') parts/*.hpp)"

@@ -172,21 +172,13 @@ static int sweep_merge(struct sweep *sweep) {
 static int print_summary(const struct sweep *sweep, const struct text_list *warnings, int code) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "output_dir", text_of(sweep->options, "output_dir"));
-    put_text(&writer, "status", code ? "complete with failures" : "complete");
-    put_text(&writer, "journal", sweep->journal.path);
-    put_int(&writer, "rank", sweep->rank.rank);
-    put_int(&writer, "world_size", sweep->rank.world_size);
-    put_bool(&writer, "merged", sweep->has_merged);
-    put_int(&writer, "points", (int64_t)sweep->point_count);
-    put_int(&writer, "measured_now", (int64_t)(sweep->done - sweep->done_before));
-    put_int(&writer, "runs_now", sweep->runs_now);
-    put_int(&writer, "failed", sweep->failed);
-    put_bool(&writer, "synthetic", sweep->model.synthetic);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("output_dir", text_of(sweep->options, "output_dir")),
+        KEY("status", code ? "complete with failures" : "complete"), KEY("journal", sweep->journal.path),
+        KEY("rank", sweep->rank.rank), KEY("world_size", sweep->rank.world_size), KEY_BOOL("merged", sweep->has_merged),
+        KEY("points", sweep->point_count), KEY("measured_now", (int64_t)(sweep->done - sweep->done_before)),
+        KEY("runs_now", sweep->runs_now), KEY("failed", sweep->failed), KEY_BOOL("synthetic", sweep->model.synthetic));
     summaries_put(&writer, &sweep->results);
-    put_list(&writer, "warnings", warnings);
-    vp_json_end_object(&writer);
+    PUT(&writer, KEY_TEXTS("warnings", warnings), END_OBJECT);
     if (vp_json_finish(&writer) != VP_OK) return output_failed();
     putchar('\n');
     return code;

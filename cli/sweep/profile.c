@@ -233,21 +233,13 @@ static vp_result write_table(struct text_buffer *out, const struct profiler *pro
 }
 static void put_memory(vp_json_writer *writer, const struct profiler *profiler) {
     vp_memory_block block;
-    vp_json_key(writer, "memory");
-    vp_json_begin_object(writer);
-    vp_json_key(writer, "blocks");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_OBJECT("memory"), KEY_ARRAY("blocks"));
     for (int32_t i = 0; vp_engine_memory(profiler->session->engine, i, &block); i++) {
-        vp_json_begin_object(writer);
-        put_text(writer, "name", block.name);
-        put_int(writer, "bytes", (int64_t)block.bytes);
-        put_bool(writer, "on_device", profiler->on_gpu && block.on_device);
-        put_int(writer, "bytes_a_position", (int64_t)block.bytes_a_position);
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(NULL), KEY("name", block.name), KEY("bytes", block.bytes),
+            KEY_BOOL("on_device", profiler->on_gpu && block.on_device), KEY("bytes_a_position", block.bytes_a_position),
+            END_OBJECT);
     }
-    vp_json_end_array(writer);
-    put_int(writer, "peak_resident_bytes", peak_resident_bytes());
-    vp_json_end_object(writer);
+    PUT(writer, END_ARRAY, KEY("peak_resident_bytes", peak_resident_bytes()), END_OBJECT);
 }
 /* "stages": means over the recorded steps. */
 static void put_stages(vp_json_writer *writer, const struct profiler *profiler) {
@@ -256,28 +248,21 @@ static void put_stages(vp_json_writer *writer, const struct profiler *profiler) 
     vp_json_begin_object(writer);
     for (int i = 0; i < VP_STAGE_COUNT; i++) {
         if (!(profiler->stage_ns[i] > 0)) continue;
-        vp_json_key(writer, vp_stage_name((vp_stage)i));
-        vp_json_begin_object(writer);
-        put_double(writer, "device_ms", profiler->stage_ns[i] / count / 1e6);
-        put_double(writer, "operations_ms", profiler->op_ns[i] / count / 1e6);
-        put_double(writer, "idle_ms", (profiler->stage_ns[i] - profiler->op_ns[i]) / count / 1e6);
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(vp_stage_name((vp_stage)i)), KEY("device_ms", profiler->stage_ns[i] / count / 1e6),
+            KEY("operations_ms", profiler->op_ns[i] / count / 1e6),
+            KEY("idle_ms", (profiler->stage_ns[i] - profiler->op_ns[i]) / count / 1e6), END_OBJECT);
     }
     vp_json_end_object(writer);
 }
 /* The whole document of run --profile --json. */
 static void put_profile(vp_json_writer *writer, const struct profiler *profiler, const struct run_state *state,
                         const struct cost_report *cost) {
-    vp_json_begin_object(writer);
-    put_text(writer, "schema", "vlmprof-profile-1");
-    put_text(writer, "model", state->model.name);
-    put_bool(writer, "synthetic", state->model.synthetic);
+    PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-profile-1"), KEY("model", state->model.name),
+        KEY_BOOL("synthetic", state->model.synthetic));
     put_answer(writer, "answer", state->runs);
-    put_text(writer, "timing", "op");
-    put_text(writer, "launch_timer", vp_engine_launch_timer(profiler->session->engine));
-    put_int(writer, "steps", profiler->steps);
-    put_double(writer, "step_ms", profiler->total_ns / (double)profiler->steps / 1e6);
-    put_int(writer, "lost_launches", profiler->lost_launches);
+    PUT(writer, KEY("timing", "op"), KEY("launch_timer", vp_engine_launch_timer(profiler->session->engine)),
+        KEY("steps", profiler->steps), KEY("step_ms", profiler->total_ns / (double)profiler->steps / 1e6),
+        KEY("lost_launches", profiler->lost_launches));
     put_stages(writer, profiler);
     put_memory(writer, profiler);
     cost_put(writer, cost);
