@@ -53,13 +53,13 @@ struct part_errors {
 void part_errors_of(const double *measured, const double *predicted, size_t count, const uint32_t *groups,
                     size_t group_count, struct part_errors *errors);
 
-/* The limits of measured / predicted, of the rows that have both and a prediction above `least`. count 0: too few, or a
- * prediction is not above 0. */
+/* The limits of measured / predicted, of the rows that have both and a prediction above `least`. count 0: too few, or
+ * a prediction is not above 0. */
 void part_limits_of(const double *measured, const double *predicted, size_t count, double least,
                     vp_latency_limits *limits);
 
-/* Errors of all parts: an object that is a value. Errors [kinds, splits, parts]: members of the open object; a table for
- * each part. */
+/* Errors of all parts: an object that is a value. Errors [kinds, splits, parts]: members of the open object; a table
+ * for each part. */
 void parts_put(vp_json_writer *writer, const struct model_form *form, const struct part_errors *errors);
 void errors_put(vp_json_writer *writer, const struct model_form *form, const struct part_errors *errors);
 void errors_describe(struct document *document, const struct model_form *form, const struct part_errors *errors);
@@ -72,7 +72,7 @@ void error_row(struct text_list *table, const char *first, const char *second, c
 struct text_list *coefficients_table(struct document *document, const struct model_form *form, const char *heading);
 void coefficients_add(struct text_list *table, const char *part, const vp_linear *fit, const char *const *names);
 
-/* "held_out_ratios": the limits of each part, null: too few rows, Student's intervals. Returns 0 or the reader's code. */
+/* "held_out_ratios": the limits of each part, null: too few rows, Student's intervals. */
 void limits_put(vp_json_writer *writer, const struct model_form *form, const vp_latency_limits *limits);
 void limits_read(struct model_reader *reader, uint32_t object, const struct model_form *form,
                  vp_latency_limits *limits);

@@ -16,7 +16,10 @@ const char *unit_text(const char *name, char out[64]);
 void model_put_linear(vp_json_writer *writer, const vp_linear *fit, const char *const *names);
 
 /* A model that can be written: put makes it an object, a value. */
-struct saved_model { void (*put)(vp_json_writer *writer, const void *model, const void *more); const void *model, *more; };
+struct saved_model {
+    void (*put)(vp_json_writer *writer, const void *model, const void *more);
+    const void *model, *more;
+};
 
 /* Writes it to a file, or to stdout as JSON, with a line end. Return 0 or an exit code. */
 int model_write(const char *path, const struct saved_model *saved);
