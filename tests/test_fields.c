@@ -153,14 +153,14 @@ static void check_row(const char *name, const struct fields *fields, uint32_t wh
     const struct field *row = &fields->rows[which];
     const int has_range = row->type == FIELD_INT;
     char *filled = (char *)zeroed(1, fields->bytes), *text, low[40], high[40];
-    const char *bad[5] = {row->type == FIELD_LIST || row->type == FIELD_OBJECTS || row->type == FIELD_INTS ? "{}" : "[[]]", row->null ? "[[]]" : "null", NULL, NULL, NULL};
+    const int is_list = row->type == FIELD_LIST || row->type == FIELD_OBJECTS || row->type == FIELD_INTS;
+    const char *bad[5] = {is_list ? "{}" : "[[]]", row->null ? is_list ? "{}" : "[[]]" : "null", NULL, NULL, NULL};
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     snprintf(low, sizeof low, "%lld", (long long)row->least - 1);
     snprintf(high, sizeof high, "%lld", (long long)row->most + (row->most < INT64_MAX));
     if (has_range && row->least > INT64_MIN) bad[2] = low;
     if (has_range && row->most < INT64_MAX) bad[3] = high;
     if (row->type == FIELD_TEXT) bad[4] = "\"a\\u0000b\"";
-    if (row->type == FIELD_LIST) bad[0] = "{}";
     fill(fields, filled, BETWEEN, 0);
     text = written(fields, filled);
     for (int k = 0; k < 6; k++) {

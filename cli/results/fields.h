@@ -347,7 +347,8 @@ struct twin_pair {
         .null = "no family was named")
 #define SERVED_SIZES_ROWS(ROW, AT, S) \
     ROW(S, TEXT, tier, knob_text(&point->configuration->knobs, KNOB_TIER), "resolution tier", .null = "none") \
-    ROW(S, INT, target_vision_tokens, number_of_knob(&point->configuration->knobs, KNOB_TOKENS), "vision tokens asked for", \
+    ROW(S, INT, target_vision_tokens, number_of_knob(&point->configuration->knobs, KNOB_TOKENS), \
+        "vision tokens asked for", \
         .most = INT32_MAX, .null = "none") \
     SENT_ROWS(ROW, AT, S)
 #define SENT_IMAGE_ROWS(ROW, S) \
@@ -430,7 +431,7 @@ struct kernel_stage { KERNEL_STAGE_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) };
 struct noise_line { NOISE_LINE_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) vp_noise noise; };
 
 extern const struct fields HEAD, MODEL_SHAPE, SERVER, DATA, CONFIGURATION, SESSION, SERVED_SESSION, SAMPLE, RUN,
-    SERVED_RUN, SERVED, USAGE, BARE, BARE_PAIR, TWIN_PAIR, TWINS, TWINS_OBJECT, RESULT_TWINS, DONE, FAILED, SIZES, RESULT_SIZES, SERVED_SIZES, SENT, SENT_IMAGE,
-    KERNELS, KERNEL_STAGE, NOISE_LINE, NOISE;
+    SERVED_RUN, SERVED, USAGE, BARE, BARE_PAIR, TWIN_PAIR, TWINS, TWINS_OBJECT, RESULT_TWINS, DONE, FAILED, SIZES,
+    RESULT_SIZES, SERVED_SIZES, SENT, SENT_IMAGE, KERNELS, KERNEL_STAGE, NOISE_LINE, NOISE;
 
 #endif

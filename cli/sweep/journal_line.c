@@ -1,6 +1,6 @@
 /* journal_line.c: what one line of a journal must contain.
- * The rows of results/fields.h say it of each member; here is what the members must say of each other. A new member that
- * old lines may not lack is a new schema. */
+ * The rows of results/fields.h say it of each member; here is what the members must say of each other. A new member
+ * that old lines may not lack is a new schema. */
 #include "sweep/journal_line.h"
 
 #include "base/json.h"

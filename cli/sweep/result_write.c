@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/noise.h"
-#include "request/record.h"
+#include "measure/record.h"
 #include "score/scoring.h"
 #include "sweep/result_gather.h"
 #include "vlmprof_analysis.h"
@@ -231,8 +231,8 @@ static void put_accuracy_spread(vp_json_writer *writer, const struct gathered *g
 static int has_runs(const struct measured *measured) { return measured->count > 0 && !measured->failed; }
 
 /* "T_image_outside" of some pairs; null without any. */
-static void put_outside(vp_json_writer *writer, const struct twin_pair *pairs, int32_t count, enum twin_method method,
-                        int64_t prompt_tokens, int64_t image_tokens) {
+static void put_outside(vp_json_writer *writer, const struct twin_pair *pairs, int32_t count,
+                        enum twin_method method, int64_t prompt_tokens, int64_t image_tokens) {
     const struct twin_result result = twins_result(pairs, count, method);
     if (count) twins_put(writer, &result, prompt_tokens, image_tokens);
     else put_null(writer, "T_image_outside");
@@ -306,7 +306,8 @@ static void put_measurement(vp_json_writer *writer, const struct measured *measu
     put_run_flags(writer, measured, gathered, file);
     put_int(writer, "stamps", measured->stamps);
     put_double(writer, "T_total_bare", measured->bare.bare_ns > 0 ? (double)measured->bare.bare_ns / 1e6 : (double)NAN);
-    put_double(writer, "T_total_staged", measured->bare.staged_ns > 0 ? (double)measured->bare.staged_ns / 1e6 : (double)NAN);
+    put_double(writer, "T_total_staged",
+               measured->bare.staged_ns > 0 ? (double)measured->bare.staged_ns / 1e6 : (double)NAN);
     put_int(writer, "num_retries", measured->retries);
 }
 /* "twins": the pairs of a point; null: nobody asked for them. "T_image_outside": what they say; null without pairs. */

@@ -1,5 +1,5 @@
 /* record.c: a measured point as JSON. */
-#include "request/record.h"
+#include "measure/record.h"
 
 #include "base/memory.h"
 #include "results/fields.h"
@@ -21,7 +21,8 @@ void sample_free(struct sample *sample) {
 }
 
 static struct field_pair layout_tiling(const vp_layout *layout) {
-    const struct field_pair none = {-1, -1}, tiling = {layout ? layout->tiling.rows : 0, layout ? layout->tiling.cols : 0};
+    const struct field_pair none = {-1, -1}, tiling = {layout ? layout->tiling.rows : 0,
+                                                       layout ? layout->tiling.cols : 0};
     return layout ? tiling : none;
 }
 static struct field_pair layout_canvas(const vp_layout *layout) {
