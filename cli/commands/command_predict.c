@@ -392,7 +392,8 @@ static int predict_files(const struct options *options, const struct estimator *
         vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
         PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-prediction-1"),
             KEY("location", estimator->says_location ? ESTIMATE_LOCATION : NULL), KEY("model", estimator->model_name),
-            KEY("device", estimator->device), KEY("measured_on", measurements->device), KEY_TEXTS("warnings", warnings));
+            KEY("device", estimator->device), KEY("measured_on", measurements->device),
+            KEY_TEXTS("warnings", warnings));
         put_trial(&writer, "measured", &errors);
         if (evaluation.reference_ms > 0) put_guardrails(&writer, &evaluation, "of this model");
         return finish_json(&writer);
