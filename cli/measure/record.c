@@ -1,5 +1,5 @@
 /* record.c: a measured point as JSON. */
-#include "request/record.h"
+#include "measure/record.h"
 
 #include "base/memory.h"
 #include "server/ask.h"
