@@ -1,12 +1,15 @@
 /* ask.c: a question about a picture to a server, and its answer as a timed pass. */
 #include "server/ask.h"
 
+#include "base/console.h"
 #include "base/json.h"
 #include "base/memory.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 vp_result ask_begin(const struct endpoint *endpoint, const struct question *question, vp_exchange *exchange,
                     vp_error *error) {
@@ -54,7 +57,8 @@ static char *taken(char **text) {
     *text = NULL;
     return moved;
 }
-void ask_result(vp_exchange *exchange, struct pass_result *run) {
+/* Makes a finished exchange a timed pass. Its texts move to *run. */
+static void ask_result(vp_exchange *exchange, struct pass_result *run) {
     vp_chat_reply *reply = &exchange->reply;
     struct served *served = zeroed(1, sizeof *served);
     const int64_t start = exchange->start_ns;
@@ -73,7 +77,7 @@ void ask_result(vp_exchange *exchange, struct pass_result *run) {
     served->usage = reply->usage;
     served->model = taken(&reply->model);
     served->finish_reason = taken(&reply->finish_reason);
-    served->timings = taken(&reply->timings);
+    served->timings = json_foreign(reply->timings, reply->timings ? strlen(reply->timings) : 0);
     served->reasoning = reply->reasoning_bytes ? copy_text(reply->reasoning, reply->reasoning_bytes) : NULL;
     served->is_streamed = reply->is_streamed;
     served->is_new_connection = exchange->is_new_connection;
@@ -87,6 +91,44 @@ void ask_result(vp_exchange *exchange, struct pass_result *run) {
                            ? (int32_t)reply->usage.completion_tokens
                            : 0;
     run->ended_by_eos = served->finish_reason && !strcmp(served->finish_reason, "stop");
+}
+int ask_check(const struct endpoint *endpoint, const struct question *question) {
+    vp_exchange exchange;
+    vp_error error = {VP_OK, -1, "", ""};
+    const vp_result result = ask_begin(endpoint, question, &exchange, &error);
+    ask_free(&exchange);
+    return result == VP_OK ? 0 : complain_result(EXIT_USAGE, "--request_knob", result, &error);
+}
+uint64_t ask_mark(void) {
+    static int64_t turn;
+    return hash_number(hash_number(hash_number(HASH_START, vp_clock_ns()), (int64_t)getpid()), turn++);
+}
+int ask_once(struct endpoint *endpoint, const struct question *question, struct pass_result *run,
+             struct sent_request *sent, char *reason, size_t capacity) {
+    struct question asked = *question;
+    struct picture marked;
+    vp_exchange exchange;
+    vp_error error = {VP_OK, -1, "", ""};
+    char salt[40];
+    vp_result result;
+    int code;
+    memset(&marked, 0, sizeof marked);
+    if (asked.unique) {
+        picture_marked(asked.unique, ask_mark(), &marked);
+        asked.picture = &marked;
+    }
+    snprintf(salt, sizeof salt, "vlmprof-%016llx", (unsigned long long)ask_mark());
+    if (asked.no_cache) asked.cache_salt = salt;
+    result = ask_begin(endpoint, &asked, &exchange, &error);
+    picture_free(&marked);
+    if (result != VP_OK) {
+        error_line(reason, capacity, result, &error);
+        code = result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_USAGE;
+    } else code = endpoint_try(endpoint, &exchange, reason, capacity);
+    if (!code) ask_result(&exchange, run);
+    *sent = (struct sent_request){exchange.http_status, exchange.attempts};
+    ask_free(&exchange);
+    return code;
 }
 int64_t text_tokens_of(const vp_chat_usage *usage) {
     return usage->prompt_tokens >= 0 && usage->image_tokens >= 0 ? usage->prompt_tokens - usage->image_tokens : -1;
@@ -120,7 +162,7 @@ void put_gaps(vp_json_writer *writer, const struct pass_result *runs, int32_t ru
 }
 void put_server_timings(vp_json_writer *writer, const struct served *served) {
     vp_json_key(writer, "server_timings");
-    json_object_or_null(writer, served->timings, served->timings ? strlen(served->timings) : 0);
+    if (served->timings) vp_json_raw(writer, served->timings, strlen(served->timings)); else vp_json_null(writer);
 }
 static void put_ms(vp_json_writer *writer, const char *key, int64_t ns) {
     put_double(writer, key, ns < 0 ? (double)NAN : (double)ns / 1e6);
