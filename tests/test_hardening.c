@@ -252,6 +252,40 @@ static void test_convert(void) {
     REFUSED("convert %F/text.gguf %F/model", 3, "text.gguf");
 }
 
+/* ---- lines */
+static void test_lines(void) {
+    static const char record[] = "{\"id\": 1, \"question\": \"What?\", \"answers\": [\"bus\"]}\n";
+    static const char head[] = "{\"id\": 2, \"question\": \"", tail[] = "\", \"answers\": [\"bus\"]}";
+    char *line = malloc(1300000);
+    FILE *file = fopen(in_folder("long.jsonl"), "wb");
+    if (!CHECK(line != NULL && file != NULL)) return;
+    check_case("a line of 70 MB: an error with its number and length, wherever lines are read");
+    fputs(record, file);
+    fflush(file);
+    CHECK(!ftruncate(fileno(file), (off_t)(sizeof record - 1 + 70000000)) && !fseek(file, 0, SEEK_END));
+    fputs("\n", file);
+    fclose(file);
+    REFUSED("sweep --synthetic tiny --data %F/long.jsonl --output_dir %F/out", 3, "line 2 has 70000000 bytes, and a line may have 64 MB");
+    REFUSED("score --metric anls %F/long.jsonl", 3, "line 2 has 70000000 bytes, and a line may have 64 MB");
+    RUNS(3, "load " URL "--data %F/long.jsonl --concurrency 1 --output_dir %F/out");
+    SAYS("line 2 has 70000000 bytes");
+    check_case("--line_max_mb moves the limit");
+    memset(line, 'x', 1299998);
+    memcpy(line + 1299998, "\n", 2);
+    cli_with("tokenize --synthetic tiny --line_max_mb 1", line, in_folder("stdout"), 0);
+    CHECK_INT(last.code, 3);
+    SAYS("line 1 has 1299999 bytes, and a line may have 1 MB");
+    cli_with("tile --sizes -", line, in_folder("stdout"), 0);
+    CHECK_INT(last.code, 3);
+    SAYS("line 1 has 1299999 bytes");
+    memcpy(line, head, sizeof head - 1);
+    memcpy(line + 1299998 - (sizeof tail - 1), tail, sizeof tail - 1);
+    write_text(in_folder("long.jsonl"), line);
+    RUNS(3, "load " URL "--data %F/long.jsonl --concurrency 1 --duration_s 0.1 --line_max_mb 1 --output_dir %F/out");
+    RUNS(0, "load " URL "--data %F/long.jsonl --concurrency 1 --duration_s 0.1 --line_max_mb 2 --output_dir %F/out");
+    free(line);
+    remove_folder(in_folder("out"));
+}
 /* ---- a folder as Hugging Face's cache has it: links into ../../blobs */
 static void test_links(void) {
     char here[512] = "", from[1024], to[1024], name[64];
@@ -309,6 +343,7 @@ int main(void) {
     test_sent();
     test_load();
     test_convert();
+    test_lines();
     test_links();
     test_stack();
     hostile_stop(&server);

@@ -48,6 +48,25 @@ int lock_folder(const char *path, const char *who, int *lock) {
     *lock = -1;
     return complain(EXIT_USAGE, "%s: another %s is writing to this folder", path, who);
 }
+size_t line_read(FILE *file, char **text, size_t *capacity, size_t most) {
+    size_t bytes = 0;
+    int byte = 0;
+    if (!*capacity) *text = resize(*text, *capacity = 256, 1);
+    while (byte != '\n' && (byte = getc_unlocked(file)) != EOF) {
+        if (bytes < most) {
+            if (bytes + 1 >= *capacity) *text = resize(*text, *capacity *= 2, 1);
+            (*text)[bytes] = (char)byte;
+        }
+        bytes++;
+    }
+    (*text)[bytes < most ? bytes : most] = 0;
+    return bytes;
+}
+const char *line_limit_text(char *out, size_t capacity, int64_t number, uint64_t bytes, int64_t most_mb) {
+    snprintf(out, capacity, "line %lld has %llu bytes, and a line may have %lld MB (--line_max_mb)", (long long)number,
+             (unsigned long long)bytes, (long long)most_mb);
+    return out;
+}
 char *join_path(const char *folder, const char *name) {
     struct text_buffer path = {NULL, 0, 0};
     text_add_string(&path, folder);

@@ -86,6 +86,8 @@
      "what accuracy is held against: a latency, or the J of a request or of an output token (GPU)"}
 #define OPTION_RESAMPLES \
     {"resamples", COUNT, "N", "1000", 10, 1000000, NULL, "draws of the bootstrap over samples"}
+#define OPTION_LINE_MAX \
+    {"line_max_mb", COUNT, "N", "64", 1, 2047, NULL, "most MB of a line; a longer one is an error"}
 #define OPTION_JSON \
     {"json", FLAG, NULL, NULL, 0, 0, NULL, "JSON on stdout instead of text"}
 #define OPTION_JSON_LINES \

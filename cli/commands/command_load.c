@@ -51,6 +51,7 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"answer_hint", TEXT, "TEXT", NULL, 0, 0, NULL, "text after each question (default: the data set's)"},
     {"num_samples", COUNT, "N", "1000", 1, INT32_MAX, NULL, "samples drawn from the data; requests take them in turn"},
     {"stratify_by", TEXT, "FIELD", NULL, 0, 0, NULL, "draw samples so that this field's values keep their shares"},
+    OPTION_LINE_MAX,
     OPTION_GROUP("load"),
     {"concurrency", COUNTS, "N...", NULL, 1, 65536, NULL,
      "always N requests at once: the next is sent when one has ended; several: one trial each"},

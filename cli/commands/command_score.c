@@ -21,6 +21,7 @@ static const struct option_spec SCORE_OPTIONS[] = {
     {"clean", CHOICE, "HOW", "rule", 0, 0, "rule none last frequent run",
      "cleaning of predictions: the rule's own (captions: built-in tokenizer), none, the last line, the most "
      "frequent line, or as in a sweep"},
+    OPTION_LINE_MAX,
     OPTION_GROUP("output"),
     OPTION_JSON_LINES,
     OPTIONS_OF_ALL,
@@ -46,7 +47,8 @@ static int score_captions(struct score_job *job, int metric) {
         else if (node_is(&parsed.json, 0, VP_JSON_OBJECT)) list = vp_json_get(&parsed.json, 0, "sets");
     }
     if (node_is(&parsed.json, list, VP_JSON_ARRAY)) score_list(job, &parsed.json, list);
-    code = caption_lines(job, &scoring, &parsed, metric);
+    code = score_check_lines(job);
+    if (!code) code = caption_lines(job, &scoring, &parsed, metric);
     if (!code && job->bad_lines)
         code = complain(EXIT_INPUT, "%s: %d lines are no JSON objects of the first one's kind: their rows say why",
                         job->source, job->bad_lines);

@@ -61,6 +61,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"num_samples", COUNT, "N", "1000", 1, INT32_MAX, NULL,
      "samples drawn from each data file, the same for all configurations"},
     {"stratify_by", TEXT, "FIELD", NULL, 0, 0, NULL, "draw samples so that this field's values keep their shares"},
+    OPTION_LINE_MAX,
     RULED_GROUP("servers", .needs = "endpoint"),
     OPTION_ENDPOINTS,
     OPTION_ENDPOINT_MODELS,

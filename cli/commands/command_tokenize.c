@@ -30,6 +30,7 @@ static const struct option_spec TOKENIZE_OPTIONS[] = {
      "lines are objects: \"ids\" is added to \"text\", \"text\" to \"ids\", \"prompt_text\" and \"ids\" to a data "
      "set's record"},
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of caption prompts whose record has none"},
+    OPTION_LINE_MAX,
     OPTION_GROUP("decoding"),
     {"decode", FLAG, NULL, NULL, 0, 0, NULL, "the other way: TEXT or lines are token ids, text comes out"},
     {"skip_special", FLAG, NULL, NULL, 0, 0, NULL, "with --decode: leave special tokens out", .needs = "decode"},
@@ -306,8 +307,9 @@ static int run_command(const struct options *options) {
                                                                                                       : encode_line;
     struct model model;
     char *text = NULL;
-    size_t capacity = 0;
-    ssize_t bytes;
+    const size_t most = (size_t)number_of(options, "line_max_mb") * 1000000;
+    size_t capacity = 0, bytes;
+    char limit[160];
     int code;
     memset(&job, 0, sizeof job);
     memset(&model, 0, sizeof model);
@@ -321,9 +323,15 @@ static int run_command(const struct options *options) {
     job.tokenizer = model.tokenizer;
     for (size_t i = 0; i < options->operand_count && !code; i++)
         code = take(&job, options->operands[i], strlen(options->operands[i]), (int64_t)i + 1);
-    for (int64_t line = 1; !code && !options->operand_count && (bytes = getline(&text, &capacity, stdin)) > 0; line++) {
-        if (text[bytes - 1] == '\n') text[--bytes] = 0;
-        code = take(&job, text, (size_t)bytes, line);
+    for (int64_t line = 1; !code && !options->operand_count && (bytes = line_read(stdin, &text, &capacity, most)) > 0;
+         line++) {
+        if (bytes > most)
+            code = complain(EXIT_INPUT, "stdin: %s",
+                            line_limit_text(limit, sizeof limit, line, bytes, number_of(options, "line_max_mb")));
+        else {
+            if (text[bytes - 1] == '\n') text[--bytes] = 0;
+            code = take(&job, text, bytes, line);
+        }
     }
     if (!code && is_given(options, "json")) add_summary(&job);
     if (!code && job.out.bytes) fwrite(job.out.data, 1, job.out.bytes, stdout);

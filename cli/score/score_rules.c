@@ -385,15 +385,24 @@ int score_read(struct score_job *job) {
     return job->line_count ? 0 : complain(EXIT_INPUT, "%s: there is no line in it", job->source);
 }
 
+int score_check_lines(const struct score_job *job) {
+    const int64_t most_mb = number_of(job->options, "line_max_mb");
+    char text[160];
+    for (size_t i = 0; i < job->line_count; i++)
+        if (job->line_bytes[i] > (size_t)most_mb * 1000000)
+            return complain(EXIT_INPUT, "%s: %s", job->source,
+                            line_limit_text(text, sizeof text, job->line_numbers[i], job->line_bytes[i], most_mb));
+    return 0;
+}
 int score_rows(struct score_job *job, const struct score_rule *rule) {
     struct scoring scoring;
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     struct text_buffer line = {NULL, 0, 0};
     vp_json_writer writer;
-    int code = 0;
+    int code = score_check_lines(job);
     memset(&scoring, 0, sizeof scoring);
     job->tally.is_binary = rule->metric >= 0 && vp_score_metric_of((vp_score_metric)rule->metric)->is_binary;
-    for (size_t i = 0; i < job->line_count && !code; i++) {
+    for (size_t i = 0; !code && i < job->line_count; i++) {
         line.bytes = 0;
         vp_json_writer_init_sink(&writer, text_sink, &line, 0);
         score_row(job, rule, &scoring, &parsed, i, &writer);

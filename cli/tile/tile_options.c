@@ -3,6 +3,7 @@
 #include "tile/tile_options.h"
 
 #include "base/console.h"
+#include "base/files.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -47,16 +48,17 @@ int can_parse_size(const char *text, const char *separators, int64_t *width, int
     return 1;
 }
 
+enum { SIZE_LINE_MAX = 4096 };
 int size_list_read(const char *path, void (*add)(void *user, const char *line), void *user) {
     int from_stdin = !strcmp(path, "-"), failed;
     FILE *file = from_stdin ? stdin : fopen(path, "rb");
     char *text = NULL;
-    size_t capacity = 0;
-    ssize_t bytes;
+    size_t capacity = 0, bytes, number = 0;
     if (!file) return complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno));
     errno = 0;
-    while ((bytes = getline(&text, &capacity, file)) > 0) {
+    while ((bytes = line_read(file, &text, &capacity, SIZE_LINE_MAX)) > 0 && bytes <= SIZE_LINE_MAX) {
         const char *line = text;
+        number++;
         while (bytes && isspace((unsigned char)text[bytes - 1])) text[--bytes] = 0;
         line += strspn(line, " \t");
         if (*line && *line != '#') add(user, line);
@@ -64,5 +66,7 @@ int size_list_read(const char *path, void (*add)(void *user, const char *line), 
     failed = ferror(file);
     if (!from_stdin) fclose(file);
     free(text);
+    if (bytes)
+        return complain(EXIT_INPUT, "--sizes %s: line %zu has %zu bytes, and a line is one WxH", path, number + 1, bytes);
     return failed ? complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno)) : 0;
 }

@@ -12,8 +12,8 @@ typedef struct vk_met { float most, sum; } vk_met;
 typedef float (*vk_soften)(vk_met *met, void *weights, const float *scores, size_t step, int live, int keys,
                            float scale);
 
-/* 2^x within 3e-7, for x of at most 0; 0 below -126; NaN for NaN. The polynomial is the minimax one of degree 5 on [0, 1), whose
- * own error is 7.5e-8. */
+/* 2^x within 3e-7, for x of at most 0; 0 below -126; NaN for NaN. The polynomial is the minimax one of degree 5 on
+ * [0, 1), whose own error is 7.5e-8. */
 FN float vk_exp2_below(float x) {
     float whole, part, p, power;
     int32_t exponent;
