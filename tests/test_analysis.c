@@ -698,6 +698,11 @@ static void test_linear(void) {
     options.drop_dependent = 0;
     CHECK_INT(vp_linear_compute(x, y, 2, 3, &options, &fit, &error), VP_ERR_MISMATCH);
     CHECK(strstr(error.text, "fewer rows") != NULL);
+    {
+        static const double twice[] = {1, 2, 2, 4}; /* as many rows as columns, one of which is the other twice */
+        CHECK_INT(vp_linear_compute(twice, y, 2, 2, &options, &fit, &error), VP_ERR_MISMATCH);
+        CHECK(strstr(error.text, "column 1 is zero or depends on those before it") != NULL);
+    }
 }
 
 /* Signs: of all supports of the signed columns, the feasible one with the least residual. */
@@ -1244,6 +1249,9 @@ static void test_limits(void) {
     CHECK_INT(vp_latency_limits_compute(measured, predicted, 39, 0.95, scratch, &limits), VP_ERR_RANGE);
     CHECK_INT(limits.count, 7);
     predicted[3] = 10;
+    measured[3] = -1;
+    CHECK_INT(vp_latency_limits_compute(measured, predicted, 39, 0.95, scratch, &limits), VP_ERR_RANGE);
+    measured[3] = 0.5 * (1 + 3 * 7);
     CHECK_INT(vp_latency_limits_compute(measured, predicted, 39, 0.95, scratch, &limits), VP_OK);
     CHECK(limits.count == 39 && limits.low == 0.05 && limits.high == 2.0); /* row 39 alone has 34 / 2 */
     CHECK_INT(vp_latency_limits_compute(measured, predicted, 40, 0.9, scratch, &limits), VP_OK);
@@ -1369,7 +1377,9 @@ static void test_latency(void) {
     CHECK_INT(vp_latency_recalibrate(&model, requests, other_ms, REQUESTS, 0, scratch, &error), VP_OK);
     CHECK_NEAR(model.affine[VP_LATENCY_PREFILL].slope, 1.7, 0.02);
     CHECK_INT(vp_latency_interval(&model, VP_LATENCY_PREFILL, &requests[5], 0.95, &range), VP_OK);
-    NEAR(range.high - range.low, model.affine[VP_LATENCY_PREFILL].slope * (high - low), 1e-12, 0);
+    NEAR(range.low, model.affine[VP_LATENCY_PREFILL].slope * low + model.affine[VP_LATENCY_PREFILL].offset, 1e-12, 0);
+    NEAR(range.high, model.affine[VP_LATENCY_PREFILL].slope * high + model.affine[VP_LATENCY_PREFILL].offset, 1e-12, 0);
+    CHECK(model.affine[VP_LATENCY_PREFILL].offset > 1); /* 3, and what the noise makes of it */
     CHECK_INT(vp_latency_recalibrate(&kept, requests, request_ms, 1, 0, scratch, &error), VP_ERR_MISMATCH);
     CHECK(memcmp(&kept, &same, sizeof kept) == 0 && strcmp(error.where, "vision") == 0);
     requests[1] = requests[0];
@@ -1715,6 +1725,10 @@ static void test_compare_errors(void) {
     c.p_difference = (double)NAN;
     CHECK_INT(vp_compare_adjust(&c, 1, VP_ADJUST_HOLM, 0.05, order, value), VP_ERR_RANGE);
     CHECK_INT(vp_compare_adjust(NULL, 0, VP_ADJUST_HOLM, 0.05, NULL, NULL), VP_OK);
+    c.p_difference = 0.5;
+    CHECK_INT(vp_compare_adjust(NULL, 1, VP_ADJUST_HOLM, 0.05, order, value), VP_ERR_RANGE);
+    CHECK_INT(vp_compare_adjust(&c, 1, VP_ADJUST_HOLM, 0.05, NULL, value), VP_ERR_RANGE);
+    CHECK_INT(vp_compare_adjust(&c, 1, VP_ADJUST_HOLM, 0.05, order, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_compare_plan(0.05, 0.03, 0.03, 0.05, 0.9, &n), VP_ERR_RANGE);
     CHECK_INT(vp_compare_plan(0.05, 0.01, 0.03, 0.05, 1, &n), VP_ERR_RANGE);
     CHECK_INT(vp_compare_plan(1e9, 1e-3, 1, 0.05, 0.9, &n), VP_ERR_RANGE);
