@@ -25,8 +25,7 @@ static void test_free(void *memory) {
 #define calloc test_calloc
 #define realloc test_realloc
 #define free test_free
-#define VLMPROF_CHAT_IMPLEMENTATION
-#include "vlmprof_chat.h"
+#include "vlmprof_chat.c"
 #undef malloc
 #undef calloc
 #undef realloc
