@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Adds an empty block, which is valid until the next one is added. */
-static struct text_block *document_add(struct document *document, block_kind kind) {
+struct text_block *document_add(struct document *document, block_kind kind) {
     document->blocks = resize(document->blocks, document->count + 1, sizeof *document->blocks);
     memset(&document->blocks[document->count], 0, sizeof *document->blocks);
     document->blocks[document->count].kind = kind;

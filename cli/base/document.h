@@ -21,6 +21,9 @@ struct document {
     text_color *color_of; /* used where stdout has colours, and never in Markdown; NULL: no text has one */
 };
 
+/* Adds an empty block, which is valid until the next one is added. */
+struct text_block *document_add(struct document *document, block_kind kind);
+
 /* Adds a heading, a line, or a line of a drawing; its text is cut at LINE_BYTES. */
 void document_text(struct document *document, block_kind kind, const char *format, ...);
 
