@@ -92,25 +92,33 @@ static void add_csv(struct text_buffer *out, const struct json_member *cell, int
     csv_number(out, cell->low);
     csv_number(out, cell->high);
 }
-void table_csv(struct text_buffer *out, const struct table *table) {
-    for (size_t row = 0; row <= table->row_count; row++) { /* the heads, then the rows */
-        for (size_t i = 0, shown = 0; i < table->column_count; i++) {
-            const struct table_column *column = &table->columns[i];
-            char own[CELL_BYTES], ends[CELL_BYTES];
-            if (!is_there(table, column, column->key, COLUMN_NOT_IN_CSV)) continue;
-            if (shown++) text_add_string(out, ",");
-            if (row) {
-                const struct json_member cell = cell_of(table, column, row - 1, own);
-                add_csv(out, &cell, column->range_key != NULL);
-                continue;
-            }
-            text_add_string(out, column->key);
-            if (!column->range_key) continue;
-            snprintf(ends, sizeof ends, ",%.80s_low,%.80s_high", column->key, column->key);
-            text_add_string(out, ends);
+static void csv_line(struct text_buffer *out, const struct table *table, size_t row) {
+    for (size_t i = 0, shown = 0; i < table->column_count; i++) {
+        const struct table_column *column = &table->columns[i];
+        char own[CELL_BYTES];
+        if (!is_there(table, column, column->key, COLUMN_NOT_IN_CSV)) continue;
+        if (shown++) text_add_string(out, ",");
+        if (row != TABLE_HEADS) {
+            const struct json_member cell = cell_of(table, column, row, own);
+            add_csv(out, &cell, column->range_key != NULL);
+            continue;
         }
-        text_add_string(out, "\n");
+        text_add_string(out, column->key);
+        if (!column->range_key) continue;
+        snprintf(own, sizeof own, ",%.80s_low,%.80s_high", column->key, column->key);
+        text_add_string(out, own);
     }
+    text_add_string(out, "\n");
+}
+void table_csv(struct text_buffer *out, const struct table *table) {
+    csv_line(out, table, TABLE_HEADS);
+    for (size_t row = 0; row < table->row_count; row++) csv_line(out, table, row);
+}
+void table_print_csv(const struct table *table, size_t row) {
+    struct text_buffer line = {NULL, 0, 0};
+    csv_line(&line, table, row);
+    fwrite(line.data, 1, line.bytes, stdout);
+    free(line.data);
 }
 void table_put_row(vp_json_writer *writer, const struct table *table, size_t row) {
     for (size_t i = 0; i < table->column_count; i++) {

@@ -69,8 +69,10 @@ size_t document_add_table(struct document *document, const struct table *table);
 
 void cell_set_text(struct json_member *cell, const char *text); /* NULL: not known */
 
-/* Appends the line of heads and a line for each row. */
+/* Appends the line of heads and a line for each row; or print one line, of a row or of the heads. */
 void table_csv(struct text_buffer *out, const struct table *table);
+#define TABLE_HEADS SIZE_MAX
+void table_print_csv(const struct table *table, size_t row);
 
 /* Writes the rows under a key, an array of objects; or the members of one row into the open object. */
 void table_put(vp_json_writer *writer, const char *key, const struct table *table);
