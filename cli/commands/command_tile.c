@@ -151,8 +151,8 @@ static int tile_has_partial(const struct tile_job *job, int32_t width, int32_t h
                   == VP_OK;
 }
 
-/* Fills the row of a size. The text of an error goes to `line`, which the row then points to. Returns 0, or the exit code
- * of the command if this is its only size. */
+/* Fills the row of a size. The text of an error goes to `line`, which the row then points to. Returns 0, or the exit
+ * code of the command if this is its only size. */
 static int tile_size(const struct tile_job *job, int64_t width, int64_t height, struct tile_row *row, char *line,
                      size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -161,7 +161,8 @@ static int tile_size(const struct tile_job *job, int64_t width, int64_t height, 
     if (height) row->height_px = height;
     if (width < 1 || height < 1 || width > INT32_MAX || height > INT32_MAX)
         snprintf(line, capacity, "sides must be 1..%d pixels", INT32_MAX);
-    else result = vp_layout_compute(&job->geometry, &job->tiles, (int32_t)width, (int32_t)height, &row->layout, &error);
+    else
+        result = vp_layout_compute(&job->geometry, &job->tiles, (int32_t)width, (int32_t)height, &row->layout, &error);
     if (result == VP_OK) return 0;
     row->error = line;
     if (error.code != VP_OK || error.text[0]) error_line(line, capacity, result, &error);
@@ -225,6 +226,7 @@ static int run_command(const struct options *options) {
     const char *list = text_of(options, "sizes");
     int64_t width, height;
     struct tile_job job;
+    const struct tile_row no_row = {.width_px = -1};
     int code;
     memset(&job, 0, sizeof job);
     job.geometry = vp_geometry_default();
@@ -234,8 +236,8 @@ static int run_command(const struct options *options) {
     if (!list && !options->operand_count)
         return complain(EXIT_USAGE, "tile needs sizes (640x480), image files, or --sizes LIST");
     if ((code = tile_options_of(options, &job.tiles)) != 0) return code;
-    job.table = job.tiles.fit == VP_FIT_PAD ? (struct table)TABLE(COLUMNS_PAD, (const struct tile_row *)NULL, 1, NULL, 0)
-                                            : (struct table)TABLE(COLUMNS_FILL, (const struct tile_row *)NULL, 1, NULL, 0);
+    job.table = job.tiles.fit == VP_FIT_PAD ? (struct table)TABLE(COLUMNS_PAD, &no_row, 1, NULL, 0)
+                                            : (struct table)TABLE(COLUMNS_FILL, &no_row, 1, NULL, 0);
     if (job.tiles.tier) job.table.has |= WITH_TIER;
     if (job.tiles.rule == VP_TILE_ADAPTIVE || job.tiles.rule == VP_TILE_TIER) job.table.has |= WITH_MAX_CROPS;
     for (size_t i = 0; i < options->operand_count; i++)
