@@ -143,6 +143,14 @@ void document_print(const struct document *document, int is_markdown, struct tex
         }
     }
 }
+void add_cells(struct text_list *cells, const char *const *texts, size_t count) {
+    for (size_t i = 0; i < count; i++) text_list_add(cells, "%s", texts[i]);
+}
+struct number_text number_whole(int64_t value) {
+    struct number_text number;
+    snprintf(number.text, sizeof number.text, "%lld", (long long)value);
+    return number;
+}
 struct number_text number_formatted(const char *format, double value) {
     struct number_text number;
     if (isfinite(value)) snprintf(number.text, sizeof number.text, format, value);

@@ -43,6 +43,12 @@ void document_print(const struct document *document, int is_markdown, struct tex
 
 struct number_text { char text[64]; };
 
+/* Appends several cells to a table's list. */
+#define CELLS(list, ...) \
+    add_cells(list, (const char *const[]){__VA_ARGS__}, sizeof(const char *const[]){__VA_ARGS__} / sizeof(const char *))
+void add_cells(struct text_list *cells, const char *const *texts, size_t count);
+
+struct number_text number_whole(int64_t value);
 struct number_text number_formatted(const char *format, double value); /* "-" when the value is not finite */
 struct number_text number_short(double value);                         /* about four significant digits */
 struct number_text number_percent(double share);                       /* one decimal, without the % */
