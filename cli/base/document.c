@@ -234,12 +234,6 @@ void csv_text(struct text_buffer *out, const char *text) {
     if (quoted) text_add_string(out, "\"");
     free(copy);
 }
-void print_csv_text(const char *text) {
-    struct text_buffer field = {NULL, 0, 0};
-    csv_text(&field, text);
-    if (field.bytes) fwrite(field.data, 1, field.bytes, stdout);
-    free(field.data);
-}
 void csv_number(struct text_buffer *out, double value) {
     char text[26];
     vp_number_format(value, text);

@@ -63,10 +63,9 @@ struct number_text number_estimate(double scale, double value, double low, doubl
  * is not printed. Without a range three significant digits. */
 struct number_text number_measured(double value, double low, double high);
 
-/* A CSV field, in quotes where it needs them; print_csv_text writes it to stdout. Control characters become '?'. A text
- * that a spreadsheet would run as a formula (= + - @ first, and no number) gets an apostrophe in front. */
+/* A CSV field, in quotes where it needs them. Control characters become '?'. A text that a spreadsheet would run as a
+ * formula (= + - @ first, and no number) gets an apostrophe in front. */
 void csv_text(struct text_buffer *out, const char *text);
-void print_csv_text(const char *text);
 
 /* A comma and a number with all its digits; the field stays empty when the value is not finite. */
 void csv_number(struct text_buffer *out, double value);
