@@ -8,7 +8,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "request/provenance.h"
+#include "measure/provenance.h"
 #include "server/ask.h"
 #include "server/audit.h"
 #include "server/corners.h"
@@ -24,7 +24,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char QUESTION[] = "What is in this image?";
 enum { ASKED_WITHOUT = 4 };
@@ -204,9 +203,7 @@ static int is_refusal(int code, int status) {
 }
 /* Sends an image of a size. Returns 0, also where the server refuses it, or an exit code after a complaint. */
 static int ask_size(struct audit *audit, struct asked *asked, int with_knobs) {
-    static uint64_t turn;
-    const uint64_t number = hash_number(hash_number(hash_number(HASH_START, vp_clock_ns()), (int64_t)getpid()),
-                                        (int64_t)turn++);
+    const uint64_t number = ask_mark();
     char reason[LINE_BYTES];
     struct picture picture;
     int status = 0, code;

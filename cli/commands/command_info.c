@@ -6,7 +6,7 @@
 #include "base/options.h"
 #include "commands/commands.h"
 #include "model/model.h"
-#include "request/provenance.h"
+#include "measure/provenance.h"
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"

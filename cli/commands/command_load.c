@@ -16,7 +16,7 @@
 #include "load/load_result.h"
 #include "load/load_run.h"
 #include "load/load_stats.h"
-#include "request/provenance.h"
+#include "measure/provenance.h"
 #include "server/ask.h"
 #include "server/endpoint.h"
 #include "server/knobs.h"

@@ -10,14 +10,14 @@
 #include "base/options.h"
 #include "commands/commands.h"
 #include "dataset/plan.h"
-#include "request/input.h"
+#include "measure/input.h"
 #include "model/model.h"
-#include "request/request.h"
+#include "measure/engine.h"
 #include "score/score_rules.h"
 #include "sweep/journal.h"
 #include "sweep/plan_cost.h"
-#include "sweep/profile.h"
-#include "sweep/profiler.h"
+#include "profile/profile.h"
+#include "profile/profiler.h"
 #include "sweep/ranks.h"
 #include "server/endpoint.h"
 #include "sweep/result_write.h"
@@ -37,7 +37,7 @@
 /* Who reads the values: dataset/dataset.c those of the data and the drawing of samples; dataset/plan.c the grid's;
  * dataset/variants.c and server/endpoint.c those of servers; sweep/plan_cost.c, what --plan needs; request/model.c
  * those of the model and the device; sweep/sweep_point.c timing, progress and points that failed before;
- * sweep/profile.c those of --use_profiler; this file the others. */
+ * profile/profile.c those of --use_profiler; this file the others. */
 static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_MODEL,

@@ -53,7 +53,7 @@ static size_t measure_waits(const struct results *results, const struct server_l
         const double due_s = (double)record->due_ns / 1e9, ttft = load_latency(record, LOAD_TTFT),
                      e2e = load_latency(record, LOAD_E2E);
         struct law_request request;
-        struct law_prediction prediction;
+        struct prediction prediction;
         if (due_s < level->summary.from_s || due_s >= level->summary.to_s || !isfinite(ttft) || !isfinite(e2e))
             continue;
         if (!can_match(results, law, level, &asked[i], &request)) continue;
