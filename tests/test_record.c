@@ -112,18 +112,19 @@ static void test_times(void) {
 static void test_served(void) {
     const char *text;
     struct served *served = zeroed(1, sizeof *served);
+    const struct served_sizes sizes = {0};
     check_case("a server's pass: a time of 0 is a time, -1 is none");
     make();
     served->headers_ns = served->first_ns = -1;
     runs[0].served = served;
     point.run_count = 1;
     point.is_served = 1;
-    put_served_point(begin(), &point, NULL);
+    put_served_point(begin(), &point, &sizes);
     text = end();
     CHECK(strstr(text, "\"sent_ms\": 0.0, \"headers_ms\": null, \"first_output_ms\": 0.0, ") != NULL);
     served->sent_ns = served->first_output_ns = -1;
     served->headers_ns = 0;
-    put_served_point(begin(), &point, NULL);
+    put_served_point(begin(), &point, &sizes);
     CHECK(strstr(end(), "\"sent_ms\": null, \"headers_ms\": 0.0, \"first_output_ms\": null, ") != NULL);
 }
 static void answer_is(const char *want) {
