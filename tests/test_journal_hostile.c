@@ -40,12 +40,26 @@ static void move_place(char *text, const char *key, const long long *before) {
         if (before[i] == place) sprintf(at + strlen(key), "%lld%s", lines[i].at, rest);
     free(rest);
 }
+/* Takes the sums out of a journal's lines, as if an older version had written them: what a line must contain is tested here. */
+static void remove_sums(char *text) {
+    char *to = text;
+    for (const char *from = text; *from;) {
+        if (strncmp(from, ", \"sum\": \"", 10) != 0) *to++ = *from++;
+        else from += strlen(", \"sum\": \"0123456789abcdef\"");
+    }
+    *to = 0;
+}
 static void read_lines(const char *path) {
     char *text = check_read(path, NULL);
     long long before[LINES], at = 0;
+    long long places[LINES];
+    int place_count = 0;
+    for (char *p = text, *end; p && place_count < LINES && (end = strchr(p, '\n')) != NULL; p = end + 1) places[place_count++] = p - text;
+    if (text) remove_sums(text);
     for (char *p = text, *end; p && line_count < LINES && (end = strchr(p, '\n')) != NULL; p = end + 1) {
         struct line *line = &lines[line_count];
-        before[line_count++] = p - text;
+        before[line_count] = places[line_count];
+        line_count++;
         line->bytes = (size_t)(end - p) + PAD;
         line->text = (char *)calloc(line->bytes + PAD, 1);
         memcpy(line->text, p, (size_t)(end - p));

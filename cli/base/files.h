@@ -16,8 +16,8 @@ int make_folder(const char *path);
  * Returns EXIT_USAGE, and says who writes there, when another process has it. */
 int lock_folder(const char *path, const char *who, int *lock);
 
-/* Reads a line and its end. Returns its bytes, of which at most `most` and a NUL are kept in *text; 0: the file has ended
- * or cannot be read. */
+/* Reads a line and its end. Returns its bytes, of which at most `most` and a NUL are kept in *text; 0: the file has
+ * ended or cannot be read. */
 size_t line_read(FILE *file, char **text, size_t *capacity, size_t most);
 /* What is wrong with line `number`, from 1 on, that is longer than --line_max_mb allows. Returns out. */
 const char *line_limit_text(char *out, size_t capacity, int64_t number, uint64_t bytes, int64_t most_mb);

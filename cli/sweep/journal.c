@@ -13,10 +13,11 @@
  *   {"finished": true}                         all points of the grid above are closed
  * Of a sweep of servers the head has "server", each configuration a "variant", the session "servers" and a run
  * "served": when the pieces of the answer came, and what the server says of it.
- * Only whole lines count, and whole is what sweep/journal_line.c says: others are damaged, reported and left out. A
- * line of a point must also follow the lines before it: "prev" names the last one that counted, and runs are numbered
- * from 0. The index keeps one place for each point, that of its last line; the lines before it are found through
- * "prev". */
+ * The last member of each line is "sum", a checksum of the text before it; journals of older versions have none. Only
+ * whole lines with the right sum count, and whole is what sweep/journal_line.c says: others are damaged, reported and
+ * left out. A line of a point must also follow the lines before it: "prev" names the last one that counted, and runs
+ * are numbered from 0. The index keeps one place for each point, that of its last line; the lines before it are found
+ * through "prev". */
 #include "sweep/journal.h"
 
 #include "base/console.h"
@@ -34,6 +35,7 @@
 #include <unistd.h>
 
 static const int64_t JOURNAL_SYNC_NS = INT64_C(2000000000);
+enum { JOURNAL_LINE_MAX = 64000000, SEAL_ROOM = 64 }; /* bytes of a line; of its checksum, at most */
 
 static int journal_fail(const struct journal *journal) {
     return complain(EXIT_OUTPUT,
@@ -77,6 +79,10 @@ int journal_line_end(struct journal *journal) {
     if (vp_json_finish(&journal->writer) != VP_OK)
         return complain(EXIT_WORK, "%s: a line cannot be written as JSON: %s", journal->path,
                         vp_result_text(journal->writer.result));
+    if (journal->line.bytes > JOURNAL_LINE_MAX)
+        return complain(EXIT_WORK, "%s: a line of %zu bytes is longer than any that is read back (%d)", journal->path,
+                        journal->line.bytes, JOURNAL_LINE_MAX);
+    journal_seal(&journal->line);
     text_add(&journal->line, "\n", 1);
     return 0;
 }
@@ -397,10 +403,14 @@ static int index_take_kind(struct journal_index *index, line_kind kind, int32_t 
     return 0;
 }
 /* Takes over one whole line; one that is damaged is reported and left out. Returns 0 or an exit code. */
-static int index_take(struct journal_index *index, int32_t file_index, int64_t at, const char *line, size_t bytes) {
+static int index_take(struct journal_index *index, int32_t file_index, int64_t at, char *line, size_t bytes) {
     struct index_file *file = &index->files[file_index];
-    line_kind kind = parse_json(&index->scratch, line, bytes, NULL) == VP_OK ? journal_line_kind(&index->scratch.json)
-                                                                              : LINE_DAMAGED;
+    const line_seal seal = journal_unseal(line, &bytes);
+    line_kind kind = LINE_DAMAGED;
+    file->has_sums |= seal == SEAL_GOOD; /* lines of older versions come before */
+    if (seal != SEAL_BROKEN && (seal == SEAL_GOOD || !file->has_sums)
+        && parse_json(&index->scratch, line, bytes, NULL) == VP_OK)
+        kind = journal_line_kind(&index->scratch.json);
     file->lines++;
     if (file->lines == 1 && kind != LINE_HEAD)
         return complain(EXIT_USAGE, "%s is no journal of this vlmprof: use another --output_dir, or move the file away",
@@ -441,13 +451,18 @@ int index_read(struct journal_index *index, const char *path, int fd, int is_own
             continue;
         }
         /* the text is read to its end: keep the line that has begun, and read on */
-        memmove(text.data ? text.data : piece, text.data ? text.data + (file->end - base) : piece,
-                text.bytes - (size_t)(file->end - base));
+        if (file->end > base)
+            memmove(text.data, text.data + (file->end - base), text.bytes - (size_t)(file->end - base));
         text.bytes -= (size_t)(file->end - base);
         base = file->end;
         seen = text.bytes;
         if ((got = source_read(&source, base + (int64_t)text.bytes, piece, sizeof piece)) <= 0) break;
         text_add(&text, piece, (size_t)got);
+        if (text.bytes > JOURNAL_LINE_MAX + SEAL_ROOM && !memchr(text.data, '\n', text.bytes)) {
+            code = complain(EXIT_INPUT, "%s: line %lld has more than %d bytes: it is no journal of a sweep", path,
+                            (long long)index->files[index->file_count - 1].lines + 1, JOURNAL_LINE_MAX);
+            break;
+        }
     }
     /* journal_open cuts off what is after the last whole line: lines that cannot be read must not be lost */
     if (got < 0) code = complain(EXIT_INPUT, "%s cannot be read: %s", path, strerror(errno));
@@ -493,7 +508,8 @@ int index_read_line(struct journal_index *index, int32_t file_index, int64_t at)
         const char *end = got > 0 ? memchr(piece, '\n', (size_t)got) : NULL;
         if (got <= 0) break;
         text_add(&index->line, piece, end ? (size_t)(end - piece) : (size_t)got);
-        if (end && parse_json(&index->scratch, index->line.data, index->line.bytes, NULL) == VP_OK) return 0;
+        if (end && journal_unseal(index->line.data, &index->line.bytes) != SEAL_BROKEN
+            && parse_json(&index->scratch, index->line.data, index->line.bytes, NULL) == VP_OK) return 0;
         if (end) break;
     }
     return complain(EXIT_INPUT, "%s cannot be read back at byte %lld", file->path, (long long)at);

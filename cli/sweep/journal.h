@@ -74,6 +74,7 @@ struct index_file {
     int64_t end, rank, world_size, lines; /* end: after its last whole line */
     uint64_t grid;    /* a hash of the configurations in its newest head */
     int is_finished, knows_device, on_gpu;
+    int has_sums;     /* truth: a line has a checksum, so all lines after it must have one */
     char *device;     /* of its last session; NULL: not known */
     int64_t *sessions; size_t session_count; /* places of its session lines */
     struct index_block *blocks; size_t block_count, block_capacity; /* ascending by `at` */

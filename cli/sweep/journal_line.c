@@ -9,6 +9,7 @@
 #include "vlmprof_score.h"
 #include "vlmprof_stages.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,4 +156,25 @@ line_kind journal_line_kind(const vp_json *json) {
     if ((node = vp_json_get(json, 0, "noise")) != VP_JSON_NONE)
         return has_only(json, node, &NOISE_LINE) ? LINE_NOISE : LINE_DAMAGED;
     return node_is(json, vp_json_get(json, 0, "finished"), VP_JSON_TRUE) ? LINE_FINISHED : LINE_DAMAGED;
+}
+
+/* ---- the checksum */
+static const char SEAL[] = ", \"sum\": \"";
+enum { SEAL_START = sizeof SEAL - 1, SEAL_DIGITS = 16, SEAL_BYTES = SEAL_START + SEAL_DIGITS + 2 };
+void journal_seal(struct text_buffer *line) {
+    char digits[SEAL_DIGITS + 3];
+    line->bytes--; /* the last brace */
+    snprintf(digits, sizeof digits, "%016llx\"}", (unsigned long long)hash_bytes(HASH_START, line->data, line->bytes));
+    text_add(line, SEAL, SEAL_START);
+    text_add(line, digits, SEAL_DIGITS + 2);
+}
+line_seal journal_unseal(char *line, size_t *bytes) {
+    const size_t before = *bytes > SEAL_BYTES ? *bytes - SEAL_BYTES : 0;
+    char digits[SEAL_DIGITS + 3];
+    if (!before || memcmp(line + before, SEAL, SEAL_START) != 0) return SEAL_NONE;
+    snprintf(digits, sizeof digits, "%016llx\"}", (unsigned long long)hash_bytes(HASH_START, line, before));
+    if (memcmp(line + before + SEAL_START, digits, SEAL_DIGITS + 2) != 0) return SEAL_BROKEN;
+    line[before] = '}';
+    *bytes = before + 1;
+    return SEAL_GOOD;
 }

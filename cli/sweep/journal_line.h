@@ -3,6 +3,7 @@
  * sweep writes is damaged as a whole. */
 #ifndef VLMPROF_CLI_JOURNAL_LINE_H
 #define VLMPROF_CLI_JOURNAL_LINE_H
+#include "base/memory.h"
 #include "results/fields.h"
 
 typedef enum line_kind {
@@ -14,5 +15,12 @@ typedef enum line_kind {
 enum { LINE_PLAN_BYTES_MAX = 23 };     /* of a plan's fingerprint */
 
 line_kind journal_line_kind(const vp_json *json);
+
+/* A line's checksum is its last member, "sum": FNV-1a of the bytes before it. journal_seal adds it to a whole object.
+ * journal_unseal takes it away, so that the text is an object again; *bytes becomes its length. Lines of older journals
+ * have none. */
+typedef enum line_seal { SEAL_NONE, SEAL_GOOD, SEAL_BROKEN } line_seal;
+void journal_seal(struct text_buffer *line);
+line_seal journal_unseal(char *line, size_t *bytes);
 
 #endif

@@ -11,6 +11,7 @@
 #include "measure/input.h"
 #include "measure/provenance.h"
 #include "measure/engine.h"
+#include "sweep/journal_line.h"
 #include "vlmprof.h"
 #include "vlmprof_config.h"
 #include "vlmprof_analysis.h"
@@ -288,7 +289,9 @@ static int read_measured(const struct plan *plan, const char *path, struct forec
         const vp_json *json = &parsed.json;
         uint32_t name;
         double ns;
-        if (parse_json(&parsed, line, (size_t)bytes - 1, NULL) != VP_OK || !node_is(json, 0, VP_JSON_OBJECT)) continue;
+        size_t whole = (size_t)bytes - 1;
+        if (journal_unseal(line, &whole) == SEAL_BROKEN || parse_json(&parsed, line, whole, NULL) != VP_OK
+            || !node_is(json, 0, VP_JSON_OBJECT)) continue;
         if (!number && !vp_json_equals(json, vp_json_get(json, 0, "plan"), wanted)) {
             snprintf(note, capacity, "%.400s belongs to another plan: the sweep would refuse it", path);
             break;

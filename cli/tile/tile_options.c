@@ -67,6 +67,7 @@ int size_list_read(const char *path, void (*add)(void *user, const char *line), 
     if (!from_stdin) fclose(file);
     free(text);
     if (bytes)
-        return complain(EXIT_INPUT, "--sizes %s: line %zu has %zu bytes, and a line is one WxH", path, number + 1, bytes);
+        return complain(EXIT_INPUT, "--sizes %s: line %zu has %zu bytes, and a line is one WxH", path, number + 1,
+                        bytes);
     return failed ? complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno)) : 0;
 }
