@@ -321,7 +321,7 @@ static void put_data_sets(vp_json_writer *writer, const struct results *results)
     for (size_t i = 0; i < results->group_count; i++) {
         const struct result_file *file = &results->files[results->groups[i].first];
         vp_json_begin_object(writer);
-        put_text(writer, "dataset_name", file->task);
+        put_text(writer, "dataset_name", file->dataset_name);
         put_text(writer, "data", file->data);
         put_text(writer, "data_hash", file->data_hash);
         put_int(writer, "configurations", (int64_t)results->groups[i].count);
@@ -350,7 +350,7 @@ static char *provenance_of(const struct results *results, const struct measureme
     put_text(&writer, "device", measurements->device);
     put_text(&writer, "host", file->host);
     put_text(&writer, "model", measurements->model);
-    put_bool(&writer, "synthetic", file->is_synthetic);
+    put_bool(&writer, "synthetic", file->synthetic);
     put_text(&writer, "weights", measurements->weights_vary ? NULL : measurements->weights);
     if (measurements->weights_vary) put_weights(&writer, results);
     put_text(&writer, "timing", file->timing);
@@ -373,7 +373,7 @@ int estimator_make(const struct measurements *measurements, const struct results
                                       measurements->measured, measurements->count, &estimator->model, &error);
     if (result != VP_OK) return complain_result(exit_code_of(result), "fit", result, &error);
     estimator->expert_count = experts;
-    estimator->is_synthetic = results->files[0].is_synthetic;
+    estimator->is_synthetic = results->files[0].synthetic;
     estimator->model_name = copy_text(measurements->model, strlen(measurements->model));
     if (results->files[0].architecture)
         estimator->architecture = copy_text(results->files[0].architecture, strlen(results->files[0].architecture));
