@@ -12,7 +12,7 @@ file_limits='vlmprof_unicode    99999  ^parts/.*unicode
 header              3600  ^vlmprof\.h$
 program              200  ^cli\.c$
 kernels             4000  ^vlmprof_kernels\.cu$
-companion_headers   2500  ^parts/([a-z]+/)?vlmprof_[a-z]+\.h$
+subjects_of_parts   2500  ^parts/(lib/)?vlmprof_[a-z]+\.[ch]$
 kernel_tests        3100  ^tests/test_kernels\.c$
 analysis_tests      1800  ^tests/test_analysis\.c$
 emulated_gpu        3200  ^tests/emulator/cuda_on_cpu\.h$
