@@ -1513,8 +1513,8 @@ static int vk_cublas_start(vk_cuda *cuda, const char *name, char *why, size_t ca
     cublasStatus_t status;
     blas->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!blas->library) {
-        const char *told = dlerror();
-        snprintf(why, capacity, "%.150s", told ? told : name);
+        const char *reason = dlerror();
+        snprintf(why, capacity, "%.150s", reason ? reason : name);
         return 0;
     }
     if (!vk_cublas_symbol(blas, &blas->create, "cublasCreate_v2")
