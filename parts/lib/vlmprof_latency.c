@@ -53,7 +53,8 @@ static void vp_impl_gather_triangle(vp_impl_gather *gather, const double *triang
     size_t i, j;
     for (i = 0; i < gather->width; i++) {
         for (j = 0; j < gather->width; j++)
-            gather->cells[j * VP_IMPL_LINEAR_STRIDE + gather->width + gather->pending] = triangle[j * gather->width + i];
+            gather->cells[j * VP_IMPL_LINEAR_STRIDE + gather->width + gather->pending]
+                = triangle[j * gather->width + i];
         if (++gather->pending == VP_IMPL_LINEAR_BLOCK) vp_impl_gather_close(gather);
     }
 }
