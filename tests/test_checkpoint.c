@@ -298,7 +298,8 @@ static void test_zero_sizes(void) {
                 at = text + snprintf(text, bytes + 40, "%.*s%s0", (int)(found - whole), whole, key);
                 strcpy(at, found + strlen(key) + strspn(found + strlen(key), "0123456789"));
                 CHECK(vp_model_config_parse(text, strlen(text), NULL, 0, &config, &error) < 0);
-                check_note(strlen(error.where) >= strlen(keys[k]) && !strcmp(error.where + strlen(error.where) - strlen(keys[k]), keys[k]), __FILE__, __LINE__, "%s, %s 0: %s: %s", models[i], keys[k], error.where, error.text);
+                at = strstr(error.where, keys[k]); /* the error names that key, at its end */
+                check_note(at && !strcmp(at, keys[k]), __FILE__, __LINE__, "%s, %s 0: %s: %s", models[i], keys[k], error.where, error.text);
                 changed++;
             }
             free(text);
