@@ -255,9 +255,7 @@ static int put_pick(const struct results *results, const struct tradeoff *tradeo
     vp_json_key(&writer, "runner_up");
     if (pick->has_runner_up) put_picked(&writer, results, tradeoff, pick->runner_up); else vp_json_null(&writer);
     vp_json_end_object(&writer);
-    if (vp_json_finish(&writer) != VP_OK) return output_failed();
-    putchar('\n');
-    return 0;
+    return json_end(&writer);
 }
 /* No configuration holds the budget: says which one comes closest. Returns the exit code. */
 static int complain_of_budget(const struct results *results, const struct tradeoff *tradeoff,

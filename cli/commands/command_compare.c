@@ -648,26 +648,22 @@ static void write_saying(struct document *document, const struct comparison_job 
 }
 /* Prints the comparison. Returns the exit code of the command. */
 static int print_comparison(const struct comparison_job *job) {
-    struct text_buffer out = {NULL, 0, 0};
     const struct saying saying = overall_saying(job);
     int fails = saying.verdict <= SAYS_WORSE
                 || (saying.verdict == SAYS_INCONCLUSIVE && is_given(job->options, "fail_on_unsure")), code;
     if (is_given(job->options, "json")) {
         vp_json_writer writer;
-        vp_json_writer_init_sink(&writer, text_sink, &out, 1);
+        vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
         put_comparisons(&writer, job, &saying);
-        if (vp_json_finish(&writer) != VP_OK) abort();
-        text_add_string(&out, "\n");
+        code = json_end(&writer);
     } else {
         struct document document = {NULL, 0, color_of_saying};
         write_comparison(&document, job);
         if (is_given(job->options, "plan")) write_plan(&document, job);
         write_saying(&document, job, &saying);
-        document_print(&document, 0, &out);
+        code = print_document(&document);
         document_free(&document);
     }
-    code = print_whole(&out);
-    free(out.data);
     return code ? code : fails ? EXIT_WORK : 0;
 }
 /* Checks the words of --force. Returns 0 or an exit code. */

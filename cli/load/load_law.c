@@ -193,8 +193,7 @@ static void put_waits(vp_json_writer *writer, struct wait_value of[WAIT_PARTS][W
         vp_json_key(writer, PART_KEYS[part]);
         vp_json_begin_object(writer);
         for (int p = 0; p < WAIT_PERCENTILES; p++) {
-            PUT(writer, KEY_OBJECT(PERCENTILE_KEYS[p]), KEY("ms", of[part][p].value),
-                KEY_RANGE("interval_ms", of[part][p].low, of[part][p].high), END_OBJECT);
+            PUT(writer, KEY_OBJECT(PERCENTILE_KEYS[p]), KEY_ESTIMATE("ms", "interval_ms", of[part][p]), END_OBJECT);
         }
         vp_json_end_object(writer);
     }

@@ -124,8 +124,8 @@ void report_csv(struct text_buffer *out, const struct report *report) {
 
 /* ---- JSON */
 static void put_stage_cost(vp_json_writer *writer, const struct stage_cost *cost) {
-    PUT(writer, KEY_OBJECT(NULL), KEY("mean_ms", cost->mean), KEY("share", cost->share), KEY("p50_ms", cost->p50.value),
-        KEY_RANGE("p50_interval", cost->p50.low, cost->p50.high), KEY("flops", cost->flops), KEY("bytes", cost->bytes),
+    PUT(writer, KEY_OBJECT(NULL), KEY("mean_ms", cost->mean), KEY("share", cost->share),
+        KEY_ESTIMATE("p50_ms", "p50_interval", cost->p50), KEY("flops", cost->flops), KEY("bytes", cost->bytes),
         KEY("launches", cost->launches), KEY("tflops_per_s", cost->tflops), KEY("gb_per_s", cost->gbs),
         KEY("host_share", cost->host_share), KEY("idle_share", cost->idle_share));
     vp_json_key(writer, "parts"); /* null: kernels were not timed */
@@ -156,8 +156,7 @@ static void put_decomposition(vp_json_writer *writer, const struct decomposition
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
         if (is_left_out(metric, decomposition->mean[metric])) continue;
         PUT(writer, KEY_OBJECT(METRIC_KEYS[metric]), KEY("count", decomposition->counts[metric]),
-            KEY("mean", decomposition->mean[metric]), KEY("p50", decomposition->p50[metric].value),
-            KEY_RANGE("p50_interval", decomposition->p50[metric].low, decomposition->p50[metric].high),
+            KEY("mean", decomposition->mean[metric]), KEY_ESTIMATE("p50", "p50_interval", decomposition->p50[metric]),
             KEY("p95", decomposition->p95[metric]), KEY("p99", decomposition->p99[metric]), END_OBJECT);
     }
     PUT(writer, END_OBJECT, KEY("closure", decomposition->closure),
@@ -179,16 +178,14 @@ static void put_curve(vp_json_writer *writer, const struct report *report, size_
     PUT(writer, KEY_OBJECT(NULL), KEY("name", curve->name),
         KEY("dataset_name", report->results->files[report->results->groups[curve->group].first].task),
         KEY("of", curve->label), KEY("x", curve->x_name), KEY("y", curve->y_name), KEY("unit", curve->unit),
-        KEY("slope", curve->slope.value), KEY_RANGE("slope_interval", curve->slope.low, curve->slope.high),
-        KEY("intercept_ms", curve->intercept.value),
-        KEY_RANGE("intercept_interval", curve->intercept.low, curve->intercept.high), KEY("r2", curve->r2),
+        KEY_ESTIMATE("slope", "slope_interval", curve->slope),
+        KEY_ESTIMATE("intercept_ms", "intercept_interval", curve->intercept), KEY("r2", curve->r2),
         KEY("count", curve->count), KEY_ARRAY("bins"));
     for (size_t bin = 0; bin < curve->bin_count; bin++) {
-        PUT(writer, KEY_OBJECT(NULL), KEY("x", curve->bins[bin].x), KEY("p50_ms", curve->bins[bin].p50.value),
-            KEY_RANGE("p50_interval", curve->bins[bin].p50.low, curve->bins[bin].p50.high),
-            KEY("mean_x", curve->bins[bin].mean_x), KEY("mean_ms", curve->bins[bin].mean.value),
-            KEY_RANGE("mean_interval", curve->bins[bin].mean.low, curve->bins[bin].mean.high),
-            KEY("count", curve->bins[bin].count), END_OBJECT);
+        PUT(writer, KEY_OBJECT(NULL), KEY("x", curve->bins[bin].x),
+            KEY_ESTIMATE("p50_ms", "p50_interval", curve->bins[bin].p50), KEY("mean_x", curve->bins[bin].mean_x),
+            KEY_ESTIMATE("mean_ms", "mean_interval", curve->bins[bin].mean), KEY("count", curve->bins[bin].count),
+            END_OBJECT);
     }
     PUT(writer, END_ARRAY, END_OBJECT);
 }
