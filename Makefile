@@ -90,7 +90,7 @@ SYSTEM := -ldl -lm
 HEADERS := vlmprof.h $(wildcard parts/vlmprof_*.h)
 LIB_SOURCES := $(wildcard parts/lib/*.c)
 ENGINE_SOURCES := $(wildcard parts/engine/*.c)
-CLI_SOURCES := $(wildcard cli/*/*.c)
+CLI_SOURCES := $(wildcard cli/*/*.c cli/*/*/*.c)
 HEADER_OBJECTS = $(HEADERS:%.h=$(B)/%.o) $(LIB_SOURCES:%.c=$(B)/%.o)
 ENGINE_OBJECTS = $(ENGINE_SOURCES:%.c=$(B)/%.o) $(B)/vlmprof_kernels.o
 GUIDES := $(wildcard cli/guides/*.txt)
