@@ -364,6 +364,59 @@ static void test_links(void) {
     CHECK_INT(cli("run samples/cat.jpg -p What --max_new_tokens 2 --model %F/model"), 0);
     remove_folder(in_folder("model"));
 }
+/* ---- a terminal */
+/* What the program prints on a terminal of its own; its exit code goes to last.code. */
+static size_t on_terminal(const char *command, char *out, size_t capacity) {
+    static char room[8192];
+    char *argv[ARGUMENTS + 1];
+    const int master = posix_openpt(O_RDWR | O_NOCTTY);
+    size_t used = 0;
+    ssize_t got;
+    pid_t child;
+    int status = 0, slave;
+    argv[0] = (char *)(size_t)program;
+    split(command, room, sizeof room, argv + 1);
+    if (master < 0 || grantpt(master) || unlockpt(master) || (slave = open(ptsname(master), O_RDWR | O_NOCTTY)) < 0) return 0;
+    if ((child = fork()) == 0) {
+        dup2(slave, 1);
+        dup2(slave, 2);
+        close(slave);
+        close(master);
+        execv(program, argv);
+        _exit(127);
+    }
+    close(slave);
+    while (used + 1 < capacity && (got = read(master, out + used, capacity - 1 - used)) > 0) used += (size_t)got;
+    close(master);
+    while (waitpid(child, &status, 0) < 0) { }
+    last.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    out[used] = 0;
+    return used;
+}
+static const char *content_sent;
+static hostile_reply escapes(hostile_server *from) {
+    (void)from;
+    return chat_json("200 OK", content_sent);
+}
+static void test_terminal(void) {
+    static const char bad[] = {'\x1b', '\a', '\b', '\x7f', 0};
+    static char out[20000];
+    check_case("escape sequences of a server's answer do nothing to a terminal");
+    content_sent = "{\"model\":\"m\\u001b[31m\",\"choices\":[{\"message\":{\"content\":\"a\\u001b]0;title\\u0007\\u001b[2J\\u009b5m\\u0008\\u007fz\"},"
+                   "\"finish_reason\":\"st\\u001b[1mop\"}],\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":3},\"timings\":{\"k\\u001b[1m\":\"v\\u001b[2m\"}}";
+    server.choose = escapes;
+    CHECK(on_terminal(with_port("ask samples/cat.jpg -p What --color never " URL), out, sizeof out) > 100);
+    CHECK_INT(last.code, 0);
+    CHECK(strpbrk(out, bad) == NULL && strstr(out, "\xc2\x9b") == NULL && strstr(out, "title") != NULL);
+    content_sent = "{\"error\":{\"message\":\"bad \\u001b[31mred\\u009b1m\"}}";
+    CHECK(on_terminal(with_port("ask samples/cat.jpg -p What --color never " URL), out, sizeof out) > 20);
+    CHECK_INT(last.code, 4);
+    CHECK(strpbrk(out, bad) == NULL && strstr(out, "\xc2\x9b") == NULL && strstr(out, "red") != NULL);
+    server.choose = chat_choose;
+    check_case("a file of certificates that is not there");
+    RUNS(3, "ask samples/cat.jpg -p What --ca_file %F/none " URL);
+    SAYS("No such file");
+}
 /* ---- a small stack */
 static void test_stack(void) {
     static const struct { const char *limit; int code; } cases[] = {{"-s 64", 4}, {"-s 256", 4}, {"-S -s 64", 0}, {"-s 512", 0}};
@@ -391,6 +444,7 @@ int main(void) {
     test_sent();
     test_load();
     test_convert();
+    test_terminal();
     test_journal();
     test_lines();
     test_links();

@@ -606,6 +606,37 @@ static void test_key_spelled(void) {
     }
 }
 
+/* The connection is reset after each byte of a reply: an error each time, or the whole answer where only the end is missing. */
+static void test_resets(void) {
+    static const char whole[] = HOSTILE_STREAM "\r\ndata: {\"model\":\"m\",\"choices\":[{\"delta\":{\"content\":\"\xc3\xa9\"},\"finish_reason\":\"stop\"}]}\n\n"
+        "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":1}}\n\ndata: [DONE]\n\n";
+    int answers = 0, wrong = 0;
+    check_case("a reset after each byte of an answer");
+    for (int cut = 0; cut < (int)sizeof whole; cut++) {
+        const hostile_step broken[] = {{HOSTILE_BYTES, whole, cut}, {HOSTILE_WAIT, NULL, 1}, {HOSTILE_RESET, NULL, 0}};
+        const hostile_reply replies[] = {broken};
+        hostile_server hostile;
+        vp_exchange exchange = exchange_of(BODY);
+        vp_server_options options;
+        vp_server *server;
+        vp_error error = {VP_OK, 0, "", ""};
+        vp_result result;
+        char url[64];
+        hostile_start(&hostile, replies, 1);
+        options = options_of(&hostile, url, sizeof url);
+        options.max_retries = 0;
+        server = open_server(&options);
+        result = vp_server_ask(server, &exchange, &error);
+        answers += result == VP_OK;
+        wrong += result != VP_OK && ((result != VP_ERR_DEVICE && result != VP_ERR_FORMAT) || !error.text[0] || exchange.state != VP_EXCHANGE_FAILED);
+        vp_exchange_free(&exchange);
+        vp_server_close(server);
+        hostile_stop(&hostile);
+    }
+    CHECK_INT(wrong, 0);
+    CHECK_INT(answers, 0); /* a reset is no end of a body */
+}
+
 /* --------------------------------------------------------------------------------------------------------------- waiting */
 static void test_timeouts(void) {
     static const hostile_step stalled[] = {SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_DELTA("half"), 0}, {HOSTILE_WAIT, NULL, 60000}, {HOSTILE_CLOSE, NULL, 0}},
@@ -1023,6 +1054,7 @@ int main(void) {
     test_key();
     test_key_spelled();
     test_scrub();
+    test_resets();
     test_long_words();
     test_timeouts();
     test_signals();

@@ -6,10 +6,12 @@
 #include "base/json.h"
 #include "vlmprof_file.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { KEY_FILE_BYTES_MAX = 65536, NAMES_SHOWN = 20 };
 
@@ -73,6 +75,8 @@ int endpoint_open(const struct options *options, const char *url, const char *mo
     if (vp_chat_api_find(text_of(options, "endpoint_api"), &endpoint->api) != VP_OK)
         return complain(EXIT_USAGE, "--endpoint_api: \"%s\" is not known", text_of(options, "endpoint_api"));
     if ((code = key_of_options(options, endpoint)) != 0) return code;
+    if (text_of(options, "ca_file") && access(text_of(options, "ca_file"), R_OK))
+        return complain(EXIT_INPUT, "--ca_file %s: %s", text_of(options, "ca_file"), strerror(errno));
     server.url = url;
     server.api = endpoint->api;
     server.api_key = endpoint->key;

@@ -39,7 +39,7 @@ static vp_result vk_check_room(const char *directory, uint64_t bytes, vp_error *
         return vp_fail(error, VP_ERR_WRITE, -1, directory, text);
     }
     if ((double)info.f_bavail * (double)info.f_frsize >= (double)bytes) return VP_OK;
-    snprintf(text, sizeof text, "the weights need %.2f GB, the disk has %.2f GB free", (double)bytes / 1e9,
+    snprintf(text, sizeof text, "the weights need %.3g GB, the disk has %.3g GB free", (double)bytes / 1e9,
              (double)info.f_bavail * (double)info.f_frsize / 1e9);
     return vp_fail(error, VP_ERR_WRITE, -1, directory, text);
 }
