@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { WARM_UP_TOKENS = 16, WORDS_BYTES_MAX = 65536 }; /* tokens: fewer than 16 are refused by some servers */
 static const char WARM_UP_TEXT[] = "Describe what you see.";
@@ -30,7 +31,6 @@ struct served_sweep {
     struct endpoint *endpoints; /* [variants] */
     struct twin_memory *texts;  /* [variants] */
     struct sent_picture *pictures;
-    vp_image image;             /* of the sample; without pixels until an image must be made of it */
     int no_cache, unique_image; /* truths */
 };
 
@@ -82,11 +82,11 @@ int served_open(struct sweep *sweep) {
     return code;
 }
 int served_is_local(const struct sweep *sweep) {
-    for (size_t i = 0; i < sweep->plan.variants.count; i++)
+    for (size_t i = 0; sweep->served && i < sweep->plan.variants.count; i++)
         if (endpoint_is_local(&sweep->served->endpoints[i])) return 1;
     return 0;
 }
-void served_end(struct sweep *sweep) {
+static void served_end(struct sweep *sweep) {
     struct served_sweep *served = sweep->served;
     while (served->pictures) {
         struct sent_picture *next = served->pictures->next;
@@ -96,8 +96,6 @@ void served_end(struct sweep *sweep) {
         free(served->pictures);
         served->pictures = next;
     }
-    if (served->image.rgb) vp_image_free(&served->image);
-    memset(&served->image, 0, sizeof served->image);
 }
 void served_close(struct sweep *sweep) {
     if (!sweep->served) return;
@@ -119,7 +117,7 @@ static void put_items(vp_json_writer *writer, const char *key, const struct opti
     for (size_t i = 0; i < value->count; i++) json_lossy(writer, value->items[i]);
     vp_json_end_array(writer);
 }
-void served_put_head(vp_json_writer *writer, const struct sweep *sweep) {
+static void served_put_head(vp_json_writer *writer, const struct sweep *sweep) {
     const struct options *options = sweep->options;
     const struct request_knobs *knobs = &sweep->plan.variants.knobs;
     vp_json_key(writer, "server");
@@ -138,10 +136,11 @@ void served_put_head(vp_json_writer *writer, const struct sweep *sweep) {
     vp_json_end_object(writer);
     vp_json_end_object(writer);
 }
-void served_put_sizes(vp_json_writer *writer, const struct open_point *point) {
+static void served_put_sizes(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point) {
     const struct sent_picture *sent = point->sent && !point->sent->reason ? point->sent : NULL;
     struct sent_image image;
     struct served_sizes sizes;
+    (void)sweep;
     if (sent) { SENT_IMAGE_ROWS(FIELD_FILL, &image) }
     SERVED_SIZES_ROWS(FIELD_FILL, FIELD_SKIP, &sizes)
     sizes.sent_image = sent ? &image : NULL;
@@ -240,14 +239,14 @@ static int make_picture(struct sweep *sweep, const struct sample *sample, struct
             code = EXIT_INPUT;
         }
     }
-    if (!code && (keeps_pixels || !is_file) && !served->image.rgb)
-        code = sample_image(sample, &served->image, reason, sizeof reason);
+    if (!code && (keeps_pixels || !is_file) && !sweep->image.rgb)
+        code = sample_image(sample, &sweep->image, reason, sizeof reason);
     if (!code && is_resized)
-        code = picture_resized(&served->image, sent->width_px, sent->height_px, &sent->resized, &sent->picture, reason,
+        code = picture_resized(&sweep->image, sent->width_px, sent->height_px, &sent->resized, &sent->picture, reason,
                                sizeof reason);
     else if (!code && !is_file)
-        picture_of_pixels(served->image.rgb, served->image.width_px, served->image.height_px, &sent->picture);
-    sent->pixels = is_resized ? &sent->resized : &served->image;
+        picture_of_pixels(sweep->image.rgb, sweep->image.width_px, sweep->image.height_px, &sent->picture);
+    sent->pixels = is_resized ? &sent->resized : &sweep->image;
     if (sent->resized.rgb && !keeps_pixels) {
         vp_image_free(&sent->resized);
         sent->resized.rgb = NULL;
@@ -261,13 +260,14 @@ static struct sent_picture *find_picture(const struct served_sweep *served, int3
     while (sent && (sent->width_px != width_px || sent->height_px != height_px)) sent = sent->next;
     return sent;
 }
-int served_begin(struct sweep *sweep, struct open_point *point, const struct sample *sample, const struct entry *entry,
-                 char *reason, size_t capacity) {
+static int served_begin(struct sweep *sweep, struct open_point *point, const struct sample *sample,
+                        const struct entry *entry, char *reason, size_t capacity, int *has_vanished) {
     const vp_family *family = point->configuration->variant->family;
     vp_vision_count count;
     int32_t width_px = 0, height_px = 0;
     point->sent = NULL;
     point->tokens_by_rule = -1;
+    *has_vanished = sample->image_path && access(sample->image_path, R_OK);
     snprintf(reason, capacity, "%s", sample->reason ? sample->reason : "");
     if (reason[0] || !sample->image_path
         || configuration_sent_size(point->configuration, entry, &width_px, &height_px, reason, capacity))
@@ -337,8 +337,8 @@ static int warm_up_servers(struct sweep *sweep, const struct open_point *point) 
     runs_free(first, (int32_t)variants->count);
     return code;
 }
-int served_run(struct sweep *sweep, struct open_point *point, const struct sample *sample, char *reason,
-               size_t capacity, int *is_device) {
+static int served_run(struct sweep *sweep, struct open_point *point, const struct sample *sample, char *reason,
+                      size_t capacity, int *is_device) {
     const size_t variant = variant_index(sweep, point->configuration);
     struct question question;
     struct sent_request sent;
@@ -369,6 +369,8 @@ int served_run(struct sweep *sweep, struct open_point *point, const struct sampl
     *is_device = code == EXIT_DEVICE && !is_refused(sent.http_status);
     return code == EXIT_INTERRUPTED ? code : 0;
 }
+
+const struct sweep_way SERVER_WAY = {served_put_head, served_put_sizes, served_begin, served_end, served_run};
 
 /* ---- twins */
 int served_wants_twins(const struct sweep *sweep, const struct open_point *point) {
