@@ -136,11 +136,13 @@ static void served_put_head(vp_json_writer *writer, const struct sweep *sweep) {
     vp_json_end_object(writer);
     vp_json_end_object(writer);
 }
-static void served_put_sizes(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point) {
+static void served_put_sizes(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point,
+                             const struct sample *sample) {
     const struct sent_picture *sent = point->sent && !point->sent->reason ? point->sent : NULL;
     struct sent_image image;
     struct served_sizes sizes;
     (void)sweep;
+    (void)sample;
     if (sent) { SENT_IMAGE_ROWS(FIELD_FILL, &image) }
     SERVED_SIZES_ROWS(FIELD_FILL, FIELD_SKIP, &sizes)
     sizes.sent_image = sent ? &image : NULL;

@@ -53,7 +53,8 @@ struct sweep;
 struct sweep_way {
     /* members of the journal's head; "sizes": those of a point */
     void (*put_head)(vp_json_writer *writer, const struct sweep *sweep);
-    void (*put_sizes)(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point);
+    void (*put_sizes)(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point,
+                      const struct sample *sample);
 
     /* Makes a point's request. `reason` becomes empty, or says why there is none; *has_vanished: because the image's
      * file is gone. end, unless it is NULL: after the last point of the sample. */

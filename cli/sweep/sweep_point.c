@@ -213,9 +213,11 @@ static int write_kernels(struct sweep *sweep, const struct pass_input *input,
     return journal_line_append(&sweep->journal);
 }
 /* The sizes that follow from the layout of a point's image. */
-static void put_point_layout_of(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point) {
+static void put_point_layout_of(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point,
+                                const struct sample *sample) {
     struct point described;
     memset(&described, 0, sizeof described);
+    described.sample = sample;
     described.layout = point->layout;
     described.knobs = &point->configuration->knobs;
     if (point->layout) {
@@ -236,7 +238,7 @@ static int write_done(struct sweep *sweep, struct open_point *point, const struc
     int code;
     DONE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
     fields_put(writer, &DONE, &line);
-    sweep->way->put_sizes(writer, sweep, point);
+    sweep->way->put_sizes(writer, sweep, point, sample);
     code = point_append(sweep, point);
     point->is_open = 0;
     sweep->done += !code;
@@ -252,7 +254,7 @@ static int write_failed(struct sweep *sweep, struct open_point *point, const str
     int code;
     FAILED_ROWS(FIELD_FILL, FIELD_SKIP, &line)
     fields_put(writer, &FAILED, &line);
-    sweep->way->put_sizes(writer, sweep, point);
+    sweep->way->put_sizes(writer, sweep, point, sample);
     if ((code = journal_line_end(&sweep->journal)) != 0) return code;
     if (hold) text_add(&sweep->held, sweep->journal.line.data, sweep->journal.line.bytes);
     /* says nothing about the failures before it */
