@@ -206,22 +206,14 @@ void score_point(const struct point *point, struct scoring *scoring, vp_score_ou
         outcome->reason = "the record has no answers to compare with";
     free(record.nodes);
 }
-/* By their tokens; of a server's answers only the text is known. */
-static int is_same_answer(const struct pass_result *left, const struct pass_result *right) {
-    if (left->served)
-        return left->answer_bytes == right->answer_bytes && !memcmp(left->answer, right->answer, left->answer_bytes);
-    return left->token_count == right->token_count
-           && !memcmp(left->tokens, right->tokens, (size_t)left->token_count * sizeof(int32_t));
-}
 int is_truncated(const struct pass_result *run) {
     if (!run->served) return !run->ended_by_eos;
     return run->served->finish_reason ? !strcmp(run->served->finish_reason, "length") : -1;
 }
 void put_point_answer(vp_json_writer *writer, const struct point *point, const vp_score_outcome *scored) {
     vp_score_outcome outcome = *scored;
-    int same = 1, ran = point->run_count > 0;
+    const int ran = point->run_count > 0;
     const int truncated = ran && !point->ignore_eos ? is_truncated(&point->runs[0]) : -1;
-    for (int32_t run = 1; run < point->run_count; run++) same &= is_same_answer(&point->runs[run], &point->runs[0]);
     /* unparsed: the reference guesses there; a guess earns nothing */
     put_double(writer, "accuracy", outcome.is_unparsed ? 0 : outcome.score);
     put_text(writer, "accuracy_reason", outcome.is_unparsed ? NULL : outcome.reason);
@@ -236,7 +228,7 @@ void put_point_answer(vp_json_writer *writer, const struct point *point, const v
     if (point->is_served) put_null(writer, "output_token_ids");
     else put_ints(writer, "output_token_ids", ran ? point->runs[0].tokens : NULL, ran ? point->runs[0].token_count : 0);
     vp_json_key(writer, "answers_equal_over_runs");
-    if (ran) vp_json_bool(writer, same); else vp_json_null(writer);
+    if (ran) vp_json_bool(writer, answers_are_equal(point->runs, point->run_count)); else vp_json_null(writer);
     put_text(writer, "prompt", point->sample->prompt);
 }
 
