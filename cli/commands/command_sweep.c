@@ -179,9 +179,7 @@ static int print_summary(const struct sweep *sweep, const struct text_list *warn
         KEY("runs_now", sweep->runs_now), KEY("failed", sweep->failed), KEY_BOOL("synthetic", sweep->model.synthetic));
     summaries_put(&writer, &sweep->results);
     PUT(&writer, KEY_TEXTS("warnings", warnings), END_OBJECT);
-    if (vp_json_finish(&writer) != VP_OK) return output_failed();
-    putchar('\n');
-    return code;
+    return json_end(&writer) ? EXIT_OUTPUT : code;
 }
 /* Prints what was measured. Returns the exit code of the sweep. */
 static int sweep_report(const struct sweep *sweep) {

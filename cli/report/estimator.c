@@ -265,7 +265,7 @@ static void put_data_sets(vp_json_writer *writer, const struct results *results)
     PUT(writer, KEY_ARRAY("data_sets"));
     for (size_t i = 0; i < results->group_count; i++) {
         const struct result_file *file = &results->files[results->groups[i].first];
-        PUT(writer, KEY_OBJECT(NULL), KEY("dataset_name", file->task), KEY("data", file->data),
+        PUT(writer, KEY_OBJECT(NULL), KEY("dataset_name", file->dataset_name), KEY("data", file->data),
             KEY("data_hash", file->data_hash), KEY("configurations", (int64_t)results->groups[i].count), END_OBJECT);
     }
     PUT(writer, END_ARRAY);
@@ -288,7 +288,7 @@ static char *provenance_of(const struct results *results, const struct measureme
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, text_sink, &out, 1);
     PUT(&writer, KEY_OBJECT(NULL), KEY("device", measurements->device), KEY("host", file->host),
-        KEY("model", measurements->model), KEY_BOOL("synthetic", file->is_synthetic),
+        KEY("model", measurements->model), KEY_BOOL("synthetic", file->synthetic),
         KEY("weights", measurements->weights_vary ? NULL : measurements->weights));
     if (measurements->weights_vary) put_weights(&writer, results);
     PUT(&writer, KEY("timing", file->timing), KEY("measured_by", file->version),
@@ -307,7 +307,7 @@ int estimator_make(const struct measurements *measurements, const struct results
                                       measurements->measured, measurements->count, &estimator->model, &error);
     if (result != VP_OK) return complain_result(exit_code_of(result), "fit", result, &error);
     estimator->expert_count = experts;
-    estimator->is_synthetic = results->files[0].is_synthetic;
+    estimator->is_synthetic = results->files[0].synthetic;
     estimator->model_name = copy_text(measurements->model, strlen(measurements->model));
     if (results->files[0].architecture)
         estimator->architecture = copy_text(results->files[0].architecture, strlen(results->files[0].architecture));
