@@ -112,29 +112,21 @@ void served_close(struct sweep *sweep) {
 
 /* ---- members of journal lines */
 static void put_items(vp_json_writer *writer, const char *key, const struct option_value *value) {
-    vp_json_key(writer, key);
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY(key));
     for (size_t i = 0; i < value->count; i++) json_lossy(writer, value->items[i]);
-    vp_json_end_array(writer);
+    PUT(writer, END_ARRAY);
 }
 static void served_put_head(vp_json_writer *writer, const struct sweep *sweep) {
     const struct options *options = sweep->options;
     const struct request_knobs *knobs = &sweep->plan.variants.knobs;
-    vp_json_key(writer, "server");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("server"));
     put_items(writer, "endpoints", opt(options, "endpoint"));
     put_items(writer, "endpoint_models", opt(options, "endpoint_model"));
-    put_text(writer, "endpoint_api", text_of(options, "endpoint_api"));
-    vp_json_key(writer, "request_knobs");
-    vp_json_begin_object(writer);
-    for (size_t i = 0; i < knobs->count; i++) put_list(writer, knobs->items[i].path, &knobs->items[i].words);
-    vp_json_end_object(writer);
-    put_text(writer, "family", text_of(options, "family"));
-    vp_json_key(writer, "family_keys");
-    vp_json_begin_object(writer);
-    for (size_t i = 0; i + 1 < options->key_count; i += 2) put_text(writer, options->keys[i], options->keys[i + 1]);
-    vp_json_end_object(writer);
-    vp_json_end_object(writer);
+    PUT(writer, KEY("endpoint_api", text_of(options, "endpoint_api")), KEY_OBJECT("request_knobs"));
+    for (size_t i = 0; i < knobs->count; i++) PUT(writer, KEY_TEXTS(knobs->items[i].path, &knobs->items[i].words));
+    PUT(writer, END_OBJECT, KEY("family", text_of(options, "family")), KEY_OBJECT("family_keys"));
+    for (size_t i = 0; i + 1 < options->key_count; i += 2) PUT(writer, KEY(options->keys[i], options->keys[i + 1]));
+    PUT(writer, END_OBJECT, END_OBJECT);
 }
 static void served_put_sizes(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point,
                              const struct sample *sample) {
@@ -167,13 +159,12 @@ static void put_words(vp_json_writer *writer, const char *key, struct endpoint *
 }
 /* The first request of a variant in this process, which is not measured. */
 static void put_first(vp_json_writer *writer, const struct variant *variant, const struct pass_result *first) {
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT(NULL));
     vp_json_key(writer, "variant");
     knob_put_variant(writer, &variant->values);
-    put_double(writer, "T_total", metric_of(first, METRIC_TOTAL));
-    put_double(writer, "TTFT", metric_of(first, METRIC_TTFT));
+    PUT(writer, KEY("T_total", metric_of(first, METRIC_TOTAL)), KEY("TTFT", metric_of(first, METRIC_TTFT)));
     put_usage(writer, &first->served->usage);
-    vp_json_end_object(writer);
+    PUT(writer, END_OBJECT);
 }
 /* The server of a variant and those of the other variants that it has, with their first requests. */
 static void put_server(vp_json_writer *writer, const struct sweep *sweep, size_t variant,
@@ -182,18 +173,14 @@ static void put_server(vp_json_writer *writer, const struct sweep *sweep, size_t
     struct endpoint *endpoint = &sweep->served->endpoints[variant];
     char *words = endpoint_words(endpoint);
     endpoint_hide_key(endpoint, words);
-    vp_json_begin_object(writer);
-    put_text(writer, "endpoint", variants->items[variant].endpoint);
-    put_text(writer, "server", words);
+    PUT(writer, KEY_OBJECT(NULL), KEY("endpoint", variants->items[variant].endpoint), KEY("server", words));
     put_words(writer, "models", endpoint, "/v1/models");
     put_words(writer, "props", endpoint, "/props");
-    vp_json_key(writer, "cold");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("cold"));
     for (size_t i = variant; i < variants->count; i++)
         if (first[i].served && !strcmp(variants->items[i].endpoint, variants->items[variant].endpoint))
             put_first(writer, &variants->items[i], &first[i]);
-    vp_json_end_array(writer);
-    vp_json_end_object(writer);
+    PUT(writer, END_ARRAY, END_OBJECT);
     free(words);
 }
 /* Truth: no variant before this one is of the same server. */
@@ -207,16 +194,12 @@ static int write_served_session(struct sweep *sweep, const struct pass_result *f
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     const int64_t at = sweep->journal.end;
     int code;
-    vp_json_key(writer, "session");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("session"));
     put_provenance(writer, sweep->options, NULL);
-    put_text(writer, "client", vp_server_library(sweep->served->endpoints[0].server));
-    vp_json_key(writer, "servers");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY("client", vp_server_library(sweep->served->endpoints[0].server)), KEY_ARRAY("servers"));
     for (size_t i = 0; i < sweep->plan.variants.count; i++)
         if (is_first_of_server(&sweep->plan.variants, i)) put_server(writer, sweep, i, first);
-    vp_json_end_array(writer);
-    vp_json_end_object(writer);
+    PUT(writer, END_ARRAY, END_OBJECT);
     code = journal_line_append(&sweep->journal);
     sweep->engine->session_at = at;
     return code;
