@@ -155,7 +155,8 @@ static int write_run(struct sweep *sweep, struct open_point *point, const struct
     int code;
     line.pass = *run;
     line.step_count = !sweep->timing_off && run->token_count > 1 ? run->token_count - 1 : 0;
-    if (!run->has_energy) line.pass.energy_j = line.pass.energy_resolution_j = (double)NAN;
+    if (!run->has_energy) line.pass.energy_resolution_j = (double)NAN;
+    for (int i = 0; i < KEPT_COUNT; i++) if (!run->has_kept[i]) line.pass.kept[i] = (double)NAN;
     RUN_ROWS(FIELD_FILL, FIELD_SKIP, &line)
     code = point_write(sweep, point, run->served ? &SERVED_RUN : &RUN, &line);
     free(text.data);
