@@ -139,6 +139,14 @@ static hostile_reply answer(hostile_server *from) {
     steps[1] = (hostile_step){HOSTILE_KEEP, NULL, 0};
     return steps;
 }
+/* A stream whose prompt always has the largest count there is. */
+static hostile_reply largest(hostile_server *from) {
+    static const char reply[] = HOSTILE_STREAM "\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"b\"},\"finish_reason\":null}]}\n\n"
+        "data: {\"choices\":[{\"delta\":{\"content\":\"us\"},\"finish_reason\":\"stop\"}]}\n\n"
+        "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":2147483647,\"completion_tokens\":2147483647}}\n\ndata: [DONE]\n\n";
+    static const hostile_step steps[] = {{HOSTILE_SEND, reply, 0}, {HOSTILE_CLOSE, NULL, 0}};
+    return strncmp(from->request, "POST", 4) ? chat_choose(from) : steps;
+}
 #define SWEEP "sweep " URL "--data %F/set.jsonl --max_new_tokens 8 --num_runs_per_sample 1 --output_dir %F/out "
 /* A sweep, and the same once more: everything that was written is read back. */
 static void sweep_twice(int want, const char *summary) {
@@ -177,6 +185,13 @@ static void test_sent(void) {
     sweep_twice(0, "(3 measured now, 0 failed)");
     RUNS(0, "report %F/out");
     remove_folder(in_folder("out"));
+    check_case("twins whose counts are the largest there are: written, and read back");
+    server.choose = largest;
+    RUNS(0, SWEEP "--twins 2");
+    RUNS(0, SWEEP "--twins 2");
+    CHECK(!strstr(last.err, "damaged") && holds(in_folder("out"), "\"image_tokens\": 2147483647, \"text_tokens\": 2147483647"));
+    remove_folder(in_folder("out"));
+    server.choose = answer;
     usage_sent = "{\"prompt_tokens\":9223372036854775807,\"completion_tokens\":9223372036854775807}";
     RUNS(3, SWEEP);
     SAYS("no count");
