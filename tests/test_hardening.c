@@ -299,7 +299,7 @@ static void test_journal(void) {
     }
     check_case("a sum that is missing after lines that have one; a journal without any is read");
     for (int all = 0; all < 2; all++) {
-        char *changed = malloc(bytes), *to = changed;
+        char *changed = malloc(bytes + 1), *to = changed;
         for (const char *line = text, *end; *line; line = end + 1) {
             const char *sum = strstr(line, ", \"sum\": \"");
             end = strchr(line, '\n');
