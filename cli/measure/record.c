@@ -186,21 +186,9 @@ void score_point(const struct point *point, struct scoring *scoring, vp_score_ou
         outcome->reason = "the record has no answers to compare with";
     free(record.nodes);
 }
-/* By their tokens; of a server's answers only the text is known. */
-static int is_same_answer(const struct pass_result *left, const struct pass_result *right) {
-    if (left->served)
-        return left->answer_bytes == right->answer_bytes && !memcmp(left->answer, right->answer, left->answer_bytes);
-    return left->token_count == right->token_count
-           && !memcmp(left->tokens, right->tokens, (size_t)left->token_count * sizeof(int32_t));
-}
 int is_truncated(const struct pass_result *run) {
     if (!run->served) return !run->ended_by_eos;
     return run->served->finish_reason ? !strcmp(run->served->finish_reason, "length") : -1;
-}
-static int are_same_answers(const struct point *point) {
-    int same = 1;
-    for (int32_t run = 1; run < point->run_count; run++) same &= is_same_answer(&point->runs[run], &point->runs[0]);
-    return same;
 }
 static struct field_bytes bytes_of(const struct pass_result *run) {
     struct field_bytes bytes = {NULL, 0};
