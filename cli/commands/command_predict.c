@@ -179,13 +179,6 @@ static void put_prediction(vp_json_writer *writer, const vp_latency_request *req
     prediction_put(writer, &ENGINE_FORM, prediction, budget);
     PUT(writer, END_OBJECT);
 }
-/* Ends the JSON on stdout. Returns 0 or an exit code. */
-static int finish_json(vp_json_writer *writer) {
-    vp_json_end_object(writer);
-    if (vp_json_finish(writer) != VP_OK) return output_failed();
-    putchar('\n');
-    return 0;
-}
 static int print_predictions_json(const struct estimator *estimator, const struct asked *asked,
                                   const struct text_list *warnings) {
     vp_json_writer writer;
@@ -195,8 +188,8 @@ static int print_predictions_json(const struct estimator *estimator, const struc
         KEY("device", estimator->device), KEY_TEXTS("warnings", warnings), KEY_ARRAY("predictions"));
     for (size_t i = 0; i < asked->count; i++)
         put_prediction(&writer, &asked->requests[i], asked->sizes[i], &asked->predictions[i], asked->budget);
-    PUT(&writer, END_ARRAY);
-    return finish_json(&writer);
+    PUT(&writer, END_ARRAY, END_OBJECT);
+    return json_end(&writer);
 }
 static int print_predictions(const struct asked *asked, const struct text_list *warnings) {
     struct document document = {NULL, 0, NULL};
@@ -396,7 +389,8 @@ static int predict_files(const struct options *options, const struct estimator *
             KEY_TEXTS("warnings", warnings));
         put_trial(&writer, "measured", &errors);
         if (evaluation.reference_ms > 0) put_guardrails(&writer, &evaluation, "of this model");
-        return finish_json(&writer);
+        PUT(&writer, END_OBJECT);
+        return json_end(&writer);
     }
     document_list(&document, "Warnings", warnings);
     write_trial(&document, "Predictions against measurements", &errors);

@@ -481,8 +481,7 @@ static void print_prompt(const struct request *request) {
     PUT(&writer, KEY("text_tokens", request->input.text_count),
         KEY("image_tokens", request->input.layout ? request->input.layout->image_tokens : 0),
         KEY("total_sequence_length", sequence_of(&request->input)), END_OBJECT);
-    vp_json_finish(&writer);
-    putchar('\n');
+    json_end(&writer); /* main checks stdout */
 }
 static int run_command(const struct options *options) {
     struct run_state state;

@@ -192,6 +192,5 @@ void runs_put_end(vp_json_writer *writer, const struct options *options, const s
     PUT(writer, END_OBJECT);
     put_config(writer, options);
     PUT(writer, END_OBJECT);
-    vp_json_finish(writer);
-    putchar('\n');
+    json_end(writer); /* main checks stdout */
 }
