@@ -133,8 +133,11 @@ $(DECLARED:=.seen): $(B)/declared/%.seen: % | $(PROBED)
 $(DECLARED): %: %.seen
 	@:
 COMPILED = $(HEADER_OBJECTS) $(ENGINE_OBJECTS) $(CLI_OBJECTS) $(HOOKED_OBJECTS) $(B)/cli.o $(B)/vlmprof_cuda.o $(E)/vlmprof_emulated.o $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o)
+# a build folder of older rules has no such files: its objects are compiled again
+$(B)/rules-2:
+	@mkdir -p $(B) && touch $@
 $(COMPILED): D := od
-$(COMPILED): | $(DECLARED)
+$(COMPILED): $(B)/rules-2 | $(DECLARED)
 OBJECTS_DEPEND := $(if $(wildcard $(B)/*.od),$(shell sed -E 's#(^| )(\./)?(vlmprof|parts/vlmprof_[a-z]+)\.h#\1$(B)/declared/\3.h#g' $(B)/*.od >$(B)/od.$$$$ && \
     mv $(B)/od.$$$$ $(B)/objects.mk && echo $(B)/objects.mk))
 

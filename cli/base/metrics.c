@@ -129,6 +129,15 @@ size_t served_gaps(const struct served *served, double *out) {
     for (size_t i = 0; i < count; i++) out[i] = (double)(served->pieces[i + 1].at_ns - served->pieces[i].at_ns) / 1e6;
     return count;
 }
+int answers_are_equal(const struct pass_result *runs, int32_t run_count) {
+    int same = 1;
+    for (const struct pass_result *run = runs + 1; run < runs + run_count; run++)
+        same &= runs->served ? run->answer_bytes == runs->answer_bytes
+                                   && !memcmp(run->answer, runs->answer, run->answer_bytes)
+                             : run->token_count == runs->token_count
+                                   && !memcmp(run->tokens, runs->tokens, (size_t)run->token_count * sizeof(int32_t));
+    return same;
+}
 int is_left_out(int metric, double value) {
     return metric > METRIC_CLOSURE && metric < METRIC_STAGE && !isfinite(value);
 }

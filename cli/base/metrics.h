@@ -122,6 +122,9 @@ double stage_value(const struct pass_result *run, int stage, int detail);
  * it. */
 double metric_of(const struct pass_result *run, int metric);
 
+/* Truth: all runs gave the same answer, by its tokens; of a server's answers only the text is known. */
+int answers_are_equal(const struct pass_result *runs, int32_t run_count);
+
 /* Truth: files leave this metric out where it has no value: only some GPUs count energy. */
 int is_left_out(int metric, double value);
 

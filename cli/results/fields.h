@@ -456,8 +456,8 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ROW(S, INTS, output_token_ids, token_ids(point), "new tokens of the first run", \
         FIELD_COUNT_AT(S, output_token_ids.count), .stride = sizeof(int32_t), .item_bytes = sizeof(int32_t), \
         .most = INT32_MAX, .null = "of a server") \
-    ROW(S, TRUTH, answers_equal_over_runs, run ? are_same_answers(point) : -1, "all runs gave the same tokens", \
-        .null = "not measured") \
+    ROW(S, TRUTH, answers_equal_over_runs, run ? answers_are_equal(point->runs, point->run_count) : -1, \
+        "all runs gave the same tokens", .null = "not measured") \
     ROW(S, TEXT, prompt, point->sample->prompt, "text that was tokenized", .null = "none")
 #define MEASURED_ROWS(ROW, S) \
     ROW(S, TEXT, stop, measured->stop, "what ended its runs", .choices = "runs|interval|box|max", .null = "failed") \
