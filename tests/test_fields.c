@@ -1,10 +1,17 @@
 /* test_fields.c: each row of the field tables writes what it reads. A struct filled with a row's extremes goes through the writer, the checker and the
  * reader: the same values must come back, and be written as the same bytes. A value that does not fit must be rejected. */
 #define _POSIX_C_SOURCE 200809L
+#include "load/load_stats.h"
 #include "results/fields.h"
 #include "support/check.h"
 
 #include <math.h>
+
+/* as load/load_result.c has them */
+static const struct field SERIES_ROW[] = {LOAD_SERIES_ROWS(FIELD_AT, vp_series_value)};
+static const struct fields LOAD_SERIES = {SERIES_ROW, sizeof SERIES_ROW / sizeof *SERIES_ROW, sizeof(vp_series_value)};
+static const struct field SUMMARY_ROW[] = {LOAD_SUMMARY_ROWS(FIELD_AT, struct load_summary)};
+static const struct fields LOAD_SUMMARY = {SUMMARY_ROW, sizeof SUMMARY_ROW / sizeof *SUMMARY_ROW, sizeof(struct load_summary)};
 
 #define NAMED(table) {#table, &table}
 static const struct { const char *name; const struct fields *fields; } TABLES[] = {
@@ -13,7 +20,7 @@ static const struct { const char *name; const struct fields *fields; } TABLES[] 
     NAMED(RESULT_TWINS), NAMED(DONE), NAMED(FAILED), NAMED(SIZES), NAMED(RESULT_SIZES), NAMED(SERVED_SIZES), NAMED(SENT), NAMED(SENT_IMAGE),
     NAMED(KERNELS), NAMED(KERNEL_STAGE), NAMED(NOISE_LINE), NAMED(NOISE), NAMED(ROW_HEAD), NAMED(ANSWER_TOKENS),
     NAMED(ANSWER), NAMED(MEASURED), NAMED(MEASURED_COST), NAMED(SERVED_RESULT), NAMED(RESULT), NAMED(RESULT_ACCURACY), NAMED(RESULT_VISION),
-    NAMED(RESULT_TIME), NAMED(TOOL_COST)};
+    NAMED(RESULT_TIME), NAMED(TOOL_COST), NAMED(LOAD_SUMMARY), NAMED(LOAD_SERIES)};
 enum { TABLE_COUNT = sizeof TABLES / sizeof *TABLES };
 
 /* ---- values: the smallest, the largest, in between, null where that is allowed */
