@@ -383,7 +383,9 @@ static void print_served_json(const struct options *options, const struct served
         PUT(&writer, KEY(METRIC_KEYS[metric], metric_mean(timed->runs, timed->count, metric)));
     runs_put_rates(&writer, timed);
     put_null_reasons(&writer, timed->runs, timed->count);
-    put_gaps(&writer, timed->runs, timed->count);
+    PUT(&writer, KEY_ARRAY("itl")); /* of all runs in their order */
+    for (int32_t i = 0; i < timed->count; i++) put_run_gaps(&writer, timed->runs[i].served);
+    PUT(&writer, END_ARRAY);
     put_server_timings(&writer, timed->runs[0].served);
     if (state->twins.count)
         twins_put(&writer, &state->twin_result, state->twins.prompt_tokens, state->twins.image_tokens);

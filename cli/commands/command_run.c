@@ -167,7 +167,6 @@ static int run_choose_knobs(const struct options *options, struct request *reque
         if (KNOBS[knob].type == KNOB_IS_NUMBER) knob_set_number(&request->knobs, knob, number_of(options, option));
         else knob_set_text(&request->knobs, knob, text_of(options, option));
     }
-    input_apply_knobs(&request->input, &request->knobs);
     return 0;
 }
 
@@ -259,6 +258,7 @@ static int run_prepare(const struct options *options, struct request *request) {
     if ((code = run_prompt(options, request)) != 0) return code;
     request->input.new_tokens = (int32_t)number_of(options, "max_new_tokens");
     request->input.ignore_eos = is_given(options, "ignore_eos");
+    input_apply_knobs(&request->input, &request->knobs);
     if ((code = check_sequence(&request->model, &request->input)) != 0) return code;
     return text_of(options, "dump") ? make_folder(text_of(options, "dump")) : 0;
 }

@@ -61,16 +61,6 @@ void put_served_layout(vp_json_writer *writer, const struct point *point, const 
     sizes.total_sequence_length = usage.prompt_tokens;
     fields_put(writer, &RESULT_SIZES, &sizes);
 }
-/* From each piece of a run's answer to the next, ms. */
-static void put_run_gaps(vp_json_writer *writer, const struct served *served) {
-    double *gaps = resize(NULL, served->piece_count + 1, sizeof *gaps);
-    const size_t count = served_gaps(served, gaps);
-    vp_json_begin_array(writer);
-    for (size_t i = 0; i < count; i++) vp_json_double(writer, gaps[i]);
-    vp_json_end_array(writer);
-    free(gaps);
-}
-static double ms_or_nan(int64_t ns) { return ns < 0 ? (double)NAN : (double)ns / 1e6; }
 static void put_served_run(vp_json_writer *writer, const struct served *served) {
     struct served_result result;
     result.usage = served->usage;
@@ -84,7 +74,11 @@ void put_served_point(vp_json_writer *writer, const struct point *point, const s
     fields_put(writer, &SENT, sent);
     put_usage(writer, &usage);
     PUT(writer, KEY_ARRAY("itl"));
-    for (int32_t i = 0; i < point->run_count; i++) put_run_gaps(writer, point->runs[i].served);
+    for (int32_t i = 0; i < point->run_count; i++) {
+        PUT(writer, KEY_ARRAY(NULL));
+        put_run_gaps(writer, point->runs[i].served);
+        PUT(writer, END_ARRAY);
+    }
     PUT(writer, END_ARRAY, KEY_ARRAY("served_runs"));
     for (int32_t i = 0; i < point->run_count; i++) put_served_run(writer, point->runs[i].served);
     PUT(writer, END_ARRAY);
