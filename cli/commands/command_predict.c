@@ -224,15 +224,13 @@ static int predict_size(const struct options *options, const vp_tile_options *ti
                         vp_latency_request *request, char size[SIZE_BYTES]) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_geometry geometry = vp_geometry_default();
-    int64_t width = 0, height = 0;
+    int32_t width = 0, height = 0;
     vp_layout layout;
     vp_result result;
-    if (!can_parse_size(text, "x", &width, &height) || width < 1 || height < 1 || width > INT32_MAX
-        || height > INT32_MAX)
-        return complain(EXIT_USAGE, "%s: want WIDTHxHEIGHT in pixels, like 640x480", text);
-    if ((result = vp_layout_compute(&geometry, tiles, (int32_t)width, (int32_t)height, &layout, &error)) != VP_OK)
+    if (read_size("", text, &width, &height)) return EXIT_USAGE;
+    if ((result = vp_layout_compute(&geometry, tiles, width, height, &layout, &error)) != VP_OK)
         return complain_result(EXIT_USAGE, text, result, &error);
-    snprintf(size, SIZE_BYTES, "%lldx%lld%s%s", (long long)width, (long long)height,
+    snprintf(size, SIZE_BYTES, "%dx%d%s%s", width, height,
              tiles->rule == VP_TILE_TIER ? " " : "", tiles->rule == VP_TILE_TIER ? tiles->tier->name : "");
     for (int32_t i = 0; text_of(options, "tier") && vp_tier_at(i); i++)
         if (!strcmp(vp_tier_at(i)->name, text_of(options, "tier"))) request->tier_index = i;

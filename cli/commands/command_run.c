@@ -42,7 +42,7 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_MODEL,
     OPTION_MMPROJ,
     OPTION_SYNTHETIC,
-    {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question (short: -p)"},
+    OPTION_PROMPT,
     {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style: \" User: S: TEXT Assistant:\"",
      .excludes = "raw_prompt endpoint"},
     {"raw_prompt", FLAG, NULL, NULL, 0, 0, NULL, "tokenize TEXT as it is", OF_ENGINE},
@@ -64,9 +64,8 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_GROUP("measuring"),
     {"num_runs", COUNT, "R", NULL, 1, 10000, NULL,
      "timed runs, after an untimed one that warms up (default: 1; with --profile 5)"},
-    {"cold", FLAG, NULL, NULL, 0, 0, NULL,
-     "leave the warm-up out: the first timed run pays for what starts up, and no other request runs"},
-    {"max_new_tokens", COUNT, "N", "32", 1, 1000000, NULL, "most tokens of the answer"},
+    OPTION_COLD,
+    OPTION_MAX_NEW_TOKENS,
     OPTION_IGNORE_EOS,
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of synthetic weights; with --twins of the order in the pairs",
      .excludes = "endpoint", .unless = "twins", .because = "a server has weights of its own"},
@@ -168,7 +167,6 @@ static int run_choose_knobs(const struct options *options, struct request *reque
         if (KNOBS[knob].type == KNOB_IS_NUMBER) knob_set_number(&request->knobs, knob, number_of(options, option));
         else knob_set_text(&request->knobs, knob, text_of(options, option));
     }
-    input_apply_knobs(&request->input, &request->knobs);
     return 0;
 }
 
@@ -260,6 +258,7 @@ static int run_prepare(const struct options *options, struct request *request) {
     if ((code = run_prompt(options, request)) != 0) return code;
     request->input.new_tokens = (int32_t)number_of(options, "max_new_tokens");
     request->input.ignore_eos = is_given(options, "ignore_eos");
+    input_apply_knobs(&request->input, &request->knobs);
     if ((code = check_sequence(&request->model, &request->input)) != 0) return code;
     return text_of(options, "dump") ? make_folder(text_of(options, "dump")) : 0;
 }
