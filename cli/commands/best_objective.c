@@ -81,7 +81,7 @@ static int print_best(const struct options *options, const struct objective *obj
     } else {
         print_plain("%s: the best of %s that meets %s (ms) in %g %% of the samples\n",
                     setting_text(file_of(results, tradeoff, pick[0].config), name),
-                    results->files[tradeoff->group->first].task, objective->text, 100 * objective->share);
+                    results->files[tradeoff->group->first].dataset_name, objective->text, 100 * objective->share);
         print_candidate(tradeoff, objective, &pick[0]);
         if (has_second) {
             print_plain("runner-up: %s\n", setting_text(file_of(results, tradeoff, pick[1].config), name));

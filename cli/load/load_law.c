@@ -21,7 +21,7 @@ static int can_match(const struct results *results, const struct server_law *law
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
         size_t row;
-        if (!law_is_of(law, file) || strcmp(file->task, level->task ? level->task : "")) continue;
+        if (!law_is_of(law, file) || strcmp(file->dataset_name, level->task ? level->task : "")) continue;
         row = result_row(file, asked->sample_id);
         if (row < file->count && law_request_of(law, file, row, request)
             && fabs(request->prompt_tokens - (double)asked->record.usage.prompt_tokens) <= 0) {

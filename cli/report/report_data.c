@@ -101,7 +101,7 @@ static void csv_add_line(struct text_buffer *out, const struct report *report, s
     while (index >= tradeoff->group->first + tradeoff->group->count) tradeoff++;
     while (config < tradeoff->config_count && tradeoff->group->paired[config] != index) config++;
     if (config < tradeoff->config_count && !tradeoff->reason[0]) point = &tradeoff->points[config];
-    csv_texts(&line, "task", times->file->task);
+    csv_texts(&line, "task", times->file->dataset_name);
     csv_knobs(&line, report, times->file, 1);
     csv_value(&line, "num_samples", "", (double)times->file->count);
     csv_knobs(&line, report, times->file, 0);
@@ -162,8 +162,9 @@ static void put_decomposition(vp_json_writer *writer, const struct decomposition
         KEY("unaccounted_share", decomposition->unaccounted_share), KEY("idle_share", decomposition->idle_share),
         KEY("run_spread", decomposition->run_spread));
     if (decomposition->file->is_served) put_outside(writer, &decomposition->file->outside);
-    PUT(writer, KEY("tool_cost_share", decomposition->file->cost_share),
-        KEY_RANGE("tool_cost_share_interval", decomposition->file->cost_low, decomposition->file->cost_high),
+    PUT(writer, KEY("tool_cost_share", decomposition->file->cost.bare_difference_share),
+        KEY_RANGE("tool_cost_share_interval", decomposition->file->cost.bare_difference_share_interval.low,
+                  decomposition->file->cost.bare_difference_share_interval.high),
         KEY_OBJECT("stages"));
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
         if (!isfinite(decomposition->stages[stage].mean)) continue;
@@ -175,7 +176,7 @@ static void put_decomposition(vp_json_writer *writer, const struct decomposition
 static void put_curve(vp_json_writer *writer, const struct report *report, size_t index) {
     const struct curve *curve = &report->curves.items[index];
     PUT(writer, KEY_OBJECT(NULL), KEY("name", curve->name),
-        KEY("dataset_name", report->results->files[report->results->groups[curve->group].first].task),
+        KEY("dataset_name", report->results->files[report->results->groups[curve->group].first].dataset_name),
         KEY("of", curve->label), KEY("x", curve->x_name), KEY("y", curve->y_name), KEY("unit", curve->unit),
         KEY_ESTIMATE("slope", "slope_interval", curve->slope),
         KEY_ESTIMATE("intercept_ms", "intercept_interval", curve->intercept), KEY("r2", curve->r2),
@@ -308,7 +309,7 @@ static void put_gains(vp_json_writer *writer, const struct tradeoff *tradeoff) {
 static void put_tradeoff(vp_json_writer *writer, const struct report *report, const struct tradeoff *tradeoff) {
     const uint32_t *fronts[2];
     size_t counts[2];
-    PUT(writer, KEY_OBJECT(NULL), KEY("dataset_name", report->results->files[tradeoff->group->first].task),
+    PUT(writer, KEY_OBJECT(NULL), KEY("dataset_name", report->results->files[tradeoff->group->first].dataset_name),
         KEY("reason", tradeoff->reason[0] ? tradeoff->reason : NULL), KEY_BOOL("corpus_metric", tradeoff->is_corpus),
         KEY("num_samples", tradeoff->sample_count));
     if (!tradeoff->reason[0]) {
