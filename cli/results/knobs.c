@@ -160,8 +160,7 @@ void knob_add_name(struct text_buffer *name, const struct knob_values *values, i
         char value[KNOB_TEXT_BYTES];
         if (!KNOBS[knob].in_name || !knob_is_set(values, knob)) continue;
         if (KNOBS[knob].only_varied && !(named >> knob & 1)) continue;
-        snprintf(part, sizeof part, "_%s%.20s", KNOBS[knob].in_name, knob_value_text(values, knob, value));
-        text_add_string(name, part);
+        text_add_format(name, "_%s%.20s", KNOBS[knob].in_name, knob_value_text(values, knob, value));
     }
 }
 
