@@ -169,8 +169,10 @@ void journal_seal(struct text_buffer *line) {
     text_add(line, digits, SEAL_DIGITS + 2);
 }
 line_seal journal_unseal(char *line, size_t *bytes) {
-    const size_t before = *bytes > SEAL_BYTES ? *bytes - SEAL_BYTES : 0;
+    size_t before = *bytes;
     char digits[SEAL_DIGITS + 3];
+    while (before && line[before - 1] == ' ') before--;
+    before = before > SEAL_BYTES ? before - SEAL_BYTES : 0;
     if (!before || memcmp(line + before, SEAL, SEAL_START) != 0) return SEAL_NONE;
     snprintf(digits, sizeof digits, "%016llx\"}", (unsigned long long)hash_bytes(HASH_START, line, before));
     if (memcmp(line + before + SEAL_START, digits, SEAL_DIGITS + 2) != 0) return SEAL_BROKEN;
